@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+)
+
+// An Algorithm serves a model or a proprietary algorithm: it keeps the asked
+// number of replicas of an image running, reachable under one address, spread
+// over the cluster, and tells in its conditions what hinders it and what to do.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:resource:scope=Namespaced,shortName=algo,categories={capstan,composite}
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.status.replicas`
+// +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.readyReplicas`
+// +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.spec.image`
+// +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.status.endpoint`,priority=1
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="PodsHealthy")].reason`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",fieldPath=".metadata.name",message="must be at most 63 lower case letters, digits and '-', start with a letter and end with a letter or digit, because the Service of the Algorithm has the same name"
+type Algorithm struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what an application team asks for.
+	Spec AlgorithmSpec `json:"spec"`
+
+	// Status is what was seen.
+	//
+	// +optional
+	Status AlgorithmStatus `json:"status,omitempty"`
+}
+
+// AlgorithmList holds many Algorithms.
+//
+// +kubebuilder:object:root=true
+type AlgorithmList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Algorithm `json:"items"`
+}
+
+// AlgorithmSpec is what an application team asks for.
+type AlgorithmSpec struct {
+	// Image that serves the algorithm, for instance
+	// registry.example.org/algo/reco:2.1.4. Name a digest or a tag that never
+	// moves, so that every replica runs the same bytes.
+	//
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[][a-zA-Z0-9._:/@+-]+$')",message="must be an image reference: letters, digits and any of . _ - / : @ +"
+	// +kubebuilder:example="registry.example.org/algo/reco:2.1.4"
+	Image string `json:"image"`
+
+	// ImagePullSecrets name Secrets of this namespace that open a private
+	// registry.
+	//
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	ImagePullSecrets []LocalReference `json:"imagePullSecrets,omitempty"`
+
+	// Replicas is the number of pods. When scaling is set it is only the first
+	// size; from then on the autoscaler owns the number.
+	//
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	// +kubebuilder:example=3
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// Port the container listens on. Callers reach it on port 80 of the
+	// Algorithm's Service.
+	//
+	// +kubebuilder:default=8080
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	// +kubebuilder:example=8080
+	// +optional
+	Port *int32 `json:"port,omitempty"`
+
+	// Command replaces the entrypoint of the image.
+	//
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=4096
+	// +listType=atomic
+	// +kubebuilder:example={"/server"}
+	// +optional
+	Command []string `json:"command,omitempty"`
+
+	// Args replace the arguments of the image.
+	//
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=4096
+	// +listType=atomic
+	// +kubebuilder:example={"--threads=4"}
+	// +optional
+	Args []string `json:"args,omitempty"`
+
+	// Env holds environment variables of the container.
+	//
+	// +kubebuilder:validation:MaxItems=128
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Env []EnvVar `json:"env,omitempty"`
+
+	// Config holds files that are mounted into the container. A change rolls
+	// out like a change of the image.
+	//
+	// +optional
+	Config *Config `json:"config,omitempty"`
+
+	// Resources of one replica.
+	//
+	// +optional
+	Resources *Resources `json:"resources,omitempty"`
+
+	// Scaling lets the number of replicas follow the load. Without it the
+	// number is spec.replicas.
+	//
+	// +optional
+	Scaling *Scaling `json:"scaling,omitempty"`
+
+	// Availability says how replicas are spread and how many may be missing
+	// while nodes are drained or the Algorithm is updated.
+	//
+	// +optional
+	Availability *Availability `json:"availability,omitempty"`
+
+	// Scheduling narrows down the nodes that replicas may run on.
+	//
+	// +optional
+	Scheduling *Scheduling `json:"scheduling,omitempty"`
+
+	// ServiceAccountName of an own ServiceAccount of this namespace, for
+	// workloads that call the Kubernetes API or use workload identity. By
+	// default an account without rights and without a token is made.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
+	// +kubebuilder:example="reco"
+	// +optional
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// RunAsUser is the numeric user that the container runs as. Needed for
+	// images whose user is root or is only given by name, because pods run
+	// under the Pod Security Standard "restricted". Default: the image's user.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
+	// +kubebuilder:example=65532
+	// +optional
+	RunAsUser *int64 `json:"runAsUser,omitempty"`
+}
+
+// LocalReference names an object of the same namespace.
+type LocalReference struct {
+	// Name of the object.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
+	// +kubebuilder:example="registry-login"
+	Name string `json:"name"`
+}
+
+// EnvVar is one environment variable: a literal value, or a key of a Secret or
+// ConfigMap.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.value) && has(self.valueFrom))",message="set either value or valueFrom, not both"
+type EnvVar struct {
+	// Name of the variable.
+	//
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z][-._a-zA-Z0-9]*$')",message="must be letters, digits, '_', '-' or '.', and not start with a digit"
+	// +kubebuilder:example="LOG_LEVEL"
+	Name string `json:"name"`
+
+	// Value of the variable. Default: empty.
+	//
+	// +kubebuilder:validation:MaxLength=32768
+	// +kubebuilder:example="info"
+	// +optional
+	Value string `json:"value,omitempty"`
+
+	// ValueFrom reads the value from another object of this namespace. Pods
+	// read it when they start.
+	//
+	// +optional
+	ValueFrom *EnvVarSource `json:"valueFrom,omitempty"`
+}
+
+// EnvVarSource says where the value of a variable comes from.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.secretKeyRef) != has(self.configMapKeyRef)",message="set exactly one of secretKeyRef and configMapKeyRef"
+type EnvVarSource struct {
+	// SecretKeyRef is a key of a Secret.
+	//
+	// +optional
+	SecretKeyRef *KeyReference `json:"secretKeyRef,omitempty"`
+
+	// ConfigMapKeyRef is a key of a ConfigMap.
+	//
+	// +optional
+	ConfigMapKeyRef *KeyReference `json:"configMapKeyRef,omitempty"`
+}
+
+// KeyReference is one key of a Secret or ConfigMap of the same namespace.
+type KeyReference struct {
+	// Name of the object.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
+	// +kubebuilder:example="reco-license"
+	Name string `json:"name"`
+
+	// Key in the object's data.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$') && self != '.' && !self.startsWith('..')",message="must be letters, digits, '-', '_' and '.', and not start with '..'"
+	// +kubebuilder:example="license.txt"
+	Key string `json:"key"`
+}
+
+// Config is a set of files, kept in an immutable ConfigMap that is named by its
+// content: an edit makes a new one and replaces the pods, going back finds the
+// old one.
+type Config struct {
+	// MountPath is the folder the files appear in.
+	//
+	// +kubebuilder:default="/etc/algorithm"
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.matches('^/[^:]+$') && self != '/dev/shm'",message="must be an absolute path without ':', other than / and /dev/shm"
+	// +kubebuilder:example="/etc/algorithm"
+	// +optional
+	MountPath string `json:"mountPath,omitempty"`
+
+	// Files by name. All of them together may hold 786,432 bytes (768 KiB).
+	//
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[-._a-zA-Z0-9]+$') && !k.startsWith('..') && k != '.' && k.size() <= 253)",message="names of files must be letters, digits, '-', '_' and '.', not start with '..', and have at most 253 characters"
+	// +kubebuilder:validation:XValidation:rule="self.map(k, size(self[k])).sum() <= 786432",message="must hold at most 786432 bytes altogether: larger files belong into the image or into a volume"
+	// +kubebuilder:example={"reco.yaml":"threshold: 0.7"}
+	Files map[string]FileContent `json:"files"`
+}
+
+// FileContent is the text of one file.
+//
+// +kubebuilder:validation:MaxLength=786432
+type FileContent string
+
+// Resources of one replica. Memory is requested and limited alike; CPU is
+// requested and not limited, so that an idle node's cycles are not wasted.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.gpuCount) || has(self.gpu)",fieldPath=".gpuCount",message="gpuCount needs gpu: name the resource of the GPU as nodes advertise it, for instance nvidia.com/gpu"
+type Resources struct {
+	// CPU requested. Default: the platform's setting, 250m unless changed.
+	//
+	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1m')) >= 0",message="must be a quantity of at least 1m, for instance 500m"
+	// +kubebuilder:example="500m"
+	// +optional
+	CPU *resource.Quantity `json:"cpu,omitempty"`
+
+	// Memory requested and limited. Default: the platform's setting, 256Mi
+	// unless changed.
+	//
+	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1Mi')) >= 0",message="must be a quantity of at least 1Mi, for instance 512Mi"
+	// +kubebuilder:example="1Gi"
+	// +optional
+	Memory *resource.Quantity `json:"memory,omitempty"`
+
+	// GPU is the extended resource that nodes advertise for the device, for
+	// instance nvidia.com/gpu or amd.com/gpu. Nodes that keep others away by a
+	// taint of this key are tolerated.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be a resource name of the form vendor/device, for instance nvidia.com/gpu"
+	// +kubebuilder:example="nvidia.com/gpu"
+	// +optional
+	GPU string `json:"gpu,omitempty"`
+
+	// GPUCount is the number of GPUs of one replica. Default: 1 when gpu is
+	// set.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=64
+	// +kubebuilder:example=2
+	// +optional
+	GPUCount *int32 `json:"gpuCount,omitempty"`
+
+	// SharedMemory is the size of /dev/shm, which data loaders and collective
+	// communication of GPU frameworks need. It counts as memory of the replica.
+	// Default: the container runtime's 64Mi.
+	//
+	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1Mi')) >= 0",message="must be a quantity of at least 1Mi, for instance 512Mi"
+	// +kubebuilder:example="2Gi"
+	// +optional
+	SharedMemory *resource.Quantity `json:"sharedMemory,omitempty"`
+}
+
+// Scaling keeps the average CPU use of the replicas near 70 % of what they
+// request by adding and removing replicas.
+//
+// +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",fieldPath=".minReplicas",message="minReplicas must not be above maxReplicas: lower minReplicas or raise maxReplicas"
+type Scaling struct {
+	// MinReplicas is the least number of replicas.
+	//
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	// +kubebuilder:example=1
+	// +optional
+	MinReplicas int32 `json:"minReplicas,omitempty"`
+
+	// MaxReplicas is the greatest number of replicas.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	// +kubebuilder:example=10
+	MaxReplicas int32 `json:"maxReplicas"`
+}
+
+// Spread says how strictly replicas are spread over zones.
+//
+// +kubebuilder:validation:Enum=Preferred;Required;None
+type Spread string
+
+// How strictly replicas are spread over zones.
+const (
+	// SpreadPreferred spreads when there is room in several zones.
+	SpreadPreferred Spread = "Preferred"
+	// SpreadRequired leaves a replica pending rather than unbalance the zones.
+	SpreadRequired Spread = "Required"
+	// SpreadNone leaves the choice to the scheduler.
+	SpreadNone Spread = "None"
+)
+
+// Availability of an Algorithm while nodes come and go.
+type Availability struct {
+	// Zones says how strictly replicas are spread over zones
+	// (topology.kubernetes.io/zone): Preferred, Required or None. Over nodes
+	// they are always spread when there is room.
+	//
+	// +kubebuilder:default=Preferred
+	// +kubebuilder:example=Preferred
+	// +optional
+	Zones Spread `json:"zones,omitempty"`
+
+	// MaxUnavailable is the number or share of replicas that may be missing at
+	// a time while nodes are drained. Updates never go below the asked number.
+	//
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^([1-9]|[1-9][0-9]|100)%$')",message="must be a number of at least 1, or a share from 1% to 100%"
+	// +kubebuilder:example=1
+	// +optional
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+}
+
+// Scheduling narrows down the nodes that replicas may run on.
+type Scheduling struct {
+	// NodeSelector holds labels that a node must carry, for instance the
+	// product of its GPU.
+	//
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))",message="keys must be those of labels, for instance nvidia.com/gpu.product"
+	// +kubebuilder:example={"nvidia.com/gpu.product":"NVIDIA-A100-SXM4-40GB"}
+	// +optional
+	NodeSelector map[string]LabelValue `json:"nodeSelector,omitempty"`
+
+	// Tolerations of taints, beside the one of the asked GPU, which is
+	// tolerated anyway.
+	//
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:XValidation:rule="!has(self.operator) || self.operator in ['Equal', 'Exists', 'Lt', 'Gt']",message="operator must be Equal or Exists, or Lt or Gt where the cluster has them"
+	// +kubebuilder:validation:items:XValidation:rule="!has(self.effect) || self.effect in ['', 'NoSchedule', 'PreferNoSchedule', 'NoExecute']",message="effect must be NoSchedule, PreferNoSchedule or NoExecute, or absent for all of them"
+	// +kubebuilder:validation:items:XValidation:rule="(has(self.key) && self.key != '') || (has(self.operator) && self.operator == 'Exists')",message="a toleration without key needs operator Exists, which then tolerates every taint"
+	// +kubebuilder:validation:items:XValidation:rule="!has(self.operator) || self.operator != 'Exists' || !has(self.value) || self.value == ''",message="a toleration with operator Exists must not have a value"
+	// +kubebuilder:validation:items:XValidation:rule="!has(self.tolerationSeconds) || (has(self.effect) && self.effect == 'NoExecute')",message="tolerationSeconds needs effect NoExecute"
+	// +listType=atomic
+	// +kubebuilder:example={{"key":"dedicated","operator":"Equal","value":"gpu","effect":"NoExecute","tolerationSeconds":300}}
+	// +optional
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+
+	// RuntimeClassName chooses a container runtime, for instance nvidia.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
+	// +kubebuilder:example="nvidia"
+	// +optional
+	RuntimeClassName string `json:"runtimeClassName,omitempty"`
+
+	// PriorityClassName says how important the pods are when nodes are full.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
+	// +kubebuilder:example="production"
+	// +optional
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+}
+
+// LabelValue is the value of a label.
+//
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",message="must be the value of a label: letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+type LabelValue string
+
+// Phase of an Algorithm in one word, for people and portals. Conditions tell
+// more.
+type Phase string
+
+// Phases of an Algorithm.
+const (
+	// PhasePending: composed objects are being made, nothing runs yet.
+	PhasePending Phase = "Pending"
+	// PhaseProgressing: pods start, or are replaced after an edit.
+	PhaseProgressing Phase = "Progressing"
+	// PhaseReady: every asked replica serves the current spec.
+	PhaseReady Phase = "Ready"
+	// PhaseDegraded: fewer replicas serve than asked for and something hinders
+	// the rest; the condition PodsHealthy says what.
+	PhaseDegraded Phase = "Degraded"
+	// PhaseStopped: zero replicas were asked for.
+	PhaseStopped Phase = "Stopped"
+)
+
+// AlgorithmStatus is what was seen.
+type AlgorithmStatus struct {
+	xpv2.ConditionedStatus `json:",inline"`
+
+	// Phase in one word: Pending, Progressing, Ready, Degraded or Stopped.
+	//
+	// +optional
+	Phase Phase `json:"phase,omitempty"`
+
+	// Endpoint is the URL that callers inside the cluster use.
+	//
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// Replicas is the number of pods there are, ready or not.
+	//
+	// +optional
+	Replicas int32 `json:"replicas"`
+
+	// ReadyReplicas is the number of pods that serve.
+	//
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas"`
+
+	// Selector of the pods, in the form of a label query; the scale subresource
+	// reads it.
+	//
+	// +optional
+	Selector string `json:"selector,omitempty"`
+
+	// Withheld lists composed objects that the API server refused and that are
+	// left out until the given time, so that one refusal does not hold up the
+	// rest.
+	//
+	// +listType=map
+	// +listMapKey=resource
+	// +optional
+	Withheld []Withheld `json:"withheld,omitempty"`
+}
+
+// Withheld is a composed object that was refused.
+type Withheld struct {
+	// Resource is the name of the object within the composition.
+	Resource string `json:"resource"`
+
+	// Message is the API server's refusal.
+	Message string `json:"message"`
+
+	// Until is when it is asked for again.
+	Until metav1.Time `json:"until"`
+}

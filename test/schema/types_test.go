@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schema
+
+import (
+	"encoding/json"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/yaml"
+
+	credentials "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
+	observe "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	input "github.com/capstan-dev/capstan/input/v1alpha1"
+)
+
+// types are the Go types of every definition.
+func types() map[string]reflect.Type {
+	return map[string]reflect.Type{
+		algorithmXRD: reflect.TypeFor[v1alpha1.Algorithm](),
+		"package/provider/crds/credentials.capstan.dev_credentials.yaml": reflect.TypeFor[credentials.Credential](),
+		"package/provider/crds/observe.capstan.dev_analyses.yaml":        reflect.TypeFor[observe.Analysis](),
+		"package/function/input/capstan.dev_settings.yaml":               reflect.TypeFor[input.Settings](),
+	}
+}
+
+// TestTypesAgree shows that the Go types and the schemas have the same fields.
+func TestTypesAgree(t *testing.T) {
+	schemas := written(t)
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(types())), slices.Sorted(maps.Keys(schemas))); diff != "" {
+		t.Fatalf("-definitions with a Go type, +definitions:\n%s", diff)
+	}
+	for path, typ := range types() {
+		t.Run(path, func(t *testing.T) {
+			var inSchema []string
+			for _, n := range nodes(t, "", schemas[path], nil) {
+				inSchema = append(inSchema, n.path)
+			}
+			inType := slices.DeleteFunc(paths("", typ), func(p string) bool {
+				// Crossplane adds these to what a definition of a composite kind says.
+				added := p == ".apiVersion" || p == ".kind" || p == ".metadata" || strings.HasPrefix(p, ".status.conditions")
+				return added && filepath.Base(path) == "definition.yaml"
+			})
+			slices.Sort(inSchema)
+			slices.Sort(inType)
+			if diff := cmp.Diff(inType, inSchema); diff != "" {
+				t.Errorf("-fields of the Go type, +fields of the schema:\n%s", diff)
+			}
+		})
+	}
+}
+
+// paths of a Go type as JSON, in the way of nodes.
+func paths(path string, typ reflect.Type) []string {
+	all := []string{path}
+	switch typ {
+	case reflect.TypeFor[metav1.ObjectMeta](), reflect.TypeFor[metav1.Time](), reflect.TypeFor[resource.Quantity](),
+		reflect.TypeFor[intstr.IntOrString]():
+		return all
+	}
+	switch typ.Kind() {
+	case reflect.Pointer:
+		return paths(path, typ.Elem())
+	case reflect.Slice:
+		return append(all, paths(path+"[]", typ.Elem())...)
+	case reflect.Map:
+		return append(all, paths(path+"{}", typ.Elem())...)
+	case reflect.Struct:
+		for field := range typ.Fields() {
+			name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if strings.Contains(options, "inline") {
+				all = append(all, paths(path, field.Type)[1:]...)
+				continue
+			}
+			all = append(all, paths(path+"."+name, field.Type)...)
+		}
+	default: // Everything else is a leaf.
+	}
+	return all
+}
+
+// TestRoundTrip shows that nothing that is stored is lost on its way through the Go type.
+func TestRoundTrip(t *testing.T) {
+	object := map[string]any{}
+	readYAML(t, "test/schema/testdata/algorithm.yaml", &object)
+
+	t.Run("Complete", func(t *testing.T) {
+		covered := map[string]bool{}
+		cover(covered, "", object)
+		for _, n := range nodes(t, "", written(t)[algorithmXRD], nil) {
+			if n.leaf() && !covered[n.path] {
+				t.Errorf("testdata/algorithm.yaml lacks %s", n.path)
+			}
+		}
+	})
+	t.Run("Valid", func(t *testing.T) {
+		object := whole(object).(map[string]any)
+		if _, errs := newAdmission(t, readXRD(t, algorithmXRD)).create(t, object); len(errs) > 0 {
+			t.Errorf("testdata/algorithm.yaml is not valid:\n%s", strings.Join(errs, "\n"))
+		}
+	})
+	t.Run("Lossless", func(t *testing.T) {
+		typed := &v1alpha1.Algorithm{}
+		readYAML(t, "test/schema/testdata/algorithm.yaml", typed)
+		data, err := json.Marshal(typed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]any{}
+		if err := yaml.Unmarshal(data, &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(whole(object), whole(got)); diff != "" {
+			t.Errorf("-what was read, +what is written:\n%s", diff)
+		}
+	})
+}
+
+// cover notes the paths of all values in an object.
+func cover(covered map[string]bool, path string, v any) {
+	covered[path] = true
+	switch v := v.(type) {
+	case map[string]any:
+		for name, below := range v {
+			cover(covered, path+"."+name, below)
+			cover(covered, path+"{}", below)
+		}
+	case []any:
+		for _, item := range v {
+			cover(covered, path+"[]", item)
+		}
+	}
+}
+
+// TestExamplesAreAccepted shows that what users copy from examples/ is valid as it is.
+func TestExamplesAreAccepted(t *testing.T) {
+	examples, err := filepath.Glob(filepath.Join(root, "examples", "algorithm", "*", "xr.yaml"))
+	if err != nil || len(examples) == 0 {
+		t.Fatalf("cannot find any example: %v", err)
+	}
+	a := newAdmission(t, readXRD(t, algorithmXRD))
+	for _, path := range examples {
+		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
+			path, err := filepath.Rel(root, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			object := map[string]any{}
+			readYAML(t, path, &object)
+			if _, errs := a.create(t, whole(object).(map[string]any)); len(errs) > 0 {
+				t.Errorf("%s is not valid:\n%s", path, strings.Join(errs, "\n"))
+			}
+		})
+	}
+}
