@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package algorithm
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+)
+
+// maxProblems that one message tells. Who corrects those sees the rest.
+const maxProblems = 5
+
+// tell a condition. No message holds what changes by itself, such as a number
+// of pods: each write of one wakes the Algorithm up again.
+func (s *state) tell(c xpv2.Condition) { s.plan.Conditions = append(s.plan.Conditions, c) }
+
+func accepted(s *state) error {
+	c := xpv2.Condition{
+		Type:    v1alpha1.TypeAccepted,
+		Status:  corev1.ConditionTrue,
+		Reason:  v1alpha1.ReasonValid,
+		Message: "the spec is carried out",
+	}
+
+	if n := len(s.problems); n > 0 {
+		words := make([]string, 0, maxProblems+1)
+		for _, p := range s.problems[:min(n, maxProblems)] {
+			words = append(words, p.message)
+		}
+
+		if n > maxProblems {
+			words = append(words, fmt.Sprintf("and %d more", n-maxProblems))
+		}
+
+		c.Status, c.Reason, c.Message = corev1.ConditionFalse, s.problems[0].reason, strings.Join(words, "; ")
+	}
+
+	s.tell(c)
+
+	return nil
+}
+
+func composed(s *state) error {
+	c := compose.Composed(s.Request, s.asked, s.withholding)
+
+	switch refused := len(s.problems) > 0; {
+	case refused && len(s.Observed) == 0:
+		c.Status, c.Reason = corev1.ConditionFalse, v1alpha1.ReasonComposing
+		c.Message = "nothing is made until the spec is accepted"
+	case refused:
+		c.Message = "what exists is kept as it is until the spec is accepted"
+	}
+
+	s.tell(c)
+
+	return nil
+}
+
+func healthy(s *state) error {
+	c := xpv2.Condition{Type: v1alpha1.TypeHealthy, Status: corev1.ConditionFalse}
+	reason, message := s.trouble()
+
+	switch {
+	case !s.running.exists && len(s.problems) > 0:
+		c.Reason, c.Message = v1alpha1.ReasonStarting, "nothing runs, because the spec is not accepted: see the condition Accepted"
+	case !s.running.exists:
+		c.Reason, c.Message = v1alpha1.ReasonStarting, "the Deployment does not exist yet: see the condition Composed"
+	case s.stopped():
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, v1alpha1.ReasonStopped, "zero replicas are asked for: raise spec.replicas to serve"
+	case reason != "":
+		c.Reason, c.Message = reason, message
+	case s.rolledOut() && s.serving():
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, v1alpha1.ReasonServing, "pods serve, and nothing hinders them"
+	case s.unhindered() && compose.IsTrue(s.Composite.Map(), v1alpha1.TypeHealthy):
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, v1alpha1.ReasonServing, "pods serve, and nothing hinders them"
+	case s.running.stalled:
+		c.Reason, c.Message = v1alpha1.ReasonStarting, fmt.Sprintf(
+			"pods are not ready after ten minutes, and no cause was found: read their logs with kubectl logs -n %s -l %s",
+			s.namespace, query(s.selector()))
+	case s.serving():
+		c.Reason, c.Message = v1alpha1.ReasonStarting, "new pods are starting, and those before them serve until then"
+	default:
+		c.Reason, c.Message = v1alpha1.ReasonStarting, "pods are starting"
+	}
+
+	s.tell(c)
+
+	return nil
+}
+
+// unhindered tells whether pods serve and those that are missing are on their
+// way, as after an edit. What was well until then stays well: the phase tells of
+// the progress.
+func (s *state) unhindered() bool {
+	reason, _ := s.trouble()
+	return s.running.available > 0 && reason == "" && !s.running.stalled
+}
+
+// trouble that keeps pods from serving, as reason and message. While every pod
+// serves there is none, whatever was found before.
+func (s *state) trouble() (xpv2.ConditionReason, string) {
+	refusal := withoutPod(s.running.refusal)
+
+	switch {
+	case s.complete():
+		return "", ""
+	case strings.Contains(refusal, "exceeded quota"):
+		return v1alpha1.ReasonQuotaExceeded, refusal +
+			": raise the quota of the namespace, or lower spec.replicas or spec.resources"
+	case refusal != "":
+		return v1alpha1.ReasonPodsRefused, refusal +
+			": satisfy what refuses the pods, or correct the field of the spec that it names"
+	}
+
+	reason, message := s.finding()
+
+	return xpv2.ConditionReason(reason), message
+}
+
+// withoutPod is a refusal without the name of the pod, which is another one at
+// every try:
+//
+//	pods "reco-a-7d9f8-x2b4c" is forbidden: exceeded quota: …
+func withoutPod(refusal string) string {
+	before, rest, ok := strings.Cut(refusal, `pods "`)
+	if !ok {
+		return refusal
+	}
+
+	if _, after, ok := strings.Cut(rest, `"`); ok {
+		return before + "every pod" + after
+	}
+
+	return refusal
+}
+
+// query is a selector in the form of a label query.
+func query(selector map[string]string) string {
+	words := make([]string, 0, len(selector))
+	for _, k := range slices.Sorted(maps.Keys(selector)) {
+		words = append(words, k+"="+selector[k])
+	}
+
+	return strings.Join(words, ",")
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package algorithm
+
+import (
+	"encoding/json"
+	"maps"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/compose/composetest"
+	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
+)
+
+var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// A world is what a planner is asked about, and what becomes of its plans.
+type world struct {
+	t       testing.TB
+	server  *composetest.Server
+	request compose.Request
+}
+
+// newWorld with an Algorithm of the given spec and nothing else.
+func newWorld(tb testing.TB, spec string) *world {
+	tb.Helper()
+
+	w := &world{t: tb, server: composetest.NewServer(), request: compose.Request{
+		Now: now,
+		Settings: inputv1alpha1.Settings{Algorithm: inputv1alpha1.AlgorithmSettings{
+			CPU:    new(resource.MustParse("250m")),
+			Memory: new(resource.MustParse("256Mi")),
+		}},
+		Kinds: map[schema.GroupVersionKind]compose.Availability{
+			observev1alpha1.AnalysisGroupVersionKind: compose.Available,
+		},
+	}}
+	w.request.Composite = composetest.Object{
+		"apiVersion": "capstan.dev/v1alpha1",
+		"kind":       "Algorithm",
+		"metadata":   map[string]any{"name": "reco", "namespace": "shop"},
+		"spec":       parse(tb, spec),
+	}
+
+	return w
+}
+
+// serving world: one whose plan is composed and whose pods serve.
+func serving(tb testing.TB, spec string) *world {
+	tb.Helper()
+
+	w := newWorld(tb, spec)
+	w.compose(w.plan())
+	w.compose(w.plan()) // the first pods wait for their ServiceAccount
+	w.run(nil)
+
+	return w
+}
+
+// edit the spec.
+func (w *world) edit(spec string) {
+	xr := composetest.Object(maps.Clone(w.request.Composite.Map()))
+	xr["spec"] = parse(w.t, spec)
+	w.request.Composite = xr
+}
+
+// named otherwise.
+func (w *world) named(name string) *world {
+	w.request.Composite.Map()["metadata"] = map[string]any{"name": name, "namespace": "shop"}
+	return w
+}
+
+// synced condition of the Algorithm, and what its status withholds.
+func (w *world) synced(message string, withheld []v1alpha1.Withheld) {
+	status, err := composetest.Decode(v1alpha1.AlgorithmStatus{Withheld: withheld})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	if message != "" {
+		status["conditions"] = []any{map[string]any{"type": "Synced", "status": "False", "message": message}}
+	}
+
+	xr := composetest.Object(maps.Clone(w.request.Composite.Map()))
+	xr["status"] = map[string]any(status)
+	w.request.Composite = xr
+}
+
+func (w *world) plan() *compose.Plan {
+	w.t.Helper()
+
+	p, err := Plan(w.request)
+	if err != nil {
+		w.t.Fatalf("Plan: %v", err)
+	}
+
+	return p
+}
+
+// compose a plan as Crossplane does.
+func (w *world) compose(p *compose.Plan) {
+	w.t.Helper()
+
+	observed, err := w.server.Compose(w.request.Observed, p)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	w.request.Observed = observed
+}
+
+// told is the world after Crossplane has written what a plan tells.
+func (w *world) told(p *compose.Plan) {
+	w.t.Helper()
+
+	status, err := composetest.Decode(p.Status)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	ready := "False"
+	if p.Ready {
+		ready = "True"
+	}
+
+	conditions := []any{map[string]any{"type": "Ready", "status": ready}}
+	for _, c := range p.Conditions {
+		conditions = append(conditions, map[string]any{
+			"type": string(c.Type), "status": string(c.Status), "reason": string(c.Reason), "message": c.Message,
+		})
+	}
+
+	status["conditions"] = conditions
+	xr := composetest.Object(maps.Clone(w.request.Composite.Map()))
+	xr["status"] = map[string]any(status)
+	w.request.Composite = xr
+}
+
+// run the Deployment's controller until all pods serve, then modify its status.
+func (w *world) run(modify func(status map[string]any)) {
+	w.change(nameDeployment, func(d composetest.Object) {
+		n := float64(compose.Number(d, 1, "spec", "replicas"))
+		status := map[string]any{
+			"observedGeneration": float64(compose.Number(d, 0, "metadata", "generation")),
+			"replicas":           n, "updatedReplicas": n, "readyReplicas": n, "availableReplicas": n,
+		}
+
+		if modify != nil {
+			modify(status)
+		}
+
+		d["status"] = status
+	})
+}
+
+// change a copy of an observed object.
+func (w *world) change(resource string, modify func(composetest.Object)) {
+	w.t.Helper()
+
+	o, err := composetest.Decode(w.request.Observed[resource].Map())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	modify(o)
+
+	w.request.Observed = maps.Clone(w.request.Observed)
+	w.request.Observed[resource] = o
+}
+
+// scale the Deployment as an autoscaler does, by way of the scale subresource.
+func (w *world) scale(n float64) {
+	w.change(nameDeployment, func(d composetest.Object) {
+		compose.Map(d, "spec")["replicas"] = n
+		metadata := compose.Map(d, "metadata")
+		fields := compose.List(metadata, "managedFields")
+
+		for _, e := range fields {
+			delete(compose.Map(e.(map[string]any), "fieldsV1", "f:spec"), "f:replicas")
+		}
+
+		metadata["managedFields"] = append(fields, map[string]any{
+			"manager": "kube-controller-manager", "operation": "Update", "subresource": "scale", "apiVersion": "apps/v1",
+			"fieldsType": "FieldsV1", "fieldsV1": map[string]any{"f:spec": map[string]any{"f:replicas": map[string]any{}}},
+		})
+	})
+}
+
+// find sets the findings of the observed Analysis.
+func (w *world) find(findings ...observev1alpha1.Finding) {
+	w.change(nameAnalysis, func(o composetest.Object) {
+		raw, _ := json.Marshal(map[string]any{"atProvider": map[string]any{"findings": findings}})
+
+		var status map[string]any
+		_ = json.Unmarshal(raw, &status)
+		o["status"] = status
+	})
+}
+
+// object of a plan as decoded JSON, or nil.
+func object(tb testing.TB, p *compose.Plan, resource string) composetest.Object {
+	tb.Helper()
+
+	d, ok := p.Objects[resource]
+	if !ok {
+		return nil
+	}
+
+	o, err := composetest.Decode(d.Object)
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	return o
+}
+
+// condition of a plan.
+func condition(p *compose.Plan, ct xpv2.ConditionType) xpv2.Condition {
+	for _, c := range p.Conditions {
+		if c.Type == ct {
+			return c
+		}
+	}
+
+	return xpv2.Condition{}
+}
+
+func parse(tb testing.TB, text string) map[string]any {
+	tb.Helper()
+
+	var m map[string]any
+	if err := yaml.Unmarshal([]byte(text), &m); err != nil {
+		tb.Fatal(err)
+	}
+
+	return m
+}
+
+// full spec: every field has a value that shows.
+const full = `
+image: registry.example.org/algo/reco:2.1.4
+imagePullSecrets: [{name: registry-login}]
+replicas: 3
+port: 9000
+command: [/server]
+args: [--threads=4]
+env:
+- {name: LOG_LEVEL, value: info}
+- {name: EMPTY}
+- {name: TOKEN, valueFrom: {secretKeyRef: {name: reco, key: token}}}
+- {name: MODE, valueFrom: {configMapKeyRef: {name: reco, key: mode}}}
+config: {files: {reco.yaml: "threshold: 0.7"}, mountPath: /config}
+resources: {cpu: 500m, memory: 1Gi, gpu: nvidia.com/gpu, gpuCount: 2, sharedMemory: 2Gi}
+scaling: {minReplicas: 2, maxReplicas: 10}
+availability: {zones: Required, maxUnavailable: 25%}
+scheduling:
+  nodeSelector: {pool: gpu}
+  tolerations: [{key: spot, operator: Equal, value: "true", effect: NoExecute, tolerationSeconds: 60}]
+  runtimeClassName: nvidia
+  priorityClassName: production
+runAsUser: 65532
+`

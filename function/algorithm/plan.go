@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package algorithm plans one Algorithm: from its spec and the objects that
+// exist, what should exist and what is to be told. It is pure, and knows nothing
+// of gRPC or protobuf. Start reading at the steps in this file.
+package algorithm
+
+import (
+	"fmt"
+
+	"github.com/capstan-dev/capstan/function/compose"
+)
+
+// A step of a plan. It adds objects or words, and takes none away.
+type step struct {
+	name string
+	do   func(*state) error
+}
+
+// composing is what an accepted spec becomes, in order.
+var composing = []step{
+	{"ServiceAccount", serviceAccount},
+	{"Config", config},
+	{"Deployment", deployment},
+	{"Service", service},
+	{"Autoscaler", autoscaler},
+	{"DisruptionBudget", disruptionBudget},
+	{"NetworkPolicy", networkPolicy},
+	{"Analysis", analysis},
+	{"Lingering", lingering},
+}
+
+// keeping is all that happens to a spec that cannot be carried out.
+var keeping = []step{
+	{"Observed", observed},
+}
+
+// telling is what people and Crossplane learn of either.
+var telling = []step{
+	{"Accepted", accepted},
+	{"Composed", composed},
+	{"Healthy", healthy},
+	{"Status", status},
+	{"Readiness", readiness},
+	{"TTL", ttl},
+	{"Settle", settle},
+}
+
+// Plan one Algorithm. It errs only for a composite resource that has no name or
+// namespace; whatever a user can write becomes a condition.
+func Plan(r compose.Request) (*compose.Plan, error) {
+	s, err := gather(r)
+	if err != nil {
+		return nil, err
+	}
+
+	doing := composing
+	if len(s.problems) > 0 {
+		doing = keeping
+	}
+
+	for _, steps := range [][]step{doing, telling} {
+		for _, st := range steps {
+			if err := st.do(s); err != nil {
+				return nil, fmt.Errorf("cannot plan %s: %w", st.name, err)
+			}
+		}
+	}
+
+	return s.plan, nil
+}

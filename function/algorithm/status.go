@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package algorithm
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+)
+
+// status is complete: Crossplane removes what is left out.
+func status(s *state) error {
+	st := v1alpha1.AlgorithmStatus{
+		Phase:         s.phase(),
+		Replicas:      int32(s.running.total), //nolint:gosec // The API server keeps it in an int32.
+		ReadyReplicas: int32(s.running.ready), //nolint:gosec // The same.
+		Selector:      query(map[string]string{labelAlgorithm: s.name}),
+		Withheld:      s.withholding.Entries(s.asked),
+	}
+
+	if s.Observed[nameService] != nil {
+		st.Endpoint = fmt.Sprintf("http://%s.%s.svc", s.name, s.namespace)
+	}
+
+	s.plan.Status = st
+
+	return nil
+}
+
+func (s *state) phase() v1alpha1.Phase {
+	reason, _ := s.trouble()
+
+	switch {
+	case !s.running.exists:
+		return v1alpha1.PhasePending
+	case s.stopped():
+		return v1alpha1.PhaseStopped
+	case reason != "":
+		return v1alpha1.PhaseDegraded
+	case s.rolledOut() && s.serving():
+		return v1alpha1.PhaseReady
+	default:
+		return v1alpha1.PhaseProgressing
+	}
+}
+
+// readiness of the Algorithm: enough pods serve and nothing it needs is
+// missing. Once ready, it stays so while it is updated or changes its size.
+func readiness(s *state) error {
+	before := compose.IsTrue(s.Composite.Map(), xpv2.TypeReady)
+	missing := slices.ContainsFunc(s.asked, func(a compose.Asked) bool { return !a.Optional && a.Missing(before) })
+	s.plan.Ready = !missing && (s.serving() || before && s.unhindered())
+
+	return nil
+}
+
+// ttl by what the Algorithm waits for.
+func ttl(s *state) error {
+	entries := s.withholding.Entries(s.asked)
+	deadlines := make([]time.Time, 0, len(entries))
+
+	for _, e := range entries {
+		deadlines = append(deadlines, e.Until.Time)
+	}
+
+	pace := compose.Settled
+
+	if !s.plan.Ready || !s.rolledOut() || len(s.problems) > 0 {
+		pace = compose.Waiting
+	}
+
+	if slices.ContainsFunc(s.asked, func(a compose.Asked) bool { return !a.Observed }) {
+		pace = compose.Asking
+	}
+
+	s.plan.TTL = pace.TTL(s.Now, deadlines...)
+
+	return nil
+}
+
+// sortedKeys of a map.
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+// settle the status. What was refused is urgent: Crossplane tells of it once.
+func settle(s *state) error {
+	refused, err := json.Marshal(s.withholding.Entries(s.asked))
+	if err != nil {
+		return fmt.Errorf("cannot compare what was refused: %w", err)
+	}
+
+	known, err := json.Marshal(compose.Withheld(s.Composite.Map()))
+	if err != nil {
+		return fmt.Errorf("cannot compare what was refused: %w", err)
+	}
+
+	compose.Settle(s.Request, s.plan, !bytes.Equal(refused, known))
+
+	return nil
+}

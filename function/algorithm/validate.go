@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package algorithm
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// A problem keeps a spec from being carried out. Its message names field, value
+// and remedy.
+type problem struct {
+	reason  xpv2.ConditionReason
+	message string
+}
+
+// checks of a spec with its defaults, all of them, so that one edit can correct
+// everything. The schema holds most of the same bounds and answers sooner; these
+// hold as well for what was stored under an older schema, and say what the API
+// server would only say of the composed object, in an event.
+var checks = []func(*state) []problem{
+	checkSettings,
+	checkName,
+	checkImage,
+	checkNumbers,
+	checkEnv,
+	checkConfig,
+	checkResources,
+	checkGPU,
+	checkScaling,
+	checkAvailability,
+	checkScheduling,
+	checkReferences,
+}
+
+func validate(s *state) []problem {
+	ps := make([]problem, 0, len(checks))
+	for _, check := range checks {
+		ps = append(ps, check(s)...)
+	}
+
+	return ps
+}
+
+// invalid value of a field.
+func invalid(field string, value any, remedy string) problem {
+	return problem{v1alpha1.ReasonInvalidSpec, fmt.Sprintf("%s: %s: %s", field, quoted(value), remedy)}
+}
+
+// quoted value as people wrote it, as far as it matters: text in quotes.
+func quoted(value any) string {
+	text := []rune(fmt.Sprint(value))
+	if len(text) > 60 {
+		text = append(text[:59], '…')
+	}
+
+	if _, ok := value.(string); ok {
+		return fmt.Sprintf("%q", string(text))
+	}
+
+	return string(text)
+}
+
+// because makes a remedy of what a validator of Kubernetes says.
+func because(errs []string) string { return strings.Join(errs, ", and ") }
+
+func checkSettings(s *state) []problem {
+	if s.SettingsErr != nil {
+		return []problem{{v1alpha1.ReasonInvalidSettings, fmt.Sprintf("platform settings: %v", s.SettingsErr)}}
+	}
+
+	var ps []problem
+
+	for field, q := range map[string]*resource.Quantity{
+		"algorithm.cpu":    s.Settings.Algorithm.CPU,
+		"algorithm.memory": s.Settings.Algorithm.Memory,
+	} {
+		if q == nil || q.Sign() <= 0 {
+			ps = append(ps, problem{
+				v1alpha1.ReasonInvalidSettings,
+				fmt.Sprintf("platform settings: %s: %v: must be set and greater than zero", field, q),
+			})
+		}
+	}
+
+	slices.SortFunc(ps, func(a, b problem) int { return strings.Compare(a.message, b.message) })
+
+	return ps
+}
+
+// checkName looks for names of objects that Kubernetes itself makes: a Service
+// or ServiceAccount of the same name would be taken over, and be gone with the
+// Algorithm.
+func checkName(s *state) []problem {
+	if errs := validation.IsDNS1035Label(s.name); len(errs) > 0 {
+		return []problem{invalid("metadata.name", s.name, because(errs))}
+	}
+
+	if s.name == "default" || s.name == "kubernetes" {
+		return []problem{invalid("metadata.name", s.name, "is the name of an object that Kubernetes makes: choose another name")}
+	}
+
+	return nil
+}
+
+func checkImage(s *state) []problem {
+	if s.spec.Image == "" || strings.ContainsFunc(s.spec.Image, func(r rune) bool { return r <= ' ' }) {
+		return []problem{invalid("spec.image", s.spec.Image, "must name an image, without white space")}
+	}
+
+	return nil
+}
+
+func checkNumbers(s *state) []problem {
+	var ps []problem
+
+	if n := *s.spec.Replicas; n < 0 || n > 1000 {
+		ps = append(ps, invalid("spec.replicas", n, "must be from 0 to 1000"))
+	}
+
+	if n := *s.spec.Port; n < 1 || n > 65535 {
+		ps = append(ps, invalid("spec.port", n, "must be from 1 to 65535"))
+	}
+
+	if u := s.spec.RunAsUser; u != nil && (*u < 1 || *u > 1<<31-1) {
+		ps = append(ps, invalid("spec.runAsUser", *u, "must be from 1 to 2147483647, because pods may not run as root"))
+	}
+
+	return ps
+}
+
+func checkEnv(s *state) []problem {
+	var ps []problem
+
+	seen := map[string]bool{}
+
+	for i, e := range s.spec.Env {
+		field := fmt.Sprintf("spec.env[%d]", i)
+
+		if errs := validation.IsEnvVarName(e.Name); len(errs) > 0 {
+			ps = append(ps, invalid(field+".name", e.Name, because(errs)))
+		}
+
+		if seen[e.Name] {
+			ps = append(ps, invalid(field+".name", e.Name, "is there twice: remove one"))
+		}
+
+		seen[e.Name] = true
+
+		if from := e.ValueFrom; from != nil {
+			ps = append(ps, checkSource(field+".valueFrom", e.Value, from)...)
+		}
+	}
+
+	return ps
+}
+
+func checkSource(field, value string, from *v1alpha1.EnvVarSource) []problem {
+	if value != "" {
+		return []problem{invalid(field, value, "is set beside value: remove one of the two")}
+	}
+
+	if (from.SecretKeyRef == nil) == (from.ConfigMapKeyRef == nil) {
+		return []problem{{v1alpha1.ReasonInvalidSpec, field + ": must have exactly one of secretKeyRef and configMapKeyRef"}}
+	}
+
+	kind, ref := "secretKeyRef", from.SecretKeyRef
+	if ref == nil {
+		kind, ref = "configMapKeyRef", from.ConfigMapKeyRef
+	}
+
+	var ps []problem
+
+	if errs := validation.IsDNS1123Subdomain(ref.Name); len(errs) > 0 {
+		ps = append(ps, invalid(field+"."+kind+".name", ref.Name, because(errs)))
+	}
+
+	if errs := validation.IsConfigMapKey(ref.Key); len(errs) > 0 {
+		ps = append(ps, invalid(field+"."+kind+".key", ref.Key, because(errs)))
+	}
+
+	return ps
+}
+
+// maxConfig leaves a quarter of the MiB that a ConfigMap may hold for its names
+// and metadata, in bytes.
+const maxConfig = 786432
+
+func checkConfig(s *state) []problem {
+	c := s.spec.Config
+	if c == nil {
+		return nil
+	}
+
+	var ps []problem
+
+	switch p := path.Clean(c.MountPath); {
+	case !path.IsAbs(c.MountPath) || p == "/" || strings.Contains(p, ":"):
+		ps = append(ps, invalid("spec.config.mountPath", c.MountPath, "must be an absolute path other than / and without ':'"))
+	case p == sharedMemoryPath && s.spec.Resources.SharedMemory != nil:
+		ps = append(ps, invalid("spec.config.mountPath", c.MountPath, "is where spec.resources.sharedMemory is mounted: choose another folder"))
+	}
+
+	if len(c.Files) == 0 {
+		ps = append(ps, problem{v1alpha1.ReasonInvalidSpec, "spec.config.files: none: add a file or remove spec.config"})
+	}
+
+	total := 0
+
+	for _, name := range sortedKeys(c.Files) {
+		total += len(c.Files[name])
+
+		if errs := validation.IsConfigMapKey(name); len(errs) > 0 {
+			ps = append(ps, invalid("spec.config.files", name, because(errs)))
+		}
+	}
+
+	if total > maxConfig {
+		ps = append(ps, problem{v1alpha1.ReasonConfigTooLarge, fmt.Sprintf(
+			"spec.config.files: %d bytes altogether: must be at most %d: put large files into the image", total, maxConfig)})
+	}
+
+	return ps
+}
+
+func checkResources(s *state) []problem {
+	var ps []problem
+
+	r := s.spec.Resources
+
+	if q := r.CPU; q != nil && q.Sign() <= 0 {
+		ps = append(ps, invalid("spec.resources.cpu", q.String(), "must be greater than zero, for instance 500m"))
+	}
+
+	if q := r.Memory; q != nil && q.Cmp(leastMemory) < 0 {
+		ps = append(ps, invalid("spec.resources.memory", q.String(), memoryRemedy))
+	}
+
+	if q := r.SharedMemory; q != nil && q.Cmp(leastMemory) < 0 {
+		ps = append(ps, invalid("spec.resources.sharedMemory", q.String(), memoryRemedy))
+	}
+
+	return ps
+}
+
+// leastMemory that could mean anything. Who writes 512m means Mi, and asks for
+// half a byte.
+var leastMemory = resource.MustParse("1Mi")
+
+const memoryRemedy = "must be at least 1Mi, for instance 512Mi (a small m is a thousandth)"
+
+// checkGPU holds the rules that Kubernetes has for extended resources.
+func checkGPU(s *state) []problem {
+	r := s.spec.Resources
+	if r.GPU == "" && r.GPUCount != nil {
+		return []problem{invalid("spec.resources.gpuCount", *r.GPUCount,
+			"needs spec.resources.gpu: name the resource of the GPU as nodes advertise it, for instance nvidia.com/gpu")}
+	}
+
+	if r.GPU == "" {
+		return nil
+	}
+
+	var ps []problem
+
+	native := !strings.Contains(r.GPU, "/") || strings.Contains(r.GPU, "kubernetes.io/") || strings.HasPrefix(r.GPU, "requests.")
+	if errs := validation.IsQualifiedName("requests." + r.GPU); len(errs) > 0 || native {
+		ps = append(ps, invalid("spec.resources.gpu", r.GPU, "must be a resource that nodes advertise, of the form vendor/device, for instance nvidia.com/gpu"))
+	}
+
+	if n := *r.GPUCount; n < 1 || n > 64 {
+		ps = append(ps, invalid("spec.resources.gpuCount", n, "must be from 1 to 64"))
+	}
+
+	return ps
+}
+
+func checkScaling(s *state) []problem {
+	sc := s.spec.Scaling
+	if sc == nil {
+		return nil
+	}
+
+	var ps []problem
+
+	if sc.MinReplicas < 1 || sc.MinReplicas > 1000 {
+		ps = append(ps, invalid("spec.scaling.minReplicas", sc.MinReplicas, "must be from 1 to 1000"))
+	}
+
+	if sc.MaxReplicas < 1 || sc.MaxReplicas > 1000 {
+		ps = append(ps, invalid("spec.scaling.maxReplicas", sc.MaxReplicas, "must be from 1 to 1000"))
+	}
+
+	if sc.MinReplicas > sc.MaxReplicas {
+		ps = append(ps, invalid("spec.scaling.minReplicas", sc.MinReplicas,
+			fmt.Sprintf("is above maxReplicas %d: lower minReplicas or raise maxReplicas", sc.MaxReplicas)))
+	}
+
+	return ps
+}
+
+// share from 1% to 100%.
+var share = regexp.MustCompile(`^([1-9]|[1-9][0-9]|100)%$`)
+
+func checkAvailability(s *state) []problem {
+	var ps []problem
+
+	a := s.spec.Availability
+
+	zones := []v1alpha1.Spread{v1alpha1.SpreadPreferred, v1alpha1.SpreadRequired, v1alpha1.SpreadNone}
+	if !slices.Contains(zones, a.Zones) {
+		ps = append(ps, invalid("spec.availability.zones", string(a.Zones), "must be Preferred, Required or None"))
+	}
+
+	most := *a.MaxUnavailable
+	if most.Type == intstr.Int && most.IntVal < 1 || most.Type == intstr.String && !share.MatchString(most.StrVal) {
+		ps = append(ps, invalid("spec.availability.maxUnavailable", most.String(), "must be a number of at least 1, or a share from 1% to 100%"))
+	}
+
+	return ps
+}
+
+func checkScheduling(s *state) []problem {
+	var ps []problem
+
+	selector := s.spec.Scheduling.NodeSelector
+	for _, k := range sortedKeys(selector) {
+		if errs := validation.IsQualifiedName(k); len(errs) > 0 {
+			ps = append(ps, invalid("spec.scheduling.nodeSelector", k, because(errs)))
+		}
+
+		v := string(selector[k])
+		if errs := validation.IsValidLabelValue(v); len(errs) > 0 {
+			ps = append(ps, invalid("spec.scheduling.nodeSelector["+k+"]", v, because(errs)))
+		}
+	}
+
+	for i, t := range s.spec.Scheduling.Tolerations {
+		if remedy := checkToleration(t); remedy != "" {
+			ps = append(ps, problem{v1alpha1.ReasonInvalidSpec, fmt.Sprintf("spec.scheduling.tolerations[%d]: %s", i, remedy)})
+		}
+	}
+
+	return ps
+}
+
+// checkToleration holds the rules that Kubernetes has for tolerations of taints.
+func checkToleration(t corev1.Toleration) string {
+	exists, equal := t.Operator == corev1.TolerationOpExists, t.Operator == corev1.TolerationOpEqual || t.Operator == ""
+	effects := []corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
+
+	switch {
+	case !exists && !equal:
+		return fmt.Sprintf("operator: %s: must be Exists or Equal", quoted(string(t.Operator)))
+	case !slices.Contains(effects, t.Effect):
+		return fmt.Sprintf("effect: %s: must be NoSchedule, PreferNoSchedule or NoExecute", quoted(string(t.Effect)))
+	case t.Key == "" && !exists:
+		return `key: "": must not be empty unless the operator is Exists`
+	case t.Key != "" && len(validation.IsQualifiedName(t.Key)) > 0:
+		return fmt.Sprintf("key: %s: %s", quoted(t.Key), because(validation.IsQualifiedName(t.Key)))
+	case exists && t.Value != "":
+		return fmt.Sprintf("value: %s: must be empty when the operator is Exists", quoted(t.Value))
+	case len(validation.IsValidLabelValue(t.Value)) > 0:
+		return fmt.Sprintf("value: %s: %s", quoted(t.Value), because(validation.IsValidLabelValue(t.Value)))
+	case t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute:
+		return fmt.Sprintf("tolerationSeconds: %d: needs the effect NoExecute", *t.TolerationSeconds)
+	default:
+		return ""
+	}
+}
+
+// checkReferences to other objects by name.
+func checkReferences(s *state) []problem {
+	var ps []problem
+
+	check := func(field, name string) {
+		if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 {
+			ps = append(ps, invalid(field, name, because(errs)))
+		}
+	}
+
+	optional := func(field, name string) {
+		if name != "" {
+			check(field, name)
+		}
+	}
+
+	seen := map[string]bool{}
+
+	for i, ref := range s.spec.ImagePullSecrets {
+		field := fmt.Sprintf("spec.imagePullSecrets[%d].name", i)
+		check(field, ref.Name)
+
+		if seen[ref.Name] {
+			ps = append(ps, invalid(field, ref.Name, "is there twice: remove one"))
+		}
+
+		seen[ref.Name] = true
+	}
+
+	optional("spec.serviceAccountName", s.spec.ServiceAccountName)
+	optional("spec.scheduling.runtimeClassName", s.spec.Scheduling.RuntimeClassName)
+	optional("spec.scheduling.priorityClassName", s.spec.Scheduling.PriorityClassName)
+
+	return ps
+}

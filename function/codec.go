@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/capstan-dev/capstan/function/compose"
+)
+
+// An object of a request. Most are never looked at, and decoding costs more
+// than planning, so it waits until somebody does.
+type object struct {
+	resource *structpb.Struct
+	decoded  map[string]any
+}
+
+// objects of a request by their names.
+func objects(rs map[string]*fnv1.Resource) map[string]compose.Object {
+	os := make(map[string]compose.Object, len(rs))
+	for name, r := range rs {
+		os[name] = &object{resource: r.GetResource()}
+	}
+
+	return os
+}
+
+// Map is the object as decoded JSON.
+func (o *object) Map() map[string]any {
+	if o.decoded == nil {
+		o.decoded = o.resource.AsMap()
+	}
+
+	return o.decoded
+}
+
+// str reads a string without decoding the rest.
+func (o *object) str(path ...string) string {
+	v := structpb.NewStructValue(o.resource)
+	for _, k := range path {
+		v = v.GetStructValue().GetFields()[k]
+	}
+
+	return v.GetStringValue()
+}
+
+// name of the object with its namespace.
+func (o *object) name() string {
+	return o.str("metadata", "namespace") + "/" + o.str("metadata", "name")
+}
+
+// encode a composed object. The status that API types bring along is left out:
+// it is not for Crossplane to apply.
+func encode(v any) (*structpb.Struct, error) {
+	s, err := structOf(v)
+	if err != nil {
+		return nil, err
+	}
+
+	delete(s.GetFields(), "status")
+
+	return s, nil
+}
+
+// structOf anything that marshals to a JSON object. Nulls are left out, as API
+// types write one for a time that is not set and server-side apply would own
+// the field.
+func structOf(v any) (*structpb.Struct, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("cannot marshal %T: %w", v, err)
+	}
+
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+
+	var m map[string]any
+	if err := d.Decode(&m); err != nil {
+		return nil, fmt.Errorf("cannot use %T: it must be a JSON object: %w", v, err)
+	}
+
+	return fields(m)
+}
+
+func fields(m map[string]any) (*structpb.Struct, error) {
+	s := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(m))}
+
+	// Sorted, so that of two errors it is always the same that is told.
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		if m[k] == nil {
+			continue
+		}
+
+		v, err := value(m[k])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", k, err)
+		}
+
+		s.Fields[k] = v
+	}
+
+	return s, nil
+}
+
+func value(v any) (*structpb.Value, error) {
+	switch v := v.(type) {
+	case string:
+		return structpb.NewStringValue(v), nil
+	case bool:
+		return structpb.NewBoolValue(v), nil
+	case json.Number:
+		return number(v)
+	case map[string]any:
+		s, err := fields(v)
+		if err != nil {
+			return nil, err
+		}
+
+		return structpb.NewStructValue(s), nil
+	case []any:
+		l := &structpb.ListValue{Values: make([]*structpb.Value, len(v))}
+
+		for i := range v {
+			e, err := value(v[i])
+			if err != nil {
+				return nil, fmt.Errorf("[%d]: %w", i, err)
+			}
+
+			l.Values[i] = e
+		}
+
+		return structpb.NewListValue(l), nil
+	default:
+		return structpb.NewNullValue(), nil
+	}
+}
+
+// number of the protocol, which knows only floating point. An integer that it
+// would change is refused instead.
+func number(n json.Number) (*structpb.Value, error) {
+	f, err := n.Float64()
+	if err != nil {
+		return nil, fmt.Errorf("cannot represent number %s: %w", n, err)
+	}
+
+	integer := !strings.ContainsAny(n.String(), ".eE")
+	if integer && strconv.FormatFloat(f, 'f', -1, 64) != n.String() {
+		return nil, fmt.Errorf("cannot represent integer %s exactly", n)
+	}
+
+	return structpb.NewNumberValue(f), nil
+}
+
+// largest object and its size in bytes.
+func largest(rs map[string]*fnv1.Resource) (string, int) {
+	name, size := "", -1
+
+	for _, n := range slices.Sorted(maps.Keys(rs)) {
+		if s := proto.Size(rs[n]); s > size {
+			name, size = n, s
+		}
+	}
+
+	return name, size
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// Asked is a composed object that should exist.
+type Asked struct {
+	// Resource is its name within the composition.
+	Resource string
+	// Kind and Name are what people know it by.
+	Kind, Name string
+	// Observed tells whether it exists.
+	Observed bool
+	// New tells that no earlier pass asked for it, so that it cannot exist yet.
+	New bool
+	// Optional tells that its absence does not make the composite resource not
+	// ready.
+	Optional bool
+}
+
+// String is what people know the object by.
+func (a Asked) String() string { return fmt.Sprintf("%s %q", a.Kind, a.Name) }
+
+// Missing tells whether an object is waited for. One that is new is not when all
+// was well before: an edit that adds an object would turn a condition around and
+// back within a second, to nobody's use (see Settle for what that costs).
+func (a Asked) Missing(wellBefore bool) bool { return !a.Observed && !(a.New && wellBefore) }
+
+// Referenced tells whether a composite resource refers to an object, which it
+// does from the first pass on that asked for it.
+func Referenced(xr map[string]any, kind, name string) bool {
+	return slices.ContainsFunc(List(xr, "spec", "crossplane", "resourceRefs"), func(v any) bool {
+		ref, ok := v.(map[string]any)
+		return ok && ref["kind"] == kind && ref["name"] == name
+	})
+}
+
+// Composed is the condition of that type: whether every object that was asked
+// for exists as asked, and if not, what to do.
+func Composed(r Request, asked []Asked, w *Withholding) xpv2.Condition {
+	var refused, waiting []string
+
+	before := IsTrue(r.Composite.Map(), v1alpha1.TypeComposed)
+
+	reason := v1alpha1.ReasonRefused
+
+	for _, a := range asked {
+		refusal := w.Refusal(a.Resource)
+
+		switch {
+		case w.Invalid(a.Resource):
+			refused = append(refused, fmt.Sprintf("%s was refused as invalid: the events of this object say why. "+
+				"Correct the field they name; if another controller owns an object of that name, rename one of the two", a))
+		case refusal != "":
+			if notAllowed(refusal) {
+				reason = v1alpha1.ReasonNotAllowedToCompose
+			}
+
+			refused = append(refused, fmt.Sprintf("%s was refused: %s. %s", a, strings.TrimRight(refusal, "."), remedy(refusal)))
+		case a.Missing(before):
+			waiting = append(waiting, a.String())
+		}
+	}
+
+	c := xpv2.Condition{Type: v1alpha1.TypeComposed, Status: corev1.ConditionFalse}
+
+	switch {
+	case len(refused) > 0:
+		c.Reason, c.Message = reason, strings.Join(refused, "; ")
+	case len(waiting) > 0:
+		c.Reason, c.Message = v1alpha1.ReasonComposing, "waiting for "+strings.Join(waiting, ", ")
+	default:
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, v1alpha1.ReasonComposed, "every object exists"
+	}
+
+	return c
+}
+
+// notAllowed tells whether a refusal is about Crossplane's rights. Quotas and
+// admission policies refuse with the word forbidden, too, but name no user.
+func notAllowed(refusal string) bool { return strings.Contains(refusal, "forbidden: User ") }
+
+// remedy for a refusal.
+func remedy(refusal string) string {
+	switch {
+	case notAllowed(refusal):
+		return "Apply package/platform.yaml, which lets Crossplane compose this kind"
+	case strings.Contains(refusal, "exceeded quota"):
+		return "Raise the quota of the namespace, or ask for less"
+	case strings.Contains(refusal, "no matches for kind"):
+		return "Install what serves this kind"
+	case strings.Contains(refusal, "denied"):
+		return "Satisfy the policy that denied it, or make an exception to it"
+	default:
+		return "Remove what the message names; if it is another object of that name, rename one of the two"
+	}
+}

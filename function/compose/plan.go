@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package compose is what the planners of Capstan's kinds have in common: the
+// request they look at, the plan they answer with, and the rules that hold for
+// every composed object (names, readiness, what is kept and what is withheld).
+// It knows nothing of gRPC or protobuf.
+package compose
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/input/v1alpha1"
+)
+
+// A Planner decides what should exist for one composite resource. It is pure:
+// the same request gives the same plan. It returns an error only for a request
+// that cannot be understood at all; then nothing is changed. Whatever a user can
+// cause becomes a condition of the plan instead.
+type Planner func(Request) (*Plan, error)
+
+// A Request is everything that a planner may look at.
+type Request struct {
+	// Now is the only clock of a planner.
+	Now time.Time
+
+	// Composite is the composite resource.
+	Composite Object
+
+	// Observed holds the composed objects that exist, by their names within the
+	// composition.
+	Observed map[string]Object
+
+	// Settings of the platform, defaults included.
+	Settings v1alpha1.Settings
+
+	// SettingsErr tells which of the platform's settings cannot be used, if
+	// any. Settings then holds what remains: a planner keeps everything that is
+	// observed and says so.
+	SettingsErr error
+
+	// Kinds tells which of the optional kinds that planners ask about the
+	// cluster serves.
+	Kinds map[schema.GroupVersionKind]Availability
+}
+
+// An Object is a Kubernetes object that is decoded only when it is looked at.
+type Object interface {
+	// Map is the object as decoded JSON (map[string]any, []any, string,
+	// float64, bool, nil). It must not be changed.
+	Map() map[string]any
+}
+
+// Availability of an optional kind.
+type Availability int
+
+// Whether the cluster serves an optional kind.
+const (
+	// AvailabilityUnknown: Crossplane has not told yet. What is observed of the
+	// kind must be kept, nothing new is asked for.
+	AvailabilityUnknown Availability = iota
+	// Unavailable: the cluster does not serve the kind.
+	Unavailable
+	// Available: the cluster serves the kind.
+	Available
+)
+
+// A Plan is what should exist, and what is to be told about it.
+type Plan struct {
+	// Objects that should exist, by their names within the composition. What is
+	// observed and missing here is deleted.
+	Objects map[string]Desired
+
+	// Ready tells whether the composite resource as a whole is ready.
+	Ready bool
+
+	// Status of the composite resource, complete, as a value that marshals to
+	// JSON and without conditions.
+	Status any
+
+	// Conditions of the composite resource.
+	Conditions []xpv2.Condition
+
+	// Events to be emitted. Only what happened, never what is.
+	Events []Event
+
+	// TTL is the time until the composite resource has to be looked at again
+	// even if nothing changes.
+	TTL time.Duration
+}
+
+// Desired is one composed object.
+type Desired struct {
+	// Object is an apply configuration, an API type or a map: a value that
+	// marshals to the JSON of the fields that Capstan owns, and no others.
+	Object any
+
+	// Ready tells whether it is as it should be.
+	Ready bool
+}
+
+// An Event tells a person what happened.
+type Event struct {
+	Warning bool
+	Reason  string
+	Message string
+}

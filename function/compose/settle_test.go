@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package compose_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/compose/composetest"
+)
+
+func TestSettle(t *testing.T) {
+	valid := xpv2.Condition{Type: v1alpha1.TypeAccepted, Status: corev1.ConditionTrue, Reason: "Valid", Message: "fine"}
+	stored := func(ct, status, reason, message string) any {
+		return map[string]any{"type": ct, "status": status, "reason": reason, "message": message, "observedGeneration": float64(2)}
+	}
+	settled := []any{
+		stored("Synced", "True", "ReconcileSuccess", ""),
+		stored("Ready", "True", "Available", ""),
+		stored("Accepted", "True", "Valid", "fine"),
+	}
+
+	wish := map[string]any{"phase": "Ready"}
+	before := map[string]any{"phase": "Progressing"}
+
+	cases := map[string]struct {
+		reason     string
+		status     map[string]any
+		conditions []any
+		generation float64
+		ready      bool
+		urgent     bool
+		want       any
+	}{
+		"NothingChanges":  {"Conditions stay, so the rest may change.", before, settled, 2, true, false, wish},
+		"NewlyCreated":    {"There is no status to be kept yet.", nil, nil, 2, true, false, wish},
+		"ReadyChanges":    {"Crossplane's own condition counts as well.", before, settled, 2, false, false, before},
+		"OursIsNew":       {"A condition that was not there changes.", before, settled[:2], 2, true, false, before},
+		"GenerationMoves": {"Crossplane writes which generation it speaks of.", before, settled, 3, true, false, before},
+		"Urgent":          {"What could not be found out again is written at once.", before, settled, 3, false, true, wish},
+		"OursHasNewWords": {
+			"The message is part of a condition.", before,
+			append(settled[:2:2], stored("Accepted", "True", "Valid", "good")), 2, true, false, before,
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			xr := composetest.Object{"metadata": map[string]any{"generation": tc.generation}}
+			if tc.status != nil {
+				status := map[string]any{"conditions": tc.conditions}
+				for k, v := range tc.status {
+					status[k] = v
+				}
+
+				xr["status"] = status
+			}
+
+			p := &compose.Plan{Status: wish, Ready: tc.ready, Conditions: []xpv2.Condition{valid}, TTL: time.Hour}
+			compose.Settle(compose.Request{Composite: xr}, p, tc.urgent)
+
+			if diff := cmp.Diff(tc.want, p.Status); diff != "" {
+				t.Errorf("%s\nstatus: -want, +got:\n%s", tc.reason, diff)
+			}
+
+			if tc.status != nil && compose.List(xr, "status", "conditions") == nil {
+				t.Error("the observed status was changed")
+			}
+		})
+	}
+}
+
+func TestMissing(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		asked  compose.Asked
+		before bool
+		want   bool
+	}{
+		"Exists":        {"It is there.", compose.Asked{Observed: true}, false, false},
+		"Created":       {"Nothing was well before: all objects are waited for.", compose.Asked{New: true}, false, true},
+		"AddedByAnEdit": {"It could not exist yet, and all was well.", compose.Asked{New: true}, true, false},
+		"GoneOrRefused": {"An earlier pass asked for it.", compose.Asked{}, true, true},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.asked.Missing(tc.before); got != tc.want {
+				t.Errorf("%s\nMissing: got %t", tc.reason, got)
+			}
+		})
+	}
+}

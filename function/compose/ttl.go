@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+import "time"
+
+// A Pace says what a composite resource waits for.
+type Pace int
+
+// What a composite resource waits for, the most patient first.
+const (
+	// Settled: for nothing.
+	Settled Pace = iota
+	// Waiting: for something Crossplane watches, so that a change wakes it up.
+	Waiting
+	// Asking: for an object that was asked for and does not exist yet. Crossplane
+	// watches it as well, but whether it was refused shows nowhere else.
+	Asking
+)
+
+// The longest time between two looks. Each look costs one write per composed
+// object even when nothing changed; none at all would trust that no watch event
+// is ever lost.
+const (
+	ttlSettled = 30 * time.Minute
+	ttlWaiting = 5 * time.Minute
+	ttlAsking  = 20 * time.Second
+)
+
+// TTL is the time until the next look: that of the pace, or less when a
+// deadline is nearer. It is never less than a second.
+func (p Pace) TTL(now time.Time, deadlines ...time.Time) time.Duration {
+	ttl := map[Pace]time.Duration{Settled: ttlSettled, Waiting: ttlWaiting, Asking: ttlAsking}[p]
+	for _, d := range deadlines {
+		ttl = min(ttl, d.Sub(now))
+	}
+
+	return max(ttl, time.Second)
+}

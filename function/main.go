@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package main is function-capstan: the composition function that turns an
+// Algorithm into the objects that run it. It decides and never acts. It has no
+// access to the cluster, no state, and sees no Secret.
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	apisv1alpha1 "github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/server"
+)
+
+type cli struct {
+	Debug bool `help:"Log every call, not only those that fail." short:"d"`
+
+	Address     string `default:":9443" help:"Address that Crossplane calls."`
+	TLSCertsDir string `env:"TLS_SERVER_CERTS_DIR" help:"Folder with tls.crt, tls.key, and the ca.crt of clients."`
+	Insecure    bool   `help:"Serve without certificates, to anybody. For local runs only."`
+
+	HealthAddress  string `default:":8081" help:"Address of /livez and /readyz. Empty for none."`
+	MetricsAddress string `default:":8080" help:"Address of /metrics. Empty for none."`
+
+	DrainDelay   time.Duration `default:"5s" help:"How long to serve on when told to end, until callers know."`
+	DrainTimeout time.Duration `default:"20s" help:"How long running calls may take to end after that."`
+}
+
+// planners of the kinds that the function composes for.
+func planners() map[schema.GroupKind]compose.Planner {
+	return map[schema.GroupKind]compose.Planner{
+		apisv1alpha1.AlgorithmGroupVersionKind.GroupKind(): algorithm.Plan,
+	}
+}
+
+// Run serves until the process is told to end.
+func (c *cli) Run() error {
+	level := slog.LevelInfo
+	if c.Debug {
+		level = slog.LevelDebug
+	}
+
+	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+
+	fn := &Function{planners: planners(), clock: time.Now}
+
+	var kinds []string
+	for gk := range fn.planners {
+		kinds = append(kinds, gk.Kind)
+	}
+
+	s, err := server.New(fn, server.Options{
+		Log:            log,
+		Kinds:          kinds,
+		Address:        c.Address,
+		CertsDir:       c.TLSCertsDir,
+		Insecure:       c.Insecure,
+		HealthAddress:  c.HealthAddress,
+		MetricsAddress: c.MetricsAddress,
+		DrainDelay:     c.DrainDelay,
+		DrainTimeout:   c.DrainTimeout,
+	})
+	if err != nil {
+		return err
+	}
+
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+
+	// A second signal ends the process at once.
+	context.AfterFunc(ctx, stop)
+
+	return s.Run(ctx)
+}
+
+func main() {
+	ctx := kong.Parse(&cli{},
+		kong.Name("function"),
+		kong.Description("Composes the objects of Capstan's composite resources for Crossplane."),
+		kong.DefaultEnvars("CAPSTAN"),
+	)
+	ctx.FatalIfErrorf(ctx.Run())
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+)
+
+// Names of what the function requires. The Compositions bootstrap the same
+// under the same names, so that Crossplane need not call twice.
+const (
+	requiredSettings = "settings"
+	requiredAnalysis = "analysis"
+)
+
+// settingsName is the name of the EnvironmentConfig with the platform's
+// settings.
+const settingsName = "capstan"
+
+// requirements of every call: Crossplane forgets those that are not repeated.
+// It calls again with what it found until nothing new is asked for, so that an
+// answer without them is never the one that counts.
+func requirements() *fnv1.Requirements {
+	schemas := map[string]*fnv1.SchemaSelector{}
+	for name, gvk := range optional() {
+		apiVersion, kind := gvk.ToAPIVersionAndKind()
+		schemas[name] = &fnv1.SchemaSelector{ApiVersion: apiVersion, Kind: kind}
+	}
+
+	return &fnv1.Requirements{
+		Resources: map[string]*fnv1.ResourceSelector{
+			requiredSettings: {
+				ApiVersion: "apiextensions.crossplane.io/v1beta1",
+				Kind:       "EnvironmentConfig",
+				Match:      &fnv1.ResourceSelector_MatchName{MatchName: settingsName},
+			},
+		},
+		Schemas: schemas,
+	}
+}
+
+// optional kinds by the names their schemas are required under. To compose a
+// kind that the cluster does not serve would end Crossplane's whole pass.
+func optional() map[string]schema.GroupVersionKind {
+	return map[string]schema.GroupVersionKind{
+		requiredAnalysis: observev1alpha1.AnalysisGroupVersionKind,
+	}
+}
+
+// availability tells which optional kinds the cluster serves. A Crossplane too old for
+// the capability of required schemas never tells. For it a kind stays unknown,
+// which is safe: what exists is kept and nothing is asked for that might not be
+// served.
+func availability(req *fnv1.RunFunctionRequest) map[schema.GroupVersionKind]compose.Availability {
+	ks := map[schema.GroupVersionKind]compose.Availability{}
+
+	for name, gvk := range optional() {
+		s, told := req.GetRequiredSchemas()[name]
+
+		switch {
+		case !told:
+			ks[gvk] = compose.AvailabilityUnknown
+		case len(s.GetOpenapiV3().GetFields()) == 0:
+			ks[gvk] = compose.Unavailable
+		default:
+			ks[gvk] = compose.Available
+		}
+	}
+
+	return ks
+}
