@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// patience is how long a container may run without answering before we say so.
+// Most servers answer within seconds; those that load a model for minutes are
+// told about early, which does not harm them.
+const patience = time.Minute
+
+// goodbye is more than containers are given to end by default.
+const goodbye = 45 * time.Second
+
+// notListening finds a container that runs and does not answer its probe: it
+// has run in silence for a while, or was killed for its silence.
+func notListening(s subject) *cause {
+	at, runs := s.silentAt()
+	if (!runs || s.now.Before(at)) && !silenced(s) {
+		return nil
+	}
+
+	asks, port := question(s.spec)
+
+	return &cause{
+		reason: v1alpha1.ReasonNotListening,
+		what:   "the container runs and does not answer " + asks,
+		remedy: fmt.Sprintf("make it listen on all addresses (0.0.0.0%s), or set spec.port to the port that it listens on; "+
+			"while it still loads, nothing needs to be done", port),
+	}
+}
+
+// silentAt is when the container counts as silent, if it runs and nothing else
+// happens. One that crashed before may need as long as it lived then, and a
+// little more, before it has done better.
+func (s subject) silentAt() (time.Time, bool) {
+	r := s.status.State.Running
+	if r == nil || !probed(s.spec) {
+		return time.Time{}, false
+	}
+
+	at := r.StartedAt.Add(patience)
+
+	if t := s.status.LastTerminationState.Terminated; t != nil && !silenced(s) {
+		if lived := t.FinishedAt.Sub(t.StartedAt.Time); lived > 0 {
+			at = at.Add(lived)
+		}
+	}
+
+	return at, true
+}
+
+// silenced tells whether the container was killed for not answering its startup
+// probe. No status says so; that it was ended by a signal, about when the probe
+// gives up, does. A server that handles the signal ends with 0.
+func silenced(s subject) bool {
+	t, probe := ended(s.status), s.spec.StartupProbe
+	if t == nil || probe == nil || t.Reason == "OOMKilled" {
+		return false
+	}
+
+	if t.ExitCode != exitKilled && t.ExitCode != exitTerminated && t.ExitCode != 0 {
+		return false
+	}
+
+	period := time.Duration(probe.PeriodSeconds) * time.Second
+	window := time.Duration(probe.InitialDelaySeconds)*time.Second + time.Duration(probe.FailureThreshold)*period
+	lived := t.FinishedAt.Sub(t.StartedAt.Time)
+
+	// The first probe comes at a random moment of the first period, the last one
+	// may time out, and ending takes as long as the container is given.
+	return lived >= window-period && lived <= window+period+goodbye
+}
+
+func probed(c corev1.Container) bool { return c.StartupProbe != nil || c.ReadinessProbe != nil }
+
+// question that the container does not answer, and ":port" if it has one.
+func question(c corev1.Container) (asks, port string) {
+	for _, p := range []*corev1.Probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe} {
+		switch {
+		case p == nil:
+		case p.HTTPGet != nil:
+			n := number(p.HTTPGet.Port, c)
+
+			return fmt.Sprintf("GET %s on port %s", bounded(p.HTTPGet.Path, maxDetail), n), ":" + n
+		case p.TCPSocket != nil:
+			n := number(p.TCPSocket.Port, c)
+
+			return "on port " + n, ":" + n
+		case p.GRPC != nil:
+			n := strconv.Itoa(int(p.GRPC.Port))
+
+			return "the gRPC health check on port " + n, ":" + n
+		}
+	}
+
+	return "its probe", ""
+}
+
+// number of a port that may be given by name.
+func number(p intstr.IntOrString, c corev1.Container) string {
+	for _, known := range c.Ports {
+		if p.Type == intstr.String && known.Name == p.StrVal {
+			return strconv.Itoa(int(known.ContainerPort))
+		}
+	}
+
+	return p.String()
+}

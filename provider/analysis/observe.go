@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/kind"
+)
+
+var (
+	_ managed.TypedExternalConnector[*v1alpha1.Analysis] = &observer{}
+	_ managed.TypedExternalClient[*v1alpha1.Analysis]    = &observer{}
+)
+
+// An observer looks at the pods of Algorithms in the cache.
+type observer struct {
+	kube client.Reader
+	now  func() time.Time
+}
+
+// Connect has nothing to connect to: pods are in the cluster itself.
+func (o *observer) Connect(context.Context, *v1alpha1.Analysis) (managed.TypedExternalClient[*v1alpha1.Analysis], error) {
+	return o, nil
+}
+
+// Observe the pods. An Algorithm without pods exists for us like any other:
+// nothing hinders it.
+func (o *observer) Observe(ctx context.Context, cr *v1alpha1.Analysis) (managed.ExternalObservation, error) {
+	pods, err := o.pods(ctx, cr)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+
+	cr.Status.AtProvider.Findings = Findings(pods, cr.Spec.ForProvider.Container, o.now())
+	cr.SetConditions(xpv2.Available().WithObservedGeneration(cr.GetGeneration()))
+
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
+}
+
+// poll is the interval after which the Analysis is looked at again although no
+// pod has changed: when a container that runs has been silent for too long, and
+// else the ordinary poll.
+func (o *observer) poll(mg resource.Managed, every time.Duration) time.Duration {
+	every = kind.Poll(mg, every)
+
+	cr, ok := mg.(*v1alpha1.Analysis)
+	if !ok {
+		return every
+	}
+
+	pods, err := o.pods(context.Background(), cr)
+	if err != nil {
+		return every
+	}
+
+	now := o.now()
+	if next := NextChange(pods, now); !next.IsZero() {
+		return min(every, next.Sub(now))
+	}
+
+	return every
+}
+
+func (o *observer) pods(ctx context.Context, cr *v1alpha1.Analysis) ([]corev1.Pod, error) {
+	l := &corev1.PodList{}
+	if err := o.kube.List(ctx, l,
+		client.InNamespace(cr.GetNamespace()),
+		client.MatchingLabels{v1alpha1.LabelAlgorithm: cr.Spec.ForProvider.Algorithm},
+	); err != nil {
+		return nil, fmt.Errorf("cannot list pods of Algorithm %q: %w", cr.Spec.ForProvider.Algorithm, err)
+	}
+
+	return l.Items, nil
+}
+
+// Create does nothing: an Analysis only observes.
+func (o *observer) Create(context.Context, *v1alpha1.Analysis) (managed.ExternalCreation, error) {
+	return managed.ExternalCreation{}, nil
+}
+
+// Update does nothing: an Analysis only observes.
+func (o *observer) Update(context.Context, *v1alpha1.Analysis) (managed.ExternalUpdate, error) {
+	return managed.ExternalUpdate{}, nil
+}
+
+// Delete does nothing: an Analysis only observes.
+func (o *observer) Delete(context.Context, *v1alpha1.Analysis) (managed.ExternalDelete, error) {
+	return managed.ExternalDelete{}, nil
+}
+
+// Disconnect does nothing: there is no connection.
+func (o *observer) Disconnect(context.Context) error { return nil }
+
+// nothing is what the finalizer of an Analysis does.
+func nothing(context.Context, resource.Object) error { return nil }

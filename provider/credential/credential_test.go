@@ -1,0 +1,652 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package credential
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpfake "github.com/crossplane/crossplane-runtime/v2/pkg/resource/fake"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/quiet"
+)
+
+var (
+	name = client.ObjectKey{Namespace: "shop", Name: "orders"}
+
+	// keep are the policies that the schema defaults to.
+	keep = xpv2.ManagementPolicies{"Observe", "Create", "Update", "LateInitialize"}
+	all  = xpv2.ManagementPolicies{"*"}
+)
+
+// A bench runs the real managed reconciler against a fake API server.
+type bench struct {
+	client.Client
+
+	t *testing.T
+	r *managed.Reconciler
+
+	// writes to the API server, other than those of the test itself.
+	writes []string
+	silent bool
+
+	log     bytes.Buffer
+	events  *record.FakeRecorder
+	metrics *prometheus.Registry
+}
+
+func newBench(t *testing.T, funcs interceptor.Funcs) *bench {
+	t.Helper()
+
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	b := &bench{t: t, events: record.NewFakeRecorder(1000), metrics: prometheus.NewRegistry()}
+	kube := fake.NewClientBuilder().
+		WithScheme(scheme).
+		WithStatusSubresource(&v1alpha1.Credential{}).
+		WithInterceptorFuncs(funcs).
+		Build()
+
+	b.Client = interceptor.NewClient(kube, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			b.wrote("create", o)
+
+			return c.Create(ctx, o, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			b.wrote("update", o)
+
+			return c.Update(ctx, o, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			b.wrote("patch", o)
+
+			return c.Patch(ctx, o, p, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			b.wrote("delete", o)
+
+			return c.Delete(ctx, o, opts...)
+		},
+		SubResourceUpdate: func(
+			ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption,
+		) error {
+			b.wrote("update "+sub, o)
+
+			return c.SubResource(sub).Update(ctx, o, opts...)
+		},
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return errors.New("nothing may be listed")
+		},
+	})
+
+	recorder := managed.NewMRMetricRecorder()
+	b.metrics.MustRegister(recorder)
+
+	q := quiet.Wrap(b.Client)
+	log := logr.FromSlogHandler(slog.NewJSONHandler(&b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	mgr := &xpfake.Manager{Client: q, Scheme: scheme}
+	b.r = managed.NewReconciler(mgr, resource.ManagedKind(v1alpha1.CredentialGroupVersionKind), append(
+		options(q),
+		managed.WithManagementPolicies(),
+		managed.WithLogger(logging.NewLogrLogger(log)),
+		managed.WithRecorder(event.NewAPIRecorder(b.events)),
+		managed.WithMetricRecorder(recorder),
+	)...)
+
+	return b
+}
+
+func (b *bench) wrote(verb string, o client.Object) {
+	if gvk, err := b.GroupVersionKindFor(o); err == nil && !b.silent {
+		b.writes = append(b.writes, verb+" "+gvk.Kind)
+	}
+}
+
+// apply objects as a user does.
+func (b *bench) apply(objects ...client.Object) {
+	b.t.Helper()
+
+	b.silent = true
+	defer func() { b.silent = false }()
+
+	for _, o := range objects {
+		if err := b.Create(b.t.Context(), o); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// remove an object as a user does.
+func (b *bench) remove(o client.Object) {
+	b.t.Helper()
+
+	b.silent = true
+	defer func() { b.silent = false }()
+
+	if err := b.Delete(b.t.Context(), o); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// settle reconciles more often than anything needs.
+func (b *bench) settle() {
+	b.t.Helper()
+
+	for range 6 {
+		if _, err := b.r.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: name}); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+func (b *bench) credential() *v1alpha1.Credential {
+	b.t.Helper()
+
+	cr := &v1alpha1.Credential{}
+	if err := b.Get(b.t.Context(), name, cr); err != nil {
+		b.t.Fatal(err)
+	}
+
+	return cr
+}
+
+func (b *bench) secret() *corev1.Secret {
+	b.t.Helper()
+
+	s := &corev1.Secret{}
+	if err := b.Get(b.t.Context(), name, s); err != nil {
+		b.t.Fatal(err)
+	}
+
+	return s
+}
+
+func (b *bench) gone(o client.Object) bool {
+	return kerrors.IsNotFound(b.Get(b.t.Context(), name, o))
+}
+
+func credential(p xpv2.ManagementPolicies) *v1alpha1.Credential {
+	return &v1alpha1.Credential{
+		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name},
+		Spec:       v1alpha1.CredentialSpec{ManagementPolicies: p},
+	}
+}
+
+func secret(labels map[string]string, data map[string][]byte) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, Labels: labels},
+		Data:       data,
+	}
+}
+
+func ours() map[string]string {
+	return map[string]string{v1alpha1.LabelCredential: name.Name, labelManagedBy: managedBy}
+}
+
+func TestLife(t *testing.T) {
+	b := newBench(t, interceptor.Funcs{})
+
+	b.apply(credential(keep))
+	b.settle()
+
+	first := b.secret()
+	if got := len(first.Data[v1alpha1.KeyPassword]); got != defaultLength {
+		t.Errorf("A new Credential should have a password of %d characters, got %d", defaultLength, got)
+	}
+
+	if diff := cmp.Diff(ours(), first.Labels); diff != "" {
+		t.Errorf("The Secret should be labelled ours: -want, +got:\n%s", diff)
+	}
+
+	if len(first.OwnerReferences) != 0 {
+		t.Errorf("The Secret should have no owner, got %v", first.OwnerReferences)
+	}
+
+	cr := b.credential()
+	want := v1alpha1.CredentialObservation{SecretName: name.Name, Keys: []string{v1alpha1.KeyPassword}}
+
+	if diff := cmp.Diff(want, cr.Status.AtProvider); diff != "" {
+		t.Errorf("The status should tell about the Secret: -want, +got:\n%s", diff)
+	}
+
+	if got := cr.GetCondition(xpv2.TypeReady); got.Reason != xpv2.ReasonAvailable {
+		t.Errorf("The Credential should be available, got %+v", got)
+	}
+
+	b.writes = nil
+	b.settle()
+
+	if len(b.writes) != 0 {
+		t.Errorf("An idle Credential should cause no write, got %v", b.writes)
+	}
+
+	b.remove(cr)
+
+	if !b.gone(&v1alpha1.Credential{}) {
+		t.Error("A Credential that keeps its Secret should go at once, even while the provider is stopped")
+	}
+
+	b.settle()
+
+	if diff := cmp.Diff(first, b.secret()); diff != "" {
+		t.Errorf("The Secret should stay as it is when its Credential goes: -want, +got:\n%s", diff)
+	}
+
+	b.apply(credential(keep))
+	b.settle()
+
+	if diff := cmp.Diff(first, b.secret()); diff != "" {
+		t.Errorf("A Credential that comes back should find its Secret unchanged: -want, +got:\n%s", diff)
+	}
+
+	if got := b.credential().GetCondition(xpv2.TypeReady); got.Reason != xpv2.ReasonAvailable {
+		t.Errorf("A Credential that comes back should be available, got %+v", got)
+	}
+}
+
+func TestExistingSecret(t *testing.T) {
+	precious := map[string][]byte{v1alpha1.KeyPassword: []byte("precious")}
+
+	type want struct {
+		secret *corev1.Secret
+		writes []string
+		ready  xpv2.ConditionReason
+		// says is part of what the conditions tell.
+		says string
+	}
+
+	cases := map[string]struct {
+		reason string
+		secret *corev1.Secret
+		want   want
+	}{
+		"Ours": {
+			reason: "A Secret that is labelled ours is adopted with its bytes.",
+			secret: secret(ours(), precious),
+			want:   want{secret: secret(ours(), precious), ready: xpv2.ReasonAvailable},
+		},
+		"LostLabel": {
+			reason: "The label that tells who manages the Secret is put back, and nothing else is changed.",
+			secret: secret(map[string]string{v1alpha1.LabelCredential: name.Name, "a": "b"}, precious),
+			want: want{
+				secret: secret(map[string]string{v1alpha1.LabelCredential: name.Name, labelManagedBy: managedBy, "a": "b"}, precious),
+				writes: []string{"patch Secret"},
+				ready:  xpv2.ReasonAvailable,
+			},
+		},
+		"Stranger": {
+			reason: "A Secret that is not ours is not touched, and the remedy is told.",
+			secret: secret(nil, precious),
+			want: want{
+				secret: secret(nil, precious),
+				ready:  xpv2.ReasonUnavailable,
+				says:   "label it " + v1alpha1.LabelCredential + "=" + name.Name,
+			},
+		},
+		"OfAnother": {
+			reason: "The Secret of another Credential is a stranger's.",
+			secret: secret(map[string]string{v1alpha1.LabelCredential: "customers"}, precious),
+			want: want{
+				secret: secret(map[string]string{v1alpha1.LabelCredential: "customers"}, precious),
+				ready:  xpv2.ReasonUnavailable,
+				says:   `secret "orders" exists`,
+			},
+		},
+		"LostPassword": {
+			reason: "A password that was lost is not generated anew: what it opens still expects the old one.",
+			secret: secret(ours(), map[string][]byte{"user": []byte("shop")}),
+			want: want{
+				secret: secret(ours(), map[string][]byte{"user": []byte("shop")}),
+				ready:  xpv2.ReasonUnavailable,
+				says:   `secret "orders" has no "password" any more`,
+			},
+		},
+		"EmptyPassword": {
+			reason: "An empty password is a lost one.",
+			secret: secret(ours(), map[string][]byte{v1alpha1.KeyPassword: {}}),
+			want: want{
+				secret: secret(ours(), map[string][]byte{v1alpha1.KeyPassword: {}}),
+				ready:  xpv2.ReasonUnavailable,
+				says:   "put the password back",
+			},
+		},
+	}
+
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			b := newBench(t, interceptor.Funcs{})
+			b.apply(tc.secret, credential(keep))
+			b.settle()
+
+			got := b.secret()
+			got.ResourceVersion = ""
+
+			if diff := cmp.Diff(tc.want.secret, got); diff != "" {
+				t.Errorf("\n%s\nSecret: -want, +got:\n%s", tc.reason, diff)
+			}
+
+			var writes []string
+
+			for _, w := range b.writes {
+				if strings.HasSuffix(w, " Secret") {
+					writes = append(writes, w)
+				}
+			}
+
+			if diff := cmp.Diff(tc.want.writes, writes); diff != "" {
+				t.Errorf("\n%s\nwrites: -want, +got:\n%s", tc.reason, diff)
+			}
+
+			cr := b.credential()
+			if ready := cr.GetCondition(xpv2.TypeReady); ready.Reason != tc.want.ready {
+				t.Errorf("\n%s\nReady: want %q, got %+v", tc.reason, tc.want.ready, ready)
+			}
+
+			if synced := cr.GetCondition(xpv2.TypeSynced); !strings.Contains(synced.Message, tc.want.says) {
+				t.Errorf("\n%s\nSynced: want %q, got %+v", tc.reason, tc.want.says, synced)
+			}
+
+			b.writes = nil
+			b.settle()
+
+			if len(b.writes) != 0 {
+				t.Errorf("\n%s\nOnce told there should be no more writes, got %v", tc.reason, b.writes)
+			}
+		})
+	}
+}
+
+func TestDelete(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		secret *corev1.Secret
+		policy xpv2.ManagementPolicies
+		gone   bool
+	}{
+		"Kept": {
+			reason: "Without the policy Delete the Secret stays.",
+			secret: secret(ours(), map[string][]byte{v1alpha1.KeyPassword: []byte("precious")}),
+			policy: keep,
+		},
+		"Deleted": {
+			reason: "With the policy Delete the Secret goes, too.",
+			secret: secret(ours(), map[string][]byte{v1alpha1.KeyPassword: []byte("precious")}),
+			policy: all,
+			gone:   true,
+		},
+		"WithoutPassword": {
+			reason: "A Secret that lost its password holds up nobody.",
+			secret: secret(ours(), nil),
+			policy: all,
+			gone:   true,
+		},
+		"Stranger": {
+			reason: "A stranger's Secret stays and holds up nobody.",
+			secret: secret(nil, nil),
+			policy: all,
+		},
+	}
+
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			b := newBench(t, interceptor.Funcs{})
+			cr := credential(tc.policy)
+			cr.Finalizers = []string{managed.FinalizerName}
+			b.apply(tc.secret, cr)
+			b.settle()
+			b.remove(b.credential())
+			b.settle()
+
+			if !b.gone(&v1alpha1.Credential{}) {
+				t.Errorf("\n%s\nThe Credential should be gone", tc.reason)
+			}
+
+			if got := b.gone(&corev1.Secret{}); got != tc.gone {
+				t.Errorf("\n%s\nSecret gone: want %t, got %t", tc.reason, tc.gone, got)
+			}
+		})
+	}
+}
+
+func TestFinalizerFollowsPolicies(t *testing.T) {
+	b := newBench(t, interceptor.Funcs{})
+	b.apply(credential(all))
+
+	for _, step := range []struct {
+		policy xpv2.ManagementPolicies
+		want   []string
+	}{
+		{policy: all, want: []string{managed.FinalizerName}},
+		{policy: keep},
+		{policy: xpv2.ManagementPolicies{"Observe", "Create", "Delete"}, want: []string{managed.FinalizerName}},
+	} {
+		cr := b.credential()
+		cr.Spec.ManagementPolicies = step.policy
+
+		if err := b.Update(t.Context(), cr); err != nil {
+			t.Fatal(err)
+		}
+
+		b.settle()
+
+		if diff := cmp.Diff(step.want, b.credential().Finalizers); diff != "" {
+			t.Errorf("Finalizers with policies %v: -want, +got:\n%s", step.policy, diff)
+		}
+	}
+}
+
+func TestDeleteNamesTheOneThatWasSeen(t *testing.T) {
+	var got client.DeleteOptions
+
+	b := newBench(t, interceptor.Funcs{Delete: func(
+		ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption,
+	) error {
+		got.ApplyOptions(opts)
+
+		return c.Delete(ctx, o)
+	}})
+
+	s := secret(ours(), nil)
+	s.UID = "seen"
+	b.apply(s)
+
+	if _, err := (&external{kube: b}).Delete(t.Context(), named()); err != nil {
+		t.Fatal(err)
+	}
+
+	if p := got.Preconditions; p == nil || p.UID == nil || *p.UID != "seen" || p.ResourceVersion == nil {
+		t.Errorf("Delete(...): want a precondition on the Secret that was seen, got %+v", p)
+	}
+}
+
+func TestCreateIsRepeatable(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		secret *corev1.Secret
+		failed bool
+	}{
+		"Ours": {
+			reason: "A Secret that a Create before a crash has left is ours.",
+			secret: secret(ours(), map[string][]byte{v1alpha1.KeyPassword: []byte("first")}),
+		},
+		"Stranger": {
+			reason: "A Secret that somebody else was quicker to make is not ours.",
+			secret: secret(nil, map[string][]byte{v1alpha1.KeyPassword: []byte("first")}),
+			failed: true,
+		},
+	}
+
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			b := newBench(t, interceptor.Funcs{})
+			b.apply(tc.secret)
+
+			_, err := (&external{kube: b}).Create(t.Context(), named())
+			if (err != nil) != tc.failed {
+				t.Errorf("\n%s\nCreate(...): unexpected error: %v", tc.reason, err)
+			}
+
+			if got := string(b.secret().Data[v1alpha1.KeyPassword]); got != "first" {
+				t.Errorf("\n%s\nCreate(...) has written over a password", tc.reason)
+			}
+		})
+	}
+}
+
+func TestErrorsAreWrapped(t *testing.T) {
+	boom := errors.New("boom")
+	b := newBench(t, interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return boom
+		},
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			return boom
+		},
+	})
+	e := &external{kube: b}
+
+	verbs := map[string]func() error{
+		"Observe": func() error { _, err := e.Observe(t.Context(), named()); return err },
+		"Create":  func() error { _, err := e.Create(t.Context(), named()); return err },
+		"Update":  func() error { _, err := e.Update(t.Context(), named()); return err },
+		"Delete":  func() error { _, err := e.Delete(t.Context(), named()); return err },
+	}
+	for verb, call := range verbs {
+		if err := call(); !errors.Is(err, boom) || !strings.Contains(err.Error(), `Secret "orders"`) {
+			t.Errorf("%s(...): want an error that names the Secret and its cause, got %v", verb, err)
+		}
+	}
+}
+
+// TestCanary looks for the password wherever it must not be, with every log
+// message on.
+func TestCanary(t *testing.T) {
+	fail := false
+	b := newBench(t, interceptor.Funcs{Patch: func(
+		ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption,
+	) error {
+		if fail {
+			return kerrors.NewForbidden(corev1.Resource("secrets"), o.GetName(), errors.New("an admission policy forbids it"))
+		}
+
+		return c.Patch(ctx, o, p, opts...)
+	}})
+	b.apply(credential(keep))
+	b.settle()
+
+	s := b.secret()
+	pw := s.Data[v1alpha1.KeyPassword]
+
+	// Failure is where secrets leak.
+	fail = true
+	delete(s.Labels, labelManagedBy)
+
+	if err := b.Update(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+
+	b.settle()
+
+	// Something of everything must have been told, or the test proves nothing.
+	if got := b.credential().GetCondition(xpv2.TypeSynced); got.Reason != xpv2.ReasonReconcileError {
+		t.Errorf("The update should have failed, got %+v", got)
+	}
+
+	sinks := map[string]string{"log": b.log.String()}
+
+	status, err := json.Marshal(b.credential())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	sinks["credential"] = string(status)
+
+	close(b.events.Events)
+
+	for e := range b.events.Events {
+		sinks["events"] += e
+	}
+
+	families, err := b.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, f := range families {
+		sinks["metrics"] += f.String()
+	}
+
+	for sink, got := range sinks {
+		if got == "" {
+			t.Errorf("Nothing was told to the %s", sink)
+		}
+
+		for _, canary := range []string{string(pw), base64.StdEncoding.EncodeToString(pw)} {
+			if strings.Contains(got, canary) {
+				t.Errorf("The password is in the %s", sink)
+			}
+		}
+	}
+}
+
+func TestGenerate(t *testing.T) {
+	seen := map[string]bool{}
+
+	for _, length := range []int32{16, 32, 128} {
+		for range 100 {
+			pw, err := generate(v1alpha1.CredentialParameters{Length: &length})
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if len(pw) != int(length) || strings.Trim(pw, alphabet) != "" {
+				t.Errorf("generate(%d): not a password of our alphabet and this length", length)
+			}
+
+			if seen[pw] {
+				t.Errorf("generate(%d): the same password twice", length)
+			}
+
+			seen[pw] = true
+		}
+	}
+}
+
+// named is a Credential as verbs see it, with its external name set.
+func named() *v1alpha1.Credential {
+	cr := credential(keep)
+	cr.Annotations = map[string]string{"crossplane.io/external-name": name.Name}
+
+	return cr
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package credential reconciles Credentials: generated passwords in Secrets.
+//
+// The Secret is the external resource. It is read by its name and never listed,
+// watched or cached, so that the provider holds no Secret in memory and needs no
+// right to list them. It has no owner: it stays when its Credential goes (unless
+// the policies include Delete), and is found again, never generated anew, when
+// the Credential comes back. The label of apis/credentials marks it as ours;
+// without it a Secret is neither adopted, nor changed, nor deleted.
+package credential
+
+import (
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+
+	"github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/kind"
+)
+
+// Setup adds a controller of Credentials to mgr.
+func Setup(mgr ctrl.Manager, o controller.Options) error {
+	k := kind.Of{
+		GVK:    v1alpha1.CredentialGroupVersionKind,
+		Object: &v1alpha1.Credential{},
+		List:   &v1alpha1.CredentialList{},
+	}
+
+	r, err := kind.Reconciler(mgr, o, k, options(mgr.GetClient())...)
+	if err != nil {
+		return fmt.Errorf("cannot set up Credentials: %w", err)
+	}
+
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(k.Name()).
+		WithOptions(o.ForControllerRuntime()).
+		For(k.Object).
+		Complete(r)
+}
+
+func options(kube client.Client) []managed.ReconcilerOption {
+	return []managed.ReconcilerOption{
+		managed.WithTypedExternalConnector(&connector{kube: kube}),
+		managed.WithFinalizer(newFinalizer(kube)),
+
+		// The Secret's name is known beforehand and Create never makes a second
+		// one, so a crash in the middle of Create needs nobody's help.
+		managed.WithDeterministicExternalName(true),
+
+		// The API server does not forget what it has just stored.
+		managed.WithCreationGracePeriod(0),
+	}
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kind
+
+import (
+	"math/rand/v2"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+)
+
+const (
+	// unready is how often a resource that is not ready is looked at: nobody
+	// should wait for the long poll to see it become ready.
+	unready = 30 * time.Second
+
+	// jitter is the share by which polls are moved, so that resources that were
+	// made together do not stay together.
+	jitter = 0.1
+)
+
+// Poll tells how long to wait before mg is observed again: every, give or take a
+// tenth, or half a minute while mg is not ready.
+func Poll(mg resource.Managed, every time.Duration) time.Duration {
+	if mg.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue {
+		return min(every, unready)
+	}
+
+	return every + time.Duration((rand.Float64()*2-1)*jitter*float64(every)) //nolint:gosec // Not a secret.
+}

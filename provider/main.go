@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command provider reconciles the managed resources of Capstan: it observes and
+// acts, and leaves every decision to the function.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// CLI holds the flags of the provider.
+type CLI struct {
+	Debug bool `env:"DEBUG" help:"Log every reconcile." short:"d"`
+
+	PollInterval     time.Duration `default:"10m" env:"POLL_INTERVAL"      help:"How often what is ready is compared with the outside."`
+	MaxReconcileRate int           `default:"10"  env:"MAX_RECONCILE_RATE" help:"Reconciles per second, of all kinds together."`
+
+	LeaderElection bool `default:"true" env:"LEADER_ELECTION" help:"Act only while holding a Lease." negatable:""`
+
+	MetricsAddress string `default:":8080" env:"METRICS_ADDRESS" help:"Address of /metrics; 0 serves none."`
+	HealthAddress  string `default:":8081" env:"HEALTH_ADDRESS"  help:"Address of /livez and /readyz; 0 serves none."`
+
+	ChangeLogSocket string `env:"CHANGE_LOG_SOCKET" help:"Unix socket of a change log sidecar that is told every change."`
+}
+
+// Validate the flags.
+func (c *CLI) Validate() error {
+	if c.PollInterval < time.Second {
+		return fmt.Errorf("poll interval %s is shorter than a second", c.PollInterval)
+	}
+
+	if c.MaxReconcileRate < 1 {
+		return fmt.Errorf("max reconcile rate %d is not positive", c.MaxReconcileRate)
+	}
+
+	return nil
+}
+
+func main() {
+	c := &CLI{}
+	kong.Parse(c, kong.Name("provider-capstan"), kong.Description("The managed resources of Capstan."))
+	ctrl.SetLogger(c.logger(os.Stderr))
+
+	if err := c.Run(ctrl.SetupSignalHandler()); err != nil {
+		fmt.Fprintln(os.Stderr, "provider-capstan:", err)
+		os.Exit(1)
+	}
+}
+
+// logger of one JSON object a line.
+func (c *CLI) logger(w io.Writer) logr.Logger {
+	level := slog.LevelInfo
+	if c.Debug {
+		level = slog.LevelDebug
+	}
+
+	return logr.FromSlogHandler(slog.NewJSONHandler(w, &slog.HandlerOptions{
+		Level: level,
+		// controller-runtime logs its sources, which hold functions that JSON does not know.
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if s, ok := a.Value.Any().(fmt.Stringer); ok && a.Key == "source" {
+				a.Value = slog.StringValue(s.String())
+			}
+
+			return a
+		},
+	}))
+}
+
+// Run the provider until ctx ends or it cannot go on.
+func (c *CLI) Run(ctx context.Context) error {
+	cfg, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("cannot find the cluster: %w", err)
+	}
+
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+
+	mgr, err := c.manager(ctx, cfg, fail)
+	if err != nil {
+		return err
+	}
+
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("cannot run: %w", err)
+	}
+
+	return failure(ctx)
+}
+
+// failure that ended ctx, if it was one: being told to stop is none.
+func failure(ctx context.Context) error {
+	if err := context.Cause(ctx); err != ctx.Err() { //nolint:errorlint // The very same value, or another.
+		return err
+	}
+
+	return nil
+}
