@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package addons installs what a bare Kubernetes lacks. An add-on is a small named stage in a file of its own; Stages is
+// the table of contents.
+package addons
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"text/template"
+
+	"github.com/capstan-dev/capstan/hack/internal/build"
+	"github.com/capstan-dev/capstan/hack/internal/image"
+	"github.com/capstan-dev/capstan/hack/internal/netns"
+	"github.com/capstan-dev/capstan/hack/internal/network"
+	"github.com/capstan-dev/capstan/hack/internal/progress"
+)
+
+// A Stage installs one add-on. Both methods may be called again on a cluster that has the add-on already.
+type Stage interface {
+	// Name is one word for people.
+	Name() string
+	// Apply asks for the add-on and returns without waiting for it. Stages before it have been applied.
+	Apply(ctx context.Context, env *Env) error
+	// WaitReady returns when the add-on does its work.
+	WaitReady(ctx context.Context, env *Env) error
+}
+
+// Stages returns all add-ons in the order in which they are applied.
+func Stages() []Stage {
+	return []Stage{
+		registry{},      // images for all others
+		networkPolicy{}, // before there is anything to protect
+		coreDNS{},
+		storage{},
+		metricsServer{},
+		crossplane{},
+	}
+}
+
+// Install applies all stages, then waits for each: their pods start side by side.
+func Install(ctx context.Context, env *Env, p *progress.Printer) error {
+	for _, s := range Stages() {
+		if err := p.Step("apply "+s.Name(), nil, func() error { return s.Apply(ctx, env) }); err != nil {
+			return fmt.Errorf("cannot apply add-on %q: %w", s.Name(), err)
+		}
+	}
+	for _, s := range Stages() {
+		if err := p.Step("ready "+s.Name(), nil, func() error { return s.WaitReady(ctx, env) }); err != nil {
+			return fmt.Errorf("cannot see add-on %q become ready: %w", s.Name(), err)
+		}
+	}
+	return nil
+}
+
+//go:embed manifests/*.yaml
+var manifests embed.FS
+
+// Env is what a stage can use of the cluster.
+type Env struct {
+	Nodes    []network.Node
+	Builder  *build.Builder
+	Programs build.Programs
+	Registry *image.Registry
+	// Transport sends HTTP requests to the registry.
+	Transport http.RoundTripper
+	// Namespace is the path of the control plane's network namespace, Kubeconfig the administrator's.
+	Namespace, Kubeconfig string
+}
+
+// Image builds and pushes an image that has one program of a tool at /NAME, unless the registry has it already, and
+// returns its reference. The tag is the version of the tool.
+func (e *Env) Image(ctx context.Context, tool, program string, more image.Spec) (string, error) {
+	version, err := e.Builder.Version(tool)
+	if err != nil {
+		return "", err
+	}
+	more.Platform = platform()
+	more.Entrypoint = []string{"/" + program}
+	more.Files = append(more.Files, image.File{Path: "/" + program, Mode: 0o755, Source: e.Programs.Path(tool, program)})
+	return e.Registry.Ensure(ctx, tool, version, more)
+}
+
+// Apply renders a manifest with these values and applies it.
+func (e *Env) Apply(ctx context.Context, manifest string, values map[string]any) error {
+	rendered, err := render(manifest, values)
+	if err != nil {
+		return err
+	}
+	_, err = e.run(ctx, rendered, e.Programs.Path("kubernetes", "kubectl"),
+		"apply", "--server-side", "--force-conflicts", "--field-manager=capstan-cluster", "-f", "-")
+	return err
+}
+
+// Kubectl runs kubectl as administrator and returns what it prints.
+func (e *Env) Kubectl(ctx context.Context, args ...string) (string, error) {
+	return e.run(ctx, nil, e.Programs.Path("kubernetes", "kubectl"), args...)
+}
+
+// Helm runs helm as administrator and returns what it prints.
+func (e *Env) Helm(ctx context.Context, args ...string) (string, error) {
+	return e.run(ctx, nil, e.Programs.Path("helm", "helm"), args...)
+}
+
+// Rollout waits for a Deployment to run as it is described now.
+func (e *Env) Rollout(ctx context.Context, namespace, deployment string) error {
+	_, err := e.Kubectl(ctx, "rollout", "status", "--timeout=5m", "-n", namespace, "deployment/"+deployment)
+	return err
+}
+
+func (e *Env) run(ctx context.Context, stdin []byte, program string, args ...string) (string, error) {
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &out, &errs
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+e.Kubeconfig)
+	if err := netns.Do(e.Namespace, cmd.Start); err != nil {
+		return "", fmt.Errorf("cannot run %s: %w", program, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		return "", fmt.Errorf("cannot run %s %q: %w: %s", program, args, err, bytes.TrimSpace(errs.Bytes()))
+	}
+	return out.String(), nil
+}
+
+func render(manifest string, values map[string]any) ([]byte, error) {
+	tmpl, err := template.New(manifest).Option("missingkey=error").ParseFS(manifests, "manifests/"+manifest)
+	if err != nil {
+		return nil, fmt.Errorf("cannot parse manifest %q: %w", manifest, err)
+	}
+	var out bytes.Buffer
+	if err := tmpl.Execute(&out, values); err != nil {
+		return nil, fmt.Errorf("cannot render manifest %q: %w", manifest, err)
+	}
+	return out.Bytes(), nil
+}
+
+func platform() string { return "linux/" + runtime.GOARCH }

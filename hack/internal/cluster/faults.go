@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/capstan-dev/capstan/hack/internal/machine"
+	"github.com/capstan-dev/capstan/hack/internal/network"
+)
+
+// Cut takes a node off the network; everything on it keeps running.
+func (c *Cluster) Cut(ctx context.Context, name string) error { return c.cable(ctx, name, network.Cut) }
+
+// Mend connects a node again that was cut off.
+func (c *Cluster) Mend(ctx context.Context, name string) error {
+	return c.cable(ctx, name, network.Mend)
+}
+
+func (c *Cluster) cable(
+	ctx context.Context, name string, do func(ctx context.Context, hub int, letter string) error,
+) error {
+	unlock, err := c.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	n, _, err := c.node(name)
+	if err != nil {
+		return err
+	}
+	if _, err := c.pid(n.Letter); err != nil {
+		return err
+	}
+	hub, err := c.pid(controlPlane)
+	if err != nil {
+		return err
+	}
+	return do(ctx, hub, n.Letter)
+}
+
+// Unplug kills everything on a node in one instant. Its disk stays.
+func (c *Cluster) Unplug(name string) error {
+	unlock, err := c.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	n, _, err := c.node(name)
+	if err != nil {
+		return err
+	}
+	return machine.Stop(c.dir(n.Letter), c.machine(n.Letter), 0)
+}
+
+// Plug boots a node again whose plug was pulled, with the disk it had.
+func (c *Cluster) Plug(ctx context.Context, name string) error {
+	unlock, err := c.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	n, plan, err := c.node(name)
+	if err != nil {
+		return err
+	}
+	if _, alive := machine.Find(c.dir(n.Letter)); alive {
+		return fmt.Errorf("cannot plug in node %q: it is running", n.Letter)
+	}
+	spec, err := machine.Load(c.dir(n.Letter))
+	if err != nil {
+		return err
+	}
+	return c.boot(ctx, spec, n, plan)
+}
+
+// node finds a node by its letter or full name, in the cluster as it was started.
+func (c *Cluster) node(name string) (network.Node, []network.Node, error) {
+	s, err := c.readState()
+	if err != nil {
+		return network.Node{}, nil, err
+	}
+	plan, err := network.Plan(s.Nodes)
+	if err != nil {
+		return network.Node{}, nil, fmt.Errorf("cannot find cluster %q running: run 'up' first", c.Name)
+	}
+	letter := strings.TrimPrefix(name, c.Name+"-")
+	i := slices.IndexFunc(plan, func(n network.Node) bool { return n.Letter == letter })
+	if i < 0 {
+		return network.Node{}, nil, fmt.Errorf("cannot find node %q: cluster %q has %d nodes, from a on", name, c.Name, s.Nodes)
+	}
+	return plan[i], plan, nil
+}

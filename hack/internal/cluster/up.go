@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/capstan-dev/capstan/hack/internal/addons"
+	"github.com/capstan-dev/capstan/hack/internal/build"
+	"github.com/capstan-dev/capstan/hack/internal/controlplane"
+	"github.com/capstan-dev/capstan/hack/internal/host"
+	"github.com/capstan-dev/capstan/hack/internal/image"
+	"github.com/capstan-dev/capstan/hack/internal/machine"
+	"github.com/capstan-dev/capstan/hack/internal/netns"
+	"github.com/capstan-dev/capstan/hack/internal/network"
+	"github.com/capstan-dev/capstan/hack/internal/node"
+	"github.com/capstan-dev/capstan/hack/internal/pki"
+	"github.com/capstan-dev/capstan/hack/internal/progress"
+)
+
+// startTimeout is how long the API server, and then the nodes, may take. Both take seconds on an idle machine.
+const startTimeout = 3 * time.Minute
+
+// Up starts the cluster and returns when everything on it is ready. On a running cluster it does nothing.
+func (c *Cluster) Up(ctx context.Context, nodes int, p *progress.Printer) error {
+	plan, err := network.Plan(nodes)
+	if err != nil {
+		return err
+	}
+	if err := host.Check(c.Cache, nodes); err != nil {
+		return err
+	}
+	unlock, err := c.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	running, err := c.running(nodes)
+	if err != nil || running {
+		if running {
+			p.Sayf("cluster %q is running already", c.Name)
+		}
+		return err
+	}
+
+	if err := host.Install(ctx, p); err != nil {
+		return err
+	}
+	if err := host.CheckKernel(ctx); err != nil {
+		return err
+	}
+	builder, programs, err := c.build(ctx, p)
+	if err != nil {
+		return err
+	}
+	// Whatever an earlier up or a crash has left is ours by record, and in the way.
+	if err := c.remove(p); err != nil {
+		return err
+	}
+	if err := c.writeState(state{Nodes: nodes}); err != nil {
+		return err
+	}
+	start := func() error { return c.start(ctx, plan, programs) }
+	if err := p.Step(fmt.Sprintf("start control plane and %d nodes", nodes), nil, start); err != nil {
+		return err
+	}
+	env, err := c.environment(plan, builder, programs)
+	if err != nil {
+		return err
+	}
+	if err := p.Step("ready control plane", nil, func() error { return waitAPI(ctx, env) }); err != nil {
+		return fmt.Errorf("%w: see 'logs apiserver'", err)
+	}
+	if err := addons.Install(ctx, env, p); err != nil {
+		return err
+	}
+	if err := p.Step("ready nodes", nil, func() error { return c.waitNodes(ctx, env) }); err != nil {
+		return fmt.Errorf("%w: see 'logs kubelet'", err)
+	}
+	return c.writeState(state{Nodes: nodes, Complete: true})
+}
+
+// Build only fills the cache.
+func (c *Cluster) Build(ctx context.Context, p *progress.Printer) error {
+	if err := host.Install(ctx, p); err != nil {
+		return err
+	}
+	_, _, err := c.build(ctx, p)
+	return err
+}
+
+// running tells whether a complete cluster of this size is there, and complains about one of another size. A machine
+// whose plug somebody has pulled does not count: that is a fault for 'plug' to mend, not for up.
+func (c *Cluster) running(nodes int) (bool, error) {
+	s, err := c.readState()
+	if err != nil || !s.Complete {
+		return false, err
+	}
+	if _, alive := machine.Find(c.dir(controlPlane)); !alive {
+		return false, nil
+	}
+	if s.Nodes != nodes {
+		return false, fmt.Errorf("cannot make it %d nodes: cluster %q runs with %d: run 'down' first", nodes, c.Name, s.Nodes)
+	}
+	return true, nil
+}
+
+func (c *Cluster) build(ctx context.Context, p *progress.Printer) (*build.Builder, build.Programs, error) {
+	builder, err := build.New(ctx, c.Source, c.Cache)
+	if err != nil {
+		return nil, build.Programs{}, err
+	}
+	if err := host.MakeFolder(builder.Cache); err != nil {
+		return nil, build.Programs{}, err
+	}
+	debian, err := host.Unpack(ctx, p, builder.Cache)
+	if err != nil {
+		return nil, build.Programs{}, err
+	}
+	if err := builder.All(ctx, p); err != nil {
+		return nil, build.Programs{}, err
+	}
+	programs, err := builder.Programs(debian)
+	return builder, programs, err
+}
+
+// start boots all machines. They wait for each other by themselves.
+func (c *Cluster) start(ctx context.Context, plan []network.Node, programs build.Programs) error {
+	ids, err := pki.NewIdentities(
+		[]string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "localhost"},
+		[]string{network.ControlPlane, network.KubernetesService, "127.0.0.1"})
+	if err != nil {
+		return err
+	}
+	if err := host.MakeFolder(c.registry()); err != nil {
+		return err
+	}
+	if err := host.WriteFiles(c.state(), map[string][]byte{
+		"kubeconfig": pki.Kubeconfig(controlplane.Server, ids.Cluster.Cert, ids.Admin),
+		"hosts":      []byte("127.0.0.1 localhost\n" + network.ControlPlane + " registry.localhost\n"),
+		"resolv.conf": []byte("search svc.cluster.local cluster.local\n" +
+			"nameserver " + network.DNS + "\noptions timeout:1 attempts:2\n"),
+	}); err != nil {
+		return err
+	}
+	spec, err := controlplane.Prepare(controlplane.Config{
+		Name: c.machine(controlPlane), Dir: c.dir(controlPlane), Registry: c.registry(),
+		Programs: programs, Identities: ids, Hosts: c.hosts(), Resolver: c.resolver(),
+	})
+	if err != nil {
+		return err
+	}
+	if err := machine.Start(spec, func(pid int) error { return network.WireControlPlane(ctx, pid) }); err != nil {
+		return err
+	}
+	for _, n := range plan {
+		if err := c.startNode(ctx, n, plan, programs, ids); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) startNode(
+	ctx context.Context, n network.Node, plan []network.Node, programs build.Programs, ids *pki.Identities,
+) error {
+	name := c.machine(n.Letter)
+	id, err := ids.Node(name, n.Address.String())
+	if err != nil {
+		return err
+	}
+	spec, err := node.Prepare(node.Config{
+		Name: name, Dir: c.dir(n.Letter), Network: n, Programs: programs, CNI: host.CNI(),
+		Authority: ids.Cluster.Cert, Identity: id, KubeProxy: ids.KubeProxy, KubeRouter: ids.KubeRouter,
+	})
+	if err != nil {
+		return err
+	}
+	return c.boot(ctx, spec, n, plan)
+}
+
+func (c *Cluster) boot(ctx context.Context, spec machine.Spec, n network.Node, plan []network.Node) error {
+	hub, err := c.pid(controlPlane)
+	if err != nil {
+		return err
+	}
+	return machine.Start(spec, func(pid int) error { return network.WireNode(ctx, hub, pid, n, plan) })
+}
+
+func (c *Cluster) environment(plan []network.Node, b *build.Builder, programs build.Programs) (*addons.Env, error) {
+	pid, err := c.pid(controlPlane)
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{DialContext: netns.Dialer(netns.Of(pid), controlplane.RegistryAddress)}
+	return &addons.Env{
+		Nodes:      plan,
+		Builder:    b,
+		Programs:   programs,
+		Registry:   &image.Registry{Host: controlplane.RegistryName, Transport: transport},
+		Transport:  transport,
+		Namespace:  netns.Of(pid),
+		Kubeconfig: c.kubeconfig(),
+	}, nil
+}
+
+func waitAPI(ctx context.Context, env *addons.Env) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for {
+		_, err := env.Kubectl(ctx, "get", "--raw=/readyz")
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(errors.New("cannot see the control plane become ready"), err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// waitNodes waits for all nodes by name, because a kubelet may not even have registered yet.
+func (c *Cluster) waitNodes(ctx context.Context, env *addons.Env) error {
+	for _, n := range env.Nodes {
+		for _, condition := range []string{"create", "condition=Ready"} {
+			args := []string{"wait", "--for=" + condition, "--timeout=" + startTimeout.String(), "node/" + c.machine(n.Letter)}
+			if _, err := env.Kubectl(ctx, args...); err != nil {
+				return fmt.Errorf("cannot see node %q become ready: %w", n.Letter, err)
+			}
+		}
+	}
+	return nil
+}
+
+// LogFiles returns the log files of a component, or of all components when it is empty, by machine.
+func (c *Cluster) LogFiles(component string) ([]string, error) {
+	if component == "" {
+		component = "*"
+	}
+	files, err := filepath.Glob(filepath.Join(c.state(), "*", "log", component+".log"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot look for logs of %q: %w", component, err)
+	}
+	return files, nil
+}

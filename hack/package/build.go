@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/capstan-dev/capstan/hack/internal/image"
+)
+
+// nobody is the user of our images. A number, because Kubernetes cannot tell that a name is not root.
+const nobody = "65532:65532"
+
+type buildCmd struct {
+	Platform []string `default:"linux/amd64,linux/arm64"                   help:"Platforms to build for."`
+	Only     []string `help:"Names of what to build. Default: everything." placeholder:"NAME"`
+}
+
+// Run builds into the project's output folder. The same source, version and Go toolchain give the same bytes.
+func (c *buildCmd) Run(ctx context.Context, p *project) error {
+	if err := os.MkdirAll(p.output, 0o755); err != nil {
+		return fmt.Errorf("cannot create a folder for packages: %w", err)
+	}
+	selected, err := selection(c.Only)
+	if err != nil {
+		return err
+	}
+	for _, a := range selected {
+		if err := a.discard(p.output, p.version); err != nil {
+			return err
+		}
+		platforms := c.Platform
+		if a.Program == "" {
+			platforms = []string{""}
+		}
+		for _, platform := range platforms {
+			file := filepath.Join(p.output, a.file(p.version, platform))
+			err := p.Step("build "+filepath.Base(file), nil, func() error { return p.build(ctx, a, platform, file) })
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// selection returns the named artifacts, all without a name.
+func selection(names []string) ([]artifact, error) {
+	if len(names) == 0 {
+		return artifacts(), nil
+	}
+	byName := map[string]artifact{}
+	for _, a := range artifacts() {
+		byName[a.Name] = a
+	}
+	var selected []artifact
+	for _, n := range names {
+		a, ok := byName[n]
+		if !ok {
+			return nil, fmt.Errorf("cannot find %q among what there is to build", n)
+		}
+		selected = append(selected, a)
+	}
+	return selected, nil
+}
+
+// build writes one artifact for one platform to a file.
+func (p *project) build(ctx context.Context, a artifact, platform, file string) error {
+	dir, err := os.MkdirTemp("", "capstan-package-")
+	if err != nil {
+		return fmt.Errorf("cannot stage %s: %w", a.Name, err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+
+	if a.Kind == "" {
+		return p.buildImage(ctx, a, platform, dir, file)
+	}
+	if err := p.stage(a, dir); err != nil {
+		return err
+	}
+	args := []string{
+		"xpkg", "build", "--package-file=" + file,
+		"--package-root=" + filepath.Join(dir, stagedPackage),
+		"--examples-root=" + filepath.Join(dir, stagedExamples),
+	}
+	if a.Program != "" {
+		runtime := filepath.Join(dir, "runtime.tar")
+		if err := p.buildImage(ctx, a, platform, dir, runtime); err != nil {
+			return err
+		}
+		args = append(args, "--embed-runtime-image-tarball="+runtime)
+	}
+	return run(exec.CommandContext(ctx, p.crossplane, args...))
+}
+
+// buildImage compiles an artifact's program and writes an image that holds it and nothing else.
+func (p *project) buildImage(ctx context.Context, a artifact, platform, dir, file string) error {
+	binary := filepath.Join(dir, "program")
+	if err := p.compile(ctx, a.Program, platform, binary); err != nil {
+		return err
+	}
+	program := path.Join("/", path.Base(a.Program))
+	img, err := image.Build(ctx, image.Spec{
+		Platform:   platform,
+		Files:      []image.File{{Path: program, Mode: 0o755, Source: binary}},
+		Entrypoint: []string{program},
+		User:       nobody,
+		Labels: map[string]string{
+			"org.opencontainers.image.title":    a.Name,
+			"org.opencontainers.image.version":  p.version,
+			"org.opencontainers.image.source":   "https://github.com/capstan-dev/capstan",
+			"org.opencontainers.image.licenses": "Apache-2.0",
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("cannot build the image of %s: %w", a.Name, err)
+	}
+	tag, err := name.NewTag(a.reference(publicRegistry, p.version))
+	if err != nil {
+		return fmt.Errorf("cannot name the image of %s: %w", a.Name, err)
+	}
+	if err := tarball.WriteToFile(file, tag, img); err != nil {
+		return fmt.Errorf("cannot write the image of %s: %w", a.Name, err)
+	}
+	return nil
+}
+
+// compile builds a static, stripped program without a trace of where or from which checkout it was built.
+func (p *project) compile(ctx context.Context, program, platform, file string) error {
+	system, architecture, ok := strings.Cut(platform, "/")
+	if !ok {
+		return fmt.Errorf("cannot build for %q: a platform looks like linux/amd64", platform)
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
+		"-ldflags=-s -w -X main.version="+p.version, "-o", file, program)
+	cmd.Dir = p.root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+architecture)
+	return run(cmd)
+}
+
+// run runs a command whose output is only of interest when it fails.
+func run(cmd *exec.Cmd) error {
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("cannot run %q: %w\n%s", strings.Join(cmd.Args, " "), err, out)
+	}
+	return nil
+}

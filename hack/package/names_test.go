@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// These tests hold together what several files say in their own ways: where packages live, what Crossplane calls them once
+// they are installed, and which kinds there are.
+
+func TestDependencies(t *testing.T) {
+	want := []string{untagged(find(t, "function-capstan")), untagged(find(t, "provider-capstan"))}
+	dependencies := source(t, "crossplane.yaml")[0].Spec.DependsOn
+	got := make([]string, 0, len(dependencies))
+	for _, d := range dependencies {
+		got = append(got, d.Package)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("dependencies of the Configuration: -want, +got:\n%s", diff)
+	}
+}
+
+func TestRaiseDependencies(t *testing.T) {
+	raised, err := raiseDependencies(read(t, "crossplane.yaml"), "v0.3.0-rc.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dependencies := documents(t, raised)[0].Spec.DependsOn
+	if len(dependencies) == 0 {
+		t.Fatal("the dependencies got lost")
+	}
+	for _, d := range dependencies {
+		if d.Version != ">=v0.3.0-rc.1" {
+			t.Errorf("a package needs a %s at least as new as itself, but asks for %q", d.Package, d.Version)
+		}
+	}
+}
+
+func TestFunctionRef(t *testing.T) {
+	compositions, err := filepath.Glob(filepath.Join(root(t), "apis/*/composition.yaml"))
+	if err != nil || len(compositions) == 0 {
+		t.Fatalf("cannot find compositions: %v", err)
+	}
+	for _, file := range compositions {
+		rel, err := filepath.Rel(root(t), file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range source(t, rel)[0].Spec.Pipeline {
+			if want := find(t, "function-capstan").installed(); step.FunctionRef.Name != want {
+				t.Errorf("%s: Crossplane installs the function as %q, but a step calls %q", rel, want, step.FunctionRef.Name)
+			}
+		}
+	}
+}
+
+func TestActivation(t *testing.T) {
+	crds, err := filepath.Glob(filepath.Join(root(t), "package/provider/crds/*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := make([]string, 0, len(crds))
+	for _, file := range crds {
+		// controller-gen names files group_plural.yaml.
+		group, plural, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".yaml"), "_")
+		want = append(want, plural+"."+group)
+	}
+	got := source(t, "apis/activation.yaml")[0].Spec.Activate
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("kinds of the provider and kinds that are activated: -want, +got:\n%s", diff)
+	}
+}
+
+func TestImageConfigs(t *testing.T) {
+	runtime := []string{"function-capstan", "provider-capstan"}
+	cases := map[string]struct {
+		reason   string
+		file     string
+		registry string
+		rewrites bool
+	}{
+		"Public": {
+			reason: "The public images get their runtime configuration.",
+			file:   "package/platform.yaml", registry: publicRegistry,
+		},
+		"Mirror": {
+			reason: "So do rewritten ones, which Crossplane compares under their rewritten names.",
+			file:   "package/mirror.yaml", registry: exampleRegistry, rewrites: true,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			want, got := make([]string, 0, len(runtime)), make([]string, 0, len(runtime))
+			for _, r := range runtime {
+				want = append(want, tc.registry+"/"+organisation+"/"+r)
+			}
+			rewrites := false
+			for _, o := range source(t, tc.file) {
+				if o.Kind != "ImageConfig" {
+					continue
+				}
+				if to := o.Spec.RewriteImage.Prefix; to != "" {
+					rewrites = true
+					if diff := cmp.Diff([]string{publicRegistry + "/" + organisation + "/", tc.registry + "/" + organisation + "/"},
+						[]string{o.Spec.MatchImages[0].Prefix, to}); diff != "" {
+						t.Errorf("%s\nrewrite: -want, +got:\n%s", tc.reason, diff)
+					}
+					continue
+				}
+				got = append(got, o.Spec.MatchImages[0].Prefix)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s\n%s: -want, +got:\n%s", tc.reason, tc.file, diff)
+			}
+			if rewrites != tc.rewrites {
+				t.Errorf("%s\n%s: want rewrites %t, got %t", tc.reason, tc.file, tc.rewrites, rewrites)
+			}
+		})
+	}
+}
+
+// untagged is where an artifact lives in public, whatever the version.
+func untagged(a artifact) string {
+	return strings.TrimSuffix(a.reference(publicRegistry, "v0.0.0"), ":v0.0.0")
+}
+
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func read(t *testing.T, file string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root(t), file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func source(t *testing.T, file string) []object {
+	t.Helper()
+	return documents(t, read(t, file))
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command render prints what Crossplane would apply for a composite resource, without a cluster and without Docker: the
+// official CLI runs the real core binary as render engine and calls our function, which runs as a local process.
+//
+//	go run ./render examples/algorithm/basic              one scenario, to stdout
+//	go run ./render --check ../examples/*/*               compare every scenario with its want.yaml
+//	go run ./render --update ../examples/*/*              write them anew
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/capstan-dev/capstan/hack/internal/build"
+	"github.com/capstan-dev/capstan/hack/internal/progress"
+)
+
+type command struct {
+	Scenarios []string `arg:""                                                                                help:"Folders with an xr.yaml (and observed/, required/), or one file with a composite resource." type:"existingpath"`
+	Observed  string   `help:"Folder of composed objects as observed, for a single scenario."                 type:"existingdir"`
+	Required  string   `help:"Folder of required objects (EnvironmentConfig), for a single scenario."          type:"existingdir"`
+	Now       string   `default:"2026-01-01T00:00:00Z"                                                        help:"The time that the function is told, so that the same input gives the same output."`
+	Check     bool     `help:"Compare each scenario with its want.yaml instead of printing it."               xor:"mode"`
+	Update    bool     `help:"Write the want.yaml of each scenario instead of printing it."                   xor:"mode"`
+}
+
+func main() {
+	var cmd command
+	kong.Parse(&cmd, kong.Description("Print what Crossplane would apply for a composite resource."))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := cmd.run(ctx, os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "render:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func (c *command) run(ctx context.Context, stdout, stderr io.Writer) error {
+	scenarios, err := c.scenarios()
+	if err != nil {
+		return err
+	}
+	root, err := repository()
+	if err != nil {
+		return err
+	}
+	r, err := newRenderer(ctx, root, c.Now, progress.New(stderr))
+	if err != nil {
+		return err
+	}
+	defer r.close()
+
+	var failed []error
+	for _, s := range scenarios {
+		out, err := r.render(ctx, s)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", s.name, err))
+			continue
+		}
+		if err := c.deliver(s, out, stdout); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// deliver prints, compares or writes one rendering.
+func (c *command) deliver(s scenario, out []byte, stdout io.Writer) error {
+	want := filepath.Join(s.name, "want.yaml")
+	switch {
+	case c.Update:
+		return os.WriteFile(want, out, 0o644)
+	case c.Check:
+		golden, err := os.ReadFile(want)
+		if err != nil {
+			return fmt.Errorf("cannot read the golden render: %w: `make golden` writes it", err)
+		}
+		if !bytes.Equal(golden, out) {
+			return fmt.Errorf("%s differs from what is rendered now:\n%s\nread the change, then `make golden`", want, diff(golden, out))
+		}
+		return nil
+	}
+	_, err := stdout.Write(out)
+	return err
+}
+
+// repository is the folder that holds the go.mod of Capstan: the parent of the folder hack this program is built from.
+func repository() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("cannot find the repository: %w", err)
+	}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "crossplane.yaml")); err == nil {
+			return dir, nil
+		}
+	}
+	return "", errors.New("cannot find the repository: run this below the folder that holds crossplane.yaml")
+}
+
+func builder(ctx context.Context, root string) (*build.Builder, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the user's cache folder: %w", err)
+	}
+	return build.New(ctx, filepath.Join(root, "hack"), filepath.Join(cache, "capstan", "bin"))
+}

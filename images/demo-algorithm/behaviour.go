@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// maxLatencyMs keeps a slip of the finger from making requests that never end.
+const maxLatencyMs = 60_000
+
+// Behaviour is how slow and how wrong predictions are.
+type Behaviour struct {
+	// LatencyMs is the mean time of a prediction in milliseconds, at most a minute.
+	LatencyMs float64 `json:"latencyMs"`
+	// JitterMs is how far the time may be from the mean, in milliseconds. All times in between are equally likely.
+	JitterMs float64 `json:"jitterMs"`
+	// ErrorRate is the share of predictions that fail, from 0 to 1.
+	ErrorRate float64 `json:"errorRate"`
+}
+
+// with returns b with the values that a query names, latencyMs, jitterMs and errorRate. It is an error to name another
+// one or a value out of bounds.
+func (b Behaviour) with(query url.Values) (Behaviour, error) {
+	fields := map[string]*float64{"latencyMs": &b.LatencyMs, "jitterMs": &b.JitterMs, "errorRate": &b.ErrorRate}
+	for name, values := range query {
+		field, ok := fields[name]
+		if !ok {
+			return Behaviour{}, fmt.Errorf("cannot set %q: there are latencyMs, jitterMs and errorRate", name)
+		}
+		v, err := strconv.ParseFloat(values[0], 64)
+		if err != nil {
+			return Behaviour{}, fmt.Errorf("cannot read %s: %q is not a number", name, values[0])
+		}
+		*field = v
+	}
+
+	return b, b.validate()
+}
+
+// validate also refuses NaN, which is in no range.
+func (b Behaviour) validate() error {
+	switch {
+	case !(b.LatencyMs >= 0 && b.LatencyMs <= maxLatencyMs):
+		return fmt.Errorf("latencyMs must be from 0 to %d", maxLatencyMs)
+	case !(b.JitterMs >= 0 && b.JitterMs <= b.LatencyMs):
+		return errors.New("jitterMs must be from 0 to latencyMs")
+	case !(b.ErrorRate >= 0 && b.ErrorRate <= 1):
+		return errors.New("errorRate must be from 0 to 1")
+	}
+
+	return nil
+}
+
+// latency of one prediction for a random number from 0 to 1.
+func (b Behaviour) latency(random float64) time.Duration {
+	ms := b.LatencyMs + b.JitterMs*(2*random-1)
+
+	return time.Duration(ms * float64(time.Millisecond))
+}

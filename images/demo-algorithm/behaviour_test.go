@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestBehaviourWith(t *testing.T) {
+	base := Behaviour{LatencyMs: 40, JitterMs: 10, ErrorRate: 0.1}
+	cases := map[string]struct {
+		reason string
+		query  string
+		want   Behaviour
+		err    string
+	}{
+		"Nothing": {reason: "What is not named stays.", want: base},
+		"One": {
+			reason: "One value can be changed alone.",
+			query:  "errorRate=0.5",
+			want:   Behaviour{LatencyMs: 40, JitterMs: 10, ErrorRate: 0.5},
+		},
+		"Together": {
+			reason: "Values that only fit together are set together.",
+			query:  "latencyMs=5&jitterMs=5",
+			want:   Behaviour{LatencyMs: 5, JitterMs: 5, ErrorRate: 0.1},
+		},
+		"Typo": {
+			reason: "A misspelt name would otherwise look as if it had worked.",
+			query:  "latency=5", err: `cannot set "latency": there are latencyMs, jitterMs and errorRate`,
+		},
+		"NotANumber": {reason: "The value is quoted.", query: "latencyMs=fast", err: `cannot read latencyMs: "fast" is not a number`},
+		"NaN":        {reason: "NaN compares false with every bound.", query: "errorRate=NaN", err: "errorRate must be from 0 to 1"},
+		"TooWrong":   {reason: "A share is at most 1.", query: "errorRate=1.1", err: "errorRate must be from 0 to 1"},
+		"TooSlow":    {reason: "An hour is a slip of the finger.", query: "latencyMs=3600000", err: "latencyMs must be from 0 to 60000"},
+		"JitterAboveMean": {
+			reason: "A time cannot be negative.",
+			query:  "jitterMs=41", err: "jitterMs must be from 0 to latencyMs",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			query, err := url.ParseQuery(tc.query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := base.with(query)
+			if tc.err != "" {
+				if err == nil || err.Error() != tc.err {
+					t.Fatalf("%s\nwith(%q): want error %q, got %v", tc.reason, tc.query, tc.err, err)
+				}
+
+				return
+			}
+			if err != nil {
+				t.Fatalf("%s\nwith(%q): %v", tc.reason, tc.query, err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nwith(%q): -want, +got:\n%s", tc.reason, tc.query, diff)
+			}
+		})
+	}
+}
+
+func TestLatency(t *testing.T) {
+	b := Behaviour{LatencyMs: 40, JitterMs: 10}
+	for random, want := range map[float64]time.Duration{
+		0:   30 * time.Millisecond,
+		0.5: 40 * time.Millisecond,
+		1:   50 * time.Millisecond,
+	} {
+		if got := b.latency(random); got != want {
+			t.Errorf("latency(%v): want %s, got %s", random, want, got)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// maxInput is the largest input of a prediction, in bytes.
+const maxInput = 1 << 20
+
+// A handler answers
+//
+//	GET, POST /predict      a Prediction; the input is the body, any JSON
+//	GET, POST /admin/behaviour  the Behaviour; POST changes what its query names
+//	GET /healthz            200, and 503 while draining
+//	GET /metrics            for Prometheus
+type handler struct {
+	http.Handler
+
+	version   string
+	host      string
+	metrics   *metrics
+	behaviour atomic.Pointer[Behaviour]
+	draining  atomic.Bool
+
+	// random returns a number from 0 to 1, without 1.
+	random func() float64
+}
+
+// A Prediction is the answer to an input.
+type Prediction struct {
+	// Score from 0 to 1. The same input has the same score.
+	Score float64 `json:"score"`
+	// Input as it came.
+	Input json.RawMessage `json:"input"`
+	// Version that answered.
+	Version string `json:"version"`
+	// Host that answered, in Kubernetes the pod.
+	Host string `json:"host"`
+}
+
+func newHandler(version string, b Behaviour) (*handler, error) {
+	if err := b.validate(); err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("cannot tell who answers: %w", err)
+	}
+	h := &handler{version: version, host: host, metrics: newMetrics(), random: rand.Float64}
+	h.behaviour.Store(&b)
+
+	predict := h.metrics.measure(http.HandlerFunc(h.predict))
+	mux := http.NewServeMux()
+	mux.Handle("GET /predict", predict)
+	mux.Handle("POST /predict", predict)
+	mux.HandleFunc("GET /admin/behaviour", h.tell)
+	mux.HandleFunc("POST /admin/behaviour", h.behave)
+	mux.HandleFunc("GET /healthz", h.health)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(h.metrics.registry, promhttp.HandlerOpts{}))
+	h.Handler = mux
+
+	return h, nil
+}
+
+// drain makes the server not ready. It goes on answering.
+func (h *handler) drain() { h.draining.Store(true) }
+
+func (h *handler) predict(w http.ResponseWriter, r *http.Request) {
+	input, err := read(w, r)
+	if err != nil {
+		fail(w, http.StatusBadRequest, err)
+
+		return
+	}
+
+	b := *h.behaviour.Load()
+	timer := time.NewTimer(b.latency(h.random()))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.Context().Done():
+		return
+	}
+
+	if h.random() < b.ErrorRate {
+		fail(w, http.StatusInternalServerError, errors.New("cannot predict: told to fail this often"))
+
+		return
+	}
+
+	s := score(input)
+	h.metrics.score.Observe(s)
+	reply(w, http.StatusOK, Prediction{Score: s, Input: input, Version: h.version, Host: h.host})
+}
+
+func (h *handler) tell(w http.ResponseWriter, _ *http.Request) {
+	reply(w, http.StatusOK, h.behaviour.Load())
+}
+
+func (h *handler) behave(w http.ResponseWriter, r *http.Request) {
+	b, err := h.behaviour.Load().with(r.URL.Query())
+	if err != nil {
+		fail(w, http.StatusBadRequest, err)
+
+		return
+	}
+	h.behaviour.Store(&b)
+	reply(w, http.StatusOK, b)
+}
+
+func (h *handler) health(w http.ResponseWriter, _ *http.Request) {
+	if h.draining.Load() {
+		fail(w, http.StatusServiceUnavailable, errors.New("draining"))
+
+		return
+	}
+	reply(w, http.StatusOK, map[string]string{"version": h.version})
+}
+
+// read returns the input of a prediction: the body, or null without one.
+func read(w http.ResponseWriter, r *http.Request) (json.RawMessage, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxInput))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the input: %w", err)
+	}
+	if len(body) == 0 {
+		return json.RawMessage("null"), nil
+	}
+	if !json.Valid(body) {
+		return nil, errors.New("cannot read the input: it is not JSON")
+	}
+
+	return body, nil
+}
+
+// score spreads inputs evenly over 0 to 1.
+func score(input []byte) float64 {
+	sum := sha256.Sum256(input)
+
+	return float64(binary.BigEndian.Uint64(sum[:])) / math.MaxUint64
+}
+
+func fail(w http.ResponseWriter, code int, err error) {
+	reply(w, code, map[string]string{"error": err.Error()})
+}
+
+// reply ignores that a caller may have hung up: there is nobody to tell.
+func reply(w http.ResponseWriter, code int, answer any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(answer) //nolint:errchkjson // All answers are ours and can be encoded.
+}

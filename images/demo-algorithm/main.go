@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command demo-algorithm is an algorithm that does nothing useful in a controlled way: it answers predictions with a
+// score, as slowly and as wrongly as it is told to. Demos and tests of rollouts and scaling are made with it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// version is set by the linker.
+var version = "unknown"
+
+// Options of the server. The behaviour can be changed while it runs, see handler.
+type Options struct {
+	Listen    string        `default:":8080"      env:"LISTEN"      help:"Address to listen on."`
+	Version   string        `default:"${version}" env:"VERSION"     help:"What answers name as their version."`
+	LatencyMs float64       `default:"0"          env:"LATENCY_MS"  help:"Mean time a prediction takes, in milliseconds."`
+	JitterMs  float64       `default:"0"          env:"JITTER_MS"   help:"How far the time may be from the mean, in milliseconds."`
+	ErrorRate float64       `default:"0"          env:"ERROR_RATE"  help:"Share of predictions that fail, from 0 to 1."`
+	Notice    time.Duration `default:"3s"         env:"DRAIN_DELAY" help:"How long to serve on after SIGTERM, not ready any more, while callers take notice."`
+	Drain     time.Duration `default:"20s"        env:"DRAIN_LIMIT" help:"How long requests that began may take after that."`
+}
+
+func main() {
+	var o Options
+	kong.Parse(&o, kong.Description("An algorithm for demos and tests."), kong.Vars{"version": version})
+
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+
+	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	if err := run(ctx, log, o); err != nil {
+		log.Error("cannot serve", "error", err)
+		stop()
+		os.Exit(1) //nolint:gocritic // The only deferred call is made above.
+	}
+}
+
+// run serves until ctx is done and every request that began by then is answered.
+func run(ctx context.Context, log *slog.Logger, o Options) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %q: %w", o.Listen, err)
+	}
+
+	return serve(ctx, log, o, listener)
+}
+
+func serve(ctx context.Context, log *slog.Logger, o Options, listener net.Listener) error {
+	h, err := newHandler(o.Version, Behaviour{LatencyMs: o.LatencyMs, JitterMs: o.JitterMs, ErrorRate: o.ErrorRate})
+	if err != nil {
+		return err
+	}
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute}
+
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(listener) }()
+	log.Info("serving", "address", listener.Addr().String(), "version", o.Version)
+
+	select {
+	case err := <-failed:
+		return fmt.Errorf("cannot serve: %w", err)
+	case <-ctx.Done():
+	}
+
+	// Kubernetes takes a pod out of its Services while it sends SIGTERM, not before, so requests still arrive.
+	log.Info("draining", "notice", o.Notice.String())
+	h.drain()
+	time.Sleep(o.Notice)
+
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.Drain)
+	defer cancel()
+	if err := srv.Shutdown(limit); err != nil {
+		return fmt.Errorf("cannot finish all requests in %s: %w", o.Drain, err)
+	}
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("cannot serve: %w", err)
+	}
+
+	return nil
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestDrain proves that a request that began before the signal is answered, that probes see the pod go while it still
+// serves, and that the program then ends.
+func TestDrain(t *testing.T) {
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + listener.Addr().String()
+	ctx, terminate := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	o := Options{Version: "v1", LatencyMs: 300, Notice: 100 * time.Millisecond, Drain: 5 * time.Second}
+	go func() { ended <- serve(ctx, slog.New(slog.DiscardHandler), o, listener) }()
+
+	status(t, url+"/healthz", http.StatusOK)
+	began := make(chan int, 1)
+	go func() { began <- get(t.Context(), url+"/predict") }()
+	await(t, func() bool { return strings.Contains(body(t.Context(), url+"/metrics"), "algorithm_inflight 1") })
+
+	terminate()
+	await(t, func() bool { return get(t.Context(), url+"/healthz") == http.StatusServiceUnavailable })
+	if code := <-began; code != http.StatusOK {
+		t.Errorf("a request that began before the signal: want status 200, got %d", code)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("serve: %v", err)
+	}
+}
+
+func TestImpossibleBehaviour(t *testing.T) {
+	err := run(t.Context(), slog.New(slog.DiscardHandler), Options{Listen: "127.0.0.1:0", ErrorRate: 2})
+	if err == nil || err.Error() != "errorRate must be from 0 to 1" {
+		t.Errorf("run with an error rate of 2: want its refusal, got %v", err)
+	}
+}
+
+func status(t *testing.T, url string, want int) {
+	t.Helper()
+	if code := get(t.Context(), url); code != want {
+		t.Fatalf("GET %s: want status %d, got %d", url, want, code)
+	}
+}
+
+func await(t *testing.T, done func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(3 * time.Second); time.Now().Before(limit); time.Sleep(2 * time.Millisecond) {
+		if done() {
+			return
+		}
+	}
+	t.Fatal("waited 3 s in vain")
+}
+
+// get returns the status, and 0 without an answer.
+func get(ctx context.Context, url string) int {
+	code, _ := ask(ctx, url)
+
+	return code
+}
+
+func body(ctx context.Context, url string) string {
+	_, answer := ask(ctx, url)
+
+	return answer
+}
+
+func ask(ctx context.Context, url string) (code int, answer string) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, ""
+	}
+	rsp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, ""
+	}
+	defer func() { _ = rsp.Body.Close() }()
+	b, err := io.ReadAll(rsp.Body)
+	if err != nil {
+		return 0, ""
+	}
+
+	return rsp.StatusCode, string(b)
+}
