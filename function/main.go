@@ -22,6 +22,9 @@ import (
 	"github.com/capstan-dev/capstan/function/server"
 )
 
+// version is set by the linker when a package is built.
+var version = "dev"
+
 type cli struct {
 	Debug bool `help:"Log every call, not only those that fail." short:"d"`
 
@@ -51,6 +54,8 @@ func (c *cli) Run() error {
 	}
 
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+
+	log.Info("Starting", "version", version)
 
 	fn := &Function{planners: planners(), clock: time.Now}
 

@@ -17,6 +17,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
+// version is set by the linker when a package is built.
+var version = "dev"
+
 // CLI holds the flags of the provider.
 type CLI struct {
 	Debug bool `env:"DEBUG" help:"Log every reconcile." short:"d"`
@@ -49,6 +52,7 @@ func main() {
 	c := &CLI{}
 	kong.Parse(c, kong.Name("provider-capstan"), kong.Description("The managed resources of Capstan."))
 	ctrl.SetLogger(c.logger(os.Stderr))
+	ctrl.Log.Info("Starting", "version", version)
 
 	if err := c.Run(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, "provider-capstan:", err)

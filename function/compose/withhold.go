@@ -144,8 +144,8 @@ func Withheld(xr map[string]any) []v1alpha1.Withheld {
 //
 //	cannot compose resources: cannot apply composed resource "x": … is forbidden: …
 //
-// The words after the name are kept, up to the end of the line: Crossplane
-// appends its own review of what it may do, which the first line says already.
+// The words after the name are kept. Crossplane appends its own review of what it
+// may do, which says the same at length.
 func refusalIn(message string) (name, refusal string, ok bool) {
 	_, rest, ok := strings.Cut(message, syncedComposed)
 	if !ok {
@@ -154,6 +154,11 @@ func refusalIn(message string) (name, refusal string, ok bool) {
 
 	name, refusal, ok = strings.Cut(rest, `"`)
 	refusal, _, _ = strings.Cut(refusal, "\n")
+
+	// Two errors in one: [… composed resource "x": …, NAME is not allowed to [get, …] resource …]
+	if before, _, found := strings.Cut(refusal, " is not allowed to ["); found {
+		refusal = before[:max(strings.LastIndex(before, ", "), 0)]
+	}
 
 	// … composed resource "x" is namespaced (a Kind named y): no matches for kind …
 	if _, after, found := strings.Cut(refusal, "): "); found && strings.HasPrefix(refusal, " is namespaced (") {

@@ -12,7 +12,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -72,15 +71,11 @@ func open(ctx context.Context, version, output string, p *progress.Printer) (*pr
 	if !semver.IsValid(version) || semver.Canonical(version) != version {
 		return nil, fmt.Errorf("cannot use version %q: a version looks like v0.1.0 or v0.1.0-rc.1", version)
 	}
-	root, err := repository()
+	root, err := build.Repository()
 	if err != nil {
 		return nil, err
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return nil, fmt.Errorf("cannot find the user's cache folder: %w", err)
-	}
-	builder, err := build.New(ctx, filepath.Join(root, "hack"), filepath.Join(cache, "capstan", "bin"))
+	builder, err := build.ForRepository(ctx, root)
 	if err != nil {
 		return nil, err
 	}
@@ -97,23 +92,4 @@ func open(ctx context.Context, version, output string, p *progress.Printer) (*pr
 	return &project{
 		Printer: p, root: root, output: output, version: version, crossplane: filepath.Join(dir, "crossplane"),
 	}, nil
-}
-
-// repository is the nearest folder above with a crossplane.yaml and a go.mod.
-func repository() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("cannot find the repository: %w", err)
-	}
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if exists(dir, "crossplane.yaml") && exists(dir, "go.mod") {
-			return dir, nil
-		}
-	}
-	return "", errors.New("cannot find the repository: run this inside it")
-}
-
-func exists(dir, name string) bool {
-	_, err := os.Stat(filepath.Join(dir, name))
-	return err == nil
 }

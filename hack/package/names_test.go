@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-dev/capstan/hack/internal/build"
 )
 
 // These tests hold together what several files say in their own ways: where packages live, what Crossplane calls them once
@@ -135,7 +137,7 @@ func untagged(a artifact) string {
 
 func root(t *testing.T) string {
 	t.Helper()
-	dir, err := repository()
+	dir, err := build.Repository()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func (c *command) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	root, err := repository()
+	root, err := build.Repository()
 	if err != nil {
 		return err
 	}
@@ -92,26 +92,4 @@ func (c *command) deliver(s scenario, out []byte, stdout io.Writer) error {
 	}
 	_, err := stdout.Write(out)
 	return err
-}
-
-// repository is the folder that holds the go.mod of Capstan: the parent of the folder hack this program is built from.
-func repository() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("cannot find the repository: %w", err)
-	}
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "crossplane.yaml")); err == nil {
-			return dir, nil
-		}
-	}
-	return "", errors.New("cannot find the repository: run this below the folder that holds crossplane.yaml")
-}
-
-func builder(ctx context.Context, root string) (*build.Builder, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return nil, fmt.Errorf("cannot find the user's cache folder: %w", err)
-	}
-	return build.New(ctx, filepath.Join(root, "hack"), filepath.Join(cache, "capstan", "bin"))
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/capstan-dev/capstan/hack/internal/build"
 	"github.com/capstan-dev/capstan/hack/internal/progress"
 )
 
@@ -32,7 +33,7 @@ type renderer struct {
 }
 
 func newRenderer(ctx context.Context, root, now string, p *progress.Printer) (*renderer, error) {
-	b, err := builder(ctx, root)
+	b, err := build.ForRepository(ctx, root)
 	if err != nil {
 		return nil, err
 	}

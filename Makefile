@@ -1,0 +1,82 @@
+# Capstan. `make` lists what there is.
+
+SHELL       := /usr/bin/env bash -euo pipefail
+CLUSTER     ?= embedded
+REGISTRY    ?= registry.localhost:5000
+ifndef VERSION
+VERSION     := $(shell ./hack/version)
+endif
+NEXT        := $(VERSION).next
+GOFLAGS     += -buildvcs=false
+export GOFLAGS
+
+HACK        := go -C hack run
+INSIDE      := ./hack/capstan-cluster exec --
+LINT        := go tool -modfile=$(CURDIR)/hack/tools/golangci-lint/go.mod golangci-lint
+EXAMPLES    := $(dir $(wildcard $(CURDIR)/examples/*/*/xr.yaml))
+FUZZTIME    ?= 10m
+
+.PHONY: help demo test generate golden lint fmt render unit check-generated check-golden e2e bench \
+  packages install cluster-up demo-down fuzz nightly
+
+help:
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
+
+##@ The two that do everything
+demo: ## A cluster, Capstan installed from packages, a Ready Algorithm (CLUSTER=existing REGISTRY=…: your cluster)
+	@CLUSTER=$(CLUSTER) $(if $(filter existing,$(CLUSTER)),REGISTRY=$(REGISTRY)) VERSION=$(VERSION) ./hack/demo
+
+test: check-generated unit check-golden e2e ## Everything that has to hold before a change lands
+
+##@ While you work
+generate: ## Write XRDs, CRDs, deep copies and the API reference from the Go types
+	$(HACK) ./generate
+
+golden: ## Write the golden render of every example anew; read the diff like code
+	$(HACK) ./render --update $(EXAMPLES)
+
+lint: ## Lint both modules
+	$(LINT) run ./...
+	cd hack && $(LINT) run --config=$(CURDIR)/.golangci.yml ./...
+
+fmt: ## Format both modules
+	$(LINT) fmt ./...
+	cd hack && $(LINT) fmt --config=$(CURDIR)/.golangci.yml ./...
+
+render: ## What Crossplane would apply: XR=examples/algorithm/basic [OBSERVED=dir] [REQUIRED=dir]
+	@$(HACK) ./render $(abspath $(XR)) $(if $(OBSERVED),--observed=$(abspath $(OBSERVED))) $(if $(REQUIRED),--required=$(abspath $(REQUIRED)))
+
+bench: ## Benchmarks of planner and function
+	go test -run='^$$' -bench=. -benchmem ./function/...
+
+##@ Parts of make test
+check-generated: ## Fail when the tree differs from what generation gives
+	$(HACK) ./generate --check
+
+unit: ## Unit tests of both modules
+	go vet ./... && go test ./...
+	go -C hack vet ./... && go -C hack test ./...
+
+check-golden: ## Compare every example with its golden render
+	$(HACK) ./render --check $(EXAMPLES)
+
+e2e: ## On the embedded cluster (RUN=TestName for a part)
+	@VERSION=$(VERSION) NEXT=$(NEXT) REGISTRY=$(REGISTRY) RUN='$(RUN)' ./hack/e2e
+
+##@ Packages and the cluster
+packages: ## Build the three packages for amd64 and arm64 into _output/packages
+	$(HACK) ./package build --version $(VERSION)
+
+install: ## Push them to REGISTRY and install them on the embedded cluster
+	$(INSIDE) $(HACK) ./package push --version $(VERSION) --registry $(REGISTRY)
+	$(INSIDE) $(HACK) ./package install --version $(VERSION) --registry $(REGISTRY)
+
+cluster-up: ## Start the embedded cluster (NODES=3 for three zones)
+	./hack/capstan-cluster up
+
+demo-down: ## Remove every trace of the embedded cluster; programs and images stay cached
+	./hack/capstan-cluster down
+
+##@ By hand
+nightly: ## What takes too long for make test: ten idle minutes, fuzzing, reproducible packages, three nodes
+	@VERSION=$(VERSION) NEXT=$(NEXT) REGISTRY=$(REGISTRY) FUZZTIME=$(FUZZTIME) ./hack/nightly

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+)
+
+// An auditEvent is one answered request as the API server's audit log tells it.
+type auditEvent struct {
+	Verb      string `json:"verb"`
+	UserAgent string `json:"userAgent"`
+	User      struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	ObjectRef struct {
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+	} `json:"objectRef"`
+	ResponseStatus struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+}
+
+// String is short enough for a list of a hundred.
+func (e auditEvent) String() string {
+	what := e.ObjectRef.Resource
+	if e.ObjectRef.Subresource != "" {
+		what += "/" + e.ObjectRef.Subresource
+	}
+
+	return fmt.Sprintf("%d %s %s %s/%s by %s", e.ResponseStatus.Code, e.Verb, what, e.ObjectRef.Namespace, e.ObjectRef.Name, e.User.Username)
+}
+
+// write tells whether the request changes something, Leases apart: holders of a lease renew it whatever happens.
+func (e auditEvent) write() bool {
+	switch e.Verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+		return e.ObjectRef.Resource != "leases"
+	default:
+		return false
+	}
+}
+
+// byCapstan tells whether Crossplane, the function or the provider sent the request.
+func (e auditEvent) byCapstan() bool {
+	return strings.HasPrefix(e.User.Username, "system:serviceaccount:crossplane-system:")
+}
+
+// audit returns a function that returns what was logged since.
+func audit(t *testing.T) func() []auditEvent {
+	t.Helper()
+	path := os.Getenv("CAPSTAN_AUDIT_LOG")
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatalf("cannot find the audit log: %v", err)
+	}
+	offset := info.Size()
+
+	return func() []auditEvent {
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatalf("cannot open the audit log: %v", err)
+		}
+		defer f.Close()
+		if now, err := f.Stat(); err != nil || now.Size() < offset {
+			t.Fatalf("the audit log was rotated while it was being read (%v)", err)
+		}
+		if _, err := f.Seek(offset, io.SeekStart); err != nil {
+			t.Fatal(err)
+		}
+		var events []auditEvent
+		lines := bufio.NewScanner(f)
+		lines.Buffer(nil, 4<<20)
+		for lines.Scan() {
+			var e auditEvent
+			// The last line may be half written.
+			if err := json.Unmarshal(lines.Bytes(), &e); err == nil {
+				events = append(events, e)
+			}
+		}
+		if err := lines.Err(); err != nil {
+			t.Fatalf("cannot read the audit log: %v", err)
+		}
+
+		return events
+	}
+}
+
+// writes by Crossplane, the function and the provider.
+func writes(events []auditEvent) []auditEvent {
+	var out []auditEvent
+	for _, e := range events {
+		if e.write() && e.byCapstan() {
+			out = append(out, e)
+		}
+	}
+
+	return out
+}

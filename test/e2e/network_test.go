@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// caller runs a shell command in a pod that the Pod Security Standard "restricted" admits.
+func caller(t *testing.T, ns, name, command string) *corev1.Pod {
+	t.Helper()
+
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
+		Spec: corev1.PodSpec{
+			RestartPolicy:                 corev1.RestartPolicyNever,
+			TerminationGracePeriodSeconds: ptr.To[int64](0),
+			AutomountServiceAccountToken:  ptr.To(false),
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot:   ptr.To(true),
+				RunAsUser:      ptr.To[int64](65532),
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Containers: []corev1.Container{{
+				Name:    "sh",
+				Image:   os.Getenv("CAPSTAN_BUSYBOX"),
+				Command: []string{"sh", "-c", command},
+				SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: ptr.To(false),
+					Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				},
+			}},
+		},
+	}
+	if err := kube.Create(t.Context(), p); err != nil {
+		t.Fatalf("cannot create the pod %s: %v", name, err)
+	}
+
+	return p
+}
+
+// ends waits until a pod has ended and tells whether its command succeeded.
+func ends(t *testing.T, p *corev1.Pod) bool {
+	t.Helper()
+	eventually(t, "pod "+p.Name+" ends", func(ctx context.Context) error {
+		if err := kube.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
+			return err
+		}
+		if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+			return fmt.Errorf("phase is %s", p.Status.Phase)
+		}
+
+		return nil
+	})
+
+	return p.Status.Phase == corev1.PodSucceeded
+}
+
+func TestNetworkPolicy(t *testing.T) {
+	ns, stranger := namespace(t), namespace(t)
+	create(t, algorithm(ns, "reco"))
+	url := fmt.Sprintf("http://reco.%s.svc/predict", ns)
+
+	cases := map[string]struct {
+		reason  string
+		ns      string
+		command string
+		want    bool
+	}{
+		"SameNamespace": {
+			reason:  "Pods of the Algorithm's namespace may call it.",
+			ns:      ns,
+			command: "timeout 5 wget -q -O - " + url,
+			want:    true,
+		},
+		"OtherNamespace": {
+			reason:  "Pods of another namespace may not.",
+			ns:      stranger,
+			command: "timeout 5 wget -q -O - " + url,
+			want:    false,
+		},
+		"NameResolvesElsewhere": {
+			reason:  "The stranger was refused by the policy and not by a lack of DNS.",
+			ns:      stranger,
+			command: fmt.Sprintf("nslookup reco.%s.svc.cluster.local", ns),
+			want:    true,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := caller(t, tc.ns, "caller-"+strings.ToLower(name), tc.command)
+			if got := ends(t, p); got != tc.want {
+				t.Errorf("%s\ncommand %q succeeded: want %t, got %t", tc.reason, tc.command, tc.want, got)
+			}
+		})
+	}
+}

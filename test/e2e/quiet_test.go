@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// idleTime is how long nothing may be written: a minute in `make test`, ten in `make nightly`.
+func idleTime(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv("CAPSTAN_IDLE_TIME")
+	if text == "" {
+		return time.Minute
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("CAPSTAN_IDLE_TIME: %v", err)
+	}
+
+	return d
+}
+
+// TestIdleIsQuiet expects that Ready Algorithms and Credentials cost the API server nothing.
+func TestIdleIsQuiet(t *testing.T) {
+	ns := namespace(t)
+	create(t, algorithm(ns, "plain", func(a *v1alpha1.Algorithm) { a.Spec.Replicas = ptr.To[int32](2) }))
+	if err := apply(t.Context(), credential(ns, "orders")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the Credential is Ready", available(ns, "orders"))
+	within(t, 2*patience, "the tests before have been tidied up and all is quiet", func(ctx context.Context) error {
+		algorithms := &v1alpha1.AlgorithmList{}
+		if err := kube.List(ctx, algorithms); err != nil {
+			return err
+		}
+		for _, a := range algorithms.Items {
+			if a.Namespace != ns && strings.HasPrefix(a.Namespace, "e2e-") {
+				return fmt.Errorf("Algorithm %s/%s is still there", a.Namespace, a.Name)
+			}
+		}
+		since := audit(t)
+		time.Sleep(10 * time.Second)
+		if w := writes(since()); len(w) > 0 {
+			return fmt.Errorf("%d writes in 10 s, for instance: %s", len(w), w[0])
+		}
+
+		return nil
+	})
+
+	before := resourceVersions(t, ns)
+	since := audit(t)
+	time.Sleep(idleTime(t))
+	if w := writes(since()); len(w) > 0 {
+		t.Errorf("%d writes while idle for %s, the first of them:", len(w), idleTime(t))
+		for _, e := range w[:min(len(w), 20)] {
+			t.Log(e)
+		}
+	}
+	if after := resourceVersions(t, ns); before != after {
+		t.Errorf("resource versions changed while idle: before %s, after %s", before, after)
+	}
+}
+
+func resourceVersions(t *testing.T, ns string) string {
+	t.Helper()
+	a, err := get(t.Context(), &v1alpha1.Algorithm{}, ns, "plain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := get(t.Context(), credential(ns, "orders"), ns, "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return a.ResourceVersion + "," + c.ResourceVersion
+}
+
+// watchResponsive watches the Algorithms of a namespace. The returned function ends the watch and returns the message of
+// the first condition Responsive that was False, or nothing.
+func watchResponsive(t *testing.T, ns string) func() string {
+	t.Helper()
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := client.NewWithWatch(config, client.Options{Scheme: kube.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	events, err := w.Watch(ctx, &v1alpha1.AlgorithmList{}, client.InNamespace(ns))
+	if err != nil {
+		t.Fatalf("cannot watch Algorithms: %v", err)
+	}
+	seen, broke := 0, ""
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for e := range events.ResultChan() {
+			a, ok := e.Object.(*v1alpha1.Algorithm)
+			if !ok {
+				continue
+			}
+			seen++
+			if c := a.Status.GetCondition("Responsive"); c.Status == corev1.ConditionFalse && broke == "" {
+				broke = c.Message
+			}
+		}
+	}()
+
+	return func() string {
+		cancel()
+		events.Stop()
+		<-done
+		if seen == 0 {
+			return "the watch saw no event at all"
+		}
+
+		return broke
+	}
+}
+
+// TestFunctionKilledUnderLoad creates many Algorithms while the function's pods are being killed.
+func TestFunctionKilledUnderLoad(t *testing.T) {
+	ns := namespace(t)
+	const many = 15
+	for i := range many {
+		// Nothing has to run for the function to have worked: zero replicas keep the kubelet out of it.
+		a := algorithm(ns, fmt.Sprintf("burst-%02d", i), func(a *v1alpha1.Algorithm) { a.Spec.Replicas = ptr.To[int32](0) })
+		if err := apply(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+		if i%5 == 2 {
+			killFunction(t)
+		}
+	}
+	start := time.Now()
+	within(t, 2*patience, "every Algorithm is Ready", func(ctx context.Context) error {
+		for i := range many {
+			if err := ready(ns, fmt.Sprintf("burst-%02d", i), v1alpha1.PhaseStopped, 0)(ctx); err != nil {
+				return fmt.Errorf("burst-%02d: %w", i, err)
+			}
+		}
+
+		return nil
+	})
+	t.Logf("%d Algorithms Ready %s after the last kill", many, time.Since(start).Round(100*time.Millisecond))
+}
+
+// killFunction kills one of the function's pods without warning, as soon as one runs.
+func killFunction(t *testing.T) {
+	t.Helper()
+	eventually(t, "a pod of the function is killed", func(ctx context.Context) error {
+		for _, p := range runtimePods(t, "pkg.crossplane.io/function") {
+			if p.Status.Phase == corev1.PodRunning {
+				return kube.Delete(ctx, &p, client.GracePeriodSeconds(0))
+			}
+		}
+
+		return errors.New("none runs")
+	})
+}
+
+// TestUpgradeRestartsNothing installs another version of the function and expects every pod to live on.
+func TestUpgradeRestartsNothing(t *testing.T) {
+	ns := namespace(t)
+	create(t, algorithm(ns, "reco", func(a *v1alpha1.Algorithm) {
+		a.Spec.Config = &v1alpha1.Config{Files: map[string]v1alpha1.FileContent{"reco.yaml": "threshold: 0.7"}}
+	}))
+	create(t, algorithm(ns, "scaled", func(a *v1alpha1.Algorithm) {
+		a.Spec.Scaling = &v1alpha1.Scaling{MinReplicas: 1, MaxReplicas: 3}
+	}))
+	type state struct {
+		pods       map[types.UID]int32
+		generation int64
+	}
+	look := func() map[string]state {
+		out := map[string]state{}
+		for _, name := range []string{"reco", "scaled"} {
+			out[name] = state{pods: pods(t.Context(), t, ns, name), generation: generationOf(t, ns, name+"-a")}
+		}
+
+		return out
+	}
+	before := look()
+	upgradeFunction(t, os.Getenv("CAPSTAN_NEXT_VERSION"))
+	t.Cleanup(func() { upgradeFunction(t, os.Getenv("CAPSTAN_VERSION")) })
+
+	// The new version has really answered for these Algorithms once an edit has come through it.
+	create(t, algorithm(ns, "after"))
+	for name, b := range before {
+		a := look()[name]
+		if !equal(b.pods, a.pods) || b.generation != a.generation {
+			t.Errorf("Algorithm %s: pods and generation of the Deployment before %v, after %v", name, b, a)
+		}
+	}
+}
+
+// upgradeFunction installs a version of the function and waits until its new revision is healthy.
+func upgradeFunction(t *testing.T, version string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	f := &unstructured.Unstructured{}
+	f.SetAPIVersion("pkg.crossplane.io/v1")
+	f.SetKind("Function")
+	key := client.ObjectKey{Name: functionName}
+	if err := kube.Get(ctx, key, f); err != nil {
+		t.Fatalf("cannot get the function: %v", err)
+	}
+	old, _, _ := unstructured.NestedString(f.Object, "spec", "package")
+	repository := old[:strings.LastIndex(old, ":")]
+	patch := fmt.Sprintf(`{"spec":{"package":%q}}`, repository+":"+version)
+	if err := kube.Patch(ctx, f, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		t.Fatalf("cannot upgrade the function: %v", err)
+	}
+	for {
+		err := kube.Get(ctx, key, f)
+		if err == nil {
+			err = packageHealthy(f)
+		}
+		resolved, _, _ := unstructured.NestedString(f.Object, "status", "currentIdentifier")
+		if err == nil && !strings.HasSuffix(resolved, ":"+version) {
+			err = fmt.Errorf("the current package is %s", resolved)
+		}
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("function version %s is not healthy: %v", version, err)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// packageHealthy fails until a package is Installed and Healthy.
+func packageHealthy(u *unstructured.Unstructured) error {
+	var s struct {
+		Status xpv2.ConditionedStatus `json:"status"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &s); err != nil {
+		return err
+	}
+	for _, ct := range []xpv2.ConditionType{"Installed", "Healthy"} {
+		if c := s.Status.GetCondition(ct); c.Status != corev1.ConditionTrue {
+			return errors.New(string(ct) + " is " + string(c.Status) + ": " + c.Message)
+		}
+	}
+
+	return nil
+}
