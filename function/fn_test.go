@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
-	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
@@ -20,6 +18,9 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
@@ -126,15 +127,15 @@ func TestRunFunction(t *testing.T) {
 				},
 				Conditions: []*fnv1.Condition{{
 					Type: "Healthy", Status: fnv1.Status_STATUS_CONDITION_TRUE, Reason: "Serving",
-					Message: proto.String("all is well"), Target: fnv1.Target_TARGET_COMPOSITE.Enum(),
+					Message: new("all is well"), Target: fnv1.Target_TARGET_COMPOSITE.Enum(),
 				}},
 				Results: []*fnv1.Result{
 					{
-						Severity: fnv1.Severity_SEVERITY_NORMAL, Reason: proto.String("Promoted"),
+						Severity: fnv1.Severity_SEVERITY_NORMAL, Reason: new("Promoted"),
 						Message: "it was better", Target: fnv1.Target_TARGET_COMPOSITE.Enum(),
 					},
 					{
-						Severity: fnv1.Severity_SEVERITY_WARNING, Reason: proto.String("RolledBack"),
+						Severity: fnv1.Severity_SEVERITY_WARNING, Reason: new("RolledBack"),
 						Message: "it was worse", Target: fnv1.Target_TARGET_COMPOSITE.Enum(),
 					},
 				},
@@ -393,7 +394,7 @@ func FuzzRunFunction(f *testing.F) {
 
 // overlay a request with objects in JSON. What is not JSON changes nothing.
 func overlay(req *fnv1.RunFunctionRequest, xr, name, observed, settings string) {
-	if req.Observed == nil {
+	if req.GetObserved() == nil {
 		req.Observed = &fnv1.State{}
 	}
 

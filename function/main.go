@@ -28,14 +28,14 @@ var version = "dev"
 type cli struct {
 	Debug bool `help:"Log every call, not only those that fail." short:"d"`
 
-	Address     string `default:":9443" help:"Address that Crossplane calls."`
-	TLSCertsDir string `env:"TLS_SERVER_CERTS_DIR" help:"Folder with tls.crt, tls.key, and the ca.crt of clients."`
+	Address     string `default:":9443"                                                     help:"Address that Crossplane calls."`
+	TLSCertsDir string `env:"TLS_SERVER_CERTS_DIR"                                          help:"Folder with tls.crt, tls.key, and the ca.crt of clients."`
 	Insecure    bool   `help:"Serve without certificates, to anybody. For local runs only."`
 
 	HealthAddress  string `default:":8081" help:"Address of /livez and /readyz. Empty for none."`
 	MetricsAddress string `default:":8080" help:"Address of /metrics. Empty for none."`
 
-	DrainDelay   time.Duration `default:"5s" help:"How long to serve on when told to end, until callers know."`
+	DrainDelay   time.Duration `default:"5s"  help:"How long to serve on when told to end, until callers know."`
 	DrainTimeout time.Duration `default:"20s" help:"How long running calls may take to end after that."`
 }
 
@@ -59,7 +59,7 @@ func (c *cli) Run() error {
 
 	fn := &Function{planners: planners(), clock: time.Now}
 
-	var kinds []string
+	kinds := make([]string, 0, len(fn.planners))
 	for gk := range fn.planners {
 		kinds = append(kinds, gk.Kind)
 	}

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"testing"
 
-	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/proto"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
 // basic is a request for an Algorithm of a few fields, as a Crossplane sends it

@@ -7,11 +7,12 @@ import (
 	"maps"
 	"slices"
 
-	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
-	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/capstan-dev/capstan/function/compose"
 )
@@ -63,7 +64,7 @@ func composed(req *fnv1.RunFunctionRequest, p *compose.Plan) (map[string]*fnv1.R
 func composite(req *fnv1.RunFunctionRequest, p *compose.Plan) (*fnv1.Resource, error) {
 	status := &structpb.Struct{Fields: map[string]*structpb.Value{}}
 	before := req.GetDesired().GetComposite()
-	maps.Copy(status.Fields, before.GetResource().GetFields()["status"].GetStructValue().GetFields())
+	maps.Copy(status.GetFields(), before.GetResource().GetFields()["status"].GetStructValue().GetFields())
 
 	if p.Status != nil {
 		s, err := structOf(p.Status)
@@ -71,7 +72,7 @@ func composite(req *fnv1.RunFunctionRequest, p *compose.Plan) (*fnv1.Resource, e
 			return nil, fmt.Errorf("cannot encode status: %w", err)
 		}
 
-		maps.Copy(status.Fields, s.GetFields())
+		maps.Copy(status.GetFields(), s.GetFields())
 	}
 
 	observed := req.GetObserved().GetComposite().GetResource().GetFields()

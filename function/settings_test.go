@@ -3,10 +3,12 @@
 package main
 
 import (
+	"maps"
 	"testing"
 
-	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"github.com/google/go-cmp/cmp"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
 func TestSettingsOf(t *testing.T) {
@@ -18,9 +20,7 @@ func TestSettingsOf(t *testing.T) {
 	input := func(fields map[string]any) func(*fnv1.RunFunctionRequest) {
 		return func(req *fnv1.RunFunctionRequest) {
 			m := map[string]any{"apiVersion": inputAPIVersion, "kind": inputKind, "metadata": map[string]any{"name": "x"}}
-			for k, v := range fields {
-				m[k] = v
-			}
+			maps.Copy(m, fields)
 
 			req.Input = structFrom(m)
 		}

@@ -344,11 +344,15 @@ func withKind(w *world, a compose.Availability) *world {
 }
 
 func statusOf(p *compose.Plan) v1alpha1.AlgorithmStatus {
-	raw, _ := json.Marshal(p.Status)
+	raw, err := json.Marshal(p.Status)
+	if err != nil {
+		panic(err)
+	}
 
 	var st v1alpha1.AlgorithmStatus
-
-	_ = json.Unmarshal(raw, &st)
+	if err := json.Unmarshal(raw, &st); err != nil {
+		panic(err)
+	}
 
 	return st
 }

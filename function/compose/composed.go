@@ -35,7 +35,7 @@ func (a Asked) String() string { return fmt.Sprintf("%s %q", a.Kind, a.Name) }
 // Missing tells whether an object is waited for. One that is new is not when all
 // was well before: an edit that adds an object would turn a condition around and
 // back within a second, to nobody's use (see Settle for what that costs).
-func (a Asked) Missing(wellBefore bool) bool { return !a.Observed && !(a.New && wellBefore) }
+func (a Asked) Missing(wellBefore bool) bool { return !a.Observed && (!a.New || !wellBefore) }
 
 // Referenced tells whether a composite resource refers to an object, which it
 // does from the first pass on that asked for it.

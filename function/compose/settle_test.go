@@ -3,6 +3,7 @@
 package compose_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -56,9 +57,7 @@ func TestSettle(t *testing.T) {
 			xr := composetest.Object{"metadata": map[string]any{"generation": tc.generation}}
 			if tc.status != nil {
 				status := map[string]any{"conditions": tc.conditions}
-				for k, v := range tc.status {
-					status[k] = v
-				}
+				maps.Copy(status, tc.status)
 
 				xr["status"] = status
 			}

@@ -9,8 +9,9 @@ import (
 	"runtime/debug"
 	"time"
 
-	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/grpc"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
 // Outcomes of a call.

@@ -15,11 +15,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
 // maxRequest is the size of the greatest request in bytes. Crossplane sends

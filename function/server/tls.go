@@ -105,7 +105,7 @@ func read(dir string) (pem, error) {
 		fileClientCA:    &p.clientCA,
 	} {
 		var err error
-		if *b, err = os.ReadFile(filepath.Join(dir, name)); err != nil {
+		if *b, err = os.ReadFile(filepath.Join(dir, name)); err != nil { //nolint:gosec // The folder is a flag of the operator.
 			return pem{}, fmt.Errorf("cannot read certificates: %w", err)
 		}
 	}

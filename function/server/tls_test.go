@@ -18,10 +18,11 @@ import (
 	"testing"
 	"time"
 
-	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
 const serverName = "function-capstan.crossplane-system"

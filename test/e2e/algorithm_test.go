@@ -36,8 +36,8 @@ func algorithm(ns, name string, modify ...func(*v1alpha1.Algorithm)) *v1alpha1.A
 			Image:    image(),
 			Replicas: ptr.To[int32](1),
 			Resources: &v1alpha1.Resources{
-				CPU:    ptr.To(resource.MustParse("10m")),
-				Memory: ptr.To(resource.MustParse("32Mi")),
+				CPU:    new(resource.MustParse("10m")),
+				Memory: new(resource.MustParse("32Mi")),
 			},
 		},
 	}

@@ -59,11 +59,11 @@ func TestCredentialSurvivesItsOwnDeletion(t *testing.T) {
 	}
 	eventually(t, "the Credential is gone", func(ctx context.Context) error {
 		_, err := get(ctx, credential(ns, "orders"), ns, "orders")
-		if resource.IgnoreNotFound(err) == nil && err != nil {
-			return nil
+		if err == nil {
+			return errors.New("it is still there")
 		}
 
-		return errors.Join(err, errors.New("it is still there"))
+		return resource.IgnoreNotFound(err)
 	})
 	if _, err := get(t.Context(), &corev1.Secret{}, ns, "orders"); err != nil {
 		t.Fatalf("the Secret went with the Credential: %v", err)

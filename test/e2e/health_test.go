@@ -80,7 +80,7 @@ func TestHealthTellsTheCause(t *testing.T) {
 			words:  []string{"spec.runAsUser"},
 		},
 		"quota": {
-			modify: func(a *v1alpha1.Algorithm) { a.Spec.Resources.Memory = ptr.To(resource.MustParse("8Gi")) },
+			modify: func(a *v1alpha1.Algorithm) { a.Spec.Resources.Memory = new(resource.MustParse("8Gi")) },
 			reason: v1alpha1.ReasonQuotaExceeded,
 			words:  []string{"memory"},
 		},
@@ -145,7 +145,7 @@ func TestAdmission(t *testing.T) {
 			words:  []string{"spec.env[0].name"},
 		},
 		"NegativeMemory": {
-			modify: func(a *v1alpha1.Algorithm) { a.Spec.Resources.Memory = ptr.To(resource.MustParse("-1Gi")) },
+			modify: func(a *v1alpha1.Algorithm) { a.Spec.Resources.Memory = new(resource.MustParse("-1Gi")) },
 			words:  []string{"spec.resources.memory", "at least 1Mi"},
 		},
 	}
