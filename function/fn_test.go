@@ -93,12 +93,8 @@ func TestRunFunction(t *testing.T) {
 				Ready:   true,
 				Status:  map[string]any{"phase": "Ready", "replicas": 3},
 				Conditions: []xpv2.Condition{{
-					Type: "Healthy", Status: corev1.ConditionTrue, Reason: "Serving", Message: "all is well",
+					Type: "PodsHealthy", Status: corev1.ConditionTrue, Reason: "Serving", Message: "all is well",
 				}},
-				Events: []compose.Event{
-					{Reason: "Promoted", Message: "it was better"},
-					{Warning: true, Reason: "RolledBack", Message: "it was worse"},
-				},
 				TTL: 30 * time.Minute,
 			}),
 			req: request(func(req *fnv1.RunFunctionRequest) {
@@ -126,19 +122,9 @@ func TestRunFunction(t *testing.T) {
 					},
 				},
 				Conditions: []*fnv1.Condition{{
-					Type: "Healthy", Status: fnv1.Status_STATUS_CONDITION_TRUE, Reason: "Serving",
+					Type: "PodsHealthy", Status: fnv1.Status_STATUS_CONDITION_TRUE, Reason: "Serving",
 					Message: new("all is well"), Target: fnv1.Target_TARGET_COMPOSITE.Enum(),
 				}},
-				Results: []*fnv1.Result{
-					{
-						Severity: fnv1.Severity_SEVERITY_NORMAL, Reason: new("Promoted"),
-						Message: "it was better", Target: fnv1.Target_TARGET_COMPOSITE.Enum(),
-					},
-					{
-						Severity: fnv1.Severity_SEVERITY_WARNING, Reason: new("RolledBack"),
-						Message: "it was worse", Target: fnv1.Target_TARGET_COMPOSITE.Enum(),
-					},
-				},
 				Requirements: requirements(),
 			},
 		},

@@ -35,7 +35,6 @@ func respond(req *fnv1.RunFunctionRequest, p *compose.Plan) (*fnv1.RunFunctionRe
 		Desired:    &fnv1.State{Composite: xr, Resources: resources},
 		Context:    req.GetContext(),
 		Conditions: conditions(p.Conditions),
-		Results:    results(p.Events),
 	}, nil
 }
 
@@ -120,22 +119,4 @@ func status(s corev1.ConditionStatus) fnv1.Status {
 	default:
 		return fnv1.Status_STATUS_CONDITION_UNKNOWN
 	}
-}
-
-func results(es []compose.Event) []*fnv1.Result {
-	out := make([]*fnv1.Result, len(es))
-	for i, e := range es {
-		out[i] = &fnv1.Result{
-			Severity: fnv1.Severity_SEVERITY_NORMAL,
-			Reason:   &e.Reason,
-			Message:  e.Message,
-			Target:   fnv1.Target_TARGET_COMPOSITE.Enum(),
-		}
-
-		if e.Warning {
-			out[i].Severity = fnv1.Severity_SEVERITY_WARNING
-		}
-	}
-
-	return out
 }

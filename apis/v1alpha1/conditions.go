@@ -14,10 +14,11 @@ const (
 	// TypeComposed tells whether every object that was asked for is there.
 	TypeComposed xpv2.ConditionType = "Composed"
 
-	// TypeHealthy tells whether the pods do what they should, and if not, why
-	// and what to do. It is not called Healthy because Crossplane keeps that
-	// type for itself and drops it from what a function tells.
-	TypeHealthy xpv2.ConditionType = "PodsHealthy"
+	// TypePodsHealthy tells whether pods serve and nothing hinders those that are
+	// still missing, and if not, why and what to do. It is not called Healthy
+	// because Crossplane keeps that type for itself and drops it from what a
+	// function tells.
+	TypePodsHealthy xpv2.ConditionType = "PodsHealthy"
 )
 
 // Reasons of the condition Accepted.
@@ -48,7 +49,7 @@ const (
 // Reasons of the condition PodsHealthy. They are the union of what a Deployment and
 // the Analysis of an Algorithm tell.
 const (
-	// ReasonServing: every asked replica serves.
+	// ReasonServing: pods serve, and nothing hinders those that are on their way.
 	ReasonServing xpv2.ConditionReason = "Serving"
 	// ReasonStarting: pods start and nothing is wrong so far.
 	ReasonStarting xpv2.ConditionReason = "Starting"

@@ -66,7 +66,7 @@ func composed(s *state) error {
 }
 
 func healthy(s *state) error {
-	c := xpv2.Condition{Type: v1alpha1.TypeHealthy, Status: corev1.ConditionFalse}
+	c := xpv2.Condition{Type: v1alpha1.TypePodsHealthy, Status: corev1.ConditionFalse}
 	reason, message := s.trouble()
 
 	switch {
@@ -80,7 +80,7 @@ func healthy(s *state) error {
 		c.Reason, c.Message = reason, message
 	case s.rolledOut() && s.serving():
 		c.Status, c.Reason, c.Message = corev1.ConditionTrue, v1alpha1.ReasonServing, "pods serve, and nothing hinders them"
-	case s.unhindered() && compose.IsTrue(s.Composite.Map(), v1alpha1.TypeHealthy):
+	case s.unhindered() && compose.IsTrue(s.Composite.Map(), v1alpha1.TypePodsHealthy):
 		c.Status, c.Reason, c.Message = corev1.ConditionTrue, v1alpha1.ReasonServing, "pods serve, and nothing hinders them"
 	case s.running.stalled:
 		c.Reason, c.Message = v1alpha1.ReasonStarting, fmt.Sprintf(

@@ -195,7 +195,7 @@ func TestHealth(t *testing.T) {
 			}
 
 			p := w.plan()
-			c := condition(p, v1alpha1.TypeHealthy)
+			c := condition(p, v1alpha1.TypePodsHealthy)
 
 			if c.Reason != tc.health {
 				t.Errorf("%s\nhealthy: got %s (%s), want %s", tc.reason, c.Reason, c.Message, tc.health)

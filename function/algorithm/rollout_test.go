@@ -221,8 +221,8 @@ func TestRefusals(t *testing.T) {
 	w.run(nil)
 
 	p := w.plan()
-	if p.Ready || condition(p, v1alpha1.TypeHealthy).Reason != v1alpha1.ReasonServing {
-		t.Errorf("pods serve and objects are missing: ready %t, healthy %v", p.Ready, condition(p, v1alpha1.TypeHealthy))
+	if p.Ready || condition(p, v1alpha1.TypePodsHealthy).Reason != v1alpha1.ReasonServing {
+		t.Errorf("pods serve and objects are missing: ready %t, healthy %v", p.Ready, condition(p, v1alpha1.TypePodsHealthy))
 	}
 
 	if c := condition(p, v1alpha1.TypeComposed); c.Reason != v1alpha1.ReasonNotAllowedToCompose ||
@@ -328,7 +328,7 @@ func TestWellStaysWell(t *testing.T) {
 			tc.change(w)
 
 			p := w.plan()
-			if got := condition(p, v1alpha1.TypeHealthy).Status == "True"; got != tc.want || p.Ready != tc.want {
+			if got := condition(p, v1alpha1.TypePodsHealthy).Status == "True"; got != tc.want || p.Ready != tc.want {
 				t.Errorf("%s\nPodsHealthy %t, Ready %t, want both %t", tc.reason, got, p.Ready, tc.want)
 			}
 		})

@@ -127,7 +127,7 @@ func TestBadSpecs(t *testing.T) {
 				t.Errorf("a bad edit changes what runs: -before, +after:\n%s", diff)
 			}
 
-			if !p.Ready || statusOf(p).Phase != v1alpha1.PhaseReady || condition(p, v1alpha1.TypeHealthy).Status != "True" {
+			if !p.Ready || statusOf(p).Phase != v1alpha1.PhaseReady || condition(p, v1alpha1.TypePodsHealthy).Status != "True" {
 				t.Errorf("what serves no longer counts: ready %t, phase %s", p.Ready, statusOf(p).Phase)
 			}
 

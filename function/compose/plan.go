@@ -84,9 +84,6 @@ type Plan struct {
 	// Conditions of the composite resource.
 	Conditions []xpv2.Condition
 
-	// Events to be emitted. Only what happened, never what is.
-	Events []Event
-
 	// TTL is the time until the composite resource has to be looked at again
 	// even if nothing changes.
 	TTL time.Duration
@@ -100,11 +97,4 @@ type Desired struct {
 
 	// Ready tells whether it is as it should be.
 	Ready bool
-}
-
-// An Event tells a person what happened.
-type Event struct {
-	Warning bool
-	Reason  string
-	Message string
 }

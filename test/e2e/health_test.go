@@ -99,13 +99,13 @@ func TestHealthTellsTheCause(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			eventually(t, "the cause is told", told(ns, name, v1alpha1.TypeHealthy, corev1.ConditionFalse, tc.reason, tc.words...))
+			eventually(t, "the cause is told", told(ns, name, v1alpha1.TypePodsHealthy, corev1.ConditionFalse, tc.reason, tc.words...))
 		})
 	}
 
 	t.Run("MendedByAnEdit", func(t *testing.T) {
 		create(t, algorithm(ns, "image"))
-		eventually(t, "it is healthy", told(ns, "image", v1alpha1.TypeHealthy, corev1.ConditionTrue, v1alpha1.ReasonServing))
+		eventually(t, "it is healthy", told(ns, "image", v1alpha1.TypePodsHealthy, corev1.ConditionTrue, v1alpha1.ReasonServing))
 	})
 }
 
