@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
@@ -77,6 +79,17 @@ func encode(v any) (*structpb.Struct, error) {
 // types write one for a time that is not set and server-side apply would own
 // the field.
 func structOf(v any) (*structpb.Struct, error) {
+	// A struct is walked rather than marshalled and parsed again, which was half
+	// of the time of a call.
+	if t := reflect.TypeOf(v); t != nil && t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct {
+		m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(v)
+		if err != nil {
+			return nil, fmt.Errorf("cannot convert %T: %w", v, err)
+		}
+
+		return fields(m)
+	}
+
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("cannot marshal %T: %w", v, err)
@@ -121,6 +134,10 @@ func value(v any) (*structpb.Value, error) {
 		return structpb.NewBoolValue(v), nil
 	case json.Number:
 		return number(v)
+	case int64:
+		return number(json.Number(strconv.FormatInt(v, 10)))
+	case float64:
+		return structpb.NewNumberValue(v), nil
 	case map[string]any:
 		s, err := fields(v)
 		if err != nil {
