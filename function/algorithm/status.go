@@ -78,6 +78,10 @@ func ttl(s *state) error {
 		pace = compose.Waiting
 	}
 
+	if compose.ChangedLately(s.Request) {
+		pace = compose.Following
+	}
+
 	if slices.ContainsFunc(s.asked, func(a compose.Asked) bool { return !a.Observed }) {
 		pace = compose.Asking
 	}

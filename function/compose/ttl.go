@@ -11,6 +11,10 @@ type Pace int
 const (
 	// Settled: for nothing.
 	Settled Pace = iota
+	// Following: for nothing, a moment after a change. When many things change at
+	// once, Crossplane stops listening to the composite resource for a while, and
+	// the last of the changes may go unheard; so one more look follows.
+	Following
 	// Waiting: for something Crossplane watches, so that a change wakes it up.
 	Waiting
 	// Asking: for an object that was asked for and does not exist yet. Crossplane
@@ -22,15 +26,33 @@ const (
 // object even when nothing changed; none at all would trust that no watch event
 // is ever lost.
 const (
-	ttlSettled = 30 * time.Minute
-	ttlWaiting = 5 * time.Minute
-	ttlAsking  = 20 * time.Second
+	ttlSettled   = 30 * time.Minute
+	ttlWaiting   = 5 * time.Minute
+	ttlFollowing = 30 * time.Second
+	ttlAsking    = 20 * time.Second
 )
+
+// ChangedLately tells whether anything wrote the composite resource within the
+// time that Following waits, going by the API server's account of who wrote what.
+func ChangedLately(r Request) bool {
+	for _, v := range List(r.Composite.Map(), "metadata", "managedFields") {
+		entry, _ := v.(map[string]any)
+
+		at, err := time.Parse(time.RFC3339, Text(entry, "time"))
+		if age := r.Now.Sub(at); err == nil && age > -ttlFollowing && age < ttlFollowing-ttlFollowing/6 {
+			return true
+		}
+	}
+
+	return false
+}
 
 // TTL is the time until the next look: that of the pace, or less when a
 // deadline is nearer. It is never less than a second.
 func (p Pace) TTL(now time.Time, deadlines ...time.Time) time.Duration {
-	ttl := map[Pace]time.Duration{Settled: ttlSettled, Waiting: ttlWaiting, Asking: ttlAsking}[p]
+	ttl := map[Pace]time.Duration{
+		Settled: ttlSettled, Following: ttlFollowing, Waiting: ttlWaiting, Asking: ttlAsking,
+	}[p]
 	for _, d := range deadlines {
 		ttl = min(ttl, d.Sub(now))
 	}
