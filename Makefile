@@ -17,7 +17,7 @@ EXAMPLES    := $(dir $(wildcard $(CURDIR)/examples/*/*/xr.yaml))
 FUZZTIME    ?= 10m
 
 .PHONY: help demo test generate golden lint fmt render unit check-generated check-golden e2e bench \
-  packages install cluster-up demo-down fuzz nightly
+  packages install cluster-up demo-down nightly
 
 help:
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile

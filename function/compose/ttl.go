@@ -11,12 +11,12 @@ type Pace int
 const (
 	// Settled: for nothing.
 	Settled Pace = iota
+	// Waiting: for something Crossplane watches, so that a change wakes it up.
+	Waiting
 	// Following: for nothing, a moment after a change. When many things change at
 	// once, Crossplane stops listening to the composite resource for a while, and
 	// the last of the changes may go unheard; so one more look follows.
 	Following
-	// Waiting: for something Crossplane watches, so that a change wakes it up.
-	Waiting
 	// Asking: for an object that was asked for and does not exist yet. Crossplane
 	// watches it as well, but whether it was refused shows nowhere else.
 	Asking

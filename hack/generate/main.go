@@ -10,20 +10,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"maps"
 	"os"
 	"os/signal"
-	"path/filepath"
 
-	"golang.org/x/mod/modfile"
+	"github.com/capstan-dev/capstan/hack/internal/build"
 )
-
-// module is the Go module whose types are the source of everything here.
-const module = "github.com/capstan-dev/capstan"
 
 func main() {
 	check := flag.Bool("check", false, "write nothing, fail when a generated file is not what it should be")
@@ -39,7 +34,7 @@ func main() {
 }
 
 func run(ctx context.Context, out io.Writer, check bool) error {
-	root, err := findRoot()
+	root, err := build.Repository()
 	if err != nil {
 		return err
 	}
@@ -85,26 +80,4 @@ func generate(ctx context.Context, root string) (tree, error) {
 	}
 	maps.Copy(files, pages)
 	return files, nil
-}
-
-// findRoot looks for the root of the repository in the working directory and above.
-func findRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("cannot find the working directory: %w", err)
-	}
-	for {
-		data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return "", fmt.Errorf("cannot look for the root of the repository: %w", err)
-		}
-		if modfile.ModulePath(data) == module {
-			return dir, nil
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", fmt.Errorf("cannot find module %q: run this inside the repository", module)
-		}
-		dir = parent
-	}
 }

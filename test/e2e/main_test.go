@@ -10,6 +10,7 @@
 //	CAPSTAN_REGISTRY      where the packages and the demo server were pushed
 //	CAPSTAN_VERSION       their version
 //	CAPSTAN_NEXT_VERSION  a second version of the function, for the upgrade
+//	CAPSTAN_BUSYBOX       an image with a shell, for pods that call
 package e2e
 
 import (
