@@ -16,7 +16,7 @@ LINT        := go tool -modfile=$(CURDIR)/hack/tools/golangci-lint/go.mod golang
 EXAMPLES    := $(dir $(wildcard $(CURDIR)/examples/*/*/xr.yaml))
 FUZZTIME    ?= 10m
 
-.PHONY: help demo test generate golden lint fmt render unit check-generated check-golden e2e bench \
+.PHONY: help demo test generate golden lint fmt render unit check-generated check-golden integration e2e bench \
   packages install cluster-up demo-down nightly
 
 help:
@@ -59,6 +59,10 @@ unit: ## Unit tests of both modules
 
 check-golden: ## Compare every example with its golden render
 	$(HACK) ./render --check $(EXAMPLES)
+
+integration: ## The provider against real servers and a real API server (RUN=TestName for a part)
+	programs=$$($(HACK) ./programs versitygw mlflow moto etcd kubernetes); eval "$$programs"; \
+	  go test -tags=integration -count=1 -timeout=20m $(if $(RUN),-run='$(RUN)') ./provider/... ./test/outside/...
 
 e2e: ## On the embedded cluster (RUN=TestName for a part)
 	@VERSION=$(VERSION) NEXT=$(NEXT) REGISTRY=$(REGISTRY) RUN='$(RUN)' ./hack/e2e

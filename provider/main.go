@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"os"
 	"time"
 
@@ -26,6 +27,8 @@ type CLI struct {
 
 	PollInterval     time.Duration `default:"10m" env:"POLL_INTERVAL"      help:"How often what is ready is compared with the outside."`
 	MaxReconcileRate int           `default:"10"  env:"MAX_RECONCILE_RATE" help:"Reconciles per second, of all kinds together."`
+
+	AllowTenantCIDR []string `env:"ALLOW_TENANT_CIDR" help:"Address ranges that URLs in ProviderConfigs of namespaces may lead to although they are loopback, link-local, metadata or API server addresses." sep:","`
 
 	LeaderElection bool `default:"true" env:"LEADER_ELECTION" help:"Act only while holding a Lease." negatable:""`
 
@@ -45,7 +48,27 @@ func (c *CLI) Validate() error {
 		return fmt.Errorf("max reconcile rate %d is not positive", c.MaxReconcileRate)
 	}
 
+	if _, err := c.allowed(); err != nil {
+		return err
+	}
+
 	return nil
+}
+
+// allowed addresses for tenants.
+func (c *CLI) allowed() ([]netip.Prefix, error) {
+	all := make([]netip.Prefix, 0, len(c.AllowTenantCIDR))
+
+	for _, s := range c.AllowTenantCIDR {
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
+			return nil, fmt.Errorf("cannot use address range %q, want for instance 10.0.0.0/8: %w", s, err)
+		}
+
+		all = append(all, p.Masked())
+	}
+
+	return all, nil
 }
 
 func main() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,8 +35,10 @@ import (
 
 	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	registryv1alpha1 "github.com/capstan-dev/capstan/apis/registry/v1alpha1"
+	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/analysis"
-	"github.com/capstan-dev/capstan/provider/credential"
 	"github.com/capstan-dev/capstan/provider/internal/quiet"
 )
 
@@ -53,22 +56,17 @@ const (
 // cache.
 const countInterval = 15 * time.Second
 
-// kinds that this provider reconciles, each as soon as its CRD is there.
-func kinds() map[schema.GroupVersionKind]setup {
-	return map[schema.GroupVersionKind]setup{
-		credentialsv1alpha1.CredentialGroupVersionKind: credential.Setup,
-		observev1alpha1.AnalysisGroupVersionKind:       analysis.Setup,
-	}
-}
-
 // newScheme knows every type that the provider reads or writes.
 func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme,
 		apiextensionsv1.AddToScheme,
+		v1alpha1.AddToScheme,
 		credentialsv1alpha1.AddToScheme,
 		observev1alpha1.AddToScheme,
+		registryv1alpha1.AddToScheme,
+		storagev1alpha1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			return nil, fmt.Errorf("cannot register types: %w", err)
@@ -104,7 +102,12 @@ func (c *CLI) manager(ctx context.Context, cfg *rest.Config, fail func(error)) (
 		return nil, err
 	}
 
-	if err := start(ctx, mgr, co, kinds(), fail); err != nil {
+	r, err := c.resolver(mgr)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := start(ctx, mgr, co, kinds(r), fail); err != nil {
 		return nil, err
 	}
 
@@ -130,8 +133,11 @@ func (c *CLI) options() (ctrl.Options, error) {
 
 		NewClient: quiet.NewClient,
 		Client: client.Options{Cache: &client.CacheOptions{
-			// A Secret is read by name when it is needed, and forgotten.
-			DisableFor: []client.Object{&corev1.Secret{}},
+			// A Secret is read by name when it is needed, and forgotten. The others
+			// are one object each, read once or seldom.
+			DisableFor: []client.Object{
+				&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Namespace{}, &discoveryv1.EndpointSlice{},
+			},
 		}},
 
 		Cache: cache.Options{

@@ -8,15 +8,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion of the composite resources.
+// GroupVersion of the composite resources and of the provider's configuration.
 var GroupVersion = schema.GroupVersion{Group: "capstan.dev", Version: "v1alpha1"}
 
-// AlgorithmGroupVersionKind is the type of an Algorithm.
-var AlgorithmGroupVersionKind = GroupVersion.WithKind("Algorithm")
+// The kinds of this package.
+var (
+	AlgorithmGroupVersionKind               = GroupVersion.WithKind("Algorithm")
+	ProviderConfigGroupVersionKind          = GroupVersion.WithKind("ProviderConfig")
+	ClusterProviderConfigGroupVersionKind   = GroupVersion.WithKind("ClusterProviderConfig")
+	ProviderConfigUsageGroupVersionKind     = GroupVersion.WithKind("ProviderConfigUsage")
+	ProviderConfigUsageListGroupVersionKind = GroupVersion.WithKind("ProviderConfigUsageList")
+)
 
 // SchemeBuilder registers the types of this package.
 var SchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &Algorithm{}, &AlgorithmList{})
+	s.AddKnownTypes(GroupVersion,
+		&Algorithm{}, &AlgorithmList{},
+		&ProviderConfig{}, &ProviderConfigList{},
+		&ClusterProviderConfig{}, &ClusterProviderConfigList{},
+		&ProviderConfigUsage{}, &ProviderConfigUsageList{},
+	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 
 	return nil

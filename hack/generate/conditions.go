@@ -4,12 +4,10 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -29,20 +27,38 @@ type constant struct {
 	text  string
 }
 
-// readConditions reads the conditions of a kind from conditions.go beside its type: a block of constants whose comment
-// begins "Conditions of an Algorithm", and one for each of them whose comment begins "Reasons of the condition Healthy".
-// A kind without such a block has only the conditions that Crossplane gives to all.
-func readConditions(root string, c crd) ([]condition, error) {
-	path := filepath.Join(root, c.source(), "conditions.go")
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the conditions of kind %q: %w", c.Spec.Names.Kind, err)
-	}
+// connections are the conditions of everything that talks to an outside service, read from the folder connectionsDir.
+const (
+	connections    = "connection"
+	connectionsDir = "apis/v1alpha1"
+)
 
+// readConditions reads the conditions of a kind from the files beside its type whose names begin with conditions: a block
+// of constants whose comment begins "Conditions of an Algorithm", and one for each of them whose comment begins "Reasons of
+// the condition Healthy". A kind without such a block has only the conditions that Crossplane gives to all.
+func readConditions(dir, kind string) ([]condition, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "conditions*.go"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the conditions of kind %q: %w", kind, err)
+	}
 	var told []condition
+	for _, path := range paths {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the conditions of kind %q: %w", kind, err)
+		}
+		all, err := conditionsOf(file)
+		if err != nil {
+			return nil, fmt.Errorf("cannot understand %s: %w", path, err)
+		}
+		told = append(told, all[kind]...)
+	}
+	return told, nil
+}
+
+// conditionsOf a file, by kind.
+func conditionsOf(file *ast.File) (map[string][]condition, error) {
+	told := map[string][]condition{}
 	for _, decl := range file.Decls {
 		block, ok := decl.(*ast.GenDecl)
 		if !ok || block.Tok != token.CONST {
@@ -50,20 +66,29 @@ func readConditions(root string, c crd) ([]condition, error) {
 		}
 		doc := strings.Fields(block.Doc.Text())
 		switch {
-		case len(doc) > 3 && doc[0] == "Conditions" && strings.Trim(doc[3], ",.") == c.Spec.Names.Kind:
+		case len(doc) > 3 && doc[0] == "Conditions":
+			kind := strings.Trim(doc[3], ",.:")
 			for _, k := range constants(block) {
-				told = append(told, condition{constant: k})
+				told[kind] = append(told[kind], condition{constant: k})
 			}
 		case len(doc) > 4 && doc[0] == "Reasons":
-			of := strings.Trim(doc[4], ",.")
-			i := slices.IndexFunc(told, func(c condition) bool { return c.value == of })
-			if i < 0 {
-				return nil, fmt.Errorf("cannot find condition %q, whose reasons %s lists", of, path)
+			if err := addReasons(told, strings.Trim(doc[4], ",."), constants(block)); err != nil {
+				return nil, err
 			}
-			told[i].reasons = constants(block)
 		}
 	}
 	return told, nil
+}
+
+// addReasons to the condition that they are of.
+func addReasons(told map[string][]condition, of string, reasons []constant) error {
+	for _, all := range told {
+		if i := slices.IndexFunc(all, func(c condition) bool { return c.value == of }); i >= 0 {
+			all[i].reasons = reasons
+			return nil
+		}
+	}
+	return fmt.Errorf("cannot find condition %q, whose reasons it lists", of)
 }
 
 // constants of a block, with comments that begin after the name of the constant.

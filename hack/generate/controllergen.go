@@ -75,8 +75,7 @@ func copyTypes(root, stage string) error {
 			if err != nil || d.IsDir() {
 				return err
 			}
-			name := d.Name()
-			if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || name == generatedCopies {
+			if !ownSource(d) {
 				return nil
 			}
 			return copyFile(root, stage, path)

@@ -63,6 +63,8 @@ const (
 	composite role = iota
 	// managed kinds are reconciled by the provider, whose package carries their CRD.
 	managed
+	// provider kinds configure the provider, whose package carries their CRD.
+	provider
 	// input is the function's, whose package carries its CRD.
 	input
 )
@@ -84,12 +86,24 @@ func (c crd) role() (role, error) {
 		switch category {
 		case categoryComposite:
 			return composite, nil
-		case categoryManaged, categoryProvider:
+		case categoryManaged:
 			return managed, nil
+		case categoryProvider:
+			return provider, nil
 		}
 	}
 	return 0, fmt.Errorf("cannot tell what kind %q is for: put it into the category %s, %s or %s with the marker"+
 		" +kubebuilder:resource", c.Spec.Names.Kind, categoryComposite, categoryManaged, categoryProvider)
+}
+
+// connected tells whether objects of the kind tell how an outside service answered.
+func (c crd) connected() bool {
+	properties, _ := c.Spec.Versions[0].Schema.OpenAPIV3Schema["properties"].(map[string]any)
+	spec, _ := properties["spec"].(map[string]any)
+	fields, _ := spec["properties"].(map[string]any)
+	_, managed := fields["providerConfigRef"]
+	_, config := fields["retry"]
+	return managed || config
 }
 
 // manifest returns the path and content of the file that carries the API of a kind.
@@ -99,7 +113,7 @@ func manifest(root string, c crd) (string, []byte, error) {
 		return "", nil, err
 	}
 	switch r {
-	case managed:
+	case managed, provider:
 		return path.Join("package/provider/crds", c.file()), c.document(), nil
 	case input:
 		return path.Join("package/function/input", c.file()), c.document(), nil

@@ -74,6 +74,11 @@ func generate(ctx context.Context, root string) (tree, error) {
 		}
 		files[path] = data
 	}
+	methods, err := accessors(root, made.crds)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(files, methods)
 	pages, err := reference(root, made.crds)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -19,6 +20,10 @@ const references = "docs/api"
 func reference(root string, crds []crd) (tree, error) {
 	pages := tree{}
 	var kinds []described
+	connected, err := readConditions(filepath.Join(root, connectionsDir), connections)
+	if err != nil {
+		return nil, err
+	}
 	for _, c := range crds {
 		s, err := schemaOf(c)
 		if err != nil {
@@ -28,9 +33,12 @@ func reference(root string, crds []crd) (tree, error) {
 		if err != nil {
 			return nil, err
 		}
-		told, err := readConditions(root, c)
+		told, err := readConditions(filepath.Join(root, c.source()), c.Spec.Names.Kind)
 		if err != nil {
 			return nil, err
+		}
+		if c.connected() {
+			told = append(told, connected...)
 		}
 		d := described{crd: c, schema: s, role: r, told: told}
 		data, err := d.page()
@@ -65,8 +73,9 @@ var sections = []struct {
 }{
 	{composite, "For application teams", "Written in an own namespace. Everything else follows from these."},
 	{input, "For platform teams", "What holds for every object of a control plane."},
-	{managed, "Made by Capstan", "Managed resources that the kinds above are composed of. They are listed here for those who" +
-		" look at the parts of an object with `crossplane resource trace`."},
+	{provider, "For platform teams, about what lives outside", "How the provider reaches S3 servers, model registries and Prometheus."},
+	{managed, "Made by Capstan, or by hand", "Managed resources that the kinds above are composed of. They can be written by hand, and" +
+		" are what `crossplane resource trace` shows as the parts of an object."},
 }
 
 // index lists the pages.

@@ -8,7 +8,6 @@
 package analysis
 
 import (
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,30 +25,25 @@ import (
 // Setup adds a controller of Analyses to mgr, whose cache must hold pods as Pods
 // tells.
 func Setup(mgr ctrl.Manager, o controller.Options) error {
-	k := kind.Of{
+	obs := &observer{kube: mgr.GetClient(), now: time.Now}
+
+	//nolint:wrapcheck // It names the kind.
+	return kind.Setup(mgr, o, analyses(), options(obs), func(b *builder.Builder) {
+		b.Watches(&corev1.Pod{}, observers(mgr.GetClient(), o.Logger), builder.WithPredicates(verdictMayChange()))
+	})
+}
+
+func analyses() kind.Of {
+	return kind.Of{
 		GVK:    v1alpha1.AnalysisGroupVersionKind,
 		Object: &v1alpha1.Analysis{},
 		List:   &v1alpha1.AnalysisList{},
 	}
-
-	obs := &observer{kube: mgr.GetClient(), now: time.Now}
-
-	r, err := kind.Reconciler(mgr, o, k, options(obs)...)
-	if err != nil {
-		return fmt.Errorf("cannot set up Analyses: %w", err)
-	}
-
-	return ctrl.NewControllerManagedBy(mgr).
-		Named(k.Name()).
-		WithOptions(o.ForControllerRuntime()).
-		For(k.Object).
-		Watches(&corev1.Pod{}, observers(mgr.GetClient(), o.Logger), builder.WithPredicates(verdictMayChange())).
-		Complete(r)
 }
 
 func options(obs *observer) []managed.ReconcilerOption {
 	return []managed.ReconcilerOption{
-		managed.WithTypedExternalConnector(obs),
+		kind.Connector(analyses(), obs),
 		managed.WithPollIntervalHook(obs.poll),
 
 		// An Analysis has nothing outside: no name of its own there to keep, and

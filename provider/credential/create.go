@@ -4,7 +4,6 @@ package credential
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,36 +14,38 @@ import (
 	"github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 )
 
-// Create the Secret with a new password. It may be repeated: a Secret that has
-// appeared meanwhile is never written to, and the next Observe looks at it. The
-// password goes into the Secret and nowhere else.
+// Create the Secret with new values. It may be repeated: a Secret that has appeared
+// meanwhile is never written to, and the next Observe looks at it. The values go
+// into the Secret and nowhere else. What is missing for the rest (certificates that
+// are yet to be made, say) holds up nobody who needs just a password; the next
+// Observe tells.
 func (e *external) Create(ctx context.Context, cr *v1alpha1.Credential) (managed.ExternalCreation, error) {
-	pw, err := generate(cr.Spec.ForProvider)
-	if err != nil {
-		return managed.ExternalCreation{}, fmt.Errorf("cannot generate password: %w", err)
-	}
-
 	k := key(cr)
 	s := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: k.Namespace,
 			Name:      k.Name,
-			Labels: map[string]string{
-				v1alpha1.LabelCredential: cr.GetName(),
-				labelManagedBy:           managedBy,
-			},
+			Labels:    map[string]string{v1alpha1.LabelCredential: cr.GetName()},
 		},
 		Type: corev1.SecretTypeOpaque,
-		Data: map[string][]byte{v1alpha1.KeyPassword: []byte(pw)},
 	}
 
-	err = e.kube.Create(ctx, s)
+	if c := cr.Spec.ForProvider.Connection; c != nil {
+		s.Type = corev1.SecretType(v1alpha1.SecretTypeBinding + c.Type)
+	}
+
+	d, err := e.draft(ctx, cr, s, true)
+	if err != nil {
+		return managed.ExternalCreation{}, err
+	}
+
+	err = e.kube.Create(ctx, d.Secret)
 	if kerrors.IsAlreadyExists(err) {
 		return managed.ExternalCreation{}, e.adopt(ctx, cr)
 	}
 
 	if err != nil {
-		return managed.ExternalCreation{}, fmt.Errorf("cannot create Secret %q: %w", k.Name, err)
+		return managed.ExternalCreation{}, errUnwritten("create", k.Name, err)
 	}
 
 	return managed.ExternalCreation{}, nil

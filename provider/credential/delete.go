@@ -4,7 +4,6 @@ package credential
 
 import (
 	"context"
-	"fmt"
 
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,7 +35,7 @@ func (e *external) Delete(ctx context.Context, cr *v1alpha1.Credential) (managed
 	err = e.kube.Delete(ctx, s, client.Preconditions{UID: &uid, ResourceVersion: &version})
 
 	if resource.IgnoreNotFound(err) != nil {
-		return managed.ExternalDelete{}, fmt.Errorf("cannot delete Secret %q: %w", s.GetName(), err)
+		return managed.ExternalDelete{}, errUnwritten("delete", s.GetName(), err)
 	}
 
 	return managed.ExternalDelete{}, nil

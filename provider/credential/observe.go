@@ -6,9 +6,11 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
@@ -21,45 +23,106 @@ import (
 // Observe the Secret. What is wrong with it is told and left alone:
 //
 //  1. A Secret that is not ours may hold somebody's only copy of something.
-//  2. A Secret of ours without its password: whatever the password opens (a
-//     database, say) still expects it. A new one would look healthy here and
-//     break every login, so a person decides.
+//  2. A Secret of ours that has lost a value: see lost.
 //
 // While the Credential is being deleted neither must hold it up: a stranger's
-// Secret does not exist for us, and ours is deleted with or without a password.
+// Secret does not exist for us, and ours is deleted with or without its values.
 func (e *external) Observe(ctx context.Context, cr *v1alpha1.Credential) (managed.ExternalObservation, error) {
 	s, err := e.secret(ctx, cr)
 	if err != nil {
 		if kerrors.IsNotFound(err) {
-			cr.Status.AtProvider = v1alpha1.CredentialObservation{}
+			// The identity is of more than the Secret, which gets it back.
+			cr.Status.AtProvider = v1alpha1.CredentialObservation{Identity: cr.Status.AtProvider.Identity}
+			cr.Status.Binding = nil
 		}
 
 		return managed.ExternalObservation{}, resource.IgnoreNotFound(err)
 	}
 
 	if !belongs(s, cr) {
+		cr.Status.Binding = nil
+
 		return managed.ExternalObservation{}, refuse(cr, errStranger(s, cr))
 	}
 
-	cr.Status.AtProvider = v1alpha1.CredentialObservation{
-		SecretName: s.GetName(),
-		Keys:       slices.Sorted(maps.Keys(s.Data)),
+	tell(cr, s)
+
+	o := managed.ExternalObservation{ResourceExists: true}
+	if meta.WasDeleted(cr) {
+		return o, nil
 	}
 
-	o := managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: upToDate(s)}
-
-	if len(s.Data[v1alpha1.KeyPassword]) == 0 {
-		return o, refuse(cr, errNoPassword(s))
+	d, err := e.draft(ctx, cr, s, false)
+	if err != nil {
+		return o, refuse(cr, err)
 	}
 
-	cr.SetConditions(xpv2.Available().WithObservedGeneration(cr.GetGeneration()))
+	if d.changes(s) {
+		d.missing = d.missing || d.completes(s)
+		d.judge()
 
-	return o, nil
+		return o, nil
+	}
+
+	o.ResourceUpToDate = true
+	d.judge()
+
+	return o, d.problem()
 }
 
-// upToDate tells whether s carries the labels it should. The password has no
-// desired value to be compared with.
-func upToDate(s *corev1.Secret) bool { return s.GetLabels()[labelManagedBy] == managedBy }
+// tell the status of cr what s holds, and never what is in it. Times are absolute
+// and of the record, so that they change by a rotation and not by looking.
+func tell(cr *v1alpha1.Credential, s *corev1.Secret) {
+	r, p := recall(s), cr.Spec.ForProvider
+	at := v1alpha1.CredentialObservation{
+		SecretName:   s.GetName(),
+		Keys:         slices.Sorted(maps.Keys(s.Data)),
+		Identity:     r.identity,
+		RotationID:   r.rotationID,
+		LastRotation: moment(r.rotatedAt),
+		NextRotation: moment(nextRotation(p.Rotation, r)),
+	}
+
+	// A Secret without one is about to get back what is known.
+	if at.Identity == "" {
+		at.Identity = cr.Status.AtProvider.Identity
+	}
+
+	if slices.ContainsFunc(r.rendered.UnsortedList(), isPrevious) {
+		at.PreviousUntil = moment(previousUntil(p.Rotation, r))
+	}
+
+	cr.Status.AtProvider = at
+	cr.Status.Binding = nil
+
+	if p.Connection != nil && len(s.Data[v1alpha1.KeyType]) > 0 {
+		cr.Status.Binding = &v1alpha1.Binding{Name: s.GetName()}
+	}
+}
+
+// moment of a time, if it is one.
+func moment(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+
+	return &metav1.Time{Time: t}
+}
+
+// judge whether the Credential is available: it is when no key is missing that
+// something asks for.
+func (d *draft) judge() {
+	c := xpv2.Available()
+
+	if d.missing {
+		c = xpv2.Unavailable().WithMessage("The Secret does not hold all that is asked for yet")
+		if p := d.problem(); p != nil {
+			c = c.WithMessage(p.Error())
+		}
+	}
+
+	d.cr.SetConditions(c.WithObservedGeneration(d.cr.GetGeneration()))
+}
 
 // refuse marks cr as not available for the given reason, unless it is on its
 // way out.

@@ -4,34 +4,111 @@ package credential
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/password"
 
 	"github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 )
 
+// What no schema has defaulted.
 const (
-	// alphabet of passwords: letters and digits, which need no quoting in a
-	// shell, an URL, SQL or a configuration file, without those that are easily
-	// taken for one another (0 O o, 1 l I). 56 characters are 5.8 bits each: 92
-	// bits at the shortest length that the API allows (16), 185 by default (32).
-	alphabet = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
-
-	// defaultLength applies to Credentials that no schema has defaulted.
 	defaultLength = 32
+	defaultKey    = v1alpha1.KeyPassword
 )
 
-// generate a password from a cryptographic source.
-func generate(p v1alpha1.CredentialParameters) (string, error) {
+const (
+	lower  = "abcdefghijklmnopqrstuvwxyz"
+	upper  = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	digits = "0123456789"
+
+	// punctuation is what a URL takes as it is (RFC 3986 calls it unreserved) and
+	// a shell does, too, anywhere but at the start of a word.
+	punctuation = "-._~"
+)
+
+// An alphabet of values. None needs quoting in a shell, a URL, SQL or a
+// configuration file. None leaves out letters that look alike: nobody reads these
+// values out, and 16 of 62 characters are 95 bits where 16 of 56 would be 92.
+type alphabet struct {
+	// first may be at the start, rest everywhere else.
+	first, rest string
+
+	// classes of which at least one character each has to be there.
+	classes []string
+}
+
+var alphabets = map[v1alpha1.Alphabet]alphabet{
+	v1alpha1.AlphabetAlphanumeric: {first: lower + upper + digits, rest: lower + upper + digits},
+	v1alpha1.AlphabetHexadecimal:  {first: digits + "abcdef", rest: digits + "abcdef"},
+	v1alpha1.AlphabetPrintable: {
+		// A shell takes ~ at the start for a home, and programs take - for an option.
+		first:   lower + upper + digits,
+		rest:    lower + upper + digits + punctuation,
+		classes: []string{lower, upper, digits, punctuation},
+	},
+}
+
+// keys of cr that hold generated values.
+func keys(cr *v1alpha1.Credential) []v1alpha1.Key {
+	if ks := cr.Spec.ForProvider.Keys; len(ks) > 0 {
+		return ks
+	}
+
+	return []v1alpha1.Key{{Name: defaultKey}}
+}
+
+// has tells whether cr has a generated key of this name.
+func has(cr *v1alpha1.Credential, name string) bool {
+	return slices.ContainsFunc(keys(cr), func(k v1alpha1.Key) bool { return k.Name == name })
+}
+
+// generate a value of key k from a cryptographic source.
+func generate(p v1alpha1.CredentialParameters, k v1alpha1.Key) ([]byte, error) {
 	length := defaultLength
-	if p.Length != nil {
-		length = int(*p.Length)
+
+	for _, l := range []*int32{p.Length, k.Length} {
+		if l != nil {
+			length = int(*l)
+		}
 	}
 
-	pw, err := password.Settings{CharacterSet: alphabet, Length: length}.Generate()
-	if err != nil {
-		return "", fmt.Errorf("cannot read random bytes: %w", err)
+	a, ok := alphabets[k.Alphabet]
+	if !ok {
+		a, ok = alphabets[p.Alphabet]
 	}
 
-	return pw, nil
+	if !ok {
+		a = alphabets[v1alpha1.AlphabetAlphanumeric]
+	}
+
+	// Values that lack a class are thrown away. Of 16 characters about half are,
+	// which costs each of the others one bit.
+	for {
+		first, err := password.Settings{CharacterSet: a.first, Length: 1}.Generate()
+		if err != nil {
+			return nil, fmt.Errorf("cannot read random bytes: %w", err)
+		}
+
+		rest, err := password.Settings{CharacterSet: a.rest, Length: length - 1}.Generate()
+		if err != nil {
+			return nil, fmt.Errorf("cannot read random bytes: %w", err)
+		}
+
+		if v := first + rest; a.holds(v) {
+			return []byte(v), nil
+		}
+	}
+}
+
+// holds tells whether v has a character of each class.
+func (a alphabet) holds(v string) bool {
+	for _, c := range a.classes {
+		if !strings.ContainsAny(v, c) {
+			return false
+		}
+	}
+
+	return true
 }

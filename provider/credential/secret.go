@@ -4,9 +4,11 @@ package credential
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
@@ -46,8 +48,39 @@ func errStranger(s *corev1.Secret, cr *v1alpha1.Credential) error {
 		s.GetName(), cr.GetName(), v1alpha1.LabelCredential, cr.GetName())
 }
 
-func errNoPassword(s *corev1.Secret) error {
+func errLost(s *corev1.Secret, key string) error {
 	return fmt.Errorf("secret %q has no %q any more: put the password back under this key, "+
-		"or delete the Secret if nobody uses the password, and a new one is generated",
-		s.GetName(), v1alpha1.KeyPassword)
+		"or delete the Secret if nobody uses what is in it, and all of it is generated anew",
+		s.GetName(), key)
+}
+
+func errForeign(s *corev1.Secret, key string) error {
+	return fmt.Errorf("secret %q has a key %q that is not of this Credential and is needed for something else: "+
+		"take the key out of the Secret if nobody uses it, or ask for another name",
+		s.GetName(), key)
+}
+
+// An unwritten error says of an answer of the API server what it means, and not
+// what it says: it may quote what was to be written (an admission policy's does).
+type unwritten struct {
+	what  string
+	cause error
+}
+
+func (e unwritten) Error() string { return e.what }
+func (e unwritten) Unwrap() error { return e.cause }
+
+// errUnwritten when the API server did not take a Secret.
+func errUnwritten(verb, name string, err error) error {
+	answer := kerrors.APIStatus(nil)
+	if !errors.As(err, &answer) {
+		return fmt.Errorf("cannot %s Secret %q: %w", verb, name, err)
+	}
+
+	return unwritten{
+		what: fmt.Sprintf("cannot %s Secret %q: the API server answers %q: "+
+			"see whether a right, a quota, an admission policy or the Secret being immutable stands in the way",
+			verb, name, kerrors.ReasonForError(err)),
+		cause: err,
+	}
 }

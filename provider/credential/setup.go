@@ -8,10 +8,14 @@
 // the policies include Delete), and is found again, never generated anew, when
 // the Credential comes back. The label of apis/credentials marks it as ours;
 // without it a Secret is neither adopted, nor changed, nor deleted.
+//
+// All that decides is in a draft: what the Secret should be, as a list of steps
+// that begin with what it is. What has to be remembered (when values were rotated,
+// which keys are ours) is in annotations of the Secret and written with the values.
 package credential
 
 import (
-	"fmt"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,28 +29,23 @@ import (
 
 // Setup adds a controller of Credentials to mgr.
 func Setup(mgr ctrl.Manager, o controller.Options) error {
-	k := kind.Of{
+	//nolint:wrapcheck // It names the kind.
+	return kind.Setup(mgr, o, credentials(), options(mgr.GetClient(), mgr.GetAPIReader(), time.Now))
+}
+
+func credentials() kind.Of {
+	return kind.Of{
 		GVK:    v1alpha1.CredentialGroupVersionKind,
 		Object: &v1alpha1.Credential{},
 		List:   &v1alpha1.CredentialList{},
 	}
-
-	r, err := kind.Reconciler(mgr, o, k, options(mgr.GetClient())...)
-	if err != nil {
-		return fmt.Errorf("cannot set up Credentials: %w", err)
-	}
-
-	return ctrl.NewControllerManagedBy(mgr).
-		Named(k.Name()).
-		WithOptions(o.ForControllerRuntime()).
-		For(k.Object).
-		Complete(r)
 }
 
-func options(kube client.Client) []managed.ReconcilerOption {
+func options(kube client.Client, reader client.Reader, now func() time.Time) []managed.ReconcilerOption {
 	return []managed.ReconcilerOption{
-		managed.WithTypedExternalConnector(&connector{kube: kube}),
-		managed.WithFinalizer(newFinalizer(kube)),
+		kind.Connector(credentials(), &connector{kube: kube, reader: reader, now: now, memory: newMemory()}),
+		managed.WithFinalizer(kind.NewFinalizer(kube)),
+		managed.WithPollIntervalHook(wake(now)),
 
 		// The Secret's name is known beforehand and Create never makes a second
 		// one, so a crash in the middle of Create needs nobody's help.

@@ -4,7 +4,6 @@ package credential
 
 import (
 	"context"
-	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -13,9 +12,11 @@ import (
 	"github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 )
 
-// Update puts back the label that says who manages the Secret. It is a patch of
-// just that label, so that it cannot touch the password, and only of the version
-// that was looked at.
+// Update brings the Secret to what the Credential asks for: rotation, what is
+// derived and rendered, labels and the record. It is one patch of just what
+// differs, and only of the version that was looked at: so it cannot touch a value
+// that it does not mean to change, another one that was quicker is not written
+// over, and whoever crashes before or after it finds either all of it or nothing.
 func (e *external) Update(ctx context.Context, cr *v1alpha1.Credential) (managed.ExternalUpdate, error) {
 	s, err := e.secret(ctx, cr)
 	if err != nil {
@@ -26,12 +27,21 @@ func (e *external) Update(ctx context.Context, cr *v1alpha1.Credential) (managed
 		return managed.ExternalUpdate{}, errStranger(s, cr)
 	}
 
-	patch := client.MergeFromWithOptions(s.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	s.Labels[labelManagedBy] = managedBy
-
-	if err := e.kube.Patch(ctx, s, patch); err != nil {
-		return managed.ExternalUpdate{}, fmt.Errorf("cannot label Secret %q: %w", s.GetName(), err)
+	d, err := e.draft(ctx, cr, s, false)
+	if err != nil {
+		return managed.ExternalUpdate{}, err
 	}
 
-	return managed.ExternalUpdate{}, nil
+	if d.changes(s) {
+		patch := client.MergeFromWithOptions(s, client.MergeFromWithOptimisticLock{})
+		if err := e.kube.Patch(ctx, d.Secret, patch); err != nil {
+			return managed.ExternalUpdate{}, errUnwritten("update", s.GetName(), err)
+		}
+	}
+
+	// There may be no other look at the Secret for a while.
+	tell(cr, d.Secret)
+	d.judge()
+
+	return managed.ExternalUpdate{}, d.problem()
 }

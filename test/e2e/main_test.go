@@ -33,6 +33,8 @@ import (
 
 	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	registryv1alpha1 "github.com/capstan-dev/capstan/apis/registry/v1alpha1"
+	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
@@ -61,7 +63,8 @@ func setUp() error {
 	}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme),
-		observev1alpha1.AddToScheme(scheme), credentialsv1alpha1.AddToScheme(scheme)); err != nil {
+		observev1alpha1.AddToScheme(scheme), credentialsv1alpha1.AddToScheme(scheme),
+		registryv1alpha1.AddToScheme(scheme), storagev1alpha1.AddToScheme(scheme)); err != nil {
 		return err
 	}
 	config, err := ctrl.GetConfig()

@@ -148,7 +148,11 @@ func TestManagementPolicies(t *testing.T) {
 			spec:   map[string]any{},
 			want: map[string]any{
 				"managementPolicies": []any{"Observe", "Create", "Update", "LateInitialize"},
-				"forProvider":        map[string]any{"length": int64(32)},
+				"forProvider": map[string]any{
+					"length":   int64(32),
+					"alphabet": "Alphanumeric",
+					"keys":     []any{map[string]any{"name": "password"}},
+				},
 			},
 		},
 		"CredentialTooShort": {
@@ -160,7 +164,11 @@ func TestManagementPolicies(t *testing.T) {
 			},
 			want: map[string]any{
 				"managementPolicies": []any{"*"},
-				"forProvider":        map[string]any{"length": int64(8)},
+				"forProvider": map[string]any{
+					"length":   int64(8),
+					"alphabet": "Alphanumeric",
+					"keys":     []any{map[string]any{"name": "password"}},
+				},
 			},
 			errs: []string{"spec.forProvider.length: Invalid value: 8: spec.forProvider.length in body should be greater than or equal to 16"},
 		},
@@ -191,6 +199,8 @@ func TestCategories(t *testing.T) {
 		switch {
 		case strings.HasPrefix(path, "apis/"):
 			want = append(want, "composite")
+		case strings.Contains(path, "providerconfig"):
+			want = append(want, "crossplane", "provider")
 		case strings.HasPrefix(path, "package/provider/"):
 			want = append(want, "crossplane", "managed")
 		default:

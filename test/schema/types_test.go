@@ -19,6 +19,8 @@ import (
 
 	credentials "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 	observe "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	registry "github.com/capstan-dev/capstan/apis/registry/v1alpha1"
+	storage "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	input "github.com/capstan-dev/capstan/input/v1alpha1"
 )
@@ -27,9 +29,16 @@ import (
 func types() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		algorithmXRD: reflect.TypeFor[v1alpha1.Algorithm](),
-		"package/provider/crds/credentials.capstan.dev_credentials.yaml": reflect.TypeFor[credentials.Credential](),
-		"package/provider/crds/observe.capstan.dev_analyses.yaml":        reflect.TypeFor[observe.Analysis](),
-		"package/function/input/capstan.dev_settings.yaml":               reflect.TypeFor[input.Settings](),
+		"package/provider/crds/capstan.dev_clusterproviderconfigs.yaml":    reflect.TypeFor[v1alpha1.ClusterProviderConfig](),
+		"package/provider/crds/capstan.dev_providerconfigs.yaml":           reflect.TypeFor[v1alpha1.ProviderConfig](),
+		"package/provider/crds/capstan.dev_providerconfigusages.yaml":      reflect.TypeFor[v1alpha1.ProviderConfigUsage](),
+		"package/provider/crds/credentials.capstan.dev_credentials.yaml":   reflect.TypeFor[credentials.Credential](),
+		"package/provider/crds/observe.capstan.dev_analyses.yaml":          reflect.TypeFor[observe.Analysis](),
+		"package/provider/crds/registry.capstan.dev_modelaliases.yaml":     reflect.TypeFor[registry.ModelAlias](),
+		"package/provider/crds/registry.capstan.dev_modelversions.yaml":    reflect.TypeFor[registry.ModelVersion](),
+		"package/provider/crds/registry.capstan.dev_registeredmodels.yaml": reflect.TypeFor[registry.RegisteredModel](),
+		"package/provider/crds/storage.capstan.dev_buckets.yaml":           reflect.TypeFor[storage.Bucket](),
+		"package/function/input/capstan.dev_settings.yaml":                 reflect.TypeFor[input.Settings](),
 	}
 }
 
@@ -64,7 +73,7 @@ func paths(path string, typ reflect.Type) []string {
 	all := []string{path}
 	switch typ {
 	case reflect.TypeFor[metav1.ObjectMeta](), reflect.TypeFor[metav1.Time](), reflect.TypeFor[resource.Quantity](),
-		reflect.TypeFor[intstr.IntOrString]():
+		reflect.TypeFor[intstr.IntOrString](), reflect.TypeFor[metav1.Duration]():
 		return all
 	}
 	switch typ.Kind() {

@@ -39,7 +39,10 @@ func Stages() []Stage {
 		networkPolicy{}, // before there is anything to protect
 		coreDNS{},
 		storage{},
-		metricsServer{},
+		metricsServer{}, // takes longest to become ready: the rest starts meanwhile
+		outside{},
+		s3{},
+		mlflow{},
 		crossplane{},
 	}
 }

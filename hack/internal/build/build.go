@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package build compiles the programs of the embedded cluster from their pinned Go modules and keeps them in a cache,
-// keyed by everything that decides their content.
+// Package build compiles the programs of the embedded cluster and of tests from their pinned Go modules, installs the few
+// that are Python, and keeps them in a cache, keyed by everything that decides their content.
 package build
 
 import (
@@ -42,6 +42,8 @@ type Builder struct {
 	Cache string
 
 	goVersion string
+	// python is the interpreter that virtual environments are made with.
+	python string
 }
 
 // New returns a Builder that keeps programs in the folder bin of the project's cache folder, or an error when there is no
@@ -51,7 +53,9 @@ func New(ctx context.Context, source, cache string) (*Builder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot find the Go toolchain: %w: install Go 1.26 and put it into PATH", err)
 	}
-	return &Builder{Source: source, Cache: filepath.Join(cache, "bin"), goVersion: strings.TrimSpace(string(out))}, nil
+	return &Builder{
+		Source: source, Cache: filepath.Join(cache, "bin"), goVersion: strings.TrimSpace(string(out)), python: systemPython,
+	}, nil
 }
 
 // All builds what the cache lacks and tells p how far it is.
@@ -75,13 +79,17 @@ func (b *Builder) Ensure(ctx context.Context, p *progress.Printer, names ...stri
 		if err != nil {
 			return err
 		}
-		if _, err := os.Stat(dir); err == nil {
+		if built(tool, dir) {
 			continue
 		}
-		var compiled atomic.Int64
-		step := fmt.Sprintf("build %s, %d of %d", tool.Name, i+1, len(names))
-		far := func() string { return fmt.Sprintf("%d packages compiled", compiled.Load()) }
-		if err := p.Step(step, far, func() error { return b.build(ctx, tool, dir, &compiled) }); err != nil {
+		verb, done, build := "build", "compiled", b.build
+		if tool.Python {
+			verb, done, build = "install", "collected", b.install
+		}
+		var count atomic.Int64
+		step := fmt.Sprintf("%s %s, %d of %d", verb, tool.Name, i+1, len(names))
+		far := func() string { return fmt.Sprintf("%d packages %s", count.Load(), done) }
+		if err := p.Step(step, far, func() error { return build(ctx, tool, dir, &count) }); err != nil {
 			return err
 		}
 	}
@@ -101,11 +109,14 @@ func (b *Builder) Dir(name string) (string, error) {
 	return filepath.Join(b.Cache, folder), nil
 }
 
-// Version returns the version of the module that a tool is built from, as its go.mod pins it.
+// Version returns the version of the module that a tool is built from, as its go.mod or its requirements pin it.
 func (b *Builder) Version(name string) (string, error) {
 	tool, err := find(name)
 	if err != nil {
 		return "", err
+	}
+	if tool.Python {
+		return b.pinned(tool)
 	}
 	path := filepath.Join(b.module(tool), "go.mod")
 	data, err := os.ReadFile(path)
@@ -204,7 +215,7 @@ func (b *Builder) packages(ctx context.Context, tool Tool) ([]string, error) {
 	return strings.Fields(string(out)), nil
 }
 
-// module returns the folder with the go.mod that pins a tool.
+// module returns the folder with the go.mod or the requirements that pin a tool.
 func (b *Builder) module(tool Tool) string {
 	if tool.Name == pauseTool {
 		return b.Source
@@ -216,11 +227,18 @@ func (b *Builder) module(tool Tool) string {
 func (b *Builder) folder(tool Tool) (string, error) {
 	sum := sha256.New()
 	parts := slices.Concat([]string{b.goVersion, runtime.GOARCH}, flags(tool), environment(tool))
-	_, _ = fmt.Fprintln(sum, strings.Join(parts, "\n"))
 	inputs := []string{"go.mod", "go.sum"}
-	if tool.Name == pauseTool {
+	switch {
+	case tool.Name == pauseTool:
 		inputs = []string{"internal/pause/main.go"}
+	case tool.Python:
+		name, err := b.interpreter()
+		if err != nil {
+			return "", err
+		}
+		parts, inputs = []string{name, runtime.GOARCH}, []string{requirements}
 	}
+	_, _ = fmt.Fprintln(sum, strings.Join(parts, "\n"))
 	for _, name := range inputs {
 		data, err := os.ReadFile(filepath.Join(b.module(tool), name))
 		if err != nil {

@@ -2,11 +2,12 @@
 
 package build
 
-// A Tool is a pinned Go module below hack/tools whose tool directives name the programs to build.
+// A Tool is a pinned Go module below hack/tools whose tool directives name the programs to build, or a file of pinned
+// Python packages for a virtual environment.
 type Tool struct {
 	// Name of the folder below hack/tools.
 	Name string
-	// Module that is built, whose version is the tool's version.
+	// Module, or Python package, that is built, whose version is the tool's version.
 	Module string
 	// Tags for the compiler.
 	Tags string
@@ -14,6 +15,8 @@ type Tool struct {
 	LinkFlags string
 	// CGO is on for the rare tool that links a C library.
 	CGO bool
+	// Python is on for a tool that is no Go module; its folder in the cache is a virtual environment.
+	Python bool
 }
 
 // component-base takes its version from the linker; without one the API server is v0.0.0 and Helm refuses charts that
@@ -26,16 +29,19 @@ const kubernetesVersion = "-X k8s.io/component-base/version.gitVersion=v1.36.3" 
 // crossplaneVersion is where Crossplane's programs expect theirs; package constraints are checked against it.
 const crossplaneVersion = "-X github.com/crossplane/crossplane-runtime/v2/pkg/version.version="
 
-// Tools returns everything the cluster is made of, the small and quick first.
+// Tools returns everything the cluster and the tests are made of, the small and quick first.
 func Tools() []Tool {
 	return []Tool{
 		{Name: "etcd", Module: "go.etcd.io/etcd/server/v3"},
+		{Name: "moto", Module: "moto", Python: true},
+		{Name: "mlflow", Module: "mlflow", Python: true},
 		{
 			Name: "containerd", Module: "github.com/containerd/containerd/v2",
 			Tags: "no_btrfs,no_devmapper,no_zfs",
 		},
 		// Without seccomp every pod fails with "config provided but seccomp not supported".
 		{Name: "runc", Module: "github.com/opencontainers/runc", Tags: "seccomp", CGO: true},
+		{Name: "versitygw", Module: "github.com/versity/versitygw"},
 		{Name: "kubernetes", Module: "k8s.io/kubernetes", LinkFlags: kubernetesVersion},
 		{Name: "helm", Module: "helm.sh/helm/v3"},
 		{Name: "coredns", Module: "github.com/coredns/coredns"},

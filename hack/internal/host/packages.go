@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/capstan-dev/capstan/hack/internal/build"
 	"github.com/capstan-dev/capstan/hack/internal/progress"
 )
 
@@ -23,8 +24,8 @@ const (
 	Busybox = "busybox-static"
 )
 
-// A need is one thing of the real machine and the Debian package that has it. Any of the paths will do; a bare name is
-// looked up in PATH.
+// A need is one thing of the real machine and the Debian package that has it. Any of the paths will do, and any match of a
+// pattern; a bare name is looked up in PATH.
 type need struct {
 	pkg   string
 	paths []string
@@ -41,6 +42,7 @@ func needs() []need {
 		{"gcc", []string{"gcc"}},
 		{"pkg-config", []string{"pkg-config"}},
 		{"libseccomp-dev", []string{"/usr/include/seccomp.h"}},
+		{build.PythonVenv, []string{"/usr/lib/python3*/ensurepip"}},
 		{"containernetworking-plugins", bridgePlugins()},
 	}
 }
@@ -59,11 +61,15 @@ func bridgePlugins() []string {
 	return []string{"/usr/lib/cni/bridge", "/opt/cni/bin/bridge", "/usr/libexec/cni/bridge"}
 }
 
-// Install installs what is missing on Debian and its children, and asks for it elsewhere.
-func Install(ctx context.Context, p *progress.Printer) error {
+// Install installs what is missing on Debian and its children, and asks for it elsewhere. It looks at the named packages
+// only, if there are any, else at everything that a cluster needs.
+func Install(ctx context.Context, p *progress.Printer, only ...string) error {
 	var missing []string
 	for _, n := range needs() {
-		if !slices.ContainsFunc(n.paths, present) {
+		if len(only) > 0 && !slices.Contains(only, n.pkg) {
+			continue
+		}
+		if !slices.ContainsFunc(n.paths, anywhere) {
 			missing = append(missing, n.pkg)
 		}
 	}
@@ -142,6 +148,14 @@ func apt(ctx context.Context, dir string, args ...string) error {
 		return fmt.Errorf("cannot run apt-get %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(out))
 	}
 	return nil
+}
+
+// anywhere is present for a path that may be a pattern.
+func anywhere(pattern string) bool {
+	if matches, err := filepath.Glob(pattern); err == nil && len(matches) > 0 {
+		return true
+	}
+	return present(pattern)
 }
 
 func present(path string) bool {

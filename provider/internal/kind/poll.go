@@ -25,7 +25,13 @@ const (
 // Poll tells how long to wait before mg is observed again: every, give or take a
 // tenth, or half a minute while mg is not ready.
 func Poll(mg resource.Managed, every time.Duration) time.Duration {
-	if mg.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue {
+	return After(mg.GetCondition(xpv2.TypeReady), every)
+}
+
+// After tells how long to wait before what has this condition is looked at
+// again: every, give or take a tenth, or half a minute while it is not true.
+func After(c xpv2.Condition, every time.Duration) time.Duration {
+	if c.Status != corev1.ConditionTrue {
 		return min(every, unready)
 	}
 

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// SecretTypeBinding begins the type of a Secret that is made with a connection;
+// the type of the connection follows. The type of a Secret can never change, so
+// one that was there before its connection keeps the type it has.
+const SecretTypeBinding = "servicebinding.io/"
+
+// The keys of a connection, as the Service Binding Specification names them, and
+// some that it leaves to others.
+const (
+	KeyType         = "type"
+	KeyProvider     = "provider"
+	KeyHost         = "host"
+	KeyPort         = "port"
+	KeyDatabase     = "database"
+	KeyUsername     = "username"
+	KeyURI          = "uri"
+	KeyMultiHostURI = "multi-host-uri"
+	KeyJDBCURL      = "jdbc-url"
+	KeyCA           = "ca.crt"
+)
+
+// The types of service that have a form of their own.
+const (
+	TypePostgreSQL = "postgresql"
+	TypeMySQL      = "mysql"
+	TypeMariaDB    = "mariadb"
+	TypeMongoDB    = "mongodb"
+	TypeRabbitMQ   = "rabbitmq"
+)
+
+// Connection is what a client needs to connect, besides the password.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.host) == has(self.port)",message="set both host and port, or neither"
+// +kubebuilder:validation:XValidation:rule="has(self.host) || has(self.hosts)",message="set host and port, or hosts, or all of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.hosts) || self.hosts.size() < 2 || self.type in ['postgresql', 'mysql', 'mariadb', 'mongodb']",fieldPath=".hosts",messageExpression="'clients of type ' + self.type + ' take one host: leave one, or set host and port'",message="clients of this type take one host: leave one, or set host and port"
+// +kubebuilder:validation:XValidation:rule="has(self.username) || !(self.type in ['postgresql', 'mysql', 'mariadb'])",fieldPath=".username",messageExpression="'type ' + self.type + ' needs a username'",message="this type needs a username"
+// +kubebuilder:validation:XValidation:rule="!has(self.jdbcOptions) || self.type in ['postgresql', 'mysql', 'mariadb']",fieldPath=".jdbcOptions",messageExpression="'type ' + self.type + ' has no jdbc-url: leave jdbcOptions out'",message="this type has no jdbc-url: leave jdbcOptions out"
+type Connection struct {
+	// Type of the service: postgresql, mysql, mariadb, mongodb, rabbitmq, or
+	// another word of lower case letters, digits and '-'. It is the scheme of the
+	// URI (amqp for rabbitmq), and, for a Secret that is made with it,
+	// the end of the Secret's type servicebinding.io/<type>. postgresql, mysql and
+	// mariadb have a jdbc-url.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="must be lower case letters, digits and -, start with a letter and end with a letter or digit, for instance postgresql"
+	// +kubebuilder:example="postgresql"
+	Type string `json:"type"`
+
+	// Provider of the service, for clients that tell kinds of one type apart.
+	// Default: the Secret has no key provider.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[[:alnum:][:punct:]]+$')",message="must be letters, digits and punctuation"
+	// +kubebuilder:example="capstan"
+	// +optional
+	Provider string `json:"provider,omitempty"`
+
+	// Host is a DNS name or an IP address that leads to the service, whatever
+	// member serves. It goes into the keys host, uri and jdbc-url. Default: the
+	// first of hosts, and all of them in uri and jdbc-url.
+	//
+	// +kubebuilder:example="orders-db-rw.production.svc"
+	// +optional
+	Host Host `json:"host,omitempty"`
+
+	// Port of host.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	// +kubebuilder:example=5432
+	// +optional
+	Port *int32 `json:"port,omitempty"`
+
+	// Hosts are the members of the service, in the order that clients try them, 1
+	// to 16; more than one for postgresql, mysql, mariadb and mongodb. They go
+	// into the key multi-host-uri. Its clients find the member that takes writes
+	// by themselves: for postgresql it has target_session_attrs=read-write, or,
+	// in a jdbc-url, targetServerType=primary, unless the options say otherwise.
+	// Prefer DNS names: clients written in Go take no IPv6 address here.
+	//
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Hosts []HostPort `json:"hosts,omitempty"`
+
+	// Database, or whatever else the path of the URI names: a virtual host for
+	// rabbitmq, say. Default: none.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[[:cntrl:]]')",message="must not have control characters"
+	// +kubebuilder:example="orders"
+	// +optional
+	Database string `json:"database,omitempty"`
+
+	// Username to log in with. Types postgresql, mysql and mariadb need one.
+	// Default: none.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[[:cntrl:]]')",message="must not have control characters"
+	// +kubebuilder:example="orders"
+	// +optional
+	Username string `json:"username,omitempty"`
+
+	// Options are the parameters of uri and multi-host-uri. What the URI says
+	// elsewhere (user, password, host, port, database) is refused here. Default:
+	// none.
+	//
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(o, o.size() <= 63 && o.matches('^[a-zA-Z][-_.a-zA-Z0-9]*$') && !(o.lowerAscii() in ['user', 'username', 'password', 'passfile', 'host', 'hostaddr', 'port', 'dbname', 'database']))",message="names must be letters, digits, -, _ and . that start with a letter, at most 63 of them, and none of user, username, password, passfile, host, hostaddr, port, dbname, database: the fields beside options are for these"
+	// +kubebuilder:example={"sslmode":"verify-full"}
+	// +optional
+	Options map[string]OptionValue `json:"options,omitempty"`
+
+	// JDBCOptions are the parameters of jdbc-url, which have other names than
+	// those of a URI. User and password are refused here. Default: none.
+	//
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(o, o.size() <= 63 && o.matches('^[a-zA-Z][-_.a-zA-Z0-9]*$') && !(o.lowerAscii() in ['user', 'username', 'password', 'password1', 'password2', 'password3', 'sslpassword', 'host', 'port', 'pghost', 'pgport', 'pgdbname', 'dbname']))",message="names must be letters, digits, -, _ and . that start with a letter, at most 63 of them, and name no user, password, host, port or database: the fields beside jdbcOptions are for these"
+	// +kubebuilder:example={"sslmode":"verify-full"}
+	// +optional
+	JDBCOptions map[string]OptionValue `json:"jdbcOptions,omitempty"`
+
+	// CAFrom is where the certificates are that the service's certificate is
+	// checked with. They go into the key ca.crt, and nothing else does: what is
+	// not a certificate is refused. They are looked at again when the Credential
+	// is, every ten minutes by default. Default: the Secret has no key ca.crt.
+	//
+	// +optional
+	CAFrom *CASource `json:"caFrom,omitempty"`
+}
+
+// Host is a DNS name or an IP address.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=253
+// +kubebuilder:validation:XValidation:rule="self.contains(':') ? isIP(self) : self.matches('^[a-zA-Z0-9]([-_.a-zA-Z0-9]*[a-zA-Z0-9])?$')",message="must be a DNS name or an IP address, without scheme, port and brackets"
+type Host string
+
+// OptionValue is the value of an option.
+//
+// +kubebuilder:validation:MaxLength=253
+// +kubebuilder:validation:XValidation:rule="!self.matches('[[:cntrl:]]')",message="must not have control characters"
+type OptionValue string
+
+// HostPort is one member of a service.
+type HostPort struct {
+	// Host is its DNS name or IP address.
+	//
+	// +kubebuilder:example="orders-db-a.production.svc"
+	Host Host `json:"host"`
+
+	// Port it listens on.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	// +kubebuilder:example=5432
+	Port int32 `json:"port"`
+}
+
+// CASource says where certificates are.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.secretKeyRef) != has(self.configMapKeyRef)",message="set exactly one of secretKeyRef and configMapKeyRef"
+type CASource struct {
+	// SecretKeyRef is a key of a Secret.
+	//
+	// +optional
+	SecretKeyRef *KeyReference `json:"secretKeyRef,omitempty"`
+
+	// ConfigMapKeyRef is a key of a ConfigMap.
+	//
+	// +optional
+	ConfigMapKeyRef *KeyReference `json:"configMapKeyRef,omitempty"`
+}
+
+// KeyReference is one key of a Secret or ConfigMap of the same namespace.
+type KeyReference struct {
+	// Name of the object.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
+	// +kubebuilder:example="orders-db-ca"
+	Name string `json:"name"`
+
+	// Key in the object's data.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$') && self != '.' && !self.startsWith('..')",message="must be letters, digits, '-', '_' and '.', and not start with '..'"
+	// +kubebuilder:example="ca.crt"
+	Key string `json:"key"`
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+)
+
+// A ModelAlias is a name, such as champion, that points to one version of a
+// model in a model registry. It is put back when somebody else moves it. It
+// stays in the registry when the ModelAlias goes, unless managementPolicies
+// include Delete.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,categories={crossplane,managed,capstan}
+// +kubebuilder:printcolumn:name="Synced",type=string,JSONPath=`.status.conditions[?(@.type=="Synced")].status`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.spec.forProvider.model`
+// +kubebuilder:printcolumn:name="Alias",type=string,JSONPath=`.spec.forProvider.alias`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.atProvider.version`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ModelAlias struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is where the alias should point.
+	Spec ModelAliasSpec `json:"spec"`
+
+	// Status is where the alias points.
+	//
+	// +optional
+	Status ModelAliasStatus `json:"status,omitempty"`
+}
+
+// ModelAliasList holds many ModelAliases.
+//
+// +kubebuilder:object:root=true
+type ModelAliasList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ModelAlias `json:"items"`
+}
+
+// ModelAliasSpec is where the alias should point.
+type ModelAliasSpec struct {
+	// ManagementPolicies are what the provider may do with the alias. The default
+	// leaves out Delete.
+	//
+	// +kubebuilder:default={"Observe","Create","Update","LateInitialize"}
+	// +kubebuilder:example={"Observe","Create","Update","LateInitialize"}
+	// +optional
+	ManagementPolicies xpv2.ManagementPolicies `json:"managementPolicies,omitempty"`
+
+	// ProviderConfigReference names the ProviderConfig of this namespace, or the
+	// ClusterProviderConfig, that says where the model registry is.
+	//
+	// +kubebuilder:default={"kind": "ClusterProviderConfig", "name": "mlflow"}
+	// +kubebuilder:example={"kind": "ClusterProviderConfig", "name": "mlflow"}
+	// +kubebuilder:validation:XValidation:rule="self.kind in ['ProviderConfig', 'ClusterProviderConfig']",messageExpression="'providerConfigRef.kind: ' + self.kind + ' is neither ProviderConfig nor ClusterProviderConfig'"
+	// +kubebuilder:validation:XValidation:rule="size(self.name) <= 63 && self.name.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",messageExpression="'providerConfigRef.name: ' + self.name + ' is not the name of a config: at most 63 lower case letters, digits, - and .'"
+	// +optional
+	ProviderConfigReference *xpv2.ProviderConfigReference `json:"providerConfigRef,omitempty"`
+
+	// ForProvider is where the alias should point.
+	ForProvider ModelAliasParameters `json:"forProvider"`
+}
+
+// ModelAliasParameters are where the alias should point.
+//
+// +kubebuilder:example={"model": "reco", "alias": "champion", "version": "7"}
+type ModelAliasParameters struct {
+	// Adopt agrees to take over an alias that exists and belongs to nobody, with
+	// whatever version it points to.
+	//
+	// +kubebuilder:default=false
+	// +kubebuilder:example=false
+	// +optional
+	Adopt bool `json:"adopt,omitempty"`
+
+	// Model that the alias is of: its name in the registry. It cannot be changed.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern="^[^/:\\\\%\"'`\\x00-\\x1f\\x7f]+$"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="model: cannot be changed; make another ModelAlias"
+	// +kubebuilder:example="reco"
+	Model string `json:"model"`
+
+	// Alias is the name. latest, and v followed by digits, are reserved by the
+	// registry. It cannot be changed.
+	//
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]{1,200}$`
+	// +kubebuilder:validation:XValidation:rule="self.lowerAscii() != 'latest' && !self.lowerAscii().matches('^v[0-9]+$')",messageExpression="'alias: ' + self + ' is reserved by the registry; choose another name, for instance champion'"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="alias: cannot be changed; make another ModelAlias"
+	// +kubebuilder:example="champion"
+	Alias string `json:"alias"`
+
+	// Version that the alias points to: its number.
+	//
+	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,17}$`
+	// +kubebuilder:example="7"
+	Version string `json:"version"`
+}
+
+// ModelAliasStatus is where the alias points.
+type ModelAliasStatus struct {
+	xpv2.ManagedResourceStatus `json:",inline"`
+
+	// AtProvider is what was seen in the registry.
+	//
+	// +optional
+	AtProvider ModelAliasObservation `json:"atProvider,omitempty"`
+}
+
+// ModelAliasObservation is what was seen in the registry.
+type ModelAliasObservation struct {
+	// Version that the alias points to.
+	//
+	// +optional
+	Version string `json:"version,omitempty"`
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package outside
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// Answered is the condition of a managed resource whose service did what it was
+// asked.
+func Answered() xpv2.Condition {
+	return xpv2.Condition{
+		Type:               v1alpha1.TypeConnected,
+		Status:             corev1.ConditionTrue,
+		LastTransitionTime: metav1.Now(),
+		Reason:             v1alpha1.ReasonAnswered,
+	}
+}
+
+// Failed is the condition of a managed resource whose service did not do what it
+// was asked.
+func Failed(f *Failure) xpv2.Condition {
+	return xpv2.Condition{
+		Type:               v1alpha1.TypeConnected,
+		Status:             corev1.ConditionFalse,
+		LastTransitionTime: metav1.Now(),
+		Reason:             f.Reason,
+		Message:            f.Error(),
+	}
+}
+
+// Telling wraps a connector so that the condition Connected tells how the
+// service answered, and so that no error says anything but what a Failure says:
+// what a service or a library puts into its errors is nobody's to control, and
+// conditions, events and logs are read by many.
+func Telling[T resource.Managed](
+	inner managed.TypedExternalConnector[T], explain func(error) *Failure,
+) managed.TypedExternalConnector[T] {
+	return &tellingConnector[T]{inner: inner, explain: explain}
+}
+
+type tellingConnector[T resource.Managed] struct {
+	inner   managed.TypedExternalConnector[T]
+	explain func(error) *Failure
+}
+
+// Connect with the service of mg.
+func (c *tellingConnector[T]) Connect(ctx context.Context, mg T) (managed.TypedExternalClient[T], error) {
+	was := mg.GetCondition(v1alpha1.TypeConnected)
+
+	e, err := c.inner.Connect(ctx, mg)
+	if err != nil {
+		return nil, tell(mg, was, c.explain, err)
+	}
+
+	return &tellingClient[T]{inner: e, explain: c.explain, was: was}, nil
+}
+
+type tellingClient[T resource.Managed] struct {
+	inner   managed.TypedExternalClient[T]
+	explain func(error) *Failure
+
+	// was is the condition before this reconcile.
+	was xpv2.Condition
+}
+
+// Observe what is outside.
+func (c *tellingClient[T]) Observe(ctx context.Context, mg T) (managed.ExternalObservation, error) {
+	o, err := c.inner.Observe(ctx, mg)
+
+	return o, tell(mg, c.was, c.explain, err)
+}
+
+// Create what is outside.
+func (c *tellingClient[T]) Create(ctx context.Context, mg T) (managed.ExternalCreation, error) {
+	o, err := c.inner.Create(ctx, mg)
+
+	return o, tell(mg, c.was, c.explain, err)
+}
+
+// Update what is outside.
+func (c *tellingClient[T]) Update(ctx context.Context, mg T) (managed.ExternalUpdate, error) {
+	o, err := c.inner.Update(ctx, mg)
+
+	return o, tell(mg, c.was, c.explain, err)
+}
+
+// Delete what is outside.
+func (c *tellingClient[T]) Delete(ctx context.Context, mg T) (managed.ExternalDelete, error) {
+	o, err := c.inner.Delete(ctx, mg)
+
+	return o, tell(mg, c.was, c.explain, err)
+}
+
+// Disconnect from the service.
+func (c *tellingClient[T]) Disconnect(ctx context.Context) error {
+	if err := c.inner.Disconnect(ctx); err != nil {
+		return fmt.Errorf("cannot disconnect: %w", err)
+	}
+
+	return nil
+}
+
+// tell mg how the service answered. A condition that is what it was before this
+// reconcile keeps its time: what is observed and cannot be changed is True and
+// False in turn, each time anew, and would never be left unwritten.
+func tell(mg resource.Managed, was xpv2.Condition, explain func(error) *Failure, err error) error {
+	c, err := conclude(explain, err)
+	if c.Equal(was) {
+		c.LastTransitionTime = was.LastTransitionTime
+	}
+
+	if c.Type != "" {
+		mg.SetConditions(c)
+	}
+
+	return err
+}
+
+// conclude a condition from how a service answered. An error of the API server
+// gives none: it is not outside, and the runtime knows what to do. Every other
+// error becomes a Failure.
+func conclude(explain func(error) *Failure, err error) (xpv2.Condition, error) {
+	if err == nil {
+		return Answered(), nil
+	}
+
+	// A Failure first: its cause may be that the API server knows no such object.
+	f := (*Failure)(nil)
+	if s := kerrors.APIStatus(nil); !errors.As(err, &f) && errors.As(err, &s) {
+		return xpv2.Condition{}, err
+	}
+
+	if f == nil {
+		f = explain(err)
+	}
+
+	if f == nil {
+		f = Explain(err)
+	}
+
+	if f == nil {
+		f = &Failure{
+			Reason:  v1alpha1.ReasonUnknownAnswer,
+			Message: "the service answered what the provider does not understand",
+			Remedy:  "check that the URL in the config leads to the service",
+			Cause:   err,
+		}
+	}
+
+	return Failed(f), f
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package prometheus asks Prometheus about the metrics of one namespace.
+package prometheus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/outside"
+)
+
+// A Client asks one Prometheus, or what speaks its HTTP API (Thanos, Mimir,
+// VictoriaMetrics).
+type Client struct {
+	api promv1.API
+}
+
+// Service is what a pool of Clients needs.
+func Service() outside.Service[*Client] {
+	return outside.Service[*Client]{New: New, Ask: ask, Explain: Explain}
+}
+
+// New makes a Client of a connection.
+func New(c *outside.Connection) (*Client, error) {
+	h := *c.HTTP
+	h.Transport = &authorized{inner: c.HTTP.Transport, authorize: c.Authorize}
+
+	a, err := api.NewClient(api.Config{Address: c.Prometheus.URL, Client: &h})
+	if err != nil {
+		return nil, &outside.Failure{
+			Reason:  v1alpha1.ReasonInvalidConfig,
+			Message: "the URL of the config cannot be used",
+			Remedy:  "correct spec.prometheus.url",
+			Cause:   err,
+		}
+	}
+
+	return &Client{api: promv1.NewAPI(a)}, nil
+}
+
+// Query evaluates a PromQL expression at a time, on behalf of a tenant. On shared
+// ground it sees only series of the tenant's namespace.
+func (c *Client) Query(ctx context.Context, t outside.Tenant, query string, at time.Time) (model.Value, error) {
+	if t.Shared {
+		narrow, err := Narrow(query, t.Namespace)
+		if err != nil {
+			return nil, err
+		}
+
+		query = narrow
+	}
+
+	v, _, err := c.api.Query(outside.WithOperation(ctx, "Query"), query, at)
+	if err != nil {
+		return nil, fmt.Errorf("cannot query: %w", err)
+	}
+
+	return v, nil
+}
+
+// ask for something that needs no series.
+func ask(ctx context.Context, c *Client) error {
+	_, err := c.Query(ctx, outside.Tenant{}, "vector(1)", time.Time{})
+
+	return err
+}
+
+// authorized puts credentials into requests, and makes Failures of answers that
+// are not about the query: the API's library only tells their numbers in text.
+type authorized struct {
+	inner     http.RoundTripper
+	authorize func(*http.Request)
+}
+
+// RoundTrip sends a request.
+func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	a.authorize(r)
+
+	res, err := a.inner.RoundTrip(r)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // net/http wraps it with method and URL.
+	}
+
+	if f := refused(res.StatusCode); f != nil {
+		_ = res.Body.Close()
+
+		return nil, f
+	}
+
+	return res, nil
+}
+
+// refused answers, by their status.
+func refused(status int) *outside.Failure {
+	switch {
+	case status == http.StatusUnauthorized:
+		return &outside.Failure{
+			Reason:  v1alpha1.ReasonCredentialsRefused,
+			Message: "Prometheus refuses the credentials",
+			Remedy:  "correct the Secret that the config names in spec.prometheus.credentials",
+		}
+	case status == http.StatusForbidden:
+		return &outside.Failure{
+			Reason:  v1alpha1.ReasonForbidden,
+			Message: "Prometheus does not let these credentials query",
+			Remedy:  "give them the right to query, or name others in spec.prometheus.credentials",
+		}
+	case status == http.StatusTooManyRequests:
+		return &outside.Failure{
+			Reason:  v1alpha1.ReasonThrottled,
+			Message: "Prometheus wants fewer requests",
+			Remedy:  "nothing to do: the provider tries again, less and less often",
+		}
+	case status >= http.StatusMultipleChoices && status < http.StatusBadRequest, status == http.StatusNotFound:
+		return &outside.Failure{
+			Reason:  v1alpha1.ReasonUnknownAnswer,
+			Message: fmt.Sprintf("the server answers %d where Prometheus would evaluate a query", status),
+			Remedy:  "check spec.prometheus.url of the config, with its path",
+		}
+	default:
+		return nil
+	}
+}
+
+// Explain what Prometheus says.
+func Explain(err error) *outside.Failure {
+	if f := (*outside.Failure)(nil); errors.As(err, &f) {
+		return f
+	}
+
+	e := (*promv1.Error)(nil)
+	if !errors.As(err, &e) {
+		return nil
+	}
+
+	f := &outside.Failure{Cause: err}
+
+	switch e.Type {
+	case promv1.ErrBadData, promv1.ErrExec:
+		f.Reason, f.Message = v1alpha1.ReasonRejected, "Prometheus cannot evaluate the query"
+		f.Remedy = "correct the query"
+	case promv1.ErrServer, promv1.ErrTimeout, promv1.ErrCanceled:
+		f.Reason, f.Message = v1alpha1.ReasonServerError, "Prometheus failed, or did not finish in time"
+		f.Remedy = "look at its log; make the query cheaper if it is slow"
+	case promv1.ErrBadResponse, promv1.ErrClient:
+		f.Reason, f.Message = v1alpha1.ReasonUnknownAnswer, "the answer is not what Prometheus says"
+		f.Remedy = "check spec.prometheus.url of the config, and proxies before the server"
+	}
+
+	return f
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	registryv1alpha1 "github.com/capstan-dev/capstan/apis/registry/v1alpha1"
+	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/analysis"
+	"github.com/capstan-dev/capstan/provider/bucket"
+	"github.com/capstan-dev/capstan/provider/credential"
+	"github.com/capstan-dev/capstan/provider/internal/mlflow"
+	"github.com/capstan-dev/capstan/provider/internal/outside"
+	"github.com/capstan-dev/capstan/provider/internal/prometheus"
+	"github.com/capstan-dev/capstan/provider/internal/s3"
+	"github.com/capstan-dev/capstan/provider/modelalias"
+	"github.com/capstan-dev/capstan/provider/modelversion"
+	"github.com/capstan-dev/capstan/provider/providerconfig"
+	"github.com/capstan-dev/capstan/provider/registeredmodel"
+)
+
+// resolver of what managed resources refer to.
+func (c *CLI) resolver(mgr ctrl.Manager) (*outside.Resolver, error) {
+	allowed, err := c.allowed()
+	if err != nil {
+		return nil, err
+	}
+
+	return outside.NewResolver(mgr.GetClient(), &outside.Guard{
+		Allowed:   allowed,
+		APIServer: apiServer(mgr.GetAPIReader(), mgr.GetConfig()),
+	}), nil
+}
+
+// kinds that this provider reconciles, each as soon as its CRD is there.
+func kinds(r *outside.Resolver) map[schema.GroupVersionKind]setup {
+	buckets := outside.NewPool(r, outside.S3, s3.Service())
+	models := outside.NewPool(r, outside.MLflow, mlflow.Service())
+	metrics := outside.NewPool(r, outside.Prometheus, prometheus.Service())
+
+	return map[schema.GroupVersionKind]setup{
+		credentialsv1alpha1.CredentialGroupVersionKind:   credential.Setup,
+		observev1alpha1.AnalysisGroupVersionKind:         analysis.Setup,
+		registryv1alpha1.ModelAliasGroupVersionKind:      modelalias.Setup(models),
+		registryv1alpha1.ModelVersionGroupVersionKind:    modelversion.Setup(models),
+		registryv1alpha1.RegisteredModelGroupVersionKind: registeredmodel.Setup(models),
+		storagev1alpha1.BucketGroupVersionKind:           bucket.Setup(buckets),
+		v1alpha1.ProviderConfigGroupVersionKind: providerconfig.Setup(
+			v1alpha1.ProviderConfigGroupVersionKind, buckets, models, metrics),
+		v1alpha1.ClusterProviderConfigGroupVersionKind: providerconfig.Setup(
+			v1alpha1.ClusterProviderConfigGroupVersionKind, buckets, models, metrics),
+	}
+}
+
+// apiServer returns what finds the addresses of the API server: the one that
+// this process uses, the Service that every pod is told, and what is behind it.
+func apiServer(kube client.Reader, cfg *rest.Config) func(context.Context) ([]netip.Addr, error) {
+	return func(ctx context.Context) ([]netip.Addr, error) {
+		hosts := []string{os.Getenv("KUBERNETES_SERVICE_HOST")}
+
+		if u, err := url.Parse(cfg.Host); err == nil && u.Hostname() != "" {
+			hosts = append(hosts, u.Hostname())
+		} else if host, _, err := net.SplitHostPort(cfg.Host); err == nil {
+			hosts = append(hosts, host)
+		}
+
+		s := &discoveryv1.EndpointSlice{}
+		if err := kube.Get(ctx, types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}, s); err != nil {
+			return nil, fmt.Errorf("cannot get the endpoints of the API server: %w", err)
+		}
+
+		for _, e := range s.Endpoints {
+			hosts = append(hosts, e.Addresses...)
+		}
+
+		return addresses(ctx, hosts), nil
+	}
+}
+
+// addresses of hosts. One that has no address cannot be reached either.
+func addresses(ctx context.Context, hosts []string) []netip.Addr {
+	var all []netip.Addr
+
+	for _, h := range hosts {
+		if h == "" {
+			continue
+		}
+
+		if found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", h); err == nil {
+			all = append(all, found...)
+		}
+	}
+
+	return all
+}

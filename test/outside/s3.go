@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package outside
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// region is the one that S3 servers of other makes call theirs, too.
+const region = "us-east-1"
+
+// An S3Server answers S3 requests at Endpoint, by path (no bucket in the host name).
+type S3Server struct {
+	*server
+
+	// Endpoint as in https://127.0.0.1:4711; the certificate is signed by CA (PEM).
+	Endpoint string
+	CA       []byte
+	// AccessKey and SecretKey are the root account's, who may do everything.
+	AccessKey, SecretKey string
+	Region               string
+
+	tb    testing.TB
+	admin string
+}
+
+// S3 starts VersityGW. Buckets can be versioned and locked; hack/cluster/README.md lists what it does not implement.
+func S3(tb testing.TB) *S3Server {
+	tb.Helper()
+	gateway := program(tb, "versitygw", "versitygw")
+	s := &S3Server{
+		server: newServer(tb, "versitygw"), tb: tb, admin: gateway,
+		AccessKey: "capstan-root", SecretKey: "capstan-root-secret", Region: region,
+	}
+	s.Endpoint, s.CA = s.url, s.authority
+	s.args = []string{
+		gateway, "--port=" + loopback + ":" + s.port, "--cert=" + s.certFile, "--key=" + s.keyFile, "--region=" + region,
+		"--access=" + s.AccessKey, "--secret=" + s.SecretKey, "--iam-dir=" + s.folder(tb, "accounts"), "--quiet",
+		"posix", "--versioning-dir=" + s.folder(tb, "versions"), s.folder(tb, "buckets"),
+	}
+	s.env = environment()
+	s.ready = func() error { return s.answers("/", 0) }
+	s.run(tb)
+	return s
+}
+
+// AWS starts moto, which speaks the dialect of AWS also where VersityGW answers NotImplemented: lifecycle rules,
+// encryption, public access blocks. It believes any credentials, and Stop makes it forget everything.
+func AWS(tb testing.TB) *S3Server {
+	tb.Helper()
+	s := &S3Server{
+		server: newServer(tb, "moto"), tb: tb,
+		AccessKey: "capstan-root", SecretKey: "capstan-root-secret", Region: region,
+	}
+	s.Endpoint, s.CA = s.url, s.authority
+	s.args = []string{
+		program(tb, "moto", filepath.Join("bin", "python3")), "-m", "moto.server",
+		"--host=" + loopback, "--port=" + s.port, "--ssl-cert=" + s.certFile, "--ssl-key=" + s.keyFile,
+	}
+	s.env = environment()
+	s.ready = func() error { return s.answers("/moto-api/data.json", 200) }
+	s.run(tb)
+	return s
+}
+
+// Stop makes the server unreachable until Start.
+func (s *S3Server) Stop() { s.stop() }
+
+// Start brings a stopped server back: the same port, certificate and data.
+func (s *S3Server) Start() {
+	s.tb.Helper()
+	s.start(s.tb)
+}
+
+// AddUser makes a second account. It can make buckets of its own and has no right to those of others. Only S3 has accounts.
+func (s *S3Server) AddUser(access, secret string) {
+	s.tb.Helper()
+	if s.admin == "" {
+		s.tb.Fatalf("cannot add account %q: %s has none", access, s.name)
+	}
+	//nolint:gosec // the program is the one that serves
+	cmd := exec.Command(s.admin, "admin", "--endpoint-url="+s.Endpoint, "--access="+s.AccessKey, "--secret="+s.SecretKey,
+		"--region="+s.Region, "--allow-insecure", "create-user", "--access="+access, "--secret="+secret, "--role=userplus")
+	cmd.Env = environment()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.tb.Fatalf("cannot add account %q: %v: %s", access, err, out)
+	}
+}

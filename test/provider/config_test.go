@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package provider
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/providerconfig"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// TestRotation changes the provider's credentials while it runs.
+func TestRotation(t *testing.T) {
+	b := newBench(t)
+	s := b.outside()
+	s.s3.AddUser("rotated", "rotated-secret-key")
+	b.start("--poll-interval=2s")
+
+	first := bucket("shop", "before")
+	b.apply(first)
+	b.becomeReady(time.Minute, first)
+
+	secret := &corev1.Secret{ObjectMeta: meta(system, "s3")}
+	b.get(secret)
+
+	change := func(id, key string) {
+		t.Helper()
+
+		secret.Data[v1alpha1.KeyAccessKeyID], secret.Data[v1alpha1.KeySecretAccessKey] = []byte(id), []byte(key)
+		if err := b.Update(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	change("nobody", "nothing")
+	b.connected(30*time.Second, first, v1alpha1.ReasonCredentialsRefused)
+
+	change("rotated", "rotated-secret-key")
+
+	began := time.Now()
+	second := bucket("shop", "after")
+	b.apply(second)
+	b.becomeReady(30*time.Second, second)
+	t.Logf("The new key was in use %s after the Secret changed", time.Since(began).Round(time.Millisecond))
+}
+
+// TestConfigInUse shows that a config stays as long as somebody uses it, in
+// either kind, and tells whether its service answers.
+func TestConfigInUse(t *testing.T) {
+	b := newBench(t)
+	s := b.outside()
+	b.start("--allow-tenant-cidr=127.0.0.0/8")
+
+	own := &v1alpha1.ProviderConfig{
+		ObjectMeta: meta("shop", "s3"),
+		Spec: v1alpha1.ProviderConfigSpec{S3: &v1alpha1.S3Config{
+			Endpoint:    s.toS3.URL,
+			CABundle:    string(s.toS3.CA),
+			Credentials: v1alpha1.S3Credentials{SecretRef: v1alpha1.SecretReference{Name: "own"}},
+		}},
+	}
+	shared := &v1alpha1.ClusterProviderConfig{ObjectMeta: meta("", "s3")}
+	mine, ours := bucket("shop", "mine"), bucket("shop", "ours")
+	mine.Spec.ProviderConfigReference = &xpv2.ProviderConfigReference{Kind: "ProviderConfig", Name: "s3"}
+
+	b.apply(own, mine, ours)
+
+	c := b.connected(30*time.Second, own, v1alpha1.ReasonCredentialsMissing)
+	if !strings.Contains(c.Message, `"own"`) || !strings.Contains(c.Message, `"shop"`) {
+		t.Errorf("The missing Secret should be named with its place, got %q", c.Message)
+	}
+
+	b.apply(&corev1.Secret{
+		ObjectMeta: meta("shop", "own"),
+		StringData: map[string]string{v1alpha1.KeyAccessKeyID: s.s3.AccessKey, v1alpha1.KeySecretAccessKey: s.s3.SecretKey},
+	})
+	b.connected(time.Minute, own, v1alpha1.ReasonAnswered)
+	b.connected(time.Minute, shared, v1alpha1.ReasonAnswered)
+	b.becomeReady(time.Minute, mine, ours)
+
+	for _, pc := range []client.Object{own, shared} {
+		if err := b.Delete(t.Context(), pc); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	for _, pc := range []interface {
+		client.Object
+		GetCondition(xpv2.ConditionType) xpv2.Condition
+	}{own, shared} {
+		b.eventually(30*time.Second, "telling that the config is in use", func() string {
+			b.get(pc)
+
+			if got := pc.GetCondition(providerconfig.TypeTerminating); got.Reason != providerconfig.ReasonInUse {
+				return string(got.Reason)
+			}
+
+			return ""
+		})
+	}
+
+	// What it was needed for still works, and goes.
+	for _, mg := range []client.Object{mine, ours} {
+		if err := b.Delete(t.Context(), mg); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	b.eventually(30*time.Second, "the buckets going", func() string {
+		if n := buckets(t, s); n != 0 {
+			return "one is still there"
+		}
+
+		return ""
+	})
+
+	// The garbage collector, which does not run here, deletes usages with what they
+	// are of.
+	usages := &v1alpha1.ProviderConfigUsageList{}
+	if err := b.List(t.Context(), usages); err != nil {
+		t.Fatal(err)
+	}
+
+	for i := range usages.Items {
+		if err := b.Delete(t.Context(), &usages.Items[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	for _, pc := range []client.Object{own, shared} {
+		b.eventually(30*time.Second, "the config going", func() string {
+			if err := b.Get(t.Context(), client.ObjectKeyFromObject(pc), pc); !kerrors.IsNotFound(err) {
+				return "it is still there"
+			}
+
+			return ""
+		})
+	}
+}

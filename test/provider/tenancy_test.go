@@ -1,0 +1,631 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package provider
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	runtimemeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// A text field of a managed resource or a config, as an attacker sees it.
+type field struct {
+	// attack it, from namespace bank, where shop and the platform are the victims.
+	attack func(*testing.T, *stage)
+
+	// harmless says why there is nothing to attack.
+	harmless string
+}
+
+// Reasons that many fields share.
+const (
+	platformOnly = "Only the platform team writes this kind, and its reach is theirs."
+	ownBucket    = "It describes the tenant's own bucket, and goes nowhere but to the S3 server as data."
+	ownEntry     = "It describes the tenant's own entry, and goes to the registry as data in JSON."
+	ownSecret    = "It becomes content of the tenant's own Secret."
+	closedSet    = "The schema allows a closed set of values."
+)
+
+// fields are all text fields of specs, and the annotation that names what is
+// outside. A new one without an entry fails the test.
+func fields() map[string]field {
+	return map[string]field{
+		"ClusterProviderConfig.spec.allowedNamespaces[]":                          {harmless: platformOnly},
+		"ClusterProviderConfig.spec.mlflow.allowedSources[]":                      {harmless: platformOnly},
+		"ClusterProviderConfig.spec.mlflow.caBundle":                              {harmless: platformOnly},
+		"ClusterProviderConfig.spec.mlflow.credentials.basic.secretRef.name":      {harmless: platformOnly},
+		"ClusterProviderConfig.spec.mlflow.credentials.bearer.secretRef.name":     {harmless: platformOnly},
+		"ClusterProviderConfig.spec.mlflow.url":                                   {harmless: platformOnly},
+		"ClusterProviderConfig.spec.prometheus.caBundle":                          {harmless: platformOnly},
+		"ClusterProviderConfig.spec.prometheus.credentials.basic.secretRef.name":  {harmless: platformOnly},
+		"ClusterProviderConfig.spec.prometheus.credentials.bearer.secretRef.name": {harmless: platformOnly},
+		"ClusterProviderConfig.spec.prometheus.url":                               {harmless: platformOnly},
+		"ClusterProviderConfig.spec.retry.baseDelay":                              {harmless: platformOnly},
+		"ClusterProviderConfig.spec.retry.maxDelay":                               {harmless: platformOnly},
+		"ClusterProviderConfig.spec.s3.bucketPrefix":                              {harmless: platformOnly},
+		"ClusterProviderConfig.spec.s3.caBundle":                                  {harmless: platformOnly},
+		"ClusterProviderConfig.spec.s3.credentials.secretRef.name":                {harmless: platformOnly},
+		"ClusterProviderConfig.spec.s3.endpoint":                                  {harmless: platformOnly},
+		"ClusterProviderConfig.spec.s3.region":                                    {harmless: platformOnly},
+		"ClusterProviderConfig.spec.s3.workloadCredentials.secretRef.name":        {harmless: platformOnly},
+		"ClusterProviderConfig.spec.secretsNamespace":                             {harmless: platformOnly},
+
+		"ProviderConfig.spec.s3.endpoint":    {attack: urls(s3At)},
+		"ProviderConfig.spec.mlflow.url":     {attack: urls(mlflowAt)},
+		"ProviderConfig.spec.prometheus.url": {attack: urls(prometheusAt)},
+
+		"ProviderConfig.spec.s3.credentials.secretRef.name": {attack: secrets(func(name string) v1alpha1.ProviderConfigSpec {
+			s := s3At("https://203.0.113.1")
+			s.S3.Credentials.SecretRef.Name = name
+
+			return s
+		})},
+		"ProviderConfig.spec.s3.workloadCredentials.secretRef.name": {attack: secrets(func(name string) v1alpha1.ProviderConfigSpec {
+			s := s3At("https://203.0.113.1")
+			s.S3.WorkloadCredentials = &v1alpha1.S3Credentials{SecretRef: v1alpha1.SecretReference{Name: name}}
+
+			return s
+		})},
+		"ProviderConfig.spec.mlflow.credentials.basic.secretRef.name": {attack: secrets(func(name string) v1alpha1.ProviderConfigSpec {
+			s := mlflowAt("https://203.0.113.1")
+			s.MLflow.Credentials = basic(name)
+
+			return s
+		})},
+		"ProviderConfig.spec.mlflow.credentials.bearer.secretRef.name": {attack: secrets(func(name string) v1alpha1.ProviderConfigSpec {
+			s := mlflowAt("https://203.0.113.1")
+			s.MLflow.Credentials = bearer(name)
+
+			return s
+		})},
+		"ProviderConfig.spec.prometheus.credentials.basic.secretRef.name": {attack: secrets(func(name string) v1alpha1.ProviderConfigSpec {
+			s := prometheusAt("https://203.0.113.1")
+			s.Prometheus.Credentials = basic(name)
+
+			return s
+		})},
+		"ProviderConfig.spec.prometheus.credentials.bearer.secretRef.name": {attack: secrets(func(name string) v1alpha1.ProviderConfigSpec {
+			s := prometheusAt("https://203.0.113.1")
+			s.Prometheus.Credentials = bearer(name)
+
+			return s
+		})},
+		"ProviderConfig.spec.mlflow.allowedSources[]": {harmless: "It narrows what the tenant's own versions may name."},
+		"ProviderConfig.spec.mlflow.caBundle":         {harmless: "It is for connections with the tenant's own server."},
+		"ProviderConfig.spec.prometheus.caBundle":     {harmless: "It is for connections with the tenant's own server."},
+		"ProviderConfig.spec.s3.caBundle":             {harmless: "It is for connections with the tenant's own server."},
+		"ProviderConfig.spec.s3.region":               {attack: regions},
+		"ProviderConfig.spec.retry.baseDelay":         {harmless: "The schema bounds it, and it paces only the tenant's own objects."},
+		"ProviderConfig.spec.retry.maxDelay":          {harmless: "The schema bounds it, and it paces only the tenant's own objects."},
+
+		"Bucket.metadata.annotations[crossplane.io/external-name]": {attack: othersBucket},
+		"Bucket.spec.providerConfigRef.kind":                       {attack: kindsOfConfig},
+		"Bucket.spec.providerConfigRef.name":                       {attack: othersConfig},
+		"Bucket.spec.writeConnectionSecretToRef.name":              {attack: someonesSecret},
+		"Bucket.spec.forProvider.region":                           {attack: bucketRegions},
+		"Bucket.spec.forProvider.policy":                           {harmless: ownBucket + " The server checks that it is about this bucket."},
+		"Bucket.spec.forProvider.tags{}":                           {attack: ownerTag},
+		"Bucket.spec.forProvider.corsRules[].allowedHeaders[]":     {harmless: ownBucket},
+		"Bucket.spec.forProvider.corsRules[].allowedOrigins[]":     {harmless: ownBucket},
+		"Bucket.spec.forProvider.corsRules[].exposeHeaders[]":      {harmless: ownBucket},
+		"Bucket.spec.forProvider.encryption.kmsKeyId":              {harmless: ownBucket + " The key service decides who may use a key."},
+		"Bucket.spec.forProvider.lifecycleRules[].id":              {harmless: ownBucket},
+		"Bucket.spec.forProvider.lifecycleRules[].prefix":          {harmless: ownBucket},
+		"Bucket.spec.forProvider.lifecycleRules[].tags{}":          {harmless: ownBucket},
+
+		"RegisteredModel.metadata.annotations[crossplane.io/external-name]": {attack: othersModel},
+		"RegisteredModel.spec.providerConfigRef.kind":                       {attack: kindsOfConfig},
+		"RegisteredModel.spec.providerConfigRef.name":                       {attack: othersConfig},
+		"RegisteredModel.spec.forProvider.description":                      {harmless: ownEntry},
+		"RegisteredModel.spec.forProvider.tags{}":                           {attack: ownerTagOfModel},
+
+		"ModelVersion.metadata.annotations[crossplane.io/external-name]": {attack: othersVersion},
+		"ModelVersion.spec.providerConfigRef.kind":                       {attack: kindsOfConfig},
+		"ModelVersion.spec.providerConfigRef.name":                       {attack: othersConfig},
+		"ModelVersion.spec.forProvider.model":                            {attack: versionOfOthersModel},
+		"ModelVersion.spec.forProvider.source":                           {attack: sources},
+		"ModelVersion.spec.forProvider.runId":                            {harmless: ownEntry + " The schema allows the characters of IDs only."},
+		"ModelVersion.spec.forProvider.version":                          {attack: observeOthersModel},
+		"ModelVersion.spec.forProvider.alias":                            {attack: observeOthersModel},
+		"ModelVersion.spec.forProvider.description":                      {harmless: ownEntry},
+		"ModelVersion.spec.forProvider.tags{}":                           {attack: ownerTagOfModel},
+
+		"ModelAlias.metadata.annotations[crossplane.io/external-name]": {harmless: "Model and alias are fields of the spec."},
+		"ModelAlias.spec.providerConfigRef.kind":                       {attack: kindsOfConfig},
+		"ModelAlias.spec.providerConfigRef.name":                       {attack: othersConfig},
+		"ModelAlias.spec.forProvider.model":                            {attack: aliasOfOthersModel},
+		"ModelAlias.spec.forProvider.alias":                            {harmless: ownEntry + " The schema allows letters, digits, _ and - only."},
+		"ModelAlias.spec.forProvider.version":                          {harmless: ownEntry + " The schema allows digits only."},
+
+		"Credential.metadata.annotations[crossplane.io/external-name]":       {attack: someonesCredential},
+		"Credential.spec.forProvider.connection.caFrom.configMapKeyRef.key":  {harmless: ownSecret},
+		"Credential.spec.forProvider.connection.caFrom.configMapKeyRef.name": {attack: othersCA},
+		"Credential.spec.forProvider.connection.caFrom.secretKeyRef.key":     {harmless: ownSecret},
+		"Credential.spec.forProvider.connection.caFrom.secretKeyRef.name":    {attack: othersCA},
+		"Credential.spec.forProvider.connection.database":                    {harmless: ownSecret},
+		"Credential.spec.forProvider.connection.host":                        {harmless: ownSecret + " The provider does not connect to it."},
+		"Credential.spec.forProvider.connection.hosts[].host":                {harmless: ownSecret + " The provider does not connect to it."},
+		"Credential.spec.forProvider.connection.jdbcOptions{}":               {harmless: ownSecret},
+		"Credential.spec.forProvider.connection.options{}":                   {harmless: ownSecret},
+		"Credential.spec.forProvider.connection.provider":                    {harmless: ownSecret},
+		"Credential.spec.forProvider.connection.type":                        {harmless: ownSecret},
+		"Credential.spec.forProvider.connection.username":                    {harmless: ownSecret},
+		"Credential.spec.forProvider.keys[].derive[].key":                    {harmless: ownSecret},
+		"Credential.spec.forProvider.keys[].name":                            {harmless: ownSecret},
+		"Credential.spec.forProvider.rotation.every":                         {harmless: "The schema bounds it."},
+		"Credential.spec.forProvider.rotation.id":                            {harmless: "It is only compared with what it was."},
+		"Credential.spec.forProvider.rotation.keepPrevious":                  {harmless: "The schema bounds it."},
+		"Analysis.metadata.annotations[crossplane.io/external-name]":         {harmless: "An Analysis has nothing outside."},
+		"Analysis.spec.forProvider.algorithm":                                {harmless: "It selects among the pods of its own namespace."},
+		"Analysis.spec.forProvider.container":                                {harmless: "It selects among the containers of those pods."},
+	}
+}
+
+// TestEveryFieldHasAnEntry finds the fields in the schemas.
+func TestEveryFieldHasAnEntry(t *testing.T) {
+	var all []string
+
+	paths, err := filepath.Glob("../../package/provider/crds/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, p := range paths {
+		data, err := os.ReadFile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		crd := &extv1.CustomResourceDefinition{}
+		if err := yaml.Unmarshal(data, crd); err != nil {
+			t.Fatal(err)
+		}
+
+		s, ok := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		if !ok {
+			continue // a ProviderConfigUsage, which nobody writes
+		}
+
+		all = append(all, texts(crd.Spec.Names.Kind+".spec", s)...)
+		if slices.Contains(crd.Spec.Names.Categories, "managed") {
+			all = append(all, crd.Spec.Names.Kind+".metadata.annotations[crossplane.io/external-name]")
+		}
+	}
+
+	slices.Sort(all)
+
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(fields())), all); diff != "" {
+		t.Errorf("-fields with an entry, +fields of the schemas:\n%s", diff)
+	}
+}
+
+// texts are the paths of free text below s.
+func texts(path string, s extv1.JSONSchemaProps) []string {
+	var all []string
+
+	for name, below := range s.Properties {
+		all = append(all, texts(path+"."+name, below)...)
+	}
+
+	if s.Items != nil {
+		all = append(all, texts(path+"[]", *s.Items.Schema)...)
+	}
+
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+		all = append(all, texts(path+"{}", *s.AdditionalProperties.Schema)...)
+	}
+
+	if s.Type == "string" && len(s.Enum) == 0 {
+		all = append(all, path)
+	}
+
+	return all
+}
+
+// A stage has two tenants who share the platform's servers. shop has a bucket
+// and a model; bank attacks.
+type stage struct {
+	*bench
+	*servers
+
+	n int
+}
+
+// name that is new.
+func (s *stage) name() string {
+	s.n++
+
+	return fmt.Sprintf("attack-%d", s.n)
+}
+
+// TestTenants carries out every attack.
+func TestTenants(t *testing.T) {
+	b := newBench(t)
+	s := &stage{bench: b, servers: b.outside()}
+	b.start("--poll-interval=1s")
+
+	victims := []resource.Managed{bucket("shop", "assets"), model("shop", "reco"), version("shop", "reco-1", "reco"), alias("shop", "champion", "reco", "champion", "1")}
+	for _, v := range victims {
+		b.apply(v)
+	}
+
+	b.becomeReady(time.Minute, victims...)
+
+	b.apply(
+		&corev1.Secret{ObjectMeta: meta("shop", "precious"), StringData: map[string]string{
+			v1alpha1.KeyAccessKeyID: "a", v1alpha1.KeySecretAccessKey: "b", v1alpha1.KeyUsername: "c", v1alpha1.KeyPassword: "d", v1alpha1.KeyToken: "e",
+		}},
+		&corev1.Secret{ObjectMeta: meta("bank", "own"), StringData: map[string]string{
+			v1alpha1.KeyAccessKeyID: "a", v1alpha1.KeySecretAccessKey: "b",
+		}},
+		&v1alpha1.ProviderConfig{ObjectMeta: meta("shop", "private"), Spec: s3At("https://203.0.113.1")},
+	)
+
+	all := fields()
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		f := all[path]
+		if (f.attack == nil) == (f.harmless == "") {
+			t.Errorf("%s: want an attack, or why there is none", path)
+		}
+
+		if f.attack != nil {
+			t.Run(path, func(t *testing.T) {
+				was := b.t
+				b.t = t
+
+				defer func() { b.t = was }()
+
+				f.attack(t, s)
+			})
+		}
+	}
+
+	// What was attacked is as it was.
+	b.becomeReady(time.Minute, victims...)
+
+	if _, body := s.mlflow.Call(http.MethodGet, "registered-models/get?name=reco", nil); strings.Contains(body, "/bank/") || strings.Contains(body, "evil") {
+		t.Errorf("The model of shop was changed: %s", body)
+	}
+}
+
+func s3At(endpoint string) v1alpha1.ProviderConfigSpec {
+	return v1alpha1.ProviderConfigSpec{S3: &v1alpha1.S3Config{
+		Endpoint: endpoint, Credentials: v1alpha1.S3Credentials{SecretRef: v1alpha1.SecretReference{Name: "own"}},
+	}}
+}
+
+func mlflowAt(url string) v1alpha1.ProviderConfigSpec {
+	return v1alpha1.ProviderConfigSpec{MLflow: &v1alpha1.MLflowConfig{URL: url}}
+}
+
+func prometheusAt(url string) v1alpha1.ProviderConfigSpec {
+	return v1alpha1.ProviderConfigSpec{Prometheus: &v1alpha1.PrometheusConfig{URL: url}}
+}
+
+func basic(name string) *v1alpha1.HTTPCredentials {
+	return &v1alpha1.HTTPCredentials{Basic: &v1alpha1.BasicCredentials{SecretRef: v1alpha1.SecretReference{Name: name}}}
+}
+
+func bearer(name string) *v1alpha1.HTTPCredentials {
+	return &v1alpha1.HTTPCredentials{Bearer: &v1alpha1.BearerCredentials{SecretRef: v1alpha1.SecretReference{Name: name}}}
+}
+
+// refused by the schema.
+func (s *stage) refused(t *testing.T, why string, o client.Object) {
+	t.Helper()
+
+	if err := s.Create(t.Context(), o); !kerrors.IsInvalid(err) {
+		t.Errorf("%s: want the schema to refuse it, got %v", why, err)
+	}
+}
+
+// urls that lead where a tenant must not go.
+func urls(spec func(string) v1alpha1.ProviderConfigSpec) func(*testing.T, *stage) {
+	return func(t *testing.T, s *stage) {
+		_, port, _ := net.SplitHostPort(strings.TrimPrefix(s.toS3.URL, "https://"))
+		_, api, _ := net.SplitHostPort(strings.TrimPrefix(s.cfg.Host, "https://"))
+
+		for _, url := range []string{
+			"https://127.0.0.1:" + port, "https://localhost:" + port, "https://[::1]:" + port, "https://[::ffff:127.0.0.1]:" + port,
+			"https://0.0.0.0:" + port, "https://127.1.2.3:" + port,
+			"http://169.254.169.254", "http://[fd00:ec2::254]", "http://100.100.100.200", "http://[fe80::1]", "http://224.0.0.1",
+			"https://127.0.0.1:" + api,
+		} {
+			s.toS3.Reset()
+
+			pc := &v1alpha1.ProviderConfig{ObjectMeta: meta("bank", s.name()), Spec: spec(url)}
+			s.apply(pc)
+			s.connected(30*time.Second, pc, v1alpha1.ReasonAddressRefused)
+
+			if got := s.toS3.Requests(); len(got) != 0 {
+				t.Errorf("%s: want no request, got %v", url, got)
+			}
+		}
+
+		for _, url := range []string{
+			"file:///etc/passwd", "gopher://example.org", "https://user:password@example.org", "https://example.org?x=y",
+			"https://example.org#x", "https://", "example.org", "https://example.org\r\nX: y",
+		} {
+			s.refused(t, url, &v1alpha1.ProviderConfig{ObjectMeta: meta("bank", s.name()), Spec: spec(url)})
+		}
+	}
+}
+
+// secrets of others.
+func secrets(spec func(string) v1alpha1.ProviderConfigSpec) func(*testing.T, *stage) {
+	return func(t *testing.T, s *stage) {
+		// It is there, in another namespace.
+		pc := &v1alpha1.ProviderConfig{ObjectMeta: meta("bank", s.name()), Spec: spec("precious")}
+		s.apply(pc)
+		s.connected(30*time.Second, pc, v1alpha1.ReasonCredentialsMissing)
+
+		for _, name := range []string{"shop/precious", "../shop/precious", "..", "precious\n", ""} {
+			s.refused(t, name, &v1alpha1.ProviderConfig{ObjectMeta: meta("bank", s.name()), Spec: spec(name)})
+		}
+	}
+}
+
+// regions become a part of host names at Amazon.
+func regions(t *testing.T, s *stage) {
+	for _, region := range []string{"evil.example.org/", "a@evil.example.org", "x.y", "A B"} {
+		spec := s3At("")
+		spec.S3.Region = region
+		s.refused(t, region, &v1alpha1.ProviderConfig{ObjectMeta: meta("bank", s.name()), Spec: spec})
+	}
+}
+
+func bucketRegions(t *testing.T, s *stage) {
+	for _, region := range []string{"evil.example.org/", "a@evil.example.org", "x.y", "A B"} {
+		b := bucket("bank", s.name())
+		b.Spec.ForProvider.Region = &region
+		s.refused(t, region, b)
+	}
+}
+
+// managed resources of bank, one of each kind.
+func (s *stage) managed() []resource.ModernManaged {
+	return []resource.ModernManaged{
+		bucket("bank", s.name()), model("bank", s.name()), version("bank", s.name(), "money"), alias("bank", s.name(), "money", "champion", "1"),
+	}
+}
+
+func kindsOfConfig(t *testing.T, s *stage) {
+	for _, kind := range []string{"Secret", "clusterproviderconfig", "ClusterProviderConfig/s3", ""} {
+		for _, mg := range s.managed() {
+			mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: kind, Name: "s3"})
+			s.refused(t, kind, mg)
+		}
+	}
+}
+
+func othersConfig(t *testing.T, s *stage) {
+	for _, mg := range s.managed() {
+		mg.SetProviderConfigReference(reference("private"))
+		s.apply(mg)
+		s.connected(30*time.Second, mg, v1alpha1.ReasonConfigNotFound)
+	}
+
+	for _, name := range []string{"shop/private", "../shop/private", "private\n", ""} {
+		for _, mg := range s.managed() {
+			mg.SetProviderConfigReference(reference(name))
+			s.refused(t, name, mg)
+		}
+	}
+}
+
+// othersBucket on shared ground.
+func othersBucket(t *testing.T, s *stage) {
+	for _, external := range []string{"shop-assets", "assets", "shop-new", "bank-/../shop-assets", "bank-x?acl", "bank-x#y", "bank-\r\nx"} {
+		for _, policies := range []xpv2.ManagementPolicies{{"*"}, {"Observe"}} {
+			b := bucket("bank", s.name())
+			b.Spec.ManagementPolicies = policies
+			b.Spec.ForProvider.Adopt, b.Spec.ForProvider.ForceDestroy = true, true
+			runtimemeta.SetExternalName(b, external)
+			s.toS3.Reset()
+			s.apply(b)
+			s.failed(t, b)
+
+			for _, r := range s.toS3.Requests() {
+				if strings.Contains(r, strings.Split(external, "?")[0]) && !strings.HasPrefix(r, "HEAD ") && !strings.HasPrefix(r, "GET ") {
+					t.Errorf("%q: got %s", external, r)
+				}
+			}
+		}
+	}
+}
+
+// failed waits until a managed resource tells that it cannot be.
+func (s *stage) failed(t *testing.T, mg resource.Managed) {
+	t.Helper()
+
+	s.eventually(30*time.Second, "refusal", func() string {
+		s.get(mg)
+
+		if c := mg.GetCondition(xpv2.TypeSynced); c.Status == corev1.ConditionFalse {
+			return ""
+		}
+
+		return ready(mg) + " is not told"
+	})
+
+	if mg.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue {
+		t.Errorf("%T %s is ready", mg, mg.GetName())
+	}
+}
+
+func someonesSecret(t *testing.T, s *stage) {
+	name := s.name()
+	theirs := &corev1.Secret{ObjectMeta: meta("bank", name), StringData: map[string]string{"precious": "yes"}}
+	b := bucket("bank", name)
+	b.Spec.WriteConnectionSecretToReference = connection(name)
+	s.apply(theirs, b)
+	s.failed(t, b)
+	s.get(theirs)
+
+	if len(theirs.Data) != 1 || len(theirs.OwnerReferences) != 0 {
+		t.Errorf("A Secret that was there was written over: %v", slices.Collect(maps.Keys(theirs.Data)))
+	}
+}
+
+func ownerTag(t *testing.T, s *stage) {
+	for _, key := range []string{"capstan.dev/owner", "capstan.dev/x", "aws:x"} {
+		b := bucket("bank", s.name())
+		b.Spec.ForProvider.Tags = map[string]string{key: "x"}
+		s.refused(t, key, b)
+	}
+}
+
+func ownerTagOfModel(t *testing.T, s *stage) {
+	for _, key := range []string{"capstan.dev/owner", "capstan.dev/alias.champion", "mlflow.prompt.is_prompt", "a'b", "a`b", "a\nb"} {
+		m := model("bank", s.name())
+		m.Spec.ForProvider.Tags = map[string]string{key: "x"}
+		s.refused(t, key, m)
+
+		v := version("bank", s.name(), "money")
+		v.Spec.ForProvider.Tags = map[string]string{key: "x"}
+		s.refused(t, key, v)
+	}
+}
+
+func othersModel(t *testing.T, s *stage) {
+	for _, policies := range []xpv2.ManagementPolicies{{"*"}, {"Observe"}} {
+		m := model("bank", s.name())
+		m.Spec.ManagementPolicies = policies
+		m.Spec.ForProvider.Adopt = true
+		evil := "evil"
+		m.Spec.ForProvider.Description = &evil
+		runtimemeta.SetExternalName(m, "reco")
+		s.apply(m)
+		s.failed(t, m)
+	}
+}
+
+func versionOfOthersModel(t *testing.T, s *stage) {
+	v := version("bank", s.name(), "reco")
+	s.apply(v)
+	s.failed(t, v)
+
+	for _, name := range []string{"reco/../x", "a:b", `a\b`, "a'b", "a%2fb", "a\nb"} {
+		s.refused(t, name, version("bank", s.name(), name))
+	}
+}
+
+func othersVersion(t *testing.T, s *stage) {
+	for _, policies := range []xpv2.ManagementPolicies{{"*"}, {"Observe"}} {
+		v := version("bank", s.name(), "reco")
+		v.Spec.ManagementPolicies = policies
+		evil := "evil"
+		v.Spec.ForProvider.Description = &evil
+		runtimemeta.SetExternalName(v, "1")
+		s.apply(v)
+		s.failed(t, v)
+	}
+}
+
+func observeOthersModel(t *testing.T, s *stage) {
+	one, champion := "1", "champion"
+
+	for _, p := range []func(*stage) resource.Managed{
+		func(s *stage) resource.Managed {
+			v := version("bank", s.name(), "reco")
+			v.Spec.ForProvider.Source, v.Spec.ForProvider.Version = nil, &one
+			v.Spec.ManagementPolicies = xpv2.ManagementPolicies{"Observe"}
+
+			return v
+		},
+		func(s *stage) resource.Managed {
+			v := version("bank", s.name(), "reco")
+			v.Spec.ForProvider.Source, v.Spec.ForProvider.Alias = nil, &champion
+			v.Spec.ManagementPolicies = xpv2.ManagementPolicies{"Observe"}
+
+			return v
+		},
+	} {
+		v := p(s)
+		s.apply(v)
+		s.failed(t, v)
+	}
+}
+
+func aliasOfOthersModel(t *testing.T, s *stage) {
+	for _, name := range []string{"champion", "evil"} {
+		a := alias("bank", s.name(), "reco", name, "1")
+		a.Spec.ForProvider.Adopt = true
+		s.apply(a)
+		s.failed(t, a)
+	}
+}
+
+func sources(t *testing.T, s *stage) {
+	for _, source := range []string{
+		"file:///etc/passwd", "/etc/passwd", "s3://models/../../etc", "s3://models/%2e%2e/etc", "s3://models/%2E%2E/etc",
+		`s3://models\..\etc`, "s3://models/a b", "", "models/x", "s3://models/%2f..", "s3://models/\n",
+	} {
+		v := version("bank", s.name(), "money")
+		v.Spec.ForProvider.Source = &source
+		s.refused(t, source, v)
+	}
+}
+
+func someonesCredential(t *testing.T, s *stage) {
+	name := s.name()
+	theirs := &corev1.Secret{ObjectMeta: meta("bank", name), StringData: map[string]string{"password": "precious"}}
+	c := &credentialsv1alpha1.Credential{ObjectMeta: meta("bank", s.name())}
+	runtimemeta.SetExternalName(c, name)
+	s.apply(theirs, c)
+	s.failed(t, c)
+	s.get(theirs)
+
+	if string(theirs.Data["password"]) != "precious" {
+		t.Error("A Secret that was there was written over")
+	}
+}
+
+// othersCA is in another namespace.
+func othersCA(t *testing.T, s *stage) {
+	port := int32(5432)
+
+	for _, from := range []*credentialsv1alpha1.CASource{
+		{SecretKeyRef: &credentialsv1alpha1.KeyReference{Name: "precious", Key: v1alpha1.KeyToken}},
+		{ConfigMapKeyRef: &credentialsv1alpha1.KeyReference{Name: "kube-root-ca.crt", Key: "ca.crt"}},
+	} {
+		c := &credentialsv1alpha1.Credential{ObjectMeta: meta("bank", s.name())}
+		c.Spec.ForProvider.Connection = &credentialsv1alpha1.Connection{
+			Type: credentialsv1alpha1.TypePostgreSQL, Host: "db.example.org", Port: &port, Username: "app", CAFrom: from,
+		}
+		s.apply(c)
+		s.failed(t, c)
+	}
+
+	for _, name := range []string{"shop/precious", "../shop/precious"} {
+		c := &credentialsv1alpha1.Credential{ObjectMeta: meta("bank", s.name())}
+		c.Spec.ForProvider.Connection = &credentialsv1alpha1.Connection{
+			Type: credentialsv1alpha1.TypePostgreSQL, Host: "db.example.org", Port: &port, Username: "app",
+			CAFrom: &credentialsv1alpha1.CASource{SecretKeyRef: &credentialsv1alpha1.KeyReference{Name: name, Key: "x"}},
+		}
+		s.refused(t, name, c)
+	}
+}
