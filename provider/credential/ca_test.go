@@ -3,6 +3,7 @@
 package credential
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -53,14 +54,7 @@ func newAuthority(t *testing.T) (cert, key []byte) {
 func TestCertificates(t *testing.T) {
 	cert, key := newAuthority(t)
 	other, _ := newAuthority(t)
-	text := func(parts ...[]byte) string {
-		out := ""
-		for _, p := range parts {
-			out += string(p)
-		}
-
-		return out
-	}
+	text := func(parts ...[]byte) string { return string(bytes.Join(parts, nil)) }
 
 	cases := map[string]struct {
 		reason string

@@ -42,14 +42,14 @@ func TestCanary(t *testing.T) {
 			return err
 		}
 
-		why := string(quote)
+		why := []string{string(quote)}
 
 		for k, v := range s.Data {
 			canaries["refused "+k] = string(v)
-			why += " " + string(v)
+			why = append(why, string(v))
 		}
 
-		return kerrors.NewForbidden(corev1.Resource("secrets"), o.GetName(), errors.New(why))
+		return kerrors.NewForbidden(corev1.Resource("secrets"), o.GetName(), errors.New(strings.Join(why, " ")))
 	}
 
 	b := newBench(t, interceptor.Funcs{

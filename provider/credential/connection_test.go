@@ -122,7 +122,7 @@ func TestBinding(t *testing.T) {
 func FuzzURI(f *testing.F) {
 	f.Add("shop", "p@ss", "orders", "sslmode", "disable")
 	f.Add("a b", "%41+&=?#/:@[]\\\"'", "a/b?c#d", "application_name", "x&y=z +%")
-	f.Add("é", "日本", ".", "options", "-c a=b")
+	f.Add("é", "\u65e5\u672c", ".", "options", "-c a=b")
 	f.Add("..", "//", "..", "search_path", "\x7f")
 	f.Add("0", "0", "/", "A", "0")
 

@@ -284,7 +284,7 @@ func TestLife(t *testing.T) {
 	}
 
 	cr := b.credential()
-	made := metav1.NewTime(start.Truncate(time.Second).Local())
+	made := metav1.NewTime(start.Truncate(time.Second))
 	want := v1alpha1.CredentialObservation{
 		SecretName:   name.Name,
 		Keys:         []string{v1alpha1.KeyPassword},

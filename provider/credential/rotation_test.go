@@ -176,9 +176,9 @@ func TestRotationLife(t *testing.T) {
 
 	at := b.credential().Status.AtProvider
 	for what, times := range map[string][2]*metav1.Time{
-		"last rotation":  {at.LastRotation, ptr.To(metav1.NewTime(b.now.Truncate(time.Second)))},
-		"next rotation":  {at.NextRotation, ptr.To(metav1.NewTime(b.now.Truncate(time.Second).Add(720 * time.Hour)))},
-		"previous until": {at.PreviousUntil, ptr.To(metav1.NewTime(b.now.Truncate(time.Second).Add(48 * time.Hour)))},
+		"last rotation":  {at.LastRotation, new(metav1.NewTime(b.now.Truncate(time.Second)))},
+		"next rotation":  {at.NextRotation, new(metav1.NewTime(b.now.Truncate(time.Second).Add(720 * time.Hour)))},
+		"previous until": {at.PreviousUntil, new(metav1.NewTime(b.now.Truncate(time.Second).Add(48 * time.Hour)))},
 	} {
 		if !times[0].Equal(times[1]) {
 			t.Errorf("Status of %s: want %s, got %s", what, times[1], times[0])
@@ -421,7 +421,7 @@ func TestTakeOver(t *testing.T) {
 }
 
 func TestWake(t *testing.T) {
-	in := func(d time.Duration) *metav1.Time { return ptr.To(metav1.NewTime(start.Add(d))) }
+	in := func(d time.Duration) *metav1.Time { return new(metav1.NewTime(start.Add(d))) }
 
 	cases := map[string]struct {
 		reason   string
