@@ -10,4 +10,4 @@ func attributes() *syscall.SysProcAttr {
 }
 
 // mortal is the start of a command line for programs that others start: it makes the kernel kill them with their parent.
-const mortal = ""
+const mortal = "setpriv --pdeathsig KILL "

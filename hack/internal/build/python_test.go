@@ -110,7 +110,7 @@ func TestRequirementsAreComplete(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, entry := range strings.Split(strings.ReplaceAll(string(data), "\\\n", ""), "\n") {
+			for entry := range strings.SplitSeq(strings.ReplaceAll(string(data), "\\\n", ""), "\n") {
 				if entry == "" || strings.HasPrefix(strings.TrimSpace(entry), "#") {
 					continue
 				}
