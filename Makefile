@@ -62,7 +62,7 @@ check-golden: ## Compare every example with its golden render
 
 integration: ## The provider against real servers and a real API server (RUN=TestName for a part)
 	programs=$$($(HACK) ./programs versitygw mlflow moto etcd kubernetes); eval "$$programs"; \
-	  go test -tags=integration -count=1 -timeout=20m $(if $(RUN),-run='$(RUN)') ./provider/... ./test/outside/...
+	  go test -tags=integration -count=1 -timeout=20m $(if $(RUN),-run='$(RUN)') ./provider/... ./test/outside/... ./test/provider/...
 
 e2e: ## On the embedded cluster (RUN=TestName for a part)
 	@VERSION=$(VERSION) NEXT=$(NEXT) REGISTRY=$(REGISTRY) RUN='$(RUN)' ./hack/e2e

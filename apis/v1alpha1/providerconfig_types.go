@@ -8,21 +8,22 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
+// The keys of a Secret that opens an S3 server. The last is there only with
+// temporary credentials.
 const (
-	// KeyAccessKeyID and KeySecretAccessKey are the keys of a Secret that opens an
-	// S3 server; KeySessionToken is there only with temporary credentials.
 	KeyAccessKeyID     = "accessKeyId"
 	KeySecretAccessKey = "secretAccessKey"
 	KeySessionToken    = "sessionToken"
+)
 
-	// KeyUsername and KeyPassword are the keys of a Secret for HTTP basic
-	// authentication.
+// The keys of a Secret for HTTP basic authentication.
+const (
 	KeyUsername = "username"
 	KeyPassword = "password"
-
-	// KeyToken is the key of a Secret that holds a bearer token.
-	KeyToken = "token"
 )
+
+// KeyToken is the key of a Secret that holds a bearer token.
+const KeyToken = "token"
 
 // The names of the ClusterProviderConfigs that managed resources use when they
 // name none.

@@ -38,7 +38,7 @@ func Setup(gvk schema.GroupVersionKind, checkers ...outside.Checker) func(ctrl.M
 				providerconfig.WithRecorder(event.NewAPIRecorder(mgr.GetEventRecorderFor(name), o.EventFilterFunctions...))),
 			kube: mgr.GetClient(),
 			newPC: func() resource.ProviderConfig {
-				return resource.MustCreateObject(gvk, mgr.GetScheme()).(resource.ProviderConfig) //nolint:forcetypeassert // The kinds of config are.
+				return resource.MustCreateObject(gvk, mgr.GetScheme()).(resource.ProviderConfig) //nolint:forcetypeassert,errcheck // The kinds of config are.
 			},
 			check: func(ctx context.Context, pc resource.ProviderConfig) (xpv2.Condition, error) {
 				return outside.Check(ctx, pc, checkers...)

@@ -29,6 +29,7 @@ import (
 
 	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/test/outside"
 )
 
 // A text field of a managed resource or a config, as an attacker sees it.
@@ -345,8 +346,10 @@ func (s *stage) refused(t *testing.T, why string, o client.Object) {
 // urls that lead where a tenant must not go.
 func urls(spec func(string) v1alpha1.ProviderConfigSpec) func(*testing.T, *stage) {
 	return func(t *testing.T, s *stage) {
-		_, port, _ := net.SplitHostPort(strings.TrimPrefix(s.toS3.URL, "https://"))
-		_, api, _ := net.SplitHostPort(strings.TrimPrefix(s.cfg.Host, "https://"))
+		// Nobody else calls here.
+		trap := outside.Proxy(t, s.s3.Endpoint, s.s3.CA)
+		_, port, _ := net.SplitHostPort(strings.TrimPrefix(trap.URL, "https://"))
+		_, api, _ := net.SplitHostPort(strings.Trim(strings.TrimPrefix(s.cfg.Host, "https://"), "/"))
 
 		for _, url := range []string{
 			"https://127.0.0.1:" + port, "https://localhost:" + port, "https://[::1]:" + port, "https://[::ffff:127.0.0.1]:" + port,
@@ -354,13 +357,11 @@ func urls(spec func(string) v1alpha1.ProviderConfigSpec) func(*testing.T, *stage
 			"http://169.254.169.254", "http://[fd00:ec2::254]", "http://100.100.100.200", "http://[fe80::1]", "http://224.0.0.1",
 			"https://127.0.0.1:" + api,
 		} {
-			s.toS3.Reset()
-
 			pc := &v1alpha1.ProviderConfig{ObjectMeta: meta("bank", s.name()), Spec: spec(url)}
 			s.apply(pc)
 			s.connected(30*time.Second, pc, v1alpha1.ReasonAddressRefused)
 
-			if got := s.toS3.Requests(); len(got) != 0 {
+			if got := trap.Requests(); len(got) != 0 {
 				t.Errorf("%s: want no request, got %v", url, got)
 			}
 		}

@@ -23,7 +23,7 @@ import (
 // A Failure is an error that people can act on. Its message is the same however
 // often the same thing goes wrong: no request IDs, no times, no addresses that
 // change, and never anything of a Secret.
-type Failure struct {
+type Failure struct { //nolint:errname // It is called a failure everywhere: in conditions, docs and tests.
 	// Reason of the condition Connected.
 	Reason xpv2.ConditionReason
 

@@ -170,7 +170,7 @@ func TestClient(t *testing.T) {
 		"NotAllowed": {
 			reason: "The platform says who may use a config.",
 			change: func(all []client.Object) {
-				all[1].(*v1alpha1.ClusterProviderConfig).Spec.AllowedNamespaces = []string{"bank", "team-*"} //nolint:forcetypeassert // It is.
+				all[1].(*v1alpha1.ClusterProviderConfig).Spec.AllowedNamespaces = []string{"bank", "team-*"}
 			},
 			mg:   bucketOf("shop", KindClusterProviderConfig, "s3"),
 			want: want{reason: v1alpha1.ReasonNamespaceNotAllowed},
@@ -178,7 +178,7 @@ func TestClient(t *testing.T) {
 		"AllowedByPattern": {
 			reason: "A pattern stands for many.",
 			change: func(all []client.Object) {
-				all[1].(*v1alpha1.ClusterProviderConfig).Spec.AllowedNamespaces = []string{"sh*"} //nolint:forcetypeassert // It is.
+				all[1].(*v1alpha1.ClusterProviderConfig).Spec.AllowedNamespaces = []string{"sh*"}
 			},
 			mg: bucketOf("shop", KindClusterProviderConfig, "s3"),
 			want: want{key: "platforms", tenant: Tenant{
@@ -188,7 +188,7 @@ func TestClient(t *testing.T) {
 		"NoSecret": {
 			reason: "A missing Secret is told with its keys.",
 			change: func(all []client.Object) {
-				all[0].(*v1alpha1.ProviderConfig).Spec.S3.Credentials.SecretRef.Name = "gone" //nolint:forcetypeassert // It is.
+				all[0].(*v1alpha1.ProviderConfig).Spec.S3.Credentials.SecretRef.Name = "gone"
 			},
 			mg:   bucketOf("shop", KindProviderConfig, "s3"),
 			want: want{reason: v1alpha1.ReasonCredentialsMissing},
@@ -196,7 +196,7 @@ func TestClient(t *testing.T) {
 		"EmptyKey": {
 			reason: "A Secret without what is needed is told.",
 			change: func(all []client.Object) {
-				all[2].(*corev1.Secret).Data[v1alpha1.KeySecretAccessKey] = nil //nolint:forcetypeassert // It is.
+				all[2].(*corev1.Secret).Data[v1alpha1.KeySecretAccessKey] = nil
 			},
 			mg:   bucketOf("shop", KindProviderConfig, "s3"),
 			want: want{reason: v1alpha1.ReasonCredentialsMissing},
@@ -204,7 +204,7 @@ func TestClient(t *testing.T) {
 		"BadBundle": {
 			reason: "Certificates that are none are told.",
 			change: func(all []client.Object) {
-				all[0].(*v1alpha1.ProviderConfig).Spec.S3.CABundle = "nonsense" //nolint:forcetypeassert // It is.
+				all[0].(*v1alpha1.ProviderConfig).Spec.S3.CABundle = "nonsense"
 			},
 			mg:   bucketOf("shop", KindProviderConfig, "s3"),
 			want: want{reason: v1alpha1.ReasonInvalidConfig},
@@ -280,7 +280,7 @@ func TestPoolKeepsAndRenews(t *testing.T) {
 	}
 
 	s := &corev1.Secret{}
-	if err := b.Client.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "s3"}, s); err != nil {
+	if err := b.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "s3"}, s); err != nil {
 		t.Fatal(err)
 	}
 
@@ -297,7 +297,7 @@ func TestPoolKeepsAndRenews(t *testing.T) {
 	}
 
 	pc := tenants("shop")
-	if err := b.Client.Get(t.Context(), client.ObjectKeyFromObject(pc), pc); err != nil {
+	if err := b.Get(t.Context(), client.ObjectKeyFromObject(pc), pc); err != nil {
 		t.Fatal(err)
 	}
 

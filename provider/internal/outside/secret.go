@@ -55,7 +55,7 @@ func (s *secrets) read(ctx context.Context, field string, ref v1alpha1.SecretRef
 			return nil, &Failure{
 				Reason:  v1alpha1.ReasonCredentialsMissing,
 				Message: fmt.Sprintf("Secret %q, which %s names in %s, has no %q", ref.Name, s.config.name(), field, k),
-				Remedy:  fmt.Sprintf("set the keys %s", strings.Join(keys, ", ")),
+				Remedy:  "set the keys " + strings.Join(keys, ", "),
 			}
 		}
 	}
