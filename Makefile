@@ -15,8 +15,9 @@ INSIDE      := ./hack/capstan-cluster exec --
 LINT        := go tool -modfile=$(CURDIR)/hack/tools/golangci-lint/go.mod golangci-lint
 EXAMPLES    := $(dir $(wildcard $(CURDIR)/examples/*/*/xr.yaml))
 FUZZTIME    ?= 10m
+TIMEOUT     ?= 20m
 
-.PHONY: help demo test generate golden lint fmt render unit check-generated check-golden integration e2e bench \
+.PHONY: help demo test generate golden lint fmt render unit check-generated check-compatible check-golden integration e2e bench \
   packages install cluster-up demo-down nightly
 
 help:
@@ -26,7 +27,7 @@ help:
 demo: ## A cluster, Capstan installed from packages, a Ready Algorithm (CLUSTER=existing REGISTRY=…: your cluster)
 	@CLUSTER=$(CLUSTER) $(if $(filter existing,$(CLUSTER)),REGISTRY=$(REGISTRY)) VERSION=$(VERSION) ./hack/demo
 
-test: check-generated unit check-golden e2e ## Everything that has to hold before a change lands
+test: check-generated check-compatible unit check-golden integration e2e ## Everything that has to hold before a change lands
 
 ##@ While you work
 generate: ## Write XRDs, CRDs, deep copies and the API reference from the Go types
@@ -53,6 +54,9 @@ bench: ## Benchmarks of planner and function
 check-generated: ## Fail when the tree differs from what generation gives
 	$(HACK) ./generate --check
 
+check-compatible: ## Fail when an API breaks what the last release promised
+	./hack/compatible
+
 unit: ## Unit tests of both modules
 	go vet ./... && go test ./...
 	go -C hack vet ./... && go -C hack test -count=1 ./... # what they read lies outside the module, where the test cache does not look
@@ -62,7 +66,7 @@ check-golden: ## Compare every example with its golden render
 
 integration: ## The provider against real servers and a real API server (RUN=TestName for a part)
 	programs=$$($(HACK) ./programs versitygw mlflow moto etcd kubernetes); eval "$$programs"; \
-	  go test -tags=integration -count=1 -timeout=20m $(if $(RUN),-run='$(RUN)') ./provider/... ./test/outside/... ./test/provider/...
+	  go test -tags=integration -count=1 -timeout=$(TIMEOUT) $(if $(RUN),-v -run='$(RUN)') ./provider/... ./test/outside/... ./test/provider/...
 
 e2e: ## On the embedded cluster (RUN=TestName for a part)
 	@VERSION=$(VERSION) NEXT=$(NEXT) REGISTRY=$(REGISTRY) RUN='$(RUN)' ./hack/e2e

@@ -16,7 +16,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
@@ -69,7 +68,7 @@ func scaleOutside(ctx context.Context, name string, replicas int32) error {
 	if err != nil {
 		return err
 	}
-	d.Spec.Replicas = ptr.To(replicas)
+	d.Spec.Replicas = new(replicas)
 
 	return kube.Update(ctx, d)
 }
@@ -88,14 +87,14 @@ func TestOutside(t *testing.T) {
 		return metav1.ObjectMeta{Namespace: ns, Name: name, Annotations: map[string]string{"crossplane.io/poll-interval": "3s"}}
 	}
 	bucket := &storagev1alpha1.Bucket{ObjectMeta: at("assets"), Spec: storagev1alpha1.BucketSpec{
-		ForProvider:                      storagev1alpha1.BucketParameters{Versioning: ptr.To("Enabled"), Tags: map[string]string{"team": "shop"}},
+		ForProvider:                      storagev1alpha1.BucketParameters{Versioning: new("Enabled"), Tags: map[string]string{"team": "shop"}},
 		WriteConnectionSecretToReference: &xpv2.LocalSecretReference{Name: "assets-s3"},
 	}}
 	// Models of a shared registry have no prefix.
 	name := "reco-" + ns
 	model := &registryv1alpha1.RegisteredModel{ObjectMeta: at(name)}
 	version := &registryv1alpha1.ModelVersion{ObjectMeta: at("reco-1"), Spec: registryv1alpha1.ModelVersionSpec{
-		ForProvider: registryv1alpha1.ModelVersionParameters{Model: name, Source: ptr.To("s3://models/reco/1")},
+		ForProvider: registryv1alpha1.ModelVersionParameters{Model: name, Source: new("s3://models/reco/1")},
 	}}
 	alias := &registryv1alpha1.ModelAlias{ObjectMeta: at("champion"), Spec: registryv1alpha1.ModelAliasSpec{
 		ForProvider: registryv1alpha1.ModelAliasParameters{Model: name, Alias: "champion", Version: "1"},

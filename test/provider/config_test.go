@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/providerconfig"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
@@ -94,10 +95,7 @@ func TestConfigInUse(t *testing.T) {
 		}
 	}
 
-	for _, pc := range []interface {
-		client.Object
-		GetCondition(xpv2.ConditionType) xpv2.Condition
-	}{own, shared} {
+	for _, pc := range []resource.ProviderConfig{own, shared} {
 		b.eventually(30*time.Second, "telling that the config is in use", func() string {
 			b.get(pc)
 

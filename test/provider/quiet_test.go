@@ -20,16 +20,21 @@ func TestQuiet(t *testing.T) {
 	s := b.outside()
 	p := b.start("--poll-interval=10m")
 
-	parent := model("shop", "model")
-	first := version("shop", "version", "model")
-	b.apply(parent, first)
-	b.becomeReady(time.Minute, parent, first)
+	// Ten aliases a model.
+	parents := make([]resource.Managed, 0, n/5)
+	for i := range n / 10 {
+		name := fmt.Sprintf("model-%03d", i)
+		parents = append(parents, model("shop", name), version("shop", name, name))
+	}
+
+	each(len(parents), func(i int) { b.apply(parents[i]) })
+	b.becomeReady(5*time.Minute, parents...)
 
 	all := make([]resource.Managed, 0, 2*n)
 	for i := range n {
 		all = append(all,
 			bucket("shop", fmt.Sprintf("assets-%04d", i)),
-			alias("shop", fmt.Sprintf("alias-%04d", i), "model", fmt.Sprintf("stage-%04d", i), "1"))
+			alias("shop", fmt.Sprintf("alias-%04d", i), fmt.Sprintf("model-%03d", i/10), fmt.Sprintf("stage-%d", i%10), "1"))
 	}
 
 	each(len(all), func(i int) { b.apply(all[i]) })
@@ -47,9 +52,10 @@ func TestQuiet(t *testing.T) {
 	time.Sleep(idle)
 
 	after, memory := p.usage(t)
-	hours := idle.Hours() * float64(len(all)+2)
+	objects := len(all) + len(parents)
+	hours := idle.Hours() * float64(objects)
 	t.Logf("%d objects, idle for %s: %.1f calls of S3 and %.1f of MLflow per object and hour, CPU %s, %d MiB resident",
-		len(all)+2, idle, float64(s.toS3.Count())/hours, float64(s.toMLflow.Count())/hours,
+		objects, idle, float64(s.toS3.Count())/hours, float64(s.toMLflow.Count())/hours,
 		(after - cpu).Round(10*time.Millisecond), memory>>20)
 
 	if d := more(before, b.writes()); len(d) != 0 {

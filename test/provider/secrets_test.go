@@ -149,7 +149,11 @@ func TestNoSecretLeaks(t *testing.T) {
 
 // forms in which a secret may show.
 func forms(s string) map[string]string {
-	quoted, _ := json.Marshal(s)
+	quoted, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // not of a string
+	}
+
 	all := map[string]string{
 		"as it is":   s,
 		"as JSON":    strings.Trim(string(quoted), `"`),

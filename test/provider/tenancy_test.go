@@ -346,6 +346,8 @@ func (s *stage) refused(t *testing.T, why string, o client.Object) {
 // urls that lead where a tenant must not go.
 func urls(spec func(string) v1alpha1.ProviderConfigSpec) func(*testing.T, *stage) {
 	return func(t *testing.T, s *stage) {
+		t.Helper()
+
 		// Nobody else calls here.
 		trap := outside.Proxy(t, s.s3.Endpoint, s.s3.CA)
 		_, port, _ := net.SplitHostPort(strings.TrimPrefix(trap.URL, "https://"))
@@ -378,6 +380,8 @@ func urls(spec func(string) v1alpha1.ProviderConfigSpec) func(*testing.T, *stage
 // secrets of others.
 func secrets(spec func(string) v1alpha1.ProviderConfigSpec) func(*testing.T, *stage) {
 	return func(t *testing.T, s *stage) {
+		t.Helper()
+
 		// It is there, in another namespace.
 		pc := &v1alpha1.ProviderConfig{ObjectMeta: meta("bank", s.name()), Spec: spec("precious")}
 		s.apply(pc)
@@ -391,6 +395,8 @@ func secrets(spec func(string) v1alpha1.ProviderConfigSpec) func(*testing.T, *st
 
 // regions become a part of host names at Amazon.
 func regions(t *testing.T, s *stage) {
+	t.Helper()
+
 	for _, region := range []string{"evil.example.org/", "a@evil.example.org", "x.y", "A B"} {
 		spec := s3At("")
 		spec.S3.Region = region

@@ -80,6 +80,8 @@ type admission struct {
 	schema    *structural.Structural
 	validator validation.SchemaValidator
 	rules     *cel.Validator
+	// namespaced is true of kinds whose objects are in a namespace.
+	namespaced bool
 }
 
 func newAdmission(t *testing.T, crd *extv1.CustomResourceDefinition) admission {
@@ -96,7 +98,10 @@ func newAdmission(t *testing.T, crd *extv1.CustomResourceDefinition) admission {
 	if err != nil {
 		t.Fatalf("cannot make a validator of CRD %q: %v", crd.Name, err)
 	}
-	return admission{schema: s, validator: v, rules: cel.NewValidator(s, true, celconfig.PerCallLimit)}
+	return admission{
+		schema: s, validator: v, rules: cel.NewValidator(s, true, celconfig.PerCallLimit),
+		namespaced: crd.Spec.Scope == extv1.NamespaceScoped,
+	}
 }
 
 // create returns the object with its defaults, and what the API server has to say against it under strict validation of
@@ -113,7 +118,7 @@ func (a admission) create(t *testing.T, object map[string]any) (map[string]any, 
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, a.schema)
 	defaulting.Default(object, a.schema)
 
-	errs := metavalidation.ValidateObjectMetaAccessor(&unstructured.Unstructured{Object: object}, true,
+	errs := metavalidation.ValidateObjectMetaAccessor(&unstructured.Unstructured{Object: object}, a.namespaced,
 		metavalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	errs = append(errs, validation.ValidateCustomResource(nil, object, a.validator)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, a.schema, object)...)

@@ -4,7 +4,6 @@ package schema
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -225,27 +224,5 @@ func TestCredentialRoundTrip(t *testing.T) {
 	delete(got, "status")
 	if diff := cmp.Diff(whole(object), whole(got)); diff != "" {
 		t.Errorf("-what was read, +what is written:\n%s", diff)
-	}
-}
-
-// TestCredentialExamplesAreAccepted shows that what users copy from examples/ is valid as it is.
-func TestCredentialExamplesAreAccepted(t *testing.T) {
-	examples, err := filepath.Glob(filepath.Join(root, "examples", "credential", "*", "credential.yaml"))
-	if err != nil || len(examples) == 0 {
-		t.Fatalf("cannot find any example: %v", err)
-	}
-	a := newAdmission(t, readCRD(t, credentialCRD))
-	for _, path := range examples {
-		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
-			path, err := filepath.Rel(root, path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			object := map[string]any{}
-			readYAML(t, path, &object)
-			if _, errs := a.create(t, whole(object).(map[string]any)); len(errs) > 0 {
-				t.Errorf("%s is not valid:\n%s", path, strings.Join(errs, "\n"))
-			}
-		})
 	}
 }

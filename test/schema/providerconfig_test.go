@@ -16,10 +16,14 @@ func providerConfig(t *testing.T, kind, spec string) map[string]any {
 	if err := yaml.Unmarshal([]byte(spec), &values); err != nil {
 		t.Fatalf("bad YAML in a test: %v", err)
 	}
+	metadata := map[string]any{"name": "s3"}
+	if kind == "ProviderConfig" {
+		metadata["namespace"] = "shop"
+	}
 	return map[string]any{
 		"apiVersion": "capstan.dev/v1alpha1",
 		"kind":       kind,
-		"metadata":   map[string]any{"name": "s3", "namespace": "shop"},
+		"metadata":   metadata,
 		"spec":       whole(values),
 	}
 }

@@ -4,7 +4,9 @@ package schema
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -152,22 +154,55 @@ func cover(covered map[string]bool, path string, v any) {
 
 // TestExamplesAreAccepted shows that what users copy from examples/ is valid as it is.
 func TestExamplesAreAccepted(t *testing.T) {
-	examples, err := filepath.Glob(filepath.Join(root, "examples", "algorithm", "*", "xr.yaml"))
-	if err != nil || len(examples) == 0 {
+	kinds := map[string]admission{}
+	for _, crd := range definitions(t) {
+		kinds[crd.Spec.Group+"/"+crd.Spec.Versions[0].Name+" "+crd.Spec.Names.Kind] = newAdmission(t, crd)
+	}
+	examples, err := filepath.Glob(filepath.Join(root, "examples", "*", "*", "*.yaml"))
+	if err != nil {
 		t.Fatalf("cannot find any example: %v", err)
 	}
-	a := newAdmission(t, readXRD(t, algorithmXRD))
+	seen := map[string]bool{}
 	for _, path := range examples {
-		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
-			path, err := filepath.Rel(root, path)
-			if err != nil {
-				t.Fatal(err)
+		if filepath.Base(path) == "want.yaml" {
+			continue
+		}
+		for i, object := range documents(t, path) {
+			kind := fmt.Sprint(object["apiVersion"], " ", object["kind"])
+			a, ours := kinds[kind]
+			if !ours {
+				continue
 			}
-			object := map[string]any{}
-			readYAML(t, path, &object)
+			seen[kind] = true
 			if _, errs := a.create(t, whole(object).(map[string]any)); len(errs) > 0 {
-				t.Errorf("%s is not valid:\n%s", path, strings.Join(errs, "\n"))
+				t.Errorf("%s, document %d, is not valid:\n%s", path, i, strings.Join(errs, "\n"))
 			}
-		})
+		}
 	}
+	// Nobody writes these: they are made, or are no object of their own.
+	for kind := range kinds {
+		if !seen[kind] && !strings.HasSuffix(kind, " ProviderConfigUsage") && !strings.HasSuffix(kind, " Settings") && !strings.HasSuffix(kind, " Analysis") {
+			t.Errorf("there is no example of %s", kind)
+		}
+	}
+}
+
+// documents of a file.
+func documents(t *testing.T, path string) []map[string]any {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("cannot read an example: %v", err)
+	}
+	var all []map[string]any
+	for text := range strings.SplitSeq("\n"+string(data), "\n---") {
+		object := map[string]any{}
+		if err := yaml.Unmarshal([]byte(text), &object); err != nil {
+			t.Fatalf("cannot decode %s: %v", path, err)
+		}
+		if len(object) > 0 {
+			all = append(all, object)
+		}
+	}
+	return all
 }
