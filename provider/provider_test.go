@@ -46,6 +46,8 @@ func TestValidate(t *testing.T) {
 		"Good":     {reason: "The defaults are fine.", cli: CLI{PollInterval: 10 * time.Minute, MaxReconcileRate: 10}},
 		"NoPoll":   {reason: "Polling all the time is no polling.", cli: CLI{MaxReconcileRate: 10}, want: "poll interval"},
 		"NoRate":   {reason: "A rate of zero does nothing.", cli: CLI{PollInterval: time.Minute}, want: "reconcile rate"},
+		"Allowed":  {reason: "Address ranges are prefixes.", cli: CLI{PollInterval: time.Minute, MaxReconcileRate: 1, AllowTenantCIDR: []string{"10.0.0.0/8", "fd00::/8"}}},
+		"NoRange":  {reason: "An address is no range.", cli: CLI{PollInterval: time.Minute, MaxReconcileRate: 1, AllowTenantCIDR: []string{"10.0.0.1"}}, want: `address range "10.0.0.1"`},
 		"Negative": {reason: "A negative rate is none.", cli: CLI{PollInterval: time.Minute, MaxReconcileRate: -1}, want: "reconcile rate"},
 	}
 

@@ -336,6 +336,7 @@ type MLflowConfig struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=256
+	// +kubebuilder:validation:items:Pattern=`^[a-z][a-z0-9+.-]+:/`
 	// +kubebuilder:example={"s3://models/","mlflow-artifacts:/"}
 	// +listType=set
 	// +optional

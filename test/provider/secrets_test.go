@@ -62,6 +62,14 @@ func TestNoSecretLeaks(t *testing.T) {
 		}}},
 	}
 
+	prometheus := &v1alpha1.ProviderConfig{ObjectMeta: meta("shop", "prometheus"), Spec: v1alpha1.ProviderConfigSpec{
+		Prometheus: &v1alpha1.PrometheusConfig{
+			URL: s.toMLflow.URL, CABundle: string(s.toMLflow.CA),
+			Credentials: &v1alpha1.HTTPCredentials{Bearer: &v1alpha1.BearerCredentials{SecretRef: ref("bearer")}},
+		},
+	}}
+	configs = append(configs, prometheus)
+
 	s.s3.AddUser(canary+"-id", canary+"-key")
 	b.apply(
 		secret("works", map[string]string{v1alpha1.KeyAccessKeyID: canary + "-id", v1alpha1.KeySecretAccessKey: canary + "-key"}),
@@ -91,6 +99,11 @@ func TestNoSecretLeaks(t *testing.T) {
 	b.becomeReady(time.Minute, works, generated)
 	b.connected(time.Minute, basic, v1alpha1.ReasonCredentialsRefused)
 	b.connected(time.Minute, bearer, v1alpha1.ReasonCredentialsRefused)
+	b.eventually(time.Minute, "telling that this is no Prometheus", func() string {
+		b.get(prometheus)
+
+		return map[bool]string{true: "not yet"}[prometheus.GetCondition(v1alpha1.TypeConnected).Status != corev1.ConditionFalse]
+	})
 	b.eventually(time.Minute, "the wrong key being told", func() string {
 		b.get(wrong)
 
@@ -128,6 +141,16 @@ func TestNoSecretLeaks(t *testing.T) {
 		}
 
 		sinks[strings.TrimPrefix(strings.TrimSuffix(typeName(l), "List"), "*")] = string(data)
+	}
+
+	// Dashboards for upjet providers look for these.
+	for _, name := range []string{
+		"upjet_resource_external_api_calls_total", "upjet_resource_ext_api_duration_bucket", "upjet_resource_ttr_bucket",
+		"upjet_resource_reconcile_delay_seconds_bucket", "crossplane_managed_resource_exists", "capstan_outside_request_duration_seconds_bucket",
+	} {
+		if !strings.Contains(sinks["metrics"], "\n"+name+"{") {
+			t.Errorf("metric %s is missing", name)
+		}
 	}
 
 	for _, where := range []string{"log", "metrics", "v1.Event", "v1alpha1.Bucket"} {

@@ -213,8 +213,6 @@ func TestBucketExamplesAreAccepted(t *testing.T) {
 				continue
 			}
 			seen[object["kind"]] = true
-			// What create looks at is namespaced.
-			object["metadata"].(map[string]any)["namespace"] = "demo"
 			if _, errs := a.create(t, object); len(errs) > 0 {
 				t.Errorf("%s: %s", path, strings.Join(errs, "\n"))
 			}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/provider/internal/mlflow"
+	"github.com/capstan-dev/capstan/provider/internal/outside"
+)
+
+// A Pool of clients.
+type Pool = outside.Pool[*mlflow.Client]
+
+// Connector of a kind: it finds the client that a managed resource's config
+// leads to, and tells in the condition Connected how the registry answers.
+func Connector[T resource.ModernManaged](
+	pool *Pool, external func(*mlflow.Client, outside.Tenant) managed.TypedExternalClient[T],
+) managed.TypedExternalConnector[T] {
+	return outside.Telling[T](&connector[T]{pool: pool, external: external}, mlflow.Explain)
+}
+
+type connector[T resource.ModernManaged] struct {
+	pool     *Pool
+	external func(*mlflow.Client, outside.Tenant) managed.TypedExternalClient[T]
+}
+
+// Connect with the registry of mg.
+func (c *connector[T]) Connect(ctx context.Context, mg T) (managed.TypedExternalClient[T], error) {
+	cl, t, err := c.pool.Client(ctx, mg)
+	if err != nil {
+		return nil, err
+	}
+
+	return c.external(cl, t), nil
+}
+
+// OnlyLooks tells whether the policies of mg let it change nothing.
+func OnlyLooks(mg resource.Managed) bool {
+	for _, p := range mg.GetManagementPolicies() {
+		if p != xpv2.ManagementActionObserve && p != xpv2.ManagementActionLateInitialize {
+			return false
+		}
+	}
+
+	return true
+}
