@@ -4,8 +4,6 @@ package schema
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -179,46 +177,5 @@ func TestBucketFixed(t *testing.T) {
 				t.Errorf("\n%s\nupdate(...): want %q, got:\n%s", tc.reason, tc.want, all)
 			}
 		})
-	}
-}
-
-// TestBucketExamplesAreAccepted shows that the examples are Buckets.
-func TestBucketExamplesAreAccepted(t *testing.T) {
-	admissions := map[string]admission{
-		"Bucket":                newAdmission(t, readCRD(t, bucketCRD)),
-		"ProviderConfig":        newAdmission(t, readCRD(t, "package/provider/crds/capstan.dev_providerconfigs.yaml")),
-		"ClusterProviderConfig": newAdmission(t, readCRD(t, "package/provider/crds/capstan.dev_clusterproviderconfigs.yaml")),
-	}
-	paths, err := filepath.Glob(filepath.Join(root, "examples/bucket/*/*.yaml"))
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("cannot find any example: %v", err)
-	}
-	seen := map[any]bool{}
-	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for text := range strings.SplitSeq(string(data), "\n---\n") {
-			values := map[string]any{}
-			if err := yaml.UnmarshalStrict([]byte(text), &values); err != nil {
-				t.Fatalf("cannot decode %q: %v", path, err)
-			}
-			object := whole(values).(map[string]any)
-			a, ok := admissions[fmt.Sprint(object["kind"])]
-			if !ok {
-				if object["kind"] != "Secret" {
-					t.Errorf("%s: nobody checks a %s", path, object["kind"])
-				}
-				continue
-			}
-			seen[object["kind"]] = true
-			if _, errs := a.create(t, object); len(errs) > 0 {
-				t.Errorf("%s: %s", path, strings.Join(errs, "\n"))
-			}
-		}
-	}
-	if !seen["Bucket"] || !seen["ClusterProviderConfig"] {
-		t.Errorf("no example of a Bucket or of a config: %v", seen)
 	}
 }

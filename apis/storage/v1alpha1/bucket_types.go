@@ -19,9 +19,11 @@ const (
 	// this Bucket although its creation failed: no answer came, or its tag could not
 	// be set.
 	AnnotationCreating = "storage.capstan.dev/creating"
+)
 
-	// The keys of the connection Secret of a Bucket. The last three are there only
-	// when the config has workloadCredentials.
+// The keys of the connection Secret of a Bucket. The last three are there only
+// when the config has workloadCredentials.
+const (
 	KeyEndpoint        = "endpoint"
 	KeyRegion          = "region"
 	KeyBucket          = "bucket"
@@ -41,6 +43,7 @@ const (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Namespaced,categories={crossplane,managed,capstan}
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="metadata.name: must have at most 63 characters, as the name of a bucket"
 // +kubebuilder:printcolumn:name="Synced",type=string,JSONPath=`.status.conditions[?(@.type=="Synced")].status`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Bucket",type=string,JSONPath=`.status.atProvider.bucketName`
@@ -111,7 +114,8 @@ type BucketSpec struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.objectLock) || !has(self.versioning) || self.versioning == 'Enabled'",message="versioning: must be Enabled with objectLock"
 type BucketParameters struct {
 	// Region that the bucket is in. The default is the config's. It cannot be
-	// changed.
+	// changed. A server of another make than AWS is told it only when it is set here,
+	// and may refuse what it does not call its own.
 	//
 	// +kubebuilder:validation:Pattern=`^[a-z0-9-]{1,63}$`
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="region: cannot be changed; make another Bucket"
@@ -146,17 +150,20 @@ type BucketParameters struct {
 	Versioning *string `json:"versioning,omitempty"`
 
 	// ObjectLock forbids to delete or overwrite versions of objects while their
-	// retention lasts. It switches versioning on.
+	// retention lasts. It switches versioning on. A server that does not have it
+	// refuses to make the bucket, and the condition Connected says so.
 	//
 	// +optional
 	ObjectLock *ObjectLock `json:"objectLock,omitempty"`
 
-	// Encryption of new objects by the server.
+	// Encryption of new objects by the server. Objects that are there stay as they
+	// are.
 	//
 	// +optional
 	Encryption *Encryption `json:"encryption,omitempty"`
 
-	// LifecycleRules delete what has become old.
+	// LifecycleRules delete what has become old. They are all the rules of the
+	// bucket: others that it has are replaced.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
@@ -166,15 +173,18 @@ type BucketParameters struct {
 	LifecycleRules []LifecycleRule `json:"lifecycleRules,omitempty"`
 
 	// Policy says who may do what with the bucket, as a JSON document in the policy
-	// language of S3. It is compared by meaning, not by spelling.
+	// language of S3. It is compared by meaning, not by spelling. One that the server
+	// does not accept is told in the condition Connected, and the one before stays.
 	//
+	// +kubebuilder:validation:XValidation:rule="self.matches('^\\\\s*[{](?s:.*)[}]\\\\s*$')",message="policy: must be a JSON object"
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=20480
 	// +kubebuilder:example="{\"Version\":\"2012-10-17\",\"Statement\":[{\"Effect\":\"Allow\",\"Principal\":\"*\",\"Action\":\"s3:GetObject\",\"Resource\":\"arn:aws:s3:::shop-assets/*\"}]}"
 	// +optional
 	Policy *string `json:"policy,omitempty"`
 
-	// CORSRules let web pages of other origins use the bucket.
+	// CORSRules let web pages of other origins use the bucket. The first that fits
+	// applies. They are all the rules of the bucket: others that it has are replaced.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
@@ -251,8 +261,8 @@ type Encryption struct {
 	// +kubebuilder:example=AES256
 	Algorithm string `json:"algorithm"`
 
-	// KMSKeyID is the key of the key management service. The default is the
-	// server's.
+	// KMSKeyID is the key of the key management service: an ID, an alias or an ARN.
+	// When it is left out the server uses its own, or the one that was set before.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
@@ -348,6 +358,7 @@ type LifecycleRule struct {
 type CORSRule struct {
 	// AllowedOrigins of web pages, each with at most one *.
 	//
+	// +kubebuilder:validation:XValidation:rule="self.all(o, o.indexOf('*') == o.lastIndexOf('*'))",message="allowedOrigins: each may have at most one *"
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MinLength=1
@@ -367,6 +378,7 @@ type CORSRule struct {
 
 	// AllowedHeaders of requests, each with at most one *.
 	//
+	// +kubebuilder:validation:XValidation:rule="self.all(h, h.indexOf('*') == h.lastIndexOf('*'))",message="allowedHeaders: each may have at most one *"
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MinLength=1
