@@ -60,7 +60,14 @@ func TestBuild(t *testing.T) {
 			want: []string{
 				"Provider provider-capstan",
 				"CustomResourceDefinition analyses.observe.capstan.dev",
+				"CustomResourceDefinition buckets.storage.capstan.dev",
+				"CustomResourceDefinition clusterproviderconfigs.capstan.dev",
 				"CustomResourceDefinition credentials.credentials.capstan.dev",
+				"CustomResourceDefinition modelaliases.registry.capstan.dev",
+				"CustomResourceDefinition modelversions.registry.capstan.dev",
+				"CustomResourceDefinition providerconfigs.capstan.dev",
+				"CustomResourceDefinition providerconfigusages.capstan.dev",
+				"CustomResourceDefinition registeredmodels.registry.capstan.dev",
 			},
 		},
 		"capstan": {

@@ -72,6 +72,9 @@ func TestActivation(t *testing.T) {
 	for _, file := range crds {
 		// controller-gen names files group_plural.yaml.
 		group, plural, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".yaml"), "_")
+		if group == "capstan.dev" {
+			continue // what configures the provider is there from the start
+		}
 		want = append(want, plural+"."+group)
 	}
 	got := source(t, "apis/activation.yaml")[0].Spec.Activate

@@ -3,31 +3,69 @@
 package bucket
 
 import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 
 	"github.com/capstan-dev/capstan/apis/storage/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/outside"
 )
 
 // details for those who use the bucket. The provider's own key is never among
 // them.
-func (e *external) details(b *bucket, endpoint string) managed.ConnectionDetails {
+func (e *external) details(ctx context.Context, cr *v1alpha1.Bucket, b *bucket, endpoint string) (managed.ConnectionDetails, error) {
 	d := managed.ConnectionDetails{
 		v1alpha1.KeyEndpoint: []byte(endpoint),
 		v1alpha1.KeyRegion:   []byte(b.region),
 		v1alpha1.KeyBucket:   []byte(b.name),
 	}
 
-	k := e.client.Workload
-	if k == nil {
-		return d
+	if k := e.client.Workload; k != nil {
+		d[v1alpha1.KeyAccessKeyID] = []byte(k.ID)
+		d[v1alpha1.KeySecretAccessKey] = []byte(k.Secret)
+
+		if k.Session != "" {
+			d[v1alpha1.KeySessionToken] = []byte(k.Session)
+		}
 	}
 
-	d[v1alpha1.KeyAccessKeyID] = []byte(k.ID)
-	d[v1alpha1.KeySecretAccessKey] = []byte(k.Secret)
+	return d, e.withdraw(ctx, cr, d)
+}
 
-	if k.Session != "" {
-		d[v1alpha1.KeySessionToken] = []byte(k.Session)
+// withdraw from the connection Secret what was handed out before and is no longer,
+// because the config names no key any more, or one of another form. The runtime
+// only adds to what a Secret holds; a detail without value takes it away.
+func (e *external) withdraw(ctx context.Context, cr *v1alpha1.Bucket, d managed.ConnectionDetails) error {
+	ref := cr.Spec.WriteConnectionSecretToReference
+	if ref == nil || d[v1alpha1.KeySessionToken] != nil {
+		return nil
 	}
 
-	return d
+	s := &corev1.Secret{}
+
+	err := e.kube.Get(ctx, types.NamespacedName{Namespace: cr.GetNamespace(), Name: ref.Name}, s)
+	if kerrors.IsNotFound(err) {
+		return nil
+	}
+
+	if err != nil {
+		return outside.InCluster("cannot get connection Secret %q: %w", ref.Name, err)
+	}
+
+	if !metav1.IsControlledBy(s, cr) {
+		return nil // the runtime says so
+	}
+
+	for _, k := range []string{v1alpha1.KeyAccessKeyID, v1alpha1.KeySecretAccessKey, v1alpha1.KeySessionToken} {
+		if _, had := s.Data[k]; had && d[k] == nil {
+			d[k] = nil
+		}
+	}
+
+	return nil
 }

@@ -78,7 +78,10 @@ func (e *external) look(ctx context.Context, cr *v1alpha1.Bucket, b *bucket) (ma
 	}
 
 	cr.Status.AtProvider = v1alpha1.BucketObservation{BucketName: b.name, Region: b.region, Endpoint: endpoint}
-	o.ConnectionDetails = e.details(b, endpoint)
+
+	if o.ConnectionDetails, err = e.details(ctx, cr, b, endpoint); err != nil {
+		return o, err
+	}
 
 	ready(cr)
 
@@ -96,7 +99,10 @@ func (e *external) compare(ctx context.Context, cr *v1alpha1.Bucket, b *bucket) 
 
 	b.endpoint = endpoint
 	b.tell(cr)
-	o.ConnectionDetails = e.details(b, endpoint)
+
+	if o.ConnectionDetails, err = e.details(ctx, cr, b, endpoint); err != nil {
+		return o, err
+	}
 
 	if e.plan, err = planFor(ctx, cr, b); err != nil {
 		return o, err

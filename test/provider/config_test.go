@@ -5,6 +5,8 @@
 package provider
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -143,5 +145,74 @@ func TestConfigInUse(t *testing.T) {
 
 			return ""
 		})
+	}
+}
+
+// TestWithdrawnKey takes the workload's key out of a config. Who uses the bucket
+// loses it, and nothing else.
+func TestWithdrawnKey(t *testing.T) {
+	b := newBench(t)
+	s := b.outside()
+	b.start("--allow-tenant-cidr=127.0.0.0/8", "--poll-interval=2s")
+
+	key := func(name, id, secret string) {
+		b.apply(&corev1.Secret{ObjectMeta: meta("shop", name), StringData: map[string]string{
+			v1alpha1.KeyAccessKeyID: id, v1alpha1.KeySecretAccessKey: secret,
+		}})
+	}
+	key("own", s.s3.AccessKey, s.s3.SecretKey)
+	key("workload", "workload-id", "workload-key")
+
+	pc := &v1alpha1.ProviderConfig{
+		ObjectMeta: meta("shop", "own"),
+		Spec: v1alpha1.ProviderConfigSpec{S3: &v1alpha1.S3Config{
+			Endpoint:            s.toS3.URL,
+			CABundle:            string(s.toS3.CA),
+			Credentials:         v1alpha1.S3Credentials{SecretRef: v1alpha1.SecretReference{Name: "own"}},
+			WorkloadCredentials: &v1alpha1.S3Credentials{SecretRef: v1alpha1.SecretReference{Name: "workload"}},
+		}},
+	}
+	mg := bucket("shop", "assets")
+	mg.Spec.ProviderConfigReference = reference("own")
+	mg.Spec.WriteConnectionSecretToReference = connection("assets-s3")
+	b.apply(pc, mg)
+	b.becomeReady(time.Minute, mg)
+
+	keys := func() string {
+		handed := &corev1.Secret{ObjectMeta: meta("shop", "assets-s3")}
+		b.get(handed)
+
+		return strings.Join(slices.Sorted(maps.Keys(handed.Data)), " ")
+	}
+
+	b.eventually(30*time.Second, "the workload's key being handed on", func() string {
+		if got := keys(); got != "accessKeyId bucket endpoint region secretAccessKey" {
+			return got
+		}
+
+		return ""
+	})
+
+	b.get(pc)
+	pc.Spec.S3.WorkloadCredentials = nil
+
+	if err := b.Update(t.Context(), pc); err != nil {
+		t.Fatal(err)
+	}
+
+	b.eventually(30*time.Second, "the workload's key being withdrawn", func() string {
+		if got := keys(); got != "bucket endpoint region" {
+			return got
+		}
+
+		return ""
+	})
+
+	before := b.writes()
+
+	time.Sleep(6 * time.Second)
+
+	if d := more(before, b.writes()); len(d) != 0 {
+		t.Errorf("What is withdrawn is withdrawn once, got %v", d)
 	}
 }

@@ -405,6 +405,8 @@ func regions(t *testing.T, s *stage) {
 }
 
 func bucketRegions(t *testing.T, s *stage) {
+	t.Helper()
+
 	for _, region := range []string{"evil.example.org/", "a@evil.example.org", "x.y", "A B"} {
 		b := bucket("bank", s.name())
 		b.Spec.ForProvider.Region = &region
@@ -420,6 +422,8 @@ func (s *stage) managed() []resource.ModernManaged {
 }
 
 func kindsOfConfig(t *testing.T, s *stage) {
+	t.Helper()
+
 	for _, kind := range []string{"Secret", "clusterproviderconfig", "ClusterProviderConfig/s3", ""} {
 		for _, mg := range s.managed() {
 			mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: kind, Name: "s3"})
@@ -429,6 +433,8 @@ func kindsOfConfig(t *testing.T, s *stage) {
 }
 
 func othersConfig(t *testing.T, s *stage) {
+	t.Helper()
+
 	for _, mg := range s.managed() {
 		mg.SetProviderConfigReference(reference("private"))
 		s.apply(mg)

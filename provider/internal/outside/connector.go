@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
@@ -139,7 +140,7 @@ func conclude(explain func(error) *Failure, err error) (xpv2.Condition, error) {
 
 	// A Failure first: its cause may be that the API server knows no such object.
 	f := (*Failure)(nil)
-	if s := kerrors.APIStatus(nil); !errors.As(err, &f) && errors.As(err, &s) {
+	if !errors.As(err, &f) && ofCluster(err) {
 		return xpv2.Condition{}, err
 	}
 
@@ -161,4 +162,15 @@ func conclude(explain func(error) *Failure, err error) (xpv2.Condition, error) {
 	}
 
 	return Failed(f), f
+}
+
+// ofCluster tells whether an error is the cluster's own. What a dial to a service
+// could not find out in the cluster is about the service.
+func ofCluster(err error) bool {
+	s, c, u := kerrors.APIStatus(nil), (*ClusterError)(nil), (*url.Error)(nil)
+	if errors.As(err, &u) && errors.As(u, &c) {
+		return false
+	}
+
+	return errors.As(err, &s) || errors.As(err, &c)
 }

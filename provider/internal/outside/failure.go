@@ -50,6 +50,21 @@ func (f *Failure) Error() string {
 // Unwrap gives the cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
+// A ClusterError is one of the cluster itself: of the API server, the cache or the
+// network between them. It says nothing about an outside service.
+type ClusterError struct{ err error }
+
+// Error of the cluster.
+func (e *ClusterError) Error() string { return e.err.Error() }
+
+// Unwrap gives the cause.
+func (e *ClusterError) Unwrap() error { return e.err }
+
+// InCluster makes a ClusterError, in the way of fmt.Errorf.
+func InCluster(format string, args ...any) error {
+	return &ClusterError{err: fmt.Errorf(format, args...)}
+}
+
 // Explain what went wrong between us and a service, below its protocol: names,
 // addresses, TLS, time and answers that are none. It returns nil when it does
 // not know the error. A Failure within err is returned as it is.
@@ -76,6 +91,14 @@ func refusedHere(err error) *Failure {
 			Reason:  v1alpha1.ReasonAddressRefused,
 			Message: e.Error(),
 			Remedy:  "use a public address of the service, or ask the platform team for a ClusterProviderConfig",
+		}
+	}
+
+	if e := (*ClusterError)(nil); errors.As(err, &e) {
+		return &Failure{
+			Reason:  v1alpha1.ReasonAddressRefused,
+			Message: "the provider cannot tell the API server's addresses from others, so it connects with nothing that a tenant names",
+			Remedy:  "apply package/platform.yaml, which lets it read them",
 		}
 	}
 

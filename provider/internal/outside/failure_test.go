@@ -88,6 +88,18 @@ func TestConclude(t *testing.T) {
 		t.Errorf("The API server's errors are the runtime's, got %v, %v", c, err)
 	}
 
+	// The connection with the API server may break in the same ways as others.
+	lost := InCluster("cannot get Secret: %w", &url.Error{Op: "Get", URL: "https://10.96.0.1/api", Err: syscall.ECONNREFUSED})
+	if c, err := conclude(nothing, lost); !errors.Is(err, lost) || c.Type != "" {
+		t.Errorf("What is wrong with the cluster is not the service's fault, got %v, %v", c, err)
+	}
+
+	// What the guard could not find out is about the service that was to be dialled.
+	unknown := &url.Error{Op: "Get", URL: "https://s3.example.org", Err: InCluster("cannot tell addresses: %w", kerrors.NewInternalError(errors.New("boom")))}
+	if c, err := conclude(nothing, unknown); err == nil || c.Reason != v1alpha1.ReasonAddressRefused {
+		t.Errorf("Without knowing the API server's addresses nobody connects, got %v, %v", c, err)
+	}
+
 	// A library may put anything into its errors.
 	c, err := conclude(nothing, errors.New("dial https://user:hunter2@s3.example.org"))
 	if c.Reason != v1alpha1.ReasonUnknownAnswer || err == nil {

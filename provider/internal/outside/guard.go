@@ -79,7 +79,7 @@ func (g *Guard) Control(ctx context.Context, _, address string, _ syscall.RawCon
 
 	api, err := g.apiServer(ctx)
 	if err != nil {
-		return fmt.Errorf("cannot tell the API server's addresses from others: %w", err)
+		return InCluster("cannot tell the API server's addresses from others: %w", err)
 	}
 
 	if slices.Contains(api, a) {

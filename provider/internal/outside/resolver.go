@@ -4,7 +4,6 @@ package outside
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -90,7 +89,7 @@ func (r *Resolver) resolve(ctx context.Context, mg resource.ModernManaged, want 
 	}
 
 	if err := r.track.Track(ctx, mg); err != nil {
-		return nil, fmt.Errorf("cannot record the use of %s %q: %w", ref.Kind, ref.Name, err)
+		return nil, InCluster("cannot record the use of %s %q: %w", ref.Kind, ref.Name, err)
 	}
 
 	c, err := r.config(ctx, *ref, mg.GetNamespace())
@@ -169,7 +168,7 @@ func (r *Resolver) get(ctx context.Context, ref xpv2.ProviderConfigReference, na
 	}
 
 	if err != nil {
-		return fmt.Errorf("cannot get %s %q: %w", ref.Kind, ref.Name, err)
+		return InCluster("cannot get %s %q: %w", ref.Kind, ref.Name, err)
 	}
 
 	return nil
@@ -264,11 +263,11 @@ func (r *Resolver) clusterID(ctx context.Context) (string, error) {
 	// namespaces.
 	ns := &corev1.Namespace{}
 	if err := r.kube.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, ns); err != nil {
-		return "", fmt.Errorf("cannot get the namespace that identifies this cluster: %w", err)
+		return "", InCluster("cannot get the namespace that identifies this cluster: %w", err)
 	}
 
 	if ns.GetUID() == "" {
-		return "", errors.New("cannot identify this cluster: its namespace kube-system has no UID")
+		return "", InCluster("cannot identify this cluster: its namespace kube-system has no UID")
 	}
 
 	r.cluster = string(ns.GetUID())

@@ -39,7 +39,7 @@ func (s *secrets) read(ctx context.Context, field string, ref v1alpha1.SecretRef
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("cannot get Secret %q: %w", ref.Name, err)
+		return nil, InCluster("cannot get Secret %q: %w", ref.Name, err)
 	}
 
 	s.versions = append(s.versions, string(o.GetUID())+"/"+o.GetResourceVersion())
