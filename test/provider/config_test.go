@@ -6,6 +6,7 @@ package provider
 
 import (
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/providerconfig"
@@ -20,6 +22,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/test/outside"
 )
 
 // TestRotation changes the provider's credentials while it runs.
@@ -214,5 +217,56 @@ func TestWithdrawnKey(t *testing.T) {
 
 	if d := more(before, b.writes()); len(d) != 0 {
 		t.Errorf("What is withdrawn is withdrawn once, got %v", d)
+	}
+}
+
+// TestRetry shows that a config says how patient the provider is with its
+// service.
+func TestRetry(t *testing.T) {
+	b := newBench(t)
+	s := b.outside()
+	s.toS3.Fail(func(*http.Request) bool { return true }, outside.Answer(http.StatusInternalServerError, ""))
+	b.start("--allow-tenant-cidr=127.0.0.0/8")
+	b.apply(&corev1.Secret{ObjectMeta: meta("shop", "own"), StringData: map[string]string{
+		v1alpha1.KeyAccessKeyID: s.s3.AccessKey, v1alpha1.KeySecretAccessKey: s.s3.SecretKey,
+	}})
+
+	for name, retry := range map[string]*v1alpha1.Retry{
+		"eager":   nil,
+		"patient": {BaseDelay: &metav1.Duration{Duration: time.Minute}, MaxDelay: &metav1.Duration{Duration: time.Hour}},
+	} {
+		mg := bucket("shop", name)
+		mg.Spec.ProviderConfigReference = reference(name)
+		b.apply(&v1alpha1.ProviderConfig{
+			ObjectMeta: meta("shop", name),
+			Spec: v1alpha1.ProviderConfigSpec{
+				S3: &v1alpha1.S3Config{
+					Endpoint:    s.toS3.URL,
+					CABundle:    string(s.toS3.CA),
+					Credentials: v1alpha1.S3Credentials{SecretRef: v1alpha1.SecretReference{Name: "own"}},
+				},
+				Retry: retry,
+			},
+		}, mg)
+		b.connected(30*time.Second, mg, v1alpha1.ReasonServerError)
+	}
+
+	// What was written about the failure has been seen.
+	time.Sleep(5 * time.Second)
+	s.toS3.Reset()
+	time.Sleep(20 * time.Second)
+
+	asked := map[string]int{}
+
+	for _, r := range s.toS3.Requests() {
+		for _, name := range []string{"eager", "patient"} {
+			if strings.HasPrefix(r, "HEAD /"+name) {
+				asked[name]++
+			}
+		}
+	}
+
+	if asked["eager"] < 1 || asked["patient"] != 0 {
+		t.Errorf("in 20 seconds the eager one should ask again and the patient one not, got %v", asked)
 	}
 }

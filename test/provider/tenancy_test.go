@@ -451,6 +451,8 @@ func othersConfig(t *testing.T, s *stage) {
 
 // othersBucket on shared ground.
 func othersBucket(t *testing.T, s *stage) {
+	t.Helper()
+
 	for _, external := range []string{"shop-assets", "assets", "shop-new", "bank-/../shop-assets", "bank-x?acl", "bank-x#y", "bank-\r\nx"} {
 		for _, policies := range []xpv2.ManagementPolicies{{"*"}, {"Observe"}} {
 			b := bucket("bank", s.name())
@@ -490,6 +492,8 @@ func (s *stage) failed(t *testing.T, mg resource.Managed) {
 }
 
 func someonesSecret(t *testing.T, s *stage) {
+	t.Helper()
+
 	name := s.name()
 	theirs := &corev1.Secret{ObjectMeta: meta("bank", name), StringData: map[string]string{"precious": "yes"}}
 	b := bucket("bank", name)
@@ -504,6 +508,8 @@ func someonesSecret(t *testing.T, s *stage) {
 }
 
 func ownerTag(t *testing.T, s *stage) {
+	t.Helper()
+
 	for _, key := range []string{"capstan.dev/owner", "capstan.dev/x", "aws:x"} {
 		b := bucket("bank", s.name())
 		b.Spec.ForProvider.Tags = map[string]string{key: "x"}
@@ -512,6 +518,8 @@ func ownerTag(t *testing.T, s *stage) {
 }
 
 func ownerTagOfModel(t *testing.T, s *stage) {
+	t.Helper()
+
 	for _, key := range []string{"capstan.dev/owner", "capstan.dev/alias.champion", "mlflow.prompt.is_prompt", "a'b", "a`b", "a\nb"} {
 		m := model("bank", s.name())
 		m.Spec.ForProvider.Tags = map[string]string{key: "x"}
@@ -524,6 +532,8 @@ func ownerTagOfModel(t *testing.T, s *stage) {
 }
 
 func othersModel(t *testing.T, s *stage) {
+	t.Helper()
+
 	for _, policies := range []xpv2.ManagementPolicies{{"*"}, {"Observe"}} {
 		m := model("bank", s.name())
 		m.Spec.ManagementPolicies = policies
@@ -537,6 +547,8 @@ func othersModel(t *testing.T, s *stage) {
 }
 
 func versionOfOthersModel(t *testing.T, s *stage) {
+	t.Helper()
+
 	v := version("bank", s.name(), "reco")
 	s.apply(v)
 	s.failed(t, v)
@@ -547,6 +559,8 @@ func versionOfOthersModel(t *testing.T, s *stage) {
 }
 
 func othersVersion(t *testing.T, s *stage) {
+	t.Helper()
+
 	for _, policies := range []xpv2.ManagementPolicies{{"*"}, {"Observe"}} {
 		v := version("bank", s.name(), "reco")
 		v.Spec.ManagementPolicies = policies
@@ -559,6 +573,8 @@ func othersVersion(t *testing.T, s *stage) {
 }
 
 func observeOthersModel(t *testing.T, s *stage) {
+	t.Helper()
+
 	one, champion := "1", "champion"
 
 	for _, p := range []func(*stage) resource.Managed{
@@ -584,6 +600,8 @@ func observeOthersModel(t *testing.T, s *stage) {
 }
 
 func aliasOfOthersModel(t *testing.T, s *stage) {
+	t.Helper()
+
 	for _, name := range []string{"champion", "evil"} {
 		a := alias("bank", s.name(), "reco", name, "1")
 		a.Spec.ForProvider.Adopt = true
@@ -593,6 +611,8 @@ func aliasOfOthersModel(t *testing.T, s *stage) {
 }
 
 func sources(t *testing.T, s *stage) {
+	t.Helper()
+
 	for _, source := range []string{
 		"file:///etc/passwd", "/etc/passwd", "s3://models/../../etc", "s3://models/%2e%2e/etc", "s3://models/%2E%2E/etc",
 		`s3://models\..\etc`, "s3://models/a b", "", "models/x", "s3://models/%2f..", "s3://models/\n",
@@ -604,6 +624,8 @@ func sources(t *testing.T, s *stage) {
 }
 
 func someonesCredential(t *testing.T, s *stage) {
+	t.Helper()
+
 	name := s.name()
 	theirs := &corev1.Secret{ObjectMeta: meta("bank", name), StringData: map[string]string{"password": "precious"}}
 	c := &credentialsv1alpha1.Credential{ObjectMeta: meta("bank", s.name())}
@@ -619,6 +641,8 @@ func someonesCredential(t *testing.T, s *stage) {
 
 // othersCA is in another namespace.
 func othersCA(t *testing.T, s *stage) {
+	t.Helper()
+
 	port := int32(5432)
 
 	for _, from := range []*credentialsv1alpha1.CASource{
