@@ -196,13 +196,17 @@ func TestWithdrawnKey(t *testing.T) {
 		return ""
 	})
 
-	b.get(pc)
-	pc.Spec.S3.WorkloadCredentials = nil
+	// The provider writes its status meanwhile.
+	b.eventually(30*time.Second, "the config being changed", func() string {
+		b.get(pc)
+		pc.Spec.S3.WorkloadCredentials = nil
 
-	if err := b.Update(t.Context(), pc); err != nil {
-		t.Fatal(err)
-	}
+		if err := b.Update(t.Context(), pc); err != nil {
+			return err.Error()
+		}
 
+		return ""
+	})
 	b.eventually(30*time.Second, "the workload's key being withdrawn", func() string {
 		if got := keys(); got != "bucket endpoint region" {
 			return got

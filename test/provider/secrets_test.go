@@ -124,6 +124,15 @@ func TestNoSecretLeaks(t *testing.T) {
 	password := &corev1.Secret{ObjectMeta: meta("shop", "generated")}
 	b.get(password)
 
+	// Objects are counted every 15 seconds.
+	b.eventually(30*time.Second, "the objects being counted", func() string {
+		if strings.Contains(scrape(t, "http://"+metrics+"/metrics"), "\ncrossplane_managed_resource_exists{") {
+			return ""
+		}
+
+		return "not yet"
+	})
+
 	sinks := map[string]string{"log": p.log.String(), "metrics": scrape(t, "http://"+metrics+"/metrics")}
 
 	for _, l := range []client.ObjectList{
