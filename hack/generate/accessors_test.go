@@ -44,10 +44,10 @@ func TestAccessors(t *testing.T) {
 	}
 	got := string(files["apis/storage/v1alpha1/zz_generated.managed.go"])
 	for want, reason := range map[string]string{
-		"return mg.Spec.ProviderConfigReference\n":          "A kind whose spec names a config tells it.",
-		"return mg.Spec.WriteConnectionSecretToReference\n": "So does one that names a Secret.",
+		"return mg.Spec.ProviderConfigReference\n":                                                   "A kind whose spec names a config tells it.",
+		"return mg.Spec.WriteConnectionSecretToReference\n":                                          "So does one that names a Secret.",
 		"func (mg *Plain) GetProviderConfigReference() *xpv2.ProviderConfigReference { return nil }": "One that names none has none.",
-		"_ resource.ManagedList   = &PlainList{}": "Every kind has a list.",
+		"_ resource.ManagedList   = &PlainList{}":                                                    "Every kind has a list.",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s want %q in:\n%s", reason, want, got)
