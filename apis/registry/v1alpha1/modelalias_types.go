@@ -18,6 +18,7 @@ import (
 // +kubebuilder:resource:scope=Namespaced,categories={crossplane,managed,capstan}
 // +kubebuilder:printcolumn:name="Synced",type=string,JSONPath=`.status.conditions[?(@.type=="Synced")].status`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Connected",type=string,JSONPath=`.status.conditions[?(@.type=="Connected")].reason`
 // +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.spec.forProvider.model`
 // +kubebuilder:printcolumn:name="Alias",type=string,JSONPath=`.spec.forProvider.alias`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.atProvider.version`

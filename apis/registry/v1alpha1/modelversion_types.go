@@ -24,6 +24,7 @@ import (
 // +kubebuilder:resource:scope=Namespaced,categories={crossplane,managed,capstan}
 // +kubebuilder:printcolumn:name="Synced",type=string,JSONPath=`.status.conditions[?(@.type=="Synced")].status`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Connected",type=string,JSONPath=`.status.conditions[?(@.type=="Connected")].reason`
 // +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.spec.forProvider.model`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.atProvider.version`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
