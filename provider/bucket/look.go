@@ -225,21 +225,3 @@ func (b *bucket) isEmpty(ctx context.Context) (bool, error) {
 
 	return c == content{}, err
 }
-
-// failureOf an error, as people see it, whatever went wrong.
-func failureOf(err error) *outside.Failure {
-	if f := s3.Explain(err); f != nil {
-		return f
-	}
-
-	if f := outside.Explain(err); f != nil {
-		return f
-	}
-
-	return &outside.Failure{
-		Reason:  capstan.ReasonUnknownAnswer,
-		Message: "the server answered what the provider does not understand",
-		Remedy:  "check that the endpoint in the config leads to an S3 server",
-		Cause:   err,
-	}
-}

@@ -5,7 +5,6 @@ package bucket
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -15,6 +14,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/storage/v1alpha1"
 	capstan "github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/kind"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 )
 
@@ -40,7 +40,7 @@ func (e *external) Observe(ctx context.Context, cr *v1alpha1.Bucket) (managed.Ex
 		return managed.ExternalObservation{}, nil
 	}
 
-	if !meta.WasDeleted(cr) && !acts(cr.GetManagementPolicies()) {
+	if !meta.WasDeleted(cr) && kind.OnlyLooks(cr) {
 		return e.look(ctx, cr, b)
 	}
 
@@ -110,7 +110,7 @@ func (e *external) compare(ctx context.Context, cr *v1alpha1.Bucket, b *bucket) 
 
 	e.plan.tell(cr)
 
-	if b.standing == unmarked && !updates(cr.GetManagementPolicies()) {
+	if b.standing == unmarked && !kind.May(cr, xpv2.ManagementActionUpdate) {
 		return o, unavailable(cr, &outside.Failure{
 			Reason:  capstan.ReasonNameTaken,
 			Message: fmt.Sprintf("bucket %q carries no tag of an owner yet, and may not be given one", b.name),
@@ -122,7 +122,7 @@ func (e *external) compare(ctx context.Context, cr *v1alpha1.Bucket, b *bucket) 
 		o.Diff = e.plan.summary(b)
 
 		// Update goes on with what can be done, and tells what cannot.
-		if updates(cr.GetManagementPolicies()) || e.plan.failure() == nil {
+		if kind.May(cr, xpv2.ManagementActionUpdate) || e.plan.failure() == nil {
 			return o, nil
 		}
 	}
@@ -158,20 +158,6 @@ func (b *bucket) tell(cr *v1alpha1.Bucket) {
 	}
 
 	at.BucketName, at.Region, at.Endpoint, at.Owned = b.name, b.region, b.endpoint, b.standing == ours
-}
-
-// acts tells whether policies let anything be changed outside.
-func acts(p xpv2.ManagementPolicies) bool {
-	return slices.ContainsFunc(p, func(a xpv2.ManagementAction) bool {
-		return a != xpv2.ManagementActionObserve && a != xpv2.ManagementActionLateInitialize
-	})
-}
-
-// updates tells whether policies let a bucket be changed that is there.
-func updates(p xpv2.ManagementPolicies) bool {
-	return slices.ContainsFunc(p, func(a xpv2.ManagementAction) bool {
-		return a == xpv2.ManagementActionUpdate || a == xpv2.ManagementActionAll
-	})
 }
 
 func ready(cr *v1alpha1.Bucket) {

@@ -116,7 +116,7 @@ func (p *plan) fail(feature string, asked bool, err error) error {
 		return nil
 	}
 
-	f := failureOf(err)
+	f := outside.Understand(s3.Explain, err)
 
 	switch f.Reason {
 	case capstan.ReasonUnreachable, capstan.ReasonHostUnknown, capstan.ReasonTLSFailed, capstan.ReasonTimedOut,
@@ -156,7 +156,7 @@ func (p *plan) carryOut(ctx context.Context) {
 		}
 
 		if err := p.fail(s.feature, !s.removes, err); err != nil {
-			p.failures = append(p.failures, failed{feature: s.feature, failure: failureOf(err)})
+			p.failures = append(p.failures, failed{feature: s.feature, failure: outside.Understand(s3.Explain, err)})
 			p.steps = steps[i:]
 
 			return

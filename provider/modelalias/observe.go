@@ -11,6 +11,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/registry/v1alpha1"
 	apis "github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/kind"
 	"github.com/capstan-dev/capstan/provider/internal/mlflow"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 	"github.com/capstan-dev/capstan/provider/internal/registry"
@@ -32,7 +33,7 @@ func (e *external) Observe(ctx context.Context, cr *v1alpha1.ModelAlias) (manage
 		return managed.ExternalObservation{}, err
 	}
 
-	if registry.OnlyLooks(cr) {
+	if kind.OnlyLooks(cr) {
 		return e.watch(cr, m)
 	}
 

@@ -11,6 +11,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 
 	"github.com/capstan-dev/capstan/apis/registry/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/kind"
 	"github.com/capstan-dev/capstan/provider/internal/mlflow"
 	"github.com/capstan-dev/capstan/provider/internal/registry"
 )
@@ -33,7 +34,7 @@ func (e *external) Observe(ctx context.Context, cr *v1alpha1.ModelVersion) (mana
 
 	e.refusals.forget(cr)
 
-	if registry.OnlyLooks(cr) {
+	if kind.OnlyLooks(cr) {
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, e.tell(ctx, cr, v)
 	}
 
@@ -69,7 +70,7 @@ func (e *external) Observe(ctx context.Context, cr *v1alpha1.ModelVersion) (mana
 // lost is what becomes of a ModelVersion whose version cannot be found or seen.
 // One that only looks stays ready with what it saw last.
 func lost(cr *v1alpha1.ModelVersion, err error) error {
-	if registry.OnlyLooks(cr) && cr.Status.AtProvider.Version != "" {
+	if kind.OnlyLooks(cr) && cr.Status.AtProvider.Version != "" {
 		return err
 	}
 
@@ -79,7 +80,7 @@ func lost(cr *v1alpha1.ModelVersion, err error) error {
 // absent is an error unless it is certain that there is no version, and somebody
 // may make it.
 func (e *external) absent(cr *v1alpha1.ModelVersion) error {
-	if registry.OnlyLooks(cr) {
+	if kind.OnlyLooks(cr) {
 		return lost(cr, missing(fmt.Sprintf("model %q has no version of this ModelVersion", cr.Spec.ForProvider.Model),
 			"choose one by version or alias, or let managementPolicies include Create"))
 	}
@@ -118,7 +119,7 @@ func (e *external) tell(ctx context.Context, cr *v1alpha1.ModelVersion, v *mlflo
 		Aliases: slices.Sorted(slices.Values(v.Aliases)),
 	}
 
-	if !registry.OnlyLooks(cr) {
+	if !kind.OnlyLooks(cr) {
 		at.TagKeys = registry.OwnKeys(cr.Spec.ForProvider.Tags, v.Tags, was.TagKeys)
 	}
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/registry/v1alpha1"
 	apis "github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/kind"
 	"github.com/capstan-dev/capstan/provider/internal/mlflow"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 	"github.com/capstan-dev/capstan/provider/internal/registry"
@@ -37,7 +38,7 @@ func (e *external) Observe(ctx context.Context, cr *v1alpha1.RegisteredModel) (m
 		return managed.ExternalObservation{}, err
 	}
 
-	if registry.OnlyLooks(cr) {
+	if kind.OnlyLooks(cr) {
 		return e.look(cr, m)
 	}
 
@@ -66,7 +67,7 @@ func (e *external) Observe(ctx context.Context, cr *v1alpha1.RegisteredModel) (m
 
 // absent is an error when nobody is going to make the model.
 func absent(cr *v1alpha1.RegisteredModel, name string) error {
-	if !registry.OnlyLooks(cr) {
+	if !kind.OnlyLooks(cr) {
 		return nil
 	}
 
@@ -97,7 +98,7 @@ func tell(cr *v1alpha1.RegisteredModel, m *mlflow.Model) {
 		TagKeys:     registry.OwnKeys(cr.Spec.ForProvider.Tags, m.Tags, cr.Status.AtProvider.TagKeys),
 	}
 
-	if registry.OnlyLooks(cr) {
+	if kind.OnlyLooks(cr) {
 		at.TagKeys = nil
 	}
 

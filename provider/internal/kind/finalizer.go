@@ -4,7 +4,6 @@ package kind
 
 import (
 	"context"
-	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,13 +26,9 @@ func NewFinalizer(kube client.Client) *Finalizer {
 
 // AddFinalizer to o, or take it away when the policies no longer ask for it.
 func (f *Finalizer) AddFinalizer(ctx context.Context, o resource.Object) error {
-	if mg, ok := o.(resource.Managed); ok && !slices.ContainsFunc(mg.GetManagementPolicies(), deletes) {
+	if mg, ok := o.(resource.Managed); ok && !May(mg, xpv2.ManagementActionDelete) {
 		return f.RemoveFinalizer(ctx, o)
 	}
 
 	return f.Finalizer.AddFinalizer(ctx, o) //nolint:wrapcheck // It is what the runtime's own finalizer says.
-}
-
-func deletes(a xpv2.ManagementAction) bool {
-	return a == xpv2.ManagementActionDelete || a == xpv2.ManagementActionAll
 }

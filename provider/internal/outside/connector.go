@@ -144,24 +144,33 @@ func conclude(explain func(error) *Failure, err error) (xpv2.Condition, error) {
 		return xpv2.Condition{}, err
 	}
 
-	if f == nil {
-		f = explain(err)
-	}
-
-	if f == nil {
-		f = Explain(err)
-	}
-
-	if f == nil {
-		f = &Failure{
-			Reason:  v1alpha1.ReasonUnknownAnswer,
-			Message: "the service answered what the provider does not understand",
-			Remedy:  "check that the URL in the config leads to the service",
-			Cause:   err,
-		}
-	}
+	f = Understand(explain, err)
 
 	return Failed(f), f
+}
+
+// Understand an error as a Failure, whatever it is: as explain does, who knows the
+// protocol of a service, or as what went wrong below it.
+func Understand(explain func(error) *Failure, err error) *Failure {
+	f := (*Failure)(nil)
+	if errors.As(err, &f) {
+		return f
+	}
+
+	if f = explain(err); f != nil {
+		return f
+	}
+
+	if f = Explain(err); f != nil {
+		return f
+	}
+
+	return &Failure{
+		Reason:  v1alpha1.ReasonUnknownAnswer,
+		Message: "the service answered what the provider does not understand",
+		Remedy:  "check that the URL in the config leads to the service",
+		Cause:   err,
+	}
 }
 
 // ofCluster tells whether an error is the cluster's own. What a dial to a service

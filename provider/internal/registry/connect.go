@@ -7,7 +7,6 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
-	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/capstan-dev/capstan/provider/internal/mlflow"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
@@ -37,15 +36,4 @@ func (c *connector[T]) Connect(ctx context.Context, mg T) (managed.TypedExternal
 	}
 
 	return c.external(cl, t), nil
-}
-
-// OnlyLooks tells whether the policies of mg let it change nothing.
-func OnlyLooks(mg resource.Managed) bool {
-	for _, p := range mg.GetManagementPolicies() {
-		if p != xpv2.ManagementActionObserve && p != xpv2.ManagementActionLateInitialize {
-			return false
-		}
-	}
-
-	return true
 }
