@@ -23,6 +23,9 @@ import (
 // +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.status.replicas`
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.readyReplicas`
 // +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.spec.image`
+// +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.revision.live`
+// +kubebuilder:printcolumn:name="Update",type=string,JSONPath=`.status.conditions[?(@.type=="Updated")].reason`
+// +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.status.model.version`,priority=1
 // +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.status.endpoint`,priority=1
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="PodsHealthy")].reason`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",fieldPath=".metadata.name",message="must be at most 63 lower case letters, digits and '-', start with a letter and end with a letter or digit, because the Service of the Algorithm has the same name"
@@ -115,11 +118,24 @@ type AlgorithmSpec struct {
 	// +optional
 	Env []EnvVar `json:"env,omitempty"`
 
-	// Config holds files that are mounted into the container. A change rolls
-	// out like a change of the image.
+	// Config holds files and variables of the container. A change rolls out like a
+	// change of the image.
 	//
 	// +optional
 	Config *Config `json:"config,omitempty"`
+
+	// Secrets of this namespace whose keys are mounted as files.
+	//
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Secrets []MountedSecret `json:"secrets,omitempty"`
+
+	// Model that the container serves, when it is not part of the image.
+	//
+	// +optional
+	Model *Model `json:"model,omitempty"`
 
 	// Resources of one replica.
 	//
@@ -131,6 +147,30 @@ type AlgorithmSpec struct {
 	//
 	// +optional
 	Scaling *Scaling `json:"scaling,omitempty"`
+
+	// Metrics that the container tells, and what is expected of them. Without it,
+	// and without a signal of spec.scaling that needs them, nothing is scraped.
+	//
+	// +optional
+	Metrics *Metrics `json:"metrics,omitempty"`
+
+	// Probes find out when a replica can serve. By default one does when its port
+	// accepts connections.
+	//
+	// +optional
+	Probes *Probes `json:"probes,omitempty"`
+
+	// Route makes the Algorithm reachable from outside the cluster by way of a
+	// Gateway. Callers inside it need none.
+	//
+	// +optional
+	Route *Route `json:"route,omitempty"`
+
+	// Access says who may call the Algorithm. By default every pod of this
+	// namespace may, and what serves the Gateway of spec.route.
+	//
+	// +optional
+	Access *Access `json:"access,omitempty"`
 
 	// Availability says how replicas are spread and how many may be missing
 	// while nodes are drained or the Algorithm is updated.
@@ -162,6 +202,17 @@ type AlgorithmSpec struct {
 	// +kubebuilder:example=65532
 	// +optional
 	RunAsUser *int64 `json:"runAsUser,omitempty"`
+
+	// RevisionHistoryLimit is the number of revisions that are kept beside the live
+	// one. To go back to one of them is to serve exactly what it served, whatever
+	// the platform's settings and version are by then.
+	//
+	// +kubebuilder:default=2
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10
+	// +kubebuilder:example=2
+	// +optional
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 }
 
 // LocalReference names an object of the same namespace.
@@ -232,9 +283,11 @@ type KeyReference struct {
 	Key string `json:"key"`
 }
 
-// Config is a set of files, kept in an immutable ConfigMap that is named by its
-// content: an edit makes a new one and replaces the pods, going back finds the
-// old one.
+// Config is a set of files and variables. Files are kept in an immutable ConfigMap
+// that is named by its content: an edit makes a new one and a new revision, going
+// back finds the old one.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.files) || has(self.env)",message="set files, env or both"
 type Config struct {
 	// MountPath is the folder the files appear in.
 	//
@@ -252,8 +305,23 @@ type Config struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[-._a-zA-Z0-9]+$') && !k.startsWith('..') && k != '.' && k.size() <= 253)",message="names of files must be letters, digits, '-', '_' and '.', not start with '..', and have at most 253 characters"
 	// +kubebuilder:validation:XValidation:rule="self.map(k, size(self[k])).sum() <= 786432",message="must hold at most 786432 bytes altogether: larger files belong into the image or into a volume"
 	// +kubebuilder:example={"reco.yaml":"threshold: 0.7"}
-	Files map[string]FileContent `json:"files"`
+	// +optional
+	Files map[string]FileContent `json:"files,omitempty"`
+
+	// Env holds environment variables by name. spec.env must not name the same.
+	//
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 256 && k.matches('^[-._a-zA-Z][-._a-zA-Z0-9]*$'))",message="names must be letters, digits, '_', '-' or '.', not start with a digit, and have at most 256 characters"
+	// +kubebuilder:example={"THRESHOLD":"0.7"}
+	// +optional
+	Env map[string]EnvValue `json:"env,omitempty"`
 }
+
+// EnvValue is the value of a variable.
+//
+// +kubebuilder:validation:MaxLength=32768
+type EnvValue string
 
 // FileContent is the text of one file.
 //
@@ -263,6 +331,7 @@ type FileContent string
 // Resources of one replica. Memory is requested and limited alike; CPU is
 // requested and not limited, so that an idle node's cycles are not wasted.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.gpuProducts) || has(self.gpu)",fieldPath=".gpuProducts",message="gpuProducts needs gpu: name the resource of the GPU as nodes advertise it, for instance nvidia.com/gpu"
 // +kubebuilder:validation:XValidation:rule="!has(self.gpuCount) || has(self.gpu)",fieldPath=".gpuCount",message="gpuCount needs gpu: name the resource of the GPU as nodes advertise it, for instance nvidia.com/gpu"
 type Resources struct {
 	// CPU requested. Default: the platform's setting, 250m unless changed.
@@ -281,8 +350,9 @@ type Resources struct {
 	Memory *resource.Quantity `json:"memory,omitempty"`
 
 	// GPU is the extended resource that nodes advertise for the device, for
-	// instance nvidia.com/gpu or amd.com/gpu. Nodes that keep others away by a
-	// taint of this key are tolerated.
+	// instance nvidia.com/gpu, amd.com/gpu or nvidia.com/mig-1g.10gb. Nodes that
+	// keep others away by a taint of this key, or of the key gpu of the same vendor,
+	// are tolerated.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be a resource name of the form vendor/device, for instance nvidia.com/gpu"
@@ -299,6 +369,17 @@ type Resources struct {
 	// +optional
 	GPUCount *int32 `json:"gpuCount,omitempty"`
 
+	// GPUProducts are the products of the GPU that will do, as nodes name them in
+	// the label of its vendor: nvidia.com/gpu.product, amd.com/gpu.product-name, or
+	// else gpu.product after the vendor. Default: any.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=set
+	// +kubebuilder:example={"NVIDIA-A100-SXM4-40GB","NVIDIA-H100-80GB-HBM3"}
+	// +optional
+	GPUProducts []LabelValue `json:"gpuProducts,omitempty"`
+
 	// SharedMemory is the size of /dev/shm, which data loaders and collective
 	// communication of GPU frameworks need. It counts as memory of the replica.
 	// Default: the container runtime's 64Mi.
@@ -307,28 +388,6 @@ type Resources struct {
 	// +kubebuilder:example="2Gi"
 	// +optional
 	SharedMemory *resource.Quantity `json:"sharedMemory,omitempty"`
-}
-
-// Scaling keeps the average CPU use of the replicas near 70 % of what they
-// request by adding and removing replicas.
-//
-// +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",fieldPath=".minReplicas",message="minReplicas must not be above maxReplicas: lower minReplicas or raise maxReplicas"
-type Scaling struct {
-	// MinReplicas is the least number of replicas.
-	//
-	// +kubebuilder:default=1
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=1000
-	// +kubebuilder:example=1
-	// +optional
-	MinReplicas int32 `json:"minReplicas,omitempty"`
-
-	// MaxReplicas is the greatest number of replicas.
-	//
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=1000
-	// +kubebuilder:example=10
-	MaxReplicas int32 `json:"maxReplicas"`
 }
 
 // Spread says how strictly replicas are spread over zones.
@@ -366,6 +425,17 @@ type Availability struct {
 	// +kubebuilder:example=1
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+
+	// DrainSeconds is how long requests that began may take after a replica was
+	// told to end, and how long the replicas of the revision before stay after all
+	// traffic went over to another. Default: 30.
+	//
+	// +kubebuilder:default=30
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	// +kubebuilder:example=30
+	// +optional
+	DrainSeconds *int32 `json:"drainSeconds,omitempty"`
 }
 
 // Scheduling narrows down the nodes that replicas may run on.
@@ -449,6 +519,35 @@ type AlgorithmStatus struct {
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
 
+	// Host and path that callers outside the cluster use, once the Gateway of
+	// spec.route has accepted the route: host/path, without the scheme and port,
+	// which are the Gateway's.
+	//
+	// +optional
+	Route string `json:"route,omitempty"`
+
+	// Revision tells which revisions there are.
+	//
+	// +optional
+	Revision *RevisionStatus `json:"revision,omitempty"`
+
+	// Model that was resolved, when it is not part of the image.
+	//
+	// +optional
+	Model *ModelStatus `json:"model,omitempty"`
+
+	// Scaling tells what the number of replicas follows.
+	//
+	// +optional
+	Scaling *ScalingStatus `json:"scaling,omitempty"`
+
+	// Metrics as the Analysis last told them, of the live revision.
+	//
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Metrics []MetricStatus `json:"metrics,omitempty"`
+
 	// Replicas is the number of pods there are, ready or not.
 	//
 	// +optional
@@ -485,4 +584,94 @@ type Withheld struct {
 
 	// Until is when it is asked for again.
 	Until metav1.Time `json:"until"`
+}
+
+// RevisionStatus tells which revisions there are. A revision is everything that
+// reaches the pods: image, model, config, resources and the rest.
+type RevisionStatus struct {
+	// Live is the revision that callers reach.
+	//
+	// +optional
+	Live string `json:"live,omitempty"`
+
+	// Slot that the live revision runs in, a or b.
+	//
+	// +optional
+	Slot string `json:"slot,omitempty"`
+
+	// Candidate is the revision that the spec asks for while it is not live.
+	//
+	// +optional
+	Candidate string `json:"candidate,omitempty"`
+
+	// Draining is the revision that callers reached before, while its replicas
+	// finish their requests.
+	//
+	// +optional
+	Draining string `json:"draining,omitempty"`
+
+	// History names the revisions that are kept, the latest first.
+	//
+	// +listType=atomic
+	// +optional
+	History []string `json:"history,omitempty"`
+}
+
+// ModelStatus is the model that was resolved.
+type ModelStatus struct {
+	// Name of the model in the registry.
+	//
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// ProviderConfig that says where the registry is: its kind and name.
+	//
+	// +optional
+	ProviderConfig string `json:"providerConfig,omitempty"`
+
+	// Alias whose version was resolved, when one was asked for.
+	//
+	// +optional
+	Alias string `json:"alias,omitempty"`
+
+	// Version in the registry that was resolved.
+	//
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// Digest of its files, if the registry tells it.
+	//
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
+	// Source is where its files come from.
+	//
+	// +optional
+	Source string `json:"source,omitempty"`
+}
+
+// ScalingStatus tells what the number of replicas follows.
+type ScalingStatus struct {
+	// Signal of the load: InFlight, RequestRate, Query or CPU.
+	Signal string `json:"signal"`
+
+	// PerReplica is the load that one replica is to bear: requests in flight,
+	// requests per second, the value of the query, or percent of the requested CPU.
+	//
+	// +optional
+	PerReplica *float64 `json:"perReplica,omitempty"`
+}
+
+// MetricStatus is one metric of the live revision.
+type MetricStatus struct {
+	// Name of the check.
+	Name string `json:"name"`
+
+	// Verdict: Pass, Fail, Insufficient, NoData or Error.
+	Verdict string `json:"verdict"`
+
+	// Value in the unit of the check.
+	//
+	// +optional
+	Value *float64 `json:"value,omitempty"`
 }

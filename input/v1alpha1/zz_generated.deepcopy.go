@@ -5,6 +5,8 @@
 package v1alpha1
 
 import (
+	apisv1alpha1 "github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/crossplane/crossplane/apis/v2/core/v2"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -20,6 +22,31 @@ func (in *AlgorithmSettings) DeepCopyInto(out *AlgorithmSettings) {
 		in, out := &in.Memory, &out.Memory
 		x := (*in).DeepCopy()
 		*out = &x
+	}
+	if in.Gateway != nil {
+		in, out := &in.Gateway, &out.Gateway
+		*out = new(apisv1alpha1.GatewayReference)
+		**out = **in
+	}
+	if in.GatewayNamespaces != nil {
+		in, out := &in.GatewayNamespaces, &out.GatewayNamespaces
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
+	if in.Prometheus != nil {
+		in, out := &in.Prometheus, &out.Prometheus
+		*out = new(v2.ProviderConfigReference)
+		**out = **in
+	}
+	if in.MetricsNamespaces != nil {
+		in, out := &in.MetricsNamespaces, &out.MetricsNamespaces
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
+	if in.MLflow != nil {
+		in, out := &in.MLflow, &out.MLflow
+		*out = new(v2.ProviderConfigReference)
+		**out = **in
 	}
 }
 

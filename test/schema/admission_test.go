@@ -132,6 +132,20 @@ func (a admission) create(t *testing.T, object map[string]any) (map[string]any, 
 	return object, complaints
 }
 
+// update returns what the API server has to say against a change of an object that it has.
+func (a admission) update(t *testing.T, before, after map[string]any) []string {
+	t.Helper()
+	after, complaints := a.create(t, after)
+	if len(complaints) > 0 {
+		return complaints
+	}
+	found, _ := a.rules.Validate(t.Context(), nil, a.schema, after, before, celconfig.RuntimeCELCostBudget)
+	for _, err := range found {
+		complaints = append(complaints, err.Error())
+	}
+	return complaints
+}
+
 // blocks tells whether the API server leaves out the rules because the schema already refuses the object.
 func blocks(errs field.ErrorList) bool {
 	for _, err := range errs {

@@ -5,10 +5,13 @@ package schema
 import (
 	"fmt"
 	"maps"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -121,6 +124,13 @@ scaling: {minReplicas: 1, maxReplicas: 10}`)),
 			object: smallest(spec(`crossplane: {compositionRef: {name: algorithm}}`)),
 		},
 	}
+	for name, object := range servingAccepted() {
+		cases[name] = struct {
+			reason string
+			object map[string]any
+		}{"What the fields say is possible.", object}
+	}
+
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if _, errs := a.create(t, tc.object); len(errs) > 0 {
@@ -128,6 +138,13 @@ scaling: {minReplicas: 1, maxReplicas: 10}`)),
 			}
 		})
 	}
+}
+
+// refused is an object, and what the API server has to say against it.
+type refused struct {
+	reason string
+	object map[string]any
+	want   []string
 }
 
 func TestAlgorithmRefused(t *testing.T) {
@@ -153,11 +170,7 @@ func TestAlgorithmRefused(t *testing.T) {
 		reference = "must be an image reference: letters, digits and any of . _ - / : @ +"
 		path      = "must be an absolute path without ':', other than / and /dev/shm"
 	)
-	cases := map[string]struct {
-		reason string
-		object map[string]any
-		want   []string
-	}{
+	cases := map[string]refused{
 		"NoSpec": {
 			reason: "There is nothing to run.",
 			object: smallest(func(o map[string]any) { delete(o, "spec") }),
@@ -385,6 +398,16 @@ func TestAlgorithmRefused(t *testing.T) {
 			object: smallest(spec(`env: [{name: A, valueFrom: {secretKeyRef: {name: s}}}]`)),
 			want:   []string{"spec.env[0].valueFrom.secretKeyRef.key: Required value"},
 		},
+		"ConfigMapName": {
+			reason: "No ConfigMap can have the name.",
+			object: smallest(spec(`env: [{name: A, valueFrom: {configMapKeyRef: {name: M, key: k}}}]`)),
+			want:   []string{`spec.env[0].valueFrom.configMapKeyRef.name: Invalid value: "M": ` + object},
+		},
+		"ConfigMapKey": {
+			reason: "Kubernetes would refuse the pod.",
+			object: smallest(spec(`env: [{name: A, valueFrom: {configMapKeyRef: {name: m, key: ..}}}]`)),
+			want:   []string{`spec.env[0].valueFrom.configMapKeyRef.key: Invalid value: "..": must be letters, digits, '-', '_' and '.', and not start with '..'`},
+		},
 		"KeyIsAPath": {
 			reason: "Kubernetes would refuse the pod.",
 			object: smallest(spec(`env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: a/b}}}]`)),
@@ -413,7 +436,7 @@ func TestAlgorithmRefused(t *testing.T) {
 		"NoFiles": {
 			reason: "There is nothing to mount.",
 			object: smallest(spec(`config: {mountPath: /etc/reco}`)),
-			want:   []string{"spec.config.files: Required value"},
+			want:   []string{"spec.config: Invalid value: set files, env or both"},
 		},
 		"EmptyFiles": {
 			reason: "There is nothing to mount.",
@@ -459,6 +482,21 @@ func TestAlgorithmRefused(t *testing.T) {
 			reason: "Once is enough.",
 			object: smallest(spec(`imagePullSecrets: [{name: a}, {name: a}]`)),
 			want:   []string{`spec.imagePullSecrets[1]: Duplicate value: {"name":"a"}`},
+		},
+		"PullSecretInUpperCase": {
+			reason: "No Secret can have the name.",
+			object: smallest(spec(`imagePullSecrets: [{name: A}]`)),
+			want:   []string{`spec.imagePullSecrets[0].name: Invalid value: "A": ` + object},
+		},
+		"RuntimeClassInUpperCase": {
+			reason: "No class can have the name.",
+			object: smallest(spec(`scheduling: {runtimeClassName: A}`)),
+			want:   []string{`spec.scheduling.runtimeClassName: Invalid value: "A": ` + object},
+		},
+		"PriorityClassInUpperCase": {
+			reason: "No class can have the name.",
+			object: smallest(spec(`scheduling: {priorityClassName: A}`)),
+			want:   []string{`spec.scheduling.priorityClassName: Invalid value: "A": ` + object},
 		},
 		"EmptyServiceAccount": {
 			reason: "Leave it out instead.",
@@ -519,7 +557,11 @@ func TestAlgorithmRefused(t *testing.T) {
 			want:   []string{`unknown field "spec.lifecycle"`},
 		},
 	}
+	maps.Copy(cases, servingRefused())
+
+	var all []string
 	for name, tc := range cases {
+		all = append(all, tc.want...)
 		t.Run(name, func(t *testing.T) {
 			_, errs := a.create(t, tc.object)
 			if diff := cmp.Diff(tc.want, errs); diff != "" {
@@ -527,4 +569,35 @@ func TestAlgorithmRefused(t *testing.T) {
 			}
 		})
 	}
+
+	for _, rule := range rules(t, written(t)[algorithmXRD]) {
+		if !slices.ContainsFunc(all, rule.says) {
+			t.Errorf("nothing is refused by the rule of %s: %s", rule.path, rule.message)
+		}
+	}
+}
+
+// A rule of a schema that looks at one object, not at a change.
+type rule struct{ path, message string }
+
+func rules(t *testing.T, s extv1.JSONSchemaProps) []rule {
+	t.Helper()
+	var all []rule
+	for _, n := range nodes(t, "", s, nil) {
+		for _, v := range n.schema.XValidations {
+			if !strings.Contains(v.Rule, "oldSelf") {
+				all = append(all, rule{path: strings.TrimPrefix(n.path, ".") + v.FieldPath, message: v.Message})
+			}
+		}
+	}
+	return all
+}
+
+// index of an item, or key of a value.
+var index = regexp.MustCompile(`\[[^\]]*\]|\{\}`)
+
+// says tells whether an error is what the rule says.
+func (r rule) says(err string) bool {
+	return strings.HasPrefix(index.ReplaceAllString(err, "[]"), strings.TrimPrefix(index.ReplaceAllString(r.path, "[]"), ".")+": ") &&
+		strings.Contains(err, r.message)
 }

@@ -101,6 +101,8 @@ func visit(s *structural.Structural, isRoot bool, fn func(s *structural.Structur
 
 // TestManagementPolicies shows what the provider may do with what it manages unless a person says otherwise.
 func TestManagementPolicies(t *testing.T) {
+	prometheus := map[string]any{"kind": "ClusterProviderConfig", "name": "prometheus"}
+
 	cases := map[string]struct {
 		reason string
 		path   string
@@ -114,6 +116,7 @@ func TestManagementPolicies(t *testing.T) {
 			spec:   map[string]any{"forProvider": map[string]any{"algorithm": "reco"}},
 			want: map[string]any{
 				"managementPolicies": []any{"Observe"},
+				"providerConfigRef":  prometheus,
 				"forProvider":        map[string]any{"algorithm": "reco", "container": "algorithm"},
 			},
 		},
@@ -126,6 +129,7 @@ func TestManagementPolicies(t *testing.T) {
 			},
 			want: map[string]any{
 				"managementPolicies": []any{},
+				"providerConfigRef":  prometheus,
 				"forProvider":        map[string]any{"algorithm": "reco", "container": "main"},
 			},
 		},
@@ -138,6 +142,7 @@ func TestManagementPolicies(t *testing.T) {
 			},
 			want: map[string]any{
 				"managementPolicies": []any{"Observe", "Delete"},
+				"providerConfigRef":  prometheus,
 				"forProvider":        map[string]any{"algorithm": "reco", "container": "main"},
 			},
 			errs: []string{"spec.managementPolicies: Invalid value: must be Observe or nothing: an Analysis only observes"},

@@ -52,6 +52,15 @@ func params(text string) edit {
 	}
 }
 
+// evidence of n keys and values of these lengths.
+func evidence(n, key, value int) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = strings.Repeat(string(rune('a'+i)), key) + ": " + strings.Repeat("v", value)
+	}
+	return "evidence: {" + strings.Join(all, ", ") + "}"
+}
+
 func TestRegistryAccepted(t *testing.T) {
 	observe := spec(`managementPolicies: [Observe]`)
 	cases := map[string]struct {
@@ -72,6 +81,8 @@ func TestRegistryAccepted(t *testing.T) {
 		"SourceUnicode":  {reason: "Any letter.", path: versionCRD, object: entry("ModelVersion", params(`source: "s3://models/größe%20x"`))},
 		"SpaceInModel":   {reason: "MLflow takes spaces.", path: versionCRD, object: entry("ModelVersion", params(`model: "my model.v2"`))},
 		"Alias":          {reason: "Where it points.", path: aliasCRD, object: entry("ModelAlias")},
+		"Evidence":       {reason: "What is known of the version.", path: aliasCRD, object: entry("ModelAlias", params(`evidence: {revision: reco-5d9f7c, live.since-a: "", e: "größe\n"}`))},
+		"EvidenceMost":   {reason: "As much as there can be.", path: aliasCRD, object: entry("ModelAlias", params(`alias: `+strings.Repeat("a", 200)), params(evidence(20, 37, 1024)))},
 		"AliasVictory":   {reason: "Only v and digits is reserved.", path: aliasCRD, object: entry("ModelAlias", params(`alias: v1-candidate`))},
 	}
 	for name, tc := range cases {
@@ -87,6 +98,7 @@ func TestRegistryRefused(t *testing.T) {
 	const (
 		keys     = "tags: a key must have 1 to 250 letters, digits, spaces or ._/-, and as a path no step that is empty, . or ..; a value at most 5000 characters"
 		reserved = "tags: keys that begin with capstan.dev/ or mlflow. are reserved"
+		says     = "evidence: a key must have 1 to 37 lower case letters, digits, . or -, and begin with a letter"
 		plain    = "is not the plain URI of files, for instance s3://models/reco/7"
 	)
 	cases := map[string]struct {
@@ -135,6 +147,17 @@ func TestRegistryRefused(t *testing.T) {
 		"ReservedLatest": {reason: "The registry refuses it.", path: aliasCRD, object: entry("ModelAlias", params(`alias: Latest`)), want: "alias: Latest is reserved by the registry; choose another name, for instance champion"},
 		"ReservedV1":     {reason: "The registry refuses it.", path: aliasCRD, object: entry("ModelAlias", params(`alias: V12`)), want: "alias: V12 is reserved"},
 		"DotInAlias":     {reason: "The registry refuses it.", path: aliasCRD, object: entry("ModelAlias", params(`alias: a.b`)), want: "spec.forProvider.alias in body should match"},
+		"NoEvidence":     {reason: "An empty map is a mistake.", path: aliasCRD, object: entry("ModelAlias", params(`evidence: {}`)), want: "spec.forProvider.evidence in body should have at least 1 properties"},
+		"MuchEvidence":   {reason: "Each is a call.", path: aliasCRD, object: entry("ModelAlias", params(evidence(21, 1, 1))), want: "spec.forProvider.evidence: Too many: 21: must have at most 20 items"},
+		"UpperEvidence":  {reason: "Databases may ignore case.", path: aliasCRD, object: entry("ModelAlias", params(`evidence: {c: x, reV: x, Rev: x, revisioN: x}`)), want: says},
+		"SlashEvidence":  {reason: "It could be another tag.", path: aliasCRD, object: entry("ModelAlias", params(`evidence: {a/b: x}`)), want: says},
+		"SpaceEvidence":  {reason: "It is no key.", path: aliasCRD, object: entry("ModelAlias", params(`evidence: {a b: x}`)), want: says},
+		"LineEvidence":   {reason: "It is no key.", path: aliasCRD, object: entry("ModelAlias", params(`evidence: {"a\n": x}`)), want: says},
+		"EmptyEvidence":  {reason: "It is no key.", path: aliasCRD, object: entry("ModelAlias", params(`evidence: {"": x}`)), want: says},
+		"DotEvidence":    {reason: "It could be a step.", path: aliasCRD, object: entry("ModelAlias", params(`evidence: {.a: x}`)), want: says},
+		"LongEvidence":   {reason: "The registry keeps 250.", path: aliasCRD, object: entry("ModelAlias", params(evidence(1, 38, 1))), want: says},
+		"LongTale":       {reason: "Tags are short.", path: aliasCRD, object: entry("ModelAlias", params(evidence(1, 1, 1025))), want: "evidence: a value must have at most 1024 characters; keep what is longer elsewhere, and its address here"},
+		"NumberEvidence": {reason: "Tags are text.", path: aliasCRD, object: entry("ModelAlias", params(`evidence: {a: 7}`)), want: "must be of type string"},
 		"NoVersion":      {reason: "Where to?", path: aliasCRD, object: entry("ModelAlias", params(`version: null`)), want: "spec.forProvider.version: Required value"},
 		"NumberVersion":  {reason: "Versions are text in the API.", path: aliasCRD, object: entry("ModelAlias", params(`version: 7`)), want: "must be of type string"},
 		"Unknown":        {reason: "A typo.", path: aliasCRD, object: entry("ModelAlias", params(`aliass: x`)), want: `unknown field "spec.forProvider.aliass"`},
@@ -165,6 +188,8 @@ func TestRegistryFixed(t *testing.T) {
 		"Text":        {versionCRD, entry("ModelVersion"), entry("ModelVersion", params(`{description: x, tags: {k: v}}`)), ""},
 		"AliasModel":  {aliasCRD, entry("ModelAlias"), entry("ModelAlias", params(`model: other`)), "model: cannot be changed; make another ModelAlias"},
 		"AliasName":   {aliasCRD, entry("ModelAlias"), entry("ModelAlias", params(`alias: other`)), "alias: cannot be changed; make another ModelAlias"},
+		"AliasSays":   {aliasCRD, entry("ModelAlias", params(`evidence: {a: x}`)), entry("ModelAlias", params(`evidence: {b: x}`)), ""},
+		"AliasSilent": {aliasCRD, entry("ModelAlias", params(`evidence: {a: x}`)), entry("ModelAlias"), ""},
 		"AliasTarget": {aliasCRD, entry("ModelAlias"), entry("ModelAlias", params(`version: "8"`)), ""},
 	}
 	for name, tc := range cases {

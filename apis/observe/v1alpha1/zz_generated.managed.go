@@ -32,11 +32,15 @@ func (mg *Analysis) GetManagementPolicies() xpv2.ManagementPolicies {
 // SetManagementPolicies of this Analysis.
 func (mg *Analysis) SetManagementPolicies(p xpv2.ManagementPolicies) { mg.Spec.ManagementPolicies = p }
 
-// GetProviderConfigReference is nil: this kind talks to nothing outside the cluster.
-func (mg *Analysis) GetProviderConfigReference() *xpv2.ProviderConfigReference { return nil }
+// GetProviderConfigReference of this Analysis.
+func (mg *Analysis) GetProviderConfigReference() *xpv2.ProviderConfigReference {
+	return mg.Spec.ProviderConfigReference
+}
 
-// SetProviderConfigReference does nothing: this kind talks to nothing outside the cluster.
-func (mg *Analysis) SetProviderConfigReference(*xpv2.ProviderConfigReference) {}
+// SetProviderConfigReference of this Analysis.
+func (mg *Analysis) SetProviderConfigReference(r *xpv2.ProviderConfigReference) {
+	mg.Spec.ProviderConfigReference = r
+}
 
 // GetWriteConnectionSecretToReference is nil: this kind has no connection details.
 func (mg *Analysis) GetWriteConnectionSecretToReference() *xpv2.LocalSecretReference { return nil }

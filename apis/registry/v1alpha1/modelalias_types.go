@@ -105,6 +105,21 @@ type ModelAliasParameters struct {
 	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,17}$`
 	// +kubebuilder:example="7"
 	Version string `json:"version"`
+
+	// Evidence of why the alias points to the version: each key becomes the tag
+	// capstan.dev/<alias>.<key> of the version, before the alias points there. The
+	// version has exactly this evidence: tags of that form that are not in the map are
+	// removed from it. What is on versions that the alias pointed to before is their
+	// history and stays, and so does all of it when the ModelAlias goes. Default: none
+	// is written, and what was written to the version before is removed.
+	//
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=20
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[a-z][a-z0-9.-]{0,36}$'))",message="evidence: a key must have 1 to 37 lower case letters, digits, . or -, and begin with a letter"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 1024)",message="evidence: a value must have at most 1024 characters; keep what is longer elsewhere, and its address here"
+	// +kubebuilder:example={"revision": "reco-5d9f7c", "live-since": "2026-10-01T12:00:00Z"}
+	// +optional
+	Evidence map[string]string `json:"evidence,omitempty"`
 }
 
 // ModelAliasStatus is where the alias points.
@@ -123,4 +138,12 @@ type ModelAliasObservation struct {
 	//
 	// +optional
 	Version string `json:"version,omitempty"`
+
+	// EvidenceKeys that the version of the spec has as tags capstan.dev/<alias>.<key>,
+	// sorted, when it was looked at last. It is looked at while the spec has evidence,
+	// or some is left.
+	//
+	// +listType=set
+	// +optional
+	EvidenceKeys []string `json:"evidenceKeys,omitempty"`
 }

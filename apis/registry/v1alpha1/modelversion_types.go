@@ -188,6 +188,13 @@ type ModelVersionObservation struct {
 	// +optional
 	ArtifactURI string `json:"artifactUri,omitempty"`
 
+	// Digest that the files have, as the tag digest of the version says: sha256: and
+	// 64 digits or letters from a to f. A version without the tag has none, and neither
+	// has one whose tag says anything else: then the condition Ready tells.
+	//
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
 	// RunID of the run that made the model.
 	//
 	// +optional

@@ -17,6 +17,15 @@ const (
 	// TagAliasPrefix begins the tags of a model that tell which ModelAlias an alias
 	// belongs to; the name of the alias follows.
 	TagAliasPrefix = "capstan.dev/alias."
+
+	// TagEvidencePrefix begins the tags of a version that hold evidence of a
+	// ModelAlias; the name of the alias follows, a dot and the key. Aliases have no
+	// dots, so that one cannot be taken for another, nor for TagOwner.
+	TagEvidencePrefix = "capstan.dev/"
+
+	// TagDigest tells the digest of a version's files. Whoever makes the version
+	// sets it.
+	TagDigest = "digest"
 )
 
 // A RegisteredModel is a model in a model registry: a name under which versions

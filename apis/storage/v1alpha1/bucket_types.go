@@ -21,12 +21,13 @@ const (
 	AnnotationCreating = "storage.capstan.dev/creating"
 )
 
-// The keys of the connection Secret of a Bucket. The last three are there only
-// when the config has workloadCredentials.
+// The keys of the connection Secret of a Bucket. The key ca.crt is there only when
+// the config has a caBundle, the last three only when it has workloadCredentials.
 const (
 	KeyEndpoint        = "endpoint"
 	KeyRegion          = "region"
 	KeyBucket          = "bucket"
+	KeyCA              = "ca.crt"
 	KeyAccessKeyID     = "accessKeyId"
 	KeySecretAccessKey = "secretAccessKey"
 	KeySessionToken    = "sessionToken"

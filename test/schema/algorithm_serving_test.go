@@ -1,0 +1,619 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schema
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// servingAccepted are Algorithms with the fields that serve: model, scaling, metrics, probes, route, access.
+func servingAccepted() map[string]map[string]any {
+	objects := map[string]map[string]any{}
+	for name, text := range map[string]string{
+		"OnlyVariables":         `config: {env: {THRESHOLD: "0.7"}}`,
+		"EmptyVariable":         `config: {env: {EMPTY: ""}}`,
+		"SecretWithDots":        `secrets: [{name: reco.license}]`,
+		"ModelByVersion":        `model: {from: registry, registry: {name: reco, version: "7"}}`,
+		"ModelByAlias":          `model: {from: registry, registry: {name: reco, alias: champion, liveAlias: live}}`,
+		"ModelWithSpaces":       `model: {from: registry, registry: {name: "reco für alle", version: "7"}}`,
+		"AliasLikeVersion":      `model: {from: registry, registry: {name: reco, alias: v1-stable}}`,
+		"ModelOneObject":        `model: {from: s3, s3: {uri: s3://models/reco/7/model.onnx}}`,
+		"ModelFolder":           `model: {from: s3, s3: {uri: s3://models/reco/7/}}`,
+		"ModelOnMinIO":          `model: {from: s3, s3: {uri: s3://models/reco, endpoint: "http://minio.storage.svc:9000"}}`,
+		"ModelImage":            `model: {from: oci, oci: {reference: "registry.example.org:5000/models/reco@sha256:` + strings.Repeat("0", 64) + `"}}`,
+		"ModelImageWithLogin":   `model: {from: oci, oci: {reference: registry.example.org/models/reco:7}, credentials: {name: login}}`,
+		"ModelImageVerified":    `model: {from: oci, oci: {reference: r.example.org/reco:7, delivery: InitContainer}, digest: "sha256:` + strings.Repeat("a", 64) + `", cache: {size: 1Gi}}`,
+		"ModelVolume":           `model: {from: volume, volume: {claimName: models}}`,
+		"ModelVolumePath":       `model: {from: volume, volume: {claimName: models, path: reco..old/7}}`,
+		"ModelVolumeVerified":   `model: {from: volume, volume: {claimName: models}, size: 12}`,
+		"WholeCache":            `model: {from: s3, s3: {uri: s3://models/reco}, cache: {size: 21474836480, accessMode: ReadWriteOnce}}`,
+		"MIG":                   `resources: {gpu: nvidia.com/mig-1g.10gb, gpuProducts: [NVIDIA-A100-SXM4-40GB]}`,
+		"LatencyTarget":         `scaling: {maxReplicas: 10, targetLatencyMs: 50}`,
+		"LatencyTargetBySignal": `scaling: {maxReplicas: 10, targetLatencyMs: 50, signal: InFlight, percentile: 99}`,
+		"InFlightPerReplica":    `scaling: {maxReplicas: 10, signal: InFlight, perReplica: 6}`,
+		"RatePerReplica":        `scaling: {maxReplicas: 10, signal: RequestRate, perReplica: 0.5}`,
+		"OwnQuery":              `scaling: {maxReplicas: 10, signal: Query, query: sum(queue_length), perReplica: 20}`,
+		"AutoSignal":            `scaling: {maxReplicas: 10, signal: Auto}`,
+		"CPUSignal":             `scaling: {maxReplicas: 10, signal: CPU}`,
+		"ShrinkAtOnce":          `scaling: {maxReplicas: 10, scaleDownAfterSeconds: 0}`,
+		"MetricsByDefault":      `metrics: {}`,
+		"SameWindow":            `metrics: {interval: 30s, window: 30s}`,
+		"LongestWindow":         `metrics: {interval: 1h, window: 6h}`,
+		"WindowAloneMayBeShort": `metrics: {window: 30s}`,
+		"BoundsOfRatio":         `metrics: {successRatio: 1}`,
+		"CheckOneValue":         `metrics: {checks: [{name: queue, query: avg(q), min: 1, max: 1}]}`,
+		"CheckZero":             `metrics: {checks: [{name: queue, query: avg(q), max: 0}]}`,
+		"CheckBelowZero":        `metrics: {checks: [{name: drift, query: avg(q), min: -0.5}]}`,
+		"ProbePath":             `probes: {path: "/health?deep=1", startupSeconds: 7200}`,
+		"WarmUpByGet":           `probes: {warmUp: {path: /}}`,
+		"WarmUpText":            `probes: {warmUp: {path: /predict, body: "läuft", contentType: "text/plain; charset=utf-8"}}`,
+		"RouteByDefault":        `route: {}`,
+		"RouteOfManyHosts":      `route: {host: "*.example.org", path: /v2/models/reco, timeout: 500ms}`,
+		"RouteOwnGateway":       `route: {gateway: {name: shared}}`,
+		"AccessNobody":          `access: {from: []}`,
+		"AccessEverybody":       `access: {from: [{namespace: "*"}]}`,
+		"AccessSome":            `access: {from: [{}, {podLabels: {app: web}}, {namespace: shop-2, podLabels: {app.kubernetes.io/name: ""}}]}`,
+		"LongDrain":             `availability: {drainSeconds: 3600}`,
+		"NoHistory":             `revisionHistoryLimit: 0`,
+	} {
+		objects[name] = smallest(spec(text))
+	}
+	return objects
+}
+
+// servingRefused are Algorithms with mistakes in those fields.
+func servingRefused() map[string]refused {
+	const (
+		object = "must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
+		label  = "must be the value of a label: letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+		folder = "must be an absolute path without ':', other than / and /dev/shm"
+		url    = "must be a URL that begins with https:// or http://"
+		alias  = "must be letters, digits, '_' and '-', and neither latest nor v with digits, which the registry reserves"
+		cached = "a cache is for models that are downloaded: a volume needs none, and an image volume is cached by the node"
+		inRef  = "an image volume is verified by the digest in its reference: put it there"
+		s3     = "must be of the form s3://bucket/prefix"
+		image  = "must be the reference of an image, for instance registry.example.org/models/reco@sha256:…"
+		bytes  = "must be a quantity of at least 1Mi, for instance 20Gi"
+		number = "must be the number of a version"
+		check  = "must be lower case letters, digits and '-', start with a letter and end with a letter or digit"
+		plain  = "must be an absolute path of a URL, without a query"
+		asked  = "must be an absolute path of a URL"
+	)
+	model := func(text string) map[string]any {
+		return smallest(spec(`model: {from: registry, registry: ` + text + `}`))
+	}
+	fromS3 := func(text string) map[string]any { return smallest(spec(`model: {from: s3, s3: ` + text + `}`)) }
+	scaling := func(text string) map[string]any { return smallest(spec(`scaling: {maxReplicas: 10, ` + text + `}`)) }
+	metrics := func(text string) map[string]any { return smallest(spec(`metrics: {` + text + `}`)) }
+	checks := func(text string) map[string]any { return smallest(spec(`metrics: {checks: [` + text + `]}`)) }
+
+	return map[string]refused{
+		"ConfigOfNothing": {
+			reason: "There is nothing to configure.",
+			object: smallest(spec(`config: {env: {}}`)),
+			want:   []string{"spec.config.env: Invalid value: 0: spec.config.env in body should have at least 1 properties"},
+		},
+		"ConfigVariable": {
+			reason: "Kubernetes would refuse the pod.",
+			object: smallest(spec(`config: {env: {1A: x}}`)),
+			want:   []string{"spec.config.env: Invalid value: names must be letters, digits, '_', '-' or '.', not start with a digit, and have at most 256 characters"},
+		},
+		"SecretInUpperCase": {
+			reason: "No Secret can have the name.",
+			object: smallest(spec(`secrets: [{name: S}]`)),
+			want:   []string{`spec.secrets[0].name: Invalid value: "S": ` + object},
+		},
+		"SecretTwice": {
+			reason: "Once is enough.",
+			object: smallest(spec(`secrets: [{name: a}, {name: a, mountPath: /b}]`)),
+			want:   []string{`spec.secrets[1]: Duplicate value: {"name":"a"}`},
+		},
+		"SecretOverRoot": {
+			reason: "Nothing of the image would be left.",
+			object: smallest(spec(`secrets: [{name: a, mountPath: /}]`)),
+			want:   []string{`spec.secrets[0].mountPath: Invalid value: "/": ` + folder},
+		},
+		"UnknownRotation": {
+			reason: "The choices are named.",
+			object: smallest(spec(`secrets: [{name: a, rotate: Always}]`)),
+			want:   []string{`spec.secrets[0].rotate: Unsupported value: "Always": supported values: "Restartless", "Rolling"`},
+		},
+		"UnknownOrigin": {
+			reason: "The choices are named.",
+			object: smallest(spec(`model: {from: ftp}`)),
+			want:   []string{`spec.model.from: Unsupported value: "ftp": supported values: "registry", "s3", "oci", "volume"`},
+		},
+		"RegistryMissing": {
+			reason: "Which model?",
+			object: smallest(spec(`model: {from: registry}`)),
+			want:   []string{"spec.model.registry: Invalid value: from: registry needs registry, and nothing else has it"},
+		},
+		"S3Missing": {
+			reason: "Which model?",
+			object: smallest(spec(`model: {from: s3}`)),
+			want:   []string{"spec.model.s3: Invalid value: from: s3 needs s3, and nothing else has it"},
+		},
+		"OCIMissing": {
+			reason: "Which model?",
+			object: smallest(spec(`model: {from: oci}`)),
+			want:   []string{"spec.model.oci: Invalid value: from: oci needs oci, and nothing else has it"},
+		},
+		"VolumeMissing": {
+			reason: "Which model?",
+			object: smallest(spec(`model: {from: volume}`)),
+			want:   []string{"spec.model.volume: Invalid value: from: volume needs volume, and nothing else has it"},
+		},
+		"TwoOrigins": {
+			reason: "Which one holds?",
+			object: smallest(spec(`model: {from: s3, s3: {uri: s3://models/reco}, volume: {claimName: models}}`)),
+			want:   []string{"spec.model.volume: Invalid value: from: volume needs volume, and nothing else has it"},
+		},
+		"CacheOfVolume": {
+			reason: "It is a volume already.",
+			object: smallest(spec(`model: {from: volume, volume: {claimName: models}, cache: {size: 1Gi}}`)),
+			want:   []string{"spec.model.cache: Invalid value: " + cached},
+		},
+		"CacheOfImageVolume": {
+			reason: "Nodes keep images.",
+			object: smallest(spec(`model: {from: oci, oci: {reference: r.example.org/reco:7}, cache: {size: 1Gi}}`)),
+			want:   []string{"spec.model.cache: Invalid value: " + cached},
+		},
+		"DigestOfImageVolume": {
+			reason: "Nothing would compare it.",
+			object: smallest(spec(`model: {from: oci, oci: {reference: r.example.org/reco:7}, digest: "sha256:` + strings.Repeat("a", 64) + `"}`)),
+			want:   []string{"spec.model.digest: Invalid value: " + inRef},
+		},
+		"SizeOfImageVolume": {
+			reason: "Nothing would compare it.",
+			object: smallest(spec(`model: {from: oci, oci: {reference: r.example.org/reco:7}, size: 5}`)),
+			want:   []string{"spec.model.size: Invalid value: " + inRef},
+		},
+		"CredentialsOfVolume": {
+			reason: "Nothing would read them.",
+			object: smallest(spec(`model: {from: volume, volume: {claimName: models}, credentials: {name: a}}`)),
+			want:   []string{"spec.model.credentials: Invalid value: credentials are for what is downloaded, and a volume is not: remove them"},
+		},
+		"CredentialsInUpperCase": {
+			reason: "No Secret can have the name.",
+			object: smallest(spec(`model: {from: s3, s3: {uri: s3://models/reco}, credentials: {name: A}}`)),
+			want:   []string{`spec.model.credentials.name: Invalid value: "A": ` + object},
+		},
+		"ShortDigest": {
+			reason: "It could never be right.",
+			object: smallest(spec(`model: {from: s3, s3: {uri: s3://models/reco}, digest: "sha256:abc"}`)),
+			want:   []string{`spec.model.digest: Invalid value: "sha256:abc": must be sha256: and 64 digits or letters from a to f, as companion digest prints it`},
+		},
+		"NoSize": {
+			reason: "A model of no bytes is none.",
+			object: smallest(spec(`model: {from: s3, s3: {uri: s3://models/reco}, size: 0}`)),
+			want:   []string{"spec.model.size: Invalid value: 0: spec.model.size in body should be greater than or equal to 1"},
+		},
+		"ModelOverSharedMemory": {
+			reason: "resources.sharedMemory is mounted there.",
+			object: smallest(spec(`model: {from: s3, s3: {uri: s3://models/reco}, mountPath: /dev/shm}`)),
+			want:   []string{`spec.model.mountPath: Invalid value: "/dev/shm": ` + folder},
+		},
+		"VersionAndAlias": {
+			reason: "Which one holds?",
+			object: model(`{name: reco, version: "7", alias: champion}`),
+			want:   []string{"spec.model.registry: Invalid value: set exactly one of version and alias"},
+		},
+		"NeitherVersionNorAlias": {
+			reason: "Which version?",
+			object: model(`{name: reco}`),
+			want:   []string{"spec.model.registry: Invalid value: set exactly one of version and alias"},
+		},
+		"LiveAliasIsAlias": {
+			reason: "What is live would say what should be.",
+			object: model(`{name: reco, alias: champion, liveAlias: champion}`),
+			want:   []string{"spec.model.registry.liveAlias: Invalid value: liveAlias must not be the alias that is followed: the one says what should be live, the other what is"},
+		},
+		"ModelWithSlash": {
+			reason: "MLflow cannot have it.",
+			object: model(`{name: a/b, version: "7"}`),
+			want:   []string{`spec.model.registry.name: Invalid value: "a/b": must be the name of a model: without / : and %`},
+		},
+		"VersionInWords": {
+			reason: "Versions are numbers.",
+			object: model(`{name: reco, version: latest}`),
+			want:   []string{`spec.model.registry.version: Invalid value: "latest": ` + number},
+		},
+		"VersionZero": {
+			reason: "Versions begin with one.",
+			object: model(`{name: reco, version: "0"}`),
+			want:   []string{`spec.model.registry.version: Invalid value: "0": ` + number},
+		},
+		"ReservedAlias": {
+			reason: "MLflow keeps it for itself, in any case of its letters.",
+			object: model(`{name: reco, alias: Latest}`),
+			want:   []string{`spec.model.registry.alias: Invalid value: "Latest": ` + alias},
+		},
+		"ReservedLiveAlias": {
+			reason: "MLflow keeps it for itself.",
+			object: model(`{name: reco, version: "7", liveAlias: V12}`),
+			want:   []string{`spec.model.registry.liveAlias: Invalid value: "V12": ` + alias},
+		},
+		"RegistryConfigKind": {
+			reason: "The choices are named.",
+			object: model(`{name: reco, version: "7", providerConfigRef: {kind: Config, name: mlflow}}`),
+			want:   []string{`spec.model.registry.providerConfigRef: Invalid value: providerConfigRef.kind: Config is neither ProviderConfig nor ClusterProviderConfig`},
+		},
+		"RegistryConfigName": {
+			reason: "No config can have the name.",
+			object: model(`{name: reco, version: "7", providerConfigRef: {kind: ProviderConfig, name: MLflow}}`),
+			want: []string{`spec.model.registry.providerConfigRef: Invalid value: providerConfigRef.name: MLflow is not the name of a config: ` +
+				`at most 63 lower case letters, digits, - and .`},
+		},
+		"RegistryEndpoint": {
+			reason: "The form is named.",
+			object: model(`{name: reco, version: "7", endpoint: mlflow.example.org}`),
+			want:   []string{`spec.model.registry.endpoint: Invalid value: "mlflow.example.org": ` + url},
+		},
+		"RegistryS3Endpoint": {
+			reason: "The form is named.",
+			object: model(`{name: reco, version: "7", s3Endpoint: "https://a b"}`),
+			want:   []string{`spec.model.registry.s3Endpoint: Invalid value: "https://a b": ` + url},
+		},
+		"BucketAlone": {
+			reason: "A whole bucket is a mistake more often than a model.",
+			object: fromS3(`{uri: s3://models}`),
+			want:   []string{`spec.model.s3.uri: Invalid value: "s3://models": ` + s3},
+		},
+		"URIWithDots": {
+			reason: "It might lead elsewhere.",
+			object: fromS3(`{uri: s3://models/../secrets}`),
+			want:   []string{`spec.model.s3.uri: Invalid value: "s3://models/../secrets": ` + s3},
+		},
+		"OtherScheme": {
+			reason: "The form is named.",
+			object: fromS3(`{uri: "gs://models/reco"}`),
+			want:   []string{`spec.model.s3.uri: Invalid value: "gs://models/reco": ` + s3},
+		},
+		"S3Endpoint": {
+			reason: "The form is named.",
+			object: fromS3(`{uri: s3://models/reco, endpoint: "s3.example.org"}`),
+			want:   []string{`spec.model.s3.endpoint: Invalid value: "s3.example.org": ` + url},
+		},
+		"S3Region": {
+			reason: "The form is named.",
+			object: fromS3(`{uri: s3://models/reco, region: "EU Central"}`),
+			want:   []string{`spec.model.s3.region: Invalid value: "EU Central": must be the name of a region, for instance eu-central-1`},
+		},
+		"ImageWithScheme": {
+			reason: "References have none.",
+			object: smallest(spec(`model: {from: oci, oci: {reference: "oci://r.example.org/reco@x"}}`)),
+			want:   []string{`spec.model.oci.reference: Invalid value: "oci://r.example.org/reco@x": ` + image},
+		},
+		"UnknownDelivery": {
+			reason: "The choices are named.",
+			object: smallest(spec(`model: {from: oci, oci: {reference: r.example.org/reco, delivery: Copy}}`)),
+			want:   []string{`spec.model.oci.delivery: Unsupported value: "Copy": supported values: "ImageVolume", "InitContainer"`},
+		},
+		"ClaimInUpperCase": {
+			reason: "No claim can have the name.",
+			object: smallest(spec(`model: {from: volume, volume: {claimName: A}}`)),
+			want:   []string{`spec.model.volume.claimName: Invalid value: "A": ` + object},
+		},
+		"PathUpwards": {
+			reason: "It would leave the volume.",
+			object: smallest(spec(`model: {from: volume, volume: {claimName: a, path: b/../..}}`)),
+			want:   []string{`spec.model.volume.path: Invalid value: "b/../..": must be relative and without ..`},
+		},
+		"PathFromRoot": {
+			reason: "Relative to the volume, or to the container?",
+			object: smallest(spec(`model: {from: volume, volume: {claimName: a, path: /b}}`)),
+			want:   []string{`spec.model.volume.path: Invalid value: "/b": must be relative and without ..`},
+		},
+		"CacheWithoutSize": {
+			reason: "A volume needs a size.",
+			object: smallest(spec(`model: {from: s3, s3: {uri: s3://models/reco}, cache: {}}`)),
+			want:   []string{"spec.model.cache.size: Required value"},
+		},
+		"CacheOfMilliBytes": {
+			reason: "20m is no byte at all.",
+			object: smallest(spec(`model: {from: s3, s3: {uri: s3://models/reco}, cache: {size: 20m}}`)),
+			want:   []string{`spec.model.cache.size: Invalid value: "20m": ` + bytes},
+		},
+		"CacheClass": {
+			reason: "No class can have the name.",
+			object: smallest(spec(`model: {from: s3, s3: {uri: s3://models/reco}, cache: {size: 1Gi, storageClassName: A}}`)),
+			want:   []string{`spec.model.cache.storageClassName: Invalid value: "A": ` + object},
+		},
+		"CacheReadOnly": {
+			reason: "Nothing could be put into it.",
+			object: smallest(spec(`model: {from: s3, s3: {uri: s3://models/reco}, cache: {size: 1Gi, accessMode: ReadOnlyMany}}`)),
+			want:   []string{`spec.model.cache.accessMode: Unsupported value: "ReadOnlyMany": supported values: "ReadWriteMany", "ReadWriteOnce"`},
+		},
+		"ProductsAlone": {
+			reason: "Whose products?",
+			object: smallest(spec(`resources: {gpuProducts: [A100]}`)),
+			want:   []string{"spec.resources.gpuProducts: Invalid value: gpuProducts needs gpu: name the resource of the GPU as nodes advertise it, for instance nvidia.com/gpu"},
+		},
+		"ProductInWords": {
+			reason: "No node can have the label.",
+			object: smallest(spec(`resources: {gpu: nvidia.com/gpu, gpuProducts: [A100 40GB]}`)),
+			want:   []string{`spec.resources.gpuProducts[0]: Invalid value: "A100 40GB": ` + label},
+		},
+		"SignalWithoutMeasure": {
+			reason: "How much of it does a replica bear?",
+			object: scaling(`signal: InFlight`),
+			want: []string{"spec.scaling.signal: Invalid value: signal InFlight or RequestRate needs targetLatencyMs, to learn how much of it a replica " +
+				"bears, or perReplica, which says it"},
+		},
+		"QueryWithoutSignal": {
+			reason: "Nothing would look at it.",
+			object: scaling(`query: sum(queue), perReplica: 2`),
+			want: []string{
+				"spec.scaling.query: Invalid value: query is the load of signal Query: set both or neither",
+				"spec.scaling.perReplica: Invalid value: perReplica needs signal InFlight, RequestRate or Query, which give it its unit",
+			},
+		},
+		"SignalWithoutQuery": {
+			reason: "Which query?",
+			object: scaling(`signal: Query, perReplica: 2`),
+			want:   []string{"spec.scaling.query: Invalid value: query is the load of signal Query: set both or neither"},
+		},
+		"QueryWithoutMeasure": {
+			reason: "How much of it does a replica bear?",
+			object: scaling(`signal: Query, query: sum(queue)`),
+			want:   []string{"spec.scaling.perReplica: Invalid value: a query needs perReplica: the part of its value that one replica is to bear"},
+		},
+		"MeasureWithoutSignal": {
+			reason: "Six of what?",
+			object: scaling(`perReplica: 6`),
+			want:   []string{"spec.scaling.perReplica: Invalid value: perReplica needs signal InFlight, RequestRate or Query, which give it its unit"},
+		},
+		"MeasureZero": {
+			reason: "No number of replicas would be enough.",
+			object: scaling(`signal: InFlight, perReplica: 0`),
+			want:   []string{"spec.scaling.perReplica: Invalid value: 0: must be at least 0.001"},
+		},
+		"UnknownSignal": {
+			reason: "The choices are named.",
+			object: scaling(`signal: Memory`),
+			want:   []string{`spec.scaling.signal: Unsupported value: "Memory": supported values: "Auto", "InFlight", "RequestRate", "CPU", "Query"`},
+		},
+		"UnknownPercentile": {
+			reason: "The choices are named.",
+			object: scaling(`targetLatencyMs: 50, percentile: 98`),
+			want:   []string{`spec.scaling.percentile: Unsupported value: 98: supported values: "50", "90", "95", "99"`},
+		},
+		"LatencyZero": {
+			reason: "Nothing is that fast.",
+			object: scaling(`targetLatencyMs: 0`),
+			want:   []string{"spec.scaling.targetLatencyMs: Invalid value: 0: spec.scaling.targetLatencyMs in body should be greater than or equal to 1"},
+		},
+		"ShrinkTooLate": {
+			reason: "The bound is named.",
+			object: scaling(`scaleDownAfterSeconds: 3601`),
+			want:   []string{"spec.scaling.scaleDownAfterSeconds: Invalid value: 3601: spec.scaling.scaleDownAfterSeconds in body should be less than or equal to 3600"},
+		},
+		"MetricsPort": {
+			reason: "The bound is named.",
+			object: metrics(`port: 0`),
+			want:   []string{"spec.metrics.port: Invalid value: 0: spec.metrics.port in body should be greater than or equal to 1"},
+		},
+		"MetricsPath": {
+			reason: "Prometheus would ask for something else.",
+			object: metrics(`path: "/metrics?a=b"`),
+			want:   []string{`spec.metrics.path: Invalid value: "/metrics?a=b": ` + plain},
+		},
+		"ShortInterval": {
+			reason: "Prometheus scrapes no faster.",
+			object: metrics(`interval: 1s`),
+			want:   []string{`spec.metrics.interval: Invalid value: "1s": must be a time from 10s to 1h, for instance 2m`},
+		},
+		"IntervalInWords": {
+			reason: "The form is named, once.",
+			object: metrics(`interval: soon`),
+			want:   []string{`spec.metrics.interval: Invalid value: "soon": must be a time from 10s to 1h, for instance 2m`},
+		},
+		"IntervalInDays": {
+			reason: "Kubernetes knows no days.",
+			object: metrics(`interval: 1d`),
+			want:   []string{`spec.metrics.interval: Invalid value: "1d": must be a time from 10s to 1h, for instance 2m`},
+		},
+		"LongWindow": {
+			reason: "The bound is named.",
+			object: metrics(`window: 7h`),
+			want:   []string{`spec.metrics.window: Invalid value: "7h": must be a time from 20s to 6h, for instance 2m`},
+		},
+		"WindowShorterThanInterval": {
+			reason: "What happens in between would never count.",
+			object: metrics(`interval: 1m, window: 30s`),
+			want: []string{"spec.metrics.window: Invalid value: window must not be shorter than interval, or requests in between never count: " +
+				"raise window or lower interval"},
+		},
+		"RatioInPercent": {
+			reason: "The bound is named.",
+			object: metrics(`successRatio: 99`),
+			want:   []string{"spec.metrics.successRatio: Invalid value: 99: spec.metrics.successRatio in body should be less than or equal to 1"},
+		},
+		"MetricsConfigKind": {
+			reason: "The choices are named.",
+			object: metrics(`providerConfigRef: {kind: Secret, name: a}`),
+			want:   []string{`spec.metrics.providerConfigRef: Invalid value: providerConfigRef.kind: Secret is neither ProviderConfig nor ClusterProviderConfig`},
+		},
+		"MetricsConfigName": {
+			reason: "No config can have the name.",
+			object: metrics(`providerConfigRef: {kind: ProviderConfig, name: A}`),
+			want: []string{`spec.metrics.providerConfigRef: Invalid value: providerConfigRef.name: A is not the name of a config: ` +
+				`at most 63 lower case letters, digits, - and .`},
+		},
+		"CheckOfNothing": {
+			reason: "It could not fail.",
+			object: checks(`{name: queue, query: avg(q)}`),
+			want:   []string{"spec.metrics.checks[0]: Invalid value: min, max: at least one bound is needed, or nothing is checked"},
+		},
+		"CheckBoundsCrossed": {
+			reason: "It could not pass.",
+			object: checks(`{name: queue, query: avg(q), min: 2, max: 1}`),
+			want:   []string{"spec.metrics.checks[0].min: Invalid value: min: must not be above max"},
+		},
+		"CheckName": {
+			reason: "It becomes part of a status.",
+			object: checks(`{name: Queue, query: avg(q), min: 2}`),
+			want:   []string{`spec.metrics.checks[0].name: Invalid value: "Queue": ` + check},
+		},
+		"CheckBuiltIn": {
+			reason: "There would be two of the name.",
+			object: checks(`{name: in-flight, query: avg(q), min: 2}`),
+			want: []string{`spec.metrics.checks[0].name: Invalid value: "in-flight": success, latency, request-rate and in-flight are the names of the ` +
+				`built-in checks: choose another`},
+		},
+		"CheckTwice": {
+			reason: "Which one holds?",
+			object: checks(`{name: a, query: b, min: 2}, {name: a, query: c, min: 2}`),
+			want:   []string{`spec.metrics.checks[1]: Duplicate value: {"name":"a"}`},
+		},
+		"ProbePath": {
+			reason: "The form is named.",
+			object: smallest(spec(`probes: {path: healthz}`)),
+			want:   []string{`spec.probes.path: Invalid value: "healthz": ` + asked},
+		},
+		"StartupTooShort": {
+			reason: "The bound is named.",
+			object: smallest(spec(`probes: {startupSeconds: 1}`)),
+			want:   []string{"spec.probes.startupSeconds: Invalid value: 1: spec.probes.startupSeconds in body should be greater than or equal to 10"},
+		},
+		"WarmUpWithoutPath": {
+			reason: "What should be asked for?",
+			object: smallest(spec(`probes: {warmUp: {}}`)),
+			want:   []string{"spec.probes.warmUp.path: Required value"},
+		},
+		"WarmUpPath": {
+			reason: "The form is named.",
+			object: smallest(spec(`probes: {warmUp: {path: "http://reco"}}`)),
+			want:   []string{`spec.probes.warmUp.path: Invalid value: "http://reco": ` + asked},
+		},
+		"WarmUpType": {
+			reason: "The form is named.",
+			object: smallest(spec(`probes: {warmUp: {path: /, contentType: json}}`)),
+			want:   []string{`spec.probes.warmUp.contentType: Invalid value: "json": must be a media type, for instance application/json`},
+		},
+		"WarmUpBody": {
+			reason: "The bound is named.",
+			object: smallest(spec(`probes: {warmUp: {path: /, body: "` + strings.Repeat("x", 16385) + `"}}`)),
+			want:   []string{"spec.probes.warmUp.body: Too long: may not be more than 16384 bytes"},
+		},
+		"RouteHost": {
+			reason: "The Gateway API would refuse it.",
+			object: smallest(spec(`route: {host: Reco.example.org}`)),
+			want: []string{`spec.route.host: Invalid value: "Reco.example.org": must be a host name in lower case, which may begin with '*.', ` +
+				`for instance reco.example.org`},
+		},
+		"RoutePath": {
+			reason: "The Gateway API would refuse it.",
+			object: smallest(spec(`route: {path: /a//b}`)),
+			want:   []string{`spec.route.path: Invalid value: "/a//b": must be an absolute path of a URL, without a query, '//', %2f and steps that are . or ..`},
+		},
+		"RouteTimeout": {
+			reason: "The bound is named.",
+			object: smallest(spec(`route: {timeout: 2h}`)),
+			want:   []string{`spec.route.timeout: Invalid value: "2h": must be a time from 1ms to 1h, for instance 2s`},
+		},
+		"GatewayName": {
+			reason: "No Gateway can have the name.",
+			object: smallest(spec(`route: {gateway: {name: A}}`)),
+			want:   []string{`spec.route.gateway.name: Invalid value: "A": ` + object},
+		},
+		"GatewayNamespace": {
+			reason: "No namespace can have the name.",
+			object: smallest(spec(`route: {gateway: {name: a, namespace: b.c}}`)),
+			want: []string{`spec.route.gateway.namespace: Invalid value: "b.c": must be the name of a namespace: lower case letters, digits and '-', ` +
+				`with a letter or digit at both ends`},
+		},
+		"GatewaySection": {
+			reason: "No listener can have the name.",
+			object: smallest(spec(`route: {gateway: {name: a, sectionName: B}}`)),
+			want: []string{`spec.route.gateway.sectionName: Invalid value: "B": must be the name of a listener: lower case letters, digits, '-' and '.', ` +
+				`with a letter or digit at both ends`},
+		},
+		"AccessForWhom": {
+			reason: "Nobody is said by an empty list.",
+			object: smallest(spec(`access: {}`)),
+			want:   []string{"spec.access.from: Required value"},
+		},
+		"AccessNamespace": {
+			reason: "A pattern would be taken for a name.",
+			object: smallest(spec(`access: {from: [{namespace: shop-*}]}`)),
+			want:   []string{`spec.access.from[0].namespace: Invalid value: "shop-*": must be the name of a namespace, or * for every namespace`},
+		},
+		"AccessLabel": {
+			reason: "No pod can have the label.",
+			object: smallest(spec(`access: {from: [{podLabels: {a b: c}}]}`)),
+			want:   []string{"spec.access.from[0].podLabels: Invalid value: keys must be those of labels, for instance app.kubernetes.io/name"},
+		},
+		"AccessLabelValue": {
+			reason: "No pod can have the label.",
+			object: smallest(spec(`access: {from: [{podLabels: {a: b c}}]}`)),
+			want:   []string{`spec.access.from[0].podLabels[a]: Invalid value: "b c": ` + label},
+		},
+		"NoDrain": {
+			reason: "Requests would be cut off.",
+			object: smallest(spec(`availability: {drainSeconds: 0}`)),
+			want:   []string{"spec.availability.drainSeconds: Invalid value: 0: spec.availability.drainSeconds in body should be greater than or equal to 1"},
+		},
+		"LongHistory": {
+			reason: "The bound is named.",
+			object: smallest(spec(`revisionHistoryLimit: 11`)),
+			want:   []string{"spec.revisionHistoryLimit: Invalid value: 11: spec.revisionHistoryLimit in body should be less than or equal to 10"},
+		},
+	}
+}
+
+// TestAlgorithmChanged shows which changes are refused, however good the object is by itself.
+func TestAlgorithmChanged(t *testing.T) {
+	a := newAdmission(t, readXRD(t, algorithmXRD))
+	cached := func(text string) map[string]any {
+		return smallest(spec(`model: {from: s3, s3: {uri: s3://models/reco}, cache: ` + text + `}`))
+	}
+	cases := map[string]struct {
+		reason        string
+		before, after map[string]any
+		want          []string
+	}{
+		"CacheGrows": {
+			reason: "Many storage classes let it.",
+			before: cached(`{size: 1Gi}`),
+			after:  cached(`{size: 2147483648}`),
+		},
+		"CacheShrinks": {
+			reason: "No volume can.",
+			before: cached(`{size: 2Gi}`),
+			after:  cached(`{size: 1Gi}`),
+			want:   []string{`spec.model.cache.size: Invalid value: "1Gi": cannot be lowered: a volume does not shrink`},
+		},
+		"CacheMoves": {
+			reason: "Kubernetes would refuse the claim.",
+			before: cached(`{size: 2Gi, storageClassName: a}`),
+			after:  cached(`{size: 2Gi, storageClassName: b}`),
+			want:   []string{`spec.model.cache.storageClassName: Invalid value: "b": cannot be changed: a volume stays in its class`},
+		},
+		"CacheIsShared": {
+			reason: "Kubernetes would refuse the claim.",
+			before: cached(`{size: 2Gi, accessMode: ReadWriteOnce}`),
+			after:  cached(`{size: 2Gi}`),
+			want:   []string{`spec.model.cache.accessMode: Invalid value: "ReadWriteMany": cannot be changed: a volume keeps its access mode`},
+		},
+		"CacheGoes": {
+			reason: "What is gone has no class.",
+			before: cached(`{size: 2Gi, storageClassName: a}`),
+			after:  smallest(),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			before, errs := a.create(t, tc.before)
+			if len(errs) > 0 {
+				t.Fatalf("cannot create what is changed: %v", errs)
+			}
+			if diff := cmp.Diff(tc.want, a.update(t, before, tc.after)); diff != "" {
+				t.Errorf("\n%s\nupdate(...): -want errors, +got errors:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
