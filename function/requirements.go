@@ -8,6 +8,8 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	registryv1alpha1 "github.com/capstan-dev/capstan/apis/registry/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm"
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
@@ -16,6 +18,11 @@ import (
 const (
 	requiredSettings = "settings"
 	requiredAnalysis = "analysis"
+	requiredVersion  = "modelversion"
+	requiredAlias    = "modelalias"
+	requiredRoute    = "httproute"
+	requiredMonitor  = "servicemonitor"
+	requiredRules    = "prometheusrule"
 )
 
 // settingsName is the name of the EnvironmentConfig with the platform's
@@ -49,6 +56,11 @@ func requirements() *fnv1.Requirements {
 func optional() map[string]schema.GroupVersionKind {
 	return map[string]schema.GroupVersionKind{
 		requiredAnalysis: observev1alpha1.AnalysisGroupVersionKind,
+		requiredVersion:  registryv1alpha1.ModelVersionGroupVersionKind,
+		requiredAlias:    registryv1alpha1.ModelAliasGroupVersionKind,
+		requiredRoute:    algorithm.RouteGVK,
+		requiredMonitor:  algorithm.ServiceMonitorGVK,
+		requiredRules:    algorithm.PrometheusRuleGVK,
 	}
 }
 

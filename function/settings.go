@@ -11,10 +11,13 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 	kjson "sigs.k8s.io/json"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
+	apisv1alpha1 "github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
@@ -28,6 +31,15 @@ const (
 const (
 	sourceInput       = "input of function-capstan"
 	sourceEnvironment = `EnvironmentConfig "` + settingsName + `"`
+)
+
+// companionRepository is where the image of the companion is in public.
+const companionRepository = "ghcr.io/capstan-dev/companion"
+
+// Kinds of configs that say where outside services are.
+const (
+	kindConfig        = "ProviderConfig"
+	kindClusterConfig = "ClusterProviderConfig"
 )
 
 // maxMistakes is how many mistakes in settings are told of. A condition's
@@ -49,6 +61,8 @@ func settingsOf(req *fnv1.RunFunctionRequest) (v1alpha1.Settings, error) {
 		mistakes = append(mistakes, override(s, sourceEnvironment, data)...)
 	}
 
+	mistakes = append(mistakes, complete(s)...)
+
 	if len(mistakes) == 0 {
 		return *s, nil
 	}
@@ -63,7 +77,14 @@ func settingsOf(req *fnv1.RunFunctionRequest) (v1alpha1.Settings, error) {
 func defaults() *v1alpha1.Settings {
 	cpu, memory := resource.MustParse("250m"), resource.MustParse("256Mi")
 
-	return &v1alpha1.Settings{Algorithm: v1alpha1.AlgorithmSettings{CPU: &cpu, Memory: &memory}}
+	return &v1alpha1.Settings{Algorithm: v1alpha1.AlgorithmSettings{
+		CPU:               &cpu,
+		Memory:            &memory,
+		CompanionImage:    companionRepository + ":" + version,
+		Prometheus:        &xpv2.ProviderConfigReference{Kind: kindClusterConfig, Name: "prometheus"},
+		MetricsNamespaces: []string{"monitoring"},
+		MLflow:            &xpv2.ProviderConfigReference{Kind: kindClusterConfig, Name: "mlflow"},
+	}}
 }
 
 // checkInput tells whether the function's input is of our type.
@@ -125,13 +146,86 @@ func set(s *v1alpha1.Settings, l leaf) error {
 		return err
 	}
 
-	if next.Algorithm.CPU.Sign() <= 0 || next.Algorithm.Memory.Sign() <= 0 {
-		return errors.New("must be greater than zero")
+	if err := check(next.Algorithm); err != nil {
+		return err
 	}
 
 	*s = *next
 
 	return nil
+}
+
+// check settings of which one field is new, so that what is wrong is about it.
+func check(a v1alpha1.AlgorithmSettings) error {
+	if a.CPU.Sign() <= 0 || a.Memory.Sign() <= 0 {
+		return errors.New("must be greater than zero")
+	}
+
+	if a.CompanionImage == "" || strings.ContainsFunc(a.CompanionImage, func(r rune) bool { return r <= ' ' }) {
+		return errors.New("must name an image, without white space")
+	}
+
+	if err := checkGateway(a.Gateway); err != nil {
+		return err
+	}
+
+	for _, name := range slices.Concat(a.GatewayNamespaces, a.MetricsNamespaces) {
+		if errs := validation.IsDNS1123Label(name); name != "*" && len(errs) > 0 {
+			return fmt.Errorf("%q is neither * nor the name of a namespace: %s", name, because(errs))
+		}
+	}
+
+	for _, ref := range []*xpv2.ProviderConfigReference{a.Prometheus, a.MLflow} {
+		if ref.Kind != kindClusterConfig && ref.Kind != kindConfig {
+			return fmt.Errorf("must be %s or %s", kindClusterConfig, kindConfig)
+		}
+
+		if errs := validation.IsDNS1123Subdomain(ref.Name); len(errs) > 0 {
+			return errors.New(because(errs))
+		}
+	}
+
+	return nil
+}
+
+func checkGateway(g *apisv1alpha1.GatewayReference) error {
+	if g == nil {
+		return nil
+	}
+
+	for _, f := range []struct {
+		name  string
+		rules func(string) []string
+	}{
+		{g.Name, validation.IsDNS1123Subdomain},
+		{g.Namespace, validation.IsDNS1123Label},
+		{g.SectionName, validation.IsDNS1123Subdomain},
+	} {
+		if errs := f.rules(f.name); f.name != "" && len(errs) > 0 {
+			return errors.New(because(errs))
+		}
+	}
+
+	return nil
+}
+
+// because makes a sentence of what a validator of Kubernetes says.
+func because(errs []string) string { return strings.Join(errs, ", and ") }
+
+// complete tells of what only all sources together can say, and leaves it out
+// when they do not. The companion is of our version, unless another is named.
+func complete(s *v1alpha1.Settings) []string {
+	if image := s.Algorithm.CompanionImage; !strings.ContainsAny(image[strings.LastIndex(image, "/")+1:], ":@") {
+		s.Algorithm.CompanionImage = image + ":" + version
+	}
+
+	if g := s.Algorithm.Gateway; g == nil || g.Name != "" {
+		return nil
+	}
+
+	s.Algorithm.Gateway = nil
+
+	return []string{"algorithm.gateway.name: is missing beside the rest of algorithm.gateway: add it, or remove algorithm.gateway"}
 }
 
 // A leaf is one field with its path.

@@ -4,37 +4,44 @@ package main
 
 import (
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	apisv1alpha1 "github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/input/v1alpha1"
 )
+
+// input of the function with fields.
+func input(fields map[string]any) func(*fnv1.RunFunctionRequest) {
+	return func(req *fnv1.RunFunctionRequest) {
+		m := map[string]any{"apiVersion": inputAPIVersion, "kind": inputKind, "metadata": map[string]any{"name": "x"}}
+		maps.Copy(m, fields)
+
+		req.Input = structFrom(m)
+	}
+}
+
+// environment is the EnvironmentConfig with data.
+func environment(data map[string]any) func(*fnv1.RunFunctionRequest) {
+	return func(req *fnv1.RunFunctionRequest) {
+		req.RequiredResources = map[string]*fnv1.Resources{requiredSettings: {Items: []*fnv1.Resource{
+			resourceOf(map[string]any{"metadata": map[string]any{"name": settingsName}, "data": data}),
+		}}}
+	}
+}
+
+func settingsFor(fields map[string]any) map[string]any { return map[string]any{"algorithm": fields} }
 
 func TestSettingsOf(t *testing.T) {
 	type want struct {
 		cpu, memory string
 		mistakes    string
 	}
-
-	input := func(fields map[string]any) func(*fnv1.RunFunctionRequest) {
-		return func(req *fnv1.RunFunctionRequest) {
-			m := map[string]any{"apiVersion": inputAPIVersion, "kind": inputKind, "metadata": map[string]any{"name": "x"}}
-			maps.Copy(m, fields)
-
-			req.Input = structFrom(m)
-		}
-	}
-
-	environment := func(data map[string]any) func(*fnv1.RunFunctionRequest) {
-		return func(req *fnv1.RunFunctionRequest) {
-			req.RequiredResources = map[string]*fnv1.Resources{requiredSettings: {Items: []*fnv1.Resource{
-				resourceOf(map[string]any{"metadata": map[string]any{"name": settingsName}, "data": data}),
-			}}}
-		}
-	}
-
-	algorithm := func(fields map[string]any) map[string]any { return map[string]any{"algorithm": fields} }
 
 	cases := map[string]struct {
 		reason string
@@ -56,19 +63,19 @@ func TestSettingsOf(t *testing.T) {
 		"FieldByField": {
 			reason: "The EnvironmentConfig should win over the input and it over the defaults, field by field.",
 			req: request(
-				input(algorithm(map[string]any{"cpu": "1", "memory": "1Gi"})),
-				environment(algorithm(map[string]any{"cpu": "2", "memory": nil})),
+				input(settingsFor(map[string]any{"cpu": "1", "memory": "1Gi"})),
+				environment(settingsFor(map[string]any{"cpu": "2", "memory": nil})),
 			),
 			want: want{cpu: "2", memory: "1Gi"},
 		},
 		"Number": {
 			reason: "A quantity may be a number.",
-			req:    request(environment(algorithm(map[string]any{"cpu": 2}))),
+			req:    request(environment(settingsFor(map[string]any{"cpu": 2}))),
 			want:   want{cpu: "2", memory: "256Mi"},
 		},
 		"UnknownField": {
 			reason: "A field that does not exist should be named, and cost nothing but itself.",
-			req:    request(input(algorithm(map[string]any{"cup": "1", "memory": "1Gi"}))),
+			req:    request(input(settingsFor(map[string]any{"cup": "1", "memory": "1Gi"}))),
 			want: want{
 				cpu: "250m", memory: "1Gi",
 				mistakes: `input of function-capstan: algorithm.cup: cannot use "1": unknown field "algorithm.cup"`,
@@ -85,8 +92,8 @@ func TestSettingsOf(t *testing.T) {
 		"NoQuantity": {
 			reason: "A value that is no quantity should be told with its path, and the value from before stand.",
 			req: request(
-				input(algorithm(map[string]any{"cpu": "1"})),
-				environment(algorithm(map[string]any{"cpu": "fast", "memory": "1Gi"})),
+				input(settingsFor(map[string]any{"cpu": "1"})),
+				environment(settingsFor(map[string]any{"cpu": "fast", "memory": "1Gi"})),
 			),
 			want: want{
 				cpu: "1", memory: "1Gi",
@@ -96,7 +103,7 @@ func TestSettingsOf(t *testing.T) {
 		},
 		"NotPositive": {
 			reason: "Nothing should be run with no memory.",
-			req:    request(environment(algorithm(map[string]any{"memory": "-1Gi"}))),
+			req:    request(environment(settingsFor(map[string]any{"memory": "-1Gi"}))),
 			want: want{
 				cpu: "250m", memory: "256Mi",
 				mistakes: `EnvironmentConfig "capstan": algorithm.memory: cannot use "-1Gi": must be greater than zero`,
@@ -136,6 +143,146 @@ func TestSettingsOf(t *testing.T) {
 
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("%s\nsettingsOf(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestSettingsOfAlgorithm looks at what is decided for Algorithms beside CPU and
+// memory.
+func TestSettingsOfAlgorithm(t *testing.T) {
+	fields := func(name string, value any) map[string]any { return settingsFor(map[string]any{name: value}) }
+
+	cases := map[string]struct {
+		reason   string
+		req      *fnv1.RunFunctionRequest
+		want     func(*v1alpha1.AlgorithmSettings)
+		mistakes string
+	}{
+		"Defaults": {
+			reason: "Without anything the defaults should hold, and the companion be that of the function's version.",
+			req:    request(),
+			want: func(a *v1alpha1.AlgorithmSettings) {
+				a.CompanionImage = "ghcr.io/capstan-dev/companion:dev"
+				a.Prometheus = &xpv2.ProviderConfigReference{Kind: "ClusterProviderConfig", Name: "prometheus"}
+				a.MLflow = &xpv2.ProviderConfigReference{Kind: "ClusterProviderConfig", Name: "mlflow"}
+				a.MetricsNamespaces = []string{"monitoring"}
+			},
+		},
+		"Companion": {
+			reason: "A mirror should be used.",
+			req:    request(environment(fields("companionImage", "mirror.example.org/companion@sha256:0"))),
+			want:   func(a *v1alpha1.AlgorithmSettings) { a.CompanionImage = "mirror.example.org/companion@sha256:0" },
+		},
+		"CompanionOfAMirror": {
+			reason: "An image without a tag should be that of the function's version, so that an upgrade upgrades it, too.",
+			req:    request(environment(fields("companionImage", "mirror.example.org:5000/capstan-dev/companion"))),
+			want: func(a *v1alpha1.AlgorithmSettings) {
+				a.CompanionImage = "mirror.example.org:5000/capstan-dev/companion:dev"
+			},
+		},
+		"NoCompanion": {
+			reason:   "Models could not be fetched by no image.",
+			req:      request(environment(fields("companionImage", ""))),
+			mistakes: `EnvironmentConfig "capstan": algorithm.companionImage: cannot use "": must name an image, without white space`,
+		},
+		"Gateway": {
+			reason: "Its fields may come from several sources.",
+			req: request(
+				input(fields("gateway", map[string]any{"name": "shared", "namespace": "gateway"})),
+				environment(fields("gateway", map[string]any{"name": "other", "sectionName": "web"})),
+			),
+			want: func(a *v1alpha1.AlgorithmSettings) {
+				a.Gateway = &apisv1alpha1.GatewayReference{Name: "other", Namespace: "gateway", SectionName: "web"}
+			},
+		},
+		"GatewayInTwoParts": {
+			reason: "A part may come before its name.",
+			req: request(
+				input(fields("gateway", map[string]any{"namespace": "gateway"})),
+				environment(fields("gateway", map[string]any{"name": "shared"})),
+			),
+			want: func(a *v1alpha1.AlgorithmSettings) {
+				a.Gateway = &apisv1alpha1.GatewayReference{Name: "shared", Namespace: "gateway"}
+			},
+		},
+		"GatewayWithoutName": {
+			reason: "A namespace is no Gateway, and the mistake should cost the Gateway alone.",
+			req: request(environment(settingsFor(map[string]any{
+				"gateway": map[string]any{"namespace": "gateway"}, "metricsNamespaces": []any{"prometheus"},
+			}))),
+			want:     func(a *v1alpha1.AlgorithmSettings) { a.MetricsNamespaces = []string{"prometheus"} },
+			mistakes: "algorithm.gateway.name: is missing beside the rest of algorithm.gateway: add it, or remove algorithm.gateway",
+		},
+		"GatewayAsText": {
+			reason: "What is no object should be told.",
+			req:    request(environment(fields("gateway", "shared"))),
+			mistakes: `EnvironmentConfig "capstan": algorithm.gateway: cannot use "shared": json: cannot unmarshal string into Go ` +
+				`struct field AlgorithmSettings.algorithm.gateway of type v1alpha1.GatewayReference`,
+		},
+		"GatewayNamespace": {
+			reason:   "A bad name should cost that field.",
+			req:      request(environment(fields("gateway", map[string]any{"name": "shared", "namespace": "a.b"}))),
+			want:     func(a *v1alpha1.AlgorithmSettings) { a.Gateway = &apisv1alpha1.GatewayReference{Name: "shared"} },
+			mistakes: `EnvironmentConfig "capstan": algorithm.gateway.namespace: cannot use "a.b": must not contain dots`,
+		},
+		"Namespaces": {
+			reason: "A list should be taken whole, and * stand for everybody.",
+			req: request(
+				input(settingsFor(map[string]any{"gatewayNamespaces": []any{"a", "b"}, "metricsNamespaces": []any{"c"}})),
+				environment(settingsFor(map[string]any{"gatewayNamespaces": []any{"*"}, "metricsNamespaces": []any{}})),
+			),
+			want: func(a *v1alpha1.AlgorithmSettings) {
+				a.GatewayNamespaces, a.MetricsNamespaces = []string{"*"}, []string{}
+			},
+		},
+		"BadNamespace": {
+			reason:   "A pattern should be told, and the default stand.",
+			req:      request(environment(fields("metricsNamespaces", []any{"mon*"}))),
+			mistakes: `EnvironmentConfig "capstan": algorithm.metricsNamespaces: cannot use "[mon*]": "mon*" is neither * nor the name of a namespace: `,
+		},
+		"Configs": {
+			reason: "A kind should be changed without the name.",
+			req: request(environment(settingsFor(map[string]any{
+				"prometheus": map[string]any{"kind": "ProviderConfig"}, "mlflow": map[string]any{"name": "registry"},
+			}))),
+			want: func(a *v1alpha1.AlgorithmSettings) {
+				a.Prometheus = &xpv2.ProviderConfigReference{Kind: "ProviderConfig", Name: "prometheus"}
+				a.MLflow = &xpv2.ProviderConfigReference{Kind: "ClusterProviderConfig", Name: "registry"}
+			},
+		},
+		"BadKind": {
+			reason:   "The kinds should be named.",
+			req:      request(environment(fields("prometheus", map[string]any{"kind": "Secret"}))),
+			mistakes: `EnvironmentConfig "capstan": algorithm.prometheus.kind: cannot use "Secret": must be ClusterProviderConfig or ProviderConfig`,
+		},
+		"BadConfigName": {
+			reason:   "A bad name should be told.",
+			req:      request(environment(fields("mlflow", map[string]any{"name": "A"}))),
+			mistakes: `EnvironmentConfig "capstan": algorithm.mlflow.name: cannot use "A": a lowercase RFC 1123 subdomain must consist of`,
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := settingsOf(tc.req)
+
+			want := defaults()
+			if tc.want != nil {
+				tc.want(&want.Algorithm)
+			}
+
+			if diff := cmp.Diff(*want, got); diff != "" {
+				t.Errorf("%s\nsettingsOf(...): -want, +got:\n%s", tc.reason, diff)
+			}
+
+			told := ""
+			if err != nil {
+				told = err.Error()
+			}
+
+			if !strings.HasPrefix(told, tc.mistakes) || tc.mistakes == "" && told != "" {
+				t.Errorf("%s\nsettingsOf(...): want mistakes %q, got %q", tc.reason, tc.mistakes, told)
 			}
 		})
 	}

@@ -3,60 +3,116 @@
 package algorithm
 
 import (
-	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+	"slices"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
-// analysisApplyConfiguration is what an Analysis is asked for by. The API type
-// would bring an empty status along.
-type analysisApplyConfiguration struct {
-	applymetav1.TypeMetaApplyConfiguration `json:",inline"`
-
-	Metadata *applymetav1.ObjectMetaApplyConfiguration `json:"metadata"`
-	Spec     analysisSpec                              `json:"spec"`
-}
-
 type analysisSpec struct {
-	ForProvider observev1alpha1.AnalysisParameters `json:"forProvider"`
+	ProviderConfigReference *xpv2.ProviderConfigReference      `json:"providerConfigRef,omitempty"`
+	ForProvider             observev1alpha1.AnalysisParameters `json:"forProvider"`
 }
 
-// GetKind of the object.
-func (a *analysisApplyConfiguration) GetKind() *string { return a.Kind }
-
-// GetName of the object.
-func (a *analysisApplyConfiguration) GetName() *string { return a.Metadata.Name }
-
-// analysis looks at the pods. Without it an Algorithm serves just as well, and
-// can tell less when it does not: so it is asked for only where the provider is
-// installed, and nothing waits for it.
+// analysis looks at the pods, their metrics and their Secrets. Without it an
+// Algorithm serves just as well, and can tell less when it does not: so it is
+// asked for only where the provider is installed, and nothing waits for it.
 func analysis(s *state) error {
-	gvk := observev1alpha1.AnalysisGroupVersionKind
-	if s.Kinds[gvk] != compose.Available && s.Observed[nameAnalysis] == nil {
+	if !s.observes() {
 		return nil
 	}
 
-	apiVersion, kind := gvk.ToAPIVersionAndKind()
+	spec := analysisSpec{ForProvider: observev1alpha1.AnalysisParameters{
+		Algorithm: s.name,
+		Container: containerName,
+		Secrets:   s.neededSecrets(),
+		Metrics:   s.metricsParameters(),
+	}}
 
-	s.offer(nameAnalysis, &analysisApplyConfiguration{
-		TypeMetaApplyConfiguration: *applymetav1.TypeMeta().WithAPIVersion(apiVersion).WithKind(kind),
-		Metadata: applymetav1.ObjectMeta().
-			WithName(s.name).
-			WithNamespace(s.namespace).
-			WithLabels(s.labels()),
-		Spec: analysisSpec{ForProvider: observev1alpha1.AnalysisParameters{
-			Algorithm: s.name,
-			Container: containerName,
-		}},
-	})
+	if s.measures() {
+		spec.ProviderConfigReference = s.spec.Metrics.ProviderConfigReference
+	}
+
+	apiVersion, kind := observev1alpha1.AnalysisGroupVersionKind.ToAPIVersionAndKind()
+	s.offer(nameAnalysis, newManifest(apiVersion, kind, s.metadata(s.name), spec))
 
 	return nil
 }
 
-// finding of the Analysis that comes first among those about the slot, as
-// reason and message.
-func (s *state) finding() (reason, message string) {
+// observes tells whether there is an Analysis, or can be one.
+func (s *state) observes() bool {
+	return s.Kinds[observev1alpha1.AnalysisGroupVersionKind] == compose.Available || s.Observed[nameAnalysis] != nil
+}
+
+// rollingSecrets are those whose changes make revisions.
+func (s *state) rollingSecrets() []string {
+	var names []string
+
+	for _, m := range s.spec.Secrets {
+		if m.Rotate == v1alpha1.RotateRolling {
+			names = append(names, m.Name)
+		}
+	}
+
+	return names
+}
+
+// neededSecrets are those without which pods cannot start, though they do not say
+// so: the kubelet tells of a Secret that it cannot mount in events only.
+func (s *state) neededSecrets() []string {
+	var names []string
+
+	for _, m := range s.spec.Secrets {
+		names = append(names, m.Name)
+	}
+
+	if m := s.spec.Model; m != nil && m.Credentials != nil && downloads(m) && !slices.Contains(names, m.Credentials.Name) {
+		names = append(names, m.Credentials.Name)
+	}
+
+	return names
+}
+
+// secrets whose changes make revisions, by the fingerprints that the Analysis
+// tells of them. As long as one is not there, the spec asks for no revision that
+// could start.
+func secrets(s *state) error {
+	names := s.rollingSecrets()
+	if len(names) == 0 || !s.observes() {
+		return nil
+	}
+
+	s.fingerprints = map[string]string{}
+
+	if o := s.Observed[nameAnalysis]; o != nil {
+		for _, v := range compose.List(o.Map(), "status", "atProvider", "secrets") {
+			m, _ := v.(map[string]any)
+			s.fingerprints[compose.Text(m, "name")] = compose.Text(m, "fingerprint")
+		}
+	}
+
+	known := map[string]string{}
+
+	for _, name := range names {
+		f := s.fingerprints[name]
+		if f == "" {
+			s.await(v1alpha1.ReasonAwaitingSecret, "Secret \""+name+"\" of spec.secrets is not there, or was not looked at yet: make it")
+		}
+
+		known[name] = f
+	}
+
+	s.fingerprints = known
+
+	return nil
+}
+
+// finding of the Analysis that comes first among those about a slot, as reason
+// and message.
+func (s *state) finding(slot string) (reason, message string) {
 	o := s.Observed[nameAnalysis]
 	if o == nil {
 		return "", ""

@@ -5,6 +5,7 @@ package algorithm
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -67,11 +68,13 @@ func composed(s *state) error {
 
 func healthy(s *state) error {
 	c := xpv2.Condition{Type: v1alpha1.TypePodsHealthy, Status: corev1.ConditionFalse}
-	reason, message := s.trouble()
+	reason, message := s.trouble(s.ledger.Slot)
 
 	switch {
 	case !s.running.exists && len(s.problems) > 0:
 		c.Reason, c.Message = v1alpha1.ReasonStarting, "nothing runs, because the spec is not accepted: see the condition Accepted"
+	case !s.running.exists && s.awaits != nil:
+		c.Reason, c.Message = v1alpha1.ReasonStarting, "nothing runs yet: see the condition Updated"
 	case !s.running.exists:
 		c.Reason, c.Message = v1alpha1.ReasonStarting, "the Deployment does not exist yet: see the condition Composed"
 	case s.stopped():
@@ -84,8 +87,8 @@ func healthy(s *state) error {
 		c.Status, c.Reason, c.Message = corev1.ConditionTrue, v1alpha1.ReasonServing, "pods serve, and nothing hinders them"
 	case s.running.stalled:
 		c.Reason, c.Message = v1alpha1.ReasonStarting, fmt.Sprintf(
-			"pods are not ready after ten minutes, and no cause was found: read their logs with kubectl logs -n %s -l %s",
-			s.namespace, query(s.selector()))
+			"pods are not ready after the time they have, and no cause was found: read their logs with kubectl logs -n %s -l %s",
+			s.namespace, query(s.selector(s.ledger.Slot)))
 	case s.serving():
 		c.Reason, c.Message = v1alpha1.ReasonStarting, "new pods are starting, and those before them serve until then"
 	default:
@@ -98,20 +101,21 @@ func healthy(s *state) error {
 }
 
 // unhindered tells whether pods serve and those that are missing are on their
-// way, as after an edit. What was well until then stays well: the phase tells of
-// the progress.
+// way, as after a change of size. What was well until then stays well: the phase
+// tells of the progress.
 func (s *state) unhindered() bool {
-	reason, _ := s.trouble()
+	reason, _ := s.trouble(s.ledger.Slot)
 	return s.running.available > 0 && reason == "" && !s.running.stalled
 }
 
-// trouble that keeps pods from serving, as reason and message. While every pod
-// serves there is none, whatever was found before.
-func (s *state) trouble() (xpv2.ConditionReason, string) {
-	refusal := withoutPod(s.running.refusal)
+// trouble that keeps the pods of a slot from serving, as reason and message.
+// While every pod serves there is none, whatever was found before.
+func (s *state) trouble(slot string) (xpv2.ConditionReason, string) {
+	r := s.slots[slot]
+	refusal := withoutPod(r.refusal)
 
 	switch {
-	case s.complete():
+	case r.complete():
 		return "", ""
 	case strings.Contains(refusal, "exceeded quota"):
 		return v1alpha1.ReasonQuotaExceeded, refusal +
@@ -121,16 +125,24 @@ func (s *state) trouble() (xpv2.ConditionReason, string) {
 			": satisfy what refuses the pods, or correct the field of the spec that it names"
 	}
 
-	reason, message := s.finding()
+	reason, message := s.finding(slot)
 
 	return xpv2.ConditionReason(reason), message
 }
+
+// usedOfQuota is the part of a refusal by a quota that tells what is used:
+//
+//	exceeded quota: q, requested: cpu=2, used: cpu=9, limited: cpu=10
+var usedOfQuota = regexp.MustCompile(`used: .*?, limited:`)
 
 // withoutPod is a refusal without the name of the pod, which is another one at
 // every try:
 //
 //	pods "reco-a-7d9f8-x2b4c" is forbidden: exceeded quota: …
 func withoutPod(refusal string) string {
+	// What others use of a quota changes without us.
+	refusal = usedOfQuota.ReplaceAllString(refusal, "limited:")
+
 	before, rest, ok := strings.Cut(refusal, `pods "`)
 	if !ok {
 		return refusal

@@ -4,8 +4,6 @@ package algorithm
 
 import (
 	"encoding/json"
-	"maps"
-	"slices"
 	"strings"
 
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
@@ -17,7 +15,7 @@ import (
 // config files in an immutable ConfigMap named by its content. Pods of the
 // revision before keep theirs until they are gone (see lingering).
 func config(s *state) error {
-	if s.spec.Config == nil {
+	if !s.hasFiles() {
 		return nil
 	}
 
@@ -34,6 +32,10 @@ func config(s *state) error {
 	return nil
 }
 
+// hasFiles tells whether the spec has config files. Its variables reach the pods
+// without a ConfigMap.
+func (s *state) hasFiles() bool { return s.spec.Config != nil && len(s.spec.Config.Files) > 0 }
+
 func (s *state) configResource() string { return nameConfigPrefix + configHash(s.spec.Config) }
 
 func (s *state) configName() string { return compose.Name(s.name, "config", configHash(s.spec.Config)) }
@@ -45,22 +47,40 @@ func configHash(c *v1alpha1.Config) string {
 	return compose.Hash(raw)
 }
 
-// lingering objects are those that the spec no longer asks for and pods of the
-// revision before may still use: a pod that is started again needs its config
-// and its ServiceAccount.
+// lingering objects are those that the spec no longer asks for and revisions that
+// are kept still use: a pod that is started again needs its config, its
+// ServiceAccount and its cache.
 func lingering(s *state) error {
-	if s.rolledOut() {
-		return nil
+	used := map[string]bool{}
+
+	for _, hash := range append([]string{s.decision.live.revision, s.decision.beside.revision}, s.history...) {
+		if r, ok := s.record(hash); ok {
+			uses(r.Template, used)
+		}
 	}
 
-	for _, resource := range slices.Sorted(maps.Keys(s.Observed)) {
-		used := resource == nameServiceAccount || strings.HasPrefix(resource, nameConfigPrefix)
-		if _, planned := s.plan.Objects[resource]; used && !planned {
+	for resource, o := range s.Observed {
+		lingers := resource == nameServiceAccount || resource == nameModelCache || strings.HasPrefix(resource, nameConfigPrefix)
+		key := compose.Text(o.Map(), "kind") + "/" + compose.Text(o.Map(), "metadata", "name")
+
+		if _, planned := s.plan.Objects[resource]; lingers && !planned && used[key] {
 			s.keep(resource)
 		}
 	}
 
 	return nil
+}
+
+// uses adds the objects that a pod template names, as kind/name.
+func uses(template map[string]any, into map[string]bool) {
+	spec := compose.Map(template, "spec")
+	into["ServiceAccount/"+compose.Text(spec, "serviceAccountName")] = true
+
+	for _, v := range compose.List(spec, "volumes") {
+		volume, _ := v.(map[string]any)
+		into["ConfigMap/"+compose.Text(volume, "configMap", "name")] = true
+		into["PersistentVolumeClaim/"+compose.Text(volume, "persistentVolumeClaim", "claimName")] = true
+	}
 }
 
 // observed objects are all kept as they are while the spec cannot be carried

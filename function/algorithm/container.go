@@ -3,9 +3,10 @@
 package algorithm
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
@@ -33,32 +34,28 @@ func container(s *state) *applycorev1.ContainerApplyConfiguration {
 		// Callers are still sent to a pod for a moment after it was told to end.
 		WithLifecycle(applycorev1.Lifecycle().
 			WithPreStop(applycorev1.LifecycleHandler().
-				WithSleep(applycorev1.SleepAction().WithSeconds(5)))).
-		// Ten minutes to load a model, looked at often so that a fast one serves
-		// at once.
-		WithStartupProbe(probe().WithPeriodSeconds(2).WithFailureThreshold(300)).
-		WithReadinessProbe(probe().WithPeriodSeconds(5).WithFailureThreshold(3)).
-		// A minute without an answer. A busy server is not a dead one.
-		WithLivenessProbe(probe().WithPeriodSeconds(10).WithFailureThreshold(6))
+				WithSleep(applycorev1.SleepAction().WithSeconds(preStopSeconds)))).
+		WithStartupProbe(startupProbe(s)).
+		WithReadinessProbe(readinessProbe(s)).
+		WithLivenessProbe(livenessProbe())
 
 	for _, e := range s.spec.Env {
 		c.WithEnv(envVar(e))
 	}
 
-	return c
-}
+	if s.spec.Config != nil {
+		for _, name := range sortedKeys(s.spec.Config.Env) {
+			c.WithEnv(envVar(v1alpha1.EnvVar{Name: name, Value: string(s.spec.Config.Env[name])}))
+		}
+	}
 
-// probe that the port accepts connections, which asks nothing of the image.
-func probe() *applycorev1.ProbeApplyConfiguration {
-	return applycorev1.Probe().
-		WithTCPSocket(applycorev1.TCPSocketAction().WithPort(intstr.FromString(portName))).
-		WithTimeoutSeconds(2)
+	return c
 }
 
 func mounts(s *state) []*applycorev1.VolumeMountApplyConfiguration {
 	var ms []*applycorev1.VolumeMountApplyConfiguration
 
-	if s.spec.Config != nil {
+	if s.hasFiles() {
 		ms = append(ms, applycorev1.VolumeMount().
 			WithName(volumeConfig).
 			WithMountPath(s.spec.Config.MountPath).
@@ -71,7 +68,7 @@ func mounts(s *state) []*applycorev1.VolumeMountApplyConfiguration {
 			WithMountPath(sharedMemoryPath))
 	}
 
-	return ms
+	return slices.Concat(ms, secretMounts(s), modelMounts(s))
 }
 
 func envVar(e v1alpha1.EnvVar) *applycorev1.EnvVarApplyConfiguration {

@@ -6,8 +6,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"strings"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	kjson "k8s.io/apimachinery/pkg/util/json"
 
@@ -15,6 +19,8 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
+
+const durationRemedy = "must be a time such as 30s or 2m"
 
 // decode a spec. The schema keeps almost everything out that would not decode;
 // what gets here nevertheless is a problem like any other. The types that parse
@@ -34,10 +40,14 @@ func decode(spec map[string]any) (v1alpha1.AlgorithmSpec, []problem) {
 		{[]string{"resources", "memory"}, &resource.Quantity{}, "must be a quantity such as 512Mi or 2Gi"},
 		{[]string{"resources", "sharedMemory"}, &resource.Quantity{}, "must be a quantity such as 512Mi or 2Gi"},
 		{[]string{"availability", "maxUnavailable"}, &intstr.IntOrString{}, "must be a number or a share such as 25%"},
+		{[]string{"model", "cache", "size"}, &resource.Quantity{}, "must be a quantity such as 20Gi"},
+		{[]string{"metrics", "interval"}, &metav1.Duration{}, durationRemedy},
+		{[]string{"metrics", "window"}, &metav1.Duration{}, durationRemedy},
+		{[]string{"route", "timeout"}, &metav1.Duration{}, durationRemedy},
 	} {
-		parent, key := compose.Map(spec, f.path[0]), f.path[1]
+		last := len(f.path) - 1
 
-		v, ok := parent[key]
+		v, ok := compose.Map(spec, f.path[:last]...)[f.path[last]]
 		if !ok || v == nil {
 			continue
 		}
@@ -48,7 +58,7 @@ func decode(spec map[string]any) (v1alpha1.AlgorithmSpec, []problem) {
 		}
 
 		if err != nil {
-			ps = append(ps, invalid(fmt.Sprintf("spec.%s.%s", f.path[0], key), v, f.remedy))
+			ps = append(ps, invalid("spec."+strings.Join(f.path, "."), v, f.remedy))
 		}
 	}
 
@@ -86,17 +96,71 @@ func defaulted(s v1alpha1.AlgorithmSpec, settings inputv1alpha1.Settings) v1alph
 	}
 
 	s.Availability.MaxUnavailable = cmp.Or(s.Availability.MaxUnavailable, new(intstr.FromInt32(1)))
-	if s.Availability.Zones == "" {
-		s.Availability.Zones = v1alpha1.SpreadPreferred
+	s.Availability.Zones = cmp.Or(s.Availability.Zones, v1alpha1.SpreadPreferred)
+	s.Availability.DrainSeconds = cmp.Or(s.Availability.DrainSeconds, new(int32(30)))
+
+	if s.Config != nil {
+		s.Config.MountPath = cmp.Or(s.Config.MountPath, "/etc/algorithm")
 	}
 
-	if s.Config != nil && s.Config.MountPath == "" {
-		s.Config.MountPath = "/etc/algorithm"
+	for i := range s.Secrets {
+		s.Secrets[i].MountPath = cmp.Or(s.Secrets[i].MountPath, secretsPath+s.Secrets[i].Name)
+		s.Secrets[i].Rotate = cmp.Or(s.Secrets[i].Rotate, v1alpha1.RotateRestartless)
 	}
 
-	if s.Scaling != nil && s.Scaling.MinReplicas == 0 {
-		s.Scaling.MinReplicas = 1
+	if s.Scaling != nil {
+		s.Scaling.MinReplicas = cmp.Or(s.Scaling.MinReplicas, 1)
+		s.Scaling.Percentile = cmp.Or(s.Scaling.Percentile, 95)
+		s.Scaling.ScaleDownAfterSeconds = cmp.Or(s.Scaling.ScaleDownAfterSeconds, new(int32(300)))
 	}
+
+	if m := s.Metrics; m != nil {
+		m.Path = cmp.Or(m.Path, "/metrics")
+		m.Interval = cmp.Or(m.Interval, &metav1.Duration{Duration: 30 * time.Second})
+		m.Window = cmp.Or(m.Window, &metav1.Duration{Duration: 2 * time.Minute})
+		m.ProviderConfigReference = cmp.Or(m.ProviderConfigReference, settings.Algorithm.Prometheus)
+	}
+
+	if r := s.Route; r != nil {
+		r.Path = cmp.Or(r.Path, "/")
+		r.Gateway = cmp.Or(r.Gateway, settings.Algorithm.Gateway)
+	}
+
+	s.RevisionHistoryLimit = cmp.Or(s.RevisionHistoryLimit, new(int32(2)))
+	s.Probes = defaultedProbes(s.Probes)
+	defaultModel(s.Model, settings)
 
 	return s
+}
+
+func defaultedProbes(p *v1alpha1.Probes) *v1alpha1.Probes {
+	p = cmp.Or(p, &v1alpha1.Probes{})
+	p.StartupSeconds = cmp.Or(p.StartupSeconds, new(int32(600)))
+
+	if w := p.WarmUp; w != nil {
+		w.Requests = cmp.Or(w.Requests, new(int32(10)))
+		w.ContentType = cmp.Or(w.ContentType, "application/json")
+	}
+
+	return p
+}
+
+func defaultModel(m *v1alpha1.Model, settings inputv1alpha1.Settings) {
+	if m == nil {
+		return
+	}
+
+	m.MountPath = cmp.Or(m.MountPath, "/models")
+
+	if r := m.Registry; r != nil {
+		r.ProviderConfigReference = cmp.Or(r.ProviderConfigReference, settings.Algorithm.MLflow)
+	}
+
+	if m.OCI != nil {
+		m.OCI.Delivery = cmp.Or(m.OCI.Delivery, v1alpha1.DeliverImageVolume)
+	}
+
+	if m.Cache != nil {
+		m.Cache.AccessMode = cmp.Or(m.Cache.AccessMode, corev1.ReadWriteMany)
+	}
 }

@@ -15,6 +15,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	registryv1alpha1 "github.com/capstan-dev/capstan/apis/registry/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
@@ -41,7 +42,12 @@ func newWorld(tb testing.TB, spec string) *world {
 			Memory: new(resource.MustParse("256Mi")),
 		}},
 		Kinds: map[schema.GroupVersionKind]compose.Availability{
-			observev1alpha1.AnalysisGroupVersionKind: compose.Available,
+			observev1alpha1.AnalysisGroupVersionKind:      compose.Available,
+			registryv1alpha1.ModelVersionGroupVersionKind: compose.Available,
+			registryv1alpha1.ModelAliasGroupVersionKind:   compose.Available,
+			RouteGVK:          compose.Available,
+			ServiceMonitorGVK: compose.Available,
+			PrometheusRuleGVK: compose.Available,
 		},
 	}}
 	w.request.Composite = composetest.Object{
@@ -62,9 +68,28 @@ func serving(tb testing.TB, spec string) *world {
 	w.compose(w.plan())
 	w.compose(w.plan()) // the first pods wait for their ServiceAccount
 	w.run(nil)
+	w.compose(w.plan()) // and now the ledger knows that they serve
 
 	return w
 }
+
+// update to what the spec asks for, as far as plans and running pods lead.
+func (w *world) update() {
+	w.t.Helper()
+
+	for range 4 {
+		w.compose(w.plan())
+
+		for _, slot := range []string{slotA, slotB} {
+			if w.request.Observed[deploymentOf(slot)] != nil {
+				w.runIn(slot, nil)
+			}
+		}
+	}
+}
+
+// later world.
+func (w *world) later(d time.Duration) { w.request.Now = w.request.Now.Add(d) }
 
 // edit the spec.
 func (w *world) edit(spec string) {
@@ -127,12 +152,12 @@ func (w *world) told(p *compose.Plan) {
 		w.t.Fatal(err)
 	}
 
-	ready := "False"
+	ready := map[string]any{"type": "Ready", "status": "False", "reason": "Creating"}
 	if p.Ready {
-		ready = "True"
+		ready = map[string]any{"type": "Ready", "status": "True", "reason": "Available"}
 	}
 
-	conditions := []any{map[string]any{"type": "Ready", "status": ready}}
+	conditions := []any{ready}
 	for _, c := range p.Conditions {
 		conditions = append(conditions, map[string]any{
 			"type": string(c.Type), "status": string(c.Status), "reason": string(c.Reason), "message": c.Message,
@@ -145,9 +170,13 @@ func (w *world) told(p *compose.Plan) {
 	w.request.Composite = xr
 }
 
-// run the Deployment's controller until all pods serve, then modify its status.
-func (w *world) run(modify func(status map[string]any)) {
-	w.change(nameDeployment, func(d composetest.Object) {
+// run the controller of slot a's Deployment until all pods serve, then modify its
+// status.
+func (w *world) run(modify func(status map[string]any)) { w.runIn(slotA, modify) }
+
+// runIn a slot.
+func (w *world) runIn(slot string, modify func(status map[string]any)) {
+	w.change(deploymentOf(slot), func(d composetest.Object) {
 		n := float64(compose.Number(d, 1, "spec", "replicas"))
 		status := map[string]any{
 			"observedGeneration": float64(compose.Number(d, 0, "metadata", "generation")),
@@ -179,7 +208,7 @@ func (w *world) change(resource string, modify func(composetest.Object)) {
 
 // scale the Deployment as an autoscaler does, by way of the scale subresource.
 func (w *world) scale(n float64) {
-	w.change(nameDeployment, func(d composetest.Object) {
+	w.change(deploymentOf(slotA), func(d composetest.Object) {
 		compose.Map(d, "spec")["replicas"] = n
 		metadata := compose.Map(d, "metadata")
 		fields := compose.List(metadata, "managedFields")

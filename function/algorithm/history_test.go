@@ -39,15 +39,15 @@ var events = []func(w *world, n int){
 	edited, edited,
 	composedNow, composedNow,
 	// All pods serve.
-	func(w *world, _ int) { withDeployment(w, func() { w.run(nil) }) },
+	func(w *world, n int) { withDeployment(w, n, func(slot string) { w.runIn(slot, nil) }) },
 	// An update is under way.
 	func(w *world, n int) {
-		withDeployment(w, func() {
-			w.run(func(s map[string]any) { s["updatedReplicas"], s["availableReplicas"] = 0.0, float64(n%3) })
+		withDeployment(w, n, func(slot string) {
+			w.runIn(slot, func(s map[string]any) { s["updatedReplicas"], s["availableReplicas"] = 0.0, float64(n%3) })
 		})
 	},
 	// The autoscaler, or a person, scales.
-	func(w *world, n int) { withDeployment(w, func() { w.scale(float64(n % 5)) }) },
+	func(w *world, n int) { withDeployment(w, 0, func(string) { w.scale(float64(n % 5)) }) },
 	// Somebody deletes an object.
 	func(w *world, n int) { hide(w, 1<<(n%8)) },
 	// Something hinders the pods.
@@ -84,9 +84,10 @@ func composedNow(w *world, _ int) {
 	w.synced("", statusOf(p).Withheld)
 }
 
-func withDeployment(w *world, do func()) {
-	if w.request.Observed[nameDeployment] != nil {
-		do()
+func withDeployment(w *world, n int, do func(slot string)) {
+	slot := []string{slotA, slotB}[n%2]
+	if w.request.Observed[deploymentOf(slot)] != nil {
+		do(slot)
 	}
 }
 
@@ -112,26 +113,20 @@ func FuzzHistory(f *testing.F) {
 			hold(t, w, w.plan())
 		}
 
-		w.edit(full)
-		w.request.Now = w.request.Now.Add(time.Hour)
+		w.edit(full + "revisionHistoryLimit: 0\n")
 		w.synced("", withheldBefore(w))
 		withKind(w, compose.Available)
 
-		for range 2 {
+		for range 4 {
+			w.later(time.Hour)
 			w.compose(w.plan())
-
-			// The autoscaler keeps its minimum without being asked.
-			if compose.Number(w.request.Observed[nameDeployment].Map(), 0, "spec", "replicas") < 2 {
-				w.scale(2)
-			}
-
-			w.run(nil)
+			w.update()
 		}
 
 		rest(t, w)
 
-		if n := len(w.request.Observed); n != 8 {
-			t.Errorf("in the end there are %d objects, want 8: %v", n, slices.Sorted(maps.Keys(w.request.Observed)))
+		if n := len(w.request.Observed); n != 9 {
+			t.Errorf("in the end there are %d objects, want 9: %v", n, slices.Sorted(maps.Keys(w.request.Observed)))
 		}
 	})
 }

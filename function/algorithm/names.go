@@ -2,24 +2,25 @@
 
 package algorithm
 
-import "github.com/capstan-dev/capstan/function/compose"
-
 // Names of the objects within the composition. Crossplane knows an object by
-// them, so that another name would make another object. Those that belong to a
-// slot carry it: a rollout runs two revisions side by side.
+// them, so that another name would make another object. Those of a slot are named
+// in slots.go.
 const (
-	nameAnalysis       = "analysis"
-	nameAutoscaler     = "hpa-" + slot
-	nameBudget         = "pdb-" + slot
-	nameConfigPrefix   = "config-"
-	nameDeployment     = "deployment-" + slot
-	nameNetworkPolicy  = "networkpolicy"
-	nameService        = "service"
-	nameServiceAccount = "serviceaccount"
+	nameAnalysis           = "analysis"
+	nameBudget             = "pdb"
+	nameConfigPrefix       = "config-"
+	nameModelAliasPrefix   = "modelalias-"
+	nameModelCache         = "models"
+	nameModelsKept         = "models-kept"
+	nameModelVersionPrefix = "modelversion-"
+	nameMonitor            = "servicemonitor"
+	nameNetworkPolicy      = "networkpolicy"
+	nameRevisionPrefix     = "revision-"
+	nameRoute              = "route"
+	nameRules              = "prometheusrule"
+	nameService            = "service"
+	nameServiceAccount     = "serviceaccount"
 )
-
-// slot that runs.
-const slot = "a"
 
 // Labels and annotations of composed objects and of pods.
 const (
@@ -32,15 +33,20 @@ const (
 	// pods. It tells whether the observed Deployment is the one that was asked
 	// for, which no comparison could: admission may change any other field.
 	annotationRevision = "capstan.dev/revision"
+
+	// annotationModel holds, on the Deployment, which model of the registry its pods
+	// serve.
+	annotationModel = "capstan.dev/model"
+
+	// annotationLedger holds, on the Algorithm's Service, what callers reach.
+	annotationLedger = "capstan.dev/ledger"
 )
 
 const (
 	containerName = "algorithm"
 	portName      = "http"
+	portMetrics   = "metrics"
 )
-
-// slotName of an object that belongs to the slot.
-func (s *state) slotName() string { return compose.Name(s.name, slot) }
 
 // labels of every composed object.
 func (s *state) labels() map[string]string {
@@ -49,17 +55,4 @@ func (s *state) labels() map[string]string {
 		labelManagedBy: "capstan",
 		labelAlgorithm: s.name,
 	}
-}
-
-// slotLabels of what belongs to the slot.
-func (s *state) slotLabels() map[string]string {
-	l := s.labels()
-	l[labelSlot] = slot
-
-	return l
-}
-
-// selector of the slot's pods.
-func (s *state) selector() map[string]string {
-	return map[string]string{labelAlgorithm: s.name, labelSlot: slot}
 }

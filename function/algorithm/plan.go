@@ -19,15 +19,26 @@ type step struct {
 
 // composing is what an accepted spec becomes, in order.
 var composing = []step{
+	{"ModelVersion", modelVersion},
+	{"Secrets", secrets},
+	{"Model", modelSource},
+	{"Revision", revision},
+	{"Decision", decide},
 	{"ServiceAccount", serviceAccount},
 	{"Config", config},
-	{"Deployment", deployment},
-	{"Service", service},
-	{"Autoscaler", autoscaler},
+	{"ModelCache", modelCache},
+	{"Revisions", revisions},
+	{"Slots", slots},
 	{"DisruptionBudget", disruptionBudget},
+	{"Service", service},
+	{"Route", route},
 	{"NetworkPolicy", networkPolicy},
 	{"Analysis", analysis},
+	{"Monitor", monitor},
+	{"Rules", rules},
+	{"ModelAlias", modelAlias},
 	{"Lingering", lingering},
+	{"ModelsKept", modelsKept},
 }
 
 // keeping is all that happens to a spec that cannot be carried out.
@@ -40,6 +51,8 @@ var telling = []step{
 	{"Accepted", accepted},
 	{"Composed", composed},
 	{"Healthy", healthy},
+	{"Updated", updated},
+	{"Particular", particular},
 	{"Status", status},
 	{"Readiness", readiness},
 	{"TTL", ttl},

@@ -19,29 +19,59 @@ const (
 	sharedMemoryPath   = "/dev/shm"
 )
 
-// podTemplate satisfies the Pod Security Standard "restricted".
+// preStopSeconds are how long a container goes on before it is told to end,
+// because callers are still sent to it.
+const preStopSeconds = 5
+
+// podTemplate of a revision, whatever slot it runs in. It satisfies the Pod
+// Security Standard "restricted".
 func podTemplate(s *state) *applycorev1.PodTemplateSpecApplyConfiguration {
 	security := applycorev1.PodSecurityContext().
 		WithRunAsNonRoot(true).
 		WithSeccompProfile(applycorev1.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
 	security.RunAsUser = s.spec.RunAsUser
 
+	// A claim would belong to root, and what fills it is not.
+	if m := s.spec.Model; m != nil && m.Cache != nil {
+		security.WithFSGroup(cacheGroup).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
+	}
+
 	pod := applycorev1.PodSpec().
 		WithSecurityContext(security).
 		WithEnableServiceLinks(false).
-		WithTerminationGracePeriodSeconds(30).
+		WithTerminationGracePeriodSeconds(preStopSeconds + int64(*s.spec.Availability.DrainSeconds)).
+		WithInitContainers(initContainers(s)...).
 		WithContainers(container(s)).
 		WithVolumes(volumes(s)...).
 		WithTopologySpreadConstraints(spread(s)...)
 
-	for _, ref := range s.spec.ImagePullSecrets {
-		pod.WithImagePullSecrets(applycorev1.LocalObjectReference().WithName(ref.Name))
+	for _, name := range pullSecrets(s) {
+		pod.WithImagePullSecrets(applycorev1.LocalObjectReference().WithName(name))
 	}
 
 	account(pod, s)
 	scheduling(pod, s)
 
-	return applycorev1.PodTemplateSpec().WithLabels(s.slotLabels()).WithSpec(pod)
+	return applycorev1.PodTemplateSpec().
+		WithLabels(s.labels()).
+		WithAnnotations(secretAnnotations(s)).
+		WithAnnotations(warmUpAnnotations(s)).
+		WithSpec(pod)
+}
+
+// pullSecrets open private registries. A node mounts an image with the same ones
+// that it runs images with.
+func pullSecrets(s *state) []string {
+	names := make([]string, 0, len(s.spec.ImagePullSecrets)+1)
+	for _, ref := range s.spec.ImagePullSecrets {
+		names = append(names, ref.Name)
+	}
+
+	if s.mountsImage() && s.spec.Model.Credentials != nil && !slices.Contains(names, s.spec.Model.Credentials.Name) {
+		names = append(names, s.spec.Model.Credentials.Name)
+	}
+
+	return names
 }
 
 // account that pods run under. An own one decides by itself about its token.
@@ -61,8 +91,12 @@ func scheduling(pod *applycorev1.PodSpecApplyConfiguration, s *state) {
 		pod.WithNodeSelector(map[string]string{label: string(value)})
 	}
 
-	for _, t := range slices.Concat(sc.Tolerations, gpuToleration(s)) {
+	for _, t := range slices.Concat(sc.Tolerations, gpuTolerations(s)) {
 		pod.WithTolerations(toleration(t))
+	}
+
+	if a := affinity(s); a != nil {
+		pod.WithAffinity(a)
 	}
 
 	if sc.RuntimeClassName != "" {
@@ -96,17 +130,45 @@ func toleration(t corev1.Toleration) *applycorev1.TolerationApplyConfiguration {
 	return out
 }
 
+// affinity to nodes with the right GPU, and, with a volume that only one node can
+// have, to the node that has it.
+func affinity(s *state) *applycorev1.AffinityApplyConfiguration {
+	a := gpuAffinity(s)
+	if !s.onOneNode() {
+		return a
+	}
+
+	if a == nil {
+		a = applycorev1.Affinity()
+	}
+
+	return a.WithPodAffinity(applycorev1.PodAffinity().
+		WithRequiredDuringSchedulingIgnoredDuringExecution(applycorev1.PodAffinityTerm().
+			WithTopologyKey(corev1.LabelHostname).
+			WithLabelSelector(applymetav1.LabelSelector().WithMatchLabels(map[string]string{labelAlgorithm: s.name}))))
+}
+
+// onOneNode tells whether all replicas share a volume that only one node can have.
+func (s *state) onOneNode() bool {
+	m := s.spec.Model
+	return m != nil && m.Cache != nil && m.Cache.AccessMode == corev1.ReadWriteOnce
+}
+
 // spread replicas over nodes, and over zones as strictly as asked. Each revision
 // is spread by itself, since the pods it replaces are about to go, and nodes
 // whose taints keep the pods away do not count.
 func spread(s *state) []*applycorev1.TopologySpreadConstraintApplyConfiguration {
+	if s.onOneNode() {
+		return nil
+	}
+
 	over := func(key string, otherwise corev1.UnsatisfiableConstraintAction) *applycorev1.TopologySpreadConstraintApplyConfiguration {
 		return applycorev1.TopologySpreadConstraint().
 			WithMaxSkew(1).
 			WithTopologyKey(key).
 			WithWhenUnsatisfiable(otherwise).
 			WithNodeTaintsPolicy(corev1.NodeInclusionPolicyHonor).
-			WithLabelSelector(applymetav1.LabelSelector().WithMatchLabels(s.selector())).
+			WithLabelSelector(applymetav1.LabelSelector().WithMatchLabels(map[string]string{labelAlgorithm: s.name})).
 			WithMatchLabelKeys("pod-template-hash")
 	}
 
@@ -125,7 +187,7 @@ func spread(s *state) []*applycorev1.TopologySpreadConstraintApplyConfiguration 
 func volumes(s *state) []*applycorev1.VolumeApplyConfiguration {
 	var vs []*applycorev1.VolumeApplyConfiguration
 
-	if s.spec.Config != nil {
+	if s.hasFiles() {
 		vs = append(vs, applycorev1.Volume().
 			WithName(volumeConfig).
 			WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(s.configName())))
@@ -139,5 +201,5 @@ func volumes(s *state) []*applycorev1.VolumeApplyConfiguration {
 				WithSizeLimit(*size)))
 	}
 
-	return vs
+	return slices.Concat(vs, secretVolumes(s), modelVolumes(s), warmUpVolumes(s))
 }

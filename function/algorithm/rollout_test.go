@@ -67,7 +67,7 @@ func TestReplicas(t *testing.T) {
 
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := compose.Map(object(t, tc.world().plan(), nameDeployment), "spec")["replicas"]
+			got := compose.Map(object(t, tc.world().plan(), deploymentOf(slotA)), "spec")["replicas"]
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\nspec.replicas: -want, +got:\n%s", tc.reason, diff)
 			}
@@ -83,22 +83,21 @@ func TestHandOver(t *testing.T) {
 	for range 2 {
 		w.compose(w.plan())
 
-		if n := compose.Number(w.request.Observed[nameDeployment].Map(), -1, "spec", "replicas"); n != 6 {
+		if n := compose.Number(w.request.Observed[deploymentOf(slotA)].Map(), -1, "spec", "replicas"); n != 6 {
 			t.Fatalf("spec.replicas: got %d, want the autoscaler's 6", n)
 		}
 	}
 }
 
+// TestConfigChange keeps each config as long as a revision that is kept uses it.
 func TestConfigChange(t *testing.T) {
-	const before, after = `{image: x, config: {files: {a: "1"}}}`, `{image: x, config: {files: {a: "2"}}}`
+	const before, after = `{image: x, revisionHistoryLimit: 0, config: {files: {a: "1"}}}`, `{image: x, revisionHistoryLimit: 0, config: {files: {a: "2"}}}`
 
 	configs := func(p *compose.Plan) int {
-		return len(slices.DeleteFunc(slices.Collect(maps.Keys(p.Objects)), func(n string) bool { return !strings.HasPrefix(n, "config-") }))
+		return len(slices.DeleteFunc(slices.Collect(maps.Keys(p.Objects)), func(n string) bool { return !strings.HasPrefix(n, nameConfigPrefix) }))
 	}
-	midway := func(status map[string]any) { status["updatedReplicas"] = 0.0 }
 
 	w := serving(t, before)
-	first := slices.Sorted(maps.Keys(w.plan().Objects))
 
 	for _, step := range []struct {
 		reason string
@@ -106,13 +105,17 @@ func TestConfigChange(t *testing.T) {
 		want   int
 	}{
 		{"both are there as soon as the spec changes", func() { w.edit(after) }, 2},
-		{"both are there while the Deployment's controller has not noticed", func() { w.compose(w.plan()) }, 2},
-		{"both are there while pods of the revision before run", func() { w.run(midway) }, 2},
-		{"the one before goes when its pods are gone", func() { w.run(nil) }, 1},
-		{"nothing comes back", func() { w.compose(w.plan()) }, 1},
+		{"both are there while pods of the revision before run", w.update, 2},
+		{"the one before goes when its pods are gone", func() { w.later(time.Minute); w.update() }, 1},
+		{"nothing comes back", w.update, 1},
 		{"going back finds no old one and makes it again", func() { w.edit(before) }, 2},
-		{"a config that is no longer asked for stays until its pods are gone", func() { w.compose(w.plan()); w.edit("{image: x}") }, 2},
-		{"and then goes", func() { w.compose(w.plan()); w.run(nil) }, 0},
+		{"a config that is no longer asked for stays until its pods are gone", func() {
+			w.update()
+			w.later(time.Minute)
+			w.update()
+			w.edit("{image: x, revisionHistoryLimit: 0}")
+		}, 1},
+		{"and then goes", func() { w.update(); w.later(time.Minute); w.update() }, 0},
 	} {
 		step.do()
 
@@ -120,26 +123,22 @@ func TestConfigChange(t *testing.T) {
 			t.Errorf("%s: got %d ConfigMaps, want %d", step.reason, got, step.want)
 		}
 	}
-
-	w.edit(before)
-	w.compose(w.plan())
-	w.run(nil)
-
-	if diff := cmp.Diff(first, slices.Sorted(maps.Keys(w.plan().Objects))); diff != "" {
-		t.Errorf("the same spec has other objects after a detour: -first, +now:\n%s", diff)
-	}
 }
 
 func TestServiceAccountLingers(t *testing.T) {
-	w := serving(t, "{image: x}")
-	w.edit("{image: x, serviceAccountName: own}")
+	w := serving(t, "{image: x, revisionHistoryLimit: 0}")
+	w.edit("{image: x, serviceAccountName: own, revisionHistoryLimit: 0}")
 
-	if w.plan().Objects[nameServiceAccount].Object == nil {
-		t.Error("pods of the revision before lost their ServiceAccount")
+	for range 2 {
+		if w.plan().Objects[nameServiceAccount].Object == nil {
+			t.Error("pods of the revision before lost their ServiceAccount")
+		}
+
+		w.update()
 	}
 
-	w.compose(w.plan())
-	w.run(nil)
+	w.later(time.Minute)
+	w.update()
 
 	if w.plan().Objects[nameServiceAccount].Object != nil {
 		t.Error("the ServiceAccount stays for ever")
@@ -168,7 +167,7 @@ func TestRefusedDependency(t *testing.T) {
 			t.Errorf("%s: the refused ConfigMap is asked for", pass)
 		}
 
-		d := object(t, p, nameDeployment)
+		d := object(t, p, deploymentOf(slotA))
 		if got := compose.List(d, "spec", "template", "spec", "containers")[0].(map[string]any)["image"]; got != "x" {
 			t.Errorf("%s: image: got %v, want the one that runs", pass, got)
 		}
@@ -190,7 +189,7 @@ func TestRefusedDependency(t *testing.T) {
 // applies objects in.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t, "{image: x, replicas: 2, scaling: {minReplicas: 2, maxReplicas: 4}}")
-	refused := []string{nameAutoscaler, nameBudget}
+	refused := []string{autoscalerOf(slotA), nameBudget}
 
 	for pass := range 6 {
 		p := w.plan()
@@ -213,7 +212,7 @@ func TestRefusals(t *testing.T) {
 		w.synced("", statusOf(p).Withheld)
 		w.request.Now = w.request.Now.Add(time.Second)
 
-		if pass == 5 && (len(statusOf(p).Withheld) != 2 || p.Objects[nameDeployment].Object == nil) {
+		if pass == 5 && (len(statusOf(p).Withheld) != 2 || p.Objects[deploymentOf(slotA)].Object == nil) {
 			t.Errorf("after six passes: withheld %v", statusOf(p).Withheld)
 		}
 	}
@@ -291,7 +290,7 @@ func TestFirstPodsWait(t *testing.T) {
 
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			d := object(t, tc.world().plan(), nameDeployment)
+			d := object(t, tc.world().plan(), deploymentOf(slotA))
 			if got := compose.Map(d, "spec")["paused"]; got != tc.want {
 				t.Errorf("%s\npaused: got %v, want %v", tc.reason, got, tc.want)
 			}

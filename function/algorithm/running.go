@@ -62,19 +62,41 @@ func observe(o compose.Object) running {
 	return r
 }
 
-// rolledOut tells whether the pods are those that the spec asks for, and no
-// others.
-func (s *state) rolledOut() bool {
-	r := s.running
-	wanted := len(s.problems) > 0 || r.revision == s.revision
+// runs tells whether the pods are those of a revision, and no others.
+func (r running) runs(revision string) bool {
+	return r.exists && r.noticed && r.revision == revision && r.updated == r.total
+}
 
-	return r.exists && r.noticed && wanted && r.updated == r.total
+// holdsRoom tells whether there are pods, or are to be.
+func (r running) holdsRoom() bool { return r.total > 0 || r.size > 0 }
+
+// sizeAsIs is the number of pods that are asked for now.
+func (r running) sizeAsIs() *int32 {
+	return new(int32(r.size)) //nolint:gosec // The API server keeps it in an int32.
+}
+
+// rolledOut tells whether the pods that callers reach are those that should be
+// there, and no others. While a spec cannot be carried out, those are the ones
+// there are.
+func (s *state) rolledOut() bool {
+	revision := s.decision.live.revision
+	if len(s.problems) > 0 {
+		revision = s.running.revision
+	}
+
+	return s.running.runs(revision)
+}
+
+// upToDate tells whether callers reach what the spec asks for, and nothing goes
+// on beside it.
+func (s *state) upToDate() bool {
+	return len(s.problems) == 0 && s.target != "" && s.ledger.Revision == s.target && s.decision.beside.revision == "" && s.rolledOut()
 }
 
 // needed is the number of pods that have to serve. What an autoscaler adds
 // beyond its minimum is welcome and not needed.
 func (s *state) needed() int64 {
-	switch o := s.Observed[nameAutoscaler]; {
+	switch o := s.Observed[autoscalerOf(s.ledger.Slot)]; {
 	case len(s.problems) > 0 && o != nil:
 		return compose.Number(o.Map(), 1, "spec", "minReplicas")
 	case len(s.problems) > 0:
@@ -86,15 +108,14 @@ func (s *state) needed() int64 {
 	}
 }
 
-// serving tells whether enough pods serve, of whatever revision.
+// serving tells whether enough pods serve callers.
 func (s *state) serving() bool {
 	return s.running.exists && s.running.available >= s.needed()
 }
 
-// complete tells whether every pod there should be serves, of the revision that
-// was asked for.
-func (s *state) complete() bool {
-	return s.rolledOut() && s.serving() && s.running.available >= s.running.size
+// complete tells whether every pod of a slot that there should be serves.
+func (r running) complete() bool {
+	return r.exists && r.noticed && r.updated == r.total && r.available >= r.size
 }
 
 // stopped tells whether no pods are asked for.

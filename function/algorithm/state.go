@@ -5,6 +5,8 @@ package algorithm
 import (
 	"errors"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 )
@@ -20,12 +22,37 @@ type state struct {
 	// problems of the spec. As long as there are any, nothing is changed.
 	problems []problem
 
-	// running is what the observed Deployment says.
+	// written is the spec as the user wrote it, without the platform's settings.
+	written v1alpha1.AlgorithmSpec
+
+	// slots are what the observed Deployments say, and running is the one that
+	// callers reach.
+	slots   map[string]running
 	running running
 
-	// revision of the pods that the spec asks for, once the Deployment is
-	// planned.
-	revision string
+	// ledger says what callers reach.
+	ledger ledger
+
+	// target is the revision that the spec asks for. It is empty while something
+	// that belongs to it is not known, and awaits then says what.
+	target string
+	awaits *awaited
+
+	// resolved is the model of the registry that the spec asks for.
+	resolved *v1alpha1.ModelStatus
+
+	// model that the pods of the revision fetch.
+	model *source
+
+	// fingerprints of the Secrets whose changes make revisions.
+	fingerprints map[string]string
+
+	// decision about the revisions.
+	decision decision
+
+	// records of revisions that were looked up, and the revisions that are kept.
+	records map[string]record
+	history []string
 
 	// asked are the objects that should exist. Kept ones are not among them.
 	asked []compose.Asked
@@ -42,7 +69,8 @@ func gather(r compose.Request) (*state, error) {
 		Request:     r,
 		name:        compose.Text(xr, "metadata", "name"),
 		namespace:   compose.Text(xr, "metadata", "namespace"),
-		running:     observe(r.Observed[nameDeployment]),
+		slots:       map[string]running{},
+		records:     map[string]record{},
 		withholding: compose.Withhold(r),
 		plan:        &compose.Plan{Objects: map[string]compose.Desired{}},
 	}
@@ -51,13 +79,40 @@ func gather(r compose.Request) (*state, error) {
 		return nil, errors.New("metadata.name and metadata.namespace must not be empty")
 	}
 
+	for _, slot := range []string{slotA, slotB} {
+		s.slots[slot] = observe(r.Observed[deploymentOf(slot)])
+	}
+
+	s.ledger = s.recall()
+	s.running = s.slots[s.ledger.Slot]
+
 	s.spec, s.problems = decode(compose.Map(xr, "spec"))
 	if len(s.problems) == 0 {
+		s.written = *s.spec.DeepCopy()
+		measured(&s.spec)
 		s.spec = defaulted(s.spec, s.Settings)
 		s.problems = validate(s)
 	}
 
 	return s, nil
+}
+
+// awaited is what the revision that the spec asks for cannot be made without.
+type awaited struct {
+	reason  xpv2.ConditionReason
+	message string
+}
+
+// await something before there is a revision. What comes first is told.
+func (s *state) await(reason xpv2.ConditionReason, message string) {
+	if s.awaits == nil {
+		s.awaits = &awaited{reason, message}
+	}
+}
+
+// askOf a run: callers can do without what does not reach them yet.
+func (s *state) askOf(r run, resource string, o named) {
+	s.add(resource, o, r.slot != s.decision.live.slot)
 }
 
 // ask for an object that the Algorithm cannot do without.
@@ -77,6 +132,11 @@ func (s *state) add(resource string, o named, optional bool) {
 		New:      !compose.Referenced(s.Composite.Map(), *o.GetKind(), *o.GetName()),
 		Optional: optional,
 	})
+
+	if s.withholding.Keeps(resource) {
+		s.keep(resource)
+		return
+	}
 
 	if !s.withholding.LeavesOut(resource) {
 		s.plan.Objects[resource] = compose.Desired{Object: o, Ready: compose.Ready(live)}

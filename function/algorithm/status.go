@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
@@ -33,20 +35,82 @@ func status(s *state) error {
 
 	s.plan.Status = st
 
+	// What a spec that cannot be carried out leaves as it is, the status does, too.
+	if len(s.problems) > 0 {
+		return s.remember()
+	}
+
+	st.Revision = s.revisionStatus()
+
+	if s.fromRegistry() != nil {
+		st.Model, _ = s.resolution()
+	}
+
+	if c, told := s.routeAccepted(); told && c.Status == corev1.ConditionTrue {
+		st.Route = cmp.Or(s.spec.Route.Host, "*") + s.spec.Route.Path
+	}
+
+	if s.spec.Scaling != nil {
+		if l := s.load(); l.Signal != "" {
+			st.Scaling = &l
+		}
+	}
+
+	for _, m := range s.metrics() {
+		st.Metrics = append(st.Metrics, v1alpha1.MetricStatus{Name: m.name, Verdict: m.verdict, Value: m.value})
+	}
+
+	s.plan.Status = st
+
 	return nil
 }
 
+// remember what the status says of revisions, model and the rest.
+func (s *state) remember() error {
+	next, err := asMap(s.plan.Status)
+	if err != nil {
+		return fmt.Errorf("cannot keep the status: %w", err)
+	}
+
+	before := compose.Map(s.Composite.Map(), "status")
+	for _, k := range []string{"revision", "model", "route", "scaling", "metrics"} {
+		if v, ok := before[k]; ok {
+			next[k] = v
+		}
+	}
+
+	s.plan.Status = next
+
+	return nil
+}
+
+func (s *state) revisionStatus() *v1alpha1.RevisionStatus {
+	d := s.decision
+	st := &v1alpha1.RevisionStatus{Live: d.ledger.Revision, Slot: d.ledger.Slot, History: s.history}
+
+	if s.target != d.ledger.Revision {
+		st.Candidate = s.target
+	}
+
+	if d.beside.revision != "" && !d.coming {
+		st.Draining = d.beside.revision
+	}
+
+	return st
+}
+
 func (s *state) phase() v1alpha1.Phase {
-	reason, _ := s.trouble()
+	reason, _ := s.trouble(s.ledger.Slot)
+	coming, _ := s.trouble(s.decision.beside.slot)
 
 	switch {
 	case !s.running.exists:
 		return v1alpha1.PhasePending
 	case s.stopped():
 		return v1alpha1.PhaseStopped
-	case reason != "":
+	case reason != "", s.decision.coming && coming != "":
 		return v1alpha1.PhaseDegraded
-	case s.rolledOut() && s.serving():
+	case s.rolledOut() && s.serving() && (len(s.problems) > 0 || s.decision.ledger.Revision == s.target || s.target == ""):
 		return v1alpha1.PhaseReady
 	default:
 		return v1alpha1.PhaseProgressing
@@ -74,8 +138,16 @@ func ttl(s *state) error {
 
 	pace := compose.Settled
 
-	if !s.plan.Ready || !s.rolledOut() || len(s.problems) > 0 {
+	if !s.plan.Ready || !s.upToDate() {
 		pace = compose.Waiting
+	}
+
+	_, trouble := s.scalerTrouble()
+
+	for _, at := range []time.Time{s.decision.until, trouble.Add(scalerPatience)} {
+		if at.After(s.Now) {
+			deadlines = append(deadlines, at)
+		}
 	}
 
 	if compose.ChangedLately(s.Request) {

@@ -4,7 +4,6 @@ package algorithm
 
 import (
 	"fmt"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -37,9 +36,17 @@ var checks = []func(*state) []problem{
 	checkNumbers,
 	checkEnv,
 	checkConfig,
+	checkSecrets,
+	checkModel,
+	checkMounts,
 	checkResources,
 	checkGPU,
 	checkScaling,
+	checkMetrics,
+	checkProbes,
+	checkPorts,
+	checkRoute,
+	checkAccess,
 	checkAvailability,
 	checkScheduling,
 	checkReferences,
@@ -73,8 +80,55 @@ func quoted(value any) string {
 	return string(text)
 }
 
+// between tells whether a number is out of bounds.
+func between(field string, value, least, most int32) []problem {
+	if value < least || value > most {
+		return []problem{invalid(field, value, fmt.Sprintf("must be from %d to %d", least, most))}
+	}
+
+	return nil
+}
+
+// among tells whether a text is none of those that a field may be.
+func among[T ~string](field string, value T, of ...T) []problem {
+	if slices.Contains(of, value) {
+		return nil
+	}
+
+	words := make([]string, 0, len(of))
+	for _, w := range of {
+		words = append(words, string(w))
+	}
+
+	last := len(words) - 1
+
+	return []problem{invalid(field, string(value), "must be "+strings.Join(words[:last], ", ")+" or "+words[last])}
+}
+
+// shaped tells whether a text has not the shape that it must have. An empty one
+// passes: it is not set.
+func shaped(field, value string, shape *regexp.Regexp, remedy string) []problem {
+	if value == "" || shape.MatchString(value) {
+		return nil
+	}
+
+	return []problem{invalid(field, value, remedy)}
+}
+
+// objectName tells whether a text cannot be the name of an object.
+func objectName(field, name string) []problem {
+	if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 {
+		return []problem{invalid(field, name, because(errs))}
+	}
+
+	return nil
+}
+
 // because makes a remedy of what a validator of Kubernetes says.
 func because(errs []string) string { return strings.Join(errs, ", and ") }
+
+// slotServiceEnding is how the names of Services of slots end.
+var slotServiceEnding = regexp.MustCompile(`-slot-[ab]$`)
 
 func checkSettings(s *state) []problem {
 	if s.SettingsErr != nil {
@@ -108,6 +162,10 @@ func checkName(s *state) []problem {
 		return []problem{invalid("metadata.name", s.name, because(errs))}
 	}
 
+	if slotServiceEnding.MatchString(s.name) {
+		return []problem{invalid("metadata.name", s.name, "ends like the Service of a slot of another Algorithm: choose another name")}
+	}
+
 	if s.name == "default" || s.name == "kubernetes" {
 		return []problem{invalid("metadata.name", s.name, "is the name of an object that Kubernetes makes: choose another name")}
 	}
@@ -124,15 +182,11 @@ func checkImage(s *state) []problem {
 }
 
 func checkNumbers(s *state) []problem {
-	var ps []problem
-
-	if n := *s.spec.Replicas; n < 0 || n > 1000 {
-		ps = append(ps, invalid("spec.replicas", n, "must be from 0 to 1000"))
-	}
-
-	if n := *s.spec.Port; n < 1 || n > 65535 {
-		ps = append(ps, invalid("spec.port", n, "must be from 1 to 65535"))
-	}
+	ps := slices.Concat(
+		between("spec.replicas", *s.spec.Replicas, 0, 1000),
+		between("spec.port", *s.spec.Port, 1, 65535),
+		between("spec.revisionHistoryLimit", *s.spec.RevisionHistoryLimit, 0, 10),
+	)
 
 	if u := s.spec.RunAsUser; u != nil && (*u < 1 || *u > 1<<31-1) {
 		ps = append(ps, invalid("spec.runAsUser", *u, "must be from 1 to 2147483647, because pods may not run as root"))
@@ -161,6 +215,18 @@ func checkEnv(s *state) []problem {
 
 		if from := e.ValueFrom; from != nil {
 			ps = append(ps, checkSource(field+".valueFrom", e.Value, from)...)
+		}
+	}
+
+	if c := s.spec.Config; c != nil {
+		for _, name := range sortedKeys(c.Env) {
+			if errs := validation.IsEnvVarName(name); len(errs) > 0 {
+				ps = append(ps, invalid("spec.config.env", name, because(errs)))
+			}
+
+			if seen[name] {
+				ps = append(ps, invalid("spec.config.env", name, "is in spec.env as well: remove one"))
+			}
 		}
 	}
 
@@ -206,15 +272,8 @@ func checkConfig(s *state) []problem {
 
 	var ps []problem
 
-	switch p := path.Clean(c.MountPath); {
-	case !path.IsAbs(c.MountPath) || p == "/" || strings.Contains(p, ":"):
-		ps = append(ps, invalid("spec.config.mountPath", c.MountPath, "must be an absolute path other than / and without ':'"))
-	case p == sharedMemoryPath && s.spec.Resources.SharedMemory != nil:
-		ps = append(ps, invalid("spec.config.mountPath", c.MountPath, "is where spec.resources.sharedMemory is mounted: choose another folder"))
-	}
-
-	if len(c.Files) == 0 {
-		ps = append(ps, problem{v1alpha1.ReasonInvalidSpec, "spec.config.files: none: add a file or remove spec.config"})
+	if len(c.Files) == 0 && len(c.Env) == 0 {
+		ps = append(ps, problem{v1alpha1.ReasonInvalidSpec, "spec.config: has neither files nor env: add a file or a variable, or remove spec.config"})
 	}
 
 	total := 0
@@ -269,60 +328,42 @@ func checkGPU(s *state) []problem {
 			"needs spec.resources.gpu: name the resource of the GPU as nodes advertise it, for instance nvidia.com/gpu")}
 	}
 
+	if r.GPU == "" && len(r.GPUProducts) > 0 {
+		return []problem{invalid("spec.resources.gpuProducts", r.GPUProducts,
+			"needs spec.resources.gpu: name the resource of the GPU as nodes advertise it, for instance nvidia.com/gpu")}
+	}
+
 	if r.GPU == "" {
 		return nil
 	}
 
 	var ps []problem
 
+	for i, product := range r.GPUProducts {
+		field := fmt.Sprintf("spec.resources.gpuProducts[%d]", i)
+		if errs := validation.IsValidLabelValue(string(product)); len(errs) > 0 || product == "" {
+			ps = append(ps, invalid(field, string(product), "must be the value of a node's label: "+because(errs)))
+		}
+	}
+
 	native := !strings.Contains(r.GPU, "/") || strings.Contains(r.GPU, "kubernetes.io/") || strings.HasPrefix(r.GPU, "requests.")
 	if errs := validation.IsQualifiedName("requests." + r.GPU); len(errs) > 0 || native {
 		ps = append(ps, invalid("spec.resources.gpu", r.GPU, "must be a resource that nodes advertise, of the form vendor/device, for instance nvidia.com/gpu"))
 	}
 
-	if n := *r.GPUCount; n < 1 || n > 64 {
-		ps = append(ps, invalid("spec.resources.gpuCount", n, "must be from 1 to 64"))
-	}
-
-	return ps
-}
-
-func checkScaling(s *state) []problem {
-	sc := s.spec.Scaling
-	if sc == nil {
-		return nil
-	}
-
-	var ps []problem
-
-	if sc.MinReplicas < 1 || sc.MinReplicas > 1000 {
-		ps = append(ps, invalid("spec.scaling.minReplicas", sc.MinReplicas, "must be from 1 to 1000"))
-	}
-
-	if sc.MaxReplicas < 1 || sc.MaxReplicas > 1000 {
-		ps = append(ps, invalid("spec.scaling.maxReplicas", sc.MaxReplicas, "must be from 1 to 1000"))
-	}
-
-	if sc.MinReplicas > sc.MaxReplicas {
-		ps = append(ps, invalid("spec.scaling.minReplicas", sc.MinReplicas,
-			fmt.Sprintf("is above maxReplicas %d: lower minReplicas or raise maxReplicas", sc.MaxReplicas)))
-	}
-
-	return ps
+	return append(ps, between("spec.resources.gpuCount", *r.GPUCount, 1, 64)...)
 }
 
 // share from 1% to 100%.
 var share = regexp.MustCompile(`^([1-9]|[1-9][0-9]|100)%$`)
 
 func checkAvailability(s *state) []problem {
-	var ps []problem
-
 	a := s.spec.Availability
 
-	zones := []v1alpha1.Spread{v1alpha1.SpreadPreferred, v1alpha1.SpreadRequired, v1alpha1.SpreadNone}
-	if !slices.Contains(zones, a.Zones) {
-		ps = append(ps, invalid("spec.availability.zones", string(a.Zones), "must be Preferred, Required or None"))
-	}
+	ps := slices.Concat(
+		among("spec.availability.zones", a.Zones, v1alpha1.SpreadPreferred, v1alpha1.SpreadRequired, v1alpha1.SpreadNone),
+		between("spec.availability.drainSeconds", *a.DrainSeconds, 1, 3600),
+	)
 
 	most := *a.MaxUnavailable
 	if most.Type == intstr.Int && most.IntVal < 1 || most.Type == intstr.String && !share.MatchString(most.StrVal) {
@@ -385,15 +426,9 @@ func checkToleration(t corev1.Toleration) string {
 func checkReferences(s *state) []problem {
 	var ps []problem
 
-	check := func(field, name string) {
-		if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 {
-			ps = append(ps, invalid(field, name, because(errs)))
-		}
-	}
-
 	optional := func(field, name string) {
 		if name != "" {
-			check(field, name)
+			ps = append(ps, objectName(field, name)...)
 		}
 	}
 
@@ -401,7 +436,7 @@ func checkReferences(s *state) []problem {
 
 	for i, ref := range s.spec.ImagePullSecrets {
 		field := fmt.Sprintf("spec.imagePullSecrets[%d].name", i)
-		check(field, ref.Name)
+		ps = append(ps, objectName(field, ref.Name)...)
 
 		if seen[ref.Name] {
 			ps = append(ps, invalid(field, ref.Name, "is there twice: remove one"))

@@ -40,7 +40,9 @@ func TestBadSpecs(t *testing.T) {
 		"EnvKey":             {"{image: x, env: [{name: A, valueFrom: {secretKeyRef: {name: a, key: 'a b'}}}]}", "", []string{"secretKeyRef.key", `"a b"`}},
 		"EnvRef":             {"{image: x, env: [{name: A, valueFrom: {configMapKeyRef: {name: A, key: a}}}]}", "", []string{"configMapKeyRef.name", `"A"`}},
 		"ConfigTooLarge":     {"{image: x, config: {files: {a: " + huge + ", b: " + huge + "}}}", v1alpha1.ReasonConfigTooLarge, []string{"spec.config.files", "1000000", "786432", "into the image"}},
-		"ConfigEmpty":        {"{image: x, config: {}}", "", []string{"spec.config.files", "add a file"}},
+		"ConfigEmpty":        {"{image: x, config: {}}", "", []string{"spec.config", "add a file or a variable"}},
+		"ConfigVariable":     {"{image: x, config: {env: {1A: b}}}", "", []string{"spec.config.env", `"1A"`}},
+		"ConfigEnvTwice":     {"{image: x, env: [{name: A}], config: {env: {A: b}}}", "", []string{"spec.config.env", `"A"`, "spec.env", "remove one"}},
 		"ConfigName":         {"{image: x, config: {files: {../etc: a}}}", "", []string{"spec.config.files", "../etc"}},
 		"ConfigDots":         {"{image: x, config: {files: {..: a}}}", "", []string{"spec.config.files", `".."`}},
 		"ConfigRelative":     {"{image: x, config: {mountPath: etc, files: {a: b}}}", "", []string{"spec.config.mountPath", `"etc"`, "absolute"}},
@@ -78,6 +80,87 @@ func TestBadSpecs(t *testing.T) {
 		"ServiceAccount":     {"{image: x, serviceAccountName: A}", "", []string{"spec.serviceAccountName", `"A"`}},
 		"PullSecretName":     {"{image: x, imagePullSecrets: [{name: ''}]}", "", []string{"spec.imagePullSecrets[0].name"}},
 		"PullSecretTwice":    {"{image: x, imagePullSecrets: [{name: a}, {name: a}]}", "", []string{"spec.imagePullSecrets[1].name", "twice"}},
+		"SecretName":         {"{image: x, secrets: [{name: A}]}", "", []string{"spec.secrets[0].name", `"A"`}},
+		"SecretTwice":        {"{image: x, secrets: [{name: a}, {name: a, mountPath: /b}]}", "", []string{"spec.secrets[1].name", "twice", "remove"}},
+		"SecretRotate":       {"{image: x, secrets: [{name: a, rotate: Always}]}", "", []string{"spec.secrets[0].rotate", `"Always"`, "Restartless or Rolling"}},
+		"SecretRelative":     {"{image: x, secrets: [{name: a, mountPath: b}]}", "", []string{"spec.secrets[0].mountPath", `"b"`, "absolute"}},
+		"MountsSame":         {"{image: x, config: {mountPath: /a/, files: {a: b}}, secrets: [{name: a, mountPath: /a}]}", "", []string{"spec.secrets[0].mountPath", `"/a"`, "is the same as /a/", "spec.config.mountPath", "another folder"}},
+		"MountInside":        {"{image: x, secrets: [{name: a, mountPath: /models/a}], model: {from: volume, volume: {claimName: a}}}", "", []string{"spec.model.mountPath", "contains /models/a", "spec.secrets[0].mountPath"}},
+		"MountAround":        {"{image: x, secrets: [{name: a, mountPath: /s}, {name: b, mountPath: /s/b}]}", "", []string{"spec.secrets[1].mountPath", "is inside /s", "spec.secrets[0].mountPath"}},
+		"MountInShm":         {"{image: x, resources: {sharedMemory: 1Gi}, secrets: [{name: a, mountPath: /dev/shm/a}]}", "", []string{"spec.secrets[0].mountPath", "spec.resources.sharedMemory"}},
+		"ModelFrom":          {"{image: x, model: {from: ftp}}", "", []string{"spec.model.from", `"ftp"`, "registry, s3, oci or volume"}},
+		"ModelMissing":       {"{image: x, model: {from: s3}}", "", []string{"spec.model.s3", "missing"}},
+		"ModelTwo":           {"{image: x, model: {from: s3, s3: {uri: s3://models/a}, oci: {reference: a}}}", "", []string{"spec.model.oci", "remove"}},
+		"ModelEmpty":         {"{image: x, model: {}}", "", []string{"spec.model.from", `""`}},
+		"ModelName":          {"{image: x, model: {from: registry, registry: {name: a/b, version: '7'}}}", "", []string{"spec.model.registry.name", `"a/b"`}},
+		"ModelNoVersion":     {"{image: x, model: {from: registry, registry: {name: a}}}", "", []string{"spec.model.registry", "exactly one"}},
+		"ModelVersion":       {"{image: x, model: {from: registry, registry: {name: a, version: '0'}}}", "", []string{"spec.model.registry.version", `"0"`}},
+		"ModelAlias":         {"{image: x, model: {from: registry, registry: {name: a, alias: V7}}}", "", []string{"spec.model.registry.alias", `"V7"`, "reserves"}},
+		"ModelLiveAlias":     {"{image: x, model: {from: registry, registry: {name: a, alias: b, liveAlias: b}}}", "", []string{"spec.model.registry.liveAlias", "another"}},
+		"ModelEndpoint":      {"{image: x, model: {from: registry, registry: {name: a, alias: b, endpoint: c}}}", "", []string{"spec.model.registry.endpoint", `"c"`, "https://"}},
+		"ModelConfig":        {"{image: x, model: {from: registry, registry: {name: a, alias: b, providerConfigRef: {kind: X, name: Z}}}}", "", []string{"spec.model.registry.providerConfigRef.kind", `"X"`, "spec.model.registry.providerConfigRef.name", `"Z"`}},
+		"ModelURI":           {"{image: x, model: {from: s3, s3: {uri: 'gs://a/b'}}}", "", []string{"spec.model.s3.uri", "s3://bucket/prefix"}},
+		"ModelURIDots":       {"{image: x, model: {from: s3, s3: {uri: 's3://models/../b'}}}", "", []string{"spec.model.s3.uri", "'..'"}},
+		"ModelRegion":        {"{image: x, model: {from: s3, s3: {uri: 's3://models/b', region: A}}}", "", []string{"spec.model.s3.region", `"A"`}},
+		"ModelReference":     {"{image: x, model: {from: oci, oci: {reference: ''}}}", "", []string{"spec.model.oci.reference", "digest"}},
+		"ModelDelivery":      {"{image: x, model: {from: oci, oci: {reference: a, delivery: Copy}}}", "", []string{"spec.model.oci.delivery", "ImageVolume or InitContainer"}},
+		"ModelClaim":         {"{image: x, model: {from: volume, volume: {claimName: A}}}", "", []string{"spec.model.volume.claimName", `"A"`}},
+		"ModelPath":          {"{image: x, model: {from: volume, volume: {claimName: a, path: ../b}}}", "", []string{"spec.model.volume.path", "relative"}},
+		"ModelCredentials":   {"{image: x, model: {from: volume, volume: {claimName: a}, credentials: {name: b}}}", "", []string{"spec.model.credentials.name", "remove"}},
+		"ModelLogin":         {"{image: x, model: {from: s3, s3: {uri: 's3://models/b'}, credentials: {name: A}}}", "", []string{"spec.model.credentials.name", `"A"`}},
+		"ModelDigest":        {"{image: x, model: {from: s3, s3: {uri: 's3://models/b'}, digest: abc}}", "", []string{"spec.model.digest", `"abc"`, "sha256:"}},
+		"ModelSize":          {"{image: x, model: {from: s3, s3: {uri: 's3://models/b'}, size: 0}}", "", []string{"spec.model.size", "at least 1"}},
+		"ModelImageDigest":   {"{image: x, model: {from: oci, oci: {reference: a}, size: 5}}", "", []string{"spec.model.size", "spec.model.oci.reference", "delivery: InitContainer"}},
+		"CacheOfVolume":      {"{image: x, model: {from: volume, volume: {claimName: a}, cache: {size: 1Gi}}}", "", []string{"spec.model.cache", "remove"}},
+		"CacheNoSize":        {"{image: x, model: {from: s3, s3: {uri: 's3://models/b'}, cache: {}}}", "", []string{"spec.model.cache.size", "20Gi"}},
+		"CacheText":          {"{image: x, model: {from: s3, s3: {uri: 's3://models/b'}, cache: {size: big}}}", "", []string{"spec.model.cache.size", `"big"`, "quantity"}},
+		"CacheMilli":         {"{image: x, model: {from: s3, s3: {uri: 's3://models/b'}, cache: {size: 20m}}}", "", []string{"spec.model.cache.size", "thousandth"}},
+		"CacheMode":          {"{image: x, model: {from: s3, s3: {uri: 's3://models/b'}, cache: {size: 1Gi, accessMode: ReadOnlyMany}}}", "", []string{"spec.model.cache.accessMode", "ReadWriteMany or ReadWriteOnce"}},
+		"CacheClass":         {"{image: x, model: {from: s3, s3: {uri: 's3://models/b'}, cache: {size: 1Gi, storageClassName: A}}}", "", []string{"spec.model.cache.storageClassName", `"A"`}},
+		"ProductsAlone":      {"{image: x, resources: {gpuProducts: [A100]}}", "", []string{"spec.resources.gpuProducts", "A100", "spec.resources.gpu"}},
+		"ProductInWords":     {"{image: x, resources: {gpu: nvidia.com/gpu, gpuProducts: [A 100]}}", "", []string{"spec.resources.gpuProducts[0]", `"A 100"`}},
+		"Latency":            {"{image: x, scaling: {maxReplicas: 2, targetLatencyMs: 0}}", "", []string{"spec.scaling.targetLatencyMs", "3600000"}},
+		"Percentile":         {"{image: x, scaling: {maxReplicas: 2, percentile: 98}}", "", []string{"spec.scaling.percentile", "98", "50, 90, 95 or 99"}},
+		"Signal":             {"{image: x, scaling: {maxReplicas: 2, signal: Memory}}", "", []string{"spec.scaling.signal", `"Memory"`, "Auto"}},
+		"SignalNoMeasure":    {"{image: x, scaling: {maxReplicas: 2, signal: InFlight}}", "", []string{"spec.scaling.signal", "perReplica"}},
+		"PerReplicaAlone":    {"{image: x, scaling: {maxReplicas: 2, perReplica: 2}}", "", []string{"spec.scaling.perReplica", "unit"}},
+		"PerReplicaZero":     {"{image: x, scaling: {maxReplicas: 2, signal: InFlight, perReplica: 0}}", "", []string{"spec.scaling.perReplica", "0.001"}},
+		"QueryAlone":         {"{image: x, scaling: {maxReplicas: 2, query: a}}", "", []string{"spec.scaling.query", "both or neither", "spec.scaling.perReplica"}},
+		"QueryMissing":       {"{image: x, scaling: {maxReplicas: 2, signal: Query, perReplica: 2}}", "", []string{"spec.scaling.query", "both or neither"}},
+		"QueryLong":          {"{image: x, scaling: {maxReplicas: 2, signal: Query, perReplica: 2, query: " + strings.Repeat("ä", 2049) + "}}", "", []string{"spec.scaling.query", "2049 characters"}},
+		"ScaleDown":          {"{image: x, scaling: {maxReplicas: 2, scaleDownAfterSeconds: 3601}}", "", []string{"spec.scaling.scaleDownAfterSeconds", "3601"}},
+		"MetricsPort":        {"{image: x, metrics: {port: 0}}", "", []string{"spec.metrics.port", "65535"}},
+		"MetricsPath":        {"{image: x, metrics: {path: '/a?b'}}", "", []string{"spec.metrics.path", `"/a?b"`}},
+		"MetricsInterval":    {"{image: x, metrics: {interval: 5s}}", "", []string{"spec.metrics.interval", "5s", "10s to 1h"}},
+		"MetricsText":        {"{image: x, metrics: {window: soon}}", "", []string{"spec.metrics.window", `"soon"`, "30s or 2m"}},
+		"MetricsWindow":      {"{image: x, metrics: {interval: 1m, window: 30s}}", "", []string{"spec.metrics.window", "30s", "interval 1m0s", "raise window"}},
+		"MetricsConfig":      {"{image: x, metrics: {providerConfigRef: {kind: Secret, name: a}}}", "", []string{"spec.metrics.providerConfigRef.kind", `"Secret"`}},
+		"MetricsQuery":       {"{image: x, metrics: {queries: {latency: " + strings.Repeat("a", 2049) + "}}}", "", []string{"spec.metrics.queries.latency", "at most 2048"}},
+		"SuccessRatio":       {"{image: x, metrics: {successRatio: 99}}", "", []string{"spec.metrics.successRatio", "99", "0 to 1"}},
+		"CheckName":          {"{image: x, metrics: {checks: [{name: A, query: b, min: 1}]}}", "", []string{"spec.metrics.checks[0].name", `"A"`}},
+		"CheckBuiltIn":       {"{image: x, metrics: {checks: [{name: request-rate, query: b, min: 1}]}}", "", []string{"spec.metrics.checks[0].name", "built-in"}},
+		"CheckTwice":         {"{image: x, metrics: {checks: [{name: a, query: b, min: 1}, {name: a, query: b, min: 1}]}}", "", []string{"spec.metrics.checks[1].name", "twice"}},
+		"CheckNoQuery":       {"{image: x, metrics: {checks: [{name: a, min: 1}]}}", "", []string{"spec.metrics.checks[0].query", "PromQL"}},
+		"CheckNoBound":       {"{image: x, metrics: {checks: [{name: a, query: b}]}}", "", []string{"spec.metrics.checks[0]", "min nor max"}},
+		"CheckBounds":        {"{image: x, metrics: {checks: [{name: a, query: b, min: 2, max: 1.5}]}}", "", []string{"spec.metrics.checks[0].min", "2", "max 1.5"}},
+		"ProbePath":          {"{image: x, probes: {path: a}}", "", []string{"spec.probes.path", `"a"`}},
+		"StartupSeconds":     {"{image: x, probes: {startupSeconds: 9}}", "", []string{"spec.probes.startupSeconds", "10 to 7200"}},
+		"WarmUpPath":         {"{image: x, probes: {warmUp: {}}}", "", []string{"spec.probes.warmUp.path", "absolute"}},
+		"WarmUpRequests":     {"{image: x, probes: {warmUp: {path: /, requests: 0}}}", "", []string{"spec.probes.warmUp.requests", "10000"}},
+		"WarmUpType":         {"{image: x, probes: {warmUp: {path: /, contentType: json}}}", "", []string{"spec.probes.warmUp.contentType", `"json"`}},
+		"WarmUpBody":         {"{image: x, probes: {warmUp: {path: /, body: " + strings.Repeat("ä", 16385) + "}}}", "", []string{"spec.probes.warmUp.body", "16385 characters"}},
+		"WarmUpPort":         {"{image: x, port: 9901, probes: {warmUp: {path: /}}}", "", []string{"spec.port", "9901", "spec.probes.warmUp"}},
+		"WarmUpMetricsPort":  {"{image: x, metrics: {port: 9901}, probes: {warmUp: {path: /}}}", "", []string{"spec.metrics.port", "9901"}},
+		"NoGateway":          {"{image: x, route: {}}", "", []string{"spec.route.gateway", "name and namespace", "algorithm.gateway"}},
+		"RouteHost":          {"{image: x, route: {host: A, gateway: {name: a}}}", "", []string{"spec.route.host", `"A"`}},
+		"RoutePath":          {"{image: x, route: {path: a//b, gateway: {name: a}}}", "", []string{"spec.route.path", `"a//b"`, "'//'"}},
+		"RouteTimeout":       {"{image: x, route: {timeout: 2h, gateway: {name: a}}}", "", []string{"spec.route.timeout", "2h", "1ms to 1h"}},
+		"RouteTimeoutText":   {"{image: x, route: {timeout: 5}}", "", []string{"spec.route.timeout", "5", "30s or 2m"}},
+		"GatewayName":        {"{image: x, route: {gateway: {name: A, namespace: B, sectionName: C}}}", "", []string{"spec.route.gateway.name", "spec.route.gateway.namespace", "spec.route.gateway.sectionName"}},
+		"AccessNamespace":    {"{image: x, access: {from: [{namespace: a*}]}}", "", []string{"spec.access.from[0].namespace", `"a*"`}},
+		"AccessLabel":        {"{image: x, access: {from: [{podLabels: {a b: c d}}]}}", "", []string{"spec.access.from[0].podLabels", `"a b"`, `"c d"`}},
+		"Drain":              {"{image: x, availability: {drainSeconds: 0}}", "", []string{"spec.availability.drainSeconds", "3600"}},
+		"History":            {"{image: x, revisionHistoryLimit: 11}", "", []string{"spec.revisionHistoryLimit", "11", "0 to 10"}},
 		"Empty":              {"{}", "", []string{"spec.image"}},
 		"Several":            {"{image: x, replicas: -1, port: 0}", "", []string{"spec.replicas", "spec.port"}},
 		"Many": {
@@ -153,5 +236,28 @@ func TestBadNames(t *testing.T) {
 		if c := condition(p, v1alpha1.TypeAccepted); c.Status != "False" || !strings.Contains(c.Message, word) || len(p.Objects) > 0 {
 			t.Errorf("name %q: %s %q, %d objects", name, c.Status, c.Message, len(p.Objects))
 		}
+	}
+}
+
+// TestPlatformChanges shows that what the platform no longer offers costs nobody
+// what runs: it stays as it is, and is told of.
+func TestPlatformChanges(t *testing.T) {
+	w := newWorld(t, "{image: x, route: {}}").platform()
+	w.request.Settings.Algorithm.Gateway = &v1alpha1.GatewayReference{Name: "shared", Namespace: "gateway"}
+	w.compose(w.plan())
+	w.compose(w.plan())
+	w.run(nil)
+
+	w.request.Settings.Algorithm.Gateway = nil
+	p := w.plan()
+	before := w.request.Observed
+	w.compose(p)
+
+	if diff := cmp.Diff(before, w.request.Observed); diff != "" {
+		t.Errorf("what runs changes: -before, +after:\n%s", diff)
+	}
+
+	if c := condition(p, v1alpha1.TypeAccepted); c.Status != "False" || !strings.Contains(c.Message, "spec.route.gateway") {
+		t.Errorf("Accepted: %s %q", c.Status, c.Message)
 	}
 }

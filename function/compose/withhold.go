@@ -39,7 +39,8 @@ const (
 // The memory is in the status, which the pass that learns of a refusal has to
 // write. It would not if another new object were refused as well, and two
 // refused objects would take turns for ever. So that one pass asks for nothing
-// new at all. What is observed is never left out.
+// new at all. What is observed is never left out: while a change of it is refused,
+// it is kept as it is.
 type Withholding struct {
 	observed map[string]Object
 	entries  map[string]v1alpha1.Withheld
@@ -55,7 +56,7 @@ func Withhold(r Request) *Withholding {
 
 	for _, e := range Withheld(xr) {
 		// A time further away than is ever set was set by a clock gone wrong.
-		if left := e.Until.Sub(r.Now); w.observed[e.Resource] == nil && left > 0 && left <= 2*withholdFor {
+		if left := e.Until.Sub(r.Now); left > 0 && left <= 2*withholdFor {
 			w.entries[e.Resource] = e
 		}
 	}
@@ -72,7 +73,7 @@ func Withhold(r Request) *Withholding {
 	}
 
 	name, refusal, ok := refusalIn(message)
-	if _, known := w.entries[name]; !ok || known || w.observed[name] != nil {
+	if _, known := w.entries[name]; !ok || known {
 		return w
 	}
 
@@ -95,6 +96,13 @@ func (w *Withholding) LeavesOut(name string) bool {
 	_, refused := w.entries[name]
 
 	return refused || w.learning
+}
+
+// Keeps tells whether an observed object is to be kept as it is, because a change
+// of it was refused.
+func (w *Withholding) Keeps(name string) bool {
+	_, refused := w.entries[name]
+	return refused && w.observed[name] != nil
 }
 
 // Refusal is why the API server refused an object, or "".

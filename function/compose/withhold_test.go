@@ -75,14 +75,17 @@ func TestWithhold(t *testing.T) {
 			remembered: []any{map[string]any{"resource": "pdb-a", "message": "m", "until": at(0)}},
 		},
 		"Appeared": {
-			reason:     "what exists is not withheld",
+			reason:     "what exists is not left out, and what was refused of it waits like anything else",
+			want:       []v1alpha1.Withheld{entry("pdb-a", "m", 10*time.Second)},
 			remembered: []any{map[string]any{"resource": "pdb-a", "message": "m", "until": at(10 * time.Second)}},
 			observed:   []string{"pdb-a"},
 		},
 		"ObservedRefused": {
-			reason:   "what exists is never left out, even when a change of it is refused",
-			synced:   refused,
-			observed: []string{"pdb-a"},
+			reason:    "what exists is never left out, even when a change of it is refused: nothing new is asked for in this pass",
+			synced:    refused,
+			observed:  []string{"pdb-a"},
+			want:      []v1alpha1.Withheld{entry("pdb-a", forbidden, time.Minute)},
+			leavesOut: []string{"hpa-a", "service"},
 		},
 		"ObservedWhileLearning": {
 			reason:    "what exists is kept while nothing new is asked for",

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package algorithm
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// managed fields of a spec do not reach the pods: they say how many there are,
+// who reaches them and how they are watched.
+var managed = []string{
+	"replicas", "scaling", "metrics", "route", "access", "revisionHistoryLimit",
+	"availability.maxUnavailable", "model.cache",
+	"model.registry.version", "model.registry.alias", "model.registry.liveAlias", "model.registry.providerConfigRef",
+}
+
+// usual values of fields, which mean the same as none. A field that comes with a
+// later version belongs here with the value that means what was before it, or the
+// upgrade would make a revision of every Algorithm.
+var usual = map[string]any{
+	"port":                      8080.0,
+	"config.mountPath":          "/etc/algorithm",
+	"secrets[].rotate":          "Restartless",
+	"model.mountPath":           "/models",
+	"model.oci.delivery":        "ImageVolume",
+	"probes.startupSeconds":     600.0,
+	"probes.warmUp.requests":    10.0,
+	"probes.warmUp.contentType": "application/json",
+	"availability.zones":        "Preferred",
+	"availability.drainSeconds": 30.0,
+	"resources.gpuCount":        1.0,
+}
+
+// essence of a spec: what reaches the pods, as the user wrote it, and what the
+// spec only refers to: the version of the model, and the content of Secrets whose
+// changes make revisions.
+func (s *state) essence() map[string]any {
+	// By way of the type: fields that this version does not know, as during an
+	// upgrade, make no revision, and neither does another way to write the same.
+	spec, err := asMap(canonical(s.written))
+	if err != nil {
+		return nil
+	}
+
+	for _, path := range managed {
+		spec = removed(spec, strings.Split(path, "."))
+	}
+
+	e, _ := significant("", spec).(map[string]any)
+	if e == nil {
+		e = map[string]any{}
+	}
+
+	if m := s.spec.Model; m != nil && m.Cache != nil {
+		e["modelCached"] = true
+	}
+
+	if s.resolved != nil {
+		e["modelVersion"] = map[string]any{"version": s.resolved.Version, "source": s.resolved.Source}
+	}
+
+	if len(s.fingerprints) > 0 {
+		e["fingerprints"] = s.fingerprints
+	}
+
+	return e
+}
+
+// canonical spec: one way to write what can be written in several.
+func canonical(spec v1alpha1.AlgorithmSpec) v1alpha1.AlgorithmSpec {
+	s := *spec.DeepCopy()
+
+	slices.SortFunc(s.Secrets, func(a, b v1alpha1.MountedSecret) int { return strings.Compare(a.Name, b.Name) })
+
+	if r := s.Resources; r != nil {
+		for _, q := range []*resource.Quantity{r.CPU, r.Memory, r.SharedMemory} {
+			if q != nil {
+				q.Add(resource.Quantity{}) // forgets how it was written
+			}
+		}
+	}
+
+	return s
+}
+
+// removed is a map without the field at a path.
+func removed(m map[string]any, path []string) map[string]any {
+	if _, ok := m[path[0]]; !ok {
+		return m
+	}
+
+	out := maps.Clone(m)
+
+	if below, ok := out[path[0]].(map[string]any); ok && len(path) > 1 {
+		out[path[0]] = removed(below, path[1:])
+	} else if len(path) == 1 {
+		delete(out, path[0])
+	}
+
+	return out
+}
+
+// significant part of a value: without what is usual, and what is empty by then.
+func significant(path string, value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		out := map[string]any{}
+
+		for k, below := range v {
+			at := k
+			if path != "" {
+				at = path + "." + k
+			}
+
+			if b := significant(at, below); b != nil {
+				out[k] = b
+			}
+		}
+
+		if len(out) == 0 {
+			return nil
+		}
+
+		return out
+	case []any:
+		if len(v) == 0 {
+			return nil
+		}
+
+		out := make([]any, 0, len(v))
+		for _, item := range v {
+			out = append(out, significant(path+"[]", item))
+		}
+
+		return out
+	default:
+		if u, ok := usual[path]; ok && u == value {
+			return nil
+		}
+
+		return value
+	}
+}
