@@ -57,7 +57,7 @@ func kinds(r *outside.Resolver) map[schema.GroupVersionKind]setup {
 
 	return map[schema.GroupVersionKind]setup{
 		credentialsv1alpha1.CredentialGroupVersionKind:   credential.Setup,
-		observev1alpha1.AnalysisGroupVersionKind:         analysis.Setup,
+		observev1alpha1.AnalysisGroupVersionKind:         analysis.Setup(metrics),
 		registryv1alpha1.ModelAliasGroupVersionKind:      modelalias.Setup(models),
 		registryv1alpha1.ModelVersionGroupVersionKind:    modelversion.Setup(models),
 		registryv1alpha1.RegisteredModelGroupVersionKind: registeredmodel.Setup(models),

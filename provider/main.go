@@ -16,6 +16,10 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	// The image holds nothing but the program: without these, no public service
+	// could be trusted, and every one would need a caBundle.
+	_ "golang.org/x/crypto/x509roots/fallback"
 )
 
 // version is set by the linker when a package is built.

@@ -16,6 +16,9 @@ const (
 	// maxLines is how many of the last lines that a container wrote are told.
 	maxLines = 3
 
+	// outOfMemory is how the kubelet calls it.
+	outOfMemory = "OOMKilled"
+
 	// Exit codes that a shell or the kernel give a meaning.
 	exitNotExecutable = 126
 	exitNotFound      = 127
@@ -47,7 +50,7 @@ func crash(s subject) *cause {
 	switch {
 	case startFailed(t):
 		return notStarted(s, t.Message)
-	case t.Reason == "OOMKilled":
+	case t.Reason == outOfMemory:
 		c.what = "the container is killed for using more memory than its limit" + limit(s)
 		c.remedy = "raise spec.resources.memory"
 	case t.ExitCode == 0:

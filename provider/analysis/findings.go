@@ -27,16 +27,17 @@ const (
 
 // Findings tell what hinders those of the pods that are not ready, what hinders
 // most pods first: at most eight, none twice. Container is the name of the
-// Algorithm's own container; others have been added by somebody else.
+// Algorithm's own container; others have been added by Capstan, or by somebody
+// else. Missing are the Secrets that the pods need and that are not there.
 //
 // The same causes give the same findings: they hold no name of a pod, no time
 // and no count that would change by itself, and do not depend on the order of
 // the pods.
-func Findings(pods []corev1.Pod, container string, now time.Time) []v1alpha1.Finding {
+func Findings(pods []corev1.Pod, container string, missing []string, now time.Time) []v1alpha1.Finding {
 	found := map[group]*tally{}
 
 	for i := range pods {
-		for _, c := range hindrances(&pods[i], container, now) {
+		for _, c := range hindrances(&pods[i], container, missing, now) {
 			g := group{slot: pods[i].GetLabels()[v1alpha1.LabelSlot], reason: c.reason, what: c.what, remedy: c.remedy}
 			if found[g] == nil {
 				found[g] = &tally{details: map[string]int{}}
@@ -70,13 +71,14 @@ func Findings(pods []corev1.Pod, container string, now time.Time) []v1alpha1.Fin
 }
 
 // NextChange is when findings may change next without any change of the pods:
-// when the first container has been silent for too long. Zero if none will.
-func NextChange(pods []corev1.Pod, now time.Time) time.Time {
+// when the first container has been silent, or busy with the model, for too long.
+// Zero if none will.
+func NextChange(pods []corev1.Pod, container string, now time.Time) time.Time {
 	next := time.Time{}
 
 	for i := range pods {
-		for _, s := range subjects(&pods[i], now) {
-			at, ok := s.silentAt()
+		for _, s := range subjects(&pods[i], container, now) {
+			at, ok := s.tellsAt()
 			if !ok || !at.After(now) {
 				continue
 			}
@@ -139,29 +141,54 @@ func message(what, detail, remedy string) string {
 }
 
 // checks of a container, in order. The first that finds a cause wins.
-var checks = []func(subject) *cause{ //nolint:gochecknoglobals // A constant table.
-	imagePull,    // It is not there,
-	config,       // or cannot be made,
-	notListening, // or runs and does not answer,
-	crash,        // or does not keep running.
+func (s subject) checks() []func(subject) *cause {
+	switch name := s.status.Name; {
+	case s.companion() && name == containerModel:
+		return []func(subject) *cause{imagePull, config, fetching, crash}
+	case s.companion() && name == containerWarmUp:
+		return []func(subject) *cause{imagePull, config, notWarm, crash}
+	default:
+		return []func(subject) *cause{
+			imagePull,    // It is not there,
+			config,       // or cannot be made,
+			notListening, // or runs and does not answer,
+			crash,        // or does not keep running.
+		}
+	}
+}
+
+// tellsAt is when a container that runs has done so for too long, if that counts.
+func (s subject) tellsAt() (time.Time, bool) {
+	switch name := s.status.Name; {
+	case s.companion() && name == containerModel:
+		return s.fetchingAt()
+	case s.companion() && name == containerWarmUp:
+		return s.coldAt()
+	default:
+		return s.silentAt()
+	}
 }
 
 // hindrances of a pod, each once.
-func hindrances(p *corev1.Pod, container string, now time.Time) []cause {
+func hindrances(p *corev1.Pod, container string, missing []string, now time.Time) []cause {
 	if c := unscheduled(p); c != nil {
 		return []cause{*c}
 	}
 
+	if all := withoutSecrets(p, missing); len(all) > 0 {
+		return all
+	}
+
 	var out []cause
 
-	for _, s := range subjects(p, now) {
-		for _, check := range checks {
+	for _, s := range subjects(p, container, now) {
+		for _, check := range s.checks() {
 			c := check(s)
 			if c == nil {
 				continue
 			}
 
-			if s.status.Name != container {
+			if !s.ours() {
 				c.remedy = fmt.Sprintf("container %q is not the Algorithm's own: ask whoever adds it to the pods", s.status.Name)
 			}
 
@@ -182,9 +209,22 @@ type subject struct {
 	spec   corev1.Container
 	status corev1.ContainerStatus
 	now    time.Time
+
+	// container is the name of the Algorithm's own.
+	container string
 }
 
-func subjects(p *corev1.Pod, now time.Time) []subject {
+// ours tells whether the container is the Algorithm's own, or Capstan's.
+func (s subject) ours() bool {
+	return s.status.Name == s.container || s.companion()
+}
+
+// companion tells whether the container is one that Capstan adds.
+func (s subject) companion() bool {
+	return s.status.Name != s.container && (s.status.Name == containerModel || s.status.Name == containerWarmUp)
+}
+
+func subjects(p *corev1.Pod, container string, now time.Time) []subject {
 	if leaving(p) || is(p, corev1.PodReady) {
 		return nil
 	}
@@ -196,7 +236,7 @@ func subjects(p *corev1.Pod, now time.Time) []subject {
 			continue
 		}
 
-		s := subject{pod: p, status: st, now: now}
+		s := subject{pod: p, status: st, now: now, container: container}
 		for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
 			if c.Name == st.Name {
 				s.spec = c

@@ -364,7 +364,7 @@ func TestCauses(t *testing.T) {
 			p := pod("reco-a-1", tc.mods...)
 			want := []v1alpha1.Finding{{Reason: tc.finding, Message: tc.message, Slot: "a"}}
 
-			if diff := cmp.Diff(want, Findings([]corev1.Pod{p}, container, now)); diff != "" {
+			if diff := cmp.Diff(want, Findings([]corev1.Pod{p}, container, nil, now)); diff != "" {
 				t.Errorf("\n%s\nFindings(...): -want, +got:\n%s", tc.reason, diff)
 			}
 
@@ -373,7 +373,7 @@ func TestCauses(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			if diff := cmp.Diff(want, Findings([]corev1.Pod{*o.(*corev1.Pod)}, container, now)); diff != "" {
+			if diff := cmp.Diff(want, Findings([]corev1.Pod{*o.(*corev1.Pod)}, container, nil, now)); diff != "" {
 				t.Errorf("\nThe cache leaves out what findings are made of\nFindings(Slim(...)): -want, +got:\n%s", diff)
 			}
 		})
@@ -412,7 +412,7 @@ func TestNoCause(t *testing.T) {
 
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := Findings([]corev1.Pod{pod("reco-a-1", tc.mods...)}, container, now); len(got) != 0 {
+			if got := Findings([]corev1.Pod{pod("reco-a-1", tc.mods...)}, container, nil, now); len(got) != 0 {
 				t.Errorf("\n%s\nFindings(...): want none, got %+v", tc.reason, got)
 			}
 		})
@@ -437,7 +437,7 @@ func TestMany(t *testing.T) {
 
 	pods = append(pods, pod("reco-b-9", slot("b"), terminated(1, "Error", "reco-b-9 died")))
 
-	got := Findings(pods, container, now)
+	got := Findings(pods, container, nil, now)
 	want := []v1alpha1.Finding{
 		{Slot: "a", Reason: "CrashLooping", Message: "the container crashes with exit code 1: the pod died; see the logs of its pods, and correct the image, spec.args or spec.env"},
 		{Slot: "b", Reason: "ImagePullFailed", Message: `image "` + image + `" is not a valid reference; correct spec.image`},
@@ -456,7 +456,7 @@ func TestMajoritySpeaks(t *testing.T) {
 		pod("3", terminated(1, "Error", "the usual words")),
 	}
 
-	got := Findings(pods, container, now)
+	got := Findings(pods, container, nil, now)
 	if len(got) != 1 || !strings.Contains(got[0].Message, "the usual words") {
 		t.Errorf("One exit code should be one finding, in the words of most pods, got %+v", got)
 	}
@@ -468,7 +468,7 @@ func TestAtMostEight(t *testing.T) {
 		pods = append(pods, pod("reco", terminated(20+code, "Error", "")))
 	}
 
-	if got := Findings(pods, container, now); len(got) != maxFindings {
+	if got := Findings(pods, container, nil, now); len(got) != maxFindings {
 		t.Errorf("Findings(...): want %d, got %d", maxFindings, len(got))
 	}
 }
@@ -495,7 +495,7 @@ func TestNextChange(t *testing.T) {
 
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := NextChange(tc.pods, now); !got.Equal(tc.want) {
+			if got := NextChange(tc.pods, container, now); !got.Equal(tc.want) {
 				t.Errorf("\n%s\nNextChange(...): want %s, got %s", tc.reason, tc.want, got)
 			}
 
@@ -503,7 +503,7 @@ func TestNextChange(t *testing.T) {
 				return
 			}
 
-			if diff := cmp.Diff(Findings(tc.pods, container, now), Findings(tc.pods, container, tc.want)); diff == "" {
+			if diff := cmp.Diff(Findings(tc.pods, container, nil, now), Findings(tc.pods, container, nil, tc.want)); diff == "" {
 				t.Errorf("\n%s\nFindings at NextChange(...) should differ from those of now", tc.reason)
 			}
 		})
@@ -562,8 +562,8 @@ func FuzzFindings(f *testing.F) {
 			pods = append(pods, p)
 		}
 
-		got := Findings(pods, container, now)
-		next := NextChange(pods, now)
+		got := Findings(pods, container, nil, now)
+		next := NextChange(pods, container, now)
 
 		if len(got) > maxFindings {
 			t.Errorf("too many findings: %d", len(got))
@@ -592,11 +592,11 @@ func FuzzFindings(f *testing.F) {
 
 		r.Shuffle(len(slim), func(i, j int) { slim[i], slim[j] = slim[j], slim[i] })
 
-		if diff := cmp.Diff(got, Findings(slim, container, now)); diff != "" {
+		if diff := cmp.Diff(got, Findings(slim, container, nil, now)); diff != "" {
 			t.Errorf("findings depend on the order of pods, or on what the cache leaves out:\n%s", diff)
 		}
 
-		if !next.Equal(NextChange(slim, now)) {
+		if !next.Equal(NextChange(slim, container, now)) {
 			t.Error("the next change depends on the order of pods, or on what the cache leaves out")
 		}
 	})

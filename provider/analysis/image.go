@@ -55,16 +55,25 @@ func imagePull(s subject) *cause {
 		return nil
 	}
 
+	image, about := s.spec.Image, remedyOf
+	if v := s.volumeImage(w.Message); v != "" {
+		image, about = v, ofModel
+	}
+
+	if s.companion() {
+		about = ofCompanion
+	}
+
 	c := &cause{
 		reason: v1alpha1.ReasonImagePullFailed,
-		what:   fmt.Sprintf("image %q cannot be pulled", bounded(s.spec.Image, maxDetail)),
-		remedy: remedyImage,
+		what:   fmt.Sprintf("image %q cannot be pulled", bounded(image, maxDetail)),
+		remedy: about(remedyImage),
 	}
 
 	switch w.Reason {
 	case "InvalidImageName":
-		c.what = fmt.Sprintf("image %q is not a valid reference", bounded(s.spec.Image, maxDetail))
-		c.remedy = "correct spec.image"
+		c.what = fmt.Sprintf("image %q is not a valid reference", bounded(image, maxDetail))
+		c.remedy = about("correct spec.image")
 
 		return c
 	case "ErrImageNeverPull":
@@ -78,14 +87,14 @@ func imagePull(s subject) *cause {
 
 	// The reference may itself hold words that we look for.
 	said := bounded(w.Message, maxHeard)
-	if s.spec.Image != "" {
-		said = strings.ReplaceAll(said, s.spec.Image, "")
+	if image != "" {
+		said = strings.ReplaceAll(said, image, "")
 	}
 
 	for _, r := range refusals {
 		if r.said.MatchString(said) {
 			c.what += ": " + r.what
-			c.remedy = r.remedy
+			c.remedy = about(r.remedy)
 
 			return c
 		}
@@ -95,6 +104,17 @@ func imagePull(s subject) *cause {
 
 	return c
 }
+
+// remedyOf an image that spec.image names.
+func remedyOf(remedy string) string { return remedy }
+
+// ofModel is the same of the image of a volume.
+func ofModel(remedy string) string {
+	return strings.ReplaceAll(remedy, "spec.image,", "spec.model.oci.reference,") + " (the image is that of spec.model.oci.reference)"
+}
+
+// ofCompanion is what helps when the image is the platform's own.
+func ofCompanion(string) string { return remedyCompanion }
 
 // registrysWords are the end of the chain of errors, where the registry speaks.
 // While the kubelet backs off it adds that it does.

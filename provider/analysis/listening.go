@@ -64,7 +64,7 @@ func (s subject) silentAt() (time.Time, bool) {
 // gives up, does. A server that handles the signal ends with 0.
 func silenced(s subject) bool {
 	t, probe := ended(s.status), s.spec.StartupProbe
-	if t == nil || probe == nil || t.Reason == "OOMKilled" {
+	if t == nil || probe == nil || t.Reason == outOfMemory {
 		return false
 	}
 

@@ -23,13 +23,18 @@ var (
 	_ managed.TypedExternalClient[*v1alpha1.Analysis]    = &observer{}
 )
 
-// An observer looks at the pods of Algorithms in the cache.
+// An observer looks at the pods of Algorithms in the cache, at the Secrets that they
+// use, and through its looker at Prometheus.
 type observer struct {
-	kube client.Reader
-	now  func() time.Time
+	kube    client.Reader
+	now     func() time.Time
+	memory  *memory
+	looker  *looker
+	secrets *secrets
 }
 
-// Connect has nothing to connect to: pods are in the cluster itself.
+// Connect has nothing to connect to yet: pods are in the cluster itself, and what
+// Prometheus does not answer must not keep anybody from looking at them.
 func (o *observer) Connect(context.Context, *v1alpha1.Analysis) (managed.TypedExternalClient[*v1alpha1.Analysis], error) {
 	return o, nil
 }
@@ -42,15 +47,24 @@ func (o *observer) Observe(ctx context.Context, cr *v1alpha1.Analysis) (managed.
 		return managed.ExternalObservation{}, err
 	}
 
-	cr.Status.AtProvider.Findings = Findings(pods, cr.Spec.ForProvider.Container, o.now())
+	// What is wrong with one of the three does not keep the others from being told.
+	missing, err := o.secrets.tell(ctx, cr)
+
+	cr.Status.AtProvider.Findings = Findings(pods, cr.Spec.ForProvider.Container, missing, o.now())
+	o.measure(ctx, cr, pods)
+
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+
 	cr.SetConditions(xpv2.Available().WithObservedGeneration(cr.GetGeneration()))
 
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 }
 
 // poll is the interval after which the Analysis is looked at again although no
-// pod has changed: when a container that runs has been silent for too long, and
-// else the ordinary poll.
+// pod has changed: when a container that runs has been silent for too long, when
+// Prometheus is to be asked again, and else the ordinary poll.
 func (o *observer) poll(mg resource.Managed, every time.Duration) time.Duration {
 	every = kind.Poll(mg, every)
 
@@ -65,8 +79,11 @@ func (o *observer) poll(mg resource.Managed, every time.Duration) time.Duration 
 	}
 
 	now := o.now()
-	if next := NextChange(pods, now); !next.IsZero() {
-		return min(every, next.Sub(now))
+
+	for _, next := range []time.Time{NextChange(pods, cr.Spec.ForProvider.Container, now), o.nextLook(cr)} {
+		if !next.IsZero() {
+			every = min(every, max(next.Sub(now), time.Second))
+		}
 	}
 
 	return every

@@ -59,6 +59,11 @@ func newKube(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *q
 		Build())
 }
 
+// newObserver without Prometheus, whose watches tell nothing.
+func newObserver(kube client.Reader, now func() time.Time) *observer {
+	return &observer{kube: kube, now: now, memory: newMemory(), secrets: newSecrets(kube, nil)}
+}
+
 // TestQuiet runs the real managed reconciler: what it writes, and when.
 func TestQuiet(t *testing.T) {
 	writes := 0
@@ -89,7 +94,7 @@ func TestQuiet(t *testing.T) {
 	mine := pod("reco-a-1", running(0))
 	kube := newKube(t, funcs, analysisOf("watch", "reco"), &mine, &stranger, &elsewhere)
 	clock := now
-	obs := &observer{kube: kube, now: func() time.Time { return clock }}
+	obs := newObserver(kube, func() time.Time { return clock })
 	r := managed.NewReconciler(&xpfake.Manager{Client: kube, Scheme: kube.Scheme()},
 		xpresource.ManagedKind(v1alpha1.AnalysisGroupVersionKind), append(options(obs),
 			managed.WithManagementPolicies(), managed.WithPollInterval(10*time.Minute))...)
@@ -171,7 +176,7 @@ func TestObserveCannotList(t *testing.T) {
 	kube := newKube(t, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return boom
 	}})
-	obs := &observer{kube: kube, now: time.Now}
+	obs := newObserver(kube, time.Now)
 
 	if _, err := obs.Observe(t.Context(), analysisOf("watch", "reco")); !errors.Is(err, boom) {
 		t.Errorf("Observe(...): want %v, got %v", boom, err)

@@ -44,6 +44,7 @@ func Slim(o any) (any, error) {
 		Spec: corev1.PodSpec{
 			InitContainers: slimContainers(p.Spec.InitContainers),
 			Containers:     slimContainers(p.Spec.Containers),
+			Volumes:        imageVolumes(p.Spec.Volumes),
 		},
 		Status: corev1.PodStatus{
 			Phase:                 p.Status.Phase,
@@ -61,12 +62,28 @@ func Slim(o any) (any, error) {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady || c.Type == corev1.PodScheduled {
 			small.Status.Conditions = append(small.Status.Conditions, corev1.PodCondition{
-				Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message,
+				Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransitionTime,
 			})
 		}
 	}
 
 	return small, nil
+}
+
+// imageVolumes are those that the node pulls.
+func imageVolumes(in []corev1.Volume) []corev1.Volume {
+	var out []corev1.Volume
+
+	for _, v := range in {
+		if v.Image != nil {
+			out = append(out, corev1.Volume{
+				Name:         v.Name,
+				VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: v.Image.Reference}},
+			})
+		}
+	}
+
+	return out
 }
 
 func slimContainers(in []corev1.Container) []corev1.Container {

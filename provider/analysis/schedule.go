@@ -22,6 +22,8 @@ var remedies = []struct{ word, remedy string }{ //nolint:gochecknoglobals // A c
 	{"node selector", "correct spec.scheduling.nodeSelector"},
 	{"topology spread", "set spec.availability.zones to Preferred"},
 	{"unschedulable", "uncordon nodes"},
+	{"persistentvolumeclaim", "make the claim, or correct spec.model.volume.claimName"},
+	{"unbound immediate PersistentVolumeClaims", "see the events of the claim: its storage class must be able to provide the volume"},
 }
 
 var (

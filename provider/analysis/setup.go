@@ -4,15 +4,27 @@
 //
 // Pods that do not become ready change all the time: they start, crash, back off
 // and are replaced, each with its own name and times. An Analysis turns that
-// into a few findings that stay the same as long as the cause does.
+// into a few findings that stay the same as long as the cause does. Those that
+// serve have other numbers in each moment: an Analysis turns these into verdicts,
+// and into the load that a replica bears, which stay the same as long as chance
+// explains the difference.
 package analysis
 
 import (
+	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
@@ -20,17 +32,66 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/kind"
+	"github.com/capstan-dev/capstan/provider/internal/outside"
+	"github.com/capstan-dev/capstan/provider/internal/prometheus"
 )
 
-// Setup adds a controller of Analyses to mgr, whose cache must hold pods as Pods
-// tells.
-func Setup(mgr ctrl.Manager, o controller.Options) error {
-	obs := &observer{kube: mgr.GetClient(), now: time.Now}
+// A Pool of clients of Prometheus.
+type Pool = outside.Pool[*prometheus.Client]
 
-	//nolint:wrapcheck // It names the kind.
-	return kind.Setup(mgr, o, analyses(), options(obs), func(b *builder.Builder) {
-		b.Watches(&corev1.Pod{}, observers(mgr.GetClient(), o.Logger), builder.WithPredicates(verdictMayChange()))
-	})
+// Setup returns what adds a controller of Analyses to a manager, whose cache must
+// hold pods as Pods tells and whose client must read Secrets from the API server.
+func Setup(pool *Pool) func(ctrl.Manager, controller.Options) error {
+	return func(mgr ctrl.Manager, o controller.Options) error {
+		c, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+		if err != nil {
+			return fmt.Errorf("cannot make a client that watches Secrets: %w", err)
+		}
+
+		obs := &observer{
+			kube:    mgr.GetClient(),
+			now:     time.Now,
+			memory:  newMemory(),
+			secrets: newSecrets(mgr.GetClient(), watchSecret(c)),
+		}
+
+		return kind.Setup(mgr, o, analyses(), options(obs), func(b *builder.Builder) {
+			b.Watches(&corev1.Pod{}, observers(mgr.GetClient(), o.Logger), builder.WithPredicates(verdictMayChange()))
+			b.Watches(&v1alpha1.Analysis{}, obs.forgetful())
+			b.WatchesRawSource(obs.awake(connected(pool)))
+		})
+	}
+}
+
+// connected gives clients of a pool.
+func connected(pool *Pool) connect {
+	return func(ctx context.Context, cr *v1alpha1.Analysis) (querier, outside.Tenant, error) {
+		c, t, err := pool.Client(ctx, cr)
+		if err != nil {
+			return nil, t, err
+		}
+
+		return c, t, nil
+	}
+}
+
+// awake lets what goes on beside reconciles have Analyses reconciled.
+func (o *observer) awake(c connect) source.Func {
+	return func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		o.looker = newLooker(c, o.now, func(of types.NamespacedName) { q.Add(reconcile.Request{NamespacedName: of}) })
+		o.secrets.start(ctx, func(of types.NamespacedName) { q.AddAfter(reconcile.Request{NamespacedName: of}, settle) })
+
+		return nil
+	}
+}
+
+// forgetful forgets Analyses that are gone. They have no finalizer, so no reconcile
+// sees them go.
+func (o *observer) forgetful() handler.Funcs {
+	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		o.memory.forget(e.Object.GetUID())
+		o.secrets.forget(e.Object.GetUID())
+	}}
 }
 
 func analyses() kind.Of {

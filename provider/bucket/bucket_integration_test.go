@@ -378,6 +378,7 @@ func TestConnection(t *testing.T) {
 		"bucket":          []byte(b.named()),
 		"accessKeyId":     []byte("workload"),
 		"secretAccessKey": []byte("workload-" + canary),
+		"ca.crt":          b.proxy.CA,
 	}
 	if diff := cmp.Diff(want, s.Data); diff != "" {
 		t.Errorf("-want, +got connection Secret:\n%s", diff)
@@ -399,7 +400,7 @@ func TestConnectionWithoutKey(t *testing.T) {
 	}
 
 	want := map[string][]byte{
-		"endpoint": []byte(b.proxy.URL), "region": []byte("us-east-1"), "bucket": []byte(b.bucket().GetName()),
+		"endpoint": []byte(b.proxy.URL), "region": []byte("us-east-1"), "bucket": []byte(b.bucket().GetName()), "ca.crt": b.proxy.CA,
 	}
 	if diff := cmp.Diff(want, s.Data); diff != "" {
 		t.Errorf("-want, +got connection Secret:\n%s", diff)

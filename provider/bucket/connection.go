@@ -25,6 +25,10 @@ func (e *external) details(ctx context.Context, cr *v1alpha1.Bucket, b *bucket, 
 		v1alpha1.KeyBucket:   []byte(b.name),
 	}
 
+	if e.client.CABundle != "" {
+		d[v1alpha1.KeyCA] = []byte(e.client.CABundle)
+	}
+
 	if k := e.client.Workload; k != nil {
 		d[v1alpha1.KeyAccessKeyID] = []byte(k.ID)
 		d[v1alpha1.KeySecretAccessKey] = []byte(k.Secret)
@@ -38,11 +42,20 @@ func (e *external) details(ctx context.Context, cr *v1alpha1.Bucket, b *bucket, 
 }
 
 // withdraw from the connection Secret what was handed out before and is no longer,
-// because the config names no key any more, or one of another form. The runtime
-// only adds to what a Secret holds; a detail without value takes it away.
+// because the config names no key or authority any more, or a key of another form.
+// The runtime only adds to what a Secret holds; a detail without value takes it
+// away.
 func (e *external) withdraw(ctx context.Context, cr *v1alpha1.Bucket, d managed.ConnectionDetails) error {
+	var without []string
+
+	for _, k := range []string{v1alpha1.KeyCA, v1alpha1.KeyAccessKeyID, v1alpha1.KeySecretAccessKey, v1alpha1.KeySessionToken} {
+		if d[k] == nil {
+			without = append(without, k)
+		}
+	}
+
 	ref := cr.Spec.WriteConnectionSecretToReference
-	if ref == nil || d[v1alpha1.KeySessionToken] != nil {
+	if ref == nil || len(without) == 0 {
 		return nil
 	}
 
@@ -61,8 +74,8 @@ func (e *external) withdraw(ctx context.Context, cr *v1alpha1.Bucket, d managed.
 		return nil // the runtime says so
 	}
 
-	for _, k := range []string{v1alpha1.KeyAccessKeyID, v1alpha1.KeySecretAccessKey, v1alpha1.KeySessionToken} {
-		if _, had := s.Data[k]; had && d[k] == nil {
+	for _, k := range without {
+		if _, had := s.Data[k]; had {
 			d[k] = nil
 		}
 	}

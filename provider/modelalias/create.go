@@ -18,5 +18,7 @@ func (e *external) Create(ctx context.Context, cr *v1alpha1.ModelAlias) (managed
 		return managed.ExternalCreation{}, err
 	}
 
-	return managed.ExternalCreation{}, e.point(ctx, cr, s)
+	_, err = e.point(ctx, cr, s)
+
+	return managed.ExternalCreation{}, err
 }

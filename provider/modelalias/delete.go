@@ -12,7 +12,8 @@ import (
 )
 
 // Delete the alias, wherever it points, and then the tag that tells its owner. It
-// is called only when the management policies include Delete.
+// is called only when the management policies include Delete. The evidence stays:
+// it is the history of its version.
 func (e *external) Delete(ctx context.Context, cr *v1alpha1.ModelAlias) (managed.ExternalDelete, error) {
 	s, err := e.look(ctx, cr)
 	if mlflow.IsNotFound(err) || err == nil && (s.tag == "" || s.adopt) {

@@ -97,22 +97,34 @@ func (e *external) look(ctx context.Context, cr *v1alpha1.ModelAlias) (sight, er
 	return e.owned(cr, m)
 }
 
-// point the alias to the version of the spec, which must exist: the tag tells its
-// owner before it is there.
-func (e *external) point(ctx context.Context, cr *v1alpha1.ModelAlias, s sight) error {
+// point the alias to the version of the spec, which must exist, and return the
+// keys of the evidence that the version has. The tag of the model tells the owner
+// before anything of the alias is there, and gives the right to all the rest. The
+// evidence comes next: who follows the alias finds it. Whatever happens between
+// two calls, the next reconcile sees what is missing.
+func (e *external) point(ctx context.Context, cr *v1alpha1.ModelAlias, s sight) ([]string, error) {
 	p := cr.Spec.ForProvider
 
 	if owner := e.tenant.Owner(cr.GetName()); s.tag != owner {
 		if err := e.client.SetModelTag(ctx, p.Model, tagOf(cr), owner); err != nil {
-			return err
+			return nil, err
+		}
+	}
+
+	var keys []string
+
+	if tells(cr) {
+		var err error
+		if keys, err = e.testify(ctx, cr); err != nil {
+			return nil, err
 		}
 	}
 
 	if s.version == p.Version {
-		return nil
+		return keys, nil
 	}
 
-	return target(cr, e.client.SetAlias(ctx, p.Model, p.Alias, p.Version))
+	return keys, target(cr, e.client.SetAlias(ctx, p.Model, p.Alias, p.Version))
 }
 
 // target of an alias is missing, if err says so.

@@ -18,9 +18,9 @@ import (
 )
 
 // Observe the alias, with one request: the answer about its model tells where it
-// points and whose it is. Only before it is made or taken over, its target is
-// looked at as well: nothing is claimed, and nothing written about a creation,
-// for an alias that cannot be.
+// points and whose it is. Its target is looked at as well when there is evidence,
+// which the version has, and before the alias is made or taken over: nothing is
+// claimed, and nothing written about a creation, for an alias that cannot be.
 func (e *external) Observe(ctx context.Context, cr *v1alpha1.ModelAlias) (managed.ExternalObservation, error) {
 	m, err := e.model(ctx, cr)
 	if mlflow.IsNotFound(err) {
@@ -47,15 +47,15 @@ func (e *external) Observe(ctx context.Context, cr *v1alpha1.ModelAlias) (manage
 		return managed.ExternalObservation{ResourceExists: s.tag != "" && !s.adopt}, nil
 	}
 
-	cr.Status.AtProvider = v1alpha1.ModelAliasObservation{Version: s.version}
+	cr.Status.AtProvider.Version = s.version
 
-	if s.version == "" || s.adopt {
-		p := cr.Spec.ForProvider
-		if _, err := e.client.Version(ctx, p.Model, p.Version); mlflow.IsNotFound(err) {
-			return managed.ExternalObservation{}, registry.Refuse(cr, target(cr, err))
-		} else if err != nil {
-			return managed.ExternalObservation{}, err
-		}
+	said, err := e.said(ctx, cr, s)
+	if mlflow.IsNotFound(err) {
+		return managed.ExternalObservation{}, registry.Refuse(cr, err)
+	}
+
+	if err != nil {
+		return managed.ExternalObservation{}, err
 	}
 
 	switch {
@@ -71,8 +71,32 @@ func (e *external) Observe(ctx context.Context, cr *v1alpha1.ModelAlias) (manage
 
 	return managed.ExternalObservation{
 		ResourceExists:   s.version != "",
-		ResourceUpToDate: s.version == cr.Spec.ForProvider.Version && !s.adopt,
+		ResourceUpToDate: s.version == cr.Spec.ForProvider.Version && !s.adopt && said,
 	}, nil
+}
+
+// said looks at the version of the spec, when that matters, and tells whether it
+// has just the evidence of the spec. It is an error when it is not there.
+func (e *external) said(ctx context.Context, cr *v1alpha1.ModelAlias, s sight) (bool, error) {
+	p := cr.Spec.ForProvider
+	there := s.version == p.Version && tells(cr)
+
+	if s.version != "" && !s.adopt && !there {
+		return true, nil
+	}
+
+	v, err := e.client.Version(ctx, p.Model, p.Version)
+	if err != nil {
+		return false, target(cr, err)
+	}
+
+	if !there {
+		return true, nil
+	}
+
+	_, cr.Status.AtProvider.EvidenceKeys = registry.EvidenceIn(p.Alias, v.Tags)
+
+	return evidence(cr, v).Empty(), nil
 }
 
 // watch an alias that is not to be changed.

@@ -11,19 +11,20 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/registry"
 )
 
-// Update where the alias points, also when somebody else has moved it. It looks
-// once more: what happened since Observe may have made the alias somebody else's.
+// Update where the alias points and what is said of it, also when somebody else
+// has changed it. It looks once more: what happened since Observe may have made the alias somebody else's.
 func (e *external) Update(ctx context.Context, cr *v1alpha1.ModelAlias) (managed.ExternalUpdate, error) {
 	s, err := e.look(ctx, cr)
 	if err != nil {
 		return managed.ExternalUpdate{}, err
 	}
 
-	if err := e.point(ctx, cr, s); err != nil {
+	keys, err := e.point(ctx, cr, s)
+	if err != nil {
 		return managed.ExternalUpdate{}, err
 	}
 
-	cr.Status.AtProvider.Version = cr.Spec.ForProvider.Version
+	cr.Status.AtProvider = v1alpha1.ModelAliasObservation{Version: cr.Spec.ForProvider.Version, EvidenceKeys: keys}
 	registry.Available(cr)
 
 	return managed.ExternalUpdate{}, nil

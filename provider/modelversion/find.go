@@ -127,7 +127,9 @@ func compare(a, b string) int {
 
 // remember the number of a version that was found by its tag, so that nobody has
 // to search again. The runtime stores what Observe changes only under some
-// policies.
+// policies. It fails when somebody has changed cr in the meantime: the API server
+// would answer with the new spec, and what was seen for the old one would be told
+// of it.
 func (e *external) remember(ctx context.Context, cr *v1alpha1.ModelVersion, v *mlflow.Version) error {
 	number := string(v.Version)
 	if meta.GetExternalName(cr) == number {
@@ -141,7 +143,7 @@ func (e *external) remember(ctx context.Context, cr *v1alpha1.ModelVersion, v *m
 		meta.SetExternalCreateSucceeded(cr, e.now())
 	}
 
-	if err := e.kube.Patch(ctx, cr, client.MergeFrom(before)); err != nil {
+	if err := e.kube.Patch(ctx, cr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("cannot store the number of the version: %w", err)
 	}
 

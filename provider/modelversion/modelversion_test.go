@@ -18,6 +18,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -181,5 +186,91 @@ func TestStates(t *testing.T) {
 				t.Errorf("\n%s\nObserve(...): want ready %t with %q, got %s: %s", tc.reason, tc.ready, tc.says, got.Status, got.Message)
 			}
 		})
+	}
+}
+
+// TestDigest shows which tags are digests, and that one that is none is told.
+func TestDigest(t *testing.T) {
+	good := "sha256:" + strings.Repeat("0a", 32)
+
+	cases := map[string]struct {
+		reason string
+		tags   mlflow.Tags
+		want   string
+		told   bool
+	}{
+		"None":      {reason: "Nobody has set it.", tags: mlflow.Tags{"x": good}},
+		"Good":      {reason: "It is what it should be.", tags: mlflow.Tags{"digest": good}, want: good},
+		"Empty":     {reason: "It says nothing.", tags: mlflow.Tags{"digest": ""}, told: true},
+		"Bare":      {reason: "It does not say which digest.", tags: mlflow.Tags{"digest": good[7:]}, told: true},
+		"Upper":     {reason: "It would differ letter by letter.", tags: mlflow.Tags{"digest": strings.ToUpper(good)}, told: true},
+		"UpperHex":  {reason: "It would differ letter by letter.", tags: mlflow.Tags{"digest": "sha256:" + strings.ToUpper(good[7:])}, told: true},
+		"Short":     {reason: "A digit is missing.", tags: mlflow.Tags{"digest": good[:70]}, told: true},
+		"Long":      {reason: "There is one too many.", tags: mlflow.Tags{"digest": good + "0"}, told: true},
+		"Newline":   {reason: "There is one too many.", tags: mlflow.Tags{"digest": good + "\n"}, told: true},
+		"NotHex":    {reason: "It is no number.", tags: mlflow.Tags{"digest": "sha256:" + strings.Repeat("0g", 32)}, told: true},
+		"Another":   {reason: "Nobody can verify it.", tags: mlflow.Tags{"digest": "md5:" + good[7:]}, told: true},
+		"UpperName": {reason: "It is another tag.", tags: mlflow.Tags{"Digest": good}},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			v := &mlflow.Version{Tags: tc.tags}
+			if diff := cmp.Diff(tc.want, digest(v)); diff != "" {
+				t.Errorf("\n%s\ndigest(...): -want, +got:\n%s", tc.reason, diff)
+			}
+
+			cr := &v1alpha1.ModelVersion{}
+			cr.SetGeneration(3)
+			judge(cr, v)
+
+			got := cr.GetCondition(xpv2.TypeReady)
+			if got.Status != "True" || got.ObservedGeneration != 3 || strings.Contains(got.Message, "The tag digest of the version is not") != tc.told {
+				t.Errorf("\n%s\njudge(...): want ready, told %t, got %v", tc.reason, tc.told, got)
+			}
+
+			// What is looked at again and has not changed keeps its time.
+			old := metav1.NewTime(at(0))
+			cr.Status.Conditions[0].LastTransitionTime = old
+			judge(cr, v)
+
+			if got := cr.GetCondition(xpv2.TypeReady).LastTransitionTime; !got.Equal(&old) {
+				t.Errorf("\n%s\njudge(...): a second look must change nothing, got %s", tc.reason, got)
+			}
+		})
+	}
+}
+
+// TestRememberStale shows that what was seen for a spec is not told of another
+// one: the conditions would carry the generation of a spec that nobody has
+// looked at.
+func TestRememberStale(t *testing.T) {
+	s := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+
+	cr := &v1alpha1.ModelVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "reco", Generation: 1}}
+	kube := fake.NewClientBuilder().WithScheme(s).WithObjects(cr).Build()
+
+	if err := kube.Get(t.Context(), client.ObjectKeyFromObject(cr), cr); err != nil {
+		t.Fatal(err)
+	}
+
+	edited := cr.DeepCopy()
+	edited.SetGeneration(2)
+	edited.Spec.ForProvider.Description = new("new")
+
+	if err := kube.Update(t.Context(), edited); err != nil {
+		t.Fatal(err)
+	}
+
+	e, v := &external{kube: kube, now: func() time.Time { return at(0) }}, &mlflow.Version{Version: "7"}
+	if err := e.remember(t.Context(), cr.DeepCopy(), v); !kerrors.IsConflict(err) {
+		t.Errorf("remember(...): want a conflict, got %v", err)
+	}
+
+	if err := e.remember(t.Context(), edited, v); err != nil || meta.GetExternalName(edited) != "7" {
+		t.Errorf("remember(...): want the number to be stored, got %q, %v", meta.GetExternalName(edited), err)
 	}
 }

@@ -114,6 +114,7 @@ func (e *external) tell(ctx context.Context, cr *v1alpha1.ModelVersion, v *mlflo
 		Model:   v.Name,
 		Version: string(v.Version),
 		Source:  v.Source,
+		Digest:  digest(v),
 		RunID:   v.RunID,
 		Status:  v.Status,
 		Aliases: slices.Sorted(slices.Values(v.Aliases)),
@@ -138,17 +139,17 @@ func (e *external) tell(ctx context.Context, cr *v1alpha1.ModelVersion, v *mlflo
 	}
 
 	cr.Status.AtProvider = at
-	judge(cr, v.Status)
+	judge(cr, v)
 
 	return nil
 }
 
 // judge whether the version can be used. Servers that know no states leave it
 // out.
-func judge(cr *v1alpha1.ModelVersion, status string) {
-	switch status {
+func judge(cr *v1alpha1.ModelVersion, v *mlflow.Version) {
+	switch v.Status {
 	case mlflow.StatusReady, "":
-		registry.Available(cr)
+		registry.Available(cr, remarks(v)...)
 	case mlflow.StatusFailed:
 		registry.Unavailable(cr, "The registry could not register the version; its own message says why")
 	case mlflow.StatusPending:

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
@@ -88,7 +89,10 @@ func (r *Resolver) resolve(ctx context.Context, mg resource.ModernManaged, want 
 		}
 	}
 
-	if err := r.track.Track(ctx, mg); err != nil {
+	// Where a namespace goes nothing can be made any more, and what is deleted needs
+	// no usage that protects it.
+	err := r.track.Track(ctx, mg)
+	if leaving := meta.WasDeleted(mg) && kerrors.HasStatusCause(err, corev1.NamespaceTerminatingCause); err != nil && !leaving {
 		return nil, InCluster("cannot record the use of %s %q: %w", ref.Kind, ref.Name, err)
 	}
 

@@ -8,6 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/api"
@@ -18,10 +21,17 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 )
 
+// patience is how long a query may take. Who asks does so again soon.
+const patience = 10 * time.Second
+
 // A Client asks one Prometheus, or what speaks its HTTP API (Thanos, Mimir,
 // VictoriaMetrics).
 type Client struct {
 	api promv1.API
+
+	// said are the credentials as requests say them. A server that is none may say
+	// them back.
+	said []string
 }
 
 // Service is what a pool of Clients needs.
@@ -44,32 +54,78 @@ func New(c *outside.Connection) (*Client, error) {
 		}
 	}
 
-	return &Client{api: promv1.NewAPI(a)}, nil
-}
-
-// Query evaluates a PromQL expression at a time, on behalf of a tenant. On shared
-// ground it sees only series of the tenant's namespace.
-func (c *Client) Query(ctx context.Context, t outside.Tenant, query string, at time.Time) (model.Value, error) {
-	if t.Shared {
-		narrow, err := Narrow(query, t.Namespace)
-		if err != nil {
-			return nil, err
-		}
-
-		query = narrow
+	said, err := credentials(c.Authorize)
+	if err != nil {
+		return nil, err
 	}
 
-	v, _, err := c.api.Query(outside.WithOperation(ctx, "Query"), query, at)
+	return &Client{api: promv1.NewAPI(a), said: said}, nil
+}
+
+// Query evaluates a PromQL expression now, by the clock of Prometheus, on series of
+// these pods only. Whoever shares a Prometheus sees nothing of others, and whoever
+// has one of his own sees the same.
+func (c *Client) Query(ctx context.Context, pods Pods, query string) (model.Value, error) {
+	narrow, err := pods.Narrow(query)
 	if err != nil {
-		return nil, fmt.Errorf("cannot query: %w", err)
+		return nil, err
+	}
+
+	return c.evaluate(ctx, narrow)
+}
+
+// evaluate a query as it is. It takes no longer than patience, at this end or the
+// other.
+func (c *Client) evaluate(ctx context.Context, query string) (model.Value, error) {
+	ctx, cancel := context.WithTimeout(outside.WithOperation(ctx, "Query"), patience)
+	defer cancel()
+
+	v, _, err := c.api.Query(ctx, query, time.Time{}, promv1.WithTimeout(patience))
+	if err != nil {
+		return nil, fmt.Errorf("cannot query: %w", c.discreet(err))
 	}
 
 	return v, nil
 }
 
+// discreet leaves out what the server says when it says credentials back.
+func (c *Client) discreet(err error) error {
+	e := (*promv1.Error)(nil)
+	if !errors.As(err, &e) {
+		return err
+	}
+
+	plain := strings.ToLower(e.Msg)
+	if unescaped, err := url.QueryUnescape(plain); err == nil {
+		plain += " " + unescaped
+	}
+
+	if slices.ContainsFunc(c.said, func(s string) bool { return strings.Contains(plain, strings.ToLower(s)) }) {
+		return &promv1.Error{Type: e.Type}
+	}
+
+	return err
+}
+
+// credentials that authorize puts into requests, in every form that they have
+// there.
+func credentials(authorize func(*http.Request)) ([]string, error) {
+	r, err := http.NewRequest(http.MethodGet, "http://localhost", nil)
+	if err != nil {
+		return nil, fmt.Errorf("cannot look at the credentials: %w", err)
+	}
+
+	authorize(r)
+
+	_, value, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	_, password, _ := r.BasicAuth()
+
+	return slices.DeleteFunc([]string{value, password}, func(s string) bool { return s == "" }), nil
+}
+
 // ask for something that needs no series.
 func ask(ctx context.Context, c *Client) error {
-	_, err := c.Query(ctx, outside.Tenant{}, "vector(1)", time.Time{})
+	_, err := c.evaluate(ctx, "vector(1)")
 
 	return err
 }
@@ -148,6 +204,10 @@ func Explain(err error) *outside.Failure {
 	switch e.Type {
 	case promv1.ErrBadData, promv1.ErrExec:
 		f.Reason, f.Message = v1alpha1.ReasonRejected, "Prometheus cannot evaluate the query"
+		if words := Words(listed.ReplaceAllString(e.Msg, "{…}")); words != "" {
+			f.Message += ": " + words
+		}
+
 		f.Remedy = "correct the query"
 	case promv1.ErrServer, promv1.ErrTimeout, promv1.ErrCanceled:
 		f.Reason, f.Message = v1alpha1.ReasonServerError, "Prometheus failed, or did not finish in time"

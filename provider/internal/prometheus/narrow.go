@@ -4,6 +4,8 @@ package prometheus
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -12,36 +14,111 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 )
 
-// labelNamespace is the label that tells the namespace of a series, as the usual
-// scrape configurations and the Prometheus Operator set it.
-const labelNamespace = "namespace"
+// Labels that tell the namespace, Algorithm and slot of a series, as the scrape
+// configurations of the platform set them.
+const (
+	labelNamespace = "namespace"
+	labelAlgorithm = "algorithm"
+	labelSlot      = "slot"
+)
 
-// Narrow a PromQL expression to series of one namespace: every selector in it,
-// wherever it is, must match the namespace besides what it matches anyway. A
-// query that Prometheus would not parse gives a Failure.
-func Narrow(query, namespace string) (string, error) {
+// maxWords bounds in bytes what is told of Prometheus' own words.
+const maxWords = 300
+
+// Pods whose series a query may see.
+type Pods struct {
+	// Namespace of the pods.
+	Namespace string
+
+	// Algorithm that they belong to.
+	Algorithm string
+
+	// Slots of the Algorithm, at least one.
+	Slots []string
+}
+
+// Narrow a PromQL expression to series of these pods: every selector in it,
+// wherever it is, must match their labels besides what it matches anyway. So a
+// selector that asks for others finds nothing. A query that Prometheus would not
+// parse gives a Failure that tells where it is wrong.
+func (p Pods) Narrow(query string) (string, error) {
 	e, err := parser.ParseExpr(query)
 	if err != nil {
 		return "", &outside.Failure{
 			Reason:  v1alpha1.ReasonRejected,
-			Message: "the query is not PromQL",
+			Message: "the query is not PromQL: " + Words(err.Error()),
 			Remedy:  "correct the query",
 			Cause:   err,
 		}
 	}
 
-	only, err := labels.NewMatcher(labels.MatchEqual, labelNamespace, namespace)
+	only, err := p.matchers()
 	if err != nil {
-		return "", fmt.Errorf("cannot match namespace %q: %w", namespace, err)
+		return "", err
 	}
 
 	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
 		if s, ok := n.(*parser.VectorSelector); ok {
-			s.LabelMatchers = append(s.LabelMatchers, only)
+			s.LabelMatchers = append(s.LabelMatchers, only...)
 		}
 
 		return nil
 	})
 
 	return e.String(), nil
+}
+
+func (p Pods) matchers() ([]*labels.Matcher, error) {
+	slots, how := strings.Join(p.Slots, ""), labels.MatchEqual
+	if len(p.Slots) > 1 {
+		quoted := make([]string, 0, len(p.Slots))
+		for _, s := range p.Slots {
+			quoted = append(quoted, regexp.QuoteMeta(s))
+		}
+
+		slots, how = strings.Join(quoted, "|"), labels.MatchRegexp
+	}
+
+	var all []*labels.Matcher
+
+	for _, l := range []struct {
+		name, value string
+		how         labels.MatchType
+	}{
+		{labelNamespace, p.Namespace, labels.MatchEqual},
+		{labelAlgorithm, p.Algorithm, labels.MatchEqual},
+		{labelSlot, slots, how},
+	} {
+		// An empty value would match series without the label, which are somebody
+		// else's.
+		if l.value == "" {
+			return nil, fmt.Errorf("cannot narrow a query to pods without %s", l.name)
+		}
+
+		m, err := labels.NewMatcher(l.how, l.name, l.value)
+		if err != nil {
+			return nil, fmt.Errorf("cannot match %s %q: %w", l.name, l.value, err)
+		}
+
+		all = append(all, m)
+	}
+
+	return all, nil
+}
+
+// passing is what differs from one answer to the next although the cause is the
+// same: durations, timestamps and counts of samples.
+var passing = regexp.MustCompile(`\b\d+(\.\d+)?(ns|us|µs|ms|s)\b|\b\d{9,}(\.\d+)?\b`)
+
+// listed are the series that an error lists, whose order and addresses change.
+var listed = regexp.MustCompile(`\{[^{}]*\}(, \{[^{}]*\})*`)
+
+// Words of Prometheus about a query, on one line and bounded.
+func Words(said string) string {
+	said = strings.Join(strings.Fields(strings.ToValidUTF8(passing.ReplaceAllString(said, "…"), " ")), " ")
+	if len(said) <= maxWords {
+		return said
+	}
+
+	return strings.ToValidUTF8(said[:maxWords], "") + "…"
 }

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
@@ -22,48 +22,66 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 )
 
+var pods = Pods{Namespace: "shop", Algorithm: "reco", Slots: []string{"a"}}
+
 func TestNarrow(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		query  string
+		pods   Pods
 		want   string
 		failed bool
 	}{
-		"Plain":     {reason: "A selector gets the matcher.", query: `up`, want: `up{namespace="shop"}`},
-		"Matchers":  {reason: "What it matches anyway stays.", query: `up{job="x"}`, want: `up{job="x",namespace="shop"}`},
-		"Others":    {reason: "Asking for another namespace finds nothing.", query: `up{namespace="bank"}`, want: `up{namespace="bank",namespace="shop"}`},
-		"AnyOf":     {reason: "A pattern does not widen it.", query: `up{namespace=~".*"}`, want: `up{namespace="shop",namespace=~".*"}`},
-		"Nameless":  {reason: "A selector needs no name.", query: `{job="x"}`, want: `{job="x",namespace="shop"}`},
-		"Rate":      {reason: "Ranges are selectors.", query: `rate(x_total[5m])`, want: `rate(x_total{namespace="shop"}[5m])`},
-		"Both":      {reason: "Each side is narrowed.", query: `a / on (pod) b`, want: `a{namespace="shop"} / on (pod) b{namespace="shop"}`},
-		"Subquery":  {reason: "Inside a subquery, too.", query: `max_over_time(rate(x[1m])[5m:1m])`, want: `max_over_time(rate(x{namespace="shop"}[1m])[5m:1m])`},
-		"Parameter": {reason: "Parameters of aggregations are expressions.", query: `topk(scalar(a), b)`, want: `topk(scalar(a{namespace="shop"}), b{namespace="shop"})`},
-		"Absent":    {reason: "What is absent is absent there.", query: `absent(up)`, want: `absent(up{namespace="shop"})`},
+		"Plain":     {reason: "A selector gets the matchers.", query: `up`, want: `up{@A,@N,@S}`},
+		"Matchers":  {reason: "What it matches anyway stays.", query: `up{job="x"}`, want: `up{@A,job="x",@N,@S}`},
+		"Others":    {reason: "Asking for another namespace finds nothing.", query: `up{namespace="bank"}`, want: `up{@A,namespace="bank",@N,@S}`},
+		"OtherPods": {reason: "Asking for another Algorithm or slot finds nothing.", query: `up{algorithm="other",slot="b"}`, want: `up{algorithm="other",@A,@N,@S,slot="b"}`},
+		"AnyOf":     {reason: "A pattern does not widen it.", query: `up{namespace=~".*",slot!="a"}`, want: `up{@A,@N,namespace=~".*",slot!="a",@S}`},
+		"Nameless":  {reason: "A selector needs no name.", query: `{job="x"}`, want: `{@A,job="x",@N,@S}`},
+		"Rate":      {reason: "Ranges are selectors.", query: `rate(x_total[5m])`, want: `rate(x_total{@A,@N,@S}[5m])`},
+		"Both":      {reason: "Each side is narrowed.", query: `a / on (pod) b`, want: `a{@A,@N,@S} / on (pod) b{@A,@N,@S}`},
+		"Subquery":  {reason: "Inside a subquery, too.", query: `max_over_time(rate(x[1m])[5m:1m])`, want: `max_over_time(rate(x{@A,@N,@S}[1m])[5m:1m])`},
+		"Parameter": {reason: "Parameters of aggregations are expressions.", query: `topk(scalar(a), b)`, want: `topk(scalar(a{@A,@N,@S}), b{@A,@N,@S})`},
+		"Absent":    {reason: "What is absent is absent there.", query: `absent(up)`, want: `absent(up{@A,@N,@S})`},
 		"Number":    {reason: "What selects nothing stays.", query: `vector(1)`, want: `vector(1)`},
+		"Escape":    {reason: "Nothing gets around the parser.", query: `up{job="x"} # }`, want: `up{@A,job="x",@N,@S}`},
+		"Quotes":    {reason: "Nothing gets out of a label.", query: `up`, pods: Pods{"shop", `r"} or {a="`, []string{"a"}}, want: `up{algorithm="r\"} or {a=\"",@N,@S}`},
+		"TwoSlots":  {reason: "Of two slots a selector sees both, and of their names no pattern.", query: `up`, pods: Pods{"shop", "reco", []string{"a", "b.*"}}, want: `up{@A,@N,slot=~"a|b\\.\\*"}`},
 		"Nonsense":  {reason: "What is no PromQL is told.", query: `up{`, failed: true},
-		"Escape":    {reason: "Nothing gets around the parser.", query: `up{job="x"} # }`, want: `up{job="x",namespace="shop"}`},
 		"Info":      {reason: "Functions that select by themselves are not allowed.", query: `info(up)`, failed: true},
 	}
 
+	long := strings.NewReplacer("@A", `algorithm="reco"`, "@N", `namespace="shop"`, "@S", `slot="a"`)
+
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := Narrow(tc.query, "shop")
-			if f := (*outside.Failure)(nil); got != tc.want || errors.As(err, &f) != tc.failed {
-				t.Errorf("\n%s\nNarrow(%q): want %q, got %q, %v", tc.reason, tc.query, tc.want, got, err)
+			of := pods
+			if len(tc.pods.Slots) > 0 {
+				of = tc.pods
+			}
+
+			got, err := of.Narrow(tc.query)
+			if f := (*outside.Failure)(nil); got != long.Replace(tc.want) || errors.As(err, &f) != tc.failed {
+				t.Errorf("\n%s\nNarrow(%q): want %q, got %q, %v", tc.reason, tc.query, long.Replace(tc.want), got, err)
 			}
 		})
 	}
+
+	for _, none := range []Pods{{"", "reco", []string{"a"}}, {"shop", "", []string{"a"}}, {"shop", "reco", nil}, {"shop", "reco", []string{""}}} {
+		if got, err := none.Narrow("up"); err == nil {
+			t.Errorf("Series without a label are nobody's to see: %+v gave %q", none, got)
+		}
+	}
 }
 
-// FuzzNarrow shows that every selector of whatever comes out matches the
-// namespace.
+// FuzzNarrow shows that every selector of whatever comes out matches the labels.
 func FuzzNarrow(f *testing.F) {
 	for _, q := range []string{`up`, `sum by (a) (rate(x{a=~"b|c"}[5m] offset 1m)) > bool 3`, `{"a.b", c!~"d"} @ end()`, `label_replace(up, "namespace", "shop", "", "")`} {
 		f.Add(q)
 	}
 
 	f.Fuzz(func(t *testing.T, query string) {
-		narrow, err := Narrow(query, "shop")
+		narrow, err := pods.Narrow(query)
 		if err != nil {
 			return
 		}
@@ -74,10 +92,17 @@ func FuzzNarrow(f *testing.F) {
 		}
 
 		parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
-			if s, ok := n.(*parser.VectorSelector); ok && !slices.ContainsFunc(s.LabelMatchers, func(m *labels.Matcher) bool {
-				return m.Type == labels.MatchEqual && m.Name == "namespace" && m.Value == "shop"
-			}) {
-				t.Errorf("%q became %q, in which %s is not narrowed", query, narrow, s)
+			s, ok := n.(*parser.VectorSelector)
+			if !ok {
+				return nil
+			}
+
+			for label, value := range map[string]string{"namespace": "shop", "algorithm": "reco", "slot": "a"} {
+				if !slices.ContainsFunc(s.LabelMatchers, func(m *labels.Matcher) bool {
+					return m.Type == labels.MatchEqual && m.Name == label && m.Value == value
+				}) {
+					t.Errorf("%q became %q, in which %s is not narrowed to %s %q", query, narrow, s, label, value)
+				}
 			}
 
 			return nil
@@ -115,32 +140,20 @@ func server(t *testing.T, status int, body string) (*Client, *url.Values, *http.
 const one = `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"1"]}]}}`
 
 func TestQuery(t *testing.T) {
-	cases := map[string]struct {
-		reason string
-		tenant outside.Tenant
-		want   string
-	}{
-		"Own":    {reason: "A tenant's own Prometheus is asked as it is.", tenant: outside.Tenant{Namespace: "shop"}, want: "up"},
-		"Shared": {reason: "On shared ground every query is narrowed.", tenant: outside.Tenant{Namespace: "shop", Shared: true}, want: `up{namespace="shop"}`},
+	c, form, header := server(t, http.StatusOK, one)
+
+	v, err := c.Query(t.Context(), pods, "up")
+	if err != nil || v.String() == "" {
+		t.Fatalf("Query(...): %v, %v", v, err)
 	}
 
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			c, form, header := server(t, http.StatusOK, one)
+	want := url.Values{"query": {`up{algorithm="reco",namespace="shop",slot="a"}`}, "timeout": {"10s"}}
+	if diff := cmp.Diff(want, *form); diff != "" {
+		t.Errorf("Every query should be narrowed, bounded, and about the time of the server: -want, +got:\n%s", diff)
+	}
 
-			v, err := c.Query(t.Context(), tc.tenant, "up", time.Unix(1, 0))
-			if err != nil || v.String() == "" {
-				t.Fatalf("\n%s\nQuery(...): %v, %v", tc.reason, v, err)
-			}
-
-			if got := form.Get("query"); got != tc.want {
-				t.Errorf("\n%s\nQuery(...): want %q asked, got %q", tc.reason, tc.want, got)
-			}
-
-			if got := header.Get("Authorization"); got != "Bearer token" {
-				t.Errorf("\n%s\nQuery(...): the credentials are missing, got %q", tc.reason, got)
-			}
-		})
+	if got := header.Get("Authorization"); got != "Bearer token" {
+		t.Errorf("Query(...): the credentials are missing, got %q", got)
 	}
 }
 
@@ -171,6 +184,14 @@ func TestExplain(t *testing.T) {
 				t.Errorf("\n%s\nwant %q, got %v", tc.reason, tc.want, err)
 			}
 		})
+	}
+
+	for _, said := range []string{"you sent Bearer token", "you sent TOKEN", "you sent %74oken"} {
+		c, _, _ := server(t, http.StatusBadRequest, `{"status":"error","errorType":"bad_data","error":"`+said+`"}`)
+
+		if f := Explain(Service().Ask(t.Context(), c)); f.Message != "Prometheus cannot evaluate the query" {
+			t.Errorf("What says credentials back should not be told, got %q", f.Message)
+		}
 	}
 
 	if Explain(errors.New("boom")) != nil {

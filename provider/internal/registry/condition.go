@@ -3,14 +3,17 @@
 package registry
 
 import (
+	"strings"
+
 	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// Available marks mg as ready.
-func Available(mg resource.Managed) {
-	mg.SetConditions(xpv2.Available().WithObservedGeneration(mg.GetGeneration()))
+// Available marks mg as ready. A remark tells what people should know all the
+// same.
+func Available(mg resource.Managed, remark ...string) {
+	mg.SetConditions(xpv2.Available().WithMessage(strings.Join(remark, "; ")).WithObservedGeneration(mg.GetGeneration()))
 }
 
 // Unavailable marks mg as not ready, for a reason.

@@ -204,20 +204,21 @@ func TestVersionLife(t *testing.T) {
 	b.alias(name, "a", "1")
 	change(b, cr, func(cr *v1alpha1.ModelVersion) {
 		cr.Spec.ForProvider.Description = new("November.")
-		cr.Spec.ForProvider.Tags = map[string]string{"dataset": "11"}
+		cr.Spec.ForProvider.Tags = map[string]string{"dataset": "11", "digest": "sha256:" + strings.Repeat("0a", 32)}
 	})
 	b.settle(cr)
 
 	want := v1alpha1.ModelVersionObservation{
 		Model: name, Version: "1", Source: "s3://models/reco/a", ArtifactURI: "s3://models/reco/a",
-		RunID: "5c3a2f6d8b1e4f0a9c7d6e5f4a3b2c1d", Status: "READY", Aliases: []string{"a", "z"}, TagKeys: []string{"dataset"},
+		RunID: "5c3a2f6d8b1e4f0a9c7d6e5f4a3b2c1d", Status: "READY", Aliases: []string{"a", "z"}, TagKeys: []string{"dataset", "digest"},
+		Digest: "sha256:" + strings.Repeat("0a", 32),
 	}
 	if diff := cmp.Diff(want, cr.Status.AtProvider); diff != "" {
 		t.Errorf("Status: -want, +got:\n%s", diff)
 	}
 
 	v := b.versions(name)[0]
-	if diff := cmp.Diff(mlflow.Tags{v1alpha1.TagOwner: owner, "dataset": "11"}, v.Tags); diff != "" || v.Description != "November." {
+	if diff := cmp.Diff(mlflow.Tags{v1alpha1.TagOwner: owner, "dataset": "11", "digest": want.Digest}, v.Tags); diff != "" || v.Description != "November." {
 		t.Errorf("In the registry: %q, tags -want, +got:\n%s", v.Description, diff)
 	}
 
@@ -293,6 +294,8 @@ func TestObserveByAlias(t *testing.T) {
 	b, name := newBench(t), unique(t)
 	b.make(name, "s3://models/1", "s3://models/2")
 	b.alias(name, "champion", "1")
+	b.tag(name, "1", v1alpha1.TagDigest, "sha256:"+strings.Repeat("1", 64))
+	b.tag(name, "2", v1alpha1.TagDigest, "2")
 
 	cr := b.version("shop", name, name, "", policies(xpv2.ManagementActionObserve), own)
 	change(b, cr, func(cr *v1alpha1.ModelVersion) { cr.Spec.ForProvider.Alias = new("champion") })
@@ -300,6 +303,7 @@ func TestObserveByAlias(t *testing.T) {
 
 	first := v1alpha1.ModelVersionObservation{
 		Model: name, Version: "1", Source: "s3://models/1", ArtifactURI: "s3://models/1", Status: "READY", Aliases: []string{"champion"},
+		Digest: "sha256:" + strings.Repeat("1", 64),
 	}
 	if diff := cmp.Diff(first, cr.Status.AtProvider); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
@@ -309,10 +313,24 @@ func TestObserveByAlias(t *testing.T) {
 	b.settle(cr)
 
 	second := first
-	second.Version, second.Source, second.ArtifactURI = "2", "s3://models/2", "s3://models/2"
+	second.Version, second.Source, second.ArtifactURI, second.Digest = "2", "s3://models/2", "s3://models/2", ""
 
 	if diff := cmp.Diff(second, cr.Status.AtProvider); diff != "" {
 		t.Errorf("It must follow: -want, +got:\n%s", diff)
+	}
+
+	if got := cr.GetCondition(xpv2.TypeReady).Message; !strings.Contains(got, "The tag digest of the version is not sha256:") {
+		t.Errorf("A digest that is none must be told, got %q", got)
+	}
+
+	// A tag that is set later is seen as well.
+	b.tag(name, "2", v1alpha1.TagDigest, "sha256:"+strings.Repeat("2", 64))
+	b.settle(cr)
+
+	second.Digest = "sha256:" + strings.Repeat("2", 64)
+
+	if diff := cmp.Diff(second, cr.Status.AtProvider); diff != "" || cr.GetCondition(xpv2.TypeReady).Message != "" {
+		t.Errorf("A digest that is set must be seen: -want, +got:\n%s", diff)
 	}
 
 	b.must(http.MethodDelete, "registered-models/alias", fields{"name": name, "alias": "champion"})
@@ -498,10 +516,13 @@ func TestIdle(t *testing.T) {
 	model := add(b, &v1alpha1.RegisteredModel{}, "shop", name)
 	version := b.version("shop", name, name, "s3://models/1")
 	alias := b.aliased("shop", name, name, "champion", "1")
+	said := b.aliased("shop", name+"-said", name, "said", "1")
+	change(b, said, says(map[string]string{"a": "1", "b": "1"}))
+
 	ownVersion := b.version("shop", name+"-own", name, "s3://models/1", own)
 	observed := b.version("shop", name+"-obs", name, "", policies(xpv2.ManagementActionObserve))
 	change(b, observed, func(cr *v1alpha1.ModelVersion) { cr.Spec.ForProvider.Alias = new("champion") })
-	b.settle(model, version, alias, ownVersion, observed)
+	b.settle(model, version, alias, said, ownVersion, observed)
 
 	get, one := "GET /api/2.0/mlflow/registered-models/get?name="+name, "GET /api/2.0/mlflow/model-versions/get?name="+name+"&version="
 
@@ -512,6 +533,7 @@ func TestIdle(t *testing.T) {
 	}{
 		{"A model is one request.", func() bool { return b.reconcile(model) }, []string{get}},
 		{"An alias is one request.", func() bool { return b.reconcile(alias) }, []string{get}},
+		{"An alias with evidence is two requests.", func() bool { return b.reconcile(said) }, []string{get, one + "1"}},
 		{"On shared ground a version is two requests.", func() bool { return b.reconcile(version) }, []string{get, one + "1"}},
 		{"With an own config a version is one request.", func() bool { return b.reconcile(ownVersion) }, []string{one + "2"}},
 		{"An alias to follow is two requests.", func() bool { return b.reconcile(observed) }, []string{get, one + "1"}},

@@ -130,6 +130,10 @@ func TestExactlyOnce(t *testing.T) {
 			reason: "The tag is set and the alias is not.",
 			alias:  fault(setTag, servers.Drop()),
 		},
+		"HalfAWord": {
+			reason: "The evidence is there and the alias is not.",
+			alias:  fault(setVersionTag, servers.Drop()),
+		},
 	}
 
 	for name, tc := range cases {
@@ -138,6 +142,7 @@ func TestExactlyOnce(t *testing.T) {
 			model := add(b, &v1alpha1.RegisteredModel{}, "shop", name)
 			version := b.version("shop", name, name, "s3://models/1")
 			alias := b.aliased("shop", name, name, "champion", "1")
+			change(b, alias, says(map[string]string{"a": "1"}))
 
 			for _, step := range []struct {
 				mg    resource.ModernManaged
@@ -164,7 +169,7 @@ func TestExactlyOnce(t *testing.T) {
 			}
 
 			vs := b.versions(name)
-			if len(vs) != 1 || vs[0].Version != "1" || meta.GetExternalName(version) != "1" {
+			if len(vs) != 1 || vs[0].Version != "1" || vs[0].Tags["capstan.dev/champion.a"] != "1" || meta.GetExternalName(version) != "1" {
 				t.Errorf("\n%s\nwant one version, got %v, external name %q", tc.reason, vs, meta.GetExternalName(version))
 			}
 

@@ -54,6 +54,7 @@ func TestWhoMay(t *testing.T) {
 			return b.aliased("shop", "reco", name, "champion", "2", edits...)
 		}
 	}
+	testifying := func(mg resource.ModernManaged) { says(map[string]string{"a": "x"})(mg.(*v1alpha1.ModelAlias)) }
 	ours := cluster + "/shop/reco"
 
 	cases := map[string]struct {
@@ -151,7 +152,7 @@ func TestWhoMay(t *testing.T) {
 		"Import": {
 			reason: "A version is imported by its number.",
 			model:  sibling, make: version(external("1"), adopting), options: []option{adoption},
-			writes: []string{"POST /api/2.0/mlflow/model-versions/set-tag"},
+			writes: []string{setVersionTag},
 		},
 		"ImportOfForeigners": {
 			reason: "Another namespace's version is never taken.",
@@ -196,6 +197,39 @@ func TestWhoMay(t *testing.T) {
 		"AliasOurs": {
 			reason: "What is ours is moved.",
 			model:  sibling, alias: ours, make: alias(), writes: []string{setAlias},
+		},
+		"EvidenceInModelOfForeigners": {
+			reason: "Nobody says anything of another's versions.",
+			model:  foreign, make: alias(adopting, testifying), options: []option{adoption}, want: apis.ReasonForbidden,
+		},
+		"EvidenceInModelOfNobody": {
+			reason: "Nobody says anything of what is not opened.",
+			make:   alias(adopting, testifying), want: apis.ReasonForbidden,
+		},
+		"EvidenceOfAliasThere": {
+			reason: "Who does not own the alias says nothing for it.",
+			model:  sibling, make: alias(testifying), options: []option{adoption}, want: apis.ReasonNameTaken,
+		},
+		"EvidenceOfAliasOfSibling": {
+			reason: "Nor of his sibling's.",
+			model:  sibling, alias: sibling, make: alias(adopting, testifying), options: []option{adoption}, want: apis.ReasonNameTaken,
+		},
+		"EvidenceOfAliasOfForeignersWithOwn": {
+			reason: "Nor with a config of its own.",
+			model:  sibling, alias: foreign, make: alias(adopting, testifying, own), want: apis.ReasonNameTaken,
+		},
+		"EvidenceAdopted": {
+			reason: "Who takes the alias over has its say, after that.",
+			model:  sibling, make: alias(adopting, testifying), options: []option{adoption},
+			writes: []string{setTag, setVersionTag, setAlias},
+		},
+		"EvidenceOurs": {
+			reason: "What is ours speaks, of versions of others, too.",
+			model:  sibling, version: foreign, alias: ours, make: alias(testifying), writes: []string{setVersionTag, setAlias},
+		},
+		"EvidenceOnlyLooks": {
+			reason: "Who only looks says nothing.",
+			model:  sibling, alias: ours, make: alias(testifying, looking),
 		},
 		"LookAtAliasOfForeigners": {
 			reason: "Where another's alias points is not told.",

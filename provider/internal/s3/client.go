@@ -31,6 +31,10 @@ type Client struct {
 	// Workload is the key for those who use buckets, or nil.
 	Workload *outside.AccessKey
 
+	// CABundle of the server, for those who use buckets, or "" when everybody's will
+	// do.
+	CABundle string
+
 	// endpoint that the config names; "" is AWS.
 	endpoint string
 
@@ -71,7 +75,7 @@ func New(c *outside.Connection) (*Client, error) {
 		o.UsePathStyle = *c.S3.PathStyle
 	}
 
-	return &Client{Region: o.Region, Workload: c.Workload, endpoint: c.S3.Endpoint, api: s3.New(o)}, nil
+	return &Client{Region: o.Region, Workload: c.Workload, CABundle: c.CABundle, endpoint: c.S3.Endpoint, api: s3.New(o)}, nil
 }
 
 // In a region.

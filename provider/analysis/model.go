@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// Containers that Capstan adds to the pods of an Algorithm.
+const (
+	containerModel  = "model"
+	containerWarmUp = "warm-up"
+)
+
+const remedyCompanion = "ask the platform team: it is the image that their settings name in algorithm.companionImage"
+
+// lastWords are those of the container that downloads the model, when it gives up.
+var lastWords = regexp.MustCompile(`(?m)^\s*(Model[A-Za-z]+): (.+)$`)
+
+// modelReasons that it may give.
+var modelReasons = []xpv2.ConditionReason{
+	v1alpha1.ReasonModelNotFound, v1alpha1.ReasonModelForbidden, v1alpha1.ReasonModelUnreachable,
+	v1alpha1.ReasonModelDigestMismatch, v1alpha1.ReasonModelSizeMismatch, v1alpha1.ReasonModelNoSpace,
+	v1alpha1.ReasonModelInvalid,
+}
+
+// fetching finds a model that cannot be downloaded, or is being downloaded for a
+// while.
+func fetching(s subject) *cause {
+	if at, runs := s.fetchingAt(); runs && !s.now.Before(at) {
+		return &cause{
+			reason: v1alpha1.ReasonModelFetching,
+			what:   "the model is being downloaded",
+			remedy: "nothing needs to be done; spec.model.cache keeps large models for the next replicas",
+		}
+	}
+
+	t := s.gaveUp()
+	if t == nil {
+		return nil
+	}
+
+	if m := lastWords.FindStringSubmatch(bounded(t.Message, maxHeard)); m != nil && slices.Contains(modelReasons, xpv2.ConditionReason(m[1])) {
+		return &cause{
+			reason: xpv2.ConditionReason(m[1]),
+			what:   "the model cannot be used",
+			detail: steady(m[2], s.pod),
+		}
+	}
+
+	c := &cause{
+		reason: v1alpha1.ReasonCrashLooping,
+		what:   fmt.Sprintf("the container that downloads the model ends with exit code %d", t.ExitCode),
+		detail: lastLines(t.Message, s.pod),
+		remedy: "see the logs of container " + containerModel + " of its pods",
+	}
+
+	if t.Reason == outOfMemory {
+		c.what = "the container that downloads the model is killed for using more memory than its limit" + limit(s)
+		c.remedy = remedyCompanion
+	}
+
+	return c
+}
+
+// gaveUp is how the last attempt ended, if it failed. One is enough: it has tried
+// for minutes.
+func (s subject) gaveUp() *corev1.ContainerStateTerminated {
+	for _, t := range []*corev1.ContainerStateTerminated{s.status.State.Terminated, s.status.LastTerminationState.Terminated} {
+		if t != nil && t.ExitCode != 0 {
+			return t
+		}
+	}
+
+	return nil
+}
+
+// fetchingAt is when it is worth telling that the container is still downloading.
+// One that gave up before may need as long as it did then, and a little more,
+// before it has done better.
+func (s subject) fetchingAt() (time.Time, bool) {
+	r := s.status.State.Running
+	if r == nil {
+		return time.Time{}, false
+	}
+
+	at := r.StartedAt.Add(patience)
+
+	if t := s.gaveUp(); t != nil {
+		if lived := t.FinishedAt.Sub(t.StartedAt.Time); lived > 0 {
+			at = at.Add(lived)
+		}
+	}
+
+	return at, true
+}
+
+// notWarm finds a replica that serves and whose first requests do not succeed.
+func notWarm(s subject) *cause {
+	at, cold := s.coldAt()
+	if !cold || s.now.Before(at) {
+		return nil
+	}
+
+	return &cause{
+		reason: v1alpha1.ReasonNotWarm,
+		what:   "the requests that warm a replica up are not answered with success",
+		remedy: "see the logs of container " + containerWarmUp + " of its pods, and correct spec.probes.warmUp or the server; " +
+			"while it still warms up, nothing needs to be done",
+	}
+}
+
+// coldAt is when a replica counts as cold, if the container that warms it up runs
+// and the Algorithm's own has started.
+func (s subject) coldAt() (time.Time, bool) {
+	r := s.status.State.Running
+	if r == nil {
+		return time.Time{}, false
+	}
+
+	at := r.StartedAt.Time
+
+	for _, own := range s.pod.Status.ContainerStatuses {
+		if own.Name != s.container {
+			continue
+		}
+
+		if own.State.Running == nil || own.Started == nil || !*own.Started {
+			return time.Time{}, false
+		}
+
+		if own.State.Running.StartedAt.After(at) {
+			at = own.State.Running.StartedAt.Time
+		}
+
+		return at.Add(patience), true
+	}
+
+	return time.Time{}, false
+}
+
+// withoutSecrets finds a pod that waits for Secrets that are missing. No status
+// says so: the kubelet tells in events only what it cannot mount. But it starts no
+// container before.
+func withoutSecrets(p *corev1.Pod, missing []string) []cause {
+	if len(missing) == 0 || leaving(p) || !is(p, corev1.PodScheduled) {
+		return nil
+	}
+
+	for _, st := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		w := st.State.Waiting
+		if w == nil || (w.Reason != "ContainerCreating" && w.Reason != "PodInitializing") || st.LastTerminationState.Terminated != nil {
+			return nil
+		}
+	}
+
+	out := make([]cause, 0, len(missing))
+	for _, name := range missing {
+		out = append(out, cause{
+			reason: v1alpha1.ReasonConfigError,
+			what:   fmt.Sprintf("Secret %q is missing, and the containers wait for it", name),
+			remedy: "make it, or correct the field of the spec that names it",
+		})
+	}
+
+	return out
+}
+
+// volumeImage is the image of a volume that a message about pulling is about, or
+// "" when it is about that of the container.
+func (s subject) volumeImage(message string) string {
+	for _, v := range s.pod.Spec.Volumes {
+		if v.Image == nil || v.Image.Reference == "" || v.Image.Reference == s.spec.Image {
+			continue
+		}
+
+		if strings.Contains(message, v.Image.Reference) {
+			return v.Image.Reference
+		}
+	}
+
+	return ""
+}
