@@ -13,6 +13,9 @@ import (
 // maxLatencyMs keeps a slip of the finger from making requests that never end.
 const maxLatencyMs = 60_000
 
+// maxWorkers is more than a machine could have.
+const maxWorkers = 10_000
+
 // Behaviour is how slow and how wrong predictions are.
 type Behaviour struct {
 	// LatencyMs is the mean time of a prediction in milliseconds, at most a minute.
@@ -21,16 +24,28 @@ type Behaviour struct {
 	JitterMs float64 `json:"jitterMs"`
 	// ErrorRate is the share of predictions that fail, from 0 to 1.
 	ErrorRate float64 `json:"errorRate"`
+	// Workers is how many predictions are computed at a time, at most 10,000. Others wait for their turn, as they do for a
+	// GPU or a thread of a model server. 0 computes all at once.
+	Workers int `json:"workers"`
 }
 
-// with returns b with the values that a query names, latencyMs, jitterMs and errorRate. It is an error to name another
-// one or a value out of bounds.
+// with returns b with the values that a query names, latencyMs, jitterMs, errorRate and workers. It is an error to name
+// another one or a value out of bounds.
 func (b Behaviour) with(query url.Values) (Behaviour, error) {
 	fields := map[string]*float64{"latencyMs": &b.LatencyMs, "jitterMs": &b.JitterMs, "errorRate": &b.ErrorRate}
 	for name, values := range query {
+		if name == "workers" {
+			n, err := strconv.Atoi(values[0])
+			if err != nil {
+				return Behaviour{}, fmt.Errorf("cannot read %s: %q is not a whole number", name, values[0])
+			}
+			b.Workers = n
+
+			continue
+		}
 		field, ok := fields[name]
 		if !ok {
-			return Behaviour{}, fmt.Errorf("cannot set %q: there are latencyMs, jitterMs and errorRate", name)
+			return Behaviour{}, fmt.Errorf("cannot set %q: there are latencyMs, jitterMs, errorRate and workers", name)
 		}
 		v, err := strconv.ParseFloat(values[0], 64)
 		if err != nil {
@@ -51,6 +66,8 @@ func (b Behaviour) validate() error {
 		return errors.New("jitterMs must be from 0 to latencyMs")
 	case !(b.ErrorRate >= 0 && b.ErrorRate <= 1):
 		return errors.New("errorRate must be from 0 to 1")
+	case b.Workers < 0 || b.Workers > maxWorkers:
+		return fmt.Errorf("workers must be from 0 to %d", maxWorkers)
 	}
 
 	return nil

@@ -31,12 +31,20 @@ func TestBehaviourWith(t *testing.T) {
 		},
 		"Typo": {
 			reason: "A misspelt name would otherwise look as if it had worked.",
-			query:  "latency=5", err: `cannot set "latency": there are latencyMs, jitterMs and errorRate`,
+			query:  "latency=5", err: `cannot set "latency": there are latencyMs, jitterMs, errorRate and workers`,
 		},
 		"NotANumber": {reason: "The value is quoted.", query: "latencyMs=fast", err: `cannot read latencyMs: "fast" is not a number`},
 		"NaN":        {reason: "NaN compares false with every bound.", query: "errorRate=NaN", err: "errorRate must be from 0 to 1"},
 		"TooWrong":   {reason: "A share is at most 1.", query: "errorRate=1.1", err: "errorRate must be from 0 to 1"},
 		"TooSlow":    {reason: "An hour is a slip of the finger.", query: "latencyMs=3600000", err: "latencyMs must be from 0 to 60000"},
+		"Workers": {
+			reason: "A server can become smaller while it runs.",
+			query:  "workers=2",
+			want:   Behaviour{LatencyMs: 40, JitterMs: 10, ErrorRate: 0.1, Workers: 2},
+		},
+		"HalfAWorker":    {reason: "Nobody computes half a prediction.", query: "workers=0.5", err: `cannot read workers: "0.5" is not a whole number`},
+		"FewerThanNone":  {reason: "0 has a meaning of its own.", query: "workers=-1", err: "workers must be from 0 to 10000"},
+		"TooManyWorkers": {reason: "No machine has them.", query: "workers=10001", err: "workers must be from 0 to 10000"},
 		"JitterAboveMean": {
 			reason: "A time cannot be negative.",
 			query:  "jitterMs=41", err: "jitterMs must be from 0 to latencyMs",

@@ -31,11 +31,13 @@ const maxInput = 1 << 20
 type handler struct {
 	http.Handler
 
-	version   string
-	host      string
-	metrics   *metrics
-	behaviour atomic.Pointer[Behaviour]
-	draining  atomic.Bool
+	version     string
+	modelDigest string
+	host        string
+	metrics     *metrics
+	behaviour   atomic.Pointer[Behaviour]
+	workers     workers
+	draining    atomic.Bool
 
 	// random returns a number from 0 to 1, without 1.
 	random func() float64
@@ -49,6 +51,8 @@ type Prediction struct {
 	Input json.RawMessage `json:"input"`
 	// Version that answered.
 	Version string `json:"version"`
+	// ModelDigest is the digest of the model file that was loaded, if one was.
+	ModelDigest string `json:"modelDigest,omitempty"`
 	// Host that answered, in Kubernetes the pod.
 	Host string `json:"host"`
 }
@@ -63,6 +67,7 @@ func newHandler(version string, b Behaviour) (*handler, error) {
 	}
 	h := &handler{version: version, host: host, metrics: newMetrics(), random: rand.Float64}
 	h.behaviour.Store(&b)
+	h.workers.limit(b.Workers)
 
 	predict := h.metrics.measure(http.HandlerFunc(h.predict))
 	mux := http.NewServeMux()
@@ -72,13 +77,24 @@ func newHandler(version string, b Behaviour) (*handler, error) {
 	mux.HandleFunc("POST /admin/behaviour", h.behave)
 	mux.HandleFunc("GET /healthz", h.health)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(h.metrics.registry, promhttp.HandlerOpts{}))
-	h.Handler = mux
+	h.Handler = h.parting(mux)
 
 	return h, nil
 }
 
 // drain makes the server not ready. It goes on answering.
 func (h *handler) drain() { h.draining.Store(true) }
+
+// parting asks callers of a server that drains to make their next connection elsewhere. To close it behind their backs
+// would lose the request that is just being sent.
+func (h *handler) parting(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if h.draining.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
 
 func (h *handler) predict(w http.ResponseWriter, r *http.Request) {
 	input, err := read(w, r)
@@ -87,6 +103,12 @@ func (h *handler) predict(w http.ResponseWriter, r *http.Request) {
 
 		return
 	}
+
+	// Who waits for a turn counts as in flight and takes longer, as callers see it.
+	if !h.workers.take(r.Context()) {
+		return
+	}
+	defer h.workers.giveBack()
 
 	b := *h.behaviour.Load()
 	timer := time.NewTimer(b.latency(h.random()))
@@ -105,7 +127,7 @@ func (h *handler) predict(w http.ResponseWriter, r *http.Request) {
 
 	s := score(input)
 	h.metrics.score.Observe(s)
-	reply(w, http.StatusOK, Prediction{Score: s, Input: input, Version: h.version, Host: h.host})
+	reply(w, http.StatusOK, Prediction{Score: s, Input: input, Version: h.version, ModelDigest: h.modelDigest, Host: h.host})
 }
 
 func (h *handler) tell(w http.ResponseWriter, _ *http.Request) {
@@ -120,6 +142,7 @@ func (h *handler) behave(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.behaviour.Store(&b)
+	h.workers.limit(b.Workers)
 	reply(w, http.StatusOK, b)
 }
 

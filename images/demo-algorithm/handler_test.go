@@ -63,9 +63,9 @@ func TestHandler(t *testing.T) {
 		},
 		"Behave": {
 			reason: "The answer is the behaviour as it is now.",
-			method: http.MethodPost, path: "/admin/behaviour?latencyMs=20&errorRate=0.25",
+			method: http.MethodPost, path: "/admin/behaviour?latencyMs=20&errorRate=0.25&workers=2",
 			code: http.StatusOK,
-			want: `{"latencyMs":20,"jitterMs":0,"errorRate":0.25}`,
+			want: `{"latencyMs":20,"jitterMs":0,"errorRate":0.25,"workers":2}`,
 		},
 		"BehaveImpossibly": {
 			reason:    "A bad value changes nothing.",

@@ -2,6 +2,9 @@
 
 // Command demo-algorithm is an algorithm that does nothing useful in a controlled way: it answers predictions with a
 // score, as slowly and as wrongly as it is told to. Demos and tests of rollouts and scaling are made with it.
+//
+//	demo-algorithm --latency-ms=40                            serves
+//	demo-algorithm call --url=http://reco/predict --for=60s   calls, and reports on one line what became of every request
 package main
 
 import (
@@ -24,25 +27,39 @@ var version = "unknown"
 
 // Options of the server. The behaviour can be changed while it runs, see handler.
 type Options struct {
-	Listen    string        `default:":8080"      env:"LISTEN"      help:"Address to listen on."`
-	Version   string        `default:"${version}" env:"VERSION"     help:"What answers name as their version."`
-	LatencyMs float64       `default:"0"          env:"LATENCY_MS"  help:"Mean time a prediction takes, in milliseconds."`
-	JitterMs  float64       `default:"0"          env:"JITTER_MS"   help:"How far the time may be from the mean, in milliseconds."`
-	ErrorRate float64       `default:"0"          env:"ERROR_RATE"  help:"Share of predictions that fail, from 0 to 1."`
-	Notice    time.Duration `default:"3s"         env:"DRAIN_DELAY" help:"How long to serve on after SIGTERM, not ready any more, while callers take notice."`
-	Drain     time.Duration `default:"20s"        env:"DRAIN_LIMIT" help:"How long requests that began may take after that."`
+	Listen    string        `default:":8080"      env:"LISTEN"                                                                 help:"Address to listen on."`
+	Version   string        `default:"${version}" env:"VERSION"                                                                help:"What answers name as their version."`
+	LatencyMs float64       `default:"0"          env:"LATENCY_MS"                                                             help:"Mean time a prediction takes, in milliseconds."`
+	JitterMs  float64       `default:"0"          env:"JITTER_MS"                                                              help:"How far the time may be from the mean, in milliseconds."`
+	ErrorRate float64       `default:"0"          env:"ERROR_RATE"                                                             help:"Share of predictions that fail, from 0 to 1."`
+	Workers   int           `default:"0"          env:"CONCURRENCY"                                                            help:"How many predictions are computed at a time. Others wait for their turn. 0 computes all at once."`
+	ModelFile string        `env:"MODEL_FILE"     help:"File of a model, which is read at the start. Answers name its digest." placeholder:"PATH"`
+	Start     time.Duration `default:"0s"         env:"START_DELAY"                                                            help:"How long to take before listening, as servers do that load a model."`
+	Notice    time.Duration `default:"3s"         env:"DRAIN_DELAY"                                                            help:"How long to serve on after SIGTERM, not ready any more, while callers take notice."`
+	Drain     time.Duration `default:"20s"        env:"DRAIN_LIMIT"                                                            help:"How long requests that began may take after that."`
+}
+
+type cli struct {
+	Serve Options     `cmd:"" default:"withargs"                                help:"Serve predictions."`
+	Call  CallOptions `cmd:"" help:"Call the server and count what came of it."`
 }
 
 func main() {
-	var o Options
-	kong.Parse(&o, kong.Description("An algorithm for demos and tests."), kong.Vars{"version": version})
-
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 
 	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
-	if err := run(ctx, log, o); err != nil {
-		log.Error("cannot serve", "error", err)
+	var c cli
+	command := kong.Parse(&c, kong.Name("demo-algorithm"), kong.Description("An algorithm for demos and tests."), kong.Vars{"version": version})
+	var err error
+	switch command.Command() {
+	case "call":
+		err = call(ctx, os.Stdout, c.Call)
+	default:
+		err = run(ctx, log, c.Serve)
+	}
+	if err != nil {
+		log.Error("cannot "+command.Command(), "error", err)
 		stop()
 		os.Exit(1) //nolint:gocritic // The only deferred call is made above.
 	}
@@ -50,19 +67,32 @@ func main() {
 
 // run serves until ctx is done and every request that began by then is answered.
 func run(ctx context.Context, log *slog.Logger, o Options) error {
+	if o.Start > 0 {
+		log.Info("starting", "delay", o.Start.String())
+		select {
+		case <-time.After(o.Start):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	digest, err := loadModel(o.ModelFile)
+	if err != nil {
+		return err
+	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot listen on %q: %w", o.Listen, err)
 	}
 
-	return serve(ctx, log, o, listener)
+	return serve(ctx, log, o, digest, listener)
 }
 
-func serve(ctx context.Context, log *slog.Logger, o Options, listener net.Listener) error {
-	h, err := newHandler(o.Version, Behaviour{LatencyMs: o.LatencyMs, JitterMs: o.JitterMs, ErrorRate: o.ErrorRate})
+func serve(ctx context.Context, log *slog.Logger, o Options, modelDigest string, listener net.Listener) error {
+	h, err := newHandler(o.Version, Behaviour{LatencyMs: o.LatencyMs, JitterMs: o.JitterMs, ErrorRate: o.ErrorRate, Workers: o.Workers})
 	if err != nil {
 		return err
 	}
+	h.modelDigest = modelDigest
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute}
 
 	failed := make(chan error, 1)

@@ -24,7 +24,7 @@ func TestDrain(t *testing.T) {
 	ctx, terminate := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	o := Options{Version: "v1", LatencyMs: 300, Notice: 100 * time.Millisecond, Drain: 5 * time.Second}
-	go func() { ended <- serve(ctx, slog.New(slog.DiscardHandler), o, listener) }()
+	go func() { ended <- serve(ctx, slog.New(slog.DiscardHandler), o, "", listener) }()
 
 	status(t, url+"/healthz", http.StatusOK)
 	began := make(chan int, 1)
@@ -33,11 +33,34 @@ func TestDrain(t *testing.T) {
 
 	terminate()
 	await(t, func() bool { return get(t.Context(), url+"/healthz") == http.StatusServiceUnavailable })
+	if rsp, err := http.Get(url + "/metrics"); err != nil || !rsp.Close {
+		t.Errorf("a caller of a server that drains is not asked to make its next connection elsewhere: %v, %v", rsp, err)
+	} else {
+		_ = rsp.Body.Close()
+	}
 	if code := <-began; code != http.StatusOK {
 		t.Errorf("a request that began before the signal: want status 200, got %d", code)
 	}
 	if err := <-ended; err != nil {
 		t.Errorf("serve: %v", err)
+	}
+}
+
+// TestStart expects that nobody is answered while the program pretends to load a model, and that it can be ended then.
+func TestStart(t *testing.T) {
+	ctx, terminate := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(ctx, slog.New(slog.DiscardHandler), Options{Listen: "nowhere:http:80", Start: time.Hour})
+	}()
+	select {
+	case err := <-ended:
+		t.Fatalf("it went on before its time: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	terminate()
+	if err := <-ended; err != nil {
+		t.Errorf("run: %v", err)
 	}
 }
 

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package source downloads models from where they are kept: object storage, a model registry, a registry of images, a web
+// server.
+package source
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/capstan-dev/capstan/images/companion/internal/failure"
+	"github.com/capstan-dev/capstan/images/companion/internal/model"
+	"github.com/capstan-dev/capstan/images/companion/internal/transfer"
+)
+
+// A Source has a model.
+type Source interface {
+	// Size of the model in bytes, at least, as the server tells; 0 if it does not. It finds out what there is.
+	Size(ctx context.Context) (size int64, exact bool, err error)
+	// Fetch the model into a folder. Size was asked before.
+	Fetch(ctx context.Context, folder *model.Folder) error
+}
+
+// Options of a Source.
+type Options struct {
+	transfer.Options
+
+	// Endpoint and Region from the command line; they come before those of the credentials.
+	Endpoint, Region string
+	Credentials      Credentials
+	// MaxSize of the model in bytes, 0 if nobody knows. More is not unpacked.
+	MaxSize int64
+	Log     *slog.Logger
+}
+
+// New returns the Source that a URI names.
+func New(ctx context.Context, uri string, o Options) (Source, error) { //nolint:ireturn // There are several.
+	scheme, _, _ := strings.Cut(uri, ":")
+	u, err := url.Parse(uri)
+	if err != nil && scheme != "s3" && scheme != "oci" {
+		return nil, invalid(uri, "it is no URI")
+	}
+	switch scheme {
+	case "s3":
+		return newS3(ctx, uri, o)
+	case "mlflow-artifacts":
+		return newMLflow(u, o)
+	case "oci":
+		return newOCI(uri, o)
+	case "https":
+		return newWeb(u, o)
+	}
+
+	return nil, invalid(uri, "models come from s3://, mlflow-artifacts:, oci:// and https://")
+}
+
+func invalid(uri, why string) error {
+	return failure.New(failure.Invalid, fmt.Sprintf("cannot download from %s: %s", strconv.Quote(uri), why),
+		"correct spec.model or, of a version of the model registry, its source")
+}
+
+// files is a Source that knows all its files before it downloads one.
+type files struct {
+	list func(ctx context.Context) ([]transfer.File, error)
+	have []transfer.File
+	o    transfer.Options
+}
+
+// Size of all files.
+func (f *files) Size(ctx context.Context) (int64, bool, error) {
+	err := f.o.Do(ctx, func(ctx context.Context) (err error) {
+		f.have, err = f.list(ctx)
+
+		return err
+	})
+	if err != nil {
+		return 0, false, err
+	}
+	size, exact := int64(0), true
+	for i := range f.have {
+		size += max(0, f.have[i].Size)
+		exact = exact && f.have[i].Size >= 0
+	}
+
+	return size, exact, nil
+}
+
+// Fetch all files.
+func (f *files) Fetch(ctx context.Context, folder *model.Folder) error {
+	return transfer.Files(ctx, folder, f.have, f.o)
+}

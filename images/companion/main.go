@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command companion runs beside algorithms in their pods. As an init container it brings a model onto a volume, verified:
+//
+//	companion fetch --source=s3://models/reco/7 --cache=/cache --key=reco-7-1a2b3c4d
+//
+// or verifies one that is there:
+//
+//	companion verify --model=/model --digest=sha256:…
+//
+// As a sidecar it warms the server up before callers reach it:
+//
+//	companion warm-up --url=http://127.0.0.1:8080/predict --requests=50
+//
+// And for people and pipelines it tells a model's digest:
+//
+//	companion digest ./model
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/capstan-dev/capstan/images/companion/internal/failure"
+)
+
+// version is set by the linker.
+var version = "unknown"
+
+type cli struct {
+	Fetch  fetchCmd  `cmd:"" help:"Download a model onto a volume, unless it is there, and verify it."`
+	Verify verifyCmd `cmd:"" help:"Verify a model that is there."`
+	WarmUp warmUpCmd `cmd:"" help:"Send requests to a server until it is warm, and tell whether it is." name:"warm-up"`
+	Digest digestCmd `cmd:"" help:"Print the digest of a model in a folder."`
+
+	TerminationLog string `default:"/dev/termination-log" env:"TERMINATION_LOG" help:"File for the last words of a program that fails."`
+}
+
+// interrupted is the exit code of a program that a signal ends.
+const interrupted = 128 + int(syscall.SIGTERM)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run the program and return its exit code.
+func run(args []string, stdout, stderr io.Writer) int {
+	// Others are to read what we write, whatever the container's umask.
+	syscall.Umask(0o002)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	log := slog.New(slog.NewJSONHandler(stderr, nil))
+
+	var c cli
+	exited := -1
+	parser, err := kong.New(&c, kong.Name("companion"), kong.Description("Fetches models and warms servers up."),
+		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.BindTo(stdout, (*io.Writer)(nil)), kong.Bind(log))
+	if err != nil {
+		return die(stderr, "", fmt.Errorf("cannot understand the command line: %w", err))
+	}
+	command, err := parser.Parse(args)
+	if exited >= 0 {
+		return exited // it was asked for help
+	}
+	if err != nil {
+		return die(stderr, c.TerminationLog, &failure.Failure{
+			Reason: failure.Invalid, Cause: "cannot understand the command line: " + err.Error(), Remedy: "see companion --help", Err: err,
+		})
+	}
+	err = command.Run()
+	switch {
+	case err == nil:
+		return 0
+	case ctx.Err() != nil:
+		log.Info("ended by a signal")
+
+		return interrupted
+	}
+
+	return die(stderr, c.TerminationLog, err)
+}
+
+// die with last words.
+func die(stderr io.Writer, file string, err error) int {
+	words := failure.LastWords(err)
+	_, _ = fmt.Fprintln(stderr, words)
+	// The kubelet makes the file. Outside of pods there is none, and no need for one.
+	if f, err := os.OpenFile(file, os.O_WRONLY|os.O_TRUNC, 0); err == nil { //nolint:gosec // It was named to us.
+		_, _ = f.WriteString(words)
+		_ = f.Close()
+	}
+
+	return 1
+}
