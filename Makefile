@@ -30,8 +30,9 @@ demo: ## A cluster, Capstan installed from packages, a Ready Algorithm, a bucket
 test: check-generated check-compatible unit check-golden integration e2e ## Everything that has to hold before a change lands
 
 ##@ While you work
-generate: ## Write XRDs, CRDs, deep copies and the API reference from the Go types
+generate: ## Write XRDs, CRDs, deep copies, the API reference and the recording rules from Go
 	$(HACK) ./generate
+	go run ./provider/modelserver/rules
 
 golden: ## Write the golden render of every example anew; read the diff like code
 	$(HACK) ./render --update $(EXAMPLES)
@@ -53,6 +54,7 @@ bench: ## Benchmarks of planner and function
 ##@ Parts of make test
 check-generated: ## Fail when the tree differs from what generation gives
 	$(HACK) ./generate --check
+	go run ./provider/modelserver/rules --check
 
 check-compatible: ## Fail when an API breaks what the last release promised
 	./hack/compatible
@@ -64,9 +66,9 @@ unit: ## Unit tests of both modules
 check-golden: ## Compare every example with its golden render
 	$(HACK) ./render --check $(EXAMPLES)
 
-integration: ## The provider against real servers and a real API server (RUN=TestName for a part)
-	programs=$$($(HACK) ./programs versitygw mlflow moto etcd kubernetes); eval "$$programs"; \
-	  go test -tags=integration -count=1 -timeout=$(TIMEOUT) $(if $(RUN),-v -run='$(RUN)') ./provider/... ./test/outside/... ./test/provider/...
+integration: ## Provider and companion against real servers and a real API server (RUN=TestName for a part)
+	programs=$$($(HACK) ./programs versitygw mlflow moto etcd kubernetes prometheus); eval "$$programs"; \
+	  go test -tags=integration -count=1 -timeout=$(TIMEOUT) $(if $(RUN),-v -run='$(RUN)') ./images/... ./provider/... ./test/outside/... ./test/provider/...
 
 e2e: ## On the embedded cluster (RUN=TestName for a part)
 	@VERSION=$(VERSION) NEXT=$(NEXT) REGISTRY=$(REGISTRY) RUN='$(RUN)' ./hack/e2e

@@ -4,6 +4,7 @@
 // can leave. It is called by the script hack/capstan-cluster, which builds it when its source has changed:
 //
 //	hack/capstan-cluster up                       start it (NODES=3 or --nodes 3 for three nodes), wait until all is ready
+//	hack/capstan-cluster add-ons                  install what has changed of the add-ons into the cluster that runs
 //	hack/capstan-cluster status                   which machines run; --leftovers: what is on this machine, fails if anything
 //	hack/capstan-cluster exec -- CMD ARGS         run a command in the cluster's network, with KUBECONFIG set and with kubectl,
 //	                                              helm and crossplane (the command line) in PATH
@@ -44,6 +45,7 @@ type cli struct {
 	Source string `env:"CAPSTAN_HACK" help:"Folder hack of the repository." required:""                 type:"existingdir"`
 
 	Up     upCmd     `cmd:"" help:"Start the cluster and wait until everything is ready."`
+	AddOns addOnsCmd `cmd:"" help:"Install what has changed of the add-ons into the cluster that runs."`
 	Down   downCmd   `cmd:"" help:"Remove the cluster; programs and images stay in the cache."`
 	Status statusCmd `cmd:"" help:"Show the machines of the cluster."`
 	Logs   logsCmd   `cmd:"" help:"Show logs of the cluster's components."`
@@ -91,6 +93,12 @@ type upCmd struct {
 
 func (u upCmd) Run(ctx context.Context, c *cluster.Cluster, p *progress.Printer) error {
 	return c.Up(ctx, u.Nodes, p)
+}
+
+type addOnsCmd struct{}
+
+func (addOnsCmd) Run(ctx context.Context, c *cluster.Cluster, p *progress.Printer) error {
+	return c.AddOns(ctx, p)
 }
 
 type downCmd struct{}

@@ -45,7 +45,7 @@ func controllerGen(ctx context.Context, root string) (made, error) {
 	var crds []crd
 	for _, top := range []string{apis, inputs} {
 		cmd := exec.CommandContext(ctx, "go", "tool", "-modfile="+pin, "controller-gen",
-			"object", "crd", "output:crd:dir=crds/"+top, "paths=./"+top+"/...")
+			"object", "crd:allowDangerousTypes=true", "output:crd:dir=crds/"+top, "paths=./"+top+"/...")
 		cmd.Dir = stage
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return made{}, fmt.Errorf("cannot run controller-gen: %w\n%s", err, strings.TrimSpace(string(out)))

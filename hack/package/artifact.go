@@ -51,6 +51,7 @@ func artifacts() []artifact {
 			Contents: []string{"apis/activation.yaml", "apis/*/definition.yaml", "apis/*/composition.yaml"},
 			Examples: []string{"examples/*/*/xr.yaml"},
 		},
+		{Name: "companion", Program: "./images/companion"},
 		{Name: "demo-algorithm", Program: "./images/demo-algorithm"},
 	}
 }

@@ -120,6 +120,25 @@ func TestBuild(t *testing.T) {
 		}
 	})
 
+	t.Run("Small", func(t *testing.T) {
+		// Nodes pull the companion before the first replica with a model starts.
+		const limit = 25 << 20
+		layers, err := load(t, first, find(t, "companion")).Layers()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range layers {
+			content, err := l.Uncompressed()
+			if err != nil {
+				t.Fatal(err)
+			}
+			size, err := io.Copy(io.Discard, content)
+			if err != nil || size > limit {
+				t.Errorf("want an image of at most %d bytes, got %d, %v", limit, size, err)
+			}
+		}
+	})
+
 	t.Run("Anywhere", func(t *testing.T) {
 		config, err := load(t, first, find(t, "capstan")).ConfigFile()
 		if err != nil {
@@ -248,6 +267,11 @@ type object struct {
 	Metadata struct {
 		Name string `json:"name"`
 	} `json:"metadata"`
+	Data struct {
+		Algorithm struct {
+			CompanionImage string `json:"companionImage"`
+		} `json:"algorithm"`
+	} `json:"data"`
 	Spec struct {
 		Activate  []string `json:"activate"`
 		DependsOn []struct {

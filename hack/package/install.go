@@ -58,7 +58,8 @@ func (c *installCmd) applyPlatform(ctx context.Context, p *project) error {
 		return fmt.Errorf("cannot tell the cluster to pull from %s: %w", c.Registry, err)
 	}
 	return p.apply(ctx, bytes.ReplaceAll(mirror, []byte(exampleRegistry), []byte(c.Registry)),
-		fmt.Sprintf("sed s/%s/%s/ package/mirror.yaml | kubectl apply --server-side -f -", exampleRegistry, c.Registry))
+		fmt.Sprintf("sed s/%s/%s/ package/mirror.yaml | kubectl apply --server-side --field-manager=capstan-mirror -f -", exampleRegistry, c.Registry),
+		"--field-manager=capstan-mirror")
 }
 
 // install upgrades a package that is there. Of those that are not, it only installs the APIs: Crossplane then installs the
@@ -103,9 +104,9 @@ func (c *installCmd) await(ctx context.Context, p *project) error {
 func (a artifact) resource() string { return a.Kind + "s.pkg.crossplane.io" }
 
 // apply applies manifests and shows the command that people would use.
-func (p *project) apply(ctx context.Context, manifests []byte, command string) error {
+func (p *project) apply(ctx context.Context, manifests []byte, command string, flags ...string) error {
 	p.Sayf("%s", command)
-	cmd := exec.CommandContext(ctx, "kubectl", "apply", "--server-side", "-f", "-")
+	cmd := exec.CommandContext(ctx, "kubectl", append([]string{"apply", "--server-side", "-f", "-"}, flags...)...)
 	cmd.Stdin = bytes.NewReader(manifests)
 	return run(cmd)
 }

@@ -133,6 +133,20 @@ func TestImageConfigs(t *testing.T) {
 	}
 }
 
+// TestCompanionOfAMirror expects that pods pull from the mirror what they pull by themselves. The function adds its version.
+func TestCompanionOfAMirror(t *testing.T) {
+	want := []string{strings.TrimSuffix(find(t, "companion").reference(exampleRegistry, "v0.0.0"), ":v0.0.0")}
+	var got []string
+	for _, o := range source(t, "package/mirror.yaml") {
+		if o.Kind == "EnvironmentConfig" && o.Metadata.Name == "capstan" {
+			got = append(got, o.Data.Algorithm.CompanionImage)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the companion of a mirror: -want, +got:\n%s", diff)
+	}
+}
+
 // untagged is where an artifact lives in public, whatever the version.
 func untagged(a artifact) string {
 	return strings.TrimSuffix(a.reference(publicRegistry, "v0.0.0"), ":v0.0.0")

@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -24,6 +25,15 @@ func writeSchemas(crds, to string) (string, error) {
 	for _, file := range files {
 		if err := writeSchema(file, to); err != nil {
 			return "", fmt.Errorf("cannot take the schema from %q: %w", file, err)
+		}
+	}
+	// Of others' kinds it counts that they are there.
+	open := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
+	for kind, group := range map[string]string{
+		"HTTPRoute": "gateway.networking.k8s.io", "ServiceMonitor": "monitoring.coreos.com", "PrometheusRule": "monitoring.coreos.com",
+	} {
+		if err := writeDocument(to, group, "v1", kind, maps.Clone(open)); err != nil {
+			return "", fmt.Errorf("cannot write a schema of %s: %w", kind, err)
 		}
 	}
 	return to, nil
@@ -52,22 +62,22 @@ func writeSchema(file, to string) error {
 		return err
 	}
 	for _, v := range crd.Spec.Versions {
-		schema := v.Schema.OpenAPI
-		schema["x-kubernetes-group-version-kind"] = []any{
-			map[string]any{"group": crd.Spec.Group, "version": v.Name, "kind": crd.Spec.Names.Kind},
-		}
-		doc, err := json.Marshal(map[string]any{
-			"openapi":    "3.0.0",
-			"info":       map[string]any{"title": crd.Spec.Group, "version": v.Name},
-			"components": map[string]any{"schemas": map[string]any{crd.Spec.Group + "." + v.Name + "." + crd.Spec.Names.Kind: schema}},
-		})
-		if err != nil {
-			return err
-		}
-		name := crd.Spec.Group + "_" + v.Name + "_" + crd.Spec.Names.Kind + ".json"
-		if err := os.WriteFile(filepath.Join(to, name), doc, 0o644); err != nil {
+		if err := writeDocument(to, crd.Spec.Group, v.Name, crd.Spec.Names.Kind, v.Schema.OpenAPI); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func writeDocument(to, group, version, kind string, schema map[string]any) error {
+	schema["x-kubernetes-group-version-kind"] = []any{map[string]any{"group": group, "version": version, "kind": kind}}
+	doc, err := json.Marshal(map[string]any{
+		"openapi":    "3.0.0",
+		"info":       map[string]any{"title": group, "version": version},
+		"components": map[string]any{"schemas": map[string]any{group + "." + version + "." + kind: schema}},
+	})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(to, group+"_"+version+"_"+kind+".json"), doc, 0o644)
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"text/template"
 
 	"github.com/capstan-dev/capstan/hack/internal/build"
@@ -39,10 +40,14 @@ func Stages() []Stage {
 		networkPolicy{}, // before there is anything to protect
 		coreDNS{},
 		storage{},
-		metricsServer{}, // takes longest to become ready: the rest starts meanwhile
+		metricsServer{},      // takes longest to become ready: the rest starts meanwhile
+		prometheusOperator{}, // whose pods come one after the other
+		prometheus{},
+		prometheusAdapter{},
 		outside{},
 		s3{},
 		mlflow{},
+		traefik{},
 		crossplane{},
 	}
 }
@@ -80,14 +85,19 @@ type Env struct {
 // Image builds and pushes an image that has one program of a tool at /NAME, unless the registry has it already, and
 // returns its reference. The tag is the version of the tool.
 func (e *Env) Image(ctx context.Context, tool, program string, more image.Spec) (string, error) {
+	return e.ImageAs(ctx, tool, "/"+program, tool, program, more)
+}
+
+// ImageAs is Image for a tool with a second image, or for a program that must lie elsewhere.
+func (e *Env) ImageAs(ctx context.Context, repository, path, tool, program string, more image.Spec) (string, error) {
 	version, err := e.Builder.Version(tool)
 	if err != nil {
 		return "", err
 	}
 	more.Platform = platform()
-	more.Entrypoint = []string{"/" + program}
-	more.Files = append(more.Files, image.File{Path: "/" + program, Mode: 0o755, Source: e.Programs.Path(tool, program)})
-	return e.Registry.Ensure(ctx, tool, version, more)
+	more.Entrypoint = []string{path}
+	more.Files = append(more.Files, image.File{Path: path, Mode: 0o755, Source: e.Programs.Path(tool, program)})
+	return e.Registry.Ensure(ctx, repository, version, more)
 }
 
 // Apply renders a manifest with these values and applies it.
@@ -96,9 +106,29 @@ func (e *Env) Apply(ctx context.Context, manifest string, values map[string]any)
 	if err != nil {
 		return err
 	}
-	_, err = e.run(ctx, rendered, e.Programs.Path("kubernetes", "kubectl"),
-		"apply", "--server-side", "--force-conflicts", "--field-manager=capstan-cluster", "-f", "-")
+	_, err = e.apply(ctx, rendered, "-")
 	return err
+}
+
+// Define applies files with definitions of custom resources and returns when the API server has taken them in.
+func (e *Env) Define(ctx context.Context, files ...string) error {
+	names, err := e.apply(ctx, nil, files...)
+	if err != nil {
+		return err
+	}
+	_, err = e.Kubectl(ctx, append([]string{"wait", "--for=condition=Established", "--timeout=1m"}, strings.Fields(names)...)...)
+	return err
+}
+
+// apply applies files and returns the names of what is in them.
+func (e *Env) apply(ctx context.Context, stdin []byte, files ...string) (string, error) {
+	fixed := []string{"apply", "--server-side", "--force-conflicts", "--field-manager=capstan-cluster", "--output=name"}
+	args := make([]string, 0, len(fixed)+len(files))
+	args = append(args, fixed...)
+	for _, file := range files {
+		args = append(args, "--filename="+file)
+	}
+	return e.run(ctx, stdin, e.Programs.Path("kubernetes", "kubectl"), args...)
 }
 
 // Kubectl runs kubectl as administrator and returns what it prints.

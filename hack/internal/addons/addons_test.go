@@ -16,7 +16,8 @@ func TestStages(t *testing.T) {
 		got = append(got, s.Name())
 	}
 	want := []string{
-		"registry", "network policies", "coredns", "storage", "metrics-server", "outside", "s3", "mlflow", "crossplane",
+		"registry", "network policies", "coredns", "storage", "metrics-server",
+		"prometheus-operator", "prometheus", "prometheus-adapter", "outside", "s3", "mlflow", "traefik", "crossplane",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("images come first, then policies, and Crossplane finds all it uses: -want, +got:\n%s", diff)
@@ -28,9 +29,10 @@ func TestRender(t *testing.T) {
 		"Image": "registry/image:1", "Helper": "registry/helper:1", "User": "capstan:kube-router",
 		"Address": "198.19.128.10", "ControlPlane": "198.18.3.1", "Volumes": "/volumes",
 		"Authority": `"-----BEGIN"`, "TLS": map[string]string{"Authority": "YQ==", "Certificate": "Yg==", "Key": "Yw=="},
-		"S3":     map[string]string{"AccessKeyID": "YQ==", "SecretAccessKey": "Yg=="},
-		"MLflow": map[string]string{"Username": "YQ==", "Password": "Yg=="},
-		"Serve":  `"import uvicorn\n"`, "Environment": "/run/programs/mlflow", "System": []string{"/usr", "/lib"},
+		"S3":       map[string]string{"AccessKeyID": "YQ==", "SecretAccessKey": "Yg=="},
+		"MLflow":   map[string]string{"Username": "YQ==", "Password": "Yg=="},
+		"Reloader": "registry/reloader:1", "Version": "3.15.0", "Config": `"externalRules: []\n"`, "Checksum": "00",
+		"Serve": `"import uvicorn\n"`, "Environment": "/run/programs/mlflow", "System": []string{"/usr", "/lib"},
 	}
 	entries, err := manifests.ReadDir("manifests")
 	if err != nil {

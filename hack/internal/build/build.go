@@ -10,6 +10,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -141,13 +142,29 @@ func (b *Builder) ModuleDir(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", tool.Module)
+	return b.DependencyDir(ctx, name, tool.Module)
+}
+
+// DependencyDir returns where the Go toolchain keeps the source of a module that a tool is built with, in the version that
+// the tool pins. It is downloaded when only the cache of programs has outlived it.
+func (b *Builder) DependencyDir(ctx context.Context, name, module string) (string, error) {
+	tool, err := find(name)
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", module)
 	cmd.Dir = b.module(tool)
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("cannot find the source of module %q: %w", tool.Module, err)
+		return "", fmt.Errorf("cannot find the source of module %q: %w: %s", module, err, out) // the answer has the cause
 	}
-	return strings.TrimSpace(string(out)), nil
+	var found struct {
+		Dir string `json:"Dir"`
+	}
+	if err := json.Unmarshal(out, &found); err != nil {
+		return "", fmt.Errorf("cannot find the source of module %q: %w", module, err)
+	}
+	return found.Dir, nil
 }
 
 func (b *Builder) build(ctx context.Context, tool Tool, dir string, compiled *atomic.Int64) error {

@@ -48,6 +48,14 @@ func Tools() []Tool {
 		{Name: "local-path-provisioner", Module: "github.com/rancher/local-path-provisioner"},
 		{Name: "kube-router", Module: "github.com/cloudnativelabs/kube-router/v2"},
 		{Name: "metrics-server", Module: "sigs.k8s.io/metrics-server"},
+		{Name: "prometheus-adapter", Module: "sigs.k8s.io/prometheus-adapter"},
+		{Name: "prometheus-operator", Module: "github.com/prometheus-operator/prometheus-operator"},
+		{Name: "traefik", Module: "github.com/traefik/traefik/v3"},
+		// Of all service discoveries only the one that is used; its web pages are no part of the module.
+		{
+			Name: "prometheus", Module: "github.com/prometheus/prometheus",
+			Tags: "remove_all_sd,enable_kubernetes_sd",
+		},
 		{Name: "crossplane", Module: "github.com/crossplane/crossplane/v2", LinkFlags: crossplaneVersion + "v2.4.0"},
 		{Name: "crossplane-cli", Module: "github.com/crossplane/cli/v2", LinkFlags: crossplaneVersion + "v2.5.0"},
 	}
