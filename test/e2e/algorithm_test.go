@@ -117,7 +117,7 @@ func pods(ctx context.Context, t *testing.T, ns, name string) map[types.UID]int3
 // composed lists every object of the kinds that an Algorithm composes in a namespace, but what Kubernetes puts there.
 func composed(ctx context.Context, ns string) ([]string, error) {
 	lists := []client.ObjectList{
-		&appsv1.DeploymentList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.ServiceAccountList{},
+		&appsv1.DeploymentList{}, &appsv1.ControllerRevisionList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.ServiceAccountList{},
 		&autoscalingv2.HorizontalPodAutoscalerList{}, &policyv1.PodDisruptionBudgetList{}, &networkingv1.NetworkPolicyList{},
 		&observev1alpha1.AnalysisList{}, &corev1.PodList{}, &appsv1.ReplicaSetList{}, &corev1.SecretList{},
 	}
@@ -196,18 +196,23 @@ func TestAlgorithmLife(t *testing.T) {
 		if err := kube.Delete(t.Context(), algorithm(ns, "reco")); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "nothing is left", func(ctx context.Context) error {
-			left, err := composed(ctx, ns)
-			if err != nil {
-				return err
-			}
-			if len(left) > 0 {
-				return fmt.Errorf("left: %s", strings.Join(left, ", "))
-			}
-
-			return nil
-		})
+		eventually(t, "nothing is left", nothingIn(ns))
 	})
+}
+
+// nothingIn fails until nothing that an Algorithm composes is left in a namespace.
+func nothingIn(ns string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		left, err := composed(ctx, ns)
+		if err != nil {
+			return err
+		}
+		if len(left) > 0 {
+			return fmt.Errorf("left: %s", strings.Join(left, ", "))
+		}
+
+		return nil
+	}
 }
 
 func TestBadEditLeavesTheWorkloadUntouched(t *testing.T) {
@@ -238,29 +243,36 @@ func TestBadEditLeavesTheWorkloadUntouched(t *testing.T) {
 
 func TestConfigChangeReplacesPodsAndCleansUp(t *testing.T) {
 	ns := namespace(t)
-	for i, threshold := range []string{"0.5", "0.7"} {
-		create(t, algorithm(ns, "reco", func(a *v1alpha1.Algorithm) {
-			a.Spec.Config = &v1alpha1.Config{Files: map[string]v1alpha1.FileContent{
-				"reco.yaml": v1alpha1.FileContent("threshold: " + threshold),
-			}}
+	for i, slot := range []string{"a", "b"} {
+		threshold := fmt.Sprintf("threshold: 0.%d", i+5)
+		create(t, algorithm(ns, "reco", draining(1), func(a *v1alpha1.Algorithm) {
+			a.Spec.RevisionHistoryLimit = ptr.To[int32](0)
+			a.Spec.Config = &v1alpha1.Config{Files: map[string]v1alpha1.FileContent{"reco.yaml": v1alpha1.FileContent(threshold)}}
 		}))
-		eventually(t, fmt.Sprintf("edit %d is rolled out and one ConfigMap is left", i+1), func(ctx context.Context) error {
+		eventually(t, fmt.Sprintf("edit %d is what callers reach, and nothing of the one before is left", i+1), func(ctx context.Context) error {
 			maps := &corev1.ConfigMapList{}
 			if err := kube.List(ctx, maps, client.InNamespace(ns), client.MatchingLabels{"capstan.dev/algorithm": "reco"}); err != nil {
 				return err
 			}
-			if n := len(maps.Items); n != 1 || !strings.Contains(maps.Items[0].Data["reco.yaml"], threshold) {
+			if n := len(maps.Items); n != 1 || maps.Items[0].Data["reco.yaml"] != threshold {
 				return fmt.Errorf("there are %d ConfigMaps", n)
 			}
-			d, err := get(ctx, &appsv1.Deployment{}, ns, "reco-a")
+			revisions := &appsv1.ControllerRevisionList{}
+			if err := kube.List(ctx, revisions, client.InNamespace(ns), client.MatchingLabels{"capstan.dev/algorithm": "reco"}); err != nil {
+				return err
+			}
+			if n := len(revisions.Items); n != 1 {
+				return fmt.Errorf("there are %d ControllerRevisions", n)
+			}
+			s, err := get(ctx, &corev1.Service{}, ns, "reco")
 			if err != nil {
 				return err
 			}
-			if d.Status.UpdatedReplicas != 1 || d.Status.Replicas != 1 {
-				return fmt.Errorf("%d of %d replicas are updated", d.Status.UpdatedReplicas, d.Status.Replicas)
+			if got := s.Spec.Selector["capstan.dev/slot"]; got != slot {
+				return fmt.Errorf("callers are sent to slot %s", got)
 			}
 
-			return nil
+			return alone(ns, "reco")(ctx)
 		})
 	}
 }

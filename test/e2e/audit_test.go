@@ -6,10 +6,13 @@ package e2e
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -107,4 +110,43 @@ func writes(events []auditEvent) []auditEvent {
 	}
 
 	return out
+}
+
+// byCapstan is what Crossplane, the function and the provider asked of the API server.
+func byCapstan(events []auditEvent) []auditEvent {
+	return slices.DeleteFunc(slices.Clone(events), func(e auditEvent) bool { return !e.byCapstan() })
+}
+
+// of a namespace, what Crossplane, the function and the provider asked of the API server.
+func of(events []auditEvent, ns string) []auditEvent {
+	var out []auditEvent
+	for _, e := range events {
+		if e.byCapstan() && e.ObjectRef.Namespace == ns {
+			out = append(out, e)
+		}
+	}
+
+	return out
+}
+
+// tally of requests, by who sent them and what they do, the most frequent first, each divided by n.
+func tally(events []auditEvent, n float64) string {
+	counts := map[string]float64{}
+	for _, e := range events {
+		who, _, _ := strings.Cut(strings.TrimPrefix(e.User.Username, "system:serviceaccount:crossplane-system:"), "-capstan")
+		what := e.ObjectRef.Resource
+		if e.ObjectRef.Subresource != "" {
+			what += "/" + e.ObjectRef.Subresource
+		}
+		counts[who+" "+e.Verb+" "+what]++
+	}
+	keys := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	words := make([]string, 0, len(keys))
+	for _, k := range keys {
+		words = append(words, fmt.Sprintf("%.1f %s", counts[k]/n, k))
+	}
+
+	return fmt.Sprintf("%.1f: %s", float64(len(events))/n, strings.Join(words, ", "))
 }

@@ -42,7 +42,7 @@ import (
 const fieldOwner = client.FieldOwner("capstan-e2e")
 
 // patience is how long anything may take on two cores that run a whole cluster.
-const patience = 90 * time.Second
+const patience = 2 * time.Minute
 
 // kube is the client of all tests; it reads from the API server and never from a cache.
 var kube client.Client
@@ -136,6 +136,7 @@ func within(t *testing.T, limit time.Duration, what string, check func(ctx conte
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	start := time.Now()
+	var last error
 	for {
 		err := check(ctx)
 		if err == nil {
@@ -143,9 +144,13 @@ func within(t *testing.T, limit time.Duration, what string, check func(ctx conte
 
 			return
 		}
+		// That the time is over says nothing about what was waited for.
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("%s: not within %s: %v", what, limit, err)
+			t.Fatalf("%s: not within %s: %v", what, limit, last)
 		case <-time.After(200 * time.Millisecond):
 		}
 	}

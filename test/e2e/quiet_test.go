@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -72,7 +73,9 @@ func TestIdleIsQuiet(t *testing.T) {
 	before := resourceVersions(t, ns)
 	since := audit(t)
 	time.Sleep(idleTime(t))
-	if w := writes(since()); len(w) > 0 {
+	events := since()
+	t.Logf("API requests of Crossplane, function and provider each idle minute %s", tally(byCapstan(events), idleTime(t).Minutes()))
+	if w := writes(events); len(w) > 0 {
 		t.Errorf("%d writes while idle for %s, the first of them:", len(w), idleTime(t))
 		for _, e := range w[:min(len(w), 20)] {
 			t.Log(e)
@@ -183,15 +186,20 @@ func killFunction(t *testing.T) {
 	})
 }
 
-// TestUpgradeRestartsNothing installs another version of the function and expects every pod to live on.
+// TestUpgradeRestartsNothing installs a version of the function that renders pods in another way. Every pod lives on, a
+// new revision is rendered in the new way, and going back finds the pods as they were rendered before.
 func TestUpgradeRestartsNothing(t *testing.T) {
 	ns := namespace(t)
-	create(t, algorithm(ns, "reco", func(a *v1alpha1.Algorithm) {
-		a.Spec.Config = &v1alpha1.Config{Files: map[string]v1alpha1.FileContent{"reco.yaml": "threshold: 0.7"}}
-	}))
+	reco := func(threshold string) *v1alpha1.Algorithm {
+		return algorithm(ns, "reco", versioned(threshold), draining(drainSeconds), func(a *v1alpha1.Algorithm) {
+			a.Spec.Config = &v1alpha1.Config{Files: map[string]v1alpha1.FileContent{"reco.yaml": v1alpha1.FileContent("threshold: " + threshold)}}
+		})
+	}
+	create(t, reco("0.7"))
 	create(t, algorithm(ns, "scaled", func(a *v1alpha1.Algorithm) {
 		a.Spec.Scaling = &v1alpha1.Scaling{MinReplicas: 1, MaxReplicas: 3}
 	}))
+	first := revisionOf(t, ns, "reco")
 	type state struct {
 		pods       map[types.UID]int32
 		generation int64
@@ -205,16 +213,68 @@ func TestUpgradeRestartsNothing(t *testing.T) {
 		return out
 	}
 	before := look()
-	upgradeFunction(t, os.Getenv("CAPSTAN_NEXT_VERSION"))
+	old := rendered(t, ns, "reco-a")
 	t.Cleanup(func() { upgradeFunction(t, os.Getenv("CAPSTAN_VERSION")) })
+	upgradeFunction(t, os.Getenv("CAPSTAN_NEXT_VERSION"))
 
-	// The new version has really answered for these Algorithms once an edit has come through it.
+	// The new version has really answered for these Algorithms once an edit of them has come through it.
 	create(t, algorithm(ns, "after"))
+	for _, a := range []*v1alpha1.Algorithm{reco("0.7"), algorithm(ns, "scaled", func(a *v1alpha1.Algorithm) {
+		a.Spec.Scaling = &v1alpha1.Scaling{MinReplicas: 1, MaxReplicas: 4}
+	})} {
+		a.Spec.RevisionHistoryLimit = new(int32(3))
+		edit(t, a)
+		eventually(t, "the new version has looked at "+a.Name, looked(a.Namespace, a.Name))
+	}
+	fresh := rendered(t, ns, "after-a")
+	if fresh == old {
+		t.Fatalf("the two versions render alike: pods have %d s to take leave", old)
+	}
 	for name, b := range before {
 		a := look()[name]
 		if !equal(b.pods, a.pods) || b.generation != a.generation {
 			t.Errorf("Algorithm %s: pods and generation of the Deployment before %v, after %v", name, b, a)
 		}
+	}
+	t.Logf("no pod was restarted, and no Deployment written, by a version that gives pods %d s instead of %d to take leave", fresh, old)
+
+	edit(t, reco("0.8"))
+	within(t, 2*patience, "callers reach the next revision", live(ns, "reco", "0.8"))
+	if got := rendered(t, ns, "reco-b"); got != fresh {
+		t.Errorf("a new revision should be rendered by the new version, with %d s to take leave, got %d", fresh, got)
+	}
+	// The pods of before are gone by then: what is left of them is what was pinned.
+	within(t, 2*patience, "the one before is gone", alone(ns, "reco"))
+	edit(t, reco("0.7"))
+	within(t, 2*patience, "callers reach the revision before", live(ns, "reco", "0.7"))
+	if got := rendered(t, ns, "reco-a"); got != old || revisionOf(t, ns, "reco") != first {
+		t.Errorf("going back should lead to the pods of before, with %d s to take leave, got %d", old, got)
+	}
+}
+
+// rendered is what the two versions of the function render in their own ways: how many seconds a pod has to take leave.
+func rendered(t *testing.T, ns, deployment string) int64 {
+	t.Helper()
+	d, err := get(t.Context(), &appsv1.Deployment{}, ns, deployment)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return d.Spec.Template.Spec.Containers[0].Lifecycle.PreStop.Sleep.Seconds
+}
+
+// looked fails until Crossplane has carried out the latest spec.
+func looked(ns, name string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		a, err := get(ctx, &v1alpha1.Algorithm{}, ns, name)
+		if err != nil {
+			return err
+		}
+		if c := a.Status.GetCondition(xpv2.TypeSynced); c.Status != corev1.ConditionTrue || c.ObservedGeneration != a.Generation {
+			return fmt.Errorf("condition Synced is %s for generation %d of %d", c.Status, c.ObservedGeneration, a.Generation)
+		}
+
+		return nil
 	}
 }
 

@@ -189,7 +189,7 @@ func TestWithdrawnKey(t *testing.T) {
 	}
 
 	b.eventually(30*time.Second, "the workload's key being handed on", func() string {
-		if got := keys(); got != "accessKeyId bucket endpoint region secretAccessKey" {
+		if got := keys(); got != "accessKeyId bucket ca.crt endpoint region secretAccessKey" {
 			return got
 		}
 
@@ -208,7 +208,7 @@ func TestWithdrawnKey(t *testing.T) {
 		return ""
 	})
 	b.eventually(30*time.Second, "the workload's key being withdrawn", func() string {
-		if got := keys(); got != "bucket endpoint region" {
+		if got := keys(); got != "bucket ca.crt endpoint region" {
 			return got
 		}
 

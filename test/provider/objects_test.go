@@ -6,11 +6,13 @@ package provider
 
 import (
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	registryv1alpha1 "github.com/capstan-dev/capstan/apis/registry/v1alpha1"
 	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
 )
@@ -43,6 +45,24 @@ func alias(namespace, name, model, alias, version string) *registryv1alpha1.Mode
 			Model: model, Alias: alias, Version: version,
 		}},
 	}
+}
+
+// analysis of the metrics of an Algorithm, each ten seconds.
+func analysis(namespace, name, algorithm string) *observev1alpha1.Analysis {
+	a := &observev1alpha1.Analysis{ObjectMeta: meta(namespace, name)}
+	most := 1e6
+	a.Spec.ForProvider.Algorithm = algorithm
+	a.Spec.ForProvider.Metrics = &observev1alpha1.MetricsParameters{
+		Interval: &metav1.Duration{Duration: 10 * time.Second},
+		Window:   &metav1.Duration{Duration: 20 * time.Second},
+		Slots:    []string{"a"},
+		Checks: []observev1alpha1.Check{
+			{Name: "value", Kind: observev1alpha1.CheckQuery, Query: "queue_length", Max: &most},
+			{Name: "rate", Kind: observev1alpha1.CheckRequestRate},
+		},
+	}
+
+	return a
 }
 
 // reference to a ProviderConfig.

@@ -28,6 +28,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/test/outside"
 )
@@ -160,6 +161,7 @@ func fields() map[string]field {
 		"ModelAlias.spec.forProvider.model":                            {attack: aliasOfOthersModel},
 		"ModelAlias.spec.forProvider.alias":                            {harmless: ownEntry + " The schema allows letters, digits, _ and - only."},
 		"ModelAlias.spec.forProvider.version":                          {harmless: ownEntry + " The schema allows digits only."},
+		"ModelAlias.spec.forProvider.evidence{}":                       {attack: evidenceOfOthers},
 
 		"Credential.metadata.annotations[crossplane.io/external-name]":       {attack: someonesCredential},
 		"Credential.spec.forProvider.connection.caFrom.configMapKeyRef.key":  {harmless: ownSecret},
@@ -180,8 +182,24 @@ func fields() map[string]field {
 		"Credential.spec.forProvider.rotation.id":                            {harmless: "It is only compared with what it was."},
 		"Credential.spec.forProvider.rotation.keepPrevious":                  {harmless: "The schema bounds it."},
 		"Analysis.metadata.annotations[crossplane.io/external-name]":         {harmless: "An Analysis has nothing outside."},
-		"Analysis.spec.forProvider.algorithm":                                {harmless: "It selects among the pods of its own namespace."},
-		"Analysis.spec.forProvider.container":                                {harmless: "It selects among the containers of those pods."},
+		"Analysis.spec.providerConfigRef.kind":                               {attack: kindsOfConfig},
+		"Analysis.spec.providerConfigRef.name":                               {attack: othersConfig},
+		"Analysis.spec.forProvider.algorithm":                                {attack: othersAlgorithm},
+		"Analysis.spec.forProvider.container":                                {harmless: "It selects among the containers of the pods of its own namespace."},
+		"Analysis.spec.forProvider.secrets[]":                                {attack: othersFingerprint},
+		"Analysis.spec.forProvider.metrics.interval":                         {harmless: "The schema bounds it."},
+		"Analysis.spec.forProvider.metrics.window":                           {harmless: "The schema bounds it."},
+		"Analysis.spec.forProvider.metrics.slots[]":                          {attack: othersSlot},
+		"Analysis.spec.forProvider.metrics.queries.requests":                 {attack: othersSeries(func(m *observev1alpha1.MetricsParameters, q string) { m.Queries.Requests = q })},
+		"Analysis.spec.forProvider.metrics.queries.failures":                 {attack: othersSeries(func(m *observev1alpha1.MetricsParameters, q string) { m.Queries.Failures = q })},
+		"Analysis.spec.forProvider.metrics.queries.latency":                  {attack: othersSeries(func(m *observev1alpha1.MetricsParameters, q string) { m.Queries.Latency = q })},
+		"Analysis.spec.forProvider.metrics.queries.inFlight":                 {attack: othersSeries(func(m *observev1alpha1.MetricsParameters, q string) { m.Queries.InFlight = q })},
+		"Analysis.spec.forProvider.metrics.checks[].name":                    {harmless: "It only names what is told."},
+		"Analysis.spec.forProvider.metrics.checks[].query":                   {attack: othersSeries(func(m *observev1alpha1.MetricsParameters, q string) { m.Checks[0].Query = q })},
+		"Analysis.spec.forProvider.metrics.scaling.slot":                     {harmless: "It goes where the slots go."},
+		"Analysis.spec.forProvider.metrics.scaling.query": {attack: othersSeries(func(m *observev1alpha1.MetricsParameters, q string) {
+			m.Scaling.Signal, m.Scaling.Query = observev1alpha1.SignalQuery, q
+		})},
 	}
 }
 
@@ -252,6 +270,9 @@ type stage struct {
 	*bench
 	*servers
 
+	// whole is the test of all attacks.
+	whole *testing.T
+
 	n int
 }
 
@@ -265,7 +286,7 @@ func (s *stage) name() string {
 // TestTenants carries out every attack.
 func TestTenants(t *testing.T) {
 	b := newBench(t)
-	s := &stage{bench: b, servers: b.outside()}
+	s := &stage{bench: b, servers: b.outside(), whole: t}
 	b.start("--poll-interval=1s")
 
 	victims := []resource.Managed{bucket("shop", "assets"), model("shop", "reco"), version("shop", "reco-1", "reco"), alias("shop", "champion", "reco", "champion", "1")}
@@ -418,6 +439,7 @@ func bucketRegions(t *testing.T, s *stage) {
 func (s *stage) managed() []resource.ModernManaged {
 	return []resource.ModernManaged{
 		bucket("bank", s.name()), model("bank", s.name()), version("bank", s.name(), "money"), alias("bank", s.name(), "money", "champion", "1"),
+		analysis("bank", s.name(), "reco"),
 	}
 }
 
@@ -607,6 +629,32 @@ func aliasOfOthersModel(t *testing.T, s *stage) {
 		a.Spec.ForProvider.Adopt = true
 		s.apply(a)
 		s.failed(t, a)
+	}
+}
+
+// evidenceOfOthers becomes tags of versions: neither of another namespace's, nor
+// such that say something else.
+func evidenceOfOthers(t *testing.T, s *stage) {
+	t.Helper()
+
+	for _, key := range []string{
+		"", "owner/x", "/owner", "../owner", "a b", "a\n", "A", "1", ".x", "a'b", "a`b", "capstan.dev/owner", strings.Repeat("k", 38),
+	} {
+		a := alias("bank", s.name(), "money", "champion", "1")
+		a.Spec.ForProvider.Evidence = map[string]string{key: "evil"}
+		s.refused(t, key, a)
+	}
+
+	for _, name := range []string{"champion", "owner", "alias"} {
+		a := alias("bank", s.name(), "reco", name, "1")
+		a.Spec.ForProvider.Adopt = true
+		a.Spec.ForProvider.Evidence = map[string]string{"revision": "evil", "champion": "evil"}
+		s.apply(a)
+		s.failed(t, a)
+	}
+
+	if status, body := s.mlflow.Call(http.MethodGet, "model-versions/get?name=reco&version=1", nil); status != http.StatusOK || strings.Contains(body, "evil") {
+		t.Errorf("The version of shop was changed: %d: %s", status, body)
 	}
 }
 

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// busy is how many Algorithms are busy and for how long: one for a minute in `make test`, fifty for five in `make nightly`.
+func busy(t *testing.T) (int, time.Duration) {
+	t.Helper()
+	n, d := 1, time.Minute
+	var err error
+	if text := os.Getenv("CAPSTAN_BUSY"); text != "" {
+		if n, err = strconv.Atoi(text); err != nil || n < 1 {
+			t.Fatalf("CAPSTAN_BUSY: %q is no number of Algorithms", text)
+		}
+	}
+	if text := os.Getenv("CAPSTAN_BUSY_TIME"); text != "" {
+		if d, err = time.ParseDuration(text); err != nil {
+			t.Fatalf("CAPSTAN_BUSY_TIME: %v", err)
+		}
+	}
+
+	return n, d
+}
+
+// TestBusyIsNotNoisy counts what Algorithms cost whose autoscalers have something new to tell every quarter of a minute.
+func TestBusyIsNotNoisy(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	n, d := busy(t)
+	responsive := watchResponsive(t, ns)
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("busy-%02d", i)
+		edit(t, algorithm(ns, names[i], func(a *v1alpha1.Algorithm) {
+			// The node has no room for more of fifty than one pod each.
+			a.Spec.Scaling = &v1alpha1.Scaling{MinReplicas: 1, MaxReplicas: 1}
+			if n == 1 {
+				a.Spec.Scaling.MaxReplicas = 3
+			}
+		}))
+	}
+	within(t, patience+time.Duration(n)*10*time.Second, "they are Ready", func(ctx context.Context) error {
+		for _, name := range names {
+			a, err := get(ctx, &v1alpha1.Algorithm{}, ns, name)
+			if err != nil {
+				return err
+			}
+			if a.Status.Phase != v1alpha1.PhaseReady {
+				return fmt.Errorf("%s is %s", name, a.Status.Phase)
+			}
+		}
+
+		return nil
+	})
+	// Bursts of every length, so that each look of the autoscaler finds another load.
+	caller(t, ns, "load", fmt.Sprintf(`
+		burst() { for n in $(seq $((RANDOM %% 30))); do wget -q -O /dev/null http://$1/predict; done; }
+		while :; do for name in %s; do burst $name; done; done`, strings.Join(names, " ")))
+	told := 0
+	within(t, 3*patience, "the autoscalers have something to tell", func(ctx context.Context) error {
+		list := &autoscalingv2.HorizontalPodAutoscalerList{}
+		if err := kube.List(ctx, list, client.InNamespace(ns)); err != nil {
+			return err
+		}
+		for _, h := range list.Items {
+			for _, m := range h.Status.CurrentMetrics {
+				if m.Resource != nil && m.Resource.Current.AverageUtilization != nil && *m.Resource.Current.AverageUtilization > 0 {
+					told++
+
+					return nil
+				}
+			}
+		}
+
+		return fmt.Errorf("none of %d", len(list.Items))
+	})
+
+	// Every change of what an Algorithm composes wakes Crossplane up.
+	var mu sync.Mutex
+	changes := map[string]int{}
+	var stop []func()
+	for _, gvk := range append(slices.Clone(composedKinds), v1alpha1.AlgorithmGroupVersionKind) {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(gvk)
+		stop = append(stop, watching(t, list, func(e watch.EventType, _ *metav1.PartialObjectMetadata) {
+			mu.Lock()
+			defer mu.Unlock()
+			if e == watch.Modified {
+				changes[gvk.Kind]++
+			}
+		}, client.InNamespace(ns)))
+	}
+	since, calls := audit(t), functionCalls(t)
+	time.Sleep(d)
+	requests, after := of(since(), ns), functionCalls(t)
+	for _, end := range stop {
+		end()
+	}
+
+	minutes := d.Minutes() * float64(n)
+	passes := 0
+	for _, e := range requests {
+		if e.Verb == "patch" && e.ObjectRef.Resource == "networkpolicies" {
+			passes++
+		}
+	}
+	total := 0
+	for _, n := range changes {
+		total += n
+	}
+	t.Logf("%d busy for %s, each minute of each: %.1f changes (%v in all), %.1f passes", n, d, float64(total)/minutes, changes, float64(passes)/minutes)
+	t.Logf("the function was called %.0f times, with what else there was, and took %.2f ms", after.count-calls.count,
+		1000*(after.seconds-calls.seconds)/max(after.count-calls.count, 1))
+	t.Logf("API requests each minute of each %s", tally(requests, minutes))
+	t.Logf("API requests in a busy hour of each: %.0f; writes: %.0f", 60*float64(len(requests))/minutes, 60*float64(len(writes(requests)))/minutes)
+	if passes > 0 {
+		// Two passes an hour are all that Crossplane makes of one that nothing happens to (see TestIdleIsQuiet).
+		t.Logf("API requests of a pass: %.1f; so of an idle hour of each: %.0f", float64(len(requests))/float64(passes), 2*float64(len(requests))/float64(passes))
+	}
+	if changes["HorizontalPodAutoscaler"] == 0 {
+		t.Error("the autoscalers told nothing new: nothing was measured")
+	}
+	if broke := responsive(); broke != "" {
+		t.Errorf("Crossplane stopped listening: %s", broke)
+	}
+	// The breaker gets a token back every second. Half of them are for what else may happen.
+	if spent := breakerCost * float64(total) / minutes; spent > 30 {
+		t.Errorf("a busy Algorithm costs %.1f of the 60 tokens that the circuit breaker gets in a minute", spent)
+	} else {
+		t.Logf("of the 60 tokens that the circuit breaker gets in a minute, %.1f are spent", spent)
+	}
+	for _, e := range requests {
+		if e.ResponseStatus.Code >= 500 {
+			t.Errorf("the API server could not answer: %s", e)
+		}
+	}
+}
+
+// calls of the function, and the time they took.
+type calledFunction struct{ count, seconds float64 }
+
+// functionCalls that its pods have answered for Algorithms.
+func functionCalls(t *testing.T) calledFunction {
+	t.Helper()
+	var total calledFunction
+	for _, p := range runtimePods(t, "pkg.crossplane.io/function") {
+		rsp, err := http.Get("http://" + p.Status.PodIP + ":8080/metrics")
+		if err != nil {
+			t.Fatalf("cannot ask pod %s for its metrics: %v", p.Name, err)
+		}
+		body, err := io.ReadAll(rsp.Body)
+		_ = rsp.Body.Close()
+		if err != nil || rsp.StatusCode != http.StatusOK {
+			t.Fatalf("cannot read the metrics of pod %s: status %d, %v", p.Name, rsp.StatusCode, err)
+		}
+		for lines := bufio.NewScanner(strings.NewReader(string(body))); lines.Scan(); {
+			name, value, _ := strings.Cut(lines.Text(), " ")
+			if !strings.Contains(name, `kind="Algorithm"`) {
+				continue
+			}
+			v, _ := strconv.ParseFloat(value, 64)
+			switch {
+			case strings.HasPrefix(name, "capstan_function_run_seconds_count{"):
+				total.count += v
+			case strings.HasPrefix(name, "capstan_function_run_seconds_sum{"):
+				total.seconds += v
+			}
+		}
+	}
+	if total.count == 0 {
+		t.Fatal("the function's pods know of no call for an Algorithm")
+	}
+
+	return total
+}
