@@ -35,6 +35,7 @@ func respond(req *fnv1.RunFunctionRequest, p *compose.Plan) (*fnv1.RunFunctionRe
 		Desired:    &fnv1.State{Composite: xr, Resources: resources},
 		Context:    req.GetContext(),
 		Conditions: conditions(p.Conditions),
+		Results:    results(p.Events),
 	}, nil
 }
 
@@ -93,6 +94,24 @@ func ready(r bool) fnv1.Ready {
 	}
 
 	return fnv1.Ready_READY_FALSE
+}
+
+// results become events of the composite resource.
+func results(es []compose.Event) []*fnv1.Result {
+	var out []*fnv1.Result
+
+	for _, e := range es {
+		severity := fnv1.Severity_SEVERITY_NORMAL
+		if e.Warning {
+			severity = fnv1.Severity_SEVERITY_WARNING
+		}
+
+		out = append(out, &fnv1.Result{
+			Severity: severity, Reason: &e.Reason, Message: e.Message, Target: fnv1.Target_TARGET_COMPOSITE.Enum(),
+		})
+	}
+
+	return out
 }
 
 func conditions(cs []xpv2.Condition) []*fnv1.Condition {

@@ -108,6 +108,7 @@ type Model struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.version) != has(self.alias)",message="set exactly one of version and alias"
 // +kubebuilder:validation:XValidation:rule="!has(self.alias) || !has(self.liveAlias) || self.alias != self.liveAlias",fieldPath=".liveAlias",message="liveAlias must not be the alias that is followed: the one says what should be live, the other what is"
+// +kubebuilder:validation:XValidation:rule="!has(self.candidateAlias) || (!has(self.alias) || self.alias != self.candidateAlias) && (!has(self.liveAlias) || self.liveAlias != self.candidateAlias)",fieldPath=".candidateAlias",message="candidateAlias must be neither alias nor liveAlias: each says something else"
 type RegistryModel struct {
 	// Name of the model in the registry.
 	//
@@ -141,6 +142,17 @@ type RegistryModel struct {
 	// +kubebuilder:example="live"
 	// +optional
 	LiveAlias string `json:"liveAlias,omitempty"`
+
+	// CandidateAlias is an alias that Capstan keeps on the version of the revision that
+	// spec.lifecycle tries, until all callers reach it. One that was rolled back keeps
+	// it, with the evidence, as long as the spec asks for it. No two Algorithms may keep
+	// the same.
+	//
+	// +kubebuilder:validation:MaxLength=200
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_-]+$') && self.lowerAscii() != 'latest' && !self.lowerAscii().matches('^v[0-9]+$')",message="must be letters, digits, '_' and '-', and neither latest nor v with digits, which the registry reserves"
+	// +kubebuilder:example="challenger"
+	// +optional
+	CandidateAlias string `json:"candidateAlias,omitempty"`
 
 	// ProviderConfigReference names the ProviderConfig of this namespace, or the
 	// ClusterProviderConfig, that says where the registry is. Default: the

@@ -24,6 +24,12 @@ import (
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.readyReplicas`
 // +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.spec.image`
 // +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.revision.live`
+// +kubebuilder:printcolumn:name="Rollout",type=string,JSONPath=`.status.rollout.phase`
+// +kubebuilder:printcolumn:name="Weight",type=integer,JSONPath=`.status.rollout.weight`
+// +kubebuilder:printcolumn:name="Candidate",type=string,JSONPath=`.status.revision.candidate`,priority=1
+// +kubebuilder:printcolumn:name="Success",type=number,JSONPath=`.status.metrics[?(@.name=="success")].value`,priority=1
+// +kubebuilder:printcolumn:name="P95",type=number,JSONPath=`.status.metrics[?(@.name=="latency")].value`,priority=1
+// +kubebuilder:printcolumn:name="Budget",type=integer,JSONPath=`.status.slo.budgetRemainingPercent`,priority=1
 // +kubebuilder:printcolumn:name="Update",type=string,JSONPath=`.status.conditions[?(@.type=="Updated")].reason`
 // +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.status.model.version`,priority=1
 // +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.status.endpoint`,priority=1
@@ -153,6 +159,18 @@ type AlgorithmSpec struct {
 	//
 	// +optional
 	Metrics *Metrics `json:"metrics,omitempty"`
+
+	// Lifecycle says how callers go over to a new revision, and what takes them back.
+	// Default: all at once, as soon as its replicas serve.
+	//
+	// +optional
+	Lifecycle *Lifecycle `json:"lifecycle,omitempty"`
+
+	// SLO is what callers may rely on over weeks. It needs metrics, as spec.metrics
+	// says, and has them with their defaults where that is not set.
+	//
+	// +optional
+	SLO *SLO `json:"slo,omitempty"`
 
 	// Probes find out when a replica can serve. By default one does when its port
 	// accepts connections.
@@ -530,6 +548,16 @@ type AlgorithmStatus struct {
 	//
 	// +optional
 	Revision *RevisionStatus `json:"revision,omitempty"`
+
+	// Rollout tells where the rollout of spec.lifecycle stands and why.
+	//
+	// +optional
+	Rollout *RolloutStatus `json:"rollout,omitempty"`
+
+	// SLO tells what is left of the error budget of spec.slo.
+	//
+	// +optional
+	SLO *SLOStatus `json:"slo,omitempty"`
 
 	// Model that was resolved, when it is not part of the image.
 	//

@@ -42,6 +42,9 @@ type decision struct {
 
 	// until is when the revision that goes has had its time, if one goes.
 	until time.Time
+
+	// rollout is how callers go over, when the spec asks about it.
+	rollout *rollout
 }
 
 // decide about the revisions.
@@ -54,20 +57,101 @@ func decide(s *state) error {
 		l.Revision = live.revision
 	}
 
-	d := decision{
+	var d decision
+
+	switch {
+	case s.spec.Lifecycle == nil:
+		d = s.around(l.forgotten())
+	case l.Revision == "":
+		d = s.around(l)
+	default:
+		r := s.advance(l)
+		d = s.around(r.ledger)
+		d.rollout = r
+	}
+
+	switch {
+	case d.ledger.Revision == "":
+		d.begins(s, live)
+		d.accompanies(s, s.slots[d.beside.slot])
+	case d.rollout == nil:
+		d.accompanies(s, s.slots[d.beside.slot])
+	default:
+		d.follows(s, s.slots[d.beside.slot])
+	}
+
+	s.decision = d
+
+	return nil
+}
+
+// around a ledger.
+func (s *state) around(l ledger) decision {
+	return decision{
 		ledger: l,
 		live:   run{slot: l.Slot, revision: l.Revision, size: s.replicas(l.Slot)},
 		beside: run{slot: otherSlot(l.Slot)},
 	}
+}
 
-	if l.Revision == "" {
-		d.begins(s, live)
+// follows a rollout: beside the live revision runs the one that is tried, or the one
+// that takes callers back, or what is given up ends.
+func (d *decision) follows(s *state, there running) {
+	l, r := d.ledger, d.rollout
+
+	switch l.standing() {
+	case v1alpha1.RolloutPreparing, v1alpha1.RolloutStepping:
+		if there.exists && there.revision != l.Candidate {
+			d.goes(s, there, s.callersLeft(d.beside.slot))
+			return
+		}
+
+		size := s.sizeFor(r.sizing)
+
+		switch {
+		case !s.byReplicas():
+			// It does not shrink while it is tried.
+			size = max(size, int32(there.size)) //nolint:gosec // The API server keeps it in an int32.
+		case size == 0 && l.standing() == v1alpha1.RolloutStepping:
+			// It waits, reached by nobody, until there are enough live ones beside it again.
+			size = 1
+		}
+
+		d.beside.revision, d.beside.size, d.coming = l.Candidate, &size, true
+	case v1alpha1.RolloutPromoting, v1alpha1.RolloutBaking:
+		d.beside.revision, d.beside.size = l.Previous, there.sizeAsIs()
+		if !there.exists {
+			d.beside.size = new(s.sizeOfNext())
+		}
+
+		if n := s.spec.Lifecycle.StandbyReplicas; n != nil && l.standing() == v1alpha1.RolloutBaking {
+			d.beside.size = new(min(*n, *d.beside.size))
+		}
+	default:
+		// Who takes callers back takes as many as there were.
+		if d.live.size != nil && s.spec.Scaling != nil && l.Phase == v1alpha1.RolloutRollingBack {
+			d.live.size = new(min(max(*d.live.size, int32(there.size)), s.spec.Scaling.MaxReplicas)) //nolint:gosec // The same.
+		}
+
+		if there.exists {
+			d.goes(s, there, !s.Now.Before(l.Since.Add(s.drain())) && s.callersLeft(d.beside.slot))
+		}
 	}
+}
 
-	d.accompanies(s, s.slots[d.beside.slot])
-	s.decision = d
+// weight of callers in percent that may reach the revision beside the live one.
+func (s *state) weight() int32 {
+	l, r := s.decision.ledger, s.decision.rollout
 
-	return nil
+	switch there := s.slots[otherSlot(l.Slot)]; {
+	case r == nil || l.standing() != v1alpha1.RolloutStepping || there.revision != l.Candidate:
+		return 0
+	case !s.bearable(max(l.Weight, l.Next)):
+		// There are too few live replicas beside it for now.
+		return 0
+	default:
+		return l.Weight
+	}
 }
 
 // begins what the spec asks for where nothing has served yet: in the live slot.
@@ -89,7 +173,7 @@ func (d *decision) accompanies(s *state, there running) {
 	comes := l.Revision != "" && s.target != "" && s.target != l.Revision
 	another := there.exists && there.revision != s.target
 	timeUp := !s.Now.Before(l.Since.Add(s.drain()))
-	drained := timeUp && s.routeLeft(d.beside.slot)
+	drained := timeUp && s.callersLeft(d.beside.slot)
 
 	switch {
 	case comes && another && !drained:
@@ -145,7 +229,7 @@ func (d *decision) comes(s *state, there running) {
 func (d *decision) switchOver(s *state) {
 	d.live, d.beside = d.beside, d.live
 	d.coming = false
-	d.ledger = ledger{Slot: d.live.slot, Revision: d.live.revision, Since: s.Now.UTC().Truncate(time.Second)}
+	d.ledger = ledger{Slot: d.live.slot, Revision: d.live.revision, Since: s.clock(), Epoch: d.ledger.Epoch + 1}
 	d.until = d.ledger.Since.Add(s.drain())
 
 	d.live.size = s.replicas(d.live.slot)
@@ -157,7 +241,7 @@ func (d *decision) switchOver(s *state) {
 // goes what runs in the idle slot: after the time that requests are given, and
 // once no Gateway sends any, its pods end; after its pods, the rest of it.
 func (d *decision) goes(s *state, there running, drained bool) {
-	d.until = s.ledger.Since.Add(s.drain())
+	d.until = d.ledger.Since.Add(s.drain())
 
 	switch {
 	case !drained:

@@ -44,6 +44,11 @@ func decode(spec map[string]any) (v1alpha1.AlgorithmSpec, []problem) {
 		{[]string{"metrics", "interval"}, &metav1.Duration{}, durationRemedy},
 		{[]string{"metrics", "window"}, &metav1.Duration{}, durationRemedy},
 		{[]string{"route", "timeout"}, &metav1.Duration{}, durationRemedy},
+		{[]string{"slo", "window"}, &metav1.Duration{}, durationRemedy},
+		{[]string{"lifecycle", "soak"}, &metav1.Duration{}, durationRemedy},
+		{[]string{"lifecycle", "deadline"}, &metav1.Duration{}, durationRemedy},
+		{[]string{"lifecycle", "bake"}, &metav1.Duration{}, durationRemedy},
+		{[]string{"lifecycle", "drift", "reference"}, &metav1.Duration{}, durationRemedy},
 	} {
 		last := len(f.path) - 1
 
@@ -126,11 +131,44 @@ func defaulted(s v1alpha1.AlgorithmSpec, settings inputv1alpha1.Settings) v1alph
 		r.Gateway = cmp.Or(r.Gateway, settings.Algorithm.Gateway)
 	}
 
+	defaultLifecycle(s.Lifecycle)
+	defaultSLO(s.SLO)
 	s.RevisionHistoryLimit = cmp.Or(s.RevisionHistoryLimit, new(int32(2)))
 	s.Probes = defaultedProbes(s.Probes)
 	defaultModel(s.Model, settings)
 
 	return s
+}
+
+func defaultLifecycle(l *v1alpha1.Lifecycle) {
+	if l == nil {
+		return
+	}
+
+	if len(l.Steps) == 0 {
+		l.CanaryWeight = cmp.Or(l.CanaryWeight, new(int32(20)))
+	}
+
+	l.Soak = cmp.Or(l.Soak, &metav1.Duration{Duration: 2 * time.Minute})
+	l.Deadline = cmp.Or(l.Deadline, &metav1.Duration{Duration: time.Hour})
+	l.Bake = cmp.Or(l.Bake, &metav1.Duration{Duration: 30 * time.Minute})
+	l.SuccessThreshold = cmp.Or(l.SuccessThreshold, new(0.99))
+	l.MinSamples = cmp.Or(l.MinSamples, new(int32(100)))
+	l.OnNoData = cmp.Or(l.OnNoData, v1alpha1.NoDataHold)
+	l.Approval = cmp.Or(l.Approval, v1alpha1.ApprovalNone)
+
+	if t := l.Latency; t != nil {
+		t.Percentile = cmp.Or(t.Percentile, 95)
+	}
+
+	if d := l.Drift; d != nil {
+		d.Method = cmp.Or(d.Method, v1alpha1.DriftPSI)
+		d.Max = cmp.Or(d.Max, new(0.2))
+	}
+
+	for i := range l.Freeze {
+		l.Freeze[i].TimeZone = cmp.Or(l.Freeze[i].TimeZone, "UTC")
+	}
 }
 
 func defaultedProbes(p *v1alpha1.Probes) *v1alpha1.Probes {

@@ -15,9 +15,9 @@ import (
 // managed fields of a spec do not reach the pods: they say how many there are,
 // who reaches them and how they are watched.
 var managed = []string{
-	"replicas", "scaling", "metrics", "route", "access", "revisionHistoryLimit",
+	"replicas", "scaling", "metrics", "route", "access", "lifecycle", "slo", "revisionHistoryLimit",
 	"availability.maxUnavailable", "model.cache",
-	"model.registry.version", "model.registry.alias", "model.registry.liveAlias", "model.registry.providerConfigRef",
+	"model.registry.version", "model.registry.alias", "model.registry.liveAlias", "model.registry.candidateAlias", "model.registry.providerConfigRef",
 }
 
 // usual values of fields, which mean the same as none. A field that comes with a

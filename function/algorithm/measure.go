@@ -28,6 +28,10 @@ func (s *state) measures() bool { return s.spec.Metrics != nil }
 
 // measured spec: one whose scaling needs metrics has them.
 func measured(s *v1alpha1.AlgorithmSpec) {
+	if (s.Lifecycle != nil || s.SLO != nil) && s.Metrics == nil {
+		s.Metrics = &v1alpha1.Metrics{}
+	}
+
 	sc := s.Scaling
 	if sc == nil {
 		return
@@ -71,6 +75,9 @@ func (s *state) metricsParameters() *observev1alpha1.MetricsParameters {
 		p.Slots = append(p.Slots, s.decision.beside.slot)
 	}
 
+	p.Canary = s.canaryParameters()
+	p.SLO = s.sloParameters()
+
 	if q := m.Queries; q != nil {
 		p.Queries = &observev1alpha1.Queries{Requests: q.Requests, Failures: q.Failures, Latency: q.Latency, InFlight: q.InFlight}
 	}
@@ -109,6 +116,8 @@ func (s *state) metricChecks() []observev1alpha1.Check {
 			Percentile: sc.Percentile, Max: new(float64(*sc.TargetLatencyMs)),
 		})
 	}
+
+	cs = append(cs, s.dataDriftCheck()...)
 
 	for _, c := range m.Checks {
 		cs = append(cs, observev1alpha1.Check{Name: c.Name, Kind: observev1alpha1.CheckQuery, Query: c.Query, Min: c.Min, Max: c.Max})

@@ -146,5 +146,5 @@ func (s *state) alerts() []monitoringv1.Rule {
 			fmt.Sprintf("Algorithm %s of namespace %s fails more of its requests than %s.", s.name, s.namespace, failures))
 	}
 
-	return rs
+	return append(rs, s.sloRules()...)
 }

@@ -56,6 +56,7 @@ var telling = []step{
 	{"Status", status},
 	{"Readiness", readiness},
 	{"TTL", ttl},
+	{"Announce", announce},
 	{"Settle", settle},
 }
 

@@ -208,33 +208,54 @@ func resolvedModel(m *v1alpha1.RegistryModel, seen map[string]any) *v1alpha1.Mod
 	}
 }
 
-// modelAlias keeps an alias of the registry on the version that callers reach,
-// and leaves there what is known about it. Neither its model nor its name can be
-// changed, so that another of either is another ModelAlias, and the one before
-// goes with its alias.
+// modelAlias keeps aliases of the registry on the versions that callers reach and
+// that are tried, and leaves there what is known about them. Neither its model nor
+// its name can be changed, so that another of either is another ModelAlias, and the
+// one before goes with its alias.
 func modelAlias(s *state) error {
 	m := s.fromRegistry()
-	if m == nil || m.LiveAlias == "" {
+	if m == nil {
 		return nil
 	}
 
 	l := s.decision.ledger
 
-	r, ok := s.record(l.Revision)
-	if l.Revision == "" || !ok || r.Model == nil {
-		// What callers reach is not known, or of no registry.
-		for resource := range s.Observed {
-			if strings.HasPrefix(resource, nameModelAliasPrefix) {
-				s.keep(resource)
-			}
-		}
+	s.aliasOf(m, m.LiveAlias, l.Revision)
+	// What was rolled back keeps it, as long as the spec asks for it: the evidence
+	// belongs there.
+	s.aliasOf(m, m.CandidateAlias, s.tried())
 
-		return nil
+	return nil
+}
+
+// tried revision: the candidate until all callers reach it.
+func (s *state) tried() string {
+	if l := s.decision.ledger; s.decision.rollout != nil && l.Previous == "" {
+		return l.Candidate
 	}
 
-	gvk, hash := registryv1alpha1.ModelAliasGroupVersionKind, hashOf(r.Model.Name, m.LiveAlias)
+	return ""
+}
+
+// aliasOf a revision, if there is one of the registry.
+func (s *state) aliasOf(m *v1alpha1.RegistryModel, alias, revision string) {
+	if alias == "" {
+		return
+	}
+
+	r, ok := s.record(revision)
+	if revision == "" || !ok || r.Model == nil {
+		// What callers reach is not known, or of no registry.
+		if alias == m.LiveAlias {
+			s.keepAliases()
+		}
+
+		return
+	}
+
+	gvk, hash := registryv1alpha1.ModelAliasGroupVersionKind, hashOf(r.Model.Name, alias)
 	if s.Kinds[gvk] != compose.Available && s.Observed[nameModelAliasPrefix+hash] == nil {
-		return nil
+		return
 	}
 
 	apiVersion, kind := gvk.ToAPIVersionAndKind()
@@ -245,21 +266,28 @@ func modelAlias(s *state) error {
 		ProviderConfigReference: m.ProviderConfigReference,
 		ForProvider: registryv1alpha1.ModelAliasParameters{
 			Model:    r.Model.Name,
-			Alias:    m.LiveAlias,
+			Alias:    alias,
 			Version:  r.Model.Version,
-			Evidence: evidence(s, l, r),
+			Evidence: aliasEvidence(s, revision, r),
 		},
 	}))
-
-	return nil
 }
 
-// evidence that a version serves: where, as which revision, and how well. Only
+func (s *state) keepAliases() {
+	for resource := range s.Observed {
+		if strings.HasPrefix(resource, nameModelAliasPrefix) {
+			s.keep(resource)
+		}
+	}
+}
+
+// aliasEvidence that a version serves: where, as which revision, and how well. Only
 // verdicts, no numbers: those would change by themselves.
-func evidence(s *state, l ledger, r record) map[string]string {
+func aliasEvidence(s *state, revision string, r record) map[string]string {
+	l := s.decision.ledger
 	e := map[string]string{
 		"algorithm": s.namespace + "/" + s.name,
-		"revision":  l.Revision,
+		"revision":  revision,
 	}
 
 	for _, v := range compose.List(r.Template, "spec", "containers") {
@@ -268,7 +296,22 @@ func evidence(s *state, l ledger, r record) map[string]string {
 		}
 	}
 
-	if !l.Since.IsZero() {
+	if ro := s.decision.rollout; ro != nil {
+		f := ro.failure(revision)
+
+		switch {
+		case f != nil && revision != l.Revision:
+			e["rollout"], e["reason"] = string(v1alpha1.RolloutRolledBack), f.Reason+": "+f.Message
+		case revision != l.Revision:
+			e["rollout"] = "Candidate"
+		case l.Previous != "":
+			e["rollout"] = string(v1alpha1.RolloutBaking)
+		default:
+			e["rollout"] = string(v1alpha1.RolloutStable)
+		}
+	}
+
+	if revision == l.Revision && !l.Since.IsZero() {
 		e["since"] = l.Since.UTC().Format(time.RFC3339)
 	}
 

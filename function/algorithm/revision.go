@@ -73,7 +73,8 @@ func (s *state) find(revision string) (record, bool) {
 		}
 	}
 
-	if served := revision == s.ledger.Revision || revision == s.decision.ledger.Revision; revision == s.target && !served {
+	served := revision == s.ledger.Revision || revision == s.decision.ledger.Revision || revision == s.ledger.Candidate && s.ledger.Weight > 0
+	if revision == s.target && !served {
 		t, err := asMap(podTemplate(s))
 		return record{Template: t, Model: s.resolved}, err == nil
 	}

@@ -5,6 +5,7 @@ package algorithm
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -45,16 +46,50 @@ func route(s *state) error {
 
 	spec := gatewayv1.HTTPRouteSpec{
 		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{s.parent()}},
-		Rules:           []gatewayv1.HTTPRouteRule{rule},
+		Rules:           append(s.chosen(rule), rule),
 	}
 
 	if r.Host != "" {
 		spec.Hostnames = []gatewayv1.Hostname{gatewayv1.Hostname(r.Host)}
 	}
 
-	s.ask(nameRoute, newManifest(RouteGVK.GroupVersion().String(), RouteGVK.Kind, s.metadata(s.name), spec))
+	metadata := s.metadata(s.name)
+	if s.spec.Lifecycle != nil {
+		metadata.WithAnnotations(map[string]string{annotationLedger: s.decision.ledger.text()})
+	}
+
+	s.ask(nameRoute, newManifest(RouteGVK.GroupVersion().String(), RouteGVK.Kind, metadata, spec))
 
 	return nil
+}
+
+// chosen callers reach the candidate by a header or cookie of theirs, as long as a
+// share of all does.
+func (s *state) chosen(rule gatewayv1.HTTPRouteRule) []gatewayv1.HTTPRouteRule {
+	if s.weight() == 0 || len(s.spec.Lifecycle.Match) == 0 {
+		return nil
+	}
+
+	var matches []gatewayv1.HTTPRouteMatch
+
+	for _, m := range s.spec.Lifecycle.Match {
+		h := gatewayv1.HTTPHeaderMatch{
+			Type: new(gatewayv1.HeaderMatchExact), Name: gatewayv1.HTTPHeaderName(m.Header), Value: m.Value,
+		}
+
+		if m.Cookie != "" {
+			h.Type, h.Name = new(gatewayv1.HeaderMatchRegularExpression), "Cookie"
+			h.Value = "^(.*; *)?" + regexp.QuoteMeta(m.Cookie) + "=" + regexp.QuoteMeta(m.Value) + "(;.*)?$"
+		}
+
+		matches = append(matches, gatewayv1.HTTPRouteMatch{Path: rule.Matches[0].Path, Headers: []gatewayv1.HTTPHeaderMatch{h}})
+	}
+
+	own := *rule.DeepCopy()
+	own.Matches = matches
+	own.BackendRefs = []gatewayv1.HTTPBackendRef{s.backend(s.decision.beside.slot, 100)}
+
+	return []gatewayv1.HTTPRouteRule{own}
 }
 
 // gatewayDuration has no fractions:
@@ -96,7 +131,8 @@ func (s *state) parent() gatewayv1.ParentReference {
 // backends are always both slots, so that the Gateway knows the idle one long
 // before callers go there.
 func (s *state) backends() []gatewayv1.HTTPBackendRef {
-	weights := map[string]int32{s.decision.live.slot: 100}
+	w := s.weight()
+	weights := map[string]int32{s.decision.live.slot: 100 - w, s.decision.beside.slot: w}
 
 	return []gatewayv1.HTTPBackendRef{s.backend(slotA, weights[slotA]), s.backend(slotB, weights[slotB])}
 }
@@ -142,8 +178,9 @@ func (s *state) observedRoute() observedRoute {
 	m := o.Map()
 	r := observedRoute{exists: true, weights: map[string]int64{}, current: true}
 
-	for _, rule := range compose.List(m, "spec", "rules") {
-		rm, _ := rule.(map[string]any)
+	// The last rule is for all callers. Those before it are for some.
+	if rules := compose.List(m, "spec", "rules"); len(rules) > 0 {
+		rm, _ := rules[len(rules)-1].(map[string]any)
 		for _, b := range compose.List(rm, "backendRefs") {
 			bm, _ := b.(map[string]any)
 			r.weights[compose.Text(bm, "name")] = compose.Number(bm, 1, "weight")

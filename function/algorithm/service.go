@@ -10,15 +10,22 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
-// service is where callers reach the Algorithm: the pods of the live slot. It
-// names the port of the pods instead of numbering it, so that it is right for
-// every revision.
+// service is where callers reach the Algorithm: the pods of the live slot, so that
+// nobody meets a revision on trial by way of it. Only where no Gateway sends a share
+// of callers to that one by weight, the Service does by the number of pods. It names
+// the port of the pods instead of numbering it, so that it is right for every
+// revision.
 func service(s *state) error {
+	selector := s.selector(s.decision.ledger.Slot)
+	if s.weight() > 0 && s.byReplicas() {
+		delete(selector, labelSlot)
+	}
+
 	s.ask(nameService, applycorev1.Service(s.name, s.namespace).
 		WithLabels(s.labels()).
 		WithAnnotations(map[string]string{annotationLedger: s.decision.ledger.text()}).
 		WithSpec(applycorev1.ServiceSpec().
-			WithSelector(s.selector(s.decision.ledger.Slot)).
+			WithSelector(selector).
 			WithPorts(httpPort())))
 
 	return nil

@@ -41,6 +41,8 @@ func status(s *state) error {
 	}
 
 	st.Revision = s.revisionStatus()
+	st.Rollout = s.rolloutStatus()
+	st.SLO = s.sloStatus()
 
 	if s.fromRegistry() != nil {
 		st.Model, _ = s.resolution()
@@ -73,7 +75,7 @@ func (s *state) remember() error {
 	}
 
 	before := compose.Map(s.Composite.Map(), "status")
-	for _, k := range []string{"revision", "model", "route", "scaling", "metrics"} {
+	for _, k := range []string{"revision", "rollout", "model", "route", "scaling", "metrics", "slo"} {
 		if v, ok := before[k]; ok {
 			next[k] = v
 		}
@@ -92,7 +94,7 @@ func (s *state) revisionStatus() *v1alpha1.RevisionStatus {
 		st.Candidate = s.target
 	}
 
-	if d.beside.revision != "" && !d.coming {
+	if d.beside.revision != "" && !d.coming && d.ledger.Previous == "" {
 		st.Draining = d.beside.revision
 	}
 
@@ -110,12 +112,16 @@ func (s *state) phase() v1alpha1.Phase {
 		return v1alpha1.PhaseStopped
 	case reason != "", s.decision.coming && coming != "":
 		return v1alpha1.PhaseDegraded
-	case s.rolledOut() && s.serving() && (len(s.problems) > 0 || s.decision.ledger.Revision == s.target || s.target == ""):
+	case s.rolledOut() && s.serving() && (len(s.problems) > 0 || s.decision.ledger.Revision == s.target || s.target == "" || s.rolledBack()):
 		return v1alpha1.PhaseReady
 	default:
 		return v1alpha1.PhaseProgressing
 	}
 }
+
+// rolledBack tells whether the spec asks for what was rolled back, so that nothing
+// goes on.
+func (s *state) rolledBack() bool { return s.decision.ledger.Phase == v1alpha1.RolloutRolledBack }
 
 // readiness of the Algorithm: enough pods serve and nothing it needs is
 // missing. Once ready, it stays so while it is updated or changes its size.
@@ -144,7 +150,7 @@ func ttl(s *state) error {
 
 	_, trouble := s.scalerTrouble()
 
-	for _, at := range []time.Time{s.decision.until, trouble.Add(scalerPatience)} {
+	for _, at := range append(s.rolloutDeadlines(), s.decision.until, trouble.Add(scalerPatience)) {
 		if at.After(s.Now) {
 			deadlines = append(deadlines, at)
 		}

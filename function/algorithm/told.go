@@ -34,6 +34,7 @@ func updated(s *state) error {
 	}
 
 	reason, message := s.trouble(slot)
+	rolling, tells := s.rolling(serves)
 
 	switch {
 	case len(s.problems) > 0:
@@ -42,6 +43,8 @@ func updated(s *state) error {
 		c.Reason, c.Message = s.awaits.reason, s.awaits.message+serves
 	case d.ledger.Revision == s.target:
 		c.Status, c.Reason, c.Message = corev1.ConditionTrue, v1alpha1.ReasonLive, "callers reach revision "+s.target
+	case tells:
+		c = rolling
 	case d.waits == v1alpha1.ReasonAwaitingDrain:
 		c.Reason = d.waits
 		c.Message = fmt.Sprintf("revision %s starts once the one before the live one has finished its requests%s", s.target, serves)
@@ -67,7 +70,7 @@ func updated(s *state) error {
 func particular(s *state) error {
 	if len(s.problems) > 0 {
 		s.tellAgain(v1alpha1.TypeImagePinned, v1alpha1.TypeModelResolved, v1alpha1.TypeRouteAccepted,
-			v1alpha1.TypeMetricsAvailable, v1alpha1.TypeWithinTargets)
+			v1alpha1.TypeMetricsAvailable, v1alpha1.TypeWithinTargets, v1alpha1.TypeDataDrift, v1alpha1.TypeWithinSLO)
 
 		return nil
 	}
@@ -91,6 +94,14 @@ func particular(s *state) error {
 		if c, told := s.withinTargets(); told {
 			s.tell(c)
 		}
+	}
+
+	if c, told := s.dataDrift(); told {
+		s.tell(c)
+	}
+
+	if c, told := s.withinSLO(); told {
+		s.tell(c)
 	}
 
 	return nil

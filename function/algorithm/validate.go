@@ -43,6 +43,8 @@ var checks = []func(*state) []problem{
 	checkGPU,
 	checkScaling,
 	checkMetrics,
+	checkSLO,
+	checkLifecycle,
 	checkProbes,
 	checkPorts,
 	checkRoute,

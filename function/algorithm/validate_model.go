@@ -109,7 +109,7 @@ func checkRegistryModel(r *v1alpha1.RegistryModel) []problem {
 		ps = append(ps, problem{v1alpha1.ReasonInvalidSpec, at + ": must have exactly one of version and alias"})
 	}
 
-	for field, alias := range map[string]string{at + ".alias": r.Alias, at + ".liveAlias": r.LiveAlias} {
+	for field, alias := range map[string]string{at + ".alias": r.Alias, at + ".liveAlias": r.LiveAlias, at + ".candidateAlias": r.CandidateAlias} {
 		if alias != "" && (!shapeAlias.MatchString(alias) || reservedAlias.MatchString(alias)) {
 			ps = append(ps, invalid(field, alias, "must be letters, digits, '_' and '-', and neither latest nor v with digits, which the registry reserves"))
 		}
@@ -117,6 +117,10 @@ func checkRegistryModel(r *v1alpha1.RegistryModel) []problem {
 
 	if r.Alias != "" && r.Alias == r.LiveAlias {
 		ps = append(ps, invalid(at+".liveAlias", r.LiveAlias, "is the alias that is followed: choose another for what is live"))
+	}
+
+	if c := r.CandidateAlias; c != "" && (c == r.Alias || c == r.LiveAlias) {
+		ps = append(ps, invalid(at+".candidateAlias", c, "is another alias of this model as well: choose one of its own"))
 	}
 
 	slices.SortFunc(ps, func(a, b problem) int { return strings.Compare(a.message, b.message) })

@@ -84,9 +84,22 @@ type Plan struct {
 	// Conditions of the composite resource.
 	Conditions []xpv2.Condition
 
+	// Events to tell of what happens in this pass. A pass that changes nothing has
+	// none: each would be told again and again.
+	Events []Event
+
 	// TTL is the time until the composite resource has to be looked at again
 	// even if nothing changes.
 	TTL time.Duration
+}
+
+// An Event of the composite resource.
+type Event struct {
+	// Warning tells that somebody should look.
+	Warning bool
+
+	// Reason in one word, and a message.
+	Reason, Message string
 }
 
 // Desired is one composed object.

@@ -38,6 +38,7 @@ type handler struct {
 	behaviour   atomic.Pointer[Behaviour]
 	workers     workers
 	draining    atomic.Bool
+	began       time.Time
 
 	// random returns a number from 0 to 1, without 1.
 	random func() float64
@@ -45,7 +46,7 @@ type handler struct {
 
 // A Prediction is the answer to an input.
 type Prediction struct {
-	// Score from 0 to 1. The same input has the same score.
+	// Score from 0 to 1. The same input has the same score, as long as scores are shifted alike.
 	Score float64 `json:"score"`
 	// Input as it came.
 	Input json.RawMessage `json:"input"`
@@ -65,7 +66,7 @@ func newHandler(version string, b Behaviour) (*handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot tell who answers: %w", err)
 	}
-	h := &handler{version: version, host: host, metrics: newMetrics(), random: rand.Float64}
+	h := &handler{version: version, host: host, metrics: newMetrics(), began: time.Now(), random: rand.Float64}
 	h.behaviour.Store(&b)
 	h.workers.limit(b.Workers)
 
@@ -119,13 +120,13 @@ func (h *handler) predict(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	if h.random() < b.ErrorRate {
+	if b.fails(h.random(), time.Since(h.began)) {
 		fail(w, http.StatusInternalServerError, errors.New("cannot predict: told to fail this often"))
 
 		return
 	}
 
-	s := score(input)
+	s := b.shifted(score(input))
 	h.metrics.score.Observe(s)
 	reply(w, http.StatusOK, Prediction{Score: s, Input: input, Version: h.version, ModelDigest: h.modelDigest, Host: h.host})
 }

@@ -61,11 +61,25 @@ func TestHandler(t *testing.T) {
 			code: http.StatusOK,
 			want: `{"score":0.26,"input":{},"version":"v1","host":"me"}`,
 		},
+		"PredictGoodAtFirst": {
+			reason:    "Failures begin after their time.",
+			behaviour: Behaviour{ErrorRate: 1, FailAfterSeconds: 60},
+			method:    http.MethodPost, path: "/predict", body: `{}`,
+			code: http.StatusOK,
+			want: `{"score":0.26,"input":{},"version":"v1","host":"me"}`,
+		},
+		"PredictShifted": {
+			reason:    "A shift moves the score of an input, and no further than to the end.",
+			behaviour: Behaviour{ScoreShift: 0.9},
+			method:    http.MethodPost, path: "/predict", body: `{}`,
+			code: http.StatusOK,
+			want: `{"score":1,"input":{},"version":"v1","host":"me"}`,
+		},
 		"Behave": {
 			reason: "The answer is the behaviour as it is now.",
-			method: http.MethodPost, path: "/admin/behaviour?latencyMs=20&errorRate=0.25&workers=2",
+			method: http.MethodPost, path: "/admin/behaviour?latencyMs=20&errorRate=0.25&workers=2&failAfterSeconds=90&scoreShift=0.5",
 			code: http.StatusOK,
-			want: `{"latencyMs":20,"jitterMs":0,"errorRate":0.25,"workers":2}`,
+			want: `{"latencyMs":20,"jitterMs":0,"errorRate":0.25,"workers":2,"failAfterSeconds":90,"scoreShift":0.5}`,
 		},
 		"BehaveImpossibly": {
 			reason:    "A bad value changes nothing.",
@@ -132,7 +146,11 @@ func TestMetrics(t *testing.T) {
 		`algorithm_request_duration_seconds_count{code="200"} 2`,
 		`algorithm_request_duration_seconds_count{code="500"} 1`,
 		"algorithm_inflight 0",
-		"algorithm_score_count 2",
+		// The score of no input at all, 0.45, twice.
+		`algorithm_prediction_score_bucket{le="0.4"} 0`,
+		`algorithm_prediction_score_bucket{le="0.5"} 2`,
+		`algorithm_prediction_score_bucket{le="1"} 2`,
+		"algorithm_prediction_score_count 2",
 	} {
 		if !strings.Contains(rsp.Body.String(), line+"\n") {
 			t.Errorf("/metrics: want line %q, got:\n%s", line, rsp.Body.String())

@@ -27,16 +27,19 @@ var version = "unknown"
 
 // Options of the server. The behaviour can be changed while it runs, see handler.
 type Options struct {
-	Listen    string        `default:":8080"      env:"LISTEN"                                                                 help:"Address to listen on."`
-	Version   string        `default:"${version}" env:"VERSION"                                                                help:"What answers name as their version."`
-	LatencyMs float64       `default:"0"          env:"LATENCY_MS"                                                             help:"Mean time a prediction takes, in milliseconds."`
-	JitterMs  float64       `default:"0"          env:"JITTER_MS"                                                              help:"How far the time may be from the mean, in milliseconds."`
-	ErrorRate float64       `default:"0"          env:"ERROR_RATE"                                                             help:"Share of predictions that fail, from 0 to 1."`
-	Workers   int           `default:"0"          env:"CONCURRENCY"                                                            help:"How many predictions are computed at a time. Others wait for their turn. 0 computes all at once."`
-	ModelFile string        `env:"MODEL_FILE"     help:"File of a model, which is read at the start. Answers name its digest." placeholder:"PATH"`
-	Start     time.Duration `default:"0s"         env:"START_DELAY"                                                            help:"How long to take before listening, as servers do that load a model."`
-	Notice    time.Duration `default:"3s"         env:"DRAIN_DELAY"                                                            help:"How long to serve on after SIGTERM, not ready any more, while callers take notice."`
-	Drain     time.Duration `default:"20s"        env:"DRAIN_LIMIT"                                                            help:"How long requests that began may take after that."`
+	Listen           string        `default:":8080"      env:"LISTEN"                                                                 help:"Address to listen on."`
+	Version          string        `default:"${version}" env:"VERSION"                                                                help:"What answers name as their version."`
+	LatencyMs        float64       `default:"0"          env:"LATENCY_MS"                                                             help:"Mean time a prediction takes, in milliseconds."`
+	JitterMs         float64       `default:"0"          env:"JITTER_MS"                                                              help:"How far the time may be from the mean, in milliseconds."`
+	ErrorRate        float64       `default:"0"          env:"ERROR_RATE"                                                             help:"Share of predictions that fail, from 0 to 1."`
+	FailAfterSeconds float64       `default:"0"          env:"FAIL_AFTER_SECONDS"                                                     help:"How many seconds after the start predictions begin to fail."`
+	ScoreShift       float64       `default:"0"          env:"SCORE_SHIFT"                                                            help:"What is added to every score, from -1 to 1."`
+	Workers          int           `default:"0"          env:"CONCURRENCY"                                                            help:"How many predictions are computed at a time. Others wait for their turn. 0 computes all at once."`
+	ModelFile        string        `env:"MODEL_FILE"     help:"File of a model, which is read at the start. Answers name its digest." placeholder:"PATH"`
+	Start            time.Duration `default:"0s"         env:"START_DELAY"                                                            help:"How long to take before listening, as servers do that load a model."`
+	CrashAfter       time.Duration `default:"0s"         env:"CRASH_AFTER"                                                            help:"How long to serve before the program ends with an error. 0 serves until it is told to end."`
+	Notice           time.Duration `default:"3s"         env:"DRAIN_DELAY"                                                            help:"How long to serve on after SIGTERM, not ready any more, while callers take notice."`
+	Drain            time.Duration `default:"20s"        env:"DRAIN_LIMIT"                                                            help:"How long requests that began may take after that."`
 }
 
 type cli struct {
@@ -88,7 +91,10 @@ func run(ctx context.Context, log *slog.Logger, o Options) error {
 }
 
 func serve(ctx context.Context, log *slog.Logger, o Options, modelDigest string, listener net.Listener) error {
-	h, err := newHandler(o.Version, Behaviour{LatencyMs: o.LatencyMs, JitterMs: o.JitterMs, ErrorRate: o.ErrorRate, Workers: o.Workers})
+	h, err := newHandler(o.Version, Behaviour{
+		LatencyMs: o.LatencyMs, JitterMs: o.JitterMs, ErrorRate: o.ErrorRate, FailAfterSeconds: o.FailAfterSeconds,
+		ScoreShift: o.ScoreShift, Workers: o.Workers,
+	})
 	if err != nil {
 		return err
 	}
@@ -99,9 +105,15 @@ func serve(ctx context.Context, log *slog.Logger, o Options, modelDigest string,
 	go func() { failed <- srv.Serve(listener) }()
 	log.Info("serving", "address", listener.Addr().String(), "version", o.Version)
 
+	var crash <-chan time.Time
+	if o.CrashAfter > 0 {
+		crash = time.After(o.CrashAfter)
+	}
 	select {
 	case err := <-failed:
 		return fmt.Errorf("cannot serve: %w", err)
+	case <-crash:
+		return fmt.Errorf("cannot serve on: told to crash after %s", o.CrashAfter)
 	case <-ctx.Done():
 	}
 

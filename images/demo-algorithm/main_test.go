@@ -64,6 +64,23 @@ func TestStart(t *testing.T) {
 	}
 }
 
+// TestCrash expects that it serves first.
+func TestCrash(t *testing.T) {
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	ended := make(chan error, 1)
+	o := Options{Version: "v1", CrashAfter: 300 * time.Millisecond}
+	go func() { ended <- serve(t.Context(), slog.New(slog.DiscardHandler), o, "", listener) }()
+	status(t, "http://"+listener.Addr().String()+"/predict", http.StatusOK)
+	err = <-ended
+	if err == nil || err.Error() != "cannot serve on: told to crash after 300ms" || time.Since(began) < o.CrashAfter {
+		t.Errorf("serve: after %s got %v", time.Since(began), err)
+	}
+}
+
 func TestImpossibleBehaviour(t *testing.T) {
 	err := run(t.Context(), slog.New(slog.DiscardHandler), Options{Listen: "127.0.0.1:0", ErrorRate: 2})
 	if err == nil || err.Error() != "errorRate must be from 0 to 1" {

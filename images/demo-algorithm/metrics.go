@@ -37,9 +37,9 @@ func newMetrics() *metrics {
 			Help: "Predictions being computed now.",
 		}),
 		score: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "algorithm_score",
+			Name:    "algorithm_prediction_score",
 			Help:    "Scores that were predicted; a shift of their distribution is drift.",
-			Buckets: prometheus.LinearBuckets(0.1, 0.1, 10),
+			Buckets: []float64{.1, .2, .3, .4, .5, .6, .7, .8, .9, 1},
 		}),
 	}
 	m.registry.MustRegister(m.requests, m.duration, m.inFlight, m.score,

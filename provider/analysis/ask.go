@@ -47,6 +47,9 @@ const (
 // A querier evaluates PromQL on series of pods.
 type querier interface {
 	Query(ctx context.Context, pods prometheus.Pods, query string) (model.Value, error)
+
+	// QueryAt is Query at a time, or now when it is zero.
+	QueryAt(ctx context.Context, pods prometheus.Pods, query string, at time.Time) (model.Value, error)
 }
 
 // A reading is a value, or why there is none.
@@ -98,11 +101,62 @@ type sample struct {
 	// checks are readings of queries of one's own, by slot and name of the check.
 	checks map[place]reading
 
+	// distributions are what checks of kind Drift compare, and references what they are
+	// compared with, by name of the check.
+	distributions map[place]distribution
+	references    map[string]distribution
+
 	// load is what the query of signal Query gives, if there is one.
 	load reading
 
+	// slo is what was spent of an error budget, if there is one.
+	slo *accounts
+
 	// failure that kept Prometheus as a whole from answering, or nil.
 	failure *outside.Failure
+}
+
+func newSample() sample {
+	return sample{
+		slots: map[string]*measures{}, checks: map[place]reading{},
+		distributions: map[place]distribution{}, references: map[string]distribution{},
+	}
+}
+
+// of a slot that may not have been asked about.
+func (s *sample) of(slot string) *measures {
+	if m := s.slots[slot]; m != nil {
+		return m
+	}
+
+	return unscraped()
+}
+
+// distribution of what a check of kind Drift compares, and the reference of one that may
+// not have been asked for.
+func (s *sample) distribution(at place) distribution { return askedFor(s.distributions, at) }
+
+func (s *sample) reference(name string) distribution { return askedFor(s.references, name) }
+
+func unscraped() *measures {
+	m := &measures{}
+	m.none(notScraped)
+
+	return m
+}
+
+// A distribution of what pods tell, which is nil when the reading is not known.
+type distribution struct {
+	reading
+	histogram
+}
+
+func askedFor[K comparable](all map[K]distribution, at K) distribution {
+	if d, ok := all[at]; ok {
+		return d
+	}
+
+	return distribution{reading: noData(notFound)}
 }
 
 // A place of a check.
@@ -112,6 +166,9 @@ type place struct{ slot, name string }
 type discovery struct {
 	servers map[string]string
 	at      time.Time
+
+	// accounts of the error budget.
+	accounts accounts
 }
 
 // An asker asks all that one Analysis wants to know.
@@ -120,6 +177,12 @@ type asker struct {
 	namespace  string
 	algorithm  string
 	metrics    v1alpha1.MetricsParameters
+
+	// trial is the canary that is asked about, if one is.
+	trial *v1alpha1.CanaryParameters
+
+	// beside are slots that something else is asked about in the same look.
+	beside []string
 
 	// found is what was discovered before, and is replaced.
 	found discovery
@@ -130,7 +193,8 @@ type asker struct {
 type wants struct{ requests, failures, latency, inFlight bool }
 
 func (a *asker) wants() wants {
-	w := wants{}
+	// A verdict on a canary takes requests, whatever it is about.
+	w := wants{requests: a.trial != nil}
 
 	for _, c := range a.metrics.Checks {
 		switch c.Kind {
@@ -142,7 +206,7 @@ func (a *asker) wants() wants {
 			w.requests = true
 		case v1alpha1.CheckInFlight:
 			w.inFlight = true
-		case v1alpha1.CheckQuery:
+		case v1alpha1.CheckQuery, v1alpha1.CheckDrift:
 		}
 	}
 
@@ -200,11 +264,9 @@ func filled(query string, m *v1alpha1.MetricsParameters) string {
 // ask everything. When Prometheus as a whole does not answer, the rest is not
 // asked any more.
 func (a *asker) ask(ctx context.Context) sample {
-	s := sample{slots: map[string]*measures{}, checks: map[place]reading{}}
+	s := newSample()
 	for _, slot := range a.metrics.Slots {
-		s.slots[slot] = &measures{
-			requests: noData(notScraped), failures: noData(notScraped), inFlight: noData(notScraped), latencyRead: noData(notScraped),
-		}
+		s.slots[slot] = unscraped()
 	}
 
 	if a.wants().others(a.own()).any() {
@@ -231,8 +293,12 @@ func (a *asker) fail(s *sample) {
 		s.slots[slot] = &measures{requests: r, failures: r, inFlight: r, latencyRead: r}
 
 		for _, c := range a.metrics.Checks {
-			if c.Kind == v1alpha1.CheckQuery {
+			switch c.Kind {
+			case v1alpha1.CheckQuery:
 				s.checks[place{slot, c.Name}] = r
+			case v1alpha1.CheckDrift:
+				s.distributions[place{slot, c.Name}], s.references[c.Name] = distribution{reading: r}, distribution{reading: r}
+			case v1alpha1.CheckSuccessRatio, v1alpha1.CheckLatency, v1alpha1.CheckRequestRate, v1alpha1.CheckInFlight:
 			}
 		}
 	}
@@ -302,7 +368,7 @@ func (m *measures) none(message string) {
 
 // discover which servers tell metrics, unless that is known. A slot whose pods are
 // scraped and tell nothing that is known gets an empty name, and one whose pods
-// are not scraped gets none.
+// are not scraped gets none. All slots of a look are found out about at once.
 func (a *asker) discover(ctx context.Context) *outside.Failure {
 	known := a.now.Sub(a.found.at) < rediscover
 
@@ -314,7 +380,11 @@ func (a *asker) discover(ctx context.Context) *outside.Failure {
 		return nil
 	}
 
-	v, err := a.prometheus.Query(ctx, a.pods(a.metrics.Slots...), modelserver.Discovery())
+	slots := slices.Concat(a.metrics.Slots, a.beside)
+	slices.Sort(slots)
+	slots = slices.Compact(slots)
+
+	v, err := a.prometheus.Query(ctx, a.pods(slots...), modelserver.Discovery())
 	if err != nil {
 		return outside.Understand(prometheus.Explain, err)
 	}
@@ -326,7 +396,7 @@ func (a *asker) discover(ctx context.Context) *outside.Failure {
 
 	a.found = discovery{servers: map[string]string{}, at: a.now}
 
-	for _, slot := range a.metrics.Slots {
+	for _, slot := range slots {
 		l := ofSlot(lines, slot)
 		if len(l[modelserver.MeasureUp]) == 0 {
 			continue
@@ -483,8 +553,10 @@ func buckets(lines model.Vector, unit float64) (histogram, reading) {
 
 // An inquiry is a query of one's own.
 type inquiry struct {
-	slot, query string
-	take        func(model.Value, error)
+	pods  prometheus.Pods
+	query string
+	at    time.Time
+	take  func(model.Value, error)
 }
 
 // ownQueries asks all queries of one's own, each slot apart. What is wrong with one
@@ -509,7 +581,7 @@ func (a *asker) ownQueries(ctx context.Context, s *sample) {
 		wg.Go(func() {
 			defer func() { <-limit }()
 
-			v, err := a.prometheus.Query(ctx, a.pods(q.slot), filled(q.query, &a.metrics))
+			v, err := a.prometheus.QueryAt(ctx, q.pods, filled(q.query, &a.metrics), q.at)
 
 			mu.Lock()
 			defer mu.Unlock()
@@ -558,21 +630,47 @@ func (a *asker) inquiries(s *sample) []inquiry {
 			{wanted.latency, own.Latency, func(v model.Value, err error) { m.latency, m.latencyRead = ownBuckets(v, err) }},
 		} {
 			if q.wanted && q.query != "" {
-				all = append(all, inquiry{slot: slot, query: q.query, take: q.take})
+				all = append(all, inquiry{pods: a.pods(slot), query: q.query, take: q.take})
 			}
 		}
 
 		for _, c := range a.metrics.Checks {
-			if c.Kind == v1alpha1.CheckQuery {
-				all = append(all, inquiry{slot: slot, query: c.Query, take: func(v model.Value, err error) {
-					s.checks[place{slot, c.Name}] = single(v, err)
+			// A baseline is asked only about what is compared with it.
+			if a.trial != nil && slot != a.trial.Slot && c.RelativeTo == "" {
+				continue
+			}
+
+			here := place{slot, c.Name}
+
+			switch c.Kind {
+			case v1alpha1.CheckQuery:
+				all = append(all, inquiry{pods: a.pods(slot), query: c.Query, take: func(v model.Value, err error) {
+					s.checks[here] = single(v, err)
 				}})
+			case v1alpha1.CheckDrift:
+				all = append(all, inquiry{pods: a.pods(slot), query: c.Query, take: func(v model.Value, err error) {
+					s.distributions[here] = distributionOf(v, err)
+				}})
+			case v1alpha1.CheckSuccessRatio, v1alpha1.CheckLatency, v1alpha1.CheckRequestRate, v1alpha1.CheckInFlight:
 			}
 		}
 	}
 
+	for _, c := range a.metrics.Checks {
+		if c.Kind != v1alpha1.CheckDrift || c.Reference == nil {
+			continue
+		}
+
+		// Revisions change slots: what all of them told together is the past.
+		every := prometheus.Pods{Namespace: a.namespace, Algorithm: a.algorithm, AnySlot: true}
+
+		all = append(all, inquiry{pods: every, query: c.Query, at: a.now.Add(-c.Reference.Duration), take: func(v model.Value, err error) {
+			s.references[c.Name] = distributionOf(v, err)
+		}})
+	}
+
 	if sc := a.metrics.Scaling; sc != nil && sc.Signal == v1alpha1.SignalQuery {
-		all = append(all, inquiry{slot: sc.Slot, query: sc.Query, take: func(v model.Value, err error) {
+		all = append(all, inquiry{pods: a.pods(sc.Slot), query: sc.Query, take: func(v model.Value, err error) {
 			s.load = sum(v, err, noData(notFound))
 		}})
 	}
@@ -636,6 +734,23 @@ func ownBuckets(v model.Value, err error) (histogram, reading) {
 	}
 
 	return buckets(lines, 1000)
+}
+
+// distributionOf what a query of one's own gives, in its own unit.
+func distributionOf(v model.Value, err error) distribution {
+	if err != nil || v == nil {
+		return distribution{reading: single(v, err)}
+	}
+
+	lines, ok := v.(model.Vector)
+	if !ok {
+		return distribution{reading: misused("the query gives no series with the label le: it must keep the buckets of a histogram, " +
+			"for instance increase(x_bucket[$window])")}
+	}
+
+	h, r := buckets(lines, 1)
+
+	return distribution{r, h}
 }
 
 // connected is the condition that tells how Prometheus answered.

@@ -43,6 +43,10 @@ type remembered struct {
 	growing   bool
 	changedAt time.Time
 
+	// trial is what is asked about a canary, and epochAt when its epoch was begun here.
+	trial   string
+	epochAt time.Time
+
 	// lesson about the replicas of a slot, by a signal.
 	lesson *lesson
 	about  string

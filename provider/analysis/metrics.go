@@ -65,10 +65,13 @@ type look struct {
 	// done is closed when it is over.
 	done chan struct{}
 
-	// sample is what was seen, found what was discovered on the way. Both are set
+	// sample is what was seen, found what was discovered on the way. All of it is set
 	// before done is closed.
 	sample sample
 	found  discovery
+
+	// evidence about the canary, if there is one.
+	evidence *evidence
 
 	// ours tells that the cluster itself failed, which says nothing about Prometheus.
 	ours bool
@@ -83,8 +86,8 @@ func (l *look) over() bool {
 	}
 }
 
-// begin a look.
-func (l *looker) begin(ctx context.Context, cr *v1alpha1.Analysis, found discovery) *look {
+// begin a look. The epoch of the canary settled so long ago.
+func (l *looker) begin(ctx context.Context, cr *v1alpha1.Analysis, found discovery, settled time.Duration) *look {
 	k := &look{done: make(chan struct{})}
 	cr, now := cr.DeepCopy(), l.now()
 
@@ -95,7 +98,7 @@ func (l *looker) begin(ctx context.Context, cr *v1alpha1.Analysis, found discove
 		l.slots <- struct{}{}
 
 		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-		l.see(ctx, cr, found, now, k)
+		l.see(ctx, cr, found, settled, now, k)
 		cancel()
 
 		<-l.slots
@@ -106,11 +109,12 @@ func (l *looker) begin(ctx context.Context, cr *v1alpha1.Analysis, found discove
 	return k
 }
 
-func (l *looker) see(ctx context.Context, cr *v1alpha1.Analysis, found discovery, now time.Time, k *look) {
+func (l *looker) see(ctx context.Context, cr *v1alpha1.Analysis, found discovery, settled time.Duration, now time.Time, k *look) {
 	a := &asker{
 		namespace: cr.GetNamespace(),
 		algorithm: cr.Spec.ForProvider.Algorithm,
 		metrics:   *cr.Spec.ForProvider.Metrics,
+		beside:    slotsOf(cr.Spec.ForProvider.Metrics.Canary),
 		found:     found,
 		now:       now,
 	}
@@ -121,8 +125,10 @@ func (l *looker) see(ctx context.Context, cr *v1alpha1.Analysis, found discovery
 
 	c, tenant, err := l.connect(ctx, cr)
 	if err == nil {
-		a.prometheus, a.namespace = c, tenant.Namespace
+		a.prometheus, a.namespace = onceOf(c), tenant.Namespace
 		k.sample = a.ask(ctx)
+		k.evidence = a.evidence(ctx, cr, settled, k.sample.failure)
+		a.account(ctx, found.accounts, &k.sample)
 		k.found = a.found
 
 		return
@@ -131,9 +137,11 @@ func (l *looker) see(ctx context.Context, cr *v1alpha1.Analysis, found discovery
 	f := (*outside.Failure)(nil)
 	k.ours = !errors.As(err, &f)
 
-	k.sample = sample{slots: map[string]*measures{}, checks: map[place]reading{}, failure: f}
+	k.sample = newSample()
 	if f != nil {
+		k.sample.failure = f
 		a.fail(&k.sample)
+		k.evidence = a.evidence(ctx, cr, settled, f)
 	}
 }
 
@@ -144,7 +152,7 @@ func (o *observer) measure(ctx context.Context, cr *v1alpha1.Analysis, pods []co
 		o.memory.forget(cr.GetUID())
 
 		at := &cr.Status.AtProvider
-		at.Server, at.Metrics, at.Scaling = "", nil, nil
+		at.Server, at.Metrics, at.Scaling, at.SLO, at.Canary = "", nil, nil, nil, nil
 		cr.Status.Conditions = slices.DeleteFunc(cr.Status.Conditions, func(c xpv2.Condition) bool { return c.Type == apis.TypeConnected })
 
 		return
@@ -155,6 +163,7 @@ func (o *observer) measure(ctx context.Context, cr *v1alpha1.Analysis, pods []co
 	defer m.mu.Unlock()
 
 	m.watchReplicas(cr, pods, o.now())
+	m.startEpoch(cr, o.now())
 
 	asks := asksOf(cr)
 	if m.look == nil && (m.asks != asks || !o.now().Before(m.lookedAt.Add(intervalOf(cr.Spec.ForProvider.Metrics)))) {
@@ -163,7 +172,7 @@ func (o *observer) measure(ctx context.Context, cr *v1alpha1.Analysis, pods []co
 		}
 
 		m.asks, m.lookedAt = asks, o.now()
-		m.look = o.looker.begin(ctx, cr, m.found)
+		m.look = o.looker.begin(ctx, cr, m.found, m.settled(cr, o.now()))
 
 		timer := time.NewTimer(linger)
 		defer timer.Stop()
@@ -189,6 +198,7 @@ func (o *observer) measure(ctx context.Context, cr *v1alpha1.Analysis, pods []co
 
 	m.found = k.found
 	tellMetrics(cr, m, k.sample, pods, o.now())
+	tellCanary(cr, k.evidence, pods, m.lookedAt)
 }
 
 // asksOf is everything that a look depends on.
@@ -224,6 +234,7 @@ func tellMetrics(cr *v1alpha1.Analysis, m *remembered, s sample, pods []corev1.P
 
 	at.Metrics = tell(at.Metrics, all)
 	at.Server = serverOf(at.Server, p, s)
+	at.SLO = tellSLO(at.SLO, p, s)
 	at.Scaling = scaling(at.Scaling, cr, m, s, pods, now)
 
 	cr.SetConditions(s.connected().WithObservedGeneration(cr.GetGeneration()))

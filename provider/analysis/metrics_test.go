@@ -68,6 +68,10 @@ type told struct {
 }
 
 func (p *prom) Query(ctx context.Context, pods prometheus.Pods, query string) (model.Value, error) {
+	return p.QueryAt(ctx, pods, query, time.Time{})
+}
+
+func (p *prom) QueryAt(ctx context.Context, pods prometheus.Pods, query string, at time.Time) (model.Value, error) {
 	if _, err := pods.Narrow(query); err != nil {
 		return nil, err
 	}
@@ -1032,7 +1036,7 @@ func TestTogether(t *testing.T) {
 	for i := range 100 {
 		a := measured()
 		a.Name = fmt.Sprint("watch-", i)
-		all = append(all, l.begin(t.Context(), a, discovery{}))
+		all = append(all, l.begin(t.Context(), a, discovery{}, 0))
 	}
 
 	for _, k := range all {

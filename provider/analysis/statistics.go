@@ -102,6 +102,22 @@ func (h histogram) at(rank float64) (milliseconds float64, finite bool) {
 	return low + (h[i].milliseconds-low)*(rank-below)/(h[i].count-below), true
 }
 
+// within is how many took at most this long, interpolated like at. Of those in the
+// infinite bucket all may have.
+func (h histogram) within(milliseconds float64) float64 {
+	i, _ := slices.BinarySearchFunc(h, milliseconds, func(b bucket, ms float64) int { return cmp.Compare(b.milliseconds, ms) })
+	if i >= len(h)-1 || h[i].milliseconds == milliseconds {
+		return h[min(i, len(h)-1)].count
+	}
+
+	low, below := 0.0, 0.0
+	if i > 0 {
+		low, below = h[i-1].milliseconds, h[i-1].count
+	}
+
+	return below + (h[i].count-below)*(milliseconds-low)/(h[i].milliseconds-low)
+}
+
 // A latency is a quantile with bounds, each by itself at some confidence.
 type latency struct {
 	value, lower, upper float64

@@ -59,6 +59,8 @@ func judge(c v1alpha1.Check, at place, s sample, ready int, m *v1alpha1.MetricsP
 		}
 	case v1alpha1.CheckQuery:
 		o.plain(c, s.checks[at])
+	case v1alpha1.CheckDrift:
+		o.drift(c, at, &s, m, told)
 	}
 
 	return o

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -200,26 +201,34 @@ func TestUpgradeRestartsNothing(t *testing.T) {
 		a.Spec.Scaling = &v1alpha1.Scaling{MinReplicas: 1, MaxReplicas: 3}
 	}))
 	first := revisionOf(t, ns, "reco")
+	// In the middle of a step, where nobody calls and so nothing happens.
+	tried := func(v string) *v1alpha1.Algorithm {
+		return algorithm(ns, "tried", versioned(v), routed(hostOf(ns, "tried")), rolling(steps(20, 50)))
+	}
+	stable(t, tried("v1"))
+	course := courseOf(t, ns, "tried")
+	edit(t, tried("v2"))
+	within(t, 2*patience, "20 % of callers may reach v2", stepping(ns, "tried", 20))
 	type state struct {
 		pods       map[types.UID]int32
 		generation int64
 	}
 	look := func() map[string]state {
 		out := map[string]state{}
-		for _, name := range []string{"reco", "scaled"} {
-			out[name] = state{pods: pods(t.Context(), t, ns, name), generation: generationOf(t, ns, name+"-a")}
+		for _, name := range []string{"reco-a", "scaled-a", "tried-a", "tried-b"} {
+			out[name] = state{pods: pods(t.Context(), t, ns, name[:strings.LastIndex(name, "-")]), generation: generationOf(t, ns, name)}
 		}
 
 		return out
 	}
-	before := look()
+	before, rollingBefore := look(), rolloutOf(t.Context(), ns, "tried")
 	old := rendered(t, ns, "reco-a")
 	t.Cleanup(func() { upgradeFunction(t, os.Getenv("CAPSTAN_VERSION")) })
 	upgradeFunction(t, os.Getenv("CAPSTAN_NEXT_VERSION"))
 
 	// The new version has really answered for these Algorithms once an edit of them has come through it.
 	create(t, algorithm(ns, "after"))
-	for _, a := range []*v1alpha1.Algorithm{reco("0.7"), algorithm(ns, "scaled", func(a *v1alpha1.Algorithm) {
+	for _, a := range []*v1alpha1.Algorithm{reco("0.7"), tried("v2"), algorithm(ns, "scaled", func(a *v1alpha1.Algorithm) {
 		a.Spec.Scaling = &v1alpha1.Scaling{MinReplicas: 1, MaxReplicas: 4}
 	})} {
 		a.Spec.RevisionHistoryLimit = new(int32(3))
@@ -233,8 +242,14 @@ func TestUpgradeRestartsNothing(t *testing.T) {
 	for name, b := range before {
 		a := look()[name]
 		if !equal(b.pods, a.pods) || b.generation != a.generation {
-			t.Errorf("Algorithm %s: pods and generation of the Deployment before %v, after %v", name, b, a)
+			t.Errorf("Deployment %s: pods of the Algorithm, and its generation, before %v, after %v", name, b, a)
 		}
+	}
+	if r := rolloutOf(t.Context(), ns, "tried"); r.Phase != v1alpha1.RolloutStepping || r.Weight != 20 || r.Epoch != rollingBefore.Epoch {
+		t.Errorf("the rollout before the upgrade %+v, after %+v", rollingBefore, r)
+	}
+	if got, want := course.routedTo(), []int64{0, 20}; !slices.Equal(got, want) {
+		t.Errorf("the HTTPRoute should send %v %% of callers to the revision that is tried, one after the other, got %v", want, got)
 	}
 	t.Logf("no pod was restarted, and no Deployment written, by a version that gives pods %d s instead of %d to take leave", fresh, old)
 

@@ -196,6 +196,7 @@ func fields() map[string]field {
 		"Analysis.spec.forProvider.metrics.queries.inFlight":                 {attack: othersSeries(func(m *observev1alpha1.MetricsParameters, q string) { m.Queries.InFlight = q })},
 		"Analysis.spec.forProvider.metrics.checks[].name":                    {harmless: "It only names what is told."},
 		"Analysis.spec.forProvider.metrics.checks[].query":                   {attack: othersSeries(func(m *observev1alpha1.MetricsParameters, q string) { m.Checks[0].Query = q })},
+		"Analysis.spec.forProvider.metrics.slo.window":                       {harmless: "The schema bounds it."},
 		"Analysis.spec.forProvider.metrics.scaling.slot":                     {harmless: "It goes where the slots go."},
 		"Analysis.spec.forProvider.metrics.scaling.query": {attack: othersSeries(func(m *observev1alpha1.MetricsParameters, q string) {
 			m.Scaling.Signal, m.Scaling.Query = observev1alpha1.SignalQuery, q

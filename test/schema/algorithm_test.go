@@ -124,7 +124,10 @@ scaling: {minReplicas: 1, maxReplicas: 10}`)),
 			object: smallest(spec(`crossplane: {compositionRef: {name: algorithm}}`)),
 		},
 	}
-	for name, object := range servingAccepted() {
+	accepted := servingAccepted()
+	maps.Copy(accepted, sloAccepted())
+	maps.Copy(accepted, lifecycleAccepted())
+	for name, object := range accepted {
 		cases[name] = struct {
 			reason string
 			object map[string]any
@@ -553,11 +556,13 @@ func TestAlgorithmRefused(t *testing.T) {
 		},
 		"FieldOfTomorrow": {
 			reason: "A field comes with what makes it work.",
-			object: smallest(spec(`lifecycle: {canaryWeight: 20}`)),
-			want:   []string{`unknown field "spec.lifecycle"`},
+			object: smallest(spec(`train: {image: r.example.org/train:1}`)),
+			want:   []string{`unknown field "spec.train"`},
 		},
 	}
 	maps.Copy(cases, servingRefused())
+	maps.Copy(cases, sloRefused())
+	maps.Copy(cases, lifecycleRefused())
 
 	var all []string
 	for name, tc := range cases {

@@ -164,6 +164,16 @@ type AnalysisObservation struct {
 	//
 	// +optional
 	Scaling *ScalingObservation `json:"scaling,omitempty"`
+
+	// Canary is the evidence about a revision that is tried.
+	//
+	// +optional
+	Canary *CanaryObservation `json:"canary,omitempty"`
+
+	// SLO is what is left of the error budget.
+	//
+	// +optional
+	SLO *SLOObservation `json:"slo,omitempty"`
 }
 
 // SecretObservation is what was seen of a Secret.

@@ -54,6 +54,16 @@ type MetricsParameters struct {
 	//
 	// +optional
 	Scaling *ScalingParameters `json:"scaling,omitempty"`
+
+	// Canary asks to gather evidence about a revision that is tried.
+	//
+	// +optional
+	Canary *CanaryParameters `json:"canary,omitempty"`
+
+	// SLO asks to account for a service level objective.
+	//
+	// +optional
+	SLO *SLOParameters `json:"slo,omitempty"`
 }
 
 // Queries are PromQL expressions. In them $window stands for the window, and each
@@ -93,7 +103,7 @@ type Queries struct {
 
 // CheckKind says what a check looks at.
 //
-// +kubebuilder:validation:Enum=SuccessRatio;Latency;RequestRate;InFlight;Query
+// +kubebuilder:validation:Enum=SuccessRatio;Latency;RequestRate;InFlight;Query;Drift
 type CheckKind string
 
 // What a check looks at.
@@ -110,12 +120,39 @@ const (
 	CheckInFlight CheckKind = "InFlight"
 	// CheckQuery is the value of a PromQL expression.
 	CheckQuery CheckKind = "Query"
+	// CheckDrift is the distance of two distributions, with the expectation without
+	// any drift taken off.
+	CheckDrift CheckKind = "Drift"
 )
+
+// DriftMethod says how two distributions are compared.
+//
+// +kubebuilder:validation:Enum=PSI;KS
+type DriftMethod string
+
+// How two distributions are compared.
+const (
+	// DriftPSI is the population stability index, sum((p-q)ln(p/q)) over the buckets.
+	DriftPSI DriftMethod = "PSI"
+	// DriftKS is the statistic of Kolmogorov and Smirnov, max|F-G| over the buckets.
+	DriftKS DriftMethod = "KS"
+)
+
+// Baseline is what a check is compared with.
+//
+// +kubebuilder:validation:Enum=Baseline
+type Baseline string
+
+// RelativeToBaseline compares with the slot of the revision before, over the same
+// time.
+const RelativeToBaseline Baseline = "Baseline"
 
 // A Check compares a metric with bounds.
 //
-// +kubebuilder:validation:XValidation:rule="(self.kind == 'Query') == has(self.query)",fieldPath=".query",message="query: is what kind Query compares, and no other kind has one"
-// +kubebuilder:validation:XValidation:rule="has(self.min) || has(self.max) || self.kind in ['RequestRate', 'InFlight']",message="min, max: at least one bound is needed, or nothing is checked"
+// +kubebuilder:validation:XValidation:rule="(self.kind in ['Query', 'Drift']) == has(self.query)",fieldPath=".query",message="query: is what the kinds Query and Drift compare, and no other kind has one"
+// +kubebuilder:validation:XValidation:rule="has(self.min) || has(self.max) || self.kind in ['RequestRate', 'InFlight'] || self.kind == 'SuccessRatio' && has(self.relativeTo)",message="min, max: at least one bound is needed, or nothing is checked"
+// +kubebuilder:validation:XValidation:rule="self.kind != 'Drift' || has(self.relativeTo) != has(self.reference)",message="relativeTo, reference: kind Drift needs one of them, or there is nothing to compare with"
+// +kubebuilder:validation:XValidation:rule="self.kind == 'Drift' || !has(self.reference)",fieldPath=".reference",message="reference: is what kind Drift compares with, and no other kind has one"
 // +kubebuilder:validation:XValidation:rule="!has(self.min) || !has(self.max) || self.min <= self.max",fieldPath=".min",message="min: must not be above max"
 // +kubebuilder:validation:XValidation:rule="self.kind != 'SuccessRatio' || [has(self.min) ? self.min : 0.0, has(self.max) ? self.max : 1.0].all(b, b >= 0.0 && b <= 1.0)",message="min, max: of kind SuccessRatio are shares from 0 to 1"
 type Check struct {
@@ -131,7 +168,8 @@ type Check struct {
 	// +kubebuilder:example=Latency
 	Kind CheckKind `json:"kind"`
 
-	// Query of kind Query: a PromQL expression with one value. In it $window stands
+	// Query of kind Query: a PromQL expression with one value. Of kind Drift: one
+	// that gives the buckets of a histogram, with the label le. In it $window stands
 	// for the window.
 	//
 	// +kubebuilder:validation:MaxLength=2048
@@ -158,6 +196,150 @@ type Check struct {
 	// +kubebuilder:example=50
 	// +optional
 	Max *float64 `json:"max,omitempty"`
+
+	// RelativeTo Baseline makes the value one of the canary divided by that of the
+	// baseline, and the distance of kind Drift that of the two. A share of requests
+	// that succeed then has no bounds: it fails once the canary is worse beyond doubt.
+	// Only checks of a canary have it.
+	//
+	// +kubebuilder:example=Baseline
+	// +optional
+	RelativeTo Baseline `json:"relativeTo,omitempty"`
+
+	// Method of kind Drift: PSI or KS.
+	//
+	// +kubebuilder:default=PSI
+	// +kubebuilder:example=PSI
+	// +optional
+	Method DriftMethod `json:"method,omitempty"`
+
+	// Reference of kind Drift: how far back lies what is compared with.
+	//
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('720h')",message="must be from 1m to 720h"
+	// +kubebuilder:example="24h"
+	// +optional
+	Reference *metav1.Duration `json:"reference,omitempty"`
+}
+
+// CanaryParameters say what evidence is gathered about a revision that is tried,
+// beside the one before it.
+type CanaryParameters struct {
+	// Epoch that the evidence belongs to. With another one everything is counted from
+	// its beginning, so that nothing from before can count.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:example=41
+	Epoch int64 `json:"epoch"`
+
+	// Slot of the revision that is tried.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:example="b"
+	Slot string `json:"slot"`
+
+	// Baseline is the slot of the revision before. Without it no check is relative.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:example="a"
+	// +optional
+	Baseline string `json:"baseline,omitempty"`
+
+	// Settle is the time at the beginning of an epoch that does not count, because
+	// requests of before are in the windows of Prometheus.
+	//
+	// +kubebuilder:default="30s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('1h')",message="must be at most 1h"
+	// +kubebuilder:example="30s"
+	// +optional
+	Settle *metav1.Duration `json:"settle,omitempty"`
+
+	// MinSamples is how many requests a verdict needs at least.
+	//
+	// +kubebuilder:default=100
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:example=100
+	// +optional
+	MinSamples int32 `json:"minSamples,omitempty"`
+
+	// Checks to make.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	Checks []Check `json:"checks"`
+}
+
+// CanaryObservation is the evidence about a revision that is tried. It changes with
+// each look.
+type CanaryObservation struct {
+	// Epoch that the evidence belongs to.
+	Epoch int64 `json:"epoch"`
+
+	// StartedAt is when the epoch was seen first.
+	StartedAt metav1.Time `json:"startedAt"`
+
+	// LookedAt is when Prometheus was asked last, with or without an answer.
+	LookedAt metav1.Time `json:"lookedAt"`
+
+	// Looks at Prometheus since the time to settle was over.
+	Looks int64 `json:"looks"`
+
+	// Errors in a row: looks that Prometheus did not answer.
+	//
+	// +optional
+	Errors int64 `json:"errors,omitempty"`
+
+	// Checks that were made.
+	//
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Checks []CanaryCheck `json:"checks,omitempty"`
+}
+
+// CanaryCheck is the evidence of one check.
+type CanaryCheck struct {
+	// Name of the check.
+	Name string `json:"name"`
+
+	// Verdicts of the latest looks of the epoch, at most 10 and the last one last: P
+	// for Pass, F for Fail, I for Insufficient, N for NoData, E for Error.
+	//
+	// +kubebuilder:validation:MaxLength=10
+	// +optional
+	Verdicts string `json:"verdicts,omitempty"`
+
+	// Value in the unit of the check, since the epoch settled.
+	//
+	// +optional
+	Value *float64 `json:"value,omitempty"`
+
+	// Lower bound of the value at a confidence of 95 %, one-sided.
+	//
+	// +optional
+	Lower *float64 `json:"lower,omitempty"`
+
+	// Upper bound of the value at a confidence of 95 %, one-sided.
+	//
+	// +optional
+	Upper *float64 `json:"upper,omitempty"`
+
+	// Baseline is the value of the baseline over the same time.
+	//
+	// +optional
+	Baseline *float64 `json:"baseline,omitempty"`
+
+	// Samples is the number of requests that the value is made of.
+	//
+	// +optional
+	Samples *int64 `json:"samples,omitempty"`
+
+	// Message tells why the last verdict is what it is, in a few words with its numbers.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // Signal of the load of replicas.

@@ -254,6 +254,11 @@ func (b *Builder) folder(tool Tool) (string, error) {
 			return "", err
 		}
 		parts, inputs = []string{name, runtime.GOARCH}, []string{requirements}
+	default:
+		// A few have a main program of our own.
+		if _, err := os.Stat(filepath.Join(b.module(tool), "main.go")); err == nil {
+			inputs = append(inputs, "main.go")
+		}
 	}
 	_, _ = fmt.Fprintln(sum, strings.Join(parts, "\n"))
 	for _, name := range inputs {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -33,9 +34,13 @@ type Options struct {
 	Wait time.Duration
 }
 
-// input of every prediction. Requests with a body are not sent a second time behind the caller's back when a
-// connection breaks, so that one that got lost is counted.
-const input = `{"user":7}`
+// users that there are. Their inputs come one after the other, so that scores have the same distribution whenever it is
+// looked at. Their number is a prime: a Gateway that sends every fifth request elsewhere sends each of them there in time.
+const users = 997
+
+// input of a prediction, by its number. Requests with a body are not sent a second time behind the caller's back when a connection
+// breaks, so that one that got lost is counted.
+func input(n int64) string { return fmt.Sprintf(`{"user":%d}`, n%users) }
 
 // Run calls until the context is done, waits for the last answers, and reports.
 func Run(ctx context.Context, o Options) (*Report, error) {
@@ -43,13 +48,14 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, fmt.Errorf("cannot call with %d callers, %v requests per second, and a timeout of %s: there must be a caller, and time",
 			o.Concurrency, o.Rate, o.Timeout)
 	}
-	if _, err := o.request(ctx); err != nil {
+	if _, err := o.request(ctx, 0); err != nil {
 		return nil, err
 	}
 	if err := o.await(ctx); err != nil {
 		return nil, err
 	}
 	r := newReport()
+	var asked atomic.Int64
 	var callers sync.WaitGroup
 	for i := range o.Concurrency {
 		callers.Go(func() {
@@ -64,7 +70,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 					return
 				}
 				// A request that began is finished.
-				r.count(o.once(context.WithoutCancel(ctx), client))
+				r.count(o.once(context.WithoutCancel(ctx), client, asked.Add(1)))
 			}
 		})
 	}
@@ -83,7 +89,7 @@ func (o Options) await(ctx context.Context) error {
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: o.Timeout}
 	for {
-		_, err := o.ask(ctx, client)
+		_, err := o.ask(ctx, client, 0)
 		if err == nil {
 			return nil
 		}
@@ -120,8 +126,8 @@ func (o Options) pace(caller int) func(context.Context) bool {
 	}
 }
 
-func (o Options) request(ctx context.Context) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, o.URL, strings.NewReader(input))
+func (o Options) request(ctx context.Context, n int64) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, o.URL, strings.NewReader(input(n)))
 	if err != nil {
 		return nil, fmt.Errorf("cannot call %q: %w", o.URL, err)
 	}
@@ -133,17 +139,17 @@ func (o Options) request(ctx context.Context) (*http.Request, error) {
 	return req, nil
 }
 
-// once sends one request.
-func (o Options) once(ctx context.Context, client *http.Client) outcome {
+// once sends the nth request.
+func (o Options) once(ctx context.Context, client *http.Client, n int64) outcome {
 	began := time.Now()
-	version, err := o.ask(ctx, client)
+	version, err := o.ask(ctx, client, n)
 
 	return outcome{version: version, took: time.Since(began), at: began, err: err}
 }
 
 // ask for a prediction. It returns the version that made it.
-func (o Options) ask(ctx context.Context, client *http.Client) (string, error) {
-	req, err := o.request(ctx)
+func (o Options) ask(ctx context.Context, client *http.Client, n int64) (string, error) {
+	req, err := o.request(ctx, n)
 	if err != nil {
 		return "", err
 	}

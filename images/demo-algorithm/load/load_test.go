@@ -26,7 +26,7 @@ func TestRun(t *testing.T) {
 		n := asked.Add(1)
 		body, err := io.ReadAll(r.Body)
 		switch {
-		case err != nil || string(body) != input || r.Host != "reco.example.org" || r.URL.Path != "/predict":
+		case err != nil || string(body) != input(n) || r.Host != "reco.example.org" || r.URL.Path != "/predict":
 			w.WriteHeader(http.StatusBadRequest)
 		case n <= 10:
 			_, _ = io.WriteString(w, `{"version":"v1"}`)
@@ -56,8 +56,8 @@ func TestRun(t *testing.T) {
 	if v1 == nil || v2 == nil || v1.Answered != 10 || v1.Answered+v2.Answered != r.Answered || r.Lost() != 5 {
 		t.Fatalf("answered: got %d, of these v1 %v and v2 %v, and %d lost", r.Answered, v1, v2, r.Lost())
 	}
-	if !v1.Last.Before(r.FirstFailure) || !r.FirstFailure.Before(v2.First) {
-		t.Errorf("v1 answered last at %s, the first failure was at %s, v2 answered first at %s", v1.Last, r.FirstFailure, v2.First)
+	if !v1.Last.Before(r.FirstFailure) || !r.FirstFailure.Before(r.LastFailure) || !r.LastFailure.Before(v2.First) {
+		t.Errorf("v1 answered last at %s, failures were from %s to %s, v2 answered first at %s", v1.Last, r.FirstFailure, r.LastFailure, v2.First)
 	}
 	if r.P50Ms <= 0 || r.P50Ms > r.P99Ms {
 		t.Errorf("quantiles: got %v, %v, %v", r.P50Ms, r.P95Ms, r.P99Ms)
@@ -124,6 +124,20 @@ func TestWait(t *testing.T) {
 	o.Wait = 100 * time.Millisecond
 	if r, err := Run(t.Context(), o); err == nil {
 		t.Errorf("nobody answers: want an error, got %v", r)
+	}
+}
+
+// TestInput expects that users come again, and that each fifth request meets all of them.
+func TestInput(t *testing.T) {
+	if got := input(7); got != `{"user":7}` || input(7+users) != got {
+		t.Errorf("input 7: got %s, and %s later", got, input(7+users))
+	}
+	seen := map[string]bool{}
+	for n := range int64(users) {
+		seen[input(5*n)] = true
+	}
+	if len(seen) != users {
+		t.Errorf("of %d users each fifth request meets %d", users, len(seen))
 	}
 }
 

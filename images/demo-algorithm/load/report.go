@@ -28,8 +28,9 @@ type Report struct {
 	P50Ms float64 `json:"p50Ms"`
 	P95Ms float64 `json:"p95Ms"`
 	P99Ms float64 `json:"p99Ms"`
-	// FirstFailure is when the first request that failed was sent.
+	// FirstFailure and LastFailure tell when the first and the last request that failed were sent.
 	FirstFailure time.Time `json:"firstFailure,omitzero"`
+	LastFailure  time.Time `json:"lastFailure,omitzero"`
 
 	mu    sync.Mutex
 	times times
@@ -68,6 +69,9 @@ func (r *Report) count(o outcome) {
 		r.Failed[kind(o.err)]++
 		if r.FirstFailure.IsZero() || o.at.Before(r.FirstFailure) {
 			r.FirstFailure = o.at
+		}
+		if o.at.After(r.LastFailure) {
+			r.LastFailure = o.at
 		}
 
 		return

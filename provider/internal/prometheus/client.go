@@ -66,21 +66,26 @@ func New(c *outside.Connection) (*Client, error) {
 // these pods only. Whoever shares a Prometheus sees nothing of others, and whoever
 // has one of his own sees the same.
 func (c *Client) Query(ctx context.Context, pods Pods, query string) (model.Value, error) {
+	return c.QueryAt(ctx, pods, query, time.Time{})
+}
+
+// QueryAt is Query at a time, or now when it is zero.
+func (c *Client) QueryAt(ctx context.Context, pods Pods, query string, at time.Time) (model.Value, error) {
 	narrow, err := pods.Narrow(query)
 	if err != nil {
 		return nil, err
 	}
 
-	return c.evaluate(ctx, narrow)
+	return c.evaluate(ctx, narrow, at)
 }
 
 // evaluate a query as it is. It takes no longer than patience, at this end or the
 // other.
-func (c *Client) evaluate(ctx context.Context, query string) (model.Value, error) {
+func (c *Client) evaluate(ctx context.Context, query string, at time.Time) (model.Value, error) {
 	ctx, cancel := context.WithTimeout(outside.WithOperation(ctx, "Query"), patience)
 	defer cancel()
 
-	v, _, err := c.api.Query(ctx, query, time.Time{}, promv1.WithTimeout(patience))
+	v, _, err := c.api.Query(ctx, query, at, promv1.WithTimeout(patience))
 	if err != nil {
 		return nil, fmt.Errorf("cannot query: %w", c.discreet(err))
 	}
@@ -125,7 +130,7 @@ func credentials(authorize func(*http.Request)) ([]string, error) {
 
 // ask for something that needs no series.
 func ask(ctx context.Context, c *Client) error {
-	_, err := c.evaluate(ctx, "vector(1)")
+	_, err := c.evaluate(ctx, "vector(1)", time.Time{})
 
 	return err
 }

@@ -33,8 +33,11 @@ type Pods struct {
 	// Algorithm that they belong to.
 	Algorithm string
 
-	// Slots of the Algorithm, at least one.
+	// Slots of the Algorithm, at least one unless AnySlot is set.
 	Slots []string
+
+	// AnySlot takes the pods of all slots, whatever their names are.
+	AnySlot bool
 }
 
 // Narrow a PromQL expression to series of these pods: every selector in it,
@@ -77,6 +80,10 @@ func (p Pods) matchers() ([]*labels.Matcher, error) {
 		}
 
 		slots, how = strings.Join(quoted, "|"), labels.MatchRegexp
+	}
+
+	if p.AnySlot {
+		slots, how = ".+", labels.MatchRegexp
 	}
 
 	var all []*labels.Matcher

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/prometheus/model/labels"
@@ -45,8 +46,9 @@ func TestNarrow(t *testing.T) {
 		"Absent":    {reason: "What is absent is absent there.", query: `absent(up)`, want: `absent(up{@A,@N,@S})`},
 		"Number":    {reason: "What selects nothing stays.", query: `vector(1)`, want: `vector(1)`},
 		"Escape":    {reason: "Nothing gets around the parser.", query: `up{job="x"} # }`, want: `up{@A,job="x",@N,@S}`},
-		"Quotes":    {reason: "Nothing gets out of a label.", query: `up`, pods: Pods{"shop", `r"} or {a="`, []string{"a"}}, want: `up{algorithm="r\"} or {a=\"",@N,@S}`},
-		"TwoSlots":  {reason: "Of two slots a selector sees both, and of their names no pattern.", query: `up`, pods: Pods{"shop", "reco", []string{"a", "b.*"}}, want: `up{@A,@N,slot=~"a|b\\.\\*"}`},
+		"AnySlot":   {reason: "All slots are those of the Algorithm, and what has no slot is in none.", query: `up{slot="b"}`, pods: Pods{Namespace: "shop", Algorithm: "reco", AnySlot: true}, want: `up{@A,@N,slot="b",slot=~".+"}`},
+		"Quotes":    {reason: "Nothing gets out of a label.", query: `up`, pods: Pods{Namespace: "shop", Algorithm: `r"} or {a="`, Slots: []string{"a"}}, want: `up{algorithm="r\"} or {a=\"",@N,@S}`},
+		"TwoSlots":  {reason: "Of two slots a selector sees both, and of their names no pattern.", query: `up`, pods: Pods{Namespace: "shop", Algorithm: "reco", Slots: []string{"a", "b.*"}}, want: `up{@A,@N,slot=~"a|b\\.\\*"}`},
 		"Nonsense":  {reason: "What is no PromQL is told.", query: `up{`, failed: true},
 		"Info":      {reason: "Functions that select by themselves are not allowed.", query: `info(up)`, failed: true},
 	}
@@ -56,7 +58,7 @@ func TestNarrow(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			of := pods
-			if len(tc.pods.Slots) > 0 {
+			if tc.pods.Algorithm != "" {
 				of = tc.pods
 			}
 
@@ -67,7 +69,11 @@ func TestNarrow(t *testing.T) {
 		})
 	}
 
-	for _, none := range []Pods{{"", "reco", []string{"a"}}, {"shop", "", []string{"a"}}, {"shop", "reco", nil}, {"shop", "reco", []string{""}}} {
+	for _, none := range []Pods{
+		{Algorithm: "reco", Slots: []string{"a"}}, {Namespace: "shop", Slots: []string{"a"}},
+		{Namespace: "shop", Algorithm: "reco"}, {Namespace: "shop", Algorithm: "reco", Slots: []string{""}},
+		{Algorithm: "reco", AnySlot: true}, {Namespace: "shop", AnySlot: true},
+	} {
 		if got, err := none.Narrow("up"); err == nil {
 			t.Errorf("Series without a label are nobody's to see: %+v gave %q", none, got)
 		}
@@ -150,6 +156,10 @@ func TestQuery(t *testing.T) {
 	want := url.Values{"query": {`up{algorithm="reco",namespace="shop",slot="a"}`}, "timeout": {"10s"}}
 	if diff := cmp.Diff(want, *form); diff != "" {
 		t.Errorf("Every query should be narrowed, bounded, and about the time of the server: -want, +got:\n%s", diff)
+	}
+
+	if _, err := c.QueryAt(t.Context(), pods, "up", time.Unix(1000, 0)); err != nil || form.Get("time") != "1000" {
+		t.Errorf("The time should be told, got %v, %v", form, err)
 	}
 
 	if got := header.Get("Authorization"); got != "Bearer token" {

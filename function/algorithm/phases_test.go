@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package algorithm
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/compose/composetest"
+)
+
+// rolloutOf a plan.
+func rolloutOf(tb testing.TB, p *compose.Plan) v1alpha1.RolloutStatus {
+	tb.Helper()
+
+	st, ok := p.Status.(v1alpha1.AlgorithmStatus)
+	if !ok {
+		raw, err := json.Marshal(p.Status)
+		if err == nil {
+			err = json.Unmarshal(raw, &st)
+		}
+
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+
+	if st.Rollout == nil {
+		return v1alpha1.RolloutStatus{}
+	}
+
+	return *st.Rollout
+}
+
+// judge the candidate: every check that the composed Analysis is asked has these
+// verdicts, for the epoch that it was given.
+func (w *world) judge(verdicts string) {
+	w.t.Helper()
+
+	asked := compose.Map(w.request.Observed[nameAnalysis].Map(), "spec", "forProvider", "metrics", "canary")
+	if asked == nil {
+		w.t.Fatalf("nobody asks for evidence: %+v", rolloutOf(w.t, w.plan()))
+	}
+
+	seen := observev1alpha1.CanaryObservation{Epoch: compose.Number(asked, 0, "epoch")}
+	seen.LookedAt.Time = w.request.Now
+
+	for _, v := range compose.List(asked, "checks") {
+		name := compose.Text(v.(map[string]any), "name")
+		seen.Checks = append(seen.Checks, observev1alpha1.CanaryCheck{
+			Name: name, Verdicts: verdicts, Value: new(0.95), Lower: new(0.93), Upper: new(0.97), Samples: new(int64(400)),
+		})
+	}
+
+	w.measure(observev1alpha1.AnalysisObservation{Canary: &seen})
+}
+
+// settle what Kubernetes and the Gateway do about a plan.
+func (w *world) settle() {
+	w.compose(w.plan())
+
+	for _, slot := range []string{slotA, slotB} {
+		if w.request.Observed[deploymentOf(slot)] != nil {
+			w.runIn(slot, nil)
+		}
+	}
+
+	if w.request.Observed[nameRoute] != nil {
+		w.accept()
+	}
+}
+
+// TestPhases of a rollout.
+func TestPhases(t *testing.T) {
+	const (
+		routed  = "{image: %s, replicas: 4, route: {gateway: {name: shared, namespace: gateway}}, lifecycle: {steps: [10, 50], soak: 1m, bake: 10m%s}}"
+		plain   = "{image: %s, replicas: 4, lifecycle: {canaryWeight: 20, soak: 1m, bake: 10m%s}}"
+		atOnce  = "{image: %s, replicas: 1, lifecycle: {canaryWeight: 100, bake: 10m%s}}"
+		passed  = "PPP"
+		failing = "PPFF"
+	)
+
+	type step struct {
+		reason string
+		do     func(w *world)
+		want   string
+		phase  string
+	}
+
+	// What a world without a spec yet is edited to.
+	edit := func(spec string, words ...any) func(w *world) {
+		return func(w *world) { w.edit(fmt.Sprintf(spec, words...)) }
+	}
+	settle := func(w *world) { w.settle() }
+	seen := func(w *world) { w.compose(w.plan()) }
+	judge := func(verdicts string) func(w *world) {
+		return func(w *world) { w.settle(); w.settle(); w.judge(verdicts) }
+	}
+	looked := func(verdicts string) func(w *world) { return func(w *world) { w.judge(verdicts) } }
+	later := func(d time.Duration) func(w *world) { return func(w *world) { w.later(d) } }
+	all := func(fs ...func(w *world)) func(w *world) {
+		return func(w *world) {
+			for _, f := range fs {
+				f(w)
+			}
+		}
+	}
+	token := func(spec, field string) func(w *world) {
+		return func(w *world) {
+			c := rolloutOf(w.t, w.plan()).Candidate
+			w.edit(fmt.Sprintf(spec, "z", fmt.Sprintf(", %s", strings.ReplaceAll(field, "HASH", c))))
+		}
+	}
+
+	cases := map[string]struct {
+		spec  string
+		steps []step
+	}{
+		"Promoted": {routed, []step{
+			{"at rest", nil, "a=x*4 callers=a reco-slot-a:100 reco-slot-b:0", "Stable"},
+			{"the candidate starts as large as its first share needs", edit(routed, "z", ""), "a=x*4 b=z*1 callers=a reco-slot-a:100 reco-slot-b:0", "Preparing"},
+			{"a share goes there once it serves", settle, "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Stepping/Applying"},
+			{"evidence counts from when it is in force", settle, "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Stepping/Soaking"},
+			{"time without evidence is nothing", all(settle, later(5*time.Minute)), "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Holding/MetricsUnavailable"},
+			{"evidence after that counts anew", all(settle, later(time.Minute), looked(passed)), "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Stepping/Soaking"},
+			{"it soaks as long as it must", judge(passed), "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Stepping/Soaking"},
+			{"and grows before its share does", all(later(time.Minute), looked(passed)), "a=x*4 b=z*3 callers=a reco-slot-a:90 reco-slot-b:10", "Stepping/Sizing"},
+			{"which then does", settle, "a=x*4 b=z*3 callers=a reco-slot-a:50 reco-slot-b:50", "Stepping/Applying"},
+			{"old evidence does not count", settle, "a=x*4 b=z*3 callers=a reco-slot-a:50 reco-slot-b:50", "Stepping/Soaking"},
+			{"it becomes as large as the live one", all(settle, settle, later(time.Minute), judge(passed)), "a=x*4 b=z*4 callers=a reco-slot-a:50 reco-slot-b:50", "Stepping/Sizing"},
+			{"and all callers go over", settle, "a=x*4 b=z*4 callers=b reco-slot-a:0 reco-slot-b:100", "Promoting"},
+			{"the one before stays", settle, "a=x*4 b=z*4 callers=b reco-slot-a:0 reco-slot-b:100", "Baking"},
+			{"as long as it bakes", all(settle, settle, later(9*time.Minute), looked("P")), "a=x*4 b=z*4 callers=b reco-slot-a:0 reco-slot-b:100", "Baking"},
+			{"and then ends", all(later(time.Minute), looked("PP")), "a=x*0 b=z*4 callers=b reco-slot-a:0 reco-slot-b:100", "Draining"},
+			{"and is gone", settle, "b=z*4 callers=b reco-slot-a:0 reco-slot-b:100", "Draining"},
+			{"and all is calm", settle, "b=z*4 callers=b reco-slot-a:0 reco-slot-b:100", "Stable"},
+		}},
+		"RolledBack": {routed, []step{
+			{"a share tries it", all(edit(routed, "z", ""), settle, settle, settle, settle), "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Stepping/Soaking"},
+			{"one failure may be chance", judge("PPF"), "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Stepping/Soaking"},
+			{"two are not", judge(failing), "a=x*4 b=z*1 callers=a reco-slot-a:100 reco-slot-b:0", "RollingBack/MetricFailed"},
+			{"its requests are finished", settle, "a=x*4 b=z*1 callers=a reco-slot-a:100 reco-slot-b:0", "RollingBack/MetricFailed"},
+			{"and then it ends", later(time.Minute), "a=x*4 b=z*0 callers=a reco-slot-a:100 reco-slot-b:0", "RollingBack/MetricFailed"},
+			{"and is not tried again", all(settle, settle), "a=x*4 callers=a reco-slot-a:100 reco-slot-b:0", "RolledBack/RolledBack"},
+			{"not even later", all(settle, later(24*time.Hour)), "a=x*4 callers=a reco-slot-a:100 reco-slot-b:0", "RolledBack/RolledBack"},
+			{"until the spec is corrected", all(settle, edit(routed, "v", "")), "a=x*4 b=v*1 callers=a reco-slot-a:100 reco-slot-b:0", "Preparing"},
+		}},
+		"Retried": {plain, []step{
+			{"it is rolled back", all(edit(plain, "z", ""), settle, settle, settle, settle, judge(failing), settle, later(time.Minute), settle, settle), "a=x*4 callers=a", "RolledBack/RolledBack"},
+			{"too early to try again", token(plain, "retry: 'HASH#2'"), "a=x*4 callers=a", "RolledBack/CoolingDown"},
+			{"and then it is", all(settle, later(9*time.Minute)), "a=x*4 b=z*1 callers=a", "Preparing"},
+			{"it fails again", all(settle, settle, settle, settle, judge(failing), settle, later(time.Minute), settle, settle), "a=x*4 callers=a", "RolledBack/RolledBack"},
+			{"the same attempt is not made twice", all(settle, later(24*time.Hour)), "a=x*4 callers=a", "RolledBack/RolledBack"},
+		}},
+		"FlippedBack": {atOnce, []step{
+			{"all callers go over at once", all(edit(atOnce, "z", ""), settle, settle, settle, settle), "a=x*1 b=z*1 callers=b", "Baking"},
+			{"and come back at once", judge(failing), "a=x*1 b=z*1 callers=a", "RollingBack/MetricFailed"},
+			{"and stay", all(settle, later(time.Minute), settle, settle), "a=x*1 callers=a", "RolledBack/RolledBack"},
+		}},
+		"RevertedWhileBaking": {atOnce, []step{
+			{"it bakes", all(edit(atOnce, "z", ""), settle, settle, settle, settle), "a=x*1 b=z*1 callers=b", "Baking"},
+			{"callers come back at once", edit(atOnce, "x", ""), "a=x*1 b=z*1 callers=a", "RollingBack/Reverted"},
+			{"which is no failure", all(settle, later(time.Minute), settle, settle, settle), "a=x*1 callers=a", "Stable"},
+		}},
+		"EditedWhileBaking": {atOnce, []step{
+			{"it bakes", all(edit(atOnce, "z", ""), settle, settle, settle, settle), "a=x*1 b=z*1 callers=b", "Baking"},
+			{"another one needs the place", edit(atOnce, "v", ""), "a=x*1 b=z*1 callers=b", "Draining"},
+			{"once requests are finished", all(settle, later(time.Minute)), "a=x*0 b=z*1 callers=b", "Draining"},
+			{"and gets it", settle, "b=z*1 callers=b", "Draining"},
+			{"and gets it", settle, "a=v*1 b=z*1 callers=b", "Preparing"},
+		}},
+		"WithoutGateway": {plain, []step{
+			{"one replica beside four is a fifth", all(edit(plain, "z", ""), settle), "a=x*4 b=z*1 callers=", "Stepping/Applying"},
+			{"the number of replicas is the share", all(settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
+			{"all of them start for all callers", all(settle, later(time.Minute), judge(passed)), "a=x*4 b=z*4 callers=", "Stepping/Sizing"},
+			{"who go over then", settle, "a=x*4 b=z*4 callers=b", "Promoting"},
+		}},
+		"TooFine": {strings.Replace(plain, "20", "5", 1), []step{
+			{"one replica beside four is more than that", edit(strings.Replace(plain, "20", "5", 1), "z", ""), "a=x*4 b=z*0 callers=a", "Preparing"},
+			{"so it holds", settle, "a=x*4 b=z*0 callers=a", "Holding/StepTooFine"},
+		}},
+		"Approved": {plain, []step{
+			{"somebody has to agree", all(edit(plain, "z", ", approval: BeforePromotion"), settle, settle, settle, settle, later(time.Minute), judge(passed)), "a=x*4 b=z*1 callers=", "Holding/AwaitingApproval"},
+			{"about this revision", all(settle, edit(plain, "z", ", approval: BeforePromotion, approve: ['0123456789:100']")), "a=x*4 b=z*1 callers=", "Holding/AwaitingApproval"},
+			{"and that far", all(settle, token(plain, "approval: BeforePromotion, approve: ['HASH:50']")), "a=x*4 b=z*1 callers=", "Holding/AwaitingApproval"},
+			{"twice is once", all(settle, token(plain, "approval: BeforePromotion, approve: ['HASH:100', HASH]")), "a=x*4 b=z*4 callers=", "Stepping/Sizing"},
+			{"and on it goes", settle, "a=x*4 b=z*4 callers=b", "Promoting"},
+		}},
+		"Aborted": {plain, []step{
+			{"a share tries it", all(edit(plain, "z", ""), settle, settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
+			{"somebody knows better", token(plain, "abort: HASH"), "a=x*4 b=z*1 callers=a", "RollingBack/Aborted"},
+		}},
+		"PromotedByHand": {plain, []step{
+			{"a share tries it", all(edit(plain, "z", ""), settle, settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
+			{"somebody knows better", token(plain, "promote: HASH"), "a=x*4 b=z*4 callers=", "Stepping/Sizing"},
+			{"and all callers go over", settle, "a=x*4 b=z*4 callers=b", "Promoting"},
+		}},
+		"Superseded": {plain, []step{
+			{"a share tries it", all(edit(plain, "z", ""), settle, settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
+			{"another one is wanted", edit(plain, "v", ""), "a=x*4 b=z*1 callers=a", "RollingBack/Superseded"},
+			{"and has its turn", all(settle, later(time.Minute), settle, settle), "a=x*4 b=v*1 callers=a", "Preparing"},
+		}},
+		"Reverted": {plain, []step{
+			{"a share tries it", all(edit(plain, "z", ""), settle, settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
+			{"it is taken back", edit(plain, "x", ""), "a=x*4 b=z*1 callers=a", "RollingBack/Reverted"},
+			{"which is no failure", all(settle, later(time.Minute), settle, settle, settle), "a=x*4 callers=a", "Stable"},
+		}},
+		"CrashLooping": {plain, []step{
+			{"a share tries it", all(edit(plain, "z", ""), settle, settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
+			{"and it crashes", func(w *world) {
+				w.settle()
+				w.runIn(slotB, func(s map[string]any) { s["availableReplicas"] = 0.0 })
+				w.find(observev1alpha1.Finding{Reason: "CrashLooping", Message: "it ends", Slot: "b"})
+			}, "a=x*4 b=z*1 callers=a", "RollingBack/CrashLooping"},
+		}},
+		"NoCapacity": {plain, []step{
+			{"it finds no room", func(w *world) {
+				edit(plain, "z", "")(w)
+				w.compose(w.plan())
+				w.runIn(slotB, func(s map[string]any) { s["availableReplicas"] = 0.0 })
+				w.find(observev1alpha1.Finding{Reason: "Unschedulable", Message: "no node", Slot: "b"})
+			}, "a=x*4 b=z*1 callers=a", "Preparing"},
+			{"for two minutes", all(seen, later(2*time.Minute)), "a=x*4 b=z*1 callers=a", "Holding/NoCapacity"},
+			{"and then it does", settle, "a=x*4 b=z*1 callers=", "Stepping/Applying"},
+		}},
+		"NeverPulled": {plain, []step{
+			{"its image is not there", func(w *world) {
+				edit(plain, "z", "")(w)
+				w.compose(w.plan())
+				w.runIn(slotB, func(s map[string]any) { s["availableReplicas"] = 0.0 })
+				w.find(observev1alpha1.Finding{Reason: "ImagePullFailed", Message: "not found", Slot: "b"})
+			}, "a=x*4 b=z*1 callers=a", "Preparing"},
+			{"for three minutes", all(seen, later(3*time.Minute)), "a=x*4 b=z*0 callers=a", "RollingBack/ImagePullFailed"},
+		}},
+		"Inconclusive": {plain, []step{
+			{"too few requests", all(edit(plain, "z", ""), settle, settle, settle, settle, judge("II"), later(time.Hour), looked("IIIIIIIIII")), "a=x*4 b=z*1 callers=", "Holding/Inconclusive"},
+			{"and then enough", judge("IIPPP"), "a=x*4 b=z*4 callers=", "Stepping/Sizing"},
+		}},
+		"NoDataRollsBack": {plain, []step{
+			{"too few requests, and so it was asked", all(edit(plain, "z", ", onNoData: Rollback"), settle, settle, settle, settle, judge("II"), later(time.Hour), looked("II")), "a=x*4 b=z*1 callers=a", "RollingBack/Inconclusive"},
+		}},
+		"NoDataContinues": {plain, []step{
+			{"too few requests, and so it was asked", all(edit(plain, "z", ", onNoData: Continue"), settle, settle, settle, settle, judge("II"), later(time.Hour), looked("II")), "a=x*4 b=z*4 callers=", "Stepping/Sizing"},
+		}},
+		"Frozen": {plain, []step{
+			{"nothing begins at this time", edit(plain, "z", ", freeze: [{cron: '0 11 * * *', for: 3h}]"), "a=x*4 callers=a", "Holding/FreezeWindow"},
+			{"until it is over", all(settle, later(2*time.Hour)), "a=x*4 b=z*1 callers=a", "Preparing"},
+		}},
+		"LifecycleRemoved": {plain, []step{
+			{"a share tries it", all(edit(plain, "z", ""), settle, settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
+			{"nothing is asked any more: all callers go over as soon as it is large enough", edit("{image: z, replicas: 4}"), "a=x*4 b=z*4 callers=a", ""},
+		}},
+		"BadEdit": {plain, []step{
+			{"a share tries it", all(edit(plain, "z", ""), settle, settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
+			{"a spec that cannot be carried out changes nothing", all(settle, func(w *world) { w.told(w.plan()); w.told(w.plan()) }, edit(plain, "'a b'", "")), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
+		}},
+		"StatusAndServiceLost": {routed, []step{
+			{"a share tries it", all(edit(routed, "z", ""), settle, settle, settle, settle), "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Stepping/Soaking"},
+			{"the route remembers", func(w *world) { w.settle(); delete(w.request.Observed, nameService) }, "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Stepping/Soaking"},
+			{"without that, nobody decides", func(w *world) {
+				w.settle()
+				delete(w.request.Observed, nameService)
+				w.change(nameRoute, func(o composetest.Object) { delete(compose.Map(o, "metadata", "annotations"), annotationLedger) })
+			}, "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Holding/StateLost"},
+			{"until somebody does", token(routed, "abort: HASH"), "a=x*4 b=z*1 callers=a reco-slot-a:100 reco-slot-b:0", "RollingBack/Aborted"},
+		}},
+		"RouteNeverTaken": {routed, []step{
+			{"the candidate is there", func(w *world) {
+				edit(routed, "z", "")(w)
+				w.settle()
+				w.stale()
+			}, "a=x*4 b=z*1 callers=a reco-slot-a:100 reco-slot-b:0", "Preparing"},
+			{"and the Gateway is not", all(seen, later(2*time.Minute)), "a=x*4 b=z*1 callers=a reco-slot-a:100 reco-slot-b:0", "Holding/AwaitingRoute"},
+		}},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := serving(t, fmt.Sprintf(tc.spec, "x", ""))
+			w.settle()
+
+			for _, s := range tc.steps {
+				if s.do != nil {
+					s.do(w)
+				}
+
+				p := w.plan()
+				if diff := cmp.Diff(s.want, scene(t, p)); diff != "" {
+					t.Errorf("%s: -want, +got:\n%s", s.reason, diff)
+				}
+
+				st := rolloutOf(t, p)
+				got := string(st.Phase)
+
+				switch st.Phase {
+				case v1alpha1.RolloutStepping, v1alpha1.RolloutHolding, v1alpha1.RolloutRollingBack, v1alpha1.RolloutRolledBack:
+					got += "/" + st.Reason
+				default:
+				}
+
+				if got != s.phase {
+					t.Fatalf("%s: got %s (%s), want %s", s.reason, got, st.Message, s.phase)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package algorithm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// A rollout takes callers from one revision to another by what is known of it. In
+// each pass it makes one transition at most, by what it sees and what the ledger
+// remembers:
+//
+//	Stable ─► Preparing ─► Stepping ─► … ─► Promoting ─► Baking ─► Draining ─► Stable
+//	              │            │                │           │
+//	              └────────────┴── RollingBack ◄┴───────────┘
+//	                                    └─► RolledBack, while the spec asks for it
+//
+// Every phase before Draining can be held. Each transition begins an epoch.
+type rollout struct {
+	*state
+	lc *v1alpha1.Lifecycle
+
+	ledger ledger
+
+	// there is what runs in the slot that is not the ledger's: the candidate, while it
+	// bakes the revision before it, and otherwise what is given up.
+	there running
+
+	evidence evidence
+
+	// sizing is the share of callers that the candidate is made large enough for.
+	sizing int32
+
+	// message of the phase, and when time alone changes something about it.
+	message string
+	until   time.Time
+
+	moved bool
+}
+
+const (
+	// patience with replicas that find no room, and with a Gateway that does not take
+	// its route.
+	patience = 2 * time.Minute
+
+	// lastPatience is how long replicas of a candidate may be hindered by what is wrong
+	// with the revision itself.
+	lastPatience = 3 * time.Minute
+
+	// A third rollback within loopTime is one too many.
+	loopTime  = time.Hour
+	loopLimit = 3
+
+	// coolDown before a revision can be tried again, which doubles with each attempt.
+	coolDown, mostCoolDown = 10 * time.Minute, 6 * time.Hour
+
+	// mostFailed are remembered, each with mostWords of its message.
+	mostFailed, mostWords = 10, 240
+)
+
+// advance the rollout by one transition, if any is due.
+func (s *state) advance(l ledger) *rollout {
+	r := &rollout{
+		state: s, lc: s.spec.Lifecycle, ledger: l,
+		there: s.slots[otherSlot(l.Slot)], evidence: s.evidence(l),
+	}
+
+	r.troubled()
+
+	switch back := l.Entered.After(s.clock()); {
+	case back && l.standing() == v1alpha1.RolloutStepping:
+		_ = r.givenUp() || r.broken()
+	case back && (l.standing() == v1alpha1.RolloutPromoting || l.standing() == v1alpha1.RolloutBaking):
+		r.takenBack()
+	case back:
+		// The clock was set back. What time alone decides waits.
+		r.wakes(l.Entered)
+	case l.standing() == v1alpha1.RolloutPreparing:
+		r.prepares()
+	case l.standing() == v1alpha1.RolloutStepping:
+		r.steps()
+	case l.standing() == v1alpha1.RolloutPromoting:
+		r.promotes()
+	case l.standing() == v1alpha1.RolloutBaking:
+		r.bakes()
+	default:
+		r.rests()
+	}
+
+	return r
+}
+
+// to another phase.
+func (r *rollout) to(phase v1alpha1.RolloutPhase, reason xpv2.ConditionReason, message string) {
+	l := &r.ledger
+	from := l.Phase
+	if from == "" {
+		from = v1alpha1.RolloutStable
+	}
+
+	held := l.Held
+
+	l.Epoch++
+	l.Phase, l.Reason, l.Held = phase, reason, ""
+	l.Entered = r.clock()
+	r.message, r.moved = message, true
+
+	if phase == v1alpha1.RolloutHolding {
+		l.Held = held
+	}
+
+	l.Last = &v1alpha1.RolloutDecision{
+		Epoch: l.Epoch, From: from, To: phase, Reason: string(reason), Message: clipped(message), At: metav1.NewTime(l.Entered),
+	}
+}
+
+// clock to the second, as objects keep it.
+func (s *state) clock() time.Time { return s.Now.UTC().Truncate(time.Second) }
+
+// over tells whether a time has passed since something. If not, it is looked at
+// again when it has.
+func (r *rollout) over(since time.Time, d time.Duration) bool {
+	at := since.Add(d)
+	if r.Now.Before(at) {
+		r.wakes(at)
+		return false
+	}
+
+	return true
+}
+
+func (r *rollout) wakes(at time.Time) {
+	if r.until.IsZero() || at.Before(r.until) {
+		r.until = at
+	}
+}
+
+// rests where callers reach one revision, until another is asked for.
+func (r *rollout) rests() {
+	l := &r.ledger
+	gone := !r.there.exists
+
+	switch {
+	case r.target == "":
+		// What it is made of may be known again in a moment.
+	case r.target == l.Revision:
+		r.settles(gone)
+	case r.refused():
+		r.staysBack(gone)
+	default:
+		if reason, message := r.mayNotBegin(); reason != "" {
+			r.holds(v1alpha1.RolloutStable, reason, message)
+			return
+		}
+
+		// What is in its place ends first.
+		if r.there.exists && r.there.revision != r.target {
+			r.message = fmt.Sprintf("revision %s starts once the one before it is gone", r.target)
+			return
+		}
+
+		l.Candidate, l.Previous, l.Weight, l.Next, l.Evidence = r.target, "", 0, 0, 0
+		r.sizing = r.next()
+		r.to(v1alpha1.RolloutPreparing, v1alpha1.ReasonEdited, fmt.Sprintf("replicas of revision %s start, and no caller reaches it", r.target))
+		l.Began = l.Entered
+	}
+}
+
+// settles once what callers have left is gone.
+func (r *rollout) settles(gone bool) {
+	l := &r.ledger
+
+	switch {
+	case l.standing() == v1alpha1.RolloutStable && l.Phase != v1alpha1.RolloutHolding:
+	case !gone && l.Phase != v1alpha1.RolloutHolding && l.Phase != v1alpha1.RolloutRolledBack:
+		r.message = "the revision that callers have left finishes its requests"
+	default:
+		reason := v1alpha1.ReasonDrained
+		if gone && l.Phase != v1alpha1.RolloutRollingBack && l.Phase != v1alpha1.RolloutDraining {
+			reason = v1alpha1.ReasonEdited
+		}
+
+		l.Candidate, l.Previous = "", ""
+		r.to(v1alpha1.RolloutStable, reason, "callers reach revision "+l.Revision)
+	}
+}
+
+// staysBack while the spec asks for what was rolled back.
+func (r *rollout) staysBack(gone bool) {
+	f := r.failure(r.target)
+	reason := v1alpha1.ReasonRolledBack
+
+	if r.retries(f) {
+		reason = v1alpha1.ReasonCoolingDown
+		r.wakes(f.RetryAfter.Time)
+	}
+
+	message := fmt.Sprintf("revision %s was rolled back: %s: %s. Correct the spec, or try it again from %s on with spec.lifecycle.retry: %q",
+		f.Revision, f.Reason, f.Message, f.RetryAfter.UTC().Format(time.RFC3339), fmt.Sprintf("%s#%d", f.Revision, f.Attempts+1))
+
+	// Callers that left it have their requests finished first.
+	if l := &r.ledger; (l.Phase != v1alpha1.RolloutRolledBack || l.Reason != reason) && (l.Phase != v1alpha1.RolloutRollingBack || gone) {
+		l.Candidate = f.Revision
+		r.to(v1alpha1.RolloutRolledBack, reason, message)
+	}
+
+	r.message = message
+}
+
+// refused tells whether the target was rolled back and may not be tried again yet.
+func (r *rollout) refused() bool {
+	f := r.failure(r.target)
+	return f != nil && (!r.retries(f) || r.Now.Before(f.RetryAfter.Time))
+}
+
+// retries tells whether the spec asks to try a failed revision again.
+func (r *rollout) retries(f *v1alpha1.FailedRevision) bool {
+	var n int32
+	revision, attempt, _ := strings.Cut(r.lc.Retry, "#")
+	_, err := fmt.Sscan(attempt, &n)
+
+	return err == nil && revision == f.Revision && n > f.Attempts
+}
+
+func (r *rollout) failure(revision string) *v1alpha1.FailedRevision {
+	for i := range r.ledger.Failed {
+		if r.ledger.Failed[i].Revision == revision {
+			return &r.ledger.Failed[i]
+		}
+	}
+
+	return nil
+}
+
+// prepares the candidate: its replicas start, and no caller reaches it.
+func (r *rollout) prepares() {
+	l := &r.ledger
+	if r.givenUp() {
+		return
+	}
+
+	reason, message := r.trouble(otherSlot(l.Slot))
+	first := r.next()
+	promoted := names(r.lc.Promote, l.Candidate)
+
+	if promoted {
+		first = 100
+	}
+
+	r.sizing = first
+
+	switch size := r.sizeFor(first); {
+	case r.there.exists && r.there.revision != l.Candidate:
+		r.message = fmt.Sprintf("revision %s starts once what is in its place is gone", l.Candidate)
+	case size == 0:
+		r.holds(v1alpha1.RolloutPreparing, v1alpha1.ReasonStepTooFine, r.tooFine(first))
+	case outOfRoom(reason):
+		if r.lasts(patience) {
+			r.holds(v1alpha1.RolloutPreparing, v1alpha1.ReasonNoCapacity, message)
+		}
+	case hindered(reason) && r.lasts(lastPatience):
+		r.fails(reason, message)
+	case r.there.stalled && r.there.revision == l.Candidate:
+		r.fails(v1alpha1.ReasonNeverReady, "its replicas were not ready in the time they have")
+	case !r.there.runs(l.Candidate) || r.there.available < int64(size) || !r.slotServed() || !r.bearable(first):
+		r.resumes(v1alpha1.ReasonNoCapacity, v1alpha1.ReasonStepTooFine)
+		r.message = fmt.Sprintf("replicas of revision %s start, and no caller reaches it", l.Candidate)
+	case !r.routeTaken():
+		r.awaitsRoute(v1alpha1.RolloutPreparing)
+	default:
+		if reason, message := r.mayNotGoOn(first, first == 100); reason != "" && !promoted {
+			r.holds(v1alpha1.RolloutPreparing, reason, message)
+			return
+		}
+
+		r.goesOn(first, v1alpha1.ReasonPassed, fmt.Sprintf("replicas of revision %s serve", l.Candidate))
+	}
+}
+
+// names tells whether a field of the spec names a revision.
+func names(field, revision string) bool { return field != "" && field == revision }
+
+// steps: a share of callers reaches the candidate, and evidence decides.
+func (r *rollout) steps() {
+	l := &r.ledger
+	r.sizing = l.Weight
+
+	switch {
+	case r.givenUp(), r.replaced(), r.broken():
+	case l.Next > 0:
+		r.grows()
+	case names(r.lc.Promote, l.Candidate):
+		r.passes(100, v1alpha1.ReasonPromoted, "spec.lifecycle.promote names it")
+	case l.Phase == v1alpha1.RolloutHolding && l.Reason == v1alpha1.ReasonStateLost:
+		r.message = fmt.Sprintf("nothing remembers how far revision %s had come: name it in spec.lifecycle.promote or abort", l.Candidate)
+	case r.sizeFor(l.Weight) == 0:
+		r.holds(v1alpha1.RolloutStepping, v1alpha1.ReasonStepTooFine, r.tooFine(l.Weight))
+	case r.resumes(v1alpha1.ReasonStepTooFine):
+		// What reached it before was another share.
+		l.Evidence, l.Began = 0, l.Entered
+	case l.Evidence == 0:
+		r.applies()
+	default:
+		r.weighs()
+	}
+}
+
+// weighs the evidence.
+func (r *rollout) weighs() {
+	l := &r.ledger
+	judged := r.evidence.passing()
+	reason, message := r.unknown()
+
+	if reason == "" && !judged && r.over(l.Began, r.lc.Deadline.Duration) {
+		reason = v1alpha1.ReasonInconclusive
+		message = "too little is known after the deadline of the step: send more requests, lower spec.lifecycle.minSamples, " +
+			"or name the revision in spec.lifecycle.promote or abort"
+	}
+
+	if reason != "" {
+		r.lacks(reason, message)
+		return
+	}
+
+	if r.resumes(v1alpha1.ReasonMetricsUnavailable) {
+		return
+	}
+
+	if soaked := r.over(l.Began, r.lc.Soak.Duration); !judged || !soaked {
+		r.message = fmt.Sprintf("%d %% of callers may reach revision %s, and evidence is being gathered", l.Weight, l.Candidate)
+		return
+	}
+
+	next := r.next()
+	if reason, message := r.mayNotGoOn(next, true); reason != "" {
+		r.holds(v1alpha1.RolloutStepping, reason, message)
+		return
+	}
+
+	r.passes(next, v1alpha1.ReasonPassed, r.evidence.summary())
+}
+
+// passes for the next share of callers, which goes there once it is large enough.
+func (r *rollout) passes(next int32, reason xpv2.ConditionReason, why string) {
+	l := &r.ledger
+	r.sizing = next
+
+	if r.sized(next) {
+		r.goesOn(next, reason, why)
+		return
+	}
+
+	l.Next = next
+	r.to(v1alpha1.RolloutStepping, reason, fmt.Sprintf("replicas of revision %s start for %d %% of callers: %s", l.Candidate, next, why))
+}
+
+// grows for a share of callers that the candidate was found good for.
+func (r *rollout) grows() {
+	l := &r.ledger
+	r.sizing = l.Next
+	hindered, why := r.trouble(otherSlot(l.Slot))
+	reason, message := r.notNow()
+
+	switch sized := r.sized(l.Next); {
+	case sized && reason != "" && !names(r.lc.Promote, l.Candidate):
+		r.holds(v1alpha1.RolloutStepping, reason, message)
+	case sized:
+		r.goesOn(l.Next, v1alpha1.ReasonPassed, "its replicas serve")
+	case outOfRoom(hindered) && r.lasts(patience):
+		r.holds(v1alpha1.RolloutStepping, v1alpha1.ReasonNoCapacity, why)
+	default:
+		r.resumes(v1alpha1.ReasonNoCapacity)
+		r.message = fmt.Sprintf("replicas of revision %s start for %d %% of callers", l.Candidate, l.Next)
+	}
+}
+
+// applies a weight: evidence counts from when it is seen to be in force.
+func (r *rollout) applies() {
+	l := &r.ledger
+
+	if !r.weighted() {
+		r.awaitsShare()
+		return
+	}
+
+	message := fmt.Sprintf("%d %% of callers may reach revision %s, and evidence is being gathered", l.Weight, l.Candidate)
+	r.to(v1alpha1.RolloutStepping, v1alpha1.ReasonSoaking, message)
+	l.Evidence, l.Began = l.Epoch, l.Entered
+}
+
+// goesOn to a greater share of callers, or to all of them.
+func (r *rollout) goesOn(weight int32, reason xpv2.ConditionReason, why string) {
+	l := &r.ledger
+	l.Weight, l.Next, l.Evidence = weight, 0, 0
+
+	if weight < 100 {
+		r.to(v1alpha1.RolloutStepping, reason, fmt.Sprintf("%d %% of callers may reach revision %s: %s", weight, l.Candidate, why))
+		l.Began = l.Entered
+
+		return
+	}
+
+	l.Slot, l.Revision, l.Previous = otherSlot(l.Slot), l.Candidate, l.Revision
+	l.Since = r.clock()
+	r.to(v1alpha1.RolloutPromoting, reason, fmt.Sprintf("all callers go to revision %s: %s", l.Candidate, why))
+	l.Began = l.Entered
+}
+
+// promotes: all callers are sent to the candidate.
+func (r *rollout) promotes() {
+	l := &r.ledger
+	if r.takenBack() {
+		return
+	}
+
+	if !r.weighted() {
+		r.message = fmt.Sprintf("what sends all callers to revision %s is not in force yet", l.Candidate)
+		return
+	}
+
+	r.to(v1alpha1.RolloutBaking, v1alpha1.ReasonSoaking,
+		fmt.Sprintf("all callers reach revision %s, and %s stays to take them back", l.Candidate, l.Previous))
+	l.Evidence, l.Began = l.Epoch, l.Entered
+}
+
+// bakes: all callers reach the candidate, and the revision before it stays.
+func (r *rollout) bakes() {
+	l := &r.ledger
+	if r.takenBack() {
+		return
+	}
+
+	if reason, message := r.unknown(); reason != "" && r.lc.Bake.Duration > 0 && !names(r.lc.Promote, l.Candidate) {
+		r.lacks(reason, message)
+		return
+	}
+
+	if r.resumes(v1alpha1.ReasonMetricsUnavailable) {
+		return
+	}
+
+	if r.over(l.Began, r.lc.Bake.Duration) {
+		r.ends(v1alpha1.ReasonBaked, fmt.Sprintf("revision %s has baked: %s ends", l.Candidate, l.Previous))
+		return
+	}
+
+	r.message = fmt.Sprintf("all callers reach revision %s, and %s stays to take them back", l.Candidate, l.Previous)
+}
+
+// ends the revision before the candidate, which is trusted from now on.
+func (r *rollout) ends(reason xpv2.ConditionReason, message string) {
+	l := &r.ledger
+	l.Failed = slices.DeleteFunc(slices.Clone(l.Failed), func(f v1alpha1.FailedRevision) bool { return f.Revision == l.Candidate })
+	r.to(v1alpha1.RolloutDraining, reason, message)
+}

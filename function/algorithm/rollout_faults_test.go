@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package algorithm
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/compose/composetest"
+)
+
+// standsAt is the phase and, where it tells more, the reason of a plan's rollout.
+func standsAt(tb testing.TB, p *compose.Plan) string {
+	tb.Helper()
+
+	st := rolloutOf(tb, p)
+
+	switch st.Phase {
+	case v1alpha1.RolloutStepping, v1alpha1.RolloutHolding, v1alpha1.RolloutRollingBack, v1alpha1.RolloutRolledBack:
+		return string(st.Phase) + "/" + st.Reason
+	default:
+		return string(st.Phase)
+	}
+}
+
+// soaking world: a share of callers tries image z beside x.
+func soaking(tb testing.TB, spec string) *world {
+	tb.Helper()
+
+	w := serving(tb, fmt.Sprintf(spec, "x"))
+	w.settle()
+	w.edit(fmt.Sprintf(spec, "z"))
+
+	for range 8 {
+		if standsAt(tb, w.plan()) == "Stepping/Soaking" {
+			w.settle()
+			return w
+		}
+
+		w.settle()
+	}
+
+	tb.Fatalf("it does not soak: %s", standsAt(tb, w.plan()))
+
+	return nil
+}
+
+// pods of a slot that are available.
+func (w *world) available(slot string, n float64) {
+	w.runIn(slot, func(s map[string]any) { s["availableReplicas"], s["readyReplicas"] = n, n })
+}
+
+// sizeIn a slot that a plan asks for, or -1 when it asks for no Deployment.
+func sizeIn(tb testing.TB, p *compose.Plan, slot string) int64 {
+	tb.Helper()
+
+	d := object(tb, p, deploymentOf(slot))
+	if d == nil {
+		return -1
+	}
+
+	return compose.Number(d, 1, "spec", "replicas")
+}
+
+// TestRolloutByReplicas keeps callers of what shares them out by replicas, whatever
+// happens to their number.
+func TestRolloutByReplicas(t *testing.T) {
+	const plain = "{image: %s, replicas: 4, lifecycle: {canaryWeight: 20, soak: 1m, bake: 10m}}"
+
+	t.Run("Shrunk", func(t *testing.T) {
+		w := soaking(t, plain)
+		w.edit(strings.Replace(fmt.Sprintf(plain, "z"), "replicas: 4", "replicas: 2", 1))
+
+		for range 4 {
+			p := w.plan()
+			both := compose.Text(object(t, p, nameService), "spec", "selector", labelSlot) == ""
+
+			if n := sizeIn(t, p, slotB); both && n == 0 {
+				t.Fatalf("callers may reach slot b, and its pods end: %s", scene(t, p))
+			}
+
+			if len(rolloutOf(t, p).Failed) > 0 {
+				t.Fatalf("who asks for fewer replicas condemns the candidate: %s", rolloutOf(t, p).Failed[0].Message)
+			}
+
+			w.settle()
+		}
+	})
+
+	t.Run("RouteRemoved", func(t *testing.T) {
+		const routed = "{image: %s, replicas: 4, route: {gateway: {name: shared, namespace: gateway}}, lifecycle: {steps: [10, 50], soak: 1m, bake: 10m}}"
+
+		w := soaking(t, routed)
+		w.edit(strings.Replace(fmt.Sprintf(routed, "z"), "route: {gateway: {name: shared, namespace: gateway}}, ", "", 1))
+
+		for range 4 {
+			p := w.plan()
+			if both := compose.Text(object(t, p, nameService), "spec", "selector", labelSlot) == ""; both && rolloutOf(t, p).Weight < 20 {
+				t.Fatalf("one of five replicas would have more than %d %% of callers: %s", rolloutOf(t, p).Weight, scene(t, p))
+			}
+
+			if len(rolloutOf(t, p).Failed) > 0 {
+				t.Fatalf("who removes the route condemns the candidate: %s", rolloutOf(t, p).Failed[0].Message)
+			}
+
+			w.settle()
+		}
+	})
+
+	t.Run("LivePodsMissing", func(t *testing.T) {
+		w := serving(t, fmt.Sprintf(plain, "x"))
+		w.settle()
+		w.edit(fmt.Sprintf(plain, "z"))
+		w.settle()
+		w.available(slotA, 1)
+
+		if p := w.plan(); compose.Text(object(t, p, nameService), "spec", "selector", labelSlot) == "" {
+			t.Fatalf("one replica beside one that serves has half of the callers instead of a fifth: %s", scene(t, p))
+		}
+	})
+
+	t.Run("ShareNotInForce", func(t *testing.T) {
+		const steps = "{image: %s, replicas: 4, lifecycle: {steps: [20, 50], soak: 1m, bake: 10m}}"
+
+		w := soaking(t, steps)
+		w.judge("PPP")
+		w.later(time.Minute)
+		w.judge("PPP")
+		w.compose(w.plan()) // to 50 %: four replicas beside four
+		w.available(slotB, 1)
+		w.compose(w.plan())
+		w.available(slotB, 1)
+
+		if st := rolloutOf(t, w.plan()); st.Reason == string(v1alpha1.ReasonSoaking) && st.Weight == 50 {
+			t.Errorf("evidence for 50 %% of callers is gathered while one of five replicas is the candidate's")
+		}
+	})
+
+	t.Run("ServiceNotWritten", func(t *testing.T) {
+		const atOnce = "{image: %s, replicas: 1, lifecycle: {canaryWeight: 100, bake: 10m}}"
+
+		w := serving(t, fmt.Sprintf(atOnce, "x"))
+		w.settle()
+		w.edit(fmt.Sprintf(atOnce, "z"))
+
+		before := w.request.Observed[nameService]
+
+		for range 40 {
+			p := w.plan()
+			if n := sizeIn(t, p, slotA); n == 0 {
+				t.Fatalf("the Service still sends callers to slot a, and its pods end: %s", scene(t, p))
+			}
+
+			// The API server refuses the Service, the status is written.
+			w.told(p)
+			w.settle()
+
+			w.request.Observed[nameService] = before
+
+			w.later(time.Minute)
+
+			if compose.Map(w.request.Observed[nameAnalysis].Map(), "spec", "forProvider", "metrics", "canary") != nil {
+				w.judge("PPP")
+			}
+		}
+	})
+}
+
+// TestRolloutHeldOn says what becomes of what is held when something else changes.
+func TestRolloutHeldOn(t *testing.T) {
+	const plain = "{image: %s, replicas: 4, lifecycle: {canaryWeight: 20, soak: 1m, bake: 10m, %s}}"
+
+	t.Run("ContinueWithoutMetrics", func(t *testing.T) {
+		w := soaking(t, strings.Replace(plain, "%s}}", "onNoData: Continue}}", 1))
+
+		for range 40 {
+			w.later(10 * time.Minute)
+			w.settle()
+			w.settle()
+		}
+
+		// Nobody looks at all, and the spec says to go on.
+		if got := standsAt(t, w.plan()); strings.HasPrefix(got, "Stepping") || rolloutOf(t, w.plan()).Held == v1alpha1.RolloutStepping {
+			t.Errorf("after 6 hours with a deadline of one: %s: %s", got, rolloutOf(t, w.plan()).Message)
+		}
+	})
+
+	t.Run("NoCapacityIsNoFailure", func(t *testing.T) {
+		w := serving(t, fmt.Sprintf(plain, "x", ""))
+		w.settle()
+		w.edit(fmt.Sprintf(plain, "z", ""))
+		w.compose(w.plan())
+		w.available(slotB, 0)
+		w.find(observev1alpha1.Finding{Reason: "Unschedulable", Message: "no node", Slot: "b"})
+		w.later(3 * time.Minute)
+		w.compose(w.plan())
+		w.later(time.Hour)
+		w.runIn(slotB, func(s map[string]any) {
+			s["availableReplicas"], s["readyReplicas"] = 0.0, 0.0
+			s["conditions"] = []any{map[string]any{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}}
+		})
+
+		if got := standsAt(t, w.plan()); got != "Holding/NoCapacity" {
+			t.Errorf("no room is not the fault of the revision: got %s", got)
+		}
+	})
+
+	t.Run("TroubleAfterALongStart", func(t *testing.T) {
+		w := serving(t, fmt.Sprintf(plain, "x", ""))
+		w.settle()
+		w.edit(fmt.Sprintf(plain, "z", ""))
+		w.compose(w.plan())
+		w.available(slotB, 0)
+		w.find(observev1alpha1.Finding{Reason: "ModelFetching", Message: "a third", Slot: "b"})
+		w.later(10 * time.Minute)
+		w.compose(w.plan())
+		w.available(slotB, 0)
+		w.find(observev1alpha1.Finding{Reason: "CrashLooping", Message: "it ended once", Slot: "b"})
+
+		if got := standsAt(t, w.plan()); strings.HasPrefix(got, "RollingBack") {
+			t.Errorf("trouble that has just begun has had no time to pass: %s", got)
+		}
+	})
+
+	t.Run("ApprovedAndThenTooLittle", func(t *testing.T) {
+		spec := strings.Replace(plain, "%s}}", "approval: BeforePromotion}}", 1)
+		w := soaking(t, spec)
+		w.judge("PPP")
+		w.later(time.Minute)
+		w.judge("PPP")
+		w.settle()
+
+		if got := standsAt(t, w.plan()); got != "Holding/AwaitingApproval" {
+			t.Fatalf("got %s", got)
+		}
+
+		hash := rolloutOf(t, w.plan()).Candidate
+		w.edit(strings.Replace(fmt.Sprintf(spec, "z"), "approval", "approve: ["+hash+"], approval", 1))
+
+		for range 20 {
+			w.judge("PPPIIIIIII")
+			w.settle()
+			w.later(10 * time.Minute)
+		}
+
+		w.judge("IIIIIIIIII")
+
+		if got := standsAt(t, w.plan()); got != "Holding/Inconclusive" {
+			t.Errorf("it was agreed to, and what is missing is data: got %s: %s", got, rolloutOf(t, w.plan()).Message)
+		}
+	})
+
+	t.Run("BakingWithoutMetrics", func(t *testing.T) {
+		const atOnce = "{image: %s, replicas: 1, lifecycle: {canaryWeight: 100, bake: 10m, onNoData: Continue}}"
+
+		w := serving(t, fmt.Sprintf(atOnce, "x"))
+		w.settle()
+		w.edit(fmt.Sprintf(atOnce, "z"))
+
+		for range 60 {
+			w.settle()
+			w.later(5 * time.Minute)
+		}
+
+		if got := standsAt(t, w.plan()); got != "Stable" {
+			t.Errorf("metrics may be unavailable for the deadline of an hour, and then it goes on; after five hours: %s", got)
+		}
+	})
+}
+
+// TestRolloutBakesHonestly: what fails has not baked.
+func TestRolloutBakesHonestly(t *testing.T) {
+	const atOnce = "{image: %s, replicas: 1, lifecycle: {canaryWeight: 100, bake: 10m}}"
+
+	w := serving(t, fmt.Sprintf(atOnce, "x"))
+	w.settle()
+	w.edit(fmt.Sprintf(atOnce, "z"))
+
+	for range 6 {
+		w.settle()
+	}
+
+	if got := standsAt(t, w.plan()); got != "Baking" {
+		t.Fatalf("got %s", got)
+	}
+
+	w.available(slotA, 0)
+	w.judge("PPFF")
+	w.later(time.Minute)
+	w.judge("FFFF")
+	w.later(10 * time.Minute)
+	w.judge("FFFFFF")
+	w.available(slotA, 0)
+
+	if got := standsAt(t, w.plan()); got == "Draining" {
+		t.Errorf("the candidate fails and nothing could take callers back yet: got %s (%s)", got, rolloutOf(t, w.plan()).LastDecision.Reason)
+	}
+
+	w.compose(w.plan())
+	w.runIn(slotA, nil)
+	w.judge("FFFFFF")
+
+	if got := standsAt(t, w.plan()); got != "RollingBack/MetricFailed" {
+		t.Errorf("now something can: got %s", got)
+	}
+}
+
+// TestRolloutOtherInSlot: callers are sent to nothing that ends, even where the
+// ledger that is left speaks of another candidate than the one that runs.
+func TestRolloutOtherInSlot(t *testing.T) {
+	const routed = "{image: %s, replicas: 4, route: {gateway: {name: shared, namespace: gateway}}, lifecycle: {steps: [10, 50], soak: 1m, bake: 10m}}"
+
+	w := soaking(t, routed)
+	w.change(deploymentOf(slotB), func(o composetest.Object) {
+		compose.Map(o, "metadata", "annotations")[annotationRevision] = "0123456789"
+	})
+
+	for range 3 {
+		p := w.plan()
+		if words := scene(t, p); sizeIn(t, p, slotB) == 0 && !strings.Contains(words, "reco-slot-b:0") {
+			t.Fatalf("a share of callers is sent to pods that end: %s", words)
+		}
+
+		w.compose(p)
+	}
+}

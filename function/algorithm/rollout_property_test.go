@@ -1,0 +1,1171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package algorithm
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/compose/composetest"
+)
+
+// How the pods of a slot do.
+const (
+	podsReady    = iota // all of them, as soon as there are any
+	podsStarting        // those there were, and new ones not yet
+	podsCrashing        // none, and the provider finds why
+	podsPending         // those there were, and new ones find no room
+	podModes
+)
+
+// How a Gateway does.
+const (
+	gatewayAccepts = iota
+	gatewayRefuses
+	gatewaySleeps
+	gatewayModes
+)
+
+// A trial is a world in which anything may happen in any order, and beside it what
+// may come of it, which is told in plain words without the ledger of the machine:
+// which share of callers each revision has a right to.
+type trial struct {
+	*world
+	tb testing.TB
+
+	// wish is what the spec says.
+	wish wish
+
+	// done is the history, for whoever has to understand a failure.
+	done []string
+
+	// pods of each slot: how they do, of which revision they are and how many are ready.
+	mode    map[string]int
+	runs    map[string]string
+	ready   map[string]int64
+	gateway int
+
+	// canary is what the provider has seen of the epoch that it was given, as it was
+	// given, and shares are those in force when each epoch was given.
+	canary *observev1alpha1.CanaryObservation
+	given  map[int64]grant
+
+	// rights of revisions: the greatest share of callers each may have, as far as it
+	// is known by evidence.
+	passed map[string]int32
+
+	// latest epoch that anything remembers, and the status of earlier passes.
+	latest   int64
+	statuses []map[string]any
+
+	// failed revisions and how often they were tried.
+	failed map[string]v1alpha1.FailedRevision
+
+	// exposed is the share of callers that could reach each revision when it was looked
+	// at last.
+	exposed map[string]float64
+
+	// applied last, by resource.
+	applied map[string]string
+
+	// seen phases.
+	seen map[string]int
+
+	broken bool
+}
+
+// A grant is the revision that evidence is gathered for, and its share of callers.
+type grant struct {
+	revision string
+	weight   int32
+}
+
+// A wish is a spec in short.
+type wish struct {
+	image    string
+	replicas int
+	routed   bool
+	scaled   bool
+	invalid  bool
+	bare     bool // no lifecycle
+	steps    []int
+	approval string
+	approve  string
+	promote  string
+	abort    string
+	retry    string
+	noData   string
+	standby  int
+}
+
+func (w wish) spec() map[string]any {
+	spec := map[string]any{"image": w.image, "replicas": float64(w.replicas)}
+
+	if w.routed {
+		spec["route"] = map[string]any{"gateway": map[string]any{"name": "shared", "namespace": "gateway"}}
+	}
+
+	if w.scaled {
+		spec["scaling"] = map[string]any{"minReplicas": float64(2), "maxReplicas": float64(12)}
+	}
+
+	if w.invalid {
+		spec["image"] = "a b"
+	}
+
+	if w.bare {
+		return spec
+	}
+
+	lc := map[string]any{"soak": "1m", "deadline": "20m", "bake": "5m"}
+	steps := []any{}
+
+	for _, s := range w.steps {
+		steps = append(steps, float64(s))
+	}
+
+	if len(steps) == 1 {
+		lc["canaryWeight"] = steps[0]
+	} else {
+		lc["steps"] = steps
+	}
+
+	for field, value := range map[string]string{
+		"approval": w.approval, "promote": w.promote, "abort": w.abort, "retry": w.retry, "onNoData": w.noData,
+	} {
+		if value != "" {
+			lc[field] = value
+		}
+	}
+
+	if w.approve != "" {
+		lc["approve"] = []any{w.approve}
+	}
+
+	if w.standby > 0 {
+		lc["standbyReplicas"] = float64(w.standby)
+	}
+
+	spec["lifecycle"] = lc
+
+	return spec
+}
+
+// next share of callers after one.
+func (w wish) next(weight int32) int32 {
+	for _, s := range w.steps {
+		if int32(s) > weight {
+			return int32(s)
+		}
+	}
+
+	return 100
+}
+
+// servers are shared: each compiles the schemas of Kubernetes.
+var server = composetest.NewServer()
+
+// newTrial of an Algorithm whose first revision serves.
+func newTrial(tb testing.TB, first wish) *trial {
+	tb.Helper()
+
+	w := newWorld(tb, "{image: x}")
+	w.server = server
+	tr := &trial{
+		world: w, tb: tb, wish: first, mode: map[string]int{}, runs: map[string]string{}, ready: map[string]int64{},
+		given: map[int64]grant{}, passed: map[string]int32{}, failed: map[string]v1alpha1.FailedRevision{}, exposed: map[string]float64{}, applied: map[string]string{}, seen: map[string]int{},
+	}
+	tr.asks()
+
+	for range 4 {
+		tr.round()
+	}
+
+	return tr
+}
+
+// asks for what is wished.
+func (tr *trial) asks() {
+	xr := composetest.Object(maps.Clone(tr.request.Composite.Map()))
+	xr["spec"] = tr.wish.spec()
+	tr.request.Composite = xr
+}
+
+// fail the trial, once.
+func (tr *trial) fail(rule, format string, words ...any) {
+	tr.tb.Helper()
+
+	if !tr.broken {
+		tr.broken = true
+		tr.tb.Errorf("%s: %s\nafter: %s", rule, fmt.Sprintf(format, words...), strings.Join(tr.done, "; "))
+	}
+}
+
+func (tr *trial) note(format string, words ...any) { tr.done = append(tr.done, fmt.Sprintf(format, words...)) }
+
+// memory is what the latest of the ledgers says that are left.
+func (tr *trial) memory() (ledger, bool) {
+	var (
+		latest ledger
+		known  bool
+	)
+
+	for _, text := range []string{
+		annotated(tr.request.Observed[nameService]), annotated(tr.request.Observed[nameRoute]),
+		compose.Text(tr.request.Composite.Map(), "status", "rollout", "ledger"),
+	} {
+		if l, ok := written(text); ok && (!known || l.Epoch > latest.Epoch) {
+			latest, known = l, true
+		}
+	}
+
+	return latest, known
+}
+
+// decided is what a plan's ledger says.
+func (tr *trial) decided(p *compose.Plan) (ledger, bool) {
+	o := object(tr.tb, p, nameService)
+	if o == nil {
+		return ledger{}, false
+	}
+
+	return written(annotated(o))
+}
+
+// right of a revision: the greatest share of callers that it may be given now.
+func (tr *trial) right(revision string, l ledger) int32 {
+	target := rolloutTarget(tr.tb, tr.world)
+
+	switch {
+	case revision == l.Revision, revision == l.Previous, l.Revision == "":
+		return 100
+	case tr.wish.bare, tr.wish.promote == revision:
+		return 100
+	}
+
+	if f, ok := tr.failed[revision]; ok && !(l.Candidate == revision && l.standing() != v1alpha1.RolloutStable && l.standing() != v1alpha1.RolloutRolledBack && l.standing() != v1alpha1.RolloutRollingBack) {
+		if tr.wish.retry != fmt.Sprintf("%s#%d", revision, f.Attempts+1) || tr.request.Now.Before(f.RetryAfter.Time) {
+			return 0
+		}
+	}
+
+	if revision != target && revision != l.Candidate {
+		return 0
+	}
+
+	if tr.wish.noData == "Continue" {
+		return 100
+	}
+
+	if seen, ok := tr.passed[revision]; ok {
+		return tr.wish.next(seen)
+	}
+
+	return tr.wish.next(0)
+}
+
+// rolloutTarget is the revision that the spec asks for.
+func rolloutTarget(tb testing.TB, w *world) string {
+	tb.Helper()
+
+	s, err := gather(w.request)
+	if err != nil || len(s.problems) > 0 {
+		return ""
+	}
+
+	if err := revision(s); err != nil {
+		tb.Fatal(err)
+	}
+
+	return s.target
+}
+
+// pass plans, and holds the plan to what must be true of all of them.
+func (tr *trial) pass() *compose.Plan {
+	tr.tb.Helper()
+
+	p := tr.plan()
+	tr.seen[standsAt(tr.tb, p)]++
+	tr.holdsAlways(p)
+	tr.holdsRollout(p)
+	tr.holdsSlots(p)
+
+	return p
+}
+
+// holdsAlways: I1, I7 and I8.
+func (tr *trial) holdsAlways(p *compose.Plan) {
+	tr.tb.Helper()
+
+	if marshalled(tr.tb, p) != marshalled(tr.tb, tr.plan()) {
+		tr.fail("I1", "the same request has two plans")
+	}
+
+	st := rolloutOf(tr.tb, p)
+
+	status := marshalled(tr.tb, &compose.Plan{Status: p.Status})
+	if len(status) > 64<<10 {
+		tr.fail("I8", "the status has %d bytes", len(status))
+	}
+
+	if len(p.Events) > 1 {
+		tr.fail("I8", "one pass tells %d events", len(p.Events))
+	}
+
+	if p.TTL < time.Second || st.Phase == v1alpha1.RolloutStepping && p.TTL > time.Minute && !tr.wish.invalid {
+		tr.fail("I8", "TTL %s in phase %s", p.TTL, st.Phase)
+	}
+
+	before, known := tr.memory()
+	after, planned := tr.decided(p)
+
+	if !known || !planned {
+		return
+	}
+
+	switch moved := after.Epoch - before.Epoch; {
+	case moved > 1:
+		tr.fail("I8", "one pass makes %d transitions", moved)
+	case moved == 0 && len(p.Events) > 0 && !tr.wish.bare:
+		tr.fail("I8", "a pass without a transition tells %q", p.Events[0].Message)
+	}
+
+	if after.Epoch != before.Epoch {
+		return
+	}
+
+	// A clock that is further off than an hour was wrong before.
+	back := *tr.world
+	back.request.Now = tr.request.Now.Add(-time.Duration(1+len(tr.done)%60) * time.Minute)
+
+	if earliest := before.Entered.Add(-time.Hour); back.request.Now.Before(earliest) {
+		back.request.Now = earliest
+	}
+
+	if then, ok := tr.decided(back.plan()); ok && then.Epoch != before.Epoch && back.request.Now.Before(tr.request.Now) {
+		tr.fail("I7", "a clock that goes backwards makes a transition from %s %s to %s %s", before.Phase, before.Reason, then.Phase, then.Reason)
+	}
+}
+
+// holdsRollout: I2, I3, I5 and I6.
+func (tr *trial) holdsRollout(p *compose.Plan) {
+	tr.tb.Helper()
+
+	before, known := tr.memory()
+	after, planned := tr.decided(p)
+
+	if !known || !planned || tr.wish.invalid {
+		return
+	}
+
+	if after.Revision != before.Revision && before.Revision != "" && after.Revision != before.Previous {
+		if r := tr.right(after.Revision, before); r < 100 {
+			tr.fail("I2", "all callers go to %s, which has a right to %d %% (%s)", after.Revision, r, after.Reason)
+		}
+	}
+
+	was := int32(0)
+	if before.standing() == v1alpha1.RolloutStepping && before.Candidate == after.Candidate {
+		was = before.Weight
+	}
+
+	if after.standing() == v1alpha1.RolloutStepping && after.Weight > was && after.Reason != v1alpha1.ReasonStateLost {
+		if r := tr.right(after.Candidate, before); after.Weight > r {
+			rule := "I2"
+			if _, failed := tr.failed[after.Candidate]; failed {
+				rule = "I3"
+			}
+
+			tr.fail(rule, "%d %% of callers go to %s, which has a right to %d %%", after.Weight, after.Candidate, r)
+		}
+
+		there, live := tr.ready[otherSlot(after.Slot)], tr.ready[after.Slot]
+		if routed := p.Objects[nameRoute].Object != nil; !routed && 100*there > int64(after.Weight)*(there+live) {
+			tr.fail("I2", "%d %% of callers are to go to %s, and %d of %d replicas are its own", after.Weight, after.Candidate, there, there+live)
+		}
+
+		if there == 0 {
+			tr.fail("I5", "%d %% of callers go to slot %s, where no pod serves", after.Weight, otherSlot(after.Slot))
+		}
+	}
+
+	if after.Slot != before.Slot && before.Revision != "" && tr.ready[after.Slot] == 0 && tr.wish.replicas > 0 {
+		tr.fail("I5", "all callers go to slot %s, where no pod serves", after.Slot)
+	}
+
+	if after.Epoch > before.Epoch && after.Phase == v1alpha1.RolloutRollingBack {
+		tr.holdsReason(before, after)
+	}
+
+	total := int64(0)
+	o := object(tr.tb, p, nameRoute)
+
+	if rules := compose.List(o, "spec", "rules"); len(rules) > 0 {
+		for _, b := range compose.List(rules[len(rules)-1].(map[string]any), "backendRefs") {
+			total += compose.Number(b.(map[string]any), -1000, "weight")
+		}
+
+		if total != 100 {
+			tr.fail("I5", "weights sum to %d", total)
+		}
+	}
+}
+
+// holdsReason of a rollback: I6.
+func (tr *trial) holdsReason(before, after ledger) {
+	tr.tb.Helper()
+
+	slot := otherSlot(before.Slot)
+	if before.standing() == v1alpha1.RolloutPromoting || before.standing() == v1alpha1.RolloutBaking {
+		slot = before.Slot
+	}
+
+	why := ""
+
+	switch after.Reason {
+	case v1alpha1.ReasonMetricFailed:
+		failing := tr.canary != nil && tr.canary.Epoch == before.Evidence && (evidence{checks: statuses(tr.canary)}).failing() != nil
+		if !failing {
+			why = "nothing failed in its epoch"
+		}
+	case v1alpha1.ReasonCrashLooping:
+		if tr.ready[slot] > 0 && tr.mode[slot] == podsReady {
+			why = "all of its pods serve"
+		}
+	case v1alpha1.ReasonNotServing:
+		if d := observe(tr.request.Observed[deploymentOf(slot)]); d.exists && d.available > 0 {
+			why = "some of its pods serve"
+		}
+	case v1alpha1.ReasonInconclusive, v1alpha1.ReasonMetricsUnavailable:
+		if tr.wish.noData != string(v1alpha1.NoDataRollback) {
+			why = "nobody asked to roll back without data"
+		}
+	case v1alpha1.ReasonAborted:
+		if tr.wish.abort != before.Candidate {
+			why = "nobody asked to"
+		}
+	case v1alpha1.ReasonReverted, v1alpha1.ReasonSuperseded:
+		if rolloutTarget(tr.tb, tr.world) == before.Candidate {
+			why = "the spec asks for it"
+		}
+	default:
+		if tr.mode[slot] == podsReady && tr.ready[slot] > 0 {
+			why = "its pods serve"
+		}
+	}
+
+	if why != "" {
+		tr.fail("I6", "%s is rolled back for %s, but %s", before.Candidate, after.Reason, why)
+	}
+
+	blamed := after.Reason != v1alpha1.ReasonReverted && after.Reason != v1alpha1.ReasonSuperseded
+	if i := slices.IndexFunc(after.Failed, func(f v1alpha1.FailedRevision) bool { return f.Revision == before.Candidate }); blamed && i < 0 {
+		tr.fail("I3", "%s is rolled back for %s and is not among the failed", before.Candidate, after.Reason)
+	}
+}
+
+func statuses(o *observev1alpha1.CanaryObservation) []v1alpha1.EvidenceStatus {
+	out := make([]v1alpha1.EvidenceStatus, 0, len(o.Checks))
+	for _, c := range o.Checks {
+		out = append(out, v1alpha1.EvidenceStatus{Name: c.Name, Verdicts: c.Verdicts})
+	}
+
+	return out
+}
+
+// reached tells which slots callers can reach by what is observed, and by which
+// share in percent. Of a Service for both slots the pods decide.
+func (tr *trial) reached() (byService, byRoute map[string]float64) {
+	byService, byRoute = map[string]float64{}, map[string]float64{}
+
+	if o := tr.request.Observed[nameService]; o != nil {
+		switch slot := compose.Text(o.Map(), "spec", "selector", labelSlot); {
+		case slot != "":
+			byService[slot] = 100
+		case tr.ready[slotA]+tr.ready[slotB] > 0:
+			all := float64(tr.ready[slotA] + tr.ready[slotB])
+			byService[slotA], byService[slotB] = 100*float64(tr.ready[slotA])/all, 100*float64(tr.ready[slotB])/all
+		}
+	}
+
+	if tr.request.Observed[nameRoute] != nil {
+		s := &state{Request: tr.request, name: "reco"}
+		for _, slot := range []string{slotA, slotB} {
+			byRoute[slot] = float64(s.observedRoute().weights[s.slotServiceName(slot)])
+		}
+	}
+
+	return byService, byRoute
+}
+
+// holdsSlots: I4 and I9.
+func (tr *trial) holdsSlots(p *compose.Plan) {
+	tr.tb.Helper()
+
+	if tr.wish.replicas == 0 && !tr.wish.scaled {
+		return
+	}
+
+	byService, byRoute := tr.reached()
+
+	for _, slot := range []string{slotA, slotB} {
+		d := observe(tr.request.Observed[deploymentOf(slot)])
+		o := object(tr.tb, p, deploymentOf(slot))
+		n := compose.Number(o, 1, "spec", "replicas")
+
+		if ends := o == nil || n == 0; ends && d.size > 0 && (byRoute[slot] > 0 || byService[slot] > 0) && tr.ready[slot] > 0 {
+			tr.fail("I4", "%.0f %% of callers by the Service and %.0f %% by the route reach slot %s, and its pods end: %s",
+				byService[slot], byRoute[slot], slot, scene(tr.tb, p))
+		}
+
+		_, given := compose.Map(o, "spec")["replicas"]
+		if hpa := p.Objects[autoscalerOf(slot)].Object != nil && tr.request.Observed[autoscalerOf(slot)] != nil; hpa && given && d.autoscaled && d.size > 0 && !tr.wish.invalid {
+			tr.fail("I9", "slot %s has %d replicas by the plan, and an autoscaler", slot, n)
+		}
+	}
+}
+
+// write some of a plan: the objects that the mask says, and the status.
+func (tr *trial) write(p *compose.Plan, writes func(resource string) bool, status bool) {
+	tr.tb.Helper()
+
+	if p == nil {
+		return
+	}
+
+	next := map[string]compose.Object{}
+
+	for resource, o := range tr.request.Observed {
+		if _, stays := p.Objects[resource]; stays {
+			next[resource] = o
+		}
+	}
+
+	for _, resource := range slices.Sorted(maps.Keys(p.Objects)) {
+		if !writes(resource) {
+			continue
+		}
+
+		// What was applied last and has not changed since is not applied again.
+		text := marshalled(tr.tb, &compose.Plan{Status: p.Objects[resource].Object})
+		if next[resource] != nil && tr.applied[resource] == text {
+			continue
+		}
+
+		applied, err := tr.server.Compose(tr.request.Observed, &compose.Plan{Objects: map[string]compose.Desired{resource: p.Objects[resource]}})
+		if err != nil {
+			tr.tb.Fatal(err)
+		}
+
+		next[resource], tr.applied[resource] = applied[resource], text
+	}
+
+	tr.request.Observed = next
+
+	if status {
+		tr.told(p)
+		tr.statuses = append(tr.statuses, compose.Map(tr.request.Composite.Map(), "status"))
+	}
+
+	tr.remembers()
+	tr.learns()
+	tr.holdsCallers()
+}
+
+// remembers what was written: which revisions failed.
+func (tr *trial) remembers() {
+	l, known := tr.memory()
+
+	if !known || l.Epoch < tr.latest {
+		// What is left is not what was known last: whatever it says goes.
+		tr.passed, tr.failed = map[string]int32{}, map[string]v1alpha1.FailedRevision{}
+		tr.forgets(l)
+	}
+
+	tr.latest = l.Epoch
+
+	if tr.wish.bare {
+		tr.failed = map[string]v1alpha1.FailedRevision{}
+	}
+
+	if l.Phase == v1alpha1.RolloutDraining && l.Reason == v1alpha1.ReasonBaked {
+		delete(tr.failed, l.Candidate)
+	}
+
+	for _, f := range l.Failed {
+		if f.Attempts >= tr.failed[f.Revision].Attempts {
+			tr.failed[f.Revision] = f
+		}
+	}
+
+	// What is given up begins anew.
+	switch l.standing() {
+	case v1alpha1.RolloutStepping, v1alpha1.RolloutPreparing:
+	default:
+		tr.passed = map[string]int32{}
+	}
+}
+
+// forgets what gave rights to revisions. Those that callers reach keep theirs.
+func (tr *trial) forgets(l ledger) {
+	tr.note("memory was lost")
+
+	if l.Candidate != "" {
+		tr.passed[l.Candidate] = 100
+	}
+
+	for _, slot := range []string{slotA, slotB} {
+		if r := observe(tr.request.Observed[deploymentOf(slot)]).revision; r != "" {
+			tr.passed[r] = 100
+		}
+	}
+}
+
+// learns which epoch the provider is given, and the share of callers in force then.
+func (tr *trial) learns() {
+	asked := tr.asked()
+	if asked == nil {
+		return
+	}
+
+	epoch := compose.Number(asked, 0, "epoch")
+	if _, known := tr.given[epoch]; known {
+		return
+	}
+
+	slot := compose.Text(asked, "slot")
+	l, _ := tr.memory()
+	g := grant{revision: observe(tr.request.Observed[deploymentOf(slot)]).revision, weight: l.Weight}
+
+	if _, byRoute := tr.reached(); tr.request.Observed[nameRoute] != nil {
+		g.weight = int32(byRoute[slot])
+	}
+
+	tr.given[epoch] = g
+}
+
+func (tr *trial) asked() map[string]any {
+	o := tr.request.Observed[nameAnalysis]
+	if o == nil {
+		return nil
+	}
+
+	return compose.Map(o.Map(), "spec", "forProvider", "metrics", "canary")
+}
+
+// holdsCallers: at no time does nothing serve because of what was written, and no
+// revision gets a greater share than it has a right to.
+func (tr *trial) holdsCallers() {
+	tr.tb.Helper()
+
+	if tr.wish.replicas == 0 && !tr.wish.scaled {
+		return
+	}
+
+	byService, byRoute := tr.reached()
+
+	for _, share := range []map[string]float64{byService, byRoute} {
+		for slot, w := range share {
+			tr.holdsShare(slot, w)
+
+			if d := observe(tr.request.Observed[deploymentOf(slot)]); w > 0 && tr.mode[slot] == podsReady && tr.ready[otherSlot(slot)] > 0 &&
+				(d.exists && d.size == 0 || !d.exists && tr.ready[slot] > 0) {
+				tr.fail("callers", "%.0f %% of callers are sent to slot %s, whose pods were ended", w, slot)
+			}
+		}
+	}
+}
+
+// holdsShare of callers that the pods of a slot can be reached by: it does not rise
+// above what their revision has a right to, while nothing happens to other pods.
+func (tr *trial) holdsShare(slot string, w float64) {
+	tr.tb.Helper()
+
+	revision := tr.runs[slot]
+	if revision == "" || tr.ready[slot] == 0 {
+		return
+	}
+
+	l, _ := tr.memory()
+	well := tr.mode[slotA] == podsReady && tr.mode[slotB] == podsReady
+
+	if r := tr.right(revision, l); well && !tr.wish.invalid && w > tr.exposed[revision] && w > float64(r) {
+		tr.fail("I2", "%.0f %% of callers can reach %s in slot %s, which has a right to %d %%", w, revision, slot, r)
+	}
+
+	tr.exposed[revision] = w
+}
+
+// look at Prometheus, as the provider does.
+func (tr *trial) look(letter byte) {
+	o := tr.request.Observed[nameAnalysis]
+	if o == nil {
+		return
+	}
+
+	seen := observev1alpha1.AnalysisObservation{}
+
+	for _, slot := range []string{slotA, slotB} {
+		switch {
+		case tr.request.Observed[deploymentOf(slot)] == nil:
+		case tr.mode[slot] == podsCrashing:
+			seen.Findings = append(seen.Findings, observev1alpha1.Finding{Reason: "CrashLooping", Message: "it ends", Slot: slot})
+		case tr.mode[slot] == podsPending:
+			seen.Findings = append(seen.Findings, observev1alpha1.Finding{Reason: "Unschedulable", Message: "no node", Slot: slot})
+		}
+	}
+
+	switch asked := tr.asked(); {
+	case asked == nil:
+		tr.canary = nil
+	case tr.canary == nil || tr.canary.Epoch != compose.Number(asked, 0, "epoch"):
+		tr.canary = &observev1alpha1.CanaryObservation{Epoch: compose.Number(asked, 0, "epoch")}
+		tr.canary.StartedAt.Time = tr.request.Now
+		tr.canary.LookedAt.Time = tr.request.Now
+
+		for _, v := range compose.List(asked, "checks") {
+			tr.canary.Checks = append(tr.canary.Checks, observev1alpha1.CanaryCheck{Name: compose.Text(v.(map[string]any), "name")})
+		}
+	}
+
+	if c := tr.canary; c != nil {
+		c.LookedAt.Time = tr.request.Now
+		c.Looks++
+
+		if letter == 'E' {
+			c.Errors++
+		} else {
+			c.Errors = 0
+		}
+
+		for i := range c.Checks {
+			l := letter
+			// A candidate fails by one check at first.
+			if letter == 'F' && i > 0 {
+				l = 'I'
+			}
+
+			v := c.Checks[i].Verdicts + string(l)
+			c.Checks[i].Verdicts = v[max(len(v)-10, 0):]
+		}
+
+		if g := tr.given[c.Epoch]; (evidence{checks: statuses(c)}).passing() {
+			tr.passed[g.revision] = max(tr.passed[g.revision], g.weight)
+		}
+	}
+
+	seen.Canary = tr.canary
+	tr.measure(seen)
+}
+
+// kubernetes does what it is asked, as far as pods do.
+func (tr *trial) kubernetes() {
+	for _, slot := range []string{slotA, slotB} {
+		o := tr.request.Observed[deploymentOf(slot)]
+		if o == nil {
+			tr.ready[slot], tr.runs[slot] = 0, ""
+			continue
+		}
+
+		d := observe(o)
+		before := tr.ready[slot]
+
+		if tr.runs[slot] != d.revision {
+			before = 0
+		}
+
+		switch tr.mode[slot] {
+		case podsReady:
+			tr.ready[slot] = d.size
+		case podsCrashing:
+			tr.ready[slot] = 0
+		default:
+			tr.ready[slot] = min(before, d.size)
+		}
+
+		tr.runs[slot] = d.revision
+		n := float64(tr.ready[slot])
+		tr.runIn(slot, func(s map[string]any) { s["availableReplicas"], s["readyReplicas"] = n, n })
+	}
+}
+
+// gate does what a Gateway controller does.
+func (tr *trial) gate() {
+	if tr.request.Observed[nameRoute] == nil {
+		return
+	}
+
+	switch tr.gateway {
+	case gatewayAccepts:
+		tr.accept()
+	case gatewayRefuses:
+		tr.accept()
+		tr.change(nameRoute, func(o composetest.Object) {
+			p := compose.List(o, "status", "parents")[0].(map[string]any)
+			c := compose.List(p, "conditions")[0].(map[string]any)
+			c["status"], c["reason"] = "False", "NoMatchingParent"
+		})
+	}
+}
+
+func all(string) bool { return true }
+
+// passes: time goes by, and every look at the candidate is good.
+func passes(tr *trial, n int) {
+	tr.round()
+	tr.later(time.Minute)
+
+	for range 3 {
+		tr.look('P')
+	}
+
+	if n%4 > 0 {
+		tr.round()
+	}
+}
+
+// round of everybody: Crossplane, Kubernetes and the Gateway.
+func (tr *trial) round() {
+	tr.tb.Helper()
+
+	tr.write(tr.pass(), all, true)
+	tr.kubernetes()
+	tr.gate()
+}
+
+// happenings, by number. Each gets another number to choose by.
+var happenings = []struct {
+	name string
+	do   func(tr *trial, n int)
+}{
+	{"round", func(tr *trial, _ int) { tr.round() }},
+	{"round", func(tr *trial, _ int) { tr.round() }},
+	{"rounds", func(tr *trial, _ int) { tr.round(); tr.round(); tr.round() }},
+	{"crash", func(tr *trial, n int) {
+		p := tr.pass()
+		order := slices.Sorted(maps.Keys(p.Objects))
+		r := rand.New(rand.NewPCG(uint64(n), 1))
+		r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		order = order[:r.IntN(len(order)+1)]
+		tr.write(p, func(resource string) bool { return slices.Contains(order, resource) }, false)
+	}},
+	{"unwritten", func(tr *trial, n int) {
+		// One object is refused; the rest is written, and the status sometimes.
+		refused := []string{nameService, nameRoute, deploymentOf(slotA), deploymentOf(slotB), nameAnalysis}[n%5]
+		tr.write(tr.pass(), func(resource string) bool { return resource != refused }, n%2 == 0)
+	}},
+	{"status first", func(tr *trial, _ int) { tr.write(tr.pass(), func(string) bool { return false }, true) }},
+	{"status lost in writing", func(tr *trial, _ int) { tr.write(tr.pass(), all, false) }},
+	{"kubernetes", func(tr *trial, _ int) { tr.kubernetes() }},
+	{"pods", func(tr *trial, n int) { tr.mode[[]string{slotA, slotB}[n%2]] = n / 2 % podModes; tr.kubernetes() }},
+	{"pods of b ready", func(tr *trial, _ int) { tr.mode[slotA], tr.mode[slotB] = podsReady, podsReady; tr.kubernetes() }},
+	{"gateway", func(tr *trial, n int) { tr.gateway = n % gatewayModes; tr.gate() }},
+	{"gateway accepts", func(tr *trial, _ int) { tr.gateway = gatewayAccepts; tr.gate() }},
+	{"looks", func(tr *trial, n int) {
+		for range n%4 + 1 {
+			tr.look("PPPPFINE"[n/4%8])
+		}
+	}},
+	{"passes", passes}, {"passes", passes}, {"passes", passes},
+	{"fails", func(tr *trial, _ int) { tr.look('F'); tr.look('F') }},
+	{"later", func(tr *trial, n int) {
+		tr.later([]time.Duration{time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 6 * time.Minute, 25 * time.Minute, time.Hour, 5 * time.Hour}[n%8])
+	}},
+	{"clock", func(tr *trial, n int) { tr.later(time.Duration(n%121-60) * time.Minute) }},
+	{"image", func(tr *trial, n int) { tr.wish.image = []string{"x", "z", "v"}[n%3]; tr.asks() }},
+	{"image", func(tr *trial, n int) { tr.wish.image = []string{"x", "z", "v"}[n%3]; tr.asks() }},
+	{"lifecycle", func(tr *trial, n int) {
+		switch n % 7 {
+		case 0:
+			tr.wish.steps = [][]int{{20}, {10, 50}, {50}, {100}, {1}, {25, 50, 75}}[n/7%6]
+		case 1:
+			tr.wish.approval = []string{"", "BeforePromotion", "EveryStep"}[n/7%3]
+		case 2:
+			tr.wish.noData = []string{"", "Rollback", "Continue"}[n/7%3]
+		case 3:
+			tr.wish.replicas = []int{4, 1, 10, 2, 3}[n/7%5]
+		case 4:
+			tr.wish.standby = n / 7 % 3
+		case 5:
+			tr.wish.bare = n/7%3 == 0
+		case 6:
+			tr.wish.routed = n/7%2 == 0
+		}
+
+		tr.asks()
+	}},
+	{"token", func(tr *trial, n int) {
+		l, _ := tr.memory()
+		hash := []string{l.Candidate, l.Candidate, l.Revision, "0123456789"}[n%4]
+
+		if hash == "" {
+			return
+		}
+
+		switch n / 4 % 5 {
+		case 0:
+			tr.wish.promote = hash
+		case 1:
+			tr.wish.abort = hash
+		case 2:
+			tr.wish.approve = hash
+		case 3:
+			tr.wish.approve = hash + ":50"
+		case 4:
+			tr.wish.retry = fmt.Sprintf("%s#%d", hash, 2+n/20%3)
+		}
+
+		tr.asks()
+	}},
+	{"no tokens", func(tr *trial, _ int) {
+		tr.wish.promote, tr.wish.abort, tr.wish.approve, tr.wish.retry = "", "", "", ""
+		tr.asks()
+	}},
+	{"invalid", func(tr *trial, n int) {
+		tr.wish.invalid = true
+		tr.asks()
+
+		if n%4 > 0 {
+			tr.round()
+			tr.wish.invalid = false
+			tr.asks()
+		}
+	}},
+	{"valid", func(tr *trial, _ int) { tr.wish.invalid = false; tr.asks() }},
+	{"lost", func(tr *trial, n int) {
+		tr.request.Observed = maps.Clone(tr.request.Observed)
+
+		switch n % 8 {
+		case 0:
+			tr.status(func(s map[string]any) { clear(s) })
+		case 1:
+			tr.status(func(s map[string]any) { delete(s, "rollout") })
+		case 2, 3:
+			forget(tr, []string{nameService, nameRoute}[n%2])
+		case 4:
+			delete(tr.request.Observed, nameService)
+		case 5:
+			delete(tr.request.Observed, nameRoute)
+		default:
+			slot := []string{slotA, slotB}[n%2]
+			delete(tr.request.Observed, deploymentOf(slot))
+			tr.ready[slot], tr.runs[slot] = 0, ""
+		}
+	}},
+	{"restored", func(tr *trial, n int) {
+		if len(tr.statuses) == 0 {
+			return
+		}
+
+		xr := composetest.Object(maps.Clone(tr.request.Composite.Map()))
+		xr["status"] = tr.statuses[n%len(tr.statuses)]
+		tr.request.Composite = xr
+	}},
+	{"autoscaler", func(tr *trial, n int) {
+		tr.wish.scaled = n%3 != 0
+		tr.asks()
+
+		if l, _ := tr.memory(); tr.wish.scaled && l.Slot == slotA && tr.request.Observed[deploymentOf(slotA)] != nil && tr.request.Observed[autoscalerOf(slotA)] != nil {
+			tr.scale(float64(2 + n%6))
+			delete(tr.applied, deploymentOf(slotA))
+			tr.kubernetes()
+		}
+	}},
+}
+
+// forget takes the ledger off an observed object.
+func forget(tr *trial, resource string) {
+	if tr.request.Observed[resource] != nil {
+		tr.change(resource, func(o composetest.Object) { delete(compose.Map(o, "metadata", "annotations"), annotationLedger) })
+		delete(tr.applied, resource)
+	}
+}
+
+// happens what a history says, two bytes each.
+func (tr *trial) happens(history []byte) {
+	tr.tb.Helper()
+
+	for len(history) >= 2 && !tr.broken {
+		h, n := happenings[int(history[0])%len(happenings)], int(history[1])
+		history = history[2:]
+
+		tr.note("%s %d", h.name, n)
+		h.do(tr, n)
+		tr.remembers()
+		tr.pass()
+	}
+}
+
+// rests: with nothing new, plans come to an end.
+func (tr *trial) rests() {
+	tr.tb.Helper()
+
+	epoch := int64(-1)
+
+	for range 12 {
+		tr.write(tr.pass(), all, true)
+
+		l, _ := tr.memory()
+		if l.Epoch == epoch {
+			return
+		}
+
+		epoch = l.Epoch
+	}
+
+	l, _ := tr.memory()
+	tr.fail("flapping", "nothing happens, and after 12 passes it still moves: %s %s", l.Phase, l.Reason)
+}
+
+// mended world: everything does what it is to do, and the spec asks for an image.
+func (tr *trial) mended(image string) {
+	tr.note("mended, %s", image)
+
+	tr.wish = wish{image: image, replicas: 4, routed: tr.wish.routed, steps: []int{25, 50}}
+	tr.mode = map[string]int{}
+	tr.gateway = gatewayAccepts
+	tr.asks()
+}
+
+// until a phase, with time, looks that all end with a letter, and somebody who gives
+// every token that is asked for.
+func (tr *trial) until(want v1alpha1.RolloutPhase, letter byte) {
+	tr.tb.Helper()
+
+	target := rolloutTarget(tr.tb, tr.world)
+	l := ledger{}
+
+	for range 80 {
+		tr.round()
+
+		l, _ = tr.memory()
+
+		switch {
+		case tr.broken:
+			return
+		case want == v1alpha1.RolloutStable && l.standing() == want && l.Phase != v1alpha1.RolloutHolding && l.Revision == target && len(tr.slotsInUse()) == 1,
+			want == v1alpha1.RolloutRolledBack && l.Phase == want && l.Candidate == target && len(tr.slotsInUse()) == 1:
+			return
+		}
+
+		for _, f := range l.Failed {
+			if f.Revision == target && want == v1alpha1.RolloutStable {
+				tr.wish.retry = fmt.Sprintf("%s#%d", target, f.Attempts+1)
+			}
+		}
+
+		if l.Reason == v1alpha1.ReasonStateLost {
+			tr.wish.abort = l.Candidate
+		} else {
+			tr.wish.abort = ""
+		}
+
+		tr.asks()
+		tr.later(time.Minute)
+
+		if l.Phase == v1alpha1.RolloutRolledBack || l.Reason == v1alpha1.ReasonRollbackLoop {
+			tr.later(7 * time.Hour)
+		}
+
+		tr.look(letter)
+		tr.look(letter)
+		tr.look(letter)
+	}
+
+	tr.fail("termination", "it does not come to %s of %s: it is %s %s (held %s) with revision %s, candidate %s, weight %d: %s",
+		want, target, l.Phase, l.Reason, l.Held, l.Revision, l.Candidate, l.Weight, rolloutOf(tr.tb, tr.plan()).Message)
+}
+
+func (tr *trial) slotsInUse() []string {
+	var in []string
+
+	for _, slot := range []string{slotA, slotB} {
+		if tr.request.Observed[deploymentOf(slot)] != nil {
+			in = append(in, slot)
+		}
+	}
+
+	return in
+}
+
+// tries a history on a world, and then to mend it: a good candidate gets there, and
+// a bad one is rolled back.
+func tries(tb testing.TB, history []byte) {
+	tb.Helper()
+
+	if len(history) == 0 {
+		return
+	}
+
+	tr := newTrial(tb, wish{image: "x", replicas: 4, routed: history[0]%2 == 0, steps: []int{25, 50}})
+	tr.happens(history[1:])
+	tr.rests()
+	tr.mended("z")
+	tr.until(v1alpha1.RolloutStable, 'P')
+	tr.later(2 * time.Hour)
+	tr.mended("w")
+	tr.until(v1alpha1.RolloutRolledBack, 'F')
+	tr.rests()
+	if os.Getenv("SEEN")!="" { fmt.Fprintln(os.Stderr, "SEEN", tr.seen)}
+}
+
+// often things happen in random histories. What is not named here happens once in a
+// hundred and more.
+var often = map[string]int{
+	"round": 12, "rounds": 4, "passes": 14, "crash": 10, "unwritten": 5, "status lost in writing": 4, "kubernetes": 5, "looks": 4, "later": 4,
+	"pods of b ready": 8, "gateway accepts": 6, "image": 2, "lifecycle": 3, "lost": 3, "restored": 2, "no tokens": 3, "valid": 4,
+}
+
+// randomly is a history of so many things.
+func randomly(r *rand.Rand, length int) []byte {
+	var choices []byte
+
+	for i, h := range happenings {
+		for range max(often[h.name], 1) {
+			choices = append(choices, byte(i))
+		}
+	}
+
+	history := []byte{byte(r.IntN(256))}
+	for range length {
+		history = append(history, choices[r.IntN(len(choices))], byte(r.IntN(256)))
+	}
+
+	return history
+}
+
+// TestRolloutProperties lets random things happen to rollouts.
+func TestRolloutProperties(t *testing.T) {
+	const trials, length = 40, 60
+
+	for seed := range uint64(max(trials, int(seeds()))) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			tries(t, randomly(rand.New(rand.NewPCG(seed, 5)), length))
+		})
+	}
+}
+
+// FuzzRollout finds histories that nobody thought of.
+func FuzzRollout(f *testing.F) {
+	f.Add([]byte{0})
+	f.Add([]byte{1, 18, 1, 2, 0, 2, 0, 13, 0, 2, 0, 13, 0, 2, 0})
+	f.Add([]byte{0, 18, 1, 2, 0, 2, 0, 3, 7, 24, 2, 3, 9, 15, 0, 4, 0, 2, 0})
+	f.Add([]byte{0, 18, 1, 2, 0, 2, 0, 13, 0, 6, 0, 24, 4, 25, 0, 2, 0})
+
+	f.Fuzz(func(t *testing.T, history []byte) {
+		if len(history) <= 160 {
+			tries(t, history)
+		}
+	})
+}
+
+func seeds() uint64 { n := uint64(0); _, _ = fmt.Sscan(os.Getenv("SEEDS"), &n); return n }

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package algorithm
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1 "k8s.io/api/core/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+)
+
+// rolloutStatus tells where the rollout stands.
+func (s *state) rolloutStatus() *v1alpha1.RolloutStatus {
+	if s.spec.Lifecycle == nil {
+		return nil
+	}
+
+	l, r := s.decision.ledger, s.decision.rollout
+	st := &v1alpha1.RolloutStatus{
+		Phase: v1alpha1.RolloutBootstrapping, Epoch: l.Epoch, Stable: l.Revision, Ledger: l.text(),
+	}
+
+	if r == nil {
+		return st
+	}
+
+	st.Phase, st.Held, st.Reason, st.Message = l.Phase, l.Held, string(l.Reason), r.message
+	st.Weight, st.Share, st.Candidate = s.weight(), s.share(), l.Candidate
+	st.LastDecision, st.Failed = l.Last, l.Failed
+
+	if st.Phase == "" {
+		st.Phase = v1alpha1.RolloutStable
+	}
+
+	switch {
+	case l.Previous != "":
+		st.Stable, st.Weight = l.Previous, 100
+	case l.Next > 0 && l.Phase == v1alpha1.RolloutStepping:
+		st.Reason = string(v1alpha1.ReasonSizing)
+	case l.Phase == v1alpha1.RolloutStepping && l.Evidence == 0:
+		st.Reason = string(v1alpha1.ReasonApplying)
+	case l.Phase == v1alpha1.RolloutStepping:
+		st.Reason = string(v1alpha1.ReasonSoaking)
+	}
+
+	if !l.Entered.IsZero() {
+		st.Since = &metav1.Time{Time: l.Entered}
+	}
+
+	if !r.until.IsZero() {
+		st.Until = &metav1.Time{Time: r.until.UTC().Truncate(time.Second)}
+	}
+
+	// What was gathered for the weight before says nothing about this one.
+	if l.Evidence != 0 && l.Evidence == s.ledger.Evidence {
+		st.Evidence = r.evidence.checks
+	}
+
+	return st
+}
+
+// rolling tells how far the candidate has come, as the condition Updated. Numbers that
+// change by themselves are told in status.rollout.
+func (s *state) rolling(serves string) (xpv2.Condition, bool) {
+	r := s.decision.rollout
+	if r == nil {
+		return xpv2.Condition{}, false
+	}
+
+	l := s.decision.ledger
+	c := xpv2.Condition{Type: v1alpha1.TypeUpdated, Status: corev1.ConditionFalse, Reason: l.Reason}
+
+	switch l.Phase {
+	case v1alpha1.RolloutHolding:
+		c.Message = r.message + serves
+	case v1alpha1.RolloutRolledBack:
+		c.Message = r.message + serves
+	case v1alpha1.RolloutRollingBack:
+		c.Reason = v1alpha1.ReasonRolledBack
+		c.Message = "callers are sent back: see status.rollout" + serves
+	case v1alpha1.RolloutStepping:
+		c.Reason = xpv2.ConditionReason(v1alpha1.RolloutStepping)
+		c.Message = fmt.Sprintf("a share of callers tries revision %s, and the others reach %s: see status.rollout", l.Candidate, l.Revision)
+	default:
+		return xpv2.Condition{}, false
+	}
+
+	return c, true
+}
+
+// announce a transition, by one event.
+func announce(s *state) error {
+	r := s.decision.rollout
+	if r == nil || !r.moved || len(s.problems) > 0 {
+		return nil
+	}
+
+	last := r.ledger.Last
+	e := compose.Event{Reason: string(last.To), Message: fmt.Sprintf("%s (%s): %s", last.To, last.Reason, last.Message)}
+
+	switch last.To {
+	case v1alpha1.RolloutRollingBack, v1alpha1.RolloutHolding:
+		e.Warning = last.Reason != string(v1alpha1.ReasonReverted) && last.Reason != string(v1alpha1.ReasonSuperseded) &&
+			last.Reason != string(v1alpha1.ReasonAwaitingApproval) && last.Reason != string(v1alpha1.ReasonFreezeWindow)
+	default:
+	}
+
+	s.plan.Events = append(s.plan.Events, e)
+
+	return nil
+}
+
+// mostRolling is the longest time between two looks while callers are about to
+// move, in case a change goes unheard.
+const mostRolling = time.Minute
+
+// rolloutDeadlines are when something about the rollout changes by time alone.
+func (s *state) rolloutDeadlines() []time.Time {
+	r := s.decision.rollout
+	if r == nil {
+		return nil
+	}
+
+	var at []time.Time
+	if !r.until.IsZero() {
+		at = append(at, r.until)
+	}
+
+	switch s.decision.ledger.Phase {
+	case v1alpha1.RolloutPreparing, v1alpha1.RolloutStepping, v1alpha1.RolloutPromoting, v1alpha1.RolloutRollingBack:
+		at = append(at, s.Now.Add(mostRolling))
+	default:
+	}
+
+	return at
+}

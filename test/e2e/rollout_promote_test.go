@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/images/demo-algorithm/load"
+)
+
+// TestCanaryPromotes takes callers to a revision that is good, by 20 and 50 % of them.
+func TestCanaryPromotes(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	host := hostOf(ns, "reco")
+	reco := func(v string) *v1alpha1.Algorithm {
+		return algorithm(ns, "reco", versioned(v), sized(2), draining(drainSeconds), routed(host), rolling(steps(20, 50)))
+	}
+	stable(t, reco("v1"))
+	w, c := witnessOf(t, ns, "reco"), courseOf(t, ns, "reco")
+	calls := callers(t, ns, "reco", host, outsideKept, outsideNew, insideNew)
+	since := audit(t)
+
+	began := time.Now()
+	edit(t, reco("v2"))
+	for _, weight := range []int32{20, 50} {
+		within(t, 2*patience, fmt.Sprintf("%d %% of callers may reach v2", weight), stepping(ns, "reco", weight))
+		meets(t, calling(host, 60), "v2", float64(weight), 5)
+	}
+	within(t, 2*patience, "v2 bakes", rollout(ns, "reco", v1alpha1.RolloutBaking, ""))
+	baked := time.Now()
+	within(t, 2*patience, "the rollout is over", rollout(ns, "reco", v1alpha1.RolloutStable, ""))
+	within(t, patience, "v2 is live", live(ns, "reco", "v2"))
+	eventually(t, "v1 is gone", alone(ns, "reco"))
+	t.Logf("promoted %s and done %s after the edit", baked.Sub(began).Round(time.Second), time.Since(began).Round(time.Second))
+	requests := of(since(), ns)
+	t.Logf("API writes for the rollout: %s", tally(writes(requests), 1))
+	t.Log(w.cost())
+
+	c.took(t, v1alpha1.RolloutStable, v1alpha1.RolloutPreparing, v1alpha1.RolloutStepping, v1alpha1.RolloutPromoting,
+		v1alpha1.RolloutBaking, v1alpha1.RolloutDraining, v1alpha1.RolloutStable)
+	if got, want := c.routedTo(), []int64{0, 20, 50, 100}; !slices.Equal(got, want) {
+		t.Errorf("the HTTPRoute should send %v %% of callers to v2, one after the other, got %v", want, got)
+	}
+	reports := calls.end(t)
+	// One pod of v2 tries it, and a second one comes before half and all of the callers do.
+	w.end(t, 4, 1)
+	at, _ := w.switched()
+	if first := reports[insideNew].Versions["v2"]; first == nil || first.First.Before(at.Add(-time.Second)) {
+		t.Errorf("callers of the Service should meet v2 from its switch at %s on, got %v", at.Format(time.RFC3339Nano), first)
+	}
+	if f := rolloutOf(t.Context(), ns, "reco").Failed; len(f) != 0 {
+		t.Errorf("nothing has failed, got %v", f)
+	}
+}
+
+// TestApproval has a revision wait for somebody to agree.
+func TestApproval(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	host := hostOf(ns, "reco")
+	reco := func(v string, approve ...string) *v1alpha1.Algorithm {
+		return algorithm(ns, "reco", versioned(v), draining(drainSeconds), routed(host), rolling(canary(50), func(l *v1alpha1.Lifecycle) {
+			l.Approval, l.Approve = v1alpha1.ApprovalBeforePromotion, approve
+		}))
+	}
+	stable(t, reco("v1"))
+	c := courseOf(t, ns, "reco")
+	calls := callers(t, ns, "reco", host, outsideKept)
+
+	edit(t, reco("v2"))
+	held := rollout(ns, "reco", v1alpha1.RolloutHolding, string(v1alpha1.ReasonAwaitingApproval), "spec.lifecycle.approve")
+	within(t, 2*patience, "it waits for an approval", held)
+	candidate := rolloutOf(t.Context(), ns, "reco").Candidate
+
+	// Neither another revision's approval nor one for a smaller share is one.
+	edit(t, reco("v2", "0123456789", candidate+":50"))
+	eventually(t, "the approvals are looked at", looked(ns, "reco"))
+	time.Sleep(2 * evidenceEvery)
+	if err := held(t.Context()); err != nil {
+		t.Errorf("approvals of another revision and of a smaller share approve nothing: %v", err)
+	}
+
+	began := time.Now()
+	edit(t, reco("v2", "0123456789", candidate, candidate+":100"))
+	eventually(t, "all callers reach v2", rollout(ns, "reco", v1alpha1.RolloutBaking, ""))
+	t.Logf("promoted %s after two approvals", time.Since(began).Round(10*time.Millisecond))
+	within(t, patience, "v2 is live", live(ns, "reco", "v2"))
+	if got, want := c.routedTo(), []int64{0, 50, 100}; !slices.Equal(got, want) {
+		t.Errorf("the HTTPRoute should send %v %% of callers to v2, one after the other, got %v", want, got)
+	}
+	calls.end(t)
+}
+
+// TestCanaryWithoutGateway shares callers out by the number of replicas, and holds where it cannot.
+func TestCanaryWithoutGateway(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	reco := func(name, v string, n, weight int32) *v1alpha1.Algorithm {
+		return algorithm(ns, name, versioned(v), sized(n), draining(drainSeconds), rolling(canary(weight)))
+	}
+	stable(t, reco("reco", "v1", 4, 20))
+	stable(t, reco("small", "v1", 1, 20))
+	c := courseOf(t, ns, "reco")
+	calls := callInside(t, ns, "reco-caller", load.Options{
+		URL: "http://reco/predict", Concurrency: 8, Rate: 60, Timeout: 10 * time.Second, NoKeepAlive: true,
+	})
+
+	// One replica beside one would be half of them.
+	edit(t, reco("small", "v2", 1, 20))
+	edit(t, reco("reco", "v2", 4, 20))
+	eventually(t, "a share that no replica is small enough for is told", rollout(ns, "small", v1alpha1.RolloutHolding,
+		string(v1alpha1.ReasonStepTooFine), "at least 4 replicas", "at least 51 %", "spec.route"))
+
+	within(t, 2*patience, "20 % of callers may reach v2", stepping(ns, "reco", 20))
+	eventually(t, "one replica beside four is their share", func(ctx context.Context) error {
+		if s := rolloutOf(ctx, ns, "reco").Share; s == nil || *s != 20 {
+			return fmt.Errorf("status.rollout.share is %v", s)
+		}
+
+		return nil
+	})
+	if got := len(podsIn(t, ns, "reco", "b")); got != 1 {
+		t.Errorf("one replica of v2 should run beside four of v1, got %d", got)
+	}
+	some := callInside(t, ns, "reco-some", load.Options{
+		URL: "http://reco/predict", Concurrency: 8, Rate: 60, Timeout: 10 * time.Second, NoKeepAlive: true,
+	})
+	time.Sleep(8 * time.Second)
+	tried := some()
+	lossless(t, "while one of five replicas is v2", tried)
+	if v2 := tried.Versions["v2"]; v2 == nil {
+		t.Errorf("20 %% of callers should meet v2, got %v", tried.Versions)
+	} else {
+		// Connections are shared out by chance.
+		share := 100 * float64(v2.Answered) / float64(tried.Answered)
+		t.Logf("of the callers %.1f %% meet v2, 20 %% should", share)
+		if math.Abs(share-20) > 10 {
+			t.Errorf("20 %% of callers should meet v2, got %.1f %%", share)
+		}
+	}
+	within(t, 2*patience, "all callers reach v2", rollout(ns, "reco", v1alpha1.RolloutBaking, ""))
+	within(t, patience, "v2 is live", live(ns, "reco", "v2"))
+	c.took(t, v1alpha1.RolloutStable, v1alpha1.RolloutPreparing, v1alpha1.RolloutStepping, v1alpha1.RolloutPromoting, v1alpha1.RolloutBaking)
+	lossless(t, "through the whole rollout", calls())
+
+	// It never went further, and goes on when the share is one that it can have.
+	eventually(t, "the other one still holds", rollout(ns, "small", v1alpha1.RolloutHolding, string(v1alpha1.ReasonStepTooFine)))
+	edit(t, reco("small", "v2", 1, 51))
+	eventually(t, "with a greater share it goes on", func(ctx context.Context) error {
+		if r := rolloutOf(ctx, ns, "small"); r.Phase != v1alpha1.RolloutStepping || r.Weight != 51 {
+			return errors.New("it is " + string(r.Phase) + ": " + r.Message)
+		}
+
+		return nil
+	})
+}

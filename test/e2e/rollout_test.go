@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/images/demo-algorithm/load"
+)
+
+// evidenceEvery is how often Prometheus is asked here, and so how long two failing looks take.
+const evidenceEvery = 10 * time.Second
+
+// rolling has callers go over by steps that are as short as they can be, with modifications.
+func rolling(modify ...func(*v1alpha1.Lifecycle)) func(*v1alpha1.Algorithm) {
+	return func(a *v1alpha1.Algorithm) {
+		l := &v1alpha1.Lifecycle{
+			Soak: &metav1.Duration{Duration: 10 * time.Second}, Bake: &metav1.Duration{Duration: 20 * time.Second},
+			// 0.95 needs 52 requests without a failure, and 0.99 would need 268.
+			MinSamples: new(int32(50)), SuccessThreshold: new(0.95),
+		}
+		for _, m := range modify {
+			m(l)
+		}
+		a.Spec.Lifecycle = l
+		a.Spec.Metrics = &v1alpha1.Metrics{
+			Interval: &metav1.Duration{Duration: evidenceEvery}, Window: &metav1.Duration{Duration: 2 * evidenceEvery},
+		}
+	}
+}
+
+func steps(weights ...int32) func(*v1alpha1.Lifecycle) {
+	return func(l *v1alpha1.Lifecycle) { l.Steps = weights }
+}
+
+func canary(weight int32) func(*v1alpha1.Lifecycle) {
+	return func(l *v1alpha1.Lifecycle) { l.CanaryWeight = new(weight) }
+}
+
+func baking(d time.Duration) func(*v1alpha1.Lifecycle) {
+	return func(l *v1alpha1.Lifecycle) { l.Bake = &metav1.Duration{Duration: d} }
+}
+
+// asking needs this share of requests to succeed.
+func asking(threshold float64) func(*v1alpha1.Lifecycle) {
+	return func(l *v1alpha1.Lifecycle) { l.SuccessThreshold = new(threshold) }
+}
+
+// rollout fails until an Algorithm's is in a phase, for a reason if one is named, in words that tell what to do.
+func rollout(ns, name string, phase v1alpha1.RolloutPhase, reason string, words ...string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		a, err := get(ctx, &v1alpha1.Algorithm{}, ns, name)
+		if err != nil {
+			return err
+		}
+		r := a.Status.Rollout
+		if r == nil {
+			return errors.New("nothing is told of a rollout")
+		}
+		if r.Phase != phase || reason != "" && r.Reason != reason {
+			return fmt.Errorf("the rollout is %s, %s: %s (%s)", r.Phase, r.Reason, r.Message, letters(r.Evidence))
+		}
+		for _, w := range words {
+			if !strings.Contains(r.Message, w) {
+				return fmt.Errorf("the message of %s lacks %q: %s", r.Phase, w, r.Message)
+			}
+		}
+
+		return nil
+	}
+}
+
+// stepping fails until evidence is gathered about a share of callers.
+func stepping(ns, name string, weight int32) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := rollout(ns, name, v1alpha1.RolloutStepping, string(v1alpha1.ReasonSoaking))(ctx); err != nil {
+			return err
+		}
+		if got := rolloutOf(ctx, ns, name).Weight; got != weight {
+			return fmt.Errorf("the weight is %d", got)
+		}
+
+		return nil
+	}
+}
+
+// rolloutOf an Algorithm, without anything in it when nothing is told.
+func rolloutOf(ctx context.Context, ns, name string) v1alpha1.RolloutStatus {
+	a, err := get(ctx, &v1alpha1.Algorithm{}, ns, name)
+	if err != nil || a.Status.Rollout == nil {
+		return v1alpha1.RolloutStatus{}
+	}
+
+	return *a.Status.Rollout
+}
+
+// runs fails until a Deployment runs a version of the demo server.
+func runs(ctx context.Context, ns, deployment, version string) error {
+	d, err := get(ctx, &appsv1.Deployment{}, ns, deployment)
+	if err != nil {
+		return err
+	}
+	for _, e := range d.Spec.Template.Spec.Containers[0].Env {
+		if e.Name == "VERSION" && e.Value == version {
+			return nil
+		}
+	}
+
+	return fmt.Errorf("%s does not run %s", deployment, version)
+}
+
+// letters of the verdicts of each check.
+func letters(evidence []v1alpha1.EvidenceStatus) string {
+	var words []string
+	for _, e := range evidence {
+		words = append(words, e.Name+" "+e.Verdicts)
+	}
+
+	return strings.Join(words, ", ")
+}
+
+// A course is what a rollout went through, as told by the Algorithm, its Analysis and its HTTPRoute.
+type course struct {
+	mu sync.Mutex
+
+	// stages are phases with a reason and a weight.
+	stages []stage
+	// shares of callers in percent that the HTTPRoute sent to slot b.
+	shares []routedShare
+	// failing is when the first look failed, and which check did.
+	failing time.Time
+	check   string
+
+	stop []func()
+}
+
+type stage struct {
+	v1alpha1.RolloutStatus
+
+	at time.Time
+}
+
+type routedShare struct {
+	percent int64
+	at      time.Time
+}
+
+// courseOf the rollouts of an Algorithm from now on, until the test ends.
+func courseOf(t *testing.T, ns, name string) *course {
+	t.Helper()
+	c := &course{}
+	in := client.InNamespace(ns)
+	named := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", name)}
+	c.stop = []func(){
+		watching(t, &v1alpha1.AlgorithmList{}, c.seeAlgorithm, in, named),
+		watching(t, &observev1alpha1.AnalysisList{}, c.seeAnalysis, in, named),
+	}
+	if a, err := get(t.Context(), &v1alpha1.Algorithm{}, ns, name); err == nil && a.Spec.Route != nil {
+		routes := &unstructured.UnstructuredList{}
+		routes.SetAPIVersion("gateway.networking.k8s.io/v1")
+		routes.SetKind("HTTPRouteList")
+		c.stop = append(c.stop, watching(t, routes, c.seeRoute, in, named))
+	}
+	t.Cleanup(func() { t.Logf("the course of %s:\n%s", name, c.story()) })
+
+	return c
+}
+
+func (c *course) seeAlgorithm(_ watch.EventType, a *v1alpha1.Algorithm) {
+	r := a.Status.Rollout
+	if r == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := len(c.stages); n > 0 {
+		if last := &c.stages[n-1]; last.Phase == r.Phase && last.Reason == r.Reason && last.Weight == r.Weight {
+			// The last words of a stage tell the most.
+			last.RolloutStatus = *r
+
+			return
+		}
+	}
+	c.stages = append(c.stages, stage{RolloutStatus: *r, at: time.Now()})
+}
+
+func (c *course) seeAnalysis(_ watch.EventType, o *observev1alpha1.Analysis) {
+	seen := o.Status.AtProvider.Canary
+	if seen == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, check := range seen.Checks {
+		if c.failing.IsZero() && strings.Contains(check.Verdicts, "F") {
+			c.failing, c.check = time.Now(), check.Name
+		}
+	}
+}
+
+func (c *course) seeRoute(_ watch.EventType, r *unstructured.Unstructured) {
+	rules, _, _ := unstructured.NestedSlice(r.Object, "spec", "rules")
+	if len(rules) == 0 {
+		return
+	}
+	backends, _, _ := unstructured.NestedSlice(rules[len(rules)-1].(map[string]any), "backendRefs")
+	var b, total int64
+	for _, ref := range backends {
+		m, _ := ref.(map[string]any)
+		weight := int64(1)
+		if w, ok := m["weight"].(int64); ok {
+			weight = w
+		}
+		total += weight
+		if to, _ := m["name"].(string); strings.HasSuffix(to, "-slot-b") {
+			b += weight
+		}
+	}
+	if total == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := len(c.shares); n == 0 || c.shares[n-1].percent != 100*b/total {
+		c.shares = append(c.shares, routedShare{percent: 100 * b / total, at: time.Now()})
+	}
+}
+
+// story of the course, a line a stage.
+func (c *course) story() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var b strings.Builder
+	for _, s := range c.stages {
+		fmt.Fprintf(&b, "  %6.1f s  %-12s %3d %%  %s: %s", s.at.Sub(c.stages[0].at).Seconds(), s.Phase, s.Weight, s.Reason, s.Message)
+		if len(s.Evidence) > 0 {
+			fmt.Fprintf(&b, " (%s)", letters(s.Evidence))
+		}
+		b.WriteString("\n")
+	}
+
+	return b.String()
+}
+
+// phases that there were, one after the other.
+func (c *course) phases() []v1alpha1.RolloutPhase {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []v1alpha1.RolloutPhase
+	for _, s := range c.stages {
+		out = append(out, s.Phase)
+	}
+
+	return slices.Compact(out)
+}
+
+// took fails the test unless the rollout went through these phases, one after the other, and no others.
+func (c *course) took(t *testing.T, want ...v1alpha1.RolloutPhase) {
+	t.Helper()
+	if got := c.phases(); !slices.Equal(got, want) {
+		t.Errorf("the rollout should take the phases %v, got %v", want, got)
+	}
+}
+
+// routedTo slot b were these shares of callers in percent, one after the other.
+func (c *course) routedTo() []int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []int64
+	for _, s := range c.shares {
+		out = append(out, s.percent)
+	}
+
+	return out
+}
+
+// routedAt tells when the HTTPRoute first sent this share of callers to slot b, after a time.
+func (c *course) routedAt(percent int64, after time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.shares {
+		if s.percent == percent && s.at.After(after) {
+			return s.at
+		}
+	}
+
+	return time.Time{}
+}
+
+// firstFailure tells when a look failed first, and which check did.
+func (c *course) firstFailure() (time.Time, string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return c.failing, c.check
+}
+
+// calling a host through the Gateway, on connections that are kept.
+func calling(host string, perSecond float64) load.Options {
+	return load.Options{URL: gateway + "/predict", Host: host, Concurrency: 8, Rate: perSecond, Timeout: 10 * time.Second}
+}
+
+// sampled is which share of callers in percent meets each version.
+func sampled(t *testing.T, o load.Options, d time.Duration) map[string]float64 {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	r, err := load.Run(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Lost() != 0 || r.Answered == 0 {
+		t.Errorf("%d of %d requests were lost: %v", r.Lost(), r.Sent, r.Failed)
+	}
+	out := map[string]float64{}
+	for v, answers := range r.Versions {
+		out[v] = 100 * float64(answers.Answered) / float64(r.Answered)
+	}
+
+	return out
+}
+
+// meets fails the test unless a share of callers in percent meets a version, give or take.
+func meets(t *testing.T, o load.Options, version string, percent, tolerance float64) {
+	t.Helper()
+	got := sampled(t, o, 5*time.Second)
+	t.Logf("of the callers %.1f %% meet %s, %.0f %% should", got[version], version, percent)
+	if math.Abs(got[version]-percent) > tolerance {
+		t.Errorf("%.0f %% of callers should meet %s, got %v", percent, version, got)
+	}
+}
+
+// behave changes how the pods of an Algorithm behave, from a pod that is let in.
+func behave(t *testing.T, ns, name, query string) {
+	t.Helper()
+	list := &corev1.PodList{}
+	if err := kube.List(t.Context(), list, client.InNamespace(ns), client.MatchingLabels{"capstan.dev/algorithm": name}); err != nil {
+		t.Fatal(err)
+	}
+	var command strings.Builder
+	for _, p := range list.Items {
+		// What enforces policies learns of a new pod a moment after it runs.
+		fmt.Fprintf(&command, "until timeout 3 wget -q -O - --post-data '' 'http://%s:8080/admin/behaviour?%s'; do sleep 1; done; ", p.Status.PodIP, query)
+	}
+	if p := caller(t, ns, name+"-behave", command.String()); !ends(t, p) {
+		t.Fatalf("the behaviour of %s could not be changed", name)
+	}
+}
+
+// stable makes an Algorithm whose first revision serves, behind the Gateway if it has a route.
+func stable(t *testing.T, a *v1alpha1.Algorithm) {
+	t.Helper()
+	create(t, a)
+	if r := a.Spec.Route; r != nil {
+		eventually(t, "the Gateway serves "+a.Name, answers(r.Host, "/predict", http.StatusOK))
+	}
+	eventually(t, "the rollout of "+a.Name+" is stable", rollout(a.Namespace, a.Name, v1alpha1.RolloutStable, ""))
+}

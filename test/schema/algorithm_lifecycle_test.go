@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schema
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// lifecycleAccepted are Algorithms that say how callers go over to a new revision.
+func lifecycleAccepted() map[string]map[string]any {
+	objects := map[string]map[string]any{}
+	for name, text := range map[string]string{
+		"LifecycleByDefault":    `lifecycle: {}`,
+		"LifecycleOneWeight":    `lifecycle: {canaryWeight: 20}`,
+		"LifecycleLeastWeight":  `lifecycle: {canaryWeight: 1}`,
+		"LifecycleAllAtOnce":    `lifecycle: {canaryWeight: 100, bake: 1h}`,
+		"LifecycleOneStep":      `lifecycle: {steps: [99]}`,
+		"LifecycleTenSteps":     `lifecycle: {steps: [1, 2, 5, 10, 20, 30, 50, 75, 90, 99]}`,
+		"LifecycleShortTimes":   `lifecycle: {soak: 0s, deadline: 1m, bake: 0s}`,
+		"LifecycleLongTimes":    `lifecycle: {soak: 168h, deadline: 168h, bake: 168h}`,
+		"LifecycleMixedTimes":   `lifecycle: {soak: 1h30m, deadline: 1.5h}`,
+		"LifecycleOneStandby":   `lifecycle: {standbyReplicas: 1}`,
+		"LifecycleNoThreshold":  `lifecycle: {successThreshold: 0}`,
+		"LifecycleManyNines":    `lifecycle: {successThreshold: 0.99999}`,
+		"LifecycleOneSample":    `lifecycle: {minSamples: 1}`,
+		"LifecycleMostSamples":  `lifecycle: {minSamples: 1000000}`,
+		"LifecycleLatency":      `lifecycle: {latency: {maxMs: 50, percentile: 99}}`,
+		"LifecycleRegression":   `lifecycle: {latency: {maxRegressionPercent: 10}}`,
+		"LifecycleMetric":       `lifecycle: {metrics: [{name: revenue, query: sum(revenue), min: 0.98, max: 0.98, relativeTo: Baseline}]}`,
+		"LifecycleMetricBelow0": `lifecycle: {metrics: [{name: p, query: sum(revenue), max: -1}]}`,
+		"LifecycleDrift":        `lifecycle: {rollbackOnDrift: true, drift: {query: q}}`,
+		"LifecycleDataDrift":    `lifecycle: {drift: {query: q, reference: 720h, method: KS, max: 0.05}}`,
+		"LifecycleNoDrift":      `lifecycle: {rollbackOnDrift: false}`,
+		"LifecycleContinue":     `lifecycle: {onNoData: Continue}`,
+		"LifecycleApproved":     `lifecycle: {approval: EveryStep, approve: [1a2b3c4d5e, "1a2b3c4d5e:1", "1a2b3c4d5e:50", "0123456789:100"]}`,
+		"LifecycleByHand":       `lifecycle: {promote: 1a2b3c4d5e, abort: 2b3c4d5e6f, retry: "0a1b2c3d4e#2"}`,
+		"LifecycleManyRetries":  `lifecycle: {retry: "0a1b2c3d4e#9999"}`,
+		"LifecycleFrozen":       `lifecycle: {freeze: [{cron: "0 17 * * 5", for: 62h, timeZone: Europe/Berlin}, {cron: "* * 1 1 *", for: 1m}, {cron: "0 0 1 * *", for: 744h, timeZone: Etc/GMT+1}]}`,
+		"LifecycleMatch":        `{route: {}, lifecycle: {match: [{header: X-User-Group, value: beta}, {cookie: early-access, value: "1"}]}}`,
+		"CandidateAlias":        `model: {from: registry, registry: {name: reco, alias: champion, liveAlias: live, candidateAlias: challenger}}`,
+		"CandidateAliasAlone":   `model: {from: registry, registry: {name: reco, version: "7", candidateAlias: challenger}}`,
+	} {
+		objects[name] = smallest(spec(text))
+	}
+	return objects
+}
+
+// lifecycleRefused are Algorithms with mistakes in it.
+func lifecycleRefused() map[string]refused {
+	const (
+		week     = "must be a time of at most 168h, for instance "
+		rising   = "must rise, for instance 5, 20, 50"
+		revision = "must be a revision of status.rollout, for instance 1a2b3c4d5e"
+		approval = "must be a revision of status.rollout, or one with a weight, for instance 1a2b3c4d5e:50"
+		retry    = "must be a revision of status.rollout.failed and the number of the attempt, for instance 1a2b3c4d5e#2"
+		deadline = "must be a time from 1m to 168h, for instance 1h"
+		frozen   = "must be a time from 1m to 744h, for instance 62h"
+		past     = "must be a time from 1m to 720h, for instance 24h"
+		distance = "must be above 0 and at most 10"
+		check    = "must be lower case letters, digits and '-', start with a letter and end with a letter or digit"
+		builtIn  = "success, latency, drift and what is told against the baseline are the names of the built-in checks: choose another"
+		value    = "must be letters, digits, '-', '_', '.' and '~'"
+		alias    = "must be letters, digits, '_' and '-', and neither latest nor v with digits, which the registry reserves"
+	)
+	bound := func(field, is, says, at string) string {
+		return "spec.lifecycle." + field + ": Invalid value: " + is + ": spec.lifecycle." + field + " in body should be " + says + " than or equal to " + at
+	}
+	cases := map[string]refused{}
+	// add a case. A mistake is always told with the field that it is in.
+	add := func(name, reason, lifecycle string, want ...string) {
+		cases["Lifecycle"+name] = refused{reason: reason, object: smallest(spec(`lifecycle: {` + lifecycle + `}`)), want: want}
+	}
+
+	add("WeightAndSteps", "Which of them holds?", `canaryWeight: 20, steps: [5, 50]`,
+		"spec.lifecycle.steps: Invalid value: steps: take the place of canaryWeight: set one of them")
+	add("NoWeight", "Nobody would try it.", `canaryWeight: 0`, bound("canaryWeight", "0", "greater", "1"))
+	add("OverWeight", "There is no more than all.", `canaryWeight: 101`, bound("canaryWeight", "101", "less", "100"))
+	add("NoSteps", "Leave it out instead.", `steps: []`, "spec.lifecycle.steps: Invalid value: 0: spec.lifecycle.steps in body should have at least 1 items")
+	add("ManySteps", "A step that is hardly greater tells hardly more.", `steps: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]`,
+		"spec.lifecycle.steps: Too many: 11: must have at most 10 items")
+	add("StepOfNothing", "Nobody would try it.", `steps: [0, 20]`, bound("steps[0]", "0", "greater", "1"))
+	add("StepOfAll", "All callers go over after the last step anyway.", `steps: [20, 100]`, bound("steps[1]", "100", "less", "99"))
+	add("StepsFall", "Evidence of a greater share says all about a smaller one.", `steps: [5, 50, 20]`,
+		"spec.lifecycle.steps: Invalid value: "+rising)
+	add("StepTwice", "The second one would change nothing.", `steps: [5, 5]`, "spec.lifecycle.steps: Invalid value: "+rising)
+
+	add("SoakWithoutUnit", "Minutes or seconds?", `soak: "5"`, `spec.lifecycle.soak: Invalid value: "5": `+week+"2m")
+	add("SoakTooLong", "The bound is named.", `soak: 169h`, `spec.lifecycle.soak: Invalid value: "169h": `+week+"2m")
+	add("SoakInThePast", "Time only goes on.", `soak: -5m`, `spec.lifecycle.soak: Invalid value: "-5m": `+week+"2m")
+	add("DeadlineTooShort", "No evidence could be there.", `deadline: 59s`, `spec.lifecycle.deadline: Invalid value: "59s": `+deadline)
+	add("DeadlineTooLong", "The bound is named.", `deadline: 168h1s`, `spec.lifecycle.deadline: Invalid value: "168h1s": `+deadline)
+	add("BakeInDays", "Go, whose times these are, has no days.", `bake: 1d`, `spec.lifecycle.bake: Invalid value: "1d": `+week+"30m")
+
+	add("NoStandby", "Nobody could take callers back.", `standbyReplicas: 0`, bound("standbyReplicas", "0", "greater", "1"))
+	add("ManyStandby", "The bound is named.", `standbyReplicas: 1001`, bound("standbyReplicas", "1001", "less", "1000"))
+	add("ThresholdOfAll", "No number of requests tells that nothing ever fails.", `successThreshold: 1`,
+		"spec.lifecycle.successThreshold: Invalid value: 1: spec.lifecycle.successThreshold in body should be less than 1")
+	add("ThresholdBelowNone", "The bound is named.", `successThreshold: -0.1`, bound("successThreshold", "-0.1", "greater", "0"))
+	add("NoSamples", "No evidence is none.", `minSamples: 0`, bound("minSamples", "0", "greater", "1"))
+	add("ManySamples", "The bound is named.", `minSamples: 1000001`, bound("minSamples", "1000001", "less", "1000000"))
+
+	add("LatencyOfNothing", "Which latency?", `latency: {percentile: 99}`,
+		"spec.lifecycle.latency: Invalid value: maxMs, maxRegressionPercent: at least one is needed, or nothing is asked")
+	add("LatencyAtOnce", "Every answer takes time.", `latency: {maxMs: 0}`, bound("latency.maxMs", "0", "greater", "1"))
+	add("LatencyTooSlow", "An hour is no answer.", `latency: {maxMs: 3600001}`, bound("latency.maxMs", "3600001", "less", "3600000"))
+	add("NoRegression", "Chance alone would exceed it.", `latency: {maxRegressionPercent: 0}`, bound("latency.maxRegressionPercent", "0", "greater", "1"))
+	add("AnyRegression", "The bound is named.", `latency: {maxRegressionPercent: 1001}`, bound("latency.maxRegressionPercent", "1001", "less", "1000"))
+	add("OtherPercentile", "The choices are named.", `latency: {maxMs: 50, percentile: 98}`,
+		`spec.lifecycle.latency.percentile: Unsupported value: 98: supported values: "50", "90", "95", "99"`)
+
+	metric := `name: revenue, query: sum(revenue)`
+	add("ManyMetrics", "Each is a query each time.", `metrics: [`+metrics(9)+`]`,
+		"spec.lifecycle.metrics: Too many: 9: must have at most 8 items")
+	add("MetricWithoutBounds", "Nothing would be asked.", `metrics: [{`+metric+`}]`,
+		"spec.lifecycle.metrics[0]: Invalid value: min, max: at least one bound is needed, or nothing is asked")
+	add("MetricMinAboveMax", "Nothing could pass.", `metrics: [{`+metric+`, min: 2, max: 1}]`,
+		"spec.lifecycle.metrics[0].min: Invalid value: min: must not be above max")
+	add("MetricInUpperCase", "The form is named.", `metrics: [{name: Revenue, query: q, min: 1}]`,
+		`spec.lifecycle.metrics[0].name: Invalid value: "Revenue": `+check)
+	add("MetricOfOurs", "Two checks would have the name.", `metrics: [{name: latency-against-baseline, query: q, min: 1}]`,
+		`spec.lifecycle.metrics[0].name: Invalid value: "latency-against-baseline": `+builtIn)
+	add("MetricLongName", "The bound is named.", `metrics: [{name: `+strings.Repeat("a", 64)+`, query: q, min: 1}]`,
+		"spec.lifecycle.metrics[0].name: Too long: may not be more than 63 bytes")
+	add("MetricTwice", "Which one holds?", `metrics: [{`+metric+`, min: 1}, {`+metric+`, max: 2}]`, `spec.lifecycle.metrics[1]: Duplicate value: {"name":"revenue"}`)
+	add("MetricWithoutQuery", "What is asked?", `metrics: [{name: revenue, min: 1}]`, "spec.lifecycle.metrics[0].query: Required value")
+	add("MetricEmptyQuery", "What is asked?", `metrics: [{name: revenue, query: "", min: 1}]`,
+		`spec.lifecycle.metrics[0].query: Invalid value: "": spec.lifecycle.metrics[0].query in body should be at least 1 chars long`)
+	add("MetricLongQuery", "The bound is named.", `metrics: [{name: revenue, query: `+strings.Repeat("q", 2049)+`, min: 1}]`,
+		"spec.lifecycle.metrics[0].query: Too long: may not be more than 2048 bytes")
+	add("MetricRelativeToOther", "The choice is named.", `metrics: [{`+metric+`, min: 1, relativeTo: Yesterday}]`,
+		`spec.lifecycle.metrics[0].relativeTo: Unsupported value: "Yesterday": supported values: "Baseline"`)
+
+	add("DriftOfWhat", "Which distribution?", `rollbackOnDrift: true`,
+		"spec.lifecycle.rollbackOnDrift: Invalid value: rollbackOnDrift: needs drift: name the histogram whose distribution is compared")
+	add("DriftForNothing", "Nothing would come of it.", `drift: {query: q}`,
+		"spec.lifecycle.drift: Invalid value: drift: needs rollbackOnDrift, or a reference to compare the past with, or nothing comes of it")
+	add("DriftNotRolledBack", "Nothing would come of it.", `rollbackOnDrift: false, drift: {query: q}`,
+		"spec.lifecycle.drift: Invalid value: drift: needs rollbackOnDrift, or a reference to compare the past with, or nothing comes of it")
+	add("DriftWithoutQuery", "Which distribution?", `rollbackOnDrift: true, drift: {}`, "spec.lifecycle.drift.query: Required value")
+	add("DriftEmptyQuery", "Which distribution?", `rollbackOnDrift: true, drift: {query: ""}`,
+		`spec.lifecycle.drift.query: Invalid value: "": spec.lifecycle.drift.query in body should be at least 1 chars long`)
+	add("DriftLongQuery", "The bound is named.", `rollbackOnDrift: true, drift: {query: `+strings.Repeat("q", 2049)+`}`,
+		"spec.lifecycle.drift.query: Too long: may not be more than 2048 bytes")
+	add("DriftMethod", "The choices are named.", `rollbackOnDrift: true, drift: {query: q, method: JS}`,
+		`spec.lifecycle.drift.method: Unsupported value: "JS": supported values: "PSI", "KS"`)
+	add("DriftOfNone", "Chance alone would exceed it.", `rollbackOnDrift: true, drift: {query: q, max: 0}`,
+		"spec.lifecycle.drift.max: Invalid value: 0: "+distance)
+	add("DriftOfAny", "Nothing would exceed it.", `rollbackOnDrift: true, drift: {query: q, max: 10.5}`,
+		"spec.lifecycle.drift.max: Invalid value: 10.5: "+distance)
+	add("DriftFromNow", "It would be compared with itself.", `drift: {query: q, reference: 30s}`, `spec.lifecycle.drift.reference: Invalid value: "30s": `+past)
+	add("DriftFromLongAgo", "Few keep metrics for as long.", `drift: {query: q, reference: 721h}`, `spec.lifecycle.drift.reference: Invalid value: "721h": `+past)
+
+	add("OnNoDataPromote", "The choices are named.", `onNoData: Promote`,
+		`spec.lifecycle.onNoData: Unsupported value: "Promote": supported values: "Hold", "Rollback", "Continue"`)
+	add("ApprovalAlways", "The choices are named.", `approval: Always`,
+		`spec.lifecycle.approval: Unsupported value: "Always": supported values: "None", "BeforePromotion", "EveryStep"`)
+	add("ApproveAnything", "It would approve what nobody knows yet.", `approve: ["*"]`, `spec.lifecycle.approve[0]: Invalid value: "*": `+approval)
+	add("ApproveNothing", "A share of no callers needs nobody to agree.", `approve: ["1a2b3c4d5e:0"]`, `spec.lifecycle.approve[0]: Invalid value: "1a2b3c4d5e:0": `+approval)
+	add("ApproveTwice", "Once is enough.", `approve: [1a2b3c4d5e, 1a2b3c4d5e]`, `spec.lifecycle.approve[1]: Duplicate value: "1a2b3c4d5e"`)
+	add("ApproveLong", "The bound is named.", `approve: [`+strings.Repeat("a", 33)+`]`, "spec.lifecycle.approve[0]: Too long: may not be more than 32 bytes")
+	add("ApproveMany", "Those that are left behind mean nothing.", `approve: [`+approvals(33)+`]`,
+		"spec.lifecycle.approve: Too many: 33: must have at most 32 items")
+	add("PromoteImage", "A tag may mean another revision tomorrow.", `promote: "2.1.5"`, `spec.lifecycle.promote: Invalid value: "2.1.5": `+revision)
+	add("PromoteLong", "The bound is named.", `promote: 1a2b3c4d5e6`, "spec.lifecycle.promote: Too long: may not be more than 10 bytes")
+	add("AbortTrue", "Which revision?", `abort: "true"`, `spec.lifecycle.abort: Invalid value: "true": `+revision)
+	add("AbortLong", "The bound is named.", `abort: 1a2b3c4d5e6`, "spec.lifecycle.abort: Too long: may not be more than 10 bytes")
+	add("RetryFirst", "The first attempt is the one that failed.", `retry: "1a2b3c4d5e#1"`, `spec.lifecycle.retry: Invalid value: "1a2b3c4d5e#1": `+retry)
+	add("RetryWithoutNumber", "It would be tried again and again.", `retry: 1a2b3c4d5e`, `spec.lifecycle.retry: Invalid value: "1a2b3c4d5e": `+retry)
+	add("RetryLong", "The bound is named.", `retry: "1a2b3c4d5e#123456"`, "spec.lifecycle.retry: Too long: may not be more than 16 bytes")
+
+	add("FreezeWithoutEnd", "How long does it last?", `freeze: [{cron: "0 17 * * 5"}]`, "spec.lifecycle.freeze[0].for: Required value")
+	add("FreezeWithoutBegin", "When does it begin?", `freeze: [{for: 1h}]`, "spec.lifecycle.freeze[0].cron: Required value")
+	add("FreezeShortCron", "It has five parts.", `freeze: [{cron: "@weekly", for: 1h}]`,
+		`spec.lifecycle.freeze[0].cron: Invalid value: "@weekly": spec.lifecycle.freeze[0].cron in body should be at least 9 chars long`)
+	add("FreezeLongCron", "The bound is named.", `freeze: [{cron: "`+strings.Repeat("*", 129)+`", for: 1h}]`,
+		"spec.lifecycle.freeze[0].cron: Too long: may not be more than 128 bytes")
+	add("FreezeTooLong", "The longest month is over.", `freeze: [{cron: "0 0 1 * *", for: 745h}]`, `spec.lifecycle.freeze[0].for: Invalid value: "745h": `+frozen)
+	add("FreezeLongText", "The bound is named.", `freeze: [{cron: "0 0 1 * *", for: `+strings.Repeat("0", 48)+`h}]`,
+		"spec.lifecycle.freeze[0].for: Too long: may not be more than 48 bytes")
+	add("FreezeZone", "The form is named.", `freeze: [{cron: "0 0 1 * *", for: 1h, timeZone: ../Berlin}]`,
+		`spec.lifecycle.freeze[0].timeZone: Invalid value: "../Berlin": must be the name of a time zone, for instance Europe/Berlin`)
+	add("FreezeLongZone", "The bound is named.", `freeze: [{cron: "0 0 1 * *", for: 1h, timeZone: `+strings.Repeat("A", 65)+`}]`,
+		"spec.lifecycle.freeze[0].timeZone: Too long: may not be more than 64 bytes")
+	add("FreezeMany", "The bound is named.", `freeze: [`+strings.TrimSuffix(strings.Repeat(`{cron: "0 0 1 * *", for: 1h}, `, 9), ", ")+`]`,
+		"spec.lifecycle.freeze: Too many: 9: must have at most 8 items")
+
+	add("MatchNothing", "Which callers?", `match: [{value: beta}]`, "spec.lifecycle.match[0]: Invalid value: set exactly one of header and cookie")
+	add("MatchBoth", "Both, or one of them?", `match: [{header: A, cookie: b, value: beta}]`,
+		"spec.lifecycle.match[0]: Invalid value: set exactly one of header and cookie")
+	add("MatchHeader", "No request could have it.", `match: [{header: "a b", value: beta}]`,
+		`spec.lifecycle.match[0].header: Invalid value: "a b": must be the name of a header: letters, digits, '-' and '_'`)
+	add("MatchLongHeader", "The bound is named.", `match: [{header: `+strings.Repeat("a", 257)+`, value: beta}]`,
+		"spec.lifecycle.match[0].header: Too long: may not be more than 256 bytes")
+	add("MatchCookie", "It becomes part of an expression.", `match: [{cookie: "a=.*", value: beta}]`,
+		`spec.lifecycle.match[0].cookie: Invalid value: "a=.*": must be the name of a cookie: letters, digits, '-' and '_'`)
+	add("MatchLongCookie", "The bound is named.", `match: [{cookie: `+strings.Repeat("a", 257)+`, value: beta}]`,
+		"spec.lifecycle.match[0].cookie: Too long: may not be more than 256 bytes")
+	add("MatchValue", "It becomes part of an expression.", `match: [{cookie: a, value: "b;c"}]`, `spec.lifecycle.match[0].value: Invalid value: "b;c": `+value)
+	add("MatchEmptyValue", "Which value?", `match: [{cookie: a, value: ""}]`,
+		`spec.lifecycle.match[0].value: Invalid value: "": spec.lifecycle.match[0].value in body should be at least 1 chars long`,
+		`spec.lifecycle.match[0].value: Invalid value: "": `+value)
+	add("MatchWithoutValue", "Which value?", `match: [{cookie: a}]`, "spec.lifecycle.match[0].value: Required value")
+	add("MatchLongValue", "The bound is named.", `match: [{cookie: a, value: `+strings.Repeat("b", 1025)+`}]`,
+		"spec.lifecycle.match[0].value: Too long: may not be more than 1024 bytes")
+	add("MatchMany", "The bound is named.", `match: [`+strings.TrimSuffix(strings.Repeat(`{cookie: a, value: b}, `, 5), ", ")+`]`,
+		"spec.lifecycle.match: Too many: 5: must have at most 4 items")
+	add("Unknown", "A typing error is told, not ignored.", `canaryWeigth: 20`, `unknown field "spec.lifecycle.canaryWeigth"`)
+
+	for name, text := range map[string]string{
+		"CandidateIsFollowed": `alias: challenger`,
+		"CandidateIsLive":     `version: "7", liveAlias: challenger`,
+	} {
+		cases[name] = refused{
+			reason: "It would say two things.",
+			object: smallest(spec(`model: {from: registry, registry: {name: reco, candidateAlias: challenger, ` + text + `}}`)),
+			want: []string{"spec.model.registry.candidateAlias: Invalid value: candidateAlias must be neither alias nor liveAlias: " +
+				"each says something else"},
+		}
+	}
+	cases["ReservedCandidateAlias"] = refused{
+		reason: "MLflow keeps it for itself.",
+		object: smallest(spec(`model: {from: registry, registry: {name: reco, version: "7", candidateAlias: latest}}`)),
+		want:   []string{`spec.model.registry.candidateAlias: Invalid value: "latest": ` + alias},
+	}
+	cases["LongCandidateAlias"] = refused{
+		reason: "The bound is named.",
+		object: smallest(spec(`model: {from: registry, registry: {name: reco, version: "7", candidateAlias: ` + strings.Repeat("a", 201) + `}}`)),
+		want:   []string{"spec.model.registry.candidateAlias: Too long: may not be more than 200 bytes"},
+	}
+	return cases
+}
+
+// approvals that differ.
+func approvals(n int) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("1a2b3c4d%02d", i)
+	}
+	return `"` + strings.Join(all, `", "`) + `"`
+}
+
+// metrics that differ.
+func metrics(n int) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("{name: m%d, query: q, min: 1}", i)
+	}
+	return strings.Join(all, ", ")
+}
+
+// TestLifecycleDefaults shows what a lifecycle means that says nothing.
+func TestLifecycleDefaults(t *testing.T) {
+	a := newAdmission(t, readXRD(t, algorithmXRD))
+	cases := map[string]struct {
+		reason string
+		spec   string
+		want   map[string]any
+	}{
+		"Nothing": {
+			reason: "The share of callers has no default here, because steps take its place.",
+			spec:   `lifecycle: {}`,
+			want: map[string]any{
+				"soak": "2m", "deadline": "1h", "bake": "30m", "successThreshold": 0.99, "minSamples": int64(100),
+				"onNoData": "Hold", "approval": "None",
+			},
+		},
+		"Below": {
+			reason: "What is set has defaults of its own.",
+			spec: `lifecycle: {soak: 0s, deadline: 2h, bake: 0s, successThreshold: 0, minSamples: 1, onNoData: Continue, approval: EveryStep, ` +
+				`latency: {maxMs: 50}, drift: {query: q, reference: 24h}, freeze: [{cron: "0 17 * * 5", for: 62h}]}`,
+			want: map[string]any{
+				"soak": "0s", "deadline": "2h", "bake": "0s", "successThreshold": int64(0), "minSamples": int64(1),
+				"onNoData": "Continue", "approval": "EveryStep",
+				"latency": map[string]any{"maxMs": int64(50), "percentile": int64(95)},
+				"drift":   map[string]any{"query": "q", "reference": "24h", "method": "PSI", "max": 0.2},
+				"freeze":  []any{map[string]any{"cron": "0 17 * * 5", "for": "62h", "timeZone": "UTC"}},
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, errs := a.create(t, smallest(spec(tc.spec)))
+			if len(errs) > 0 {
+				t.Errorf("\n%s\ncreate(...): want no errors, got:\n%s", tc.reason, strings.Join(errs, "\n"))
+			}
+			if diff := cmp.Diff(tc.want, got["spec"].(map[string]any)["lifecycle"]); diff != "" {
+				t.Errorf("\n%s\ncreate(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
