@@ -148,9 +148,6 @@ type evidence struct {
 	errors   int64
 
 	checks []v1alpha1.EvidenceStatus
-
-	// words of each check: why it is thought so.
-	words map[string]string
 }
 
 // evidence of the ledger's epoch. What was seen in another one does not count.
@@ -171,7 +168,6 @@ func (s *state) evidence(l ledger) evidence {
 
 	e.lookedAt, _ = time.Parse(time.RFC3339, compose.Text(seen, "lookedAt"))
 	e.errors = compose.Number(seen, 0, "errors")
-	e.words = map[string]string{}
 
 	told := map[string]map[string]any{}
 	for _, v := range compose.List(seen, "checks") {
@@ -180,21 +176,26 @@ func (s *state) evidence(l ledger) evidence {
 	}
 
 	for _, c := range asked {
-		m := told[c.Name]
-		st := v1alpha1.EvidenceStatus{
-			Name: c.Name, Verdicts: compose.Text(m, "verdicts"), Asked: askedOf(c),
-			Value: float(m, "value"), Lower: float(m, "lower"), Upper: float(m, "upper"), Baseline: float(m, "baseline"),
-		}
-
-		if _, counted := m["samples"]; counted {
-			st.Samples = new(compose.Number(m, 0, "samples"))
-		}
-
+		st := evidenceStatus(told[c.Name])
+		st.Name, st.Asked = c.Name, askedOf(c)
 		e.checks = append(e.checks, st)
-		e.words[c.Name] = compose.Text(m, "message")
 	}
 
 	return e
+}
+
+// evidenceStatus of what was seen of a check.
+func evidenceStatus(m map[string]any) v1alpha1.EvidenceStatus {
+	st := v1alpha1.EvidenceStatus{
+		Name: compose.Text(m, "name"), Verdicts: compose.Text(m, "verdicts"),
+		Value: float(m, "value"), Lower: float(m, "lower"), Upper: float(m, "upper"), Baseline: float(m, "baseline"),
+	}
+
+	if _, counted := m["samples"]; counted {
+		st.Samples = new(compose.Number(m, 0, "samples"))
+	}
+
+	return st
 }
 
 func float(m map[string]any, field string) *float64 {
@@ -216,7 +217,7 @@ func askedOf(c observev1alpha1.Check) string {
 
 	switch {
 	case c.Kind == observev1alpha1.CheckDrift:
-		return fmt.Sprintf("%s at most %g%s", c.Method, *c.Max, of)
+		return fmt.Sprintf("%s to the baseline at most %g", c.Method, *c.Max)
 	case c.Min == nil && c.Max == nil:
 		return "not less than the baseline beyond doubt"
 	case c.Kind == observev1alpha1.CheckLatency:
@@ -294,7 +295,11 @@ func (e evidence) tells(c *v1alpha1.EvidenceStatus) string {
 		words += fmt.Sprintf(" of %d requests", *c.Samples)
 	}
 
-	return words + ", asked " + c.Asked
+	if c.Asked != "" {
+		words += ", asked " + c.Asked
+	}
+
+	return words
 }
 
 // summary of all checks.

@@ -95,7 +95,7 @@ func (r *rollout) unknown() (xpv2.ConditionReason, string) {
 	case !r.Now.Before(silent):
 		return v1alpha1.ReasonMetricsUnavailable, "nobody has looked at Prometheus for some time: see the conditions of Analysis " + r.name
 	default:
-		r.wakes(silent)
+		r.silentAt = silent
 		return "", ""
 	}
 }

@@ -238,7 +238,7 @@ func (s *state) metrics() []metric {
 
 		m := metric{
 			name: c.Name, verdict: compose.Text(t, "verdict"), message: compose.Text(t, "message"),
-			bounded: c.Min != nil || c.Max != nil,
+			bounded: targeted(c),
 		}
 
 		if v, ok := t["value"].(float64); ok {
@@ -250,6 +250,12 @@ func (s *state) metrics() []metric {
 	}
 
 	return ms
+}
+
+// targeted tells whether a check is about what the revision should do. Drift of the
+// data is not.
+func targeted(c observev1alpha1.Check) bool {
+	return (c.Min != nil || c.Max != nil) && c.Kind != observev1alpha1.CheckDrift
 }
 
 // against tells a value beside its bounds, in the unit of the check.

@@ -261,6 +261,19 @@ func TestPhases(t *testing.T) {
 		"BadEdit": {plain, []step{
 			{"a share tries it", all(edit(plain, "z", ""), settle, settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
 			{"a spec that cannot be carried out changes nothing", all(settle, func(w *world) { w.told(w.plan()); w.told(w.plan()) }, edit(plain, "'a b'", "")), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
+			{"but a candidate that fails", func(w *world) { w.judge(failing) }, "a=x*4 b=z*1 callers=a", "Stepping/Soaking"},
+			{"and stays away", func(w *world) { w.compose(w.plan()) }, "a=x*4 b=z*1 callers=a", "Stepping/Soaking"},
+			{"which is told once the spec is corrected", all(edit(plain, "z", ""), func(w *world) { w.told(w.plan()) }), "a=x*4 b=z*1 callers=a", "RollingBack/MetricFailed"},
+		}},
+		"BadEditRouted": {routed, []step{
+			{"a share tries it", all(edit(routed, "z", ""), settle, settle, settle, settle), "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Stepping/Soaking"},
+			{"a spec that cannot be carried out does not hold up a rollback", func(w *world) {
+				w.settle()
+				w.told(w.plan())
+				w.told(w.plan())
+				edit(routed, "'a b'", "")(w)
+				w.judge(failing)
+			}, "a=x*4 b=z*1 callers=a reco-slot-a:100 reco-slot-b:0", "Stepping/Soaking"},
 		}},
 		"StatusAndServiceLost": {routed, []step{
 			{"a share tries it", all(edit(routed, "z", ""), settle, settle, settle, settle), "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Stepping/Soaking"},

@@ -44,6 +44,7 @@ var composing = []step{
 // keeping is all that happens to a spec that cannot be carried out.
 var keeping = []step{
 	{"Observed", observed},
+	{"Rescue", rescue},
 }
 
 // telling is what people and Crossplane learn of either.

@@ -44,6 +44,9 @@ type rollout struct {
 	message string
 	until   time.Time
 
+	// silentAt is when nobody will have looked at the candidate for too long.
+	silentAt time.Time
+
 	moved bool
 }
 

@@ -84,7 +84,7 @@ func (s *state) rolling(serves string) (xpv2.Condition, bool) {
 		c.Message = r.message + serves
 	case v1alpha1.RolloutRollingBack:
 		c.Reason = v1alpha1.ReasonRolledBack
-		c.Message = "callers are sent back: see status.rollout" + serves
+		c.Message = fmt.Sprintf("callers go back to revision %s: see status.rollout", l.Revision)
 	case v1alpha1.RolloutStepping:
 		c.Reason = xpv2.ConditionReason(v1alpha1.RolloutStepping)
 		c.Message = fmt.Sprintf("a share of callers tries revision %s, and the others reach %s: see status.rollout", l.Candidate, l.Revision)
@@ -98,7 +98,7 @@ func (s *state) rolling(serves string) (xpv2.Condition, bool) {
 // announce a transition, by one event.
 func announce(s *state) error {
 	r := s.decision.rollout
-	if r == nil || !r.moved || len(s.problems) > 0 {
+	if r == nil || !r.moved {
 		return nil
 	}
 
@@ -129,8 +129,10 @@ func (s *state) rolloutDeadlines() []time.Time {
 	}
 
 	var at []time.Time
-	if !r.until.IsZero() {
-		at = append(at, r.until)
+	for _, t := range []time.Time{r.until, r.silentAt} {
+		if !t.IsZero() {
+			at = append(at, t)
+		}
 	}
 
 	switch s.decision.ledger.Phase {

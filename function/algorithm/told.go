@@ -255,7 +255,7 @@ func (s *state) withinTargets() (xpv2.Condition, bool) {
 	asked, passed := 0, 0
 
 	for _, check := range s.metricChecks() {
-		if check.Min != nil || check.Max != nil {
+		if targeted(check) {
 			asked++
 		}
 	}

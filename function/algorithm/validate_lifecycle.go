@@ -47,6 +47,11 @@ func checkLifecycle(s *state) []problem {
 		checkMatches(s),
 	)
 
+	if lc.Soak.Duration > lc.Deadline.Duration {
+		ps = append(ps, invalid("spec.lifecycle.soak", lc.Soak.Duration,
+			fmt.Sprintf("is longer than deadline %s, when a step has to know enough: raise deadline or lower soak", words(lc.Deadline.Duration))))
+	}
+
 	if n := lc.StandbyReplicas; n != nil {
 		ps = append(ps, between("spec.lifecycle.standbyReplicas", *n, 1, 1000)...)
 	}

@@ -53,7 +53,7 @@ func letters(c *v1alpha1.CanaryObservation) string {
 		all = append(all, check.Verdicts)
 	}
 
-	return strings.Join(all, " ")
+	return strings.Join(all, "/")
 }
 
 // pass some looks.
@@ -105,13 +105,13 @@ func TestEpoch(t *testing.T) {
 		t.Errorf("While it settles nothing counts, and it is seen that somebody looks, got %+v", c)
 	}
 
-	if c := s.pass(1); c.Looks != 1 || letters(c) != "P P" {
+	if c := s.pass(1); c.Looks != 1 || letters(c) != "P/P" {
 		t.Errorf("Then each look counts, got %+v", c)
 	}
 
 	s.writes = 0
 
-	if c := s.pass(20); c.Looks != 21 || letters(c) != "PPPPPPPPPP PPPPPPPPPP" || s.writes != 20 {
+	if c := s.pass(20); c.Looks != 21 || letters(c) != "PPPPPPPPPP/PPPPPPPPPP" || s.writes != 20 {
 		t.Errorf("Each look is told in one write, and ten letters are kept, got %+v in %d writes", c, s.writes)
 	}
 
@@ -252,14 +252,14 @@ func TestCanaryOutage(t *testing.T) {
 	s.reconcile()
 
 	before := s.pass(5)
-	if letters(before) != "PP PP" || before.Errors != 0 {
+	if letters(before) != "PP/PP" || before.Errors != 0 {
 		t.Fatalf("want two passes, got %+v", before)
 	}
 
 	p.err = &outside.Failure{Reason: apis.ReasonUnreachable, Message: "nothing answers", Remedy: "check that it runs"}
 
 	c := s.pass(3)
-	if letters(c) != "PPEEE PPEEE" || c.Errors != 3 || c.Looks != 5 || !c.LookedAt.Time.Equal(s.clock) {
+	if letters(c) != "PPEEE/PPEEE" || c.Errors != 3 || c.Looks != 5 || !c.LookedAt.Time.Equal(s.clock) {
 		t.Errorf("Each look without an answer is an error of each check, got %+v", c)
 	}
 
@@ -280,7 +280,7 @@ func TestCanaryOutage(t *testing.T) {
 
 	p.err = nil
 
-	if c := s.pass(1); letters(c) != "PPEEEEP PPEEEEP" || c.Errors != 0 || c.Checks[0].Message != "" {
+	if c := s.pass(1); letters(c) != "PPEEEEP/PPEEEEP" || c.Errors != 0 || c.Checks[0].Message != "" {
 		t.Errorf("An answer ends the errors, got %+v", c)
 	}
 
@@ -304,7 +304,7 @@ func TestCanaryOutage(t *testing.T) {
 	s = newStand(t, nil, &outside.Failure{Reason: apis.ReasonConfigNotFound, Message: "there is none"}, tried())
 	s.reconcile()
 
-	if c := s.pass(4); letters(c) != "E E" || c.Errors != 5 {
+	if c := s.pass(4); letters(c) != "E/E" || c.Errors != 5 {
 		t.Errorf("A missing config is an error, too, got %+v", c)
 	}
 }
@@ -316,7 +316,7 @@ func TestWrongQuery(t *testing.T) {
 	}))
 	s.reconcile()
 
-	if c := s.pass(4); letters(c) != "P P E" || c.Errors != 0 || !strings.Contains(c.Checks[2].Message, "parse error") {
+	if c := s.pass(4); letters(c) != "P/P/E" || c.Errors != 0 || !strings.Contains(c.Checks[2].Message, "parse error") {
 		t.Errorf("want an error of one check, got %+v", c)
 	}
 }
@@ -338,7 +338,7 @@ func (r *recorder) QueryAt(ctx context.Context, pods prometheus.Pods, query stri
 	r.asked = append(r.asked, fmt.Sprintf("%s%s %s%s", strings.Join(pods.Slots, ""), map[bool]string{true: "*"}[pods.AnySlot], query, ago))
 	r.mu.Unlock()
 
-	return r.prom.Query(ctx, pods, query)
+	return r.Query(ctx, pods, query)
 }
 
 // TestCanaryRoundTrips counts queries, and tells over which windows they are.

@@ -52,15 +52,17 @@ func (o *opinion) drift(c v1alpha1.Check, at place, s *sample, m *v1alpha1.Metri
 	}
 
 	d := both.distance(c.Method)
-	bounds := d.bounds(confident)
-
-	o.Value, o.Lower, o.Upper = new(rounded(d.value, digits)), new(rounded(bounds.lower, digits)), new(rounded(bounds.upper, digits))
+	o.distance(d.value, d.bounds(confident))
 	o.sigma = d.sigma
 	o.Verdict = steadily(c, d, told)
 
 	if o.Verdict == v1alpha1.VerdictInsufficient {
 		o.Message = fmt.Sprintf("too few samples in %s to tell", window(m))
 	}
+}
+
+func (o *opinion) distance(value float64, s span) {
+	o.Value, o.Lower, o.Upper = new(rounded(value, digits)), new(rounded(s.lower, digits)), new(rounded(s.upper, digits))
 }
 
 // steadily is the verdict on a distance. What is told stays until the distance is

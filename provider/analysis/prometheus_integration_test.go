@@ -95,6 +95,24 @@ func (s *server) serve(t *testing.T, rate, failing float64) {
 	}()
 }
 
+func clientOf(t *testing.T, p *outside.PrometheusServer) *prometheus.Client {
+	t.Helper()
+
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(p.CA)
+
+	c, err := prometheus.New(&inner.Connection{
+		Prometheus: &apis.PrometheusConfig{URL: p.URL},
+		Authorize:  func(*http.Request) {},
+		HTTP:       &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return c
+}
+
 // TestPrometheus asks a real Prometheus that scrapes real metrics: every verdict,
 // what is wrong with queries, other namespaces, and an outage.
 func TestPrometheus(t *testing.T) {
@@ -114,18 +132,7 @@ func TestPrometheus(t *testing.T) {
 	bad.queue.Set(math.NaN())
 	foreign.queue.Set(1000)
 
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(p.CA)
-
-	c, err := prometheus.New(&inner.Connection{
-		Prometheus: &apis.PrometheusConfig{URL: p.URL},
-		Authorize:  func(*http.Request) {},
-		HTTP:       &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-
+	c := clientOf(t, p)
 	query := func(name, q string) v1alpha1.Check {
 		return v1alpha1.Check{Name: name, Kind: v1alpha1.CheckQuery, Query: q, Max: new(10.0)}
 	}

@@ -57,6 +57,13 @@ type outcomes struct{ n, failures float64 }
 // share that succeeded.
 func (c outcomes) share() float64 { return (c.n - c.failures) / c.n }
 
+// bounds of the share, each by itself at 95 %.
+func (c outcomes) bounds() span {
+	lower, upper := wilson(c.n-c.failures, c.n, confident)
+
+	return span{lower, upper}
+}
+
 // variance of the share. Half a failure and half a success are added, so that there
 // is one although all have succeeded, or none.
 func (c outcomes) variance() float64 {

@@ -114,8 +114,12 @@ func TestStillNeeded(t *testing.T) {
 		of          outcomes
 		share, want float64
 	}{
-		{outcomes{10, 0}, 0.99, 268}, {outcomes{200, 1}, 0.99, 1072}, {outcomes{100, 1}, 0.99, math.Inf(1)},
-		{outcomes{100, 2}, 0.99, math.Inf(1)}, {outcomes{10, 0}, 1, math.Inf(1)}, {outcomes{10, 5}, 0, 0},
+		{outcomes{10, 0}, 0.99, 268},
+		{outcomes{200, 1}, 0.99, 1072},
+		{outcomes{100, 1}, 0.99, math.Inf(1)},
+		{outcomes{100, 2}, 0.99, math.Inf(1)},
+		{outcomes{10, 0}, 1, math.Inf(1)},
+		{outcomes{10, 5}, 0, 0},
 	} {
 		got := stillNeeded(tc.of, tc.share)
 		if got != tc.want {

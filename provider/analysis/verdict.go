@@ -14,6 +14,7 @@ import (
 const (
 	noRequests = "there was no request in the window"
 	noReplica  = "no replica of this slot is ready"
+	notAll     = "that none ever fails cannot be told from any number of requests: set a minimum below 1"
 
 	// digits that are told of a number.
 	digits = 3
@@ -93,7 +94,7 @@ func (o *opinion) successRatio(c v1alpha1.Check, seen *measures, m *v1alpha1.Met
 	if least := ptr.Deref(c.Min, 0); least > 0 && least < 1 {
 		tooFew += fmt.Sprintf(": at least %.0f are needed when none fails, and more when some do", enough(least, confident))
 	} else if least >= 1 {
-		tooFew = "that none ever fails cannot be told from any number of requests: set a minimum below 1"
+		tooFew = notAll
 	}
 
 	if n == 0 {

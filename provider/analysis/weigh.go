@@ -147,8 +147,7 @@ func (w *weighing) successRatio() {
 	}
 
 	if c.n > 0 {
-		lower, upper := wilson(c.n-c.failures, c.n, confident)
-		w.told.Value, w.told.Lower, w.told.Upper = new(roundedShare(c.share())), new(roundedShare(lower)), new(roundedShare(upper))
+		w.tellShare(c.share(), c.bounds())
 	}
 
 	switch {
@@ -175,7 +174,7 @@ func (w *weighing) share(last, all outcomes) {
 
 		return most
 	}
-	lower, upper := wilson(all.n-all.failures, all.n, confident)
+	least := ptr.Deref(w.check.Min, 0)
 	succeed := fmt.Sprintf("%s of %s succeed, %s", percent(all.share()), grouped(all.n), demand(w.check, percent))
 
 	switch o, r := odds(all), odds(last); {
@@ -184,9 +183,11 @@ func (w *weighing) share(last, all outcomes) {
 	case r >= enoughOddsRecently:
 		w.is(v1alpha1.VerdictFail, fmt.Sprintf("%s of the last %s succeed, %s; odds %s",
 			percent(last.share()), grouped(last.n), demand(w.check, percent), oddsOf(r)))
+	case least >= 1:
+		w.is(v1alpha1.VerdictInsufficient, notAll)
 	case all.n < w.least():
-		w.tooFew("", all.n, max(w.least(), enough(ptr.Deref(w.check.Min, 0), confident)))
-	case compare(w.check, span{lower, upper}) == v1alpha1.VerdictPass:
+		w.tooFew("", all.n, max(w.least(), stillNeeded(outcomes{n: 1}, least)))
+	case compare(w.check, all.bounds()) == v1alpha1.VerdictPass:
 		w.is(v1alpha1.VerdictPass, "")
 	default:
 		w.is(v1alpha1.VerdictInsufficient, succeed+": too few to tell"+w.more(all))
@@ -279,6 +280,11 @@ func (w *weighing) noLatency(whose string, m *measures) bool {
 	}
 
 	return w.unknown(whose, m.latencyRead)
+}
+
+// tellShare tells the numbers of a share.
+func (w *weighing) tellShare(value float64, s span) {
+	w.told.Value, w.told.Lower, w.told.Upper = new(roundedShare(value)), new(roundedShare(s.lower)), new(roundedShare(s.upper))
 }
 
 // tell the numbers.

@@ -4,6 +4,7 @@ package analysis
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,6 +104,7 @@ func TestWeigh(t *testing.T) {
 		"SuccessGone":         {reason: "Nor one that has become empty.", check: success, whole: slotSeen{requests: 1000}, recent: &missing, want: none, message: notScraped},
 		"SuccessWrong":        {reason: "A query that is wrong is told.", check: success, whole: refused, want: wrong, message: "wrong"},
 		"SuccessLonely":       {reason: "A bound needs no baseline.", check: success, whole: slotSeen{requests: 1000}, without: true, want: pass, value: 1, samples: 1000},
+		"SuccessAll":          {reason: "That all succeed is never known.", check: v1alpha1.Check{Kind: v1alpha1.CheckSuccessRatio, Min: new(1.0)}, whole: slotSeen{requests: 1000}, want: insufficient, message: notAll, value: 1, samples: 1000},
 		"SuccessMost":         {reason: "Some shares are not to be too great.", check: v1alpha1.Check{Kind: v1alpha1.CheckSuccessRatio, Max: new(0.5)}, whole: slotSeen{requests: 1000, failures: 100}, want: fail, message: "90 % of 1,000 succeed, at most 50 % asked; sequential odds more than 1,000,000:1", value: 0.9, samples: 1000},
 		"SuccessMostUnknown":  {reason: "Or are not known to be.", check: v1alpha1.Check{Kind: v1alpha1.CheckSuccessRatio, Max: new(0.5)}, whole: slotSeen{requests: 1000, failures: 500}, want: insufficient, message: "50 % of 1,000 succeed, at most 50 % asked: too few to tell", value: 0.5, samples: 1000},
 		"SuccessBetween":      {reason: "Or lie within bounds.", check: v1alpha1.Check{Kind: v1alpha1.CheckSuccessRatio, Min: new(0.4), Max: new(0.6)}, whole: slotSeen{requests: 1000, failures: 500}, want: pass, value: 0.5, samples: 1000},
@@ -285,7 +287,7 @@ func FuzzWeigh(f *testing.F) {
 		ready := func(string) int { return int(how % 3) }
 
 		verdict, told := weigh(c, p, e, ready)
-		if verdict == "" || !strings.Contains("PFINE", string(verdict[:1])) {
+		if verdict == "" || !slices.Contains([]string{"P", "F", "I", "N", "E"}, string(verdict[:1])) {
 			t.Errorf("There should be a verdict, got %q", verdict)
 		}
 

@@ -153,7 +153,8 @@ func TestMetricChecks(t *testing.T) {
 		return algorithm(ns, "reco", measured(func(m *v1alpha1.Metrics) { m.Checks = checks }))
 	}
 	create(t, reco(checks...))
-	eventually(t, "the other namespace is seen by Prometheus", func(ctx context.Context) error {
+	// The operator writes Prometheus anew for each of the many monitors that come and go meanwhile.
+	within(t, 2*patience, "the other namespace is seen by Prometheus", func(ctx context.Context) error {
 		_, err := promQL(ctx, fmt.Sprintf("sum(up{namespace=%q,algorithm=%q,slot=%q})", other, "reco", "a"))
 
 		return err

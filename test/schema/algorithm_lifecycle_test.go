@@ -113,7 +113,7 @@ func lifecycleRefused() map[string]refused {
 		`spec.lifecycle.latency.percentile: Unsupported value: 98: supported values: "50", "90", "95", "99"`)
 
 	metric := `name: revenue, query: sum(revenue)`
-	add("ManyMetrics", "Each is a query each time.", `metrics: [`+metrics(9)+`]`,
+	add("ManyMetrics", "Each is a query each time.", `metrics: [`+ownMetrics(9)+`]`,
 		"spec.lifecycle.metrics: Too many: 9: must have at most 8 items")
 	add("MetricWithoutBounds", "Nothing would be asked.", `metrics: [{`+metric+`}]`,
 		"spec.lifecycle.metrics[0]: Invalid value: min, max: at least one bound is needed, or nothing is asked")
@@ -243,8 +243,8 @@ func approvals(n int) string {
 	return `"` + strings.Join(all, `", "`) + `"`
 }
 
-// metrics that differ.
-func metrics(n int) string {
+// ownMetrics that differ.
+func ownMetrics(n int) string {
 	all := make([]string, n)
 	for i := range all {
 		all[i] = fmt.Sprintf("{name: m%d, query: q, min: 1}", i)

@@ -54,6 +54,24 @@ metrics:
   - {name: rate, kind: RequestRate}
   - {name: in-flight-1, kind: InFlight, max: 0}
   - {name: queue, kind: Query, query: "avg(queue_length)", min: -1, max: -1}`},
+		"DataDrift": {reason: "The live slot and what it told before.", parameters: `metrics: {slots: [a], checks: [{name: d, kind: Drift, query: q, max: 0.2, reference: 720h}]}`},
+		"Canary": {reason: "A revision that is tried, beside the one before it.", parameters: `
+metrics:
+  slots: [a, b]
+  canary:
+    epoch: 41
+    slot: b
+    baseline: a
+    settle: 0s
+    minSamples: 1
+    checks:
+    - {name: success, kind: SuccessRatio, min: 0.99}
+    - {name: success-against-baseline, kind: SuccessRatio, relativeTo: Baseline}
+    - {name: latency, kind: Latency, max: 50}
+    - {name: latency-against-baseline, kind: Latency, max: 1.1, relativeTo: Baseline}
+    - {name: drift, kind: Drift, query: q, method: KS, max: 0.1, relativeTo: Baseline}
+    - {name: revenue, kind: Query, query: "sum(revenue)", min: 0.98, relativeTo: Baseline}`},
+		"Baking":    {reason: "All callers reach it, and nothing is beside it.", parameters: `metrics: {slots: [b], canary: {epoch: 42, slot: b, checks: [{name: success, kind: SuccessRatio, min: 0.99}]}}`},
 		"Queries":   {reason: "Queries of one's own.", parameters: `metrics: {slots: [a], queries: {requests: r, failures: f, latency: l, inFlight: i}}`},
 		"Scaling":   {reason: "A target to learn from.", parameters: `metrics: {slots: [a], scaling: {slot: a, targetLatencyMs: 50, percentile: 99}}`},
 		"Given":     {reason: "A load that is asked for.", parameters: `metrics: {slots: [a], scaling: {slot: a, signal: InFlight, perReplica: 0.001}}`},
@@ -72,6 +90,7 @@ func TestAnalysisRefused(t *testing.T) {
 	a := newAdmission(t, readCRD(t, analysisCRD))
 	check := func(c string) string { return `metrics: {slots: [a], checks: [` + c + `]}` }
 	scaling := func(s string) string { return `metrics: {slots: [a], scaling: {slot: a, ` + s + `}}` }
+	canary := func(c string) string { return `metrics: {slots: [a, b], canary: {` + c + `}}` }
 	tooMany := make([]string, 21)
 	for i := range tooMany {
 		tooMany[i] = fmt.Sprintf(`{name: c%d, kind: RequestRate}`, i)
@@ -95,11 +114,27 @@ func TestAnalysisRefused(t *testing.T) {
 		"ChecksMany":     {reason: "Status has room for forty.", parameters: `metrics: {slots: [a], checks: [` + strings.Join(tooMany, ", ") + `]}`, want: "must have at most 20 items"},
 		"CheckTwice":     {reason: "A name is a check.", parameters: check(`{name: a, kind: RequestRate}, {name: a, kind: InFlight}`), want: "Duplicate value"},
 		"CheckName":      {reason: "A name is a label.", parameters: check(`{name: A_b, kind: RequestRate}`), want: "must be lower case letters, digits and '-', start with a letter and end with a letter or digit"},
-		"CheckKind":      {reason: "Of kinds there are five.", parameters: check(`{name: a, kind: Drift}`), want: `Unsupported value: "Drift"`},
+		"CheckKind":      {reason: "Of kinds there are six.", parameters: check(`{name: a, kind: Errors}`), want: `Unsupported value: "Errors"`},
+		"DriftOfWhat":    {reason: "A distribution is asked for.", parameters: check(`{name: a, kind: Drift, max: 0.2, reference: 24h}`), want: "query: is what the kinds Query and Drift compare, and no other kind has one"},
+		"DriftAlone":     {reason: "A distance is one of two.", parameters: check(`{name: a, kind: Drift, query: q, max: 0.2}`), want: "relativeTo, reference: kind Drift needs one of them, or there is nothing to compare with"},
+		"DriftOfThree":   {reason: "A distance is one of two.", parameters: check(`{name: a, kind: Drift, query: q, max: 0.2, reference: 24h, relativeTo: Baseline}`), want: "relativeTo, reference: kind Drift needs one of them, or there is nothing to compare with"},
+		"DriftBoundless": {reason: "Any distance would pass.", parameters: check(`{name: a, kind: Drift, query: q, reference: 24h}`), want: "min, max: at least one bound is needed, or nothing is checked"},
+		"DriftMethod":    {reason: "Of methods there are two.", parameters: check(`{name: a, kind: Drift, query: q, max: 1, reference: 24h, method: JS}`), want: `Unsupported value: "JS"`},
+		"PastOfLatency":  {reason: "Only a distribution has one.", parameters: check(`{name: a, kind: Latency, max: 1, reference: 24h}`), want: "reference: is what kind Drift compares with, and no other kind has one"},
+		"PastIsNow":      {reason: "It would be compared with itself.", parameters: check(`{name: a, kind: Drift, query: q, max: 1, reference: 59s}`), want: "must be from 1m to 720h"},
+		"PastIsGone":     {reason: "Few keep metrics for as long.", parameters: check(`{name: a, kind: Drift, query: q, max: 1, reference: 721h}`), want: "must be from 1m to 720h"},
+		"RelativeTo":     {reason: "Only the revision before is beside it.", parameters: check(`{name: a, kind: Latency, max: 1, relativeTo: Yesterday}`), want: `Unsupported value: "Yesterday"`},
+		"ShareAlone":     {reason: "Without a bound or a baseline there is nothing to check.", parameters: check(`{name: a, kind: SuccessRatio}`), want: "min, max: at least one bound is needed, or nothing is checked"},
+		"CanaryEpoch":    {reason: "Epochs are counted from one.", parameters: canary(`epoch: 0, slot: b, checks: [{name: a, kind: Latency, max: 1}]`), want: "greater than or equal to 1"},
+		"CanarySlot":     {reason: "Whose evidence?", parameters: canary(`epoch: 1, checks: [{name: a, kind: Latency, max: 1}]`), want: "canary.slot: Required value"},
+		"CanaryNothing":  {reason: "Nothing is no evidence.", parameters: canary(`epoch: 1, slot: b, checks: []`), want: "should have at least 1 items"},
+		"CanaryMany":     {reason: "Eight of one's own, and ours.", parameters: canary(`epoch: 1, slot: b, checks: [` + strings.Join(tooMany[:17], ", ") + `]`), want: "must have at most 16 items"},
+		"CanarySettle":   {reason: "It would never begin.", parameters: canary(`epoch: 1, slot: b, settle: 2h, checks: [{name: a, kind: Latency, max: 1}]`), want: "must be at most 1h"},
+		"CanarySamples":  {reason: "Nothing is no evidence.", parameters: canary(`epoch: 1, slot: b, minSamples: 0, checks: [{name: a, kind: Latency, max: 1}]`), want: "greater than or equal to 1"},
 		"Boundless":      {reason: "Without a bound there is nothing to check.", parameters: check(`{name: a, kind: Latency}`), want: "min, max: at least one bound is needed, or nothing is checked"},
 		"Crossed":        {reason: "Nothing is within these.", parameters: check(`{name: a, kind: InFlight, min: 2, max: 1}`), want: "min: must not be above max"},
-		"QueryMissing":   {reason: "Kind Query compares one.", parameters: check(`{name: a, kind: Query, max: 1}`), want: "query: is what kind Query compares, and no other kind has one"},
-		"QueryElsewhere": {reason: "And no other does.", parameters: check(`{name: a, kind: Latency, max: 1, query: q}`), want: "query: is what kind Query compares, and no other kind has one"},
+		"QueryMissing":   {reason: "Kind Query compares one.", parameters: check(`{name: a, kind: Query, max: 1}`), want: "query: is what the kinds Query and Drift compare, and no other kind has one"},
+		"QueryElsewhere": {reason: "And no other does.", parameters: check(`{name: a, kind: Latency, max: 1, query: q}`), want: "query: is what the kinds Query and Drift compare, and no other kind has one"},
 		"ShareMin":       {reason: "More than all cannot succeed.", parameters: check(`{name: a, kind: SuccessRatio, min: 99}`), want: "min, max: of kind SuccessRatio are shares from 0 to 1"},
 		"ShareMax":       {reason: "Nor less than none.", parameters: check(`{name: a, kind: SuccessRatio, max: -0.1}`), want: "min, max: of kind SuccessRatio are shares from 0 to 1"},
 		"Percentile":     {reason: "Those that are recorded.", parameters: check(`{name: a, kind: Latency, max: 1, percentile: 75}`), want: "Unsupported value: 75"},
@@ -139,7 +174,7 @@ func TestAnalysisConfigRefused(t *testing.T) {
 // TestAnalysisDefaults shows what is measured when little is said.
 func TestAnalysisDefaults(t *testing.T) {
 	a := newAdmission(t, readCRD(t, analysisCRD))
-	got, errs := a.create(t, analysis(t, `metrics: {slots: [a], checks: [{name: p, kind: Latency, max: 5}], scaling: {slot: a}}`))
+	got, errs := a.create(t, analysis(t, `metrics: {slots: [a], checks: [{name: p, kind: Latency, max: 5}], scaling: {slot: a}, canary: {epoch: 1, slot: b, checks: [{name: q, kind: Query, query: q, max: 5}]}}`))
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -150,7 +185,11 @@ func TestAnalysisDefaults(t *testing.T) {
 			"algorithm": "reco", "container": "algorithm",
 			"metrics": map[string]any{
 				"slots": []any{"a"}, "interval": "30s", "window": "2m",
-				"checks":  []any{map[string]any{"name": "p", "kind": "Latency", "percentile": int64(95), "max": int64(5)}},
+				"checks": []any{map[string]any{"name": "p", "kind": "Latency", "percentile": int64(95), "method": "PSI", "max": int64(5)}},
+				"canary": map[string]any{
+					"epoch": int64(1), "slot": "b", "settle": "30s", "minSamples": int64(100),
+					"checks": []any{map[string]any{"name": "q", "kind": "Query", "query": "q", "percentile": int64(95), "method": "PSI", "max": int64(5)}},
+				},
 				"scaling": map[string]any{"slot": "a", "signal": "Auto", "percentile": int64(95)},
 			},
 		},

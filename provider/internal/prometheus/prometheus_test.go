@@ -70,9 +70,12 @@ func TestNarrow(t *testing.T) {
 	}
 
 	for _, none := range []Pods{
-		{Algorithm: "reco", Slots: []string{"a"}}, {Namespace: "shop", Slots: []string{"a"}},
-		{Namespace: "shop", Algorithm: "reco"}, {Namespace: "shop", Algorithm: "reco", Slots: []string{""}},
-		{Algorithm: "reco", AnySlot: true}, {Namespace: "shop", AnySlot: true},
+		{Algorithm: "reco", Slots: []string{"a"}},
+		{Namespace: "shop", Slots: []string{"a"}},
+		{Namespace: "shop", Algorithm: "reco"},
+		{Namespace: "shop", Algorithm: "reco", Slots: []string{""}},
+		{Algorithm: "reco", AnySlot: true},
+		{Namespace: "shop", AnySlot: true},
 	} {
 		if got, err := none.Narrow("up"); err == nil {
 			t.Errorf("Series without a label are nobody's to see: %+v gave %q", none, got)
