@@ -98,7 +98,7 @@ func ready(r bool) fnv1.Ready {
 
 // results become events of the composite resource.
 func results(es []compose.Event) []*fnv1.Result {
-	var out []*fnv1.Result
+	out := make([]*fnv1.Result, 0, len(es))
 
 	for _, e := range es {
 		severity := fnv1.Severity_SEVERITY_NORMAL

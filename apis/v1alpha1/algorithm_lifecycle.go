@@ -351,8 +351,8 @@ const (
 
 // FreezeWindow is a time that comes again.
 type FreezeWindow struct {
-	// Cron says when it begins: minute, hour, day of the month, month, day of the
-	// week.
+	// Cron says when it begins: minute, hour, day of the month, the month and the day of
+	// the week.
 	//
 	// +kubebuilder:validation:MinLength=9
 	// +kubebuilder:validation:MaxLength=128

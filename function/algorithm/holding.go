@@ -8,15 +8,17 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // freeze windows mean the same wherever the function runs
 
 	"github.com/robfig/cron/v3"
+	corev1 "k8s.io/api/core/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+
+	_ "time/tzdata" // freeze windows mean the same wherever the function runs
 )
 
 // holds a phase for a reason.
@@ -87,7 +89,7 @@ func (r *rollout) unknown() (xpv2.ConditionReason, string) {
 	case !r.evidence.asked:
 		return "", ""
 	case !r.observes():
-		return v1alpha1.ReasonMetricsUnavailable, "provider-capstan asks Prometheus, and is not installed: install the package capstan"
+		return v1alpha1.ReasonMetricsUnavailable, providerMissing
 	case r.evidence.errors >= errorsInRow:
 		return v1alpha1.ReasonMetricsUnavailable, "Prometheus does not answer: see the condition MetricsAvailable"
 	case l.Phase == v1alpha1.RolloutHolding && l.Reason == v1alpha1.ReasonMetricsUnavailable && (r.evidence.errors > 0 || !r.lookedSince()):
@@ -225,9 +227,9 @@ func (r *rollout) troubled() {
 func (r *rollout) suffers(reason xpv2.ConditionReason) {
 	l := &r.ledger
 
-	switch {
-	case reason == l.Trouble:
-	case reason == "":
+	switch reason {
+	case l.Trouble:
+	case "":
 		l.Trouble, l.TroubleAt = "", time.Time{}
 	default:
 		l.Trouble, l.TroubleAt = reason, r.clock()
@@ -301,18 +303,20 @@ func (s *state) dataDrift() (xpv2.Condition, bool) {
 		return xpv2.Condition{}, false
 	}
 
-	c := xpv2.Condition{Type: v1alpha1.TypeDataDrift, Status: "Unknown", Reason: v1alpha1.ReasonTooLittleData,
-		Message: "too little is known to say so: see status.metrics"}
+	c := xpv2.Condition{
+		Type: v1alpha1.TypeDataDrift, Status: corev1.ConditionUnknown, Reason: v1alpha1.ReasonTooLittleData,
+		Message: "too little is known to say so: see status.metrics",
+	}
 
 	for _, m := range s.metrics() {
 		switch {
 		case m.name != checkOfDataDrift:
 		case m.verdict == string(observev1alpha1.VerdictFail):
-			c.Status, c.Reason = "True", v1alpha1.ReasonDistributionLeft
+			c.Status, c.Reason = corev1.ConditionTrue, v1alpha1.ReasonDistributionLeft
 			c.Message = "what the live revision tells has left the distribution of " + s.spec.Lifecycle.Drift.Reference.Duration.String() +
 				" ago: look at what comes in, and train again if it is to stay"
 		case m.verdict == string(observev1alpha1.VerdictPass):
-			c.Status, c.Reason = "False", v1alpha1.ReasonDistributionKept
+			c.Status, c.Reason = corev1.ConditionFalse, v1alpha1.ReasonDistributionKept
 			c.Message = "what the live revision tells is distributed as before"
 		}
 	}

@@ -71,10 +71,10 @@ type ledger struct {
 
 // standing is the phase, or the one that is held.
 func (l ledger) standing() v1alpha1.RolloutPhase {
-	switch {
-	case l.Phase == v1alpha1.RolloutHolding:
+	switch l.Phase {
+	case v1alpha1.RolloutHolding:
 		return l.Held
-	case l.Phase == "":
+	case "":
 		return v1alpha1.RolloutStable
 	default:
 		return l.Phase

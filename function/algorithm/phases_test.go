@@ -116,7 +116,7 @@ func TestPhases(t *testing.T) {
 	token := func(spec, field string) func(w *world) {
 		return func(w *world) {
 			c := rolloutOf(w.t, w.plan()).Candidate
-			w.edit(fmt.Sprintf(spec, "z", fmt.Sprintf(", %s", strings.ReplaceAll(field, "HASH", c))))
+			w.edit(fmt.Sprintf(spec, "z", ", "+strings.ReplaceAll(field, "HASH", c)))
 		}
 	}
 

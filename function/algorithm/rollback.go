@@ -41,7 +41,7 @@ func (r *rollout) replaced() bool {
 		return false
 	}
 
-	r.leaves(v1alpha1.ReasonStateLost, fmt.Sprintf("another revision runs in the place of %s", l.Candidate))
+	r.leaves(v1alpha1.ReasonStateLost, "another revision runs in the place of "+l.Candidate)
 
 	return true
 }

@@ -27,6 +27,7 @@ import (
 // Every phase before Draining can be held. Each transition begins an epoch.
 type rollout struct {
 	*state
+
 	lc *v1alpha1.Lifecycle
 
 	ledger ledger
@@ -251,30 +252,20 @@ func (r *rollout) prepares() {
 		return
 	}
 
-	reason, message := r.trouble(otherSlot(l.Slot))
-	first := r.next()
-	promoted := names(r.lc.Promote, l.Candidate)
-
+	first, promoted := r.next(), names(r.lc.Promote, l.Candidate)
 	if promoted {
 		first = 100
 	}
 
 	r.sizing = first
 
-	switch size := r.sizeFor(first); {
+	switch {
 	case r.there.exists && r.there.revision != l.Candidate:
 		r.message = fmt.Sprintf("revision %s starts once what is in its place is gone", l.Candidate)
-	case size == 0:
+	case r.sizeFor(first) == 0:
 		r.holds(v1alpha1.RolloutPreparing, v1alpha1.ReasonStepTooFine, r.tooFine(first))
-	case outOfRoom(reason):
-		if r.lasts(patience) {
-			r.holds(v1alpha1.RolloutPreparing, v1alpha1.ReasonNoCapacity, message)
-		}
-	case hindered(reason) && r.lasts(lastPatience):
-		r.fails(reason, message)
-	case r.there.stalled && r.there.revision == l.Candidate:
-		r.fails(v1alpha1.ReasonNeverReady, "its replicas were not ready in the time they have")
-	case !r.there.runs(l.Candidate) || r.there.available < int64(size) || !r.slotServed() || !r.bearable(first):
+	case r.hampered():
+	case !r.sizedToBegin(first):
 		r.resumes(v1alpha1.ReasonNoCapacity, v1alpha1.ReasonStepTooFine)
 		r.message = fmt.Sprintf("replicas of revision %s start, and no caller reaches it", l.Candidate)
 	case !r.routeTaken():
@@ -287,6 +278,34 @@ func (r *rollout) prepares() {
 
 		r.goesOn(first, v1alpha1.ReasonPassed, fmt.Sprintf("replicas of revision %s serve", l.Candidate))
 	}
+}
+
+// hampered tells whether something keeps replicas of the candidate from serving. Where
+// there is no room for them it waits, and what is wrong with themselves ends it.
+func (r *rollout) hampered() bool {
+	reason, message := r.trouble(otherSlot(r.ledger.Slot))
+
+	switch {
+	case outOfRoom(reason):
+		r.message = message
+		if r.lasts(patience) {
+			r.holds(v1alpha1.RolloutPreparing, v1alpha1.ReasonNoCapacity, message)
+		}
+	case hindered(reason) && r.lasts(lastPatience):
+		r.fails(reason, message)
+	case r.there.stalled && r.there.revision == r.ledger.Candidate:
+		r.fails(v1alpha1.ReasonNeverReady, "its replicas were not ready in the time they have")
+	default:
+		return false
+	}
+
+	return true
+}
+
+// sizedToBegin tells whether the candidate is large enough for its first share of
+// callers, and could get it.
+func (r *rollout) sizedToBegin(weight int32) bool {
+	return r.there.runs(r.ledger.Candidate) && r.there.available >= int64(r.sizeFor(weight)) && r.slotServed() && r.bearable(weight)
 }
 
 // names tells whether a field of the spec names a revision.

@@ -164,9 +164,7 @@ func TestRolloutByReplicas(t *testing.T) {
 
 			w.later(time.Minute)
 
-			if compose.Map(w.request.Observed[nameAnalysis].Map(), "spec", "forProvider", "metrics", "canary") != nil {
-				w.judge("PPP")
-			}
+			w.judges("PPP")
 		}
 	})
 }

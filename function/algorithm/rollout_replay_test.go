@@ -192,6 +192,7 @@ func (fs *films) until(want, says string) {
 		fs.later(10 * time.Second)
 
 		if standsAt(fs.t, fs.plan()) == want {
+			fs.pass(says)
 			return
 		}
 	}

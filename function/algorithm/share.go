@@ -53,7 +53,7 @@ func (s *state) sizeFor(weight int32) int32 {
 // tooFine tells what to do about a share that is less than that of one replica.
 func (r *rollout) tooFine(weight int32) string {
 	return fmt.Sprintf("one replica beside %d would have more than %d %% of callers: run at least %d replicas, begin with at least %d %%, or add spec.route",
-		r.running.size, weight, (100-weight+weight-1)/weight, 100/(r.running.size+1)+1)
+		r.running.size, weight, (100-weight+weight-1)/weight, (100+r.running.size)/(r.running.size+1))
 }
 
 // bearable tells whether the candidate's replicas would have no more than a share of

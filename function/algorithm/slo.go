@@ -94,7 +94,7 @@ func (s *state) withinSLO() (xpv2.Condition, bool) {
 	switch {
 	case !s.observes():
 		c.Reason = v1alpha1.ReasonProviderMissing
-		c.Message = "provider-capstan asks Prometheus, and is not installed: install the package capstan"
+		c.Message = providerMissing
 	case o.Verdict == observev1alpha1.VerdictError:
 		c.Reason, c.Message = v1alpha1.ReasonQueryFailed, o.Message
 	case o.Verdict == observev1alpha1.VerdictNoData:

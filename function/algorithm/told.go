@@ -167,7 +167,7 @@ func (s *state) metricsAvailable() (xpv2.Condition, bool) {
 	switch failed := firstOf(metrics, observev1alpha1.VerdictError, false); {
 	case !s.observes():
 		c.Reason = v1alpha1.ReasonProviderMissing
-		c.Message = "provider-capstan asks Prometheus, and is not installed: install the package capstan"
+		c.Message = providerMissing
 	case s.stopped():
 		c.Status, c.Reason, c.Message = corev1.ConditionUnknown, v1alpha1.ReasonMeasuring, "zero replicas are asked for, and have no metrics"
 	case s.wantsOperator():
@@ -196,6 +196,8 @@ func (s *state) metricsAvailable() (xpv2.Condition, bool) {
 
 	return c, true
 }
+
+const providerMissing = "provider-capstan asks Prometheus, and is not installed: install the package capstan"
 
 const notScaling = "the autoscaler leaves the number of replicas as it is, because it gets no metric: "
 

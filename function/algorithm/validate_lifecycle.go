@@ -41,6 +41,7 @@ func checkLifecycle(s *state) []problem {
 		shaped("spec.lifecycle.promote", lc.Promote, shapeRevision, "must be a revision of status.rollout"),
 		shaped("spec.lifecycle.abort", lc.Abort, shapeRevision, "must be a revision of status.rollout"),
 		shaped("spec.lifecycle.retry", lc.Retry, shapeRetry, "must be a revision of status.rollout.failed and the number of the attempt, for instance 1a2b3c4d5e#2"),
+		checkLatency(lc.Latency),
 		checkJudged(lc),
 		checkDrift(lc),
 		checkFreeze(lc.Freeze),
@@ -92,27 +93,35 @@ func checkShares(lc *v1alpha1.Lifecycle) []problem {
 	return ps
 }
 
+func checkLatency(l *v1alpha1.LatencyTarget) []problem {
+	if l == nil {
+		return nil
+	}
+
+	var ps []problem
+
+	if l.MaxMs == nil && l.MaxRegressionPercent == nil {
+		ps = append(ps, problem{v1alpha1.ReasonInvalidSpec, "spec.lifecycle.latency: has neither maxMs nor maxRegressionPercent: set one, or nothing is asked"})
+	}
+
+	if l.MaxMs != nil {
+		ps = append(ps, between("spec.lifecycle.latency.maxMs", *l.MaxMs, 1, 3600000)...)
+	}
+
+	if l.MaxRegressionPercent != nil {
+		ps = append(ps, between("spec.lifecycle.latency.maxRegressionPercent", *l.MaxRegressionPercent, 1, 1000)...)
+	}
+
+	if !slices.Contains([]int32{50, 90, 95, 99}, l.Percentile) {
+		ps = append(ps, invalid("spec.lifecycle.latency.percentile", l.Percentile, "must be 50, 90, 95 or 99"))
+	}
+
+	return ps
+}
+
 // checkJudged metrics of a candidate.
 func checkJudged(lc *v1alpha1.Lifecycle) []problem {
 	var ps []problem
-
-	if l := lc.Latency; l != nil {
-		if l.MaxMs == nil && l.MaxRegressionPercent == nil {
-			ps = append(ps, problem{v1alpha1.ReasonInvalidSpec, "spec.lifecycle.latency: has neither maxMs nor maxRegressionPercent: set one, or nothing is asked"})
-		}
-
-		if l.MaxMs != nil {
-			ps = append(ps, between("spec.lifecycle.latency.maxMs", *l.MaxMs, 1, 3600000)...)
-		}
-
-		if l.MaxRegressionPercent != nil {
-			ps = append(ps, between("spec.lifecycle.latency.maxRegressionPercent", *l.MaxRegressionPercent, 1, 1000)...)
-		}
-
-		if !slices.Contains([]int32{50, 90, 95, 99}, l.Percentile) {
-			ps = append(ps, invalid("spec.lifecycle.latency.percentile", l.Percentile, "must be 50, 90, 95 or 99"))
-		}
-	}
 
 	seen := map[string]bool{}
 

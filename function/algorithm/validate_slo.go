@@ -38,7 +38,7 @@ func checkSLO(s *state) []problem {
 	)
 
 	// Not a number is in no bounds.
-	if !(o.Availability > 0 && o.Availability < 100) { //nolint:staticcheck // See above.
+	if !(o.Availability > 0 && o.Availability < 100) {
 		ps = append(ps, invalid("spec.slo.availability", o.Availability,
 			"must be above 0 and below 100, for instance 99.9: of 100 nothing could ever go wrong, and there would be no budget"))
 	}

@@ -4,6 +4,7 @@
 // official CLI runs the real core binary as render engine and calls our function, which runs as a local process.
 //
 //	go run ./render examples/algorithm/basic              one scenario, to stdout
+//	go run ./render ../examples/algorithm/canary-simulated  a rollout over time, from what was recorded
 //	go run ./render --check ../examples/*/*               compare every scenario with its want.yaml
 //	go run ./render --update ../examples/*/*              write them anew
 package main
@@ -25,7 +26,7 @@ import (
 )
 
 type command struct {
-	Scenarios []string `arg:""                                                                        help:"Folders with an xr.yaml (and observed/, required/), or one file with a composite resource." type:"existingpath"`
+	Scenarios []string `arg:""                                                                        help:"Folders with an xr.yaml (and observed/, required/, simulation.yaml), or one file with a composite resource." type:"existingpath"`
 	Observed  string   `help:"Folder of composed objects as observed, for a single scenario."         type:"existingdir"`
 	Required  string   `help:"Folder of required objects (EnvironmentConfig), for a single scenario." type:"existingdir"`
 	Now       string   `default:"2026-01-01T00:00:00Z"                                                help:"The time that the function is told, so that the same input gives the same output."`
@@ -62,7 +63,7 @@ func (c *command) run(ctx context.Context, stdout, stderr io.Writer) error {
 
 	var failed []error
 	for _, s := range scenarios {
-		out, err := r.render(ctx, s)
+		out, err := r.show(ctx, s)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", s.name, err))
 			continue
@@ -72,6 +73,14 @@ func (c *command) run(ctx context.Context, stdout, stderr io.Writer) error {
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// show what a scenario becomes: at one moment, or over time.
+func (r *renderer) show(ctx context.Context, s scenario) ([]byte, error) {
+	if s.simulation != "" {
+		return r.simulate(ctx, s)
+	}
+	return r.render(ctx, s, r.now)
 }
 
 // deliver prints, compares or writes one rendering.

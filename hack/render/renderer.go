@@ -111,14 +111,14 @@ func (r *renderer) close() {
 	_ = os.RemoveAll(r.dir)
 }
 
-func (r *renderer) render(ctx context.Context, s scenario) ([]byte, error) {
+func (r *renderer) render(ctx context.Context, s scenario, now string) ([]byte, error) {
 	api := filepath.Join(r.root, "apis", s.kind)
 	args := []string{
 		"composition", "render", s.xr, filepath.Join(api, "composition.yaml"), r.functions,
 		"--crossplane-binary=" + r.core,
 		"--xrd=" + filepath.Join(api, "definition.yaml"),
 		"--required-schemas=" + r.schemas,
-		"--context-values=capstan.dev/now=" + fmt.Sprintf("%q", r.now),
+		"--context-values=capstan.dev/now=" + fmt.Sprintf("%q", now),
 	}
 	if s.observed != "" {
 		args = append(args, "--observed-resources="+s.observed)

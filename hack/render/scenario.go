@@ -19,6 +19,8 @@ type scenario struct {
 	kind     string // in lower case, as in the folder names below apis/
 	observed string // a folder, or empty
 	required string // a folder, or empty
+
+	simulation string // a file, or empty
 }
 
 func (c *command) scenarios() ([]scenario, error) {
@@ -32,6 +34,7 @@ func (c *command) scenarios() ([]scenario, error) {
 			s.xr = filepath.Join(path, "xr.yaml")
 			s.observed = or(s.observed, folder(path, "observed"))
 			s.required = or(s.required, folder(path, "required"))
+			s.simulation = file(path, "simulation.yaml")
 		}
 		kind, err := kindOf(s.xr)
 		if err != nil {
@@ -63,6 +66,14 @@ func kindOf(path string) (string, error) {
 func folder(parent, name string) string {
 	path := filepath.Join(parent, name)
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return path
+	}
+	return ""
+}
+
+func file(parent, name string) string {
+	path := filepath.Join(parent, name)
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
 		return path
 	}
 	return ""

@@ -16,28 +16,44 @@ import (
 
 // A dashboard of Grafana, as far as it matters whether it shows anything.
 type dashboard struct {
-	UID        string
-	Title      string
 	Templating struct {
 		List []struct {
-			Name string
-		}
-	}
-	Panels []struct {
-		ID          int
-		Type        string
-		Title       string
-		Description string
-		Datasource  struct{ Type, UID string }
-		GridPos     struct{ X, Y, W, H int }
-		Targets     []struct {
-			Expr         string
-			RefID        string
-			LegendFormat string
-			Datasource   struct{ UID string }
-		}
-		FieldConfig struct{ Defaults struct{ Unit string } }
-	}
+			Name string `json:"name"`
+		} `json:"list"`
+	} `json:"templating"`
+	Panels []dashboardPanel `json:"panels"`
+}
+
+type dashboardPanel struct {
+	ID          int              `json:"id"`
+	Type        string           `json:"type"`
+	Title       string           `json:"title"`
+	Description string           `json:"description"`
+	Datasource  dashboardSource  `json:"datasource"`
+	GridPos     dashboardPlace   `json:"gridPos"`
+	Targets     []dashboardQuery `json:"targets"`
+	FieldConfig struct {
+		Defaults struct {
+			Unit string `json:"unit"`
+		} `json:"defaults"`
+	} `json:"fieldConfig"`
+}
+
+type dashboardQuery struct {
+	Expr         string          `json:"expr"`
+	LegendFormat string          `json:"legendFormat"`
+	Datasource   dashboardSource `json:"datasource"`
+}
+
+type dashboardSource struct {
+	UID string `json:"uid"`
+}
+
+type dashboardPlace struct {
+	X int `json:"x"`
+	Y int `json:"y"`
+	W int `json:"w"`
+	H int `json:"h"`
 }
 
 func readDashboard(t *testing.T) dashboard {

@@ -144,7 +144,7 @@ func letters(evidence []v1alpha1.EvidenceStatus) string {
 type course struct {
 	mu sync.Mutex
 
-	// stages are phases with a reason and a weight.
+	// stages of the rollout, one an epoch.
 	stages []stage
 	// shares of callers in percent that the HTTPRoute sent to slot b.
 	shares []routedShare
@@ -195,7 +195,7 @@ func (c *course) seeAlgorithm(_ watch.EventType, a *v1alpha1.Algorithm) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n := len(c.stages); n > 0 {
-		if last := &c.stages[n-1]; last.Phase == r.Phase && last.Reason == r.Reason && last.Weight == r.Weight {
+		if last := &c.stages[n-1]; last.Epoch == r.Epoch {
 			// The last words of a stage tell the most.
 			last.RolloutStatus = *r
 
@@ -253,7 +253,7 @@ func (c *course) story() string {
 	defer c.mu.Unlock()
 	var b strings.Builder
 	for _, s := range c.stages {
-		fmt.Fprintf(&b, "  %6.1f s  %-12s %3d %%  %s: %s", s.at.Sub(c.stages[0].at).Seconds(), s.Phase, s.Weight, s.Reason, s.Message)
+		fmt.Fprintf(&b, "  %6.1f s  %3d  %-12s %3d %%  %s: %s", s.at.Sub(c.stages[0].at).Seconds(), s.Epoch, s.Phase, s.Weight, s.Reason, s.Message)
 		if len(s.Evidence) > 0 {
 			fmt.Fprintf(&b, " (%s)", letters(s.Evidence))
 		}
@@ -263,12 +263,16 @@ func (c *course) story() string {
 	return b.String()
 }
 
-// phases that there were, one after the other.
+// phases that there were, one after the other. Of two transitions that follow each other at once, the status may only tell the
+// second, and where it came from.
 func (c *course) phases() []v1alpha1.RolloutPhase {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []v1alpha1.RolloutPhase
-	for _, s := range c.stages {
+	for i, s := range c.stages {
+		if d := s.LastDecision; i > 0 && d != nil && d.Epoch == s.Epoch {
+			out = append(out, d.From)
+		}
 		out = append(out, s.Phase)
 	}
 

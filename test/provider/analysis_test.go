@@ -141,24 +141,29 @@ func (s *stage) seesNothing(t *testing.T, what string, a *observev1alpha1.Analys
 	}
 }
 
-// othersSeries are asked for in every way that PromQL has.
+// greedy queries ask for the series of others in every way that PromQL has.
+func greedy() []string {
+	return []string{
+		`queue_length`,
+		`queue_length{namespace="shop"}`,
+		`{__name__=~"queue.*|x_seconds_bucket", namespace=~".+", algorithm=~".*", slot=~".*"}`,
+		`{"queue_length", "namespace"="shop"}`,
+		`label_replace(queue_length{namespace="shop"}, "namespace", "bank", "", "")`,
+		`max_over_time(queue_length[5m:1s]) or x_seconds_bucket offset 1s`,
+		`topk(scalar(queue_length), queue_length) or on() vector(scalar(queue_length{namespace="shop"}))`,
+		`queue_length @ end() # }`,
+		`increase(x_seconds_bucket{namespace!="bank"}[$window])`,
+		`sum by (le) (x_seconds_bucket)`,
+	}
+}
+
+// othersSeries are asked for by every query.
 func othersSeries(set func(*observev1alpha1.MetricsParameters, string)) func(*testing.T, *stage) {
 	return func(t *testing.T, s *stage) {
 		t.Helper()
 		s.series(t)
 
-		for _, q := range []string{
-			`queue_length`,
-			`queue_length{namespace="shop"}`,
-			`{__name__=~"queue.*|x_seconds_bucket", namespace=~".+", algorithm=~".*", slot=~".*"}`,
-			`{"queue_length", "namespace"="shop"}`,
-			`label_replace(queue_length{namespace="shop"}, "namespace", "bank", "", "")`,
-			`max_over_time(queue_length[5m:1s]) or x_seconds_bucket offset 1s`,
-			`topk(scalar(queue_length), queue_length) or on() vector(scalar(queue_length{namespace="shop"}))`,
-			`queue_length @ end() # }`,
-			`increase(x_seconds_bucket{namespace!="bank"}[$window])`,
-			`sum by (le) (x_seconds_bucket)`,
-		} {
+		for _, q := range greedy() {
 			a := analysis("bank", s.name(), "reco")
 			m := a.Spec.ForProvider.Metrics
 			m.Queries = &observev1alpha1.Queries{}
@@ -170,6 +175,60 @@ func othersSeries(set func(*observev1alpha1.MetricsParameters, string)) func(*te
 			m.Scaling = &observev1alpha1.ScalingParameters{Slot: "a", TargetLatencyMs: &target}
 			set(m, q)
 			s.seesNothing(t, q, a)
+		}
+	}
+}
+
+// othersCanary is tried by bank, which has none: with every query, and with the names of
+// slots that are none.
+func othersCanary(t *testing.T, s *stage) {
+	t.Helper()
+	s.series(t)
+
+	relative, most := observev1alpha1.RelativeToBaseline, 1.0
+	all := make([]*observev1alpha1.Analysis, 0, 3)
+
+	for _, slots := range [][2]string{{"a", "b"}, {`a"} or queue_length{namespace="shop`, ".*"}, {".*", "a"}} {
+		a := analysis("bank", s.name(), "reco")
+		c := &observev1alpha1.CanaryParameters{Epoch: 1, Slot: slots[0], Baseline: slots[1], Settle: &metav1.Duration{}, MinSamples: 1}
+
+		for i, q := range greedy() {
+			c.Checks = append(c.Checks, observev1alpha1.Check{Name: fmt.Sprint("query-", i), Kind: observev1alpha1.CheckQuery, Query: q, Max: &most})
+		}
+
+		c.Checks = append(c.Checks,
+			observev1alpha1.Check{Name: "success", Kind: observev1alpha1.CheckSuccessRatio, RelativeTo: relative},
+			observev1alpha1.Check{Name: "latency", Kind: observev1alpha1.CheckLatency, Max: &most, RelativeTo: relative},
+			observev1alpha1.Check{Name: "drift", Kind: observev1alpha1.CheckDrift, Query: "x_seconds_bucket", Max: &most, RelativeTo: relative},
+			observev1alpha1.Check{
+				Name: "past", Kind: observev1alpha1.CheckDrift, Query: `x_seconds_bucket{namespace="shop"}`, Max: &most,
+				Reference: &metav1.Duration{Duration: time.Minute},
+			})
+		a.Spec.ForProvider.Metrics.Canary = c
+		s.apply(a)
+
+		all = append(all, a)
+	}
+
+	for _, a := range all {
+		s.eventually(2*time.Minute, "a canary being looked at", func() string {
+			s.get(a)
+
+			return map[bool]string{true: "not yet"}[a.Status.AtProvider.Canary == nil || len(a.Status.AtProvider.Canary.Checks) == 0]
+		})
+
+		if got := status(a); strings.Contains(got, precious) {
+			t.Errorf("want nothing of others, got %s", got)
+		}
+
+		for _, c := range a.Status.AtProvider.Canary.Checks {
+			if strings.ContainsAny(c.Verdicts, "PF") || c.Value != nil || c.Baseline != nil {
+				t.Errorf("want no verdict on what is not seen, got %+v", c)
+			}
+		}
+
+		if err := s.Delete(t.Context(), a); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -196,6 +196,13 @@ func fields() map[string]field {
 		"Analysis.spec.forProvider.metrics.queries.inFlight":                 {attack: othersSeries(func(m *observev1alpha1.MetricsParameters, q string) { m.Queries.InFlight = q })},
 		"Analysis.spec.forProvider.metrics.checks[].name":                    {harmless: "It only names what is told."},
 		"Analysis.spec.forProvider.metrics.checks[].query":                   {attack: othersSeries(func(m *observev1alpha1.MetricsParameters, q string) { m.Checks[0].Query = q })},
+		"Analysis.spec.forProvider.metrics.checks[].reference":               {harmless: "The schema bounds it, and queries about the past are narrowed like all others."},
+		"Analysis.spec.forProvider.metrics.canary.slot":                      {attack: othersCanary},
+		"Analysis.spec.forProvider.metrics.canary.baseline":                  {attack: othersCanary},
+		"Analysis.spec.forProvider.metrics.canary.settle":                    {harmless: "The schema bounds it."},
+		"Analysis.spec.forProvider.metrics.canary.checks[].name":             {harmless: "It only names what is told."},
+		"Analysis.spec.forProvider.metrics.canary.checks[].query":            {attack: othersCanary},
+		"Analysis.spec.forProvider.metrics.canary.checks[].reference":        {harmless: "The schema bounds it, and queries about the past are narrowed like all others."},
 		"Analysis.spec.forProvider.metrics.slo.window":                       {harmless: "The schema bounds it."},
 		"Analysis.spec.forProvider.metrics.scaling.slot":                     {harmless: "It goes where the slots go."},
 		"Analysis.spec.forProvider.metrics.scaling.query": {attack: othersSeries(func(m *observev1alpha1.MetricsParameters, q string) {
