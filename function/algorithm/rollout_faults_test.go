@@ -188,6 +188,43 @@ func TestRolloutHeldOn(t *testing.T) {
 		}
 	})
 
+	t.Run("ContinueOnceApproved", func(t *testing.T) {
+		w := soaking(t, strings.Replace(plain, "%s}}", "deadline: 10m, onNoData: Continue, approval: BeforePromotion}}", 1))
+
+		for range 10 {
+			w.later(5 * time.Minute)
+			w.settle()
+		}
+
+		before := rolloutOf(t, w.plan()).Epoch
+
+		for range 10 {
+			w.later(5 * time.Minute)
+			w.settle()
+		}
+
+		if st := rolloutOf(t, w.plan()); st.Reason != string(v1alpha1.ReasonAwaitingApproval) || st.Epoch > before+1 {
+			t.Errorf("nobody looks and nobody agrees, and in 50 minutes it moves %d times and stands at %s: %s", st.Epoch-before, st.Reason, st.Message)
+		}
+	})
+
+	t.Run("PromotionWithdrawn", func(t *testing.T) {
+		w := soaking(t, strings.Replace(plain, "%s}}", "onNoData: Hold}}", 1))
+		spec := fmt.Sprintf(strings.Replace(plain, "%s}}", "onNoData: Hold}}", 1), "z")
+		hash := rolloutOf(t, w.plan()).Candidate
+
+		w.edit(strings.Replace(spec, "onNoData", "promote: "+hash+", onNoData", 1))
+		w.compose(w.plan()) // its replicas start for all callers
+		w.available(slotB, 1)
+		w.edit(spec)
+		w.settle()
+		w.settle()
+
+		if st := rolloutOf(t, w.plan()); st.Weight == 100 {
+			t.Errorf("nobody promotes it any more and nothing is known of it, and all callers go over: %s", st.Phase)
+		}
+	})
+
 	t.Run("NoCapacityIsNoFailure", func(t *testing.T) {
 		w := serving(t, fmt.Sprintf(plain, "x", ""))
 		w.settle()

@@ -360,7 +360,7 @@ func (tr *trial) holdsRollout(p *compose.Plan) {
 	before, known := tr.memory()
 	after, planned := tr.decided(p)
 
-	if !known || !planned || tr.wish.invalid {
+	if !known || !planned {
 		return
 	}
 

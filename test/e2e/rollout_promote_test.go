@@ -119,7 +119,7 @@ func TestCanaryWithoutGateway(t *testing.T) {
 	edit(t, reco("small", "v2", 1, 20))
 	edit(t, reco("reco", "v2", 4, 20))
 	eventually(t, "a share that no replica is small enough for is told", rollout(ns, "small", v1alpha1.RolloutHolding,
-		string(v1alpha1.ReasonStepTooFine), "at least 4 replicas", "at least 51 %", "spec.route"))
+		string(v1alpha1.ReasonStepTooFine), "at least 4 replicas", "at least 50 %", "spec.route"))
 
 	within(t, 2*patience, "20 % of callers may reach v2", stepping(ns, "reco", 20))
 	eventually(t, "one replica beside four is their share", func(ctx context.Context) error {

@@ -253,7 +253,7 @@ type CanaryParameters struct {
 	// +optional
 	Settle *metav1.Duration `json:"settle,omitempty"`
 
-	// MinSamples is how many requests a verdict needs at least.
+	// MinSamples is how many requests a Pass needs at least.
 	//
 	// +kubebuilder:default=100
 	// +kubebuilder:validation:Minimum=1
@@ -311,7 +311,8 @@ type CanaryCheck struct {
 	// +optional
 	Verdicts string `json:"verdicts,omitempty"`
 
-	// Value in the unit of the check, since the epoch settled.
+	// Value in the unit of the check, since the epoch settled: of kind Query, of the
+	// recent window, and of a latency or query relative to the baseline, divided by that.
 	//
 	// +optional
 	Value *float64 `json:"value,omitempty"`
