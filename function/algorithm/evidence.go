@@ -219,7 +219,7 @@ func askedOf(c observev1alpha1.Check) string {
 	case c.Kind == observev1alpha1.CheckDrift:
 		return fmt.Sprintf("%s to the baseline at most %g", c.Method, *c.Max)
 	case c.Min == nil && c.Max == nil:
-		return "not less than the baseline beyond doubt"
+		return "at most a point of a percent less than the baseline"
 	case c.Kind == observev1alpha1.CheckLatency:
 		words = append(words, fmt.Sprintf("p%d", c.Percentile))
 	}

@@ -69,13 +69,8 @@ func (r *rollout) lacks(reason xpv2.ConditionReason, message string) {
 	case late && r.lc.OnNoData == v1alpha1.NoDataContinue && baking:
 		r.ends(v1alpha1.ReasonContinued, message)
 	case late && r.lc.OnNoData == v1alpha1.NoDataContinue:
-		next := r.next()
-		if why, told := r.mayNotGoOn(next, true); why != "" {
-			r.holds(phase, why, told)
-			return
-		}
-
-		r.passes(next, v1alpha1.ReasonContinued, message)
+		l.Next, l.NextBy = r.next(), v1alpha1.ReasonContinued
+		r.grows()
 	default:
 		r.holds(phase, reason, message)
 	}

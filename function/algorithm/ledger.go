@@ -43,10 +43,11 @@ type ledger struct {
 	Candidate string `json:"candidate,omitempty"`
 	Previous  string `json:"previous,omitempty"`
 
-	// Weight is the share of callers in percent that may reach the candidate, and Next
-	// the one that it was found good for, while it grows for it.
-	Weight int32 `json:"weight,omitempty"`
-	Next   int32 `json:"next,omitempty"`
+	// Weight is the share of callers in percent that may reach the candidate. Next is
+	// the one that it was found good for, while it grows for it, and NextBy why.
+	Weight int32                `json:"weight,omitempty"`
+	Next   int32                `json:"next,omitempty"`
+	NextBy xpv2.ConditionReason `json:"nextBy,omitempty"`
 
 	// Evidence is the epoch that evidence is gathered for: that in which the weight was
 	// seen to be in force. Zero until then.

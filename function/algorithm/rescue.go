@@ -78,9 +78,12 @@ func (s *state) redirect(l ledger) {
 		}
 
 		o := runtime.DeepCopyJSON(kept)
-		if a := compose.Map(o, "metadata", "annotations"); a != nil {
-			a[annotationLedger] = l.text()
+		metadata := compose.Map(o, "metadata")
+		if metadata["annotations"] == nil {
+			metadata["annotations"] = map[string]any{}
 		}
+
+		compose.Map(metadata, "annotations")[annotationLedger] = l.text()
 
 		if selector := compose.Map(o, "spec", "selector"); selector != nil {
 			selector[labelSlot] = l.Slot

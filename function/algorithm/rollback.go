@@ -93,7 +93,8 @@ func (r *rollout) leaves(reason xpv2.ConditionReason, message string) {
 		l.Since = r.clock()
 	}
 
-	l.Weight, l.Next, l.Evidence = 0, 0, 0
+	l.Weight, l.Evidence = 0, 0
+	l.Next, l.NextBy = 0, ""
 	r.sizing = 0
 	r.to(v1alpha1.RolloutRollingBack, reason, message)
 }
@@ -161,7 +162,8 @@ func (r *rollout) goesBack(reason xpv2.ConditionReason, message string) {
 	l := &r.ledger
 	candidate := l.Candidate
 	l.Slot, l.Revision, l.Previous = otherSlot(l.Slot), l.Previous, ""
-	l.Since, l.Weight, l.Next, l.Evidence = r.clock(), 0, 0, 0
+	l.Since, l.Weight, l.Evidence = r.clock(), 0, 0
+	l.Next, l.NextBy = 0, ""
 
 	if reason == "" {
 		r.to(v1alpha1.RolloutRollingBack, v1alpha1.ReasonReverted, fmt.Sprintf("the spec asks for revision %s again", l.Revision))

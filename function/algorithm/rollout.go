@@ -172,7 +172,8 @@ func (r *rollout) rests() {
 			return
 		}
 
-		l.Candidate, l.Previous, l.Weight, l.Next, l.Evidence = r.target, "", 0, 0, 0
+		l.Candidate, l.Previous, l.Weight, l.Evidence = r.target, "", 0, 0
+		l.Next, l.NextBy = 0, ""
 		r.sizing = r.next()
 		r.to(v1alpha1.RolloutPreparing, v1alpha1.ReasonEdited, fmt.Sprintf("replicas of revision %s start, and no caller reaches it", r.target))
 		l.Began = l.Entered
@@ -381,7 +382,7 @@ func (r *rollout) passes(next int32, reason xpv2.ConditionReason, why string) {
 		return
 	}
 
-	l.Next = next
+	l.Next, l.NextBy = next, reason
 	r.to(v1alpha1.RolloutStepping, reason, fmt.Sprintf("replicas of revision %s start for %d %% of callers: %s", l.Candidate, next, why))
 }
 
@@ -389,19 +390,34 @@ func (r *rollout) passes(next int32, reason xpv2.ConditionReason, why string) {
 func (r *rollout) grows() {
 	l := &r.ledger
 	r.sizing = l.Next
-	hindered, why := r.trouble(otherSlot(l.Slot))
-	reason, message := r.notNow()
+	promoted := names(r.lc.Promote, l.Candidate)
+
+	if l.NextBy == v1alpha1.ReasonPromoted && !promoted {
+		l.Next, l.NextBy = 0, ""
+		r.to(v1alpha1.RolloutStepping, v1alpha1.ReasonResumed, "spec.lifecycle.promote does not name it any more")
+
+		return
+	}
+
+	reason, message := r.mayNotGoOn(l.Next, true)
+	if promoted {
+		reason = ""
+	}
+
+	full, why := r.trouble(otherSlot(l.Slot))
 
 	switch sized := r.sized(l.Next); {
-	case sized && reason != "" && !names(r.lc.Promote, l.Candidate):
+	case sized && reason != "":
 		r.holds(v1alpha1.RolloutStepping, reason, message)
 	case sized:
-		r.goesOn(l.Next, v1alpha1.ReasonPassed, "its replicas serve")
-	case outOfRoom(hindered) && r.lasts(patience):
+		r.goesOn(l.Next, l.NextBy, "its replicas serve")
+	case outOfRoom(full) && r.lasts(patience):
 		r.holds(v1alpha1.RolloutStepping, v1alpha1.ReasonNoCapacity, why)
 	default:
-		r.resumes(v1alpha1.ReasonNoCapacity)
-		r.message = fmt.Sprintf("replicas of revision %s start for %d %% of callers", l.Candidate, l.Next)
+		message = fmt.Sprintf("replicas of revision %s start for %d %% of callers", l.Candidate, l.Next)
+		if r.message = message; l.Phase == v1alpha1.RolloutHolding {
+			r.to(v1alpha1.RolloutStepping, l.NextBy, message)
+		}
 	}
 }
 
@@ -422,7 +438,8 @@ func (r *rollout) applies() {
 // goesOn to a greater share of callers, or to all of them.
 func (r *rollout) goesOn(weight int32, reason xpv2.ConditionReason, why string) {
 	l := &r.ledger
-	l.Weight, l.Next, l.Evidence = weight, 0, 0
+	l.Weight, l.Evidence = weight, 0
+	l.Next, l.NextBy = 0, ""
 
 	if weight < 100 {
 		r.to(v1alpha1.RolloutStepping, reason, fmt.Sprintf("%d %% of callers may reach revision %s: %s", weight, l.Candidate, why))

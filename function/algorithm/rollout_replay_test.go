@@ -121,6 +121,7 @@ func planned(tb testing.TB, p *compose.Plan) (rest, objects map[string]any) {
 // films a rollout pass by pass.
 type films struct {
 	*world
+
 	tape   *tape
 	frames []frame
 }

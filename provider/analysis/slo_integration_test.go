@@ -90,8 +90,10 @@ func TestSLOWithPrometheus(t *testing.T) {
 				}
 
 				// 2 % fail, and 20 % are slow: more than twice the 10 % that may.
-				all := []string{near("failed", 2, *got.Failed), near("slow", 20, *got.Slow), near("burn rate", 2.2, *got.BurnRate1h),
-					near("burn rate", 2.2, *got.BurnRate6h), near("budget", -120, float64(*got.BudgetRemainingPercent))}
+				all := []string{
+					near("failed", 2, *got.Failed), near("slow", 20, *got.Slow), near("burn rate", 2.2, *got.BurnRate1h),
+					near("burn rate", 2.2, *got.BurnRate6h), near("budget", -120, float64(*got.BudgetRemainingPercent)),
+				}
 
 				if got.Message == "" {
 					all = append(all, "A day is more than Prometheus knows. ")
