@@ -60,7 +60,8 @@ func decide(s *state) error {
 	var d decision
 
 	switch {
-	case s.spec.Lifecycle == nil:
+	case s.spec.Lifecycle == nil, s.spec.Scaling == nil && *s.spec.Replicas == 0:
+		// Where nobody is served, nobody can try anything.
 		d = s.around(l.forgotten())
 	case l.Revision == "":
 		d = s.around(l)

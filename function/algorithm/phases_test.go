@@ -254,6 +254,10 @@ func TestPhases(t *testing.T) {
 			{"nothing begins at this time", edit(plain, "z", ", freeze: [{cron: '0 11 * * *', for: 3h}]"), "a=x*4 callers=a", "Holding/FreezeWindow"},
 			{"until it is over", all(settle, later(2*time.Hour)), "a=x*4 b=z*1 callers=a", "Preparing"},
 		}},
+		"Stopped": {strings.Replace(plain, "replicas: 4", "replicas: 0", 1), []step{
+			{"where nobody is served, nobody tries anything", edit(strings.Replace(plain, "replicas: 4", "replicas: 0", 1), "z", ""), "a=x*0 b=z*0 callers=a", "Stable"},
+			{"and what is asked for is there at once", settle, "a=x*0 b=z*0 callers=b", "Stable"},
+		}},
 		"LifecycleRemoved": {plain, []step{
 			{"a share tries it", all(edit(plain, "z", ""), settle, settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
 			{"nothing is asked any more: all callers go over as soon as it is large enough", edit("{image: z, replicas: 4}"), "a=x*4 b=z*4 callers=a", ""},

@@ -27,6 +27,10 @@ func (s *state) rolloutStatus() *v1alpha1.RolloutStatus {
 	}
 
 	if r == nil {
+		if l.Revision != "" {
+			st.Phase = v1alpha1.RolloutStable
+		}
+
 		return st
 	}
 
