@@ -23,6 +23,8 @@ const (
 
 // What a rollout tells as its reason, in status.rollout and in the condition Updated.
 const (
+	// ReasonRollingOut: the revision is being tried.
+	ReasonRollingOut xpv2.ConditionReason = "RollingOut"
 	// ReasonApplying: the share of callers was changed, and is not in force yet.
 	ReasonApplying xpv2.ConditionReason = "Applying"
 	// ReasonSoaking: evidence is being gathered.

@@ -209,8 +209,7 @@ func (r *rollout) staysBack(gone bool) {
 		r.wakes(f.RetryAfter.Time)
 	}
 
-	message := fmt.Sprintf("revision %s was rolled back: %s: %s. Correct the spec, or try it again from %s on with spec.lifecycle.retry: %q",
-		f.Revision, f.Reason, f.Message, f.RetryAfter.UTC().Format(time.RFC3339), fmt.Sprintf("%s#%d", f.Revision, f.Attempts+1))
+	message := remedyOf(f)
 
 	// Callers that left it have their requests finished first.
 	if l := &r.ledger; (l.Phase != v1alpha1.RolloutRolledBack || l.Reason != reason) && (l.Phase != v1alpha1.RolloutRollingBack || gone) {
@@ -219,6 +218,12 @@ func (r *rollout) staysBack(gone bool) {
 	}
 
 	r.message = message
+}
+
+// remedyOf a revision that was rolled back.
+func remedyOf(f *v1alpha1.FailedRevision) string {
+	return fmt.Sprintf("revision %s was rolled back: %s: %s. Correct the spec, or try it again from %s on with spec.lifecycle.retry: %q",
+		f.Revision, f.Reason, f.Message, f.RetryAfter.UTC().Format(time.RFC3339), fmt.Sprintf("%s#%d", f.Revision, f.Attempts+1))
 }
 
 // refused tells whether the target was rolled back and may not be tried again yet.

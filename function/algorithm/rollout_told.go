@@ -69,8 +69,10 @@ func (s *state) rolloutStatus() *v1alpha1.RolloutStatus {
 	return st
 }
 
-// rolling tells how far the candidate has come, as the condition Updated. Numbers that
-// change by themselves are told in status.rollout.
+// rolling tells how far the candidate has come, as the condition Updated. It changes
+// as rarely as it can: the phases, and numbers that change by themselves, are told in
+// status.rollout. Each change of a condition has Crossplane look at the Algorithm
+// several times.
 func (s *state) rolling(serves string) (xpv2.Condition, bool) {
 	r := s.decision.rollout
 	if r == nil {
@@ -79,18 +81,24 @@ func (s *state) rolling(serves string) (xpv2.Condition, bool) {
 
 	l := s.decision.ledger
 	c := xpv2.Condition{Type: v1alpha1.TypeUpdated, Status: corev1.ConditionFalse, Reason: l.Reason}
+	trouble, _ := s.trouble(s.decision.beside.slot)
+	f := r.failure(s.target)
 
-	switch l.Phase {
-	case v1alpha1.RolloutHolding:
+	switch phase := l.Phase; {
+	case phase == v1alpha1.RolloutHolding, phase == v1alpha1.RolloutRolledBack && f == nil:
 		c.Message = r.message + serves
-	case v1alpha1.RolloutRolledBack:
-		c.Message = r.message + serves
-	case v1alpha1.RolloutRollingBack:
+	case (phase == v1alpha1.RolloutRolledBack || phase == v1alpha1.RolloutRollingBack) && f != nil:
+		if c.Reason = v1alpha1.ReasonRolledBack; r.retries(f) {
+			c.Reason = v1alpha1.ReasonCoolingDown
+		}
+
+		c.Message = remedyOf(f) + serves
+	case phase == v1alpha1.RolloutRollingBack:
 		c.Reason = v1alpha1.ReasonRolledBack
 		c.Message = fmt.Sprintf("callers go back to revision %s: see status.rollout", l.Revision)
-	case v1alpha1.RolloutStepping:
-		c.Reason = xpv2.ConditionReason(v1alpha1.RolloutStepping)
-		c.Message = fmt.Sprintf("a share of callers tries revision %s, and the others reach %s: see status.rollout", l.Candidate, l.Revision)
+	case phase == v1alpha1.RolloutStepping, phase == v1alpha1.RolloutPreparing && trouble == "":
+		c.Reason = v1alpha1.ReasonRollingOut
+		c.Message = fmt.Sprintf("revision %s is tried, and all other callers reach %s: see status.rollout", l.Candidate, l.Revision)
 	default:
 		return xpv2.Condition{}, false
 	}

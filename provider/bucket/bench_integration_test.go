@@ -288,8 +288,7 @@ func (b *bench) settle() {
 	b.t.Helper()
 
 	for range 10 {
-		//nolint:staticcheck // The runtime still says so.
-		if r := b.reconcile(); !r.Requeue && (r.RequeueAfter > time.Minute || b.gone()) {
+		if r := b.reconcile(); r.RequeueAfter > time.Minute || b.gone() {
 			return
 		}
 	}

@@ -263,30 +263,32 @@ func (c *course) story() string {
 	return b.String()
 }
 
-// took fails the test unless the rollout went through these phases, one after the other, and no others. The status is only told
-// once what was composed is in force, so that a phase which lasts for a moment may not be seen; the first and the last are.
+// took fails the test unless the rollout went through these phases, one after the other, and no others. While conditions change
+// the status does not tell of the rest, so that a phase which lasts for a moment may not be seen; the first and the last are.
 func (c *course) took(t *testing.T, want ...v1alpha1.RolloutPhase) {
 	t.Helper()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var got []v1alpha1.RolloutPhase
-	for _, s := range c.stages {
-		got = append(got, s.Phase)
-	}
-	got = slices.Compact(got)
-	left := want
-	for _, phase := range got {
-		i := slices.Index(left, phase)
-		if i < 0 {
-			left = nil
-
-			break
+	within(t, 20*time.Second, "the course of the rollout is told", func(context.Context) error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		var got []v1alpha1.RolloutPhase
+		for _, s := range c.stages {
+			got = append(got, s.Phase)
 		}
-		left = left[i+1:]
-	}
-	if left == nil || len(left) > 0 || got[0] != want[0] {
-		t.Errorf("the rollout should take the phases %v, got %v", want, got)
-	}
+		got = slices.Compact(got)
+		left := want
+		for _, phase := range got {
+			i := slices.Index(left, phase)
+			if i < 0 {
+				return fmt.Errorf("the phases should be %v, got %v", want, got)
+			}
+			left = left[i+1:]
+		}
+		if len(left) > 0 || got[0] != want[0] {
+			return fmt.Errorf("the phases should be %v, got %v", want, got)
+		}
+
+		return nil
+	})
 }
 
 // routedTo slot b were these shares of callers in percent, one after the other.
