@@ -4,6 +4,7 @@ package algorithm
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -80,6 +81,16 @@ func (l ledger) standing() v1alpha1.RolloutPhase {
 	default:
 		return l.Phase
 	}
+}
+
+// sends tells whether callers go where they do by another ledger, and are taken back
+// from the same revisions.
+func (l ledger) sends(other ledger) bool {
+	return l.Slot == other.Slot && l.Revision == other.Revision && l.Previous == other.Previous && l.Candidate == other.Candidate &&
+		l.Weight == other.Weight && l.standing() == other.standing() &&
+		slices.EqualFunc(l.Failed, other.Failed, func(a, b v1alpha1.FailedRevision) bool {
+			return a.Revision == b.Revision && a.Attempts == b.Attempts
+		})
 }
 
 // forgotten rollout: what remains where nothing is asked about how callers go over.

@@ -55,12 +55,23 @@ func route(s *state) error {
 
 	metadata := s.metadata(s.name)
 	if s.spec.Lifecycle != nil {
-		metadata.WithAnnotations(map[string]string{annotationLedger: s.decision.ledger.text()})
+		metadata.WithAnnotations(map[string]string{annotationLedger: s.routeLedger()})
 	}
 
 	s.ask(nameRoute, newManifest(RouteGVK.GroupVersion().String(), RouteGVK.Kind, metadata, spec))
 
 	return nil
+}
+
+// routeLedger is the ledger as of when the route changed last: each write of it has
+// the Gateway and Crossplane look at it again, and the Service has the latest one.
+func (s *state) routeLedger() string {
+	text := annotated(s.Observed[nameRoute])
+	if l, ok := written(text); ok && l.sends(s.decision.ledger) {
+		return text
+	}
+
+	return s.decision.ledger.text()
 }
 
 // chosen callers reach the candidate by a header or cookie of theirs, as long as a
