@@ -66,9 +66,9 @@ unit: ## Unit tests of both modules
 check-golden: ## Compare every example with its golden render
 	$(HACK) ./render --check $(EXAMPLES)
 
-integration: ## Provider and companion against real servers and a real API server (RUN=TestName for a part)
+integration: ## Provider and companion against real servers and a real API server, which they mostly wait for (RUN=TestName for a part)
 	programs=$$($(HACK) ./programs versitygw mlflow moto etcd kubernetes prometheus); eval "$$programs"; \
-	  go test -tags=integration -count=1 -timeout=$(TIMEOUT) $(if $(RUN),-v -run='$(RUN)') ./images/... ./provider/... ./test/outside/... ./test/provider/...
+	  go test -tags=integration -count=1 -p=4 -timeout=$(TIMEOUT) $(if $(RUN),-v -run='$(RUN)') ./images/... ./provider/... ./test/outside/... ./test/provider/...
 
 e2e: ## On the embedded cluster (RUN=TestName for a part)
 	@VERSION=$(VERSION) NEXT=$(NEXT) REGISTRY=$(REGISTRY) RUN='$(RUN)' ./hack/e2e
