@@ -83,7 +83,11 @@ func line(v view) string {
 		words = append(words, fmt.Sprintf("slot %s: %s %d/%d", d.slot(), d.revision(), d.Status.Available, d.Spec.Replicas))
 	}
 	for _, e := range r.Evidence {
-		words = append(words, fmt.Sprintf("%s: %s %s of %s", e.Name, e.Verdicts, number(e.Value), samples(e)))
+		told := strings.TrimSpace(fmt.Sprintf("%s: %s %s", e.Name, e.Verdicts, number(e.Value)))
+		if e.Samples != nil {
+			told += " of " + samples(e)
+		}
+		words = append(words, told)
 	}
 
 	return strings.Join(append(words, r.Message), "  ")

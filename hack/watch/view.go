@@ -115,15 +115,32 @@ func (v view) phase() string {
 	return "not told: spec.lifecycle is not set"
 }
 
-// current tells whether the status is about the latest spec.
+// current tells whether the phase is about the latest spec. Crossplane tells conditions before the rest of the status, so
+// that for a moment they are about another revision than the phase.
 func (v view) current() bool {
+	synced, updated := v.condition("Synced"), v.condition("Updated")
+	if synced.Status != "True" || synced.ObservedGeneration != v.algorithm.Metadata.Generation {
+		return false
+	}
+	switch v.phase() {
+	case "Stable", "Baking", "Draining":
+		return updated.Status == "True"
+	case "RolledBack":
+		return updated.Reason == "RolledBack" || updated.Reason == "CoolingDown"
+	default:
+		return true
+	}
+}
+
+// condition of a type, or none.
+func (v view) condition(name string) condition {
 	for _, c := range v.algorithm.Status.Conditions {
-		if c.Type == "Synced" {
-			return c.Status == "True" && c.ObservedGeneration == v.algorithm.Metadata.Generation
+		if c.Type == name {
+			return c
 		}
 	}
 
-	return false
+	return condition{}
 }
 
 // share of callers in percent that may reach a slot.

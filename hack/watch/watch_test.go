@@ -31,7 +31,7 @@ const both = `[
 
 const seen = `{"metadata": {"name": "reco", "namespace": "demo", "generation": 4}, "status": {
 	"phase": "Progressing", "revision": {"live": "51aa51aa51", "slot": "a"},
-	"conditions": [{"type": "Synced", "status": "True", "observedGeneration": 4}],
+	"conditions": [{"type": "Synced", "status": "True", "observedGeneration": 4}, {"type": "Updated", "status": "True", "reason": "Live"}],
 	"rollout": %s
 }}`
 
@@ -158,6 +158,8 @@ func TestColours(t *testing.T) {
 func TestFollow(t *testing.T) {
 	stale := viewOf(t, `{"phase": "Stable", "reason": "Drained"}`, `[]`)
 	stale.algorithm.Metadata.Generation++
+	early := viewOf(t, `{"phase": "Stable", "reason": "Drained"}`, `[]`)
+	early.algorithm.Status.Conditions[1] = condition{Type: "Updated", Status: "False", Reason: "RollingOut"}
 	tried := viewOf(t, `{"phase": "Stepping", "reason": "Soaking", "weight": 20, "candidate": "7c9f7c9f7c", "evidence": [{"name": "success", "verdicts": "P", "value": 1, "samples": 60}], "message": "20 % of callers"}`, both)
 	done := viewOf(t, `{"phase": "Stable", "reason": "Drained", "message": "callers reach revision 7c9f7c9f7c"}`, `[]`)
 	const (
@@ -192,7 +194,7 @@ func TestFollow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out bytes.Buffer
-				looks := []view{stale, stale, tried, tried, {}, done}
+				looks := []view{stale, early, tried, tried, {}, done}
 				err := tc.c.follow(t.Context(), &out, 0, func(context.Context) (view, error) {
 					v := looks[0]
 					looks = looks[1:]

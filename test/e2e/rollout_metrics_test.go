@@ -45,7 +45,7 @@ func TestDrift(t *testing.T) {
 	look, check := c.firstFailure()
 	t.Logf("half of the callers were sent back %s after the first look that failed, at %s, and %s after they met v2",
 		c.routedAt(0, tried).Sub(look).Round(10*time.Millisecond), check, c.routedAt(0, tried).Sub(tried).Round(10*time.Millisecond))
-	failed(t, ns, "reco", string(v1alpha1.ReasonDrifted), "drift", "PSI at most 0.2")
+	failed(t, ns, "reco", string(v1alpha1.ReasonDrifted), "drift", "PSI to the baseline at most 0.2")
 
 	// What comes in changes for both: that is told, and held against neither.
 	edit(t, reco("v3", v1alpha1.ApprovalBeforePromotion))
