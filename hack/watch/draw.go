@@ -217,7 +217,7 @@ func span(d time.Duration) string { return max(d, 0).Round(time.Second).String()
 
 func colourOf(phase string) string {
 	switch phase {
-	case "RollingBack", "RolledBack":
+	case "RollingBack", rolledBack:
 		return red
 	case "Holding":
 		return yellow

@@ -115,6 +115,9 @@ func (v view) phase() string {
 	return "not told: spec.lifecycle is not set"
 }
 
+// rolledBack is a phase, and the reason of the condition Updated in it.
+const rolledBack = "RolledBack"
+
 // current tells whether the phase is about the latest spec. Crossplane tells conditions before the rest of the status, so
 // that for a moment they are about another revision than the phase.
 func (v view) current() bool {
@@ -125,8 +128,8 @@ func (v view) current() bool {
 	switch v.phase() {
 	case "Stable", "Baking", "Draining":
 		return updated.Status == "True"
-	case "RolledBack":
-		return updated.Reason == "RolledBack" || updated.Reason == "CoolingDown"
+	case rolledBack:
+		return updated.Reason == rolledBack || updated.Reason == "CoolingDown"
 	default:
 		return true
 	}
