@@ -53,6 +53,7 @@ func artifacts() []artifact {
 		},
 		{Name: "companion", Program: "./images/companion"},
 		{Name: "demo-algorithm", Program: "./images/demo-algorithm"},
+		{Name: "demo-database", Program: "./images/demo-database"},
 	}
 }
 

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command demo-database is a client that keeps account: it writes numbered rows
+// at a steady rate, and in the end compares every row that it was told is written with
+// those that are there. Demos and tests of failover are made with it.
+//
+//	demo-database --uri=postgresql://… --for=60s
+//
+// Each time that no write was acknowledged for longer than usual it prints a Gap,
+// and at its end an Account, as JSON on one line each.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// Options of the writer.
+type Options struct {
+	URI      string        `env:"URI"                                                                                                   help:"Where to connect to; several hosts are tried in turn."                    required:""`
+	Name     string        `default:"writer"                                                                                            env:"NAME"                                                                      help:"Name that tells the rows of this writer from others."`
+	Interval time.Duration `default:"50ms"                                                                                              help:"Pause between writes."`
+	Timeout  time.Duration `default:"1s"                                                                                                help:"How long a connection, and a write, may take before it counts as failed."`
+	Gap      time.Duration `default:"500ms"                                                                                             help:"Time without an acknowledged write that is told."`
+	For      time.Duration `default:"1m"                                                                                                help:"How long to write. SIGTERM ends it earlier."`
+	Settle   time.Duration `default:"60s"                                                                                               help:"How long to try to read the rows in the end."`
+}
+
+func main() {
+	var o Options
+	kong.Parse(&o, kong.Name("demo-database"), kong.Description("A client that writes rows and keeps account of them."))
+
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+
+	if err := run(ctx, o); err != nil {
+		slog.Error("cannot go on", "error", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o Options) error {
+	out := json.NewEncoder(os.Stdout)
+
+	s, err := open(o.URI, o.Timeout)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+
+	w := &writer{options: o, server: s, now: time.Now, tell: func(v any) error { return out.Encode(v) }}
+
+	if err := w.prepare(ctx); err != nil {
+		return fmt.Errorf("cannot make the table of rows: %w", err)
+	}
+
+	during, cancel := context.WithTimeout(ctx, o.For)
+	defer cancel()
+
+	if err := w.write(during); err != nil {
+		return err
+	}
+
+	// SIGTERM ended the writing; the account is still due.
+	account, err := w.account(context.WithoutCancel(ctx))
+	if err != nil {
+		return err
+	}
+
+	return out.Encode(account)
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A server is one connection to PostgreSQL, made anew whenever it fails.
+type server struct {
+	config *pgx.ConnConfig
+	conn   *pgx.Conn
+}
+
+// open a server. It connects only when it is needed.
+func open(uri string, timeout time.Duration) (*server, error) {
+	config, err := pgx.ParseConfig(uri)
+	if err != nil {
+		return nil, fmt.Errorf("cannot understand the URI: %w", err)
+	}
+
+	// Of several hosts each may take this long.
+	config.ConnectTimeout = timeout
+
+	return &server{config: config}, nil
+}
+
+// with a connection do something. After an error nothing is known of it, and it is closed.
+func (s *server) with(ctx context.Context, do func(*pgx.Conn) error) error {
+	if s.conn == nil {
+		conn, err := pgx.ConnectConfig(ctx, s.config)
+		if err != nil {
+			return fmt.Errorf("cannot connect: %w", err)
+		}
+
+		s.conn = conn
+	}
+
+	err := do(s.conn)
+	if err != nil {
+		s.close()
+	}
+
+	return err
+}
+
+func (s *server) close() {
+	if s.conn == nil {
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+
+	_ = s.conn.Close(ctx)
+	s.conn = nil
+}
+
+func (s *server) prepare(ctx context.Context) error {
+	return s.with(ctx, func(c *pgx.Conn) error {
+		_, err := c.Exec(ctx, `create table if not exists account_rows (
+			writer text not null,
+			n bigint not null,
+			at timestamptz not null default now(),
+			primary key (writer, n))`)
+
+		return err
+	})
+}
+
+func (s *server) insert(ctx context.Context, writer string, n int64) (string, error) {
+	var member string
+
+	err := s.with(ctx, func(c *pgx.Conn) error {
+		return c.QueryRow(ctx, `insert into account_rows (writer, n) values ($1, $2)
+			returning coalesce(host(inet_server_addr()), 'local')`, writer, n).Scan(&member)
+	})
+
+	return member, err
+}
+
+func (s *server) read(ctx context.Context, writer string, each func(int64)) error {
+	return s.with(ctx, func(c *pgx.Conn) error {
+		found, err := c.Query(ctx, `select n from account_rows where writer = $1 order by n`, writer)
+		if err != nil {
+			return err
+		}
+
+		var n int64
+
+		_, err = pgx.ForEachRow(found, []any{&n}, func() error { each(n); return nil })
+
+		return err
+	})
+}
