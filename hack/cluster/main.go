@@ -56,6 +56,8 @@ type cli struct {
 	Mend   mendCmd   `cmd:"" help:"Put a node back on the network."`
 	Unplug unplugCmd `cmd:"" help:"Kill everything on a node at once."`
 	Plug   plugCmd   `cmd:"" help:"Boot a node that was unplugged."`
+	Freeze freezeCmd `cmd:"" help:"Stop a component of the control plane without ending it, as in apiserver."`
+	Thaw   thawCmd   `cmd:"" help:"Let a component go on that was frozen."`
 }
 
 func main() {
@@ -199,3 +201,15 @@ func (n cutCmd) Run(ctx context.Context, c *cluster.Cluster) error  { return c.C
 func (n mendCmd) Run(ctx context.Context, c *cluster.Cluster) error { return c.Mend(ctx, n.Node) }
 func (n unplugCmd) Run(c *cluster.Cluster) error                    { return c.Unplug(n.Node) }
 func (n plugCmd) Run(ctx context.Context, c *cluster.Cluster) error { return c.Plug(ctx, n.Node) }
+
+type componentArg struct {
+	Component string `arg:"" help:"Component of the control plane, as in apiserver."`
+}
+
+type (
+	freezeCmd componentArg
+	thawCmd   componentArg
+)
+
+func (f freezeCmd) Run(c *cluster.Cluster) error { return c.Freeze(f.Component) }
+func (t thawCmd) Run(c *cluster.Cluster) error   { return c.Thaw(t.Component) }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/capstan-dev/capstan/hack/internal/machine"
 	"github.com/capstan-dev/capstan/hack/internal/network"
@@ -75,6 +76,20 @@ func (c *Cluster) Plug(ctx context.Context, name string) error {
 		return err
 	}
 	return c.boot(ctx, spec, n, plan)
+}
+
+// Freeze a component of the control plane, for instance apiserver: it takes connections and never answers.
+func (c *Cluster) Freeze(component string) error { return c.signal(component, syscall.SIGSTOP) }
+
+// Thaw a component that was frozen.
+func (c *Cluster) Thaw(component string) error { return c.signal(component, syscall.SIGCONT) }
+
+func (c *Cluster) signal(component string, sig syscall.Signal) error {
+	p, err := machine.Running(c.dir(controlPlane), component)
+	if err != nil {
+		return err
+	}
+	return p.Signal(sig)
 }
 
 // node finds a node by its letter or full name, in the cluster as it was started.
