@@ -5,8 +5,11 @@ package main
 import (
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/capstan-dev/capstan/hack/internal/postgres"
 )
 
 // The public home of Capstan's packages. crossplane.yaml, platform.yaml and mirror.yaml name it too, and a test compares.
@@ -29,6 +32,8 @@ type artifact struct {
 	Examples []string
 	// Program is the Go package of what runs. Empty when nothing does.
 	Program string
+	// Postgres puts the program on top of what images/postgres has; an image without it holds the program and nothing else.
+	Postgres bool
 }
 
 // artifacts lists them in the order of an upgrade: the APIs come last, because they ask for a function and a provider at
@@ -53,6 +58,7 @@ func artifacts() []artifact {
 		},
 		{Name: "companion", Program: "./images/companion"},
 		{Name: "demo-algorithm", Program: "./images/demo-algorithm"},
+		{Name: "postgres", Program: "./images/postgres/member", Postgres: true},
 		{Name: "demo-database", Program: "./images/demo-database"},
 	}
 }
@@ -60,6 +66,14 @@ func artifacts() []artifact {
 // reference of a version in a registry.
 func (a artifact) reference(registry, version string) string {
 	return fmt.Sprintf("%s/%s/%s:%s", registry, organisation, a.Name, version)
+}
+
+// program is where the image has what runs.
+func (a artifact) program() string {
+	if a.Postgres {
+		return postgres.Member
+	}
+	return "/" + path.Base(a.Program)
 }
 
 // installed is the name that Crossplane gives the package: its repository, with dashes.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/capstan-dev/capstan/hack/internal/image"
+	"github.com/capstan-dev/capstan/hack/internal/postgres"
 )
 
 // nobody is the user of our images. A number, because Kubernetes cannot tell that a name is not root.
@@ -102,25 +102,38 @@ func (p *project) build(ctx context.Context, a artifact, platform, file string) 
 	return run(exec.CommandContext(ctx, p.crossplane, args...))
 }
 
-// buildImage compiles an artifact's program and writes an image that holds it and nothing else.
+// buildImage compiles an artifact's program and writes an image that holds it, and nothing else unless the artifact says so.
 func (p *project) buildImage(ctx context.Context, a artifact, platform, dir, file string) error {
 	binary := filepath.Join(dir, "program")
 	if err := p.compile(ctx, a.Program, platform, binary); err != nil {
 		return err
 	}
-	program := path.Join("/", path.Base(a.Program))
-	img, err := image.Build(ctx, image.Spec{
-		Platform:   platform,
-		Files:      []image.File{{Path: program, Mode: 0o755, Source: binary}},
-		Entrypoint: []string{program},
-		User:       nobody,
+	spec := image.Spec{
+		Platform: platform,
+		User:     nobody,
 		Labels: map[string]string{
 			"org.opencontainers.image.title":    a.Name,
 			"org.opencontainers.image.version":  p.version,
 			"org.opencontainers.image.source":   "https://github.com/capstan-dev/capstan",
 			"org.opencontainers.image.licenses": "Apache-2.0",
 		},
-	})
+	}
+	program := a.program()
+	if a.Postgres {
+		b, err := postgres.New(ctx, p.root, p.Printer)
+		if err != nil {
+			return err
+		}
+		if spec.Base, err = b.Layers(ctx, platform); err != nil {
+			return fmt.Errorf("cannot build the base of %s: %w", a.Name, err)
+		}
+		spec.User, spec.Env = postgres.User, postgres.Env()
+		// With what is below the program, other licences apply; each is in the image.
+		delete(spec.Labels, "org.opencontainers.image.licenses")
+	}
+	spec.Files = []image.File{{Path: program, Mode: 0o755, Source: binary}}
+	spec.Entrypoint = []string{program}
+	img, err := image.Build(ctx, spec)
 	if err != nil {
 		return fmt.Errorf("cannot build the image of %s: %w", a.Name, err)
 	}

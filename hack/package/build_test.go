@@ -28,13 +28,19 @@ const (
 )
 
 // TestBuild builds everything twice, the second time from a copy of the source in another folder, and looks into what came
-// out of it.
+// out of it. The image postgres is left to tests of its own: most of it has to be downloaded.
 func TestBuild(t *testing.T) {
 	first := newProject(t)
 	second := newProject(t)
 	second.root = copySource(t, first.root)
 
 	build := buildCmd{Platform: []string{testPlatform}}
+	var built []artifact
+	for _, a := range artifacts() {
+		if !a.Postgres {
+			built, build.Only = append(built, a), append(build.Only, a.Name)
+		}
+	}
 	for _, p := range []*project{first, second} {
 		if err := build.Run(t.Context(), p); err != nil {
 			t.Fatal(err)
@@ -80,7 +86,7 @@ func TestBuild(t *testing.T) {
 			},
 		},
 	}
-	for _, a := range artifacts() {
+	for _, a := range built {
 		if a.Kind == "" {
 			continue
 		}
@@ -100,7 +106,7 @@ func TestBuild(t *testing.T) {
 	}
 
 	t.Run("Runtime", func(t *testing.T) {
-		for _, a := range artifacts() {
+		for _, a := range built {
 			if a.Program == "" {
 				continue
 			}
@@ -271,6 +277,9 @@ type object struct {
 		Algorithm struct {
 			CompanionImage string `json:"companionImage"`
 		} `json:"algorithm"`
+		Database struct {
+			Image string `json:"image"`
+		} `json:"database"`
 	} `json:"data"`
 	Spec struct {
 		Activate  []string `json:"activate"`

@@ -133,17 +133,20 @@ func TestImageConfigs(t *testing.T) {
 	}
 }
 
-// TestCompanionOfAMirror expects that pods pull from the mirror what they pull by themselves. The function adds its version.
-func TestCompanionOfAMirror(t *testing.T) {
-	want := []string{strings.TrimSuffix(find(t, "companion").reference(exampleRegistry, "v0.0.0"), ":v0.0.0")}
+// TestImagesOfAMirror expects that pods pull from the mirror what they pull by themselves. The function adds its version.
+func TestImagesOfAMirror(t *testing.T) {
+	var want []string
+	for _, name := range []string{"companion", "postgres"} {
+		want = append(want, strings.TrimSuffix(find(t, name).reference(exampleRegistry, "v0.0.0"), ":v0.0.0"))
+	}
 	var got []string
 	for _, o := range source(t, "package/mirror.yaml") {
 		if o.Kind == "EnvironmentConfig" && o.Metadata.Name == "capstan" {
-			got = append(got, o.Data.Algorithm.CompanionImage)
+			got = append(got, o.Data.Algorithm.CompanionImage, o.Data.Database.Image)
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the companion of a mirror: -want, +got:\n%s", diff)
+		t.Errorf("the images of a mirror: -want, +got:\n%s", diff)
 	}
 }
 

@@ -30,7 +30,9 @@ import (
 type Spec struct {
 	// Platform as in "linux/amd64".
 	Platform string
-	// Files of the only layer, in any order. Parent folders are made as needed.
+	// Base layers come below the one of Files, the lowest first. Empty is an image of that one layer.
+	Base []v1.Layer
+	// Files of the top layer, in any order. Parent folders are made as needed.
 	Files []File
 	// Entrypoint is the command with its fixed arguments.
 	Entrypoint []string
@@ -77,7 +79,7 @@ func Tree(dir, root string) ([]File, error) {
 	return files, nil
 }
 
-// Build returns the image of a Spec: one layer on nothing.
+// Build returns the image of a Spec: its base, and one layer on top of that.
 func Build(ctx context.Context, spec Spec) (v1.Image, error) { //nolint:ireturn // the library has no other image
 	platform, err := v1.ParsePlatform(spec.Platform)
 	if err != nil {
@@ -95,9 +97,11 @@ func Build(ctx context.Context, spec Spec) (v1.Image, error) { //nolint:ireturn 
 		return nil, fmt.Errorf("cannot compress a layer: %w", err)
 	}
 	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	img, err = mutate.Append(img, mutate.Addendum{Layer: l, History: v1.History{CreatedBy: "capstan"}})
-	if err != nil {
-		return nil, fmt.Errorf("cannot append a layer: %w", err)
+	for _, layer := range append(slices.Clone(spec.Base), l) {
+		img, err = mutate.Append(img, mutate.Addendum{Layer: layer, History: v1.History{CreatedBy: "capstan"}})
+		if err != nil {
+			return nil, fmt.Errorf("cannot append a layer: %w", err)
+		}
 	}
 	img, err = mutate.ConfigFile(img, config(img, spec, platform))
 	if err != nil {

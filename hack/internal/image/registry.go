@@ -101,6 +101,14 @@ func hash(spec Spec) (string, error) {
 	}
 	spec.Files = files
 	sum := sha256.New()
+	for _, l := range spec.Base {
+		digest, err := l.Digest()
+		if err != nil {
+			return "", fmt.Errorf("cannot hash a layer: %w", err)
+		}
+		_, _ = fmt.Fprintln(sum, digest)
+	}
+	spec.Base = nil
 	if _, err := fmt.Fprintf(sum, "%#v", spec); err != nil {
 		return "", fmt.Errorf("cannot hash an image: %w", err)
 	}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/capstan-dev/capstan/hack/internal/debian"
+	"github.com/capstan-dev/capstan/hack/internal/progress"
+)
+
+// DriftVariable is the environment variable that lets a test build take the newest packages instead of those that are locked, once
+// no server has one of them any more. A release is never built with it.
+const DriftVariable = "CAPSTAN_DEBIAN_DRIFT"
+
+// Files of the repository that belong to the image.
+const (
+	lockFile      = "images/postgres/packages.lock"
+	catalogueFile = "images/postgres/catalogue.yaml"
+)
+
+const lockComment = `Written by "go -C hack run ./postgres-image lock". The packages of Debian that the image postgres consists of.
+`
+
+// A Builder builds the layers below the program of the image, or finds them in its cache.
+type Builder struct {
+	*progress.Printer
+
+	// Root is the folder of the repository.
+	Root string
+	// Cache is the project's folder below the user's cache folder.
+	Cache string
+	// Mirrors to download from.
+	Mirrors debian.Mirrors
+	// Drift allows packages other than those that are locked, once those are gone.
+	Drift bool
+}
+
+// New returns a Builder for a repository that uses this machine's own mirrors and the user's cache.
+func New(ctx context.Context, root string, p *progress.Printer) (*Builder, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the user's cache folder: %w", err)
+	}
+	return &Builder{
+		Printer: p, Root: root, Cache: filepath.Join(cache, "capstan"), Mirrors: debian.HostMirrors(ctx),
+		Drift: os.Getenv(DriftVariable) == "true",
+	}, nil
+}
+
+func (b *Builder) store() *debian.Store {
+	return &debian.Store{Dir: filepath.Join(b.Cache, "debian"), Mirrors: b.Mirrors}
+}
+
+// Layers returns the layers for a platform as in linux/amd64, lowest first.
+func (b *Builder) Layers(ctx context.Context, platform string) ([]v1.Layer, error) {
+	architecture, ok := strings.CutPrefix(platform, "linux/")
+	if !ok {
+		return nil, fmt.Errorf("cannot build the image postgres for %q: Debian is Linux", platform)
+	}
+	lock, err := b.lock()
+	if err != nil {
+		return nil, err
+	}
+	layers, err := b.layers(ctx, lock, architecture)
+	if !errors.Is(err, debian.ErrGone) {
+		return layers, err
+	}
+	if !b.Drift {
+		return nil, fmt.Errorf("%w\nrun `go -C hack run ./postgres-image lock`, and review what it changes", err)
+	}
+	lock, resolveErr := b.drifted(ctx, lock, architecture)
+	if resolveErr != nil {
+		return nil, errors.Join(err, resolveErr)
+	}
+	return b.layers(ctx, lock, architecture)
+}
+
+func (b *Builder) lock() (debian.Lock, error) {
+	data, err := os.ReadFile(filepath.Join(b.Root, lockFile))
+	if err != nil {
+		return debian.Lock{}, fmt.Errorf("cannot read the lock of packages: %w", err)
+	}
+	return debian.ParseLock(data)
+}
+
+// drifted resolves anew and says what is not as it is locked. The answer holds for a day: resolving takes longer than all the rest.
+func (b *Builder) drifted(ctx context.Context, locked debian.Lock, architecture string) (debian.Lock, error) {
+	want := request()
+	want.Architectures = []string{architecture}
+	locked.Packages = locked.For(architecture)
+	sum := sha256.Sum256(locked.Format(""))
+	file := filepath.Join(b.store().Dir, "drifted-"+hex.EncodeToString(sum[:6])+".lock")
+	now, err := recent(file)
+	if err != nil {
+		err = b.Step("resolve packages that are gone", nil, func() (err error) {
+			now, err = debian.Resolve(ctx, b.Mirrors, want)
+			return err
+		})
+		if err != nil {
+			return debian.Lock{}, err
+		}
+		if err := os.WriteFile(file, now.Format(""), 0o600); err != nil {
+			return debian.Lock{}, fmt.Errorf("cannot keep what was resolved: %w", err)
+		}
+	}
+	for _, line := range debian.Drift(locked, now) {
+		b.Sayf("not as locked: %s", line)
+	}
+	return now, nil
+}
+
+// recent returns a lock that was written today.
+func recent(file string) (debian.Lock, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return debian.Lock{}, err
+	}
+	if time.Since(info.ModTime()) > 24*time.Hour {
+		return debian.Lock{}, errors.New("too old")
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return debian.Lock{}, err
+	}
+	return debian.ParseLock(data)
+}
+
+// layers builds what the cache lacks, one layer on each core.
+func (b *Builder) layers(ctx context.Context, lock debian.Lock, architecture string) ([]v1.Layer, error) {
+	groups := map[string][]debian.Package{}
+	for _, p := range lock.For(architecture) {
+		groups[group(p)] = append(groups[group(p)], p)
+	}
+	if len(groups[base]) == 0 {
+		return nil, fmt.Errorf("cannot build the image postgres for %q: the lock has no packages for it", architecture)
+	}
+	dir := filepath.Join(b.Cache, "layers")
+	names := append([]string{base}, Majors()...)
+	layers := make([]v1.Layer, len(names))
+	var missing []int
+	for i, name := range names {
+		l, ok := cached(dir, key(name, groups[name]))
+		if ok {
+			layers[i] = l
+		} else {
+			missing = append(missing, i)
+		}
+	}
+	if len(missing) == 0 {
+		return layers, nil
+	}
+	store := b.store()
+	var wanted []debian.Package
+	for _, i := range missing {
+		wanted = append(wanted, groups[names[i]]...)
+	}
+	var count atomic.Int64
+	far := func() string { return fmt.Sprintf("%d of %d packages", count.Load(), len(wanted)) }
+	fetch := func() error { return store.Fetch(ctx, lock, wanted, &count) }
+	if err := b.Step("download packages of Debian for "+architecture, far, fetch); err != nil {
+		return nil, err
+	}
+	build := func() error {
+		workers, ctx := errgroup.WithContext(ctx)
+		workers.SetLimit(2)
+		for _, i := range missing {
+			workers.Go(func() error {
+				packages := groups[names[i]]
+				l, err := keep(dir, key(names[i], packages), func(w io.Writer) error { return write(ctx, w, names[i], store, packages) })
+				if err != nil {
+					return fmt.Errorf("cannot build layer %q: %w", names[i], err)
+				}
+				layers[i] = l
+				return nil
+			})
+		}
+		return workers.Wait()
+	}
+	return layers, b.Step("build the layers of postgres for "+architecture, nil, build)
+}
+
+// Lock resolves the packages anew, and writes the lock and the catalogue that tells what is in them.
+func (b *Builder) Lock(ctx context.Context) error {
+	var lock debian.Lock
+	err := b.Step("resolve packages of Debian", nil, func() (err error) {
+		lock, err = debian.Resolve(ctx, b.Mirrors, request())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	old, err := b.lock()
+	if err == nil {
+		changes := debian.Drift(old, lock)
+		for _, line := range changes {
+			b.Sayf("%s", line)
+		}
+		if len(changes) == 0 && slices.Equal(sums(old), sums(lock)) {
+			lock.Snapshots = old.Snapshots // nothing to review
+		}
+	}
+	content := lock.Format(lockComment)
+	catalogue, err := b.catalogue(ctx, lock)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(content)
+	catalogue.Lock = hex.EncodeToString(sum[:])
+	described, err := catalogue.format()
+	if err != nil {
+		return err
+	}
+	for file, data := range map[string][]byte{lockFile: content, catalogueFile: described} {
+		path := filepath.Join(b.Root, file)
+		if had, err := os.ReadFile(path); err == nil && bytes.Equal(had, data) {
+			continue
+		}
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			return fmt.Errorf("cannot write %s: %w", file, err)
+		}
+		b.Sayf("wrote %s", file)
+	}
+	return nil
+}
+
+func sums(l debian.Lock) []string {
+	all := make([]string, len(l.Packages))
+	for i, p := range l.Packages {
+		all[i] = p.Architecture + p.SHA256
+	}
+	slices.Sort(all)
+	return all
+}
