@@ -90,7 +90,7 @@ func exit(err error) {
 }
 
 type upCmd struct {
-	Nodes int `default:"1" env:"NODES" help:"Number of nodes, 1 to 3."`
+	Nodes int `default:"0" env:"NODES" help:"Number of nodes, 1 to 3. Default: as many as there are when it runs, and one when it does not."`
 }
 
 func (u upCmd) Run(ctx context.Context, c *cluster.Cluster, p *progress.Printer) error {

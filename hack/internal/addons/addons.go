@@ -47,6 +47,7 @@ func Stages() []Stage {
 		outside{},
 		s3{},
 		mlflow{},
+		certManager{},
 		traefik{},
 		crossplane{},
 	}

@@ -17,7 +17,7 @@ func TestStages(t *testing.T) {
 	}
 	want := []string{
 		"registry", "network policies", "coredns", "storage", "metrics-server",
-		"prometheus-operator", "prometheus", "prometheus-adapter", "outside", "s3", "mlflow", "traefik", "crossplane",
+		"prometheus-operator", "prometheus", "prometheus-adapter", "outside", "s3", "mlflow", "cert-manager", "traefik", "crossplane",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("images come first, then policies, and Crossplane finds all it uses: -want, +got:\n%s", diff)

@@ -50,6 +50,7 @@ func Tools() []Tool {
 		{Name: "metrics-server", Module: "sigs.k8s.io/metrics-server"},
 		{Name: "prometheus-adapter", Module: "sigs.k8s.io/prometheus-adapter"},
 		{Name: "prometheus-operator", Module: "github.com/prometheus-operator/prometheus-operator"},
+		{Name: "cert-manager", Module: "github.com/cert-manager/cert-manager"},
 		{Name: "traefik", Module: "github.com/traefik/traefik/v3"},
 		// Of all service discoveries only the one that is used; its web pages are no part of the module.
 		{

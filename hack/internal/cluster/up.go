@@ -26,8 +26,15 @@ import (
 // startTimeout is how long the API server, and then the nodes, may take. Both take seconds on an idle machine.
 const startTimeout = 3 * time.Minute
 
-// Up starts the cluster and returns when everything on it is ready. On a running cluster it does nothing.
+// Up starts the cluster and returns when everything on it is ready. On a running cluster it does nothing. With 0 nodes it
+// takes a cluster that runs as it is, and starts one of a single node otherwise.
 func (c *Cluster) Up(ctx context.Context, nodes int, p *progress.Printer) error {
+	if nodes == 0 {
+		nodes = 1
+		if s, err := c.readState(); err == nil && s.Complete {
+			nodes = s.Nodes
+		}
+	}
 	plan, err := network.Plan(nodes)
 	if err != nil {
 		return err
