@@ -36,6 +36,14 @@ type Lifecycle struct {
 	// +optional
 	Steps []int32 `json:"steps,omitempty"`
 
+	// Mirror sends copies of requests to a new revision before the first share of
+	// callers: it is found out how it does, and nobody gets its answers. Requests that
+	// change something elsewhere do so twice. It needs spec.route, and a Gateway that
+	// offers it. Default: no request is copied.
+	//
+	// +optional
+	Mirror *Mirror `json:"mirror,omitempty"`
+
 	// Soak is the least time that each step lasts.
 	//
 	// +kubebuilder:default="2m"
@@ -188,6 +196,25 @@ type Lifecycle struct {
 	// +listType=atomic
 	// +optional
 	Match []CallerMatch `json:"match,omitempty"`
+}
+
+// Mirror says which requests are copied to a new revision, and for how long.
+type Mirror struct {
+	// Percent of requests that are copied. Less than 100 needs a Gateway that offers
+	// HTTPRouteRequestPercentageMirror, and 100 one that offers HTTPRouteRequestMirror.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	// +kubebuilder:example=100
+	Percent int32 `json:"percent"`
+
+	// For is the least time that requests are copied. Evidence is needed as of any step.
+	//
+	// +kubebuilder:default="5m"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('0s') && duration(self) <= duration('168h')",message="must be a time of at most 168h, for instance 5m"
+	// +kubebuilder:example="5m"
+	// +optional
+	For *metav1.Duration `json:"for,omitempty"`
 }
 
 // LatencyTarget is the latency that is asked of a new revision.

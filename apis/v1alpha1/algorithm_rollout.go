@@ -6,7 +6,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // RolloutPhase is where a rollout stands.
 //
-// +kubebuilder:validation:Enum=Bootstrapping;Stable;Preparing;Stepping;Holding;Promoting;Baking;Draining;RollingBack;RolledBack
+// +kubebuilder:validation:Enum=Bootstrapping;Stable;Preparing;Mirroring;Stepping;Holding;Promoting;Baking;Draining;RollingBack;RolledBack
 type RolloutPhase string
 
 // Where a rollout stands.
@@ -18,6 +18,8 @@ const (
 	RolloutStable RolloutPhase = "Stable"
 	// RolloutPreparing: replicas of the candidate start. No caller reaches it.
 	RolloutPreparing RolloutPhase = "Preparing"
+	// RolloutMirroring: copies of requests reach the candidate. No caller gets its answers.
+	RolloutMirroring RolloutPhase = "Mirroring"
 	// RolloutStepping: a share of callers reaches the candidate.
 	RolloutStepping RolloutPhase = "Stepping"
 	// RolloutHolding: the share of callers stays as it is, for a reason.

@@ -166,6 +166,12 @@ type AlgorithmSpec struct {
 	// +optional
 	Lifecycle *Lifecycle `json:"lifecycle,omitempty"`
 
+	// Experiment compares the revision that the spec asks for with another one over a
+	// long time, apart from any rollout.
+	//
+	// +optional
+	Experiment *Experiment `json:"experiment,omitempty"`
+
 	// SLO is what callers may rely on over weeks. It needs metrics, as spec.metrics
 	// says, and has them with their defaults where that is not set.
 	//
@@ -553,6 +559,11 @@ type AlgorithmStatus struct {
 	//
 	// +optional
 	Rollout *RolloutStatus `json:"rollout,omitempty"`
+
+	// Experiment tells where spec.experiment stands, or what came of the last one.
+	//
+	// +optional
+	Experiment *ExperimentStatus `json:"experiment,omitempty"`
 
 	// SLO tells what is left of the error budget of spec.slo.
 	//

@@ -65,6 +65,9 @@ const (
 	ReasonRollbackLoop xpv2.ConditionReason = "RollbackLoop"
 	// ReasonStateLost: nothing remembers how far the rollout had come.
 	ReasonStateLost xpv2.ConditionReason = "StateLost"
+	// ReasonMirrorNotOffered: the Gateway does not copy requests as spec.lifecycle.mirror
+	// asks.
+	ReasonMirrorNotOffered xpv2.ConditionReason = "MirrorNotOffered"
 	// ReasonStepTooFine: there are too few replicas for so small a share of callers.
 	ReasonStepTooFine xpv2.ConditionReason = "StepTooFine"
 )

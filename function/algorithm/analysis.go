@@ -37,7 +37,15 @@ func analysis(s *state) error {
 	}
 
 	apiVersion, kind := observev1alpha1.AnalysisGroupVersionKind.ToAPIVersionAndKind()
-	s.offer(nameAnalysis, newManifest(apiVersion, kind, s.metadata(s.name), spec))
+	metadata := s.metadata(s.name)
+
+	// As an annotation, because it is not what is to be looked at: evidence that was
+	// gathered must not be lost for it.
+	if text := s.rolloutTold(); text != "" {
+		metadata.WithAnnotations(map[string]string{observev1alpha1.AnnotationRollout: text})
+	}
+
+	s.offer(nameAnalysis, newManifest(apiVersion, kind, metadata, spec))
 
 	return nil
 }
@@ -121,6 +129,11 @@ func (s *state) finding(slot string) (reason, message string) {
 	for _, v := range compose.List(o.Map(), "status", "atProvider", "findings") {
 		f, _ := v.(map[string]any)
 		if at := compose.Text(f, "slot"); at != "" && at != slot {
+			continue
+		}
+
+		// The pods of before may be told of for a while after others have their slot.
+		if of := compose.Text(f, "revision"); of != "" && s.slots[slot].exists && of != s.slots[slot].revision {
 			continue
 		}
 

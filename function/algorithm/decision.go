@@ -101,7 +101,7 @@ func (d *decision) follows(s *state, there running) {
 	l, r := d.ledger, d.rollout
 
 	switch l.standing() {
-	case v1alpha1.RolloutPreparing, v1alpha1.RolloutStepping:
+	case v1alpha1.RolloutPreparing, v1alpha1.RolloutMirroring, v1alpha1.RolloutStepping:
 		if there.exists && there.revision != l.Candidate {
 			d.goes(s, there, s.callersLeft(d.beside.slot))
 			return

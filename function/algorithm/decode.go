@@ -132,6 +132,7 @@ func defaulted(s v1alpha1.AlgorithmSpec, settings inputv1alpha1.Settings) v1alph
 	}
 
 	defaultLifecycle(s.Lifecycle)
+	defaultExperiment(s.Experiment)
 	defaultSLO(s.SLO)
 	s.RevisionHistoryLimit = cmp.Or(s.RevisionHistoryLimit, new(int32(2)))
 	s.Probes = defaultedProbes(s.Probes)
@@ -157,6 +158,10 @@ func defaultLifecycle(l *v1alpha1.Lifecycle) {
 	l.OnNoData = cmp.Or(l.OnNoData, v1alpha1.NoDataHold)
 	l.Approval = cmp.Or(l.Approval, v1alpha1.ApprovalNone)
 
+	if m := l.Mirror; m != nil {
+		m.For = cmp.Or(m.For, &metav1.Duration{Duration: 5 * time.Minute})
+	}
+
 	if t := l.Latency; t != nil {
 		t.Percentile = cmp.Or(t.Percentile, 95)
 	}
@@ -168,6 +173,25 @@ func defaultLifecycle(l *v1alpha1.Lifecycle) {
 
 	for i := range l.Freeze {
 		l.Freeze[i].TimeZone = cmp.Or(l.Freeze[i].TimeZone, "UTC")
+	}
+}
+
+func defaultExperiment(e *v1alpha1.Experiment) {
+	if e == nil {
+		return
+	}
+
+	e.Metric.Direction = cmp.Or(e.Metric.Direction, v1alpha1.DirectionHigher)
+	e.Metric.MinEffect = cmp.Or(e.Metric.MinEffect, new(0.01))
+	e.Guardrails = cmp.Or(e.Guardrails, &v1alpha1.ExperimentGuardrails{})
+	e.Guardrails.SuccessThreshold = cmp.Or(e.Guardrails.SuccessThreshold, new(0.99))
+	e.Stop = cmp.Or(e.Stop, &v1alpha1.ExperimentStop{})
+	e.Stop.Duration = cmp.Or(e.Stop.Duration, &metav1.Duration{Duration: week})
+	e.Stop.MinSamples = cmp.Or(e.Stop.MinSamples, new(int32(1000)))
+	e.Stop.Confidence = cmp.Or(e.Stop.Confidence, new(95.0))
+
+	if t := e.Guardrails.Latency; t != nil {
+		t.Percentile = cmp.Or(t.Percentile, 95)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // managed fields of a spec do not reach the pods: they say how many there are,
 // who reaches them and how they are watched.
 var managed = []string{
-	"replicas", "scaling", "metrics", "route", "access", "lifecycle", "slo", "revisionHistoryLimit",
+	"replicas", "scaling", "metrics", "route", "access", "lifecycle", "experiment", "slo", "revisionHistoryLimit",
 	"availability.maxUnavailable", "model.cache",
 	"model.registry.version", "model.registry.alias", "model.registry.liveAlias", "model.registry.candidateAlias", "model.registry.providerConfigRef",
 }

@@ -49,14 +49,16 @@ func (s *state) canaryParameters() *observev1alpha1.CanaryParameters {
 		return nil
 	}
 
+	lc := s.asking(l)
 	p := &observev1alpha1.CanaryParameters{
 		Epoch:      l.Evidence,
 		Settle:     &metav1.Duration{Duration: min(s.spec.Metrics.Interval.Duration, mostSettle)},
-		MinSamples: *s.spec.Lifecycle.MinSamples,
+		MinSamples: *lc.MinSamples,
+		Experiment: s.experimentParameters(),
 	}
 
 	switch l.standing() {
-	case v1alpha1.RolloutStepping:
+	case v1alpha1.RolloutMirroring, v1alpha1.RolloutStepping:
 		p.Slot, p.Baseline = otherSlot(l.Slot), l.Slot
 	case v1alpha1.RolloutBaking:
 		p.Slot = l.Slot
@@ -64,7 +66,7 @@ func (s *state) canaryParameters() *observev1alpha1.CanaryParameters {
 		return nil
 	}
 
-	if p.Checks = s.candidateChecks(p.Baseline != ""); len(p.Checks) == 0 {
+	if p.Checks = candidateChecks(lc, p.Baseline != ""); len(p.Checks) == 0 {
 		return nil
 	}
 
@@ -73,9 +75,7 @@ func (s *state) canaryParameters() *observev1alpha1.CanaryParameters {
 
 // candidateChecks are what is asked of a candidate. Without a baseline beside it
 // only what is not relative can be.
-func (s *state) candidateChecks(beside bool) []observev1alpha1.Check {
-	lc := s.spec.Lifecycle
-
+func candidateChecks(lc *v1alpha1.Lifecycle, beside bool) []observev1alpha1.Check {
 	var cs []observev1alpha1.Check
 
 	add := func(c observev1alpha1.Check) {
@@ -148,13 +148,16 @@ type evidence struct {
 	errors   int64
 
 	checks []v1alpha1.EvidenceStatus
+
+	// experiment is how the arms of one compare.
+	experiment map[string]any
 }
 
 // evidence of the ledger's epoch. What was seen in another one does not count.
 func (s *state) evidence(l ledger) evidence {
 	var e evidence
 
-	asked := s.candidateChecks(l.standing() == v1alpha1.RolloutStepping)
+	asked := candidateChecks(s.asking(l), l.standing() == v1alpha1.RolloutStepping || l.standing() == v1alpha1.RolloutMirroring)
 	e.asked = len(asked) > 0
 
 	if s.Observed[nameAnalysis] == nil {
@@ -168,6 +171,7 @@ func (s *state) evidence(l ledger) evidence {
 
 	e.lookedAt, _ = time.Parse(time.RFC3339, compose.Text(seen, "lookedAt"))
 	e.errors = compose.Number(seen, 0, "errors")
+	e.experiment = compose.Map(seen, "experiment")
 
 	told := map[string]map[string]any{}
 	for _, v := range compose.List(seen, "checks") {

@@ -42,7 +42,8 @@ func (r *rollout) resumes(reasons ...xpv2.ConditionReason) bool {
 		return false
 	}
 
-	anew := l.Reason == v1alpha1.ReasonMetricsUnavailable
+	// The arms of an experiment were counted by Prometheus all the same.
+	anew := l.Reason == v1alpha1.ReasonMetricsUnavailable && l.Experiment == nil
 	r.to(l.Held, v1alpha1.ReasonResumed, "what held it is gone")
 
 	if anew {
@@ -117,19 +118,30 @@ func (r *rollout) mayNotBegin() (xpv2.ConditionReason, string) {
 		}
 	}
 
+	if r.mirrorFirst() {
+		if message, offered := r.mirrorsOffered(); !offered {
+			return v1alpha1.ReasonMirrorNotOffered, message
+		}
+	}
+
 	return r.notNow()
 }
 
 // notNow tells what keeps callers from being sent to a revision at this time.
 func (r *rollout) notNow() (xpv2.ConditionReason, string) {
+	otherwise := fmt.Sprintf("wait, or name revision %s in spec.lifecycle.promote", r.target)
+	if r.target == r.ledger.Revision {
+		otherwise = "wait" // for an experiment, which nobody can be in such a hurry for
+	}
+
 	if until, frozen := frozen(r.lc.Freeze, r.Now); frozen {
 		r.wakes(until)
 		return v1alpha1.ReasonFreezeWindow, fmt.Sprintf(
-			"spec.lifecycle.freeze holds rollouts until %s: wait, or name revision %s in spec.lifecycle.promote", until.UTC().Format(time.RFC3339), r.target)
+			"spec.lifecycle.freeze holds rollouts until %s: %s", until.UTC().Format(time.RFC3339), otherwise)
 	}
 
 	if message, exhausted := r.budgetExhausted(); exhausted {
-		return v1alpha1.ReasonErrorBudget, fmt.Sprintf("%s: wait, or name revision %s in spec.lifecycle.promote", message, r.target)
+		return v1alpha1.ReasonErrorBudget, fmt.Sprintf("%s: %s", message, otherwise)
 	}
 
 	return "", ""
@@ -206,7 +218,7 @@ func (r *rollout) awaitsShare() {
 // troubled candidate: since when it has what it suffers from now.
 func (r *rollout) troubled() {
 	switch r.ledger.standing() {
-	case v1alpha1.RolloutPreparing, v1alpha1.RolloutStepping:
+	case v1alpha1.RolloutPreparing, v1alpha1.RolloutMirroring, v1alpha1.RolloutStepping:
 		reason, _ := r.trouble(otherSlot(r.ledger.Slot))
 		if reason == "" && r.ledger.Trouble == v1alpha1.ReasonAwaitingRoute && !r.routeTaken() {
 			return

@@ -63,6 +63,12 @@ type ledger struct {
 	Trouble   xpv2.ConditionReason `json:"trouble,omitempty"`
 	TroubleAt time.Time            `json:"troubleAt,omitzero"`
 
+	// Experiment that goes on, ids of those that were run, the latest first, and what came
+	// of the last.
+	Experiment   *trying                    `json:"experiment,omitempty"`
+	Experimented []string                   `json:"experimented,omitempty"`
+	Compared     *v1alpha1.ExperimentStatus `json:"compared,omitempty"`
+
 	// Last decision, for people.
 	Last *v1alpha1.RolloutDecision `json:"last,omitempty"`
 
@@ -100,7 +106,17 @@ func (l ledger) forgotten() ledger {
 		epoch++
 	}
 
-	return ledger{Slot: l.Slot, Revision: l.Revision, Since: l.Since, Epoch: epoch}
+	if t := l.Experiment; t != nil {
+		l = l.concluded(v1alpha1.ExperimentStatus{
+			ID: t.ID, Phase: v1alpha1.ExperimentEnded, Winner: v1alpha1.WinnerInconclusive, Reason: string(v1alpha1.ReasonExperimentRemoved),
+			Message: "spec.lifecycle was removed, or no replicas are asked for",
+		})
+	}
+
+	return ledger{
+		Slot: l.Slot, Revision: l.Revision, Since: l.Since, Epoch: epoch,
+		Experimented: l.Experimented, Compared: l.Compared,
+	}
 }
 
 // recall the ledger. Where nothing holds it any more, the status of the Algorithm

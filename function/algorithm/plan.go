@@ -23,6 +23,8 @@ var composing = []step{
 	{"Secrets", secrets},
 	{"Model", modelSource},
 	{"Revision", revision},
+	{"Experiment", experiment},
+	{"GatewayFeatures", gatewayFeatures},
 	{"Decision", decide},
 	{"ServiceAccount", serviceAccount},
 	{"Config", config},

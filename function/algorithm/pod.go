@@ -54,9 +54,20 @@ func podTemplate(s *state) *applycorev1.PodTemplateSpecApplyConfiguration {
 
 	return applycorev1.PodTemplateSpec().
 		WithLabels(s.labels()).
+		WithAnnotations(revisionAnnotation(s)).
 		WithAnnotations(secretAnnotations(s)).
 		WithAnnotations(warmUpAnnotations(s)).
 		WithSpec(pod)
+}
+
+// revisionAnnotation tells whose pods they are, so that what is found out about them is
+// not held against the next ones in their slot.
+func revisionAnnotation(s *state) map[string]string {
+	if s.target == "" {
+		return nil
+	}
+
+	return map[string]string{annotationRevision: s.target}
 }
 
 // pullSecrets open private registries. A node mounts an image with the same ones

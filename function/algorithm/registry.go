@@ -230,7 +230,8 @@ func modelAlias(s *state) error {
 
 // tried revision: the candidate until all callers reach it.
 func (s *state) tried() string {
-	if l := s.decision.ledger; s.decision.rollout != nil && l.Previous == "" {
+	// An arm of an experiment is no candidate to be live.
+	if l := s.decision.ledger; s.decision.rollout != nil && l.Previous == "" && l.Experiment == nil {
 		return l.Candidate
 	}
 

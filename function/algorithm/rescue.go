@@ -59,6 +59,8 @@ func (s *state) gathered(l ledger) evidence {
 		return e
 	}
 
+	e.experiment = compose.Map(seen, "experiment")
+
 	for _, v := range compose.List(seen, "checks") {
 		m, _ := v.(map[string]any)
 		e.checks = append(e.checks, evidenceStatus(m))

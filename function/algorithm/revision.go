@@ -79,6 +79,11 @@ func (s *state) find(revision string) (record, bool) {
 		return record{Template: t, Model: s.resolved}, err == nil
 	}
 
+	if b := s.armB; b != nil && revision == b.target && !served && s.ledger.Experiment != nil {
+		t, err := asMap(podTemplate(b))
+		return record{Template: t, Model: b.resolved}, err == nil
+	}
+
 	for _, slot := range []string{slotA, slotB} {
 		if s.slots[slot].revision != revision {
 			continue
@@ -88,6 +93,11 @@ func (s *state) find(revision string) (record, bool) {
 		if t := compose.Map(kept, "spec", "template"); t != nil {
 			return record{Template: withoutSlot(t), Model: modelIn(kept)}, true
 		}
+	}
+
+	if b := s.armB; b != nil && revision == b.target {
+		t, err := asMap(podTemplate(b))
+		return record{Template: t, Model: b.resolved}, err == nil
 	}
 
 	if revision != s.target {

@@ -19,6 +19,8 @@ func (r *rollout) givenUp() bool {
 	l := &r.ledger
 
 	switch {
+	case l.Experiment != nil:
+		return r.experimentGivenUp()
 	case names(r.lc.Abort, l.Candidate):
 		r.fails(v1alpha1.ReasonAborted, "spec.lifecycle.abort names it")
 	case r.target == "" || r.target == l.Candidate:
@@ -82,6 +84,18 @@ func (r *rollout) fault(slot, candidate string) (xpv2.ConditionReason, string) {
 // fails the candidate before all callers reach it.
 func (r *rollout) fails(reason xpv2.ConditionReason, message string) {
 	candidate := r.ledger.Candidate
+
+	// An arm that fails says nothing against a rollout of the same.
+	if t := r.ledger.Experiment; t != nil {
+		if reason == v1alpha1.ReasonMetricFailed {
+			reason = v1alpha1.ReasonGuardrailViolated
+		}
+
+		r.leaves(reason, fmt.Sprintf("experiment %s: arm B, revision %s: %s", t.ID, candidate, message))
+
+		return
+	}
+
 	r.leaves(reason, fmt.Sprintf("revision %s is rolled back: %s", candidate, message))
 	r.condemns(candidate, reason, message)
 }
@@ -96,6 +110,11 @@ func (r *rollout) leaves(reason xpv2.ConditionReason, message string) {
 	l.Weight, l.Evidence = 0, 0
 	l.Next, l.NextBy = 0, ""
 	r.sizing = 0
+
+	if l.Experiment != nil {
+		r.concludes(reason, message)
+	}
+
 	r.to(v1alpha1.RolloutRollingBack, reason, message)
 }
 

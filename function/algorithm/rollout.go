@@ -19,7 +19,7 @@ import (
 // each pass it makes one transition at most, by what it sees and what the ledger
 // remembers:
 //
-//	Stable ─► Preparing ─► Stepping ─► … ─► Promoting ─► Baking ─► Draining ─► Stable
+//	Stable ─► Preparing ─► (Mirroring) ─► Stepping ─► … ─► Promoting ─► Baking ─► Draining ─► Stable
 //	              │            │                │           │
 //	              └────────────┴── RollingBack ◄┴───────────┘
 //	                                    └─► RolledBack, while the spec asks for it
@@ -49,6 +49,12 @@ type rollout struct {
 	silentAt time.Time
 
 	moved bool
+
+	// waits is what an experiment waits for that the spec asks for, as reason and message,
+	// and winner what came of one that ends.
+	waits    xpv2.ConditionReason
+	waitsFor string
+	winner   v1alpha1.ExperimentWinner
 }
 
 const (
@@ -90,6 +96,8 @@ func (s *state) advance(l ledger) *rollout {
 		r.wakes(l.Entered)
 	case l.standing() == v1alpha1.RolloutPreparing:
 		r.prepares()
+	case l.standing() == v1alpha1.RolloutMirroring:
+		r.mirrors()
 	case l.standing() == v1alpha1.RolloutStepping:
 		r.steps()
 	case l.standing() == v1alpha1.RolloutPromoting:
@@ -186,6 +194,7 @@ func (r *rollout) settles(gone bool) {
 
 	switch {
 	case l.standing() == v1alpha1.RolloutStable && l.Phase != v1alpha1.RolloutHolding:
+		r.experiments()
 	case !gone && l.Phase != v1alpha1.RolloutHolding && l.Phase != v1alpha1.RolloutRolledBack:
 		r.message = "the revision that callers have left finishes its requests"
 	default:
@@ -258,12 +267,17 @@ func (r *rollout) prepares() {
 		return
 	}
 
-	first, promoted := r.next(), names(r.lc.Promote, l.Candidate)
+	first, promoted := r.next(), l.Experiment == nil && names(r.lc.Promote, l.Candidate)
 	if promoted {
 		first = 100
 	}
 
-	r.sizing = first
+	size, copied := first, r.mirrorFirst() && !promoted
+	if copied {
+		size = max(first, r.lc.Mirror.Percent)
+	}
+
+	r.sizing = size
 
 	switch {
 	case r.there.exists && r.there.revision != l.Candidate:
@@ -271,11 +285,17 @@ func (r *rollout) prepares() {
 	case r.sizeFor(first) == 0:
 		r.holds(v1alpha1.RolloutPreparing, v1alpha1.ReasonStepTooFine, r.tooFine(first))
 	case r.hampered():
-	case !r.sizedToBegin(first):
+	case copied && !r.offered():
+		message, _ := r.mirrorsOffered()
+		r.leaves(v1alpha1.ReasonMirrorNotOffered, message)
+	case !r.sizedToBegin(size):
 		r.resumes(v1alpha1.ReasonNoCapacity, v1alpha1.ReasonStepTooFine)
 		r.message = fmt.Sprintf("replicas of revision %s start, and no caller reaches it", l.Candidate)
 	case !r.routeTaken():
 		r.awaitsRoute(v1alpha1.RolloutPreparing)
+	case copied:
+		r.to(v1alpha1.RolloutMirroring, v1alpha1.ReasonApplying, fmt.Sprintf("replicas of revision %s serve, and get copies of requests", l.Candidate))
+		l.Began = l.Entered
 	default:
 		if reason, message := r.mayNotGoOn(first, first == 100); reason != "" && !promoted {
 			r.holds(v1alpha1.RolloutPreparing, reason, message)
@@ -324,6 +344,10 @@ func (r *rollout) steps() {
 
 	switch {
 	case r.givenUp(), r.replaced(), r.broken():
+	case l.Experiment != nil && l.Evidence == 0:
+		r.applies()
+	case l.Experiment != nil:
+		r.compares()
 	case l.Next > 0:
 		r.grows()
 	case names(r.lc.Promote, l.Candidate):
@@ -363,14 +387,24 @@ func (r *rollout) weighs() {
 		return
 	}
 
-	if soaked := r.over(l.Began, r.lc.Soak.Duration); !judged || !soaked {
+	soak, mirrors := r.lc.Soak.Duration, l.standing() == v1alpha1.RolloutMirroring
+	if mirrors {
+		soak = r.lc.Mirror.For.Duration
+	}
+
+	if soaked := r.over(l.Began, soak); !judged || !soaked {
+		if mirrors {
+			r.message = r.copies()
+			return
+		}
+
 		r.message = fmt.Sprintf("%d %% of callers may reach revision %s, and evidence is being gathered", l.Weight, l.Candidate)
 		return
 	}
 
 	next := r.next()
-	if reason, message := r.mayNotGoOn(next, true); reason != "" {
-		r.holds(v1alpha1.RolloutStepping, reason, message)
+	if reason, message := r.mayNotGoOn(next, !mirrors || next == 100); reason != "" {
+		r.holds(l.standing(), reason, message)
 		return
 	}
 
@@ -399,6 +433,15 @@ func (r *rollout) grows() {
 
 	if l.NextBy == v1alpha1.ReasonPromoted && !promoted {
 		l.Next, l.NextBy = 0, ""
+
+		// Nobody reaches it yet, as when it was promoted while it got copies of requests.
+		if l.Weight == 0 {
+			l.Evidence = 0
+			r.to(v1alpha1.RolloutPreparing, v1alpha1.ReasonResumed, "spec.lifecycle.promote does not name it any more")
+
+			return
+		}
+
 		r.to(v1alpha1.RolloutStepping, v1alpha1.ReasonResumed, "spec.lifecycle.promote does not name it any more")
 
 		return
@@ -438,6 +481,10 @@ func (r *rollout) applies() {
 	message := fmt.Sprintf("%d %% of callers may reach revision %s, and evidence is being gathered", l.Weight, l.Candidate)
 	r.to(v1alpha1.RolloutStepping, v1alpha1.ReasonSoaking, message)
 	l.Evidence, l.Began = l.Epoch, l.Entered
+
+	if t := l.Experiment; t != nil {
+		l.Experiment = &trying{ID: t.ID, Key: t.Key, Started: l.Entered}
+	}
 }
 
 // goesOn to a greater share of callers, or to all of them.

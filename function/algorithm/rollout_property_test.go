@@ -75,6 +75,9 @@ type trial struct {
 	// at last.
 	exposed map[string]float64
 
+	// ran are the ids of experiments that have ended, as the ledger remembered them last.
+	ran map[string]bool
+
 	// applied last, by resource.
 	applied map[string]string
 
@@ -103,6 +106,13 @@ type wish struct {
 	retry    string
 	noData   string
 	standby  int
+
+	// mirror copies requests first, with evidence as of any step.
+	mirror bool
+
+	// experiment by its id, and the percent of callers that it gives to arm B.
+	experiment string
+	percent    int
 }
 
 func (w wish) spec() map[string]any {
@@ -153,6 +163,17 @@ func (w wish) spec() map[string]any {
 		lc["standbyReplicas"] = float64(w.standby)
 	}
 
+	if w.mirror && w.routed {
+		lc["mirror"] = map[string]any{"percent": float64(100), "for": "2m"}
+	}
+
+	if w.experiment != "" && w.routed {
+		spec["experiment"] = map[string]any{
+			"id": w.experiment, "armB": map[string]any{"image": "b"}, "assignment": map[string]any{"percent": float64(w.percent)},
+			"metric": map[string]any{"kind": "SuccessRatio"}, "stop": map[string]any{"duration": "2h"},
+		}
+	}
+
 	spec["lifecycle"] = lc
 
 	return spec
@@ -178,9 +199,10 @@ func newTrial(tb testing.TB, first wish) *trial {
 
 	w := newWorld(tb, "{image: x}")
 	w.server = server
+	w.offers(feature("HTTPRouteRequestMirror"))
 	tr := &trial{
 		world: w, tb: tb, wish: first, mode: map[string]int{}, runs: map[string]string{}, ready: map[string]int64{},
-		given: map[int64]grant{}, passed: map[string]int32{}, failed: map[string]v1alpha1.FailedRevision{}, exposed: map[string]float64{}, applied: map[string]string{},
+		given: map[int64]grant{}, passed: map[string]int32{}, failed: map[string]v1alpha1.FailedRevision{}, exposed: map[string]float64{}, applied: map[string]string{}, ran: map[string]bool{},
 	}
 	tr.asks()
 
@@ -245,6 +267,14 @@ func (tr *trial) decided(p *compose.Plan) (ledger, bool) {
 func (tr *trial) right(revision string, l ledger) int32 {
 	target := rolloutTarget(tr.tb, tr.world)
 
+	if t := l.Experiment; t != nil && l.Candidate == revision {
+		if t.ID != tr.wish.experiment || tr.ran[t.ID] {
+			return 0
+		}
+
+		return int32(tr.wish.percent)
+	}
+
 	switch {
 	case revision == l.Revision, revision == l.Previous, l.Revision == "":
 		return 100
@@ -253,7 +283,7 @@ func (tr *trial) right(revision string, l ledger) int32 {
 	}
 
 	tried := l.Candidate == revision && slices.Contains([]v1alpha1.RolloutPhase{
-		v1alpha1.RolloutPreparing, v1alpha1.RolloutStepping, v1alpha1.RolloutPromoting, v1alpha1.RolloutBaking,
+		v1alpha1.RolloutPreparing, v1alpha1.RolloutMirroring, v1alpha1.RolloutStepping, v1alpha1.RolloutPromoting, v1alpha1.RolloutBaking,
 	}, l.standing())
 
 	if f, ok := tr.failed[revision]; ok && !tried {
@@ -324,7 +354,7 @@ func (tr *trial) holdsAlways(p *compose.Plan) {
 		tr.failf("I8", "one pass tells %d events", len(p.Events))
 	}
 
-	if p.TTL < time.Second || st.Phase == v1alpha1.RolloutStepping && p.TTL > time.Minute && !tr.wish.invalid {
+	if p.TTL < time.Second || st.Phase == v1alpha1.RolloutStepping && p.TTL > time.Minute && !tr.wish.invalid && tr.wish.experiment == "" {
 		tr.failf("I8", "TTL %s in phase %s", p.TTL, st.Phase)
 	}
 
@@ -382,7 +412,9 @@ func (tr *trial) holdsRollout(p *compose.Plan) {
 	}
 
 	if after.standing() == v1alpha1.RolloutStepping && after.Weight > was && after.Reason != v1alpha1.ReasonStateLost {
-		if r := tr.right(after.Candidate, before); after.Weight > r {
+		if r := tr.right(after.Candidate, after); after.Experiment != nil && after.Weight > r {
+			tr.failf("I2", "%d %% of callers go to arm B, which has a right to %d %%", after.Weight, r)
+		} else if r := tr.right(after.Candidate, before); after.Experiment == nil && after.Weight > r {
 			rule := "I2"
 			if _, failed := tr.failed[after.Candidate]; failed {
 				rule = "I3"
@@ -429,6 +461,10 @@ func (tr *trial) holdsRollout(p *compose.Plan) {
 		if total != 100 {
 			tr.failf("I5", "weights sum to %d", total)
 		}
+
+		if mirrored := strings.Contains(marshalled(tr.tb, &compose.Plan{Status: o}), "requestMirror"); mirrored && (after.standing() != v1alpha1.RolloutMirroring || !tr.wish.mirror) && !tr.wish.invalid {
+			tr.failf("I5", "requests are copied in phase %s", after.Phase)
+		}
 	}
 }
 
@@ -444,7 +480,23 @@ func (tr *trial) holdsReason(before, after ledger) {
 	why := ""
 
 	switch after.Reason {
-	case v1alpha1.ReasonMetricFailed:
+	case v1alpha1.ReasonArmABetter, v1alpha1.ReasonArmBBetter, v1alpha1.ReasonNoDifference:
+		if tr.canary == nil || tr.canary.Epoch != before.Evidence || tr.canary.Experiment == nil {
+			why = "nothing was found in its epoch"
+		}
+	case v1alpha1.ReasonDurationOver:
+		if tr.request.Now.Before(before.Began.Add(2 * time.Hour)) {
+			why = "its time is not over"
+		}
+	case v1alpha1.ReasonMirrorNotOffered:
+		if !tr.wish.mirror {
+			why = "nobody asks for copies"
+		}
+	case v1alpha1.ReasonExperimentRemoved, v1alpha1.ReasonExperimentEdited, v1alpha1.ReasonGatewayAPIMissing:
+		if e := before.Experiment; e == nil || e.ID == tr.wish.experiment && tr.wish.routed && e.Key == keyOf(rolloutExperiment(tr)) {
+			why = "the spec asks for it as it is"
+		}
+	case v1alpha1.ReasonMetricFailed, v1alpha1.ReasonGuardrailViolated:
 		if tr.canary == nil || tr.canary.Epoch != before.Evidence || !slices.ContainsFunc(tr.canary.Checks, failing) {
 			why = "nothing failed in its epoch"
 		}
@@ -465,7 +517,7 @@ func (tr *trial) holdsReason(before, after ledger) {
 			why = "nobody asked to"
 		}
 	case v1alpha1.ReasonReverted, v1alpha1.ReasonSuperseded:
-		if rolloutTarget(tr.tb, tr.world) == before.Candidate {
+		if rolloutTarget(tr.tb, tr.world) == before.Candidate && before.Experiment == nil {
 			why = "the spec asks for it"
 		}
 	default:
@@ -478,10 +530,32 @@ func (tr *trial) holdsReason(before, after ledger) {
 		tr.failf("I6", "%s is rolled back for %s, but %s", before.Candidate, after.Reason, why)
 	}
 
-	blamed := after.Reason != v1alpha1.ReasonReverted && after.Reason != v1alpha1.ReasonSuperseded
+	if before.Experiment != nil {
+		if len(after.Failed) > len(before.Failed) {
+			tr.failf("I3", "arm B of an experiment is condemned for %s", after.Reason)
+		}
+
+		if after.Experiment != nil || !slices.Contains(after.Experimented, before.Experiment.ID) || after.Compared == nil {
+			tr.failf("I3", "an experiment ended for %s, and nothing remembers it", after.Reason)
+		}
+
+		return
+	}
+
+	blamed := after.Reason != v1alpha1.ReasonReverted && after.Reason != v1alpha1.ReasonMirrorNotOffered && after.Reason != v1alpha1.ReasonSuperseded
 	if i := slices.IndexFunc(after.Failed, func(f v1alpha1.FailedRevision) bool { return f.Revision == before.Candidate }); blamed && i < 0 {
 		tr.failf("I3", "%s is rolled back for %s and is not among the failed", before.Candidate, after.Reason)
 	}
+}
+
+// rolloutExperiment that the spec asks for, with its defaults.
+func rolloutExperiment(tr *trial) *v1alpha1.Experiment {
+	s, err := gather(tr.request)
+	if err != nil || s.spec.Experiment == nil {
+		return &v1alpha1.Experiment{Stop: &v1alpha1.ExperimentStop{}}
+	}
+
+	return s.spec.Experiment
 }
 
 // failing: two failures at the end, or three of the last five.
@@ -595,11 +669,15 @@ func (tr *trial) remembers() {
 
 	if !known || l.Epoch < tr.latest {
 		// What is left is not what was known last: whatever it says goes.
-		tr.passed, tr.failed = map[string]int32{}, map[string]v1alpha1.FailedRevision{}
+		tr.passed, tr.failed, tr.ran = map[string]int32{}, map[string]v1alpha1.FailedRevision{}, map[string]bool{}
 		tr.forgets(l)
 	}
 
 	tr.latest = l.Epoch
+
+	for _, id := range l.Experimented {
+		tr.ran[id] = true
+	}
 
 	if tr.wish.bare {
 		tr.failed = map[string]v1alpha1.FailedRevision{}
@@ -617,7 +695,7 @@ func (tr *trial) remembers() {
 
 	// What is given up begins anew.
 	switch l.standing() {
-	case v1alpha1.RolloutStepping, v1alpha1.RolloutPreparing:
+	case v1alpha1.RolloutStepping, v1alpha1.RolloutPreparing, v1alpha1.RolloutMirroring:
 	default:
 		tr.passed = map[string]int32{}
 	}
@@ -1012,6 +1090,29 @@ var happenings = []struct {
 			tr.kubernetes()
 		}
 	}},
+	{"mirror", func(tr *trial, n int) {
+		tr.wish.mirror = n%3 > 0
+		tr.asks()
+
+		if tr.offers(feature("HTTPRouteRequestMirror")); n%5 == 0 {
+			tr.offers()
+		}
+	}},
+	{"experiment", func(tr *trial, n int) {
+		tr.wish.experiment = []string{"one", "two", "three", ""}[n%4]
+		tr.wish.percent = []int{50, 10, 25}[n/4%3]
+		tr.asks()
+	}},
+	{"found", func(tr *trial, n int) {
+		if tr.look('I'); tr.canary != nil && tr.canaryAsked()["experiment"] != nil {
+			tr.canary.Experiment = &observev1alpha1.ExperimentObservation{Result: []observev1alpha1.ExperimentResult{
+				observev1alpha1.ExperimentUndecided, observev1alpha1.ExperimentCanaryBetter, observev1alpha1.ExperimentBaselineBetter, observev1alpha1.ExperimentNoDifference,
+			}[n%4]}
+			tr.look('P')
+		}
+
+		tr.round()
+	}},
 }
 
 // forget takes the ledger off an observed object.
@@ -1169,6 +1270,7 @@ func tries(tb testing.TB, history []byte) {
 var often = map[string]int{
 	"round": 12, "rounds": 4, "passes": 14, "crash": 10, "unwritten": 5, "status lost in writing": 4, "kubernetes": 5, "looks": 4, "later": 4,
 	"pods of b ready": 8, "gateway accepts": 6, "image": 2, "lifecycle": 3, "lost": 3, "silence": 5, "fails": 4, "little": 4, "restored": 2, "no tokens": 3, "valid": 4,
+	"experiment": 3, "found": 2, "mirror": 2,
 }
 
 // randomly is a history of so many things.

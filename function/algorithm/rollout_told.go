@@ -3,7 +3,10 @@
 package algorithm
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +14,7 @@ import (
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 )
@@ -47,9 +51,9 @@ func (s *state) rolloutStatus() *v1alpha1.RolloutStatus {
 		st.Stable, st.Weight = l.Previous, 100
 	case l.Next > 0 && l.Phase == v1alpha1.RolloutStepping:
 		st.Reason = string(v1alpha1.ReasonSizing)
-	case l.Phase == v1alpha1.RolloutStepping && l.Evidence == 0:
+	case (l.Phase == v1alpha1.RolloutStepping || l.Phase == v1alpha1.RolloutMirroring) && l.Evidence == 0:
 		st.Reason = string(v1alpha1.ReasonApplying)
-	case l.Phase == v1alpha1.RolloutStepping:
+	case l.Phase == v1alpha1.RolloutStepping, l.Phase == v1alpha1.RolloutMirroring:
 		st.Reason = string(v1alpha1.ReasonSoaking)
 	}
 
@@ -67,6 +71,20 @@ func (s *state) rolloutStatus() *v1alpha1.RolloutStatus {
 	}
 
 	return st
+}
+
+// rolloutTold is where the rollout stands, for the provider to serve as a metric.
+func (s *state) rolloutTold() string {
+	r, l := s.decision.rollout, s.decision.ledger
+	if r == nil || l.Entered.IsZero() {
+		return ""
+	}
+
+	raw, _ := json.Marshal(observev1alpha1.RolloutTold{ //nolint:errchkjson // Text and a time of this century always marshal.
+		Phase: string(cmp.Or(l.Phase, v1alpha1.RolloutStable)), Reason: string(l.Reason), Since: metav1.NewTime(l.Entered),
+	})
+
+	return string(raw)
 }
 
 // rolling tells how far the candidate has come, as the condition Updated. It changes
@@ -96,7 +114,7 @@ func (s *state) rolling(serves string) (xpv2.Condition, bool) {
 	case phase == v1alpha1.RolloutRollingBack:
 		c.Reason = v1alpha1.ReasonRolledBack
 		c.Message = fmt.Sprintf("callers go back to revision %s: see status.rollout", l.Revision)
-	case phase == v1alpha1.RolloutStepping, phase == v1alpha1.RolloutPreparing && trouble == "":
+	case phase == v1alpha1.RolloutStepping, phase == v1alpha1.RolloutMirroring, phase == v1alpha1.RolloutPreparing && trouble == "":
 		c.Reason = v1alpha1.ReasonRollingOut
 		c.Message = fmt.Sprintf("revision %s is tried, and all other callers reach %s: see status.rollout", l.Candidate, l.Revision)
 	default:
@@ -118,14 +136,20 @@ func announce(s *state) error {
 
 	switch last.To {
 	case v1alpha1.RolloutRollingBack, v1alpha1.RolloutHolding:
-		e.Warning = last.Reason != string(v1alpha1.ReasonReverted) && last.Reason != string(v1alpha1.ReasonSuperseded) &&
-			last.Reason != string(v1alpha1.ReasonAwaitingApproval) && last.Reason != string(v1alpha1.ReasonFreezeWindow)
+		e.Warning = !slices.Contains(expected, xpv2.ConditionReason(last.Reason))
 	default:
 	}
 
 	s.plan.Events = append(s.plan.Events, e)
 
 	return nil
+}
+
+// expected are reasons to hold or to go back that nobody has to worry about.
+var expected = []xpv2.ConditionReason{
+	v1alpha1.ReasonReverted, v1alpha1.ReasonSuperseded, v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonFreezeWindow,
+	v1alpha1.ReasonArmABetter, v1alpha1.ReasonArmBBetter, v1alpha1.ReasonNoDifference, v1alpha1.ReasonDurationOver,
+	v1alpha1.ReasonExperimentEdited, v1alpha1.ReasonExperimentRemoved,
 }
 
 // mostRolling is the longest time between two looks while callers are about to
@@ -146,8 +170,13 @@ func (s *state) rolloutDeadlines() []time.Time {
 		}
 	}
 
+	// What an experiment waits for lasts for days, and the Analysis tells of it.
+	if s.experimenting() {
+		return at
+	}
+
 	switch s.decision.ledger.Phase {
-	case v1alpha1.RolloutPreparing, v1alpha1.RolloutStepping, v1alpha1.RolloutPromoting, v1alpha1.RolloutRollingBack:
+	case v1alpha1.RolloutPreparing, v1alpha1.RolloutMirroring, v1alpha1.RolloutStepping, v1alpha1.RolloutPromoting, v1alpha1.RolloutRollingBack:
 		at = append(at, s.Now.Add(mostRolling))
 	default:
 	}

@@ -38,6 +38,7 @@ func route(s *state) error {
 			Type: new(gatewayv1.PathMatchPathPrefix), Value: &r.Path,
 		}}},
 		BackendRefs: s.backends(),
+		Filters:     s.mirror(),
 	}
 
 	if r.Timeout != nil {
@@ -77,13 +78,13 @@ func (s *state) routeLedger() string {
 // chosen callers reach the candidate by a header or cookie of theirs, as long as a
 // share of all does.
 func (s *state) chosen(rule gatewayv1.HTTPRouteRule) []gatewayv1.HTTPRouteRule {
-	if s.weight() == 0 || len(s.spec.Lifecycle.Match) == 0 {
+	if s.weight() == 0 || len(s.assigned()) == 0 {
 		return nil
 	}
 
 	var matches []gatewayv1.HTTPRouteMatch
 
-	for _, m := range s.spec.Lifecycle.Match {
+	for _, m := range s.assigned() {
 		h := gatewayv1.HTTPHeaderMatch{
 			Type: new(gatewayv1.HeaderMatchExact), Name: gatewayv1.HTTPHeaderName(m.Header), Value: m.Value,
 		}
@@ -142,7 +143,7 @@ func (s *state) parent() gatewayv1.ParentReference {
 // backends are always both slots, so that the Gateway knows the idle one long
 // before callers go there.
 func (s *state) backends() []gatewayv1.HTTPBackendRef {
-	w := s.weight()
+	w := s.drawn(s.decision.ledger, s.weight())
 	weights := map[string]int32{s.decision.live.slot: 100 - w, s.decision.beside.slot: w}
 
 	return []gatewayv1.HTTPBackendRef{s.backend(slotA, weights[slotA]), s.backend(slotB, weights[slotB])}
@@ -164,8 +165,13 @@ func (s *state) backend(slot string, weight int32) gatewayv1.HTTPBackendRef {
 type observedRoute struct {
 	exists bool
 
-	// weights by the name of the Service.
+	// weights by the name of the Service, and those that some callers are sent to by a
+	// header or cookie of theirs.
 	weights map[string]int64
+	chosen  map[string]bool
+
+	// mirror is the name of the Service that gets copies of requests.
+	mirror string
 
 	// known tells whether any Gateway controller has ever said something about it.
 	known bool
@@ -187,14 +193,26 @@ func (s *state) observedRoute() observedRoute {
 	}
 
 	m := o.Map()
-	r := observedRoute{exists: true, weights: map[string]int64{}, current: true}
+	r := observedRoute{exists: true, weights: map[string]int64{}, chosen: map[string]bool{}, current: true}
 
 	// The last rule is for all callers. Those before it are for some.
-	if rules := compose.List(m, "spec", "rules"); len(rules) > 0 {
-		rm, _ := rules[len(rules)-1].(map[string]any)
+	rules := compose.List(m, "spec", "rules")
+	for i, v := range rules {
+		rm, _ := v.(map[string]any)
+		for _, f := range compose.List(rm, "filters") {
+			fm, _ := f.(map[string]any)
+			r.mirror = compose.Text(fm, "requestMirror", "backendRef", "name")
+		}
+
 		for _, b := range compose.List(rm, "backendRefs") {
 			bm, _ := b.(map[string]any)
-			r.weights[compose.Text(bm, "name")] = compose.Number(bm, 1, "weight")
+			name, weight := compose.Text(bm, "name"), compose.Number(bm, 1, "weight")
+
+			if i == len(rules)-1 {
+				r.weights[name] = weight
+			} else if weight > 0 {
+				r.chosen[name] = true
+			}
 		}
 	}
 
@@ -271,7 +289,7 @@ func (s *state) routeLeft(slot string) bool {
 		return true
 	}
 
-	return r.weights[s.slotServiceName(slot)] == 0 && r.current
+	return r.weights[s.slotServiceName(slot)] == 0 && !r.chosen[s.slotServiceName(slot)] && r.current
 }
 
 // routeAccepted tells whether a Gateway serves the route.

@@ -25,6 +25,10 @@ func (r *rollout) shares() []int32 {
 
 // next share of callers: the least one that is greater than the present one.
 func (r *rollout) next() int32 {
+	if e := r.spec.Experiment; e != nil && r.ledger.Experiment != nil {
+		return e.Assignment.Percent
+	}
+
 	for _, w := range r.shares() {
 		if w > r.ledger.Weight {
 			return w
@@ -118,8 +122,11 @@ func (r *rollout) weighted() bool {
 		candidate = l.Slot
 	}
 
-	return r.routeTaken() && o.weights[r.slotServiceName(candidate)] == int64(l.Weight) &&
-		o.weights[r.slotServiceName(otherSlot(candidate))] == int64(100-l.Weight)
+	drawn := r.drawn(l, l.Weight)
+
+	return r.routeTaken() && (drawn == l.Weight || o.chosen[r.slotServiceName(candidate)]) &&
+		o.weights[r.slotServiceName(candidate)] == int64(drawn) &&
+		o.weights[r.slotServiceName(otherSlot(candidate))] == int64(100-drawn)
 }
 
 // serviceSelects is the slot whose pods the observed Service selects, or empty when

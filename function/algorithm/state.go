@@ -41,6 +41,13 @@ type state struct {
 	// resolved is the model of the registry that the spec asks for.
 	resolved *v1alpha1.ModelStatus
 
+	// armB of the experiment that the spec asks for, as a state of its own whose target is
+	// its revision; nil while it is not known, and once the experiment has been run.
+	armB *state
+
+	// features that the Gateway of the route offers, where somebody asks.
+	features []string
+
 	// model that the pods of the revision fetch.
 	model *source
 

@@ -42,6 +42,7 @@ func status(s *state) error {
 
 	st.Revision = s.revisionStatus()
 	st.Rollout = s.rolloutStatus()
+	st.Experiment = s.experimentStatus()
 	st.SLO = s.sloStatus()
 
 	if s.fromRegistry() != nil {
@@ -75,7 +76,7 @@ func (s *state) remember() error {
 	}
 
 	before := compose.Map(s.Composite.Map(), "status")
-	for _, k := range []string{"revision", "rollout", "model", "route", "scaling", "metrics", "slo"} {
+	for _, k := range []string{"revision", "rollout", "model", "route", "scaling", "metrics", "experiment", "slo"} {
 		if v, ok := before[k]; ok {
 			next[k] = v
 		}
@@ -144,7 +145,7 @@ func ttl(s *state) error {
 
 	pace := compose.Settled
 
-	if !s.plan.Ready || !s.upToDate() {
+	if !s.plan.Ready || !s.upToDate() && !s.experimenting() {
 		pace = compose.Waiting
 	}
 

@@ -70,7 +70,7 @@ func updated(s *state) error {
 func particular(s *state) error {
 	if len(s.problems) > 0 {
 		s.tellAgain(v1alpha1.TypeImagePinned, v1alpha1.TypeModelResolved, v1alpha1.TypeRouteAccepted,
-			v1alpha1.TypeMetricsAvailable, v1alpha1.TypeWithinTargets, v1alpha1.TypeDataDrift, v1alpha1.TypeWithinSLO)
+			v1alpha1.TypeMetricsAvailable, v1alpha1.TypeWithinTargets, v1alpha1.TypeDataDrift, v1alpha1.TypeWithinSLO, v1alpha1.TypeExperimentDecided)
 
 		return nil
 	}
@@ -101,6 +101,10 @@ func particular(s *state) error {
 	}
 
 	if c, told := s.withinSLO(); told {
+		s.tell(c)
+	}
+
+	if c, told := s.experimentDecided(); told {
 		s.tell(c)
 	}
 

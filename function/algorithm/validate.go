@@ -45,6 +45,7 @@ var checks = []func(*state) []problem{
 	checkMetrics,
 	checkSLO,
 	checkLifecycle,
+	checkExperiment,
 	checkProbes,
 	checkPorts,
 	checkRoute,

@@ -41,7 +41,7 @@ func checkLifecycle(s *state) []problem {
 		shaped("spec.lifecycle.promote", lc.Promote, shapeRevision, "must be a revision of status.rollout"),
 		shaped("spec.lifecycle.abort", lc.Abort, shapeRevision, "must be a revision of status.rollout"),
 		shaped("spec.lifecycle.retry", lc.Retry, shapeRetry, "must be a revision of status.rollout.failed and the number of the attempt, for instance 1a2b3c4d5e#2"),
-		checkLatency(lc.Latency),
+		checkLatency("spec.lifecycle.latency", lc.Latency),
 		checkJudged(lc),
 		checkDrift(lc),
 		checkFreeze(lc.Freeze),
@@ -51,6 +51,19 @@ func checkLifecycle(s *state) []problem {
 	if lc.Soak.Duration > lc.Deadline.Duration {
 		ps = append(ps, invalid("spec.lifecycle.soak", lc.Soak.Duration,
 			fmt.Sprintf("is longer than deadline %s, when a step has to know enough: raise deadline or lower soak", words(lc.Deadline.Duration))))
+	}
+
+	if m := lc.Mirror; m != nil {
+		ps = slices.Concat(ps, between("spec.lifecycle.mirror.percent", m.Percent, 1, 100), lasting("spec.lifecycle.mirror.for", m.For, 0, week))
+
+		if s.spec.Route == nil {
+			ps = append(ps, problem{v1alpha1.ReasonInvalidSpec, "spec.lifecycle.mirror: needs spec.route: only a Gateway copies requests"})
+		}
+
+		if m.For.Duration > lc.Deadline.Duration {
+			ps = append(ps, invalid("spec.lifecycle.mirror.for", m.For.Duration,
+				fmt.Sprintf("is longer than deadline %s, when a step has to know enough: raise deadline or lower it", words(lc.Deadline.Duration))))
+		}
 	}
 
 	if n := lc.StandbyReplicas; n != nil {
@@ -93,7 +106,7 @@ func checkShares(lc *v1alpha1.Lifecycle) []problem {
 	return ps
 }
 
-func checkLatency(l *v1alpha1.LatencyTarget) []problem {
+func checkLatency(at string, l *v1alpha1.LatencyTarget) []problem {
 	if l == nil {
 		return nil
 	}
@@ -101,19 +114,19 @@ func checkLatency(l *v1alpha1.LatencyTarget) []problem {
 	var ps []problem
 
 	if l.MaxMs == nil && l.MaxRegressionPercent == nil {
-		ps = append(ps, problem{v1alpha1.ReasonInvalidSpec, "spec.lifecycle.latency: has neither maxMs nor maxRegressionPercent: set one, or nothing is asked"})
+		ps = append(ps, problem{v1alpha1.ReasonInvalidSpec, at + ": has neither maxMs nor maxRegressionPercent: set one, or nothing is asked"})
 	}
 
 	if l.MaxMs != nil {
-		ps = append(ps, between("spec.lifecycle.latency.maxMs", *l.MaxMs, 1, 3600000)...)
+		ps = append(ps, between(at+".maxMs", *l.MaxMs, 1, 3600000)...)
 	}
 
 	if l.MaxRegressionPercent != nil {
-		ps = append(ps, between("spec.lifecycle.latency.maxRegressionPercent", *l.MaxRegressionPercent, 1, 1000)...)
+		ps = append(ps, between(at+".maxRegressionPercent", *l.MaxRegressionPercent, 1, 1000)...)
 	}
 
 	if !slices.Contains([]int32{50, 90, 95, 99}, l.Percentile) {
-		ps = append(ps, invalid("spec.lifecycle.latency.percentile", l.Percentile, "must be 50, 90, 95 or 99"))
+		ps = append(ps, invalid(at+".percentile", l.Percentile, "must be 50, 90, 95 or 99"))
 	}
 
 	return ps
@@ -241,8 +254,14 @@ func checkMatches(s *state) []problem {
 		ps = append(ps, problem{v1alpha1.ReasonInvalidSpec, "spec.lifecycle.match: needs spec.route: only a Gateway sees headers and cookies"})
 	}
 
+	return append(ps, checkCallers("spec.lifecycle.match", ms)...)
+}
+
+func checkCallers(at string, ms []v1alpha1.CallerMatch) []problem {
+	var ps []problem
+
 	for i, m := range ms {
-		field := fmt.Sprintf("spec.lifecycle.match[%d]", i)
+		field := fmt.Sprintf("%s[%d]", at, i)
 
 		if (m.Header == "") == (m.Cookie == "") {
 			ps = append(ps, problem{v1alpha1.ReasonInvalidSpec, field + ": must have exactly one of header and cookie"})

@@ -169,6 +169,9 @@ type discovery struct {
 
 	// accounts of the error budget.
 	accounts accounts
+
+	// arms of an experiment, as they were counted last.
+	arms *arms
 }
 
 // An asker asks all that one Analysis wants to know.
@@ -346,7 +349,7 @@ func (a *asker) builtIn(ctx context.Context, slots map[string]*measures) *outsid
 
 			// The pods may be those of another server by now.
 			if slots[slot].server == "" {
-				a.found = discovery{}
+				a.found = discovery{arms: a.found.arms}
 			}
 		}
 	}
@@ -394,7 +397,7 @@ func (a *asker) discover(ctx context.Context) *outside.Failure {
 		return outside.Understand(prometheus.Explain, fmt.Errorf("cannot read an answer of type %s", v.Type()))
 	}
 
-	a.found = discovery{servers: map[string]string{}, at: a.now}
+	a.found = discovery{servers: map[string]string{}, at: a.now, arms: a.found.arms}
 
 	for _, slot := range slots {
 		l := ofSlot(lines, slot)

@@ -117,6 +117,10 @@ func tellCanary(cr *v1alpha1.Analysis, e *evidence, pods []corev1.Pod, lookedAt 
 
 	ready := func(slot string) int { return len(readyOf(pods, slot)) }
 
+	if p.Experiment != nil && e.arms != nil {
+		o.Experiment = compared(p.Experiment, e.arms, told.Experiment)
+	}
+
 	o.Looks++
 	o.Checks = make([]v1alpha1.CanaryCheck, 0, len(p.Checks))
 

@@ -56,6 +56,10 @@ func TestCanary(t *testing.T) {
 			{Name: "never", Kind: v1alpha1.CheckQuery, Query: "never_told", Max: new(1.0)},
 			{Name: "wrong", Kind: v1alpha1.CheckQuery, Query: "sum(", Max: new(1.0)},
 		}
+		m.Canary.Experiment = &v1alpha1.ExperimentParameters{
+			Kind: v1alpha1.ExperimentShare, Events: `sum(increase(algorithm_requests_total{code=~"5.."}[$window])) or vector(0)`,
+			LowerIsBetter: true, MinEffect: 0.01, MinSamples: 1000, Confidence: 95,
+		}
 	})
 	m := &remembered{}
 
@@ -111,6 +115,18 @@ func TestCanary(t *testing.T) {
 
 	if !strings.Contains(got.Checks[0].Message, "at least 99 % asked") || !strings.HasPrefix(got.Checks[5].Message, "1.5 times the 4 of the baseline") {
 		t.Errorf("What failed should be told with its numbers, got %q and %q", got.Checks[0].Message, got.Checks[5].Message)
+	}
+
+	// An experiment counts by the same queries over all of the time.
+	e := got.Experiment
+	for deadline := time.Now().Add(90 * time.Second); (e == nil || e.Result == v1alpha1.ExperimentUndecided) && time.Now().Before(deadline); time.Sleep(3 * time.Second) {
+		e = look().Canary.Experiment
+	}
+
+	if e == nil || e.Result != v1alpha1.ExperimentBaselineBetter || *e.Lower < 0.01 || *e.Upper > 0.09 {
+		t.Errorf("Failures are worse in the canary, got %+v", e)
+	} else {
+		t.Logf("experiment: %g (%g to %g) of %d and %d", *e.Effect, *e.Lower, *e.Upper, e.Canary.Samples, e.Baseline.Samples)
 	}
 
 	// What all slots told twenty seconds ago, once that was something.

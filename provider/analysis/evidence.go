@@ -39,6 +39,9 @@ type evidence struct {
 	recent, whole  sample
 	window, period time.Duration
 
+	// arms of an experiment, or nil when there is none or they were not counted yet.
+	arms *arms
+
 	// failure that kept Prometheus as a whole from answering, or nil.
 	failure *outside.Failure
 }
@@ -79,6 +82,10 @@ func (a *asker) gather(ctx context.Context, settled time.Duration) evidence {
 		counted := slices.DeleteFunc(slices.Clone(of.Checks), func(c v1alpha1.Check) bool { return c.Kind == v1alpha1.CheckQuery })
 		e.whole = a.over(ctx, e.period, counted)
 		e.failure = e.whole.failure
+	}
+
+	if e.failure == nil {
+		e.arms = a.compare(ctx, settled)
 	}
 
 	return e

@@ -38,7 +38,10 @@ func Findings(pods []corev1.Pod, container string, missing []string, now time.Ti
 
 	for i := range pods {
 		for _, c := range hindrances(&pods[i], container, missing, now) {
-			g := group{slot: pods[i].GetLabels()[v1alpha1.LabelSlot], reason: c.reason, what: c.what, remedy: c.remedy}
+			g := group{
+				slot: pods[i].GetLabels()[v1alpha1.LabelSlot], revision: pods[i].GetAnnotations()[v1alpha1.AnnotationRevision],
+				reason: c.reason, what: c.what, remedy: c.remedy,
+			}
 			if found[g] == nil {
 				found[g] = &tally{details: map[string]int{}}
 			}
@@ -53,6 +56,7 @@ func Findings(pods []corev1.Pod, container string, missing []string, now time.Ti
 			cmp.Compare(found[b].pods, found[a].pods),
 			cmp.Compare(a.reason, b.reason),
 			cmp.Compare(a.slot, b.slot),
+			cmp.Compare(a.revision, b.revision),
 			cmp.Compare(a.what, b.what),
 			cmp.Compare(a.remedy, b.remedy),
 		)
@@ -61,9 +65,10 @@ func Findings(pods []corev1.Pod, container string, missing []string, now time.Ti
 	out := make([]v1alpha1.Finding, 0, min(len(groups), maxFindings))
 	for _, g := range groups[:min(len(groups), maxFindings)] {
 		out = append(out, v1alpha1.Finding{
-			Reason:  string(g.reason),
-			Message: message(g.what, found[g].detail(), g.remedy),
-			Slot:    g.slot,
+			Reason:   string(g.reason),
+			Message:  message(g.what, found[g].detail(), g.remedy),
+			Slot:     g.slot,
+			Revision: g.revision,
 		})
 	}
 
@@ -110,6 +115,7 @@ type cause struct {
 // A group of causes makes one finding.
 type group struct {
 	slot         string
+	revision     string
 	reason       xpv2.ConditionReason
 	what, remedy string
 }

@@ -48,6 +48,10 @@ func Setup(pool *Pool) func(ctrl.Manager, controller.Options) error {
 			return fmt.Errorf("cannot make a client that watches Secrets: %w", err)
 		}
 
+		if err := newRollouts(mgr.GetClient()).serve(); err != nil {
+			return err
+		}
+
 		obs := &observer{
 			kube:    mgr.GetClient(),
 			now:     time.Now,

@@ -86,7 +86,7 @@ func TestDashboardQueries(t *testing.T) {
 	}
 
 	known := []string{"up", RecordSLORequests, RecordSLOBad, "capstan:slo_objective"}
-	for _, r := range Rules() {
+	for _, r := range append(Rules(), rolloutRules()...) {
 		known = append(known, r.Record)
 	}
 

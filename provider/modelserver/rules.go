@@ -4,6 +4,7 @@ package modelserver
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -172,14 +173,16 @@ const generated = `# SPDX-License-Identifier: Apache-2.0
 // RuleFile is a rule file of Prometheus with the rules.
 func RuleFile() string {
 	return generated + `# Recording rules for a Prometheus without operator: name this file in rule_files. They make, for each slot of each Algorithm
-# whose pods are scraped with the labels namespace, pod, algorithm and slot, the series that autoscalers follow.
+# whose pods are scraped with the labels namespace, pod, algorithm and slot, the series that autoscalers follow. Of rollouts they
+# make alerts, where the provider is scraped.
 ` + groups("")
 }
 
 // PrometheusRule is an object of the Prometheus Operator with the rules.
 func PrometheusRule() string {
 	return generated + `# Recording rules for the Prometheus Operator: apply it once, in the namespace of a Prometheus that selects it. Where the operator
-# enforces the label namespace, except this object in excludedFromEnforcement: it is about the pods of all namespaces.
+# enforces the label namespace, except this object in excludedFromEnforcement: it is about the pods of all namespaces. Its alerts
+# about rollouts need the provider scraped: podmonitor.yaml.
 apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
 metadata:
@@ -201,14 +204,42 @@ func groups(indent string) string {
 	line(2, "interval: "+every)
 	line(2, "rules:")
 
-	for _, r := range Rules() {
+	record := func(r Rule) {
 		line(3, `- record: "`+r.Record+`"`)
-		line(4, "expr: |-")
+		expr(line, r.Expr)
+	}
 
-		for l := range strings.SplitSeq(r.Expr, "\n") {
-			line(5, l)
-		}
+	for _, r := range Rules() {
+		record(r)
+	}
+
+	line(1, "- name: capstan-rollouts")
+	line(2, "interval: "+every)
+	line(2, "rules:")
+
+	for _, r := range rolloutRules() {
+		record(r)
+	}
+
+	for _, a := range rolloutAlerts() {
+		line(3, "- alert: "+a.Alert)
+		expr(line, a.Expr)
+		line(4, "for: "+a.For)
+		line(4, "labels:")
+		line(5, "severity: "+a.Severity)
+		line(4, "annotations:")
+		line(5, "summary: "+strconv.Quote(a.Summary))
+		line(5, "description: "+strconv.Quote(a.Description))
 	}
 
 	return b.String()
+}
+
+// expr of a rule, as a block of text.
+func expr(line func(depth int, text string), text string) {
+	line(4, "expr: |-")
+
+	for l := range strings.SplitSeq(text, "\n") {
+		line(5, l)
+	}
 }

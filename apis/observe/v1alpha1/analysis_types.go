@@ -15,6 +15,9 @@ const (
 
 	// LabelSlot names the slot of the Algorithm that a pod belongs to.
 	LabelSlot = "capstan.dev/slot"
+
+	// AnnotationRevision names the revision that a pod is of.
+	AnnotationRevision = "capstan.dev/revision"
 )
 
 // An Analysis is the quiet observer of an Algorithm. It looks at the pods of
@@ -204,4 +207,10 @@ type Finding struct {
 	//
 	// +optional
 	Slot string `json:"slot,omitempty"`
+
+	// Revision of those pods: the annotation capstan.dev/revision. Empty for pods of
+	// before they had one.
+	//
+	// +optional
+	Revision string `json:"revision,omitempty"`
 }

@@ -268,6 +268,11 @@ type CanaryParameters struct {
 	// +listType=map
 	// +listMapKey=name
 	Checks []Check `json:"checks"`
+
+	// Experiment asks which of the two revisions is the better one. It needs a baseline.
+	//
+	// +optional
+	Experiment *ExperimentParameters `json:"experiment,omitempty"`
 }
 
 // CanaryObservation is the evidence about a revision that is tried. It changes with
@@ -297,6 +302,11 @@ type CanaryObservation struct {
 	// +listMapKey=name
 	// +optional
 	Checks []CanaryCheck `json:"checks,omitempty"`
+
+	// Experiment is how the two revisions compare.
+	//
+	// +optional
+	Experiment *ExperimentObservation `json:"experiment,omitempty"`
 }
 
 // CanaryCheck is the evidence of one check.

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package modelserver
+
+import "fmt"
+
+// Metrics of the provider about the rollouts of Algorithms. They have a name of their own
+// for the namespace, since the label namespace is that of the pod that is scraped.
+const (
+	MetricRolloutPhase = "capstan_algorithm_rollout_phase"
+	MetricRolloutSince = "capstan_algorithm_rollout_phase_start_time_seconds"
+
+	LabelAlgorithmNamespace = "algorithm_namespace"
+	LabelPhase              = "phase"
+	LabelReason             = "reason"
+)
+
+// Records of rollouts: 1 for the phase that one is in, and for how many seconds it is.
+const (
+	RecordRolloutPhase   = "capstan:rollout_phase"
+	RecordRolloutSeconds = "capstan:rollout_phase_seconds"
+)
+
+// holdsLong is how long a rollout may hold before somebody is told, in seconds.
+const holdsLong = 3600
+
+// An Alert fires while an expression has a value.
+type Alert struct {
+	Alert, Expr, For, Severity, Summary, Description string
+}
+
+// rolloutRules record where rollouts stand, by the labels that all other records have.
+// The provider has several replicas, which tell the same.
+func rolloutRules() []Rule {
+	relabelled := func(expr string) string {
+		return fmt.Sprintf(`label_replace(%s, %q, "$1", %q, "(.+)")`, expr, LabelNamespace, LabelAlgorithmNamespace)
+	}
+
+	return []Rule{
+		{RecordRolloutPhase, fmt.Sprintf("max by (%s, %s, %s, %s) (%s)",
+			LabelNamespace, LabelAlgorithm, LabelPhase, LabelReason, relabelled(MetricRolloutPhase))},
+		{RecordRolloutSeconds, fmt.Sprintf("time() - max by (%s, %s) (%s)", LabelNamespace, LabelAlgorithm, relabelled(MetricRolloutSince))},
+	}
+}
+
+// rolloutAlerts tell of what somebody has to look at. What waits for people or for a time
+// of day by itself is none.
+func rolloutAlerts() []Alert {
+	const where = "kubectl -n {{ $labels.namespace }} describe algorithm {{ $labels.algorithm }} tells why, and what to do."
+
+	return []Alert{
+		{
+			Alert: "AlgorithmRolledBack", Severity: "warning", For: "1m",
+			Expr:        RecordRolloutPhase + `{` + LabelPhase + `="RolledBack"} == 1`,
+			Summary:     "The revision that Algorithm {{ $labels.algorithm }} of namespace {{ $labels.namespace }} asks for was rolled back.",
+			Description: "All callers reach the revision before. " + where,
+		},
+		{
+			Alert: "AlgorithmRolloutHolds", Severity: "warning", For: "1m",
+			Expr: fmt.Sprintf("%s{%s=\"Holding\",%s!~\"AwaitingApproval|FreezeWindow\"} == 1\n  and on (%s, %s) %s > %d",
+				RecordRolloutPhase, LabelPhase, LabelReason, LabelNamespace, LabelAlgorithm, RecordRolloutSeconds, holdsLong),
+			Summary:     "The rollout of Algorithm {{ $labels.algorithm }} of namespace {{ $labels.namespace }} has been held for an hour: {{ $labels.reason }}.",
+			Description: "Callers stay as they are. " + where,
+		},
+	}
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// experiment asks for one whose arm B has other variables, and that is decided by the share of requests within 100 ms.
+func experiment(id string, armB ...v1alpha1.EnvVar) func(*v1alpha1.Algorithm) {
+	return func(a *v1alpha1.Algorithm) {
+		a.Spec.Experiment = &v1alpha1.Experiment{
+			ID:         id,
+			ArmB:       v1alpha1.ExperimentArm{Env: armB},
+			Assignment: v1alpha1.ExperimentAssignment{Percent: 50},
+			Metric:     v1alpha1.ExperimentMetric{Kind: v1alpha1.ExperimentLatency, WithinMs: new(int32(100))},
+			Guardrails: &v1alpha1.ExperimentGuardrails{SuccessThreshold: new(0.95)},
+			Stop:       &v1alpha1.ExperimentStop{Duration: &metav1.Duration{Duration: time.Hour}, MinSamples: new(int32(200))},
+		}
+	}
+}
+
+// experimentIs fails until the experiment of an Algorithm is in a phase, for a reason if one is named.
+func experimentIs(ns, name, id string, phase v1alpha1.ExperimentPhase, reason string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		a, err := get(ctx, &v1alpha1.Algorithm{}, ns, name)
+		if err != nil {
+			return err
+		}
+		e := a.Status.Experiment
+		if e == nil {
+			return errors.New("nothing is told of an experiment")
+		}
+		if e.ID != id || e.Phase != phase || reason != "" && e.Reason != reason {
+			return fmt.Errorf("experiment %s is %s, %s: %s", e.ID, e.Phase, e.Reason, e.Message)
+		}
+
+		return nil
+	}
+}
+
+// TestExperiment has a faster arm win, and one that fails harm few: both leave all callers where they were.
+func TestExperiment(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	host := hostOf(ns, "reco")
+	reco := func(modify ...func(*v1alpha1.Algorithm)) *v1alpha1.Algorithm {
+		return algorithm(ns, "reco", append([]func(*v1alpha1.Algorithm){
+			versioned("a"), variable("LATENCY_MS", "150"), draining(drainSeconds), routed(host), rolling(canary(50)),
+		}, modify...)...)
+	}
+	stable(t, reco())
+	before := rolloutOf(t.Context(), ns, "reco").Stable
+	c := courseOf(t, ns, "reco")
+	calls := callOutside(t, calling(host, 40))
+
+	faster := experiment("faster", v1alpha1.EnvVar{Name: "VERSION", Value: "b"}, v1alpha1.EnvVar{Name: "LATENCY_MS", Value: "1"})
+	began := time.Now()
+	edit(t, reco(faster))
+	within(t, 2*patience, "both arms have callers", experimentIs(ns, "reco", "faster", v1alpha1.ExperimentRunning, string(v1alpha1.ReasonExperimenting)))
+	within(t, 2*patience, "the share of arm B is in force", stepping(ns, "reco", 50))
+	meets(t, calling(host, 20), "b", 50, 15)
+	eventually(t, "callers reach what the spec asks for", told(ns, "reco", v1alpha1.TypeUpdated, corev1.ConditionTrue, v1alpha1.ReasonLive))
+	within(t, 2*patience, "arm B wins", experimentIs(ns, "reco", "faster", v1alpha1.ExperimentEnded, string(v1alpha1.ReasonArmBBetter)))
+	tried := c.routedAt(50, began)
+	t.Logf("arm B had half of the callers %s after the edit, and was found better %s later", tried.Sub(began).Round(time.Second), c.routedAt(0, tried).Sub(tried).Round(time.Second))
+	eventually(t, "the result is told", told(ns, "reco", v1alpha1.TypeExperimentDecided, corev1.ConditionTrue, v1alpha1.ReasonArmBBetter))
+
+	gone := func(ctx context.Context) error {
+		d, err := get(ctx, &appsv1.Deployment{}, ns, "reco-b")
+		if apierrors.IsNotFound(err) {
+			return rollout(ns, "reco", v1alpha1.RolloutStable, "")(ctx)
+		}
+
+		return fmt.Errorf("there are %d replicas of arm B, %w", d.Status.Replicas, err)
+	}
+	within(t, 2*patience, "arm B is gone", gone)
+	a, err := get(t.Context(), &v1alpha1.Algorithm{}, ns, "reco")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := a.Status.Experiment; e.Winner != v1alpha1.WinnerB || e.Effect == nil || *e.Lower < 0.5 || *e.A.Samples < 200 || *e.B.Samples < 200 {
+		t.Errorf("arm B should have won by far, got %+v", e)
+	}
+	if r := a.Status.Rollout; r.Stable != before || len(r.Failed) > 0 {
+		t.Errorf("all callers should reach %s, and nothing have failed, got %s, %v", before, r.Stable, r.Failed)
+	}
+	lossless(t, "while there were two arms", calls())
+	if got, want := c.routedTo(), []int64{0, 50, 0}; !slices.Equal(got, want) {
+		t.Errorf("the HTTPRoute should send %v %% of callers to arm B, one after the other, got %v", want, got)
+	}
+
+	// What has run does not run again, and another id does.
+	edit(t, reco())
+	edit(t, reco(faster))
+	time.Sleep(2 * evidenceEvery)
+	if err := experimentIs(ns, "reco", "faster", v1alpha1.ExperimentEnded, "")(t.Context()); err != nil {
+		t.Errorf("an id should run once: %v", err)
+	}
+
+	failing := callOutside(t, calling(host, 40))
+	edit(t, reco(experiment("failing", v1alpha1.EnvVar{Name: "VERSION", Value: "c"}, v1alpha1.EnvVar{Name: "ERROR_RATE", Value: "0.5"}, v1alpha1.EnvVar{Name: "LATENCY_MS", Value: "150"})))
+	within(t, 3*patience, "a guardrail ends it", experimentIs(ns, "reco", "failing", v1alpha1.ExperimentEnded, string(v1alpha1.ReasonGuardrailViolated)))
+	eventually(t, "that is told", told(ns, "reco", v1alpha1.TypeExperimentDecided, corev1.ConditionFalse, v1alpha1.ReasonGuardrailViolated))
+	within(t, 2*patience, "arm B is gone", gone)
+	if r := rolloutOf(t.Context(), ns, "reco"); r.Stable != before || len(r.Failed) > 0 {
+		t.Errorf("an arm that fails says nothing against a rollout, got %v", r.Failed)
+	}
+	r := failing()
+	t.Logf("%d of %d requests were lost to the arm that fails half of its own", r.Lost(), r.Sent)
+}
