@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -48,9 +49,17 @@ func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) 
 		rsp = server.Fatal(req, err.Error())
 	}
 
-	rsp.Requirements = requirements()
+	asked := rsp.GetRequirements().GetResources()
+	rsp.Requirements = requirements(kindOf(req).GroupKind())
+	maps.Copy(rsp.GetRequirements().GetResources(), asked)
 
 	return rsp, nil
+}
+
+// kindOf the composite resource.
+func kindOf(req *fnv1.RunFunctionRequest) schema.GroupVersionKind {
+	xr := &object{resource: req.GetObserved().GetComposite().GetResource()}
+	return schema.FromAPIVersionAndKind(xr.str("apiVersion"), xr.str("kind"))
 }
 
 func (f *Function) run(req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
@@ -60,7 +69,7 @@ func (f *Function) run(req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse,
 			"for, as in an Operation. Use it in the pipeline of a Composition")
 	}
 
-	gvk := schema.FromAPIVersionAndKind(xr.str("apiVersion"), xr.str("kind"))
+	gvk := kindOf(req)
 
 	plan, ok := f.planners[gvk.GroupKind()]
 	if !ok {
@@ -81,7 +90,8 @@ func (f *Function) run(req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse,
 		Observed:    objects(req.GetObserved().GetResources()),
 		Settings:    settings,
 		SettingsErr: settingsErr,
-		Kinds:       availability(req),
+		Required:    required(req),
+		Kinds:       availability(gvk.GroupKind(), req),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot plan %s %q: %w", gvk.Kind, xr.name(), err)
@@ -96,6 +106,8 @@ func (f *Function) run(req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse,
 	if err != nil {
 		return nil, fmt.Errorf("cannot answer for %s %q: %w", gvk.Kind, xr.name(), err)
 	}
+
+	rsp.Requirements = requiring(p.Requires)
 
 	if n := proto.Size(rsp); n > maxBytes {
 		name, size := largest(rsp.GetDesired().GetResources())

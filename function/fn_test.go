@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -125,7 +128,7 @@ func TestRunFunction(t *testing.T) {
 					Type: "PodsHealthy", Status: fnv1.Status_STATUS_CONDITION_TRUE, Reason: "Serving",
 					Message: new("all is well"), Target: fnv1.Target_TARGET_COMPOSITE.Enum(),
 				}},
-				Requirements: requirements(),
+				Requirements: requirements(algorithmKind),
 			},
 		},
 		"NotReady": {
@@ -145,7 +148,7 @@ func TestRunFunction(t *testing.T) {
 						"service": {Resource: structFrom(service), Ready: fnv1.Ready_READY_FALSE},
 					},
 				},
-				Requirements: requirements(),
+				Requirements: requirements(algorithmKind),
 			},
 		},
 		"Operation": {
@@ -233,13 +236,15 @@ func TestRunFunction(t *testing.T) {
 	}
 }
 
+var algorithmKind = v1alpha1.AlgorithmGroupVersionKind.GroupKind()
+
 func refused(tag, message string) *fnv1.RunFunctionResponse {
 	return &fnv1.RunFunctionResponse{
 		Meta: &fnv1.ResponseMeta{Tag: tag},
 		Results: []*fnv1.Result{{
 			Severity: fnv1.Severity_SEVERITY_FATAL, Message: message, Target: fnv1.Target_TARGET_COMPOSITE.Enum(),
 		}},
-		Requirements: requirements(),
+		Requirements: requirements(algorithmKind),
 	}
 }
 
@@ -259,7 +264,7 @@ func many(n int, o any) map[string]compose.Desired {
 
 // What a planner gets to see.
 func TestRequest(t *testing.T) {
-	analysis := optional()[requiredAnalysis]
+	analysis := optional(algorithmKind)[requiredAnalysis]
 
 	type want struct {
 		Now      time.Time
@@ -334,6 +339,42 @@ func TestRequest(t *testing.T) {
 				t.Errorf("%s\nrequest: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestBootstrap compares what the function requires with what the Compositions name
+// beforehand, so that Crossplane need not call twice.
+func TestBootstrap(t *testing.T) {
+	for folder, kind := range map[string]schema.GroupKind{
+		"algorithm": algorithmKind,
+		"database":  v1alpha1.DatabaseGroupVersionKind.GroupKind(),
+	} {
+		data, err := os.ReadFile(filepath.Join("..", "apis", folder, "composition.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		var c struct {
+			Spec struct {
+				Pipeline []struct {
+					Requirements struct {
+						RequiredSchemas []struct{ RequirementName, APIVersion, Kind string }
+					}
+				}
+			}
+		}
+		if err := yaml.Unmarshal(data, &c); err != nil {
+			t.Fatal(err)
+		}
+
+		named := map[string]schema.GroupVersionKind{}
+		for _, s := range c.Spec.Pipeline[0].Requirements.RequiredSchemas {
+			named[s.RequirementName] = schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)
+		}
+
+		if diff := cmp.Diff(named, optional(kind)); diff != "" {
+			t.Errorf("%s: -named by the Composition, +asked for:\n%s", folder, diff)
+		}
 	}
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package main is function-capstan: the composition function that turns an
-// Algorithm into the objects that run it. It decides and never acts. It has no
+// Algorithm or a Database into the objects that run it. It decides and never acts. It has no
 // access to the cluster, no state, and sees no Secret.
 package main
 
@@ -19,6 +19,7 @@ import (
 	apisv1alpha1 "github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database"
 	"github.com/capstan-dev/capstan/function/server"
 )
 
@@ -43,6 +44,7 @@ type cli struct {
 func planners() map[schema.GroupKind]compose.Planner {
 	return map[schema.GroupKind]compose.Planner{
 		apisv1alpha1.AlgorithmGroupVersionKind.GroupKind(): algorithm.Plan,
+		apisv1alpha1.DatabaseGroupVersionKind.GroupKind():  database.Planner(version),
 	}
 }
 

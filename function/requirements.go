@@ -9,8 +9,10 @@ import (
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	registryv1alpha1 "github.com/capstan-dev/capstan/apis/registry/v1alpha1"
+	apisv1alpha1 "github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database"
 )
 
 // Names of what the function requires. The Compositions bootstrap the same
@@ -23,18 +25,21 @@ const (
 	requiredRoute    = "httproute"
 	requiredMonitor  = "servicemonitor"
 	requiredRules    = "prometheusrule"
+
+	requiredCertificate = "certificate"
+	requiredIssuer      = "issuer"
 )
 
 // settingsName is the name of the EnvironmentConfig with the platform's
 // settings.
 const settingsName = "capstan"
 
-// requirements of every call: Crossplane forgets those that are not repeated.
-// It calls again with what it found until nothing new is asked for, so that an
-// answer without them is never the one that counts.
-func requirements() *fnv1.Requirements {
+// requirements of every call for a kind: Crossplane forgets those that are not
+// repeated. It calls again with what it found until nothing new is asked for, so
+// that an answer without them is never the one that counts.
+func requirements(kind schema.GroupKind) *fnv1.Requirements {
 	schemas := map[string]*fnv1.SchemaSelector{}
-	for name, gvk := range optional() {
+	for name, gvk := range optional(kind) {
 		apiVersion, kind := gvk.ToAPIVersionAndKind()
 		schemas[name] = &fnv1.SchemaSelector{ApiVersion: apiVersion, Kind: kind}
 	}
@@ -51,9 +56,19 @@ func requirements() *fnv1.Requirements {
 	}
 }
 
-// optional kinds by the names their schemas are required under. To compose a
-// kind that the cluster does not serve would end Crossplane's whole pass.
-func optional() map[string]schema.GroupVersionKind {
+// optional kinds that a planner asks about, by the names their schemas are
+// required under. To compose a kind that the cluster does not serve would end
+// Crossplane's whole pass.
+func optional(kind schema.GroupKind) map[string]schema.GroupVersionKind {
+	if kind == apisv1alpha1.DatabaseGroupVersionKind.GroupKind() {
+		return map[string]schema.GroupVersionKind{
+			requiredCertificate: database.CertificateGVK,
+			requiredIssuer:      database.IssuerGVK,
+			requiredMonitor:     database.ServiceMonitorGVK,
+			requiredRules:       database.PrometheusRuleGVK,
+		}
+	}
+
 	return map[string]schema.GroupVersionKind{
 		requiredAnalysis: observev1alpha1.AnalysisGroupVersionKind,
 		requiredVersion:  registryv1alpha1.ModelVersionGroupVersionKind,
@@ -68,10 +83,10 @@ func optional() map[string]schema.GroupVersionKind {
 // the capability of required schemas never tells. For it a kind stays unknown,
 // which is safe: what exists is kept and nothing is asked for that might not be
 // served.
-func availability(req *fnv1.RunFunctionRequest) map[schema.GroupVersionKind]compose.Availability {
+func availability(kind schema.GroupKind, req *fnv1.RunFunctionRequest) map[schema.GroupVersionKind]compose.Availability {
 	ks := map[schema.GroupVersionKind]compose.Availability{}
 
-	for name, gvk := range optional() {
+	for name, gvk := range optional(kind) {
 		s, told := req.GetRequiredSchemas()[name]
 
 		switch {
@@ -85,4 +100,35 @@ func availability(req *fnv1.RunFunctionRequest) map[schema.GroupVersionKind]comp
 	}
 
 	return ks
+}
+
+// requiring asks for objects that a plan looks at.
+func requiring(objects map[string]compose.Requirement) *fnv1.Requirements {
+	selectors := map[string]*fnv1.ResourceSelector{}
+
+	for name, o := range objects {
+		apiVersion, kind := o.Kind.ToAPIVersionAndKind()
+		s := &fnv1.ResourceSelector{ApiVersion: apiVersion, Kind: kind, Match: &fnv1.ResourceSelector_MatchName{MatchName: o.Name}}
+
+		if o.Namespace != "" {
+			s.Namespace = &o.Namespace
+		}
+
+		selectors[name] = s
+	}
+
+	return &fnv1.Requirements{Resources: selectors}
+}
+
+// required objects that Crossplane has found, but for the platform's settings.
+func required(req *fnv1.RunFunctionRequest) map[string]compose.Object {
+	found := map[string]compose.Object{}
+
+	for name, r := range req.GetRequiredResources() {
+		if items := r.GetItems(); name != requiredSettings && len(items) > 0 {
+			found[name] = &object{resource: items[0].GetResource()}
+		}
+	}
+
+	return found
 }

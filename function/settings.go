@@ -3,11 +3,13 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -33,8 +35,11 @@ const (
 	sourceEnvironment = `EnvironmentConfig "` + settingsName + `"`
 )
 
-// companionRepository is where the image of the companion is in public.
-const companionRepository = "ghcr.io/capstan-dev/companion"
+// Where our images are in public.
+const (
+	companionRepository = "ghcr.io/capstan-dev/companion"
+	postgresRepository  = "ghcr.io/capstan-dev/postgres"
+)
 
 // Kinds of configs that say where outside services are.
 const (
@@ -77,14 +82,39 @@ func settingsOf(req *fnv1.RunFunctionRequest) (v1alpha1.Settings, error) {
 func defaults() *v1alpha1.Settings {
 	cpu, memory := resource.MustParse("250m"), resource.MustParse("256Mi")
 
-	return &v1alpha1.Settings{Algorithm: v1alpha1.AlgorithmSettings{
-		CPU:               &cpu,
-		Memory:            &memory,
-		CompanionImage:    companionRepository + ":" + version,
-		Prometheus:        &xpv2.ProviderConfigReference{Kind: kindClusterConfig, Name: "prometheus"},
-		MetricsNamespaces: []string{"monitoring"},
-		MLflow:            &xpv2.ProviderConfigReference{Kind: kindClusterConfig, Name: "mlflow"},
-	}}
+	return &v1alpha1.Settings{
+		Algorithm: v1alpha1.AlgorithmSettings{
+			CPU:               &cpu,
+			Memory:            &memory,
+			CompanionImage:    companionRepository + ":" + version,
+			Prometheus:        &xpv2.ProviderConfigReference{Kind: kindClusterConfig, Name: "prometheus"},
+			MetricsNamespaces: []string{"monitoring"},
+			MLflow:            &xpv2.ProviderConfigReference{Kind: kindClusterConfig, Name: "mlflow"},
+		},
+		Database: v1alpha1.DatabaseSettings{
+			Image:               postgresRepository,
+			Plans:               plans(),
+			MetricsNamespaces:   []string{"monitoring"},
+			CrossplaneNamespace: "crossplane-system",
+		},
+	}
+}
+
+// plans that there are without settings. They must not change: members would be
+// restarted by an upgrade of the function.
+func plans() []v1alpha1.DatabasePlan {
+	plan := func(name, cpu, memory string, connections int32) v1alpha1.DatabasePlan {
+		return v1alpha1.DatabasePlan{
+			Name: name, CPU: resource.MustParse(cpu), Memory: resource.MustParse(memory), MaxConnections: connections,
+		}
+	}
+
+	return []v1alpha1.DatabasePlan{
+		plan("default", "500m", "1Gi", 100),
+		plan("small", "1", "2Gi", 100),
+		plan("medium", "2", "8Gi", 200),
+		plan("large", "4", "32Gi", 400),
+	}
 }
 
 // checkInput tells whether the function's input is of our type.
@@ -129,24 +159,35 @@ func override(s *v1alpha1.Settings, source string, m map[string]any) []string {
 
 // set one field of the settings, or leave them as they are.
 func set(s *v1alpha1.Settings, l leaf) error {
-	v := l.value
-	for _, k := range slices.Backward(l.path) {
-		v = map[string]any{k: v}
-	}
-
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return err
+	values := []any{l.value}
+	if _, list := l.value.([]any); list {
+		// Its items would else have what those before had at their place.
+		values = []any{nil, l.value}
 	}
 
 	next := s.DeepCopy()
 
-	unknown, err := kjson.UnmarshalStrict(raw, next, kjson.DisallowUnknownFields)
-	if err := errors.Join(append(unknown, err)...); err != nil {
-		return err
+	for _, v := range values {
+		for _, k := range slices.Backward(l.path) {
+			v = map[string]any{k: v}
+		}
+
+		raw, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+
+		unknown, err := kjson.UnmarshalStrict(raw, next, kjson.DisallowUnknownFields)
+		if err := errors.Join(append(unknown, err)...); err != nil {
+			return err
+		}
 	}
 
 	if err := check(next.Algorithm); err != nil {
+		return err
+	}
+
+	if err := checkDatabase(next.Database); err != nil {
 		return err
 	}
 
@@ -161,8 +202,8 @@ func check(a v1alpha1.AlgorithmSettings) error {
 		return errors.New("must be greater than zero")
 	}
 
-	if a.CompanionImage == "" || strings.ContainsFunc(a.CompanionImage, func(r rune) bool { return r <= ' ' }) {
-		return errors.New("must name an image, without white space")
+	if err := checkImage(a.CompanionImage); err != nil {
+		return err
 	}
 
 	if err := checkGateway(a.Gateway); err != nil {
@@ -187,6 +228,75 @@ func check(a v1alpha1.AlgorithmSettings) error {
 
 	return nil
 }
+
+func checkImage(image string) error {
+	if image == "" || strings.ContainsFunc(image, func(r rune) bool { return r <= ' ' }) {
+		return errors.New("must name an image, without white space")
+	}
+
+	return nil
+}
+
+// checkDatabase settings of which one field is new.
+func checkDatabase(d v1alpha1.DatabaseSettings) error {
+	images := []string{d.Image}
+	for _, i := range d.Images {
+		images = append(images, i.Image)
+
+		if len(i.Versions) == 0 {
+			return fmt.Errorf("image %q has no versions: list those that are in it", i.Image)
+		}
+
+		for _, v := range i.Versions {
+			if n, err := strconv.Atoi(v.Version); err != nil || n < 15 {
+				return fmt.Errorf("version %q must be a major version of at least 15, for instance \"17\"", v.Version)
+			}
+		}
+	}
+
+	for _, i := range images {
+		if err := checkImage(i); err != nil {
+			return err
+		}
+	}
+
+	if err := checkPlans(d.Plans); err != nil {
+		return err
+	}
+
+	if i := d.IssuerRef; i != nil && i.Kind != "" && i.Kind != "Issuer" && i.Kind != "ClusterIssuer" {
+		return errors.New("must be Issuer or ClusterIssuer")
+	}
+
+	for _, name := range append([]string{d.CrossplaneNamespace}, d.MetricsNamespaces...) {
+		if errs := validation.IsDNS1123Label(name); name != "*" && len(errs) > 0 {
+			return fmt.Errorf("%q is neither * nor the name of a namespace: %s", name, because(errs))
+		}
+	}
+
+	return nil
+}
+
+func checkPlans(ps []v1alpha1.DatabasePlan) error {
+	for _, p := range ps {
+		if errs := validation.IsDNS1123Label(p.Name); len(errs) > 0 {
+			return fmt.Errorf("plan %q: %s", p.Name, because(errs))
+		}
+
+		if p.CPU.Sign() <= 0 || p.Memory.Cmp(leastMemory) < 0 {
+			return fmt.Errorf("plan %q: cpu must be greater than zero, and memory at least %s", p.Name, leastMemory.String())
+		}
+
+		if p.MaxConnections != 0 && (p.MaxConnections < 20 || p.MaxConnections > 10000) {
+			return fmt.Errorf("plan %q: maxConnections must be from 20 to 10000", p.Name)
+		}
+	}
+
+	return nil
+}
+
+// leastMemory of a member of a Database.
+var leastMemory = resource.MustParse("256Mi")
 
 func checkGateway(g *apisv1alpha1.GatewayReference) error {
 	if g == nil {
@@ -219,13 +329,23 @@ func complete(s *v1alpha1.Settings) []string {
 		s.Algorithm.CompanionImage = image + ":" + version
 	}
 
-	if g := s.Algorithm.Gateway; g == nil || g.Name != "" {
-		return nil
+	var mistakes []string
+
+	if g := s.Algorithm.Gateway; g != nil && g.Name == "" {
+		s.Algorithm.Gateway = nil
+		mistakes = append(mistakes, "algorithm.gateway.name: is missing beside the rest of algorithm.gateway: add it, or remove algorithm.gateway")
 	}
 
-	s.Algorithm.Gateway = nil
+	if i := s.Database.IssuerRef; i != nil {
+		i.Kind = cmp.Or(i.Kind, "ClusterIssuer")
 
-	return []string{"algorithm.gateway.name: is missing beside the rest of algorithm.gateway: add it, or remove algorithm.gateway"}
+		if i.Name == "" {
+			s.Database.IssuerRef = nil
+			mistakes = append(mistakes, "database.issuerRef.name: is missing beside the rest of database.issuerRef: add it, or remove database.issuerRef")
+		}
+	}
+
+	return mistakes
 }
 
 // A leaf is one field with its path.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -83,10 +84,10 @@ func TestSettingsOf(t *testing.T) {
 		},
 		"EmptyUnknownField": {
 			reason: "Also a field without content that does not exist should be named.",
-			req:    request(environment(map[string]any{"database": map[string]any{}})),
+			req:    request(environment(map[string]any{"queue": map[string]any{}})),
 			want: want{
 				cpu: "250m", memory: "256Mi",
-				mistakes: `EnvironmentConfig "capstan": database: cannot use "map[]": unknown field "database"`,
+				mistakes: `EnvironmentConfig "capstan": queue: cannot use "map[]": unknown field "queue"`,
 			},
 		},
 		"NoQuantity": {
@@ -283,6 +284,92 @@ func TestSettingsOfAlgorithm(t *testing.T) {
 
 			if !strings.HasPrefix(told, tc.mistakes) || tc.mistakes == "" && told != "" {
 				t.Errorf("%s\nsettingsOf(...): want mistakes %q, got %q", tc.reason, tc.mistakes, told)
+			}
+		})
+	}
+}
+
+func TestSettingsOfDatabase(t *testing.T) {
+	database := func(fields map[string]any) *fnv1.RunFunctionRequest {
+		return request(environment(map[string]any{"database": fields}))
+	}
+	plan := func(memory string) []any {
+		return []any{map[string]any{"name": "default", "cpu": "1", "memory": memory}}
+	}
+
+	cases := map[string]struct {
+		reason string
+		req    *fnv1.RunFunctionRequest
+		change func(*v1alpha1.DatabaseSettings)
+		want   string
+	}{
+		"Defaults": {
+			reason: "Without settings there are plans and our image.",
+			req:    request(),
+		},
+		"Image": {
+			reason: "A repository without a tag stays without one: the planner adds that of the function's version.",
+			req:    database(map[string]any{"image": "registry.example.org/capstan-dev/postgres"}),
+			change: func(d *v1alpha1.DatabaseSettings) { d.Image = "registry.example.org/capstan-dev/postgres" },
+		},
+		"Plans": {
+			reason: "Plans of the platform replace ours.",
+			req:    database(map[string]any{"plans": plan("2Gi")}),
+			change: func(d *v1alpha1.DatabaseSettings) {
+				d.Plans = []v1alpha1.DatabasePlan{{Name: "default", CPU: resource.MustParse("1"), Memory: resource.MustParse("2Gi")}}
+			},
+		},
+		"TooLittleMemory": {
+			reason: "A plan without room for a server is told of, and ours stay.",
+			req:    database(map[string]any{"plans": plan("64Mi")}),
+			want:   `plan "default": cpu must be greater than zero, and memory at least 256Mi`,
+		},
+		"Issuer": {
+			reason: "An issuer is a ClusterIssuer unless it says otherwise.",
+			req:    database(map[string]any{"issuerRef": map[string]any{"name": "company"}}),
+			change: func(d *v1alpha1.DatabaseSettings) {
+				d.IssuerRef = &apisv1alpha1.IssuerReference{Kind: "ClusterIssuer", Name: "company"}
+			},
+		},
+		"IssuerWithoutName": {
+			reason: "An issuer without a name is none.",
+			req:    database(map[string]any{"issuerRef": map[string]any{"kind": "Issuer"}}),
+			want:   "database.issuerRef.name: is missing beside the rest of database.issuerRef: add it, or remove database.issuerRef",
+		},
+		"ImageWithoutVersions": {
+			reason: "An image that says nothing of its versions could not be chosen.",
+			req:    database(map[string]any{"images": []any{map[string]any{"image": "x"}}}),
+			want:   `image "x" has no versions: list those that are in it`,
+		},
+		"OddVersion": {
+			reason: "A version is a number.",
+			req: database(map[string]any{"images": []any{map[string]any{
+				"image": "x", "versions": []any{map[string]any{"version": "latest"}},
+			}}}),
+			want: `version "latest" must be a major version of at least 15, for instance "17"`,
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := settingsOf(tc.req)
+
+			want := defaults().Database
+			if tc.change != nil {
+				tc.change(&want)
+			}
+
+			if diff := cmp.Diff(want, got.Database); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+
+			message := ""
+			if err != nil {
+				message = err.Error()
+			}
+
+			if !strings.Contains(message, tc.want) || tc.want == "" && message != "" {
+				t.Errorf("%s: want %q, got %q", tc.reason, tc.want, message)
 			}
 		})
 	}

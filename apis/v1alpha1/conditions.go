@@ -4,8 +4,8 @@ package v1alpha1
 
 import xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
-// Conditions of an Algorithm, beside those that Crossplane keeps (Synced,
-// Ready, Responsive).
+// Conditions of an Algorithm and a Database, beside those that Crossplane keeps
+// (Synced, Ready, Responsive).
 const (
 	// TypeAccepted tells whether the spec can be carried out. While it is
 	// False, everything that runs keeps running unchanged.
@@ -14,16 +14,20 @@ const (
 	// TypeComposed tells whether every object that was asked for is there.
 	TypeComposed xpv2.ConditionType = "Composed"
 
+	// TypeUpdated tells whether what runs is what the spec asks for, and if not,
+	// what it waits for. Callers of an Algorithm reach the revision before until then,
+	// and members of a Database that wait for their turn go on as they are. It is not
+	// called UpToDate, because Crossplane keeps that type for itself.
+	TypeUpdated xpv2.ConditionType = "Updated"
+)
+
+// Conditions of an Algorithm.
+const (
 	// TypePodsHealthy tells whether pods serve and nothing hinders those that are
 	// still missing, and if not, why and what to do. It is not called Healthy
 	// because Crossplane keeps that type for itself and drops it from what a
 	// function tells.
 	TypePodsHealthy xpv2.ConditionType = "PodsHealthy"
-
-	// TypeUpdated tells whether callers reach the revision that the spec asks for,
-	// and if not, what it waits for. Until then they reach the one before it. It is not
-	// called UpToDate, because Crossplane keeps that type for itself, too.
-	TypeUpdated xpv2.ConditionType = "Updated"
 
 	// TypeImagePinned tells whether the image is named so that every replica runs
 	// the same bytes.
@@ -53,10 +57,14 @@ const (
 	ReasonValid xpv2.ConditionReason = "Valid"
 	// ReasonInvalidSpec: a field of the spec cannot be carried out.
 	ReasonInvalidSpec xpv2.ConditionReason = "InvalidSpec"
-	// ReasonConfigTooLarge: spec.config is larger than a ConfigMap may be.
-	ReasonConfigTooLarge xpv2.ConditionReason = "ConfigTooLarge"
 	// ReasonInvalidSettings: the platform's settings cannot be used.
 	ReasonInvalidSettings xpv2.ConditionReason = "InvalidSettings"
+)
+
+// Reasons of the condition Accepted of an Algorithm.
+const (
+	// ReasonConfigTooLarge: spec.config is larger than a ConfigMap may be.
+	ReasonConfigTooLarge xpv2.ConditionReason = "ConfigTooLarge"
 )
 
 // Reasons of the condition Composed.
@@ -125,7 +133,7 @@ const (
 	ReasonModelInvalid xpv2.ConditionReason = "ModelInvalid"
 )
 
-// Reasons of the condition Updated. While a revision cannot become ready, the
+// Reasons of the condition Updated of an Algorithm. While a revision cannot become ready, the
 // reason is the one that PodsHealthy would have for its pods.
 const (
 	// ReasonLive: callers reach the revision that the spec asks for.
@@ -145,6 +153,10 @@ const (
 	// ReasonAwaitingDrain: the revision before the live one is still finishing, and
 	// the new one needs its place.
 	ReasonAwaitingDrain xpv2.ConditionReason = "AwaitingDrain"
+)
+
+// Reasons of the condition Updated.
+const (
 	// ReasonNotAccepted: the spec is not carried out; see the condition Accepted.
 	ReasonNotAccepted xpv2.ConditionReason = "NotAccepted"
 )

@@ -14,6 +14,7 @@ var GroupVersion = schema.GroupVersion{Group: "capstan.dev", Version: "v1alpha1"
 // The kinds of this package.
 var (
 	AlgorithmGroupVersionKind               = GroupVersion.WithKind("Algorithm")
+	DatabaseGroupVersionKind                = GroupVersion.WithKind("Database")
 	ProviderConfigGroupVersionKind          = GroupVersion.WithKind("ProviderConfig")
 	ClusterProviderConfigGroupVersionKind   = GroupVersion.WithKind("ClusterProviderConfig")
 	ProviderConfigUsageGroupVersionKind     = GroupVersion.WithKind("ProviderConfigUsage")
@@ -24,6 +25,7 @@ var (
 var SchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&Algorithm{}, &AlgorithmList{},
+		&Database{}, &DatabaseList{},
 		&ProviderConfig{}, &ProviderConfigList{},
 		&ClusterProviderConfig{}, &ClusterProviderConfigList{},
 		&ProviderConfigUsage{}, &ProviderConfigUsageList{},

@@ -42,6 +42,10 @@ type Request struct {
 	// observed and says so.
 	SettingsErr error
 
+	// Required holds objects that a plan for this composite resource required, by the
+	// names that it gave them. What does not exist is not there.
+	Required map[string]Object
+
 	// Kinds tells which of the optional kinds that planners ask about the
 	// cluster serves.
 	Kinds map[schema.GroupVersionKind]Availability
@@ -88,9 +92,22 @@ type Plan struct {
 	// none: each would be told again and again.
 	Events []Event
 
+	// Requires names objects of others that the next plan has to look at. Crossplane
+	// fetches them and asks again at once; it forgets what is not repeated.
+	Requires map[string]Requirement
+
 	// TTL is the time until the composite resource has to be looked at again
 	// even if nothing changes.
 	TTL time.Duration
+}
+
+// A Requirement is an object of somebody else. Crossplane needs the right to read it, or
+// the whole pass fails.
+type Requirement struct {
+	Kind schema.GroupVersionKind
+
+	// Namespace of the object, empty for one of the cluster, and its name.
+	Namespace, Name string
 }
 
 // An Event of the composite resource.

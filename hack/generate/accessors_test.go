@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -99,6 +100,22 @@ func TestReadConditions(t *testing.T) {
 		got, err := readConditions(dir, kind)
 		if err != nil || len(got) != 1 || got[0].value != want {
 			t.Errorf("readConditions(%q): want %q, got %v, %v", kind, want, got, err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "conditions_shared.go"), []byte("package x\n\n// Conditions of an Algorithm and a Database, beside others.\nconst (\n\tTypeDone T = \"Done\"\n)\n\n"+
+		"// Reasons of the condition Done.\nconst (\n\tA R = \"Both\"\n)\n\n// Reasons of the condition Done of a Database. More.\nconst (\n\tB R = \"One\"\n)\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for kind, want := range map[string][]string{"Algorithm": {"Both"}, "Database": {"Both", "One"}} {
+		var reasons []string
+		got, err := readConditions(dir, kind)
+		for _, c := range got {
+			for _, r := range c.reasons {
+				reasons = append(reasons, r.value)
+			}
+		}
+		if err != nil || !slices.Equal(reasons, want) {
+			t.Errorf("readConditions(%q) of a shared condition: want reasons %v, got %v, %v", kind, want, reasons, err)
 		}
 	}
 	if err := os.WriteFile(filepath.Join(dir, "conditions_bad.go"), []byte("package x\n\n// Reasons of the condition Gone.\nconst (\n\tA B = \"C\"\n)\n"), 0o600); err != nil {

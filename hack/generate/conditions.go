@@ -33,62 +33,88 @@ const (
 	connectionsDir = "apis/v1alpha1"
 )
 
-// readConditions reads the conditions of a kind from the files beside its type whose names begin with conditions: a block
-// of constants whose comment begins "Conditions of an Algorithm", and one for each of them whose comment begins "Reasons of
-// the condition Healthy". A kind without such a block has only the conditions that Crossplane gives to all.
+// readConditions reads the conditions of a kind from the files beside its type whose names begin with conditions: blocks of
+// constants whose comment begins "Conditions of an Algorithm" or "Conditions of an Algorithm and a Database", and those
+// whose comment begins "Reasons of the condition Healthy", or "Reasons of the condition Healthy of a Database" for the reasons
+// that only one kind has. A kind without such a block has only the conditions that Crossplane gives to all.
 func readConditions(dir, kind string) ([]condition, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "conditions*.go"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the conditions of kind %q: %w", kind, err)
 	}
-	var told []condition
+	files := make([]*ast.File, 0, len(paths))
 	for _, path := range paths {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the conditions of kind %q: %w", kind, err)
 		}
-		all, err := conditionsOf(file)
-		if err != nil {
-			return nil, fmt.Errorf("cannot understand %s: %w", path, err)
-		}
-		told = append(told, all[kind]...)
+		files = append(files, file)
 	}
-	return told, nil
+	return conditionsOf(files, kind)
 }
 
-// conditionsOf a file, by kind.
-func conditionsOf(file *ast.File) (map[string][]condition, error) {
-	told := map[string][]condition{}
-	for _, decl := range file.Decls {
-		block, ok := decl.(*ast.GenDecl)
-		if !ok || block.Tok != token.CONST {
-			continue
-		}
-		doc := strings.Fields(block.Doc.Text())
-		switch {
-		case len(doc) > 3 && doc[0] == "Conditions":
-			kind := strings.Trim(doc[3], ",.:")
+// conditionsOf a kind in files. All conditions come first, because reasons may be in another file.
+func conditionsOf(files []*ast.File, kind string) ([]condition, error) {
+	var told []condition
+	known := map[string]bool{}
+	for _, file := range files {
+		for _, block := range blocks(file) {
+			doc := strings.Fields(block.Doc.Text())
+			if len(doc) < 4 || doc[0] != "Conditions" {
+				continue
+			}
 			for _, k := range constants(block) {
-				told[kind] = append(told[kind], condition{constant: k})
+				known[k.value] = true
+				if slices.Contains(kinds(doc[1:]), kind) {
+					told = append(told, condition{constant: k})
+				}
 			}
-		case len(doc) > 4 && doc[0] == "Reasons":
-			if err := addReasons(told, strings.Trim(doc[4], ",."), constants(block)); err != nil {
-				return nil, err
+		}
+	}
+	for _, file := range files {
+		for _, block := range blocks(file) {
+			doc := strings.Fields(block.Doc.Text())
+			if len(doc) < 5 || doc[0] != "Reasons" {
+				continue
+			}
+			of := strings.Trim(doc[4], ",.")
+			if !known[of] {
+				return nil, fmt.Errorf("cannot find condition %q, whose reasons it lists", of)
+			}
+			// Reasons that name no kind are for all that have the condition.
+			if only := kinds(doc[5:]); len(only) > 0 && !slices.Contains(only, kind) {
+				continue
+			}
+			if i := slices.IndexFunc(told, func(c condition) bool { return c.value == of }); i >= 0 {
+				told[i].reasons = append(told[i].reasons, constants(block)...)
 			}
 		}
 	}
 	return told, nil
 }
 
-// addReasons to the condition that they are of.
-func addReasons(told map[string][]condition, of string, reasons []constant) error {
-	for _, all := range told {
-		if i := slices.IndexFunc(all, func(c condition) bool { return c.value == of }); i >= 0 {
-			all[i].reasons = reasons
-			return nil
+// blocks of constants in a file.
+func blocks(file *ast.File) []*ast.GenDecl {
+	var all []*ast.GenDecl
+	for _, decl := range file.Decls {
+		if block, ok := decl.(*ast.GenDecl); ok && block.Tok == token.CONST {
+			all = append(all, block)
 		}
 	}
-	return fmt.Errorf("cannot find condition %q, whose reasons it lists", of)
+	return all
+}
+
+// kinds that the words of a comment begin with: "of an Algorithm and a Database, beside …" names two.
+func kinds(words []string) []string {
+	var all []string
+	for i := 0; i+2 < len(words) && (words[i] == "of" || words[i] == "and") && (words[i+1] == "a" || words[i+1] == "an"); i += 3 {
+		name := strings.Trim(words[i+2], ",.:")
+		all = append(all, name)
+		if name != words[i+2] {
+			break
+		}
+	}
+	return all
 }
 
 // constants of a block, with comments that begin after the name of the constant.

@@ -113,11 +113,15 @@ func (r *renderer) close() {
 
 func (r *renderer) render(ctx context.Context, s scenario, now string) ([]byte, error) {
 	api := filepath.Join(r.root, "apis", s.kind)
+	schemas, err := r.served(s)
+	if err != nil {
+		return nil, err
+	}
 	args := []string{
 		"composition", "render", s.xr, filepath.Join(api, "composition.yaml"), r.functions,
 		"--crossplane-binary=" + r.core,
 		"--xrd=" + filepath.Join(api, "definition.yaml"),
-		"--required-schemas=" + r.schemas,
+		"--required-schemas=" + schemas,
 		"--context-values=capstan.dev/now=" + fmt.Sprintf("%q", now),
 	}
 	if s.observed != "" {
@@ -133,6 +137,24 @@ func (r *renderer) render(ctx context.Context, s scenario, now string) ([]byte, 
 		return nil, fmt.Errorf("cannot render: %w: %s", err, strings.TrimSpace(stderr.String()))
 	}
 	return stdout.Bytes(), nil
+}
+
+// served schemas of a scenario: all, or without those that its file unserved.yaml lists by kind.
+func (r *renderer) served(s scenario) (string, error) {
+	if s.unserved == "" {
+		return r.schemas, nil
+	}
+	var unserved struct {
+		Kinds []string `json:"kinds"`
+	}
+	if err := readYAML(s.unserved, &unserved); err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp(r.dir, "schemas-")
+	if err != nil {
+		return "", fmt.Errorf("cannot make a folder: %w", err)
+	}
+	return writeSchemas(filepath.Join(r.root, "package/provider/crds"), dir, unserved.Kinds...)
 }
 
 func freeAddress(ctx context.Context) (string, error) {

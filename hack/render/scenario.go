@@ -21,6 +21,7 @@ type scenario struct {
 	required string // a folder, or empty
 
 	simulation string // a file, or empty
+	unserved   string // a file with kinds that the cluster does not serve, or empty
 }
 
 func (c *command) scenarios() ([]scenario, error) {
@@ -35,6 +36,7 @@ func (c *command) scenarios() ([]scenario, error) {
 			s.observed = or(s.observed, folder(path, "observed"))
 			s.required = or(s.required, folder(path, "required"))
 			s.simulation = file(path, "simulation.yaml")
+			s.unserved = file(path, "unserved.yaml")
 		}
 		kind, err := kindOf(s.xr)
 		if err != nil {

@@ -8,13 +8,14 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"sigs.k8s.io/yaml"
 )
 
 // writeSchemas turns the CRDs in a folder into the OpenAPI documents that a cluster would serve for them, since the
-// function composes optional kinds only when their schema is there.
-func writeSchemas(crds, to string) (string, error) {
+// function composes optional kinds only when their schema is there. Others' kinds that are unserved are left out.
+func writeSchemas(crds, to string, unserved ...string) (string, error) {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return "", fmt.Errorf("cannot make the folder of schemas: %w", err)
 	}
@@ -31,7 +32,11 @@ func writeSchemas(crds, to string) (string, error) {
 	open := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 	for kind, group := range map[string]string{
 		"HTTPRoute": "gateway.networking.k8s.io", "ServiceMonitor": "monitoring.coreos.com", "PrometheusRule": "monitoring.coreos.com",
+		"Certificate": "cert-manager.io", "Issuer": "cert-manager.io",
 	} {
+		if slices.Contains(unserved, kind) {
+			continue
+		}
 		if err := writeDocument(to, group, "v1", kind, maps.Clone(open)); err != nil {
 			return "", fmt.Errorf("cannot write a schema of %s: %w", kind, err)
 		}

@@ -25,6 +25,11 @@ type Settings struct {
 	//
 	// +optional
 	Algorithm AlgorithmSettings `json:"algorithm,omitempty"`
+
+	// Database holds settings of the kind Database.
+	//
+	// +optional
+	Database DatabaseSettings `json:"database,omitempty"`
 }
 
 // AlgorithmSettings are what a platform team decides for every Algorithm.

@@ -126,6 +126,7 @@ scaling: {minReplicas: 1, maxReplicas: 10}`)),
 	}
 	accepted := servingAccepted()
 	maps.Copy(accepted, sloAccepted())
+	maps.Copy(accepted, experimentsAccepted())
 	maps.Copy(accepted, lifecycleAccepted())
 	for name, object := range accepted {
 		cases[name] = struct {
@@ -562,6 +563,7 @@ func TestAlgorithmRefused(t *testing.T) {
 	}
 	maps.Copy(cases, servingRefused())
 	maps.Copy(cases, sloRefused())
+	maps.Copy(cases, experimentsRefused())
 	maps.Copy(cases, lifecycleRefused())
 
 	var all []string

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
+	access "github.com/capstan-dev/capstan/apis/access/v1alpha1"
 	credentials "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 	observe "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	registry "github.com/capstan-dev/capstan/apis/registry/v1alpha1"
@@ -31,6 +32,9 @@ import (
 func types() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		algorithmXRD: reflect.TypeFor[v1alpha1.Algorithm](),
+		databaseXRD:  reflect.TypeFor[v1alpha1.Database](),
+		"package/provider/crds/access.capstan.dev_accesses.yaml":           reflect.TypeFor[access.Access](),
+		"package/provider/crds/observe.capstan.dev_topologies.yaml":        reflect.TypeFor[observe.Topology](),
 		"package/provider/crds/capstan.dev_clusterproviderconfigs.yaml":    reflect.TypeFor[v1alpha1.ClusterProviderConfig](),
 		"package/provider/crds/capstan.dev_providerconfigs.yaml":           reflect.TypeFor[v1alpha1.ProviderConfig](),
 		"package/provider/crds/capstan.dev_providerconfigusages.yaml":      reflect.TypeFor[v1alpha1.ProviderConfigUsage](),

@@ -14,9 +14,12 @@ var GroupVersion = schema.GroupVersion{Group: "observe.capstan.dev", Version: "v
 // AnalysisGroupVersionKind is the type of an Analysis.
 var AnalysisGroupVersionKind = GroupVersion.WithKind("Analysis")
 
+// TopologyGroupVersionKind is the type of a Topology.
+var TopologyGroupVersionKind = GroupVersion.WithKind("Topology")
+
 // SchemeBuilder registers the types of this package.
 var SchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &Analysis{}, &AnalysisList{})
+	s.AddKnownTypes(GroupVersion, &Analysis{}, &AnalysisList{}, &Topology{}, &TopologyList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 
 	return nil

@@ -14,6 +14,8 @@ import (
 var (
 	_ resource.ModernManaged = &Analysis{}
 	_ resource.ManagedList   = &AnalysisList{}
+	_ resource.ModernManaged = &Topology{}
+	_ resource.ManagedList   = &TopologyList{}
 )
 
 // GetCondition of this Analysis.
@@ -50,6 +52,44 @@ func (mg *Analysis) SetWriteConnectionSecretToReference(*xpv2.LocalSecretReferen
 
 // GetItems of this list.
 func (l *AnalysisList) GetItems() []resource.Managed {
+	items := make([]resource.Managed, len(l.Items))
+	for i := range l.Items {
+		items[i] = &l.Items[i]
+	}
+
+	return items
+}
+
+// GetCondition of this Topology.
+func (mg *Topology) GetCondition(t xpv2.ConditionType) xpv2.Condition {
+	return mg.Status.GetCondition(t)
+}
+
+// SetConditions of this Topology.
+func (mg *Topology) SetConditions(c ...xpv2.Condition) { mg.Status.SetConditions(c...) }
+
+// GetManagementPolicies of this Topology.
+func (mg *Topology) GetManagementPolicies() xpv2.ManagementPolicies {
+	return mg.Spec.ManagementPolicies
+}
+
+// SetManagementPolicies of this Topology.
+func (mg *Topology) SetManagementPolicies(p xpv2.ManagementPolicies) { mg.Spec.ManagementPolicies = p }
+
+// GetProviderConfigReference is nil: this kind talks to nothing outside the cluster.
+func (mg *Topology) GetProviderConfigReference() *xpv2.ProviderConfigReference { return nil }
+
+// SetProviderConfigReference does nothing: this kind talks to nothing outside the cluster.
+func (mg *Topology) SetProviderConfigReference(*xpv2.ProviderConfigReference) {}
+
+// GetWriteConnectionSecretToReference is nil: this kind has no connection details.
+func (mg *Topology) GetWriteConnectionSecretToReference() *xpv2.LocalSecretReference { return nil }
+
+// SetWriteConnectionSecretToReference does nothing: this kind has no connection details.
+func (mg *Topology) SetWriteConnectionSecretToReference(*xpv2.LocalSecretReference) {}
+
+// GetItems of this list.
+func (l *TopologyList) GetItems() []resource.Managed {
 	items := make([]resource.Managed, len(l.Items))
 	for i := range l.Items {
 		items[i] = &l.Items[i]

@@ -1,0 +1,617 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+)
+
+// A Database is a PostgreSQL server of several members that fails over by itself:
+// one member leads and takes writes, the others follow it, and one of them leads
+// as soon as the first cannot. Failover needs nothing of Capstan or Crossplane. A
+// Database makes databases in it, logins and the Secrets to connect with, and
+// tells in its conditions what hinders it and what to do.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,shortName=db,categories={capstan,composite}
+// +kubebuilder:printcolumn:name="Engine",type=string,JSONPath=`.spec.engine`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`
+// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`
+// +kubebuilder:printcolumn:name="Ready members",type=integer,JSONPath=`.status.readyReplicas`
+// +kubebuilder:printcolumn:name="Leader",type=string,JSONPath=`.status.leader`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].reason`
+// +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.status.endpoints.readWrite`,priority=1
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$')",fieldPath=".metadata.name",message="must be at most 40 lower case letters, digits and '-', start with a letter and end with a letter or digit, because its members, Services and Secrets carry the name"
+type Database struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what an application team asks for.
+	Spec DatabaseSpec `json:"spec"`
+
+	// Status is what was seen.
+	//
+	// +optional
+	Status DatabaseStatus `json:"status,omitempty"`
+}
+
+// DatabaseList holds many Databases.
+//
+// +kubebuilder:object:root=true
+type DatabaseList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Database `json:"items"`
+}
+
+// Engine of a Database.
+//
+// +kubebuilder:validation:Enum=postgres
+type Engine string
+
+// EnginePostgres is PostgreSQL.
+const EnginePostgres Engine = "postgres"
+
+// DatabaseSpec is what an application team asks for.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.plan) && has(self.resources))",message="set plan or resources, not both: a plan says what a member gets"
+// +kubebuilder:validation:XValidation:rule="!has(self.consumers) || self.consumers.all(c, !has(c.database) || (has(self.databases) && self.databases.exists(d, d.name == c.database)))",fieldPath=".consumers",message="database must be one of spec.databases: add it there, or leave it out for the first"
+type DatabaseSpec struct {
+	// Engine: postgres. It cannot be changed.
+	//
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed: make another Database and move the data"
+	// +kubebuilder:example=postgres
+	Engine Engine `json:"engine"`
+
+	// Version is the major version. Which there are the platform's settings say; the
+	// minor version is the newest of theirs.
+	//
+	// +kubebuilder:validation:MaxLength=8
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[1-9][0-9]{0,2}$')",message="must be a major version, for instance \"17\""
+	// +kubebuilder:example="17"
+	Version string `json:"version"`
+
+	// Replicas is the number of members, 1 to 9, the leader counted in. From 2 on
+	// the Database survives the loss of one, and from 2 on a commit is on two of
+	// them, unless spec.availability says otherwise.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9
+	// +kubebuilder:example=3
+	Replicas int32 `json:"replicas"`
+
+	// Storage of each member. It cannot shrink.
+	//
+	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1Gi')) >= 0",message="must be a quantity of at least 1Gi, for instance 50Gi"
+	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || !isQuantity(string(oldSelf)) || quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",message="cannot shrink: make another Database of the size you want and move the data"
+	// +kubebuilder:example="50Gi"
+	Storage resource.Quantity `json:"storage"`
+
+	// Plan is a size of the platform's settings: CPU, memory, class of storage and
+	// number of connections. Default: the plan default of the settings.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a plan: lower case letters, digits and '-'"
+	// +kubebuilder:example="small"
+	// +optional
+	Plan string `json:"plan,omitempty"`
+
+	// Resources of each member, instead of those of a plan.
+	//
+	// +optional
+	Resources *DatabaseResources `json:"resources,omitempty"`
+
+	// Availability says how members are spread, how soon another one leads, and
+	// what a commit waits for.
+	//
+	// +optional
+	Availability *DatabaseAvailability `json:"availability,omitempty"`
+
+	// Databases in the server. Default: one with the name of this Database, with _
+	// for -. One that is taken out of the list stays.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Databases []LogicalDatabase `json:"databases,omitempty"`
+
+	// Consumers connect to it. Each has a login of its own, and a Secret of the name
+	// <this Database>-<consumer> with all that it takes to connect, in the form of
+	// the Service Binding Specification. Default: one of the name app that reads
+	// and writes. One that is taken out of the list cannot log in any more; what it
+	// made stays.
+	//
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Consumers []Consumer `json:"consumers,omitempty"`
+
+	// Config holds parameters of PostgreSQL, of those that the documentation lists.
+	//
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 63 && k.matches('^[a-z][a-z0-9_.]*$'))",message="names must be those of parameters, for instance work_mem"
+	// +kubebuilder:example={"work_mem":"64MB"}
+	// +optional
+	Config map[string]ParameterValue `json:"config,omitempty"`
+
+	// Extensions that are made in each of spec.databases. Which there are the
+	// platform's settings say. One that is taken out of the list stays.
+	//
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.all(e, e.matches('^[a-z][-a-z0-9_]*$'))",message="must be names of extensions, for instance pg_trgm"
+	// +listType=set
+	// +kubebuilder:example={"pg_stat_statements"}
+	// +optional
+	Extensions []string `json:"extensions,omitempty"`
+
+	// Network says who may connect. By default every pod of this namespace may.
+	//
+	// +optional
+	Network *DatabaseNetwork `json:"network,omitempty"`
+
+	// TLS says who signs the certificate that clients see. Connections are always
+	// encrypted.
+	//
+	// +optional
+	TLS *DatabaseTLS `json:"tls,omitempty"`
+
+	// Monitoring says what is measured.
+	//
+	// +optional
+	Monitoring *DatabaseMonitoring `json:"monitoring,omitempty"`
+
+	// DeletionProtection refuses to delete the Database, and its namespace stays
+	// until it is off. With or without it the volumes stay.
+	//
+	// +kubebuilder:default=true
+	// +kubebuilder:example=true
+	// +optional
+	DeletionProtection *bool `json:"deletionProtection,omitempty"`
+
+	// ImagePullSecrets name Secrets of this namespace that open a private
+	// registry.
+	//
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	ImagePullSecrets []LocalReference `json:"imagePullSecrets,omitempty"`
+}
+
+// ParameterValue is the value of a parameter as one writes it in postgresql.conf,
+// without quotes.
+//
+// +kubebuilder:validation:MaxLength=1024
+// +kubebuilder:validation:XValidation:rule="!self.matches('[[:cntrl:]]')",message="must not have control characters"
+type ParameterValue string
+
+// DatabaseResources of each member.
+type DatabaseResources struct {
+	// CPU that is requested. There is no limit: a throttled member would look like
+	// a lost one. Default: that of the plan default.
+	//
+	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('10m')) >= 0",message="must be a quantity of at least 10m, for instance 500m"
+	// +kubebuilder:example="2"
+	// +optional
+	CPU *resource.Quantity `json:"cpu,omitempty"`
+
+	// Memory that is requested and that is the limit; PostgreSQL's buffers follow
+	// it. Default: that of the plan default.
+	//
+	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('256Mi')) >= 0",message="must be a quantity of at least 256Mi, for instance 4Gi"
+	// +kubebuilder:example="4Gi"
+	// +optional
+	Memory *resource.Quantity `json:"memory,omitempty"`
+}
+
+// MemberSpread says what members are spread over.
+//
+// +kubebuilder:validation:Enum=Zones;Nodes;None
+type MemberSpread string
+
+// What members are spread over.
+const (
+	// SpreadOverZones: evenly over the zones of the cluster, and over nodes.
+	SpreadOverZones MemberSpread = "Zones"
+	// SpreadOverNodes: evenly over the nodes of the cluster.
+	SpreadOverNodes MemberSpread = "Nodes"
+	// SpreadAnywhere: the scheduler chooses.
+	SpreadAnywhere MemberSpread = "None"
+)
+
+// FailoverProfile says how soon silence counts as a loss.
+//
+// +kubebuilder:validation:Enum=Fast;Balanced;Patient
+type FailoverProfile string
+
+// How soon silence counts as a loss.
+const (
+	// FailoverFast: about 20 s after a node is lost another member leads. It wants
+	// an API server that answers within 5 s.
+	FailoverFast FailoverProfile = "Fast"
+	// FailoverBalanced: about 30 s.
+	FailoverBalanced FailoverProfile = "Balanced"
+	// FailoverPatient: about 90 s, for control planes that are slow or shared.
+	FailoverPatient FailoverProfile = "Patient"
+)
+
+// Durability says what a commit waits for.
+//
+// +kubebuilder:validation:Enum=Synchronous;Strict;Asynchronous
+type Durability string
+
+// What a commit waits for.
+const (
+	// DurabilitySynchronous: the leader and one other member have it. While there
+	// is no other member, the leader alone.
+	DurabilitySynchronous Durability = "Synchronous"
+	// DurabilityStrict: the leader and one other member have it. While there is no
+	// other member, no commit ends.
+	DurabilityStrict Durability = "Strict"
+	// DurabilityAsynchronous: the leader has it. A failover may lose the last.
+	DurabilityAsynchronous Durability = "Asynchronous"
+)
+
+// DatabaseAvailability says how members are spread, how soon another one leads,
+// and what a commit waits for.
+type DatabaseAvailability struct {
+	// Spread of members: Zones, Nodes or None. Zones and Nodes are never
+	// unbalanced: of three members no two share a zone where there are three, and a
+	// member waits rather than break that. On nodes without a zone Zones means
+	// Nodes. A member that has its volume keeps the place it has.
+	//
+	// +kubebuilder:default=Zones
+	// +kubebuilder:example=Zones
+	// +optional
+	Spread MemberSpread `json:"spread,omitempty"`
+
+	// Profile says how soon another member leads after the leader fell silent: Fast
+	// about 20 s, Balanced about 30 s, Patient about 90 s. A leader that ends in
+	// good order is followed within 3 s in each of them.
+	//
+	// +kubebuilder:default=Balanced
+	// +kubebuilder:example=Fast
+	// +optional
+	Profile FailoverProfile `json:"profile,omitempty"`
+
+	// Durability says what a commit waits for: Synchronous, Strict or Asynchronous.
+	// With one member it says nothing.
+	//
+	// +kubebuilder:default=Synchronous
+	// +kubebuilder:example=Synchronous
+	// +optional
+	Durability Durability `json:"durability,omitempty"`
+}
+
+// LogicalDatabase is one database in the server.
+type LogicalDatabase struct {
+	// Name of the database. A role of the name <name>_owner owns it and all in it.
+	//
+	// +kubebuilder:validation:MaxLength=48
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9_]*$') && !(self in ['postgres', 'template0', 'template1', 'capstan']) && !self.startsWith('pg_')",message="must be lower case letters, digits and _, start with a letter, and be none of postgres, template0, template1, capstan and what starts with pg_"
+	// +kubebuilder:example="orders"
+	Name string `json:"name"`
+}
+
+// ConsumerAccess says what a consumer may do in its database.
+//
+// +kubebuilder:validation:Enum=ReadWrite;ReadOnly
+type ConsumerAccess string
+
+// What a consumer may do in its database.
+const (
+	// ConsumerReadWrite: whatever the owner of the database may.
+	ConsumerReadWrite ConsumerAccess = "ReadWrite"
+	// ConsumerReadOnly: read every table, view and sequence, those to come, too.
+	ConsumerReadOnly ConsumerAccess = "ReadOnly"
+)
+
+// Consumer connects to the Database.
+type Consumer struct {
+	// Name of the consumer. Its login has this name, with _ for -.
+	//
+	// +kubebuilder:validation:MaxLength=20
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="must be lower case letters, digits and '-', start with a letter and end with a letter or digit"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['access', 'ca', 'capstan', 'config', 'exporter', 'members', 'pods', 'postgres', 'public', 'replication', 'rewind', 'ro', 'rw', 'server', 'standby'])",message="is one of the names that Capstan uses itself (access, ca, capstan, config, exporter, members, pods, postgres, public, replication, rewind, ro, rw, server, standby): choose another"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[a-i]$') && !self.startsWith('pg-') && !self.endsWith('-owner') && !self.endsWith('-reader')",message="must be none of a to i, which are members, start with no pg-, and end in neither -owner nor -reader: choose another"
+	// +kubebuilder:example="api"
+	Name string `json:"name"`
+
+	// Database that it connects to, one of spec.databases. Default: the first.
+	//
+	// +kubebuilder:validation:MaxLength=48
+	// +kubebuilder:example="orders"
+	// +optional
+	Database string `json:"database,omitempty"`
+
+	// Access: ReadWrite or ReadOnly. The Secret of one that only reads leads to a
+	// member that follows, when there is one.
+	//
+	// +kubebuilder:default=ReadWrite
+	// +kubebuilder:example=ReadWrite
+	// +optional
+	Access ConsumerAccess `json:"access,omitempty"`
+}
+
+// DatabaseNetwork says who may connect.
+type DatabaseNetwork struct {
+	// From are those who may. An empty list lets nobody in but Capstan.
+	//
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +kubebuilder:example={{"namespace":"bi"}}
+	From []DatabaseClient `json:"from"`
+}
+
+// DatabaseClient is who may connect: pods, or a range of addresses.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.cidr) || !(has(self.namespace) || has(self.podLabels))",message="set cidr, or namespace and podLabels"
+type DatabaseClient struct {
+	// Namespace of the pods, or * for every namespace. Default: this namespace.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == '*' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a namespace, or * for every namespace"
+	// +kubebuilder:example="bi"
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// PodLabels that the pods carry. Default: every pod of the namespace.
+	//
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))",message="keys must be those of labels, for instance app.kubernetes.io/name"
+	// +kubebuilder:example={"app":"reports"}
+	// +optional
+	PodLabels map[string]LabelValue `json:"podLabels,omitempty"`
+
+	// CIDR is a range of addresses outside the cluster.
+	//
+	// +kubebuilder:validation:MaxLength=43
+	// +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="must be a range of addresses, for instance 10.0.0.0/8"
+	// +kubebuilder:example="10.0.0.0/8"
+	// +optional
+	CIDR string `json:"cidr,omitempty"`
+}
+
+// DatabaseTLS says who signs the certificate that clients see.
+type DatabaseTLS struct {
+	// IssuerRef names an issuer of cert-manager. Default: that of the platform's
+	// settings, or else an authority of this Database's own, whose certificate is
+	// in the Secrets of consumers.
+	//
+	// +optional
+	IssuerRef *IssuerReference `json:"issuerRef,omitempty"`
+}
+
+// IssuerReference names an issuer of cert-manager.
+type IssuerReference struct {
+	// Kind: Issuer, of this namespace, or ClusterIssuer.
+	//
+	// +kubebuilder:validation:Enum=Issuer;ClusterIssuer
+	// +kubebuilder:default=ClusterIssuer
+	// +kubebuilder:example=ClusterIssuer
+	// +optional
+	Kind string `json:"kind,omitempty"`
+
+	// Name of the issuer.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
+	// +kubebuilder:example="platform"
+	Name string `json:"name"`
+}
+
+// DatabaseMonitoring says what is measured.
+type DatabaseMonitoring struct {
+	// Enabled runs an exporter beside each member, and, where the cluster has the
+	// Prometheus Operator, lets Prometheus scrape it and alert.
+	//
+	// +kubebuilder:default=true
+	// +kubebuilder:example=true
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+}
+
+// DatabaseStatus is what was seen.
+type DatabaseStatus struct {
+	xpv2.ConditionedStatus `json:",inline"`
+
+	// Phase in one word: Pending, Creating, Running, Degraded, Down or Updating.
+	//
+	// +optional
+	Phase DatabasePhase `json:"phase,omitempty"`
+
+	// Version that the leader runs, for instance 17.6.
+	//
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// Replicas is the number of members there are.
+	//
+	// +optional
+	Replicas int32 `json:"replicas"`
+
+	// ReadyReplicas is the number of members that lead or follow.
+	//
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas"`
+
+	// Leader is the member that takes writes.
+	//
+	// +optional
+	Leader string `json:"leader,omitempty"`
+
+	// Identity that volumes, Secrets and members have in common. A Database that is
+	// applied again and finds its Secrets has the one it had.
+	//
+	// +optional
+	Identity string `json:"identity,omitempty"`
+
+	// Endpoints to connect to.
+	//
+	// +optional
+	Endpoints *DatabaseEndpoints `json:"endpoints,omitempty"`
+
+	// ConnectionSecrets of the consumers.
+	//
+	// +listType=map
+	// +listMapKey=consumer
+	// +optional
+	ConnectionSecrets []ConnectionSecret `json:"connectionSecrets,omitempty"`
+
+	// Members and what they do.
+	//
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Members []MemberStatus `json:"members,omitempty"`
+
+	// Resilience tells what the loss of one thing would do.
+	//
+	// +optional
+	Resilience *Resilience `json:"resilience,omitempty"`
+
+	// LastFailover is the last change of the leader.
+	//
+	// +optional
+	LastFailover *FailoverStatus `json:"lastFailover,omitempty"`
+
+	// Withheld lists composed objects that the API server refused and that are
+	// left out until the given time, so that one refusal does not hold up the
+	// rest.
+	//
+	// +listType=map
+	// +listMapKey=resource
+	// +optional
+	Withheld []Withheld `json:"withheld,omitempty"`
+}
+
+// DatabasePhase is the state of a Database in one word, for people and portals.
+// Conditions tell more.
+type DatabasePhase string
+
+// Phases of a Database.
+const (
+	// DatabasePending: nothing runs yet.
+	DatabasePending DatabasePhase = "Pending"
+	// DatabaseCreating: members start for the first time.
+	DatabaseCreating DatabasePhase = "Creating"
+	// DatabaseRunning: one member leads and all others follow.
+	DatabaseRunning DatabasePhase = "Running"
+	// DatabaseUpdating: one member leads, and a change is under way.
+	DatabaseUpdating DatabasePhase = "Updating"
+	// DatabaseDegraded: one member leads, and others are missing.
+	DatabaseDegraded DatabasePhase = "Degraded"
+	// DatabaseDown: no member leads.
+	DatabaseDown DatabasePhase = "Down"
+)
+
+// DatabaseEndpoints to connect to, host and port.
+type DatabaseEndpoints struct {
+	// ReadWrite leads to the leader.
+	//
+	// +optional
+	ReadWrite string `json:"readWrite,omitempty"`
+
+	// ReadOnly leads to members that follow.
+	//
+	// +optional
+	ReadOnly string `json:"readOnly,omitempty"`
+}
+
+// ConnectionSecret is the Secret of one consumer.
+type ConnectionSecret struct {
+	// Consumer of spec.consumers.
+	Consumer string `json:"consumer"`
+
+	// Secret to connect with.
+	Secret string `json:"secret"`
+
+	// Ready tells whether the Secret is there and its login can connect.
+	Ready bool `json:"ready"`
+}
+
+// MemberStatus is one member.
+type MemberStatus struct {
+	// Name of the member.
+	Name string `json:"name"`
+
+	// Role: Leader, SyncStandby, Replica, or none while it is neither.
+	//
+	// +optional
+	Role string `json:"role,omitempty"`
+
+	// State: Running, Streaming, Starting, Stopped, Failed or Unknown.
+	//
+	// +optional
+	State string `json:"state,omitempty"`
+
+	// Node it runs on.
+	//
+	// +optional
+	Node string `json:"node,omitempty"`
+
+	// Zone of the node.
+	//
+	// +optional
+	Zone string `json:"zone,omitempty"`
+
+	// Lag behind the leader: InSync, Behind, FarBehind or Unknown.
+	//
+	// +optional
+	Lag string `json:"lag,omitempty"`
+
+	// PendingRestart tells that a parameter waits for a restart.
+	//
+	// +optional
+	PendingRestart bool `json:"pendingRestart,omitempty"`
+
+	// Updated tells whether it runs what the spec asks for.
+	//
+	// +optional
+	Updated bool `json:"updated"`
+}
+
+// Resilience tells what the loss of one thing would do.
+type Resilience struct {
+	// Survives names what may be lost while writes go on or come back by
+	// themselves: member, node, zone.
+	//
+	// +listType=atomic
+	// +optional
+	Survives []string `json:"survives,omitempty"`
+
+	// Risks are single losses that would end writes, each as a sentence.
+	//
+	// +listType=atomic
+	// +optional
+	Risks []string `json:"risks,omitempty"`
+}
+
+// FailoverStatus is a change of the leader.
+type FailoverStatus struct {
+	// At is when the new leader was seen first.
+	At metav1.Time `json:"at"`
+
+	// From is the member that led before.
+	//
+	// +optional
+	From string `json:"from,omitempty"`
+
+	// To is the member that leads since.
+	To string `json:"to"`
+
+	// Cause in one word: Switchover, PodDeleted, NodeLost, Crashed or Unknown.
+	//
+	// +optional
+	Cause string `json:"cause,omitempty"`
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package database
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applyrbacv1 "k8s.io/client-go/applyconfigurations/rbac/v1"
+)
+
+// memberRole is the ClusterRole of package/platform.yaml that members are bound
+// to. Crossplane may bind it and no other.
+const memberRole = "capstan:postgres-member"
+
+// account of the members: they agree on the leader by objects of the API server.
+func account(s *state) error {
+	name := s.called(suffixMembers)
+
+	s.ask(nameServiceAccount, applycorev1.ServiceAccount(name, s.namespace).
+		WithLabels(s.labels()).
+		WithAutomountServiceAccountToken(false))
+
+	s.ask(nameRoleBinding, applyrbacv1.RoleBinding(name, s.namespace).
+		WithLabels(s.labels()).
+		WithRoleRef(applyrbacv1.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(memberRole)).
+		WithSubjects(applyrbacv1.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(name).WithNamespace(s.namespace)))
+
+	return nil
+}

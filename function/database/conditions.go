@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package database
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+)
+
+// maxProblems that one message tells. Who corrects those sees the rest.
+const maxProblems = 5
+
+// tell a condition. No message holds what changes by itself: each write of one
+// wakes the Database up again.
+func (s *state) tell(t xpv2.ConditionType, status corev1.ConditionStatus, reason xpv2.ConditionReason, message string) {
+	s.plan.Conditions = append(s.plan.Conditions, xpv2.Condition{Type: t, Status: status, Reason: reason, Message: message})
+}
+
+func accepted(s *state) error {
+	n := len(s.problems)
+	if n == 0 {
+		s.tell(v1alpha1.TypeAccepted, corev1.ConditionTrue, v1alpha1.ReasonValid, "the spec is carried out")
+		return nil
+	}
+
+	words := make([]string, 0, maxProblems+1)
+	for _, p := range s.problems[:min(n, maxProblems)] {
+		words = append(words, p.message)
+	}
+
+	if n > maxProblems {
+		words = append(words, fmt.Sprintf("and %d more", n-maxProblems))
+	}
+
+	s.tell(v1alpha1.TypeAccepted, corev1.ConditionFalse, s.problems[0].reason, strings.Join(words, "; "))
+
+	return nil
+}
+
+func composed(s *state) error {
+	c := compose.Composed(s.Request, s.asked, s.withholding)
+
+	switch refused := len(s.problems) > 0; {
+	case refused && len(s.Observed) == 0:
+		c.Status, c.Reason = corev1.ConditionFalse, v1alpha1.ReasonComposing
+		c.Message = "nothing is made until the spec is accepted"
+	case refused:
+		c.Message = "what exists is kept as it is until the spec is accepted"
+	}
+
+	s.plan.Conditions = append(s.plan.Conditions, c)
+
+	return nil
+}
+
+// available tells whether writes are taken, and if not, what hinders it.
+func available(s *state) error {
+	say := func(status corev1.ConditionStatus, reason xpv2.ConditionReason, message string) error {
+		s.tell(v1alpha1.TypeAvailable, status, reason, message)
+		return nil
+	}
+
+	switch hindered, is := s.hindered(); {
+	case s.leads() && s.seen.Paused:
+		return say(corev1.ConditionTrue, v1alpha1.ReasonPaused,
+			"a member leads, and would not be followed if it were lost: failover is paused by hand; end it with patronictl resume in a member")
+	case s.leads():
+		return say(corev1.ConditionTrue, v1alpha1.ReasonLeading, "a member leads and takes writes")
+	case len(s.sets) == 0 && len(s.problems) > 0:
+		return say(corev1.ConditionFalse, s.problems[0].reason, "there are no members, because the spec is not accepted: see the condition Accepted")
+	case len(s.sets) == 0 && s.awaits != nil:
+		return say(corev1.ConditionFalse, s.awaits.reason, s.awaits.message)
+	case len(s.sets) == 0:
+		return say(corev1.ConditionFalse, v1alpha1.ReasonMakingReady, "members are being made: see the condition Composed")
+	case !s.observed:
+		return say(corev1.ConditionUnknown, v1alpha1.ReasonAwaitingTopology,
+			"it is not known who leads: see whether provider-capstan runs; members go on without it")
+	case is && hindered.Reason == string(v1alpha1.ReasonWaitingForFormerLeader):
+		return say(corev1.ConditionFalse, v1alpha1.ReasonWaitingForFormerLeader, s.about(hindered))
+	case is:
+		return say(corev1.ConditionFalse, xpv2.ConditionReason(hindered.Reason), s.about(hindered))
+	case s.seen.Phase == observev1alpha1.TopologyBootstrapping || s.seen.Phase == observev1alpha1.TopologyEmpty:
+		return say(corev1.ConditionFalse, v1alpha1.ReasonBootstrapping, "members start for the first time")
+	default:
+		return say(corev1.ConditionFalse, v1alpha1.ReasonNoLeader, fmt.Sprintf(
+			"no member leads: one that can does within the time of spec.availability.profile; if none does, read kubectl logs -n %s -l %s=%s -c %s",
+			s.namespace, observev1alpha1.LabelDatabase, s.name, containerPostgres))
+	}
+}
+
+// about a member that is hindered.
+func (s *state) about(m observev1alpha1.TopologyMember) string {
+	return fmt.Sprintf("member %s: %s", m.Name, strings.TrimSpace(m.Message))
+}
+
+// hindered is the first member that something hinders. That the former leader is
+// waited for explains more than anything else.
+func (s *state) hindered() (observev1alpha1.TopologyMember, bool) {
+	var (
+		first observev1alpha1.TopologyMember
+		found bool
+	)
+
+	for _, m := range s.seen.Members {
+		if m.Ready || m.Reason == "" {
+			continue
+		}
+
+		if m.Reason == string(v1alpha1.ReasonWaitingForFormerLeader) {
+			return m, true
+		}
+
+		if !found {
+			first, found = m, true
+		}
+	}
+
+	return first, found
+}
+
+// highlyAvailable tells whether another member can lead without a loss.
+func highlyAvailable(s *state) error {
+	say := func(status corev1.ConditionStatus, reason xpv2.ConditionReason, message string) error {
+		s.tell(v1alpha1.TypeHighlyAvailable, status, reason, message)
+		return nil
+	}
+
+	candidates, missing := s.candidates(), s.missing()
+
+	switch {
+	case len(s.problems) > 0 && len(s.sets) == 0, !s.observed && len(s.sets) > 0:
+		return say(corev1.ConditionUnknown, v1alpha1.ReasonAwaitingTopology, "it is not known: see the condition Available")
+	case s.spec.Replicas == 1 && len(s.sets) <= 1:
+		return say(corev1.ConditionFalse, v1alpha1.ReasonSingleMember,
+			"there is one member: while it or its node is away there are no writes; raise spec.replicas to 2 or more")
+	case !s.leads():
+		return say(corev1.ConditionFalse, v1alpha1.ReasonNoLeader, "no member leads: see the condition Available")
+	case s.seen.Paused:
+		return say(corev1.ConditionFalse, v1alpha1.ReasonPaused, "failover is paused by hand: end it with patronictl resume in a member")
+	case len(candidates) == 0:
+		message := "no member follows closely enough to lead without a loss: it is being made, copied, or restarted"
+		if m, ok := s.hindered(); ok {
+			message = s.about(m)
+		}
+
+		return say(corev1.ConditionFalse, v1alpha1.ReasonNoStandby, message)
+	case len(missing) > 0:
+		message := "another member can lead, and members are missing: " + strings.Join(missing, ", ")
+		if m, ok := s.hindered(); ok {
+			message += "; " + s.about(m)
+		}
+
+		return say(corev1.ConditionTrue, v1alpha1.ReasonMembersMissing, message)
+	default:
+		return say(corev1.ConditionTrue, v1alpha1.ReasonStandbyInSync, "another member can lead at once, with every commit that a client was told of")
+	}
+}
+
+// candidates that can lead at once: with a synchronous commit those that it waits
+// for, else those that follow closely.
+func (s *state) candidates() []observev1alpha1.TopologyMember {
+	var ms []observev1alpha1.TopologyMember
+
+	for _, m := range s.seen.Members {
+		switch {
+		case !m.Ready || m.State != observev1alpha1.MemberStreaming:
+		case s.synchronous() && m.Role == observev1alpha1.RoleSyncStandby,
+			!s.synchronous() && m.Role != observev1alpha1.RoleLeader && m.Lag == observev1alpha1.LagInSync:
+			ms = append(ms, m)
+		}
+	}
+
+	return ms
+}
+
+// missing members neither lead nor follow.
+func (s *state) missing() []string {
+	var names []string
+
+	for _, letter := range s.expected() {
+		m := s.seenMember(letter)
+		if m.State != observev1alpha1.MemberRunning && m.State != observev1alpha1.MemberStreaming {
+			names = append(names, m.Name)
+		}
+	}
+
+	return names
+}
+
+// storageHealthy tells about the volumes, the worst first.
+func storageHealthy(s *state) error {
+	say := func(status corev1.ConditionStatus, reason xpv2.ConditionReason, message string) error {
+		s.tell(v1alpha1.TypeStorageHealthy, status, reason, message)
+		return nil
+	}
+
+	var full, low, strange []string
+
+	known := true
+
+	for _, letter := range sortedKeys(s.sets) {
+		m := s.seenMember(letter)
+
+		switch {
+		case m.Reason == string(v1alpha1.ReasonVolumeOfAnother):
+			strange = append(strange, s.about(m))
+		case m.Disk == "Full":
+			full = append(full, m.Name)
+		case m.Disk == "Low":
+			low = append(low, m.Name)
+		case m.VolumeSize == "":
+			known = false
+		}
+	}
+
+	small := s.small()
+
+	switch {
+	case len(strange) > 0:
+		return say(corev1.ConditionFalse, v1alpha1.ReasonVolumeOfAnother, strings.Join(strange, "; "))
+	case len(full) > 0:
+		return say(corev1.ConditionFalse, v1alpha1.ReasonStorageFull, fmt.Sprintf(
+			"the volume of %s is over 95 %% full: remove data, or make another Database with more storage and move to it, before the server stops",
+			strings.Join(full, ", ")))
+	case len(low) > 0:
+		return say(corev1.ConditionFalse, v1alpha1.ReasonStorageLow, fmt.Sprintf(
+			"the volume of %s is over 85 %% full: remove data, or make another Database with more storage and move to it", strings.Join(low, ", ")))
+	case len(small) > 0:
+		return say(corev1.ConditionFalse, v1alpha1.ReasonGrowthUnsupported, fmt.Sprintf(
+			"spec.storage is %s, and %s: volumes that exist are not grown yet; members that are added have the new size. "+
+				"To have it everywhere, make another Database and move the data", s.spec.Storage.String(), strings.Join(small, ", ")))
+	case len(s.sets) == 0 || !known:
+		return say(corev1.ConditionUnknown, v1alpha1.ReasonVolumePending, "volumes are being made, or it is not known how full they are")
+	default:
+		return say(corev1.ConditionTrue, v1alpha1.ReasonStorageReady, "every volume has room")
+	}
+}
+
+// small volumes: those of members that were made with less storage than is asked
+// for now.
+func (s *state) small() []string {
+	var words []string
+
+	for _, letter := range sortedKeys(s.sets) {
+		q, err := resource.ParseQuantity(s.sets[letter].storage)
+		if err == nil && q.Cmp(s.spec.Storage) < 0 {
+			words = append(words, fmt.Sprintf("%s has %s", s.member(letter), q.String()))
+		}
+	}
+
+	return words
+}
+
+// consumersReady tells whether everybody can log in.
+func consumersReady(s *state) error {
+	say := func(status corev1.ConditionStatus, reason xpv2.ConditionReason, message string) error {
+		s.tell(v1alpha1.TypeConsumersReady, status, reason, message)
+		return nil
+	}
+
+	o := s.Observed[nameAccess]
+
+	var pending []string
+
+	for _, c := range s.spec.Consumers {
+		if !s.loggedIn(c) {
+			pending = append(pending, c.Name)
+		}
+	}
+
+	trouble := ""
+
+	if o != nil {
+		synced := compose.Condition(o.Map(), string(xpv2.TypeSynced))
+		if compose.Text(synced, "status") == string(corev1.ConditionFalse) {
+			trouble = compose.Text(synced, "message")
+		}
+	}
+
+	missing := s.missingExtensions()
+
+	switch {
+	case !s.leads() && (len(pending) > 0 || trouble != ""):
+		return say(corev1.ConditionFalse, v1alpha1.ReasonConsumersPending, "logins are made once a member leads: see the condition Available")
+	case trouble != "":
+		return say(corev1.ConditionFalse, v1alpha1.ReasonAccessFailed, fmt.Sprintf("Access %q: %s", s.name, trouble))
+	case len(pending) > 0:
+		return say(corev1.ConditionFalse, v1alpha1.ReasonConsumersPending, fmt.Sprintf(
+			"waiting for the Secret and the login of %s: see Credential and Access of this Database", strings.Join(pending, ", ")))
+	case len(missing) > 0:
+		return say(corev1.ConditionFalse, v1alpha1.ReasonExtensionsPending, "waiting for extensions: "+strings.Join(missing, ", "))
+	default:
+		return say(corev1.ConditionTrue, v1alpha1.ReasonConsumersConnected, "every consumer can log in")
+	}
+}
+
+// missingExtensions by database, as the Access tells.
+func (s *state) missingExtensions() []string {
+	o := s.Observed[nameAccess]
+	if o == nil {
+		return nil
+	}
+
+	var words []string
+
+	for _, v := range compose.List(o.Map(), "status", "atProvider", "databases") {
+		d, _ := v.(map[string]any)
+		for _, e := range compose.List(d, "missing") {
+			words = append(words, fmt.Sprintf("%v in %s", e, compose.Text(d, "name")))
+		}
+	}
+
+	return words
+}
+
+func deletionProtected(s *state) error {
+	if s.spec.DeletionProtection == nil || *s.spec.DeletionProtection {
+		s.tell(v1alpha1.TypeDeletionProtected, corev1.ConditionTrue, v1alpha1.ReasonProtected,
+			"deleting it is refused: to delete it, set spec.deletionProtection to false first; its volumes stay either way")
+	} else {
+		s.tell(v1alpha1.TypeDeletionProtected, corev1.ConditionFalse, v1alpha1.ReasonUnprotected, "it may be deleted; its volumes stay")
+	}
+
+	return nil
+}
+
+// updated tells whether every member is as the spec asks, and if not, what it
+// waits for.
+func updated(s *state) error {
+	say := func(status corev1.ConditionStatus, reason xpv2.ConditionReason, message string) error {
+		s.tell(v1alpha1.TypeUpdated, status, reason, message)
+		return nil
+	}
+
+	var missing []string
+
+	for _, letter := range s.expected() {
+		if _, ok := s.sets[letter]; !ok {
+			missing = append(missing, s.member(letter))
+		}
+	}
+
+	switch {
+	case len(s.problems) > 0:
+		return say(corev1.ConditionFalse, v1alpha1.ReasonNotAccepted, "the spec is not carried out: see the condition Accepted")
+	case len(missing) > 0 && s.awaits != nil:
+		return say(corev1.ConditionFalse, s.awaits.reason, s.awaits.message)
+	case len(missing) > 0:
+		return say(corev1.ConditionFalse, v1alpha1.ReasonAddingMembers, "members are being made: "+strings.Join(missing, ", "))
+	case !s.order.done && s.order.failed:
+		return say(corev1.ConditionFalse, s.order.reason, s.order.message+
+			". The others go on as they were. Correct the field of the spec that causes it, or set it back")
+	case !s.order.done:
+		return say(corev1.ConditionFalse, s.order.reason, s.order.message)
+	case len(s.pendingRestart()) > 0:
+		return say(corev1.ConditionFalse, v1alpha1.ReasonRestartPending, fmt.Sprintf(
+			"parameters wait for a restart although members were restarted for them: %s: correct them in spec.config", strings.Join(s.pendingRestart(), ", ")))
+	default:
+		return say(corev1.ConditionTrue, v1alpha1.ReasonUpdated, "every member is as the spec asks")
+	}
+}
+
+// pendingRestart are members with parameters that wait for a restart.
+func (s *state) pendingRestart() []string {
+	var words []string
+
+	for _, m := range s.seen.Members {
+		if len(m.PendingRestart) > 0 {
+			words = append(words, fmt.Sprintf("%s of %s", strings.Join(m.PendingRestart, ", "), m.Name))
+		}
+	}
+
+	return words
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package database
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/postgres"
+)
+
+// Files that members read.
+const (
+	filePatroni = "patroni.yaml"
+	fileMember  = "member.json"
+)
+
+// memberFile is what the program of the members is told beside Patroni's file.
+type memberFile struct {
+	// Databases that there should be, sorted.
+	Databases []string `json:"databases"`
+
+	// Extensions that there should be in each. Those that only a superuser may make
+	// the leader makes.
+	Extensions []string `json:"extensions"`
+}
+
+// config of the members, and of Patroni.
+func config(s *state) error {
+	if s.identity == "" {
+		return nil
+	}
+
+	p, err := s.pinned()
+	if err != nil {
+		return err
+	}
+
+	server := s.server()
+	server.Pinned = p.Parameters
+
+	patroni, err := server.Patroni()
+	if err != nil {
+		return err
+	}
+
+	member, err := json.Marshal(s.memberFile())
+	if err != nil {
+		return fmt.Errorf("cannot encode %s: %w", fileMember, err)
+	}
+
+	s.ask(nameConfig, applycorev1.ConfigMap(s.called(suffixMembers), s.namespace).
+		WithLabels(s.labels()).
+		WithData(map[string]string{filePatroni: patroni, fileMember: string(member)}))
+
+	return s.dcs(server, p)
+}
+
+// dcs is the ConfigMap that Patroni keeps its configuration in. Capstan owns the
+// one annotation with the configuration; what else Patroni writes there is its own.
+func (s *state) dcs(server postgres.Server, p pinned) error {
+	dynamic, err := server.Dynamic()
+	if err != nil {
+		return err
+	}
+
+	parameters, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("cannot encode pinned parameters: %w", err)
+	}
+
+	labels := s.labels()
+	labels[observev1alpha1.LabelScope] = s.scope()
+
+	s.ask(nameDCS, applycorev1.ConfigMap(s.scope()+"-config", s.namespace).
+		WithLabels(labels).
+		WithAnnotations(map[string]string{annotationConfig: dynamic, annotationPinned: string(parameters)}))
+
+	return nil
+}
+
+// dcsApplied tells whether the configuration of this pass is the one that was
+// observed.
+func (s *state) dcsApplied() bool {
+	d, ok := s.plan.Objects[nameDCS]
+	live := s.Observed[nameDCS]
+
+	if !ok || live == nil {
+		return false
+	}
+
+	c, ok := d.Object.(*applycorev1.ConfigMapApplyConfiguration)
+
+	return ok && c.Annotations[annotationConfig] == compose.Text(live.Map(), "metadata", "annotations", annotationConfig)
+}
+
+func (s *state) memberFile() memberFile {
+	f := memberFile{Databases: []string{}, Extensions: slices.Sorted(slices.Values(s.spec.Extensions))}
+	for _, d := range s.spec.Databases {
+		f.Databases = append(f.Databases, d.Name)
+	}
+
+	slices.Sort(f.Databases)
+
+	if f.Extensions == nil {
+		f.Extensions = []string{}
+	}
+
+	return f
+}
+
+// server that the members run.
+func (s *state) server() postgres.Server {
+	c := make(map[string]string, len(s.spec.Config))
+	for name, v := range s.spec.Config {
+		c[name] = string(v)
+	}
+
+	pace := postgres.Balanced
+
+	switch s.spec.Availability.Profile {
+	case v1alpha1.FailoverFast:
+		pace = postgres.Fast
+	case v1alpha1.FailoverPatient:
+		pace = postgres.Patient
+	case v1alpha1.FailoverBalanced:
+	}
+
+	return postgres.Server{
+		Database:       s.name,
+		Scope:          s.scope(),
+		Major:          s.image.major,
+		Members:        s.spec.Replicas,
+		Memory:         s.size.memory.Value(),
+		Storage:        s.spec.Storage.Value(),
+		MaxConnections: s.size.connections,
+		Preload:        s.preload(),
+		CronDatabase:   s.cronDatabase(),
+		Config:         c,
+		Pace:           pace,
+		Synchronous:    s.synchronous(),
+		Strict:         s.spec.Availability.Durability == v1alpha1.DurabilityStrict,
+	}
+}
+
+// cronDatabase is the database of the extension pg_cron, if it is asked for.
+func (s *state) cronDatabase() string {
+	if !slices.Contains(s.spec.Extensions, extensionCron) {
+		return ""
+	}
+
+	return s.spec.Databases[0].Name
+}
+
+// canonical quantity: the same for all ways to write it.
+func canonical(q resource.Quantity) string {
+	c := q.DeepCopy()
+	c.Add(resource.Quantity{}) // forgets how it was written
+
+	return c.String()
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package database
+
+import (
+	"slices"
+	"strings"
+
+	accessv1alpha1 "github.com/capstan-dev/capstan/apis/access/v1alpha1"
+	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/postgres"
+)
+
+// credentialSpec without what the schema fills in: its default keeps the Secret
+// when the Credential goes.
+type credentialSpec struct {
+	ForProvider credentialsv1alpha1.CredentialParameters `json:"forProvider"`
+}
+
+// accessSpec without what the schema fills in.
+type accessSpec struct {
+	ForProvider accessv1alpha1.AccessParameters `json:"forProvider"`
+}
+
+// accessCredential is what the provider logs in with. It is made first, and its
+// identity is that of the Database: it outlives the Database together with the
+// volumes.
+func accessCredential(s *state) error {
+	s.ask(nameAccessCredential, s.credential(suffixAccess, credentialsv1alpha1.CredentialParameters{
+		Keys: []credentialsv1alpha1.Key{{
+			Name: keyPassword,
+			// The server is never given the password itself.
+			Derive: []credentialsv1alpha1.Derivation{{Format: credentialsv1alpha1.FormatSCRAM, Key: keyVerifier}},
+		}},
+	}))
+
+	return nil
+}
+
+func (s *state) credential(suffix string, p credentialsv1alpha1.CredentialParameters) named {
+	return newManifest(credentialsv1alpha1.CredentialGroupVersionKind.GroupVersion().String(), credentialsv1alpha1.CredentialGroupVersionKind.Kind,
+		s.metadata(s.called(suffix)), credentialSpec{ForProvider: p})
+}
+
+// consumers get a Secret each, with all that it takes to connect. Nobody who is
+// not a consumer any more has one that is kept up to date; the Secret itself stays.
+func consumers(s *state) error {
+	for _, c := range s.spec.Consumers {
+		s.ask(nameConsumerPrefix+c.Name, s.credential(c.Name, credentialsv1alpha1.CredentialParameters{
+			Keys:       []credentialsv1alpha1.Key{{Name: keyPassword}},
+			Connection: s.connection(c),
+		}))
+	}
+
+	for resource := range s.Observed {
+		name, ok := strings.CutPrefix(resource, nameConsumerPrefix)
+		if ok && !slices.ContainsFunc(s.spec.Consumers, func(c v1alpha1.Consumer) bool { return c.Name == name }) {
+			s.letGo(resource)
+		}
+	}
+
+	return nil
+}
+
+// connection of a consumer: one name that leads to the right member, and all
+// members, for clients that look for it themselves.
+func (s *state) connection(c v1alpha1.Consumer) *credentialsv1alpha1.Connection {
+	hosts := make([]credentialsv1alpha1.HostPort, 0, len(letters))
+	for _, letter := range s.expected() {
+		hosts = append(hosts, credentialsv1alpha1.HostPort{Host: credentialsv1alpha1.Host(s.podHost(letter)), Port: postgres.PortPostgres})
+	}
+
+	connection := &credentialsv1alpha1.Connection{
+		Type:        credentialsv1alpha1.TypePostgreSQL,
+		Provider:    "capstan",
+		Host:        credentialsv1alpha1.Host(s.host(suffixRW)),
+		Port:        new(int32(postgres.PortPostgres)),
+		Hosts:       hosts,
+		Database:    c.Database,
+		Username:    login(c.Name),
+		Options:     map[string]credentialsv1alpha1.OptionValue{"sslmode": "verify-full"},
+		JDBCOptions: map[string]credentialsv1alpha1.OptionValue{"sslmode": "verify-full"},
+		CAFrom: &credentialsv1alpha1.CASource{SecretKeyRef: &credentialsv1alpha1.KeyReference{
+			Name: s.serverSecret(), Key: keyOfCertificate,
+		}},
+	}
+
+	if c.Access == v1alpha1.ConsumerReadOnly {
+		if s.spec.Replicas > 1 {
+			connection.Host = credentialsv1alpha1.Host(s.host(suffixRO))
+		}
+
+		connection.Options["target_session_attrs"] = "prefer-standby"
+		connection.JDBCOptions["targetServerType"] = "preferSecondary"
+	}
+
+	return connection
+}
+
+// access makes databases, logins and grants once there is somebody to make them.
+func access(s *state) error {
+	if s.identity == "" {
+		return nil
+	}
+
+	p := accessv1alpha1.AccessParameters{
+		Server: accessv1alpha1.Server{
+			Host:              s.host(suffixRW),
+			Port:              new(int32(postgres.PortPostgres)),
+			Username:          postgres.RoleAccess,
+			PasswordSecretRef: accessv1alpha1.SecretKeyReference{Name: s.called(suffixAccess), Key: keyPassword},
+			CASecretRef:       accessv1alpha1.SecretKeyReference{Name: s.serverSecret(), Key: keyOfCertificate},
+		},
+		Extensions: slices.Sorted(slices.Values(s.spec.Extensions)),
+	}
+
+	for _, d := range s.spec.Databases {
+		p.Databases = append(p.Databases, accessv1alpha1.AccessDatabase{Name: d.Name})
+	}
+
+	for _, c := range s.spec.Consumers {
+		p.Logins = append(p.Logins, accessv1alpha1.Login{
+			Name: login(c.Name), Database: c.Database, Access: string(c.Access),
+			PasswordSecretRef: accessv1alpha1.SecretKeyReference{Name: s.called(c.Name), Key: keyPassword},
+		})
+	}
+
+	s.ask(nameAccess, newManifest(accessv1alpha1.AccessGroupVersionKind.GroupVersion().String(), accessv1alpha1.AccessGroupVersionKind.Kind,
+		s.metadata(s.name), accessSpec{ForProvider: p}))
+
+	return nil
+}
+
+// loggedIn tells whether a consumer can log in.
+func (s *state) loggedIn(c v1alpha1.Consumer) bool {
+	o := s.Observed[nameAccess]
+	if o == nil || !ready(s.Observed[nameConsumerPrefix+c.Name]) {
+		return false
+	}
+
+	return slices.Contains(compose.List(o.Map(), "status", "atProvider", "logins"), any(login(c.Name)))
+}

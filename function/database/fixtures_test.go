@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package database
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/compose/composetest"
+	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
+)
+
+var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+const identity = "3f2a9c1b5d7e48609a1b2c3d4e5f6071"
+
+const basic = `{engine: postgres, version: "17", replicas: 3, storage: 50Gi}`
+
+// A world is what a planner is asked about, and what becomes of its plans.
+type world struct {
+	t       testing.TB
+	server  *composetest.Server
+	request compose.Request
+	planner compose.Planner
+
+	// leads is the member that leads, once somebody does.
+	leads string
+
+	// broken members do not start, for that reason.
+	broken map[string]string
+
+	// pending parameters of members.
+	pending map[string][]string
+}
+
+func settings() inputv1alpha1.Settings {
+	return inputv1alpha1.Settings{Database: inputv1alpha1.DatabaseSettings{
+		Image: "ghcr.io/capstan-dev/postgres",
+		Plans: []inputv1alpha1.DatabasePlan{
+			{Name: "default", CPU: resource.MustParse("500m"), Memory: resource.MustParse("1Gi")},
+			{Name: "medium", CPU: resource.MustParse("2"), Memory: resource.MustParse("8Gi"), MaxConnections: 200, StorageClassName: "fast"},
+		},
+		MetricsNamespaces:   []string{"monitoring"},
+		CrossplaneNamespace: "crossplane-system",
+	}}
+}
+
+// newWorld with a Database of the given spec and nothing else.
+func newWorld(tb testing.TB, spec string) *world {
+	tb.Helper()
+
+	return &world{
+		t: tb, server: server, planner: Planner("v1"),
+		broken: map[string]string{}, pending: map[string][]string{},
+		request: compose.Request{
+			Now:      now,
+			Settings: settings(),
+			Kinds: map[schema.GroupVersionKind]compose.Availability{
+				CertificateGVK: compose.Available, IssuerGVK: compose.Available,
+				ServiceMonitorGVK: compose.Available, PrometheusRuleGVK: compose.Available,
+			},
+			Composite: composetest.Object{
+				"apiVersion": "capstan.dev/v1alpha1",
+				"kind":       "Database",
+				"metadata":   map[string]any{"name": "orders-db", "namespace": "shop"},
+				"spec":       parse(tb, spec),
+			},
+		},
+	}
+}
+
+// Worlds that run already, by their spec. To make one takes long, because the API
+// server's own code applies every object.
+var (
+	worlds = map[string]*world{}
+	server = composetest.NewServer()
+)
+
+// running world: one whose members lead and follow.
+func running(tb testing.TB, spec string) *world {
+	tb.Helper()
+
+	made := worlds[spec]
+	if made == nil {
+		made = newWorld(tb, spec)
+		for range 6 {
+			made.pass()
+		}
+
+		worlds[spec] = made
+	}
+
+	w := newWorld(tb, spec)
+	w.leads = made.leads
+	w.request.Composite = copied(tb, made.request.Composite)
+	w.request.Observed = map[string]compose.Object{}
+
+	for name, o := range made.request.Observed {
+		w.request.Observed[name] = copied(tb, o)
+	}
+
+	return w
+}
+
+func copied(tb testing.TB, o compose.Object) composetest.Object {
+	tb.Helper()
+
+	out, err := composetest.Decode(o.Map())
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	return out
+}
+
+// pass of Crossplane, and what provider and controllers make of it.
+func (w *world) pass() *compose.Plan {
+	w.t.Helper()
+
+	p := w.plan()
+	w.compose(p)
+	w.react()
+
+	return p
+}
+
+func (w *world) plan() *compose.Plan {
+	w.t.Helper()
+
+	p, err := w.planner(w.request)
+	if err != nil {
+		w.t.Fatalf("Plan: %v", err)
+	}
+
+	return p
+}
+
+// compose a plan as Crossplane does, status and conditions included.
+func (w *world) compose(p *compose.Plan) {
+	w.t.Helper()
+
+	observed, err := w.server.Compose(w.request.Observed, p)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	for name, o := range observed {
+		if before := w.request.Observed[name]; before != nil && before.Map()["status"] != nil {
+			o.Map()["status"] = before.Map()["status"]
+		}
+	}
+
+	w.request.Observed = observed
+
+	status, err := asMap(p.Status)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	conditions := []any{}
+	for _, c := range p.Conditions {
+		conditions = append(conditions, map[string]any{
+			"type": string(c.Type), "status": string(c.Status), "reason": string(c.Reason), "message": c.Message,
+		})
+	}
+
+	ready := "False"
+	if p.Ready {
+		ready = "True"
+	}
+
+	status["conditions"] = append(conditions, map[string]any{"type": "Ready", "status": ready, "reason": map[string]string{"True": "Available", "False": "Creating"}[ready]})
+
+	xr := composetest.Object(maps.Clone(w.request.Composite.Map()))
+	xr["status"] = status
+	w.request.Composite = xr
+}
+
+// react as provider, cert-manager, Kubernetes and members do.
+func (w *world) react() {
+	w.t.Helper()
+
+	ready := []any{map[string]any{"type": "Ready", "status": "True"}, map[string]any{"type": "Synced", "status": "True"}}
+	seen := observev1alpha1.TopologyObservation{Phase: observev1alpha1.TopologyEmpty, Zones: []string{"a", "b", "c"}, Nodes: 3}
+
+	for _, resource := range sortedKeys(w.request.Observed) {
+		o := w.request.Observed[resource].Map()
+
+		switch o["kind"] {
+		case "Certificate", "Issuer":
+			o["status"] = map[string]any{"conditions": ready}
+		case "Credential":
+			o["status"] = map[string]any{"conditions": ready, "atProvider": map[string]any{"identity": identity}}
+		case kindStatefulSet:
+			seen.Members = append(seen.Members, w.start(o))
+		}
+	}
+
+	w.lead(&seen)
+
+	if o := w.request.Observed[nameTopology]; o != nil {
+		at, err := asMap(seen)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+
+		o.Map()["status"] = map[string]any{"conditions": ready, "atProvider": at}
+	}
+
+	if o := w.request.Observed[nameAccess]; o != nil && seen.Leader != "" {
+		var logins []any
+		for _, l := range compose.List(o.Map(), "spec", "forProvider", "logins") {
+			logins = append(logins, l.(map[string]any)["name"])
+		}
+
+		o.Map()["status"] = map[string]any{"conditions": ready, "atProvider": map[string]any{"logins": logins}}
+	}
+}
+
+// start the pod of a StatefulSet with its latest template.
+func (w *world) start(o map[string]any) observev1alpha1.TopologyMember {
+	raw, err := json.Marshal(compose.Map(o, "spec", "template"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	revision := compose.Hash(raw)
+	o["status"] = map[string]any{
+		"observedGeneration": o["metadata"].(map[string]any)["generation"],
+		"updateRevision":     revision, "readyReplicas": 1.0,
+	}
+	name := compose.Text(o, "metadata", "name")
+
+	m := observev1alpha1.TopologyMember{
+		Name: name, State: observev1alpha1.MemberStreaming, Role: observev1alpha1.RoleSyncStandby, Ready: true, Lag: observev1alpha1.LagInSync,
+		Node: "node-" + name[len(name)-1:], Zone: name[len(name)-1:], Revision: revision, Disk: "Ok", VolumeSize: "50Gi", Version: "17.6",
+		PendingRestart: w.pending[name],
+	}
+
+	if why := w.broken[name]; why != "" {
+		m.State, m.Role, m.Ready, m.Reason, m.Message = observev1alpha1.MemberFailed, "", false, why, "it says why: correct it"
+	}
+
+	return m
+}
+
+// lead: who led goes on, or else the first that can.
+func (w *world) lead(seen *observev1alpha1.TopologyObservation) {
+	can := func(m observev1alpha1.TopologyMember) bool { return m.Ready }
+	if !slices.ContainsFunc(seen.Members, func(m observev1alpha1.TopologyMember) bool { return can(m) && m.Name == w.leads }) {
+		w.leads = ""
+
+		if i := slices.IndexFunc(seen.Members, can); i >= 0 {
+			w.leads = seen.Members[i].Name
+		}
+	}
+
+	seen.Leader = w.leads
+
+	if w.leads != "" {
+		seen.Phase, seen.SystemIdentifier = observev1alpha1.TopologyRunning, "7300000000000000000"
+	} else if len(seen.Members) > 0 {
+		seen.Phase = observev1alpha1.TopologyNoLeader
+	}
+
+	for i := range seen.Members {
+		if m := &seen.Members[i]; m.Name == w.leads {
+			m.Role, m.State = observev1alpha1.RoleLeader, observev1alpha1.MemberRunning
+		} else if w.leads == "" && m.Ready {
+			m.Ready, m.State = false, observev1alpha1.MemberStarting
+		}
+	}
+}
+
+// edit the spec.
+func (w *world) edit(spec string) {
+	xr := composetest.Object(maps.Clone(w.request.Composite.Map()))
+	xr["spec"] = parse(w.t, spec)
+	w.request.Composite = xr
+}
+
+// condition that a plan tells.
+func condition(p *compose.Plan, t string) (status, reason, message string) {
+	for _, c := range p.Conditions {
+		if string(c.Type) == t {
+			return string(c.Status), string(c.Reason), c.Message
+		}
+	}
+
+	return "", "", ""
+}
+
+// revisions that StatefulSets ask for, by the letter of their member.
+func (w *world) revisions() map[string]string {
+	rs := map[string]string{}
+
+	for name, o := range w.request.Observed {
+		if letter, ok := strings.CutPrefix(name, nameMemberPrefix); ok {
+			rs[letter] = compose.Text(o.Map(), "metadata", "annotations", annotationRevision)
+		}
+	}
+
+	return rs
+}
+
+// told status of a plan.
+func told(tb testing.TB, p *compose.Plan) v1alpha1.DatabaseStatus {
+	tb.Helper()
+
+	raw, err := json.Marshal(p.Status)
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	var st v1alpha1.DatabaseStatus
+	if err := json.Unmarshal(raw, &st); err != nil {
+		tb.Fatal(err)
+	}
+
+	return st
+}
+
+func parse(tb testing.TB, text string) map[string]any {
+	tb.Helper()
+
+	var m map[string]any
+	if err := yaml.Unmarshal([]byte(text), &m); err != nil {
+		tb.Fatal(err)
+	}
+
+	return m
+}
+
+// encoded plan, the same for the same plan.
+func encoded(tb testing.TB, p *compose.Plan) string {
+	tb.Helper()
+
+	raw, err := json.Marshal(p) //nolint:musttag // It is compared and never read.
+	if err != nil {
+		tb.Fatal(err)
+	}
+
+	return string(raw)
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package database
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	images "github.com/capstan-dev/capstan/images/postgres"
+	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
+)
+
+// preloaded are extensions of our image whose library has to be loaded at the
+// start.
+var preloaded = []string{"pg_cron", "pg_stat_statements", "pgaudit"}
+
+// image of the members, for the version that is asked for.
+type image struct {
+	// name with its tag, and what of it belongs to a revision: a tag that follows the
+	// version of the function does not.
+	name, pinned string
+
+	version inputv1alpha1.DatabaseVersion
+	major   int
+}
+
+// catalogue of images: those of the settings, or else ours.
+func (s *state) catalogue() ([]inputv1alpha1.DatabaseImage, error) {
+	if own := s.Settings.Database.Images; len(own) > 0 {
+		return own, nil
+	}
+
+	c, err := images.Read()
+	if err != nil {
+		return nil, err
+	}
+
+	ours := inputv1alpha1.DatabaseImage{Image: s.Settings.Database.Image, Engine: v1alpha1.EnginePostgres}
+
+	for _, m := range c.Majors {
+		ours.Versions = append(ours.Versions, inputv1alpha1.DatabaseVersion{
+			Version: m.Major, Minor: m.Version, Extensions: sortedKeys(m.Extensions), Preload: preloaded,
+		})
+	}
+
+	return []inputv1alpha1.DatabaseImage{ours}, nil
+}
+
+// find the image of a version, and the versions there are instead.
+func (s *state) find(catalogue []inputv1alpha1.DatabaseImage, version string) (image, []string) {
+	var versions []string
+
+	for _, i := range catalogue {
+		if i.Engine != "" && i.Engine != s.spec.Engine {
+			continue
+		}
+
+		for _, v := range i.Versions {
+			if v.Version != version {
+				versions = append(versions, v.Version)
+				continue
+			}
+
+			found := image{name: i.Image, pinned: i.Image, version: v}
+			if !strings.ContainsAny(i.Image[strings.LastIndex(i.Image, "/")+1:], ":@") {
+				found.name += ":" + s.version
+			}
+
+			found.major, _ = strconv.Atoi(version) // The schema takes nothing else.
+
+			return found, nil
+		}
+	}
+
+	slices.SortFunc(versions, func(a, b string) int {
+		x, _ := strconv.Atoi(a)
+		y, _ := strconv.Atoi(b)
+
+		return x - y
+	})
+
+	return image{}, slices.Compact(versions)
+}
+
+// size of a member.
+type size struct {
+	cpu, memory      resource.Quantity
+	connections      int32
+	storageClassName string
+}
+
+// planDefault is the plan of Databases that name none.
+const planDefault = "default"
+
+// defaultConnections of a plan that does not say how many.
+const defaultConnections = 100
+
+// sized by the plan, or by resources of the spec, which stand in for those of the
+// plan default. It is not found when there is no such plan.
+func (s *state) sized() (size, bool) {
+	name := s.spec.Plan
+	if name == "" {
+		name = planDefault
+	}
+
+	plans := s.Settings.Database.Plans
+
+	i := slices.IndexFunc(plans, func(p inputv1alpha1.DatabasePlan) bool { return p.Name == name })
+	if i < 0 {
+		return size{}, false
+	}
+
+	p := plans[i]
+	out := size{cpu: p.CPU, memory: p.Memory, connections: p.MaxConnections, storageClassName: p.StorageClassName}
+
+	if out.connections == 0 {
+		out.connections = defaultConnections
+	}
+
+	if s.spec.Resources.CPU != nil {
+		out.cpu = *s.spec.Resources.CPU
+	}
+
+	if s.spec.Resources.Memory != nil {
+		out.memory = *s.spec.Resources.Memory
+	}
+
+	return out, true
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package database
+
+import (
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-dev/capstan/function/compose"
+)
+
+// Kinds of the Prometheus Operator.
+var (
+	ServiceMonitorGVK = monitoringv1.SchemeGroupVersion.WithKind(monitoringv1.ServiceMonitorsKind)
+	PrometheusRuleGVK = monitoringv1.SchemeGroupVersion.WithKind(monitoringv1.PrometheusRuleKind)
+)
+
+// Labels of the series of a Database.
+const (
+	seriesDatabase = "database"
+	seriesMember   = "member"
+)
+
+// monitor lets Prometheus scrape the exporters by way of the pods, and labels what
+// it finds there with Database and member. The label database of the exporter is a
+// database in the server, and becomes datname.
+func monitor(s *state) error {
+	if !s.exports() {
+		s.letGo(nameMonitor)
+		return nil
+	}
+
+	if s.Kinds[ServiceMonitorGVK] != compose.Available {
+		return nil
+	}
+
+	label := func(pod, series string) monitoringv1.RelabelConfig {
+		return monitoringv1.RelabelConfig{
+			SourceLabels: []monitoringv1.LabelName{monitoringv1.LabelName("__meta_kubernetes_pod_label_" + pod)},
+			TargetLabel:  series,
+		}
+	}
+
+	s.offer(nameMonitor, newManifest(ServiceMonitorGVK.GroupVersion().String(), ServiceMonitorGVK.Kind, s.metadata(s.called(suffixMembers)),
+		monitoringv1.ServiceMonitorSpec{
+			Selector: metav1.LabelSelector{MatchLabels: s.selector()},
+			Endpoints: []monitoringv1.Endpoint{{
+				Port: portMetrics,
+				RelabelConfigs: []monitoringv1.RelabelConfig{
+					label("capstan_dev_database", seriesDatabase),
+					label("capstan_dev_member", seriesMember),
+				},
+			}},
+		}))
+
+	return nil
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package database
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+)
+
+// Names of the objects within the composition. Crossplane knows an object by
+// them, so that another name would make another object, and lose the first.
+const (
+	nameAccess             = "access"
+	nameAccessCredential   = "access-credential"
+	nameBudget             = "pdb"
+	nameCA                 = "ca"
+	nameCAIssuer           = "ca-issuer"
+	nameConfig             = "config"
+	nameConsumerPrefix     = "consumer-"
+	nameDCS                = "dcs"
+	nameIssuer             = "issuer"
+	nameMemberPrefix       = "member-"
+	nameMembersCertificate = "members-certificate"
+	nameMonitor            = "monitor"
+	nameNetworkPolicy      = "networkpolicy"
+	namePods               = "pods"
+	nameReadOnly           = "ro"
+	nameReadWrite          = "rw"
+	nameRoleBinding        = "rolebinding"
+	nameRules              = "rules"
+	nameServerCertificate  = "server-certificate"
+	nameServiceAccount     = "serviceaccount"
+	nameTopology           = "topology"
+)
+
+const kindStatefulSet = "StatefulSet"
+
+// Labels and annotations of composed objects and of pods, beside those that the
+// Topology goes by.
+const (
+	labelName       = "app.kubernetes.io/name"
+	labelInstance   = "app.kubernetes.io/instance"
+	labelManagedBy  = "app.kubernetes.io/managed-by"
+	labelPartOf     = "app.kubernetes.io/part-of"
+	labelGeneration = "capstan.dev/generation"
+
+	// annotationRevision names, on a StatefulSet, all that reaches its pod as far as
+	// the spec and the platform's settings say it. Its template is pinned by it.
+	annotationRevision = "capstan.dev/revision"
+
+	// annotationVersion holds, on a StatefulSet, the major version of its data.
+	annotationVersion = "capstan.dev/version"
+
+	// annotationRestarted holds, on a StatefulSet, the revision that was started
+	// twice, because some parameters take effect only after the leader has them.
+	annotationRestarted = "capstan.dev/restarted"
+
+	// annotationPinned holds, on the ConfigMap of Patroni, the parameters that need a
+	// restart as they were computed when they were asked for.
+	annotationPinned = "capstan.dev/pinned-parameters"
+
+	// annotationConfig holds, on the ConfigMap of Patroni, its configuration.
+	annotationConfig = "config"
+)
+
+// Suffixes of the names of objects.
+const (
+	suffixAccess  = "access"
+	suffixCA      = "ca"
+	suffixMembers = "members"
+	suffixPods    = "pods"
+	suffixRO      = "ro"
+	suffixRW      = "rw"
+	suffixSigner  = "selfsigned"
+	suffixServer  = "server"
+)
+
+// letters of the members, in the order they are made.
+var letters = strings.Split("abcdefghi", "")
+
+// called is the name of an object of the Database.
+func (s *state) called(suffix string) string { return s.name + "-" + suffix }
+
+// member of a letter.
+func (s *state) member(letter string) string { return s.called(letter) }
+
+// scope that Patroni keeps its objects under. It has a part of the identity, so
+// that a stranger of the same name finds nothing.
+func (s *state) scope() string {
+	if s.identity == "" {
+		return ""
+	}
+
+	return s.name + "-" + s.identity[:min(8, len(s.identity))]
+}
+
+// host of a Service of the Database, from everywhere in the cluster.
+func (s *state) host(suffix string) string {
+	return fmt.Sprintf("%s.%s.svc", s.called(suffix), s.namespace)
+}
+
+// podHost of a member.
+func (s *state) podHost(letter string) string {
+	return fmt.Sprintf("%s-0.%s", s.member(letter), s.host(suffixPods))
+}
+
+// labels of every composed object.
+func (s *state) labels() map[string]string {
+	return map[string]string{
+		labelName:                     "postgres",
+		labelInstance:                 s.name,
+		labelManagedBy:                "capstan",
+		observev1alpha1.LabelDatabase: s.name,
+	}
+}
+
+// selector of the pods of all members.
+func (s *state) selector() map[string]string {
+	return map[string]string{observev1alpha1.LabelDatabase: s.name}
+}
+
+// sortedKeys of a map.
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

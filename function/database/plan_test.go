@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package database
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/compose/composetest"
+)
+
+func TestCreate(t *testing.T) {
+	w := running(t, basic)
+	p := w.plan()
+
+	want := []string{
+		"access", "access-credential", "ca", "ca-issuer", "config", "consumer-app", "dcs", "issuer", "member-a", "member-b", "member-c",
+		"members-certificate", "monitor", "networkpolicy", "pdb", "pods", "ro", "rolebinding", "rules", "rw", "serviceaccount", "topology",
+	}
+	if diff := cmp.Diff(want, sortedKeys(p.Objects)); diff != "" {
+		t.Errorf("objects of a plain Database: -want, +got:\n%s", diff)
+	}
+
+	for _, c := range p.Conditions {
+		if c.Status != "True" {
+			t.Errorf("condition %s is %s, %s: %s", c.Type, c.Status, c.Reason, c.Message)
+		}
+	}
+
+	st := told(t, p)
+	if st.Phase != v1alpha1.DatabaseRunning || !p.Ready || st.ReadyReplicas != 3 || st.Leader != "orders-db-a" || st.Version != "17.6" {
+		t.Errorf("a Database whose members lead and follow: phase %s, ready %t, %d ready, led by %q, version %q",
+			st.Phase, p.Ready, st.ReadyReplicas, st.Leader, st.Version)
+	}
+
+	if diff := cmp.Diff(&v1alpha1.Resilience{Survives: []string{"member", "node", "zone"}}, st.Resilience); diff != "" {
+		t.Errorf("what three members in three zones survive: -want, +got:\n%s", diff)
+	}
+
+	if p.TTL < 29*60e9 {
+		t.Errorf("a Database at rest is looked at after %s", p.TTL)
+	}
+}
+
+func TestQuiet(t *testing.T) {
+	w := running(t, basic)
+	before := maps.Clone(w.request.Observed)
+	first := encoded(t, w.plan())
+	w.pass()
+
+	if diff := cmp.Diff(first, encoded(t, w.plan())); diff != "" {
+		t.Errorf("a plan at rest changes: -first, +second:\n%s", diff)
+	}
+
+	for name, o := range before {
+		if diff := cmp.Diff(o.Map()["spec"], w.request.Observed[name].Map()["spec"]); diff != "" {
+			t.Errorf("%s changes at rest: -before, +after:\n%s", name, diff)
+		}
+	}
+}
+
+func TestUpgradeRestartsNothing(t *testing.T) {
+	w := running(t, basic)
+	before := w.request.Observed
+	w.planner = Planner("v2")
+
+	for range 3 {
+		w.pass()
+	}
+
+	for _, name := range []string{"member-a", "member-b", "member-c"} {
+		if diff := cmp.Diff(before[name].Map()["spec"], w.request.Observed[name].Map()["spec"]); diff != "" {
+			t.Errorf("another version of the function changes %s: -before, +after:\n%s", name, diff)
+		}
+	}
+
+	w.edit(`{engine: postgres, version: "17", replicas: 4, storage: 50Gi}`)
+	w.pass()
+
+	images := fmt.Sprint(compose.List(w.request.Observed["member-d"].Map(), "spec", "template", "spec", "containers"))
+	if !strings.Contains(images, "ghcr.io/capstan-dev/postgres:v2") {
+		t.Errorf("a new member does not have the image of the function's version: %s", images)
+	}
+}
+
+// TestUpdateOrder follows an edit until every member has it.
+func TestUpdateOrder(t *testing.T) {
+	for name, spec := range map[string]string{
+		"Memory":    `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, resources: {memory: 2Gi}}`,
+		"Parameter": `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, config: {max_connections: "200"}}`,
+		"Preload":   `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, extensions: [pg_stat_statements]}`,
+		"Issuer":    `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, tls: {issuerRef: {name: company}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := running(t, basic)
+			before := w.revisions()
+			w.edit(spec)
+
+			var order []string
+
+			for range 8 {
+				w.pass()
+
+				changed := slices.DeleteFunc(sortedKeys(before), func(l string) bool { return w.revisions()[l] == before[l] || slices.Contains(order, l) })
+				if len(changed) > 1 {
+					t.Fatalf("%v are changed at once", changed)
+				}
+
+				order = append(order, changed...)
+			}
+
+			if diff := cmp.Diff([]string{"b", "c", "a"}, order); diff != "" {
+				t.Errorf("followers come before the leader: -want, +got:\n%s", diff)
+			}
+
+			if status, reason, message := condition(w.plan(), "Updated"); status != "True" {
+				t.Errorf("after all of it: Updated is %s, %s: %s", status, reason, message)
+			}
+		})
+	}
+}
+
+func TestReloadRestartsNobody(t *testing.T) {
+	w := running(t, basic)
+	before := w.revisions()
+	w.edit(`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, config: {work_mem: 64MB}, availability: {profile: Fast, durability: Strict}}`)
+
+	for range 3 {
+		w.pass()
+	}
+
+	if diff := cmp.Diff(before, w.revisions()); diff != "" {
+		t.Errorf("a parameter that takes effect at once restarts members: -before, +after:\n%s", diff)
+	}
+
+	dcs := compose.Text(w.request.Observed[nameDCS].Map(), "metadata", "annotations", annotationConfig)
+	for _, part := range []string{`"work_mem":"64MB"`, `"ttl":20`, `"synchronous_mode_strict":true`} {
+		if !strings.Contains(dcs, part) {
+			t.Errorf("the configuration of Patroni has no %s: %s", part, dcs)
+		}
+	}
+}
+
+func TestFailedStepStops(t *testing.T) {
+	w := running(t, basic)
+	before := w.revisions()
+	w.edit(`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, resources: {cpu: "64"}}`)
+	w.broken["orders-db-b"] = "Unschedulable"
+
+	for range 6 {
+		w.pass()
+	}
+
+	after := w.revisions()
+	if after["b"] == before["b"] || after["a"] != before["a"] || after["c"] != before["c"] {
+		t.Errorf("a step that failed does not stop: %v, %v", before, after)
+	}
+
+	if status, reason, message := condition(w.plan(), "Updated"); status != "False" || reason != "Unschedulable" || !strings.Contains(message, "orders-db-b") {
+		t.Errorf("Updated is %s, %s: %s", status, reason, message)
+	}
+
+	if st := told(t, w.plan()); st.Phase != v1alpha1.DatabaseDegraded {
+		t.Errorf("with a failed step the phase is %s", st.Phase)
+	}
+
+	w.edit(basic)
+	w.pass()
+	delete(w.broken, "orders-db-b")
+
+	for range 6 {
+		w.pass()
+	}
+
+	if diff := cmp.Diff(before, w.revisions()); diff != "" {
+		t.Errorf("going back does not mend it: -before, +after:\n%s", diff)
+	}
+}
+
+func TestScale(t *testing.T) {
+	w := running(t, basic)
+	claims := compose.List(w.request.Observed["member-a"].Map(), "spec", "volumeClaimTemplates")
+
+	w.edit(`{engine: postgres, version: "17", replicas: 5, storage: 80Gi}`)
+
+	for range 3 {
+		w.pass()
+	}
+
+	if diff := cmp.Diff([]string{"a", "b", "c", "d", "e"}, sortedKeys(w.revisions())); diff != "" {
+		t.Errorf("members after growing: -want, +got:\n%s", diff)
+	}
+
+	if diff := cmp.Diff(claims, compose.List(w.request.Observed["member-a"].Map(), "spec", "volumeClaimTemplates")); diff != "" {
+		t.Errorf("claims of a member that exists change: -before, +after:\n%s", diff)
+	}
+
+	if status, reason, message := condition(w.plan(), "StorageHealthy"); reason != "GrowthUnsupported" || !strings.Contains(message, "orders-db-a has 50Gi") {
+		t.Errorf("StorageHealthy is %s, %s: %s", status, reason, message)
+	}
+
+	w.edit(`{engine: postgres, version: "17", replicas: 1, storage: 80Gi}`)
+
+	at := 5
+
+	for range 9 {
+		w.pass()
+
+		n := len(w.revisions())
+		if at-n > 1 {
+			t.Fatalf("%d members are let go at once", at-n)
+		}
+
+		at = n
+	}
+
+	if diff := cmp.Diff([]string{"a"}, sortedKeys(w.revisions())); diff != "" {
+		t.Errorf("members after shrinking: -want, +got:\n%s", diff)
+	}
+
+	if w.request.Observed[nameBudget] != nil {
+		t.Error("a single member has a budget, which would block drains")
+	}
+}
+
+func TestRefusedSpecKeepsAll(t *testing.T) {
+	for name, tc := range map[string]struct{ spec, reason, message string }{
+		"Version":   {`{engine: postgres, version: "18", replicas: 3, storage: 50Gi}`, "VersionChangeUnsupported", "the data is of version 17"},
+		"Missing":   {`{engine: postgres, version: "12", replicas: 3, storage: 50Gi}`, "VersionUnavailable", "choose one of 15, 17, 18"},
+		"Plan":      {`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, plan: huge}`, "PlanUnavailable", "default, medium"},
+		"Parameter": {`{engine: postgres, version: "17", replicas: 1, storage: 50Gi, config: {fsync: "off"}}`, "InvalidSpec", "spec.config.fsync"},
+		"Extension": {`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, extensions: [postgis]}`, "ExtensionUnavailable", "postgis"},
+		"Room":      {`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, config: {shared_buffers: 900MB}}`, "InvalidSpec", "half the memory"},
+		"Database":  {`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, databases: [{name: postgres}]}`, "InvalidSpec", "spec.databases[0].name"},
+		"Consumer":  {`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, databases: [{name: x}], consumers: [{name: x-owner}]}`, "InvalidSpec", "is the name of a role"},
+		"Network":   {`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, network: {from: [{cidr: "10.0.0.0/99"}]}}`, "InvalidSpec", "10.0.0.0/8"},
+		"Quantity":  {`{engine: postgres, version: "17", replicas: 3, storage: many}`, "InvalidSpec", "spec.storage"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := running(t, basic)
+			before := w.request.Observed
+			w.edit(tc.spec)
+			p := w.pass()
+
+			if _, reason, message := condition(p, "Accepted"); reason != tc.reason || !strings.Contains(message, tc.message) {
+				t.Errorf("Accepted: %s: %s", reason, message)
+			}
+
+			for name, o := range before {
+				after := w.request.Observed[name]
+				if after == nil {
+					t.Errorf("%s is gone", name)
+					continue
+				}
+
+				if diff := cmp.Diff(o.Map()["spec"], after.Map()["spec"]); diff != "" {
+					t.Errorf("%s changes: -before, +after:\n%s", name, diff)
+				}
+			}
+
+			if status, _, message := condition(p, "Available"); status != "True" || !p.Ready {
+				t.Errorf("Available is %s, ready %t: %s", status, p.Ready, message)
+			}
+		})
+	}
+}
+
+// TestNothingIsLost observes a part of what is there, broken in many ways, and
+// holds every plan to what must never happen: what exists and holds data stays, and
+// no two members are changed at once.
+func TestNothingIsLost(t *testing.T) {
+	specs := []string{
+		basic,
+		`{engine: postgres, version: "17", replicas: 2, storage: 60Gi, resources: {memory: 2Gi}}`,
+		`{engine: postgres, version: "17", replicas: 5, storage: 50Gi, availability: {durability: Strict}}`,
+		`{engine: postgres, version: "18", replicas: 1, storage: 50Gi}`,
+		`{engine: postgres, version: "17", replicas: 1, storage: 50Gi, monitoring: {enabled: false}, consumers: []}`,
+		`{engine: 7, storage: {}, replicas: many}`,
+		`{}`,
+	}
+
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		w := running(t, basic)
+		w.edit(specs[r.IntN(len(specs))])
+		w.spoil(r)
+
+		if r.IntN(3) == 0 {
+			w.planner = Planner("v2")
+		}
+
+		p := w.plan()
+		changed := 0
+
+		for name, o := range w.request.Observed {
+			d, kept := p.Objects[name]
+
+			if !kept {
+				if strings.HasPrefix(name, nameMemberPrefix) {
+					changed++
+				}
+
+				if !mayGo(w, name) {
+					t.Fatalf("seed %d: %s is dropped", seed, name)
+				}
+
+				continue
+			}
+
+			if after := revisionOf(t, d); strings.HasPrefix(name, nameMemberPrefix) && after != compose.Text(o.Map(), "metadata", "annotations", annotationRevision) {
+				changed++
+			}
+		}
+
+		if changed > 1 {
+			t.Fatalf("seed %d: %d members are changed or let go at once", seed, changed)
+		}
+
+		if again := w.plan(); encoded(t, again) != encoded(t, p) {
+			t.Fatalf("seed %d: the same request gives another plan", seed)
+		}
+	}
+}
+
+// mayGo tells whether a spec lets go of what exists.
+func mayGo(w *world, name string) bool {
+	spec := compose.Map(w.request.Composite.Map(), "spec")
+	replicas := compose.Number(spec, 0, "replicas")
+
+	switch {
+	case name == nameBudget:
+		return replicas == 1
+	case name == nameMonitor, name == nameRules:
+		return spec["monitoring"] != nil
+	case strings.HasPrefix(name, nameConsumerPrefix):
+		return spec["consumers"] != nil
+	case strings.HasPrefix(name, nameMemberPrefix):
+		return slices.Index(letters, strings.TrimPrefix(name, nameMemberPrefix)) >= int(replicas) && replicas > 0
+	default:
+		return false
+	}
+}
+
+func revisionOf(t *testing.T, d compose.Desired) string {
+	t.Helper()
+
+	m, err := asMap(d.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return compose.Text(m, "metadata", "annotations", annotationRevision)
+}
+
+// spoil what is observed.
+func (w *world) spoil(r *rand.Rand) {
+	observed := map[string]compose.Object{}
+
+	for _, name := range sortedKeys(w.request.Observed) {
+		o, err := composetest.Decode(w.request.Observed[name].Map())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+
+		switch r.IntN(12) {
+		case 0:
+			continue
+		case 1:
+			delete(o, "status")
+		case 2:
+			delete(o, "spec")
+		case 3:
+			delete(o["metadata"].(map[string]any), "managedFields")
+		case 4:
+			delete(o["metadata"].(map[string]any), "annotations")
+		case 5:
+			o["status"] = "?"
+		}
+
+		observed[name] = o
+	}
+
+	w.request.Observed = observed
+
+	for gvk := range w.request.Kinds {
+		w.request.Kinds[gvk] = compose.Availability(r.IntN(3))
+	}
+
+	if r.IntN(4) == 0 {
+		delete(w.request.Composite.Map(), "status")
+	}
+}
+
+// BenchmarkPlan of three members at rest. The budget is a millisecond.
+func BenchmarkPlan(b *testing.B) {
+	w := running(b, basic)
+
+	b.ReportAllocs()
+
+	for b.Loop() {
+		if _, err := w.planner(w.request); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"unicode/utf16"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Labels that Patroni and members go by.
+const (
+	// LabelPatroniRole is written by Patroni on its own pod.
+	LabelPatroniRole = "capstan.dev/patroni-role"
+
+	labelDatabase = "capstan.dev/database"
+	labelScope    = "cluster-name"
+)
+
+// Ports of a member.
+const (
+	PortPostgres = 5432
+	PortPatroni  = 8008
+	PortHealth   = 8009
+	PortMetrics  = 9187
+)
+
+// dynamic configuration, which Patroni keeps in the annotation config of the
+// ConfigMap <scope>-config, and every member follows.
+func (s Server) dynamic() map[string]any {
+	c := map[string]any{
+		"ttl":           s.Pace.TTL,
+		"loop_wait":     s.Pace.LoopWait,
+		"retry_timeout": s.Pace.RetryTimeout,
+		// Of members that follow asynchronously, one that is further behind does not
+		// lead.
+		"maximum_lag_on_failover": bytesMB,
+		// A leader that does not come up again, or down, is given up after that.
+		"primary_start_timeout": 30,
+		"primary_stop_timeout":  30,
+		// With the API server away the leader goes on while all members know it.
+		"failsafe_mode": true,
+		// What a member that went away needs is kept for so long.
+		"member_slots_ttl": "30min",
+		"synchronous_mode": false,
+		"postgresql": map[string]any{
+			"use_pg_rewind": true,
+			"use_slots":     true,
+			"parameters":    s.parameters(),
+			"pg_hba":        access,
+			"pg_ident":      identities,
+		},
+	}
+
+	if s.Synchronous && s.Members > 1 {
+		c["synchronous_mode"] = "quorum"
+		c["synchronous_node_count"] = 1
+		c["synchronous_mode_strict"] = s.Strict
+	}
+
+	return c
+}
+
+// Dynamic configuration as Patroni itself would write it: JSON without white
+// space and beyond ASCII escaped, so that it finds nothing to correct.
+func (s Server) Dynamic() (string, error) {
+	var b bytes.Buffer
+
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+
+	if err := e.Encode(s.dynamic()); err != nil {
+		return "", fmt.Errorf("cannot encode the configuration of Patroni: %w", err)
+	}
+
+	var out strings.Builder
+
+	for _, r := range strings.TrimRight(b.String(), "\n") {
+		switch {
+		case r <= '~':
+			out.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&out, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		}
+	}
+
+	return out.String(), nil
+}
+
+// Patroni is its configuration file, the same for every member. What differs the
+// program of the members sets in the environment.
+func (s Server) Patroni() (string, error) {
+	tls := map[string]any{"sslcert": fileMemberCert, "sslkey": fileMemberKey, "sslrootcert": fileServerCA, "sslmode": "verify-ca"}
+
+	role := func(name string) map[string]any {
+		r := map[string]any{"username": name}
+		maps.Copy(r, tls)
+
+		return r
+	}
+
+	// Only where a commit was on two members is a copy anew sure to lose nothing.
+	replaceable := s.Synchronous && s.Members > 1
+
+	raw, err := yaml.Marshal(map[string]any{
+		"scope": s.Scope,
+		"restapi": map[string]any{
+			"listen":   fmt.Sprintf("0.0.0.0:%d", PortPatroni),
+			"certfile": fileMemberCert,
+			"keyfile":  fileMemberKey,
+			"cafile":   fileMemberCA,
+			// Everybody may look; to change something takes the certificate of a member.
+			"verify_client": "optional",
+		},
+		"ctl": map[string]any{"certfile": fileMemberCert, "keyfile": fileMemberKey, "cacert": fileMemberCA},
+		"kubernetes": map[string]any{
+			"labels":             map[string]any{labelDatabase: s.Database},
+			"scope_label":        labelScope,
+			"role_label":         LabelPatroniRole,
+			"use_endpoints":      false,
+			"bypass_api_service": false,
+		},
+		"bootstrap": map[string]any{"dcs": s.dynamic(), "initdb": s.initdb()},
+		"postgresql": map[string]any{
+			"listen":               fmt.Sprintf("*:%d", PortPostgres),
+			"data_dir":             DataDir,
+			"bin_dir":              fmt.Sprintf("/usr/lib/postgresql/%d/bin", s.Major),
+			"pgpass":               runDir + "/pgpass",
+			"use_unix_socket":      true,
+			"use_unix_socket_repl": true,
+			"use_pg_rewind":        true,
+			"remove_data_directory_on_rewind_failure":     replaceable,
+			"remove_data_directory_on_diverged_timelines": replaceable,
+			"create_replica_methods":                      []string{"basebackup"},
+			"basebackup":                                  map[string]any{"checkpoint": "fast"},
+			"authentication": map[string]any{
+				"superuser":   map[string]any{"username": roleSuperuser},
+				"replication": role(roleReplication),
+				"rewind":      role(roleRewind),
+			},
+			"callbacks": map[string]any{
+				"on_start":       memberProgram + " callback",
+				"on_stop":        memberProgram + " callback",
+				"on_role_change": memberProgram + " callback",
+			},
+		},
+		"watchdog": map[string]any{"mode": "off"},
+		"tags":     map[string]any{},
+	})
+	if err != nil {
+		return "", fmt.Errorf("cannot encode the file of Patroni: %w", err)
+	}
+
+	return string(raw), nil
+}
+
+// initdb options: data does not depend on the libraries of the image, so that
+// another image never breaks an index.
+func (s Server) initdb() []any {
+	options := []any{
+		map[string]any{"encoding": "UTF8"},
+		map[string]any{"locale": "C.UTF-8"},
+		"data-checksums",
+	}
+
+	if s.Major >= 17 {
+		options = append(options, map[string]any{"locale-provider": "builtin"}, map[string]any{"builtin-locale": "C.UTF-8"})
+	}
+
+	return options
+}
+
+// access to the server, the first line that fits counts. The superuser has no
+// access by network. Members come with a certificate, clients with a password and
+// over TLS.
+//
+//nolint:dupword // pg_hba.conf says all for each of its columns.
+var access = []string{
+	"local all postgres peer map=members",
+	"local all exporter peer",
+	"local replication,postgres standby,rewind peer map=members",
+	"local all all reject",
+	"hostssl replication standby all cert map=members",
+	"hostssl postgres rewind all cert map=members",
+	"host all postgres,standby,rewind,exporter all reject",
+	"hostssl all " + RoleAccess + " all scram-sha-256",
+	"hostssl all all all scram-sha-256",
+	"host all all all reject",
+}
+
+// identities: the user of the pods, and the certificate of the members.
+var identities = []string{
+	"members " + roleSuperuser + " " + roleSuperuser,
+	"members " + roleSuperuser + " " + roleReplication,
+	"members " + roleSuperuser + " " + roleRewind,
+	"members " + MemberCommonName + " " + roleReplication,
+	"members " + MemberCommonName + " " + roleRewind,
+}

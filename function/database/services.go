@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package database
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/function/database/postgres"
+)
+
+// services: names of the members, one that leads to the leader, and one that leads
+// to those that follow. Members label themselves.
+func services(s *state) error {
+	s.ask(namePods, s.service(suffixPods, nil, applycorev1.ServiceSpec().
+		WithClusterIP(corev1.ClusterIPNone).
+		// Members have to find each other before they are ready.
+		WithPublishNotReadyAddresses(true)))
+	s.ask(nameReadWrite, s.service(suffixRW, map[string]string{observev1alpha1.LabelRole: observev1alpha1.RoleLabelLeader}, applycorev1.ServiceSpec()))
+	s.ask(nameReadOnly, s.service(suffixRO, map[string]string{observev1alpha1.LabelRole: observev1alpha1.RoleLabelReplica}, applycorev1.ServiceSpec()))
+
+	return nil
+}
+
+func (s *state) service(suffix string, role map[string]string, spec *applycorev1.ServiceSpecApplyConfiguration) *applycorev1.ServiceApplyConfiguration {
+	selector := s.selector()
+	maps.Copy(selector, role)
+
+	return applycorev1.Service(s.called(suffix), s.namespace).
+		WithLabels(s.labels()).
+		WithSpec(spec.
+			WithSelector(selector).
+			WithPorts(applycorev1.ServicePort().
+				WithName("postgres").
+				WithProtocol(corev1.ProtocolTCP).
+				WithPort(postgres.PortPostgres).
+				WithTargetPort(intstr.FromString("postgres"))))
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package database
+
+import (
+	"errors"
+	"strings"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+)
+
+// state is what the steps of one plan share.
+type state struct {
+	compose.Request
+
+	version   string
+	name      string
+	namespace string
+	spec      v1alpha1.DatabaseSpec
+
+	// problems of the spec. As long as there are any, nothing is changed.
+	problems []problem
+
+	// image and size of the members.
+	image image
+	size  size
+
+	// identity of the Database, empty until it is known.
+	identity string
+
+	// sets are the StatefulSets that exist, by the letter of their member.
+	sets map[string]set
+
+	// seen is what the Topology tells, if it tells anything yet.
+	seen     observev1alpha1.TopologyObservation
+	observed bool
+
+	// order is what happens to the members in this pass.
+	order order
+
+	// awaits is what members wait for before there are any.
+	awaits *awaited
+
+	// asked are the objects that should exist. Kept ones are not among them.
+	asked []compose.Asked
+
+	// gone are objects that exist and are let go on purpose.
+	gone map[string]bool
+
+	withholding *compose.Withholding
+	plan        *compose.Plan
+}
+
+// gather everything that the steps look at.
+func gather(r compose.Request, version string) (*state, error) {
+	xr := r.Composite.Map()
+
+	s := &state{
+		Request:     r,
+		version:     version,
+		name:        compose.Text(xr, "metadata", "name"),
+		namespace:   compose.Text(xr, "metadata", "namespace"),
+		sets:        map[string]set{},
+		gone:        map[string]bool{},
+		withholding: compose.Withhold(r),
+		plan:        &compose.Plan{Objects: map[string]compose.Desired{}},
+	}
+
+	if s.name == "" || s.namespace == "" {
+		return nil, errors.New("metadata.name and metadata.namespace must not be empty")
+	}
+
+	for resource, o := range r.Observed {
+		if letter, ok := strings.CutPrefix(resource, nameMemberPrefix); ok {
+			s.sets[letter] = observeSet(letter, o)
+		}
+	}
+
+	s.seen, s.observed = observeTopology(r.Observed[nameTopology])
+	s.identity = s.identify()
+
+	s.spec, s.problems = decode(compose.Map(xr, "spec"))
+	if len(s.problems) == 0 {
+		s.spec = defaulted(s.spec, s.name)
+		s.problems = validate(s)
+	}
+
+	return s, nil
+}
+
+// identify the Database: by what its members carry, or else by its first
+// Credential, or by what was known before.
+func (s *state) identify() string {
+	for _, letter := range sortedKeys(s.sets) {
+		if id := s.sets[letter].identity; id != "" {
+			return id
+		}
+	}
+
+	if o := s.Observed[nameAccessCredential]; o != nil {
+		if id := compose.Text(o.Map(), "status", "atProvider", "identity"); id != "" {
+			return id
+		}
+	}
+
+	return compose.Text(s.Composite.Map(), "status", "identity")
+}
+
+// awaited is what there cannot be members without.
+type awaited struct {
+	reason  xpv2.ConditionReason
+	message string
+}
+
+// await something before there are members. What comes first is told.
+func (s *state) await(reason xpv2.ConditionReason, message string) {
+	if s.awaits == nil {
+		s.awaits = &awaited{reason, message}
+	}
+}
+
+// ask for an object that the Database cannot do without.
+func (s *state) ask(resource string, o named) { s.add(resource, o, false) }
+
+// offer an object that the Database serves without.
+func (s *state) offer(resource string, o named) { s.add(resource, o, true) }
+
+// add an object to the plan, unless it is left out because it was refused.
+func (s *state) add(resource string, o named, optional bool) {
+	live := s.Observed[resource]
+	s.asked = append(s.asked, compose.Asked{
+		Resource: resource,
+		Kind:     *o.GetKind(),
+		Name:     *o.GetName(),
+		Observed: live != nil,
+		New:      !compose.Referenced(s.Composite.Map(), *o.GetKind(), *o.GetName()),
+		Optional: optional,
+	})
+
+	if s.withholding.Keeps(resource) {
+		s.keep(resource)
+		return
+	}
+
+	if !s.withholding.LeavesOut(resource) {
+		s.plan.Objects[resource] = compose.Desired{Object: o, Ready: ready(live)}
+	}
+}
+
+// keep an observed object as it is.
+func (s *state) keep(resource string) {
+	o := s.Observed[resource]
+	s.plan.Objects[resource] = compose.Desired{Object: compose.Keep(o), Ready: ready(o)}
+}
+
+// letGo of an object that exists, on purpose.
+func (s *state) letGo(resource string) { s.gone[resource] = true }
+
+// ready tells whether an observed object does what it is for: those that tell by
+// a condition Ready, and members, by their pods.
+func ready(o compose.Object) bool {
+	if o == nil {
+		return false
+	}
+
+	m := o.Map()
+
+	if compose.Text(m, "kind") == kindStatefulSet {
+		return compose.Number(m, 0, "status", "readyReplicas") >= compose.Number(m, 1, "spec", "replicas")
+	}
+
+	if compose.Condition(m, string(xpv2.TypeReady)) != nil {
+		return compose.IsTrue(m, xpv2.TypeReady)
+	}
+
+	return compose.Ready(o)
+}
+
+// named is what every apply configuration tells of itself.
+type named interface {
+	GetKind() *string
+	GetName() *string
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package database
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/postgres"
+)
+
+// status is complete: Crossplane removes what is left out.
+func status(s *state) error {
+	st := v1alpha1.DatabaseStatus{
+		Phase:      s.phase(),
+		Replicas:   int32(len(s.sets)), //nolint:gosec // At most nine.
+		Leader:     s.seen.Leader,
+		Identity:   s.identity,
+		Resilience: s.resilience(),
+		Withheld:   s.withholding.Entries(s.asked),
+	}
+
+	if !s.leads() {
+		st.Leader = ""
+	}
+
+	if s.Observed[nameReadWrite] != nil {
+		st.Endpoints = &v1alpha1.DatabaseEndpoints{ReadWrite: fmt.Sprintf("%s:%d", s.host(suffixRW), postgres.PortPostgres)}
+
+		if s.spec.Replicas > 1 {
+			st.Endpoints.ReadOnly = fmt.Sprintf("%s:%d", s.host(suffixRO), postgres.PortPostgres)
+		}
+	}
+
+	for _, c := range s.spec.Consumers {
+		st.ConnectionSecrets = append(st.ConnectionSecrets, v1alpha1.ConnectionSecret{
+			Consumer: c.Name, Secret: s.called(c.Name), Ready: s.loggedIn(c),
+		})
+	}
+
+	for _, v := range s.situation(s.runs()).views {
+		if !v.exists && v.State == observev1alpha1.MemberUnknown {
+			continue
+		}
+
+		st.Members = append(st.Members, v1alpha1.MemberStatus{
+			Name: v.name, Role: v.Role, State: v.State, Node: v.Node, Zone: v.Zone, Lag: v.Lag,
+			PendingRestart: len(v.PendingRestart) > 0,
+			Updated:        v.current && v.settled && len(s.problems) == 0,
+		})
+
+		if v.Ready && v.State != observev1alpha1.MemberStarting {
+			st.ReadyReplicas++
+		}
+
+		if v.leading() {
+			st.Version = v.Version
+		}
+	}
+
+	if f := s.seen.LastFailover; f != nil {
+		st.LastFailover = &v1alpha1.FailoverStatus{At: f.At, From: f.From, To: f.To, Cause: f.Cause}
+	}
+
+	s.plan.Status = st
+
+	return nil
+}
+
+// runs is the revision that members should run, or nothing while the spec is not
+// carried out.
+func (s *state) runs() string {
+	if len(s.problems) > 0 {
+		return ""
+	}
+
+	target, err := s.revision()
+	if err != nil {
+		return ""
+	}
+
+	return target
+}
+
+func (s *state) phase() v1alpha1.DatabasePhase {
+	ever := s.seen.SystemIdentifier != "" || s.seen.LastFailover != nil
+
+	switch {
+	case len(s.sets) == 0:
+		return v1alpha1.DatabasePending
+	case !s.observed:
+		before := compose.Text(s.Composite.Map(), "status", "phase")
+		if before == "" {
+			return v1alpha1.DatabaseCreating
+		}
+
+		return v1alpha1.DatabasePhase(before)
+	case !s.leads() && (s.seen.Phase != observev1alpha1.TopologyNoLeader && !ever):
+		return v1alpha1.DatabaseCreating
+	case !s.leads():
+		return v1alpha1.DatabaseDown
+	case s.changing():
+		return v1alpha1.DatabaseUpdating
+	case len(s.missing()) > 0:
+		return v1alpha1.DatabaseDegraded
+	default:
+		return v1alpha1.DatabaseRunning
+	}
+}
+
+// changing tells whether a change is under way and goes on by itself.
+func (s *state) changing() bool {
+	return len(s.problems) == 0 && !s.order.done && !s.order.failed
+}
+
+// readiness of the Database: a member leads, and nothing it needs is missing. For
+// the first time every consumer can log in, too; once ready, it stays so while a
+// member leads.
+func readiness(s *state) error {
+	before := compose.IsTrue(s.Composite.Map(), xpv2.TypeReady)
+	missing := slices.ContainsFunc(s.asked, func(a compose.Asked) bool { return !a.Optional && a.Missing(before) })
+	served := !slices.ContainsFunc(s.spec.Consumers, func(c v1alpha1.Consumer) bool { return !s.loggedIn(c) })
+
+	switch {
+	case len(s.sets) > 0 && !s.observed:
+		// Nobody looks: what was is what is known.
+		s.plan.Ready = before
+	default:
+		s.plan.Ready = s.leads() && (before || !missing && served && len(s.missing()) == 0)
+	}
+
+	return nil
+}
+
+// ttl by what the Database waits for.
+func ttl(s *state) error {
+	entries := s.withholding.Entries(s.asked)
+	deadlines := make([]time.Time, 0, len(entries))
+
+	for _, e := range entries {
+		deadlines = append(deadlines, e.Until.Time)
+	}
+
+	pace := compose.Settled
+
+	if !s.plan.Ready || s.changing() || len(s.missing()) > 0 {
+		pace = compose.Waiting
+	}
+
+	if compose.ChangedLately(s.Request) {
+		pace = compose.Following
+	}
+
+	if slices.ContainsFunc(s.asked, func(a compose.Asked) bool { return !a.Observed }) {
+		pace = compose.Asking
+	}
+
+	s.plan.TTL = pace.TTL(s.Now, deadlines...)
+
+	return nil
+}
+
+// settle the status. What was refused is urgent: Crossplane tells of it once.
+func settle(s *state) error {
+	refused, err := json.Marshal(s.withholding.Entries(s.asked))
+	if err != nil {
+		return fmt.Errorf("cannot compare what was refused: %w", err)
+	}
+
+	known, err := json.Marshal(compose.Withheld(s.Composite.Map()))
+	if err != nil {
+		return fmt.Errorf("cannot compare what was refused: %w", err)
+	}
+
+	compose.Settle(s.Request, s.plan, !bytes.Equal(refused, known))
+
+	return nil
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package database
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+)
+
+// topologySpec without what the schema fills in.
+type topologySpec struct {
+	ForProvider observev1alpha1.TopologyParameters `json:"forProvider"`
+}
+
+// topology watches the members. It is there from the first pass on, so that zones
+// and nodes are known before there are members.
+func topology(s *state) error {
+	names := make([]string, 0, len(letters))
+	for _, letter := range s.expected() {
+		names = append(names, s.member(letter))
+	}
+
+	for _, letter := range sortedKeys(s.sets) {
+		if name := s.member(letter); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+
+	s.ask(nameTopology, newManifest(observev1alpha1.TopologyGroupVersionKind.GroupVersion().String(), observev1alpha1.TopologyGroupVersionKind.Kind,
+		s.metadata(s.name), topologySpec{ForProvider: observev1alpha1.TopologyParameters{
+			Database:      s.name,
+			Scope:         s.scope(),
+			Members:       names,
+			RemoveSecrets: []string{s.called(suffixMembers), s.called(suffixServer)},
+		}}))
+
+	return nil
+}
+
+// observeTopology reads what a Topology tells, if it was looked at.
+func observeTopology(o compose.Object) (observev1alpha1.TopologyObservation, bool) {
+	var seen observev1alpha1.TopologyObservation
+
+	if o == nil {
+		return seen, false
+	}
+
+	raw, err := json.Marshal(compose.Map(o.Map(), "status", "atProvider"))
+	if err != nil || json.Unmarshal(raw, &seen) != nil {
+		return observev1alpha1.TopologyObservation{}, false
+	}
+
+	return seen, seen.Phase != ""
+}
+
+// expected letters of the members that the spec asks for.
+func (s *state) expected() []string { return letters[:min(int(s.spec.Replicas), len(letters))] }
+
+// seenMember is what the Topology tells of a member.
+func (s *state) seenMember(letter string) observev1alpha1.TopologyMember {
+	for _, m := range s.seen.Members {
+		if m.Name == s.member(letter) {
+			return m
+		}
+	}
+
+	return observev1alpha1.TopologyMember{Name: s.member(letter), State: observev1alpha1.MemberUnknown, Lag: observev1alpha1.LagUnknown}
+}
+
+// letterOf a member, or nothing for a stranger.
+func (s *state) letterOf(member string) string {
+	letter, ok := strings.CutPrefix(member, s.name+"-")
+	if !ok || !slices.Contains(letters, letter) {
+		return ""
+	}
+
+	return letter
+}
+
+// leads tells whether a member takes writes, as far as is known.
+func (s *state) leads() bool {
+	return s.observed && s.seen.Leader != "" && s.seen.Phase != observev1alpha1.TopologyNoLeader
+}

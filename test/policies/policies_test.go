@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+// Package policies tests the admission policies of package/platform.yaml, and the
+// rights of members, on a real API server.
+package policies
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-dev/capstan/test/outside"
+)
+
+const (
+	namespace = "shop"
+	scope     = "orders-db-3f2a9c1b"
+)
+
+// A place is an API server with the policies.
+type place struct {
+	config *rest.Config
+	scheme *runtime.Scheme
+	admin  client.Client
+}
+
+func TestPolicies(t *testing.T) {
+	p := newPlace(t)
+	member := p.as(t, "system:serviceaccount:shop:orders-db-members")
+	stranger := p.as(t, "system:serviceaccount:shop:team-members")
+
+	for name, tc := range map[string]struct {
+		reason string
+		do     func(context.Context) error
+		want   string
+	}{
+		"DeleteProtected": {
+			reason: "A Database that says nothing is protected.",
+			do:     p.deletes(database("protected", nil)),
+			want:   "Database protected is protected from deletion: set spec.deletionProtection to false first. Its volumes stay either way",
+		},
+		"DeleteProtectedExplicitly": {
+			reason: "And so is one that says so.",
+			do:     p.deletes(database("explicit", true)),
+			want:   "Database explicit is protected from deletion: set spec.deletionProtection to false first. Its volumes stay either way",
+		},
+		"DeleteUnprotected": {
+			reason: "One whose protection is off goes.",
+			do:     p.deletes(database("open", false)),
+		},
+		"DeleteVolume": {
+			reason: "A volume of a Database stays unless an annotation names it.",
+			do:     p.deletes(volume("data-orders-db-a-0", ours(), nil)),
+			want: "data-orders-db-a-0 holds data of Database orders-db, or opens it: to delete it for good, " +
+				"annotate it first with capstan.dev/release=data-orders-db-a-0",
+		},
+		"DeleteReleasedVolume": {
+			reason: "With the annotation it goes.",
+			do:     p.deletes(volume("data-orders-db-b-0", ours(), release("data-orders-db-b-0"))),
+		},
+		"DeleteVolumeReleasedForAnother": {
+			reason: "An annotation that names another volume releases nothing.",
+			do:     p.deletes(volume("data-orders-db-c-0", ours(), release("data-orders-db-b-0"))),
+			want: "data-orders-db-c-0 holds data of Database orders-db, or opens it: to delete it for good, " +
+				"annotate it first with capstan.dev/release=data-orders-db-c-0",
+		},
+		"DeleteOtherVolume": {
+			reason: "Volumes of others are nobody's business.",
+			do:     p.deletes(volume("scratch", nil, nil)),
+		},
+		"DeleteSecret": {
+			reason: "A Secret that opens a Database stays, too.",
+			do:     p.deletes(secret("orders-db-access", ours())),
+			want: "orders-db-access holds data of Database orders-db, or opens it: to delete it for good, " +
+				"annotate it first with capstan.dev/release=orders-db-access",
+		},
+		"DeleteOtherSecret": {
+			reason: "Secrets of others go.",
+			do:     p.deletes(secret("other", nil)),
+		},
+		"UnlabelVolume": {
+			reason: "A volume cannot lose the label that guards it.",
+			do: p.changes(p.admin, volume("data-orders-db-d-0", ours(), nil), func(o client.Object) {
+				o.SetLabels(map[string]string{"capstan.dev/identity": "0123"})
+			}),
+			want: "the labels capstan.dev/database and capstan.dev/identity of data-orders-db-d-0 tell whose data it is: " +
+				"to change them, annotate it first with capstan.dev/release=data-orders-db-d-0",
+		},
+		"RelabelIdentity": {
+			reason: "Nor become that of another Database.",
+			do: p.changes(p.admin, volume("data-orders-db-e-0", ours(), nil), func(o client.Object) {
+				o.SetLabels(with(ours(), "capstan.dev/identity", "9999"))
+			}),
+			want: "the labels capstan.dev/database and capstan.dev/identity of data-orders-db-e-0 tell whose data it is: " +
+				"to change them, annotate it first with capstan.dev/release=data-orders-db-e-0",
+		},
+		"AnnotateVolume": {
+			reason: "All else of it may change.",
+			do: p.changes(p.admin, volume("data-orders-db-f-0", ours(), nil), func(o client.Object) {
+				o.SetAnnotations(map[string]string{"note": "kept"})
+			}),
+		},
+		"MemberLabelsItsPods": {
+			reason: "A member tells its role on pods of its Database.",
+			do: p.changes(member, pod("orders-db-a-0", "orders-db"), func(o client.Object) {
+				o.SetLabels(with(o.GetLabels(), "capstan.dev/role", "leader"))
+				o.SetAnnotations(map[string]string{"status": "{}"})
+			}),
+		},
+		"MemberLabelsOtherPods": {
+			reason: "And not on those of others.",
+			do: p.changes(member, pod("web", ""), func(o client.Object) {
+				o.SetLabels(map[string]string{"capstan.dev/role": "leader"})
+			}),
+			want: "a member of Database orders-db may change only what carries the label capstan.dev/database=orders-db",
+		},
+		"MemberTakesPodsOver": {
+			reason: "It cannot make a pod its own.",
+			do: p.changes(member, pod("web-2", ""), func(o client.Object) {
+				o.SetLabels(map[string]string{"capstan.dev/database": "orders-db"})
+			}),
+			want: "a member of Database orders-db may change only what carries the label capstan.dev/database=orders-db",
+		},
+		"MemberLabelsPodsOfAnotherDatabase": {
+			reason: "Another Database's members are others.",
+			do: p.changes(member, pod("ledger-a-0", "ledger"), func(o client.Object) {
+				o.SetLabels(with(o.GetLabels(), "capstan.dev/role", "leader"))
+			}),
+			want: "a member of Database orders-db may change only what carries the label capstan.dev/database=orders-db",
+		},
+		"MemberChangesImage": {
+			reason: "Of a pod's spec an image may be changed by those who may change pods, but not by a member.",
+			do: p.changes(member, pod("orders-db-b-0", "orders-db"), func(o client.Object) {
+				o.(*corev1.Pod).Spec.Containers[0].Image = "evil"
+			}),
+			want: "a member may change only labels and annotations of pods",
+		},
+		"MemberMakesItsConfigMap": {
+			reason: "Patroni keeps its state so.",
+			do:     p.creates(member, configMap(scope+"-leader", "orders-db")),
+		},
+		"MemberMakesOtherConfigMap": {
+			reason: "Any other ConfigMap is not Patroni's.",
+			do:     p.creates(member, configMap("orders-db-members", "orders-db")),
+			want:   "a member may write only the ConfigMaps that Patroni keeps its state in",
+		},
+		"MemberMakesUnlabelledConfigMap": {
+			reason: "And neither is one without the label.",
+			do:     p.creates(member, configMap(scope+"-sync", "")),
+			want:   "a member of Database orders-db may change only what carries the label capstan.dev/database=orders-db",
+		},
+		"MemberChangesOtherConfigMap": {
+			reason: "The configuration of other programs is not for members.",
+			do: p.changes(member, configMap("web-config", ""), func(o client.Object) {
+				o.(*corev1.ConfigMap).Data = map[string]string{"a": "b"}
+			}),
+			want: "a member of Database orders-db may change only what carries the label capstan.dev/database=orders-db",
+		},
+		"StrangerOfLikeName": {
+			reason: "An account whose name ends alike and that is no member is not held to any of this.",
+			do: p.changes(stranger, pod("web-3", ""), func(o client.Object) {
+				o.SetLabels(map[string]string{"team": "x"})
+			}),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := tc.do(t.Context())
+			if diff := cmp.Diff(tc.want, denial(err)); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// denial of a policy, or the whole error.
+func denial(err error) string {
+	if err == nil {
+		return ""
+	}
+
+	if _, why, ok := strings.Cut(err.Error(), "denied request: "); ok {
+		return why
+	}
+
+	return err.Error()
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+
+	p := &place{config: outside.APIServer(t), scheme: runtime.NewScheme()}
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, extv1.AddToScheme} {
+		if err := add(p.scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	admin, err := client.New(p.config, client.Options{Scheme: p.scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	p.admin = admin
+
+	create := func(os ...client.Object) {
+		for _, o := range os {
+			if err := admin.Create(t.Context(), o); err != nil {
+				t.Fatalf("cannot create %s: %v", o.GetName(), err)
+			}
+		}
+	}
+
+	create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, databases())
+	create(platform(t)...)
+	create(bound("orders-db-members", "capstan:postgres-member", "ClusterRole"),
+		&rbacv1.Role{
+			ObjectMeta: metav1.ObjectMeta{Name: "labeller", Namespace: namespace},
+			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "patch", "update"}}},
+		},
+		bound("team-members", "labeller", "Role"))
+
+	p.await(t)
+
+	return p
+}
+
+// await the policies: the API server compiles them some time after they are made.
+func (p *place) await(t *testing.T) {
+	t.Helper()
+
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+		errs := []error{
+			p.deletes(database("probe", true))(t.Context()),
+			p.deletes(secret("probe", ours()))(t.Context()),
+			p.creates(p.as(t, "system:serviceaccount:shop:orders-db-members"), configMap("probe", "orders-db"))(t.Context()),
+		}
+
+		denied := 0
+
+		for _, err := range errs {
+			if denial(err) != "" && err.Error() != denial(err) {
+				denied++
+			}
+		}
+
+		if denied == len(errs) {
+			return
+		}
+	}
+
+	t.Fatal("the policies are not in force after 30 s")
+}
+
+// as an account, with its rights and no more.
+func (p *place) as(t *testing.T, user string) client.Client {
+	t.Helper()
+
+	cfg := rest.CopyConfig(p.config)
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
+
+	c, err := client.New(cfg, client.Options{Scheme: p.scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return c
+}
+
+func (p *place) creates(c client.Client, o client.Object) func(context.Context) error {
+	return func(ctx context.Context) error { return c.Create(ctx, o) }
+}
+
+// deletes an object that is there.
+func (p *place) deletes(o client.Object) func(context.Context) error {
+	return func(ctx context.Context) error {
+		o.SetResourceVersion("")
+
+		if err := client.IgnoreAlreadyExists(p.admin.Create(ctx, o)); err != nil {
+			return errors.New("cannot prepare: " + err.Error())
+		}
+
+		return p.admin.Delete(ctx, o)
+	}
+}
+
+// changes an object that is there, by a merge patch, as somebody.
+func (p *place) changes(c client.Client, o client.Object, change func(client.Object)) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := p.admin.Create(ctx, o); err != nil {
+			return errors.New("cannot prepare: " + err.Error())
+		}
+
+		before, ok := o.DeepCopyObject().(client.Object)
+		if !ok {
+			return errors.New("no object")
+		}
+
+		change(o)
+
+		return c.Patch(ctx, o, client.MergeFrom(before))
+	}
+}
+
+// platform manifest, as far as it is about members and policies.
+func platform(t *testing.T) []client.Object {
+	t.Helper()
+
+	data, err := os.ReadFile(filepath.Join("..", "..", "package", "platform.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var os []client.Object
+
+	r := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+
+	for {
+		doc, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			return os
+		}
+
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		o := &unstructured.Unstructured{}
+		if err := utilyaml.Unmarshal(doc, &o.Object); err != nil {
+			t.Fatal(err)
+		}
+
+		if strings.HasPrefix(o.GetKind(), "ValidatingAdmissionPolicy") || o.GetKind() == "ClusterRole" {
+			os = append(os, o)
+		}
+	}
+}
+
+// databases as a kind. Its schema is tested elsewhere.
+func databases() *extv1.CustomResourceDefinition {
+	return &extv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "databases.capstan.dev"},
+		Spec: extv1.CustomResourceDefinitionSpec{
+			Group: "capstan.dev", Scope: extv1.NamespaceScoped,
+			Names: extv1.CustomResourceDefinitionNames{Plural: "databases", Singular: "database", Kind: "Database", ListKind: "DatabaseList"},
+			Versions: []extv1.CustomResourceDefinitionVersion{{
+				Name: "v1alpha1", Served: true, Storage: true,
+				Schema: &extv1.CustomResourceValidation{OpenAPIV3Schema: &extv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
+			}},
+		},
+	}
+}
+
+func bound(account, role, kind string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: account, Namespace: namespace},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: namespace}},
+	}
+}
+
+func database(name string, protection any) client.Object {
+	spec := map[string]any{"engine": "postgres"}
+	if protection != nil {
+		spec["deletionProtection"] = protection
+	}
+
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "capstan.dev/v1alpha1", "kind": "Database", "spec": spec}}
+	o.SetName(name)
+	o.SetNamespace(namespace)
+
+	return o
+}
+
+func volume(name string, labels, annotations map[string]string) client.Object {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: meta(name, labels, annotations),
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}
+}
+
+func secret(name string, labels map[string]string) client.Object {
+	return &corev1.Secret{ObjectMeta: meta(name, labels, nil)}
+}
+
+func configMap(name, of string) client.Object {
+	return &corev1.ConfigMap{ObjectMeta: meta(name, belongs(of), nil)}
+}
+
+func pod(name, of string) client.Object {
+	return &corev1.Pod{ObjectMeta: meta(name, belongs(of), nil), Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "postgres", Image: "postgres"}}}}
+}
+
+func meta(name string, labels, annotations map[string]string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels, Annotations: annotations}
+}
+
+func belongs(to string) map[string]string {
+	if to == "" {
+		return nil
+	}
+
+	return map[string]string{"capstan.dev/database": to}
+}
+
+func ours() map[string]string {
+	return map[string]string{"capstan.dev/database": "orders-db", "capstan.dev/identity": "0123"}
+}
+
+func release(name string) map[string]string { return map[string]string{"capstan.dev/release": name} }
+
+func with(m map[string]string, k, v string) map[string]string {
+	out := maps.Clone(m)
+	if out == nil {
+		out = map[string]string{}
+	}
+
+	out[k] = v
+
+	return out
+}

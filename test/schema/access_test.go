@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schema
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// withParameters is an object of a kind with spec.forProvider as YAML.
+func withParameters(t *testing.T, apiVersion, kind, parameters string) map[string]any {
+	t.Helper()
+	p := map[string]any{}
+	if err := yaml.Unmarshal([]byte(parameters), &p); err != nil {
+		t.Fatal(err)
+	}
+	return map[string]any{
+		"apiVersion": apiVersion, "kind": kind,
+		"metadata": map[string]any{"name": "orders-db", "namespace": "demo"},
+		"spec":     map[string]any{"forProvider": p},
+	}
+}
+
+const accessServer = `server: {host: orders-db-rw.demo.svc, passwordSecretRef: {name: a, key: password}, caSecretRef: {name: b, key: ca.crt}}
+`
+
+func TestAccess(t *testing.T) {
+	a := newAdmission(t, readCRD(t, "package/provider/crds/access.capstan.dev_accesses.yaml"))
+	login := func(fields string) string {
+		return accessServer + "databases: [{name: orders}]\nlogins: [{" + fields + "}]"
+	}
+	const ref = ", passwordSecretRef: {name: c, key: password}"
+	cases := map[string]struct{ reason, parameters, want string }{
+		"Smallest":      {reason: "A server is enough.", parameters: accessServer},
+		"Login":         {reason: "A login of a database.", parameters: login("name: api, database: orders, access: ReadWrite" + ref)},
+		"Host":          {reason: "A Service has three parts.", parameters: strings.Replace(accessServer, ".demo.svc", ".demo.svc.cluster.local", 1), want: "must be <Service>.<namespace>.svc"},
+		"Address":       {reason: "An address is no Service.", parameters: strings.Replace(accessServer, "orders-db-rw.demo.svc", "10.0.0.1", 1), want: "must be <Service>.<namespace>.svc"},
+		"NoDatabase":    {reason: "A login is for one of the databases.", parameters: login("name: api, database: other, access: ReadWrite" + ref), want: "must each name one of databases"},
+		"NoDatabases":   {reason: "Without any there is none.", parameters: accessServer + "logins: [{name: api, database: orders, access: ReadOnly" + ref + "}]", want: "must each name one of databases"},
+		"Capital":       {reason: "Names that need quotes are a trap.", parameters: login("name: Api, database: orders, access: ReadWrite" + ref), want: "must be lower case letters"},
+		"Reserved":      {reason: "PostgreSQL keeps pg_ for itself.", parameters: login("name: pg_api, database: orders, access: ReadWrite" + ref), want: "not with pg_"},
+		"AccessUnknown": {reason: "There are two.", parameters: login("name: api, database: orders, access: Admin" + ref), want: "Unsupported value"},
+		"DatabaseName":  {reason: "Its roles have longer names.", parameters: accessServer + "databases: [{name: " + strings.Repeat("x", 49) + "}]", want: "Too long"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, errs := a.create(t, withParameters(t, "access.capstan.dev/v1alpha1", "Access", tc.parameters))
+			if all := strings.Join(errs, "\n"); tc.want == "" && all != "" || !strings.Contains(all, tc.want) {
+				t.Errorf("\n%s\ncreate(...): want an error with %q, got %q", tc.reason, tc.want, all)
+			}
+		})
+	}
+	o := withParameters(t, "access.capstan.dev/v1alpha1", "Access", accessServer)
+	o["spec"].(map[string]any)["managementPolicies"] = []any{"*"} //nolint:forcetypeassert // It was made above.
+	if _, errs := a.create(t, o); !strings.Contains(strings.Join(errs, "\n"), "an Access drops nothing") {
+		t.Errorf("Nothing is deleted by an Access, got %q", errs)
+	}
+}
+
+func TestTopology(t *testing.T) {
+	a := newAdmission(t, readCRD(t, "package/provider/crds/observe.capstan.dev_topologies.yaml"))
+	cases := map[string]struct{ reason, parameters, want string }{
+		"Smallest": {reason: "A name is enough.", parameters: `database: orders-db`},
+		"Secrets":  {reason: "Secrets of the Database.", parameters: `{database: orders-db, removeSecrets: [orders-db-members, orders-db-server]}`},
+		"Others":   {reason: "Those of others are not to be removed.", parameters: `{database: orders-db, removeSecrets: [orders-db-members, web-tls]}`, want: "must begin with the name of the database"},
+		"Itself":   {reason: "Nor one that only begins alike.", parameters: `{database: orders-db, removeSecrets: [orders-db2]}`, want: "must begin with the name of the database"},
+		"Scope":    {reason: "A scope begins names of ConfigMaps.", parameters: `{database: orders-db, scope: Orders}`, want: "must be lower case letters"},
+		"None":     {reason: "Something is looked at.", parameters: `{}`, want: "database: Required value"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, errs := a.create(t, withParameters(t, "observe.capstan.dev/v1alpha1", "Topology", tc.parameters))
+			if all := strings.Join(errs, "\n"); tc.want == "" && all != "" || !strings.Contains(all, tc.want) {
+				t.Errorf("\n%s\ncreate(...): want an error with %q, got %q", tc.reason, tc.want, all)
+			}
+		})
+	}
+	o := withParameters(t, "observe.capstan.dev/v1alpha1", "Topology", `database: orders-db`)
+	o["spec"].(map[string]any)["managementPolicies"] = []any{"Observe", "Update"} //nolint:forcetypeassert // It was made above.
+	if _, errs := a.create(t, o); !strings.Contains(strings.Join(errs, "\n"), "a Topology makes and changes nothing") {
+		t.Errorf("A Topology changes nothing, got %q", errs)
+	}
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schema
+
+// experiment of an Algorithm: the fields that each needs, and others.
+func experimentOf(id, armB, assignment, metric, more string) map[string]any {
+	return smallest(spec(`{lifecycle: {}, route: {gateway: {name: shared, namespace: gateway}}, experiment: {id: ` + id + `, armB: ` + armB +
+		`, assignment: ` + assignment + `, metric: ` + metric + more + `}}`))
+}
+
+// experimentsAccepted are Algorithms with an experiment.
+func experimentsAccepted() map[string]map[string]any {
+	const half, success = `{percent: 50}`, `{kind: SuccessRatio}`
+
+	return map[string]map[string]any{
+		"ExperimentSmallest": experimentOf("a", `{image: x}`, half, success, ""),
+		"ExperimentOfEnv":    experimentOf("ranking-1", `{env: [{name: MODE, value: b}]}`, half, success, ""),
+		"ExperimentOfModel":  experimentOf("a", `{modelVersion: "12"}`, half, success, ""),
+		"ExperimentByCaller": experimentOf("a", `{image: x}`, `{percent: 1, match: [{header: X-Arm, value: b}, {cookie: arm, value: b}]}`, success, ""),
+		"ExperimentLatency":  experimentOf("a", `{image: x}`, half, `{kind: Latency, withinMs: 50}`, ""),
+		"ExperimentShare":    experimentOf("a", `{image: x}`, half, `{kind: Share, query: "sum(increase(n[$window]))", direction: Lower, minEffect: 0.0001}`, ""),
+		"ExperimentWhole": experimentOf("a", `{image: x}`, half, `{kind: Share, query: "sum(increase(n[$window]))", of: "sum(increase(m[$window]))"}`,
+			`, guardrails: {successThreshold: 0, latency: {maxMs: 50}}, stop: {duration: 336h, minSamples: 100, confidence: 99.9}`),
+	}
+}
+
+// experimentsRefused are Algorithms with mistakes in it.
+func experimentsRefused() map[string]refused {
+	const half, success, at = `{percent: 50}`, `{kind: SuccessRatio}`, "spec.experiment."
+
+	return map[string]refused{
+		"ExperimentWithoutID": {
+			reason: "What has run once could not be told.",
+			object: experimentOf(`"A b"`, `{image: x}`, half, success, ""),
+			want:   []string{at + "id: Invalid value: \"A b\": must be lower case letters, digits and '-', with a letter or digit at both ends"},
+		},
+		"ExperimentOfNothing": {
+			reason: "Both arms would be the same.",
+			object: experimentOf("a", `{}`, half, success, ""),
+			want:   []string{at + "armB: Invalid value: image, env, modelVersion: at least one must be set, or both arms are the same"},
+		},
+		"ExperimentOfNoVersion": {
+			reason: "An alias moves.",
+			object: experimentOf("a", `{modelVersion: champion}`, half, success, ""),
+			want:   []string{at + "armB.modelVersion: Invalid value: \"champion\": must be the number of a version, for instance 12"},
+		},
+		"ExperimentForMost": {
+			reason: "Most callers reach what the spec asks for.",
+			object: experimentOf("a", `{image: x}`, `{percent: 51}`, success, ""),
+			want:   []string{at + "assignment.percent: Invalid value: 51: spec.experiment.assignment.percent in body should be less than or equal to 50"},
+		},
+		"ExperimentWithoutQuery": {
+			reason: "A share of what?",
+			object: experimentOf("a", `{image: x}`, half, `{kind: Share}`, ""),
+			want:   []string{at + "metric.query: Invalid value: query: counts the events of kind Share, and no other kind has one"},
+		},
+		"ExperimentOfTwoKinds": {
+			reason: "A field without effect is a mistake.",
+			object: experimentOf("a", `{image: x}`, half, `{kind: SuccessRatio, withinMs: 5}`, ""),
+			want:   []string{at + "metric.withinMs: Invalid value: withinMs: is the time of kind Latency, and no other kind has one"},
+		},
+		"ExperimentForFailure": {
+			reason: "Nobody wants more failures.",
+			object: experimentOf("a", `{image: x}`, half, `{kind: SuccessRatio, direction: Lower}`, ""),
+			want:   []string{at + "metric.direction: Invalid value: direction: of requests that succeed, or are answered in time, more is always better"},
+		},
+		"ExperimentTooLong": {
+			reason: "Prometheus does not keep so much.",
+			object: experimentOf("a", `{image: x}`, half, success, `, stop: {duration: 337h}`),
+			want:   []string{at + "stop.duration: Invalid value: \"337h\": must be a time from 1m to 336h, for instance 168h for a week"},
+		},
+		"ExperimentCertain": {
+			reason: "Nothing is certain.",
+			object: experimentOf("a", `{image: x}`, half, success, `, stop: {confidence: 100}`),
+			want:   []string{at + "stop.confidence: Invalid value: 100: must be from 80 to 99.99, for instance 95"},
+		},
+		"ExperimentTwoValues": {
+			reason: "Which of them?",
+			object: experimentOf("a", `{env: [{name: A, value: b, valueFrom: {secretKeyRef: {name: s, key: k}}}]}`, half, success, ""),
+			want:   []string{at + "armB.env[0]: Invalid value: set either value or valueFrom, not both"},
+		},
+		"ExperimentEnvName": {
+			reason: "The API server would refuse the pods.",
+			object: experimentOf("a", `{env: [{name: "1 A", value: b}]}`, half, success, ""),
+			want:   []string{at + "armB.env[0].name: Invalid value: \"1 A\": must be letters, digits, '_', '-' or '.', and not start with a digit"},
+		},
+		"ExperimentEnvFromNothing": {
+			reason: "Where is it?",
+			object: experimentOf("a", `{env: [{name: A, valueFrom: {}}]}`, half, success, ""),
+			want:   []string{at + "armB.env[0].valueFrom: Invalid value: set exactly one of secretKeyRef and configMapKeyRef"},
+		},
+		"ExperimentImage": {
+			reason: "No registry has it.",
+			object: experimentOf("a", `{image: "a b"}`, half, success, ""),
+			want:   []string{at + "armB.image: Invalid value: \"a b\": must be an image reference: letters, digits and any of . _ - / : @ +"},
+		},
+		"ExperimentBothCallers": {
+			reason: "A rule matches one thing.",
+			object: experimentOf("a", `{image: x}`, `{percent: 5, match: [{header: A, cookie: b, value: c}]}`, success, ""),
+			want:   []string{at + "assignment.match[0]: Invalid value: set exactly one of header and cookie"},
+		},
+		"ExperimentCookie": {
+			reason: "No cookie has such a name.",
+			object: experimentOf("a", `{image: x}`, `{percent: 5, match: [{cookie: "a b", value: c}]}`, success, ""),
+			want:   []string{at + "assignment.match[0].cookie: Invalid value: \"a b\": must be the name of a cookie: letters, digits, '-' and '_'"},
+		},
+		"ExperimentHeader": {
+			reason: "No header has such a name.",
+			object: experimentOf("a", `{image: x}`, `{percent: 5, match: [{header: "a b", value: c}]}`, success, ""),
+			want:   []string{at + "assignment.match[0].header: Invalid value: \"a b\": must be the name of a header: letters, digits, '-' and '_'"},
+		},
+		"ExperimentValue": {
+			reason: "It would have to be quoted.",
+			object: experimentOf("a", `{image: x}`, `{percent: 5, match: [{header: a, value: "b;c"}]}`, success, ""),
+			want:   []string{at + "assignment.match[0].value: Invalid value: \"b;c\": must be letters, digits, '-', '_', '.' and '~'"},
+		},
+		"ExperimentOf": {
+			reason: "Of what it is a share only matters for one.",
+			object: experimentOf("a", `{image: x}`, half, `{kind: SuccessRatio, of: a}`, ""),
+			want:   []string{at + "metric.of: Invalid value: of: counts what kind Share is a share of, and no other kind has one"},
+		},
+		"ExperimentSecretName": {
+			reason: "No object has it.",
+			object: experimentOf("a", `{env: [{name: A, valueFrom: {secretKeyRef: {name: "A b", key: k}}}]}`, half, success, ""),
+			want:   []string{at + "armB.env[0].valueFrom.secretKeyRef.name: Invalid value: \"A b\": must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"},
+		},
+		"ExperimentConfigMapName": {
+			reason: "No object has it.",
+			object: experimentOf("a", `{env: [{name: A, valueFrom: {configMapKeyRef: {name: "A b", key: k}}}]}`, half, success, ""),
+			want:   []string{at + "armB.env[0].valueFrom.configMapKeyRef.name: Invalid value: \"A b\": must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"},
+		},
+		"ExperimentSecretKey": {
+			reason: "No object has it.",
+			object: experimentOf("a", `{env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: "a b"}}}]}`, half, success, ""),
+			want:   []string{at + "armB.env[0].valueFrom.secretKeyRef.key: Invalid value: \"a b\": must be letters, digits, '-', '_' and '.', and not start with '..'"},
+		},
+		"ExperimentConfigMapKey": {
+			reason: "No object has it.",
+			object: experimentOf("a", `{env: [{name: A, valueFrom: {configMapKeyRef: {name: s, key: "a b"}}}]}`, half, success, ""),
+			want:   []string{at + "armB.env[0].valueFrom.configMapKeyRef.key: Invalid value: \"a b\": must be letters, digits, '-', '_' and '.', and not start with '..'"},
+		},
+		"MirrorOfNothing": {
+			reason: "Nothing would be copied.",
+			object: smallest(spec(`lifecycle: {mirror: {percent: 0}}`)),
+			want:   []string{"spec.lifecycle.mirror.percent: Invalid value: 0: spec.lifecycle.mirror.percent in body should be greater than or equal to 1"},
+		},
+		"MirrorTooLong": {
+			reason: "A week is enough.",
+			object: smallest(spec(`lifecycle: {mirror: {percent: 5, for: 169h}}`)),
+			want:   []string{`spec.lifecycle.mirror.for: Invalid value: "169h": must be a time of at most 168h, for instance 5m`},
+		},
+		"ExperimentLatencyOfNothing": {
+			reason: "Nothing would be asked.",
+			object: experimentOf("a", `{image: x}`, half, success, `, guardrails: {latency: {percentile: 95}}`),
+			want:   []string{at + "guardrails.latency: Invalid value: maxMs, maxRegressionPercent: at least one is needed, or nothing is asked"},
+		},
+	}
+}
