@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package managed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// extensions that are not trusted, in one database.
+func extensions(ctx context.Context, socket, database string, wanted []string) error {
+	conn, err := connect(ctx, socket, database)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	var problems []error
+	for _, e := range wanted {
+		if err := extension(ctx, conn, e); err != nil {
+			problems = append(problems, fmt.Errorf("cannot make extension %q in database %q: %w", e, database, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// extension makes one that is there, not trusted and not made.
+func extension(ctx context.Context, conn *pgx.Conn, wanted string) error {
+	var trusted, made, fixed bool
+	err := conn.QueryRow(ctx, `select v.trusted, e.installed_version is not null, v.schema is not null
+		from pg_available_extensions e join pg_available_extension_versions v on v.name = e.name and v.version = e.default_version
+		where e.name = $1`, wanted).Scan(&trusted, &made, &fixed)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return errors.New("the image has no such extension")
+	}
+	if err != nil {
+		return fmt.Errorf("cannot look for it: %w", err)
+	}
+	if made || trusted {
+		return nil
+	}
+	if fixed {
+		return do(ctx, conn, "create extension if not exists "+name(wanted)+" cascade")
+	}
+	if err := schema(ctx, conn); err != nil {
+		return err
+	}
+	return do(ctx, conn, "create extension if not exists "+name(wanted)+" schema "+name(Schema)+" cascade")
+}
+
+// schema for extensions. Whoever owns the schema of an extension could put functions into the way of its script, so one that is
+// another's is not used. Everybody finds what is in it unless the database has a search path of its own.
+func schema(ctx context.Context, conn *pgx.Conn) error {
+	var owner string
+	err := conn.QueryRow(ctx, "select pg_get_userbyid(nspowner) from pg_namespace where nspname = $1", Schema).Scan(&owner)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		if err := do(ctx, conn, "create schema "+name(Schema), "grant usage on schema "+name(Schema)+" to public"); err != nil {
+			return fmt.Errorf("cannot make schema %q: %w", Schema, err)
+		}
+	case err != nil:
+		return fmt.Errorf("cannot look for schema %q: %w", Schema, err)
+	case owner != Owner:
+		return fmt.Errorf("schema %q belongs to %q: rename it", Schema, owner)
+	}
+	var has bool
+	err = conn.QueryRow(ctx, `select exists (select from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase, unnest(s.setconfig) c
+		where d.datname = current_database() and s.setrole = 0 and c like 'search\_path=%')`).Scan(&has)
+	if err != nil {
+		return fmt.Errorf("cannot look at the search path: %w", err)
+	}
+	if has {
+		return nil
+	}
+	var database string
+	if err := conn.QueryRow(ctx, "select current_database()").Scan(&database); err != nil {
+		return fmt.Errorf("cannot tell the database's name: %w", err)
+	}
+	if err := do(ctx, conn, "alter database "+name(database)+` set search_path = "$user", public, `+name(Schema)); err != nil {
+		return fmt.Errorf("cannot set the search path: %w", err)
+	}
+	return nil
+}

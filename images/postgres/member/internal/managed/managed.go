@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package managed makes what only a superuser can make: the roles that the platform uses, what of public access is taken away, and
+// extensions that are not trusted. It runs on the leader, over the socket, and everything it does may be done again.
+package managed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Names of roles.
+const (
+	// Owner is the superuser; only members log in as it.
+	Owner = "postgres"
+	// Platform is the login that the provider manages databases, roles and grants with.
+	Platform = "capstan"
+	// Exporter is the login of the exporter of metrics.
+	Exporter = "exporter"
+	// Rewind is the login that Patroni makes to compare a former leader with the new one.
+	Rewind = "rewind"
+)
+
+// Schema holds extensions that are not trusted. It belongs to the superuser, so that nobody can put something in their way.
+const Schema = "extensions"
+
+// Wanted is what there should be.
+type Wanted struct {
+	// Databases that extensions are for, and Extensions by name. Those that are trusted are left to the provider.
+	Databases, Extensions []string
+	// Verifier is the SCRAM verifier of Platform's password.
+	Verifier string
+}
+
+// Missing databases are there later. Nothing is wrong.
+type Missing struct { //nolint:errname // managed.Missing says it.
+	Databases []string
+}
+
+// Error names the databases.
+func (m *Missing) Error() string { return fmt.Sprintf("databases %q are not there yet", m.Databases) }
+
+// Apply makes what is wanted on the server behind a socket's folder. The error is a *Missing when all is well but for databases
+// that are not there yet.
+func Apply(ctx context.Context, socket string, w Wanted) error {
+	conn, err := connect(ctx, socket, "postgres")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if err := roles(ctx, conn, w.Verifier); err != nil {
+		return err
+	}
+	if err := hygiene(ctx, conn); err != nil {
+		return err
+	}
+	if err := inTemplate(ctx, socket); err != nil {
+		return err
+	}
+	there, err := list(ctx, conn, "select datname from pg_database where datallowconn and datname = any($1)", w.Databases)
+	if err != nil {
+		return fmt.Errorf("cannot list databases: %w", err)
+	}
+	var problems []error
+	missing := &Missing{}
+	for _, name := range w.Databases {
+		if !slices.Contains(there, name) {
+			missing.Databases = append(missing.Databases, name)
+			continue
+		}
+		if len(w.Extensions) > 0 {
+			problems = append(problems, extensions(ctx, socket, name, w.Extensions))
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+	if len(missing.Databases) > 0 && len(w.Extensions) > 0 {
+		return missing
+	}
+	return nil
+}
+
+// connect over the socket as superuser. Names are looked up in pg_catalog alone: nobody's function stands in for one of the
+// system's. A commit does not wait for other members, which may be what is missing, and no statement is logged, for some hold a
+// verifier.
+func connect(ctx context.Context, socket, database string) (*pgx.Conn, error) {
+	cfg, err := pgx.ParseConfig("sslmode=disable")
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect: %w", err)
+	}
+	cfg.Host, cfg.Port, cfg.User, cfg.Password, cfg.Database = socket, 5432, Owner, "", database
+	cfg.RuntimeParams = map[string]string{
+		"application_name": "capstan-member", "search_path": "pg_catalog", "synchronous_commit": "local",
+		"statement_timeout": "30s", "lock_timeout": "5s", "idle_in_transaction_session_timeout": "30s",
+		"log_statement": "none", "log_min_error_statement": "panic", "log_min_duration_statement": "-1", "client_min_messages": "warning",
+	}
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // a pooled plan has no use here
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to database %q: %w", database, err)
+	}
+	return conn, nil
+}
+
+// list the texts that a query of one argument returns.
+func list(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([]string, error) {
+	rows, err := conn.Query(ctx, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("cannot query: %w", err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("cannot query: %w", err)
+	}
+	return out, nil
+}
+
+// name quotes an identifier.
+func name(n string) string { return pgx.Identifier{n}.Sanitize() }

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package managed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// verifiers have this form. It is what makes the text safe in a statement, which takes no parameters here.
+var verifiers = regexp.MustCompile(`^SCRAM-SHA-256\$[0-9]{1,9}:[A-Za-z0-9+/=]+\$[A-Za-z0-9+/=]+:[A-Za-z0-9+/=]+$`)
+
+// a role as it is.
+type role struct {
+	Exists, Login, Super, CreateRole, CreateDB, Replication, Bypass bool
+	Verifier                                                        string
+	Path                                                            bool
+}
+
+// roles of the platform.
+func roles(ctx context.Context, conn *pgx.Conn, verifier string) error {
+	if !verifiers.MatchString(verifier) {
+		return errors.New("the Secret with the platform's password has no SCRAM verifier")
+	}
+	is, err := get(ctx, conn, Platform)
+	if err != nil {
+		return err
+	}
+	want := role{Exists: true, Login: true, CreateRole: true, CreateDB: true, Verifier: verifier, Path: true}
+	if is != want {
+		verb := "alter"
+		if !is.Exists {
+			verb = "create"
+		}
+		statements := []string{
+			verb + " role " + name(Platform) + " login nosuperuser createrole createdb noreplication nobypassrls password '" + verifier + "'",
+			"alter role " + name(Platform) + " set search_path = pg_catalog",
+		}
+		if err := do(ctx, conn, statements...); err != nil {
+			return fmt.Errorf("cannot make role %q: %w", Platform, err)
+		}
+	}
+
+	is, err = get(ctx, conn, Exporter)
+	if err != nil {
+		return err
+	}
+	if want := (role{Exists: true, Login: true}); is != want {
+		verb := "alter"
+		if !is.Exists {
+			verb = "create"
+		}
+		statement := verb + " role " + name(Exporter) + " login nosuperuser nocreaterole nocreatedb noreplication nobypassrls password null"
+		if err := do(ctx, conn, statement, "alter role "+name(Exporter)+" reset search_path"); err != nil {
+			return fmt.Errorf("cannot make role %q: %w", Exporter, err)
+		}
+	}
+	return grant(ctx, conn)
+}
+
+// get a role.
+func get(ctx context.Context, conn *pgx.Conn, which string) (role, error) {
+	r := role{Exists: true}
+	err := conn.QueryRow(ctx, `select rolcanlogin, rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls,
+		coalesce(rolpassword, ''), exists (select from pg_db_role_setting s where s.setrole = a.oid and s.setdatabase = 0
+			and 'search_path=pg_catalog' = any(s.setconfig))
+		from pg_authid a where rolname = $1`, which).
+		Scan(&r.Login, &r.Super, &r.CreateRole, &r.CreateDB, &r.Replication, &r.Bypass, &r.Verifier, &r.Path)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return role{}, nil
+	}
+	if err != nil {
+		return role{}, fmt.Errorf("cannot look at role %q: %w", which, err)
+	}
+	return r, nil
+}
+
+// grant what the roles need: the exporter reads statistics, the platform ends sessions of roles that it takes away.
+func grant(ctx context.Context, conn *pgx.Conn) error {
+	for _, g := range []struct{ group, to string }{{"pg_monitor", Exporter}, {"pg_signal_backend", Platform}} {
+		var has bool
+		err := conn.QueryRow(ctx, `select exists (select from pg_auth_members m join pg_roles g on g.oid = m.roleid
+			join pg_roles r on r.oid = m.member where g.rolname = $1 and r.rolname = $2)`, g.group, g.to).Scan(&has)
+		if err != nil {
+			return fmt.Errorf("cannot look at the members of role %q: %w", g.group, err)
+		}
+		if has {
+			continue
+		}
+		if err := do(ctx, conn, "grant "+name(g.group)+" to "+name(g.to)); err != nil {
+			return fmt.Errorf("cannot grant role %q: %w", g.group, err)
+		}
+	}
+	return nil
+}
+
+// do statements, all or none.
+func do(ctx context.Context, conn *pgx.Conn, statements ...string) error {
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot begin: %w", err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	for _, s := range statements {
+		if _, err := tx.Exec(ctx, s); err != nil {
+			return err //nolint:wrapcheck // The statement may hold a verifier, and callers say what it was for.
+		}
+	}
+	return tx.Commit(ctx)
+}

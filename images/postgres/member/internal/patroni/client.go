@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package patroni talks to Patroni's REST API.
+package patroni
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// maxAnswer is what is read of an answer at most, in bytes. That of a Database with nine members has about 4 KiB.
+const maxAnswer = 1 << 20
+
+// A Client of the Patroni of this pod.
+type Client struct {
+	http *http.Client
+}
+
+// New Client of the Patroni at an address, which identifies itself by the members' certificate in a folder. The files are read anew
+// for each connection, for certificates change. Patroni closes its connections after each answer.
+func New(address, certificates string) *Client {
+	dialer := &net.Dialer{Timeout: 3 * time.Second}
+	return &Client{http: &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialTLSContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			cfg, err := config(certificates)
+			if err != nil {
+				return nil, err
+			}
+			raw, err := dialer.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, fmt.Errorf("cannot reach Patroni: %w", err)
+			}
+			conn := tls.Client(raw, cfg)
+			if err := conn.HandshakeContext(ctx); err != nil {
+				_ = raw.Close()
+				return nil, fmt.Errorf("cannot reach Patroni: %w", err)
+			}
+			return conn, nil
+		},
+	}}}
+}
+
+// config for one connection. The address is the pod's own, and the certificate of members is for localhost, too.
+func config(dir string) (*tls.Config, error) {
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "members.crt"), filepath.Join(dir, "members.key"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the certificate of members: %w", err)
+	}
+	authority, err := os.ReadFile(filepath.Join(dir, "members-ca.crt"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the authority of members: %w", err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority)
+	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, ServerName: "localhost", MinVersion: tls.VersionTLS12}, nil
+}
+
+// State of the member as its Patroni sees it.
+type State struct {
+	// Leads tells that it has the leader's lock and PostgreSQL takes writes.
+	Leads bool `json:"-"`
+
+	// Role is primary or replica, State is running when PostgreSQL runs.
+	Role  string `json:"role"`
+	State string `json:"state"`
+	// Version of the server as a number, 170006.
+	Version int `json:"server_version"`
+}
+
+// State of this member.
+func (c *Client) State(ctx context.Context) (State, error) {
+	code, body, err := c.do(ctx, http.MethodGet, "/primary", nil)
+	if err != nil {
+		return State{}, err
+	}
+	var s State
+	if err := json.Unmarshal(body, &s); err != nil {
+		return State{}, fmt.Errorf("cannot understand what Patroni says of the member: %w", err)
+	}
+	s.Leads = code == http.StatusOK
+	return s, nil
+}
+
+// HasLock tells whether this member has the leader's lock, whether or not its PostgreSQL runs.
+func (c *Client) HasLock(ctx context.Context) (bool, error) {
+	code, _, err := c.do(ctx, http.MethodGet, "/leader", nil)
+	return code == http.StatusOK, err
+}
+
+// Ready tells whether clients may be sent to this member.
+func (c *Client) Ready(ctx context.Context) (bool, error) {
+	code, _, err := c.do(ctx, http.MethodGet, "/readiness", nil)
+	return code == http.StatusOK, err
+}
+
+// Alive tells whether Patroni's loop runs. The error tells that Patroni does not answer at all.
+func (c *Client) Alive(ctx context.Context) (bool, error) {
+	code, _, err := c.do(ctx, http.MethodGet, "/liveness", nil)
+	return code == http.StatusOK, err
+}
+
+// Silent tells whether an error means that nothing answered, rather than that the answer could not be used: one whose certificate is
+// not trusted is there.
+func Silent(err error) bool {
+	var late net.Error
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, context.DeadlineExceeded) || (errors.As(err, &late) && late.Timeout())
+}
+
+// Wake Patroni's loop, which otherwise runs every few seconds only: a change of nothing wakes it, and is not written anywhere.
+func (c *Client) Wake(ctx context.Context) error {
+	code, body, err := c.do(ctx, http.MethodPatch, "/config", map[string]any{"capstan_wake": nil})
+	return expect(code, body, err)
+}
+
+// A Peer is a member as Patroni lists it.
+type Peer struct {
+	// Name of the pod.
+	Name string `json:"name"`
+	// Role: leader, sync_standby, quorum_standby, replica and others.
+	Role string `json:"role"`
+	// State: running, streaming, starting and others.
+	State string `json:"state"`
+	// Lag behind the leader in bytes, or the word unknown.
+	Lag any `json:"lag"`
+	// Tags of its configuration.
+	Tags map[string]any `json:"tags"`
+}
+
+// Cluster lists all members and tells whether automatic failover is off.
+func (c *Client) Cluster(ctx context.Context) (peers []Peer, paused bool, err error) {
+	code, body, err := c.do(ctx, http.MethodGet, "/cluster", nil)
+	if err := expect(code, body, err); err != nil {
+		return nil, false, err
+	}
+	var all struct {
+		Members []Peer `json:"members"`
+		Pause   bool   `json:"pause"`
+	}
+	if err := json.Unmarshal(body, &all); err != nil {
+		return nil, false, fmt.Errorf("cannot understand Patroni's list of members: %w", err)
+	}
+	return all.Members, all.Pause, nil
+}
+
+// Switchover from this member to another, or to whichever is fit. It returns when the other leads.
+//
+// It is better not to name one: with a candidate all others pause for two seconds before they follow it, and until one of them does
+// no commit is on two members.
+func (c *Client) Switchover(ctx context.Context, leader, candidate string) error {
+	request := map[string]any{"leader": leader}
+	if candidate != "" {
+		request["candidate"] = candidate
+	}
+	code, body, err := c.do(ctx, http.MethodPost, "/switchover", request)
+	return expect(code, body, err)
+}
+
+// do a request. Whatever the status, an answer is no error.
+func (c *Client) do(ctx context.Context, method, path string, body any) (int, []byte, error) {
+	var reader io.Reader
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return 0, nil, fmt.Errorf("cannot ask Patroni for %s: %w", path, err)
+		}
+		reader = bytes.NewReader(raw)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, "https://localhost"+path, reader)
+	if err != nil {
+		return 0, nil, fmt.Errorf("cannot ask Patroni for %s: %w", path, err)
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		return 0, nil, fmt.Errorf("cannot ask Patroni for %s: %w", path, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return 0, nil, fmt.Errorf("cannot ask Patroni for %s: %w", path, err)
+	}
+	return resp.StatusCode, answer, nil
+}
+
+// expect an answer that says that it is done.
+func expect(code int, body []byte, err error) error {
+	if err != nil || code == http.StatusOK {
+		return err
+	}
+	if len(body) == 0 {
+		return errors.New("Patroni refuses: " + http.StatusText(code))
+	}
+	return errors.New("Patroni refuses: " + strings.TrimSpace(string(body)))
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pods writes what a member tells of itself to pods: its role as a label, and reports as annotations.
+package pods
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/volume"
+)
+
+// AnnotationVolume is what a member's volume holds, as the JSON of a volume.Content. A member writes it only while nobody is known
+// to have led the Database.
+const AnnotationVolume = "capstan.dev/member-volume"
+
+// Timeout of one request.
+const Timeout = 5 * time.Second
+
+// A Client for the pods of one Database.
+type Client struct {
+	rest                     rest.Interface
+	namespace, pod, database string
+}
+
+// New Client for a member's pod, with the account of the pod. The clients that know all kinds of Kubernetes would make the program
+// three times its size.
+func New(cfg *rest.Config, namespace, pod, database string) (*Client, error) {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("cannot make a client: %w", err)
+	}
+	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
+	cfg = rest.CopyConfig(cfg)
+	cfg.APIPath, cfg.GroupVersion = "/api", &corev1.SchemeGroupVersion
+	cfg.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	cfg.Timeout, cfg.QPS = Timeout, -1 // a member asks seldom, and what it asks then must not wait
+	cfg.UserAgent = "capstan-member"
+	c, err := rest.RESTClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a client: %w", err)
+	}
+	return &Client{c, namespace, pod, database}, nil
+}
+
+// SetRole writes the role of this member, and tells whether anything had to be written. Who begins to lead takes the label from all
+// others first, because one that was cut off cannot do it, and a Service would send half of the clients to it.
+//
+// The context has to end soon after the role was found out: a process that was frozen in between must not go on with what is no
+// longer so.
+func (c *Client) SetRole(ctx context.Context, role string) (bool, error) {
+	wrote := false
+	if role == v1alpha1.RoleLabelLeader {
+		var leaders corev1.PodList
+		selector := labels.Set{v1alpha1.LabelDatabase: c.database, v1alpha1.LabelRole: role}.String()
+		if err := c.rest.Get().Namespace(c.namespace).Resource("pods").Param("labelSelector", selector).Do(ctx).Into(&leaders); err != nil {
+			return false, fmt.Errorf("cannot find out which pods have the label of the leader: %w", err)
+		}
+		own := false
+		for _, p := range leaders.Items {
+			if p.Name == c.pod {
+				own = true
+				continue
+			}
+			wrote = true
+			if err := c.patch(ctx, p.Name, "labels", v1alpha1.LabelRole, nil); err != nil && !kerrors.IsNotFound(err) {
+				return wrote, fmt.Errorf("cannot take the label of the leader from pod %q: %w", p.Name, err)
+			}
+		}
+		if own {
+			return wrote, nil
+		}
+	} else {
+		p, err := c.get(ctx)
+		if err != nil {
+			return false, err
+		}
+		if p.Labels[v1alpha1.LabelRole] == role {
+			return false, nil
+		}
+	}
+	var value any
+	if role != "" {
+		value = role
+	}
+	if err := c.patch(ctx, c.pod, "labels", v1alpha1.LabelRole, value); err != nil {
+		return wrote, fmt.Errorf("cannot label the pod with its role: %w", err)
+	}
+	return true, nil
+}
+
+// Annotate the member's pod with the JSON of a value; nil removes the annotation.
+func (c *Client) Annotate(ctx context.Context, name string, value any) error {
+	var text any
+	if value != nil {
+		raw, err := json.Marshal(value)
+		if err != nil {
+			return fmt.Errorf("cannot write annotation %s: %w", name, err)
+		}
+		text = string(raw)
+	}
+	if err := c.patch(ctx, c.pod, "annotations", name, text); err != nil {
+		return fmt.Errorf("cannot write annotation %s: %w", name, err)
+	}
+	return nil
+}
+
+// ClearVolume removes what the member's pod tells of its volume, if it tells anything.
+func (c *Client) ClearVolume(ctx context.Context) error {
+	p, err := c.get(ctx)
+	if err != nil {
+		return err
+	}
+	if _, ok := p.Annotations[AnnotationVolume]; !ok {
+		return nil
+	}
+	return c.Annotate(ctx, AnnotationVolume, nil)
+}
+
+// Report returns what the member's pod tells of it.
+func (c *Client) Report(ctx context.Context) (v1alpha1.MemberReport, error) {
+	p, err := c.get(ctx)
+	if err != nil {
+		return v1alpha1.MemberReport{}, err
+	}
+	var r v1alpha1.MemberReport
+	// One that cannot be understood is written anew.
+	_ = json.Unmarshal([]byte(p.Annotations[v1alpha1.AnnotationMember]), &r)
+	return r, nil
+}
+
+// A Pod of the Database.
+type Pod struct {
+	Name, Member string
+	// Stopping pods have been deleted.
+	Stopping bool
+	// Started pods run, or did.
+	Started bool
+	// Volume is what its volume holds, when it told.
+	Volume *volume.Content
+}
+
+// List the pods of the Database.
+func (c *Client) List(ctx context.Context) ([]Pod, error) {
+	var list corev1.PodList
+	selector := labels.Set{v1alpha1.LabelDatabase: c.database}.String()
+	if err := c.rest.Get().Namespace(c.namespace).Resource("pods").Param("labelSelector", selector).Do(ctx).Into(&list); err != nil {
+		return nil, fmt.Errorf("cannot list the pods of the Database: %w", err)
+	}
+	var out []Pod
+	for _, p := range list.Items {
+		member := p.Labels[v1alpha1.LabelMember]
+		if member == "" {
+			continue // a pod that is no member, such as a Job's
+		}
+		one := Pod{Name: p.Name, Member: member, Stopping: p.DeletionTimestamp != nil, Started: p.Status.Phase == corev1.PodRunning}
+		if raw, ok := p.Annotations[AnnotationVolume]; ok {
+			var v volume.Content
+			if err := json.Unmarshal([]byte(raw), &v); err != nil {
+				return nil, fmt.Errorf("cannot understand what pod %q tells of its volume: %w", p.Name, err)
+			}
+			one.Volume = &v
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// System returns the system identifier of the data that the Database began with, as Patroni keeps it. It is empty while nobody is
+// known to have led the Database.
+func (c *Client) System(ctx context.Context, scope string) (string, error) {
+	var cm corev1.ConfigMap
+	err := c.rest.Get().Namespace(c.namespace).Resource("configmaps").Name(scope + "-config").Do(ctx).Into(&cm)
+	if kerrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot find out whether the Database began: %w", err)
+	}
+	return cm.Annotations["initialize"], nil
+}
+
+// get the member's own pod.
+func (c *Client) get(ctx context.Context) (*corev1.Pod, error) {
+	p := &corev1.Pod{}
+	if err := c.rest.Get().Namespace(c.namespace).Resource("pods").Name(c.pod).Do(ctx).Into(p); err != nil {
+		return nil, fmt.Errorf("cannot read the pod of this member: %w", err)
+	}
+	return p, nil
+}
+
+// patch one label or annotation of a pod.
+func (c *Client) patch(ctx context.Context, pod, where, key string, value any) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{where: map[string]any{key: value}}})
+	if err != nil {
+		return fmt.Errorf("cannot patch: %w", err)
+	}
+	return c.rest.Patch(types.MergePatchType).Namespace(c.namespace).Resource("pods").Name(pod).Body(body).Do(ctx).Error()
+}

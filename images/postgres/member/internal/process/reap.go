@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package process starts and ends processes as the first one of a container has to: it also buries those whose parents are gone,
+// of which the postmaster is one.
+package process
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Table of our children.
+type Table struct {
+	mu  sync.Mutex
+	own map[int]bool
+}
+
+// Adopt makes this process the parent of those below it that lose theirs, even when it is not the first of its namespace.
+func (t *Table) Adopt() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("cannot become the parent of orphans: %w", err)
+	}
+	return nil
+}
+
+// Reap orphans that end until the context does, and tell each one's number. Children that this program started are left to those
+// who wait for them.
+func (t *Table) Reap(ctx context.Context, ended func(pid int)) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGCHLD)
+	defer signal.Stop(signals)
+	// Several ends may be one signal.
+	tick := time.NewTicker(10 * time.Second)
+	defer tick.Stop()
+	for {
+		for _, p := range Children(os.Getpid()) {
+			t.mu.Lock()
+			own := t.own[p.PID]
+			t.mu.Unlock()
+			if own || !p.Dead {
+				continue
+			}
+			if pid, err := unix.Wait4(p.PID, nil, unix.WNOHANG, nil); err == nil && pid == p.PID {
+				ended(pid)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-signals:
+		case <-tick.C:
+		}
+	}
+}
+
+// A Process that runs or has ended.
+type Process struct {
+	PID, Parent int
+	Name        string
+	// Dead tells that it has ended and nobody waited for it, Stopped that a signal or a debugger holds it.
+	Dead, Stopped bool
+}
+
+// Get a process.
+func Get(pid int) (Process, bool) {
+	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return Process{}, false
+	}
+	return parse(pid, string(raw))
+}
+
+// parse /proc/PID/stat: "PID (name) state parent …", where the name may hold anything.
+func parse(pid int, stat string) (Process, bool) {
+	open, closing := strings.IndexByte(stat, '('), strings.LastIndexByte(stat, ')')
+	if open < 0 || closing < open {
+		return Process{}, false
+	}
+	rest := strings.Fields(stat[closing+1:])
+	if len(rest) < 2 {
+		return Process{}, false
+	}
+	parent, err := strconv.Atoi(rest[1])
+	if err != nil {
+		return Process{}, false
+	}
+	dead := rest[0] == "Z" || rest[0] == "X"
+	return Process{PID: pid, Parent: parent, Name: stat[open+1 : closing], Dead: dead, Stopped: rest[0] == "T" || rest[0] == "t"}, true
+}
+
+// Children of a process.
+func Children(parent int) []Process {
+	var out []Process
+	for _, p := range all() {
+		if p.Parent == parent {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Descendants of a process, without those below one of the given numbers, and without these.
+func Descendants(parent int, without ...int) []Process {
+	skip := map[int]bool{}
+	for _, pid := range without {
+		skip[pid] = true
+	}
+	below := map[int][]Process{}
+	for _, p := range all() {
+		below[p.Parent] = append(below[p.Parent], p)
+	}
+	var out []Process
+	for next := []int{parent}; len(next) > 0; next = next[1:] {
+		for _, p := range below[next[0]] {
+			if !skip[p.PID] {
+				out, next = append(out, p), append(next, p.PID)
+			}
+		}
+	}
+	return out
+}
+
+// all processes of the namespace.
+func all() []Process {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var out []Process
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if p, ok := Get(pid); ok {
+			out = append(out, p)
+		}
+	}
+	return out
+}

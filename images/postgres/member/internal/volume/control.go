@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volume
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Content is what a volume holds, as far as it matters for which member may begin.
+type Content struct {
+	// Empty volumes have no data at all.
+	Empty bool `json:"empty,omitempty"`
+	// Led tells that PostgreSQL led when it ran on this data last; else it followed.
+	Led bool `json:"led,omitempty"`
+	// Timeline of the data; each change of the lead begins another.
+	Timeline int64 `json:"timeline,omitempty"`
+	// Position in the write-ahead log up to which the data is known to be whole, as in 0/3000148.
+	Position string `json:"position,omitempty"`
+	// System identifier that PostgreSQL made with the data.
+	System string `json:"system,omitempty"`
+}
+
+// Read what a data folder holds, with a program of the data's major version. The server must not run.
+func Read(ctx context.Context, programs, data string) (Content, error) {
+	empty, err := Empty(data)
+	if err != nil || empty {
+		return Content{Empty: empty}, err
+	}
+	if _, err := os.Stat(filepath.Join(data, "global", "pg_control")); errors.Is(err, fs.ErrNotExist) {
+		// A copy that did not end. Patroni removes it and copies again.
+		return Content{Empty: true}, nil
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(programs, "pg_controldata"), data)
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	out, err := cmd.Output()
+	if err != nil {
+		return Content{}, fmt.Errorf("cannot read the control file of the data: %w", err)
+	}
+	c, err := parse(string(out))
+	if err != nil {
+		return Content{}, err
+	}
+	_, err = os.Stat(filepath.Join(data, "standby.signal"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Content{}, fmt.Errorf("cannot tell whether the data was a replica's: %w", err)
+	}
+	c.Led = err != nil
+	return c, nil
+}
+
+// parse what pg_controldata writes.
+func parse(out string) (Content, error) {
+	var c Content
+	lines := bufio.NewScanner(strings.NewReader(out))
+	for lines.Scan() {
+		key, value, ok := strings.Cut(lines.Text(), ":")
+		if !ok {
+			continue
+		}
+		value = strings.TrimSpace(value)
+		switch key {
+		case "Database system identifier":
+			c.System = value
+		case "Latest checkpoint's TimeLineID", "Min recovery ending loc's timeline":
+			// A replica that was promoted upstream replays a timeline before its next checkpoint says so.
+			t, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				return Content{}, fmt.Errorf("cannot understand the timeline of the data: %w", err)
+			}
+			c.Timeline = max(c.Timeline, t)
+		case "Latest checkpoint location":
+			c.Position = value
+		}
+	}
+	if c.System == "" || c.Timeline == 0 {
+		return Content{}, errors.New("cannot understand the control file of the data: it has no system identifier or timeline")
+	}
+	return c, nil
+}

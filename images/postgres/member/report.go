@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/pods"
+)
+
+// A report is what the member is to tell.
+type report struct {
+	mu      sync.Mutex
+	now     v1alpha1.MemberReport
+	changed wakeup
+}
+
+func newReport() *report { return &report{changed: make(wakeup, 1)} }
+
+// change the report, and wake who writes it if it is another.
+func (r *report) change(by func(*v1alpha1.MemberReport)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.now
+	by(&r.now)
+	if r.now != before {
+		r.changed.Call()
+	}
+}
+
+// version of the server.
+func (r *report) version(v string) { r.change(func(m *v1alpha1.MemberReport) { m.Version = v }) }
+
+// disk class of the volume.
+func (r *report) disk(class string) { r.change(func(m *v1alpha1.MemberReport) { m.Disk = class }) }
+
+// hinder: the member does not do what it should.
+func (r *report) hinder(reason, message string) {
+	r.change(func(m *v1alpha1.MemberReport) { m.Reason, m.Message = reason, message })
+}
+
+// clear a reason, if it is the one that is told; "" clears any but that of a Patroni that does not stay, which only time clears.
+func (r *report) clear(reason string) {
+	r.change(func(m *v1alpha1.MemberReport) {
+		if m.Reason == reason || (reason == "" && m.Reason != patroniEnded) {
+			m.Reason, m.Message = "", ""
+		}
+	})
+}
+
+// get the report.
+func (r *report) get() v1alpha1.MemberReport {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.now
+}
+
+// tell writes the report to the pod whenever it changes.
+func (m *member) tell(ctx context.Context) error {
+	var written *v1alpha1.MemberReport
+	complained := false
+	for {
+		var retry <-chan time.Time
+		err := m.tellOnce(ctx, &written)
+		if err != nil {
+			if !complained {
+				m.log.Warn("cannot tell how the member is, trying on", "error", err)
+			}
+			retry = time.After(5 * time.Second)
+		}
+		complained = err != nil
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-m.told.changed:
+		case <-retry:
+		}
+	}
+}
+
+// tellOnce writes the report unless the pod has it.
+func (m *member) tellOnce(ctx context.Context, written **v1alpha1.MemberReport) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*pods.Timeout)
+	defer cancel()
+	if *written == nil {
+		before, err := m.pods.Report(ctx)
+		if err != nil {
+			return err
+		}
+		*written = &before
+	}
+	now := m.told.get()
+	if now == **written {
+		return nil
+	}
+	if err := m.pods.Annotate(ctx, v1alpha1.AnnotationMember, now); err != nil {
+		return err
+	}
+	*written = &now
+	return nil
+}
