@@ -18,11 +18,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	accessv1alpha1 "github.com/capstan-dev/capstan/apis/access/v1alpha1"
 	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	registryv1alpha1 "github.com/capstan-dev/capstan/apis/registry/v1alpha1"
 	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/access"
 	"github.com/capstan-dev/capstan/provider/analysis"
 	"github.com/capstan-dev/capstan/provider/bucket"
 	"github.com/capstan-dev/capstan/provider/credential"
@@ -34,30 +36,33 @@ import (
 	"github.com/capstan-dev/capstan/provider/modelversion"
 	"github.com/capstan-dev/capstan/provider/providerconfig"
 	"github.com/capstan-dev/capstan/provider/registeredmodel"
+	"github.com/capstan-dev/capstan/provider/topology"
 )
 
-// resolver of what managed resources refer to.
-func (c *CLI) resolver(mgr ctrl.Manager) (*outside.Resolver, error) {
+// guard of what tenants have the provider connect with.
+func (c *CLI) guard(mgr ctrl.Manager) (*outside.Guard, error) {
 	allowed, err := c.allowed()
 	if err != nil {
 		return nil, err
 	}
 
-	return outside.NewResolver(mgr.GetClient(), &outside.Guard{
+	return &outside.Guard{
 		Allowed:   allowed,
 		APIServer: apiServer(mgr.GetAPIReader(), mgr.GetConfig()),
-	}), nil
+	}, nil
 }
 
 // kinds that this provider reconciles, each as soon as its CRD is there.
-func kinds(r *outside.Resolver) map[schema.GroupVersionKind]setup {
+func kinds(r *outside.Resolver, guard *outside.Guard) map[schema.GroupVersionKind]setup {
 	buckets := outside.NewPool(r, outside.S3, s3.Service())
 	models := outside.NewPool(r, outside.MLflow, mlflow.Service())
 	metrics := outside.NewPool(r, outside.Prometheus, prometheus.Service())
 
 	return map[schema.GroupVersionKind]setup{
+		accessv1alpha1.AccessGroupVersionKind:            access.Setup(guard),
 		credentialsv1alpha1.CredentialGroupVersionKind:   credential.Setup,
 		observev1alpha1.AnalysisGroupVersionKind:         analysis.Setup(metrics),
+		observev1alpha1.TopologyGroupVersionKind:         topology.Setup,
 		registryv1alpha1.ModelAliasGroupVersionKind:      modelalias.Setup(models),
 		registryv1alpha1.ModelVersionGroupVersionKind:    modelversion.Setup(models),
 		registryv1alpha1.RegisteredModelGroupVersionKind: registeredmodel.Setup(models),

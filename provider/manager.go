@@ -33,12 +33,14 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/statemetrics"
 
+	accessv1alpha1 "github.com/capstan-dev/capstan/apis/access/v1alpha1"
 	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	registryv1alpha1 "github.com/capstan-dev/capstan/apis/registry/v1alpha1"
 	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/analysis"
+	"github.com/capstan-dev/capstan/provider/internal/outside"
 	"github.com/capstan-dev/capstan/provider/internal/quiet"
 )
 
@@ -63,6 +65,7 @@ func newScheme() (*runtime.Scheme, error) {
 		clientgoscheme.AddToScheme,
 		apiextensionsv1.AddToScheme,
 		v1alpha1.AddToScheme,
+		accessv1alpha1.AddToScheme,
 		credentialsv1alpha1.AddToScheme,
 		observev1alpha1.AddToScheme,
 		registryv1alpha1.AddToScheme,
@@ -102,12 +105,14 @@ func (c *CLI) manager(ctx context.Context, cfg *rest.Config, fail func(error)) (
 		return nil, err
 	}
 
-	r, err := c.resolver(mgr)
+	guard, err := c.guard(mgr)
 	if err != nil {
 		return nil, err
 	}
 
-	if err := start(ctx, mgr, co, kinds(r), fail); err != nil {
+	r := outside.NewResolver(mgr.GetClient(), guard)
+
+	if err := start(ctx, mgr, co, kinds(r, guard), fail); err != nil {
 		return nil, err
 	}
 

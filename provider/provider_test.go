@@ -125,7 +125,7 @@ func TestCache(t *testing.T) {
 		t.Error(err)
 	}
 
-	for gvk := range kinds(outside.NewResolver(nil, nil)) {
+	for gvk := range kinds(outside.NewResolver(nil, nil), &outside.Guard{}) {
 		if gvk.Group == v1alpha1.GroupVersion.Group {
 			continue // a config is no managed resource
 		}

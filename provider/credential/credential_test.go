@@ -32,6 +32,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/quiet"
 )
 
@@ -629,4 +630,33 @@ func named() *v1alpha1.Credential {
 	cr.Annotations = map[string]string{"crossplane.io/external-name": name.Name}
 
 	return cr
+}
+
+func TestDatabaseLabel(t *testing.T) {
+	b := newBench(t, interceptor.Funcs{})
+
+	cr := credential(keep)
+	cr.Labels = map[string]string{observev1alpha1.LabelDatabase: "orders-db"}
+	b.apply(cr)
+	b.settle()
+
+	want := ours()
+	want[observev1alpha1.LabelDatabase] = "orders-db"
+
+	if diff := cmp.Diff(want, b.secret().Labels); diff != "" {
+		t.Errorf("The Secret of a Database's Credential should carry the label that guards it: -want, +got:\n%s", diff)
+	}
+
+	cr = b.credential()
+	cr.Labels = nil
+
+	if err := b.Update(t.Context(), cr); err != nil {
+		t.Fatal(err)
+	}
+
+	b.settle()
+
+	if diff := cmp.Diff(want, b.secret().Labels); diff != "" {
+		t.Errorf("A Credential that loses the label should not take it off the Secret: -want, +got:\n%s", diff)
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
 // A draft is a Secret on its way to what its Credential asks for. Observe makes
@@ -124,6 +125,12 @@ func (d *draft) problem() error {
 // it had before, so the record begins with the present ones.
 func (d *draft) takeOver() error {
 	set(&d.Labels, labelManagedBy, managedBy)
+
+	// What opens a Database is guarded by this label (see package/platform.yaml). It
+	// stays when the Credential loses it: only a release of the Secret takes it off.
+	if database := d.cr.GetLabels()[observev1alpha1.LabelDatabase]; database != "" {
+		set(&d.Labels, observev1alpha1.LabelDatabase, database)
+	}
 
 	if d.Data == nil {
 		d.Data = map[string][]byte{}

@@ -24,8 +24,9 @@ type certificates struct {
 	authority, server, key []byte
 }
 
-// newCertificates makes an authority and one certificate for the loopback address. The authority's key is forgotten.
-func newCertificates() (certificates, error) {
+// newCertificates makes an authority and one certificate for the loopback address and for names. The authority's key is
+// forgotten.
+func newCertificates(names ...string) (certificates, error) {
 	now := time.Now()
 	root := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "capstan-test"},
@@ -42,6 +43,7 @@ func newCertificates() (certificates, error) {
 	}
 	leaf := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: loopback}, IPAddresses: []net.IP{net.ParseIP(loopback)},
+		DNSNames:  names,
 		NotBefore: root.NotBefore, NotAfter: root.NotAfter,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}

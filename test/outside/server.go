@@ -29,10 +29,11 @@ type server struct {
 	certFile, keyFile string
 }
 
-// newServer makes everything but the command line. What it keeps lies in a folder that lives as long as the test.
-func newServer(tb testing.TB, name string) *server {
+// newServer makes everything but the command line. What it keeps lies in a folder that lives as long as the test. Its
+// certificate is for hosts, too.
+func newServer(tb testing.TB, name string, hosts ...string) *server {
 	tb.Helper()
-	certs, err := newCertificates()
+	certs, err := newCertificates(hosts...)
 	if err != nil {
 		tb.Fatalf("cannot start %s: %v", name, err)
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
+	accessv1alpha1 "github.com/capstan-dev/capstan/apis/access/v1alpha1"
 	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	registryv1alpha1 "github.com/capstan-dev/capstan/apis/registry/v1alpha1"
@@ -78,8 +79,8 @@ func newBench(t *testing.T) *bench {
 
 	scheme := k8sruntime.NewScheme()
 	for _, add := range []func(*k8sruntime.Scheme) error{
-		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, credentialsv1alpha1.AddToScheme, observev1alpha1.AddToScheme,
-		registryv1alpha1.AddToScheme, storagev1alpha1.AddToScheme,
+		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, accessv1alpha1.AddToScheme, credentialsv1alpha1.AddToScheme,
+		observev1alpha1.AddToScheme, registryv1alpha1.AddToScheme, storagev1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)

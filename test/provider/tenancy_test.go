@@ -49,6 +49,8 @@ const (
 	ownEntry     = "It describes the tenant's own entry, and goes to the registry as data in JSON."
 	ownSecret    = "It becomes content of the tenant's own Secret."
 	closedSet    = "The schema allows a closed set of values."
+	ownServer    = "It is quoted and goes to a server of the tenant's own namespace, where the provider is no superuser."
+	ownNamespace = "It is read in the tenant's own namespace, and nothing of it is told."
 )
 
 // fields are all text fields of specs, and the annotation that names what is
@@ -181,6 +183,24 @@ func fields() map[string]field {
 		"Credential.spec.forProvider.rotation.every":                         {harmless: "The schema bounds it."},
 		"Credential.spec.forProvider.rotation.id":                            {harmless: "It is only compared with what it was."},
 		"Credential.spec.forProvider.rotation.keepPrevious":                  {harmless: "The schema bounds it."},
+		"Access.metadata.annotations[crossplane.io/external-name]":           {harmless: "An Access is many things in a server, none of which has its name."},
+		"Access.spec.forProvider.databases[].name":                           {harmless: ownServer},
+		"Access.spec.forProvider.extensions[]":                               {harmless: ownServer},
+		"Access.spec.forProvider.logins[].database":                          {harmless: ownServer},
+		"Access.spec.forProvider.logins[].name":                              {harmless: ownServer},
+		"Access.spec.forProvider.logins[].passwordSecretRef.key":             {harmless: ownNamespace},
+		"Access.spec.forProvider.logins[].passwordSecretRef.name":            {harmless: ownNamespace},
+		"Access.spec.forProvider.server.caSecretRef.key":                     {harmless: ownNamespace},
+		"Access.spec.forProvider.server.caSecretRef.name":                    {harmless: ownNamespace},
+		"Access.spec.forProvider.server.host":                                {attack: othersServer},
+		"Access.spec.forProvider.server.passwordSecretRef.key":               {harmless: ownNamespace},
+		"Access.spec.forProvider.server.passwordSecretRef.name":              {harmless: ownNamespace},
+		"Access.spec.forProvider.server.username":                            {harmless: ownServer},
+		"Topology.metadata.annotations[crossplane.io/external-name]":         {harmless: "A Topology has nothing outside."},
+		"Topology.spec.forProvider.database":                                 {harmless: "It selects among the pods of its own namespace."},
+		"Topology.spec.forProvider.members[]":                                {harmless: "It selects among the pods of its own namespace."},
+		"Topology.spec.forProvider.removeSecrets[]":                          {harmless: ownNamespace + " It removes what cert-manager made and can make again."},
+		"Topology.spec.forProvider.scope":                                    {harmless: "It selects among the ConfigMaps of its own namespace."},
 		"Analysis.metadata.annotations[crossplane.io/external-name]":         {harmless: "An Analysis has nothing outside."},
 		"Analysis.spec.providerConfigRef.kind":                               {attack: kindsOfConfig},
 		"Analysis.spec.providerConfigRef.name":                               {attack: othersConfig},

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/access/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/kind"
+	"github.com/capstan-dev/capstan/provider/internal/outside"
+	"github.com/capstan-dev/capstan/provider/internal/podhealth"
+)
+
+const (
+	// maxMessage bounds a condition in bytes.
+	maxMessage = 2048
+
+	// soon is how often one looks for what somebody else is to make.
+	soon = 30 * time.Second
+)
+
+// Observe the server. It always exists; what is in it is up to date or not.
+func (e *external) Observe(ctx context.Context, cr *v1alpha1.Access) (managed.ExternalObservation, error) {
+	// It stays as it is, whether it is there or not.
+	if meta.WasDeleted(cr) {
+		return managed.ExternalObservation{}, nil
+	}
+
+	w, unknown, err := e.wanted(ctx)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+
+	s, p, err := e.compare(ctx, &w)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+
+	p.problems = append(p.problems, unknown...)
+	tell(cr, s, w, p)
+
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: len(p.steps) == 0}, nil
+}
+
+// wanted is what the spec asks for, with passwords. What to tell of those that are
+// not there is returned, too.
+func (e *external) wanted(ctx context.Context) (wanted, []problem, error) {
+	var unknown []problem
+
+	q := e.cr.Spec.ForProvider
+	w := wanted{extensions: q.Extensions}
+
+	for _, d := range q.Databases {
+		w.databases = append(w.databases, d.Name)
+	}
+
+	for _, l := range q.Logins {
+		password, err := e.password(ctx, l)
+
+		if f := (*outside.Failure)(nil); errors.As(err, &f) {
+			unknown = append(unknown, problem{of: subject{login: l.Name}, text: f.Error()})
+		} else if err != nil {
+			return w, nil, err
+		}
+
+		w.logins = append(w.logins, login{
+			name: l.Name, database: l.Database, readOnly: l.Access == v1alpha1.AccessReadOnly, password: password,
+		})
+	}
+
+	return w, unknown, nil
+}
+
+// compare the server with what is wanted. Whether passwords fit is told to w.
+func (e *external) compare(ctx context.Context, w *wanted) (*server, plan, error) {
+	s, err := e.look(ctx, *w)
+	if err != nil {
+		return nil, plan{}, err
+	}
+
+	for i := range w.logins {
+		l := &w.logins[i]
+
+		// Of what is not made yet, or not as it should be, nobody needs to know.
+		r, ok := s.roles[l.name]
+		if !ok || r.mark != markLogin || !r.login || l.password == "" || !r.memberOf[l.role()].inherits {
+			l.opens = false
+
+			continue
+		}
+
+		if l.opens, err = e.opens(ctx, *l); err != nil {
+			return nil, plan{}, fmt.Errorf("cannot log in as %q: %w", l.name, err)
+		}
+	}
+
+	return s, draw(s, *w), nil
+}
+
+// tell the status of cr what the server is like.
+func tell(cr *v1alpha1.Access, s *server, w wanted, p plan) {
+	cr.Status.AtProvider = observe(s, w, p)
+
+	var open []string
+
+	for _, q := range p.problems {
+		open = append(open, q.text)
+	}
+
+	for _, st := range p.steps {
+		if !slices.ContainsFunc(p.problems, func(q problem) bool { return q.of == st.of }) {
+			open = append(open, "still to do: "+st.what)
+		}
+	}
+
+	if len(open) > 0 {
+		cr.SetConditions(xpv2.Unavailable().
+			WithMessage(podhealth.Bounded(strings.Join(slices.Compact(open), "; "), maxMessage)).
+			WithObservedGeneration(cr.GetGeneration()))
+
+		return
+	}
+
+	cr.SetConditions(xpv2.Available().WithObservedGeneration(cr.GetGeneration()))
+}
+
+// poll is the interval after which an Access is looked at again: sooner while
+// somebody else is to make an extension.
+func poll(mg resource.Managed, every time.Duration) time.Duration {
+	every = kind.Poll(mg, every)
+
+	if cr, ok := mg.(*v1alpha1.Access); ok && slices.ContainsFunc(cr.Status.AtProvider.Databases,
+		func(d v1alpha1.ObservedDatabase) bool { return len(d.Missing) > 0 }) {
+		every = min(every, soon)
+	}
+
+	return every
+}

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topology
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+)
+
+const (
+	// told is how old what a follower tells may be: it tells its position once in
+	// a loop of Patroni's, which takes ten seconds in two of three profiles. It is
+	// compared with where the leader was that long ago, so that one that follows
+	// closely never seems to be behind.
+	told = 12 * time.Second
+
+	// suspicion is how long a lead may be over before it is said so. Whoever can
+	// lead takes over sooner.
+	suspicion = 15 * time.Second
+
+	// recently is how long a cause explains a change of the leader.
+	recently = 2 * time.Minute
+)
+
+// A memory holds what changes too often for a status. Nothing is lost with it:
+// after a restart it knows the same within seconds, but for how the last leader was.
+type memory struct {
+	now func() time.Time
+
+	mu  sync.Mutex
+	all map[types.NamespacedName]*scope
+}
+
+// A scope is what Patroni knows one group of members by.
+type scope struct {
+	// database that the members are of.
+	database string
+
+	// leader is the pod that holds the lead, renewed what it wrote last to keep it,
+	// and renewedAt when that was seen.
+	leader, renewed string
+	renewedAt       time.Time
+	ttl             time.Duration
+
+	// suspectedAt is when the lead was seen to be over, expired that it is.
+	suspectedAt time.Time
+	expired     bool
+
+	// written are positions of the leader, oldest first, positions those that the
+	// followers told last, lag their classes. All by the names of pods.
+	written   []sample
+	positions map[string]int64
+	lag       map[string]string
+
+	// askedAt is when somebody asked for another leader.
+	askedAt time.Time
+
+	// crashedAt is when the server of the leader was seen to have ended.
+	crashedAt time.Time
+
+	// led is the member that leads, or led last, as it was when it was well, and
+	// previous the one before it.
+	led, previous led
+}
+
+// A sample of a position.
+type sample struct {
+	at       time.Time
+	position int64
+}
+
+// led is how the leader was while it led.
+type led struct {
+	// member, or "" when it is not known.
+	member string
+
+	uid      types.UID
+	node     string
+	restarts int32
+}
+
+func newMemory(now func() time.Time) *memory {
+	return &memory{now: now, all: map[types.NamespacedName]*scope{}}
+}
+
+// of returns the scope that an object belongs to, or nil. The lock must be held.
+func (m *memory) of(o client.Object) *scope {
+	name := o.GetLabels()[v1alpha1.LabelScope]
+	if name == "" {
+		return nil
+	}
+
+	key := types.NamespacedName{Namespace: o.GetNamespace(), Name: name}
+
+	s := m.all[key]
+	if s == nil {
+		s = &scope{positions: map[string]int64{}, lag: map[string]string{}}
+		m.all[key] = s
+	}
+
+	s.database = o.GetLabels()[v1alpha1.LabelDatabase]
+
+	return s
+}
+
+// forget a scope, when its Topology is gone.
+func (m *memory) forget(namespace, name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	delete(m.all, types.NamespacedName{Namespace: namespace, Name: name})
+}
+
+// pod was seen. It returns whether a class of lag has changed.
+func (m *memory) pod(p *corev1.Pod, gone bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	s := m.of(p)
+	if s == nil {
+		return false
+	}
+
+	if gone {
+		delete(s.positions, p.GetName())
+		delete(s.lag, p.GetName())
+
+		return false
+	}
+
+	if n, err := strconv.ParseInt(p.GetAnnotations()[annotationPosition], 10, 64); err == nil {
+		s.positions[p.GetName()] = n
+	} else {
+		delete(s.positions, p.GetName())
+	}
+
+	if st := join(p.GetAnnotations()[annotationFacts]).State; p.GetName() == s.leader && (st == stateCrashed || st == stateStartFailed) {
+		s.crashedAt = m.now()
+	}
+
+	return s.judge(m.now())
+}
+
+// lead was seen: the ConfigMap of the leader. It returns whether the leader, its
+// being one, or a class of lag has changed.
+func (m *memory) lead(o *metav1.PartialObjectMetadata) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	s := m.of(o)
+	if s == nil {
+		return false
+	}
+
+	now, a, changed := m.now(), o.GetAnnotations(), false
+
+	if s.leader != a[annotationLeader] {
+		s.leader, s.written, changed = a[annotationLeader], nil, true
+	}
+
+	if s.renewed != a[annotationRenewed] || changed {
+		changed = changed || s.expired
+		s.renewed, s.renewedAt, s.ttl = a[annotationRenewed], now, ttlOf(a)
+		s.suspectedAt, s.expired = time.Time{}, false
+	}
+
+	if n, err := strconv.ParseInt(a[annotationWritten], 10, 64); err == nil &&
+		(len(s.written) == 0 || s.written[len(s.written)-1].position != n) {
+		s.written = append(s.written, sample{at: now, position: n})
+	}
+
+	return s.judge(now) || changed
+}
+
+// asked is told that somebody asks for another leader.
+func (m *memory) asked(o *metav1.PartialObjectMetadata) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	if a := o.GetAnnotations(); a[annotationLeader] == "" && a[annotationCandidate] == "" {
+		return
+	}
+
+	if s := m.of(o); s != nil {
+		s.askedAt = m.now()
+	}
+}
+
+// judge the lag of all followers, and tell whether a class has changed.
+func (s *scope) judge(now time.Time) bool {
+	// Of what is older than what counts the newest does.
+	at := -1
+
+	for i, w := range s.written {
+		if now.Sub(w.at) >= told {
+			at = i
+		}
+	}
+
+	if at < 0 {
+		return false
+	}
+
+	s.written = slices.Delete(s.written, 0, at)
+	changed := false
+
+	for pod, position := range s.positions {
+		if pod == s.leader {
+			delete(s.lag, pod)
+
+			continue
+		}
+
+		if c := class(s.written[0].position-position, s.lag[pod]); c != s.lag[pod] {
+			s.lag[pod], changed = c, true
+		}
+	}
+
+	maps.DeleteFunc(s.lag, func(pod, _ string) bool {
+		_, ok := s.positions[pod]
+
+		return !ok
+	})
+
+	return changed
+}
+
+const mebibyte = 1 << 20
+
+// class of being so many bytes behind. A class is left for a better one only at
+// half of where it begins.
+func class(behind int64, was string) string {
+	far, some := int64(64*mebibyte), int64(mebibyte)
+
+	switch was {
+	case v1alpha1.LagFarBehind:
+		far, some = far/2, some/2
+	case v1alpha1.LagBehind:
+		some /= 2
+	}
+
+	switch {
+	case behind >= far:
+		return v1alpha1.LagFarBehind
+	case behind >= some:
+		return v1alpha1.LagBehind
+	default:
+		return v1alpha1.LagInSync
+	}
+}
+
+// A recollection is what the memory knows of a scope.
+type recollection struct {
+	expired bool
+	lag     map[string]string
+
+	// asked for another leader, and crashed, recently.
+	asked, crashed bool
+
+	led, previous led
+}
+
+// how a member was when it led and was well. Of one that is not remembered it is
+// only the name.
+func (r recollection) how(name string) led {
+	for _, l := range []led{r.led, r.previous} {
+		if l.member == name {
+			return l
+		}
+	}
+
+	return led{member: name}
+}
+
+// recall what is known of a scope.
+func (m *memory) recall(namespace, name string) recollection {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	s := m.all[types.NamespacedName{Namespace: namespace, Name: name}]
+	if s == nil {
+		return recollection{}
+	}
+
+	return recollection{
+		expired: s.expired,
+		lag:     maps.Clone(s.lag),
+		asked:   !s.askedAt.IsZero() && m.now().Sub(s.askedAt) < recently,
+		crashed: !s.crashedAt.IsZero() && m.now().Sub(s.crashedAt) < recently,
+
+		led:      s.led,
+		previous: s.previous,
+	}
+}
+
+// remember how the leader is, as long as it is well.
+func (m *memory) remember(namespace, name string, l led) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	s := m.all[types.NamespacedName{Namespace: namespace, Name: name}]
+	if s == nil {
+		return
+	}
+
+	if s.led.member != l.member {
+		s.previous = s.led
+	}
+
+	s.led = l
+}
+
+// An overdue lead was not renewed in time, as far as events tell.
+type overdue struct {
+	scope    types.NamespacedName
+	database string
+	renewed  string
+}
+
+// overdue leads, those that are suspected for long enough or not yet.
+func (m *memory) overdue() []overdue {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	var out []overdue
+
+	for key, s := range m.all {
+		switch now := m.now(); {
+		case s.leader == "" || s.expired || now.Sub(s.renewedAt) <= s.ttl:
+		case s.suspectedAt.IsZero() || now.Sub(s.suspectedAt) >= suspicion:
+			out = append(out, overdue{scope: key, database: s.database, renewed: s.renewed})
+		}
+	}
+
+	return out
+}
+
+// confirm that a lead was not renewed, after the API server has said so. It returns
+// whether the lead is over since.
+func (m *memory) confirm(o overdue) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	s := m.all[o.scope]
+	if s == nil || s.renewed != o.renewed || s.expired {
+		return false
+	}
+
+	if s.suspectedAt.IsZero() {
+		s.suspectedAt = m.now()
+
+		return false
+	}
+
+	s.expired = m.now().Sub(s.suspectedAt) >= suspicion
+
+	return s.expired
+}

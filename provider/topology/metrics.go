@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topology
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+)
+
+// countTimeout bounds the look into the cache when somebody asks for metrics.
+const countTimeout = 5 * time.Second
+
+// Counts of Databases. They are made when somebody asks, so that a Database that is
+// gone is not counted any longer.
+type counts struct {
+	kube client.Reader
+	log  logging.Logger
+
+	databases *prometheus.Desc
+	failovers *prometheus.CounterVec
+}
+
+func newCounts(kube client.Reader, log logging.Logger) *counts {
+	return &counts{
+		kube: kube, log: log,
+		databases: prometheus.NewDesc("capstan_databases",
+			"Databases, by namespace and the phase of their members.", []string{"namespace", "phase"}, nil),
+		failovers: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "capstan_database_failovers_total",
+			Help: "Changes of leaders of Databases that were seen, by namespace and cause.",
+		}, []string{"namespace", "cause"}),
+	}
+}
+
+// register the metrics.
+func (c *counts) register() error {
+	for _, m := range []prometheus.Collector{c, c.failovers} {
+		if err := metrics.Registry.Register(m); err != nil {
+			return fmt.Errorf("cannot register metrics of Databases: %w", err)
+		}
+	}
+
+	return nil
+}
+
+// failover was seen.
+func (c *counts) failover(namespace, cause string) {
+	c.failovers.WithLabelValues(namespace, cause).Inc()
+}
+
+// Describe the count of Databases.
+func (c *counts) Describe(to chan<- *prometheus.Desc) { to <- c.databases }
+
+// Collect the count of Databases.
+func (c *counts) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
+	defer cancel()
+
+	l := &v1alpha1.TopologyList{}
+	if err := c.kube.List(ctx, l); err != nil {
+		c.log.Info("Cannot count Databases", "error", err)
+
+		return
+	}
+
+	type group struct{ namespace, phase string }
+
+	n := map[group]float64{}
+
+	for i := range l.Items {
+		if t := &l.Items[i]; t.Status.AtProvider.Phase != "" {
+			n[group{t.GetNamespace(), t.Status.AtProvider.Phase}]++
+		}
+	}
+
+	for g, v := range n {
+		to <- prometheus.MustNewConstMetric(c.databases, prometheus.GaugeValue, v, g.namespace, g.phase)
+	}
+}
+
+// forgetful forgets Topologies that are gone.
+func (o *observer) forgetful() handler.Funcs {
+	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) {
+		if cr, ok := e.Object.(*v1alpha1.Topology); ok {
+			o.memory.forget(cr.GetNamespace(), cr.Spec.ForProvider.Scope)
+		}
+	}}
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topology
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/kind"
+)
+
+var (
+	_ managed.TypedExternalConnector[*v1alpha1.Topology] = &observer{}
+	_ managed.TypedExternalClient[*v1alpha1.Topology]    = &observer{}
+)
+
+// An observer looks at what members keep in the API server.
+type observer struct {
+	// kube writes, and reads Topologies from a cache.
+	kube client.Client
+
+	// seen holds what Setup watches.
+	seen client.Reader
+
+	// direct reads from the API server.
+	direct client.Reader
+
+	now    func() time.Time
+	memory *memory
+	counts *counts
+
+	// again has a Topology looked at after a time.
+	again func(types.NamespacedName, time.Duration)
+}
+
+// Connect has nothing to connect to: all of it is in the cluster itself.
+func (o *observer) Connect(context.Context, *v1alpha1.Topology) (managed.TypedExternalClient[*v1alpha1.Topology], error) {
+	return o, nil
+}
+
+// Observe the members. A Database without any exists for us like any other, until
+// its Topology is deleted: then it exists as long as something is to be removed.
+func (o *observer) Observe(ctx context.Context, cr *v1alpha1.Topology) (managed.ExternalObservation, error) {
+	v, err := o.look(ctx, cr)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+
+	seen := v.facts()
+	if f := seen.LastFailover; f != nil && (v.was.LastFailover == nil || !f.At.Equal(&v.was.LastFailover.At)) {
+		o.counts.failover(cr.GetNamespace(), f.Cause)
+	}
+
+	cr.Status.AtProvider = seen
+	o.remember(cr, v)
+
+	if meta.WasDeleted(cr) {
+		left, err := o.left(ctx, cr)
+
+		return managed.ExternalObservation{ResourceExists: left != "", ResourceUpToDate: true}, err
+	}
+
+	cr.SetConditions(xpv2.Available().WithObservedGeneration(cr.GetGeneration()))
+
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
+}
+
+// remember how the leader is while it is well.
+func (o *observer) remember(cr *v1alpha1.Topology, v *view) {
+	at := cr.Status.AtProvider
+
+	i := slices.IndexFunc(at.Members, func(m v1alpha1.TopologyMember) bool { return m.Role == v1alpha1.RoleLeader })
+	if i < 0 || at.Members[i].State != v1alpha1.MemberRunning || !at.Members[i].Ready {
+		return
+	}
+
+	if p := v.pod(at.Leader); p != nil {
+		o.memory.remember(cr.GetNamespace(), cr.Spec.ForProvider.Scope, ledBy(p))
+	}
+}
+
+// look at everything that facts are made of, in the cache. Only what is said of pods
+// that are not there is asked of the API server.
+func (o *observer) look(ctx context.Context, cr *v1alpha1.Topology) (*view, error) {
+	p := cr.Spec.ForProvider
+	v := &view{
+		parameters: p,
+		was:        *cr.Status.AtProvider.DeepCopy(),
+		patroni:    map[string]map[string]string{},
+		recalled:   o.memory.recall(cr.GetNamespace(), p.Scope),
+		now:        o.now(),
+	}
+
+	of := []client.ListOption{client.InNamespace(cr.GetNamespace()), client.MatchingLabels{v1alpha1.LabelDatabase: p.Database}}
+
+	pods := &corev1.PodList{}
+	if err := o.seen.List(ctx, pods, of...); err != nil {
+		return nil, fmt.Errorf("cannot list pods of Database %q: %w", p.Database, err)
+	}
+
+	claims := &corev1.PersistentVolumeClaimList{}
+	if err := o.seen.List(ctx, claims, of...); err != nil {
+		return nil, fmt.Errorf("cannot list volume claims of Database %q: %w", p.Database, err)
+	}
+
+	nodes := &corev1.NodeList{}
+	if err := o.seen.List(ctx, nodes); err != nil {
+		return nil, fmt.Errorf("cannot list nodes: %w", err)
+	}
+
+	v.pods = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return memberOf(&p) == "" })
+	v.claims, v.nodes = claims.Items, nodes.Items
+
+	// There is one pod of each member, or for a moment the one that goes and its
+	// successor: the successor counts.
+	slices.SortFunc(v.pods, func(a, b corev1.Pod) int {
+		return map[bool]int{true: 1}[a.DeletionTimestamp != nil] - map[bool]int{true: 1}[b.DeletionTimestamp != nil]
+	})
+
+	if p.Scope != "" {
+		maps := &metav1.PartialObjectMetadataList{}
+		maps.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
+
+		if err := o.seen.List(ctx, maps, append(of, client.MatchingLabels{v1alpha1.LabelDatabase: p.Database, v1alpha1.LabelScope: p.Scope})...); err != nil {
+			return nil, fmt.Errorf("cannot list ConfigMaps of scope %q: %w", p.Scope, err)
+		}
+
+		for i := range maps.Items {
+			v.patroni[suffixOf(&maps.Items[i])] = maps.Items[i].GetAnnotations()
+		}
+	}
+
+	v.absent = o.absent(ctx, cr, v)
+
+	return v, nil
+}
+
+// poll is the interval after which a Topology is looked at although nothing was told:
+// sooner while a member is missing, because nothing tells why a pod is not made.
+func (o *observer) poll(mg resource.Managed, every time.Duration) time.Duration {
+	every = kind.Poll(mg, every)
+
+	cr, ok := mg.(*v1alpha1.Topology)
+	if !ok {
+		return every
+	}
+
+	if slices.ContainsFunc(cr.Status.AtProvider.Members, func(m v1alpha1.TopologyMember) bool {
+		return m.State == v1alpha1.MemberStopped && m.Node == "" || m.State == v1alpha1.MemberFailed
+	}) {
+		every = min(every, missing)
+	}
+
+	return every
+}
+
+// missing is how often one looks why a member is not there.
+const missing = 30 * time.Second
+
+// Create does nothing: a Topology only observes.
+func (o *observer) Create(context.Context, *v1alpha1.Topology) (managed.ExternalCreation, error) {
+	return managed.ExternalCreation{}, nil
+}
+
+// Update does nothing: a Topology only observes.
+func (o *observer) Update(context.Context, *v1alpha1.Topology) (managed.ExternalUpdate, error) {
+	return managed.ExternalUpdate{}, nil
+}
+
+// Disconnect does nothing: there is no connection.
+func (o *observer) Disconnect(context.Context) error { return nil }

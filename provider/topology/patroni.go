@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topology
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// What Patroni keeps where (patroni/dcs/kubernetes.py of 4.1).
+const (
+	// annotationStatus of a pod is what its member tells, as JSON.
+	annotationStatus = "status"
+
+	// ConfigMaps are named by the scope and one of these.
+	suffixLeader   = "leader"
+	suffixConfig   = "config"
+	suffixSync     = "sync"
+	suffixFailover = "failover"
+
+	// Annotations of <scope>-leader.
+	annotationLeader   = "leader"
+	annotationAcquired = "acquireTime"
+	annotationRenewed  = "renewTime"
+	annotationTTL      = "ttl"
+	annotationWritten  = "optime"
+
+	// Annotations of <scope>-config. Pause is part of the configuration, and in the
+	// cache an annotation.
+	annotationInitialize = "initialize"
+	annotationConfig     = "config"
+	annotationPause      = "pause"
+
+	// Annotations of <scope>-sync; leader is another one.
+	annotationSyncStandby = "sync_standby"
+
+	// Annotations of <scope>-failover; leader is another one.
+	annotationCandidate = "member"
+)
+
+func keptAnnotations() []string {
+	return []string{
+		annotationLeader, annotationAcquired, annotationRenewed, annotationTTL, annotationWritten,
+		annotationInitialize, annotationSyncStandby, annotationCandidate,
+	}
+}
+
+// said is what a member tells through Patroni.
+type said struct {
+	State       string   `json:"state,omitempty"`
+	Role        string   `json:"role,omitempty"`
+	Timeline    int64    `json:"timeline,omitempty"`
+	Replication string   `json:"replication_state,omitempty"`
+	Restart     []string `json:"restart,omitempty"`
+	Pause       bool     `json:"pause,omitempty"`
+}
+
+// Roles that Patroni tells. Before 4.0 the first was called master.
+const (
+	rolePrimary = "primary"
+	roleMaster  = "master"
+)
+
+// States that a member tells through Patroni, beside some that begin or end others.
+const (
+	stateRunning     = "running"
+	stateStopped     = "stopped"
+	stateCrashed     = "crashed"
+	stateStartFailed = "start failed"
+)
+
+// split what a member tells into facts and the position in the write-ahead log, ""
+// if it is not told. What cannot be read tells nothing.
+func split(text string) (facts, position string) {
+	var all struct {
+		said
+
+		Position int64                      `json:"xlog_location"`
+		Restart  map[string]json.RawMessage `json:"pending_restart_reason"`
+	}
+
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		return "", ""
+	}
+
+	s := all.said
+	s.Restart = slices.Sorted(maps.Keys(all.Restart))
+
+	b, err := json.Marshal(s)
+	if err != nil {
+		return "", ""
+	}
+
+	if all.Position > 0 {
+		position = strconv.FormatInt(all.Position, 10)
+	}
+
+	return string(b), position
+}
+
+// join reads what split has written.
+func join(facts string) said {
+	s := said{}
+	if err := json.Unmarshal([]byte(facts), &s); err != nil {
+		return said{}
+	}
+
+	return s
+}
+
+// paused tells whether a configuration switches failover off.
+func paused(config string) bool {
+	var c struct {
+		Pause bool `json:"pause"`
+	}
+
+	return json.Unmarshal([]byte(config), &c) == nil && c.Pause
+}
+
+// names in a list of Patroni's.
+func names(list string) []string {
+	var out []string
+
+	for n := range strings.SplitSeq(list, ",") {
+		if n = strings.TrimSpace(n); n != "" {
+			out = append(out, n)
+		}
+	}
+
+	return out
+}
+
+// defaultTTL is how long a lead lasts that does not say so, as in Patroni.
+const defaultTTL = 30 * time.Second
+
+// ttlOf a lead.
+func ttlOf(annotations map[string]string) time.Duration {
+	n, err := strconv.Atoi(annotations[annotationTTL])
+	if err != nil || n <= 0 {
+		return defaultTTL
+	}
+
+	return time.Duration(n) * time.Second
+}
+
+// member whose pod has this name: each member is a StatefulSet of one.
+func member(pod string) string { return strings.TrimSuffix(pod, "-0") }
