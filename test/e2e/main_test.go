@@ -11,6 +11,8 @@
 //	CAPSTAN_VERSION       their version
 //	CAPSTAN_NEXT_VERSION  a second version of the function, for the upgrade
 //	CAPSTAN_BUSYBOX       an image with a shell, for pods that call
+//	CAPSTAN_CLUSTER_COMMAND  what cuts nodes off and mends them, for Databases only
+//	CAPSTAN_ROUNDS        how often each fault befalls a Database; 1 unless it is set
 package e2e
 
 import (
@@ -31,6 +33,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	accessv1alpha1 "github.com/capstan-dev/capstan/apis/access/v1alpha1"
 	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	registryv1alpha1 "github.com/capstan-dev/capstan/apis/registry/v1alpha1"
@@ -64,7 +67,8 @@ func setUp() error {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme),
 		observev1alpha1.AddToScheme(scheme), credentialsv1alpha1.AddToScheme(scheme),
-		registryv1alpha1.AddToScheme(scheme), storagev1alpha1.AddToScheme(scheme)); err != nil {
+		registryv1alpha1.AddToScheme(scheme), storagev1alpha1.AddToScheme(scheme),
+		accessv1alpha1.AddToScheme(scheme)); err != nil {
 		return err
 	}
 	config, err := ctrl.GetConfig()

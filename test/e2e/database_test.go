@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	accessv1alpha1 "github.com/capstan-dev/capstan/apis/access/v1alpha1"
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// creation is how long a Database may take from nothing to Ready on two cores: certificates, volumes, and one copy
+// of the data after another.
+const creation = 4 * time.Minute
+
+// database is the smallest one that is highly available, with modifications. Tests delete what they made, so it is not
+// protected.
+func database(ns, name string, modify ...func(*v1alpha1.Database)) *v1alpha1.Database {
+	d := &v1alpha1.Database{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Database"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
+		Spec: v1alpha1.DatabaseSpec{
+			Engine:             v1alpha1.EnginePostgres,
+			Version:            "17",
+			Replicas:           3,
+			Storage:            resource.MustParse("2Gi"),
+			Resources:          &v1alpha1.DatabaseResources{CPU: new(resource.MustParse("50m")), Memory: new(resource.MustParse("512Mi"))},
+			Availability:       &v1alpha1.DatabaseAvailability{Profile: v1alpha1.FailoverFast},
+			DeletionProtection: new(false),
+		},
+	}
+	for _, m := range modify {
+		m(d)
+	}
+
+	return d
+}
+
+// createDatabase applies a Database, waits until it is Ready, and tells how long that took.
+func createDatabase(t *testing.T, d *v1alpha1.Database) time.Duration {
+	t.Helper()
+	start := time.Now()
+	if err := apply(t.Context(), d); err != nil {
+		t.Fatalf("cannot apply the Database: %v", err)
+	}
+	t.Cleanup(func() { deleteDatabase(t, d) })
+	within(t, creation, "Database "+d.Name+" is Ready", running(d))
+
+	return time.Since(start)
+}
+
+// running tells whether a Database is Ready with all of its members.
+func running(d *v1alpha1.Database) func(context.Context) error {
+	return func(ctx context.Context) error {
+		got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
+		if err != nil {
+			return err
+		}
+		if got.Status.Phase != v1alpha1.DatabaseRunning || got.Status.ReadyReplicas != d.Spec.Replicas ||
+			got.Status.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue {
+			return fmt.Errorf("phase is %q, %d of %d members are ready, leader %q; %s",
+				got.Status.Phase, got.Status.ReadyReplicas, d.Spec.Replicas, got.Status.Leader, unhappy(got))
+		}
+
+		return nil
+	}
+}
+
+// unhappy conditions of a Database, in a line.
+func unhappy(d *v1alpha1.Database) string {
+	var words []string
+	for _, c := range d.Status.Conditions {
+		if c.Status != corev1.ConditionTrue {
+			words = append(words, fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message))
+		}
+	}
+
+	return strings.Join(words, "; ")
+}
+
+// toldOf a Database waits for a condition.
+func toldOf(d *v1alpha1.Database, ct xpv2.ConditionType, status corev1.ConditionStatus, reason xpv2.ConditionReason, words ...string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
+		if err != nil {
+			return err
+		}
+		c := got.Status.GetCondition(ct)
+		if c.Status != status || c.Reason != reason {
+			return fmt.Errorf("condition %s is %s %s (%s), want %s %s", ct, c.Status, c.Reason, c.Message, status, reason)
+		}
+		for _, w := range words {
+			if !strings.Contains(c.Message, w) {
+				return fmt.Errorf("condition %s says %q, which lacks %q", ct, c.Message, w)
+			}
+		}
+
+		return nil
+	}
+}
+
+// deleteDatabase with all of its data, as somebody does who is sure.
+func deleteDatabase(t *testing.T, d *v1alpha1.Database) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if t.Failed() {
+		t.Log(reportDatabase(ctx, d))
+	}
+	if err := client.IgnoreNotFound(kube.Delete(ctx, d)); err != nil {
+		t.Errorf("cannot delete the Database: %v", err)
+	}
+	for ctx.Err() == nil && !apierrors.IsNotFound(kube.Get(ctx, client.ObjectKeyFromObject(d), &v1alpha1.Database{})) {
+		time.Sleep(200 * time.Millisecond)
+	}
+	labels := client.MatchingLabels{observev1alpha1.LabelDatabase: d.Name}
+	for _, list := range []client.ObjectList{&corev1.PersistentVolumeClaimList{}, &corev1.SecretList{}} {
+		if err := release(ctx, list, client.InNamespace(d.Namespace), labels); err != nil {
+			t.Errorf("cannot delete what the Database left: %v", err)
+		}
+	}
+}
+
+// release objects that are guarded, and delete them.
+func release(ctx context.Context, list client.ObjectList, of ...client.ListOption) error {
+	if err := kube.List(ctx, list, of...); err != nil {
+		return err
+	}
+	var all []client.Object
+	switch l := list.(type) {
+	case *corev1.PersistentVolumeClaimList:
+		for i := range l.Items {
+			all = append(all, &l.Items[i])
+		}
+	case *corev1.SecretList:
+		for i := range l.Items {
+			all = append(all, &l.Items[i])
+		}
+	}
+	for _, o := range all {
+		before := o.DeepCopyObject().(client.Object)
+		o.SetAnnotations(map[string]string{observev1alpha1.AnnotationRelease: o.GetName()})
+		if err := errors.Join(kube.Patch(ctx, o, client.MergeFrom(before)), kube.Delete(ctx, o)); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// reportDatabase tells what a person would look at first when a test failed.
+func reportDatabase(ctx context.Context, d *v1alpha1.Database) string {
+	var b strings.Builder
+	got, _ := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
+	fmt.Fprintf(&b, "Database %s: phase %s, leader %s, %d ready\n", d.Name, got.Status.Phase, got.Status.Leader, got.Status.ReadyReplicas)
+	for _, c := range got.Status.Conditions {
+		fmt.Fprintf(&b, "  %s=%s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
+	}
+	for _, m := range got.Status.Members {
+		fmt.Fprintf(&b, "  member %+v\n", m)
+	}
+	topology, _ := get(ctx, &observev1alpha1.Topology{}, d.Namespace, d.Name)
+	fmt.Fprintf(&b, "Topology: %+v\n", topology.Status)
+	access, _ := get(ctx, &accessv1alpha1.Access{}, d.Namespace, d.Name)
+	fmt.Fprintf(&b, "Access: %+v\n", access.Status)
+	pods := &corev1.PodList{}
+	_ = kube.List(ctx, pods, client.InNamespace(d.Namespace))
+	for _, p := range pods.Items {
+		fmt.Fprintf(&b, "Pod %s on %s: %s %v %v\n", p.Name, p.Spec.NodeName, p.Status.Phase, p.Labels, p.Annotations["status"])
+		if p.Labels[observev1alpha1.LabelDatabase] == d.Name {
+			fmt.Fprintln(&b, logs(ctx, &p, "postgres", 40))
+		}
+	}
+
+	return b.String()
+}
+
+// members of a Database that exist, as pods by the name of the member.
+func members(ctx context.Context, t *testing.T, d *v1alpha1.Database) map[string]corev1.Pod {
+	t.Helper()
+	list := &corev1.PodList{}
+	if err := kube.List(ctx, list, client.InNamespace(d.Namespace), client.MatchingLabels{observev1alpha1.LabelDatabase: d.Name}); err != nil {
+		t.Fatalf("cannot list the members: %v", err)
+	}
+	out := map[string]corev1.Pod{}
+	for _, p := range list.Items {
+		out[p.Labels[observev1alpha1.LabelMember]] = p
+	}
+
+	return out
+}
+
+// leader of a Database: the pod that the Service leads to.
+func leader(t *testing.T, d *v1alpha1.Database) corev1.Pod {
+	t.Helper()
+	var found corev1.Pod
+	eventually(t, "a member leads", func(ctx context.Context) error {
+		list := &corev1.PodList{}
+		if err := kube.List(ctx, list, client.InNamespace(d.Namespace), client.MatchingLabels{
+			observev1alpha1.LabelDatabase: d.Name, observev1alpha1.LabelRole: observev1alpha1.RoleLabelLeader,
+		}); err != nil {
+			return err
+		}
+		if len(list.Items) != 1 {
+			return fmt.Errorf("%d pods are labelled as leader", len(list.Items))
+		}
+		found = list.Items[0]
+
+		return nil
+	})
+
+	return found
+}
+
+// statefulSets of a Database with their generations.
+func statefulSets(t *testing.T, d *v1alpha1.Database) map[string]int64 {
+	t.Helper()
+	list := &appsv1.StatefulSetList{}
+	if err := kube.List(t.Context(), list, client.InNamespace(d.Namespace), client.MatchingLabels{observev1alpha1.LabelDatabase: d.Name}); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]int64{}
+	for _, s := range list.Items {
+		out[s.Name] = s.Generation
+	}
+
+	return out
+}
+
+// TestDatabaseServes: ten lines of YAML give a database with a login and all that it takes to connect, spread over zones,
+// which is quiet once it runs.
+func TestDatabaseServes(t *testing.T) {
+	ns := namespace(t)
+	d := database(ns, "orders-db", func(d *v1alpha1.Database) {
+		d.Spec.Databases = []v1alpha1.LogicalDatabase{{Name: "orders"}, {Name: "audit"}}
+		d.Spec.Consumers = []v1alpha1.Consumer{
+			{Name: "api", Access: v1alpha1.ConsumerReadWrite}, {Name: "reports", Access: v1alpha1.ConsumerReadOnly},
+		}
+		d.Spec.Extensions = []string{"pg_trgm", "pg_stat_statements"}
+		d.Spec.Config = map[string]v1alpha1.ParameterValue{"work_mem": "5MB"}
+	})
+	t.Logf("Ready after %s", createDatabase(t, d))
+
+	zones := map[string]bool{}
+	for name, p := range members(t.Context(), t, d) {
+		node, err := get(t.Context(), &corev1.Node{}, "", p.Spec.NodeName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		zone := node.Labels[corev1.LabelTopologyZone]
+		if zones[zone] {
+			t.Errorf("member %s shares zone %s", name, zone)
+		}
+		zones[zone] = true
+	}
+
+	got, err := get(t.Context(), &v1alpha1.Database{}, ns, d.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Status.Resilience == nil || !slices.Contains(got.Status.Resilience.Survives, "zone") {
+		t.Errorf("resilience is %+v, want it to survive a zone", got.Status.Resilience)
+	}
+
+	secret, err := get(t.Context(), &corev1.Secret{}, ns, "orders-db-api")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"type", "host", "port", "database", "username", "password", "uri", "multi-host-uri", "jdbc-url", "ca.crt"} {
+		if len(secret.Data[key]) == 0 {
+			t.Errorf("the Secret of the consumer lacks %s", key)
+		}
+	}
+
+	api, reports := psql(t, d, "api"), psql(t, d, "reports")
+	api.must(t, `create table items (id int primary key, name text); insert into items values (1, 'one')`)
+	if got := reports.must(t, `select name from items`); got != "one" {
+		t.Errorf("a consumer that only reads reads %q, want the row that the other wrote", got)
+	}
+	if out, err := reports.run(t, `insert into items values (2, 'two')`); err == nil {
+		t.Errorf("a consumer that only reads could write: %s", out)
+	}
+	if out := api.must(t, `select tableowner from pg_tables where tablename = 'items'`); out != "orders_owner" {
+		t.Errorf("the table belongs to %q, want the owner of the database", out)
+	}
+	if out, err := api.run(t, `\c audit`); err == nil {
+		t.Errorf("a consumer could connect to the database of others: %s", out)
+	}
+	if out := api.must(t, `select count(*) from pg_extension where extname in ('pg_trgm', 'pg_stat_statements')`); out != "2" {
+		t.Errorf("%s of 2 extensions are there", out)
+	}
+	if out := api.must(t, `show work_mem`); out != "5MB" {
+		t.Errorf("work_mem is %q", out)
+	}
+	if out := api.must(t, `set role none; select ssl::text || ' ' || version from pg_stat_ssl where pid = pg_backend_pid()`); !strings.HasPrefix(out, "true TLSv1.") {
+		t.Errorf("the connection is %q, want TLS", out)
+	}
+
+	t.Run("Consumers", func(t *testing.T) { consumersComeAndGo(t, d, api) })
+	t.Run("BadEdit", func(t *testing.T) { badEditTouchesNothing(t, d) })
+	t.Run("Quiet", func(t *testing.T) { quiet(t, d) })
+}
+
+// consumersComeAndGo: one that is taken away cannot log in any more, and its objects stay.
+func consumersComeAndGo(t *testing.T, d *v1alpha1.Database, api session) {
+	edit := d.DeepCopy()
+	edit.Spec.Consumers = edit.Spec.Consumers[:1]
+	if err := apply(t.Context(), edit); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the consumer cannot log in any more", func(context.Context) error {
+		out, err := api.run(t, `select rolcanlogin from pg_roles where rolname = 'reports'`)
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		if strings.TrimSpace(out) != "f" {
+			return fmt.Errorf("rolcanlogin is %q", out)
+		}
+
+		return nil
+	})
+	if out := api.must(t, `select count(*) from items`); out != "1" {
+		t.Errorf("%s rows are left", out)
+	}
+}
+
+// badEditTouchesNothing: what cannot be carried out is told with a remedy, and no pod notices.
+func badEditTouchesNothing(t *testing.T, d *v1alpha1.Database) {
+	before := statefulSets(t, d)
+	for _, tc := range []struct {
+		name   string
+		modify func(*v1alpha1.Database)
+		check  func(*v1alpha1.Database) func(context.Context) error
+	}{
+		{"UnknownVersion", func(d *v1alpha1.Database) { d.Spec.Version = "99" }, func(d *v1alpha1.Database) func(context.Context) error {
+			return toldOf(d, v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonVersionUnavailable, "99", "17")
+		}},
+		{"UnknownParameter", func(d *v1alpha1.Database) {
+			d.Spec.Config = map[string]v1alpha1.ParameterValue{"archive_command": "rm -rf /"}
+		}, func(d *v1alpha1.Database) func(context.Context) error {
+			return toldOf(d, v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonInvalidSpec, "archive_command")
+		}},
+		{"UnknownExtension", func(d *v1alpha1.Database) { d.Spec.Extensions = []string{"nonesuch"} }, func(d *v1alpha1.Database) func(context.Context) error {
+			return toldOf(d, v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonExtensionUnavailable, "nonesuch")
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			edit := d.DeepCopy()
+			tc.modify(edit)
+			if err := apply(t.Context(), edit); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the condition tells", tc.check(edit))
+			if err := running(d)(t.Context()); err != nil && !strings.Contains(err.Error(), "Accepted") {
+				t.Errorf("the database does not run any more: %v", err)
+			}
+		})
+	}
+	if err := apply(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the good spec is accepted again", toldOf(d, v1alpha1.TypeAccepted, corev1.ConditionTrue, v1alpha1.ReasonValid))
+	after := statefulSets(t, d)
+	for name, generation := range before {
+		if after[name] != generation {
+			t.Errorf("StatefulSet %s changed from generation %d to %d", name, generation, after[name])
+		}
+	}
+	for _, refused := range []func(*v1alpha1.Database){
+		func(d *v1alpha1.Database) { d.Spec.Storage = resource.MustParse("1Gi") },
+		func(d *v1alpha1.Database) { d.Spec.Consumers = []v1alpha1.Consumer{{Name: "postgres"}} },
+	} {
+		edit := d.DeepCopy()
+		refused(edit)
+		if err := apply(t.Context(), edit); !apierrors.IsInvalid(err) {
+			t.Errorf("an edit that must be refused gave %v", err)
+		}
+	}
+}
+
+// quiet: a database that runs costs neither Capstan nor Crossplane a write.
+func quiet(t *testing.T, d *v1alpha1.Database) {
+	eventually(t, "it runs", running(d))
+	time.Sleep(45 * time.Second) // the last look after a change comes half a minute later
+	since, start := audit(t), time.Now()
+	time.Sleep(time.Minute)
+	if w := of(writes(since()), d.Namespace); len(w) > 0 {
+		t.Errorf("%d writes in an idle minute: %s", len(w), tally(w, 1))
+	}
+	t.Logf("requests of Capstan and Crossplane in %s: %s", time.Since(start).Round(time.Second), tally(of(since(), d.Namespace), 1))
+}
+
+// TestDatabaseIsProtected: neither a Database nor its volumes nor the Secrets that open them go by mistake.
+func TestDatabaseIsProtected(t *testing.T) {
+	ns := namespace(t)
+	d := database(ns, "safe", func(d *v1alpha1.Database) { d.Spec.Replicas = 1; d.Spec.DeletionProtection = nil })
+	createDatabase(t, d)
+	t.Cleanup(func() {
+		open := d.DeepCopy()
+		open.Spec.DeletionProtection = new(false)
+		if err := apply(context.Background(), open); err != nil {
+			t.Errorf("cannot take the protection away: %v", err)
+		}
+	})
+
+	if err := kube.Delete(t.Context(), d.DeepCopy()); !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+		t.Errorf("to delete a protected Database gave %v, want a refusal", err)
+	}
+	for _, o := range []client.Object{
+		&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "data-safe-a-0"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "safe-app"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "safe-access"}},
+	} {
+		if err := kube.Delete(t.Context(), o); !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+			t.Errorf("to delete %T %s gave %v, want a refusal", o, o.GetName(), err)
+		}
+	}
+}
+
+// TestDatabaseComesBack: a Database that is deleted and applied again has its data, its identity and its Secrets.
+func TestDatabaseComesBack(t *testing.T) {
+	ns := namespace(t)
+	d := database(ns, "back")
+	createDatabase(t, d)
+	app := psql(t, d, "app")
+	app.must(t, `create table kept (n int); insert into kept select generate_series(1, 1000)`)
+	app.end(t)
+	before, err := get(t.Context(), &corev1.Secret{}, ns, "back-app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, err := get(t.Context(), &v1alpha1.Database{}, ns, d.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := kube.Delete(t.Context(), d.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "nothing but data and Secrets is left", func(ctx context.Context) error {
+		if err := kube.Get(ctx, client.ObjectKeyFromObject(d), &v1alpha1.Database{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the Database is still there (%w)", err)
+		}
+		maps := &corev1.ConfigMapList{}
+		if err := kube.List(ctx, maps, client.InNamespace(ns), client.MatchingLabels{observev1alpha1.LabelDatabase: d.Name}); err != nil {
+			return err
+		}
+		if n := len(members(ctx, t, d)); n > 0 || len(maps.Items) > 0 {
+			return fmt.Errorf("%d members and %d ConfigMaps are left", n, len(maps.Items))
+		}
+
+		return nil
+	})
+
+	start := time.Now()
+	if err := apply(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	within(t, creation, "it is Ready again", running(d))
+	t.Logf("back after %s", time.Since(start))
+
+	after, err := get(t.Context(), &corev1.Secret{}, ns, "back-app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"password", "uri", "ca.crt"} {
+		if string(before.Data[key]) != string(after.Data[key]) {
+			t.Errorf("%s of the consumer's Secret changed", key)
+		}
+	}
+	is, err := get(t.Context(), &v1alpha1.Database{}, ns, d.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if is.Status.Identity == "" || is.Status.Identity != was.Status.Identity {
+		t.Errorf("the identity was %q and is %q", was.Status.Identity, is.Status.Identity)
+	}
+	if out := psql(t, d, "app").must(t, `select count(*) from kept`); out != "1000" {
+		t.Errorf("%s of 1000 rows are back", out)
+	}
+}

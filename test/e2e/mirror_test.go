@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"testing"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// mirroring copies all requests to a revision before callers meet it.
+func mirroring(l *v1alpha1.Lifecycle) { l.Mirror = &v1alpha1.Mirror{Percent: 100} }
+
+// TestMirrorNotOffered asks for copies of requests where the Gateway makes none: nothing is tried, the route stays as the
+// Gateway serves it, and the message says what to do.
+func TestMirrorNotOffered(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	host := hostOf(ns, "reco")
+	reco := func(v string, modify ...func(*v1alpha1.Lifecycle)) *v1alpha1.Algorithm {
+		return algorithm(ns, "reco", versioned(v), draining(drainSeconds), routed(host), rolling(append(modify, canary(50))...))
+	}
+	stable(t, reco("v1", mirroring))
+	calls := callOutside(t, calling(host, 40))
+
+	edit(t, reco("v2", mirroring))
+	eventually(t, "it holds", rollout(ns, "reco", v1alpha1.RolloutHolding, string(v1alpha1.ReasonMirrorNotOffered), "HTTPRouteRequestMirror", "remove spec.lifecycle.mirror"))
+	if c := rolloutOf(t.Context(), ns, "reco"); c.Weight != 0 {
+		t.Errorf("nobody should meet v2, got %d %%", c.Weight)
+	}
+
+	edit(t, reco("v2"))
+	within(t, 2*patience, "it goes on", stepping(ns, "reco", 50))
+	within(t, 2*patience, "callers reach v2", live(ns, "reco", "v2"))
+	lossless(t, "all the time", calls())
+}
