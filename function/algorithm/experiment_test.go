@@ -123,14 +123,22 @@ func TestExperiment(t *testing.T) {
 		"Removed": {"Nobody asks for it any more.", func(w *world) {
 			edited("experiment: {id: ranking", "x: {id: ranking")(w)
 		}, want{v1alpha1.ExperimentEnded, v1alpha1.WinnerInconclusive, string(v1alpha1.ReasonExperimentRemoved), "", "reco-slot-a:100 reco-slot-b:0"}},
-		"OtherMetric": {"What was counted is about another one.", edited("kind: SuccessRatio", "kind: Latency, withinMs: 5"),
-			ended(v1alpha1.WinnerInconclusive, v1alpha1.ReasonExperimentEdited)},
-		"OtherShare": {"Whoever met which arm would be another.", edited("percent: 50", "percent: 10"),
-			ended(v1alpha1.WinnerInconclusive, v1alpha1.ReasonExperimentEdited)},
-		"NewRevision": {"Its rollout goes first.", edited("image: x", "image: z"),
-			ended(v1alpha1.WinnerInconclusive, v1alpha1.ReasonSuperseded)},
-		"Adopted": {"Arm B is rolled out like any other revision, from the first step.", edited("value: old", "value: new"),
-			ended(v1alpha1.WinnerInconclusive, v1alpha1.ReasonSuperseded)},
+		"OtherMetric": {
+			"What was counted is about another one.", edited("kind: SuccessRatio", "kind: Latency, withinMs: 5"),
+			ended(v1alpha1.WinnerInconclusive, v1alpha1.ReasonExperimentEdited),
+		},
+		"OtherShare": {
+			"Whoever met which arm would be another.", edited("percent: 50", "percent: 10"),
+			ended(v1alpha1.WinnerInconclusive, v1alpha1.ReasonExperimentEdited),
+		},
+		"NewRevision": {
+			"Its rollout goes first.", edited("image: x", "image: z"),
+			ended(v1alpha1.WinnerInconclusive, v1alpha1.ReasonSuperseded),
+		},
+		"Adopted": {
+			"Arm B is rolled out like any other revision, from the first step.", edited("value: old", "value: new"),
+			ended(v1alpha1.WinnerInconclusive, v1alpha1.ReasonSuperseded),
+		},
 		"Refused": {"A spec that cannot be carried out changes nothing.", edited("percent: 50", "percent: 99"), want{Moves: "reco-slot-a:50 reco-slot-b:50"}},
 	}
 
@@ -213,8 +221,10 @@ func TestExperimentWaits(t *testing.T) {
 		route  compose.Availability
 		want   xpv2.ConditionReason
 	}{
-		"Freeze": {"Nobody is sent to anything in such a time.",
-			strings.Replace(spec, "soak: 1m", `soak: 1m, freeze: [{cron: "0 0 * * *", for: 24h}]`, 1), compose.Available, v1alpha1.ReasonFreezeWindow},
+		"Freeze": {
+			"Nobody is sent to anything in such a time.",
+			strings.Replace(spec, "soak: 1m", `soak: 1m, freeze: [{cron: "0 0 * * *", for: 24h}]`, 1), compose.Available, v1alpha1.ReasonFreezeWindow,
+		},
 		"Same":      {"There would be nothing to compare.", strings.Replace(spec, "value: new", "value: old", 1), compose.Available, v1alpha1.ReasonSameRevision},
 		"NoGateway": {"Nothing would keep the arms apart.", spec, compose.Unavailable, v1alpha1.ReasonGatewayAPIMissing},
 	}

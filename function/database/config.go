@@ -30,6 +30,11 @@ type memberFile struct {
 	// Extensions that there should be in each. Those that only a superuser may make
 	// the leader makes.
 	Extensions []string `json:"extensions"`
+
+	// Volumes are the members that had a volume before the first of them was made.
+	// No member begins a new database beside what they may hold. Left out for members
+	// that were made before this was known.
+	Volumes *[]string `json:"volumes,omitempty"`
 }
 
 // config of the members, and of Patroni.
@@ -113,7 +118,40 @@ func (s *state) memberFile() memberFile {
 		f.Extensions = []string{}
 	}
 
+	f.Volumes = s.volumesBefore()
+
 	return f
+}
+
+// volumesBefore the first member was made. They are written down once: later there
+// are those of all members.
+func (s *state) volumesBefore() *[]string {
+	var before memberFile
+
+	if o := s.Observed[nameConfig]; o != nil &&
+		json.Unmarshal([]byte(compose.Text(o.Map(), "data", fileMember)), &before) == nil && before.Volumes != nil {
+		return before.Volumes
+	}
+
+	if !s.observed || len(s.sets) > 0 {
+		return nil
+	}
+
+	return new(append([]string{}, s.seen.Volumes...))
+}
+
+// remembersVolumes tells whether members can know which volumes were there before
+// them.
+func (s *state) remembersVolumes() bool {
+	if len(s.sets) > 0 {
+		return true
+	}
+
+	var told memberFile
+
+	o := s.Observed[nameConfig]
+
+	return o != nil && json.Unmarshal([]byte(compose.Text(o.Map(), "data", fileMember)), &told) == nil && told.Volumes != nil
 }
 
 // server that the members run.

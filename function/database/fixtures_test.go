@@ -40,6 +40,9 @@ type world struct {
 	// broken members do not start, for that reason.
 	broken map[string]string
 
+	// volumes that were there before.
+	volumes []string
+
 	// pending parameters of members.
 	pending map[string][]string
 }
@@ -208,6 +211,14 @@ func (w *world) react() {
 	}
 
 	w.lead(&seen)
+
+	seen.Volumes = slices.Clone(w.volumes)
+	for _, m := range seen.Members {
+		seen.Volumes = append(seen.Volumes, m.Name)
+	}
+
+	slices.Sort(seen.Volumes)
+	seen.Volumes = slices.Compact(seen.Volumes)
 
 	if o := w.request.Observed[nameTopology]; o != nil {
 		at, err := asMap(seen)

@@ -125,6 +125,10 @@ func (s *state) prerequisites() {
 		}
 	}
 
+	if !s.remembersVolumes() {
+		s.await(v1alpha1.ReasonMakingReady, "waiting for what members need to start: see the condition Composed")
+	}
+
 	for _, resource := range []string{nameConfig, nameServiceAccount, nameRoleBinding, nameDCS, namePods} {
 		if s.Observed[resource] == nil {
 			s.await(v1alpha1.ReasonMakingReady, "waiting for what members need to start: see the condition Composed")

@@ -67,6 +67,46 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
+func TestVolumesBefore(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		volumes []string
+		want    string
+	}{
+		"New": {
+			reason: "A Database without volumes is new, and its first member need not wait for what others hold.",
+			want:   `"volumes":[]`,
+		},
+		"TakenBack": {
+			reason:  "Members of a Database that was there before are told whose data to wait for.",
+			volumes: []string{"orders-db-a", "orders-db-d"},
+			want:    `"volumes":["orders-db-a","orders-db-d"]`,
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, basic)
+			w.volumes = tc.volumes
+
+			for range 6 {
+				p := w.pass()
+				if p.Objects["member-a"].Object == nil {
+					continue
+				}
+
+				if told := compose.Text(w.request.Observed[nameConfig].Map(), "data", fileMember); !strings.Contains(told, tc.want) {
+					t.Fatalf("%s\nmembers are made and told %s, want %s", tc.reason, told, tc.want)
+				}
+			}
+
+			if w.request.Observed["member-c"] == nil {
+				t.Error("no member was made")
+			}
+		})
+	}
+}
+
 func TestUpgradeRestartsNothing(t *testing.T) {
 	w := running(t, basic)
 	before := w.request.Observed

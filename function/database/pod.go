@@ -223,7 +223,6 @@ func (s *state) postgres(letter string) *applycorev1.ContainerApplyConfiguration
 			value("CAPSTAN_SCOPE", s.scope()),
 			value("CAPSTAN_IDENTITY", s.identity),
 			value("CAPSTAN_VERSION", s.spec.Version),
-			value("CAPSTAN_PODS_SERVICE", s.called(suffixPods)),
 		).
 		WithResources(applycorev1.ResourceRequirements().
 			WithRequests(corev1.ResourceList{corev1.ResourceCPU: s.size.cpu, corev1.ResourceMemory: s.size.memory}).

@@ -38,16 +38,16 @@ func main() {
 	var o Options
 	kong.Parse(&o, kong.Name("demo-database"), kong.Description("A client that writes rows and keeps account of them."))
 
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
-
-	if err := run(ctx, o); err != nil {
+	if err := run(o); err != nil {
 		slog.Error("cannot go on", "error", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, o Options) error {
+func run(o Options) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+
 	out := json.NewEncoder(os.Stdout)
 
 	s, err := open(o.URI, o.Timeout)

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"sync"
 
-	_ "embed"
-
 	"sigs.k8s.io/yaml"
+
+	_ "embed"
 )
 
 //go:embed catalogue.yaml

@@ -61,6 +61,7 @@ func (v *view) facts() v1alpha1.TopologyObservation {
 	}
 
 	out.Zones, out.Nodes = v.room()
+	out.Volumes = v.volumes()
 
 	for _, name := range v.members() {
 		m := v.member(name, out.Leader)
@@ -159,6 +160,19 @@ func (v *view) node(name string) *corev1.Node {
 	}
 
 	return nil
+}
+
+// volumes are the members that have one.
+func (v *view) volumes() []string {
+	names := make([]string, 0, len(v.claims))
+
+	for i := range v.claims {
+		names = append(names, v.claims[i].GetLabels()[v1alpha1.LabelMember])
+	}
+
+	slices.Sort(names)
+
+	return slices.Compact(names)
 }
 
 // member of a name.

@@ -150,6 +150,7 @@ func want(change ...func(*v1alpha1.TopologyObservation)) v1alpha1.TopologyObserv
 	o := v1alpha1.TopologyObservation{
 		Phase: v1alpha1.TopologyRunning, Leader: "orders-db-a", Timeline: 3, SystemIdentifier: "7575",
 		Zones: []string{"zone-a", "zone-b", "zone-c"}, Nodes: 3,
+		Volumes: []string{"orders-db-a", "orders-db-b", "orders-db-c"},
 		Members: []v1alpha1.TopologyMember{
 			saw("a", v1alpha1.RoleLeader, v1alpha1.MemberRunning, ""),
 			saw("b", v1alpha1.RoleSyncStandby, v1alpha1.MemberStreaming, v1alpha1.LagInSync),
@@ -314,6 +315,7 @@ func TestFacts(t *testing.T) {
 				o.Phase = v1alpha1.TopologyDegraded
 				o.Members[2] = saw("c", "", v1alpha1.MemberFailed, v1alpha1.LagUnknown, notReady)
 				o.Members[2].Node, o.Members[2].Zone, o.Members[2].VolumeSize = "", "", ""
+				o.Volumes = o.Volumes[:2]
 				o.Members[2].Reason = "VolumePending"
 				o.Members[2].Message = "the volume is not there yet: pod has unbound immediate PersistentVolumeClaims. not found; " +
 					"see the events of the claim: its storage class must be able to provide the volume"

@@ -317,7 +317,7 @@ func TestLife(t *testing.T) {
 	version := tp.ResourceVersion
 	for i := range 100 {
 		p := at + int64(i)*1000
-		b.annotate(leader, map[string]string{annotationRenewed: fmt.Sprint(i), annotationWritten: fmt.Sprint(p)})
+		b.annotate(leader, map[string]string{annotationRenewed: strconv.Itoa(i), annotationWritten: strconv.FormatInt(p, 10)})
 		b.annotate(podA, map[string]string{annotationStatus: fmt.Sprintf(leads, p)})
 		b.annotate(podB, map[string]string{annotationStatus: fmt.Sprintf(follows, p)})
 	}

@@ -63,8 +63,10 @@ func clientOf(d *v1alpha1.Database, name, consumer, image string) *corev1.Pod {
 				Env: []corev1.EnvVar{
 					env("PGHOST", "host"), env("PGPORT", "port"), env("PGUSER", "username"), env("PGPASSWORD", "password"),
 					env("PGDATABASE", "database"), env("URI", "uri"), env("MULTI_HOST_URI", "multi-host-uri"),
-					{Name: "PGSSLMODE", Value: "verify-full"}, {Name: "PGSSLROOTCERT", Value: "/etc/database/ca.crt"},
-					{Name: "PGCONNECT_TIMEOUT", Value: "5"}, {Name: "HOME", Value: "/tmp"},
+					{Name: "PGSSLMODE", Value: "verify-full"},
+					{Name: "PGSSLROOTCERT", Value: "/etc/database/ca.crt"},
+					{Name: "PGCONNECT_TIMEOUT", Value: "5"},
+					{Name: "HOME", Value: "/tmp"},
 				},
 				VolumeMounts: []corev1.VolumeMount{{Name: "ca", MountPath: "/etc/database", ReadOnly: true}},
 				SecurityContext: &corev1.SecurityContext{
@@ -230,6 +232,9 @@ type writer struct {
 	pod  *corev1.Pod
 	node string
 	way  string
+
+	// life counts the writers of the node that were lost with it.
+	life int
 }
 
 // The ways that a writer connects.
@@ -239,10 +244,10 @@ const (
 )
 
 // write rows from a node until the test ends.
-func write(t *testing.T, d *v1alpha1.Database, node, way string) writer {
+func write(t *testing.T, d *v1alpha1.Database, node, way string, life int) writer {
 	t.Helper()
-	name := "writer-" + way + "-" + node
-	p := clientOf(d, name, "app", writerImage())
+	name := fmt.Sprintf("writer-%s-%s-%d", way, node, life)
+	p := clientOf(d, name, "writer", writerImage())
 	p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
 	p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](120)
 	uri := "$(URI)"
@@ -251,7 +256,7 @@ func write(t *testing.T, d *v1alpha1.Database, node, way string) writer {
 	}
 	p.Spec.Containers[0].Args = []string{"--uri=" + uri, "--name=" + name, "--for=3h"}
 	start(t, p)
-	w := writer{pod: p, node: node, way: way}
+	w := writer{pod: p, node: node, way: way, life: life}
 	eventually(t, name+" writes", func(ctx context.Context) error {
 		said := logs(ctx, p, "client", 0)
 		if !slices.ContainsFunc(parse(said), func(l line) bool { return l.First != "" }) {

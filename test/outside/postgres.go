@@ -63,7 +63,7 @@ func Postgres(tb testing.TB, version string, hosts ...string) *PostgresServer {
 
 	data := s.folder(tb, "data")
 	for _, f := range []string{"tls.crt", "tls.key"} {
-		content, err := os.ReadFile(filepath.Join(s.dir, f))
+		content, err := os.ReadFile(filepath.Join(s.dir, f)) //nolint:gosec // Both names are constants.
 		if err == nil {
 			err = os.WriteFile(filepath.Join(data, f), content, 0o600)
 		}
@@ -74,7 +74,7 @@ func Postgres(tb testing.TB, version string, hosts ...string) *PostgresServer {
 	}
 
 	bin := "/usr/lib/postgresql/" + version + "/bin/"
-	if out, err := exec.Command("chown", "-R", postgresUser, data).CombinedOutput(); err != nil {
+	if out, err := exec.Command("chown", "-R", postgresUser, data).CombinedOutput(); err != nil { //nolint:gosec // All arguments are ours.
 		tb.Fatalf("cannot start postgres: %v: %s", err, out)
 	}
 
@@ -87,7 +87,12 @@ func Postgres(tb testing.TB, version string, hosts ...string) *PostgresServer {
 		tb.Fatalf("cannot make the data of postgres %s: %v: %s", version, err, out)
 	}
 
-	hba := "local all all trust\nhostssl all postgres all reject\nhostssl all all 127.0.0.1/32 scram-sha-256\n"
+	hba := strings.Join([]string{
+		"local   all all                   trust", //nolint:dupword // The fields of a line may well be alike.
+		"hostssl all postgres all          reject",
+		"hostssl all all      127.0.0.1/32 scram-sha-256", //nolint:dupword // So they may here.
+		"",
+	}, "\n")
 	if err := os.WriteFile(filepath.Join(data, "pgdata", "pg_hba.conf"), []byte(hba), 0o644); err != nil { //nolint:gosec // nothing of it is secret
 		tb.Fatalf("cannot start postgres: %v", err)
 	}

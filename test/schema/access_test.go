@@ -53,7 +53,7 @@ func TestAccess(t *testing.T) {
 		})
 	}
 	o := withParameters(t, "access.capstan.dev/v1alpha1", "Access", accessServer)
-	o["spec"].(map[string]any)["managementPolicies"] = []any{"*"} //nolint:forcetypeassert // It was made above.
+	o["spec"].(map[string]any)["managementPolicies"] = []any{"*"}
 	if _, errs := a.create(t, o); !strings.Contains(strings.Join(errs, "\n"), "an Access drops nothing") {
 		t.Errorf("Nothing is deleted by an Access, got %q", errs)
 	}
@@ -78,7 +78,7 @@ func TestTopology(t *testing.T) {
 		})
 	}
 	o := withParameters(t, "observe.capstan.dev/v1alpha1", "Topology", `database: orders-db`)
-	o["spec"].(map[string]any)["managementPolicies"] = []any{"Observe", "Update"} //nolint:forcetypeassert // It was made above.
+	o["spec"].(map[string]any)["managementPolicies"] = []any{"Observe", "Update"}
 	if _, errs := a.create(t, o); !strings.Contains(strings.Join(errs, "\n"), "a Topology makes and changes nothing") {
 		t.Errorf("A Topology changes nothing, got %q", errs)
 	}

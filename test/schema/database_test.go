@@ -3,6 +3,7 @@
 package schema
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -23,9 +24,7 @@ func database(t *testing.T, fields string) map[string]any {
 	if !ok {
 		t.Fatal("bad YAML in a test")
 	}
-	for k, v := range whole {
-		spec[k] = v
-	}
+	maps.Copy(spec, whole)
 	return map[string]any{
 		"apiVersion": "capstan.dev/v1alpha1", "kind": "Database",
 		"metadata": map[string]any{"name": "orders-db", "namespace": "shop"}, "spec": spec,

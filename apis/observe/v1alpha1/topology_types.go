@@ -255,6 +255,12 @@ type TopologyObservation struct {
 	// +optional
 	Nodes int32 `json:"nodes,omitempty"`
 
+	// Volumes are the members that have a data volume, expected or not, sorted.
+	//
+	// +listType=set
+	// +optional
+	Volumes []string `json:"volumes,omitempty"`
+
 	// Members by name, those that are expected and those that are still there.
 	//
 	// +listType=map
@@ -381,4 +387,3 @@ type Failover struct {
 	// +optional
 	Cause string `json:"cause,omitempty"`
 }
-

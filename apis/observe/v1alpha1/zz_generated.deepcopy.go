@@ -805,6 +805,11 @@ func (in *TopologyObservation) DeepCopyInto(out *TopologyObservation) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.Volumes != nil {
+		in, out := &in.Volumes, &out.Volumes
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Members != nil {
 		in, out := &in.Members, &out.Members
 		*out = make([]TopologyMember, len(*in))

@@ -21,6 +21,8 @@ func (coreDNS) Apply(ctx context.Context, env *Env) error {
 	}
 	return env.Apply(ctx, "coredns.yaml", map[string]any{
 		"Image": ref, "Address": network.DNS, "ControlPlane": network.ControlPlane,
+		// Names survive the loss of a node where there is another.
+		"Replicas": min(2, len(env.Nodes)),
 	})
 }
 

@@ -167,16 +167,13 @@ func (c *cluster) shared(letters []string) {
 	c.file("config/patroni.yaml", []byte(file))
 	c.file("config/member.json", []byte(`{"databases": ["shop"], "extensions": ["pg_stat_statements", "hstore"]}`))
 	c.file("access/verifier", []byte(verifier+"\n"))
-	c.certificate(letters)
+	c.certificate()
 }
 
 // certificate of the members, a new one each time.
-func (c *cluster) certificate(letters []string) {
+func (c *cluster) certificate() {
 	c.t.Helper()
 	names := []string{"localhost"}
-	for _, l := range letters {
-		names = append(names, c.identify(l).Host())
-	}
 	for _, s := range []string{"rw", "ro"} {
 		names = append(names, fmt.Sprintf("%s-%s.%s.svc", database, s, c.ns))
 	}
@@ -239,7 +236,7 @@ func (c *cluster) identify(letter string) layout.Names {
 	name := database + "-" + letter
 	return layout.Names{
 		Pod: name + "-0", Namespace: c.ns, IP: fmt.Sprintf("127.%d.0.%d", c.net, 11+int(letter[0]-'a')), Database: database, Name: name,
-		Scope: scope, Identity: identity, Version: strconv.Itoa(c.server.Major), PodsService: database + "-pods",
+		Scope: scope, Identity: identity, Version: strconv.Itoa(c.server.Major),
 	}
 }
 
@@ -253,15 +250,8 @@ func (c *cluster) start(letter string) *running {
 	if err := errors.Join(os.MkdirAll(data, 0o770), os.Chown(data, user, user), os.Mkdir(scratch, 0o755)); err != nil {
 		c.t.Fatal(err)
 	}
-	hosts := "127.0.0.1 localhost\n"
-	var hostsSb256 strings.Builder
-	for _, l := range "abcdefghi" {
-		other := c.identify(string(l))
-		hostsSb256.WriteString(other.IP + " " + other.Host() + "\n")
-	}
-	hosts += hostsSb256.String()
 	box := container{
-		Root: c.root, Scratch: scratch, Program: c.program, Hosts: hosts, Host: m.Pod,
+		Root: c.root, Scratch: scratch, Program: c.program, Hosts: "127.0.0.1 localhost\n", Host: m.Pod,
 		Mounts: map[string]string{
 			layout.Volume: data, "/etc/capstan/config": mount("config"), layout.Members: mount("members"), layout.Server: mount("members"),
 			"/etc/capstan/access": mount("access"), "/run/secrets/kubernetes.io/serviceaccount": mount("secrets"),
@@ -270,7 +260,7 @@ func (c *cluster) start(letter string) *running {
 	host, port, _ := net.SplitHostPort(c.api.address)
 	r := box.start(c.t, filepath.Join(c.logs, "log-"+letter), []string{
 		"POD_NAME=" + m.Pod, "POD_NAMESPACE=" + m.Namespace, "POD_IP=" + m.IP, "CAPSTAN_DATABASE=" + m.Database, "CAPSTAN_MEMBER=" + m.Name,
-		"CAPSTAN_SCOPE=" + m.Scope, "CAPSTAN_IDENTITY=" + m.Identity, "CAPSTAN_VERSION=" + m.Version, "CAPSTAN_PODS_SERVICE=" + m.PodsService,
+		"CAPSTAN_SCOPE=" + m.Scope, "CAPSTAN_IDENTITY=" + m.Identity, "CAPSTAN_VERSION=" + m.Version,
 		"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port, "CAPSTAN_HEALTH_ADDRESS=" + m.Address(layout.PortHealth),
 		// All members have the network of the machine, so each listens to its own address only.
 		"PATRONI_POSTGRESQL_LISTEN=" + m.Address(layout.PortPostgres), "PATRONI_RESTAPI_LISTEN=" + m.Address(layout.PortPatroni),

@@ -308,7 +308,7 @@ func certificateRenewed(t *testing.T, c *cluster, w *writer) {
 	w.mu.Lock()
 	conns := w.conns
 	w.mu.Unlock()
-	c.certificate([]string{"a", "b", "c"})
+	c.certificate()
 	for port, was := range before {
 		took := c.eventually(fmt.Sprintf("port %d serves the new certificate", port), 40*time.Second, func() bool {
 			now := serial(port)

@@ -19,7 +19,7 @@ type Child struct {
 
 // Start a program, whose output is that of this one.
 func (t *Table) Start(path string, environment []string, args ...string) (*Child, error) {
-	//nolint:gosec // The program is a constant, and ends by a signal, not with a context: it has to stop PostgreSQL first.
+	// It ends by a signal, not with a context: it has to stop PostgreSQL first.
 	cmd := exec.Command(path, args...)
 	cmd.Env = append(os.Environ(), environment...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
