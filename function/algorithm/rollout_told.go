@@ -76,13 +76,16 @@ func (s *state) rolloutStatus() *v1alpha1.RolloutStatus {
 // rolloutTold is where the rollout stands, for the provider to serve as a metric.
 func (s *state) rolloutTold() string {
 	r, l := s.decision.rollout, s.decision.ledger
-	if r == nil || l.Entered.IsZero() {
+	if r == nil {
 		return ""
 	}
 
-	raw, _ := json.Marshal(observev1alpha1.RolloutTold{ //nolint:errchkjson // Text and a time of this century always marshal.
-		Phase: string(cmp.Or(l.Phase, v1alpha1.RolloutStable)), Reason: string(l.Reason), Since: metav1.NewTime(l.Entered),
-	})
+	told := observev1alpha1.RolloutTold{Phase: string(cmp.Or(l.Phase, v1alpha1.RolloutStable)), Reason: string(l.Reason)}
+	if !l.Entered.IsZero() {
+		told.Since = new(metav1.NewTime(l.Entered))
+	}
+
+	raw, _ := json.Marshal(told) //nolint:errchkjson // Text and a time of this century always marshal.
 
 	return string(raw)
 }

@@ -89,6 +89,9 @@ func (r *rollouts) Collect(into chan<- prometheus.Metric) {
 		seen[of] = true
 
 		into <- prometheus.MustNewConstMetric(r.phase, prometheus.GaugeValue, 1, of[0], of[1], told.Phase, told.Reason)
-		into <- prometheus.MustNewConstMetric(r.since, prometheus.GaugeValue, float64(told.Since.Unix()), of[0], of[1])
+
+		if told.Since != nil {
+			into <- prometheus.MustNewConstMetric(r.since, prometheus.GaugeValue, float64(told.Since.Unix()), of[0], of[1])
+		}
 	}
 }

@@ -16,6 +16,7 @@ type RolloutTold struct {
 	Phase  string `json:"phase"`
 	Reason string `json:"reason,omitempty"`
 
-	// Since tells when the phase began.
-	Since metav1.Time `json:"since"`
+	// Since tells when the phase began. A revision that has never been followed by
+	// another is stable since nobody knows when.
+	Since *metav1.Time `json:"since,omitempty"`
 }
