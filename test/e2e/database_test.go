@@ -418,8 +418,17 @@ func badEditTouchesNothing(t *testing.T, d *v1alpha1.Database) {
 // quiet: a database that runs costs neither Capstan nor Crossplane a write.
 func quiet(t *testing.T, d *v1alpha1.Database) {
 	eventually(t, "it runs", running(d))
-	// The last look after a change comes half a minute later, and up to half a minute more while the breaker is open.
-	time.Sleep(70 * time.Second)
+	// The last look after a change comes half a minute later, and as much later again while Crossplane's breaker is open.
+	const settled = 40 * time.Second
+	within(t, 2*patience, "what went before has settled", func(context.Context) error {
+		before := audit(t)
+		time.Sleep(settled)
+		if w := of(writes(before()), d.Namespace); len(w) > 0 {
+			return fmt.Errorf("%d writes in %s", len(w), settled)
+		}
+
+		return nil
+	})
 	since, start := audit(t), time.Now()
 	time.Sleep(idleTime(t))
 	if w := of(writes(since()), d.Namespace); len(w) > 0 {
