@@ -24,7 +24,7 @@ help:
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
 
 ##@ The two that do everything
-demo: ## A cluster, Capstan from packages, an Algorithm, a canary that passes and one that fails, a bucket, a model (CLUSTER=existing REGISTRY=…: your cluster)
+demo: ## A cluster, Capstan from packages, an Algorithm, a canary that passes and one that fails, a bucket, a model, a database that fails over (CLUSTER=existing REGISTRY=…: your cluster)
 	@CLUSTER=$(CLUSTER) $(if $(filter existing,$(CLUSTER)),REGISTRY=$(REGISTRY)) VERSION=$(VERSION) ./hack/demo
 
 test: check-generated check-compatible unit check-golden integration e2e ## Everything that has to hold before a change lands
