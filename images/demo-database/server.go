@@ -5,9 +5,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // A server is one connection to PostgreSQL, made anew whenever it fails.
@@ -25,8 +27,31 @@ func open(uri string, timeout time.Duration) (*server, error) {
 
 	// Of several hosts each may take this long.
 	config.ConnectTimeout = timeout
+	config.LookupFunc = remembering(timeout / 4)
 
 	return &server{config: config}, nil
+}
+
+// remembering what names meant, as pools and runtimes do: for as long as a name cannot be resolved it means what it meant. A node
+// that is lost often takes one of the cluster's name servers along, and this is about databases.
+func remembering(limit time.Duration) pgconn.LookupFunc {
+	known := map[string][]string{}
+
+	return func(ctx context.Context, host string) ([]string, error) {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+
+		addresses, err := net.DefaultResolver.LookupHost(ctx, host)
+		if err == nil {
+			known[host] = addresses
+		}
+
+		if before := known[host]; len(before) > 0 {
+			return before, nil
+		}
+
+		return addresses, err
+	}
 }
 
 // with a connection do something. After an error nothing is known of it, and it is closed.
