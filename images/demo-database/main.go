@@ -25,13 +25,13 @@ import (
 
 // Options of the writer.
 type Options struct {
-	URI      string        `env:"URI"                                                                                                   help:"Where to connect to; several hosts are tried in turn."                    required:""`
-	Name     string        `default:"writer"                                                                                            env:"NAME"                                                                      help:"Name that tells the rows of this writer from others."`
-	Interval time.Duration `default:"50ms"                                                                                              help:"Pause between writes."`
-	Timeout  time.Duration `default:"1s"                                                                                                help:"How long a connection, and a write, may take before it counts as failed."`
-	Gap      time.Duration `default:"500ms"                                                                                             help:"Time without an acknowledged write that is told."`
-	For      time.Duration `default:"1m"                                                                                                help:"How long to write. SIGTERM ends it earlier."`
-	Settle   time.Duration `default:"60s"                                                                                               help:"How long to try to read the rows in the end."`
+	URI      string        `env:"URI"        help:"Where to connect to; several hosts are tried in turn."                    required:""`
+	Name     string        `default:"writer" env:"NAME"                                                                      help:"Name that tells the rows of this writer from others."`
+	Interval time.Duration `default:"50ms"   help:"Pause between writes."`
+	Timeout  time.Duration `default:"1s"     help:"How long a connection, and a write, may take before it counts as failed."`
+	Gap      time.Duration `default:"500ms"  help:"Time without an acknowledged write that is told."`
+	For      time.Duration `default:"1m"     help:"How long to write. SIGTERM ends it earlier."`
+	Settle   time.Duration `default:"60s"    help:"How long to try to read the rows in the end."`
 }
 
 func main() {

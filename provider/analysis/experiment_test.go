@@ -47,8 +47,12 @@ func TestCompared(t *testing.T) {
 		"NoRequests":   {"Nobody came.", conversion(), armCount{}, armCount{n: 50000, events: 5000}, nil, v1alpha1.ExperimentUndecided, "no sample of one of the arms yet"},
 		"NoSeries":     {"Arm B does not tell it.", conversion(), armCount{unknown: noData(notFound)}, armCount{n: 50000, events: 5000}, nil, v1alpha1.ExperimentUndecided, ofArmB + notFound},
 		"NoShare":      {"That is not a share.", conversion(), armCount{n: 1000, events: 1200}, armCount{n: 50000, events: 5000}, nil, v1alpha1.ExperimentUndecided, moreThanAll},
-		"Found": {"The bounds hold at all looks together, so that the first result stays.", conversion(), armCount{n: 2000, events: 220}, armCount{n: 2000, events: 200},
-			&v1alpha1.ExperimentObservation{Result: v1alpha1.ExperimentCanaryBetter}, v1alpha1.ExperimentCanaryBetter, ""},
+		"Found": {
+			"The bounds hold at all looks together, so that the first result stays.", conversion(),
+			armCount{n: 2000, events: 220},
+			armCount{n: 2000, events: 200},
+			&v1alpha1.ExperimentObservation{Result: v1alpha1.ExperimentCanaryBetter}, v1alpha1.ExperimentCanaryBetter, "",
+		},
 	}
 
 	for name, tc := range cases {

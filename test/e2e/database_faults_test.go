@@ -223,6 +223,7 @@ func rounds() int {
 // failsOver: whatever befalls the leader, another one leads soon, there is never a second, and no row that was
 // acknowledged is lost.
 func failsOver(t *testing.T, d *v1alpha1.Database) {
+	t.Helper()
 	nodes := &corev1.NodeList{}
 	if err := kube.List(t.Context(), nodes); err != nil {
 		t.Fatal(err)

@@ -281,6 +281,7 @@ func TestDatabase(t *testing.T) {
 
 // serves: ten lines of YAML give a database with logins and all that it takes to connect, spread over zones.
 func serves(t *testing.T, d *v1alpha1.Database) {
+	t.Helper()
 	zones := map[string]bool{}
 	for name, p := range members(t.Context(), t, d) {
 		node, err := get(t.Context(), &corev1.Node{}, "", p.Spec.NodeName)
@@ -339,6 +340,7 @@ func serves(t *testing.T, d *v1alpha1.Database) {
 
 // consumersComeAndGo: one that is taken away cannot log in any more, and its objects stay.
 func consumersComeAndGo(t *testing.T, d *v1alpha1.Database) {
+	t.Helper()
 	api := psql(t, d, "api")
 	edit := d.DeepCopy()
 	edit.Spec.Consumers = edit.Spec.Consumers[:2]
@@ -363,6 +365,7 @@ func consumersComeAndGo(t *testing.T, d *v1alpha1.Database) {
 
 // badEditTouchesNothing: what cannot be carried out is told with a remedy, and no pod notices.
 func badEditTouchesNothing(t *testing.T, d *v1alpha1.Database) {
+	t.Helper()
 	before := statefulSets(t, d)
 	for _, tc := range []struct {
 		name   string
@@ -417,6 +420,7 @@ func badEditTouchesNothing(t *testing.T, d *v1alpha1.Database) {
 
 // quiet: a database that runs costs neither Capstan nor Crossplane a write.
 func quiet(t *testing.T, d *v1alpha1.Database) {
+	t.Helper()
 	eventually(t, "it runs", running(d))
 	// The last look after a change comes half a minute later, and as much later again while Crossplane's breaker is open.
 	const settled = 40 * time.Second
@@ -439,6 +443,7 @@ func quiet(t *testing.T, d *v1alpha1.Database) {
 
 // isProtected: neither a Database nor its volumes nor the Secrets that open them go by mistake.
 func isProtected(t *testing.T, d *v1alpha1.Database) {
+	t.Helper()
 	object := metav1.ObjectMeta{Namespace: d.Namespace}
 	for name, o := range map[string]client.Object{
 		d.Name:                    &v1alpha1.Database{ObjectMeta: object},
@@ -455,6 +460,7 @@ func isProtected(t *testing.T, d *v1alpha1.Database) {
 
 // comesBack: a Database that is deleted and applied again has its data, its identity and its Secrets.
 func comesBack(t *testing.T, d *v1alpha1.Database) {
+	t.Helper()
 	ns := d.Namespace
 	api := psql(t, d, "api")
 	api.must(t, `create table kept (n int); insert into kept select generate_series(1, 1000)`)

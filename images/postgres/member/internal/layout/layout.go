@@ -51,14 +51,14 @@ const (
 
 // Names are who this member is, from the environment of its container.
 type Names struct {
-	Pod       string `env:"POD_NAME"             help:"Name of the pod."                                   placeholder:"NAME"    required:""`
-	Namespace string `env:"POD_NAMESPACE"        help:"Namespace of the pod."                              placeholder:"NAME"    required:""`
-	IP        string `env:"POD_IP"               help:"Address of the pod."                                placeholder:"ADDRESS" required:""`
-	Database  string `env:"CAPSTAN_DATABASE"     help:"Name of the Database."                              placeholder:"NAME"    required:""`
-	Name      string `env:"CAPSTAN_MEMBER"       help:"Name of the member."                                placeholder:"NAME"    required:""`
-	Scope     string `env:"CAPSTAN_SCOPE"        help:"Scope that Patroni keeps its objects under."        placeholder:"NAME"    required:""`
-	Identity  string `env:"CAPSTAN_IDENTITY"     help:"Identity of the Database, which its volumes carry." placeholder:"HEX"     required:""`
-	Version   string `env:"CAPSTAN_VERSION"      help:"Major version of PostgreSQL."                       placeholder:"MAJOR"   required:""`
+	Pod       string `env:"POD_NAME"         help:"Name of the pod."                                   placeholder:"NAME"    required:""`
+	Namespace string `env:"POD_NAMESPACE"    help:"Namespace of the pod."                              placeholder:"NAME"    required:""`
+	IP        string `env:"POD_IP"           help:"Address of the pod."                                placeholder:"ADDRESS" required:""`
+	Database  string `env:"CAPSTAN_DATABASE" help:"Name of the Database."                              placeholder:"NAME"    required:""`
+	Name      string `env:"CAPSTAN_MEMBER"   help:"Name of the member."                                placeholder:"NAME"    required:""`
+	Scope     string `env:"CAPSTAN_SCOPE"    help:"Scope that Patroni keeps its objects under."        placeholder:"NAME"    required:""`
+	Identity  string `env:"CAPSTAN_IDENTITY" help:"Identity of the Database, which its volumes carry." placeholder:"HEX"     required:""`
+	Version   string `env:"CAPSTAN_VERSION"  help:"Major version of PostgreSQL."                       placeholder:"MAJOR"   required:""`
 }
 
 // Programs is the folder of PostgreSQL's programs of a major version.
