@@ -29,12 +29,7 @@ const startTimeout = 3 * time.Minute
 // Up starts the cluster and returns when everything on it is ready. On a running cluster it does nothing. With 0 nodes it
 // takes a cluster that runs as it is, and starts one of a single node otherwise.
 func (c *Cluster) Up(ctx context.Context, nodes int, p *progress.Printer) error {
-	if nodes == 0 {
-		nodes = 1
-		if s, err := c.readState(); err == nil && s.Complete {
-			nodes = s.Nodes
-		}
-	}
+	nodes = c.size(nodes)
 	plan, err := network.Plan(nodes)
 	if err != nil {
 		return err
@@ -90,6 +85,17 @@ func (c *Cluster) Up(ctx context.Context, nodes int, p *progress.Printer) error 
 		return fmt.Errorf("%w: see 'logs kubelet'", err)
 	}
 	return c.writeState(state{Nodes: nodes, Complete: true})
+}
+
+// size of the cluster in nodes: what is asked for, or what there is, or one.
+func (c *Cluster) size(asked int) int {
+	if asked > 0 {
+		return asked
+	}
+	if s, err := c.readState(); err == nil && s.Complete {
+		return s.Nodes
+	}
+	return 1
 }
 
 // Build only fills the cache.
