@@ -65,6 +65,7 @@ func TestBuild(t *testing.T) {
 			reason: "A Provider may only carry its kinds.",
 			want: []string{
 				"Provider provider-capstan",
+				"CustomResourceDefinition accesses.access.capstan.dev",
 				"CustomResourceDefinition analyses.observe.capstan.dev",
 				"CustomResourceDefinition buckets.storage.capstan.dev",
 				"CustomResourceDefinition clusterproviderconfigs.capstan.dev",
@@ -74,6 +75,7 @@ func TestBuild(t *testing.T) {
 				"CustomResourceDefinition providerconfigs.capstan.dev",
 				"CustomResourceDefinition providerconfigusages.capstan.dev",
 				"CustomResourceDefinition registeredmodels.registry.capstan.dev",
+				"CustomResourceDefinition topologies.observe.capstan.dev",
 			},
 		},
 		"capstan": {
@@ -81,7 +83,9 @@ func TestBuild(t *testing.T) {
 			want: []string{
 				"Configuration capstan",
 				"Composition algorithm",
+				"Composition database",
 				"CompositeResourceDefinition algorithms.capstan.dev",
+				"CompositeResourceDefinition databases.capstan.dev",
 				"ManagedResourceActivationPolicy capstan",
 			},
 		},

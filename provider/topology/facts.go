@@ -4,6 +4,7 @@ package topology
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -164,15 +165,13 @@ func (v *view) node(name string) *corev1.Node {
 
 // volumes are the members that have one.
 func (v *view) volumes() []string {
-	names := make([]string, 0, len(v.claims))
+	names := map[string]bool{}
 
 	for i := range v.claims {
-		names = append(names, v.claims[i].GetLabels()[v1alpha1.LabelMember])
+		names[v.claims[i].GetLabels()[v1alpha1.LabelMember]] = true
 	}
 
-	slices.Sort(names)
-
-	return slices.Compact(names)
+	return slices.Sorted(maps.Keys(names))
 }
 
 // member of a name.

@@ -27,7 +27,7 @@ func TestStages(t *testing.T) {
 func TestRender(t *testing.T) {
 	values := map[string]any{
 		"Image": "registry/image:1", "Helper": "registry/helper:1", "User": "capstan:kube-router",
-		"Address": "198.19.128.10", "ControlPlane": "198.18.3.1", "Volumes": "/volumes",
+		"Address": "198.19.128.10", "ControlPlane": "198.18.3.1", "Replicas": 2, "Volumes": "/volumes",
 		"Authority": `"-----BEGIN"`, "TLS": map[string]string{"Authority": "YQ==", "Certificate": "Yg==", "Key": "Yw=="},
 		"S3":       map[string]string{"AccessKeyID": "YQ==", "SecretAccessKey": "Yg=="},
 		"MLflow":   map[string]string{"Username": "YQ==", "Password": "Yg=="},
