@@ -139,7 +139,7 @@ func TestCanaryRollsBack(t *testing.T) {
 	}
 	edit(t, reco("v3", careful()))
 	within(t, 2*patience, "20 % of callers may reach v3", stepping(ns, "reco", 20))
-	meets(t, calling(host, 60), "v3", 20, 5)
+	meets(t, calling(host, 60), "v3", 20, 10)
 	if !maps.Equal(pods, w.podsOf("a")) {
 		t.Errorf("the pods of v1 should be those from before: %v, got %v", pods, w.podsOf("a"))
 	}
