@@ -222,6 +222,8 @@ func fields() map[string]field {
 		"Analysis.spec.forProvider.metrics.canary.settle":                    {harmless: "The schema bounds it."},
 		"Analysis.spec.forProvider.metrics.canary.checks[].name":             {harmless: "It only names what is told."},
 		"Analysis.spec.forProvider.metrics.canary.checks[].query":            {attack: othersCanary},
+		"Analysis.spec.forProvider.metrics.canary.experiment.events":         {attack: othersCanary},
+		"Analysis.spec.forProvider.metrics.canary.experiment.of":             {attack: othersCanary},
 		"Analysis.spec.forProvider.metrics.canary.checks[].reference":        {harmless: "The schema bounds it, and queries about the past are narrowed like all others."},
 		"Analysis.spec.forProvider.metrics.slo.window":                       {harmless: "The schema bounds it."},
 		"Analysis.spec.forProvider.metrics.scaling.slot":                     {harmless: "It goes where the slots go."},
