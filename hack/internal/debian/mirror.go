@@ -14,37 +14,41 @@ import (
 // the archives debian and debian-security below it.
 const MirrorVariable = "CAPSTAN_DEBIAN_MIRROR"
 
-const (
-	publicMirror   = "https://deb.debian.org"
-	publicSnapshot = "https://snapshot.debian.org/archive"
-)
+// SnapshotVariable is the environment variable with the address of an archive of all that Debian ever published, as in
+// https://snapshot.example.org/archive. Without it, what the mirror has dropped is gone.
+const SnapshotVariable = "CAPSTAN_DEBIAN_SNAPSHOT"
 
 // Mirrors maps the archives debian and debian-security to where they are.
 type Mirrors map[string]string
 
-// HostMirrors returns the mirrors that this machine installs its own packages from, and Debian's public one for what it has
-// no mirror for.
+// HostMirrors returns the mirrors that MirrorVariable names or, without it, those that this machine installs its own packages
+// from. On a machine that is no Debian there are none.
 func HostMirrors(ctx context.Context) Mirrors {
-	base := publicMirror
-	if named := os.Getenv(MirrorVariable); named != "" {
-		base = strings.TrimSuffix(named, "/")
-	}
-	m := Mirrors{"debian": base + "/debian", "debian-security": base + "/debian-security"}
-	if base != publicMirror {
-		return m
+	if base := os.Getenv(MirrorVariable); base != "" {
+		return archives(strings.TrimSuffix(base, "/"))
 	}
 	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(REPO_URI)").Output()
 	if err != nil {
-		return m // no Debian
+		return nil // no Debian
 	}
+	m := Mirrors{}
 	for uri := range strings.FieldsSeq(string(out)) {
 		uri = strings.TrimSuffix(uri, "/")
-		if !strings.HasPrefix(uri, "http") {
-			continue // a disc or a script of apt's own
+		base, archive := path.Split(uri)
+		if !strings.HasPrefix(uri, "http") || archives("")[archive] == "" {
+			continue // a disc, a script of apt's own, or another's archive
 		}
-		if _, ok := m[path.Base(uri)]; ok {
-			m[path.Base(uri)] = uri
+		// A mirror of one archive most often has the other, too.
+		for archive, likely := range archives(strings.TrimSuffix(base, "/")) {
+			if m[archive] == "" {
+				m[archive] = likely
+			}
 		}
+		m[archive] = uri
 	}
 	return m
+}
+
+func archives(base string) Mirrors {
+	return Mirrors{"debian": base + "/debian", "debian-security": base + "/debian-security"}
 }

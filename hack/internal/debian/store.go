@@ -32,7 +32,7 @@ type Store struct {
 	// Dir is the folder of the store.
 	Dir     string
 	Mirrors Mirrors
-	// Snapshot is the address of the snapshot service; empty is Debian's.
+	// Snapshot is the address of an archive that forgets nothing; empty is none.
 	Snapshot string
 	// Client does the downloads; nil is one that waits no longer than a minute for an answer.
 	Client *http.Client
@@ -76,15 +76,18 @@ func (s *Store) fetch(ctx context.Context, moment time.Time, p Package) error {
 	if _, err := os.Stat(s.Path(p)); err == nil {
 		return nil
 	}
-	snapshot := s.Snapshot
-	if snapshot == "" {
-		snapshot = publicSnapshot
+	mirror := s.Mirrors[p.Archive()]
+	if mirror == "" {
+		return fmt.Errorf("no mirror has the archive %s: name one in %s", p.Archive(), MirrorVariable)
 	}
-	nearErr := s.download(ctx, s.Mirrors[p.Archive()], p)
+	nearErr := s.download(ctx, mirror, p)
 	if nearErr == nil {
 		return nil
 	}
-	farErr := s.download(ctx, fmt.Sprintf("%s/%s/%s", snapshot, p.Archive(), moment.UTC().Format(snapshotLayout)), p)
+	farErr := fmt.Errorf("%w: %s names no archive of what mirrors have dropped", errMissing, SnapshotVariable)
+	if s.Snapshot != "" {
+		farErr = s.download(ctx, fmt.Sprintf("%s/%s/%s", s.Snapshot, p.Archive(), moment.UTC().Format(snapshotLayout)), p)
+	}
 	if farErr == nil {
 		return nil
 	}

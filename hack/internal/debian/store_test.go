@@ -100,6 +100,7 @@ func TestFetchUnreachable(t *testing.T) {
 		gone             bool
 	}{
 		"NoSnapshotService": {"A network without the snapshot service has only its mirror to go by.", mirror.URL, nowhere.URL, true},
+		"NoSnapshotNamed":   {"Who names no archive has only the mirror to go by, too.", mirror.URL, "", true},
 		"NoMirror":          {"Without a network nobody knows what is gone.", nowhere.URL, nowhere.URL, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -47,6 +47,8 @@ type Builder struct {
 	Cache string
 	// Mirrors to download from.
 	Mirrors debian.Mirrors
+	// Snapshot is the address of an archive of what the mirrors have dropped; empty is none.
+	Snapshot string
 	// Drift allows packages other than those that are locked, once those are gone.
 	Drift bool
 }
@@ -58,13 +60,14 @@ func New(ctx context.Context, root string, p *progress.Printer) (*Builder, error
 		return nil, fmt.Errorf("cannot find the user's cache folder: %w", err)
 	}
 	return &Builder{
-		Printer: p, Root: root, Cache: filepath.Join(cache, "capstan"), Mirrors: debian.HostMirrors(ctx),
+		Printer: p, Root: root, Cache: filepath.Join(cache, "capstan"),
+		Mirrors: debian.HostMirrors(ctx), Snapshot: strings.TrimSuffix(os.Getenv(debian.SnapshotVariable), "/"),
 		Drift: os.Getenv(DriftVariable) == "true",
 	}, nil
 }
 
 func (b *Builder) store() *debian.Store {
-	return &debian.Store{Dir: filepath.Join(b.Cache, "debian"), Mirrors: b.Mirrors}
+	return &debian.Store{Dir: filepath.Join(b.Cache, "debian"), Mirrors: b.Mirrors, Snapshot: b.Snapshot}
 }
 
 // Layers returns the layers for a platform as in linux/amd64, lowest first.
