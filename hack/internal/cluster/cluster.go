@@ -50,8 +50,14 @@ func New(name, source string) (*Cluster, error) {
 	return &Cluster{Name: name, Source: source, Cache: filepath.Join(cache, "capstan")}, nil
 }
 
-func (c *Cluster) home() string       { return filepath.Join(c.Cache, "clusters", c.Name) }
-func (c *Cluster) registry() string   { return filepath.Join(c.home(), "registry") }
+func (c *Cluster) home() string     { return filepath.Join(c.Cache, "clusters", c.Name) }
+func (c *Cluster) registry() string { return filepath.Join(c.home(), "registry") }
+
+// pushed is where the registry keeps the packages and images of this project; those of add-ons are beside it.
+func (c *Cluster) pushed() string {
+	return filepath.Join(c.registry(), "docker", "registry", "v2", "repositories", "capstan-dev")
+}
+
 func (c *Cluster) state() string      { return filepath.Join(c.home(), "state") }
 func (c *Cluster) kubeconfig() string { return filepath.Join(c.state(), "kubeconfig") }
 func (c *Cluster) hosts() string      { return filepath.Join(c.state(), "hosts") }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -149,6 +150,10 @@ func (c *Cluster) start(ctx context.Context, plan []network.Node, programs build
 		[]string{network.ControlPlane, network.KubernetesService, "127.0.0.1"})
 	if err != nil {
 		return err
+	}
+	// What was pushed to an earlier cluster may be newer than what is pushed to this one, and Crossplane takes the newest.
+	if err := os.RemoveAll(c.pushed()); err != nil {
+		return fmt.Errorf("cannot remove the packages of an earlier cluster: %w", err)
 	}
 	if err := host.MakeFolder(c.registry()); err != nil {
 		return err
