@@ -295,13 +295,18 @@ func serves(t *testing.T, d *v1alpha1.Database) {
 		zones[zone] = true
 	}
 
-	got, err := get(t.Context(), &v1alpha1.Database{}, d.Namespace, d.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.Status.Resilience == nil || !slices.Contains(got.Status.Resilience.Survives, "zone") {
-		t.Errorf("resilience is %+v, want it to survive a zone", got.Status.Resilience)
-	}
+	// It is Ready as soon as it takes writes; that another member has every one of them comes a moment later.
+	eventually(t, "it survives the loss of a zone", func(ctx context.Context) error {
+		got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
+		if err != nil {
+			return err
+		}
+		if got.Status.Resilience == nil || !slices.Contains(got.Status.Resilience.Survives, "zone") {
+			return fmt.Errorf("resilience is %+v", got.Status.Resilience)
+		}
+
+		return nil
+	})
 
 	secret, err := get(t.Context(), &corev1.Secret{}, d.Namespace, d.Name+"-api")
 	if err != nil {
