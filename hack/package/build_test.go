@@ -76,6 +76,7 @@ func TestBuild(t *testing.T) {
 				"CustomResourceDefinition providerconfigusages.capstan.dev",
 				"CustomResourceDefinition registeredmodels.registry.capstan.dev",
 				"CustomResourceDefinition topologies.observe.capstan.dev",
+				"CustomResourceDefinition volumeclaims.storage.capstan.dev",
 			},
 		},
 		"capstan": {

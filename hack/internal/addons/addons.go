@@ -40,6 +40,7 @@ func Stages() []Stage {
 		networkPolicy{}, // before there is anything to protect
 		coreDNS{},
 		storage{},
+		growingStorage{},
 		metricsServer{},      // takes longest to become ready: the rest starts meanwhile
 		prometheusOperator{}, // whose pods come one after the other
 		prometheus{},
@@ -117,7 +118,9 @@ func (e *Env) Define(ctx context.Context, files ...string) error {
 	if err != nil {
 		return err
 	}
-	_, err = e.Kubectl(ctx, append([]string{"wait", "--for=condition=Established", "--timeout=1m"}, strings.Fields(names)...)...)
+	// By --for=condition a definition that has no conditions yet is an error; by its path it is waited for.
+	established := `--for=jsonpath={.status.conditions[?(@.type=="Established")].status}=True`
+	_, err = e.Kubectl(ctx, append([]string{"wait", established, "--timeout=1m"}, strings.Fields(names)...)...)
 	return err
 }
 

@@ -16,7 +16,7 @@ func TestStages(t *testing.T) {
 		got = append(got, s.Name())
 	}
 	want := []string{
-		"registry", "network policies", "coredns", "storage", "metrics-server",
+		"registry", "network policies", "coredns", "storage", "storage that grows", "metrics-server",
 		"prometheus-operator", "prometheus", "prometheus-adapter", "outside", "s3", "mlflow", "cert-manager", "traefik", "crossplane",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -28,6 +28,7 @@ func TestRender(t *testing.T) {
 	values := map[string]any{
 		"Image": "registry/image:1", "Helper": "registry/helper:1", "User": "capstan:kube-router",
 		"Address": "198.19.128.10", "ControlPlane": "198.18.3.1", "Replicas": 2, "Volumes": "/volumes",
+		"Driver": "xfs.capstan.dev", "Class": "capstan-xfs",
 		"Authority": `"-----BEGIN"`, "TLS": map[string]string{"Authority": "YQ==", "Certificate": "Yg==", "Key": "Yw=="},
 		"S3":       map[string]string{"AccessKeyID": "YQ==", "SecretAccessKey": "Yg=="},
 		"MLflow":   map[string]string{"Username": "YQ==", "Password": "Yg=="},

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,8 +30,8 @@ import (
 	"github.com/capstan-dev/capstan/hack/internal/progress"
 )
 
-// pauseTool is built from this module's own source: the program that holds a pod's namespaces open.
-const pauseTool = "pause"
+// own programs are built from this module's source, a folder each: the one that holds a pod's namespaces open, and the CSI driver.
+var own = map[string]string{"pause": "internal/pause", "xfsdriver": "internal/xfsdriver"}
 
 // staleAfter is longer than any build takes.
 const staleAfter = 2 * time.Hour
@@ -218,8 +219,8 @@ func (b *Builder) sweep() {
 }
 
 func (b *Builder) packages(ctx context.Context, tool Tool) ([]string, error) {
-	if tool.Name == pauseTool {
-		return []string{"./internal/pause"}, nil
+	if dir, ok := own[tool.Name]; ok {
+		return []string{"./" + dir}, nil
 	}
 	cmd := exec.CommandContext(ctx, "go", "list", "tool")
 	cmd.Dir = b.module(tool)
@@ -234,7 +235,7 @@ func (b *Builder) packages(ctx context.Context, tool Tool) ([]string, error) {
 
 // module returns the folder with the go.mod or the requirements that pin a tool.
 func (b *Builder) module(tool Tool) string {
-	if tool.Name == pauseTool {
+	if _, ok := own[tool.Name]; ok {
 		return b.Source
 	}
 	return filepath.Join(b.Source, "tools", tool.Name)
@@ -246,8 +247,12 @@ func (b *Builder) folder(tool Tool) (string, error) {
 	parts := slices.Concat([]string{b.goVersion, runtime.GOARCH}, flags(tool), environment(tool))
 	inputs := []string{"go.mod", "go.sum"}
 	switch {
-	case tool.Name == pauseTool:
-		inputs = []string{"internal/pause/main.go"}
+	case own[tool.Name] != "":
+		files, err := fs.Glob(os.DirFS(b.Source), own[tool.Name]+"/*.go")
+		if err != nil {
+			return "", fmt.Errorf("cannot find the source of %q: %w", tool.Name, err)
+		}
+		inputs = append(inputs, files...)
 	case tool.Python:
 		name, err := b.interpreter()
 		if err != nil {
@@ -271,8 +276,14 @@ func (b *Builder) folder(tool Tool) (string, error) {
 	return tool.Name + "-" + hex.EncodeToString(sum.Sum(nil))[:12], nil
 }
 
-// everything is Tools and the one program of our own.
-func everything() []Tool { return append(Tools(), Tool{Name: pauseTool}) }
+// everything is Tools and the programs of our own.
+func everything() []Tool {
+	all := Tools()
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		all = append(all, Tool{Name: name})
+	}
+	return all
+}
 
 func find(name string) (Tool, error) {
 	all := everything()

@@ -46,6 +46,8 @@ func Tools() []Tool {
 		{Name: "helm", Module: "helm.sh/helm/v3"},
 		{Name: "coredns", Module: "github.com/coredns/coredns"},
 		{Name: "local-path-provisioner", Module: "github.com/rancher/local-path-provisioner"},
+		// The sidecars of CSI drivers that make volumes and let them grow; both are as old as the Kubernetes that they share.
+		{Name: "csi", Module: "github.com/kubernetes-csi/external-provisioner/v5"},
 		{Name: "kube-router", Module: "github.com/cloudnativelabs/kube-router/v2"},
 		{Name: "metrics-server", Module: "sigs.k8s.io/metrics-server"},
 		{Name: "prometheus-adapter", Module: "sigs.k8s.io/prometheus-adapter"},

@@ -195,6 +195,7 @@ func (c *Cluster) startNode(
 	spec, err := node.Prepare(node.Config{
 		Name: name, Dir: c.dir(n.Letter), Network: n, Programs: programs, CNI: host.CNI(),
 		Authority: ids.Cluster.Cert, Identity: id, KubeProxy: ids.KubeProxy, KubeRouter: ids.KubeRouter,
+		Storage: ids.Storage,
 	})
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-dev/capstan/hack/internal/machine"
 	"github.com/capstan-dev/capstan/hack/internal/network"
 	"github.com/capstan-dev/capstan/hack/internal/pki"
+	"github.com/capstan-dev/capstan/hack/internal/xfs"
 )
 
 const (
@@ -85,6 +86,7 @@ func (c Config) write() error {
 		"pki/kubelet-client.key":        id.KubeletClient.Key,
 		"controller-manager.kubeconfig": kubeconfig(id.ControllerManager),
 		"scheduler.kubeconfig":          kubeconfig(id.Scheduler),
+		"storage.kubeconfig":            kubeconfig(id.Storage),
 	}
 	for _, name := range []string{"audit-policy.yaml", "registry.yaml"} {
 		data, err := files.ReadFile(name)
@@ -165,6 +167,20 @@ func components(programs build.Programs) []machine.Component {
 			),
 		},
 		{Name: "scheduler", Path: kubernetes("kube-scheduler"), Args: client("scheduler")},
+		// The controller of the class that grows knows no volume: it tells the resizer that nodes do all of it.
+		{
+			Name: "xfsdriver", Path: programs.Path("xfsdriver", "xfsdriver"), Ready: xfs.Socket,
+			Args: []string{"--endpoint=" + xfs.Socket},
+		},
+		{
+			Name: "csi-resizer", Path: programs.Path("csi", "csi-resizer"),
+			Args: []string{
+				"--kubeconfig=" + in("storage.kubeconfig"),
+				"--csi-address=" + xfs.Socket,
+				// Volumes grow while they are used, which is what it would otherwise watch all pods for.
+				"--handle-volume-inuse-error=false",
+			},
+		},
 	}
 }
 

@@ -63,11 +63,11 @@ func TestComponents(t *testing.T) {
 	names := make([]string, 0, len(all))
 	for _, c := range all {
 		names = append(names, c.Name)
-		if c.Name != "scheduler" && c.Name != "controller-manager" && c.Name != "registry" && c.Ready == "" {
+		if !slices.Contains([]string{"scheduler", "controller-manager", "registry", "csi-resizer"}, c.Name) && c.Ready == "" {
 			t.Errorf("what comes after %s does not wait for it", c.Name)
 		}
 	}
-	want := []string{"etcd", "registry", "apiserver", "controller-manager", "scheduler"}
+	want := []string{"etcd", "registry", "apiserver", "controller-manager", "scheduler", "xfsdriver", "csi-resizer"}
 	if !slices.Equal(want, names) {
 		t.Errorf("each component comes after what it needs: want %v, got %v", want, names)
 	}

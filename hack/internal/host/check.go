@@ -99,23 +99,27 @@ type probe struct {
 
 // CheckKernel tries what a cluster needs of the kernel, in a network namespace that ends with the trial.
 func CheckKernel(ctx context.Context) error {
-	filesystems, err := os.ReadFile("/proc/filesystems")
+	known, err := fileSystems()
 	if err != nil {
-		return fmt.Errorf("cannot see what the kernel offers: %w", err)
+		return err
 	}
 	// Features may be modules that nothing has asked for yet; where they are built in, these commands fail and do not matter.
-	for _, module := range []string{"overlay", "br_netfilter"} {
-		if module == "overlay" && slices.Contains(strings.Fields(string(filesystems)), module) {
+	for _, module := range []string{"overlay", "xfs", "loop", "br_netfilter"} {
+		if slices.Contains(known, module) || module == "loop" && present("/dev/loop-control") {
 			continue
 		}
 		_ = exec.CommandContext(ctx, "modprobe", module).Run()
 	}
-	filesystems, err = os.ReadFile("/proc/filesystems")
-	if err != nil {
-		return fmt.Errorf("cannot see what the kernel offers: %w", err)
-	}
-	if !slices.Contains(strings.Fields(string(filesystems)), "overlay") {
+	known, err = fileSystems()
+	switch {
+	case err != nil:
+		return err
+	case !slices.Contains(known, "overlay"):
 		return missing("overlay file systems")
+	case !slices.Contains(known, "xfs"):
+		return missing("XFS, which volumes that grow are made of,")
+	case !present("/dev/loop-control"):
+		return missing("loop devices, which volumes that grow are made of,")
 	}
 	return netns.DoNew(func() error {
 		for _, p := range []probe{
@@ -139,6 +143,15 @@ func CheckKernel(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// fileSystems that the kernel knows now.
+func fileSystems() ([]string, error) {
+	data, err := os.ReadFile("/proc/filesystems")
+	if err != nil {
+		return nil, fmt.Errorf("cannot see what the kernel offers: %w", err)
+	}
+	return strings.Fields(string(data)), nil
 }
 
 func missing(feature string) error {

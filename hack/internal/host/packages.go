@@ -39,6 +39,7 @@ func needs() []need {
 		{"conntrack", []string{"conntrack"}},
 		{"kmod", []string{"modprobe"}},
 		{"mount", []string{"mount"}},
+		{"xfsprogs", []string{"mkfs.xfs"}},
 		{"gcc", []string{"gcc"}},
 		{"pkg-config", []string{"pkg-config"}},
 		{"libseccomp-dev", []string{"/usr/include/seccomp.h"}},

@@ -17,6 +17,7 @@ import (
 	"github.com/capstan-dev/capstan/hack/internal/machine"
 	"github.com/capstan-dev/capstan/hack/internal/network"
 	"github.com/capstan-dev/capstan/hack/internal/pki"
+	"github.com/capstan-dev/capstan/hack/internal/xfs"
 )
 
 const (
@@ -26,6 +27,9 @@ const (
 	PolicyPort = 20244
 	// Pause is the image, in the registry, that holds the namespaces of a pod.
 	Pause = "pause:1"
+
+	// disks is the folder of a node that holds its volumes of the class that grows.
+	disks = "/var/lib/disks"
 
 	// grace is short: a node that is shut down goes for good. To be fair to pods, drain it first.
 	grace = 5 * time.Second
@@ -49,6 +53,7 @@ type Config struct {
 	Identity   pki.NodeIdentity
 	KubeProxy  pki.Pair
 	KubeRouter pki.Pair
+	Storage    pki.Pair
 }
 
 // folders of the machine's data that appear where Kubernetes expects them, in memory-backed parents of the node's own, so
@@ -57,6 +62,7 @@ var folders = []struct{ name, target string }{
 	{"kubelet", "/var/lib/kubelet"},
 	{"cni-leases", "/var/lib/cni"},
 	{"volumes", Volumes},
+	{"disks", disks},
 	{"pod-logs", "/var/log/pods"},
 	{"container-logs", "/var/log/containers"},
 }
@@ -116,6 +122,7 @@ func (c Config) files() (map[string][]byte, error) {
 		"kubelet.kubeconfig":     kubeconfig(c.Identity.Client),
 		"kube-proxy.kubeconfig":  kubeconfig(c.KubeProxy),
 		"kube-router.kubeconfig": kubeconfig(c.KubeRouter),
+		"storage.kubeconfig":     kubeconfig(c.Storage),
 		"resolv.conf":            []byte("nameserver " + network.DNS + "\n"),
 	}
 	for name, value := range kernel() {
@@ -192,6 +199,29 @@ func (c Config) components() []machine.Component {
 				"--service-cluster-ip-range=" + network.Services,
 				fmt.Sprintf("--health-port=%d", PolicyPort),
 				"--metrics-port=0",
+			},
+			Env: []string{"NODE_NAME=" + c.Name},
+		},
+		{
+			Name: "xfsdriver", Path: programs.Path("xfsdriver", "xfsdriver"), Ready: xfs.Socket,
+			Args: []string{
+				"--endpoint=" + xfs.Socket,
+				"--node=" + c.Name,
+				"--folder=" + disks,
+				"--register=/var/lib/kubelet/plugins_registry/" + xfs.Driver + "-reg.sock",
+			},
+		},
+		{
+			// A volume is made on the node that the first pod was scheduled to, so that each node has a provisioner.
+			Name: "csi-provisioner", Path: programs.Path("csi", "csi-provisioner"),
+			Args: []string{
+				"--kubeconfig=" + in("storage.kubeconfig"),
+				"--csi-address=" + xfs.Socket,
+				"--node-deployment",
+				"--node-deployment-immediate-binding=false",
+				"--strict-topology",
+				"--immediate-topology=false",
+				"--default-fstype=xfs",
 			},
 			Env: []string{"NODE_NAME=" + c.Name},
 		},

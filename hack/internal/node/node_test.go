@@ -102,7 +102,7 @@ func TestPrepareHidesTheMachine(t *testing.T) {
 			t.Errorf("%s uses paths that the node does not see: %s %s", c.Name, c.Path, c.Args)
 		}
 	}
-	if diff := cmp.Diff([]string{"containerd", "kubelet", "kube-proxy", "kube-router"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"containerd", "kubelet", "kube-proxy", "kube-router", "xfsdriver", "csi-provisioner"}, names); diff != "" {
 		t.Errorf("the kubelet comes after the runtime it needs: -want, +got:\n%s", diff)
 	}
 	if spec.Components[0].Ready != "/run/containerd/containerd.sock" || machine.Data != "/run/capstan" {

@@ -14,7 +14,7 @@ type Identities struct {
 	// APIServer serves; KubeletClient and FrontProxyClient are what it shows to kubelets and aggregated API servers.
 	APIServer, KubeletClient, FrontProxyClient Pair
 	// Clients of the API server.
-	Admin, ControllerManager, Scheduler, KubeProxy, KubeRouter Pair
+	Admin, ControllerManager, Scheduler, KubeProxy, KubeRouter, Storage Pair
 }
 
 // NodeIdentity is what a kubelet serves with and shows to the API server.
@@ -48,6 +48,7 @@ func NewIdentities(names, addresses []string) (*Identities, error) {
 		{&id.Scheduler, id.Cluster, Request{User: "system:kube-scheduler"}},
 		{&id.KubeProxy, id.Cluster, Request{User: "system:kube-proxy"}},
 		{&id.KubeRouter, id.Cluster, Request{User: KubeRouterUser}},
+		{&id.Storage, id.Cluster, Request{User: StorageUser}},
 	} {
 		if *c.into, err = c.by.Issue(c.req); err != nil {
 			return nil, err
@@ -61,6 +62,9 @@ const FrontProxyUser = "front-proxy-client"
 
 // KubeRouterUser is the user that enforces network policies.
 const KubeRouterUser = "capstan:kube-router"
+
+// StorageUser is the user that makes volumes of the class that grows, and lets them grow.
+const StorageUser = "capstan:storage"
 
 // Node issues what a node of this name and address needs.
 func (id *Identities) Node(name, address string) (NodeIdentity, error) {

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package xfs names what the machines of a cluster and its add-ons agree on about the StorageClass whose volumes have the size
+// they were asked for, and grow. Its driver is hack/internal/xfsdriver.
+package xfs
+
+const (
+	// Driver is the provisioner of the class.
+	Driver = "xfs.capstan.dev"
+	// Class of storage.
+	Class = "capstan-xfs"
+	// Socket is where a machine's driver serves.
+	Socket = "/run/xfs/csi.sock"
+)
