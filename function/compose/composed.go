@@ -47,8 +47,9 @@ func Referenced(xr map[string]any, kind, name string) bool {
 }
 
 // Composed is the condition of that type: whether every object that was asked
-// for exists as asked, and if not, what to do.
-func Composed(r Request, asked []Asked, w *Withholding) xpv2.Condition {
+// for exists as asked, and if not, what to do. Of a spec that is not accepted nothing
+// is asked for.
+func Composed(r Request, asked []Asked, w *Withholding, accepted bool) xpv2.Condition {
 	var refused, waiting []string
 
 	before := IsTrue(r.Composite.Map(), v1alpha1.TypeComposed)
@@ -82,6 +83,15 @@ func Composed(r Request, asked []Asked, w *Withholding) xpv2.Condition {
 		c.Reason, c.Message = v1alpha1.ReasonComposing, "waiting for "+strings.Join(waiting, ", ")
 	default:
 		c.Status, c.Reason, c.Message = corev1.ConditionTrue, v1alpha1.ReasonComposed, "every object exists"
+	}
+
+	switch {
+	case accepted:
+	case len(r.Observed) == 0:
+		c.Status, c.Reason = corev1.ConditionFalse, v1alpha1.ReasonComposing
+		c.Message = "nothing is made until the spec is accepted"
+	default:
+		c.Message = "what exists is kept as it is until the spec is accepted"
 	}
 
 	return c

@@ -3,7 +3,9 @@
 package compose
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -125,6 +127,22 @@ func (w *Withholding) Entries(asked []Asked) []v1alpha1.Withheld {
 	slices.SortFunc(es, func(a, b v1alpha1.Withheld) int { return strings.Compare(a.Resource, b.Resource) })
 
 	return es
+}
+
+// Changed tells whether what is remembered differs from what the status holds. That
+// is urgent: Crossplane tells of a refusal once.
+func (w *Withholding) Changed(r Request, asked []Asked) (bool, error) {
+	next, err := json.Marshal(w.Entries(asked))
+	if err != nil {
+		return false, fmt.Errorf("cannot compare what was refused: %w", err)
+	}
+
+	known, err := json.Marshal(Withheld(r.Composite.Map()))
+	if err != nil {
+		return false, fmt.Errorf("cannot compare what was refused: %w", err)
+	}
+
+	return !bytes.Equal(next, known), nil
 }
 
 // Withheld entries of a status. What cannot be read is forgotten, and asked for

@@ -231,7 +231,7 @@ func TestComposed(t *testing.T) {
 			}
 
 			r := compose.Request{Now: now, Composite: xr}
-			c := compose.Composed(r, tc.asked, compose.Withhold(r))
+			c := compose.Composed(r, tc.asked, compose.Withhold(r), true)
 
 			if c.Reason != tc.want || (c.Status == corev1.ConditionTrue) != (tc.want == v1alpha1.ReasonComposed) {
 				t.Errorf("%s\nComposed: got %s %s, want %s", tc.reason, c.Status, c.Reason, tc.want)
@@ -241,6 +241,39 @@ func TestComposed(t *testing.T) {
 				if !strings.Contains(c.Message, w) {
 					t.Errorf("%s\nmessage %q lacks %q", tc.reason, c.Message, w)
 				}
+			}
+		})
+	}
+}
+
+func TestComposedNotAccepted(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		observed map[string]compose.Object
+		want     xpv2.Condition
+	}{
+		"Nothing": {
+			reason: "Who waits for objects learns that none is made.",
+			want: xpv2.Condition{
+				Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonComposing, Message: "nothing is made until the spec is accepted",
+			},
+		},
+		"Something": {
+			reason:   "What exists is not touched, and nobody waits for more.",
+			observed: map[string]compose.Object{"service": composetest.Object{}},
+			want: xpv2.Condition{
+				Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonComposed, Message: "what exists is kept as it is until the spec is accepted",
+			},
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := compose.Request{Now: now, Composite: composetest.Object{}, Observed: tc.observed}
+			tc.want.Type = v1alpha1.TypeComposed
+
+			if diff := cmp.Diff(tc.want, compose.Composed(r, nil, compose.Withhold(r), false)); diff != "" {
+				t.Errorf("%s\nComposed(…): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

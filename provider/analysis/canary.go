@@ -137,7 +137,7 @@ func after(
 	now, verdict := told, v1alpha1.VerdictError
 
 	if e.failure != nil {
-		now.Message = bounded(e.failure.Error(), maxMessage)
+		now.Message = bounded(e.failure.Error())
 	} else {
 		verdict, now = weigh(c, p, e, ready)
 	}

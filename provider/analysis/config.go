@@ -8,60 +8,50 @@ import (
 	"strings"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/podhealth"
+	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
 // userByName is how the kubelet quotes a user that it cannot tell from root.
 var userByName = regexp.MustCompile(`non-numeric user \(([^)]*)\)`)
 
 // config finds a container that cannot be made from its configuration.
-func config(s subject) *cause {
-	w := s.status.State.Waiting
-	if w == nil || (w.Reason != "CreateContainerConfigError" && w.Reason != "CreateContainerError") {
+func config(s subject) *podhealth.Hindrance {
+	h := s.Config("correct the container's fields of the spec")
+	if h == nil {
 		return nil
 	}
 
-	said := steady(w.Message, s.pod)
-
-	// The kubelet says so for seconds after its own start.
-	if strings.Contains(said, "services have not yet been read") {
-		return nil
+	if strings.Contains(h.Detail, "runAsNonRoot") || strings.Contains(h.Detail, "non-root policy") {
+		return root(s, h.Detail)
 	}
 
-	if strings.Contains(said, "runAsNonRoot") || strings.Contains(said, "non-root policy") {
-		return root(s, said)
-	}
-
-	c := &cause{
-		reason: v1alpha1.ReasonConfigError,
-		what:   "the container cannot be made",
-		detail: said,
-		remedy: "correct the container's fields of the spec",
-	}
-
-	switch lower := strings.ToLower(said); {
+	switch lower := strings.ToLower(h.Detail); {
 	case strings.Contains(lower, "no command specified"):
-		c.remedy = "the image has no entrypoint: set spec.command"
+		h.Remedy = "the image has no entrypoint: set spec.command"
 	case strings.Contains(lower, "secret"):
-		c.remedy = "make the Secret or key, or correct spec.env"
+		h.Remedy = "make the Secret or key, or correct spec.env"
 	case strings.Contains(lower, "configmap"):
-		c.remedy = "make the ConfigMap or key, or correct spec.env"
+		h.Remedy = "make the ConfigMap or key, or correct spec.env"
 	}
 
-	return c
+	return h
 }
 
 // root is a container whose image would run as root, or might.
-func root(s subject, said string) *cause {
-	c := &cause{
-		reason: v1alpha1.ReasonRunsAsRoot,
-		what:   fmt.Sprintf("image %q runs as root, which pods must not", bounded(s.spec.Image, maxDetail)),
-		remedy: "set spec.runAsUser to a number above 0, or give the image a numeric USER",
+func root(s subject, said string) *podhealth.Hindrance {
+	image := words.Bounded(s.Spec.Image, words.MaxDetail)
+
+	h := &podhealth.Hindrance{
+		Reason: v1alpha1.ReasonRunsAsRoot,
+		What:   fmt.Sprintf("image %q runs as root, which pods must not", image),
+		Remedy: "set spec.runAsUser to a number above 0, or give the image a numeric USER",
 	}
 
 	if m := userByName.FindStringSubmatch(said); m != nil {
-		c.what = fmt.Sprintf("image %q runs as user %q, which may be root as far as its name tells",
-			bounded(s.spec.Image, maxDetail), bounded(m[1], maxDetail))
+		h.What = fmt.Sprintf("image %q runs as user %q, which may be root as far as its name tells",
+			image, words.Bounded(m[1], words.MaxDetail))
 	}
 
-	return c
+	return h
 }

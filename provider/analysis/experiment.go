@@ -157,9 +157,9 @@ func compared(p *v1alpha1.ExperimentParameters, by *arms, told *v1alpha1.Experim
 
 	switch b, a := by.canary, by.baseline; {
 	case !b.unknown.known():
-		o.Message = bounded(ofArmB+b.unknown.message, maxMessage)
+		o.Message = bounded(ofArmB + b.unknown.message)
 	case !a.unknown.known():
-		o.Message = bounded(ofArmA+a.unknown.message, maxMessage)
+		o.Message = bounded(ofArmA + a.unknown.message)
 	case b.events > b.n || a.events > a.n:
 		o.Message = moreThanAll
 	case b.n < 1 || a.n < 1:

@@ -35,11 +35,11 @@ func expressions(cr *v1alpha1.Analysis, by v1alpha1.Signal) ([]v1alpha1.SlotExpr
 		for _, s := range recorded(p, by) {
 			e, err := of.Narrow(filled(s.query, p))
 			if f := (*outside.Failure)(nil); errors.As(err, &f) {
-				return nil, bounded(f.Error(), maxMessage)
+				return nil, bounded(f.Error())
 			}
 
 			if err != nil {
-				return nil, bounded(err.Error(), maxMessage)
+				return nil, bounded(err.Error())
 			}
 
 			all = append(all, v1alpha1.SlotExpression{Slot: slot, Series: s.name, Expression: e})

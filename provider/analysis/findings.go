@@ -14,16 +14,11 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/podhealth"
 )
 
-const (
-	// maxFindings is as many as the API takes.
-	maxFindings = 8
-
-	// maxMessage bounds a message in bytes. Causes are cut much earlier: this
-	// holds whatever an image reference or a registry comes up with.
-	maxMessage = 1024
-)
+// maxFindings is as many as the API takes.
+const maxFindings = 8
 
 // Findings tell what hinders those of the pods that are not ready, what hinders
 // most pods first: at most eight, none twice. Container is the name of the
@@ -37,17 +32,17 @@ func Findings(pods []corev1.Pod, container string, missing []string, now time.Ti
 	found := map[group]*tally{}
 
 	for i := range pods {
-		for _, c := range hindrances(&pods[i], container, missing, now) {
+		for _, h := range hindrances(&pods[i], container, missing, now) {
 			g := group{
 				slot: pods[i].GetLabels()[v1alpha1.LabelSlot], revision: pods[i].GetAnnotations()[v1alpha1.AnnotationRevision],
-				reason: c.reason, what: c.what, remedy: c.remedy,
+				reason: h.Reason, what: h.What, remedy: h.Remedy,
 			}
 			if found[g] == nil {
 				found[g] = &tally{details: map[string]int{}}
 			}
 
 			found[g].pods++
-			found[g].details[c.detail]++
+			found[g].details[h.Detail]++
 		}
 	}
 
@@ -64,9 +59,11 @@ func Findings(pods []corev1.Pod, container string, missing []string, now time.Ti
 
 	out := make([]v1alpha1.Finding, 0, min(len(groups), maxFindings))
 	for _, g := range groups[:min(len(groups), maxFindings)] {
+		h := podhealth.Hindrance{What: g.what, Detail: found[g].detail(), Remedy: g.remedy}
+
 		out = append(out, v1alpha1.Finding{
 			Reason:   string(g.reason),
-			Message:  message(g.what, found[g].detail(), g.remedy),
+			Message:  h.Message(),
 			Slot:     g.slot,
 			Revision: g.revision,
 		})
@@ -97,22 +94,7 @@ func NextChange(pods []corev1.Pod, container string, now time.Time) time.Time {
 	return next
 }
 
-// A cause keeps a pod from being ready.
-type cause struct {
-	reason xpv2.ConditionReason
-
-	// what is wrong, in words that are the same for every pod it hits.
-	what string
-
-	// detail in the words of a pod or registry, which may differ from pod to
-	// pod. May be empty.
-	detail string
-
-	// remedy names the field of the Algorithm's spec to change, if one helps.
-	remedy string
-}
-
-// A group of causes makes one finding.
+// A group of hindrances makes one finding.
 type group struct {
 	slot         string
 	revision     string
@@ -133,28 +115,15 @@ func (t *tally) detail() string {
 	})
 }
 
-func message(what, detail, remedy string) string {
-	m := what
-	if detail != "" {
-		m += ": " + detail
-	}
-
-	if remedy != "" {
-		m += "; " + remedy
-	}
-
-	return bounded(m, maxMessage)
-}
-
-// checks of a container, in order. The first that finds a cause wins.
-func (s subject) checks() []func(subject) *cause {
-	switch name := s.status.Name; {
+// checks of a container, in order. The first that finds something wins.
+func (s subject) checks() []func(subject) *podhealth.Hindrance {
+	switch name := s.Status.Name; {
 	case s.companion() && name == containerModel:
-		return []func(subject) *cause{imagePull, config, fetching, crash}
+		return []func(subject) *podhealth.Hindrance{imagePull, config, fetching, crash}
 	case s.companion() && name == containerWarmUp:
-		return []func(subject) *cause{imagePull, config, notWarm, crash}
+		return []func(subject) *podhealth.Hindrance{imagePull, config, notWarm, crash}
 	default:
-		return []func(subject) *cause{
+		return []func(subject) *podhealth.Hindrance{
 			imagePull,    // It is not there,
 			config,       // or cannot be made,
 			notListening, // or runs and does not answer,
@@ -165,7 +134,7 @@ func (s subject) checks() []func(subject) *cause {
 
 // tellsAt is when a container that runs has done so for too long, if that counts.
 func (s subject) tellsAt() (time.Time, bool) {
-	switch name := s.status.Name; {
+	switch name := s.Status.Name; {
 	case s.companion() && name == containerModel:
 		return s.fetchingAt()
 	case s.companion() && name == containerWarmUp:
@@ -176,30 +145,30 @@ func (s subject) tellsAt() (time.Time, bool) {
 }
 
 // hindrances of a pod, each once.
-func hindrances(p *corev1.Pod, container string, missing []string, now time.Time) []cause {
-	if c := unscheduled(p); c != nil {
-		return []cause{*c}
+func hindrances(p *corev1.Pod, container string, missing []string, now time.Time) []podhealth.Hindrance {
+	if h := placement.Unscheduled(p); h != nil {
+		return []podhealth.Hindrance{*h}
 	}
 
 	if all := withoutSecrets(p, missing); len(all) > 0 {
 		return all
 	}
 
-	var out []cause
+	var out []podhealth.Hindrance
 
 	for _, s := range subjects(p, container, now) {
 		for _, check := range s.checks() {
-			c := check(s)
-			if c == nil {
+			h := check(s)
+			if h == nil {
 				continue
 			}
 
 			if !s.ours() {
-				c.remedy = fmt.Sprintf("container %q is not the Algorithm's own: ask whoever adds it to the pods", s.status.Name)
+				h.Remedy = fmt.Sprintf("container %q is not the Algorithm's own: ask whoever adds it to the pods", s.Status.Name)
 			}
 
-			if !slices.Contains(out, *c) {
-				out = append(out, *c)
+			if !slices.Contains(out, *h) {
+				out = append(out, *h)
 			}
 
 			break
@@ -211,10 +180,9 @@ func hindrances(p *corev1.Pod, container string, missing []string, now time.Time
 
 // A subject is a container that is not ready, of a pod that is meant to be.
 type subject struct {
-	pod    *corev1.Pod
-	spec   corev1.Container
-	status corev1.ContainerStatus
-	now    time.Time
+	podhealth.Subject
+
+	now time.Time
 
 	// container is the name of the Algorithm's own.
 	container string
@@ -222,51 +190,21 @@ type subject struct {
 
 // ours tells whether the container is the Algorithm's own, or Capstan's.
 func (s subject) ours() bool {
-	return s.status.Name == s.container || s.companion()
+	return s.Status.Name == s.container || s.companion()
 }
 
 // companion tells whether the container is one that Capstan adds.
 func (s subject) companion() bool {
-	return s.status.Name != s.container && (s.status.Name == containerModel || s.status.Name == containerWarmUp)
+	return s.Status.Name != s.container && (s.Status.Name == containerModel || s.Status.Name == containerWarmUp)
 }
 
 func subjects(p *corev1.Pod, container string, now time.Time) []subject {
-	if leaving(p) || is(p, corev1.PodReady) {
-		return nil
-	}
+	all := podhealth.Subjects(p)
 
-	var out []subject
-
-	for _, st := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
-		if st.Ready {
-			continue
-		}
-
-		s := subject{pod: p, status: st, now: now, container: container}
-		for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
-			if c.Name == st.Name {
-				s.spec = c
-			}
-		}
-
-		out = append(out, s)
+	out := make([]subject, 0, len(all))
+	for _, s := range all {
+		out = append(out, subject{Subject: s, now: now, container: container})
 	}
 
 	return out
-}
-
-// leaving tells whether nobody waits for the pod any more: it is being deleted,
-// or has ended for good (evicted, say) and its ReplicaSet makes another one.
-func leaving(p *corev1.Pod) bool {
-	return p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
-}
-
-func is(p *corev1.Pod, t corev1.PodConditionType) bool {
-	for _, c := range p.Status.Conditions {
-		if c.Type == t {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-
-	return false
 }

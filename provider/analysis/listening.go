@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/podhealth"
+	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
 // patience is how long a container may run without answering before we say so.
@@ -23,18 +25,18 @@ const goodbye = 45 * time.Second
 
 // notListening finds a container that runs and does not answer its probe: it
 // has run in silence for a while, or was killed for its silence.
-func notListening(s subject) *cause {
+func notListening(s subject) *podhealth.Hindrance {
 	at, runs := s.silentAt()
 	if (!runs || s.now.Before(at)) && !silenced(s) {
 		return nil
 	}
 
-	asks, port := question(s.spec)
+	asks, port := question(s.Spec)
 
-	return &cause{
-		reason: v1alpha1.ReasonNotListening,
-		what:   "the container runs and does not answer " + asks,
-		remedy: fmt.Sprintf("make it listen on all addresses (0.0.0.0%s), or set spec.port to the port that it listens on; "+
+	return &podhealth.Hindrance{
+		Reason: v1alpha1.ReasonNotListening,
+		What:   "the container runs and does not answer " + asks,
+		Remedy: fmt.Sprintf("make it listen on all addresses (0.0.0.0%s), or set spec.port to the port that it listens on; "+
 			"while it still loads, nothing needs to be done", port),
 	}
 }
@@ -43,14 +45,14 @@ func notListening(s subject) *cause {
 // happens. One that crashed before may need as long as it lived then, and a
 // little more, before it has done better.
 func (s subject) silentAt() (time.Time, bool) {
-	r := s.status.State.Running
-	if r == nil || !probed(s.spec) {
+	r := s.Status.State.Running
+	if r == nil || !probed(s.Spec) {
 		return time.Time{}, false
 	}
 
 	at := r.StartedAt.Add(patience)
 
-	if t := s.status.LastTerminationState.Terminated; t != nil && !silenced(s) {
+	if t := s.Status.LastTerminationState.Terminated; t != nil && !silenced(s) {
 		if lived := t.FinishedAt.Sub(t.StartedAt.Time); lived > 0 {
 			at = at.Add(lived)
 		}
@@ -63,12 +65,12 @@ func (s subject) silentAt() (time.Time, bool) {
 // probe. No status says so; that it was ended by a signal, about when the probe
 // gives up, does. A server that handles the signal ends with 0.
 func silenced(s subject) bool {
-	t, probe := ended(s.status), s.spec.StartupProbe
-	if t == nil || probe == nil || t.Reason == outOfMemory {
+	t, probe := podhealth.Ended(s.Status), s.Spec.StartupProbe
+	if t == nil || probe == nil || t.Reason == podhealth.OutOfMemory {
 		return false
 	}
 
-	if t.ExitCode != exitKilled && t.ExitCode != exitTerminated && t.ExitCode != 0 {
+	if t.ExitCode != podhealth.ExitKilled && t.ExitCode != podhealth.ExitTerminated && t.ExitCode != 0 {
 		return false
 	}
 
@@ -91,7 +93,7 @@ func question(c corev1.Container) (asks, port string) {
 		case p.HTTPGet != nil:
 			n := number(p.HTTPGet.Port, c)
 
-			return fmt.Sprintf("GET %s on port %s", bounded(p.HTTPGet.Path, maxDetail), n), ":" + n
+			return fmt.Sprintf("GET %s on port %s", words.Bounded(p.HTTPGet.Path, words.MaxDetail), n), ":" + n
 		case p.TCPSocket != nil:
 			n := number(p.TCPSocket.Port, c)
 

@@ -18,6 +18,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	apis "github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
+	"github.com/capstan-dev/capstan/provider/internal/podhealth"
 	"github.com/capstan-dev/capstan/provider/modelserver"
 )
 
@@ -265,7 +266,7 @@ func readyOf(pods []corev1.Pod, slot string) []*corev1.Pod {
 	var out []*corev1.Pod
 
 	for i := range pods {
-		if p := &pods[i]; p.GetLabels()[v1alpha1.LabelSlot] == slot && !leaving(p) && is(p, corev1.PodReady) {
+		if p := &pods[i]; p.GetLabels()[v1alpha1.LabelSlot] == slot && !podhealth.Leaving(p) && podhealth.Is(p, corev1.PodReady) {
 			out = append(out, p)
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/podhealth"
+	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
 // Containers that Capstan adds to the pods of an Algorithm.
@@ -36,12 +38,12 @@ var modelReasons = []xpv2.ConditionReason{
 
 // fetching finds a model that cannot be downloaded, or is being downloaded for a
 // while.
-func fetching(s subject) *cause {
+func fetching(s subject) *podhealth.Hindrance {
 	if at, runs := s.fetchingAt(); runs && !s.now.Before(at) {
-		return &cause{
-			reason: v1alpha1.ReasonModelFetching,
-			what:   "the model is being downloaded",
-			remedy: "nothing needs to be done; spec.model.cache keeps large models for the next replicas",
+		return &podhealth.Hindrance{
+			Reason: v1alpha1.ReasonModelFetching,
+			What:   "the model is being downloaded",
+			Remedy: "nothing needs to be done; spec.model.cache keeps large models for the next replicas",
 		}
 	}
 
@@ -50,33 +52,33 @@ func fetching(s subject) *cause {
 		return nil
 	}
 
-	if m := lastWords.FindStringSubmatch(bounded(t.Message, maxHeard)); m != nil && slices.Contains(modelReasons, xpv2.ConditionReason(m[1])) {
-		return &cause{
-			reason: xpv2.ConditionReason(m[1]),
-			what:   "the model cannot be used",
-			detail: steady(m[2], s.pod),
+	if m := lastWords.FindStringSubmatch(words.Bounded(t.Message, words.MaxHeard)); m != nil && slices.Contains(modelReasons, xpv2.ConditionReason(m[1])) {
+		return &podhealth.Hindrance{
+			Reason: xpv2.ConditionReason(m[1]),
+			What:   "the model cannot be used",
+			Detail: words.Steady(m[2], s.Pod.GetName()),
 		}
 	}
 
-	c := &cause{
-		reason: v1alpha1.ReasonCrashLooping,
-		what:   fmt.Sprintf("the container that downloads the model ends with exit code %d", t.ExitCode),
-		detail: lastLines(t.Message, s.pod),
-		remedy: "see the logs of container " + containerModel + " of its pods",
+	h := &podhealth.Hindrance{
+		Reason: v1alpha1.ReasonCrashLooping,
+		What:   fmt.Sprintf("the container that downloads the model ends with exit code %d", t.ExitCode),
+		Detail: podhealth.LastLines(t.Message, s.Pod),
+		Remedy: "see the logs of container " + containerModel + " of its pods",
 	}
 
-	if t.Reason == outOfMemory {
-		c.what = "the container that downloads the model is killed for using more memory than its limit" + limit(s)
-		c.remedy = remedyCompanion
+	if t.Reason == podhealth.OutOfMemory {
+		h.What = s.OverLimit("the container that downloads the model")
+		h.Remedy = remedyCompanion
 	}
 
-	return c
+	return h
 }
 
 // gaveUp is how the last attempt ended, if it failed. One is enough: it has tried
 // for minutes.
 func (s subject) gaveUp() *corev1.ContainerStateTerminated {
-	for _, t := range []*corev1.ContainerStateTerminated{s.status.State.Terminated, s.status.LastTerminationState.Terminated} {
+	for _, t := range []*corev1.ContainerStateTerminated{s.Status.State.Terminated, s.Status.LastTerminationState.Terminated} {
 		if t != nil && t.ExitCode != 0 {
 			return t
 		}
@@ -89,7 +91,7 @@ func (s subject) gaveUp() *corev1.ContainerStateTerminated {
 // One that gave up before may need as long as it did then, and a little more,
 // before it has done better.
 func (s subject) fetchingAt() (time.Time, bool) {
-	r := s.status.State.Running
+	r := s.Status.State.Running
 	if r == nil {
 		return time.Time{}, false
 	}
@@ -106,16 +108,16 @@ func (s subject) fetchingAt() (time.Time, bool) {
 }
 
 // notWarm finds a replica that serves and whose first requests do not succeed.
-func notWarm(s subject) *cause {
+func notWarm(s subject) *podhealth.Hindrance {
 	at, cold := s.coldAt()
 	if !cold || s.now.Before(at) {
 		return nil
 	}
 
-	return &cause{
-		reason: v1alpha1.ReasonNotWarm,
-		what:   "the requests that warm a replica up are not answered with success",
-		remedy: "see the logs of container " + containerWarmUp + " of its pods, and correct spec.probes.warmUp or the server; " +
+	return &podhealth.Hindrance{
+		Reason: v1alpha1.ReasonNotWarm,
+		What:   "the requests that warm a replica up are not answered with success",
+		Remedy: "see the logs of container " + containerWarmUp + " of its pods, and correct spec.probes.warmUp or the server; " +
 			"while it still warms up, nothing needs to be done",
 	}
 }
@@ -123,14 +125,14 @@ func notWarm(s subject) *cause {
 // coldAt is when a replica counts as cold, if the container that warms it up runs
 // and the Algorithm's own has started.
 func (s subject) coldAt() (time.Time, bool) {
-	r := s.status.State.Running
+	r := s.Status.State.Running
 	if r == nil {
 		return time.Time{}, false
 	}
 
 	at := r.StartedAt.Time
 
-	for _, own := range s.pod.Status.ContainerStatuses {
+	for _, own := range s.Pod.Status.ContainerStatuses {
 		if own.Name != s.container {
 			continue
 		}
@@ -152,8 +154,8 @@ func (s subject) coldAt() (time.Time, bool) {
 // withoutSecrets finds a pod that waits for Secrets that are missing. No status
 // says so: the kubelet tells in events only what it cannot mount. But it starts no
 // container before.
-func withoutSecrets(p *corev1.Pod, missing []string) []cause {
-	if len(missing) == 0 || leaving(p) || !is(p, corev1.PodScheduled) {
+func withoutSecrets(p *corev1.Pod, missing []string) []podhealth.Hindrance {
+	if len(missing) == 0 || podhealth.Leaving(p) || !podhealth.Is(p, corev1.PodScheduled) {
 		return nil
 	}
 
@@ -164,12 +166,12 @@ func withoutSecrets(p *corev1.Pod, missing []string) []cause {
 		}
 	}
 
-	out := make([]cause, 0, len(missing))
+	out := make([]podhealth.Hindrance, 0, len(missing))
 	for _, name := range missing {
-		out = append(out, cause{
-			reason: v1alpha1.ReasonConfigError,
-			what:   fmt.Sprintf("Secret %q is missing, and the containers wait for it", name),
-			remedy: "make it, or correct the field of the spec that names it",
+		out = append(out, podhealth.Hindrance{
+			Reason: v1alpha1.ReasonConfigError,
+			What:   fmt.Sprintf("Secret %q is missing, and the containers wait for it", name),
+			Remedy: "make it, or correct the field of the spec that names it",
 		})
 	}
 
@@ -179,8 +181,8 @@ func withoutSecrets(p *corev1.Pod, missing []string) []cause {
 // volumeImage is the image of a volume that a message about pulling is about, or
 // "" when it is about that of the container.
 func (s subject) volumeImage(message string) string {
-	for _, v := range s.pod.Spec.Volumes {
-		if v.Image == nil || v.Image.Reference == "" || v.Image.Reference == s.spec.Image {
+	for _, v := range s.Pod.Spec.Volumes {
+		if v.Image == nil || v.Image.Reference == "" || v.Image.Reference == s.Spec.Image {
 			continue
 		}
 

@@ -265,7 +265,7 @@ func TestSLO(t *testing.T) {
 			reason: "A budget is not used up because nobody answers.",
 			past:   past{err: refused},
 			want: v1alpha1.SLOObservation{
-				Verdict: v1alpha1.VerdictError, Message: bounded(outside.Understand(prometheus.Explain, refused).Error(), maxMessage),
+				Verdict: v1alpha1.VerdictError, Message: bounded(outside.Understand(prometheus.Explain, refused).Error()),
 			},
 		},
 		"Slow": {

@@ -56,7 +56,7 @@ func weigh(c v1alpha1.Check, of *v1alpha1.CanaryParameters, by *evidence, ready 
 		w.value()
 	}
 
-	w.told.Message = bounded(w.told.Message, maxMessage)
+	w.told.Message = bounded(w.told.Message)
 
 	return w.verdict, w.told
 }

@@ -10,68 +10,77 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
 // maxLines is how many of the last lines that a container wrote are told.
 const maxLines = 3
 
-// config finds a container that cannot be made from its configuration.
-func config(s subject) *Hindrance {
-	w := s.status.State.Waiting
-	if w == nil || (w.Reason != "CreateContainerConfigError" && w.Reason != "CreateContainerError") {
-		return nil
-	}
+// OutOfMemory is how the kubelet calls it.
+const OutOfMemory = "OOMKilled"
 
-	said := Steady(w.Message, s.pod.GetName())
+// Exit codes of a container that a signal ended.
+const (
+	ExitKilled     = 128 + 9
+	ExitTerminated = 128 + 15
+)
 
-	// The kubelet says so for seconds after its own start.
-	if strings.Contains(said, "services have not yet been read") {
-		return nil
-	}
+// Ends say what helps when a container does not keep running.
+type Ends struct {
+	// Unstartable is for one whose command the runtime cannot start.
+	Unstartable string
+	// OutOfMemory is for one that takes more than its limit.
+	OutOfMemory string
+	// Killed is for one that a signal ends.
+	Killed string
 
-	return &Hindrance{
-		Reason: v1alpha1.ReasonConfigError,
-		What:   "the container cannot be made",
-		Detail: said,
-		Remedy: "see that the Secrets and ConfigMaps that the pod names are there",
-	}
+	// Exit is what any other exit code means, and the remedy.
+	Exit func(code int32) (what, remedy string)
 }
 
-// crash finds a container that starts and ends again.
-func crash(s subject) *Hindrance {
-	if w := s.status.State.Waiting; w != nil && w.Reason == "RunContainerError" {
-		return notStarted(s, w.Message)
+// Crash finds that the container starts and ends again.
+func (s Subject) Crash(ends Ends) *Hindrance {
+	if w := s.Status.State.Waiting; w != nil && w.Reason == "RunContainerError" {
+		return s.notStarted(w.Message, ends.Unstartable)
 	}
 
-	t := ended(s.status)
+	t := Ended(s.Status)
 	if t == nil {
 		return nil
 	}
 
-	h := &Hindrance{
-		Reason: v1alpha1.ReasonCrashLooping,
-		What:   fmt.Sprintf("the container ends with exit code %d", t.ExitCode),
-		Detail: lastLines(t.Message, s.pod.GetName()),
-		Remedy: "see the logs of the pod",
-	}
+	h := &Hindrance{Reason: v1alpha1.ReasonCrashLooping, Detail: LastLines(t.Message, s.Pod)}
 
 	switch {
 	case startFailed(t):
-		return notStarted(s, t.Message)
-	case t.Reason == "OOMKilled":
-		h.What = "the container is killed for using more memory than its limit" + limit(s)
-		h.Remedy = "give it more memory"
-	case t.ExitCode == 128+9, t.ExitCode == 128+15:
+		return s.notStarted(t.Message, ends.Unstartable)
+	case t.Reason == OutOfMemory:
+		h.What = s.OverLimit("the container")
+		h.Remedy = ends.OutOfMemory
+	case t.ExitCode == ExitKilled, t.ExitCode == ExitTerminated:
 		h.What = fmt.Sprintf("the container is killed from outside, with exit code %d", t.ExitCode)
-		h.Remedy = "see the events of the pod for a failing probe"
+		h.Remedy = ends.Killed
+	default:
+		h.What, h.Remedy = ends.Exit(t.ExitCode)
 	}
 
 	return h
 }
 
-// ended is how the container ended, if it does so again and again. Between two
+// OverLimit says that a container is killed for using too much memory.
+func (s Subject) OverLimit(container string) string {
+	said := container + " is killed for using more memory than its limit"
+
+	if q, ok := s.Spec.Resources.Limits[corev1.ResourceMemory]; ok {
+		said += " of " + q.String()
+	}
+
+	return said
+}
+
+// Ended is how the container ended, if it does so again and again. Between two
 // ends it runs for a while, which does not make it well.
-func ended(st corev1.ContainerStatus) *corev1.ContainerStateTerminated {
+func Ended(st corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	last := st.LastTerminationState.Terminated
 
 	switch now := st.State; {
@@ -91,8 +100,9 @@ func startFailed(t *corev1.ContainerStateTerminated) bool {
 	return t.Reason == "StartError" || t.Reason == "ContainerCannotRun"
 }
 
-// notStarted is a container whose command the runtime cannot start.
-func notStarted(s subject, message string) *Hindrance {
+// notStarted is a container whose command the runtime cannot start. How it says
+// so depends on the moment; the end of its chain of errors does not.
+func (s Subject) notStarted(message, remedy string) *Hindrance {
 	if _, after, ok := strings.Cut(message, "unable to start container process: "); ok {
 		message = after
 	}
@@ -100,28 +110,30 @@ func notStarted(s subject, message string) *Hindrance {
 	return &Hindrance{
 		Reason: v1alpha1.ReasonCrashLooping,
 		What:   "the command of the container cannot be started",
-		Detail: Steady(strings.TrimPrefix(message, "error during container init: "), s.pod.GetName()),
-		Remedy: "see that the image is the one that the platform's settings mean",
+		Detail: words.Steady(strings.TrimPrefix(message, "error during container init: "), s.Pod.GetName()),
+		Remedy: remedy,
 	}
 }
 
-func limit(s subject) string {
-	q, ok := s.spec.Resources.Limits[corev1.ResourceMemory]
-	if !ok {
-		return ""
+// LastLines that a container of p wrote before it ended: where it says why. A panic
+// of Go is followed by its stack, so there the first line counts.
+func LastLines(message string, p *corev1.Pod) string {
+	message = message[max(0, len(message)-words.MaxHeard):]
+
+	var lines []string
+
+	for l := range strings.Lines(message) {
+		if strings.HasPrefix(l, "panic: ") || strings.HasPrefix(l, "fatal error: ") {
+			return words.Steady(l, p.GetName())
+		}
+
+		lines = append(lines, l)
 	}
-
-	return " of " + q.String()
-}
-
-// lastLines that a container wrote before it ended: where it says why.
-func lastLines(message, pod string) string {
-	message = message[max(0, len(message)-maxHeard):]
 
 	var last []string
 
-	for _, l := range slices.Backward(strings.Split(message, "\n")) {
-		if l = Steady(l, pod); l != "" {
+	for _, l := range slices.Backward(lines) {
+		if l = words.Steady(l, p.GetName()); l != "" {
 			last = append(last, l)
 		}
 
@@ -132,5 +144,5 @@ func lastLines(message, pod string) string {
 
 	slices.Reverse(last)
 
-	return Bounded(strings.Join(last, " / "), maxDetail)
+	return words.Bounded(strings.Join(last, " / "), words.MaxDetail)
 }

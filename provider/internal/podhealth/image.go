@@ -8,58 +8,78 @@ import (
 	"strings"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
+// A PullFault is what keeps an image from being pulled, as far as it takes another
+// remedy.
+type PullFault int
+
+// Faults of pulling.
 const (
-	remedyImage   = "see that the image is there, and that the platform's settings name it"
-	remedyAccess  = "see that the nodes have access to the registry"
-	remedyNetwork = "see that the nodes reach the registry"
+	// PullReference: the name of the image is none.
+	PullReference PullFault = iota
+	// PullMissing: the registry does not have it, or nobody knows.
+	PullMissing
+	// PullAccess: the registry does not give it.
+	PullAccess
+	// PullNetwork: the registry cannot be spoken to.
+	PullNetwork
+	// PullPlatform: it is for other nodes.
+	PullPlatform
+	// PullRoom: the node has no room for it.
+	PullRoom
+
+	pullFaults
 )
+
+// PullRemedies say what helps against each fault.
+type PullRemedies [pullFaults]string
 
 // refusals of registries and of the way to them. The first that matches wins:
 // trouble on the way comes first, because its words may quote a registry.
 var refusals = []struct {
-	said         *regexp.Regexp
-	what, remedy string
+	said  *regexp.Regexp
+	what  string
+	fault PullFault
 }{
-	{regexp.MustCompile(`dial tcp: lookup|no such host|server misbehaving`), "the name of the registry cannot be resolved", remedyNetwork},
-	{regexp.MustCompile(`connection refused`), "the registry refuses connections", remedyNetwork},
+	{regexp.MustCompile(`dial tcp: lookup|no such host|server misbehaving`), "the name of the registry cannot be resolved", PullNetwork},
+	{regexp.MustCompile(`connection refused`), "the registry refuses connections", PullNetwork},
 	{
 		regexp.MustCompile(`i/o timeout|deadline exceeded|no route to host|network is unreachable|handshake timeout`),
-		"the registry does not answer", remedyNetwork,
+		"the registry does not answer", PullNetwork,
 	},
-	{regexp.MustCompile(`HTTP response to HTTPS client`), "the registry speaks plain HTTP", remedyNetwork},
-	{regexp.MustCompile(`x509:|tls: `), "the certificate of the registry is not trusted", remedyNetwork},
-	{regexp.MustCompile(`(?i)too ?many ?requests|\b429\b`), "the registry limits the rate of pulls", remedyAccess},
-	{regexp.MustCompile(`no space left`), "the node has no room for it", "make room on the nodes"},
-	{
-		regexp.MustCompile(`no match for platform|no matching manifest`),
-		"it is not built for the platform of the node", "choose an image that is, or other nodes",
-	},
+	{regexp.MustCompile(`HTTP response to HTTPS client`), "the registry speaks plain HTTP", PullNetwork},
+	{regexp.MustCompile(`x509:|tls: `), "the certificate of the registry is not trusted", PullNetwork},
+	{regexp.MustCompile(`(?i)too ?many ?requests|\b429\b`), "the registry limits the rate of pulls", PullAccess},
+	{regexp.MustCompile(`no space left`), "the node has no room for it", PullRoom},
+	{regexp.MustCompile(`no match for platform|no matching manifest`), "it is not built for the platform of the node", PullPlatform},
 	{
 		regexp.MustCompile(`(?i)unauthorized|authorization failed|authentication required|denied|forbidden|basic auth`),
-		"the registry gives no access, or has no such repository", remedyAccess,
+		"the registry gives no access, or has no such repository", PullAccess,
 	},
-	{regexp.MustCompile(`(?i)not found|(manifest|name) unknown`), "the registry has no such image or tag", remedyImage},
-	{regexp.MustCompile(`\b50[0-4] [A-Z]`), "the registry fails", remedyNetwork},
+	{regexp.MustCompile(`(?i)not found|(manifest|name) unknown`), "the registry has no such image or tag", PullMissing},
+	{regexp.MustCompile(`\b50[0-4] [A-Z]`), "the registry fails", PullNetwork},
 }
 
-// imagePull finds a container whose image cannot be had.
-func imagePull(s subject) *Hindrance {
-	w := s.status.State.Waiting
+// Pull finds that an image cannot be had which the container waits for: its own, or
+// that of a volume.
+func (s Subject) Pull(image string, remedies PullRemedies) *Hindrance {
+	w := s.Status.State.Waiting
 	if w == nil {
 		return nil
 	}
 
 	h := &Hindrance{
 		Reason: v1alpha1.ReasonImagePullFailed,
-		What:   fmt.Sprintf("image %q cannot be pulled", Bounded(s.spec.Image, maxDetail)),
-		Remedy: remedyImage,
+		What:   fmt.Sprintf("image %q cannot be pulled", words.Bounded(image, words.MaxDetail)),
+		Remedy: remedies[PullMissing],
 	}
 
 	switch w.Reason {
 	case "InvalidImageName":
-		h.What = fmt.Sprintf("image %q is not a valid reference", Bounded(s.spec.Image, maxDetail))
+		h.What = fmt.Sprintf("image %q is not a valid reference", words.Bounded(image, words.MaxDetail))
+		h.Remedy = remedies[PullReference]
 
 		return h
 	case "ErrImageNeverPull":
@@ -72,21 +92,21 @@ func imagePull(s subject) *Hindrance {
 	}
 
 	// The reference may itself hold words that we look for.
-	said := Bounded(w.Message, maxHeard)
-	if s.spec.Image != "" {
-		said = strings.ReplaceAll(said, s.spec.Image, "")
+	said := words.Bounded(w.Message, words.MaxHeard)
+	if image != "" {
+		said = strings.ReplaceAll(said, image, "")
 	}
 
 	for _, r := range refusals {
 		if r.said.MatchString(said) {
 			h.What += ": " + r.what
-			h.Remedy = r.remedy
+			h.Remedy = remedies[r.fault]
 
 			return h
 		}
 	}
 
-	h.Detail = Steady(registrysWords(w.Message), s.pod.GetName())
+	h.Detail = words.Steady(registrysWords(w.Message), s.Pod.GetName())
 
 	return h
 }

@@ -3,6 +3,9 @@
 // Package podhealth tells why a pod does not run, from what the scheduler, the
 // kubelet and the container runtime say, in words that stay the same as long as
 // the cause does: without names of pods, times and counts.
+//
+// What is wrong is the same for every pod. What helps is not: who owns the pods says
+// it, in the words of the fields that its users can change.
 package podhealth
 
 import (
@@ -11,21 +14,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
-// maxMessage bounds a message in bytes.
+// maxMessage bounds a message in bytes. Causes are cut much earlier: this holds
+// whatever an image reference or a registry comes up with.
 const maxMessage = 1024
 
-// A Hindrance keeps a pod from running.
+// A Hindrance keeps a pod from being ready.
 type Hindrance struct {
 	// Reason in one word.
 	Reason xpv2.ConditionReason
 
-	// What is wrong.
+	// What is wrong, in words that are the same for every pod it hits.
 	What string
 
-	// Detail in the words of the scheduler, the registry or the container. May be
-	// empty.
+	// Detail in the words of the scheduler, the registry or the container, which may
+	// differ from pod to pod. May be empty.
 	Detail string
 
 	// Remedy says what to do. May be empty.
@@ -43,52 +49,47 @@ func (h *Hindrance) Message() string {
 		m += "; " + h.Remedy
 	}
 
-	return Bounded(m, maxMessage)
+	return words.Bounded(m, maxMessage)
 }
 
-// Of a pod that should run a container: what hinders it, or nil. Other containers
-// count only as long as they keep this one from starting. A pod that is on its way
-// out is hindered by nothing.
-func Of(p *corev1.Pod, container string) *Hindrance {
+// A Subject is a container that is not ready, of a pod that is meant to be.
+type Subject struct {
+	Pod *corev1.Pod
+
+	// Spec is empty when the pod's has no such container.
+	Spec   corev1.Container
+	Status corev1.ContainerStatus
+}
+
+// Subjects are the containers of a pod that are not ready, first those that run
+// before the others. A pod that is ready or on its way out has none.
+func Subjects(p *corev1.Pod) []Subject {
 	if Leaving(p) || Is(p, corev1.PodReady) {
 		return nil
 	}
 
-	if h := unscheduled(p); h != nil {
-		return h
-	}
+	var out []Subject
 
 	for _, st := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if st.Ready {
 			continue
 		}
 
-		s := subject{pod: p, status: st}
+		s := Subject{Pod: p, Status: st}
 		for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
 			if c.Name == st.Name {
-				s.spec = c
+				s.Spec = c
 			}
 		}
 
-		for _, check := range []func(subject) *Hindrance{imagePull, config, crash} {
-			h := check(s)
-			if h == nil {
-				continue
-			}
-
-			if st.Name != container {
-				h.What += " (container " + st.Name + ")"
-			}
-
-			return h
-		}
+		out = append(out, s)
 	}
 
-	return nil
+	return out
 }
 
 // Leaving tells whether nobody waits for the pod any more: it is being deleted, or
-// has ended for good.
+// has ended for good (evicted, say) and its controller makes another one.
 func Leaving(p *corev1.Pod) bool {
 	return p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
 }
@@ -98,11 +99,4 @@ func Is(p *corev1.Pod, t corev1.PodConditionType) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == t && c.Status == corev1.ConditionTrue
 	})
-}
-
-// A subject is a container that is not ready.
-type subject struct {
-	pod    *corev1.Pod
-	spec   corev1.Container
-	status corev1.ContainerStatus
 }

@@ -10,17 +10,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
-// remedies for what the scheduler says, in the order they are given.
-var remedies = []struct{ word, remedy string }{
-	{"Insufficient cpu", "ask for less CPU"},
-	{"Insufficient memory", "ask for less memory"},
-	{"volume node affinity", "bring back a node that reaches the volume: it is bound to a zone or a node"},
-	{"topology spread", "bring back or add a node, or zone, that has no member yet"},
-	{"taint", "take away the taint"},
-	{"unschedulable", "uncordon nodes"},
-	{"Too many pods", "make room on the nodes"},
+// A Placement says what helps when no node takes a pod.
+type Placement struct {
+	// Who is not taken, for instance "a replica".
+	Who string
+
+	// Special is asked first: what its owner tells otherwise about the objections of
+	// the scheduler, or nil. Said is all of them.
+	Special func(p *corev1.Pod, objections []string, said string) *Hindrance
+
+	// Remedies in the order they are given, each once, for words of the scheduler.
+	Remedies []struct{ Word, Remedy string }
 }
 
 var (
@@ -33,36 +36,18 @@ var (
 	afterthought = regexp.MustCompile(`\s(preemption:|no new claims to deallocate)`)
 )
 
-// unscheduled finds a pod that no node takes.
-func unscheduled(p *corev1.Pod) *Hindrance {
+// Unscheduled finds that no node takes the pod.
+func (l *Placement) Unscheduled(p *corev1.Pod) *Hindrance {
+	if Leaving(p) {
+		return nil
+	}
+
 	for _, c := range p.Status.Conditions {
 		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
 			continue
 		}
 
-		said := Bounded(strings.Join(objections(c.Message, p.GetName()), ", "), maxDetail)
-
-		if strings.Contains(said, "unbound immediate PersistentVolumeClaims") || strings.Contains(said, "persistentvolumeclaim") {
-			return &Hindrance{
-				Reason: v1alpha1.ReasonVolumePending,
-				What:   "the volume is not there yet: " + said,
-				Remedy: "see the events of the claim: its storage class must be able to provide the volume",
-			}
-		}
-
-		var do []string
-
-		for _, r := range remedies {
-			if strings.Contains(said, r.word) {
-				do = append(do, r.remedy)
-			}
-		}
-
-		return &Hindrance{
-			Reason: v1alpha1.ReasonUnschedulable,
-			What:   "no node takes the pod: " + said,
-			Remedy: strings.Join(append(do, "or add nodes that fit"), ", "),
-		}
+		return l.misfit(p, objections(c.Message, p))
 	}
 
 	return nil
@@ -70,8 +55,8 @@ func unscheduled(p *corev1.Pod) *Hindrance {
 
 // objections of the scheduler, each once and sorted, without the number of nodes
 // they hold for: it changes with the cluster, and not with the cause.
-func objections(message, pod string) []string {
-	message = Bounded(message, maxHeard)
+func objections(message string, p *corev1.Pod) []string {
+	message = words.Bounded(message, words.MaxHeard)
 
 	if at := afterthought.FindStringIndex(message); at != nil {
 		message = message[:at[0]]
@@ -80,7 +65,7 @@ func objections(message, pod string) []string {
 	var out []string
 
 	for part := range strings.SplitSeq(scope.ReplaceAllString(message, ""), ", ") {
-		if o := Steady(nodes.ReplaceAllString(part, ""), pod); o != "" {
+		if o := words.Steady(nodes.ReplaceAllString(part, ""), p.GetName()); o != "" {
 			out = append(out, o)
 		}
 	}
@@ -88,4 +73,27 @@ func objections(message, pod string) []string {
 	slices.Sort(out)
 
 	return slices.Compact(out)
+}
+
+// misfit is what hinders a pod to which the scheduler objects.
+func (l *Placement) misfit(p *corev1.Pod, objections []string) *Hindrance {
+	said := words.Bounded(strings.Join(objections, ", "), words.MaxDetail)
+
+	if h := l.Special(p, objections, said); h != nil {
+		return h
+	}
+
+	var do []string
+
+	for _, r := range l.Remedies {
+		if strings.Contains(said, r.Word) && !slices.Contains(do, r.Remedy) {
+			do = append(do, r.Remedy)
+		}
+	}
+
+	return &Hindrance{
+		Reason: v1alpha1.ReasonUnschedulable,
+		What:   "no node takes " + l.Who + ": " + said,
+		Remedy: strings.Join(append(do, "or add nodes that fit"), ", "),
+	}
 }

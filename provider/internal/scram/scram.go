@@ -6,6 +6,7 @@
 package scram
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/pbkdf2"
 	"crypto/rand"
@@ -13,6 +14,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 )
 
 const (
@@ -23,54 +26,45 @@ const (
 	saltBytes = 16
 )
 
-// Verifier of a password with a salt of its own, in the form in which PostgreSQL
-// takes it in place of a password.
-func Verifier(password string) (string, error) {
+// A Verifier of a password.
+type Verifier struct {
+	// Iterations that it takes to salt the password.
+	Iterations int
+
+	salt      []byte
+	storedKey []byte
+	serverKey []byte
+}
+
+// postgres writes verifiers into pg_authid in this form, and takes them wherever
+// it takes a password.
+var postgres = regexp.MustCompile(
+	`^SCRAM-SHA-256\$([0-9]{1,9}):([A-Za-z0-9+/]+={0,2})\$([A-Za-z0-9+/]+=?):([A-Za-z0-9+/]+=?)$`)
+
+var errNoVerifier = errors.New("not a SCRAM-SHA-256 verifier")
+
+// New verifier of a password, with a salt of its own.
+func New(password []byte, iterations int) (Verifier, error) {
 	salt := make([]byte, saltBytes)
 	_, _ = rand.Read(salt)
 
-	return verifier(password, salt, Iterations)
+	return salted(password, salt, iterations)
 }
 
-func verifier(password string, salt []byte, iterations int) (string, error) {
-	// PostgreSQL and its clients normalise other characters, each a little
-	// differently.
-	if err := Check(password); err != nil {
-		return "", err
+// salted verifier of a password.
+func salted(password, salt []byte, iterations int) (Verifier, error) {
+	if !Printable(password) {
+		return Verifier{}, errNotPrintable
 	}
 
-	salted, err := pbkdf2.Key(sha256.New, password, salt, iterations, sha256.Size)
+	key, err := pbkdf2.Key(sha256.New, string(password), salt, iterations, sha256.Size)
 	if err != nil {
-		return "", fmt.Errorf("cannot salt a password: %w", err)
+		return Verifier{}, fmt.Errorf("cannot salt a password: %w", err)
 	}
 
-	stored := sha256.Sum256(mac(salted, "Client Key"))
-	b := base64.StdEncoding.EncodeToString
+	stored := sha256.Sum256(mac(key, "Client Key"))
 
-	return fmt.Sprintf("SCRAM-SHA-256$%d:%s$%s:%s", iterations, b(salt), b(stored[:]), b(mac(salted, "Server Key"))), nil
-}
-
-// maxPassword is how long a password may be. Servers and clients have limits of
-// their own above it.
-const maxPassword = 256
-
-// Check that a password means the same to every client and server.
-func Check(password string) error {
-	if password == "" {
-		return errors.New("it is empty")
-	}
-
-	if len(password) > maxPassword {
-		return fmt.Errorf("it has more than %d characters", maxPassword)
-	}
-
-	for _, b := range []byte(password) {
-		if b < ' ' || b > '~' {
-			return errors.New("it has a character that is not printable ASCII")
-		}
-	}
-
-	return nil
+	return Verifier{Iterations: iterations, salt: salt, storedKey: stored[:], serverKey: mac(key, "Server Key")}, nil
 }
 
 func mac(key []byte, text string) []byte {
@@ -78,4 +72,75 @@ func mac(key []byte, text string) []byte {
 	_, _ = h.Write([]byte(text))
 
 	return h.Sum(nil)
+}
+
+// Parse reads a verifier in PostgreSQL's form.
+func Parse(text []byte) (Verifier, error) {
+	m := postgres.FindSubmatch(text)
+	if m == nil {
+		return Verifier{}, errNoVerifier
+	}
+
+	v := Verifier{}
+
+	var err error
+	if v.Iterations, err = strconv.Atoi(string(m[1])); err != nil {
+		return Verifier{}, errNoVerifier
+	}
+
+	for i, into := range []*[]byte{&v.salt, &v.storedKey, &v.serverKey} {
+		if *into, err = base64.StdEncoding.DecodeString(string(m[2+i])); err != nil {
+			return Verifier{}, errNoVerifier
+		}
+	}
+
+	if len(v.storedKey) != sha256.Size || len(v.serverKey) != sha256.Size {
+		return Verifier{}, errNoVerifier
+	}
+
+	return v, nil
+}
+
+// Fits tells whether v was made from password.
+func (v Verifier) Fits(password []byte) bool {
+	want, err := salted(password, v.salt, v.Iterations)
+
+	return err == nil && hmac.Equal(want.storedKey, v.storedKey) && hmac.Equal(want.serverKey, v.serverKey)
+}
+
+// String is v in the form in which PostgreSQL takes it in place of a password.
+func (v Verifier) String() string {
+	b := base64.StdEncoding.EncodeToString
+
+	return fmt.Sprintf("SCRAM-SHA-256$%d:%s$%s:%s", v.Iterations, b(v.salt), b(v.storedKey), b(v.serverKey))
+}
+
+// maxPassword is how long a password may be. Servers and clients have limits of
+// their own above it.
+const maxPassword = 256
+
+var errNotPrintable = errors.New("it has a character that is not printable ASCII")
+
+// Check that a password means the same to every client and server.
+func Check(password []byte) error {
+	if len(password) == 0 {
+		return errors.New("it is empty")
+	}
+
+	if len(password) > maxPassword {
+		return fmt.Errorf("it has more than %d characters", maxPassword)
+	}
+
+	if !Printable(password) {
+		return errNotPrintable
+	}
+
+	return nil
+}
+
+// Printable tells whether a password is of printable ASCII, which SASLprep leaves as
+// it is. Clients and servers disagree about much of the rest: there is no verifier of
+// it.
+func Printable(password []byte) bool {
+	return !bytes.ContainsFunc(password, func(r rune) bool { return r < ' ' || r > '~' })
 }

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package words makes what others say fit to be told: on one line, bounded, and the
+// same as long as its cause is the same.
+package words
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// MaxDetail bounds in bytes what is told of what somebody says.
+	MaxDetail = 300
+
+	// MaxHeard bounds in bytes what is listened to: the kubelet takes no more of what
+	// a container says either.
+	MaxHeard = 4096
+)
+
+// volatile is what differs from one attempt to the next although the cause is the
+// same: times, durations, addresses, identifiers and numbers of processes.
+var volatile = []struct {
+	what *regexp.Regexp
+	with string
+}{
+	{regexp.MustCompile(`\s*\(?\bpod: "[^"]*"(, container: [^),]*)?\)?`), ""},
+	{regexp.MustCompile(`\b[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ `), ""},
+	{
+		regexp.MustCompile(`\b((Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +)?(\d\d? )?` +
+			`(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)( +\d{1,2})?,?( \d{4})? +\d\d:\d\d:\d\d( [A-Z]{3,4})?( [+-]\d{4})?( \d{4})?\b`),
+		"",
+	},
+	// Only a process number tells a time zone, as PostgreSQL writes it, from the level
+	// of a message.
+	{
+		regexp.MustCompile(`\[?\b\d{4}[-/]\d\d[-/]\d\d([T ]\d\d:\d\d(:\d\d)?([.,]\d+)?)?` +
+			`(Z| ?[+-]\d\d:?\d\d)?(( [A-Z]{3,4}| [+-]\d\d)? \[\d+\])?\]?`),
+		"",
+	},
+	{regexp.MustCompile(`\b\d\d:\d\d:\d\d([.,]\d+)?\b`), ""},
+	{regexp.MustCompile(`\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b`), "…"},
+	{regexp.MustCompile(`\b0x[0-9a-fA-F]+\b`), "…"},
+	{regexp.MustCompile(`\b(\d+h)?(\d+m)?\d+(\.\d+)?(ns|us|µs|ms|s)\b`), "…"},
+	{regexp.MustCompile(`\b\d{1,3}(\.\d{1,3}){3}:\d+->`), ""},
+	{regexp.MustCompile(`\b(goroutine|pid|PID)([ =:]+)\d+`), "$1$2…"},
+}
+
+// Steady takes out of what is said about a pod what differs from one attempt to the
+// next and the name of the pod, which may be empty, puts it on one line and bounds it
+// by MaxDetail.
+func Steady(said, pod string) string {
+	said = Bounded(said, MaxHeard)
+
+	if pod != "" {
+		said = strings.ReplaceAll(said, pod, "the pod")
+	}
+
+	for _, v := range volatile {
+		said = v.what.ReplaceAllString(said, v.with)
+	}
+
+	return Bounded(strings.Trim(OneLine(said), " .:;,"), MaxDetail)
+}
+
+// OneLine puts s on one line, without anything that cannot be printed.
+func OneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || !unicode.IsPrint(r) {
+			return ' '
+		}
+
+		return r
+	}, strings.ToValidUTF8(s, " "))
+
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// Bounded cuts s to at most n bytes, at the end of a character.
+func Bounded(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+
+	const more = "…"
+
+	cut := n - len(more)
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+
+	return strings.TrimRight(s[:cut], " ") + more
+}
