@@ -45,7 +45,7 @@ func analysis(s *state) error {
 		metadata.WithAnnotations(map[string]string{observev1alpha1.AnnotationRollout: text})
 	}
 
-	s.offer(nameAnalysis, newManifest(apiVersion, kind, metadata, spec))
+	s.offer(nameAnalysis, compose.NewManifest(apiVersion, kind, metadata, spec))
 
 	return nil
 }

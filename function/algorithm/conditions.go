@@ -14,54 +14,22 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
 )
-
-// maxProblems that one message tells. Who corrects those sees the rest.
-const maxProblems = 5
 
 // tell a condition. No message holds what changes by itself, such as a number
 // of pods: each write of one wakes the Algorithm up again.
 func (s *state) tell(c xpv2.Condition) { s.plan.Conditions = append(s.plan.Conditions, c) }
 
 func accepted(s *state) error {
-	c := xpv2.Condition{
-		Type:    v1alpha1.TypeAccepted,
-		Status:  corev1.ConditionTrue,
-		Reason:  v1alpha1.ReasonValid,
-		Message: "the spec is carried out",
-	}
-
-	if n := len(s.problems); n > 0 {
-		words := make([]string, 0, maxProblems+1)
-		for _, p := range s.problems[:min(n, maxProblems)] {
-			words = append(words, p.message)
-		}
-
-		if n > maxProblems {
-			words = append(words, fmt.Sprintf("and %d more", n-maxProblems))
-		}
-
-		c.Status, c.Reason, c.Message = corev1.ConditionFalse, s.problems[0].reason, strings.Join(words, "; ")
-	}
-
-	s.tell(c)
+	s.plan.Conditions = append(s.plan.Conditions, check.Accepted(s.problems))
 
 	return nil
 }
 
 func composed(s *state) error {
-	c := compose.Composed(s.Request, s.asked, s.withholding)
-
-	switch refused := len(s.problems) > 0; {
-	case refused && len(s.Observed) == 0:
-		c.Status, c.Reason = corev1.ConditionFalse, v1alpha1.ReasonComposing
-		c.Message = "nothing is made until the spec is accepted"
-	case refused:
-		c.Message = "what exists is kept as it is until the spec is accepted"
-	}
-
-	s.tell(c)
+	s.plan.Conditions = append(s.plan.Conditions, compose.Composed(s.Request, s.asked, s.withholding, len(s.problems) == 0))
 
 	return nil
 }

@@ -171,7 +171,7 @@ func (d *decision) begins(s *state, there running) {
 // accompanies the live revision by what the idle slot is to run.
 func (d *decision) accompanies(s *state, there running) {
 	l := d.ledger
-	comes := l.Revision != "" && s.target != "" && s.target != l.Revision
+	comes := l.Revision != "" && s.target != "" && s.target != l.Revision && l.failure(s.target) == nil
 	another := there.exists && there.revision != s.target
 	timeUp := !s.Now.Before(l.Since.Add(s.drain()))
 	drained := timeUp && s.callersLeft(d.beside.slot)
@@ -191,7 +191,7 @@ func (d *decision) accompanies(s *state, there running) {
 		d.waits = v1alpha1.ReasonPreparing
 	case comes:
 		d.comes(s, there)
-	case s.target == "" && there.exists && s.onItsWay(there.revision):
+	case s.target == "" && there.exists && s.onItsWay(there.revision) && l.failure(there.revision) == nil:
 		// What it waits for may be known again in a moment.
 		d.beside.revision, d.beside.size, d.coming = there.revision, there.sizeAsIs(), true
 		d.waits = v1alpha1.ReasonPreparing
@@ -230,7 +230,8 @@ func (d *decision) comes(s *state, there running) {
 func (d *decision) switchOver(s *state) {
 	d.live, d.beside = d.beside, d.live
 	d.coming = false
-	d.ledger = ledger{Slot: d.live.slot, Revision: d.live.revision, Since: s.clock(), Epoch: d.ledger.Epoch + 1}
+	// What was forgotten in this pass is part of the same transition.
+	d.ledger.Slot, d.ledger.Revision, d.ledger.Since, d.ledger.Epoch = d.live.slot, d.live.revision, s.clock(), s.ledger.Epoch+1
 	d.until = d.ledger.Since.Add(s.drain())
 
 	d.live.size = s.replicas(d.live.slot)

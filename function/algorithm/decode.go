@@ -5,7 +5,6 @@ package algorithm
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -13,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	kjson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
@@ -25,10 +24,10 @@ const durationRemedy = "must be a time such as 30s or 2m"
 // decode a spec. The schema keeps almost everything out that would not decode;
 // what gets here nevertheless is a problem like any other. The types that parse
 // text are looked at first, because their errors name no field.
-func decode(spec map[string]any) (v1alpha1.AlgorithmSpec, []problem) {
+func decode(spec map[string]any) (v1alpha1.AlgorithmSpec, []check.Problem) {
 	var (
 		s  v1alpha1.AlgorithmSpec
-		ps []problem
+		ps []check.Problem
 	)
 
 	for _, f := range []struct {
@@ -63,7 +62,7 @@ func decode(spec map[string]any) (v1alpha1.AlgorithmSpec, []problem) {
 		}
 
 		if err != nil {
-			ps = append(ps, invalid("spec."+strings.Join(f.path, "."), v, f.remedy))
+			ps = append(ps, check.Invalid("spec."+strings.Join(f.path, "."), v, f.remedy))
 		}
 	}
 
@@ -71,16 +70,9 @@ func decode(spec map[string]any) (v1alpha1.AlgorithmSpec, []problem) {
 		return s, ps
 	}
 
-	raw, err := json.Marshal(spec)
-	if err == nil {
-		err = kjson.Unmarshal(raw, &s)
-	}
+	ps = check.Decode(spec, &s)
 
-	if err != nil {
-		return s, []problem{{v1alpha1.ReasonInvalidSpec, fmt.Sprintf("spec: cannot be read: %v: correct the type of that field", err)}}
-	}
-
-	return s, nil
+	return s, ps
 }
 
 // defaulted spec. The schema has set what does not depend on anything; it is

@@ -69,7 +69,7 @@ func (s *state) deployment(r run) {
 		metadata.WithResourceVersion(v)
 	}
 
-	s.askOf(r, resource, newManifest("apps/v1", "Deployment", metadata,
+	s.askOf(r, resource, compose.NewManifest("apps/v1", "Deployment", metadata,
 		deploymentSpec{DeploymentSpecApplyConfiguration: spec, Template: labelled(rec.Template, slot)}))
 }
 

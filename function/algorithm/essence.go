@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
 )
 
 // managed fields of a spec do not reach the pods: they say how many there are,
@@ -43,7 +44,7 @@ var usual = map[string]any{
 func (s *state) essence() map[string]any {
 	// By way of the type: fields that this version does not know, as during an
 	// upgrade, make no revision, and neither does another way to write the same.
-	spec, err := asMap(canonical(s.written))
+	spec, err := compose.AsMap(canonical(s.written))
 	if err != nil {
 		return nil
 	}

@@ -170,6 +170,12 @@ func (s *state) evidence(l ledger) evidence {
 	}
 
 	e.lookedAt, _ = time.Parse(time.RFC3339, compose.Text(seen, "lookedAt"))
+
+	// By a clock gone wrong. Silence would else be noticed when that time has come.
+	if e.lookedAt.After(s.Now.Add(mostAhead)) {
+		e.lookedAt = time.Time{}
+	}
+
 	e.errors = compose.Number(seen, 0, "errors")
 	e.experiment = compose.Map(seen, "experiment")
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -99,7 +100,7 @@ func (s *state) modelOfArm(version string) *v1alpha1.ModelStatus {
 
 	if s.Kinds[gvk] == compose.Available || o != nil {
 		apiVersion, kind := gvk.ToAPIVersionAndKind()
-		s.offer(resource, newManifest(apiVersion, kind, s.metadata(compose.Name(s.name, "model", hash)), modelVersionSpec{
+		s.offer(resource, compose.NewManifest(apiVersion, kind, s.metadata(compose.Name(s.name, "model", hash)), modelVersionSpec{
 			ManagementPolicies:      xpv2.ManagementPolicies{xpv2.ManagementActionObserve},
 			ProviderConfigReference: m.ProviderConfigReference,
 			ForProvider:             registryv1alpha1.ModelVersionParameters{Model: m.Name, Version: &m.Version},
@@ -212,24 +213,25 @@ func (r *rollout) experimentGivenUp() bool {
 	return true
 }
 
-// compares the arms, whose callers were seen to be sent there.
+// compares the arms, whose callers were seen to be sent there. A guardrail that is
+// violated has ended the experiment before.
 func (r *rollout) compares() {
 	l, e := &r.ledger, r.spec.Experiment
 	found := r.evidence.found()
+	v, decided := verdictOf(found, *e.Metric.MinEffect)
+	open := r.evidence.unsettled(v.winner)
 
-	switch result := found.Result; {
-	case result == observev1alpha1.ExperimentCanaryBetter:
-		r.ended(v1alpha1.WinnerB, v1alpha1.ReasonArmBBetter, "arm B is better: "+differs(found))
-		return
-	case result == observev1alpha1.ExperimentBaselineBetter:
-		r.ended(v1alpha1.WinnerA, v1alpha1.ReasonArmABetter, "arm A is better: "+differs(found))
-		return
-	case result == observev1alpha1.ExperimentNoDifference:
-		r.ended(v1alpha1.WinnerNone, v1alpha1.ReasonNoDifference, fmt.Sprintf("they differ by less than %g: %s", *e.Metric.MinEffect, differs(found)))
+	switch {
+	case decided && len(open) == 0:
+		r.ended(v.winner, v.reason, v.message+": "+differs(found))
 		return
 	case r.over(l.Began, e.Stop.Duration.Duration):
-		r.ended(v1alpha1.WinnerInconclusive, v1alpha1.ReasonDurationOver,
-			fmt.Sprintf("%s are over, and too little is known: %s", words(e.Stop.Duration.Duration), differs(found)))
+		why := "too little is known: " + differs(found)
+		if decided {
+			why = fmt.Sprintf("guardrails have not passed (%s), although %s: %s", strings.Join(open, ", "), v.message, differs(found))
+		}
+
+		r.ended(v1alpha1.WinnerInconclusive, v1alpha1.ReasonDurationOver, fmt.Sprintf("%s are over, and %s", words(e.Stop.Duration.Duration), why))
 
 		return
 	}
@@ -244,6 +246,52 @@ func (r *rollout) compares() {
 	}
 
 	r.message = fmt.Sprintf("experiment %s: arm A is revision %s, arm B %s", e.ID, l.Revision, l.Candidate)
+	if decided {
+		r.message += fmt.Sprintf(": %s, and it goes on until its guardrails have passed: %s", v.message, strings.Join(open, ", "))
+	}
+}
+
+// A result is what the metric of an experiment says.
+type result struct {
+	winner  v1alpha1.ExperimentWinner
+	reason  xpv2.ConditionReason
+	message string
+}
+
+// verdictOf the metric, if it says anything yet.
+func verdictOf(o observev1alpha1.ExperimentObservation, minEffect float64) (result, bool) {
+	switch o.Result {
+	case observev1alpha1.ExperimentCanaryBetter:
+		return result{v1alpha1.WinnerB, v1alpha1.ReasonArmBBetter, "arm B is better"}, true
+	case observev1alpha1.ExperimentBaselineBetter:
+		return result{v1alpha1.WinnerA, v1alpha1.ReasonArmABetter, "arm A is better"}, true
+	case observev1alpha1.ExperimentNoDifference:
+		return result{v1alpha1.WinnerNone, v1alpha1.ReasonNoDifference, fmt.Sprintf("they differ by less than %g", minEffect)}, true
+	default:
+		return result{}, false
+	}
+}
+
+// unsettled guardrails, by name: an experiment does not end by its metric before they
+// have told whether arm B does harm. Who is to adopt it, or is told that it is as good,
+// needs to know that it passes them. Where A is better nobody is to, and callers are
+// not kept in the worse arm for it: as many looks are enough as would have shown a
+// violation.
+func (e evidence) unsettled(winner v1alpha1.ExperimentWinner) []string {
+	var names []string
+
+	for _, c := range e.checks {
+		settled := strings.HasSuffix(c.Verdicts, strings.Repeat("P", passesNeeded))
+		if answered := strings.ReplaceAll(c.Verdicts, "E", ""); winner == v1alpha1.WinnerA {
+			settled = len(answered) >= passesNeeded && !strings.HasSuffix(answered, "F")
+		}
+
+		if !settled {
+			names = append(names, c.Name)
+		}
+	}
+
+	return names
 }
 
 // ended experiment, of which something came.

@@ -114,6 +114,67 @@ func TestExperiment(t *testing.T) {
 			w.later(24 * time.Hour)
 			w.finds(observev1alpha1.ExperimentUndecided, "PPP")
 		}, ended(v1alpha1.WinnerInconclusive, v1alpha1.ReasonDurationOver)},
+		"FirstLook": {"The metric is sure before anybody can tell of the guardrails.", func(w *world) {
+			w.finds(observev1alpha1.ExperimentCanaryBetter, "P")
+		}, both},
+		"GuardrailsOpen": {"Too few requests tell whether arm B does harm, and somebody would adopt it.", func(w *world) {
+			w.finds(observev1alpha1.ExperimentCanaryBetter, "PPPPPPPPPI")
+		}, both},
+		"SameUnsettled": {"Who is told that arm B is as good would adopt it as well.", func(w *world) {
+			w.finds(observev1alpha1.ExperimentNoDifference, "IIII")
+		}, both},
+		"WorseUnsettled": {"Nobody adopts what is worse: callers are not kept in it for the sake of its guardrails.", func(w *world) {
+			w.finds(observev1alpha1.ExperimentBaselineBetter, "III")
+		}, ended(v1alpha1.WinnerA, v1alpha1.ReasonArmABetter)},
+		"WorseFirstLooks": {"A violation would have been told after two more looks, and says why it is worse.", func(w *world) {
+			w.finds(observev1alpha1.ExperimentBaselineBetter, "II")
+		}, both},
+		"WorseUnanswered": {"Looks that Prometheus did not answer tell nothing of the guardrails.", func(w *world) {
+			w.finds(observev1alpha1.ExperimentBaselineBetter, "IIEE")
+		}, both},
+		"WorsePerhapsViolated": {"The next look tells whether it is worse by a violation.", func(w *world) {
+			w.finds(observev1alpha1.ExperimentBaselineBetter, "PPPF")
+		}, both},
+		"GuardrailsWithoutTraffic": {"No request of arm B was measured, whatever the metric counts.", func(w *world) {
+			w.finds(observev1alpha1.ExperimentCanaryBetter, "NNNN")
+		}, both},
+		"FailedOnce": {"It may be chance, and the next look tells.", func(w *world) {
+			w.finds(observev1alpha1.ExperimentNoDifference, "PPF")
+		}, both},
+		"GuardrailAtOnce": {"Both are known in one look, and the guardrail counts for more.", func(w *world) {
+			w.finds(observev1alpha1.ExperimentBaselineBetter, "FF")
+		}, ended(v1alpha1.WinnerInconclusive, v1alpha1.ReasonGuardrailViolated)},
+		"GuardrailAtDeadline": {"A guardrail counts for more than the end of its time.", func(w *world) {
+			w.later(24 * time.Hour)
+			w.finds(observev1alpha1.ExperimentUndecided, "FF")
+		}, ended(v1alpha1.WinnerInconclusive, v1alpha1.ReasonGuardrailViolated)},
+		"DecidedAtDeadline": {"What was found in its time is found.", func(w *world) {
+			w.later(24 * time.Hour)
+			w.finds(observev1alpha1.ExperimentCanaryBetter, "PPP")
+		}, ended(v1alpha1.WinnerB, v1alpha1.ReasonArmBBetter)},
+		"UnsettledAtDeadline": {"Arm B is better by the metric, and nobody knows whether it does harm.", func(w *world) {
+			w.later(24 * time.Hour)
+			w.finds(observev1alpha1.ExperimentCanaryBetter, "PPI")
+		}, ended(v1alpha1.WinnerInconclusive, v1alpha1.ReasonDurationOver)},
+		"BeforeDeadline": {"A second before the end of its time it goes on.", func(w *world) {
+			w.later(24*time.Hour - 2*time.Second)
+			w.finds(observev1alpha1.ExperimentUndecided, "PPP")
+		}, both},
+		"OverWithoutMetrics": {"It ends in time, also while nobody can look.", func(w *world) {
+			w.finds(observev1alpha1.ExperimentUndecided, "PPP")
+			w.later(10 * time.Minute)
+			w.compose(w.plan())
+			w.later(24 * time.Hour)
+		}, ended(v1alpha1.WinnerInconclusive, v1alpha1.ReasonDurationOver)},
+		"Shortened": {"Its time is over at once when less of it is given.", func(w *world) {
+			w.later(2 * time.Hour)
+			w.finds(observev1alpha1.ExperimentUndecided, "PPP")
+			edited("duration: 24h", "duration: 1h")(w)
+		}, ended(v1alpha1.WinnerInconclusive, v1alpha1.ReasonDurationOver)},
+		"ClockBack": {"The clock was set back, and nothing ends by what it found.", func(w *world) {
+			w.finds(observev1alpha1.ExperimentUndecided, "PPP")
+			w.later(-30 * time.Minute)
+		}, both},
 		"Longer": {"The test holds whenever it ends, so that it may be lengthened.", func(w *world) {
 			edited("duration: 24h", "duration: 48h")(w)
 			w.later(25 * time.Hour)
@@ -159,6 +220,29 @@ func TestExperiment(t *testing.T) {
 				t.Errorf("one pass tells %d events", len(p.Events))
 			}
 		})
+	}
+}
+
+// TestExperimentToldOpen: who waits for an experiment, or reads what came of it, is told
+// of guardrails that keep it from its end.
+func TestExperimentToldOpen(t *testing.T) {
+	w := experimented(t, fmt.Sprintf(experimental, "", ""))
+	w.finds(observev1alpha1.ExperimentCanaryBetter, "PPI")
+
+	const open = "success, success-against-baseline"
+	if st := experimentOf(t, w.plan()); !strings.Contains(st.Message, "arm B is better") || !strings.Contains(st.Message, open) {
+		t.Errorf("it should tell what it waits for, got %q", st.Message)
+	}
+
+	if c := condition(w.plan(), v1alpha1.TypeExperimentDecided); !strings.Contains(c.Message, open) {
+		t.Errorf("the condition should tell it as well, got %q", c.Message)
+	}
+
+	w.later(24 * time.Hour)
+	w.finds(observev1alpha1.ExperimentCanaryBetter, "PPI")
+
+	if st := experimentOf(t, w.plan()); !strings.Contains(st.Message, "guardrails have not passed ("+open+"), although arm B is better") {
+		t.Errorf("it should tell why nobody has won, got %q", st.Message)
 	}
 }
 

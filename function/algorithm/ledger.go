@@ -99,10 +99,27 @@ func (l ledger) sends(other ledger) bool {
 		})
 }
 
+// failure of a revision that was rolled back, or nil.
+func (l ledger) failure(revision string) *v1alpha1.FailedRevision {
+	for i := range l.Failed {
+		if l.Failed[i].Revision == revision {
+			return &l.Failed[i]
+		}
+	}
+
+	return nil
+}
+
+// without the failure of a revision that is trusted from now on.
+func (l ledger) without(revision string) []v1alpha1.FailedRevision {
+	return slices.DeleteFunc(slices.Clone(l.Failed), func(f v1alpha1.FailedRevision) bool { return f.Revision == revision })
+}
+
 // forgotten rollout: what remains where nothing is asked about how callers go over.
+// Revisions that were rolled back are among it: nobody says that they are better now.
 func (l ledger) forgotten() ledger {
 	epoch := l.Epoch
-	if s := l.standing(); s != v1alpha1.RolloutStable || len(l.Failed) > 0 {
+	if l.standing() != v1alpha1.RolloutStable {
 		epoch++
 	}
 
@@ -115,6 +132,7 @@ func (l ledger) forgotten() ledger {
 
 	return ledger{
 		Slot: l.Slot, Revision: l.Revision, Since: l.Since, Epoch: epoch,
+		Failed: l.without(l.Revision), Rollbacks: l.Rollbacks,
 		Experimented: l.Experimented, Compared: l.Compared,
 	}
 }
@@ -139,7 +157,8 @@ func (s *state) recall() ledger {
 		}
 	}
 
-	if known {
+	if known && !s.deserted(latest.Slot) {
+		latest.Epoch = max(latest.Epoch, s.lastEpoch())
 		return latest.until(s.Now)
 	}
 
@@ -148,7 +167,20 @@ func (s *state) recall() ledger {
 		l.Since = s.Now.UTC().Truncate(time.Second)
 	}
 
+	// What is said of other times is still true.
+	l.Epoch = max(l.Epoch, latest.Epoch, s.lastEpoch())
+	l.Failed, l.Rollbacks = latest.Failed, latest.Rollbacks
+	l.Experimented, l.Compared = latest.Experimented, latest.Compared
+
 	return l
+}
+
+// deserted tells whether a slot is not the one that callers reach, whatever is
+// remembered: no pods are asked for in it, and the Service leads to those that serve in
+// the other one. A status that was restored from a backup remembers so.
+func (s *state) deserted(slot string) bool {
+	other := otherSlot(slot)
+	return !s.slots[slot].holdsRoom() && s.serviceSelects() == other && s.slots[other].available > 0
 }
 
 // mostAhead is how far the clock may be set back. Then a rollout waits for the time
@@ -174,7 +206,7 @@ func (l ledger) until(now time.Time) ledger {
 
 func (s *state) guess() ledger {
 	known := compose.Map(s.Composite.Map(), "status", "revision")
-	if slot, revision := compose.Text(known, "slot"), compose.Text(known, "live"); isSlot(slot) && revision != "" {
+	if slot, revision := compose.Text(known, "slot"), compose.Text(known, "live"); isSlot(slot) && revision != "" && !s.deserted(slot) {
 		return ledger{Slot: slot, Revision: revision}
 	}
 

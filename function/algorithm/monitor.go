@@ -39,7 +39,7 @@ func monitor(s *state) error {
 		}
 	}
 
-	s.offer(nameMonitor, newManifest(ServiceMonitorGVK.GroupVersion().String(), ServiceMonitorGVK.Kind, s.metadata(s.name),
+	s.offer(nameMonitor, compose.NewManifest(ServiceMonitorGVK.GroupVersion().String(), ServiceMonitorGVK.Kind, s.metadata(s.name),
 		monitoringv1.ServiceMonitorSpec{
 			Selector: metav1.LabelSelector{
 				MatchLabels:      map[string]string{labelAlgorithm: s.name},
@@ -84,7 +84,7 @@ func rules(s *state) error {
 		return nil
 	}
 
-	s.offer(nameRules, newManifest(PrometheusRuleGVK.GroupVersion().String(), PrometheusRuleGVK.Kind, s.metadata(s.name),
+	s.offer(nameRules, compose.NewManifest(PrometheusRuleGVK.GroupVersion().String(), PrometheusRuleGVK.Kind, s.metadata(s.name),
 		monitoringv1.PrometheusRuleSpec{
 			Groups: []monitoringv1.RuleGroup{{Name: "capstan-" + s.name, Rules: rs}},
 		}))

@@ -63,7 +63,7 @@ func modelVersion(s *state) error {
 	}
 
 	apiVersion, kind := gvk.ToAPIVersionAndKind()
-	s.offer(resource, newManifest(apiVersion, kind, metadata, modelVersionSpec{
+	s.offer(resource, compose.NewManifest(apiVersion, kind, metadata, modelVersionSpec{
 		ManagementPolicies:      xpv2.ManagementPolicies{xpv2.ManagementActionObserve},
 		ProviderConfigReference: m.ProviderConfigReference,
 		ForProvider:             p,
@@ -260,7 +260,7 @@ func (s *state) aliasOf(m *v1alpha1.RegistryModel, alias, revision string) {
 	}
 
 	apiVersion, kind := gvk.ToAPIVersionAndKind()
-	s.offer(nameModelAliasPrefix+hash, newManifest(apiVersion, kind, s.metadata(compose.Name(s.name, "model", hash)), modelAliasSpec{
+	s.offer(nameModelAliasPrefix+hash, compose.NewManifest(apiVersion, kind, s.metadata(compose.Name(s.name, "model", hash)), modelAliasSpec{
 		ManagementPolicies: xpv2.ManagementPolicies{
 			xpv2.ManagementActionObserve, xpv2.ManagementActionCreate, xpv2.ManagementActionUpdate, xpv2.ManagementActionDelete,
 		},

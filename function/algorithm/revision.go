@@ -75,12 +75,12 @@ func (s *state) find(revision string) (record, bool) {
 
 	served := revision == s.ledger.Revision || revision == s.decision.ledger.Revision || revision == s.ledger.Candidate && s.ledger.Weight > 0
 	if revision == s.target && !served {
-		t, err := asMap(podTemplate(s))
+		t, err := compose.AsMap(podTemplate(s))
 		return record{Template: t, Model: s.resolved}, err == nil
 	}
 
 	if b := s.armB; b != nil && revision == b.target && !served && s.ledger.Experiment != nil {
-		t, err := asMap(podTemplate(b))
+		t, err := compose.AsMap(podTemplate(b))
 		return record{Template: t, Model: b.resolved}, err == nil
 	}
 
@@ -96,7 +96,7 @@ func (s *state) find(revision string) (record, bool) {
 	}
 
 	if b := s.armB; b != nil && revision == b.target {
-		t, err := asMap(podTemplate(b))
+		t, err := compose.AsMap(podTemplate(b))
 		return record{Template: t, Model: b.resolved}, err == nil
 	}
 
@@ -104,7 +104,7 @@ func (s *state) find(revision string) (record, bool) {
 		return record{}, false
 	}
 
-	t, err := asMap(podTemplate(s))
+	t, err := compose.AsMap(podTemplate(s))
 
 	return record{Template: t, Model: s.resolved}, err == nil
 }
@@ -247,19 +247,4 @@ func labelled(template map[string]any, slot string) map[string]any {
 	out["metadata"] = metadata
 
 	return out
-}
-
-// asMap is the JSON of a value, decoded.
-func asMap(v any) (map[string]any, error) {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return nil, err //nolint:wrapcheck // The caller says what it was for.
-	}
-
-	var m map[string]any
-	if err := json.Unmarshal(raw, &m); err != nil {
-		return nil, err //nolint:wrapcheck // The same.
-	}
-
-	return m, nil
 }

@@ -4,7 +4,6 @@ package algorithm
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -235,10 +234,11 @@ func remedyOf(f *v1alpha1.FailedRevision) string {
 		f.Revision, f.Reason, f.Message, f.RetryAfter.UTC().Format(time.RFC3339), fmt.Sprintf("%s#%d", f.Revision, f.Attempts+1))
 }
 
-// refused tells whether the target was rolled back and may not be tried again yet.
+// refused tells whether the target was rolled back and may not be tried again yet. Who
+// asks for another attempt and for its promotion knows what they do.
 func (r *rollout) refused() bool {
 	f := r.failure(r.target)
-	return f != nil && (!r.retries(f) || r.Now.Before(f.RetryAfter.Time))
+	return f != nil && (!r.retries(f) || r.Now.Before(f.RetryAfter.Time) && !names(r.lc.Promote, f.Revision))
 }
 
 // retries tells whether the spec asks to try a failed revision again.
@@ -251,13 +251,7 @@ func (r *rollout) retries(f *v1alpha1.FailedRevision) bool {
 }
 
 func (r *rollout) failure(revision string) *v1alpha1.FailedRevision {
-	for i := range r.ledger.Failed {
-		if r.ledger.Failed[i].Revision == revision {
-			return &r.ledger.Failed[i]
-		}
-	}
-
-	return nil
+	return r.ledger.failure(revision)
 }
 
 // prepares the candidate: its replicas start, and no caller reaches it.
@@ -550,6 +544,6 @@ func (r *rollout) bakes() {
 // ends the revision before the candidate, which is trusted from now on.
 func (r *rollout) ends(reason xpv2.ConditionReason, message string) {
 	l := &r.ledger
-	l.Failed = slices.DeleteFunc(slices.Clone(l.Failed), func(f v1alpha1.FailedRevision) bool { return f.Revision == l.Candidate })
+	l.Failed = l.without(l.Candidate)
 	r.to(v1alpha1.RolloutDraining, reason, message)
 }

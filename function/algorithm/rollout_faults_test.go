@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
@@ -362,5 +364,166 @@ func TestRolloutOtherInSlot(t *testing.T) {
 		}
 
 		w.compose(p)
+	}
+}
+
+// TestRolloutLifecycleRemoved: what was rolled back stays back when nothing is asked about
+// how callers go over any more, and what was not goes live.
+func TestRolloutLifecycleRemoved(t *testing.T) {
+	const (
+		plain   = "{image: %s, replicas: 4, lifecycle: {canaryWeight: 20, soak: 1m, bake: 10m%s}}"
+		bare    = "{image: %s, replicas: 4}"
+		stopped = "{image: %s, replicas: 0, lifecycle: {canaryWeight: 20, soak: 1m, bake: 10m}}"
+	)
+
+	rolledBack := func(t *testing.T) *world {
+		t.Helper()
+
+		w := soaking(t, strings.Replace(plain, "%s}}", "}}", 1))
+		w.judge("FF")
+
+		for range 4 {
+			w.settle()
+			w.later(time.Minute)
+		}
+
+		if got := standsAt(t, w.plan()); got != "RolledBack/RolledBack" {
+			t.Fatalf("got %s", got)
+		}
+
+		return w
+	}
+
+	cases := map[string]struct {
+		reason string
+		specs  []string
+		want   string
+	}{
+		"Removed":  {"Nobody has said that it is better now.", []string{fmt.Sprintf(bare, "z")}, "x"},
+		"Another":  {"It has not been rolled back.", []string{fmt.Sprintf(bare, "v")}, "v"},
+		"Later":    {"Others went live meanwhile, and it is no better for it.", []string{fmt.Sprintf(bare, "v"), fmt.Sprintf(bare, "z")}, "v"},
+		"Stopped":  {"Zero replicas are no way around it.", []string{fmt.Sprintf(stopped, "z"), fmt.Sprintf(plain, "z", "")}, "x"},
+		"Returned": {"It is as if the lifecycle had not been away.", []string{fmt.Sprintf(bare, "z"), fmt.Sprintf(plain, "z", "")}, "x"},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := rolledBack(t)
+
+			for _, spec := range tc.specs {
+				w.edit(spec)
+
+				for range 6 {
+					w.settle()
+					w.later(time.Minute)
+				}
+			}
+
+			p := w.plan()
+			live := compose.Text(object(t, p, nameService), "spec", "selector", labelSlot)
+
+			if words := scene(t, p); !strings.Contains(words, live+"="+tc.want+"*4") {
+				t.Errorf("%s\ncallers should reach %s, got %s", tc.reason, tc.want, words)
+			}
+
+			c := condition(p, v1alpha1.TypeUpdated)
+			if back := tc.want == "x" || name == "Later"; back != (c.Reason == v1alpha1.ReasonRolledBack) {
+				t.Errorf("%s\nUpdated is %s for %s: %s", tc.reason, c.Status, c.Reason, c.Message)
+			}
+		})
+	}
+
+	t.Run("AskedTwice", func(t *testing.T) {
+		w := rolledBack(t)
+		hash := rolloutOf(t, w.plan()).Candidate
+		w.edit(fmt.Sprintf(plain, "z", fmt.Sprintf(", retry: %q", hash+"#2")))
+		w.settle()
+
+		if got := standsAt(t, w.plan()); got != "RolledBack/CoolingDown" {
+			t.Errorf("another attempt waits for its time: got %s", got)
+		}
+
+		w.edit(fmt.Sprintf(plain, "z", fmt.Sprintf(", retry: %q, promote: %q", hash+"#2", hash)))
+
+		for range 6 {
+			w.settle()
+		}
+
+		if got := standsAt(t, w.plan()); got != "Baking" {
+			t.Errorf("who asks for both knows what they do: got %s", got)
+		}
+	})
+}
+
+// TestRolloutEvents: Crossplane lets 25 events of one object through, and then one in five
+// minutes. Its own are one for each composed object that is not ready, at each look.
+func TestRolloutEvents(t *testing.T) {
+	const plain = "{image: %s, replicas: 4, route: {gateway: {name: shared, namespace: gateway}}, lifecycle: {steps: [25, 50], soak: 1m, bake: 10m}}"
+
+	w := newWorld(t, fmt.Sprintf(plain, "x"))
+	told := []string{}
+	look := func() {
+		p := w.plan()
+
+		for _, e := range p.Events {
+			told = append(told, e.Reason)
+		}
+
+		for name, o := range p.Objects {
+			if !o.Ready {
+				told = append(told, name+" is not yet ready")
+			}
+		}
+
+		w.compose(p)
+		w.told(p)
+
+		for _, slot := range []string{slotA, slotB} {
+			if w.request.Observed[deploymentOf(slot)] != nil {
+				w.runIn(slot, nil)
+			}
+		}
+
+		w.accept()
+		w.later(time.Minute)
+		w.judges("PPP")
+	}
+
+	for range 6 {
+		look()
+	}
+
+	w.edit(fmt.Sprintf(plain, "z"))
+
+	for range 40 {
+		look()
+	}
+
+	if got := standsAt(t, w.plan()); got != "Stable" {
+		t.Fatalf("it should have been promoted, got %s after %v", got, told)
+	}
+
+	// To 25 %, passed, to 50 %, passed.
+	want := []string{"Preparing", "Stepping", "Stepping", "Stepping", "Stepping", "Promoting", "Baking", "Draining", "Stable"}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("one event a decision and no more: -want, +got:\n%s", diff)
+	}
+}
+
+// TestRolloutClockAhead: a clock that was hours ahead when Prometheus was looked at last hides
+// from nobody that nobody looks any more.
+func TestRolloutClockAhead(t *testing.T) {
+	w := soaking(t, "{image: %s, replicas: 4, lifecycle: {canaryWeight: 20, soak: 10m, bake: 10m}}")
+	w.later(5 * time.Hour)
+	w.judge("PPP")
+	w.later(-5 * time.Hour)
+
+	for range 4 {
+		w.compose(w.plan())
+		w.later(time.Minute)
+	}
+
+	if got := standsAt(t, w.plan()); got != "Holding/MetricsUnavailable" {
+		t.Errorf("nobody has looked for four minutes: got %s", got)
 	}
 }

@@ -3,6 +3,7 @@
 package algorithm
 
 import (
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
@@ -278,7 +281,14 @@ func (tr *trial) right(revision string, l ledger) int32 {
 	switch {
 	case revision == l.Revision, revision == l.Previous, l.Revision == "":
 		return 100
-	case tr.wish.bare, tr.wish.promote == revision:
+	case tr.wish.promote == revision:
+		return 100
+	case tr.wish.bare:
+		// Who removes the lifecycle does not ask for what was rolled back.
+		if _, failed := tr.failed[revision]; failed {
+			return 0
+		}
+
 		return 100
 	}
 
@@ -330,6 +340,8 @@ func (tr *trial) pass() *compose.Plan {
 	p := tr.plan()
 	tr.holdsAlways(p)
 	tr.holdsRollout(p)
+	tr.holdsSilence(p)
+	tr.holdsClock(p)
 	tr.holdsSlots(p)
 
 	return p
@@ -365,8 +377,11 @@ func (tr *trial) holdsAlways(p *compose.Plan) {
 		return
 	}
 
-	switch moved := after.Epoch - before.Epoch; {
-	case moved > 1 && !tr.wish.bare:
+	// Epochs that evidence was gathered for are not given again to anything else.
+	remembered := max(before.Epoch, (&state{Request: tr.request}).lastEpoch())
+
+	switch moved := after.Epoch - remembered; {
+	case moved > 1:
 		tr.failf("I8", "one pass makes %d transitions", moved)
 	case moved == 0 && len(p.Events) > 0 && !tr.wish.bare:
 		tr.failf("I8", "a pass without a transition tells %q", p.Events[0].Message)
@@ -400,7 +415,11 @@ func (tr *trial) holdsRollout(p *compose.Plan) {
 		return
 	}
 
-	if after.Revision != before.Revision && before.Revision != "" && after.Revision != before.Previous {
+	// Who is sent there by the Service that there is meets nothing new.
+	byService, _ := tr.reached()
+	reached := byService[after.Slot] == 100 && tr.runs[after.Slot] == after.Revision
+
+	if after.Revision != before.Revision && before.Revision != "" && after.Revision != before.Previous && !reached {
 		if r := tr.right(after.Revision, before); r < 100 {
 			tr.failf("I2", "all callers go to %s, which has a right to %d %% (%s)", after.Revision, r, after.Reason)
 		}
@@ -468,6 +487,82 @@ func (tr *trial) holdsRollout(p *compose.Plan) {
 	}
 }
 
+// lookedAt is when anybody looked last at what the ledger's epoch is about. What comes
+// from a clock that is hours ahead tells nothing.
+func (tr *trial) lookedAt(l ledger) time.Time {
+	last := l.Entered
+	if c := tr.canary; c != nil && c.Epoch == l.Evidence && c.LookedAt.After(last) && !c.LookedAt.After(tr.request.Now.Add(time.Hour)) {
+		last = c.LookedAt.Time
+	}
+
+	return last
+}
+
+// holdsSilence: I6. Where nobody has looked for four intervals nothing goes on by what was
+// seen before, and it holds.
+func (tr *trial) holdsSilence(p *compose.Plan) {
+	tr.tb.Helper()
+
+	before, known := tr.memory()
+	after, planned := tr.decided(p)
+
+	held := before.Phase == v1alpha1.RolloutHolding && before.Reason == v1alpha1.ReasonMetricsUnavailable
+	silent := held || tr.request.Now.Sub(tr.lookedAt(before)) >= 2*time.Minute
+	waits := before.standing() == v1alpha1.RolloutStepping || before.standing() == v1alpha1.RolloutMirroring || before.standing() == v1alpha1.RolloutBaking
+
+	if !known || !planned || !silent || !waits || before.Evidence == 0 || before.Next > 0 || tr.wish.invalid || tr.wish.bare {
+		return
+	}
+
+	// That its time has begun anew does not mean that anybody looks again.
+	unheard := tr.canary == nil || tr.canary.Epoch != before.Evidence || !tr.canary.LookedAt.After(before.Entered)
+	if held && after.Reason == v1alpha1.ReasonResumed && unheard {
+		tr.failf("I6", "nobody has looked since %s, and it resumes", before.Entered)
+	}
+
+	if held {
+		return
+	}
+
+	if after.Epoch > before.Epoch && slices.Contains([]xpv2.ConditionReason{
+		v1alpha1.ReasonPassed, v1alpha1.ReasonBaked,
+	}, after.Reason) && tr.wish.promote != before.Candidate && before.Experiment == nil {
+		tr.failf("I6", "nobody has looked since %s, and it goes on to %s for %s", tr.lookedAt(before), after.Phase, after.Reason)
+	}
+
+	// Who takes callers back waits for pods that can take them.
+	well := before.standing() != v1alpha1.RolloutBaking || tr.wish.promote != before.Candidate && tr.ready[slotA] > 0 && tr.ready[slotB] > 0
+	if well && after.Epoch == before.Epoch && after.Phase != v1alpha1.RolloutHolding {
+		tr.failf("I6", "nobody has looked since %s, and it is still %s", tr.lookedAt(before), after.Phase)
+	}
+}
+
+// holdsClock: I7. Before the time that a phase was entered nothing but a fault or somebody
+// moves it, and what is more than an hour ahead is from a clock gone wrong, which nobody
+// waits for.
+func (tr *trial) holdsClock(p *compose.Plan) {
+	tr.tb.Helper()
+
+	before, known := tr.memory()
+	after, planned := tr.decided(p)
+	ahead := before.Entered.Sub(tr.request.Now)
+
+	if !known || !planned || ahead <= 0 || tr.wish.invalid || tr.wish.bare {
+		return
+	}
+
+	taken := after.Phase == v1alpha1.RolloutRollingBack || after.Phase == v1alpha1.RolloutDraining
+	if ahead < time.Hour && after.Epoch > before.Epoch && !taken {
+		tr.failf("I7", "the clock is %s behind, and it goes from %s to %s for %s", ahead, before.Phase, after.Phase, after.Reason)
+	}
+
+	for what, at := range map[string]time.Time{"entered": after.Entered, "began": after.Began, "in trouble": after.TroubleAt} {
+		if at.Sub(tr.request.Now) > time.Hour {
+			tr.failf("I7", "it is to have %s at %s, which is %s ahead", what, at, at.Sub(tr.request.Now))
+		}
+	}
+}
+
 // holdsReason of a rollback: I6.
 func (tr *trial) holdsReason(before, after ledger) {
 	tr.tb.Helper()
@@ -483,6 +578,18 @@ func (tr *trial) holdsReason(before, after ledger) {
 	case v1alpha1.ReasonArmABetter, v1alpha1.ReasonArmBBetter, v1alpha1.ReasonNoDifference:
 		if tr.canary == nil || tr.canary.Epoch != before.Evidence || tr.canary.Experiment == nil {
 			why = "nothing was found in its epoch"
+			break
+		}
+
+		for _, c := range tr.canary.Checks {
+			passed := strings.HasSuffix(c.Verdicts, "PPP")
+			if after.Reason == v1alpha1.ReasonArmABetter {
+				passed = len(c.Verdicts) > 2 && !strings.HasSuffix(c.Verdicts, "F")
+			}
+
+			if !passed {
+				why = "guardrail " + c.Name + " has not told yet: " + c.Verdicts
+			}
 		}
 	case v1alpha1.ReasonDurationOver:
 		if tr.request.Now.Before(before.Began.Add(2 * time.Hour)) {
@@ -670,6 +777,7 @@ func (tr *trial) remembers() {
 	if !known || l.Epoch < tr.latest {
 		// What is left is not what was known last: whatever it says goes.
 		tr.passed, tr.failed, tr.ran = map[string]int32{}, map[string]v1alpha1.FailedRevision{}, map[string]bool{}
+		maps.DeleteFunc(tr.given, func(epoch int64, _ grant) bool { return epoch > l.Epoch })
 		tr.forgets(l)
 	}
 
@@ -680,7 +788,7 @@ func (tr *trial) remembers() {
 	}
 
 	if tr.wish.bare {
-		tr.failed = map[string]v1alpha1.FailedRevision{}
+		delete(tr.failed, l.Revision)
 	}
 
 	if l.Phase == v1alpha1.RolloutDraining && l.Reason == v1alpha1.ReasonBaked {
@@ -929,7 +1037,8 @@ func (tr *trial) round() {
 	tr.gate()
 }
 
-// happenings, by number. Each gets another number to choose by.
+// happenings, by number. Each gets another number to choose by. New ones come last, so that
+// histories that were found go on to mean the same.
 var happenings = []struct {
 	name string
 	do   func(tr *trial, n int)
@@ -1113,6 +1222,21 @@ var happenings = []struct {
 
 		tr.round()
 	}},
+	{"clock by hours", func(tr *trial, n int) {
+		tr.later(time.Duration(n%21-10) * time.Hour)
+
+		if n%2 == 0 {
+			tr.round()
+		}
+	}},
+	{"long silence", func(tr *trial, n int) { tr.round(); tr.later(time.Duration(2+n%3) * time.Minute); tr.round() }},
+	{"set back", func(tr *trial, n int) {
+		// What happens while the clock is behind: replicas serve, and who looks finds it good.
+		tr.later(-time.Duration(1+n%50) * time.Minute)
+		tr.round()
+		tr.look("PIF"[n%3])
+		tr.round()
+	}},
 }
 
 // forget takes the ledger off an observed object.
@@ -1270,7 +1394,7 @@ func tries(tb testing.TB, history []byte) {
 var often = map[string]int{
 	"round": 12, "rounds": 4, "passes": 14, "crash": 10, "unwritten": 5, "status lost in writing": 4, "kubernetes": 5, "looks": 4, "later": 4,
 	"pods of b ready": 8, "gateway accepts": 6, "image": 2, "lifecycle": 3, "lost": 3, "silence": 5, "fails": 4, "little": 4, "restored": 2, "no tokens": 3, "valid": 4,
-	"experiment": 3, "found": 2, "mirror": 2,
+	"experiment": 3, "found": 2, "mirror": 2, "long silence": 4, "set back": 4,
 }
 
 // randomly is a history of so many things.
@@ -1298,6 +1422,26 @@ func TestRolloutProperties(t *testing.T) {
 	for seed := range uint64(trials) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			tries(t, randomly(rand.New(rand.NewPCG(seed, 5)), length))
+		})
+	}
+}
+
+// TestRolloutHistories are those that once went wrong, as short as they can be.
+func TestRolloutHistories(t *testing.T) {
+	for name, history := range map[string]string{
+		// A status of before, restored where the Service does not remember: callers were sent to a
+		// slot without pods, and those that served them ended.
+		"Restored": "b30ef50df717a00ff90e9d0d060ea40d4a02e90e250ef90fe90df41d621e8f",
+		// The epoch that evidence of another revision had been gathered for began anew.
+		"EpochAgain": "3a21560ff7115718df13f31dbc1ede",
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, err := hex.DecodeString(history)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			tries(t, h)
 		})
 	}
 }

@@ -95,12 +95,20 @@ func (s *state) rolloutTold() string {
 // status.rollout. Each change of a condition has Crossplane look at the Algorithm
 // several times.
 func (s *state) rolling(serves string) (xpv2.Condition, bool) {
-	r := s.decision.rollout
+	r, l := s.decision.rollout, s.decision.ledger
+
+	if f := l.failure(s.target); r == nil && f != nil {
+		return xpv2.Condition{
+			Type: v1alpha1.TypeUpdated, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonRolledBack, Message: fmt.Sprintf(
+				"revision %s was rolled back: %s: %s. Correct the spec; with spec.lifecycle it can be tried again by retry: %q%s",
+				f.Revision, f.Reason, f.Message, fmt.Sprintf("%s#%d", f.Revision, f.Attempts+1), serves),
+		}, true
+	}
+
 	if r == nil {
 		return xpv2.Condition{}, false
 	}
 
-	l := s.decision.ledger
 	c := xpv2.Condition{Type: v1alpha1.TypeUpdated, Status: corev1.ConditionFalse, Reason: l.Reason}
 	trouble, _ := s.trouble(s.decision.beside.slot)
 	f := r.failure(s.target)
@@ -127,7 +135,8 @@ func (s *state) rolling(serves string) (xpv2.Condition, bool) {
 	return c, true
 }
 
-// announce a transition, by one event.
+// announce a transition, by one event. That a share of callers is in force, which was
+// told when it was decided, is none: few events of one object get through.
 func announce(s *state) error {
 	r := s.decision.rollout
 	if r == nil || !r.moved {
@@ -135,6 +144,10 @@ func announce(s *state) error {
 	}
 
 	last := r.ledger.Last
+	if last.Reason == string(v1alpha1.ReasonSoaking) && last.From == last.To {
+		return nil
+	}
+
 	e := compose.Event{Reason: string(last.To), Message: fmt.Sprintf("%s (%s): %s", last.To, last.Reason, last.Message)}
 
 	switch last.To {

@@ -59,7 +59,7 @@ func route(s *state) error {
 		metadata.WithAnnotations(map[string]string{annotationLedger: s.routeLedger()})
 	}
 
-	s.ask(nameRoute, newManifest(RouteGVK.GroupVersion().String(), RouteGVK.Kind, metadata, spec))
+	s.ask(nameRoute, compose.NewManifest(RouteGVK.GroupVersion().String(), RouteGVK.Kind, metadata, spec))
 
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
@@ -20,7 +21,7 @@ type state struct {
 	spec      v1alpha1.AlgorithmSpec
 
 	// problems of the spec. As long as there are any, nothing is changed.
-	problems []problem
+	problems []check.Problem
 
 	// written is the spec as the user wrote it, without the platform's settings.
 	written v1alpha1.AlgorithmSpec
@@ -98,7 +99,7 @@ func gather(r compose.Request) (*state, error) {
 		s.written = *s.spec.DeepCopy()
 		measured(&s.spec)
 		s.spec = defaulted(s.spec, s.Settings)
-		s.problems = validate(s)
+		s.problems = check.All(s, checks)
 	}
 
 	return s, nil
@@ -128,7 +129,10 @@ func (s *state) ask(resource string, o named) { s.add(resource, o, false) }
 // offer an object that the Algorithm serves without.
 func (s *state) offer(resource string, o named) { s.add(resource, o, true) }
 
-// add an object to the plan, unless it is left out because it was refused.
+// add an object to the plan, unless it is left out because it was refused. None is ever
+// told to be unready: the plan says whether the Algorithm is ready, and Crossplane would
+// make nothing of it but one event of the Algorithm each time it looks. Of those 25 get
+// through, and then one in five minutes, so that transitions would not be heard of.
 func (s *state) add(resource string, o named, optional bool) {
 	live := s.Observed[resource]
 	s.asked = append(s.asked, compose.Asked{
@@ -146,14 +150,14 @@ func (s *state) add(resource string, o named, optional bool) {
 	}
 
 	if !s.withholding.LeavesOut(resource) {
-		s.plan.Objects[resource] = compose.Desired{Object: o, Ready: compose.Ready(live)}
+		s.plan.Objects[resource] = compose.Desired{Object: o, Ready: true}
 	}
 }
 
 // keep an observed object as it is.
 func (s *state) keep(resource string) {
 	o := s.Observed[resource]
-	s.plan.Objects[resource] = compose.Desired{Object: compose.Keep(o), Ready: compose.Ready(o)}
+	s.plan.Objects[resource] = compose.Desired{Object: compose.Keep(o), Ready: true}
 }
 
 // named is what every apply configuration tells of itself.

@@ -3,9 +3,7 @@
 package algorithm
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -70,7 +68,7 @@ func status(s *state) error {
 
 // remember what the status says of revisions, model and the rest.
 func (s *state) remember() error {
-	next, err := asMap(s.plan.Status)
+	next, err := compose.AsMap(s.plan.Status)
 	if err != nil {
 		return fmt.Errorf("cannot keep the status: %w", err)
 	}
@@ -122,7 +120,10 @@ func (s *state) phase() v1alpha1.Phase {
 
 // rolledBack tells whether the spec asks for what was rolled back, so that nothing
 // goes on.
-func (s *state) rolledBack() bool { return s.decision.ledger.Phase == v1alpha1.RolloutRolledBack }
+func (s *state) rolledBack() bool {
+	l := s.decision.ledger
+	return l.Phase == v1alpha1.RolloutRolledBack || s.decision.rollout == nil && l.failure(s.target) != nil
+}
 
 // readiness of the Algorithm: enough pods serve and nothing it needs is
 // missing. Once ready, it stays so while it is updated or changes its size.
@@ -173,19 +174,14 @@ func ttl(s *state) error {
 // sortedKeys of a map.
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// settle the status. What was refused is urgent: Crossplane tells of it once.
+// settle the status. What was refused is urgent.
 func settle(s *state) error {
-	refused, err := json.Marshal(s.withholding.Entries(s.asked))
+	urgent, err := s.withholding.Changed(s.Request, s.asked)
 	if err != nil {
-		return fmt.Errorf("cannot compare what was refused: %w", err)
+		return err
 	}
 
-	known, err := json.Marshal(compose.Withheld(s.Composite.Map()))
-	if err != nil {
-		return fmt.Errorf("cannot compare what was refused: %w", err)
-	}
-
-	compose.Settle(s.Request, s.plan, !bytes.Equal(refused, known))
+	compose.Settle(s.Request, s.plan, urgent)
 
 	return nil
 }

@@ -8,21 +8,22 @@ import (
 	"strings"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/check"
 )
 
-func checkSecrets(s *state) []problem {
-	var ps []problem
+func checkSecrets(s *state) []check.Problem {
+	var ps []check.Problem
 
 	seen := map[string]bool{}
 
 	for i, secret := range s.spec.Secrets {
 		field := fmt.Sprintf("spec.secrets[%d]", i)
 
-		ps = append(ps, objectName(field+".name", secret.Name)...)
-		ps = append(ps, among(field+".rotate", secret.Rotate, v1alpha1.RotateRestartless, v1alpha1.RotateRolling)...)
+		ps = append(ps, check.ObjectName(field+".name", secret.Name)...)
+		ps = append(ps, check.Among(field+".rotate", secret.Rotate, v1alpha1.RotateRestartless, v1alpha1.RotateRolling)...)
 
 		if seen[secret.Name] {
-			ps = append(ps, invalid(field+".name", secret.Name, "is there twice: remove one"))
+			ps = append(ps, check.Invalid(field+".name", secret.Name, "is there twice: remove one"))
 		}
 
 		seen[secret.Name] = true
@@ -61,19 +62,19 @@ func mountsOf(s *state) []mount {
 
 // checkMounts for folders of which one would hide another, or could not be made
 // inside another that is mounted read-only.
-func checkMounts(s *state) []problem {
-	var ps []problem
+func checkMounts(s *state) []check.Problem {
+	var ps []check.Problem
 
 	ms := mountsOf(s)
 	for i, m := range ms {
 		if !path.IsAbs(m.path) || path.Clean(m.path) == "/" || strings.Contains(m.path, ":") {
-			ps = append(ps, invalid(m.field, m.path, "must be an absolute path other than / and without ':'"))
+			ps = append(ps, check.Invalid(m.field, m.path, "must be an absolute path other than / and without ':'"))
 			continue
 		}
 
 		for _, other := range ms[:i] {
 			if how := overlap(path.Clean(m.path), path.Clean(other.path)); how != "" {
-				ps = append(ps, invalid(m.field, m.path, fmt.Sprintf("%s %s, which is taken by %s: choose another folder", how, other.path, other.field)))
+				ps = append(ps, check.Invalid(m.field, m.path, fmt.Sprintf("%s %s, which is taken by %s: choose another folder", how, other.path, other.field)))
 				break
 			}
 		}
