@@ -140,9 +140,6 @@ const (
 	ReasonLive xpv2.ConditionReason = "Live"
 	// ReasonPreparing: the pods of the revision start.
 	ReasonPreparing xpv2.ConditionReason = "Preparing"
-	// ReasonDraining: callers reach the revision, and the one before it finishes
-	// its requests.
-	ReasonDraining xpv2.ConditionReason = "Draining"
 	// ReasonAwaitingModel: the version of the model is not resolved.
 	ReasonAwaitingModel xpv2.ConditionReason = "AwaitingModel"
 	// ReasonAwaitingSecret: a Secret whose changes make revisions is not there, or

@@ -23,6 +23,11 @@ const (
 	// TypeConsumersReady tells whether every consumer can log in.
 	TypeConsumersReady xpv2.ConditionType = "ConsumersReady"
 
+	// TypeSwitchedOver tells what became of spec.switchover, or of a switchover that
+	// Capstan asks for because the node of the leader is being emptied. It is told
+	// only with one.
+	TypeSwitchedOver xpv2.ConditionType = "SwitchedOver"
+
 	// TypeDeletionProtected tells whether deleting the Database is refused.
 	TypeDeletionProtected xpv2.ConditionType = "DeletionProtected"
 )
@@ -55,10 +60,21 @@ const (
 	ReasonAwaitingStandby xpv2.ConditionReason = "AwaitingStandby"
 	// ReasonRestartPending: parameters wait for a restart that did not help.
 	ReasonRestartPending xpv2.ConditionReason = "RestartPending"
+	// ReasonAwaitingWindow: the next member is begun in a window of
+	// spec.maintenance.
+	ReasonAwaitingWindow xpv2.ConditionReason = "AwaitingWindow"
+	// ReasonChangeNotApproved: the change was not approved yet.
+	ReasonChangeNotApproved xpv2.ConditionReason = "AwaitingApproval"
+	// ReasonFrozen: nothing is begun before the end of spec.maintenance.freeze.
+	ReasonFrozen xpv2.ConditionReason = "Frozen"
+	// ReasonHibernating: members are being stopped.
+	ReasonHibernating xpv2.ConditionReason = "Hibernating"
+	// ReasonWaking: members are being started after a hibernation.
+	ReasonWaking xpv2.ConditionReason = "Waking"
 )
 
 // Reasons of the condition Available, beside those of a member that is hindered,
-// such as ImagePullFailed, Unschedulable or CrashLooping.
+// such as ImagePullFailed, Unschedulable, CrashLooping or ImageUnsuitable.
 const (
 	// ReasonLeading: a member leads.
 	ReasonLeading xpv2.ConditionReason = "Leading"
@@ -78,10 +94,15 @@ const (
 	ReasonCertManagerMissing xpv2.ConditionReason = "CertManagerMissing"
 	// ReasonCertificateFailed: cert-manager cannot make a certificate.
 	ReasonCertificateFailed xpv2.ConditionReason = "CertificateFailed"
-	// ReasonImageUnsuitable: the image lacks what members need.
-	ReasonImageUnsuitable xpv2.ConditionReason = "ImageUnsuitable"
+	// ReasonRestoreFailed: the backup of spec.from cannot be restored.
+	ReasonRestoreFailed xpv2.ConditionReason = "RestoreFailed"
+	// ReasonBackupsExist: the bucket has backups of a Database of this name, and none
+	// of its volumes are there.
+	ReasonBackupsExist xpv2.ConditionReason = "BackupsExist"
 	// ReasonPaused: failover is paused by hand.
 	ReasonPaused xpv2.ConditionReason = "Paused"
+	// ReasonHibernated: members are stopped, as spec.hibernated asks.
+	ReasonHibernated xpv2.ConditionReason = "Hibernated"
 )
 
 // Reasons of the condition HighlyAvailable.
@@ -146,4 +167,18 @@ const (
 	ReasonProtected xpv2.ConditionReason = "Protected"
 	// ReasonUnprotected: the Database may be deleted.
 	ReasonUnprotected xpv2.ConditionReason = "Unprotected"
+)
+
+// Reasons of the condition SwitchedOver.
+const (
+	// ReasonSwitchedOver: another member leads, as was asked for.
+	ReasonSwitchedOver xpv2.ConditionReason = "SwitchedOver"
+	// ReasonSwitchingOver: the leader was asked to hand over.
+	ReasonSwitchingOver xpv2.ConditionReason = "SwitchingOver"
+	// ReasonAwaitingCandidate: the member that is to lead cannot yet.
+	ReasonAwaitingCandidate xpv2.ConditionReason = "AwaitingCandidate"
+	// ReasonSwitchoverFailed: the lead did not move.
+	ReasonSwitchoverFailed xpv2.ConditionReason = "SwitchoverFailed"
+	// ReasonSwitchoverSkipped: the Database was made with this id.
+	ReasonSwitchoverSkipped xpv2.ConditionReason = "SwitchoverSkipped"
 )

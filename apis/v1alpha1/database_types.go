@@ -5,8 +5,6 @@ package v1alpha1
 import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
 // A Database is a PostgreSQL server of several members that fails over by itself:
@@ -25,6 +23,7 @@ import (
 // +kubebuilder:printcolumn:name="Leader",type=string,JSONPath=`.status.leader`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].reason`
+// +kubebuilder:printcolumn:name="Last backup",type=date,JSONPath=`.status.backup.last.at`
 // +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.status.endpoints.readWrite`,priority=1
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$')",fieldPath=".metadata.name",message="must be at most 40 lower case letters, digits and '-', start with a letter and end with a letter or digit, because its members, Services and Secrets carry the name"
 type Database struct {
@@ -62,6 +61,7 @@ const EnginePostgres Engine = "postgres"
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.plan) && has(self.resources))",message="set plan or resources, not both: a plan says what a member gets"
 // +kubebuilder:validation:XValidation:rule="!has(self.consumers) || self.consumers.all(c, !has(c.database) || (has(self.databases) && self.databases.exists(d, d.name == c.database)))",fieldPath=".consumers",message="database must be one of spec.databases: add it there, or leave it out for the first"
+// +kubebuilder:validation:XValidation:rule="has(self.from) == has(oldSelf.from) && (!has(self.from) || self.from == oldSelf.from)",fieldPath=".from",message="cannot be changed, added or removed: a Database begins once; make another Database"
 type DatabaseSpec struct {
 	// Engine: postgres. It cannot be changed.
 	//
@@ -86,12 +86,20 @@ type DatabaseSpec struct {
 	// +kubebuilder:example=3
 	Replicas int32 `json:"replicas"`
 
-	// Storage of each member. It cannot shrink.
+	// Storage of each member. It can be raised at any time, also when volumes are
+	// full: they grow while they are used, where their StorageClass lets them. It
+	// cannot shrink.
 	//
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1Gi')) >= 0",message="must be a quantity of at least 1Gi, for instance 50Gi"
 	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || !isQuantity(string(oldSelf)) || quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",message="cannot shrink: make another Database of the size you want and move the data"
 	// +kubebuilder:example="50Gi"
 	Storage resource.Quantity `json:"storage"`
+
+	// StorageGrowth lets volumes grow by themselves when data fills them. Default:
+	// they grow only when spec.storage is raised.
+	//
+	// +optional
+	StorageGrowth *StorageGrowth `json:"storageGrowth,omitempty"`
 
 	// Plan is a size of the platform's settings: CPU, memory, class of storage and
 	// number of connections. Default: the plan default of the settings.
@@ -154,6 +162,20 @@ type DatabaseSpec struct {
 	// +optional
 	Extensions []string `json:"extensions,omitempty"`
 
+	// Backup says how the Database is backed up. Without it there are no backups.
+	//
+	// +kubebuilder:example={"enabled":true,"schedule":"0 */6 * * *","retention":"30d"}
+	// +optional
+	Backup *DatabaseBackup `json:"backup,omitempty"`
+
+	// From is what a new Database begins with, instead of nothing: the backups of
+	// another one, to the latest or to a moment. It is looked at once, when the first
+	// member is made, and cannot be changed.
+	//
+	// +kubebuilder:example={"database":{"name":"orders-db","at":"2026-11-21T08:59:00Z"}}
+	// +optional
+	From *DatabaseSource `json:"from,omitempty"`
+
 	// Network says who may connect. By default every pod of this namespace may.
 	//
 	// +optional
@@ -165,10 +187,43 @@ type DatabaseSpec struct {
 	// +optional
 	TLS *DatabaseTLS `json:"tls,omitempty"`
 
+	// Pooler asks for poolers (PgBouncer) before the leader: more clients than the
+	// server takes, and clients that wait while the leader changes. Consumers log in
+	// there as they do in the server, and their Secrets have pooler-host and
+	// pooler-uri, too. Default: there are none.
+	//
+	// +optional
+	Pooler *DatabasePooler `json:"pooler,omitempty"`
+
+	// Expose lets clients outside the cluster in, by way of a load balancer: to the
+	// poolers if there are any, or else to the leader. Default: nobody outside.
+	//
+	// +optional
+	Expose *DatabaseExpose `json:"expose,omitempty"`
+
 	// Monitoring says what is measured.
 	//
 	// +optional
 	Monitoring *DatabaseMonitoring `json:"monitoring,omitempty"`
+
+	// Maintenance says when members that serve may be restarted. By default at any
+	// time, one after the other.
+	//
+	// +optional
+	Maintenance *DatabaseMaintenance `json:"maintenance,omitempty"`
+
+	// Switchover moves the lead to another member, once.
+	//
+	// +optional
+	Switchover *DatabaseSwitchover `json:"switchover,omitempty"`
+
+	// Hibernated stops all members, the leader last, and keeps everything. Set back
+	// to false, the member that led last begins, and the others follow it.
+	//
+	// +kubebuilder:default=false
+	// +kubebuilder:example=false
+	// +optional
+	Hibernated bool `json:"hibernated,omitempty"`
 
 	// DeletionProtection refuses to delete the Database, and its namespace stays
 	// until it is off. With or without it the volumes stay.
@@ -322,7 +377,7 @@ type Consumer struct {
 	//
 	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="must be lower case letters, digits and '-', start with a letter and end with a letter or digit"
-	// +kubebuilder:validation:XValidation:rule="!(self in ['access', 'ca', 'capstan', 'config', 'exporter', 'members', 'pods', 'postgres', 'public', 'replication', 'rewind', 'ro', 'rw', 'server', 'standby'])",message="is one of the names that Capstan uses itself (access, ca, capstan, config, exporter, members, pods, postgres, public, replication, rewind, ro, rw, server, standby): choose another"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['access', 'ca', 'capstan', 'config', 'exporter', 'external', 'members', 'pods', 'pooler', 'pooler-server', 'postgres', 'public', 'replication', 'rewind', 'ro', 'rw', 'server', 'standby'])",message="is one of the names that Capstan uses itself (access, ca, capstan, config, exporter, external, members, pods, pooler, pooler-server, postgres, public, replication, rewind, ro, rw, server, standby): choose another"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^[a-i]$') && !self.startsWith('pg-') && !self.endsWith('-owner') && !self.endsWith('-reader')",message="must be none of a to i, which are members, start with no pg-, and end in neither -owner nor -reader: choose another"
 	// +kubebuilder:example="api"
 	Name string `json:"name"`
@@ -419,199 +474,4 @@ type DatabaseMonitoring struct {
 	// +kubebuilder:example=true
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
-}
-
-// DatabaseStatus is what was seen.
-type DatabaseStatus struct {
-	xpv2.ConditionedStatus `json:",inline"`
-
-	// Phase in one word: Pending, Creating, Running, Degraded, Down or Updating.
-	//
-	// +optional
-	Phase DatabasePhase `json:"phase,omitempty"`
-
-	// Version that the leader runs, for instance 17.6.
-	//
-	// +optional
-	Version string `json:"version,omitempty"`
-
-	// Replicas is the number of members there are.
-	//
-	// +optional
-	Replicas int32 `json:"replicas"`
-
-	// ReadyReplicas is the number of members that lead or follow.
-	//
-	// +optional
-	ReadyReplicas int32 `json:"readyReplicas"`
-
-	// Leader is the member that takes writes.
-	//
-	// +optional
-	Leader string `json:"leader,omitempty"`
-
-	// Identity that volumes, Secrets and members have in common. A Database that is
-	// applied again and finds its Secrets has the one it had.
-	//
-	// +optional
-	Identity string `json:"identity,omitempty"`
-
-	// Endpoints to connect to.
-	//
-	// +optional
-	Endpoints *DatabaseEndpoints `json:"endpoints,omitempty"`
-
-	// ConnectionSecrets of the consumers.
-	//
-	// +listType=map
-	// +listMapKey=consumer
-	// +optional
-	ConnectionSecrets []ConnectionSecret `json:"connectionSecrets,omitempty"`
-
-	// Members and what they do.
-	//
-	// +listType=map
-	// +listMapKey=name
-	// +optional
-	Members []MemberStatus `json:"members,omitempty"`
-
-	// Resilience tells what the loss of one thing would do.
-	//
-	// +optional
-	Resilience *Resilience `json:"resilience,omitempty"`
-
-	// LastFailover is the last change of the leader.
-	//
-	// +optional
-	LastFailover *FailoverStatus `json:"lastFailover,omitempty"`
-
-	// Withheld lists composed objects that the API server refused and that are
-	// left out until the given time, so that one refusal does not hold up the
-	// rest.
-	//
-	// +listType=map
-	// +listMapKey=resource
-	// +optional
-	Withheld []Withheld `json:"withheld,omitempty"`
-}
-
-// DatabasePhase is the state of a Database in one word, for people and portals.
-// Conditions tell more.
-type DatabasePhase string
-
-// Phases of a Database.
-const (
-	// DatabasePending: nothing runs yet.
-	DatabasePending DatabasePhase = "Pending"
-	// DatabaseCreating: members start for the first time.
-	DatabaseCreating DatabasePhase = "Creating"
-	// DatabaseRunning: one member leads and all others follow.
-	DatabaseRunning DatabasePhase = "Running"
-	// DatabaseUpdating: one member leads, and a change is under way.
-	DatabaseUpdating DatabasePhase = "Updating"
-	// DatabaseDegraded: one member leads, and others are missing.
-	DatabaseDegraded DatabasePhase = "Degraded"
-	// DatabaseDown: no member leads.
-	DatabaseDown DatabasePhase = "Down"
-)
-
-// DatabaseEndpoints to connect to, host and port.
-type DatabaseEndpoints struct {
-	// ReadWrite leads to the leader.
-	//
-	// +optional
-	ReadWrite string `json:"readWrite,omitempty"`
-
-	// ReadOnly leads to members that follow.
-	//
-	// +optional
-	ReadOnly string `json:"readOnly,omitempty"`
-}
-
-// ConnectionSecret is the Secret of one consumer.
-type ConnectionSecret struct {
-	// Consumer of spec.consumers.
-	Consumer string `json:"consumer"`
-
-	// Secret to connect with.
-	Secret string `json:"secret"`
-
-	// Ready tells whether the Secret is there and its login can connect.
-	Ready bool `json:"ready"`
-}
-
-// MemberStatus is one member.
-type MemberStatus struct {
-	// Name of the member.
-	Name string `json:"name"`
-
-	// Role: Leader, SyncStandby, Replica, or none while it is neither.
-	//
-	// +optional
-	Role string `json:"role,omitempty"`
-
-	// State: Running, Streaming, Starting, Stopped, Failed or Unknown.
-	//
-	// +optional
-	State string `json:"state,omitempty"`
-
-	// Node it runs on.
-	//
-	// +optional
-	Node string `json:"node,omitempty"`
-
-	// Zone of the node.
-	//
-	// +optional
-	Zone string `json:"zone,omitempty"`
-
-	// Lag behind the leader: InSync, Behind, FarBehind or Unknown.
-	//
-	// +optional
-	Lag string `json:"lag,omitempty"`
-
-	// PendingRestart tells that a parameter waits for a restart.
-	//
-	// +optional
-	PendingRestart bool `json:"pendingRestart,omitempty"`
-
-	// Updated tells whether it runs what the spec asks for.
-	//
-	// +optional
-	Updated bool `json:"updated"`
-}
-
-// Resilience tells what the loss of one thing would do.
-type Resilience struct {
-	// Survives names what may be lost while writes go on or come back by
-	// themselves: member, node, zone.
-	//
-	// +listType=atomic
-	// +optional
-	Survives []string `json:"survives,omitempty"`
-
-	// Risks are single losses that would end writes, each as a sentence.
-	//
-	// +listType=atomic
-	// +optional
-	Risks []string `json:"risks,omitempty"`
-}
-
-// FailoverStatus is a change of the leader.
-type FailoverStatus struct {
-	// At is when the new leader was seen first.
-	At metav1.Time `json:"at"`
-
-	// From is the member that led before.
-	//
-	// +optional
-	From string `json:"from,omitempty"`
-
-	// To is the member that leads since.
-	To string `json:"to"`
-
-	// Cause in one word: Switchover, PodDeleted, NodeLost, Crashed or Unknown.
-	//
-	// +optional
-	Cause string `json:"cause,omitempty"`
 }

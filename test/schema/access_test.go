@@ -68,6 +68,7 @@ func TestTopology(t *testing.T) {
 		"Itself":   {reason: "Nor one that only begins alike.", parameters: `{database: orders-db, removeSecrets: [orders-db2]}`, want: "must begin with the name of the database"},
 		"Scope":    {reason: "A scope begins names of ConfigMaps.", parameters: `{database: orders-db, scope: Orders}`, want: "must be lower case letters"},
 		"None":     {reason: "Something is looked at.", parameters: `{}`, want: "database: Required value"},
+		"Move":     {reason: "A switchover goes from one member to another.", parameters: `{database: orders-db, switchover: {id: "1", from: orders-db-a}}`, want: "switchover.to: Required value"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -78,8 +79,8 @@ func TestTopology(t *testing.T) {
 		})
 	}
 	o := withParameters(t, "observe.capstan.dev/v1alpha1", "Topology", `database: orders-db`)
-	o["spec"].(map[string]any)["managementPolicies"] = []any{"Observe", "Update"}
-	if _, errs := a.create(t, o); !strings.Contains(strings.Join(errs, "\n"), "a Topology makes and changes nothing") {
-		t.Errorf("A Topology changes nothing, got %q", errs)
+	o["spec"].(map[string]any)["managementPolicies"] = []any{"*"}
+	if _, errs := a.create(t, o); !strings.Contains(strings.Join(errs, "\n"), "must be Observe, Delete, and Create and Update for a switchover") {
+		t.Errorf("A Topology makes nothing by itself, got %q", errs)
 	}
 }

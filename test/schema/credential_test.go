@@ -52,6 +52,7 @@ func TestCredentialAccepted(t *testing.T) {
 		"Leaked":           {reason: "Nothing previous may be wanted.", parameters: `{rotation: {id: leak, keepPrevious: 0s}}`},
 		"HostOnly":         {reason: "One host is enough.", parameters: `{connection: {type: postgresql, host: db, port: 5432, username: u}}`},
 		"HostsOnly":        {reason: "So are members.", parameters: `{connection: {type: mysql, hosts: [{host: a, port: 1}, {host: b, port: 65535}], username: u}}`},
+		"Endpoints":        {reason: "There may be other ways to it.", parameters: `{connection: {type: postgresql, host: db, port: 5432, username: u, endpoints: [{name: pooler, host: db-pooler, port: 5432}, {name: external, host: "2001:db8::1", port: 5432}]}}`},
 		"OneMember":        {reason: "A list of one is for everybody.", parameters: `{connection: {type: redis, hosts: [{host: a, port: 6379}]}}`},
 		"IPv4":             {reason: "An address is a host.", parameters: `{connection: {type: redis, host: 10.0.0.1, port: 6379}}`},
 		"IPv6":             {reason: "An address is a host.", parameters: `{connection: {type: redis, host: "fd00::1", port: 6379}}`},

@@ -35,6 +35,7 @@ func types() map[string]reflect.Type {
 		databaseXRD:  reflect.TypeFor[v1alpha1.Database](),
 		"package/provider/crds/access.capstan.dev_accesses.yaml":           reflect.TypeFor[access.Access](),
 		"package/provider/crds/observe.capstan.dev_topologies.yaml":        reflect.TypeFor[observe.Topology](),
+		"package/provider/crds/storage.capstan.dev_volumeclaims.yaml":      reflect.TypeFor[storage.VolumeClaim](),
 		"package/provider/crds/capstan.dev_clusterproviderconfigs.yaml":    reflect.TypeFor[v1alpha1.ClusterProviderConfig](),
 		"package/provider/crds/capstan.dev_providerconfigs.yaml":           reflect.TypeFor[v1alpha1.ProviderConfig](),
 		"package/provider/crds/capstan.dev_providerconfigusages.yaml":      reflect.TypeFor[v1alpha1.ProviderConfigUsage](),

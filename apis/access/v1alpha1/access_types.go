@@ -77,6 +77,13 @@ type AccessParameters struct {
 	// Server to connect to.
 	Server Server `json:"server"`
 
+	// Suspended leaves the server alone, for instance because it is stopped on
+	// purpose. What was seen last stays told.
+	//
+	// +kubebuilder:example=false
+	// +optional
+	Suspended bool `json:"suspended,omitempty"`
+
 	// Databases that there should be.
 	//
 	// +kubebuilder:validation:MaxItems=16

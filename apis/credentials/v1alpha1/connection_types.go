@@ -2,6 +2,14 @@
 
 package v1alpha1
 
+// What follows the name of an endpoint in keys of its own.
+const (
+	SuffixHost    = "-host"
+	SuffixPort    = "-port"
+	SuffixURI     = "-uri"
+	SuffixJDBCURL = "-jdbc-url"
+)
+
 // SecretTypeBinding begins the type of a Secret that is made with a connection;
 // the type of the connection follows. The type of a Secret can never change, so
 // one that was there before its connection keeps the type it has.
@@ -89,6 +97,18 @@ type Connection struct {
 	// +optional
 	Hosts []HostPort `json:"hosts,omitempty"`
 
+	// Endpoints are other ways to the same service: by way of a pooler, or from
+	// outside the cluster. Each adds the keys <name>-host, <name>-port and
+	// <name>-uri, and <name>-jdbc-url where there is a jdbc-url. Options that choose
+	// among members are left out there. Default: none.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=4
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Endpoints []Endpoint `json:"endpoints,omitempty"`
+
 	// Database, or whatever else the path of the URI names: a virtual host for
 	// rabbitmq, say. Default: none.
 	//
@@ -157,6 +177,28 @@ type HostPort struct {
 	// Host is its DNS name or IP address.
 	//
 	// +kubebuilder:example="orders-db-a.production.svc"
+	Host Host `json:"host"`
+
+	// Port it listens on.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	// +kubebuilder:example=5432
+	Port int32 `json:"port"`
+}
+
+// Endpoint is another way to a service.
+type Endpoint struct {
+	// Name begins its keys.
+	//
+	// +kubebuilder:validation:MaxLength=20
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && self != 'multi-host'",message="must be lower case letters, digits and '-', start with a letter, end with a letter or digit, and not be multi-host"
+	// +kubebuilder:example="pooler"
+	Name string `json:"name"`
+
+	// Host is its DNS name or IP address.
+	//
+	// +kubebuilder:example="orders-db-pooler.production.svc"
 	Host Host `json:"host"`
 
 	// Port it listens on.

@@ -6,16 +6,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/members"
 )
 
 // Labels and annotations of the members of a Database.
 const (
 	// LabelDatabase names the Database that a pod, volume, Secret or ConfigMap
 	// belongs to.
-	LabelDatabase = "capstan.dev/database"
+	LabelDatabase = members.LabelDatabase
 
 	// LabelMember names the member that a pod or volume belongs to.
-	LabelMember = "capstan.dev/member"
+	LabelMember = members.LabelMember
 
 	// LabelIdentity holds the identity of the Database that a volume belongs to.
 	LabelIdentity = "capstan.dev/identity"
@@ -23,14 +25,14 @@ const (
 	// LabelRole is RoleLabelLeader or RoleLabelReplica on the pod of a member that
 	// serves. Members write it themselves: the one that begins to lead takes
 	// RoleLabelLeader from all others first.
-	LabelRole = "capstan.dev/role"
+	LabelRole = members.LabelRole
 
 	// LabelScope is how Patroni finds its own objects: it holds the scope.
 	LabelScope = "cluster-name"
 
 	// AnnotationMember is what a member tells of itself, as the JSON of a
 	// MemberReport.
-	AnnotationMember = "capstan.dev/member-report"
+	AnnotationMember = members.AnnotationReport
 
 	// AnnotationRelease allows to delete the data volume or Secret that carries it
 	// when its value is the object's own name.
@@ -39,26 +41,12 @@ const (
 
 // Values of LabelRole.
 const (
-	RoleLabelLeader  = "leader"
-	RoleLabelReplica = "replica"
+	RoleLabelLeader  = members.RoleLeader
+	RoleLabelReplica = members.RoleReplica
 )
 
-// MemberReport is what a member tells of itself in AnnotationMember. It is
-// written only when it changes.
-type MemberReport struct {
-	// Version of the server, for instance 17.6.
-	Version string `json:"version,omitempty"`
-
-	// Disk tells how full the volume is: Ok, Low (over 85 %) or Full (over 95 %).
-	Disk string `json:"disk,omitempty"`
-
-	// Reason in one word why the member does not start, if it does not: for
-	// instance VolumeOfAnother, WaitingForFormerLeader or ImageUnsuitable.
-	Reason string `json:"reason,omitempty"`
-
-	// Message says more about the reason, and what to do.
-	Message string `json:"message,omitempty"`
-}
+// MemberReport is what a member tells of itself in AnnotationMember.
+type MemberReport = members.Report
 
 // A Topology is the quiet observer of a Database: it tells who leads, where
 // members are and how they are, from the objects that members keep in the API
@@ -101,10 +89,11 @@ type TopologyList struct {
 
 // TopologySpec says what is observed.
 type TopologySpec struct {
-	// ManagementPolicies: a Topology observes, and cleans up when it is deleted.
+	// ManagementPolicies: a Topology observes, and cleans up when it is deleted. For
+	// a switchover it takes all four.
 	//
 	// +kubebuilder:default={"Observe","Delete"}
-	// +kubebuilder:validation:XValidation:rule="self.all(p, p == 'Observe' || p == 'Delete')",message="must be Observe, Delete or nothing: a Topology makes and changes nothing"
+	// +kubebuilder:validation:XValidation:rule="self.all(p, p != '*' && p != 'LateInitialize')",message="must be Observe, Delete, and Create and Update for a switchover"
 	// +kubebuilder:example={"Observe","Delete"}
 	// +optional
 	ManagementPolicies xpv2.ManagementPolicies `json:"managementPolicies,omitempty"`
@@ -144,6 +133,19 @@ type TopologyParameters struct {
 	// +optional
 	Members []string `json:"members,omitempty"`
 
+	// Hibernated tells that members are stopped on purpose: nobody looks why they
+	// are not there.
+	//
+	// +kubebuilder:example=false
+	// +optional
+	Hibernated bool `json:"hibernated,omitempty"`
+
+	// Switchover asks the leader to hand over, once for each id. It takes the
+	// management policies Create and Update.
+	//
+	// +optional
+	Switchover *TopologySwitchover `json:"switchover,omitempty"`
+
 	// RemoveSecrets names Secrets of certificates that are removed with the
 	// Topology, once no member is left. They can be made again. Each name begins
 	// with that of the Database and a dash, and only what cert-manager made and
@@ -155,6 +157,36 @@ type TopologyParameters struct {
 	// +kubebuilder:example={"orders-db-members"}
 	// +optional
 	RemoveSecrets []string `json:"removeSecrets,omitempty"`
+}
+
+// TopologySwitchover asks the leader to hand over.
+type TopologySwitchover struct {
+	// ID of the wish. Which ids were carried out is written down at Patroni's
+	// ConfigMap <scope>-config before Patroni is asked, so that none is carried out
+	// twice, whatever is stopped or made anew.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+	// +kubebuilder:example="2026-11-22-1"
+	ID string `json:"id"`
+
+	// From is the member that leads when it is asked for. When another one does
+	// already, there is nothing to be done.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a member"
+	// +kubebuilder:example="orders-db-a"
+	From string `json:"from"`
+
+	// To is the member that is to lead.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a member"
+	// +kubebuilder:example="orders-db-b"
+	To string `json:"to"`
 }
 
 // TopologyStatus is what was seen.
@@ -272,6 +304,55 @@ type TopologyObservation struct {
 	//
 	// +optional
 	LastFailover *Failover `json:"lastFailover,omitempty"`
+
+	// Backup tells how archive and backups are, where there are backups.
+	//
+	// +optional
+	Backup *BackupReport `json:"backup,omitempty"`
+
+	// Switchovers that were asked for, the last ones, oldest first.
+	//
+	// +listType=map
+	// +listMapKey=id
+	// +optional
+	Switchovers []SwitchoverOutcome `json:"switchovers,omitempty"`
+}
+
+// States of a switchover.
+const (
+	// SwitchoverAsked: Patroni was asked, and nothing was seen yet.
+	SwitchoverAsked = "Asked"
+	// SwitchoverDone: another member leads.
+	SwitchoverDone = "Done"
+	// SwitchoverFailed: the lead did not move.
+	SwitchoverFailed = "Failed"
+)
+
+// SwitchoverOutcome is what became of one switchover.
+type SwitchoverOutcome struct {
+	// ID of the wish.
+	ID string `json:"id"`
+
+	// State: Asked, Done or Failed.
+	State string `json:"state"`
+
+	// From is the member that led when it was asked for.
+	//
+	// +optional
+	From string `json:"from,omitempty"`
+
+	// To is the member that was to lead, or that leads since.
+	//
+	// +optional
+	To string `json:"to,omitempty"`
+
+	// At is when Patroni was asked.
+	At metav1.Time `json:"at"`
+
+	// Message says more.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // TopologyMember is one member.
@@ -339,6 +420,11 @@ type TopologyMember struct {
 	//
 	// +optional
 	VolumeSize string `json:"volumeSize,omitempty"`
+
+	// Volume tells how full the volume is, and by what.
+	//
+	// +optional
+	Volume *VolumeReport `json:"volume,omitempty"`
 
 	// Reason in one word what hinders the member, if anything does, for instance
 	// ImagePullFailed, Unschedulable, CrashLooping or VolumeOfAnother.

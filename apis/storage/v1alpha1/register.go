@@ -14,9 +14,12 @@ var GroupVersion = schema.GroupVersion{Group: "storage.capstan.dev", Version: "v
 // BucketGroupVersionKind is the type of a Bucket.
 var BucketGroupVersionKind = GroupVersion.WithKind("Bucket")
 
+// VolumeClaimGroupVersionKind is the type of a VolumeClaim.
+var VolumeClaimGroupVersionKind = GroupVersion.WithKind("VolumeClaim")
+
 // SchemeBuilder registers the types of this package.
 var SchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &Bucket{}, &BucketList{})
+	s.AddKnownTypes(GroupVersion, &Bucket{}, &BucketList{}, &VolumeClaim{}, &VolumeClaimList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 
 	return nil

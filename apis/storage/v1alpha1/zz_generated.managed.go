@@ -14,6 +14,8 @@ import (
 var (
 	_ resource.ModernManaged = &Bucket{}
 	_ resource.ManagedList   = &BucketList{}
+	_ resource.ModernManaged = &VolumeClaim{}
+	_ resource.ManagedList   = &VolumeClaimList{}
 )
 
 // GetCondition of this Bucket.
@@ -50,6 +52,46 @@ func (mg *Bucket) SetWriteConnectionSecretToReference(r *xpv2.LocalSecretReferen
 
 // GetItems of this list.
 func (l *BucketList) GetItems() []resource.Managed {
+	items := make([]resource.Managed, len(l.Items))
+	for i := range l.Items {
+		items[i] = &l.Items[i]
+	}
+
+	return items
+}
+
+// GetCondition of this VolumeClaim.
+func (mg *VolumeClaim) GetCondition(t xpv2.ConditionType) xpv2.Condition {
+	return mg.Status.GetCondition(t)
+}
+
+// SetConditions of this VolumeClaim.
+func (mg *VolumeClaim) SetConditions(c ...xpv2.Condition) { mg.Status.SetConditions(c...) }
+
+// GetManagementPolicies of this VolumeClaim.
+func (mg *VolumeClaim) GetManagementPolicies() xpv2.ManagementPolicies {
+	return mg.Spec.ManagementPolicies
+}
+
+// SetManagementPolicies of this VolumeClaim.
+func (mg *VolumeClaim) SetManagementPolicies(p xpv2.ManagementPolicies) {
+	mg.Spec.ManagementPolicies = p
+}
+
+// GetProviderConfigReference is nil: this kind talks to nothing outside the cluster.
+func (mg *VolumeClaim) GetProviderConfigReference() *xpv2.ProviderConfigReference { return nil }
+
+// SetProviderConfigReference does nothing: this kind talks to nothing outside the cluster.
+func (mg *VolumeClaim) SetProviderConfigReference(*xpv2.ProviderConfigReference) {}
+
+// GetWriteConnectionSecretToReference is nil: this kind has no connection details.
+func (mg *VolumeClaim) GetWriteConnectionSecretToReference() *xpv2.LocalSecretReference { return nil }
+
+// SetWriteConnectionSecretToReference does nothing: this kind has no connection details.
+func (mg *VolumeClaim) SetWriteConnectionSecretToReference(*xpv2.LocalSecretReference) {}
+
+// GetItems of this list.
+func (l *VolumeClaimList) GetItems() []resource.Managed {
 	items := make([]resource.Managed, len(l.Items))
 	for i := range l.Items {
 		items[i] = &l.Items[i]

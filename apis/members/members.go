@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package members is what the program in the members of a Database has in common with
+// those who look at members from outside: labels, annotations and reports. It imports
+// nothing, because that program is in every image of a member.
+package members
+
+// Labels and annotations of the members of a Database.
+const (
+	// LabelDatabase names the Database that a pod, volume, Secret or ConfigMap
+	// belongs to.
+	LabelDatabase = "capstan.dev/database"
+
+	// LabelMember names the member that a pod or volume belongs to.
+	LabelMember = "capstan.dev/member"
+
+	// LabelRole is RoleLeader or RoleReplica on the pod of a member that serves.
+	// Members write it themselves: the one that begins to lead takes RoleLeader from
+	// all others first.
+	LabelRole = "capstan.dev/role"
+
+	// AnnotationReport is what a member tells of itself, as the JSON of a Report.
+	AnnotationReport = "capstan.dev/member-report"
+)
+
+// Values of LabelRole.
+const (
+	RoleLeader  = "leader"
+	RoleReplica = "replica"
+)
+
+// Report is what a member tells of itself in AnnotationReport. It is
+// written only when it changes.
+type Report struct {
+	// Version of the server, for instance 17.6.
+	Version string `json:"version,omitempty"`
+
+	// Disk tells how full the volume is: Ok, Low (over 85 %) or Full (over 95 %).
+	Disk string `json:"disk,omitempty"`
+
+	// Volume tells how full the volume is, and by what.
+	Volume VolumeReport `json:"volume,omitzero"`
+
+	// Reason in one word why the member does not start, if it does not: for
+	// instance VolumeOfAnother, WaitingForFormerLeader or ImageUnsuitable.
+	Reason string `json:"reason,omitempty"`
+
+	// Message says more about the reason, and what to do.
+	Message string `json:"message,omitempty"`
+
+	// Backup tells how archive and backups are, where there are backups.
+	Backup BackupReport `json:"backup,omitzero"`
+}
