@@ -53,6 +53,9 @@ func (m *member) mayBegin(ctx context.Context, programs string) error {
 	if wait := volume.MayBegin(m.Name, own, told, m.expected(wanted, list, own)); wait != nil {
 		return wait
 	}
+	if own.Empty {
+		return m.besideBackups(ctx)
+	}
 	return nil
 }
 

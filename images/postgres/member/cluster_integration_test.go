@@ -67,6 +67,8 @@ type cluster struct {
 	ca      *authority
 	server  postgres.Server
 	net     int // second number of the addresses
+	sub     int // third number of the addresses
+	letters []string
 
 	mu      sync.Mutex
 	members map[string]*running
@@ -82,6 +84,15 @@ type leaders struct {
 // newCluster with the objects that a Database has, and no member yet.
 func newCluster(t *testing.T, letters ...string) *cluster {
 	t.Helper()
+	return newClusterWith(t, letters, func(*cluster) {})
+}
+
+// clusters of this run, of which each has addresses of its own.
+var clusters int
+
+// newClusterWith something else than usual.
+func newClusterWith(t *testing.T, letters []string, adjust func(*cluster)) *cluster {
+	t.Helper()
 	root := rootfs(t)
 	cfg := outside.SharedAPIServer(t)
 	client, err := kubernetes.NewForConfig(cfg)
@@ -90,7 +101,8 @@ func newCluster(t *testing.T, letters ...string) *cluster {
 	}
 	c := &cluster{
 		t: t, client: client, root: root, base: t.TempDir(), logs: t.ArtifactDir(), program: memberProgram, members: map[string]*running{},
-		api: newGate(t, strings.Trim(strings.TrimPrefix(cfg.Host, "https:"), "/")), net: 64 + os.Getpid()%128,
+		letters: letters,
+		api:     newGate(t, strings.Trim(strings.TrimPrefix(cfg.Host, "https:"), "/")), net: 64 + os.Getpid()%128, sub: clusters,
 	}
 	// Containers are another user than the test.
 	for dir := c.base; dir != "/" && dir != os.TempDir(); dir = filepath.Dir(dir) {
@@ -111,8 +123,10 @@ func newCluster(t *testing.T, letters ...string) *cluster {
 		Pace: postgres.Pace{TTL: 20, LoopWait: 4, RetryTimeout: 5, SenderTimeout: 5}, Synchronous: len(letters) > 1,
 		Preload: []string{"pg_stat_statements"},
 	}
+	clusters++
+	adjust(c)
 	c.account(cfg)
-	c.shared(letters)
+	c.shared()
 	c.compose()
 	for _, l := range letters {
 		c.pod(l)
@@ -154,7 +168,7 @@ func (c *cluster) account(cfg *rest.Config) {
 }
 
 // shared files of all members.
-func (c *cluster) shared(letters []string) {
+func (c *cluster) shared() {
 	c.t.Helper()
 	file, err := c.server.Patroni()
 	if err != nil {
@@ -173,7 +187,7 @@ func (c *cluster) shared(letters []string) {
 // certificate of the members, a new one each time.
 func (c *cluster) certificate() {
 	c.t.Helper()
-	names := []string{"localhost"}
+	names := []string{"localhost", "*." + c.podsHost()}
 	for _, s := range []string{"rw", "ro"} {
 		names = append(names, fmt.Sprintf("%s-%s.%s.svc", database, s, c.ns))
 	}
@@ -193,6 +207,16 @@ func (c *cluster) file(name string, content []byte) {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path+".next", content, 0o644), os.Rename(path+".next", path)); err != nil {
 		c.t.Fatal(err)
 	}
+}
+
+// folder that is mounted, also when it is empty.
+func (c *cluster) folder(name string) string {
+	c.t.Helper()
+	path := filepath.Join(c.base, name)
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		c.t.Fatal(err)
+	}
+	return path
 }
 
 // compose the ConfigMap that is Patroni's configuration.
@@ -235,7 +259,7 @@ func (c *cluster) pod(letter string) {
 func (c *cluster) identify(letter string) layout.Names {
 	name := database + "-" + letter
 	return layout.Names{
-		Pod: name + "-0", Namespace: c.ns, IP: fmt.Sprintf("127.%d.0.%d", c.net, 11+int(letter[0]-'a')), Database: database, Name: name,
+		Pod: name + "-0", Namespace: c.ns, IP: fmt.Sprintf("127.%d.%d.%d", c.net, c.sub, 11+int(letter[0]-'a')), Database: database, Name: name,
 		Scope: scope, Identity: identity, Version: strconv.Itoa(c.server.Major),
 	}
 }
@@ -251,10 +275,11 @@ func (c *cluster) start(letter string) *running {
 		c.t.Fatal(err)
 	}
 	box := container{
-		Root: c.root, Scratch: scratch, Program: c.program, Hosts: "127.0.0.1 localhost\n", Host: m.Pod,
+		Root: c.root, Scratch: scratch, Program: c.program, Hosts: c.hosts(), Host: m.Pod, Args: []string{"run"},
 		Mounts: map[string]string{
 			layout.Volume: data, "/etc/capstan/config": mount("config"), layout.Members: mount("members"), layout.Server: mount("members"),
 			"/etc/capstan/access": mount("access"), "/run/secrets/kubernetes.io/serviceaccount": mount("secrets"),
+			layout.Bucket: c.folder("bucket"), layout.Source: c.folder("source"),
 		},
 	}
 	host, port, _ := net.SplitHostPort(c.api.address)
@@ -264,11 +289,27 @@ func (c *cluster) start(letter string) *running {
 		"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port, "CAPSTAN_HEALTH_ADDRESS=" + m.Address(layout.PortHealth),
 		// All members have the network of the machine, so each listens to its own address only.
 		"PATRONI_POSTGRESQL_LISTEN=" + m.Address(layout.PortPostgres), "PATRONI_RESTAPI_LISTEN=" + m.Address(layout.PortPatroni),
+		// What a member says to itself comes from here, and from its own address elsewhere.
+		"PATRONI_RESTAPI_ALLOWLIST=127.0.0.1",
 	})
 	c.mu.Lock()
 	c.members[letter] = r
 	c.mu.Unlock()
 	return r
+}
+
+// podsHost is behind the names of the pods of members, and podHost that of one.
+func (c *cluster) podsHost() string { return database + "-pods." + c.ns + ".svc" }
+
+func (c *cluster) podHost(letter string) string { return c.identify(letter).Pod + "." + c.podsHost() }
+
+// hosts file of every container.
+func (c *cluster) hosts() string {
+	lines := []string{"127.0.0.1 localhost\n"}
+	for _, l := range c.letters {
+		lines = append(lines, c.identify(l).IP+" "+c.podHost(l)+"\n")
+	}
+	return strings.Join(lines, "")
 }
 
 // running container of a member.
@@ -439,12 +480,17 @@ func newAuthority() (*authority, error) {
 
 // sign a certificate of members.
 func (a *authority) sign(names []string) (cert, key []byte, err error) {
+	return a.issue(postgres.MemberCommonName, names)
+}
+
+// issue a certificate of a common name.
+func (a *authority) issue(name string, names []string) (cert, key []byte, err error) {
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
 	}
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: postgres.MemberCommonName}, DNSNames: names,
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: names,
 		NotBefore: a.cert.NotBefore, NotAfter: a.cert.NotAfter, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}, a.cert, k.Public(), a.key)

@@ -39,6 +39,7 @@ type container struct {
 	Mounts  map[string]string `json:"mounts"`  // from a path in the container to a folder outside
 	Hosts   string            `json:"hosts"`   // content of /etc/hosts
 	Host    string            `json:"host"`    // name
+	Args    []string          `json:"args"`    // of the program
 }
 
 // become the container's program. It returns only with an error.
@@ -58,7 +59,7 @@ func become(raw string) error {
 		return err
 	}
 	env := append([]string{"HOME=/data", "PATH=/usr/local/bin:/usr/bin:/usr/sbin", "LANG=C.UTF-8"}, inside(os.Environ())...)
-	return syscall.Exec("/usr/local/bin/capstan-member", []string{"capstan-member", "run"}, env)
+	return syscall.Exec("/usr/local/bin/capstan-member", append([]string{"capstan-member"}, c.Args...), env)
 }
 
 // inside is what of an environment a container sees.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/patroni"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/process"
@@ -59,7 +59,7 @@ func (m *member) labelOnce(ctx context.Context, l *labelled) time.Duration {
 	if !ok {
 		return lookEvery
 	}
-	leads := role == v1alpha1.RoleLabelLeader
+	leads := role == members.RoleLeader
 	if m.leads.Swap(leads) != leads {
 		m.manage.Call()
 	}
@@ -107,7 +107,7 @@ func (m *member) role(ctx context.Context, before string) (string, bool) {
 		m.told.version(fmt.Sprintf("%d.%d", s.Version/10000, s.Version%10000))
 	}
 	hasLock := false
-	if !s.Leads && before == v1alpha1.RoleLabelLeader {
+	if !s.Leads && before == members.RoleLeader {
 		if hasLock, err = m.patroni.HasLock(ctx); err != nil {
 			return before, false
 		}
@@ -119,10 +119,10 @@ func (m *member) role(ctx context.Context, before string) (string, bool) {
 // it again, and nobody else may lead.
 func roleOf(s patroni.State, before string, hasLock bool) string {
 	switch {
-	case s.Leads, hasLock && before == v1alpha1.RoleLabelLeader:
-		return v1alpha1.RoleLabelLeader
+	case s.Leads, hasLock && before == members.RoleLeader:
+		return members.RoleLeader
 	case s.Role == "replica" && s.State == "running":
-		return v1alpha1.RoleLabelReplica
+		return members.RoleReplica
 	}
 	return ""
 }

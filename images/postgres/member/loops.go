@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -63,6 +64,17 @@ func (m *member) listen(ctx context.Context) error {
 			return fmt.Errorf("cannot listen to callbacks: %w", err)
 		}
 		m.log.Info("told", "note", string(buf[:n]))
+		switch action, said, _ := strings.Cut(string(buf[:n]), ": "); action {
+		case noteBackup:
+			m.backedUp.Call()
+			continue
+		case noteArchive:
+			m.archived.Call()
+			continue
+		case noteRestore:
+			m.told.hinder(restoreFailed, said)
+			continue
+		}
 		m.look.Call()
 	}
 }
@@ -109,25 +121,6 @@ func (m *member) refresh(ctx context.Context) error {
 		}
 		if err := child.Signal(syscall.SIGHUP); err != nil {
 			m.log.Error("cannot let Patroni read its configuration", "error", err)
-		}
-	}
-}
-
-// measure how full the volume is.
-func (m *member) measure(ctx context.Context) error {
-	class := ""
-	for {
-		percent, err := volume.Usage(layout.Volume)
-		if err != nil {
-			m.log.Error("cannot measure the volume", "error", err)
-		} else {
-			class = volume.Class(class, percent)
-			m.told.disk(class)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(15 * time.Second):
 		}
 	}
 }

@@ -13,6 +13,19 @@
 // Patroni tells it of each change of role:
 //
 //	capstan-member callback on_role_change replica orders-db-3f2a9c1b
+//
+// Before Patroni stops a PostgreSQL that leads, for whatever reason, the clients of poolers are let wait:
+//
+//	capstan-member pause
+//
+// As the first process of a pooler's container it runs PgBouncer, whose clients wait while there is no leader:
+//
+//	capstan-member pooler
+//
+// PostgreSQL has it archive each segment of the write-ahead log, and a pod of its own takes backups with it:
+//
+//	capstan-member archive pg_wal/000000010000000000000003
+//	capstan-member backup
 package main
 
 import (
@@ -32,9 +45,14 @@ import (
 var version = "unknown"
 
 type cli struct {
-	Run      runCmd      `cmd:"" default:"1"                                                                        help:"Run the member until a signal ends it."`
+	Run      runCmd      `cmd:"" default:"1"                                                                                                help:"Run the member until a signal ends it."`
 	Handover handoverCmd `cmd:"" help:"Hand the lead over to another member, if this one leads and another is fit."`
 	Callback callbackCmd `cmd:"" help:"Tell the running member of a change, as Patroni calls it."`
+	Pause    pauseCmd    `cmd:"" help:"Let clients of the poolers wait, if this member leads, as Patroni calls it before PostgreSQL stops."`
+	Pooler   poolerCmd   `cmd:"" help:"Run a pooler until a signal ends it."`
+	Archive  archiveCmd  `cmd:"" help:"Bring a file of the write-ahead log into the archive, as PostgreSQL calls it."`
+	Backup   backupCmd   `cmd:"" help:"Take a backup, in a pod of its own."`
+	Restore  restoreCmd  `cmd:"" help:"Make the data of a new Database from a backup, as Patroni calls it."`
 
 	TerminationLog string `default:"/dev/termination-log" env:"TERMINATION_LOG" help:"File for the last words of a program that fails."`
 }

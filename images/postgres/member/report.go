@@ -7,21 +7,21 @@ import (
 	"sync"
 	"time"
 
-	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pods"
 )
 
 // A report is what the member is to tell.
 type report struct {
 	mu      sync.Mutex
-	now     v1alpha1.MemberReport
+	now     members.Report
 	changed wakeup
 }
 
 func newReport() *report { return &report{changed: make(wakeup, 1)} }
 
 // change the report, and wake who writes it if it is another.
-func (r *report) change(by func(*v1alpha1.MemberReport)) {
+func (r *report) change(by func(*members.Report)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.now
@@ -32,27 +32,35 @@ func (r *report) change(by func(*v1alpha1.MemberReport)) {
 }
 
 // version of the server.
-func (r *report) version(v string) { r.change(func(m *v1alpha1.MemberReport) { m.Version = v }) }
+func (r *report) version(v string) { r.change(func(m *members.Report) { m.Version = v }) }
 
-// disk class of the volume.
-func (r *report) disk(class string) { r.change(func(m *v1alpha1.MemberReport) { m.Disk = class }) }
+// disk class of the volume, and how full it is by what.
+func (r *report) disk(class string, v members.VolumeReport) {
+	r.change(func(m *members.Report) { m.Disk, m.Volume = class, v })
+}
+
+// backup: how archive and backups are.
+func (r *report) backup(b members.BackupReport) {
+	r.change(func(m *members.Report) { m.Backup = b })
+}
 
 // hinder: the member does not do what it should.
 func (r *report) hinder(reason, message string) {
-	r.change(func(m *v1alpha1.MemberReport) { m.Reason, m.Message = reason, message })
+	r.change(func(m *members.Report) { m.Reason, m.Message = reason, message })
 }
 
-// clear a reason, if it is the one that is told; "" clears any but that of a Patroni that does not stay, which only time clears.
+// clear a reason, if it is the one that is told; "" clears any but those of a Patroni that does not stay, which only time
+// clears, and of a restore, which leading does.
 func (r *report) clear(reason string) {
-	r.change(func(m *v1alpha1.MemberReport) {
-		if m.Reason == reason || (reason == "" && m.Reason != patroniEnded) {
+	r.change(func(m *members.Report) {
+		if m.Reason == reason || (reason == "" && m.Reason != patroniEnded && m.Reason != restoreFailed) {
 			m.Reason, m.Message = "", ""
 		}
 	})
 }
 
 // get the report.
-func (r *report) get() v1alpha1.MemberReport {
+func (r *report) get() members.Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.now
@@ -60,7 +68,7 @@ func (r *report) get() v1alpha1.MemberReport {
 
 // tell writes the report to the pod whenever it changes.
 func (m *member) tell(ctx context.Context) error {
-	var written *v1alpha1.MemberReport
+	var written *members.Report
 	complained := false
 	for {
 		var retry <-chan time.Time
@@ -82,7 +90,7 @@ func (m *member) tell(ctx context.Context) error {
 }
 
 // tellOnce writes the report unless the pod has it.
-func (m *member) tellOnce(ctx context.Context, written **v1alpha1.MemberReport) error {
+func (m *member) tellOnce(ctx context.Context, written **members.Report) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*pods.Timeout)
 	defer cancel()
 	if *written == nil {
@@ -96,7 +104,7 @@ func (m *member) tellOnce(ctx context.Context, written **v1alpha1.MemberReport) 
 	if now == **written {
 		return nil
 	}
-	if err := m.pods.Annotate(ctx, v1alpha1.AnnotationMember, now); err != nil {
+	if err := m.pods.Annotate(ctx, members.AnnotationReport, now); err != nil {
 		return err
 	}
 	*written = &now

@@ -46,6 +46,10 @@ type member struct {
 	leads atomic.Bool
 	// look and manage wake the loops that label the pod and make what only a superuser can.
 	look, manage wakeup
+	// backedUp and archived wake the loop that tells of backups.
+	backedUp, archived wakeup
+	// existing is what was found out about backups of this name.
+	existing existing
 	// begun is when the program started.
 	begun time.Time
 }
@@ -75,7 +79,7 @@ func (c *runCmd) Run(ctx context.Context, log *slog.Logger) error {
 		Names: c.Names, log: log, table: &process.Table{}, state: &health.State{}, pods: client, told: newReport(),
 		patroni: patroni.New(c.Address(layout.PortPatroni), layout.TLS),
 		copies:  &certificate.Copies{Members: layout.Members, Server: layout.Server, Link: layout.TLS, Settle: certificate.Settle},
-		look:    make(wakeup, 1), manage: make(wakeup, 1), begun: time.Now(),
+		look:    make(wakeup, 1), manage: make(wakeup, 1), backedUp: make(wakeup, 1), archived: make(wakeup, 1), begun: time.Now(),
 	}
 	if err := m.table.Adopt(); err != nil {
 		return err
@@ -94,7 +98,7 @@ func (c *runCmd) Run(ctx context.Context, log *slog.Logger) error {
 	group, life := errgroup.WithContext(life)
 	for _, loop := range []func(context.Context) error{
 		func(ctx context.Context) error { return health.Serve(ctx, c.Health, m.state, m.patroni.Ready) },
-		m.reap, m.listen, m.tell, m.label, m.superuse, m.refresh, m.measure, m.watch,
+		m.reap, m.listen, m.tell, m.label, m.superuse, m.refresh, m.measure, m.watch, m.backups,
 	} {
 		group.Go(func() error { return loop(life) })
 	}

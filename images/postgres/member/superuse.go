@@ -70,6 +70,6 @@ func (m *member) makeManaged(ctx context.Context) error {
 		return fmt.Errorf("cannot read the verifier of the platform's password: %w", err)
 	}
 	return managed.Apply(ctx, layout.Postgres, managed.Wanted{
-		Databases: w.Databases, Extensions: w.Extensions, Verifier: strings.TrimSpace(string(verifier)),
+		Databases: w.Databases, Extensions: w.Extensions, Verifier: strings.TrimSpace(string(verifier)), Pooled: w.Pooled,
 	})
 }

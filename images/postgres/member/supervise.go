@@ -51,7 +51,7 @@ func (m *member) supervise(ctx context.Context) {
 			pause = firstPause
 		}
 		m.log.Warn("Patroni ended by itself", "result", fmt.Sprint(err), "pause", pause.String())
-		if pause > firstPause {
+		if pause > firstPause && m.told.get().Reason != restoreFailed {
 			m.told.hinder(patroniEnded, "Patroni ends soon after its start: see the log of the pod")
 		}
 		sleep(ctx, pause)
@@ -101,7 +101,7 @@ func (m *member) renew(child *process.Child, why string) {
 func (m *member) buryStrays() {
 	postmaster, running := process.Postmaster(layout.Data)
 	for _, p := range process.Children(os.Getpid()) {
-		if p.Dead || (running && p.PID == postmaster) {
+		if p.Dead || (running && p.PID == postmaster) || m.table.Owns(p.PID) {
 			continue
 		}
 		m.log.Warn("ending what an earlier Patroni left", "pid", p.PID, "name", p.Name)

@@ -16,6 +16,8 @@ type wanted struct {
 	// Volumes names the members that had a volume before the Database was made. None means that it is new; absent, that it is not
 	// known.
 	Volumes *[]string `json:"volumes"`
+	// Pooled tells that there are poolers, which have to look passwords up.
+	Pooled bool `json:"pooled"`
 }
 
 // readWanted from a file.

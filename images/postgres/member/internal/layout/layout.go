@@ -38,6 +38,9 @@ const (
 	// Members and Server are where certificates are mounted: that of members among each other, and that for clients.
 	Members = "/etc/capstan/tls/members"
 	Server  = "/etc/capstan/tls/server"
+	// Bouncer is the program of a pooler, and Pooling what it is started with.
+	Bouncer = "/usr/sbin/pgbouncer"
+	Pooling = "/etc/capstan/config/pgbouncer.ini"
 	// Verifier is the SCRAM verifier of the login that the platform manages databases with.
 	Verifier = "/etc/capstan/access/verifier"
 )
@@ -47,7 +50,14 @@ const (
 	PortPostgres = 5432
 	PortPatroni  = 8008
 	PortHealth   = 8009
+	PortPause    = 8010
 )
+
+// LabelPooler is the label of the pods of poolers, with the name of the Database.
+const LabelPooler = "capstan.dev/pooler"
+
+// MemberCommonName is the common name of the certificate of members.
+const MemberCommonName = "capstan-members"
 
 // Names are who this member is, from the environment of its container.
 type Names struct {

@@ -27,7 +27,7 @@ func hygiene(ctx context.Context, conn *pgx.Conn) error {
 		}
 	}
 	need, err := list(ctx, conn, `select rolname from pg_roles where rolname = any($1) and not has_database_privilege(oid, 'postgres', 'connect')`,
-		[]string{Platform, Exporter, Rewind})
+		[]string{Platform, Exporter, Rewind, Pooler})
 	if err != nil {
 		return fmt.Errorf("cannot look at privileges of databases: %w", err)
 	}

@@ -23,6 +23,8 @@ const (
 	Exporter = "exporter"
 	// Rewind is the login that Patroni makes to compare a former leader with the new one.
 	Rewind = "rewind"
+	// Pooler is the login that poolers look verifiers of passwords up with.
+	Pooler = "pooler"
 )
 
 // Schema holds extensions that are not trusted. It belongs to the superuser, so that nobody can put something in their way.
@@ -34,6 +36,8 @@ type Wanted struct {
 	Databases, Extensions []string
 	// Verifier is the SCRAM verifier of Platform's password.
 	Verifier string
+	// Pooled tells that there are poolers.
+	Pooled bool
 }
 
 // Missing databases are there later. Nothing is wrong.
@@ -53,6 +57,9 @@ func Apply(ctx context.Context, socket string, w Wanted) error {
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	if err := roles(ctx, conn, w.Verifier); err != nil {
+		return err
+	}
+	if err := pooler(ctx, conn, w.Pooled); err != nil {
 		return err
 	}
 	if err := hygiene(ctx, conn); err != nil {

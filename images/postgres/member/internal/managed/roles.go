@@ -32,12 +32,8 @@ func roles(ctx context.Context, conn *pgx.Conn, verifier string) error {
 	}
 	want := role{Exists: true, Login: true, CreateRole: true, CreateDB: true, Verifier: verifier, Path: true}
 	if is != want {
-		verb := "alter"
-		if !is.Exists {
-			verb = "create"
-		}
 		statements := []string{
-			verb + " role " + name(Platform) + " login nosuperuser createrole createdb noreplication nobypassrls password '" + verifier + "'",
+			verb(is.Exists) + " role " + name(Platform) + " login nosuperuser createrole createdb noreplication nobypassrls password '" + verifier + "'",
 			"alter role " + name(Platform) + " set search_path = pg_catalog",
 		}
 		if err := do(ctx, conn, statements...); err != nil {
@@ -50,16 +46,20 @@ func roles(ctx context.Context, conn *pgx.Conn, verifier string) error {
 		return err
 	}
 	if want := (role{Exists: true, Login: true}); is != want {
-		verb := "alter"
-		if !is.Exists {
-			verb = "create"
-		}
-		statement := verb + " role " + name(Exporter) + " login nosuperuser nocreaterole nocreatedb noreplication nobypassrls password null"
+		statement := verb(is.Exists) + " role " + name(Exporter) + " login nosuperuser nocreaterole nocreatedb noreplication nobypassrls password null"
 		if err := do(ctx, conn, statement, "alter role "+name(Exporter)+" reset search_path"); err != nil {
 			return fmt.Errorf("cannot make role %q: %w", Exporter, err)
 		}
 	}
 	return grant(ctx, conn)
+}
+
+// verb that makes a role what it is to be.
+func verb(exists bool) string {
+	if exists {
+		return "alter"
+	}
+	return "create"
 }
 
 // get a role.

@@ -7,18 +7,17 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/certificate"
 )
 
 // maxAnswer is what is read of an answer at most, in bytes. That of a Database with nine members has about 4 KiB.
@@ -36,10 +35,12 @@ func New(address, certificates string) *Client {
 	return &Client{http: &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialTLSContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			cfg, err := config(certificates)
+			cfg, err := certificate.Config(certificates)
 			if err != nil {
 				return nil, err
 			}
+			// The address is the pod's own, and the certificate of members is for localhost, too.
+			cfg.ServerName = "localhost"
 			raw, err := dialer.DialContext(ctx, network, address)
 			if err != nil {
 				return nil, fmt.Errorf("cannot reach Patroni: %w", err)
@@ -52,21 +53,6 @@ func New(address, certificates string) *Client {
 			return conn, nil
 		},
 	}}}
-}
-
-// config for one connection. The address is the pod's own, and the certificate of members is for localhost, too.
-func config(dir string) (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "members.crt"), filepath.Join(dir, "members.key"))
-	if err != nil {
-		return nil, fmt.Errorf("cannot use the certificate of members: %w", err)
-	}
-	authority, err := os.ReadFile(filepath.Join(dir, "members-ca.crt"))
-	if err != nil {
-		return nil, fmt.Errorf("cannot use the authority of members: %w", err)
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(authority)
-	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, ServerName: "localhost", MinVersion: tls.VersionTLS12}, nil
 }
 
 // State of the member as its Patroni sees it.

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/volume"
 )
 
@@ -62,9 +62,9 @@ func New(cfg *rest.Config, namespace, pod, database string) (*Client, error) {
 // longer so.
 func (c *Client) SetRole(ctx context.Context, role string) (bool, error) {
 	wrote := false
-	if role == v1alpha1.RoleLabelLeader {
+	if role == members.RoleLeader {
 		var leaders corev1.PodList
-		selector := labels.Set{v1alpha1.LabelDatabase: c.database, v1alpha1.LabelRole: role}.String()
+		selector := labels.Set{members.LabelDatabase: c.database, members.LabelRole: role}.String()
 		if err := c.rest.Get().Namespace(c.namespace).Resource("pods").Param("labelSelector", selector).Do(ctx).Into(&leaders); err != nil {
 			return false, fmt.Errorf("cannot find out which pods have the label of the leader: %w", err)
 		}
@@ -75,7 +75,7 @@ func (c *Client) SetRole(ctx context.Context, role string) (bool, error) {
 				continue
 			}
 			wrote = true
-			if err := c.patch(ctx, p.Name, "labels", v1alpha1.LabelRole, nil); err != nil && !kerrors.IsNotFound(err) {
+			if err := c.patch(ctx, p.Name, "labels", members.LabelRole, nil); err != nil && !kerrors.IsNotFound(err) {
 				return wrote, fmt.Errorf("cannot take the label of the leader from pod %q: %w", p.Name, err)
 			}
 		}
@@ -87,7 +87,7 @@ func (c *Client) SetRole(ctx context.Context, role string) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if p.Labels[v1alpha1.LabelRole] == role {
+		if p.Labels[members.LabelRole] == role {
 			return false, nil
 		}
 	}
@@ -95,7 +95,7 @@ func (c *Client) SetRole(ctx context.Context, role string) (bool, error) {
 	if role != "" {
 		value = role
 	}
-	if err := c.patch(ctx, c.pod, "labels", v1alpha1.LabelRole, value); err != nil {
+	if err := c.patch(ctx, c.pod, "labels", members.LabelRole, value); err != nil {
 		return wrote, fmt.Errorf("cannot label the pod with its role: %w", err)
 	}
 	return true, nil
@@ -130,14 +130,14 @@ func (c *Client) ClearVolume(ctx context.Context) error {
 }
 
 // Report returns what the member's pod tells of it.
-func (c *Client) Report(ctx context.Context) (v1alpha1.MemberReport, error) {
+func (c *Client) Report(ctx context.Context) (members.Report, error) {
 	p, err := c.get(ctx)
 	if err != nil {
-		return v1alpha1.MemberReport{}, err
+		return members.Report{}, err
 	}
-	var r v1alpha1.MemberReport
+	var r members.Report
 	// One that cannot be understood is written anew.
-	_ = json.Unmarshal([]byte(p.Annotations[v1alpha1.AnnotationMember]), &r)
+	_ = json.Unmarshal([]byte(p.Annotations[members.AnnotationReport]), &r)
 	return r, nil
 }
 
@@ -155,13 +155,13 @@ type Pod struct {
 // List the pods of the Database.
 func (c *Client) List(ctx context.Context) ([]Pod, error) {
 	var list corev1.PodList
-	selector := labels.Set{v1alpha1.LabelDatabase: c.database}.String()
+	selector := labels.Set{members.LabelDatabase: c.database}.String()
 	if err := c.rest.Get().Namespace(c.namespace).Resource("pods").Param("labelSelector", selector).Do(ctx).Into(&list); err != nil {
 		return nil, fmt.Errorf("cannot list the pods of the Database: %w", err)
 	}
 	var out []Pod
 	for _, p := range list.Items {
-		member := p.Labels[v1alpha1.LabelMember]
+		member := p.Labels[members.LabelMember]
 		if member == "" {
 			continue // a pod that is no member, such as a Job's
 		}
@@ -174,6 +174,22 @@ func (c *Client) List(ctx context.Context) ([]Pod, error) {
 			one.Volume = &v
 		}
 		out = append(out, one)
+	}
+	return out, nil
+}
+
+// Poolers returns the addresses of the pods with a label, those that stop among them: they have clients for a while.
+func (c *Client) Poolers(ctx context.Context, label string) ([]string, error) {
+	var list corev1.PodList
+	selector := labels.Set{label: c.database}.String()
+	if err := c.rest.Get().Namespace(c.namespace).Resource("pods").Param("labelSelector", selector).Do(ctx).Into(&list); err != nil {
+		return nil, fmt.Errorf("cannot list the poolers of the Database: %w", err)
+	}
+	var out []string
+	for _, p := range list.Items {
+		if p.Status.Phase == corev1.PodRunning && p.Status.PodIP != "" {
+			out = append(out, p.Status.PodIP)
+		}
 	}
 	return out, nil
 }

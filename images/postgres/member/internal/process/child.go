@@ -43,6 +43,13 @@ func (t *Table) Start(path string, environment []string, args ...string) (*Child
 	return c, nil
 }
 
+// Owns tells whether a process was started with Start and has not ended.
+func (t *Table) Owns(pid int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.own[pid]
+}
+
 // PID of the child.
 func (c *Child) PID() int { return c.cmd.Process.Pid }
 

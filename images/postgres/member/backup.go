@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
+)
+
+// fullEvery is how often a backup is full. Those between hold what changed since the one before.
+const fullEvery = 7 * 24 * time.Hour
+
+// backupCmd takes one backup. It runs in a pod of its own, which is the host of the repository: it reads from the members' pgBackRest
+// and writes to the bucket.
+type backupCmd struct {
+	Folder string `default:"/tmp"                 help:"Folder for what is needed while it runs." type:"existingdir"`
+	Output string `default:"/dev/termination-log" env:"TERMINATION_LOG"                           help:"File that the result is written to as well." hidden:""`
+}
+
+// A result of a backup, as one line of JSON.
+type result struct {
+	Label string    `json:"label"`
+	Type  string    `json:"type"`
+	Size  int64     `json:"size"`
+	Added int64     `json:"added"`
+	Began time.Time `json:"began"`
+	Ended time.Time `json:"ended"`
+}
+
+// Run takes the backup and removes those that are older than the Database keeps them.
+func (c *backupCmd) Run(ctx context.Context, log *slog.Logger) error {
+	w, err := pgbackrest.ReadWanted(layout.Wanted)
+	if err != nil {
+		return err
+	}
+	if w.Backup == nil || !w.Backup.Enabled {
+		return errors.New("backups are off: set spec.backup.enabled")
+	}
+	repository, err := pgbackrest.ReadRepository(layout.Bucket)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(c.Folder, "pgbackrest.conf")
+	folders := pgbackrest.Folders{Data: layout.Data, Socket: layout.Postgres, Lock: filepath.Join(c.Folder, "lock")}
+	tls := pgbackrest.TLS{
+		Cert: filepath.Join(layout.Members, "tls.crt"), Key: filepath.Join(layout.Members, "tls.key"), CA: filepath.Join(layout.Members, "ca.crt"),
+	}
+	if _, err := pgbackrest.Host(*w.Backup, repository, folders, tls, layout.PgBackRest).Write(file); err != nil {
+		return err
+	}
+	r, err := take(ctx, log, pgbackrest.Runner{Program: pgbackrest.Program, Config: file}, *w.Backup)
+	if err != nil {
+		return err
+	}
+	line, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("cannot tell of the backup: %w", err)
+	}
+	if f, err := os.OpenFile(c.Output, os.O_WRONLY|os.O_TRUNC, 0); err == nil {
+		_, _ = f.Write(line)
+		_ = f.Close()
+	}
+	_, _ = fmt.Fprintln(io.Writer(os.Stdout), string(line))
+	return nil
+}
+
+// take a backup of the stanza, which is made if there is none.
+func take(ctx context.Context, log *slog.Logger, run pgbackrest.Runner, s pgbackrest.Settings) (result, error) {
+	stanza := "--stanza=" + s.Stanza
+	// It does nothing for a stanza that is there, and fails for one of other data: what is there is never overwritten.
+	if _, err := run.Run(ctx, "stanza-create", stanza); err != nil {
+		return result{}, err
+	}
+	kind, err := next(ctx, run, s, time.Now())
+	if err != nil {
+		return result{}, err
+	}
+	log.Info("taking a backup", "type", kind, "stanza", s.Stanza)
+	if _, err := run.Run(ctx, "backup", stanza, "--type="+kind); err != nil {
+		return result{}, err
+	}
+	all, err := run.Info(ctx, s.Stanza)
+	if err != nil {
+		return result{}, err
+	}
+	if len(all) == 0 || len(all[0].Backups) == 0 {
+		return result{}, errors.New("the backup ended, and the bucket has none: see whether something else removes objects there")
+	}
+	last := all[0].Backups[len(all[0].Backups)-1]
+	return result{
+		Label: last.Label, Type: last.Type, Size: last.Info.Size, Added: last.Info.Repository.Delta, Began: last.Began(), Ended: last.Ended(),
+	}, nil
+}
+
+// next type of backup: full when there is none, or the last full one is a week old or as old as what is kept.
+func next(ctx context.Context, run pgbackrest.Runner, s pgbackrest.Settings, now time.Time) (string, error) {
+	every := fullEvery
+	if s.RetentionDays > 0 {
+		every = min(every, time.Duration(s.RetentionDays)*24*time.Hour)
+	}
+	all, err := run.Info(ctx, s.Stanza)
+	if err != nil {
+		return "", err
+	}
+	for _, stanza := range all {
+		for _, b := range stanza.Backups {
+			// What is taken a moment earlier than the last time counts.
+			if b.Type == pgbackrest.Full && !b.Error && now.Sub(b.Began()) < every-time.Hour {
+				return pgbackrest.Incremental, nil
+			}
+		}
+	}
+	return pgbackrest.Full, nil
+}

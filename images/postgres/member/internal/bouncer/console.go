@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package bouncer manages the PgBouncer of a pooler: what lets its clients wait while the leader changes, and what tells how it does.
+package bouncer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// A Console is PgBouncer's own, behind the socket in a folder. Whoever has the user of the process may use it.
+type Console struct {
+	// Folder of the socket, and Port that names it.
+	Folder string
+	Port   uint16
+}
+
+// own is the database and the user of PgBouncer itself.
+const own = "pgbouncer"
+
+// answerLimit is how long PgBouncer may take for an answer that waits for nothing.
+const answerLimit = 5 * time.Second
+
+// connect to the console.
+func (c Console) connect(ctx context.Context) (*pgconn.PgConn, error) {
+	cfg, err := pgconn.ParseConfig("sslmode=disable")
+	if err != nil {
+		return nil, fmt.Errorf("cannot reach PgBouncer: %w", err)
+	}
+	cfg.Host, cfg.Port, cfg.User, cfg.Password, cfg.Database = c.Folder, c.Port, own, "", own
+	cfg.ConnectTimeout, cfg.RuntimeParams = answerLimit, map[string]string{}
+	conn, err := pgconn.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("cannot reach PgBouncer: %w", err)
+	}
+	return conn, nil
+}
+
+// command that returns nothing.
+func (c Console) command(ctx context.Context, command string) error {
+	_, err := c.table(ctx, command)
+	return err
+}
+
+// table that a command shows, a map from column to value for each row.
+func (c Console) table(ctx context.Context, command string) ([]map[string]string, error) {
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer closeSoon(ctx, conn)
+	results, err := conn.Exec(ctx, command).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("cannot let PgBouncer %s: %w", command, err)
+	}
+	var out []map[string]string
+	for _, r := range results {
+		for _, row := range r.Rows {
+			one := make(map[string]string, len(row))
+			for i, f := range r.FieldDescriptions {
+				one[f.Name] = string(row[i])
+			}
+			out = append(out, one)
+		}
+	}
+	return out, nil
+}
+
+// closeSoon says good-bye, which must not take long.
+func closeSoon(ctx context.Context, conn *pgconn.PgConn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx)
+}
+
+// Pause lets clients wait: no transaction begins from now on. It returns when those that are under way have ended, or with the
+// context, after which clients wait nevertheless.
+func (c Console) Pause(ctx context.Context) error {
+	err := c.command(ctx, "PAUSE")
+	if p := (*pgconn.PgError)(nil); errors.As(err, &p) {
+		return nil // it pauses already, and says nothing else
+	}
+	return err
+}
+
+// Resume lets clients go on.
+func (c Console) Resume(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	err := c.command(ctx, "RESUME")
+	if p := (*pgconn.PgError)(nil); errors.As(err, &p) {
+		return nil // it does not pause
+	}
+	return err
+}
+
+// Reconnect ends connections to the server as soon as no client uses them.
+func (c Console) Reconnect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	return c.command(ctx, "RECONNECT")
+}
+
+// State tells whether PgBouncer pauses. An error means that it does not answer.
+func (c Console) State(ctx context.Context) (paused bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	rows, err := c.table(ctx, "SHOW STATE")
+	if err != nil {
+		return false, err
+	}
+	for _, r := range rows {
+		if r["key"] == "paused" {
+			paused = r["value"] == "yes"
+		}
+	}
+	return paused, nil
+}
+
+// Clients returns how many are connected, whatever they do.
+func (c Console) Clients(ctx context.Context) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	rows, err := c.table(ctx, "SHOW POOLS")
+	if err != nil {
+		return 0, err
+	}
+	sum := 0
+	for _, r := range rows {
+		for _, column := range []string{"cl_active", "cl_waiting"} {
+			if n, err := strconv.Atoi(r[column]); err == nil && r["database"] != own {
+				sum += n
+			}
+		}
+	}
+	return sum, nil
+}
+
+// Sessions tells whether clients have connections to the server for as long as they are connected themselves.
+func (c Console) Sessions(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	rows, err := c.table(ctx, "SHOW CONFIG")
+	if err != nil {
+		return false, err
+	}
+	for _, r := range rows {
+		if r["key"] == "pool_mode" {
+			return r["value"] == "session", nil
+		}
+	}
+	return false, errors.New("PgBouncer does not tell its pool_mode")
+}

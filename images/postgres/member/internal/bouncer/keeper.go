@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bouncer
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// How often the leader is looked at: seldom while all is well, for a connection that breaks is noticed at once, and often while
+// clients wait for another.
+const (
+	lookEvery    = time.Second
+	lookForOther = 100 * time.Millisecond
+	tidyEvery    = 5 * time.Second
+)
+
+// A Keeper lets clients of a PgBouncer wait while there is no leader.
+type Keeper struct {
+	Console Console
+	Lookout *Lookout
+	Log     *slog.Logger
+
+	mu    sync.Mutex
+	guard Guard
+	// hold of the wait that is under way: drained is closed when no transaction is under way any more, end ends the command that says so.
+	hold *hold
+
+	known, answers atomic.Bool
+	counts         sync.Map // from cause to *atomic.Int64
+}
+
+type hold struct {
+	drained chan struct{}
+	end     context.CancelFunc
+}
+
+// Run until the context ends.
+func (k *Keeper) Run(ctx context.Context) error {
+	defer k.Lookout.Close()
+	last := ""
+	tidied := time.Time{}
+	for ctx.Err() == nil {
+		s := k.Lookout.Look(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		text := ""
+		if err := k.Lookout.Err(); err != nil {
+			text = err.Error()
+		}
+		if (text == "") != (last == "") {
+			k.Log.Info("looked for the leader", "leads", s.Outlook == Leads, "error", text)
+		}
+		last = text
+		k.mu.Lock()
+		k.act(ctx, k.guard.See(time.Now(), s))
+		k.known.Store(k.guard.Known())
+		waits := k.guard.Cause() != ""
+		k.mu.Unlock()
+		if time.Since(tidied) >= tidyEvery {
+			tidied = time.Now()
+			k.tidy(ctx)
+		}
+		switch {
+		case waits:
+			sleep(ctx, lookForOther)
+		case k.Lookout.Wait(ctx, lookEvery):
+			// Those that try again would be refused until the next look.
+			k.mu.Lock()
+			k.act(ctx, k.guard.See(time.Now(), Sight{Outlook: Gone}))
+			k.mu.Unlock()
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.hold != nil {
+		k.hold.end()
+	}
+	return nil
+}
+
+// Ask for a wait, because the leader is about to stop. It tells whether clients wait, and whether no transaction is under way any
+// more. It returns when that is so, or with the context.
+func (k *Keeper) Ask(ctx context.Context) (waits, drained bool) {
+	k.mu.Lock()
+	// The wait is longer than this request.
+	k.act(context.WithoutCancel(ctx), k.guard.Ask(time.Now()))
+	h := k.hold
+	k.mu.Unlock()
+	if h == nil {
+		return false, false
+	}
+	if sessions, err := k.Console.Sessions(ctx); err != nil || sessions {
+		return true, false // sessions do not end by themselves
+	}
+	select {
+	case <-h.drained:
+		return true, true
+	case <-ctx.Done():
+		return true, false
+	}
+}
+
+// act on what the guard decided. Who calls it has the lock.
+func (k *Keeper) act(ctx context.Context, a Action) {
+	switch a {
+	case Nothing:
+	case Hold:
+		cause := k.guard.Cause()
+		k.count(cause).Add(1)
+		k.Log.Info("clients wait", "cause", cause)
+		ctx, end := context.WithTimeout(context.WithoutCancel(ctx), LossLimit+HandoverLimit)
+		h := &hold{drained: make(chan struct{}), end: end}
+		k.hold = h
+		go func() {
+			begun := time.Now()
+			if err := k.Console.Pause(ctx); err != nil {
+				if ctx.Err() == nil {
+					k.Log.Error("cannot let clients wait", "error", err)
+				}
+				return
+			}
+			k.Log.Info("no transaction is under way", "took", time.Since(begun).Round(time.Millisecond).String())
+			close(h.drained)
+		}()
+	case Release:
+		k.hold.end()
+		k.hold = nil
+		if err := k.Console.Resume(ctx); err != nil {
+			k.Log.Error("cannot let clients go on, trying again", "error", err) // see tidy
+			return
+		}
+		k.Log.Info("clients go on")
+	case Renew:
+		if err := k.Console.Reconnect(ctx); err != nil {
+			k.Log.Error("cannot renew connections to the leader", "error", err)
+		}
+	}
+}
+
+// tidy up: clients that wait without a reason go on, whoever made them wait.
+func (k *Keeper) tidy(ctx context.Context) {
+	paused, err := k.Console.State(ctx)
+	k.answers.Store(err == nil)
+	if err != nil || !paused {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.guard.Cause() != "" {
+		return
+	}
+	k.Log.Warn("clients waited without a reason")
+	if err := k.Console.Resume(ctx); err != nil {
+		k.Log.Error("cannot let clients go on", "error", err)
+	}
+}
+
+// Known tells whether a leader was ever seen.
+func (k *Keeper) Known() bool { return k.known.Load() }
+
+// Answers tells whether PgBouncer answered when it was asked last.
+func (k *Keeper) Answers() bool { return k.answers.Load() }
+
+// Waits tells whether clients wait.
+func (k *Keeper) Waits() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.guard.Cause() != ""
+}
+
+// count of the waits of a cause.
+func (k *Keeper) count(cause string) *atomic.Int64 {
+	v, _ := k.counts.LoadOrStore(cause, new(atomic.Int64))
+	n, _ := v.(*atomic.Int64)
+	return n
+}
+
+// sleep for a while or until the context ends.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

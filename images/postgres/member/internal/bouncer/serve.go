@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bouncer
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+)
+
+// pausePath is where members ask poolers to wait.
+const pausePath = "/pause"
+
+// DrainLimit is how long a member waits for transactions to end, at most.
+const DrainLimit = 2 * time.Second
+
+// An Answer to a member that asked.
+type Answer struct {
+	// Waits tells that clients wait, and Drained that no transaction is under way any more.
+	Waits   bool `json:"waits"`
+	Drained bool `json:"drained"`
+}
+
+// Serve members until the context ends. Config has the certificate to show and to verify members with, and is asked anew for each
+// connection. Only a certificate of the given common name is listened to.
+func Serve(ctx context.Context, address string, config func() (*tls.Config, error), member string, ask func(context.Context) (waits, drained bool)) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+pausePath, func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 || r.TLS.VerifiedChains[0][0].Subject.CommonName != member {
+			http.Error(w, "only members may ask for that", http.StatusForbidden)
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), DrainLimit)
+		defer cancel()
+		var a Answer
+		a.Waits, a.Drained = ask(ctx)
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(a)
+	})
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("cannot listen to members: %w", err)
+	}
+	l = tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		c, err := config()
+		if err != nil {
+			return nil, err
+		}
+		c = c.Clone()
+		c.MinVersion, c.ClientAuth, c.ClientCAs = tls.VersionTLS13, tls.RequireAndVerifyClientCert, c.RootCAs
+		return c, nil
+	}})
+	srv := &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
+	context.AfterFunc(ctx, func() { _ = srv.Close() })
+	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("cannot answer members: %w", err)
+	}
+	return nil
+}
+
+// reachLimit is how long a pooler may take to be reached. One that cannot be does not hold up a leader that stops.
+const reachLimit = time.Second
+
+// Pause asks the pooler at an address to let its clients wait.
+func Pause(ctx context.Context, address string, config *tls.Config) (Answer, error) {
+	dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: reachLimit}, Config: config}
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialTLSContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			// The handshake is part of reaching it.
+			ctx, cancel := context.WithTimeout(ctx, reachLimit)
+			defer cancel()
+			return dialer.DialContext(ctx, network, address)
+		},
+		ResponseHeaderTimeout: DrainLimit + reachLimit,
+	}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://localhost"+pausePath, bytes.NewReader(nil))
+	if err != nil {
+		return Answer{}, fmt.Errorf("cannot ask pooler %s to wait: %w", address, err)
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		return Answer{}, fmt.Errorf("cannot ask pooler %s to wait: %w", address, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
+	if err != nil {
+		return Answer{}, fmt.Errorf("cannot ask pooler %s to wait: %w", address, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return Answer{}, fmt.Errorf("pooler %s refuses to wait: %s", address, bytes.TrimSpace(raw))
+	}
+	var a Answer
+	if err := json.Unmarshal(raw, &a); err != nil {
+		return Answer{}, fmt.Errorf("cannot understand pooler %s: %w", address, err)
+	}
+	return a, nil
+}

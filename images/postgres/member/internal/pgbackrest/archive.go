@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgbackrest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// SegmentSize of the write-ahead log: what initdb makes unless it is told otherwise, and nobody tells it.
+const SegmentSize = 16 << 20
+
+// Archived is what archiving last came to. It changes only when that does.
+type Archived struct {
+	// Failing tells since when no segment came through, and Message why.
+	Failing *time.Time `json:"failing,omitempty"`
+	Message string     `json:"message,omitempty"`
+	// Dropped tells when a segment was let go last because too many waited. Between the backup before and the next one not every
+	// time can be restored.
+	Dropped *time.Time `json:"dropped,omitempty"`
+}
+
+// ReadArchived from a file. Without one all was well.
+func ReadArchived(file string) (Archived, error) {
+	raw, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Archived{}, nil
+	}
+	var a Archived
+	if err == nil {
+		err = json.Unmarshal(raw, &a)
+	}
+	if err != nil {
+		return Archived{}, fmt.Errorf("cannot read what archiving came to: %w", err)
+	}
+	return a, nil
+}
+
+// Write it to a file, as a whole or not at all.
+func (a Archived) Write(file string) error {
+	raw, err := json.Marshal(a)
+	if err == nil {
+		err = os.WriteFile(file+".next", raw, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(file+".next", file)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write what archiving came to: %w", err)
+	}
+	return nil
+}
+
+// Backlog is how many bytes of the write-ahead log wait for the archive.
+func Backlog(data string) (int64, error) {
+	dir, err := os.Open(filepath.Join(data, "pg_wal", "archive_status"))
+	if err != nil {
+		return 0, fmt.Errorf("cannot tell what waits for the archive: %w", err)
+	}
+	defer func() { _ = dir.Close() }()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return 0, fmt.Errorf("cannot tell what waits for the archive: %w", err)
+	}
+	var n int64
+	for _, name := range names {
+		// Histories and labels of backups are small.
+		if base, ok := strings.CutSuffix(name, ".ready"); ok && len(base) == 24 {
+			n++
+		}
+	}
+	return n * SegmentSize, nil
+}

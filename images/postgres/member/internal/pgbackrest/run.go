@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgbackrest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// maxSaid is how much of what pgBackRest says is kept, in bytes.
+const maxSaid = 900
+
+// grace is how long pgBackRest gets to end what it does in good order once the context has ended.
+const grace = 10 * time.Second
+
+// A Runner runs pgBackRest with a configuration.
+type Runner struct {
+	Program, Config string
+	// Grace after the context has ended. Default: 10 s.
+	Grace time.Duration
+}
+
+// A Failure of pgBackRest, in its own words.
+type Failure struct{ Command, Said string } //nolint:errname // It is pgBackRest's failure.
+
+// Error is the command and the words.
+func (f *Failure) Error() string { return fmt.Sprintf("pgbackrest %s: %s", f.Command, f.Said) }
+
+// noise is what stands before each line of pgBackRest: level, and code of the error.
+var noise = regexp.MustCompile(`^(P\d+ +)?(ERROR: \[\d+\]: |ERROR: |WARN: |HINT: )?`)
+
+// passing is what is another each time the same goes wrong: which segment it is, and how long tries took. What is told is to change
+// only when a fact does.
+var passing = regexp.MustCompile(` '?[0-9A-F]{24}'?| on \d+ retr(y|ies) (from|at) [0-9-]+ms`)
+
+// Run a command and return what it prints. The error is a *Failure when pgBackRest said why.
+func (r Runner) Run(ctx context.Context, command string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, r.Program, append([]string{"--config=" + r.Config, command}, args...)...)
+	// It ends its own processes and removes its lock when it is told to.
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = cmp.Or(r.Grace, grace)
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	err := cmd.Run()
+	if err == nil {
+		return out.String(), nil
+	}
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("pgbackrest %s did not end in time: %w", command, ctx.Err())
+	}
+	if text := words(said.String()); text != "" {
+		return "", &Failure{command, text}
+	}
+	return "", fmt.Errorf("cannot run pgbackrest %s: %w", command, err)
+}
+
+// words of pgBackRest in one line: its errors with their hints, and then what it warned of, which may be the cause.
+func words(said string) string {
+	var errs, warnings []string
+	into := &warnings
+	for line := range strings.SplitSeq(said, "\n") {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "":
+			continue
+		case strings.Contains(line, "ERROR:"):
+			into = &errs
+		case strings.Contains(line, "WARN:"), strings.Contains(line, "INFO:"):
+			into = &warnings
+		}
+		*into = append(*into, noise.ReplaceAllString(line, ""))
+	}
+	text := passing.ReplaceAllString(strings.Join(append(errs, warnings...), "; "), "")
+	if len(text) > maxSaid {
+		text = strings.ToValidUTF8(text[:maxSaid], "") + " …"
+	}
+	return text
+}
+
+// A Stanza is what there is of one.
+type Stanza struct {
+	Name    string   `json:"name"`
+	Status  Status   `json:"status"`
+	Backups []Backup `json:"backup"`
+}
+
+// Status of a Stanza: code 0 is well, 2 that there is no backup yet.
+type Status struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+// Types of backups.
+const (
+	Full        = "full"
+	Incremental = "incr"
+)
+
+// A Backup of a Stanza.
+type Backup struct {
+	Label string `json:"label"`
+	// Type: Full or Incremental.
+	Type      string `json:"type"`
+	Timestamp struct {
+		Start int64 `json:"start"`
+		Stop  int64 `json:"stop"`
+	} `json:"timestamp"`
+	Info struct {
+		// Size of the data, and in the Repository what this backup added.
+		Size       int64 `json:"size"`
+		Repository struct {
+			Delta int64 `json:"delta"`
+		} `json:"repository"`
+	} `json:"info"`
+	Error bool `json:"error"`
+}
+
+// Began is when the backup began.
+func (b Backup) Began() time.Time { return time.Unix(b.Timestamp.Start, 0).UTC() }
+
+// Ended is when the backup was consistent: the earliest time that it restores.
+func (b Backup) Ended() time.Time { return time.Unix(b.Timestamp.Stop, 0).UTC() }
+
+// Info of a stanza, or of all with "". One that does not exist has no backups.
+func (r Runner) Info(ctx context.Context, stanza string) ([]Stanza, error) {
+	args := []string{"--output=json"}
+	if stanza != "" {
+		args = append(args, "--stanza="+stanza)
+	}
+	out, err := r.Run(ctx, "info", args...)
+	if err != nil {
+		return nil, err
+	}
+	var all []Stanza
+	if err := json.Unmarshal([]byte(out), &all); err != nil {
+		return nil, fmt.Errorf("cannot understand what backups there are: %w", err)
+	}
+	for i := range all {
+		// 1: no such stanza. 2: no backup. All others but 0 say that it cannot be told.
+		if c := all[i].Status.Code; c > 3 {
+			return nil, errors.New(all[i].Status.Message)
+		}
+		slices.SortFunc(all[i].Backups, func(a, b Backup) int { return a.Ended().Compare(b.Ended()) })
+	}
+	return all, nil
+}
+
+// Latest stanza: the one of those with backups whose last one ended last. "" when none has any.
+func Latest(all []Stanza) Stanza {
+	var best Stanza
+	for _, s := range all {
+		n := len(s.Backups)
+		if n > 0 && (len(best.Backups) == 0 || s.Backups[n-1].Ended().After(best.Backups[len(best.Backups)-1].Ended())) {
+			best = s
+		}
+	}
+	return best
+}
