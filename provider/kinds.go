@@ -37,6 +37,7 @@ import (
 	"github.com/capstan-dev/capstan/provider/providerconfig"
 	"github.com/capstan-dev/capstan/provider/registeredmodel"
 	"github.com/capstan-dev/capstan/provider/topology"
+	"github.com/capstan-dev/capstan/provider/volumeclaim"
 )
 
 // guard of what tenants have the provider connect with.
@@ -67,6 +68,7 @@ func kinds(r *outside.Resolver, guard *outside.Guard) map[schema.GroupVersionKin
 		registryv1alpha1.ModelVersionGroupVersionKind:    modelversion.Setup(models),
 		registryv1alpha1.RegisteredModelGroupVersionKind: registeredmodel.Setup(models),
 		storagev1alpha1.BucketGroupVersionKind:           bucket.Setup(buckets),
+		storagev1alpha1.VolumeClaimGroupVersionKind:      volumeclaim.Setup,
 		v1alpha1.ProviderConfigGroupVersionKind: providerconfig.Setup(
 			v1alpha1.ProviderConfigGroupVersionKind, buckets, models, metrics),
 		v1alpha1.ClusterProviderConfigGroupVersionKind: providerconfig.Setup(

@@ -261,7 +261,7 @@ func (c *external) password(ctx context.Context, l v1alpha1.Login) (string, erro
 		return "", err
 	}
 
-	if err := scram.Check(string(p)); err != nil {
+	if err := scram.Check(p); err != nil {
 		return "", &outside.Failure{
 			Reason: apis.ReasonInvalidConfig,
 			Message: fmt.Sprintf("login %q: key %q of Secret %q is no password that every client understands: %v",

@@ -14,7 +14,7 @@ import (
 
 	apis "github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
-	"github.com/capstan-dev/capstan/provider/internal/podhealth"
+	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
 // maxSaid bounds what is told of what a server says, in bytes.
@@ -85,8 +85,8 @@ func refusal(p *pgconn.PgError) *outside.Failure {
 		f := &outside.Failure{Reason: r.reason, Message: r.what, Remedy: r.remedy}
 
 		// What it says names what it is about.
-		if said := podhealth.Steady(p.Message, ""); p.Code[:2] == "42" || p.Code[:2] == "58" {
-			f.Message += " (" + podhealth.Bounded(said, maxSaid) + ")"
+		if said := words.Steady(p.Message, ""); p.Code[:2] == "42" || p.Code[:2] == "58" {
+			f.Message += " (" + words.Bounded(said, maxSaid) + ")"
 		}
 
 		return f
@@ -94,7 +94,7 @@ func refusal(p *pgconn.PgError) *outside.Failure {
 
 	return &outside.Failure{
 		Reason:  apis.ReasonRejected,
-		Message: fmt.Sprintf("the server refuses with code %s: %s", podhealth.OneLine(p.Code), podhealth.Bounded(podhealth.Steady(p.Message, ""), maxSaid)),
+		Message: fmt.Sprintf("the server refuses with code %s: %s", words.OneLine(p.Code), words.Bounded(words.Steady(p.Message, ""), maxSaid)),
 		Remedy:  "see the server's logs",
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/access/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/kind"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
-	"github.com/capstan-dev/capstan/provider/internal/podhealth"
+	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
 const (
@@ -34,6 +34,10 @@ func (e *external) Observe(ctx context.Context, cr *v1alpha1.Access) (managed.Ex
 	// It stays as it is, whether it is there or not.
 	if meta.WasDeleted(cr) {
 		return managed.ExternalObservation{}, nil
+	}
+
+	if cr.Spec.ForProvider.Suspended {
+		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 	}
 
 	w, unknown, err := e.wanted(ctx)
@@ -125,7 +129,7 @@ func tell(cr *v1alpha1.Access, s *server, w wanted, p plan) {
 
 	if len(open) > 0 {
 		cr.SetConditions(xpv2.Unavailable().
-			WithMessage(podhealth.Bounded(strings.Join(slices.Compact(open), "; "), maxMessage)).
+			WithMessage(words.Bounded(strings.Join(slices.Compact(open), "; "), maxMessage)).
 			WithObservedGeneration(cr.GetGeneration()))
 
 		return

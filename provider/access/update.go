@@ -115,13 +115,13 @@ func (e *external) run(ctx context.Context, st step, l login) error {
 	do := slices.Clone(st.statements)
 
 	if st.password {
-		v, err := scram.Verifier(l.password)
+		v, err := scram.New([]byte(l.password), scram.Iterations)
 		if err != nil {
 			return fmt.Errorf("cannot make a verifier of the password of login %q: %w", l.name, err)
 		}
 
 		// The server never sees the password.
-		do = append(do, "ALTER ROLE "+id(l.name)+" PASSWORD "+text(v))
+		do = append(do, "ALTER ROLE "+id(l.name)+" PASSWORD "+text(v.String()))
 	}
 
 	if st.alone {

@@ -41,7 +41,7 @@ type dialect struct {
 	jdbc string
 
 	// uriHosts and jdbcHosts are options where there are several hosts, unless the
-	// Credential has others.
+	// Credential has others. Where there is one by nature they are left out.
 	uriHosts, jdbcHosts map[string]v1alpha1.OptionValue
 }
 
@@ -76,7 +76,33 @@ func binding(c v1alpha1.Connection, password []byte) map[string]string {
 		out[v1alpha1.KeyMultiHostURI] = d.uri(c, c.Hosts, password)
 	}
 
+	for _, e := range c.Endpoints {
+		d.endpoint(out, c, e, password)
+	}
+
 	maps.DeleteFunc(out, func(_, v string) bool { return v == "" })
+
+	return out
+}
+
+// endpoint adds the keys of another way to the same service.
+func (d dialect) endpoint(out map[string]string, c v1alpha1.Connection, e v1alpha1.Endpoint, password []byte) {
+	hosts := []v1alpha1.HostPort{{Host: e.Host, Port: e.Port}}
+	c.Options, c.JDBCOptions = unchoosing(c.Options, d.uriHosts), unchoosing(c.JDBCOptions, d.jdbcHosts)
+
+	out[e.Name+v1alpha1.SuffixHost] = string(e.Host)
+	out[e.Name+v1alpha1.SuffixPort] = strconv.Itoa(int(e.Port))
+	out[e.Name+v1alpha1.SuffixURI] = d.uri(c, hosts, password)
+	out[e.Name+v1alpha1.SuffixJDBCURL] = d.jdbcURL(c, hosts)
+}
+
+// unchoosing options: without those that choose among several hosts.
+func unchoosing(options, several map[string]v1alpha1.OptionValue) map[string]v1alpha1.OptionValue {
+	out := maps.Clone(options)
+	maps.DeleteFunc(out, func(name string, _ v1alpha1.OptionValue) bool {
+		_, chooses := several[name]
+		return chooses
+	})
 
 	return out
 }

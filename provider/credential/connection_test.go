@@ -62,6 +62,34 @@ func TestBinding(t *testing.T) {
 				"jdbc-url":       "jdbc:postgresql://db-rw:5432/",
 			},
 		},
+		"Endpoints": {
+			reason: "Each other way has keys of its own, and no option that chooses among members.",
+			conn: v1alpha1.Connection{
+				Type: "postgresql", Host: "db-rw", Port: ptr.To[int32](5432), Database: "orders", Username: "shop",
+				Endpoints:   []v1alpha1.Endpoint{{Name: "pooler", Host: "db-pooler", Port: 5432}, {Name: "external", Host: "2001:db8::1", Port: 15432}},
+				Options:     map[string]v1alpha1.OptionValue{"sslmode": "verify-full", "target_session_attrs": "prefer-standby"},
+				JDBCOptions: map[string]v1alpha1.OptionValue{"sslmode": "verify-full", "targetServerType": "preferSecondary"},
+			},
+			want: map[string]string{
+				"type": "postgresql", "host": "db-rw", "port": "5432", "database": "orders", "username": "shop",
+				"uri":         "postgresql://shop:p%40ss@db-rw:5432/orders?sslmode=verify-full&target_session_attrs=prefer-standby",
+				"jdbc-url":    "jdbc:postgresql://db-rw:5432/orders?sslmode=verify-full&targetServerType=preferSecondary",
+				"pooler-host": "db-pooler", "pooler-port": "5432",
+				"pooler-uri":      "postgresql://shop:p%40ss@db-pooler:5432/orders?sslmode=verify-full",
+				"pooler-jdbc-url": "jdbc:postgresql://db-pooler:5432/orders?sslmode=verify-full",
+				"external-host":   "2001:db8::1", "external-port": "15432",
+				"external-uri":      "postgresql://shop:p%40ss@[2001:db8::1]:15432/orders?sslmode=verify-full",
+				"external-jdbc-url": "jdbc:postgresql://[2001:db8::1]:15432/orders?sslmode=verify-full",
+			},
+		},
+		"EndpointsOfOthers": {
+			reason: "A service without a JDBC URL has none there either.",
+			conn:   v1alpha1.Connection{Type: "rabbitmq", Host: "mq", Port: ptr.To[int32](5672), Username: "shop", Endpoints: []v1alpha1.Endpoint{{Name: "external", Host: "mq.example.org", Port: 5671}}},
+			want: map[string]string{
+				"type": "rabbitmq", "host": "mq", "port": "5672", "username": "shop", "uri": "amqp://shop:p%40ss@mq:5672",
+				"external-host": "mq.example.org", "external-port": "5671", "external-uri": "amqp://shop:p%40ss@mq.example.org:5671",
+			},
+		},
 		"MySQL": {
 			reason: "MySQL has several hosts in the same form, and no option for them.",
 			conn:   v1alpha1.Connection{Type: "mysql", Hosts: members, Database: "orders", Username: "shop"},

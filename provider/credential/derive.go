@@ -10,6 +10,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/scram"
 )
 
 // defaultIterations of SCRAM-SHA-256 are PostgreSQL's, whose values are meant for
@@ -32,16 +33,21 @@ type format struct {
 var formats = map[v1alpha1.Format]format{
 	v1alpha1.FormatSCRAM: {
 		make: func(value []byte, d v1alpha1.Derivation) ([]byte, error) {
-			if !printable(value) {
+			if !scram.Printable(value) {
 				return nil, errors.New("it must be of printable ASCII characters for SCRAM-SHA-256")
 			}
 
-			return newSCRAM(value, iterations(d))
+			v, err := scram.New(value, iterations(d))
+			if err != nil {
+				return nil, err
+			}
+
+			return []byte(v.String()), nil
 		},
 		fits: func(derived, value []byte, d v1alpha1.Derivation) bool {
-			v, err := parseSCRAM(derived)
+			v, err := scram.Parse(derived)
 
-			return err == nil && v.iterations == iterations(d) && printable(value) && v.fits(value)
+			return err == nil && v.Iterations == iterations(d) && v.Fits(value)
 		},
 	},
 	v1alpha1.FormatBcrypt: {
@@ -58,12 +64,6 @@ var formats = map[v1alpha1.Format]format{
 			return err == nil && c == cost(d) && hashable(value) && bcrypt.CompareHashAndPassword(derived, value) == nil
 		},
 	},
-}
-
-// printable ASCII is what SASLprep leaves as it is. Clients and servers disagree
-// about much of the rest.
-func printable(value []byte) bool {
-	return !bytes.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
 // hashable values are read to their end by bcrypt, in C, too.

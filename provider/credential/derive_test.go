@@ -3,9 +3,6 @@
 package credential
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"strings"
 	"testing"
 
@@ -14,78 +11,6 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 )
-
-// TestSCRAM plays the server of the example in RFC 7677, section 3: a server that
-// keeps our verifier accepts the client's proof and signs as the client expects.
-func TestSCRAM(t *testing.T) {
-	decode := func(text string) []byte {
-		b, err := base64.StdEncoding.DecodeString(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		return b
-	}
-
-	v, err := verify([]byte("pencil"), decode("W22ZaJ0SNY7soEsUEjb6gQ=="), 4096)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	const (
-		nonce = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
-		auth  = "n=user,r=rOprNGfwEbeRWgbNEkqO,r=" + nonce + ",s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096,c=biws,r=" + nonce
-	)
-
-	if got := mac(v.serverKey, auth); !hmac.Equal(got, decode("6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")) {
-		t.Error("The server's signature is not the one of the RFC")
-	}
-
-	// The proof is the client's key, hidden by its signature.
-	clientKey := decode("dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=")
-	for i, b := range mac(v.storedKey, auth) {
-		clientKey[i] ^= b
-	}
-
-	if got := sha256.Sum256(clientKey); !hmac.Equal(got[:], v.storedKey) {
-		t.Error("The client's proof of the RFC is not accepted")
-	}
-}
-
-func TestParseSCRAM(t *testing.T) {
-	good, err := newSCRAM([]byte("pencil"), 4096)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	v, err := parseSCRAM(good)
-	if err != nil || v.String() != string(good) || len(v.salt) != 16 || v.iterations != 4096 {
-		t.Errorf("parseSCRAM(%s): want what was written, got %s (%v)", good, v, err)
-	}
-
-	if !v.fits([]byte("pencil")) || v.fits([]byte("Pencil")) {
-		t.Error("A verifier should fit its own value and no other")
-	}
-
-	for what, key := range map[string][]byte{"stored": v.storedKey, "server": v.serverKey} {
-		key[0] ^= 1
-		if v.fits([]byte("pencil")) {
-			t.Errorf("A verifier whose %s key was changed should not fit", what)
-		}
-
-		key[0] ^= 1
-	}
-
-	text := string(good)
-	for _, bad := range []string{
-		"", "md5a3556571e93b0d20722ba62be61e8c2d", text[:len(text)-8], text + "=", "\n" + text, strings.Replace(text, "4096", "-1", 1),
-		strings.Replace(text, "256", "1", 1), strings.ReplaceAll(text, "$", ":"),
-	} {
-		if v, err := parseSCRAM([]byte(bad)); err == nil {
-			t.Errorf("parseSCRAM(%q): want an error, got %s", bad, v)
-		}
-	}
-}
 
 func TestDerive(t *testing.T) {
 	scram := v1alpha1.Derivation{Format: v1alpha1.FormatSCRAM}
@@ -99,7 +24,7 @@ func TestDerive(t *testing.T) {
 
 		return b
 	}
-	scrammed := must(newSCRAM([]byte("secret-value"), 4096))
+	scrammed := must(formats[v1alpha1.FormatSCRAM].make([]byte("secret-value"), scram))
 	hashed := must(bcrypt.GenerateFromPassword([]byte("secret-value"), 10))
 
 	cases := map[string]struct {

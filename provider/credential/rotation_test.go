@@ -20,6 +20,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/scram"
 )
 
 func TestDue(t *testing.T) {
@@ -232,8 +233,8 @@ func (b *bench) fits(s *corev1.Secret, suffix string) {
 
 	pw := s.Data[v1alpha1.KeyPassword+suffix]
 
-	v, err := parseSCRAM(s.Data["verifier"+suffix])
-	if err != nil || !v.fits(pw) {
+	v, err := scram.Parse(s.Data["verifier"+suffix])
+	if err != nil || !v.Fits(pw) {
 		b.t.Errorf("Key %q does not fit its password: %v", "verifier"+suffix, err)
 	}
 

@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	apis "github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/podhealth"
+	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
 // absent tells of members that should be there and have no pod why not: nothing but
@@ -22,7 +23,7 @@ import (
 func (o *observer) absent(ctx context.Context, cr *v1alpha1.Topology, v *view) map[string]*podhealth.Hindrance {
 	out := map[string]*podhealth.Hindrance{}
 
-	if cr.DeletionTimestamp != nil {
+	if cr.DeletionTimestamp != nil || v.parameters.Hibernated {
 		return out
 	}
 
@@ -70,7 +71,7 @@ func refused(message, pod string) *podhealth.Hindrance {
 	h := &podhealth.Hindrance{
 		Reason: apis.ReasonPodsRefused,
 		What:   "the pod is refused",
-		Detail: podhealth.Steady(said, pod),
+		Detail: words.Steady(said, pod),
 		Remedy: "see the events of the StatefulSet, and what the namespace allows",
 	}
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/podhealth"
+	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
 const (
@@ -61,6 +62,7 @@ func (v *view) facts() v1alpha1.TopologyObservation {
 		LastFailover:     v.was.LastFailover,
 	}
 
+	out.Switchovers = v.told()
 	out.Zones, out.Nodes = v.room()
 	out.Volumes = v.volumes()
 
@@ -82,6 +84,7 @@ func (v *view) facts() v1alpha1.TopologyObservation {
 		out.Timeline = v.was.Timeline
 	}
 
+	out.Backup = v.backup(out.Leader)
 	out.Phase = v.phase(out)
 	out.LastFailover = v.failover(out)
 
@@ -205,7 +208,7 @@ func (v *view) member(name, leader string) v1alpha1.TopologyMember {
 	}
 
 	told := join(p.GetAnnotations()[annotationFacts])
-	h := podhealth.Of(p, container)
+	h := hindrance(p)
 
 	m.State = v.state(p, n, told, name == leader)
 	m.Role = v.role(p, m.State, name == leader)
@@ -217,6 +220,10 @@ func (v *view) member(name, leader string) v1alpha1.TopologyMember {
 
 	r := report(p)
 	m.Version, m.Disk, m.Reason, m.Message = r.Version, r.Disk, r.Reason, r.Message
+
+	if r.Volume != (v1alpha1.VolumeReport{}) {
+		m.Volume = &r.Volume
+	}
 
 	if h != nil && (r.Reason == "" || m.State == v1alpha1.MemberStarting) {
 		m.Reason, m.Message = string(h.Reason), h.Message()
@@ -321,11 +328,13 @@ func report(p *corev1.Pod) v1alpha1.MemberReport {
 		return v1alpha1.MemberReport{}
 	}
 
-	for _, field := range []*string{&r.Version, &r.Disk, &r.Reason} {
-		*field = podhealth.Bounded(podhealth.OneLine(*field), maxReason)
+	for _, field := range []*string{&r.Version, &r.Disk, &r.Reason, &r.Volume.FileSystem, &r.Volume.Fill, &r.Volume.Slot} {
+		*field = words.Bounded(words.OneLine(*field), maxReason)
 	}
 
-	r.Message = podhealth.Bounded(podhealth.OneLine(r.Message), maxMessage)
+	r.Message = words.Bounded(words.OneLine(r.Message), maxMessage)
+	r.Volume.UsedPercent = min(max(r.Volume.UsedPercent, 0), 100)
+	bound(&r.Backup)
 
 	return r
 }

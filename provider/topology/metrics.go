@@ -28,6 +28,7 @@ type counts struct {
 	log  logging.Logger
 
 	databases *prometheus.Desc
+	backups   *prometheus.Desc
 	failovers *prometheus.CounterVec
 }
 
@@ -36,6 +37,8 @@ func newCounts(kube client.Reader, log logging.Logger) *counts {
 		kube: kube, log: log,
 		databases: prometheus.NewDesc("capstan_databases",
 			"Databases, by namespace and the phase of their members.", []string{"namespace", "phase"}, nil),
+		backups: prometheus.NewDesc("capstan_database_last_backup_timestamp_seconds",
+			"When the last backup of a Database ended, in seconds since 1970, by namespace and Database.", []string{"namespace", "database"}, nil),
 		failovers: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capstan_database_failovers_total",
 			Help: "Changes of leaders of Databases that were seen, by namespace and cause.",
@@ -59,10 +62,13 @@ func (c *counts) failover(namespace, cause string) {
 	c.failovers.WithLabelValues(namespace, cause).Inc()
 }
 
-// Describe the count of Databases.
-func (c *counts) Describe(to chan<- *prometheus.Desc) { to <- c.databases }
+// Describe the count of Databases, and their last backups.
+func (c *counts) Describe(to chan<- *prometheus.Desc) {
+	to <- c.databases
+	to <- c.backups
+}
 
-// Collect the count of Databases.
+// Collect the count of Databases, and their last backups.
 func (c *counts) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
 	defer cancel()
@@ -81,6 +87,10 @@ func (c *counts) Collect(to chan<- prometheus.Metric) {
 	for i := range l.Items {
 		if t := &l.Items[i]; t.Status.AtProvider.Phase != "" {
 			n[group{t.GetNamespace(), t.Status.AtProvider.Phase}]++
+		}
+
+		if at, ok := lastBackup(&l.Items[i]); ok {
+			to <- prometheus.MustNewConstMetric(c.backups, prometheus.GaugeValue, at, l.Items[i].GetNamespace(), l.Items[i].Spec.ForProvider.Database)
 		}
 	}
 

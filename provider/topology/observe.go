@@ -75,7 +75,12 @@ func (o *observer) Observe(ctx context.Context, cr *v1alpha1.Topology) (managed.
 
 	cr.SetConditions(xpv2.Available().WithObservedGeneration(cr.GetGeneration()))
 
-	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
+	what, _ := v.due(seen.Leader)
+	if what == await {
+		o.again(client.ObjectKeyFromObject(cr), switchoverPace)
+	}
+
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: what == nothing || what == await}, nil
 }
 
 // remember how the leader is while it is well.
@@ -158,7 +163,7 @@ func (o *observer) poll(mg resource.Managed, every time.Duration) time.Duration 
 		return every
 	}
 
-	if slices.ContainsFunc(cr.Status.AtProvider.Members, func(m v1alpha1.TopologyMember) bool {
+	if !cr.Spec.ForProvider.Hibernated && slices.ContainsFunc(cr.Status.AtProvider.Members, func(m v1alpha1.TopologyMember) bool {
 		return m.State == v1alpha1.MemberStopped && m.Node == "" || m.State == v1alpha1.MemberFailed
 	}) {
 		every = min(every, missing)
@@ -170,14 +175,14 @@ func (o *observer) poll(mg resource.Managed, every time.Duration) time.Duration 
 // missing is how often one looks why a member is not there.
 const missing = 30 * time.Second
 
-// Create does nothing: a Topology only observes.
+// Create does nothing: what is observed is there.
 func (o *observer) Create(context.Context, *v1alpha1.Topology) (managed.ExternalCreation, error) {
 	return managed.ExternalCreation{}, nil
 }
 
-// Update does nothing: a Topology only observes.
-func (o *observer) Update(context.Context, *v1alpha1.Topology) (managed.ExternalUpdate, error) {
-	return managed.ExternalUpdate{}, nil
+// Update does what is due about a switchover. Of all else a Topology only observes.
+func (o *observer) Update(ctx context.Context, cr *v1alpha1.Topology) (managed.ExternalUpdate, error) {
+	return managed.ExternalUpdate{}, o.switchOver(ctx, cr)
 }
 
 // Disconnect does nothing: there is no connection.

@@ -45,7 +45,7 @@ const (
 func keptAnnotations() []string {
 	return []string{
 		annotationLeader, annotationAcquired, annotationRenewed, annotationTTL, annotationWritten,
-		annotationInitialize, annotationSyncStandby, annotationCandidate,
+		annotationInitialize, annotationSyncStandby, annotationCandidate, annotationSwitchovers,
 	}
 }
 

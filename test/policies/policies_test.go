@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,6 +52,7 @@ func TestPolicies(t *testing.T) {
 	p := newPlace(t)
 	member := p.as(t, "system:serviceaccount:shop:orders-db-members")
 	stranger := p.as(t, "system:serviceaccount:shop:team-members")
+	provider := p.as(t, "system:serviceaccount:crossplane-system:provider-capstan")
 
 	for name, tc := range map[string]struct {
 		reason string
@@ -122,6 +124,34 @@ func TestPolicies(t *testing.T) {
 			do: p.changes(p.admin, volume("data-orders-db-f-0", ours(), nil), func(o client.Object) {
 				o.SetAnnotations(map[string]string{"note": "kept"})
 			}),
+		},
+		"ProviderGrowsVolume": {
+			reason: "The provider lets a volume of a Database grow.",
+			do:     p.resizes(provider, volume("data-orders-db-g-0", ours(), nil), "5Gi", "8Gi"),
+		},
+		"ProviderShrinksVolume": {
+			reason: "And never asks for less, which the API server allows as long as it is not there.",
+			do:     p.resizes(provider, volume("data-orders-db-h-0", ours(), nil), "5Gi", "3Gi"),
+			want:   "the provider never lets a volume claim request less",
+		},
+		"ProviderLabelsVolume": {
+			reason: "It changes nothing else of it.",
+			do: p.changes(provider, volume("data-orders-db-i-0", ours(), nil), func(o client.Object) {
+				o.SetLabels(with(ours(), "team", "x"))
+			}),
+			want: "the provider changes nothing of a volume claim but the size that it requests",
+		},
+		"ProviderReleasesVolume": {
+			reason: "Nor does it release it for deletion.",
+			do: p.changes(provider, volume("data-orders-db-j-0", ours(), nil), func(o client.Object) {
+				o.SetAnnotations(release("data-orders-db-j-0"))
+			}),
+			want: "the provider changes nothing of a volume claim but the size that it requests",
+		},
+		"ProviderGrowsOtherVolume": {
+			reason: "And volumes of others are nobody's business.",
+			do:     p.resizes(provider, volume("scratch-2", nil, nil), "5Gi", "8Gi"),
+			want:   "the provider changes only volume claims that carry the label capstan.dev/database",
 		},
 		"MemberLabelsItsPods": {
 			reason: "A member tells its role on pods of its Database.",
@@ -235,6 +265,11 @@ func newPlace(t *testing.T) *place {
 
 	create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, databases())
 	create(platform(t)...)
+	create(&rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "provider-capstan"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "capstan:provider"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "provider-capstan", Namespace: "crossplane-system"}},
+	})
 	create(bound("orders-db-members", "capstan:postgres-member", "ClusterRole"),
 		&rbacv1.Role{
 			ObjectMeta: metav1.ObjectMeta{Name: "labeller", Namespace: namespace},
@@ -256,6 +291,7 @@ func (p *place) await(t *testing.T) {
 			p.deletes(database("probe", true))(t.Context()),
 			p.deletes(secret("probe", ours()))(t.Context()),
 			p.creates(p.as(t, "system:serviceaccount:shop:orders-db-members"), configMap("probe", "orders-db"))(t.Context()),
+			p.labels(p.as(t, "system:serviceaccount:crossplane-system:provider-capstan"), volume("probe", nil, nil))(t.Context()),
 		}
 
 		denied := 0
@@ -321,6 +357,51 @@ func (p *place) changes(c client.Client, o client.Object, change func(client.Obj
 		change(o)
 
 		return c.Patch(ctx, o, client.MergeFrom(before))
+	}
+}
+
+// labels an object that may be there, as somebody.
+func (p *place) labels(c client.Client, o client.Object) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := client.IgnoreAlreadyExists(p.admin.Create(ctx, o)); err != nil {
+			return errors.New("cannot prepare: " + err.Error())
+		}
+
+		return c.Patch(ctx, o, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"probe":"x"}}}`)))
+	}
+}
+
+// resizes a volume of 1Gi that asked for a size, as somebody.
+func (p *place) resizes(c client.Client, o client.Object, from, to string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		claim, ok := o.(*corev1.PersistentVolumeClaim)
+		if !ok {
+			return errors.New("no volume claim")
+		}
+
+		class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "grows"}, Provisioner: "disks.example.org", AllowVolumeExpansion: new(true)}
+		if err := client.IgnoreAlreadyExists(p.admin.Create(ctx, class)); err != nil {
+			return errors.New("cannot prepare: " + err.Error())
+		}
+
+		claim.Spec.StorageClassName, claim.Spec.VolumeName = &class.Name, claim.Name
+		claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(from)
+
+		if err := p.admin.Create(ctx, claim); err != nil {
+			return errors.New("cannot prepare: " + err.Error())
+		}
+
+		claim.Status.Phase = corev1.ClaimBound
+		claim.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+
+		if err := p.admin.Status().Update(ctx, claim); err != nil {
+			return errors.New("cannot prepare: " + err.Error())
+		}
+
+		before := claim.DeepCopy()
+		claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(to)
+
+		return c.Patch(ctx, claim, client.MergeFrom(before))
 	}
 }
 

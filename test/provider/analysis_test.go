@@ -179,52 +179,73 @@ func othersSeries(set func(*observev1alpha1.MetricsParameters, string)) func(*te
 	}
 }
 
-// othersCanary is tried by bank, which has none: with every query, and with the names of
-// slots that are none.
+// othersCanary is tried by bank, which has none: with every query, as a check and as what
+// an experiment counts, and with the names of slots that are none.
 func othersCanary(t *testing.T, s *stage) {
 	t.Helper()
 	s.series(t)
 
 	relative, most := observev1alpha1.RelativeToBaseline, 1.0
-	all := make([]*observev1alpha1.Analysis, 0, 3)
+	all := make([]*observev1alpha1.Analysis, 0, 3+len(greedy()))
+
+	try := func(slot, baseline, counted string, checks ...observev1alpha1.Check) {
+		a := analysis("bank", s.name(), "reco")
+		a.Spec.ForProvider.Metrics.Canary = &observev1alpha1.CanaryParameters{
+			Epoch: 1, Slot: slot, Baseline: baseline, Settle: &metav1.Duration{}, MinSamples: 1,
+			Checks: append(checks, observev1alpha1.Check{Name: "success", Kind: observev1alpha1.CheckSuccessRatio, RelativeTo: relative}),
+			Experiment: &observev1alpha1.ExperimentParameters{
+				Kind: observev1alpha1.ExperimentShare, Events: counted, Of: counted, MinEffect: 0.5, MinSamples: 1, Confidence: 80,
+			},
+		}
+		s.apply(a)
+
+		all = append(all, a)
+	}
 
 	for _, slots := range [][2]string{{"a", "b"}, {`a"} or queue_length{namespace="shop`, ".*"}, {".*", "a"}} {
-		a := analysis("bank", s.name(), "reco")
-		c := &observev1alpha1.CanaryParameters{Epoch: 1, Slot: slots[0], Baseline: slots[1], Settle: &metav1.Duration{}, MinSamples: 1}
-
+		checks := make([]observev1alpha1.Check, 0, len(greedy())+3)
 		for i, q := range greedy() {
-			c.Checks = append(c.Checks, observev1alpha1.Check{Name: fmt.Sprint("query-", i), Kind: observev1alpha1.CheckQuery, Query: q, Max: &most})
+			checks = append(checks, observev1alpha1.Check{Name: fmt.Sprint("query-", i), Kind: observev1alpha1.CheckQuery, Query: q, Max: &most})
 		}
 
-		c.Checks = append(c.Checks,
-			observev1alpha1.Check{Name: "success", Kind: observev1alpha1.CheckSuccessRatio, RelativeTo: relative},
+		checks = append(checks,
 			observev1alpha1.Check{Name: "latency", Kind: observev1alpha1.CheckLatency, Max: &most, RelativeTo: relative},
 			observev1alpha1.Check{Name: "drift", Kind: observev1alpha1.CheckDrift, Query: "x_seconds_bucket", Max: &most, RelativeTo: relative},
 			observev1alpha1.Check{
 				Name: "past", Kind: observev1alpha1.CheckDrift, Query: `x_seconds_bucket{namespace="shop"}`, Max: &most,
 				Reference: &metav1.Duration{Duration: time.Minute},
 			})
-		a.Spec.ForProvider.Metrics.Canary = c
-		s.apply(a)
 
-		all = append(all, a)
+		try(slots[0], slots[1], `sum(queue_length{namespace="shop"})`, checks...)
+	}
+
+	for _, q := range greedy() {
+		try("a", "b", q)
 	}
 
 	for _, a := range all {
 		s.eventually(2*time.Minute, "a canary being looked at", func() string {
 			s.get(a)
 
-			return map[bool]string{true: "not yet"}[a.Status.AtProvider.Canary == nil || len(a.Status.AtProvider.Canary.Checks) == 0]
+			c := a.Status.AtProvider.Canary
+
+			return map[bool]string{true: "not yet"}[c == nil || len(c.Checks) == 0 || c.Experiment == nil]
 		})
 
 		if got := status(a); strings.Contains(got, precious) {
 			t.Errorf("want nothing of others, got %s", got)
 		}
 
-		for _, c := range a.Status.AtProvider.Canary.Checks {
+		c := a.Status.AtProvider.Canary
+
+		for _, c := range c.Checks {
 			if strings.ContainsAny(c.Verdicts, "PF") || c.Value != nil || c.Baseline != nil {
 				t.Errorf("want no verdict on what is not seen, got %+v", c)
 			}
+		}
+
+		if e := c.Experiment; e.Result != observev1alpha1.ExperimentUndecided || e.Canary != nil || e.Baseline != nil || e.Message == "" || strings.Contains(e.Message, "series where") {
+			t.Errorf("want nothing counted of what is not seen, got %+v", e)
 		}
 
 		if err := s.Delete(t.Context(), a); err != nil {

@@ -50,6 +50,7 @@ const (
 	ownSecret    = "It becomes content of the tenant's own Secret."
 	closedSet    = "The schema allows a closed set of values."
 	ownServer    = "It is quoted and goes to a server of the tenant's own namespace, where the provider is no superuser."
+	ownVolumes   = "It selects among the volume claims of Databases of its own namespace, whose quota bounds what they may grow to."
 	ownNamespace = "It is read in the tenant's own namespace, and nothing of it is told."
 )
 
@@ -171,6 +172,8 @@ func fields() map[string]field {
 		"Credential.spec.forProvider.connection.caFrom.secretKeyRef.key":     {harmless: ownSecret},
 		"Credential.spec.forProvider.connection.caFrom.secretKeyRef.name":    {attack: othersCA},
 		"Credential.spec.forProvider.connection.database":                    {harmless: ownSecret},
+		"Credential.spec.forProvider.connection.endpoints[].host":            {harmless: ownSecret + " The provider does not connect to it."},
+		"Credential.spec.forProvider.connection.endpoints[].name":            {harmless: ownSecret},
 		"Credential.spec.forProvider.connection.host":                        {harmless: ownSecret + " The provider does not connect to it."},
 		"Credential.spec.forProvider.connection.hosts[].host":                {harmless: ownSecret + " The provider does not connect to it."},
 		"Credential.spec.forProvider.connection.jdbcOptions{}":               {harmless: ownSecret},
@@ -200,7 +203,14 @@ func fields() map[string]field {
 		"Topology.spec.forProvider.database":                                 {harmless: "It selects among the pods of its own namespace."},
 		"Topology.spec.forProvider.members[]":                                {harmless: "It selects among the pods of its own namespace."},
 		"Topology.spec.forProvider.removeSecrets[]":                          {harmless: ownNamespace + " It removes what cert-manager made and can make again."},
+		"Topology.spec.forProvider.switchover.from":                          {harmless: "It is an annotation of a ConfigMap of its own namespace that carries the labels of its own Database."},
+		"Topology.spec.forProvider.switchover.id":                            {harmless: "It is written into an annotation of a ConfigMap of its own namespace that carries the labels of its own Database."},
+		"Topology.spec.forProvider.switchover.to":                            {harmless: "It is an annotation of a ConfigMap of its own namespace that carries the labels of its own Database."},
 		"Topology.spec.forProvider.scope":                                    {harmless: "It selects among the ConfigMaps of its own namespace."},
+		"VolumeClaim.metadata.annotations[crossplane.io/external-name]":      {harmless: "A VolumeClaim has nothing outside."},
+		"VolumeClaim.spec.forProvider.database":                              {harmless: ownVolumes},
+		"VolumeClaim.spec.forProvider.identity":                              {harmless: ownVolumes},
+		"VolumeClaim.spec.forProvider.members[]":                             {harmless: ownVolumes},
 		"Analysis.metadata.annotations[crossplane.io/external-name]":         {harmless: "An Analysis has nothing outside."},
 		"Analysis.spec.providerConfigRef.kind":                               {attack: kindsOfConfig},
 		"Analysis.spec.providerConfigRef.name":                               {attack: othersConfig},

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package volumeclaim reconciles VolumeClaims: they let the data volumes of a
+// Database grow, and tell how far the cluster has come with it.
+//
+// The claims themselves are made by StatefulSets, whose templates for them cannot
+// be changed. So what raises a request is here, and it does nothing else: no claim
+// is made, deleted or shrunk. Everything after that is the work of whoever provides
+// the StorageClass and of the kubelet, and told in the status of the claim.
+package volumeclaim
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/storage/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/kind"
+)
+
+// Setup adds a controller of VolumeClaims to mgr, with a cache of its own for claims
+// and StorageClasses.
+func Setup(mgr ctrl.Manager, o controller.Options) error {
+	seen, err := newCache(mgr)
+	if err != nil {
+		return err
+	}
+
+	if err := mgr.Add(seen); err != nil {
+		return fmt.Errorf("cannot add the cache of volume claims: %w", err)
+	}
+
+	g := &grower{kube: mgr.GetClient(), seen: seen, direct: mgr.GetAPIReader(), refusals: newRefusals()}
+	w := &watcher{kube: mgr.GetClient(), log: o.Logger}
+
+	//nolint:wrapcheck // It names the kind.
+	return kind.Setup(mgr, o, volumeClaims(), options(mgr.GetClient(), g), func(b *builder.Builder) {
+		for _, of := range []client.Object{&corev1.PersistentVolumeClaim{}, &storagev1.StorageClass{}} {
+			b.WatchesRawSource(source.Kind(seen, of, handler.EnqueueRequestsFromMapFunc(w.of)))
+		}
+	})
+}
+
+func volumeClaims() kind.Of {
+	return kind.Of{
+		GVK:    v1alpha1.VolumeClaimGroupVersionKind,
+		Object: &v1alpha1.VolumeClaim{},
+		List:   &v1alpha1.VolumeClaimList{},
+	}
+}
+
+func options(kube client.Client, g *grower) []managed.ReconcilerOption {
+	return []managed.ReconcilerOption{
+		kind.Connector(volumeClaims(), g),
+		managed.WithFinalizer(kind.NewFinalizer(kube)),
+
+		// Claims have names of their own.
+		managed.WithInitializers(),
+	}
+}
+
+// A watcher finds the VolumeClaims that an object is of.
+type watcher struct {
+	kube client.Reader
+	log  logging.Logger
+}
+
+// of a claim those of its Database, and of a StorageClass all.
+func (w *watcher) of(ctx context.Context, o client.Object) []reconcile.Request {
+	l := &v1alpha1.VolumeClaimList{}
+	if err := w.kube.List(ctx, l, client.InNamespace(o.GetNamespace())); err != nil {
+		w.log.Info("Cannot list VolumeClaims that something has changed for, they will see it at their next poll", "error", err)
+
+		return nil
+	}
+
+	database := o.GetLabels()[observev1alpha1.LabelDatabase]
+
+	var requests []reconcile.Request
+
+	for i := range l.Items {
+		if v := &l.Items[i]; database == "" || v.Spec.ForProvider.Database == database {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(v)})
+		}
+	}
+
+	return requests
+}
