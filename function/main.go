@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+	_ "time/tzdata" // Windows of maintenance have time zones, and the image has none.
 
 	"github.com/alecthomas/kong"
 	"k8s.io/apimachinery/pkg/runtime/schema"

@@ -40,6 +40,7 @@ const (
 type certificateSpec struct {
 	CommonName     string          `json:"commonName,omitempty"`
 	DNSNames       []string        `json:"dnsNames,omitempty"`
+	IPAddresses    []string        `json:"ipAddresses,omitempty"`
 	Duration       string          `json:"duration"`
 	RenewBefore    string          `json:"renewBefore"`
 	IsCA           bool            `json:"isCA,omitempty"`
@@ -133,7 +134,7 @@ func (s *state) leaf(suffix, commonName string, by issuerRef, usages []string) c
 		"localhost",
 	}
 
-	return certificateSpec{
+	c := certificateSpec{
 		CommonName:  commonName,
 		DNSNames:    names,
 		Duration:    lifeOfLeaf,
@@ -145,14 +146,20 @@ func (s *state) leaf(suffix, commonName string, by issuerRef, usages []string) c
 		SecretTemplate: &secretTemplate{Labels: map[string]string{labelPartOf: "capstan"}},
 		Usages:         usages,
 	}
+
+	if s.called(suffix) == s.serverSecret() && !s.pooled() {
+		c = s.forOutside(c)
+	}
+
+	return c
 }
 
-func (s *state) certificate(name string, spec certificateSpec) *manifest[certificateSpec] {
-	return newManifest(CertificateGVK.GroupVersion().String(), CertificateGVK.Kind, s.metadata(name), spec)
+func (s *state) certificate(name string, spec certificateSpec) *compose.Manifest[certificateSpec] {
+	return compose.NewManifest(CertificateGVK.GroupVersion().String(), CertificateGVK.Kind, s.metadata(name), spec)
 }
 
-func (s *state) issuer(name string, spec issuerSpec) *manifest[issuerSpec] {
-	return newManifest(IssuerGVK.GroupVersion().String(), IssuerGVK.Kind, s.metadata(name), spec)
+func (s *state) issuer(name string, spec issuerSpec) *compose.Manifest[issuerSpec] {
+	return compose.NewManifest(IssuerGVK.GroupVersion().String(), IssuerGVK.Kind, s.metadata(name), spec)
 }
 
 // issuerRef is who signs what clients see, if it is not the Database's own

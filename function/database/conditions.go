@@ -7,17 +7,14 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
 )
-
-// maxProblems that one message tells. Who corrects those sees the rest.
-const maxProblems = 5
 
 // tell a condition. No message holds what changes by itself: each write of one
 // wakes the Database up again.
@@ -26,38 +23,13 @@ func (s *state) tell(t xpv2.ConditionType, status corev1.ConditionStatus, reason
 }
 
 func accepted(s *state) error {
-	n := len(s.problems)
-	if n == 0 {
-		s.tell(v1alpha1.TypeAccepted, corev1.ConditionTrue, v1alpha1.ReasonValid, "the spec is carried out")
-		return nil
-	}
-
-	words := make([]string, 0, maxProblems+1)
-	for _, p := range s.problems[:min(n, maxProblems)] {
-		words = append(words, p.message)
-	}
-
-	if n > maxProblems {
-		words = append(words, fmt.Sprintf("and %d more", n-maxProblems))
-	}
-
-	s.tell(v1alpha1.TypeAccepted, corev1.ConditionFalse, s.problems[0].reason, strings.Join(words, "; "))
+	s.plan.Conditions = append(s.plan.Conditions, check.Accepted(s.problems))
 
 	return nil
 }
 
 func composed(s *state) error {
-	c := compose.Composed(s.Request, s.asked, s.withholding)
-
-	switch refused := len(s.problems) > 0; {
-	case refused && len(s.Observed) == 0:
-		c.Status, c.Reason = corev1.ConditionFalse, v1alpha1.ReasonComposing
-		c.Message = "nothing is made until the spec is accepted"
-	case refused:
-		c.Message = "what exists is kept as it is until the spec is accepted"
-	}
-
-	s.plan.Conditions = append(s.plan.Conditions, c)
+	s.plan.Conditions = append(s.plan.Conditions, compose.Composed(s.Request, s.asked, s.withholding, len(s.problems) == 0))
 
 	return nil
 }
@@ -69,14 +41,18 @@ func available(s *state) error {
 		return nil
 	}
 
+	full, stopped := s.fullStop()
+
 	switch hindered, is := s.hindered(); {
+	case s.hibernated():
+		return say(corev1.ConditionFalse, v1alpha1.ReasonHibernated, "members are stopped and keep their data: set spec.hibernated to false to start them")
 	case s.leads() && s.seen.Paused:
 		return say(corev1.ConditionTrue, v1alpha1.ReasonPaused,
 			"a member leads, and would not be followed if it were lost: failover is paused by hand; end it with patronictl resume in a member")
 	case s.leads():
 		return say(corev1.ConditionTrue, v1alpha1.ReasonLeading, "a member leads and takes writes")
 	case len(s.sets) == 0 && len(s.problems) > 0:
-		return say(corev1.ConditionFalse, s.problems[0].reason, "there are no members, because the spec is not accepted: see the condition Accepted")
+		return say(corev1.ConditionFalse, s.problems[0].Reason, "there are no members, because the spec is not accepted: see the condition Accepted")
 	case len(s.sets) == 0 && s.awaits != nil:
 		return say(corev1.ConditionFalse, s.awaits.reason, s.awaits.message)
 	case len(s.sets) == 0:
@@ -84,6 +60,8 @@ func available(s *state) error {
 	case !s.observed:
 		return say(corev1.ConditionUnknown, v1alpha1.ReasonAwaitingTopology,
 			"it is not known who leads: see whether provider-capstan runs; members go on without it")
+	case stopped:
+		return say(corev1.ConditionFalse, v1alpha1.ReasonStorageFull, full)
 	case is && hindered.Reason == string(v1alpha1.ReasonWaitingForFormerLeader):
 		return say(corev1.ConditionFalse, v1alpha1.ReasonWaitingForFormerLeader, s.about(hindered))
 	case is:
@@ -139,6 +117,8 @@ func highlyAvailable(s *state) error {
 	switch {
 	case len(s.problems) > 0 && len(s.sets) == 0, !s.observed && len(s.sets) > 0:
 		return say(corev1.ConditionUnknown, v1alpha1.ReasonAwaitingTopology, "it is not known: see the condition Available")
+	case s.asleep():
+		return say(corev1.ConditionFalse, v1alpha1.ReasonHibernated, "members are stopped or being started: see the condition Updated")
 	case s.spec.Replicas == 1 && len(s.sets) <= 1:
 		return say(corev1.ConditionFalse, v1alpha1.ReasonSingleMember,
 			"there is one member: while it or its node is away there are no writes; raise spec.replicas to 2 or more")
@@ -196,70 +176,6 @@ func (s *state) missing() []string {
 	return names
 }
 
-// storageHealthy tells about the volumes, the worst first.
-func storageHealthy(s *state) error {
-	say := func(status corev1.ConditionStatus, reason xpv2.ConditionReason, message string) error {
-		s.tell(v1alpha1.TypeStorageHealthy, status, reason, message)
-		return nil
-	}
-
-	var full, low, strange []string
-
-	known := true
-
-	for _, letter := range sortedKeys(s.sets) {
-		m := s.seenMember(letter)
-
-		switch {
-		case m.Reason == string(v1alpha1.ReasonVolumeOfAnother):
-			strange = append(strange, s.about(m))
-		case m.Disk == "Full":
-			full = append(full, m.Name)
-		case m.Disk == "Low":
-			low = append(low, m.Name)
-		case m.VolumeSize == "":
-			known = false
-		}
-	}
-
-	small := s.small()
-
-	switch {
-	case len(strange) > 0:
-		return say(corev1.ConditionFalse, v1alpha1.ReasonVolumeOfAnother, strings.Join(strange, "; "))
-	case len(full) > 0:
-		return say(corev1.ConditionFalse, v1alpha1.ReasonStorageFull, fmt.Sprintf(
-			"the volume of %s is over 95 %% full: remove data, or make another Database with more storage and move to it, before the server stops",
-			strings.Join(full, ", ")))
-	case len(low) > 0:
-		return say(corev1.ConditionFalse, v1alpha1.ReasonStorageLow, fmt.Sprintf(
-			"the volume of %s is over 85 %% full: remove data, or make another Database with more storage and move to it", strings.Join(low, ", ")))
-	case len(small) > 0:
-		return say(corev1.ConditionFalse, v1alpha1.ReasonGrowthUnsupported, fmt.Sprintf(
-			"spec.storage is %s, and %s: volumes that exist are not grown yet; members that are added have the new size. "+
-				"To have it everywhere, make another Database and move the data", s.spec.Storage.String(), strings.Join(small, ", ")))
-	case len(s.sets) == 0 || !known:
-		return say(corev1.ConditionUnknown, v1alpha1.ReasonVolumePending, "volumes are being made, or it is not known how full they are")
-	default:
-		return say(corev1.ConditionTrue, v1alpha1.ReasonStorageReady, "every volume has room")
-	}
-}
-
-// small volumes: those of members that were made with less storage than is asked
-// for now.
-func (s *state) small() []string {
-	var words []string
-
-	for _, letter := range sortedKeys(s.sets) {
-		q, err := resource.ParseQuantity(s.sets[letter].storage)
-		if err == nil && q.Cmp(s.spec.Storage) < 0 {
-			words = append(words, fmt.Sprintf("%s has %s", s.member(letter), q.String()))
-		}
-	}
-
-	return words
-}
-
 // consumersReady tells whether everybody can log in.
 func consumersReady(s *state) error {
 	say := func(status corev1.ConditionStatus, reason xpv2.ConditionReason, message string) error {
@@ -289,6 +205,8 @@ func consumersReady(s *state) error {
 	missing := s.missingExtensions()
 
 	switch {
+	case s.asleep():
+		return say(corev1.ConditionFalse, v1alpha1.ReasonHibernated, "nobody can log in while members are stopped: set spec.hibernated to false to start them")
 	case !s.leads() && (len(pending) > 0 || trouble != ""):
 		return say(corev1.ConditionFalse, v1alpha1.ReasonConsumersPending, "logins are made once a member leads: see the condition Available")
 	case trouble != "":
@@ -352,6 +270,10 @@ func updated(s *state) error {
 	switch {
 	case len(s.problems) > 0:
 		return say(corev1.ConditionFalse, v1alpha1.ReasonNotAccepted, "the spec is not carried out: see the condition Accepted")
+	case s.hibernated():
+		return say(corev1.ConditionTrue, v1alpha1.ReasonHibernated, "every member is stopped, as the spec asks; what else it asks for is done when they are started")
+	case s.asleep():
+		return say(corev1.ConditionFalse, s.order.reason, s.order.message)
 	case len(missing) > 0 && s.awaits != nil:
 		return say(corev1.ConditionFalse, s.awaits.reason, s.awaits.message)
 	case len(missing) > 0:

@@ -35,6 +35,13 @@ type memberFile struct {
 	// No member begins a new database beside what they may hold. Left out for members
 	// that were made before this was known.
 	Volumes *[]string `json:"volumes,omitempty"`
+
+	// Pooled tells that there are poolers, which look passwords up.
+	Pooled bool `json:"pooled,omitempty"`
+
+	// Backup says how backups are taken, and From what the Database begins with.
+	Backup *backupFile `json:"backup,omitempty"`
+	From   *sourceFile `json:"from,omitempty"`
 }
 
 // config of the members, and of Patroni.
@@ -84,26 +91,42 @@ func (s *state) dcs(server postgres.Server, p pinned) error {
 	labels := s.labels()
 	labels[observev1alpha1.LabelScope] = s.scope()
 
+	annotations := map[string]string{annotationConfig: dynamic, annotationPinned: string(parameters)}
+	if id := s.skipped(); id != "" {
+		annotations[annotationSkipped] = id
+	}
+
 	s.ask(nameDCS, applycorev1.ConfigMap(s.scope()+"-config", s.namespace).
 		WithLabels(labels).
-		WithAnnotations(map[string]string{annotationConfig: dynamic, annotationPinned: string(parameters)}))
+		WithAnnotations(annotations))
 
 	return nil
+}
+
+// dynamic configuration of Patroni in this pass.
+func (s *state) dynamic() (string, error) {
+	p, err := s.pinned()
+	if err != nil {
+		return "", err
+	}
+
+	server := s.server()
+	server.Pinned = p.Parameters
+
+	return server.Dynamic() //nolint:wrapcheck // It says what it could not do.
 }
 
 // dcsApplied tells whether the configuration of this pass is the one that was
 // observed.
 func (s *state) dcsApplied() bool {
-	d, ok := s.plan.Objects[nameDCS]
 	live := s.Observed[nameDCS]
-
-	if !ok || live == nil {
+	if live == nil || s.identity == "" {
 		return false
 	}
 
-	c, ok := d.Object.(*applycorev1.ConfigMapApplyConfiguration)
+	wanted, err := s.dynamic()
 
-	return ok && c.Annotations[annotationConfig] == compose.Text(live.Map(), "metadata", "annotations", annotationConfig)
+	return err == nil && wanted == compose.Text(live.Map(), "metadata", "annotations", annotationConfig)
 }
 
 func (s *state) memberFile() memberFile {
@@ -119,6 +142,8 @@ func (s *state) memberFile() memberFile {
 	}
 
 	f.Volumes = s.volumesBefore()
+	f.Pooled = s.pooled()
+	f.Backup, f.From = s.backupFile(), s.sourceFile()
 
 	return f
 }
@@ -171,21 +196,41 @@ func (s *state) server() postgres.Server {
 	case v1alpha1.FailoverBalanced:
 	}
 
+	usable := s.usableStorage()
+
 	return postgres.Server{
 		Database:       s.name,
 		Scope:          s.scope(),
 		Major:          s.image.major,
-		Members:        s.spec.Replicas,
-		Memory:         s.size.memory.Value(),
-		Storage:        s.spec.Storage.Value(),
+		Members:        s.headcount(),
+		Memory:         s.roomOfMembers(),
+		Storage:        usable.Value(),
 		MaxConnections: s.size.connections,
 		Preload:        s.preload(),
 		CronDatabase:   s.cronDatabase(),
 		Config:         c,
 		Pace:           pace,
 		Synchronous:    s.synchronous(),
+		Pooled:         s.pooled(),
 		Strict:         s.spec.Availability.Durability == v1alpha1.DurabilityStrict,
+		Archives:       s.archives(),
+		Archiving:      s.backsUp(),
+		Restored:       s.spec.From != nil,
 	}
+}
+
+// roomOfMembers is the memory that every member has: what is asked for, or less as
+// long as one runs with less. What takes effect at once reaches them all.
+func (s *state) roomOfMembers() int64 {
+	n := s.size.memory.Value()
+
+	for _, o := range s.sets {
+		if o.memory > 0 {
+			n = min(n, o.memory)
+		}
+	}
+
+	return n
 }
 
 // cronDatabase is the database of the extension pg_cron, if it is asked for.

@@ -40,7 +40,7 @@ func accessCredential(s *state) error {
 }
 
 func (s *state) credential(suffix string, p credentialsv1alpha1.CredentialParameters) named {
-	return newManifest(credentialsv1alpha1.CredentialGroupVersionKind.GroupVersion().String(), credentialsv1alpha1.CredentialGroupVersionKind.Kind,
+	return compose.NewManifest(credentialsv1alpha1.CredentialGroupVersionKind.GroupVersion().String(), credentialsv1alpha1.CredentialGroupVersionKind.Kind,
 		s.metadata(s.called(suffix)), credentialSpec{ForProvider: p})
 }
 
@@ -87,6 +87,18 @@ func (s *state) connection(c v1alpha1.Consumer) *credentialsv1alpha1.Connection 
 		}},
 	}
 
+	if s.pooled() {
+		connection.Endpoints = append(connection.Endpoints, credentialsv1alpha1.Endpoint{
+			Name: suffixPooler, Host: credentialsv1alpha1.Host(s.host(suffixPooler)), Port: postgres.PortPostgres,
+		})
+	}
+
+	if host := s.externalHost(); host != "" {
+		connection.Endpoints = append(connection.Endpoints, credentialsv1alpha1.Endpoint{
+			Name: suffixExternal, Host: credentialsv1alpha1.Host(host), Port: postgres.PortPostgres,
+		})
+	}
+
 	if c.Access == v1alpha1.ConsumerReadOnly {
 		if s.spec.Replicas > 1 {
 			connection.Host = credentialsv1alpha1.Host(s.host(suffixRO))
@@ -114,6 +126,7 @@ func access(s *state) error {
 			CASecretRef:       accessv1alpha1.SecretKeyReference{Name: s.serverSecret(), Key: keyOfCertificate},
 		},
 		Extensions: slices.Sorted(slices.Values(s.spec.Extensions)),
+		Suspended:  s.asleep(),
 	}
 
 	for _, d := range s.spec.Databases {
@@ -127,7 +140,7 @@ func access(s *state) error {
 		})
 	}
 
-	s.ask(nameAccess, newManifest(accessv1alpha1.AccessGroupVersionKind.GroupVersion().String(), accessv1alpha1.AccessGroupVersionKind.Kind,
+	s.ask(nameAccess, compose.NewManifest(accessv1alpha1.AccessGroupVersionKind.GroupVersion().String(), accessv1alpha1.AccessGroupVersionKind.Kind,
 		s.metadata(s.name), accessSpec{ForProvider: p}))
 
 	return nil

@@ -5,29 +5,34 @@ package database
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	kjson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
 // defaultConsumer is who connects when nobody is named.
 const defaultConsumer = "app"
 
+// Defaults of spec.storageGrowth.
+const (
+	whenFreePercent = 15
+	byPercent       = 20
+)
+
 // decode a spec. The schema keeps almost everything out that would not decode;
 // what gets here nevertheless is a problem like any other. Quantities are looked
 // at first, because their errors name no field.
-func decode(spec map[string]any) (v1alpha1.DatabaseSpec, []problem) {
+func decode(spec map[string]any) (v1alpha1.DatabaseSpec, []check.Problem) {
 	var (
 		s  v1alpha1.DatabaseSpec
-		ps []problem
+		ps []check.Problem
 	)
 
-	for _, path := range [][]string{{"storage"}, {"resources", "cpu"}, {"resources", "memory"}} {
+	for _, path := range [][]string{{"storage"}, {"storageGrowth", "max"}, {"resources", "cpu"}, {"resources", "memory"}, {"backup", "maxArchiveBacklog"}, {"pooler", "resources", "cpu"}, {"pooler", "resources", "memory"}} {
 		last := len(path) - 1
 
 		v, ok := compose.Map(spec, path[:last]...)[path[last]]
@@ -41,7 +46,7 @@ func decode(spec map[string]any) (v1alpha1.DatabaseSpec, []problem) {
 		}
 
 		if err != nil {
-			ps = append(ps, invalid("spec."+strings.Join(path, "."), v, "must be a quantity such as 50Gi or 2"))
+			ps = append(ps, check.Invalid("spec."+strings.Join(path, "."), v, "must be a quantity such as 50Gi or 2"))
 		}
 	}
 
@@ -49,16 +54,9 @@ func decode(spec map[string]any) (v1alpha1.DatabaseSpec, []problem) {
 		return s, ps
 	}
 
-	raw, err := json.Marshal(spec)
-	if err == nil {
-		err = kjson.Unmarshal(raw, &s)
-	}
+	ps = check.Decode(spec, &s)
 
-	if err != nil {
-		return s, []problem{{v1alpha1.ReasonInvalidSpec, fmt.Sprintf("spec: cannot be read: %v: correct the type of that field", err)}}
-	}
-
-	return s, nil
+	return s, ps
 }
 
 // defaulted spec. The schema has set what does not depend on anything; it is
@@ -70,10 +68,22 @@ func defaulted(s v1alpha1.DatabaseSpec, name string) v1alpha1.DatabaseSpec {
 	s.Availability.Profile = cmp.Or(s.Availability.Profile, v1alpha1.FailoverBalanced)
 	s.Availability.Durability = cmp.Or(s.Availability.Durability, v1alpha1.DurabilitySynchronous)
 
+	if m := s.Maintenance; m != nil {
+		m.Approval = cmp.Or(m.Approval, v1alpha1.ApprovalAuto)
+	}
+
 	s.Resources = cmp.Or(s.Resources, &v1alpha1.DatabaseResources{})
 	s.Monitoring = cmp.Or(s.Monitoring, &v1alpha1.DatabaseMonitoring{})
 	s.Monitoring.Enabled = cmp.Or(s.Monitoring.Enabled, new(true))
 	s.DeletionProtection = cmp.Or(s.DeletionProtection, new(true))
+
+	defaultedBackup(s.Backup)
+	defaultedPooler(s.Pooler)
+
+	if g := s.StorageGrowth; g != nil {
+		g.WhenFreePercent = cmp.Or(g.WhenFreePercent, whenFreePercent)
+		g.ByPercent = cmp.Or(g.ByPercent, byPercent)
+	}
 
 	if len(s.Databases) == 0 {
 		s.Databases = []v1alpha1.LogicalDatabase{{Name: strings.ReplaceAll(name, "-", "_")}}

@@ -13,7 +13,7 @@ import (
 // over all of them, whatever they do: one over the leader alone would let the last
 // follower go. A single member gets none, because its node could never be drained.
 func disruptionBudget(s *state) error {
-	if s.spec.Replicas < 2 {
+	if s.headcount() < 2 {
 		s.letGo(nameBudget)
 		return nil
 	}

@@ -16,29 +16,46 @@ import (
 // in it, so that an upgrade restarts nothing. A field that comes with a later
 // version must be left out of it while it means what was before, or the upgrade
 // would restart every Database.
-func (s *state) revision() (string, error) {
-	e := map[string]any{
-		"version":    s.spec.Version,
-		"image":      s.image.pinned,
-		"cpu":        canonical(s.size.cpu),
-		"memory":     canonical(s.size.memory),
-		"spread":     s.spec.Availability.Spread,
-		"parameters": s.restartInputs(),
+func (s *state) revision() (string, error) { return hash(s.essence()) }
+
+// Parts of an essence.
+const (
+	essenceVersion     = "version"
+	essenceImage       = "image"
+	essenceCPU         = "cpu"
+	essenceMemory      = "memory"
+	essenceSpread      = "spread"
+	essenceParameters  = "parameters"
+	essenceExporter    = "exporter"
+	essenceServer      = "server"
+	essencePullSecrets = "pullSecrets"
+)
+
+func (s *state) essence() essence {
+	e := essence{
+		essenceVersion:    s.spec.Version,
+		essenceImage:      s.image.pinned,
+		essenceCPU:        canonical(s.size.cpu),
+		essenceMemory:     canonical(s.size.memory),
+		essenceSpread:     s.spec.Availability.Spread,
+		essenceParameters: s.restartInputs(),
 	}
 
 	if s.exports() {
-		e["exporter"] = true
+		e[essenceExporter] = true
 	}
 
 	if s.platformSigned() {
-		e["server"] = true
+		e[essenceServer] = true
 	}
+
+	s.archivesAs(e)
 
 	if len(s.spec.ImagePullSecrets) > 0 {
-		e["pullSecrets"] = s.pullSecrets()
+		e[essencePullSecrets] = s.pullSecrets()
 	}
 
-	return hash(e)
+	return e
 }
 
 // restartInputs are what parameters that need a restart follow from.
@@ -61,6 +78,10 @@ func (s *state) restartInputs() map[string]any {
 		inputs["config"] = config
 	}
 
+	if s.archives() {
+		inputs["archive"] = true
+	}
+
 	if p := s.preload(); len(p) > 0 {
 		inputs["preload"] = p
 	}
@@ -81,24 +102,51 @@ type pinned struct {
 
 	// Parameters as they were computed.
 	Parameters map[string]string `json:"parameters"`
+
+	// Reloaded are names of the parameters of the spec that take effect at once, so
+	// that one that is taken out of it is told as such.
+	Reloaded []string `json:"reloaded,omitempty"`
 }
 
+// pinned parameters of this pass. While the restarts that they need are held, they
+// stay as they are: a member that has to start for another reason would have them
+// with the memory it had before.
 func (s *state) pinned() (pinned, error) {
 	inputs, err := hash(s.restartInputs())
 	if err != nil {
 		return pinned{}, err
 	}
 
-	if o := s.Observed[nameDCS]; o != nil {
-		var p pinned
+	p := s.loaded()
+	if p.Inputs != inputs && !s.holds || len(p.Parameters) == 0 {
+		server := s.server()
+		server.Memory = s.size.memory.Value()
+		p = pinned{Inputs: inputs, Parameters: server.Restarting()}
+	}
 
-		text := compose.Text(o.Map(), "metadata", "annotations", annotationPinned)
-		if json.Unmarshal([]byte(text), &p) == nil && p.Inputs == inputs && len(p.Parameters) > 0 {
-			return p, nil
+	p.Reloaded = nil
+
+	for _, name := range sortedKeys(s.spec.Config) {
+		if !postgres.NeedsRestart(name, s.image.major) {
+			p.Reloaded = append(p.Reloaded, name)
 		}
 	}
 
-	return pinned{Inputs: inputs, Parameters: s.server().Restarting()}, nil
+	return p, nil
+}
+
+// loaded parameters are those that were pinned before.
+func (s *state) loaded() pinned {
+	var p pinned
+
+	if o := s.Observed[nameDCS]; o != nil {
+		text := compose.Text(o.Map(), "metadata", "annotations", annotationPinned)
+		if json.Unmarshal([]byte(text), &p) != nil {
+			return pinned{}
+		}
+	}
+
+	return p
 }
 
 // preload libraries of the extensions that are asked for.
@@ -108,7 +156,20 @@ func (s *state) preload() []string {
 
 // synchronous tells whether a commit waits for another member.
 func (s *state) synchronous() bool {
-	return s.spec.Replicas > 1 && s.spec.Availability.Durability != v1alpha1.DurabilityAsynchronous
+	// Of a spec that cannot be read nothing was set.
+	return s.headcount() > 1 && s.spec.Availability != nil && s.spec.Availability.Durability != v1alpha1.DurabilityAsynchronous
+}
+
+// headcount of the members that count: those that are asked for, and as long as
+// nobody may be let go, those that are.
+func (s *state) headcount() int32 {
+	n := s.spec.Replicas
+
+	if s.holds {
+		n = max(n, int32(len(s.sets))) //nolint:gosec // At most nine.
+	}
+
+	return n
 }
 
 // hash names what a value says, the same for the same JSON.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
@@ -45,6 +46,28 @@ type world struct {
 
 	// pending parameters of members.
 	pending map[string][]string
+
+	// cordoned are members whose nodes take no pods, moves what became of switchovers.
+	cordoned []string
+	moves    []observev1alpha1.SwitchoverOutcome
+
+	// backup is what members tell of backups.
+	backup *observev1alpha1.BackupReport
+
+	// sizes of volumes by member, as far as they have grown, and stuck why they do
+	// not: a state, if they do not.
+	sizes map[string]string
+	stuck string
+
+	// filled volumes by member.
+	filled map[string]filled
+}
+
+// filled tells how full a volume is.
+type filled struct {
+	observev1alpha1.VolumeReport
+
+	disk string
 }
 
 func settings() inputv1alpha1.Settings {
@@ -65,7 +88,7 @@ func newWorld(tb testing.TB, spec string) *world {
 
 	return &world{
 		t: tb, server: server, planner: Planner("v1"),
-		broken: map[string]string{}, pending: map[string][]string{},
+		broken: map[string]string{}, pending: map[string][]string{}, sizes: map[string]string{}, filled: map[string]filled{},
 		request: compose.Request{
 			Now:      now,
 			Settings: settings(),
@@ -166,7 +189,7 @@ func (w *world) compose(p *compose.Plan) {
 
 	w.request.Observed = observed
 
-	status, err := asMap(p.Status)
+	status, err := compose.AsMap(p.Status)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -207,10 +230,14 @@ func (w *world) react() {
 			o["status"] = map[string]any{"conditions": ready, "atProvider": map[string]any{"identity": identity}}
 		case kindStatefulSet:
 			seen.Members = append(seen.Members, w.start(o))
+		case "VolumeClaim":
+			o["status"] = map[string]any{"conditions": ready, "atProvider": w.grow(o)}
 		}
 	}
 
 	w.lead(&seen)
+	seen.Switchovers = w.moves
+	seen.Backup = w.backup
 
 	seen.Volumes = slices.Clone(w.volumes)
 	for _, m := range seen.Members {
@@ -221,7 +248,7 @@ func (w *world) react() {
 	seen.Volumes = slices.Compact(seen.Volumes)
 
 	if o := w.request.Observed[nameTopology]; o != nil {
-		at, err := asMap(seen)
+		at, err := compose.AsMap(seen)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -253,10 +280,27 @@ func (w *world) start(o map[string]any) observev1alpha1.TopologyMember {
 	}
 	name := compose.Text(o, "metadata", "name")
 
+	if replicas := compose.Number(o, 1, "spec", "replicas"); replicas == 0 {
+		o["status"].(map[string]any)["readyReplicas"] = 0.0
+
+		return observev1alpha1.TopologyMember{Name: name, State: observev1alpha1.MemberStopped, VolumeSize: "50Gi"}
+	}
+
+	o["status"].(map[string]any)["replicas"] = 1.0
+
 	m := observev1alpha1.TopologyMember{
-		Name: name, State: observev1alpha1.MemberStreaming, Role: observev1alpha1.RoleSyncStandby, Ready: true, Lag: observev1alpha1.LagInSync,
+		Cordoned: slices.Contains(w.cordoned, name),
+		Name:     name, State: observev1alpha1.MemberStreaming, Role: observev1alpha1.RoleSyncStandby, Ready: true, Lag: observev1alpha1.LagInSync,
 		Node: "node-" + name[len(name)-1:], Zone: name[len(name)-1:], Revision: revision, Disk: "Ok", VolumeSize: "50Gi", Version: "17.6",
 		PendingRestart: w.pending[name],
+	}
+
+	if size := w.sizes[name]; size != "" {
+		m.VolumeSize = size
+	}
+
+	if f, ok := w.filled[name]; ok {
+		m.Disk, m.Volume = f.disk, &f.VolumeReport
 	}
 
 	if why := w.broken[name]; why != "" {
@@ -264,6 +308,55 @@ func (w *world) start(o map[string]any) observev1alpha1.TopologyMember {
 	}
 
 	return m
+}
+
+// grow the volumes of a VolumeClaim: first they are on their way, then they are
+// there.
+func (w *world) grow(o map[string]any) map[string]any {
+	size := resource.MustParse(compose.Text(o, "spec", "forProvider", "size"))
+	at := storagev1alpha1.VolumeClaimObservation{State: storagev1alpha1.VolumeReady}
+
+	for _, m := range compose.List(o, "spec", "forProvider", "members") {
+		name := m.(string)
+		v := storagev1alpha1.VolumeObservation{Name: "data-" + name + "-0", Member: name, State: storagev1alpha1.VolumeReady, Granted: w.made(name)}
+
+		if w.sizes[name] != "" {
+			v.Granted = w.sizes[name]
+		}
+
+		if has := resource.MustParse(v.Granted); has.Cmp(size) < 0 {
+			v.State = storagev1alpha1.VolumeGrowing
+			if w.stuck == "" {
+				w.sizes[name] = size.String()
+			} else {
+				v.State, v.Message = w.stuck, "it says why: correct it"
+			}
+
+			at.State = v.State
+		}
+
+		at.Volumes = append(at.Volumes, v)
+	}
+
+	m, err := compose.AsMap(at)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	return m
+}
+
+// made with this size: the volume of a member.
+func (w *world) made(member string) string {
+	for _, o := range w.request.Observed {
+		if m := o.Map(); m["kind"] == kindStatefulSet && compose.Text(m, "metadata", "name") == member {
+			claim, _ := compose.List(m, "spec", "volumeClaimTemplates")[0].(map[string]any)
+
+			return compose.Text(claim, "spec", "resources", "requests", "storage")
+		}
+	}
+
+	return "50Gi"
 }
 
 // lead: who led goes on, or else the first that can.

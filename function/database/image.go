@@ -3,6 +3,7 @@
 package database
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,14 +100,13 @@ const planDefault = "default"
 // defaultConnections of a plan that does not say how many.
 const defaultConnections = 100
 
+// planName is the plan that is asked for.
+func (s *state) planName() string { return cmp.Or(s.spec.Plan, planDefault) }
+
 // sized by the plan, or by resources of the spec, which stand in for those of the
 // plan default. It is not found when there is no such plan.
 func (s *state) sized() (size, bool) {
-	name := s.spec.Plan
-	if name == "" {
-		name = planDefault
-	}
-
+	name := s.planName()
 	plans := s.Settings.Database.Plans
 
 	i := slices.IndexFunc(plans, func(p inputv1alpha1.DatabasePlan) bool { return p.Name == name })

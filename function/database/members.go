@@ -3,10 +3,12 @@
 package database
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
@@ -29,9 +31,21 @@ type set struct {
 	// serverSecret is the Secret with the certificate that clients see.
 	serverSecret string
 
+	// bucketSecret is the Secret that opens the bucket for backups, if it has one.
+	bucketSecret string
+
 	// template is the revision of its pod template, once the controller has looked
 	// at it.
 	template string
+
+	// replicas that it asks for, emptied that its controller knows of no pod, and
+	// stopped what the member was when it was stopped on purpose.
+	replicas int64
+	emptied  bool
+	stopped  string
+
+	// memory of its server, in bytes.
+	memory int64
 }
 
 func observeSet(letter string, o compose.Object) set {
@@ -43,10 +57,13 @@ func observeSet(letter string, o compose.Object) set {
 		revision:  compose.Text(m, "metadata", "annotations", annotationRevision),
 		restarted: compose.Text(m, "metadata", "annotations", annotationRestarted),
 		version:   compose.Text(m, "metadata", "annotations", annotationVersion),
+		stopped:   compose.Text(m, "metadata", "annotations", annotationStopped),
+		replicas:  compose.Number(m, 1, "spec", "replicas"),
 	}
 
 	if compose.Number(m, 0, "status", "observedGeneration") >= compose.Number(m, 0, "metadata", "generation") {
 		v.template = compose.Text(m, "status", "updateRevision")
+		v.emptied = compose.Number(m, 0, "status", "replicas") == 0
 	}
 
 	for _, c := range compose.List(m, "spec", "volumeClaimTemplates") {
@@ -56,11 +73,22 @@ func observeSet(letter string, o compose.Object) set {
 		}
 	}
 
+	for _, c := range compose.List(m, "spec", "template", "spec", "containers") {
+		if container, ok := c.(map[string]any); ok && container["name"] == containerPostgres {
+			q, err := resource.ParseQuantity(compose.Text(container, "resources", "limits", "memory"))
+			if err == nil {
+				v.memory = q.Value()
+			}
+		}
+	}
+
 	for _, c := range compose.List(m, "spec", "template", "spec", "volumes") {
 		if volume, ok := c.(map[string]any); ok && volume["name"] == volumeServer {
 			v.serverSecret = compose.Text(volume, "secret", "secretName")
 		}
 	}
+
+	v.bucketSecret = secretOf(compose.List(m, "spec", "template", "spec", "volumes"), volumeBackup)
 
 	return v
 }
@@ -68,19 +96,19 @@ func observeSet(letter string, o compose.Object) set {
 // members that are asked for and those that exist: new ones are made, and at most
 // one that exists is changed or let go (see order.go).
 func members(s *state) error {
-	target, err := s.revision()
-	if err != nil {
-		return err
-	}
-
-	s.order = s.situation(target).decide()
-
 	s.prerequisites()
 
 	for _, letter := range s.expected() {
-		if _, exists := s.sets[letter]; !exists && s.awaits == nil {
-			s.ask(nameMemberPrefix+letter, s.newSet(letter, target))
+		if _, exists := s.sets[letter]; exists || s.awaits != nil || s.asleep() {
+			continue
 		}
+
+		set, err := s.newSet(letter, s.target)
+		if err != nil {
+			return err
+		}
+
+		s.ask(nameMemberPrefix+letter, set)
 	}
 
 	for _, letter := range sortedKeys(s.sets) {
@@ -88,18 +116,119 @@ func members(s *state) error {
 		case s.order.remove:
 			s.letGo(resource)
 		case s.order.change:
-			changed, err := s.changed(letter, target)
+			changed, err := s.changed(letter, s.target)
 			if err != nil {
 				return err
 			}
 
 			s.ask(resource, changed)
 		default:
-			s.ask(resource, kept(compose.Keep(s.sets[letter].object)))
+			same, err := s.same(letter)
+			if err != nil {
+				return err
+			}
+
+			s.ask(resource, same)
 		}
 	}
 
 	return nil
+}
+
+// ordered decides what happens to the members in this pass, before anything is
+// composed: what Patroni is told depends on it.
+func ordered(s *state) error {
+	target, err := s.revision()
+	if err != nil {
+		return err
+	}
+
+	s.target = target
+
+	sit := s.situation(target)
+	s.move = s.moves(sit)
+	sit.applied, sit.hibernated, sit.moving = s.dcsApplied(), s.spec.Hibernated, s.moving()
+	s.changeID = s.changeHash(target, sit)
+	sit.gate, sit.freeze = s.gate(s.changeID), s.frozen()
+	s.before, s.order = sit, sit.decide()
+	s.holds = sit.gate.closed() && !s.order.touches() && !s.order.done
+
+	if s.move != nil && !s.move.asked {
+		s.judge(s.move, sit)
+	}
+
+	if s.identity != "" {
+		s.planned = s.effects(target)
+	}
+
+	return nil
+}
+
+// same StatefulSet as there is, but for what hibernation wants of it. One that is as
+// the spec asks is told what that is, where a version before has not done so.
+func (s *state) same(letter string) (kept, error) {
+	k := kept(compose.Keep(s.sets[letter].object))
+	annotations := map[string]any{}
+	maps.Copy(annotations, compose.Map(k, "metadata", "annotations"))
+
+	replicas := 1.0
+
+	switch {
+	case slices.Contains(s.order.stop, letter):
+		replicas, annotations[annotationStopped] = 0, stoppedFollowing
+		if s.seenMember(letter).Role == observev1alpha1.RoleLeader {
+			annotations[annotationStopped] = stoppedLeading
+		}
+	case slices.Contains(s.order.start, letter):
+		delete(annotations, annotationStopped)
+	case s.sets[letter].revision == s.target && annotations[annotationWish] == nil:
+		text, err := s.wishText()
+		if err != nil {
+			return nil, err
+		}
+
+		annotations[annotationWish] = text
+
+		fallthrough
+	default:
+		return with(k, annotations, nil), nil
+	}
+
+	return with(k, annotations, map[string]any{"replicas": replicas}), nil
+}
+
+// with other annotations and some other fields of its spec.
+func with(k kept, annotations, fields map[string]any) kept {
+	metadata := maps.Clone(compose.Map(k, "metadata"))
+	if metadata == nil {
+		metadata = map[string]any{}
+	}
+
+	if len(annotations) > 0 {
+		metadata["annotations"] = annotations
+	}
+
+	k = maps.Clone(k)
+	k["metadata"] = metadata
+
+	if len(fields) > 0 {
+		spec := map[string]any{}
+		maps.Copy(spec, compose.Map(k, "spec"))
+		maps.Copy(spec, fields)
+		k["spec"] = spec
+	}
+
+	return k
+}
+
+// wishText is what a revision is made of, as it is written down.
+func (s *state) wishText() (string, error) {
+	raw, err := json.Marshal(s.wish())
+	if err != nil {
+		return "", fmt.Errorf("cannot write down what the spec asks for: %w", err)
+	}
+
+	return string(raw), nil
 }
 
 // prerequisites of members that do not exist yet.
@@ -143,7 +272,6 @@ func (s *state) situation(target string) situation {
 		leads:       s.leads(),
 		paused:      s.seen.Paused,
 		synchronous: s.synchronous(),
-		applied:     s.dcsApplied(),
 	}
 
 	all := map[string]bool{}
@@ -166,6 +294,9 @@ func (s *state) situation(target string) situation {
 			current:        exists && o.revision == target,
 			restarted:      exists && o.restarted == target,
 			settled:        exists && o.template != "" && o.template == m.Revision,
+			stopped:        exists && (o.stopped != "" || o.replicas == 0),
+			ledLast:        o.stopped == stoppedLeading,
+			emptied:        exists && o.emptied,
 			TopologyMember: m,
 		})
 	}
@@ -194,41 +325,44 @@ func (s *state) changed(letter, target string) (kept, error) {
 	live := s.sets[letter].object
 	k := kept(compose.Keep(live))
 
-	template, err := asMap(s.podTemplate(letter, target, s.order.again))
+	template, err := compose.AsMap(s.podTemplate(letter, target, s.order.again))
 	if err != nil {
 		return nil, fmt.Errorf("cannot render the pod of member %s: %w", s.member(letter), err)
+	}
+
+	text, err := s.wishText()
+	if err != nil {
+		return nil, err
 	}
 
 	annotations := map[string]any{}
 	maps.Copy(annotations, compose.Map(k, "metadata", "annotations"))
 	annotations[annotationRevision] = target
 	annotations[annotationVersion] = s.spec.Version
+	annotations[annotationWish] = text
 	delete(annotations, annotationRestarted)
 
 	if s.order.again {
 		annotations[annotationRestarted] = target
 	}
 
-	metadata := maps.Clone(compose.Map(k, "metadata"))
-	metadata["annotations"] = annotations
-
-	spec := map[string]any{}
-	maps.Copy(spec, compose.Map(k, "spec"))
-	spec["template"] = template
-	spec["volumeClaimTemplates"] = compose.List(live.Map(), "spec", "volumeClaimTemplates")
-
-	k = maps.Clone(k)
-	k["metadata"], k["spec"] = metadata, spec
-
-	return k, nil
+	return with(k, annotations, map[string]any{
+		"template":             template,
+		"volumeClaimTemplates": compose.List(live.Map(), "spec", "volumeClaimTemplates"),
+	}), nil
 }
 
 // newSet of a member that does not exist.
-func (s *state) newSet(letter, target string) *applyappsv1.StatefulSetApplyConfiguration {
+func (s *state) newSet(letter, target string) (*applyappsv1.StatefulSetApplyConfiguration, error) {
+	text, err := s.wishText()
+	if err != nil {
+		return nil, err
+	}
+
 	return applyappsv1.StatefulSet(s.member(letter), s.namespace).
 		WithLabels(s.memberLabels(letter)).
-		WithAnnotations(map[string]string{annotationRevision: target, annotationVersion: s.spec.Version}).
-		WithSpec(s.setSpec(letter, target))
+		WithAnnotations(map[string]string{annotationRevision: target, annotationVersion: s.spec.Version, annotationWish: text}).
+		WithSpec(s.setSpec(letter, target)), nil
 }
 
 // memberLabels of what belongs to one member.

@@ -41,7 +41,7 @@ func monitor(s *state) error {
 		}
 	}
 
-	s.offer(nameMonitor, newManifest(ServiceMonitorGVK.GroupVersion().String(), ServiceMonitorGVK.Kind, s.metadata(s.called(suffixMembers)),
+	s.offer(nameMonitor, compose.NewManifest(ServiceMonitorGVK.GroupVersion().String(), ServiceMonitorGVK.Kind, s.metadata(s.called(suffixMembers)),
 		monitoringv1.ServiceMonitorSpec{
 			Selector: metav1.LabelSelector{MatchLabels: s.selector()},
 			Endpoints: []monitoringv1.Endpoint{{

@@ -36,6 +36,7 @@ const (
 	nameServerCertificate  = "server-certificate"
 	nameServiceAccount     = "serviceaccount"
 	nameTopology           = "topology"
+	nameVolumeClaim        = "volumeclaim"
 )
 
 const kindStatefulSet = "StatefulSet"
@@ -59,6 +60,17 @@ const (
 	// annotationRestarted holds, on a StatefulSet, the revision that was started
 	// twice, because some parameters take effect only after the leader has them.
 	annotationRestarted = "capstan.dev/restarted"
+
+	// annotationWish holds, on a StatefulSet, what its revision was made of.
+	annotationWish = "capstan.dev/revision-of"
+
+	// annotationStopped tells, on a StatefulSet of a Database that is hibernated,
+	// whether its member led or followed when it was stopped.
+	annotationStopped = "capstan.dev/stopped"
+
+	// annotationSkipped holds, on the ConfigMap of Patroni, the id of the switchover
+	// that the Database was made with.
+	annotationSkipped = "capstan.dev/switchover-skipped"
 
 	// annotationPinned holds, on the ConfigMap of Patroni, the parameters that need a
 	// restart as they were computed when they were asked for.

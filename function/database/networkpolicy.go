@@ -3,6 +3,8 @@
 package database
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -35,9 +37,11 @@ func networkPolicy(s *state) error {
 		WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(map[string]string{labelName: providerName}))
 
 	rules := []*rule{
-		ingress(postgres.PortPostgres, append([]*peer{members, provider}, s.clients()...)...),
+		ingress(postgres.PortPostgres, s.direct(members, provider)...),
 		ingress(postgres.PortPatroni, members, provider),
 	}
+
+	rules = append(rules, s.backupPeers()...)
 
 	if ns := s.Settings.Database.MetricsNamespaces; s.exports() && len(ns) > 0 {
 		rules = append(rules, ingress(postgres.PortMetrics, podsOf(ns)...))
@@ -51,6 +55,17 @@ func networkPolicy(s *state) error {
 			WithIngress(rules...)))
 
 	return nil
+}
+
+// direct peers of the server: those given, clients, poolers, and whom spec.expose
+// lets in unless they come by the poolers.
+func (s *state) direct(peers ...*peer) []*peer {
+	peers = slices.Concat(peers, s.clients(), s.poolerPeers())
+	if !s.pooled() {
+		peers = append(peers, s.outside()...)
+	}
+
+	return peers
 }
 
 // ingress lets peers reach a port. Without any it lets everybody.

@@ -5,6 +5,7 @@ package database
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
@@ -31,6 +32,19 @@ type order struct {
 
 	// done tells that every member is as asked.
 	done bool
+
+	// held tells that it would go on, and may not now; until is when it is worth
+	// another look, if that is known.
+	held  bool
+	until time.Time
+
+	// stop and start are members of a Database that is hibernated or wakes.
+	stop, start []string
+}
+
+// touches tells whether members are changed in any way.
+func (o order) touches() bool {
+	return o.change != "" || o.remove != "" || len(o.stop) > 0 || len(o.start) > 0
 }
 
 // A view is what is known of one member that exists or should.
@@ -48,6 +62,10 @@ type view struct {
 
 	// settled tells whether its pod is the one that its StatefulSet asks for.
 	settled bool
+
+	// stopped tells that its StatefulSet asks for no pod, ledLast that it led when
+	// that began, and emptied that its controller knows of none.
+	stopped, ledLast, emptied bool
 }
 
 // leading member.
@@ -85,13 +103,50 @@ type situation struct {
 
 	// strangers are members that are on their way out and still there.
 	strangers []string
+
+	// hibernated is what the spec asks for.
+	hibernated bool
+
+	// moving tells that the leader was asked to hand over.
+	moving bool
+
+	// gate for members that serve, and freeze the part of it that holds everything.
+	gate, freeze gate
 }
 
 // decide what happens to the members. The rules: nothing while it is not known who
 // leads; nobody that serves is touched unless all others are well; whoever was
 // changed last is well again before the next; followers come before the leader,
-// and those that do not serve anyway before those that do.
+// and those that do not serve anyway before those that do. Nobody that serves is
+// touched while the gate is closed.
 func (s situation) decide() order {
+	switch {
+	case s.hibernated:
+		return s.hibernate()
+	case slices.ContainsFunc(s.views, func(v view) bool { return v.stopped }):
+		return s.wake()
+	}
+
+	o := s.rolled()
+	if !s.gate.closed() || o.done || o.failed || s.repairs(o) {
+		return o
+	}
+
+	// What waits for a member as well is told when it would go on.
+	if o.change == "" && o.remove == "" && o.reason != v1alpha1.ReasonAwaitingStandby {
+		return o
+	}
+
+	return order{reason: s.gate.reason, message: s.gate.message, until: s.gate.until, held: true}
+}
+
+// repairs tells whether an order changes a member that does not serve.
+func (s situation) repairs(o order) bool {
+	return slices.ContainsFunc(s.views, func(v view) bool { return v.letter == o.change && v.hindered() })
+}
+
+// rolled out is what the spec asks for, one member after the other.
+func (s situation) rolled() order {
 	outdated := s.outdated()
 	surplus := s.having(func(v view) bool { return v.exists && !v.expected })
 
@@ -99,10 +154,11 @@ func (s situation) decide() order {
 	case len(outdated) == 0 && len(surplus) == 0:
 		return order{done: true}
 	case !s.known:
-		return order{reason: v1alpha1.ReasonAwaitingTopology, message: "it is not known how members are: " +
-			"see whether provider-capstan runs, and the Topology of this Database"}
+		return order{reason: v1alpha1.ReasonAwaitingTopology, message: unknownMembers}
 	case s.paused:
 		return order{reason: v1alpha1.ReasonPaused, message: "failover is paused by hand: end it with patronictl resume in a member"}
+	case s.moving:
+		return order{reason: v1alpha1.ReasonSwitchingOver, message: "waiting for the lead to move: see the condition SwitchedOver"}
 	}
 
 	if o, ok := s.shrink(surplus); ok {

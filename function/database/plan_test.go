@@ -23,7 +23,7 @@ func TestCreate(t *testing.T) {
 
 	want := []string{
 		"access", "access-credential", "ca", "ca-issuer", "config", "consumer-app", "dcs", "issuer", "member-a", "member-b", "member-c",
-		"members-certificate", "monitor", "networkpolicy", "pdb", "pods", "ro", "rolebinding", "rules", "rw", "serviceaccount", "topology",
+		"members-certificate", "monitor", "networkpolicy", "pdb", "pods", "ro", "rolebinding", "rules", "rw", "serviceaccount", "topology", "volumeclaim",
 	}
 	if diff := cmp.Diff(want, sortedKeys(p.Objects)); diff != "" {
 		t.Errorf("objects of a plain Database: -want, +got:\n%s", diff)
@@ -243,7 +243,7 @@ func TestScale(t *testing.T) {
 		t.Errorf("claims of a member that exists change: -before, +after:\n%s", diff)
 	}
 
-	if status, reason, message := condition(w.plan(), "StorageHealthy"); reason != "GrowthUnsupported" || !strings.Contains(message, "orders-db-a has 50Gi") {
+	if status, reason, message := condition(w.plan(), "StorageHealthy"); status != "True" || reason != "StorageReady" {
 		t.Errorf("StorageHealthy is %s, %s: %s", status, reason, message)
 	}
 
@@ -392,7 +392,7 @@ func mayGo(w *world, name string) bool {
 func revisionOf(t *testing.T, d compose.Desired) string {
 	t.Helper()
 
-	m, err := asMap(d.Object)
+	m, err := compose.AsMap(d.Object)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func (s *state) claim(letter string) *applycorev1.PersistentVolumeClaimApplyConf
 	spec := applycorev1.PersistentVolumeClaimSpec().
 		WithAccessModes(corev1.ReadWriteOnce).
 		WithResources(applycorev1.VolumeResourceRequirements().
-			WithRequests(corev1.ResourceList{corev1.ResourceStorage: s.spec.Storage}))
+			WithRequests(corev1.ResourceList{corev1.ResourceStorage: s.newStorage()}))
 
 	if c := s.size.storageClassName; c != "" {
 		spec.WithStorageClassName(c)
@@ -131,7 +131,8 @@ func (s *state) podTemplate(letter, target string, again bool) *applycorev1.PodT
 		).
 		WithTopologySpreadConstraints(s.spread()...).
 		WithContainers(s.postgres(letter)).
-		WithVolumes(s.volumes()...)
+		WithVolumes(s.volumes()...).
+		WithVolumes(s.backupVolumes()...)
 
 	if s.exports() {
 		pod.WithContainers(s.exporter())
@@ -242,7 +243,8 @@ func (s *state) postgres(letter string) *applycorev1.ContainerApplyConfiguration
 			mount(volumeServer, "/etc/capstan/tls/server", true),
 			mount(volumeAccess, "/etc/capstan/access", true),
 			mount(volumeToken, "/var/run/secrets/kubernetes.io/serviceaccount", true),
-		))
+		).
+		WithVolumeMounts(s.backupMounts()...))
 }
 
 // exports tells whether an exporter runs beside each server.

@@ -26,7 +26,8 @@ const (
 // rules raise alerts for what the conditions of a Database cannot tell, because
 // nobody looks at them at night.
 func rules(s *state) error {
-	if !s.exports() {
+	// Nobody is woken up for members that are stopped on purpose.
+	if !s.exports() || s.asleep() {
 		s.letGo(nameRules)
 		return nil
 	}
@@ -35,7 +36,7 @@ func rules(s *state) error {
 		return nil
 	}
 
-	s.offer(nameRules, newManifest(PrometheusRuleGVK.GroupVersion().String(), PrometheusRuleGVK.Kind, s.metadata(s.called(suffixMembers)),
+	s.offer(nameRules, compose.NewManifest(PrometheusRuleGVK.GroupVersion().String(), PrometheusRuleGVK.Kind, s.metadata(s.called(suffixMembers)),
 		monitoringv1.PrometheusRuleSpec{
 			Groups: []monitoringv1.RuleGroup{{Name: "capstan-database-" + s.name, Rules: s.alerts()}},
 		}))
@@ -92,6 +93,10 @@ func (s *state) alerts() []monitoringv1.Rule {
 			"Database %s of namespace %s has used half of its transaction ids since the last vacuum that froze: without one it will refuse writes.",
 		},
 	}
+
+	alarms = append(alarms, s.poolerAlarms(of)...)
+
+	alarms = append(alarms, s.backupAlarms(of)...)
 
 	if s.spec.Replicas > 1 {
 		alarms = append(alarms,

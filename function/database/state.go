@@ -10,6 +10,7 @@ import (
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
@@ -23,7 +24,7 @@ type state struct {
 	spec      v1alpha1.DatabaseSpec
 
 	// problems of the spec. As long as there are any, nothing is changed.
-	problems []problem
+	problems []check.Problem
 
 	// image and size of the members.
 	image image
@@ -39,8 +40,20 @@ type state struct {
 	seen     observev1alpha1.TopologyObservation
 	observed bool
 
-	// order is what happens to the members in this pass.
-	order order
+	// order is what happens to the members in this pass, and before how they are.
+	order  order
+	before situation
+
+	// target is the revision that the spec asks for, changeID names the change to it,
+	// and planned are its effects.
+	target, changeID string
+	planned          []v1alpha1.ChangeEffect
+
+	// holds tells that restarts are wanted and may not be made yet.
+	holds bool
+
+	// move of the lead that is wanted, if any.
+	move *move
 
 	// awaits is what members wait for before there are any.
 	awaits *awaited
@@ -86,7 +99,7 @@ func gather(r compose.Request, version string) (*state, error) {
 	s.spec, s.problems = decode(compose.Map(xr, "spec"))
 	if len(s.problems) == 0 {
 		s.spec = defaulted(s.spec, s.name)
-		s.problems = validate(s)
+		s.problems = check.All(s, checks)
 	}
 
 	return s, nil

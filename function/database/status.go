@@ -3,8 +3,6 @@
 package database
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -25,6 +23,10 @@ func status(s *state) error {
 		Leader:     s.seen.Leader,
 		Identity:   s.identity,
 		Resilience: s.resilience(),
+		Storage:    s.storageStatus(),
+		Change:     s.change(),
+		Switchover: s.switchoverStatus(),
+		Backup:     s.backupStatus(),
 		Withheld:   s.withholding.Entries(s.asked),
 	}
 
@@ -38,6 +40,8 @@ func status(s *state) error {
 		if s.spec.Replicas > 1 {
 			st.Endpoints.ReadOnly = fmt.Sprintf("%s:%d", s.host(suffixRO), postgres.PortPostgres)
 		}
+
+		st.Endpoints.Pooler, st.Endpoints.External = s.poolerEndpoint(), s.externalEndpoint()
 	}
 
 	for _, c := range s.spec.Consumers {
@@ -94,6 +98,10 @@ func (s *state) phase() v1alpha1.DatabasePhase {
 	ever := s.seen.SystemIdentifier != "" || s.seen.LastFailover != nil
 
 	switch {
+	case s.hibernated():
+		return v1alpha1.DatabaseHibernated
+	case s.asleep() && s.observed:
+		return v1alpha1.DatabaseUpdating
 	case len(s.sets) == 0:
 		return v1alpha1.DatabasePending
 	case !s.observed:
@@ -118,10 +126,11 @@ func (s *state) phase() v1alpha1.DatabasePhase {
 
 // changing tells whether a change is under way and goes on by itself.
 func (s *state) changing() bool {
-	return len(s.problems) == 0 && !s.order.done && !s.order.failed
+	return len(s.problems) == 0 && !s.order.done && !s.order.failed && !s.order.held
 }
 
-// readiness of the Database: a member leads, and nothing it needs is missing. For
+// readiness of the Database: it is as asked. Stopped members are when the spec asks
+// for that; else a member leads, and nothing it needs is missing. For
 // the first time every consumer can log in, too; once ready, it stays so while a
 // member leads.
 func readiness(s *state) error {
@@ -130,6 +139,8 @@ func readiness(s *state) error {
 	served := !slices.ContainsFunc(s.spec.Consumers, func(c v1alpha1.Consumer) bool { return !s.loggedIn(c) })
 
 	switch {
+	case s.hibernated():
+		s.plan.Ready = !missing
 	case len(s.sets) > 0 && !s.observed:
 		// Nobody looks: what was is what is known.
 		s.plan.Ready = before
@@ -149,9 +160,25 @@ func ttl(s *state) error {
 		deadlines = append(deadlines, e.Until.Time)
 	}
 
+	if !s.order.until.IsZero() {
+		deadlines = append(deadlines, s.order.until)
+	}
+
+	if s.move != nil && !s.move.gate.until.IsZero() {
+		deadlines = append(deadlines, s.move.gate.until)
+	}
+
+	if w := s.window(); w != nil && len(s.planned) > 0 && !s.order.held {
+		deadlines = append(deadlines, w.End.Add(-memberTakes))
+	}
+
+	if due, ok := s.backupDue(); ok {
+		deadlines = append(deadlines, due)
+	}
+
 	pace := compose.Settled
 
-	if !s.plan.Ready || s.changing() || len(s.missing()) > 0 {
+	if !s.plan.Ready || s.changing() || len(s.missing()) > 0 && !s.hibernated() {
 		pace = compose.Waiting
 	}
 
@@ -168,19 +195,17 @@ func ttl(s *state) error {
 	return nil
 }
 
-// settle the status. What was refused is urgent: Crossplane tells of it once.
+// settle the status. What was refused is urgent.
 func settle(s *state) error {
-	refused, err := json.Marshal(s.withholding.Entries(s.asked))
+	urgent, err := s.withholding.Changed(s.Request, s.asked)
 	if err != nil {
-		return fmt.Errorf("cannot compare what was refused: %w", err)
+		return err
 	}
 
-	known, err := json.Marshal(compose.Withheld(s.Composite.Map()))
-	if err != nil {
-		return fmt.Errorf("cannot compare what was refused: %w", err)
-	}
+	// In a preview nothing is written, and what an edit will do is what one looks for.
+	preview := len(compose.List(s.Composite.Map(), "metadata", "managedFields")) == 0
 
-	compose.Settle(s.Request, s.plan, !bytes.Equal(refused, known))
+	compose.Settle(s.Request, s.plan, urgent || preview)
 
 	return nil
 }

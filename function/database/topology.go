@@ -7,12 +7,17 @@ import (
 	"slices"
 	"strings"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
-// topologySpec without what the schema fills in.
+// topologySpec without what the schema fills in. Only a switchover takes more than
+// to observe.
 type topologySpec struct {
+	ManagementPolicies xpv2.ManagementPolicies `json:"managementPolicies,omitempty"`
+
 	ForProvider observev1alpha1.TopologyParameters `json:"forProvider"`
 }
 
@@ -30,15 +35,35 @@ func topology(s *state) error {
 		}
 	}
 
-	s.ask(nameTopology, newManifest(observev1alpha1.TopologyGroupVersionKind.GroupVersion().String(), observev1alpha1.TopologyGroupVersionKind.Kind,
-		s.metadata(s.name), topologySpec{ForProvider: observev1alpha1.TopologyParameters{
-			Database:      s.name,
-			Scope:         s.scope(),
-			Members:       names,
-			RemoveSecrets: []string{s.called(suffixMembers), s.called(suffixServer)},
-		}}))
+	spec := topologySpec{ForProvider: observev1alpha1.TopologyParameters{
+		Database:      s.name,
+		Scope:         s.scope(),
+		Members:       names,
+		Hibernated:    s.spec.Hibernated,
+		Switchover:    s.switchover(),
+		RemoveSecrets: s.removable(),
+	}}
+
+	if spec.ForProvider.Switchover != nil {
+		spec.ManagementPolicies = xpv2.ManagementPolicies{
+			xpv2.ManagementActionObserve, xpv2.ManagementActionCreate, xpv2.ManagementActionUpdate, xpv2.ManagementActionDelete,
+		}
+	}
+
+	s.ask(nameTopology, compose.NewManifest(observev1alpha1.TopologyGroupVersionKind.GroupVersion().String(), observev1alpha1.TopologyGroupVersionKind.Kind,
+		s.metadata(s.name), spec))
 
 	return nil
+}
+
+// removable Secrets are those of certificates, which can be made again.
+func (s *state) removable() []string {
+	names := []string{s.called(suffixMembers), s.called(suffixServer)}
+	if s.archives() {
+		names = append(names, s.called(suffixBackupClient))
+	}
+
+	return names
 }
 
 // observeTopology reads what a Topology tells, if it was looked at.

@@ -12,23 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
-
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/database/postgres"
 )
-
-// A problem keeps a spec from being carried out. Its message names field, value
-// and remedy.
-type problem struct {
-	reason  xpv2.ConditionReason
-	message string
-}
 
 // checks of a spec with its defaults, all of them, so that one edit can correct
 // everything. The schema holds most of the same bounds and answers sooner; these
 // hold as well for what was stored under an older schema.
-var checks = []func(*state) []problem{
+var checks = []func(*state) []check.Problem{
 	checkSettings,
 	checkName,
 	checkVersion,
@@ -39,94 +31,50 @@ var checks = []func(*state) []problem{
 	checkDatabases,
 	checkConsumers,
 	checkNetwork,
+	checkBackup,
+	checkMaintenance,
+	checkPooler,
+	checkExpose,
 }
 
-func validate(s *state) []problem {
-	ps := make([]problem, 0, len(checks))
-	for _, check := range checks {
-		ps = append(ps, check(s)...)
-	}
-
-	return ps
-}
-
-// invalid value of a field.
-func invalid(field string, value any, remedy string) problem {
-	return problem{v1alpha1.ReasonInvalidSpec, fmt.Sprintf("%s: %s: %s", field, quoted(value), remedy)}
-}
-
-// quoted value as people wrote it, as far as it matters: text in quotes.
-func quoted(value any) string {
-	text := []rune(fmt.Sprint(value))
-	if len(text) > 60 {
-		text = append(text[:59], '…')
-	}
-
-	if _, ok := value.(string); ok {
-		return fmt.Sprintf("%q", string(text))
-	}
-
-	return string(text)
-}
-
-// among tells whether a text is none of those that a field may be.
-func among[T ~string](field string, value T, of ...T) []problem {
-	if slices.Contains(of, value) {
-		return nil
-	}
-
-	words := make([]string, 0, len(of))
-	for _, w := range of {
-		words = append(words, string(w))
-	}
-
-	last := len(words) - 1
-
-	return []problem{invalid(field, string(value), "must be "+strings.Join(words[:last], ", ")+" or "+words[last])}
-}
-
-func checkSettings(s *state) []problem {
-	if s.SettingsErr != nil {
-		return []problem{{v1alpha1.ReasonInvalidSettings, fmt.Sprintf("platform settings: %v", s.SettingsErr)}}
-	}
-
-	return nil
+func checkSettings(s *state) []check.Problem {
+	return check.Settings(s.SettingsErr)
 }
 
 // longestName leaves room for the suffixes of what carries the name.
 const longestName = 40
 
-func checkName(s *state) []problem {
+func checkName(s *state) []check.Problem {
 	if errs := validation.IsDNS1035Label(s.name); len(errs) > 0 {
-		return []problem{invalid("metadata.name", s.name, strings.Join(errs, ", and "))}
+		return []check.Problem{check.Invalid("metadata.name", s.name, check.Because(errs))}
 	}
 
 	if len(s.name) > longestName {
-		return []problem{invalid("metadata.name", s.name, fmt.Sprintf("must be at most %d characters", longestName))}
+		return []check.Problem{check.Invalid("metadata.name", s.name, fmt.Sprintf("must be at most %d characters", longestName))}
 	}
 
 	return nil
 }
 
-func checkVersion(s *state) []problem {
+func checkVersion(s *state) []check.Problem {
 	if s.spec.Engine != v1alpha1.EnginePostgres {
-		return among("spec.engine", s.spec.Engine, v1alpha1.EnginePostgres, v1alpha1.EnginePostgres)
+		return check.Among("spec.engine", s.spec.Engine, v1alpha1.EnginePostgres, v1alpha1.EnginePostgres)
 	}
 
 	catalogue, err := s.catalogue()
 	if err != nil {
-		return []problem{{v1alpha1.ReasonInvalidSettings, err.Error()}}
+		return []check.Problem{{Reason: v1alpha1.ReasonInvalidSettings, Message: err.Error()}}
 	}
 
 	var versions []string
 	if s.image, versions = s.find(catalogue, s.spec.Version); s.image.name == "" {
-		return []problem{{v1alpha1.ReasonVersionUnavailable, fmt.Sprintf(
+		return []check.Problem{{Reason: v1alpha1.ReasonVersionUnavailable, Message: fmt.Sprintf(
 			"spec.version: %q: is none of those that the platform has: choose one of %s, or ask who runs the platform for an image of it (database.images of its settings)",
 			s.spec.Version, strings.Join(versions, ", "))}}
 	}
 
 	if data := s.dataVersion(); data != "" && data != s.spec.Version {
-		return []problem{{v1alpha1.ReasonVersionChangeUnsupported, fmt.Sprintf(
+		return []check.Problem{{Reason: v1alpha1.ReasonVersionChangeUnsupported, Message: fmt.Sprintf(
 			"spec.version: %q: the data is of version %s, and Capstan cannot change the major version of data yet: set it back to %q, "+
 				"or make another Database of version %s and move the data", s.spec.Version, data, data, s.spec.Version)}}
 	}
@@ -149,9 +97,9 @@ func (s *state) dataVersion() string {
 // have room.
 var leastMemory = resource.MustParse("256Mi")
 
-func checkSize(s *state) []problem {
+func checkSize(s *state) []check.Problem {
 	var (
-		ps    []problem
+		ps    []check.Problem
 		found bool
 	)
 
@@ -166,25 +114,25 @@ func checkSize(s *state) []problem {
 			name = planDefault
 		}
 
-		return []problem{{v1alpha1.ReasonPlanUnavailable, fmt.Sprintf(
+		return []check.Problem{{Reason: v1alpha1.ReasonPlanUnavailable, Message: fmt.Sprintf(
 			"spec.plan: %q: is none of those that the platform has: choose one of %s, or set spec.resources and ask for a plan of the name %s",
 			name, strings.Join(names, ", "), planDefault)}}
 	}
 
 	if s.spec.Replicas < 1 || int(s.spec.Replicas) > len(letters) {
-		ps = append(ps, invalid("spec.replicas", s.spec.Replicas, fmt.Sprintf("must be from 1 to %d", len(letters))))
+		ps = append(ps, check.Invalid("spec.replicas", s.spec.Replicas, fmt.Sprintf("must be from 1 to %d", len(letters))))
 	}
 
 	if s.size.memory.Cmp(leastMemory) < 0 {
-		ps = append(ps, invalid("spec.resources.memory", s.size.memory.String(), "must be at least "+leastMemory.String()))
+		ps = append(ps, check.Invalid("spec.resources.memory", s.size.memory.String(), "must be at least "+leastMemory.String()))
 	}
 
 	if s.size.cpu.Sign() <= 0 {
-		ps = append(ps, invalid("spec.resources.cpu", s.size.cpu.String(), "must be greater than zero, for instance 500m"))
+		ps = append(ps, check.Invalid("spec.resources.cpu", s.size.cpu.String(), "must be greater than zero, for instance 500m"))
 	}
 
 	if s.spec.Storage.Cmp(leastStorage) < 0 {
-		ps = append(ps, invalid("spec.storage", s.spec.Storage.String(), "must be at least "+leastStorage.String()))
+		ps = append(ps, check.Invalid("spec.storage", s.spec.Storage.String(), "must be at least "+leastStorage.String()))
 	}
 
 	return ps
@@ -192,25 +140,25 @@ func checkSize(s *state) []problem {
 
 var leastStorage = resource.MustParse("1Gi")
 
-func checkAvailability(s *state) []problem {
+func checkAvailability(s *state) []check.Problem {
 	a := s.spec.Availability
 
 	return slices.Concat(
-		among("spec.availability.spread", a.Spread, v1alpha1.SpreadOverZones, v1alpha1.SpreadOverNodes, v1alpha1.SpreadAnywhere),
-		among("spec.availability.profile", a.Profile, v1alpha1.FailoverFast, v1alpha1.FailoverBalanced, v1alpha1.FailoverPatient),
-		among("spec.availability.durability", a.Durability,
+		check.Among("spec.availability.spread", a.Spread, v1alpha1.SpreadOverZones, v1alpha1.SpreadOverNodes, v1alpha1.SpreadAnywhere),
+		check.Among("spec.availability.profile", a.Profile, v1alpha1.FailoverFast, v1alpha1.FailoverBalanced, v1alpha1.FailoverPatient),
+		check.Among("spec.availability.durability", a.Durability,
 			v1alpha1.DurabilitySynchronous, v1alpha1.DurabilityStrict, v1alpha1.DurabilityAsynchronous),
 	)
 }
 
-func checkConfig(s *state) []problem {
-	var ps []problem
+func checkConfig(s *state) []check.Problem {
+	var ps []check.Problem
 
 	for _, name := range sortedKeys(s.spec.Config) {
 		value := string(s.spec.Config[name])
 
 		if remedy := postgres.Check(name, value, s.image.major, s.spec.Extensions); remedy != "" && s.image.major > 0 {
-			ps = append(ps, invalid("spec.config."+name, value, remedy))
+			ps = append(ps, check.Invalid("spec.config."+name, value, remedy))
 		}
 	}
 
@@ -219,8 +167,8 @@ func checkConfig(s *state) []problem {
 
 // checkRoom looks whether what members are told to take is there: a server that
 // takes more than its memory is killed, and one that fills its volume stops.
-func checkRoom(s *state) []problem {
-	var ps []problem
+func checkRoom(s *state) []check.Problem {
+	var ps []check.Problem
 
 	for _, l := range []struct {
 		name  string
@@ -236,7 +184,7 @@ func checkRoom(s *state) []problem {
 	} {
 		value, set := s.spec.Config[l.name]
 		if n, ok := postgres.Bytes(l.name, string(value)); set && ok && n > l.whole.Value()/2 {
-			ps = append(ps, invalid("spec.config."+l.name, string(value), fmt.Sprintf(
+			ps = append(ps, check.Invalid("spec.config."+l.name, string(value), fmt.Sprintf(
 				"must be at most half the %s of a member, which is %s", l.what, l.whole.String())))
 		}
 	}
@@ -244,19 +192,19 @@ func checkRoom(s *state) []problem {
 	return ps
 }
 
-func checkExtensions(s *state) []problem {
-	var ps []problem
+func checkExtensions(s *state) []check.Problem {
+	var ps []check.Problem
 
 	for i, e := range s.spec.Extensions {
 		if s.image.name != "" && !slices.Contains(s.image.version.Extensions, e) {
-			ps = append(ps, problem{v1alpha1.ReasonExtensionUnavailable, fmt.Sprintf(
+			ps = append(ps, check.Problem{Reason: v1alpha1.ReasonExtensionUnavailable, Message: fmt.Sprintf(
 				"spec.extensions[%d]: %q: is not in the image for version %s: choose one of %s, or ask who runs the platform for an image that has it",
 				i, e, s.spec.Version, strings.Join(s.image.version.Extensions, ", "))})
 		}
 	}
 
 	if slices.Contains(s.spec.Extensions, extensionCron) && len(s.spec.Databases) > 1 {
-		ps = append(ps, invalid("spec.extensions", extensionCron, "can be in one database of a server only: ask for one database, or leave it out"))
+		ps = append(ps, check.Invalid("spec.extensions", extensionCron, "can be in one database of a server only: ask for one database, or leave it out"))
 	}
 
 	return ps
@@ -268,12 +216,12 @@ const extensionCron = "pg_cron"
 // reserved names of databases.
 var reserved = []string{"postgres", "template0", "template1", "capstan"}
 
-func checkDatabases(s *state) []problem {
-	var ps []problem
+func checkDatabases(s *state) []check.Problem {
+	var ps []check.Problem
 
 	for i, d := range s.spec.Databases {
 		if slices.Contains(reserved, d.Name) || strings.HasPrefix(d.Name, "pg_") {
-			ps = append(ps, invalid(fmt.Sprintf("spec.databases[%d].name", i), d.Name,
+			ps = append(ps, check.Invalid(fmt.Sprintf("spec.databases[%d].name", i), d.Name,
 				"is a name that the server uses itself: set spec.databases to another one"))
 		}
 	}
@@ -281,8 +229,8 @@ func checkDatabases(s *state) []problem {
 	return ps
 }
 
-func checkConsumers(s *state) []problem {
-	var ps []problem
+func checkConsumers(s *state) []check.Problem {
+	var ps []check.Problem
 
 	logins := map[string]string{}
 
@@ -290,13 +238,13 @@ func checkConsumers(s *state) []problem {
 		field := fmt.Sprintf("spec.consumers[%d]", i)
 
 		if !slices.ContainsFunc(s.spec.Databases, func(d v1alpha1.LogicalDatabase) bool { return d.Name == c.Database }) {
-			ps = append(ps, invalid(field+".database", c.Database, "must be one of spec.databases: add it there, or leave it out for the first"))
+			ps = append(ps, check.Invalid(field+".database", c.Database, "must be one of spec.databases: add it there, or leave it out for the first"))
 		}
 
-		ps = append(ps, among(field+".access", c.Access, v1alpha1.ConsumerReadWrite, v1alpha1.ConsumerReadOnly)...)
+		ps = append(ps, check.Among(field+".access", c.Access, v1alpha1.ConsumerReadWrite, v1alpha1.ConsumerReadOnly)...)
 
 		if other, ok := logins[login(c.Name)]; ok {
-			ps = append(ps, invalid(field+".name", c.Name, fmt.Sprintf("would have the login of consumer %q: choose another name", other)))
+			ps = append(ps, check.Invalid(field+".name", c.Name, fmt.Sprintf("would have the login of consumer %q: choose another name", other)))
 		}
 
 		logins[login(c.Name)] = c.Name
@@ -304,7 +252,7 @@ func checkConsumers(s *state) []problem {
 		// The roles of a database end so.
 		for _, d := range s.spec.Databases {
 			if login(c.Name) == d.Name+"_owner" || login(c.Name) == d.Name+"_reader" {
-				ps = append(ps, invalid(field+".name", c.Name, fmt.Sprintf("is the name of a role of database %q: choose another name", d.Name)))
+				ps = append(ps, check.Invalid(field+".name", c.Name, fmt.Sprintf("is the name of a role of database %q: choose another name", d.Name)))
 			}
 		}
 	}
@@ -315,35 +263,35 @@ func checkConsumers(s *state) []problem {
 // login of a consumer.
 func login(consumer string) string { return strings.ReplaceAll(consumer, "-", "_") }
 
-func checkNetwork(s *state) []problem {
+func checkNetwork(s *state) []check.Problem {
 	if s.spec.Network == nil {
 		return nil
 	}
 
-	var ps []problem
+	var ps []check.Problem
 
 	for i, c := range s.spec.Network.From {
 		field := fmt.Sprintf("spec.network.from[%d]", i)
 
 		if errs := validation.IsDNS1123Label(c.Namespace); c.Namespace != "" && c.Namespace != everybody && len(errs) > 0 {
-			ps = append(ps, invalid(field+".namespace", c.Namespace, "must be the name of a namespace, or * for every namespace"))
+			ps = append(ps, check.Invalid(field+".namespace", c.Namespace, "must be the name of a namespace, or * for every namespace"))
 		}
 
 		if _, err := netip.ParsePrefix(c.CIDR); c.CIDR != "" && err != nil {
-			ps = append(ps, invalid(field+".cidr", c.CIDR, "must be a range of addresses, for instance 10.0.0.0/8"))
+			ps = append(ps, check.Invalid(field+".cidr", c.CIDR, "must be a range of addresses, for instance 10.0.0.0/8"))
 		}
 
 		if c.CIDR != "" && (c.Namespace != "" || len(c.PodLabels) > 0) {
-			ps = append(ps, invalid(field+".cidr", c.CIDR, "is set beside namespace or podLabels: remove one of the two"))
+			ps = append(ps, check.Invalid(field+".cidr", c.CIDR, "is set beside namespace or podLabels: remove one of the two"))
 		}
 
 		for _, k := range sortedKeys(c.PodLabels) {
 			if errs := validation.IsQualifiedName(k); len(errs) > 0 {
-				ps = append(ps, invalid(field+".podLabels", k, strings.Join(errs, ", and ")))
+				ps = append(ps, check.Invalid(field+".podLabels", k, check.Because(errs)))
 			}
 
 			if errs := validation.IsValidLabelValue(string(c.PodLabels[k])); len(errs) > 0 {
-				ps = append(ps, invalid(field+".podLabels["+strconv.Quote(k)+"]", string(c.PodLabels[k]), strings.Join(errs, ", and ")))
+				ps = append(ps, check.Invalid(field+".podLabels["+strconv.Quote(k)+"]", string(c.PodLabels[k]), check.Because(errs)))
 			}
 		}
 	}

@@ -38,11 +38,17 @@ const (
 	roleReplication = "standby"
 	roleRewind      = "rewind"
 	roleExporter    = "exporter"
+	rolePooler      = "pooler"
 )
 
 // MemberCommonName is the common name of the certificate that members show each
 // other. It stands for the roles of replication and of pg_rewind.
 const MemberCommonName = "capstan-members"
+
+// PoolerCommonName is the common name of the certificate that poolers show the
+// server. It stands for the role that looks verifiers of passwords up, and for no
+// other.
+const PoolerCommonName = "capstan-pooler"
 
 // memberProgram runs a member.
 const memberProgram = "/usr/local/bin/capstan-member"
@@ -81,6 +87,17 @@ type Server struct {
 	// Synchronous tells that a commit waits for another member, and Strict that it
 	// does so even when there is none.
 	Synchronous, Strict bool
+
+	// Archives tells that the server can archive its write-ahead log without another
+	// restart, and Archiving that it does, so that a minute of it is lost at most.
+	Archives, Archiving bool
+
+	// Restored tells that the data begins with a backup.
+	Restored bool
+
+	// Pooled tells that there are poolers, which look passwords up and wait while a
+	// leader stops.
+	Pooled bool
 }
 
 // Pace says how soon silence counts as a loss, in seconds.

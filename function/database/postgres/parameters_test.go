@@ -208,12 +208,84 @@ func TestPaces(t *testing.T) {
 }
 
 func TestAccess(t *testing.T) {
-	// The superuser comes by the socket only, and clients after that.
-	i := slices.Index(access, "host all postgres,standby,rewind,exporter all reject")
-	j := slices.Index(access, "hostssl all "+RoleAccess+" all scram-sha-256")
+	for name, tc := range map[string]struct {
+		reason string
+		pooled bool
+		closed string
+	}{
+		"Plain":  {"The superuser comes by the socket only, and clients after that.", false, "postgres,standby,rewind,exporter"},
+		"Pooled": {"What poolers look passwords up with has no password.", true, "postgres,standby,rewind,exporter,pooler"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lines := Server{Pooled: tc.pooled}.access()
+			pooler := slices.Index(lines, "hostssl postgres pooler all cert map=members")
+			i := slices.Index(lines, "host all "+tc.closed+" all reject")
+			j := slices.Index(lines, "hostssl all "+RoleAccess+" all scram-sha-256")
+			last := lines[len(lines)-1]
 
-	if i < 0 || j < i || !strings.HasPrefix(access[len(access)-1], "host all") || !strings.HasSuffix(access[len(access)-1], "reject") {
-		t.Errorf("lines of pg_hba are not in order: %q", access)
+			if i < 0 || j < i || pooler > i || pooler >= 0 != tc.pooled || !strings.HasPrefix(last, "host all") || !strings.HasSuffix(last, "reject") {
+				t.Errorf("%s: lines of pg_hba are not in order: %q", tc.reason, lines)
+			}
+		})
+	}
+}
+
+// TestPooled holds that a Database without poolers has the configuration it had.
+func TestPooled(t *testing.T) {
+	for name, pooled := range map[string]bool{"Without": false, "With": true} {
+		t.Run(name, func(t *testing.T) {
+			s := Server{Major: 17, Members: 3, Memory: 1 << 30, Storage: 50 << 30, MaxConnections: 100, Pace: Fast, Pooled: pooled}
+
+			file, err := s.Patroni()
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			dynamic, err := s.Dynamic()
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			for _, want := range []string{"before_stop: /usr/local/bin/capstan-member pause", "allowlist_include_members: true"} {
+				if strings.Contains(file, want) != pooled {
+					t.Errorf("the file of Patroni has %q: %t, want %t", want, !pooled, pooled)
+				}
+			}
+
+			if strings.Contains(dynamic+file, "pooler") != pooled {
+				t.Errorf("the configuration speaks of poolers: %t, want %t", !pooled, pooled)
+			}
+		})
+	}
+}
+
+func TestPooler(t *testing.T) {
+	p := Pooler{Host: "orders-rw.shop.svc", Databases: []string{"orders", "stock"}, Mode: PoolTransactions, PoolSize: 20, MaxClients: 1000}
+
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*Pooler)
+		want   []string
+	}{
+		"Plain": {"Clients come with TLS and a password, and the server is verified.", func(*Pooler) {}, []string{
+			"orders = host=orders-rw.shop.svc port=5432", "stock = host=orders-rw.shop.svc port=5432",
+			"client_tls_sslmode = require", "server_tls_sslmode = verify-full", "server_tls_ca_file = /run/capstan/tls/members-ca.crt",
+			"auth_type = hba", "auth_hba_file = /etc/capstan/config/pgbouncer_hba.conf", "pool_mode = transaction", "default_pool_size = 20", "max_client_conn = 1000",
+		}},
+		"Sessions":  {"The mode is that of the spec.", func(p *Pooler) { p.Mode = PoolSessions }, []string{"pool_mode = session"}},
+		"Authority": {"An issuer of the platform's signs the server.", func(p *Pooler) { p.ServerAuthority = true }, []string{"server_tls_ca_file = /run/capstan/tls/server-ca.crt"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := p
+			tc.change(&p)
+
+			lines := strings.Split(p.Config(), "\n")
+			for _, want := range tc.want {
+				if !slices.Contains(lines, want) {
+					t.Errorf("%s: no line %q in:\n%s", tc.reason, want, p.Config())
+				}
+			}
+		})
 	}
 }
 

@@ -52,8 +52,8 @@ func (s Server) dynamic() map[string]any {
 			"use_pg_rewind": true,
 			"use_slots":     true,
 			"parameters":    s.parameters(),
-			"pg_hba":        access,
-			"pg_ident":      identities,
+			"pg_hba":        s.access(),
+			"pg_ident":      s.identities(),
 		},
 	}
 
@@ -110,16 +110,52 @@ func (s Server) Patroni() (string, error) {
 	// Only where a commit was on two members is a copy anew sure to lose nothing.
 	replaceable := s.Synchronous && s.Members > 1
 
-	raw, err := yaml.Marshal(map[string]any{
-		"scope": s.Scope,
-		"restapi": map[string]any{
-			"listen":   fmt.Sprintf("0.0.0.0:%d", PortPatroni),
-			"certfile": fileMemberCert,
-			"keyfile":  fileMemberKey,
-			"cafile":   fileMemberCA,
-			// Everybody may look; to change something takes the certificate of a member.
-			"verify_client": "optional",
+	restapi := map[string]any{
+		"listen":   fmt.Sprintf("0.0.0.0:%d", PortPatroni),
+		"certfile": fileMemberCert,
+		"keyfile":  fileMemberKey,
+		"cafile":   fileMemberCA,
+		// Everybody may look; to change something takes the certificate of a member.
+		"verify_client": "optional",
+	}
+
+	server := map[string]any{
+		"listen":               fmt.Sprintf("*:%d", PortPostgres),
+		"data_dir":             DataDir,
+		"bin_dir":              fmt.Sprintf("/usr/lib/postgresql/%d/bin", s.Major),
+		"pgpass":               runDir + "/pgpass",
+		"use_unix_socket":      true,
+		"use_unix_socket_repl": true,
+		"use_pg_rewind":        true,
+		"remove_data_directory_on_rewind_failure":     replaceable,
+		"remove_data_directory_on_diverged_timelines": replaceable,
+		"create_replica_methods":                      []string{"basebackup"},
+		"basebackup":                                  map[string]any{"checkpoint": "fast"},
+		"authentication": map[string]any{
+			"superuser":   map[string]any{"username": roleSuperuser},
+			"replication": role(roleReplication),
+			"rewind":      role(roleRewind),
 		},
+		"callbacks": map[string]any{
+			"on_start":       memberProgram + " callback",
+			"on_stop":        memberProgram + " callback",
+			"on_role_change": memberProgram + " callback",
+		},
+	}
+
+	if s.Pooled || s.Archives {
+		// Poolers and those who take backups have a certificate of the same authority, and
+		// Patroni knows no names.
+		restapi["allowlist_include_members"] = true
+	}
+
+	if s.Pooled {
+		server["before_stop"] = memberProgram + " pause"
+	}
+
+	raw, err := yaml.Marshal(map[string]any{
+		"scope":   s.Scope,
+		"restapi": restapi,
 		"ctl": map[string]any{
 			"certfile": fileMemberCert, "keyfile": fileMemberKey, "cacert": fileMemberCA,
 			// With a certificate of its own this leaves out the name only: members ask each
@@ -133,32 +169,10 @@ func (s Server) Patroni() (string, error) {
 			"use_endpoints":      false,
 			"bypass_api_service": false,
 		},
-		"bootstrap": map[string]any{"dcs": s.dynamic(), "initdb": s.initdb()},
-		"postgresql": map[string]any{
-			"listen":               fmt.Sprintf("*:%d", PortPostgres),
-			"data_dir":             DataDir,
-			"bin_dir":              fmt.Sprintf("/usr/lib/postgresql/%d/bin", s.Major),
-			"pgpass":               runDir + "/pgpass",
-			"use_unix_socket":      true,
-			"use_unix_socket_repl": true,
-			"use_pg_rewind":        true,
-			"remove_data_directory_on_rewind_failure":     replaceable,
-			"remove_data_directory_on_diverged_timelines": replaceable,
-			"create_replica_methods":                      []string{"basebackup"},
-			"basebackup":                                  map[string]any{"checkpoint": "fast"},
-			"authentication": map[string]any{
-				"superuser":   map[string]any{"username": roleSuperuser},
-				"replication": role(roleReplication),
-				"rewind":      role(roleRewind),
-			},
-			"callbacks": map[string]any{
-				"on_start":       memberProgram + " callback",
-				"on_stop":        memberProgram + " callback",
-				"on_role_change": memberProgram + " callback",
-			},
-		},
-		"watchdog": map[string]any{"mode": "off"},
-		"tags":     map[string]any{},
+		"bootstrap":  s.bootstrap(),
+		"postgresql": server,
+		"watchdog":   map[string]any{"mode": "off"},
+		"tags":       map[string]any{},
 	})
 	if err != nil {
 		return "", fmt.Errorf("cannot encode the file of Patroni: %w", err)
@@ -185,27 +199,47 @@ func (s Server) initdb() []any {
 
 // access to the server, the first line that fits counts. The superuser has no
 // access by network. Members come with a certificate, clients with a password and
-// over TLS.
+// over TLS, and poolers look passwords up with a certificate.
 //
 //nolint:dupword // pg_hba.conf says all for each of its columns.
-var access = []string{
-	"local all postgres peer map=members",
-	"local all exporter peer",
-	"local replication,postgres standby,rewind peer map=members",
-	"local all all reject",
-	"hostssl replication standby all cert map=members",
-	"hostssl postgres rewind all cert map=members",
-	"host all postgres,standby,rewind,exporter all reject",
-	"hostssl all " + RoleAccess + " all scram-sha-256",
-	"hostssl all all all scram-sha-256",
-	"host all all all reject",
+func (s Server) access() []string {
+	lines := []string{
+		"local all postgres peer map=members",
+		"local all exporter peer",
+		"local replication,postgres standby,rewind peer map=members",
+		"local all all reject",
+		"hostssl replication standby all cert map=members",
+		"hostssl postgres rewind all cert map=members",
+	}
+
+	closed := "postgres,standby,rewind,exporter"
+
+	if s.Pooled {
+		lines = append(lines, "hostssl postgres "+rolePooler+" all cert map=members")
+		closed += "," + rolePooler
+	}
+
+	return append(lines,
+		"host all "+closed+" all reject",
+		"hostssl all "+RoleAccess+" all scram-sha-256",
+		"hostssl all all all scram-sha-256",
+		"host all all all reject",
+	)
 }
 
-// identities: the user of the pods, and the certificate of the members.
-var identities = []string{
-	"members " + roleSuperuser + " " + roleSuperuser,
-	"members " + roleSuperuser + " " + roleReplication,
-	"members " + roleSuperuser + " " + roleRewind,
-	"members " + MemberCommonName + " " + roleReplication,
-	"members " + MemberCommonName + " " + roleRewind,
+// identities: the user of the pods, and the certificates of members and poolers.
+func (s Server) identities() []string {
+	lines := []string{
+		"members " + roleSuperuser + " " + roleSuperuser,
+		"members " + roleSuperuser + " " + roleReplication,
+		"members " + roleSuperuser + " " + roleRewind,
+		"members " + MemberCommonName + " " + roleReplication,
+		"members " + MemberCommonName + " " + roleRewind,
+	}
+
+	if s.Pooled {
+		lines = append(lines, "members "+PoolerCommonName+" "+rolePooler)
+	}
+
+	return lines
 }

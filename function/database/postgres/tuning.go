@@ -44,6 +44,8 @@ func (s Server) Restarting() map[string]string {
 		ps["cron.use_background_workers"] = "on"
 	}
 
+	s.archivingAtStart(ps)
+
 	for name, v := range s.Config {
 		if NeedsRestart(name, s.Major) {
 			ps[name] = v
@@ -100,6 +102,8 @@ func (s Server) reloading() map[string]string {
 		"timezone":                    "UTC",
 		"track_io_timing":             "on",
 	}
+
+	s.archiving(ps)
 
 	for name, v := range s.Config {
 		if !NeedsRestart(name, s.Major) {

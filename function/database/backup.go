@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package database
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/check"
+	"github.com/capstan-dev/capstan/function/compose"
+)
+
+// Suffixes of what belongs to backups. The Secrets begin with pg-, which no consumer
+// does, so that none has the name of a consumer's.
+const (
+	suffixBackup        = "backup"
+	suffixBackupBucket  = "pg-backup-bucket"
+	suffixBackupClient  = "pg-backup"
+	volumeBackup        = "backup"
+	volumeSource        = "source"
+	labelBackupOf       = "capstan.dev/backup-of"
+	hoursOfNight        = 6
+	backupDeadline      = 6 * time.Hour
+	defaultRetention    = "30d"
+	suffixDays          = "d"
+	partOfStorage       = 5
+	mostOfStorage       = 2
+	maxRetention        = 9999
+	minArchiveBacklogMB = 128 << 20
+)
+
+// backupFile is what members and those who take backups are told of backups.
+type backupFile struct {
+	Enabled       bool     `json:"enabled"`
+	Stanza        string   `json:"stanza"`
+	Path          string   `json:"path"`
+	Queue         int64    `json:"queue"`
+	Members       []string `json:"members,omitempty"`
+	RetentionDays int      `json:"retentionDays,omitempty"`
+	RetentionFull int      `json:"retentionFull,omitempty"`
+	StartEmpty    bool     `json:"startEmpty,omitempty"`
+}
+
+// sourceFile is what members are told of the backup that the Database begins with.
+type sourceFile struct {
+	Path   string     `json:"path"`
+	Stanza string     `json:"stanza,omitempty"`
+	At     *time.Time `json:"at,omitempty"`
+}
+
+// defaultedBackup repeats what the schema sets.
+func defaultedBackup(b *v1alpha1.DatabaseBackup) {
+	if b == nil {
+		return
+	}
+
+	b.Enabled = cmp.Or(b.Enabled, new(true))
+	b.Retention = cmp.Or(b.Retention, defaultRetention)
+	b.OnDelete = cmp.Or(b.OnDelete, v1alpha1.BackupsKept)
+	b.OnExisting = cmp.Or(b.OnExisting, v1alpha1.ExistingHeld)
+}
+
+// backsUp tells whether backups are taken.
+func (s *state) backsUp() bool { return s.spec.Backup != nil && *s.spec.Backup.Enabled }
+
+// archives tells whether members can archive: they can once there were backups, so
+// that switching them off and on restarts nobody.
+func (s *state) archives() bool {
+	if s.spec.Backup != nil {
+		return true
+	}
+
+	for _, o := range s.sets {
+		if o.bucketSecret != "" {
+			return true
+		}
+	}
+
+	return false
+}
+
+// bucketSecret holds what opens the bucket. A Database that no longer mentions
+// backups keeps the one it had.
+func (s *state) bucketSecret() string {
+	switch {
+	case s.spec.Backup != nil && s.spec.Backup.To != nil:
+		return s.spec.Backup.To.ConnectionSecretRef.Name
+	case s.spec.Backup != nil:
+		return s.called(suffixBackupBucket)
+	}
+
+	for _, letter := range sortedKeys(s.sets) {
+		if name := s.sets[letter].bucketSecret; name != "" {
+			return name
+		}
+	}
+
+	return ""
+}
+
+// stanza that backups are kept under: by identity, so that a stranger of the same
+// name has another, and by version, because an upgrade begins other data.
+func (s *state) stanza() string { return fmt.Sprintf("%s-%d", s.scope(), s.image.major) }
+
+// repositoryOf a Database in its bucket.
+func repositoryOf(namespace, name string) string { return "/" + namespace + "/" + name }
+
+// archiveBacklog that is allowed, in bytes.
+func (s *state) archiveBacklog() int64 {
+	if q := s.spec.Backup.MaxArchiveBacklog; q != nil {
+		return q.Value()
+	}
+
+	return max(s.spec.Storage.Value()/partOfStorage, minArchiveBacklogMB)
+}
+
+// backupFile of this Database, or nil where there never were backups.
+func (s *state) backupFile() *backupFile {
+	if s.spec.Backup == nil {
+		return nil
+	}
+
+	f := &backupFile{
+		Enabled: s.backsUp(), Stanza: s.stanza(), Path: repositoryOf(s.namespace, s.name), Queue: s.archiveBacklog(),
+		StartEmpty: s.spec.Backup.OnExisting == v1alpha1.ExistingLeft,
+	}
+	f.RetentionDays, f.RetentionFull = retention(s.spec.Backup.Retention)
+
+	for _, letter := range s.expected() {
+		f.Members = append(f.Members, s.podHost(letter))
+	}
+
+	return f
+}
+
+// retention in days, or else as a number of full backups; both 0 when it is neither.
+func retention(text string) (days, full int) {
+	number, isDays := strings.CutSuffix(text, suffixDays)
+
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 1 || n > maxRetention {
+		return 0, 0
+	}
+
+	if isDays {
+		return n, 0
+	}
+
+	return 0, n
+}
+
+// schedule of backups: the one that is asked for, or once a night. When in the
+// night follows from namespace and name, so that not all Databases begin at once.
+func (s *state) schedule() string {
+	if text := s.spec.Backup.Schedule; text != "" {
+		return text
+	}
+
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(s.namespace + "/" + s.name))
+	minute := h.Sum32() % (hoursOfNight * 60)
+
+	return fmt.Sprintf("%d %d * * *", minute%60, minute/60)
+}
+
+// sourceFile of the backup that the Database begins with, or nil.
+func (s *state) sourceFile() *sourceFile {
+	switch from := s.spec.From; {
+	case from == nil:
+		return nil
+	case from.Database != nil:
+		return &sourceFile{Path: repositoryOf(s.namespace, from.Database.Name), At: moment(from.Database.At)}
+	default:
+		b := from.Backup
+
+		return &sourceFile{Path: repositoryOf(cmp.Or(b.Namespace, s.namespace), b.Database), Stanza: b.Stanza, At: moment(b.At)}
+	}
+}
+
+// sourceSecret opens the bucket of the backup that the Database begins with.
+func (s *state) sourceSecret() string {
+	switch from := s.spec.From; {
+	case from == nil:
+		return ""
+	case from.Database != nil:
+		return from.Database.Name + "-" + suffixBackupBucket
+	default:
+		return from.Backup.ConnectionSecretRef.Name
+	}
+}
+
+// moment, or nil for the latest. The spec was checked.
+func moment(at v1alpha1.Moment) *time.Time {
+	t, err := time.Parse(time.RFC3339Nano, string(at))
+	if err != nil {
+		return nil
+	}
+
+	t = t.UTC()
+
+	return &t
+}
+
+// checkBackup holds what the schema cannot say of backups.
+func checkBackup(s *state) []check.Problem {
+	var ps []check.Problem
+
+	if b := s.spec.Backup; b != nil {
+		if _, err := cron.ParseStandard(b.Schedule); b.Schedule != "" && (err != nil || strings.Contains(b.Schedule, "@") || strings.Contains(b.Schedule, "TZ")) {
+			ps = append(ps, check.Invalid("spec.backup.schedule", b.Schedule,
+				"must be minute, hour, day of the month, month and day of the week, for instance 0 */6 * * *"))
+		} else if b.Schedule != "" && never(b.Schedule, s.Now) {
+			ps = append(ps, check.Invalid("spec.backup.schedule", b.Schedule, "must name a time that comes"))
+		}
+
+		if days, full := retention(b.Retention); days == 0 && full == 0 {
+			ps = append(ps, check.Invalid("spec.backup.retention", b.Retention, "must be days such as 30d, or a number of full backups such as 14"))
+		}
+
+		if q := b.MaxArchiveBacklog; q != nil && q.Value() > s.spec.Storage.Value()/mostOfStorage {
+			ps = append(ps, check.Invalid("spec.backup.maxArchiveBacklog", q.String(), "must be at most half of spec.storage, which holds data and what waits"))
+		}
+	}
+
+	return append(ps, s.checkSource()...)
+}
+
+func (s *state) checkSource() []check.Problem {
+	from := s.spec.From
+	if from == nil {
+		return nil
+	}
+
+	var at v1alpha1.Moment
+
+	path := "spec.from.backup.at"
+
+	switch {
+	case from.Database != nil:
+		path, at = "spec.from.database.at", from.Database.At
+
+		if from.Database.Name == s.name {
+			return []check.Problem{check.Invalid("spec.from.database.name", s.name, "must be another Database: use spec.from.backup for the backups of one that is gone")}
+		}
+	case from.Backup != nil:
+		at = from.Backup.At
+	default:
+		return []check.Problem{check.Invalid("spec.from", "{}", "must have database or backup")}
+	}
+
+	if at != "" && moment(at) == nil {
+		return []check.Problem{check.Invalid(path, string(at), "must be a time with its zone, for instance 2026-11-21T08:59:00Z")}
+	}
+
+	return nil
+}
+
+// never tells whether a schedule names no time that comes, such as the 30th of
+// February.
+func never(schedule string, now time.Time) bool {
+	parsed, err := cron.ParseStandard(schedule)
+	return err == nil && parsed.Next(now.UTC()).IsZero()
+}
+
+// archivesAs is what of backups reaches the pods, for the revision.
+func (s *state) archivesAs(e map[string]any) {
+	if s.archives() {
+		e["backup"] = s.bucketSecret()
+	}
+
+	if name := s.sourceSecret(); name != "" {
+		e["source"] = name
+	}
+}
+
+// secretOf a volume of a pod template, or "".
+func secretOf(volumes []any, name string) string {
+	for _, v := range volumes {
+		if volume, ok := v.(map[string]any); ok && volume["name"] == name {
+			return compose.Text(volume, "secret", "secretName")
+		}
+	}
+
+	return ""
+}

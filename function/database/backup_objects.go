@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package database
+
+import (
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/postgres"
+)
+
+// Names of the objects of backups within the composition.
+const (
+	nameBackupBucket      = "backup-bucket"
+	nameBackupCertificate = "backup-certificate"
+	nameBackup            = "backup"
+	nameBackupNowPrefix   = "backup-now-"
+
+	// firstBackup is the id of the backup that is taken as soon as there is a leader:
+	// without one nothing can be restored.
+	firstBackup = "first"
+)
+
+// bucketSpec without what the schema fills in.
+type bucketSpec struct {
+	ManagementPolicies               xpv2.ManagementPolicies    `json:"managementPolicies,omitempty"`
+	WriteConnectionSecretToReference *xpv2.LocalSecretReference `json:"writeConnectionSecretToRef"`
+	ForProvider                      bucketParameters           `json:"forProvider"`
+}
+
+type bucketParameters struct {
+	ForceDestroy bool `json:"forceDestroy,omitempty"`
+}
+
+// backup of the Database: a bucket, who takes backups and when. What was made for
+// backups that are no longer mentioned stays, so that no bucket goes by an edit.
+func backup(s *state) error {
+	if s.spec.Backup == nil {
+		if s.Observed[nameBackup] != nil {
+			s.letGo(nameBackup)
+		}
+
+		return nil
+	}
+
+	if s.spec.Backup.To == nil {
+		s.offer(nameBackupBucket, s.bucket())
+	}
+
+	s.backupCertificate()
+
+	if !s.backsUp() {
+		s.letGo(nameBackup)
+		return nil
+	}
+
+	if s.identity == "" {
+		return nil
+	}
+
+	s.offer(nameBackup, s.backupCronJob())
+	s.backupNow()
+
+	return nil
+}
+
+// bucket of the backups' own.
+func (s *state) bucket() named {
+	spec := bucketSpec{WriteConnectionSecretToReference: &xpv2.LocalSecretReference{Name: s.called(suffixBackupBucket)}}
+
+	if s.spec.Backup.OnDelete == v1alpha1.BackupsDeleted {
+		spec.ForProvider.ForceDestroy = true
+		spec.ManagementPolicies = xpv2.ManagementPolicies{xpv2.ManagementActionAll}
+	} else {
+		spec.ManagementPolicies = xpv2.ManagementPolicies{
+			xpv2.ManagementActionObserve, xpv2.ManagementActionCreate, xpv2.ManagementActionUpdate, xpv2.ManagementActionLateInitialize,
+		}
+	}
+
+	gvk := storagev1alpha1.BucketGroupVersionKind
+
+	return compose.NewManifest(gvk.GroupVersion().String(), gvk.Kind, s.metadata(s.called(suffixBackup)), spec)
+}
+
+// backupCertificate of those who take backups. It opens the members' pgBackRest and
+// nothing of the server.
+func (s *state) backupCertificate() {
+	if s.Kinds[CertificateGVK] != compose.Available {
+		return
+	}
+
+	s.offer(nameBackupCertificate, s.certificate(s.called(suffixBackupClient), certificateSpec{
+		CommonName:     postgres.BackupCommonName,
+		Duration:       lifeOfLeaf,
+		RenewBefore:    renewLeaf,
+		IssuerRef:      issuerRef{IssuerGVK.Group, kindIssuer, s.called(suffixCA)},
+		PrivateKey:     privateKey{"ECDSA", 256, "Always"},
+		SecretName:     s.called(suffixBackupClient),
+		SecretTemplate: &secretTemplate{Labels: map[string]string{labelPartOf: "capstan"}},
+		Usages:         []string{"digital signature", "client auth"},
+	}))
+}
+
+// backupCronJob takes backups on schedule.
+func (s *state) backupCronJob() named {
+	return applybatchv1.CronJob(s.called(suffixBackup), s.namespace).
+		WithLabels(s.labels()).
+		WithSpec(applybatchv1.CronJobSpec().
+			WithSchedule(s.schedule()).
+			// Of members that are stopped nothing can be read.
+			WithSuspend(s.hibernated()).
+			WithTimeZone("Etc/UTC").
+			// Two at a time would hold each other up.
+			WithConcurrencyPolicy(batchv1.ForbidConcurrent).
+			// One that was missed while the control plane was away is made up for.
+			WithStartingDeadlineSeconds(3600).
+			WithSuccessfulJobsHistoryLimit(1).
+			WithFailedJobsHistoryLimit(1).
+			WithJobTemplate(applybatchv1.JobTemplateSpec().
+				WithLabels(s.backupLabels()).
+				WithSpec(s.backupJobSpec())))
+}
+
+// backupNow composes a Job for the id that is asked for, and one until there is a
+// first backup. A Job stays as it was made: its template cannot be changed.
+func (s *state) backupNow() {
+	ids := map[string]bool{}
+
+	if id := s.spec.Backup.Now; id != "" {
+		ids[nowName(id)] = true
+	}
+
+	if first := nowName(firstBackup); s.leads() && s.seen.Backup != nil && s.seen.Backup.Asked && s.seen.Backup.Label == "" {
+		ids[first] = true
+	}
+
+	for name := range ids {
+		switch {
+		case s.Observed[nameBackupNowPrefix+name] != nil:
+			s.keep(nameBackupNowPrefix + name)
+		case s.leads():
+			s.offer(nameBackupNowPrefix+name, applybatchv1.Job(s.called(suffixBackup+"-"+name), s.namespace).
+				WithLabels(s.labels()).
+				WithSpec(s.backupJobSpec()))
+		}
+	}
+
+	for resource := range s.Observed {
+		if name, ok := strings.CutPrefix(resource, nameBackupNowPrefix); ok && !ids[name] {
+			s.letGo(resource)
+		}
+	}
+}
+
+// nowName of an id, which may be longer than there is room in a name.
+func nowName(id string) string { return compose.Hash([]byte(id)) }
+
+// backupLabels of the pods that take backups. They are not those of members.
+func (s *state) backupLabels() map[string]string {
+	return map[string]string{
+		labelName:      "postgres-backup",
+		labelInstance:  s.name,
+		labelManagedBy: "capstan",
+		labelBackupOf:  s.name,
+	}
+}
+
+// backupJobSpec is one backup. A pod that fails is not started again in place, so
+// that its log stays.
+func (s *state) backupJobSpec() *applybatchv1.JobSpecApplyConfiguration {
+	secret := func(name, of string) *applycorev1.VolumeApplyConfiguration {
+		return applycorev1.Volume().WithName(name).
+			WithSecret(applycorev1.SecretVolumeSource().WithSecretName(of).WithDefaultMode(0o440))
+	}
+
+	memory := resource.MustParse("512Mi")
+
+	pod := applycorev1.PodSpec().
+		WithAutomountServiceAccountToken(false).
+		WithEnableServiceLinks(false).
+		WithRestartPolicy(corev1.RestartPolicyNever).
+		WithSecurityContext(applycorev1.PodSecurityContext().
+			WithRunAsNonRoot(true).
+			WithRunAsUser(userPostgres).
+			WithRunAsGroup(groupPostgres).
+			WithFSGroup(groupPostgres).
+			WithSeccompProfile(applycorev1.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+		WithContainers(hardened(applycorev1.Container().
+			WithName("backup").
+			WithImage(s.image.name).
+			WithCommand(memberProgram, "backup").
+			WithResources(applycorev1.ResourceRequirements().
+				WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}).
+				WithLimits(corev1.ResourceList{corev1.ResourceMemory: memory})).
+			WithVolumeMounts(
+				mount(volumeTmp, "/tmp", false),
+				mount(volumeConfig, "/etc/capstan/config", true),
+				mount(volumeMembers, "/etc/capstan/tls/members", true),
+				mount(volumeBackup, "/etc/capstan/backup", true)))).
+		WithVolumes(
+			applycorev1.Volume().WithName(volumeTmp).WithEmptyDir(applycorev1.EmptyDirVolumeSource().WithSizeLimit(resource.MustParse("256Mi"))),
+			applycorev1.Volume().WithName(volumeConfig).
+				WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(s.called(suffixMembers))),
+			secret(volumeMembers, s.called(suffixBackupClient)),
+			secret(volumeBackup, s.bucketSecret()))
+
+	for _, name := range s.pullSecrets() {
+		pod.WithImagePullSecrets(applycorev1.LocalObjectReference().WithName(name))
+	}
+
+	return applybatchv1.JobSpec().
+		WithBackoffLimit(2).
+		WithActiveDeadlineSeconds(int64(backupDeadline.Seconds())).
+		WithTemplate(applycorev1.PodTemplateSpec().WithLabels(s.backupLabels()).WithSpec(pod))
+}
+
+// backupPeers lets those who take backups, and nobody else, reach the members'
+// pgBackRest.
+func (s *state) backupPeers() []*rule {
+	if !s.archives() {
+		return nil
+	}
+
+	return []*rule{ingress(postgres.PortBackup, applynetworkingv1.NetworkPolicyPeer().
+		WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(map[string]string{labelBackupOf: s.name})))}
+}
+
+// backupVolumes of a member. A member starts without them: the bucket may come
+// later, and a Database does not depend on it.
+func (s *state) backupVolumes() []*applycorev1.VolumeApplyConfiguration {
+	optional := func(name, of string) *applycorev1.VolumeApplyConfiguration {
+		return applycorev1.Volume().WithName(name).
+			WithSecret(applycorev1.SecretVolumeSource().WithSecretName(of).WithDefaultMode(0o440).WithOptional(true))
+	}
+
+	var volumes []*applycorev1.VolumeApplyConfiguration
+
+	if s.archives() {
+		volumes = append(volumes, optional(volumeBackup, s.bucketSecret()))
+	}
+
+	if name := s.sourceSecret(); name != "" {
+		volumes = append(volumes, optional(volumeSource, name))
+	}
+
+	return volumes
+}
+
+// backupMounts of the container of the server.
+func (s *state) backupMounts() []*applycorev1.VolumeMountApplyConfiguration {
+	volumes := s.backupVolumes()
+	mounts := make([]*applycorev1.VolumeMountApplyConfiguration, 0, len(volumes))
+
+	for _, v := range volumes {
+		mounts = append(mounts, mount(*v.Name, "/etc/capstan/"+*v.Name, true))
+	}
+
+	return mounts
+}

@@ -1,0 +1,510 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package database
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/postgres"
+)
+
+// A wish is what a revision was made of, as it is written down on the StatefulSets
+// that have it, so that one can tell later what has changed and by whom.
+type wish struct {
+	// Essence is what the revision is the hash of.
+	Essence essence `json:"essence"`
+
+	// Plan, and what the spec said itself, tell a change of the spec from one of the
+	// platform's settings.
+	Plan   string `json:"plan,omitempty"`
+	CPU    bool   `json:"ownCPU,omitempty"`
+	Memory bool   `json:"ownMemory,omitempty"`
+	Issuer bool   `json:"ownIssuer,omitempty"`
+}
+
+// An essence is all that reaches the pods of members, as far as the spec and the
+// platform's settings say it.
+type essence map[string]any
+
+func (s *state) wish() wish {
+	return wish{
+		Essence: s.essence(),
+		Plan:    s.planName(),
+		CPU:     s.spec.Resources.CPU != nil,
+		Memory:  s.spec.Resources.Memory != nil,
+		Issuer:  s.spec.TLS != nil && s.spec.TLS.IssuerRef != nil,
+	}
+}
+
+// written wish of a member, the way that JSON has it. There is none on those that
+// were made by an older version.
+func (o set) written() (wish, bool) {
+	var w wish
+
+	text := compose.Text(o.object.Map(), "metadata", "annotations", annotationWish)
+
+	return w, json.Unmarshal([]byte(text), &w) == nil && w.Essence != nil
+}
+
+// effects of what is asked for on what runs, by field.
+func (s *state) effects(target string) []v1alpha1.ChangeEffect {
+	es := append(s.restarts(target), s.reloads()...)
+
+	if n, wanted := len(s.sets), int(s.spec.Replicas); n != wanted {
+		es = append(es, v1alpha1.ChangeEffect{Field: "spec.replicas", Effect: v1alpha1.EffectScale, Cause: v1alpha1.ChangedBySpec})
+	}
+
+	if s.grows() {
+		es = append(es, v1alpha1.ChangeEffect{Field: "spec.storage", Effect: v1alpha1.EffectGrow, Cause: v1alpha1.ChangedBySpec})
+	}
+
+	return gathered(es)
+}
+
+// grows tells whether a volume has less than is asked for.
+func (s *state) grows() bool {
+	for letter := range s.sets {
+		size, err := resource.ParseQuantity(s.seenMember(letter).VolumeSize)
+		if err == nil && size.Cmp(s.spec.Storage) < 0 {
+			return true
+		}
+	}
+
+	return false
+}
+
+// restarts are effects that need members to start anew.
+func (s *state) restarts(target string) []v1alpha1.ChangeEffect {
+	var es []v1alpha1.ChangeEffect
+
+	now, err := canonicalWish(s.wish())
+	if err != nil {
+		return nil
+	}
+
+	for _, letter := range sortedKeys(s.sets) {
+		o := s.sets[letter]
+		m := s.seenMember(letter)
+
+		if o.revision == target {
+			if len(m.PendingRestart) > 0 && o.restarted != target {
+				es = append(es, v1alpha1.ChangeEffect{
+					Field: fieldConfig, Effect: v1alpha1.EffectRestart, Parameters: m.PendingRestart, Cause: v1alpha1.ChangedBySpec,
+				})
+			}
+
+			continue
+		}
+
+		was, known := o.written()
+		if !known {
+			es = append(es, v1alpha1.ChangeEffect{Field: "spec", Effect: v1alpha1.EffectRestart, Cause: v1alpha1.ChangedBySpec})
+			continue
+		}
+
+		es = append(es, differences(was, now)...)
+	}
+
+	return es
+}
+
+// Fields that several things are told of.
+const (
+	fieldConfig     = "spec.config"
+	fieldPlans      = "settings.database.plans"
+	fieldExtensions = "spec.extensions"
+	fieldStorage    = "spec.storage"
+	fieldProfile    = "spec.availability.profile"
+	fieldDurability = "spec.availability.durability"
+	fieldCapstan    = "capstan"
+)
+
+// canonicalWish is a wish as it is when it was written down and read.
+func canonicalWish(w wish) (wish, error) {
+	raw, err := json.Marshal(w)
+	if err != nil {
+		return w, fmt.Errorf("cannot encode what is asked for: %w", err)
+	}
+
+	var out wish
+
+	return out, json.Unmarshal(raw, &out) //nolint:wrapcheck // It was encoded a line before.
+}
+
+// differences of two wishes, as fields that make members start anew.
+func differences(was, now wish) []v1alpha1.ChangeEffect {
+	var es []v1alpha1.ChangeEffect
+
+	add := func(field, cause string, parameters ...string) {
+		es = append(es, v1alpha1.ChangeEffect{Field: field, Effect: v1alpha1.EffectRestart, Parameters: parameters, Cause: cause})
+	}
+
+	// sized tells by whom a part of the size was changed.
+	sized := func(own, owned bool, field string, parameters ...string) {
+		switch {
+		case own || owned:
+			add(field, v1alpha1.ChangedBySpec, parameters...)
+		case was.Plan != now.Plan:
+			add("spec.plan", v1alpha1.ChangedBySpec, parameters...)
+		default:
+			add(fieldPlans, v1alpha1.ChangedBySettings, parameters...)
+		}
+	}
+
+	for _, key := range sortedKeys(united(was.Essence, now.Essence)) {
+		if same(was.Essence[key], now.Essence[key]) {
+			continue
+		}
+
+		switch key {
+		case essenceImage:
+			if !same(was.Essence[essenceVersion], now.Essence[essenceVersion]) {
+				continue // It comes with the version.
+			}
+
+			add("settings.database.images", v1alpha1.ChangedBySettings)
+		case essenceCPU:
+			sized(now.CPU, was.CPU, "spec.resources.cpu")
+		case essenceMemory:
+			sized(now.Memory, was.Memory, "spec.resources.memory")
+		case essenceServer:
+			if now.Issuer || was.Issuer {
+				add("spec.tls.issuerRef", v1alpha1.ChangedBySpec)
+			} else {
+				add("settings.database.issuerRef", v1alpha1.ChangedBySettings)
+			}
+		case essenceParameters:
+			before, after := compose.Map(was.Essence, key), compose.Map(now.Essence, key)
+			if !same(before[essenceMemory], after[essenceMemory]) {
+				sized(now.Memory, was.Memory, "spec.resources.memory", "shared_buffers")
+			}
+
+			if !same(before["connections"], after["connections"]) {
+				sized(false, false, fieldPlans, "max_connections")
+			}
+
+			es = append(es, configured(before, after)...)
+		default:
+			add(cmp.Or(plainFields[key], "spec"), v1alpha1.ChangedBySpec)
+		}
+	}
+
+	return es
+}
+
+// plainFields of the spec that one part of an essence follows from.
+var plainFields = map[string]string{
+	essenceVersion:     "spec.version",
+	essenceSpread:      "spec.availability.spread",
+	essenceExporter:    "spec.monitoring.enabled",
+	essencePullSecrets: "spec.imagePullSecrets",
+}
+
+// configured parameters that differ, and those that extensions need.
+func configured(before, after map[string]any) []v1alpha1.ChangeEffect {
+	var es []v1alpha1.ChangeEffect
+
+	add := func(field string, parameters ...string) {
+		es = append(es, v1alpha1.ChangeEffect{Field: field, Effect: v1alpha1.EffectRestart, Parameters: parameters, Cause: v1alpha1.ChangedBySpec})
+	}
+
+	if names := differing(compose.Map(before, "config"), compose.Map(after, "config")); len(names) > 0 {
+		add(fieldConfig, names...)
+	}
+
+	if !same(before["preload"], after["preload"]) {
+		add(fieldExtensions, "shared_preload_libraries")
+	}
+
+	if !same(before["cron"], after["cron"]) {
+		add(fieldExtensions, "cron.database_name")
+	}
+
+	return es
+}
+
+// reloads are effects of another configuration of Patroni that takes effect at
+// once.
+func (s *state) reloads() []v1alpha1.ChangeEffect {
+	live := s.Observed[nameDCS]
+	if live == nil || len(s.sets) == 0 {
+		return nil
+	}
+
+	text := compose.Text(live.Map(), "metadata", "annotations", annotationConfig)
+
+	wanted, err := s.dynamic()
+	if err != nil || wanted == text {
+		return nil
+	}
+
+	var was, now map[string]any
+	if json.Unmarshal([]byte(text), &was) != nil ||
+		json.Unmarshal([]byte(wanted), &now) != nil {
+		return nil
+	}
+
+	var es []v1alpha1.ChangeEffect
+
+	add := func(field, cause string, parameters ...string) {
+		es = append(es, v1alpha1.ChangeEffect{Field: field, Effect: v1alpha1.EffectReload, Parameters: parameters, Cause: cause})
+	}
+
+	for _, key := range differing(was, now) {
+		switch key {
+		case "ttl", "loop_wait", "retry_timeout":
+			add(fieldProfile, v1alpha1.ChangedBySpec)
+		case "synchronous_mode", "synchronous_node_count", "synchronous_mode_strict":
+			add(fieldDurability, v1alpha1.ChangedBySpec)
+		case "postgresql":
+		default:
+			add(fieldCapstan, v1alpha1.ChangedByCapstan)
+		}
+	}
+
+	before, after := compose.Map(was, "postgresql"), compose.Map(now, "postgresql")
+	for _, key := range differing(before, after) {
+		if key != essenceParameters {
+			add(fieldCapstan, v1alpha1.ChangedByCapstan)
+		}
+	}
+
+	for _, name := range differing(compose.Map(before, essenceParameters), compose.Map(after, essenceParameters)) {
+		if !s.restartsFor(name) {
+			field, cause := s.fieldOf(name)
+			add(field, cause, name)
+		}
+	}
+
+	return es
+}
+
+// restartsFor tells whether a parameter takes effect only after a restart. Then the
+// effects of what members run tell of it.
+func (s *state) restartsFor(parameter string) bool {
+	_, restarting := s.server().Restarting()[parameter]
+
+	return restarting || postgres.NeedsRestart(parameter, s.image.major) || strings.HasPrefix(parameter, "cron.") || parameter == "shared_preload_libraries"
+}
+
+// fieldOf a parameter that is reloaded: where its value comes from.
+func (s *state) fieldOf(parameter string) (field, cause string) {
+	_, asked := s.spec.Config[parameter]
+
+	switch {
+	case asked || slices.Contains(s.loaded().Reloaded, parameter):
+		return fieldConfig, v1alpha1.ChangedBySpec
+	case slices.Contains([]string{"max_wal_size", "min_wal_size", "max_slot_wal_keep_size", "wal_keep_size"}, parameter):
+		return fieldStorage, v1alpha1.ChangedBySpec
+	case slices.Contains([]string{"wal_sender_timeout", "wal_receiver_timeout"}, parameter):
+		return fieldProfile, v1alpha1.ChangedBySpec
+	case slices.Contains([]string{"effective_cache_size", "maintenance_work_mem", "work_mem"}, parameter):
+		switch {
+		case s.spec.Resources.Memory != nil:
+			return "spec.resources.memory", v1alpha1.ChangedBySpec
+		default:
+			return "spec.plan", v1alpha1.ChangedBySpec
+		}
+	default:
+		return fieldCapstan, v1alpha1.ChangedByCapstan
+	}
+}
+
+// gathered effects: one for each field, effect and cause, sorted.
+func gathered(es []v1alpha1.ChangeEffect) []v1alpha1.ChangeEffect {
+	var out []v1alpha1.ChangeEffect
+
+	for _, e := range es {
+		i := slices.IndexFunc(out, func(o v1alpha1.ChangeEffect) bool {
+			return o.Field == e.Field && o.Effect == e.Effect && o.Cause == e.Cause
+		})
+		if i < 0 {
+			out, i = append(out, v1alpha1.ChangeEffect{Field: e.Field, Effect: e.Effect, Cause: e.Cause}), len(out)
+		}
+
+		out[i].Parameters = slices.Compact(slices.Sorted(slices.Values(append(out[i].Parameters, e.Parameters...))))
+	}
+
+	slices.SortFunc(out, func(a, b v1alpha1.ChangeEffect) int {
+		return strings.Compare(a.Field+" "+a.Effect, b.Field+" "+b.Effect)
+	})
+
+	return out
+}
+
+// changeHash names what is to be done to members that serve: what they are to run,
+// how many remain, and without either, which of them is to be relieved of the lead.
+func (s *state) changeHash(target string, sit situation) string {
+	e := map[string]any{"revision": target, "replicas": s.spec.Replicas}
+	if m := s.move; m != nil && m.own && len(sit.outdated()) == 0 && len(sit.surplus()) == 0 {
+		e["switchover"] = m.id
+	}
+
+	h, err := hash(e)
+	if err != nil {
+		return ""
+	}
+
+	return changePrefix + h
+}
+
+// changePrefix keeps YAML from taking a hash for a number.
+const changePrefix = "c"
+
+// change that is still to be done, or nil.
+func (s *state) change() *v1alpha1.DatabaseChange {
+	if len(s.problems) > 0 || len(s.sets) == 0 || s.spec.Hibernated {
+		return nil
+	}
+
+	es := s.planned
+	if m := s.move; m != nil && m.own {
+		es = append(slices.Clone(es), v1alpha1.ChangeEffect{
+			Field: "node " + m.node, Effect: v1alpha1.EffectSwitchover, Cause: v1alpha1.ChangedByNode,
+		})
+	}
+
+	if len(es) == 0 {
+		return nil
+	}
+
+	c := &v1alpha1.DatabaseChange{
+		Hash: s.changeID, Effects: es, State: v1alpha1.ChangeRunning,
+		Order: s.before.queue(), WritePause: s.before.pause(s.move != nil && s.move.own),
+	}
+	c.Summary = summary(c)
+
+	touching := len(c.Order) > 0 || s.move != nil && s.move.own
+	if !touching {
+		return c
+	}
+
+	c.Window = s.window()
+	s.stand(c)
+
+	return c
+}
+
+// stand of a change that touches members.
+func (s *state) stand(c *v1alpha1.DatabaseChange) {
+	total := len(s.before.having(func(v view) bool { return v.exists }))
+	done := total - len(c.Order)
+
+	switch approved := s.spec.Maintenance != nil && s.spec.Maintenance.Approval == v1alpha1.ApprovalManual && s.spec.Maintenance.Approve == c.Hash; {
+	case s.order.failed:
+		c.State, c.Message = v1alpha1.ChangeFailed, s.order.message
+	case s.order.held && approved && s.order.reason != v1alpha1.ReasonChangeNotApproved:
+		c.State, c.Message = v1alpha1.ChangeApproved, s.order.message
+	case s.order.held:
+		c.State, c.Message = v1alpha1.ChangeWaiting, s.order.message
+	case s.move != nil && s.move.gate.closed():
+		c.State, c.Message = v1alpha1.ChangeWaiting, s.move.gate.message
+	case !s.order.touches() && s.order.reason == v1alpha1.ReasonAwaitingTopology, s.order.reason == v1alpha1.ReasonPaused:
+		c.State, c.Message = v1alpha1.ChangeWaiting, s.order.message
+	case s.order.done:
+	default:
+		c.Message = fmt.Sprintf("%d of %d members are as asked", done, total)
+	}
+
+	if c.State != v1alpha1.ChangeRunning && done > 0 && len(c.Order) > 0 {
+		c.Message += fmt.Sprintf("; %d of %d members are as asked", done, total)
+	}
+}
+
+// queue of the members that are still to be touched, in that order.
+func (s situation) queue() []string {
+	outdated := s.outdated()
+	slices.SortStableFunc(outdated, func(a, b view) int { return rank(a) - rank(b) })
+
+	surplus := s.surplus()
+	slices.Reverse(surplus)
+
+	var names []string
+	for _, v := range append(surplus, outdated...) {
+		if !slices.Contains(names, v.name) {
+			names = append(names, v.name)
+		}
+	}
+
+	return names
+}
+
+// pause of writes that clients have to expect.
+func (s situation) pause(moves bool) string {
+	touched := append(s.outdated(), s.surplus()...)
+	leads := moves || slices.ContainsFunc(touched, view.leading)
+
+	switch {
+	case leads && len(s.views) == 1:
+		return "until the only member has started again, usually less than a minute"
+	case leads:
+		return "about 2 s, once, while the lead moves to a member that has every commit"
+	default:
+		return "none"
+	}
+}
+
+// summary of a change in a line.
+func summary(c *v1alpha1.DatabaseChange) string {
+	fields := map[string][]string{}
+
+	for _, e := range c.Effects {
+		if !slices.Contains(fields[e.Effect], e.Field) {
+			fields[e.Effect] = append(fields[e.Effect], e.Field)
+		}
+	}
+
+	var words []string
+
+	for _, e := range []struct{ effect, word string }{
+		{v1alpha1.EffectReload, "reload"},
+		{v1alpha1.EffectGrow, "grow volumes"},
+		{v1alpha1.EffectScale, "add or remove members"},
+		{v1alpha1.EffectRestart, fmt.Sprintf("restart %d of the members", len(c.Order))},
+		{v1alpha1.EffectSwitchover, "move the lead"},
+	} {
+		if fs := fields[e.effect]; len(fs) > 0 {
+			words = append(words, fmt.Sprintf("%s for %s", e.word, strings.Join(fs, ", ")))
+		}
+	}
+
+	return strings.Join(words, "; ") + "; writes pause: " + c.WritePause
+}
+
+// surplus members, by letter.
+func (s situation) surplus() []view {
+	return s.having(func(v view) bool { return v.exists && !v.expected })
+}
+
+func united(a, b map[string]any) map[string]any {
+	out := maps.Clone(a)
+	maps.Copy(out, b)
+
+	return out
+}
+
+// differing keys of two maps, sorted.
+func differing(a, b map[string]any) []string {
+	if a == nil {
+		a = map[string]any{}
+	}
+
+	return slices.DeleteFunc(sortedKeys(united(a, b)), func(key string) bool { return same(a[key], b[key]) })
+}
+
+// same JSON.
+func same(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+
+	return errX == nil && errY == nil && string(x) == string(y)
+}

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package database
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+)
+
+// Classes of how full a volume is, as members tell.
+const (
+	diskFull = "Full"
+	diskLow  = "Low"
+)
+
+// seenWhole is the share, in percent, of a volume's size that its file system has at
+// least. A member that sees less has not measured since the volume grew. It is
+// less than what any step of growth leaves of a volume (100 of 120), and more than
+// file systems keep for themselves.
+const seenWhole = 85
+
+// volumeClaimSpec without what the schema fills in.
+type volumeClaimSpec struct {
+	ForProvider storagev1alpha1.VolumeClaimParameters `json:"forProvider"`
+}
+
+// storage of the members that exist: their volumes grow to the size that is wanted.
+// StatefulSets cannot do that, their claims are as they were made.
+func storage(s *state) error {
+	members := make([]string, 0, len(s.sets))
+	for _, letter := range sortedKeys(s.sets) {
+		members = append(members, s.member(letter))
+	}
+
+	gvk := storagev1alpha1.VolumeClaimGroupVersionKind
+
+	s.offer(nameVolumeClaim, compose.NewManifest(gvk.GroupVersion().String(), gvk.Kind, s.metadata(s.name),
+		volumeClaimSpec{ForProvider: storagev1alpha1.VolumeClaimParameters{
+			Database: s.name,
+			Identity: s.identity,
+			Members:  members,
+			Size:     s.wantedStorage().size,
+		}}))
+
+	return nil
+}
+
+// A storageWish is the size that volumes should have, and why it is not more although one of them fills up.
+type storageWish struct {
+	size resource.Quantity
+
+	// held by what fills a volume and is no data: the reason for people.
+	held string
+
+	// bound tells that they would have grown, had it not been for the bound.
+	bound bool
+}
+
+// wantedStorage is spec.storage, or what volumes have grown to by themselves. What
+// was wanted once is read from the VolumeClaim, so that it does not shrink.
+func (s *state) wantedStorage() storageWish {
+	w := storageWish{size: s.spec.Storage}
+
+	growth := s.spec.StorageGrowth
+	if growth == nil {
+		return w
+	}
+
+	if was := s.claimed(); was.Cmp(w.size) > 0 {
+		w.size = was
+	}
+
+	// One step after the other, and none that is measured by what was before.
+	seen := s.seenVolumes()
+	if !s.observed || seen.State != storagev1alpha1.VolumeReady || w.size.Cmp(s.claimed()) != 0 {
+		return w
+	}
+
+	for _, v := range seen.Volumes {
+		m := s.seenMember(s.letterOf(v.Member)).Volume
+
+		granted, err := resource.ParseQuantity(v.Granted)
+		if err != nil || granted.Cmp(w.size) > 0 || m == nil || m.UsedPercent < 100-growth.WhenFreePercent || !sawWhole(m, granted) {
+			continue
+		}
+
+		if m.Fill != observev1alpha1.FillData {
+			w.held = s.filling(v.Member, m)
+			continue
+		}
+
+		next := enlarged(w.size, growth.ByPercent)
+		if next.Cmp(growth.Max) > 0 {
+			next = growth.Max
+		}
+
+		if next.Cmp(w.size) <= 0 {
+			w.bound = true
+			return w
+		}
+
+		return storageWish{size: next}
+	}
+
+	return w
+}
+
+// sawWhole tells whether a member has measured its volume since that has its size.
+func sawWhole(m *observev1alpha1.VolumeReport, granted resource.Quantity) bool {
+	fs, err := resource.ParseQuantity(m.FileSystem)
+
+	return err == nil && fs.Value() >= granted.Value()/100*seenWhole
+}
+
+// enlarged size, to whole GiB.
+func enlarged(size resource.Quantity, percent int32) resource.Quantity {
+	const gib = int64(1) << 30
+
+	bytes := size.Value() + size.Value()/100*int64(percent)
+
+	return *resource.NewQuantity((bytes+gib-1)/gib*gib, resource.BinarySI)
+}
+
+// claimed size: what the VolumeClaim was asked for last.
+func (s *state) claimed() resource.Quantity {
+	o := s.Observed[nameVolumeClaim]
+	if o == nil {
+		return resource.Quantity{}
+	}
+
+	q, err := resource.ParseQuantity(compose.Text(o.Map(), "spec", "forProvider", "size"))
+	if err != nil {
+		return resource.Quantity{}
+	}
+
+	return q
+}
+
+// seenVolumes is what the VolumeClaim tells.
+func (s *state) seenVolumes() storagev1alpha1.VolumeClaimObservation {
+	var seen storagev1alpha1.VolumeClaimObservation
+
+	o := s.Observed[nameVolumeClaim]
+	if o == nil {
+		return seen
+	}
+
+	raw, err := json.Marshal(compose.Map(o.Map(), "status", "atProvider"))
+	if err != nil || json.Unmarshal(raw, &seen) != nil {
+		return storagev1alpha1.VolumeClaimObservation{}
+	}
+
+	return seen
+}
+
+// granted sizes of the volumes of members that exist, smallest first.
+func (s *state) granted() []resource.Quantity {
+	var sizes []resource.Quantity
+
+	for _, letter := range sortedKeys(s.sets) {
+		if q, ok := s.grantedTo(letter); ok {
+			sizes = append(sizes, q)
+		}
+	}
+
+	slices.SortFunc(sizes, func(a, b resource.Quantity) int { return a.Cmp(b) })
+
+	return sizes
+}
+
+// grantedTo a member: the size of its volume, as the VolumeClaim tells, or else the
+// Topology.
+func (s *state) grantedTo(letter string) (resource.Quantity, bool) {
+	text := s.seenMember(letter).VolumeSize
+
+	for _, v := range s.seenVolumes().Volumes {
+		if v.Member == s.member(letter) && v.Granted != "" {
+			text = v.Granted
+		}
+	}
+
+	q, err := resource.ParseQuantity(text)
+
+	return q, err == nil
+}
+
+// newStorage is the size of the volume of a new member: as much as wanted, and as
+// much as the largest, because it has to hold the same data.
+func (s *state) newStorage() resource.Quantity {
+	size := s.wantedStorage().size
+
+	if has := s.granted(); len(has) > 0 && has[len(has)-1].Cmp(size) > 0 {
+		return has[len(has)-1]
+	}
+
+	return size
+}
+
+// usableStorage is what the server may count on: the smallest volume, and while it
+// is not known what there is, what was asked for.
+func (s *state) usableStorage() resource.Quantity {
+	if has := s.granted(); len(has) > 0 && len(has) == len(s.sets) {
+		return has[0]
+	}
+
+	return s.spec.Storage
+}
+
+// filling tells what fills the volume of a member, and what to do about it.
+func (s *state) filling(member string, m *observev1alpha1.VolumeReport) string {
+	switch {
+	case m == nil:
+		return ""
+	case m.Fill == observev1alpha1.FillSlot && strings.HasPrefix(m.Slot, strings.ReplaceAll(s.name, "-", "_")+"_"):
+		return fmt.Sprintf("%s keeps write-ahead log for a member that does not follow (slot %q): see the condition HighlyAvailable", member, m.Slot)
+	case m.Fill == observev1alpha1.FillSlot:
+		return fmt.Sprintf("replication slot %q holds the write-ahead log of %s back: let its consumer catch up, or drop it with "+
+			"select pg_drop_replication_slot('%s')", m.Slot, member, m.Slot)
+	case m.Fill == observev1alpha1.FillArchive:
+		return fmt.Sprintf("the write-ahead log of %s waits to be archived: see why that fails", member)
+	case m.Fill == observev1alpha1.FillWAL:
+		return fmt.Sprintf("the write-ahead log fills the volume of %s: see spec.config.wal_keep_size, max_wal_size and max_slot_wal_keep_size, and replication slots", member)
+	case m.Fill == observev1alpha1.FillData:
+		return "data fills it"
+	default:
+		return ""
+	}
+}
+
+// storageHealthy tells about the volumes, the worst first.
+func storageHealthy(s *state) error {
+	say := func(status corev1.ConditionStatus, reason xpv2.ConditionReason, message string) error {
+		s.tell(v1alpha1.TypeStorageHealthy, status, reason, message)
+		return nil
+	}
+
+	var full, low, strange []string
+
+	known := true
+
+	for _, letter := range sortedKeys(s.sets) {
+		m := s.seenMember(letter)
+
+		switch {
+		case m.Reason == string(v1alpha1.ReasonVolumeOfAnother):
+			strange = append(strange, s.about(m))
+		case m.Disk == diskFull:
+			full = append(full, s.fill(m))
+		case m.Disk == diskLow:
+			low = append(low, s.fill(m))
+		case m.VolumeSize == "":
+			known = false
+		}
+	}
+
+	failed := s.having(storagev1alpha1.VolumeFailed)
+	stuck := s.having(storagev1alpha1.VolumeNotExpandable)
+
+	switch {
+	case len(strange) > 0:
+		return say(corev1.ConditionFalse, v1alpha1.ReasonVolumeOfAnother, strings.Join(strange, "; "))
+	case len(full) > 0:
+		return say(corev1.ConditionFalse, v1alpha1.ReasonStorageFull,
+			"over 95 % full, and a server that cannot write stops: "+strings.Join(full, "; ")+". "+s.makeRoom(failed, stuck))
+	case len(failed) > 0:
+		return say(corev1.ConditionFalse, v1alpha1.ReasonGrowthFailed, fmt.Sprintf(
+			"volumes are to have %s, and it is tried again: %s", s.wants(), strings.Join(failed, "; ")))
+	case len(stuck) > 0:
+		return say(corev1.ConditionFalse, v1alpha1.ReasonGrowthUnsupported, fmt.Sprintf(
+			"volumes are to have %s and stay as they are: %s", s.wants(), strings.Join(stuck, "; ")))
+	case len(low) > 0:
+		reason := v1alpha1.ReasonStorageLow
+
+		switch w := s.wantedStorage(); {
+		case w.bound:
+			reason = v1alpha1.ReasonGrowthBound
+		case w.held != "":
+			reason = v1alpha1.ReasonGrowthHeld
+		}
+
+		return say(corev1.ConditionFalse, reason, "over 85 % full: "+strings.Join(low, "; ")+". "+s.makeRoom(failed, stuck))
+	case len(s.sets) == 0 || !known:
+		return say(corev1.ConditionUnknown, v1alpha1.ReasonVolumePending, "volumes are being made, or it is not known how full they are")
+	case s.growing():
+		return say(corev1.ConditionTrue, v1alpha1.ReasonGrowing, "every volume has room, and is made larger: "+s.progress())
+	default:
+		return say(corev1.ConditionTrue, v1alpha1.ReasonStorageReady, "every volume has room")
+	}
+}
+
+// fill of the volume of a member, for people.
+func (s *state) fill(m observev1alpha1.TopologyMember) string {
+	words := "the volume of " + m.Name
+	if m.VolumeSize != "" {
+		words += " (" + m.VolumeSize + ")"
+	}
+
+	if why := s.filling(m.Name, m.Volume); why != "" {
+		words += ": " + why
+	}
+
+	return words
+}
+
+// wants is the size that volumes are to have, for people.
+func (s *state) wants() string {
+	q := s.wantedStorage().size
+
+	return q.String()
+}
+
+// makeRoom tells what to do about volumes that fill up.
+func (s *state) makeRoom(failed, stuck []string) string {
+	switch w := s.wantedStorage(); {
+	case len(failed) > 0:
+		return fmt.Sprintf("They are to grow to %s, and cannot: %s", s.wants(), strings.Join(failed, "; "))
+	case len(stuck) > 0:
+		return "Remove data, or make another Database of a class of storage that grows and move the data: " + strings.Join(stuck, "; ")
+	case s.growing():
+		return "They grow: " + s.progress()
+	case w.bound:
+		return fmt.Sprintf("They have grown to spec.storageGrowth.max (%s): raise that or spec.storage, or remove data", s.spec.StorageGrowth.Max.String())
+	case w.held != "":
+		return "They do not grow by themselves for that. Once the cause is mended the room is free again; raising spec.storage helps until then"
+	default:
+		return fmt.Sprintf("Raise spec.storage (%s), which takes effect without a restart and also while the server is stopped, or remove data", s.spec.Storage.String())
+	}
+}
+
+// growing tells whether volumes are on their way to the size that is wanted.
+func (s *state) growing() bool {
+	has := s.granted()
+	size := s.wantedStorage().size
+
+	return len(has) > 0 && has[0].Cmp(size) < 0
+}
+
+// progress of growth, for people.
+func (s *state) progress() string {
+	var words []string
+
+	size := s.wantedStorage().size
+
+	for _, letter := range sortedKeys(s.sets) {
+		if q, ok := s.grantedTo(letter); ok && q.Cmp(size) < 0 {
+			words = append(words, fmt.Sprintf("%s from %s to %s", s.member(letter), q.String(), size.String()))
+		}
+	}
+
+	return strings.Join(words, ", ")
+}
+
+// having a state: what those volumes tell.
+func (s *state) having(state string) []string {
+	var words []string
+
+	for _, v := range s.seenVolumes().Volumes {
+		if v.State == state {
+			words = append(words, fmt.Sprintf("%s has %s: %s", v.Member, v.Granted, v.Message))
+		}
+	}
+
+	return words
+}
+
+// storageStatus tells how large and how full volumes are, once there are any.
+func (s *state) storageStatus() *v1alpha1.StorageStatus {
+	if len(s.sets) == 0 || len(s.problems) > 0 {
+		return nil
+	}
+
+	seen := s.seenVolumes()
+	st := &v1alpha1.StorageStatus{Wanted: s.wants(), State: seen.State}
+
+	if has := s.granted(); len(has) > 0 && len(has) == len(s.sets) {
+		st.Size = has[0].String()
+	}
+
+	for _, v := range seen.Volumes {
+		o := v1alpha1.VolumeStatus{Member: v.Member, Size: v.Granted}
+		if m := s.seenMember(s.letterOf(v.Member)).Volume; m != nil {
+			o.UsedPercent, o.Fill = m.UsedPercent, m.Fill
+		}
+
+		st.Volumes = append(st.Volumes, o)
+	}
+
+	return st
+}
+
+// fullStop tells whether members do not serve because their volumes are full.
+func (s *state) fullStop() (string, bool) {
+	for _, letter := range sortedKeys(s.sets) {
+		if m := s.seenMember(letter); m.Disk == diskFull && !m.Ready {
+			return fmt.Sprintf("no member leads, and %s. %s", s.fill(m),
+				s.makeRoom(s.having(storagev1alpha1.VolumeFailed), s.having(storagev1alpha1.VolumeNotExpandable))), true
+		}
+	}
+
+	return "", false
+}
