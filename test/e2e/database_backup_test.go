@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// backedUp is how long the first backup may take from a Database that is Ready.
+const backedUp = 5 * time.Minute
+
+// lastBackup is the id of the last backup that a Database tells of.
+func lastBackup(ctx context.Context, d *v1alpha1.Database) (string, error) {
+	got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
+	if err != nil {
+		return "", err
+	}
+	if got.Status.Backup == nil || got.Status.Backup.Last == nil {
+		return "", fmt.Errorf("there is no backup: %s", unhappy(got))
+	}
+
+	return got.Status.Backup.Last.ID, nil
+}
+
+// TestDatabaseBackup: three lines give backups, a backup at once is one field, and another Database begins with what this one was
+// at a moment.
+func TestDatabaseBackup(t *testing.T) {
+	ns := namespace(t)
+	d := database(ns, "orders-db", func(d *v1alpha1.Database) {
+		d.Spec.Replicas = 2
+		d.Spec.Backup = &v1alpha1.DatabaseBackup{Schedule: "0 */6 * * *", Retention: "30d", OnDelete: v1alpha1.BackupsDeleted}
+	})
+	createDatabase(t, d)
+
+	var first string
+	within(t, backedUp, "the first backup is told", func(ctx context.Context) (err error) {
+		first, err = lastBackup(ctx, d)
+
+		return err
+	})
+	for ct, reason := range map[string]struct {
+		t func(context.Context) error
+	}{
+		"fresh":      {toldOf(d, v1alpha1.TypeBackupFresh, corev1.ConditionTrue, v1alpha1.ReasonFresh)},
+		"archived":   {toldOf(d, v1alpha1.TypeArchiveHealthy, corev1.ConditionTrue, v1alpha1.ReasonArchiving)},
+		"continuous": {toldOf(d, v1alpha1.TypePITRContinuous, corev1.ConditionTrue, v1alpha1.ReasonContinuous)},
+	} {
+		within(t, time.Minute, "backups are "+ct, reason.t)
+	}
+
+	app := psql(t, d, "app")
+	app.must(t, `create table ledger (id int primary key); insert into ledger select generate_series(1, 50)`)
+	at := app.must(t, `select to_char(clock_timestamp() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`)
+	app.must(t, `insert into ledger values (51)`)
+
+	// What came last is there with the next backup, which waits for its archive.
+	patch := fmt.Appendf(nil, `{"spec":{"backup":{"now":"after-51"}}}`)
+	if err := kube.Patch(t.Context(), d.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
+		t.Fatal(err)
+	}
+	within(t, backedUp, "the backup that was asked for is told", func(ctx context.Context) error {
+		id, err := lastBackup(ctx, d)
+		if err == nil && id == first {
+			err = errors.New("it is the first one still")
+		}
+
+		return err
+	})
+
+	c := database(ns, "orders-copy", func(c *v1alpha1.Database) {
+		c.Spec.Replicas = 1
+		c.Spec.Databases = []v1alpha1.LogicalDatabase{{Name: "orders_db"}}
+		c.Spec.Consumers = []v1alpha1.Consumer{{Name: "auditor"}}
+		c.Spec.From = &v1alpha1.DatabaseSource{Database: &v1alpha1.DatabaseSourceDatabase{Name: d.Name, At: v1alpha1.Moment(at)}}
+	})
+	t.Logf("the copy is Ready after %s", createDatabase(t, c).Round(time.Second))
+	if got := psql(t, c, "auditor").must(t, `select count(*)::text || ' ' || max(id)::text from ledger`); got != "50 50" {
+		t.Errorf("the copy has rows %s, want those of the moment: 50 50", got)
+	}
+	if got := app.must(t, `select count(*) from ledger`); got != "51" {
+		t.Errorf("the source has %s rows after it was copied, want 51", got)
+	}
+
+	early := database(ns, "orders-early", func(c *v1alpha1.Database) {
+		c.Spec.Replicas = 1
+		c.Spec.From = &v1alpha1.DatabaseSource{Database: &v1alpha1.DatabaseSourceDatabase{Name: d.Name, At: "2026-01-01T00:00:00Z"}}
+	})
+	if err := apply(t.Context(), early); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { deleteDatabase(t, early) })
+	within(t, creation, "a moment before the first backup is refused", toldOf(early, v1alpha1.TypeAvailable, corev1.ConditionFalse,
+		v1alpha1.ReasonRestoreFailed, "the first time that can be restored is"))
+}
+
+// TestDatabaseArchiveAway: with the bucket away, writes go on and the Database says what is wrong; when it is back, so does archiving.
+func TestDatabaseArchiveAway(t *testing.T) {
+	if os.Getenv("CAPSTAN_NIGHTLY") == "" {
+		t.Skip("it takes minutes: make nightly")
+	}
+	ns := namespace(t)
+	d := database(ns, "away-db", func(d *v1alpha1.Database) {
+		d.Spec.Replicas = 1
+		d.Spec.Backup = &v1alpha1.DatabaseBackup{OnDelete: v1alpha1.BackupsDeleted}
+	})
+	createDatabase(t, d)
+	within(t, backedUp, "the first backup is told", func(ctx context.Context) error {
+		_, err := lastBackup(ctx, d)
+
+		return err
+	})
+	app := psql(t, d, "app")
+	app.must(t, `create table ledger (id int primary key)`)
+	if err := scaleOutside(t.Context(), "s3", 0); err != nil {
+		t.Fatal(err)
+	}
+	back := func() {
+		if err := scaleOutside(context.WithoutCancel(t.Context()), "s3", 1); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(back)
+	app.must(t, `insert into ledger values (1)`)
+	within(t, 5*time.Minute, "it is told that archiving fails", toldOf(d, v1alpha1.TypeArchiveHealthy, corev1.ConditionFalse, v1alpha1.ReasonArchiveFailing))
+	app.must(t, `insert into ledger values (2)`)
+	back()
+	within(t, 5*time.Minute, "archiving goes on", toldOf(d, v1alpha1.TypeArchiveHealthy, corev1.ConditionTrue, v1alpha1.ReasonArchiving))
+}
