@@ -12,7 +12,6 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
-	_ "time/tzdata" // Windows of maintenance have time zones, and the image has none.
 
 	"github.com/alecthomas/kong"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,6 +21,8 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database"
 	"github.com/capstan-dev/capstan/function/server"
+
+	_ "time/tzdata" // Windows of maintenance have time zones, and the image has none.
 )
 
 // version is set by the linker when a package is built.

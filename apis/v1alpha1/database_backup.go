@@ -20,8 +20,8 @@ type DatabaseBackup struct {
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// Schedule of backups: minute, hour, day of the month, month and day of the
-	// week, in UTC. Default: once a day between midnight and six, at a minute that
+	// Schedule of backups in UTC, in the five fields of cron: minute, hour, day of
+	// month, month, weekday. Default: once a day between midnight and six, at a minute that
 	// follows from namespace and name. One a week is full, and the others hold what
 	// changed since the one before.
 	//

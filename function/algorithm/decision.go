@@ -171,7 +171,7 @@ func (d *decision) begins(s *state, there running) {
 // accompanies the live revision by what the idle slot is to run.
 func (d *decision) accompanies(s *state, there running) {
 	l := d.ledger
-	comes := l.Revision != "" && s.target != "" && s.target != l.Revision && l.failure(s.target) == nil
+	comes := l.awaits(s.target)
 	another := there.exists && there.revision != s.target
 	timeUp := !s.Now.Before(l.Since.Add(s.drain()))
 	drained := timeUp && s.callersLeft(d.beside.slot)

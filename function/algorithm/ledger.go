@@ -278,3 +278,9 @@ func (l ledger) text() string {
 }
 
 func isSlot(slot string) bool { return slot == slotA || slot == slotB }
+
+// awaits tells whether another revision than the live one is to come, and has not
+// failed.
+func (l ledger) awaits(target string) bool {
+	return l.Revision != "" && target != "" && target != l.Revision && l.failure(target) == nil
+}

@@ -104,29 +104,43 @@ func TestBackupConditions(t *testing.T) {
 		told         func(*observev1alpha1.BackupReport)
 		want         map[string]string
 	}{
-		"Well": {"All is well.", on, func(*observev1alpha1.BackupReport) {},
-			map[string]string{"BackupFresh": "True Fresh", "ArchiveHealthy": "True Archiving", "PITRContinuous": "True Continuous"}},
-		"Unknown": {"Nobody told yet.", on, func(b *observev1alpha1.BackupReport) { *b = observev1alpha1.BackupReport{} },
-			map[string]string{"BackupFresh": "Unknown BackupUnknown", "ArchiveHealthy": "Unknown BackupUnknown", "PITRContinuous": "Unknown BackupUnknown"}},
+		"Well": {
+			"All is well.", on, func(*observev1alpha1.BackupReport) {},
+			map[string]string{"BackupFresh": "True Fresh", "ArchiveHealthy": "True Archiving", "PITRContinuous": "True Continuous"},
+		},
+		"Unknown": {
+			"Nobody told yet.", on, func(b *observev1alpha1.BackupReport) { *b = observev1alpha1.BackupReport{} },
+			map[string]string{"BackupFresh": "Unknown BackupUnknown", "ArchiveHealthy": "Unknown BackupUnknown", "PITRContinuous": "Unknown BackupUnknown"},
+		},
 		"Unread": {"The bucket does not answer.", on, func(b *observev1alpha1.BackupReport) {
 			*b = observev1alpha1.BackupReport{Unread: "no connection", Archive: observev1alpha1.ArchiveFailing, Message: "no connection"}
 		}, map[string]string{"BackupFresh": "Unknown BackupUnknown", "ArchiveHealthy": "False ArchiveFailing", "PITRContinuous": "Unknown BackupUnknown"}},
 		"First": {"There is none yet.", on, func(b *observev1alpha1.BackupReport) {
 			*b = observev1alpha1.BackupReport{Asked: true, Archive: observev1alpha1.ArchiveOK}
 		}, map[string]string{"BackupFresh": "False FirstBackupPending", "ArchiveHealthy": "True Archiving", "PITRContinuous": "False FirstBackupPending"}},
-		"Overdue": {"One did not come.", on, func(b *observev1alpha1.BackupReport) { b.Began = "2026-11-18T06:00:00Z" },
-			map[string]string{"BackupFresh": "False BackupOverdue", "ArchiveHealthy": "True Archiving", "PITRContinuous": "True Continuous"}},
+		"Overdue": {
+			"One did not come.", on, func(b *observev1alpha1.BackupReport) { b.Began = "2026-11-18T06:00:00Z" },
+			map[string]string{"BackupFresh": "False BackupOverdue", "ArchiveHealthy": "True Archiving", "PITRContinuous": "True Continuous"},
+		},
 		"Failing": {"The bucket is away.", on, func(b *observev1alpha1.BackupReport) {
 			b.Archive, b.Since, b.Message = observev1alpha1.ArchiveFailing, "2026-11-20T11:00:00Z", "no connection"
 		}, map[string]string{"BackupFresh": "True Fresh", "ArchiveHealthy": "False ArchiveFailing", "PITRContinuous": "True Continuous"}},
-		"Gap": {"Something was let go after the last backup.", on, func(b *observev1alpha1.BackupReport) { b.Dropped = "2026-11-20T11:00:00Z" },
-			map[string]string{"BackupFresh": "True Fresh", "ArchiveHealthy": "True Archiving", "PITRContinuous": "False ArchiveGap"}},
-		"OldGap": {"Something was let go before the last backup.", on, func(b *observev1alpha1.BackupReport) { b.Dropped = "2026-11-19T11:00:00Z" },
-			map[string]string{"BackupFresh": "True Fresh", "ArchiveHealthy": "True Archiving", "PITRContinuous": "True Continuous"}},
-		"Off": {"Backups are off.", withBackup(`{enabled: false}`), func(*observev1alpha1.BackupReport) {},
-			map[string]string{"BackupFresh": "False BackupsOff", "ArchiveHealthy": "False BackupsOff", "PITRContinuous": "False BackupsOff"}},
-		"None": {"Nobody asked for backups.", basic, func(*observev1alpha1.BackupReport) {},
-			map[string]string{"BackupFresh": " ", "ArchiveHealthy": " ", "PITRContinuous": " "}},
+		"Gap": {
+			"Something was let go after the last backup.", on, func(b *observev1alpha1.BackupReport) { b.Dropped = "2026-11-20T11:00:00Z" },
+			map[string]string{"BackupFresh": "True Fresh", "ArchiveHealthy": "True Archiving", "PITRContinuous": "False ArchiveGap"},
+		},
+		"OldGap": {
+			"Something was let go before the last backup.", on, func(b *observev1alpha1.BackupReport) { b.Dropped = "2026-11-19T11:00:00Z" },
+			map[string]string{"BackupFresh": "True Fresh", "ArchiveHealthy": "True Archiving", "PITRContinuous": "True Continuous"},
+		},
+		"Off": {
+			"Backups are off.", withBackup(`{enabled: false}`), func(*observev1alpha1.BackupReport) {},
+			map[string]string{"BackupFresh": "False BackupsOff", "ArchiveHealthy": "False BackupsOff", "PITRContinuous": "False BackupsOff"},
+		},
+		"None": {
+			"Nobody asked for backups.", basic, func(*observev1alpha1.BackupReport) {},
+			map[string]string{"BackupFresh": " ", "ArchiveHealthy": " ", "PITRContinuous": " "},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := running(t, tc.spec)
@@ -249,8 +263,10 @@ func TestFrom(t *testing.T) {
 	}{
 		"Latest": {"A copy of the latest there is.", `{database: {name: other}}`, "other-pg-backup-bucket", sourceFile{Path: "/shop/other"}},
 		"Moment": {"A copy of a moment.", `{database: {name: other, at: "2026-11-20T09:59:00+01:00"}}`, "other-pg-backup-bucket", sourceFile{Path: "/shop/other", At: &at}},
-		"Backup": {"A Database that is gone.", `{backup: {connectionSecretRef: {name: old}, database: other, namespace: gone, stanza: other-1-16}}`, "old",
-			sourceFile{Path: "/gone/other", Stanza: "other-1-16"}},
+		"Backup": {
+			"A Database that is gone.", `{backup: {connectionSecretRef: {name: old}, database: other, namespace: gone, stanza: other-1-16}}`, "old",
+			sourceFile{Path: "/gone/other", Stanza: "other-1-16"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := running(t, `{engine: postgres, version: "17", replicas: 1, storage: 1Gi, from: `+tc.from+`}`)

@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -74,7 +75,7 @@ func TestDatabaseStorageClass(t *testing.T) {
 			}
 			eventually(t, "the volume is gone", func(ctx context.Context) error {
 				err := kube.Get(ctx, client.ObjectKey{Name: volume}, &corev1.PersistentVolume{})
-				if client.IgnoreNotFound(err) == nil && err != nil {
+				if apierrors.IsNotFound(err) {
 					return nil
 				}
 

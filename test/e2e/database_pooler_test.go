@@ -89,12 +89,14 @@ func TestDatabasePooler(t *testing.T) {
 		do   func(t *testing.T, leader corev1.Pod)
 	}{
 		{"Switchover", func(t *testing.T, leader corev1.Pod) {
+			t.Helper()
 			out, err := execIn(t.Context(), &leader, "postgres", "", "/usr/local/bin/capstan-member", "handover")
 			if err != nil {
 				t.Fatalf("cannot hand over: %v: %s", err, out)
 			}
 		}},
 		{"PodDeleted", func(t *testing.T, leader corev1.Pod) {
+			t.Helper()
 			if err := kube.Delete(t.Context(), &leader); err != nil {
 				t.Fatal(err)
 			}
