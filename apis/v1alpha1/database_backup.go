@@ -59,8 +59,9 @@ type DatabaseBackup struct {
 
 	// OnExisting says what a new Database does when the bucket has backups under its
 	// name already, and none of its volumes are there: Hold waits, so that nobody
-	// takes an empty Database for the one that was backed up; StartEmpty begins
-	// beside them. Those backups are never overwritten.
+	// takes an empty Database for the one that was backed up, and waits, too, while
+	// the bucket cannot be asked; StartEmpty begins beside them. Those backups are
+	// never overwritten.
 	//
 	// +kubebuilder:default=Hold
 	// +kubebuilder:example=Hold

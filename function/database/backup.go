@@ -118,7 +118,8 @@ func (s *state) archiveBacklog() int64 {
 		return q.Value()
 	}
 
-	return max(s.spec.Storage.Value()/partOfStorage, minArchiveBacklogMB)
+	// Whole MiB, which people can read.
+	return max(s.spec.Storage.Value()/partOfStorage>>20<<20, minArchiveBacklogMB)
 }
 
 // backupFile of this Database, or nil where there never were backups.

@@ -16,6 +16,7 @@ import (
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
 )
 
 // backupsFresh tells whether there are backups and the last one is as recent as the
@@ -36,6 +37,8 @@ func backupsFresh(s *state) error {
 	switch {
 	case !s.backsUp():
 		return say(corev1.ConditionFalse, v1alpha1.ReasonBackupsOff, "backups are off: set spec.backup.enabled to true")
+	case !b.Asked && s.bucketTrouble() != "":
+		return say(corev1.ConditionFalse, v1alpha1.ReasonBucketUnready, s.bucketTrouble())
 	case !b.Asked && b.Unread != "":
 		return say(corev1.ConditionUnknown, v1alpha1.ReasonBackupUnknown, "the bucket could not be asked: "+b.Unread)
 	case !b.Asked && b.Archive == observev1alpha1.ArchiveFailing:
@@ -49,6 +52,21 @@ func backupsFresh(s *state) error {
 	default:
 		return say(corev1.ConditionTrue, v1alpha1.ReasonFresh, "the last backup is as recent as the schedule asks: see status.backup")
 	}
+}
+
+// bucketTrouble is what the Bucket of this Database tells when it has no bucket.
+func (s *state) bucketTrouble() string {
+	o := s.Observed[nameBackupBucket]
+	if o == nil || ready(o) {
+		return ""
+	}
+
+	c := compose.Condition(o.Map(), string(v1alpha1.TypeConnected))
+	if c["status"] != string(corev1.ConditionFalse) {
+		return ""
+	}
+
+	return fmt.Sprintf("Bucket %q: %s", s.name+"-"+suffixBackup, compose.Text(c, "message"))
 }
 
 // howBackupsFare says where to look.

@@ -22,11 +22,9 @@ const (
 	waitingForBucket = "WaitingForBucket"
 )
 
-// How often it is asked whether there are backups, and for how long a bucket is waited for that is not there. A new Database is to
-// begin without one, too.
 const (
-	existingEvery = 30 * time.Second
-	bucketLimit   = 2 * time.Minute
+	// existingEvery is how often it is asked whether there are backups.
+	existingEvery = 10 * time.Second
 	// restoreAgain is the pause after a restore that did not work.
 	restoreAgain = time.Minute
 )
@@ -90,11 +88,8 @@ func (m *member) askExisting(ctx context.Context, s pgbackrest.Settings) error {
 	defer cancel()
 	all, err := m.stanzas(ctx, s.Path)
 	if err != nil {
-		if time.Since(m.begun) >= bucketLimit {
-			m.log.Warn("beginning without having seen whether there are backups of this name", "error", err)
-			return nil
-		}
-		return &volume.Wait{Reason: waitingForBucket, Message: fmt.Sprintf("it is not known yet whether the bucket has backups of this name: %v", err)}
+		return &volume.Wait{Reason: waitingForBucket, Message: fmt.Sprintf("it is not known yet whether the bucket has backups of this name: %v. "+
+			"See the condition BackupFresh, or let the Database begin whatever the bucket has: set spec.backup.onExisting to StartEmpty", err)}
 	}
 	latest := pgbackrest.Latest(all)
 	if latest.Name == "" {
