@@ -13,7 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/compose/composetest"
 )
 
 // withBackup is a Database with a backup block.
@@ -160,6 +162,28 @@ func TestBackupConditions(t *testing.T) {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestBackupBucket: a Bucket that cannot be made is why there are no backups.
+func TestBackupBucket(t *testing.T) {
+	w := running(t, withBackup(`{enabled: true}`))
+	w.backup = &observev1alpha1.BackupReport{Unread: "the connection Secret of the bucket is not there"}
+	w.react()
+
+	bucket := w.request.Observed[nameBackupBucket].Map()
+	bucket["status"] = map[string]any{"conditions": []any{
+		map[string]any{"type": "Ready", "status": "False", "reason": "Creating"},
+		map[string]any{"type": "Connected", "status": "False", "reason": "ConfigNotFound", "message": "there is no ClusterProviderConfig"},
+	}}
+	w.request.Observed[nameBackupBucket] = composetest.Object(bucket)
+
+	status, reason, message := condition(w.plan(), string(v1alpha1.TypeBackupFresh))
+	got := []string{status, reason, message}
+
+	want := []string{"False", "BucketUnready", `Bucket "orders-db-backup": there is no ClusterProviderConfig`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
 
