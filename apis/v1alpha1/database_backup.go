@@ -20,13 +20,13 @@ type DatabaseBackup struct {
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// Schedule of backups in UTC, in the five fields of cron: minute, hour, day of
-	// month, month, weekday. Default: once a day between midnight and six, at a minute that
+	// Schedule of backups in UTC, in the five fields of cron: minute, hour, day,
+	// month, weekday. Default: once a day between midnight and six, at a minute that
 	// follows from namespace and name. One a week is full, and the others hold what
 	// changed since the one before.
 	//
 	// +kubebuilder:validation:MaxLength=100
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[-0-9A-Za-z*/,]+( [-0-9A-Za-z*/,]+){4}$')",message="must have five fields with a space between: minute, hour, day of the month, month, day of the week, for instance 0 */6 * * *"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-0-9A-Za-z*/,]+( [-0-9A-Za-z*/,]+){4}$')",message="must have five fields with a space between: minute, hour, day, month, weekday, for instance 0 */6 * * *"
 	// +kubebuilder:example="0 */6 * * *"
 	// +optional
 	Schedule string `json:"schedule,omitempty"`

@@ -216,7 +216,7 @@ func checkBackup(s *state) []check.Problem {
 	if b := s.spec.Backup; b != nil {
 		if _, err := cron.ParseStandard(b.Schedule); b.Schedule != "" && (err != nil || strings.Contains(b.Schedule, "@") || strings.Contains(b.Schedule, "TZ")) {
 			ps = append(ps, check.Invalid("spec.backup.schedule", b.Schedule,
-				"must be minute, hour, day of the month, month and day of the week, for instance 0 */6 * * *"))
+				"must be minute, hour, day, month and weekday, for instance 0 */6 * * *"))
 		} else if b.Schedule != "" && never(b.Schedule, s.Now) {
 			ps = append(ps, check.Invalid("spec.backup.schedule", b.Schedule, "must name a time that comes"))
 		}
