@@ -97,9 +97,17 @@ func (m *member) renew(child *process.Child, why string) {
 }
 
 // buryStrays ends what an earlier Patroni left behind: a copy or a rewind that goes on would write into the same folder as the next
-// one's.
+// one's. A PostgreSQL that is stopped goes, too: the next Patroni would wait for it to answer and keep the lead, and nobody would write.
 func (m *member) buryStrays() {
 	postmaster, running := process.Postmaster(layout.Data)
+	if p, ok := process.Get(postmaster); running && ok && p.Stopped {
+		m.log.Warn("ending a PostgreSQL that is stopped", "pid", postmaster)
+		for _, below := range process.Descendants(postmaster) {
+			_ = syscall.Kill(below.PID, syscall.SIGKILL)
+		}
+		_ = syscall.Kill(postmaster, syscall.SIGKILL)
+		running = false
+	}
 	for _, p := range process.Children(os.Getpid()) {
 		if p.Dead || (running && p.PID == postmaster) || m.table.Owns(p.PID) {
 			continue
