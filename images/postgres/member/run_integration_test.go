@@ -116,6 +116,7 @@ func TestThreeMembers(t *testing.T) {
 		{"APIServerDown", apiServerDown},
 		{"CertificateRenewed", certificateRenewed},
 		{"PatroniFrozen", patroniFrozen},
+		{"EverythingFrozen", everythingFrozen},
 		{"PostmasterKilled", postmasterKilled},
 		{"LeaderFrozen", leaderFrozen},
 		{"LeaderKilled", leaderKilled},
@@ -263,6 +264,23 @@ func patroniFrozen(t *testing.T, c *cluster, w *writer) {
 	// The lock may have run out a moment earlier: then another leads.
 	t.Logf("%s led before and %s leads", before, c.leader())
 	within(t, w, 5*time.Second)
+}
+
+// everythingFrozen: the supervisor does not leave a frozen PostgreSQL to the next Patroni, which would lead and wait for it.
+func everythingFrozen(t *testing.T, c *cluster, w *writer) {
+	t.Helper()
+	before := c.leader()
+	r := c.running(before)
+	if n := r.signal(syscall.SIGSTOP, func(p process.Process) bool { return p.PID != r.cmd.Process.Pid }); n == 0 {
+		t.Fatal("found no process")
+	}
+	took := c.eventually("no process is frozen", time.Minute, func() bool {
+		return !slices.ContainsFunc(r.processes(), func(p process.Process) bool { return p.Stopped })
+	})
+	t.Logf("ended after %s", took)
+	c.eventually("the member is ready again", 2*time.Minute, func() bool { return c.probe(before, "/readyz") == nil })
+	w.goesOn(time.Minute)
+	t.Logf("%s led before and %s leads", before, c.leader())
 }
 
 // apiServerDown: nothing else is wrong, so clients notice nothing.
