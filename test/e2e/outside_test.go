@@ -8,11 +8,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -116,9 +118,13 @@ func TestOutside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := string(secret.Data[storagev1alpha1.KeyEndpoint]); got != "https://s3.outside.svc" || len(secret.Data) != 4 {
-		t.Errorf("the connection Secret has %d keys and endpoint %q, want endpoint, region, bucket and ca.crt and never the provider's own key",
-			len(secret.Data), got)
+	if got := string(secret.Data[storagev1alpha1.KeyEndpoint]); got != "https://s3.outside.svc" {
+		t.Errorf("the connection Secret has the endpoint %q", got)
+	}
+	wantKeys := []string{storagev1alpha1.KeyAccessKeyID, storagev1alpha1.KeyBucket, storagev1alpha1.KeyCA, storagev1alpha1.KeyEndpoint,
+		storagev1alpha1.KeyRegion, storagev1alpha1.KeySecretAccessKey}
+	if diff := cmp.Diff(slices.Sorted(slices.Values(wantKeys)), slices.Sorted(maps.Keys(secret.Data))); diff != "" {
+		t.Errorf("the connection Secret has what a user of the bucket needs: -want, +got:\n%s", diff)
 	}
 
 	// The server goes and comes back.
