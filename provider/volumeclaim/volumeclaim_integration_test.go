@@ -5,7 +5,6 @@
 package volumeclaim
 
 import (
-	"context"
 	"os"
 	"strings"
 	"testing"
@@ -22,16 +21,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
-	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
-	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/storage/v1alpha1"
-	"github.com/capstan-dev/capstan/provider/internal/quiet"
+	"github.com/capstan-dev/capstan/provider/internal/testbench"
 	"github.com/capstan-dev/capstan/test/outside"
 )
 
@@ -60,38 +55,10 @@ func newBench(t *testing.T) *bench {
 
 	cfg := outside.APIServer(t)
 
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme: scheme, NewClient: quiet.NewClient, Metrics: server.Options{BindAddress: "0"},
-		Cache: cache.Options{ReaderFailOnMissingInformer: true},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	if err := Setup(mgr, controller.Options{
-		Logger: logging.NewNopLogger(), GlobalRateLimiter: ratelimiter.NewGlobal(10),
-		PollInterval: time.Hour, MaxConcurrentReconciles: 2,
-	}); err != nil {
-		t.Fatal(err)
-	}
-
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-
-	go func() { ended <- mgr.Start(ctx) }()
-
-	t.Cleanup(func() {
-		stop()
-
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-
-	kube, err := client.New(cfg, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kube := testbench.Controllers(t, cfg, ctrl.Options{
+		Scheme: scheme,
+		Cache:  cache.Options{ReaderFailOnMissingInformer: true},
+	}, Setup)
 
 	return &bench{Client: kube, t: t}
 }
@@ -99,11 +66,7 @@ func newBench(t *testing.T) *bench {
 func (b *bench) create(all ...client.Object) {
 	b.t.Helper()
 
-	for _, o := range all {
-		if err := b.Create(b.t.Context(), o); err != nil {
-			b.t.Fatalf("cannot create %T %q: %v", o, o.GetName(), err)
-		}
-	}
+	testbench.Create(b.t, b.Client, all...)
 }
 
 // volume of a member, bound.

@@ -215,22 +215,15 @@ func (p *pooled) through(ctx context.Context, address, db, user, password string
 
 // Clients insert rows through the poolers, each over one connection that it keeps for as long as it works.
 type clients struct {
-	p    *pooled
-	stop context.CancelFunc
-	all  sync.WaitGroup
+	ledger
 
-	mu    sync.Mutex
-	next  int
-	acked []int
-	gap   time.Duration
-	errs  map[string]int
-	conns int
+	p *pooled
 }
 
 // many clients at each pooler.
 func (p *pooled) many(n int) *clients {
 	ctx, stop := context.WithCancel(p.t.Context())
-	w := &clients{p: p, stop: stop, errs: map[string]int{}}
+	w := &clients{ledger: ledger{c: p.cluster, stop: stop}, p: p}
 	for a := range p.poolers {
 		for range n {
 			w.all.Go(func() { w.run(ctx, a) })
@@ -246,95 +239,31 @@ func (w *clients) run(ctx context.Context, address string) {
 		err := func() error {
 			one, cancel := context.WithTimeout(ctx, 90*time.Second)
 			defer cancel()
-			w.mu.Lock()
-			w.next++
-			id := 1_000_000 + w.next
-			if conn == nil {
-				w.conns++
-			}
-			w.mu.Unlock()
+			id := 1_000_000 + w.number()
 			if conn == nil {
 				c, err := w.p.through(one, address, "shop", consumer, consumerPassword)
 				if err != nil {
 					return fmt.Errorf("connect: %w", err)
 				}
 				conn = c
+				w.connected()
 			}
 			if _, err := conn.Exec(one, "insert into public.ledger (id) values ($1)", id); err != nil {
 				return fmt.Errorf("insert: %w", err)
 			}
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.gap = max(w.gap, time.Since(last))
-			last = time.Now()
-			w.acked = append(w.acked, id)
+			last = w.ack(id, last)
 			return nil
 		}()
 		if err != nil && ctx.Err() == nil {
 			_ = conn.Close(context.Background())
 			conn = nil
-			w.mu.Lock()
-			text := err.Error()
-			w.errs[text[:min(len(text), 200)]]++
-			w.mu.Unlock()
+			w.fail(err)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	if conn != nil {
 		_ = conn.Close(context.Background())
 	}
-}
-
-// reset what was counted, and return it.
-func (w *clients) reset() (gap time.Duration, errs map[string]int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	gap, errs = w.gap, w.errs
-	w.gap, w.errs = 0, map[string]int{}
-	return gap.Round(time.Millisecond), errs
-}
-
-func (w *clients) count() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.acked)
-}
-
-func (w *clients) goesOn(within time.Duration) {
-	w.p.t.Helper()
-	n := w.count()
-	w.p.eventually("writes go on", within, func() bool { return w.count() > n+50 })
-}
-
-// check that nothing that was acknowledged is lost.
-func (w *clients) check(t *testing.T) {
-	t.Helper()
-	w.stop()
-	w.all.Wait()
-	conn, err := w.p.connect(t.Context(), w.p.leader(), "shop")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(context.Background()) }()
-	rows, _ := conn.Query(t.Context(), "select id from public.ledger")
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int])
-	if err != nil {
-		t.Fatal(err)
-	}
-	there := map[int]bool{}
-	for _, id := range ids {
-		there[id] = true
-	}
-	lost := 0
-	for _, id := range w.acked {
-		if !there[id] {
-			lost++
-		}
-	}
-	if lost > 0 {
-		t.Errorf("%d of %d acknowledged rows are lost", lost, len(w.acked))
-	}
-	t.Logf("%d acknowledged rows, %d connections", len(w.acked), w.conns)
 }
 
 func TestPooler(t *testing.T) {
@@ -387,7 +316,8 @@ func TestPooler(t *testing.T) {
 			settled(t)
 			step.do(t)
 			w.goesOn(30 * time.Second)
-			gap, errs := w.reset()
+			errs := w.failures()
+			gap, _ := w.reset()
 			t.Logf("the longest wait of a client: %s; errors: %v", gap, errs)
 			if len(errs) > 0 {
 				t.Errorf("clients had errors, want none: %v", errs)
@@ -402,12 +332,10 @@ func TestPooler(t *testing.T) {
 		p.running(before).kill()
 		p.eventually("another leads", time.Minute, func() bool { return p.leader() != before && p.leader() != "" })
 		w.goesOn(30 * time.Second)
-		gap, errs := w.reset()
-		n := 0
-		for e, k := range maps.All(errs) {
+		for e, k := range w.failures() {
 			t.Logf("%d: %s", k, e)
-			n += k
 		}
+		gap, n := w.reset()
 		t.Logf("the longest wait of a client: %s; 12 clients had %d errors", gap, n)
 		// What was under way is broken off. Who tries again may be refused once before clients are let wait.
 		if n > 24 {
@@ -669,7 +597,7 @@ func (p *pooled) reloads(t *testing.T, w *clients) {
 		return strings.Contains(p.metrics(), `capstan_pooler_connections{datname="shop",login="api",state="active"} 1`)
 	})
 	w.goesOn(10 * time.Second)
-	if _, errs := w.reset(); len(errs) > 0 {
+	if errs := w.failures(); len(errs) > 0 {
 		t.Errorf("clients had errors, want none: %v", errs)
 	}
 }

@@ -130,7 +130,7 @@ func TestThreeMembers(t *testing.T) {
 			step.do(t, c, w)
 		}) {
 			w.mu.Lock()
-			t.Log(w.errs)
+			t.Log(w.failures())
 			w.mu.Unlock()
 		}
 	}
@@ -385,7 +385,7 @@ func TestVolumes(t *testing.T) {
 	w := c.write()
 	w.goesOn(10 * time.Second)
 	w.stop()
-	<-w.done
+	w.all.Wait()
 	leader := c.leader()
 	var others []string
 	for _, l := range []string{"a", "b", "c"} {
