@@ -4,7 +4,6 @@ package postgres
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -252,19 +251,6 @@ var parameters = map[string]parameter{
 	"pg_stat_statements.max":           number(100, 1073741823).restarts().of("pg_stat_statements"),
 	"pg_stat_statements.track":         oneOf("none", "top", "all").of("pg_stat_statements"),
 	"pg_stat_statements.track_utility": flag().of("pg_stat_statements"),
-}
-
-// Names of the parameters that a Database of a version may set, sorted.
-func Names(major int) []string {
-	var names []string
-
-	for _, name := range slices.Sorted(maps.Keys(parameters)) {
-		if parameters[name].there(major) {
-			names = append(names, name)
-		}
-	}
-
-	return names
 }
 
 // Check a parameter that a Database sets. The remedy is empty when nothing is

@@ -88,10 +88,3 @@ func IsNotFound(err error) bool {
 
 	return errors.As(err, &e) && e.Code == codeNotFound && e.Status >= 400 && e.Status < 500
 }
-
-// IsTaken tells whether the registry said that there is one of this name.
-func IsTaken(err error) bool {
-	e := (*Error)(nil)
-
-	return errors.As(err, &e) && (e.Code == codeExists || e.Code == codeExistsToo)
-}

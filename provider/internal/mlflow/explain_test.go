@@ -36,11 +36,11 @@ func TestExplain(t *testing.T) {
 		want   xpv2.ConditionReason
 		says   string
 
-		notFound, taken bool
+		notFound bool
 	}{
 		"NotFound":      {reason: "Only this says that something does not exist.", status: 404, body: bodyNotFound, want: v1alpha1.ReasonNotFound, notFound: true},
-		"Exists":        {reason: "The status is 400 and not 409.", status: 400, body: bodyExists, want: v1alpha1.ReasonConflict, taken: true},
-		"ExistsToo":     {reason: "Other servers have another code.", status: 409, body: code("ALREADY_EXISTS"), want: v1alpha1.ReasonConflict, taken: true},
+		"Exists":        {reason: "The status is 400 and not 409.", status: 400, body: bodyExists, want: v1alpha1.ReasonConflict},
+		"ExistsToo":     {reason: "Other servers have another code.", status: 409, body: code("ALREADY_EXISTS"), want: v1alpha1.ReasonConflict},
 		"NoAlias":       {reason: "A missing alias is 400; we never ask for one.", status: 400, body: bodyAlias, want: v1alpha1.ReasonRejected},
 		"Bad":           {reason: "A bad request.", status: 400, body: code("BAD_REQUEST"), want: v1alpha1.ReasonRejected, says: "BAD_REQUEST"},
 		"Login":         {reason: "The server's own 401 is plain text.", status: 401, body: bodyLogin, want: v1alpha1.ReasonCredentialsRefused, says: "Secret"},
@@ -94,10 +94,6 @@ func TestExplain(t *testing.T) {
 
 			if got := IsNotFound(err); got != tc.notFound {
 				t.Errorf("\n%s\nIsNotFound(...): want %t, got %t", tc.reason, tc.notFound, got)
-			}
-
-			if got := IsTaken(err); got != tc.taken {
-				t.Errorf("\n%s\nIsTaken(...): want %t, got %t", tc.reason, tc.taken, got)
 			}
 		})
 	}

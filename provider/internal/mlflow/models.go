@@ -34,7 +34,7 @@ func (c *Client) Model(ctx context.Context, name string) (*Model, error) {
 }
 
 // CreateModel with its tags: rpc createRegisteredModel. When there is one of this
-// name the error IsTaken.
+// name the error tells a conflict.
 func (c *Client) CreateModel(ctx context.Context, m Model) error {
 	return c.send(ctx, "CreateRegisteredModel", http.MethodPost, "registered-models/create", struct {
 		Name        string `json:"name"`

@@ -7,7 +7,6 @@ import (
 	"net"
 	"path/filepath"
 	"strconv"
-	"strings"
 )
 
 // Folders and files of a member's container.
@@ -94,9 +93,4 @@ func (m Names) Environment() []string {
 		// processor time instead of 0.9 s, and a killed PostgreSQL is back that much earlier.
 		"PYTHONDONTWRITEBYTECODE=", "PYTHONPYCACHEPREFIX=" + Compiled,
 	}
-}
-
-// MemberOf returns the name of the member that a pod is of.
-func MemberOf(pod string) string {
-	return strings.TrimSuffix(pod, "-0")
 }
