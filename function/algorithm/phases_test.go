@@ -258,6 +258,16 @@ func TestPhases(t *testing.T) {
 			{"where nobody is served, nobody tries anything", edit(strings.Replace(plain, "replicas: 4", "replicas: 0", 1), "z", ""), "a=x*0 b=z*0 callers=a", "Stable"},
 			{"and what is asked for is there at once", settle, "a=x*0 b=z*0 callers=b", "Stable"},
 		}},
+		"FunctionAwayFailing": {plain, []step{
+			{"a share tries it", all(edit(plain, "z", ""), settle, settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
+			{"what failed while nobody decided counts at once", all(settle, settle, later(10*time.Minute), looked(failing)), "a=x*4 b=z*1 callers=a", "RollingBack/MetricFailed"},
+		}},
+		"FunctionAway": {plain, []step{
+			{"a share tries it", all(edit(plain, "z", ""), settle, settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
+			{"time alone proves nothing", all(settle, settle, later(10*time.Minute), seen), "a=x*4 b=z*1 callers=", "Holding/MetricsUnavailable"},
+			{"it goes on where it was once somebody looks", all(settle, later(10*time.Second), judge(passed)), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
+			{"and counts anew", all(seen, settle, later(time.Minute), judge(passed)), "a=x*4 b=z*4 callers=", "Stepping/Sizing"},
+		}},
 		"LifecycleRemoved": {plain, []step{
 			{"a share tries it", all(edit(plain, "z", ""), settle, settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
 			{"nothing is asked any more: all callers go over as soon as it is large enough", edit("{image: z, replicas: 4}"), "a=x*4 b=z*4 callers=a", ""},
