@@ -21,6 +21,8 @@ const (
 	checkReplica = time.Minute
 	// fresh is how long what Patroni said may be acted upon.
 	fresh = 4 * time.Second
+	// wakeFor is longer than the leader's lock lives in any profile.
+	wakeFor = 2 * time.Minute
 )
 
 // A labelled is what is known of the pod's label.
@@ -34,6 +36,8 @@ type labelled struct {
 	cleared bool
 	// complained tells that the last try failed, and was logged.
 	complained bool
+	// unled is since when a replica does not hear from its leader.
+	unled time.Time
 }
 
 // label the pod with the member's role, for as long as the context lasts.
@@ -55,9 +59,16 @@ func (m *member) labelOnce(ctx context.Context, l *labelled) time.Duration {
 	at := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, at.Add(fresh))
 	defer cancel()
-	role, ok := m.role(ctx, l.role)
+	role, s, ok := m.role(ctx, l.role)
 	if !ok {
 		return lookEvery
+	}
+	pause := lookEvery
+	if l.hearsNothing(s, at) {
+		pause = retryEvery
+		if err := m.patroni.Wake(ctx); err != nil {
+			m.log.Warn("cannot wake Patroni", "error", err)
+		}
 	}
 	leads := role == members.RoleLeader
 	if m.leads.Swap(leads) != leads {
@@ -68,7 +79,7 @@ func (m *member) labelOnce(ctx context.Context, l *labelled) time.Duration {
 		every = checkLeader
 	}
 	if l.known && role == l.role && at.Sub(l.checked) < every {
-		return lookEvery
+		return pause
 	}
 	wrote, err := m.pods.SetRole(ctx, role)
 	if err == nil && !l.cleared && role != "" {
@@ -87,21 +98,35 @@ func (m *member) labelOnce(ctx context.Context, l *labelled) time.Duration {
 		m.log.Info("labelled the pod", "role", role, "before", l.role, "took", time.Since(at).Round(time.Millisecond).String())
 	}
 	l.role, l.known, l.checked, l.complained = role, true, at, false
-	return lookEvery
+	return pause
 }
 
-// role of the member, and whether it is known.
-func (m *member) role(ctx context.Context, before string) (string, bool) {
+// hearsNothing tells whether a replica has lately lost its leader. Patroni sees that the leader's lock has run out only when its loop
+// turns, which is up to a turn too late for the clients who wait; so its loop is woken until another one leads. A replica that never
+// finds a leader is left alone after a while.
+func (l *labelled) hearsNothing(s patroni.State, now time.Time) bool {
+	if roleOf(s, "", false) != members.RoleReplica || s.Replication == "streaming" {
+		l.unled = time.Time{}
+		return false
+	}
+	if l.unled.IsZero() {
+		l.unled = now
+	}
+	return now.Sub(l.unled) < wakeFor
+}
+
+// role of the member by what Patroni says, and whether it is known.
+func (m *member) role(ctx context.Context, before string) (string, patroni.State, bool) {
 	if m.child.Load() == nil {
 		// A PostgreSQL without Patroni goes on as what it was.
 		if _, running := process.Postmaster(layout.Data); running {
-			return before, false
+			return before, patroni.State{}, false
 		}
-		return "", true
+		return "", patroni.State{}, true
 	}
 	s, err := m.patroni.State(ctx)
 	if err != nil {
-		return before, false
+		return before, patroni.State{}, false
 	}
 	if s.Version > 0 {
 		m.told.version(fmt.Sprintf("%d.%d", s.Version/10000, s.Version%10000))
@@ -109,10 +134,10 @@ func (m *member) role(ctx context.Context, before string) (string, bool) {
 	hasLock := false
 	if !s.Leads && before == members.RoleLeader {
 		if hasLock, err = m.patroni.HasLock(ctx); err != nil {
-			return before, false
+			return before, patroni.State{}, false
 		}
 	}
-	return roleOf(s, before, hasLock), true
+	return roleOf(s, before, hasLock), s, true
 }
 
 // roleOf a member for its label. One that led keeps the label while it has the lock and its PostgreSQL is down: it is about to start

@@ -4,6 +4,7 @@ package main
 
 import (
 	"testing"
+	"time"
 
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/patroni"
 )
@@ -33,5 +34,31 @@ func TestRoleOf(t *testing.T) {
 				t.Errorf("\n%s\nroleOf(...): got %q, want %q", tc.reason, got, tc.want)
 			}
 		})
+	}
+}
+
+func TestHearsNothing(t *testing.T) {
+	streams := patroni.State{Role: "replica", State: "running", Replication: "streaming"}
+	alone := patroni.State{Role: "replica", State: "running"}
+	t0 := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	l := &labelled{}
+	for i, step := range []struct {
+		reason string
+		state  patroni.State
+		after  time.Duration
+		want   bool
+	}{
+		{"What streams hears its leader.", streams, 0, false},
+		{"What does not stream may be the next to lead.", alone, 10 * time.Second, true},
+		{"For as long as a lock may live.", alone, 2 * time.Minute, true},
+		{"After that, waking it helps nobody.", alone, 3 * time.Minute, false},
+		{"It has found a leader.", streams, 4 * time.Minute, false},
+		{"And lost it.", alone, 5 * time.Minute, true},
+		{"It leads.", patroni.State{Leads: true, Role: "primary", State: "running"}, 6 * time.Minute, false},
+		{"What still starts is not woken.", patroni.State{Role: "replica", State: "starting"}, 7 * time.Minute, false},
+	} {
+		if got := l.hearsNothing(step.state, t0.Add(step.after)); got != step.want {
+			t.Errorf("step %d: %s: got %t, want %t", i, step.reason, got, step.want)
+		}
 	}
 }

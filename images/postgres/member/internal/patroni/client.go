@@ -65,6 +65,8 @@ type State struct {
 	State string `json:"state"`
 	// Version of the server as a number, 170006.
 	Version int `json:"server_version"`
+	// Replication of a replica: streaming while it hears from its leader, another word or none otherwise.
+	Replication string `json:"replication_state"`
 }
 
 // State of this member.
