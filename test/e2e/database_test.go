@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -58,14 +59,40 @@ func database(ns, name string, modify ...func(*v1alpha1.Database)) *v1alpha1.Dat
 // createDatabase applies a Database, waits until it is Ready, and tells how long that took.
 func createDatabase(t *testing.T, d *v1alpha1.Database) time.Duration {
 	t.Helper()
+	woken := &wakings{}
+	stop := woken.count(t, databaseKinds, client.InNamespace(d.Namespace), client.MatchingLabels{observev1alpha1.LabelDatabase: d.Name})
 	start := time.Now()
 	if err := apply(t.Context(), d); err != nil {
 		t.Fatalf("cannot apply the Database: %v", err)
 	}
 	t.Cleanup(func() { deleteDatabase(t, d) })
 	within(t, creation, "Database "+d.Name+" is Ready", running(d))
+	took := time.Since(start)
+	for _, f := range stop {
+		f()
+	}
+	t.Logf("until Database %s is Ready: %s", d.Name, woken.cost())
 
-	return time.Since(start)
+	return took
+}
+
+// databaseKinds are those that a Database composes and that somebody else writes to as well, or that change while it comes up.
+var databaseKinds = []schema.GroupVersionKind{
+	{Group: "apps", Version: "v1", Kind: "StatefulSet"},
+	{Version: "v1", Kind: "Service"},
+	{Version: "v1", Kind: "ConfigMap"},
+	{Version: "v1", Kind: "ServiceAccount"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
+	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
+	{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
+	{Group: "cert-manager.io", Version: "v1", Kind: "Certificate"},
+	{Group: "cert-manager.io", Version: "v1", Kind: "Issuer"},
+	{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"},
+	{Group: "monitoring.coreos.com", Version: "v1", Kind: "PrometheusRule"},
+	{Group: "access.capstan.dev", Version: "v1alpha1", Kind: "Access"},
+	{Group: "credentials.capstan.dev", Version: "v1alpha1", Kind: "Credential"},
+	{Group: "observe.capstan.dev", Version: "v1alpha1", Kind: "Topology"},
+	{Group: "storage.capstan.dev", Version: "v1alpha1", Kind: "VolumeClaim"},
 }
 
 // running tells whether a Database is Ready with all of its members.

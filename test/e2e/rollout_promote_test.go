@@ -45,7 +45,7 @@ func TestCanaryPromotes(t *testing.T) {
 	t.Logf("promoted %s and done %s after the edit", baked.Sub(began).Round(time.Second), time.Since(began).Round(time.Second))
 	requests := of(since(), ns)
 	t.Logf("API writes for the rollout: %s", tally(writes(requests), 1))
-	t.Log(w.cost())
+	t.Log(w.wakings.cost())
 
 	c.took(t, v1alpha1.RolloutStable, v1alpha1.RolloutPreparing, v1alpha1.RolloutStepping, v1alpha1.RolloutPromoting,
 		v1alpha1.RolloutBaking, v1alpha1.RolloutDraining, v1alpha1.RolloutStable)

@@ -139,7 +139,7 @@ func TestRevisionChangeLosesNothing(t *testing.T) {
 		within(t, 2*patience, "callers reach "+v, live(ns, "reco", v))
 		switches[v], _ = w.switched()
 		within(t, 2*patience, "the one before is gone", alone(ns, "reco"))
-		t.Logf("%s: %s", v, w.cost())
+		t.Logf("%s: %s", v, w.wakings.cost())
 	}
 	requests := of(since(), ns)
 	reports := c.end(t)

@@ -50,8 +50,7 @@ type witness struct {
 	broken       []string
 	unresponsive []string
 
-	// events that wake Crossplane up, by kind.
-	events map[string]int
+	wakings wakings
 
 	stop []func()
 }
@@ -79,8 +78,35 @@ var composedKinds = []schema.GroupVersionKind{
 // a second, and stops listening at none.
 const breakerCost = 2
 
+// wakings are the events that wake Crossplane up, by kind.
+type wakings struct {
+	mu     sync.Mutex
+	events map[string]int
+}
+
+func (w *wakings) add(kind string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.events == nil {
+		w.events = map[string]int{}
+	}
+	w.events[kind]++
+}
+
+// count events of some kinds from now on, until the test ends or what is returned is called.
+func (w *wakings) count(t *testing.T, kinds []schema.GroupVersionKind, options ...client.ListOption) (stop []func()) {
+	t.Helper()
+	for _, gvk := range kinds {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(gvk)
+		stop = append(stop, watching(t, list, func(watch.EventType, *metav1.PartialObjectMetadata) { w.add(gvk.Kind) }, options...))
+	}
+
+	return stop
+}
+
 // cost of the events since the last call, by kind.
-func (w *witness) cost() string {
+func (w *wakings) cost() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	total := 0
@@ -143,7 +169,7 @@ func watching[T client.Object](t *testing.T, list client.ObjectList, see func(wa
 // witnessOf an Algorithm that is Ready.
 func witnessOf(t *testing.T, ns, name string) *witness {
 	t.Helper()
-	w := &witness{fewest: -1, bySlice: map[string]int{}, pods: map[types.UID]bool{}, staying: map[string]map[types.UID]bool{"a": {}, "b": {}}, events: map[string]int{}}
+	w := &witness{fewest: -1, bySlice: map[string]int{}, pods: map[types.UID]bool{}, staying: map[string]map[types.UID]bool{"a": {}, "b": {}}}
 	in := client.InNamespace(ns)
 	named := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", name)}
 	w.stop = []func(){
@@ -152,15 +178,7 @@ func witnessOf(t *testing.T, ns, name string) *witness {
 		watching(t, &corev1.ServiceList{}, w.seeService, in, named),
 		watching(t, &v1alpha1.AlgorithmList{}, w.seeAlgorithm, in, named),
 	}
-	for _, gvk := range composedKinds {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(gvk)
-		w.stop = append(w.stop, watching(t, list, func(_ watch.EventType, o *metav1.PartialObjectMetadata) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.events[gvk.Kind]++
-		}, in, client.MatchingLabels{"capstan.dev/algorithm": name}))
-	}
+	w.stop = append(w.stop, w.wakings.count(t, composedKinds, in, client.MatchingLabels{"capstan.dev/algorithm": name})...)
 	eventually(t, "the witness sees "+name, func(context.Context) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -171,7 +189,7 @@ func witnessOf(t *testing.T, ns, name string) *witness {
 		return nil
 	})
 	// What was there before is no event.
-	w.cost()
+	w.wakings.cost()
 
 	return w
 }
@@ -219,9 +237,9 @@ func (w *witness) seeService(_ watch.EventType, s *corev1.Service) {
 }
 
 func (w *witness) seeAlgorithm(_ watch.EventType, a *v1alpha1.Algorithm) {
+	w.wakings.add("Algorithm")
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.events["Algorithm"]++
 	if c := a.Status.GetCondition("Responsive"); c.Status == corev1.ConditionFalse {
 		w.unresponsive = append(w.unresponsive, c.Message)
 	}
