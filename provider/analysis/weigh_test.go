@@ -322,6 +322,7 @@ func FuzzWeigh(f *testing.F) {
 		e.since = metav1.NewTime(now)
 		tellCanary(cr, e, nil, now)
 
+		verdict, _ = weigh(c, p, e, func(string) int { return 0 })
 		if got := cr.Status.AtProvider.Canary.Checks[0].Verdicts; got != "FINEPFINE"+string(verdict[:1]) {
 			t.Errorf("A letter should be appended, and ten be kept, got %q", got)
 		}

@@ -299,6 +299,7 @@ func TestDatabase(t *testing.T) {
 		{"BadEditTouchesNothing", badEditTouchesNothing},
 		{"IsProtected", isProtected},
 		{"Quiet", quiet},
+		{"OutlivesCapstan", outlivesCapstan},
 		{"FailsOver", failsOver},
 		{"ComesBack", comesBack},
 	} {

@@ -121,8 +121,10 @@ func TestOutside(t *testing.T) {
 	if got := string(secret.Data[storagev1alpha1.KeyEndpoint]); got != "https://s3.outside.svc" {
 		t.Errorf("the connection Secret has the endpoint %q", got)
 	}
-	wantKeys := []string{storagev1alpha1.KeyAccessKeyID, storagev1alpha1.KeyBucket, storagev1alpha1.KeyCA, storagev1alpha1.KeyEndpoint,
-		storagev1alpha1.KeyRegion, storagev1alpha1.KeySecretAccessKey}
+	wantKeys := []string{
+		storagev1alpha1.KeyAccessKeyID, storagev1alpha1.KeyBucket, storagev1alpha1.KeyCA, storagev1alpha1.KeyEndpoint,
+		storagev1alpha1.KeyRegion, storagev1alpha1.KeySecretAccessKey,
+	}
 	if diff := cmp.Diff(slices.Sorted(slices.Values(wantKeys)), slices.Sorted(maps.Keys(secret.Data))); diff != "" {
 		t.Errorf("the connection Secret has what a user of the bucket needs: -want, +got:\n%s", diff)
 	}
