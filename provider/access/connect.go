@@ -58,6 +58,7 @@ type connector struct {
 	dialer *net.Dialer
 	lookup pgconn.LookupFunc
 	proofs *proofs
+	idle   *idleness
 }
 
 func newConnector(kube client.Reader, guard *outside.Guard) *connector {
@@ -66,6 +67,7 @@ func newConnector(kube client.Reader, guard *outside.Guard) *connector {
 		dialer: &net.Dialer{Timeout: connectTimeout, ControlContext: guard.Control},
 		lookup: net.DefaultResolver.LookupHost,
 		proofs: newProofs(time.Now),
+		idle:   newIdleness(time.Now),
 	}
 }
 

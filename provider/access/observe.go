@@ -69,6 +69,17 @@ func (e *external) wanted(ctx context.Context) (wanted, []problem, error) {
 	}
 
 	for _, l := range q.Logins {
+		if l.Alternate != "" {
+			p, err := e.pair(ctx, l, &w)
+			if err != nil {
+				return w, nil, err
+			}
+
+			unknown = append(unknown, p...)
+
+			continue
+		}
+
 		password, err := e.password(ctx, l)
 
 		if f := (*outside.Failure)(nil); errors.As(err, &f) {
@@ -78,7 +89,7 @@ func (e *external) wanted(ctx context.Context) (wanted, []problem, error) {
 		}
 
 		w.logins = append(w.logins, login{
-			name: l.Name, database: l.Database, readOnly: l.Access == v1alpha1.AccessReadOnly, password: password,
+			name: l.Name, of: l.Name, database: l.Database, readOnly: l.Access == v1alpha1.AccessReadOnly, password: password,
 		})
 	}
 
@@ -105,6 +116,12 @@ func (e *external) compare(ctx context.Context, w *wanted) (*server, plan, error
 
 		if l.opens, err = e.opens(ctx, *l); err != nil {
 			return nil, plan{}, fmt.Errorf("cannot log in as %q: %w", l.name, err)
+		}
+	}
+
+	for i := range w.others {
+		if err := e.compareOther(ctx, s, &w.others[i]); err != nil {
+			return nil, plan{}, err
 		}
 	}
 
@@ -143,8 +160,15 @@ func tell(cr *v1alpha1.Access, s *server, w wanted, p plan) {
 func poll(mg resource.Managed, every time.Duration) time.Duration {
 	every = kind.Poll(mg, every)
 
-	if cr, ok := mg.(*v1alpha1.Access); ok && slices.ContainsFunc(cr.Status.AtProvider.Databases,
+	cr, ok := mg.(*v1alpha1.Access)
+	if ok && slices.ContainsFunc(cr.Status.AtProvider.Databases,
 		func(d v1alpha1.ObservedDatabase) bool { return len(d.Missing) > 0 }) {
+		every = min(every, soon)
+	}
+
+	// Whether a role is idle is known only as long as somebody looks.
+	if ok && slices.ContainsFunc(cr.Status.AtProvider.Alternating,
+		func(a v1alpha1.AlternatingLogin) bool { return a.Retiring != "" }) {
 		every = min(every, soon)
 	}
 

@@ -16,12 +16,22 @@ type wanted struct {
 	databases  []string
 	logins     []login
 	extensions []string
+
+	// others are the roles that take turns with logins and are not in use.
+	others []other
 }
 
 // A login that is wanted.
 type login struct {
 	name, database string
 	readOnly       bool
+
+	// of is what the spec calls it, which is the name of one of two roles that take
+	// turns.
+	of string
+
+	// staged tells that the password is one to come.
+	staged bool
 
 	// password, or "" when there is none to be had: then the login is left as it is.
 	password string
@@ -51,6 +61,10 @@ func (w wanted) roles() []string {
 		all = append(all, l.name)
 	}
 
+	for _, o := range w.others {
+		all = append(all, o.name)
+	}
+
 	return all
 }
 
@@ -74,6 +88,10 @@ type step struct {
 
 	// password of the login is set.
 	password bool
+
+	// unused is the login of the spec that must not have taken the role into use since,
+	// or else nothing is done.
+	unused string
 
 	// extension tells that nothing but an extension waits for it.
 	extension bool
@@ -122,8 +140,8 @@ func draw(s *server, w wanted) plan {
 
 	// Who is no longer wanted goes first: it takes nothing that others need.
 	for _, name := range slices.Sorted(maps.Keys(s.roles)) {
-		if s.roles[name].mark == markLogin && !slices.ContainsFunc(w.logins, func(l login) bool { return l.name == name }) {
-			p.shut(s, name)
+		if s.roles[name].mark == markLogin && !w.names(name) {
+			p.shut(s, name, "")
 		}
 	}
 
@@ -135,11 +153,15 @@ func draw(s *server, w wanted) plan {
 		p.letIn(s, w, l)
 	}
 
+	for _, o := range w.others {
+		p.rest(s, w, o)
+	}
+
 	return p
 }
 
-// shut a login out. What it has made stays.
-func (p *plan) shut(s *server, name string) {
+// shut a login out, unless it was taken into use since. What it has made stays.
+func (p *plan) shut(s *server, name, unused string) {
 	r := s.roles[name]
 
 	var do []string
@@ -151,11 +173,11 @@ func (p *plan) shut(s *server, name string) {
 	do = append(do, beginNowhere(s, name, "")...)
 
 	if len(do) > 0 {
-		p.add(step{of: subject{login: name}, what: fmt.Sprintf("shut out login %q", name), statements: do})
+		p.add(step{of: subject{login: name}, what: fmt.Sprintf("shut out login %q", name), statements: do, unused: unused})
 	}
 
 	if len(do) > 0 || len(r.sessions) > 0 {
-		p.add(step{of: subject{login: name}, what: fmt.Sprintf("end the sessions of login %q", name), evict: name})
+		p.add(step{of: subject{login: name}, what: fmt.Sprintf("end the sessions of login %q", name), evict: name, unused: unused})
 	}
 }
 
@@ -408,11 +430,12 @@ func observe(s *server, w wanted, p plan) v1alpha1.AccessObservation {
 
 	for _, l := range w.logins {
 		if r, ok := s.roles[l.name]; ok && r.login && l.opens && !p.open(subject{login: l.name}) {
-			out.Logins = append(out.Logins, l.name)
+			out.Logins = append(out.Logins, l.of)
 		}
 	}
 
 	slices.Sort(out.Logins)
+	out.Alternating = alternating(s, w, p)
 
 	return out
 }

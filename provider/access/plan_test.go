@@ -38,7 +38,7 @@ func ready(version int, change ...func(*server)) *server {
 func asks(change ...func(*wanted)) wanted {
 	w := wanted{
 		databases: []string{"orders"}, extensions: []string{"citext"},
-		logins: []login{{name: "api", database: "orders", password: "secret", opens: true}},
+		logins: []login{{name: "api", of: "api", database: "orders", password: "secret", opens: true}},
 	}
 	for _, c := range change {
 		c(&w)
@@ -168,35 +168,13 @@ func TestDraw(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := draw(tc.server, tc.wanted)
 
-			var steps, problems []string
-
-			for _, s := range p.steps {
-				do := s.statements
-				if s.password {
-					do = append(do, "password")
-				}
-
-				if s.evict != "" {
-					do = append(do, "evict "+s.evict)
-				}
-
-				text := strings.Join(do, "; ")
-				if s.alone {
-					text = "alone: " + text
-				}
-
-				if s.database != "" {
-					text = s.database + ": " + text
-				}
-
-				steps = append(steps, text)
-			}
+			var problems []string
 
 			for _, q := range p.problems {
 				problems = append(problems, q.text)
 			}
 
-			if diff := cmp.Diff(tc.steps, steps); diff != "" {
+			if diff := cmp.Diff(tc.steps, written(p)); diff != "" {
 				t.Errorf("\n%s\nsteps: -want, +got:\n%s", tc.reason, diff)
 			}
 
@@ -205,6 +183,35 @@ func TestDraw(t *testing.T) {
 			}
 		})
 	}
+}
+
+// written steps of a plan, each as a line.
+func written(p plan) []string {
+	var steps []string
+
+	for _, s := range p.steps {
+		do := s.statements
+		if s.password {
+			do = append(do, "password")
+		}
+
+		if s.evict != "" {
+			do = append(do, "evict "+s.evict)
+		}
+
+		text := strings.Join(do, "; ")
+		if s.alone {
+			text = "alone: " + text
+		}
+
+		if s.database != "" {
+			text = s.database + ": " + text
+		}
+
+		steps = append(steps, text)
+	}
+
+	return steps
 }
 
 func TestOwnHost(t *testing.T) {

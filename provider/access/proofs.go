@@ -26,7 +26,7 @@ const (
 	forgotten = 3 * time.Hour
 )
 
-// Proofs that logins work. Only digests are kept, with a key that nobody else has.
+// Proofs that logins work, or do not. Only digests are kept, with a key that nobody else has.
 type proofs struct {
 	now func() time.Time
 	key []byte
@@ -38,6 +38,9 @@ type proofs struct {
 type proof struct {
 	of string
 	at time.Time
+
+	// wrong tells that it did not work.
+	wrong bool
 }
 
 func newProofs(now func() time.Time) *proofs {
@@ -65,11 +68,21 @@ func (p *proofs) known(uid types.UID, l login) bool {
 
 	was := p.all[uid][l.name]
 
-	return was.of == p.digest(l) && p.now().Sub(was.at) < proven
+	return !was.wrong && was.of == p.digest(l) && p.now().Sub(was.at) < proven
 }
 
-// worked is told that a login has worked.
-func (p *proofs) worked(uid types.UID, l login) {
+// refused tells whether a login did not work not long ago.
+func (p *proofs) refused(uid types.UID, l login) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	was := p.all[uid][l.name]
+
+	return was.wrong && was.of == p.digest(l) && p.now().Sub(was.at) < proven
+}
+
+// tried is told whether a login has worked.
+func (p *proofs) tried(uid types.UID, l login, worked bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -87,7 +100,15 @@ func (p *proofs) worked(uid types.UID, l login) {
 		p.all[uid] = map[string]proof{}
 	}
 
-	p.all[uid][l.name] = proof{of: p.digest(l), at: p.now()}
+	p.all[uid][l.name] = proof{of: p.digest(l), at: p.now(), wrong: !worked}
+}
+
+// outdated is told that a login got another password.
+func (p *proofs) outdated(uid types.UID, name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	delete(p.all[uid], name)
 }
 
 // forget an Access that is gone.
@@ -126,16 +147,19 @@ func (e *external) opens(ctx context.Context, l login) (bool, error) {
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err == nil {
 		_ = conn.Close(ctx)
-		e.proofs.worked(e.cr.GetUID(), l)
+		e.proofs.tried(e.cr.GetUID(), l, true)
 
 		return true, nil
 	}
 
 	if p := (*pgconn.PgError)(nil); errors.As(err, &p) {
-		switch p.Code {
-		case codeWrongPassword:
+		switch {
+		case p.Code == codeWrongPassword:
+			e.proofs.tried(e.cr.GetUID(), l, false)
+
 			return false, nil
-		case codeTooManyConnections:
+		// What waits for a login to work must not take it for granted.
+		case p.Code == codeTooManyConnections && !l.staged:
 			return true, nil
 		}
 	}

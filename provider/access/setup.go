@@ -148,5 +148,6 @@ func (w *watcher) wake(ctx context.Context, namespace string, q late.Queue, whic
 func (c *connector) forgetful() handler.Funcs {
 	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ late.Queue) {
 		c.proofs.forget(e.Object.GetUID())
+		c.idle.forget(e.Object.GetUID())
 	}}
 }

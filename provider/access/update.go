@@ -75,6 +75,10 @@ func (e *external) take(ctx context.Context, s *server, w wanted, st step, faile
 		l = w.logins[i]
 	}
 
+	if i := slices.IndexFunc(w.others, func(o other) bool { return o.name == st.of.login }); i >= 0 {
+		l = w.others[i].login
+	}
+
 	for _, f := range failed {
 		if f.of == st.of && (!f.extension || st.extension) || l.name != "" && f.of.database == l.database && !f.extension {
 			return nil, nil
@@ -82,6 +86,14 @@ func (e *external) take(ctx context.Context, s *server, w wanted, st step, faile
 	}
 
 	var err error
+
+	switch used, unread := e.takenIntoUse(ctx, st); {
+	case unread != nil:
+		return nil, unread
+	case used:
+		return nil, nil // The next look sees it.
+	}
+
 	if st.evict != "" {
 		err = e.evict(ctx, s, st.evict)
 	} else {
@@ -119,6 +131,9 @@ func (e *external) run(ctx context.Context, st step, l login) error {
 		if err != nil {
 			return fmt.Errorf("cannot make a verifier of the password of login %q: %w", l.name, err)
 		}
+
+		// Also when the answer is lost.
+		defer e.proofs.outdated(e.cr.GetUID(), l.name)
 
 		// The server never sees the password.
 		do = append(do, "ALTER ROLE "+id(l.name)+" PASSWORD "+text(v.String()))

@@ -4,6 +4,7 @@ package credential
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -55,6 +56,7 @@ var steps = []func(*draft) error{
 	(*draft).generate,
 	(*draft).rotate,
 	(*draft).previous,
+	(*draft).overlap,
 	(*draft).derive,
 	(*draft).connect,
 	(*draft).leftovers,
@@ -91,11 +93,11 @@ func (d *draft) changes(s *corev1.Secret) bool {
 		!equality.Semantic.DeepEqual(d.Annotations, s.Annotations)
 }
 
-// completes tells whether the draft has a key that s lacks. Previous values do
-// not count: nobody waits for them.
+// completes tells whether the draft has a key that s lacks. Previous values and
+// those to come do not count: no client waits for them.
 func (d *draft) completes(s *corev1.Secret) bool {
 	for k := range d.Data {
-		if len(s.Data[k]) == 0 && !isPrevious(k) {
+		if len(s.Data[k]) == 0 && !isPrevious(k) && !isNext(k) {
 			return true
 		}
 	}
@@ -143,6 +145,10 @@ func (d *draft) takeOver() error {
 	if !identity.MatchString(d.identity) {
 		d.identity = newIdentity()
 	}
+
+	d.remembered = cmp.Or(d.cr.Spec.ForProvider.Remember, d.remembered, d.cr.Status.AtProvider.Remembered)
+
+	d.count()
 
 	if d.rotatedAt.IsZero() {
 		d.rotatedAt = d.now.UTC().Truncate(time.Second)
@@ -199,6 +205,10 @@ func (d *draft) generate() error {
 // rotate the values when their time has come. That they were is recorded in the
 // same draft, so a crash leaves either all of it or nothing.
 func (d *draft) rotate() error {
+	if d.alternates() {
+		return d.alternate()
+	}
+
 	p := d.cr.Spec.ForProvider.Rotation
 	if !due(p, d.record, d.now) {
 		return nil
@@ -302,7 +312,10 @@ func (d *draft) connect() error {
 		return nil
 	}
 
-	rendered := binding(*c, d.Data[v1alpha1.KeyPassword])
+	now := *c
+	now.Username = d.username()
+
+	rendered := binding(now, d.Data[v1alpha1.KeyPassword])
 	for _, k := range slices.Sorted(maps.Keys(rendered)) {
 		d.put(k, []byte(rendered[k]))
 	}

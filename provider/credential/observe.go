@@ -31,8 +31,12 @@ func (e *external) Observe(ctx context.Context, cr *v1alpha1.Credential) (manage
 	s, err := e.secret(ctx, cr)
 	if err != nil {
 		if kerrors.IsNotFound(err) {
-			// The identity is of more than the Secret, which gets it back.
-			cr.Status.AtProvider = v1alpha1.CredentialObservation{Identity: cr.Status.AtProvider.Identity}
+			// The identity is of more than the Secret, which gets it back, and clients
+			// may still have the values that were in it.
+			cr.Status.AtProvider = v1alpha1.CredentialObservation{
+				Identity: cr.Status.AtProvider.Identity, Generation: cr.Status.AtProvider.Generation,
+				Remembered: cr.Status.AtProvider.Remembered,
+			}
 			cr.Status.Binding = nil
 		}
 
@@ -78,7 +82,11 @@ func tell(cr *v1alpha1.Credential, s *corev1.Secret) {
 		SecretName:   s.GetName(),
 		Keys:         slices.Sorted(maps.Keys(s.Data)),
 		Identity:     r.identity,
+		Remembered:   r.remembered,
 		RotationID:   r.rotationID,
+		Generation:   r.generation,
+		Staged:       r.staged,
+		Username:     string(s.Data[v1alpha1.KeyUsername]),
 		LastRotation: moment(r.rotatedAt),
 		NextRotation: moment(nextRotation(p.Rotation, r)),
 	}
@@ -88,7 +96,11 @@ func tell(cr *v1alpha1.Credential, s *corev1.Secret) {
 		at.Identity = cr.Status.AtProvider.Identity
 	}
 
-	if slices.ContainsFunc(r.rendered.UnsortedList(), isPrevious) {
+	if at.Remembered == "" {
+		at.Remembered = cr.Status.AtProvider.Remembered
+	}
+
+	if slices.ContainsFunc(r.rendered.UnsortedList(), isPrevious) || !r.overlapUntil.IsZero() {
 		at.PreviousUntil = moment(previousUntil(p.Rotation, r))
 	}
 

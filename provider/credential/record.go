@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,11 +26,23 @@ type record struct {
 	rotatedAt  time.Time
 	rotationID string
 
+	// generation counts the values where two usernames take turns, and is 0 where they
+	// do not. Staged names those that are to come, if there are any, and stagedID is
+	// the rotation id that they were made for.
+	generation       int64
+	staged, stagedID string
+
+	// overlapUntil is when the username before ends, if it is still good.
+	overlapUntil time.Time
+
 	// generated keys, which nothing may take away.
 	generated sets.Set[string]
 
 	// rendered keys, which can be made again from the generated ones.
 	rendered sets.Set[string]
+
+	// remembered is what the maker of the Credential has it remember.
+	remembered string
 }
 
 // recall the record of s. What was never recorded, or what somebody has made
@@ -38,19 +51,35 @@ func recall(s *corev1.Secret) record {
 	a := s.GetAnnotations()
 	r := record{
 		rotationID: a[v1alpha1.AnnotationRotationID],
+		staged:     a[v1alpha1.AnnotationStaged],
+		stagedID:   a[v1alpha1.AnnotationStagedRotationID],
 		generated:  list(a[v1alpha1.AnnotationGenerated]),
 		rendered:   list(a[v1alpha1.AnnotationRendered]),
+		remembered: a[v1alpha1.AnnotationRemembered],
 	}
 
 	if id := a[v1alpha1.AnnotationIdentity]; identity.MatchString(id) {
 		r.identity = id
 	}
 
-	if at, err := time.Parse(time.RFC3339, a[v1alpha1.AnnotationRotatedAt]); err == nil {
-		r.rotatedAt = at.UTC()
+	if n, err := strconv.ParseInt(a[v1alpha1.AnnotationGeneration], 10, 64); err == nil && n > 0 {
+		r.generation = n
 	}
 
+	r.rotatedAt = instant(a[v1alpha1.AnnotationRotatedAt])
+	r.overlapUntil = instant(a[v1alpha1.AnnotationOverlapUntil])
+
 	return r
+}
+
+// instant in an annotation, or none.
+func instant(text string) time.Time {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}
+	}
+
+	return at.UTC()
 }
 
 // list of keys in an annotation.
@@ -61,8 +90,23 @@ func list(text string) sets.Set[string] {
 // keep the record with s.
 func (r record) keep(s *corev1.Secret) {
 	set(&s.Annotations, v1alpha1.AnnotationIdentity, r.identity)
+	set(&s.Annotations, v1alpha1.AnnotationRemembered, r.remembered)
 	set(&s.Annotations, v1alpha1.AnnotationRotatedAt, r.rotatedAt.Format(time.RFC3339))
 	set(&s.Annotations, v1alpha1.AnnotationRotationID, r.rotationID)
+	set(&s.Annotations, v1alpha1.AnnotationStaged, r.staged)
+	set(&s.Annotations, v1alpha1.AnnotationStagedRotationID, r.stagedID)
+
+	generation, overlap := "", ""
+	if r.generation > 0 {
+		generation = strconv.FormatInt(r.generation, 10)
+	}
+
+	if !r.overlapUntil.IsZero() {
+		overlap = r.overlapUntil.Format(time.RFC3339)
+	}
+
+	set(&s.Annotations, v1alpha1.AnnotationGeneration, generation)
+	set(&s.Annotations, v1alpha1.AnnotationOverlapUntil, overlap)
 	set(&s.Annotations, v1alpha1.AnnotationGenerated, strings.Join(sets.List(r.generated), ","))
 	set(&s.Annotations, v1alpha1.AnnotationRendered, strings.Join(sets.List(r.rendered), ","))
 }

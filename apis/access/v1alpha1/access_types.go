@@ -73,6 +73,7 @@ type AccessSpec struct {
 // AccessParameters say what is asked for.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.logins) || self.logins.all(l, has(self.databases) && self.databases.exists(d, d.name == l.database))",fieldPath=".logins",message="must each name one of databases"
+// +kubebuilder:validation:XValidation:rule="!has(self.logins) || self.logins.all(l, !has(l.alternate) || self.logins.all(o, o.name != l.alternate && (o.name == l.name || !has(o.alternate) || o.alternate != l.alternate)))",fieldPath=".logins",message="an alternate must be no other login, and no alternate of one: choose another name"
 type AccessParameters struct {
 	// Server to connect to.
 	Server Server `json:"server"`
@@ -176,7 +177,10 @@ type AccessDatabase struct {
 	Name string `json:"name"`
 }
 
-// Login is a role that can log in.
+// Login is a role that can log in, or two that take turns.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.alternate) || self.alternate != self.name",fieldPath=".alternate",message="takes turns with name: choose another name"
+// +kubebuilder:validation:XValidation:rule="!has(self.retireWhenIdle) || has(self.alternate)",fieldPath=".retireWhenIdle",message="is of a login with an alternate: set alternate, or leave this out"
 type Login struct {
 	// Name of the role.
 	//
@@ -184,6 +188,27 @@ type Login struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9_]*$') && !self.startsWith('pg_')",message="must be lower case letters, digits and _, and start with a letter, and not with pg_"
 	// +kubebuilder:example="api"
 	Name string `json:"name"`
+
+	// Alternate is a second role that takes turns with name. Which of the two is in
+	// use says the key username of the Secret of passwordSecretRef, which is that of
+	// a Credential with an alternateUsername: the other one gets the password that is
+	// to come, is let go on for as long as they overlap, or is shut out. Default: one
+	// role.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][-a-z0-9_]*$') && !self.startsWith('pg_')",message="must be lower case letters, digits, - and _, and start with a letter, and not with pg_"
+	// +kubebuilder:example="api-b"
+	// +optional
+	Alternate string `json:"alternate,omitempty"`
+
+	// RetireWhenIdle shuts out the role that was replaced as soon as no session of it
+	// was seen for ten minutes, and not only when the overlap ends. Leave it out where
+	// there are sessions that this server does not know of: on servers that follow it,
+	// or in poolers.
+	//
+	// +kubebuilder:example=true
+	// +optional
+	RetireWhenIdle bool `json:"retireWhenIdle,omitempty"`
 
 	// Database that the login may connect to, one of databases.
 	//
@@ -228,11 +253,37 @@ type AccessObservation struct {
 	// +optional
 	Databases []ObservedDatabase `json:"databases,omitempty"`
 
-	// Logins that are as asked.
+	// Logins that are as asked: of two roles that take turns the one in use.
 	//
 	// +listType=set
 	// +optional
 	Logins []string `json:"logins,omitempty"`
+
+	// Alternating are logins of two roles that take turns.
+	//
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Alternating []AlternatingLogin `json:"alternating,omitempty"`
+}
+
+// AlternatingLogin is a login of two roles that take turns.
+type AlternatingLogin struct {
+	// Name of the login.
+	Name string `json:"name"`
+
+	// Active is the role that is in use.
+	Active string `json:"active"`
+
+	// Accepted names the password to come that the other role can log in with.
+	//
+	// +optional
+	Accepted string `json:"accepted,omitempty"`
+
+	// Retiring is the role that was replaced and can still log in.
+	//
+	// +optional
+	Retiring string `json:"retiring,omitempty"`
 }
 
 // ObservedDatabase is a database that is as asked.

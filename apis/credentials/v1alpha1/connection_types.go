@@ -46,6 +46,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.hosts) || self.hosts.size() < 2 || self.type in ['postgresql', 'mysql', 'mariadb', 'mongodb']",fieldPath=".hosts",messageExpression="'clients of type ' + self.type + ' take one host: leave one, or set host and port'",message="clients of this type take one host: leave one, or set host and port"
 // +kubebuilder:validation:XValidation:rule="has(self.username) || !(self.type in ['postgresql', 'mysql', 'mariadb'])",fieldPath=".username",messageExpression="'type ' + self.type + ' needs a username'",message="this type needs a username"
 // +kubebuilder:validation:XValidation:rule="!has(self.jdbcOptions) || self.type in ['postgresql', 'mysql', 'mariadb']",fieldPath=".jdbcOptions",messageExpression="'type ' + self.type + ' has no jdbc-url: leave jdbcOptions out'",message="this type has no jdbc-url: leave jdbcOptions out"
+// +kubebuilder:validation:XValidation:rule="!has(self.alternateUsername) || (has(self.username) && self.username != self.alternateUsername)",fieldPath=".alternateUsername",message="takes turns with username: set username, too, and to another name"
 type Connection struct {
 	// Type of the service: postgresql, mysql, mariadb, mongodb, rabbitmq, or
 	// another word of lower case letters, digits and '-'. It is the scheme of the
@@ -128,6 +129,18 @@ type Connection struct {
 	// +kubebuilder:example="orders"
 	// +optional
 	Username string `json:"username,omitempty"`
+
+	// AlternateUsername takes turns with username, so that two logins overlap: each
+	// rotation first keeps new values under keys that end in .next, for whatever they
+	// open to make the other login with them, and puts both username and values in
+	// place at once when rotation.accepted names them. Default: the username stays.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[[:cntrl:]]')",message="must not have control characters"
+	// +kubebuilder:example="orders-b"
+	// +optional
+	AlternateUsername string `json:"alternateUsername,omitempty"`
 
 	// Options are the parameters of uri and multi-host-uri. What the URI says
 	// elsewhere (user, password, host, port, database) is refused here. Default:

@@ -18,6 +18,10 @@ const (
 
 	// SuffixPrevious ends the key of the value that was replaced last.
 	SuffixPrevious = ".previous"
+
+	// SuffixNext ends the key of the value that is to come, while whatever it opens
+	// is yet to accept it.
+	SuffixNext = ".next"
 )
 
 // What a Credential has to remember it remembers in annotations of its Secret,
@@ -28,6 +32,9 @@ const (
 	// Credential, too. No rotation changes it.
 	AnnotationIdentity = "credentials.capstan.dev/identity"
 
+	// AnnotationRemembered is what whoever made the Credential has it remember.
+	AnnotationRemembered = "credentials.capstan.dev/remembered"
+
 	// AnnotationRotatedAt is when the values were made: with the Secret, by the
 	// last rotation, or, when the Secret is older than that, when it was taken
 	// over. The schedule counts from here.
@@ -35,6 +42,19 @@ const (
 
 	// AnnotationRotationID is the rotation id that the values were made for.
 	AnnotationRotationID = "credentials.capstan.dev/rotation-id"
+
+	// AnnotationGeneration counts the values that there have been, where two
+	// usernames take turns. The odd ones are of the first.
+	AnnotationGeneration = "credentials.capstan.dev/generation"
+
+	// AnnotationStaged names the values that are to come, and
+	// AnnotationStagedRotationID the rotation id that they were made for.
+	AnnotationStaged           = "credentials.capstan.dev/staged"
+	AnnotationStagedRotationID = "credentials.capstan.dev/staged-rotation-id"
+
+	// AnnotationOverlapUntil is until when the username before is good, too. It goes
+	// when that time has come.
+	AnnotationOverlapUntil = "credentials.capstan.dev/overlap-until"
 
 	// AnnotationGenerated lists the keys that hold generated values. They are
 	// never generated again, and never taken away.
@@ -160,6 +180,15 @@ type CredentialParameters struct {
 	//
 	// +optional
 	Connection *Connection `json:"connection,omitempty"`
+
+	// Remember is a text that the Secret keeps in an annotation, and that
+	// status.atProvider.remembered tells, also when the Credential was deleted and made
+	// again. Left out, what was remembered stays. It is no secret.
+	//
+	// +kubebuilder:validation:MaxLength=16384
+	// +kubebuilder:example="{\"active\":2}"
+	// +optional
+	Remember string `json:"remember,omitempty"`
 }
 
 // Alphabet that values are made of.
@@ -286,7 +315,8 @@ type Rotation struct {
 
 	// KeepPrevious is how long the replaced values stay after a rotation, in h, m
 	// and s, at most 8760h; the next rotation ends it, too. 0s keeps none, for
-	// values that have leaked.
+	// values that have leaked. Where two usernames take turns, it is how long the
+	// one before is good, too.
 	//
 	// +kubebuilder:default="24h"
 	// +kubebuilder:validation:MaxLength=24
@@ -294,6 +324,15 @@ type Rotation struct {
 	// +kubebuilder:example="24h"
 	// +optional
 	KeepPrevious string `json:"keepPrevious,omitempty"`
+
+	// Accepted names the values to come that whatever they open accepts: those that
+	// the status tells as staged. Where two usernames take turns, nothing is replaced
+	// before that. The composition of a Database sets it. Default: none.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:example="8-3f2a9c1b"
+	// +optional
+	Accepted string `json:"accepted,omitempty"`
 }
 
 // CredentialStatus is what was seen.
@@ -339,10 +378,32 @@ type CredentialObservation struct {
 	// +optional
 	Identity string `json:"identity,omitempty"`
 
+	// Remembered is what the Secret has of remember, which outlives the Credential.
+	//
+	// +optional
+	Remembered string `json:"remembered,omitempty"`
+
 	// RotationID is the id that the values were made for.
 	//
 	// +optional
 	RotationID string `json:"rotationID,omitempty"`
+
+	// Generation counts the values that there have been, where two usernames take
+	// turns.
+	//
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+
+	// Username of the connection, as the Secret has it.
+	//
+	// +optional
+	Username string `json:"username,omitempty"`
+
+	// Staged names the values that are to come, which wait in the Secret, under keys
+	// that end in .next, until rotation.accepted names them.
+	//
+	// +optional
+	Staged string `json:"staged,omitempty"`
 
 	// LastRotation is when the values were made: with the Secret, by the last
 	// rotation, or, when the Secret is older than that, when it was taken over.
@@ -355,7 +416,8 @@ type CredentialObservation struct {
 	// +optional
 	NextRotation *metav1.Time `json:"nextRotation,omitempty"`
 
-	// PreviousUntil is when the replaced values go.
+	// PreviousUntil is when the replaced values go, and the username before with
+	// them.
 	//
 	// +optional
 	PreviousUntil *metav1.Time `json:"previousUntil,omitempty"`
