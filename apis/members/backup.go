@@ -80,4 +80,126 @@ type BackupReport struct {
 	//
 	// +optional
 	Earliest string `json:"earliest,omitempty"`
+
+	// Verification tells what verifications of backups came to.
+	//
+	// +optional
+	Verification VerificationReport `json:"verification,omitzero"`
+
+	// RestorePointWait tells why the restore point that is asked for is not made yet.
+	//
+	// +optional
+	RestorePointWait string `json:"restorePointWait,omitempty"`
+}
+
+// What is wrong with a backup that failed its verification.
+const (
+	VerifyRestore   = "RestoreFailed"
+	VerifySlow      = "RestoreTooSlow"
+	VerifyArchive   = "ArchiveIncomplete"
+	VerifyData      = "DataDamaged"
+	VerifyAssertion = "AssertionFailed"
+	VerifyOther     = "VerificationFailed"
+)
+
+// VerificationReport is what verifications of backups came to.
+type VerificationReport struct {
+	// Asked tells that the bucket said what verifications came to.
+	//
+	// +optional
+	Asked bool `json:"asked,omitempty"`
+
+	// Began is when a verification began that did not tell a result yet.
+	//
+	// +optional
+	Began string `json:"began,omitempty"`
+
+	// ID of the last verification that was asked for and ended.
+	//
+	// +optional
+	ID string `json:"id,omitempty"`
+
+	// Ended is when the last verification ended.
+	//
+	// +optional
+	Ended string `json:"ended,omitempty"`
+
+	// Backup that the last verification was of.
+	//
+	// +optional
+	Backup string `json:"backup,omitempty"`
+
+	// Failure is what was wrong in one word; nothing when it was passed.
+	//
+	// +optional
+	Failure string `json:"failure,omitempty"`
+
+	// Message says more about the failure.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// Passed is the last verification that was passed.
+	//
+	// +optional
+	Passed VerificationPassed `json:"passed,omitzero"`
+}
+
+// VerificationPassed is a verification that was passed.
+type VerificationPassed struct {
+	// Backup that was restored.
+	//
+	// +optional
+	Backup string `json:"backup,omitempty"`
+
+	// At is when the verification ended.
+	//
+	// +optional
+	At string `json:"at,omitempty"`
+
+	// Seconds that the restore took, until all was replayed.
+	//
+	// +optional
+	Seconds int64 `json:"seconds,omitempty"`
+
+	// ReplayedTo is when the last transaction was committed that the copy had.
+	//
+	// +optional
+	ReplayedTo string `json:"replayedTo,omitempty"`
+
+	// Assertions that held.
+	//
+	// +optional
+	Assertions int32 `json:"assertions,omitempty"`
+}
+
+// RestorePoint is a moment with a name, which can be restored.
+type RestorePoint struct {
+	// Name that was asked for.
+	Name string `json:"name"`
+
+	// Label that it has in the write-ahead log: the name, and what makes it unique.
+	//
+	// +optional
+	Label string `json:"label,omitempty"`
+
+	// Stanza that it is in the archive of.
+	//
+	// +optional
+	Stanza string `json:"stanza,omitempty"`
+
+	// At is when it was made.
+	//
+	// +optional
+	At string `json:"at,omitempty"`
+
+	// LSN is its place in the write-ahead log, and Timeline the one that it is on.
+	//
+	// +optional
+	LSN string `json:"lsn,omitempty"`
+
+	// Timeline that it is on.
+	//
+	// +optional
+	Timeline int64 `json:"timeline,omitempty"`
 }

@@ -50,4 +50,8 @@ type Report struct {
 
 	// Backup tells how archive and backups are, where there are backups.
 	Backup BackupReport `json:"backup,omitzero"`
+
+	// RestorePoints that can be restored, the last ones, oldest first. The leader
+	// tells them.
+	RestorePoints []RestorePoint `json:"restorePoints,omitempty"`
 }

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	nethttp "net/http"
 	"os"
 	"path/filepath"
@@ -108,18 +109,28 @@ func (c *cluster) backup() (result, string) {
 		}
 		_ = os.Chown(filepath.Join(c.base, "client", name), 0, user)
 	}
-	scratch := filepath.Join(c.base, fmt.Sprintf("scratch-backup-%d", time.Now().UnixNano()))
+	raw := c.job("backup", map[string]string{layout.Members: filepath.Join(c.base, "client")}, "backup")
+	var out result
+	for line := range strings.SplitSeq(raw, "\n") {
+		if strings.HasPrefix(line, `{"label"`) {
+			_ = json.Unmarshal([]byte(line), &out)
+		}
+	}
+	return out, raw
+}
+
+// job runs the program in a pod of its own, beside those of members, and returns what it says.
+func (c *cluster) job(name string, mounts map[string]string, args ...string) string {
+	c.t.Helper()
+	scratch := filepath.Join(c.base, fmt.Sprintf("scratch-%s-%d", name, time.Now().UnixNano()))
 	if err := os.Mkdir(scratch, 0o755); err != nil {
 		c.t.Fatal(err)
 	}
-	log := filepath.Join(c.logs, "log-backup")
+	log := filepath.Join(c.logs, "log-"+name)
 	_ = os.Remove(log)
-	r := container{
-		Root: c.root, Scratch: scratch, Program: c.program, Hosts: c.hosts(), Host: "backup", Args: []string{"backup"},
-		Mounts: map[string]string{
-			"/etc/capstan/config": filepath.Join(c.base, "config"), layout.Members: filepath.Join(c.base, "client"), layout.Bucket: filepath.Join(c.base, "bucket"),
-		},
-	}.start(c.t, log, nil)
+	all := map[string]string{"/etc/capstan/config": filepath.Join(c.base, "config"), layout.Bucket: filepath.Join(c.base, "bucket")}
+	maps.Copy(all, mounts)
+	r := container{Root: c.root, Scratch: scratch, Program: c.program, Hosts: c.hosts(), Host: name, Args: args, Mounts: all}.start(c.t, log, nil)
 	select {
 	case <-r.done:
 	case <-time.After(5 * time.Minute):
@@ -129,13 +140,7 @@ func (c *cluster) backup() (result, string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	var out result
-	for line := range strings.SplitSeq(string(raw), "\n") {
-		if strings.HasPrefix(line, `{"label"`) {
-			_ = json.Unmarshal([]byte(line), &out)
-		}
-	}
-	return out, string(raw)
+	return string(raw)
 }
 
 // told is what the pod of a member tells of backups.

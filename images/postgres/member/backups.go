@@ -59,6 +59,10 @@ type backups struct {
 	complained  string
 	// session is when who takes a backup was first seen at this member.
 	session time.Time
+	points  points
+	// verification is what verifications came to, of looked ago.
+	verification members.VerificationReport
+	looked       time.Time
 	// waits tells that the server would run if there were certificates.
 	waits bool
 }
@@ -100,18 +104,19 @@ func (b *backups) look(ctx context.Context) {
 	}
 	if w.Backup == nil || !w.Backup.Enabled {
 		b.end()
-		b.facts, b.asked = members.BackupReport{}, time.Time{}
-		b.told.backup(members.BackupReport{})
+		b.facts, b.asked, b.points = members.BackupReport{}, time.Time{}, points{}
+		b.told.backup(members.BackupReport{}, nil)
 		return
 	}
 	err = b.configure(*w.Backup)
 	b.complain(err)
 	b.hasten(ctx)
 	// A bucket that does not answer takes its time to be asked.
-	b.told.backup(b.report(err))
-	if b.ask(ctx, *w.Backup, err) {
-		b.told.backup(b.report(err))
-	}
+	b.tell(*w.Backup, err)
+	b.ask(ctx, *w.Backup, err)
+	b.verified(ctx, *w.Backup)
+	b.name(ctx, *w.Backup)
+	b.tell(*w.Backup, err)
 }
 
 // complain once about the same.
@@ -184,6 +189,12 @@ func (b *backups) hasten(ctx context.Context) {
 	}
 }
 
+// tell how backups are.
+func (b *backups) tell(s pgbackrest.Settings, trouble error) {
+	r := b.report(trouble)
+	b.told.backup(r, b.points.restorable(r.Earliest, s.RestorePoint))
+}
+
 // report how backups are. Every member tells what it let go; all else the leader tells.
 func (b *backups) report(trouble error) members.BackupReport {
 	archived, err := pgbackrest.ReadArchived(layout.Archive)
@@ -194,6 +205,7 @@ func (b *backups) report(trouble error) members.BackupReport {
 		return members.BackupReport{Dropped: stamp(archived.Dropped)}
 	}
 	out := b.facts
+	out.Verification, out.RestorePointWait = b.verification, b.points.wait
 	out.Dropped, out.Archive = stamp(archived.Dropped), members.ArchiveOK
 	if archived.Failing != nil {
 		out.Archive, out.Since, out.Message = members.ArchiveFailing, stamp(archived.Failing), archived.Message
@@ -205,13 +217,13 @@ func (b *backups) report(trouble error) members.BackupReport {
 	return out
 }
 
-// ask the bucket what backups there are, if this member leads and it is time to, and tell whether it was.
-func (b *backups) ask(ctx context.Context, s pgbackrest.Settings, trouble error) bool {
+// ask the bucket what backups there are, if this member leads and it is time to.
+func (b *backups) ask(ctx context.Context, s pgbackrest.Settings, trouble error) {
 	led := b.leading
 	b.leading = b.leads.Load()
 	now := time.Now()
 	if !b.leading || led && now.Sub(b.asked) < infoEvery && now.After(b.soon) {
-		return false
+		return
 	}
 	b.asked = now
 	if trouble == nil {
@@ -222,7 +234,6 @@ func (b *backups) ask(ctx context.Context, s pgbackrest.Settings, trouble error)
 		b.facts.Unread = trouble.Error()
 		b.soon = time.Now().Add(infoSoon)
 	}
-	return true
 }
 
 // read what backups there are. A stanza that is missing is made: without it nothing can be archived, and one of other data is never

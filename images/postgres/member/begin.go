@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -36,6 +37,16 @@ func (m *member) mayBegin(ctx context.Context, programs string) error {
 	wanted, err := readWanted(layout.Wanted)
 	if err != nil {
 		return err
+	}
+	if wanted.Upgrade != nil {
+		if err := m.upgrade(ctx, *wanted.Upgrade, own); err != nil {
+			return err
+		}
+		// Patroni would make new data where there is none.
+		if empty, err := volume.Empty(layout.Data); empty || err != nil {
+			return errors.Join(errors.New("the upgrade ended without data"), err)
+		}
+		return nil
 	}
 	list, err := m.pods.List(ctx)
 	if err != nil {

@@ -66,8 +66,10 @@ type cluster struct {
 	api     *gate
 	ca      *authority
 	server  postgres.Server
-	net     int // second number of the addresses
-	sub     int // third number of the addresses
+	second  postgres.Server // of the second generation, if there is one
+	upgrade string          // that the second generation begins with
+	net     int             // second number of the addresses
+	sub     int             // third number of the addresses
 	letters []string
 
 	mu      sync.Mutex
@@ -133,7 +135,7 @@ func newClusterWith(t *testing.T, letters []string, adjust func(*cluster)) *clus
 	}
 	go c.follow(t.Context())
 	t.Cleanup(func() {
-		for _, l := range letters {
+		for _, l := range c.letters {
 			if r := c.running(l); r != nil {
 				r.kill()
 			}
@@ -241,7 +243,7 @@ func (c *cluster) pod(letter string) {
 	m := c.identify(letter)
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: m.Pod, Labels: map[string]string{
-			v1alpha1.LabelDatabase: database, v1alpha1.LabelMember: m.Name, v1alpha1.LabelScope: scope,
+			v1alpha1.LabelDatabase: m.Database, v1alpha1.LabelMember: m.Name, v1alpha1.LabelScope: m.Scope,
 		}},
 		Spec: corev1.PodSpec{ServiceAccountName: database + "-members", Containers: []corev1.Container{{Name: "postgres", Image: "postgres"}}},
 	}
@@ -255,9 +257,15 @@ func (c *cluster) pod(letter string) {
 	}
 }
 
-// identify a member.
+// identify a member. Those of the second generation have g2- before their letter.
 func (c *cluster) identify(letter string) layout.Names {
 	name := database + "-" + letter
+	if letter, ok := strings.CutPrefix(letter, secondPrefix); ok {
+		return layout.Names{
+			Pod: name + "-0", Namespace: c.ns, IP: fmt.Sprintf("127.%d.%d.%d", c.net, c.sub, 21+int(letter[0]-'a')), Database: secondDatabase, Name: name,
+			Scope: secondScope, Identity: identity, Version: strconv.Itoa(c.second.Major),
+		}
+	}
 	return layout.Names{
 		Pod: name + "-0", Namespace: c.ns, IP: fmt.Sprintf("127.%d.%d.%d", c.net, c.sub, 11+int(letter[0]-'a')), Database: database, Name: name,
 		Scope: scope, Identity: identity, Version: strconv.Itoa(c.server.Major),
@@ -277,7 +285,7 @@ func (c *cluster) start(letter string) *running {
 	box := container{
 		Root: c.root, Scratch: scratch, Program: c.program, Hosts: c.hosts(), Host: m.Pod, Args: []string{"run"},
 		Mounts: map[string]string{
-			layout.Volume: data, "/etc/capstan/config": mount("config"), layout.Members: mount("members"), layout.Server: mount("members"),
+			layout.Volume: data, "/etc/capstan/config": mount(configOf(letter)), layout.Members: mount("members"), layout.Server: mount("members"),
 			"/etc/capstan/access": mount("access"), "/run/secrets/kubernetes.io/serviceaccount": mount("secrets"),
 			layout.Bucket: c.folder("bucket"), layout.Source: c.folder("source"),
 		},
@@ -323,7 +331,7 @@ func (c *cluster) running(letter string) *running {
 func (c *cluster) follow(ctx context.Context) {
 	has := map[string]bool{}
 	for ctx.Err() == nil {
-		w, err := c.client.CoreV1().Pods(c.ns).Watch(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LabelDatabase + "=" + database})
+		w, err := c.client.CoreV1().Pods(c.ns).Watch(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LabelMember})
 		if err != nil {
 			return
 		}
@@ -427,11 +435,11 @@ func (c *cluster) eventually(what string, within time.Duration, holds func() boo
 	begun := time.Now()
 	for !holds() {
 		if time.Since(begun) > within {
-			for _, l := range []string{"a", "b", "c"} {
+			for _, l := range c.letters {
 				raw, _ := os.ReadFile(filepath.Join(c.logs, "log-"+l))
 				c.t.Logf("log of %s:\n%s", l, raw[max(0, len(raw)-1500):])
 			}
-			for _, l := range []string{"a", "b", "c"} {
+			for _, l := range c.letters {
 				c.t.Log(l, c.probe(l, "/readyz"))
 			}
 			c.t.Fatalf("not within %s: %s", within, what)

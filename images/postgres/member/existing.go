@@ -74,6 +74,10 @@ func (m *member) again(from pgbackrest.Source) error {
 				message = fmt.Sprintf("the backup was restored, and what was archived ends before %s, or PostgreSQL could not replay it: choose an "+
 					"earlier moment, in another Database, or wait until more is archived", from.At.UTC().Format(time.RFC3339))
 			}
+			if from.RestorePoint != "" {
+				message = fmt.Sprintf("the backup was restored, and what was archived does not reach the restore point %q, or PostgreSQL could not replay it: "+
+					"choose another one, in another Database, or see the log of the pod", from.RestorePoint)
+			}
 		}
 		m.existing = existing{time.Now(), &volume.Wait{Reason: restoreFailed, Message: message}}
 	}

@@ -128,6 +128,9 @@ func (m *member) role(ctx context.Context, before string) (string, patroni.State
 	if err != nil {
 		return before, patroni.State{}, false
 	}
+	if s.Paused {
+		m.paused.Call()
+	}
 	if s.Version > 0 {
 		m.told.version(fmt.Sprintf("%d.%d", s.Version/10000, s.Version%10000))
 	}

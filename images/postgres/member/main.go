@@ -26,6 +26,10 @@
 //
 //	capstan-member archive pg_wal/000000010000000000000003
 //	capstan-member backup
+//
+// Another pod of its own restores the latest backup and proves that it is good:
+//
+//	capstan-member verify
 package main
 
 import (
@@ -52,6 +56,8 @@ type cli struct {
 	Pooler   poolerCmd   `cmd:"" help:"Run a pooler until a signal ends it."`
 	Archive  archiveCmd  `cmd:"" help:"Bring a file of the write-ahead log into the archive, as PostgreSQL calls it."`
 	Backup   backupCmd   `cmd:"" help:"Take a backup, in a pod of its own."`
+	Verify   verifyCmd   `cmd:"" help:"Restore the latest backup and prove that it is good, in a pod of its own."`
+	Hook     hookCmd     `cmd:"" help:"Run a hook of a change, in a pod of its own."`
 	Restore  restoreCmd  `cmd:"" help:"Make the data of a new Database from a backup, as Patroni calls it."`
 
 	TerminationLog string `default:"/dev/termination-log" env:"TERMINATION_LOG" help:"File for the last words of a program that fails."`

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"reflect"
 	"sync"
 	"time"
 
@@ -26,7 +27,7 @@ func (r *report) change(by func(*members.Report)) {
 	defer r.mu.Unlock()
 	before := r.now
 	by(&r.now)
-	if r.now != before {
+	if !reflect.DeepEqual(r.now, before) {
 		r.changed.Call()
 	}
 }
@@ -39,9 +40,9 @@ func (r *report) disk(class string, v members.VolumeReport) {
 	r.change(func(m *members.Report) { m.Disk, m.Volume = class, v })
 }
 
-// backup: how archive and backups are.
-func (r *report) backup(b members.BackupReport) {
-	r.change(func(m *members.Report) { m.Backup = b })
+// backup: how archive and backups are, and which restore points there are.
+func (r *report) backup(b members.BackupReport, points []members.RestorePoint) {
+	r.change(func(m *members.Report) { m.Backup, m.RestorePoints = b, points })
 }
 
 // hinder: the member does not do what it should.
@@ -101,7 +102,7 @@ func (m *member) tellOnce(ctx context.Context, written **members.Report) error {
 		*written = &before
 	}
 	now := m.told.get()
-	if now == **written {
+	if reflect.DeepEqual(now, **written) {
 		return nil
 	}
 	if err := m.pods.Annotate(ctx, members.AnnotationReport, now); err != nil {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 )
@@ -67,13 +68,17 @@ func (c *restoreCmd) restore(ctx context.Context) (string, error) {
 	if _, err := pgbackrest.Reader(w.From.Path, w.From.Stanza, repository, folders).Write(layout.PgBackRestSource); err != nil {
 		return "", err
 	}
-	all, err := run.Info(ctx, w.From.Stanza)
+	point, from, err := asked(ctx, repository, *w.From)
+	if err != nil {
+		return "", err
+	}
+	all, err := run.Info(ctx, from)
 	if err != nil {
 		return "", err
 	}
 	stanza := pgbackrest.Latest(all)
 	if stanza.Name == "" {
-		return "", fmt.Errorf("the bucket has no backup under %s: see spec.from", w.From.Path)
+		return "", fmt.Errorf("the bucket has no backup under %s: see spec.from or spec.restore of the Database", w.From.Path)
 	}
 	if _, err := pgbackrest.Reader(w.From.Path, stanza.Name, repository, folders).Write(layout.PgBackRestSource); err != nil {
 		return "", err
@@ -84,15 +89,38 @@ func (c *restoreCmd) restore(ctx context.Context) (string, error) {
 	if at := w.From.At; at != nil {
 		first := stanza.Backups[0].Ended()
 		if at.Before(first) {
-			return "", fmt.Errorf("spec.from asks for %s, and the first time that can be restored is %s: choose a later one",
+			return "", fmt.Errorf("%s is asked for, and the first time that can be restored is %s: choose a later one",
 				at.UTC().Format(time.RFC3339), first.Format(time.RFC3339))
 		}
 		if at.After(time.Now()) {
-			return "", fmt.Errorf("spec.from asks for %s, which is to come: choose an earlier time, or none for the latest", at.UTC().Format(time.RFC3339))
+			return "", fmt.Errorf("%s is asked for, which is to come: choose an earlier time, or none for the latest", at.UTC().Format(time.RFC3339))
 		}
 		args = append(args, "--type=time", "--target-action=promote", "--target="+at.UTC().Format("2006-01-02 15:04:05.999999-07"))
 		said += " as it was at " + at.UTC().Format(time.RFC3339Nano)
 	}
+	if name := w.From.RestorePoint; name != "" {
+		to, err := toPoint(stanza, point)
+		if err != nil {
+			return "", err
+		}
+		args = append(args, to...)
+		said += " as it was at the restore point " + name
+	}
 	_, err = run.Run(ctx, "restore", args...)
 	return said, err
+}
+
+// asked for is a restore point, if any, and the stanza that it is in or that is named; "" for the latest.
+func asked(ctx context.Context, repository pgbackrest.Repository, from pgbackrest.Source) (members.RestorePoint, string, error) {
+	if from.RestorePoint == "" {
+		return members.RestorePoint{}, from.Stanza, nil
+	}
+	point, err := pointOf(ctx, repository, from.Path, from.RestorePoint)
+	if err != nil {
+		return members.RestorePoint{}, "", err
+	}
+	if from.Stanza != "" && from.Stanza != point.Stanza {
+		return members.RestorePoint{}, "", fmt.Errorf("the restore point %q is asked for of the stanza %s, and it is one of %s", from.RestorePoint, from.Stanza, point.Stanza)
+	}
+	return point, point.Stanza, nil
 }

@@ -46,6 +46,11 @@ type member struct {
 	leads atomic.Bool
 	// look and manage wake the loops that label the pod and make what only a superuser can.
 	look, manage wakeup
+	// paused wakes the loop that looks for a fence, and ended tells that Patroni was stopped for one.
+	paused wakeup
+	ended  atomic.Bool
+	// upgrading is the upgrade that this member does, if it does one.
+	upgrading upgrading
 	// backedUp and archived wake the loop that tells of backups.
 	backedUp, archived wakeup
 	// existing is what was found out about backups of this name.
@@ -79,7 +84,7 @@ func (c *runCmd) Run(ctx context.Context, log *slog.Logger) error {
 		Names: c.Names, log: log, table: &process.Table{}, state: &health.State{}, pods: client, told: newReport(),
 		patroni: patroni.New(c.Address(layout.PortPatroni), layout.TLS),
 		copies:  &certificate.Copies{Members: layout.Members, Server: layout.Server, Link: layout.TLS, Settle: certificate.Settle},
-		look:    make(wakeup, 1), manage: make(wakeup, 1), backedUp: make(wakeup, 1), archived: make(wakeup, 1), begun: time.Now(),
+		look:    make(wakeup, 1), manage: make(wakeup, 1), paused: make(wakeup, 1), backedUp: make(wakeup, 1), archived: make(wakeup, 1), begun: time.Now(),
 	}
 	if err := m.table.Adopt(); err != nil {
 		return err
@@ -99,6 +104,7 @@ func (c *runCmd) Run(ctx context.Context, log *slog.Logger) error {
 	for _, loop := range []func(context.Context) error{
 		func(ctx context.Context) error { return health.Serve(ctx, c.Health, m.state, m.patroni.Ready) },
 		m.reap, m.listen, m.tell, m.label, m.superuse, m.refresh, m.measure, m.watch, m.backups,
+		m.fence, m.settle,
 	} {
 		group.Go(func() error { return loop(life) })
 	}

@@ -47,6 +47,9 @@ func (m *member) supervise(ctx context.Context) {
 		if ctx.Err() != nil {
 			break
 		}
+		if m.ended.Swap(false) {
+			continue
+		}
 		if time.Since(begun) >= settled {
 			pause = firstPause
 		}
@@ -57,6 +60,7 @@ func (m *member) supervise(ctx context.Context) {
 		sleep(ctx, pause)
 		pause = min(2*pause, lastPause)
 	}
+	m.upgrading.job.Stop()
 	// A Patroni that ended by itself may have left PostgreSQL behind. It gets as long as the pod has.
 	process.StopPostmaster(context.WithoutCancel(ctx), layout.Data)
 }
@@ -165,6 +169,9 @@ func (m *member) fit(ctx context.Context) error {
 		return err
 	}
 	if _, err := m.copies.Refresh(time.Now()); err != nil {
+		return err
+	}
+	if err := m.fencedOff(ctx); err != nil {
 		return err
 	}
 	if _, running := process.Postmaster(layout.Data); running {

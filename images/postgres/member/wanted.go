@@ -18,6 +18,20 @@ type wanted struct {
 	Volumes *[]string `json:"volumes"`
 	// Pooled tells that there are poolers, which have to look passwords up.
 	Pooled bool `json:"pooled"`
+	// Upgrade tells that the Database begins with the data of a generation of an earlier major version.
+	Upgrade *wantedUpgrade `json:"upgrade"`
+}
+
+// wantedUpgrade is the upgrade that a generation begins with.
+type wantedUpgrade struct {
+	// ID of the upgrade, which is that of the fence as well.
+	ID string `json:"id"`
+	// From is the major version of the generation before, Database the value of the label of its pods, and Scope that of its Patroni.
+	From     string `json:"from"`
+	Database string `json:"database"`
+	Scope    string `json:"scope"`
+	// Member that does the upgrade. Others wait, and copy from it.
+	Member string `json:"member"`
 }
 
 // readWanted from a file.

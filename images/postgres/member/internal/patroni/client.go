@@ -67,6 +67,8 @@ type State struct {
 	Version int `json:"server_version"`
 	// Replication of a replica: streaming while it hears from its leader, another word or none otherwise.
 	Replication string `json:"replication_state"`
+	// Paused tells that nobody is promoted, and that PostgreSQL goes on without Patroni.
+	Paused bool `json:"pause"`
 }
 
 // State of this member.

@@ -92,6 +92,25 @@ type Stanza struct {
 	Name    string   `json:"name"`
 	Status  Status   `json:"status"`
 	Backups []Backup `json:"backup"`
+	// Archives of the stanza, one for each server that it ever was of.
+	Archives []Archive `json:"archive"`
+}
+
+// An Archive of a Stanza.
+type Archive struct {
+	// Max is the last segment there is.
+	Max string `json:"max"`
+}
+
+// Archived is the last segment that a Stanza has, by its place in the write-ahead log; 0 when there is none.
+func (s Stanza) Archived() LSN {
+	var last LSN
+	for _, a := range s.Archives {
+		if at, ok := segment(a.Max); ok {
+			last = max(last, at)
+		}
+	}
+	return last
 }
 
 // Status of a Stanza: code 0 is well, 2 that there is no backup yet.
@@ -115,6 +134,10 @@ type Backup struct {
 		Start int64 `json:"start"`
 		Stop  int64 `json:"stop"`
 	} `json:"timestamp"`
+	// LSN is from where to where the write-ahead log has to be replayed before the data is consistent.
+	LSN struct {
+		Stop string `json:"stop"`
+	} `json:"lsn"`
 	Info struct {
 		// Size of the data, and in the Repository what this backup added.
 		Size       int64 `json:"size"`

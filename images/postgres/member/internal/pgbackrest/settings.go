@@ -41,7 +41,30 @@ type Settings struct {
 	RetentionFull int `json:"retentionFull,omitempty"`
 	// StartEmpty lets the Database begin without data beside backups of its name.
 	StartEmpty bool `json:"startEmpty,omitempty"`
+	// RestorePoint is the name to give the moment, once.
+	RestorePoint string `json:"restorePoint,omitempty"`
+	// Verify says what is asked of a backup that was restored to prove that it can be.
+	Verify *Verify `json:"verify,omitempty"`
 }
+
+// Verify says how backups are verified.
+type Verify struct {
+	// Assertions about the data.
+	Assertions []Assertion `json:"assertions,omitempty"`
+	// MaxRestoreSeconds is how long a restore may take. Default: as long as the verification.
+	MaxRestoreSeconds int64 `json:"maxRestoreSeconds,omitempty"`
+	// Preload are the libraries that the members' server loads at its start.
+	Preload []string `json:"preload,omitempty"`
+}
+
+// An Assertion is a statement of SQL that has to yield true.
+type Assertion struct {
+	Database string `json:"database"`
+	SQL      string `json:"sql"`
+}
+
+// Object is the key of what Capstan keeps beside backups, in the repository at a path.
+func Object(path, name string) string { return strings.Trim(path, "/") + "/capstan/" + name + ".json" }
 
 // Source that a Database begins with.
 type Source struct {
@@ -51,6 +74,8 @@ type Source struct {
 	Stanza string `json:"stanza,omitempty"`
 	// At is the time to restore. Default: the latest there is.
 	At *time.Time `json:"at,omitempty"`
+	// RestorePoint to restore, by its name, instead of a time.
+	RestorePoint string `json:"restorePoint,omitempty"`
 }
 
 // Wanted is what the ConfigMap says of backups. Either may be absent.

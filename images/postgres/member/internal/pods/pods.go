@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,9 @@ import (
 // AnnotationVolume is what a member's volume holds, as the JSON of a volume.Content. A member writes it only while nobody is known
 // to have led the Database.
 const AnnotationVolume = "capstan.dev/member-volume"
+
+// labelScope is Patroni's label of the pods of one scope.
+const labelScope = "cluster-name"
 
 // Timeout of one request.
 const Timeout = 5 * time.Second
@@ -144,12 +148,16 @@ func (c *Client) Report(ctx context.Context) (members.Report, error) {
 // A Pod of the Database.
 type Pod struct {
 	Name, Member string
+	// Scope that its Patroni keeps its objects under, IP its address, and Role the value of its label.
+	Scope, IP, Role string
 	// Stopping pods have been deleted.
 	Stopping bool
 	// Started pods run, or did.
 	Started bool
 	// Volume is what its volume holds, when it told.
 	Volume *volume.Content
+	// Fenced is what it tells of the fence that stopped it, when one did.
+	Fenced *members.FenceReport
 }
 
 // List the pods of the Database.
@@ -165,7 +173,17 @@ func (c *Client) List(ctx context.Context) ([]Pod, error) {
 		if member == "" {
 			continue // a pod that is no member, such as a Job's
 		}
-		one := Pod{Name: p.Name, Member: member, Stopping: p.DeletionTimestamp != nil, Started: p.Status.Phase == corev1.PodRunning}
+		one := Pod{
+			Name: p.Name, Member: member, Scope: p.Labels[labelScope], IP: p.Status.PodIP, Role: p.Labels[members.LabelRole],
+			Stopping: p.DeletionTimestamp != nil, Started: p.Status.Phase == corev1.PodRunning,
+		}
+		if raw, ok := p.Annotations[members.AnnotationFenced]; ok {
+			var f members.FenceReport
+			if err := json.Unmarshal([]byte(raw), &f); err != nil {
+				return nil, fmt.Errorf("cannot understand what pod %q tells of its fence: %w", p.Name, err)
+			}
+			one.Fenced = &f
+		}
 		if raw, ok := p.Annotations[AnnotationVolume]; ok {
 			var v volume.Content
 			if err := json.Unmarshal([]byte(raw), &v); err != nil {
@@ -181,7 +199,9 @@ func (c *Client) List(ctx context.Context) ([]Pod, error) {
 // Poolers returns the addresses of the pods with a label, those that stop among them: they have clients for a while.
 func (c *Client) Poolers(ctx context.Context, label string) ([]string, error) {
 	var list corev1.PodList
-	selector := labels.Set{label: c.database}.String()
+	// All generations of a Database have the same poolers.
+	database, _, _ := strings.Cut(c.database, ".")
+	selector := labels.Set{label: database}.String()
 	if err := c.rest.Get().Namespace(c.namespace).Resource("pods").Param("labelSelector", selector).Do(ctx).Into(&list); err != nil {
 		return nil, fmt.Errorf("cannot list the poolers of the Database: %w", err)
 	}
@@ -192,6 +212,40 @@ func (c *Client) Poolers(ctx context.Context, label string) ([]string, error) {
 		}
 	}
 	return out, nil
+}
+
+// Fence returns the identifier of the fence of a scope, as Patroni's configuration has it; nothing when there is none.
+func (c *Client) Fence(ctx context.Context, scope string) (string, error) {
+	var cm corev1.ConfigMap
+	err := c.rest.Get().Namespace(c.namespace).Resource("configmaps").Name(scope + "-config").Do(ctx).Into(&cm)
+	if kerrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot find out whether the members of %s are fenced: %w", scope, err)
+	}
+	var config struct {
+		Fence string `json:"capstan_fence"`
+		Pause bool   `json:"pause"`
+	}
+	if raw := cm.Annotations["config"]; raw != "" {
+		if err := json.Unmarshal([]byte(raw), &config); err != nil {
+			return "", fmt.Errorf("cannot understand the configuration of Patroni: %w", err)
+		}
+	}
+	if !config.Pause {
+		return "", nil // without it others would be promoted
+	}
+	return config.Fence, nil
+}
+
+// Holder returns the pod that has the leader's lock of a scope, or had it last.
+func (c *Client) Holder(ctx context.Context, scope string) (string, error) {
+	var cm corev1.ConfigMap
+	if err := c.rest.Get().Namespace(c.namespace).Resource("configmaps").Name(scope + "-leader").Do(ctx).Into(&cm); err != nil {
+		return "", fmt.Errorf("cannot find out who leads %s: %w", scope, err)
+	}
+	return cm.Annotations["leader"], nil
 }
 
 // System returns the system identifier of the data that the Database began with, as Patroni keeps it. It is empty while nobody is

@@ -27,6 +27,8 @@ type Content struct {
 	Position string `json:"position,omitempty"`
 	// System identifier that PostgreSQL made with the data.
 	System string `json:"system,omitempty"`
+	// Clean tells that PostgreSQL led and was shut down in good order.
+	Clean bool `json:"-"`
 }
 
 // Read what a data folder holds, with a program of the data's major version. The server must not run.
@@ -49,12 +51,17 @@ func Read(ctx context.Context, programs, data string) (Content, error) {
 	if err != nil {
 		return Content{}, err
 	}
-	_, err = os.Stat(filepath.Join(data, "standby.signal"))
+	c.Led, err = Led(data)
+	return c, err
+}
+
+// Led tells whether PostgreSQL leads on the data, or did when it ran last; else it follows.
+func Led(data string) (bool, error) {
+	_, err := os.Stat(filepath.Join(data, "standby.signal"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Content{}, fmt.Errorf("cannot tell whether the data was a replica's: %w", err)
+		return false, fmt.Errorf("cannot tell whether the data is a replica's: %w", err)
 	}
-	c.Led = err != nil
-	return c, nil
+	return err != nil, nil
 }
 
 // parse what pg_controldata writes.
@@ -68,6 +75,8 @@ func parse(out string) (Content, error) {
 		}
 		value = strings.TrimSpace(value)
 		switch key {
+		case "Database cluster state":
+			c.Clean = value == "shut down"
 		case "Database system identifier":
 			c.System = value
 		case "Latest checkpoint's TimeLineID", "Min recovery ending loc's timeline":

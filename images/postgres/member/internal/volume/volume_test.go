@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -150,6 +151,12 @@ Min recovery ending loc's timeline:   4
 	want := Content{Timeline: 4, Position: "0/41F4C88", System: "7710917092870250535"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("parse(...): -want, +got:\n%s", diff)
+	}
+	for state, clean := range map[string]bool{"shut down": true, "shut down in recovery": false, "shutting down": false, "in production": false} {
+		got, err := parse(strings.Replace(out, "in production", state, 1))
+		if err != nil || got.Clean != clean {
+			t.Errorf("parse(...) in the state %q: clean is %t (%v), want %t: only a leader that was shut down has nothing after its checkpoint", state, got.Clean, err, clean)
+		}
 	}
 	if _, err := parse("nothing of use"); err == nil {
 		t.Error("parse(...): want an error")

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package objectstore reads and writes small objects beside the backups that pgBackRest keeps in a bucket.
+package objectstore
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5" //nolint:gosec // Buckets that are locked ask for it.
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
+)
+
+// limit of one call, and most bytes of an object.
+const (
+	limit = 30 * time.Second
+	most  = 1 << 20
+)
+
+// A Bucket that objects are in.
+type Bucket struct {
+	repository pgbackrest.Repository
+	client     *http.Client
+}
+
+// Open a bucket. Nothing is asked of the server yet.
+func Open(r pgbackrest.Repository) (*Bucket, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if r.CA != "" {
+		pem, err := os.ReadFile(r.CA)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the authority of the bucket's server: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, errors.New("the value ca.crt of the bucket's connection Secret has no certificate: correct it")
+		}
+	}
+	return &Bucket{r, &http.Client{Timeout: limit, Transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, DisableKeepAlives: true,
+	}}}, nil
+}
+
+// Read the JSON of an object into a value. It tells whether there is such an object; without one the value stays.
+func (b *Bucket) Read(ctx context.Context, key string, into any) (bool, error) {
+	body, status, err := b.call(ctx, http.MethodGet, key, nil)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("cannot read %s in the bucket: %w", key, err)
+	case status == http.StatusNotFound && !bytes.Contains(body, []byte("NoSuchBucket")):
+		return false, nil
+	case status != http.StatusOK:
+		return false, fmt.Errorf("cannot read %s in the bucket: %s", key, refusal(status, body))
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return false, fmt.Errorf("cannot understand %s in the bucket: %w", key, err)
+	}
+	return true, nil
+}
+
+// Write a value as JSON to an object.
+func (b *Bucket) Write(ctx context.Context, key string, value any) error {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("cannot write %s in the bucket: %w", key, err)
+	}
+	body, status, err := b.call(ctx, http.MethodPut, key, raw)
+	if err != nil {
+		return fmt.Errorf("cannot write %s in the bucket: %w", key, err)
+	}
+	if status/100 != 2 {
+		return fmt.Errorf("cannot write %s in the bucket: %s", key, refusal(status, body))
+	}
+	return nil
+}
+
+// call the server, and return what it answers.
+func (b *Bucket) call(ctx context.Context, method, key string, content []byte) ([]byte, int, error) {
+	r := b.repository
+	to := url.URL{Scheme: "https", Host: net.JoinHostPort(r.Host, r.Port), Path: "/" + r.Bucket + "/" + strings.TrimLeft(key, "/")}
+	req, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(content))
+	if err != nil {
+		return nil, 0, err //nolint:wrapcheck // Who calls says what for.
+	}
+	sum := sha256.Sum256(content)
+	hash := hex.EncodeToString(sum[:])
+	req.Header.Set("X-Amz-Content-Sha256", hash)
+	if method == http.MethodPut {
+		digest := md5.Sum(content) //nolint:gosec // It is no secret.
+		req.Header.Set("Content-Md5", base64.StdEncoding.EncodeToString(digest[:]))
+		req.Header.Set("Content-Type", "application/json")
+	}
+	keys := aws.Credentials{AccessKeyID: r.Key, SecretAccessKey: r.Secret, SessionToken: r.Token}
+	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
+	if err := signer.SignHTTP(ctx, keys, req, hash, "s3", r.Region, time.Now()); err != nil {
+		return nil, 0, err //nolint:wrapcheck // As above.
+	}
+	res, err := b.client.Do(req)
+	if err != nil {
+		return nil, 0, plain(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(res.Body, most+1))
+	if err == nil && len(body) > most {
+		err = fmt.Errorf("it has more than %d bytes", most)
+	}
+	return body, res.StatusCode, err //nolint:wrapcheck // As above.
+}
+
+// plain is why a call did not reach the server, without what is another each time: what is told is to change only when a fact does.
+func plain(err error) error {
+	var (
+		outer *url.Error
+		inner *net.OpError
+	)
+	if errors.As(err, &outer) && outer.Timeout() {
+		return errors.New("the server does not answer in time")
+	}
+	if errors.As(err, &inner) {
+		return fmt.Errorf("cannot %s: %w", inner.Op, inner.Err)
+	}
+	if outer != nil {
+		return outer.Err
+	}
+	return err
+}
+
+// Answers of S3 servers are XML, of which a code says most.
+var code = regexp.MustCompile(`<Code>([A-Za-z]{1,64})</Code>`)
+
+// refusal of a server in words.
+func refusal(status int, body []byte) string {
+	if m := code.FindSubmatch(body); m != nil {
+		return fmt.Sprintf("the server refuses it: %s (%d)", m[1], status)
+	}
+	return fmt.Sprintf("the server answers %d %s", status, http.StatusText(status))
+}

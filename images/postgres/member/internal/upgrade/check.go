@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/volume"
+)
+
+// portTrial is where the server of a trial listens, in the folder of sockets.
+const portTrial = 50440
+
+// maxFindings is how much of what stands in the way is told, in bytes.
+const maxFindings = 1500
+
+// A Verdict on a copy.
+type Verdict struct {
+	// Findings are why it cannot be upgraded, in PostgreSQL's words; nothing when it can.
+	Findings string
+	// Took is the time of what an upgrade does while nobody can write, as far as it was tried.
+	Took time.Duration
+	// Options that the later server needs, for Convert.
+	Options []string
+}
+
+// Check whether the copy can be upgraded, while it follows: by pg_upgrade's own check, which only looks, and by loading the definitions
+// of everything in the databases into a new server of the later version, which is most of what an upgrade does.
+//
+// An error tells that it could not be found out.
+func (j *Job) Check(ctx context.Context) (Verdict, error) {
+	options, err := j.options(ctx)
+	if err != nil {
+		return Verdict{}, err
+	}
+	if err := j.initialize(ctx); err != nil {
+		return Verdict{}, err
+	}
+	begun := time.Now()
+	said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("pg_upgrade"), append(j.arguments(options), "--check")...)
+	if ctx.Err() != nil {
+		return Verdict{}, fmt.Errorf("cannot try the upgrade: %w", ctx.Err())
+	}
+	if err != nil {
+		return Verdict{Findings: j.findings(said)}, nil //nolint:nilerr // That it fails is the finding.
+	}
+	findings, size, err := j.rehearse(ctx, options)
+	took := time.Since(begun)
+	if err != nil || findings != "" {
+		return Verdict{Findings: findings}, err
+	}
+	// What was written for it is written again in the upgrade, beside its write-ahead log.
+	u, err := volume.Measure(layout.Volume)
+	if err != nil {
+		return Verdict{}, err
+	}
+	if free := u.Size - u.Used + size; free < 2*size {
+		return Verdict{Findings: fmt.Sprintf("the volume has %d MiB free, and the definitions of everything in the databases take %d MiB twice: raise spec.storage",
+			free>>20, size>>20)}, nil
+	}
+	// The upgrade begins with nothing in it, and must not lose time with that.
+	return Verdict{Took: took, Options: options}, j.initialize(ctx)
+}
+
+// initialize the data that is to become that of the later version. The members' other data is made the same way.
+func (j *Job) initialize(ctx context.Context) error {
+	if err := os.RemoveAll(layout.UpgradeData); err != nil {
+		return fmt.Errorf("cannot remove what an earlier try left: %w", err)
+	}
+	said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("initdb"), "--pgdata="+layout.UpgradeData, "--username="+owner, "--data-checksums",
+		"--encoding=UTF8", "--locale=C.UTF-8", "--auth=peer")
+	if err != nil {
+		return fmt.Errorf("cannot make data of version %s: %w: %s", j.To, err, brief(said))
+	}
+	return nil
+}
+
+// options of the later server, so that it can load what is in the databases: the libraries of the former one.
+func (j *Job) options(ctx context.Context) ([]string, error) {
+	conn, err := connect(ctx, 5432)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	var libraries, cron string
+	err = conn.QueryRow(ctx, "select replace(current_setting('shared_preload_libraries'), ' ', ''), coalesce(current_setting('cron.database_name', true), '')").
+		Scan(&libraries, &cron)
+	if err != nil {
+		return nil, fmt.Errorf("cannot ask the copy for its libraries: %w", err)
+	}
+	var out []string
+	if libraries != "" {
+		out = append(out, "shared_preload_libraries="+libraries)
+	}
+	if cron != "" {
+		out = append(out, "cron.database_name="+cron)
+	}
+	return out, nil
+}
+
+// arguments of pg_upgrade.
+func (j *Job) arguments(options []string) []string {
+	args := slices.Grow([]string{
+		"--old-bindir=" + layout.Programs(j.From), "--new-bindir=" + layout.Programs(j.To), "--old-datadir=" + layout.UpgradeCopy,
+		"--new-datadir=" + layout.UpgradeData, "--username=" + owner, "--old-port=5432", "--link",
+	}, len(options))
+	for _, o := range options {
+		// The shell reads this, and a database may have any name.
+		args = append(args, "--new-options=-c '"+strings.ReplaceAll(o, "'", `'\''`)+"'")
+	}
+	return args
+}
+
+// rehearse loads all definitions into a server of the later version. It returns why that does not work, or the bytes that it took.
+func (j *Job) rehearse(ctx context.Context, options []string) (string, int64, error) {
+	args := slices.Grow([]string{
+		"-D", layout.UpgradeData, "-k", layout.UpgradeWork, "-p", strconv.Itoa(portTrial), "-c", "listen_addresses=", "-c", "fsync=off", "-c", "autovacuum=off",
+	}, 2*len(options))
+	for _, o := range options {
+		args = append(args, "-c", o)
+	}
+	server, err := j.Table.Start(j.after("postgres"), nil, args...)
+	if err != nil {
+		return "", 0, err
+	}
+	defer stop(server)
+	if err := j.answers(ctx, server, portTrial); err != nil {
+		return fmt.Sprintf("version %s does not start with the libraries of %s, %s: %v", j.To, j.From, strings.Join(options, " "), err), 0, nil
+	}
+	databases, err := j.databases(ctx)
+	if err != nil {
+		return "", 0, err
+	}
+	file := filepath.Join(layout.UpgradeWork, "definitions.sql")
+	defer func() { _ = os.Remove(file) }()
+	from := []string{"--host=" + layout.UpgradeWork, "--port=5432", "--username=" + owner, "--no-password", "--file=" + file}
+	into := []string{"--host=" + layout.UpgradeWork, "--port=" + strconv.Itoa(portTrial), "--username=" + owner, "--no-password", "--no-psqlrc", "--quiet", "--file=" + file, "--dbname=" + owner}
+
+	// Roles first. The superuser is there already, which is no finding; a role that is missing is one, in the definitions.
+	if said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("pg_dumpall"), append(from, "--globals-only", "--database="+owner)...); err != nil {
+		return "", 0, fmt.Errorf("cannot read the roles of the copy: %w: %s", err, brief(said))
+	}
+	if said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("psql"), into...); err != nil {
+		return "", 0, fmt.Errorf("cannot make the roles of the copy: %w: %s", err, brief(said))
+	}
+	for _, d := range databases {
+		if said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("pg_dump"), append(from, "--schema-only", "--create", "--dbname="+dbname(d))...); err != nil {
+			if ctx.Err() != nil {
+				return "", 0, fmt.Errorf("cannot read the definitions of the copy: %w", ctx.Err())
+			}
+			return fmt.Sprintf("the definitions of database %q cannot be read with version %s: %s", d, j.To, brief(said)), 0, nil
+		}
+		if said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("psql"), append(into, "--set=ON_ERROR_STOP=1")...); err != nil {
+			if ctx.Err() != nil {
+				return "", 0, fmt.Errorf("cannot load the definitions of the copy: %w", ctx.Err())
+			}
+			return fmt.Sprintf("the definitions of database %q cannot be loaded into version %s: %s", d, j.To, brief(said)), 0, nil
+		}
+	}
+	size, err := usage(layout.UpgradeData)
+	return "", size, err
+}
+
+// dbname of a database as a connection string: a plain name may look like one.
+func dbname(name string) string {
+	return "dbname='" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(name) + "'"
+}
+
+// databases that an upgrade brings along, but for PostgreSQL's own.
+func (j *Job) databases(ctx context.Context) ([]string, error) {
+	conn, err := connect(ctx, 5432)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	rows, err := conn.Query(ctx, "select datname::text from pg_database where datallowconn and datname not in ('postgres', 'template0', 'template1') order by 1")
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the databases of the copy: %w", err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the databases of the copy: %w", err)
+	}
+	return out, nil
+}
+
+// findings of pg_upgrade: what it says when it ends, and the lists that it points to.
+func (j *Job) findings(said string) string {
+	var kept []string
+	for line := range strings.SplitSeq(said, "\n") {
+		line = strings.TrimSpace(line)
+		// What is well, headings, and where lists are that nobody else can read.
+		if line == "" || strings.HasSuffix(line, " ok") || strings.HasPrefix(line, "---") || strings.HasPrefix(line, "Performing") ||
+			strings.HasPrefix(line, layout.Upgrade) || line == "Failure, exiting" {
+			continue
+		}
+		kept = append(kept, strings.TrimSuffix(strings.Join(strings.Fields(line), " "), " fatal"))
+	}
+	lists, _ := filepath.Glob(filepath.Join(layout.UpgradeData, "pg_upgrade_output.d", "*", "*.txt"))
+	for _, l := range lists {
+		raw, err := os.ReadFile(l)
+		if err == nil {
+			kept = append(kept, strings.Join(strings.Fields(string(raw)), " "))
+		}
+	}
+	return cut(strings.Join(kept, " "), maxFindings)
+}
+
+// usage of a folder, in bytes.
+func usage(folder string) (int64, error) {
+	var n int64
+	err := filepath.WalkDir(folder, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return ignoreGone(err)
+		}
+		info, err := d.Info()
+		if err != nil {
+			return ignoreGone(err)
+		}
+		n += info.Size()
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("cannot measure a folder: %w", err)
+	}
+	return n, nil
+}
+
+// ignoreGone: a file that a running server removed takes no room.
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// brief form of what a program says: its last words, in one line.
+func brief(said string) string {
+	words := strings.Join(strings.Fields(said), " ")
+	if len(words) > maxFindings {
+		words = "… " + strings.ToValidUTF8(words[len(words)-maxFindings:], "")
+	}
+	return words
+}
+
+// cut a text after so many bytes.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + " …"
+}

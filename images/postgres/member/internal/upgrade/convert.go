@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+)
+
+// An Unusable copy is one that cannot be upgraded any more. Another copy may.
+type Unusable struct{ Why string } //nolint:errname // It is about the copy.
+
+// Error says why.
+func (u *Unusable) Error() string { return u.Why }
+
+// Convert the copy into data of the later version, and put it where PostgreSQL finds it. It may be called again after it was
+// interrupted. The error is *Unusable when the copy is spent.
+//
+// The files of tables are linked and not copied: the copy is spent from the moment on that a server of the later version opened them,
+// and pg_upgrade starts one in the end. What was copied from is on other volumes.
+func (j *Job) Convert(ctx context.Context, options []string) error {
+	if _, err := os.Stat(filepath.Join(layout.UpgradeCopy, "global", "pg_control")); errors.Is(err, fs.ErrNotExist) {
+		return &Unusable{"the upgrade was interrupted after the files of the copy had been handed over to the later version"}
+	}
+	if err := j.finish(ctx); err != nil {
+		return err
+	}
+	// One that was interrupted leaves its notes behind.
+	_, err := os.Stat(filepath.Join(layout.UpgradeData, "pg_upgrade_output.d"))
+	_, missing := os.Stat(filepath.Join(layout.UpgradeData, "PG_VERSION"))
+	if err == nil || missing != nil {
+		if err := j.initialize(ctx); err != nil {
+			return err
+		}
+	}
+	args := append(j.arguments(options), "--jobs=2")
+	said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("pg_upgrade"), args...)
+	if err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("the upgrade was stopped: %w", ctx.Err())
+		}
+		return &Unusable{"pg_upgrade: " + j.findings(said)}
+	}
+	return nil
+}
+
+// finish what the copy replays, and make it data of a leader that was shut down: pg_upgrade takes no other.
+func (j *Job) finish(ctx context.Context) error {
+	if err := os.Remove(filepath.Join(layout.UpgradeCopy, "standby.signal")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot end the following of the copy: %w", err)
+	}
+	if err := unlock(); err != nil {
+		return err
+	}
+	// It reads statements from what it is given, which is nothing.
+	said, err := j.Table.Run(ctx, layout.UpgradeWork, j.before("postgres"), "--single", "-D", layout.UpgradeCopy, "template1")
+	if err != nil {
+		return fmt.Errorf("cannot end the following of the copy: %w: %s", err, brief(said))
+	}
+	return nil
+}
+
+// Accept the upgraded data: it is the member's from now on.
+func Accept() error {
+	if err := os.Remove(layout.Data); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot make room for the upgraded data: %w", err)
+	}
+	if err := os.Rename(layout.UpgradeData, layout.Data); err != nil {
+		return fmt.Errorf("cannot accept the upgraded data: %w", err)
+	}
+	return sync(layout.Volume)
+}
+
+// Discard what an upgrade needed and nobody does any more.
+func Discard() error {
+	for _, dir := range []string{layout.UpgradeCopy, layout.UpgradeData, layout.UpgradeWork} {
+		if err := os.RemoveAll(dir); err != nil {
+			return fmt.Errorf("cannot remove what the upgrade needed: %w", err)
+		}
+	}
+	return nil
+}
+
+// Forget the upgrade: nothing of it is left to do.
+func Forget() error {
+	if err := os.RemoveAll(layout.Upgrade); err != nil {
+		return fmt.Errorf("cannot remove what the upgrade left: %w", err)
+	}
+	return nil
+}

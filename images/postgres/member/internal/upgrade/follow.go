@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/process"
+)
+
+// Roles of the server.
+const (
+	owner       = "postgres"
+	replication = "standby"
+)
+
+// answerLimit is how long a server gets to answer after its start.
+const answerLimit = 30 * time.Second
+
+// A Job is one upgrade: From a major version To another.
+type Job struct {
+	From, To string
+	Table    *process.Table
+	// follower is the server of the copy, while it runs, and source whom it was told to follow.
+	follower *process.Child
+	source   string
+}
+
+// program of PostgreSQL, in the version of the copy or of what becomes of it.
+func (j *Job) before(name string) string { return filepath.Join(layout.Programs(j.From), name) }
+func (j *Job) after(name string) string  { return filepath.Join(layout.Programs(j.To), name) }
+
+// conninfo of the leader at an address.
+func conninfo(address string) string {
+	return fmt.Sprintf("host=%s port=%d user=%s dbname=replication application_name=%s sslmode=verify-ca sslcert=%s sslkey=%s sslrootcert=%s "+
+		"connect_timeout=5 tcp_user_timeout=10000", address, layout.PortPostgres, replication, members.FollowerSlot,
+		filepath.Join(layout.TLS, "members.crt"), filepath.Join(layout.TLS, "members.key"), filepath.Join(layout.TLS, "server-ca.crt"))
+}
+
+// Copy the data of the leader at an address, in place of what an earlier try left.
+func (j *Job) Copy(ctx context.Context, address string) error {
+	j.Stop()
+	j.source = ""
+	if err := Discard(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(layout.UpgradeWork, 0o700); err != nil {
+		return fmt.Errorf("cannot make the folder of the upgrade: %w", err)
+	}
+	said, err := j.Table.Run(ctx, layout.UpgradeWork, j.before("pg_basebackup"), "--dbname="+conninfo(address), "--pgdata="+layout.UpgradeCopy,
+		"--wal-method=stream", "--slot="+members.FollowerSlot, "--checkpoint=fast", "--no-password")
+	if err != nil {
+		return fmt.Errorf("cannot copy the data: %w: %s", err, brief(said))
+	}
+	if err := os.WriteFile(filepath.Join(layout.UpgradeCopy, "standby.signal"), nil, 0o600); err != nil {
+		return fmt.Errorf("cannot make the copy a follower: %w", err)
+	}
+	return nil
+}
+
+// settings of the copy's server. They stand above those of the leader that were copied: nobody but this program reaches it, it archives
+// nothing, and waits for nobody.
+func (j *Job) settings(control Control, source string) string {
+	lines := slices.Grow([]string{
+		"listen_addresses = ''", "unix_socket_directories = '" + layout.UpgradeWork + "'", "unix_socket_permissions = 0700", "port = 5432",
+		// Patroni names files by where the data was.
+		"hba_file = '" + filepath.Join(layout.UpgradeCopy, "pg_hba.conf") + "'", "ident_file = '" + filepath.Join(layout.UpgradeCopy, "pg_ident.conf") + "'",
+		"ssl = off", "archive_mode = off", "restore_command = ''", "synchronous_standby_names = ''", "logging_collector = off",
+		"hot_standby = on", "recovery_target_timeline = latest", "max_standby_streaming_delay = -1", "hot_standby_feedback = off",
+		"primary_slot_name = '" + members.FollowerSlot + "'", "primary_conninfo = '" + source + "'",
+	}, len(control.Settings))
+	// What a follower has must not be less than what the leader has.
+	for _, name := range slices.Sorted(maps.Keys(control.Settings)) {
+		lines = append(lines, name+" = "+control.Settings[name])
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// Follow the leader at an address, or with none whoever it followed before. It returns when the copy's server answers.
+func (j *Job) Follow(ctx context.Context, address string) error {
+	running := j.running()
+	source := conninfo(address)
+	if address != "" && (source != j.source || !running) {
+		control, err := j.Control(ctx)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(layout.UpgradeCopy, "postgresql.auto.conf"), []byte(j.settings(control, source)), 0o600); err != nil {
+			return fmt.Errorf("cannot tell the copy whom to follow: %w", err)
+		}
+		j.source = source
+		if running {
+			return j.follower.Signal(syscall.SIGHUP)
+		}
+	}
+	if running {
+		return nil
+	}
+	if err := unlock(); err != nil {
+		return err
+	}
+	var err error
+	if j.follower, err = j.Table.Start(j.before("postgres"), nil, "-D", layout.UpgradeCopy); err != nil {
+		return err
+	}
+	return j.answers(ctx, j.follower, 5432)
+}
+
+// unlock the copy when nobody uses it. The number in the files that a killed server left may be another program's by now, and PostgreSQL
+// would not start beside that.
+func unlock() error {
+	if _, running := process.Postmaster(layout.UpgradeCopy); running {
+		return errors.New("another server runs on the copy")
+	}
+	for _, file := range []string{filepath.Join(layout.UpgradeCopy, "postmaster.pid"), filepath.Join(layout.UpgradeWork, ".s.PGSQL.5432.lock")} {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("cannot remove what a killed server left: %w", err)
+		}
+	}
+	return nil
+}
+
+// running tells whether the copy's server runs.
+func (j *Job) running() bool {
+	if j.follower == nil {
+		return false
+	}
+	select {
+	case <-j.follower.Done():
+		j.follower = nil
+		return false
+	default:
+		return true
+	}
+}
+
+// answers waits until a server does that was just started.
+func (j *Job) answers(ctx context.Context, server *process.Child, port uint16) error {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	for {
+		conn, err := connect(ctx, port)
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		select {
+		case <-server.Done():
+			return errors.New("PostgreSQL ends when it starts: see the log of the pod")
+		case <-ctx.Done():
+			return fmt.Errorf("PostgreSQL does not answer: %w", err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// Stop the copy's server cleanly, if it runs.
+func (j *Job) Stop() {
+	if j != nil && j.running() {
+		stop(j.follower)
+		j.follower = nil
+	}
+}
+
+// stop a server at once but cleanly. One that does not is killed, which loses nothing that was promised to anybody.
+func stop(server *process.Child) {
+	_ = server.Signal(syscall.SIGINT)
+	select {
+	case <-server.Done():
+	case <-time.After(time.Minute):
+		_ = server.Signal(syscall.SIGKILL)
+		<-server.Done()
+	}
+}
+
+// Streams tells whether the copy gets what the leader writes.
+func (j *Job) Streams(ctx context.Context) (bool, error) {
+	conn, err := connect(ctx, 5432)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	var streams bool
+	// One that has less than the leader of something pauses instead of falling behind in silence.
+	err = conn.QueryRow(ctx, `select exists (select from pg_stat_wal_receiver where status = 'streaming') and pg_get_wal_replay_pause_state() = 'not paused'`).Scan(&streams)
+	if err != nil {
+		return false, fmt.Errorf("cannot ask the copy how far it is: %w", err)
+	}
+	return streams, nil
+}
+
+// Has tells whether the copy has replayed the write-ahead log up to a position.
+func (j *Job) Has(ctx context.Context, position string) (bool, error) {
+	conn, err := connect(ctx, 5432)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	var has bool
+	if err := conn.QueryRow(ctx, "select coalesce(pg_last_wal_replay_lsn() > $1::pg_lsn, false)", position).Scan(&has); err != nil {
+		return false, fmt.Errorf("cannot ask the copy how far it is: %w", err)
+	}
+	return has, nil
+}
+
+// connect to a server of this package as superuser.
+func connect(ctx context.Context, port uint16) (*pgx.Conn, error) {
+	cfg, err := pgx.ParseConfig("sslmode=disable")
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect: %w", err)
+	}
+	cfg.Host, cfg.Port, cfg.User, cfg.Password, cfg.Database = layout.UpgradeWork, port, owner, "", owner
+	cfg.RuntimeParams = map[string]string{"application_name": "capstan-member", "search_path": "pg_catalog", "statement_timeout": "30s"}
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to the server of the upgrade: %w", err)
+	}
+	return conn, nil
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package upgrade brings data to a later major version of PostgreSQL: it copies the running data, follows it, tries whether the copy
+// can be upgraded, and upgrades it. What is copied is never written to.
+package upgrade
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+)
+
+// A Stage of an upgrade on its volume. It outlasts the program.
+type Stage string
+
+// Stages, in order.
+const (
+	// Copying: there is no copy that can be used.
+	Copying Stage = "Copying"
+	// Following: the copy is whole, and gets what is written.
+	Following Stage = "Following"
+	// Converting: the copy has all that was ever acknowledged, and nothing follows any more.
+	Converting Stage = "Converting"
+	// Settling: the data is upgraded and serves.
+	Settling Stage = "Settling"
+	// Failed: for good.
+	Failed Stage = "Failed"
+)
+
+// A State of an upgrade, as it is kept on the volume.
+type State struct {
+	ID    string `json:"id"`
+	Stage Stage  `json:"stage"`
+	// Failure says why, in the stage Failed.
+	Failure string `json:"failure,omitempty"`
+	// Checked tells that the copy can be upgraded, with the Options that the later server needs for what is in the databases.
+	Checked bool     `json:"checked,omitempty"`
+	Options []string `json:"options,omitempty"`
+}
+
+// Load the state of an upgrade. What another one left is removed; without any it is about to copy.
+func Load(id string) (State, error) {
+	s, _, err := Left()
+	if err != nil {
+		return State{}, err
+	}
+	if s.ID == id {
+		return s, nil
+	}
+	if err := os.RemoveAll(layout.Upgrade); err != nil {
+		return State{}, fmt.Errorf("cannot remove what an earlier upgrade left: %w", err)
+	}
+	s = State{ID: id, Stage: Copying}
+	return s, s.Save()
+}
+
+// Left returns the state of the upgrade that is on the volume, and whether there is one.
+func Left() (State, bool, error) {
+	raw, err := os.ReadFile(layout.UpgradeState)
+	if errors.Is(err, fs.ErrNotExist) {
+		return State{}, false, nil
+	}
+	if err != nil {
+		return State{}, false, fmt.Errorf("cannot read how far the upgrade is: %w", err)
+	}
+	var s State
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return State{}, false, fmt.Errorf("cannot understand how far the upgrade is: %w", err)
+	}
+	return s, true, nil
+}
+
+// Save the state durably, as a whole or not at all.
+func (s State) Save() error {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("cannot write how far the upgrade is: %w", err)
+	}
+	if err := os.MkdirAll(layout.Upgrade, 0o700); err != nil {
+		return fmt.Errorf("cannot make the folder of the upgrade: %w", err)
+	}
+	next := layout.UpgradeState + ".next"
+	f, err := os.OpenFile(next, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("cannot write how far the upgrade is: %w", err)
+	}
+	_, err = f.Write(append(raw, '\n'))
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("cannot write how far the upgrade is: %w", err)
+	}
+	if err := os.Rename(next, layout.UpgradeState); err != nil {
+		return fmt.Errorf("cannot write how far the upgrade is: %w", err)
+	}
+	return sync(layout.Upgrade)
+}
+
+// sync a folder, so that what was renamed in it stays so.
+func sync(folder string) error {
+	d, err := os.Open(filepath.Clean(folder))
+	if err != nil {
+		return fmt.Errorf("cannot write a folder to the disk: %w", err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("cannot write a folder to the disk: %w", err)
+	}
+	return nil
+}

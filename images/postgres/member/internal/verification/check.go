@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verification
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
+)
+
+// assertionLimit is how long an assertion may take.
+const assertionLimit = "10min"
+
+// verifier is the login that assertions are asked with. It is made in what was restored only.
+const verifier = "capstan_verifier"
+
+// maxSaid is how much of what a program said is told, in bytes.
+const maxSaid = 600
+
+// check what was restored: tables, indexes and catalogues of all databases, then the assertions, and with the server stopped the
+// checksums of all pages.
+func (t Trial) check(ctx context.Context, s *server) error {
+	if err := s.amcheck(ctx); err != nil {
+		return because(ctx, err)
+	}
+	t.Log.Info("checked tables and indexes")
+	if err := s.reader(ctx); err != nil {
+		return because(ctx, err)
+	}
+	for i, a := range t.Assertions {
+		if err := s.assert(ctx, a); err != nil {
+			return because(ctx, &Failure{members.VerifyAssertion, fmt.Sprintf("spec.backup.verify.assertions[%d] in database %q: %v; see whether the data or the assertion is wrong",
+				i, a.Database, err)})
+		}
+	}
+	t.Log.Info("assertions hold", "number", len(t.Assertions))
+	if err := s.Stop(ctx); err != nil {
+		return because(ctx, err)
+	}
+	if !s.checksums {
+		t.Log.Warn("the data has no checksums")
+		return nil
+	}
+	if said, err := s.program(ctx, "pg_checksums", "--check", "--pgdata="+s.data); err != nil {
+		return because(ctx, damaged("checksums of pages are wrong", said, err))
+	}
+	t.Log.Info("checked the checksums of all pages")
+	return nil
+}
+
+// amcheck checks the structure of all tables and indexes, those of the catalogues among them.
+func (s *server) amcheck(ctx context.Context) error {
+	said, err := s.program(ctx, "pg_amcheck", "--host="+s.folder, "--port=5432", "--username="+superuser, "--no-password",
+		"--all", "--install-missing", "--jobs=2")
+	var exit *exec.ExitError
+	// 2 tells of damage, 1 that it could not be told.
+	if errors.As(err, &exit) && exit.ExitCode() != 2 {
+		return &Failure{members.VerifyOther, "pg_amcheck cannot check what was restored: " + brief(said)}
+	}
+	if err != nil {
+		return damaged("tables or indexes are damaged", said, err)
+	}
+	return nil
+}
+
+// damaged data, with the first of what a program said.
+func damaged(what, said string, err error) error {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return fmt.Errorf("cannot check what was restored: %w", err)
+	}
+	return &Failure{members.VerifyData, fmt.Sprintf("%s: %s. See whether the members' own data is well before the last good backup expires", what, brief(said))}
+}
+
+// brief is the begin of what a program said, in one line.
+func brief(said string) string {
+	said = strings.Join(strings.Fields(said), " ")
+	if len(said) > maxSaid {
+		said = strings.ToValidUTF8(said[:maxSaid], "") + " …"
+	}
+	return said
+}
+
+// program of PostgreSQL, and what it says.
+func (s *server) program(ctx context.Context, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(s.programs, name), args...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
+	cmd.WaitDelay = 10 * time.Second
+	out, err := cmd.CombinedOutput()
+	return string(out), err //nolint:wrapcheck // Who calls says what it means.
+}
+
+// reader makes the login that assertions are asked with: it reads everything, and is no superuser.
+func (s *server) reader(ctx context.Context) error {
+	conn, err := s.connect(ctx, superuser, "postgres", nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	for _, statement := range []string{
+		"do $$ begin create role " + verifier + "; exception when duplicate_object then null; end $$",
+		// Row-level security hides rows from whoever has no policy.
+		"alter role " + verifier + " login nosuperuser nocreatedb nocreaterole noreplication bypassrls connection limit -1",
+		"grant pg_read_all_data to " + verifier,
+	} {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("cannot make the login that asks the assertions: %w", err)
+		}
+	}
+	rows, err := conn.Query(ctx, "select datname from pg_database where datallowconn")
+	if err != nil {
+		return fmt.Errorf("cannot list what was restored: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("cannot list what was restored: %w", err)
+	}
+	for _, name := range names {
+		if _, err := conn.Exec(ctx, "grant connect on database "+pgx.Identifier{name}.Sanitize()+" to "+verifier); err != nil {
+			return fmt.Errorf("cannot let the assertions into database %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// assert that one statement yields true, once.
+func (s *server) assert(ctx context.Context, a pgbackrest.Assertion) error {
+	conn, err := s.connect(ctx, verifier, a.Database, map[string]string{
+		"statement_timeout": assertionLimit, "default_transaction_read_only": "on", "search_path": `"$user", public`,
+	})
+	if err != nil {
+		return plain(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return plain(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	// The extended protocol takes one statement.
+	rows, err := tx.Query(ctx, a.SQL)
+	if err != nil {
+		return plain(err)
+	}
+	defer rows.Close()
+	held, n := false, 0
+	for rows.Next() {
+		if n++; n > 1 {
+			break
+		}
+		values, err := rows.Values()
+		if err != nil {
+			return plain(err)
+		}
+		if len(values) != 1 {
+			return fmt.Errorf("it yields %d values, and not one", len(values))
+		}
+		is, boolean := values[0].(bool)
+		if !boolean && values[0] != nil {
+			return errors.New("it yields no boolean")
+		}
+		held = is
+	}
+	rows.Close()
+	switch {
+	case n == 1 && held:
+		return nil
+	case n > 1:
+		return errors.New("it yields more than one row")
+	case rows.Err() != nil:
+		return plain(rows.Err())
+	case n == 0:
+		return errors.New("it yields no row")
+	default:
+		return errors.New("it does not hold")
+	}
+}
+
+// plain is what the server says of an assertion, in one line.
+func plain(err error) error {
+	var said *pgconn.PgError
+	if errors.As(err, &said) {
+		return fmt.Errorf("the server says %q (%s)", said.Message, said.Code)
+	}
+	return err
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verification
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
+)
+
+const (
+	// lookEvery is how often it is looked whether the server has replayed all.
+	lookEvery = 500 * time.Millisecond
+	// stopWithin is how long a server may take to stop.
+	stopWithin = 10 * time.Minute
+	// superuser of what was restored.
+	superuser = "postgres"
+	// everyone who opens the socket may log in: nobody else is in the pod.
+	everyone = "local all all trust\n" //nolint:dupword // All databases, and all users.
+	// cannotConnectNow is what a server says until all is replayed.
+	cannotConnectNow = "57P03"
+)
+
+// A server on what was restored. Nobody reaches it but by a socket in folder.
+type server struct {
+	programs, data, folder string
+	// checksums tells that the data has them.
+	checksums bool
+
+	cmd  *exec.Cmd
+	said *tail
+	done chan struct{}
+}
+
+// start a server, and wait until it has replayed all that was archived. It archives nothing, sends and takes nothing, and runs no
+// worker of any extension: what was restored is a copy, and must not act like the one it is of.
+func start(ctx context.Context, programs, data, folder string, preload []string) (*server, error) {
+	s := &server{programs: programs, data: data, folder: folder, said: &tail{}, done: make(chan struct{})}
+	control, err := s.control(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.checksums = control["Data page checksum version"] != "0"
+	hba := filepath.Join(folder, "pg_hba.conf")
+	config := filepath.Join(folder, "postgresql.conf")
+	if err := errors.Join(os.WriteFile(hba, []byte(everyone), 0o600), os.WriteFile(config, nil, 0o600)); err != nil {
+		return nil, fmt.Errorf("cannot configure the server of the verification: %w", err)
+	}
+	// Its workers would begin the jobs of the Database.
+	preload = slices.DeleteFunc(slices.Clone(preload), func(name string) bool { return name == "pg_cron" })
+	args := []string{"-D", data}
+	for _, o := range [][2]string{
+		{"config_file", config},
+		{"hba_file", hba},
+		{"listen_addresses", ""},
+		{"unix_socket_directories", folder},
+		{"port", "5432"},
+		{"ssl", "off"},
+		{"archive_mode", "off"},
+		// Nobody asks before all is replayed, so that it needs as many connections as it has and not as the leader had.
+		{"hot_standby", "off"},
+		{"max_connections", "20"},
+		{"max_wal_senders", "0"},
+		{"max_worker_processes", "0"},
+		{"max_logical_replication_workers", "0"},
+		{"max_prepared_transactions", control["max_prepared_xacts setting"]},
+		{"max_locks_per_transaction", control["max_locks_per_xact setting"]},
+		{"shared_preload_libraries", strings.Join(preload, ",")},
+		{"shared_buffers", "128MB"},
+		{"autovacuum", "off"},
+		{"logging_collector", "off"},
+		{"log_destination", "stderr"},
+		{"log_line_prefix", ""},
+	} {
+		args = append(args, "-c", o[0]+"="+o[1])
+	}
+	s.cmd = exec.Command(filepath.Join(programs, "postgres"), args...) //nolint:noctx // It is stopped in its own way.
+	s.cmd.Stdout, s.cmd.Stderr = os.Stderr, io.MultiWriter(os.Stderr, s.said)
+	if err := s.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("cannot start the server of the verification: %w", err)
+	}
+	go func() { _ = s.cmd.Wait(); close(s.done) }()
+	if err := s.await(ctx); err != nil {
+		s.Kill()
+		return nil, err
+	}
+	return s, nil
+}
+
+// await that all is replayed.
+func (s *server) await(ctx context.Context) error {
+	for {
+		select {
+		case <-s.done:
+			return &Failure{members.VerifyRestore, "PostgreSQL does not start on what was restored: " + s.said.cause()}
+		case <-ctx.Done():
+			return fmt.Errorf("cannot wait for the server of the verification: %w", ctx.Err())
+		case <-time.After(lookEvery):
+		}
+		conn, err := s.connect(ctx, superuser, "postgres", nil)
+		var said *pgconn.PgError
+		switch {
+		case err == nil:
+			_ = conn.Close(ctx)
+			return nil
+		case errors.As(err, &said) && said.Code != cannotConnectNow:
+			return &Failure{members.VerifyRestore, "nobody can log in to what was restored: " + said.Message}
+		}
+	}
+}
+
+// control is what the control file of the data says.
+func (s *server) control(ctx context.Context) (map[string]string, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(s.programs, "pg_controldata"), s.data)
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, &Failure{members.VerifyRestore, fmt.Sprintf("the control file of what was restored cannot be read: %v", err)}
+	}
+	all := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		key, value, _ := strings.Cut(line, ":")
+		all[key] = strings.TrimSpace(value)
+	}
+	return all, nil
+}
+
+// replayed is how far the write-ahead log was replayed, and when the last transaction of it was committed, if there was one.
+func (s *server) replayed(ctx context.Context) (pgbackrest.LSN, time.Time, error) {
+	conn, err := s.connect(ctx, superuser, "postgres", nil)
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	var (
+		text string
+		at   *time.Time
+	)
+	if err := conn.QueryRow(ctx, "select coalesce(pg_last_wal_replay_lsn(), '0/0')::text, pg_last_xact_replay_timestamp()").Scan(&text, &at); err != nil {
+		return 0, time.Time{}, fmt.Errorf("cannot tell what was replayed: %w", err)
+	}
+	lsn, err := pgbackrest.ParseLSN(text)
+	if at == nil {
+		at = &time.Time{}
+	}
+	return lsn, *at, err
+}
+
+// connect over the socket.
+func (s *server) connect(ctx context.Context, user, database string, parameters map[string]string) (*pgx.Conn, error) {
+	cfg, err := pgx.ParseConfig("sslmode=disable")
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect: %w", err)
+	}
+	cfg.Host, cfg.Port, cfg.User, cfg.Password, cfg.Database = s.folder, 5432, user, "", database
+	cfg.RuntimeParams = map[string]string{"application_name": "capstan-verification", "search_path": "pg_catalog"}
+	maps.Copy(cfg.RuntimeParams, parameters)
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to database %q: %w", database, err)
+	}
+	return conn, nil
+}
+
+// Stop the server so that its data is whole.
+func (s *server) Stop(ctx context.Context) error {
+	if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		return fmt.Errorf("cannot stop the server of the verification: %w", err)
+	}
+	select {
+	case <-s.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err() //nolint:wrapcheck // Its cause is told.
+	case <-time.After(stopWithin):
+		return fmt.Errorf("the server of the verification does not stop within %s", stopWithin)
+	}
+}
+
+// Kill it, if it runs. Its data is removed next.
+func (s *server) Kill() {
+	// At once, and its processes with it.
+	_ = s.cmd.Process.Signal(syscall.SIGQUIT)
+	select {
+	case <-s.done:
+	case <-time.After(10 * time.Second):
+		_ = s.cmd.Process.Kill()
+		<-s.done
+	}
+}
+
+// A tail is the end of what a program said.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const maxTail = 16 << 10
+
+// Write more.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p...)
+	t.text = bytes.Clone(t.text[max(0, len(t.text)-maxTail):])
+	return len(p), nil
+}
+
+// cause is the last line that ended it, or else the last line.
+func (t *tail) cause() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return cause(string(t.text))
+}
+
+// cause in what PostgreSQL or one of its programs said.
+func cause(said string) string {
+	last := "see the log of the pod"
+	for line := range strings.Lines(said) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "FATAL:") || strings.HasPrefix(line, "PANIC:") {
+			last = strings.Join(strings.Fields(line), " ")
+		}
+	}
+	return last
+}

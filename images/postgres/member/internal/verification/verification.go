@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package verification proves that a backup can be restored: it restores it, starts PostgreSQL on it where nobody reaches it, and
+// checks what is there.
+package verification
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
+)
+
+// A Failure is what is wrong with a backup.
+type Failure struct { //nolint:errname // verification.Failure says it.
+	// Kind is one of members.Verify….
+	Kind string
+	// Message says more, and what to do.
+	Message string
+}
+
+// Error is the message.
+func (f *Failure) Error() string { return f.Message }
+
+// A Trial is what is restored, where, and what has to hold.
+type Trial struct {
+	pgbackrest.Verify
+
+	// Run is pgBackRest, which reads Stanza.
+	Run    pgbackrest.Runner
+	Stanza string
+	// Data is the folder to restore to, and Folder one for what is needed while it runs.
+	Data, Folder string
+	// Programs is the folder of PostgreSQL's programs of a major version.
+	Programs func(major string) string
+	Log      *slog.Logger
+}
+
+// Passed is what a trial came to that was passed.
+type Passed struct {
+	Backup string
+	// Took is how long the restore took, until all was replayed.
+	Took       time.Duration
+	ReplayedTo time.Time
+	Assertions int
+}
+
+// Try the latest backup with all that was archived since. The error is a *Failure when the backup is at fault, or what is asked of it.
+func (t Trial) Try(ctx context.Context) (Passed, error) {
+	all, err := t.Run.Info(ctx, t.Stanza)
+	if err != nil {
+		return Passed{}, &Failure{members.VerifyRestore, fmt.Sprintf("the bucket cannot tell what backups there are: %v", err)}
+	}
+	if len(all) == 0 || len(all[0].Backups) == 0 {
+		return Passed{}, &Failure{members.VerifyRestore, "there is no backup: see the condition BackupFresh"}
+	}
+	last := all[0].Backups[len(all[0].Backups)-1]
+	p := Passed{Backup: last.Label, ReplayedTo: last.Ended()}
+	begun := time.Now()
+	server, err := t.restore(ctx, last.Label)
+	if err != nil {
+		return p, err
+	}
+	defer server.Kill()
+	p.Took = time.Since(begun)
+	t.Log.Info("restored", "backup", p.Backup, "took", p.Took.String())
+	to, at, err := server.replayed(ctx)
+	if err != nil {
+		return p, err
+	}
+	if !at.IsZero() {
+		p.ReplayedTo = at
+	}
+	if from := all[0].Archived(); to <= from {
+		return p, &Failure{members.VerifyArchive, fmt.Sprintf("the archive goes on at %s, and what could be replayed ends at %s: "+
+			"something in between is missing; take a backup: set spec.backup.now to a new id", from, to)}
+	}
+	if err := t.check(ctx, server); err != nil {
+		return p, err
+	}
+	p.Assertions = len(t.Assertions)
+	return p, nil
+}
+
+// restore a backup, and start a server that has replayed all that was archived.
+func (t Trial) restore(ctx context.Context, label string) (*server, error) {
+	if t.MaxRestoreSeconds > 0 {
+		most := time.Duration(t.MaxRestoreSeconds) * time.Second
+		slow := &Failure{members.VerifySlow, fmt.Sprintf("the restore was ended after spec.backup.verify.maxRestoreTime, %s: "+
+			"raise it, or make the restore faster: more frequent backups have less to replay", most)}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, most, slow)
+		defer cancel()
+	}
+	if err := os.MkdirAll(t.Data, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot prepare the folder to restore to: %w", err)
+	}
+	_, err := t.Run.Run(ctx, "restore", "--stanza="+t.Stanza, "--set="+label, "--archive-mode=off")
+	if err != nil {
+		return nil, because(ctx, &Failure{members.VerifyRestore, fmt.Sprintf("the backup cannot be restored: %v", err)})
+	}
+	major, err := os.ReadFile(filepath.Join(t.Data, "PG_VERSION"))
+	if err != nil {
+		return nil, &Failure{members.VerifyRestore, fmt.Sprintf("the backup has no data: %v", err)}
+	}
+	s, err := start(ctx, t.Programs(strings.TrimSpace(string(major))), t.Data, t.Folder, t.Preload)
+	if err != nil {
+		return nil, because(ctx, err)
+	}
+	return s, nil
+}
+
+// because of a context that ended for a reason of its own, or else of what happened.
+func because(ctx context.Context, err error) error {
+	var failure *Failure
+	if ctx.Err() != nil && errors.As(context.Cause(ctx), &failure) {
+		return failure
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
