@@ -16,6 +16,46 @@ const (
 	// TypePITRContinuous tells whether every moment since the last backup can be
 	// restored.
 	TypePITRContinuous xpv2.ConditionType = "PITRContinuous"
+
+	// TypeBackupVerified tells whether the latest backup could be restored when that
+	// was last tried. It is there with spec.backup.verify.
+	TypeBackupVerified xpv2.ConditionType = "BackupVerified"
+
+	// TypeRestorePointMade tells what became of spec.backup.restorePoint.
+	TypeRestorePointMade xpv2.ConditionType = "RestorePointMade"
+)
+
+// Reasons of the condition BackupVerified, beside those that it has in common with
+// others: BackupsOff, BackupUnknown and RestoreFailed.
+const (
+	// ReasonVerified: the backup was restored, and everything about it held.
+	ReasonVerified xpv2.ConditionReason = "Verified"
+	// ReasonVerificationPending: no backup was verified yet.
+	ReasonVerificationPending xpv2.ConditionReason = "VerificationPending"
+	// ReasonVerificationOverdue: no verification was passed since the schedule asked
+	// for one.
+	ReasonVerificationOverdue xpv2.ConditionReason = "VerificationOverdue"
+	// ReasonVerificationLost: one began and never told a result.
+	ReasonVerificationLost xpv2.ConditionReason = "VerificationLost"
+	// ReasonRestoreTooSlow: it took longer than spec.backup.verify.maxRestoreTime.
+	ReasonRestoreTooSlow xpv2.ConditionReason = "RestoreTooSlow"
+	// ReasonArchiveIncomplete: the archive goes on after the last that could be
+	// replayed.
+	ReasonArchiveIncomplete xpv2.ConditionReason = "ArchiveIncomplete"
+	// ReasonDataDamaged: tables, indexes or checksums of what was restored are wrong.
+	ReasonDataDamaged xpv2.ConditionReason = "DataDamaged"
+	// ReasonAssertionFailed: an assertion of spec.backup.verify does not hold.
+	ReasonAssertionFailed xpv2.ConditionReason = "AssertionFailed"
+	// ReasonVerificationFailed: it failed for another reason, which the message tells.
+	ReasonVerificationFailed xpv2.ConditionReason = "VerificationFailed"
+)
+
+// Reasons of the condition RestorePointMade, beside BackupsOff and BackupUnknown.
+const (
+	// ReasonRestorePointMade: it is there, and can be restored.
+	ReasonRestorePointMade xpv2.ConditionReason = "RestorePointMade"
+	// ReasonRestorePointPending: it is being made, or waits for what the message tells.
+	ReasonRestorePointPending xpv2.ConditionReason = "RestorePointPending"
 )
 
 // Reasons of the condition BackupFresh.

@@ -77,6 +77,20 @@ type DatabaseBackup struct {
 	// +optional
 	Now string `json:"now,omitempty"`
 
+	// Verify proves by restoring them that backups can be restored. Without it that is
+	// not known.
+	//
+	// +optional
+	Verify *BackupVerification `json:"verify,omitempty"`
+
+	// RestorePoint gives the moment a name, once for each name, which spec.from of
+	// another Database can ask for. Applying the same again moves nothing. It takes a
+	// backup, and waits for the first.
+	//
+	// +kubebuilder:example="3f2a9c1b7d"
+	// +optional
+	RestorePoint RestorePointName `json:"restorePoint,omitempty"`
+
 	// MaxArchiveBacklog is how much of what was written may wait on the volume while
 	// the bucket cannot be reached. Beyond it the oldest is let go, so that writes go
 	// on: then not every moment until the next backup can be restored, which the
@@ -147,6 +161,8 @@ type DatabaseSource struct {
 type Moment string
 
 // DatabaseSourceDatabase is a Database of this namespace.
+//
+// +kubebuilder:validation:AtMostOneOf=at;restorePoint
 type DatabaseSourceDatabase struct {
 	// Name of the Database.
 	//
@@ -161,9 +177,18 @@ type DatabaseSourceDatabase struct {
 	// +kubebuilder:example="2026-11-21T08:59:00Z"
 	// +optional
 	At Moment `json:"at,omitempty"`
+
+	// RestorePoint is the moment to restore by its name, which spec.backup.restorePoint
+	// of that Database gave it: what was committed by then is there, and nothing later.
+	//
+	// +kubebuilder:example="3f2a9c1b7d"
+	// +optional
+	RestorePoint RestorePointName `json:"restorePoint,omitempty"`
 }
 
 // DatabaseSourceBackup is what a bucket has of a Database.
+//
+// +kubebuilder:validation:AtMostOneOf=at;restorePoint
 type DatabaseSourceBackup struct {
 	// ConnectionSecretRef names the connection Secret of a Bucket of this namespace.
 	// One with the management policy Observe is enough: the bucket is only read.
@@ -200,6 +225,13 @@ type DatabaseSourceBackup struct {
 	// +kubebuilder:example="2026-11-21T08:59:00Z"
 	// +optional
 	At Moment `json:"at,omitempty"`
+
+	// RestorePoint is the moment to restore by its name, which spec.backup.restorePoint
+	// of the Database gave it: what was committed by then is there, and nothing later.
+	//
+	// +kubebuilder:example="3f2a9c1b7d"
+	// +optional
+	RestorePoint RestorePointName `json:"restorePoint,omitempty"`
 }
 
 // BackupStatus tells what backups there are.
@@ -236,6 +268,24 @@ type BackupStatus struct {
 	//
 	// +optional
 	GapAt *metav1.Time `json:"gapAt,omitempty"`
+
+	// VerifySchedule is when the latest backup is restored to see whether it can be,
+	// in UTC.
+	//
+	// +optional
+	VerifySchedule string `json:"verifySchedule,omitempty"`
+
+	// LastVerified is the last verification that was passed.
+	//
+	// +optional
+	LastVerified *BackupVerified `json:"lastVerified,omitempty"`
+
+	// RestorePoints that can be restored, the last ones, oldest first.
+	//
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	RestorePoints []RestorePoint `json:"restorePoints,omitempty"`
 }
 
 // BackupTaken is one backup.

@@ -43,6 +43,11 @@ type DatabaseMaintenance struct {
 	//
 	// +optional
 	Freeze *MaintenanceFreeze `json:"freeze,omitempty"`
+
+	// Hooks are run around a change that restarts members or lets them go.
+	//
+	// +optional
+	Hooks *MaintenanceHooks `json:"hooks,omitempty"`
 }
 
 // MaintenanceApproval says who lets a change begin.

@@ -84,10 +84,27 @@ type DatabaseStatus struct {
 	// +optional
 	Change *DatabaseChange `json:"change,omitempty"`
 
+	// Hooks of the change that is under way, in the order they are run. There are none
+	// when none is.
+	//
+	// +listType=atomic
+	// +optional
+	Hooks []HookStatus `json:"hooks,omitempty"`
+
 	// Switchover is what became of spec.switchover.
 	//
 	// +optional
 	Switchover *SwitchoverStatus `json:"switchover,omitempty"`
+
+	// Generation of the data that clients are led to, once there was a restore.
+	//
+	// +optional
+	Generation *GenerationStatus `json:"generation,omitempty"`
+
+	// Restore is what became of spec.restore.
+	//
+	// +optional
+	Restore *RestoreStatus `json:"restore,omitempty"`
 
 	// Backup tells what backups there are.
 	//
@@ -159,6 +176,32 @@ type ConnectionSecret struct {
 
 	// Ready tells whether the Secret is there and its login can connect.
 	Ready bool `json:"ready"`
+
+	// Generation counts the logins that the Secret has had, once they are rotated.
+	//
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+
+	// Login that is in the Secret, once logins are rotated.
+	//
+	// +optional
+	Login string `json:"login,omitempty"`
+
+	// RotatesAt is when the schedule replaces it.
+	//
+	// +optional
+	RotatesAt *metav1.Time `json:"rotatesAt,omitempty"`
+
+	// Retiring is the login before, as long as it is good, and RetiresAt when that
+	// ends at the latest.
+	//
+	// +optional
+	Retiring string `json:"retiring,omitempty"`
+
+	// RetiresAt is when the login before is shut out at the latest.
+	//
+	// +optional
+	RetiresAt *metav1.Time `json:"retiresAt,omitempty"`
 }
 
 // MemberStatus is one member.

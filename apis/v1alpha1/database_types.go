@@ -143,6 +143,12 @@ type DatabaseSpec struct {
 	// +optional
 	Consumers []Consumer `json:"consumers,omitempty"`
 
+	// Credentials say how the logins of consumers are rotated. Default: they are not.
+	//
+	// +kubebuilder:example={"rotateEvery":"30d"}
+	// +optional
+	Credentials *DatabaseCredentials `json:"credentials,omitempty"`
+
 	// Config holds parameters of PostgreSQL, of those that the documentation lists.
 	//
 	// +kubebuilder:validation:MaxProperties=64
@@ -175,6 +181,12 @@ type DatabaseSpec struct {
 	// +kubebuilder:example={"database":{"name":"orders-db","at":"2026-11-21T08:59:00Z"}}
 	// +optional
 	From *DatabaseSource `json:"from,omitempty"`
+
+	// Restore brings the data of a moment back in place, once for each id, or takes
+	// that back.
+	//
+	// +optional
+	Restore *DatabaseRestore `json:"restore,omitempty"`
 
 	// Network says who may connect. By default every pod of this namespace may.
 	//
@@ -373,7 +385,8 @@ const (
 
 // Consumer connects to the Database.
 type Consumer struct {
-	// Name of the consumer. Its login has this name, with _ for -.
+	// Name of the consumer. Its login has this name, with _ for -; one that is rotated
+	// has a second login that ends in -b, which takes turns with the first.
 	//
 	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="must be lower case letters, digits and '-', start with a letter and end with a letter or digit"
@@ -396,6 +409,13 @@ type Consumer struct {
 	// +kubebuilder:example=ReadWrite
 	// +optional
 	Access ConsumerAccess `json:"access,omitempty"`
+
+	// Credentials of this consumer: what is set here stands instead of the same field
+	// of spec.credentials.
+	//
+	// +kubebuilder:example={"id":"leak-1","overlap":"0s"}
+	// +optional
+	Credentials *DatabaseCredentials `json:"credentials,omitempty"`
 }
 
 // DatabaseNetwork says who may connect.

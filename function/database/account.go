@@ -12,15 +12,15 @@ import (
 // to. Crossplane may bind it and no other.
 const memberRole = "capstan:postgres-member"
 
-// account of the members: they agree on the leader by objects of the API server.
+// account of the members of a generation: they agree on the leader by objects of the API server.
 func account(s *state) error {
-	name := s.called(suffixMembers)
+	name := s.ownMembers()
 
-	s.ask(nameServiceAccount, applycorev1.ServiceAccount(name, s.namespace).
+	s.ask(s.in(nameServiceAccount), applycorev1.ServiceAccount(name, s.namespace).
 		WithLabels(s.labels()).
 		WithAutomountServiceAccountToken(false))
 
-	s.ask(nameRoleBinding, applyrbacv1.RoleBinding(name, s.namespace).
+	s.ask(s.in(nameRoleBinding), applyrbacv1.RoleBinding(name, s.namespace).
 		WithLabels(s.labels()).
 		WithRoleRef(applyrbacv1.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(memberRole)).
 		WithSubjects(applyrbacv1.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(name).WithNamespace(s.namespace)))

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ const (
 	suffixBackup        = "backup"
 	suffixBackupBucket  = "pg-backup-bucket"
 	suffixBackupClient  = "pg-backup"
+	suffixVerify        = "verify"
 	volumeBackup        = "backup"
 	volumeSource        = "source"
 	labelBackupOf       = "capstan.dev/backup-of"
@@ -46,6 +48,9 @@ type backupFile struct {
 	RetentionDays int      `json:"retentionDays,omitempty"`
 	RetentionFull int      `json:"retentionFull,omitempty"`
 	StartEmpty    bool     `json:"startEmpty,omitempty"`
+	RestorePoint  string   `json:"restorePoint,omitempty"`
+
+	Verify *verifyFile `json:"verify,omitempty"`
 }
 
 // sourceFile is what members are told of the backup that the Database begins with.
@@ -53,6 +58,8 @@ type sourceFile struct {
 	Path   string     `json:"path"`
 	Stanza string     `json:"stanza,omitempty"`
 	At     *time.Time `json:"at,omitempty"`
+
+	RestorePoint string `json:"restorePoint,omitempty"`
 }
 
 // defaultedBackup repeats what the schema sets.
@@ -107,7 +114,18 @@ func (s *state) bucketSecret() string {
 
 // stanza that backups are kept under: by identity, so that a stranger of the same
 // name has another, and by version, because an upgrade begins other data.
-func (s *state) stanza() string { return fmt.Sprintf("%s-%d", s.scope(), s.image.major) }
+func (s *state) stanza() string { return s.stanzaOf(s.generation) }
+
+// stanzaOf a generation. Each has its own, so that none archives among what another
+// one wrote.
+func (s *state) stanzaOf(generation int) string {
+	scope := s.name + "-" + s.identity[:min(8, len(s.identity))]
+	if generation > 1 {
+		scope = fmt.Sprintf("%s-g%d", scope, generation)
+	}
+
+	return fmt.Sprintf("%s-%d", scope, s.image.major)
+}
 
 // repositoryOf a Database in its bucket.
 func repositoryOf(namespace, name string) string { return "/" + namespace + "/" + name }
@@ -130,7 +148,8 @@ func (s *state) backupFile() *backupFile {
 
 	f := &backupFile{
 		Enabled: s.backsUp(), Stanza: s.stanza(), Path: repositoryOf(s.namespace, s.name), Queue: s.archiveBacklog(),
-		StartEmpty: s.spec.Backup.OnExisting == v1alpha1.ExistingLeft,
+		StartEmpty:   s.spec.Backup.OnExisting == v1alpha1.ExistingLeft,
+		RestorePoint: string(s.spec.Backup.RestorePoint), Verify: s.verifyFile(),
 	}
 	f.RetentionDays, f.RetentionFull = retention(s.spec.Backup.Retention)
 
@@ -164,29 +183,44 @@ func (s *state) schedule() string {
 		return text
 	}
 
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(s.namespace + "/" + s.name))
-	minute := h.Sum32() % (hoursOfNight * 60)
+	minute := s.hashed() % (hoursOfNight * 60)
 
 	return fmt.Sprintf("%d %d * * *", minute%60, minute/60)
 }
 
+// hashed namespace and name.
+func (s *state) hashed() uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(s.namespace + "/" + s.name))
+
+	return h.Sum32()
+}
+
 // sourceFile of the backup that the Database begins with, or nil.
 func (s *state) sourceFile() *sourceFile {
+	if s.generation > 1 {
+		return s.filledFrom()
+	}
+
 	switch from := s.spec.From; {
 	case from == nil:
 		return nil
 	case from.Database != nil:
-		return &sourceFile{Path: repositoryOf(s.namespace, from.Database.Name), At: moment(from.Database.At)}
+		return &sourceFile{Path: repositoryOf(s.namespace, from.Database.Name), At: moment(from.Database.At), RestorePoint: string(from.Database.RestorePoint)}
 	default:
 		b := from.Backup
 
-		return &sourceFile{Path: repositoryOf(cmp.Or(b.Namespace, s.namespace), b.Database), Stanza: b.Stanza, At: moment(b.At)}
+		return &sourceFile{Path: repositoryOf(cmp.Or(b.Namespace, s.namespace), b.Database), Stanza: b.Stanza, At: moment(b.At), RestorePoint: string(b.RestorePoint)}
 	}
 }
 
 // sourceSecret opens the bucket of the backup that the Database begins with.
 func (s *state) sourceSecret() string {
+	// It stays after the restore, or members would be restarted.
+	if s.generation > 1 {
+		return s.bucketSecret()
+	}
+
 	switch from := s.spec.From; {
 	case from == nil:
 		return ""
@@ -214,12 +248,7 @@ func checkBackup(s *state) []check.Problem {
 	var ps []check.Problem
 
 	if b := s.spec.Backup; b != nil {
-		if _, err := cron.ParseStandard(b.Schedule); b.Schedule != "" && (err != nil || strings.Contains(b.Schedule, "@") || strings.Contains(b.Schedule, "TZ")) {
-			ps = append(ps, check.Invalid("spec.backup.schedule", b.Schedule,
-				"must be minute, hour, day, month and weekday, for instance 0 */6 * * *"))
-		} else if b.Schedule != "" && never(b.Schedule, s.Now) {
-			ps = append(ps, check.Invalid("spec.backup.schedule", b.Schedule, "must name a time that comes"))
-		}
+		ps = append(ps, s.checkSchedule("spec.backup.schedule", b.Schedule)...)
 
 		if days, full := retention(b.Retention); days == 0 && full == 0 {
 			ps = append(ps, check.Invalid("spec.backup.retention", b.Retention, "must be days such as 30d, or a number of full backups such as 14"))
@@ -230,7 +259,23 @@ func checkBackup(s *state) []check.Problem {
 		}
 	}
 
-	return append(ps, s.checkSource()...)
+	return slices.Concat(ps, s.checkVerify(), s.checkSource())
+}
+
+// checkSchedule of a field, which may be empty.
+func (s *state) checkSchedule(field, schedule string) []check.Problem {
+	_, err := cron.ParseStandard(schedule)
+
+	switch {
+	case schedule == "":
+		return nil
+	case err != nil, strings.Contains(schedule, "@"), strings.Contains(schedule, "TZ"):
+		return []check.Problem{check.Invalid(field, schedule, "must be minute, hour, day, month and weekday, for instance 0 */6 * * *")}
+	case never(schedule, s.Now):
+		return []check.Problem{check.Invalid(field, schedule, "must name a time that comes")}
+	default:
+		return nil
+	}
 }
 
 func (s *state) checkSource() []check.Problem {

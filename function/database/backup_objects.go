@@ -52,6 +52,8 @@ func backup(s *state) error {
 			s.letGo(nameBackup)
 		}
 
+		s.noVerify()
+
 		return nil
 	}
 
@@ -63,6 +65,8 @@ func backup(s *state) error {
 
 	if !s.backsUp() {
 		s.letGo(nameBackup)
+		s.noVerify()
+
 		return nil
 	}
 
@@ -72,6 +76,7 @@ func backup(s *state) error {
 
 	s.offer(nameBackup, s.backupCronJob())
 	s.backupNow()
+	s.verify()
 
 	return nil
 }
@@ -212,7 +217,7 @@ func (s *state) backupJobSpec() *applybatchv1.JobSpecApplyConfiguration {
 		WithVolumes(
 			applycorev1.Volume().WithName(volumeTmp).WithEmptyDir(applycorev1.EmptyDirVolumeSource().WithSizeLimit(resource.MustParse("256Mi"))),
 			applycorev1.Volume().WithName(volumeConfig).
-				WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(s.called(suffixMembers))),
+				WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(s.ownMembers())),
 			secret(volumeMembers, s.called(suffixBackupClient)),
 			secret(volumeBackup, s.bucketSecret()))
 

@@ -20,10 +20,11 @@ func (s *state) backupAlarms(of string) []alarm {
 
 	// The provider tells of all Databases; what scrapes it may have given the label
 	// another name.
+	told := fmt.Sprintf("namespace=%q,database=%q", s.namespace, s.base())
 	last := fmt.Sprintf("capstan_database_last_backup_timestamp_seconds{exported_namespace=%q,database=%q} or capstan_database_last_backup_timestamp_seconds{%s}",
-		s.namespace, s.name, of)
+		s.namespace, s.base(), told)
 
-	return []alarm{
+	alarms := []alarm{
 		{
 			"DatabaseArchiveFailing", severityPage,
 			fmt.Sprintf("sum(increase(pg_stat_archiver_failed_count{%s}[10m])) > 0 unless sum(increase(pg_stat_archiver_archived_count{%s}[10m])) > 0", of, of),
@@ -35,6 +36,25 @@ func (s *state) backupAlarms(of string) []alarm {
 			"10m", "The last backup of Database %s of namespace %s is older than its schedule asks.",
 		},
 	}
+
+	if !s.verifies() {
+		return alarms
+	}
+
+	series := func(name string) string {
+		return fmt.Sprintf("(%s{exported_namespace=%q,database=%q} or %s{%s})", name, s.namespace, s.base(), name, told)
+	}
+
+	return append(alarms,
+		alarm{
+			"DatabaseBackupUnverified", severityPage, fmt.Sprintf("max(%s) > 0", series("capstan_database_backup_verification_failed")),
+			"5m", "The latest backup of Database %s of namespace %s could not be restored, or what was restored is wrong.",
+		},
+		alarm{
+			"DatabaseVerificationOverdue", severityTicket,
+			fmt.Sprintf("time() - max(%s) > %.0f", series("capstan_database_last_verification_timestamp_seconds"), (longestPause(s.verifySchedule()) + verifyDeadline).Seconds()),
+			"10m", "No backup of Database %s of namespace %s was verified since the schedule asked for it.",
+		})
 }
 
 // longestPause between two runs of a schedule. It is looked for from a fixed day on,

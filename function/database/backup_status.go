@@ -174,6 +174,12 @@ func (s *state) backupStatus() *v1alpha1.BackupStatus {
 		st.Schedule = s.schedule()
 	}
 
+	if s.verifies() {
+		st.VerifySchedule = s.verifySchedule()
+	}
+
+	st.LastVerified, st.RestorePoints = s.verifiedStatus(), s.restorePoints()
+
 	b := s.toldOfBackups()
 	if b.Label != "" {
 		st.EarliestRestorable = stamp(b.Earliest)

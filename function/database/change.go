@@ -235,7 +235,7 @@ func configured(before, after map[string]any) []v1alpha1.ChangeEffect {
 // reloads are effects of another configuration of Patroni that takes effect at
 // once.
 func (s *state) reloads() []v1alpha1.ChangeEffect {
-	live := s.Observed[nameDCS]
+	live := s.Observed[s.in(nameDCS)]
 	if live == nil || len(s.sets) == 0 {
 		return nil
 	}

@@ -41,6 +41,7 @@ type fleet struct {
 	replicas int
 	sleeps   bool
 	wish     string
+	works    works
 
 	log []string
 }
@@ -88,6 +89,10 @@ func (f *fleet) asked() string {
 
 	if !f.freeze.IsZero() {
 		maintenance = append(maintenance, fmt.Sprintf("freeze: {until: %q}", f.freeze.Format(time.RFC3339)))
+	}
+
+	if f.works.before+f.works.after > 0 {
+		maintenance = append(maintenance, f.works.asked())
 	}
 
 	if f.wish != "" {
@@ -168,7 +173,8 @@ func (f *fleet) carryOut(p *compose.Plan, hash string) {
 		next[name] = o
 	}
 
-	var touched []string
+	// Of those that are touched the ones that served.
+	var touched, served []string
 
 	for _, letter := range letters {
 		name := nameMemberPrefix + letter
@@ -186,6 +192,8 @@ func (f *fleet) carryOut(p *compose.Plan, hash string) {
 		case was != nil && is == nil:
 			f.sayf("%s is let go", letter)
 			f.held(letter, hash, "let go")
+			f.hooked(hash)
+			served = append(served, letter)
 			touched = append(touched, letter)
 			delete(f.members, letter)
 		case is != nil && compose.Number(is.Map(), 1, "spec", "replicas") == 0 && !m.stopped:
@@ -197,6 +205,8 @@ func (f *fleet) carryOut(p *compose.Plan, hash string) {
 
 			if !m.hindered {
 				f.held(letter, hash, "restarted")
+				f.hooked(hash)
+				served = append(served, letter)
 			}
 
 			touched = append(touched, letter)
@@ -209,8 +219,10 @@ func (f *fleet) carryOut(p *compose.Plan, hash string) {
 		f.failf("%v are touched at once", touched)
 	}
 
+	f.launch(next, hash, touched)
+
 	f.request.Observed = next
-	f.copies(touched)
+	f.copies(served)
 	f.lead()
 	f.status(p)
 }
@@ -342,6 +354,8 @@ func (f *fleet) tell() {
 		seen.Phase = observev1alpha1.TopologyNoLeader
 	}
 
+	f.report()
+
 	for _, o := range f.request.Observed {
 		switch o.Map()["kind"] {
 		case "Certificate", "Issuer":
@@ -404,7 +418,7 @@ func (f *fleet) trouble() {
 		return f.members[all[f.r.IntN(len(all))]]
 	}
 
-	switch f.r.IntN(24) {
+	switch f.r.IntN(26) {
 	case 0:
 		if m := pick(); !m.stopped {
 			m.down, m.ours = 1+f.r.IntN(4), false
@@ -447,6 +461,18 @@ func (f *fleet) trouble() {
 	case 15:
 		f.wish = fmt.Sprintf("w%d", f.r.IntN(6))
 		f.edited()
+	case 18:
+		// A change that comes when a window is nearly over.
+		f.windows, f.manual, f.freeze = true, "", time.Time{}
+		f.begins = f.request.Now.Truncate(time.Minute).Add(-time.Duration(20+f.r.IntN(10)) * time.Minute)
+		f.spec = f.r.IntN(5)
+		f.edited()
+	case 19, 20:
+		f.works.before, f.works.after, f.works.stops = f.r.IntN(3), f.r.IntN(3), f.r.IntN(2) > 0
+		f.works.version++
+		f.edited()
+	case 21, 22:
+		f.rerun()
 	case 16:
 		f.planner = Planner([]string{"v1", "v2"}[f.r.IntN(2)])
 	}
@@ -461,6 +487,11 @@ func (f *fleet) edited() {
 func (f *fleet) passTime(d time.Duration) {
 	f.request.Now = f.request.Now.Add(d)
 	f.blind, f.paused = max(0, f.blind-1), max(0, f.paused-1)
+	f.toil()
+
+	if f.r.IntN(4) == 0 {
+		f.tidy()
+	}
 
 	for _, m := range f.members {
 		m.down, m.behind = max(0, m.down-1), max(0, m.behind-1)
@@ -493,7 +524,7 @@ func TestChangeProperties(t *testing.T) {
 	for seed := range uint64(seeds) {
 		f := &fleet{
 			world: running(t, basic), r: rand.New(rand.NewPCG(seed, 7)), members: map[string]*tenant{}, leader: "a",
-			timeline: 1, ids: map[string]int{}, replicas: 3,
+			timeline: 1, ids: map[string]int{}, replicas: 3, works: newWorks(),
 		}
 		f.log = append(f.log, fmt.Sprintf("seed %d", seed))
 
@@ -521,7 +552,7 @@ func TestChangeProperties(t *testing.T) {
 }
 
 // seeds of a run. A run of more found nothing else.
-const seeds = 24
+const seeds = 12
 
 // ends what was begun, by nothing but looks when they are due.
 func (f *fleet) ends() {
@@ -532,20 +563,22 @@ func (f *fleet) ends() {
 	}
 
 	// What nobody could run is corrected.
-	f.spec, f.sleeps, f.manual = f.r.IntN(5), false, ""
+	f.spec, f.sleeps, f.manual, f.works.smooth = f.r.IntN(5), false, "", true
 	f.edited()
 
-	for range 150 {
+	for range 600 {
+		f.rerun()
+
 		p := f.step()
 		st := told(f.t, p)
 
-		if status, _, _ := condition(p, "Updated"); status == "True" && st.Change == nil && p.Ready && len(f.members) == f.replicas {
+		if status, _, _ := condition(p, "Updated"); status == "True" && st.Change == nil && len(st.Hooks) == 0 && p.Ready && len(f.members) == f.replicas {
 			return
 		}
 
 		// Members take their time, and wake the Database up; else only its own clock does.
 		busy := slices.ContainsFunc(sortedKeys(f.members), func(l string) bool { return f.members[l].down > 0 || f.members[l].behind > 0 }) ||
-			f.blind > 0 || f.paused > 0
+			f.blind > 0 || f.paused > 0 || slices.ContainsFunc(sortedKeys(f.works.jobs), func(j string) bool { return f.works.jobs[j].left > 0 })
 
 		if busy || p.TTL <= 20*time.Second {
 			f.passTime(time.Minute)

@@ -44,6 +44,8 @@ func available(s *state) error {
 	full, stopped := s.fullStop()
 
 	switch hindered, is := s.hindered(); {
+	case s.fenced() && !s.leads():
+		return say(corev1.ConditionFalse, v1alpha1.ReasonRestoreFencing, "clients are led to another generation: see the condition Restored")
 	case s.hibernated():
 		return say(corev1.ConditionFalse, v1alpha1.ReasonHibernated, "members are stopped and keep their data: set spec.hibernated to false to start them")
 	case s.leads() && s.seen.Paused:
@@ -62,8 +64,6 @@ func available(s *state) error {
 			"it is not known who leads: see whether provider-capstan runs; members go on without it")
 	case stopped:
 		return say(corev1.ConditionFalse, v1alpha1.ReasonStorageFull, full)
-	case is && hindered.Reason == string(v1alpha1.ReasonWaitingForFormerLeader):
-		return say(corev1.ConditionFalse, v1alpha1.ReasonWaitingForFormerLeader, s.about(hindered))
 	case is:
 		return say(corev1.ConditionFalse, xpv2.ConditionReason(hindered.Reason), s.about(hindered))
 	case s.seen.Phase == observev1alpha1.TopologyBootstrapping || s.seen.Phase == observev1alpha1.TopologyEmpty:
@@ -71,7 +71,7 @@ func available(s *state) error {
 	default:
 		return say(corev1.ConditionFalse, v1alpha1.ReasonNoLeader, fmt.Sprintf(
 			"no member leads: one that can does within the time of spec.availability.profile; if none does, read kubectl logs -n %s -l %s=%s -c %s",
-			s.namespace, observev1alpha1.LabelDatabase, s.name, containerPostgres))
+			s.namespace, observev1alpha1.LabelDatabase, s.base(), containerPostgres))
 	}
 }
 
@@ -205,6 +205,8 @@ func consumersReady(s *state) error {
 	missing := s.missingExtensions()
 
 	switch {
+	case s.fenced():
+		return say(corev1.ConditionFalse, v1alpha1.ReasonRestoreFencing, "clients are led to another generation: see the condition Restored")
 	case s.asleep():
 		return say(corev1.ConditionFalse, v1alpha1.ReasonHibernated, "nobody can log in while members are stopped: set spec.hibernated to false to start them")
 	case !s.leads() && (len(pending) > 0 || trouble != ""):
@@ -267,6 +269,8 @@ func updated(s *state) error {
 		}
 	}
 
+	g, after := s.hooksAfter()
+
 	switch {
 	case len(s.problems) > 0:
 		return say(corev1.ConditionFalse, v1alpha1.ReasonNotAccepted, "the spec is not carried out: see the condition Accepted")
@@ -283,6 +287,8 @@ func updated(s *state) error {
 			". The others go on as they were. Correct the field of the spec that causes it, or set it back")
 	case !s.order.done:
 		return say(corev1.ConditionFalse, s.order.reason, s.order.message)
+	case after:
+		return say(corev1.ConditionFalse, g.reason, "every member is as the spec asks; "+g.message)
 	case len(s.pendingRestart()) > 0:
 		return say(corev1.ConditionFalse, v1alpha1.ReasonRestartPending, fmt.Sprintf(
 			"parameters wait for a restart although members were restarted for them: %s: correct them in spec.config", strings.Join(s.pendingRestart(), ", ")))

@@ -68,7 +68,7 @@ func config(s *state) error {
 		return fmt.Errorf("cannot encode %s: %w", fileMember, err)
 	}
 
-	s.ask(nameConfig, applycorev1.ConfigMap(s.called(suffixMembers), s.namespace).
+	s.ask(s.in(nameConfig), applycorev1.ConfigMap(s.ownMembers(), s.namespace).
 		WithLabels(s.labels()).
 		WithData(map[string]string{filePatroni: patroni, fileMember: string(member)}))
 
@@ -88,7 +88,7 @@ func (s *state) dcs(server postgres.Server, p pinned) error {
 		return fmt.Errorf("cannot encode pinned parameters: %w", err)
 	}
 
-	labels := s.labels()
+	labels := s.ownLabels()
 	labels[observev1alpha1.LabelScope] = s.scope()
 
 	annotations := map[string]string{annotationConfig: dynamic, annotationPinned: string(parameters)}
@@ -96,7 +96,7 @@ func (s *state) dcs(server postgres.Server, p pinned) error {
 		annotations[annotationSkipped] = id
 	}
 
-	s.ask(nameDCS, applycorev1.ConfigMap(s.scope()+"-config", s.namespace).
+	s.ask(s.in(nameDCS), applycorev1.ConfigMap(s.scope()+"-config", s.namespace).
 		WithLabels(labels).
 		WithAnnotations(annotations))
 
@@ -119,7 +119,7 @@ func (s *state) dynamic() (string, error) {
 // dcsApplied tells whether the configuration of this pass is the one that was
 // observed.
 func (s *state) dcsApplied() bool {
-	live := s.Observed[nameDCS]
+	live := s.Observed[s.in(nameDCS)]
 	if live == nil || s.identity == "" {
 		return false
 	}
@@ -153,7 +153,7 @@ func (s *state) memberFile() memberFile {
 func (s *state) volumesBefore() *[]string {
 	var before memberFile
 
-	if o := s.Observed[nameConfig]; o != nil &&
+	if o := s.Observed[s.in(nameConfig)]; o != nil &&
 		json.Unmarshal([]byte(compose.Text(o.Map(), "data", fileMember)), &before) == nil && before.Volumes != nil {
 		return before.Volumes
 	}
@@ -174,7 +174,7 @@ func (s *state) remembersVolumes() bool {
 
 	var told memberFile
 
-	o := s.Observed[nameConfig]
+	o := s.Observed[s.in(nameConfig)]
 
 	return o != nil && json.Unmarshal([]byte(compose.Text(o.Map(), "data", fileMember)), &told) == nil && told.Volumes != nil
 }
@@ -199,7 +199,7 @@ func (s *state) server() postgres.Server {
 	usable := s.usableStorage()
 
 	return postgres.Server{
-		Database:       s.name,
+		Database:       s.base(),
 		Scope:          s.scope(),
 		Major:          s.image.major,
 		Members:        s.headcount(),
@@ -215,7 +215,7 @@ func (s *state) server() postgres.Server {
 		Strict:         s.spec.Availability.Durability == v1alpha1.DurabilityStrict,
 		Archives:       s.archives(),
 		Archiving:      s.backsUp(),
-		Restored:       s.spec.From != nil,
+		Restored:       s.sourceFile() != nil,
 	}
 }
 

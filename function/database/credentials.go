@@ -4,7 +4,10 @@ package database
 
 import (
 	"slices"
+	"strconv"
 	"strings"
+
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	accessv1alpha1 "github.com/capstan-dev/capstan/apis/access/v1alpha1"
 	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
@@ -17,6 +20,17 @@ import (
 // when the Credential goes.
 type credentialSpec struct {
 	ForProvider credentialsv1alpha1.CredentialParameters `json:"forProvider"`
+}
+
+// accessMetadata names the generation, so that logins are looked at as soon as
+// clients are led to another one.
+func (s *state) accessMetadata() *applymetav1.ObjectMetaApplyConfiguration {
+	m := s.metadata(s.name)
+	if s.generation > 1 || !s.memory.empty() {
+		m.WithAnnotations(map[string]string{labelGeneration: strconv.Itoa(s.generation)})
+	}
+
+	return m
 }
 
 // accessSpec without what the schema fills in.
@@ -34,6 +48,7 @@ func accessCredential(s *state) error {
 			// The server is never given the password itself.
 			Derive: []credentialsv1alpha1.Derivation{{Format: credentialsv1alpha1.FormatSCRAM, Key: keyVerifier}},
 		}},
+		Remember: s.remember,
 	}))
 
 	return nil
@@ -50,6 +65,7 @@ func consumers(s *state) error {
 	for _, c := range s.spec.Consumers {
 		s.ask(nameConsumerPrefix+c.Name, s.credential(c.Name, credentialsv1alpha1.CredentialParameters{
 			Keys:       []credentialsv1alpha1.Key{{Name: keyPassword}},
+			Rotation:   s.rotation(c),
 			Connection: s.connection(c),
 		}))
 	}
@@ -85,6 +101,10 @@ func (s *state) connection(c v1alpha1.Consumer) *credentialsv1alpha1.Connection 
 		CAFrom: &credentialsv1alpha1.CASource{SecretKeyRef: &credentialsv1alpha1.KeyReference{
 			Name: s.serverSecret(), Key: keyOfCertificate,
 		}},
+	}
+
+	if s.alternates(c) {
+		connection.AlternateUsername = alternate(c.Name)
 	}
 
 	if s.pooled() {
@@ -134,14 +154,11 @@ func access(s *state) error {
 	}
 
 	for _, c := range s.spec.Consumers {
-		p.Logins = append(p.Logins, accessv1alpha1.Login{
-			Name: login(c.Name), Database: c.Database, Access: string(c.Access),
-			PasswordSecretRef: accessv1alpha1.SecretKeyReference{Name: s.called(c.Name), Key: keyPassword},
-		})
+		p.Logins = append(p.Logins, s.accessLogin(c))
 	}
 
 	s.ask(nameAccess, compose.NewManifest(accessv1alpha1.AccessGroupVersionKind.GroupVersion().String(), accessv1alpha1.AccessGroupVersionKind.Kind,
-		s.metadata(s.name), accessSpec{ForProvider: p}))
+		s.accessMetadata(), accessSpec{ForProvider: p}))
 
 	return nil
 }

@@ -98,6 +98,8 @@ func defaulted(s v1alpha1.DatabaseSpec, name string) v1alpha1.DatabaseSpec {
 		s.Consumers[i].Access = cmp.Or(s.Consumers[i].Access, v1alpha1.ConsumerReadWrite)
 	}
 
+	defaultedHooks(s)
+
 	if t := s.TLS; t != nil && t.IssuerRef != nil {
 		t.IssuerRef.Kind = cmp.Or(t.IssuerRef.Kind, kindClusterIssuer)
 	}

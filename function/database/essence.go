@@ -139,7 +139,7 @@ func (s *state) pinned() (pinned, error) {
 func (s *state) loaded() pinned {
 	var p pinned
 
-	if o := s.Observed[nameDCS]; o != nil {
+	if o := s.Observed[s.in(nameDCS)]; o != nil {
 		text := compose.Text(o.Map(), "metadata", "annotations", annotationPinned)
 		if json.Unmarshal([]byte(text), &p) != nil {
 			return pinned{}

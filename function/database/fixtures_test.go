@@ -3,6 +3,7 @@
 package database
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -51,8 +52,17 @@ type world struct {
 	cordoned []string
 	moves    []observev1alpha1.SwitchoverOutcome
 
+	// led are the members that lead in later generations, backups what those tell, and
+	// secret what the Secret of the first Credential remembers.
+	led     map[int]string
+	backups map[int]*observev1alpha1.BackupReport
+	secret  string
+
 	// backup is what members tell of backups.
 	backup *observev1alpha1.BackupReport
+
+	// points are the restore points that they tell.
+	points []observev1alpha1.RestorePoint
 
 	// sizes of volumes by member, as far as they have grown, and stuck why they do
 	// not: a state, if they do not.
@@ -88,7 +98,7 @@ func newWorld(tb testing.TB, spec string) *world {
 
 	return &world{
 		t: tb, server: server, planner: Planner("v1"),
-		broken: map[string]string{}, pending: map[string][]string{}, sizes: map[string]string{}, filled: map[string]filled{},
+		led: map[int]string{}, backups: map[int]*observev1alpha1.BackupReport{}, broken: map[string]string{}, pending: map[string][]string{}, sizes: map[string]string{}, filled: map[string]filled{},
 		request: compose.Request{
 			Now:      now,
 			Settings: settings(),
@@ -218,7 +228,7 @@ func (w *world) react() {
 	w.t.Helper()
 
 	ready := []any{map[string]any{"type": "Ready", "status": "True"}, map[string]any{"type": "Synced", "status": "True"}}
-	seen := observev1alpha1.TopologyObservation{Phase: observev1alpha1.TopologyEmpty, Zones: []string{"a", "b", "c"}, Nodes: 3}
+	members := map[int][]observev1alpha1.TopologyMember{1: nil}
 
 	for _, resource := range sortedKeys(w.request.Observed) {
 		o := w.request.Observed[resource].Map()
@@ -227,33 +237,36 @@ func (w *world) react() {
 		case "Certificate", "Issuer":
 			o["status"] = map[string]any{"conditions": ready}
 		case "Credential":
-			o["status"] = map[string]any{"conditions": ready, "atProvider": map[string]any{"identity": identity}}
+			at := map[string]any{"identity": identity}
+			if text := compose.Text(o, "spec", "forProvider", "remember"); text != "" && resource == nameAccessCredential {
+				w.secret = text
+			}
+
+			if resource == nameAccessCredential && w.secret != "" {
+				at["remembered"] = w.secret
+			}
+
+			o["status"] = map[string]any{"conditions": ready, "atProvider": at}
 		case kindStatefulSet:
-			seen.Members = append(seen.Members, w.start(o))
+			g, _ := generationOf(resource)
+			members[g] = append(members[g], w.start(o))
+		case "Topology":
+			if g, _ := generationOf(resource); members[g] == nil {
+				members[g] = []observev1alpha1.TopologyMember{}
+			}
 		case "VolumeClaim":
 			o["status"] = map[string]any{"conditions": ready, "atProvider": w.grow(o)}
 		}
 	}
 
-	w.lead(&seen)
-	seen.Switchovers = w.moves
-	seen.Backup = w.backup
+	seen := w.watch(1, members[1], w.leads)
+	w.leads = seen.Leader
 
-	seen.Volumes = slices.Clone(w.volumes)
-	for _, m := range seen.Members {
-		seen.Volumes = append(seen.Volumes, m.Name)
-	}
-
-	slices.Sort(seen.Volumes)
-	seen.Volumes = slices.Compact(seen.Volumes)
-
-	if o := w.request.Observed[nameTopology]; o != nil {
-		at, err := compose.AsMap(seen)
-		if err != nil {
-			w.t.Fatal(err)
+	for _, g := range sortedKeys(members) {
+		if g > 1 {
+			w.led[g] = w.watch(g, members[g], w.led[g]).Leader
+			seen.Leader = cmp.Or(seen.Leader, w.led[g])
 		}
-
-		o.Map()["status"] = map[string]any{"conditions": ready, "atProvider": at}
 	}
 
 	if o := w.request.Observed[nameAccess]; o != nil && seen.Leader != "" {
@@ -362,26 +375,24 @@ func (w *world) made(member string) string {
 // lead: who led goes on, or else the first that can.
 func (w *world) lead(seen *observev1alpha1.TopologyObservation) {
 	can := func(m observev1alpha1.TopologyMember) bool { return m.Ready }
-	if !slices.ContainsFunc(seen.Members, func(m observev1alpha1.TopologyMember) bool { return can(m) && m.Name == w.leads }) {
-		w.leads = ""
+	if !slices.ContainsFunc(seen.Members, func(m observev1alpha1.TopologyMember) bool { return can(m) && m.Name == seen.Leader }) {
+		seen.Leader = ""
 
 		if i := slices.IndexFunc(seen.Members, can); i >= 0 {
-			w.leads = seen.Members[i].Name
+			seen.Leader = seen.Members[i].Name
 		}
 	}
 
-	seen.Leader = w.leads
-
-	if w.leads != "" {
+	if seen.Leader != "" {
 		seen.Phase, seen.SystemIdentifier = observev1alpha1.TopologyRunning, "7300000000000000000"
 	} else if len(seen.Members) > 0 {
 		seen.Phase = observev1alpha1.TopologyNoLeader
 	}
 
 	for i := range seen.Members {
-		if m := &seen.Members[i]; m.Name == w.leads {
+		if m := &seen.Members[i]; m.Name == seen.Leader {
 			m.Role, m.State = observev1alpha1.RoleLeader, observev1alpha1.MemberRunning
-		} else if w.leads == "" && m.Ready {
+		} else if seen.Leader == "" && m.Ready {
 			m.Ready, m.State = false, observev1alpha1.MemberStarting
 		}
 	}

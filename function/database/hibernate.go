@@ -91,6 +91,23 @@ func (s situation) hibernate() order {
 	return o
 }
 
+// fence a generation off that clients are to be led away from: its members are
+// stopped in the same order, so that every commit is in its archive and on the
+// volume of the one that led last. One that nobody leads has nothing to wait for.
+func (s situation) fence() order {
+	running := s.having(func(v view) bool { return v.exists && !v.stopped })
+	if !s.known || s.leads || len(running) == 0 {
+		return s.hibernate()
+	}
+
+	o := order{reason: v1alpha1.ReasonHibernating, message: "members are stopped, all at once because none of them leads"}
+	for _, v := range running {
+		o.stop = append(o.stop, v.letter)
+	}
+
+	return o
+}
+
 // wake the members: first the one that led last, because the others may lack what
 // was committed after they were stopped, then all others.
 func (s situation) wake() order {

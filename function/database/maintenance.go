@@ -30,6 +30,9 @@ type gate struct {
 	reason  xpv2.ConditionReason
 	message string
 	until   time.Time
+
+	// failed tells that it does not open by itself.
+	failed bool
 }
 
 // closed gate.

@@ -108,11 +108,11 @@ func members(s *state) error {
 			return err
 		}
 
-		s.ask(nameMemberPrefix+letter, set)
+		s.ask(s.in(nameMemberPrefix+letter), set)
 	}
 
 	for _, letter := range sortedKeys(s.sets) {
-		switch resource := nameMemberPrefix + letter; letter {
+		switch resource := s.in(nameMemberPrefix + letter); letter {
 		case s.order.remove:
 			s.letGo(resource)
 		case s.order.change:
@@ -147,11 +147,12 @@ func ordered(s *state) error {
 
 	sit := s.situation(target)
 	s.move = s.moves(sit)
-	sit.applied, sit.hibernated, sit.moving = s.dcsApplied(), s.spec.Hibernated, s.moving()
+	sit.applied, sit.hibernated, sit.moving, sit.fenced = s.dcsApplied(), s.spec.Hibernated, s.moving(), s.fenced()
 	s.changeID = s.changeHash(target, sit)
 	sit.gate, sit.freeze = s.gate(s.changeID), s.frozen()
+	sit.hooks = s.hookUp(sit)
 	s.before, s.order = sit, sit.decide()
-	s.holds = sit.gate.closed() && !s.order.touches() && !s.order.done
+	s.holds = (sit.gate.closed() || sit.hooks.closed()) && !s.order.touches() && !s.order.done
 
 	if s.move != nil && !s.move.asked {
 		s.judge(s.move, sit)
@@ -234,12 +235,14 @@ func (s *state) wishText() (string, error) {
 // prerequisites of members that do not exist yet.
 func (s *state) prerequisites() {
 	switch {
+	case s.unwritten() && len(s.sets) == 0:
+		s.await(v1alpha1.ReasonMakingReady, fmt.Sprintf("waiting for the Secret of Credential %q to remember which generation there is: see whether provider-capstan runs", s.called(suffixAccess)))
 	case s.Kinds[CertificateGVK] == compose.Unavailable:
 		s.await(v1alpha1.ReasonCertManagerMissing, "certificates of members come from cert-manager, which the cluster does not have: install cert-manager")
 	case s.identity == "":
 		s.await(v1alpha1.ReasonMakingReady, fmt.Sprintf("waiting for the identity of Credential %q: see whether provider-capstan runs", s.called(suffixAccess)))
 	case !s.observed:
-		s.await(v1alpha1.ReasonMakingReady, fmt.Sprintf("waiting for Topology %q to tell of nodes and zones: see whether provider-capstan runs", s.name))
+		s.await(v1alpha1.ReasonMakingReady, fmt.Sprintf("waiting for Topology %q to tell of nodes and zones: see whether provider-capstan runs", s.base()))
 	}
 
 	for _, c := range s.wantedCertificates() {
@@ -258,7 +261,7 @@ func (s *state) prerequisites() {
 		s.await(v1alpha1.ReasonMakingReady, "waiting for what members need to start: see the condition Composed")
 	}
 
-	for _, resource := range []string{nameConfig, nameServiceAccount, nameRoleBinding, nameDCS, namePods} {
+	for _, resource := range []string{s.in(nameConfig), s.in(nameServiceAccount), s.in(nameRoleBinding), s.in(nameDCS), namePods} {
 		if s.Observed[resource] == nil {
 			s.await(v1alpha1.ReasonMakingReady, "waiting for what members need to start: see the condition Composed")
 		}
@@ -367,7 +370,7 @@ func (s *state) newSet(letter, target string) (*applyappsv1.StatefulSetApplyConf
 
 // memberLabels of what belongs to one member.
 func (s *state) memberLabels(letter string) map[string]string {
-	l := s.labels()
+	l := s.ownLabels()
 	l[observev1alpha1.LabelMember] = s.member(letter)
 
 	return l

@@ -3,9 +3,12 @@
 package database
 
 import (
+	"regexp"
+
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
@@ -43,15 +46,32 @@ func monitor(s *state) error {
 
 	s.offer(nameMonitor, compose.NewManifest(ServiceMonitorGVK.GroupVersion().String(), ServiceMonitorGVK.Kind, s.metadata(s.called(suffixMembers)),
 		monitoringv1.ServiceMonitorSpec{
-			Selector: metav1.LabelSelector{MatchLabels: s.selector()},
+			Selector: metav1.LabelSelector{MatchLabels: map[string]string{observev1alpha1.LabelDatabase: s.name}},
 			Endpoints: []monitoringv1.Endpoint{{
 				Port: portMetrics,
-				RelabelConfigs: []monitoringv1.RelabelConfig{
+				RelabelConfigs: append([]monitoringv1.RelabelConfig{
 					label("capstan_dev_database", seriesDatabase),
 					label("capstan_dev_member", seriesMember),
-				},
+				}, s.relabelled()...),
 			}},
 		}))
 
 	return nil
+}
+
+// relabelled series: those of the generation that clients are led to have the name of
+// the Database, and those of another one have not, so that alerts do not take its
+// leader for a second one.
+func (s *state) relabelled() []monitoringv1.RelabelConfig {
+	if s.generation <= 1 {
+		return nil
+	}
+
+	rename := func(from, to string) monitoringv1.RelabelConfig {
+		return monitoringv1.RelabelConfig{
+			SourceLabels: []monitoringv1.LabelName{seriesDatabase}, Regex: regexp.QuoteMeta(from), TargetLabel: seriesDatabase, Replacement: &to,
+		}
+	}
+
+	return []monitoringv1.RelabelConfig{rename(s.name, s.name+".g1"), rename(s.base(), s.name)}
 }

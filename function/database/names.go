@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
@@ -98,8 +101,44 @@ var letters = strings.Split("abcdefghi", "")
 // called is the name of an object of the Database.
 func (s *state) called(suffix string) string { return s.name + "-" + suffix }
 
+// base that everything of this generation of the Database is found by: the value of
+// the label of the Database on its pods and volumes. No Database has a dot in its
+// name, so that of a later generation is no other's.
+func (s *state) base() string { return baseOf(s.name, s.generation) }
+
+func baseOf(name string, generation int) string {
+	if generation <= 1 {
+		return name
+	}
+
+	return fmt.Sprintf("%s.g%d", name, generation)
+}
+
+// ownMembers is the name of what the members of this generation have for themselves:
+// their account, whose name says which pods they may label, and their configuration.
+func (s *state) ownMembers() string { return s.base() + "-" + suffixMembers }
+
+// in this generation, the name within the composition of what each generation has.
+func (s *state) in(resource string) string {
+	if s.generation <= 1 {
+		return resource
+	}
+
+	return fmt.Sprintf("%s-g%d", resource, s.generation)
+}
+
+// memberPrefix begins the names of members: of their StatefulSets, and so of pods
+// and volumes, whose names have no dots.
+func (s *state) memberPrefix() string {
+	if s.generation <= 1 {
+		return s.name + "-"
+	}
+
+	return fmt.Sprintf("%s-g%d-", s.name, s.generation)
+}
+
 // member of a letter.
-func (s *state) member(letter string) string { return s.called(letter) }
+func (s *state) member(letter string) string { return s.memberPrefix() + letter }
 
 // scope that Patroni keeps its objects under. It has a part of the identity, so
 // that a stranger of the same name finds nothing.
@@ -108,7 +147,7 @@ func (s *state) scope() string {
 		return ""
 	}
 
-	return s.name + "-" + s.identity[:min(8, len(s.identity))]
+	return s.base() + "-" + s.identity[:min(8, len(s.identity))]
 }
 
 // host of a Service of the Database, from everywhere in the cluster.
@@ -131,9 +170,33 @@ func (s *state) labels() map[string]string {
 	}
 }
 
-// selector of the pods of all members.
+// ownLabels of what belongs to one generation.
+func (s *state) ownLabels() map[string]string {
+	l := s.labels()
+	l[observev1alpha1.LabelDatabase] = s.base()
+
+	return l
+}
+
+// selector of the pods of all members of this generation.
 func (s *state) selector() map[string]string {
-	return map[string]string{observev1alpha1.LabelDatabase: s.name}
+	return map[string]string{observev1alpha1.LabelDatabase: s.base()}
+}
+
+// everyMember selects the pods of the members of all generations that there are.
+func (s *state) everyMember() *applymetav1.LabelSelectorApplyConfiguration {
+	all := s.generations()
+	if len(all) == 1 {
+		return applymetav1.LabelSelector().WithMatchLabels(s.selector())
+	}
+
+	bases := make([]string, 0, len(all))
+	for _, g := range all {
+		bases = append(bases, baseOf(s.name, g))
+	}
+
+	return applymetav1.LabelSelector().WithMatchExpressions(applymetav1.LabelSelectorRequirement().
+		WithKey(observev1alpha1.LabelDatabase).WithOperator(metav1.LabelSelectorOpIn).WithValues(bases...))
 }
 
 // sortedKeys of a map.

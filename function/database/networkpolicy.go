@@ -31,7 +31,7 @@ type (
 // reach anything. Probes come from the node and need no rule. What members may call
 // stays open: the API server has no address that a policy could name.
 func networkPolicy(s *state) error {
-	members := applynetworkingv1.NetworkPolicyPeer().WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(s.selector()))
+	members := applynetworkingv1.NetworkPolicyPeer().WithPodSelector(s.everyMember())
 	provider := applynetworkingv1.NetworkPolicyPeer().
 		WithNamespaceSelector(theNamespace(s.Settings.Database.CrossplaneNamespace)).
 		WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(map[string]string{labelName: providerName}))
@@ -50,7 +50,7 @@ func networkPolicy(s *state) error {
 	s.ask(nameNetworkPolicy, applynetworkingv1.NetworkPolicy(s.called(suffixMembers), s.namespace).
 		WithLabels(s.labels()).
 		WithSpec(applynetworkingv1.NetworkPolicySpec().
-			WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(s.selector())).
+			WithPodSelector(s.everyMember()).
 			WithPolicyTypes(networkingv1.PolicyTypeIngress).
 			WithIngress(rules...)))
 
@@ -60,7 +60,7 @@ func networkPolicy(s *state) error {
 // direct peers of the server: those given, clients, poolers, and whom spec.expose
 // lets in unless they come by the poolers.
 func (s *state) direct(peers ...*peer) []*peer {
-	peers = slices.Concat(peers, s.clients(), s.poolerPeers())
+	peers = slices.Concat(peers, s.clients(), s.poolerPeers(), s.hookPeers())
 	if !s.pooled() {
 		peers = append(peers, s.outside()...)
 	}

@@ -104,14 +104,17 @@ type situation struct {
 	// strangers are members that are on their way out and still there.
 	strangers []string
 
-	// hibernated is what the spec asks for.
-	hibernated bool
+	// hibernated is what the spec asks for, and fenced what a restore does.
+	hibernated, fenced bool
 
 	// moving tells that the leader was asked to hand over.
 	moving bool
 
 	// gate for members that serve, and freeze the part of it that holds everything.
 	gate, freeze gate
+
+	// hooks hold members that serve, too, as long as those before a change are not done.
+	hooks gate
 }
 
 // decide what happens to the members. The rules: nothing while it is not known who
@@ -121,14 +124,21 @@ type situation struct {
 // touched while the gate is closed.
 func (s situation) decide() order {
 	switch {
+	case s.fenced:
+		return s.fence()
 	case s.hibernated:
 		return s.hibernate()
 	case slices.ContainsFunc(s.views, func(v view) bool { return v.stopped }):
 		return s.wake()
 	}
 
+	g := s.gate
+	if !g.closed() {
+		g = s.hooks
+	}
+
 	o := s.rolled()
-	if !s.gate.closed() || o.done || o.failed || s.repairs(o) {
+	if !g.closed() || o.done || o.failed || s.repairs(o) {
 		return o
 	}
 
@@ -137,7 +147,7 @@ func (s situation) decide() order {
 		return o
 	}
 
-	return order{reason: s.gate.reason, message: s.gate.message, until: s.gate.until, held: true}
+	return order{reason: g.reason, message: g.message, until: g.until, held: true, failed: g.failed}
 }
 
 // repairs tells whether an order changes a member that does not serve.

@@ -3,6 +3,8 @@
 package database
 
 import (
+	"strconv"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -74,7 +76,7 @@ func (s *state) setSpec(letter, target string) *applyappsv1.StatefulSetSpecApply
 		WithPersistentVolumeClaimRetentionPolicy(applyappsv1.StatefulSetPersistentVolumeClaimRetentionPolicy().
 			WithWhenDeleted(retain).WithWhenScaled(retain)).
 		WithSelector(applymetav1.LabelSelector().WithMatchLabels(map[string]string{
-			observev1alpha1.LabelDatabase: s.name, observev1alpha1.LabelMember: s.member(letter),
+			observev1alpha1.LabelDatabase: s.base(), observev1alpha1.LabelMember: s.member(letter),
 		})).
 		WithTemplate(s.podTemplate(letter, target, false)).
 		WithVolumeClaimTemplates(s.claim(letter))
@@ -95,10 +97,10 @@ func (s *state) claim(letter string) *applycorev1.PersistentVolumeClaimApplyConf
 
 	return c.WithName(volumeData).
 		WithLabels(map[string]string{
-			observev1alpha1.LabelDatabase: s.name,
+			observev1alpha1.LabelDatabase: s.base(),
 			observev1alpha1.LabelMember:   s.member(letter),
 			observev1alpha1.LabelIdentity: s.identity,
-			labelGeneration:               "1",
+			labelGeneration:               strconv.Itoa(max(1, s.generation)),
 		}).
 		WithSpec(spec)
 }
@@ -114,7 +116,7 @@ func (s *state) podTemplate(letter, target string, again bool) *applycorev1.PodT
 	}
 
 	pod := applycorev1.PodSpec().
-		WithServiceAccountName(s.called(suffixMembers)).
+		WithServiceAccountName(s.ownMembers()).
 		WithAutomountServiceAccountToken(false).
 		WithEnableServiceLinks(false).
 		WithTerminationGracePeriodSeconds(gracePeriodSeconds).
@@ -219,7 +221,7 @@ func (s *state) postgres(letter string) *applycorev1.ContainerApplyConfiguration
 			field("POD_NAME", "metadata.name"),
 			field("POD_NAMESPACE", "metadata.namespace"),
 			field("POD_IP", "status.podIP"),
-			value("CAPSTAN_DATABASE", s.name),
+			value("CAPSTAN_DATABASE", s.base()),
 			value("CAPSTAN_MEMBER", s.member(letter)),
 			value("CAPSTAN_SCOPE", s.scope()),
 			value("CAPSTAN_IDENTITY", s.identity),
@@ -325,7 +327,7 @@ func (s *state) volumes() []*applycorev1.VolumeApplyConfiguration {
 		empty(volumeTLS, resource.MustParse("4Mi"), corev1.StorageMediumMemory),
 		empty(volumeTmp, resource.MustParse("256Mi"), ""),
 		empty(volumeShared, shared, corev1.StorageMediumMemory),
-		volume(volumeConfig).WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(s.called(suffixMembers))),
+		volume(volumeConfig).WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(s.ownMembers())),
 		secret(volumeMembers, s.called(suffixMembers)),
 		secret(volumeServer, s.serverSecret()),
 		access,

@@ -202,6 +202,7 @@ func (s *state) bouncer() postgres.Pooler {
 	}
 
 	slices.Sort(p.Databases)
+	p.Limits = s.poolLimits()
 
 	return p
 }

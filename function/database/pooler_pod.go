@@ -190,7 +190,7 @@ func (s *state) poolerContainer() *applycorev1.ContainerApplyConfiguration {
 // scrapes metrics measure them. They themselves reach members and name servers only:
 // they are what strangers talk to.
 func (s *state) poolerNetworkPolicy() *applynetworkingv1.NetworkPolicyApplyConfiguration {
-	members := applynetworkingv1.NetworkPolicyPeer().WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(s.selector()))
+	members := applynetworkingv1.NetworkPolicyPeer().WithPodSelector(s.everyMember())
 
 	rules := []*rule{ingress(postgres.PortPause, members)}
 
@@ -203,10 +203,6 @@ func (s *state) poolerNetworkPolicy() *applynetworkingv1.NetworkPolicyApplyConfi
 		rules = append(rules, ingress(postgres.PortPoolerMetrics, podsOf(ns)...))
 	}
 
-	at := func(protocol corev1.Protocol, number int32) *applynetworkingv1.NetworkPolicyPortApplyConfiguration {
-		return applynetworkingv1.NetworkPolicyPort().WithProtocol(protocol).WithPort(intstr.FromInt32(number))
-	}
-
 	return applynetworkingv1.NetworkPolicy(s.called(suffixPooler), s.namespace).
 		WithLabels(s.labels()).
 		WithSpec(applynetworkingv1.NetworkPolicySpec().
@@ -215,11 +211,20 @@ func (s *state) poolerNetworkPolicy() *applynetworkingv1.NetworkPolicyApplyConfi
 			WithIngress(rules...).
 			WithEgress(
 				applynetworkingv1.NetworkPolicyEgressRule().WithTo(members).WithPorts(at(corev1.ProtocolTCP, postgres.PortPostgres)),
-				applynetworkingv1.NetworkPolicyEgressRule().WithPorts(
-					at(corev1.ProtocolUDP, portDNS), at(corev1.ProtocolTCP, portDNS),
-					at(corev1.ProtocolUDP, portDNSBehind), at(corev1.ProtocolTCP, portDNSBehind),
-				),
+				toNameServers(),
 			))
+}
+
+// at a port of a protocol.
+func at(protocol corev1.Protocol, number int32) *applynetworkingv1.NetworkPolicyPortApplyConfiguration {
+	return applynetworkingv1.NetworkPolicyPort().WithProtocol(protocol).WithPort(intstr.FromInt32(number))
+}
+
+// toNameServers lets pods ask for names.
+func toNameServers() *applynetworkingv1.NetworkPolicyEgressRuleApplyConfiguration {
+	return applynetworkingv1.NetworkPolicyEgressRule().WithPorts(
+		at(corev1.ProtocolUDP, portDNS), at(corev1.ProtocolTCP, portDNS),
+		at(corev1.ProtocolUDP, portDNSBehind), at(corev1.ProtocolTCP, portDNSBehind))
 }
 
 // poolerPeers reach the members' server.

@@ -52,7 +52,7 @@ type alarm struct {
 
 func (s *state) alerts() []monitoringv1.Rule {
 	of := fmt.Sprintf("namespace=%q,database=%q", s.namespace, s.name)
-	claims := fmt.Sprintf(`namespace=%q,persistentvolumeclaim=~"data-%s-[a-i]-0"`, s.namespace, s.name)
+	claims := fmt.Sprintf(`namespace=%q,persistentvolumeclaim=~"data-%s[a-i]-0"`, s.namespace, s.memberPrefix())
 
 	// A series of a member that is gone lasts for five minutes: who leads is asked of
 	// those that are scraped now.

@@ -16,10 +16,17 @@ import (
 // services: names of the members, one that leads to the leader, and one that leads
 // to those that follow. Members label themselves.
 func services(s *state) error {
-	s.ask(namePods, s.service(suffixPods, nil, applycorev1.ServiceSpec().
+	pods := s.service(suffixPods, nil, applycorev1.ServiceSpec().
 		WithClusterIP(corev1.ClusterIPNone).
 		// Members have to find each other before they are ready.
-		WithPublishNotReadyAddresses(true)))
+		WithPublishNotReadyAddresses(true))
+
+	// Members of all generations have their names here, and no other label in common.
+	if len(s.generations()) > 1 || s.generation > 1 {
+		pods.Spec.Selector = map[string]string{labelName: "postgres", labelInstance: s.name}
+	}
+
+	s.ask(namePods, pods)
 	s.ask(nameReadWrite, s.service(suffixRW, map[string]string{observev1alpha1.LabelRole: observev1alpha1.RoleLabelLeader}, applycorev1.ServiceSpec()))
 	s.ask(nameReadOnly, s.service(suffixRO, map[string]string{observev1alpha1.LabelRole: observev1alpha1.RoleLabelReplica}, applycorev1.ServiceSpec()))
 

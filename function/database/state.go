@@ -4,7 +4,8 @@ package database
 
 import (
 	"errors"
-	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
@@ -17,6 +18,9 @@ import (
 // state is what the steps of one plan share.
 type state struct {
 	compose.Request
+
+	// recollection of generations.
+	recollection
 
 	version   string
 	name      string
@@ -33,7 +37,23 @@ type state struct {
 	// identity of the Database, empty until it is known.
 	identity string
 
-	// sets are the StatefulSets that exist, by the letter of their member.
+	// generation that this state is of, and what the Secret is to remember.
+	generation int
+	remember   string
+
+	// side tells that this is the state of another generation than the active one, and
+	// least how large its volumes have to be.
+	side  bool
+	least resource.Quantity
+
+	// siblings are the states of other generations, by number.
+	siblings map[int]*state
+
+	// restoring is what the spec asks for and is not carried out yet.
+	restoring *restoring
+
+	// sets are the StatefulSets of this generation that exist, by the letter of their
+	// member.
 	sets map[string]set
 
 	// seen is what the Topology tells, if it tells anything yet.
@@ -51,6 +71,9 @@ type state struct {
 
 	// holds tells that restarts are wanted and may not be made yet.
 	holds bool
+
+	// hooks around the change, and what is remembered of them.
+	hooks hooking
 
 	// move of the lead that is wanted, if any.
 	move *move
@@ -77,7 +100,7 @@ func gather(r compose.Request, version string) (*state, error) {
 		version:     version,
 		name:        compose.Text(xr, "metadata", "name"),
 		namespace:   compose.Text(xr, "metadata", "namespace"),
-		sets:        map[string]set{},
+		siblings:    map[int]*state{},
 		gone:        map[string]bool{},
 		withholding: compose.Withhold(r),
 		plan:        &compose.Plan{Objects: map[string]compose.Desired{}},
@@ -87,13 +110,8 @@ func gather(r compose.Request, version string) (*state, error) {
 		return nil, errors.New("metadata.name and metadata.namespace must not be empty")
 	}
 
-	for resource, o := range r.Observed {
-		if letter, ok := strings.CutPrefix(resource, nameMemberPrefix); ok {
-			s.sets[letter] = observeSet(letter, o)
-		}
-	}
-
-	s.seen, s.observed = observeTopology(r.Observed[nameTopology])
+	s.recall()
+	s.look()
 	s.identity = s.identify()
 
 	s.spec, s.problems = decode(compose.Map(xr, "spec"))
@@ -103,6 +121,19 @@ func gather(r compose.Request, version string) (*state, error) {
 	}
 
 	return s, nil
+}
+
+// look at the members of this generation.
+func (s *state) look() {
+	s.sets = map[string]set{}
+
+	for _, letter := range letters {
+		if o := s.Observed[s.in(nameMemberPrefix+letter)]; o != nil {
+			s.sets[letter] = observeSet(letter, o)
+		}
+	}
+
+	s.seen, s.observed = observeTopology(s.Observed[s.in(nameTopology)])
 }
 
 // identify the Database: by what its members carry, or else by its first
@@ -136,8 +167,9 @@ func (s *state) await(reason xpv2.ConditionReason, message string) {
 	}
 }
 
-// ask for an object that the Database cannot do without.
-func (s *state) ask(resource string, o named) { s.add(resource, o, false) }
+// ask for an object that the Database cannot do without. It serves without those of
+// another generation.
+func (s *state) ask(resource string, o named) { s.add(resource, o, s.side) }
 
 // offer an object that the Database serves without.
 func (s *state) offer(resource string, o named) { s.add(resource, o, true) }

@@ -25,8 +25,11 @@ func status(s *state) error {
 		Resilience: s.resilience(),
 		Storage:    s.storageStatus(),
 		Change:     s.change(),
+		Hooks:      s.hookStatus(),
 		Switchover: s.switchoverStatus(),
 		Backup:     s.backupStatus(),
+		Generation: s.generationStatus(),
+		Restore:    s.restoreStatus(),
 		Withheld:   s.withholding.Entries(s.asked),
 	}
 
@@ -45,9 +48,7 @@ func status(s *state) error {
 	}
 
 	for _, c := range s.spec.Consumers {
-		st.ConnectionSecrets = append(st.ConnectionSecrets, v1alpha1.ConnectionSecret{
-			Consumer: c.Name, Secret: s.called(c.Name), Ready: s.loggedIn(c),
-		})
+		st.ConnectionSecrets = append(st.ConnectionSecrets, s.connectionSecret(c))
 	}
 
 	for _, v := range s.situation(s.runs()).views {
@@ -151,12 +152,20 @@ func readiness(s *state) error {
 	return nil
 }
 
+// moveDeadlines are when a switchover that waits is worth another look.
+func (s *state) moveDeadlines() []time.Time {
+	if s.move == nil || s.move.gate.until.IsZero() {
+		return nil
+	}
+
+	return []time.Time{s.move.gate.until}
+}
+
 // ttl by what the Database waits for.
 func ttl(s *state) error {
-	entries := s.withholding.Entries(s.asked)
-	deadlines := make([]time.Time, 0, len(entries))
+	deadlines := append(s.restoreDeadlines(), s.moveDeadlines()...)
 
-	for _, e := range entries {
+	for _, e := range s.withholding.Entries(s.asked) {
 		deadlines = append(deadlines, e.Until.Time)
 	}
 
@@ -164,21 +173,19 @@ func ttl(s *state) error {
 		deadlines = append(deadlines, s.order.until)
 	}
 
-	if s.move != nil && !s.move.gate.until.IsZero() {
-		deadlines = append(deadlines, s.move.gate.until)
-	}
-
 	if w := s.window(); w != nil && len(s.planned) > 0 && !s.order.held {
 		deadlines = append(deadlines, w.End.Add(-memberTakes))
 	}
 
-	if due, ok := s.backupDue(); ok {
-		deadlines = append(deadlines, due)
+	for _, when := range []func() (time.Time, bool){s.backupDue, s.verifyLost, s.verifyDue} {
+		if due, ok := when(); ok {
+			deadlines = append(deadlines, due)
+		}
 	}
 
 	pace := compose.Settled
 
-	if !s.plan.Ready || s.changing() || len(s.missing()) > 0 && !s.hibernated() {
+	if !s.plan.Ready || s.changing() || s.restores() || len(s.missing()) > 0 && !s.hibernated() || s.hooks.gate.closed() && !s.hooks.gate.failed {
 		pace = compose.Waiting
 	}
 

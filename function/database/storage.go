@@ -46,9 +46,9 @@ func storage(s *state) error {
 
 	gvk := storagev1alpha1.VolumeClaimGroupVersionKind
 
-	s.offer(nameVolumeClaim, compose.NewManifest(gvk.GroupVersion().String(), gvk.Kind, s.metadata(s.name),
+	s.offer(s.in(nameVolumeClaim), compose.NewManifest(gvk.GroupVersion().String(), gvk.Kind, s.metadata(s.base()),
 		volumeClaimSpec{ForProvider: storagev1alpha1.VolumeClaimParameters{
-			Database: s.name,
+			Database: s.base(),
 			Identity: s.identity,
 			Members:  members,
 			Size:     s.wantedStorage().size,
@@ -72,6 +72,9 @@ type storageWish struct {
 // was wanted once is read from the VolumeClaim, so that it does not shrink.
 func (s *state) wantedStorage() storageWish {
 	w := storageWish{size: s.spec.Storage}
+	if s.least.Cmp(w.size) > 0 {
+		w.size = s.least
+	}
 
 	growth := s.spec.StorageGrowth
 	if growth == nil {
@@ -135,7 +138,7 @@ func enlarged(size resource.Quantity, percent int32) resource.Quantity {
 
 // claimed size: what the VolumeClaim was asked for last.
 func (s *state) claimed() resource.Quantity {
-	o := s.Observed[nameVolumeClaim]
+	o := s.Observed[s.in(nameVolumeClaim)]
 	if o == nil {
 		return resource.Quantity{}
 	}
@@ -152,7 +155,7 @@ func (s *state) claimed() resource.Quantity {
 func (s *state) seenVolumes() storagev1alpha1.VolumeClaimObservation {
 	var seen storagev1alpha1.VolumeClaimObservation
 
-	o := s.Observed[nameVolumeClaim]
+	o := s.Observed[s.in(nameVolumeClaim)]
 	if o == nil {
 		return seen
 	}

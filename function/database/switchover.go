@@ -55,7 +55,7 @@ func (s *state) ended(id string) bool {
 
 // handed is the switchover that the Topology was given before.
 func (s *state) handed() *observev1alpha1.TopologySwitchover {
-	o := s.Observed[nameTopology]
+	o := s.Observed[s.in(nameTopology)]
 	if o == nil {
 		return nil
 	}
@@ -72,7 +72,9 @@ func (s *state) handed() *observev1alpha1.TopologySwitchover {
 // manifest did not mean to move the lead once more. It is written down before there
 // is a member.
 func (s *state) skipped() string {
-	if o := s.Observed[nameDCS]; o != nil {
+	// No switchover that was asked for before clients are led over is meant for another
+	// generation.
+	if o := s.Observed[s.in(nameDCS)]; o != nil && !s.side {
 		return compose.Text(o.Map(), "metadata", "annotations", annotationSkipped)
 	}
 

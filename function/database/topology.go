@@ -36,10 +36,10 @@ func topology(s *state) error {
 	}
 
 	spec := topologySpec{ForProvider: observev1alpha1.TopologyParameters{
-		Database:      s.name,
+		Database:      s.base(),
 		Scope:         s.scope(),
 		Members:       names,
-		Hibernated:    s.spec.Hibernated,
+		Hibernated:    s.spec.Hibernated || s.fenced(),
 		Switchover:    s.switchover(),
 		RemoveSecrets: s.removable(),
 	}}
@@ -50,14 +50,19 @@ func topology(s *state) error {
 		}
 	}
 
-	s.ask(nameTopology, compose.NewManifest(observev1alpha1.TopologyGroupVersionKind.GroupVersion().String(), observev1alpha1.TopologyGroupVersionKind.Kind,
-		s.metadata(s.name), spec))
+	s.ask(s.in(nameTopology), compose.NewManifest(observev1alpha1.TopologyGroupVersionKind.GroupVersion().String(), observev1alpha1.TopologyGroupVersionKind.Kind,
+		s.metadata(s.base()), spec))
 
 	return nil
 }
 
 // removable Secrets are those of certificates, which can be made again.
 func (s *state) removable() []string {
+	// They are of the generation that clients are led to.
+	if s.side {
+		return nil
+	}
+
 	names := []string{s.called(suffixMembers), s.called(suffixServer)}
 	if s.archives() {
 		names = append(names, s.called(suffixBackupClient))
@@ -98,7 +103,7 @@ func (s *state) seenMember(letter string) observev1alpha1.TopologyMember {
 
 // letterOf a member, or nothing for a stranger.
 func (s *state) letterOf(member string) string {
-	letter, ok := strings.CutPrefix(member, s.name+"-")
+	letter, ok := strings.CutPrefix(member, s.memberPrefix())
 	if !ok || !slices.Contains(letters, letter) {
 		return ""
 	}

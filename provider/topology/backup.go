@@ -3,6 +3,7 @@
 package topology
 
 import (
+	"slices"
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
@@ -71,6 +72,76 @@ func bound(b *v1alpha1.BackupReport) {
 	}
 
 	b.Size, b.Added = max(b.Size, 0), max(b.Added, 0)
+	b.RestorePointWait = words.Bounded(words.OneLine(b.RestorePointWait), maxMessage)
+	boundVerification(&b.Verification)
+}
+
+// boundVerification bounds what verifications came to.
+func boundVerification(v *v1alpha1.VerificationReport) {
+	for _, field := range []*string{&v.ID, &v.Backup, &v.Failure, &v.Passed.Backup} {
+		*field = words.Bounded(words.OneLine(*field), maxReason)
+	}
+
+	v.Message = words.Bounded(words.OneLine(v.Message), maxMessage)
+
+	for _, at := range []*string{&v.Began, &v.Ended, &v.Passed.At, &v.Passed.ReplayedTo} {
+		if _, err := time.Parse(time.RFC3339, *at); err != nil {
+			*at = ""
+		}
+	}
+
+	v.Passed.Seconds, v.Passed.Assertions = max(v.Passed.Seconds, 0), max(v.Passed.Assertions, 0)
+}
+
+// maxPoints is how many restore points are told.
+const maxPoints = 17
+
+// restorePoints that the leader tells; between two leaders those of the last.
+func (v *view) restorePoints(leader string) []v1alpha1.RestorePoint {
+	for i := range v.pods {
+		if leader != "" && memberOf(&v.pods[i]) == leader && running(&v.pods[i]) {
+			return report(&v.pods[i]).RestorePoints
+		}
+	}
+
+	return v.was.RestorePoints
+}
+
+// boundPoints bounds restore points, of which there is one of a name.
+func boundPoints(points []v1alpha1.RestorePoint) []v1alpha1.RestorePoint {
+	var known []v1alpha1.RestorePoint
+
+	for _, p := range points[max(0, len(points)-maxPoints):] {
+		for _, field := range []*string{&p.Name, &p.Label, &p.At, &p.LSN} {
+			*field = words.Bounded(words.OneLine(*field), maxReason)
+		}
+
+		if !slices.ContainsFunc(known, func(k v1alpha1.RestorePoint) bool { return k.Name == p.Name }) {
+			known = append(known, p)
+		}
+	}
+
+	return known
+}
+
+// verification of a Database: when the last one that was passed ended, in seconds
+// since 1970, and whether the last one failed. There is none before the first.
+func verification(t *v1alpha1.Topology) (at, failed float64, ended bool) {
+	b := t.Status.AtProvider.Backup
+	if b == nil || b.Verification.Ended == "" {
+		return 0, 0, false
+	}
+
+	if b.Verification.Failure != "" {
+		failed = 1
+	}
+
+	// Without any it is as long ago as can be.
+	if passed, err := time.Parse(time.RFC3339, b.Verification.Passed.At); err == nil {
+		at = float64(passed.Unix())
+	}
+
+	return at, failed, true
 }
 
 // lastBackup of a Database, in seconds since 1970, if it has one.

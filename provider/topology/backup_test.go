@@ -4,6 +4,7 @@ package topology
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -75,10 +76,72 @@ func TestBackup(t *testing.T) {
 func TestBackupBounded(t *testing.T) {
 	p := telling(t, "a", v1alpha1.BackupReport{
 		Archive: strings.Repeat("x", 1000), Label: "a\nb", Message: strings.Repeat("y", 5000), Ended: "soon", Began: "2026-11-20T06:00:00Z", Size: -1,
+		Verification: v1alpha1.VerificationReport{Failure: strings.Repeat("x", 1000), Message: strings.Repeat("y", 5000), Ended: "soon", Passed: v1alpha1.VerificationPassed{Seconds: -1}},
 	})
 
 	got := report(&p).Backup
 	if len(got.Archive) > maxReason+4 || len(got.Message) > maxMessage+4 || strings.Contains(got.Label, "\n") || got.Ended != "" || got.Began == "" || got.Size != 0 {
 		t.Errorf("what a member tells is believed: %+v", got)
+	}
+
+	if v := got.Verification; len(v.Failure) > maxReason+4 || len(v.Message) > maxMessage+4 || v.Ended != "" || v.Passed.Seconds != 0 {
+		t.Errorf("what a member tells of verifications is believed: %+v", v)
+	}
+}
+
+// TestRestorePoints: the leader tells them, once for each name and no more than are
+// kept; between two leaders they are those of the last.
+func TestRestorePoints(t *testing.T) {
+	var many []v1alpha1.RestorePoint
+	for i := range 40 {
+		many = append(many, v1alpha1.RestorePoint{Name: "v" + strconv.Itoa(i), LSN: strings.Repeat("0", 1000)})
+	}
+
+	many = append(many, many[39])
+
+	raw, err := json.Marshal(v1alpha1.MemberReport{RestorePoints: many})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	p := telling(t, "a", v1alpha1.BackupReport{})
+	p.Annotations[v1alpha1.AnnotationMember] = string(raw)
+
+	was := []v1alpha1.RestorePoint{{Name: "old"}}
+	v := &view{was: v1alpha1.TopologyObservation{RestorePoints: was}, pods: []corev1.Pod{p}}
+
+	got := v.restorePoints("a")
+	if len(got) != maxPoints-1 || got[len(got)-1].Name != "v39" || len(got[0].LSN) > maxReason+4 {
+		t.Errorf("%d restore points are told, the last %+v", len(got), got[len(got)-1])
+	}
+
+	if diff := cmp.Diff(was, v.restorePoints("")); diff != "" {
+		t.Errorf("between two leaders: -want, +got:\n%s", diff)
+	}
+}
+
+func TestVerification(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason     string
+		told       v1alpha1.VerificationReport
+		at, failed float64
+		ended      bool
+	}{
+		"None":   {"Before the first there is nothing to measure.", v1alpha1.VerificationReport{Asked: true, Began: "2026-11-20T06:00:00Z"}, 0, 0, false},
+		"Passed": {"When it was passed.", v1alpha1.VerificationReport{Ended: "2026-11-20T06:00:00Z", Passed: v1alpha1.VerificationPassed{At: "2026-11-20T06:00:00Z"}}, 1795154400, 0, true},
+		"Failed": {"The last one counts, and when one was passed stays.", v1alpha1.VerificationReport{
+			Ended: "2026-11-27T06:00:00Z", Failure: v1alpha1.VerifyData, Passed: v1alpha1.VerificationPassed{At: "2026-11-20T06:00:00Z"},
+		}, 1795154400, 1, true},
+		"Never": {"None was ever passed.", v1alpha1.VerificationReport{Ended: "2026-11-27T06:00:00Z", Failure: v1alpha1.VerifyData}, 0, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cr := &v1alpha1.Topology{}
+			cr.Status.AtProvider.Backup = &v1alpha1.BackupReport{Verification: tc.told}
+
+			at, failed, ended := verification(cr)
+			if at != tc.at || failed != tc.failed || ended != tc.ended {
+				t.Errorf("%s: it is told as %.0f, %.0f, %t", tc.reason, at, failed, ended)
+			}
+		})
 	}
 }

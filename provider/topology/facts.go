@@ -84,7 +84,7 @@ func (v *view) facts() v1alpha1.TopologyObservation {
 		out.Timeline = v.was.Timeline
 	}
 
-	out.Backup = v.backup(out.Leader)
+	out.Backup, out.RestorePoints = v.backup(out.Leader), v.restorePoints(out.Leader)
 	out.Phase = v.phase(out)
 	out.LastFailover = v.failover(out)
 
@@ -335,6 +335,7 @@ func report(p *corev1.Pod) v1alpha1.MemberReport {
 	r.Message = words.Bounded(words.OneLine(r.Message), maxMessage)
 	r.Volume.UsedPercent = min(max(r.Volume.UsedPercent, 0), 100)
 	bound(&r.Backup)
+	r.RestorePoints = boundPoints(r.RestorePoints)
 
 	return r
 }

@@ -29,6 +29,8 @@ type counts struct {
 
 	databases *prometheus.Desc
 	backups   *prometheus.Desc
+	verified  *prometheus.Desc
+	failed    *prometheus.Desc
 	failovers *prometheus.CounterVec
 }
 
@@ -39,6 +41,10 @@ func newCounts(kube client.Reader, log logging.Logger) *counts {
 			"Databases, by namespace and the phase of their members.", []string{"namespace", "phase"}, nil),
 		backups: prometheus.NewDesc("capstan_database_last_backup_timestamp_seconds",
 			"When the last backup of a Database ended, in seconds since 1970, by namespace and Database.", []string{"namespace", "database"}, nil),
+		verified: prometheus.NewDesc("capstan_database_last_verification_timestamp_seconds",
+			"When the last verification of a backup of a Database that was passed ended, in seconds since 1970, by namespace and Database.", []string{"namespace", "database"}, nil),
+		failed: prometheus.NewDesc("capstan_database_backup_verification_failed",
+			"Whether the last verification of a backup of a Database failed, by namespace and Database.", []string{"namespace", "database"}, nil),
 		failovers: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capstan_database_failovers_total",
 			Help: "Changes of leaders of Databases that were seen, by namespace and cause.",
@@ -62,13 +68,15 @@ func (c *counts) failover(namespace, cause string) {
 	c.failovers.WithLabelValues(namespace, cause).Inc()
 }
 
-// Describe the count of Databases, and their last backups.
+// Describe the count of Databases, and their last backups and verifications.
 func (c *counts) Describe(to chan<- *prometheus.Desc) {
 	to <- c.databases
 	to <- c.backups
+	to <- c.verified
+	to <- c.failed
 }
 
-// Collect the count of Databases, and their last backups.
+// Collect the count of Databases, and their last backups and verifications.
 func (c *counts) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
 	defer cancel()
@@ -91,6 +99,14 @@ func (c *counts) Collect(to chan<- prometheus.Metric) {
 
 		if at, ok := lastBackup(&l.Items[i]); ok {
 			to <- prometheus.MustNewConstMetric(c.backups, prometheus.GaugeValue, at, l.Items[i].GetNamespace(), l.Items[i].Spec.ForProvider.Database)
+		}
+	}
+
+	for i := range l.Items {
+		if at, failed, ended := verification(&l.Items[i]); ended {
+			of := []string{l.Items[i].GetNamespace(), l.Items[i].Spec.ForProvider.Database}
+			to <- prometheus.MustNewConstMetric(c.verified, prometheus.GaugeValue, at, of...)
+			to <- prometheus.MustNewConstMetric(c.failed, prometheus.GaugeValue, failed, of...)
 		}
 	}
 

@@ -42,7 +42,19 @@ func TestAccess(t *testing.T) {
 		"Capital":       {reason: "Names that need quotes are a trap.", parameters: login("name: Api, database: orders, access: ReadWrite" + ref), want: "must be lower case letters"},
 		"Reserved":      {reason: "PostgreSQL keeps pg_ for itself.", parameters: login("name: pg_api, database: orders, access: ReadWrite" + ref), want: "not with pg_"},
 		"AccessUnknown": {reason: "There are two.", parameters: login("name: api, database: orders, access: Admin" + ref), want: "Unsupported value"},
-		"DatabaseName":  {reason: "Its roles have longer names.", parameters: accessServer + "databases: [{name: " + strings.Repeat("x", 49) + "}]", want: "Too long"},
+		"Alternate":     {reason: "Two roles take turns.", parameters: login("name: api, alternate: api-b, retireWhenIdle: true, database: orders, access: ReadWrite" + ref)},
+		"AlternateSame": {reason: "One role cannot take turns with itself.", parameters: login("name: api, alternate: api, database: orders, access: ReadWrite" + ref), want: "takes turns with name: choose another name"},
+		"AlternateName": {reason: "Names that need more than quotes are a trap.", parameters: login("name: api, alternate: Api, database: orders, access: ReadWrite" + ref), want: "must be lower case letters"},
+		"AlternateTaken": {
+			reason: "A second role is of one login.", want: "an alternate must be no other login",
+			parameters: login("name: api, alternate: web, database: orders, access: ReadWrite" + ref + "}, {name: web, database: orders, access: ReadWrite" + ref),
+		},
+		"AlternateShared": {
+			reason: "A second role is of one login.", want: "an alternate must be no other login",
+			parameters: login("name: api, alternate: x-b, database: orders, access: ReadWrite" + ref + "}, {name: web, alternate: x-b, database: orders, access: ReadWrite" + ref),
+		},
+		"RetireAlone":  {reason: "Without a second role none is replaced.", parameters: login("name: api, retireWhenIdle: true, database: orders, access: ReadWrite" + ref), want: "is of a login with an alternate"},
+		"DatabaseName": {reason: "Its roles have longer names.", parameters: accessServer + "databases: [{name: " + strings.Repeat("x", 49) + "}]", want: "Too long"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -66,6 +78,8 @@ func TestTopology(t *testing.T) {
 		"Secrets":  {reason: "Secrets of the Database.", parameters: `{database: orders-db, removeSecrets: [orders-db-members, orders-db-server]}`},
 		"Others":   {reason: "Those of others are not to be removed.", parameters: `{database: orders-db, removeSecrets: [orders-db-members, web-tls]}`, want: "must begin with the name of the database"},
 		"Itself":   {reason: "Nor one that only begins alike.", parameters: `{database: orders-db, removeSecrets: [orders-db2]}`, want: "must begin with the name of the database"},
+		"Later":    {reason: "A later generation has a dot in its name, and the Secrets of the Database.", parameters: `{database: orders-db.g2, scope: orders-db.g2-3f2a9c1b, removeSecrets: [orders-db-members]}`},
+		"NotLater": {reason: "Nor those of others.", parameters: `{database: orders-db.g2, removeSecrets: [orders-dbx-members]}`, want: "must begin with the name of the database"},
 		"Scope":    {reason: "A scope begins names of ConfigMaps.", parameters: `{database: orders-db, scope: Orders}`, want: "must be lower case letters"},
 		"None":     {reason: "Something is looked at.", parameters: `{}`, want: "database: Required value"},
 		"Move":     {reason: "A switchover goes from one member to another.", parameters: `{database: orders-db, switchover: {id: "1", from: orders-db-a}}`, want: "switchover.to: Required value"},

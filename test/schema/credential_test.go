@@ -57,6 +57,7 @@ func TestCredentialAccepted(t *testing.T) {
 		"IPv4":             {reason: "An address is a host.", parameters: `{connection: {type: redis, host: 10.0.0.1, port: 6379}}`},
 		"IPv6":             {reason: "An address is a host.", parameters: `{connection: {type: redis, host: "fd00::1", port: 6379}}`},
 		"NoUser":           {reason: "Not every type has users.", parameters: `{connection: {type: redis, host: a, port: 6379}}`},
+		"Alternate":        {reason: "Two usernames may take turns.", parameters: `{rotation: {every: 720h, accepted: 8-3f2a9c1b}, connection: {type: postgresql, host: a, port: 1, username: u, alternateUsername: u-b}}`},
 		"UnicodeUser":      {reason: "A name may have any letters.", parameters: `{connection: {type: postgresql, host: a, port: 1, username: "müller & söhne"}}`},
 	}
 	for name, tc := range cases {
@@ -123,6 +124,18 @@ func TestCredentialRefused(t *testing.T) {
 		"DerivedTwice": {
 			reason: "One place, one value.", parameters: `{keys: [{name: a, derive: [{format: Bcrypt, key: x}]}, {name: b, derive: [{format: Bcrypt, key: x}]}]}`,
 			want: []string{at + ".keys" + object + "keys: two keys must not derive into the same key: choose another derive key"},
+		},
+		"AlternateAlone": {
+			reason: "One takes turns with another.", parameters: `{connection: {type: redis, host: a, port: 1, alternateUsername: u}}`,
+			want: []string{conn + ".alternateUsername" + object + `takes turns with username: set username, too, and to another name`},
+		},
+		"AlternateSame": {
+			reason: "And not with itself.", parameters: `{connection: {type: redis, host: a, port: 1, username: u, alternateUsername: u}}`,
+			want: []string{conn + ".alternateUsername" + object + `takes turns with username: set username, too, and to another name`},
+		},
+		"AlternateControl": {
+			reason: "Nobody could type it.", parameters: `{connection: {type: redis, host: a, port: 1, username: u, alternateUsername: "u\n"}}`,
+			want: []string{conn + ".alternateUsername" + object + `"u\n": must not have control characters`},
 		},
 		"BcryptTooLong": {reason: "What is cut off is no secret.", parameters: `{length: 73, keys: [{name: password, derive: [{format: Bcrypt, key: hash}]}]}`, want: []string{bcrypt}},
 		"BcryptKeyTooLong": {

@@ -10,5 +10,23 @@ const (
 	ArchiveFailing = members.ArchiveFailing
 )
 
+// What is wrong with a backup that failed its verification.
+const (
+	VerifyRestore   = members.VerifyRestore
+	VerifySlow      = members.VerifySlow
+	VerifyArchive   = members.VerifyArchive
+	VerifyData      = members.VerifyData
+	VerifyAssertion = members.VerifyAssertion
+)
+
 // BackupReport is what members tell of archive and backups.
 type BackupReport = members.BackupReport
+
+// VerificationReport is what verifications of backups came to.
+type VerificationReport = members.VerificationReport
+
+// VerificationPassed is a verification that was passed.
+type VerificationPassed = members.VerificationPassed
+
+// RestorePoint is a moment with a name, which can be restored.
+type RestorePoint = members.RestorePoint

@@ -104,10 +104,11 @@ type TopologySpec struct {
 
 // TopologyParameters say what is looked at.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.removeSecrets) || self.removeSecrets.all(s, s.startsWith(self.database + '-'))",fieldPath=".removeSecrets",message="must begin with the name of the database and '-'"
+// +kubebuilder:validation:XValidation:rule="!has(self.removeSecrets) || self.removeSecrets.all(s, s.startsWith(self.database.split('.')[0] + '-'))",fieldPath=".removeSecrets",message="must begin with the name of the database, up to a dot in it, and '-'"
 type TopologyParameters struct {
 	// Database whose members are looked at: pods of this namespace with the label
-	// capstan.dev/database of this value.
+	// capstan.dev/database of this value: the name of the Database, and for a later
+	// generation of it a dot and the generation, for instance orders-db.g2.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -119,7 +120,7 @@ type TopologyParameters struct {
 	// Database has an identity there is none.
 	//
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be lower case letters, digits and '-'"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$')",message="must be lower case letters, digits, '-' and '.'"
 	// +kubebuilder:example="orders-db-3f2a9c1b"
 	// +optional
 	Scope string `json:"scope,omitempty"`
@@ -309,6 +310,13 @@ type TopologyObservation struct {
 	//
 	// +optional
 	Backup *BackupReport `json:"backup,omitempty"`
+
+	// RestorePoints that can be restored, the last ones, oldest first.
+	//
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	RestorePoints []RestorePoint `json:"restorePoints,omitempty"`
 
 	// Switchovers that were asked for, the last ones, oldest first.
 	//

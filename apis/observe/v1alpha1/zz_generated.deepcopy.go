@@ -833,6 +833,11 @@ func (in *TopologyObservation) DeepCopyInto(out *TopologyObservation) {
 		*out = new(BackupReport)
 		**out = **in
 	}
+	if in.RestorePoints != nil {
+		in, out := &in.RestorePoints, &out.RestorePoints
+		*out = make([]RestorePoint, len(*in))
+		copy(*out, *in)
+	}
 	if in.Switchovers != nil {
 		in, out := &in.Switchovers, &out.Switchovers
 		*out = make([]SwitchoverOutcome, len(*in))

@@ -95,6 +95,12 @@ type Server struct {
 	// Restored tells that the data begins with a backup.
 	Restored bool
 
+	// Followed tells that a generation of a later major version copies and follows
+	// this one. Fence, when not empty, stops the leader for good in favour of the
+	// generation of that identifier: nobody else is promoted.
+	Followed bool
+	Fence    string
+
 	// Pooled tells that there are poolers, which look passwords up and wait while a
 	// leader stops.
 	Pooled bool

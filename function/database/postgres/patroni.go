@@ -11,6 +11,8 @@ import (
 	"unicode/utf16"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-dev/capstan/apis/members"
 )
 
 // Labels that Patroni and members go by.
@@ -55,6 +57,16 @@ func (s Server) dynamic() map[string]any {
 			"pg_hba":        s.access(),
 			"pg_ident":      s.identities(),
 		},
+	}
+
+	if s.Followed {
+		c["slots"] = map[string]any{members.FollowerSlot: map[string]any{"type": "physical"}}
+	}
+
+	if s.Fence != "" {
+		// Both are one annotation: who sees the fence sees the pause.
+		c["pause"] = true
+		c["capstan_fence"] = s.Fence
 	}
 
 	if s.Synchronous && s.Members > 1 {

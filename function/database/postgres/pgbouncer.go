@@ -39,6 +39,10 @@ type Pooler struct {
 	// database, MaxClients that of clients.
 	PoolSize, MaxClients int32
 
+	// Limits are the numbers of connections to the server in databases whose logins
+	// take turns: two at a time have no more than one has.
+	Limits map[string]int32
+
 	// ServerAuthority tells that the certificate which the server shows is of another
 	// authority than that of the members.
 	ServerAuthority bool
@@ -85,7 +89,12 @@ func (p Pooler) Config() string {
 	b.WriteString("[databases]\n")
 
 	for _, d := range p.Databases {
-		fmt.Fprintf(&b, "%s = host=%s port=%d\n", d, p.Host, PortPostgres)
+		limit := ""
+		if n := p.Limits[d]; n > 0 {
+			limit = fmt.Sprintf(" max_db_connections=%d", n)
+		}
+
+		fmt.Fprintf(&b, "%s = host=%s port=%d%s\n", d, p.Host, PortPostgres, limit)
 	}
 
 	fmt.Fprintf(&b, "%s = host=%s port=%d pool_size=2 max_db_connections=2\n", LookupDatabase, p.Host, PortPostgres)

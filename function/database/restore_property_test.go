@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package database
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/compose/composetest"
+)
+
+// A history is what happens to the generations of one Database, by plans, edits and
+// faults.
+type history struct {
+	*world
+
+	r *rand.Rand
+
+	// restored and undone count how often clients were led over, by id.
+	restored, undone map[string]int
+
+	// keptUntil is until when the members of a generation have to be there.
+	keptUntil map[int]time.Time
+
+	// ids that were asked for.
+	ids int
+	log []string
+}
+
+// id of a wish: a new one, or one of before.
+func (h *history) id() int {
+	if h.r.IntN(3) > 0 {
+		h.ids++
+	}
+
+	return max(0, h.ids-h.r.IntN(2))
+}
+
+func (h *history) sayf(format string, args ...any) {
+	h.log = append(h.log, h.request.Now.Format("Mon 15:04 ")+fmt.Sprintf(format, args...))
+}
+
+func (h *history) failf(format string, args ...any) {
+	h.t.Helper()
+	h.t.Fatalf("%s\n%s\n%s", fmt.Sprintf(format, args...), strings.Join(h.log[max(0, len(h.log)-60):], "\n"), h.secret)
+}
+
+// carryOut a plan, all of it or, when Crossplane crashes halfway, a part.
+func (h *history) carryOut(p *compose.Plan, crash bool) {
+	h.t.Helper()
+
+	next := map[string]compose.Object{}
+
+	for _, name := range sortedKeys(p.Objects) {
+		was := h.request.Observed[name]
+		if crash && h.r.IntN(2) == 0 {
+			if was != nil {
+				next[name] = was
+			}
+
+			continue
+		}
+
+		o, err := composetest.Decode(p.Objects[name].Object)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+
+		if was != nil && was.Map()["status"] != nil {
+			o.Map()["status"] = was.Map()["status"]
+		}
+
+		next[name] = o
+	}
+
+	for name, o := range h.request.Observed {
+		if next[name] == nil && crash {
+			next[name] = o
+		}
+	}
+
+	h.holds(next)
+	h.request.Observed = next
+	h.status(p, crash)
+}
+
+// holds what must never happen.
+func (h *history) holds(next map[string]compose.Object) {
+	h.t.Helper()
+
+	selected := func(objects map[string]compose.Object) int {
+		if objects[nameReadWrite] == nil {
+			return 0
+		}
+
+		return h.generationNamed(compose.Text(objects[nameReadWrite].Map(), "spec", "selector", "capstan.dev/database"))
+	}
+
+	was, is := selected(h.request.Observed), selected(next)
+
+	// One that is made anew learns of its generation a pass later, and has no members before.
+	if was > 0 && is > 0 && was != is && len(h.replicas(was)) > 0 {
+		h.sayf("clients are led from %d to %d", was, is)
+
+		if m := h.remembers(); m.active() != is {
+			h.failf("clients are led to generation %d before the Secret remembers it", is)
+		}
+
+		for letter, n := range h.replicas(was) {
+			pod := h.request.Observed[(&state{generation: was}).in(nameMemberPrefix+letter)].Map()
+			if n != 0 || compose.Map(pod, "status") == nil || compose.Number(pod, 0, "status", "replicas") != 0 {
+				h.failf("clients are led from generation %d to %d while member %s of the old one runs", was, is, letter)
+			}
+		}
+
+		h.count(was, is)
+	}
+
+	for name := range h.request.Observed {
+		g, ok := generationOf(name)
+		if !ok || next[name] != nil || !strings.HasPrefix(name, nameMemberPrefix) {
+			continue
+		}
+
+		if g == is {
+			h.failf("%s of the generation that serves is let go", name)
+		}
+
+		if until := h.keptUntil[g]; h.request.Now.Before(until) {
+			h.failf("%s is let go, although its generation is to be kept until %s", name, until)
+		}
+	}
+}
+
+// count that clients were led over.
+func (h *history) count(was, is int) {
+	h.t.Helper()
+
+	m := h.remembers()
+	delete(h.keptUntil, is)
+	h.keptUntil[was] = m.Since.Add(time.Hour)
+
+	for _, d := range m.Done {
+		switch {
+		case d.State == "Done" && d.From == was && d.To == is:
+			h.restored[d.ID]++
+		case d.State == "Undone" && d.From == is && d.To == was:
+			h.undone[d.ID]++
+		}
+	}
+
+	for id, n := range h.restored {
+		if n > 1 || h.undone[id] > 1 {
+			h.failf("%s is carried out twice", id)
+		}
+	}
+}
+
+func (h *history) generationNamed(base string) int {
+	for g := 1; g < 1000; g++ {
+		if baseOf("orders-db", g) == base {
+			return g
+		}
+	}
+
+	h.failf("the Service leads to %q", base)
+
+	return 0
+}
+
+// status of the Database, unless Crossplane crashes before it is written.
+func (h *history) status(p *compose.Plan, crash bool) {
+	if crash {
+		return
+	}
+
+	status, err := compose.AsMap(p.Status)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+
+	var conditions []any
+	for _, c := range p.Conditions {
+		conditions = append(conditions, map[string]any{"type": string(c.Type), "status": string(c.Status), "reason": string(c.Reason), "message": c.Message})
+	}
+
+	status["conditions"] = append(conditions, map[string]any{"type": "Ready", "status": map[bool]string{true: "True", false: "False"}[p.Ready], "reason": "Available"})
+	h.request.Composite.Map()["status"] = status
+}
+
+// trouble of all kinds.
+func (h *history) trouble() {
+	switch h.r.IntN(150) {
+	case 0, 1, 15, 16:
+		h.ask(fmt.Sprintf(`{id: r%d, keepOldFor: 1h}`, h.id()))
+	case 2:
+		h.ask(fmt.Sprintf(`{id: r%d, at: "2026-11-20T10:0%d:00Z", keepOldFor: 1h}`, h.id(), h.r.IntN(3)))
+	case 3, 4, 13, 14:
+		h.ask(fmt.Sprintf(`{undo: r%d, keepOldFor: 1h}`, h.ids))
+	case 5:
+		h.ask("")
+	case 6:
+		h.ask(`{id: early, at: "2026-11-01T00:00:00Z"}`)
+	case 7:
+		h.sayf("the status is lost")
+		delete(h.request.Composite.Map(), "status")
+	case 8:
+		h.sayf("the first Credential is lost")
+		delete(h.request.Observed, nameAccessCredential)
+	case 9:
+		for _, g := range []int{1, 2, 3, 4, 5} {
+			delete(h.broken, fmt.Sprintf("orders-db-g%d-a", g))
+		}
+
+		h.broken[fmt.Sprintf("orders-db-g%d-a", 2+h.r.IntN(4))] = "RestoreFailed"
+	case 10:
+		h.sayf("the Database is deleted and applied again")
+
+		h.request.Observed = map[string]compose.Object{}
+		delete(h.request.Composite.Map(), "status")
+		clear(h.keptUntil)
+	case 11:
+		h.sayf("a Topology tells nothing")
+
+		for name, o := range h.request.Observed {
+			if strings.HasPrefix(name, nameTopology) && h.r.IntN(2) == 0 {
+				delete(o.Map(), "status")
+			}
+		}
+	case 12:
+		h.broken = map[string]string{}
+	}
+}
+
+func (h *history) ask(wish string) {
+	h.sayf("asked for: %s", wish)
+
+	if wish != "" {
+		wish = ", restore: " + wish
+	}
+
+	h.edit(fmt.Sprintf(backedUp, wish))
+}
+
+// look as provider and controllers do. At times the Credential is late.
+func (h *history) look(late bool) {
+	before := h.secret
+	told := any(nil)
+
+	if o := h.request.Observed[nameAccessCredential]; o != nil {
+		told = o.Map()["status"]
+	}
+
+	for g := range 12 {
+		h.backups[g] = h.backup
+	}
+
+	said := map[string]any{}
+
+	for name, o := range h.request.Observed {
+		if strings.HasPrefix(name, nameMemberPrefix) && o.Map()["status"] != nil {
+			said[name] = o.Map()["status"]
+		}
+	}
+
+	h.react()
+
+	if o := h.request.Observed[nameAccessCredential]; late && o != nil {
+		// Written or not, nobody was told.
+		if h.r.IntN(2) == 0 {
+			h.secret = before
+		}
+
+		o.Map()["status"] = told
+		if told == nil {
+			delete(o.Map(), "status")
+		}
+	}
+
+	// Of a StatefulSet that was changed the controller has not told, or done, anything yet.
+	for name, o := range h.request.Observed {
+		if late && said[name] != nil && h.r.IntN(2) == 0 {
+			o.Map()["status"] = said[name]
+		}
+	}
+}
+
+// restoreSeeds of a run. More take minutes, and found nothing else.
+func restoreSeeds() []uint64 { return []uint64{0, 1, 2, 3} }
+
+// TestRestoreProperties drives generations through edits, crashes between writes, lost
+// objects and a Database that is made anew, and holds every plan to the rules: clients
+// are led away only from a generation that has stopped; each restore and each undo is
+// carried out once; the members of a generation that is kept, or that serves, stay; and
+// once faults stop, always an end.
+func TestRestoreProperties(t *testing.T) {
+	for _, seed := range restoreSeeds() {
+		h := &history{
+			world: restorable(t), r: rand.New(rand.NewPCG(seed, 11)),
+			restored: map[string]int{}, undone: map[string]int{}, keptUntil: map[int]time.Time{},
+		}
+		h.sayf("seed %d", seed)
+
+		for name, o := range h.request.Observed {
+			delete(o.Map()["metadata"].(map[string]any), "managedFields")
+			h.request.Observed[name] = o
+		}
+
+		for range 200 {
+			h.trouble()
+			h.carryOut(h.plan(), h.r.IntN(6) == 0)
+			h.look(h.r.IntN(2) == 0)
+			h.request.Now = h.request.Now.Add(time.Duration(h.r.IntN(8)) * time.Minute)
+		}
+
+		h.ends()
+	}
+}
+
+// ends what was begun, and carries out one more.
+func (h *history) ends() {
+	h.t.Helper()
+
+	h.broken = map[string]string{}
+	h.ask("")
+
+	over := func(what string, is func() bool) {
+		for range 40 {
+			h.carryOut(h.plan(), false)
+			h.look(false)
+
+			if is() {
+				return
+			}
+
+			h.request.Now = h.request.Now.Add(10 * time.Minute)
+		}
+
+		_, reason, message := condition(h.plan(), "Restored")
+		h.failf("%s: it does not end: %s: %s", what, reason, message)
+	}
+
+	serves := func() bool {
+		m := h.remembers()
+		all := h.replicas(m.active())
+
+		return m.Step == nil && h.plan().Ready && h.selected(nameReadWrite) == baseOf("orders-db", m.active()) && len(all) == 3 &&
+			!slices.Contains([]int64{all["a"], all["b"], all["c"]}, 0)
+	}
+
+	over("taken back", serves)
+	h.ask(`{id: last, keepOldFor: 1h}`)
+	over("restored", func() bool { d, ok := h.remembers().done("last"); return ok && d.State == "Done" && serves() })
+	h.ask(`{undo: last, keepOldFor: 1h}`)
+	over("undone", func() bool { d, _ := h.remembers().done("last"); return d.State == "Undone" && serves() })
+	over("let go", func() bool {
+		for name := range h.request.Observed {
+			if g, ok := generationOf(name); ok && g != h.remembers().active() {
+				return false
+			}
+		}
+
+		return serves()
+	})
+}

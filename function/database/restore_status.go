@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package database
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// takeBack says how to end a step before clients are led over.
+const takeBack = "to end it, take spec.restore back: this generation goes on serving"
+
+// restores tells whether a restore is under way, or about to be.
+func (s *state) restores() bool {
+	return s.memory.Step != nil || s.unwritten() || s.restoring != nil && s.restoring.reason == v1alpha1.ReasonRestoreWaiting
+}
+
+// restoreDeadlines are when restores are worth another look.
+func (s *state) restoreDeadlines() []time.Time {
+	var at []time.Time
+
+	for _, k := range s.memory.Kept {
+		at = append(at, k.Until)
+	}
+
+	if s.restoring != nil && !s.restoring.until.IsZero() {
+		at = append(at, s.restoring.until)
+	}
+
+	return at
+}
+
+// restored tells what became of spec.restore, or how far the step is that is under
+// way.
+func restored(s *state) error {
+	if len(s.problems) > 0 || s.spec.Restore == nil && s.memory.Step == nil {
+		return nil
+	}
+
+	say := func(status corev1.ConditionStatus, reason xpv2.ConditionReason, message string) error {
+		s.tell(v1alpha1.TypeRestored, status, reason, message)
+		return nil
+	}
+
+	if step := s.memory.Step; step != nil {
+		reason, message := s.standOf(step)
+		return say(corev1.ConditionFalse, reason, message)
+	}
+
+	if w := s.restoring; w != nil {
+		if w.reason == "" {
+			return say(corev1.ConditionFalse, v1alpha1.ReasonRestoreWaiting, w.id+": it is being written down that it begins")
+		}
+
+		return say(corev1.ConditionFalse, w.reason, w.message)
+	}
+
+	id := s.wishedID()
+
+	switch done, _ := s.memory.done(id); done.State {
+	case v1alpha1.RestoreSkipped:
+		return say(corev1.ConditionFalse, v1alpha1.ReasonRestoreSkipped, id+": the Database was made with this id, and nothing was restored: for a restore choose another id")
+	case v1alpha1.RestoreUndone:
+		return say(corev1.ConditionTrue, v1alpha1.ReasonRestoreUndone, fmt.Sprintf("%s: clients were led back to generation %d; for another restore choose another id", id, done.From))
+	default:
+		return say(corev1.ConditionTrue, v1alpha1.ReasonRestored, fmt.Sprintf(
+			"%s: clients were led to generation %d; to go back while generation %d is kept, set spec.restore to {undo: %s}", id, done.To, done.From, id))
+	}
+}
+
+// wishedID is the id of spec.restore.
+func (s *state) wishedID() string {
+	switch r := s.spec.Restore; {
+	case r == nil:
+		return ""
+	case r.Undo != "":
+		return r.Undo
+	default:
+		return r.ID
+	}
+}
+
+// standOf a step: how far it is, and what hinders it.
+func (s *state) standOf(step *generationStep) (xpv2.ConditionReason, string) {
+	if s.pending != "" {
+		return v1alpha1.ReasonRestoreWaiting, fmt.Sprintf("%s: waiting for Credential %q to remember what comes next", step.ID, s.called(suffixAccess))
+	}
+
+	if step.Phase == v1alpha1.RestoreFencing {
+		message := fmt.Sprintf("%s: generation %d is stopped, and clients are led to generation %d once no member of it runs", step.ID, step.From, step.To)
+		if s.order.message != "" {
+			message += ": " + s.order.message
+		}
+
+		return v1alpha1.ReasonRestoreFencing, message
+	}
+
+	t := s.siblings[step.To]
+	begun := fmt.Sprintf("%s: generation %d comes up beside generation %d, which serves: ", step.ID, step.To, step.From)
+
+	if t == nil {
+		return v1alpha1.ReasonRestoreFilling, begun + takeBack
+	}
+
+	hindered, is := t.hindered()
+
+	switch {
+	case is:
+		return xpv2.ConditionReason(hindered.Reason), begun + t.about(hindered) + "; " + takeBack
+	case len(t.sets) == 0 && t.awaits != nil:
+		return v1alpha1.ReasonRestoreFilling, begun + t.awaits.message
+	case t.up():
+		return v1alpha1.ReasonRestoreWaiting, fmt.Sprintf("%s: generation %d is ready: %s", step.ID, step.To, s.mayLeadOver())
+	case t.observed && t.seen.Paused:
+		return v1alpha1.ReasonPaused, begun + "failover in it is paused by hand: end it with patronictl resume in a member"
+	case t.leads():
+		return v1alpha1.ReasonRestoreFilling, begun + "waiting for " + strings.Join(t.unwell(), ", ") + " to be ready and to have every commit"
+	default:
+		return v1alpha1.ReasonRestoreFilling, begun + "no member of it leads yet; " + takeBack
+	}
+}
+
+// unwell members of this generation that should be there.
+func (s *state) unwell() []string {
+	var names []string
+
+	for _, v := range s.before.views {
+		if v.expected && !v.healthy() {
+			names = append(names, v.name)
+		}
+	}
+
+	return names
+}
+
+// generationStatus tells which generation there is, once there was a restore.
+func (s *state) generationStatus() *v1alpha1.GenerationStatus {
+	if !s.known && s.generation <= 1 || s.memory.Active == 0 {
+		return nil
+	}
+
+	st := &v1alpha1.GenerationStatus{Active: int32(s.generation)} //nolint:gosec // It counts restores.
+	if at := s.memory.Since; at != nil {
+		st.Since = &metav1.Time{Time: *at}
+	}
+
+	for _, k := range s.memory.Kept {
+		st.Kept = append(st.Kept, v1alpha1.KeptGeneration{
+			Generation: int32(k.Generation), //nolint:gosec // It counts restores.
+			Restore:    k.ID, Until: metav1.Time{Time: k.Until},
+		})
+	}
+
+	return st
+}
+
+// restoreStatus is what became of spec.restore, or the step that is under way.
+func (s *state) restoreStatus() *v1alpha1.RestoreStatus {
+	if step := s.memory.Step; step != nil {
+		_, message := s.standOf(step)
+
+		return &v1alpha1.RestoreStatus{
+			ID: step.ID, Undo: step.Kind == stepUndo, Phase: step.Phase, At: step.At, RestorePoint: step.RestorePoint, Message: message,
+			From: int32(step.From), To: int32(step.To), Since: &metav1.Time{Time: step.Since}, //nolint:gosec // They count restores.
+		}
+	}
+
+	r := s.spec.Restore
+	if r == nil || len(s.problems) > 0 {
+		return nil
+	}
+
+	if w := s.restoring; w != nil {
+		return &v1alpha1.RestoreStatus{ID: w.id, Undo: w.undo, Phase: v1alpha1.RestoreWaiting, At: w.at, RestorePoint: w.point, Message: w.message}
+	}
+
+	done, ended := s.memory.done(s.wishedID())
+	if !ended {
+		return nil
+	}
+
+	return &v1alpha1.RestoreStatus{
+		ID: done.ID, Undo: done.State == v1alpha1.RestoreUndone, Phase: done.State, At: done.At, RestorePoint: done.RestorePoint,
+		From: int32(done.From), To: int32(done.To), Since: &metav1.Time{Time: done.When}, //nolint:gosec // They count restores.
+	}
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// restoring is how long a restore in place of a small Database may take: a generation more comes up from the bucket, and the one
+// before is stopped.
+const restoring = 8 * time.Minute
+
+// generationsOf a Database whose volumes are removed in the end.
+var generationsOf = []string{"", ".g2", ".g3"}
+
+// TestDatabaseRestore: the rows of a moment come back in place under the same name and password, nothing that the old generation
+// took is lost, and going back brings all of it.
+func TestDatabaseRestore(t *testing.T) {
+	ns := namespace(t)
+	d := database(ns, "orders-db", func(d *v1alpha1.Database) {
+		d.Spec.Replicas = 2
+		d.Spec.Consumers = []v1alpha1.Consumer{{Name: "app"}, {Name: "writer"}}
+		d.Spec.Backup = &v1alpha1.DatabaseBackup{OnDelete: v1alpha1.BackupsDeleted}
+	})
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		for _, g := range generationsOf[1:] {
+			if err := release(ctx, &corev1.PersistentVolumeClaimList{}, client.InNamespace(ns),
+				client.MatchingLabels{observev1alpha1.LabelDatabase: d.Name + g}); err != nil {
+				t.Errorf("cannot delete the volumes of a generation: %v", err)
+			}
+		}
+	})
+	createDatabase(t, d)
+	within(t, backedUp, "the first backup is told", func(ctx context.Context) error {
+		_, err := lastBackup(ctx, d)
+
+		return err
+	})
+
+	app := psql(t, d, "app")
+	app.must(t, `create table ledger (id int primary key); insert into ledger select generate_series(1, 50)`)
+	at := app.must(t, `select to_char(clock_timestamp() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`)
+	app.must(t, `insert into ledger values (51)`)
+
+	// A moment that no backup has touches nothing.
+	want(t, d, `{"id":"early","at":"2026-01-01T00:00:00Z"}`)
+	within(t, patience, "a moment before the first backup is refused",
+		toldOf(d, v1alpha1.TypeRestored, corev1.ConditionFalse, v1alpha1.ReasonRestoreImpossible, "earliestRestorable"))
+
+	// A client writes all the while, to a table that was made after the moment: all that is acknowledged is in the old generation.
+	w := write(t, d, leader(t, d).Spec.NodeName, byService, 0)
+	want(t, d, fmt.Sprintf(`{"id":"r1","at":%q,"keepOldFor":"2h"}`, at))
+	within(t, restoring, "clients are led to the data of the moment", toldOf(d, v1alpha1.TypeRestored, corev1.ConditionTrue, v1alpha1.ReasonRestored, "generation 2"))
+	eventually(t, "the rows of the moment are there, and no other", rows(t, app, 50))
+	stopped(t, d, "")
+
+	// The table of the writer was made after the moment.
+	if got := app.must(t, `select count(*) from information_schema.tables where table_schema = 'public'`); got != "1" {
+		t.Errorf("%s tables are there, want the one of then", got)
+	}
+	eventually(t, "it takes writes", func(context.Context) error {
+		out, err := app.run(t, `insert into ledger values (1000)`)
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+
+		return nil
+	})
+	within(t, backedUp, "the new generation has a backup of its own", toldOf(d, v1alpha1.TypeBackupFresh, corev1.ConditionTrue, v1alpha1.ReasonFresh))
+
+	// Applying the same again restores nothing.
+	nothing := []byte(`{"spec":{"restore":null}}`)
+	if err := kube.Patch(t.Context(), d.DeepCopy(), client.RawPatch(types.MergePatchType, nothing)); err != nil {
+		t.Fatal(err)
+	}
+	within(t, patience, "nothing is told of a restore that nobody asks for", func(ctx context.Context) error {
+		got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
+		if err == nil && got.Status.Restore != nil {
+			err = fmt.Errorf("it tells %+v", got.Status.Restore)
+		}
+
+		return err
+	})
+	want(t, d, fmt.Sprintf(`{"id":"r1","at":%q,"keepOldFor":"2h"}`, at))
+	within(t, patience, "it is known that it was done", toldOf(d, v1alpha1.TypeRestored, corev1.ConditionTrue, v1alpha1.ReasonRestored))
+	if n := app.must(t, `select count(*) from ledger where id = 1000`); n != "1" {
+		t.Error("the restore was carried out twice")
+	}
+
+	want(t, d, `{"undo":"r1","keepOldFor":"2h"}`)
+	within(t, restoring, "clients are led back", toldOf(d, v1alpha1.TypeRestored, corev1.ConditionTrue, v1alpha1.ReasonRestoreUndone))
+	eventually(t, "all rows of before are there, and none of the other generation", rows(t, app, 51))
+	stopped(t, d, ".g2")
+	within(t, creation, "it runs with all members", running(d))
+
+	// Nothing that the client was told is committed is missing: the old generation took no write after clients were led away.
+	a := w.end(t)
+	t.Logf("while clients were led to another generation and back: %+v", a)
+	if len(a.Lost) > 0 || a.Acknowledged == 0 {
+		t.Errorf("%d of %d acknowledged rows are lost: %v", len(a.Lost), a.Acknowledged, a.Lost)
+	}
+}
+
+// want of a Database a restore.
+func want(t *testing.T, d *v1alpha1.Database, restore string) {
+	t.Helper()
+	// As a whole: fields of an earlier wish must not stay.
+	patch := fmt.Appendf(nil, `[{"op":"add","path":"/spec/restore","value":%s}]`, restore)
+	if err := kube.Patch(t.Context(), d.DeepCopy(), client.RawPatch(types.JSONPatchType, patch)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rows that the ledger has.
+func rows(t *testing.T, app session, n int) func(context.Context) error {
+	return func(context.Context) error {
+		out, err := app.run(t, `select count(*), max(id) from ledger`)
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		if got := strings.TrimSpace(out); got != fmt.Sprintf("%d|%d", n, n) {
+			return fmt.Errorf("the ledger has %s", got)
+		}
+
+		return nil
+	}
+}
+
+// stopped members of a generation: no pod of it is there.
+func stopped(t *testing.T, d *v1alpha1.Database, generation string) {
+	t.Helper()
+	list := &corev1.PodList{}
+	if err := kube.List(t.Context(), list, client.InNamespace(d.Namespace),
+		client.MatchingLabels{observev1alpha1.LabelDatabase: d.Name + generation}); err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Items) > 0 {
+		t.Errorf("clients were led away while pod %s of the generation before was there", list.Items[0].Name)
+	}
+}
