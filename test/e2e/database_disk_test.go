@@ -200,20 +200,35 @@ func TestDatabaseFullDisk(t *testing.T) {
 	if len(a.Lost) > 0 {
 		t.Errorf("rows that were acknowledged are lost: %v", a.Lost)
 	}
+}
+
+// TestDatabaseGrowth has volumes grow by themselves, with a class that does not let them, and while a client writes.
+func TestDatabaseGrowth(t *testing.T) {
+	withGrowingPlan(t)
+	ns := namespace(t)
+	d := database(ns, "grows", func(d *v1alpha1.Database) {
+		d.Spec.Storage, d.Spec.Plan, d.Spec.Resources = resource.MustParse("1Gi"), "grows", nil
+		d.Spec.Consumers = []v1alpha1.Consumer{{Name: "app"}, {Name: "writer"}}
+	})
+	createDatabase(t, d)
+	app := psql(t, d, "app")
+	app.must(t, `create table fill (t text); alter table fill alter t set storage external`)
+	led := leader(t, d)
+	before := generations(t, d)
 
 	t.Run("GrowsByItself", func(t *testing.T) {
-		d.Spec.StorageGrowth = &v1alpha1.StorageGrowth{WhenFreePercent: 50, ByPercent: 20, Max: resource.MustParse("4Gi")}
+		d.Spec.StorageGrowth = &v1alpha1.StorageGrowth{WhenFreePercent: 50, ByPercent: 20, Max: resource.MustParse("1200Mi")}
 		if err := apply(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
-		fill(t, app, 50, false)
-		eventually(t, "volumes have grown by themselves", granted("4Gi", volumesOf(t, d)...))
+		fill(t, app, 25, false)
+		eventually(t, "volumes have grown by themselves", granted("1200Mi", volumesOf(t, d)...))
 		eventually(t, "the status tells", func(ctx context.Context) error {
 			got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
 			if err != nil {
 				return err
 			}
-			if s := got.Status.Storage; s == nil || s.Wanted != "4Gi" || s.Size != "4Gi" {
+			if s := got.Status.Storage; s == nil || s.Wanted != "1200Mi" || s.Size != "1200Mi" {
 				return fmt.Errorf("status.storage is %+v", s)
 			}
 
@@ -234,26 +249,26 @@ func TestDatabaseFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = let(context.Background(), true) })
-		d.Spec.Storage = resource.MustParse("5Gi")
+		d.Spec.Storage = resource.MustParse("2Gi")
 		if err := apply(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "it is told that the class does not grow", toldOf(d, v1alpha1.TypeStorageHealthy, corev1.ConditionFalse,
-			v1alpha1.ReasonGrowthUnsupported, "5Gi", grows, "allowVolumeExpansion"))
+			v1alpha1.ReasonGrowthUnsupported, "2Gi", grows, "allowVolumeExpansion"))
 		if now := generations(t, d); !maps.Equal(before, now) {
 			t.Errorf("a class that does not grow must touch nothing: before %v, now %v", before, now)
 		}
 		if err := let(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}
-		growTo(t, d, "5Gi", before)
+		growTo(t, d, "2Gi", before)
 	})
 
 	t.Run("GrowsUnderLoad", func(t *testing.T) {
-		w := write(t, d, led.Spec.NodeName, byService, 1)
+		w := write(t, d, led.Spec.NodeName, byService, 0)
 		time.Sleep(5 * time.Second)
-		d.Spec.Storage = resource.MustParse("6Gi")
-		grown := growTo(t, d, "6Gi", before)
+		d.Spec.Storage = resource.MustParse("3Gi")
+		grown := growTo(t, d, "3Gi", before)
 		a := w.end(t)
 		t.Logf("grown in %s, %d rows acknowledged, %d failed, %d lost, longest gap %.1f s",
 			grown.Round(100*time.Millisecond), a.Acknowledged, a.Failed, len(a.Lost), a.Longest)
