@@ -126,7 +126,7 @@ func TestDatabaseRotation(t *testing.T) {
 		eventually(t, "the next rotation waits", toldOf(d, v1alpha1.TypeCredentialsFresh, corev1.ConditionFalse, v1alpha1.ReasonRotationWaits))
 		// Both visitors have the second login by now. Five minutes are enough for them to read the next.
 		merge(t, d, `{"credentials":{"overlap":"5m"}}`)
-		within(t, creation, "the Secret has the first login again", hasLogin(d, "app", 3))
+		within(t, 2*creation, "the Secret has the first login again", hasLogin(d, "app", 3))
 		arrive("app")
 	})
 	t.Run("SecretLost", func(t *testing.T) {
