@@ -323,5 +323,14 @@ func (s *state) hookStatus() []v1alpha1.HookStatus {
 
 // hooksAfter tells what holds up the end of a change whose members are done.
 func (s *state) hooksAfter() (gate, bool) {
-	return s.hooks.gate, s.hooks.after && s.hooks.gate.closed()
+	left := func(st hookStep) bool { return st.when == v1alpha1.HookAfter && !st.done() }
+
+	switch {
+	case !slices.ContainsFunc(s.hookSteps(), left):
+		return gate{}, false
+	case s.hooks.gate.closed():
+		return s.hooks.gate, s.hooks.after
+	default:
+		return gate{reason: v1alpha1.ReasonHookRunning, message: "the hooks of spec.maintenance.hooks.after are run once every member is well"}, true
+	}
 }

@@ -97,6 +97,15 @@ func TestHooks(t *testing.T) {
 
 	w.job("Complete")
 
+	for i := 0; i < 30 && w.restarted(was) < len(was); i++ {
+		w.react()
+		w.compose(w.plan())
+	}
+
+	if status, reason, message := condition(w.plan(), "Updated"); status != "False" {
+		t.Errorf("want the change to last while the last member starts and the hook after is to come, got %s %s %s", status, reason, message)
+	}
+
 	if !w.untilJobAfter(was) {
 		t.Fatalf("want all members to be restarted and then the hook after, got %d", w.restarted(was))
 	}
