@@ -10,6 +10,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
@@ -59,6 +60,9 @@ type state struct {
 	// seen is what the Topology tells, if it tells anything yet.
 	seen     observev1alpha1.TopologyObservation
 	observed bool
+
+	// onDisk is what the VolumeClaim tells of volumes.
+	onDisk storagev1alpha1.VolumeClaimObservation
 
 	// order is what happens to the members in this pass, and before how they are.
 	order  order
@@ -134,6 +138,7 @@ func (s *state) look() {
 	}
 
 	s.seen, s.observed = observeTopology(s.Observed[s.in(nameTopology)])
+	s.onDisk = observeVolumes(s.Observed[s.in(nameVolumeClaim)])
 }
 
 // identify the Database: by what its members carry, or else by its first

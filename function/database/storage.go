@@ -86,7 +86,7 @@ func (s *state) wantedStorage() storageWish {
 	}
 
 	// One step after the other, and none that is measured by what was before.
-	seen := s.seenVolumes()
+	seen := s.onDisk
 	if !s.observed || seen.State != storagev1alpha1.VolumeReady || w.size.Cmp(s.claimed()) != 0 {
 		return w
 	}
@@ -151,11 +151,10 @@ func (s *state) claimed() resource.Quantity {
 	return q
 }
 
-// seenVolumes is what the VolumeClaim tells.
-func (s *state) seenVolumes() storagev1alpha1.VolumeClaimObservation {
+// observeVolumes is what the VolumeClaim tells, if it tells anything yet.
+func observeVolumes(o compose.Object) storagev1alpha1.VolumeClaimObservation {
 	var seen storagev1alpha1.VolumeClaimObservation
 
-	o := s.Observed[s.in(nameVolumeClaim)]
 	if o == nil {
 		return seen
 	}
@@ -188,7 +187,7 @@ func (s *state) granted() []resource.Quantity {
 func (s *state) grantedTo(letter string) (resource.Quantity, bool) {
 	text := s.seenMember(letter).VolumeSize
 
-	for _, v := range s.seenVolumes().Volumes {
+	for _, v := range s.onDisk.Volumes {
 		if v.Member == s.member(letter) && v.Granted != "" {
 			text = v.Granted
 		}
@@ -369,7 +368,7 @@ func (s *state) progress() string {
 func (s *state) having(state string) []string {
 	var words []string
 
-	for _, v := range s.seenVolumes().Volumes {
+	for _, v := range s.onDisk.Volumes {
 		if v.State == state {
 			words = append(words, fmt.Sprintf("%s has %s: %s", v.Member, v.Granted, v.Message))
 		}
@@ -384,7 +383,7 @@ func (s *state) storageStatus() *v1alpha1.StorageStatus {
 		return nil
 	}
 
-	seen := s.seenVolumes()
+	seen := s.onDisk
 	st := &v1alpha1.StorageStatus{Wanted: s.wants(), State: seen.State}
 
 	if has := s.granted(); len(has) > 0 && len(has) == len(s.sets) {
