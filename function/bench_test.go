@@ -3,11 +3,14 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"sigs.k8s.io/yaml"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
@@ -18,14 +21,15 @@ import (
 // bytes to bytes, and as Echo what no function on the stock codec can go below:
 // decoding the request to return what it desires unchanged.
 func BenchmarkRunFunction(b *testing.B) {
-	algorithm := &Function{planners: planners(), clock: func() time.Time { return now }}
+	capstan := &Function{planners: planners(), clock: func() time.Time { return now }}
 	fifty := function(deployments(50))
 
 	cases := map[string]struct {
 		f   *Function
 		req *fnv1.RunFunctionRequest
 	}{
-		"Algorithm":     {f: algorithm, req: settled(b, algorithm, basic())},
+		"Algorithm":     {f: capstan, req: settled(b, capstan, basic())},
+		"Database":      {f: capstan, req: threeMembers(b, capstan)},
 		"50Deployments": {f: fifty, req: settled(b, fifty, basic())},
 	}
 
@@ -71,6 +75,60 @@ func BenchmarkRunFunction(b *testing.B) {
 			}
 		})
 	}
+}
+
+// threeMembers of the Database of examples/database/basic, with what the example has
+// observed.
+func threeMembers(b *testing.B, f *Function) *fnv1.RunFunctionRequest {
+	b.Helper()
+
+	const example = "../examples/database/basic/"
+
+	xr := documents(b, example+"xr.yaml")[0]
+	xr["metadata"].(map[string]any)["uid"] = "5d0c1f8e-8a3f-4d51-9d4f-0d6f1f0f7c12"
+
+	seen := map[string]*fnv1.Resource{}
+
+	for _, o := range documents(b, example+"observed/objects.yaml") {
+		seen[compose.Text(o, "metadata", "annotations", "crossplane.io/composition-resource-name")] = resourceOf(o)
+	}
+
+	req := basic()
+	req.Observed.Composite, req.Observed.Resources = resourceOf(xr), seen
+
+	next := settled(b, f, req)
+	for name, o := range seen {
+		next.Observed.Resources[name].Resource.Fields["status"] = o.GetResource().GetFields()["status"]
+	}
+
+	if n := len(run(b, f, next).GetDesired().GetResources()); n < 15 {
+		b.Fatalf("want all that three members are made of, got %d objects", n)
+	}
+
+	return next
+}
+
+// documents of a file of YAML.
+func documents(b *testing.B, file string) []map[string]any {
+	b.Helper()
+
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	var all []map[string]any
+
+	for doc := range bytes.SplitSeq(raw, []byte("\n---\n")) {
+		var o map[string]any
+		if err := yaml.Unmarshal(doc, &o); err != nil {
+			b.Fatalf("cannot read %s: %v", file, err)
+		}
+
+		all = append(all, o)
+	}
+
+	return all
 }
 
 // deployments plans n Deployments, and looks at each that is observed.
