@@ -10,6 +10,16 @@ const (
 	ArchiveFailing = "Failing"
 )
 
+// What is wrong with the key that backups are encrypted with.
+const (
+	// KeyMissing: it is not there.
+	KeyMissing = "Missing"
+	// KeyInvalid: what is there cannot be a key.
+	KeyInvalid = "Invalid"
+	// KeyMismatch: what the bucket has was made with another key, or without one.
+	KeyMismatch = "Mismatch"
+)
+
 // BackupReport is what members tell of archive and backups. Times are those of RFC
 // 3339, to the second. It changes only when a fact changes: nothing in it counts or
 // ticks.
@@ -44,6 +54,12 @@ type BackupReport struct {
 	//
 	// +optional
 	Unread string `json:"unread,omitempty"`
+
+	// Key is what is wrong with the key that backups are encrypted with: Missing,
+	// Invalid or Mismatch. Nothing is wrong without it.
+	//
+	// +optional
+	Key string `json:"key,omitempty"`
 
 	// Label of the last backup.
 	//

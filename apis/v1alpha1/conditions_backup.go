@@ -21,6 +21,10 @@ const (
 	// was last tried. It is there with spec.backup.verify.
 	TypeBackupVerified xpv2.ConditionType = "BackupVerified"
 
+	// TypeBackupEncrypted tells whether the key of spec.backup.encryption is there and
+	// opens the backups, and what depends on it. It is there with that field only.
+	TypeBackupEncrypted xpv2.ConditionType = "BackupEncrypted"
+
 	// TypeRestorePointMade tells what became of spec.backup.restorePoint.
 	TypeRestorePointMade xpv2.ConditionType = "RestorePointMade"
 )
@@ -48,6 +52,19 @@ const (
 	ReasonAssertionFailed xpv2.ConditionReason = "AssertionFailed"
 	// ReasonVerificationFailed: it failed for another reason, which the message tells.
 	ReasonVerificationFailed xpv2.ConditionReason = "VerificationFailed"
+)
+
+// Reasons of the condition BackupEncrypted, beside BackupsOff and BackupUnknown.
+const (
+	// ReasonKeyHeld: the key is there, and opens what the bucket has.
+	ReasonKeyHeld xpv2.ConditionReason = "KeyHeld"
+	// ReasonKeyMissing: the Secret or its value is not there.
+	ReasonKeyMissing xpv2.ConditionReason = "KeyMissing"
+	// ReasonKeyInvalid: the value cannot be a key.
+	ReasonKeyInvalid xpv2.ConditionReason = "KeyInvalid"
+	// ReasonKeyMismatch: the backups in the bucket were made with another key, or
+	// without one.
+	ReasonKeyMismatch xpv2.ConditionReason = "KeyMismatch"
 )
 
 // Reasons of the condition RestorePointMade, beside BackupsOff and BackupUnknown.

@@ -10,6 +10,8 @@ import (
 // DatabaseBackup says how the Database is backed up. With backups on, everything
 // that is written goes to the bucket within a minute as well, so that every moment
 // since the first backup can be restored.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.encryption) == has(oldSelf.encryption)",fieldPath=".encryption",message="cannot be added or removed: pgBackRest encrypts a repository from its first backup on, or never; another Secret with the same value is fine, and for the other kind make another Database with spec.from.database"
 type DatabaseBackup struct {
 	// Enabled takes backups and archives what is written. When it is switched off,
 	// what the bucket has stays. A Database that never had backups is restarted
@@ -47,6 +49,14 @@ type DatabaseBackup struct {
 	//
 	// +optional
 	To *DatabaseBackupTarget `json:"to,omitempty"`
+
+	// Encryption encrypts backups and archive with a key of yours, by AES-256, before
+	// they leave the cluster. Whoever loses the key loses the backups: Capstan has no
+	// copy of it, and nobody can read them without. The value of the key cannot be
+	// changed either.
+	//
+	// +optional
+	Encryption *BackupEncryption `json:"encryption,omitempty"`
 
 	// OnDelete says what becomes of the bucket that Capstan made when the Database
 	// is deleted: Keep leaves it with all that is in it, Delete removes both. A
@@ -184,6 +194,12 @@ type DatabaseSourceDatabase struct {
 	// +kubebuilder:example="3f2a9c1b7d"
 	// +optional
 	RestorePoint RestorePointName `json:"restorePoint,omitempty"`
+
+	// Encryption names the key that the backups are encrypted with, if they are:
+	// what spec.backup.encryption of that Database says.
+	//
+	// +optional
+	Encryption *BackupEncryption `json:"encryption,omitempty"`
 }
 
 // DatabaseSourceBackup is what a bucket has of a Database.
@@ -232,6 +248,12 @@ type DatabaseSourceBackup struct {
 	// +kubebuilder:example="3f2a9c1b7d"
 	// +optional
 	RestorePoint RestorePointName `json:"restorePoint,omitempty"`
+
+	// Encryption names the key that the backups are encrypted with, if they are:
+	// what spec.backup.encryption of the Database said.
+	//
+	// +optional
+	Encryption *BackupEncryption `json:"encryption,omitempty"`
 }
 
 // BackupStatus tells what backups there are.

@@ -49,6 +49,7 @@ type backupFile struct {
 	RetentionFull int      `json:"retentionFull,omitempty"`
 	StartEmpty    bool     `json:"startEmpty,omitempty"`
 	RestorePoint  string   `json:"restorePoint,omitempty"`
+	Encrypted     bool     `json:"encrypted,omitempty"`
 
 	Verify *verifyFile `json:"verify,omitempty"`
 }
@@ -60,6 +61,7 @@ type sourceFile struct {
 	At     *time.Time `json:"at,omitempty"`
 
 	RestorePoint string `json:"restorePoint,omitempty"`
+	Encrypted    bool   `json:"encrypted,omitempty"`
 }
 
 // defaultedBackup repeats what the schema sets.
@@ -149,7 +151,7 @@ func (s *state) backupFile() *backupFile {
 	f := &backupFile{
 		Enabled: s.backsUp(), Stanza: s.stanza(), Path: repositoryOf(s.namespace, s.name), Queue: s.archiveBacklog(),
 		StartEmpty:   s.spec.Backup.OnExisting == v1alpha1.ExistingLeft,
-		RestorePoint: string(s.spec.Backup.RestorePoint), Verify: s.verifyFile(),
+		RestorePoint: string(s.spec.Backup.RestorePoint), Encrypted: s.backupKey().encrypted(), Verify: s.verifyFile(),
 	}
 	f.RetentionDays, f.RetentionFull = retention(s.spec.Backup.Retention)
 
@@ -206,11 +208,17 @@ func (s *state) sourceFile() *sourceFile {
 	case from == nil:
 		return nil
 	case from.Database != nil:
-		return &sourceFile{Path: repositoryOf(s.namespace, from.Database.Name), At: moment(from.Database.At), RestorePoint: string(from.Database.RestorePoint)}
+		return &sourceFile{
+			Path: repositoryOf(s.namespace, from.Database.Name), At: moment(from.Database.At),
+			RestorePoint: string(from.Database.RestorePoint), Encrypted: s.sourceKey().encrypted(),
+		}
 	default:
 		b := from.Backup
 
-		return &sourceFile{Path: repositoryOf(cmp.Or(b.Namespace, s.namespace), b.Database), Stanza: b.Stanza, At: moment(b.At), RestorePoint: string(b.RestorePoint)}
+		return &sourceFile{
+			Path: repositoryOf(cmp.Or(b.Namespace, s.namespace), b.Database), Stanza: b.Stanza, At: moment(b.At),
+			RestorePoint: string(b.RestorePoint), Encrypted: s.sourceKey().encrypted(),
+		}
 	}
 }
 
@@ -259,7 +267,7 @@ func checkBackup(s *state) []check.Problem {
 		}
 	}
 
-	return slices.Concat(ps, s.checkVerify(), s.checkSource())
+	return slices.Concat(ps, s.checkEncryption(), s.checkVerify(), s.checkSource())
 }
 
 // checkSchedule of a field, which may be empty.
@@ -321,8 +329,16 @@ func (s *state) archivesAs(e map[string]any) {
 		e["backup"] = s.bucketSecret()
 	}
 
+	if k := s.backupKey(); s.archives() && k.encrypted() {
+		e["backupKey"] = k.text()
+	}
+
 	if name := s.sourceSecret(); name != "" {
 		e["source"] = name
+	}
+
+	if k := s.sourceKey(); k.encrypted() {
+		e["sourceKey"] = k.text()
 	}
 }
 

@@ -220,6 +220,7 @@ func (s *state) backupJobSpec() *applybatchv1.JobSpecApplyConfiguration {
 				WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(s.ownMembers())),
 			secret(volumeMembers, s.called(suffixBackupClient)),
 			secret(volumeBackup, s.bucketSecret()))
+	s.withKey(pod)
 
 	for _, name := range s.pullSecrets() {
 		pod.WithImagePullSecrets(applycorev1.LocalObjectReference().WithName(name))
@@ -254,10 +255,18 @@ func (s *state) backupVolumes() []*applycorev1.VolumeApplyConfiguration {
 
 	if s.archives() {
 		volumes = append(volumes, optional(volumeBackup, s.bucketSecret()))
+
+		if k := s.backupKey(); k.encrypted() {
+			volumes = append(volumes, k.optional(volumeBackupKey))
+		}
 	}
 
 	if name := s.sourceSecret(); name != "" {
 		volumes = append(volumes, optional(volumeSource, name))
+
+		if k := s.sourceKey(); k.encrypted() {
+			volumes = append(volumes, k.optional(volumeSourceKey))
+		}
 	}
 
 	return volumes

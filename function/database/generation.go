@@ -114,7 +114,10 @@ func (s *state) filledFrom() *sourceFile {
 
 	step := s.memory.Step
 
-	return &sourceFile{Path: repositoryOf(s.namespace, s.name), Stanza: s.stanzaOf(step.From), At: moment(step.At), RestorePoint: string(step.RestorePoint)}
+	return &sourceFile{
+		Path: repositoryOf(s.namespace, s.name), Stanza: s.stanzaOf(step.From), At: moment(step.At),
+		RestorePoint: string(step.RestorePoint), Encrypted: s.sourceKey().encrypted(),
+	}
 }
 
 // otherGenerations than the active one: the one that comes up is composed as the

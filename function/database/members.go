@@ -34,6 +34,9 @@ type set struct {
 	// bucketSecret is the Secret that opens the bucket for backups, if it has one.
 	bucketSecret string
 
+	// backupKey is where the key of those backups is, if they are encrypted.
+	backupKey keyRef
+
 	// template is the revision of its pod template, once the controller has looked
 	// at it.
 	template string
@@ -89,6 +92,7 @@ func observeSet(letter string, o compose.Object) set {
 	}
 
 	v.bucketSecret = secretOf(compose.List(m, "spec", "template", "spec", "volumes"), volumeBackup)
+	v.backupKey = keyIn(compose.List(m, "spec", "template", "spec", "volumes"), volumeBackupKey)
 
 	return v
 }

@@ -65,6 +65,7 @@ var telling = []step{
 	{"ArchiveHealthy", archiveHealthy},
 	{"PITRContinuous", pitrContinuous},
 	{"BackupVerified", backupVerified},
+	{"BackupEncrypted", backupEncrypted},
 	{"RestorePointMade", restorePointMade},
 	{"Restored", restored},
 	{"Updated", updated},

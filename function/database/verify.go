@@ -243,6 +243,7 @@ func (s *state) verifyJobSpec(id string) *applybatchv1.JobSpecApplyConfiguration
 				WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(s.ownMembers())),
 			applycorev1.Volume().WithName(volumeBackup).
 				WithSecret(applycorev1.SecretVolumeSource().WithSecretName(s.bucketSecret()).WithDefaultMode(0o440)))
+	s.withKey(pod)
 
 	for _, name := range s.pullSecrets() {
 		pod.WithImagePullSecrets(applycorev1.LocalObjectReference().WithName(name))

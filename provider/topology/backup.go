@@ -57,7 +57,7 @@ func later(a, b string) string {
 
 // bound what a member tells of backups: whoever may annotate a pod could write it.
 func bound(b *v1alpha1.BackupReport) {
-	for _, field := range []*string{&b.Archive, &b.Label, &b.Type} {
+	for _, field := range []*string{&b.Archive, &b.Key, &b.Label, &b.Type} {
 		*field = words.Bounded(words.OneLine(*field), maxReason)
 	}
 

@@ -10,6 +10,13 @@ const (
 	ArchiveFailing = members.ArchiveFailing
 )
 
+// What is wrong with the key that backups are encrypted with.
+const (
+	KeyMissing  = members.KeyMissing
+	KeyInvalid  = members.KeyInvalid
+	KeyMismatch = members.KeyMismatch
+)
+
 // What is wrong with a backup that failed its verification.
 const (
 	VerifyRestore   = members.VerifyRestore

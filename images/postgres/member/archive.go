@@ -96,7 +96,7 @@ func (c *archiveCmd) archive(ctx context.Context, s pgbackrest.Settings, a pgbac
 	case errors.Is(context.Cause(ctx), full):
 		return letGo(a), nil
 	}
-	if _, missing := pgbackrest.ReadRepository(layout.Bucket); missing != nil {
+	if _, missing := repositoryOf(s); missing != nil {
 		err = missing
 	}
 	if a.Failing == nil {

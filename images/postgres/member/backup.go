@@ -46,7 +46,7 @@ func (c *backupCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if w.Backup == nil || !w.Backup.Enabled {
 		return errors.New("backups are off: set spec.backup.enabled")
 	}
-	repository, err := pgbackrest.ReadRepository(layout.Bucket)
+	repository, err := repositoryOf(*w.Backup)
 	if err != nil {
 		return err
 	}

@@ -128,7 +128,9 @@ func (c *cluster) job(name string, mounts map[string]string, args ...string) str
 	}
 	log := filepath.Join(c.logs, "log-"+name)
 	_ = os.Remove(log)
-	all := map[string]string{"/etc/capstan/config": filepath.Join(c.base, "config"), layout.Bucket: filepath.Join(c.base, "bucket")}
+	all := map[string]string{
+		"/etc/capstan/config": filepath.Join(c.base, "config"), layout.Bucket: filepath.Join(c.base, "bucket"), layout.BackupKey: c.folder("backup-key"),
+	}
 	maps.Copy(all, mounts)
 	r := container{Root: c.root, Scratch: scratch, Program: c.program, Hosts: c.hosts(), Host: name, Args: args, Mounts: all}.start(c.t, log, nil)
 	select {

@@ -133,7 +133,7 @@ func (b *backups) complain(err error) {
 
 // configure pgBackRest, and let its server run and read what changed. What could not be read anew stays.
 func (b *backups) configure(s pgbackrest.Settings) error {
-	repository, err := pgbackrest.ReadRepository(layout.Bucket)
+	repository, err := repositoryOf(s)
 	if err != nil {
 		return err
 	}
@@ -147,6 +147,10 @@ func (b *backups) configure(s pgbackrest.Settings) error {
 	changed, err := pgbackrest.Member(s, repository, folders, tls).Write(layout.PgBackRest)
 	if err != nil {
 		return err
+	}
+	if changed {
+		// Whether the bucket answers to what is new is not to be known in ten minutes only.
+		b.asked = time.Time{}
 	}
 	if b.server != nil {
 		select {
@@ -213,6 +217,7 @@ func (b *backups) report(trouble error) members.BackupReport {
 	var missing *pgbackrest.NotReady
 	if errors.As(trouble, &missing) {
 		out.Archive, out.Message = members.ArchiveFailing, missing.Message
+		out.Key = missing.Key
 	}
 	return out
 }
@@ -231,7 +236,7 @@ func (b *backups) ask(ctx context.Context, s pgbackrest.Settings, trouble error)
 	}
 	if trouble != nil {
 		// What was known stays, and is told as what it is. A bucket that comes soon is not waited for until the next time.
-		b.facts.Unread = trouble.Error()
+		b.facts.Unread, b.facts.Key = trouble.Error(), keyTrouble(trouble)
 		b.soon = time.Now().Add(infoSoon)
 	}
 }

@@ -288,6 +288,7 @@ func (c *cluster) start(letter string) *running {
 			layout.Volume: data, "/etc/capstan/config": mount(configOf(letter)), layout.Members: mount("members"), layout.Server: mount("members"),
 			"/etc/capstan/access": mount("access"), "/run/secrets/kubernetes.io/serviceaccount": mount("secrets"),
 			layout.Bucket: c.folder("bucket"), layout.Source: c.folder("source"),
+			layout.BackupKey: c.folder("backup-key"), layout.SourceKey: c.folder("source-key"),
 		},
 	}
 	host, port, _ := net.SplitHostPort(c.api.address)

@@ -90,7 +90,7 @@ func (m *member) again(from pgbackrest.Source) error {
 func (m *member) askExisting(ctx context.Context, s pgbackrest.Settings) error {
 	ctx, cancel := context.WithTimeout(ctx, infoLimit)
 	defer cancel()
-	all, err := m.stanzas(ctx, s.Path)
+	all, err := m.stanzas(ctx, s)
 	if err != nil {
 		return &volume.Wait{Reason: waitingForBucket, Message: fmt.Sprintf("it is not known yet whether the bucket has backups of this name: %v. "+
 			"See the condition BackupFresh, or let the Database begin whatever the bucket has: set spec.backup.onExisting to StartEmpty", err)}
@@ -105,14 +105,14 @@ func (m *member) askExisting(ctx context.Context, s pgbackrest.Settings) error {
 		"set spec.backup.onExisting to StartEmpty", latest.Name, last.Ended().Format(time.RFC3339))}
 }
 
-// stanzas that the bucket has at a path.
-func (m *member) stanzas(ctx context.Context, path string) ([]pgbackrest.Stanza, error) {
-	repository, err := pgbackrest.ReadRepository(layout.Bucket)
+// stanzas that the bucket has where this Database keeps its backups.
+func (m *member) stanzas(ctx context.Context, s pgbackrest.Settings) ([]pgbackrest.Stanza, error) {
+	repository, err := repositoryOf(s)
 	if err != nil {
 		return nil, err
 	}
 	file := layout.PgBackRest + ".existing"
-	if _, err := pgbackrest.Reader(path, "", repository, pgbackrest.Folders{Lock: layout.Lock}).Write(file); err != nil {
+	if _, err := pgbackrest.Reader(s.Path, "", repository, pgbackrest.Folders{Lock: layout.Lock}).Write(file); err != nil {
 		return nil, err
 	}
 	all, err := pgbackrest.Runner{Program: pgbackrest.Program, Config: file}.Info(ctx, "")

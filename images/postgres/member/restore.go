@@ -53,7 +53,7 @@ func (c *restoreCmd) restore(ctx context.Context) (string, error) {
 	if w.From == nil {
 		return "", errors.New("the Database is to begin with a backup, and it is not known with which: see its ConfigMap")
 	}
-	repository, err := pgbackrest.ReadRepository(layout.Source)
+	repository, err := repositoryFrom(*w.From)
 	if err != nil {
 		return "", err
 	}

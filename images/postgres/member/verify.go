@@ -55,7 +55,7 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if w.Backup == nil || !w.Backup.Enabled || w.Backup.Verify == nil {
 		return errors.New("there is nothing to verify: set spec.backup.verify")
 	}
-	repository, err := pgbackrest.ReadRepository(layout.Bucket)
+	repository, err := repositoryOf(*w.Backup)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,9 @@ const (
 	// begins with.
 	Bucket = "/etc/capstan/backup"
 	Source = "/etc/capstan/source"
+	// BackupKey and SourceKey are where the keys are mounted that they are encrypted with, if they are.
+	BackupKey = "/etc/capstan/backup-key"
+	SourceKey = "/etc/capstan/source-key"
 	// PgBackRest is the configuration of the member's pgBackRest, and PgBackRestSource that for the backup that it begins with.
 	PgBackRest       = Private + "/pgbackrest.conf"
 	PgBackRestSource = Private + "/pgbackrest-source.conf"

@@ -64,7 +64,13 @@ type TLS struct{ Cert, Key, CA, Address string }
 
 // repository options, for an archive or backup at a path.
 func (r Repository) options(path string) []Option {
+	cipher := ""
+	if r.Passphrase != "" {
+		cipher = "aes-256-cbc"
+	}
 	return []Option{
+		{"repo1-cipher-type", cipher},
+		{"repo1-cipher-pass", r.Passphrase},
 		{"repo1-type", "s3"},
 		{"repo1-path", path},
 		{"repo1-s3-uri-style", "path"},

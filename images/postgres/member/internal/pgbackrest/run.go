@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os/exec"
 	"regexp"
@@ -59,7 +58,7 @@ func (r Runner) Run(ctx context.Context, command string, args ...string) (string
 		return "", fmt.Errorf("pgbackrest %s did not end in time: %w", command, ctx.Err())
 	}
 	if text := words(said.String()); text != "" {
-		return "", &Failure{command, text}
+		return "", &Failure{command, explained(text)}
 	}
 	return "", fmt.Errorf("cannot run pgbackrest %s: %w", command, err)
 }
@@ -171,7 +170,7 @@ func (r Runner) Info(ctx context.Context, stanza string) ([]Stanza, error) {
 	for i := range all {
 		// 1: no such stanza. 2: no backup. All others but 0 say that it cannot be told.
 		if c := all[i].Status.Code; c > 3 {
-			return nil, errors.New(all[i].Status.Message)
+			return nil, &Failure{"info", explained(words(all[i].Status.Message))}
 		}
 		slices.SortFunc(all[i].Backups, func(a, b Backup) int { return a.Ended().Compare(b.Ended()) })
 	}

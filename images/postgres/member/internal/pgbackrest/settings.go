@@ -43,6 +43,8 @@ type Settings struct {
 	StartEmpty bool `json:"startEmpty,omitempty"`
 	// RestorePoint is the name to give the moment, once.
 	RestorePoint string `json:"restorePoint,omitempty"`
+	// Encrypted tells that the repository is encrypted, with a key that is mounted.
+	Encrypted bool `json:"encrypted,omitempty"`
 	// Verify says what is asked of a backup that was restored to prove that it can be.
 	Verify *Verify `json:"verify,omitempty"`
 }
@@ -76,6 +78,8 @@ type Source struct {
 	At *time.Time `json:"at,omitempty"`
 	// RestorePoint to restore, by its name, instead of a time.
 	RestorePoint string `json:"restorePoint,omitempty"`
+	// Encrypted tells that the repository is encrypted, with a key that is mounted.
+	Encrypted bool `json:"encrypted,omitempty"`
 }
 
 // Wanted is what the ConfigMap says of backups. Either may be absent.
@@ -102,10 +106,16 @@ type Repository struct {
 	Host, Port, Region, Bucket, Key, Secret, Token string
 	// CA is the file of the authority of the server, if it is not one that everybody trusts.
 	CA string
+	// Passphrase that it is encrypted with, if it is.
+	Passphrase string
 }
 
 // NotReady is why a Repository cannot be used as long as its Secret is as it is.
-type NotReady struct{ Message string } //nolint:errname // It is for a person.
+type NotReady struct { //nolint:errname // It is for a person.
+	Message string
+	// Key is one of members.Key… when it is the key that is wrong.
+	Key string
+}
 
 // Error is the message.
 func (n *NotReady) Error() string { return n.Message }
@@ -123,12 +133,12 @@ func ReadRepository(dir string) (Repository, error) {
 		}
 		text := strings.TrimSpace(string(raw))
 		if strings.ContainsAny(text, "\n\r\x00") {
-			return Repository{}, &NotReady{fmt.Sprintf("the value %s of the bucket's connection Secret has more than one line: correct it", key)}
+			return Repository{}, &NotReady{Message: fmt.Sprintf("the value %s of the bucket's connection Secret has more than one line: correct it", key)}
 		}
 		value[key] = text
 	}
 	if len(value) == 0 {
-		return Repository{}, &NotReady{"the connection Secret of the bucket is not there: see the Bucket, and whether provider-capstan runs"}
+		return Repository{}, &NotReady{Message: "the connection Secret of the bucket is not there: see the Bucket, and whether provider-capstan runs"}
 	}
 	for _, key := range []string{"endpoint", "region", "bucket", "accessKeyId", "secretAccessKey"} {
 		if value[key] == "" {
@@ -136,13 +146,13 @@ func ReadRepository(dir string) (Repository, error) {
 			if strings.HasSuffix(key, "Id") || strings.HasSuffix(key, "Key") {
 				message += ": let the provider's config give workloadCredentials to those who use buckets"
 			}
-			return Repository{}, &NotReady{message}
+			return Repository{}, &NotReady{Message: message}
 		}
 	}
 	rest, ok := strings.CutPrefix(value["endpoint"], "https://")
 	rest = strings.TrimRight(rest, "/")
 	if !ok || rest == "" || strings.Contains(rest, "/") {
-		return Repository{}, &NotReady{fmt.Sprintf("the endpoint %q cannot be used: backups need https://, and nothing behind the host", value["endpoint"])}
+		return Repository{}, &NotReady{Message: fmt.Sprintf("the endpoint %q cannot be used: backups need https://, and nothing behind the host", value["endpoint"])}
 	}
 	host, port := rest, "443"
 	if i := strings.LastIndexByte(rest, ':'); i > strings.LastIndexByte(rest, ']') {

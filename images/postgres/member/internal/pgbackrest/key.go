@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgbackrest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/capstan-dev/capstan/apis/members"
+)
+
+// keyFile is the key in the folder that it is mounted to.
+const keyFile = "passphrase"
+
+// A key has so many characters. The least are what 16 random bytes take in base64: pgBackRest derives the cipher's key with a single
+// hash, which does nothing for one that can be guessed.
+const leastKey, mostKey = 24, 1024
+
+// printable ASCII in one line. Others would be cut or take part in the configuration's form.
+var printable = regexp.MustCompile(`^[ -~]*$`)
+
+// locked is what pgBackRest says of files that do not open with the key it has, or without one.
+var locked = regexp.MustCompile(`CryptoError|(is|was) the repo encrypted`)
+
+// ReadEncrypted is ReadRepository of one that is encrypted with the key in the folder of its own, unless that is "". The error is a
+// *NotReady when the key cannot be used.
+func ReadEncrypted(dir, key string) (Repository, error) {
+	r, err := ReadRepository(dir)
+	if err != nil || key == "" {
+		return r, err
+	}
+	r.Passphrase, err = readKey(filepath.Join(key, keyFile))
+	if err != nil {
+		return Repository{}, err
+	}
+	return r, nil
+}
+
+// readKey from a file. What is wrong with it is told without a word of it.
+func readKey(file string) (string, error) {
+	raw, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", &NotReady{
+			Message: "the Secret with the key that backups are encrypted with is not there, or has no such value: bring it back", Key: members.KeyMissing,
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot read the key of backups: %w", err)
+	}
+	text := strings.TrimSpace(string(raw))
+	if n := len(text); n < leastKey || n > mostKey || !printable.MatchString(text) {
+		return "", &NotReady{
+			Message: fmt.Sprintf("the key that backups are encrypted with has to be one line of %d to %d printable ASCII characters: correct it", leastKey, mostKey),
+			Key:     members.KeyInvalid,
+		}
+	}
+	return text, nil
+}
+
+// Locked tells whether pgBackRest failed because what is in the repository does not open with the key it has, or without one.
+func Locked(err error) bool {
+	var f *Failure
+	return errors.As(err, &f) && locked.MatchString(f.Said)
+}
+
+// explained is what pgBackRest said, with what it means for those who use a key.
+func explained(said string) string {
+	if !locked.MatchString(said) {
+		return said
+	}
+	return "what is in the bucket does not open with the key that is given, or needs one and none is: give the key that it was made with; pgBackRest says: " + said
+}
