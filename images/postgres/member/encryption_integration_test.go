@@ -41,7 +41,8 @@ func (c *cluster) key(folder, key string) {
 	}
 }
 
-// plain objects of a path: those that are not what pgBackRest's cipher makes, which begins as OpenSSL's does.
+// plain objects of a path: those in which a file begins that zstd compressed, and those that do not begin as OpenSSL's ciphers do. In
+// bundles files begin with their salt.
 func (s *store) plain(t *testing.T, path string) (plain []string, all int) {
 	t.Helper()
 	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: aws.String(bucket), Prefix: aws.String(strings.Trim(path, "/") + "/")})
@@ -63,7 +64,9 @@ func (s *store) plain(t *testing.T, path string) (plain []string, all int) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if all++; !bytes.HasPrefix(raw, []byte("Salted__")) {
+			all++
+			salted := strings.Contains(*o.Key, "/bundle/") || bytes.HasPrefix(raw, []byte("Salted__"))
+			if !salted || bytes.Contains(raw, []byte{0x28, 0xb5, 0x2f, 0xfd}) {
 				plain = append(plain, *o.Key)
 			}
 		}

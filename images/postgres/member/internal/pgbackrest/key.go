@@ -24,8 +24,13 @@ const leastKey, mostKey = 24, 1024
 // printable ASCII in one line. Others would be cut or take part in the configuration's form.
 var printable = regexp.MustCompile(`^[ -~]*$`)
 
-// locked is what pgBackRest says of files that do not open with the key it has, or without one.
-var locked = regexp.MustCompile(`CryptoError|(is|was) the repo encrypted`)
+// garbled is what pgBackRest says of an information file that does not open with the key it has, or needs one and none is. It quotes
+// what it took for the file's first line, which is other bytes each time. Of other files it says what is locked.
+var (
+	garbled = regexp.MustCompile(`FormatError: key/value found outside of section`)
+	locked  = regexp.MustCompile(`CryptoError|(is|was) the repo encrypted|` + garbled.String())
+	files   = regexp.MustCompile(`info file '([^']*)'`)
+)
 
 // ReadEncrypted is ReadRepository of one that is encrypted with the key in the folder of its own, unless that is "". The error is a
 // *NotReady when the key cannot be used.
@@ -65,13 +70,22 @@ func readKey(file string) (string, error) {
 // Locked tells whether pgBackRest failed because what is in the repository does not open with the key it has, or without one.
 func Locked(err error) bool {
 	var f *Failure
-	return errors.As(err, &f) && locked.MatchString(f.Said)
+	return errors.As(err, &f) && strings.HasPrefix(f.Said, unopened)
 }
 
-// explained is what pgBackRest said, with what it means for those who use a key.
+// unopened is what it means for people.
+const unopened = "what is in the bucket does not open with the key that is given, or needs one and none is, or is damaged: give the key that it was made with"
+
+// explained is what pgBackRest said, and what it means when it is about a key.
 func explained(said string) string {
-	if !locked.MatchString(said) {
+	switch {
+	case !locked.MatchString(said):
 		return said
+	case !garbled.MatchString(said):
+		return unopened + "; pgBackRest says: " + said
 	}
-	return "what is in the bucket does not open with the key that is given, or needs one and none is: give the key that it was made with; pgBackRest says: " + said
+	if file := files.FindStringSubmatch(said); file != nil {
+		return unopened + "; it is " + file[1]
+	}
+	return unopened
 }

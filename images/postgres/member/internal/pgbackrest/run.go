@@ -91,6 +91,10 @@ type Stanza struct {
 	Name    string   `json:"name"`
 	Status  Status   `json:"status"`
 	Backups []Backup `json:"backup"`
+	// Repositories that it is in, which is one.
+	Repositories []struct {
+		Status Status `json:"status"`
+	} `json:"repo"`
 	// Archives of the stanza, one for each server that it ever was of.
 	Archives []Archive `json:"archive"`
 }
@@ -99,6 +103,16 @@ type Stanza struct {
 type Archive struct {
 	// Max is the last segment there is.
 	Max string `json:"max"`
+}
+
+// trouble of a Stanza, as its repository tells it: of itself it tells no more than that there is some.
+func (s Stanza) trouble() string {
+	for _, r := range s.Repositories {
+		if r.Status.Code != 0 && r.Status.Message != "" {
+			return r.Status.Message
+		}
+	}
+	return s.Status.Message
 }
 
 // Archived is the last segment that a Stanza has, by its place in the write-ahead log; 0 when there is none.
@@ -165,12 +179,16 @@ func (r Runner) Info(ctx context.Context, stanza string) ([]Stanza, error) {
 	}
 	var all []Stanza
 	if err := json.Unmarshal([]byte(out), &all); err != nil {
+		// It quotes bytes that JSON does not have.
+		if garbled.MatchString(out) {
+			return nil, &Failure{"info", explained(out)}
+		}
 		return nil, fmt.Errorf("cannot understand what backups there are: %w", err)
 	}
 	for i := range all {
 		// 1: no such stanza. 2: no backup. All others but 0 say that it cannot be told.
 		if c := all[i].Status.Code; c > 3 {
-			return nil, &Failure{"info", explained(words(all[i].Status.Message))}
+			return nil, &Failure{"info", explained(words(all[i].trouble()))}
 		}
 		slices.SortFunc(all[i].Backups, func(a, b Backup) int { return a.Ended().Compare(b.Ended()) })
 	}
