@@ -49,6 +49,7 @@ func (m *member) fence(ctx context.Context) error {
 		}
 		child := m.child.Load()
 		if child == nil || !m.leads.Load() {
+			m.told.clear(notFenced)
 			continue
 		}
 		id, err := m.pods.Fence(ctx, m.Scope)
@@ -67,11 +68,11 @@ func (m *member) fence(ctx context.Context) error {
 			continue
 		}
 		m.log.Info("stopping for the fence", "fence", id)
-		m.ended.Store(true)
+		m.ended.Store(child)
 		if err := child.Signal(syscall.SIGTERM); err != nil {
 			return err
 		}
-		<-child.Done()
+		<-child.Done() // one that hangs is ended by watch
 	}
 }
 
@@ -99,6 +100,26 @@ func (m *member) mayStop(ctx context.Context) error {
 			return fmt.Errorf("%s has not heard yet that nobody is to be promoted", p.Name)
 		}
 	}
+	if err := followed(ctx); err != nil {
+		return err
+	}
+	// The checkpoint of the stop has little to write then. It may take so long that the copy is lost meanwhile.
+	if err := managed.Checkpoint(ctx, layout.Postgres); err != nil {
+		return err
+	}
+	if err := followed(ctx); err != nil {
+		return err
+	}
+	said, err := (&pauseCmd{m.Names}).pause(ctx)
+	if err != nil {
+		said = "clients of poolers were not told: " + err.Error()
+	}
+	m.log.Info(said)
+	return nil
+}
+
+// followed tells what is in the way of the copy getting all that the leader wrote.
+func followed(ctx context.Context) error {
 	follows, lag, err := managed.Follower(ctx, layout.Postgres, members.FollowerSlot)
 	switch {
 	case err != nil:
@@ -108,15 +129,6 @@ func (m *member) mayStop(ctx context.Context) error {
 	case lag > fenceLag:
 		return fmt.Errorf("the copy that is to take over is %d MiB behind", lag>>20)
 	}
-	// The checkpoint of the stop has little to write then.
-	if err := managed.Checkpoint(ctx, layout.Postgres); err != nil {
-		return err
-	}
-	said, err := (&pauseCmd{m.Names}).pause(ctx)
-	if err != nil {
-		said = "clients of poolers were not told: " + err.Error()
-	}
-	m.log.Info(said)
 	return nil
 }
 
@@ -143,7 +155,7 @@ func (m *member) fencedOff(ctx context.Context) error {
 	}
 	process.StopPostmaster(ctx, layout.Data)
 	m.look.Call() // the label of the leader goes at once
-	own, err := volume.Read(ctx, layout.Programs(m.Version), layout.Data)
+	own, err := volume.Read(ctx, m.table, layout.Programs(m.Version), layout.Data)
 	if err != nil {
 		return err
 	}
@@ -162,27 +174,37 @@ func (m *member) fencedOff(ctx context.Context) error {
 	return wait
 }
 
+// A toldStop is what a pod tells of a stop for a fence: nothing, or where its member stopped.
+type toldStop struct{ at *members.FenceReport }
+
 // tellFenced writes where this member stopped, or removes it, unless its pod says so already.
 func (m *member) tellFenced(ctx context.Context, f *members.FenceReport) error {
-	list, err := m.pods.List(ctx)
-	if err != nil {
-		return err
-	}
-	for _, p := range list {
-		if p.Name != m.Pod {
-			continue
+	if m.stop == nil {
+		list, err := m.pods.List(ctx)
+		if err != nil {
+			return err
 		}
-		switch {
-		case f == nil && p.Fenced == nil, f != nil && p.Fenced != nil && *f == *p.Fenced:
-			return nil
-		case f == nil:
-			return m.pods.Annotate(ctx, members.AnnotationFenced, nil)
+		m.stop = &toldStop{}
+		for _, p := range list {
+			if p.Name == m.Pod {
+				m.stop.at = p.Fenced
+			}
 		}
 	}
-	if f == nil {
+	told := m.stop.at
+	if (f == nil) == (told == nil) && (f == nil || *f == *told) {
 		return nil
 	}
-	return m.pods.Annotate(ctx, members.AnnotationFenced, f)
+	var value any // a nil report in it would be written as null
+	if f != nil {
+		value = f
+	}
+	if err := m.pods.Annotate(ctx, members.AnnotationFenced, value); err != nil {
+		m.stop = nil // it may have been written all the same
+		return err
+	}
+	m.stop = &toldStop{f}
+	return nil
 }
 
 // former is the generation that an upgrade goes on from.
@@ -195,31 +217,37 @@ type former struct {
 // leader returns the address of the pod that leads, or nothing.
 func (f former) leader(ctx context.Context) (string, error) {
 	list, err := f.pods.List(ctx)
-	if err != nil {
-		return "", err
-	}
-	for _, p := range list {
-		if p.Role == members.RoleLeader && !p.Stopping {
-			return p.IP, nil
-		}
-	}
-	return "", nil
+	return leading(list), err
 }
 
-// stopped returns where the leader stopped for a fence, once it has and nobody else leads.
-func (f former) stopped(ctx context.Context, id string) (*members.FenceReport, error) {
-	list, err := f.pods.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	holder, err := f.pods.Holder(ctx, f.scope)
-	if err != nil {
-		return nil, err
-	}
+// leading returns the address of the pod that leads, or nothing.
+func leading(list []pods.Pod) string {
 	for _, p := range list {
-		if p.Name == holder && p.Fenced != nil && p.Fenced.ID == id {
-			return p.Fenced, nil
+		if p.Role == members.RoleLeader && !p.Stopping {
+			return p.IP
 		}
 	}
-	return nil, nil //nolint:nilnil // Nobody has, which is no error.
+	return ""
+}
+
+// look at who leads, and where the leader stopped for a fence, once it has and nobody else leads.
+func (f former) look(ctx context.Context, id string) (leader string, end *members.FenceReport, err error) {
+	list, err := f.pods.List(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	leader = leading(list)
+	for _, p := range list {
+		if p.Fenced == nil || p.Fenced.ID != id {
+			continue
+		}
+		holder, err := f.pods.Holder(ctx, f.scope)
+		if err != nil {
+			return leader, nil, err
+		}
+		if p.Name == holder {
+			return leader, p.Fenced, nil
+		}
+	}
+	return leader, nil, nil
 }

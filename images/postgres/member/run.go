@@ -46,9 +46,11 @@ type member struct {
 	leads atomic.Bool
 	// look and manage wake the loops that label the pod and make what only a superuser can.
 	look, manage wakeup
-	// paused wakes the loop that looks for a fence, and ended tells that Patroni was stopped for one.
+	// paused wakes the loop that looks for a fence, and ended is the Patroni that was stopped for one.
 	paused wakeup
-	ended  atomic.Bool
+	ended  atomic.Pointer[process.Child]
+	// stop is what the pod is known to tell of a stop for a fence, once that is known.
+	stop *toldStop
 	// upgrading is the upgrade that this member does, if it does one.
 	upgrading upgrading
 	// backedUp and archived wake the loop that tells of backups.

@@ -47,7 +47,7 @@ func (m *member) supervise(ctx context.Context) {
 		if ctx.Err() != nil {
 			break
 		}
-		if m.ended.Swap(false) {
+		if child != nil && m.ended.Load() == child {
 			continue
 		}
 		if time.Since(begun) >= settled {

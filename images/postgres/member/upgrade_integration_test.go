@@ -303,7 +303,7 @@ func TestInterruptedUpgrade(t *testing.T) {
 
 	c.eventually("it copies", 30*time.Second, func() bool { return exists("upgrade/copy/base") })
 	again()
-	c.eventually("it checks", 30*time.Second, func() bool { return exists("upgrade/data/PG_VERSION") })
+	c.eventually("it checks", 30*time.Second, func() bool { return exists("upgrade/trial/PG_VERSION") })
 	again()
 	c.phase(members.UpgradeReady, 2*time.Minute)
 	again()

@@ -11,6 +11,8 @@ const (
 	// Data, which is how the upgrade takes place.
 	UpgradeCopy = Upgrade + "/copy"
 	UpgradeData = Upgrade + "/data"
+	// UpgradeTrial is where data of the later version is tried and made. It may be half done, which UpgradeData never is before pg_upgrade.
+	UpgradeTrial = Upgrade + "/trial"
 	// UpgradeWork is where programs write what they say, and where the sockets of the servers are.
 	UpgradeWork = Upgrade + "/work"
 )

@@ -158,6 +158,8 @@ type Pod struct {
 	Volume *volume.Content
 	// Fenced is what it tells of the fence that stopped it, when one did.
 	Fenced *members.FenceReport
+	// Upgrade is how far it says that an upgrade is, when it does one.
+	Upgrade *members.UpgradeReport
 }
 
 // List the pods of the Database.
@@ -183,6 +185,13 @@ func (c *Client) List(ctx context.Context) ([]Pod, error) {
 				return nil, fmt.Errorf("cannot understand what pod %q tells of its fence: %w", p.Name, err)
 			}
 			one.Fenced = &f
+		}
+		if raw, ok := p.Annotations[members.AnnotationUpgrade]; ok {
+			var u members.UpgradeReport
+			if err := json.Unmarshal([]byte(raw), &u); err != nil {
+				return nil, fmt.Errorf("cannot understand what pod %q tells of its upgrade: %w", p.Name, err)
+			}
+			one.Upgrade = &u
 		}
 		if raw, ok := p.Annotations[AnnotationVolume]; ok {
 			var v volume.Content

@@ -42,7 +42,7 @@ func (t *Table) Start(path string, environment []string, args ...string) (*Child
 	return c, nil
 }
 
-// Run a program in a folder until it ends or the context does, which tells it to stop. It returns what the program says, also when it
+// Run a program in a folder, or with none where this one runs, until it ends or the context does, which tells it to stop. It returns what the program says, also when it
 // fails.
 func (t *Table) Run(ctx context.Context, folder, path string, args ...string) (string, error) {
 	var said bytes.Buffer

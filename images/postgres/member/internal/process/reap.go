@@ -98,6 +98,15 @@ func parse(pid int, stat string) (Process, bool) {
 	return Process{PID: pid, Parent: parent, Name: stat[open+1 : closing], Dead: dead, Stopped: rest[0] == "T" || rest[0] == "t"}, true
 }
 
+// Title of a process: what it was started with, or says of itself instead. It is empty when there is no such process.
+func Title(pid int) string {
+	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(strings.ReplaceAll(string(raw), "\x00", " "))
+}
+
 // Children of a process.
 func Children(parent int) []Process {
 	var out []Process

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,5 +28,23 @@ func TestParse(t *testing.T) {
 				t.Errorf("parse(%q): %v, -want, +got:\n%s", tc.stat, ok, diff)
 			}
 		})
+	}
+}
+
+func TestTitle(t *testing.T) {
+	table := &Table{}
+	child, err := table.Start("/bin/sleep", nil, "60")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("/bin/sleep 60", Title(child.PID())); diff != "" {
+		t.Errorf("Title(...): -want, +got:\n%s", diff)
+	}
+	if err := child.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-child.Done()
+	if got := Title(child.PID()); got != "" {
+		t.Errorf("Title(...) of one that ended = %q, want nothing", got)
 	}
 }

@@ -28,12 +28,14 @@ const maxFindings = 1500
 
 // A Verdict on a copy.
 type Verdict struct {
+	// At is when it was tried.
+	At time.Time `json:"at"`
 	// Findings are why it cannot be upgraded, in PostgreSQL's words; nothing when it can.
-	Findings string
+	Findings string `json:"findings,omitempty"`
 	// Took is the time of what an upgrade does while nobody can write, as far as it was tried.
-	Took time.Duration
+	Took time.Duration `json:"took,omitempty"`
 	// Options that the later server needs, for Convert.
-	Options []string
+	Options []string `json:"options,omitempty"`
 }
 
 // Check whether the copy can be upgraded, while it follows: by pg_upgrade's own check, which only looks, and by loading the definitions
@@ -49,42 +51,59 @@ func (j *Job) Check(ctx context.Context) (Verdict, error) {
 		return Verdict{}, err
 	}
 	begun := time.Now()
-	said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("pg_upgrade"), append(j.arguments(options), "--check")...)
+	said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("pg_upgrade"), append(j.arguments(layout.UpgradeTrial, options), "--check")...)
 	if ctx.Err() != nil {
 		return Verdict{}, fmt.Errorf("cannot try the upgrade: %w", ctx.Err())
 	}
 	if err != nil {
-		return Verdict{Findings: j.findings(said)}, nil //nolint:nilerr // That it fails is the finding.
+		return Verdict{At: time.Now(), Findings: findings(said, layout.UpgradeTrial)}, nil //nolint:nilerr // That it fails is the finding.
 	}
-	findings, size, err := j.rehearse(ctx, options)
+	found, size, err := j.rehearse(ctx, options)
 	took := time.Since(begun)
-	if err != nil || findings != "" {
-		return Verdict{Findings: findings}, err
+	if ctx.Err() != nil {
+		return Verdict{}, fmt.Errorf("cannot try the upgrade: %w", ctx.Err())
+	}
+	if err != nil || found != "" {
+		return Verdict{At: time.Now(), Findings: found}, err
 	}
 	// What was written for it is written again in the upgrade, beside its write-ahead log.
 	u, err := volume.Measure(layout.Volume)
 	if err != nil {
 		return Verdict{}, err
 	}
-	if free := u.Size - u.Used + size; free < 2*size {
-		return Verdict{Findings: fmt.Sprintf("the volume has %d MiB free, and the definitions of everything in the databases take %d MiB twice: raise spec.storage",
-			free>>20, size>>20)}, nil
+	if free := u.Free + size; free < 2*size {
+		return Verdict{At: time.Now(), Findings: fmt.Sprintf("the volume has %d MiB free, and the definitions of everything in the databases take %d MiB twice: "+
+			"raise spec.storage", free>>20, size>>20)}, nil
 	}
 	// The upgrade begins with nothing in it, and must not lose time with that.
-	return Verdict{Took: took, Options: options}, j.initialize(ctx)
+	return Verdict{At: time.Now(), Took: took, Options: options}, j.prepare(ctx)
 }
 
-// initialize the data that is to become that of the later version. The members' other data is made the same way.
+// initialize data of the later version to try something with. The members' other data is made the same way.
 func (j *Job) initialize(ctx context.Context) error {
-	if err := os.RemoveAll(layout.UpgradeData); err != nil {
+	if err := os.RemoveAll(layout.UpgradeTrial); err != nil {
 		return fmt.Errorf("cannot remove what an earlier try left: %w", err)
 	}
-	said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("initdb"), "--pgdata="+layout.UpgradeData, "--username="+owner, "--data-checksums",
+	said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("initdb"), "--pgdata="+layout.UpgradeTrial, "--username="+owner, "--data-checksums",
 		"--encoding=UTF8", "--locale=C.UTF-8", "--auth=peer")
 	if err != nil {
 		return fmt.Errorf("cannot make data of version %s: %w: %s", j.To, err, brief(said))
 	}
 	return nil
+}
+
+// prepare the data that is to become that of the later version. It is there as a whole or not at all.
+func (j *Job) prepare(ctx context.Context) error {
+	if err := j.initialize(ctx); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(layout.UpgradeData); err != nil {
+		return fmt.Errorf("cannot remove what an earlier try left: %w", err)
+	}
+	if err := os.Rename(layout.UpgradeTrial, layout.UpgradeData); err != nil {
+		return fmt.Errorf("cannot make data of version %s: %w", j.To, err)
+	}
+	return sync(layout.Upgrade)
 }
 
 // options of the later server, so that it can load what is in the databases: the libraries of the former one.
@@ -110,11 +129,11 @@ func (j *Job) options(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// arguments of pg_upgrade.
-func (j *Job) arguments(options []string) []string {
+// arguments of pg_upgrade into data.
+func (j *Job) arguments(data string, options []string) []string {
 	args := slices.Grow([]string{
 		"--old-bindir=" + layout.Programs(j.From), "--new-bindir=" + layout.Programs(j.To), "--old-datadir=" + layout.UpgradeCopy,
-		"--new-datadir=" + layout.UpgradeData, "--username=" + owner, "--old-port=5432", "--link",
+		"--new-datadir=" + data, "--username=" + owner, "--old-port=5432", "--link",
 	}, len(options))
 	for _, o := range options {
 		// The shell reads this, and a database may have any name.
@@ -126,7 +145,7 @@ func (j *Job) arguments(options []string) []string {
 // rehearse loads all definitions into a server of the later version. It returns why that does not work, or the bytes that it took.
 func (j *Job) rehearse(ctx context.Context, options []string) (string, int64, error) {
 	args := slices.Grow([]string{
-		"-D", layout.UpgradeData, "-k", layout.UpgradeWork, "-p", strconv.Itoa(portTrial), "-c", "listen_addresses=", "-c", "fsync=off", "-c", "autovacuum=off",
+		"-D", layout.UpgradeTrial, "-k", layout.UpgradeWork, "-p", strconv.Itoa(portTrial), "-c", "listen_addresses=", "-c", "fsync=off", "-c", "autovacuum=off",
 	}, 2*len(options))
 	for _, o := range options {
 		args = append(args, "-c", o)
@@ -146,30 +165,36 @@ func (j *Job) rehearse(ctx context.Context, options []string) (string, int64, er
 	file := filepath.Join(layout.UpgradeWork, "definitions.sql")
 	defer func() { _ = os.Remove(file) }()
 	from := []string{"--host=" + layout.UpgradeWork, "--port=5432", "--username=" + owner, "--no-password", "--file=" + file}
-	into := []string{"--host=" + layout.UpgradeWork, "--port=" + strconv.Itoa(portTrial), "--username=" + owner, "--no-password", "--no-psqlrc", "--quiet", "--file=" + file, "--dbname=" + owner}
+	into := []string{"--host=" + layout.UpgradeWork, "--port=" + strconv.Itoa(portTrial), "--username=" + owner, "--no-password", "--no-psqlrc", "--quiet", "--file=" + file}
 
 	// Roles first. The superuser is there already, which is no finding; a role that is missing is one, in the definitions.
-	if said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("pg_dumpall"), append(from, "--globals-only", "--database="+owner)...); err != nil {
+	if said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("pg_dumpall"), append(slices.Clip(from), "--globals-only", "--database="+owner)...); err != nil {
 		return "", 0, fmt.Errorf("cannot read the roles of the copy: %w: %s", err, brief(said))
 	}
-	if said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("psql"), into...); err != nil {
+	if said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("psql"), append(slices.Clip(into), "--dbname="+owner)...); err != nil {
 		return "", 0, fmt.Errorf("cannot make the roles of the copy: %w: %s", err, brief(said))
 	}
 	for _, d := range databases {
-		if said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("pg_dump"), append(from, "--schema-only", "--create", "--dbname="+dbname(d))...); err != nil {
+		read, load := append(slices.Clip(from), "--schema-only", "--dbname="+dbname(d)), append(slices.Clip(into), "--set=ON_ERROR_STOP=1")
+		if d == owner || d == "template1" { // they are there
+			load = append(load, "--dbname="+d)
+		} else {
+			read, load = append(read, "--create"), append(load, "--dbname="+owner)
+		}
+		if said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("pg_dump"), read...); err != nil {
 			if ctx.Err() != nil {
 				return "", 0, fmt.Errorf("cannot read the definitions of the copy: %w", ctx.Err())
 			}
 			return fmt.Sprintf("the definitions of database %q cannot be read with version %s: %s", d, j.To, brief(said)), 0, nil
 		}
-		if said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("psql"), append(into, "--set=ON_ERROR_STOP=1")...); err != nil {
+		if said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("psql"), load...); err != nil {
 			if ctx.Err() != nil {
 				return "", 0, fmt.Errorf("cannot load the definitions of the copy: %w", ctx.Err())
 			}
 			return fmt.Sprintf("the definitions of database %q cannot be loaded into version %s: %s", d, j.To, brief(said)), 0, nil
 		}
 	}
-	size, err := usage(layout.UpgradeData)
+	size, err := usage(layout.UpgradeTrial)
 	return "", size, err
 }
 
@@ -178,14 +203,14 @@ func dbname(name string) string {
 	return "dbname='" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(name) + "'"
 }
 
-// databases that an upgrade brings along, but for PostgreSQL's own.
+// databases that an upgrade brings along.
 func (j *Job) databases(ctx context.Context) ([]string, error) {
 	conn, err := connect(ctx, 5432)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	rows, err := conn.Query(ctx, "select datname::text from pg_database where datallowconn and datname not in ('postgres', 'template0', 'template1') order by 1")
+	rows, err := conn.Query(ctx, "select datname::text from pg_database where datallowconn and datname <> 'template0' order by 1")
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the databases of the copy: %w", err)
 	}
@@ -196,8 +221,8 @@ func (j *Job) databases(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// findings of pg_upgrade: what it says when it ends, and the lists that it points to.
-func (j *Job) findings(said string) string {
+// findings of pg_upgrade into data: what it says when it ends, and the lists that it points to.
+func findings(said, data string) string {
 	var kept []string
 	for line := range strings.SplitSeq(said, "\n") {
 		line = strings.TrimSpace(line)
@@ -208,7 +233,7 @@ func (j *Job) findings(said string) string {
 		}
 		kept = append(kept, strings.TrimSuffix(strings.Join(strings.Fields(line), " "), " fatal"))
 	}
-	lists, _ := filepath.Glob(filepath.Join(layout.UpgradeData, "pg_upgrade_output.d", "*", "*.txt"))
+	lists, _ := filepath.Glob(filepath.Join(data, "pg_upgrade_output.d", "*", "*.txt"))
 	for _, l := range lists {
 		raw, err := os.ReadFile(l)
 		if err == nil {

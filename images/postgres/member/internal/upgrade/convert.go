@@ -13,20 +13,14 @@ import (
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 )
 
-// An Unusable copy is one that cannot be upgraded any more. Another copy may.
-type Unusable struct{ Why string } //nolint:errname // It is about the copy.
-
-// Error says why.
-func (u *Unusable) Error() string { return u.Why }
-
-// Convert the copy into data of the later version, and put it where PostgreSQL finds it. It may be called again after it was
-// interrupted. The error is *Unusable when the copy is spent.
+// Convert the copy into data of the later version. It may be called again after the program ended; after an error the copy is of no use
+// any more.
 //
 // The files of tables are linked and not copied: the copy is spent from the moment on that a server of the later version opened them,
 // and pg_upgrade starts one in the end. What was copied from is on other volumes.
 func (j *Job) Convert(ctx context.Context, options []string) error {
 	if _, err := os.Stat(filepath.Join(layout.UpgradeCopy, "global", "pg_control")); errors.Is(err, fs.ErrNotExist) {
-		return &Unusable{"the upgrade was interrupted after the files of the copy had been handed over to the later version"}
+		return errors.New("the upgrade was interrupted after the files of the copy had been handed over to the later version")
 	}
 	if err := j.finish(ctx); err != nil {
 		return err
@@ -35,17 +29,16 @@ func (j *Job) Convert(ctx context.Context, options []string) error {
 	_, err := os.Stat(filepath.Join(layout.UpgradeData, "pg_upgrade_output.d"))
 	_, missing := os.Stat(filepath.Join(layout.UpgradeData, "PG_VERSION"))
 	if err == nil || missing != nil {
-		if err := j.initialize(ctx); err != nil {
+		if err := j.prepare(ctx); err != nil {
 			return err
 		}
 	}
-	args := append(j.arguments(options), "--jobs=2")
-	said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("pg_upgrade"), args...)
-	if err != nil {
-		if ctx.Err() != nil {
-			return fmt.Errorf("the upgrade was stopped: %w", ctx.Err())
-		}
-		return &Unusable{"pg_upgrade: " + j.findings(said)}
+	said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("pg_upgrade"), append(j.arguments(layout.UpgradeData, options), "--jobs=2")...)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return fmt.Errorf("the upgrade was stopped: %w", ctx.Err())
+	case err != nil:
+		return errors.New("pg_upgrade: " + findings(said, layout.UpgradeData))
 	}
 	return nil
 }
@@ -79,7 +72,7 @@ func Accept() error {
 
 // Discard what an upgrade needed and nobody does any more.
 func Discard() error {
-	for _, dir := range []string{layout.UpgradeCopy, layout.UpgradeData, layout.UpgradeWork} {
+	for _, dir := range []string{layout.UpgradeCopy, layout.UpgradeData, layout.UpgradeTrial, layout.UpgradeWork} {
 		if err := os.RemoveAll(dir); err != nil {
 			return fmt.Errorf("cannot remove what the upgrade needed: %w", err)
 		}

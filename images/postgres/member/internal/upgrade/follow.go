@@ -47,7 +47,7 @@ func (j *Job) after(name string) string  { return filepath.Join(layout.Programs(
 // conninfo of the leader at an address.
 func conninfo(address string) string {
 	return fmt.Sprintf("host=%s port=%d user=%s dbname=replication application_name=%s sslmode=verify-ca sslcert=%s sslkey=%s sslrootcert=%s "+
-		"connect_timeout=5 tcp_user_timeout=10000", address, layout.PortPostgres, replication, members.FollowerSlot,
+		"connect_timeout=5 tcp_user_timeout=10000 keepalives_idle=10 keepalives_interval=5 keepalives_count=3", address, layout.PortPostgres, replication, members.FollowerSlot,
 		filepath.Join(layout.TLS, "members.crt"), filepath.Join(layout.TLS, "members.key"), filepath.Join(layout.TLS, "server-ca.crt"))
 }
 
@@ -184,6 +184,29 @@ func stop(server *process.Child) {
 		_ = server.Signal(syscall.SIGKILL)
 		<-server.Done()
 	}
+}
+
+// Replays tells which segment of the write-ahead log the copy replays, as in "000000010000000000000007"; nothing when that is not known.
+// Later ones sort later. A server answers nobody before the copy is consistent, which may take as long as the copy took.
+func (j *Job) Replays() string {
+	if !j.running() {
+		return ""
+	}
+	for _, p := range process.Children(j.follower.PID()) {
+		if s := replays(process.Title(p.PID)); s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// replays understands the title of a process of PostgreSQL.
+func replays(title string) string {
+	_, does, _ := strings.Cut(title, "startup ")
+	if _, segment, ok := strings.Cut(does, "recovering "); ok {
+		return segment
+	}
+	return ""
 }
 
 // Streams tells whether the copy gets what the leader writes.

@@ -38,9 +38,15 @@ type State struct {
 	Stage Stage  `json:"stage"`
 	// Failure says why, in the stage Failed.
 	Failure string `json:"failure,omitempty"`
-	// Checked tells that the copy can be upgraded, with the Options that the later server needs for what is in the databases.
-	Checked bool     `json:"checked,omitempty"`
-	Options []string `json:"options,omitempty"`
+	// Verdict on the copy, once it was tried whether it can be upgraded.
+	Verdict *Verdict `json:"verdict,omitempty"`
+	// Tries to convert the copy that have begun.
+	Tries int `json:"tries,omitempty"`
+}
+
+// Fit tells whether the copy is whole and can be upgraded, as far as it is known.
+func (s State) Fit() bool {
+	return s.Stage == Following && s.Verdict != nil && s.Verdict.Findings == ""
 }
 
 // Load the state of an upgrade. What another one left is removed; without any it is about to copy.

@@ -71,7 +71,7 @@ Failure, exiting
 `
 	want := "Checking for presence of required libraries Your installation references loadable libraries that are missing from the new installation. " +
 		"A list of problem libraries is in the file:"
-	if diff := cmp.Diff(want, (&Job{}).findings(said)); diff != "" {
+	if diff := cmp.Diff(want, findings(said, t.TempDir())); diff != "" {
 		t.Errorf("findings(...): -want, +got:\n%s", diff)
 	}
 }
@@ -90,7 +90,7 @@ func TestDBName(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	j := &Job{From: "15", To: "17"}
-	got := j.arguments([]string{"shared_preload_libraries=pgaudit,pg_cron", "cron.database_name=it's"})
+	got := j.arguments("/data/upgrade/data", []string{"shared_preload_libraries=pgaudit,pg_cron", "cron.database_name=it's"})
 	want := []string{`--new-options=-c 'shared_preload_libraries=pgaudit,pg_cron'`, `--new-options=-c 'cron.database_name=it'\''s'`}
 	if diff := cmp.Diff(want, got[len(got)-2:]); diff != "" {
 		t.Errorf("arguments(...): -want, +got:\n%s", diff)
@@ -122,5 +122,38 @@ func TestBrief(t *testing.T) {
 	}
 	if got := brief(strings.Repeat("x", 3*maxFindings) + "the end"); !strings.HasPrefix(got, "… ") || !strings.HasSuffix(got, "the end") {
 		t.Errorf("brief(...) of a long text = %q, want its end", got)
+	}
+}
+
+func TestReplays(t *testing.T) {
+	for title, want := range map[string]string{
+		"postgres: orders-db.g2: startup recovering 000000020000000000000007": "000000020000000000000007",
+		"postgres: startup recovering 000000020000000000000007":               "000000020000000000000007",
+		"postgres: startup waiting for 000000020000000000000007":              "",
+		"postgres: walreceiver streaming 0/7000088":                           "",
+		"": "",
+	} {
+		if diff := cmp.Diff(want, replays(title)); diff != "" {
+			t.Errorf("replays(%q): -want, +got:\n%s", title, diff)
+		}
+	}
+}
+
+func TestFit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		state  State
+		want   bool
+	}{
+		"Copying":      {"There is no copy.", State{Stage: Copying, Verdict: &Verdict{}}, false},
+		"Untried":      {"It is not known whether it can be upgraded.", State{Stage: Following}, false},
+		"Incompatible": {"It cannot be upgraded.", State{Stage: Following, Verdict: &Verdict{Findings: "no"}}, false},
+		"Fit":          {"It can.", State{Stage: Following, Verdict: &Verdict{}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.state.Fit(); got != tc.want {
+				t.Errorf("%s: got %t", tc.reason, got)
+			}
+		})
 	}
 }

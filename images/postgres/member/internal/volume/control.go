@@ -9,10 +9,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/process"
 )
 
 // Content is what a volume holds, as far as it matters for which member may begin.
@@ -31,8 +32,9 @@ type Content struct {
 	Clean bool `json:"-"`
 }
 
-// Read what a data folder holds, with a program of the data's major version. The server must not run.
-func Read(ctx context.Context, programs, data string) (Content, error) {
+// Read what a data folder holds, with a program of the data's major version, which is of the table: whoever buries orphans must not take
+// its end for one. The server must not run.
+func Read(ctx context.Context, table *process.Table, programs, data string) (Content, error) {
 	empty, err := Empty(data)
 	if err != nil || empty {
 		return Content{Empty: empty}, err
@@ -41,13 +43,11 @@ func Read(ctx context.Context, programs, data string) (Content, error) {
 		// A copy that did not end. Patroni removes it and copies again.
 		return Content{Empty: true}, nil
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(programs, "pg_controldata"), data)
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	out, err := cmd.Output()
+	said, err := table.Run(ctx, "", filepath.Join(programs, "pg_controldata"), data)
 	if err != nil {
 		return Content{}, fmt.Errorf("cannot read the control file of the data: %w", err)
 	}
-	c, err := parse(string(out))
+	c, err := parse(said)
 	if err != nil {
 		return Content{}, err
 	}

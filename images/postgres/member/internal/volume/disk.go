@@ -26,8 +26,8 @@ const (
 type Usage struct {
 	// Percent of what an ordinary process may use.
 	Percent int
-	// Size of the file system, and Used of it, in bytes.
-	Size, Used int64
+	// Size of the file system, Used of it, and Free for an ordinary process, in bytes.
+	Size, Used, Free int64
 }
 
 // Measure the volume at a path.
@@ -37,8 +37,8 @@ func Measure(path string) (Usage, error) {
 		return Usage{}, fmt.Errorf("cannot tell how full the volume is: %w", err)
 	}
 	used := s.Blocks - s.Bfree
-	total := used + s.Bavail                                                 // what is kept for root does not help anyone here
-	u := Usage{Size: int64(s.Blocks) * s.Bsize, Used: int64(used) * s.Bsize} //nolint:gosec // sizes of disks
+	total := used + s.Bavail                                                                                  // what is kept for root does not help anyone here
+	u := Usage{Size: int64(s.Blocks) * s.Bsize, Used: int64(used) * s.Bsize, Free: int64(s.Bavail) * s.Bsize} //nolint:gosec // sizes of disks
 	if total > 0 {
 		// Rounded up, as df does.
 		u.Percent = int((used*100 + total - 1) / total) //nolint:gosec // It is at most 100.
