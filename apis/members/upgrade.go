@@ -26,7 +26,7 @@ const (
 	// UpgradeIncompatible: something in the data stands in the way. Findings names it.
 	// It is tried again every minute.
 	UpgradeIncompatible = "Incompatible"
-	// UpgradeReady: the copy follows and can be upgraded.
+	// UpgradeReady: the copy follows and can be upgraded. That is tried again every hour.
 	UpgradeReady = "Ready"
 	// UpgradeCatchingUp: the former leader is being stopped, and the copy gets the
 	// rest of its write-ahead log.
