@@ -194,10 +194,11 @@ func TestMajorUpgrade(t *testing.T) {
 	c.superuser(t, "drop extension adminpack")
 	t.Logf("ready after %s", c.phase(members.UpgradeReady, 2*time.Minute))
 	r := c.upgrading()
+	why := w.failures() // which a reset forgets
 	gap, failed := w.reset()
 	t.Logf("expected gap %d s; while it was prepared, the longest gap was %s and %d tries failed", r.GapSeconds, gap, failed)
 	if failed > 0 {
-		t.Errorf("%d writes failed before the fence, want none: %v", failed, w.failures())
+		t.Errorf("%d writes failed before the fence, want none: %v", failed, why)
 	}
 
 	former := c.leader()
@@ -244,8 +245,9 @@ func TestRefusedUpgrade(t *testing.T) {
 		t.Errorf("findings do not tell what does not work: %s", r.Findings)
 	}
 	t.Logf("findings: %s", r.Findings)
+	why := w.failures() // which a reset forgets
 	if _, failed := w.reset(); failed > 0 {
-		t.Errorf("%d writes failed, want none: %v", failed, w.failures())
+		t.Errorf("%d writes failed, want none: %v", failed, why)
 	}
 	w.check(t)
 	c.oneLeader()
@@ -309,8 +311,9 @@ func TestInterruptedUpgrade(t *testing.T) {
 	again()
 	c.phase(members.UpgradeReady, 2*time.Minute)
 	c.eventually("commits wait for another member", time.Minute, c.synchronous)
+	why := w.failures() // which a reset forgets
 	if _, failed := w.reset(); failed > 0 {
-		t.Errorf("%d writes failed before the fence, want none: %v", failed, w.failures())
+		t.Errorf("%d writes failed before the fence, want none: %v", failed, why)
 	}
 
 	// Killed when the files of the copy have been handed over: nobody can tell what that left.
@@ -382,8 +385,9 @@ func TestRoomOfUpgrade(t *testing.T) {
 	t.Log(c.upgrading().Findings)
 	grow("1g")
 	c.phase(members.UpgradeReady, 2*time.Minute)
+	why := w.failures() // which a reset forgets
 	if _, failed := w.reset(); failed > 0 {
-		t.Errorf("%d writes failed, want none: %v", failed, w.failures())
+		t.Errorf("%d writes failed, want none: %v", failed, why)
 	}
 	w.check(t)
 }
