@@ -37,7 +37,7 @@ const (
 	// ReasonVersionUnavailable: the platform's settings have no image of the
 	// version.
 	ReasonVersionUnavailable xpv2.ConditionReason = "VersionUnavailable"
-	// ReasonVersionChangeUnsupported: the data is of another major version.
+	// ReasonVersionChangeUnsupported: the data is of a later major version.
 	ReasonVersionChangeUnsupported xpv2.ConditionReason = "VersionChangeUnsupported"
 	// ReasonPlanUnavailable: the platform's settings have no such plan.
 	ReasonPlanUnavailable xpv2.ConditionReason = "PlanUnavailable"

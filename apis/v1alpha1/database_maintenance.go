@@ -197,7 +197,7 @@ type ChangeEffect struct {
 	// Field of the spec or of the platform's settings.
 	Field string `json:"field"`
 
-	// Effect: Reload, Restart, Scale, Grow or Switchover.
+	// Effect: Reload, Restart, Scale, Grow, Switchover or Upgrade.
 	Effect string `json:"effect"`
 
 	// Parameters of PostgreSQL that change by it, sorted.
@@ -220,6 +220,7 @@ const (
 	EffectScale      = "Scale"
 	EffectGrow       = "Grow"
 	EffectSwitchover = "Switchover"
+	EffectUpgrade    = "Upgrade"
 )
 
 // Causes of a change.

@@ -66,7 +66,7 @@ type DatabaseRestore struct {
 }
 
 // GenerationStatus tells which generation of the data clients are led to. It is there
-// once there was a restore.
+// once there was a restore or an upgrade.
 type GenerationStatus struct {
 	// Active generation: 1 is the one that the Database was made with.
 	Active int32 `json:"active"`
@@ -89,8 +89,13 @@ type KeptGeneration struct {
 	// Generation that is kept.
 	Generation int32 `json:"generation"`
 
-	// Restore that led clients away from it.
+	// Restore or upgrade that led clients away from it.
 	Restore string `json:"restore"`
+
+	// Version of its data, once there was an upgrade.
+	//
+	// +optional
+	Version string `json:"version,omitempty"`
 
 	// Until is when its members are let go. Their volumes stay.
 	Until metav1.Time `json:"until"`

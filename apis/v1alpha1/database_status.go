@@ -96,10 +96,16 @@ type DatabaseStatus struct {
 	// +optional
 	Switchover *SwitchoverStatus `json:"switchover,omitempty"`
 
-	// Generation of the data that clients are led to, once there was a restore.
+	// Generation of the data that clients are led to, once there was a
+	// restore or an upgrade.
 	//
 	// +optional
 	Generation *GenerationStatus `json:"generation,omitempty"`
+
+	// Upgrade is what became of the last upgrade to a later major version.
+	//
+	// +optional
+	Upgrade *UpgradeStatus `json:"upgrade,omitempty"`
 
 	// Restore is what became of spec.restore.
 	//

@@ -70,7 +70,8 @@ type DatabaseSpec struct {
 	Engine Engine `json:"engine"`
 
 	// Version is the major version. Which there are the platform's settings say; the
-	// minor version is the newest of theirs.
+	// minor version is the newest of theirs. A higher one asks for an upgrade of the
+	// data (see upgrade); setting it back before clients are led over ends that.
 	//
 	// +kubebuilder:validation:MaxLength=8
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[1-9][0-9]{0,2}$')",message="must be a major version, for instance \"17\""
@@ -187,6 +188,11 @@ type DatabaseSpec struct {
 	//
 	// +optional
 	Restore *DatabaseRestore `json:"restore,omitempty"`
+
+	// Upgrade is about the upgrade that a higher version asks for.
+	//
+	// +optional
+	Upgrade *DatabaseUpgrade `json:"upgrade,omitempty"`
 
 	// Network says who may connect. By default every pod of this namespace may.
 	//

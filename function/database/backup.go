@@ -126,7 +126,7 @@ func (s *state) stanzaOf(generation int) string {
 		scope = fmt.Sprintf("%s-g%d", scope, generation)
 	}
 
-	return fmt.Sprintf("%s-%d", scope, s.image.major)
+	return fmt.Sprintf("%s-%s", scope, s.versionOf(generation))
 }
 
 // repositoryOf a Database in its bucket.

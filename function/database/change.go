@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -126,6 +125,7 @@ const (
 	fieldProfile    = "spec.availability.profile"
 	fieldDurability = "spec.availability.durability"
 	fieldCapstan    = "capstan"
+	fieldVersion    = "spec.version"
 )
 
 // canonicalWish is a wish as it is when it was written down and read.
@@ -203,7 +203,7 @@ func differences(was, now wish) []v1alpha1.ChangeEffect {
 
 // plainFields of the spec that one part of an essence follows from.
 var plainFields = map[string]string{
-	essenceVersion:     "spec.version",
+	essenceVersion:     fieldVersion,
 	essenceSpread:      "spec.availability.spread",
 	essenceExporter:    "spec.monitoring.enabled",
 	essencePullSecrets: "spec.imagePullSecrets",
@@ -265,7 +265,7 @@ func (s *state) reloads() []v1alpha1.ChangeEffect {
 			add(fieldProfile, v1alpha1.ChangedBySpec)
 		case "synchronous_mode", "synchronous_node_count", "synchronous_mode_strict":
 			add(fieldDurability, v1alpha1.ChangedBySpec)
-		case "postgresql":
+		case "postgresql", "slots", "pause", "capstan_fence": // An upgrade tells of itself.
 		default:
 			add(fieldCapstan, v1alpha1.ChangedByCapstan)
 		}
@@ -341,25 +341,6 @@ func gathered(es []v1alpha1.ChangeEffect) []v1alpha1.ChangeEffect {
 	return out
 }
 
-// changeHash names what is to be done to members that serve: what they are to run,
-// how many remain, and without either, which of them is to be relieved of the lead.
-func (s *state) changeHash(target string, sit situation) string {
-	e := map[string]any{"revision": target, "replicas": s.spec.Replicas}
-	if m := s.move; m != nil && m.own && len(sit.outdated()) == 0 && len(sit.surplus()) == 0 {
-		e["switchover"] = m.id
-	}
-
-	h, err := hash(e)
-	if err != nil {
-		return ""
-	}
-
-	return changePrefix + h
-}
-
-// changePrefix keeps YAML from taking a hash for a number.
-const changePrefix = "c"
-
 // change that is still to be done, or nil.
 func (s *state) change() *v1alpha1.DatabaseChange {
 	if len(s.problems) > 0 || len(s.sets) == 0 || s.spec.Hibernated {
@@ -373,6 +354,11 @@ func (s *state) change() *v1alpha1.DatabaseChange {
 		})
 	}
 
+	upgrades := s.upgradeNext(s.before) && (s.move == nil || !s.move.own)
+	if upgrades {
+		es = append(slices.Clone(es), v1alpha1.ChangeEffect{Field: fieldVersion, Effect: v1alpha1.EffectUpgrade, Cause: v1alpha1.ChangedBySpec})
+	}
+
 	if len(es) == 0 {
 		return nil
 	}
@@ -381,15 +367,24 @@ func (s *state) change() *v1alpha1.DatabaseChange {
 		Hash: s.changeID, Effects: es, State: v1alpha1.ChangeRunning,
 		Order: s.before.queue(), WritePause: s.before.pause(s.move != nil && s.move.own),
 	}
+	if upgrades {
+		c.WritePause = s.upgradePause()
+	}
+
 	c.Summary = summary(c)
 
-	touching := len(c.Order) > 0 || s.move != nil && s.move.own
+	touching := len(c.Order) > 0 || s.move != nil && s.move.own || upgrades
 	if !touching {
 		return c
 	}
 
 	c.Window = s.window()
-	s.stand(c)
+
+	if upgrades {
+		s.standOfUpgrade(c)
+	} else {
+		s.stand(c)
+	}
 
 	return c
 }
@@ -471,6 +466,7 @@ func summary(c *v1alpha1.DatabaseChange) string {
 		{v1alpha1.EffectScale, "add or remove members"},
 		{v1alpha1.EffectRestart, fmt.Sprintf("restart %d of the members", len(c.Order))},
 		{v1alpha1.EffectSwitchover, "move the lead"},
+		{v1alpha1.EffectUpgrade, "upgrade the data"},
 	} {
 		if fs := fields[e.effect]; len(fs) > 0 {
 			words = append(words, fmt.Sprintf("%s for %s", e.word, strings.Join(fs, ", ")))
@@ -483,28 +479,4 @@ func summary(c *v1alpha1.DatabaseChange) string {
 // surplus members, by letter.
 func (s situation) surplus() []view {
 	return s.having(func(v view) bool { return v.exists && !v.expected })
-}
-
-func united(a, b map[string]any) map[string]any {
-	out := maps.Clone(a)
-	maps.Copy(out, b)
-
-	return out
-}
-
-// differing keys of two maps, sorted.
-func differing(a, b map[string]any) []string {
-	if a == nil {
-		a = map[string]any{}
-	}
-
-	return slices.DeleteFunc(sortedKeys(united(a, b)), func(key string) bool { return same(a[key], b[key]) })
-}
-
-// same JSON.
-func same(a, b any) bool {
-	x, errX := json.Marshal(a)
-	y, errY := json.Marshal(b)
-
-	return errX == nil && errY == nil && string(x) == string(y)
 }

@@ -41,11 +41,13 @@ func available(s *state) error {
 		return nil
 	}
 
+	if status, reason, message := s.ledAway(); reason != "" {
+		return say(status, reason, message)
+	}
+
 	full, stopped := s.fullStop()
 
 	switch hindered, is := s.hindered(); {
-	case s.fenced() && !s.leads():
-		return say(corev1.ConditionFalse, v1alpha1.ReasonRestoreFencing, "clients are led to another generation: see the condition Restored")
 	case s.hibernated():
 		return say(corev1.ConditionFalse, v1alpha1.ReasonHibernated, "members are stopped and keep their data: set spec.hibernated to false to start them")
 	case s.leads() && s.seen.Paused:
@@ -72,6 +74,23 @@ func available(s *state) error {
 		return say(corev1.ConditionFalse, v1alpha1.ReasonNoLeader, fmt.Sprintf(
 			"no member leads: one that can does within the time of spec.availability.profile; if none does, read kubectl logs -n %s -l %s=%s -c %s",
 			s.namespace, observev1alpha1.LabelDatabase, s.base(), containerPostgres))
+	}
+}
+
+// ledAway tells what becomes of writes while clients are being led to another
+// generation, or nothing while they are not.
+func (s *state) ledAway() (corev1.ConditionStatus, xpv2.ConditionReason, string) {
+	_, unfenced := s.cannotFence()
+
+	switch {
+	case s.fenced() && !s.leads():
+		return corev1.ConditionFalse, v1alpha1.ReasonRestoreFencing, "clients are led to another generation: see the conditions Restored and Upgraded"
+	case unfenced:
+		return corev1.ConditionTrue, v1alpha1.ReasonLeading, "a member leads and takes writes, although it is to stop for an upgrade: see the condition Upgraded"
+	case s.fence() != "":
+		return corev1.ConditionFalse, v1alpha1.ReasonUpgradeSwitching, "writes wait until the data is upgraded and clients are led to it: see the condition Upgraded"
+	default:
+		return "", "", ""
 	}
 }
 
@@ -124,6 +143,8 @@ func highlyAvailable(s *state) error {
 			"there is one member: while it or its node is away there are no writes; raise spec.replicas to 2 or more")
 	case !s.leads():
 		return say(corev1.ConditionFalse, v1alpha1.ReasonNoLeader, "no member leads: see the condition Available")
+	case s.fence() != "":
+		return say(corev1.ConditionFalse, v1alpha1.ReasonUpgradeSwitching, "nobody else leads this generation while the data is upgraded: see the condition Upgraded")
 	case s.seen.Paused:
 		return say(corev1.ConditionFalse, v1alpha1.ReasonPaused, "failover is paused by hand: end it with patronictl resume in a member")
 	case len(candidates) == 0:
@@ -206,7 +227,7 @@ func consumersReady(s *state) error {
 
 	switch {
 	case s.fenced():
-		return say(corev1.ConditionFalse, v1alpha1.ReasonRestoreFencing, "clients are led to another generation: see the condition Restored")
+		return say(corev1.ConditionFalse, v1alpha1.ReasonRestoreFencing, "clients are led to another generation: see the conditions Restored and Upgraded")
 	case s.asleep():
 		return say(corev1.ConditionFalse, v1alpha1.ReasonHibernated, "nobody can log in while members are stopped: set spec.hibernated to false to start them")
 	case !s.leads() && (len(pending) > 0 || trouble != ""):

@@ -42,6 +42,10 @@ type memberFile struct {
 	// Backup says how backups are taken, and From what the Database begins with.
 	Backup *backupFile `json:"backup,omitempty"`
 	From   *sourceFile `json:"from,omitempty"`
+
+	// Upgrade says whose data, of an earlier major version, this generation is filled
+	// with.
+	Upgrade *upgradeFile `json:"upgrade,omitempty"`
 }
 
 // config of the members, and of Patroni.
@@ -143,7 +147,7 @@ func (s *state) memberFile() memberFile {
 
 	f.Volumes = s.volumesBefore()
 	f.Pooled = s.pooled()
-	f.Backup, f.From = s.backupFile(), s.sourceFile()
+	f.Backup, f.From, f.Upgrade = s.backupFile(), s.sourceFile(), s.upgradeFile()
 
 	return f
 }
@@ -212,10 +216,12 @@ func (s *state) server() postgres.Server {
 		Pace:           pace,
 		Synchronous:    s.synchronous(),
 		Pooled:         s.pooled(),
-		Strict:         s.spec.Availability.Durability == v1alpha1.DurabilityStrict,
+		Strict:         s.spec.Availability.Durability == v1alpha1.DurabilityStrict && !s.aloneSinceUpgrade(),
 		Archives:       s.archives(),
 		Archiving:      s.backsUp(),
 		Restored:       s.sourceFile() != nil,
+		Followed:       s.followed(),
+		Fence:          s.fence(),
 	}
 }
 

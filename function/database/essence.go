@@ -5,6 +5,8 @@ package database
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
@@ -180,4 +182,28 @@ func hash(v any) (string, error) {
 	}
 
 	return compose.Hash(raw), nil
+}
+
+func united(a, b map[string]any) map[string]any {
+	out := maps.Clone(a)
+	maps.Copy(out, b)
+
+	return out
+}
+
+// differing keys of two maps, sorted.
+func differing(a, b map[string]any) []string {
+	if a == nil {
+		a = map[string]any{}
+	}
+
+	return slices.DeleteFunc(sortedKeys(united(a, b)), func(key string) bool { return same(a[key], b[key]) })
+}
+
+// same JSON.
+func same(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+
+	return errX == nil && errY == nil && string(x) == string(y)
 }

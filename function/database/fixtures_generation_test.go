@@ -17,6 +17,7 @@ func (w *world) watch(generation int, members []observev1alpha1.TopologyMember, 
 		Phase: observev1alpha1.TopologyEmpty, Zones: []string{"a", "b", "c"}, Nodes: 3, Members: members, Leader: leads, RestorePoints: w.points,
 	}
 	w.lead(&seen)
+	w.upgrade(generation, &seen)
 
 	seen.Backup = w.backups[generation]
 	if generation == 1 {

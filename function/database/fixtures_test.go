@@ -58,6 +58,9 @@ type world struct {
 	backups map[int]*observev1alpha1.BackupReport
 	secret  string
 
+	// upgrades of generations.
+	upgrades upgrades
+
 	// backup is what members tell of backups.
 	backup *observev1alpha1.BackupReport
 
@@ -98,7 +101,8 @@ func newWorld(tb testing.TB, spec string) *world {
 
 	return &world{
 		t: tb, server: server, planner: Planner("v1"),
-		led: map[int]string{}, backups: map[int]*observev1alpha1.BackupReport{}, broken: map[string]string{}, pending: map[string][]string{}, sizes: map[string]string{}, filled: map[string]filled{},
+		upgrades: upgrades{reports: map[int]*observev1alpha1.UpgradeReport{}, begun: map[int]bool{}, of: map[int]int{}},
+		led:      map[int]string{}, backups: map[int]*observev1alpha1.BackupReport{}, broken: map[string]string{}, pending: map[string][]string{}, sizes: map[string]string{}, filled: map[string]filled{},
 		request: compose.Request{
 			Now:      now,
 			Settings: settings(),

@@ -26,7 +26,7 @@ func generations(s *state) error {
 	}
 
 	s.forgotten()
-	s.restoring = s.restoreWish()
+	s.restoring, s.upgrading = s.restoreWish(), s.upgradeWish()
 
 	if !s.known || s.pending != "" {
 		return nil
@@ -53,8 +53,12 @@ func (s *state) sibling(generation int) (*state, error) {
 	t := *s
 	t.generation, t.side = generation, true
 	t.order, t.before, t.move, t.awaits, t.holds = order{}, situation{}, nil, nil, false
-	t.planned, t.restoring = nil, nil
+	t.planned, t.restoring, t.upgrading = nil, nil, nil
 	t.look()
+
+	if err := t.ofVersion(); err != nil {
+		return nil, err
+	}
 
 	// What fits into the volumes of one has to fit into those of another.
 	t.least = s.newStorage()
@@ -69,6 +73,8 @@ func (s *state) sibling(generation int) (*state, error) {
 	sit.freeze, sit.fenced = s.frozen(), t.fenced()
 
 	switch {
+	case sit.fenced && sit.paused && t.kept().Fenced:
+		t.order = sit.halt()
 	case sit.fenced:
 		t.order = sit.fence()
 	case t.asleep():
@@ -91,7 +97,8 @@ func (s *state) fenced() bool {
 	}
 
 	if step != nil && s.generation == step.From {
-		return step.Phase == v1alpha1.RestoreFencing
+		// The fence of an upgrade is Patroni's.
+		return step.Phase == v1alpha1.RestoreFencing && step.Kind != stepUpgrade
 	}
 
 	// Of those nothing is known for, nothing is stopped.
@@ -178,9 +185,9 @@ func (s *state) keepStopped() error {
 
 // up tells whether every member of this generation that the spec asks for leads or
 // follows closely.
-func (s *state) up() bool {
-	return s.observed && s.leads() && !s.seen.Paused && len(s.before.views) > 0 &&
-		!slices.ContainsFunc(s.before.views, func(v view) bool { return v.expected && !v.healthy() })
+func (s *state) up(sit situation) bool {
+	return s.observed && s.leads() && !s.seen.Paused && len(sit.views) > 0 &&
+		!slices.ContainsFunc(sit.views, func(v view) bool { return v.expected && !v.healthy() })
 }
 
 // down tells whether no member of this generation runs, and none can before its
@@ -215,6 +222,10 @@ func (s *state) next() (memory, bool) {
 		return s.begin(m, w), true
 	}
 
+	if u := s.upgrading; u != nil && u.reason == "" {
+		return s.beginUpgrade(m, u), true
+	}
+
 	before := len(m.Kept)
 	m.Kept = slices.DeleteFunc(m.Kept, func(k keptGeneration) bool { return !s.Now.Before(k.Until) })
 
@@ -231,6 +242,10 @@ func (s *state) begin(m memory, w *restoring) memory {
 	} else {
 		m.Last = max(m.Last, m.Active) + 1
 		step.To = m.Last
+
+		if len(m.Versions) > 0 {
+			m.Versions[step.To] = s.spec.Version
+		}
 	}
 
 	m.Step = step
@@ -243,12 +258,16 @@ func (s *state) advance(m memory) (memory, bool) {
 	step := m.Step
 	to := s.siblings[step.To]
 
+	if step.Kind == stepUpgrade {
+		return s.advanceUpgrade(m)
+	}
+
 	switch {
 	case !s.wanted(step):
 		// Whoever serves goes on serving.
 		m.Step = nil
 		return m, true
-	case step.Phase == v1alpha1.RestoreFilling && to.up() && s.mayLeadOver() == "":
+	case step.Phase == v1alpha1.RestoreFilling && to.up(to.before) && s.mayLeadOver() == "":
 		step.Phase, step.Since = v1alpha1.RestoreFencing, s.moment()
 		return m, true
 	case step.Phase == v1alpha1.RestoreFencing && s.down():
@@ -264,11 +283,18 @@ func (s *state) ledOver(m memory) memory {
 
 	m.Active, m.Since, m.Step = step.To, &now, nil
 	m.Kept = slices.DeleteFunc(m.Kept, func(k keptGeneration) bool { return k.Generation == step.To || k.Generation == step.From })
-	m.Kept = append(m.Kept, keptGeneration{Generation: step.From, ID: step.ID, Until: now.Add(s.keepsFor())})
+	m.Kept = append(m.Kept, keptGeneration{
+		Generation: step.From, ID: step.ID, Until: now.Add(s.keepsFor(step)), Fenced: step.Kind == stepUpgrade, Led: step.Led,
+	})
 
-	if step.Kind == stepUndo {
+	kind := ""
+	if step.upgrades() {
+		kind = stepUpgrade
+	}
+
+	if step.Kind == stepUndo || step.Kind == stepUndoUpgrade {
 		for i := range m.Done {
-			if m.Done[i].ID == step.ID {
+			if m.Done[i].ID == step.ID && m.Done[i].Kind == kind {
 				m.Done[i].State, m.Done[i].When = v1alpha1.RestoreUndone, now
 			}
 		}
@@ -276,7 +302,7 @@ func (s *state) ledOver(m memory) memory {
 		return m
 	}
 
-	m.Done = remembered(m.Done, doneRestore{ID: step.ID, State: v1alpha1.RestoreDone, From: step.From, To: step.To, At: step.At, RestorePoint: step.RestorePoint, When: now})
+	m.Done = remembered(m.Done, doneRestore{ID: step.ID, Kind: kind, State: v1alpha1.RestoreDone, From: step.From, To: step.To, At: step.At, RestorePoint: step.RestorePoint, When: now})
 
 	return m
 }

@@ -108,6 +108,20 @@ func (s situation) fence() order {
 	return o
 }
 
+// halt all members of a generation at once that an upgrade has fenced: its leader has
+// stopped in good order, and what followed it has all of it.
+func (s situation) halt() order {
+	o := order{reason: v1alpha1.ReasonHibernating, message: "members are stopped: another generation goes on with their data"}
+
+	for _, v := range s.having(func(v view) bool { return v.exists && !v.stopped }) {
+		o.stop = append(o.stop, v.letter)
+	}
+
+	o.done = len(o.stop) == 0
+
+	return o
+}
+
 // wake the members: first the one that led last, because the others may lack what
 // was committed after they were stopped, then all others.
 func (s situation) wake() order {

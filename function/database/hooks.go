@@ -158,12 +158,14 @@ func (s *state) hookUp(sit situation) gate {
 
 	next := sit.rolled()
 	// With a member that does not serve nobody asks first.
-	due := (next.change != "" || next.remove != "") && !sit.gate.closed() && !sit.repairs(next)
+	due := (next.change != "" || next.remove != "" || s.upgradeNext(sit) && s.up(sit)) && !sit.gate.closed() && !sit.repairs(next)
 
 	switch {
+	case sit.handing:
+		return gate{} // They go on when clients are led over, or it is given up.
 	case s.hooks.change == "":
 		return s.beginHooks(due)
-	case s.hooks.after, len(sit.outdated())+len(sit.surplus()) == 0:
+	case s.hooks.after, len(sit.outdated())+len(sit.surplus()) == 0 && !s.hooksOfUpgrade():
 		return s.endHooks(sit, due)
 	}
 

@@ -3,6 +3,7 @@
 package database
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -151,14 +152,14 @@ func ordered(s *state) error {
 
 	sit := s.situation(target)
 	s.move = s.moves(sit)
-	sit.applied, sit.hibernated, sit.moving, sit.fenced = s.dcsApplied(), s.spec.Hibernated, s.moving(), s.fenced()
+	sit.applied, sit.hibernated, sit.moving, sit.fenced, sit.handing = s.dcsApplied(), s.spec.Hibernated, s.moving(), s.fenced(), s.fence() != ""
 	s.changeID = s.changeHash(target, sit)
 	sit.gate, sit.freeze = s.gate(s.changeID), s.frozen()
 	sit.hooks = s.hookUp(sit)
 	s.before, s.order = sit, sit.decide()
 	s.holds = (sit.gate.closed() || sit.hooks.closed()) && !s.order.touches() && !s.order.done
 
-	if s.move != nil && !s.move.asked {
+	if s.move != nil && !s.move.asked && !sit.handing {
 		s.judge(s.move, sit)
 	}
 
@@ -181,7 +182,7 @@ func (s *state) same(letter string) (kept, error) {
 	switch {
 	case slices.Contains(s.order.stop, letter):
 		replicas, annotations[annotationStopped] = 0, stoppedFollowing
-		if s.seenMember(letter).Role == observev1alpha1.RoleLeader {
+		if led := cmp.Or(s.seen.Leader, s.kept().Led); led == s.member(letter) {
 			annotations[annotationStopped] = stoppedLeading
 		}
 	case slices.Contains(s.order.start, letter):

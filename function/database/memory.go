@@ -5,6 +5,7 @@ package database
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +39,10 @@ type memory struct {
 
 	// Done are the wishes that were carried out, oldest first.
 	Done []doneRestore `json:"done,omitempty"`
+
+	// Versions are the major versions of the data of generations, once there was an
+	// upgrade.
+	Versions map[int]string `json:"versions,omitempty"`
 }
 
 // Kinds of steps.
@@ -46,6 +51,11 @@ const (
 	stepRestore = "Restore"
 	// stepUndo goes back to a generation that is kept.
 	stepUndo = "Undo"
+	// stepUpgrade fills a generation of a later major version with the data of the
+	// active one.
+	stepUpgrade = "Upgrade"
+	// stepUndoUpgrade goes back to the generation before an upgrade, which is kept.
+	stepUndoUpgrade = "UndoUpgrade"
 )
 
 // A generationStep leads clients from one generation to another.
@@ -62,13 +72,26 @@ type generationStep struct {
 	// Phase is RestoreFilling or RestoreFencing, and Since when it began.
 	Phase v1alpha1.RestorePhase `json:"phase"`
 	Since time.Time             `json:"since"`
+
+	// Gap in seconds that writes were expected to wait, and Led the member that led, when
+	// an upgrade began to fence the active generation.
+	Gap int64  `json:"gap,omitempty"`
+	Led string `json:"led,omitempty"`
 }
+
+// upgrades tells whether the step is about an upgrade.
+func (s generationStep) upgrades() bool { return s.Kind == stepUpgrade || s.Kind == stepUndoUpgrade }
 
 // A keptGeneration is stopped until its members are let go.
 type keptGeneration struct {
 	Generation int       `json:"generation"`
 	ID         string    `json:"id"`
 	Until      time.Time `json:"until"`
+
+	// Fenced tells that an upgrade fenced it, and so that its leader has stopped in good
+	// order before its members are; Led is that leader.
+	Fenced bool   `json:"fenced,omitempty"`
+	Led    string `json:"led,omitempty"`
 }
 
 // A doneRestore was carried out, or is never to be.
@@ -78,6 +101,10 @@ type doneRestore struct {
 	From  int                   `json:"from,omitempty"`
 	To    int                   `json:"to,omitempty"`
 	When  time.Time             `json:"when"`
+
+	// Kind is stepUpgrade, or nothing for a restore; Why it failed.
+	Kind string `json:"kind,omitempty"`
+	Why  string `json:"why,omitempty"`
 
 	At           v1alpha1.Moment           `json:"at,omitempty"`
 	RestorePoint v1alpha1.RestorePointName `json:"restorePoint,omitempty"`
@@ -94,9 +121,14 @@ func (m memory) empty() bool {
 	return m.Active == 0 && m.Last == 0 && m.Step == nil && len(m.Done) == 0
 }
 
-// done is what became of a wish.
-func (m memory) done(id string) (doneRestore, bool) {
-	i := slices.IndexFunc(m.Done, func(d doneRestore) bool { return d.ID == id })
+// done is what became of a restore.
+func (m memory) done(id string) (doneRestore, bool) { return m.doneAs("", id) }
+
+// upgraded is what became of an upgrade.
+func (m memory) upgraded(id string) (doneRestore, bool) { return m.doneAs(stepUpgrade, id) }
+
+func (m memory) doneAs(kind, id string) (doneRestore, bool) {
+	i := slices.IndexFunc(m.Done, func(d doneRestore) bool { return d.Kind == kind && d.ID == id })
 	if i < 0 {
 		return doneRestore{}, false
 	}
@@ -127,7 +159,7 @@ func (m memory) generations() []int {
 
 // copied memory, which can be changed.
 func (m memory) copied() memory {
-	m.Kept, m.Done = slices.Clone(m.Kept), slices.Clone(m.Done)
+	m.Kept, m.Done, m.Versions = slices.Clone(m.Kept), slices.Clone(m.Done), maps.Clone(m.Versions)
 
 	if m.Step != nil {
 		step := *m.Step

@@ -147,7 +147,12 @@ func (s *state) scope() string {
 		return ""
 	}
 
-	return s.base() + "-" + s.identity[:min(8, len(s.identity))]
+	return s.scopeOf(s.generation)
+}
+
+// scopeOf a generation, once there is an identity.
+func (s *state) scopeOf(generation int) string {
+	return baseOf(s.name, generation) + "-" + s.identity[:min(8, len(s.identity))]
 }
 
 // host of a Service of the Database, from everywhere in the cluster.

@@ -107,6 +107,10 @@ type situation struct {
 	// hibernated is what the spec asks for, and fenced what a restore does.
 	hibernated, fenced bool
 
+	// handing tells that an upgrade fences this generation: nothing happens to its
+	// members until clients are led away, or it goes on.
+	handing bool
+
 	// moving tells that the leader was asked to hand over.
 	moving bool
 
@@ -126,6 +130,11 @@ func (s situation) decide() order {
 	switch {
 	case s.fenced:
 		return s.fence()
+	case s.handing:
+		return order{
+			reason: v1alpha1.ReasonUpgradeSwitching, message: "nothing is done to members while the data is upgraded: see the condition Upgraded",
+			held: true, done: len(s.outdated())+len(s.surplus()) == 0 && !s.hibernated,
+		}
 	case s.hibernated:
 		return s.hibernate()
 	case slices.ContainsFunc(s.views, func(v view) bool { return v.stopped }):

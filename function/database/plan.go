@@ -68,6 +68,7 @@ var telling = []step{
 	{"BackupEncrypted", backupEncrypted},
 	{"RestorePointMade", restorePointMade},
 	{"Restored", restored},
+	{"Upgraded", upgraded},
 	{"Updated", updated},
 	{"SwitchedOver", switchedOver},
 	{"Status", status},

@@ -53,8 +53,12 @@ func checkRestore(s *state) []check.Problem {
 }
 
 // keepsFor is how long the generation before is kept.
-func (s *state) keepsFor() time.Duration {
-	if r := s.spec.Restore; r != nil && r.KeepOldFor != nil {
+func (s *state) keepsFor(step *generationStep) time.Duration {
+	if u := s.spec.Upgrade; step.upgrades() && u != nil && u.KeepOldFor != nil {
+		return u.KeepOldFor.Duration
+	}
+
+	if r := s.spec.Restore; !step.upgrades() && r != nil && r.KeepOldFor != nil {
 		return r.KeepOldFor.Duration
 	}
 
@@ -66,6 +70,8 @@ func (s *state) wanted(step *generationStep) bool {
 	r := s.spec.Restore
 
 	switch {
+	case step.upgrades():
+		return s.wantsUpgrade(step)
 	case r == nil:
 		return false
 	case step.Kind == stepUndo:

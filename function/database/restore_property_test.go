@@ -3,6 +3,7 @@
 package database
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -30,6 +31,10 @@ type history struct {
 	// ids that were asked for.
 	ids int
 	log []string
+
+	// version that is asked for, and words about an upgrade to it.
+	version, upgrade, asked string
+	retries                 int
 }
 
 // id of a wish: a new one, or one of before.
@@ -101,6 +106,8 @@ func (h *history) holds(next map[string]compose.Object) {
 		return h.generationNamed(compose.Text(objects[nameReadWrite].Map(), "spec", "selector", "capstan.dev/database"))
 	}
 
+	h.fenced(next)
+
 	was, is := selected(h.request.Observed), selected(next)
 
 	// One that is made anew learns of its generation a pass later, and has no members before.
@@ -111,7 +118,21 @@ func (h *history) holds(next map[string]compose.Object) {
 			h.failf("clients are led to generation %d before the Secret remembers it", is)
 		}
 
+		// An upgrade fences in another way: nobody takes writes there, and nobody can.
+		fenced := (&state{generation: was, recollection: recollection{memory: h.remembers()}}).kept().Fenced
+		if fenced && h.fenceOf(was) == "" {
+			h.failf("clients are led from generation %d to %d while the old one is not fenced", was, is)
+		}
+
+		if fenced && !h.upgrades.begun[is] {
+			h.failf("clients are led to generation %d, which has no data", is)
+		}
+
 		for letter, n := range h.replicas(was) {
+			if fenced {
+				break
+			}
+
 			pod := h.request.Observed[(&state{generation: was}).in(nameMemberPrefix+letter)].Map()
 			if n != 0 || compose.Map(pod, "status") == nil || compose.Number(pod, 0, "status", "replicas") != 0 {
 				h.failf("clients are led from generation %d to %d while member %s of the old one runs", was, is, letter)
@@ -137,6 +158,22 @@ func (h *history) holds(next map[string]compose.Object) {
 	}
 }
 
+// fenced generations stay so while the one that has their data comes up: what they
+// took then it would not have.
+func (h *history) fenced(next map[string]compose.Object) {
+	h.t.Helper()
+
+	step := h.remembers().Step
+	if step == nil || step.Kind != stepUpgrade || !h.upgrades.begun[step.To] || h.fenceOf(step.From) == "" {
+		return
+	}
+
+	o := next[(&state{generation: step.From}).in(nameDCS)]
+	if o == nil || !strings.Contains(compose.Text(o.Map(), "metadata", "annotations", annotationConfig), `"capstan_fence"`) {
+		h.failf("the fence of generation %d is taken away while generation %d, which has its data, comes up", step.From, step.To)
+	}
+}
+
 // count that clients were led over.
 func (h *history) count(was, is int) {
 	h.t.Helper()
@@ -148,9 +185,9 @@ func (h *history) count(was, is int) {
 	for _, d := range m.Done {
 		switch {
 		case d.State == "Done" && d.From == was && d.To == is:
-			h.restored[d.ID]++
+			h.restored[d.Kind+d.ID]++
 		case d.State == "Undone" && d.From == is && d.To == was:
-			h.undone[d.ID]++
+			h.undone[d.Kind+d.ID]++
 		}
 	}
 
@@ -195,7 +232,7 @@ func (h *history) status(p *compose.Plan, crash bool) {
 
 // trouble of all kinds.
 func (h *history) trouble() {
-	switch h.r.IntN(150) {
+	switch h.r.IntN(200) {
 	case 0, 1, 15, 16:
 		h.ask(fmt.Sprintf(`{id: r%d, keepOldFor: 1h}`, h.id()))
 	case 2:
@@ -234,17 +271,74 @@ func (h *history) trouble() {
 		}
 	case 12:
 		h.broken = map[string]string{}
+	case 17, 18, 19, 20, 21, 22:
+		h.raise([]string{"15", "17", "18"}[h.r.IntN(3)])
+	case 23, 24, 25:
+		h.retries++
+		h.about(fmt.Sprintf("{retry: t%d, keepOldFor: 1h}", h.retries))
+	case 26, 27, 28:
+		for _, d := range h.remembers().Done {
+			if d.Kind == stepUpgrade {
+				h.about(fmt.Sprintf("{undo: %s, keepOldFor: 1h}", d.ID))
+			}
+		}
+	case 29:
+		h.about("")
+	case 30, 31:
+		h.upgrades.findings, h.upgrades.failure, h.upgrades.stubborn, h.upgrades.stuck = "", "", false, false
+
+		switch h.r.IntN(5) {
+		case 0:
+			h.upgrades.findings = "a view"
+		case 1:
+			h.upgrades.failure = "pg_upgrade ended"
+		case 2:
+			h.upgrades.stubborn = true
+		case 3:
+			h.upgrades.stuck = true
+		}
+
+		h.sayf("members: %q %q stubborn %t stuck %t", h.upgrades.findings, h.upgrades.failure, h.upgrades.stubborn, h.upgrades.stuck)
 	}
+}
+
+// pause until the next pass: while an upgrade is under way it is short, or none would
+// end in time.
+func (h *history) pause(usual time.Duration) time.Duration {
+	if step := h.remembers().Step; step != nil && step.Kind == stepUpgrade {
+		return usual / 20
+	}
+
+	return usual
+}
+
+// raise or lower the version that is asked for.
+func (h *history) raise(version string) {
+	h.version = version
+	h.sayf("version %s", version)
+	h.ask(h.asked)
+}
+
+// about upgrades.
+func (h *history) about(upgrade string) {
+	h.upgrade = upgrade
+	h.sayf("upgrade %s", upgrade)
+	h.ask(h.asked)
 }
 
 func (h *history) ask(wish string) {
 	h.sayf("asked for: %s", wish)
 
+	h.asked = wish
 	if wish != "" {
 		wish = ", restore: " + wish
 	}
 
-	h.edit(fmt.Sprintf(backedUp, wish))
+	if h.upgrade != "" {
+		wish += ", upgrade: " + h.upgrade
+	}
+
+	h.edit(atVersion(h.version, wish))
 }
 
 // look as provider and controllers do. At times the Credential is late.
@@ -302,7 +396,7 @@ func TestRestoreProperties(t *testing.T) {
 	for _, seed := range restoreSeeds() {
 		h := &history{
 			world: restorable(t), r: rand.New(rand.NewPCG(seed, 11)),
-			restored: map[string]int{}, undone: map[string]int{}, keptUntil: map[int]time.Time{},
+			restored: map[string]int{}, undone: map[string]int{}, keptUntil: map[int]time.Time{}, version: "17",
 		}
 		h.sayf("seed %d", seed)
 
@@ -315,7 +409,7 @@ func TestRestoreProperties(t *testing.T) {
 			h.trouble()
 			h.carryOut(h.plan(), h.r.IntN(6) == 0)
 			h.look(h.r.IntN(2) == 0)
-			h.request.Now = h.request.Now.Add(time.Duration(h.r.IntN(8)) * time.Minute)
+			h.request.Now = h.request.Now.Add(h.pause(time.Duration(h.r.IntN(8)) * time.Minute))
 		}
 
 		h.ends()
@@ -326,7 +420,11 @@ func TestRestoreProperties(t *testing.T) {
 func (h *history) ends() {
 	h.t.Helper()
 
-	h.broken = map[string]string{}
+	h.broken, h.upgrade = map[string]string{}, ""
+	h.upgrades.findings, h.upgrades.failure, h.upgrades.stubborn, h.upgrades.stuck = "", "", false, false
+
+	// What has the data now goes on.
+	h.version = cmp.Or(h.remembers().Versions[h.remembers().active()], "17")
 	h.ask("")
 
 	over := func(what string, is func() bool) {
@@ -338,11 +436,13 @@ func (h *history) ends() {
 				return
 			}
 
-			h.request.Now = h.request.Now.Add(10 * time.Minute)
+			h.request.Now = h.request.Now.Add(h.pause(10 * time.Minute))
 		}
 
-		_, reason, message := condition(h.plan(), "Restored")
-		h.failf("%s: it does not end: %s: %s", what, reason, message)
+		p := h.plan()
+		_, reason, message := condition(p, "Restored")
+		_, upgraded, how := condition(p, "Upgraded")
+		h.failf("%s: it does not end: %s: %s; %s: %s", what, reason, message, upgraded, how)
 	}
 
 	serves := func() bool {
@@ -358,6 +458,16 @@ func (h *history) ends() {
 	over("restored", func() bool { d, ok := h.remembers().done("last"); return ok && d.State == "Done" && serves() })
 	h.ask(`{undo: last, keepOldFor: 1h}`)
 	over("undone", func() bool { d, _ := h.remembers().done("last"); return d.State == "Undone" && serves() })
+
+	if h.version == "17" {
+		h.about("{retry: last, keepOldFor: 1h}")
+		h.raise("18")
+		over("upgraded", func() bool { return h.remembers().Versions[h.remembers().active()] == "18" && serves() })
+		h.version = "17"
+		h.about("{undo: upgrade-17-18-last, keepOldFor: 1h}")
+		over("taken back", func() bool { return h.remembers().Versions[h.remembers().active()] == "17" && serves() })
+	}
+
 	over("let go", func() bool {
 		for name := range h.request.Observed {
 			if g, ok := generationOf(name); ok && g != h.remembers().active() {

@@ -20,7 +20,21 @@ const takeBack = "to end it, take spec.restore back: this generation goes on ser
 
 // restores tells whether a restore is under way, or about to be.
 func (s *state) restores() bool {
-	return s.memory.Step != nil || s.unwritten() || s.restoring != nil && s.restoring.reason == v1alpha1.ReasonRestoreWaiting
+	if step := s.memory.Step; step != nil && step.Kind == stepUpgrade && step.Phase == v1alpha1.RestoreFilling && s.upgradeReport().ID == step.ID {
+		return s.unwritten() // The Topology tells when there is something to do.
+	}
+
+	return s.memory.Step != nil || s.unwritten() || s.restoring != nil && s.restoring.reason == v1alpha1.ReasonRestoreWaiting ||
+		s.upgrading != nil && s.upgrading.reason == v1alpha1.ReasonUpgradeWaiting
+}
+
+// restoreStep is the step of a restore that is under way, if one is.
+func (s *state) restoreStep() *generationStep {
+	if step := s.memory.Step; step != nil && !step.upgrades() {
+		return step
+	}
+
+	return nil
 }
 
 // restoreDeadlines are when restores are worth another look.
@@ -41,7 +55,7 @@ func (s *state) restoreDeadlines() []time.Time {
 // restored tells what became of spec.restore, or how far the step is that is under
 // way.
 func restored(s *state) error {
-	if len(s.problems) > 0 || s.spec.Restore == nil && s.memory.Step == nil {
+	if len(s.problems) > 0 || s.spec.Restore == nil && s.restoreStep() == nil {
 		return nil
 	}
 
@@ -50,7 +64,7 @@ func restored(s *state) error {
 		return nil
 	}
 
-	if step := s.memory.Step; step != nil {
+	if step := s.restoreStep(); step != nil {
 		reason, message := s.standOf(step)
 		return say(corev1.ConditionFalse, reason, message)
 	}
@@ -117,7 +131,7 @@ func (s *state) standOf(step *generationStep) (xpv2.ConditionReason, string) {
 		return xpv2.ConditionReason(hindered.Reason), begun + t.about(hindered) + "; " + takeBack
 	case len(t.sets) == 0 && t.awaits != nil:
 		return v1alpha1.ReasonRestoreFilling, begun + t.awaits.message
-	case t.up():
+	case t.up(t.before):
 		return v1alpha1.ReasonRestoreWaiting, fmt.Sprintf("%s: generation %d is ready: %s", step.ID, step.To, s.mayLeadOver())
 	case t.observed && t.seen.Paused:
 		return v1alpha1.ReasonPaused, begun + "failover in it is paused by hand: end it with patronictl resume in a member"
@@ -155,7 +169,7 @@ func (s *state) generationStatus() *v1alpha1.GenerationStatus {
 	for _, k := range s.memory.Kept {
 		st.Kept = append(st.Kept, v1alpha1.KeptGeneration{
 			Generation: int32(k.Generation), //nolint:gosec // It counts restores.
-			Restore:    k.ID, Until: metav1.Time{Time: k.Until},
+			Restore:    k.ID, Until: metav1.Time{Time: k.Until}, Version: s.memory.Versions[k.Generation],
 		})
 	}
 
@@ -164,7 +178,7 @@ func (s *state) generationStatus() *v1alpha1.GenerationStatus {
 
 // restoreStatus is what became of spec.restore, or the step that is under way.
 func (s *state) restoreStatus() *v1alpha1.RestoreStatus {
-	if step := s.memory.Step; step != nil {
+	if step := s.restoreStep(); step != nil {
 		_, message := s.standOf(step)
 
 		return &v1alpha1.RestoreStatus{

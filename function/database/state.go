@@ -50,8 +50,14 @@ type state struct {
 	// siblings are the states of other generations, by number.
 	siblings map[int]*state
 
-	// restoring is what the spec asks for and is not carried out yet.
+	// restoring is what the spec asks for and is not carried out yet, and upgrading the
+	// same of an upgrade.
 	restoring *restoring
+	upgrading *upgrading
+
+	// asksFor is the major version that the spec asks for. That of spec is the version
+	// of the data, as long as it is another.
+	asksFor string
 
 	// sets are the StatefulSets of this generation that exist, by the letter of their
 	// member.

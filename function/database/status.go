@@ -30,6 +30,7 @@ func status(s *state) error {
 		Backup:     s.backupStatus(),
 		Generation: s.generationStatus(),
 		Restore:    s.restoreStatus(),
+		Upgrade:    s.upgradeStatus(),
 		Withheld:   s.withholding.Entries(s.asked),
 	}
 
@@ -112,6 +113,8 @@ func (s *state) phase() v1alpha1.DatabasePhase {
 		}
 
 		return v1alpha1.DatabasePhase(before)
+	case s.fence() != "":
+		return v1alpha1.DatabaseUpdating
 	case !s.leads() && (s.seen.Phase != observev1alpha1.TopologyNoLeader && !ever):
 		return v1alpha1.DatabaseCreating
 	case !s.leads():
@@ -163,7 +166,7 @@ func (s *state) moveDeadlines() []time.Time {
 
 // ttl by what the Database waits for.
 func ttl(s *state) error {
-	deadlines := append(s.restoreDeadlines(), s.moveDeadlines()...)
+	deadlines := slices.Concat(s.restoreDeadlines(), s.upgradeDeadlines(), s.moveDeadlines())
 
 	for _, e := range s.withholding.Entries(s.asked) {
 		deadlines = append(deadlines, e.Until.Time)

@@ -88,7 +88,15 @@ func observeTopology(o compose.Object) (observev1alpha1.TopologyObservation, boo
 }
 
 // expected letters of the members that the spec asks for.
-func (s *state) expected() []string { return letters[:min(int(s.spec.Replicas), len(letters))] }
+// In a generation that comes up by an upgrade it is one, until clients are led there:
+// the others copy it then.
+func (s *state) expected() []string {
+	if s.comesUpBy(stepUpgrade) {
+		return letters[:1]
+	}
+
+	return letters[:min(int(s.spec.Replicas), len(letters))]
+}
 
 // seenMember is what the Topology tells of a member.
 func (s *state) seenMember(letter string) observev1alpha1.TopologyMember {

@@ -76,10 +76,33 @@ func checkVersion(s *state) []check.Problem {
 			s.spec.Version, strings.Join(versions, ", "))}}
 	}
 
-	if data := s.dataVersion(); data != "" && data != s.spec.Version {
+	return s.checkData()
+}
+
+// checkData holds the version that is asked for against that of the data. All but the
+// upgrade goes by the latter.
+func (s *state) checkData() []check.Problem {
+	s.asksFor = s.spec.Version
+
+	data := s.dataVersion()
+	if data == "" || data == s.asksFor {
+		return nil
+	}
+
+	if major(data) > major(s.asksFor) && !s.undoesTo(s.asksFor) {
 		return []check.Problem{{Reason: v1alpha1.ReasonVersionChangeUnsupported, Message: fmt.Sprintf(
-			"spec.version: %q: the data is of version %s, and Capstan cannot change the major version of data yet: set it back to %q, "+
-				"or make another Database of version %s and move the data", s.spec.Version, data, data, s.spec.Version)}}
+			"spec.version: %q: the data is of version %s, and data is not taken to an earlier version: set it back to %q; to go back to the data as it was "+
+				"before an upgrade, set spec.upgrade.undo to the id of that as well, while the generation before it is kept", s.asksFor, data, data)}}
+	}
+
+	if err := s.ofVersion(); err != nil {
+		return []check.Problem{{Reason: v1alpha1.ReasonInvalidSettings, Message: err.Error()}}
+	}
+
+	if s.image.name == "" {
+		return []check.Problem{{Reason: v1alpha1.ReasonVersionUnavailable, Message: fmt.Sprintf(
+			"spec.version: %q: the data is of version %s, of which the platform has no image any more: ask who runs the platform for one that has both (database.images of its settings)",
+			s.asksFor, data)}}
 	}
 
 	return nil
@@ -87,6 +110,10 @@ func checkVersion(s *state) []check.Problem {
 
 // dataVersion is the major version of the data, or empty when there is none yet.
 func (s *state) dataVersion() string {
+	if v := s.memory.Versions[s.generation]; v != "" {
+		return v
+	}
+
 	for _, letter := range sortedKeys(s.sets) {
 		if v := s.sets[letter].version; v != "" {
 			return v

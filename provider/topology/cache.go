@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
@@ -93,6 +94,10 @@ func slimPod(o any) (any, error) {
 			[]string{v1alpha1.AnnotationMember}),
 		Spec:   corev1.PodSpec{NodeName: p.Spec.NodeName},
 		Status: corev1.PodStatus{Phase: p.Status.Phase},
+	}
+
+	if said, ok := p.Annotations[members.AnnotationUpgrade]; ok {
+		small.Annotations[members.AnnotationUpgrade] = steadyUpgrade(said)
 	}
 
 	if said, ok := p.Annotations[annotationStatus]; ok {

@@ -35,5 +35,9 @@ type VerificationReport = members.VerificationReport
 // VerificationPassed is a verification that was passed.
 type VerificationPassed = members.VerificationPassed
 
+// UpgradeReport is how far an upgrade is. When it was last tried is left out of what is
+// told here.
+type UpgradeReport = members.UpgradeReport
+
 // RestorePoint is a moment with a name, which can be restored.
 type RestorePoint = members.RestorePoint

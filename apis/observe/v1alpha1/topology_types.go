@@ -311,6 +311,12 @@ type TopologyObservation struct {
 	// +optional
 	Backup *BackupReport `json:"backup,omitempty"`
 
+	// Upgrade tells how far the member is that fills this generation of a Database with
+	// the data of one of an earlier major version, or did.
+	//
+	// +optional
+	Upgrade *UpgradeReport `json:"upgrade,omitempty"`
+
 	// RestorePoints that can be restored, the last ones, oldest first.
 	//
 	// +listType=map

@@ -833,6 +833,11 @@ func (in *TopologyObservation) DeepCopyInto(out *TopologyObservation) {
 		*out = new(BackupReport)
 		**out = **in
 	}
+	if in.Upgrade != nil {
+		in, out := &in.Upgrade, &out.Upgrade
+		*out = new(UpgradeReport)
+		**out = **in
+	}
 	if in.RestorePoints != nil {
 		in, out := &in.RestorePoints, &out.RestorePoints
 		*out = make([]RestorePoint, len(*in))

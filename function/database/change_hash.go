@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package database
+
+// changeHash names what is to be done to members that serve: what they are to run,
+// how many remain, and without either, which of them is to be relieved of the lead, or
+// what they are upgraded to.
+func (s *state) changeHash(target string, sit situation) string {
+	key, value := "", ""
+
+	switch m := s.move; {
+	case m != nil && m.own && len(sit.outdated()) == 0 && len(sit.surplus()) == 0:
+		key, value = "switchover", m.id
+	case s.upgradeNext(sit):
+		key, value = "upgrade", s.memory.Step.ID
+	}
+
+	h, err := s.hashOf(target, key, value)
+	if err != nil {
+		return ""
+	}
+
+	return changePrefix + h
+}
+
+// hashOf what members are to run, how many there are, and what else is done, if
+// anything.
+func (s *state) hashOf(target, key, value string) (string, error) {
+	e := map[string]any{"revision": target, "replicas": s.spec.Replicas}
+	if key != "" {
+		e[key] = value
+	}
+
+	return hash(e)
+}
+
+// changePrefix keeps YAML from taking a hash for a number.
+const changePrefix = "c"

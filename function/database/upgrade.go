@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package database
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	apimembers "github.com/capstan-dev/capstan/apis/members"
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+)
+
+// upgradeFile is what members of a generation are told that is filled with the data of
+// one of an earlier major version.
+type upgradeFile struct {
+	// ID of the upgrade, which is that of the fence as well.
+	ID string `json:"id"`
+
+	// From is the major version of the generation before, Database the value of the label
+	// of its pods, and Scope that of its Patroni.
+	From     string `json:"from"`
+	Database string `json:"database"`
+	Scope    string `json:"scope"`
+
+	// Member that does it.
+	Member string `json:"member"`
+}
+
+// upgrading is an upgrade, or its undoing, that the spec asks for and that is neither
+// under way nor carried out.
+type upgrading struct {
+	id   string
+	undo bool
+
+	// from and to are major versions, and back the generation that an undo goes back to.
+	from, to string
+	back     int
+
+	// reason and message why it is not begun now, if it is not; until is when it is
+	// worth another look.
+	reason  xpv2.ConditionReason
+	message string
+	until   time.Time
+}
+
+// major version as a number. The schema takes nothing else.
+func major(version string) int {
+	n, _ := strconv.Atoi(version)
+
+	return n
+}
+
+// ofVersion makes version and image those of the data of this generation.
+func (s *state) ofVersion() error {
+	catalogue, err := s.catalogue()
+	if err != nil {
+		return err
+	}
+
+	s.spec.Version = cmp.Or(s.dataVersion(), s.spec.Version)
+	s.image, _ = s.find(catalogue, s.spec.Version)
+
+	return nil
+}
+
+// versionOf the data of a generation.
+func (s *state) versionOf(generation int) string {
+	return cmp.Or(s.memory.Versions[generation], s.spec.Version)
+}
+
+// upgradeID names the upgrade that the spec asks for.
+func (s *state) upgradeID() string {
+	id := fmt.Sprintf("upgrade-%s-%s", s.spec.Version, s.asksFor)
+	if u := s.spec.Upgrade; u != nil && u.Retry != "" {
+		id += "-" + u.Retry
+	}
+
+	return id
+}
+
+// undoID names the upgrade that the spec takes back, if it does.
+func (s *state) undoID() string {
+	if s.spec.Upgrade == nil {
+		return ""
+	}
+
+	return s.spec.Upgrade.Undo
+}
+
+// asksUpgrade tells whether the spec asks for a later version than that of the data.
+func (s *state) asksUpgrade() bool {
+	return s.asksFor != "" && major(s.asksFor) > major(s.spec.Version) && s.undoID() == ""
+}
+
+// undoesTo tells whether the spec takes an upgrade back that went away from a version.
+func (s *state) undoesTo(version string) bool {
+	done, ok := s.memory.upgraded(s.undoID())
+
+	return ok && s.memory.Versions[done.From] == version
+}
+
+// wantsUpgrade tells whether a step of an upgrade is still asked for.
+func (s *state) wantsUpgrade(step *generationStep) bool {
+	if step.Kind == stepUndoUpgrade {
+		return s.undoID() == step.ID
+	}
+
+	return s.asksUpgrade() && s.upgradeID() == step.ID
+}
+
+// upgradeWish of the spec, unless it was carried out or is under way.
+func (s *state) upgradeWish() *upgrading {
+	u := &upgrading{id: s.undoID(), undo: s.undoID() != "", from: s.spec.Version, to: s.asksFor}
+
+	if s.memory.Step != nil || !u.undo && !s.asksUpgrade() {
+		return nil
+	}
+
+	if !u.undo {
+		u.id = s.upgradeID()
+	}
+
+	done, ended := s.memory.upgraded(u.id)
+	if ended && (!u.undo || done.State != v1alpha1.RestoreDone) {
+		return nil
+	}
+
+	say := func(reason xpv2.ConditionReason, message string) *upgrading {
+		u.reason, u.message = reason, message
+		return u
+	}
+
+	switch {
+	case s.unread:
+		return say(v1alpha1.ReasonMemoryUnread, fmt.Sprintf("what is kept of earlier upgrades cannot be read, and nothing is upgraded: "+
+			"see the annotation credentials.capstan.dev/remembered of Secret %q", s.called(suffixAccess)))
+	case !s.known:
+		return say(v1alpha1.ReasonUpgradeWaiting, fmt.Sprintf("waiting for Credential %q to tell what was upgraded before: see whether provider-capstan runs", s.called(suffixAccess)))
+	case len(s.sets) == 0:
+		return say(v1alpha1.ReasonUpgradeWaiting, "there are no members yet: see the condition Available")
+	}
+
+	if why := s.impossible(u, done, ended); why != "" {
+		return say(v1alpha1.ReasonUpgradeImpossible, why)
+	}
+
+	if g := s.frozen(); g.closed() {
+		u.until = g.until
+		return say(g.reason, g.message)
+	}
+
+	if why := s.mayLeadOver(); why != "" {
+		return say(v1alpha1.ReasonUpgradeWaiting, why)
+	}
+
+	if !u.undo && !s.leads() {
+		return say(v1alpha1.ReasonUpgradeWaiting, "no member leads, whose data could be copied: see the condition Available")
+	}
+
+	if !u.undo && len(s.memory.Kept) >= mostKept {
+		return say(v1alpha1.ReasonUpgradeWaiting, fmt.Sprintf("%d generations are kept already: it begins when the first of them is let go (see status.generation.kept)", mostKept))
+	}
+
+	return u
+}
+
+// impossible says why a wish cannot be carried out as it is written, if it cannot.
+func (s *state) impossible(u *upgrading, done doneRestore, ended bool) string {
+	if u.undo {
+		u.back = done.From
+		u.from, u.to = s.memory.Versions[done.From], s.memory.Versions[done.To]
+
+		switch {
+		case !ended:
+			return fmt.Sprintf("spec.upgrade.undo: %q: no upgrade with this id led clients anywhere: see status.upgrade.id", u.id)
+		case !s.memory.keeps(done.From) || s.memory.active() != done.To:
+			return fmt.Sprintf("spec.upgrade.undo: %q: generation %d is not kept any more, or clients were led elsewhere since: take spec.upgrade.undo out; "+
+				"the backups of that generation are still in the bucket, under stanza %s, for spec.from.backup of another Database", u.id, done.From, s.stanzaOf(done.From))
+		default:
+			return ""
+		}
+	}
+
+	t := *s
+	t.spec.Version, t.memory.Versions = s.asksFor, map[int]string{s.generation: s.asksFor}
+
+	if err := t.ofVersion(); err != nil {
+		return err.Error()
+	}
+
+	if t.image.name != s.image.name {
+		return fmt.Sprintf("spec.version: %q: image %s of this version has no programs of version %s, which read the data: ask who runs the platform for an image that has both (database.images of its settings)",
+			s.asksFor, t.image.name, s.spec.Version)
+	}
+
+	// What one version takes another may not.
+	for _, p := range slices.Concat(checkConfig(&t), checkExtensions(&t)) {
+		return fmt.Sprintf("spec.version: %q: the spec does not fit this version: %s", s.asksFor, p.Message)
+	}
+
+	return ""
+}
+
+// beginUpgrade that is asked for.
+func (s *state) beginUpgrade(m memory, u *upgrading) memory {
+	m.Active = m.active()
+	step := &generationStep{ID: u.id, Kind: stepUpgrade, From: m.Active, To: u.back, Phase: v1alpha1.RestoreFilling, Since: s.moment()}
+
+	if u.undo {
+		step.Kind = stepUndoUpgrade
+	} else {
+		m.Last = max(m.Last, m.Active) + 1
+		step.To = m.Last
+
+		if m.Versions == nil {
+			m.Versions = map[int]string{}
+		}
+
+		m.Versions[step.From], m.Versions[step.To] = s.spec.Version, s.asksFor
+	}
+
+	m.Step = step
+
+	return m
+}
+
+// fenceLimit is how long the active generation may be fenced before it goes on again,
+// beside several times what the upgrade took when it was tried.
+const fenceLimit = 5 * time.Minute
+
+// fencedUntil is when the fence of an upgrade that does not end is taken away.
+func (s generationStep) fencedUntil() time.Time {
+	return s.Since.Add(fenceLimit + 5*time.Duration(s.Gap)*time.Second)
+}
+
+// advanceUpgrade that is under way. Clients are led over once a member leads the new
+// generation, which none does before the former leader has stopped for the fence. Until
+// that is written down the generation before can go on at any time: nobody was led to
+// what the new one has.
+func (s *state) advanceUpgrade(m memory) (memory, bool) {
+	step, to, r := m.Step, s.siblings[m.Step.To], s.upgradeReport()
+
+	fails := func(why string) (memory, bool) {
+		m.Done = remembered(m.Done, doneRestore{
+			ID: step.ID, Kind: stepUpgrade, State: upgradeFailed, From: step.From, To: step.To, When: s.moment(), Why: bounded(why),
+		})
+		m.Step = nil
+
+		return m, true
+	}
+
+	fencing := step.Phase == v1alpha1.RestoreFencing
+
+	switch {
+	case fencing && to.leads() && to.seen.SystemIdentifier != "" && s.patroni().Fence == step.ID:
+		step.Led = cmp.Or(s.seen.Leader, step.Led)
+		return s.ledOver(m), true
+	case !s.wanted(step):
+		m.Step = nil
+		return m, true
+	case r.ID == step.ID && r.Phase == apimembers.UpgradeFailed:
+		return fails(r.Message)
+	case fencing && !s.Now.Before(step.fencedUntil()):
+		return fails(fmt.Sprintf("no member of generation %d led in time: see what hindered it in the log of member %s", step.To, to.member(letters[0])))
+	case fencing:
+		return m, false
+	}
+
+	if g := s.mayFence(); g.closed() {
+		return m, false
+	}
+
+	step.Phase, step.Since, step.Gap, step.Led = v1alpha1.RestoreFencing, s.moment(), r.GapSeconds, s.seen.Leader
+
+	return m, true
+}
+
+// upgradeFailed is the outcome of an upgrade that did not work.
+const upgradeFailed v1alpha1.RestorePhase = "Failed"
+
+// bounded words, which are remembered.
+func bounded(why string) string {
+	const most = 300
+
+	if r := []rune(why); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+
+	return why
+}
+
+// upgradeReport is what the member tells that fills the generation of a later version.
+// What it tells of another upgrade does not count.
+func (s *state) upgradeReport() observev1alpha1.UpgradeReport {
+	step := s.memory.Step
+	if step == nil || step.Kind != stepUpgrade {
+		return observev1alpha1.UpgradeReport{}
+	}
+
+	seen, _ := observeTopology(s.Observed[(&state{generation: step.To}).in(nameTopology)])
+	if seen.Upgrade == nil || seen.Upgrade.ID != step.ID {
+		return observev1alpha1.UpgradeReport{}
+	}
+
+	return *seen.Upgrade
+}
+
+// upgradeNext tells whether the next thing to happen to members is that they are fenced
+// for an upgrade: its copy is ready, and no other change is to be done before.
+func (s *state) upgradeNext(sit situation) bool {
+	step := s.memory.Step
+
+	return step != nil && step.Kind == stepUpgrade && step.Phase == v1alpha1.RestoreFilling && s.generation == step.From &&
+		s.upgradeReport().Phase == apimembers.UpgradeReady && len(sit.outdated())+len(sit.surplus()) == 0
+}
+
+// mayFence tells what the fence of an upgrade that is ready waits for.
+func (s *state) mayFence() gate {
+	waits := func(message string) gate { return gate{reason: v1alpha1.ReasonUpgradeWaiting, message: message} }
+
+	switch {
+	case s.upgradeReport().Phase != apimembers.UpgradeReady:
+		return waits("the copy is not ready")
+	case !s.upgradeNext(s.before):
+		return waits("another change of the members comes first: see the condition Updated")
+	case s.before.gate.closed():
+		return s.before.gate
+	case s.before.hooks.closed():
+		return s.before.hooks
+	case s.mayLeadOver() != "":
+		return waits(s.mayLeadOver())
+	case s.seen.Paused:
+		return waits("failover is paused by hand: end it with patronictl resume in a member")
+	case !s.up(s.before):
+		return waits("every member has to be well first: see the condition HighlyAvailable")
+	default:
+		return gate{}
+	}
+}
+
+// hooksOfUpgrade tells whether the hooks that are run are those of the upgrade that is
+// under way.
+func (s *state) hooksOfUpgrade() bool {
+	step := s.memory.Step
+	if step == nil || step.Kind != stepUpgrade {
+		return false
+	}
+
+	h, err := s.hashOf(s.target, "upgrade", step.ID)
+
+	return err == nil && s.hooks.change == changePrefix+h
+}
+
+// fence of Patroni for an upgrade, while this generation is to stop, or nothing. As long
+// as it is not known what is under way it stays as it is: were it taken away, this
+// generation would take writes that the one that is about to lead does not have.
+func (s *state) fence() string {
+	if !s.known {
+		return s.patroni().Fence
+	}
+
+	if step := s.memory.Step; s.followed() && step.Phase == v1alpha1.RestoreFencing {
+		return step.ID
+	}
+
+	return ""
+}
+
+// followed tells whether a generation of a later version follows this one.
+func (s *state) followed() bool {
+	if !s.known {
+		return len(s.patroni().Slots[apimembers.FollowerSlot]) > 0
+	}
+
+	step := s.memory.Step
+
+	return step != nil && step.Kind == stepUpgrade && step.From == s.generation
+}
+
+// A toldPatroni is what Patroni of a generation was told before, as far as upgrades go
+// by it.
+type toldPatroni struct {
+	Fence  string                    `json:"capstan_fence"`
+	Slots  map[string]map[string]any `json:"slots"`
+	Strict bool                      `json:"synchronous_mode_strict"`
+}
+
+// patroni is what Patroni was told before this pass.
+func (s *state) patroni() toldPatroni {
+	var t toldPatroni
+
+	if o := s.Observed[s.in(nameDCS)]; o != nil &&
+		json.Unmarshal([]byte(compose.Text(o.Map(), "metadata", "annotations", annotationConfig)), &t) != nil {
+		return toldPatroni{}
+	}
+
+	return t
+}
+
+// kept tells how this generation is kept, if it is.
+func (s *state) kept() keptGeneration {
+	if i := slices.IndexFunc(s.memory.Kept, func(k keptGeneration) bool { return k.Generation == s.generation }); i >= 0 {
+		return s.memory.Kept[i]
+	}
+
+	return keptGeneration{}
+}
+
+// upgradeFile of this generation, as long as it comes up. After that it has data: were
+// its volumes lost, it must not begin with that of the former version again.
+func (s *state) upgradeFile() *upgradeFile {
+	if !s.comesUpBy(stepUpgrade) {
+		return nil
+	}
+
+	step := s.memory.Step
+
+	return &upgradeFile{
+		ID: step.ID, From: s.versionOf(step.From), Database: baseOf(s.name, step.From), Scope: s.scopeOf(step.From), Member: s.member(letters[0]),
+	}
+}
+
+// aloneSinceUpgrade tells whether this generation came up by an upgrade and no second
+// member has followed its leader yet. Nobody could write if commits had to wait for one.
+func (s *state) aloneSinceUpgrade() bool {
+	came := s.comesUpBy(stepUpgrade) || slices.ContainsFunc(s.memory.Done, func(d doneRestore) bool {
+		return d.Kind == stepUpgrade && d.State == v1alpha1.RestoreDone && d.To == s.generation
+	})
+	if !came {
+		return false
+	}
+
+	// Once commits wait they go on to.
+	return !s.patroni().Strict && !slices.ContainsFunc(s.seen.Members, func(m observev1alpha1.TopologyMember) bool {
+		return m.State == observev1alpha1.MemberStreaming
+	})
+}

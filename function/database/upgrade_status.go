@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package database
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	apimembers "github.com/capstan-dev/capstan/apis/members"
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// Reasons that the program of the members has while it upgrades as it should.
+var whileUpgrading = []string{"Upgrading", "WaitingForUpgrade"}
+
+// A standing is what is told of an upgrade.
+type standing struct {
+	v1alpha1.UpgradeStatus
+
+	status corev1.ConditionStatus
+	reason xpv2.ConditionReason
+}
+
+// upgraded tells what became of an upgrade, or how far it is.
+func upgraded(s *state) error {
+	if st := s.upgradeStanding(); st != nil {
+		s.tell(v1alpha1.TypeUpgraded, st.status, st.reason, st.ID+": "+st.Message)
+	}
+
+	return nil
+}
+
+// upgradeStatus is the same in the status.
+func (s *state) upgradeStatus() *v1alpha1.UpgradeStatus {
+	if st := s.upgradeStanding(); st != nil {
+		return &st.UpgradeStatus
+	}
+
+	return nil
+}
+
+// upgradeStanding of the upgrade that is under way, or else asked for, or else was the
+// last one to be carried out.
+func (s *state) upgradeStanding() *standing {
+	if len(s.problems) > 0 {
+		return nil
+	}
+
+	if step := s.memory.Step; step != nil && step.upgrades() {
+		return s.standingOf(step)
+	}
+
+	if u := s.upgrading; u != nil {
+		st := &standing{status: corev1.ConditionFalse, reason: u.reason}
+		st.UpgradeStatus = v1alpha1.UpgradeStatus{ID: u.id, From: u.from, To: u.to, Phase: v1alpha1.UpgradeWaiting, Message: u.message}
+
+		if u.reason == "" {
+			st.reason, st.Message = v1alpha1.ReasonUpgradeWaiting, "it is being written down that it begins"
+		}
+
+		return st
+	}
+
+	for _, id := range []string{s.undoID(), s.upgradeID()} {
+		done, ended := s.memory.upgraded(id)
+		if ended && done.State != v1alpha1.RestoreDone && (id == s.undoID() || s.asksUpgrade()) {
+			return s.standingOfDone(done)
+		}
+	}
+
+	for _, done := range slices.Backward(s.memory.Done) {
+		if done.Kind == stepUpgrade && done.State == v1alpha1.RestoreDone && done.To == s.generation {
+			return s.standingOfDone(done)
+		}
+	}
+
+	return nil
+}
+
+// standingOf a step that is under way.
+func (s *state) standingOf(step *generationStep) *standing {
+	r := s.upgradeReport()
+	st := &standing{status: corev1.ConditionFalse}
+	st.UpgradeStatus = v1alpha1.UpgradeStatus{
+		ID: step.ID, From: s.versionOf(step.From), To: s.versionOf(step.To),
+		Findings: r.Findings, GapSeconds: cmp.Or(r.GapSeconds, step.Gap), Since: &metav1.Time{Time: step.Since},
+	}
+
+	switch {
+	case step.Kind == stepUndoUpgrade:
+		st.From, st.To, st.Phase, st.reason = st.To, st.From, v1alpha1.UpgradeUndoing, v1alpha1.ReasonUpgradeUndoing
+		_, st.Message = s.standOf(step)
+		st.Message = strings.TrimPrefix(strings.ReplaceAll(st.Message, "spec.restore", "spec.upgrade.undo"), step.ID+": ") +
+			fmt.Sprintf("; WHAT WAS COMMITTED SINCE THE UPGRADE STAYS BEHIND in generation %d", step.From)
+	case step.Phase == v1alpha1.RestoreFencing:
+		st.Phase = v1alpha1.UpgradeSwitching
+		st.reason, st.Message = s.switching(step, r)
+	default:
+		st.Phase, st.reason, st.Message = s.preparing(step, r)
+	}
+
+	if s.pending != "" {
+		st.Message += fmt.Sprintf("; waiting for Credential %q to remember what comes next", s.called(suffixAccess))
+	}
+
+	return st
+}
+
+// switching is what is told while the active generation is fenced.
+func (s *state) switching(step *generationStep, r observev1alpha1.UpgradeReport) (xpv2.ConditionReason, string) {
+	if m, is := s.cannotFence(); is {
+		return v1alpha1.ReasonCannotFence, s.about(m) + ", and goes on serving; if that lasts for two minutes, the upgrade fails and nothing was changed"
+	}
+
+	message := fmt.Sprintf("generation %d takes no writes, and its data is upgraded: clients are led to generation %d once a member of it leads", step.From, step.To)
+
+	if r.Phase != "" {
+		message += "; the member that upgrades is in the phase " + r.Phase
+	}
+
+	if m, is := s.siblings[step.To].hinderedUpgrade(); is {
+		message += ": " + s.about(m)
+	}
+
+	return v1alpha1.ReasonUpgradeSwitching, message + fmt.Sprintf("; unless it ends by %s the former version goes on", step.fencedUntil().UTC().Format(time.RFC3339))
+}
+
+// preparing is what is told while the active generation serves.
+func (s *state) preparing(step *generationStep, r observev1alpha1.UpgradeReport) (v1alpha1.UpgradePhase, xpv2.ConditionReason, string) {
+	t := s.siblings[step.To]
+	begun := fmt.Sprintf("generation %d of version %s comes up beside generation %d, which serves", step.To, s.versionOf(step.To), step.From)
+	back := fmt.Sprintf("; to end it, set spec.version back to %q", s.versionOf(step.From))
+	phase := v1alpha1.UpgradePhase(r.Phase)
+
+	if m, is := t.hinderedUpgrade(); is {
+		return cmp.Or(phase, v1alpha1.UpgradeCopying), xpv2.ConditionReason(m.Reason), begun + ": " + t.about(m) + back
+	}
+
+	if r.Message != "" {
+		begun += ": " + r.Message
+	}
+
+	switch r.Phase {
+	case apimembers.UpgradeIncompatible:
+		return phase, v1alpha1.ReasonUpgradeIncompatible, fmt.Sprintf("the data cannot be upgraded as it is: %s; drop or change what it names: it is tried again every minute%s",
+			strings.TrimRight(r.Findings, ". "), back)
+	case apimembers.UpgradeReady:
+		g := s.mayFence()
+		return phase, cmp.Or(g.reason, v1alpha1.ReasonUpgradeWaiting), "the copy is ready: " + cmp.Or(g.message, "clients are about to be led over") + back
+	case apimembers.UpgradeChecking:
+		return phase, v1alpha1.ReasonUpgradePreparing, begun + "; its copy follows, and it is tried whether it can be upgraded" + back
+	case "":
+		if t != nil && len(t.sets) == 0 && t.awaits != nil {
+			begun += ": " + t.awaits.message
+		}
+	}
+
+	return v1alpha1.UpgradeCopying, v1alpha1.ReasonUpgradePreparing, begun + "; the data is copied" + back
+}
+
+// cannotFence is the leader that is to stop for a fence and goes on serving, if it does.
+func (s *state) cannotFence() (observev1alpha1.TopologyMember, bool) {
+	i := slices.IndexFunc(s.seen.Members, func(m observev1alpha1.TopologyMember) bool { return m.Reason == string(v1alpha1.ReasonCannotFence) })
+	if i < 0 || s.fence() == "" {
+		return observev1alpha1.TopologyMember{}, false
+	}
+
+	return s.seen.Members[i], true
+}
+
+// hinderedUpgrade is what hinders the member that upgrades, beside what it does.
+func (s *state) hinderedUpgrade() (observev1alpha1.TopologyMember, bool) {
+	if s == nil {
+		return observev1alpha1.TopologyMember{}, false
+	}
+
+	m, is := s.hindered()
+
+	return m, is && !slices.Contains(whileUpgrading, m.Reason)
+}
+
+// standingOfDone is what is told of an upgrade that is over.
+func (s *state) standingOfDone(done doneRestore) *standing {
+	from, to := s.memory.Versions[done.From], s.memory.Versions[done.To]
+	st := &standing{status: corev1.ConditionFalse}
+	st.UpgradeStatus = v1alpha1.UpgradeStatus{ID: done.ID, From: from, To: to, Since: &metav1.Time{Time: done.When}}
+	again := "to try it once more, set spec.upgrade to {retry: <a word that it was not tried with>}"
+
+	switch done.State {
+	case upgradeFailed:
+		st.Phase, st.reason = v1alpha1.UpgradeFailed, v1alpha1.ReasonUpgradeFailed
+		st.Message = fmt.Sprintf("it failed, and generation %d of version %s goes on with nothing changed: %s; %s, or set spec.version back to %q",
+			done.From, from, strings.TrimRight(done.Why, ". "), again, from)
+	case v1alpha1.RestoreUndone:
+		st.Phase, st.reason = v1alpha1.UpgradeUndone, v1alpha1.ReasonUpgradeUndone
+		st.Message = fmt.Sprintf("clients were led back to generation %d of version %s; what was committed after the upgrade is only in generation %d; set spec.version to %q and take spec.upgrade.undo out; %s",
+			done.From, from, done.To, from, again)
+	default:
+		st.status, st.Phase, st.reason = corev1.ConditionTrue, v1alpha1.UpgradeDone, v1alpha1.ReasonUpgraded
+		st.Message = fmt.Sprintf("clients are led to generation %d of version %s", done.To, to)
+
+		if s.memory.keeps(done.From) {
+			st.Message += fmt.Sprintf("; generation %d of version %s is kept: {undo: %s} in spec.upgrade and version %q go back to it, WITHOUT what was committed since",
+				done.From, from, done.ID, from)
+		}
+
+		s.settling(st, done)
+	}
+
+	return st
+}
+
+// settling adds what the member tells that upgraded the data and serves.
+func (s *state) settling(st *standing, done doneRestore) {
+	r := s.seen.Upgrade
+	if r == nil || r.ID != done.ID {
+		return
+	}
+
+	if r.Phase != apimembers.UpgradeDone {
+		st.Phase, st.reason = v1alpha1.UpgradeSettling, v1alpha1.ReasonUpgradeSettling
+		st.Message += "; statistics are computed, and until that is done some queries may be slower"
+	}
+
+	if r.Message != "" {
+		st.Message += "; " + r.Message
+	}
+}
+
+// upgradePause of writes that clients have to expect.
+func (s *state) upgradePause() string {
+	return fmt.Sprintf("about as long as it took on the copy, %d s, and some seconds more, once, while the leader stops and the data is upgraded", s.upgradeReport().GapSeconds)
+}
+
+// standOfUpgrade as the change that comes next.
+func (s *state) standOfUpgrade(c *v1alpha1.DatabaseChange) {
+	g := s.mayFence()
+	approved := s.spec.Maintenance != nil && s.spec.Maintenance.Approval == v1alpha1.ApprovalManual && s.spec.Maintenance.Approve == c.Hash
+
+	switch c.Message = g.message; {
+	case g.failed:
+		c.State = v1alpha1.ChangeFailed
+	case g.closed() && approved:
+		c.State = v1alpha1.ChangeApproved
+	case g.closed():
+		c.State = v1alpha1.ChangeWaiting
+	}
+}
+
+// upgradeDeadlines are when upgrades are worth another look.
+func (s *state) upgradeDeadlines() []time.Time {
+	var at []time.Time
+
+	if s.upgrading != nil && !s.upgrading.until.IsZero() {
+		at = append(at, s.upgrading.until)
+	}
+
+	if s.known && s.fence() != "" {
+		at = append(at, s.memory.Step.fencedUntil())
+	}
+
+	if s.upgradeNext(s.before) && !s.before.gate.until.IsZero() {
+		at = append(at, s.before.gate.until)
+	}
+
+	return at
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+const (
+	// upgrading is how long an upgrade of a small Database may take: a member more with a copy, a try, and the rest.
+	upgrading = 8 * time.Minute
+
+	// upgradeGap is for how long writes may stand still when clients are led to the later version, in seconds: the leader stops, the
+	// copy is upgraded and leads, and that comes to the Service by way of the function.
+	upgradeGap = 45
+)
+
+// TestDatabaseUpgrade: 15 becomes 17 under a client that writes, which loses nothing; what stands in the way is told before anything
+// happens; and the way back leads to the data of before.
+func TestDatabaseUpgrade(t *testing.T) {
+	ns := namespace(t)
+	d := database(ns, "orders-db", func(d *v1alpha1.Database) {
+		d.Spec.Version = "15"
+		d.Spec.Replicas = 2
+		d.Spec.Consumers = []v1alpha1.Consumer{{Name: "app"}, {Name: "writer"}}
+		d.Spec.Backup = &v1alpha1.DatabaseBackup{OnDelete: v1alpha1.BackupsDeleted}
+	})
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		for _, g := range generationsOf[1:] {
+			if err := release(ctx, &corev1.PersistentVolumeClaimList{}, client.InNamespace(ns),
+				client.MatchingLabels{observev1alpha1.LabelDatabase: d.Name + g}); err != nil {
+				t.Errorf("cannot delete the volumes of a generation: %v", err)
+			}
+		}
+	})
+	createDatabase(t, d)
+	within(t, backedUp, "the first backup is told", func(ctx context.Context) error {
+		_, err := lastBackup(ctx, d)
+
+		return err
+	})
+
+	app := psql(t, d, "app")
+	app.must(t, `create table ledger (id int primary key); insert into ledger select generate_series(1, 50)`)
+	w := write(t, d, leader(t, d).Spec.NodeName, byService, 0)
+
+	preparesAndWaits(t, d, app)
+	switches(t, d, app, w)
+	goesBack(t, d, app)
+}
+
+// preparesAndWaits: beside the former version comes a copy, which is told what stands in the way, and nothing is switched before
+// somebody approves.
+func preparesAndWaits(t *testing.T, d *v1alpha1.Database, app session) {
+	// pg_upgrade carries no columns over that hold the number of an object in a catalogue.
+	app.must(t, `create table stands_in_the_way (c regproc)`)
+	merge(t, d, `{"version":"17","upgrade":{"keepOldFor":"2h"},"maintenance":{"approval":"Manual"}}`)
+	within(t, upgrading, "what stands in the way is told", toldOf(d, v1alpha1.TypeUpgraded, corev1.ConditionFalse, v1alpha1.ReasonUpgradeIncompatible, "tried again every minute"))
+	app.must(t, `drop table stands_in_the_way`)
+	within(t, upgrading, "the copy is ready", toldOf(d, v1alpha1.TypeUpgraded, corev1.ConditionFalse, v1alpha1.ReasonChangeNotApproved, "spec.maintenance.approve"))
+
+	got, err := get(t.Context(), &v1alpha1.Database{}, d.Namespace, d.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u := got.Status.Upgrade; u == nil || u.Phase != v1alpha1.UpgradeReady || u.GapSeconds == 0 || u.From != "15" || u.To != "17" {
+		t.Errorf("the upgrade is told as %+v", u)
+	}
+	if v := app.must(t, `show server_version_num`); !strings.HasPrefix(v, "15") {
+		t.Errorf("nobody approved, and clients are led to %s", v)
+	}
+}
+
+// switches: clients are led to the later version, with all that they were told is committed.
+func switches(t *testing.T, d *v1alpha1.Database, app session, w writer) {
+	got, err := get(t.Context(), &v1alpha1.Database{}, d.Namespace, d.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Status.Change == nil {
+		t.Fatal("no change is told that could be approved")
+	}
+	begun := time.Now()
+	merge(t, d, fmt.Sprintf(`{"maintenance":{"approve":%q}}`, got.Status.Change.Hash))
+	within(t, upgrading, "clients are led to the later version", toldOf(d, v1alpha1.TypeUpgraded, corev1.ConditionTrue, v1alpha1.ReasonUpgraded, "generation 2 of version 17"))
+	eventually(t, "the rows are there", rows(t, app, 50))
+	if v := app.must(t, `show server_version_num`); !strings.HasPrefix(v, "17") {
+		t.Errorf("clients are led to %s", v)
+	}
+	within(t, creation, "it runs with all members", running(d))
+	within(t, patience, "the former version is stopped", noPods(d, ""))
+	within(t, backedUp, "the later version has a backup of its own", toldOf(d, v1alpha1.TypeBackupFresh, corev1.ConditionTrue, v1alpha1.ReasonFresh))
+
+	gap := longest(w.gapsSince(t.Context(), begun))
+	t.Logf("writes stood still for %.1f s", gap)
+	if gap > upgradeGap {
+		t.Errorf("writes stood still for %.1f s, want at most %d", gap, upgradeGap)
+	}
+
+	// All that the writer was told is committed was carried over.
+	a := w.end(t)
+	t.Logf("up to the later version: %+v", a)
+	if len(a.Lost) > 0 || a.Acknowledged == 0 {
+		t.Errorf("%d of %d acknowledged rows are lost: %v", len(a.Lost), a.Acknowledged, a.Lost)
+	}
+}
+
+// goesBack to the former version, which has none of what was committed since.
+func goesBack(t *testing.T, d *v1alpha1.Database, app session) {
+	app.must(t, `insert into ledger values (51)`)
+	merge(t, d, `{"version":"15"}`)
+	within(t, patience, "the version alone is no way back", toldOf(d, v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonVersionChangeUnsupported, "spec.upgrade.undo"))
+	merge(t, d, `{"upgrade":{"undo":"upgrade-15-17"}}`)
+	within(t, upgrading, "clients are led back", toldOf(d, v1alpha1.TypeUpgraded, corev1.ConditionFalse, v1alpha1.ReasonUpgradeUndone, "only in generation 2"))
+	eventually(t, "the rows of before are there, and none that came later", rows(t, app, 50))
+	within(t, patience, "the later version is stopped", noPods(d, ".g2"))
+	within(t, creation, "it runs with all members", running(d))
+}
+
+// noPods of a generation are there.
+func noPods(d *v1alpha1.Database, generation string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		list := &corev1.PodList{}
+		if err := kube.List(ctx, list, client.InNamespace(d.Namespace), client.MatchingLabels{observev1alpha1.LabelDatabase: d.Name + generation}); err != nil {
+			return err
+		}
+		if len(list.Items) > 0 {
+			return errors.New("pod " + list.Items[0].Name + " is there")
+		}
+
+		return nil
+	}
+}
