@@ -13,6 +13,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -106,8 +107,9 @@ func (c *Client) Alive(ctx context.Context) (bool, error) {
 // Silent tells whether an error means that nothing answered, rather than that the answer could not be used: one whose certificate is
 // not trusted is there.
 func Silent(err error) bool {
-	var late net.Error
-	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, context.DeadlineExceeded) || (errors.As(err, &late) && late.Timeout())
+	// What the client of HTTP makes of an error hides whether it was a time-out, and the time of a connection may run out a moment
+	// before the context's.
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // Wake Patroni's loop, which otherwise runs every few seconds only: a change of nothing wakes it, and is not written anywhere.
