@@ -128,6 +128,7 @@ func want(t *testing.T, d *v1alpha1.Database, restore string) {
 
 // rows that the ledger has.
 func rows(t *testing.T, app session, n int) func(context.Context) error {
+	t.Helper()
 	return func(context.Context) error {
 		out, err := app.run(t, `select count(*), max(id) from ledger`)
 		if err != nil {

@@ -67,6 +67,7 @@ func TestDatabaseUpgrade(t *testing.T) {
 // preparesAndWaits: beside the former version comes a copy, which is told what stands in the way, and nothing is switched before
 // somebody approves.
 func preparesAndWaits(t *testing.T, d *v1alpha1.Database, app session) {
+	t.Helper()
 	// pg_upgrade carries no columns over that hold the number of an object in a catalogue.
 	app.must(t, `create table stands_in_the_way (c regproc)`)
 	merge(t, d, `{"version":"17","upgrade":{"keepOldFor":"2h"},"maintenance":{"approval":"Manual"}}`)
@@ -88,6 +89,7 @@ func preparesAndWaits(t *testing.T, d *v1alpha1.Database, app session) {
 
 // switches: clients are led to the later version, with all that they were told is committed.
 func switches(t *testing.T, d *v1alpha1.Database, app session, w writer) {
+	t.Helper()
 	got, err := get(t.Context(), &v1alpha1.Database{}, d.Namespace, d.Name)
 	if err != nil {
 		t.Fatal(err)
