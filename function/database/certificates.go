@@ -98,7 +98,7 @@ func certificates(s *state) error {
 	}))
 	s.ask(nameIssuer, s.issuer(s.called(suffixCA), issuerSpec{CA: &issuerSecret{s.called(suffixCA)}}))
 
-	s.ask(nameMembersCertificate, s.certificate(s.called(suffixMembers), s.leaf(suffixMembers, postgres.MemberCommonName,
+	s.ask(nameMembersCertificate, s.certificate(s.called(suffixOfMembers), s.leaf(suffixOfMembers, postgres.MemberCommonName,
 		issuerRef{IssuerGVK.Group, kindIssuer, s.called(suffixCA)},
 		// With ECDSA a key enciphers nothing.
 		[]string{"digital signature", "server auth", "client auth"})))
@@ -180,14 +180,14 @@ func (s *state) serverSecret() string {
 		return s.called(suffixServer)
 	}
 
-	return s.called(suffixMembers)
+	return s.called(suffixOfMembers)
 }
 
 // A wanted certificate is one that members cannot start without.
 type wanted struct{ resource, name string }
 
 func (s *state) wantedCertificates() []wanted {
-	ws := []wanted{{nameMembersCertificate, s.called(suffixMembers)}}
+	ws := []wanted{{nameMembersCertificate, s.called(suffixOfMembers)}}
 	if s.platformSigned() {
 		ws = append(ws, wanted{nameServerCertificate, s.called(suffixServer)})
 	}

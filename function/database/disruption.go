@@ -18,7 +18,7 @@ func disruptionBudget(s *state) error {
 		return nil
 	}
 
-	s.ask(nameBudget, applypolicyv1.PodDisruptionBudget(s.called(suffixMembers), s.namespace).
+	s.ask(nameBudget, applypolicyv1.PodDisruptionBudget(s.called(suffixOfMembers), s.namespace).
 		WithLabels(s.labels()).
 		WithSpec(applypolicyv1.PodDisruptionBudgetSpec().
 			WithMaxUnavailable(intstr.FromInt32(1)).

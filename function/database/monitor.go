@@ -44,7 +44,7 @@ func monitor(s *state) error {
 		}
 	}
 
-	s.offer(nameMonitor, compose.NewManifest(ServiceMonitorGVK.GroupVersion().String(), ServiceMonitorGVK.Kind, s.metadata(s.called(suffixMembers)),
+	s.offer(nameMonitor, compose.NewManifest(ServiceMonitorGVK.GroupVersion().String(), ServiceMonitorGVK.Kind, s.metadata(s.called(suffixOfMembers)),
 		monitoringv1.ServiceMonitorSpec{
 			Selector: metav1.LabelSelector{MatchLabels: map[string]string{observev1alpha1.LabelDatabase: s.name}},
 			Endpoints: []monitoringv1.Endpoint{{

@@ -87,7 +87,7 @@ const (
 const (
 	suffixAccess  = "access"
 	suffixCA      = "ca"
-	suffixMembers = "members"
+	suffixOfMembers = "members"
 	suffixPods    = "pods"
 	suffixRO      = "ro"
 	suffixRW      = "rw"
@@ -116,7 +116,7 @@ func baseOf(name string, generation int) string {
 
 // ownMembers is the name of what the members of this generation have for themselves:
 // their account, whose name says which pods they may label, and their configuration.
-func (s *state) ownMembers() string { return s.base() + "-" + suffixMembers }
+func (s *state) ownMembers() string { return s.base() + "-" + suffixOfMembers }
 
 // in this generation, the name within the composition of what each generation has.
 func (s *state) in(resource string) string {

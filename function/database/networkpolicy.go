@@ -47,7 +47,7 @@ func networkPolicy(s *state) error {
 		rules = append(rules, ingress(postgres.PortMetrics, podsOf(ns)...))
 	}
 
-	s.ask(nameNetworkPolicy, applynetworkingv1.NetworkPolicy(s.called(suffixMembers), s.namespace).
+	s.ask(nameNetworkPolicy, applynetworkingv1.NetworkPolicy(s.called(suffixOfMembers), s.namespace).
 		WithLabels(s.labels()).
 		WithSpec(applynetworkingv1.NetworkPolicySpec().
 			WithPodSelector(s.everyMember()).

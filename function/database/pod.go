@@ -328,7 +328,7 @@ func (s *state) volumes() []*applycorev1.VolumeApplyConfiguration {
 		empty(volumeTmp, resource.MustParse("256Mi"), ""),
 		empty(volumeShared, shared, corev1.StorageMediumMemory),
 		volume(volumeConfig).WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(s.ownMembers())),
-		secret(volumeMembers, s.called(suffixMembers)),
+		secret(volumeMembers, s.called(suffixOfMembers)),
 		secret(volumeServer, s.serverSecret()),
 		access,
 		volume(volumeToken).WithProjected(applycorev1.ProjectedVolumeSource().

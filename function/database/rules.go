@@ -36,7 +36,7 @@ func rules(s *state) error {
 		return nil
 	}
 
-	s.offer(nameRules, compose.NewManifest(PrometheusRuleGVK.GroupVersion().String(), PrometheusRuleGVK.Kind, s.metadata(s.called(suffixMembers)),
+	s.offer(nameRules, compose.NewManifest(PrometheusRuleGVK.GroupVersion().String(), PrometheusRuleGVK.Kind, s.metadata(s.called(suffixOfMembers)),
 		monitoringv1.PrometheusRuleSpec{
 			Groups: []monitoringv1.RuleGroup{{Name: "capstan-database-" + s.name, Rules: s.alerts()}},
 		}))

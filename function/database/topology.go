@@ -63,7 +63,7 @@ func (s *state) removable() []string {
 		return nil
 	}
 
-	names := []string{s.called(suffixMembers), s.called(suffixServer)}
+	names := []string{s.called(suffixOfMembers), s.called(suffixServer)}
 	if s.archives() {
 		names = append(names, s.called(suffixBackupClient))
 	}
