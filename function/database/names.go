@@ -85,14 +85,14 @@ const (
 
 // Suffixes of the names of objects.
 const (
-	suffixAccess  = "access"
-	suffixCA      = "ca"
+	suffixAccess    = "access"
+	suffixCA        = "ca"
 	suffixOfMembers = "members"
-	suffixPods    = "pods"
-	suffixRO      = "ro"
-	suffixRW      = "rw"
-	suffixSigner  = "selfsigned"
-	suffixServer  = "server"
+	suffixPods      = "pods"
+	suffixRO        = "ro"
+	suffixRW        = "rw"
+	suffixSigner    = "selfsigned"
+	suffixServer    = "server"
 )
 
 // letters of the members, in the order they are made.
