@@ -124,6 +124,8 @@ func switches(t *testing.T, d *v1alpha1.Database, app session, w writer) {
 
 // goesBack to the former version, which has none of what was committed since.
 func goesBack(t *testing.T, d *v1alpha1.Database, app session) {
+	t.Helper()
+
 	app.must(t, `insert into ledger values (51)`)
 	merge(t, d, `{"version":"15"}`)
 	within(t, patience, "the version alone is no way back", toldOf(d, v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonVersionChangeUnsupported, "spec.upgrade.undo"))
