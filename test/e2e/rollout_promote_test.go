@@ -34,7 +34,6 @@ func TestCanaryPromotes(t *testing.T) {
 	edit(t, reco("v2"))
 	for _, weight := range []int32{20, 50} {
 		within(t, 2*patience, fmt.Sprintf("%d %% of callers may reach v2", weight), stepping(ns, "reco", weight))
-		// The Gateway begins its turns anew whenever a route of any test changes.
 		meets(t, calling(host, 60), "v2", float64(weight), 10)
 	}
 	within(t, 2*patience, "v2 bakes", rollout(ns, "reco", v1alpha1.RolloutBaking, ""))

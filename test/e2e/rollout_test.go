@@ -349,11 +349,18 @@ func sampled(t *testing.T, o load.Options, d time.Duration) map[string]float64 {
 	return out
 }
 
-// meets fails the test unless a share of callers in percent meets a version, give or take.
+// meets fails the test unless a share of callers in percent meets a version, give or take. Fewer are asked again: the Gateway begins
+// its turns anew, with the version of before, whenever a route of any test changes. More are too many at once.
 func meets(t *testing.T, o load.Options, version string, percent, tolerance float64) {
 	t.Helper()
-	got := sampled(t, o, 5*time.Second)
-	t.Logf("of the callers %.1f %% meet %s, %.0f %% should", got[version], version, percent)
+	var got map[string]float64
+	for range 3 {
+		got = sampled(t, o, 5*time.Second)
+		t.Logf("of the callers %.1f %% meet %s, %.0f %% should", got[version], version, percent)
+		if got[version] >= percent-tolerance {
+			break
+		}
+	}
 	if math.Abs(got[version]-percent) > tolerance {
 		t.Errorf("%.0f %% of callers should meet %s, got %v", percent, version, got)
 	}
