@@ -75,13 +75,18 @@ func preparesAndWaits(t *testing.T, d *v1alpha1.Database, app session) {
 	app.must(t, `drop table stands_in_the_way`)
 	within(t, upgrading, "the copy is ready", toldOf(d, v1alpha1.TypeUpgraded, corev1.ConditionFalse, v1alpha1.ReasonChangeNotApproved, "spec.maintenance.approve"))
 
-	got, err := get(t.Context(), &v1alpha1.Database{}, d.Namespace, d.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if u := got.Status.Upgrade; u == nil || u.Phase != v1alpha1.UpgradeReady || u.GapSeconds == 0 || u.From != "15" || u.To != "17" {
-		t.Errorf("the upgrade is told as %+v", u)
-	}
+	// Status follows conditions by a pass.
+	eventually(t, "status tells what the upgrade will cost", func(ctx context.Context) error {
+		got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
+		if err != nil {
+			return err
+		}
+		if u := got.Status.Upgrade; u == nil || u.Phase != v1alpha1.UpgradeReady || u.GapSeconds == 0 || u.From != "15" || u.To != "17" {
+			return fmt.Errorf("the upgrade is told as %+v", u)
+		}
+
+		return nil
+	})
 	if v := app.must(t, `show server_version_num`); !strings.HasPrefix(v, "15") {
 		t.Errorf("nobody approved, and clients are led to %s", v)
 	}
@@ -90,15 +95,21 @@ func preparesAndWaits(t *testing.T, d *v1alpha1.Database, app session) {
 // switches: clients are led to the later version, with all that they were told is committed.
 func switches(t *testing.T, d *v1alpha1.Database, app session, w writer) {
 	t.Helper()
-	got, err := get(t.Context(), &v1alpha1.Database{}, d.Namespace, d.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.Status.Change == nil {
-		t.Fatal("no change is told that could be approved")
-	}
+	var hash string
+	eventually(t, "a change is told that can be approved", func(ctx context.Context) error {
+		got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
+		if err != nil {
+			return err
+		}
+		if got.Status.Change == nil {
+			return errors.New("status.change is empty")
+		}
+		hash = got.Status.Change.Hash
+
+		return nil
+	})
 	begun := time.Now()
-	merge(t, d, fmt.Sprintf(`{"maintenance":{"approve":%q}}`, got.Status.Change.Hash))
+	merge(t, d, fmt.Sprintf(`{"maintenance":{"approve":%q}}`, hash))
 	within(t, upgrading, "clients are led to the later version", toldOf(d, v1alpha1.TypeUpgraded, corev1.ConditionTrue, v1alpha1.ReasonUpgraded, "generation 2 of version 17"))
 	eventually(t, "the rows are there", rows(t, app, 50))
 	if v := app.must(t, `show server_version_num`); !strings.HasPrefix(v, "17") {
