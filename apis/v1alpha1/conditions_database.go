@@ -48,7 +48,7 @@ const (
 // Reasons of the condition Updated of a Database. A step that failed has the
 // reason of the member that failed.
 const (
-	// ReasonUpdated: every member is as the spec asks.
+	// ReasonUpdated: every member runs what the spec asks for, and was well with it.
 	ReasonUpdated xpv2.ConditionReason = "Updated"
 	// ReasonAddingMembers: members are being made.
 	ReasonAddingMembers xpv2.ConditionReason = "AddingMembers"
@@ -56,7 +56,8 @@ const (
 	ReasonRestarting xpv2.ConditionReason = "Restarting"
 	// ReasonRemoving: a member is let go.
 	ReasonRemoving xpv2.ConditionReason = "Removing"
-	// ReasonAwaitingStandby: the next member is changed once the others are well.
+	// ReasonAwaitingStandby: the next member is changed once the others are well, or the
+	// last one was changed and is not well yet.
 	ReasonAwaitingStandby xpv2.ConditionReason = "AwaitingStandby"
 	// ReasonRestartPending: parameters wait for a restart that did not help.
 	ReasonRestartPending xpv2.ConditionReason = "RestartPending"

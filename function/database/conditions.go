@@ -4,6 +4,7 @@ package database
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -274,8 +275,8 @@ func deletionProtected(s *state) error {
 	return nil
 }
 
-// updated tells whether every member is as the spec asks, and if not, what it
-// waits for.
+// updated tells whether every member runs what the spec asks for and was well with it,
+// and if not, what it waits for.
 func updated(s *state) error {
 	say := func(status corev1.ConditionStatus, reason xpv2.ConditionReason, message string) error {
 		s.tell(v1alpha1.TypeUpdated, status, reason, message)
@@ -291,6 +292,8 @@ func updated(s *state) error {
 	}
 
 	g, after := s.hooksAfter()
+	arriving := s.before.arriving(compose.IsTrue(s.Composite.Map(), v1alpha1.TypeUpdated))
+	hindered := slices.IndexFunc(arriving, view.hindered)
 
 	switch {
 	case len(s.problems) > 0:
@@ -308,6 +311,14 @@ func updated(s *state) error {
 			". The others go on as they were. Correct the field of the spec that causes it, or set it back")
 	case !s.order.done:
 		return say(corev1.ConditionFalse, s.order.reason, s.order.message)
+	case hindered >= 0:
+		o := s.before.waitingFor(arriving[hindered])
+		return say(corev1.ConditionFalse, o.reason, o.message)
+	case len(arriving) > 0:
+		// They are not named: they come one after the other, and each write would wake the
+		// Database up.
+		return say(corev1.ConditionFalse, v1alpha1.ReasonAwaitingStandby,
+			"every member was told what the spec asks for: waiting until all run it and lead or follow closely: see status.members")
 	case after:
 		return say(corev1.ConditionFalse, g.reason, "every member is as the spec asks; "+g.message)
 	case len(s.pendingRestart()) > 0:

@@ -39,8 +39,9 @@ type set struct {
 	backupKey keyRef
 
 	// template is the revision of its pod template, once the controller has looked
-	// at it.
-	template string
+	// at it, and rolledOut tells that a pod of it was ready since.
+	template  string
+	rolledOut bool
 
 	// replicas that it asks for, emptied that its controller knows of no pod, and
 	// stopped what the member was when it was stopped on purpose.
@@ -67,6 +68,7 @@ func observeSet(letter string, o compose.Object) set {
 
 	if compose.Number(m, 0, "status", "observedGeneration") >= compose.Number(m, 0, "metadata", "generation") {
 		v.template = compose.Text(m, "status", "updateRevision")
+		v.rolledOut = cmp.Or(compose.Text(m, "status", "currentRevision"), v.template) == v.template
 		v.emptied = compose.Number(m, 0, "status", "replicas") == 0
 	}
 
@@ -302,6 +304,7 @@ func (s *state) situation(target string) situation {
 			current:        exists && o.revision == target,
 			restarted:      exists && o.restarted == target,
 			settled:        exists && o.template != "" && o.template == m.Revision,
+			rolling:        exists && (o.template == "" || !o.rolledOut || m.Revision != "" && o.template != m.Revision),
 			stopped:        exists && (o.stopped != "" || o.replicas == 0),
 			ledLast:        o.stopped == stoppedLeading,
 			emptied:        exists && o.emptied,

@@ -60,8 +60,9 @@ type view struct {
 	// it was started once more since.
 	current, restarted bool
 
-	// settled tells whether its pod is the one that its StatefulSet asks for.
-	settled bool
+	// settled tells whether its pod is the one that its StatefulSet asks for, and
+	// rolling that one has yet to take the place of another.
+	settled, rolling bool
 
 	// stopped tells that its StatefulSet asks for no pod, ledLast that it led when
 	// that began, and emptied that its controller knows of none.
@@ -299,6 +300,13 @@ func (s situation) successor() bool {
 		return v.expected && !v.leading() && v.healthy() && !v.Cordoned &&
 			(!s.synchronous || v.Role == observev1alpha1.RoleSyncStandby)
 	})
+}
+
+// arriving members, with which a change is not over: those that do not run yet what
+// their StatefulSets ask for, and, until all were well once, those that are not well. A
+// member that is lost later undoes no change.
+func (s situation) arriving(wereWell bool) []view {
+	return s.having(func(v view) bool { return v.rolling || !wereWell && !v.healthy() })
 }
 
 func (s situation) waiting(message string) order {
