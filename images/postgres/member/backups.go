@@ -169,7 +169,7 @@ func (b *backups) configure(s pgbackrest.Settings) error {
 	if b.waits = err != nil; b.waits {
 		return nil
 	}
-	b.server, err = b.table.Start(pgbackrest.Program, nil, "--config="+layout.PgBackRest, "server")
+	b.server, err = process.Start(pgbackrest.Program, nil, "--config="+layout.PgBackRest, "server")
 	return err
 }
 

@@ -23,7 +23,7 @@ func (m *member) mayBegin(ctx context.Context, programs string) error {
 	if err != nil {
 		return err
 	}
-	own, err := volume.Read(ctx, m.table, programs, layout.Data)
+	own, err := volume.Read(ctx, programs, layout.Data)
 	if err != nil {
 		return err
 	}

@@ -155,7 +155,7 @@ func (m *member) fencedOff(ctx context.Context) error {
 	}
 	process.StopPostmaster(ctx, layout.Data)
 	m.look.Call() // the label of the leader goes at once
-	own, err := volume.Read(ctx, m.table, layout.Programs(m.Version), layout.Data)
+	own, err := volume.Read(ctx, layout.Programs(m.Version), layout.Data)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ const refreshEvery = 10 * time.Second
 // reap orphans. The postmaster is one of them: when it ends without having removed its file, it was killed, and Patroni would see it
 // only at the next turn of its loop.
 func (m *member) reap(ctx context.Context) error {
-	m.table.Reap(ctx, func(pid int) {
+	process.Reap(ctx, func(pid int) {
 		postmaster, _ := process.Postmaster(layout.Data)
 		if pid != postmaster {
 			return

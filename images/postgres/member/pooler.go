@@ -74,7 +74,7 @@ func (c *poolerCmd) Run(ctx context.Context, log *slog.Logger) error {
 	}
 	log.Info("starting", "version", version, "leader", c.Leader)
 	var err error
-	if p.child, err = (&process.Table{}).Start(layout.Bouncer, nil, layout.Pooling); err != nil {
+	if p.child, err = process.Start(layout.Bouncer, nil, layout.Pooling); err != nil {
 		return err
 	}
 

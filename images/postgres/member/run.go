@@ -33,7 +33,6 @@ type member struct {
 	layout.Names
 
 	log     *slog.Logger
-	table   *process.Table
 	state   *health.State
 	patroni *patroni.Client
 	pods    *pods.Client
@@ -83,12 +82,12 @@ func (c *runCmd) Run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	m := &member{
-		Names: c.Names, log: log, table: &process.Table{}, state: &health.State{}, pods: client, told: newReport(),
+		Names: c.Names, log: log, state: &health.State{}, pods: client, told: newReport(),
 		patroni: patroni.New(c.Address(layout.PortPatroni), layout.TLS),
 		copies:  &certificate.Copies{Members: layout.Members, Server: layout.Server, Link: layout.TLS, Settle: certificate.Settle},
 		look:    make(wakeup, 1), manage: make(wakeup, 1), paused: make(wakeup, 1), backedUp: make(wakeup, 1), archived: make(wakeup, 1), begun: time.Now(),
 	}
-	if err := m.table.Adopt(); err != nil {
+	if err := process.Adopt(); err != nil {
 		return err
 	}
 	// The socket's folder is for the exporter, too, and what PostgreSQL writes is for nobody else.

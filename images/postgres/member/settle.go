@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pods"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/process"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/upgrade"
 )
 
@@ -159,7 +160,7 @@ func (m *member) complete(ctx context.Context, tries *int) (string, error) {
 		return "", err
 	}
 	*tries++
-	said, err := m.table.Run(ctx, layout.Volume, layout.Programs(m.Version)+"/vacuumdb", vacuum(m.Version)...)
+	said, err := process.Run(ctx, layout.Volume, layout.Programs(m.Version)+"/vacuumdb", vacuum(m.Version)...)
 	if err != nil {
 		err = fmt.Errorf("cannot compute statistics: %w: %s", err, said)
 		if *tries < settleLimit || !m.leads.Load() || ctx.Err() != nil {

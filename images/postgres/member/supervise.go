@@ -33,7 +33,7 @@ func (m *member) supervise(ctx context.Context) {
 	for m.hold(ctx) {
 		m.buryStrays()
 		begun := time.Now()
-		child, err := m.table.Start(layout.Patroni, m.Environment(), layout.Configuration)
+		child, err := process.Start(layout.Patroni, m.Environment(), layout.Configuration)
 		if err != nil {
 			m.log.Error("cannot start Patroni", "error", err)
 		} else {
@@ -113,7 +113,7 @@ func (m *member) buryStrays() {
 		running = false
 	}
 	for _, p := range process.Children(os.Getpid()) {
-		if p.Dead || (running && p.PID == postmaster) || m.table.Owns(p.PID) {
+		if p.Dead || (running && p.PID == postmaster) || process.Owns(p.PID) {
 			continue
 		}
 		m.log.Warn("ending what an earlier Patroni left", "pid", p.PID, "name", p.Name)

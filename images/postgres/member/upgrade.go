@@ -72,7 +72,7 @@ func (m *member) upgrade(ctx context.Context, w wantedUpgrade, own volume.Conten
 		if err != nil {
 			return err
 		}
-		u.job, u.from = &upgrade.Job{From: w.From, To: m.Version, Table: m.table}, former{client, w.Scope}
+		u.job, u.from = &upgrade.Job{From: w.From, To: m.Version}, former{client, w.Scope}
 	}
 	programs := []string{}
 	for _, name := range []string{"postgres", "pg_controldata", "pg_basebackup"} {

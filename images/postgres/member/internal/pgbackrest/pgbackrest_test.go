@@ -6,12 +6,16 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/process"
 )
 
 // secret files of a bucket that works.
@@ -162,6 +166,32 @@ E
 	if got := Latest(nil); got.Name != "" {
 		t.Errorf("the latest of none is %+v", got)
 	}
+}
+
+// TestRunBesideReaper: how pgBackRest ended is known also in a program that buries orphans, as the first one of a container does.
+func TestRunBesideReaper(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	var reapers, runs sync.WaitGroup
+	for range 4 {
+		reapers.Go(func() {
+			process.Reap(ctx, func(pid int) { t.Errorf("process %d is taken for an orphan", pid) })
+		})
+	}
+	fails := program(t, "exit 39")
+	for range 8 {
+		runs.Go(func() {
+			for range 40 {
+				_, err := fails.Run(ctx, "info")
+				var exit *exec.ExitError
+				if !errors.As(err, &exit) || exit.ExitCode() != 39 {
+					t.Errorf("a program that ends with 39 is told as %v", err)
+				}
+			}
+		})
+	}
+	runs.Wait()
+	stop()
+	reapers.Wait()
 }
 
 func TestArchived(t *testing.T) {

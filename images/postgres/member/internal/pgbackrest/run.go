@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/process"
 )
 
 // maxSaid is how much of what pgBackRest says is kept, in bytes.
@@ -50,7 +52,7 @@ func (r Runner) Run(ctx context.Context, command string, args ...string) (string
 	cmd.WaitDelay = cmp.Or(r.Grace, grace)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
-	err := cmd.Run()
+	err := process.Do(cmd)
 	if err == nil {
 		return out.String(), nil
 	}

@@ -25,18 +25,18 @@ type Child struct {
 }
 
 // Start a program, whose output is that of this one.
-func (t *Table) Start(path string, environment []string, args ...string) (*Child, error) {
+func Start(path string, environment []string, args ...string) (*Child, error) {
 	// It ends by a signal, not with a context: it has to stop PostgreSQL first.
 	cmd := exec.Command(path, args...)
 	cmd.Env = append(os.Environ(), environment...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if err := t.begin(cmd); err != nil {
+	if err := begin(cmd); err != nil {
 		return nil, err
 	}
 	c := &Child{cmd: cmd, done: make(chan struct{})}
 	go func() {
 		c.err = cmd.Wait()
-		t.ended(cmd)
+		ended(cmd)
 		close(c.done)
 	}()
 	return c, nil
@@ -44,50 +44,51 @@ func (t *Table) Start(path string, environment []string, args ...string) (*Child
 
 // Run a program in a folder, or with none where this one runs, until it ends or the context does, which tells it to stop. It returns what the program says, also when it
 // fails.
-func (t *Table) Run(ctx context.Context, folder, path string, args ...string) (string, error) {
+func Run(ctx context.Context, folder, path string, args ...string) (string, error) {
 	var said bytes.Buffer
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, &said, &said
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = grace
-	if err := t.begin(cmd); err != nil {
-		return "", err
-	}
-	err := cmd.Wait()
-	t.ended(cmd)
-	if err != nil {
+	if err := Do(cmd); err != nil {
 		return said.String(), fmt.Errorf("%s: %w", filepath.Base(path), err)
 	}
 	return said.String(), nil
 }
 
+// Do a command to its end, as its own Run does, which in a program that reaps may not learn how it ended.
+func Do(cmd *exec.Cmd) error {
+	if err := begin(cmd); err != nil {
+		return err
+	}
+	defer ended(cmd)
+	return cmd.Wait() //nolint:wrapcheck // Who calls says what it means.
+}
+
 // begin a program whose end is waited for.
-func (t *Table) begin(cmd *exec.Cmd) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func begin(cmd *exec.Cmd) error {
+	awaited.Lock()
+	defer awaited.Unlock()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("cannot start %s: %w", cmd.Path, err)
 	}
-	if t.own == nil {
-		t.own = map[int]bool{}
-	}
-	t.own[cmd.Process.Pid] = true
+	awaited.pids[cmd.Process.Pid] = true
 	return nil
 }
 
 // ended tells that a program was waited for.
-func (t *Table) ended(cmd *exec.Cmd) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.own, cmd.Process.Pid)
+func ended(cmd *exec.Cmd) {
+	awaited.Lock()
+	defer awaited.Unlock()
+	delete(awaited.pids, cmd.Process.Pid)
 }
 
-// Owns tells whether a process was started with Start and has not ended.
-func (t *Table) Owns(pid int) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.own[pid]
+// Owns tells whether a process was started by this program, which waits for its end.
+func Owns(pid int) bool {
+	awaited.Lock()
+	defer awaited.Unlock()
+	return awaited.pids[pid]
 }
 
 // PID of the child.

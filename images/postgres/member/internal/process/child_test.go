@@ -26,8 +26,7 @@ func TestRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), tc.limit)
 			defer cancel()
-			table := &Table{}
-			got, err := table.Run(ctx, t.TempDir(), "/bin/sh", "-c", tc.script)
+			got, err := Run(ctx, t.TempDir(), "/bin/sh", "-c", tc.script)
 			if (err != nil) != tc.fails {
 				t.Errorf("%s: error %v", tc.reason, err)
 			}
@@ -37,8 +36,8 @@ func TestRun(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\nRun(...): -want, +got:\n%s", tc.reason, diff)
 			}
-			if len(table.own) > 0 {
-				t.Errorf("%d programs are taken for running", len(table.own))
+			if len(awaited.pids) > 0 {
+				t.Errorf("%d programs are taken for running", len(awaited.pids))
 			}
 		})
 	}

@@ -19,23 +19,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Table of our children.
-type Table struct {
-	mu  sync.Mutex
-	own map[int]bool
-}
+// awaited are the children that this program started and somebody waits for. They are those of the whole program, as what Reap sees is:
+// if it buried one of them, who waits for it would never know how it ended.
+var awaited = struct {
+	sync.Mutex
+
+	pids map[int]bool
+}{pids: map[int]bool{}}
 
 // Adopt makes this process the parent of those below it that lose theirs, even when it is not the first of its namespace.
-func (t *Table) Adopt() error {
+func Adopt() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("cannot become the parent of orphans: %w", err)
 	}
 	return nil
 }
 
-// Reap orphans that end until the context does, and tell each one's number. Children that this program started are left to those
-// who wait for them.
-func (t *Table) Reap(ctx context.Context, ended func(pid int)) {
+// Reap orphans that end until the context does, and tell each one's number. Children that this program started with Start, Run or Do are
+// left to those who wait for them.
+func Reap(ctx context.Context, ended func(pid int)) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGCHLD)
 	defer signal.Stop(signals)
@@ -44,14 +46,8 @@ func (t *Table) Reap(ctx context.Context, ended func(pid int)) {
 	defer tick.Stop()
 	for {
 		for _, p := range Children(os.Getpid()) {
-			t.mu.Lock()
-			own := t.own[p.PID]
-			t.mu.Unlock()
-			if own || !p.Dead {
-				continue
-			}
-			if pid, err := unix.Wait4(p.PID, nil, unix.WNOHANG, nil); err == nil && pid == p.PID {
-				ended(pid)
+			if p.Dead && bury(p.PID) {
+				ended(p.PID)
 			}
 		}
 		select {
@@ -61,6 +57,17 @@ func (t *Table) Reap(ctx context.Context, ended func(pid int)) {
 		case <-tick.C:
 		}
 	}
+}
+
+// bury an orphan that has ended, and tell whether it was one.
+func bury(pid int) bool {
+	awaited.Lock() // None with this number is started meanwhile.
+	defer awaited.Unlock()
+	if awaited.pids[pid] {
+		return false
+	}
+	buried, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
+	return err == nil && buried == pid
 }
 
 // A Process that runs or has ended.

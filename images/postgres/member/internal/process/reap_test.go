@@ -32,8 +32,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestTitle(t *testing.T) {
-	table := &Table{}
-	child, err := table.Start("/bin/sleep", nil, "60")
+	child, err := Start("/bin/sleep", nil, "60")
 	if err != nil {
 		t.Fatal(err)
 	}

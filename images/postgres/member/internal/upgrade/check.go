@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/process"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/volume"
 )
 
@@ -51,7 +52,7 @@ func (j *Job) Check(ctx context.Context) (Verdict, error) {
 		return Verdict{}, err
 	}
 	begun := time.Now()
-	said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("pg_upgrade"), append(j.arguments(layout.UpgradeTrial, options), "--check")...)
+	said, err := process.Run(ctx, layout.UpgradeWork, j.after("pg_upgrade"), append(j.arguments(layout.UpgradeTrial, options), "--check")...)
 	if ctx.Err() != nil {
 		return Verdict{}, fmt.Errorf("cannot try the upgrade: %w", ctx.Err())
 	}
@@ -84,7 +85,7 @@ func (j *Job) initialize(ctx context.Context) error {
 	if err := os.RemoveAll(layout.UpgradeTrial); err != nil {
 		return fmt.Errorf("cannot remove what an earlier try left: %w", err)
 	}
-	said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("initdb"), "--pgdata="+layout.UpgradeTrial, "--username="+owner, "--data-checksums",
+	said, err := process.Run(ctx, layout.UpgradeWork, j.after("initdb"), "--pgdata="+layout.UpgradeTrial, "--username="+owner, "--data-checksums",
 		"--encoding=UTF8", "--locale=C.UTF-8", "--auth=peer")
 	if err != nil {
 		return fmt.Errorf("cannot make data of version %s: %w: %s", j.To, err, brief(said))
@@ -150,7 +151,7 @@ func (j *Job) rehearse(ctx context.Context, options []string) (string, int64, er
 	for _, o := range options {
 		args = append(args, "-c", o)
 	}
-	server, err := j.Table.Start(j.after("postgres"), nil, args...)
+	server, err := process.Start(j.after("postgres"), nil, args...)
 	if err != nil {
 		return "", 0, err
 	}
@@ -168,10 +169,10 @@ func (j *Job) rehearse(ctx context.Context, options []string) (string, int64, er
 	into := []string{"--host=" + layout.UpgradeWork, "--port=" + strconv.Itoa(portTrial), "--username=" + owner, "--no-password", "--no-psqlrc", "--quiet", "--file=" + file}
 
 	// Roles first. The superuser is there already, which is no finding; a role that is missing is one, in the definitions.
-	if said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("pg_dumpall"), append(slices.Clip(from), "--globals-only", "--database="+owner)...); err != nil {
+	if said, err := process.Run(ctx, layout.UpgradeWork, j.after("pg_dumpall"), append(slices.Clip(from), "--globals-only", "--database="+owner)...); err != nil {
 		return "", 0, fmt.Errorf("cannot read the roles of the copy: %w: %s", err, brief(said))
 	}
-	if said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("psql"), append(slices.Clip(into), "--dbname="+owner)...); err != nil {
+	if said, err := process.Run(ctx, layout.UpgradeWork, j.after("psql"), append(slices.Clip(into), "--dbname="+owner)...); err != nil {
 		return "", 0, fmt.Errorf("cannot make the roles of the copy: %w: %s", err, brief(said))
 	}
 	for _, d := range databases {
@@ -181,13 +182,13 @@ func (j *Job) rehearse(ctx context.Context, options []string) (string, int64, er
 		} else {
 			read, load = append(read, "--create"), append(load, "--dbname="+owner)
 		}
-		if said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("pg_dump"), read...); err != nil {
+		if said, err := process.Run(ctx, layout.UpgradeWork, j.after("pg_dump"), read...); err != nil {
 			if ctx.Err() != nil {
 				return "", 0, fmt.Errorf("cannot read the definitions of the copy: %w", ctx.Err())
 			}
 			return fmt.Sprintf("the definitions of database %q cannot be read with version %s: %s", d, j.To, brief(said)), 0, nil
 		}
-		if said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("psql"), load...); err != nil {
+		if said, err := process.Run(ctx, layout.UpgradeWork, j.after("psql"), load...); err != nil {
 			if ctx.Err() != nil {
 				return "", 0, fmt.Errorf("cannot load the definitions of the copy: %w", ctx.Err())
 			}

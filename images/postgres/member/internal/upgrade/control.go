@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/process"
 )
 
 // A Control is what the control file of the copy says.
@@ -34,7 +35,7 @@ var settings = map[string]string{
 
 // Control of the copy.
 func (j *Job) Control(ctx context.Context) (Control, error) {
-	said, err := j.Table.Run(ctx, layout.UpgradeWork, j.before("pg_controldata"), layout.UpgradeCopy)
+	said, err := process.Run(ctx, layout.UpgradeWork, j.before("pg_controldata"), layout.UpgradeCopy)
 	if err != nil {
 		return Control{}, fmt.Errorf("cannot read the control file of the copy: %w: %s", err, brief(said))
 	}

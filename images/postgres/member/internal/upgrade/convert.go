@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/process"
 )
 
 // Convert the copy into data of the later version. It may be called again after the program ended; after an error the copy is of no use
@@ -33,7 +34,7 @@ func (j *Job) Convert(ctx context.Context, options []string) error {
 			return err
 		}
 	}
-	said, err := j.Table.Run(ctx, layout.UpgradeWork, j.after("pg_upgrade"), append(j.arguments(layout.UpgradeData, options), "--jobs=2")...)
+	said, err := process.Run(ctx, layout.UpgradeWork, j.after("pg_upgrade"), append(j.arguments(layout.UpgradeData, options), "--jobs=2")...)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return fmt.Errorf("the upgrade was stopped: %w", ctx.Err())
@@ -52,7 +53,7 @@ func (j *Job) finish(ctx context.Context) error {
 		return err
 	}
 	// It reads statements from what it is given, which is nothing.
-	said, err := j.Table.Run(ctx, layout.UpgradeWork, j.before("postgres"), "--single", "-D", layout.UpgradeCopy, "template1")
+	said, err := process.Run(ctx, layout.UpgradeWork, j.before("postgres"), "--single", "-D", layout.UpgradeCopy, "template1")
 	if err != nil {
 		return fmt.Errorf("cannot end the following of the copy: %w: %s", err, brief(said))
 	}

@@ -34,7 +34,6 @@ const answerLimit = 30 * time.Second
 // A Job is one upgrade: From a major version To another.
 type Job struct {
 	From, To string
-	Table    *process.Table
 	// follower is the server of the copy, while it runs, and source whom it was told to follow.
 	follower *process.Child
 	source   string
@@ -61,7 +60,7 @@ func (j *Job) Copy(ctx context.Context, address string) error {
 	if err := os.MkdirAll(layout.UpgradeWork, 0o700); err != nil {
 		return fmt.Errorf("cannot make the folder of the upgrade: %w", err)
 	}
-	said, err := j.Table.Run(ctx, layout.UpgradeWork, j.before("pg_basebackup"), "--dbname="+conninfo(address), "--pgdata="+layout.UpgradeCopy,
+	said, err := process.Run(ctx, layout.UpgradeWork, j.before("pg_basebackup"), "--dbname="+conninfo(address), "--pgdata="+layout.UpgradeCopy,
 		"--wal-method=stream", "--slot="+members.FollowerSlot, "--checkpoint=fast", "--no-password")
 	if err != nil {
 		return fmt.Errorf("cannot copy the data: %w: %s", err, brief(said))
@@ -114,7 +113,7 @@ func (j *Job) Follow(ctx context.Context, address string) error {
 		return err
 	}
 	var err error
-	if j.follower, err = j.Table.Start(j.before("postgres"), nil, "-D", layout.UpgradeCopy); err != nil {
+	if j.follower, err = process.Start(j.before("postgres"), nil, "-D", layout.UpgradeCopy); err != nil {
 		return err
 	}
 	return j.answers(ctx, j.follower, 5432)

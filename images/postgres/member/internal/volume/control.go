@@ -32,9 +32,8 @@ type Content struct {
 	Clean bool `json:"-"`
 }
 
-// Read what a data folder holds, with a program of the data's major version, which is of the table: whoever buries orphans must not take
-// its end for one. The server must not run.
-func Read(ctx context.Context, table *process.Table, programs, data string) (Content, error) {
+// Read what a data folder holds, with a program of the data's major version. The server must not run.
+func Read(ctx context.Context, programs, data string) (Content, error) {
 	empty, err := Empty(data)
 	if err != nil || empty {
 		return Content{Empty: empty}, err
@@ -43,7 +42,7 @@ func Read(ctx context.Context, table *process.Table, programs, data string) (Con
 		// A copy that did not end. Patroni removes it and copies again.
 		return Content{Empty: true}, nil
 	}
-	said, err := table.Run(ctx, "", filepath.Join(programs, "pg_controldata"), data)
+	said, err := process.Run(ctx, "", filepath.Join(programs, "pg_controldata"), data)
 	if err != nil {
 		return Content{}, fmt.Errorf("cannot read the control file of the data: %w", err)
 	}
