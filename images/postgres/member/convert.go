@@ -16,7 +16,8 @@ import (
 // go on. Only an API server that is away is waited for, without which nobody can go on.
 
 const (
-	// stopLimit is how long the former leader may take to stop, and restLimit the copy to replay the rest.
+	// stopLimit is how long the former leader may take to stop before the upgrade fails and it is ended, and restLimit the copy to replay
+	// the rest. What the last checkpoint of the leader has to write was written before, and followers that do not answer are given up.
 	stopLimit = 2 * time.Minute
 	restLimit = 30 * time.Second
 	// convertLimit is how often a conversion may begin that ends with the program, as one does that takes more memory than there is.

@@ -153,7 +153,7 @@ func (m *member) fencedOff(ctx context.Context) error {
 	if running && !led {
 		return nil // a replica that serves on
 	}
-	process.StopPostmaster(ctx, layout.Data)
+	m.stopFenced(ctx)
 	m.look.Call() // the label of the leader goes at once
 	own, err := volume.Read(ctx, layout.Programs(m.Version), layout.Data)
 	if err != nil {
@@ -172,6 +172,17 @@ func (m *member) fencedOff(ctx context.Context) error {
 		return err
 	}
 	return wait
+}
+
+// stopFenced stops PostgreSQL. One that does not stop is ended: then this generation leads again, as nobody knows what the other one has.
+func (m *member) stopFenced(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, stopLimit)
+	defer cancel()
+	process.StopPostmaster(limited, layout.Data)
+	if _, running := process.Postmaster(layout.Data); running && ctx.Err() == nil {
+		m.log.Error("ending a PostgreSQL that does not stop for the fence", "limit", stopLimit.String())
+		process.KillPostmaster(layout.Data)
+	}
 }
 
 // A toldStop is what a pod tells of a stop for a fence: nothing, or where its member stopped.

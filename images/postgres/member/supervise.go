@@ -106,10 +106,7 @@ func (m *member) buryStrays() {
 	postmaster, running := process.Postmaster(layout.Data)
 	if p, ok := process.Get(postmaster); running && ok && p.Stopped {
 		m.log.Warn("ending a PostgreSQL that is stopped", "pid", postmaster)
-		for _, below := range process.Descendants(postmaster) {
-			_ = syscall.Kill(below.PID, syscall.SIGKILL)
-		}
-		_ = syscall.Kill(postmaster, syscall.SIGKILL)
+		process.KillPostmaster(layout.Data)
 		running = false
 	}
 	for _, p := range process.Children(os.Getpid()) {

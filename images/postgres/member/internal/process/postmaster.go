@@ -29,15 +29,43 @@ func Postmaster(data string) (pid int, running bool) {
 	return pid, ok && !p.Dead && p.Name == "postgres"
 }
 
-// StopPostmaster lets PostgreSQL stop at once but cleanly, and returns when it has or the context ends.
+// frozenLooks is how many looks in a row have to find a postmaster frozen before it is ended: somebody may only have looked into it.
+const frozenLooks = 20
+
+// stopLook is the pause between two looks at a postmaster that stops.
+const stopLook = 100 * time.Millisecond
+
+// StopPostmaster lets PostgreSQL stop at once but cleanly, and returns when it has or the context ends. One that is frozen hears of
+// nothing, and is ended.
 func StopPostmaster(ctx context.Context, data string) {
 	pid, running := Postmaster(data)
 	if !running {
 		return
 	}
 	_ = syscall.Kill(pid, syscall.SIGINT)
-	for running && ctx.Err() == nil {
-		time.Sleep(100 * time.Millisecond)
-		_, running = Postmaster(data)
+	for frozen := 0; running && ctx.Err() == nil; _, running = Postmaster(data) {
+		if p, ok := Get(pid); ok && p.Stopped {
+			frozen++
+		} else {
+			frozen = 0
+		}
+		if frozen >= frozenLooks {
+			KillPostmaster(data)
+			frozen = 0
+		}
+		time.Sleep(stopLook)
+	}
+}
+
+// KillPostmaster ends PostgreSQL with all its processes, of which each may be frozen. The next start recovers what was committed.
+func KillPostmaster(data string) {
+	pid, running := Postmaster(data)
+	if !running {
+		return
+	}
+	below := Descendants(pid) // afterwards they are ours
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+	for _, p := range below {
+		_ = syscall.Kill(p.PID, syscall.SIGKILL)
 	}
 }
