@@ -24,7 +24,7 @@ func (s *state) tell(t xpv2.ConditionType, status corev1.ConditionStatus, reason
 }
 
 func accepted(s *state) error {
-	s.plan.Conditions = append(s.plan.Conditions, check.Accepted(s.problems))
+	s.plan.Conditions = append(s.plan.Conditions, check.Accepted(slices.Concat(s.problems, s.refused)))
 
 	return nil
 }
@@ -296,7 +296,7 @@ func updated(s *state) error {
 	hindered := slices.IndexFunc(arriving, view.hindered)
 
 	switch {
-	case len(s.problems) > 0:
+	case len(s.problems)+len(s.refused) > 0:
 		return say(corev1.ConditionFalse, v1alpha1.ReasonNotAccepted, "the spec is not carried out: see the condition Accepted")
 	case s.hibernated():
 		return say(corev1.ConditionTrue, v1alpha1.ReasonHibernated, "every member is stopped, as the spec asks; what else it asks for is done when they are started")

@@ -42,7 +42,17 @@ type accessSpec struct {
 // identity is that of the Database: it outlives the Database together with the
 // volumes.
 func accessCredential(s *state) error {
-	s.ask(nameAccessCredential, s.credential(suffixAccess, credentialsv1alpha1.CredentialParameters{
+	spec, err := s.acceptedSpec()
+	if err != nil {
+		return err
+	}
+
+	m := s.metadata(s.called(suffixAccess))
+	if spec != "" {
+		m.WithAnnotations(map[string]string{annotationAccepted: spec})
+	}
+
+	s.ask(nameAccessCredential, credential(m, credentialsv1alpha1.CredentialParameters{
 		Keys: []credentialsv1alpha1.Key{{
 			Name: keyPassword,
 			// The server is never given the password itself.
@@ -54,16 +64,16 @@ func accessCredential(s *state) error {
 	return nil
 }
 
-func (s *state) credential(suffix string, p credentialsv1alpha1.CredentialParameters) named {
+func credential(m *applymetav1.ObjectMetaApplyConfiguration, p credentialsv1alpha1.CredentialParameters) named {
 	return compose.NewManifest(credentialsv1alpha1.CredentialGroupVersionKind.GroupVersion().String(), credentialsv1alpha1.CredentialGroupVersionKind.Kind,
-		s.metadata(s.called(suffix)), credentialSpec{ForProvider: p})
+		m, credentialSpec{ForProvider: p})
 }
 
 // consumers get a Secret each, with all that it takes to connect. Nobody who is
 // not a consumer any more has one that is kept up to date; the Secret itself stays.
 func consumers(s *state) error {
 	for _, c := range s.spec.Consumers {
-		s.ask(nameConsumerPrefix+c.Name, s.credential(c.Name, credentialsv1alpha1.CredentialParameters{
+		s.ask(nameConsumerPrefix+c.Name, credential(s.metadata(s.called(c.Name)), credentialsv1alpha1.CredentialParameters{
 			Keys:       []credentialsv1alpha1.Key{{Name: keyPassword}},
 			Rotation:   s.rotation(c),
 			Connection: s.connection(c),

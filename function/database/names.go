@@ -81,6 +81,10 @@ const (
 
 	// annotationConfig holds, on the ConfigMap of Patroni, its configuration.
 	annotationConfig = "config"
+
+	// annotationAccepted of the first Credential is the spec that was accepted last,
+	// while clients are led to another generation by it.
+	annotationAccepted = "capstan.dev/accepted-spec"
 )
 
 // Suffixes of the names of objects.

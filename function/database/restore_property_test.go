@@ -284,6 +284,9 @@ func (h *history) trouble() {
 		}
 	case 29:
 		h.about("")
+	case 32, 33, 34, 35:
+		h.sayf("a spec that is refused")
+		h.edit(refusedSpec)
 	case 30, 31:
 		h.upgrades.findings, h.upgrades.failure, h.upgrades.stubborn, h.upgrades.stuck = "", "", false, false
 
@@ -334,11 +337,7 @@ func (h *history) ask(wish string) {
 		wish = ", restore: " + wish
 	}
 
-	if h.upgrade != "" {
-		wish += ", upgrade: " + h.upgrade
-	}
-
-	h.edit(atVersion(h.version, wish))
+	h.edit(atVersion(h.version, wish+", upgrade: "+cmp.Or(h.upgrade, "{keepOldFor: 1h}")))
 }
 
 // look as provider and controllers do. At times the Credential is late.

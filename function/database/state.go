@@ -28,8 +28,9 @@ type state struct {
 	namespace string
 	spec      v1alpha1.DatabaseSpec
 
-	// problems of the spec. As long as there are any, nothing is changed.
-	problems []check.Problem
+	// problems of the spec. As long as there are any, nothing is changed. Refused are
+	// those of one that another stands in for.
+	problems, refused []check.Problem
 
 	// image and size of the members.
 	image image
@@ -124,10 +125,8 @@ func gather(r compose.Request, version string) (*state, error) {
 	s.look()
 	s.identity = s.identify()
 
-	s.spec, s.problems = decode(compose.Map(xr, "spec"))
-	if len(s.problems) == 0 {
-		s.spec = defaulted(s.spec, s.name)
-		s.problems = check.All(s, checks)
+	if s.problems = s.accept(compose.Map(xr, "spec")); len(s.problems) > 0 {
+		s.standIn()
 	}
 
 	return s, nil

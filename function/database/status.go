@@ -60,7 +60,7 @@ func status(s *state) error {
 		st.Members = append(st.Members, v1alpha1.MemberStatus{
 			Name: v.name, Role: v.Role, State: v.State, Node: v.Node, Zone: v.Zone, Lag: v.Lag,
 			PendingRestart: len(v.PendingRestart) > 0,
-			Updated:        v.current && v.settled && len(s.problems) == 0,
+			Updated:        v.current && v.settled && len(s.problems)+len(s.refused) == 0,
 		})
 
 		if v.Ready && v.State != observev1alpha1.MemberStarting {
