@@ -192,16 +192,8 @@ func (s *state) backupJobSpec() *applybatchv1.JobSpecApplyConfiguration {
 
 	memory := resource.MustParse("512Mi")
 
-	pod := applycorev1.PodSpec().
-		WithAutomountServiceAccountToken(false).
-		WithEnableServiceLinks(false).
+	pod := hardenedPod().
 		WithRestartPolicy(corev1.RestartPolicyNever).
-		WithSecurityContext(applycorev1.PodSecurityContext().
-			WithRunAsNonRoot(true).
-			WithRunAsUser(userPostgres).
-			WithRunAsGroup(groupPostgres).
-			WithFSGroup(groupPostgres).
-			WithSeccompProfile(applycorev1.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
 		WithContainers(hardened(applycorev1.Container().
 			WithName("backup").
 			WithImage(s.image.name).

@@ -158,16 +158,8 @@ func (s *state) hookRun(st hookStep) named {
 			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")}).
 			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")}))
 
-	pod := applycorev1.PodSpec().
-		WithAutomountServiceAccountToken(false).
-		WithEnableServiceLinks(false).
-		WithRestartPolicy(corev1.RestartPolicyNever).
-		WithSecurityContext(applycorev1.PodSecurityContext().
-			WithRunAsNonRoot(true).
-			WithRunAsUser(userPostgres).
-			WithRunAsGroup(groupPostgres).
-			WithFSGroup(groupPostgres).
-			WithSeccompProfile(applycorev1.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault)))
+	pod := hardenedPod().
+		WithRestartPolicy(corev1.RestartPolicyNever)
 
 	if st.SQL != nil {
 		consumer, _ := s.hookConsumer(st.MaintenanceHook)

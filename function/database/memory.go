@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 )
@@ -224,6 +226,20 @@ func (s *state) recall() {
 	s.recollection, s.remember, s.generation = r, r.pending, r.memory.active()
 	if s.remember == "" {
 		s.remember = r.told
+	}
+}
+
+// unremembered says why nothing that was done before may be begun, if it is not known
+// what was.
+func (s *state) unremembered(waiting xpv2.ConditionReason) (xpv2.ConditionReason, string) {
+	switch {
+	case s.unread:
+		return v1alpha1.ReasonMemoryUnread, fmt.Sprintf("what is kept of earlier restores and upgrades cannot be read, and nothing is restored or upgraded: "+
+			"see the annotation credentials.capstan.dev/remembered of Secret %q", s.called(suffixAccess))
+	case !s.known:
+		return waiting, fmt.Sprintf("waiting for Credential %q to tell what was restored or upgraded before: see whether provider-capstan runs", s.called(suffixAccess))
+	default:
+		return "", ""
 	}
 }
 

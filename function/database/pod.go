@@ -115,18 +115,9 @@ func (s *state) podTemplate(letter, target string, again bool) *applycorev1.PodT
 		annotations[annotationRestarted] = target
 	}
 
-	pod := applycorev1.PodSpec().
+	pod := hardenedPod().
 		WithServiceAccountName(s.ownMembers()).
-		WithAutomountServiceAccountToken(false).
-		WithEnableServiceLinks(false).
 		WithTerminationGracePeriodSeconds(gracePeriodSeconds).
-		WithSecurityContext(applycorev1.PodSecurityContext().
-			WithRunAsNonRoot(true).
-			WithRunAsUser(userPostgres).
-			WithRunAsGroup(groupPostgres).
-			WithFSGroup(groupPostgres).
-			WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
-			WithSeccompProfile(applycorev1.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
 		WithTolerations(
 			lost(corev1.TaintNodeNotReady),
 			lost(corev1.TaintNodeUnreachable),
@@ -135,6 +126,7 @@ func (s *state) podTemplate(letter, target string, again bool) *applycorev1.PodT
 		WithContainers(s.postgres(letter)).
 		WithVolumes(s.volumes()...).
 		WithVolumes(s.backupVolumes()...)
+	pod.SecurityContext.WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 
 	if s.exports() {
 		pod.WithContainers(s.exporter())
@@ -273,6 +265,19 @@ func (s *state) exporter() *applycorev1.ContainerApplyConfiguration {
 	c.SecurityContext.WithRunAsUser(userExporter).WithRunAsGroup(groupPostgres)
 
 	return c
+}
+
+// hardenedPod has no token, and its files are of the group of PostgreSQL.
+func hardenedPod() *applycorev1.PodSpecApplyConfiguration {
+	return applycorev1.PodSpec().
+		WithAutomountServiceAccountToken(false).
+		WithEnableServiceLinks(false).
+		WithSecurityContext(applycorev1.PodSecurityContext().
+			WithRunAsNonRoot(true).
+			WithRunAsUser(userPostgres).
+			WithRunAsGroup(groupPostgres).
+			WithFSGroup(groupPostgres).
+			WithSeccompProfile(applycorev1.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault)))
 }
 
 func hardened(c *applycorev1.ContainerApplyConfiguration) *applycorev1.ContainerApplyConfiguration {

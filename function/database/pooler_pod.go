@@ -118,16 +118,8 @@ func (s *state) poolerTemplate() *applycorev1.PodTemplateSpecApplyConfiguration 
 		return applycorev1.Volume().WithName(name).WithEmptyDir(e)
 	}
 
-	pod := applycorev1.PodSpec().
-		WithAutomountServiceAccountToken(false).
-		WithEnableServiceLinks(false).
+	pod := hardenedPod().
 		WithTerminationGracePeriodSeconds(poolerGraceSeconds).
-		WithSecurityContext(applycorev1.PodSecurityContext().
-			WithRunAsNonRoot(true).
-			WithRunAsUser(userPostgres).
-			WithRunAsGroup(groupPostgres).
-			WithFSGroup(groupPostgres).
-			WithSeccompProfile(applycorev1.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
 		WithTolerations(lost(corev1.TaintNodeNotReady), lost(corev1.TaintNodeUnreachable)).
 		WithTopologySpreadConstraints(over(corev1.LabelTopologyZone), over(corev1.LabelHostname)).
 		WithContainers(s.poolerContainer()).

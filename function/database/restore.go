@@ -103,12 +103,11 @@ func (s *state) restoreWish() *restoring {
 		return w
 	}
 
+	if reason, message := s.unremembered(v1alpha1.ReasonRestoreWaiting); reason != "" {
+		return say(reason, message)
+	}
+
 	switch {
-	case s.unread:
-		return say(v1alpha1.ReasonMemoryUnread, fmt.Sprintf("what is kept of earlier restores cannot be read, and nothing is restored: "+
-			"see the annotation credentials.capstan.dev/remembered of Secret %q", s.called(suffixAccess)))
-	case !s.known:
-		return say(v1alpha1.ReasonRestoreWaiting, fmt.Sprintf("waiting for Credential %q to tell what was restored before: see whether provider-capstan runs", s.called(suffixAccess)))
 	case len(s.sets) == 0 && w.undo:
 		return say(v1alpha1.ReasonRestoreWaiting, "there are no members yet: see the condition Available")
 	case len(s.sets) == 0:

@@ -138,13 +138,11 @@ func (s *state) upgradeWish() *upgrading {
 		return u
 	}
 
-	switch {
-	case s.unread:
-		return say(v1alpha1.ReasonMemoryUnread, fmt.Sprintf("what is kept of earlier upgrades cannot be read, and nothing is upgraded: "+
-			"see the annotation credentials.capstan.dev/remembered of Secret %q", s.called(suffixAccess)))
-	case !s.known:
-		return say(v1alpha1.ReasonUpgradeWaiting, fmt.Sprintf("waiting for Credential %q to tell what was upgraded before: see whether provider-capstan runs", s.called(suffixAccess)))
-	case len(s.sets) == 0:
+	if reason, message := s.unremembered(v1alpha1.ReasonUpgradeWaiting); reason != "" {
+		return say(reason, message)
+	}
+
+	if len(s.sets) == 0 {
 		return say(v1alpha1.ReasonUpgradeWaiting, "there are no members yet: see the condition Available")
 	}
 

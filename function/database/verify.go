@@ -210,17 +210,8 @@ func (s *state) verifyJobSpec(id string) *applybatchv1.JobSpecApplyConfiguration
 		claim.WithStorageClassName(c)
 	}
 
-	pod := applycorev1.PodSpec().
-		WithAutomountServiceAccountToken(false).
-		WithEnableServiceLinks(false).
+	pod := hardenedPod().
 		WithRestartPolicy(corev1.RestartPolicyNever).
-		WithSecurityContext(applycorev1.PodSecurityContext().
-			WithRunAsNonRoot(true).
-			WithRunAsUser(userPostgres).
-			WithRunAsGroup(groupPostgres).
-			WithFSGroup(groupPostgres).
-			WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
-			WithSeccompProfile(applycorev1.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
 		WithContainers(hardened(applycorev1.Container().
 			WithName("verify").
 			WithImage(s.image.name).
@@ -243,6 +234,7 @@ func (s *state) verifyJobSpec(id string) *applybatchv1.JobSpecApplyConfiguration
 				WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(s.ownMembers())),
 			applycorev1.Volume().WithName(volumeBackup).
 				WithSecret(applycorev1.SecretVolumeSource().WithSecretName(s.bucketSecret()).WithDefaultMode(0o440)))
+	pod.SecurityContext.WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 	s.withKey(pod)
 
 	for _, name := range s.pullSecrets() {

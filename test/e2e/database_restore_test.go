@@ -23,22 +23,19 @@ import (
 // before is stopped.
 const restoring = 8 * time.Minute
 
-// generationsOf a Database whose volumes are removed in the end.
-var generationsOf = []string{"", ".g2", ".g3"}
-
-// TestDatabaseRestore: the rows of a moment come back in place under the same name and password, nothing that the old generation
-// took is lost, and going back brings all of it.
-func TestDatabaseRestore(t *testing.T) {
-	ns := namespace(t)
-	d := database(ns, "orders-db", func(d *v1alpha1.Database) {
+// backedUpDatabase makes a Database of two members that a client writes to, with a first backup. In the end the volumes of all its
+// generations are removed.
+func backedUpDatabase(t *testing.T, ns string, modify ...func(*v1alpha1.Database)) *v1alpha1.Database {
+	t.Helper()
+	d := database(ns, "orders-db", append(modify, func(d *v1alpha1.Database) {
 		d.Spec.Replicas = 2
 		d.Spec.Consumers = []v1alpha1.Consumer{{Name: "app"}, {Name: "writer"}}
 		d.Spec.Backup = &v1alpha1.DatabaseBackup{OnDelete: v1alpha1.BackupsDeleted}
-	})
+	})...)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		for _, g := range generationsOf[1:] {
+		for _, g := range []string{".g2", ".g3"} {
 			if err := release(ctx, &corev1.PersistentVolumeClaimList{}, client.InNamespace(ns),
 				client.MatchingLabels{observev1alpha1.LabelDatabase: d.Name + g}); err != nil {
 				t.Errorf("cannot delete the volumes of a generation: %v", err)
@@ -51,6 +48,15 @@ func TestDatabaseRestore(t *testing.T) {
 
 		return err
 	})
+
+	return d
+}
+
+// TestDatabaseRestore: the rows of a moment come back in place under the same name and password, nothing that the old generation
+// took is lost, and going back brings all of it.
+func TestDatabaseRestore(t *testing.T) {
+	ns := namespace(t)
+	d := backedUpDatabase(t, ns)
 
 	app := psql(t, d, "app")
 	app.must(t, `create table ledger (id int primary key); insert into ledger select generate_series(1, 50)`)

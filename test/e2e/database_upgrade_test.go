@@ -32,28 +32,7 @@ const (
 // happens; and the way back leads to the data of before.
 func TestDatabaseUpgrade(t *testing.T) {
 	ns := namespace(t)
-	d := database(ns, "orders-db", func(d *v1alpha1.Database) {
-		d.Spec.Version = "15"
-		d.Spec.Replicas = 2
-		d.Spec.Consumers = []v1alpha1.Consumer{{Name: "app"}, {Name: "writer"}}
-		d.Spec.Backup = &v1alpha1.DatabaseBackup{OnDelete: v1alpha1.BackupsDeleted}
-	})
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		for _, g := range generationsOf[1:] {
-			if err := release(ctx, &corev1.PersistentVolumeClaimList{}, client.InNamespace(ns),
-				client.MatchingLabels{observev1alpha1.LabelDatabase: d.Name + g}); err != nil {
-				t.Errorf("cannot delete the volumes of a generation: %v", err)
-			}
-		}
-	})
-	createDatabase(t, d)
-	within(t, backedUp, "the first backup is told", func(ctx context.Context) error {
-		_, err := lastBackup(ctx, d)
-
-		return err
-	})
+	d := backedUpDatabase(t, ns, func(d *v1alpha1.Database) { d.Spec.Version = "15" })
 
 	app := psql(t, d, "app")
 	app.must(t, `create table ledger (id int primary key); insert into ledger select generate_series(1, 50)`)

@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -105,39 +105,16 @@ func resourceVersions(t *testing.T, ns string) string {
 // the first condition Responsive that was False, or nothing.
 func watchResponsive(t *testing.T, ns string) func() string {
 	t.Helper()
-	config, err := ctrl.GetConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := client.NewWithWatch(config, client.Options{Scheme: kube.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	events, err := w.Watch(ctx, &v1alpha1.AlgorithmList{}, client.InNamespace(ns))
-	if err != nil {
-		t.Fatalf("cannot watch Algorithms: %v", err)
-	}
 	seen, broke := 0, ""
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for e := range events.ResultChan() {
-			a, ok := e.Object.(*v1alpha1.Algorithm)
-			if !ok {
-				continue
-			}
-			seen++
-			if c := a.Status.GetCondition("Responsive"); c.Status == corev1.ConditionFalse && broke == "" {
-				broke = c.Message
-			}
+	stop := watching(t, &v1alpha1.AlgorithmList{}, func(_ watch.EventType, a *v1alpha1.Algorithm) {
+		seen++
+		if c := a.Status.GetCondition("Responsive"); c.Status == corev1.ConditionFalse && broke == "" {
+			broke = c.Message
 		}
-	}()
+	}, client.InNamespace(ns))
 
 	return func() string {
-		cancel()
-		events.Stop()
-		<-done
+		stop()
 		if seen == 0 {
 			return "the watch saw no event at all"
 		}

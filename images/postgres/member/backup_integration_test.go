@@ -189,6 +189,18 @@ func (c *cluster) switchLog(letter string) {
 	}
 }
 
+// loggable waits until the platform can log in to a member, which is made possible once that serves.
+func (c *cluster) loggable(letter string) {
+	c.t.Helper()
+	c.eventually("the platform can log in", 30*time.Second, func() bool {
+		conn, err := c.connect(c.t.Context(), letter, "shop")
+		if err == nil {
+			_ = conn.Close(context.Background())
+		}
+		return err == nil
+	})
+}
+
 // query a member for one text.
 func (c *cluster) query(letter, query string) string {
 	c.t.Helper()
@@ -275,13 +287,7 @@ func TestRestore(t *testing.T) {
 		d := restored(t, s, from, "a", "b")
 		took := d.eventually("the copy is ready", 2*time.Minute, func() bool { return d.ready("a") })
 		t.Logf("ready after %s", took)
-		d.eventually("the platform can log in", 30*time.Second, func() bool {
-			conn, err := d.connect(t.Context(), "a", "shop")
-			if err == nil {
-				_ = conn.Close(context.Background())
-			}
-			return err == nil
-		})
+		d.loggable("a")
 		if got := d.query("a", "select count(*)::text || ' ' || max(id)::text from public.ledger"); got != "50 50" {
 			t.Errorf("the copy has rows %s, want 50 50", got)
 		}

@@ -316,13 +316,7 @@ func TestRestorePoint(t *testing.T) {
 		from.RestorePoint = "v1"
 		d := restored(t, s, from, "a")
 		d.eventually("the copy is ready", 2*time.Minute, func() bool { return d.ready("a") })
-		d.eventually("the platform can log in", 30*time.Second, func() bool {
-			conn, err := d.connect(t.Context(), "a", "shop")
-			if err == nil {
-				_ = conn.Close(context.Background())
-			}
-			return err == nil
-		})
+		d.loggable("a")
 		if got := d.query("a", "select count(*)::text || ' ' || max(id)::text from public.ledger"); got != "50 50" {
 			t.Errorf("the copy has rows %s, want those of the restore point: 50 50", got)
 		}
