@@ -120,6 +120,7 @@ func (o *observer) forgetful() handler.Funcs {
 	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) {
 		if cr, ok := e.Object.(*v1alpha1.Topology); ok {
 			o.memory.forget(cr.GetNamespace(), cr.Spec.ForProvider.Scope)
+			o.gather.forget(client.ObjectKeyFromObject(cr))
 		}
 	}}
 }

@@ -41,6 +41,7 @@ type observer struct {
 	now    func() time.Time
 	memory *memory
 	counts *counts
+	gather *gathering
 
 	// again has a Topology looked at after a time.
 	again func(types.NamespacedName, time.Duration)
@@ -74,6 +75,11 @@ func (o *observer) Observe(ctx context.Context, cr *v1alpha1.Topology) (managed.
 	}
 
 	cr.SetConditions(xpv2.Available().WithObservedGeneration(cr.GetGeneration()))
+
+	if left := o.gather.wait(client.ObjectKeyFromObject(cr), v.was, seen, v.now); left > 0 {
+		cr.Status.AtProvider = v.was
+		o.again(client.ObjectKeyFromObject(cr), left)
+	}
 
 	what, _ := v.due(seen.Leader)
 	if what == await {

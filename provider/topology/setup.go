@@ -11,7 +11,8 @@
 // So the way of an event is short. The cache keeps of each object what facts are
 // made of, with numbers that only grow apart from the rest. Most events end where
 // they are compared with the object before; positions in the write-ahead log go to
-// a memory that knows classes of lag and wakes the Topology when a class changes.
+// a memory that knows classes of lag and wakes the Topology when a class changes. What
+// comes with a member that comes up waits some seconds for the rest (see gather.go).
 package topology
 
 import (
@@ -56,6 +57,7 @@ func Setup(mgr ctrl.Manager, o controller.Options) error {
 		now:    time.Now,
 		memory: newMemory(time.Now),
 		counts: newCounts(mgr.GetClient(), o.Logger),
+		gather: newGathering(),
 	}
 
 	if err := obs.counts.register(); err != nil {
