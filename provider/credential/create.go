@@ -14,12 +14,18 @@ import (
 	"github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 )
 
-// Create the Secret with new values. It may be repeated: a Secret that has appeared
-// meanwhile is never written to, and the next Observe looks at it. The values go
-// into the Secret and nowhere else. What is missing for the rest (certificates that
-// are yet to be made, say) holds up nobody who needs just a password; the next
-// Observe tells.
+// Create the Secret where it may be made and not changed (see Observe).
 func (e *external) Create(ctx context.Context, cr *v1alpha1.Credential) (managed.ExternalCreation, error) {
+	_, err := e.make(ctx, cr)
+
+	return managed.ExternalCreation{}, err
+}
+
+// make the Secret with new values. It may be repeated: a Secret that has appeared
+// meanwhile is never written to here, and is returned as it is if it is ours. The values
+// go into the Secret and nowhere else. What is missing for the rest (certificates that
+// are yet to be made, say) holds up nobody who needs just a password.
+func (e *external) make(ctx context.Context, cr *v1alpha1.Credential) (*corev1.Secret, error) {
 	k := key(cr)
 	s := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -36,31 +42,31 @@ func (e *external) Create(ctx context.Context, cr *v1alpha1.Credential) (managed
 
 	d, err := e.draft(ctx, cr, s, true)
 	if err != nil {
-		return managed.ExternalCreation{}, err
+		return nil, err
 	}
 
 	err = e.kube.Create(ctx, d.Secret)
 	if kerrors.IsAlreadyExists(err) {
-		return managed.ExternalCreation{}, e.adopt(ctx, cr)
+		return e.adopt(ctx, cr)
 	}
 
 	if err != nil {
-		return managed.ExternalCreation{}, errUnwritten("create", k.Name, err)
+		return nil, errUnwritten("create", k.Name, err)
 	}
 
-	return managed.ExternalCreation{}, nil
+	return d.Secret, nil
 }
 
 // adopt the Secret that was there first, if it is ours.
-func (e *external) adopt(ctx context.Context, cr *v1alpha1.Credential) error {
+func (e *external) adopt(ctx context.Context, cr *v1alpha1.Credential) (*corev1.Secret, error) {
 	s, err := e.secret(ctx, cr)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	if !belongs(s, cr) {
-		return errStranger(s, cr)
+		return nil, errStranger(s, cr)
 	}
 
-	return nil
+	return s, nil
 }

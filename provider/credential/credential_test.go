@@ -565,6 +565,43 @@ func TestDeleteNamesTheOneThatWasSeen(t *testing.T) {
 	}
 }
 
+// TestWritesUntilReady: each write to a Credential wakes the composite resource that it
+// is of.
+func TestWritesUntilReady(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason   string
+		policies xpv2.ManagementPolicies
+		want     []string
+	}{
+		"Keep": {
+			"The Secret, and how it is.", keep, []string{"create Secret", "update status Credential"},
+		},
+		"All": {
+			"What is deleted with it has a finalizer.", all, []string{"update Credential", "create Secret", "update status Credential"},
+		},
+		"NeverChanged": {
+			"It may be made and not changed, which the runtime guards.", xpv2.ManagementPolicies{"Observe", "Create"},
+			[]string{"update Credential", "create Secret", "update Credential", "update status Credential", "update status Credential"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, interceptor.Funcs{})
+			cr := named()
+			cr.Spec.ManagementPolicies = tc.policies
+			b.apply(cr)
+			b.settle()
+
+			if diff := cmp.Diff(tc.want, b.writes); diff != "" {
+				t.Errorf("%s\nwrites: -want, +got:\n%s", tc.reason, diff)
+			}
+
+			if got := b.credential().GetCondition(xpv2.TypeReady).Status; got != corev1.ConditionTrue {
+				t.Errorf("%s\nReady is %s", tc.reason, got)
+			}
+		})
+	}
+}
+
 func TestCreateIsRepeatable(t *testing.T) {
 	cases := map[string]struct {
 		reason string

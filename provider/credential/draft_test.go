@@ -308,7 +308,7 @@ func TestIdentityIsGivenBack(t *testing.T) {
 
 	// Whatever becomes of the Credential between looking and making.
 	cr := b.credential()
-	if o, err := b.external().Observe(t.Context(), cr); err != nil || o.ResourceExists || cr.Status.AtProvider.Identity != recall(was).identity {
+	if o, err := b.external().Observe(t.Context(), cr); err != nil || o.ResourceUpToDate || cr.Status.AtProvider.Identity != recall(was).identity {
 		t.Errorf("Observe(...): want no Secret and the identity it had, got %+v (%v)", cr.Status.AtProvider, err)
 	}
 

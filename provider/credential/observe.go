@@ -14,13 +14,23 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
-	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/kind"
 )
 
-// Observe the Secret. What is wrong with it is told and left alone:
+// mayMake tells whether a Secret that is not there is to be made.
+func mayMake(cr *v1alpha1.Credential) bool {
+	return !meta.WasDeleted(cr) && kind.May(cr, xpv2.ManagementActionCreate)
+}
+
+// Observe the Secret. One that is not there, and may be both made and changed, is told
+// as one that is not up to date. For a Create the runtime writes to the Credential three
+// times more, to guard against what has no name beforehand and takes its time, and each
+// of these writes wakes the composite resource.
+//
+// What is wrong with the Secret is told and left alone:
 //
 //  1. A Secret that is not ours may hold somebody's only copy of something.
 //  2. A Secret of ours that has lost a value: see lost.
@@ -29,18 +39,20 @@ import (
 // Secret does not exist for us, and ours is deleted with or without its values.
 func (e *external) Observe(ctx context.Context, cr *v1alpha1.Credential) (managed.ExternalObservation, error) {
 	s, err := e.secret(ctx, cr)
-	if err != nil {
-		if kerrors.IsNotFound(err) {
-			// The identity is of more than the Secret, which gets it back, and clients
-			// may still have the values that were in it.
-			cr.Status.AtProvider = v1alpha1.CredentialObservation{
-				Identity: cr.Status.AtProvider.Identity, Generation: cr.Status.AtProvider.Generation,
-				Remembered: cr.Status.AtProvider.Remembered,
-			}
-			cr.Status.Binding = nil
+	if kerrors.IsNotFound(err) {
+		// The identity is of more than the Secret, which gets it back, and clients
+		// may still have the values that were in it.
+		cr.Status.AtProvider = v1alpha1.CredentialObservation{
+			Identity: cr.Status.AtProvider.Identity, Generation: cr.Status.AtProvider.Generation,
+			Remembered: cr.Status.AtProvider.Remembered,
 		}
+		cr.Status.Binding = nil
 
-		return managed.ExternalObservation{}, resource.IgnoreNotFound(err)
+		return managed.ExternalObservation{ResourceExists: mayMake(cr) && kind.May(cr, xpv2.ManagementActionUpdate)}, nil
+	}
+
+	if err != nil {
+		return managed.ExternalObservation{}, err
 	}
 
 	if !belongs(s, cr) {

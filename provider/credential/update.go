@@ -5,6 +5,7 @@ package credential
 import (
 	"context"
 
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
@@ -16,9 +17,14 @@ import (
 // derived and rendered, labels and the record. It is one patch of just what
 // differs, and only of the version that was looked at: so it cannot touch a value
 // that it does not mean to change, another one that was quicker is not written
-// over, and whoever crashes before or after it finds either all of it or nothing.
+// over, and whoever crashes before or after it finds either all of it or nothing. A
+// Secret that is not there is made.
 func (e *external) Update(ctx context.Context, cr *v1alpha1.Credential) (managed.ExternalUpdate, error) {
 	s, err := e.secret(ctx, cr)
+	if kerrors.IsNotFound(err) && mayMake(cr) {
+		s, err = e.make(ctx, cr)
+	}
+
 	if err != nil {
 		return managed.ExternalUpdate{}, err
 	}
