@@ -349,15 +349,18 @@ func TestUpdated(t *testing.T) {
 		"OtherRevision": {"The pod is the one before.", "False", func(w *world) { seen(w)["revision"] = "before" }, []string{"False", "AwaitingStandby"}},
 		"OtherRevisionUnheard": {
 			"The pod is the one before, although it was not told yet that the change began.", "True",
-			func(w *world) { seen(w)["revision"] = "before" }, []string{"False", "AwaitingStandby"},
+			func(w *world) { seen(w)["revision"] = "before" },
+			[]string{"False", "AwaitingStandby"},
 		},
 		"NotLookedAt": {
 			"The controller has not seen the template yet.", "True",
-			func(w *world) { set(w)["observedGeneration"] = 0.0 }, []string{"False", "AwaitingStandby"},
+			func(w *world) { set(w)["observedGeneration"] = 0.0 },
+			[]string{"False", "AwaitingStandby"},
 		},
 		"NotRolledOut": {
 			"The pod before is gone, and the next one was not ready yet.", "True",
-			func(w *world) { gone(w); set(w)["currentRevision"] = "before" }, []string{"False", "AwaitingStandby"},
+			func(w *world) { gone(w); set(w)["currentRevision"] = "before" },
+			[]string{"False", "AwaitingStandby"},
 		},
 		"Gone":     {"Nobody knows whether the pod that comes runs it.", "False", gone, []string{"False", "AwaitingStandby"}},
 		"Starting": {"It runs it and does not serve yet.", "False", func(w *world) { seen(w)["ready"] = false }, []string{"False", "AwaitingStandby"}},

@@ -580,7 +580,8 @@ func TestWritesUntilReady(t *testing.T) {
 			"What is deleted with it has a finalizer.", all, []string{"update Credential", "create Secret", "update status Credential"},
 		},
 		"NeverChanged": {
-			"It may be made and not changed, which the runtime guards.", xpv2.ManagementPolicies{"Observe", "Create"},
+			"It may be made and not changed, which the runtime guards.",
+			xpv2.ManagementPolicies{"Observe", "Create"},
 			[]string{"update Credential", "create Secret", "update Credential", "update status Credential", "update status Credential"},
 		},
 	} {

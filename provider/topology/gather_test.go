@@ -4,6 +4,7 @@ package topology
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -79,8 +80,10 @@ func TestHurries(t *testing.T) {
 		"Leads":     {"A first leader.", []change{unborn}, nil, true},
 		"LeadMoves": {"Another leader.", nil, []change{func(o *v1alpha1.TopologyObservation) { o.Leader = "orders-db-b" }}, true},
 		"LeadEnds": {
-			"Nobody leads, whatever comes up meanwhile.", []change{fresh, func(o *v1alpha1.TopologyObservation) { o.Phase, o.Leader = v1alpha1.TopologyNoLeader, "" }},
-			[]change{copying, func(o *v1alpha1.TopologyObservation) { o.Phase, o.Leader = v1alpha1.TopologyNoLeader, "" }}, true,
+			"Nobody leads, whatever comes up meanwhile.",
+			[]change{fresh, func(o *v1alpha1.TopologyObservation) { o.Phase, o.Leader = v1alpha1.TopologyNoLeader, "" }},
+			[]change{copying, func(o *v1alpha1.TopologyObservation) { o.Phase, o.Leader = v1alpha1.TopologyNoLeader, "" }},
+			true,
 		},
 		"Failover":   {"What became of a failover.", nil, []change{func(o *v1alpha1.TopologyObservation) { o.LastFailover = &v1alpha1.Failover{To: "orders-db-a"} }}, true},
 		"Switchover": {"What became of a switchover.", nil, []change{func(o *v1alpha1.TopologyObservation) { o.Switchovers = []v1alpha1.SwitchoverOutcome{{ID: "s"}} }}, true},
@@ -136,7 +139,7 @@ func TestGatheringWrites(t *testing.T) {
 
 	for i, step := range steps {
 		step(&is)
-		look(fmt.Sprint(i))
+		look(strconv.Itoa(i))
 
 		at = at.Add(time.Second)
 	}
