@@ -229,15 +229,17 @@ func (s *state) recall() {
 	}
 }
 
-// unremembered says why nothing that was done before may be begun, if it is not known
-// what was.
-func (s *state) unremembered(waiting xpv2.ConditionReason) (xpv2.ConditionReason, string) {
+// unready says why no restore or upgrade can be begun, if it is not known what was done
+// before, or another one is under way.
+func (s *state) unready(waiting xpv2.ConditionReason) (xpv2.ConditionReason, string) {
 	switch {
 	case s.unread:
 		return v1alpha1.ReasonMemoryUnread, fmt.Sprintf("what is kept of earlier restores and upgrades cannot be read, and nothing is restored or upgraded: "+
 			"see the annotation credentials.capstan.dev/remembered of Secret %q", s.called(suffixAccess))
 	case !s.known:
 		return waiting, fmt.Sprintf("waiting for Credential %q to tell what was restored or upgraded before: see whether provider-capstan runs", s.called(suffixAccess))
+	case s.memory.Step != nil:
+		return waiting, s.memory.Step.ID + " is under way: it begins once that is over"
 	default:
 		return "", ""
 	}

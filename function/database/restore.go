@@ -84,7 +84,7 @@ func (s *state) wanted(step *generationStep) bool {
 // wish of the spec, unless it was carried out or is under way.
 func (s *state) restoreWish() *restoring {
 	r := s.spec.Restore
-	if r == nil || s.memory.Step != nil {
+	if r == nil || s.restoreStep() != nil {
 		return nil
 	}
 
@@ -103,7 +103,7 @@ func (s *state) restoreWish() *restoring {
 		return w
 	}
 
-	if reason, message := s.unremembered(v1alpha1.ReasonRestoreWaiting); reason != "" {
+	if reason, message := s.unready(v1alpha1.ReasonRestoreWaiting); reason != "" {
 		return say(reason, message)
 	}
 

@@ -3,6 +3,7 @@
 package database
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -132,7 +133,7 @@ func (s *state) standOf(step *generationStep) (xpv2.ConditionReason, string) {
 	case len(t.sets) == 0 && t.awaits != nil:
 		return v1alpha1.ReasonRestoreFilling, begun + t.awaits.message
 	case t.up(t.before):
-		return v1alpha1.ReasonRestoreWaiting, fmt.Sprintf("%s: generation %d is ready: %s", step.ID, step.To, s.mayLeadOver())
+		return v1alpha1.ReasonRestoreWaiting, fmt.Sprintf("%s: generation %d is ready: %s", step.ID, step.To, cmp.Or(s.mayLeadOver(), "clients are about to be led over"))
 	case t.observed && t.seen.Paused:
 		return v1alpha1.ReasonPaused, begun + "failover in it is paused by hand: end it with patronictl resume in a member"
 	case t.leads():

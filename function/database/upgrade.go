@@ -120,7 +120,7 @@ func (s *state) wantsUpgrade(step *generationStep) bool {
 func (s *state) upgradeWish() *upgrading {
 	u := &upgrading{id: s.undoID(), undo: s.undoID() != "", from: s.spec.Version, to: s.asksFor}
 
-	if s.memory.Step != nil || !u.undo && !s.asksUpgrade() {
+	if step := s.memory.Step; step != nil && step.upgrades() || !u.undo && !s.asksUpgrade() {
 		return nil
 	}
 
@@ -138,7 +138,7 @@ func (s *state) upgradeWish() *upgrading {
 		return u
 	}
 
-	if reason, message := s.unremembered(v1alpha1.ReasonUpgradeWaiting); reason != "" {
+	if reason, message := s.unready(v1alpha1.ReasonUpgradeWaiting); reason != "" {
 		return say(reason, message)
 	}
 
@@ -200,8 +200,8 @@ func (s *state) impossible(u *upgrading, done doneRestore, ended bool) string {
 	}
 
 	// What one version takes another may not.
-	for _, p := range slices.Concat(checkConfig(&t), checkExtensions(&t)) {
-		return fmt.Sprintf("spec.version: %q: the spec does not fit this version: %s", s.asksFor, p.Message)
+	if ps := slices.Concat(checkConfig(&t), checkExtensions(&t)); len(ps) > 0 {
+		return fmt.Sprintf("spec.version: %q: the spec does not fit this version: %s", s.asksFor, ps[0].Message)
 	}
 
 	return ""

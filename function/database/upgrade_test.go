@@ -368,6 +368,45 @@ func TestUpgradeHooks(t *testing.T) {
 	w.until(func() bool { return w.request.Observed[nameHooks] == nil })
 }
 
+// TestOneStepAtATime: what is asked for beside a step that is under way waits, and is
+// told as nothing else.
+func TestOneStepAtATime(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason             string
+		first, both        string
+		condition, waiting string
+	}{
+		"RestoreWaits": {
+			"A restore begins after the upgrade.", atVersion("18", ""), atVersion("18", ", restore: {id: r1}"), "Restored", "RestoreWaiting",
+		},
+		"UpgradeWaits": {
+			"An upgrade begins after the restore.", atVersion("17", ", restore: {id: r1}"), atVersion("18", ", restore: {id: r1}"), "Upgraded", "UpgradeWaiting",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := restorable(t)
+			w.broken["orders-db-g2-a"] = "Unschedulable"
+			w.edit(tc.first)
+			w.until(func() bool { return len(w.replicas(2)) > 0 })
+			step := w.remembers().Step
+			w.edit(tc.both)
+
+			for range 3 {
+				w.pass()
+			}
+
+			status, reason, message := condition(w.plan(), tc.condition)
+			if status != "False" || reason != tc.waiting || !strings.Contains(message, step.ID+" is under way") {
+				t.Errorf("%s\n%s is %s, %s: %s", tc.reason, tc.condition, status, reason, message)
+			}
+
+			if diff := cmp.Diff(step, w.remembers().Step); diff != "" {
+				t.Errorf("%s\nthe step that is under way: %s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestUpgradeStrict: nobody could write if commits waited for a member that there is
 // not yet.
 func TestUpgradeStrict(t *testing.T) {
