@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/process"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/upgrade"
 )
 
@@ -227,6 +229,42 @@ func TestMajorUpgrade(t *testing.T) {
 	c.running(former).kill()
 	c.start(former)
 	c.eventually("the former leader is held", 30*time.Second, func() bool { return c.reason(former) == fenced })
+	w.check(t)
+	c.oneLeader()
+}
+
+// TestFrozenFormerLeader: a PostgreSQL of which a process is frozen never stops for the fence. It is ended, the upgrade fails, and the
+// generation before leads again once the fence is gone, with all that was acknowledged.
+func TestFrozenFormerLeader(t *testing.T) {
+	c, w := aged(t, 15, "a", "b")
+	c.eventually("commits wait for another member", time.Minute, c.synchronous)
+	c.upgradeTo(17, "u1")
+	c.join("g2-a")
+	c.phase(members.UpgradeReady, 3*time.Minute)
+
+	former := c.leader()
+	conn, err := c.connect(t.Context(), former, "postgres")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	frozen := c.running(former).signal(syscall.SIGSTOP, func(p process.Process) bool {
+		return strings.Contains(process.Title(p.PID), ": capstan postgres ")
+	})
+	if frozen == 0 {
+		t.Fatal("the session has no process")
+	}
+	c.fence("u1")
+	c.phase(members.UpgradeFailed, stopLimit+time.Minute)
+	took := c.eventually("the former leader is ended", stopLimit+time.Minute, func() bool {
+		reason, message := c.hinderedBy(former)
+		return reason == fenced && strings.Contains(message, "did not stop cleanly")
+	})
+	t.Logf("the upgrade failed: %s; the former leader is ended %s later", c.upgrading().Message, took)
+	c.fence("")
+	c.eventually("the first generation leads again", time.Minute, func() bool { return c.leader() != "" })
+	w.goesOn(30 * time.Second)
+	c.eventually("all of it is well", time.Minute, func() bool { return c.reason(former) != fenced && c.ready("a", "b") })
 	w.check(t)
 	c.oneLeader()
 }
