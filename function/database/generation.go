@@ -209,7 +209,7 @@ func (s *state) next() (memory, bool) {
 			return m, false
 		}
 
-		m.Done = remembered(m.Done, doneRestore{ID: w.id, State: v1alpha1.RestoreSkipped, When: s.moment()})
+		m.Done = s.remembered(m.Done, doneRestore{ID: w.id, State: v1alpha1.RestoreSkipped, When: s.moment()})
 
 		return m, true
 	}
@@ -302,16 +302,35 @@ func (s *state) ledOver(m memory) memory {
 		return m
 	}
 
-	m.Done = remembered(m.Done, doneRestore{ID: step.ID, Kind: kind, State: v1alpha1.RestoreDone, From: step.From, To: step.To, At: step.At, RestorePoint: step.RestorePoint, When: now})
+	m.Done = s.remembered(m.Done, doneRestore{ID: step.ID, Kind: kind, State: v1alpha1.RestoreDone, From: step.From, To: step.To, At: step.At, RestorePoint: step.RestorePoint, When: now})
 
 	return m
 }
 
-// remembered wishes, the last ones.
-func remembered(all []doneRestore, d doneRestore) []doneRestore {
-	all = append(all, d)
+// remembered wishes, the last ones, and those that the spec still names: forgotten, they
+// would be carried out once more. Why one failed is told only as long as it is named.
+func (s *state) remembered(all []doneRestore, d doneRestore) []doneRestore {
+	named := func(o doneRestore) bool {
+		if o.Kind == stepUpgrade {
+			return o.ID == s.undoID() || o.ID == s.upgradeID()
+		}
 
-	return all[max(0, len(all)-doneKept):]
+		return o.ID == s.wishedID()
+	}
+
+	for i := range all {
+		if !named(all[i]) {
+			all[i].Why = ""
+		}
+	}
+
+	all = append(all, d)
+	for len(all) > doneKept {
+		oldest := slices.IndexFunc(all, func(o doneRestore) bool { return !named(o) })
+		all = slices.Delete(all, oldest, oldest+1)
+	}
+
+	return all
 }
 
 // moment of this pass, as it is written down.

@@ -17,7 +17,14 @@ import (
 )
 
 // takeBack says how to end a step before clients are led over.
-const takeBack = "to end it, take spec.restore back: this generation goes on serving"
+func (s generationStep) takeBack() string {
+	field := "spec.restore"
+	if s.upgrades() {
+		field = "spec.upgrade.undo"
+	}
+
+	return "to end it, take " + field + " back: this generation goes on serving"
+}
 
 // restores tells whether a restore is under way, or about to be.
 func (s *state) restores() bool {
@@ -67,7 +74,7 @@ func restored(s *state) error {
 
 	if step := s.restoreStep(); step != nil {
 		reason, message := s.standOf(step)
-		return say(corev1.ConditionFalse, reason, message)
+		return say(corev1.ConditionFalse, reason, step.ID+": "+message)
 	}
 
 	if w := s.restoring; w != nil {
@@ -106,11 +113,11 @@ func (s *state) wishedID() string {
 // standOf a step: how far it is, and what hinders it.
 func (s *state) standOf(step *generationStep) (xpv2.ConditionReason, string) {
 	if s.pending != "" {
-		return v1alpha1.ReasonRestoreWaiting, fmt.Sprintf("%s: waiting for Credential %q to remember what comes next", step.ID, s.called(suffixAccess))
+		return v1alpha1.ReasonRestoreWaiting, fmt.Sprintf("waiting for Credential %q to remember what comes next", s.called(suffixAccess))
 	}
 
 	if step.Phase == v1alpha1.RestoreFencing {
-		message := fmt.Sprintf("%s: generation %d is stopped, and clients are led to generation %d once no member of it runs", step.ID, step.From, step.To)
+		message := fmt.Sprintf("generation %d is stopped, and clients are led to generation %d once no member of it runs", step.From, step.To)
 		if s.order.message != "" {
 			message += ": " + s.order.message
 		}
@@ -119,27 +126,27 @@ func (s *state) standOf(step *generationStep) (xpv2.ConditionReason, string) {
 	}
 
 	t := s.siblings[step.To]
-	begun := fmt.Sprintf("%s: generation %d comes up beside generation %d, which serves: ", step.ID, step.To, step.From)
+	begun := fmt.Sprintf("generation %d comes up beside generation %d, which serves: ", step.To, step.From)
 
 	if t == nil {
-		return v1alpha1.ReasonRestoreFilling, begun + takeBack
+		return v1alpha1.ReasonRestoreFilling, begun + step.takeBack()
 	}
 
 	hindered, is := t.hindered()
 
 	switch {
 	case is:
-		return xpv2.ConditionReason(hindered.Reason), begun + t.about(hindered) + "; " + takeBack
+		return xpv2.ConditionReason(hindered.Reason), begun + t.about(hindered) + "; " + step.takeBack()
 	case len(t.sets) == 0 && t.awaits != nil:
 		return v1alpha1.ReasonRestoreFilling, begun + t.awaits.message
 	case t.up(t.before):
-		return v1alpha1.ReasonRestoreWaiting, fmt.Sprintf("%s: generation %d is ready: %s", step.ID, step.To, cmp.Or(s.mayLeadOver(), "clients are about to be led over"))
+		return v1alpha1.ReasonRestoreWaiting, fmt.Sprintf("generation %d is ready: %s", step.To, cmp.Or(s.mayLeadOver(), "clients are about to be led over"))
 	case t.observed && t.seen.Paused:
 		return v1alpha1.ReasonPaused, begun + "failover in it is paused by hand: end it with patronictl resume in a member"
 	case t.leads():
 		return v1alpha1.ReasonRestoreFilling, begun + "waiting for " + strings.Join(t.unwell(), ", ") + " to be ready and to have every commit"
 	default:
-		return v1alpha1.ReasonRestoreFilling, begun + "no member of it leads yet; " + takeBack
+		return v1alpha1.ReasonRestoreFilling, begun + "no member of it leads yet; " + step.takeBack()
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -396,5 +397,41 @@ func TestRestoreSkipped(t *testing.T) {
 
 	if len(w.replicas(2)) != 3 || len(w.replicas(1)) != 0 || made.From != nil || !p.Ready {
 		t.Errorf("made anew, it has generation 2 and restores nothing: %v %v %+v", w.replicas(2), w.replicas(1), made.From)
+	}
+}
+
+// TestRememberedWishes: however many there were, what the spec names is not forgotten,
+// because it would be carried out once more, and what is remembered has room.
+func TestRememberedWishes(t *testing.T) {
+	s := &state{
+		spec:    v1alpha1.DatabaseSpec{Version: "17", Restore: &v1alpha1.DatabaseRestore{ID: "r0"}, Upgrade: &v1alpha1.DatabaseUpgrade{Retry: "t0"}},
+		asksFor: "18",
+	}
+	all := []doneRestore{
+		{ID: "r0", State: v1alpha1.RestoreDone},
+		{ID: "upgrade-17-18-t0", Kind: stepUpgrade, State: upgradeFailed, Why: "it is told"},
+	}
+	why := strings.Repeat("ü", 300)
+
+	for i := range 3 * doneKept {
+		all = s.remembered(all, doneRestore{ID: fmt.Sprintf("upgrade-17-18-u%d", i), Kind: stepUpgrade, State: upgradeFailed, From: 1, To: 2 + i, When: now, Why: why})
+	}
+
+	if len(all) != doneKept || all[0].ID != "r0" || all[1].Why != "it is told" {
+		t.Errorf("%d are remembered, the first of them %+v and %+v", len(all), all[0], all[1])
+	}
+
+	if last := all[len(all)-1]; last.Why != why || last.ID != fmt.Sprintf("upgrade-17-18-u%d", 3*doneKept-1) {
+		t.Errorf("the last one is %+v", last)
+	}
+
+	text, err := memory{Active: 1, Done: all}.text()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// As many characters the API takes for what a Credential remembers.
+	if n := utf8.RuneCountInString(text); n > 16384/2 {
+		t.Errorf("what is remembered has %d characters", n)
 	}
 }

@@ -247,7 +247,7 @@ func (s *state) advanceUpgrade(m memory) (memory, bool) {
 	step, to, r := m.Step, s.siblings[m.Step.To], s.upgradeReport()
 
 	fails := func(why string) (memory, bool) {
-		m.Done = remembered(m.Done, doneRestore{
+		m.Done = s.remembered(m.Done, doneRestore{
 			ID: step.ID, Kind: stepUpgrade, State: upgradeFailed, From: step.From, To: step.To, When: s.moment(), Why: bounded(why),
 		})
 		m.Step = nil

@@ -99,8 +99,9 @@ func (s *state) standingOf(step *generationStep) *standing {
 	case step.Kind == stepUndoUpgrade:
 		st.From, st.To, st.Phase, st.reason = st.To, st.From, v1alpha1.UpgradeUndoing, v1alpha1.ReasonUpgradeUndoing
 		_, st.Message = s.standOf(step)
-		st.Message = strings.TrimPrefix(strings.ReplaceAll(st.Message, "spec.restore", "spec.upgrade.undo"), step.ID+": ") +
-			fmt.Sprintf("; WHAT WAS COMMITTED SINCE THE UPGRADE STAYS BEHIND in generation %d", step.From)
+		st.Message += fmt.Sprintf("; WHAT WAS COMMITTED SINCE THE UPGRADE STAYS BEHIND in generation %d", step.From)
+
+		return st
 	case step.Phase == v1alpha1.RestoreFencing:
 		st.Phase = v1alpha1.UpgradeSwitching
 		st.reason, st.Message = s.switching(step, r)
