@@ -268,6 +268,16 @@ func checkDatabase(d v1alpha1.DatabaseSettings) error {
 		return errors.New("must be Issuer or ClusterIssuer")
 	}
 
+	if to := d.Backup.To; to != "" && to != v1alpha1.BackupToBucket && to != v1alpha1.BackupToVolume {
+		return errors.New("must be Bucket or Volume")
+	}
+
+	if class := d.Backup.StorageClassName; class != "" {
+		if errs := validation.IsDNS1123Subdomain(class); len(errs) > 0 {
+			return errors.New(because(errs))
+		}
+	}
+
 	for _, name := range append([]string{d.CrossplaneNamespace}, d.MetricsNamespaces...) {
 		if errs := validation.IsDNS1123Label(name); name != "*" && len(errs) > 0 {
 			return fmt.Errorf("%q is neither * nor the name of a namespace: %s", name, because(errs))

@@ -102,10 +102,33 @@ type BackupReport struct {
 	// +optional
 	Verification VerificationReport `json:"verification,omitzero"`
 
+	// Repository is how full the volume is that backups go to, if it is one.
+	//
+	// +optional
+	Repository RepositoryReport `json:"repository,omitzero"`
+
 	// RestorePointWait tells why the restore point that is asked for is not made yet.
 	//
 	// +optional
 	RestorePointWait string `json:"restorePointWait,omitempty"`
+}
+
+// RepositoryReport is how full a volume of backups is.
+type RepositoryReport struct {
+	// Disk is Ok, Low or Full.
+	//
+	// +optional
+	Disk string `json:"disk,omitempty"`
+
+	// UsedPercent of the volume, in steps of 5.
+	//
+	// +optional
+	UsedPercent int32 `json:"usedPercent,omitempty"`
+
+	// FileSystem is the size of its file system.
+	//
+	// +optional
+	FileSystem string `json:"fileSystem,omitempty"`
 }
 
 // What is wrong with a backup that failed its verification.

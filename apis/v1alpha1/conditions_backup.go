@@ -92,6 +92,8 @@ const (
 	ReasonBackupOverdue xpv2.ConditionReason = "BackupOverdue"
 	// ReasonBucketUnready: the bucket or its Secret is not there.
 	ReasonBucketUnready xpv2.ConditionReason = "BucketUnready"
+	// ReasonRepositoryUnready: the volume of backups is not there, or nobody serves it.
+	ReasonRepositoryUnready xpv2.ConditionReason = "RepositoryUnready"
 )
 
 // Reasons of the condition ArchiveHealthy.
@@ -100,6 +102,8 @@ const (
 	ReasonArchiving xpv2.ConditionReason = "Archiving"
 	// ReasonArchiveFailing: what is written does not come into the archive.
 	ReasonArchiveFailing xpv2.ConditionReason = "ArchiveFailing"
+	// ReasonRepositoryFull: it does not because the volume of backups is full.
+	ReasonRepositoryFull xpv2.ConditionReason = "RepositoryFull"
 )
 
 // Reasons of the condition PITRContinuous.

@@ -8,7 +8,7 @@ import (
 )
 
 // DatabaseBackup says how the Database is backed up. With backups on, everything
-// that is written goes to the bucket within a minute as well, so that every moment
+// that is written goes where backups go within a minute as well, so that every moment
 // since the first backup can be restored.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.encryption) == has(oldSelf.encryption)",fieldPath=".encryption",message="cannot be added or removed: pgBackRest encrypts a repository from its first backup on, or never; another Secret with the same value is fine, and for the other kind make another Database with spec.from.database"
@@ -45,7 +45,8 @@ type DatabaseBackup struct {
 	Retention string `json:"retention,omitempty"`
 
 	// To is where backups go. Default: a bucket of its own, on the S3 server that
-	// the platform has.
+	// the platform has, or a volume of its own where the platform says so. What a
+	// Database has been given stays, whatever the platform says later.
 	//
 	// +optional
 	To *DatabaseBackupTarget `json:"to,omitempty"`
@@ -58,9 +59,9 @@ type DatabaseBackup struct {
 	// +optional
 	Encryption *BackupEncryption `json:"encryption,omitempty"`
 
-	// OnDelete says what becomes of the bucket that Capstan made when the Database
-	// is deleted: Keep leaves it with all that is in it, Delete removes both. A
-	// bucket of spec.backup.to always stays.
+	// OnDelete says what becomes of the bucket or volume that Capstan made when the
+	// Database is deleted: Keep leaves it with all that is in it, Delete removes both.
+	// A bucket of spec.backup.to.connectionSecretRef always stays.
 	//
 	// +kubebuilder:default=Keep
 	// +kubebuilder:example=Keep
@@ -120,9 +121,9 @@ type BackupDeletion string
 
 // What becomes of backups when their Database is deleted.
 const (
-	// BackupsKept: the bucket stays with all that is in it.
+	// BackupsKept: the bucket or volume stays with all that is in it.
 	BackupsKept BackupDeletion = "Keep"
-	// BackupsDeleted: the bucket is emptied and removed.
+	// BackupsDeleted: the bucket or volume is removed with all that is in it.
 	BackupsDeleted BackupDeletion = "Delete"
 )
 
@@ -138,15 +139,6 @@ const (
 	// ExistingLeft: it begins beside them.
 	ExistingLeft BackupsExisting = "StartEmpty"
 )
-
-// DatabaseBackupTarget is where backups go.
-type DatabaseBackupTarget struct {
-	// ConnectionSecretRef names the connection Secret of a Bucket of this namespace,
-	// or another with its keys: endpoint, region, bucket, accessKeyId,
-	// secretAccessKey and, for an authority of its own, ca.crt. Several Databases may
-	// share a bucket.
-	ConnectionSecretRef LocalReference `json:"connectionSecretRef"`
-}
 
 // DatabaseSource is what a new Database begins with.
 //
@@ -258,7 +250,7 @@ type DatabaseSourceBackup struct {
 
 // BackupStatus tells what backups there are.
 type BackupStatus struct {
-	// Stanza that the backups are kept under in the bucket.
+	// Stanza that the backups are kept under.
 	//
 	// +optional
 	Stanza string `json:"stanza,omitempty"`
@@ -267,6 +259,11 @@ type BackupStatus struct {
 	//
 	// +optional
 	Schedule string `json:"schedule,omitempty"`
+
+	// Volume that they go to, if it is not a bucket.
+	//
+	// +optional
+	Volume *BackupVolumeStatus `json:"volume,omitempty"`
 
 	// Last backup.
 	//
@@ -325,7 +322,7 @@ type BackupTaken struct {
 	// +optional
 	Size string `json:"size,omitempty"`
 
-	// Added is what it took in the bucket.
+	// Added is what it took where backups go.
 	//
 	// +optional
 	Added string `json:"added,omitempty"`

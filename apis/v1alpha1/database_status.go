@@ -260,7 +260,8 @@ type Resilience struct {
 	// +optional
 	Survives []string `json:"survives,omitempty"`
 
-	// Risks are single losses that would end writes, each as a sentence.
+	// Risks are single losses that would end writes, or take all backups, each as a
+	// sentence.
 	//
 	// +listType=atomic
 	// +optional

@@ -21,12 +21,17 @@ import (
 // Suffixes of what belongs to backups. The Secrets begin with pg-, which no consumer
 // does, so that none has the name of a consumer's.
 const (
-	suffixBackup        = "backup"
-	suffixBackupBucket  = "pg-backup-bucket"
-	suffixBackupClient  = "pg-backup"
-	suffixVerify        = "verify"
-	volumeBackup        = "backup"
-	volumeSource        = "source"
+	suffixBackup       = "backup"
+	suffixBackupBucket = "pg-backup-bucket"
+	suffixBackupClient = "pg-backup"
+	suffixVerify       = "verify"
+	volumeBackup       = "backup"
+	volumeSource       = "source"
+
+	// volumeSourceRepository has what opens the source's volume of backups, if it has
+	// one.
+	volumeSourceRepository = "source-repository"
+
 	labelBackupOf       = "capstan.dev/backup-of"
 	hoursOfNight        = 6
 	backupDeadline      = 6 * time.Hour
@@ -43,6 +48,7 @@ type backupFile struct {
 	Enabled       bool     `json:"enabled"`
 	Stanza        string   `json:"stanza"`
 	Path          string   `json:"path"`
+	Repository    string   `json:"repository,omitempty"`
 	Queue         int64    `json:"queue"`
 	Members       []string `json:"members,omitempty"`
 	RetentionDays int      `json:"retentionDays,omitempty"`
@@ -56,9 +62,11 @@ type backupFile struct {
 
 // sourceFile is what members are told of the backup that the Database begins with.
 type sourceFile struct {
-	Path   string     `json:"path"`
-	Stanza string     `json:"stanza,omitempty"`
-	At     *time.Time `json:"at,omitempty"`
+	Path       string     `json:"path"`
+	Repository string     `json:"repository,omitempty"`
+	Either     string     `json:"either,omitempty"`
+	Stanza     string     `json:"stanza,omitempty"`
+	At         *time.Time `json:"at,omitempty"`
 
 	RestorePoint string `json:"restorePoint,omitempty"`
 	Encrypted    bool   `json:"encrypted,omitempty"`
@@ -95,11 +103,13 @@ func (s *state) archives() bool {
 	return false
 }
 
-// bucketSecret holds what opens the bucket. A Database that no longer mentions
+// bucketSecret holds what opens the bucket, or the volume. A Database that no longer mentions
 // backups keeps the one it had.
 func (s *state) bucketSecret() string {
 	switch {
-	case s.spec.Backup != nil && s.spec.Backup.To != nil:
+	case s.spec.Backup != nil && s.volumed():
+		return s.called(suffixRepositoryClient)
+	case s.spec.Backup != nil && s.spec.Backup.To != nil && s.spec.Backup.To.ConnectionSecretRef != nil:
 		return s.spec.Backup.To.ConnectionSecretRef.Name
 	case s.spec.Backup != nil:
 		return s.called(suffixBackupBucket)
@@ -149,7 +159,7 @@ func (s *state) backupFile() *backupFile {
 	}
 
 	f := &backupFile{
-		Enabled: s.backsUp(), Stanza: s.stanza(), Path: repositoryOf(s.namespace, s.name), Queue: s.archiveBacklog(),
+		Enabled: s.backsUp(), Stanza: s.stanza(), Path: repositoryOf(s.namespace, s.name), Repository: s.served(), Queue: s.archiveBacklog(),
 		StartEmpty:   s.spec.Backup.OnExisting == v1alpha1.ExistingLeft,
 		RestorePoint: string(s.spec.Backup.RestorePoint), Encrypted: s.backupKey().encrypted(), Verify: s.verifyFile(),
 	}
@@ -209,7 +219,7 @@ func (s *state) sourceFile() *sourceFile {
 		return nil
 	case from.Database != nil:
 		return &sourceFile{
-			Path: repositoryOf(s.namespace, from.Database.Name), At: moment(from.Database.At),
+			Path: repositoryOf(s.namespace, from.Database.Name), Either: repositoryHost(s.namespace, from.Database.Name), At: moment(from.Database.At),
 			RestorePoint: string(from.Database.RestorePoint), Encrypted: s.sourceKey().encrypted(),
 		}
 	default:
@@ -267,7 +277,7 @@ func checkBackup(s *state) []check.Problem {
 		}
 	}
 
-	return slices.Concat(ps, s.checkEncryption(), s.checkVerify(), s.checkSource())
+	return slices.Concat(ps, s.checkRepository(), s.checkEncryption(), s.checkVerify(), s.checkSource())
 }
 
 // checkSchedule of a field, which may be empty.

@@ -57,7 +57,12 @@ func backup(s *state) error {
 		return nil
 	}
 
-	if s.spec.Backup.To == nil {
+	switch {
+	case s.volumed():
+		if err := s.repository(); err != nil {
+			return err
+		}
+	case s.spec.Backup.To == nil:
 		s.offer(nameBackupBucket, s.bucket())
 	}
 
@@ -106,16 +111,21 @@ func (s *state) backupCertificate() {
 		return
 	}
 
-	s.offer(nameBackupCertificate, s.certificate(s.called(suffixBackupClient), certificateSpec{
-		CommonName:     postgres.BackupCommonName,
+	s.offer(nameBackupCertificate, s.backupLeaf(suffixBackupClient, postgres.BackupCommonName))
+}
+
+// backupLeaf is a certificate of a client that stands for no role of the server.
+func (s *state) backupLeaf(suffix, commonName string) *compose.Manifest[certificateSpec] {
+	return s.certificate(s.called(suffix), certificateSpec{
+		CommonName:     commonName,
 		Duration:       lifeOfLeaf,
 		RenewBefore:    renewLeaf,
 		IssuerRef:      issuerRef{IssuerGVK.Group, kindIssuer, s.called(suffixCA)},
 		PrivateKey:     privateKey{"ECDSA", 256, "Always"},
-		SecretName:     s.called(suffixBackupClient),
+		SecretName:     s.called(suffix),
 		SecretTemplate: &secretTemplate{Labels: map[string]string{labelPartOf: "capstan"}},
 		Usages:         []string{"digital signature", "client auth"},
-	}))
+	})
 }
 
 // backupCronJob takes backups on schedule.
@@ -204,15 +214,19 @@ func (s *state) backupJobSpec() *applybatchv1.JobSpecApplyConfiguration {
 			WithVolumeMounts(
 				mount(volumeTmp, "/tmp", false),
 				mount(volumeConfig, "/etc/capstan/config", true),
-				mount(volumeMembers, "/etc/capstan/tls/members", true),
-				mount(volumeBackup, "/etc/capstan/backup", true)))).
+				mount(volumeMembers, "/etc/capstan/tls/members", true)))).
 		WithVolumes(
 			applycorev1.Volume().WithName(volumeTmp).WithEmptyDir(applycorev1.EmptyDirVolumeSource().WithSizeLimit(resource.MustParse("256Mi"))),
 			applycorev1.Volume().WithName(volumeConfig).
 				WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(s.ownMembers())),
-			secret(volumeMembers, s.called(suffixBackupClient)),
-			secret(volumeBackup, s.bucketSecret()))
-	s.withKey(pod)
+			secret(volumeMembers, s.called(suffixBackupClient)))
+
+	// The host of a volume takes the backup, and this pod asks it to.
+	if !s.volumed() {
+		pod.WithVolumes(secret(volumeBackup, s.bucketSecret()))
+		pod.Containers[0].WithVolumeMounts(mount(volumeBackup, "/etc/capstan/backup", true))
+		s.withKey(pod)
+	}
 
 	for _, name := range s.pullSecrets() {
 		pod.WithImagePullSecrets(applycorev1.LocalObjectReference().WithName(name))
@@ -231,8 +245,13 @@ func (s *state) backupPeers() []*rule {
 		return nil
 	}
 
+	by := map[string]string{labelBackupOf: s.name}
+	if s.volumed() {
+		by = s.repositorySelector()
+	}
+
 	return []*rule{ingress(postgres.PortBackup, applynetworkingv1.NetworkPolicyPeer().
-		WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(map[string]string{labelBackupOf: s.name})))}
+		WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(by)))}
 }
 
 // backupVolumes of a member. A member starts without them: the bucket may come
@@ -261,7 +280,21 @@ func (s *state) backupVolumes() []*applycorev1.VolumeApplyConfiguration {
 		}
 	}
 
+	if name := s.copies(); name != "" {
+		volumes = append(volumes, optional(volumeSourceRepository, name+"-"+suffixRepositoryClient))
+	}
+
 	return volumes
+}
+
+// copies is the Database of this namespace that this one begins with a copy of, if it
+// does. Whether that has a bucket or a volume is not known here.
+func (s *state) copies() string {
+	if s.generation > 1 || s.spec.From == nil || s.spec.From.Database == nil {
+		return ""
+	}
+
+	return s.spec.From.Database.Name
 }
 
 // backupMounts of the container of the server.

@@ -37,12 +37,19 @@ func (s *state) backupAlarms(of string) []alarm {
 		},
 	}
 
-	if !s.verifies() {
-		return alarms
-	}
-
 	series := func(name string) string {
 		return fmt.Sprintf("(%s{exported_namespace=%q,database=%q} or %s{%s})", name, s.namespace, s.base(), name, told)
+	}
+
+	if s.volumed() {
+		alarms = append(alarms, alarm{
+			"DatabaseBackupVolumeLow", severityTicket, fmt.Sprintf("max(%s) >= 85", series("capstan_database_backup_volume_used_percent")),
+			"5m", "The volume of backups of Database %s of namespace %s fills up. When it is full, nothing is archived.",
+		})
+	}
+
+	if !s.verifies() {
+		return alarms
 	}
 
 	return append(alarms,

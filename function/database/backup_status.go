@@ -39,8 +39,12 @@ func backupsFresh(s *state) error {
 		return say(corev1.ConditionFalse, v1alpha1.ReasonBackupsOff, "backups are off: set spec.backup.enabled to true")
 	case !b.Asked && s.bucketTrouble() != "":
 		return say(corev1.ConditionFalse, v1alpha1.ReasonBucketUnready, s.bucketTrouble())
+	case !b.Asked && s.repositoryTrouble() != "":
+		return say(corev1.ConditionFalse, v1alpha1.ReasonRepositoryUnready, s.repositoryTrouble())
 	case !b.Asked && b.Unread != "":
-		return say(corev1.ConditionUnknown, v1alpha1.ReasonBackupUnknown, "the bucket could not be asked: "+b.Unread)
+		return say(corev1.ConditionUnknown, v1alpha1.ReasonBackupUnknown, s.place()+" could not be asked: "+b.Unread)
+	case !b.Asked && b.Archive == observev1alpha1.ArchiveFailing && s.volumed():
+		return say(corev1.ConditionFalse, v1alpha1.ReasonRepositoryUnready, b.Message)
 	case !b.Asked && b.Archive == observev1alpha1.ArchiveFailing:
 		return say(corev1.ConditionFalse, v1alpha1.ReasonBucketUnready, b.Message)
 	case !b.Asked:
@@ -54,10 +58,19 @@ func backupsFresh(s *state) error {
 	}
 }
 
+// place is where backups go, for people.
+func (s *state) place() string {
+	if s.volumed() {
+		return "the volume of backups"
+	}
+
+	return "the bucket"
+}
+
 // bucketTrouble is what the Bucket of this Database tells when it has no bucket.
 func (s *state) bucketTrouble() string {
 	o := s.Observed[nameBackupBucket]
-	if o == nil || ready(o) {
+	if o == nil || ready(o) || s.volumed() {
 		return ""
 	}
 
@@ -88,6 +101,10 @@ func archiveHealthy(s *state) error {
 	switch b := s.toldOfBackups(); {
 	case !s.backsUp():
 		return say(corev1.ConditionFalse, v1alpha1.ReasonBackupsOff, "nothing is archived: set spec.backup.enabled to true")
+	case b.Archive == observev1alpha1.ArchiveFailing && s.repositoryDisk().Disk == diskFull:
+		return say(corev1.ConditionFalse, v1alpha1.ReasonRepositoryFull, fmt.Sprintf(
+			"the volume of backups (%s) is full, and what is written waits on the volume of the leader, at most %s, and cannot be restored yet: %s",
+			s.repositoryClaim(), s.backlogText(), s.repositoryRoom()))
 	case b.Archive == observev1alpha1.ArchiveFailing:
 		return say(corev1.ConditionFalse, v1alpha1.ReasonArchiveFailing, fmt.Sprintf(
 			"what is written waits on the volume of the leader, at most %s, and cannot be restored yet: %s", s.backlogText(), b.Message))
@@ -169,7 +186,7 @@ func (s *state) backupStatus() *v1alpha1.BackupStatus {
 		return nil
 	}
 
-	st := &v1alpha1.BackupStatus{Stanza: s.stanza()}
+	st := &v1alpha1.BackupStatus{Stanza: s.stanza(), Volume: s.repositoryStatus()}
 	if s.backsUp() {
 		st.Schedule = s.schedule()
 	}

@@ -285,9 +285,9 @@ func TestFrom(t *testing.T) {
 		reason, from, secret string
 		want                 sourceFile
 	}{
-		"Latest": {"A copy of the latest there is.", `{database: {name: other}}`, "other-pg-backup-bucket", sourceFile{Path: "/shop/other"}},
-		"Moment": {"A copy of a moment.", `{database: {name: other, at: "2026-11-20T09:59:00+01:00"}}`, "other-pg-backup-bucket", sourceFile{Path: "/shop/other", At: &at}},
-		"Point":  {"A copy of a name.", `{database: {name: other, restorePoint: v1}}`, "other-pg-backup-bucket", sourceFile{Path: "/shop/other", RestorePoint: "v1"}},
+		"Latest": {"A copy of the latest there is.", `{database: {name: other}}`, "other-pg-backup-bucket", sourceFile{Path: "/shop/other", Either: "other-repository.shop.svc"}},
+		"Moment": {"A copy of a moment.", `{database: {name: other, at: "2026-11-20T09:59:00+01:00"}}`, "other-pg-backup-bucket", sourceFile{Path: "/shop/other", Either: "other-repository.shop.svc", At: &at}},
+		"Point":  {"A copy of a name.", `{database: {name: other, restorePoint: v1}}`, "other-pg-backup-bucket", sourceFile{Path: "/shop/other", Either: "other-repository.shop.svc", RestorePoint: "v1"}},
 		"Backup": {
 			"A Database that is gone.", `{backup: {connectionSecretRef: {name: old}, database: other, namespace: gone, stanza: other-1-16}}`, "old",
 			sourceFile{Path: "/gone/other", Stanza: "other-1-16"},

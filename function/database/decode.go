@@ -32,7 +32,7 @@ func decode(spec map[string]any) (v1alpha1.DatabaseSpec, []check.Problem) {
 		ps []check.Problem
 	)
 
-	for _, path := range [][]string{{"storage"}, {"storageGrowth", "max"}, {"resources", "cpu"}, {"resources", "memory"}, {"backup", "maxArchiveBacklog"}, {"pooler", "resources", "cpu"}, {"pooler", "resources", "memory"}} {
+	for _, path := range [][]string{{"storage"}, {"storageGrowth", "max"}, {"resources", "cpu"}, {"resources", "memory"}, {"backup", "maxArchiveBacklog"}, {"backup", "to", "volume", "size"}, {"pooler", "resources", "cpu"}, {"pooler", "resources", "memory"}} {
 		last := len(path) - 1
 
 		v, ok := compose.Map(spec, path[:last]...)[path[last]]

@@ -252,6 +252,11 @@ func (w *world) react() {
 
 			o["status"] = map[string]any{"conditions": ready, "atProvider": at}
 		case kindStatefulSet:
+			if resource == nameRepository {
+				w.start(o)
+				continue
+			}
+
 			g, _ := generationOf(resource)
 			members[g] = append(members[g], w.start(o))
 		case "Topology":

@@ -122,7 +122,7 @@ func (s *state) filledFrom() *sourceFile {
 	step := s.memory.Step
 
 	return &sourceFile{
-		Path: repositoryOf(s.namespace, s.name), Stanza: s.stanzaOf(step.From), At: moment(step.At),
+		Path: repositoryOf(s.namespace, s.name), Repository: s.served(), Stanza: s.stanzaOf(step.From), At: moment(step.At),
 		RestorePoint: string(step.RestorePoint), Encrypted: s.sourceKey().encrypted(),
 	}
 }

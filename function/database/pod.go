@@ -110,6 +110,10 @@ func (s *state) podTemplate(letter, target string, again bool) *applycorev1.PodT
 	labels := s.memberLabels(letter)
 	labels[observev1alpha1.LabelScope] = s.scope()
 
+	if name := s.copies(); name != "" {
+		labels[labelCopyOf] = name
+	}
+
 	annotations := map[string]string{annotationRevision: target}
 	if again {
 		annotations[annotationRestarted] = target

@@ -135,6 +135,11 @@ func (s *state) resilience() *v1alpha1.Resilience {
 		}
 	}
 
+	// It ends no writes, and nothing else says so.
+	if s.backsUp() && s.volumed() {
+		r.Risks = append(r.Risks, fmt.Sprintf("the loss of volume %s takes all backups with it, because they are in one volume of this cluster", s.repositoryClaim()))
+	}
+
 	return r
 }
 

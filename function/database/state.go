@@ -64,6 +64,9 @@ type state struct {
 	// member.
 	sets map[string]set
 
+	// opened are the Secrets that open where backups go, as members have them.
+	opened []string
+
 	// seen is what the Topology tells, if it tells anything yet.
 	seen     observev1alpha1.TopologyObservation
 	observed bool
@@ -123,7 +126,7 @@ func gather(r compose.Request, version string) (*state, error) {
 
 	s.recall()
 	s.look()
-	s.identity = s.identify()
+	s.identity, s.opened = s.identify(), s.opens()
 
 	if s.problems = s.accept(compose.Map(xr, "spec")); len(s.problems) > 0 {
 		s.standIn()

@@ -68,6 +68,10 @@ func (s *state) removable() []string {
 		names = append(names, s.called(suffixBackupClient))
 	}
 
+	if s.Observed[nameRepository] != nil {
+		names = append(names, s.called(suffixRepositoryClient), s.called(suffixRepositoryServer))
+	}
+
 	return names
 }
 

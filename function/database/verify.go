@@ -214,7 +214,7 @@ func (s *state) verifyJobSpec(id string) *applybatchv1.JobSpecApplyConfiguration
 		WithRestartPolicy(corev1.RestartPolicyNever).
 		WithContainers(hardened(applycorev1.Container().
 			WithName("verify").
-			WithImage(s.image.name).
+			WithImage(s.readerImage()).
 			WithCommand(command...).
 			WithResources(applycorev1.ResourceRequirements().
 				WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("512Mi")}).
@@ -254,12 +254,15 @@ func (s *state) verifyJobSpec(id string) *applybatchv1.JobSpecApplyConfiguration
 }
 
 // verifyPolicy lets nobody reach those who verify, and them only names and the
-// bucket: its namespace when it is in the cluster, its port when it is not. Of a
+// bucket: its namespace when it is in the cluster, its port when it is not, or the
+// host of the volume. Of a
 // bucket of spec.backup.to that is all of TCP: only its Secret says where it is.
 func (s *state) verifyPolicy() named {
 	bucket := applynetworkingv1.NetworkPolicyEgressRule()
 
 	switch namespace, port := s.bucketPlace(); {
+	case s.volumed():
+		bucket = s.toRepository()
 	case namespace != "":
 		// The port of a Service is not that of its pods.
 		bucket.WithTo(applynetworkingv1.NetworkPolicyPeer().WithNamespaceSelector(theNamespace(namespace))).

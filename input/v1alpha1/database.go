@@ -62,7 +62,41 @@ type DatabaseSettings struct {
 	// +kubebuilder:example="crossplane-system"
 	// +optional
 	CrossplaneNamespace string `json:"crossplaneNamespace,omitempty"`
+
+	// Backup says where backups go of Databases that do not say.
+	//
+	// +optional
+	Backup DatabaseBackupSettings `json:"backup,omitzero"`
 }
+
+// DatabaseBackupSettings are where backups go of Databases that do not say.
+type DatabaseBackupSettings struct {
+	// To is Bucket where there is object storage, or Volume. A Database keeps what it
+	// has been given when this changes. Default: Bucket.
+	//
+	// +kubebuilder:example="Bucket"
+	// +optional
+	To BackupDestination `json:"to,omitempty"`
+
+	// StorageClassName of the volumes of backups. Default: that of the members'
+	// volumes.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:example="standard"
+	// +optional
+	StorageClassName string `json:"storageClassName,omitempty"`
+}
+
+// BackupDestination is a kind of place that backups go to.
+//
+// +kubebuilder:validation:Enum=Bucket;Volume
+type BackupDestination string
+
+// Kinds of places that backups go to.
+const (
+	BackupToBucket BackupDestination = "Bucket"
+	BackupToVolume BackupDestination = "Volume"
+)
 
 // DatabaseImage is an image with one or several versions of an engine.
 type DatabaseImage struct {

@@ -72,6 +72,9 @@ func bound(b *v1alpha1.BackupReport) {
 	}
 
 	b.Size, b.Added = max(b.Size, 0), max(b.Added, 0)
+	b.Repository.UsedPercent = min(max(b.Repository.UsedPercent, 0), 100)
+	b.Repository.Disk = words.Bounded(words.OneLine(b.Repository.Disk), maxReason)
+	b.Repository.FileSystem = words.Bounded(words.OneLine(b.Repository.FileSystem), maxReason)
 	b.RestorePointWait = words.Bounded(words.OneLine(b.RestorePointWait), maxMessage)
 	boundVerification(&b.Verification)
 }
@@ -154,4 +157,15 @@ func lastBackup(t *v1alpha1.Topology) (float64, bool) {
 	at, err := time.Parse(time.RFC3339, b.Ended)
 
 	return float64(at.Unix()), err == nil
+}
+
+// volumeUsed is how much of the volume is used that the backups of a Database go to,
+// in percent, if it is a volume and somebody told.
+func volumeUsed(t *v1alpha1.Topology) (float64, bool) {
+	b := t.Status.AtProvider.Backup
+	if b == nil || b.Repository.FileSystem == "" {
+		return 0, false
+	}
+
+	return float64(b.Repository.UsedPercent), true
 }

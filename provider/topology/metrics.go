@@ -31,6 +31,7 @@ type counts struct {
 	backups   *prometheus.Desc
 	verified  *prometheus.Desc
 	failed    *prometheus.Desc
+	used      *prometheus.Desc
 	failovers *prometheus.CounterVec
 }
 
@@ -45,6 +46,8 @@ func newCounts(kube client.Reader, log logging.Logger) *counts {
 			"When the last verification of a backup of a Database that was passed ended, in seconds since 1970, by namespace and Database.", []string{"namespace", "database"}, nil),
 		failed: prometheus.NewDesc("capstan_database_backup_verification_failed",
 			"Whether the last verification of a backup of a Database failed, by namespace and Database.", []string{"namespace", "database"}, nil),
+		used: prometheus.NewDesc("capstan_database_backup_volume_used_percent",
+			"How much of the volume that the backups of a Database go to is used, in percent and steps of 5, by namespace and Database.", []string{"namespace", "database"}, nil),
 		failovers: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capstan_database_failovers_total",
 			Help: "Changes of leaders of Databases that were seen, by namespace and cause.",
@@ -68,15 +71,18 @@ func (c *counts) failover(namespace, cause string) {
 	c.failovers.WithLabelValues(namespace, cause).Inc()
 }
 
-// Describe the count of Databases, and their last backups and verifications.
+// Describe the count of Databases, their last backups and verifications, and the
+// volumes that backups go to.
 func (c *counts) Describe(to chan<- *prometheus.Desc) {
 	to <- c.databases
 	to <- c.backups
 	to <- c.verified
 	to <- c.failed
+	to <- c.used
 }
 
-// Collect the count of Databases, and their last backups and verifications.
+// Collect the count of Databases, their last backups and verifications, and how full
+// the volumes are that backups go to.
 func (c *counts) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
 	defer cancel()
@@ -107,6 +113,12 @@ func (c *counts) Collect(to chan<- prometheus.Metric) {
 			of := []string{l.Items[i].GetNamespace(), l.Items[i].Spec.ForProvider.Database}
 			to <- prometheus.MustNewConstMetric(c.verified, prometheus.GaugeValue, at, of...)
 			to <- prometheus.MustNewConstMetric(c.failed, prometheus.GaugeValue, failed, of...)
+		}
+	}
+
+	for i := range l.Items {
+		if used, ok := volumeUsed(&l.Items[i]); ok {
+			to <- prometheus.MustNewConstMetric(c.used, prometheus.GaugeValue, used, l.Items[i].GetNamespace(), l.Items[i].Spec.ForProvider.Database)
 		}
 	}
 

@@ -29,6 +29,9 @@ const (
 // BackupReport is what members tell of archive and backups.
 type BackupReport = members.BackupReport
 
+// RepositoryReport is how full a volume of backups is.
+type RepositoryReport = members.RepositoryReport
+
 // VerificationReport is what verifications of backups came to.
 type VerificationReport = members.VerificationReport
 

@@ -9,6 +9,14 @@ const PortBackup = 8432
 // It stands for no role of the server.
 const BackupCommonName = "backup"
 
+// PortRepository is where the host of a volume of backups is asked for them. Its
+// pgBackRest is at PortBackup.
+const PortRepository = 8433
+
+// RepositoryCommonName is the common name of the certificate of those who archive to
+// a volume of backups and restore from it. It opens no member.
+const RepositoryCommonName = "repository"
+
 // archiveTimeout is how long what was written waits for the archive at most, when
 // it does not fill a segment.
 const archiveTimeout = "60s"

@@ -15,13 +15,14 @@ import (
 
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/repository"
 )
 
 // fullEvery is how often a backup is full. Those between hold what changed since the one before.
 const fullEvery = 7 * 24 * time.Hour
 
 // backupCmd takes one backup. It runs in a pod of its own, which is the host of the repository: it reads from the members' pgBackRest
-// and writes to the bucket.
+// and writes to the bucket. When backups go to a volume, that has a host of its own, which takes the backup.
 type backupCmd struct {
 	Folder string `default:"/tmp"                 help:"Folder for what is needed while it runs." type:"existingdir"`
 	Output string `default:"/dev/termination-log" env:"TERMINATION_LOG"                           help:"File that the result is written to as well." hidden:""`
@@ -46,19 +47,7 @@ func (c *backupCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if w.Backup == nil || !w.Backup.Enabled {
 		return errors.New("backups are off: set spec.backup.enabled")
 	}
-	repository, err := repositoryOf(*w.Backup)
-	if err != nil {
-		return err
-	}
-	file := filepath.Join(c.Folder, "pgbackrest.conf")
-	folders := pgbackrest.Folders{Data: layout.Data, Socket: layout.Postgres, Lock: filepath.Join(c.Folder, "lock")}
-	tls := pgbackrest.TLS{
-		Cert: filepath.Join(layout.Members, "tls.crt"), Key: filepath.Join(layout.Members, "tls.key"), CA: filepath.Join(layout.Members, "ca.crt"),
-	}
-	if _, err := pgbackrest.Host(*w.Backup, repository, folders, tls, layout.PgBackRest).Write(file); err != nil {
-		return err
-	}
-	r, err := take(ctx, log, pgbackrest.Runner{Program: pgbackrest.Program, Config: file}, *w.Backup)
+	r, err := c.take(ctx, log, *w.Backup)
 	if err != nil {
 		return err
 	}
@@ -72,6 +61,32 @@ func (c *backupCmd) Run(ctx context.Context, log *slog.Logger) error {
 	}
 	_, _ = fmt.Fprintln(io.Writer(os.Stdout), string(line))
 	return nil
+}
+
+// take the backup here, or let the host of the volume take it.
+func (c *backupCmd) take(ctx context.Context, log *slog.Logger, s pgbackrest.Settings) (result, error) {
+	tls := pgbackrest.TLS{
+		Cert: filepath.Join(layout.Members, "tls.crt"), Key: filepath.Join(layout.Members, "tls.key"), CA: filepath.Join(layout.Members, "ca.crt"),
+	}
+	if s.Repository != "" {
+		log.Info("asking for a backup", "host", s.Repository, "stanza", s.Stanza)
+		var r result
+		return r, repository.Take(ctx, tls, s, &r)
+	}
+	bucket, err := repositoryOf(s)
+	if err != nil {
+		return result{}, err
+	}
+	folders := pgbackrest.Folders{Data: layout.Data, Socket: layout.Postgres, Lock: filepath.Join(c.Folder, "lock")}
+	return takeWith(ctx, log, s, bucket, folders, tls, filepath.Join(c.Folder, "pgbackrest.conf"))
+}
+
+// takeWith a configuration that is written to a file.
+func takeWith(ctx context.Context, log *slog.Logger, s pgbackrest.Settings, r pgbackrest.Repository, f pgbackrest.Folders, t pgbackrest.TLS, file string) (result, error) {
+	if _, err := pgbackrest.Host(s, r, f, t, layout.PgBackRest).Write(file); err != nil {
+		return result{}, err
+	}
+	return take(ctx, log, pgbackrest.Runner{Program: pgbackrest.Program, Config: file}, s)
 }
 
 // take a backup of the stanza, which is made if there is none.
@@ -94,7 +109,7 @@ func take(ctx context.Context, log *slog.Logger, run pgbackrest.Runner, s pgback
 		return result{}, err
 	}
 	if len(all) == 0 || len(all[0].Backups) == 0 {
-		return result{}, errors.New("the backup ended, and the bucket has none: see whether something else removes objects there")
+		return result{}, fmt.Errorf("the backup ended, and %s has none: see whether something else removes what is there", s.Place())
 	}
 	last := all[0].Backups[len(all[0].Backups)-1]
 	return result{

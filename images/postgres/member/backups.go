@@ -63,6 +63,9 @@ type backups struct {
 	// verification is what verifications came to, of looked ago.
 	verification members.VerificationReport
 	looked       time.Time
+	// repository is how full the volume of backups is, as of measured.
+	repository members.RepositoryReport
+	measured   time.Time
 	// waits tells that the server would run if there were certificates.
 	waits bool
 }
@@ -115,6 +118,7 @@ func (b *backups) look(ctx context.Context) {
 	b.tell(*w.Backup, err)
 	b.ask(ctx, *w.Backup, err)
 	b.verified(ctx, *w.Backup)
+	b.fills(ctx, *w.Backup)
 	b.name(ctx, *w.Backup)
 	b.tell(*w.Backup, err)
 }
@@ -209,7 +213,7 @@ func (b *backups) report(trouble error) members.BackupReport {
 		return members.BackupReport{Dropped: stamp(archived.Dropped)}
 	}
 	out := b.facts
-	out.Verification, out.RestorePointWait = b.verification, b.points.wait
+	out.Verification, out.RestorePointWait, out.Repository = b.verification, b.points.wait, b.repository
 	out.Dropped, out.Archive = stamp(archived.Dropped), members.ArchiveOK
 	if archived.Failing != nil {
 		out.Archive, out.Since, out.Message = members.ArchiveFailing, stamp(archived.Failing), archived.Message

@@ -3,21 +3,78 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"os"
+	"path/filepath"
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/objectstore"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 )
 
 // repositoryOf the Database's backups, with the key if they are encrypted. Nothing is ever written without one that is asked for.
 func repositoryOf(s pgbackrest.Settings) (pgbackrest.Repository, error) {
-	return pgbackrest.ReadEncrypted(layout.Bucket, keyIf(s.Encrypted, layout.BackupKey))
+	return pgbackrest.ReadEncrypted(layout.Bucket, keyIf(s.Encrypted, layout.BackupKey), s.Repository)
 }
 
-// repositoryFrom that the Database begins with.
-func repositoryFrom(s pgbackrest.Source) (pgbackrest.Repository, error) {
-	return pgbackrest.ReadEncrypted(layout.Source, keyIf(s.Encrypted, layout.SourceKey))
+// objectsOf the Database, beside its backups.
+func objectsOf(s pgbackrest.Settings) (*objectstore.Store, error) {
+	repository, err := pgbackrest.Read(layout.Bucket, s.Repository)
+	if err != nil {
+		return nil, err
+	}
+	return objectstore.Open(repository)
+}
+
+// repositoryFrom that the Database begins with. A source that has a bucket and a volume has moved: the one with the latest backup is
+// meant.
+func repositoryFrom(ctx context.Context, s pgbackrest.Source, f pgbackrest.Folders) (pgbackrest.Repository, error) {
+	key := keyIf(s.Encrypted, layout.SourceKey)
+	if s.Either == "" {
+		return pgbackrest.ReadEncrypted(layout.Source, key, s.Repository)
+	}
+	bucket, err := pgbackrest.ReadEncrypted(layout.Source, key, "")
+	volume, verr := pgbackrest.ReadEncrypted(layout.SourceRepository, key, s.Either)
+	switch {
+	case mounted(layout.Source) == mounted(layout.SourceRepository) && mounted(layout.Source):
+	case mounted(layout.SourceRepository):
+		return volume, verr
+	default:
+		return bucket, err
+	}
+	if err := errors.Join(err, verr); err != nil {
+		return pgbackrest.Repository{}, err
+	}
+	ofBucket, err := latestOf(ctx, bucket, s, f)
+	if err != nil {
+		return pgbackrest.Repository{}, err
+	}
+	ofVolume, err := latestOf(ctx, volume, s, f)
+	if err != nil {
+		return pgbackrest.Repository{}, err
+	}
+	if ofBucket.Name != "" && pgbackrest.Latest([]pgbackrest.Stanza{ofVolume, ofBucket}).Ended().Equal(ofBucket.Ended()) {
+		return bucket, nil
+	}
+	return volume, nil
+}
+
+// mounted tells whether a Secret is there that is mounted to a folder, and has anything.
+func mounted(folder string) bool {
+	names, err := os.ReadDir(folder)
+	return err == nil && len(names) > 0
+}
+
+// latestOf the stanzas of a repository, or the one that is named.
+func latestOf(ctx context.Context, r pgbackrest.Repository, s pgbackrest.Source, f pgbackrest.Folders) (pgbackrest.Stanza, error) {
+	file := filepath.Join(f.Lock, "latest.conf")
+	if _, err := pgbackrest.Reader(s.Path, s.Stanza, r, f).Write(file); err != nil {
+		return pgbackrest.Stanza{}, err
+	}
+	all, err := pgbackrest.Runner{Program: pgbackrest.Program, Config: file}.Info(ctx, s.Stanza)
+	return pgbackrest.Latest(all), err
 }
 
 // keyIf there is one.

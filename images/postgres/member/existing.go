@@ -92,17 +92,21 @@ func (m *member) askExisting(ctx context.Context, s pgbackrest.Settings) error {
 	defer cancel()
 	all, err := m.stanzas(ctx, s)
 	if err != nil {
-		return &volume.Wait{Reason: waitingForBucket, Message: fmt.Sprintf("it is not known yet whether the bucket has backups of this name: %v. "+
-			"See the condition BackupFresh, or let the Database begin whatever the bucket has: set spec.backup.onExisting to StartEmpty", err)}
+		return &volume.Wait{Reason: waitingForBucket, Message: fmt.Sprintf("it is not known yet whether %s has backups of this name: %v. "+
+			"See the condition BackupFresh, or let the Database begin whatever there is: set spec.backup.onExisting to StartEmpty", s.Place(), err)}
 	}
 	latest := pgbackrest.Latest(all)
 	if latest.Name == "" {
 		return nil
 	}
 	last := latest.Backups[len(latest.Backups)-1]
-	return &volume.Wait{Reason: backupsExist, Message: fmt.Sprintf("the bucket has backups of a Database of this name, stanza %s, the last of %s, and no volume of it "+
-		"is here. Bring its volumes back, or make a Database with spec.from.backup of them, or let this one begin empty beside them: "+
-		"set spec.backup.onExisting to StartEmpty", latest.Name, last.Ended().Format(time.RFC3339))}
+	from := "a Database with spec.from.backup of them"
+	if s.Repository != "" {
+		from = "another Database with spec.from.database of this one"
+	}
+	return &volume.Wait{Reason: backupsExist, Message: fmt.Sprintf("%s has backups of a Database of this name, stanza %s, the last of %s, and no volume of its data "+
+		"is here. Bring its volumes back, or make %s, or let this one begin empty beside them: "+
+		"set spec.backup.onExisting to StartEmpty", s.Place(), latest.Name, last.Ended().Format(time.RFC3339), from)}
 }
 
 // stanzas that the bucket has where this Database keeps its backups.

@@ -27,6 +27,10 @@
 //	capstan-member archive pg_wal/000000010000000000000003
 //	capstan-member backup
 //
+// When backups go to a volume, a pod of its own serves it, and takes backups when it is asked to:
+//
+//	capstan-member repository
+//
 // Another pod of its own restores the latest backup and proves that it is good:
 //
 //	capstan-member verify
@@ -49,16 +53,17 @@ import (
 var version = "unknown"
 
 type cli struct {
-	Run      runCmd      `cmd:"" default:"1"                                                                                                help:"Run the member until a signal ends it."`
-	Handover handoverCmd `cmd:"" help:"Hand the lead over to another member, if this one leads and another is fit."`
-	Callback callbackCmd `cmd:"" help:"Tell the running member of a change, as Patroni calls it."`
-	Pause    pauseCmd    `cmd:"" help:"Let clients of the poolers wait, if this member leads, as Patroni calls it before PostgreSQL stops."`
-	Pooler   poolerCmd   `cmd:"" help:"Run a pooler until a signal ends it."`
-	Archive  archiveCmd  `cmd:"" help:"Bring a file of the write-ahead log into the archive, as PostgreSQL calls it."`
-	Backup   backupCmd   `cmd:"" help:"Take a backup, in a pod of its own."`
-	Verify   verifyCmd   `cmd:"" help:"Restore the latest backup and prove that it is good, in a pod of its own."`
-	Hook     hookCmd     `cmd:"" help:"Run a hook of a change, in a pod of its own."`
-	Restore  restoreCmd  `cmd:"" help:"Make the data of a new Database from a backup, as Patroni calls it."`
+	Run        runCmd        `cmd:"" default:"1"                                                                                                help:"Run the member until a signal ends it."`
+	Handover   handoverCmd   `cmd:"" help:"Hand the lead over to another member, if this one leads and another is fit."`
+	Callback   callbackCmd   `cmd:"" help:"Tell the running member of a change, as Patroni calls it."`
+	Pause      pauseCmd      `cmd:"" help:"Let clients of the poolers wait, if this member leads, as Patroni calls it before PostgreSQL stops."`
+	Pooler     poolerCmd     `cmd:"" help:"Run a pooler until a signal ends it."`
+	Archive    archiveCmd    `cmd:"" help:"Bring a file of the write-ahead log into the archive, as PostgreSQL calls it."`
+	Backup     backupCmd     `cmd:"" help:"Take a backup, in a pod of its own."`
+	Verify     verifyCmd     `cmd:"" help:"Restore the latest backup and prove that it is good, in a pod of its own."`
+	Repository repositoryCmd `cmd:"" help:"Serve a volume of backups until a signal ends it, in a pod of its own."`
+	Hook       hookCmd       `cmd:"" help:"Run a hook of a change, in a pod of its own."`
+	Restore    restoreCmd    `cmd:"" help:"Make the data of a new Database from a backup, as Patroni calls it."`
 
 	TerminationLog string `default:"/dev/termination-log" env:"TERMINATION_LOG" help:"File for the last words of a program that fails."`
 }

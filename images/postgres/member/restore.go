@@ -53,10 +53,6 @@ func (c *restoreCmd) restore(ctx context.Context) (string, error) {
 	if w.From == nil {
 		return "", errors.New("the Database is to begin with a backup, and it is not known with which: see its ConfigMap")
 	}
-	repository, err := repositoryFrom(*w.From)
-	if err != nil {
-		return "", err
-	}
 	lock := filepath.Join(layout.Private, "restore-lock")
 	for _, dir := range []string{lock, layout.Spool} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -64,6 +60,10 @@ func (c *restoreCmd) restore(ctx context.Context) (string, error) {
 		}
 	}
 	folders := pgbackrest.Folders{Data: layout.Data, Socket: layout.Postgres, Spool: layout.Spool, Lock: lock}
+	repository, err := repositoryFrom(ctx, *w.From, folders)
+	if err != nil {
+		return "", err
+	}
 	run := pgbackrest.Runner{Program: pgbackrest.Program, Config: layout.PgBackRestSource}
 	if _, err := pgbackrest.Reader(w.From.Path, w.From.Stanza, repository, folders).Write(layout.PgBackRestSource); err != nil {
 		return "", err
@@ -78,7 +78,7 @@ func (c *restoreCmd) restore(ctx context.Context) (string, error) {
 	}
 	stanza := pgbackrest.Latest(all)
 	if stanza.Name == "" {
-		return "", fmt.Errorf("the bucket has no backup under %s: see spec.from or spec.restore of the Database", w.From.Path)
+		return "", fmt.Errorf("%s has no backup under %s: see spec.from or spec.restore of the Database", repository.Place(), w.From.Path)
 	}
 	if _, err := pgbackrest.Reader(w.From.Path, stanza.Name, repository, folders).Write(layout.PgBackRestSource); err != nil {
 		return "", err

@@ -63,11 +63,7 @@ func (b *backups) makePoint(ctx context.Context, s pgbackrest.Settings) error {
 	if !b.facts.Asked {
 		return nil // What is wrong with the bucket is told already.
 	}
-	repository, err := pgbackrest.ReadRepository(layout.Bucket)
-	if err != nil {
-		return err
-	}
-	objects, err := objectstore.Open(repository)
+	objects, err := objectsOf(s)
 	if err != nil {
 		return err
 	}

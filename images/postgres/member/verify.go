@@ -174,11 +174,7 @@ func (b *backups) verified(ctx context.Context, s pgbackrest.Settings) {
 func (b *backups) readVerification(ctx context.Context, s pgbackrest.Settings) error {
 	ctx, cancel := context.WithTimeout(ctx, infoLimit)
 	defer cancel()
-	repository, err := pgbackrest.ReadRepository(layout.Bucket)
-	if err != nil {
-		return err
-	}
-	objects, err := objectstore.Open(repository)
+	objects, err := objectsOf(s)
 	if err != nil {
 		return err
 	}

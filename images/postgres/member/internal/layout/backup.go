@@ -8,6 +8,8 @@ const (
 	// begins with.
 	Bucket = "/etc/capstan/backup"
 	Source = "/etc/capstan/source"
+	// SourceRepository is where the certificate is mounted that opens the volume that the Database begins with, if it is one.
+	SourceRepository = "/etc/capstan/source-repository"
 	// BackupKey and SourceKey are where the keys are mounted that they are encrypted with, if they are.
 	BackupKey = "/etc/capstan/backup-key"
 	SourceKey = "/etc/capstan/source-key"
@@ -21,4 +23,7 @@ const (
 	Spool = Volume + "/spool"
 	// Archive is what archiving last came to. It outlasts a restart.
 	Archive = Volume + "/archive.json"
+	// Repository is where the host of a repository keeps backups on its volume, and Objects where it keeps what stands beside them.
+	Repository = Volume + "/repository"
+	Objects    = Volume + "/objects"
 )

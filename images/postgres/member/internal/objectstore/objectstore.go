@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package objectstore reads and writes small objects beside the backups that pgBackRest keeps in a bucket.
+// Package objectstore reads and writes small objects beside the backups that pgBackRest keeps.
 package objectstore
 
 import (
@@ -21,6 +21,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,83 +37,90 @@ const (
 	most  = 1 << 20
 )
 
-// A Bucket that objects are in.
-type Bucket struct {
+// Path of objects at the host that serves a volume.
+const Path = "/objects/"
+
+// Refused begins what the host of a volume says when it cannot do what it was asked for.
+const Refused = "refused: "
+
+// A Store that objects are in: a bucket, or a volume behind the host that serves it.
+type Store struct {
 	repository pgbackrest.Repository
 	client     *http.Client
+	place      string
 }
 
-// Open a bucket. Nothing is asked of the server yet.
-func Open(r pgbackrest.Repository) (*Bucket, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if r.CA != "" {
-		pem, err := os.ReadFile(r.CA)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read the authority of the bucket's server: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, errors.New("the value ca.crt of the bucket's connection Secret has no certificate: correct it")
-		}
+// Open a store. Nothing is asked of the server yet.
+func Open(r pgbackrest.Repository) (*Store, error) {
+	config, err := configOf(r)
+	if err != nil {
+		return nil, err
 	}
-	return &Bucket{r, &http.Client{Timeout: limit, Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, DisableKeepAlives: true,
-	}}}, nil
+	transport := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}
+	if r.Served == nil {
+		transport.Proxy = http.ProxyFromEnvironment
+	}
+	return &Store{r, &http.Client{Timeout: limit, Transport: transport}, r.Place()}, nil
+}
+
+// configOf the connections to the server of a repository.
+func configOf(r pgbackrest.Repository) (*tls.Config, error) {
+	if r.Served != nil {
+		return r.Served.TLS.Client() //nolint:wrapcheck // It says what it could not do.
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if r.CA == "" {
+		return config, nil
+	}
+	pem, err := os.ReadFile(r.CA)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the authority of the bucket's server: %w", err)
+	}
+	config.RootCAs = x509.NewCertPool()
+	if !config.RootCAs.AppendCertsFromPEM(pem) {
+		return nil, errors.New("the value ca.crt of the bucket's connection Secret has no certificate: correct it")
+	}
+	return config, nil
 }
 
 // Read the JSON of an object into a value. It tells whether there is such an object; without one the value stays.
-func (b *Bucket) Read(ctx context.Context, key string, into any) (bool, error) {
+func (b *Store) Read(ctx context.Context, key string, into any) (bool, error) {
 	body, status, err := b.call(ctx, http.MethodGet, key, nil)
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("cannot read %s in the bucket: %w", key, err)
+		return false, fmt.Errorf("cannot read %s in %s: %w", key, b.place, err)
 	case status == http.StatusNotFound && !bytes.Contains(body, []byte("NoSuchBucket")):
 		return false, nil
 	case status != http.StatusOK:
-		return false, fmt.Errorf("cannot read %s in the bucket: %s", key, refusal(status, body))
+		return false, fmt.Errorf("cannot read %s in %s: %s", key, b.place, refusal(status, body))
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return false, fmt.Errorf("cannot understand %s in the bucket: %w", key, err)
+		return false, fmt.Errorf("cannot understand %s in %s: %w", key, b.place, err)
 	}
 	return true, nil
 }
 
 // Write a value as JSON to an object.
-func (b *Bucket) Write(ctx context.Context, key string, value any) error {
+func (b *Store) Write(ctx context.Context, key string, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {
-		return fmt.Errorf("cannot write %s in the bucket: %w", key, err)
+		return fmt.Errorf("cannot write %s in %s: %w", key, b.place, err)
 	}
 	body, status, err := b.call(ctx, http.MethodPut, key, raw)
 	if err != nil {
-		return fmt.Errorf("cannot write %s in the bucket: %w", key, err)
+		return fmt.Errorf("cannot write %s in %s: %w", key, b.place, err)
 	}
 	if status/100 != 2 {
-		return fmt.Errorf("cannot write %s in the bucket: %s", key, refusal(status, body))
+		return fmt.Errorf("cannot write %s in %s: %s", key, b.place, refusal(status, body))
 	}
 	return nil
 }
 
 // call the server, and return what it answers.
-func (b *Bucket) call(ctx context.Context, method, key string, content []byte) ([]byte, int, error) {
-	r := b.repository
-	to := url.URL{Scheme: "https", Host: net.JoinHostPort(r.Host, r.Port), Path: "/" + r.Bucket + "/" + strings.TrimLeft(key, "/")}
-	req, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(content))
+func (b *Store) call(ctx context.Context, method, key string, content []byte) ([]byte, int, error) {
+	req, err := b.request(ctx, method, strings.TrimLeft(key, "/"), content)
 	if err != nil {
-		return nil, 0, err //nolint:wrapcheck // Who calls says what for.
-	}
-	sum := sha256.Sum256(content)
-	hash := hex.EncodeToString(sum[:])
-	req.Header.Set("X-Amz-Content-Sha256", hash)
-	if method == http.MethodPut {
-		digest := md5.Sum(content) //nolint:gosec // It is no secret.
-		req.Header.Set("Content-Md5", base64.StdEncoding.EncodeToString(digest[:]))
-		req.Header.Set("Content-Type", "application/json")
-	}
-	keys := aws.Credentials{AccessKeyID: r.Key, SecretAccessKey: r.Secret, SessionToken: r.Token}
-	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
-	if err := signer.SignHTTP(ctx, keys, req, hash, "s3", r.Region, time.Now()); err != nil {
-		return nil, 0, err //nolint:wrapcheck // As above.
+		return nil, 0, err
 	}
 	res, err := b.client.Do(req)
 	if err != nil {
@@ -124,6 +132,30 @@ func (b *Bucket) call(ctx context.Context, method, key string, content []byte) (
 		err = fmt.Errorf("it has more than %d bytes", most)
 	}
 	return body, res.StatusCode, err //nolint:wrapcheck // As above.
+}
+
+// request of an object, signed if it is one of a bucket.
+func (b *Store) request(ctx context.Context, method, key string, content []byte) (*http.Request, error) {
+	r := b.repository
+	to := url.URL{Scheme: "https", Host: net.JoinHostPort(r.Host, r.Port), Path: "/" + r.Bucket + "/" + key}
+	if r.Served != nil {
+		to = url.URL{Scheme: "https", Host: net.JoinHostPort(r.Served.Server, strconv.Itoa(pgbackrest.PortRepository)), Path: Path + key}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(content))
+	if err != nil || r.Served != nil {
+		return req, err //nolint:wrapcheck // Who calls says what for.
+	}
+	sum := sha256.Sum256(content)
+	hash := hex.EncodeToString(sum[:])
+	req.Header.Set("X-Amz-Content-Sha256", hash)
+	if method == http.MethodPut {
+		digest := md5.Sum(content) //nolint:gosec // It is no secret.
+		req.Header.Set("Content-Md5", base64.StdEncoding.EncodeToString(digest[:]))
+		req.Header.Set("Content-Type", "application/json")
+	}
+	keys := aws.Credentials{AccessKeyID: r.Key, SecretAccessKey: r.Secret, SessionToken: r.Token}
+	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
+	return req, signer.SignHTTP(ctx, keys, req, hash, "s3", r.Region, time.Now()) //nolint:wrapcheck // As above.
 }
 
 // plain is why a call did not reach the server, without what is another each time: what is told is to change only when a fact does.
@@ -147,8 +179,11 @@ func plain(err error) error {
 // Answers of S3 servers are XML, of which a code says most.
 var code = regexp.MustCompile(`<Code>([A-Za-z]{1,64})</Code>`)
 
-// refusal of a server in words.
+// refusal of a server in words. The host of a volume says why itself.
 func refusal(status int, body []byte) string {
+	if said, ok := bytes.CutPrefix(body, []byte(Refused)); ok {
+		return strings.TrimSpace(string(said))
+	}
 	if m := code.FindSubmatch(body); m != nil {
 		return fmt.Sprintf("the server refuses it: %s (%d)", m[1], status)
 	}

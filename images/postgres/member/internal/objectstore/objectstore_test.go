@@ -18,7 +18,7 @@ import (
 )
 
 // serve objects as an S3 server does, and return its bucket.
-func serve(t *testing.T, handle http.HandlerFunc) *Bucket {
+func serve(t *testing.T, handle http.HandlerFunc) *Store {
 	t.Helper()
 	s := httptest.NewTLSServer(handle)
 	t.Cleanup(s.Close)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -68,24 +69,14 @@ func (r Repository) options(path string) []Option {
 	if r.Passphrase != "" {
 		cipher = "aes-256-cbc"
 	}
-	return []Option{
+	return slices.Concat([]Option{
 		{"repo1-cipher-type", cipher},
 		{"repo1-cipher-pass", r.Passphrase},
-		{"repo1-type", "s3"},
-		{"repo1-path", path},
-		{"repo1-s3-uri-style", "path"},
-		{"repo1-s3-bucket", r.Bucket},
-		{"repo1-s3-endpoint", r.Host},
-		{"repo1-storage-port", r.Port},
-		{"repo1-s3-region", r.Region},
-		{"repo1-s3-key", r.Key},
-		{"repo1-s3-key-secret", r.Secret},
-		{"repo1-s3-token", r.Token},
-		{"repo1-storage-ca-file", r.CA},
+	}, r.where(path), []Option{
 		// Many small files are one object, and of a large one that changed a little only its blocks are kept again.
 		{"repo1-bundle", "y"},
 		{"repo1-block", "y"},
-	}
+	})
 }
 
 // common options of all who run.
@@ -108,7 +99,7 @@ func Member(s Settings, r Repository, f Folders, t TLS) *Config {
 	c.section("global", append(append(r.options(s.Path), f.common()...),
 		Option{"spool-path", f.Spool},
 		Option{"archive-async", "y"},
-		// A bucket that does not answer is told before PostgreSQL hears that the time is up, which is no cause.
+		// A repository that does not answer is told before PostgreSQL hears that the time is up, which is no cause.
 		Option{"io-timeout", "15"},
 		Option{"archive-timeout", "60"},
 		Option{"tls-server-address", t.Address},

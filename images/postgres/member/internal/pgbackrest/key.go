@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -32,18 +31,22 @@ var (
 	files   = regexp.MustCompile(`info file '([^']*)'`)
 )
 
-// ReadEncrypted is ReadRepository of one that is encrypted with the key in the folder of its own, unless that is "". The error is a
-// *NotReady when the key cannot be used.
-func ReadEncrypted(dir, key string) (Repository, error) {
-	r, err := ReadRepository(dir)
-	if err != nil || key == "" {
+// ReadEncrypted is the repository at a host, or without one that of ReadRepository, which is encrypted with the key in the folder of
+// its own, unless that is "". The error is a *NotReady when something is missing or the key cannot be used.
+func ReadEncrypted(dir, key, server string) (Repository, error) {
+	r, err := Read(dir, server)
+	if err != nil {
 		return r, err
 	}
-	r.Passphrase, err = readKey(filepath.Join(key, keyFile))
-	if err != nil {
-		return Repository{}, err
+	return r.withKey(key)
+}
+
+// Read the repository at a host, or without one that of ReadRepository, whose key is not needed.
+func Read(dir, server string) (Repository, error) {
+	if server != "" {
+		return ReadServed(dir, server)
 	}
-	return r, nil
+	return ReadRepository(dir)
 }
 
 // readKey from a file. What is wrong with it is told without a word of it.

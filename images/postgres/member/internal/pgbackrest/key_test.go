@@ -30,7 +30,7 @@ func TestReadEncrypted(t *testing.T) {
 		"Binary":   {"Bytes would be cut.", map[string]string{keyFile: good + "\x00" + good}, "", members.KeyInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := ReadEncrypted(folder(t, secret()), folder(t, tc.files))
+			got, err := ReadEncrypted(folder(t, secret()), folder(t, tc.files), "")
 			if diff := cmp.Diff(tc.want, got.Passphrase); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
@@ -47,7 +47,7 @@ func TestReadEncrypted(t *testing.T) {
 		})
 	}
 	t.Run("Plain", func(t *testing.T) {
-		got, err := ReadEncrypted(folder(t, secret()), "")
+		got, err := ReadEncrypted(folder(t, secret()), "", "")
 		if err != nil || strings.Contains(Reader("/demo/orders", "s", got, Folders{}).String(), "cipher") {
 			t.Errorf("backups without a key are encrypted: %v", err)
 		}

@@ -197,12 +197,19 @@ func (r Runner) Info(ctx context.Context, stanza string) ([]Stanza, error) {
 	return all, nil
 }
 
+// Ended is when the last backup of a Stanza ended; the zero time when it has none.
+func (s Stanza) Ended() time.Time {
+	if n := len(s.Backups); n > 0 {
+		return s.Backups[n-1].Ended()
+	}
+	return time.Time{}
+}
+
 // Latest stanza: the one of those with backups whose last one ended last. "" when none has any.
 func Latest(all []Stanza) Stanza {
 	var best Stanza
 	for _, s := range all {
-		n := len(s.Backups)
-		if n > 0 && (len(best.Backups) == 0 || s.Backups[n-1].Ended().After(best.Backups[len(best.Backups)-1].Ended())) {
+		if len(s.Backups) > 0 && s.Ended().After(best.Ended()) {
 			best = s
 		}
 	}

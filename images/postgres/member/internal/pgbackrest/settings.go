@@ -30,8 +30,10 @@ type Settings struct {
 	Enabled bool `json:"enabled"`
 	// Stanza that this Database's backups are kept under.
 	Stanza string `json:"stanza"`
-	// Path of the repository in the bucket.
+	// Path of the repository in the bucket. In a volume there is one repository, and nothing else has a place there.
 	Path string `json:"path"`
+	// Repository is the host of the repository when backups go to a volume, which is served there. Default: a bucket.
+	Repository string `json:"repository,omitempty"`
 	// Queue is how many bytes of the write-ahead log may wait for the archive before the oldest are let go.
 	Queue int64 `json:"queue"`
 	// Members by the names of their pods' hosts.
@@ -72,6 +74,10 @@ func Object(path, name string) string { return strings.Trim(path, "/") + "/capst
 type Source struct {
 	// Path of the repository in the bucket.
 	Path string `json:"path"`
+	// Repository is the host of the repository when it is in a volume. Default: a bucket.
+	Repository string `json:"repository,omitempty"`
+	// Either is that host when it is not known whether the source has a bucket or a volume: the Secret that is there tells.
+	Either string `json:"either,omitempty"`
 	// Stanza in it. Default: the one that has the most recent backup.
 	Stanza string `json:"stanza,omitempty"`
 	// At is the time to restore. Default: the latest there is.
@@ -101,9 +107,12 @@ func ReadWanted(file string) (Wanted, error) {
 	return w, nil
 }
 
-// A Repository is a bucket, as the connection Secret of a Bucket describes it.
+// A Repository is a bucket, as the connection Secret of a Bucket describes it, or a volume.
 type Repository struct {
 	Host, Port, Region, Bucket, Key, Secret, Token string
+	// Served is how to reach the host that serves a volume, and Local the folder on that host. Nil and "" for a bucket.
+	Served *Served
+	Local  string
 	// CA is the file of the authority of the server, if it is not one that everybody trusts.
 	CA string
 	// Passphrase that it is encrypted with, if it is.

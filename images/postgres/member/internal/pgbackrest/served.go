@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgbackrest
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// User is the common name of the certificate of who reads and writes a repository that is served. It opens no member's pgBackRest.
+const User = "repository"
+
+// PortRepository is where the host of a repository is asked for backups, and keeps small objects beside them.
+const PortRepository = 8433
+
+// ServerConfig is the configuration of the pgBackRest that serves a repository, on its host.
+const ServerConfig = "/tmp/repository/pgbackrest.conf"
+
+// Served is a repository on a volume, behind the host that serves it.
+type Served struct {
+	// Server is the name of the host.
+	Server string
+	// TLS identity to come with.
+	TLS TLS
+}
+
+// Client side of a connection with this identity. Its files are read anew for each, for certificates change.
+func (t TLS) Client() (*tls.Config, error) {
+	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the certificate for the volume of backups: %w", err)
+	}
+	pem, err := os.ReadFile(t.CA)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the authority of the volume of backups: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("cannot use the authority of the volume of backups: %s has no certificate", filepath.Base(t.CA))
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12}, nil
+}
+
+// Words for where backups are.
+const (
+	inBucket = "the bucket"
+	inVolume = "the volume of backups"
+)
+
+// Place is where the backups are, for people.
+func (s Settings) Place() string { return place(s.Repository) }
+
+// Place is where the backups are, for people.
+func (s Source) Place() string { return place(s.Repository) }
+
+// Place is where the backups are, for people.
+func (r Repository) Place() string {
+	if r.Served != nil || r.Local != "" {
+		return inVolume
+	}
+	return inBucket
+}
+
+func place(server string) string {
+	if server != "" {
+		return inVolume
+	}
+	return inBucket
+}
+
+// ReadServed is the repository at a host, with the identity in the folder that its Secret is mounted to. The error is a *NotReady when
+// something is missing there.
+func ReadServed(dir, server string) (Repository, error) {
+	s := &Served{server, TLS{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), CA: filepath.Join(dir, "ca.crt")}}
+	for _, file := range []string{s.TLS.Cert, s.TLS.Key, s.TLS.CA} {
+		_, err := os.Stat(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			return Repository{}, &NotReady{Message: "the Secret with the certificate for the volume of backups is not there: see its Certificate, " +
+				"whose name ends in pg-repository, and whether cert-manager runs"}
+		}
+		if err != nil {
+			return Repository{}, fmt.Errorf("cannot read the certificate for the volume of backups: %w", err)
+		}
+	}
+	return Repository{Served: s}, nil
+}
+
+// ReadLocal is the repository in a folder of this host. It is encrypted with the key in the folder of its own, unless that is "".
+func ReadLocal(folder, key string) (Repository, error) { return Repository{Local: folder}.withKey(key) }
+
+// withKey in a folder, unless that is "". The error is a *NotReady when the key cannot be used.
+func (r Repository) withKey(folder string) (Repository, error) {
+	if folder == "" {
+		return r, nil
+	}
+	var err error
+	if r.Passphrase, err = readKey(filepath.Join(folder, keyFile)); err != nil {
+		return Repository{}, err
+	}
+	return r, nil
+}
+
+// where options, of a repository at a path of its bucket.
+func (r Repository) where(path string) []Option {
+	switch {
+	case r.Local != "":
+		return []Option{{"repo1-path", r.Local}}
+	case r.Served != nil:
+		// Where it is there, the configuration there says.
+		return []Option{
+			{"repo1-host", r.Served.Server},
+			{"repo1-host-type", "tls"},
+			{"repo1-host-port", fmt.Sprint(Port)},
+			{"repo1-host-cert-file", r.Served.TLS.Cert},
+			{"repo1-host-key-file", r.Served.TLS.Key},
+			{"repo1-host-ca-file", r.Served.TLS.CA},
+			{"repo1-host-config", ServerConfig},
+		}
+	default:
+		return []Option{
+			{"repo1-type", "s3"},
+			{"repo1-path", path},
+			{"repo1-s3-uri-style", "path"},
+			{"repo1-s3-bucket", r.Bucket},
+			{"repo1-s3-endpoint", r.Host},
+			{"repo1-storage-port", r.Port},
+			{"repo1-s3-region", r.Region},
+			{"repo1-s3-key", r.Key},
+			{"repo1-s3-key-secret", r.Secret},
+			{"repo1-s3-token", r.Token},
+			{"repo1-storage-ca-file", r.CA},
+		}
+	}
+}
+
+// Server is the configuration of who serves a repository in a folder of its own. It has no key: what is encrypted, those encrypt and
+// read who come with it.
+func Server(folder string, f Folders, t TLS) *Config {
+	c := &Config{}
+	c.section("global", append(append(Repository{Local: folder}.options(""), f.common()...),
+		Option{"io-timeout", "60"},
+		Option{"tls-server-address", t.Address},
+		Option{"tls-server-port", fmt.Sprint(Port)},
+		Option{"tls-server-cert-file", t.Cert},
+		Option{"tls-server-key-file", t.Key},
+		Option{"tls-server-ca-file", t.CA},
+		// The volume is of one Database, and has a stanza for each generation of it.
+		Option{"tls-server-auth", User + "=*"})...)
+	return c
+}
+
+// Names of stanzas and hosts, as the composition makes them.
+var (
+	stanzaName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,126}[a-z0-9])?$`)
+	hostName   = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
+)
+
+// Check Settings that come from another host: names become part of a configuration.
+func (s Settings) Check() error {
+	if !stanzaName.MatchString(s.Stanza) || strings.Contains(s.Stanza, "..") {
+		return fmt.Errorf("%q cannot be a stanza", s.Stanza)
+	}
+	if len(s.Members) == 0 {
+		return errors.New("there is no member to take a backup of")
+	}
+	for _, m := range s.Members {
+		if !hostName.MatchString(m) {
+			return fmt.Errorf("%q cannot be the host of a member", m)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package repository
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/objectstore"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/volume"
+)
+
+const (
+	// reachLimit is how long a host may take to be reached, and usageLimit how long to tell the usage of its volume.
+	reachLimit = 15 * time.Second
+	usageLimit = 10 * time.Second
+	// silence is how long a host that takes a backup may say nothing.
+	silence = 4 * beatEvery
+	// mostAnswer is how long an answer may be, in bytes.
+	mostAnswer = 1 << 20
+)
+
+// Take a backup at the host of the settings, as who takes backups, and put what it tells into result.
+func Take(ctx context.Context, tls pgbackrest.TLS, s pgbackrest.Settings, result any) error {
+	body, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("cannot ask for a backup: %w", err)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	res, err := call(ctx, tls, http.MethodPost, s.Repository, pathBackup, body)
+	if err != nil {
+		return fmt.Errorf("cannot ask for a backup: %w", err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	watchdog := time.AfterFunc(silence, func() { cancel(errors.New("it said nothing for too long: see whether its pod runs")) })
+	defer watchdog.Stop()
+	raw, err := io.ReadAll(io.LimitReader(heard{res.Body, func() { watchdog.Reset(silence) }}, mostAnswer))
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return fmt.Errorf("the host of the volume of backups did not end the backup: %w", err)
+	}
+	var a answer
+	if err := json.Unmarshal(raw, &a); err != nil {
+		return fmt.Errorf("cannot understand what became of the backup: %w", err)
+	}
+	if a.Error != "" {
+		return errors.New(a.Error)
+	}
+	if err := json.Unmarshal(a.Result, result); err != nil {
+		return fmt.Errorf("cannot understand the backup: %w", err)
+	}
+	return nil
+}
+
+// heard tells of everything that is read.
+type heard struct {
+	io.Reader
+
+	something func()
+}
+
+// Read and tell of it.
+func (h heard) Read(p []byte) (int, error) {
+	n, err := h.Reader.Read(p)
+	if n > 0 {
+		h.something()
+	}
+	return n, err //nolint:wrapcheck // It is a Reader.
+}
+
+// Usage of the volume of a repository.
+func Usage(ctx context.Context, r pgbackrest.Repository) (volume.Usage, error) {
+	ctx, cancel := context.WithTimeout(ctx, usageLimit)
+	defer cancel()
+	var u volume.Usage
+	res, err := call(ctx, r.Served.TLS, http.MethodGet, r.Served.Server, pathUsage, nil)
+	if err != nil {
+		return u, fmt.Errorf("cannot tell how full the volume of backups is: %w", err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if err := json.NewDecoder(io.LimitReader(res.Body, mostAnswer)).Decode(&u); err != nil {
+		return u, fmt.Errorf("cannot tell how full the volume of backups is: %w", err)
+	}
+	return u, nil
+}
+
+// call a host. An answer that is not 200 is an error.
+func call(ctx context.Context, identity pgbackrest.TLS, method, host, path string, body []byte) (*http.Response, error) {
+	config, err := identity.Client()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // It says what it could not do.
+	}
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: config, DisableKeepAlives: true, TLSHandshakeTimeout: reachLimit, DialContext: (&net.Dialer{Timeout: reachLimit}).DialContext,
+		ResponseHeaderTimeout: silence,
+	}}
+	to := "https://" + net.JoinHostPort(host, strconv.Itoa(pgbackrest.PortRepository)) + path
+	req, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("cannot call %s: %w", host, err)
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // It has method and address.
+	}
+	if res.StatusCode == http.StatusOK {
+		return res, nil
+	}
+	raw, err := io.ReadAll(io.LimitReader(res.Body, mostAnswer))
+	_ = res.Body.Close()
+	if said, ok := strings.CutPrefix(string(raw), objectstore.Refused); ok && err == nil {
+		return nil, errors.New(strings.TrimSpace(said))
+	}
+	return nil, fmt.Errorf("%s answers %s", host, res.Status)
+}

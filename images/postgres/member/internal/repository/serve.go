@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package repository is the host of a repository of backups on a volume, beside the pgBackRest that serves it: it takes backups when
+// it is asked to, which pgBackRest does only there, and keeps small objects.
+package repository
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/objectstore"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/volume"
+)
+
+// Paths beside that of objects.
+const (
+	pathBackup = "/backup"
+	pathUsage  = "/usage"
+)
+
+// mostSettings is how long what is asked for may be, in bytes.
+const mostSettings = 256 << 10
+
+// beatEvery is how often who waits for a backup hears that it goes on.
+const beatEvery = 15 * time.Second
+
+// A Host of a repository.
+type Host struct {
+	// Address to listen at.
+	Address string
+	// Config has the certificate to show and the authority of who may come. It is asked anew for each connection.
+	Config func() (*tls.Config, error)
+	// Objects is the folder of small objects, and Volume where the volume is mounted.
+	Objects, Volume string
+	// Take a backup. The value is told to who asked.
+	Take func(context.Context, pgbackrest.Settings) (any, error)
+}
+
+// An answer to who asked for a backup: either the result or why there is none.
+type answer struct {
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  string          `json:"error,omitempty"`
+}
+
+// Serve until the context ends.
+func (h Host) Serve(ctx context.Context) error {
+	objects, err := open(h.Objects)
+	if err != nil {
+		return err
+	}
+	defer objects.close()
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+pathBackup, only(pgbackrest.Client, h.backup))
+	mux.HandleFunc("GET "+pathUsage, only(pgbackrest.User, h.usage))
+	mux.HandleFunc("GET "+objectstore.Path+"{key...}", only(pgbackrest.User, objects.get))
+	mux.HandleFunc("PUT "+objectstore.Path+"{key...}", only(pgbackrest.User, objects.put))
+	l, err := net.Listen("tcp", h.Address)
+	if err != nil {
+		return fmt.Errorf("cannot listen to members: %w", err)
+	}
+	l = tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		c, err := h.Config()
+		if err != nil {
+			return nil, err
+		}
+		c = c.Clone()
+		c.MinVersion, c.ClientAuth, c.ClientCAs = tls.VersionTLS13, tls.RequireAndVerifyClientCert, c.RootCAs
+		return c, nil
+	}})
+	// A backup takes hours, which are not bounded here but by who asks for it.
+	srv := &http.Server{
+		Handler: mux, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	context.AfterFunc(ctx, func() { _ = srv.Close() })
+	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("cannot answer members: %w", err)
+	}
+	return nil
+}
+
+// only who has a certificate of a common name may come.
+func only(name string, handle http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 || r.TLS.VerifiedChains[0][0].Subject.CommonName != name {
+			refuse(w, http.StatusForbidden, errors.New("the certificate is not one that may do that"))
+			return
+		}
+		handle(w, r)
+	}
+}
+
+// refuse a request and say why.
+func refuse(w http.ResponseWriter, status int, err error) {
+	http.Error(w, objectstore.Refused+err.Error(), status)
+}
+
+// backup with the settings of the request. Its connection ends it.
+func (h Host) backup(w http.ResponseWriter, r *http.Request) {
+	var s pgbackrest.Settings
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostSettings)).Decode(&s); err != nil {
+		refuse(w, http.StatusBadRequest, fmt.Errorf("cannot understand what backup is asked for: %w", err))
+		return
+	}
+	if err := s.Check(); err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	done := make(chan answer, 1)
+	go func() { done <- answered(h.Take(ctx, s)) }()
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	to := http.NewResponseController(w)
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case a := <-done:
+			_ = json.NewEncoder(w).Encode(a)
+			return
+		case <-tick.C:
+			// White space before the answer is none of it.
+			_, err := io.WriteString(w, "\n")
+			if err := errors.Join(err, to.Flush()); err != nil {
+				cancel()
+				<-done
+				return
+			}
+		}
+	}
+}
+
+// answered is what becomes of a backup.
+func answered(result any, err error) answer {
+	var raw json.RawMessage
+	if err == nil {
+		raw, err = json.Marshal(result)
+	}
+	if err != nil {
+		return answer{Error: err.Error()}
+	}
+	return answer{Result: raw}
+}
+
+// usage of the volume.
+func (h Host) usage(w http.ResponseWriter, _ *http.Request) {
+	u, err := volume.Measure(h.Volume)
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(u)
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/health"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/process"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/repository"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/volume"
+)
+
+// repositoryCmd serves a volume of backups. It runs in a pod of its own, which is the host of the repository: members archive there and
+// restore from there, and it takes backups of them when who does so on schedule asks for it.
+type repositoryCmd struct {
+	IP     string `env:"POD_IP"   help:"Address of the pod."                                      placeholder:"ADDRESS"                      required:""`
+	Health string `default:":8009" env:"CAPSTAN_HEALTH_ADDRESS" help:"Address to answer probes at."`
+}
+
+// A repositoryHost that runs.
+type repositoryHost struct {
+	log     *slog.Logger
+	table   process.Table
+	tls     pgbackrest.TLS
+	folders pgbackrest.Folders
+	address string
+}
+
+// Run until the context ends.
+func (c *repositoryCmd) Run(ctx context.Context, log *slog.Logger) error {
+	h := &repositoryHost{
+		log: log,
+		tls: pgbackrest.TLS{
+			Cert: filepath.Join(layout.Members, "tls.crt"), Key: filepath.Join(layout.Members, "tls.key"), CA: filepath.Join(layout.Members, "ca.crt"), Address: c.IP,
+		},
+		folders: pgbackrest.Folders{Data: layout.Data, Socket: layout.Postgres, Lock: filepath.Join(filepath.Dir(pgbackrest.ServerConfig), "lock")},
+		address: net.JoinHostPort(c.IP, strconv.Itoa(pgbackrest.Port)),
+	}
+	for _, dir := range []string{h.folders.Lock, layout.Repository} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("cannot prepare folders of the repository: %w", err)
+		}
+	}
+	if _, err := pgbackrest.Server(layout.Repository, h.folders, h.tls).Write(pgbackrest.ServerConfig); err != nil {
+		return err
+	}
+	log.Info("starting", "version", version, "folder", layout.Repository)
+	host := repository.Host{
+		Address: net.JoinHostPort(c.IP, strconv.Itoa(pgbackrest.PortRepository)), Config: h.tls.Client, Objects: layout.Objects, Volume: layout.Volume, Take: h.take,
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, loop := range []func(context.Context) error{
+		func(ctx context.Context) error { return health.Serve(ctx, c.Health, &health.State{}, h.ready) },
+		func(ctx context.Context) error { h.table.Reap(ctx, func(int) {}); return nil },
+		h.serve, host.Serve,
+	} {
+		group.Go(func() error { return loop(ctx) })
+	}
+	if err := group.Wait(); err != nil {
+		return err //nolint:wrapcheck // Each says what it could not do.
+	}
+	log.Info("stopped")
+	return nil
+}
+
+// serve the repository until the context ends: a server that ends is started again, and one whose certificate changed reads it.
+func (h *repositoryHost) serve(ctx context.Context) error {
+	shown, err := h.certificate()
+	if err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		child, err := h.table.Start(pgbackrest.Program, nil, "--config="+pgbackrest.ServerConfig, "server")
+		if err != nil {
+			return err
+		}
+		for served := true; served; {
+			select {
+			case <-ctx.Done():
+				_ = child.Signal(syscall.SIGTERM)
+				<-child.Done()
+				served = false
+			case <-child.Done():
+				h.log.Warn("the server of pgBackRest ended", "result", fmt.Sprint(child.Err()))
+				sleep(ctx, firstPause)
+				served = false
+			case <-time.After(refreshEvery):
+				now, err := h.certificate()
+				if err != nil {
+					h.log.Error("keeping the certificate that is in use", "error", err)
+				} else if !bytes.Equal(now, shown) {
+					h.log.Info("the certificate changed")
+					shown, err = now, child.Signal(syscall.SIGHUP)
+				}
+				if err != nil && ctx.Err() == nil {
+					h.log.Warn("cannot let the server read its certificate", "error", err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// certificate in use, by its hash. It is an error as long as it cannot be used.
+func (h *repositoryHost) certificate() ([]byte, error) {
+	if _, err := tls.LoadX509KeyPair(h.tls.Cert, h.tls.Key); err != nil {
+		return nil, fmt.Errorf("cannot use the certificate of the repository: %w", err)
+	}
+	sum := sha256.New()
+	for _, file := range []string{h.tls.Cert, h.tls.Key, h.tls.CA} {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the certificate of the repository: %w", err)
+		}
+		_, _ = sum.Write(raw)
+	}
+	return sum.Sum(nil), nil
+}
+
+// ready tells whether pgBackRest answers, with a certificate of the authority that is mounted.
+func (h *repositoryHost) ready(ctx context.Context) (bool, error) {
+	config, err := h.tls.Client()
+	if err != nil {
+		return false, err
+	}
+	// It is reached by its address, and shows the name of its Service.
+	if names := config.Certificates[0].Leaf.DNSNames; len(names) > 0 {
+		config.ServerName = names[0]
+	}
+	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", h.address)
+	if err != nil {
+		return false, fmt.Errorf("pgBackRest does not answer: %w", err)
+	}
+	return true, conn.Close() //nolint:wrapcheck // As above.
+}
+
+// take a backup of members that are reached by their names.
+func (h *repositoryHost) take(ctx context.Context, s pgbackrest.Settings) (any, error) {
+	local, err := pgbackrest.ReadLocal(layout.Repository, keyIf(s.Encrypted, layout.BackupKey))
+	if err != nil {
+		return nil, err
+	}
+	// It has the key, and is gone when the backup has ended.
+	dir, err := os.MkdirTemp(filepath.Dir(pgbackrest.ServerConfig), "backup-")
+	if err != nil {
+		return nil, fmt.Errorf("cannot prepare the backup: %w", err)
+	}
+	r, err := takeWith(ctx, h.log, s, local, h.folders, h.tls, filepath.Join(dir, "pgbackrest.conf"))
+	return r, errors.Join(err, os.RemoveAll(dir))
+}
+
+// filledEvery is how often the leader asks how full the volume of backups is.
+const filledEvery = time.Minute
+
+// fills asks how full the volume of backups is, if this member leads and it is one. What was told stays while nobody answers.
+func (b *backups) fills(ctx context.Context, s pgbackrest.Settings) {
+	if !b.leads.Load() || s.Repository == "" {
+		b.repository, b.measured = members.RepositoryReport{}, time.Time{}
+		return
+	}
+	if time.Since(b.measured) < filledEvery {
+		return
+	}
+	b.measured = time.Now()
+	r, err := pgbackrest.ReadServed(layout.Bucket, s.Repository)
+	if err != nil {
+		return // It is told as what hinders the archive.
+	}
+	u, err := repository.Usage(ctx, r)
+	if err != nil {
+		b.log.Warn("cannot tell how full the volume of backups is", "error", err)
+		return
+	}
+	b.repository = members.RepositoryReport{
+		Disk:        volume.Class(b.repository.Disk, u.Percent),
+		UsedPercent: int32(volume.Step(int(b.repository.UsedPercent), u.Percent)), //nolint:gosec // It is at most 100.
+		FileSystem:  fmt.Sprintf("%dMi", u.Size>>20),
+	}
+}
