@@ -336,6 +336,23 @@ func TestSettingsOfDatabase(t *testing.T) {
 			req:    database(map[string]any{"issuerRef": map[string]any{"kind": "Issuer"}}),
 			want:   "database.issuerRef.name: is missing beside the rest of database.issuerRef: add it, or remove database.issuerRef",
 		},
+		"BackupToVolume": {
+			reason: "A platform without object storage says so.",
+			req:    database(map[string]any{"backup": map[string]any{"to": "Volume", "storageClassName": "archive"}}),
+			change: func(d *v1alpha1.DatabaseSettings) {
+				d.Backup = v1alpha1.DatabaseBackupSettings{To: v1alpha1.BackupToVolume, StorageClassName: "archive"}
+			},
+		},
+		"BackupElsewhere": {
+			reason: "There is no third place, and the default stays.",
+			req:    database(map[string]any{"backup": map[string]any{"to": "Tape"}}),
+			want:   `database.backup.to: cannot use "Tape": must be Bucket or Volume`,
+		},
+		"BackupClass": {
+			reason: "A class is an object's name.",
+			req:    database(map[string]any{"backup": map[string]any{"storageClassName": "Fast SSD"}}),
+			want:   "database.backup.storageClassName: cannot use",
+		},
 		"ImageWithoutVersions": {
 			reason: "An image that says nothing of its versions could not be chosen.",
 			req:    database(map[string]any{"images": []any{map[string]any{"image": "x"}}}),

@@ -397,4 +397,3 @@ func TestVolumeProblems(t *testing.T) {
 		}
 	}
 }
-

@@ -53,6 +53,7 @@ func TestPolicies(t *testing.T) {
 	member := p.as(t, "system:serviceaccount:shop:orders-db-members")
 	stranger := p.as(t, "system:serviceaccount:shop:team-members")
 	provider := p.as(t, "system:serviceaccount:crossplane-system:provider-capstan")
+	collector := p.as(t, "system:serviceaccount:kube-system:generic-garbage-collector")
 
 	for name, tc := range map[string]struct {
 		reason string
@@ -88,6 +89,28 @@ func TestPolicies(t *testing.T) {
 			do:     p.deletes(volume("data-orders-db-c-0", ours(), release("data-orders-db-b-0"))),
 			want: "data-orders-db-c-0 holds data of Database orders-db, or opens it: to delete it for good, " +
 				"annotate it first with capstan.dev/release=data-orders-db-c-0",
+		},
+		"CollectBackups": {
+			reason: "A volume of backups goes with what owns it.",
+			do:     p.deletesAs(collector, backups("data-orders-db-repository-0", "orders-db", "orders-db-repository")),
+		},
+		"CollectUnownedBackups": {
+			reason: "And stays when nothing does.",
+			do:     p.deletesAs(collector, backups("data-kept-db-repository-0", "kept-db", "")),
+			want: "data-kept-db-repository-0 holds data of Database kept-db.repository, or opens it: to delete it for good, " +
+				"annotate it first with capstan.dev/release=data-kept-db-repository-0",
+		},
+		"CollectBackupsOfAnother": {
+			reason: "Or when something else does.",
+			do:     p.deletesAs(collector, backups("data-other-db-repository-0", "other-db", "orders-db-repository")),
+			want: "data-other-db-repository-0 holds data of Database other-db.repository, or opens it: to delete it for good, " +
+				"annotate it first with capstan.dev/release=data-other-db-repository-0",
+		},
+		"DeleteOwnedBackups": {
+			reason: "Nobody else deletes them.",
+			do:     p.deletes(backups("data-last-db-repository-0", "last-db", "last-db-repository")),
+			want: "data-last-db-repository-0 holds data of Database last-db.repository, or opens it: to delete it for good, " +
+				"annotate it first with capstan.dev/release=data-last-db-repository-0",
 		},
 		"DeleteOtherVolume": {
 			reason: "Volumes of others are nobody's business.",
@@ -330,7 +353,10 @@ func (p *place) creates(c client.Client, o client.Object) func(context.Context) 
 }
 
 // deletes an object that is there.
-func (p *place) deletes(o client.Object) func(context.Context) error {
+func (p *place) deletes(o client.Object) func(context.Context) error { return p.deletesAs(p.admin, o) }
+
+// deletesAs somebody an object that is there.
+func (p *place) deletesAs(c client.Client, o client.Object) func(context.Context) error {
 	return func(ctx context.Context) error {
 		o.SetResourceVersion("")
 
@@ -338,7 +364,7 @@ func (p *place) deletes(o client.Object) func(context.Context) error {
 			return errors.New("cannot prepare: " + err.Error())
 		}
 
-		return p.admin.Delete(ctx, o)
+		return c.Delete(ctx, o)
 	}
 }
 
@@ -483,6 +509,16 @@ func volume(name string, labels, annotations map[string]string) client.Object {
 			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 		},
 	}
+}
+
+// backups on a volume of a Database, owned by a StatefulSet or by none.
+func backups(name, of, owner string) client.Object {
+	o := volume(name, map[string]string{"capstan.dev/database": of + ".repository", "capstan.dev/identity": "repository", "capstan.dev/repository-of": of}, nil)
+	if owner != "" {
+		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: owner, UID: "0123"}})
+	}
+
+	return o
 }
 
 func secret(name string, labels map[string]string) client.Object {
