@@ -37,16 +37,12 @@ func backupsFresh(s *state) error {
 	switch {
 	case !s.backsUp():
 		return say(corev1.ConditionFalse, v1alpha1.ReasonBackupsOff, "backups are off: set spec.backup.enabled to true")
-	case !b.Asked && s.bucketTrouble() != "":
-		return say(corev1.ConditionFalse, v1alpha1.ReasonBucketUnready, s.bucketTrouble())
-	case !b.Asked && s.repositoryTrouble() != "":
-		return say(corev1.ConditionFalse, v1alpha1.ReasonRepositoryUnready, s.repositoryTrouble())
+	case !b.Asked && s.placeTrouble() != "":
+		return say(corev1.ConditionFalse, s.placeUnready(), s.placeTrouble())
 	case !b.Asked && b.Unread != "":
 		return say(corev1.ConditionUnknown, v1alpha1.ReasonBackupUnknown, s.place()+" could not be asked: "+b.Unread)
-	case !b.Asked && b.Archive == observev1alpha1.ArchiveFailing && s.volumed():
-		return say(corev1.ConditionFalse, v1alpha1.ReasonRepositoryUnready, b.Message)
 	case !b.Asked && b.Archive == observev1alpha1.ArchiveFailing:
-		return say(corev1.ConditionFalse, v1alpha1.ReasonBucketUnready, b.Message)
+		return say(corev1.ConditionFalse, s.placeUnready(), b.Message)
 	case !b.Asked:
 		return say(corev1.ConditionUnknown, v1alpha1.ReasonBackupUnknown, "the leader has not told yet what backups there are: see the condition Available")
 	case b.Label == "":
@@ -67,10 +63,24 @@ func (s *state) place() string {
 	return "the bucket"
 }
 
-// bucketTrouble is what the Bucket of this Database tells when it has no bucket.
-func (s *state) bucketTrouble() string {
+// placeUnready is the reason of what is wrong there.
+func (s *state) placeUnready() xpv2.ConditionReason {
+	if s.volumed() {
+		return v1alpha1.ReasonRepositoryUnready
+	}
+
+	return v1alpha1.ReasonBucketUnready
+}
+
+// placeTrouble is what the Bucket of this Database tells when it has no bucket, or why
+// nobody serves its volume.
+func (s *state) placeTrouble() string {
+	if s.volumed() {
+		return s.repositoryTrouble()
+	}
+
 	o := s.Observed[nameBackupBucket]
-	if o == nil || ready(o) || s.volumed() {
+	if o == nil || ready(o) {
 		return ""
 	}
 

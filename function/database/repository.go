@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
@@ -209,6 +211,20 @@ func (s *state) repositoryDisk() observev1alpha1.RepositoryReport {
 // repositoryClaim is the name of the persistent volume claim.
 func (s *state) repositoryClaim() string { return volumeData + "-" + s.called(suffixRepository) + "-0" }
 
+// repositoryFill tells why the volume of backups needs room, if it does: the reason of
+// StorageHealthy and its message.
+func (s *state) repositoryFill() (xpv2.ConditionReason, string) {
+	switch s.repositoryDisk().Disk {
+	case diskFull:
+		return v1alpha1.ReasonStorageFull, fmt.Sprintf("the volume of backups (%s) is over 95 %% full, and once it is full, what is to be archived waits on that of the leader: %s",
+			s.repositoryClaim(), s.repositoryRoom())
+	case diskLow:
+		return v1alpha1.ReasonStorageLow, fmt.Sprintf("the volume of backups (%s) is over 85 %% full: %s", s.repositoryClaim(), s.repositoryRoom())
+	default:
+		return "", ""
+	}
+}
+
 // repositoryGrowth tells how the volume of backups comes to the size that is wanted,
 // and whether it does not.
 func (s *state) repositoryGrowth() (words string, stuck bool) {
@@ -242,7 +258,7 @@ func (s *state) repositoryRoom() string {
 // as its StatefulSet tells.
 func (s *state) repositoryTrouble() string {
 	o := s.Observed[nameRepository]
-	if !s.volumed() || o == nil || ready(o) {
+	if o == nil || ready(o) {
 		return ""
 	}
 

@@ -25,6 +25,12 @@ var repositoryObjects = []string{
 	nameRepository, nameRepositoryCertificate, nameRepositoryClientCertificate, nameRepositoryNetworkPolicy, nameRepositoryService, nameRepositoryVolumeClaim,
 }
 
+// What there is of some objects.
+const (
+	hasAll  = "all of them"
+	hasNone = "none of them"
+)
+
 // has tells whether there are all of some objects, or none.
 func (w *world) has(names ...string) string {
 	w.t.Helper()
@@ -39,9 +45,9 @@ func (w *world) has(names ...string) string {
 
 	switch n {
 	case 0:
-		return "none"
+		return hasNone
 	case len(names):
-		return "all"
+		return hasAll
 	default:
 		return fmt.Sprintf("%d of %d", n, len(names))
 	}
@@ -60,7 +66,7 @@ func TestVolume(t *testing.T) {
 	w.react()
 	w.pass()
 
-	if w.has(repositoryObjects...) != "all" || w.has(nameBackupBucket) != "none" {
+	if w.has(repositoryObjects...) != hasAll || w.has(nameBackupBucket) != hasNone {
 		t.Errorf("there are %v", sortedKeys(w.request.Observed))
 	}
 
@@ -200,7 +206,7 @@ func TestVolumeRemembered(t *testing.T) {
 				w.pass()
 			}
 
-			if got := w.has(repositoryObjects...); got != map[bool]string{true: "all", false: "none"}[tc.volume] {
+			if got := w.has(repositoryObjects...); got != map[bool]string{true: hasAll, false: hasNone}[tc.volume] {
 				t.Errorf("%s: of a volume there is %s", tc.reason, got)
 			}
 
@@ -226,7 +232,7 @@ func TestVolumeMoved(t *testing.T) {
 		w.pass()
 	}
 
-	if w.opens("a") != "orders-db-pg-repository" || w.has(nameBackupBucket) != "all" {
+	if w.opens("a") != "orders-db-pg-repository" || w.has(nameBackupBucket) != hasAll {
 		t.Errorf("members open %q; of the bucket there is %s", w.opens("a"), w.has(nameBackupBucket))
 	}
 
@@ -244,7 +250,7 @@ func TestVolumeMoved(t *testing.T) {
 		w.pass()
 	}
 
-	if w.opens("a") != "own" || w.has(repositoryObjects...) != "all" {
+	if w.opens("a") != "own" || w.has(repositoryObjects...) != hasAll {
 		t.Errorf("members open %q; of the volume there is %s", w.opens("a"), w.has(repositoryObjects...))
 	}
 }

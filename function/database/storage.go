@@ -269,6 +269,7 @@ func storageHealthy(s *state) error {
 
 	failed := s.having(storagev1alpha1.VolumeFailed)
 	stuck := s.having(storagev1alpha1.VolumeNotExpandable)
+	need, backups := s.repositoryFill()
 
 	switch {
 	case len(strange) > 0:
@@ -293,12 +294,8 @@ func storageHealthy(s *state) error {
 		}
 
 		return say(corev1.ConditionFalse, reason, "over 85 % full: "+strings.Join(low, "; ")+". "+s.makeRoom(failed, stuck))
-	case s.repositoryDisk().Disk == diskFull:
-		return say(corev1.ConditionFalse, v1alpha1.ReasonStorageFull, fmt.Sprintf(
-			"the volume of backups (%s) is over 95 %% full, and what is archived waits on the leader's when it is full: %s", s.repositoryClaim(), s.repositoryRoom()))
-	case s.repositoryDisk().Disk == diskLow:
-		return say(corev1.ConditionFalse, v1alpha1.ReasonStorageLow, fmt.Sprintf(
-			"the volume of backups (%s) is over 85 %% full: %s", s.repositoryClaim(), s.repositoryRoom()))
+	case backups != "":
+		return say(corev1.ConditionFalse, need, backups)
 	case len(s.sets) == 0 || !known:
 		return say(corev1.ConditionUnknown, v1alpha1.ReasonVolumePending, "volumes are being made, or it is not known how full they are")
 	case s.growing():

@@ -71,6 +71,7 @@ type cluster struct {
 	net     int             // second number of the addresses
 	sub     int             // third number of the addresses
 	letters []string
+	reaches []string // lines of /etc/hosts beyond those of members
 
 	mu      sync.Mutex
 	members map[string]*running
@@ -287,7 +288,7 @@ func (c *cluster) start(letter string) *running {
 		Mounts: map[string]string{
 			layout.Volume: data, "/etc/capstan/config": mount(configOf(letter)), layout.Members: mount("members"), layout.Server: mount("members"),
 			"/etc/capstan/access": mount("access"), "/run/secrets/kubernetes.io/serviceaccount": mount("secrets"),
-			layout.Bucket: c.folder("bucket"), layout.Source: c.folder("source"),
+			layout.Bucket: c.folder("bucket"), layout.Source: c.folder("source"), layout.SourceRepository: c.folder("source-repository"),
 			layout.BackupKey: c.folder("backup-key"), layout.SourceKey: c.folder("source-key"),
 		},
 	}
@@ -318,7 +319,7 @@ func (c *cluster) hosts() string {
 	for _, l := range c.letters {
 		lines = append(lines, c.identify(l).IP+" "+c.podHost(l)+"\n")
 	}
-	return strings.Join(lines, "")
+	return strings.Join(append(lines, c.reaches...), "")
 }
 
 // running container of a member.
@@ -389,8 +390,13 @@ func (c *cluster) oneLeader() {
 
 // probe a member as a kubelet does.
 func (c *cluster) probe(letter, path string) error {
+	return probed(c.identify(letter).Address(layout.PortHealth), path)
+}
+
+// probed address, as the kubelet does it.
+func probed(address, path string) error {
 	client := http.Client{Timeout: 2 * time.Second}
-	resp, err := client.Get("http://" + c.identify(letter).Address(layout.PortHealth) + path)
+	resp, err := client.Get("http://" + address + path)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ import (
 // repositoryCmd serves a volume of backups. It runs in a pod of its own, which is the host of the repository: members archive there and
 // restore from there, and it takes backups of them when who does so on schedule asks for it.
 type repositoryCmd struct {
-	IP     string `env:"POD_IP"   help:"Address of the pod."                                      placeholder:"ADDRESS"                      required:""`
+	IP     string `env:"POD_IP"    help:"Address of the pod."   placeholder:"ADDRESS"               required:""`
 	Health string `default:":8009" env:"CAPSTAN_HEALTH_ADDRESS" help:"Address to answer probes at."`
 }
 
@@ -126,7 +126,7 @@ func (h *repositoryHost) certificate() ([]byte, error) {
 	}
 	sum := sha256.New()
 	for _, file := range []string{h.tls.Cert, h.tls.Key, h.tls.CA} {
-		raw, err := os.ReadFile(file)
+		raw, err := os.ReadFile(file) //nolint:gosec // It is a constant.
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the certificate of the repository: %w", err)
 		}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -117,7 +118,7 @@ func (r Repository) where(path string) []Option {
 		return []Option{
 			{"repo1-host", r.Served.Server},
 			{"repo1-host-type", "tls"},
-			{"repo1-host-port", fmt.Sprint(Port)},
+			{"repo1-host-port", strconv.Itoa(Port)},
 			{"repo1-host-cert-file", r.Served.TLS.Cert},
 			{"repo1-host-key-file", r.Served.TLS.Key},
 			{"repo1-host-ca-file", r.Served.TLS.CA},
@@ -147,7 +148,7 @@ func Server(folder string, f Folders, t TLS) *Config {
 	c.section("global", append(append(Repository{Local: folder}.options(""), f.common()...),
 		Option{"io-timeout", "60"},
 		Option{"tls-server-address", t.Address},
-		Option{"tls-server-port", fmt.Sprint(Port)},
+		Option{"tls-server-port", strconv.Itoa(Port)},
 		Option{"tls-server-cert-file", t.Cert},
 		Option{"tls-server-key-file", t.Key},
 		Option{"tls-server-ca-file", t.CA},

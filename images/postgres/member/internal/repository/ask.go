@@ -81,20 +81,20 @@ func (h heard) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // It is a Reader.
 }
 
-// Usage of the volume of a repository.
+// Usage of the volume of a repository: Percent, and Size of its file system in bytes.
 func Usage(ctx context.Context, r pgbackrest.Repository) (volume.Usage, error) {
 	ctx, cancel := context.WithTimeout(ctx, usageLimit)
 	defer cancel()
-	var u volume.Usage
 	res, err := call(ctx, r.Served.TLS, http.MethodGet, r.Served.Server, pathUsage, nil)
 	if err != nil {
-		return u, fmt.Errorf("cannot tell how full the volume of backups is: %w", err)
+		return volume.Usage{}, fmt.Errorf("cannot tell how full the volume of backups is: %w", err)
 	}
 	defer func() { _ = res.Body.Close() }()
+	var u usage
 	if err := json.NewDecoder(io.LimitReader(res.Body, mostAnswer)).Decode(&u); err != nil {
-		return u, fmt.Errorf("cannot tell how full the volume of backups is: %w", err)
+		return volume.Usage{}, fmt.Errorf("cannot tell how full the volume of backups is: %w", err)
 	}
-	return u, nil
+	return volume.Usage{Percent: u.Percent, Size: u.Size}, nil
 }
 
 // call a host. An answer that is not 200 is an error.
