@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// volumeServed is how long the volume of backups may be away when its pod is deleted, until the leader tells that archiving goes on.
+const volumeServed = 5 * time.Minute
+
+// TestDatabaseBackupVolume: without any bucket, backups go to a volume. A moment is copied and restored in place from there, a backup is
+// verified, the loss of the pod that serves it costs no write and no moment, strangers do not reach it, and it grows and goes as asked.
+func TestDatabaseBackupVolume(t *testing.T) {
+	ns := namespace(t)
+	d := database(ns, "vault-db", func(d *v1alpha1.Database) {
+		d.Spec.Replicas = 2
+		d.Spec.Databases = []v1alpha1.LogicalDatabase{{Name: "orders_db"}}
+		d.Spec.Backup = &v1alpha1.DatabaseBackup{
+			OnDelete: v1alpha1.BackupsDeleted,
+			To:       &v1alpha1.DatabaseBackupTarget{Volume: &v1alpha1.DatabaseBackupVolume{Size: new(resource.MustParse("2Gi")), StorageClassName: grows}},
+			Verify:   &v1alpha1.BackupVerification{MaxRestoreTime: &metav1.Duration{Duration: 30 * time.Minute}},
+		}
+	})
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		for _, suffix := range []string{".g2", ".repository"} {
+			if err := release(ctx, &corev1.PersistentVolumeClaimList{}, client.InNamespace(ns),
+				client.MatchingLabels{observev1alpha1.LabelDatabase: d.Name + suffix}); err != nil {
+				t.Errorf("cannot delete the volumes of %s: %v", suffix, err)
+			}
+		}
+	})
+	createDatabase(t, d)
+	var first string
+	within(t, backedUp, "the first backup is told", func(ctx context.Context) (err error) {
+		first, err = lastBackup(ctx, d)
+
+		return err
+	})
+	within(t, time.Minute, "what is written comes into the archive", toldOf(d, v1alpha1.TypeArchiveHealthy, corev1.ConditionTrue, v1alpha1.ReasonArchiving))
+	within(t, time.Minute, "the status tells of the volume, and of no second site", func(ctx context.Context) error {
+		got, err := get(ctx, &v1alpha1.Database{}, ns, d.Name)
+		if err != nil {
+			return err
+		}
+		if v := got.Status.Backup.Volume; v == nil || v.Claim != "data-vault-db-repository-0" || v.Size != "2Gi" {
+			return fmt.Errorf("the volume is told as %+v", v)
+		}
+		if r := got.Status.Resilience; r == nil || len(r.Risks) == 0 {
+			return errors.New("nothing tells that all backups are in one volume")
+		}
+
+		return nil
+	})
+	within(t, verifiedWithin, "the first backup is verified", toldOf(d, v1alpha1.TypeBackupVerified, corev1.ConditionTrue, v1alpha1.ReasonVerified))
+
+	app := psql(t, d, "app")
+	app.must(t, `create table ledger (id int primary key); insert into ledger select generate_series(1, 50)`)
+	at := app.must(t, `select to_char(clock_timestamp() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`)
+	app.must(t, `insert into ledger values (51)`)
+
+	// Whoever is neither a member, nor takes or verifies backups, nor is a copy, is not even let connect. The host speaks TLS only, and
+	// says so to who does not.
+	ask := "for i in 1 2 3 4 5 6; do wget -O - -T 3 http://vault-db-repository:8433/ 2>&1 | grep -q 400 && exit 0; sleep 1; done; exit 1"
+	stranger := caller(t, ns, "stranger", ask)
+	copies := caller(t, ns, "copies", ask, func(p *corev1.Pod) { p.Labels = map[string]string{"capstan.dev/copy-of": d.Name} })
+	if ends(t, stranger) {
+		t.Error("a pod of the namespace reaches the volume of backups")
+	}
+	if !ends(t, copies) {
+		t.Error("what is let in as a copy does not reach the volume of backups: then nothing is known of strangers either")
+	}
+
+	// A client writes while the pod that serves the volume is away.
+	w := write(t, d, leader(t, d).Spec.NodeName, byService, 0)
+	pod, err := get(t.Context(), &corev1.Pod{}, ns, "vault-db-repository-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := kube.Delete(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	within(t, volumeServed, "the volume is served again", func(ctx context.Context) error {
+		again, err := get(ctx, &corev1.Pod{}, ns, pod.Name)
+		if err != nil {
+			return err
+		}
+		if again.UID == pod.UID {
+			return errors.New("the pod is there still")
+		}
+		for _, c := range again.Status.Conditions {
+			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+				return nil
+			}
+		}
+
+		return errors.New("the pod is not ready")
+	})
+	patchBackup(t, d, `{"now":"after-51"}`)
+	within(t, backedUp, "the backup that was asked for is told", func(ctx context.Context) error {
+		id, err := lastBackup(ctx, d)
+		if err == nil && id == first {
+			err = errors.New("it is the first one still")
+		}
+
+		return err
+	})
+	within(t, volumeServed, "archiving goes on", toldOf(d, v1alpha1.TypeArchiveHealthy, corev1.ConditionTrue, v1alpha1.ReasonArchiving))
+	within(t, time.Minute, "no moment is missing", toldOf(d, v1alpha1.TypePITRContinuous, corev1.ConditionTrue, v1alpha1.ReasonContinuous))
+	if a := w.end(t); len(a.Lost) > 0 || a.Acknowledged == 0 {
+		t.Errorf("%d of %d acknowledged rows are lost: %v", len(a.Lost), a.Acknowledged, a.Lost)
+	}
+
+	c := database(ns, "vault-copy", func(c *v1alpha1.Database) {
+		c.Spec.Replicas = 1
+		c.Spec.Databases = []v1alpha1.LogicalDatabase{{Name: "orders_db"}}
+		c.Spec.Consumers = []v1alpha1.Consumer{{Name: "auditor"}}
+		c.Spec.From = &v1alpha1.DatabaseSource{Database: &v1alpha1.DatabaseSourceDatabase{Name: d.Name, At: v1alpha1.Moment(at)}}
+	})
+	t.Logf("the copy is Ready after %s", createDatabase(t, c).Round(time.Second))
+	if got := psql(t, c, "auditor").must(t, `select count(*)::text || ' ' || max(id)::text from ledger`); got != "50 50" {
+		t.Errorf("the copy has rows %s, want those of the moment: 50 50", got)
+	}
+
+	want(t, d, fmt.Sprintf(`{"id":"r1","at":%q}`, at))
+	within(t, restoring, "clients are led to the data of the moment", toldOf(d, v1alpha1.TypeRestored, corev1.ConditionTrue, v1alpha1.ReasonRestored, "generation 2"))
+	eventually(t, "the rows of the moment are there, and no other", rows(t, app, 50))
+	within(t, backedUp, "the new generation has a backup of its own", toldOf(d, v1alpha1.TypeBackupFresh, corev1.ConditionTrue, v1alpha1.ReasonFresh))
+
+	claim, err := get(t.Context(), &corev1.PersistentVolumeClaim{}, ns, "data-vault-db-repository-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	patchBackup(t, d, `{"to":{"volume":{"size":"3Gi"}}}`)
+	within(t, 3*time.Minute, "the volume has grown", granted("3Gi", claim))
+
+	deleteDatabase(t, d)
+	within(t, patience, "the volume goes with the Database, as asked", func(ctx context.Context) error {
+		_, err := get(ctx, &corev1.PersistentVolumeClaim{}, ns, claim.Name)
+		if err == nil {
+			err = errors.New("it is there still")
+		}
+		if apierrors.IsNotFound(err) {
+			err = nil
+		}
+
+		return err
+	})
+}
