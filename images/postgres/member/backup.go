@@ -78,12 +78,8 @@ func (c *backupCmd) take(ctx context.Context, log *slog.Logger, s pgbackrest.Set
 		return result{}, err
 	}
 	folders := pgbackrest.Folders{Data: layout.Data, Socket: layout.Postgres, Lock: filepath.Join(c.Folder, "lock")}
-	return takeWith(ctx, log, s, bucket, folders, tls, filepath.Join(c.Folder, "pgbackrest.conf"))
-}
-
-// takeWith a configuration that is written to a file.
-func takeWith(ctx context.Context, log *slog.Logger, s pgbackrest.Settings, r pgbackrest.Repository, f pgbackrest.Folders, t pgbackrest.TLS, file string) (result, error) {
-	if _, err := pgbackrest.Host(s, r, f, t, layout.PgBackRest).Write(file); err != nil {
+	file := filepath.Join(c.Folder, "pgbackrest.conf")
+	if _, err := pgbackrest.Host(s, bucket, folders, tls, layout.PgBackRest).Write(file); err != nil {
 		return result{}, err
 	}
 	return take(ctx, log, pgbackrest.Runner{Program: pgbackrest.Program, Config: file}, s)

@@ -256,7 +256,7 @@ func (b *backups) read(ctx context.Context, s pgbackrest.Settings) error {
 		return err
 	}
 	if len(all) == 0 || all[0].Status.Code == 1 || all[0].Status.Code == 3 {
-		if _, err := run.Run(ctx, "stanza-create", "--stanza="+s.Stanza); err != nil {
+		if err := createStanza(ctx, run, s); err != nil {
 			return err
 		}
 	}

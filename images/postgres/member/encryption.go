@@ -35,16 +35,22 @@ func repositoryFrom(ctx context.Context, s pgbackrest.Source, f pgbackrest.Folde
 	if s.Either == "" {
 		return pgbackrest.ReadEncrypted(layout.Source, key, s.Repository)
 	}
-	bucket, err := pgbackrest.ReadEncrypted(layout.Source, key, "")
-	volume, verr := pgbackrest.ReadEncrypted(layout.SourceRepository, key, s.Either)
+	inBucket, inVolume := mounted(layout.Source), mounted(layout.SourceRepository)
 	switch {
-	case mounted(layout.Source) == mounted(layout.SourceRepository) && mounted(layout.Source):
-	case mounted(layout.SourceRepository):
-		return volume, verr
-	default:
-		return bucket, err
+	case !inBucket && !inVolume:
+		return pgbackrest.Repository{}, &pgbackrest.NotReady{Message: "the source has neither the connection Secret of a bucket nor that of a volume of backups: " +
+			"see whether it has spec.backup, and its condition BackupFresh"}
+	case !inVolume:
+		return pgbackrest.ReadEncrypted(layout.Source, key, "")
+	case !inBucket:
+		return pgbackrest.ReadEncrypted(layout.SourceRepository, key, s.Either)
 	}
-	if err := errors.Join(err, verr); err != nil {
+	bucket, err := pgbackrest.ReadEncrypted(layout.Source, key, "")
+	if err != nil {
+		return pgbackrest.Repository{}, err
+	}
+	volume, err := pgbackrest.ReadEncrypted(layout.SourceRepository, key, s.Either)
+	if err != nil {
 		return pgbackrest.Repository{}, err
 	}
 	ofBucket, err := latestOf(ctx, bucket, s, f)
@@ -55,7 +61,7 @@ func repositoryFrom(ctx context.Context, s pgbackrest.Source, f pgbackrest.Folde
 	if err != nil {
 		return pgbackrest.Repository{}, err
 	}
-	if ofBucket.Name != "" && pgbackrest.Latest([]pgbackrest.Stanza{ofVolume, ofBucket}).Ended().Equal(ofBucket.Ended()) {
+	if ofBucket.Ended().After(ofVolume.Ended()) {
 		return bucket, nil
 	}
 	return volume, nil

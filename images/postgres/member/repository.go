@@ -64,7 +64,8 @@ func (c *repositoryCmd) Run(ctx context.Context, log *slog.Logger) error {
 	}
 	log.Info("starting", "version", version, "folder", layout.Repository)
 	host := repository.Host{
-		Address: net.JoinHostPort(c.IP, strconv.Itoa(pgbackrest.PortRepository)), Config: h.tls.Client, Objects: layout.Objects, Volume: layout.Volume, Take: h.take,
+		Address: net.JoinHostPort(c.IP, strconv.Itoa(pgbackrest.PortRepository)), Config: h.tls.Client, Objects: layout.Objects, Volume: layout.Volume,
+		Take: h.take, Create: h.create,
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, loop := range []func(context.Context) error{
@@ -154,17 +155,50 @@ func (h *repositoryHost) ready(ctx context.Context) (bool, error) {
 
 // take a backup of members that are reached by their names.
 func (h *repositoryHost) take(ctx context.Context, s pgbackrest.Settings) (any, error) {
+	var r result
+	return r, h.with(s, func(run pgbackrest.Runner) (err error) {
+		r, err = take(ctx, h.log, run, s)
+		return err
+	})
+}
+
+// create the stanza of members that are reached by their names. It does nothing for one that is there, and fails for one of other data.
+func (h *repositoryHost) create(ctx context.Context, s pgbackrest.Settings) error {
+	return h.with(s, func(run pgbackrest.Runner) error {
+		_, err := run.Run(ctx, "stanza-create", "--stanza="+s.Stanza)
+		return err //nolint:wrapcheck // They are pgBackRest's words.
+	})
+}
+
+// with a configuration for these settings, which has the key and is gone afterwards.
+func (h *repositoryHost) with(s pgbackrest.Settings, do func(pgbackrest.Runner) error) error {
 	local, err := pgbackrest.ReadLocal(layout.Repository, keyIf(s.Encrypted, layout.BackupKey))
 	if err != nil {
-		return nil, err
+		return err //nolint:wrapcheck // It says what is missing.
 	}
-	// It has the key, and is gone when the backup has ended.
-	dir, err := os.MkdirTemp(filepath.Dir(pgbackrest.ServerConfig), "backup-")
+	dir, err := os.MkdirTemp(filepath.Dir(pgbackrest.ServerConfig), "with-")
 	if err != nil {
-		return nil, fmt.Errorf("cannot prepare the backup: %w", err)
+		return fmt.Errorf("cannot prepare a configuration: %w", err)
 	}
-	r, err := takeWith(ctx, h.log, s, local, h.folders, h.tls, filepath.Join(dir, "pgbackrest.conf"))
-	return r, errors.Join(err, os.RemoveAll(dir))
+	file := filepath.Join(dir, "pgbackrest.conf")
+	_, err = pgbackrest.Host(s, local, h.folders, h.tls, layout.PgBackRest).Write(file)
+	if err == nil {
+		err = do(pgbackrest.Runner{Program: pgbackrest.Program, Config: file})
+	}
+	return errors.Join(err, os.RemoveAll(dir))
+}
+
+// createStanza of the Database, unless it is there. The host of a volume does it itself.
+func createStanza(ctx context.Context, run pgbackrest.Runner, s pgbackrest.Settings) error {
+	if s.Repository == "" {
+		_, err := run.Run(ctx, "stanza-create", "--stanza="+s.Stanza)
+		return err //nolint:wrapcheck // They are pgBackRest's words.
+	}
+	r, err := pgbackrest.ReadServed(layout.Bucket, s.Repository)
+	if err != nil {
+		return err //nolint:wrapcheck // It says what is missing.
+	}
+	return repository.Create(ctx, r, s) //nolint:wrapcheck // It says what it could not do.
 }
 
 // filledEvery is how often the leader asks how full the volume of backups is.

@@ -81,6 +81,20 @@ func (h heard) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // It is a Reader.
 }
 
+// Create the stanza of the settings at the host of a repository, unless it is there: pgBackRest does so only there.
+func Create(ctx context.Context, r pgbackrest.Repository, s pgbackrest.Settings) error {
+	body, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("cannot ask for a stanza: %w", err)
+	}
+	res, err := call(ctx, r.Served.TLS, http.MethodPost, r.Served.Server, pathStanza, body)
+	if err != nil {
+		return fmt.Errorf("cannot make the stanza: %w", err)
+	}
+	_ = res.Body.Close()
+	return nil
+}
+
 // Usage of the volume of a repository: Percent, and Size of its file system in bytes.
 func Usage(ctx context.Context, r pgbackrest.Repository) (volume.Usage, error) {
 	ctx, cancel := context.WithTimeout(ctx, usageLimit)

@@ -96,7 +96,12 @@ func serve(t *testing.T, take func(context.Context, pgbackrest.Settings) (any, e
 	shown := a.identity(pgbackrest.Client)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	h := Host{Address: net.JoinHostPort(host, "8433"), Config: shown.Client, Objects: filepath.Join(t.TempDir(), "objects"), Volume: t.TempDir(), Take: take}
+	h := Host{Address: net.JoinHostPort(host, "8433"), Config: shown.Client, Objects: filepath.Join(t.TempDir(), "objects"), Volume: t.TempDir(), Take: take, Create: func(_ context.Context, s pgbackrest.Settings) error {
+		if s.Stanza != "orders-17" {
+			return errors.New("pgbackrest stanza-create: it is of other data")
+		}
+		return nil
+	}}
 	go func() { done <- h.Serve(ctx) }()
 	t.Cleanup(func() {
 		cancel()
@@ -149,6 +154,21 @@ func TestObjects(t *testing.T) {
 	}
 	if u, err := Usage(t.Context(), a.repository(pgbackrest.User)); err != nil || u.Size == 0 {
 		t.Errorf("the usage is %+v, error %v", u, err)
+	}
+}
+
+func TestCreate(t *testing.T) {
+	a := serve(t, nil)
+	settings := pgbackrest.Settings{Stanza: "orders-17", Members: []string{"a"}, Repository: host}
+	if err := Create(t.Context(), a.repository(pgbackrest.User), settings); err != nil {
+		t.Error(err)
+	}
+	settings.Stanza = "other-17"
+	if err := Create(t.Context(), a.repository(pgbackrest.User), settings); err == nil || !strings.Contains(err.Error(), "it is of other data") {
+		t.Errorf("why there is none: %v", err)
+	}
+	if err := Create(t.Context(), a.repository(pgbackrest.Client), settings); err == nil || !strings.Contains(err.Error(), "not one that may do that") {
+		t.Errorf("who takes backups makes a stanza: %v", err)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 // Paths beside that of objects.
 const (
 	pathBackup = "/backup"
+	pathStanza = "/stanza"
 	pathUsage  = "/usage"
 )
 
@@ -42,6 +43,8 @@ type Host struct {
 	Objects, Volume string
 	// Take a backup. The value is told to who asked.
 	Take func(context.Context, pgbackrest.Settings) (any, error)
+	// Create the stanza, unless it is there.
+	Create func(context.Context, pgbackrest.Settings) error
 }
 
 // An answer to who asked for a backup: either the result or why there is none.
@@ -65,6 +68,7 @@ func (h Host) Serve(ctx context.Context) error {
 	defer objects.close()
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+pathBackup, only(pgbackrest.Client, h.backup))
+	mux.HandleFunc("POST "+pathStanza, only(pgbackrest.User, h.create))
 	mux.HandleFunc("GET "+pathUsage, only(pgbackrest.User, h.usage))
 	mux.HandleFunc("GET "+objectstore.Path+"{key...}", only(pgbackrest.User, objects.get))
 	mux.HandleFunc("PUT "+objectstore.Path+"{key...}", only(pgbackrest.User, objects.put))
@@ -109,15 +113,36 @@ func refuse(w http.ResponseWriter, status int, err error) {
 	http.Error(w, objectstore.Refused+err.Error(), status)
 }
 
-// backup with the settings of the request. Its connection ends it.
-func (h Host) backup(w http.ResponseWriter, r *http.Request) {
+// settings of a request. Without them it is refused.
+func settings(w http.ResponseWriter, r *http.Request) (pgbackrest.Settings, bool) {
 	var s pgbackrest.Settings
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostSettings)).Decode(&s); err != nil {
-		refuse(w, http.StatusBadRequest, fmt.Errorf("cannot understand what backup is asked for: %w", err))
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostSettings)).Decode(&s)
+	if err != nil {
+		err = fmt.Errorf("cannot understand what is asked for: %w", err)
+	} else {
+		err = s.Check()
+	}
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err)
+	}
+	return s, err == nil
+}
+
+// create the stanza of the settings of a request.
+func (h Host) create(w http.ResponseWriter, r *http.Request) {
+	s, ok := settings(w, r)
+	if !ok {
 		return
 	}
-	if err := s.Check(); err != nil {
-		refuse(w, http.StatusBadRequest, err)
+	if err := h.Create(r.Context(), s); err != nil {
+		refuse(w, http.StatusInternalServerError, err)
+	}
+}
+
+// backup with the settings of the request. Its connection ends it.
+func (h Host) backup(w http.ResponseWriter, r *http.Request) {
+	s, ok := settings(w, r)
+	if !ok {
 		return
 	}
 	ctx, cancel := context.WithCancel(r.Context())
