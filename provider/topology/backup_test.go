@@ -77,6 +77,7 @@ func TestBackupBounded(t *testing.T) {
 	p := telling(t, "a", v1alpha1.BackupReport{
 		Archive: strings.Repeat("x", 1000), Label: "a\nb", Message: strings.Repeat("y", 5000), Ended: "soon", Began: "2026-11-20T06:00:00Z", Size: -1,
 		Verification: v1alpha1.VerificationReport{Failure: strings.Repeat("x", 1000), Message: strings.Repeat("y", 5000), Ended: "soon", Passed: v1alpha1.VerificationPassed{Seconds: -1}},
+		Repository:   v1alpha1.RepositoryReport{Disk: strings.Repeat("x", 1000), FileSystem: "a\nb", UsedPercent: 1000},
 	})
 
 	got := report(&p).Backup
@@ -86,6 +87,10 @@ func TestBackupBounded(t *testing.T) {
 
 	if v := got.Verification; len(v.Failure) > maxReason+4 || len(v.Message) > maxMessage+4 || v.Ended != "" || v.Passed.Seconds != 0 {
 		t.Errorf("what a member tells of verifications is believed: %+v", v)
+	}
+
+	if r := got.Repository; len(r.Disk) > maxReason+4 || strings.Contains(r.FileSystem, "\n") || r.UsedPercent != 100 {
+		t.Errorf("what a member tells of the volume of backups is believed: %+v", r)
 	}
 }
 
@@ -141,6 +146,29 @@ func TestVerification(t *testing.T) {
 			at, failed, ended := verification(cr)
 			if at != tc.at || failed != tc.failed || ended != tc.ended {
 				t.Errorf("%s: it is told as %.0f, %.0f, %t", tc.reason, at, failed, ended)
+			}
+		})
+	}
+}
+
+func TestVolumeUsed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		told   *v1alpha1.BackupReport
+		want   float64
+		ok     bool
+	}{
+		"None":   {"A Database without backups has no such volume.", nil, 0, false},
+		"Bucket": {"Nor has one with a bucket.", &v1alpha1.BackupReport{Asked: true}, 0, false},
+		"Empty":  {"One that is empty is told of, too.", &v1alpha1.BackupReport{Repository: v1alpha1.RepositoryReport{FileSystem: "1024Mi"}}, 0, true},
+		"Used":   {"So much is used.", &v1alpha1.BackupReport{Repository: v1alpha1.RepositoryReport{FileSystem: "1024Mi", UsedPercent: 85}}, 85, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cr := &v1alpha1.Topology{}
+			cr.Status.AtProvider.Backup = tc.told
+
+			if got, ok := volumeUsed(cr); got != tc.want || ok != tc.ok {
+				t.Errorf("%s: it is told as %.0f, %t", tc.reason, got, ok)
 			}
 		})
 	}
