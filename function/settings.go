@@ -268,20 +268,26 @@ func checkDatabase(d v1alpha1.DatabaseSettings) error {
 		return errors.New("must be Issuer or ClusterIssuer")
 	}
 
-	if to := d.Backup.To; to != "" && to != v1alpha1.BackupToBucket && to != v1alpha1.BackupToVolume {
-		return errors.New("must be Bucket or Volume")
-	}
-
-	if class := d.Backup.StorageClassName; class != "" {
-		if errs := validation.IsDNS1123Subdomain(class); len(errs) > 0 {
-			return errors.New(because(errs))
-		}
+	if err := checkBackup(d.Backup); err != nil {
+		return err
 	}
 
 	for _, name := range append([]string{d.CrossplaneNamespace}, d.MetricsNamespaces...) {
 		if errs := validation.IsDNS1123Label(name); name != "*" && len(errs) > 0 {
 			return fmt.Errorf("%q is neither * nor the name of a namespace: %s", name, because(errs))
 		}
+	}
+
+	return nil
+}
+
+func checkBackup(b v1alpha1.DatabaseBackupSettings) error {
+	if b.To != "" && b.To != v1alpha1.BackupToBucket && b.To != v1alpha1.BackupToVolume {
+		return errors.New("must be Bucket or Volume")
+	}
+
+	if errs := validation.IsDNS1123Subdomain(b.StorageClassName); b.StorageClassName != "" && len(errs) > 0 {
+		return errors.New(because(errs))
 	}
 
 	return nil
