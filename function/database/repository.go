@@ -4,6 +4,7 @@ package database
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -89,9 +90,11 @@ func repositoryHost(namespace, name string) string {
 	return fmt.Sprintf("%s-%s.%s.svc", name, suffixRepository, namespace)
 }
 
-// served is the host of the volume that backups go to, or "".
+// served is the host of the volume that backups go to, or that members still go to
+// until they are made anew after backups were moved, or "". Each goes by the Secret
+// that it has.
 func (s *state) served() string {
-	if !s.volumed() {
+	if !s.volumed() && !slices.Contains(s.opened, s.called(suffixRepositoryClient)) {
 		return ""
 	}
 

@@ -245,9 +245,19 @@ func TestVolumeMoved(t *testing.T) {
 	}
 
 	w.edit(withBackup(`{to: {connectionSecretRef: {name: own}}}`))
+	w.pass()
+
+	// Members that were not made anew yet go on where they can.
+	if w.memberTold().Backup.Repository == "" {
+		t.Error("members that have the volume only do not know where it is")
+	}
 
 	for range 8 {
 		w.pass()
+	}
+
+	if w.memberTold().Backup.Repository != "" {
+		t.Error("members that have the bucket only are told of the volume")
 	}
 
 	if w.opens("a") != "own" || w.has(repositoryObjects...) != hasAll {

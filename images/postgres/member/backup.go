@@ -68,10 +68,11 @@ func (c *backupCmd) take(ctx context.Context, log *slog.Logger, s pgbackrest.Set
 	tls := pgbackrest.TLS{
 		Cert: filepath.Join(layout.Members, "tls.crt"), Key: filepath.Join(layout.Members, "tls.key"), CA: filepath.Join(layout.Members, "ca.crt"),
 	}
-	if s.Repository != "" {
+	if s.Repository != "" && !pgbackrest.IsBucket(layout.Bucket) {
 		log.Info("asking for a backup", "host", s.Repository, "stanza", s.Stanza)
 		var r result
-		return r, repository.Take(ctx, tls, s, &r)
+		err := repository.Take(ctx, tls, s, &r)
+		return r, err
 	}
 	bucket, err := repositoryOf(s)
 	if err != nil {

@@ -156,10 +156,11 @@ func (h *repositoryHost) ready(ctx context.Context) (bool, error) {
 // take a backup of members that are reached by their names.
 func (h *repositoryHost) take(ctx context.Context, s pgbackrest.Settings) (any, error) {
 	var r result
-	return r, h.with(s, func(run pgbackrest.Runner) (err error) {
+	err := h.with(s, func(run pgbackrest.Runner) (err error) {
 		r, err = take(ctx, h.log, run, s)
 		return err
 	})
+	return r, err
 }
 
 // create the stanza of members that are reached by their names. It does nothing for one that is there, and fails for one of other data.
@@ -190,13 +191,13 @@ func (h *repositoryHost) with(s pgbackrest.Settings, do func(pgbackrest.Runner) 
 
 // createStanza of the Database, unless it is there. The host of a volume does it itself.
 func createStanza(ctx context.Context, run pgbackrest.Runner, s pgbackrest.Settings) error {
-	if s.Repository == "" {
-		_, err := run.Run(ctx, "stanza-create", "--stanza="+s.Stanza)
-		return err //nolint:wrapcheck // They are pgBackRest's words.
-	}
-	r, err := pgbackrest.ReadServed(layout.Bucket, s.Repository)
+	r, err := pgbackrest.Read(layout.Bucket, s.Repository)
 	if err != nil {
 		return err //nolint:wrapcheck // It says what is missing.
+	}
+	if r.Served == nil {
+		_, err := run.Run(ctx, "stanza-create", "--stanza="+s.Stanza)
+		return err //nolint:wrapcheck // They are pgBackRest's words.
 	}
 	return repository.Create(ctx, r, s) //nolint:wrapcheck // It says what it could not do.
 }
@@ -214,9 +215,9 @@ func (b *backups) fills(ctx context.Context, s pgbackrest.Settings) {
 		return
 	}
 	b.measured = time.Now()
-	r, err := pgbackrest.ReadServed(layout.Bucket, s.Repository)
-	if err != nil {
-		return // It is told as what hinders the archive.
+	r, err := pgbackrest.Read(layout.Bucket, s.Repository)
+	if err != nil || r.Served == nil {
+		return // What is wrong is told as what hinders the archive.
 	}
 	u, err := repository.Usage(ctx, r)
 	if err != nil {

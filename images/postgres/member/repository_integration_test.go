@@ -116,25 +116,21 @@ func (v *vault) serve() {
 	})
 }
 
-// fill the volume but for some bytes, or empty it again with nothing.
-func (v *vault) fill(free int64) {
+// filler is the file that fills the volume.
+func (v *vault) filler() string { return filepath.Join(v.base, "data-repository", "filler") }
+
+// fill the volume to its last byte.
+func (v *vault) fill() {
 	v.t.Helper()
-	file := filepath.Join(v.base, "data-repository", "filler")
-	if free == 0 {
-		if err := os.Remove(file); err != nil {
-			v.t.Fatal(err)
-		}
-		return
-	}
-	u, err := volume.Measure(filepath.Dir(file))
+	u, err := volume.Measure(filepath.Dir(v.filler()))
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	f, err := os.Create(file)
+	f, err := os.Create(v.filler())
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	if err := errors.Join(unix.Fallocate(int(f.Fd()), 0, 0, u.Free-free), f.Close()); err != nil {
+	if err := errors.Join(unix.Fallocate(int(f.Fd()), 0, 0, u.Free), f.Close()); err != nil {
 		v.t.Fatal(err)
 	}
 }
@@ -284,7 +280,7 @@ func TestRepository(t *testing.T) {
 	t.Run("Full", func(t *testing.T) {
 		w.goesOn(10 * time.Second)
 		w.reset()
-		v.fill(1 << 20)
+		v.fill()
 		c.switchLog(c.leader())
 		w.goesOn(10 * time.Second)
 		c.switchLog(c.leader())
@@ -294,7 +290,9 @@ func TestRepository(t *testing.T) {
 		})
 		t.Logf("told: %+v", c.told(c.leader()))
 		within(t, w, 2*time.Second)
-		v.fill(0)
+		if err := os.Remove(v.filler()); err != nil {
+			t.Fatal(err)
+		}
 		c.eventually("archiving goes on", 4*time.Minute, func() bool {
 			b := c.told(c.leader())
 			return b.Archive == members.ArchiveOK && b.Repository.Disk == volume.DiskOk

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -31,8 +32,7 @@ var (
 	files   = regexp.MustCompile(`info file '([^']*)'`)
 )
 
-// ReadEncrypted is the repository at a host, or without one that of ReadRepository, which is encrypted with the key in the folder of
-// its own, unless that is "". The error is a *NotReady when something is missing or the key cannot be used.
+// ReadEncrypted is the repository of Read, which is encrypted with the key in the folder of its own, unless that is "". The error is a *NotReady when something is missing or the key cannot be used.
 func ReadEncrypted(dir, key, server string) (Repository, error) {
 	r, err := Read(dir, server)
 	if err != nil {
@@ -41,12 +41,19 @@ func ReadEncrypted(dir, key, server string) (Repository, error) {
 	return r.withKey(key)
 }
 
-// Read the repository at a host, or without one that of ReadRepository, whose key is not needed.
+// Read the repository whose Secret is mounted to a folder, and whose key is not needed: that of a bucket, or else of the volume at a
+// host. Which one it is the Secret says: a pod that was made before backups moved goes on with what it has until it is made anew.
 func Read(dir, server string) (Repository, error) {
-	if server != "" {
+	if server != "" && !IsBucket(dir) {
 		return ReadServed(dir, server)
 	}
 	return ReadRepository(dir)
+}
+
+// IsBucket tells whether what is mounted to a folder opens a bucket.
+func IsBucket(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "endpoint"))
+	return err == nil
 }
 
 // readKey from a file. What is wrong with it is told without a word of it.

@@ -34,6 +34,7 @@ func TestRead(t *testing.T) {
 		"Served":  {"A volume is reached by its host.", "orders-repository.shop.svc", []string{"tls.crt", "tls.key", "ca.crt"}, false, inVolume},
 		"NoKey":   {"What is missing is told as that.", "orders-repository.shop.svc", []string{"tls.crt", "ca.crt"}, true, inBucket},
 		"Nothing": {"So is a Secret that is not there.", "orders-repository.shop.svc", nil, true, inBucket},
+		"Moved":   {"A pod that was made for a bucket goes on with that, which is not whole here.", "orders-repository.shop.svc", []string{"endpoint", "tls.crt", "tls.key", "ca.crt"}, true, inBucket},
 		"Bucket":  {"Without a host it is a bucket, which this is not.", "", []string{"tls.crt", "tls.key", "ca.crt"}, true, inBucket},
 	} {
 		t.Run(name, func(t *testing.T) {

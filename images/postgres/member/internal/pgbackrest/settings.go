@@ -32,7 +32,8 @@ type Settings struct {
 	Stanza string `json:"stanza"`
 	// Path of the repository in the bucket. In a volume there is one repository, and nothing else has a place there.
 	Path string `json:"path"`
-	// Repository is the host of the repository when backups go to a volume, which is served there. Default: a bucket.
+	// Repository is the host of the repository when backups go to a volume, which is served there, unless the Secret that is mounted
+	// is that of a bucket. Default: a bucket.
 	Repository string `json:"repository,omitempty"`
 	// Queue is how many bytes of the write-ahead log may wait for the archive before the oldest are let go.
 	Queue int64 `json:"queue"`
