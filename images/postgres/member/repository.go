@@ -38,7 +38,6 @@ type repositoryCmd struct {
 // A repositoryHost that runs.
 type repositoryHost struct {
 	log     *slog.Logger
-	table   process.Table
 	tls     pgbackrest.TLS
 	folders pgbackrest.Folders
 	address string
@@ -70,7 +69,7 @@ func (c *repositoryCmd) Run(ctx context.Context, log *slog.Logger) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, loop := range []func(context.Context) error{
 		func(ctx context.Context) error { return health.Serve(ctx, c.Health, &health.State{}, h.ready) },
-		func(ctx context.Context) error { h.table.Reap(ctx, func(int) {}); return nil },
+		func(ctx context.Context) error { process.Reap(ctx, func(int) {}); return nil },
 		h.serve, host.Serve,
 	} {
 		group.Go(func() error { return loop(ctx) })
@@ -89,7 +88,7 @@ func (h *repositoryHost) serve(ctx context.Context) error {
 		return err
 	}
 	for ctx.Err() == nil {
-		child, err := h.table.Start(pgbackrest.Program, nil, "--config="+pgbackrest.ServerConfig, "server")
+		child, err := process.Start(pgbackrest.Program, nil, "--config="+pgbackrest.ServerConfig, "server")
 		if err != nil {
 			return err
 		}
