@@ -53,12 +53,15 @@ func (c *repositoryCmd) Run(ctx context.Context, log *slog.Logger) error {
 		folders: pgbackrest.Folders{Data: layout.Data, Socket: layout.Postgres, Lock: filepath.Join(filepath.Dir(pgbackrest.ServerConfig), "lock")},
 		address: net.JoinHostPort(c.IP, strconv.Itoa(pgbackrest.Port)),
 	}
-	for _, dir := range []string{h.folders.Lock, layout.Repository} {
+	// Who makes a stanza locks out who archives, and one that is there is made again before each backup. What is served has locks of its own.
+	served := h.folders
+	served.Lock += "-served"
+	for _, dir := range []string{h.folders.Lock, served.Lock, layout.Repository} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("cannot prepare folders of the repository: %w", err)
 		}
 	}
-	if _, err := pgbackrest.Server(layout.Repository, h.folders, h.tls).Write(pgbackrest.ServerConfig); err != nil {
+	if _, err := pgbackrest.Server(layout.Repository, served, h.tls).Write(pgbackrest.ServerConfig); err != nil {
 		return err
 	}
 	log.Info("starting", "version", version, "folder", layout.Repository)
