@@ -89,9 +89,16 @@ func (c *backupCmd) take(ctx context.Context, log *slog.Logger, s pgbackrest.Set
 // take a backup of the stanza, which is made if there is none.
 func take(ctx context.Context, log *slog.Logger, run pgbackrest.Runner, s pgbackrest.Settings) (result, error) {
 	stanza := "--stanza=" + s.Stanza
-	// It does nothing for a stanza that is there, and fails for one of other data: what is there is never overwritten.
-	if _, err := run.Run(ctx, "stanza-create", stanza); err != nil {
+	all, err := run.Info(ctx, s.Stanza)
+	if err != nil {
 		return result{}, err
+	}
+	// To make it locks out who archives, or is locked out by them. One of other data is refused by the backup: what is there is never
+	// overwritten.
+	if pgbackrest.Missing(all) {
+		if _, err := run.Run(ctx, "stanza-create", stanza); err != nil {
+			return result{}, err
+		}
 	}
 	kind, err := next(ctx, run, s, time.Now())
 	if err != nil {
@@ -101,7 +108,7 @@ func take(ctx context.Context, log *slog.Logger, run pgbackrest.Runner, s pgback
 	if _, err := run.Run(ctx, "backup", stanza, "--type="+kind); err != nil {
 		return result{}, err
 	}
-	all, err := run.Info(ctx, s.Stanza)
+	all, err = run.Info(ctx, s.Stanza)
 	if err != nil {
 		return result{}, err
 	}

@@ -255,7 +255,7 @@ func (b *backups) read(ctx context.Context, s pgbackrest.Settings) error {
 	if err != nil {
 		return err
 	}
-	if len(all) == 0 || all[0].Status.Code == 1 || all[0].Status.Code == 3 {
+	if pgbackrest.Missing(all) {
 		if err := createStanza(ctx, run, s); err != nil {
 			return err
 		}

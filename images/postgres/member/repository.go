@@ -53,7 +53,7 @@ func (c *repositoryCmd) Run(ctx context.Context, log *slog.Logger) error {
 		folders: pgbackrest.Folders{Data: layout.Data, Socket: layout.Postgres, Lock: filepath.Join(filepath.Dir(pgbackrest.ServerConfig), "lock")},
 		address: net.JoinHostPort(c.IP, strconv.Itoa(pgbackrest.Port)),
 	}
-	// Who makes a stanza locks out who archives, and one that is there is made again before each backup. What is served has locks of its own.
+	// To make a stanza locks out who archives. What is served has locks of its own.
 	served := h.folders
 	served.Lock += "-served"
 	for _, dir := range []string{h.folders.Lock, served.Lock, layout.Repository} {

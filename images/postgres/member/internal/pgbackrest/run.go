@@ -205,6 +205,11 @@ func (s Stanza) Ended() time.Time {
 	return time.Time{}
 }
 
+// Missing tells whether the one stanza that was asked for is still to be made.
+func Missing(all []Stanza) bool {
+	return len(all) == 0 || all[0].Status.Code == 1 || all[0].Status.Code == 3
+}
+
 // Latest stanza: the one of those with backups whose last one ended last. "" when none has any.
 func Latest(all []Stanza) Stanza {
 	var best Stanza
