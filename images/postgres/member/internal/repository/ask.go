@@ -21,8 +21,10 @@ import (
 )
 
 const (
-	// reachLimit is how long a host may take to be reached, and usageLimit how long to tell the usage of its volume.
-	reachLimit = 15 * time.Second
+	// reachLimit is how long a host may take to be reached, reachEvery how often that is tried, and usageLimit how long it may take to
+	// tell the usage of its volume.
+	reachLimit = 30 * time.Second
+	reachEvery = time.Second
 	usageLimit = 10 * time.Second
 	// silence is how long a host that takes a backup may say nothing.
 	silence = 4 * beatEvery
@@ -118,8 +120,7 @@ func call(ctx context.Context, identity pgbackrest.TLS, method, host, path strin
 		return nil, err //nolint:wrapcheck // It says what it could not do.
 	}
 	client := &http.Client{Transport: &http.Transport{
-		TLSClientConfig: config, DisableKeepAlives: true, TLSHandshakeTimeout: reachLimit, DialContext: (&net.Dialer{Timeout: reachLimit}).DialContext,
-		ResponseHeaderTimeout: silence,
+		TLSClientConfig: config, DisableKeepAlives: true, TLSHandshakeTimeout: reachLimit, DialContext: reach, ResponseHeaderTimeout: silence,
 	}}
 	to := "https://" + net.JoinHostPort(host, strconv.Itoa(pgbackrest.PortRepository)) + path
 	req, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(body))
@@ -139,4 +140,22 @@ func call(ctx context.Context, identity pgbackrest.TLS, method, host, path strin
 		return nil, errors.New(strings.TrimSpace(said))
 	}
 	return nil, fmt.Errorf("%s answers %s", host, res.Status)
+}
+
+// reach a host, again and again: what enforces network policies learns of a new pod a moment after it runs, and refuses it before, which
+// would be the end of a pod that only asks once.
+func reach(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, reachLimit)
+	defer cancel()
+	for {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err == nil || ctx.Err() != nil {
+			return conn, err //nolint:wrapcheck // It has the address.
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err //nolint:wrapcheck // It has the address.
+		case <-time.After(reachEvery):
+		}
+	}
 }
