@@ -321,6 +321,8 @@ func (b *bench) podOf(namespace, name string, st corev1.PodStatus) *corev1.Pod {
 // TestAnalysis follows one Analysis with the provider as a process: what it sees of
 // Secrets, of pods while Prometheus is away, and of metrics.
 func TestAnalysis(t *testing.T) {
+	t.Parallel()
+
 	b := newBench(t)
 	prometheus, _ := b.metrics()
 	b.start("--poll-interval=10m")
@@ -473,6 +475,8 @@ func TestAnalysesAreQuiet(t *testing.T) {
 
 // TestForeignSecrets shows that Secrets that nobody names cost nothing.
 func TestForeignSecrets(t *testing.T) {
+	t.Parallel()
+
 	n := scale(1000)
 	b := newBench(t)
 	p := b.start()

@@ -27,6 +27,8 @@ import (
 
 // TestRotation changes the provider's credentials while it runs.
 func TestRotation(t *testing.T) {
+	t.Parallel()
+
 	b := newBench(t)
 	s := b.outside()
 	s.s3.AddUser("rotated", "rotated-secret-key")
@@ -63,6 +65,8 @@ func TestRotation(t *testing.T) {
 // TestConfigInUse shows that a config stays as long as somebody uses it, in
 // either kind, and tells whether its service answers.
 func TestConfigInUse(t *testing.T) {
+	t.Parallel()
+
 	b := newBench(t)
 	s := b.outside()
 	b.start("--allow-tenant-cidr=127.0.0.0/8")
@@ -154,6 +158,8 @@ func TestConfigInUse(t *testing.T) {
 // TestWithdrawnKey takes the workload's key out of a config. Who uses the bucket
 // loses it, and nothing else.
 func TestWithdrawnKey(t *testing.T) {
+	t.Parallel()
+
 	b := newBench(t)
 	s := b.outside()
 	b.start("--allow-tenant-cidr=127.0.0.0/8", "--poll-interval=2s")
@@ -227,6 +233,8 @@ func TestWithdrawnKey(t *testing.T) {
 // TestRetry shows that a config says how patient the provider is with its
 // service.
 func TestRetry(t *testing.T) {
+	t.Parallel()
+
 	b := newBench(t)
 	s := b.outside()
 	s.toS3.Fail(func(*http.Request) bool { return true }, outside.Answer(http.StatusInternalServerError, ""))

@@ -25,6 +25,8 @@ import (
 // and versions. In the end all of them are ready, and the servers hold exactly
 // what was asked for.
 func TestCrashes(t *testing.T) {
+	t.Parallel()
+
 	const kills = 20
 
 	n := scale(100)

@@ -28,6 +28,8 @@ import (
 // TestNoSecretLeaks puts a canary into every credential path, lets things work
 // and fail at debug level, and looks for the canaries everywhere but in Secrets.
 func TestNoSecretLeaks(t *testing.T) {
+	t.Parallel()
+
 	b := newBench(t)
 	s := b.outside()
 

@@ -329,6 +329,8 @@ func (s *stage) name() string {
 
 // TestTenants carries out every attack.
 func TestTenants(t *testing.T) {
+	t.Parallel()
+
 	b := newBench(t)
 	s := &stage{bench: b, servers: b.outside(), whole: t}
 	b.start("--poll-interval=1s")
