@@ -29,6 +29,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/reach"
 )
 
 // limit of one call, and most bytes of an object.
@@ -56,7 +57,7 @@ func Open(r pgbackrest.Repository) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}
+	transport := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true, DialContext: reach.Dial}
 	if r.Served == nil {
 		transport.Proxy = http.ProxyFromEnvironment
 	}

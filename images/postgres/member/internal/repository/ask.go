@@ -17,14 +17,13 @@ import (
 
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/objectstore"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/reach"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/volume"
 )
 
 const (
-	// reachLimit is how long a host may take to be reached, reachEvery how often that is tried, and usageLimit how long it may take to
-	// tell the usage of its volume.
-	reachLimit = 30 * time.Second
-	reachEvery = time.Second
+	// greeting is how long a host may take to show its certificate, and usageLimit how long to tell the usage of its volume.
+	greeting   = 15 * time.Second
 	usageLimit = 10 * time.Second
 	// silence is how long a host that takes a backup may say nothing.
 	silence = 4 * beatEvery
@@ -120,7 +119,7 @@ func call(ctx context.Context, identity pgbackrest.TLS, method, host, path strin
 		return nil, err //nolint:wrapcheck // It says what it could not do.
 	}
 	client := &http.Client{Transport: &http.Transport{
-		TLSClientConfig: config, DisableKeepAlives: true, TLSHandshakeTimeout: reachLimit, DialContext: reach, ResponseHeaderTimeout: silence,
+		TLSClientConfig: config, DisableKeepAlives: true, TLSHandshakeTimeout: greeting, DialContext: reach.Dial, ResponseHeaderTimeout: silence,
 	}}
 	to := "https://" + net.JoinHostPort(host, strconv.Itoa(pgbackrest.PortRepository)) + path
 	req, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(body))
@@ -140,22 +139,4 @@ func call(ctx context.Context, identity pgbackrest.TLS, method, host, path strin
 		return nil, errors.New(strings.TrimSpace(said))
 	}
 	return nil, fmt.Errorf("%s answers %s", host, res.Status)
-}
-
-// reach a host, again and again: what enforces network policies learns of a new pod a moment after it runs, and refuses it before, which
-// would be the end of a pod that only asks once.
-func reach(ctx context.Context, network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, reachLimit)
-	defer cancel()
-	for {
-		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-		if err == nil || ctx.Err() != nil {
-			return conn, err //nolint:wrapcheck // It has the address.
-		}
-		select {
-		case <-ctx.Done():
-			return nil, err //nolint:wrapcheck // It has the address.
-		case <-time.After(reachEvery):
-		}
-	}
 }

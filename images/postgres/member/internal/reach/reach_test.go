@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package repository
+package reach
 
 import (
 	"net"
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestReach: a pod that was just started is let through only after a while.
-func TestReach(t *testing.T) {
+// TestDial: a pod that was just started is let through only after a while.
+func TestDial(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -18,14 +18,14 @@ func TestReach(t *testing.T) {
 	if err := l.Close(); err != nil { // From here on it refuses.
 		t.Fatal(err)
 	}
-	again := time.AfterFunc(reachEvery+reachEvery/2, func() {
+	again := time.AfterFunc(pause+pause/2, func() {
 		if l, err := net.Listen("tcp", address); err == nil {
 			t.Cleanup(func() { _ = l.Close() })
 		}
 	})
 	defer again.Stop()
 
-	conn, err := reach(t.Context(), "tcp", address)
+	conn, err := Dial(t.Context(), "tcp", address)
 	if err != nil {
 		t.Fatalf("it was not tried again: %v", err)
 	}
