@@ -31,6 +31,7 @@ func TestDatabaseBackupVolume(t *testing.T) {
 	d := database(ns, "vault-db", func(d *v1alpha1.Database) {
 		d.Spec.Replicas = 2
 		d.Spec.Databases = []v1alpha1.LogicalDatabase{{Name: "orders_db"}}
+		d.Spec.Consumers = []v1alpha1.Consumer{{Name: "app"}, {Name: "writer"}}
 		d.Spec.Backup = &v1alpha1.DatabaseBackup{
 			OnDelete: v1alpha1.BackupsDeleted,
 			To:       &v1alpha1.DatabaseBackupTarget{Volume: &v1alpha1.DatabaseBackupVolume{Size: new(resource.MustParse("2Gi")), StorageClassName: grows}},
@@ -78,7 +79,11 @@ func TestDatabaseBackupVolume(t *testing.T) {
 
 	// Whoever is neither a member, nor takes or verifies backups, nor is a copy, is not even let connect. The host speaks TLS only, and
 	// says so to who does not.
-	ask := "for i in 1 2 3 4 5 6; do wget -O - -T 3 http://vault-db-repository:8433/ 2>&1 | grep -q 400 && exit 0; sleep 1; done; exit 1"
+	host, err := get(t.Context(), &corev1.Service{}, ns, "vault-db-repository")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := fmt.Sprintf(`for i in 1 2 3 4 5 6; do printf 'GET / HTTP/1.0\r\n\r\n' | timeout 3 nc %s 8433 | grep -q 400 && exit 0; sleep 1; done; exit 1`, host.Spec.ClusterIP)
 	stranger := caller(t, ns, "stranger", ask)
 	copies := caller(t, ns, "copies", ask, func(p *corev1.Pod) { p.Labels = map[string]string{"capstan.dev/copy-of": d.Name} })
 	if ends(t, stranger) {
