@@ -158,7 +158,7 @@ func ttl(s *state) error {
 		}
 	}
 
-	if compose.ChangedLately(s.Request) {
+	if compose.Unheard(s.Request) {
 		pace = compose.Following
 	}
 

@@ -13,9 +13,9 @@ const (
 	Settled Pace = iota
 	// Waiting: for something Crossplane watches, so that a change wakes it up.
 	Waiting
-	// Following: for nothing, a moment after a change. When many things change at
-	// once, Crossplane stops listening to the composite resource for a while, and
-	// the last of the changes may go unheard; so one more look follows.
+	// Following: for what may have gone unheard. When many things change at once,
+	// Crossplane stops listening to the composite resource for a while; so one more
+	// look follows a change, and looks go on until it listens again.
 	Following
 	// Asking: for an object that was asked for and does not exist yet. Crossplane
 	// watches it as well, but whether it was refused shows nowhere else.
@@ -32,9 +32,18 @@ const (
 	ttlAsking    = 20 * time.Second
 )
 
-// ChangedLately tells whether anything wrote the composite resource within the
-// time that Following waits, going by the API server's account of who wrote what.
-func ChangedLately(r Request) bool {
+// typeResponsive is the condition that Crossplane sets: False while it does not
+// listen to all changes of the composite resource and of what it composes.
+const typeResponsive = "Responsive"
+
+// Unheard tells whether a change may go unheard: Crossplane says that it does not
+// listen, or something wrote the composite resource within the time that Following
+// waits, going by the API server's account of who wrote what.
+func Unheard(r Request) bool {
+	if Text(Condition(r.Composite.Map(), typeResponsive), "status") == "False" {
+		return true
+	}
+
 	for _, v := range List(r.Composite.Map(), "metadata", "managedFields") {
 		entry, _ := v.(map[string]any)
 

@@ -192,7 +192,7 @@ func ttl(s *state) error {
 		pace = compose.Waiting
 	}
 
-	if compose.ChangedLately(s.Request) {
+	if compose.Unheard(s.Request) {
 		pace = compose.Following
 	}
 
