@@ -117,11 +117,9 @@ type Pace struct {
 	SenderTimeout int
 }
 
-// Paces by how soon another member leads. A look as seldom as the TTL allows lets a lost leader's lock end sooner: it
-// was renewed longer ago. Nobody else waits for that look: members wake Patroni when a postmaster ends and when they
-// hear nothing of their leader.
+// Paces by how soon another member leads.
 var (
-	Fast     = Pace{TTL: 20, LoopWait: 10, RetryTimeout: 5, SenderTimeout: 5}
+	Fast     = Pace{TTL: 20, LoopWait: 5, RetryTimeout: 5, SenderTimeout: 5}
 	Balanced = Pace{TTL: 30, LoopWait: 10, RetryTimeout: 10, SenderTimeout: 10}
 	Patient  = Pace{TTL: 90, LoopWait: 10, RetryTimeout: 35, SenderTimeout: 10}
 )
