@@ -7,6 +7,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
@@ -67,10 +69,11 @@ func repositoryFrom(ctx context.Context, s pgbackrest.Source, f pgbackrest.Folde
 	return volume, nil
 }
 
-// mounted tells whether a Secret is there that is mounted to a folder, and has anything.
+// mounted tells whether a Secret is there that is mounted to a folder, and has anything. The kubelet's own entries, which begin with two
+// dots, are there without any.
 func mounted(folder string) bool {
 	names, err := os.ReadDir(folder)
-	return err == nil && len(names) > 0
+	return err == nil && slices.ContainsFunc(names, func(e os.DirEntry) bool { return !strings.HasPrefix(e.Name(), "..") })
 }
 
 // latestOf the stanzas of a repository, or the one that is named.
