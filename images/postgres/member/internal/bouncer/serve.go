@@ -13,6 +13,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/certificate"
 )
 
 // pausePath is where members ask poolers to wait.
@@ -33,7 +35,7 @@ type Answer struct {
 func Serve(ctx context.Context, address string, config func() (*tls.Config, error), member string, ask func(context.Context) (waits, drained bool)) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+pausePath, func(w http.ResponseWriter, r *http.Request) {
-		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 || r.TLS.VerifiedChains[0][0].Subject.CommonName != member {
+		if certificate.CallerOf(r) != member {
 			http.Error(w, "only members may ask for that", http.StatusForbidden)
 			return
 		}
@@ -44,19 +46,10 @@ func Serve(ctx context.Context, address string, config func() (*tls.Config, erro
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(a)
 	})
-	l, err := net.Listen("tcp", address)
+	l, err := certificate.Listen(address, config)
 	if err != nil {
-		return fmt.Errorf("cannot listen to members: %w", err)
+		return err //nolint:wrapcheck // It says what it could not do.
 	}
-	l = tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		c, err := config()
-		if err != nil {
-			return nil, err
-		}
-		c = c.Clone()
-		c.MinVersion, c.ClientAuth, c.ClientCAs = tls.VersionTLS13, tls.RequireAndVerifyClientCert, c.RootCAs
-		return c, nil
-	}})
 	srv := &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
 	context.AfterFunc(ctx, func() { _ = srv.Close() })
 	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {

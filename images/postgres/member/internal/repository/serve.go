@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/certificate"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/objectstore"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/volume"
@@ -72,19 +73,10 @@ func (h Host) Serve(ctx context.Context) error {
 	mux.HandleFunc("GET "+pathUsage, only(pgbackrest.User, h.usage))
 	mux.HandleFunc("GET "+objectstore.Path+"{key...}", only(pgbackrest.User, objects.get))
 	mux.HandleFunc("PUT "+objectstore.Path+"{key...}", only(pgbackrest.User, objects.put))
-	l, err := net.Listen("tcp", h.Address)
+	l, err := certificate.Listen(h.Address, h.Config)
 	if err != nil {
-		return fmt.Errorf("cannot listen to members: %w", err)
+		return err //nolint:wrapcheck // It says what it could not do.
 	}
-	l = tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		c, err := h.Config()
-		if err != nil {
-			return nil, err
-		}
-		c = c.Clone()
-		c.MinVersion, c.ClientAuth, c.ClientCAs = tls.VersionTLS13, tls.RequireAndVerifyClientCert, c.RootCAs
-		return c, nil
-	}})
 	// A backup takes hours, which are not bounded here but by who asks for it.
 	srv := &http.Server{
 		Handler: mux, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10,
@@ -100,7 +92,7 @@ func (h Host) Serve(ctx context.Context) error {
 // only who has a certificate of a common name may come.
 func only(name string, handle http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 || r.TLS.VerifiedChains[0][0].Subject.CommonName != name {
+		if certificate.CallerOf(r) != name {
 			refuse(w, http.StatusForbidden, errors.New("the certificate is not one that may do that"))
 			return
 		}
