@@ -461,7 +461,7 @@ func quiet(t *testing.T, d *v1alpha1.Database) {
 		before := audit(t)
 		time.Sleep(settled)
 		if w := of(writes(before()), d.Namespace); len(w) > 0 {
-			return fmt.Errorf("%d writes in %s", len(w), settled)
+			return fmt.Errorf("%d writes in %s: %s", len(w), settled, tally(w, 1))
 		}
 
 		return nil
