@@ -36,24 +36,39 @@ const (
 // listen to all changes of the composite resource and of what it composes.
 const typeResponsive = "Responsive"
 
+// notListening is how long Crossplane does not listen once it has had too much,
+// five minutes unless it is told otherwise, and as long as it may overlook a change
+// after that. It goes on to say so until the next change comes, however long that
+// takes; but that one it hears.
+const notListening = 5*time.Minute + ttlFollowing
+
 // Unheard tells whether a change may go unheard: Crossplane says that it does not
-// listen, or something wrote the composite resource within the time that Following
-// waits, going by the API server's account of who wrote what.
+// listen, and has not said so for longer than that can be true; or something wrote
+// the composite resource within the time that Following waits, going by the API
+// server's account of who wrote what.
 func Unheard(r Request) bool {
-	if Text(Condition(r.Composite.Map(), typeResponsive), "status") == "False" {
+	responsive := Condition(r.Composite.Map(), typeResponsive)
+	if Text(responsive, "status") == "False" && within(r.Now, responsive["lastTransitionTime"], notListening) {
 		return true
 	}
 
 	for _, v := range List(r.Composite.Map(), "metadata", "managedFields") {
-		entry, _ := v.(map[string]any)
-
-		at, err := time.Parse(time.RFC3339, Text(entry, "time"))
-		if age := r.Now.Sub(at); err == nil && age > -ttlFollowing && age < ttlFollowing-ttlFollowing/6 {
+		if entry, _ := v.(map[string]any); within(r.Now, entry["time"], ttlFollowing-ttlFollowing/6) {
 			return true
 		}
 	}
 
 	return false
+}
+
+// within tells whether something happened less than a while ago. A time that is a
+// little ahead is that of another clock; one far ahead, and what is no time, never.
+func within(now time.Time, happened any, while time.Duration) bool {
+	text, _ := happened.(string)
+	at, err := time.Parse(time.RFC3339, text)
+	age := now.Sub(at)
+
+	return err == nil && age > -ttlFollowing && age < while
 }
 
 // TTL is the time until the next look: that of the pace, or less when a

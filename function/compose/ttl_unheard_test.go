@@ -21,9 +21,11 @@ func TestUnheard(t *testing.T) {
 		return composetest.Object{"metadata": map[string]any{"managedFields": entries}}
 	}
 
-	responsive := func(status string) composetest.Object {
+	responsive := func(status, since string) composetest.Object {
 		o := written("2025-12-01T00:00:00Z")
-		o["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Responsive", "status": status, "reason": "WatchCircuitOpen"}}}
+		o["status"] = map[string]any{"conditions": []any{map[string]any{
+			"type": "Responsive", "status": status, "reason": "WatchCircuitOpen", "lastTransitionTime": since,
+		}}}
 
 		return o
 	}
@@ -36,8 +38,9 @@ func TestUnheard(t *testing.T) {
 		"JustNow":      {"One more look has to follow.", written("2026-01-01T11:00:00Z", "2026-01-01T11:59:58Z"), true},
 		"FollowedUp":   {"The look that followed changed nothing, even if it came early.", written("2026-01-01T11:59:34Z"), false},
 		"LongAgo":      {"Nothing happens.", written("2025-12-01T00:00:00Z"), false},
-		"NotListening": {"An edit is let through only now and then, and the last one may be dropped.", responsive("False"), true},
-		"Listening":    {"Every change wakes Crossplane up.", responsive("True"), false},
+		"NotListening": {"An edit is let through only now and then, and the last one may be dropped.", responsive("False", "2026-01-01T11:54:31Z"), true},
+		"ListensAgain": {"Crossplane says so only once something changes, and that change it hears.", responsive("False", "2026-01-01T11:54:29Z"), false},
+		"Listening":    {"Every change wakes Crossplane up.", responsive("True", "2026-01-01T11:59:58Z"), false},
 		"Preview":      {"There is no account of writes.", composetest.Object{}, false},
 		"ClockWrong":   {"A time far ahead says nothing, and must not keep us looking.", written("2027-01-01T00:00:00Z"), false},
 		"NotATime":     {"What cannot be read says nothing.", written("yesterday"), false},
