@@ -88,6 +88,9 @@ const (
 	// ReasonFirstBackupPending: there is no backup yet. It is one of PITRContinuous,
 	// too.
 	ReasonFirstBackupPending xpv2.ConditionReason = "FirstBackupPending"
+	// ReasonBackupFailed: a backup that was due or asked for failed, and none was taken
+	// since.
+	ReasonBackupFailed xpv2.ConditionReason = "BackupFailed"
 	// ReasonBackupOverdue: the last backup is too old.
 	ReasonBackupOverdue xpv2.ConditionReason = "BackupOverdue"
 	// ReasonBucketUnready: the bucket or its Secret is not there.

@@ -4,6 +4,7 @@ package database
 
 import (
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,9 @@ const (
 	// firstBackup is the id of the backup that is taken as soon as there is a leader:
 	// without one nothing can be restored.
 	firstBackup = "first"
+
+	// firstBackupAgain is how long after the first backup failed it is tried again.
+	firstBackupAgain = 10 * time.Minute
 )
 
 // bucketSpec without what the schema fills in.
@@ -157,8 +161,9 @@ func (s *state) backupNow() {
 		ids[nowName(id)] = true
 	}
 
-	if first := nowName(firstBackup); s.leads() && s.seen.Backup != nil && s.seen.Backup.Asked && s.seen.Backup.Label == "" {
-		ids[first] = true
+	// A Job that failed goes when it is time for another, which is made once it is gone.
+	if again, failed := s.firstAgain(); s.leads() && s.seen.Backup != nil && s.seen.Backup.Asked && s.seen.Backup.Label == "" && !s.past(again, failed) {
+		ids[nowName(firstBackup)] = true
 	}
 
 	for name := range ids {
@@ -177,6 +182,13 @@ func (s *state) backupNow() {
 			s.letGo(resource)
 		}
 	}
+}
+
+// firstAgain is when the first backup is tried again, if it failed.
+func (s *state) firstAgain() (time.Time, bool) {
+	_, ended, failed := failure(s.Observed[nameBackupNowPrefix+nowName(firstBackup)])
+
+	return ended.Add(firstBackupAgain), failed
 }
 
 // nowName of an id, which may be longer than there is room in a name.

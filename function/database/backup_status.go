@@ -33,6 +33,7 @@ func backupsFresh(s *state) error {
 
 	b := s.toldOfBackups()
 	due, known := s.backupDue()
+	again, failed := s.firstAgain()
 
 	switch {
 	case !s.backsUp():
@@ -45,13 +46,37 @@ func backupsFresh(s *state) error {
 		return say(corev1.ConditionFalse, s.placeUnready(), b.Message)
 	case !b.Asked:
 		return say(corev1.ConditionUnknown, v1alpha1.ReasonBackupUnknown, "the leader has not told yet what backups there are: see the condition Available")
+	case b.Label == "" && failed:
+		return say(corev1.ConditionFalse, v1alpha1.ReasonBackupFailed,
+			fmt.Sprintf("the first backup failed, and is tried again at %s; %s", again.UTC().Format(time.RFC3339), s.howBackupsFare()))
 	case b.Label == "":
 		return say(corev1.ConditionFalse, v1alpha1.ReasonFirstBackupPending, "there is no backup yet; "+s.howBackupsFare())
 	case known && s.Now.After(due):
 		return say(corev1.ConditionFalse, v1alpha1.ReasonBackupOverdue, "the last backup is older than the schedule asks; "+s.howBackupsFare())
+	case s.unmade(scheduledFailure(s.Observed[nameBackup])):
+		return say(corev1.ConditionFalse, v1alpha1.ReasonBackupFailed,
+			"the last backup that the schedule asked for failed; "+s.howBackupsFare()+"; to take one at once set spec.backup.now to a new id")
+	case s.nowFailed():
+		return say(corev1.ConditionFalse, v1alpha1.ReasonBackupFailed,
+			fmt.Sprintf("the backup that spec.backup.now %q asks for failed; %s; to try again set another id", s.spec.Backup.Now, s.howBackupsFare()))
 	default:
 		return say(corev1.ConditionTrue, v1alpha1.ReasonFresh, "the last backup is as recent as the schedule asks: see status.backup")
 	}
+}
+
+// nowFailed tells whether the backup of spec.backup.now failed.
+func (s *state) nowFailed() bool {
+	began, _, failed := failure(s.Observed[nameBackupNowPrefix+nowName(s.spec.Backup.Now)])
+
+	return s.unmade(began, failed)
+}
+
+// unmade tells whether a backup that began at a time and failed is one that none has
+// made up for since.
+func (s *state) unmade(began time.Time, failed bool) bool {
+	last := stamp(s.toldOfBackups().Ended)
+
+	return failed && (last == nil || last.Time.Before(began))
 }
 
 // place is where backups go, for people.

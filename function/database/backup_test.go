@@ -259,6 +259,105 @@ func TestBackupNow(t *testing.T) {
 	}
 }
 
+// fails a Job, which has run from one time to another.
+func (w *world) fails(resource string, began, ended time.Time) {
+	w.t.Helper()
+
+	o := w.request.Observed[resource]
+	if o == nil {
+		w.t.Fatalf("no object %s among %v", resource, sortedKeys(w.request.Observed))
+	}
+
+	m := o.Map()
+	m["status"] = map[string]any{"startTime": began.Format(time.RFC3339), "conditions": []any{map[string]any{
+		"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "lastTransitionTime": ended.Format(time.RFC3339),
+	}}}
+	w.request.Observed[resource] = composetest.Object(m)
+}
+
+// TestFirstBackupFails: the first backup is tried again until there is one, each time
+// by a Job of its own, and what failed is kept for its log until then.
+func TestFirstBackupFails(t *testing.T) {
+	w := running(t, withBackup(`{enabled: true}`))
+	w.backup = &observev1alpha1.BackupReport{Archive: observev1alpha1.ArchiveOK, Asked: true}
+	w.react()
+	w.pass()
+
+	first := nameBackupNowPrefix + nowName(firstBackup)
+	now := w.request.Now
+
+	w.fails(first, now.Add(-2*time.Minute), now.Add(-time.Minute))
+	w.pass()
+
+	if w.request.Observed[first] == nil {
+		t.Fatal("the Job that failed goes at once, and its log with it")
+	}
+
+	p := w.plan()
+	if status, reason, message := condition(p, "BackupFresh"); status != "False" || reason != "BackupFailed" || !strings.Contains(message, "tried again at 2026-11-20T12:09:00Z") {
+		t.Errorf("BackupFresh is %s %s: %s", status, reason, message)
+	}
+
+	if want := 9 * time.Minute; p.TTL > want {
+		t.Errorf("the next look comes in %s, want %s at most", p.TTL, want)
+	}
+
+	w.fails(first, now.Add(-20*time.Minute), now.Add(-10*time.Minute-time.Second))
+	w.pass()
+
+	if w.request.Observed[first] != nil {
+		t.Fatal("the Job that failed stays for ever")
+	}
+
+	w.pass()
+
+	if w.request.Observed[first] == nil {
+		t.Error("the first backup is not tried again")
+	}
+}
+
+// TestBackupFails: a backup that was due or asked for and failed is told, until one is
+// taken.
+func TestBackupFails(t *testing.T) {
+	// The clock of tests is Friday, the 20th of November 2026, noon, and the last backup ended at 06:04.
+	for name, tc := range map[string]struct {
+		reason string
+		status map[string]any
+		now    time.Duration
+		want   string
+	}{
+		"Schedule": {"Of the last one on schedule nothing came.", map[string]any{"lastScheduleTime": "2026-11-20T11:00:00Z", "lastSuccessfulTime": "2026-11-20T06:05:00Z"}, 0, "False BackupFailed"},
+		"Never":    {"The first on schedule may fail, too.", map[string]any{"lastScheduleTime": "2026-11-20T11:00:00Z"}, 0, "False BackupFailed"},
+		"Running": {"It is not over yet.", map[string]any{
+			"lastScheduleTime": "2026-11-20T11:00:00Z", "lastSuccessfulTime": "2026-11-20T06:05:00Z", "active": []any{map[string]any{"name": "x"}},
+		}, 0, "True Fresh"},
+		"Taken":   {"All is well.", map[string]any{"lastScheduleTime": "2026-11-20T06:00:00Z", "lastSuccessfulTime": "2026-11-20T06:05:00Z"}, 0, "True Fresh"},
+		"MadeUp":  {"Somebody took another since.", map[string]any{"lastScheduleTime": "2026-11-20T05:00:00Z"}, 0, "True Fresh"},
+		"Asked":   {"So may one that is asked for.", nil, time.Hour, "False BackupFailed"},
+		"AskedOk": {"Another was taken since.", nil, 7 * time.Hour, "True Fresh"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := running(t, withBackup(`{schedule: "0 6 * * *", now: one}`))
+			w.backup = wellBackedUp()
+			w.react()
+			w.pass()
+
+			if tc.now > 0 {
+				w.fails(nameBackupNowPrefix+nowName("one"), w.request.Now.Add(-tc.now), w.request.Now.Add(-tc.now+time.Minute))
+			}
+
+			cron := w.request.Observed[nameBackup].Map()
+			cron["status"] = tc.status
+			w.request.Observed[nameBackup] = composetest.Object(cron)
+
+			status, reason, message := condition(w.plan(), "BackupFresh")
+			if got := status + " " + reason; got != tc.want {
+				t.Errorf("%s: BackupFresh is %s: %s; want %s", tc.reason, got, message, tc.want)
+			}
+		})
+	}
+}
+
 func TestBackupProblems(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, spec, want string }{
 		"Cron":      {"There is no hour 25.", withBackup(`{schedule: "0 25 * * *"}`), "spec.backup.schedule"},

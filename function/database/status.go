@@ -180,7 +180,7 @@ func ttl(s *state) error {
 		deadlines = append(deadlines, w.End.Add(-memberTakes))
 	}
 
-	for _, when := range []func() (time.Time, bool){s.backupDue, s.verifyLost, s.verifyDue} {
+	for _, when := range []func() (time.Time, bool){s.backupDue, s.firstAgain, s.verifyLost, s.verifyDue} {
 		if due, ok := when(); ok {
 			deadlines = append(deadlines, due)
 		}

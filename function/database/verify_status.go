@@ -62,6 +62,8 @@ func backupVerified(s *state) error {
 	case s.past(s.verifyLost()):
 		return say(corev1.ConditionFalse, v1alpha1.ReasonVerificationLost,
 			"a verification began and was ended before it told a result: its node or its memory was taken away; "+see+again)
+	case s.untold():
+		return say(corev1.ConditionFalse, v1alpha1.ReasonVerificationLost, "the last verification ended without success and told no result; "+see+again)
 	case s.past(s.verifyDue()):
 		return say(corev1.ConditionFalse, v1alpha1.ReasonVerificationOverdue, "no backup was verified since the schedule asked for it: "+see+again)
 	case v.Ended == "" && b.Label == "":
@@ -75,6 +77,24 @@ func backupVerified(s *state) error {
 
 // past tells whether a time that is known has passed.
 func (s *state) past(at time.Time, known bool) bool { return known && s.Now.After(at) }
+
+// untold tells whether a verification ended without success, and nobody told why.
+func (s *state) untold() bool {
+	if !s.verifies() {
+		return false
+	}
+
+	told := stamp(s.toldOfBackups().Verification.Ended)
+	silent := func(began time.Time, failed bool) bool { return failed && (told == nil || told.Time.Before(began)) }
+
+	for _, name := range []string{firstVerify, nowName(s.spec.Backup.Verify.Now)} {
+		if began, _, failed := failure(s.Observed[nameVerifyNowPrefix+name]); silent(began, failed) {
+			return true
+		}
+	}
+
+	return silent(scheduledFailure(s.Observed[nameVerify]))
+}
 
 // verifyLost is when a verification that began cannot go on any longer.
 func (s *state) verifyLost() (time.Time, bool) {

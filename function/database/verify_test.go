@@ -170,6 +170,47 @@ func TestBackupVerified(t *testing.T) {
 	}
 }
 
+// TestVerificationTellsNothing: a verification whose pod could not tell why it failed
+// is no success, and does not look as if it went on.
+func TestVerificationTellsNothing(t *testing.T) {
+	began := time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC)
+
+	for name, tc := range map[string]struct {
+		reason, ended string
+		scheduled     bool
+		want          string
+	}{
+		"First":     {"The first one.", "", false, "False VerificationLost"},
+		"Told":      {"It told in time.", "2026-11-20T11:00:30Z", false, "True Verified"},
+		"Scheduled": {"One on schedule.", "2026-11-19T06:10:00Z", true, "False VerificationLost"},
+		"Later":     {"Another was passed since.", "2026-11-20T11:30:00Z", true, "True Verified"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := running(t, withBackup(verifying))
+			w.backup = wellBackedUp()
+			w.backup.Earliest, w.backup.Verification.Asked = w.backup.Ended, true
+			w.react()
+			w.pass()
+
+			if tc.scheduled {
+				cron := w.request.Observed[nameVerify].Map()
+				cron["status"] = map[string]any{"lastScheduleTime": began.Format(time.RFC3339)}
+				w.request.Observed[nameVerify] = composetest.Object(cron)
+			} else {
+				w.fails(nameVerifyNowPrefix+firstVerify, began, began.Add(time.Minute))
+			}
+
+			w.backup.Verification.Ended = tc.ended
+			w.react()
+
+			status, reason, message := condition(w.plan(), string(v1alpha1.TypeBackupVerified))
+			if got := status + " " + reason; got != tc.want {
+				t.Errorf("%s: it is %s: %s; want %s", tc.reason, got, message, tc.want)
+			}
+		})
+	}
+}
+
 // fails the last verification.
 func fails(kind, message string) func(*observev1alpha1.BackupReport) {
 	return func(b *observev1alpha1.BackupReport) { b.Verification.Failure, b.Verification.Message = kind, message }
