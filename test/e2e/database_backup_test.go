@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -106,36 +108,72 @@ func TestDatabaseBackup(t *testing.T) {
 		v1alpha1.ReasonRestoreFailed, "the first time that can be restored is"))
 }
 
-// TestDatabaseArchiveAway: with the bucket away, writes go on and the Database says what is wrong; when it is back, so does archiving.
+// TestDatabaseArchiveAway: with the bucket away for ten minutes, a client notices nothing and the Database says what is wrong; when the
+// bucket is back, archiving goes on, and no moment is missing.
 func TestDatabaseArchiveAway(t *testing.T) {
 	if os.Getenv("CAPSTAN_NIGHTLY") == "" {
-		t.Skip("it takes minutes: make nightly")
+		t.Skip("it takes a quarter of an hour: make nightly")
 	}
+	const away = 10 * time.Minute
 	ns := namespace(t)
 	d := database(ns, "away-db", func(d *v1alpha1.Database) {
 		d.Spec.Replicas = 1
+		d.Spec.Consumers = []v1alpha1.Consumer{{Name: "writer"}}
 		d.Spec.Backup = &v1alpha1.DatabaseBackup{OnDelete: v1alpha1.BackupsDeleted}
 	})
 	createDatabase(t, d)
-	within(t, backedUp, "the first backup is told", func(ctx context.Context) error {
-		_, err := lastBackup(ctx, d)
+	var first string
+	within(t, backedUp, "the first backup is told", func(ctx context.Context) (err error) {
+		first, err = lastBackup(ctx, d)
 
 		return err
 	})
-	app := psql(t, d, "app")
-	app.must(t, `create table ledger (id int primary key)`)
+	w := write(t, d, leader(t, d).Spec.NodeName, byService, 0)
 	if err := scaleOutside(t.Context(), "s3", 0); err != nil {
 		t.Fatal(err)
 	}
+	since := time.Now()
 	back := func() {
 		if err := scaleOutside(context.WithoutCancel(t.Context()), "s3", 1); err != nil {
 			t.Error(err)
 		}
 	}
 	t.Cleanup(back)
-	app.must(t, `insert into ledger values (1)`)
 	within(t, 5*time.Minute, "it is told that archiving fails", toldOf(d, v1alpha1.TypeArchiveHealthy, corev1.ConditionFalse, v1alpha1.ReasonArchiveFailing))
-	app.must(t, `insert into ledger values (2)`)
+	patchBackup(t, d, `{"now":"away"}`)
+	within(t, away, "a backup fails", func(ctx context.Context) error {
+		jobs := &batchv1.JobList{}
+		if err := kube.List(ctx, jobs, client.InNamespace(ns)); err != nil {
+			return err
+		}
+		for _, j := range jobs.Items {
+			if slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
+				return c.Type == batchv1.JobFailed && c.Status == corev1.ConditionTrue
+			}) {
+				return nil
+			}
+		}
+
+		return errors.New("no Job failed")
+	})
+	time.Sleep(time.Until(since.Add(away)))
 	back()
 	within(t, 5*time.Minute, "archiving goes on", toldOf(d, v1alpha1.TypeArchiveHealthy, corev1.ConditionTrue, v1alpha1.ReasonArchiving))
+	within(t, time.Minute, "no moment is missing", toldOf(d, v1alpha1.TypePITRContinuous, corev1.ConditionTrue, v1alpha1.ReasonContinuous))
+	within(t, time.Minute, "it is told that a backup failed", toldOf(d, v1alpha1.TypeBackupFresh, corev1.ConditionFalse, v1alpha1.ReasonBackupFailed, `"away"`))
+	patchBackup(t, d, `{"now":"back"}`)
+	within(t, backedUp, "another backup is told", func(ctx context.Context) error {
+		id, err := lastBackup(ctx, d)
+		if err == nil && id == first {
+			err = errors.New("it is the first one still")
+		}
+
+		return err
+	})
+	within(t, time.Minute, "nothing is left to tell", toldOf(d, v1alpha1.TypeBackupFresh, corev1.ConditionTrue, v1alpha1.ReasonFresh))
+	a := w.end(t)
+	t.Logf("a client that wrote all the while: %+v", a)
+	if a.Failed > 0 || len(a.Lost) > 0 || a.Acknowledged == 0 {
+		t.Errorf("%d writes failed and %d are lost of %d", a.Failed, len(a.Lost), a.Acknowledged)
+	}
 }
