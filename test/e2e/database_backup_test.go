@@ -21,20 +21,29 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// backedUp is how long the first backup may take from a Database that is Ready.
-const backedUp = 5 * time.Minute
+// backedUp is how long a backup may take from when it is due, with a try that fails before it.
+const backedUp = 6 * time.Minute
 
-// lastBackup is the id of the last backup that a Database tells of.
-func lastBackup(ctx context.Context, d *v1alpha1.Database) (string, error) {
-	got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
-	if err != nil {
-		return "", err
-	}
-	if got.Status.Backup == nil || got.Status.Backup.Last == nil {
-		return "", fmt.Errorf("there is no backup: %s", unhappy(got))
-	}
+// nextBackup of a Database after the one of an id, or the first one: it waits until the Database tells of it, and returns its id.
+func nextBackup(t *testing.T, d *v1alpha1.Database, before string) string {
+	t.Helper()
+	var id string
+	within(t, backedUp, fmt.Sprintf("a backup after %q is told", before), func(ctx context.Context) error {
+		got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
+		if err != nil {
+			return err
+		}
+		if b := got.Status.Backup; b != nil && b.Last != nil {
+			id = b.Last.ID
+		}
+		if id == before {
+			return fmt.Errorf("the last is %q: %s", id, unhappy(got))
+		}
 
-	return got.Status.Backup.Last.ID, nil
+		return nil
+	})
+
+	return id
 }
 
 // TestDatabaseBackup: three lines give backups, a backup at once is one field, and another Database begins with what this one was
@@ -47,12 +56,7 @@ func TestDatabaseBackup(t *testing.T) {
 	})
 	createDatabase(t, d)
 
-	var first string
-	within(t, backedUp, "the first backup is told", func(ctx context.Context) (err error) {
-		first, err = lastBackup(ctx, d)
-
-		return err
-	})
+	first := nextBackup(t, d, "")
 	for ct, reason := range map[string]struct {
 		t func(context.Context) error
 	}{
@@ -73,14 +77,7 @@ func TestDatabaseBackup(t *testing.T) {
 	if err := kube.Patch(t.Context(), d.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
 		t.Fatal(err)
 	}
-	within(t, backedUp, "the backup that was asked for is told", func(ctx context.Context) error {
-		id, err := lastBackup(ctx, d)
-		if err == nil && id == first {
-			err = errors.New("it is the first one still")
-		}
-
-		return err
-	})
+	nextBackup(t, d, first)
 
 	c := database(ns, "orders-copy", func(c *v1alpha1.Database) {
 		c.Spec.Replicas = 1
@@ -122,12 +119,7 @@ func TestDatabaseArchiveAway(t *testing.T) {
 		d.Spec.Backup = &v1alpha1.DatabaseBackup{OnDelete: v1alpha1.BackupsDeleted}
 	})
 	createDatabase(t, d)
-	var first string
-	within(t, backedUp, "the first backup is told", func(ctx context.Context) (err error) {
-		first, err = lastBackup(ctx, d)
-
-		return err
-	})
+	first := nextBackup(t, d, "")
 	w := write(t, d, leader(t, d).Spec.NodeName, byService, 0)
 	if err := scaleOutside(t.Context(), "s3", 0); err != nil {
 		t.Fatal(err)
@@ -162,14 +154,7 @@ func TestDatabaseArchiveAway(t *testing.T) {
 	within(t, time.Minute, "no moment is missing", toldOf(d, v1alpha1.TypePITRContinuous, corev1.ConditionTrue, v1alpha1.ReasonContinuous))
 	within(t, time.Minute, "it is told that a backup failed", toldOf(d, v1alpha1.TypeBackupFresh, corev1.ConditionFalse, v1alpha1.ReasonBackupFailed, `"away"`))
 	patchBackup(t, d, `{"now":"back"}`)
-	within(t, backedUp, "another backup is told", func(ctx context.Context) error {
-		id, err := lastBackup(ctx, d)
-		if err == nil && id == first {
-			err = errors.New("it is the first one still")
-		}
-
-		return err
-	})
+	nextBackup(t, d, first)
 	within(t, time.Minute, "nothing is left to tell", toldOf(d, v1alpha1.TypeBackupFresh, corev1.ConditionTrue, v1alpha1.ReasonFresh))
 	a := w.end(t)
 	t.Logf("a client that wrote all the while: %+v", a)

@@ -67,12 +67,7 @@ func TestDatabaseThroughput(t *testing.T) {
 		d.Spec.Backup = &v1alpha1.DatabaseBackup{OnDelete: v1alpha1.BackupsDeleted}
 	})
 	createDatabase(t, d)
-	var first string
-	within(t, backedUp, "the first backup is told", func(ctx context.Context) (err error) {
-		first, err = lastBackup(ctx, d)
-
-		return err
-	})
+	first := nextBackup(t, d, "")
 
 	app := psql(t, d, "app")
 	app.must(t, `create table large (id int primary key, v text); insert into large select i, encode(sha512(i::text::bytea), 'hex') from generate_series(1, 4000000) i`)
@@ -107,17 +102,7 @@ func TestDatabaseThroughput(t *testing.T) {
 	// The first backup was a full one of nothing much: what this one takes is what was added.
 	effect("a backup is taken", func() {
 		patchBackup(t, d, `{"now":"large"}`)
-		within(t, 2*backedUp, "the backup is told", func(ctx context.Context) error {
-			got, err := get(ctx, &v1alpha1.Database{}, ns, d.Name)
-			if err != nil {
-				return err
-			}
-			if l := got.Status.Backup.Last; l == nil || l.ID == first {
-				return fmt.Errorf("it is the first one still: %s", unhappy(got))
-			}
-
-			return nil
-		})
+		nextBackup(t, d, first)
 	})
 	got, err := get(t.Context(), &v1alpha1.Database{}, ns, d.Name)
 	if err != nil {
@@ -189,17 +174,7 @@ func TestDatabaseThroughput(t *testing.T) {
 	if err := kube.Delete(t.Context(), &lead); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 3*backedUp, "the backup is told although the leader went", func(ctx context.Context) error {
-		got, err := get(ctx, &v1alpha1.Database{}, ns, d.Name)
-		if err != nil {
-			return err
-		}
-		if got.Status.Backup.Last.ID == last.ID {
-			return fmt.Errorf("it is the one before still: %s", unhappy(got))
-		}
-
-		return nil
-	})
+	nextBackup(t, d, last.ID)
 	a := w.end(t)
 	t.Logf("a client that wrote all the while: %+v", a)
 	if len(a.Lost) > 0 || a.Acknowledged == 0 {

@@ -49,11 +49,7 @@ func TestDatabaseVerify(t *testing.T) {
 		}
 	})
 	createDatabase(t, d)
-	within(t, backedUp, "the first backup is told", func(ctx context.Context) error {
-		_, err := lastBackup(ctx, d)
-
-		return err
-	})
+	nextBackup(t, d, "")
 	within(t, verifiedWithin, "the first backup is verified", toldOf(d, v1alpha1.TypeBackupVerified, corev1.ConditionTrue, v1alpha1.ReasonVerified))
 	within(t, time.Minute, "the status tells the same", func(ctx context.Context) error {
 		got, err := get(ctx, &v1alpha1.Database{}, ns, d.Name)
