@@ -442,7 +442,7 @@ func (s situation) pause(moves bool) string {
 	case leads && len(s.views) == 1:
 		return "until the only member has started again, usually less than a minute"
 	case leads:
-		return "about 2 s, once, while the lead moves to a member that has every commit"
+		return "2 to 4 s, once, while the lead moves to a member that has every commit"
 	default:
 		return "none"
 	}
