@@ -205,6 +205,7 @@ func (s *state) server() postgres.Server {
 	return postgres.Server{
 		Database:       s.base(),
 		Scope:          s.scope(),
+		Namespace:      s.namespace,
 		Major:          s.image.major,
 		Members:        s.headcount(),
 		Memory:         s.roomOfMembers(),

@@ -59,6 +59,10 @@ type Server struct {
 	// objects by.
 	Database, Scope string
 
+	// Namespace of both. Patroni of a member is told by its pod; this is for
+	// patronictl, which somebody begins who does not know what a pod is told.
+	Namespace string
+
 	// Major version.
 	Major int
 

@@ -175,6 +175,7 @@ func (s Server) Patroni() (string, error) {
 			"insecure": true,
 		},
 		"kubernetes": map[string]any{
+			"namespace":          s.Namespace,
 			"labels":             map[string]any{labelDatabase: s.Database},
 			"scope_label":        labelScope,
 			"role_label":         LabelPatroniRole,

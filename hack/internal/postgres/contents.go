@@ -36,6 +36,8 @@ func Env() []string {
 		"PATH=/usr/local/bin:/usr/bin:/usr/sbin", "HOME=/data", "LANG=C.UTF-8",
 		// Nothing but volumes can be written to.
 		"PYTHONDONTWRITEBYTECODE=1",
+		// At night nobody remembers where it is.
+		"PATRONICTL_CONFIG_FILE=/etc/capstan/config/patroni.yaml",
 	}
 }
 
