@@ -20,6 +20,9 @@ const (
 	// Asking: for an object that was asked for and does not exist yet. Crossplane
 	// watches it as well, but whether it was refused shows nowhere else.
 	Asking
+	// Hurrying: for something that clients wait for. It is not left to changes that may
+	// go unheard.
+	Hurrying
 )
 
 // The longest time between two looks. Each look costs one write per composed
@@ -30,6 +33,7 @@ const (
 	ttlWaiting   = 5 * time.Minute
 	ttlFollowing = 30 * time.Second
 	ttlAsking    = 20 * time.Second
+	ttlHurrying  = 3 * time.Second
 )
 
 // typeResponsive is the condition that Crossplane sets: False while it does not
@@ -75,7 +79,7 @@ func within(now time.Time, happened any, while time.Duration) bool {
 // deadline is nearer. It is never less than a second.
 func (p Pace) TTL(now time.Time, deadlines ...time.Time) time.Duration {
 	ttl := map[Pace]time.Duration{
-		Settled: ttlSettled, Following: ttlFollowing, Waiting: ttlWaiting, Asking: ttlAsking,
+		Settled: ttlSettled, Following: ttlFollowing, Waiting: ttlWaiting, Asking: ttlAsking, Hurrying: ttlHurrying,
 	}[p]
 	for _, d := range deadlines {
 		ttl = min(ttl, d.Sub(now))

@@ -200,9 +200,26 @@ func ttl(s *state) error {
 		pace = compose.Asking
 	}
 
+	if s.hurried() {
+		pace = compose.Hurrying
+	}
+
 	s.plan.TTL = pace.TTL(s.Now, deadlines...)
 
 	return nil
+}
+
+// hurryFor is how long a step that nobody can write during is looked at all the time.
+// One that takes longer waits for a pod or a node, not for us.
+const hurryFor = 5 * time.Minute
+
+// hurried tells whether clients wait until they are led to another generation. What
+// leads to that is several changes one after the other, and with each that goes unheard
+// writes would stand still for half a minute more.
+func (s *state) hurried() bool {
+	step := s.memory.Step
+
+	return step != nil && step.Phase == v1alpha1.RestoreFencing && s.Now.Before(step.Since.Add(hurryFor))
 }
 
 // settle the status. What was refused is urgent.
