@@ -223,6 +223,7 @@ func (s *state) server() postgres.Server {
 		Restored:       s.sourceFile() != nil,
 		Followed:       s.followed(),
 		Fence:          s.fence(),
+		Paused:         s.pausedByHand(),
 	}
 }
 

@@ -45,8 +45,8 @@ func (w *world) fenceOf(generation int) string {
 		}
 	}
 
-	if (config.Fence != "") != config.Pause {
-		w.t.Fatal("a fence and a pause come together")
+	if config.Fence != "" && !config.Pause {
+		w.t.Fatal("a fence comes with a pause")
 	}
 
 	return config.Fence

@@ -384,8 +384,9 @@ func (s *state) followed() bool {
 }
 
 // A toldPatroni is what Patroni of a generation was told before, as far as upgrades go
-// by it.
+// by it, and people. Pause is of any type, because people may write anything.
 type toldPatroni struct {
+	Pause  any                       `json:"pause"`
 	Fence  string                    `json:"capstan_fence"`
 	Slots  map[string]map[string]any `json:"slots"`
 	Strict bool                      `json:"synchronous_mode_strict"`
@@ -401,6 +402,14 @@ func (s *state) patroni() toldPatroni {
 	}
 
 	return t
+}
+
+// pausedByHand tells whether somebody has switched failover off (patronictl pause),
+// which stays until somebody ends it. The pause of a fence is not by hand.
+func (s *state) pausedByHand() bool {
+	told := s.patroni()
+
+	return told.Pause == true && told.Fence == ""
 }
 
 // kept tells how this generation is kept, if it is.

@@ -40,6 +40,7 @@ func TestDatabaseChanges(t *testing.T) {
 		{"HeldByWindow", heldByWindow},
 		{"Rolled", rolled},
 		{"SwitchedOver", switchesOver},
+		{"Paused", pausedByHand},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.do(t, d, w) })
 	}
@@ -154,6 +155,20 @@ func switchesOver(t *testing.T, d *v1alpha1.Database, w writer) {
 	if got := leader(t, d).Labels[observev1alpha1.LabelMember]; got != from {
 		t.Errorf("an id that was carried out moved the lead again: %s leads, Topology was %+v", got, before.Status.AtProvider.Switchovers)
 	}
+}
+
+// pausedByHand: what somebody did with Patroni's own program stays until somebody undoes it, and is told meanwhile.
+func pausedByHand(t *testing.T, d *v1alpha1.Database, _ writer) {
+	t.Helper()
+	shell(t, leader(t, d), "patronictl pause --wait")
+	eventually(t, "it is told that nobody would take over", toldOf(d, v1alpha1.TypeHighlyAvailable, corev1.ConditionFalse, v1alpha1.ReasonPaused, "patronictl resume"))
+	// Whatever Crossplane does in between.
+	time.Sleep(40 * time.Second)
+	if err := toldOf(d, v1alpha1.TypeHighlyAvailable, corev1.ConditionFalse, v1alpha1.ReasonPaused)(t.Context()); err != nil {
+		t.Errorf("the pause did not last: %v", err)
+	}
+	shell(t, leader(t, d), "patronictl resume --wait")
+	within(t, patience, "somebody would take over again", toldOf(d, v1alpha1.TypeHighlyAvailable, corev1.ConditionTrue, v1alpha1.ReasonStandbyInSync))
 }
 
 // hibernates and comes back with every row, led by the member that led.

@@ -105,6 +105,9 @@ type Server struct {
 	Followed bool
 	Fence    string
 
+	// Paused tells that somebody has switched failover off.
+	Paused bool
+
 	// Pooled tells that there are poolers, which look passwords up and wait while a
 	// leader stops.
 	Pooled bool

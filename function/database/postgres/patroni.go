@@ -63,6 +63,10 @@ func (s Server) dynamic() map[string]any {
 		c["slots"] = map[string]any{members.FollowerSlot: map[string]any{"type": "physical"}}
 	}
 
+	if s.Paused {
+		c["pause"] = true
+	}
+
 	if s.Fence != "" {
 		// Both are one annotation: who sees the fence sees the pause.
 		c["pause"] = true
