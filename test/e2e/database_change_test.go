@@ -7,6 +7,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -160,9 +161,17 @@ func switchesOver(t *testing.T, d *v1alpha1.Database, w writer) {
 // pausedByHand: what somebody did with Patroni's own program stays until somebody undoes it, and is told meanwhile.
 func pausedByHand(t *testing.T, d *v1alpha1.Database, _ writer) {
 	t.Helper()
-	shell(t, leader(t, d), "patronictl pause --wait")
-	eventually(t, "it is told that nobody would take over", toldOf(d, v1alpha1.TypeHighlyAvailable, corev1.ConditionFalse, v1alpha1.ReasonPaused, "patronictl resume"))
-	// Whatever Crossplane does in between.
+	p := leader(t, d)
+	eventually(t, "it is told that nobody would take over", func(ctx context.Context) error {
+		// What Crossplane is about to apply at that moment takes it back. The condition shows that, and it is done again.
+		if out, err := execIn(ctx, &p, "postgres", "patronictl pause --wait", "sh"); err != nil && !strings.Contains(out, "already paused") {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		time.Sleep(5 * time.Second)
+
+		return toldOf(d, v1alpha1.TypeHighlyAvailable, corev1.ConditionFalse, v1alpha1.ReasonPaused, "patronictl resume")(ctx)
+	})
+	// Whatever Crossplane does from then on.
 	time.Sleep(40 * time.Second)
 	if err := toldOf(d, v1alpha1.TypeHighlyAvailable, corev1.ConditionFalse, v1alpha1.ReasonPaused)(t.Context()); err != nil {
 		t.Errorf("the pause did not last: %v", err)
