@@ -17,17 +17,21 @@ import (
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
-// annotationPosition of a pod in the cache is where in the write-ahead log its
-// member is, and annotationFacts what else Patroni says of it. In the API server
-// both are one annotation.
+// Annotations that objects have in the cache only. The first two are of a pod: where in
+// the write-ahead log its member is, and what else Patroni says of it; in the API server
+// both are one. The third is part of Patroni's configuration there.
 const (
-	annotationPosition = "position"
-	annotationFacts    = "facts"
+	annotationPosition = "cache.capstan.dev/position"
+	annotationFacts    = "cache.capstan.dev/facts"
+	annotationPause    = "cache.capstan.dev/pause"
 )
 
 // newCache holds pods, volumes and ConfigMaps of Databases, and all nodes, of each
 // what facts are made of. It is another cache than that of mgr, which holds other
 // pods.
+//
+// A list that is streamed goes through a Transform twice (see TransformFunc of
+// k8s.io/client-go/tools/cache), so each keeps what it made itself.
 func newCache(mgr ctrl.Manager) (cache.Cache, error) {
 	members, err := having(v1alpha1.LabelDatabase)
 	if err != nil {
@@ -91,7 +95,7 @@ func slimPod(o any) (any, error) {
 	small := &corev1.Pod{
 		ObjectMeta: slimMeta(p,
 			[]string{v1alpha1.LabelDatabase, v1alpha1.LabelMember, v1alpha1.LabelScope, labelRevision},
-			[]string{v1alpha1.AnnotationMember}),
+			[]string{v1alpha1.AnnotationMember, annotationFacts, annotationPosition}),
 		Spec:   corev1.PodSpec{NodeName: p.Spec.NodeName},
 		Status: corev1.PodStatus{Phase: p.Status.Phase},
 	}
@@ -150,7 +154,7 @@ func slimConfigMap(o any) (any, error) {
 
 	small := &metav1.PartialObjectMetadata{
 		TypeMeta:   m.TypeMeta,
-		ObjectMeta: slimMeta(m, []string{v1alpha1.LabelDatabase, v1alpha1.LabelScope}, keptAnnotations()),
+		ObjectMeta: slimMeta(m, []string{v1alpha1.LabelDatabase, v1alpha1.LabelScope}, append(keptAnnotations(), annotationPause)),
 	}
 	if paused(m.Annotations[annotationConfig]) {
 		small.Annotations[annotationPause] = "true"

@@ -60,12 +60,22 @@ func pod(letter, status string, change ...func(*corev1.Pod)) corev1.Pod {
 		c(p)
 	}
 
-	o, err := slimPod(p)
+	o, err := twice(slimPod, p)
 	if err != nil {
 		panic(err)
 	}
 
 	return *o.(*corev1.Pod)
+}
+
+// twice goes through a transform as what is streamed does.
+func twice(transform func(any) (any, error), o any) (any, error) {
+	once, err := transform(o)
+	if err != nil {
+		return nil, err
+	}
+
+	return transform(once)
 }
 
 func unready(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }

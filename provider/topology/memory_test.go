@@ -24,7 +24,7 @@ func leaderMap(leader string, position int64, renewed time.Time) *metav1.Partial
 		annotationRenewed: renewed.Format(time.RFC3339), annotationAcquired: now.Format(time.RFC3339), "transitions": "1", "history": "x",
 	}
 
-	o, err := slimConfigMap(m)
+	o, err := twice(slimConfigMap, m)
 	if err != nil {
 		panic(err)
 	}

@@ -29,11 +29,9 @@ const (
 	annotationTTL      = "ttl"
 	annotationWritten  = "optime"
 
-	// Annotations of <scope>-config. Pause is part of the configuration, and in the
-	// cache an annotation.
+	// Annotations of <scope>-config.
 	annotationInitialize = "initialize"
 	annotationConfig     = "config"
-	annotationPause      = "pause"
 
 	// Annotations of <scope>-sync; leader is another one.
 	annotationSyncStandby = "sync_standby"

@@ -18,7 +18,7 @@ import (
 func upgrading(t *testing.T, name, said string) corev1.Pod {
 	t.Helper()
 
-	o, err := slimPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+	o, err := twice(slimPod, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: name + "-0", Labels: map[string]string{v1alpha1.LabelMember: name},
 		Annotations: map[string]string{members.AnnotationUpgrade: said},
 	}})
