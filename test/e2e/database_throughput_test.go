@@ -39,7 +39,7 @@ func cpuOf(t *testing.T, p corev1.Pod) float64 {
 func copied(t *testing.T, p corev1.Pod) time.Duration {
 	t.Helper()
 	out, err := execIn(t.Context(), &p, "postgres", `set -e
-now() { awk '{print $1 * 1000}' /proc/uptime; }
+now() { awk '{printf "%.0f", $1 * 1000}' /proc/uptime; }
 mkdir /data/copy
 from=$(now)
 tar -C /data -c pgdata | tar -C /data/copy -x
