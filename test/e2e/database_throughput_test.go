@@ -23,16 +23,18 @@ import (
 // cpuOf the container of a member's server, in seconds since it began.
 func cpuOf(t *testing.T, p corev1.Pod) float64 {
 	t.Helper()
-	out, err := execIn(t.Context(), &p, "postgres", "awk '/^usage_usec/ {print $2}' /sys/fs/cgroup/cpu.stat", "sh")
+	// Of control groups of version 2, or 1.
+	out, err := execIn(t.Context(), &p, "postgres", `cd /sys/fs/cgroup
+if [ -r cpu.stat ]; then awk '/^usage_usec/ {printf "%.0f", $2 * 1000}' cpu.stat; else cat cpuacct/cpuacct.usage; fi`, "sh")
 	if err != nil {
 		t.Fatalf("cannot read the CPU time of %s: %v: %s", p.Name, err, out)
 	}
-	usec, err := strconv.ParseFloat(strings.TrimSpace(out), 64)
+	ns, err := strconv.ParseFloat(strings.TrimSpace(out), 64)
 	if err != nil {
 		t.Fatalf("the CPU time of %s is %q", p.Name, out)
 	}
 
-	return usec / 1e6
+	return ns / 1e9
 }
 
 // copied is how long a plain copy of a member's data to its own volume takes, until it is on the disk.
