@@ -145,11 +145,11 @@ func TestDatabaseThroughput(t *testing.T) {
 		c.Spec.Replicas = 1
 		c.Spec.Storage = d.Spec.Storage
 		c.Spec.Databases = d.Spec.Databases
-		c.Spec.Consumers = []v1alpha1.Consumer{{Name: "app"}}
+		c.Spec.Consumers = []v1alpha1.Consumer{{Name: "auditor"}}
 		c.Spec.From = &v1alpha1.DatabaseSource{Database: &v1alpha1.DatabaseSourceDatabase{Name: d.Name}}
 	})
 	effect("it is copied", func() { rate("the copy, until it is Ready", createDatabase(t, c)) })
-	if got := psql(t, c, "app").must(t, `select count(*) from large`); got != "4000000" {
+	if got := psql(t, c, "auditor").must(t, `select count(*) from large`); got != "4000000" {
 		t.Errorf("the copy has %s rows of 4000000", got)
 	}
 
