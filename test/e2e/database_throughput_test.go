@@ -84,8 +84,8 @@ func TestDatabaseThroughput(t *testing.T) {
 
 	lead := leader(t, d)
 	var other corev1.Pod
-	for name, p := range members(t.Context(), t, d) {
-		if name != lead.Name {
+	for _, p := range members(t.Context(), t, d) {
+		if p.Name != lead.Name {
 			other = p
 		}
 	}
