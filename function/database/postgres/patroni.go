@@ -157,16 +157,13 @@ func (s Server) Patroni() (string, error) {
 			"on_stop":        memberProgram + " callback",
 			"on_role_change": memberProgram + " callback",
 		},
+		"before_stop": memberProgram + " before-stop",
 	}
 
 	if s.Pooled || s.Archives {
 		// Poolers and those who take backups have a certificate of the same authority, and
 		// Patroni knows no names.
 		restapi["allowlist_include_members"] = true
-	}
-
-	if s.Pooled {
-		server["before_stop"] = memberProgram + " pause"
 	}
 
 	raw, err := yaml.Marshal(map[string]any{

@@ -110,7 +110,7 @@ func (m *member) mayStop(ctx context.Context) error {
 	if err := followed(ctx); err != nil {
 		return err
 	}
-	said, err := (&pauseCmd{m.Names}).pause(ctx)
+	said, err := pausePoolers(ctx, m.Names)
 	if err != nil {
 		said = "clients of poolers were not told: " + err.Error()
 	}

@@ -14,9 +14,10 @@
 //
 //	capstan-member callback on_role_change replica orders-db-3f2a9c1b
 //
-// Before Patroni stops a PostgreSQL that leads, for whatever reason, the clients of poolers are let wait:
+// Before Patroni stops a PostgreSQL that leads, for whatever reason, the clients of poolers are let wait, and PostgreSQL is stopped
+// already, because Patroni looks once in a second only whether it has:
 //
-//	capstan-member pause
+//	capstan-member before-stop
 //
 // As the first process of a pooler's container it runs PgBouncer, whose clients wait while there is no leader:
 //
@@ -56,7 +57,7 @@ type cli struct {
 	Run        runCmd        `cmd:"" default:"1"                                                                                                help:"Run the member until a signal ends it."`
 	Handover   handoverCmd   `cmd:"" help:"Hand the lead over to another member, if this one leads and another is fit."`
 	Callback   callbackCmd   `cmd:"" help:"Tell the running member of a change, as Patroni calls it."`
-	Pause      pauseCmd      `cmd:"" help:"Let clients of the poolers wait, if this member leads, as Patroni calls it before PostgreSQL stops."`
+	BeforeStop beforeStopCmd `cmd:"" help:"Let clients of the poolers wait and stop PostgreSQL, if this member leads, as Patroni calls it before it does."`
 	Pooler     poolerCmd     `cmd:"" help:"Run a pooler until a signal ends it."`
 	Archive    archiveCmd    `cmd:"" help:"Bring a file of the write-ahead log into the archive, as PostgreSQL calls it."`
 	Backup     backupCmd     `cmd:"" help:"Take a backup, in a pod of its own."`

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"strconv"
 	"sync"
@@ -16,44 +15,17 @@ import (
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/bouncer"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/certificate"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/patroni"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pods"
 )
 
 // Limits of what holds up a PostgreSQL that is about to stop. The lock of the leader lasts much longer.
 const (
-	leadsLimit = 500 * time.Millisecond
 	findLimit  = time.Second
 	pauseLimit = bouncer.DrainLimit + time.Second
 )
 
-// pauseCmd lets clients of the poolers wait before PostgreSQL stops.
-type pauseCmd struct {
-	layout.Names
-}
-
-// Run asks them, and does not fail: PostgreSQL stops in any case.
-func (c *pauseCmd) Run(ctx context.Context, log *slog.Logger) error { //nolint:unparam // Kong wants it so.
-	begun := time.Now()
-	said, err := c.pause(ctx)
-	if err != nil {
-		said = "clients of poolers were not told: " + err.Error()
-	}
-	log.Info(said, "took", time.Since(begun).Round(time.Millisecond).String())
-	return nil
-}
-
-// pause if this member leads. One that lost the lock has to stop at once: another may lead already.
-func (c *pauseCmd) pause(ctx context.Context) (string, error) {
-	ask, cancel := context.WithTimeout(ctx, leadsLimit)
-	defer cancel()
-	leads, err := patroni.New(c.Address(layout.PortPatroni), layout.TLS).HasLock(ask)
-	if err != nil {
-		return "", err
-	}
-	if !leads {
-		return "this member does not lead, and no client waits for it", nil
-	}
+// pausePoolers of the Database of a member, so that their clients wait while it has no leader, and say how many do.
+func pausePoolers(ctx context.Context, c layout.Names) (string, error) {
 	cfg, err := rest.InClusterConfig()
 	if err != nil {
 		return "", fmt.Errorf("cannot reach the API server: %w", err)

@@ -30,10 +30,10 @@ func Postmaster(data string) (pid int, running bool) {
 }
 
 // frozenLooks is how many looks in a row have to find a postmaster frozen before it is ended: somebody may only have looked into it.
-const frozenLooks = 20
+const frozenLooks = 100
 
 // stopLook is the pause between two looks at a postmaster that stops.
-const stopLook = 100 * time.Millisecond
+const stopLook = 20 * time.Millisecond
 
 // StopPostmaster lets PostgreSQL stop at once but cleanly, and returns when it has or the context ends. One that is frozen hears of
 // nothing, and is ended.
@@ -55,6 +55,17 @@ func StopPostmaster(ctx context.Context, data string) {
 		}
 		time.Sleep(stopLook)
 	}
+}
+
+// Gone waits until a process is gone or the context ends, and tells which. One that is dead is there until its parent has buried it.
+func Gone(ctx context.Context, pid int) bool {
+	for ctx.Err() == nil {
+		if _, there := Get(pid); !there {
+			return true
+		}
+		time.Sleep(stopLook / 4)
+	}
+	return false
 }
 
 // KillPostmaster ends PostgreSQL with all its processes, of which each may be frozen. The next start recovers what was committed.

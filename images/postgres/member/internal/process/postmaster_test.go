@@ -68,6 +68,9 @@ func TestStopPostmaster(t *testing.T) {
 			if _, runs := Postmaster(data); runs != tc.runs {
 				t.Errorf("%s: it runs: %v", tc.reason, runs)
 			}
+			if gone := Gone(ctx, child.PID()); gone == tc.runs {
+				t.Errorf("%s: it is gone: %v", tc.reason, gone)
+			}
 			if late := ctx.Err() != nil; late != tc.runs {
 				t.Errorf("%s: the context has ended: %v", tc.reason, late)
 			}
