@@ -21,8 +21,10 @@ const (
 	checkReplica = time.Minute
 	// fresh is how long what Patroni said may be acted upon.
 	fresh = 4 * time.Second
-	// wakeFor is longer than the leader's lock lives in any profile.
-	wakeFor = 2 * time.Minute
+	// unledFor is longer than the leader's lock lives in any profile.
+	unledFor = 2 * time.Minute
+	// keepFor is how long one that handed the lead over keeps the label for the next leader to take. Most take a second.
+	keepFor = 10 * time.Second
 )
 
 // A labelled is what is known of the pod's label.
@@ -38,6 +40,8 @@ type labelled struct {
 	complained bool
 	// unled is since when a replica does not hear from its leader.
 	unled time.Time
+	// demoted is since when one that led is stopped to follow another.
+	demoted time.Time
 }
 
 // label the pod with the member's role, for as long as the context lasts.
@@ -59,23 +63,24 @@ func (m *member) labelOnce(ctx context.Context, l *labelled) time.Duration {
 	at := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, at.Add(fresh))
 	defer cancel()
-	role, s, ok := m.role(ctx, l.role)
+	role, leads, s, ok := m.role(ctx, l.role)
 	if !ok {
 		return lookEvery
 	}
 	pause := lookEvery
-	if l.hearsNothing(s, at) {
+	unled := l.hearsNothing(role, s, at)
+	m.unled.Store(unled)
+	if unled {
 		pause = retryEvery
-		if err := m.patroni.Wake(ctx); err != nil {
-			m.log.Warn("cannot wake Patroni", "error", err)
-		}
 	}
-	leads := role == members.RoleLeader
 	if m.leads.Swap(leads) != leads {
 		m.manage.Call()
 	}
+	if l.keeps(s, role, at) {
+		return retryEvery
+	}
 	every := checkReplica
-	if leads {
+	if role == members.RoleLeader {
 		every = checkLeader
 	}
 	if l.known && role == l.role && at.Sub(l.checked) < every {
@@ -101,32 +106,45 @@ func (m *member) labelOnce(ctx context.Context, l *labelled) time.Duration {
 	return pause
 }
 
-// hearsNothing tells whether a replica has lately lost its leader. Patroni sees that the leader's lock has run out only when its loop
-// turns, which is up to a turn too late for the clients who wait; so its loop is woken until another one leads. A replica that never
-// finds a leader is left alone after a while.
-func (l *labelled) hearsNothing(s patroni.State, now time.Time) bool {
-	if roleOf(s, "", false) != members.RoleReplica || s.Replication == "streaming" {
+// hearsNothing tells whether a replica has lately lost its leader, so that there may soon be another, or a lock to release. A replica
+// that never finds a leader is left alone after a while.
+func (l *labelled) hearsNothing(role string, s patroni.State, now time.Time) bool {
+	if role != members.RoleReplica || s.Replication == "streaming" {
 		l.unled = time.Time{}
 		return false
 	}
 	if l.unled.IsZero() {
 		l.unled = now
 	}
-	return now.Sub(l.unled) < wakeFor
+	return now.Sub(l.unled) < unledFor
 }
 
-// role of the member by what Patroni says, and whether it is known.
-func (m *member) role(ctx context.Context, before string) (string, patroni.State, bool) {
+// keeps tells whether the member still has the label of the leader although it has handed the lead over: its PostgreSQL is stopped, so
+// that clients are refused at once and try again, and whoever leads next takes the label.
+func (l *labelled) keeps(s patroni.State, role string, now time.Time) bool {
+	if role != "" || l.role != members.RoleLeader || s.Role != "demoted" {
+		l.demoted = time.Time{}
+		return false
+	}
+	if l.demoted.IsZero() {
+		l.demoted = now
+	}
+	return now.Sub(l.demoted) < keepFor
+}
+
+// role of the member by what Patroni says, whether it leads, and whether both are known.
+func (m *member) role(ctx context.Context, before string) (role string, leads bool, s patroni.State, ok bool) {
+	led := m.leads.Load()
 	if m.child.Load() == nil {
 		// A PostgreSQL without Patroni goes on as what it was.
 		if _, running := process.Postmaster(layout.Data); running {
-			return before, patroni.State{}, false
+			return before, led, patroni.State{}, false
 		}
-		return "", patroni.State{}, true
+		return "", false, patroni.State{}, true
 	}
 	s, err := m.patroni.State(ctx)
 	if err != nil {
-		return before, patroni.State{}, false
+		return before, led, patroni.State{}, false
 	}
 	if s.Paused {
 		m.paused.Call()
@@ -135,22 +153,26 @@ func (m *member) role(ctx context.Context, before string) (string, patroni.State
 		m.told.version(fmt.Sprintf("%d.%d", s.Version/10000, s.Version%10000))
 	}
 	hasLock := false
-	if !s.Leads && before == members.RoleLeader {
+	if !s.Leads && (led || m.locked().Holder == m.Pod) {
 		if hasLock, err = m.patroni.HasLock(ctx); err != nil {
-			return before, patroni.State{}, false
+			return before, led, patroni.State{}, false
 		}
 	}
-	return roleOf(s, before, hasLock), s, true
+	role, leads = roleOf(s, led, hasLock)
+	return role, leads, s, true
 }
 
-// roleOf a member for its label. One that led keeps the label while it has the lock and its PostgreSQL is down: it is about to start
-// it again, and nobody else may lead.
-func roleOf(s patroni.State, before string, hasLock bool) string {
+// roleOf a member for its label, and whether it leads. One that led keeps the label while it has the lock and its PostgreSQL is down:
+// it is about to start it again, and nobody else may lead. One that has taken the lock gets the label while it is being promoted, for
+// proxies take as long to learn of it.
+func roleOf(s patroni.State, led, hasLock bool) (role string, leads bool) {
 	switch {
-	case s.Leads, hasLock && before == members.RoleLeader:
-		return members.RoleLeader
+	case s.Leads, hasLock && led:
+		return members.RoleLeader, true
+	case s.Role == "replica" && s.State == "running" && hasLock:
+		return members.RoleLeader, false
 	case s.Role == "replica" && s.State == "running":
-		return members.RoleReplica
+		return members.RoleReplica, false
 	}
-	return ""
+	return "", false
 }

@@ -35,7 +35,9 @@ const Timeout = 5 * time.Second
 
 // A Client for the pods of one Database.
 type Client struct {
-	rest                     rest.Interface
+	rest rest.Interface
+	// stream is for answers that do not end.
+	stream                   rest.Interface
 	namespace, pod, database string
 }
 
@@ -56,53 +58,12 @@ func New(cfg *rest.Config, namespace, pod, database string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a client: %w", err)
 	}
-	return &Client{c, namespace, pod, database}, nil
-}
-
-// SetRole writes the role of this member, and tells whether anything had to be written. Who begins to lead takes the label from all
-// others first, because one that was cut off cannot do it, and a Service would send half of the clients to it.
-//
-// The context has to end soon after the role was found out: a process that was frozen in between must not go on with what is no
-// longer so.
-func (c *Client) SetRole(ctx context.Context, role string) (bool, error) {
-	wrote := false
-	if role == members.RoleLeader {
-		var leaders corev1.PodList
-		selector := labels.Set{members.LabelDatabase: c.database, members.LabelRole: role}.String()
-		if err := c.rest.Get().Namespace(c.namespace).Resource("pods").Param("labelSelector", selector).Do(ctx).Into(&leaders); err != nil {
-			return false, fmt.Errorf("cannot find out which pods have the label of the leader: %w", err)
-		}
-		own := false
-		for _, p := range leaders.Items {
-			if p.Name == c.pod {
-				own = true
-				continue
-			}
-			wrote = true
-			if err := c.patch(ctx, p.Name, "labels", members.LabelRole, nil); err != nil && !kerrors.IsNotFound(err) {
-				return wrote, fmt.Errorf("cannot take the label of the leader from pod %q: %w", p.Name, err)
-			}
-		}
-		if own {
-			return wrote, nil
-		}
-	} else {
-		p, err := c.get(ctx)
-		if err != nil {
-			return false, err
-		}
-		if p.Labels[members.LabelRole] == role {
-			return false, nil
-		}
+	cfg.Timeout = 0
+	stream, err := rest.RESTClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a client: %w", err)
 	}
-	var value any
-	if role != "" {
-		value = role
-	}
-	if err := c.patch(ctx, c.pod, "labels", members.LabelRole, value); err != nil {
-		return wrote, fmt.Errorf("cannot label the pod with its role: %w", err)
-	}
-	return true, nil
+	return &Client{c, stream, namespace, pod, database}, nil
 }
 
 // Annotate the member's pod with the JSON of a value; nil removes the annotation.
@@ -225,27 +186,41 @@ func (c *Client) Poolers(ctx context.Context, label string) ([]string, error) {
 
 // Fence returns the identifier of the fence of a scope, as Patroni's configuration has it; nothing when there is none.
 func (c *Client) Fence(ctx context.Context, scope string) (string, error) {
-	var cm corev1.ConfigMap
-	err := c.rest.Get().Namespace(c.namespace).Resource("configmaps").Name(scope + "-config").Do(ctx).Into(&cm)
-	if kerrors.IsNotFound(err) {
-		return "", nil
-	}
+	config, err := c.config(ctx, scope)
 	if err != nil {
 		return "", fmt.Errorf("cannot find out whether the members of %s are fenced: %w", scope, err)
-	}
-	var config struct {
-		Fence string `json:"capstan_fence"`
-		Pause bool   `json:"pause"`
-	}
-	if raw := cm.Annotations["config"]; raw != "" {
-		if err := json.Unmarshal([]byte(raw), &config); err != nil {
-			return "", fmt.Errorf("cannot understand the configuration of Patroni: %w", err)
-		}
 	}
 	if !config.Pause {
 		return "", nil // without it others would be promoted
 	}
 	return config.Fence, nil
+}
+
+// config is what members need of the configuration that Patroni keeps of a scope. All is zero when there is none yet.
+type config struct {
+	Fence        string `json:"capstan_fence"`
+	Pause        bool   `json:"pause"`
+	LoopWait     int    `json:"loop_wait"`
+	RetryTimeout int    `json:"retry_timeout"`
+}
+
+// config of a scope.
+func (c *Client) config(ctx context.Context, scope string) (config, error) {
+	var cm corev1.ConfigMap
+	err := c.rest.Get().Namespace(c.namespace).Resource("configmaps").Name(scope + "-config").Do(ctx).Into(&cm)
+	if kerrors.IsNotFound(err) {
+		return config{}, nil
+	}
+	if err != nil {
+		return config{}, err //nolint:wrapcheck // It names the object.
+	}
+	var out config
+	if raw := cm.Annotations["config"]; raw != "" {
+		if err := json.Unmarshal([]byte(raw), &out); err != nil {
+			return config{}, fmt.Errorf("cannot understand the configuration of Patroni: %w", err)
+		}
+	}
+	return out, nil
 }
 
 // Holder returns the pod that has the leader's lock of a scope, or had it last.
@@ -254,7 +229,7 @@ func (c *Client) Holder(ctx context.Context, scope string) (string, error) {
 	if err := c.rest.Get().Namespace(c.namespace).Resource("configmaps").Name(scope + "-leader").Do(ctx).Into(&cm); err != nil {
 		return "", fmt.Errorf("cannot find out who leads %s: %w", scope, err)
 	}
-	return cm.Annotations["leader"], nil
+	return cm.Annotations[annotationHolder], nil
 }
 
 // System returns the system identifier of the data that the Database began with, as Patroni keeps it. It is empty while nobody is
