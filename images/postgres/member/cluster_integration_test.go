@@ -43,6 +43,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/function/database/postgres"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/pods"
 	"github.com/capstan-dev/capstan/test/outside"
 )
 
@@ -342,7 +343,8 @@ func (c *cluster) follow(ctx context.Context) {
 			if !ok {
 				break
 			}
-			leads := p.Labels[v1alpha1.LabelRole] == v1alpha1.RoleLabelLeader
+			// One that has handed over and is stopped keeps the label for the next leader to take.
+			leads := p.Labels[v1alpha1.LabelRole] == v1alpha1.RoleLabelLeader && !pods.HandedOver(p.Annotations["status"])
 			if leads == has[p.Name] {
 				continue
 			}
@@ -376,7 +378,7 @@ func (c *cluster) leader() string {
 	return strings.TrimSuffix(strings.TrimPrefix(now.names[0], database+"-"), "-0")
 }
 
-// oneLeader fails the test if two pods had the label of the leader at any time.
+// oneLeader fails the test if two pods had the label of the leader at any time, but for one that said that it was stopped.
 func (c *cluster) oneLeader() {
 	c.t.Helper()
 	c.mu.Lock()
@@ -385,6 +387,31 @@ func (c *cluster) oneLeader() {
 		if len(e.names) > 1 {
 			c.t.Errorf("%v had the label of the leader at a time", e.names)
 		}
+	}
+}
+
+// onePromotion fails the test if two members were promoted to the same timeline: both had the leader's lock.
+func (c *cluster) onePromotion() {
+	c.t.Helper()
+	promoted := map[string]string{}
+	for _, l := range c.letters {
+		raw, err := os.ReadFile(filepath.Join(c.logs, "log-"+l))
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		for line := range strings.Lines(string(raw)) {
+			_, timeline, ok := strings.Cut(strings.TrimSpace(line), "selected new timeline ID: ")
+			if !ok {
+				continue
+			}
+			if other := promoted[timeline]; other != "" {
+				c.t.Errorf("%s and %s were promoted to timeline %s", other, l, timeline)
+			}
+			promoted[timeline] = l
+		}
+	}
+	if len(promoted) == 0 {
+		c.t.Error("no promotion is known: the test looks for the wrong words")
 	}
 }
 

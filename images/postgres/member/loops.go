@@ -33,6 +33,9 @@ func (m *member) reap(ctx context.Context) error {
 			return
 		}
 		m.log.Warn("PostgreSQL ended by itself", "pid", pid)
+		if !m.leads.Load() {
+			return // it must not be woken: see Wake
+		}
 		go func() {
 			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 			defer cancel()

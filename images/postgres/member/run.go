@@ -41,8 +41,10 @@ type member struct {
 
 	// child is the Patroni that runs, if one does.
 	child atomic.Pointer[process.Child]
-	// leads tells what the member last knew.
-	leads atomic.Bool
+	// leads tells what the member last knew, and unled that it follows and has lost its leader.
+	leads, unled atomic.Bool
+	// lock of the leader as it was last seen.
+	lock atomic.Pointer[seenLock]
 	// look and manage wake the loops that label the pod and make what only a superuser can.
 	look, manage wakeup
 	// paused wakes the loop that looks for a fence, and ended is the Patroni that was stopped for one.
@@ -105,7 +107,7 @@ func (c *runCmd) Run(ctx context.Context, log *slog.Logger) error {
 	for _, loop := range []func(context.Context) error{
 		func(ctx context.Context) error { return health.Serve(ctx, c.Health, m.state, m.patroni.Ready) },
 		m.reap, m.listen, m.tell, m.label, m.superuse, m.refresh, m.measure, m.watch, m.backups,
-		m.fence, m.settle,
+		m.fence, m.settle, m.watchLock, m.releaseLock,
 	} {
 		group.Go(func() error { return loop(life) })
 	}

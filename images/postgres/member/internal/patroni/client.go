@@ -105,14 +105,19 @@ func (c *Client) Alive(ctx context.Context) (bool, error) {
 }
 
 // Silent tells whether an error means that nothing answered, rather than that the answer could not be used: one whose certificate is
-// not trusted is there.
+// not trusted is there. What has no route is silent, too.
 func Silent(err error) bool {
 	// What the client of HTTP makes of an error hides whether it was a time-out, and the time of a connection may run out a moment
 	// before the context's.
-	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // Wake Patroni's loop, which otherwise runs every few seconds only: a change of nothing wakes it, and is not written anywhere.
+//
+// Only a member that leads may be woken. For this request, as for GET /cluster, Patroni 4.1 reads the leader's lock anew in another thread.
+// If its loop is about to take a lock that it saw free, and another member has it by now, the loop then takes it from that one, and two
+// are promoted.
 func (c *Client) Wake(ctx context.Context) error {
 	code, body, err := c.do(ctx, http.MethodPatch, "/config", map[string]any{"capstan_wake": nil})
 	return expect(code, body, err)
@@ -132,7 +137,8 @@ type Peer struct {
 	Tags map[string]any `json:"tags"`
 }
 
-// Cluster lists all members and tells whether automatic failover is off.
+// Cluster lists all members and tells whether automatic failover is off. Only a member that leads may be asked, or one of a Database in a
+// pause, for the reason that Wake has.
 func (c *Client) Cluster(ctx context.Context) (peers []Peer, paused bool, err error) {
 	code, body, err := c.do(ctx, http.MethodGet, "/cluster", nil)
 	if err := expect(code, body, err); err != nil {

@@ -27,6 +27,7 @@ func TestSilent(t *testing.T) {
 		"Refused":   {"Nobody listens.", asked(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}), true},
 		"Late":      {"The context's time ran out.", asked(context.DeadlineExceeded), true},
 		"Frozen":    {"So many wait at one that is frozen that no connection is made any more.", asked(&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}), true},
+		"Lost":      {"The network knows no way to its node.", asked(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)}), true},
 		"Untrusted": {"Who has another certificate is there.", asked(x509.UnknownAuthorityError{}), false},
 		"Other":     {"What was said makes no sense.", errors.New("unexpected end of JSON input"), false},
 	}
