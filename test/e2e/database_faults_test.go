@@ -187,8 +187,9 @@ func handedOver(ctx context.Context, d *v1alpha1.Database, pod string) bool {
 	if err != nil {
 		return false
 	}
-	var s struct{ State, Role string }
-
+	var s struct {
+		Role string `json:"role"`
+	}
 	return json.Unmarshal([]byte(p.Annotations["status"]), &s) == nil && s.Role != "primary" && s.Role != "promoted"
 }
 

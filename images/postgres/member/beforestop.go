@@ -26,7 +26,7 @@ type beforeStopCmd struct {
 }
 
 // Run does it, and does not fail: PostgreSQL stops in any case.
-func (c *beforeStopCmd) Run(ctx context.Context, log *slog.Logger) error { //nolint:unparam // Kong wants it so.
+func (c *beforeStopCmd) Run(ctx context.Context, log *slog.Logger) error {
 	begun := time.Now()
 	ask, cancel := context.WithTimeout(ctx, leadsLimit)
 	defer cancel()
@@ -38,7 +38,7 @@ func (c *beforeStopCmd) Run(ctx context.Context, log *slog.Logger) error { //nol
 	if !leads {
 		return nil // no client waits for it, or another may lead already
 	}
-	if w, err := readWanted(layout.Wanted); err != nil || w.Pooled {
+	if w, err := readWanted(); err != nil || w.Pooled {
 		said, err := pausePoolers(ctx, c.Names)
 		if err != nil {
 			said = "clients of poolers were not told: " + err.Error()

@@ -34,7 +34,7 @@ func (m *member) mayBegin(ctx context.Context, programs string) error {
 		}
 		return nil
 	}
-	wanted, err := readWanted(layout.Wanted)
+	wanted, err := readWanted()
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func (c *handoverCmd) handover(ctx context.Context) (string, error) {
 	follow, cancel := context.WithTimeout(ctx, followLimit)
 	defer cancel()
 	for follow.Err() == nil {
-		if s, err := client.State(follow); err == nil && s.Role == "replica" && s.State == "running" {
+		if s, err := client.State(follow); err == nil && s.Follows() {
 			return said + ", and this member follows it", nil
 		}
 		sleep(follow, 200*time.Millisecond)

@@ -169,9 +169,9 @@ func roleOf(s patroni.State, led, hasLock bool) (role string, leads bool) {
 	switch {
 	case s.Leads, hasLock && led:
 		return members.RoleLeader, true
-	case s.Role == "replica" && s.State == "running" && hasLock:
+	case s.Follows() && hasLock:
 		return members.RoleLeader, false
-	case s.Role == "replica" && s.State == "running":
+	case s.Follows():
 		return members.RoleReplica, false
 	}
 	return "", false

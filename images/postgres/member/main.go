@@ -54,7 +54,7 @@ import (
 var version = "unknown"
 
 type cli struct {
-	Run        runCmd        `cmd:"" default:"1"                                                                                                help:"Run the member until a signal ends it."`
+	Run        runCmd        `cmd:"" default:"1"                                                                                                           help:"Run the member until a signal ends it."`
 	Handover   handoverCmd   `cmd:"" help:"Hand the lead over to another member, if this one leads and another is fit."`
 	Callback   callbackCmd   `cmd:"" help:"Tell the running member of a change, as Patroni calls it."`
 	BeforeStop beforeStopCmd `cmd:"" help:"Let clients of the poolers wait and stop PostgreSQL, if this member leads, as Patroni calls it before it does."`

@@ -96,7 +96,7 @@ func (m *member) settleOnce(ctx context.Context, tries *int) error {
 	} else if left {
 		s = &own
 	}
-	wanted, err := readWanted(layout.Wanted)
+	wanted, err := readWanted()
 	if err != nil {
 		return err
 	}

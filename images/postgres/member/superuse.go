@@ -61,7 +61,7 @@ func (m *member) superuse(ctx context.Context) error {
 func (m *member) makeManaged(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	w, err := readWanted(layout.Wanted)
+	w, err := readWanted()
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 )
 
 // wanted is what a member is told of the Database beyond Patroni's configuration.
@@ -34,9 +36,9 @@ type wantedUpgrade struct {
 	Member string `json:"member"`
 }
 
-// readWanted from a file.
-func readWanted(file string) (wanted, error) {
-	raw, err := os.ReadFile(file) //nolint:gosec // It is a constant.
+// readWanted from the file that the cluster gives every member.
+func readWanted() (wanted, error) {
+	raw, err := os.ReadFile(layout.Wanted)
 	if err != nil {
 		return wanted{}, fmt.Errorf("cannot read what the Database is to have: %w", err)
 	}

@@ -72,6 +72,9 @@ type State struct {
 	Paused bool `json:"pause"`
 }
 
+// Follows tells whether PostgreSQL runs as a replica.
+func (s State) Follows() bool { return s.Role == "replica" && s.State == "running" }
+
 // State of this member.
 func (c *Client) State(ctx context.Context) (State, error) {
 	code, body, err := c.do(ctx, http.MethodGet, "/primary", nil)

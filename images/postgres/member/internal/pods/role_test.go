@@ -66,11 +66,15 @@ func TestLead(t *testing.T) {
 		"HandedOver": {"One that is stopped keeps it until another has it.", []corev1.Pod{pod("orders-b-0", "leader", stopped)}, []string{"orders-a-0=leader", "orders-b-0="}, true},
 		"Follows": {
 			"One that handed over and starts to follow could be taken for the leader.",
-			[]corev1.Pod{pod("orders-b-0", "leader", `{"state":"starting","role":"replica"}`)}, []string{"orders-b-0=", "orders-a-0=leader"}, true,
+			[]corev1.Pod{pod("orders-b-0", "leader", `{"state":"starting","role":"replica"}`)},
+			[]string{"orders-b-0=", "orders-a-0=leader"},
+			true,
 		},
 		"Both": {
 			"Of two each is treated for itself.",
-			[]corev1.Pod{pod("orders-b-0", "leader", stopped), pod("orders-c-0", "leader", leads)}, []string{"orders-c-0=", "orders-a-0=leader", "orders-b-0="}, true,
+			[]corev1.Pod{pod("orders-b-0", "leader", stopped), pod("orders-c-0", "leader", leads)},
+			[]string{"orders-c-0=", "orders-a-0=leader", "orders-b-0="},
+			true,
 		},
 		"Late":    {"What another kept is taken when the own is there already.", []corev1.Pod{pod("orders-a-0", "leader", leads), pod("orders-b-0", "leader", stopped)}, []string{"orders-b-0="}, true},
 		"Unclear": {"What cannot be understood proves nothing.", []corev1.Pod{pod("orders-b-0", "leader", "?")}, []string{"orders-b-0=", "orders-a-0=leader"}, true},
