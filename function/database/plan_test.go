@@ -50,6 +50,49 @@ func TestCreate(t *testing.T) {
 	}
 }
 
+// TestExtensionsBeforeReady: who waits for a Database begins with migrations, which
+// need its extensions. One that serves is not taken from anybody for a new one.
+func TestExtensionsBeforeReady(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason  string
+		missing []any
+		before  string
+		want    bool
+	}{
+		"First":    {"It was never Ready, and an extension is not made.", []any{"pg_stat_statements"}, "False", false},
+		"Made":     {"It was never Ready, and everything is made.", []any{}, "False", true},
+		"Serves":   {"It is Ready, and another extension is asked for.", []any{"pg_stat_statements"}, "True", true},
+		"Complete": {"It is Ready, and everything is made.", []any{}, "True", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := running(t, basic)
+
+			at := compose.Map(w.request.Observed[nameAccess].Map(), "status", "atProvider")
+			at["databases"] = []any{map[string]any{"name": "app", "missing": tc.missing}}
+
+			for _, c := range compose.List(w.request.Composite.Map(), "status", "conditions") {
+				if c, _ := c.(map[string]any); c["type"] == "Ready" {
+					c["status"] = tc.before
+				}
+			}
+
+			p := w.plan()
+			if p.Ready != tc.want {
+				t.Errorf("\n%s\nReady is %t, want %t", tc.reason, p.Ready, tc.want)
+			}
+
+			want := "ConsumersConnected"
+			if len(tc.missing) > 0 {
+				want = "ExtensionsPending"
+			}
+
+			if _, reason, message := condition(p, "ConsumersReady"); reason != want {
+				t.Errorf("\n%s\nConsumersReady: %s: %s, want %s", tc.reason, reason, message, want)
+			}
+		})
+	}
+}
+
 func TestQuiet(t *testing.T) {
 	w := running(t, basic)
 	before := maps.Clone(w.request.Observed)

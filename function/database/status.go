@@ -135,12 +135,14 @@ func (s *state) changing() bool {
 
 // readiness of the Database: it is as asked. Stopped members are when the spec asks
 // for that; else a member leads, and nothing it needs is missing. For
-// the first time every consumer can log in, too; once ready, it stays so while a
-// member leads.
+// the first time every consumer can log in and finds the extensions, too: what
+// waits for a Database that is Ready begins with its migrations. Once ready, it
+// stays so while a member leads.
 func readiness(s *state) error {
 	before := compose.IsTrue(s.Composite.Map(), xpv2.TypeReady)
 	missing := slices.ContainsFunc(s.asked, func(a compose.Asked) bool { return !a.Optional && a.Missing(before) })
-	served := !slices.ContainsFunc(s.spec.Consumers, func(c v1alpha1.Consumer) bool { return !s.loggedIn(c) })
+	served := len(s.missingExtensions()) == 0 &&
+		!slices.ContainsFunc(s.spec.Consumers, func(c v1alpha1.Consumer) bool { return !s.loggedIn(c) })
 
 	switch {
 	case s.hibernated():

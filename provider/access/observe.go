@@ -27,6 +27,11 @@ const (
 
 	// soon is how often one looks for what somebody else is to make.
 	soon = 30 * time.Second
+
+	// atOnce is how often while an Access is young: its Database is Ready for the
+	// first time when that is made.
+	atOnce = 5 * time.Second
+	young  = 2 * time.Minute
 )
 
 // Observe the server. It always exists; what is in it is up to date or not.
@@ -156,7 +161,8 @@ func tell(cr *v1alpha1.Access, s *server, w wanted, p plan) {
 }
 
 // poll is the interval after which an Access is looked at again: sooner while
-// somebody else is to make an extension.
+// somebody else is to make an extension, which the leader does within seconds of
+// the database.
 func poll(mg resource.Managed, every time.Duration) time.Duration {
 	every = kind.Poll(mg, every)
 
@@ -164,6 +170,10 @@ func poll(mg resource.Managed, every time.Duration) time.Duration {
 	if ok && slices.ContainsFunc(cr.Status.AtProvider.Databases,
 		func(d v1alpha1.ObservedDatabase) bool { return len(d.Missing) > 0 }) {
 		every = min(every, soon)
+
+		if ready := cr.GetCondition(xpv2.TypeReady); time.Since(ready.LastTransitionTime.Time) < young {
+			every = min(every, atOnce)
+		}
 	}
 
 	// Whether a role is idle is known only as long as somebody looks.

@@ -14,10 +14,12 @@ import (
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
 )
 
-// How often what only a superuser can make is looked at without a reason, and while something is missing.
+// How often what only a superuser can make is looked at without a reason, and while something is missing: at first sooner, for the
+// provider makes databases seconds after there is a leader, and who made the Database waits for their extensions.
 const (
 	manageEvery   = 10 * time.Minute
 	manageMissing = 15 * time.Second
+	manageFirst   = time.Second
 )
 
 // notManaged is the reason of a leader that could not make what only a superuser can.
@@ -25,7 +27,7 @@ const notManaged = "RolesOrExtensionsFailed"
 
 // superuse makes what only a superuser can, while this member leads.
 func (m *member) superuse(ctx context.Context) error {
-	last := ""
+	last, missed := "", manageFirst
 	for {
 		pause := manageEvery
 		if m.leads.Load() {
@@ -34,9 +36,10 @@ func (m *member) superuse(ctx context.Context) error {
 			switch {
 			case err == nil:
 				m.told.clear(notManaged)
+				missed = manageFirst
 			case errors.As(err, &missing):
 				m.told.clear(notManaged)
-				pause = manageMissing
+				pause, missed = missed, min(2*missed, manageMissing)
 			case m.leads.Load():
 				pause = manageMissing
 				m.told.hinder(notManaged, err.Error())
@@ -47,6 +50,7 @@ func (m *member) superuse(ctx context.Context) error {
 			}
 		} else {
 			m.told.clear(notManaged)
+			missed = manageFirst
 		}
 		select {
 		case <-ctx.Done():
