@@ -239,10 +239,22 @@ func consumersReady(s *state) error {
 		return say(corev1.ConditionFalse, v1alpha1.ReasonConsumersPending, fmt.Sprintf(
 			"waiting for the Secret and the login of %s: see Credential and Access of this Database", strings.Join(pending, ", ")))
 	case len(missing) > 0:
-		return say(corev1.ConditionFalse, v1alpha1.ReasonExtensionsPending, "waiting for extensions: "+strings.Join(missing, ", "))
+		return say(corev1.ConditionFalse, v1alpha1.ReasonExtensionsPending, "waiting for extensions: "+strings.Join(missing, ", ")+s.notManaged())
 	default:
 		return say(corev1.ConditionTrue, v1alpha1.ReasonConsumersConnected, "every consumer can log in")
 	}
+}
+
+// notManaged is why the leader could not make what only a superuser may, if it
+// says so: the reason is its own.
+func (s *state) notManaged() string {
+	for _, m := range s.seen.Members {
+		if m.Name == s.seen.Leader && m.Reason == "RolesOrExtensionsFailed" {
+			return "; the leader: " + m.Message
+		}
+	}
+
+	return ""
 }
 
 // missingExtensions by database, as the Access tells.

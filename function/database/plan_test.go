@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
@@ -90,6 +91,25 @@ func TestExtensionsBeforeReady(t *testing.T) {
 				t.Errorf("\n%s\nConsumersReady: %s: %s, want %s", tc.reason, reason, message, want)
 			}
 		})
+	}
+}
+
+// TestExtensionFails: what the leader says of it is told where one looks first.
+func TestExtensionFails(t *testing.T) {
+	w := running(t, basic)
+
+	at := compose.Map(w.request.Observed[nameAccess].Map(), "status", "atProvider")
+	at["databases"] = []any{map[string]any{"name": "app", "missing": []any{"pg_stat_statements"}}}
+
+	for _, m := range compose.List(w.request.Observed[nameTopology].Map(), "status", "atProvider", "members") {
+		if m, _ := m.(map[string]any); m["role"] == observev1alpha1.RoleLeader {
+			m["reason"], m["message"] = "RolesOrExtensionsFailed", `schema "extensions" belongs to "api": rename it`
+		}
+	}
+
+	want := `waiting for extensions: pg_stat_statements in app; the leader: schema "extensions" belongs to "api": rename it`
+	if _, _, message := condition(w.plan(), "ConsumersReady"); message != want {
+		t.Errorf("ConsumersReady says %q, want %q", message, want)
 	}
 }
 
