@@ -20,6 +20,14 @@ import (
 // has a quarter of it.
 const biggest = 1 << 20 / 2
 
+// awaited certificates are not there yet. Who makes them is at it, and nobody has
+// anything to solve.
+type awaited struct{ what string }
+
+func (a awaited) Error() string {
+	return fmt.Sprintf("connection.caFrom: %s does not exist yet, or is empty: put certificates there, or name another", a.what)
+}
+
 // authorities are the certificates that cr asks for, if it does. They are read in
 // the namespace of cr and nowhere else, from the API server and never from a
 // cache.
@@ -34,7 +42,7 @@ func (e *external) authorities(ctx context.Context, cr *v1alpha1.Credential) ([]
 	}
 
 	if len(data) == 0 {
-		return nil, fmt.Errorf("connection.caFrom: %s does not exist yet, or is empty: put certificates there, or name another", what)
+		return nil, awaited{what: what}
 	}
 
 	certs, err := certificates(data)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -47,6 +48,9 @@ type draft struct {
 
 	// problems that a person has to solve. The rest of the draft is good.
 	problems []error
+
+	// awaits is what is yet to be made by others.
+	awaits error
 }
 
 // steps of a draft, in order. The first that fails ends it: nothing is written.
@@ -332,7 +336,12 @@ func (d *draft) connect() error {
 		}
 
 		d.missing = d.missing || !had
-		d.problems = append(d.problems, d.noCA)
+
+		if errors.As(d.noCA, &awaited{}) && !had {
+			d.awaits = d.noCA
+		} else {
+			d.problems = append(d.problems, d.noCA)
+		}
 	}
 
 	return nil

@@ -3,6 +3,7 @@
 package credential
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -140,7 +141,7 @@ func (d *draft) judge() {
 
 	if d.missing {
 		c = xpv2.Unavailable().WithMessage("The Secret does not hold all that is asked for yet")
-		if p := d.problem(); p != nil {
+		if p := cmp.Or(d.problem(), d.awaits); p != nil {
 			c = c.WithMessage(p.Error())
 		}
 	}

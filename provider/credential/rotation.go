@@ -3,6 +3,7 @@
 package credential
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,6 +65,20 @@ func previousUntil(p *v1alpha1.Rotation, r record) time.Time {
 	return r.rotatedAt.Add(keep)
 }
 
+// How often a Credential looks whether certificates are there, while it is young: who
+// makes them takes seconds, and nobody tells.
+const (
+	awaitCA = 3 * time.Second
+	young   = 2 * time.Minute
+)
+
+// awaitsCA tells whether its Secret was never given certificates.
+func awaitsCA(cr *v1alpha1.Credential) bool {
+	c := cr.Spec.ForProvider.Connection
+
+	return c != nil && c.CAFrom != nil && !slices.Contains(cr.Status.AtProvider.Keys, v1alpha1.KeyCA)
+}
+
 // wake is a poll interval that ends at the next deadline, if that is sooner. A
 // deadline that has passed wakes nobody: what it asks for has been done, or is
 // not allowed, or fails and is tried again anyway.
@@ -85,6 +100,10 @@ func wake(clock func() time.Time) managed.PollIntervalHook {
 			if left := deadline.Sub(clock()); left > 0 {
 				wait = min(wait, left+time.Second)
 			}
+		}
+
+		if awaitsCA(cr) && clock().Sub(cr.GetCreationTimestamp().Time) < young {
+			wait = min(wait, awaitCA)
 		}
 
 		return wait

@@ -426,9 +426,32 @@ func TestWake(t *testing.T) {
 
 	cases := map[string]struct {
 		reason   string
+		modify   func(*v1alpha1.Credential)
 		status   v1alpha1.CredentialObservation
 		min, max time.Duration
 	}{
+		"Certificates": {
+			reason: "Who waits for a new Database waits for its certificates.",
+			modify: func(cr *v1alpha1.Credential) { cr.SetCreationTimestamp(metav1.NewTime(start.Add(-time.Minute))) },
+			min:    awaitCA,
+			max:    awaitCA,
+		},
+		"CertificatesAreThere": {
+			reason: "Nothing is waited for.",
+			modify: func(cr *v1alpha1.Credential) { cr.SetCreationTimestamp(metav1.NewTime(start.Add(-time.Minute))) },
+			status: v1alpha1.CredentialObservation{Keys: []string{v1alpha1.KeyCA, v1alpha1.KeyPassword}},
+			min:    9 * time.Minute,
+			max:    11 * time.Minute,
+		},
+		"CertificatesNeverCome": {
+			reason: "A source that nobody makes is no reason to look all the time.",
+			modify: func(cr *v1alpha1.Credential) {
+				cr.SetCreationTimestamp(metav1.NewTime(start.Add(-time.Hour)))
+				cr.SetConditions(xpv2.Unavailable())
+			},
+			min: 30 * time.Second,
+			max: 30 * time.Second,
+		},
 		"NoDeadline": {
 			reason: "Without a deadline the poll interval is as for every kind.",
 			min:    9 * time.Minute,
@@ -465,6 +488,11 @@ func TestWake(t *testing.T) {
 			cr := credential(keep)
 			cr.SetConditions(xpv2.Available())
 			cr.Status.AtProvider = tc.status
+
+			if tc.modify != nil {
+				cr.Spec.ForProvider.Connection = &v1alpha1.Connection{CAFrom: &v1alpha1.CASource{}}
+				tc.modify(cr)
+			}
 
 			hook := wake(func() time.Time { return start })
 			if got := hook(cr, 10*time.Minute); got < tc.min || got > tc.max {

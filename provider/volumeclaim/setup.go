@@ -10,7 +10,6 @@
 package volumeclaim
 
 import (
-	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,15 +17,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
-	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 
-	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/storage/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/kind"
 )
@@ -49,7 +44,7 @@ func Setup(mgr ctrl.Manager, o controller.Options) error {
 	//nolint:wrapcheck // It names the kind.
 	return kind.Setup(mgr, o, volumeClaims(), options(mgr.GetClient(), g), func(b *builder.Builder) {
 		for _, of := range []client.Object{&corev1.PersistentVolumeClaim{}, &storagev1.StorageClass{}} {
-			b.WatchesRawSource(source.Kind(seen, of, handler.EnqueueRequestsFromMapFunc(w.of)))
+			b.WatchesRawSource(source.Kind(seen, of, w.handler()))
 		}
 	})
 }
@@ -70,32 +65,4 @@ func options(kube client.Client, g *grower) []managed.ReconcilerOption {
 		// Claims have names of their own.
 		managed.WithInitializers(),
 	}
-}
-
-// A watcher finds the VolumeClaims that an object is of.
-type watcher struct {
-	kube client.Reader
-	log  logging.Logger
-}
-
-// of a claim those of its Database, and of a StorageClass all.
-func (w *watcher) of(ctx context.Context, o client.Object) []reconcile.Request {
-	l := &v1alpha1.VolumeClaimList{}
-	if err := w.kube.List(ctx, l, client.InNamespace(o.GetNamespace())); err != nil {
-		w.log.Info("Cannot list VolumeClaims that something has changed for, they will see it at their next poll", "error", err)
-
-		return nil
-	}
-
-	database := o.GetLabels()[observev1alpha1.LabelDatabase]
-
-	var requests []reconcile.Request
-
-	for i := range l.Items {
-		if v := &l.Items[i]; database == "" || v.Spec.ForProvider.Database == database {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(v)})
-		}
-	}
-
-	return requests
 }

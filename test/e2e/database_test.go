@@ -433,7 +433,7 @@ func badEditTouchesNothing(t *testing.T, d *v1alpha1.Database) {
 				t.Fatal(err)
 			}
 			eventually(t, "the condition tells", tc.check(edit))
-			if err := running(d)(t.Context()); err != nil && !strings.Contains(err.Error(), "Accepted") {
+			if err := running(d)(t.Context()); err != nil {
 				t.Errorf("the database does not run any more: %v", err)
 			}
 		})
