@@ -139,7 +139,12 @@ func (w *watcher) wake(ctx context.Context, namespace string, q late.Queue, whic
 
 	for i := range l.Items {
 		if which(l.Items[i].Spec.ForProvider) {
-			q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&l.Items[i])}, settle)
+			r := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&l.Items[i])}
+
+			// How often it failed before says nothing any more. A server that begins to
+			// take writes may yet refuse for a second, and is not left alone for 30 then.
+			q.Forget(r)
+			q.AddAfter(r, settle)
 		}
 	}
 }

@@ -748,7 +748,22 @@ func othersCA(t *testing.T, s *stage) {
 			Type: credentialsv1alpha1.TypePostgreSQL, Host: "db.example.org", Port: &port, Username: "app", CAFrom: from,
 		}
 		s.apply(c)
-		s.failed(t, c)
+		s.eventually(30*time.Second, "it waits for what is not in its own namespace", func() string {
+			s.get(c)
+
+			if r := c.GetCondition(xpv2.TypeReady); r.Status == corev1.ConditionFalse && strings.Contains(r.Message, "does not exist yet") {
+				return ""
+			}
+
+			return ready(c)
+		})
+
+		made := &corev1.Secret{ObjectMeta: meta("bank", c.GetName())}
+		s.get(made)
+
+		if got, ok := made.Data[credentialsv1alpha1.KeyCA]; ok {
+			t.Errorf("its Secret has certificates of another namespace: %q", got)
+		}
 	}
 
 	for _, name := range []string{"shop/precious", "../shop/precious"} {
