@@ -20,6 +20,8 @@ const (
 	// Asking: for an object that was asked for and does not exist yet. Crossplane
 	// watches it as well, but whether it was refused shows nowhere else.
 	Asking
+	// Expecting: for something that is on its way, while changes may go unheard.
+	Expecting
 	// Hurrying: for something that clients wait for. It is not left to changes that may
 	// go unheard.
 	Hurrying
@@ -33,6 +35,7 @@ const (
 	ttlWaiting   = 5 * time.Minute
 	ttlFollowing = 30 * time.Second
 	ttlAsking    = 20 * time.Second
+	ttlExpecting = 10 * time.Second
 	ttlHurrying  = 3 * time.Second
 )
 
@@ -79,7 +82,8 @@ func within(now time.Time, happened any, while time.Duration) bool {
 // deadline is nearer. It is never less than a second.
 func (p Pace) TTL(now time.Time, deadlines ...time.Time) time.Duration {
 	ttl := map[Pace]time.Duration{
-		Settled: ttlSettled, Following: ttlFollowing, Waiting: ttlWaiting, Asking: ttlAsking, Hurrying: ttlHurrying,
+		Settled: ttlSettled, Following: ttlFollowing, Waiting: ttlWaiting, Asking: ttlAsking, Expecting: ttlExpecting,
+		Hurrying: ttlHurrying,
 	}[p]
 	for _, d := range deadlines {
 		ttl = min(ttl, d.Sub(now))

@@ -19,6 +19,7 @@ func TestTTL(t *testing.T) {
 		"Settled":        {"nothing is due", Settled, nil, 30 * time.Minute},
 		"Waiting":        {"a watch wakes us up, unless an event is lost", Waiting, nil, 5 * time.Minute},
 		"Asking":         {"a refusal shows nowhere else", Asking, nil, 20 * time.Second},
+		"Expecting":      {"it comes within seconds, mostly", Expecting, nil, 10 * time.Second},
 		"Hurrying":       {"clients wait, and an event may be lost", Hurrying, nil, 3 * time.Second},
 		"DeadlineNearer": {"a deadline is met", Settled, []time.Time{now.Add(time.Hour), now.Add(7 * time.Second)}, 7 * time.Second},
 		"DeadlineLater":  {"a deadline does not make us slower", Asking, []time.Time{now.Add(time.Minute)}, 20 * time.Second},

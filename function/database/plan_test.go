@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -110,6 +111,40 @@ func TestExtensionFails(t *testing.T) {
 	want := `waiting for extensions: pg_stat_statements in app; the leader: schema "extensions" belongs to "api": rename it`
 	if _, _, message := condition(w.plan(), "ConsumersReady"); message != want {
 		t.Errorf("ConsumersReady says %q, want %q", message, want)
+	}
+}
+
+// TestExpects: what is on its way is looked for soon, when the change that tells of it
+// may go unheard.
+func TestExpects(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason  string
+		written time.Duration
+		role    string
+		want    time.Duration
+	}{
+		"Incomplete": {"Something was just written, and nobody could take over.", time.Second, observev1alpha1.RoleReplica, 10 * time.Second},
+		"Stays":      {"Nothing happens, and nobody could take over.", time.Hour, observev1alpha1.RoleReplica, 5 * time.Minute},
+		"Complete":   {"Something was just written.", time.Second, observev1alpha1.RoleSyncStandby, 30 * time.Second},
+		"Rests":      {"Nothing happens.", time.Hour, observev1alpha1.RoleSyncStandby, 30 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := running(t, basic)
+			for _, m := range compose.List(w.request.Observed[nameTopology].Map(), "status", "atProvider", "members") {
+				if m, _ := m.(map[string]any); m["role"] == observev1alpha1.RoleSyncStandby {
+					m["role"] = tc.role
+				}
+			}
+
+			w.compose(w.plan()) // what it tells of that
+			compose.Map(w.request.Composite.Map(), "metadata")["managedFields"] = []any{
+				map[string]any{"manager": "x", "time": w.request.Now.Add(-tc.written).Format(time.RFC3339)},
+			}
+
+			if got := w.plan().TTL; got != tc.want {
+				t.Errorf("\n%s\nthe next look comes after %s, want %s", tc.reason, got, tc.want)
+			}
+		})
 	}
 }
 

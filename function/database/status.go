@@ -190,16 +190,21 @@ func ttl(s *state) error {
 
 	pace := compose.Settled
 
-	if !s.plan.Ready || s.changing() || s.restores() || len(s.missing()) > 0 && !s.hibernated() || s.hooks.gate.closed() && !s.hooks.gate.failed {
+	if !s.plan.Ready || s.changing() || s.restores() || s.incomplete() || s.hooks.gate.closed() && !s.hooks.gate.failed {
 		pace = compose.Waiting
 	}
 
-	if compose.Unheard(s.Request) {
+	// A Database that comes up, or whose members change, is what makes Crossplane stop
+	// listening: a minute of it brings a hundred changes.
+	switch unheard := compose.Unheard(s.Request); {
+	case unheard && pace == compose.Waiting:
+		pace = compose.Expecting
+	case unheard:
 		pace = compose.Following
 	}
 
 	if slices.ContainsFunc(s.asked, func(a compose.Asked) bool { return !a.Observed }) {
-		pace = compose.Asking
+		pace = max(pace, compose.Asking)
 	}
 
 	if s.hurried() {
@@ -209,6 +214,12 @@ func ttl(s *state) error {
 	s.plan.TTL = pace.TTL(s.Now, deadlines...)
 
 	return nil
+}
+
+// incomplete tells whether a member that should run does not, or none could lead in
+// the leader's place.
+func (s *state) incomplete() bool {
+	return !s.hibernated() && (len(s.missing()) > 0 || s.spec.Replicas > 1 && len(s.candidates()) == 0)
 }
 
 // hurryFor is how long a step that nobody can write during is looked at all the time.
