@@ -188,6 +188,13 @@ func ttl(s *state) error {
 		}
 	}
 
+	s.plan.TTL = s.pace().TTL(s.Now, deadlines...)
+
+	return nil
+}
+
+// pace of the Database.
+func (s *state) pace() compose.Pace {
 	pace := compose.Settled
 
 	if !s.plan.Ready || s.changing() || s.restores() || s.incomplete() || s.hooks.gate.closed() && !s.hooks.gate.failed {
@@ -211,9 +218,7 @@ func ttl(s *state) error {
 		pace = compose.Hurrying
 	}
 
-	s.plan.TTL = pace.TTL(s.Now, deadlines...)
-
-	return nil
+	return pace
 }
 
 // incomplete tells whether a member that should run does not, or none could lead in
