@@ -7,8 +7,10 @@ ifndef VERSION
 VERSION     := $(shell ./hack/version)
 endif
 NEXT        := $(VERSION).next
-GOFLAGS     += -buildvcs=false
-export GOFLAGS
+# The compiler's cache keeps a package once for each set of flags: tests and packages have the same.
+GOFLAGS     += -buildvcs=false -trimpath
+CGO_ENABLED := 0
+export GOFLAGS CGO_ENABLED
 
 HACK        := go -C hack run
 INSIDE      := ./hack/capstan-cluster exec --

@@ -3,11 +3,12 @@
 // Command cluster runs a real Kubernetes with Crossplane on this machine, without Docker, inside namespaces that nothing
 // can leave. It is called by the script hack/capstan-cluster, which builds it when its source has changed:
 //
-//	hack/capstan-cluster up                       start it (NODES=3 or --nodes 3 for three nodes), wait until all is ready
+//	hack/capstan-cluster up                       start it (NODES=3 or --nodes 3 for three nodes), wait until all is ready;
+//	                                              --core: until a first Algorithm can be served, and the next up does the rest
 //	hack/capstan-cluster add-ons                  install what has changed of the add-ons into the cluster that runs
 //	hack/capstan-cluster status                   which machines run; --leftovers: what is on this machine, fails if anything
-//	hack/capstan-cluster exec -- CMD ARGS         run a command in the cluster's network, with KUBECONFIG set and with kubectl,
-//	                                              helm and crossplane (the command line) in PATH
+//	hack/capstan-cluster exec -- CMD ARGS         run a command in the cluster's network, with KUBECONFIG set and with kubectl
+//	                                              and crossplane (the command line) in PATH
 //	hack/kubectl get pods -A                      the same as exec -- kubectl
 //	hack/capstan-cluster env                      the variables that exec sets, to be read by a shell
 //	hack/capstan-cluster logs [COMPONENT] [-f]    logs of etcd, apiserver, kubelet, …
@@ -90,11 +91,12 @@ func exit(err error) {
 }
 
 type upCmd struct {
-	Nodes int `default:"0" env:"NODES" help:"Number of nodes, 1 to 3. Default: as many as there are when it runs, and one when it does not."`
+	Nodes int  `default:"0" env:"NODES"                                                                      help:"Number of nodes, 1 to 3. Default: as many as there are when it runs, and one when it does not."`
+	Core  bool `help:"Return as soon as a first Algorithm can be served. The next up installs the other add-ons."`
 }
 
 func (u upCmd) Run(ctx context.Context, c *cluster.Cluster, p *progress.Printer) error {
-	return c.Up(ctx, u.Nodes, p)
+	return c.Up(ctx, u.Nodes, u.Core, p)
 }
 
 type addOnsCmd struct{}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package addons installs what a bare Kubernetes lacks. An add-on is a small named stage in a file of its own; Stages is
-// the table of contents.
+// Package addons installs what a bare Kubernetes lacks. An add-on is a small named stage in a file of its own; Core and Rest
+// are the table of contents.
 package addons
 
 import (
@@ -23,45 +23,65 @@ import (
 	"github.com/capstan-dev/capstan/hack/internal/progress"
 )
 
-// A Stage installs one add-on. Both methods may be called again on a cluster that has the add-on already.
+// A Stage installs one add-on. Apply and WaitReady may be called again on a cluster that has the add-on already.
 type Stage interface {
 	// Name is one word for people.
 	Name() string
+	// Tools names what has to be in the cache of programs before Apply.
+	Tools() []string
 	// Apply asks for the add-on and returns without waiting for it. Stages before it have been applied.
 	Apply(ctx context.Context, env *Env) error
 	// WaitReady returns when the add-on does its work.
 	WaitReady(ctx context.Context, env *Env) error
 }
 
-// Stages returns all add-ons in the order in which they are applied.
-func Stages() []Stage {
+// Core returns what a first Algorithm needs, in the order in which it is applied.
+func Core() []Stage {
 	return []Stage{
-		registry{},      // images for all others
-		networkPolicy{}, // before there is anything to protect
+		registry{}, // images for all others
 		coreDNS{},
+		crossplane{},
+	}
+}
+
+// Rest returns the other add-ons in the order in which they are applied: what rollouts need, then what databases need.
+func Rest() []Stage {
+	return []Stage{
+		networkPolicy{},
 		storage{},
 		growingStorage{},
 		metricsServer{},      // takes longest to become ready: the rest starts meanwhile
 		prometheusOperator{}, // whose pods come one after the other
 		prometheus{},
 		prometheusAdapter{},
+		traefik{},
 		outside{},
 		s3{},
 		mlflow{},
 		certManager{},
-		traefik{},
-		crossplane{},
 	}
 }
 
-// Install applies all stages, then waits for each: their pods start side by side.
-func Install(ctx context.Context, env *Env, p *progress.Printer) error {
-	for _, s := range Stages() {
+// Tools names the programs that stages need, in their order.
+func Tools(stages []Stage) []string {
+	var names []string
+	for _, s := range stages {
+		names = append(names, s.Tools()...)
+	}
+	return names
+}
+
+// Install applies stages, each as soon as its programs are there, then waits for each: their pods start side by side.
+func Install(ctx context.Context, env *Env, stages []Stage, programs *build.Queue, p *progress.Printer) error {
+	for _, s := range stages {
+		if err := programs.Wait(ctx, s.Tools()...); err != nil {
+			return err
+		}
 		if err := p.Step("apply "+s.Name(), nil, func() error { return s.Apply(ctx, env) }); err != nil {
 			return fmt.Errorf("cannot apply add-on %q: %w", s.Name(), err)
 		}
 	}
-	for _, s := range Stages() {
+	for _, s := range stages {
 		if err := p.Step("ready "+s.Name(), nil, func() error { return s.WaitReady(ctx, env) }); err != nil {
 			return fmt.Errorf("cannot see add-on %q become ready: %w", s.Name(), err)
 		}
@@ -138,11 +158,6 @@ func (e *Env) apply(ctx context.Context, stdin []byte, files ...string) (string,
 // Kubectl runs kubectl as administrator and returns what it prints.
 func (e *Env) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return e.run(ctx, nil, e.Programs.Path("kubernetes", "kubectl"), args...)
-}
-
-// Helm runs helm as administrator and returns what it prints.
-func (e *Env) Helm(ctx context.Context, args ...string) (string, error) {
-	return e.run(ctx, nil, e.Programs.Path("helm", "helm"), args...)
 }
 
 // Rollout waits for a Deployment to run as it is described now.

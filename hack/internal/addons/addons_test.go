@@ -8,24 +8,61 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-dev/capstan/hack/internal/build"
 )
 
 func TestStages(t *testing.T) {
-	got := make([]string, 0, len(Stages()))
-	for _, s := range Stages() {
-		got = append(got, s.Name())
+	names := func(stages []Stage) []string {
+		var got []string
+		for _, s := range stages {
+			got = append(got, s.Name())
+		}
+		return got
+	}
+	if diff := cmp.Diff([]string{"registry", "coredns", "crossplane"}, names(Core())); diff != "" {
+		t.Errorf("what a first Algorithm needs, images first: -want, +got:\n%s", diff)
 	}
 	want := []string{
-		"registry", "network policies", "coredns", "storage", "storage that grows", "metrics-server",
-		"prometheus-operator", "prometheus", "prometheus-adapter", "outside", "s3", "mlflow", "cert-manager", "traefik", "crossplane",
+		"network policies", "storage", "storage that grows", "metrics-server", "prometheus-operator", "prometheus",
+		"prometheus-adapter", "traefik", "outside", "s3", "mlflow", "cert-manager",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("images come first, then policies, and Crossplane finds all it uses: -want, +got:\n%s", diff)
+	if diff := cmp.Diff(want, names(Rest())); diff != "" {
+		t.Errorf("what rollouts need comes before what databases need: -want, +got:\n%s", diff)
+	}
+}
+
+func TestToolsAreKnown(t *testing.T) {
+	b := &build.Builder{Source: "../.."}
+	for _, name := range Tools(append(Core(), Rest()...)) {
+		if _, err := b.Dir(name); err != nil {
+			t.Errorf("a stage waits for a tool that nobody builds: %v", err)
+		}
+	}
+}
+
+// TestCharts compares the versions that hack/charts rendered with those that run.
+func TestCharts(t *testing.T) {
+	b := &build.Builder{Source: "../.."}
+	for _, tool := range []string{"crossplane", "cert-manager"} {
+		version, err := b.Version(tool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		manifest, err := manifests.ReadFile("manifests/" + tool + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, _, _ := strings.Cut(string(manifest), "\n")
+		if want := "# Rendered by hack/charts from chart " + tool + " " + version + "."; first != want {
+			t.Errorf("run hack/charts: the manifest of %s begins with %q, want %q", tool, first, want)
+		}
 	}
 }
 
 func TestRender(t *testing.T) {
 	values := map[string]any{
+		"core": "registry/crossplane:1", "controller": "registry/controller:1", "webhook": "registry/webhook:1",
 		"Image": "registry/image:1", "Helper": "registry/helper:1", "User": "capstan:kube-router",
 		"Address": "198.19.128.10", "ControlPlane": "198.18.3.1", "Replicas": 2, "Volumes": "/volumes",
 		"Driver": "xfs.capstan.dev", "Class": "capstan-xfs",

@@ -14,6 +14,8 @@ type coreDNS struct{}
 
 func (coreDNS) Name() string { return "coredns" }
 
+func (coreDNS) Tools() []string { return []string{"coredns"} }
+
 func (coreDNS) Apply(ctx context.Context, env *Env) error {
 	ref, err := env.Image(ctx, "coredns", "coredns", image.Spec{User: "65532"})
 	if err != nil {

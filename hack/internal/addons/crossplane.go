@@ -4,18 +4,17 @@ package addons
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/capstan-dev/capstan/hack/internal/image"
 )
 
-// crossplane is Crossplane's core from its own chart, which comes with the Go module of the same version.
+// crossplane is Crossplane's core. Its manifest is what its own chart renders (hack/charts).
 type crossplane struct{}
 
 func (crossplane) Name() string { return "crossplane" }
+
+func (crossplane) Tools() []string { return []string{"crossplane"} }
 
 func (crossplane) Apply(ctx context.Context, env *Env) error {
 	source, err := env.Builder.ModuleDir(ctx, "crossplane")
@@ -30,24 +29,7 @@ func (crossplane) Apply(ctx context.Context, env *Env) error {
 	if err != nil {
 		return err
 	}
-	repository, _, _ := strings.Cut(ref, ":"+version)
-
-	tmp, err := os.MkdirTemp("", "capstan-chart-")
-	if err != nil {
-		return fmt.Errorf("cannot make room for the chart: %w", err)
-	}
-	defer func() { _ = os.RemoveAll(tmp) }()
-	number := strings.TrimPrefix(version, "v")
-	if _, err := env.Helm(ctx, "package", filepath.Join(source, "cluster", "charts", "crossplane"),
-		"--destination="+tmp, "--version="+number, "--app-version="+number); err != nil {
-		return err
-	}
-	_, err = env.Helm(ctx, "upgrade", "--install", "crossplane", filepath.Join(tmp, "crossplane-"+number+".tgz"),
-		"--namespace=crossplane-system", "--create-namespace",
-		"--set=image.repository="+repository, "--set=image.tag="+version,
-		// Only kinds that an activation policy names are served; packages bring their own policies.
-		"--set-json=provider.defaultActivations=[]")
-	return err
+	return env.Apply(ctx, "crossplane.yaml", map[string]any{"core": ref})
 }
 
 func (crossplane) WaitReady(ctx context.Context, env *Env) error {

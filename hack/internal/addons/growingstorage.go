@@ -20,6 +20,8 @@ type growingStorage struct{}
 
 func (growingStorage) Name() string { return "storage that grows" }
 
+func (growingStorage) Tools() []string { return []string{"csi", "xfsdriver"} }
+
 func (growingStorage) Apply(ctx context.Context, env *Env) error {
 	return env.Apply(ctx, "storage-xfs.yaml", map[string]any{
 		"User": pki.StorageUser, "Driver": xfs.Driver, "Class": xfs.Class,

@@ -13,6 +13,8 @@ type metricsServer struct{}
 
 func (metricsServer) Name() string { return "metrics-server" }
 
+func (metricsServer) Tools() []string { return []string{"metrics-server"} }
+
 func (metricsServer) Apply(ctx context.Context, env *Env) error {
 	ref, err := env.Image(ctx, "metrics-server", "metrics-server", image.Spec{User: "65532"})
 	if err != nil {

@@ -16,6 +16,8 @@ type mlflow struct{}
 
 func (mlflow) Name() string { return "mlflow" }
 
+func (mlflow) Tools() []string { return []string{"mlflow"} }
+
 func (mlflow) Apply(ctx context.Context, env *Env) error {
 	ref, err := busybox(ctx, env)
 	if err != nil {

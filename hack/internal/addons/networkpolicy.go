@@ -21,6 +21,8 @@ type networkPolicy struct{}
 
 func (networkPolicy) Name() string { return "network policies" }
 
+func (networkPolicy) Tools() []string { return []string{"kube-router"} }
+
 func (networkPolicy) Apply(ctx context.Context, env *Env) error {
 	return env.Apply(ctx, "network-policy.yaml", map[string]any{"User": pki.KubeRouterUser})
 }

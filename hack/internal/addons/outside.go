@@ -21,6 +21,8 @@ type outside struct{}
 
 func (outside) Name() string { return outsideNamespace }
 
+func (outside) Tools() []string { return nil }
+
 func (outside) Apply(ctx context.Context, env *Env) error {
 	fresh, err := newOutsideSecrets()
 	if err != nil {

@@ -18,6 +18,8 @@ type prometheus struct{}
 
 func (prometheus) Name() string { return "prometheus" }
 
+func (prometheus) Tools() []string { return []string{"prometheus"} }
+
 func (prometheus) Apply(ctx context.Context, env *Env) error {
 	source, err := env.Builder.ModuleDir(ctx, "prometheus")
 	if err != nil {

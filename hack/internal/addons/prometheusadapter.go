@@ -20,6 +20,8 @@ type prometheusAdapter struct{}
 
 func (prometheusAdapter) Name() string { return "prometheus-adapter" }
 
+func (prometheusAdapter) Tools() []string { return []string{"prometheus-adapter"} }
+
 func (prometheusAdapter) Apply(ctx context.Context, env *Env) error {
 	ref, err := env.Image(ctx, "prometheus-adapter", "adapter", image.Spec{User: "65532"})
 	if err != nil {

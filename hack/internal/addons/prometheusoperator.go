@@ -17,6 +17,8 @@ type prometheusOperator struct{}
 
 func (prometheusOperator) Name() string { return "prometheus-operator" }
 
+func (prometheusOperator) Tools() []string { return []string{"prometheus-operator"} }
+
 func (prometheusOperator) Apply(ctx context.Context, env *Env) error {
 	source, err := env.Builder.ModuleDir(ctx, "prometheus-operator")
 	if err != nil {

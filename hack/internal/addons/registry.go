@@ -18,6 +18,8 @@ type registry struct{}
 
 func (registry) Name() string { return "registry" }
 
+func (registry) Tools() []string { return []string{"pause"} }
+
 func (r registry) Apply(ctx context.Context, env *Env) error {
 	if err := r.WaitReady(ctx, env); err != nil {
 		return err

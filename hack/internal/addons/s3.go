@@ -13,6 +13,8 @@ type s3 struct{}
 
 func (s3) Name() string { return "s3" }
 
+func (s3) Tools() []string { return []string{"versitygw"} }
+
 func (s3) Apply(ctx context.Context, env *Env) error {
 	ref, err := env.Image(ctx, "versitygw", "versitygw", image.Spec{User: "65532"})
 	if err != nil {

@@ -14,6 +14,8 @@ type storage struct{}
 
 func (storage) Name() string { return "storage" }
 
+func (storage) Tools() []string { return []string{"local-path-provisioner"} }
+
 func (storage) Apply(ctx context.Context, env *Env) error {
 	ref, err := env.Image(ctx, "local-path-provisioner", "local-path-provisioner", image.Spec{User: "65532"})
 	if err != nil {

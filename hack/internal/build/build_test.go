@@ -5,8 +5,12 @@ package build
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/semver"
 )
 
 // source is the folder hack, seen from this package.
@@ -58,11 +62,63 @@ func TestFolderFollowsContent(t *testing.T) {
 	if newer := folder(&Builder{Source: dir, goVersion: "go1.26.9"}, tool); newer == first {
 		t.Error("another compiler builds into the same folder")
 	}
-	if tagged := folder(b, Tool{Name: "etcd", Tags: "x"}); tagged == first {
-		t.Error("other flags build into the same folder")
+	if tagged := folder(b, Tool{Name: "etcd", Packages: []string{"x"}}); tagged == first {
+		t.Error("other programs build into the same folder")
 	}
 	write("go.sum", "changed")
 	if changed := folder(b, tool); changed == first {
 		t.Error("other modules build into the same folder")
+	}
+}
+
+// The compiler's cache keeps a package once for each version of it, so that tools with pins of their own agree with the shared ones
+// wherever they can. A tool may ask for something newer.
+func TestVersionsAreAligned(t *testing.T) {
+	pins := func(name string) map[string]string {
+		t.Helper()
+		path := filepath.Join(source, "tools", name, "go.mod")
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mod, err := modfile.Parse(path, data, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions := map[string]string{}
+		for _, r := range mod.Require {
+			versions[r.Mod.Path] = r.Mod.Version
+		}
+		return versions
+	}
+	common := pins(shared)
+	for _, name := range []string{"cert-manager", "containerd", "traefik"} {
+		for module, version := range pins(name) {
+			if want, ok := common[module]; ok && semver.Compare(version, want) < 0 {
+				t.Errorf("%s has %s %s, the shared module has %s: run hack/tools/align", name, module, version, want)
+			}
+		}
+	}
+}
+
+func TestSharedPackagesArePinned(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(source, "tools", shared, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod, err := modfile.Parse("go.mod", data, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var directives []string
+	for _, tool := range mod.Tool {
+		directives = append(directives, tool.Path)
+	}
+	for _, tool := range Tools() {
+		for _, pkg := range tool.Packages {
+			if tool.Pins == shared && !strings.HasPrefix(pkg, "./") && !slices.Contains(directives, pkg) {
+				t.Errorf("%s is no tool directive of the shared module, so that go mod tidy would drop its dependencies", pkg)
+			}
+		}
 	}
 }

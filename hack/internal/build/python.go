@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -31,7 +32,7 @@ const (
 // NeedsPython tells whether one of the named tools is made of Python packages.
 func NeedsPython(names ...string) bool {
 	for _, name := range names {
-		if tool, err := find(name); err == nil && tool.Python {
+		if slices.ContainsFunc(Tools(), func(t Tool) bool { return t.Name == name && t.Python }) {
 			return true
 		}
 	}

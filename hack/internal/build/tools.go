@@ -2,22 +2,37 @@
 
 package build
 
-// A Tool is a pinned Go module below hack/tools whose tool directives name the programs to build, or a file of pinned
-// Python packages for a virtual environment.
+import (
+	"time"
+)
+
+// A Tool is one or more programs from a pinned Go module below hack/tools, or a file of pinned Python packages for a virtual
+// environment.
 type Tool struct {
-	// Name of the folder below hack/tools.
+	// Name of the tool, which begins its folder in the cache.
 	Name string
 	// Module, or Python package, that is built, whose version is the tool's version.
 	Module string
-	// Tags for the compiler.
-	Tags string
+	// Pins is the folder below hack/tools that pins what the tool is made of. Default: Name.
+	Pins string
+	// Packages are the main packages to build. Default: all tool directives of the module in Pins.
+	Packages []string
+	// Main is the folder in Pins that holds a main package of our own.
+	Main string
+	// Pruned packages are not compiled.
+	Pruned []Pruned
 	// LinkFlags are appended to the linker's flags.
 	LinkFlags string
 	// CGO is on for the rare tool that links a C library.
 	CGO bool
 	// Python is on for a tool that is no Go module; its folder in the cache is a virtual environment.
 	Python bool
+	// Usual is how long it takes on two idle processors, after the tools before it.
+	Usual time.Duration
 }
+
+// shared is the module whose tools have one set of dependencies, so that a package which several tools need is compiled once.
+const shared = "cluster"
 
 // component-base takes its version from the linker; without one the API server is v0.0.0 and Helm refuses charts that
 // ask for a Kubernetes version.
@@ -29,37 +44,81 @@ const kubernetesVersion = "-X k8s.io/component-base/version.gitVersion=v1.36.3" 
 // crossplaneVersion is where Crossplane's programs expect theirs; package constraints are checked against it.
 const crossplaneVersion = "-X github.com/crossplane/crossplane-runtime/v2/pkg/version.version="
 
-// Tools returns everything the cluster and the tests are made of, the small and quick first.
+// Tools returns everything the cluster and the tests are made of. What a cluster needs before its first Algorithm comes first.
 func Tools() []Tool {
 	return []Tool{
-		{Name: "etcd", Module: "go.etcd.io/etcd/server/v3"},
-		{Name: "moto", Module: "moto", Python: true},
-		{Name: "mlflow", Module: "mlflow", Python: true},
-		{
-			Name: "containerd", Module: "github.com/containerd/containerd/v2",
-			Tags: "no_btrfs,no_devmapper,no_zfs",
-		},
+		{Name: "etcd", Module: "go.etcd.io/etcd/server/v3", Pins: shared, Packages: []string{"go.etcd.io/etcd/server/v3"}},
+		// Its version of the container runtime interface is newer than that of the shared module's Kubernetes.
+		{Name: "containerd", Module: "github.com/containerd/containerd/v2"},
 		// Without seccomp every pod fails with "config provided but seccomp not supported".
-		{Name: "runc", Module: "github.com/opencontainers/runc", Tags: "seccomp", CGO: true},
-		{Name: "versitygw", Module: "github.com/versity/versitygw"},
-		{Name: "kubernetes", Module: "k8s.io/kubernetes", LinkFlags: kubernetesVersion},
-		{Name: "helm", Module: "helm.sh/helm/v3"},
-		{Name: "coredns", Module: "github.com/coredns/coredns"},
-		{Name: "local-path-provisioner", Module: "github.com/rancher/local-path-provisioner"},
-		// The sidecars of CSI drivers that make volumes and let them grow; both are as old as the Kubernetes that they share.
-		{Name: "csi", Module: "github.com/kubernetes-csi/external-provisioner/v5"},
-		{Name: "kube-router", Module: "github.com/cloudnativelabs/kube-router/v2"},
-		{Name: "metrics-server", Module: "sigs.k8s.io/metrics-server"},
-		{Name: "prometheus-adapter", Module: "sigs.k8s.io/prometheus-adapter"},
-		{Name: "prometheus-operator", Module: "github.com/prometheus-operator/prometheus-operator"},
-		{Name: "cert-manager", Module: "github.com/cert-manager/cert-manager"},
-		{Name: "traefik", Module: "github.com/traefik/traefik/v3"},
+		{
+			Name: "runc", Module: "github.com/opencontainers/runc", Pins: shared, CGO: true,
+			Packages: []string{"github.com/opencontainers/runc"},
+		},
+		{
+			Name: "kubernetes", Module: "k8s.io/kubernetes", Pins: shared, LinkFlags: kubernetesVersion,
+			Packages: []string{
+				"k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes/cmd/kube-controller-manager",
+				"k8s.io/kubernetes/cmd/kube-proxy", "k8s.io/kubernetes/cmd/kube-scheduler",
+				"k8s.io/kubernetes/cmd/kubectl", "k8s.io/kubernetes/cmd/kubelet",
+			},
+		},
+		{Name: "coredns", Module: "github.com/coredns/coredns", Pins: shared, Packages: []string{"./coredns"}, Main: "coredns"},
+		{
+			Name: "crossplane", Module: "github.com/crossplane/crossplane/v2", Pins: shared,
+			LinkFlags: crossplaneVersion + "v2.4.0", Packages: []string{"github.com/crossplane/crossplane/v2/cmd/crossplane"},
+		},
+		{
+			Name: "crossplane-cli", Module: "github.com/crossplane/cli/v2", Pins: shared,
+			LinkFlags: crossplaneVersion + "v2.5.0", Packages: []string{"github.com/crossplane/cli/v2/cmd/crossplane"},
+		},
+		{
+			Name: "kube-router", Module: "github.com/cloudnativelabs/kube-router/v2", Pins: shared,
+			Packages: []string{"github.com/cloudnativelabs/kube-router/v2/cmd/kube-router"},
+		},
+		{
+			Name: "local-path-provisioner", Module: "github.com/rancher/local-path-provisioner", Pins: shared,
+			Packages: []string{"github.com/rancher/local-path-provisioner"},
+		},
+		// The sidecars of CSI drivers that make volumes and let them grow.
+		{
+			Name: "csi", Module: "github.com/kubernetes-csi/external-provisioner/v5", Pins: shared,
+			Packages: []string{
+				"github.com/kubernetes-csi/external-provisioner/v5/cmd/csi-provisioner",
+				"github.com/kubernetes-csi/external-resizer/cmd/csi-resizer",
+			},
+		},
+		{
+			Name: "metrics-server", Module: "sigs.k8s.io/metrics-server", Pins: shared,
+			Packages: []string{"sigs.k8s.io/metrics-server/cmd/metrics-server"},
+		},
 		// Of all service discoveries only the one that is used; its web pages are no part of the module.
 		{
-			Name: "prometheus", Module: "github.com/prometheus/prometheus",
-			Tags: "remove_all_sd,enable_kubernetes_sd",
+			Name: "prometheus", Module: "github.com/prometheus/prometheus", Pins: shared,
+			Packages: []string{"github.com/prometheus/prometheus/cmd/prometheus", "github.com/prometheus/prometheus/cmd/promtool"},
 		},
-		{Name: "crossplane", Module: "github.com/crossplane/crossplane/v2", LinkFlags: crossplaneVersion + "v2.4.0"},
-		{Name: "crossplane-cli", Module: "github.com/crossplane/cli/v2", LinkFlags: crossplaneVersion + "v2.5.0"},
+		{
+			Name: "prometheus-operator", Module: "github.com/prometheus-operator/prometheus-operator", Pins: shared,
+			Packages: []string{
+				"github.com/prometheus-operator/prometheus-operator/cmd/operator",
+				"github.com/prometheus-operator/prometheus-operator/cmd/prometheus-config-reloader",
+			},
+		},
+		{
+			Name: "prometheus-adapter", Module: "sigs.k8s.io/prometheus-adapter", Pins: shared,
+			Packages: []string{"./adapter"}, Main: "adapter",
+		},
+		{
+			Name: "traefik", Module: "github.com/traefik/traefik/v3", Packages: []string{"github.com/traefik/traefik/v3/cmd/traefik"},
+			// Nothing in the cluster asks a certificate authority on the Internet, by the API of any of 180 DNS providers.
+			Pruned: []Pruned{{Module: "github.com/go-acme/lego/v4", Package: "providers/dns", Stub: "pruned/dns.go"}},
+		},
+		{
+			Name: "versitygw", Module: "github.com/versity/versitygw", Pins: shared,
+			Packages: []string{"github.com/versity/versitygw/cmd/versitygw"},
+		},
+		{Name: "mlflow", Module: "mlflow", Python: true},
+		{Name: "cert-manager", Module: "github.com/cert-manager/cert-manager", Main: "."},
+		{Name: "moto", Module: "moto", Python: true},
 	}
 }

@@ -29,13 +29,19 @@ func (c *Cluster) AddOns(ctx context.Context, p *progress.Printer) error {
 	if err != nil {
 		return err
 	}
-	builder, programs, err := c.build(ctx, p)
+	builder, programs, err := c.programs(ctx, p)
 	if err != nil {
 		return err
 	}
+	stages := append(addons.Core(), addons.Rest()...)
+	queue, err := builder.Start(ctx, p, addons.Tools(stages)...)
+	if err != nil {
+		return err
+	}
+	defer queue.Stop()
 	env, err := c.environment(plan, builder, programs)
 	if err != nil {
 		return err
 	}
-	return addons.Install(ctx, env, p)
+	return addons.Install(ctx, env, stages, queue, p)
 }

@@ -33,7 +33,9 @@ type Cluster struct {
 type state struct {
 	// Nodes is how many nodes were asked for.
 	Nodes int `json:"nodes"`
-	// Complete once every add-on has been ready. A cluster that is not complete is removed by the next up.
+	// Core once a first Algorithm can be served. A cluster that has not come that far is removed by the next up.
+	Core bool `json:"core"`
+	// Complete once every add-on has been ready.
 	Complete bool `json:"complete"`
 }
 

@@ -42,7 +42,7 @@ func (c *Cluster) Environment(ctx context.Context) ([]Variable, error) {
 		{"CAPSTAN_AUDIT_LOG", filepath.Join(c.dir(controlPlane), controlplane.AuditLog)},
 		{"CAPSTAN_CROSSPLANE", programs.Path("crossplane", "crossplane")},
 		{"PATH", strings.Join([]string{
-			programs.Dir("kubernetes"), programs.Dir("crossplane-cli"), programs.Dir("helm"), os.Getenv("PATH"),
+			programs.Dir("kubernetes"), programs.Dir("crossplane-cli"), os.Getenv("PATH"),
 		}, string(os.PathListSeparator))},
 	}, nil
 }

@@ -75,7 +75,7 @@ func (c *Cluster) Plug(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return c.boot(ctx, spec, n, plan)
+	return c.startMachine(ctx, spec, n, plan)
 }
 
 // Freeze a component of the control plane, for instance apiserver: it takes connections and never answers.

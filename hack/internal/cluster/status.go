@@ -36,8 +36,11 @@ func (c *Cluster) Status(ctx context.Context, out io.Writer) error {
 		}
 		_, _ = fmt.Fprintf(out, "%-14s %s\n", c.machine(n.Letter), health(alive, proc.PID, cut))
 	}
-	if !up || !s.Complete {
+	if !up || !s.Core {
 		return fmt.Errorf("cannot call cluster %q complete: run 'up'", c.Name)
+	}
+	if !s.Complete {
+		_, _ = fmt.Fprintln(out, "some add-ons are not installed yet: run 'up'")
 	}
 	return nil
 }

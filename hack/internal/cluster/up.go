@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/capstan-dev/capstan/hack/internal/addons"
@@ -27,9 +28,17 @@ import (
 // startTimeout is how long the API server, and then the nodes, may take. Both take seconds on an idle machine.
 const startTimeout = 3 * time.Minute
 
-// Up starts the cluster and returns when everything on it is ready. On a running cluster it does nothing. With 0 nodes it
-// takes a cluster that runs as it is, and starts one of a single node otherwise.
-func (c *Cluster) Up(ctx context.Context, nodes int, p *progress.Printer) error {
+// client is the tool with Crossplane's command line, by which packages are installed.
+const client = "crossplane-cli"
+
+// boot names the programs without which no machine starts. The others are started by their machines as soon as they are in the
+// cache.
+func boot() []string { return []string{"etcd", "containerd", "runc", "kubernetes"} }
+
+// Up starts the cluster and returns when everything on it is ready; with core, when a first Algorithm can be served. On a
+// running cluster it installs what is missing. With 0 nodes it takes a running cluster as it is, and starts one of a single node
+// otherwise.
+func (c *Cluster) Up(ctx context.Context, nodes int, core bool, p *progress.Printer) error {
 	nodes = c.size(nodes)
 	plan, err := network.Plan(nodes)
 	if err != nil {
@@ -44,32 +53,72 @@ func (c *Cluster) Up(ctx context.Context, nodes int, p *progress.Printer) error 
 	}
 	defer unlock()
 	running, err := c.running(nodes)
-	if err != nil || running {
-		if running {
-			p.Sayf("cluster %q is running already", c.Name)
-		}
+	if err != nil {
 		return err
 	}
-
+	if running.Complete || running.Core && core {
+		p.Sayf("cluster %q is running already", c.Name)
+		return nil
+	}
+	stages := addons.Core()
+	switch {
+	case running.Core:
+		stages = addons.Rest()
+	case !core:
+		stages = append(stages, addons.Rest()...)
+	}
 	if err := host.Install(ctx, p); err != nil {
 		return err
 	}
 	if err := host.CheckKernel(ctx); err != nil {
 		return err
 	}
-	builder, programs, err := c.build(ctx, p)
+	builder, programs, err := c.programs(ctx, p)
 	if err != nil {
 		return err
 	}
+	queue, err := builder.Start(ctx, p, needed(stages)...)
+	if err != nil {
+		return err
+	}
+	defer queue.Stop()
+	if !running.Core {
+		if err := queue.Wait(ctx, boot()...); err != nil {
+			return err
+		}
+		if err := c.boot(ctx, plan, builder, programs, p); err != nil {
+			return err
+		}
+	}
+	env, err := c.environment(plan, builder, programs)
+	if err != nil {
+		return err
+	}
+	if err := addons.Install(ctx, env, stages, queue, p); err != nil {
+		return err
+	}
+	if err := p.Step("ready nodes", nil, func() error { return c.waitNodes(ctx, env) }); err != nil {
+		return fmt.Errorf("%w: see 'logs kubelet'", err)
+	}
+	if err := queue.Wait(ctx, client); err != nil {
+		return err
+	}
+	return c.writeState(state{Nodes: nodes, Core: true, Complete: !core})
+}
+
+// boot starts all machines and waits for the API server.
+func (c *Cluster) boot(
+	ctx context.Context, plan []network.Node, builder *build.Builder, programs build.Programs, p *progress.Printer,
+) error {
 	// Whatever an earlier up or a crash has left is ours by record, and in the way.
 	if err := c.remove(p); err != nil {
 		return err
 	}
-	if err := c.writeState(state{Nodes: nodes}); err != nil {
+	if err := c.writeState(state{Nodes: len(plan)}); err != nil {
 		return err
 	}
 	start := func() error { return c.start(ctx, plan, programs) }
-	if err := p.Step(fmt.Sprintf("start control plane and %d nodes", nodes), nil, start); err != nil {
+	if err := p.Step(fmt.Sprintf("start control plane and %d nodes", len(plan)), nil, start); err != nil {
 		return err
 	}
 	env, err := c.environment(plan, builder, programs)
@@ -79,13 +128,7 @@ func (c *Cluster) Up(ctx context.Context, nodes int, p *progress.Printer) error 
 	if err := p.Step("ready control plane", nil, func() error { return waitAPI(ctx, env) }); err != nil {
 		return fmt.Errorf("%w: see 'logs apiserver'", err)
 	}
-	if err := addons.Install(ctx, env, p); err != nil {
-		return err
-	}
-	if err := p.Step("ready nodes", nil, func() error { return c.waitNodes(ctx, env) }); err != nil {
-		return fmt.Errorf("%w: see 'logs kubelet'", err)
-	}
-	return c.writeState(state{Nodes: nodes, Complete: true})
+	return nil
 }
 
 // size of the cluster in nodes: what is asked for, or what there is, or one.
@@ -93,7 +136,7 @@ func (c *Cluster) size(asked int) int {
 	if asked > 0 {
 		return asked
 	}
-	if s, err := c.readState(); err == nil && s.Complete {
+	if s, err := c.readState(); err == nil && s.Core {
 		return s.Nodes
 	}
 	return 1
@@ -104,27 +147,44 @@ func (c *Cluster) Build(ctx context.Context, p *progress.Printer) error {
 	if err := host.Install(ctx, p); err != nil {
 		return err
 	}
-	_, _, err := c.build(ctx, p)
-	return err
+	builder, _, err := c.programs(ctx, p)
+	if err != nil {
+		return err
+	}
+	return builder.Ensure(ctx, p, needed(append(addons.Core(), addons.Rest()...))...)
 }
 
-// running tells whether a complete cluster of this size is there, and complains about one of another size. A machine
-// whose plug somebody has pulled does not count: that is a fault for 'plug' to mend, not for up.
-func (c *Cluster) running(nodes int) (bool, error) {
+// needed names the programs of a cluster with these add-ons, in the order in which it needs them.
+func needed(stages []addons.Stage) []string {
+	core := addons.Tools(addons.Core())
+	names := append(boot(), core...)
+	names = append(names, client)
+	for _, name := range addons.Tools(stages) {
+		if !slices.Contains(core, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// running returns how far a cluster of this size has come, and refuses one of another size. A machine that was unplugged on
+// purpose does not count: that is a fault for 'plug' to repair, not for up.
+func (c *Cluster) running(nodes int) (state, error) {
 	s, err := c.readState()
-	if err != nil || !s.Complete {
-		return false, err
+	if err != nil || !s.Core {
+		return state{}, err
 	}
 	if _, alive := machine.Find(c.dir(controlPlane)); !alive {
-		return false, nil
+		return state{}, nil
 	}
 	if s.Nodes != nodes {
-		return false, fmt.Errorf("cannot make it %d nodes: cluster %q runs with %d: run 'down' first", nodes, c.Name, s.Nodes)
+		return s, fmt.Errorf("cannot make it %d nodes: cluster %q runs with %d: run 'down' first", nodes, c.Name, s.Nodes)
 	}
-	return true, nil
+	return s, nil
 }
 
-func (c *Cluster) build(ctx context.Context, p *progress.Printer) (*build.Builder, build.Programs, error) {
+// programs returns where each program is, or will be.
+func (c *Cluster) programs(ctx context.Context, p *progress.Printer) (*build.Builder, build.Programs, error) {
 	builder, err := build.New(ctx, c.Source, c.Cache)
 	if err != nil {
 		return nil, build.Programs{}, err
@@ -134,9 +194,6 @@ func (c *Cluster) build(ctx context.Context, p *progress.Printer) (*build.Builde
 	}
 	debian, err := host.Unpack(ctx, p, builder.Cache)
 	if err != nil {
-		return nil, build.Programs{}, err
-	}
-	if err := builder.All(ctx, p); err != nil {
 		return nil, build.Programs{}, err
 	}
 	programs, err := builder.Programs(debian)
@@ -200,10 +257,10 @@ func (c *Cluster) startNode(
 	if err != nil {
 		return err
 	}
-	return c.boot(ctx, spec, n, plan)
+	return c.startMachine(ctx, spec, n, plan)
 }
 
-func (c *Cluster) boot(ctx context.Context, spec machine.Spec, n network.Node, plan []network.Node) error {
+func (c *Cluster) startMachine(ctx context.Context, spec machine.Spec, n network.Node, plan []network.Node) error {
 	hub, err := c.pid(controlPlane)
 	if err != nil {
 		return err
