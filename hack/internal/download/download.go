@@ -41,6 +41,8 @@ type Downloader struct {
 	mirror                     *url.URL
 	client                     *http.Client
 	probeTimeout, stallTimeout time.Duration
+	// limit is how many bytes a file, and each program in it, may have.
+	limit int64
 
 	mu    sync.Mutex
 	sites map[string]*site
@@ -224,7 +226,7 @@ func (d *Downloader) file(ctx context.Context, f File, want, tmp, programs strin
 		return fmt.Errorf("cannot create a file to download to: %w", err)
 	}
 	sum := sha256.New()
-	err = d.get(ctx, address, io.MultiWriter(partial, sum), maxFile, received)
+	err = d.get(ctx, address, io.MultiWriter(partial, sum), d.limit, received)
 	if closed := partial.Close(); err == nil && closed != nil {
 		err = fmt.Errorf("cannot keep %s: %w", address.Redacted(), closed)
 	}
@@ -234,5 +236,5 @@ func (d *Downloader) file(ctx context.Context, f File, want, tmp, programs strin
 	if got := hex.EncodeToString(sum.Sum(nil)); got != want {
 		return &ChecksumError{URL: address.Redacted(), Want: want, Got: got}
 	}
-	return unpack(f, partial.Name(), programs)
+	return unpack(f, partial.Name(), programs, d.limit)
 }

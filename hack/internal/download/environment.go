@@ -72,7 +72,7 @@ func FromEnvironment() (*Downloader, error) {
 	}
 	return &Downloader{
 		mode: mode, releases: releases, pins: pins, mirror: mirror, client: newClient(),
-		probeTimeout: probeTimeout, stallTimeout: stallTimeout,
+		probeTimeout: probeTimeout, stallTimeout: stallTimeout, limit: maxFile,
 	}, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -29,6 +30,8 @@ func TestFetch(t *testing.T) {
 	lacking := tarball(t, tar.Header{Name: "archived-1.2.3/bin/other"})
 	link := tarball(t, tar.Header{Name: "archived-1.2.3/bin/upstream", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"})
 	hardLink := tarball(t, tar.Header{Name: "archived-1.2.3/bin/upstream", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"})
+	bomb := tarball(t, tar.Header{Name: "zeros", Size: 1 << 20}, tar.Header{Name: "archived-1.2.3/bin/upstream"})
+	large := tarball(t, tar.Header{Name: "archived-1.2.3/bin/upstream", Size: 1 << 20})
 	page := []byte("<html>please log in</html>")
 	for name, tc := range map[string]struct {
 		reason string
@@ -40,6 +43,8 @@ func TestFetch(t *testing.T) {
 		says string
 		// hangs is for servers that would otherwise be waited for.
 		hangs bool
+		// limit in bytes.
+		limit int64
 	}{
 		"RightFile": {
 			reason: "A file with the pinned checksum becomes a folder with its program.",
@@ -107,6 +112,37 @@ func TestFetch(t *testing.T) {
 			reason: "So would a hard link.",
 			serve:  content(hardLink), pins: pin(archivedURL, hardLink), want: ErrContent, says: "link",
 		},
+		"TooLarge": {
+			reason: "A file that is much too large is not kept until the disk is full.",
+			limit:  100, serve: content(archive), pins: pin(archivedURL, archive), want: ErrContent, says: "has more than",
+		},
+		"LargeProgram": {
+			reason: "Nor is a program that unpacks to one.",
+			limit:  int64(len(large)) + 100, serve: content(large), pins: pin(archivedURL, large), want: ErrContent, says: `upstream" has more than`,
+		},
+		"Bomb": {
+			reason: "Nor is an archive that unpacks to much more than it is.",
+			limit:  int64(len(bomb)) + 100, serve: content(bomb), pins: pin(archivedURL, bomb), want: ErrContent, says: "unexpected EOF",
+		},
+		"MarkedAsCompressed": {
+			reason: "A server that calls an archive compressed content does not change its checksum.",
+			serve: func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Encoding", "gzip")
+				_, _ = w.Write(archive)
+			},
+			pins: pin(archivedURL, archive),
+		},
+		"Trickles": {
+			reason: "Single bytes are no progress.",
+			hangs:  true, pins: pin(archivedURL, archive), want: ErrBroken, says: "less than 128 KiB in 500ms",
+			serve: func(w http.ResponseWriter, r *http.Request) {
+				for r.Context().Err() == nil {
+					_, _ = w.Write([]byte("x"))
+					w.(http.Flusher).Flush()
+					time.Sleep(20 * time.Millisecond)
+				}
+			},
+		},
 		"NoArchive": {
 			reason: "A pinned file that is no archive is an error of the catalogue, and not a crash.",
 			serve:  content(page), pins: pin(archivedURL, page), want: ErrContent,
@@ -124,6 +160,9 @@ func TestFetch(t *testing.T) {
 			}
 			server := serve(t, files)
 			d := newDownloader(t, server, ModeAuto, tc.pins)
+			if tc.limit > 0 {
+				d.limit = tc.limit
+			}
 			if tc.hangs {
 				d.probeTimeout, d.stallTimeout = 500*time.Millisecond, 500*time.Millisecond
 			}
@@ -282,6 +321,47 @@ func TestProbeOnce(t *testing.T) {
 				t.Errorf("%s\nit was asked %d times", tc.reason, n)
 			}
 		})
+	}
+}
+
+// TestHungSiteIsNotAskedAgain by the next tool, though it has answered the probe.
+func TestHungSiteIsNotAskedAgain(t *testing.T) {
+	var asked atomic.Int32
+	server := serve(t, map[string]http.HandlerFunc{archivedPath: func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		hang(nil)(w, r)
+	}})
+	d := newDownloader(t, server, ModeAuto, pin(archivedURL, nil))
+	d.stallTimeout = 200 * time.Millisecond
+	for range 2 {
+		if err := d.Fetch(t.Context(), archived, filepath.Join(t.TempDir(), "archived")); !errors.Is(err, ErrUnreachable) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("it was asked %d times", n)
+	}
+}
+
+// TestSlowButSteady is a line that needs longer than the time in which something must arrive.
+func TestSlowButSteady(t *testing.T) {
+	chunk := make([]byte, stallBytes)
+	server := serve(t, map[string]http.HandlerFunc{"/example.org/v1/sums": func(w http.ResponseWriter, _ *http.Request) {
+		for range 6 {
+			_, _ = w.Write(chunk)
+			w.(http.Flusher).Flush()
+			time.Sleep(500 * time.Millisecond)
+		}
+	}})
+	d := newDownloader(t, server, ModeAuto, nil)
+	d.stallTimeout = 2 * time.Second
+	address, err := d.locate("https://example.org/v1/sums")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var received atomic.Int64
+	if err := d.get(t.Context(), address, io.Discard, maxFile, &received); err != nil || received.Load() != 6*stallBytes {
+		t.Errorf("%d bytes arrived: %v", received.Load(), err)
 	}
 }
 

@@ -59,7 +59,7 @@ func newDownloader(t *testing.T, server *httptest.Server, mode Mode, pins Pins) 
 	}
 	return &Downloader{
 		mode: mode, releases: parsed, pins: pins, mirror: mirror, client: client,
-		probeTimeout: 30 * time.Second, stallTimeout: 30 * time.Second,
+		probeTimeout: 30 * time.Second, stallTimeout: 30 * time.Second, limit: maxFile,
 	}
 }
 
@@ -105,7 +105,7 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// tarball has members in the order given: regular files, unless the header says otherwise.
+// tarball has members in the order given: regular files, unless the header says otherwise, of zeros if it has a size.
 func tarball(t *testing.T, members ...tar.Header) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -113,6 +113,9 @@ func tarball(t *testing.T, members ...tar.Header) []byte {
 	archive := tar.NewWriter(zipped)
 	for _, hdr := range members {
 		body := []byte("content of " + hdr.Name)
+		if hdr.Size > 0 {
+			body = make([]byte, hdr.Size)
+		}
 		if hdr.Typeflag == 0 {
 			hdr.Size = int64(len(body))
 		}

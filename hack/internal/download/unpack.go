@@ -17,9 +17,9 @@ import (
 )
 
 // unpack puts the programs of a verified file into a folder. Names in the folder come from the catalogue, never from an archive.
-func unpack(f File, source, programs string) error {
+func unpack(f File, source, programs string, limit int64) error {
 	if f.IsArchive() {
-		return unpackArchive(f, source, programs)
+		return unpackArchive(f, source, programs, limit)
 	}
 	for program := range f.Members {
 		if err := os.Chmod(source, 0o755); err != nil { //nolint:gosec // programs are for everybody to run
@@ -32,7 +32,7 @@ func unpack(f File, source, programs string) error {
 	return nil
 }
 
-func unpackArchive(f File, source, programs string) error {
+func unpackArchive(f File, source, programs string, limit int64) error {
 	file, err := os.Open(source)
 	if err != nil {
 		return fmt.Errorf("cannot unpack %s: %w", f.URL, err)
@@ -46,8 +46,8 @@ func unpackArchive(f File, source, programs string) error {
 	for program, member := range f.Members {
 		wanted[member] = program
 	}
-	// A small archive must not become a full disk.
-	archive := tar.NewReader(io.LimitReader(unzipped, 2*maxFile))
+	// A small archive must not keep a processor busy for hours, nor fill the disk.
+	archive := tar.NewReader(io.LimitReader(unzipped, 2*limit))
 	for {
 		hdr, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -63,7 +63,7 @@ func unpackArchive(f File, source, programs string) error {
 		if !ok {
 			continue
 		}
-		if err := extract(archive, hdr, filepath.Join(programs, program)); err != nil {
+		if err := extract(archive, hdr, filepath.Join(programs, program), limit); err != nil {
 			return fmt.Errorf("cannot unpack %s: %w", f.URL, err)
 		}
 		delete(wanted, path.Clean(hdr.Name))
@@ -75,12 +75,12 @@ func unpackArchive(f File, source, programs string) error {
 	return nil
 }
 
-func extract(archive *tar.Reader, hdr *tar.Header, target string) error {
+func extract(archive *tar.Reader, hdr *tar.Header, target string, limit int64) error {
 	if hdr.Typeflag != tar.TypeReg {
 		return fmt.Errorf("%w: %q is a link or no file", ErrContent, hdr.Name)
 	}
-	if hdr.Size > maxFile {
-		return fmt.Errorf("%w: %q has more than %d MiB", ErrContent, hdr.Name, maxFile>>20)
+	if hdr.Size > limit {
+		return fmt.Errorf("%w: %q has more than %d MiB", ErrContent, hdr.Name, limit>>20)
 	}
 	out, err := os.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755) //nolint:gosec // programs are for everybody to run
 	if err != nil {
