@@ -42,7 +42,7 @@ type mirrorCommand struct {
 }
 
 type serveCommand struct {
-	Dir     string `arg:"" help:"Folder that mirror wrote."                type:"existingdir"`
+	Dir     string `arg:""                   help:"Folder that mirror wrote." type:"existingdir"`
 	Address string `default:"127.0.0.1:8099" help:"Address to listen on."`
 }
 
@@ -60,18 +60,14 @@ func main() {
 	}
 }
 
-// Run pins what it can, and fails when something is missing: one site that does not answer costs the pins of one tool.
+// Run pins what it can and fails when something is missing: a site that does not answer costs only the pins of its tools.
 func (c *pinCommand) Run(ctx context.Context, stdout io.Writer) error {
-	builder, downloader, err := open(ctx)
+	builder, downloader, err := setUp(ctx)
 	if err != nil {
 		return err
 	}
 	file := filepath.Join(builder.Source, filepath.FromSlash(download.PinsFile))
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return fmt.Errorf("cannot read the pins of releases: %w", err)
-	}
-	pins, err := download.ParsePins(data)
+	pins, err := download.ReadPins(file)
 	if err != nil {
 		return err
 	}
@@ -85,31 +81,24 @@ func (c *pinCommand) Run(ctx context.Context, stdout io.Writer) error {
 		if err != nil {
 			return err
 		}
-		// Without fresh pins, those of other versions go nevertheless.
+		// Pins of other versions are removed even without fresh ones.
 		fresh, publishedErr := downloader.Published(ctx, tool, version)
 		merged, mergeErr := pins.Merge(tool, version, fresh)
 		if err := errors.Join(publishedErr, mergeErr); err != nil {
 			failures = append(failures, err)
 		} else {
-			fmt.Fprintf(stdout, "pinned %s %s: %d files\n", tool, version, len(fresh))
+			_, _ = fmt.Fprintf(stdout, "pinned %s %s: %d files\n", tool, version, len(fresh))
 		}
 		if mergeErr == nil {
 			pins = merged
 		}
 	}
-	written, err := pins.Marshal()
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(file, written, 0o644); err != nil {
-		return fmt.Errorf("cannot write the pins of releases: %w", err)
-	}
-	return errors.Join(failures...)
+	return errors.Join(errors.Join(failures...), pins.Write(file))
 }
 
-// Run takes what is built for this machine. Tools that are not built yet are left out, and said.
+// Run takes what is built for this machine, and names the tools that are not built yet.
 func (c *mirrorCommand) Run(ctx context.Context, stdout io.Writer) error {
-	builder, downloader, err := open(ctx)
+	builder, downloader, err := setUp(ctx)
 	if err != nil {
 		return err
 	}
@@ -124,7 +113,7 @@ func (c *mirrorCommand) Run(ctx context.Context, stdout io.Writer) error {
 			return err
 		}
 		if _, err := os.Stat(programs); err != nil {
-			fmt.Fprintf(stdout, "left out %s: it is not built yet\n", tool)
+			_, _ = fmt.Fprintf(stdout, "left out %s: it is not built yet\n", tool)
 			continue
 		}
 		made, err := downloader.LayOut(download.Request{Tool: tool, Version: version, Arch: runtime.GOARCH}, programs, c.Dir)
@@ -132,16 +121,12 @@ func (c *mirrorCommand) Run(ctx context.Context, stdout io.Writer) error {
 			return err
 		}
 		pins = append(pins, made...)
-		fmt.Fprintf(stdout, "laid out %s %s\n", tool, version)
+		_, _ = fmt.Fprintf(stdout, "laid out %s %s\n", tool, version)
 	}
-	data, err := pins.Marshal()
-	if err != nil {
-		return err
+	if len(pins) == 0 {
+		return errors.New("cannot lay out a mirror: nothing is built yet: run `hack/capstan-cluster build` first")
 	}
-	if err := os.WriteFile(filepath.Join(c.Dir, pinsName), data, 0o644); err != nil {
-		return fmt.Errorf("cannot write the pins of the mirror: %w", err)
-	}
-	return nil
+	return pins.Write(filepath.Join(c.Dir, pinsName))
 }
 
 // pinsName is the file of pins in the folder of a mirror.
@@ -157,7 +142,7 @@ func (c *serveCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("cannot serve the mirror: %w", err)
 	}
-	fmt.Fprintf(stdout, "export %s=http://%s %s=%s\n",
+	_, _ = fmt.Fprintf(stdout, "export %s=http://%s %s=%s\n",
 		download.MirrorVariable, listener.Addr(), download.PinsVariable, filepath.Join(dir, pinsName))
 	server := &http.Server{Handler: http.FileServer(http.Dir(dir)), ReadHeaderTimeout: time.Minute}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
@@ -167,7 +152,7 @@ func (c *serveCommand) Run(ctx context.Context, stdout io.Writer) error {
 	return nil
 }
 
-func open(ctx context.Context) (*build.Builder, *download.Downloader, error) {
+func setUp(ctx context.Context) (*build.Builder, *download.Downloader, error) {
 	root, err := build.Repository()
 	if err != nil {
 		return nil, nil, err

@@ -67,14 +67,14 @@ func (r Request) say(format string, args ...any) {
 // Mode is where programs come from.
 func (d *Downloader) Mode() Mode { return d.mode }
 
-// Downloaded tells whether Fetch made a tool's folder.
+// Downloaded reports whether Fetch made a tool's folder.
 func Downloaded(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, originFile))
 	return err == nil
 }
 
-// Ensure makes the folder of a tool by the mode's rules. It returns false when the tool is to be built, after one line on why,
-// unless there is no news in it.
+// Ensure makes the folder of a tool as the mode demands. It returns false when the tool must be built, and then prints one line with
+// the reason. It prints nothing for tools that are not published, and only once that sites do not answer.
 func (d *Downloader) Ensure(ctx context.Context, r Request, dir string) (bool, error) {
 	if d.mode == ModeBuild {
 		return false, nil
@@ -96,12 +96,12 @@ func (d *Downloader) Ensure(ctx context.Context, r Request, dir string) (bool, e
 	case isRefused(err):
 		r.say("WARNING: %v: it is built from source instead", err)
 	default:
-		return false, err // building would meet the same full disk
+		return false, err // a build would fail for the same reason, such as a full disk
 	}
 	return false, nil
 }
 
-// once says a line once a process.
+// once prints a line unless it was printed before.
 func (d *Downloader) once(r Request, key, format string, args ...any) {
 	d.mu.Lock()
 	repeated := d.said[key]
@@ -115,7 +115,7 @@ func (d *Downloader) once(r Request, key, format string, args ...any) {
 	}
 }
 
-// isRefused tells whether a site answered, and with something that must not be used.
+// isRefused reports whether a site answered with something that must not be used.
 func isRefused(err error) bool {
 	var sum *ChecksumError
 	return errors.As(err, &sum) || errors.Is(err, ErrNotServed) || errors.Is(err, ErrBroken) || errors.Is(err, ErrContent)
@@ -150,7 +150,7 @@ func (d *Downloader) fetch(ctx context.Context, r Request, dir string) error {
 	}
 	sums := make([]string, len(files))
 	for i, f := range files {
-		// First, because who has no internet cannot do anything about a checksum that is missing.
+		// This comes first because a missing pin does not matter without internet.
 		if err := d.reachFile(ctx, f); err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (d *Downloader) fetch(ctx context.Context, r Request, dir string) error {
 	if err := os.WriteFile(filepath.Join(programs, originFile), []byte(origin.String()), 0o600); err != nil {
 		return fmt.Errorf("cannot keep the origin of the programs: %w", err)
 	}
-	// Another process may have been faster.
+	// Another process may have made the folder meanwhile.
 	if err := os.Rename(programs, dir); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("cannot keep the programs: %w", err)
 	}
@@ -199,7 +199,7 @@ func (d *Downloader) reachFile(ctx context.Context, f File) error {
 	return d.reach(ctx, address)
 }
 
-// expect returns the checksum that a file must have. Only those who ask for downloads alone get what is not pinned.
+// expect returns the checksum that a file must have. In ModeDownload the publisher's list replaces a pin that is missing.
 func (d *Downloader) expect(ctx context.Context, r Request, f File) (string, error) {
 	if sum := d.pins.sum(f.URL); sum != "" {
 		return sum, nil

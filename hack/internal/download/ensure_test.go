@@ -29,17 +29,17 @@ func TestEnsure(t *testing.T) {
 		fails, says string
 	}{
 		"AutoDownloads":       {"A pinned file is there.", ModeAuto, "archived", right, pins, true, "", ""},
-		"AutoBuilds":          {"What nobody publishes is built, as always, without a word.", ModeAuto, "compiled", right, pins, false, "", ""},
-		"AutoUnreachable":     {"Without the site there is a build, and a line on why it takes so long.", ModeAuto, "archived", trouble, pins, false, "", "programs are built from source; CAPSTAN_DOWNLOADS names a mirror"},
-		"AutoNotPinned":       {"What is not pinned is built: nobody asked to trust the site alone.", ModeAuto, "archived", right, nil, false, "", "go -C hack run ./releases pin"},
-		"AutoChanged":         {"A changed file is a warning that nobody misses.", ModeAuto, "archived", changed, pins, false, "", "WARNING: cannot download archived v1.2.3: "},
+		"AutoBuilds":          {"A tool without release files is built without a line.", ModeAuto, "compiled", right, pins, false, "", ""},
+		"AutoUnreachable":     {"Without the site there is a build, and a line explains the wait.", ModeAuto, "archived", trouble, pins, false, "", "programs are built from source; CAPSTAN_DOWNLOADS names a mirror"},
+		"AutoNotPinned":       {"A tool without pins is built: nothing proves that the site is right.", ModeAuto, "archived", right, nil, false, "", "go -C hack run ./releases pin"},
+		"AutoChanged":         {"A changed file is a loud warning.", ModeAuto, "archived", changed, pins, false, "", "WARNING: cannot download archived v1.2.3: "},
 		"DownloadDownloads":   {"A pinned file is there.", ModeDownload, "archived", right, pins, true, "", ""},
-		"DownloadBuilds":      {"What nobody publishes cannot be meant.", ModeDownload, "compiled", right, pins, false, "", ""},
-		"DownloadUnreachable": {"Nobody wants an hour of compiling who asked for downloads.", ModeDownload, "archived", trouble, pins, false, "name a mirror in CAPSTAN_DOWNLOADS, or set CAPSTAN_PROGRAMS=auto", ""},
+		"DownloadBuilds":      {"A tool without release files is built in every mode.", ModeDownload, "compiled", right, pins, false, "", ""},
+		"DownloadUnreachable": {"A user who asked for downloads does not want an hour of compiling.", ModeDownload, "archived", trouble, pins, false, "name a mirror in CAPSTAN_DOWNLOADS, or set CAPSTAN_PROGRAMS=auto", ""},
 		"DownloadChanged":     {"A changed file ends the command.", ModeDownload, "archived", changed, pins, false, "do not use this file", ""},
 		"DownloadNotFound":    {"So does a file that the mirror lacks.", ModeDownload, "archived", map[string]http.HandlerFunc{}, pins, false, "check the mirror or the publisher's site, or set CAPSTAN_PROGRAMS=auto", ""},
-		"DownloadNotPinned":   {"Without TLS the publisher's list is worth nothing.", ModeDownload, "archived", right, nil, false, "only believed over https", ""},
-		"BuildBuilds":         {"Nothing is downloaded, though it could be.", ModeBuild, "archived", right, pins, false, "", ""},
+		"DownloadNotPinned":   {"Without TLS the publisher's list proves nothing.", ModeDownload, "archived", right, nil, false, "run `go -C hack run ./releases pin` on a machine with internet, or set CAPSTAN_PROGRAMS=auto", ""},
+		"BuildBuilds":         {"Nothing is downloaded although it could be.", ModeBuild, "archived", right, pins, false, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDownloader(t, serve(t, tc.files), tc.mode, tc.pins)
@@ -54,7 +54,7 @@ func TestEnsure(t *testing.T) {
 					t.Errorf("%s\nwant %t and %q, got %t and %v", tc.reason, tc.done, tc.fails, done, err)
 				}
 				lines := strings.Join(said, "\n")
-				// Each tool would repeat that there is no network.
+				// Otherwise every tool would repeat that there is no network.
 				once := attempt > 0 && strings.HasSuffix(name, "Unreachable")
 				if (tc.says != "" && !once) != (len(said) == 1) || !once && !strings.Contains(lines, tc.says) {
 					t.Errorf("%s\nattempt %d: want one line with %q, got %q", tc.reason, attempt, tc.says, lines)
@@ -75,7 +75,7 @@ func TestEnsureFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if done, err := d.Ensure(t.Context(), archived, filepath.Join(blocked, "archived")); done || err == nil {
-		t.Errorf("what is wrong with this machine is not mended by a build: %t, %v", done, err)
+		t.Errorf("a build does not solve a problem of this machine: %t, %v", done, err)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestDownloadModeAsksThePublisher(t *testing.T) {
 		reason, list string
 		done         bool
 	}{
-		"Agrees":    {"Who insists on downloads gets what the publisher vouches for, and is told so.", sumOf(archive), true},
+		"Agrees":    {"In this mode the publisher's list is enough, and a line names it.", sumOf(archive), true},
 		"Disagrees": {"A file that is not the one of the list is refused.", sumOf([]byte("other")), false},
 	} {
 		t.Run(name, func(t *testing.T) {

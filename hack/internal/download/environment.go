@@ -33,10 +33,13 @@ const (
 	ModeBuild Mode = "build"
 )
 
+// secure is the only scheme that a redirect must not leave and that makes a publisher's list of checksums trustworthy.
+const secure = "https"
+
 const (
 	// probeTimeout is how long a site may take to answer at all.
 	probeTimeout = 3 * time.Second
-	// stallTimeout is how long stallBytes may take. A line that is slower needs longer than a compiler.
+	// stallTimeout is how long stallBytes may take. A slower connection takes longer than the compiler.
 	stallTimeout = 20 * time.Second
 	stallBytes   = 128 << 10
 )
@@ -81,13 +84,9 @@ func environmentPins() (Pins, error) {
 	if file == "" {
 		return ParsePins(embeddedPins)
 	}
-	data, err := os.ReadFile(file)
+	pins, err := ReadPins(file)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the pins that %s names: %w", PinsVariable, err)
-	}
-	pins, err := ParsePins(data)
-	if err != nil {
-		return nil, fmt.Errorf("cannot use the pins that %s names: %w", PinsVariable, err)
+		return nil, fmt.Errorf("cannot use %s=%q: %w", PinsVariable, file, err)
 	}
 	return pins, nil
 }
@@ -97,7 +96,7 @@ func parseMirror(value string) (*url.URL, error) {
 		return nil, nil //nolint:nilnil // no mirror is a valid choice
 	}
 	mirror, err := url.Parse(value)
-	if err != nil || mirror.Host == "" || (mirror.Scheme != "https" && mirror.Scheme != "http") {
+	if err != nil || mirror.Host == "" || (mirror.Scheme != secure && mirror.Scheme != "http") {
 		// The value may hold a password, so it is not repeated.
 		return nil, fmt.Errorf("cannot use the address in %s: set it to one like https://mirror.example.org/releases", MirrorVariable)
 	}
@@ -105,10 +104,11 @@ func parseMirror(value string) (*url.URL, error) {
 }
 
 func newClient() *http.Client {
-	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // its documented type
-	// Some servers mark a .tar.gz as compressed content. It must arrive as it is.
-	transport.DisableCompression = true
-	return &http.Client{Transport: transport, CheckRedirect: followSafely}
+	return &http.Client{CheckRedirect: followSafely, Transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
+		// Some servers mark a .tar.gz as compressed content. It must arrive as it is.
+		DisableCompression: true,
+	}}
 }
 
 // followSafely is the standard policy, which ends after ten redirects, and never leaves TLS.
@@ -116,7 +116,7 @@ func followSafely(req *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
 		return fmt.Errorf("%w: it redirects more than ten times", ErrNotServed)
 	}
-	if via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme != "https" {
+	if via[len(via)-1].URL.Scheme == secure && req.URL.Scheme != secure {
 		return fmt.Errorf("%w: it redirects from https to %s", ErrNotServed, req.URL.Scheme)
 	}
 	return nil

@@ -27,19 +27,19 @@ func TestFromEnvironment(t *testing.T) {
 		// fails is part of the error.
 		fails string
 	}{
-		"Nothing":       {reason: "Nobody has to set anything.", wantMode: ModeAuto, wantAddress: address},
-		"Auto":          {reason: "The default has a name.", mode: "auto", wantMode: ModeAuto, wantAddress: address},
-		"Download":      {reason: "So has insisting.", mode: "download", wantMode: ModeDownload, wantAddress: address},
-		"Build":         {reason: "And abstaining.", mode: "build", wantMode: ModeBuild, wantAddress: address},
+		"Nothing":       {reason: "All variables are optional.", wantMode: ModeAuto, wantAddress: address},
+		"Auto":          {reason: "The default can be set explicitly.", mode: "auto", wantMode: ModeAuto, wantAddress: address},
+		"Download":      {reason: "Downloads can be demanded.", mode: "download", wantMode: ModeDownload, wantAddress: address},
+		"Build":         {reason: "Downloads can be switched off.", mode: "build", wantMode: ModeBuild, wantAddress: address},
 		"UnknownMode":   {reason: "The error names the values.", mode: "Download", fails: `CAPSTAN_PROGRAMS="Download": set it to auto, download or build`},
-		"Mirror":        {reason: "A mirror has files by host and path.", mirror: "https://mirror.example.org/a/", wantMode: ModeAuto, wantAddress: "https://mirror.example.org/a/github.com/etcd-io/etcd/releases/download/v1/SHA256SUMS"},
+		"Mirror":        {reason: "A mirror has files by host and path, with or without a slash at the end.", mirror: "https://mirror.example.org/a/", wantMode: ModeAuto, wantAddress: "https://mirror.example.org/a/github.com/etcd-io/etcd/releases/download/v1/SHA256SUMS"},
 		"MirrorPort":    {reason: "A server on this machine is a mirror, too.", mirror: "http://127.0.0.1:8099", wantMode: ModeAuto, wantAddress: "http://127.0.0.1:8099/github.com/etcd-io/etcd/releases/download/v1/SHA256SUMS"},
 		"NoScheme":      {reason: "A bare host would be a path.", mirror: "mirror.example.org", fails: "https://mirror.example.org/releases"},
 		"OtherScheme":   {reason: "Folders are not served.", mirror: "file:///srv/mirror", fails: "CAPSTAN_DOWNLOADS"},
 		"MirrorSecret":  {reason: "A password in an address that cannot be used is not printed.", mirror: "https//me:secret@mirror", fails: "CAPSTAN_DOWNLOADS"},
-		"Pins":          {reason: "Pins of one's own replace ours.", pin: file, wantMode: ModeAuto, wantAddress: address},
-		"PinsMissing":   {reason: "A path with a typing error must not mean our pins.", pin: file + "x", fails: "CAPSTAN_DOWNLOADS_PINS"},
-		"PinsUnusable":  {reason: "Nor a file that is none.", pin: broken, fails: "CAPSTAN_DOWNLOADS_PINS"},
+		"Pins":          {reason: "Own pins replace ours.", pin: file, wantMode: ModeAuto, wantAddress: address},
+		"PinsMissing":   {reason: "A mistyped path must not fall back to our pins.", pin: file + "x", fails: "CAPSTAN_DOWNLOADS_PINS"},
+		"PinsUnusable":  {reason: "Nor must a file that is no list of pins.", pin: broken, fails: "CAPSTAN_DOWNLOADS_PINS"},
 		"MirrorNoValue": {reason: "A scheme alone is no address.", mirror: "https://", fails: "CAPSTAN_DOWNLOADS"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -56,7 +56,7 @@ func TestFetch(t *testing.T) {
 			says: archivedPath + " has the wrong checksum: expected SHA-256 " + sumOf(page) + ", got " + sumOf(archive),
 		},
 		"LoginPage": {
-			reason: "A proxy that answers with a page of its own is found out before anything is unpacked.",
+			reason: "The page of a captive portal is detected before anything is unpacked.",
 			serve:  content(page), pins: pin(archivedURL, archive), want: &ChecksumError{}, says: sumOf(page),
 		},
 		"HalfAFile": {
@@ -68,11 +68,11 @@ func TestFetch(t *testing.T) {
 			serve:  short, pins: pin(archivedURL, archive), want: ErrBroken, says: "20 of 4096 bytes",
 		},
 		"HangsBeforeFirstByte": {
-			reason: "A site that accepts the request and then says nothing must not hold up a build.",
+			reason: "A site that accepts the request and never answers must not delay the build.",
 			hangs:  true, serve: hang(nil), pins: pin(archivedURL, archive), want: ErrUnreachable, says: "no answer within",
 		},
 		"HangsInTheMiddle": {
-			reason: "A site that stops in the middle of a file must not hold up a build either.",
+			reason: "A site that stops in the middle of a file must not delay it either.",
 			hangs:  true, serve: hang(archive[:20]), pins: pin(archivedURL, archive), want: ErrBroken, says: "after 20 bytes",
 		},
 		"SiteHangs": {
@@ -89,7 +89,7 @@ func TestFetch(t *testing.T) {
 			serve:  http.NotFound, pins: pin(archivedURL, archive), want: ErrNotServed, says: "404 Not Found",
 		},
 		"NotPinned": {
-			reason: "What nothing is known about is not trusted because a site has it.",
+			reason: "A file is not trusted just because a site has it.",
 			serve:  content(archive), want: ErrNotPinned, says: archivedURL,
 		},
 		"PathTraversal": {
@@ -116,12 +116,21 @@ func TestFetch(t *testing.T) {
 			reason: "A file that is much too large is not kept until the disk is full.",
 			limit:  100, serve: content(archive), pins: pin(archivedURL, archive), want: ErrContent, says: "has more than",
 		},
+		"Endless": {
+			reason: "Nor is a stream that has no end read to its end.",
+			limit:  100, pins: pin(archivedURL, archive), want: ErrContent, says: "has more than",
+			serve: func(w http.ResponseWriter, r *http.Request) {
+				for r.Context().Err() == nil {
+					_, _ = w.Write(archive)
+				}
+			},
+		},
 		"LargeProgram": {
 			reason: "Nor is a program that unpacks to one.",
 			limit:  int64(len(large)) + 100, serve: content(large), pins: pin(archivedURL, large), want: ErrContent, says: `upstream" has more than`,
 		},
 		"Bomb": {
-			reason: "Nor is an archive that unpacks to much more than it is.",
+			reason: "Nor is an archive that unpacks to far more than its size.",
 			limit:  int64(len(bomb)) + 100, serve: content(bomb), pins: pin(archivedURL, bomb), want: ErrContent, says: "unexpected EOF",
 		},
 		"MarkedAsCompressed": {
@@ -148,7 +157,7 @@ func TestFetch(t *testing.T) {
 			serve:  content(page), pins: pin(archivedURL, page), want: ErrContent,
 		},
 		"CutArchive": {
-			reason: "So is an archive that was cut before it was pinned.",
+			reason: "The same holds for an archive that was cut before it was pinned.",
 			serve:  content(archive[:len(archive)-30]), pins: pin(archivedURL, archive[:len(archive)-30]), want: ErrContent,
 		},
 	} {

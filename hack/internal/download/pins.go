@@ -5,12 +5,14 @@ package download
 import (
 	"bytes"
 	"cmp"
-	_ "embed"
 	"encoding/hex"
 	"fmt"
+	"os"
 	"slices"
 
 	"sigs.k8s.io/yaml"
+
+	_ "embed"
 )
 
 //go:embed pins.yaml
@@ -38,7 +40,28 @@ type Pin struct {
 // Pins are checksums of files of releases.
 type Pins []Pin
 
-// ParsePins parses a file of pins.
+// ReadPins reads a file of pins.
+func ReadPins(file string) (Pins, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the pins of releases: %w", err)
+	}
+	return ParsePins(data)
+}
+
+// Write writes a file of pins.
+func (p Pins) Write(file string) error {
+	data, err := p.Marshal()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, data, 0o644); err != nil {
+		return fmt.Errorf("cannot write the pins of releases: %w", err)
+	}
+	return nil
+}
+
+// ParsePins parses the content of a file of pins.
 func ParsePins(data []byte) (Pins, error) {
 	var pins Pins
 	if err := yaml.UnmarshalStrict(data, &pins); err != nil {
@@ -61,7 +84,7 @@ func (p Pins) sum(address string) string {
 	return p[i].SHA256
 }
 
-// Marshal returns the file of pins, sorted.
+// Marshal returns the content of a file of pins, sorted.
 func (p Pins) Marshal() ([]byte, error) {
 	sorted := slices.Clone(p)
 	slices.SortFunc(sorted, func(a, b Pin) int {

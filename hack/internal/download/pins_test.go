@@ -23,9 +23,9 @@ func TestMerge(t *testing.T) {
 		fresh  Pins
 		want   Pins
 	}{
-		"Confirmed": {"What the publisher confirms is the publisher's from now on; old versions go.", fresh(one), Pins{known[0], fresh(one)[0]}},
+		"Confirmed": {"The publisher becomes the source of a sum that it confirms; pins of old versions are removed.", fresh(one), Pins{known[0], fresh(one)[0]}},
 		"Differs":   {"A published file does not change: somebody has to look.", fresh(two), nil},
-		"Nothing":   {"Without news old versions go nevertheless.", nil, Pins{known[0], known[2]}},
+		"Nothing":   {"Pins of old versions are removed even without fresh ones.", nil, Pins{known[0], known[2]}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := append(Pins{}, known...)
@@ -72,7 +72,7 @@ func TestMarshal(t *testing.T) {
 
 func TestParsePins(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, data string }{
-		"Field":     {"A field with a typing error would be a pin without effect.", "- sha265: abc\n"},
+		"Field":     {"A mistyped field would be a pin without effect.", "- sha265: abc\n"},
 		"Short":     {"Half a sum compares with nothing.", "- sha256: cafe\n"},
 		"UpperCase": {"Sums are compared as text.", "- sha256: BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD\n"},
 		"NoList":    {"A page of a proxy is no list of pins.", "<html>"},

@@ -3,7 +3,6 @@
 package download
 
 import (
-	_ "embed"
 	"fmt"
 	"maps"
 	"path"
@@ -12,6 +11,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	_ "embed"
 )
 
 //go:embed releases.yaml
@@ -70,7 +71,7 @@ func parseReleases(data []byte) (releases, error) {
 
 // Tools returns the names of all tools that are published, sorted.
 func (d *Downloader) Tools() []string {
-	var tools []string
+	tools := make([]string, 0, len(d.releases))
 	for _, tool := range slices.Sorted(maps.Keys(d.releases)) {
 		if d.releases[tool].Built == "" {
 			tools = append(tools, tool)

@@ -27,7 +27,7 @@ func TestParseReleases(t *testing.T) {
 		"Both":    {"A tool is published or built.", "tool: {built: why, files: [{url: x, program: y}]}\n"},
 		"NoNames": {"A file without programs would make an empty folder.", "tool: {files: [{url: x}]}\n"},
 		"Twice":   {"A file is a program or an archive.", "tool: {files: [{url: x, program: y, members: {y: z}}]}\n"},
-		"Field":   {"A field with a typing error has no effect.", "tool: {built: why, build: why}\n"},
+		"Field":   {"A mistyped field would have no effect.", "tool: {built: why, build: why}\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if parsed, err := parseReleases([]byte(tc.data)); err == nil {

@@ -40,7 +40,7 @@ func (d *Downloader) publishedSum(ctx context.Context, f File) (sum, source stri
 	if err != nil {
 		return "", "", err
 	}
-	if address.Scheme != "https" {
+	if address.Scheme != secure {
 		return "", "", fmt.Errorf("%w: the publisher's checksums are only believed over https, not from %s", ErrNotPinned, address.Redacted())
 	}
 	if err := d.reach(ctx, address); err != nil {

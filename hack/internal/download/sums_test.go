@@ -27,7 +27,7 @@ func TestFindSum(t *testing.T) {
 		"Longer":      {"A name that only ends alike is another file.", one + "  my-tool.tar.gz\n", ""},
 		"Signature":   {"So is the signature of a file.", one + "  tool.tar.gz.asc\n", ""},
 		"Twice":       {"Two answers are none.", one + "  tool.tar.gz\n" + two + "  a/tool.tar.gz\n", ""},
-		"SHA512":      {"Another algorithm is not understood by halves.", one + two + "  tool.tar.gz\n", ""},
+		"SHA512":      {"Half of a longer sum is no SHA-256 sum.", one + two + "  tool.tar.gz\n", ""},
 		"Page":        {"A page is no list.", "<html>not found</html>", ""},
 		"Empty":       {"Nothing is no sum.", "", ""},
 		"OtherFormat": {"BSD's format is not in use by any publisher here.", "SHA256 (tool.tar.gz) = " + one, ""},
@@ -67,7 +67,7 @@ func TestPublished(t *testing.T) {
 	}{
 		"v2": {"A list without end is not read to its end.", ErrContent},
 		"v3": {"A list that lacks a file pins nothing of it.", ErrNotServed},
-		"v4": {"A list that is not there, neither.", ErrNotServed},
+		"v4": {"A missing list pins nothing.", ErrNotServed},
 	} {
 		if pins, err := d.Published(t.Context(), "plain", version); !errors.Is(err, tc.want) || pins != nil {
 			t.Errorf("%s\nwant %v, got %v, %v", tc.reason, tc.want, pins, err)

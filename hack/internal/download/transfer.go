@@ -65,7 +65,7 @@ func (d *Downloader) site(address *url.URL) *site {
 	return d.sites[key]
 }
 
-// forget makes a site one that does not answer, so that nothing else waits for it.
+// forget marks a site as one that does not answer, so that no other file waits for it.
 func (d *Downloader) forget(address *url.URL, err error) {
 	s := d.site(address)
 	s.mu.Lock()
@@ -73,7 +73,7 @@ func (d *Downloader) forget(address *url.URL, err error) {
 	s.asked, s.err = true, err
 }
 
-// probe takes every answer but those of a proxy or a server that is in trouble.
+// probe accepts every answer except errors of a server or of a proxy in front of it.
 func (d *Downloader) probe(ctx context.Context, address *url.URL) error {
 	ctx, cancel := context.WithTimeout(ctx, d.probeTimeout)
 	defer cancel()
