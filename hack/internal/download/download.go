@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,7 +34,8 @@ const (
 	originFile = ".origin"
 )
 
-// A Downloader gets tools from their publishers or from a mirror. FromEnvironment makes one. It remembers which sites answer.
+// A Downloader gets tools from their publishers or from a mirror. FromEnvironment makes one. It remembers which sites answer, and
+// several goroutines may use it at once.
 type Downloader struct {
 	mode                       Mode
 	releases                   releases
@@ -87,16 +89,16 @@ func (d *Downloader) Ensure(ctx context.Context, r Request, dir string) (bool, e
 		return false, err
 	case errors.Is(err, ErrNotPublished):
 		return false, nil
+	case !isRemote(err):
+		return false, err // a build would fail for the same reason, such as a full disk
 	case d.mode == ModeDownload:
 		return false, fmt.Errorf("%w: %s", err, remedy(err))
 	case errors.Is(err, ErrNotPinned):
 		r.say("%v: it is built from source; on a machine with internet, `go -C hack run ./releases pin` enables the download", err)
 	case errors.Is(err, ErrUnreachable):
 		d.once(r, ErrUnreachable.Error(), "%v: programs are built from source; %s names a mirror", err, MirrorVariable)
-	case isRefused(err):
-		r.say("WARNING: %v: it is built from source instead", err)
 	default:
-		return false, err // a build would fail for the same reason, such as a full disk
+		r.say("WARNING: %v: it is built from source instead", err)
 	}
 	return false, nil
 }
@@ -115,10 +117,11 @@ func (d *Downloader) once(r Request, key, format string, args ...any) {
 	}
 }
 
-// isRefused reports whether a site answered with something that must not be used.
-func isRefused(err error) bool {
+// isRemote reports whether an error is about a release and its site, not about this machine.
+func isRemote(err error) bool {
 	var sum *ChecksumError
-	return errors.As(err, &sum) || errors.Is(err, ErrNotServed) || errors.Is(err, ErrBroken) || errors.Is(err, ErrContent)
+	return errors.As(err, &sum) || slices.ContainsFunc([]error{ErrNotPinned, ErrUnreachable, ErrNotServed, ErrBroken, ErrContent},
+		func(kind error) bool { return errors.Is(err, kind) })
 }
 
 func remedy(err error) string {

@@ -3,7 +3,9 @@
 package download
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -69,13 +71,44 @@ func TestEnsure(t *testing.T) {
 
 func TestEnsureFullDisk(t *testing.T) {
 	archive := good(t)
-	d := newDownloader(t, serve(t, map[string]http.HandlerFunc{archivedPath: content(archive)}), ModeAuto, pin(archivedURL, archive))
+	server := serve(t, map[string]http.HandlerFunc{archivedPath: content(archive)})
 	blocked := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if done, err := d.Ensure(t.Context(), archived, filepath.Join(blocked, "archived")); done || err == nil {
-		t.Errorf("a build does not solve a problem of this machine: %t, %v", done, err)
+	for _, mode := range []Mode{ModeAuto, ModeDownload} {
+		d := newDownloader(t, server, mode, pin(archivedURL, archive))
+		done, err := d.Ensure(t.Context(), archived, filepath.Join(blocked, "archived"))
+		if done || err == nil || strings.Contains(err.Error(), ModeVariable) {
+			t.Errorf("%s: a build does not solve a problem of this machine: %t, %v", mode, done, err)
+		}
+	}
+	d := newDownloader(t, server, ModeAuto, nil)
+	address, err := d.locate(archivedURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := errors.New("no space left on device")
+	if err := d.get(t.Context(), address, fullDisk{full}, maxFile, nil); !errors.Is(err, full) || isRemote(err) {
+		t.Errorf("a full disk looks like a problem of the site: %v", err)
+	}
+}
+
+// fullDisk takes nothing.
+type fullDisk struct{ err error }
+
+func (d fullDisk) Write([]byte) (int, error) { return 0, d.err }
+
+func TestUnreachableSiteIsNamedOnce(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	d := newDownloader(t, server, ModeAuto, nil)
+	address, err := d.locate(archivedURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Close()
+	if err := d.get(t.Context(), address, io.Discard, maxFile, nil); !errors.Is(err, ErrUnreachable) || strings.Count(err.Error(), archivedPath) != 1 {
+		t.Errorf("want one line with one address, got %v", err)
 	}
 }
 

@@ -304,6 +304,25 @@ func TestFetchCancelled(t *testing.T) {
 	}
 }
 
+func TestProbeCancelled(t *testing.T) {
+	archive := good(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	server := serve(t, map[string]http.HandlerFunc{archivedPath: content(archive), "/": func(_ http.ResponseWriter, r *http.Request) {
+		if ctx.Err() == nil {
+			cancel()
+			<-r.Context().Done()
+		}
+	}})
+	d := newDownloader(t, server, ModeAuto, pin(archivedURL, archive))
+	dir := filepath.Join(t.TempDir(), "archived")
+	if err := d.Fetch(ctx, archived, dir); !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnreachable) {
+		t.Errorf("an interruption looks like a site that does not answer: %v", err)
+	}
+	if err := d.Fetch(t.Context(), archived, dir); err != nil {
+		t.Errorf("an interruption says nothing about the site: %v", err)
+	}
+}
+
 func TestProbeOnce(t *testing.T) {
 	archive := good(t)
 	var probes atomic.Int32

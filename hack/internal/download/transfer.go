@@ -116,6 +116,10 @@ func (d *Downloader) get(ctx context.Context, address *url.URL, w io.Writer, lim
 	case errors.Is(err, ErrNotServed):
 		return err
 	default:
+		// The address would be there twice.
+		if wrapper := (*url.Error)(nil); errors.As(err, &wrapper) {
+			err = wrapper.Err
+		}
 		if stalled() {
 			err = fmt.Errorf("no answer within %s", d.stallTimeout)
 		}
