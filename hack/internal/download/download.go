@@ -85,12 +85,10 @@ func (d *Downloader) Ensure(ctx context.Context, r Request, dir string) (bool, e
 	switch {
 	case err == nil:
 		return true, nil
-	case ctx.Err() != nil:
-		return false, err
 	case errors.Is(err, ErrNotPublished):
 		return false, nil
 	case !isRemote(err):
-		return false, err // a build would fail for the same reason, such as a full disk
+		return false, err // a build would fail for the same reason, such as a full disk or an interruption
 	case d.mode == ModeDownload:
 		return false, fmt.Errorf("%w: %s", err, remedy(err))
 	case errors.Is(err, ErrNotPinned):
