@@ -21,6 +21,8 @@ import (
 	"strings"
 
 	"golang.org/x/mod/modfile"
+
+	"github.com/capstan-dev/capstan/hack/internal/download"
 )
 
 // own programs are built from this module's source, a folder each: the one that holds a pod's namespaces open, and the CSI driver.
@@ -36,6 +38,8 @@ type Builder struct {
 	Tools []Tool
 
 	goVersion string
+	// downloads is nil where everything is built.
+	downloads *download.Downloader
 	// python is the interpreter that virtual environments are made with.
 	python string
 }
@@ -47,8 +51,13 @@ func New(ctx context.Context, source, cache string) (*Builder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot find the Go toolchain: %w: install Go 1.26 and put it into PATH", err)
 	}
+	downloads, err := download.FromEnvironment()
+	if err != nil {
+		return nil, err
+	}
 	return &Builder{
-		Source: source, Cache: filepath.Join(cache, "bin"), goVersion: strings.TrimSpace(string(out)), python: systemPython,
+		Source: source, Cache: filepath.Join(cache, "bin"), goVersion: strings.TrimSpace(string(out)), downloads: downloads,
+		python: systemPython,
 	}, nil
 }
 

@@ -5,12 +5,14 @@ package build
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/capstan-dev/capstan/hack/internal/download"
 	"github.com/capstan-dev/capstan/hack/internal/progress"
 )
 
@@ -125,6 +127,14 @@ func (q *Queue) compile(compiled chan<- Tool) error {
 		if err != nil {
 			return err
 		}
+		fetched, err := q.fetch(tool, step, dir)
+		if err != nil {
+			return err
+		}
+		if fetched {
+			close(q.made[tool.Name])
+			continue
+		}
 		var count atomic.Int64
 		far := func() string {
 			return fmt.Sprintf("%d packages so far, usually %s in all on 2 processors", count.Load(), tool.Usual)
@@ -142,6 +152,27 @@ func (q *Queue) compile(compiled chan<- Tool) error {
 		compiled <- tool
 	}
 	return nil
+}
+
+// fetch downloads what the publisher offers, where the settings allow it and its site answers.
+func (q *Queue) fetch(tool Tool, step, dir string) (bool, error) {
+	if q.builder.downloads == nil || tool.Python || own[tool.Name] != "" {
+		return false, nil
+	}
+	version, err := q.builder.Version(tool.Name)
+	if err != nil {
+		return false, err
+	}
+	var received atomic.Int64
+	request := download.Request{
+		Tool: tool.Name, Version: version, Arch: runtime.GOARCH, Received: &received, Say: q.print.Sayf,
+	}
+	begin := time.Now()
+	fetched, err := q.builder.downloads.Ensure(q.ctx, request, dir)
+	if fetched {
+		q.print.Sayf("download %s, %d MiB (%s)", step, received.Load()>>20, time.Since(begin).Round(time.Second/10))
+	}
+	return fetched, err
 }
 
 func (q *Queue) link(compiled <-chan Tool) error {

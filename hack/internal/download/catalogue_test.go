@@ -105,20 +105,27 @@ var major = regexp.MustCompile(`^v\d+$`)
 // goPrograms are the names that the Go toolchain gives the programs of a tool.
 func goPrograms(t *testing.T, tool string) []string {
 	t.Helper()
-	file := filepath.Join(source, "tools", tool, "go.mod")
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mod, err := modfile.Parse(file, data, nil)
-	if err != nil {
-		t.Fatal(err)
+	all := build.Tools()
+	packages := all[slices.IndexFunc(all, func(b build.Tool) bool { return b.Name == tool })].Packages
+	if len(packages) == 0 {
+		file := filepath.Join(source, "tools", tool, "go.mod")
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mod, err := modfile.Parse(file, data, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, directive := range mod.Tool {
+			packages = append(packages, directive.Path)
+		}
 	}
 	var names []string
-	for _, directive := range mod.Tool {
-		name := path.Base(directive.Path)
+	for _, pkg := range packages {
+		name := path.Base(pkg)
 		if major.MatchString(name) {
-			name = path.Base(path.Dir(directive.Path))
+			name = path.Base(path.Dir(pkg))
 		}
 		names = append(names, name)
 	}
