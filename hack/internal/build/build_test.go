@@ -94,6 +94,10 @@ func TestVersionsAreAligned(t *testing.T) {
 	common := pins(shared)
 	for _, name := range []string{"cert-manager", "containerd", "traefik"} {
 		for module, version := range pins(name) {
+			// Traefik sends logs by libraries of OpenTelemetry that have not been released for the newest of its others.
+			if name == "traefik" && strings.HasPrefix(module, "go.opentelemetry.io/") {
+				continue
+			}
 			if want, ok := common[module]; ok && semver.Compare(version, want) < 0 {
 				t.Errorf("%s has %s %s, the shared module has %s: run hack/tools/align", name, module, version, want)
 			}
