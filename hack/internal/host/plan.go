@@ -52,7 +52,7 @@ func (p Plan) Lines() []string {
 	}
 	if p.Cache != "" {
 		lines = append(lines, fmt.Sprintf(
-			"keeps programs and images in %s, and what Go compiles in Go's own caches: up to %.0f GiB in all", p.Cache, minDisk))
+			"keeps programs and images in %s, and what Go compiles in Go's own caches: %.0f GiB have to be free", p.Cache, minDisk))
 	}
 	return lines
 }

@@ -27,7 +27,7 @@ func TestLines(t *testing.T) {
 			want: []string{
 				"installs Debian packages, with their dependencies: ipset gcc",
 				"loads kernel modules, unless they are built in: xfs loop",
-				"keeps programs and images in /home/me/.cache/capstan, and what Go compiles in Go's own caches: up to 10 GiB in all",
+				"keeps programs and images in /home/me/.cache/capstan, and what Go compiles in Go's own caches: 10 GiB have to be free",
 			},
 		},
 		"Warm": {
