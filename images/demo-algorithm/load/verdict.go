@@ -63,7 +63,7 @@ func (r *Report) relate() {
 // lasts until after the other. A version that answers all the time is no change.
 func (r *Report) changes() []span {
 	versions := slices.SortedFunc(maps.Values(r.Versions), func(a, b *Version) int { return a.First.Compare(b.First) })
-	var spans []span
+	spans := make([]span, 0, len(versions))
 	for i, later := range versions {
 		for _, earlier := range versions[:i] {
 			// Of two that overlap, the change ends with the one that ends first; of two that do not, it is the gap.
