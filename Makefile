@@ -88,8 +88,8 @@ install: ## Push them to REGISTRY and install them on the embedded cluster
 cluster-up: ## Start the embedded cluster (NODES=3 for three zones)
 	./hack/capstan-cluster up
 
-demo-down: ## Remove every trace of the embedded cluster; programs and images stay cached
-	./hack/capstan-cluster down
+demo-down: ## Remove the embedded cluster; programs and images stay in the cache, unless ALL=1
+	./hack/capstan-cluster down $(if $(ALL),--all)
 
 ##@ By hand
 nightly: ## What takes too long for make test: ten idle minutes, fuzzing, reproducible packages, three nodes

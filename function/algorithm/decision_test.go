@@ -229,6 +229,52 @@ func TestHinderedUpdate(t *testing.T) {
 	}
 }
 
+// TestPinnedProbes runs pods on with the shorter timeouts of a former version of this
+// function, and renders the next revision with those of this one.
+func TestPinnedProbes(t *testing.T) {
+	w := serving(t, "{image: x}")
+
+	const former = 2.0
+
+	shorten := func(template map[string]any) {
+		c := compose.List(template, "spec", "containers")[0].(map[string]any)
+		for _, probe := range []string{"readinessProbe", "livenessProbe"} {
+			c[probe].(map[string]any)["timeoutSeconds"] = former
+		}
+	}
+
+	for resource := range w.request.Observed {
+		switch {
+		case strings.HasPrefix(resource, nameRevisionPrefix):
+			w.change(resource, func(o composetest.Object) { shorten(compose.Map(o, "data", "template")) })
+		case resource == deploymentOf(slotA):
+			w.change(resource, func(o composetest.Object) { shorten(compose.Map(o, "spec", "template")) })
+		}
+	}
+
+	timeouts := func(slot string) []float64 {
+		d := object(t, w.plan(), deploymentOf(slot))
+		c := compose.List(d, "spec", "template", "spec", "containers")[0].(map[string]any)
+
+		var seconds []float64
+		for _, probe := range []string{"readinessProbe", "livenessProbe"} {
+			seconds = append(seconds, c[probe].(map[string]any)["timeoutSeconds"].(float64))
+		}
+
+		return seconds
+	}
+
+	if diff := cmp.Diff([]float64{former, former}, timeouts(slotA)); diff != "" {
+		t.Errorf("an upgrade of the function restarts pods: -want, +got:\n%s", diff)
+	}
+
+	w.edit("{image: z}")
+
+	if diff := cmp.Diff([]float64{serveTimeout, serveTimeout}, timeouts(slotB)); diff != "" {
+		t.Errorf("a new revision has the probes of before: -want, +got:\n%s", diff)
+	}
+}
+
 // TestPinned runs a revision as it was rendered first.
 func TestPinned(t *testing.T) {
 	w := serving(t, "{image: x}")

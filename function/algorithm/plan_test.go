@@ -251,8 +251,8 @@ securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
 lifecycle: {preStop: {sleep: {seconds: 5}}}
 startupProbe: {tcpSocket: {port: http}, timeoutSeconds: 2, periodSeconds: 2, failureThreshold: 300}
 terminationMessagePolicy: FallbackToLogsOnError
-readinessProbe: {tcpSocket: {port: http}, timeoutSeconds: 2, periodSeconds: 5, failureThreshold: 3}
-livenessProbe: {tcpSocket: {port: http}, timeoutSeconds: 2, periodSeconds: 10, failureThreshold: 6}
+readinessProbe: {tcpSocket: {port: http}, timeoutSeconds: 5, periodSeconds: 5, failureThreshold: 3}
+livenessProbe: {tcpSocket: {port: http}, timeoutSeconds: 5, periodSeconds: 10, failureThreshold: 6}
 `)
 
 	for name, tc := range cases {

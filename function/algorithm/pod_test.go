@@ -152,14 +152,19 @@ func TestPodTemplate(t *testing.T) {
 			`{httpGet: {port: http, path: "/healthz?deep=1", scheme: HTTP}, timeoutSeconds: 2, periodSeconds: 2, failureThreshold: 451}`,
 		},
 		"Readiness": {
-			"the path decides who gets requests", rich,
+			"the path decides who gets requests, and a slow node has time to answer", rich,
 			[]string{"spec", "containers", "readinessProbe"},
-			`{httpGet: {port: http, path: "/healthz?deep=1", scheme: HTTP}, timeoutSeconds: 2, periodSeconds: 5, failureThreshold: 3}`,
+			`{httpGet: {port: http, path: "/healthz?deep=1", scheme: HTTP}, timeoutSeconds: 5, periodSeconds: 5, failureThreshold: 3}`,
 		},
 		"Liveness": {
 			"a busy server is not a dead one", rich,
 			[]string{"spec", "containers", "livenessProbe"},
-			`{tcpSocket: {port: http}, timeoutSeconds: 2, periodSeconds: 10, failureThreshold: 6}`,
+			`{tcpSocket: {port: http}, timeoutSeconds: 5, periodSeconds: 10, failureThreshold: 6}`,
+		},
+		"ReadinessOfPort": {
+			"the same time without a path", "{image: x}",
+			[]string{"spec", "containers", "readinessProbe"},
+			`{tcpSocket: {port: http}, timeoutSeconds: 5, periodSeconds: 5, failureThreshold: 3}`,
 		},
 		"UsualDrain": {
 			"half a minute beside the time in which callers still come", "{image: x}", []string{"spec", "terminationGracePeriodSeconds"}, "35",
@@ -236,7 +241,7 @@ func TestWarmUp(t *testing.T) {
 image: registry.example.org/companion:v0.1.0
 name: warm-up
 restartPolicy: Always
-readinessProbe: {httpGet: {port: 9901, path: /ready, scheme: HTTP}, timeoutSeconds: 2, periodSeconds: 2, failureThreshold: 1}
+readinessProbe: {httpGet: {port: 9901, path: /ready, scheme: HTTP}, timeoutSeconds: 10, periodSeconds: 2, failureThreshold: 1}
 resources: {requests: {cpu: 10m, memory: 32Mi}, limits: {memory: 32Mi}}
 terminationMessagePolicy: FallbackToLogsOnError
 securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}

@@ -14,7 +14,7 @@
 //	hack/capstan-cluster logs [COMPONENT] [-f]    logs of etcd, apiserver, kubelet, …
 //	hack/capstan-cluster cut|mend NODE            take a node (a, b or c) off the network, put it back
 //	hack/capstan-cluster unplug|plug NODE         kill everything on a node at once, boot it again
-//	hack/capstan-cluster down                     remove it; programs and images stay in the cache
+//	hack/capstan-cluster down                     remove it; programs and images stay in the cache, but with --all
 //
 // Inside (exec) the registry is registry.localhost:5000, without TLS. Test pods can use the image in CAPSTAN_BUSYBOX (its
 // wget crashes when given -T; write 'timeout 3 wget').
@@ -47,7 +47,7 @@ type cli struct {
 
 	Up     upCmd     `cmd:"" help:"Start the cluster and wait until everything is ready."`
 	AddOns addOnsCmd `cmd:"" help:"Install what has changed of the add-ons into the cluster that runs."`
-	Down   downCmd   `cmd:"" help:"Remove the cluster; programs and images stay in the cache."`
+	Down   downCmd   `cmd:"" help:"Remove the cluster; programs and images stay in the cache, but with --all."`
 	Status statusCmd `cmd:"" help:"Show the machines of the cluster."`
 	Logs   logsCmd   `cmd:"" help:"Show logs of the cluster's components."`
 	Exec   execCmd   `cmd:"" help:"Run a command inside the cluster's network."`
@@ -105,9 +105,16 @@ func (addOnsCmd) Run(ctx context.Context, c *cluster.Cluster, p *progress.Printe
 	return c.AddOns(ctx, p)
 }
 
-type downCmd struct{}
+type downCmd struct {
+	All bool `help:"Remove programs and images in the cache, too, and say what stays on this machine."`
+}
 
-func (downCmd) Run(c *cluster.Cluster, p *progress.Printer) error { return c.Down(p) }
+func (d downCmd) Run(ctx context.Context, c *cluster.Cluster, p *progress.Printer) error {
+	if d.All {
+		return c.DownAll(ctx, p)
+	}
+	return c.Down(p)
+}
 
 type statusCmd struct {
 	Leftovers bool `help:"List everything of the cluster on this machine, and fail if there is anything."`

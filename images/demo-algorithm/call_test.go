@@ -30,9 +30,13 @@ func TestCall(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 2 || !strings.HasPrefix(lines[0], "no call of ") {
+		t.Fatalf("want a summary and a report, a line each, got %q", out.String())
+	}
 	var r load.Report
-	if err := json.Unmarshal(out.Bytes(), &r); err != nil || strings.Count(out.String(), "\n") != 1 {
-		t.Fatalf("want a report on one line, got %q (%v)", out.String(), err)
+	if err := json.Unmarshal([]byte(lines[1]), &r); err != nil || !strings.Contains(lines[1], `"broken":""`) {
+		t.Fatalf("want a report in which nothing is broken, got %q (%v)", lines[1], err)
 	}
 	if r.Lost() != 0 || r.Answered == 0 || r.Versions["v7"] == nil || r.Versions["v7"].Answered != r.Answered {
 		t.Errorf("want only answers of v7, got %s", out.String())
@@ -49,6 +53,7 @@ func TestCommands(t *testing.T) {
 		"Nothing": {reason: "Images are run without arguments.", want: "serve"},
 		"Flags":   {reason: "What is written for the server alone stays right.", args: []string{"--latency-ms=40"}, want: "serve"},
 		"Serve":   {reason: "One may say so.", args: []string{"serve", "--latency-ms=40"}, want: "serve"},
+		"Expect":  {reason: "Kinds of failures have blanks.", args: []string{"call", "--url=http://reco/predict", "--expect=status 500"}, want: "call"},
 		"Call":    {reason: "Calling is a command of its own.", args: []string{"call", "--url=http://reco/predict", "--rate=5", "--no-keep-alive"}, want: "call"},
 	}
 	for name, tc := range cases {

@@ -72,7 +72,7 @@ func (c traffic) end(t *testing.T) map[string]*load.Report {
 		out[kind] = r
 		t.Logf("%d requests %s, %d lost; p50 %.1f ms, p95 %.1f ms, p99 %.1f ms", r.Sent, kind, r.Lost(), r.P50Ms, r.P95Ms, r.P99Ms)
 		if r.Lost() != 0 || r.Answered == 0 {
-			t.Errorf("%d of %d requests %s were lost: %v, the first at %s", r.Lost(), r.Sent, kind, r.Failed, r.FirstFailure.Format(time.RFC3339Nano))
+			t.Errorf("%s; these called %s from %s on", r.Summary(), kind, r.Started.Format(time.RFC3339Nano))
 		}
 	}
 
@@ -110,7 +110,7 @@ func callInside(t *testing.T, ns, name string, o load.Options) func() *load.Repo
 	args := []string{
 		"call", "--url=" + o.URL, "--for=1h", fmt.Sprintf("--concurrency=%d", o.Concurrency),
 		fmt.Sprintf("--rate=%v", o.Rate), "--timeout=" + o.Timeout.String(),
-		// The network policy lets a new pod in a moment after it has started.
+		// Each node's network policies let a new pod in a moment after it has started.
 		"--wait=1m",
 	}
 	if o.NoKeepAlive {

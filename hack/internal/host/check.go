@@ -91,6 +91,9 @@ func availableMemory(meminfo []byte) (float64, error) {
 	return 0, errors.New("cannot find MemAvailable in /proc/meminfo")
 }
 
+// bridgeFilter is there when packet filters see what crosses a bridge.
+const bridgeFilter = "/proc/sys/net/bridge/bridge-nf-call-iptables"
+
 // A probe tries one feature of the kernel.
 type probe struct {
 	feature string
@@ -104,10 +107,7 @@ func CheckKernel(ctx context.Context) error {
 		return err
 	}
 	// Features may be modules that nothing has asked for yet; where they are built in, these commands fail and do not matter.
-	for _, module := range []string{"overlay", "xfs", "loop", "br_netfilter"} {
-		if slices.Contains(known, module) || module == "loop" && present("/dev/loop-control") {
-			continue
-		}
+	for _, module := range missingModules(known, present) {
 		_ = exec.CommandContext(ctx, "modprobe", module).Run()
 	}
 	known, err = fileSystems()
@@ -138,7 +138,7 @@ func CheckKernel(ctx context.Context) error {
 				return fmt.Errorf("%w (%s)", missing(p.feature), bytes.TrimSpace(out))
 			}
 		}
-		if !present("/proc/sys/net/bridge/bridge-nf-call-iptables") {
+		if !present(bridgeFilter) {
 			return missing("packet filters on bridges (br_netfilter)")
 		}
 		return nil

@@ -5,6 +5,7 @@ package host
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -63,8 +64,51 @@ func bridgePlugins() []string {
 }
 
 // Install installs what is missing on Debian and its children, and asks for it elsewhere. It looks at the named packages
-// only, if there are any, else at everything that a cluster needs.
+// only, if there are any, else at everything that a cluster needs. Before it changes anything it says what will change.
 func Install(ctx context.Context, p *progress.Printer, only ...string) error {
+	plan, err := Changes(only...)
+	if err != nil {
+		return err
+	}
+	list := strings.Join(plan.Packages, " ")
+	if list != "" && !present("apt-get") {
+		return fmt.Errorf("cannot find all system tools: install what Debian calls %s", list)
+	}
+	for _, line := range plan.Lines() {
+		p.Sayf("this command %s", line)
+	}
+	if list == "" {
+		return nil
+	}
+	err = p.Step("install "+list, nil, func() error { return install(ctx, plan.Packages) })
+	// Some may be there although others failed.
+	return errors.Join(err, recordInstalled(plan.Packages, only))
+}
+
+func install(ctx context.Context, packages []string) error {
+	args := append([]string{"install", "-y", "--no-install-recommends"}, packages...)
+	if err := apt(ctx, "", args...); err == nil {
+		return nil
+	}
+	// The lists may be older than the archive, or missing altogether.
+	if err := apt(ctx, "", "update"); err != nil {
+		return err
+	}
+	return apt(ctx, "", args...)
+}
+
+// recordInstalled records those of the packages that are there now.
+func recordInstalled(packages, only []string) error {
+	cache, err := cacheFolder()
+	if err != nil {
+		return err
+	}
+	missing := missingPackages(only)
+	return record(cache, slices.DeleteFunc(slices.Clone(packages), func(pkg string) bool { return slices.Contains(missing, pkg) }))
+}
+
+// missingPackages of those named, or of all when none is.
+func missingPackages(only []string) []string {
 	var missing []string
 	for _, n := range needs() {
 		if len(only) > 0 && !slices.Contains(only, n.pkg) {
@@ -74,23 +118,7 @@ func Install(ctx context.Context, p *progress.Printer, only ...string) error {
 			missing = append(missing, n.pkg)
 		}
 	}
-	if len(missing) == 0 {
-		return nil
-	}
-	list := strings.Join(missing, " ")
-	if !present("apt-get") {
-		return fmt.Errorf("cannot find all system tools: install what Debian calls %s", list)
-	}
-	return p.Step("install "+list, nil, func() error {
-		if err := apt(ctx, "", append([]string{"install", "-y", "--no-install-recommends"}, missing...)...); err == nil {
-			return nil
-		}
-		// The lists may be older than the archive, or missing altogether.
-		if err := apt(ctx, "", "update"); err != nil {
-			return err
-		}
-		return apt(ctx, "", append([]string{"install", "-y", "--no-install-recommends"}, missing...)...)
-	})
+	return missing
 }
 
 // Unpack downloads Registry and Busybox into the cache, without installing them, and returns the folder below the

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -30,9 +31,15 @@ type Options struct {
 	Timeout time.Duration
 	// NoKeepAlive makes a connection for each request.
 	NoKeepAlive bool
-	// Wait is how long to try for a first answer before anything counts, for callers that are not let in at once.
+	// Wait is how long to try for a first answer, and for a path on which every connection is accepted, before anything counts. It is for
+	// callers that are not let in at once.
 	Wait time.Duration
+
+	// dial connects, in tests. A net.Dialer when nil.
+	dial dialer
 }
+
+type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
 // users that there are. Their inputs come one after the other, so that scores have the same distribution whenever it is
 // looked at. Their number is a prime: a Gateway that sends every fifth request elsewhere sends each of them there in time.
@@ -60,7 +67,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	for i := range o.Concurrency {
 		callers.Go(func() {
 			// Each has its own connection, as callers in different places have.
-			transport := &http.Transport{DisableKeepAlives: o.NoKeepAlive}
+			transport := &http.Transport{DisableKeepAlives: o.NoKeepAlive, DialContext: o.dial}
 			defer transport.CloseIdleConnections()
 			client := &http.Client{Transport: transport, Timeout: o.Timeout}
 
@@ -78,27 +85,6 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	r.finish()
 
 	return r, nil
-}
-
-// await the first answer.
-func (o Options) await(ctx context.Context) error {
-	if o.Wait == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, o.Wait)
-	defer cancel()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: o.Timeout}
-	for {
-		_, err := o.ask(ctx, client, 0)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("no answer in %s: %w", o.Wait, err)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
 }
 
 // pace of a caller: what it returns waits for the time of the next request, and tells whether there is one.

@@ -22,6 +22,10 @@ type Report struct {
 	Answered int64 `json:"answered"`
 	// Failed requests, by what happened: "status 503", "timeout", "refused", "reset", or the words of the error.
 	Failed map[string]int64 `json:"failed"`
+	// Bursts of these, in the order of their beginning.
+	Bursts []*Burst `json:"bursts,omitempty"`
+	// Started is when the first request could be sent: what came before does not count.
+	Started time.Time `json:"started"`
 	// Versions that answered.
 	Versions map[string]*Version `json:"versions"`
 	// P50Ms, P95Ms and P99Ms are quantiles of the time that answers took, in milliseconds, to within 2%.
@@ -34,6 +38,8 @@ type Report struct {
 
 	mu    sync.Mutex
 	times times
+	// open is the latest burst of each kind.
+	open map[string]*Burst
 }
 
 // A Version answered.
@@ -54,7 +60,7 @@ type outcome struct {
 }
 
 func newReport() *Report {
-	return &Report{Failed: map[string]int64{}, Versions: map[string]*Version{}}
+	return &Report{Started: time.Now(), Failed: map[string]int64{}, Versions: map[string]*Version{}, open: map[string]*Burst{}}
 }
 
 // Lost is the number of requests that failed, whatever happened to them.
@@ -67,6 +73,7 @@ func (r *Report) count(o outcome) {
 	r.Sent++
 	if o.err != nil {
 		r.Failed[kind(o.err)]++
+		r.burst(kind(o.err), o.at)
 		if r.FirstFailure.IsZero() || o.at.Before(r.FirstFailure) {
 			r.FirstFailure = o.at
 		}
@@ -95,6 +102,7 @@ func (r *Report) count(o outcome) {
 
 func (r *Report) finish() {
 	r.P50Ms, r.P95Ms, r.P99Ms = r.times.quantile(0.50), r.times.quantile(0.95), r.times.quantile(0.99)
+	r.relate()
 }
 
 // statusError is an answer with this status.
