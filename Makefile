@@ -67,8 +67,8 @@ check-compatible: ## Fail when an API breaks what the last release promised
 	./hack/compatible
 
 unit: ## Unit tests of both modules
-	go vet ./... && go test ./...
-	go -C hack vet ./... && go -C hack test -count=1 ./... # what they read lies outside the module, where the test cache does not look
+	go test -vet=all ./...
+	go -C hack test -vet=all -count=1 ./... # what they read lies outside the module, where the test cache does not look
 
 check-golden: ## Compare every example with its golden render
 	$(HACK) ./render --check $(EXAMPLES)

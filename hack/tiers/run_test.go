@@ -217,7 +217,7 @@ func pass(test string, daysAgo int) tiers.Run {
 
 func TestResults(t *testing.T) {
 	r := &results{out: &bytes.Buffer{}, now: func() time.Time { return day }}
-	text := "=== RUN   TestA\n=== RUN   TestA/Part\n    --- PASS: TestA/Part (0.50s)\n--- PASS: TestA (90.50s)\n=== RUN   TestB\n--- FAIL: TestB/Odd (1.00s)\n"
+	text := "=== RUN   TestA\n=== RUN   TestA/Part\n    --- PASS: TestA/Part (0.50s)\n--- PASS: TestA (90.50s)\n=== RUN   TestB\n    b_test.go:7: --- PASS: TestB (1.00s)\n--- FAIL: TestB/Odd (1.00s)\n"
 	for _, c := range []byte(text) { // as a pipe may cut it
 		if _, err := r.Write([]byte{c}); err != nil {
 			t.Fatal(err)
