@@ -123,7 +123,7 @@ func TestRun(t *testing.T) {
 			want:  map[string]string{"TestChange": "change failed"}, err: "TestChange failed",
 		},
 		"SlowFails": {
-			reason: "a slow test that fails is told from one of the change", nodes: 3, minutes: 10, results: map[string]string{"TestSlowThree": "FAIL"},
+			reason: "a slow test that fails has another status than one of the change", nodes: 3, minutes: 10, results: map[string]string{"TestSlowThree": "FAIL"},
 			flags: []string{
 				"-test.timeout=3h0m0s", "-test.parallel=1", "-test.run=^(TestThree)$",
 				"-test.timeout=1h10m0s", "-test.parallel=1", "-test.run=^(TestSlowThree)$",
@@ -187,7 +187,7 @@ func TestRun(t *testing.T) {
 				got[r.Test] = r.Occasion + " " + r.Result
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s, the ledger should tell (-want +got):\n%s", tc.reason, diff)
+				t.Errorf("%s, the ledger should hold (-want +got):\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -19,7 +19,7 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := (&tableCmd{Check: true}).Run(p); err == nil || !strings.Contains(err.Error(), "make generate") {
-		t.Errorf("a page that is missing should be told with its remedy, got: %v", err)
+		t.Errorf("a missing page should be reported with its remedy, got: %v", err)
 	}
 	if err := (&tableCmd{}).Run(p); err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func TestTable(t *testing.T) {
 	}
 	p.Tests[0].Minutes++
 	if err := (&tableCmd{Check: true}).Run(p); err == nil {
-		t.Error("a page that is out of date should be told")
+		t.Error("an outdated page should be reported")
 	}
 }
 

@@ -41,7 +41,7 @@ const (
 )
 
 // Order is in which order the tests in rotation come: what failed last, what is overdue, what the change touches, and the others. Each
-// of these begins with the test that has not passed for longest. What the ledger does not tell apart follows the day and the commit.
+// of these begins with the test that has not passed for longest. What the ledger does not distinguish follows the day and the commit.
 func (c *Catalogue) Order(s Situation) []Turn {
 	places := c.places(s)
 	type ranked struct {
@@ -106,7 +106,7 @@ func (c *Catalogue) Groups() [][]Test {
 	return groups
 }
 
-// places of tests when no ledger tells them apart: the group of the day, the group that the commit selects, and the groups of the days to
+// places of tests when no ledger distinguishes them: the group of the day, the group that the commit selects, and the groups of the days to
 // come. So a second run on the same day runs other tests than the first.
 func (c *Catalogue) places(s Situation) map[string]int {
 	groups := c.Groups()
