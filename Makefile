@@ -21,8 +21,11 @@ TIMEOUT     ?= 20m
 # What is tested with real servers. Members of a database have a run of their own at night: on a busy machine they prove nothing.
 SERVERS     ?= ./images/companion/... ./provider/... ./test/outside/... ./test/policies/... ./test/provider/...
 
+# What make test is made of, in this order.
+TEST_PARTS  := check-generated check-compatible unit check-golden integration e2e
+
 .PHONY: help demo test generate golden lint fmt render unit check-generated check-compatible check-golden integration e2e bench \
-  packages install cluster-up demo-down nightly
+  packages install cluster-up demo-down nightly test-parts
 
 help:
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -31,12 +34,13 @@ help:
 demo: ## A cluster, Capstan from packages, an Algorithm, a canary that passes and one that fails, a bucket, a model, a database that fails over (CLUSTER=existing REGISTRY=…: your cluster)
 	@CLUSTER=$(CLUSTER) $(if $(filter existing,$(CLUSTER)),REGISTRY=$(REGISTRY)) VERSION=$(VERSION) ./hack/demo
 
-test: check-generated check-compatible unit check-golden integration e2e ## Everything that has to hold before a change lands
+test: $(TEST_PARTS) ## Everything that has to hold before a change lands
 
 ##@ While you work
-generate: ## Write XRDs, CRDs, deep copies, the API reference and the recording rules from Go
+generate: ## Write XRDs, CRDs, deep copies, the API reference and the recording rules from Go, and the table of e2e tests
 	$(HACK) ./generate
 	go run ./provider/modelserver/rules
+	$(HACK) ./tiers table
 
 golden: ## Write the golden render of every example anew; read the diff like code
 	$(HACK) ./render --update $(EXAMPLES)
@@ -59,13 +63,14 @@ bench: ## Benchmarks of planner and function
 check-generated: ## Fail when the tree differs from what generation gives
 	$(HACK) ./generate --check
 	go run ./provider/modelserver/rules --check
+	$(HACK) ./tiers table --check
 
 check-compatible: ## Fail when an API breaks what the last release promised
 	./hack/compatible
 
 unit: ## Unit tests of both modules
-	go vet ./... && go test ./...
-	go -C hack vet ./... && go -C hack test -count=1 ./... # what they read lies outside the module, where the test cache does not look
+	go test -vet=all ./...
+	go -C hack test -vet=all -count=1 ./... # what they read lies outside the module, where the test cache does not look
 
 check-golden: ## Compare every example with its golden render
 	$(HACK) ./render --check $(EXAMPLES)
@@ -74,8 +79,11 @@ integration: ## Provider and companion against real servers and a real API serve
 	programs=$$($(HACK) ./programs versitygw mlflow moto etcd kubernetes prometheus); eval "$$programs"; \
 	  CAPSTAN_DEBIAN_DRIFT=true go test -tags=integration -count=1 -p=4 -timeout=$(TIMEOUT) $(if $(RUN),-v -run='$(RUN)') $(SERVERS)
 
-e2e: ## On the embedded cluster, but for what takes longest, which make nightly adds (RUN=TestName for a part)
+e2e: ## On the embedded cluster, but for slow tests, which take turns in CI (RUN=TestName for a part; test/README.md)
 	@VERSION=$(VERSION) NEXT=$(NEXT) REGISTRY=$(REGISTRY) RUN='$(RUN)' ./hack/e2e
+
+test-parts:
+	@echo $(TEST_PARTS)
 
 ##@ Packages and the cluster
 packages: ## Build the three packages for amd64 and arm64 into _output/packages

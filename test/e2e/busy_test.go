@@ -26,7 +26,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// busy is how many Algorithms are busy and for how long: one for a minute in `make test`, fifty for five in `make nightly`.
+// busy is how many Algorithms are busy and for how long: one for a minute, and also fifty for five in `make nightly`.
 func busy(t *testing.T) (int, time.Duration) {
 	t.Helper()
 	n, d := 1, time.Minute

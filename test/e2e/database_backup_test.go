@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -108,9 +107,6 @@ func TestDatabaseBackup(t *testing.T) {
 // TestDatabaseArchiveAway: with the bucket away for ten minutes, a client notices nothing and the Database says what is wrong; when the
 // bucket is back, archiving goes on, and no moment is missing.
 func TestDatabaseArchiveAway(t *testing.T) {
-	if os.Getenv("CAPSTAN_NIGHTLY") == "" {
-		t.Skip("it takes a quarter of an hour: make nightly")
-	}
 	const away = 10 * time.Minute
 	ns := namespace(t)
 	d := database(ns, "away-db", func(d *v1alpha1.Database) {
