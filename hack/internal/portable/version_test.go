@@ -106,7 +106,7 @@ func newTree(t *testing.T, path string) tree {
 	r.write("hack/version", string(script), 0)
 	for _, f := range []string{
 		"crossplane.yaml", "go.mod", "go.sum", "apis/a.go", "function/fn.go", "images/postgres/packages", "input/a.go",
-		"package/platform.yaml", "package/gitops/a.yaml", "package/install/a.yaml", "provider/main.go", "provider/main_test.go",
+		"package/platform.yaml", "provider/main.go", "provider/main_test.go",
 		"hack/package/main.go", "hack/internal/image/image.go", "README.md",
 	} {
 		r.write(f, f, 0)
@@ -202,14 +202,12 @@ func TestVersionFollowsPackages(t *testing.T) {
 		edit   func(tree)
 		same   bool
 	}{
-		"Edited":       {reason: "Nodes do not pull a version again that they have.", edit: func(r tree) { r.write("function/fn.go", "new", 10) }},
-		"EditedFast":   {reason: "Two edits within a second are two versions.", edit: func(r tree) { r.write("function/fn.go", "new", 0) }},
-		"Added":        {reason: "A new file counts, whatever its name.", edit: func(r tree) { r.write("package/provider/a b.yaml", "new", 10) }},
-		"Builder":      {reason: "What builds packages counts.", edit: func(r tree) { r.write("hack/package/main.go", "new", 10) }},
-		"Test":         {reason: "Tests are not in packages.", edit: func(r tree) { r.write("provider/main_test.go", "new", 10) }, same: true},
-		"Readme":       {reason: "Docs are not in packages.", edit: func(r tree) { r.write("README.md", "new", 10) }, same: true},
-		"GitOps":       {reason: "Examples for GitOps are not in packages.", edit: func(r tree) { r.write("package/gitops/a.yaml", "new", 10) }, same: true},
-		"InstallFiles": {reason: "What Kustomize applies is not in packages.", edit: func(r tree) { r.write("package/install/a.yaml", "new", 10) }, same: true},
+		"Edited":     {reason: "Nodes do not pull a version again that they have.", edit: func(r tree) { r.write("function/fn.go", "new", 10) }},
+		"EditedFast": {reason: "Two edits within a second are two versions.", edit: func(r tree) { r.write("function/fn.go", "new", 0) }},
+		"Added":      {reason: "A new file counts, whatever its name.", edit: func(r tree) { r.write("package/provider/a b.yaml", "new", 10) }},
+		"Builder":    {reason: "What builds packages counts.", edit: func(r tree) { r.write("hack/package/main.go", "new", 10) }},
+		"Test":       {reason: "Tests are not in packages.", edit: func(r tree) { r.write("provider/main_test.go", "new", 10) }, same: true},
+		"Readme":     {reason: "Docs are not in packages.", edit: func(r tree) { r.write("README.md", "new", 10) }, same: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
