@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"slices"
 
+	"google.golang.org/protobuf/types/known/structpb"
+	corev1 "k8s.io/api/core/v1"
+
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/check"
-	"github.com/capstan-dev/capstan/function/compose"
 )
 
 // The oldest versions that Capstan supports. Crossplane itself refuses packages that
@@ -33,11 +35,18 @@ const (
 // Afterwards the check would cost Crossplane the OpenAPI document of a whole API group
 // on each run, and clusters do not go back to an older version. What has no managed
 // fields does not come from an API server: a preview has no cluster to check.
+//
+// It walks the request, because decoding the composite resource costs more than the rest.
 func unproven(req *fnv1.RunFunctionRequest) bool {
-	xr := &object{resource: req.GetObserved().GetComposite().GetResource()}
+	xr := req.GetObserved().GetComposite().GetResource().GetFields()
+	if len(xr["metadata"].GetStructValue().GetFields()["managedFields"].GetListValue().GetValues()) == 0 {
+		return false
+	}
 
-	return xr.resource != nil && len(compose.List(xr.Map(), "metadata", "managedFields")) > 0 &&
-		!compose.IsTrue(xr.Map(), v1alpha1.TypeAccepted)
+	return !slices.ContainsFunc(xr["status"].GetStructValue().GetFields()["conditions"].GetListValue().GetValues(), func(v *structpb.Value) bool {
+		c := v.GetStructValue().GetFields()
+		return c["type"].GetStringValue() == string(v1alpha1.TypeAccepted) && c["status"].GetStringValue() == string(corev1.ConditionTrue)
+	})
 }
 
 // provingSchemas adds what the check needs to what a kind requires.
