@@ -13,7 +13,7 @@ import (
 func TestProgramsBuildForMacOS(t *testing.T) {
 	for _, program := range []string{"package", "render", "generate", "watch"} {
 		t.Run(program, func(t *testing.T) {
-			cmd := exec.Command("go", "build", "-o", filepath.Join(t.TempDir(), program), "./"+program)
+			cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(t.TempDir(), program), "./"+program)
 			cmd.Dir = "../.."
 			cmd.Env = append(os.Environ(), "GOOS=darwin", "GOARCH=arm64", "CGO_ENABLED=0")
 			if out, err := cmd.CombinedOutput(); err != nil {

@@ -132,7 +132,7 @@ func (r tree) write(file, content string, second int64) {
 
 func (r tree) git(args ...string) {
 	r.Helper()
-	cmd := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "tag.gpgSign=false"}, args...)...)
+	cmd := exec.CommandContext(r.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "tag.gpgSign=false"}, args...)...)
 	cmd.Dir = r.dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		r.Fatalf("git %v: %v\n%s", args, err, out)
@@ -142,7 +142,7 @@ func (r tree) git(args ...string) {
 // run the script by a shell, or directly.
 func (r tree) run(shell ...string) (string, error) {
 	args := append(append([]string{}, shell...), filepath.Join(r.dir, "hack/version"))
-	cmd := exec.Command(args[0], args[1:]...)
+	cmd := exec.CommandContext(r.Context(), args[0], args[1:]...)
 	cmd.Dir = r.T.TempDir()
 	cmd.Env = []string{"PATH=" + r.path, "HOME=" + r.dir, "GIT_CEILING_DIRECTORIES=" + filepath.Dir(r.dir)}
 	out, err := cmd.CombinedOutput()
@@ -186,7 +186,7 @@ func TestVersionFast(t *testing.T) {
 	best := time.Hour
 	for range 5 {
 		start := time.Now()
-		if out, err := exec.Command("../../version").CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(t.Context(), "../../version").CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		best = min(best, time.Since(start))
