@@ -51,6 +51,7 @@ func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) 
 
 	asked := rsp.GetRequirements().GetResources()
 	rsp.Requirements = requirements(kindOf(req).GroupKind())
+	provingSchemas(req, rsp.GetRequirements().GetSchemas())
 	maps.Copy(rsp.GetRequirements().GetResources(), asked)
 
 	return rsp, nil
@@ -90,6 +91,7 @@ func (f *Function) run(req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse,
 		Observed:    objects(req.GetObserved().GetResources()),
 		Settings:    settings,
 		SettingsErr: settingsErr,
+		Unsupported: unsupported(req),
 		Required:    required(req),
 		Kinds:       availability(gvk.GroupKind(), req),
 	})

@@ -183,7 +183,7 @@ func set(s *v1alpha1.Settings, l leaf) error {
 		}
 	}
 
-	if err := check(next.Algorithm); err != nil {
+	if err := checkAlgorithm(next.Algorithm); err != nil {
 		return err
 	}
 
@@ -196,8 +196,8 @@ func set(s *v1alpha1.Settings, l leaf) error {
 	return nil
 }
 
-// check settings of which one field is new, so that what is wrong is about it.
-func check(a v1alpha1.AlgorithmSettings) error {
+// checkAlgorithm checks settings of which one field is new, so that what is wrong is about it.
+func checkAlgorithm(a v1alpha1.AlgorithmSettings) error {
 	if a.CPU.Sign() <= 0 || a.Memory.Sign() <= 0 {
 		return errors.New("must be greater than zero")
 	}

@@ -59,6 +59,12 @@ const (
 	ReasonInvalidSpec xpv2.ConditionReason = "InvalidSpec"
 	// ReasonInvalidSettings: the platform's settings cannot be used.
 	ReasonInvalidSettings xpv2.ConditionReason = "InvalidSettings"
+	// ReasonKubernetesTooOld: the cluster lacks what Capstan needs of Kubernetes. It is
+	// checked until a spec is accepted for the first time.
+	ReasonKubernetesTooOld xpv2.ConditionReason = "KubernetesTooOld"
+	// ReasonCrossplaneTooOld: Crossplane lacks what Capstan needs of it. It is checked
+	// until a spec is accepted for the first time.
+	ReasonCrossplaneTooOld xpv2.ConditionReason = "CrossplaneTooOld"
 )
 
 // Reasons of the condition Accepted of an Algorithm.

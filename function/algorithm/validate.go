@@ -22,6 +22,7 @@ import (
 // hold as well for what was stored under an older schema, and say what the API
 // server would only say of the composed object, in an event.
 var checks = []func(*state) []check.Problem{
+	checkPlatform,
 	checkSettings,
 	checkName,
 	checkImage,
@@ -49,6 +50,8 @@ var checks = []func(*state) []check.Problem{
 
 // slotServiceEnding is how the names of Services of slots end.
 var slotServiceEnding = regexp.MustCompile(`-slot-[ab]$`)
+
+func checkPlatform(s *state) []check.Problem { return s.Unsupported }
 
 func checkSettings(s *state) []check.Problem {
 	if s.SettingsErr != nil {

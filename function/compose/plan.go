@@ -13,6 +13,7 @@ import (
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
+	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
@@ -41,6 +42,10 @@ type Request struct {
 	// any. Settings then holds what remains: a planner keeps everything that is
 	// observed and says so.
 	SettingsErr error
+
+	// Unsupported tells what of the cluster and of Crossplane is too old, if
+	// anything is. A planner keeps everything that is observed and says so.
+	Unsupported []check.Problem
 
 	// Required holds objects that a plan for this composite resource required, by the
 	// names that it gave them. What does not exist is not there.

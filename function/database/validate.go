@@ -21,6 +21,7 @@ import (
 // everything. The schema holds most of the same bounds and answers sooner; these
 // hold as well for what was stored under an older schema.
 var checks = []func(*state) []check.Problem{
+	checkPlatform,
 	checkSettings,
 	checkName,
 	checkVersion,
@@ -39,6 +40,8 @@ var checks = []func(*state) []check.Problem{
 	checkPooler,
 	checkExpose,
 }
+
+func checkPlatform(s *state) []check.Problem { return s.Unsupported }
 
 func checkSettings(s *state) []check.Problem {
 	return check.Settings(s.SettingsErr)
