@@ -170,9 +170,18 @@ func TestFollow(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		c      command
+		looks  []view
 		want   string
 		err    string
 	}{
+		"After": {
+			reason: "A pass that knew of the edit before it acted on it does not count either.",
+			c:      command{Until: []string{"Stable"}, After: "Stable", For: time.Minute},
+			looks:  []view{done, tried, done},
+			want: "   0.0 s  Stable          0 %  Drained  callers reach revision 7c9f7c9f7c\n" +
+				"   1.0 s  Stepping       20 %  Soaking  slot a: 51aa51aa51 2/2  slot b: 7c9f7c9f7c 1/1  success: P 1 of 60  20 % of callers\n" +
+				"   2.0 s  Stable          0 %  Drained  callers reach revision 7c9f7c9f7c\n",
+		},
 		"Until": {
 			reason: "A phase from before the edit does not count, and what does not change is written once.",
 			c:      command{Until: []string{"RolledBack", "Stable"}, For: time.Minute},
@@ -194,7 +203,10 @@ func TestFollow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out bytes.Buffer
-				looks := []view{stale, early, tried, tried, {}, done}
+				looks := tc.looks
+				if looks == nil {
+					looks = []view{stale, early, tried, tried, {}, done}
+				}
 				err := tc.c.follow(t.Context(), &out, 0, func(context.Context) (view, error) {
 					v := looks[0]
 					looks = looks[1:]

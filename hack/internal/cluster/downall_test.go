@@ -74,7 +74,7 @@ func TestDownAll(t *testing.T) {
 	}{
 		"All": {
 			reason: "Programs, images and what dead clusters left are gone.",
-			files:  []string{"bin/etcd/etcd", "images/x", "clusters/capstan/registry/y", "clusters/old/state/cluster.json"},
+			files:  []string{"bin/etcd/etcd", "images/x", "clusters/unit-a/registry/y", "clusters/unit-old/state/cluster.json"},
 		},
 		"Empty": {reason: "A machine on which nothing was built."},
 		"Packages": {
@@ -85,9 +85,9 @@ func TestDownAll(t *testing.T) {
 		"Busy": {
 			reason: "Another cluster is just starting.",
 			files:  []string{"bin/etcd/etcd"},
-			busy:   "second",
-			want:   []string{"bin/etcd/etcd", "clusters/capstan/lock", "clusters/second/lock"},
-			err:    "is used by second: run 'down' with --name",
+			busy:   "unit-b",
+			want:   []string{"bin/etcd/etcd", "clusters/unit-a/lock", "clusters/unit-b/lock"},
+			err:    "is used by unit-b: run 'down' with --name",
 		},
 	}
 	for name, tc := range cases {
@@ -100,7 +100,8 @@ func TestDownAll(t *testing.T) {
 			if err := os.WriteFile(neighbour, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			c, err := New("capstan", "")
+			// Control groups have names of their cluster, and "capstan" may be running.
+			c, err := New("unit-a", "")
 			if err != nil {
 				t.Fatal(err)
 			}
