@@ -23,6 +23,7 @@ const nobody = "65532:65532"
 type buildCmd struct {
 	Platform []string `default:"linux/amd64,linux/arm64"                   help:"Platforms to build for."`
 	Only     []string `help:"Names of what to build. Default: everything." placeholder:"NAME"`
+	Keep     bool     `help:"Keep what the output folder has of this version. Only a version that names its content, as hack/version prints it, makes that safe."`
 }
 
 // Run builds into the project's output folder. The same source, version and Go toolchain give the same bytes.
@@ -35,8 +36,10 @@ func (c *buildCmd) Run(ctx context.Context, p *project) error {
 		return err
 	}
 	for _, a := range selected {
-		if err := a.discard(p.output, p.version); err != nil {
-			return err
+		if !c.Keep {
+			if err := a.discard(p.output, p.version); err != nil {
+				return err
+			}
 		}
 		platforms := c.Platform
 		if a.Program == "" {
@@ -44,7 +47,10 @@ func (c *buildCmd) Run(ctx context.Context, p *project) error {
 		}
 		for _, platform := range platforms {
 			file := filepath.Join(p.output, a.file(p.version, platform))
-			err := p.Step("build "+filepath.Base(file), nil, func() error { return p.build(ctx, a, platform, file) })
+			if _, err := os.Stat(file); c.Keep && err == nil {
+				continue
+			}
+			err := p.Step("build "+filepath.Base(file), nil, func() error { return p.complete(ctx, a, platform, file) })
 			if err != nil {
 				return err
 			}
@@ -71,6 +77,18 @@ func selection(names []string) ([]artifact, error) {
 		selected = append(selected, a)
 	}
 	return selected, nil
+}
+
+// complete builds a file that is there when it is whole, and only then.
+func (p *project) complete(ctx context.Context, a artifact, platform, file string) error {
+	partial := file + ".partial"
+	if err := p.build(ctx, a, platform, partial); err != nil {
+		return err
+	}
+	if err := os.Rename(partial, file); err != nil {
+		return fmt.Errorf("cannot keep what was built of %s: %w", a.Name, err)
+	}
+	return nil
 }
 
 // build writes one artifact for one platform to a file.

@@ -161,6 +161,42 @@ func TestBuild(t *testing.T) {
 	})
 }
 
+func TestKeep(t *testing.T) {
+	p := newProject(t)
+	file := filepath.Join(p.output, find(t, "capstan").file(p.version, ""))
+	cases := []struct {
+		reason string
+		keep   bool
+		before string
+		want   bool
+	}{
+		{reason: "What is not there is built.", keep: true, want: true},
+		{reason: "What is there is kept.", keep: true, before: "mine", want: false},
+		{reason: "Unless nobody asks for that.", before: "mine", want: true},
+	}
+	for _, tc := range cases {
+		if tc.before != "" {
+			if err := os.WriteFile(file, []byte(tc.before), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		build := buildCmd{Platform: []string{testPlatform}, Only: []string{"capstan"}, Keep: tc.keep}
+		if err := build.Run(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(data) != tc.before; got != tc.want {
+			t.Errorf("%s Got built: %t", tc.reason, got)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(p.output, "*.partial")); err != nil || len(left) > 0 {
+		t.Errorf("half a package was left: %v, %v", left, err)
+	}
+}
+
 func TestSelection(t *testing.T) {
 	if _, err := selection([]string{"capstan", "function"}); err == nil {
 		t.Error("a misspelt name must not be ignored")
