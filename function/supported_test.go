@@ -45,7 +45,7 @@ func answered(fields map[string]any) func(*fnv1.RunFunctionRequest) {
 
 // withoutSchemas removes a capability, as with an earlier version of Crossplane.
 func withoutSchemas(req *fnv1.RunFunctionRequest) {
-	req.Meta.Capabilities = req.Meta.Capabilities[:4]
+	req.Meta.Capabilities = req.GetMeta().GetCapabilities()[:4]
 }
 
 // acceptedBefore is a status in which the spec was accepted.

@@ -91,7 +91,7 @@ func exit(err error) {
 }
 
 type upCmd struct {
-	Nodes int  `default:"0" env:"NODES"                                                                      help:"Number of nodes, 1 to 3. Default: as many as there are when it runs, and one when it does not."`
+	Nodes int  `default:"0"                                                                                       env:"NODES" help:"Number of nodes, 1 to 3. Default: as many as there are when it runs, and one when it does not."`
 	Core  bool `help:"Return as soon as a first Algorithm can be served. The next up installs the other add-ons."`
 }
 

@@ -21,8 +21,8 @@ import (
 const nobody = "65532:65532"
 
 type buildCmd struct {
-	Platform []string `default:"linux/amd64,linux/arm64"                   help:"Platforms to build for."`
-	Only     []string `help:"Names of what to build. Default: everything." placeholder:"NAME"`
+	Platform []string `default:"linux/amd64,linux/arm64"                                                                                                          help:"Platforms to build for."`
+	Only     []string `help:"Names of what to build. Default: everything."                                                                                        placeholder:"NAME"`
 	Keep     bool     `help:"Keep what the output folder has of this version. Only a version that names its content, as hack/version prints it, makes that safe."`
 }
 

@@ -34,7 +34,7 @@ type command struct {
 }
 
 type pinCommand struct {
-	Tools []string `arg:"" optional:"" help:"Names of folders below hack/tools; all without."`
+	Tools []string `arg:"" help:"Names of folders below hack/tools; all without." optional:""`
 }
 
 type mirrorCommand struct {

@@ -64,7 +64,6 @@ type project struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	var c cli
 	command := kong.Parse(&c,
 		kong.Name("tiers"),
@@ -75,9 +74,9 @@ func main() {
 	if err == nil {
 		err = command.Run(p)
 	}
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "tiers:", err)
-		stop()
 		if errors.Is(err, errSlow) {
 			os.Exit(statusSlow)
 		}
@@ -162,6 +161,7 @@ type planCmd struct {
 	At   time.Time     `format:"2006-01-02"                                                            help:"Day of the plan, as in 2026-11-23. Default: today."`
 }
 
+//nolint:unparam // The command line library asks for an error.
 func (c *planCmd) Run(ctx context.Context, p *project) error {
 	left := c.Left
 	if left == 0 {

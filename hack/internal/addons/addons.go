@@ -64,7 +64,7 @@ func Rest() []Stage {
 
 // Tools names the programs that stages need, in their order.
 func Tools(stages []Stage) []string {
-	var names []string
+	names := make([]string, 0, len(stages))
 	for _, s := range stages {
 		names = append(names, s.Tools()...)
 	}

@@ -20,7 +20,7 @@ import (
 // first while the last are compiled.
 type Queue struct {
 	builder *Builder
-	print   *progress.Printer
+	printer *progress.Printer
 	missing []Tool
 	made    map[string]chan struct{}
 
@@ -41,7 +41,7 @@ func (b *Builder) Ensure(ctx context.Context, p *progress.Printer, names ...stri
 
 // Start makes those of the named tools that the cache lacks, and returns at once. The caller calls Stop in the end.
 func (b *Builder) Start(ctx context.Context, p *progress.Printer, names ...string) (*Queue, error) {
-	q := &Queue{builder: b, print: p, made: map[string]chan struct{}{}}
+	q := &Queue{builder: b, printer: p, made: map[string]chan struct{}{}}
 	for _, name := range names {
 		tool, err := b.find(name)
 		if err != nil {
@@ -140,13 +140,13 @@ func (q *Queue) compile(compiled chan<- Tool) error {
 			return fmt.Sprintf("%d packages so far, usually %s in all on 2 processors", count.Load(), tool.Usual)
 		}
 		if tool.Python {
-			if err := q.print.Step("install "+step, far, func() error { return q.builder.install(q.ctx, tool, dir, &count) }); err != nil {
+			if err := q.printer.Step("install "+step, far, func() error { return q.builder.install(q.ctx, tool, dir, &count) }); err != nil {
 				return err
 			}
 			close(q.made[tool.Name])
 			continue
 		}
-		if err := q.print.Step("compile "+step, far, func() error { return q.builder.compile(q.ctx, tool, &count) }); err != nil {
+		if err := q.printer.Step("compile "+step, far, func() error { return q.builder.compile(q.ctx, tool, &count) }); err != nil {
 			return err
 		}
 		compiled <- tool
@@ -165,12 +165,12 @@ func (q *Queue) fetch(tool Tool, step, dir string) (bool, error) {
 	}
 	var received atomic.Int64
 	request := download.Request{
-		Tool: tool.Name, Version: version, Arch: runtime.GOARCH, Received: &received, Say: q.print.Sayf,
+		Tool: tool.Name, Version: version, Arch: runtime.GOARCH, Received: &received, Say: q.printer.Sayf,
 	}
 	begin := time.Now()
 	fetched, err := q.builder.downloads.Ensure(q.ctx, request, dir)
 	if fetched {
-		q.print.Sayf("download %s, %d MiB (%s)", step, received.Load()>>20, time.Since(begin).Round(time.Second/10))
+		q.printer.Sayf("download %s, %d MiB (%s)", step, received.Load()>>20, time.Since(begin).Round(time.Second/10))
 	}
 	return fetched, err
 }
@@ -181,7 +181,7 @@ func (q *Queue) link(compiled <-chan Tool) error {
 		if err != nil {
 			return err
 		}
-		if err := q.print.Step("link "+tool.Name, nil, func() error { return q.builder.link(q.ctx, tool, dir) }); err != nil {
+		if err := q.printer.Step("link "+tool.Name, nil, func() error { return q.builder.link(q.ctx, tool, dir) }); err != nil {
 			return err
 		}
 		close(q.made[tool.Name])

@@ -56,16 +56,10 @@ func (c *Cluster) Up(ctx context.Context, nodes int, core bool, p *progress.Prin
 	if err != nil {
 		return err
 	}
-	if running.Complete || running.Core && core {
+	stages := running.missing(core)
+	if len(stages) == 0 {
 		p.Sayf("cluster %q is running already", c.Name)
 		return nil
-	}
-	stages := addons.Core()
-	switch {
-	case running.Core:
-		stages = addons.Rest()
-	case !core:
-		stages = append(stages, addons.Rest()...)
 	}
 	if err := host.Install(ctx, p); err != nil {
 		return err
@@ -73,6 +67,26 @@ func (c *Cluster) Up(ctx context.Context, nodes int, core bool, p *progress.Prin
 	if err := host.CheckKernel(ctx); err != nil {
 		return err
 	}
+	if err := c.install(ctx, plan, running.Core, stages, p); err != nil {
+		return err
+	}
+	return c.writeState(state{Nodes: nodes, Core: true, Complete: !core})
+}
+
+// missing returns the add-ons that a cluster still needs: the core only, or all of them.
+func (s state) missing(core bool) []addons.Stage {
+	var stages []addons.Stage
+	if !s.Core {
+		stages = addons.Core()
+	}
+	if !core && !s.Complete {
+		stages = append(stages, addons.Rest()...)
+	}
+	return stages
+}
+
+// install makes the programs that add-ons need, boots the machines unless they run, and installs the add-ons.
+func (c *Cluster) install(ctx context.Context, plan []network.Node, running bool, stages []addons.Stage, p *progress.Printer) error {
 	builder, programs, err := c.programs(ctx, p)
 	if err != nil {
 		return err
@@ -82,7 +96,7 @@ func (c *Cluster) Up(ctx context.Context, nodes int, core bool, p *progress.Prin
 		return err
 	}
 	defer queue.Stop()
-	if !running.Core {
+	if !running {
 		if err := queue.Wait(ctx, boot()...); err != nil {
 			return err
 		}
@@ -100,10 +114,7 @@ func (c *Cluster) Up(ctx context.Context, nodes int, core bool, p *progress.Prin
 	if err := p.Step("ready nodes", nil, func() error { return c.waitNodes(ctx, env) }); err != nil {
 		return fmt.Errorf("%w: see 'logs kubelet'", err)
 	}
-	if err := queue.Wait(ctx, client); err != nil {
-		return err
-	}
-	return c.writeState(state{Nodes: nodes, Core: true, Complete: !core})
+	return queue.Wait(ctx, client)
 }
 
 // boot starts all machines and waits for the API server.

@@ -60,7 +60,7 @@ type Request struct {
 	Say func(format string, args ...any)
 }
 
-func (r Request) say(format string, args ...any) {
+func (r Request) sayf(format string, args ...any) {
 	if r.Say != nil {
 		r.Say(format, args...)
 	}
@@ -92,17 +92,17 @@ func (d *Downloader) Ensure(ctx context.Context, r Request, dir string) (bool, e
 	case d.mode == ModeDownload:
 		return false, fmt.Errorf("%w: %s", err, remedy(err))
 	case errors.Is(err, ErrNotPinned):
-		r.say("%v: it is built from source; on a machine with internet, `go -C hack run ./releases pin` enables the download", err)
+		r.sayf("%v: it is built from source; on a machine with internet, `go -C hack run ./releases pin` enables the download", err)
 	case errors.Is(err, ErrUnreachable):
-		d.once(r, ErrUnreachable.Error(), "%v: programs are built from source; %s names a mirror", err, MirrorVariable)
+		d.oncef(r, ErrUnreachable.Error(), "%v: programs are built from source; %s names a mirror", err, MirrorVariable)
 	default:
-		r.say("WARNING: %v: it is built from source instead", err)
+		r.sayf("WARNING: %v: it is built from source instead", err)
 	}
 	return false, nil
 }
 
-// once prints a line unless it was printed before.
-func (d *Downloader) once(r Request, key, format string, args ...any) {
+// oncef prints a line unless it was printed before.
+func (d *Downloader) oncef(r Request, key, format string, args ...any) {
 	d.mu.Lock()
 	repeated := d.said[key]
 	if d.said == nil {
@@ -111,7 +111,7 @@ func (d *Downloader) once(r Request, key, format string, args ...any) {
 	d.said[key] = true
 	d.mu.Unlock()
 	if !repeated {
-		r.say(format, args...)
+		r.sayf(format, args...)
 	}
 }
 
@@ -212,7 +212,7 @@ func (d *Downloader) expect(ctx context.Context, r Request, f File) (string, err
 	if err != nil {
 		return "", err
 	}
-	r.say("%s is not pinned: it is verified with the publisher's own list, %s", f.URL, source)
+	r.sayf("%s is not pinned: it is verified with the publisher's own list, %s", f.URL, source)
 	return sum, nil
 }
 

@@ -12,9 +12,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"sigs.k8s.io/yaml"
-
 	utilyaml "go.yaml.in/yaml/v2"
+	"sigs.k8s.io/yaml"
 )
 
 const root = "../../.."

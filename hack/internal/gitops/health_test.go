@@ -129,7 +129,7 @@ func TestHealthOfExamples(t *testing.T) {
 func status(kind, fields string, conditions ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: capstan.dev/v1alpha1\nkind: %s\nmetadata: {name: a, namespace: demo, generation: 3}\nstatus:\n", kind)
-	for _, line := range strings.Split(fields, "; ") {
+	for line := range strings.SplitSeq(fields, "; ") {
 		if line != "" {
 			fmt.Fprintf(&b, "  %s\n", line)
 		}
@@ -180,10 +180,14 @@ func cases() map[string]recorded {
 		"AlgorithmForbidden":   {"A right is missing.", status("Algorithm", "phase: Pending", synced, accepted, "Composed=False/NotAllowedToCompose: no right", creating), "Degraded", "no right"},
 		"AlgorithmFails":       {"Crossplane cannot work.", status("Algorithm", "phase: Ready", "Synced=False/ReconcileError: no function", accepted, ready), "Degraded", "no function"},
 		"AlgorithmPaused":      {"A person has paused it.", status("Algorithm", "phase: Ready", "Synced=False/ReconcilePaused: paused", "Accepted=False/InvalidSpec", ready), "Suspended", "paused"},
-		"AlgorithmEdited": {"The status is of the spec before.", strings.ReplaceAll(algorithm("phase: Ready", serving, live, ready), "observedGeneration: 3", "observedGeneration: 2"),
-			"Progressing", "has not read the latest spec"},
-		"AlgorithmDeleted": {"It is on its way out.", strings.Replace(algorithm("phase: Ready", serving, live, ready), "generation: 3}", "generation: 3, deletionTimestamp: \"2026-01-01T00:00:00Z\"}", 1),
-			"Progressing", "is being deleted"},
+		"AlgorithmEdited": {
+			"The status is of the spec before.", strings.ReplaceAll(algorithm("phase: Ready", serving, live, ready), "observedGeneration: 3", "observedGeneration: 2"),
+			"Progressing", "has not read the latest spec",
+		},
+		"AlgorithmDeleted": {
+			"It is on its way out.", strings.Replace(algorithm("phase: Ready", serving, live, ready), "generation: 3}", "generation: 3, deletionTimestamp: \"2026-01-01T00:00:00Z\"}", 1),
+			"Progressing", "is being deleted",
+		},
 		"AlgorithmNew":        {"Crossplane has not seen it.", "{apiVersion: capstan.dev/v1alpha1, kind: Algorithm, metadata: {name: a, generation: 1}}", "Progressing", "waits for Crossplane"},
 		"AlgorithmCoolsDown":  {"It is tried again without a person.", algorithm(rolling("RolledBack"), serving, "Updated=False/CoolingDown: is tried again", ready), "Progressing", "is tried again"},
 		"AlgorithmExperiment": {"The spec asks for an experiment, and it runs.", algorithm("phase: Progressing; rollout: {phase: Stepping}; experiment: {phase: Running}", serving, "Updated=False/RollingOut", ready), "Healthy", "experiment"},

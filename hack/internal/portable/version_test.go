@@ -74,7 +74,7 @@ func gnu(t *testing.T, tools ...string) string {
 
 func shim(t *testing.T, dir, tool, body string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, tool), []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil { //nolint:gosec // It is a program.
+	if err := os.WriteFile(filepath.Join(dir, tool), []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -143,7 +143,7 @@ func (r tree) git(args ...string) {
 func (r tree) run(shell ...string) (string, error) {
 	args := append(append([]string{}, shell...), filepath.Join(r.dir, "hack/version"))
 	cmd := exec.CommandContext(r.Context(), args[0], args[1:]...)
-	cmd.Dir = r.T.TempDir()
+	cmd.Dir = r.TempDir()
 	cmd.Env = []string{"PATH=" + r.path, "HOME=" + r.dir, "GIT_CEILING_DIRECTORIES=" + filepath.Dir(r.dir)}
 	out, err := cmd.CombinedOutput()
 	return strings.TrimSuffix(string(out), "\n"), err
