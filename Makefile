@@ -7,8 +7,9 @@ ifndef VERSION
 VERSION     := $(shell ./hack/version)
 endif
 NEXT        := $(VERSION).next
-# The compiler's cache keeps a package once for each set of flags: tests and packages have the same.
-GOFLAGS     += -buildvcs=false -trimpath
+# The compiler's cache keeps a package once for each set of flags: tests, packages and the cluster's programs have the same. Tests that are
+# run without make have what debuggers need.
+GOFLAGS     += -buildvcs=false -trimpath -gcflags=all=-dwarf=false
 CGO_ENABLED := 0
 export GOFLAGS CGO_ENABLED
 

@@ -165,13 +165,14 @@ func (p *project) buildImage(ctx context.Context, a artifact, platform, dir, fil
 	return nil
 }
 
-// compile builds a static, stripped program without a trace of where or from which checkout it was built.
+// compile builds a static, stripped program without a trace of where or from which checkout it was built. Its debugging information would
+// be stripped; without it, programs share the compiler's cache with tests and with the cluster's programs.
 func (p *project) compile(ctx context.Context, program, platform, file string) error {
 	system, architecture, ok := strings.Cut(platform, "/")
 	if !ok {
 		return fmt.Errorf("cannot build for %q: a platform looks like linux/amd64", platform)
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false",
 		"-ldflags=-s -w -X main.version="+p.version, "-o", file, program)
 	cmd.Dir = p.root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+architecture)
