@@ -137,7 +137,7 @@ func (q *Queue) compile(compiled chan<- Tool) error {
 		}
 		var count atomic.Int64
 		far := func() string {
-			return fmt.Sprintf("%d packages so far, usually %s in all on 2 processors", count.Load(), tool.Usual)
+			return fmt.Sprintf("%d packages so far, usually %s in all on 2 idle processors", count.Load(), tool.Usual)
 		}
 		if tool.Python {
 			if err := q.printer.Step("install "+step, far, func() error { return q.builder.install(q.ctx, tool, dir, &count) }); err != nil {

@@ -47,78 +47,78 @@ const crossplaneVersion = "-X github.com/crossplane/crossplane-runtime/v2/pkg/ve
 // Tools returns everything the cluster and the tests are made of. What a cluster needs before its first Algorithm comes first.
 func Tools() []Tool {
 	return []Tool{
-		{Name: "etcd", Module: "go.etcd.io/etcd/server/v3", Pins: shared, Packages: []string{"go.etcd.io/etcd/server/v3"}},
+		{Name: "etcd", Module: "go.etcd.io/etcd/server/v3", Usual: 80 * time.Second, Pins: shared, Packages: []string{"go.etcd.io/etcd/server/v3"}},
 		// Its version of the container runtime interface is newer than that of the shared module's Kubernetes.
-		{Name: "containerd", Module: "github.com/containerd/containerd/v2"},
+		{Name: "containerd", Module: "github.com/containerd/containerd/v2", Usual: time.Minute},
 		// Without seccomp every pod fails with "config provided but seccomp not supported".
 		{
-			Name: "runc", Module: "github.com/opencontainers/runc", Pins: shared, CGO: true,
+			Name: "runc", Module: "github.com/opencontainers/runc", Usual: 15 * time.Second, Pins: shared, CGO: true,
 			Packages: []string{"github.com/opencontainers/runc"},
 		},
 		{
-			Name: "kubernetes", Module: "k8s.io/kubernetes", Pins: shared, LinkFlags: kubernetesVersion,
+			Name: "kubernetes", Module: "k8s.io/kubernetes", Usual: 330 * time.Second, Pins: shared, LinkFlags: kubernetesVersion,
 			Packages: []string{
 				"k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes/cmd/kube-controller-manager",
 				"k8s.io/kubernetes/cmd/kube-proxy", "k8s.io/kubernetes/cmd/kube-scheduler",
 				"k8s.io/kubernetes/cmd/kubectl", "k8s.io/kubernetes/cmd/kubelet",
 			},
 		},
-		{Name: "coredns", Module: "github.com/coredns/coredns", Pins: shared, Packages: []string{"./coredns"}, Main: "coredns"},
+		{Name: "coredns", Module: "github.com/coredns/coredns", Usual: 20 * time.Second, Pins: shared, Packages: []string{"./coredns"}, Main: "coredns"},
 		{
-			Name: "crossplane", Module: "github.com/crossplane/crossplane/v2", Pins: shared,
+			Name: "crossplane", Module: "github.com/crossplane/crossplane/v2", Usual: 90 * time.Second, Pins: shared,
 			LinkFlags: crossplaneVersion + "v2.4.0", Packages: []string{"github.com/crossplane/crossplane/v2/cmd/crossplane"},
 		},
 		{
-			Name: "crossplane-cli", Module: "github.com/crossplane/cli/v2", Pins: shared,
+			Name: "crossplane-cli", Module: "github.com/crossplane/cli/v2", Usual: 70 * time.Second, Pins: shared,
 			LinkFlags: crossplaneVersion + "v2.5.0", Packages: []string{"github.com/crossplane/cli/v2/cmd/crossplane"},
 		},
 		{
-			Name: "kube-router", Module: "github.com/cloudnativelabs/kube-router/v2", Pins: shared,
+			Name: "kube-router", Module: "github.com/cloudnativelabs/kube-router/v2", Usual: 10 * time.Second, Pins: shared,
 			Packages: []string{"github.com/cloudnativelabs/kube-router/v2/cmd/kube-router"},
 		},
 		{
-			Name: "local-path-provisioner", Module: "github.com/rancher/local-path-provisioner", Pins: shared,
+			Name: "local-path-provisioner", Module: "github.com/rancher/local-path-provisioner", Usual: 5 * time.Second, Pins: shared,
 			Packages: []string{"github.com/rancher/local-path-provisioner"},
 		},
 		// The sidecars of CSI drivers that make volumes and let them grow.
 		{
-			Name: "csi", Module: "github.com/kubernetes-csi/external-provisioner/v5", Pins: shared,
+			Name: "csi", Module: "github.com/kubernetes-csi/external-provisioner/v5", Usual: 10 * time.Second, Pins: shared,
 			Packages: []string{
 				"github.com/kubernetes-csi/external-provisioner/v5/cmd/csi-provisioner",
 				"github.com/kubernetes-csi/external-resizer/cmd/csi-resizer",
 			},
 		},
 		{
-			Name: "metrics-server", Module: "sigs.k8s.io/metrics-server", Pins: shared,
+			Name: "metrics-server", Module: "sigs.k8s.io/metrics-server", Usual: 15 * time.Second, Pins: shared,
 			Packages: []string{"sigs.k8s.io/metrics-server/cmd/metrics-server"},
 		},
 		// Of all service discoveries only the one that is used; its web pages are no part of the module.
 		{
-			Name: "prometheus", Module: "github.com/prometheus/prometheus", Pins: shared,
+			Name: "prometheus", Module: "github.com/prometheus/prometheus", Usual: 75 * time.Second, Pins: shared,
 			Packages: []string{"github.com/prometheus/prometheus/cmd/prometheus", "github.com/prometheus/prometheus/cmd/promtool"},
 		},
 		{
-			Name: "prometheus-operator", Module: "github.com/prometheus-operator/prometheus-operator", Pins: shared,
+			Name: "prometheus-operator", Module: "github.com/prometheus-operator/prometheus-operator", Usual: 15 * time.Second, Pins: shared,
 			Packages: []string{
 				"github.com/prometheus-operator/prometheus-operator/cmd/operator",
 				"github.com/prometheus-operator/prometheus-operator/cmd/prometheus-config-reloader",
 			},
 		},
 		{
-			Name: "prometheus-adapter", Module: "sigs.k8s.io/prometheus-adapter", Pins: shared,
+			Name: "prometheus-adapter", Module: "sigs.k8s.io/prometheus-adapter", Usual: 10 * time.Second, Pins: shared,
 			Packages: []string{"./adapter"}, Main: "adapter",
 		},
 		{
-			Name: "traefik", Module: "github.com/traefik/traefik/v3", Packages: []string{"github.com/traefik/traefik/v3/cmd/traefik"},
+			Name: "traefik", Module: "github.com/traefik/traefik/v3", Usual: 80 * time.Second, Packages: []string{"github.com/traefik/traefik/v3/cmd/traefik"},
 			// Nothing in the cluster asks a certificate authority on the Internet, by the API of any of 180 DNS providers.
 			Pruned: []Pruned{{Module: "github.com/go-acme/lego/v4", Package: "providers/dns", Stub: "pruned/dns.go"}},
 		},
 		{
-			Name: "versitygw", Module: "github.com/versity/versitygw", Pins: shared,
+			Name: "versitygw", Module: "github.com/versity/versitygw", Usual: 30 * time.Second, Pins: shared,
 			Packages: []string{"github.com/versity/versitygw/cmd/versitygw"},
 		},
-		{Name: "mlflow", Module: "mlflow", Python: true},
-		{Name: "cert-manager", Module: "github.com/cert-manager/cert-manager", Main: "."},
-		{Name: "moto", Module: "moto", Python: true},
+		{Name: "mlflow", Module: "mlflow", Usual: time.Minute, Python: true},
+		{Name: "cert-manager", Module: "github.com/cert-manager/cert-manager", Usual: 30 * time.Second, Main: "."},
+		{Name: "moto", Module: "moto", Usual: 15 * time.Second, Python: true},
 	}
 }
