@@ -129,6 +129,7 @@ func (p *project) buildImage(ctx context.Context, a artifact, platform, dir, fil
 	spec := image.Spec{
 		Platform: platform,
 		User:     nobody,
+		Created:  p.created,
 		Labels: map[string]string{
 			"org.opencontainers.image.title":    a.Name,
 			"org.opencontainers.image.version":  p.version,
@@ -175,7 +176,7 @@ func (p *project) compile(ctx context.Context, program, platform, file string) e
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false",
 		"-ldflags=-s -w -X main.version="+p.version, "-o", file, program)
 	cmd.Dir = p.root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+architecture)
+	cmd.Env = append(append(os.Environ(), p.env...), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+architecture)
 	return run(cmd)
 }
 

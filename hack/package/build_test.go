@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -42,6 +43,7 @@ func TestBuild(t *testing.T) {
 		}
 	}
 	for _, p := range []*project{first, second} {
+		p.created, p.env = time.Unix(1767323045, 0), reproducible()
 		if err := build.Run(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
@@ -50,6 +52,23 @@ func TestBuild(t *testing.T) {
 	t.Run("Reproducible", func(t *testing.T) {
 		if diff := cmp.Diff(digests(t, first.output), digests(t, second.output)); diff != "" {
 			t.Errorf("two builds of the same source: -first, +second:\n%s", diff)
+		}
+		for _, a := range built {
+			var both []string
+			for _, p := range []*project{first, second} {
+				files, err := a.built(p.output, p.version)
+				if err != nil {
+					t.Fatal(err)
+				}
+				img, err := assemble(a, files)
+				if err != nil {
+					t.Fatal(err)
+				}
+				both = append(both, img.digest.String())
+			}
+			if both[0] != both[1] {
+				t.Errorf("two releases of the same source: %s is %s and %s", a.Name, both[0], both[1])
+			}
 		}
 	})
 

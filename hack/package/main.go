@@ -5,6 +5,7 @@
 //	go run ./package build                                 into _output/packages, for amd64 and arm64
 //	go run ./package push --registry registry.localhost:5000
 //	go run ./package install --registry registry.localhost:5000
+//	go run ./package release --registry registry.localhost:5000   all of it for others, signed; see docs/releasing.md
 //
 // Packages are named after their public registry wherever they are pushed to; a mirror is a rewrite (package/mirror.yaml).
 // A version that was pushed never changes: nodes keep what they pulled, so new content needs a new version.
@@ -17,11 +18,13 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/mod/semver"
 
 	"github.com/capstan-dev/capstan/hack/internal/build"
+	"github.com/capstan-dev/capstan/hack/internal/cosign"
 	"github.com/capstan-dev/capstan/hack/internal/progress"
 )
 
@@ -32,6 +35,7 @@ type cli struct {
 	Build   buildCmd   `cmd:"" help:"Build packages and images."`
 	Push    pushCmd    `cmd:"" help:"Push what was built to a registry."`
 	Install installCmd `cmd:"" help:"Install a version on the cluster of KUBECONFIG, or upgrade to it."`
+	Release releaseCmd `cmd:"" help:"Build, sign and push everything, and write the files to install it from."`
 }
 
 // A project is the repository and what every command needs to know.
@@ -43,6 +47,12 @@ type project struct {
 	version string
 	// crossplane is the program of the official CLI.
 	crossplane string
+	// created is the time that images carry; 1970 when it is zero.
+	created time.Time
+	// env is added to the environment of the Go toolchain.
+	env []string
+	// pins are the digests of packages that others depend on. Without one, a dependency is a range of versions.
+	pins map[string]string
 }
 
 func main() {
@@ -53,7 +63,7 @@ func main() {
 		kong.Name("package"),
 		kong.Description("Build, push and install Capstan's packages."),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Vars{"registry": publicRegistry},
+		kong.Vars{"registry": publicRegistry, "log": cosign.PublicLog},
 	)
 	p, err := open(ctx, c.Version, c.Output, progress.New(os.Stderr))
 	if err == nil {

@@ -29,18 +29,23 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-func TestRaiseDependencies(t *testing.T) {
-	raised, err := raiseDependencies(read(t, "crossplane.yaml"), "v0.3.0-rc.1")
+func TestSetDependencies(t *testing.T) {
+	function := untagged(find(t, "function-capstan"))
+	raised, err := setDependencies(read(t, "crossplane.yaml"), "v0.3.0-rc.1", map[string]string{function: "sha256:ab"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dependencies := documents(t, raised)[0].Spec.DependsOn
-	if len(dependencies) == 0 {
-		t.Fatal("the dependencies got lost")
+	if len(dependencies) != 2 {
+		t.Fatalf("want both dependencies, got %v", dependencies)
 	}
 	for _, d := range dependencies {
-		if d.Version != ">=v0.3.0-rc.1" {
-			t.Errorf("a package needs a %s at least as new as itself, but asks for %q", d.Package, d.Version)
+		want := ">=v0.3.0-rc.1"
+		if d.Package == function {
+			want = "sha256:ab"
+		}
+		if d.Version != want {
+			t.Errorf("a package needs a %s at least as new as itself, or the one that is pinned: want %q, got %q", d.Package, want, d.Version)
 		}
 	}
 }

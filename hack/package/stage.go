@@ -23,7 +23,7 @@ func (p *project) stage(a artifact, dir string) error {
 	if err != nil {
 		return fmt.Errorf("cannot read what describes %s: %w", a.Name, err)
 	}
-	meta, err = raiseDependencies(meta, p.version)
+	meta, err = setDependencies(meta, p.version, p.pins)
 	if err != nil {
 		return fmt.Errorf("cannot read %s: %w", a.Meta, err)
 	}
@@ -63,8 +63,9 @@ func (p *project) copyMatches(patterns []string, dir string) error {
 	return nil
 }
 
-// raiseDependencies makes a package ask for dependencies at least as new as itself.
-func raiseDependencies(meta []byte, version string) ([]byte, error) {
+// setDependencies makes a package ask for dependencies at least as new as itself, or for exactly those whose digests are given. Crossplane
+// compares a digest only with a digest: what is installed by one has to be asked for by it.
+func setDependencies(meta []byte, version string, pins map[string]string) ([]byte, error) {
 	var object map[string]any
 	if err := yaml.Unmarshal(meta, &object); err != nil {
 		return nil, err
@@ -77,6 +78,10 @@ func raiseDependencies(meta []byte, version string) ([]byte, error) {
 			return nil, fmt.Errorf("cannot understand dependency %v", d)
 		}
 		dependency["version"] = ">=" + version
+		source, _ := dependency["package"].(string)
+		if digest, ok := pins[source]; ok {
+			dependency["version"] = digest
+		}
 	}
 	return yaml.Marshal(object)
 }

@@ -42,6 +42,8 @@ type Spec struct {
 	Env []string
 	// Labels of the image's configuration.
 	Labels map[string]string
+	// Created is the time in the image's configuration; 1970 without it.
+	Created time.Time
 }
 
 // A File is one entry of the layer: a link if Link is set, the file at Source if that is set, a folder if Mode says so,
@@ -117,6 +119,9 @@ func config(img v1.Image, spec Spec, platform *v1.Platform) *v1.ConfigFile {
 	}
 	cfg.OS, cfg.Architecture, cfg.Variant = platform.OS, platform.Architecture, platform.Variant
 	cfg.Created = v1.Time{Time: time.Unix(0, 0).UTC()}
+	if !spec.Created.IsZero() {
+		cfg.Created.Time = spec.Created.UTC()
+	}
 	cfg.Config = v1.Config{
 		Entrypoint: spec.Entrypoint,
 		User:       spec.User,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package source says from which commit of a repository something is built.
-package source
+// Package checkout says from which commit of a repository something is built.
+package checkout
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package source_test
+package checkout_test
 
 import (
 	"os"
@@ -12,36 +12,36 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/capstan-dev/capstan/hack/internal/source"
+	"github.com/capstan-dev/capstan/hack/internal/checkout"
 )
 
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := source.Read(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "release from a clone with git") {
+	if _, err := checkout.Read(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "release from a clone with git") {
 		t.Errorf("a folder without git: want the remedy, got %v", err)
 	}
 	run(t, dir, "init", "--quiet")
 	run(t, dir, "commit", "--quiet", "--allow-empty", "--message=one")
 	run(t, dir, "tag", "v0.1.0")
-	first, err := source.Read(t.Context(), dir)
+	first, err := checkout.Read(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := source.State{Commit: run(t, dir, "rev-parse", "HEAD"), Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Tags: []string{"v0.1.0"}}
+	want := checkout.State{Commit: run(t, dir, "rev-parse", "HEAD"), Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Tags: []string{"v0.1.0"}}
 	if diff := cmp.Diff(want, first); diff != "" {
 		t.Errorf("a clean tree with a tag: -want, +got:\n%s", diff)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	dirty, err := source.Read(t.Context(), dir)
+	dirty, err := checkout.Read(t.Context(), dir)
 	if diff := cmp.Diff([]string{"?? file"}, dirty.Dirty); err != nil || diff != "" {
 		t.Errorf("a file that no commit has: %v, -want, +got:\n%s", err, diff)
 	}
 	run(t, dir, "add", "file")
 	run(t, dir, "commit", "--quiet", "--message=two")
 	for tag, want := range map[string]string{"v0.1.0": first.Commit, "v0.2.0": ""} {
-		if got, err := source.CommitOf(t.Context(), dir, tag); err != nil || got != want {
+		if got, err := checkout.CommitOf(t.Context(), dir, tag); err != nil || got != want {
 			t.Errorf("CommitOf(%s): want %q, got %q, %v", tag, want, got, err)
 		}
 	}
