@@ -26,7 +26,7 @@ SERVERS     ?= ./images/companion/... ./provider/... ./test/outside/... ./test/p
 TEST_PARTS  := check-generated check-compatible unit check-golden integration e2e
 
 .PHONY: help demo test generate golden lint fmt render unit check-generated check-compatible check-golden integration e2e bench \
-  packages install cluster-up demo-down nightly test-parts
+  packages install cluster-up demo-down release e2e-release nightly test-parts
 
 help:
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -99,6 +99,13 @@ cluster-up: ## Start the embedded cluster (NODES=3 for three zones)
 
 demo-down: ## Remove the embedded cluster; programs and images stay in the cache, unless ALL=1
 	./hack/capstan-cluster down $(if $(ALL),--all)
+
+##@ Releases
+release: ## Build, sign and push everything: VERSION=v0.1.0 REGISTRY=… COSIGN_KEY=… (or SIGN=none); docs/releasing.md
+	@VERSION=$(VERSION) REGISTRY=$(REGISTRY) $(HACK) ./package release
+
+e2e-release: ## Two releases on a cluster of their own: refuse what is changed, install, upgrade and remove as docs/install.md says
+	@./hack/e2e-release
 
 ##@ By hand
 nightly: ## What takes too long for make test: ten idle minutes, fuzzing, reproducible packages, three nodes
