@@ -102,7 +102,8 @@ demo-down: ## Remove the embedded cluster; programs and images stay in the cache
 
 ##@ Releases
 release: ## Build, sign and push everything: VERSION=v0.1.0 REGISTRY=… COSIGN_KEY=… (or SIGN=none); docs/releasing.md
-	@VERSION=$(VERSION) REGISTRY=$(REGISTRY) $(HACK) ./package release
+	@VERSION=$(VERSION) REGISTRY=$(REGISTRY) COSIGN_KEY=$(if $(filter env://% /%,$(COSIGN_KEY)),$(COSIGN_KEY),$(abspath $(COSIGN_KEY))) \
+	  $(HACK) ./package release
 
 e2e-release: ## Two releases on a cluster of their own: refuse what is changed, install, upgrade and remove as docs/install.md says
 	@./hack/e2e-release
