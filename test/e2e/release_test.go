@@ -257,7 +257,7 @@ func removed(t *testing.T, folder string, steps []string) {
 	if out := paste(t, folder, steps[0]); !strings.Contains(out, pageDatabase) || !strings.Contains(out, "reco") {
 		t.Errorf("the first step has to list what there is, got\n%s", out)
 	}
-	out, err := shell(t, folder, steps[3])
+	out, err := try(t, folder, steps[3])
 	if err == nil || !strings.Contains(out, "Delete these first") || !strings.Contains(out, "database.capstan.dev/"+pageDatabase) {
 		t.Fatalf("packages go only when nothing is left: got %v and\n%s", err, out)
 	}
@@ -336,7 +336,7 @@ func commands(t *testing.T, section string) []string {
 // paste runs a block of commands as somebody who pastes it into a shell, and fails when it fails.
 func paste(t *testing.T, folder, block string) string {
 	t.Helper()
-	out, err := shell(t, folder, block)
+	out, err := try(t, folder, block)
 	if err != nil {
 		t.Fatalf("this block of docs/install.md fails: %v\n%s\n%s", err, block, out)
 	}
@@ -344,7 +344,7 @@ func paste(t *testing.T, folder, block string) string {
 	return out
 }
 
-func shell(t *testing.T, folder, block string) (string, error) {
+func try(t *testing.T, folder, block string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", block)
 	cmd.Dir = folder
