@@ -5,7 +5,7 @@
 //
 //	go -C hack/tools/sigstore run . --folder DIR --listen 127.0.0.1:3000
 //
-// It writes DIR/root, which Crossplane reads when TUF_ROOT names it, and serves the log until it ends.
+// It writes DIR/root, which Crossplane reads as .sigstore/root in its package cache, and serves the log until it ends.
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/capstan-dev/capstan/hack/internal/cosign/logtest"
@@ -30,7 +31,7 @@ func main() {
 	}
 }
 
-// run listens before it writes, so that whoever finds the roots finds the log.
+// run listens before it writes the file ready, so that whoever finds that finds the roots and the log.
 func run(folder, address string) error {
 	if folder == "" {
 		return errors.New("cannot write trust roots: --folder is missing")
@@ -44,6 +45,9 @@ func run(folder, address string) error {
 		return fmt.Errorf("cannot serve a transparency log: %w", err)
 	}
 	if err := writeRoots(folder, log.Public()); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	if err := os.WriteFile(filepath.Join(folder, "ready"), nil, 0o600); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	server := &http.Server{Handler: log, ReadHeaderTimeout: time.Minute}

@@ -11,6 +11,8 @@ import (
 	"io"
 	stdlog "log"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -32,6 +34,28 @@ import (
 	"github.com/capstan-dev/capstan/hack/internal/cosign/logtest"
 )
 
+// logVariable names the file with a log's public key, and rootsVariable the folder for roots, when this test writes roots.
+const (
+	logVariable   = "TEST_LOG"
+	rootsVariable = "TEST_ROOTS"
+)
+
+// TestMain writes roots when it is asked to. Sigstore's library keeps them in memory, and Crossplane is another process.
+func TestMain(m *testing.M) {
+	folder := os.Getenv(rootsVariable)
+	if folder == "" {
+		os.Exit(m.Run())
+	}
+	public, err := os.ReadFile(os.Getenv(logVariable))
+	if err == nil {
+		err = writeRoots(folder, public)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
 // TestCrossplaneVerifies has the code that verifies signatures in Crossplane look at ours.
 func TestCrossplaneVerifies(t *testing.T) {
 	trusted, err := logtest.New()
@@ -44,7 +68,16 @@ func TestCrossplaneVerifies(t *testing.T) {
 	}
 	folder := t.TempDir()
 	t.Setenv("TUF_ROOT", filepath.Join(folder, "root"))
-	if err := writeRoots(folder, trusted.Public()); err != nil {
+	public := filepath.Join(t.TempDir(), "log.pub")
+	if err := os.WriteFile(public, trusted.Public(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other := exec.CommandContext(t.Context(), os.Args[0])
+	other.Env = append(os.Environ(), rootsVariable+"="+folder, logVariable+"="+public)
+	if out, err := other.CombinedOutput(); err != nil {
+		t.Fatalf("cannot write roots: %v\n%s", err, out)
+	}
+	if err := os.RemoveAll(filepath.Join(folder, "repository-of-roots")); err != nil {
 		t.Fatal(err)
 	}
 	key, stranger := newKey(t), newKey(t)
