@@ -82,7 +82,7 @@ func TestCompatible(t *testing.T) {
 		want   string
 	}{
 		"NoTag":  {reason: "before the first release nothing is promised", want: "nothing to compare with"},
-		"Other":  {reason: "only tags of releases count", steps: steps(tag("snapshot")), want: "nothing to compare with"},
+		"Other":  {reason: "only tags of releases count", steps: steps(tag("snapshot"), tag("v0.1.0-rc.1"), change(crd, "type: integer", "type: string")), want: "nothing to compare with"},
 		"AtOnce": {reason: "a first release has none before it", steps: steps(tag("v0.1.0")), want: "nothing to compare with"},
 		"Compatible": {
 			reason: "a new optional field breaks nobody",

@@ -95,13 +95,14 @@ func TestBeside(t *testing.T) {
 
 func (s suite) TestMethod(t *testing.T) {}
 `)
+	write(t, root, "b_test.go", "//go:build e2e && release\n\npackage e2e\n\nfunc TestElsewhere(t *testing.T) {}\n")
 	got, err := declarations(root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]declaration{"TestAlone": {file: "a_test.go"}, "TestBeside": {file: "a_test.go", parallel: true}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(declaration{})); diff != "" {
-		t.Errorf("only a test's own call makes it parallel (-want +got):\n%s", diff)
+		t.Errorf("only a test's own call makes it parallel, and only files of this program count (-want +got):\n%s", diff)
 	}
 }
 

@@ -5,6 +5,7 @@ package tiers
 import (
 	"fmt"
 	"go/ast"
+	"go/build/constraint"
 	"go/parser"
 	"go/token"
 	"path/filepath"
@@ -25,9 +26,12 @@ func declarations(dir string) (map[string]declaration, error) {
 	}
 	out := map[string]declaration{}
 	for _, file := range files {
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution|parser.ParseComments)
 		if err != nil {
 			return nil, fmt.Errorf("cannot parse a test: %w", err)
+		}
+		if !built(parsed) {
+			continue
 		}
 		for _, d := range parsed.Decls {
 			f, ok := d.(*ast.FuncDecl)
@@ -38,6 +42,19 @@ func declarations(dir string) (map[string]declaration, error) {
 		}
 	}
 	return out, nil
+}
+
+// built says whether the program of e2e tests has a file. Tests that need a cluster in another state, such as one without Capstan, are
+// built with a further tag, for a command of their own.
+func built(file *ast.File) bool {
+	for _, group := range file.Comments {
+		for _, comment := range group.List {
+			if expr, err := constraint.Parse(comment.Text); err == nil && comment.Pos() < file.Package {
+				return expr.Eval(func(tag string) bool { return tag == "e2e" || tag == "linux" })
+			}
+		}
+	}
+	return true
 }
 
 // callsParallel says whether a statement of the function itself, and not of a subtest, is a call of t.Parallel.
