@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -48,10 +47,18 @@ func (c *releaseCmd) Run(ctx context.Context, p *project) error {
 	return explainDisk(c.run(ctx, p))
 }
 
-// explainDisk adds the remedy when there is no room, also where a program says so that this one runs.
+// noRoom is what the system says, and every program that this one runs.
+var noRoom = syscall.ENOSPC.Error()
+
+// explainDisk puts the remedy in place of all that a compiler says when there is no room.
 func explainDisk(err error) error {
-	if err != nil && (errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), "no space left on device")) {
-		return fmt.Errorf("the disk is full, and no version is published: make room, or set TMPDIR to a folder on another disk: %w", err)
+	if err == nil || !strings.Contains(err.Error(), noRoom) {
+		return err
+	}
+	for line := range strings.Lines(err.Error()) {
+		if strings.Contains(line, noRoom) {
+			return fmt.Errorf("the disk is full, and no version is published: make room, or set TMPDIR to a folder on another disk: %s", strings.TrimSpace(line))
+		}
 	}
 	return err
 }
