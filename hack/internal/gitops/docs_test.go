@@ -23,7 +23,7 @@ func TestQuickstart(t *testing.T) {
 		}
 	}
 	// The Crossplane that Capstan is tested with.
-	tested := regexp.MustCompile(`github.com/crossplane/crossplane/v2 v(\S+)`).FindSubmatch(read(t, "hack/tools/crossplane/go.mod"))
+	tested := regexp.MustCompile(`github.com/crossplane/crossplane/v2 v(\S+)`).FindSubmatch(read(t, "hack/tools/cluster/go.mod"))
 	if tested == nil || !strings.Contains(block, "--version "+string(tested[1])+" ") {
 		t.Errorf("the recipe installs another Crossplane than %q", tested)
 	}

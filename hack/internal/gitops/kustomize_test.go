@@ -43,10 +43,11 @@ func names(objects []map[string]any) []string {
 
 var packages = []string{"Configuration capstan-dev-capstan", "Function capstan-dev-function-capstan", "Provider capstan-dev-provider-capstan"}
 
-// TestKustomize builds the base and every overlay: they have platform.yaml as a whole, the packages, what the overlay adds, and
-// nothing else of the folder package, such as CRDs.
+// TestKustomize builds the base and every overlay: they have platform.yaml and roles.yaml as a whole, the packages, what the overlay adds,
+// and nothing else of the folder package, such as CRDs.
 func TestKustomize(t *testing.T) {
 	platform := names(documents(t, read(t, "package/platform.yaml")))
+	roles := names(documents(t, read(t, "package/roles.yaml")))
 	const settings = "EnvironmentConfig capstan"
 	mirror := []string{"ImageConfig capstan-mirror", "ImageConfig function-capstan-mirror", "ImageConfig provider-capstan-mirror", settings}
 	for folder, adds := range map[string][]string{
@@ -57,7 +58,7 @@ func TestKustomize(t *testing.T) {
 		"install/flux/capstan":   {settings},
 	} {
 		t.Run(folder, func(t *testing.T) {
-			want := slices.Sorted(slices.Values(slices.Concat(platform, packages, adds)))
+			want := slices.Sorted(slices.Values(slices.Concat(platform, roles, packages, adds)))
 			if diff := cmp.Diff(want, names(kustomize(t, filepath.Join(root, folder)))); diff != "" {
 				t.Errorf("-want, +got:\n%s", diff)
 			}
