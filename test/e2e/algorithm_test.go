@@ -324,8 +324,8 @@ func TestAlgorithmScales(t *testing.T) {
 		t.Errorf("the edit took the Deployment back to %d replicas", *d.Spec.Replicas)
 	}
 	for _, m := range d.ManagedFields {
-		if strings.HasPrefix(m.Manager, "apiextensions.crossplane.io") && strings.Contains(string(m.FieldsV1.Raw), `"f:replicas"`) {
-			t.Errorf("Crossplane still owns spec.replicas beside the autoscaler: %s", m.FieldsV1.Raw)
+		if strings.HasPrefix(m.Manager, "apiextensions.crossplane.io") && strings.Contains(string(m.FieldsV1.GetRawBytes()), `"f:replicas"`) {
+			t.Errorf("Crossplane still owns spec.replicas beside the autoscaler: %s", m.FieldsV1.GetRawBytes())
 		}
 	}
 	if err := kube.Delete(t.Context(), load); err != nil {
