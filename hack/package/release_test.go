@@ -158,7 +158,9 @@ func TestRelease(t *testing.T) {
 	t.Run("Described", func(t *testing.T) {
 		for _, img := range images {
 			var statement struct {
-				Subject []struct{ Digest map[string]string }
+				Subject []struct {
+					Digest map[string]string `json:"digest"`
+				} `json:"subject"`
 			}
 			if err := json.Unmarshal(file(t, folder, "provenance-"+img.Name+".intoto.json"), &statement); err != nil {
 				t.Fatal(err)
@@ -229,6 +231,7 @@ func TestReleaseRefused(t *testing.T) {
 	t.Cleanup(forbidding.Close)
 	host := newRegistry(t)
 	commit := func(t *testing.T, dir string) {
+		t.Helper()
 		gitRun(t, dir, "commit", "--quiet", "--allow-empty", "--message=one")
 	}
 	cases := map[string]struct {
@@ -238,16 +241,30 @@ func TestReleaseRefused(t *testing.T) {
 		want    string
 	}{
 		"Dirty": {
-			reason:  "nobody could build it again",
-			prepare: func(t *testing.T, dir string) { write(filepath.Join(dir, "new"), nil) },
-			want:    `1 changes are in no commit, the first is "?? new": commit them`,
+			reason: "nobody could build it again",
+			prepare: func(t *testing.T, dir string) {
+				t.Helper()
+				write(filepath.Join(dir, "new"), nil)
+			},
+			want: `1 changes are in no commit, the first is "?? new": commit them`,
 		},
 		"OtherCommit": {
-			reason:  "a tag and its release have to be one",
-			prepare: func(t *testing.T, dir string) { gitRun(t, dir, "tag", testVersion); commit(t, dir) },
-			want:    "run `git checkout v0.3.0`",
+			reason: "a tag and its release have to be one",
+			prepare: func(t *testing.T, dir string) {
+				t.Helper()
+				gitRun(t, dir, "tag", testVersion)
+				commit(t, dir)
+			},
+			want: "run `git checkout v0.3.0`",
 		},
-		"Drift":   {reason: "other packages of Debian would get in", prepare: func(t *testing.T, _ string) { t.Setenv("CAPSTAN_DEBIAN_DRIFT", "true") }, want: "unset it"},
+		"Drift": {
+			reason: "other packages of Debian would get in",
+			prepare: func(t *testing.T, _ string) {
+				t.Helper()
+				t.Setenv("CAPSTAN_DEBIAN_DRIFT", "true")
+			},
+			want: "unset it",
+		},
 		"NoKey":   {reason: "unsigned is a choice", change: func(c *releaseCmd) { c.Key = "" }, want: "or set SIGN=none"},
 		"Refuses": {reason: "the build would be for nothing", change: func(c *releaseCmd) { c.Registry = hostOf(forbidding) }, want: "it refuses this account (Forbidden): log in"},
 		"Away":    {reason: "so it would", change: func(c *releaseCmd) { c.Registry = "127.0.0.1:1" }, want: "check REGISTRY and the network"},

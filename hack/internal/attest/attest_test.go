@@ -26,6 +26,13 @@ func subject() attest.Subject {
 	}
 }
 
+// component is what these tests look at in one.
+type component struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	PURL    string `json:"purl"`
+}
+
 func TestSBOM(t *testing.T) {
 	// A program with modules; a test does not list its own.
 	file := filepath.Join(t.TempDir(), "program")
@@ -42,12 +49,13 @@ func TestSBOM(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got struct {
-		BOMFormat, SerialNumber string
-		Metadata                struct {
-			Timestamp string
-			Component struct{ Name, Version, PURL string }
-		}
-		Components []struct{ Name, Version, PURL string }
+		BOMFormat    string `json:"bomFormat"`
+		SerialNumber string `json:"serialNumber"`
+		Metadata     struct {
+			Timestamp string    `json:"timestamp"`
+			Component component `json:"component"`
+		} `json:"metadata"`
+		Components []component `json:"components"`
 	}
 	if err := json.Unmarshal(sbom, &got); err != nil {
 		t.Fatal(err)
@@ -70,7 +78,7 @@ func TestSBOM(t *testing.T) {
 			t.Errorf("want %s once, as %s, got it %d times", name, purl, count)
 		}
 	}
-	if !slices.IsSortedFunc(got.Components, func(a, b struct{ Name, Version, PURL string }) int { return strings.Compare(a.PURL, b.PURL) }) {
+	if !slices.IsSortedFunc(got.Components, func(a, b component) int { return strings.Compare(a.PURL, b.PURL) }) {
 		t.Error("components are not sorted")
 	}
 	again, err := attest.SBOM(subject(), [][]byte{program}, packages)

@@ -86,8 +86,8 @@ func (l *Log) Record(ctx context.Context, message, signature, public []byte) ([]
 			"check REKOR_URL and the network, or set SIGN=none for a release without signatures", l.URL, err)
 	}
 	bundle, err := json.Marshal(struct {
-		SignedEntryTimestamp []byte
-		Payload              Entry
+		SignedEntryTimestamp []byte `json:"SignedEntryTimestamp"`
+		Payload              Entry  `json:"Payload"`
 	}{answer.Verification.SignedEntryTimestamp, answer.Entry})
 	if err != nil {
 		return nil, fmt.Errorf("cannot keep the proof of the transparency log: %w", err)

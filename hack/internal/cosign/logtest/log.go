@@ -119,5 +119,7 @@ func (l *Log) sign(body []byte) (cosign.Answer, error) {
 func respond(w http.ResponseWriter, status int, id string, answer cosign.Answer) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]cosign.Answer{id: answer})
+	if err := json.NewEncoder(w).Encode(map[string]cosign.Answer{id: answer}); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
 }
