@@ -7,6 +7,7 @@ package registry_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -79,10 +80,13 @@ func TestFollow(t *testing.T) {
 	// Nothing changes, and nothing is written.
 	was := cr.GetResourceVersion()
 	b.proxy.Reset()
-	eventually(t, "it was looked at three times", func(context.Context) bool { return b.proxy.Count() >= 6 })
+	eventually(t, "it was looked at three times", func(context.Context) bool { return b.proxy.Count() >= 7 })
 
 	get, one := "GET /api/2.0/mlflow/registered-models/get?name="+name, "GET /api/2.0/mlflow/model-versions/get?name="+name+"&version=1"
-	if diff := cmp.Diff([]string{get, one, get, one, get, one}, b.proxy.Requests()[:6]); diff != "" {
+	looks := b.proxy.Requests()
+	// The first request may be the last of a look that had begun before.
+	looks = looks[max(0, slices.Index(looks, get)):]
+	if diff := cmp.Diff([]string{get, one, get, one, get, one}, looks[:6]); diff != "" {
 		t.Errorf("Requests of three looks: -want, +got:\n%s", diff)
 	}
 
