@@ -183,6 +183,6 @@ func TestChanges(t *testing.T) {
 		}
 	}
 	if plan, err := Changes("gcc"); err != nil || plan.Cache != "" || plan.Modules != nil {
-		t.Errorf("who asks for one package starts no cluster: got %+v, %v", plan, err)
+		t.Errorf("a request for one package starts no cluster: got %+v, %v", plan, err)
 	}
 }
