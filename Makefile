@@ -43,12 +43,13 @@ generate: ## Write XRDs, CRDs, deep copies, the API reference and the recording 
 	go run ./provider/modelserver/rules
 	$(HACK) ./tiers table
 
-golden: ## Write the golden render of every example anew; read the diff like code
+golden: ## Rewrite the golden render of every example; read the diff like code
 	$(HACK) ./render --update $(EXAMPLES)
 
-lint: ## Lint both modules
+lint: ## Lint both modules, and the words of documents, comments and messages
 	$(LINT) run ./...
 	cd hack && $(LINT) run --config=$(CURDIR)/.golangci.yml ./...
+	$(HACK) ./prose
 
 fmt: ## Format both modules
 	$(LINT) fmt ./...

@@ -21,9 +21,8 @@ import (
 // bytes to bytes, and as Echo what no function on the stock codec can go below:
 // decoding the request to return what it desires unchanged.
 func BenchmarkRunFunction(b *testing.B) {
-	capstan := &Function{planners: planners(), clock: func() time.Time { return now }}
+	capstan := &Function{kinds: kinds(), clock: func() time.Time { return now }}
 	fifty := function(deployments(50))
-
 	cases := map[string]struct {
 		f   *Function
 		req *fnv1.RunFunctionRequest
@@ -32,43 +31,34 @@ func BenchmarkRunFunction(b *testing.B) {
 		"Database":      {f: capstan, req: threeMembers(b, capstan)},
 		"50Deployments": {f: fifty, req: settled(b, fifty, basic())},
 	}
-
 	for name, tc := range cases {
 		raw := deterministic(b, tc.req)
-
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			b.ReportMetric(float64(len(raw)), "B/request")
-
 			for b.Loop() {
 				run(b, tc.f, tc.req)
 			}
 		})
-
 		b.Run(name+"Wire", func(b *testing.B) {
 			b.ReportAllocs()
-
 			for b.Loop() {
 				req := &fnv1.RunFunctionRequest{}
 				if err := proto.Unmarshal(raw, req); err != nil {
 					b.Fatal(err)
 				}
-
 				if _, err := proto.Marshal(run(b, tc.f, req)); err != nil {
 					b.Fatal(err)
 				}
 			}
 		})
-
 		b.Run(name+"Echo", func(b *testing.B) {
 			b.ReportAllocs()
-
 			for b.Loop() {
 				req := &fnv1.RunFunctionRequest{}
 				if err := proto.Unmarshal(raw, req); err != nil {
 					b.Fatal(err)
 				}
-
 				if _, err := proto.Marshal(&fnv1.RunFunctionResponse{Desired: req.GetDesired()}); err != nil {
 					b.Fatal(err)
 				}
@@ -77,57 +67,43 @@ func BenchmarkRunFunction(b *testing.B) {
 	}
 }
 
-// threeMembers of the Database of examples/database/basic, with what the example has
-// observed.
+// threeMembers of the Database of examples/database/basic, with what the example has observed.
 func threeMembers(b *testing.B, f *Function) *fnv1.RunFunctionRequest {
 	b.Helper()
-
 	const example = "../examples/database/basic/"
-
 	xr := documents(b, example+"xr.yaml")[0]
 	xr["metadata"].(map[string]any)["uid"] = "5d0c1f8e-8a3f-4d51-9d4f-0d6f1f0f7c12"
-
 	seen := map[string]*fnv1.Resource{}
-
 	for _, o := range documents(b, example+"observed/objects.yaml") {
 		seen[compose.Text(o, "metadata", "annotations", "crossplane.io/composition-resource-name")] = resourceOf(o)
 	}
-
 	req := basic()
 	req.Observed.Composite, req.Observed.Resources = resourceOf(xr), seen
-
 	next := settled(b, f, req)
 	for name, o := range seen {
 		next.Observed.Resources[name].Resource.Fields["status"] = o.GetResource().GetFields()["status"]
 	}
-
 	if n := len(run(b, f, next).GetDesired().GetResources()); n < 15 {
 		b.Fatalf("want all that three members are made of, got %d objects", n)
 	}
-
 	return next
 }
 
 // documents of a file of YAML.
 func documents(b *testing.B, file string) []map[string]any {
 	b.Helper()
-
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		b.Fatal(err)
 	}
-
 	var all []map[string]any
-
 	for doc := range bytes.SplitSeq(raw, []byte("\n---\n")) {
 		var o map[string]any
 		if err := yaml.Unmarshal(doc, &o); err != nil {
 			b.Fatalf("cannot read %s: %v", file, err)
 		}
-
 		all = append(all, o)
 	}
-
 	return all
 }
 
@@ -135,36 +111,29 @@ func documents(b *testing.B, file string) []map[string]any {
 func deployments(n int) compose.Planner {
 	return func(r compose.Request) (*compose.Plan, error) {
 		p := &compose.Plan{Objects: map[string]compose.Desired{}, Ready: true}
-
 		for i := range n {
 			name := fmt.Sprintf("deployment-%02d", i)
 			d := compose.Desired{Object: deployment(name)}
-
 			if o, ok := r.Observed[name]; ok {
 				status, ok := o.Map()["status"].(map[string]any)
 				d.Ready = ok && status["readyReplicas"] == status["replicas"]
 			}
-
 			p.Objects[name] = d
 		}
-
 		return p, nil
 	}
 }
 
 func deployment(name string) map[string]any {
 	labels := map[string]any{"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "recommendation-engine"}
-
 	env := make([]any, 12)
 	for i := range env {
 		env[i] = map[string]any{"name": fmt.Sprintf("SETTING_%d", i), "value": "a value of some length"}
 	}
-
 	probe := map[string]any{
 		"httpGet":       map[string]any{"path": "/healthz", "port": 8080},
 		"periodSeconds": 5, "failureThreshold": 3, "timeoutSeconds": 2,
 	}
-
 	return map[string]any{
 		"apiVersion": "apps/v1",
 		"kind":       "Deployment",

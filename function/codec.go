@@ -21,8 +21,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
-// An object of a request. Most are never looked at, and decoding costs more
-// than planning, so it waits until somebody does.
+// An object of a request. Most are never looked at, and decoding costs more than planning, so it waits until somebody does.
 type object struct {
 	resource *structpb.Struct
 	decoded  map[string]any
@@ -34,7 +33,6 @@ func objects(rs map[string]*fnv1.Resource) map[string]compose.Object {
 	for name, r := range rs {
 		os[name] = &object{resource: r.GetResource()}
 	}
-
 	return os
 }
 
@@ -43,7 +41,6 @@ func (o *object) Map() map[string]any {
 	if o.decoded == nil {
 		o.decoded = o.resource.AsMap()
 	}
-
 	return o.decoded
 }
 
@@ -53,7 +50,6 @@ func (o *object) str(path ...string) string {
 	for _, k := range path {
 		v = v.GetStructValue().GetFields()[k]
 	}
-
 	return v.GetStringValue()
 }
 
@@ -69,40 +65,31 @@ func encode(v any) (*structpb.Struct, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	delete(s.GetFields(), "status")
-
 	return s, nil
 }
 
-// structOf anything that marshals to a JSON object. Nulls are left out, as API
-// types write one for a time that is not set and server-side apply would own
-// the field.
+// structOf anything that marshals to a JSON object. Nulls are left out, as API types write one for a time that is not set and
+// server-side apply would own the field.
 func structOf(v any) (*structpb.Struct, error) {
-	// A struct is walked rather than marshalled and parsed again, which was half
-	// of the time of a call.
+	// A struct is walked rather than marshalled and parsed again, which was half of the time of a call.
 	if t := reflect.TypeOf(v); t != nil && t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct {
 		m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(v)
 		if err != nil {
 			return nil, fmt.Errorf("cannot convert %T: %w", v, err)
 		}
-
 		return fields(m)
 	}
-
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("cannot marshal %T: %w", v, err)
 	}
-
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
-
 	var m map[string]any
 	if err := d.Decode(&m); err != nil {
 		return nil, fmt.Errorf("cannot use %T: it must be a JSON object: %w", v, err)
 	}
-
 	return fields(m)
 }
 
@@ -114,15 +101,12 @@ func fields(m map[string]any) (*structpb.Struct, error) {
 		if m[k] == nil {
 			continue
 		}
-
 		v, err := value(m[k])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", k, err)
 		}
-
 		s.Fields[k] = v
 	}
-
 	return s, nil
 }
 
@@ -143,51 +127,42 @@ func value(v any) (*structpb.Value, error) {
 		if err != nil {
 			return nil, err
 		}
-
 		return structpb.NewStructValue(s), nil
 	case []any:
 		l := &structpb.ListValue{Values: make([]*structpb.Value, len(v))}
-
 		for i := range v {
 			e, err := value(v[i])
 			if err != nil {
 				return nil, fmt.Errorf("[%d]: %w", i, err)
 			}
-
 			l.Values[i] = e
 		}
-
 		return structpb.NewListValue(l), nil
 	default:
 		return structpb.NewNullValue(), nil
 	}
 }
 
-// number of the protocol, which knows only floating point. An integer that it
-// would change is refused instead.
+// number of the protocol, which knows only floating point. An integer that it would change is refused instead.
 func number(n json.Number) (*structpb.Value, error) {
 	f, err := n.Float64()
 	if err != nil {
 		return nil, fmt.Errorf("cannot represent number %s: %w", n, err)
 	}
-
 	integer := !strings.ContainsAny(n.String(), ".eE")
 	if integer && strconv.FormatFloat(f, 'f', -1, 64) != n.String() {
 		return nil, fmt.Errorf("cannot represent integer %s exactly", n)
 	}
-
 	return structpb.NewNumberValue(f), nil
 }
 
 // largest object and its size in bytes.
 func largest(rs map[string]*fnv1.Resource) (string, int) {
 	name, size := "", -1
-
 	for _, n := range slices.Sorted(maps.Keys(rs)) {
 		if s := proto.Size(rs[n]); s > size {
 			name, size = n, s
 		}
 	}
-
 	return name, size
 }

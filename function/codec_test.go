@@ -19,7 +19,6 @@ func TestEncode(t *testing.T) {
 		m   map[string]any
 		err error
 	}
-
 	cases := map[string]struct {
 		reason string
 		v      any
@@ -79,18 +78,15 @@ func TestEncode(t *testing.T) {
 			want:   want{err: cmpopts.AnyError},
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s, err := encode(tc.v)
 			if diff := cmp.Diff(tc.want.err, err, cmpopts.EquateErrors()); diff != "" {
 				t.Fatalf("%s\nencode(...): -want error, +got error:\n%s", tc.reason, diff)
 			}
-
 			if err != nil {
 				return
 			}
-
 			if diff := cmp.Diff(tc.want.m, s.AsMap()); diff != "" {
 				t.Errorf("%s\nencode(...): -want, +got:\n%s", tc.reason, diff)
 			}
@@ -102,28 +98,23 @@ func TestEncode(t *testing.T) {
 func FuzzCodec(f *testing.F) {
 	f.Add([]byte(`{"a":[1,-0,1e21,9007199254740992,{"b":null,"c":"\u0000\ud800"}],"d":{},"":true}`))
 	f.Add([]byte(`{"metadata":{"creationTimestamp":null},"spec":{"replicas":3}}`))
-
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var m map[string]any
 		if err := json.Unmarshal(raw, &m); err != nil {
 			return
 		}
-
 		s, err := structOf(m)
 		if err != nil {
 			t.Fatalf("structOf(%s): unexpected error: %v", raw, err)
 		}
-
 		got := (&object{resource: s}).Map()
 		if diff := cmp.Diff(withoutNulls(m), got); diff != "" {
 			t.Errorf("structOf(%s): -want, +got:\n%s", raw, diff)
 		}
-
 		again, err := structOf(got)
 		if err != nil {
 			t.Fatalf("structOf(Map()): unexpected error: %v", err)
 		}
-
 		if diff := cmp.Diff(got, again.AsMap()); diff != "" {
 			t.Errorf("structOf(Map()): -first, +second:\n%s", diff)
 		}
@@ -135,20 +126,17 @@ func withoutNulls(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := map[string]any{}
-
 		for k, e := range v {
 			if e != nil {
 				out[k] = withoutNulls(e)
 			}
 		}
-
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i := range v {
 			out[i] = withoutNulls(v[i])
 		}
-
 		return out
 	default:
 		return v

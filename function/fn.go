@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -24,36 +23,29 @@ import (
 // contextKeyNow overrides the clock with a time in RFC 3339, for previews.
 const contextKeyNow = "capstan.dev/now"
 
-// Crossplane applies composed objects one by one on every pass, and takes no
-// message above 4 MiB, neither of which can be configured. Both limits leave
-// room for other steps of the pipeline.
+// Crossplane applies composed objects one by one on every pass, and takes no message above 4 MiB, neither of which can be
+// configured. Both limits leave room for other steps of the pipeline.
 const (
 	maxObjects = 80
 	maxBytes   = 2 << 20
 )
 
-// A Function answers a request of Crossplane with what the planner of the
-// composite resource's kind decides.
+// A Function answers a request of Crossplane with what the planner of the composite resource's kind decides.
 type Function struct {
 	fnv1.UnimplementedFunctionRunnerServiceServer
 
-	planners map[schema.GroupKind]compose.Planner
-	clock    func() time.Time
+	kinds map[schema.GroupKind]kind
+	clock func() time.Time
 }
 
-// RunFunction never returns an error. A fatal result ends Crossplane's pass
-// before anything is applied or deleted.
+// RunFunction never returns an error. A fatal result ends Crossplane's pass before anything is applied or deleted.
 func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
-	rsp, err := f.run(req)
+	k := f.kinds[kindOf(req).GroupKind()]
+	rsp, err := f.run(req, k)
 	if err != nil {
 		rsp = server.Fatal(req, err.Error())
+		rsp.Requirements = requirements(req, k.optional, nil)
 	}
-
-	asked := rsp.GetRequirements().GetResources()
-	rsp.Requirements = requirements(kindOf(req).GroupKind())
-	provingSchemas(req, rsp.GetRequirements().GetSchemas())
-	maps.Copy(rsp.GetRequirements().GetResources(), asked)
-
 	return rsp, nil
 }
 
@@ -63,29 +55,22 @@ func kindOf(req *fnv1.RunFunctionRequest) schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(xr.str("apiVersion"), xr.str("kind"))
 }
 
-func (f *Function) run(req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+func (f *Function) run(req *fnv1.RunFunctionRequest, k kind) (*fnv1.RunFunctionResponse, error) {
 	xr := &object{resource: req.GetObserved().GetComposite().GetResource()}
 	if xr.resource == nil {
 		return nil, errors.New("function-capstan is for Compositions only: there is no composite resource to compose " +
 			"for, as in an Operation. Use it in the pipeline of a Composition")
 	}
-
 	gvk := kindOf(req)
-
-	plan, ok := f.planners[gvk.GroupKind()]
-	if !ok {
-		return nil, fmt.Errorf("cannot compose for %q: function-capstan composes for %s only",
-			gvk.GroupKind(), strings.Join(f.kinds(), ", "))
+	if k.plan == nil {
+		return nil, fmt.Errorf("cannot compose for %q: function-capstan composes for %s only", gvk.GroupKind(), strings.Join(f.names(), ", "))
 	}
-
 	now, err := f.now(req)
 	if err != nil {
 		return nil, err
 	}
-
 	settings, settingsErr := settingsOf(req)
-
-	p, err := plan(compose.Request{
+	p, err := k.plan(compose.Request{
 		Now:         now,
 		Composite:   xr,
 		Observed:    objects(req.GetObserved().GetResources()),
@@ -93,31 +78,25 @@ func (f *Function) run(req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse,
 		SettingsErr: settingsErr,
 		Unsupported: unsupported(req),
 		Required:    required(req),
-		Kinds:       availability(gvk.GroupKind(), req),
+		Kinds:       availability(req, k.optional),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot plan %s %q: %w", gvk.Kind, xr.name(), err)
 	}
-
 	if n := len(p.Objects); n > maxObjects {
 		return nil, fmt.Errorf("cannot compose %s %q: it takes %d objects, and the limit is %d. Ask for less in its "+
 			"spec, or divide it into several of kind %s", gvk.Kind, xr.name(), n, maxObjects, gvk.Kind)
 	}
-
 	rsp, err := respond(req, p)
 	if err != nil {
 		return nil, fmt.Errorf("cannot answer for %s %q: %w", gvk.Kind, xr.name(), err)
 	}
-
-	rsp.Requirements = requiring(p.Requires)
-
+	rsp.Requirements = requirements(req, k.optional, p.Requires)
 	if n := proto.Size(rsp); n > maxBytes {
 		name, size := largest(rsp.GetDesired().GetResources())
-
 		return nil, fmt.Errorf("cannot compose %s %q: its objects take %d KiB, and the limit is %d KiB. The largest is "+
 			"%q with %d KiB: make what it holds smaller in the spec", gvk.Kind, xr.name(), n>>10, maxBytes>>10, name, size>>10)
 	}
-
 	return rsp, nil
 }
 
@@ -127,28 +106,23 @@ func (f *Function) now(req *fnv1.RunFunctionRequest) (time.Time, error) {
 	if !ok {
 		return f.clock().UTC(), nil
 	}
-
 	s, ok := v.GetKind().(*structpb.Value_StringValue)
 	if !ok {
 		return time.Time{}, fmt.Errorf("cannot use context key %q: it must be a string", contextKeyNow)
 	}
-
 	now, err := time.Parse(time.RFC3339, s.StringValue)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("cannot use context key %q: %w", contextKeyNow, err)
 	}
-
 	return now.UTC(), nil
 }
 
-// kinds that the function composes for, in a stable order.
-func (f *Function) kinds() []string {
-	ks := make([]string, 0, len(f.planners))
-	for gk := range f.planners {
-		ks = append(ks, gk.String())
+// names of the kinds that the function composes for, sorted.
+func (f *Function) names() []string {
+	names := make([]string, 0, len(f.kinds))
+	for gk := range f.kinds {
+		names = append(names, gk.String())
 	}
-
-	slices.Sort(ks)
-
-	return ks
+	slices.Sort(names)
+	return names
 }

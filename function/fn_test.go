@@ -34,8 +34,8 @@ var now = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 // function with one planner, for Algorithms.
 func function(p compose.Planner) *Function {
 	return &Function{
-		planners: map[schema.GroupKind]compose.Planner{v1alpha1.AlgorithmGroupVersionKind.GroupKind(): p},
-		clock:    func() time.Time { return now },
+		kinds: map[schema.GroupKind]kind{algorithmKind: {p, kinds()[algorithmKind].optional}},
+		clock: func() time.Time { return now },
 	}
 }
 
@@ -55,11 +55,9 @@ func request(mods ...func(*fnv1.RunFunctionRequest)) *fnv1.RunFunctionRequest {
 			"spec":       map[string]any{"image": "registry.example.org/algo/reco:2.1.4"},
 		})},
 	}
-
 	for _, mod := range mods {
 		mod(req)
 	}
-
 	return req
 }
 
@@ -76,13 +74,11 @@ func structFrom(m map[string]any) *structpb.Struct {
 	if err != nil {
 		panic(err)
 	}
-
 	return s
 }
 
 func TestRunFunction(t *testing.T) {
 	service := map[string]any{"apiVersion": "v1", "kind": "Service", "spec": map[string]any{"type": "ClusterIP"}}
-
 	cases := map[string]struct {
 		reason  string
 		planner compose.Planner
@@ -128,7 +124,7 @@ func TestRunFunction(t *testing.T) {
 					Type: "PodsHealthy", Status: fnv1.Status_STATUS_CONDITION_TRUE, Reason: "Serving",
 					Message: new("all is well"), Target: fnv1.Target_TARGET_COMPOSITE.Enum(),
 				}},
-				Requirements: requirements(algorithmKind),
+				Requirements: requirements(nil, kinds()[algorithmKind].optional, nil),
 			},
 		},
 		"NotReady": {
@@ -148,15 +144,15 @@ func TestRunFunction(t *testing.T) {
 						"service": {Resource: structFrom(service), Ready: fnv1.Ready_READY_FALSE},
 					},
 				},
-				Requirements: requirements(algorithmKind),
+				Requirements: requirements(nil, kinds()[algorithmKind].optional, nil),
 			},
 		},
 		"Operation": {
 			reason:  "A run without a composite resource should be told what the function is for.",
 			planner: plan(&compose.Plan{}),
 			req:     &fnv1.RunFunctionRequest{},
-			want: refused("", "function-capstan is for Compositions only: there is no composite resource to compose for, "+
-				"as in an Operation. Use it in the pipeline of a Composition"),
+			want: ofNoKind(refused("", "function-capstan is for Compositions only: there is no composite resource to compose for, "+
+				"as in an Operation. Use it in the pipeline of a Composition")),
 		},
 		"UnknownKind": {
 			reason:  "A kind without planner should be named, and those that have one.",
@@ -164,8 +160,8 @@ func TestRunFunction(t *testing.T) {
 			req: request(func(req *fnv1.RunFunctionRequest) {
 				req.Observed.Composite = resourceOf(map[string]any{"apiVersion": "example.org/v1", "kind": "Queue"})
 			}),
-			want: refused("tag", `cannot compose for "Queue.example.org": function-capstan composes for `+
-				`Algorithm.capstan.dev only`),
+			want: ofNoKind(refused("tag", `cannot compose for "Queue.example.org": function-capstan composes for `+
+				`Algorithm.capstan.dev only`)),
 		},
 		"PlannerError": {
 			reason:  "A planner's error should end the pass, and name the object.",
@@ -215,20 +211,16 @@ func TestRunFunction(t *testing.T) {
 				`largest is "config" with 2048 KiB: make what it holds smaller in the spec`),
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := proto.Clone(tc.req)
-
 			got, err := function(tc.planner).RunFunction(t.Context(), tc.req)
 			if err != nil {
 				t.Fatalf("%s\nRunFunction(...): unexpected error: %v", tc.reason, err)
 			}
-
 			if diff := cmp.Diff(tc.want, got, protocmp.Transform()); diff != "" {
 				t.Errorf("%s\nRunFunction(...): -want, +got:\n%s", tc.reason, diff)
 			}
-
 			if diff := cmp.Diff(before, proto.Message(tc.req), protocmp.Transform()); diff != "" {
 				t.Errorf("%s\nRunFunction(...) changed its request: -before, +after:\n%s", tc.reason, diff)
 			}
@@ -244,8 +236,14 @@ func refused(tag, message string) *fnv1.RunFunctionResponse {
 		Results: []*fnv1.Result{{
 			Severity: fnv1.Severity_SEVERITY_FATAL, Message: message, Target: fnv1.Target_TARGET_COMPOSITE.Enum(),
 		}},
-		Requirements: requirements(algorithmKind),
+		Requirements: requirements(nil, kinds()[algorithmKind].optional, nil),
 	}
+}
+
+// ofNoKind requires nothing that a planner asks for.
+func ofNoKind(rsp *fnv1.RunFunctionResponse) *fnv1.RunFunctionResponse {
+	rsp.Requirements = requirements(nil, nil, nil)
+	return rsp
 }
 
 func withContext(c *structpb.Struct, rsp *fnv1.RunFunctionResponse) *fnv1.RunFunctionResponse {
@@ -258,21 +256,18 @@ func many(n int, o any) map[string]compose.Desired {
 	for i := range n {
 		ds[fmt.Sprintf("object-%02d", i)] = compose.Desired{Object: o}
 	}
-
 	return ds
 }
 
 // What a planner gets to see.
 func TestRequest(t *testing.T) {
-	analysis := optional(algorithmKind)[requiredAnalysis]
-
+	analysis := kinds()[algorithmKind].optional[requiredAnalysis]
 	type want struct {
 		Now      time.Time
 		Analysis compose.Availability
 		Image    any
 		Observed []string
 	}
-
 	cases := map[string]struct {
 		reason string
 		req    *fnv1.RunFunctionRequest
@@ -312,29 +307,23 @@ func TestRequest(t *testing.T) {
 			},
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got want
-
 			f := function(func(r compose.Request) (*compose.Plan, error) {
 				got = want{
 					Now:      r.Now,
 					Analysis: r.Kinds[analysis],
 					Image:    r.Composite.Map()["spec"].(map[string]any)["image"],
 				}
-
 				for name, o := range r.Observed {
 					got.Observed = append(got.Observed, fmt.Sprintf("%s=%s", name, o.Map()["kind"]))
 				}
-
 				return &compose.Plan{}, nil
 			})
-
 			if _, err := f.RunFunction(t.Context(), tc.req); err != nil {
 				t.Fatalf("%s\nRunFunction(...): unexpected error: %v", tc.reason, err)
 			}
-
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\nrequest: -want, +got:\n%s", tc.reason, diff)
 			}
@@ -342,8 +331,8 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestBootstrap compares what the function requires with what the Compositions name
-// beforehand, so that Crossplane need not call twice.
+// TestBootstrap compares what the function requires with what the Compositions name beforehand, so that Crossplane need not call
+// twice.
 func TestBootstrap(t *testing.T) {
 	for folder, kind := range map[string]schema.GroupKind{
 		"algorithm": algorithmKind,
@@ -353,7 +342,6 @@ func TestBootstrap(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-
 		var c struct {
 			Spec struct {
 				Pipeline []struct {
@@ -366,22 +354,19 @@ func TestBootstrap(t *testing.T) {
 		if err := yaml.Unmarshal(data, &c); err != nil {
 			t.Fatal(err)
 		}
-
 		named := map[string]schema.GroupVersionKind{}
 		for _, s := range c.Spec.Pipeline[0].Requirements.RequiredSchemas {
 			named[s.RequirementName] = schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)
 		}
-
-		if diff := cmp.Diff(named, optional(kind)); diff != "" {
+		if diff := cmp.Diff(named, kinds()[kind].optional); diff != "" {
 			t.Errorf("%s: -named by the Composition, +asked for:\n%s", folder, diff)
 		}
 	}
 }
 
 func TestDeterminism(t *testing.T) {
-	f := &Function{planners: planners(), clock: func() time.Time { return now }}
+	f := &Function{kinds: kinds(), clock: func() time.Time { return now }}
 	req := settled(t, f, basic())
-
 	first := deterministic(t, run(t, f, req))
 	for range 20 {
 		if !bytes.Equal(first, deterministic(t, run(t, f, proto.CloneOf(req)))) {
@@ -390,29 +375,23 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
-// FuzzRunFunction looks for requests that make the function panic, or give two
-// answers: bytes as they come from the wire, and over them objects that are JSON.
+// FuzzRunFunction looks for requests that make the function panic, or give two answers: bytes as they come from the wire, and
+// over them objects that are JSON.
 func FuzzRunFunction(f *testing.F) {
-	fn := &Function{planners: planners(), clock: func() time.Time { return now }}
-
+	fn := &Function{kinds: kinds(), clock: func() time.Time { return now }}
 	for _, req := range []*fnv1.RunFunctionRequest{{}, request(), basic(), settled(f, fn, basic())} {
 		f.Add(deterministic(f, req), "", "", "", "")
 	}
-
 	f.Add(deterministic(f, basic()), `{"apiVersion":"capstan.dev/v1alpha1","kind":"Algorithm","spec":{"image":3}}`,
 		"deployment", `{"kind":"Deployment","status":{"replicas":1e99}}`, `{"algorithm":{"cpu":{"a":[]}}}`)
-
 	f.Fuzz(func(t *testing.T, raw []byte, xr, name, observed, settings string) {
 		req := &fnv1.RunFunctionRequest{}
 		if err := proto.Unmarshal(raw, req); err != nil {
 			return
 		}
-
 		overlay(req, xr, name, observed, settings)
-
 		a := deterministic(t, run(t, fn, req))
 		b := deterministic(t, run(t, fn, proto.CloneOf(req)))
-
 		if !bytes.Equal(a, b) {
 			t.Error("two answers to one request differ")
 		}
@@ -424,19 +403,15 @@ func overlay(req *fnv1.RunFunctionRequest, xr, name, observed, settings string) 
 	if req.GetObserved() == nil {
 		req.Observed = &fnv1.State{}
 	}
-
 	if s := (&structpb.Struct{}); s.UnmarshalJSON([]byte(xr)) == nil {
 		req.Observed.Composite = &fnv1.Resource{Resource: s}
 	}
-
 	if s := (&structpb.Struct{}); s.UnmarshalJSON([]byte(observed)) == nil {
 		if req.Observed.Resources == nil {
 			req.Observed.Resources = map[string]*fnv1.Resource{}
 		}
-
 		req.Observed.Resources[strings.ToValidUTF8(name, "")] = &fnv1.Resource{Resource: s}
 	}
-
 	if s := (&structpb.Struct{}); s.UnmarshalJSON([]byte(settings)) == nil {
 		data := &structpb.Struct{Fields: map[string]*structpb.Value{"data": structpb.NewStructValue(s)}}
 		req.RequiredResources = map[string]*fnv1.Resources{
@@ -447,22 +422,18 @@ func overlay(req *fnv1.RunFunctionRequest, xr, name, observed, settings string) 
 
 func run(tb testing.TB, f *Function, req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
 	tb.Helper()
-
 	rsp, err := f.RunFunction(context.Background(), req)
 	if err != nil {
 		tb.Fatalf("RunFunction(...): unexpected error: %v", err)
 	}
-
 	return rsp
 }
 
 func deterministic(tb testing.TB, m proto.Message) []byte {
 	tb.Helper()
-
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
 		tb.Fatalf("cannot marshal: %v", err)
 	}
-
 	return b
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package main is function-capstan: the composition function that turns an
-// Algorithm or a Database into the objects that run it. It decides and never acts. It has no
-// access to the cluster, no state, and sees no Secret.
+// Package main is function-capstan: the composition function that turns an Algorithm or a Database into the objects that run it.
+// It decides and never acts. It has no access to the cluster, no state, and sees no Secret.
 package main
 
 import (
@@ -14,12 +13,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	apisv1alpha1 "github.com/capstan-dev/capstan/apis/v1alpha1"
-	"github.com/capstan-dev/capstan/function/algorithm"
-	"github.com/capstan-dev/capstan/function/compose"
-	"github.com/capstan-dev/capstan/function/database"
 	"github.com/capstan-dev/capstan/function/server"
 
 	_ "time/tzdata" // Windows of maintenance have time zones, and the image has none.
@@ -42,35 +36,22 @@ type cli struct {
 	DrainTimeout time.Duration `default:"20s" help:"How long running calls may take to end after that."`
 }
 
-// planners of the kinds that the function composes for.
-func planners() map[schema.GroupKind]compose.Planner {
-	return map[schema.GroupKind]compose.Planner{
-		apisv1alpha1.AlgorithmGroupVersionKind.GroupKind(): algorithm.Plan,
-		apisv1alpha1.DatabaseGroupVersionKind.GroupKind():  database.Planner(version),
-	}
-}
-
 // Run serves until the process is told to end.
 func (c *cli) Run() error {
 	level := slog.LevelInfo
 	if c.Debug {
 		level = slog.LevelDebug
 	}
-
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-
 	log.Info("Starting", "version", version)
-
-	fn := &Function{planners: planners(), clock: time.Now}
-
-	kinds := make([]string, 0, len(fn.planners))
-	for gk := range fn.planners {
-		kinds = append(kinds, gk.Kind)
+	fn := &Function{kinds: kinds(), clock: time.Now}
+	names := make([]string, 0, len(fn.kinds))
+	for gk := range fn.kinds {
+		names = append(names, gk.Kind)
 	}
-
 	s, err := server.New(fn, server.Options{
 		Log:            log,
-		Kinds:          kinds,
+		Kinds:          names,
 		Address:        c.Address,
 		CertsDir:       c.TLSCertsDir,
 		Insecure:       c.Insecure,
@@ -82,13 +63,11 @@ func (c *cli) Run() error {
 	if err != nil {
 		return err
 	}
-
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
-
 	return s.Run(ctx)
 }
 

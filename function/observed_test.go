@@ -11,8 +11,7 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
-// basic is a request for an Algorithm of a few fields, as a Crossplane sends it
-// that found what is required.
+// basic is a request for an Algorithm of a few fields, as a Crossplane sends it that found what is required.
 func basic() *fnv1.RunFunctionRequest {
 	return request(func(req *fnv1.RunFunctionRequest) {
 		req.Observed.Composite = resourceOf(map[string]any{
@@ -39,26 +38,21 @@ func basic() *fnv1.RunFunctionRequest {
 // settled is the request after everything that the function desires was applied.
 func settled(tb testing.TB, f *Function, req *fnv1.RunFunctionRequest) *fnv1.RunFunctionRequest {
 	tb.Helper()
-
 	next := proto.CloneOf(req)
 	next.Observed.Resources = map[string]*fnv1.Resource{}
-
 	for name, r := range run(tb, f, req).GetDesired().GetResources() {
 		next.Observed.Resources[name] = observe(name, r)
 	}
-
 	return next
 }
 
-// observe a desired object as the API server would show it: with what it adds to
-// the metadata, of which managedFields are by far the most, and a status.
+// observe a desired object as the API server would show it: with what it adds to the metadata, of which managedFields are by far
+// the most, and a status.
 func observe(name string, desired *fnv1.Resource) *fnv1.Resource {
 	m := desired.GetResource().AsMap()
-
 	fieldsV1 := managed(m)
 	delete(fieldsV1, "f:apiVersion")
 	delete(fieldsV1, "f:kind")
-
 	status := map[string]any{
 		"observedGeneration": 1, "replicas": 2, "readyReplicas": 2, "availableReplicas": 2, "updatedReplicas": 2,
 		"conditions": []any{
@@ -66,16 +60,13 @@ func observe(name string, desired *fnv1.Resource) *fnv1.Resource {
 			condition("Progressing", "NewReplicaSetAvailable"),
 		},
 	}
-
 	metadata, ok := m["metadata"].(map[string]any)
 	if !ok {
 		metadata = map[string]any{}
 	}
-
 	if _, ok := metadata["name"]; !ok {
 		metadata["name"] = "recommendation-engine-" + name
 	}
-
 	metadata["namespace"] = "demo"
 	metadata["uid"] = "8f14e45f-ceea-467f-a0e6-" + fmt.Sprintf("%012x", len(name))
 	metadata["resourceVersion"] = "4711"
@@ -96,9 +87,7 @@ func observe(name string, desired *fnv1.Resource) *fnv1.Resource {
 			"fieldsV1": map[string]any{"f:status": managed(status)},
 		},
 	}
-
 	m["metadata"], m["status"] = metadata, status
-
 	return resourceOf(m)
 }
 
@@ -112,25 +101,21 @@ func condition(kind, reason string) map[string]any {
 // managed is the set of fields of an object, in the form of managedFields.
 func managed(m map[string]any) map[string]any {
 	out := map[string]any{".": map[string]any{}}
-
 	for k, v := range m {
 		switch v := v.(type) {
 		case map[string]any:
 			out["f:"+k] = managed(v)
 		case []any:
 			items := map[string]any{}
-
 			for i, item := range v {
 				if o, ok := item.(map[string]any); ok {
 					items[fmt.Sprintf(`k:{"name":"%v-%d"}`, o["name"], i)] = managed(o)
 				}
 			}
-
 			out["f:"+k] = items
 		default:
 			out["f:"+k] = map[string]any{}
 		}
 	}
-
 	return out
 }

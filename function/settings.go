@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -20,6 +19,7 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	apisv1alpha1 "github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/database"
 	"github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
@@ -47,41 +47,32 @@ const (
 	kindClusterConfig = "ClusterProviderConfig"
 )
 
-// maxMistakes is how many mistakes in settings are told of. A condition's
-// message is for people.
+// maxMistakes is how many mistakes in settings are told of. A condition's message is for people.
 const maxMistakes = 3
 
-// settingsOf the platform: built-in defaults, over them the function's input
-// in the Composition, over it the EnvironmentConfig, field by field. A field that
-// cannot be used is left out and told of in the error, which names its source,
-// path and value; the settings are usable nevertheless.
+// settingsOf the platform: built-in defaults, over them the function's input in the Composition, over it the EnvironmentConfig,
+// field by field. A field that cannot be used is left out and told of in the error, which names its source, path and value; the
+// settings are usable nevertheless.
 func settingsOf(req *fnv1.RunFunctionRequest) (v1alpha1.Settings, error) {
 	s := defaults()
-
 	mistakes := checkInput(req)
 	mistakes = append(mistakes, override(s, sourceInput, inputFields(req))...)
-
 	for _, item := range req.GetRequiredResources()[requiredSettings].GetItems() {
 		data := item.GetResource().GetFields()["data"].GetStructValue().AsMap()
 		mistakes = append(mistakes, override(s, sourceEnvironment, data)...)
 	}
-
 	mistakes = append(mistakes, complete(s)...)
-
 	if len(mistakes) == 0 {
 		return *s, nil
 	}
-
 	if n := len(mistakes) - maxMistakes; n > 0 {
 		mistakes = append(mistakes[:maxMistakes], fmt.Sprintf("%d more", n))
 	}
-
 	return *s, errors.New(strings.Join(mistakes, "; "))
 }
 
 func defaults() *v1alpha1.Settings {
 	cpu, memory := resource.MustParse("250m"), resource.MustParse("256Mi")
-
 	return &v1alpha1.Settings{
 		Algorithm: v1alpha1.AlgorithmSettings{
 			CPU:               &cpu,
@@ -100,15 +91,13 @@ func defaults() *v1alpha1.Settings {
 	}
 }
 
-// plans that there are without settings. They must not change: members would be
-// restarted by an upgrade of the function.
+// plans that there are without settings. They must not change: members would be restarted by an upgrade of the function.
 func plans() []v1alpha1.DatabasePlan {
 	plan := func(name, cpu, memory string, connections int32) v1alpha1.DatabasePlan {
 		return v1alpha1.DatabasePlan{
 			Name: name, CPU: resource.MustParse(cpu), Memory: resource.MustParse(memory), MaxConnections: connections,
 		}
 	}
-
 	return []v1alpha1.DatabasePlan{
 		plan("default", "500m", "1Gi", 100),
 		plan("small", "1", "2Gi", 100),
@@ -123,12 +112,10 @@ func checkInput(req *fnv1.RunFunctionRequest) []string {
 	if in.resource == nil {
 		return nil
 	}
-
 	if v, k := in.str("apiVersion"), in.str("kind"); v != inputAPIVersion || k != inputKind {
 		return []string{fmt.Sprintf("%s: cannot use apiVersion %q and kind %q: must be %s %s",
 			sourceInput, v, k, inputAPIVersion, inputKind)}
 	}
-
 	return nil
 }
 
@@ -138,62 +125,68 @@ func inputFields(req *fnv1.RunFunctionRequest) map[string]any {
 	maps.DeleteFunc(m, func(k string, _ any) bool {
 		return k == "apiVersion" || k == "kind" || k == "metadata"
 	})
-
 	return m
 }
 
-// override settings by those of a source, leaf by leaf, so that a mistake costs
-// one field and can be told where it is.
+// override settings by those of a source. When they cannot be used as a whole they are set field by field, so that a mistake
+// costs one field and the message names it.
 func override(s *v1alpha1.Settings, source string, m map[string]any) []string {
+	all := leaves(m)
+	if set(s, all...) == nil {
+		return nil
+	}
 	var mistakes []string
-
-	for _, l := range leaves(m) {
+	for _, l := range all {
 		if err := set(s, l); err != nil {
 			mistakes = append(mistakes, fmt.Sprintf("%s: %s: cannot use %.60q: %v",
 				source, strings.Join(l.path, "."), fmt.Sprint(l.value), err))
 		}
 	}
-
 	return mistakes
 }
 
-// set one field of the settings, or leave them as they are.
-func set(s *v1alpha1.Settings, l leaf) error {
-	values := []any{l.value}
-	if _, list := l.value.([]any); list {
-		// Its items would else have what those before had at their place.
-		values = []any{nil, l.value}
-	}
-
-	next := s.DeepCopy()
-
-	for _, v := range values {
-		for _, k := range slices.Backward(l.path) {
-			v = map[string]any{k: v}
+// set fields of the settings, all or none.
+func set(s *v1alpha1.Settings, ls ...leaf) error {
+	// Lists are emptied first: their items would else keep fields of the items that were at their place.
+	lists, all := map[string]any{}, map[string]any{}
+	for _, l := range ls {
+		put(all, l.path, l.value)
+		if _, ok := l.value.([]any); ok {
+			put(lists, l.path, nil)
 		}
-
-		raw, err := json.Marshal(v)
+	}
+	next := s.DeepCopy()
+	for _, m := range []map[string]any{lists, all} {
+		raw, err := json.Marshal(m)
 		if err != nil {
 			return err
 		}
-
 		unknown, err := kjson.UnmarshalStrict(raw, next, kjson.DisallowUnknownFields)
 		if err := errors.Join(append(unknown, err)...); err != nil {
 			return err
 		}
 	}
-
 	if err := checkAlgorithm(next.Algorithm); err != nil {
 		return err
 	}
-
 	if err := checkDatabase(next.Database); err != nil {
 		return err
 	}
-
 	*s = *next
-
 	return nil
+}
+
+// put a value at a path.
+func put(m map[string]any, path []string, value any) {
+	for _, k := range path[:len(path)-1] {
+		below, ok := m[k].(map[string]any)
+		if !ok {
+			below = map[string]any{}
+			m[k] = below
+		}
+		m = below
+	}
+	m[path[len(path)-1]] = value
 }
 
 // checkAlgorithm checks settings of which one field is new, so that what is wrong is about it.
@@ -201,31 +194,25 @@ func checkAlgorithm(a v1alpha1.AlgorithmSettings) error {
 	if a.CPU.Sign() <= 0 || a.Memory.Sign() <= 0 {
 		return errors.New("must be greater than zero")
 	}
-
 	if err := checkImage(a.CompanionImage); err != nil {
 		return err
 	}
-
 	if err := checkGateway(a.Gateway); err != nil {
 		return err
 	}
-
 	for _, name := range slices.Concat(a.GatewayNamespaces, a.MetricsNamespaces) {
 		if errs := validation.IsDNS1123Label(name); name != "*" && len(errs) > 0 {
 			return fmt.Errorf("%q is neither * nor the name of a namespace: %s", name, because(errs))
 		}
 	}
-
 	for _, ref := range []*xpv2.ProviderConfigReference{a.Prometheus, a.MLflow} {
 		if ref.Kind != kindClusterConfig && ref.Kind != kindConfig {
 			return fmt.Errorf("must be %s or %s", kindClusterConfig, kindConfig)
 		}
-
 		if errs := validation.IsDNS1123Subdomain(ref.Name); len(errs) > 0 {
 			return errors.New(because(errs))
 		}
 	}
-
 	return nil
 }
 
@@ -233,7 +220,6 @@ func checkImage(image string) error {
 	if image == "" || strings.ContainsFunc(image, func(r rune) bool { return r <= ' ' }) {
 		return errors.New("must name an image, without white space")
 	}
-
 	return nil
 }
 
@@ -242,42 +228,34 @@ func checkDatabase(d v1alpha1.DatabaseSettings) error {
 	images := []string{d.Image}
 	for _, i := range d.Images {
 		images = append(images, i.Image)
-
 		if len(i.Versions) == 0 {
 			return fmt.Errorf("image %q has no versions: list those that are in it", i.Image)
 		}
-
 		for _, v := range i.Versions {
-			if n, err := strconv.Atoi(v.Version); err != nil || n < 15 {
-				return fmt.Errorf("version %q must be a major version of at least 15, for instance \"17\"", v.Version)
+			if err := database.CheckVersion(v.Version); err != nil {
+				return err
 			}
 		}
 	}
-
 	for _, i := range images {
 		if err := checkImage(i); err != nil {
 			return err
 		}
 	}
-
 	if err := checkPlans(d.Plans); err != nil {
 		return err
 	}
-
 	if i := d.IssuerRef; i != nil && i.Kind != "" && i.Kind != "Issuer" && i.Kind != "ClusterIssuer" {
 		return errors.New("must be Issuer or ClusterIssuer")
 	}
-
 	if err := checkBackup(d.Backup); err != nil {
 		return err
 	}
-
 	for _, name := range append([]string{d.CrossplaneNamespace}, d.MetricsNamespaces...) {
 		if errs := validation.IsDNS1123Label(name); name != "*" && len(errs) > 0 {
 			return fmt.Errorf("%q is neither * nor the name of a namespace: %s", name, because(errs))
 		}
 	}
-
 	return nil
 }
 
@@ -285,11 +263,9 @@ func checkBackup(b v1alpha1.DatabaseBackupSettings) error {
 	if b.To != "" && b.To != v1alpha1.BackupToBucket && b.To != v1alpha1.BackupToVolume {
 		return errors.New("must be Bucket or Volume")
 	}
-
 	if errs := validation.IsDNS1123Subdomain(b.StorageClassName); b.StorageClassName != "" && len(errs) > 0 {
 		return errors.New(because(errs))
 	}
-
 	return nil
 }
 
@@ -298,16 +274,13 @@ func checkPlans(ps []v1alpha1.DatabasePlan) error {
 		if errs := validation.IsDNS1123Label(p.Name); len(errs) > 0 {
 			return fmt.Errorf("plan %q: %s", p.Name, because(errs))
 		}
-
 		if p.CPU.Sign() <= 0 || p.Memory.Cmp(leastMemory) < 0 {
 			return fmt.Errorf("plan %q: cpu must be greater than zero, and memory at least %s", p.Name, leastMemory.String())
 		}
-
 		if p.MaxConnections != 0 && (p.MaxConnections < 20 || p.MaxConnections > 10000) {
 			return fmt.Errorf("plan %q: maxConnections must be from 20 to 10000", p.Name)
 		}
 	}
-
 	return nil
 }
 
@@ -318,7 +291,6 @@ func checkGateway(g *apisv1alpha1.GatewayReference) error {
 	if g == nil {
 		return nil
 	}
-
 	for _, f := range []struct {
 		name  string
 		rules func(string) []string
@@ -331,36 +303,30 @@ func checkGateway(g *apisv1alpha1.GatewayReference) error {
 			return errors.New(because(errs))
 		}
 	}
-
 	return nil
 }
 
 // because makes a sentence of what a validator of Kubernetes says.
 func because(errs []string) string { return strings.Join(errs, ", and ") }
 
-// complete tells of what only all sources together can say, and leaves it out
-// when they do not. The companion is of our version, unless another is named.
+// complete tells of what only all sources together can say, and leaves it out when they do not. The companion is of our version,
+// unless another is named.
 func complete(s *v1alpha1.Settings) []string {
 	if image := s.Algorithm.CompanionImage; !strings.ContainsAny(image[strings.LastIndex(image, "/")+1:], ":@") {
 		s.Algorithm.CompanionImage = image + ":" + version
 	}
-
 	var mistakes []string
-
 	if g := s.Algorithm.Gateway; g != nil && g.Name == "" {
 		s.Algorithm.Gateway = nil
 		mistakes = append(mistakes, "algorithm.gateway.name: is missing beside the rest of algorithm.gateway: add it, or remove algorithm.gateway")
 	}
-
 	if i := s.Database.IssuerRef; i != nil {
 		i.Kind = cmp.Or(i.Kind, "ClusterIssuer")
-
 		if i.Name == "" {
 			s.Database.IssuerRef = nil
 			mistakes = append(mistakes, "database.issuerRef.name: is missing beside the rest of database.issuerRef: add it, or remove database.issuerRef")
 		}
 	}
-
 	return mistakes
 }
 
@@ -370,23 +336,18 @@ type leaf struct {
 	value any
 }
 
-// leaves of a map in the order of their paths. What is null is not set, and so
-// not among them.
+// leaves of a map in the order of their paths. What is null is not set, and so not among them.
 func leaves(m map[string]any, at ...string) []leaf {
 	var ls []leaf
-
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		path := append(slices.Clone(at), k)
-
 		if v, ok := m[k].(map[string]any); ok && len(v) > 0 {
 			ls = append(ls, leaves(v, path...)...)
 			continue
 		}
-
 		if m[k] != nil {
 			ls = append(ls, leaf{path: path, value: m[k]})
 		}
 	}
-
 	return ls
 }

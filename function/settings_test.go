@@ -22,7 +22,6 @@ func input(fields map[string]any) func(*fnv1.RunFunctionRequest) {
 	return func(req *fnv1.RunFunctionRequest) {
 		m := map[string]any{"apiVersion": inputAPIVersion, "kind": inputKind, "metadata": map[string]any{"name": "x"}}
 		maps.Copy(m, fields)
-
 		req.Input = structFrom(m)
 	}
 }
@@ -43,7 +42,6 @@ func TestSettingsOf(t *testing.T) {
 		cpu, memory string
 		mistakes    string
 	}
-
 	cases := map[string]struct {
 		reason string
 		req    *fnv1.RunFunctionRequest
@@ -132,16 +130,13 @@ func TestSettingsOf(t *testing.T) {
 			},
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s, err := settingsOf(tc.req)
-
 			got := want{cpu: s.Algorithm.CPU.String(), memory: s.Algorithm.Memory.String()}
 			if err != nil {
 				got.mistakes = err.Error()
 			}
-
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("%s\nsettingsOf(...): -want, +got:\n%s", tc.reason, diff)
 			}
@@ -149,11 +144,9 @@ func TestSettingsOf(t *testing.T) {
 	}
 }
 
-// TestSettingsOfAlgorithm looks at what is decided for Algorithms beside CPU and
-// memory.
+// TestSettingsOfAlgorithm looks at what is decided for Algorithms beside CPU and memory.
 func TestSettingsOfAlgorithm(t *testing.T) {
 	fields := func(name string, value any) map[string]any { return settingsFor(map[string]any{name: value}) }
-
 	cases := map[string]struct {
 		reason   string
 		req      *fnv1.RunFunctionRequest
@@ -263,25 +256,20 @@ func TestSettingsOfAlgorithm(t *testing.T) {
 			mistakes: `EnvironmentConfig "capstan": algorithm.mlflow.name: cannot use "A": a lowercase RFC 1123 subdomain must consist of`,
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := settingsOf(tc.req)
-
 			want := defaults()
 			if tc.want != nil {
 				tc.want(&want.Algorithm)
 			}
-
 			if diff := cmp.Diff(*want, got); diff != "" {
 				t.Errorf("%s\nsettingsOf(...): -want, +got:\n%s", tc.reason, diff)
 			}
-
 			told := ""
 			if err != nil {
 				told = err.Error()
 			}
-
 			if !strings.HasPrefix(told, tc.mistakes) || tc.mistakes == "" && told != "" {
 				t.Errorf("%s\nsettingsOf(...): want mistakes %q, got %q", tc.reason, tc.mistakes, told)
 			}
@@ -296,7 +284,6 @@ func TestSettingsOfDatabase(t *testing.T) {
 	plan := func(memory string) []any {
 		return []any{map[string]any{"name": "default", "cpu": "1", "memory": memory}}
 	}
-
 	cases := map[string]struct {
 		reason string
 		req    *fnv1.RunFunctionRequest
@@ -366,25 +353,20 @@ func TestSettingsOfDatabase(t *testing.T) {
 			want: `version "latest" must be a major version of at least 15, for instance "17"`,
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := settingsOf(tc.req)
-
 			want := defaults().Database
 			if tc.change != nil {
 				tc.change(&want)
 			}
-
 			if diff := cmp.Diff(want, got.Database); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
-
 			message := ""
 			if err != nil {
 				message = err.Error()
 			}
-
 			if !strings.Contains(message, tc.want) || tc.want == "" && message != "" {
 				t.Errorf("%s: want %q, got %q", tc.reason, tc.want, message)
 			}

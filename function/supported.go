@@ -15,26 +15,25 @@ import (
 	"github.com/capstan-dev/capstan/function/check"
 )
 
-// The oldest versions that Capstan supports. Crossplane itself refuses packages that
-// ask for a later version of it, unless somebody set ignoreCrossplaneConstraints.
+// The oldest versions that Capstan supports. Crossplane itself refuses packages that ask for a later version of it, unless
+// somebody set ignoreCrossplaneConstraints.
 const (
 	oldestKubernetes = "1.30"
 	oldestCrossplane = "v2.4"
 )
 
-// The API server tells no version to a function. ValidatingAdmissionPolicy became
-// part of v1 in Kubernetes 1.30, and package/platform.yaml guards data by it.
+// The API server tells no version to a function. ValidatingAdmissionPolicy became part of v1 in Kubernetes 1.30, and
+// package/platform.yaml guards data by it.
 const (
 	requiredPolicy   = "validatingadmissionpolicy"
 	policyAPIVersion = "admissionregistration.k8s.io/v1"
 	policyKind       = "ValidatingAdmissionPolicy"
 )
 
-// unproven tells whether it is still to be checked that cluster and Crossplane are
-// supported: until the spec of a composite resource is accepted for the first time.
-// Afterwards the check would cost Crossplane the OpenAPI document of a whole API group
-// on each run, and clusters do not go back to an older version. What has no managed
-// fields does not come from an API server: a preview has no cluster to check.
+// unproven tells whether it is still to be checked that cluster and Crossplane are supported: until the spec of a composite
+// resource is accepted for the first time. Afterwards the check would cost Crossplane the OpenAPI document of a whole API group
+// on each run, and clusters do not go back to an older version. What has no managed fields does not come from an API server: a
+// preview has no cluster to check.
 //
 // It walks the request, because decoding the composite resource costs more than the rest.
 func unproven(req *fnv1.RunFunctionRequest) bool {
@@ -42,27 +41,18 @@ func unproven(req *fnv1.RunFunctionRequest) bool {
 	if len(xr["metadata"].GetStructValue().GetFields()["managedFields"].GetListValue().GetValues()) == 0 {
 		return false
 	}
-
 	return !slices.ContainsFunc(xr["status"].GetStructValue().GetFields()["conditions"].GetListValue().GetValues(), func(v *structpb.Value) bool {
 		c := v.GetStructValue().GetFields()
 		return c["type"].GetStringValue() == string(v1alpha1.TypeAccepted) && c["status"].GetStringValue() == string(corev1.ConditionTrue)
 	})
 }
 
-// provingSchemas adds what the check needs to what a kind requires.
-func provingSchemas(req *fnv1.RunFunctionRequest, schemas map[string]*fnv1.SchemaSelector) {
-	if unproven(req) {
-		schemas[requiredPolicy] = &fnv1.SchemaSelector{ApiVersion: policyAPIVersion, Kind: policyKind}
-	}
-}
-
-// unsupported tells what of the cluster and of Crossplane is too old for Capstan. Nothing
-// new is composed then, and everything that is there is kept.
+// unsupported tells what of the cluster and of Crossplane is too old for Capstan. Nothing new is composed then, and everything
+// that is there is kept.
 func unsupported(req *fnv1.RunFunctionRequest) []check.Problem {
 	if !unproven(req) {
 		return nil
 	}
-
 	if !slices.Contains(req.GetMeta().GetCapabilities(), fnv1.Capability_CAPABILITY_REQUIRED_SCHEMAS) {
 		return []check.Problem{{Reason: v1alpha1.ReasonCrossplaneTooOld, Message: fmt.Sprintf(
 			"this version of Crossplane does not answer functions that ask which kinds the cluster has: Capstan needs Crossplane %s or later, "+
@@ -75,6 +65,5 @@ func unsupported(req *fnv1.RunFunctionRequest) []check.Problem {
 			"the cluster does not serve %s in %s, which protects data from deletion: Capstan needs Kubernetes %s or later, so upgrade the cluster",
 			policyKind, policyAPIVersion, oldestKubernetes)}}
 	}
-
 	return nil
 }

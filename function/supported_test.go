@@ -71,12 +71,10 @@ func TestUnsupported(t *testing.T) {
 		crossplane = "this version of Crossplane does not answer functions that ask which kinds the cluster has: Capstan needs Crossplane " +
 			"v2.4 or later, so upgrade Crossplane"
 	)
-
 	type want struct {
 		Accepted string
 		Asks     bool
 	}
-
 	cases := map[string]struct {
 		reason string
 		mods   []func(*fnv1.RunFunctionRequest)
@@ -114,27 +112,22 @@ func TestUnsupported(t *testing.T) {
 			want: want{Accepted: "True Valid: the spec is carried out"},
 		},
 	}
-
 	for name, tc := range cases {
 		for kind, of := range map[string]func(*fnv1.RunFunctionRequest){"Algorithm": func(*fnv1.RunFunctionRequest) {}, "Database": ofDatabase} {
 			t.Run(name+kind, func(t *testing.T) {
-				fn := &Function{planners: planners(), clock: func() time.Time { return now }}
+				fn := &Function{kinds: kinds(), clock: func() time.Time { return now }}
 				rsp := run(t, fn, request(append([]func(*fnv1.RunFunctionRequest){fromCluster, of}, tc.mods...)...))
-
 				asked, asks := rsp.GetRequirements().GetSchemas()[requiredPolicy]
 				got := want{Asks: asks}
-
 				for _, c := range rsp.GetConditions() {
 					if c.GetType() == "Accepted" {
 						status := map[fnv1.Status]string{fnv1.Status_STATUS_CONDITION_TRUE: "True", fnv1.Status_STATUS_CONDITION_FALSE: "False"}
 						got.Accepted = status[c.GetStatus()] + " " + c.GetReason() + ": " + c.GetMessage()
 					}
 				}
-
 				if diff := cmp.Diff(tc.want, got); diff != "" {
 					t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 				}
-
 				selector := &fnv1.SchemaSelector{ApiVersion: policyAPIVersion, Kind: policyKind}
 				if diff := cmp.Diff(selector, asked, protocmp.Transform()); asks && diff != "" {
 					t.Errorf("asks for: -want, +got:\n%s", diff)
@@ -144,17 +137,14 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// TestUnsupportedKeeps shows that nothing is deleted and nothing is made where Capstan is
-// not supported.
+// TestUnsupportedKeeps shows that nothing is deleted and nothing is made where Capstan is not supported.
 func TestUnsupportedKeeps(t *testing.T) {
-	fn := &Function{planners: planners(), clock: func() time.Time { return now }}
+	fn := &Function{kinds: kinds(), clock: func() time.Time { return now }}
 	rsp := run(t, fn, request(fromCluster, answered(nil), running))
-
 	var got []string
 	for name := range rsp.GetDesired().GetResources() {
 		got = append(got, name)
 	}
-
 	if diff := cmp.Diff([]string{"deployment-a"}, got); diff != "" {
 		t.Errorf("what is observed, and nothing else, should be desired: -want, +got:\n%s", diff)
 	}
@@ -175,7 +165,6 @@ func TestOldestVersions(t *testing.T) {
 			t.Errorf("%s asks for Crossplane %q, want %q", file, meta.Spec.Crossplane.Version, want)
 		}
 	}
-
 	docs := string(content(t, "docs/versions.md"))
 	for _, row := range []string{"| Kubernetes | " + oldestKubernetes + " |", "| Crossplane | " + oldestCrossplane + " |"} {
 		if !strings.Contains(docs, row) {
@@ -186,11 +175,9 @@ func TestOldestVersions(t *testing.T) {
 
 func content(t *testing.T, file string) []byte {
 	t.Helper()
-
 	data, err := os.ReadFile(filepath.Join("..", file))
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	return data
 }

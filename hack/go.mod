@@ -15,6 +15,7 @@ require (
 	golang.org/x/mod v0.41.0
 	golang.org/x/sync v0.23.0
 	golang.org/x/sys v0.49.0
+	golang.org/x/tools v0.50.0
 	google.golang.org/grpc v1.84.0
 	k8s.io/kubelet v0.36.3
 	k8s.io/mount-utils v0.36.3

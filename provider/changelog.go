@@ -14,8 +14,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 )
 
-// changes are told to a sidecar at a Unix socket, if one was named. They hold
-// managed resources, and so never a password.
+// changes are told to a sidecar at a Unix socket, if one was named. They hold managed resources, and so never a password.
 func (c *CLI) changes(ctx context.Context) (*controller.ChangeLogOptions, error) {
 	if c.ChangeLogSocket == "" {
 		return nil, nil //nolint:nilnil // No change log is what was asked for.
@@ -26,9 +25,7 @@ func (c *CLI) changes(ctx context.Context) (*controller.ChangeLogOptions, error)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use change log socket %q: %w", c.ChangeLogSocket, err)
 	}
-
 	context.AfterFunc(ctx, func() { _ = conn.Close() })
-
 	return &controller.ChangeLogOptions{
 		ChangeLogger: managed.NewGRPCChangeLogger(
 			changelogsv1alpha1.NewChangeLogServiceClient(conn), managed.WithProviderVersion("provider-capstan")),

@@ -20,9 +20,8 @@ import (
 // setup adds the controller of a kind to a manager.
 type setup func(ctrl.Manager, controller.Options) error
 
-// start the controller of each kind as soon as its CRD is there: Crossplane
-// makes the CRD of a kind when somebody activates it. A provider that may not
-// watch CRDs starts all controllers, and fails when one is missing.
+// start the controller of each kind as soon as its CRD exists: Crossplane creates the CRD of a kind when it is activated. A
+// provider that may not watch CRDs starts all controllers, and fails when a CRD is missing.
 func start(
 	ctx context.Context, mgr ctrl.Manager, o controller.Options, all map[schema.GroupVersionKind]setup, fail func(error),
 ) error {
@@ -30,52 +29,40 @@ func start(
 		o.Gate.Register(func() {
 			if err := served(ctx, mgr, gvk); err != nil {
 				fail(fmt.Errorf("cannot start the controller of %s: %w", gvk.Kind, err))
-
 				return
 			}
-
 			if err := add(mgr, o); err != nil {
 				fail(fmt.Errorf("cannot start the controller of %s: %w", gvk.Kind, err))
 			}
 		}, gvk)
 	}
-
 	watch, err := mayWatchCRDs(ctx, mgr)
 	if err != nil {
 		return err
 	}
-
 	if watch {
 		if err := customresourcesgate.Setup(mgr, o); err != nil {
 			return fmt.Errorf("cannot watch CRDs: %w", err)
 		}
-
 		return nil
 	}
-
 	o.Logger.Info("Not allowed to watch CRDs, so every kind must be active")
-
 	for gvk := range all {
 		o.Gate.Set(gvk, true)
 	}
-
 	return nil
 }
 
-// served waits until the API server serves a kind: a CRD is established a moment
-// before discovery knows it.
+// served waits until the API server serves a kind: a CRD is established a moment before discovery knows it.
 func served(ctx context.Context, mgr ctrl.Manager, gvk schema.GroupVersionKind) error {
 	var unknown error
-
 	err := wait.PollUntilContextTimeout(ctx, time.Second, time.Minute, true, func(context.Context) (bool, error) {
 		_, unknown = mgr.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
-
 		return unknown == nil, nil
 	})
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("the API server does not serve it: %w", unknown)
 	}
-
 	return err
 }
 
@@ -91,15 +78,12 @@ func mayWatchCRDs(ctx context.Context, mgr ctrl.Manager) (bool, error) {
 				},
 			},
 		}
-
 		if err := mgr.GetClient().Create(ctx, r); err != nil {
 			return false, fmt.Errorf("cannot ask whether CRDs may be watched: %w", err)
 		}
-
 		if !r.Status.Allowed {
 			return false, nil
 		}
 	}
-
 	return true, nil
 }

@@ -40,25 +40,23 @@ import (
 	"github.com/capstan-dev/capstan/provider/volumeclaim"
 )
 
-// guard of what tenants have the provider connect with.
+// guard of the connections that tenants make the provider open.
 func (c *CLI) guard(mgr ctrl.Manager) (*outside.Guard, error) {
 	allowed, err := c.allowed()
 	if err != nil {
 		return nil, err
 	}
-
 	return &outside.Guard{
 		Allowed:   allowed,
 		APIServer: apiServer(mgr.GetAPIReader(), mgr.GetConfig()),
 	}, nil
 }
 
-// kinds that this provider reconciles, each as soon as its CRD is there.
+// kinds that this provider reconciles, each as soon as its CRD exists.
 func kinds(r *outside.Resolver, guard *outside.Guard) map[schema.GroupVersionKind]setup {
 	buckets := outside.NewPool(r, outside.S3, s3.Service())
 	models := outside.NewPool(r, outside.MLflow, mlflow.Service())
 	metrics := outside.NewPool(r, outside.Prometheus, prometheus.Service())
-
 	return map[schema.GroupVersionKind]setup{
 		accessv1alpha1.AccessGroupVersionKind:            access.Setup(guard),
 		credentialsv1alpha1.CredentialGroupVersionKind:   credential.Setup,
@@ -76,27 +74,23 @@ func kinds(r *outside.Resolver, guard *outside.Guard) map[schema.GroupVersionKin
 	}
 }
 
-// apiServer returns what finds the addresses of the API server: the one that
-// this process uses, the Service that every pod is told, and what is behind it.
+// apiServer returns a function that finds the addresses of the API server: the one that this process uses, the Service that every
+// pod knows, and its endpoints.
 func apiServer(kube client.Reader, cfg *rest.Config) func(context.Context) ([]netip.Addr, error) {
 	return func(ctx context.Context) ([]netip.Addr, error) {
 		hosts := []string{os.Getenv("KUBERNETES_SERVICE_HOST")}
-
 		if u, err := url.Parse(cfg.Host); err == nil && u.Hostname() != "" {
 			hosts = append(hosts, u.Hostname())
 		} else if host, _, err := net.SplitHostPort(cfg.Host); err == nil {
 			hosts = append(hosts, host)
 		}
-
 		s := &discoveryv1.EndpointSlice{}
 		if err := kube.Get(ctx, types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}, s); err != nil {
 			return nil, fmt.Errorf("cannot get the endpoints of the API server: %w", err)
 		}
-
 		for _, e := range s.Endpoints {
 			hosts = append(hosts, e.Addresses...)
 		}
-
 		return addresses(ctx, hosts), nil
 	}
 }
@@ -104,16 +98,13 @@ func apiServer(kube client.Reader, cfg *rest.Config) func(context.Context) ([]ne
 // addresses of hosts. One that has no address cannot be reached either.
 func addresses(ctx context.Context, hosts []string) []netip.Addr {
 	var all []netip.Addr
-
 	for _, h := range hosts {
 		if h == "" {
 			continue
 		}
-
 		if found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", h); err == nil {
 			all = append(all, found...)
 		}
 	}
-
 	return all
 }

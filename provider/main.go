@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command provider reconciles the managed resources of Capstan: it observes and
-// acts, and leaves every decision to the function.
+// Command provider reconciles the managed resources of Capstan: it observes and acts, and leaves every decision to the function.
 package main
 
 import (
@@ -17,8 +16,8 @@ import (
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	// The image holds nothing but the program: without these, no public service
-	// could be trusted, and every one would need a caBundle.
+	// The image holds nothing but the program: without these, no public service could be trusted, and every one would need a
+	// caBundle.
 	_ "golang.org/x/crypto/x509roots/fallback"
 )
 
@@ -47,31 +46,25 @@ func (c *CLI) Validate() error {
 	if c.PollInterval < time.Second {
 		return fmt.Errorf("poll interval %s is shorter than a second", c.PollInterval)
 	}
-
 	if c.MaxReconcileRate < 1 {
 		return fmt.Errorf("max reconcile rate %d is not positive", c.MaxReconcileRate)
 	}
-
 	if _, err := c.allowed(); err != nil {
 		return err
 	}
-
 	return nil
 }
 
 // allowed addresses for tenants.
 func (c *CLI) allowed() ([]netip.Prefix, error) {
 	all := make([]netip.Prefix, 0, len(c.AllowTenantCIDR))
-
 	for _, s := range c.AllowTenantCIDR {
 		p, err := netip.ParsePrefix(s)
 		if err != nil {
 			return nil, fmt.Errorf("cannot use address range %q, want for instance 10.0.0.0/8: %w", s, err)
 		}
-
 		all = append(all, p.Masked())
 	}
-
 	return all, nil
 }
 
@@ -80,7 +73,6 @@ func main() {
 	kong.Parse(c, kong.Name("provider-capstan"), kong.Description("The managed resources of Capstan."))
 	ctrl.SetLogger(c.logger(os.Stderr))
 	ctrl.Log.Info("Starting", "version", version)
-
 	if err := c.Run(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, "provider-capstan:", err)
 		os.Exit(1)
@@ -93,7 +85,6 @@ func (c *CLI) logger(w io.Writer) logr.Logger {
 	if c.Debug {
 		level = slog.LevelDebug
 	}
-
 	return logr.FromSlogHandler(slog.NewJSONHandler(w, &slog.HandlerOptions{
 		Level: level,
 		// controller-runtime logs its sources, which hold functions that JSON does not know.
@@ -101,7 +92,6 @@ func (c *CLI) logger(w io.Writer) logr.Logger {
 			if s, ok := a.Value.Any().(fmt.Stringer); ok && a.Key == "source" {
 				a.Value = slog.StringValue(s.String())
 			}
-
 			return a
 		},
 	}))
@@ -113,27 +103,22 @@ func (c *CLI) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot find the cluster: %w", err)
 	}
-
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-
 	mgr, err := c.manager(ctx, cfg, fail)
 	if err != nil {
 		return err
 	}
-
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("cannot run: %w", err)
 	}
-
 	return failure(ctx)
 }
 
-// failure that ended ctx, if it was one: being told to stop is none.
+// failure that ended ctx, if any: a signal to stop is none.
 func failure(ctx context.Context) error {
 	if err := context.Cause(ctx); err != ctx.Err() { //nolint:errorlint // The very same value, or another.
 		return err
 	}
-
 	return nil
 }

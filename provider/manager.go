@@ -44,18 +44,16 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/quiet"
 )
 
-// Terms of the Lease. The defaults (15 s, renewed every 2 s) are lost by busy
-// providers whose renewals wait behind hundreds of other requests, and are a
-// write every two seconds. A leader that stops gives the Lease back, so only
-// after a crash does the next one wait for the whole term.
+// Terms of the Lease. The defaults (15 s, renewed every 2 s) are lost by busy providers whose renewals wait behind hundreds of
+// other requests, and are a write every two seconds. A leader that stops gives the Lease back, so only after a crash does the
+// next one wait for the whole term.
 const (
 	leaseDuration = 60 * time.Second
 	renewDeadline = 50 * time.Second
 	retryPeriod   = 10 * time.Second
 )
 
-// countInterval is how often objects are counted for the state metrics, from the
-// cache.
+// countInterval is how often objects are counted for the state metrics, from the cache.
 const countInterval = 15 * time.Second
 
 // newScheme knows every type that the provider reads or writes.
@@ -75,47 +73,37 @@ func newScheme() (*runtime.Scheme, error) {
 			return nil, fmt.Errorf("cannot register types: %w", err)
 		}
 	}
-
 	return s, nil
 }
 
-// manager of the controllers. A controller that cannot be added later, when its
-// CRD appears, is told to fail.
-func (c *CLI) manager(ctx context.Context, cfg *rest.Config, fail func(error)) (ctrl.Manager, error) { //nolint:ireturn // There is no other type of it.
+// manager of the controllers. fail ends the provider when a controller cannot be added later, when its CRD appears.
+func (c *CLI) manager(ctx context.Context, cfg *rest.Config, fail func(error)) (ctrl.Manager, error) {
 	o, err := c.options()
 	if err != nil {
 		return nil, err
 	}
-
 	mgr, err := ctrl.NewManager(ratelimiter.LimitRESTConfig(cfg, c.MaxReconcileRate), o)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a manager: %w", err)
 	}
-
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, fmt.Errorf("cannot add the health check: %w", err)
 	}
-
 	if err := mgr.AddReadyzCheck("cache", synced(mgr.GetCache())); err != nil {
 		return nil, fmt.Errorf("cannot add the readiness check: %w", err)
 	}
-
 	co, err := c.controllers(ctx)
 	if err != nil {
 		return nil, err
 	}
-
 	guard, err := c.guard(mgr)
 	if err != nil {
 		return nil, err
 	}
-
 	r := outside.NewResolver(mgr.GetClient(), guard)
-
 	if err := start(ctx, mgr, co, kinds(r, guard), fail); err != nil {
 		return nil, err
 	}
-
 	return mgr, nil
 }
 
@@ -125,29 +113,22 @@ func (c *CLI) options() (ctrl.Options, error) {
 	if err != nil {
 		return ctrl.Options{}, err
 	}
-
 	pods, err := analysis.Pods()
 	if err != nil {
 		return ctrl.Options{}, fmt.Errorf("cannot set up the cache: %w", err)
 	}
-
 	lease, renew, retry := leaseDuration, renewDeadline, retryPeriod
-
 	return ctrl.Options{
-		Scheme: scheme,
-
+		Scheme:    scheme,
 		NewClient: quiet.NewClient,
 		Client: client.Options{Cache: &client.CacheOptions{
-			// A Secret is read by name when it is needed, and forgotten. The others
-			// are one object each, read once or seldom.
+			// A Secret is read by name when it is needed, and forgotten. The others are one object each, read once or seldom.
 			DisableFor: []client.Object{
 				&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Namespace{}, &discoveryv1.EndpointSlice{},
 			},
 		}},
-
 		Cache: cache.Options{
-			// Nothing is listed and watched by accident: a kind that no controller
-			// watches cannot be read from the cache.
+			// Nothing is listed and watched by accident: a kind that no controller watches cannot be read from the cache.
 			ReaderFailOnMissingInformer: true,
 			DefaultTransform:            cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
@@ -157,7 +138,6 @@ func (c *CLI) options() (ctrl.Options, error) {
 				},
 			},
 		},
-
 		LeaderElection:                c.LeaderElection,
 		LeaderElectionID:              "provider-capstan",
 		LeaderElectionResourceLock:    resourcelock.LeasesResourceLock,
@@ -165,10 +145,9 @@ func (c *CLI) options() (ctrl.Options, error) {
 		LeaseDuration:                 &lease,
 		RenewDeadline:                 &renew,
 		RetryPeriod:                   &retry,
-
-		Metrics:                server.Options{BindAddress: c.MetricsAddress},
-		HealthProbeBindAddress: c.HealthAddress,
-		LivenessEndpointName:   "/livez",
+		Metrics:                       server.Options{BindAddress: c.MetricsAddress},
+		HealthProbeBindAddress:        c.HealthAddress,
+		LivenessEndpointName:          "/livez",
 	}, nil
 }
 
@@ -179,18 +158,15 @@ func (c *CLI) controllers(ctx context.Context) (controller.Options, error) {
 		MRMetrics:               managed.NewMRMetricRecorder(),
 		MRStateMetrics:          statemetrics.NewMRStateMetrics(),
 	}
-
 	for _, r := range []prometheus.Collector{m.MRMetrics, m.MRStateMetrics} {
 		if err := metrics.Registry.Register(r); err != nil {
 			return controller.Options{}, fmt.Errorf("cannot register metrics: %w", err)
 		}
 	}
-
 	changes, err := c.changes(ctx)
 	if err != nil {
 		return controller.Options{}, err
 	}
-
 	return controller.Options{
 		Logger:                  logging.NewLogrLogger(ctrl.Log.WithName("provider-capstan")),
 		GlobalRateLimiter:       ratelimiter.NewGlobal(c.MaxReconcileRate),
@@ -207,11 +183,9 @@ func synced(c cache.Cache) healthz.Checker {
 	return func(r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 		defer cancel()
-
 		if !c.WaitForCacheSync(ctx) {
 			return errors.New("the cache is not synced yet")
 		}
-
 		return nil
 	}
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package members is what the program in the members of a Database has in common with
-// those who look at members from outside: labels, annotations and reports. It imports
-// nothing, because that program is in every image of a member.
+// Package members is the contract between the members of a Database and the programs that see them from outside: labels, annotations and
+// reports. What an engine's members are configured with is in a package of its own, such as pgmember. These packages import the standard
+// library only, because the program that uses them is in every image of a member.
 package members
 
 // Labels and annotations of the members of a Database.

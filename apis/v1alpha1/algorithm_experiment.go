@@ -4,47 +4,46 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Experiment compares two arms over a long time: A is the revision that the spec
-// asks for, B the same with a few fields changed. It needs spec.lifecycle and
-// spec.route, and runs beside no rollout. When it ends all callers reach A again,
-// whatever came of it: who wants B writes it into the spec.
+// Experiment compares two arms over a long time: A is the revision that the spec describes, B is the same revision with
+// a few fields changed. It needs spec.lifecycle and spec.route, and runs only while no rollout does. At the end all
+// traffic returns to A, with any result. To adopt B, write its fields into the spec.
 type Experiment struct {
-	// ID names the experiment. Each runs once: another needs another id. Any edit but
-	// that of stop.duration ends it.
+	// ID of the experiment. Each ID runs once; another experiment needs another ID. Any edit other than that of
+	// stop.duration ends the experiment.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be lower case letters, digits and '-', with a letter or digit at both ends"
 	// +kubebuilder:example="ranking-2026-11"
 	ID string `json:"id"`
 
-	// ArmB is what is different in arm B.
+	// ArmB holds the fields in which arm B differs.
 	ArmB ExperimentArm `json:"armB"`
 
-	// Assignment says which requests meet arm B.
+	// Assignment defines which requests go to arm B.
 	Assignment ExperimentAssignment `json:"assignment"`
 
-	// Metric that the arms are compared by.
+	// Metric that compares the arms.
 	Metric ExperimentMetric `json:"metric"`
 
-	// Guardrails end the experiment at once when arm B fails them. That it is no worse
-	// than A by the requests that succeed is always one.
+	// Guardrails end the experiment at once when arm B fails them. One guardrail always applies: the success ratio of B
+	// must not be worse than that of A.
 	//
 	// +kubebuilder:default={}
 	// +optional
 	Guardrails *ExperimentGuardrails `json:"guardrails,omitempty"`
 
-	// Stop says when enough is known, and when it ends without.
+	// Stop defines when there is enough data, and when the experiment ends without it.
 	//
 	// +kubebuilder:default={}
 	// +optional
 	Stop *ExperimentStop `json:"stop,omitempty"`
 }
 
-// ExperimentArm is what is different in arm B.
+// ExperimentArm holds the fields in which arm B differs.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.image) || has(self.env) || has(self.modelVersion)",message="image, env, modelVersion: at least one must be set, or both arms are the same"
+// +kubebuilder:validation:XValidation:rule="has(self.image) || has(self.env) || has(self.modelVersion)",message="image, env, modelVersion: set at least one, otherwise both arms are the same"
 type ExperimentArm struct {
-	// Image of arm B. Default: that of A.
+	// Image of arm B. Default: the image of A.
 	//
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[][a-zA-Z0-9._:/@+-]+$')",message="must be an image reference: letters, digits and any of . _ - / : @ +"
@@ -52,8 +51,7 @@ type ExperimentArm struct {
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// Env holds variables of arm B, which take the place of those of the same name in
-	// spec.env.
+	// Env holds variables of arm B. They replace variables of the same name in spec.env.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
@@ -62,8 +60,7 @@ type ExperimentArm struct {
 	// +optional
 	Env []EnvVar `json:"env,omitempty"`
 
-	// ModelVersion of arm B in the registry of spec.model, which it needs. Default:
-	// that of A.
+	// ModelVersion of arm B, in the registry of spec.model, which must be set. Default: the version of A.
 	//
 	// +kubebuilder:validation:MaxLength=10
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[1-9][0-9]*$')",message="must be the number of a version, for instance 12"
@@ -72,20 +69,20 @@ type ExperimentArm struct {
 	ModelVersion string `json:"modelVersion,omitempty"`
 }
 
-// ExperimentAssignment says which requests meet arm B.
+// ExperimentAssignment defines which requests go to arm B.
 type ExperimentAssignment struct {
-	// Percent of requests that meet arm B, and what it is made large enough for. The
-	// Gateway draws anew for each request: the same caller meets both arms. With match,
-	// only those requests meet it, and this is how many they are expected to be.
+	// Percent of requests that go to arm B, from 1 to 50. It also determines the number of replicas of arm B. The
+	// Gateway decides for each request, so one client can reach both arms. With match, only matching requests go to B,
+	// and this is their expected percentage.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=50
 	// +kubebuilder:example=50
 	Percent int32 `json:"percent"`
 
-	// Match are headers or cookies whose requests meet arm B, and no others. So a caller
-	// stays in one arm. Whoever sets them must have drawn the callers at random, or the
-	// experiment compares groups and not arms.
+	// Match lists headers or cookies: requests with one of them go to arm B, all others go to A. So a client stays in
+	// one arm. The sender of the header must choose clients at random; otherwise the experiment compares groups of
+	// clients, not arms.
 	//
 	// +kubebuilder:validation:MaxItems=4
 	// +listType=atomic
@@ -93,28 +90,27 @@ type ExperimentAssignment struct {
 	Match []CallerMatch `json:"match,omitempty"`
 }
 
-// ExperimentMetricKind says what is compared.
+// ExperimentMetricKind is what the experiment compares.
 //
 // +kubebuilder:validation:Enum=SuccessRatio;Latency;Share
 type ExperimentMetricKind string
 
-// What is compared: always a share, of which the test knows how much chance is in it.
+// What the experiment compares. It is always a share, because the statistics of a share are known.
 const (
 	// ExperimentSuccessRatio is the share of requests that succeed.
 	ExperimentSuccessRatio ExperimentMetricKind = "SuccessRatio"
-	// ExperimentLatency is the share of requests that are answered within a time.
+	// ExperimentLatency is the share of requests that get a response within a time limit.
 	ExperimentLatency ExperimentMetricKind = "Latency"
-	// ExperimentShare is a share of one's own, for instance of recommendations that are
-	// bought.
+	// ExperimentShare is a share that you define, for instance of recommendations that lead to a purchase.
 	ExperimentShare ExperimentMetricKind = "Share"
 )
 
-// Direction is where a metric is better.
+// Direction is which values of a metric are better.
 //
 // +kubebuilder:validation:Enum=Higher;Lower
 type Direction string
 
-// Where a metric is better.
+// Which values of a metric are better.
 const (
 	// DirectionHigher: more is better.
 	DirectionHigher Direction = "Higher"
@@ -122,22 +118,21 @@ const (
 	DirectionLower Direction = "Lower"
 )
 
-// ExperimentMetric is a share from 0 to 1 that the arms are compared by.
+// ExperimentMetric is a share from 0 to 1 that compares the arms.
 //
-// +kubebuilder:validation:XValidation:rule="(self.kind == 'Share') == has(self.query)",fieldPath=".query",message="query: counts the events of kind Share, and no other kind has one"
-// +kubebuilder:validation:XValidation:rule="self.kind == 'Share' || !has(self.of)",fieldPath=".of",message="of: counts what kind Share is a share of, and no other kind has one"
-// +kubebuilder:validation:XValidation:rule="(self.kind == 'Latency') == has(self.withinMs)",fieldPath=".withinMs",message="withinMs: is the time of kind Latency, and no other kind has one"
-// +kubebuilder:validation:XValidation:rule="self.kind == 'Share' || !has(self.direction) || self.direction == 'Higher'",fieldPath=".direction",message="direction: of requests that succeed, or are answered in time, more is always better"
+// +kubebuilder:validation:XValidation:rule="(self.kind == 'Share') == has(self.query)",fieldPath=".query",message="query is required for kind Share, and only for it"
+// +kubebuilder:validation:XValidation:rule="self.kind == 'Share' || !has(self.of)",fieldPath=".of",message="of is only for kind Share: remove it"
+// +kubebuilder:validation:XValidation:rule="(self.kind == 'Latency') == has(self.withinMs)",fieldPath=".withinMs",message="withinMs is required for kind Latency, and only for it"
+// +kubebuilder:validation:XValidation:rule="self.kind == 'Share' || !has(self.direction) || self.direction == 'Higher'",fieldPath=".direction",message="direction must be Higher, except for kind Share"
 type ExperimentMetric struct {
-	// Kind of what is compared: SuccessRatio, the share of requests that succeed;
-	// Latency, the share that is answered within withinMs; Share, one of one's own.
+	// Kind of the metric: SuccessRatio, the share of requests that succeed; Latency, the share with a response within
+	// withinMs; Share, a share that query and of define.
 	//
 	// +kubebuilder:example=Share
 	Kind ExperimentMetricKind `json:"kind"`
 
-	// Query of kind Share: a PromQL expression with one value, the number of events in
-	// the window, for instance of purchases. In it $window stands for the window, and it
-	// sees only series of the arm's pods.
+	// Query of kind Share: a PromQL expression with one value, the number of events in the window, for instance of
+	// purchases. $window stands for the time window, and only series of the arm's pods are visible to it.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
@@ -145,8 +140,8 @@ type ExperimentMetric struct {
 	// +optional
 	Query string `json:"query,omitempty"`
 
-	// Of of kind Share: how many there could have been in the window, each by itself and
-	// each with one event at most. Default: the requests of the arm.
+	// Of is the denominator of kind Share: the number of possible events in the window. Each of them must be
+	// independent and have at most one event. Default: the number of requests of the arm.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
@@ -154,8 +149,7 @@ type ExperimentMetric struct {
 	// +optional
 	Of string `json:"of,omitempty"`
 
-	// WithinMs of kind Latency, in milliseconds. A bucket of the histogram should end
-	// there.
+	// WithinMs of kind Latency is the time limit in milliseconds. A bucket of the histogram should end there.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600000
@@ -163,15 +157,15 @@ type ExperimentMetric struct {
 	// +optional
 	WithinMs *int32 `json:"withinMs,omitempty"`
 
-	// Direction of kind Share: whether Higher or Lower is better.
+	// Direction of kind Share: Higher or Lower is better. Default: Higher.
 	//
 	// +kubebuilder:default=Higher
 	// +kubebuilder:example=Higher
 	// +optional
 	Direction Direction `json:"direction,omitempty"`
 
-	// MinEffect is the least difference of the two shares that matters: 0.01 is one
-	// point of a percent. When the arms are closer to each other beyond doubt, neither wins.
+	// MinEffect is the smallest difference of the two shares that matters, from 0.0001 to 0.5. 0.01 is one percentage
+	// point. When the difference is certainly smaller, no arm wins. Default: 0.01.
 	//
 	// +kubebuilder:default=0.01
 	// +kubebuilder:validation:Minimum=0.0001
@@ -183,8 +177,8 @@ type ExperimentMetric struct {
 
 // ExperimentGuardrails end the experiment at once when arm B fails them.
 type ExperimentGuardrails struct {
-	// SuccessThreshold is the least share of requests to arm B that must succeed. 0
-	// leaves only the comparison with A.
+	// SuccessThreshold is the minimum share of requests to arm B that must succeed, from 0 to less than 1. With 0 only
+	// the comparison with A counts. Default: 0.99.
 	//
 	// +kubebuilder:default=0.99
 	// +kubebuilder:validation:Minimum=0
@@ -194,17 +188,16 @@ type ExperimentGuardrails struct {
 	// +optional
 	SuccessThreshold *float64 `json:"successThreshold,omitempty"`
 
-	// Latency that is asked of arm B.
+	// Latency that arm B must reach.
 	//
 	// +optional
 	Latency *LatencyTarget `json:"latency,omitempty"`
 }
 
-// ExperimentStop says when enough is known, and when it ends without.
+// ExperimentStop defines when there is enough data, and when the experiment ends without it.
 type ExperimentStop struct {
-	// Duration is the longest time that arm B has callers. It may be edited while the
-	// experiment runs: the test holds whenever it ends. Longer than Prometheus keeps its
-	// data makes no sense.
+	// Duration is the maximum time that arm B gets traffic, from 1m to 336h. You can edit it during the experiment,
+	// because the test is valid at any time. It must not exceed the time that Prometheus keeps its data. Default: 168h.
 	//
 	// +kubebuilder:default="168h"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('1m') && duration(self) <= duration('336h')",message="must be a time from 1m to 336h, for instance 168h for a week"
@@ -212,7 +205,7 @@ type ExperimentStop struct {
 	// +optional
 	Duration *metav1.Duration `json:"duration,omitempty"`
 
-	// MinSamples that each arm needs before anything is decided.
+	// MinSamples is the number of samples that each arm needs before a result. Default: 1000.
 	//
 	// +kubebuilder:default=1000
 	// +kubebuilder:validation:Minimum=100
@@ -221,8 +214,8 @@ type ExperimentStop struct {
 	// +optional
 	MinSamples *int32 `json:"minSamples,omitempty"`
 
-	// Confidence of the test, in percent: of arms that are equal, one is found better in
-	// at most 100 - confidence percent of all experiments, however often it is looked at.
+	// Confidence of the test in percent, from 80 to 99.99. If the arms are equal, at most 100 - confidence percent of
+	// all experiments find a winner, however often they are evaluated. Default: 95.
 	//
 	// +kubebuilder:default=95
 	// +kubebuilder:validation:XValidation:rule="self >= 80.0 && self <= 99.99",message="must be from 80 to 99.99, for instance 95"
@@ -231,42 +224,41 @@ type ExperimentStop struct {
 	Confidence *float64 `json:"confidence,omitempty"`
 }
 
-// ExperimentPhase is where an experiment stands.
+// ExperimentPhase is the phase of an experiment.
 //
 // +kubebuilder:validation:Enum=Waiting;Preparing;Running;Ended
 type ExperimentPhase string
 
-// Where an experiment stands.
+// Phases of an experiment.
 const (
-	// ExperimentWaiting: something keeps it from beginning.
+	// ExperimentWaiting: something blocks its start.
 	ExperimentWaiting ExperimentPhase = "Waiting"
-	// ExperimentPreparing: replicas of arm B start. No caller reaches it.
+	// ExperimentPreparing: replicas of arm B start. It gets no traffic.
 	ExperimentPreparing ExperimentPhase = "Preparing"
-	// ExperimentRunning: callers are sent to both arms.
+	// ExperimentRunning: both arms get traffic.
 	ExperimentRunning ExperimentPhase = "Running"
-	// ExperimentEnded: all callers reach what the spec asks for.
+	// ExperimentEnded: all traffic goes to the revision that the spec describes.
 	ExperimentEnded ExperimentPhase = "Ended"
 )
 
-// ExperimentWinner is what came of an experiment.
+// ExperimentWinner is the result of an experiment.
 //
 // +kubebuilder:validation:Enum=A;B;None;Inconclusive
 type ExperimentWinner string
 
-// What came of an experiment.
+// Results of an experiment.
 const (
-	// WinnerA: A is better beyond doubt.
+	// WinnerA: A is better with the required confidence.
 	WinnerA ExperimentWinner = "A"
-	// WinnerB: B is better beyond doubt.
+	// WinnerB: B is better with the required confidence.
 	WinnerB ExperimentWinner = "B"
-	// WinnerNone: they differ by less than minEffect, beyond doubt.
+	// WinnerNone: the arms differ by less than minEffect with the required confidence.
 	WinnerNone ExperimentWinner = "None"
-	// WinnerInconclusive: it ended before enough was known.
+	// WinnerInconclusive: it ended with too little data.
 	WinnerInconclusive ExperimentWinner = "Inconclusive"
 )
 
-// ExperimentStatus tells where an experiment stands, and what came of it. It stays
-// until another begins.
+// ExperimentStatus is the state and the result of an experiment. It stays until another experiment begins.
 type ExperimentStatus struct {
 	// ID of the experiment.
 	ID string `json:"id"`
@@ -279,23 +271,22 @@ type ExperimentStatus struct {
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Message tells what is going on, and when it ended, by which numbers.
+	// Message explains what happens and, after the end, has the numbers of the result.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Winner, once it has ended: A, B, None or Inconclusive.
+	// Winner after the end: A, B, None or Inconclusive.
 	//
 	// +optional
 	Winner ExperimentWinner `json:"winner,omitempty"`
 
-	// Effect is the share of B less that of A.
+	// Effect is the share of B minus the share of A.
 	//
 	// +optional
 	Effect *float64 `json:"effect,omitempty"`
 
-	// Lower bound of the effect at the confidence that is asked for. It holds at all
-	// looks together.
+	// Lower bound of the effect at the requested confidence. The bounds are valid for all evaluations together.
 	//
 	// +optional
 	Lower *float64 `json:"lower,omitempty"`
@@ -305,7 +296,7 @@ type ExperimentStatus struct {
 	// +optional
 	Upper *float64 `json:"upper,omitempty"`
 
-	// A is the arm that the spec asks for.
+	// A is the arm that the spec describes.
 	//
 	// +optional
 	A *ExperimentArmStatus `json:"a,omitempty"`
@@ -315,12 +306,12 @@ type ExperimentStatus struct {
 	// +optional
 	B *ExperimentArmStatus `json:"b,omitempty"`
 
-	// StartedAt tells when callers were sent to both arms.
+	// StartedAt is when both arms began to get traffic.
 	//
 	// +optional
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
 
-	// EndedAt tells when they were taken back.
+	// EndedAt is when all traffic returned to A.
 	//
 	// +optional
 	EndedAt *metav1.Time `json:"endedAt,omitempty"`
@@ -336,7 +327,7 @@ type ExperimentArmStatus struct {
 	// +optional
 	Value *float64 `json:"value,omitempty"`
 
-	// Samples that it is made of.
+	// Samples behind the value.
 	//
 	// +optional
 	Samples *int64 `json:"samples,omitempty"`

@@ -4,18 +4,17 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Lifecycle says how callers go over to a new revision. Without it all of them do
-// at once, as soon as its replicas serve. With it a part of them tries the revision
-// first, and what Prometheus tells of it decides whether the rest follows or all go
-// back. Only what was measured decides: too little of it, or none, holds.
+// Lifecycle defines how traffic shifts to a new revision. Without it all traffic shifts at once, as soon as the new
+// replicas are ready. With it a share of the traffic goes to the candidate first, and measurements from Prometheus
+// decide: promote or roll back. Only measurements decide: too little data, or none, holds the rollout.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(self.canaryWeight) && has(self.steps))",fieldPath=".steps",message="steps: take the place of canaryWeight: set one of them"
-// +kubebuilder:validation:XValidation:rule="!has(self.drift) || has(self.rollbackOnDrift) && self.rollbackOnDrift || has(self.drift.reference)",fieldPath=".drift",message="drift: needs rollbackOnDrift, or a reference to compare the past with, or nothing comes of it"
-// +kubebuilder:validation:XValidation:rule="!has(self.rollbackOnDrift) || !self.rollbackOnDrift || has(self.drift)",fieldPath=".rollbackOnDrift",message="rollbackOnDrift: needs drift: name the histogram whose distribution is compared"
+// +kubebuilder:validation:XValidation:rule="!(has(self.canaryWeight) && has(self.steps))",fieldPath=".steps",message="steps replace canaryWeight: set only one of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.drift) || has(self.rollbackOnDrift) && self.rollbackOnDrift || has(self.drift.reference)",fieldPath=".drift",message="drift has no effect: set rollbackOnDrift, or a reference to compare with"
+// +kubebuilder:validation:XValidation:rule="!has(self.rollbackOnDrift) || !self.rollbackOnDrift || has(self.drift)",fieldPath=".rollbackOnDrift",message="rollbackOnDrift needs drift: name the histogram whose distribution is compared"
 type Lifecycle struct {
-	// CanaryWeight is the share of callers, in percent, that try a new revision
-	// before all go over to it. 100 sends all of them at once, and only the time to
-	// bake remains to go back by itself. Default: 20, unless steps are set.
+	// CanaryWeight is the percentage of traffic that goes to a candidate before it gets all traffic. 100 shifts all
+	// traffic at once; then only spec.lifecycle.bake is left for an automatic rollback. Default: 20, unless steps are
+	// set.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
@@ -23,8 +22,8 @@ type Lifecycle struct {
 	// +optional
 	CanaryWeight *int32 `json:"canaryWeight,omitempty"`
 
-	// Steps are the shares of callers, in percent and rising, that try a new revision
-	// one after the other.
+	// Steps are the percentages of traffic that a candidate gets one after the other, in rising order, for instance 5,
+	// 20, 50. They replace canaryWeight.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=10
@@ -36,15 +35,14 @@ type Lifecycle struct {
 	// +optional
 	Steps []int32 `json:"steps,omitempty"`
 
-	// Mirror sends copies of requests to a new revision before the first share of
-	// callers: it is found out how it does, and nobody gets its answers. Requests that
-	// change something elsewhere do so twice. It needs spec.route, and a Gateway that
-	// offers it. Default: no request is copied.
+	// Mirror sends copies of requests to a candidate before it gets any traffic. The checks judge its responses, and
+	// clients never receive them. Requests with side effects have them twice. It needs spec.route and a Gateway that
+	// supports mirroring. Default: no request is copied.
 	//
 	// +optional
 	Mirror *Mirror `json:"mirror,omitempty"`
 
-	// Soak is the least time that each step lasts.
+	// Soak is the minimum duration of each step, at most 168h. Default: 2m.
 	//
 	// +kubebuilder:default="2m"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('0s') && duration(self) <= duration('168h')",message="must be a time of at most 168h, for instance 2m"
@@ -52,8 +50,8 @@ type Lifecycle struct {
 	// +optional
 	Soak *metav1.Duration `json:"soak,omitempty"`
 
-	// Deadline is how long a step may last, and metrics may be unavailable, before
-	// onNoData says what happens.
+	// Deadline is the maximum duration of a step, and the maximum time without metrics, before onNoData applies. From
+	// 1m to 168h, and not less than soak. Default: 1h.
 	//
 	// +kubebuilder:default="1h"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="must be a time from 1m to 168h, for instance 1h"
@@ -61,9 +59,8 @@ type Lifecycle struct {
 	// +optional
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
 
-	// Bake is how long the revision before stays, after all callers went over, to
-	// take them back at once if the new one fails after all. An edit to another
-	// revision ends it.
+	// Bake is how long the previous revision stays after promotion, at most 168h. If the new revision fails in this
+	// time, all traffic shifts back at once. An edit that makes another revision ends it. Default: 30m.
 	//
 	// +kubebuilder:default="30m"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('0s') && duration(self) <= duration('168h')",message="must be a time of at most 168h, for instance 30m"
@@ -71,9 +68,8 @@ type Lifecycle struct {
 	// +optional
 	Bake *metav1.Duration `json:"bake,omitempty"`
 
-	// StandbyReplicas of the revision before while the new one bakes. Fewer than it had
-	// save capacity, and take callers back before all of them run again. Default: as
-	// many as it had.
+	// StandbyReplicas is the number of replicas that the previous revision keeps while the new one bakes. A small
+	// number saves capacity, but after a rollback the other replicas must start first. Default: as many as it had.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
@@ -81,8 +77,8 @@ type Lifecycle struct {
 	// +optional
 	StandbyReplicas *int32 `json:"standbyReplicas,omitempty"`
 
-	// SuccessThreshold is the least share of requests to the new revision that must
-	// succeed. 0 leaves only the comparison with the revision before.
+	// SuccessThreshold is the minimum share of requests to the candidate that must succeed, from 0 to less than 1. With
+	// 0 only the comparison with the live revision counts. Default: 0.99.
 	//
 	// +kubebuilder:default=0.99
 	// +kubebuilder:validation:Minimum=0
@@ -92,8 +88,8 @@ type Lifecycle struct {
 	// +optional
 	SuccessThreshold *float64 `json:"successThreshold,omitempty"`
 
-	// MinSamples is how many requests to the new revision a step needs at least. Some
-	// targets need more to be sure: 268 without a failure for a threshold of 0.99.
+	// MinSamples is the minimum number of requests to the candidate before a check of a step can pass. A strict
+	// threshold needs more to be certain: 0.99 needs 268 requests without a failure. Default: 100.
 	//
 	// +kubebuilder:default=100
 	// +kubebuilder:validation:Minimum=1
@@ -102,12 +98,12 @@ type Lifecycle struct {
 	// +optional
 	MinSamples *int32 `json:"minSamples,omitempty"`
 
-	// Latency that is asked of the new revision.
+	// Latency that the candidate must reach.
 	//
 	// +optional
 	Latency *LatencyTarget `json:"latency,omitempty"`
 
-	// Metrics of one's own that are asked of the new revision.
+	// Metrics are your own checks of the candidate, beside the built-in ones.
 	//
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=map
@@ -115,37 +111,37 @@ type Lifecycle struct {
 	// +optional
 	Metrics []LifecycleMetric `json:"metrics,omitempty"`
 
-	// RollbackOnDrift rolls a new revision back when the distribution of what it tells
-	// leaves that of the revision before, which meets the same requests.
+	// RollbackOnDrift rolls a candidate back when the distribution of its outputs differs from that of the live
+	// revision, which gets the same kind of requests. It needs drift. Default: false.
 	//
 	// +kubebuilder:example=true
 	// +optional
 	RollbackOnDrift bool `json:"rollbackOnDrift,omitempty"`
 
-	// Drift says which distribution is compared, and how.
+	// Drift defines which distribution is compared, and how.
 	//
 	// +optional
 	Drift *Drift `json:"drift,omitempty"`
 
-	// OnNoData says what happens when a step has lasted for the deadline and too
-	// little is known of the revision to go on: Hold, Rollback or Continue.
+	// OnNoData is what happens when a step reaches its deadline with too little data: Hold, Rollback or Continue.
+	// Default: Hold.
 	//
 	// +kubebuilder:default=Hold
 	// +kubebuilder:example=Hold
 	// +optional
 	OnNoData OnNoData `json:"onNoData,omitempty"`
 
-	// Approval says where somebody has to agree: None, BeforePromotion, or EveryStep
-	// before each share of callers that is greater than the first.
+	// Approval is where a rollout waits for an approval: None, BeforePromotion, or EveryStep, which is before each
+	// share of traffic after the first. Default: None.
 	//
 	// +kubebuilder:default=None
 	// +kubebuilder:example=BeforePromotion
 	// +optional
 	Approval Approval `json:"approval,omitempty"`
 
-	// Approve names revisions that may go on: REVISION for every step, or
-	// REVISION:WEIGHT for shares up to this one, where 100 is promotion. Entries about
-	// other revisions mean nothing, so that one that is left behind approves nothing.
+	// Approve lists approved revisions: REVISION approves every step, REVISION:WEIGHT approves shares up to this
+	// percentage, and 100 is promotion. Entries for other revisions have no effect, so an old entry never approves a
+	// new revision.
 	//
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=32
@@ -155,7 +151,8 @@ type Lifecycle struct {
 	// +optional
 	Approve []string `json:"approve,omitempty"`
 
-	// Promote names a revision that all callers go to at once, without evidence.
+	// Promote is a revision that gets all traffic without evidence or approval, even in a freeze window or without
+	// error budget. It still waits until its replicas are ready and the Gateway has the route, and it bakes.
 	//
 	// +kubebuilder:validation:MaxLength=10
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{10}$')",message="must be a revision of status.rollout, for instance 1a2b3c4d5e"
@@ -163,7 +160,7 @@ type Lifecycle struct {
 	// +optional
 	Promote string `json:"promote,omitempty"`
 
-	// Abort names a revision that is rolled back at once.
+	// Abort is a revision to roll back at once.
 	//
 	// +kubebuilder:validation:MaxLength=10
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{10}$')",message="must be a revision of status.rollout, for instance 1a2b3c4d5e"
@@ -171,9 +168,8 @@ type Lifecycle struct {
 	// +optional
 	Abort string `json:"abort,omitempty"`
 
-	// Retry tries a revision again that was rolled back: REVISION#ATTEMPT with the
-	// number of the attempt, 2 for the second. It begins once the time to cool down is
-	// over, which doubles with each attempt from 10 minutes up to 6 hours.
+	// Retry starts another attempt of a revision that was rolled back: REVISION#ATTEMPT, where 2 is the second attempt.
+	// The attempt starts after a cooldown of 10 minutes, which doubles with each attempt up to 6 hours.
 	//
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{10}#([2-9]|[1-9][0-9]{1,3})$')",message="must be a revision of status.rollout.failed and the number of the attempt, for instance 1a2b3c4d5e#2"
@@ -181,16 +177,15 @@ type Lifecycle struct {
 	// +optional
 	Retry string `json:"retry,omitempty"`
 
-	// Freeze holds rollouts while one of these times lasts. To go back is always
-	// possible.
+	// Freeze lists time windows in which no rollout starts or advances. A rollback is always possible.
 	//
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
 	// +optional
 	Freeze []FreezeWindow `json:"freeze,omitempty"`
 
-	// Match sends callers with one of these headers or cookies to the new revision as
-	// long as a part of all callers tries it. It needs spec.route.
+	// Match sends requests with one of these headers or cookies to the candidate while it gets a share of the traffic.
+	// It needs spec.route.
 	//
 	// +kubebuilder:validation:MaxItems=4
 	// +listType=atomic
@@ -198,17 +193,18 @@ type Lifecycle struct {
 	Match []CallerMatch `json:"match,omitempty"`
 }
 
-// Mirror says which requests are copied to a new revision, and for how long.
+// Mirror defines which requests are copied to a candidate, and for how long.
 type Mirror struct {
-	// Percent of requests that are copied. Less than 100 needs a Gateway that offers
-	// HTTPRouteRequestPercentageMirror, and 100 one that offers HTTPRouteRequestMirror.
+	// Percent of requests to copy. 100 needs a Gateway with the feature HTTPRouteRequestMirror, less needs
+	// HTTPRouteRequestPercentageMirror.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +kubebuilder:example=100
 	Percent int32 `json:"percent"`
 
-	// For is the least time that requests are copied. Evidence is needed as of any step.
+	// For is the minimum time that requests are copied, at most 168h. All checks must pass as well, as in any step.
+	// Default: 5m.
 	//
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('0s') && duration(self) <= duration('168h')",message="must be a time of at most 168h, for instance 5m"
@@ -217,11 +213,11 @@ type Mirror struct {
 	For *metav1.Duration `json:"for,omitempty"`
 }
 
-// LatencyTarget is the latency that is asked of a new revision.
+// LatencyTarget is the latency that a revision must reach.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.maxMs) || has(self.maxRegressionPercent)",message="maxMs, maxRegressionPercent: at least one is needed, or nothing is asked"
+// +kubebuilder:validation:XValidation:rule="has(self.maxMs) || has(self.maxRegressionPercent)",message="maxMs, maxRegressionPercent: set at least one, otherwise nothing is checked"
 type LatencyTarget struct {
-	// MaxMs is the greatest latency in milliseconds.
+	// MaxMs is the maximum latency in milliseconds.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600000
@@ -229,8 +225,7 @@ type LatencyTarget struct {
 	// +optional
 	MaxMs *int32 `json:"maxMs,omitempty"`
 
-	// MaxRegressionPercent is by how many percent the latency may exceed that of the
-	// revision before.
+	// MaxRegressionPercent is the percentage by which the latency can exceed that of the live revision.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
@@ -238,7 +233,7 @@ type LatencyTarget struct {
 	// +optional
 	MaxRegressionPercent *int32 `json:"maxRegressionPercent,omitempty"`
 
-	// Percentile of the latency: 50, 90, 95 or 99.
+	// Percentile of the latency: 50, 90, 95 or 99. Default: 95.
 	//
 	// +kubebuilder:default=95
 	// +kubebuilder:validation:Enum=50;90;95;99
@@ -247,88 +242,86 @@ type LatencyTarget struct {
 	Percentile int32 `json:"percentile,omitempty"`
 }
 
-// Baseline is what a metric of a new revision is compared with.
+// Baseline is what a metric of a candidate is compared with.
 //
 // +kubebuilder:validation:Enum=Baseline
 type Baseline string
 
-// RelativeToBaseline compares with the revision before, over the same time.
+// RelativeToBaseline compares with the live revision over the same time.
 const RelativeToBaseline Baseline = "Baseline"
 
-// LifecycleMetric is a PromQL expression that is asked of a new revision.
+// LifecycleMetric is a check of a candidate by a PromQL expression, with at least one of min and max.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.min) || has(self.max)",message="min, max: at least one bound is needed, or nothing is asked"
-// +kubebuilder:validation:XValidation:rule="!has(self.min) || !has(self.max) || self.min <= self.max",fieldPath=".min",message="min: must not be above max"
+// +kubebuilder:validation:XValidation:rule="has(self.min) || has(self.max)",message="min, max: set at least one, otherwise nothing is checked"
+// +kubebuilder:validation:XValidation:rule="!has(self.min) || !has(self.max) || self.min <= self.max",fieldPath=".min",message="min must not be above max: lower min or raise max"
 type LifecycleMetric struct {
-	// Name of the metric.
+	// Name of the check, which evidence and messages use.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="must be lower case letters, digits and '-', start with a letter and end with a letter or digit"
-	// +kubebuilder:validation:XValidation:rule="!(self in ['success', 'success-against-baseline', 'latency', 'latency-against-baseline', 'drift'])",message="success, latency, drift and what is told against the baseline are the names of the built-in checks: choose another"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['success', 'success-against-baseline', 'latency', 'latency-against-baseline', 'drift'])",message="must not be the name of a built-in check (success, success-against-baseline, latency, latency-against-baseline, drift): choose another"
 	// +kubebuilder:example="revenue"
 	Name string `json:"name"`
 
-	// Query is a PromQL expression with one value. In it $window stands for the window,
-	// and it sees only series of the revision's pods.
+	// Query is a PromQL expression with one value. $window stands for the time window, and only series of the
+	// revision's pods are visible to it.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:example="sum(increase(revenue_total[$window])) / sum(increase(http_requests_total[$window]))"
 	Query string `json:"query"`
 
-	// Min is the least value that passes.
+	// Min is the lowest value that passes. Default: no lower bound.
 	//
 	// +kubebuilder:example=0.98
 	// +optional
 	Min *float64 `json:"min,omitempty"`
 
-	// Max is the greatest value that passes.
+	// Max is the highest value that passes. Default: no upper bound.
 	//
 	// +kubebuilder:example=1.1
 	// +optional
 	Max *float64 `json:"max,omitempty"`
 
-	// RelativeTo Baseline compares the value divided by that of the revision before.
-	// Default: the value itself.
+	// RelativeTo Baseline checks the value divided by that of the live revision. Default: the value itself.
 	//
 	// +kubebuilder:example=Baseline
 	// +optional
 	RelativeTo Baseline `json:"relativeTo,omitempty"`
 }
 
-// DriftMethod says how two distributions are compared.
+// DriftMethod is how two distributions are compared.
 //
 // +kubebuilder:validation:Enum=PSI;KS
 type DriftMethod string
 
 // How two distributions are compared.
 const (
-	// DriftPSI is the population stability index: usually 0.1 is a moderate change and
-	// 0.2 one to act on.
+	// DriftPSI is the population stability index: usually 0.1 is a moderate change and 0.2 a change to act on.
 	DriftPSI DriftMethod = "PSI"
-	// DriftKS is the statistic of Kolmogorov and Smirnov: the greatest distance of the
-	// two cumulative distributions, from 0 to 1.
+	// DriftKS is the Kolmogorov-Smirnov statistic: the maximum distance of the two cumulative distributions, from 0 to
+	// 1.
 	DriftKS DriftMethod = "KS"
 )
 
-// Drift says which distribution is compared, and how.
+// Drift defines which distribution is compared, and how.
 type Drift struct {
-	// Query gives the buckets of a histogram of what the revision tells, for instance
-	// of its scores, with the label le. In it $window stands for the window.
+	// Query returns the buckets of a histogram of the revision's outputs, for instance of its scores, with the label
+	// le. $window stands for the time window.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:example="increase(prediction_score_bucket[$window])"
 	Query string `json:"query"`
 
-	// Method of comparison: PSI or KS.
+	// Method of comparison: PSI (population stability index) or KS (Kolmogorov-Smirnov statistic). Default: PSI.
 	//
 	// +kubebuilder:default=PSI
 	// +kubebuilder:example=PSI
 	// +optional
 	Method DriftMethod `json:"method,omitempty"`
 
-	// Max is the greatest distance that passes.
+	// Max is the highest distance that passes, above 0 and at most 10. Default: 0.2.
 	//
 	// +kubebuilder:default=0.2
 	// +kubebuilder:validation:XValidation:rule="self > 0.0 && self <= 10.0",message="must be above 0 and at most 10"
@@ -336,9 +329,9 @@ type Drift struct {
 	// +optional
 	Max *float64 `json:"max,omitempty"`
 
-	// Reference is how far back lies what the live revision is compared with, to find
-	// drift of the data themselves: it shows in every revision, the condition DataDrift
-	// tells of it, and nothing is rolled back for it. Default: not compared.
+	// Reference compares the live revision with itself this long ago, from 1m to 720h, to detect drift of the input
+	// data. Such drift appears in every revision, so the condition DataDrift reports it and nothing is rolled back.
+	// Default: no comparison.
 	//
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('1m') && duration(self) <= duration('720h')",message="must be a time from 1m to 720h, for instance 24h"
 	// +kubebuilder:example="24h"
@@ -346,47 +339,47 @@ type Drift struct {
 	Reference *metav1.Duration `json:"reference,omitempty"`
 }
 
-// OnNoData says what happens when too little is known of a revision.
+// OnNoData is what happens when there is too little data about a revision.
 //
 // +kubebuilder:validation:Enum=Hold;Rollback;Continue
 type OnNoData string
 
-// What happens when too little is known of a revision.
+// What happens when there is too little data about a revision.
 const (
-	// NoDataHold keeps the share of callers as it is until enough is known.
+	// NoDataHold keeps the share of traffic until there is enough data.
 	NoDataHold OnNoData = "Hold"
 	// NoDataRollback rolls the revision back.
 	NoDataRollback OnNoData = "Rollback"
-	// NoDataContinue goes on as if it had passed.
+	// NoDataContinue continues as if all checks had passed.
 	NoDataContinue OnNoData = "Continue"
 )
 
-// Approval says where somebody has to agree.
+// Approval is where a rollout waits for an approval.
 //
 // +kubebuilder:validation:Enum=None;BeforePromotion;EveryStep
 type Approval string
 
-// Where somebody has to agree.
+// Where a rollout waits for an approval.
 const (
-	// ApprovalNone: nobody has to.
+	// ApprovalNone never waits.
 	ApprovalNone Approval = "None"
-	// ApprovalBeforePromotion: before all callers go over.
+	// ApprovalBeforePromotion waits before the candidate gets all traffic.
 	ApprovalBeforePromotion Approval = "BeforePromotion"
-	// ApprovalEveryStep: before each share that is greater than the first.
+	// ApprovalEveryStep waits before each share of traffic after the first.
 	ApprovalEveryStep Approval = "EveryStep"
 )
 
-// FreezeWindow is a time that comes again.
+// FreezeWindow is a recurring time window.
 type FreezeWindow struct {
-	// Cron says when it begins: minute, hour, day of the month, the month and the day of
-	// the week.
+	// Cron is when the window begins: minute, hour, day of the month, month and day of the week. "0 17 * * 5" is every
+	// Friday at 17:00.
 	//
 	// +kubebuilder:validation:MinLength=9
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:example="0 17 * * 5"
 	Cron string `json:"cron"`
 
-	// For how long it lasts.
+	// For is the duration of the window, from 1m to 744h. It must end before the next window begins.
 	//
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=48
@@ -394,7 +387,7 @@ type FreezeWindow struct {
 	// +kubebuilder:example="62h"
 	For metav1.Duration `json:"for"`
 
-	// TimeZone of cron, by its name in the IANA database.
+	// TimeZone of cron: a name of the IANA time zone database. Default: UTC.
 	//
 	// +kubebuilder:default="UTC"
 	// +kubebuilder:validation:MaxLength=64
@@ -424,7 +417,7 @@ type CallerMatch struct {
 	// +optional
 	Cookie string `json:"cookie,omitempty"`
 
-	// Value that it must have.
+	// Value that the header or cookie must have.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024

@@ -8,15 +8,14 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// Metrics that the container tells, and what is expected of them. Names of metrics
-// of the usual model servers are known: vLLM, Triton, TorchServe, TensorFlow
-// Serving, KServe, MLServer, and the plain http_requests_total and
-// http_request_duration_seconds.
+// Metrics defines how the pods are scraped and which values they must reach. Capstan knows the metric names of the
+// common model servers: vLLM, Triton, TorchServe, TensorFlow Serving, KServe, MLServer, and the plain
+// http_requests_total and http_request_duration_seconds.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.interval) || !has(self.window) || ![self.interval, self.window].all(d, d.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$')) || duration(self.window) >= duration(self.interval)",fieldPath=".window",message="window must not be shorter than interval, or requests in between never count: raise window or lower interval"
+// +kubebuilder:validation:XValidation:rule="!has(self.interval) || !has(self.window) || ![self.interval, self.window].all(d, d.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$')) || duration(self.window) >= duration(self.interval)",fieldPath=".window",message="window must not be shorter than interval, otherwise some requests never count: raise window or lower interval"
 type Metrics struct {
-	// Port that metrics are served on. Default: spec.port. A port is open or closed
-	// as a whole: who may scrape metrics on spec.port may call the Algorithm as well.
+	// Port that serves the metrics. A NetworkPolicy opens a port as a whole: if metrics are on spec.port, the scraper
+	// can also send requests to the Algorithm. Default: spec.port.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
@@ -24,7 +23,7 @@ type Metrics struct {
 	// +optional
 	Port *int32 `json:"port,omitempty"`
 
-	// Path that metrics are served on.
+	// Path that serves the metrics. Default: /metrics.
 	//
 	// +kubebuilder:default="/metrics"
 	// +kubebuilder:validation:MaxLength=512
@@ -33,7 +32,7 @@ type Metrics struct {
 	// +optional
 	Path string `json:"path,omitempty"`
 
-	// Interval between two looks at Prometheus. At least 10s.
+	// Interval between two evaluations of Prometheus, from 10s to 1h. Default: 30s.
 	//
 	// +kubebuilder:default="30s"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('10s') && duration(self) <= duration('1h')",message="must be a time from 10s to 1h, for instance 2m"
@@ -41,7 +40,8 @@ type Metrics struct {
 	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
-	// Window of time that each look is about.
+	// Window is the time range that each evaluation covers, from 20s to 6h and not shorter than interval. It should
+	// hold four scrapes. Default: 2m.
 	//
 	// +kubebuilder:default="2m"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('20s') && duration(self) <= duration('6h')",message="must be a time from 20s to 6h, for instance 2m"
@@ -49,9 +49,8 @@ type Metrics struct {
 	// +optional
 	Window *metav1.Duration `json:"window,omitempty"`
 
-	// ProviderConfigReference names the ProviderConfig of this namespace, or the
-	// ClusterProviderConfig, that says where Prometheus is. Default: the
-	// ClusterProviderConfig prometheus.
+	// ProviderConfigReference names the ProviderConfig of this namespace, or the ClusterProviderConfig, with the
+	// address of Prometheus. Default: the platform's setting, or the ClusterProviderConfig prometheus.
 	//
 	// +kubebuilder:validation:XValidation:rule="self.kind in ['ProviderConfig', 'ClusterProviderConfig']",messageExpression="'providerConfigRef.kind: ' + self.kind + ' is neither ProviderConfig nor ClusterProviderConfig'"
 	// +kubebuilder:validation:XValidation:rule="size(self.name) <= 63 && self.name.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",messageExpression="'providerConfigRef.name: ' + self.name + ' is not the name of a config: at most 63 lower case letters, digits, - and .'"
@@ -59,13 +58,13 @@ type Metrics struct {
 	// +optional
 	ProviderConfigReference *xpv2.ProviderConfigReference `json:"providerConfigRef,omitempty"`
 
-	// Queries in place of those for the metric names of the known model servers.
+	// Queries replace the built-in queries for the known model servers. A query that is not set keeps the built-in one.
 	//
 	// +optional
 	Queries *MetricQueries `json:"queries,omitempty"`
 
-	// SuccessRatio is the least share of requests that must succeed, from 0 to 1.
-	// The condition WithinTargets tells when it is missed.
+	// SuccessRatio is the minimum share of requests that must succeed, from 0 to 1. The condition WithinTargets reports
+	// when it is missed.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1
@@ -73,8 +72,8 @@ type Metrics struct {
 	// +optional
 	SuccessRatio *float64 `json:"successRatio,omitempty"`
 
-	// Checks compare values of PromQL expressions with bounds. The condition
-	// WithinTargets tells when one is out of them.
+	// Checks compare values of PromQL expressions with bounds. The condition WithinTargets reports when a value is out
+	// of bounds.
 	//
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=map
@@ -83,8 +82,8 @@ type Metrics struct {
 	Checks []MetricCheck `json:"checks,omitempty"`
 }
 
-// MetricQueries are PromQL expressions. In them $window stands for the window, and
-// they see only series of one slot of this Algorithm's pods.
+// MetricQueries are PromQL expressions. $window stands for the time window, and only series of one slot of this
+// Algorithm's pods are visible to them.
 type MetricQueries struct {
 	// Requests is the number of requests in the window.
 	//
@@ -100,15 +99,14 @@ type MetricQueries struct {
 	// +optional
 	Failures string `json:"failures,omitempty"`
 
-	// Latency holds the buckets of a histogram of the window's requests in
-	// seconds, with the label le.
+	// Latency returns the buckets of a histogram of the window's requests in seconds, with the label le.
 	//
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:example="increase(prediction_seconds_bucket[$window])"
 	// +optional
 	Latency string `json:"latency,omitempty"`
 
-	// InFlight is the number of requests being worked on now.
+	// InFlight is the number of requests that are in progress now.
 	//
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:example="predictions_in_progress"
@@ -116,17 +114,16 @@ type MetricQueries struct {
 	InFlight string `json:"inFlight,omitempty"`
 }
 
-// MetricCheck compares the value of a PromQL expression with bounds.
+// MetricCheck compares the value of a PromQL expression with at least one bound.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.min) || has(self.max)",message="min, max: at least one bound is needed, or nothing is checked"
-// +kubebuilder:validation:XValidation:rule="!has(self.min) || !has(self.max) || self.min <= self.max",fieldPath=".min",message="min: must not be above max"
+// +kubebuilder:validation:XValidation:rule="has(self.min) || has(self.max)",message="min, max: set at least one, otherwise nothing is checked"
+// +kubebuilder:validation:XValidation:rule="!has(self.min) || !has(self.max) || self.min <= self.max",fieldPath=".min",message="min must not be above max: lower min or raise max"
 type MetricCheck struct {
-	// Name of the check. success and latency are those of successRatio and
-	// targetLatencyMs, and request-rate and in-flight are always told.
+	// Name of the check. success, latency, request-rate and in-flight are names of built-in checks.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="must be lower case letters, digits and '-', start with a letter and end with a letter or digit"
-	// +kubebuilder:validation:XValidation:rule="!(self in ['success', 'latency', 'request-rate', 'in-flight'])",message="success, latency, request-rate and in-flight are the names of the built-in checks: choose another"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['success', 'latency', 'request-rate', 'in-flight'])",message="must not be the name of a built-in check (success, latency, request-rate, in-flight): choose another"
 	// +kubebuilder:example="queue"
 	Name string `json:"name"`
 
@@ -137,13 +134,13 @@ type MetricCheck struct {
 	// +kubebuilder:example="avg(queue_length)"
 	Query string `json:"query"`
 
-	// Min is the least value that passes.
+	// Min is the lowest value that passes. Default: no lower bound.
 	//
 	// +kubebuilder:example=1
 	// +optional
 	Min *float64 `json:"min,omitempty"`
 
-	// Max is the greatest value that passes.
+	// Max is the highest value that passes. Default: no upper bound.
 	//
 	// +kubebuilder:example=10
 	// +optional

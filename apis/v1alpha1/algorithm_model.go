@@ -9,7 +9,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// ModelOrigin says where a model comes from.
+// ModelOrigin is where a model comes from.
 //
 // +kubebuilder:validation:Enum=registry;s3;oci;volume
 type ModelOrigin string
@@ -22,73 +22,72 @@ const (
 	ModelFromS3 ModelOrigin = "s3"
 	// ModelFromOCI: from a registry of container images.
 	ModelFromOCI ModelOrigin = "oci"
-	// ModelFromVolume: from a PersistentVolumeClaim that somebody has filled.
+	// ModelFromVolume: from an existing PersistentVolumeClaim that holds the model.
 	ModelFromVolume ModelOrigin = "volume"
 )
 
-// Model is mounted read-only, and verified before the container starts. It belongs
-// to the revision: another version is another revision.
+// Model is verified before the container starts, and mounted read-only. It is part of the revision: another version is
+// another revision.
 //
-// +kubebuilder:validation:XValidation:rule="(self.from == 'registry') == has(self.registry)",fieldPath=".registry",message="from: registry needs registry, and nothing else has it"
-// +kubebuilder:validation:XValidation:rule="(self.from == 's3') == has(self.s3)",fieldPath=".s3",message="from: s3 needs s3, and nothing else has it"
-// +kubebuilder:validation:XValidation:rule="(self.from == 'oci') == has(self.oci)",fieldPath=".oci",message="from: oci needs oci, and nothing else has it"
-// +kubebuilder:validation:XValidation:rule="(self.from == 'volume') == has(self.volume)",fieldPath=".volume",message="from: volume needs volume, and nothing else has it"
-// +kubebuilder:validation:XValidation:rule="!has(self.cache) || (self.from != 'volume' && (self.from != 'oci' || (has(self.oci) && has(self.oci.delivery) && self.oci.delivery == 'InitContainer')))",fieldPath=".cache",message="a cache is for models that are downloaded: a volume needs none, and an image volume is cached by the node"
-// +kubebuilder:validation:XValidation:rule="self.from != 'oci' || !has(self.digest) || (has(self.oci) && has(self.oci.delivery) && self.oci.delivery == 'InitContainer')",fieldPath=".digest",message="an image volume is verified by the digest in its reference: put it there"
-// +kubebuilder:validation:XValidation:rule="self.from != 'oci' || !has(self.size) || (has(self.oci) && has(self.oci.delivery) && self.oci.delivery == 'InitContainer')",fieldPath=".size",message="an image volume is verified by the digest in its reference: put it there"
-// +kubebuilder:validation:XValidation:rule="self.from != 'volume' || !has(self.credentials)",fieldPath=".credentials",message="credentials are for what is downloaded, and a volume is not: remove them"
+// +kubebuilder:validation:XValidation:rule="(self.from == 'registry') == has(self.registry)",fieldPath=".registry",message="registry is required when from is registry, and only then"
+// +kubebuilder:validation:XValidation:rule="(self.from == 's3') == has(self.s3)",fieldPath=".s3",message="s3 is required when from is s3, and only then"
+// +kubebuilder:validation:XValidation:rule="(self.from == 'oci') == has(self.oci)",fieldPath=".oci",message="oci is required when from is oci, and only then"
+// +kubebuilder:validation:XValidation:rule="(self.from == 'volume') == has(self.volume)",fieldPath=".volume",message="volume is required when from is volume, and only then"
+// +kubebuilder:validation:XValidation:rule="!has(self.cache) || (self.from != 'volume' && (self.from != 'oci' || (has(self.oci) && has(self.oci.delivery) && self.oci.delivery == 'InitContainer')))",fieldPath=".cache",message="a cache is only for downloaded models: remove it, because a volume needs none and the node caches an image volume"
+// +kubebuilder:validation:XValidation:rule="self.from != 'oci' || !has(self.digest) || (has(self.oci) && has(self.oci.delivery) && self.oci.delivery == 'InitContainer')",fieldPath=".digest",message="an image volume is verified by the digest in oci.reference: move it there"
+// +kubebuilder:validation:XValidation:rule="self.from != 'oci' || !has(self.size) || (has(self.oci) && has(self.oci.delivery) && self.oci.delivery == 'InitContainer')",fieldPath=".size",message="an image volume is verified by the digest in oci.reference: remove size"
+// +kubebuilder:validation:XValidation:rule="self.from != 'volume' || !has(self.credentials)",fieldPath=".credentials",message="credentials are only for downloads, and a volume is not downloaded: remove them"
 type Model struct {
-	// From says where the model comes from: registry, s3, oci or volume.
+	// From is where the model comes from: registry, s3, oci or volume. The field of the same name must be set, and no
+	// other of them.
 	//
 	// +kubebuilder:example=registry
 	From ModelOrigin `json:"from"`
 
-	// Registry says which model of the model registry.
+	// Registry is a model in the model registry.
 	//
 	// +optional
 	Registry *RegistryModel `json:"registry,omitempty"`
 
-	// S3 says which objects of object storage.
+	// S3 is a set of objects in object storage.
 	//
 	// +optional
 	S3 *S3Model `json:"s3,omitempty"`
 
-	// OCI says which image or artifact.
+	// OCI is an image or artifact in a container registry.
 	//
 	// +optional
 	OCI *OCIModel `json:"oci,omitempty"`
 
-	// Volume says which PersistentVolumeClaim.
+	// Volume is a PersistentVolumeClaim that holds the model.
 	//
 	// +optional
 	Volume *VolumeModel `json:"volume,omitempty"`
 
-	// Credentials name a Secret of this namespace that opens what the model is
-	// downloaded from: with the keys of a Bucket's connection Secret, or username
-	// and password or token of the model registry, or .dockerconfigjson. Default:
-	// spec.imagePullSecrets for an image volume, and else none.
+	// Credentials name a Secret of this namespace for the download. Its keys are those of a Bucket's connection Secret,
+	// or username and password or token of the model registry, or .dockerconfigjson. Default: spec.imagePullSecrets for
+	// an image volume, otherwise none.
 	//
 	// +optional
 	Credentials *LocalReference `json:"credentials,omitempty"`
 
-	// Digest that the model must have: sha256 of the sorted lines that sha256sum
-	// writes of its files. Default: the tag digest of the registry's version, if it
-	// has one, and else nothing is compared.
+	// Digest that the model must have: sha256 of the sorted lines that sha256sum prints for its files. Default: the tag
+	// digest of the registry's version if it has one, otherwise no check.
 	//
-	// +kubebuilder:validation:XValidation:rule="self.matches('^sha256:[0-9a-f]{64}$')",message="must be sha256: and 64 digits or letters from a to f, as companion digest prints it"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^sha256:[0-9a-f]{64}$')",message="must be sha256: and 64 hexadecimal digits in lower case, as companion digest prints it"
 	// +kubebuilder:validation:MaxLength=71
 	// +kubebuilder:example="sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 	// +optional
 	Digest string `json:"digest,omitempty"`
 
-	// Size that the files of the model must have together, in bytes.
+	// Size in bytes that all files of the model must have together. Default: no check.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:example=1073741824
 	// +optional
 	Size *int64 `json:"size,omitempty"`
 
-	// MountPath is the folder that the model appears in.
+	// MountPath is the directory where the model appears. Default: /models.
 	//
 	// +kubebuilder:default="/models"
 	// +kubebuilder:validation:MaxLength=512
@@ -97,18 +96,18 @@ type Model struct {
 	// +optional
 	MountPath string `json:"mountPath,omitempty"`
 
-	// Cache keeps downloaded models on a volume that all replicas share. Default:
-	// each replica downloads the model onto the disk of its node.
+	// Cache keeps downloaded models on a volume that all replicas share. A change makes no new revision. Default: each
+	// replica downloads the model to the disk of its node.
 	//
 	// +optional
 	Cache *ModelCache `json:"cache,omitempty"`
 }
 
-// RegistryModel is a model of the model registry.
+// RegistryModel is a model of the model registry, by version or by alias.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.version) != has(self.alias)",message="set exactly one of version and alias"
-// +kubebuilder:validation:XValidation:rule="!has(self.alias) || !has(self.liveAlias) || self.alias != self.liveAlias",fieldPath=".liveAlias",message="liveAlias must not be the alias that is followed: the one says what should be live, the other what is"
-// +kubebuilder:validation:XValidation:rule="!has(self.candidateAlias) || (!has(self.alias) || self.alias != self.candidateAlias) && (!has(self.liveAlias) || self.liveAlias != self.candidateAlias)",fieldPath=".candidateAlias",message="candidateAlias must be neither alias nor liveAlias: each says something else"
+// +kubebuilder:validation:XValidation:rule="!has(self.alias) || !has(self.liveAlias) || self.alias != self.liveAlias",fieldPath=".liveAlias",message="liveAlias must differ from alias: alias chooses the version, liveAlias reports the live one"
+// +kubebuilder:validation:XValidation:rule="!has(self.candidateAlias) || (!has(self.alias) || self.alias != self.candidateAlias) && (!has(self.liveAlias) || self.liveAlias != self.candidateAlias)",fieldPath=".candidateAlias",message="candidateAlias must differ from alias and liveAlias: choose another name"
 type RegistryModel struct {
 	// Name of the model in the registry.
 	//
@@ -126,37 +125,35 @@ type RegistryModel struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// Alias whose version to serve. When it moves, a new revision follows.
+	// Alias whose version to serve. When it moves to another version, a new revision rolls out.
 	//
 	// +kubebuilder:validation:MaxLength=200
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_-]+$') && self.lowerAscii() != 'latest' && !self.lowerAscii().matches('^v[0-9]+$')",message="must be letters, digits, '_' and '-', and neither latest nor v with digits, which the registry reserves"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_-]+$') && self.lowerAscii() != 'latest' && !self.lowerAscii().matches('^v[0-9]+$')",message="must be letters, digits, '_' and '-', and not be latest or v with digits, which the registry reserves"
 	// +kubebuilder:example="champion"
 	// +optional
 	Alias string `json:"alias,omitempty"`
 
-	// LiveAlias is an alias that Capstan keeps on the version that callers reach.
-	// No two Algorithms may keep the same.
+	// LiveAlias is an alias that Capstan keeps on the version of the live revision. Only one Algorithm can manage an
+	// alias.
 	//
 	// +kubebuilder:validation:MaxLength=200
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_-]+$') && self.lowerAscii() != 'latest' && !self.lowerAscii().matches('^v[0-9]+$')",message="must be letters, digits, '_' and '-', and neither latest nor v with digits, which the registry reserves"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_-]+$') && self.lowerAscii() != 'latest' && !self.lowerAscii().matches('^v[0-9]+$')",message="must be letters, digits, '_' and '-', and not be latest or v with digits, which the registry reserves"
 	// +kubebuilder:example="live"
 	// +optional
 	LiveAlias string `json:"liveAlias,omitempty"`
 
-	// CandidateAlias is an alias that Capstan keeps on the version of the revision that
-	// spec.lifecycle tries, until all callers reach it. One that was rolled back keeps
-	// it, with the evidence, as long as the spec asks for it. No two Algorithms may keep
-	// the same.
+	// CandidateAlias is an alias that Capstan keeps on the version of the candidate of spec.lifecycle until it has all
+	// traffic. After a rollback it stays, with the evidence, while the spec still describes that revision. Only one
+	// Algorithm can manage an alias.
 	//
 	// +kubebuilder:validation:MaxLength=200
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_-]+$') && self.lowerAscii() != 'latest' && !self.lowerAscii().matches('^v[0-9]+$')",message="must be letters, digits, '_' and '-', and neither latest nor v with digits, which the registry reserves"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_-]+$') && self.lowerAscii() != 'latest' && !self.lowerAscii().matches('^v[0-9]+$')",message="must be letters, digits, '_' and '-', and not be latest or v with digits, which the registry reserves"
 	// +kubebuilder:example="challenger"
 	// +optional
 	CandidateAlias string `json:"candidateAlias,omitempty"`
 
-	// ProviderConfigReference names the ProviderConfig of this namespace, or the
-	// ClusterProviderConfig, that says where the registry is. Default: the
-	// ClusterProviderConfig mlflow.
+	// ProviderConfigReference names the ProviderConfig of this namespace, or the ClusterProviderConfig, with the
+	// address of the registry. Default: the platform's setting, or the ClusterProviderConfig mlflow.
 	//
 	// +kubebuilder:validation:XValidation:rule="self.kind in ['ProviderConfig', 'ClusterProviderConfig']",messageExpression="'providerConfigRef.kind: ' + self.kind + ' is neither ProviderConfig nor ClusterProviderConfig'"
 	// +kubebuilder:validation:XValidation:rule="size(self.name) <= 63 && self.name.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",messageExpression="'providerConfigRef.name: ' + self.name + ' is not the name of a config: at most 63 lower case letters, digits, - and .'"
@@ -164,9 +161,8 @@ type RegistryModel struct {
 	// +optional
 	ProviderConfigReference *xpv2.ProviderConfigReference `json:"providerConfigRef,omitempty"`
 
-	// Endpoint is the URL of the registry that replicas download from when it hands
-	// out the files itself (mlflow-artifacts:). Default: the key endpoint of
-	// spec.model.credentials.
+	// Endpoint is the URL of the registry for downloads, when the registry serves the files itself (mlflow-artifacts:).
+	// Default: the key endpoint of spec.model.credentials.
 	//
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://[^[:space:]]+$')",message="must be a URL that begins with https:// or http://"
@@ -174,9 +170,8 @@ type RegistryModel struct {
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// S3Endpoint is the URL of the object storage that replicas download from when
-	// the version's source is in it. Default: the key endpoint of
-	// spec.model.credentials, and else AWS.
+	// S3Endpoint is the URL of the object storage for downloads, when the version's source is in object storage.
+	// Default: the key endpoint of spec.model.credentials, otherwise AWS.
 	//
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://[^[:space:]]+$')",message="must be a URL that begins with https:// or http://"
@@ -185,17 +180,16 @@ type RegistryModel struct {
 	S3Endpoint string `json:"s3Endpoint,omitempty"`
 }
 
-// S3Model is a set of objects of object storage.
+// S3Model is a set of objects in object storage.
 type S3Model struct {
-	// URI of one object, or of all whose keys begin with it and a slash.
+	// URI of one object, or of all objects whose keys begin with it and a slash.
 	//
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.matches('^s3://[a-z0-9][-a-z0-9.]+/[^[:space:]]*[^/[:space:]]/?$') && !self.contains('..')",message="must be of the form s3://bucket/prefix"
 	// +kubebuilder:example="s3://models/reco/7"
 	URI string `json:"uri"`
 
-	// Endpoint is the URL of the object storage. Default: the key endpoint of
-	// spec.model.credentials, and else AWS.
+	// Endpoint is the URL of the object storage. Default: the key endpoint of spec.model.credentials, otherwise AWS.
 	//
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://[^[:space:]]+$')",message="must be a URL that begins with https:// or http://"
@@ -203,8 +197,7 @@ type S3Model struct {
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// Region of the bucket. Default: the key region of spec.model.credentials, and
-	// else us-east-1.
+	// Region of the bucket. Default: the key region of spec.model.credentials, otherwise us-east-1.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9-]+$')",message="must be the name of a region, for instance eu-central-1"
@@ -213,31 +206,31 @@ type S3Model struct {
 	Region string `json:"region,omitempty"`
 }
 
-// ModelDelivery says how an image becomes files.
+// ModelDelivery is how the files of an image reach the container.
 //
 // +kubebuilder:validation:Enum=ImageVolume;InitContainer
 type ModelDelivery string
 
-// How an image becomes files.
+// How the files of an image reach the container.
 const (
-	// DeliverImageVolume mounts the image, which the node pulls and keeps.
+	// DeliverImageVolume mounts the image, which the node pulls and caches.
 	DeliverImageVolume ModelDelivery = "ImageVolume"
-	// DeliverInitContainer downloads the image before the container starts, on
-	// clusters whose nodes mount no images.
+	// DeliverInitContainer downloads the image before the container starts, for clusters whose nodes cannot mount
+	// images.
 	DeliverInitContainer ModelDelivery = "InitContainer"
 )
 
 // OCIModel is an image or artifact that holds a model.
 type OCIModel struct {
-	// Reference of the image, best with its digest, so that it never moves.
+	// Reference of the image, preferably with its digest, so that it never moves.
 	//
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9][a-zA-Z0-9._:/-]*(@sha256:[0-9a-f]{64})?$')",message="must be the reference of an image, for instance registry.example.org/models/reco@sha256:…"
 	// +kubebuilder:example="registry.example.org/models/reco:7"
 	Reference string `json:"reference"`
 
-	// Delivery says how the image becomes files: ImageVolume, which needs Kubernetes
-	// 1.35 and a container runtime that mounts images, or InitContainer.
+	// Delivery is how the files reach the container: ImageVolume, which needs Kubernetes 1.35 and a container runtime
+	// that mounts images, or InitContainer. Default: ImageVolume.
 	//
 	// +kubebuilder:default=ImageVolume
 	// +kubebuilder:example=ImageVolume
@@ -245,16 +238,16 @@ type OCIModel struct {
 	Delivery ModelDelivery `json:"delivery,omitempty"`
 }
 
-// VolumeModel is a PersistentVolumeClaim that somebody has filled.
+// VolumeModel is an existing PersistentVolumeClaim that holds the model.
 type VolumeModel struct {
-	// ClaimName of the claim in this namespace.
+	// ClaimName is the name of the claim in this namespace.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
 	// +kubebuilder:example="models"
 	ClaimName string `json:"claimName"`
 
-	// Path of the model in the volume. Default: all of it.
+	// Path of the model in the volume. Default: the whole volume.
 	//
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.matches('(^|/)[.][.](/|$)')",message="must be relative and without .."
@@ -263,18 +256,18 @@ type VolumeModel struct {
 	Path string `json:"path,omitempty"`
 }
 
-// ModelCache is a volume that all replicas share. It is made with the first
-// revision that wants it and goes with the Algorithm.
+// ModelCache is a volume that all replicas share. Capstan creates it with the first revision that uses it, and deletes
+// it with the Algorithm.
 type ModelCache struct {
-	// Size of the volume. It can grow where the storage class lets it. Models that
-	// were not used for a day make room for others; those that serve do not.
+	// Size of the volume. It can grow where the storage class allows it, and never shrink. Models that were not used
+	// for a day are removed when space is needed; models in use stay.
 	//
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1Mi')) >= 0",message="must be a quantity of at least 1Mi, for instance 20Gi"
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",message="cannot be lowered: a volume does not shrink"
 	// +kubebuilder:example="20Gi"
 	Size *resource.Quantity `json:"size"`
 
-	// StorageClassName of the volume. Default: the cluster's default class.
+	// StorageClassName of the volume, which cannot change. Default: the cluster's default class.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
@@ -283,7 +276,8 @@ type ModelCache struct {
 	// +optional
 	StorageClassName string `json:"storageClassName,omitempty"`
 
-	// AccessMode of the volume. ReadWriteOnce keeps all replicas on one node.
+	// AccessMode of the volume, which cannot change. ReadWriteOnce keeps all replicas on one node. Default:
+	// ReadWriteMany.
 	//
 	// +kubebuilder:default=ReadWriteMany
 	// +kubebuilder:validation:Enum=ReadWriteMany;ReadWriteOnce

@@ -4,57 +4,53 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// RolloutPhase is where a rollout stands.
+// RolloutPhase is the phase of a rollout.
 //
 // +kubebuilder:validation:Enum=Bootstrapping;Stable;Preparing;Mirroring;Stepping;Holding;Promoting;Baking;Draining;RollingBack;RolledBack
 type RolloutPhase string
 
-// Where a rollout stands.
+// Phases of a rollout.
 const (
-	// RolloutBootstrapping: nothing has served yet, so that there is nothing to
-	// compare with and nothing to lose.
+	// RolloutBootstrapping: no replica has been ready yet, so there is no live revision to compare with.
 	RolloutBootstrapping RolloutPhase = "Bootstrapping"
-	// RolloutStable: callers reach what the spec asks for.
+	// RolloutStable: all traffic goes to the revision that the spec describes.
 	RolloutStable RolloutPhase = "Stable"
-	// RolloutPreparing: replicas of the candidate start. No caller reaches it.
+	// RolloutPreparing: replicas of the candidate start. It gets no traffic.
 	RolloutPreparing RolloutPhase = "Preparing"
-	// RolloutMirroring: copies of requests reach the candidate. No caller gets its answers.
+	// RolloutMirroring: the candidate gets copies of requests. Clients do not receive its responses.
 	RolloutMirroring RolloutPhase = "Mirroring"
-	// RolloutStepping: a share of callers reaches the candidate.
+	// RolloutStepping: the candidate gets a share of the traffic.
 	RolloutStepping RolloutPhase = "Stepping"
-	// RolloutHolding: the share of callers stays as it is, for a reason.
+	// RolloutHolding: the share of traffic stays as it is, for the reason in the status.
 	RolloutHolding RolloutPhase = "Holding"
-	// RolloutPromoting: all callers are sent to the candidate.
+	// RolloutPromoting: all traffic shifts to the candidate.
 	RolloutPromoting RolloutPhase = "Promoting"
-	// RolloutBaking: all callers reach it, and the revision before stays to take them
-	// back.
+	// RolloutBaking: the candidate has all traffic, and the previous revision stays ready for a rollback.
 	RolloutBaking RolloutPhase = "Baking"
-	// RolloutDraining: the revision before ends.
+	// RolloutDraining: the previous revision finishes its requests and stops.
 	RolloutDraining RolloutPhase = "Draining"
-	// RolloutRollingBack: callers are sent back, and the candidate finishes its
-	// requests.
+	// RolloutRollingBack: traffic shifts back, and the candidate finishes its requests.
 	RolloutRollingBack RolloutPhase = "RollingBack"
-	// RolloutRolledBack: the spec still asks for a revision that was rolled back.
+	// RolloutRolledBack: the spec still describes a revision that was rolled back.
 	RolloutRolledBack RolloutPhase = "RolledBack"
 )
 
-// RolloutStatus tells where a rollout stands and why. It is told when spec.lifecycle
-// is set.
+// RolloutStatus is the state of a rollout and the reason for it. It exists when spec.lifecycle is set.
 type RolloutStatus struct {
 	// Phase of the rollout.
 	Phase RolloutPhase `json:"phase"`
 
-	// Reason in one word, for instance what is being waited for.
+	// Reason of the phase in one word, for instance what the rollout waits for.
 	//
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Message tells what is going on and, when it holds, what to do.
+	// Message explains what happens and, when the rollout holds, what to do.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Held is the phase that goes on when the reason to hold is gone.
+	// Held is the phase that continues when the reason to hold is gone.
 	//
 	// +optional
 	Held RolloutPhase `json:"held,omitempty"`
@@ -62,50 +58,49 @@ type RolloutStatus struct {
 	// Epoch counts the transitions between phases.
 	Epoch int64 `json:"epoch"`
 
-	// Weight is the share of callers, in percent, that may reach the candidate.
+	// Weight is the percentage of traffic that the candidate can get.
 	Weight int32 `json:"weight"`
 
-	// Share of callers, in percent, that reach the candidate by the number of
-	// replicas, where no Gateway sends them by weight.
+	// Share is the percentage of traffic that the candidate gets by its number of replicas, where no Gateway splits
+	// traffic by weight.
 	//
 	// +optional
 	Share *float64 `json:"share,omitempty"`
 
-	// Stable is the revision that callers go back to.
+	// Stable is the revision that a rollback returns to.
 	//
 	// +optional
 	Stable string `json:"stable,omitempty"`
 
-	// Candidate is the revision that is tried, that bakes, or that was rolled back.
+	// Candidate is the revision under test: one that gets a share of traffic, bakes, or was rolled back.
 	//
 	// +optional
 	Candidate string `json:"candidate,omitempty"`
 
-	// Since tells when the phase began.
+	// Since is when the phase began.
 	//
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 
-	// Until tells when time alone changes something: the end of a soak, of a bake, of
-	// a freeze, or the deadline of a step.
+	// Until is when time alone changes something: the end of a soak, of a bake or of a freeze window, or the deadline
+	// of a step.
 	//
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 
-	// Evidence that was gathered about the candidate since the share of callers
-	// changed last.
+	// Evidence about the candidate since the last change of its share of traffic.
 	//
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Evidence []EvidenceStatus `json:"evidence,omitempty"`
 
-	// LastDecision is the transition that was made last.
+	// LastDecision is the latest transition.
 	//
 	// +optional
 	LastDecision *RolloutDecision `json:"lastDecision,omitempty"`
 
-	// Failed are revisions that were rolled back, the latest first.
+	// Failed lists revisions that were rolled back, the latest first.
 	//
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=map
@@ -113,20 +108,20 @@ type RolloutStatus struct {
 	// +optional
 	Failed []FailedRevision `json:"failed,omitempty"`
 
-	// Ledger is the memory of the rollout, for the case that what holds it is lost.
-	// It means nothing to people.
+	// Ledger is a backup copy of the rollout's state, for the case that the object which holds it is lost. It is only
+	// for Capstan itself.
 	//
 	// +optional
 	Ledger string `json:"ledger,omitempty"`
 }
 
-// EvidenceStatus is one metric of a candidate.
+// EvidenceStatus is the result of one check of a candidate.
 type EvidenceStatus struct {
 	// Name of the check.
 	Name string `json:"name"`
 
-	// Verdicts of the latest looks, the last one last: P pass, F fail, I insufficient,
-	// N no data, E error. Three passes in a row are enough, and two failures.
+	// Verdicts of the latest measurements, the latest last: P pass, F fail, I insufficient, N no data, E error. Three
+	// passes in a row pass the check, two failures in a row fail it.
 	//
 	// +optional
 	Verdicts string `json:"verdicts,omitempty"`
@@ -146,17 +141,17 @@ type EvidenceStatus struct {
 	// +optional
 	Upper *float64 `json:"upper,omitempty"`
 
-	// Baseline is the value of the revision before.
+	// Baseline is the value of the live revision.
 	//
 	// +optional
 	Baseline *float64 `json:"baseline,omitempty"`
 
-	// Samples is the number of requests that the value is made of.
+	// Samples is the number of requests behind the value.
 	//
 	// +optional
 	Samples *int64 `json:"samples,omitempty"`
 
-	// Asked tells the threshold in words.
+	// Asked is the threshold in words.
 	//
 	// +optional
 	Asked string `json:"asked,omitempty"`
@@ -167,21 +162,21 @@ type RolloutDecision struct {
 	// Epoch that began with it.
 	Epoch int64 `json:"epoch"`
 
-	// From phase.
+	// From is the phase that ended.
 	From RolloutPhase `json:"from"`
 
-	// To phase.
+	// To is the phase that began.
 	To RolloutPhase `json:"to"`
 
-	// Reason in one word.
+	// Reason of the transition in one word.
 	Reason string `json:"reason"`
 
-	// Message tells the numbers that it was decided by.
+	// Message has the numbers behind the decision.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// At tells when.
+	// At is the time of the decision.
 	At metav1.Time `json:"at"`
 }
 
@@ -190,20 +185,20 @@ type FailedRevision struct {
 	// Revision that failed.
 	Revision string `json:"revision"`
 
-	// Reason in one word.
+	// Reason of the rollback in one word.
 	Reason string `json:"reason"`
 
-	// Message tells the numbers.
+	// Message has the numbers behind the rollback.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// At tells when.
+	// At is the time of the rollback.
 	At metav1.Time `json:"at"`
 
-	// Attempts is how often it was tried.
+	// Attempts is the number of attempts so far.
 	Attempts int32 `json:"attempts"`
 
-	// RetryAfter is when spec.lifecycle.retry may try it again.
+	// RetryAfter is when spec.lifecycle.retry can start the next attempt.
 	RetryAfter metav1.Time `json:"retryAfter"`
 }

@@ -4,12 +4,11 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Probes find out when a replica can serve.
+// Probes define when a replica is ready.
 type Probes struct {
-	// Path that answers with a status from 200 to 399 while the replica can serve, by
-	// HTTP GET on spec.port. Default: a replica can serve when its port accepts
-	// connections. A replica that does not answer any more gets no requests; it is
-	// started again only when its port has refused connections for a minute.
+	// Path for HTTP GET on spec.port that returns a status from 200 to 399 while the replica is ready. A replica that
+	// stops responding gets no more requests. It restarts only after its port has refused connections for a minute.
+	// Default: a replica is ready when its port accepts connections.
 	//
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^/[-a-zA-Z0-9._~/%?=&]*$')",message="must be an absolute path of a URL"
@@ -17,8 +16,8 @@ type Probes struct {
 	// +optional
 	Path string `json:"path,omitempty"`
 
-	// StartupSeconds is how long a replica may take to serve for the first time,
-	// for instance to load its model. After that it is started again.
+	// StartupSeconds is the time in seconds that a replica has to become ready for the first time, for instance to load
+	// its model. After that it restarts. Default: 600.
 	//
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=10
@@ -27,14 +26,14 @@ type Probes struct {
 	// +optional
 	StartupSeconds *int32 `json:"startupSeconds,omitempty"`
 
-	// WarmUp sends requests to a replica before callers reach it, for servers whose
-	// first answers are slow. It takes port 9901 of the replica.
+	// WarmUp sends requests to a replica before it gets traffic, for servers whose first responses are slow. It uses
+	// port 9901 of the pod.
 	//
 	// +optional
 	WarmUp *WarmUp `json:"warmUp,omitempty"`
 }
 
-// WarmUp sends requests to a replica before callers reach it.
+// WarmUp sends requests to a replica before it gets traffic.
 type WarmUp struct {
 	// Path of the requests.
 	//
@@ -43,8 +42,8 @@ type WarmUp struct {
 	// +kubebuilder:example="/predict"
 	Path string `json:"path"`
 
-	// Requests is their number. The last five of them, or all of fewer, must be
-	// answered with a status from 200 to 299.
+	// Requests is their number. The last five, or all if there are fewer, must get a status from 200 to 299. Default:
+	// 10.
 	//
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=1
@@ -53,14 +52,14 @@ type WarmUp struct {
 	// +optional
 	Requests *int32 `json:"requests,omitempty"`
 
-	// Body of the requests. With it they are sent by POST, without it by GET.
+	// Body of the requests. With a body the method is POST, otherwise GET.
 	//
 	// +kubebuilder:validation:MaxLength=16384
 	// +kubebuilder:example="{\"user\": 1}"
 	// +optional
 	Body string `json:"body,omitempty"`
 
-	// ContentType of the body.
+	// ContentType of the body. Default: application/json.
 	//
 	// +kubebuilder:default="application/json"
 	// +kubebuilder:validation:MaxLength=128
@@ -70,9 +69,9 @@ type WarmUp struct {
 	ContentType string `json:"contentType,omitempty"`
 }
 
-// Route makes an Algorithm reachable by way of a Gateway of the Gateway API.
+// Route makes an Algorithm reachable through a Gateway of the Gateway API.
 type Route struct {
-	// Host that the route is for. Default: every host of the Gateway's listener.
+	// Host of the route. Default: every host of the Gateway's listener.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be a host name in lower case, which may begin with '*.', for instance reco.example.org"
@@ -80,17 +79,17 @@ type Route struct {
 	// +optional
 	Host string `json:"host,omitempty"`
 
-	// Path that requests begin with. It is passed on as it is.
+	// Path prefix of the requests, which the Gateway does not rewrite. Default: /.
 	//
 	// +kubebuilder:default="/"
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^/([-a-zA-Z0-9._~/]|%[0-9a-fA-F]{2})*$') && !self.contains('//') && !self.matches('/[.]{1,2}(/|$)') && !self.lowerAscii().contains('%2f')",message="must be an absolute path of a URL, without a query, '//', %2f and steps that are . or .."
+	// +kubebuilder:validation:XValidation:rule="self.matches('^/([-a-zA-Z0-9._~/]|%[0-9a-fA-F]{2})*$') && !self.contains('//') && !self.matches('/[.]{1,2}(/|$)') && !self.lowerAscii().contains('%2f')",message="must be an absolute path of a URL, without a query, '//', %2f, and the segments . and .."
 	// +kubebuilder:example="/predict"
 	// +optional
 	Path string `json:"path,omitempty"`
 
-	// Timeout after which the Gateway gives up a request. Default: the Gateway's
-	// own. Not every Gateway implements it; the condition RouteAccepted tells.
+	// Timeout after which the Gateway aborts a request, from 1ms to 1h. Not every Gateway implements it; the condition
+	// RouteAccepted reports that. Default: the Gateway's own timeout.
 	//
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('1ms') && duration(self) <= duration('1h')",message="must be a time from 1ms to 1h, for instance 2s"
 	// +kubebuilder:example="2s"
@@ -120,7 +119,7 @@ type GatewayReference struct {
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// SectionName is the listener of the Gateway. Default: all that take the route.
+	// SectionName is the listener of the Gateway. Default: every listener that accepts the route.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a listener: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
@@ -129,12 +128,11 @@ type GatewayReference struct {
 	SectionName string `json:"sectionName,omitempty"`
 }
 
-// Access says who may call the Algorithm. It becomes a NetworkPolicy, which counts
-// where the cluster's network enforces them.
+// Access defines which pods can send requests to the Algorithm. Capstan creates a NetworkPolicy for it, which has an
+// effect only where the cluster's network enforces NetworkPolicies.
 type Access struct {
-	// From are those who may, beside what serves the Gateway of spec.route and what
-	// scrapes metrics; the platform's settings say which namespaces those are in. An
-	// empty list lets nobody else in.
+	// From lists the pods that can send requests. The Gateway of spec.route and the scraper of metrics always can; the
+	// platform's settings define their namespaces. With an empty list no other pod can.
 	//
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
@@ -142,7 +140,7 @@ type Access struct {
 	From []Caller `json:"from"`
 }
 
-// Caller is a set of pods that may call the Algorithm.
+// Caller is a set of pods that can send requests to the Algorithm.
 type Caller struct {
 	// Namespace of the pods, or * for every namespace. Default: this namespace.
 	//
@@ -152,27 +150,26 @@ type Caller struct {
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// PodLabels that the pods carry. Default: every pod of the namespace.
+	// PodLabels that the pods have. Default: every pod of the namespace.
 	//
 	// +kubebuilder:validation:MaxProperties=16
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))",message="keys must be those of labels, for instance app.kubernetes.io/name"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))",message="keys must be label keys, for instance app.kubernetes.io/name"
 	// +kubebuilder:example={"app":"web"}
 	// +optional
 	PodLabels map[string]LabelValue `json:"podLabels,omitempty"`
 }
 
-// Rotation says what a change of a Secret does.
+// Rotation is what a change of a Secret does.
 //
 // +kubebuilder:validation:Enum=Restartless;Rolling
 type Rotation string
 
 // What a change of a Secret does.
 const (
-	// RotateRestartless lets the files change under the running container, which
-	// takes up to about a minute; the container has to read them again.
+	// RotateRestartless updates the files in the running container within about a minute. The container must read them
+	// again.
 	RotateRestartless Rotation = "Restartless"
-	// RotateRolling makes a new revision of the change, for containers that read the
-	// files only once.
+	// RotateRolling also makes a new revision, for containers that read the files only once.
 	RotateRolling Rotation = "Rolling"
 )
 
@@ -185,8 +182,7 @@ type MountedSecret struct {
 	// +kubebuilder:example="reco-license"
 	Name string `json:"name"`
 
-	// MountPath is the folder the files appear in. Default: the name of the Secret
-	// below /etc/secrets.
+	// MountPath is the directory where the files appear. Default: /etc/secrets/NAME, with the name of the Secret.
 	//
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^/[^:]+$') && self != '/dev/shm'",message="must be an absolute path without ':', other than / and /dev/shm"
@@ -194,9 +190,8 @@ type MountedSecret struct {
 	// +optional
 	MountPath string `json:"mountPath,omitempty"`
 
-	// Rotate says what a change of the Secret does. Restartless: the files change
-	// under the running container, within about a minute. Rolling: the same, and a new
-	// revision starts, for containers that read the files only once.
+	// Rotate is what a change of the Secret does. Restartless updates the files in the running container within about a
+	// minute. Rolling also makes a new revision, for containers that read the files only once. Default: Restartless.
 	//
 	// +kubebuilder:default=Restartless
 	// +kubebuilder:example=Rolling

@@ -4,19 +4,17 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// SLO is a service level objective: the share of requests that callers must get
-// answered well over a long time, whichever revision answers. What may go wrong
-// nevertheless is the error budget.
+// SLO is a service level objective: the share of requests with a good response over a long time, whichever revision
+// responds. The rest is the error budget.
 type SLO struct {
-	// Availability is the share of requests, in percent, that must be answered well:
-	// without failure, and within latencyMs where that is set.
+	// Availability is the percentage of requests that must have a good response: no failure and, where latencyMs is
+	// set, within that time. Above 0 and below 100.
 	//
-	// +kubebuilder:validation:XValidation:rule="self > 0.0 && self < 100.0",message="must be above 0 and below 100, for instance 99.9: of 100 nothing could ever go wrong, and there would be no budget"
+	// +kubebuilder:validation:XValidation:rule="self > 0.0 && self < 100.0",message="must be above 0 and below 100, for instance 99.9: 100 leaves no error budget"
 	// +kubebuilder:example=99.9
 	Availability float64 `json:"availability"`
 
-	// LatencyMs is the time in milliseconds within which a request must be answered.
-	// Slower ones count as bad. Default: latency does not count.
+	// LatencyMs is the time limit of a good response in milliseconds. Default: latency does not count.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600000
@@ -24,8 +22,8 @@ type SLO struct {
 	// +optional
 	LatencyMs *int32 `json:"latencyMs,omitempty"`
 
-	// Window of time that the objective is about, up to now: from 1h to 2160h, which is
-	// 90 days.
+	// Window is the time range of the objective, up to now: from 1h to 2160h, which is 90 days. Default: 720h, which is
+	// 30 days.
 	//
 	// +kubebuilder:default="720h"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('1h') && duration(self) <= duration('2160h')",message="must be a time from 1h to 2160h, for instance 720h for 30 days"
@@ -33,8 +31,8 @@ type SLO struct {
 	// +optional
 	Window *metav1.Duration `json:"window,omitempty"`
 
-	// MinBudgetPercent is the part of the error budget, in percent of all of it, that
-	// rollouts must leave untouched. At 0 they may use all of it.
+	// MinBudgetPercent is the percentage of the error budget that rollouts must not use. With 0 they can use all of it.
+	// Default: 10.
 	//
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=0
@@ -43,9 +41,9 @@ type SLO struct {
 	// +optional
 	MinBudgetPercent *int32 `json:"minBudgetPercent,omitempty"`
 
-	// OnExhausted says what happens when no more of the budget is left than
-	// minBudgetPercent: FreezeRollouts holds the rollouts of spec.lifecycle until there
-	// is, None nothing. To go back is always possible.
+	// OnExhausted is what happens when no more than minBudgetPercent of the budget is left. FreezeRollouts holds the
+	// rollouts of spec.lifecycle until there is more; None does nothing. A rollback is always possible. Default:
+	// FreezeRollouts.
 	//
 	// +kubebuilder:default=FreezeRollouts
 	// +kubebuilder:example=FreezeRollouts
@@ -53,25 +51,23 @@ type SLO struct {
 	OnExhausted OnExhausted `json:"onExhausted,omitempty"`
 }
 
-// OnExhausted says what happens when the error budget is used up.
+// OnExhausted is what happens when the error budget is used up.
 //
 // +kubebuilder:validation:Enum=FreezeRollouts;None
 type OnExhausted string
 
 // What happens when the error budget is used up.
 const (
-	// ExhaustedFreezeRollouts holds rollouts until there is a budget again.
+	// ExhaustedFreezeRollouts holds rollouts until there is budget again.
 	ExhaustedFreezeRollouts OnExhausted = "FreezeRollouts"
-	// ExhaustedNone only tells.
+	// ExhaustedNone only reports it.
 	ExhaustedNone OnExhausted = "None"
 )
 
-// SLOStatus tells what is left of the error budget, as of the last time that it
-// changed by more than a step.
+// SLOStatus is the state of the error budget. It is updated only when a number has changed noticeably.
 type SLOStatus struct {
-	// Verdict: Pass while some of the budget is left, Fail when nothing is,
-	// Insufficient when there were too few requests to have a budget, NoData and Error
-	// when nobody knows.
+	// Verdict: Pass while some budget is left, Fail when none is, Insufficient when there were too few requests for a
+	// budget, NoData or Error when it is unknown.
 	//
 	// +optional
 	Verdict string `json:"verdict,omitempty"`
@@ -81,24 +77,23 @@ type SLOStatus struct {
 	// +optional
 	Availability *float64 `json:"availability,omitempty"`
 
-	// BudgetRemainingPercent is what is left of the error budget, in percent of all of
-	// it. Below 0 more went wrong than may.
+	// BudgetRemainingPercent is the percentage of the error budget that is left. Below 0 the objective is missed.
 	//
 	// +optional
 	BudgetRemainingPercent *int32 `json:"budgetRemainingPercent,omitempty"`
 
-	// BurnRate1h is how many times as fast as the budget allows it was used in the last
-	// hour. At 1 it lasts for just the window.
+	// BurnRate1h is how fast the last hour used the budget. At 1 the budget lasts exactly for the window; at 2 for half
+	// of it.
 	//
 	// +optional
 	BurnRate1h *float64 `json:"burnRate1h,omitempty"`
 
-	// BurnRate6h is the same of the last six hours.
+	// BurnRate6h is how fast the last six hours used the budget, like burnRate1h.
 	//
 	// +optional
 	BurnRate6h *float64 `json:"burnRate6h,omitempty"`
 
-	// Message tells what keeps the budget from being known, or what it is known of.
+	// Message explains why the budget is unknown, or how much of the window it covers.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`

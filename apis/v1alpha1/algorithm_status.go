@@ -8,26 +8,25 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// Phase of an Algorithm in one word, for people and portals. Conditions tell
-// more.
+// Phase of an Algorithm in one word, for people and portals. Conditions have the details.
 type Phase string
 
 // Phases of an Algorithm.
 const (
-	// PhasePending: composed objects are being made, nothing runs yet.
+	// PhasePending: Capstan creates the composed objects, nothing runs yet.
 	PhasePending Phase = "Pending"
-	// PhaseProgressing: pods start, or are replaced after an edit.
+	// PhaseProgressing: pods start, or an edit replaces them.
 	PhaseProgressing Phase = "Progressing"
-	// PhaseReady: every asked replica serves the current spec.
+	// PhaseReady: every desired replica is ready and runs the current spec.
 	PhaseReady Phase = "Ready"
-	// PhaseDegraded: fewer replicas serve than asked for and something hinders
-	// the rest; the condition PodsHealthy says what.
+	// PhaseDegraded: fewer replicas than desired are ready, because something blocks the others. The condition
+	// PodsHealthy names the cause.
 	PhaseDegraded Phase = "Degraded"
-	// PhaseStopped: zero replicas were asked for.
+	// PhaseStopped: the desired number of replicas is zero.
 	PhaseStopped Phase = "Stopped"
 )
 
-// AlgorithmStatus is what was seen.
+// AlgorithmStatus is the observed state of an Algorithm.
 type AlgorithmStatus struct {
 	xpv2.ConditionedStatus `json:",inline"`
 
@@ -36,74 +35,71 @@ type AlgorithmStatus struct {
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
 
-	// Endpoint is the URL that callers inside the cluster use.
+	// Endpoint is the URL for clients inside the cluster.
 	//
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// Host and path that callers outside the cluster use, once the Gateway of
-	// spec.route has accepted the route: host/path, without the scheme and port,
-	// which are the Gateway's.
+	// Route is host and path for clients outside the cluster, once the Gateway of spec.route has accepted the route:
+	// host/path, without scheme and port, which depend on the Gateway.
 	//
 	// +optional
 	Route string `json:"route,omitempty"`
 
-	// Revision tells which revisions there are.
+	// Revision lists the revisions of this Algorithm.
 	//
 	// +optional
 	Revision *RevisionStatus `json:"revision,omitempty"`
 
-	// Rollout tells where the rollout of spec.lifecycle stands and why.
+	// Rollout is the state of the rollout of spec.lifecycle.
 	//
 	// +optional
 	Rollout *RolloutStatus `json:"rollout,omitempty"`
 
-	// Experiment tells where spec.experiment stands, or what came of the last one.
+	// Experiment is the state of spec.experiment, or the result of the latest experiment.
 	//
 	// +optional
 	Experiment *ExperimentStatus `json:"experiment,omitempty"`
 
-	// SLO tells what is left of the error budget of spec.slo.
+	// SLO is the state of the error budget of spec.slo.
 	//
 	// +optional
 	SLO *SLOStatus `json:"slo,omitempty"`
 
-	// Model that was resolved, when it is not part of the image.
+	// Model that the spec resolves to, when it is not part of the image.
 	//
 	// +optional
 	Model *ModelStatus `json:"model,omitempty"`
 
-	// Scaling tells what the number of replicas follows.
+	// Scaling is what the number of replicas follows.
 	//
 	// +optional
 	Scaling *ScalingStatus `json:"scaling,omitempty"`
 
-	// Metrics as the Analysis last told them, of the live revision.
+	// Metrics of the live revision, from the latest report of the Analysis.
 	//
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Metrics []MetricStatus `json:"metrics,omitempty"`
 
-	// Replicas is the number of pods there are, ready or not.
+	// Replicas is the number of existing pods, ready or not.
 	//
 	// +optional
 	Replicas int32 `json:"replicas"`
 
-	// ReadyReplicas is the number of pods that serve.
+	// ReadyReplicas is the number of ready pods.
 	//
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
 
-	// Selector of the pods, in the form of a label query; the scale subresource
-	// reads it.
+	// Selector of the pods, in the form of a label query, for the scale subresource.
 	//
 	// +optional
 	Selector string `json:"selector,omitempty"`
 
-	// Withheld lists composed objects that the API server refused and that are
-	// left out until the given time, so that one refusal does not hold up the
-	// rest.
+	// Withheld lists composed objects that the API server has rejected. Capstan does not send them again until the
+	// given time, so that one rejection does not block the others.
 	//
 	// +listType=map
 	// +listMapKey=resource
@@ -111,72 +107,71 @@ type AlgorithmStatus struct {
 	Withheld []Withheld `json:"withheld,omitempty"`
 }
 
-// Withheld is a composed object that was refused.
+// Withheld is a composed object that the API server has rejected.
 type Withheld struct {
 	// Resource is the name of the object within the composition.
 	Resource string `json:"resource"`
 
-	// Message is the API server's refusal.
+	// Message of the API server.
 	Message string `json:"message"`
 
-	// Until is when it is asked for again.
+	// Until is when Capstan sends it again.
 	Until metav1.Time `json:"until"`
 }
 
-// RevisionStatus tells which revisions there are. A revision is everything that
-// reaches the pods: image, model, config, resources and the rest.
+// RevisionStatus lists the revisions of an Algorithm. A revision is everything that reaches the pods: image, model,
+// config, resources and the rest.
 type RevisionStatus struct {
-	// Live is the revision that callers reach.
+	// Live is the revision that gets the traffic.
 	//
 	// +optional
 	Live string `json:"live,omitempty"`
 
-	// Slot that the live revision runs in, a or b.
+	// Slot of the live revision, a or b.
 	//
 	// +optional
 	Slot string `json:"slot,omitempty"`
 
-	// Candidate is the revision that the spec asks for while it is not live.
+	// Candidate is the revision that the spec describes while it is not live.
 	//
 	// +optional
 	Candidate string `json:"candidate,omitempty"`
 
-	// Draining is the revision that callers reached before, while its replicas
-	// finish their requests.
+	// Draining is the previous revision while its replicas finish their requests.
 	//
 	// +optional
 	Draining string `json:"draining,omitempty"`
 
-	// History names the revisions that are kept, the latest first.
+	// History lists the revisions that are kept, the latest first.
 	//
 	// +listType=atomic
 	// +optional
 	History []string `json:"history,omitempty"`
 }
 
-// ModelStatus is the model that was resolved.
+// ModelStatus is the resolved model.
 type ModelStatus struct {
 	// Name of the model in the registry.
 	//
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// ProviderConfig that says where the registry is: its kind and name.
+	// ProviderConfig with the address of the registry: its kind and name.
 	//
 	// +optional
 	ProviderConfig string `json:"providerConfig,omitempty"`
 
-	// Alias whose version was resolved, when one was asked for.
+	// Alias that was resolved, if the spec has one.
 	//
 	// +optional
 	Alias string `json:"alias,omitempty"`
 
-	// Version in the registry that was resolved.
+	// Version in the registry.
 	//
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// Digest of its files, if the registry tells it.
+	// Digest of its files, if the registry has one.
 	//
 	// +optional
 	Digest string `json:"digest,omitempty"`
@@ -187,13 +182,13 @@ type ModelStatus struct {
 	Source string `json:"source,omitempty"`
 }
 
-// ScalingStatus tells what the number of replicas follows.
+// ScalingStatus is what the number of replicas follows.
 type ScalingStatus struct {
-	// Signal of the load: InFlight, RequestRate, Query or CPU.
+	// Signal is the load: InFlight, RequestRate, Query or CPU.
 	Signal string `json:"signal"`
 
-	// PerReplica is the load that one replica is to bear: requests in flight,
-	// requests per second, the value of the query, or percent of the requested CPU.
+	// PerReplica is the load for one replica: requests in flight, requests per second, the value of the query, or
+	// percent of the CPU request.
 	//
 	// +optional
 	PerReplica *float64 `json:"perReplica,omitempty"`

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// An Algorithm serves a model or a proprietary algorithm: it keeps the asked
-// number of replicas of an image running, reachable under one address, spread
-// over the cluster, and tells in its conditions what hinders it and what to do.
+// An Algorithm serves a model or a proprietary algorithm. It keeps the desired number of replicas of an image running
+// and spreads them over the cluster. Clients reach them under one address. Its conditions report what blocks it and
+// what to do.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -37,16 +37,18 @@ type Algorithm struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what an application team asks for.
+	// Spec is the desired state. Everything that reaches the pods forms a revision: a change makes a new revision,
+	// which rolls out as spec.lifecycle defines. Fields that do not reach the pods take effect at once and restart
+	// nothing; each of them says so.
 	Spec AlgorithmSpec `json:"spec"`
 
-	// Status is what was seen.
+	// Status is the observed state.
 	//
 	// +optional
 	Status AlgorithmStatus `json:"status,omitempty"`
 }
 
-// AlgorithmList holds many Algorithms.
+// AlgorithmList is a list of Algorithms.
 //
 // +kubebuilder:object:root=true
 type AlgorithmList struct {
@@ -56,19 +58,18 @@ type AlgorithmList struct {
 	Items []Algorithm `json:"items"`
 }
 
-// AlgorithmSpec is what an application team asks for.
+// AlgorithmSpec is the desired state of an Algorithm.
 type AlgorithmSpec struct {
-	// Image that serves the algorithm, for instance
-	// registry.example.org/algo/reco:2.1.4. Name a digest or a tag that never
-	// moves, so that every replica runs the same bytes.
+	// Image that serves the algorithm, for instance registry.example.org/algo/reco:2.1.4. Use a digest or a tag that
+	// never moves, so that every replica runs the same image. A change makes a new revision.
 	//
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[][a-zA-Z0-9._:/@+-]+$')",message="must be an image reference: letters, digits and any of . _ - / : @ +"
 	// +kubebuilder:example="registry.example.org/algo/reco:2.1.4"
 	Image string `json:"image"`
 
-	// ImagePullSecrets name Secrets of this namespace that open a private
-	// registry.
+	// ImagePullSecrets are Secrets of this namespace with credentials for a private registry. A change makes a new
+	// revision.
 	//
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=map
@@ -76,8 +77,8 @@ type AlgorithmSpec struct {
 	// +optional
 	ImagePullSecrets []LocalReference `json:"imagePullSecrets,omitempty"`
 
-	// Replicas is the number of pods. When scaling is set it is only the first
-	// size; from then on the autoscaler owns the number.
+	// Replicas is the number of pods. With spec.scaling it is only the initial number; after that the autoscaler sets
+	// it. 0 stops the Algorithm. A change takes effect at once and restarts nothing. Default: 1.
 	//
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
@@ -86,8 +87,8 @@ type AlgorithmSpec struct {
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Port the container listens on. Callers reach it on port 80 of the
-	// Algorithm's Service.
+	// Port that the container listens on. Clients use port 80 of the Algorithm's Service instead. A change makes a new
+	// revision. Default: 8080.
 	//
 	// +kubebuilder:default=8080
 	// +kubebuilder:validation:Minimum=1
@@ -96,7 +97,8 @@ type AlgorithmSpec struct {
 	// +optional
 	Port *int32 `json:"port,omitempty"`
 
-	// Command replaces the entrypoint of the image.
+	// Command replaces the entrypoint of the image. A change makes a new revision. Default: the entrypoint of the
+	// image.
 	//
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=4096
@@ -105,7 +107,7 @@ type AlgorithmSpec struct {
 	// +optional
 	Command []string `json:"command,omitempty"`
 
-	// Args replace the arguments of the image.
+	// Args replace the arguments of the image. A change makes a new revision. Default: the arguments of the image.
 	//
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=4096
@@ -114,7 +116,7 @@ type AlgorithmSpec struct {
 	// +optional
 	Args []string `json:"args,omitempty"`
 
-	// Env holds environment variables of the container.
+	// Env holds environment variables of the container. A change makes a new revision.
 	//
 	// +kubebuilder:validation:MaxItems=128
 	// +listType=map
@@ -122,13 +124,14 @@ type AlgorithmSpec struct {
 	// +optional
 	Env []EnvVar `json:"env,omitempty"`
 
-	// Config holds files and variables of the container. A change rolls out like a
-	// change of the image.
+	// Config holds configuration files and environment variables of the container. A change makes a new revision, like
+	// a change of the image.
 	//
 	// +optional
 	Config *Config `json:"config,omitempty"`
 
-	// Secrets of this namespace whose keys are mounted as files.
+	// Secrets of this namespace whose keys are mounted as files. A change of this list makes a new revision; rotate
+	// defines what a change inside a Secret does.
 	//
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
@@ -136,78 +139,79 @@ type AlgorithmSpec struct {
 	// +optional
 	Secrets []MountedSecret `json:"secrets,omitempty"`
 
-	// Model that the container serves, when it is not part of the image.
+	// Model that the container serves, when the image does not contain it. Capstan mounts it before the container
+	// starts. A change of the model's version makes a new revision.
 	//
 	// +optional
 	Model *Model `json:"model,omitempty"`
 
-	// Resources of one replica.
+	// Resources of one replica. A change makes a new revision.
 	//
 	// +optional
 	Resources *Resources `json:"resources,omitempty"`
 
-	// Scaling lets the number of replicas follow the load. Without it the
-	// number is spec.replicas.
+	// Scaling lets the number of replicas follow the load. A change takes effect at once and restarts nothing. Default:
+	// no scaling, spec.replicas is the number.
 	//
 	// +optional
 	Scaling *Scaling `json:"scaling,omitempty"`
 
-	// Metrics that the container tells, and what is expected of them. Without it,
-	// and without a signal of spec.scaling that needs them, nothing is scraped.
+	// Metrics defines how Prometheus scrapes the pods and which values it must find. A change restarts nothing.
+	// Default: nothing is scraped, unless spec.scaling, spec.lifecycle, spec.experiment or spec.slo need metrics.
 	//
 	// +optional
 	Metrics *Metrics `json:"metrics,omitempty"`
 
-	// Lifecycle says how callers go over to a new revision, and what takes them back.
-	// Default: all at once, as soon as its replicas serve.
+	// Lifecycle defines how traffic shifts to a new revision and when it is rolled back. A change takes effect at once,
+	// also during a rollout, and restarts nothing. Default: all traffic shifts at once, as soon as the new replicas are
+	// ready.
 	//
 	// +optional
 	Lifecycle *Lifecycle `json:"lifecycle,omitempty"`
 
-	// Experiment compares the revision that the spec asks for with another one over a
-	// long time, apart from any rollout.
+	// Experiment compares the live revision (arm A) with a variant of it (arm B) over a long time, outside of rollouts.
+	// It does not restart the replicas of arm A.
 	//
 	// +optional
 	Experiment *Experiment `json:"experiment,omitempty"`
 
-	// SLO is what callers may rely on over weeks. It needs metrics, as spec.metrics
-	// says, and has them with their defaults where that is not set.
+	// SLO is the service level objective that clients can rely on over weeks. It needs metrics; where spec.metrics is
+	// not set, its defaults apply. A change restarts nothing.
 	//
 	// +optional
 	SLO *SLO `json:"slo,omitempty"`
 
-	// Probes find out when a replica can serve. By default one does when its port
+	// Probes define when a replica is ready. A change makes a new revision. Default: a replica is ready when its port
 	// accepts connections.
 	//
 	// +optional
 	Probes *Probes `json:"probes,omitempty"`
 
-	// Route makes the Algorithm reachable from outside the cluster by way of a
-	// Gateway. Callers inside it need none.
+	// Route makes the Algorithm reachable from outside the cluster through a Gateway. Clients inside the cluster do not
+	// need it. A change restarts nothing.
 	//
 	// +optional
 	Route *Route `json:"route,omitempty"`
 
-	// Access says who may call the Algorithm. By default every pod of this
-	// namespace may, and what serves the Gateway of spec.route.
+	// Access defines which pods can send requests to the Algorithm. A change restarts nothing. Default: every pod of
+	// this namespace, and the Gateway of spec.route.
 	//
 	// +optional
 	Access *Access `json:"access,omitempty"`
 
-	// Availability says how replicas are spread and how many may be missing
-	// while nodes are drained or the Algorithm is updated.
+	// Availability defines how replicas are spread, and how many can be missing during a drain of nodes.
 	//
 	// +optional
 	Availability *Availability `json:"availability,omitempty"`
 
-	// Scheduling narrows down the nodes that replicas may run on.
+	// Scheduling restricts the nodes that replicas can run on. A change makes a new revision.
 	//
 	// +optional
 	Scheduling *Scheduling `json:"scheduling,omitempty"`
 
-	// ServiceAccountName of an own ServiceAccount of this namespace, for
-	// workloads that call the Kubernetes API or use workload identity. By
-	// default an account without rights and without a token is made.
+	// ServiceAccountName is a ServiceAccount of this namespace, for workloads that call the Kubernetes API or use
+	// workload identity. A change makes a new revision. Default: Capstan creates an account without rights and without
+	// a token.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
@@ -215,9 +219,9 @@ type AlgorithmSpec struct {
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// RunAsUser is the numeric user that the container runs as. Needed for
-	// images whose user is root or is only given by name, because pods run
-	// under the Pod Security Standard "restricted". Default: the image's user.
+	// RunAsUser is the numeric user that the container runs as. An image needs it when its user is root or only a name,
+	// because pods run under the Pod Security Standard "restricted". A change makes a new revision. Default: the
+	// image's user.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2147483647
@@ -225,9 +229,9 @@ type AlgorithmSpec struct {
 	// +optional
 	RunAsUser *int64 `json:"runAsUser,omitempty"`
 
-	// RevisionHistoryLimit is the number of revisions that are kept beside the live
-	// one. To go back to one of them is to serve exactly what it served, whatever
-	// the platform's settings and version are by then.
+	// RevisionHistoryLimit is the number of revisions to keep beside the live one. A kept revision can be restored
+	// exactly as it was, even after the platform's settings or version have changed. A change restarts nothing.
+	// Default: 2.
 	//
 	// +kubebuilder:default=2
 	// +kubebuilder:validation:Minimum=0
@@ -247,8 +251,7 @@ type LocalReference struct {
 	Name string `json:"name"`
 }
 
-// EnvVar is one environment variable: a literal value, or a key of a Secret or
-// ConfigMap.
+// EnvVar is one environment variable: a literal value, or a key of a Secret or ConfigMap.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.value) && has(self.valueFrom))",message="set either value or valueFrom, not both"
 type EnvVar struct {
@@ -266,14 +269,13 @@ type EnvVar struct {
 	// +optional
 	Value string `json:"value,omitempty"`
 
-	// ValueFrom reads the value from another object of this namespace. Pods
-	// read it when they start.
+	// ValueFrom reads the value from another object of this namespace. Pods read it only when they start.
 	//
 	// +optional
 	ValueFrom *EnvVarSource `json:"valueFrom,omitempty"`
 }
 
-// EnvVarSource says where the value of a variable comes from.
+// EnvVarSource is where the value of a variable comes from: exactly one of a Secret and a ConfigMap.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.secretKeyRef) != has(self.configMapKeyRef)",message="set exactly one of secretKeyRef and configMapKeyRef"
 type EnvVarSource struct {
@@ -305,13 +307,12 @@ type KeyReference struct {
 	Key string `json:"key"`
 }
 
-// Config is a set of files and variables. Files are kept in an immutable ConfigMap
-// that is named by its content: an edit makes a new one and a new revision, going
-// back finds the old one.
+// Config is a set of files and variables. The files are in an immutable ConfigMap whose name contains a hash of its
+// content. An edit creates another ConfigMap and a new revision; a rollback uses the previous ConfigMap.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.files) || has(self.env)",message="set files, env or both"
 type Config struct {
-	// MountPath is the folder the files appear in.
+	// MountPath is the directory where the files appear. Default: /etc/algorithm.
 	//
 	// +kubebuilder:default="/etc/algorithm"
 	// +kubebuilder:validation:MaxLength=512
@@ -320,17 +321,17 @@ type Config struct {
 	// +optional
 	MountPath string `json:"mountPath,omitempty"`
 
-	// Files by name. All of them together may hold 786,432 bytes (768 KiB).
+	// Files by name. All files together can hold 786,432 bytes (768 KiB).
 	//
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[-._a-zA-Z0-9]+$') && !k.startsWith('..') && k != '.' && k.size() <= 253)",message="names of files must be letters, digits, '-', '_' and '.', not start with '..', and have at most 253 characters"
-	// +kubebuilder:validation:XValidation:rule="self.map(k, size(self[k])).sum() <= 786432",message="must hold at most 786432 bytes altogether: larger files belong into the image or into a volume"
+	// +kubebuilder:validation:XValidation:rule="self.map(k, size(self[k])).sum() <= 786432",message="must hold at most 786432 bytes in total: move larger files into the image or a volume"
 	// +kubebuilder:example={"reco.yaml":"threshold: 0.7"}
 	// +optional
 	Files map[string]FileContent `json:"files,omitempty"`
 
-	// Env holds environment variables by name. spec.env must not name the same.
+	// Env holds environment variables by name. A name must not be in spec.env as well.
 	//
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=64
@@ -350,31 +351,28 @@ type EnvValue string
 // +kubebuilder:validation:MaxLength=786432
 type FileContent string
 
-// Resources of one replica. Memory is requested and limited alike; CPU is
-// requested and not limited, so that an idle node's cycles are not wasted.
+// Resources of one replica. The memory request is also the limit. CPU has a request and no limit, so that a replica can
+// use the idle CPU of its node.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.gpuProducts) || has(self.gpu)",fieldPath=".gpuProducts",message="gpuProducts needs gpu: name the resource of the GPU as nodes advertise it, for instance nvidia.com/gpu"
 // +kubebuilder:validation:XValidation:rule="!has(self.gpuCount) || has(self.gpu)",fieldPath=".gpuCount",message="gpuCount needs gpu: name the resource of the GPU as nodes advertise it, for instance nvidia.com/gpu"
 type Resources struct {
-	// CPU requested. Default: the platform's setting, 250m unless changed.
+	// CPU request. Default: the platform's setting, 250m unless changed.
 	//
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1m')) >= 0",message="must be a quantity of at least 1m, for instance 500m"
 	// +kubebuilder:example="500m"
 	// +optional
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 
-	// Memory requested and limited. Default: the platform's setting, 256Mi
-	// unless changed.
+	// Memory request and limit. Default: the platform's setting, 256Mi unless changed.
 	//
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1Mi')) >= 0",message="must be a quantity of at least 1Mi, for instance 512Mi"
 	// +kubebuilder:example="1Gi"
 	// +optional
 	Memory *resource.Quantity `json:"memory,omitempty"`
 
-	// GPU is the extended resource that nodes advertise for the device, for
-	// instance nvidia.com/gpu, amd.com/gpu or nvidia.com/mig-1g.10gb. Nodes that
-	// keep others away by a taint of this key, or of the key gpu of the same vendor,
-	// are tolerated.
+	// GPU is the extended resource that nodes advertise for the device, for instance nvidia.com/gpu, amd.com/gpu or
+	// nvidia.com/mig-1g.10gb. Pods tolerate taints with this key, and taints with the key gpu of the same vendor.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be a resource name of the form vendor/device, for instance nvidia.com/gpu"
@@ -382,8 +380,7 @@ type Resources struct {
 	// +optional
 	GPU string `json:"gpu,omitempty"`
 
-	// GPUCount is the number of GPUs of one replica. Default: 1 when gpu is
-	// set.
+	// GPUCount is the number of GPUs of one replica. Default: 1 when gpu is set.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=64
@@ -391,9 +388,8 @@ type Resources struct {
 	// +optional
 	GPUCount *int32 `json:"gpuCount,omitempty"`
 
-	// GPUProducts are the products of the GPU that will do, as nodes name them in
-	// the label of its vendor: nvidia.com/gpu.product, amd.com/gpu.product-name, or
-	// else gpu.product after the vendor. Default: any.
+	// GPUProducts are the acceptable GPU models, as nodes name them in a label of the vendor: nvidia.com/gpu.product,
+	// amd.com/gpu.product-name, or VENDOR/gpu.product for any other vendor. Default: any model.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
@@ -402,9 +398,8 @@ type Resources struct {
 	// +optional
 	GPUProducts []LabelValue `json:"gpuProducts,omitempty"`
 
-	// SharedMemory is the size of /dev/shm, which data loaders and collective
-	// communication of GPU frameworks need. It counts as memory of the replica.
-	// Default: the container runtime's 64Mi.
+	// SharedMemory is the size of /dev/shm. Data loaders and the collective communication of GPU frameworks need it. It
+	// counts as memory of the replica. Default: 64Mi, from the container runtime.
 	//
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1Mi')) >= 0",message="must be a quantity of at least 1Mi, for instance 512Mi"
 	// +kubebuilder:example="2Gi"
@@ -412,16 +407,16 @@ type Resources struct {
 	SharedMemory *resource.Quantity `json:"sharedMemory,omitempty"`
 }
 
-// Spread says how strictly replicas are spread over zones.
+// Spread is how strictly replicas are spread over zones.
 //
 // +kubebuilder:validation:Enum=Preferred;Required;None
 type Spread string
 
 // How strictly replicas are spread over zones.
 const (
-	// SpreadPreferred spreads when there is room in several zones.
+	// SpreadPreferred spreads replicas when several zones have room.
 	SpreadPreferred Spread = "Preferred"
-	// SpreadRequired leaves a replica pending rather than unbalance the zones.
+	// SpreadRequired leaves a replica pending when its placement would unbalance the zones.
 	SpreadRequired Spread = "Required"
 	// SpreadNone leaves the choice to the scheduler.
 	SpreadNone Spread = "None"
@@ -429,17 +424,16 @@ const (
 
 // Availability of an Algorithm while nodes come and go.
 type Availability struct {
-	// Zones says how strictly replicas are spread over zones
-	// (topology.kubernetes.io/zone): Preferred, Required or None. Over nodes
-	// they are always spread when there is room.
+	// Zones is how strictly replicas are spread over zones (topology.kubernetes.io/zone): Preferred, Required or None.
+	// Replicas are always spread over nodes when there is room. A change makes a new revision. Default: Preferred.
 	//
 	// +kubebuilder:default=Preferred
 	// +kubebuilder:example=Preferred
 	// +optional
 	Zones Spread `json:"zones,omitempty"`
 
-	// MaxUnavailable is the number or share of replicas that may be missing at
-	// a time while nodes are drained. Updates never go below the asked number.
+	// MaxUnavailable is the number or percentage of replicas that can be missing during a drain of nodes. A rollout
+	// never goes below the desired number. A change restarts nothing. Default: 1.
 	//
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XIntOrString
@@ -448,9 +442,9 @@ type Availability struct {
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// DrainSeconds is how long requests that began may take after a replica was
-	// told to end, and how long the replicas of the revision before stay after all
-	// traffic went over to another. Default: 30.
+	// DrainSeconds is the time in seconds that a stopping replica has to finish its requests. The replicas of the
+	// previous revision also stay for this time after all traffic has shifted. A change makes a new revision. Default:
+	// 30.
 	//
 	// +kubebuilder:default=30
 	// +kubebuilder:validation:Minimum=1
@@ -460,22 +454,20 @@ type Availability struct {
 	DrainSeconds *int32 `json:"drainSeconds,omitempty"`
 }
 
-// Scheduling narrows down the nodes that replicas may run on.
+// Scheduling restricts the nodes that replicas can run on.
 type Scheduling struct {
-	// NodeSelector holds labels that a node must carry, for instance the
-	// product of its GPU.
+	// NodeSelector holds labels that a node must have, for instance the product of its GPU.
 	//
 	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))",message="keys must be those of labels, for instance nvidia.com/gpu.product"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))",message="keys must be label keys, for instance nvidia.com/gpu.product"
 	// +kubebuilder:example={"nvidia.com/gpu.product":"NVIDIA-A100-SXM4-40GB"}
 	// +optional
 	NodeSelector map[string]LabelValue `json:"nodeSelector,omitempty"`
 
-	// Tolerations of taints, beside the one of the asked GPU, which is
-	// tolerated anyway.
+	// Tolerations of taints. The taints of the GPU in spec.resources are tolerated without an entry.
 	//
 	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:items:XValidation:rule="!has(self.operator) || self.operator in ['Equal', 'Exists', 'Lt', 'Gt']",message="operator must be Equal or Exists, or Lt or Gt where the cluster has them"
+	// +kubebuilder:validation:items:XValidation:rule="!has(self.operator) || self.operator in ['Equal', 'Exists', 'Lt', 'Gt']",message="operator must be Equal or Exists, or Lt or Gt where the cluster supports them"
 	// +kubebuilder:validation:items:XValidation:rule="!has(self.effect) || self.effect in ['', 'NoSchedule', 'PreferNoSchedule', 'NoExecute']",message="effect must be NoSchedule, PreferNoSchedule or NoExecute, or absent for all of them"
 	// +kubebuilder:validation:items:XValidation:rule="(has(self.key) && self.key != '') || (has(self.operator) && self.operator == 'Exists')",message="a toleration without key needs operator Exists, which then tolerates every taint"
 	// +kubebuilder:validation:items:XValidation:rule="!has(self.operator) || self.operator != 'Exists' || !has(self.value) || self.value == ''",message="a toleration with operator Exists must not have a value"
@@ -485,7 +477,7 @@ type Scheduling struct {
 	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
-	// RuntimeClassName chooses a container runtime, for instance nvidia.
+	// RuntimeClassName selects a container runtime, for instance nvidia.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
@@ -493,7 +485,7 @@ type Scheduling struct {
 	// +optional
 	RuntimeClassName string `json:"runtimeClassName,omitempty"`
 
-	// PriorityClassName says how important the pods are when nodes are full.
+	// PriorityClassName is the priority of the pods when nodes are full.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"

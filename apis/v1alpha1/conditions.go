@@ -4,226 +4,224 @@ package v1alpha1
 
 import xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
-// Conditions of an Algorithm and a Database, beside those that Crossplane keeps
-// (Synced, Ready, Responsive).
+// Conditions of an Algorithm and a Database, beside those of Crossplane (Synced, Ready, Responsive).
 const (
-	// TypeAccepted tells whether the spec can be carried out. While it is
-	// False, everything that runs keeps running unchanged.
+	// TypeAccepted: True when the spec is valid and in effect. While it is False, everything that runs stays unchanged.
 	TypeAccepted xpv2.ConditionType = "Accepted"
 
-	// TypeComposed tells whether every object that was asked for is there.
+	// TypeComposed: True when every desired object exists.
 	TypeComposed xpv2.ConditionType = "Composed"
 
-	// TypeUpdated tells whether what runs is what the spec asks for, and if not,
-	// what it waits for. Callers of an Algorithm reach the revision before until then,
-	// and members of a Database that wait for their turn go on as they are. It is not
-	// called UpToDate, because Crossplane keeps that type for itself.
+	// TypeUpdated: True when the observed state matches the spec. Otherwise the message names what it waits for. Until
+	// then requests to an Algorithm go to the previous revision, and members of a Database that wait for their turn
+	// work as before. It is not called UpToDate, because Crossplane reserves that type.
 	TypeUpdated xpv2.ConditionType = "Updated"
 )
 
 // Conditions of an Algorithm.
 const (
-	// TypePodsHealthy tells whether pods serve and nothing hinders those that are
-	// still missing, and if not, why and what to do. It is not called Healthy
-	// because Crossplane keeps that type for itself and drops it from what a
-	// function tells.
+	// TypePodsHealthy: True when pods are ready and nothing blocks the missing ones. Otherwise the message has cause
+	// and remedy. It is not called Healthy, because Crossplane reserves that type and drops it from the response of a
+	// function.
 	TypePodsHealthy xpv2.ConditionType = "PodsHealthy"
 
-	// TypeImagePinned tells whether the image is named so that every replica runs
-	// the same bytes.
+	// TypeImagePinned: True when the name of the image makes every replica run the same image.
 	TypeImagePinned xpv2.ConditionType = "ImagePinned"
 
-	// TypeModelResolved tells whether the model registry has said which version
-	// spec.model means. It is told only for a model from the registry.
+	// TypeModelResolved: True when the model registry has resolved spec.model to a version. It exists only for a model
+	// from the registry.
 	TypeModelResolved xpv2.ConditionType = "ModelResolved"
 
-	// TypeRouteAccepted tells whether a Gateway serves spec.route. It is told only
-	// with a route.
+	// TypeRouteAccepted: True when a Gateway serves spec.route. It exists only with a route.
 	TypeRouteAccepted xpv2.ConditionType = "RouteAccepted"
 
-	// TypeMetricsAvailable tells whether what spec.metrics and spec.scaling need is
-	// known, and if not, why. It is told only when one of them needs metrics.
+	// TypeMetricsAvailable: True when every metric that the spec needs has a value. It exists only when the spec needs
+	// metrics.
 	TypeMetricsAvailable xpv2.ConditionType = "MetricsAvailable"
 
-	// TypeWithinTargets tells whether the live revision keeps what spec.metrics and
-	// spec.scaling.targetLatencyMs ask of it. It is Unknown while too little is
-	// known to say so, and told only when something is asked.
+	// TypeWithinTargets: True when the live revision meets the targets of spec.metrics and
+	// spec.scaling.targetLatencyMs. It is Unknown while there is too little data, and exists only with a target.
 	TypeWithinTargets xpv2.ConditionType = "WithinTargets"
 )
 
 // Reasons of the condition Accepted.
 const (
-	// ReasonValid: the spec is being carried out.
+	// ReasonValid: the spec is valid and in effect. Nothing to do.
 	ReasonValid xpv2.ConditionReason = "Valid"
-	// ReasonInvalidSpec: a field of the spec cannot be carried out.
+	// ReasonInvalidSpec: a field of the spec is invalid. Correct the field that the message names.
 	ReasonInvalidSpec xpv2.ConditionReason = "InvalidSpec"
-	// ReasonInvalidSettings: the platform's settings cannot be used.
+	// ReasonInvalidSettings: the platform's settings are invalid. The platform team must correct them.
 	ReasonInvalidSettings xpv2.ConditionReason = "InvalidSettings"
-	// ReasonKubernetesTooOld: the cluster lacks what Capstan needs of Kubernetes. It is
-	// checked until a spec is accepted for the first time.
+	// ReasonKubernetesTooOld: Kubernetes is older than Capstan needs. The platform team must upgrade it. It is checked
+	// until a spec is accepted for the first time.
 	ReasonKubernetesTooOld xpv2.ConditionReason = "KubernetesTooOld"
-	// ReasonCrossplaneTooOld: Crossplane lacks what Capstan needs of it. It is checked
+	// ReasonCrossplaneTooOld: Crossplane is older than Capstan needs. The platform team must upgrade it. It is checked
 	// until a spec is accepted for the first time.
 	ReasonCrossplaneTooOld xpv2.ConditionReason = "CrossplaneTooOld"
 )
 
 // Reasons of the condition Accepted of an Algorithm.
 const (
-	// ReasonConfigTooLarge: spec.config is larger than a ConfigMap may be.
+	// ReasonConfigTooLarge: spec.config exceeds the maximum size of a ConfigMap. Move large files into the image or a
+	// volume.
 	ReasonConfigTooLarge xpv2.ConditionReason = "ConfigTooLarge"
 )
 
 // Reasons of the condition Composed.
 const (
-	// ReasonComposed: every object is there.
+	// ReasonComposed: every object exists. Nothing to do.
 	ReasonComposed xpv2.ConditionReason = "Composed"
-	// ReasonComposing: objects are being made.
+	// ReasonComposing: Crossplane creates objects. Wait.
 	ReasonComposing xpv2.ConditionReason = "Composing"
-	// ReasonNotAllowedToCompose: Crossplane may not make an object of this kind.
+	// ReasonNotAllowedToCompose: Crossplane has no permission to create an object of this kind. The platform team must
+	// apply package/platform.yaml.
 	ReasonNotAllowedToCompose xpv2.ConditionReason = "NotAllowedToCompose"
-	// ReasonRefused: the API server refused an object for another reason, for
-	// instance an admission policy or an object of the same name.
+	// ReasonRefused: the API server rejected an object for another reason, for instance an admission policy or an
+	// existing object with the same name. The message has its error.
 	ReasonRefused xpv2.ConditionReason = "Refused"
 )
 
-// Reasons of the condition PodsHealthy. They are the union of what a Deployment and
-// the Analysis of an Algorithm tell.
+// Reasons of the condition PodsHealthy. They are the union of the reasons of a Deployment and of the Analysis of an
+// Algorithm.
 const (
-	// ReasonServing: pods serve, and nothing hinders those that are on their way.
+	// ReasonServing: pods are ready, and nothing blocks those that start. Nothing to do.
 	ReasonServing xpv2.ConditionReason = "Serving"
-	// ReasonStarting: pods start and nothing is wrong so far.
+	// ReasonStarting: pods start, without a problem so far. Wait.
 	ReasonStarting xpv2.ConditionReason = "Starting"
-	// ReasonStopped: zero replicas were asked for.
+	// ReasonStopped: spec.replicas is zero.
 	ReasonStopped xpv2.ConditionReason = "Stopped"
-	// ReasonImagePullFailed: the image cannot be pulled.
+	// ReasonImagePullFailed: the image cannot be pulled. Check its name, spec.imagePullSecrets and the registry.
 	ReasonImagePullFailed xpv2.ConditionReason = "ImagePullFailed"
-	// ReasonInsufficientGPU: no node has the GPUs asked for.
+	// ReasonInsufficientGPU: no node has enough free GPUs of the requested resource. Add nodes or free GPUs.
 	ReasonInsufficientGPU xpv2.ConditionReason = "InsufficientGPU"
-	// ReasonUnschedulable: no node can take the pod for another reason.
+	// ReasonUnschedulable: no node fits the pod for another reason. Check memory, CPU, node selector and tolerations.
 	ReasonUnschedulable xpv2.ConditionReason = "Unschedulable"
-	// ReasonCrashLooping: the container starts and ends again.
+	// ReasonCrashLooping: the container starts and exits repeatedly. The message has its exit code and last output.
 	ReasonCrashLooping xpv2.ConditionReason = "CrashLooping"
-	// ReasonConfigError: the container cannot be made, for instance because a
-	// Secret is missing.
+	// ReasonConfigError: the container cannot be created, for instance because a Secret or ConfigMap is missing. Create
+	// it, or correct its name in the spec.
 	ReasonConfigError xpv2.ConditionReason = "ConfigError"
-	// ReasonRunsAsRoot: the image runs as root or as a user known by name only.
+	// ReasonRunsAsRoot: the user of the image is root or only a name. Set spec.runAsUser to a number.
 	ReasonRunsAsRoot xpv2.ConditionReason = "RunsAsRoot"
-	// ReasonNotListening: the container runs and does not answer on its port.
+	// ReasonNotListening: the container runs and accepts no connections on its port. Check spec.port.
 	ReasonNotListening xpv2.ConditionReason = "NotListening"
-	// ReasonQuotaExceeded: the namespace's quota has no room for the pods.
+	// ReasonQuotaExceeded: the namespace's quota has no room for the pods. Raise the quota or lower the resources.
 	ReasonQuotaExceeded xpv2.ConditionReason = "QuotaExceeded"
-	// ReasonPodsRefused: pods are refused for another reason, for instance an
-	// admission policy or a missing ServiceAccount.
+	// ReasonPodsRefused: the API server rejects pods for another reason, for instance an admission policy or a missing
+	// ServiceAccount. The message has its error.
 	ReasonPodsRefused xpv2.ConditionReason = "PodsRefused"
 )
 
 // Reasons of the condition PodsHealthy about the model and the warm-up.
 const (
-	// ReasonNotWarm: requests that warm a replica up are not answered with success.
+	// ReasonNotWarm: warm-up requests do not get a successful response. Check spec.probes.warmUp and the log of the
+	// container.
 	ReasonNotWarm xpv2.ConditionReason = "NotWarm"
-	// ReasonModelFetching: the model is being downloaded.
+	// ReasonModelFetching: the model is being downloaded. Wait.
 	ReasonModelFetching xpv2.ConditionReason = "ModelFetching"
-	// ReasonModelNotFound: there is no such model where it should come from.
+	// ReasonModelNotFound: the model does not exist at its source. Correct spec.model.
 	ReasonModelNotFound xpv2.ConditionReason = "ModelNotFound"
-	// ReasonModelForbidden: the credentials do not open the model.
+	// ReasonModelForbidden: the credentials do not give access to the model. Check spec.model.credentials.
 	ReasonModelForbidden xpv2.ConditionReason = "ModelForbidden"
-	// ReasonModelUnreachable: where the model should come from does not answer.
+	// ReasonModelUnreachable: the source of the model does not respond. Check its endpoint and the network.
 	ReasonModelUnreachable xpv2.ConditionReason = "ModelUnreachable"
-	// ReasonModelDigestMismatch: the model is another than the digest says.
+	// ReasonModelDigestMismatch: the model does not have the digest of the spec or the registry. Find out which of them
+	// is wrong.
 	ReasonModelDigestMismatch xpv2.ConditionReason = "ModelDigestMismatch"
-	// ReasonModelSizeMismatch: the model has another size than was said.
+	// ReasonModelSizeMismatch: the model does not have the size of the spec. Find out which of them is wrong.
 	ReasonModelSizeMismatch xpv2.ConditionReason = "ModelSizeMismatch"
-	// ReasonModelNoSpace: the model does not fit where it is downloaded to.
+	// ReasonModelNoSpace: the model does not fit on the disk of the node or on the cache. Raise spec.model.cache.size,
+	// or use a larger disk.
 	ReasonModelNoSpace xpv2.ConditionReason = "ModelNoSpace"
-	// ReasonModelInvalid: what is there is no model that can be downloaded.
+	// ReasonModelInvalid: the source holds no model that can be downloaded. The message has the cause.
 	ReasonModelInvalid xpv2.ConditionReason = "ModelInvalid"
 )
 
-// Reasons of the condition Updated of an Algorithm. While a revision cannot become ready, the
-// reason is the one that PodsHealthy would have for its pods.
+// Reasons of the condition Updated of an Algorithm. While a revision cannot become ready, the reason is the same as
+// that of PodsHealthy for its pods.
 const (
-	// ReasonLive: callers reach the revision that the spec asks for.
+	// ReasonLive: all traffic goes to the revision that the spec describes. Nothing to do.
 	ReasonLive xpv2.ConditionReason = "Live"
-	// ReasonPreparing: the pods of the revision start.
+	// ReasonPreparing: the pods of the new revision start. Wait.
 	ReasonPreparing xpv2.ConditionReason = "Preparing"
-	// ReasonAwaitingModel: the version of the model is not resolved.
+	// ReasonAwaitingModel: the version of the model is not resolved. See the condition ModelResolved.
 	ReasonAwaitingModel xpv2.ConditionReason = "AwaitingModel"
-	// ReasonAwaitingSecret: a Secret whose changes make revisions is not there, or
-	// was not looked at yet.
+	// ReasonAwaitingSecret: a Secret with rotate: Rolling does not exist, or is not read yet. Create it.
 	ReasonAwaitingSecret xpv2.ConditionReason = "AwaitingSecret"
-	// ReasonAwaitingRoute: the Gateway has not taken the backends of the revision.
+	// ReasonAwaitingRoute: the Gateway has not accepted the backends of the new revision. See the condition
+	// RouteAccepted.
 	ReasonAwaitingRoute xpv2.ConditionReason = "AwaitingRoute"
-	// ReasonAwaitingDrain: the revision before the live one is still finishing, and
-	// the new one needs its place.
+	// ReasonAwaitingDrain: the new revision needs the slot of an older one, which still finishes its requests. Wait.
 	ReasonAwaitingDrain xpv2.ConditionReason = "AwaitingDrain"
 )
 
 // Reasons of the condition Updated.
 const (
-	// ReasonNotAccepted: the spec is not carried out; see the condition Accepted.
+	// ReasonNotAccepted: the spec is not in effect. See the condition Accepted.
 	ReasonNotAccepted xpv2.ConditionReason = "NotAccepted"
 )
 
 // Reasons of the condition ImagePinned.
 const (
-	// ReasonByDigest: the image is named by its digest.
+	// ReasonByDigest: the image is named by its digest. Nothing to do.
 	ReasonByDigest xpv2.ConditionReason = "ByDigest"
-	// ReasonByTag: the image is named by a tag that usually never moves.
+	// ReasonByTag: the image is named by a tag that usually never moves. Nothing to do.
 	ReasonByTag xpv2.ConditionReason = "ByTag"
-	// ReasonMutableTag: the image is named by a tag that usually moves, or by none.
+	// ReasonMutableTag: the image is named by a tag that usually moves, or by none. Use a digest or a version tag.
 	ReasonMutableTag xpv2.ConditionReason = "MutableTag"
 )
 
 // Reasons of the condition ModelResolved.
 const (
-	// ReasonResolved: the version is known.
+	// ReasonResolved: the version is known. Nothing to do.
 	ReasonResolved xpv2.ConditionReason = "Resolved"
-	// ReasonResolving: the registry is being asked.
+	// ReasonResolving: the request to the registry is in progress. Wait.
 	ReasonResolving xpv2.ConditionReason = "Resolving"
-	// ReasonRegistryFailed: the registry could not be asked, or has no such model.
+	// ReasonRegistryFailed: the registry is unreachable, or has no such model. The message has its error.
 	ReasonRegistryFailed xpv2.ConditionReason = "RegistryFailed"
 	// ReasonVersionNotReady: the version is not ready in the registry.
 	ReasonVersionNotReady xpv2.ConditionReason = "VersionNotReady"
-	// ReasonProviderMissing: provider-capstan, which asks the registry, is not
-	// installed.
+	// ReasonProviderMissing: provider-capstan, which connects to the registry, is not installed. The platform team must
+	// install it.
 	ReasonProviderMissing xpv2.ConditionReason = "ProviderMissing"
 )
 
 // Reasons of the condition RouteAccepted.
 const (
-	// ReasonRouteAccepted: a Gateway serves the route.
+	// ReasonRouteAccepted: a Gateway serves the route. Nothing to do.
 	ReasonRouteAccepted xpv2.ConditionReason = "RouteAccepted"
-	// ReasonRoutePending: no Gateway controller has said anything about the route.
+	// ReasonRoutePending: no Gateway controller has reported on the route. Check that the Gateway exists and its
+	// controller runs.
 	ReasonRoutePending xpv2.ConditionReason = "RoutePending"
-	// ReasonRouteRefused: the Gateway does not serve the route.
+	// ReasonRouteRefused: the Gateway does not serve the route. The message has its reason.
 	ReasonRouteRefused xpv2.ConditionReason = "RouteRefused"
-	// ReasonGatewayAPIMissing: the cluster does not serve the Gateway API.
+	// ReasonGatewayAPIMissing: the cluster has no Gateway API. Install it, or remove spec.route.
 	ReasonGatewayAPIMissing xpv2.ConditionReason = "GatewayAPIMissing"
 )
 
 // Reasons of the condition MetricsAvailable.
 const (
-	// ReasonMeasured: every metric that is needed is known.
+	// ReasonMeasured: every required metric has a value. Nothing to do.
 	ReasonMeasured xpv2.ConditionReason = "Measured"
-	// ReasonMeasuring: Prometheus was not asked yet.
+	// ReasonMeasuring: Prometheus has not been queried yet. Wait.
 	ReasonMeasuring xpv2.ConditionReason = "Measuring"
-	// ReasonNoData: a metric that is needed has no series, or no number.
+	// ReasonNoData: a required metric has no series, or its value is not a number. Check what the pods export and what
+	// Prometheus scrapes.
 	ReasonNoData xpv2.ConditionReason = "NoData"
-	// ReasonQueryFailed: Prometheus could not be asked, or refused a query.
+	// ReasonQueryFailed: Prometheus is unreachable, or rejected a query. The message has its error.
 	ReasonQueryFailed xpv2.ConditionReason = "QueryFailed"
-	// ReasonNotScaling: the autoscaler gets no metric, and leaves the number of
-	// replicas as it is.
+	// ReasonNotScaling: the autoscaler gets no metric, and leaves the number of replicas as it is.
 	ReasonNotScaling xpv2.ConditionReason = "NotScaling"
-	// ReasonOperatorMissing: what was asked needs the Prometheus Operator.
+	// ReasonOperatorMissing: the spec needs the Prometheus Operator, which is not installed.
 	ReasonOperatorMissing xpv2.ConditionReason = "OperatorMissing"
 )
 
 // Reasons of the condition WithinTargets.
 const (
-	// ReasonTargetsMet: every target is met.
+	// ReasonTargetsMet: every target is met. Nothing to do.
 	ReasonTargetsMet xpv2.ConditionReason = "TargetsMet"
-	// ReasonTargetMissed: a target is missed.
+	// ReasonTargetMissed: a target is missed. The message has value and target.
 	ReasonTargetMissed xpv2.ConditionReason = "TargetMissed"
-	// ReasonTooLittleData: too little is known to say so.
+	// ReasonTooLittleData: there is too little data for a result.
 	ReasonTooLittleData xpv2.ConditionReason = "TooLittleData"
 )

@@ -6,113 +6,112 @@ import xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 // Conditions of a Database with spec.backup.
 const (
-	// TypeBackupFresh tells whether the last backup is as recent as the schedule
-	// asks.
+	// TypeBackupFresh: True when the last backup is as recent as the schedule requires.
 	TypeBackupFresh xpv2.ConditionType = "BackupFresh"
 
-	// TypeArchiveHealthy tells whether what is written comes into the archive.
+	// TypeArchiveHealthy: True when the write-ahead log reaches the archive.
 	TypeArchiveHealthy xpv2.ConditionType = "ArchiveHealthy"
 
-	// TypePITRContinuous tells whether every moment since the last backup can be
-	// restored.
+	// TypePITRContinuous: True when every moment since the last backup can be restored.
 	TypePITRContinuous xpv2.ConditionType = "PITRContinuous"
 
-	// TypeBackupVerified tells whether the latest backup could be restored when that
-	// was last tried. It is there with spec.backup.verify.
+	// TypeBackupVerified: True when the latest test restored the backup successfully. It exists only with
+	// spec.backup.verify.
 	TypeBackupVerified xpv2.ConditionType = "BackupVerified"
 
-	// TypeBackupEncrypted tells whether the key of spec.backup.encryption is there and
-	// opens the backups, and what depends on it. It is there with that field only.
+	// TypeBackupEncrypted: True when the key of spec.backup.encryption exists and decrypts the backups. It exists only
+	// with that field.
 	TypeBackupEncrypted xpv2.ConditionType = "BackupEncrypted"
 
-	// TypeRestorePointMade tells what became of spec.backup.restorePoint.
+	// TypeRestorePointMade: True when the restore point of spec.backup.restorePoint exists. It exists only with that
+	// field.
 	TypeRestorePointMade xpv2.ConditionType = "RestorePointMade"
 )
 
-// Reasons of the condition BackupVerified, beside those that it has in common with
-// others: BackupsOff, BackupUnknown and RestoreFailed.
+// Reasons of the condition BackupVerified, beside BackupsOff, BackupUnknown and RestoreFailed, which other conditions
+// share.
 const (
-	// ReasonVerified: the backup was restored, and everything about it held.
+	// ReasonVerified: the backup was restored, and every check passed. Nothing to do.
 	ReasonVerified xpv2.ConditionReason = "Verified"
-	// ReasonVerificationPending: no backup was verified yet.
+	// ReasonVerificationPending: no backup has been verified yet. Wait.
 	ReasonVerificationPending xpv2.ConditionReason = "VerificationPending"
-	// ReasonVerificationOverdue: no verification was passed since the schedule asked
-	// for one.
+	// ReasonVerificationOverdue: no verification has passed since the last scheduled time. Read the events of the
+	// verification pods.
 	ReasonVerificationOverdue xpv2.ConditionReason = "VerificationOverdue"
-	// ReasonVerificationLost: one began and never told a result.
+	// ReasonVerificationLost: a verification started and never reported a result. Read the events of its pod.
 	ReasonVerificationLost xpv2.ConditionReason = "VerificationLost"
-	// ReasonRestoreTooSlow: it took longer than spec.backup.verify.maxRestoreTime.
+	// ReasonRestoreTooSlow: it took longer than spec.backup.verify.maxRestoreTime. More frequent backups leave less to
+	// replay.
 	ReasonRestoreTooSlow xpv2.ConditionReason = "RestoreTooSlow"
-	// ReasonArchiveIncomplete: the archive goes on after the last that could be
-	// replayed.
+	// ReasonArchiveIncomplete: the archive has a gap, so later moments cannot be restored. Take a backup.
 	ReasonArchiveIncomplete xpv2.ConditionReason = "ArchiveIncomplete"
-	// ReasonDataDamaged: tables, indexes or checksums of what was restored are wrong.
+	// ReasonDataDamaged: tables, indexes or checksums of the restored data are wrong. Check the members with
+	// pg_amcheck, and raise the retention meanwhile.
 	ReasonDataDamaged xpv2.ConditionReason = "DataDamaged"
-	// ReasonAssertionFailed: an assertion of spec.backup.verify does not hold.
+	// ReasonAssertionFailed: an assertion of spec.backup.verify is not true. Check the data and the assertion.
 	ReasonAssertionFailed xpv2.ConditionReason = "AssertionFailed"
-	// ReasonVerificationFailed: it failed for another reason, which the message tells.
+	// ReasonVerificationFailed: it failed for another reason, which the message has.
 	ReasonVerificationFailed xpv2.ConditionReason = "VerificationFailed"
 )
 
 // Reasons of the condition BackupEncrypted, beside BackupsOff and BackupUnknown.
 const (
-	// ReasonKeyHeld: the key is there, and opens what the bucket has.
+	// ReasonKeyHeld: the key exists and decrypts the content of the bucket. Keep a copy of it outside the cluster.
 	ReasonKeyHeld xpv2.ConditionReason = "KeyHeld"
-	// ReasonKeyMissing: the Secret or its value is not there.
+	// ReasonKeyMissing: the Secret or its value is missing. Restore it from your copy, with the same value.
 	ReasonKeyMissing xpv2.ConditionReason = "KeyMissing"
-	// ReasonKeyInvalid: the value cannot be a key.
+	// ReasonKeyInvalid: the value cannot be a key. It must be one line of 24 to 1024 printable ASCII characters.
 	ReasonKeyInvalid xpv2.ConditionReason = "KeyInvalid"
-	// ReasonKeyMismatch: the backups in the bucket were made with another key, or
-	// without one.
+	// ReasonKeyMismatch: the backups in the bucket have another key, or none. Restore that key.
 	ReasonKeyMismatch xpv2.ConditionReason = "KeyMismatch"
 )
 
 // Reasons of the condition RestorePointMade, beside BackupsOff and BackupUnknown.
 const (
-	// ReasonRestorePointMade: it is there, and can be restored.
+	// ReasonRestorePointMade: it exists and can be restored. Nothing to do.
 	ReasonRestorePointMade xpv2.ConditionReason = "RestorePointMade"
-	// ReasonRestorePointPending: it is being made, or waits for what the message tells.
+	// ReasonRestorePointPending: it is being created, or waits for what the message names.
 	ReasonRestorePointPending xpv2.ConditionReason = "RestorePointPending"
 )
 
 // Reasons of the condition BackupFresh.
 const (
-	// ReasonBackupsOff: spec.backup.enabled is false. It is one of ArchiveHealthy and
-	// PITRContinuous, too.
+	// ReasonBackupsOff: spec.backup.enabled is false. ArchiveHealthy and PITRContinuous have it as well.
 	ReasonBackupsOff xpv2.ConditionReason = "BackupsOff"
-	// ReasonBackupUnknown: nobody told yet. It is one of ArchiveHealthy and
-	// PITRContinuous, too.
+	// ReasonBackupUnknown: there is no report yet. ArchiveHealthy and PITRContinuous have it as well.
 	ReasonBackupUnknown xpv2.ConditionReason = "BackupUnknown"
-	// ReasonFresh: the last backup is recent.
+	// ReasonFresh: the last backup is recent. Nothing to do.
 	ReasonFresh xpv2.ConditionReason = "Fresh"
-	// ReasonFirstBackupPending: there is no backup yet. It is one of PITRContinuous,
-	// too.
+	// ReasonFirstBackupPending: there is no backup yet. PITRContinuous has it as well.
 	ReasonFirstBackupPending xpv2.ConditionReason = "FirstBackupPending"
-	// ReasonBackupFailed: a backup that was due or asked for failed, and none was taken
-	// since.
+	// ReasonBackupFailed: a scheduled or requested backup failed, and none has succeeded since. Read the log of its
+	// pod.
 	ReasonBackupFailed xpv2.ConditionReason = "BackupFailed"
-	// ReasonBackupOverdue: the last backup is too old.
+	// ReasonBackupOverdue: the last backup is too old. Read the log and events of the backup pods.
 	ReasonBackupOverdue xpv2.ConditionReason = "BackupOverdue"
-	// ReasonBucketUnready: the bucket or its Secret is not there.
+	// ReasonBucketUnready: the bucket or its Secret does not exist. See the conditions of the Bucket.
 	ReasonBucketUnready xpv2.ConditionReason = "BucketUnready"
-	// ReasonRepositoryUnready: the volume of backups is not there, or nobody serves it.
+	// ReasonRepositoryUnready: the volume for backups does not exist, or its pod does not run. The message has the
+	// cause.
 	ReasonRepositoryUnready xpv2.ConditionReason = "RepositoryUnready"
 )
 
 // Reasons of the condition ArchiveHealthy.
 const (
-	// ReasonArchiving: what is written comes into the archive.
+	// ReasonArchiving: the write-ahead log reaches the archive. Nothing to do.
 	ReasonArchiving xpv2.ConditionReason = "Archiving"
-	// ReasonArchiveFailing: what is written does not come into the archive.
+	// ReasonArchiveFailing: the write-ahead log does not reach the archive. The message has the error of pgBackRest; it
+	// recovers when the bucket responds.
 	ReasonArchiveFailing xpv2.ConditionReason = "ArchiveFailing"
-	// ReasonRepositoryFull: it does not because the volume of backups is full.
+	// ReasonRepositoryFull: archiving fails because the volume for backups is full. Raise its size or lower the
+	// retention.
 	ReasonRepositoryFull xpv2.ConditionReason = "RepositoryFull"
 )
 
 // Reasons of the condition PITRContinuous.
 const (
-	// ReasonContinuous: every moment since the last backup can be restored.
+	// ReasonContinuous: every moment since the last backup can be restored. Nothing to do.
 	ReasonContinuous xpv2.ConditionReason = "Continuous"
-	// ReasonArchiveGap: something that was written was let go.
+	// ReasonArchiveGap: write-ahead log was dropped before it was archived. Once the archive works, take a backup.
 	ReasonArchiveGap xpv2.ConditionReason = "ArchiveGap"
 )

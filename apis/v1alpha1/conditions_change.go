@@ -4,30 +4,32 @@ package v1alpha1
 
 import xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
-// Conditions of a Database with logins that are rotated.
+// Conditions of a Database with rotation of logins.
 const (
-	// TypeCredentialsFresh tells whether every consumer has the login that it should
-	// have by now. It is told only with spec.credentials, or that of a consumer.
+	// TypeCredentialsFresh: True when every consumer has the login of its latest rotation. It exists only with
+	// credentials in the spec or in a consumer.
 	TypeCredentialsFresh xpv2.ConditionType = "CredentialsFresh"
 )
 
 // Reasons of the condition CredentialsFresh.
 const (
-	// ReasonCredentialsFresh: nothing is to be rotated.
+	// ReasonCredentialsFresh: no rotation is due. Nothing to do.
 	ReasonCredentialsFresh xpv2.ConditionReason = "CredentialsFresh"
-	// ReasonCredentialsOverlap: a login was replaced and is good for a while longer.
+	// ReasonCredentialsOverlap: a login was replaced and stays valid for a while. Make sure that clients read their
+	// Secret again.
 	ReasonCredentialsOverlap xpv2.ConditionReason = "CredentialsOverlap"
-	// ReasonRotating: the next login is being made.
+	// ReasonRotating: the next login is being created. If it stays so, see the conditions of the Access and the
+	// Credential.
 	ReasonRotating xpv2.ConditionReason = "Rotating"
-	// ReasonRotationWaits: the next login cannot be made before the one before the
-	// present is no longer in use.
+	// ReasonRotationWaits: the next login still serves clients of the rotation before. Wait, or shorten the overlap.
 	ReasonRotationWaits xpv2.ConditionReason = "RotationWaits"
 )
 
-// Reasons of the condition Updated, of a change with hooks.
+// Reasons of the condition Updated of a Database, for a change with hooks.
 const (
-	// ReasonHookRunning: a hook of spec.maintenance.hooks runs.
+	// ReasonHookRunning: a hook of spec.maintenance.hooks runs. Wait.
 	ReasonHookRunning xpv2.ConditionReason = "HookRunning"
-	// ReasonHookFailed: a hook of spec.maintenance.hooks failed.
+	// ReasonHookFailed: a hook of spec.maintenance.hooks failed. Correct it, delete its Job to run it again, or set its
+	// onFailure to Continue.
 	ReasonHookFailed xpv2.ConditionReason = "HookFailed"
 )

@@ -6,91 +6,95 @@ import xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 // Conditions of an Algorithm about its data.
 const (
-	// TypeDataDrift tells whether what the live revision tells has left the
-	// distribution of an earlier time. Nothing is rolled back for it: what comes in has
-	// changed, and another revision would meet the same. It is told only when
+	// TypeDataDrift: True when the outputs of the live revision have another distribution than before. Nothing is
+	// rolled back: the input has changed, and another revision would get the same input. It exists only when
 	// spec.lifecycle.drift has a reference.
 	TypeDataDrift xpv2.ConditionType = "DataDrift"
 )
 
 // Reasons of the condition DataDrift.
 const (
-	// ReasonDistributionLeft: the distribution is another one.
+	// ReasonDistributionLeft: the distribution has changed. Check the input, and train again if it stays so.
 	ReasonDistributionLeft xpv2.ConditionReason = "DistributionLeft"
-	// ReasonDistributionKept: the distribution is still the same.
+	// ReasonDistributionKept: the distribution is the same. Nothing to do.
 	ReasonDistributionKept xpv2.ConditionReason = "DistributionKept"
 )
 
-// What a rollout tells as its reason, in status.rollout and in the condition Updated.
+// What a rollout reports as its reason in status.rollout, beside the reasons of the condition Updated.
 const (
-	// ReasonRollingOut: the revision is being tried.
-	ReasonRollingOut xpv2.ConditionReason = "RollingOut"
-	// ReasonApplying: the share of callers was changed, and is not in force yet.
+	// ReasonApplying: the share of traffic has changed, and the Gateway has not accepted it yet.
 	ReasonApplying xpv2.ConditionReason = "Applying"
-	// ReasonSoaking: evidence is being gathered.
+	// ReasonSoaking: the step collects evidence.
 	ReasonSoaking xpv2.ConditionReason = "Soaking"
-	// ReasonSizing: replicas start for the next share of callers.
+	// ReasonSizing: replicas start for the next share of traffic.
 	ReasonSizing xpv2.ConditionReason = "Sizing"
-	// ReasonPassed: the evidence is enough to go on.
+	// ReasonPassed: the evidence is sufficient.
 	ReasonPassed xpv2.ConditionReason = "Passed"
-	// ReasonPromoted: somebody named the revision in spec.lifecycle.promote.
+	// ReasonPromoted: spec.lifecycle.promote names the revision.
 	ReasonPromoted xpv2.ConditionReason = "Promoted"
-	// ReasonBaked: all callers reached the revision for long enough.
+	// ReasonBaked: the revision had all traffic for long enough.
 	ReasonBaked xpv2.ConditionReason = "Baked"
-	// ReasonContinued: too little is known, and spec.lifecycle.onNoData is Continue.
+	// ReasonContinued: there is too little data, and spec.lifecycle.onNoData is Continue.
 	ReasonContinued xpv2.ConditionReason = "Continued"
 	// ReasonResumed: the reason to hold is gone.
 	ReasonResumed xpv2.ConditionReason = "Resumed"
-	// ReasonEdited: the spec asks for another revision.
+	// ReasonEdited: the spec describes another revision.
 	ReasonEdited xpv2.ConditionReason = "Edited"
-	// ReasonDrained: the revision that callers left is gone.
+	// ReasonDrained: the previous revision is gone.
 	ReasonDrained xpv2.ConditionReason = "Drained"
 )
 
-// Why a rollout holds.
+// Reasons of the condition Updated of an Algorithm with spec.lifecycle. All but the first three are reasons to hold.
 const (
-	// ReasonAwaitingApproval: somebody has to agree.
+	// ReasonRollingOut: the candidate is under test.
+	ReasonRollingOut xpv2.ConditionReason = "RollingOut"
+	// ReasonRolledBack: the spec still describes a revision that was rolled back. Correct the spec, or set
+	// spec.lifecycle.retry.
+	ReasonRolledBack xpv2.ConditionReason = "RolledBack"
+	// ReasonCoolingDown: the cooldown before another attempt is not over. Wait, or set spec.lifecycle.promote.
+	ReasonCoolingDown xpv2.ConditionReason = "CoolingDown"
+	// ReasonAwaitingApproval: spec.lifecycle.approval requires an approval. Add the entry that the message names to
+	// spec.lifecycle.approve.
 	ReasonAwaitingApproval xpv2.ConditionReason = "AwaitingApproval"
-	// ReasonInconclusive: a step has lasted for its deadline, and too little is known.
+	// ReasonInconclusive: a step has reached its deadline with too little data. Send more requests, raise its share, or
+	// lower minSamples.
 	ReasonInconclusive xpv2.ConditionReason = "Inconclusive"
-	// ReasonMetricsUnavailable: nobody can tell how the revision does.
+	// ReasonMetricsUnavailable: there are no measurements of the revision. See the condition MetricsAvailable.
 	ReasonMetricsUnavailable xpv2.ConditionReason = "MetricsUnavailable"
-	// ReasonNoCapacity: replicas of the revision find no room.
+	// ReasonNoCapacity: the cluster has no room for replicas of the revision. Make room.
 	ReasonNoCapacity xpv2.ConditionReason = "NoCapacity"
-	// ReasonFreezeWindow: a time of spec.lifecycle.freeze lasts.
+	// ReasonFreezeWindow: a window of spec.lifecycle.freeze is open. Wait, or set spec.lifecycle.promote.
 	ReasonFreezeWindow xpv2.ConditionReason = "FreezeWindow"
-	// ReasonErrorBudget: the error budget of spec.slo is spent.
+	// ReasonErrorBudget: the error budget of spec.slo is used up. Wait, or set spec.lifecycle.promote for a revision
+	// that fixes the cause.
 	ReasonErrorBudget xpv2.ConditionReason = "ErrorBudget"
-	// ReasonRollbackLoop: three revisions were rolled back within an hour.
+	// ReasonRollbackLoop: three revisions were rolled back within an hour. Find the cause; the next one starts an hour
+	// after the first of them.
 	ReasonRollbackLoop xpv2.ConditionReason = "RollbackLoop"
-	// ReasonStateLost: nothing remembers how far the rollout had come.
+	// ReasonStateLost: the state of the rollout is lost. Set spec.lifecycle.promote or abort to the revision.
 	ReasonStateLost xpv2.ConditionReason = "StateLost"
-	// ReasonMirrorNotOffered: the Gateway does not copy requests as spec.lifecycle.mirror
-	// asks.
+	// ReasonMirrorNotOffered: the Gateway does not support spec.lifecycle.mirror. Remove mirror, set its percent to
+	// 100, or use another Gateway.
 	ReasonMirrorNotOffered xpv2.ConditionReason = "MirrorNotOffered"
-	// ReasonStepTooFine: there are too few replicas for so small a share of callers.
+	// ReasonStepTooFine: there are too few replicas for so small a share of traffic. Add replicas, start with a larger
+	// share, or set spec.route.
 	ReasonStepTooFine xpv2.ConditionReason = "StepTooFine"
 )
 
-// Why callers are taken back, beside what is wrong with pods.
+// Why a revision is rolled back, beside problems of its pods.
 const (
-	// ReasonMetricFailed: a metric of the revision is out of its bounds.
+	// ReasonMetricFailed: a metric of the revision is out of bounds.
 	ReasonMetricFailed xpv2.ConditionReason = "MetricFailed"
-	// ReasonDrifted: the revision tells another distribution than the one before it.
+	// ReasonDrifted: the outputs of the revision have another distribution than those of the live revision.
 	ReasonDrifted xpv2.ConditionReason = "Drifted"
-	// ReasonNotServing: no replica of the revision serves any more.
+	// ReasonNotServing: no replica of the revision is ready any more.
 	ReasonNotServing xpv2.ConditionReason = "NotServing"
-	// ReasonNeverReady: replicas of the revision did not become ready in the time they
-	// have.
+	// ReasonNeverReady: replicas of the revision did not become ready in probes.startupSeconds.
 	ReasonNeverReady xpv2.ConditionReason = "NeverReady"
-	// ReasonAborted: somebody named the revision in spec.lifecycle.abort.
+	// ReasonAborted: spec.lifecycle.abort names the revision.
 	ReasonAborted xpv2.ConditionReason = "Aborted"
-	// ReasonReverted: the spec asks for the revision before again.
+	// ReasonReverted: the spec describes the previous revision again.
 	ReasonReverted xpv2.ConditionReason = "Reverted"
-	// ReasonSuperseded: the spec asks for another revision.
+	// ReasonSuperseded: the spec describes another revision.
 	ReasonSuperseded xpv2.ConditionReason = "Superseded"
-	// ReasonRolledBack: the spec still asks for a revision that was rolled back.
-	ReasonRolledBack xpv2.ConditionReason = "RolledBack"
-	// ReasonCoolingDown: it is too early to try the revision again.
-	ReasonCoolingDown xpv2.ConditionReason = "CoolingDown"
 )

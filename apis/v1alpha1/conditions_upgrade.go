@@ -4,39 +4,41 @@ package v1alpha1
 
 import xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
-// Conditions of a Database that is upgraded to a later major version.
+// Conditions of a Database with an upgrade to a later major version.
 const (
-	// TypeUpgraded tells what became of an upgrade to a later major version. It is there
-	// once a higher spec.version asked for one.
+	// TypeUpgraded: True when the upgrade to a later major version is done. It exists once a higher spec.version has
+	// requested an upgrade.
 	TypeUpgraded xpv2.ConditionType = "Upgraded"
 )
 
-// Reasons of the condition Upgraded, beside AwaitingWindow, AwaitingApproval, Frozen and
-// those of hooks. A member that hinders it has a reason of its own.
+// Reasons of the condition Upgraded, beside AwaitingWindow, AwaitingApproval, Frozen and those of hooks. A member that
+// blocks it has a reason of its own.
 const (
-	// ReasonUpgraded: clients are led to the later version.
+	// ReasonUpgraded: clients use the later version. Nothing to do.
 	ReasonUpgraded xpv2.ConditionReason = "Upgraded"
-	// ReasonUpgradeSettling: they are, and statistics are computed.
+	// ReasonUpgradeSettling: clients use the later version, and statistics are computed. Queries can be slower until
+	// then.
 	ReasonUpgradeSettling xpv2.ConditionReason = "UpgradeSettling"
-	// ReasonUpgradeWaiting: it begins or goes on when what the message tells is so.
+	// ReasonUpgradeWaiting: it starts or continues later. The message names what it waits for.
 	ReasonUpgradeWaiting xpv2.ConditionReason = "UpgradeWaiting"
-	// ReasonUpgradePreparing: the data is copied, or it is tried whether the copy can be
-	// upgraded.
+	// ReasonUpgradePreparing: the data is copied, or a test shows whether the copy can be upgraded. Wait.
 	ReasonUpgradePreparing xpv2.ConditionReason = "UpgradePreparing"
-	// ReasonUpgradeIncompatible: something in the data stands in the way.
+	// ReasonUpgradeIncompatible: something in the data blocks the upgrade. Drop or change what status.upgrade.findings
+	// names, or set spec.version back.
 	ReasonUpgradeIncompatible xpv2.ConditionReason = "Incompatible"
-	// ReasonUpgradeSwitching: the former generation takes no writes any more, and the
-	// copy is upgraded.
+	// ReasonUpgradeSwitching: the previous generation takes no more writes, and the copy is upgraded. It ends without
+	// help.
 	ReasonUpgradeSwitching xpv2.ConditionReason = "UpgradeSwitching"
-	// ReasonCannotFence: the leader cannot stop in a way that loses nothing, and goes on
-	// serving.
+	// ReasonCannotFence: the leader cannot stop without the risk of lost commits, and continues. The message names the
+	// cause.
 	ReasonCannotFence xpv2.ConditionReason = "CannotFence"
-	// ReasonUpgradeFailed: it did not work, and the former generation goes on.
+	// ReasonUpgradeFailed: it failed, and the previous generation continues unchanged. Fix the cause in the message,
+	// then set spec.upgrade.retry.
 	ReasonUpgradeFailed xpv2.ConditionReason = "UpgradeFailed"
-	// ReasonUpgradeImpossible: it cannot be carried out as it is written.
+	// ReasonUpgradeImpossible: the spec does not fit the later version. Correct the field that the message names.
 	ReasonUpgradeImpossible xpv2.ConditionReason = "UpgradeImpossible"
-	// ReasonUpgradeUndoing: clients are being led back.
+	// ReasonUpgradeUndoing: the previous generation starts, and clients are switched back to it. Wait.
 	ReasonUpgradeUndoing xpv2.ConditionReason = "UpgradeUndoing"
-	// ReasonUpgradeUndone: clients were led back.
+	// ReasonUpgradeUndone: clients use the previous version again. Set spec.version to it and remove spec.upgrade.undo.
 	ReasonUpgradeUndone xpv2.ConditionReason = "UpgradeUndone"
 )

@@ -7,25 +7,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DatabaseBackup says how the Database is backed up. With backups on, everything
-// that is written goes where backups go within a minute as well, so that every moment
-// since the first backup can be restored.
+// DatabaseBackup defines how the Database is backed up. The write-ahead log is archived as well, within a minute, so
+// that every moment since the first backup can be restored.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.encryption) == has(oldSelf.encryption)",fieldPath=".encryption",message="cannot be added or removed: pgBackRest encrypts a repository from its first backup on, or never; another Secret with the same value is fine, and for the other kind make another Database with spec.from.database"
+// +kubebuilder:validation:XValidation:rule="has(self.encryption) == has(oldSelf.encryption)",fieldPath=".encryption",message="encryption cannot be added or removed, because pgBackRest encrypts a repository from its first backup on or never: make another Database with spec.from.database; another Secret with the same value is allowed"
 type DatabaseBackup struct {
-	// Enabled takes backups and archives what is written. When it is switched off,
-	// what the bucket has stays. A Database that never had backups is restarted
-	// member by member when they are switched on, and later not again.
+	// Enabled takes backups and archives the write-ahead log. If you disable it later, existing backups stay. The first
+	// time backups are enabled, members restart one by one; later changes restart nothing. Default: true.
 	//
 	// +kubebuilder:default=true
 	// +kubebuilder:example=true
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// Schedule of backups in UTC, in the five fields of cron: minute, hour, day,
-	// month, weekday. Default: once a day between midnight and six, at a minute that
-	// follows from namespace and name. One a week is full, and the others hold what
-	// changed since the one before.
+	// Schedule of backups in UTC, as five cron fields: minute, hour, day, month, weekday. One backup per week is full,
+	// the others hold only changes since the previous one. Default: once a day between midnight and six, at a minute
+	// derived from namespace and name.
 	//
 	// +kubebuilder:validation:MaxLength=100
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[-0-9A-Za-z*/,]+( [-0-9A-Za-z*/,]+){4}$')",message="must have five fields with a space between: minute, hour, day, month, weekday, for instance 0 */6 * * *"
@@ -33,9 +30,8 @@ type DatabaseBackup struct {
 	// +optional
 	Schedule string `json:"schedule,omitempty"`
 
-	// Retention says what is kept: 30d keeps all that it takes to restore every
-	// moment of the last 30 days, 14 keeps the last 14 full backups with all that
-	// builds on them. What is older is removed after the next backup.
+	// Retention is what to keep: 30d keeps everything to restore any moment of the last 30 days, 14 keeps the last 14
+	// full backups and all that depend on them. Older backups are removed after the next backup. Default: 30d.
 	//
 	// +kubebuilder:default="30d"
 	// +kubebuilder:validation:MaxLength=5
@@ -44,43 +40,40 @@ type DatabaseBackup struct {
 	// +optional
 	Retention string `json:"retention,omitempty"`
 
-	// To is where backups go. Default: a bucket of its own, on the S3 server that
-	// the platform has, or a volume of its own where the platform says so. What a
-	// Database has been given stays, whatever the platform says later.
+	// To is where backups go. Default: an own bucket on the platform's S3 server, or an own volume if the platform's
+	// settings choose that. A later change of the settings does not move the backups of an existing Database.
 	//
 	// +optional
 	To *DatabaseBackupTarget `json:"to,omitempty"`
 
-	// Encryption encrypts backups and archive with a key of yours, by AES-256, before
-	// they leave the cluster. Whoever loses the key loses the backups: Capstan has no
-	// copy of it, and nobody can read them without. The value of the key cannot be
-	// changed either.
+	// Encryption encrypts backups and archive with your own key, by AES-256, before they leave the cluster. If you lose
+	// the key, you lose the backups: Capstan has no copy of it. This field cannot be added or removed later, and the
+	// value of the key cannot change. Another Secret with the same value is allowed; it restarts the members one by
+	// one.
 	//
 	// +optional
 	Encryption *BackupEncryption `json:"encryption,omitempty"`
 
-	// OnDelete says what becomes of the bucket or volume that Capstan made when the
-	// Database is deleted: Keep leaves it with all that is in it, Delete removes both.
-	// A bucket of spec.backup.to.connectionSecretRef always stays.
+	// OnDelete is what happens to the bucket or volume that Capstan created when the Database is deleted: Keep leaves
+	// it and its content, Delete removes both. A bucket of spec.backup.to.connectionSecretRef always stays. Default:
+	// Keep.
 	//
 	// +kubebuilder:default=Keep
 	// +kubebuilder:example=Keep
 	// +optional
 	OnDelete BackupDeletion `json:"onDelete,omitempty"`
 
-	// OnExisting says what a new Database does when the bucket has backups under its
-	// name already, and none of its volumes are there: Hold waits, so that nobody
-	// takes an empty Database for the one that was backed up, and waits, too, while
-	// the bucket cannot be asked; StartEmpty begins beside them. Those backups are
-	// never overwritten.
+	// OnExisting is what a new Database does when the bucket already has backups under its name and none of its volumes
+	// exist. Hold waits, so that no client mistakes the empty Database for the one in the backups; it also waits while
+	// the bucket is unreachable. StartEmpty starts an empty Database beside them. Those backups are never overwritten.
+	// Default: Hold.
 	//
 	// +kubebuilder:default=Hold
 	// +kubebuilder:example=Hold
 	// +optional
 	OnExisting BackupsExisting `json:"onExisting,omitempty"`
 
-	// Now asks for a backup at once: each id is one backup. Applying the same again
-	// takes no other.
+	// Now requests a backup at once: each ID is one backup. Applying the same ID again does nothing.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be letters, digits, '-', '_' and '.', with a letter or digit at both ends"
@@ -88,25 +81,21 @@ type DatabaseBackup struct {
 	// +optional
 	Now string `json:"now,omitempty"`
 
-	// Verify proves by restoring them that backups can be restored. Without it that is
-	// not known.
+	// Verify restores backups regularly to prove that they can be restored. Default: no verification.
 	//
 	// +optional
 	Verify *BackupVerification `json:"verify,omitempty"`
 
-	// RestorePoint gives the moment a name, once for each name, which spec.from of
-	// another Database can ask for. Applying the same again moves nothing. It takes a
-	// backup, and waits for the first.
+	// RestorePoint gives the current moment a name, once for each name. spec.from of another Database can use it.
+	// Applying the same name again changes nothing. It needs a backup, and waits for the first one.
 	//
 	// +kubebuilder:example="3f2a9c1b7d"
 	// +optional
 	RestorePoint RestorePointName `json:"restorePoint,omitempty"`
 
-	// MaxArchiveBacklog is how much of what was written may wait on the volume while
-	// the bucket cannot be reached. Beyond it the oldest is let go, so that writes go
-	// on: then not every moment until the next backup can be restored, which the
-	// condition PITRContinuous tells. At most half of spec.storage. Default: a fifth
-	// of spec.storage.
+	// MaxArchiveBacklog is how much write-ahead log can wait on the volume while the bucket is unreachable, at most
+	// half of spec.storage. Beyond it the oldest log is dropped, so that writes can continue. Then some moments before
+	// the next backup cannot be restored, which the condition PITRContinuous reports. Default: a fifth of spec.storage.
 	//
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('128Mi')) >= 0",message="must be a quantity of at least 128Mi, for instance 5Gi"
 	// +kubebuilder:example="5Gi"
@@ -114,49 +103,48 @@ type DatabaseBackup struct {
 	MaxArchiveBacklog *resource.Quantity `json:"maxArchiveBacklog,omitempty"`
 }
 
-// BackupDeletion says what becomes of backups when their Database is deleted.
+// BackupDeletion is what happens to backups when their Database is deleted.
 //
 // +kubebuilder:validation:Enum=Keep;Delete
 type BackupDeletion string
 
-// What becomes of backups when their Database is deleted.
+// What happens to backups when their Database is deleted.
 const (
-	// BackupsKept: the bucket or volume stays with all that is in it.
+	// BackupsKept: the bucket or volume stays with its content.
 	BackupsKept BackupDeletion = "Keep"
-	// BackupsDeleted: the bucket or volume is removed with all that is in it.
+	// BackupsDeleted: the bucket or volume is removed with its content.
 	BackupsDeleted BackupDeletion = "Delete"
 )
 
-// BackupsExisting says what a new Database does beside backups of its name.
+// BackupsExisting is what a new Database does when backups under its name exist.
 //
 // +kubebuilder:validation:Enum=Hold;StartEmpty
 type BackupsExisting string
 
-// What a new Database does beside backups of its name.
+// What a new Database does when backups under its name exist.
 const (
 	// ExistingHeld: it waits.
 	ExistingHeld BackupsExisting = "Hold"
-	// ExistingLeft: it begins beside them.
+	// ExistingLeft: it starts empty beside them.
 	ExistingLeft BackupsExisting = "StartEmpty"
 )
 
-// DatabaseSource is what a new Database begins with.
+// DatabaseSource is the initial data of a new Database.
 //
 // +kubebuilder:validation:ExactlyOneOf=database;backup
 type DatabaseSource struct {
-	// Database of this namespace to copy, from its backups. It is not touched, and
-	// may be down.
+	// Database of this namespace to copy, from its backups. It is not changed and need not run.
 	//
 	// +optional
 	Database *DatabaseSourceDatabase `json:"database,omitempty"`
 
-	// Backup to restore, also of a Database that is gone.
+	// Backup to restore, also of a Database that no longer exists.
 	//
 	// +optional
 	Backup *DatabaseSourceBackup `json:"backup,omitempty"`
 }
 
-// Moment is a time of RFC 3339 with its zone, to the second or finer.
+// Moment is a time in RFC 3339 format with its zone, to the second or finer.
 //
 // +kubebuilder:validation:MaxLength=40
 // +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})$')",message="must be a time with its zone, for instance 2026-11-21T08:59:00Z"
@@ -173,43 +161,42 @@ type DatabaseSourceDatabase struct {
 	// +kubebuilder:example="orders-db"
 	Name string `json:"name"`
 
-	// At is the moment to restore, to the second or finer: what was committed by
-	// then is there, and nothing later. Default: the latest there is.
+	// At is the moment to restore, to the second or finer: the result has every commit up to then and no later one.
+	// Default: the latest moment.
 	//
 	// +kubebuilder:example="2026-11-21T08:59:00Z"
 	// +optional
 	At Moment `json:"at,omitempty"`
 
-	// RestorePoint is the moment to restore by its name, which spec.backup.restorePoint
-	// of that Database gave it: what was committed by then is there, and nothing later.
+	// RestorePoint is the moment to restore by its name, from spec.backup.restorePoint of that Database: the result has
+	// every commit up to then and no later one.
 	//
 	// +kubebuilder:example="3f2a9c1b7d"
 	// +optional
 	RestorePoint RestorePointName `json:"restorePoint,omitempty"`
 
-	// Encryption names the key that the backups are encrypted with, if they are:
-	// what spec.backup.encryption of that Database says.
+	// Encryption names the key of encrypted backups: the same as spec.backup.encryption of that Database.
 	//
 	// +optional
 	Encryption *BackupEncryption `json:"encryption,omitempty"`
 }
 
-// DatabaseSourceBackup is what a bucket has of a Database.
+// DatabaseSourceBackup is the backups of a Database in a bucket.
 //
 // +kubebuilder:validation:AtMostOneOf=at;restorePoint
 type DatabaseSourceBackup struct {
-	// ConnectionSecretRef names the connection Secret of a Bucket of this namespace.
-	// One with the management policy Observe is enough: the bucket is only read.
+	// ConnectionSecretRef names the connection Secret of a Bucket of this namespace. A Bucket with the management
+	// policy Observe is sufficient, because the bucket is only read.
 	ConnectionSecretRef LocalReference `json:"connectionSecretRef"`
 
-	// Database whose backups they are, by its name.
+	// Database is the name of the Database in the backups.
 	//
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a Database"
 	// +kubebuilder:example="orders-db"
 	Database string `json:"database"`
 
-	// Namespace that the Database was in. Default: this one.
+	// Namespace of that Database. Default: this namespace.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a namespace"
@@ -217,9 +204,8 @@ type DatabaseSourceBackup struct {
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// Stanza that the backups are kept under, as status.backup.stanza of the
-	// Database told. Default: the one with the most recent backup; only Databases of
-	// this name that were made anew leave several.
+	// Stanza with the backups, from status.backup.stanza of that Database. Several exist only if Databases with this
+	// name were deleted and created again. Default: the stanza with the most recent backup.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="must be lower case letters, digits and '-'"
@@ -227,40 +213,39 @@ type DatabaseSourceBackup struct {
 	// +optional
 	Stanza string `json:"stanza,omitempty"`
 
-	// At is the moment to restore, to the second or finer: what was committed by
-	// then is there, and nothing later. Default: the latest there is.
+	// At is the moment to restore, to the second or finer: the result has every commit up to then and no later one.
+	// Default: the latest moment.
 	//
 	// +kubebuilder:example="2026-11-21T08:59:00Z"
 	// +optional
 	At Moment `json:"at,omitempty"`
 
-	// RestorePoint is the moment to restore by its name, which spec.backup.restorePoint
-	// of the Database gave it: what was committed by then is there, and nothing later.
+	// RestorePoint is the moment to restore by its name, from spec.backup.restorePoint of that Database: the result has
+	// every commit up to then and no later one.
 	//
 	// +kubebuilder:example="3f2a9c1b7d"
 	// +optional
 	RestorePoint RestorePointName `json:"restorePoint,omitempty"`
 
-	// Encryption names the key that the backups are encrypted with, if they are:
-	// what spec.backup.encryption of the Database said.
+	// Encryption names the key of encrypted backups: the same as spec.backup.encryption of that Database.
 	//
 	// +optional
 	Encryption *BackupEncryption `json:"encryption,omitempty"`
 }
 
-// BackupStatus tells what backups there are.
+// BackupStatus is the state of the backups.
 type BackupStatus struct {
-	// Stanza that the backups are kept under.
+	// Stanza that holds the backups.
 	//
 	// +optional
 	Stanza string `json:"stanza,omitempty"`
 
-	// Schedule that is followed, in UTC.
+	// Schedule in effect, in UTC.
 	//
 	// +optional
 	Schedule string `json:"schedule,omitempty"`
 
-	// Volume that they go to, if it is not a bucket.
+	// Volume of the backups, if they do not go to a bucket.
 	//
 	// +optional
 	Volume *BackupVolumeStatus `json:"volume,omitempty"`
@@ -275,31 +260,29 @@ type BackupStatus struct {
 	// +optional
 	EarliestRestorable *metav1.Time `json:"earliestRestorable,omitempty"`
 
-	// LatestRestorable is the last moment that can be restored, while the archive
-	// does not work. While it works that is a minute ago or less, and this is left
-	// out.
+	// LatestRestorable is the last moment that can be restored while archiving fails. While archiving works that is at
+	// most a minute ago, and this field is absent.
 	//
 	// +optional
 	LatestRestorable *metav1.Time `json:"latestRestorable,omitempty"`
 
-	// GapAt is when something that was written did not come into the archive: from a
-	// little before until the next backup not every moment can be restored.
+	// GapAt is when write-ahead log was lost for the archive. From a little before until the next backup, not every
+	// moment can be restored.
 	//
 	// +optional
 	GapAt *metav1.Time `json:"gapAt,omitempty"`
 
-	// VerifySchedule is when the latest backup is restored to see whether it can be,
-	// in UTC.
+	// VerifySchedule is when the latest backup is restored as a test, in UTC.
 	//
 	// +optional
 	VerifySchedule string `json:"verifySchedule,omitempty"`
 
-	// LastVerified is the last verification that was passed.
+	// LastVerified is the latest successful verification.
 	//
 	// +optional
 	LastVerified *BackupVerified `json:"lastVerified,omitempty"`
 
-	// RestorePoints that can be restored, the last ones, oldest first.
+	// RestorePoints are the latest restore points, oldest first.
 	//
 	// +listType=map
 	// +listMapKey=name
@@ -312,7 +295,7 @@ type BackupTaken struct {
 	// ID of the backup.
 	ID string `json:"id"`
 
-	// Type: full, or incr, which holds what changed since the one before.
+	// Type: full, or incr, which holds the changes since the previous backup.
 	//
 	// +optional
 	Type string `json:"type,omitempty"`
@@ -322,7 +305,7 @@ type BackupTaken struct {
 	// +optional
 	Size string `json:"size,omitempty"`
 
-	// Added is what it took where backups go.
+	// Added is the space that it uses in the bucket or volume.
 	//
 	// +optional
 	Added string `json:"added,omitempty"`
@@ -332,7 +315,7 @@ type BackupTaken struct {
 	// +optional
 	At *metav1.Time `json:"at,omitempty"`
 
-	// Took is how long it took.
+	// Took is its duration.
 	//
 	// +optional
 	Took string `json:"took,omitempty"`

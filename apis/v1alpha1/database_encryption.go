@@ -2,15 +2,14 @@
 
 package v1alpha1
 
-// BackupEncryption says that backups are encrypted before they leave the cluster,
-// so that whoever has the bucket has nothing without the key.
+// BackupEncryption encrypts backups before they leave the cluster. Access to the bucket alone is then not enough to
+// read them.
 type BackupEncryption struct {
 	// SecretRef names the key.
 	SecretRef BackupKeyReference `json:"secretRef"`
 }
 
-// BackupKeyReference names the key of backups. It is made and kept by you: whoever
-// loses it loses the backups.
+// BackupKeyReference names the key of backups. You create and keep it: if you lose it, you lose the backups.
 type BackupKeyReference struct {
 	// Name of a Secret of this namespace.
 	//
@@ -19,8 +18,8 @@ type BackupKeyReference struct {
 	// +kubebuilder:example="orders-backup-key"
 	Name string `json:"name"`
 
-	// Key in the Secret whose value encrypts backups: one line of 24 to 1024
-	// printable ASCII characters, for instance of openssl rand -base64 48.
+	// Key in the Secret whose value encrypts backups: one line of 24 to 1024 printable ASCII characters, for instance
+	// from openssl rand -base64 48. Default: passphrase.
 	//
 	// +kubebuilder:default=passphrase
 	// +kubebuilder:validation:MaxLength=253

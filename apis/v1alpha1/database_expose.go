@@ -2,13 +2,10 @@
 
 package v1alpha1
 
-import xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
-
-// DatabaseExpose lets clients outside the cluster in, by way of a load balancer.
+// DatabaseExpose makes a Database reachable from outside the cluster through a load balancer.
 type DatabaseExpose struct {
-	// SourceRanges are the addresses that may connect, 1 to 32 ranges. There is no
-	// default: to let the whole Internet in, say 0.0.0.0/0. Both the load balancer
-	// and the network policy hold to them.
+	// SourceRanges are the addresses that can connect, 1 to 32 ranges. There is no default: to allow the whole
+	// Internet, write 0.0.0.0/0. Both the load balancer and a NetworkPolicy enforce them.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
@@ -16,9 +13,8 @@ type DatabaseExpose struct {
 	// +kubebuilder:example={"203.0.113.0/24"}
 	SourceRanges []SourceRange `json:"sourceRanges"`
 
-	// Hostname that clients outside connect to, and that the certificate is for, too.
-	// Who asks for it points the name to the address of the load balancer. Default:
-	// the address itself, which the certificate is for as well.
+	// Hostname for clients outside the cluster; the certificate covers it. You must point it to the address of the load
+	// balancer in DNS. Default: only the address itself, which the certificate covers as well.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)+$')",message="must be a DNS name with a dot in it, in lower case, for instance orders-db.example.org"
@@ -30,17 +26,5 @@ type DatabaseExpose struct {
 // SourceRange is a range of addresses.
 //
 // +kubebuilder:validation:MaxLength=43
-// +kubebuilder:validation:XValidation:rule="isCIDR(self) && cidr(self) == cidr(self).masked()",message="must be a range of addresses without bits behind it, for instance 203.0.113.0/24"
+// +kubebuilder:validation:XValidation:rule="isCIDR(self) && cidr(self) == cidr(self).masked()",message="must be a range of addresses with zero host bits, for instance 203.0.113.0/24"
 type SourceRange string
-
-// TypeExposed tells whether clients outside the cluster have an address to connect
-// to. It is told only with spec.expose.
-const TypeExposed xpv2.ConditionType = "Exposed"
-
-// Reasons of the condition Exposed.
-const (
-	// ReasonAddressAssigned: the load balancer has an address.
-	ReasonAddressAssigned xpv2.ConditionReason = "AddressAssigned"
-	// ReasonAddressPending: it has none yet.
-	ReasonAddressPending xpv2.ConditionReason = "AddressPending"
-)

@@ -4,12 +4,11 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// MaintenanceHooks are run around a change that restarts members or lets them go: each
-// once for a change, one after the other, as a Job of its own.
+// MaintenanceHooks run around a change that restarts or removes members: each once per change, one after the other,
+// each as a Job.
 type MaintenanceHooks struct {
-	// Before the first member is begun, and not before the change may be carried out:
-	// in a window, approved, and not in a freeze. A member that does not serve is
-	// repaired without them.
+	// Before lists hooks that run before the first member is touched, once the change can start: in a window, approved,
+	// and not frozen. The repair of a failed member does not run hooks.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
@@ -18,8 +17,8 @@ type MaintenanceHooks struct {
 	// +optional
 	Before []MaintenanceHook `json:"before,omitempty"`
 
-	// After the last member is done and well, or after a change was taken back whose
-	// hooks before had begun. A hook that fails holds up the next change.
+	// After lists hooks that run when the last member is done and healthy, or when a change is reverted after hooks in
+	// before have started. A hook that fails blocks the next change.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
@@ -29,8 +28,7 @@ type MaintenanceHooks struct {
 	After []MaintenanceHook `json:"after,omitempty"`
 }
 
-// MaintenanceHook is one thing to do around a change. It runs at least once: a node
-// that is lost while it runs has it begin again.
+// MaintenanceHook is one action around a change. It runs at least once: if its node is lost, it starts again.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.sql) != has(self.http)",message="set exactly one of sql and http"
 type MaintenanceHook struct {
@@ -46,12 +44,12 @@ type MaintenanceHook struct {
 	// +optional
 	SQL *SQLHook `json:"sql,omitempty"`
 
-	// HTTP request to make.
+	// HTTP request to send.
 	//
 	// +optional
 	HTTP *HTTPHook `json:"http,omitempty"`
 
-	// Timeout after which it has failed, from 1s to 1h.
+	// Timeout after which the hook has failed, from 1s to 1h. Default: 5m.
 	//
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:MaxLength=32
@@ -61,8 +59,8 @@ type MaintenanceHook struct {
 	// +optional
 	Timeout metav1.Duration `json:"timeout,omitempty"`
 
-	// OnFailure: Stop holds the change, and every later one, until the hook succeeds
-	// or is changed; Continue goes on.
+	// OnFailure: Stop blocks the change and every later one until the hook succeeds or is changed; Continue continues
+	// with the change. Default: Stop.
 	//
 	// +kubebuilder:default=Stop
 	// +kubebuilder:example=Stop
@@ -70,30 +68,30 @@ type MaintenanceHook struct {
 	OnFailure HookFailure `json:"onFailure,omitempty"`
 }
 
-// HookFailure says what a hook that fails means.
+// HookFailure is what happens when a hook fails.
 //
 // +kubebuilder:validation:Enum=Stop;Continue
 type HookFailure string
 
-// What a hook that fails means.
+// What happens when a hook fails.
 const (
-	// HookStops: nothing goes on.
+	// HookStops: the change is blocked.
 	HookStops HookFailure = "Stop"
-	// HookContinues: it is told, and the change goes on.
+	// HookContinues: the failure is reported and the change continues.
 	HookContinues HookFailure = "Continue"
 )
 
-// SQLHook is SQL that is run on the leader.
+// SQLHook is SQL to run on the leader.
 type SQLHook struct {
-	// Database to run it in, one of spec.databases. It is run as the first of
-	// spec.consumers that reads and writes there. Default: the first.
+	// Database to run it in, one of spec.databases. It runs as the first of spec.consumers with access ReadWrite there.
+	// Default: the first.
 	//
 	// +kubebuilder:validation:MaxLength=48
 	// +kubebuilder:example="orders"
 	// +optional
 	Database string `json:"database,omitempty"`
 
-	// Statement, or several with ; between them, which are one transaction then.
+	// Statement to run. Several statements, separated by ;, are one transaction.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
@@ -103,16 +101,15 @@ type SQLHook struct {
 
 // HTTPHook is an HTTP request.
 type HTTPHook struct {
-	// URL to call, with http or https, and without a user or password: everybody who
-	// may read the Database can read it. The certificate of an https server is checked
-	// with the authorities of the database's image. Redirects are not followed.
+	// URL to call, with http or https, and without credentials, because everybody with read access to the Database can
+	// see it. Certificates are verified with the authorities of the database's image. Redirects are not followed.
 	//
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && self.matches('^https?://[^/?#@]+([/?#].*)?$')",message="must be an http or https URL without a user, for instance http://orders.shop.svc/maintenance"
 	// +kubebuilder:example="http://orders.shop.svc:8080/maintenance"
 	URL string `json:"url"`
 
-	// Method: POST, GET, PUT, PATCH or DELETE. The request has no body.
+	// Method: POST, GET, PUT, PATCH or DELETE. The request has no body. Default: POST.
 	//
 	// +kubebuilder:validation:Enum=POST;GET;PUT;PATCH;DELETE
 	// +kubebuilder:default=POST
@@ -120,7 +117,7 @@ type HTTPHook struct {
 	// +optional
 	Method string `json:"method,omitempty"`
 
-	// ExpectedStatus of the answer. Default: any from 200 to 299.
+	// ExpectedStatus of the response. Default: any from 200 to 299.
 	//
 	// +kubebuilder:validation:Minimum=100
 	// +kubebuilder:validation:Maximum=599
@@ -129,7 +126,7 @@ type HTTPHook struct {
 	ExpectedStatus int32 `json:"expectedStatus,omitempty"`
 }
 
-// HookStatus is what became of a hook of the change that is under way.
+// HookStatus is the state of a hook of the current change.
 type HookStatus struct {
 	// Name of the hook.
 	Name string `json:"name"`
@@ -146,10 +143,10 @@ type HookStatus struct {
 	Job string `json:"job,omitempty"`
 }
 
-// HookTime says when a hook is run.
+// HookTime is when a hook runs.
 type HookTime string
 
-// When a hook is run.
+// When a hook runs.
 const (
 	HookBefore HookTime = "Before"
 	HookAfter  HookTime = "After"

@@ -4,15 +4,13 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// DatabaseMaintenance says when members that serve may be restarted, let go, or
-// relieved of the lead. What disturbs nobody is not held: parameters that are
-// reloaded, logins, databases, members and storage that are added, and the repair
-// of a member that does not serve.
+// DatabaseMaintenance defines when healthy members can be restarted or removed, and when the leader can change. It
+// never delays what clients do not notice: reloaded parameters, logins, databases, added members and storage, and the
+// repair of a failed member.
 type DatabaseMaintenance struct {
-	// Windows in which a member may be begun. Default: any time. A member is begun
-	// only while the window lasts at least 10 minutes more, which is what a member
-	// takes at most; a change that a window is too short for goes on in the next, and
-	// the Database is whole in between.
+	// Windows in which Capstan can start to change a member. It starts only if at least 10 minutes of the window are
+	// left, because a member takes at most that long. A change that needs more time continues in the next window; in
+	// between the Database is complete. Default: any time.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=14
@@ -21,57 +19,54 @@ type DatabaseMaintenance struct {
 	// +optional
 	Windows []MaintenanceWindow `json:"windows,omitempty"`
 
-	// Approval: Auto, or Manual for changes that wait until spec.maintenance.approve
-	// names them.
+	// Approval: Auto, or Manual for changes that wait until spec.maintenance.approve names them. Default: Auto.
 	//
 	// +kubebuilder:default=Auto
 	// +kubebuilder:example=Manual
 	// +optional
 	Approval MaintenanceApproval `json:"approval,omitempty"`
 
-	// Approve is the hash of the change that may be carried out, from
-	// status.change.hash. Another change needs another approval.
+	// Approve is the hash of the approved change, from status.change.hash. Another change needs another approval.
 	//
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]*$')",message="must be the hash that status.change tells"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]*$')",message="must be the value of status.change.hash"
 	// +kubebuilder:example="c3f2a9c1b5d"
 	// +optional
 	Approve string `json:"approve,omitempty"`
 
-	// Freeze holds everything up that is held for a window, whatever the windows and
-	// the approval say, and also a switchover and hibernation that are asked for.
+	// Freeze blocks everything that waits for a window, even in a window and with an approval, and also a requested
+	// switchover or hibernation.
 	//
 	// +optional
 	Freeze *MaintenanceFreeze `json:"freeze,omitempty"`
 
-	// Hooks are run around a change that restarts members or lets them go.
+	// Hooks run around a change that restarts or removes members.
 	//
 	// +optional
 	Hooks *MaintenanceHooks `json:"hooks,omitempty"`
 }
 
-// MaintenanceApproval says who lets a change begin.
+// MaintenanceApproval is how a change is approved.
 //
 // +kubebuilder:validation:Enum=Auto;Manual
 type MaintenanceApproval string
 
-// Who lets a change begin.
+// How a change is approved.
 const (
-	// ApprovalAuto: nobody has to.
+	// ApprovalAuto: no approval is needed.
 	ApprovalAuto MaintenanceApproval = "Auto"
-	// ApprovalManual: whoever writes the hash of the change into
-	// spec.maintenance.approve.
+	// ApprovalManual: the hash of the change must be in spec.maintenance.approve.
 	ApprovalManual MaintenanceApproval = "Manual"
 )
 
-// Weekday that a window begins on.
+// Weekday on which a window begins.
 //
 // +kubebuilder:validation:Enum=Mon;Tue;Wed;Thu;Fri;Sat;Sun
 type Weekday string
 
-// MaintenanceWindow is a time that comes again.
+// MaintenanceWindow is a recurring time window.
 type MaintenanceWindow struct {
-	// Days on which it begins. It may last into the next day. Default: every day.
+	// Days on which it begins. It can last into the next day. Default: every day.
 	//
 	// +kubebuilder:validation:MaxItems=7
 	// +listType=set
@@ -79,25 +74,23 @@ type MaintenanceWindow struct {
 	// +optional
 	Days []Weekday `json:"days,omitempty"`
 
-	// Start by the clock of the time zone. On the day that the clock leaves this
-	// time out, the window begins when the clock goes on; on the day that has it
-	// twice, it begins the first time.
+	// Start is the local time of day in the time zone. If daylight saving time skips it, the window begins at the end
+	// of the skipped hour; if the time occurs twice, it begins the first time.
 	//
 	// +kubebuilder:validation:MaxLength=5
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([01][0-9]|2[0-3]):[0-5][0-9]$')",message="must be a time of day, for instance \"02:00\""
 	// +kubebuilder:example="02:00"
 	Start string `json:"start"`
 
-	// Duration, from 15m to 24h. It is as long on days on which the clock is set.
+	// Duration, from 15m to 24h. Changes of daylight saving time do not affect it.
 	//
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?$') && self != '' && duration(self) >= duration('15m') && duration(self) <= duration('24h')",message="must be from 15m, because a member is begun only with 10 minutes left, to 24h, for instance 2h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?$') && self != '' && duration(self) >= duration('15m') && duration(self) <= duration('24h')",message="must be from 15m to 24h, for instance 2h: a change of a member starts only with 10 minutes left"
 	// +kubebuilder:example="2h"
 	Duration metav1.Duration `json:"duration"`
 
-	// TimeZone that start and days are meant in, by its name in the IANA database.
-	// Default: UTC.
+	// TimeZone of start and days: a name of the IANA time zone database. Default: UTC.
 	//
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z][-A-Za-z0-9_+]*(/[A-Za-z0-9][-A-Za-z0-9_+]*)*$') && self != 'Local'",message="must be the name of a time zone, for instance Europe/Zurich"
@@ -107,18 +100,18 @@ type MaintenanceWindow struct {
 	TimeZone string `json:"timeZone,omitempty"`
 }
 
-// MaintenanceFreeze is a time in which nothing is begun.
+// MaintenanceFreeze is a time in which no change starts.
 type MaintenanceFreeze struct {
-	// Until when.
+	// Until is the end of the freeze.
 	//
 	// +kubebuilder:example="2026-12-27T06:00:00Z"
 	Until metav1.Time `json:"until"`
 }
 
-// DatabaseSwitchover moves the lead, once for each id.
+// DatabaseSwitchover promotes another member to leader, once for each ID.
 type DatabaseSwitchover struct {
-	// ID of this wish. Each id is carried out at most once; for another switchover
-	// choose another. One that the Database is made with is not carried out.
+	// ID of the request. Each ID is carried out at most once; use another ID for another switchover. The ID that a
+	// Database is created with is not carried out.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=40
@@ -126,9 +119,8 @@ type DatabaseSwitchover struct {
 	// +kubebuilder:example="2026-11-22-1"
 	ID string `json:"id"`
 
-	// To is the member that leads afterwards, one of status.members. It has to be
-	// healthy, to have every commit, and to be on a node that takes pods; until it
-	// is, the switchover waits. Default: any such member.
+	// To is the next leader, one of status.members. The switchover waits until that member is healthy, has every
+	// commit, and is on a node that accepts pods. Default: any such member.
 	//
 	// +kubebuilder:validation:MaxLength=42
 	// +kubebuilder:example="orders-db-b"
@@ -136,19 +128,18 @@ type DatabaseSwitchover struct {
 	To string `json:"to,omitempty"`
 }
 
-// DatabaseChange is what is still to be done until what runs is what is asked for.
+// DatabaseChange is what Capstan still has to change until the observed state matches the desired state.
 type DatabaseChange struct {
-	// Hash of the change, for spec.maintenance.approve. It depends on what is to be
-	// run, not on the time or on how far it has come.
+	// Hash of the change, for spec.maintenance.approve. It depends on the desired state, not on time or progress.
 	Hash string `json:"hash"`
 
-	// Summary in a line.
+	// Summary in one line.
 	Summary string `json:"summary"`
 
 	// State: Waiting, Approved, Running or Failed.
 	State ChangeState `json:"state"`
 
-	// Message why it waits, or how far it has come.
+	// Message explains what it waits for, or its progress.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -159,40 +150,39 @@ type DatabaseChange struct {
 	// +optional
 	Effects []ChangeEffect `json:"effects,omitempty"`
 
-	// Order of the members that are still to be restarted, moved or let go.
+	// Order of the members that are still to restart, move or be removed.
 	//
 	// +listType=atomic
 	// +optional
 	Order []string `json:"order,omitempty"`
 
-	// WritePause that clients have to expect, in words.
+	// WritePause is the expected interruption of writes, in words.
 	//
 	// +optional
 	WritePause string `json:"writePause,omitempty"`
 
-	// Window that it waits for, or that it runs in. None when it may run at any
-	// time.
+	// Window that it waits for or runs in. It is absent if the change can run at any time.
 	//
 	// +optional
 	Window *MaintenancePeriod `json:"window,omitempty"`
 }
 
-// ChangeState says how far a change has come.
+// ChangeState is the progress of a change.
 type ChangeState string
 
-// How far a change has come.
+// Progress of a change.
 const (
-	// ChangeWaiting: for a window, an approval, the end of a freeze, or a member.
+	// ChangeWaiting: it waits for a window, an approval, the end of a freeze, or a member.
 	ChangeWaiting ChangeState = "Waiting"
 	// ChangeApproved: it was approved by hand, and waits for something else.
 	ChangeApproved ChangeState = "Approved"
-	// ChangeRunning: it goes on by itself.
+	// ChangeRunning: it makes progress.
 	ChangeRunning ChangeState = "Running"
-	// ChangeFailed: a step failed, and somebody has to correct something.
+	// ChangeFailed: a step failed and needs a correction.
 	ChangeFailed ChangeState = "Failed"
 )
 
-// ChangeEffect is what a field does.
+// ChangeEffect is the effect of one field.
 type ChangeEffect struct {
 	// Field of the spec or of the platform's settings.
 	Field string `json:"field"`
@@ -200,14 +190,14 @@ type ChangeEffect struct {
 	// Effect: Reload, Restart, Scale, Grow, Switchover or Upgrade.
 	Effect string `json:"effect"`
 
-	// Parameters of PostgreSQL that change by it, sorted.
+	// Parameters of PostgreSQL that it changes, sorted.
 	//
 	// +listType=atomic
 	// +optional
 	Parameters []string `json:"parameters,omitempty"`
 
-	// Cause: Spec, Settings when the platform's settings changed, Node when a node is
-	// being emptied, or Capstan when another version of it computes other values.
+	// Cause: Spec; Settings when the platform's settings changed; Node when a node is drained; or Capstan when another
+	// version of it computes other values.
 	//
 	// +optional
 	Cause string `json:"cause,omitempty"`
@@ -231,46 +221,45 @@ const (
 	ChangedByCapstan  = "Capstan"
 )
 
-// MaintenancePeriod is one time of a window.
+// MaintenancePeriod is one occurrence of a window.
 type MaintenancePeriod struct {
-	// Start of it.
+	// Start of the window.
 	Start metav1.Time `json:"start"`
 
-	// End of it.
+	// End of the window.
 	End metav1.Time `json:"end"`
 }
 
-// SwitchoverStatus is what became of spec.switchover.
+// SwitchoverStatus is the result of spec.switchover.
 type SwitchoverStatus struct {
-	// ID of the wish.
+	// ID of the request.
 	ID string `json:"id"`
 
-	// Outcome: Waiting, Asked, Done, Failed, or Skipped for one that the Database
-	// was made with.
+	// Outcome: Waiting, Asked, Done, Failed, or Skipped for an ID that the Database was created with.
 	Outcome string `json:"outcome"`
 
-	// From and To are the members that led before and lead since.
+	// From is the previous leader.
 	//
 	// +optional
 	From string `json:"from,omitempty"`
 
-	// To is the member that was to lead, or that leads since.
+	// To is the requested or the new leader.
 	//
 	// +optional
 	To string `json:"to,omitempty"`
 
-	// At is when Patroni was asked.
+	// At is when Patroni received the request.
 	//
 	// +optional
 	At *metav1.Time `json:"at,omitempty"`
 
-	// Message says more.
+	// Message has details.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// Outcomes of a switchover, beside those that a Topology tells.
+// Outcomes of a switchover, beside those of a Topology.
 const (
 	SwitchoverWaiting = "Waiting"
 	SwitchoverSkipped = "Skipped"

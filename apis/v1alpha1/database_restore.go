@@ -6,20 +6,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DatabaseRestore brings the data of a moment back in place, or takes that back. A
-// restore makes another generation of the Database from its own backups, beside the
-// one that serves, and leads clients there once all of its members are well; Services,
-// Secrets and passwords keep their names and values. The generation before is stopped
-// and kept for a while.
+// DatabaseRestore restores the data of an earlier moment in place, or undoes that. A restore creates another generation
+// of the Database from its own backups, beside the live one. Clients are switched to it once all of its members are
+// ready; Services, Secrets and passwords keep their names and values. The previous generation is stopped and kept for a
+// while.
 //
 // +kubebuilder:validation:ExactlyOneOf=id;undo
 // +kubebuilder:validation:AtMostOneOf=at;restorePoint
-// +kubebuilder:validation:XValidation:rule="!has(self.undo) || !has(self.at) && !has(self.restorePoint)",fieldPath=".undo",message="must not be set with at or restorePoint: it goes back to a generation as it is"
+// +kubebuilder:validation:XValidation:rule="!has(self.undo) || !has(self.at) && !has(self.restorePoint)",fieldPath=".undo",message="undo must not be set with at or restorePoint: it returns to a generation as it is"
 type DatabaseRestore struct {
-	// ID of this wish. Each id is carried out at most once, also when the Database is
-	// deleted and applied again; for another restore choose another. One that the
-	// Database is made with is not carried out. Taken back before clients were led
-	// over, what was begun is removed but for its volumes.
+	// ID of the request. Each ID is carried out at most once, even if the Database is deleted and applied again; use
+	// another ID for another restore. The ID that a Database is created with is not carried out. If the request is
+	// removed before clients are switched, everything it created is removed, except volumes.
 	//
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be letters, digits, '-', '_' and '.', with a letter or digit at both ends"
@@ -27,25 +25,23 @@ type DatabaseRestore struct {
 	// +optional
 	ID string `json:"id,omitempty"`
 
-	// At is the moment to restore, to the second or finer: what was committed by then
-	// is there, and nothing later. It is one of the generation that serves. Default:
-	// the latest that its archive has.
+	// At is the moment to restore, to the second or finer: the result has every commit up to then and no later one. It
+	// must be a moment of the live generation. Default: the latest moment in its archive.
 	//
 	// +kubebuilder:example="2026-09-26T08:59:00Z"
 	// +optional
 	At Moment `json:"at,omitempty"`
 
-	// RestorePoint is the moment to restore by the name that spec.backup.restorePoint
-	// gave it: what was committed by then is there, and nothing later.
+	// RestorePoint is the moment to restore by its name, from spec.backup.restorePoint: the result has every commit up
+	// to then and no later one.
 	//
 	// +kubebuilder:example="3f2a9c1b7d"
 	// +optional
 	RestorePoint RestorePointName `json:"restorePoint,omitempty"`
 
-	// KeepOldFor is how long the generation that served before is kept, stopped, so
-	// that one can go back to it: from 1m to 720h. Default: 24h. It counts from when
-	// clients are led over; a later change of it has no effect. Its volumes stay after
-	// it.
+	// KeepOldFor is how long the previous generation is kept, stopped, so that undo can return to it: from 1m to 720h.
+	// It counts from the switch of clients; a later change has no effect. Its volumes stay after that time. Default:
+	// 24h.
 	//
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Type=string
@@ -54,9 +50,9 @@ type DatabaseRestore struct {
 	// +optional
 	KeepOldFor *metav1.Duration `json:"keepOldFor,omitempty"`
 
-	// Undo names the restore to take back, the last one, while the generation before
-	// it is kept: that one leads again with all that was committed in it, and what was
-	// committed since is only in the other, which is kept in its turn.
+	// Undo is the ID of the latest restore, to return to the previous generation while that is kept. That generation
+	// becomes live again with every commit it had. Commits since the restore are only in the other generation, which is
+	// then kept.
 	//
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be the id of a restore"
@@ -65,18 +61,17 @@ type DatabaseRestore struct {
 	Undo string `json:"undo,omitempty"`
 }
 
-// GenerationStatus tells which generation of the data clients are led to. It is there
-// once there was a restore or an upgrade.
+// GenerationStatus is which generation of the data is live. It exists after the first restore or upgrade.
 type GenerationStatus struct {
-	// Active generation: 1 is the one that the Database was made with.
+	// Active generation: 1 is the one that the Database was created with.
 	Active int32 `json:"active"`
 
-	// Since is when clients were led to it.
+	// Since is when clients were switched to it.
 	//
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 
-	// Kept generations are stopped, and hold their data.
+	// Kept generations are stopped and hold their data.
 	//
 	// +listType=map
 	// +listMapKey=generation
@@ -84,49 +79,48 @@ type GenerationStatus struct {
 	Kept []KeptGeneration `json:"kept,omitempty"`
 }
 
-// KeptGeneration is stopped, and holds its data.
+// KeptGeneration is stopped and holds its data.
 type KeptGeneration struct {
 	// Generation that is kept.
 	Generation int32 `json:"generation"`
 
-	// Restore or upgrade that led clients away from it.
+	// Restore or upgrade that replaced it.
 	Restore string `json:"restore"`
 
-	// Version of its data, once there was an upgrade.
+	// Version of its data, if there was an upgrade.
 	//
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// Until is when its members are let go. Their volumes stay.
+	// Until is when its members are removed. Their volumes stay.
 	Until metav1.Time `json:"until"`
 }
 
-// RestorePhase says how far a restore has come.
+// RestorePhase is the progress of a restore.
 type RestorePhase string
 
-// How far a restore has come.
+// Progress of a restore.
 const (
-	// RestoreWaiting: nothing was begun.
+	// RestoreWaiting: it has not started.
 	RestoreWaiting RestorePhase = "Waiting"
-	// RestoreFilling: the generation to go to comes up beside the one that serves.
+	// RestoreFilling: members of the new generation restore the data beside the live one.
 	RestoreFilling RestorePhase = "Filling"
-	// RestoreFencing: the generation that served is being stopped, so that no write is
-	// taken by it afterwards.
+	// RestoreFencing: the previous generation stops, so that it cannot take writes afterwards.
 	RestoreFencing RestorePhase = "Fencing"
-	// RestoreDone: clients are led to the other generation.
+	// RestoreDone: clients use the new generation.
 	RestoreDone RestorePhase = "Done"
-	// RestoreUndone: they were, and were led back.
+	// RestoreUndone: clients use the previous generation again.
 	RestoreUndone RestorePhase = "Undone"
-	// RestoreSkipped: the Database was made with this id.
+	// RestoreSkipped: the Database was created with this ID.
 	RestoreSkipped RestorePhase = "Skipped"
 )
 
-// RestoreStatus is what became of spec.restore.
+// RestoreStatus is the result of spec.restore.
 type RestoreStatus struct {
-	// ID of the wish, or of the restore that is taken back.
+	// ID of the request, or of the restore that is undone.
 	ID string `json:"id"`
 
-	// Undo tells that it is taken back.
+	// Undo reports whether the restore is undone.
 	//
 	// +optional
 	Undo bool `json:"undo,omitempty"`
@@ -134,22 +128,22 @@ type RestoreStatus struct {
 	// Phase: Waiting, Filling, Fencing, Done, Undone or Skipped.
 	Phase RestorePhase `json:"phase"`
 
-	// From and To are the generations that served before and that serve afterwards.
+	// From is the generation that was live before.
 	//
 	// +optional
 	From int32 `json:"from,omitempty"`
 
-	// To is the generation that serves afterwards.
+	// To is the generation that is live afterwards.
 	//
 	// +optional
 	To int32 `json:"to,omitempty"`
 
-	// At is the moment that is restored; none is the latest.
+	// At is the moment to restore; absent for the latest.
 	//
 	// +optional
 	At Moment `json:"at,omitempty"`
 
-	// RestorePoint is the moment by its name.
+	// RestorePoint is the moment to restore by its name.
 	//
 	// +optional
 	RestorePoint RestorePointName `json:"restorePoint,omitempty"`
@@ -159,7 +153,7 @@ type RestoreStatus struct {
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 
-	// Message says what it waits for, or why it does not go on.
+	// Message explains what it waits for, or what blocks it.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`

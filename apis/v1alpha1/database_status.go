@@ -8,12 +8,11 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// DatabaseStatus is what was seen.
+// DatabaseStatus is the observed state of a Database.
 type DatabaseStatus struct {
 	xpv2.ConditionedStatus `json:",inline"`
 
-	// Phase in one word: Pending, Creating, Running, Degraded, Down, Updating or
-	// Hibernated.
+	// Phase in one word: Pending, Creating, Running, Degraded, Down, Updating or Hibernated.
 	//
 	// +optional
 	Phase DatabasePhase `json:"phase,omitempty"`
@@ -23,12 +22,12 @@ type DatabaseStatus struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// Replicas is the number of members there are.
+	// Replicas is the number of existing members.
 	//
 	// +optional
 	Replicas int32 `json:"replicas"`
 
-	// ReadyReplicas is the number of members that lead or follow.
+	// ReadyReplicas is the number of ready members: the leader and its standbys.
 	//
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
@@ -38,8 +37,8 @@ type DatabaseStatus struct {
 	// +optional
 	Leader string `json:"leader,omitempty"`
 
-	// Identity that volumes, Secrets and members have in common. A Database that is
-	// applied again and finds its Secrets has the one it had.
+	// Identity that volumes, Secrets and members have in common. A Database that is deleted and applied again gets its
+	// previous identity from its Secrets.
 	//
 	// +optional
 	Identity string `json:"identity,omitempty"`
@@ -56,70 +55,67 @@ type DatabaseStatus struct {
 	// +optional
 	ConnectionSecrets []ConnectionSecret `json:"connectionSecrets,omitempty"`
 
-	// Members and what they do.
+	// Members and their state.
 	//
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Members []MemberStatus `json:"members,omitempty"`
 
-	// Resilience tells what the loss of one thing would do.
+	// Resilience is what the loss of one thing would do.
 	//
 	// +optional
 	Resilience *Resilience `json:"resilience,omitempty"`
 
-	// Storage tells how large and how full volumes are.
+	// Storage is how large and how full the volumes are.
 	//
 	// +optional
 	Storage *StorageStatus `json:"storage,omitempty"`
 
-	// LastFailover is the last change of the leader.
+	// LastFailover is the latest change of the leader.
 	//
 	// +optional
 	LastFailover *FailoverStatus `json:"lastFailover,omitempty"`
 
-	// Change is what is still to be done until what runs is what is asked for. There
-	// is none when nothing is to be done.
+	// Change is what Capstan still has to change until the observed state matches the desired state. It is absent if
+	// nothing is left to do.
 	//
 	// +optional
 	Change *DatabaseChange `json:"change,omitempty"`
 
-	// Hooks of the change that is under way, in the order they are run. There are none
-	// when none is.
+	// Hooks of the current change, in the order in which they run. It is absent without a change.
 	//
 	// +listType=atomic
 	// +optional
 	Hooks []HookStatus `json:"hooks,omitempty"`
 
-	// Switchover is what became of spec.switchover.
+	// Switchover is the result of spec.switchover.
 	//
 	// +optional
 	Switchover *SwitchoverStatus `json:"switchover,omitempty"`
 
-	// Generation of the data that clients are led to, once there was a
-	// restore or an upgrade.
+	// Generation of the data that clients use, after the first restore or upgrade.
 	//
 	// +optional
 	Generation *GenerationStatus `json:"generation,omitempty"`
 
-	// Upgrade is what became of the last upgrade to a later major version.
+	// Upgrade is the result of the latest upgrade to a later major version.
 	//
 	// +optional
 	Upgrade *UpgradeStatus `json:"upgrade,omitempty"`
 
-	// Restore is what became of spec.restore.
+	// Restore is the result of spec.restore.
 	//
 	// +optional
 	Restore *RestoreStatus `json:"restore,omitempty"`
 
-	// Backup tells what backups there are.
+	// Backup is the state of the backups.
 	//
 	// +optional
 	Backup *BackupStatus `json:"backup,omitempty"`
 
-	// Withheld lists composed objects that the API server refused and that are
-	// left out until the given time, so that one refusal does not hold up the
-	// rest.
+	// Withheld lists composed objects that the API server has rejected. Capstan does not send them again until the
+	// given time, so that one rejection does not block the others.
 	//
 	// +listType=map
 	// +listMapKey=resource
@@ -127,8 +123,7 @@ type DatabaseStatus struct {
 	Withheld []Withheld `json:"withheld,omitempty"`
 }
 
-// DatabasePhase is the state of a Database in one word, for people and portals.
-// Conditions tell more.
+// DatabasePhase is the state of a Database in one word, for people and portals. Conditions have the details.
 type DatabasePhase string
 
 // Phases of a Database.
@@ -137,36 +132,36 @@ const (
 	DatabasePending DatabasePhase = "Pending"
 	// DatabaseCreating: members start for the first time.
 	DatabaseCreating DatabasePhase = "Creating"
-	// DatabaseRunning: one member leads and all others follow.
+	// DatabaseRunning: there is a leader, and all other members are standbys.
 	DatabaseRunning DatabasePhase = "Running"
-	// DatabaseUpdating: one member leads, and a change is under way.
+	// DatabaseUpdating: there is a leader, and a change is in progress.
 	DatabaseUpdating DatabasePhase = "Updating"
-	// DatabaseDegraded: one member leads, and others are missing.
+	// DatabaseDegraded: there is a leader, and other members are missing.
 	DatabaseDegraded DatabasePhase = "Degraded"
-	// DatabaseDown: no member leads.
+	// DatabaseDown: there is no leader.
 	DatabaseDown DatabasePhase = "Down"
-	// DatabaseHibernated: all members are stopped, as the spec asks.
+	// DatabaseHibernated: all members are stopped, as spec.hibernated requests.
 	DatabaseHibernated DatabasePhase = "Hibernated"
 )
 
-// DatabaseEndpoints to connect to, host and port.
+// DatabaseEndpoints to connect to, as host and port.
 type DatabaseEndpoints struct {
-	// ReadWrite leads to the leader.
+	// ReadWrite is the endpoint of the leader.
 	//
 	// +optional
 	ReadWrite string `json:"readWrite,omitempty"`
 
-	// ReadOnly leads to members that follow.
+	// ReadOnly is the endpoint of the standbys.
 	//
 	// +optional
 	ReadOnly string `json:"readOnly,omitempty"`
 
-	// Pooler leads to the poolers, which lead to the leader.
+	// Pooler is the endpoint of the poolers, which connect to the leader.
 	//
 	// +optional
 	Pooler string `json:"pooler,omitempty"`
 
-	// External leads here from outside the cluster.
+	// External is the endpoint for clients outside the cluster.
 	//
 	// +optional
 	External string `json:"external,omitempty"`
@@ -180,42 +175,41 @@ type ConnectionSecret struct {
 	// Secret to connect with.
 	Secret string `json:"secret"`
 
-	// Ready tells whether the Secret is there and its login can connect.
+	// Ready reports whether the Secret exists and its login can connect.
 	Ready bool `json:"ready"`
 
-	// Generation counts the logins that the Secret has had, once they are rotated.
+	// Generation counts the logins of the Secret, if logins are rotated.
 	//
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
-	// Login that is in the Secret, once logins are rotated.
+	// Login in the Secret, if logins are rotated.
 	//
 	// +optional
 	Login string `json:"login,omitempty"`
 
-	// RotatesAt is when the schedule replaces it.
+	// RotatesAt is when the schedule replaces the login.
 	//
 	// +optional
 	RotatesAt *metav1.Time `json:"rotatesAt,omitempty"`
 
-	// Retiring is the login before, as long as it is good, and RetiresAt when that
-	// ends at the latest.
+	// Retiring is the previous login while it is valid.
 	//
 	// +optional
 	Retiring string `json:"retiring,omitempty"`
 
-	// RetiresAt is when the login before is shut out at the latest.
+	// RetiresAt is when the previous login is disabled at the latest.
 	//
 	// +optional
 	RetiresAt *metav1.Time `json:"retiresAt,omitempty"`
 }
 
-// MemberStatus is one member.
+// MemberStatus is the state of one member.
 type MemberStatus struct {
 	// Name of the member.
 	Name string `json:"name"`
 
-	// Role: Leader, SyncStandby, Replica, or none while it is neither.
+	// Role: Leader, SyncStandby, Replica, or empty if it is none of them.
 	//
 	// +optional
 	Role string `json:"role,omitempty"`
@@ -225,7 +219,7 @@ type MemberStatus struct {
 	// +optional
 	State string `json:"state,omitempty"`
 
-	// Node it runs on.
+	// Node that it runs on.
 	//
 	// +optional
 	Node string `json:"node,omitempty"`
@@ -240,28 +234,26 @@ type MemberStatus struct {
 	// +optional
 	Lag string `json:"lag,omitempty"`
 
-	// PendingRestart tells that a parameter waits for a restart.
+	// PendingRestart reports whether a parameter waits for a restart.
 	//
 	// +optional
 	PendingRestart bool `json:"pendingRestart,omitempty"`
 
-	// Updated tells whether it runs what the spec asks for.
+	// Updated reports whether it matches the spec.
 	//
 	// +optional
 	Updated bool `json:"updated"`
 }
 
-// Resilience tells what the loss of one thing would do.
+// Resilience is what the loss of one thing would do.
 type Resilience struct {
-	// Survives names what may be lost while writes go on or come back by
-	// themselves: member, node, zone.
+	// Survives lists what can be lost while writes continue or recover without help: member, node, zone.
 	//
 	// +listType=atomic
 	// +optional
 	Survives []string `json:"survives,omitempty"`
 
-	// Risks are single losses that would end writes, or take all backups, each as a
-	// sentence.
+	// Risks are single losses that would end writes or destroy all backups, each as a sentence.
 	//
 	// +listType=atomic
 	// +optional
@@ -270,15 +262,15 @@ type Resilience struct {
 
 // FailoverStatus is a change of the leader.
 type FailoverStatus struct {
-	// At is when the new leader was seen first.
+	// At is when the new leader was first observed.
 	At metav1.Time `json:"at"`
 
-	// From is the member that led before.
+	// From is the previous leader.
 	//
 	// +optional
 	From string `json:"from,omitempty"`
 
-	// To is the member that leads since.
+	// To is the new leader.
 	To string `json:"to"`
 
 	// Cause in one word: Switchover, PodDeleted, NodeLost, Crashed or Unknown.

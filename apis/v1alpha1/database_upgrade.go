@@ -6,16 +6,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DatabaseUpgrade is about an upgrade to a later major version, which a higher
-// spec.version asks for. An upgrade makes another generation of the Database from a copy
-// of the one that serves, and leads clients there; Services, Secrets and passwords keep
-// their names and values. The generation before is stopped and kept for a while, as it
-// was.
+// DatabaseUpgrade holds options of an upgrade to a later major version, which a higher spec.version requests. An
+// upgrade creates another generation of the Database from a copy of the live one, and switches clients to it; Services,
+// Secrets and passwords keep their names and values. The previous generation is stopped and kept unchanged for a while.
 //
 // +kubebuilder:validation:AtMostOneOf=retry;undo
 type DatabaseUpgrade struct {
-	// Retry tries an upgrade once more that failed or was undone: any word that it was
-	// not tried with before. Without another word an upgrade is tried once.
+	// Retry is any word, which starts another attempt of an upgrade that failed or was undone. Each word starts one
+	// attempt. Without a new word an upgrade is attempted once.
 	//
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be letters, digits, '-', '_' and '.', with a letter or digit at both ends"
@@ -23,10 +21,9 @@ type DatabaseUpgrade struct {
 	// +optional
 	Retry string `json:"retry,omitempty"`
 
-	// KeepOldFor is how long the generation of the former version is kept, stopped, so
-	// that one can go back to it: from 1m to 720h. Default: 24h. It counts from when
-	// clients are led over; a later change of it has no effect. Its volumes stay after
-	// it.
+	// KeepOldFor is how long the generation of the previous version is kept, stopped, so that undo can return to it:
+	// from 1m to 720h. It counts from the switch of clients; a later change has no effect. Its volumes stay after that
+	// time. Default: 24h.
 	//
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Type=string
@@ -35,11 +32,10 @@ type DatabaseUpgrade struct {
 	// +optional
 	KeepOldFor *metav1.Duration `json:"keepOldFor,omitempty"`
 
-	// Undo is status.upgrade.id of the last upgrade, to take it back while the generation
-	// of the former version is kept: that one leads again, with all that was committed
-	// before the upgrade. WHAT WAS COMMITTED SINCE IS NOT IN IT: it is only in the
-	// generation of the later version, which is kept in its turn. Set spec.version to the
-	// former version as well.
+	// Undo is status.upgrade.id of the latest upgrade, to return to the previous version while its generation is kept.
+	// It becomes live again with every commit from before the upgrade. COMMITS SINCE THE UPGRADE ARE NOT IN IT: they
+	// are only in the generation of the later version, which is then kept. Set spec.version to the previous version as
+	// well.
 	//
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:XValidation:rule="self.matches('^upgrade-[1-9][0-9]{0,2}-[1-9][0-9]{0,2}(-[-A-Za-z0-9_.]+)?$')",message="must be the id of an upgrade, for instance upgrade-15-17"
@@ -48,71 +44,67 @@ type DatabaseUpgrade struct {
 	Undo string `json:"undo,omitempty"`
 }
 
-// UpgradePhase says how far an upgrade has come.
+// UpgradePhase is the progress of an upgrade.
 type UpgradePhase string
 
-// How far an upgrade has come. Until Switching the generation of the former version
-// serves as if nothing were.
+// Progress of an upgrade. Until Switching the generation of the previous version works as usual.
 const (
-	// UpgradeWaiting: nothing was begun.
+	// UpgradeWaiting: it has not started.
 	UpgradeWaiting UpgradePhase = "Waiting"
 	// UpgradeCopying: the data is copied while clients write.
 	UpgradeCopying UpgradePhase = "Copying"
-	// UpgradeChecking: the copy follows, and it is tried whether it can be upgraded.
+	// UpgradeChecking: the copy replicates, and a test shows whether it can be upgraded.
 	UpgradeChecking UpgradePhase = "Checking"
-	// UpgradeIncompatible: something in the data stands in the way.
+	// UpgradeIncompatible: something in the data blocks the upgrade.
 	UpgradeIncompatible UpgradePhase = "Incompatible"
-	// UpgradeReady: the copy follows and can be upgraded; it goes on once it may.
+	// UpgradeReady: the copy replicates and can be upgraded; the upgrade continues when it is allowed to.
 	UpgradeReady UpgradePhase = "Ready"
-	// UpgradeSwitching: the former generation takes no writes any more, and the copy is
-	// upgraded.
+	// UpgradeSwitching: the previous generation takes no more writes, and the copy is upgraded.
 	UpgradeSwitching UpgradePhase = "Switching"
-	// UpgradeSettling: clients are led to the later version; statistics are computed.
+	// UpgradeSettling: clients use the later version; statistics are computed.
 	UpgradeSettling UpgradePhase = "Settling"
-	// UpgradeDone: clients are led to the later version.
+	// UpgradeDone: the upgrade is complete.
 	UpgradeDone UpgradePhase = "Done"
-	// UpgradeFailed: it did not work, and the former generation goes on as it was.
+	// UpgradeFailed: it failed, and the previous generation continues unchanged.
 	UpgradeFailed UpgradePhase = "Failed"
-	// UpgradeUndoing: the former generation is started, to lead clients back.
+	// UpgradeUndoing: the previous generation starts, to switch clients back.
 	UpgradeUndoing UpgradePhase = "Undoing"
-	// UpgradeUndone: clients were led back.
+	// UpgradeUndone: clients use the previous version again.
 	UpgradeUndone UpgradePhase = "Undone"
 )
 
-// UpgradeStatus is what became of an upgrade.
+// UpgradeStatus is the state or the result of an upgrade.
 type UpgradeStatus struct {
 	// ID of the upgrade, such as upgrade-15-17.
 	ID string `json:"id"`
 
-	// From and To are major versions.
+	// From is the previous major version.
 	From string `json:"from,omitempty"`
 
-	// To is the later one.
+	// To is the later major version.
 	//
 	// +optional
 	To string `json:"to,omitempty"`
 
-	// Phase: Waiting, Copying, Checking, Incompatible, Ready, Switching, Settling, Done,
-	// Failed, Undoing or Undone.
+	// Phase: Waiting, Copying, Checking, Incompatible, Ready, Switching, Settling, Done, Failed, Undoing or Undone.
 	Phase UpgradePhase `json:"phase"`
 
-	// Findings are PostgreSQL's own words for what stands in the way.
+	// Findings are PostgreSQL's messages about what blocks the upgrade.
 	//
 	// +optional
 	Findings string `json:"findings,omitempty"`
 
-	// GapSeconds is for how long writes are expected to wait when clients are led over,
-	// as measured on the copy.
+	// GapSeconds is the expected interruption of writes in seconds, as measured on the copy.
 	//
 	// +optional
 	GapSeconds int64 `json:"gapSeconds,omitempty"`
 
-	// Since is when it was begun, or when clients were led over.
+	// Since is when it started, or when clients were switched.
 	//
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 
-	// Message says what it waits for, or why it does not go on.
+	// Message explains what it waits for, or what blocks it.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`

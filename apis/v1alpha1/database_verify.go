@@ -4,14 +4,12 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// BackupVerification says how it is proved that backups can be restored: a pod of its
-// own restores the latest backup with all that was archived since, starts PostgreSQL
-// on it without a network, checks the data, asks what it is told to, and removes it
-// all. The condition BackupVerified tells what that came to.
+// BackupVerification proves that backups can be restored. A separate pod restores the latest backup with the whole
+// archive and starts PostgreSQL on it without a network. It checks the data, evaluates the assertions, and removes
+// everything. The condition BackupVerified reports the result.
 type BackupVerification struct {
-	// Schedule of verifications in UTC, in the five fields of cron: minute, hour, day,
-	// month, weekday. Default: once a week, at a time that follows from namespace and
-	// name. The first backup is verified at once.
+	// Schedule of verifications in UTC, as five cron fields: minute, hour, day, month, weekday. The first backup is
+	// verified at once. Default: once a week, at a time derived from namespace and name.
 	//
 	// +kubebuilder:validation:MaxLength=100
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[-0-9A-Za-z*/,]+( [-0-9A-Za-z*/,]+){4}$')",message="must have five fields with a space between: minute, hour, day, month, weekday, for instance 0 3 * * 0"
@@ -19,27 +17,24 @@ type BackupVerification struct {
 	// +optional
 	Schedule string `json:"schedule,omitempty"`
 
-	// Assertions about the data, which hold in every good copy of it. They are asked
-	// of what was restored, in a transaction that only reads, by a login that is no
-	// superuser and may read everything, for at most ten minutes each.
+	// Assertions are SQL queries that must be true in every good copy of the data. They run on the restored copy in
+	// read-only transactions, as a role that can read everything and is not a superuser, for at most ten minutes each.
 	//
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional
 	Assertions []BackupAssertion `json:"assertions,omitempty"`
 
-	// MaxRestoreTime is how long a restore may take, from its begin until PostgreSQL
-	// has replayed all that was archived. One that takes longer is ended, and the
-	// verification has failed. Default: no bound but that of the whole verification,
-	// which is 12h.
+	// MaxRestoreTime is the maximum duration of a restore, from its start until PostgreSQL has replayed the whole
+	// archive, from 1s to 11h. A longer restore is aborted, and the verification fails. Default: only the limit of the
+	// whole verification, 12h.
 	//
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('11h')",message="must be a time between 1s and 11h, for instance 45m"
 	// +kubebuilder:example="45m"
 	// +optional
 	MaxRestoreTime *metav1.Duration `json:"maxRestoreTime,omitempty"`
 
-	// Now asks for a verification at once: each id is one. Applying the same again
-	// begins no other.
+	// Now requests a verification at once: each ID is one verification. Applying the same ID again does nothing.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be letters, digits, '-', '_' and '.', with a letter or digit at both ends"
@@ -48,16 +43,16 @@ type BackupVerification struct {
 	Now string `json:"now,omitempty"`
 }
 
-// BackupAssertion is a question about the data.
+// BackupAssertion is a query about the data.
 type BackupAssertion struct {
-	// Database that it is asked of, by its name in spec.databases.
+	// Database of the query, by its name in spec.databases.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:example="orders_db"
 	Database string `json:"database"`
 
-	// SQL of one statement that yields one row with one value, which has to be true.
+	// SQL of one statement that returns one row with one value, which must be true.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2000
@@ -65,13 +60,13 @@ type BackupAssertion struct {
 	SQL string `json:"sql"`
 }
 
-// RestorePointName names a moment, for instance by a Git commit.
+// RestorePointName names a moment, for instance after a Git commit.
 //
 // +kubebuilder:validation:MaxLength=45
 // +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be letters, digits, '-', '_' and '.', with a letter or digit at both ends"
 type RestorePointName string
 
-// BackupVerified is a verification that was passed.
+// BackupVerified is a successful verification.
 type BackupVerified struct {
 	// Backup that was restored, by its ID.
 	Backup string `json:"backup"`
@@ -81,17 +76,17 @@ type BackupVerified struct {
 	// +optional
 	At *metav1.Time `json:"at,omitempty"`
 
-	// Took is how long the restore took, until all that was archived was replayed.
+	// Took is the duration of the restore, until the whole archive was replayed.
 	//
 	// +optional
 	Took string `json:"took,omitempty"`
 
-	// ReplayedTo is when the last transaction was committed that the copy had.
+	// ReplayedTo is the time of the last commit in the restored copy.
 	//
 	// +optional
 	ReplayedTo *metav1.Time `json:"replayedTo,omitempty"`
 
-	// Assertions that held, by number.
+	// Assertions that were true, by number.
 	//
 	// +optional
 	Assertions int32 `json:"assertions,omitempty"`
@@ -99,20 +94,20 @@ type BackupVerified struct {
 
 // RestorePoint is a moment with a name.
 type RestorePoint struct {
-	// Name of it.
+	// Name of the restore point.
 	Name string `json:"name"`
 
-	// At is when it was.
+	// At is the time of the restore point.
 	//
 	// +optional
 	At *metav1.Time `json:"at,omitempty"`
 
-	// LSN is its place in the write-ahead log, and Label the name that it has there.
+	// LSN is its position in the write-ahead log.
 	//
 	// +optional
 	LSN string `json:"lsn,omitempty"`
 
-	// Label that it has in the write-ahead log, for PostgreSQL's recovery_target_name.
+	// Label is its name in the write-ahead log, for PostgreSQL's recovery_target_name.
 	//
 	// +optional
 	Label string `json:"label,omitempty"`

@@ -64,6 +64,5 @@ func (l *ProviderConfigUsageList) GetItems() []resource.ProviderConfigUsage {
 	for i := range l.Items {
 		items[i] = &l.Items[i]
 	}
-
 	return items
 }

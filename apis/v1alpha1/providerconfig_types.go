@@ -8,15 +8,14 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// The keys of a Secret that opens an S3 server. The last is there only with
-// temporary credentials.
+// Keys of a Secret with credentials of an S3 server. The session token exists only with temporary credentials.
 const (
 	KeyAccessKeyID     = "accessKeyId"
 	KeySecretAccessKey = "secretAccessKey"
 	KeySessionToken    = "sessionToken"
 )
 
-// The keys of a Secret for HTTP basic authentication.
+// Keys of a Secret for HTTP basic authentication.
 const (
 	KeyUsername = "username"
 	KeyPassword = "password"
@@ -25,20 +24,16 @@ const (
 // KeyToken is the key of a Secret that holds a bearer token.
 const KeyToken = "token"
 
-// The names of the ClusterProviderConfigs that managed resources use when they
-// name none.
+// Names of the ClusterProviderConfigs that managed resources use when they name none.
 const (
 	DefaultS3Config     = "s3"
 	DefaultMLflowConfig = "mlflow"
 )
 
-// A ProviderConfig says how managed resources of the same namespace reach one
-// outside service: an S3 server, an MLflow model registry or a Prometheus.
-// Everything in it is the namespace's own: its Secrets are read from this
-// namespace and no other. Its URLs are checked when a connection is made:
-// loopback, link-local and metadata addresses and those of the API server are
-// refused, unless the provider runs with --allow-tenant-cidr. It cannot be
-// deleted while a managed resource uses it.
+// A ProviderConfig connects managed resources of the same namespace to one outside service: an S3 server, an MLflow
+// model registry or a Prometheus. Its Secrets are read from this namespace only. Its URLs are checked at every
+// connection: loopback, link-local and metadata addresses and the API server are blocked, unless the provider runs with
+// --allow-tenant-cidr. It cannot be deleted while a managed resource uses it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -46,21 +41,21 @@ const (
 // +kubebuilder:printcolumn:name="Connected",type=string,JSONPath=`.status.conditions[?(@.type=="Connected")].reason`
 // +kubebuilder:printcolumn:name="Users",type=integer,JSONPath=`.status.users`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name: must have at most 63 characters, because those who use it carry it as a label"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name: must have at most 63 characters, because it is a label of the resources that use it"
 type ProviderConfig struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says where the service is and how to be let in.
+	// Spec is the address of the service and the credentials for it.
 	Spec ProviderConfigSpec `json:"spec"`
 
-	// Status tells who uses this config and whether the service answers.
+	// Status reports how many managed resources use this config and whether the service responds.
 	//
 	// +optional
 	Status xpv2.ProviderConfigStatus `json:"status,omitempty"`
 }
 
-// ProviderConfigList holds many ProviderConfigs.
+// ProviderConfigList is a list of ProviderConfigs.
 //
 // +kubebuilder:object:root=true
 type ProviderConfigList struct {
@@ -70,44 +65,40 @@ type ProviderConfigList struct {
 	Items []ProviderConfig `json:"items"`
 }
 
-// ProviderConfigSpec says where a service is and how to be let in.
+// ProviderConfigSpec is the address of a service and the credentials for it: exactly one of s3, mlflow and prometheus.
 //
 // +kubebuilder:validation:ExactlyOneOf=s3;mlflow;prometheus
 // +kubebuilder:example={"s3": {"endpoint": "https://s3.example.org", "credentials": {"secretRef": {"name": "s3"}}}}
 type ProviderConfigSpec struct {
-	// S3 is an object store that speaks S3, for kind Bucket.
+	// S3 is an object store with the S3 protocol, for kind Bucket.
 	//
 	// +optional
 	S3 *S3Config `json:"s3,omitempty"`
 
-	// MLflow is a tracking server with a model registry, for the kinds
-	// RegisteredModel, ModelVersion and ModelAlias.
+	// MLflow is a tracking server with a model registry, for the kinds RegisteredModel, ModelVersion and ModelAlias.
 	//
 	// +optional
 	MLflow *MLflowConfig `json:"mlflow,omitempty"`
 
-	// Prometheus answers queries about metrics.
+	// Prometheus is a server for queries about metrics, for kind Analysis.
 	//
 	// +optional
 	Prometheus *PrometheusConfig `json:"prometheus,omitempty"`
 
-	// Retry says how long the provider waits after a failure before it tries the
-	// same managed resource again. It does not change how often what works is
-	// looked at.
+	// Retry is how long the provider waits after a failure before it tries the same managed resource again. It has no
+	// effect on resources without a failure.
 	//
 	// +optional
 	Retry *Retry `json:"retry,omitempty"`
 }
 
-// A ClusterProviderConfig says how managed resources of many namespaces reach
-// one outside service that they share. The platform team writes it. Its Secrets
-// are read from spec.secretsNamespace. A managed resource that names no config
-// uses the ClusterProviderConfig named after its backend: s3 or mlflow.
+// A ClusterProviderConfig connects managed resources of many namespaces to one outside service that they share. The
+// platform team creates it. Its Secrets are read from spec.secretsNamespace. A managed resource that names no config
+// uses the ClusterProviderConfig with the name of its backend: s3, mlflow or prometheus.
 //
-// On shared ground nobody can reach what is another's: buckets carry the prefix
-// of their namespace, whatever is found there is not adopted unless
-// spec.adoption allows it, and every query sees only the metrics of the
-// namespace that asks. It cannot be deleted while a managed resource uses it.
+// Namespaces that share a service are isolated from each other. By default, bucket names begin with the namespace.
+// Existing buckets and models are not adopted unless spec.adoption allows it. A query sees only metrics of its own
+// namespace. The config cannot be deleted while a managed resource uses it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -115,21 +106,21 @@ type ProviderConfigSpec struct {
 // +kubebuilder:printcolumn:name="Connected",type=string,JSONPath=`.status.conditions[?(@.type=="Connected")].reason`
 // +kubebuilder:printcolumn:name="Users",type=integer,JSONPath=`.status.users`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name: must have at most 63 characters, because those who use it carry it as a label"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name: must have at most 63 characters, because it is a label of the resources that use it"
 type ClusterProviderConfig struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says where the service is, how to be let in and who may use it.
+	// Spec is the address of the service, the credentials for it, and the namespaces that can use it.
 	Spec ClusterProviderConfigSpec `json:"spec"`
 
-	// Status tells who uses this config and whether the service answers.
+	// Status reports how many managed resources use this config and whether the service responds.
 	//
 	// +optional
 	Status xpv2.ProviderConfigStatus `json:"status,omitempty"`
 }
 
-// ClusterProviderConfigList holds many ClusterProviderConfigs.
+// ClusterProviderConfigList is a list of ClusterProviderConfigs.
 //
 // +kubebuilder:object:root=true
 type ClusterProviderConfigList struct {
@@ -139,30 +130,28 @@ type ClusterProviderConfigList struct {
 	Items []ClusterProviderConfig `json:"items"`
 }
 
-// ClusterProviderConfigSpec says where a service is, how to be let in and who
-// may use it.
+// ClusterProviderConfigSpec is the address of a service, the credentials for it, and the namespaces that can use it.
 //
 // +kubebuilder:validation:ExactlyOneOf=s3;mlflow;prometheus
 // +kubebuilder:example={"s3": {"endpoint": "https://s3.example.org", "credentials": {"secretRef": {"name": "s3"}}}}
 type ClusterProviderConfigSpec struct {
-	// S3 is an object store that speaks S3, for kind Bucket.
+	// S3 is an object store with the S3 protocol, for kind Bucket.
 	//
 	// +optional
 	S3 *SharedS3Config `json:"s3,omitempty"`
 
-	// MLflow is a tracking server with a model registry, for the kinds
-	// RegisteredModel, ModelVersion and ModelAlias.
+	// MLflow is a tracking server with a model registry, for the kinds RegisteredModel, ModelVersion and ModelAlias.
 	//
 	// +optional
 	MLflow *MLflowConfig `json:"mlflow,omitempty"`
 
-	// Prometheus answers queries about metrics. Every query is narrowed to the
-	// namespace that asks, by the label namespace.
+	// Prometheus is a server for queries about metrics, for kind Analysis. Every query is restricted to its own
+	// namespace by the label namespace.
 	//
 	// +optional
 	Prometheus *PrometheusConfig `json:"prometheus,omitempty"`
 
-	// SecretsNamespace is where the Secrets that this config names are.
+	// SecretsNamespace is the namespace of the Secrets that this config names. Default: crossplane-system.
 	//
 	// +kubebuilder:default="crossplane-system"
 	// +kubebuilder:validation:MinLength=1
@@ -171,8 +160,8 @@ type ClusterProviderConfigSpec struct {
 	// +optional
 	SecretsNamespace string `json:"secretsNamespace,omitempty"`
 
-	// AllowedNamespaces may use this config: names, in which * stands for any
-	// characters. When it is left out every namespace may.
+	// AllowedNamespaces are the namespaces that can use this config. * stands for any characters. Default: every
+	// namespace.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
@@ -184,42 +173,39 @@ type ClusterProviderConfigSpec struct {
 	// +optional
 	AllowedNamespaces []string `json:"allowedNamespaces,omitempty"`
 
-	// Adoption says what a namespace may do with buckets and models that are on
-	// the server already and belong to nobody. Refused leaves them alone. Unowned
-	// lets a managed resource that asks for it (adopt: true) take them, and lets
-	// models be observed. What belongs to another namespace is never touched.
+	// Adoption is what a namespace can do with existing buckets and models that have no owner. Refused leaves them
+	// alone. Unowned lets a managed resource with adopt: true take them over, and lets models be observed. What another
+	// namespace owns is never changed. Default: Refused.
 	//
 	// +kubebuilder:default=Refused
 	// +kubebuilder:example=Refused
 	// +optional
 	Adoption Adoption `json:"adoption,omitempty"`
 
-	// Retry says how long the provider waits after a failure before it tries the
-	// same managed resource again. It does not change how often what works is
-	// looked at.
+	// Retry is how long the provider waits after a failure before it tries the same managed resource again. It has no
+	// effect on resources without a failure.
 	//
 	// +optional
 	Retry *Retry `json:"retry,omitempty"`
 }
 
-// Adoption of what belongs to nobody.
+// Adoption of existing buckets and models that have no owner.
 //
 // +kubebuilder:validation:Enum=Refused;Unowned
 type Adoption string
 
 const (
-	// AdoptionRefused leaves alone what belongs to nobody.
+	// AdoptionRefused leaves them alone.
 	AdoptionRefused Adoption = "Refused"
-	// AdoptionUnowned lets a managed resource take what belongs to nobody.
+	// AdoptionUnowned lets a managed resource take them over.
 	AdoptionUnowned Adoption = "Unowned"
 )
 
-// S3Config says where an S3 server is and how to be let in.
+// S3Config is the address of an S3 server and the credentials for it.
 //
 // +kubebuilder:example={"endpoint": "https://s3.example.org", "credentials": {"secretRef": {"name": "s3"}}}
 type S3Config struct {
-	// Endpoint is the URL of the server. When it is left out it is Amazon S3 of
-	// the region.
+	// Endpoint is the URL of the server. Default: Amazon S3 of the region.
 	//
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHostname() != '' && !self.contains('@') && !self.contains('?') && !self.contains('#')",messageExpression="'endpoint: ' + self + ' is not an http or https URL of a host, without user, query and fragment, for instance https://s3.example.org'"
@@ -227,7 +213,7 @@ type S3Config struct {
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// Region of the server, and of buckets that name none.
+	// Region of the server, and of buckets without a region. Default: us-east-1.
 	//
 	// +kubebuilder:default="us-east-1"
 	// +kubebuilder:validation:Pattern=`^[a-z0-9-]{1,63}$`
@@ -235,19 +221,17 @@ type S3Config struct {
 	// +optional
 	Region string `json:"region,omitempty"`
 
-	// PathStyle puts the bucket into the path of URLs and not before the host
-	// name. The default is true with an endpoint, because few servers have
-	// certificates and DNS names for every bucket, and false without.
+	// PathStyle puts the bucket name into the path of URLs instead of the host name. Default: true with an endpoint,
+	// because few servers have certificates and DNS names for every bucket; otherwise false.
 	//
 	// +kubebuilder:example=true
 	// +optional
 	PathStyle *bool `json:"pathStyle,omitempty"`
 
-	// Credentials are what the provider itself uses.
+	// Credentials of the provider itself.
 	Credentials S3Credentials `json:"credentials"`
 
-	// CABundle holds the certificates, in PEM, of who may have signed the
-	// server's. When it is left out the system's are used.
+	// CABundle holds the certificates of trusted authorities in PEM format. Default: the authorities of the system.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
@@ -256,23 +240,22 @@ type S3Config struct {
 	// +optional
 	CABundle string `json:"caBundle,omitempty"`
 
-	// WorkloadCredentials are handed to those who use a bucket, in its connection
-	// Secret. When they are left out the connection Secret has none: the
-	// provider's own are never handed on.
+	// WorkloadCredentials are copied into the connection Secret of every bucket, for its clients. Without them the
+	// connection Secret has no credentials: the provider's own are never copied.
 	//
 	// +optional
 	WorkloadCredentials *S3Credentials `json:"workloadCredentials,omitempty"`
 }
 
-// SharedS3Config says where an S3 server is that many namespaces share.
+// SharedS3Config is the address of an S3 server that many namespaces share.
 //
 // +kubebuilder:example={"endpoint": "https://s3.example.org", "credentials": {"secretRef": {"name": "s3"}}}
 type SharedS3Config struct {
 	S3Config `json:",inline"`
 
-	// BucketPrefix begins the name of every bucket on the server. {namespace}
-	// stands for the namespace of the Bucket. Without {namespace}, namespaces
-	// share one ground of names: who comes first has a name.
+	// BucketPrefix is the prefix of every bucket name on the server. {namespace} stands for the namespace of the
+	// Bucket. Without {namespace} all namespaces share the same names: the first one gets a name. Default:
+	// {namespace}-.
 	//
 	// +kubebuilder:default="{namespace}-"
 	// +kubebuilder:validation:MaxLength=63
@@ -284,14 +267,12 @@ type SharedS3Config struct {
 
 // S3Credentials are an access key.
 type S3Credentials struct {
-	// SecretRef names the Secret with the keys accessKeyId, secretAccessKey and,
-	// for temporary credentials, sessionToken. A changed Secret is honoured within
-	// seconds.
+	// SecretRef names the Secret with the keys accessKeyId, secretAccessKey and, for temporary credentials,
+	// sessionToken. A change of the Secret takes effect within seconds.
 	SecretRef SecretReference `json:"secretRef"`
 }
 
-// A SecretReference names a Secret. Its namespace is not the reference's to say:
-// it is that of a ProviderConfig, or spec.secretsNamespace of a
+// A SecretReference names a Secret. Its namespace is that of the ProviderConfig, or spec.secretsNamespace of a
 // ClusterProviderConfig.
 type SecretReference struct {
 	// Name of the Secret.
@@ -303,7 +284,7 @@ type SecretReference struct {
 	Name string `json:"name"`
 }
 
-// MLflowConfig says where an MLflow tracking server is and how to be let in.
+// MLflowConfig is the address of an MLflow tracking server and the credentials for it.
 //
 // +kubebuilder:example={"url": "https://mlflow.example.org"}
 type MLflowConfig struct {
@@ -314,13 +295,12 @@ type MLflowConfig struct {
 	// +kubebuilder:example="https://mlflow.example.org"
 	URL string `json:"url"`
 
-	// Credentials that the server asks for. When they are left out none are sent.
+	// Credentials for the server. Default: none.
 	//
 	// +optional
 	Credentials *HTTPCredentials `json:"credentials,omitempty"`
 
-	// CABundle holds the certificates, in PEM, of who may have signed the
-	// server's. When it is left out the system's are used.
+	// CABundle holds the certificates of trusted authorities in PEM format. Default: the authorities of the system.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
@@ -329,8 +309,8 @@ type MLflowConfig struct {
 	// +optional
 	CABundle string `json:"caBundle,omitempty"`
 
-	// AllowedSources are the prefixes of which the source of a new model version
-	// must have one. When they are left out every scheme but file is allowed.
+	// AllowedSources are prefixes: the source of a new model version must begin with one of them. Default: every scheme
+	// except file is allowed.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
@@ -343,7 +323,7 @@ type MLflowConfig struct {
 	AllowedSources []string `json:"allowedSources,omitempty"`
 }
 
-// PrometheusConfig says where a Prometheus server is and how to be let in.
+// PrometheusConfig is the address of a Prometheus server and the credentials for it.
 //
 // +kubebuilder:example={"url": "https://prometheus.example.org"}
 type PrometheusConfig struct {
@@ -354,13 +334,12 @@ type PrometheusConfig struct {
 	// +kubebuilder:example="https://prometheus.example.org"
 	URL string `json:"url"`
 
-	// Credentials that the server asks for. When they are left out none are sent.
+	// Credentials for the server. Default: none.
 	//
 	// +optional
 	Credentials *HTTPCredentials `json:"credentials,omitempty"`
 
-	// CABundle holds the certificates, in PEM, of who may have signed the
-	// server's. When it is left out the system's are used.
+	// CABundle holds the certificates of trusted authorities in PEM format. Default: the authorities of the system.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
@@ -388,32 +367,29 @@ type HTTPCredentials struct {
 
 // BasicCredentials are a user and a password.
 type BasicCredentials struct {
-	// SecretRef names the Secret with the keys username and password. A changed
-	// Secret is honoured within seconds.
+	// SecretRef names the Secret with the keys username and password. A change of the Secret takes effect within
+	// seconds.
 	SecretRef SecretReference `json:"secretRef"`
 }
 
 // BearerCredentials are a token.
 type BearerCredentials struct {
-	// SecretRef names the Secret with the key token. A changed Secret is honoured
-	// within seconds.
+	// SecretRef names the Secret with the key token. A change of the Secret takes effect within seconds.
 	SecretRef SecretReference `json:"secretRef"`
 }
 
-// Retry says how long to wait after failures. The wait doubles with each failure
-// in a row, from baseDelay to maxDelay.
+// Retry is how long to wait after failures. The delay doubles with each failure in a row, from baseDelay to maxDelay.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.baseDelay) || !has(self.maxDelay) || duration(self.baseDelay) <= duration(self.maxDelay)",message="retry: baseDelay must not be longer than maxDelay"
 type Retry struct {
-	// BaseDelay is the wait after the first failure, at least 1s. The default is
-	// 1s.
+	// BaseDelay is the delay after the first failure, at least 1s. Default: 1s.
 	//
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="baseDelay: must be at least 1s"
 	// +kubebuilder:example="1s"
 	// +optional
 	BaseDelay *metav1.Duration `json:"baseDelay,omitempty"`
 
-	// MaxDelay is the longest wait, at least 10s. The default is 30s.
+	// MaxDelay is the maximum delay, at least 10s. Default: 30s.
 	//
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="maxDelay: must be at least 10s"
 	// +kubebuilder:example="10m"
@@ -421,9 +397,8 @@ type Retry struct {
 	MaxDelay *metav1.Duration `json:"maxDelay,omitempty"`
 }
 
-// A ProviderConfigUsage records that a managed resource uses a ProviderConfig or
-// a ClusterProviderConfig, so that neither can be deleted meanwhile. Capstan
-// makes it.
+// A ProviderConfigUsage records that a managed resource uses a ProviderConfig or a ClusterProviderConfig, so that the
+// config cannot be deleted. Capstan creates it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,categories={crossplane,provider,capstan}
@@ -439,7 +414,7 @@ type ProviderConfigUsage struct {
 	xpv2.TypedProviderConfigUsage `json:",inline"`
 }
 
-// ProviderConfigUsageList holds many ProviderConfigUsages.
+// ProviderConfigUsageList is a list of ProviderConfigUsages.
 //
 // +kubebuilder:object:root=true
 type ProviderConfigUsageList struct {

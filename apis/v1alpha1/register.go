@@ -11,7 +11,7 @@ import (
 // GroupVersion of the composite resources and of the provider's configuration.
 var GroupVersion = schema.GroupVersion{Group: "capstan.dev", Version: "v1alpha1"}
 
-// The kinds of this package.
+// Kinds of this package.
 var (
 	AlgorithmGroupVersionKind               = GroupVersion.WithKind("Algorithm")
 	DatabaseGroupVersionKind                = GroupVersion.WithKind("Database")
@@ -31,7 +31,6 @@ var SchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 		&ProviderConfigUsage{}, &ProviderConfigUsageList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
-
 	return nil
 })
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
@@ -18,7 +19,6 @@ func TestNetworkPolicy(t *testing.T) {
 		gateway = "{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: gateway}}}], " + http + "}"
 		scrape  = "{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}], "
 	)
-
 	cases := map[string]struct {
 		reason   string
 		spec     string
@@ -92,21 +92,17 @@ func TestNetworkPolicy(t *testing.T) {
 			"[" + own + ", {ports: [{port: 9090, protocol: TCP}]}]",
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, tc.spec).platform()
 			if tc.platform != nil {
 				tc.platform(w)
 			}
-
-			got := compose.Map(object(t, w.plan(), nameNetworkPolicy), "spec")
+			got := compose.Map(object(t, w.plan(), names.NetworkPolicy), "spec")
 			want := parse(t, "{podSelector: {matchLabels: {capstan.dev/algorithm: reco}}, policyTypes: [Ingress]}")
-
 			if rules := parse(t, "x: "+tc.want)["x"]; rules != nil {
 				want["ingress"] = rules
 			}
-
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s\nNetworkPolicy: -want, +got:\n%s", tc.reason, diff)
 			}

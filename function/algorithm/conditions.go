@@ -3,10 +3,9 @@
 package algorithm
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"regexp"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,117 +17,177 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
-// tell a condition. No message holds what changes by itself, such as a number
-// of pods: each write of one wakes the Algorithm up again.
-func (s *state) tell(c xpv2.Condition) { s.plan.Conditions = append(s.plan.Conditions, c) }
-
-func accepted(s *state) error {
-	s.plan.Conditions = append(s.plan.Conditions, check.Accepted(s.problems))
-
-	return nil
+// conditions of the Algorithm. What the spec does not ask for has none; while the spec cannot be carried out, those about it stay
+// as they are.
+func conditions(d *compose.Draft, p *pass) []xpv2.Condition {
+	cs := []xpv2.Condition{check.Accepted(p.problems), d.Composed(p.accepted()), p.podsHealthy(), p.updated()}
+	if !p.accepted() {
+		return append(cs, compose.Unchanged(p.Composite.Map(), v1alpha1.TypeImagePinned, v1alpha1.TypeModelResolved,
+			v1alpha1.TypeRouteAccepted, v1alpha1.TypeMetricsAvailable, v1alpha1.TypeWithinTargets, v1alpha1.TypeDataDrift,
+			v1alpha1.TypeWithinSLO, v1alpha1.TypeExperimentDecided)...)
+	}
+	cs = append(cs, p.imagePinned())
+	if p.registered() != nil {
+		_, c := p.modelResolved(p.target)
+		cs = append(cs, c)
+	}
+	for _, c := range []*xpv2.Condition{
+		p.routeAccepted(), p.metricsAvailable(), p.withinTargets(), p.dataDrift(), p.withinSLO(), p.decision.ExperimentDecided(p.rollout),
+	} {
+		if c != nil {
+			cs = append(cs, *c)
+		}
+	}
+	return cs
 }
 
-func composed(s *state) error {
-	s.plan.Conditions = append(s.plan.Conditions, compose.Composed(s.Request, s.asked, s.withholding, len(s.problems) == 0))
-
-	return nil
-}
-
-func healthy(s *state) error {
-	c := xpv2.Condition{Type: v1alpha1.TypePodsHealthy, Status: corev1.ConditionFalse}
-	reason, message := s.trouble(s.ledger.Slot)
-
+func (p *pass) podsHealthy() xpv2.Condition {
+	healthy := compose.True(v1alpha1.TypePodsHealthy, v1alpha1.ReasonServing, "pods serve, and nothing hinders them")
+	starting := func(message string) xpv2.Condition {
+		return compose.False(v1alpha1.TypePodsHealthy, v1alpha1.ReasonStarting, message)
+	}
 	switch {
-	case !s.running.exists && len(s.problems) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonStarting, "nothing runs, because the spec is not accepted: see the condition Accepted"
-	case !s.running.exists && s.awaits != nil:
-		c.Reason, c.Message = v1alpha1.ReasonStarting, "nothing runs yet: see the condition Updated"
-	case !s.running.exists:
-		c.Reason, c.Message = v1alpha1.ReasonStarting, "the Deployment does not exist yet: see the condition Composed"
-	case s.stopped():
-		c.Status, c.Reason, c.Message = corev1.ConditionTrue, v1alpha1.ReasonStopped, "zero replicas are asked for: raise spec.replicas to serve"
-	case reason != "":
-		c.Reason, c.Message = reason, message
-	case s.rolledOut() && s.serving():
-		c.Status, c.Reason, c.Message = corev1.ConditionTrue, v1alpha1.ReasonServing, "pods serve, and nothing hinders them"
-	case s.unhindered() && compose.IsTrue(s.Composite.Map(), v1alpha1.TypePodsHealthy):
-		c.Status, c.Reason, c.Message = corev1.ConditionTrue, v1alpha1.ReasonServing, "pods serve, and nothing hinders them"
-	case s.running.stalled:
-		c.Reason, c.Message = v1alpha1.ReasonStarting, fmt.Sprintf(
-			"pods are not ready after the time they have, and no cause was found: read their logs with kubectl logs -n %s -l %s",
-			s.namespace, query(s.selector(s.ledger.Slot)))
-	case s.serving():
-		c.Reason, c.Message = v1alpha1.ReasonStarting, "new pods are starting, and those before them serve until then"
+	case !p.live.Exists && !p.accepted():
+		return starting("nothing runs, because the spec is not accepted: see the condition Accepted")
+	case !p.live.Exists && p.target.awaits != nil:
+		return starting("nothing runs yet: see the condition Updated")
+	case !p.live.Exists:
+		return starting("the Deployment does not exist yet: see the condition Composed")
+	case p.stopped():
+		return compose.True(v1alpha1.TypePodsHealthy, v1alpha1.ReasonStopped, "zero replicas are asked for: raise spec.replicas to serve")
+	case p.live.Trouble != "":
+		return compose.False(v1alpha1.TypePodsHealthy, p.live.Trouble, p.live.TroubleMessage)
+	case p.rolledOut() && p.serving(), p.unblocked() && compose.IsTrue(p.Composite.Map(), v1alpha1.TypePodsHealthy):
+		return healthy
+	case p.live.Stalled:
+		return starting(fmt.Sprintf("pods are not ready after the time they have, and no cause was found: read their logs with kubectl logs -n %s -l %s",
+			p.Namespace, labelQuery(p.SlotPods(p.rollout.Ledger.Slot))))
+	case p.serving():
+		return starting("new pods are starting, and those before them serve until then")
 	default:
-		c.Reason, c.Message = v1alpha1.ReasonStarting, "pods are starting"
+		return starting("pods are starting")
 	}
-
-	s.tell(c)
-
-	return nil
 }
 
-// unhindered tells whether pods serve and those that are missing are on their
-// way, as after a change of size. What was well until then stays well: the phase
-// tells of the progress.
-func (s *state) unhindered() bool {
-	reason, _ := s.trouble(s.ledger.Slot)
-	return s.running.available > 0 && reason == "" && !s.running.stalled
+// updated reports whether requests reach the revision that the spec asks for.
+func (p *pass) updated() xpv2.Condition {
+	dec, target, live := p.decision, p.target.revision, p.rollout.Ledger
+	slot := live.Slot
+	if dec.Coming {
+		slot = dec.Beside.Slot
+	}
+	// Whatever happens to the new revision, this is what people want to know first.
+	serves := ""
+	if live.Revision != "" {
+		serves = "; until then callers reach revision " + live.Revision
+	}
+	not := func(reason xpv2.ConditionReason, message string) xpv2.Condition {
+		return compose.False(v1alpha1.TypeUpdated, reason, message+serves)
+	}
+	s := p.rollout.Slots[slot]
+	switch rolling := dec.Updated(p.rollout, serves); {
+	case !p.accepted():
+		return compose.False(v1alpha1.TypeUpdated, v1alpha1.ReasonNotAccepted, "the spec is not carried out: see the condition Accepted")
+	case p.target.awaits != nil:
+		return not(p.target.awaits.reason, p.target.awaits.message)
+	case dec.Ledger.Revision == target:
+		return compose.True(v1alpha1.TypeUpdated, v1alpha1.ReasonLive, "callers reach revision "+target)
+	case rolling != nil:
+		return *rolling
+	case dec.Waits == v1alpha1.ReasonAwaitingDrain:
+		return not(dec.Waits, fmt.Sprintf("revision %s starts once the one before the live one has finished its requests", target))
+	case dec.Waits == v1alpha1.ReasonAwaitingRoute:
+		return not(dec.Waits, fmt.Sprintf(
+			"revision %s waits for the Gateway to take the latest change of the route: see the condition RouteAccepted, or remove spec.route", target))
+	case s.Trouble != "":
+		return not(s.Trouble, fmt.Sprintf("revision %s: %s", target, s.TroubleMessage))
+	case s.Stalled && s.Revision == target:
+		return not(v1alpha1.ReasonPreparing, fmt.Sprintf(
+			"revision %s is not ready after the time it has, and no cause was found: read the logs of its pods with kubectl logs -n %s -l %s",
+			target, p.Namespace, labelQuery(p.SlotPods(slot))))
+	default:
+		return not(v1alpha1.ReasonPreparing, fmt.Sprintf("pods of revision %s are starting", target))
+	}
 }
 
-// trouble that keeps the pods of a slot from serving, as reason and message.
-// While every pod serves there is none, whatever was found before.
-func (s *state) trouble(slot string) (xpv2.ConditionReason, string) {
-	r := s.slots[slot]
-	refusal := withoutPod(r.refusal)
+// movingTag is a tag that usually names another image tomorrow: a word for what is newest, or the name of a branch. Tags with a
+// number in them are taken for versions.
+var movingTag = regexp.MustCompile(`^(latest|stable|edge|nightly|current|main|master|develop|dev|trunk|head|release|prod|production|staging|test)$`)
 
+// imagePinned reports whether every replica runs the same bytes.
+func (p *pass) imagePinned() xpv2.Condition {
+	image := p.spec.Image
+	_, tag, tagged := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
 	switch {
-	case r.complete():
-		return "", ""
-	case strings.Contains(refusal, "exceeded quota"):
-		return v1alpha1.ReasonQuotaExceeded, refusal +
-			": raise the quota of the namespace, or lower spec.replicas or spec.resources"
-	case refusal != "":
-		return v1alpha1.ReasonPodsRefused, refusal +
-			": satisfy what refuses the pods, or correct the field of the spec that it names"
+	case strings.Contains(image, "@"):
+		return compose.True(v1alpha1.TypeImagePinned, v1alpha1.ReasonByDigest, "every replica runs the same image")
+	case tagged && !movingTag.MatchString(strings.ToLower(tag)):
+		return compose.True(v1alpha1.TypeImagePinned, v1alpha1.ReasonByTag, "every replica runs the same image, as long as nobody moves the tag")
+	default:
+		return compose.False(v1alpha1.TypeImagePinned, v1alpha1.ReasonMutableTag, fmt.Sprintf(
+			"spec.image: %q: this name may mean another image tomorrow, and replicas that start then would run it beside those of today, "+
+				"without a new revision: name the digest, or a tag that never moves", image))
 	}
-
-	reason, message := s.finding(slot)
-
-	return xpv2.ConditionReason(reason), message
 }
 
-// usedOfQuota is the part of a refusal by a quota that tells what is used:
-//
-//	exceeded quota: q, requested: cpu=2, used: cpu=9, limited: cpu=10
-var usedOfQuota = regexp.MustCompile(`used: .*?, limited:`)
-
-// withoutPod is a refusal without the name of the pod, which is another one at
-// every try:
-//
-//	pods "reco-a-7d9f8-x2b4c" is forbidden: exceeded quota: …
-func withoutPod(refusal string) string {
-	// What others use of a quota changes without us.
-	refusal = usedOfQuota.ReplaceAllString(refusal, "limited:")
-
-	before, rest, ok := strings.Cut(refusal, `pods "`)
-	if !ok {
-		return refusal
+// routeAccepted reports whether a Gateway serves the route, or is nil without one.
+func (p *pass) routeAccepted() *xpv2.Condition {
+	if p.spec.Route == nil {
+		return nil
 	}
-
-	if _, after, ok := strings.Cut(rest, `"`); ok {
-		return before + "every pod" + after
+	g, r := p.rollout.Gateway, p.rollout.Route
+	not := func(reason xpv2.ConditionReason, message string) *xpv2.Condition {
+		return new(compose.False(v1alpha1.TypeRouteAccepted, reason, message))
 	}
-
-	return refusal
+	switch {
+	case !r.Exists && p.Kinds[RouteGVK] == compose.Unavailable:
+		return not(v1alpha1.ReasonGatewayAPIMissing,
+			"the cluster does not serve the Gateway API: install its CRDs and a controller, or remove spec.route; callers inside the cluster need none")
+	case !r.Exists || !r.Known:
+		return not(v1alpha1.ReasonRoutePending, fmt.Sprintf(
+			"no controller has taken the route: check that Gateway %q of namespace %q exists and that its controller runs", g.Name, g.Namespace))
+	case r.Reason != "":
+		return not(v1alpha1.ReasonRouteRefused, fmt.Sprintf(
+			"Gateway %q of namespace %q does not serve the route: %s: %s. Correct spec.route, or what the Gateway allows", g.Name, g.Namespace, r.Reason, r.Message))
+	case !r.Current && !compose.IsTrue(p.Composite.Map(), v1alpha1.TypeRouteAccepted):
+		return not(v1alpha1.ReasonRoutePending, "the Gateway has not taken the latest change of the route yet")
+	}
+	message := "the Gateway serves the route"
+	// A Gateway that ignores it reports nothing.
+	if p.spec.Route.Timeout != nil {
+		message += "; spec.route.timeout counts where status.supportedFeatures of its GatewayClass names HTTPRouteRequestTimeout"
+	}
+	return new(compose.True(v1alpha1.TypeRouteAccepted, v1alpha1.ReasonRouteAccepted, message))
 }
 
-// query is a selector in the form of a label query.
-func query(selector map[string]string) string {
+// labelQuery is a selector in the form of a label query.
+func labelQuery(selector map[string]string) string {
 	words := make([]string, 0, len(selector))
-	for _, k := range slices.Sorted(maps.Keys(selector)) {
+	for _, k := range compose.SortedKeys(selector) {
 		words = append(words, k+"="+selector[k])
 	}
-
 	return strings.Join(words, ",")
+}
+
+// rolledOut reports whether the pods that requests reach are those that should be there, and no others. While a spec cannot be
+// carried out, those are the ones there are.
+func (p *pass) rolledOut() bool {
+	if !p.accepted() {
+		return p.live.Current()
+	}
+	return p.live.Runs(p.decision.Live.Revision)
+}
+
+// upToDate reports whether requests reach what the spec asks for, and nothing goes on beside it.
+func (p *pass) upToDate() bool {
+	target := p.target.revision
+	return p.accepted() && target != "" && p.rollout.Ledger.Revision == target && p.decision.Beside.Revision == "" && p.rolledOut()
+}
+
+// routePath that the status shows once the Gateway serves the route.
+func (p *pass) routePath() string {
+	if c := p.routeAccepted(); c == nil || c.Status != corev1.ConditionTrue {
+		return ""
+	}
+	return cmp.Or(p.spec.Route.Host, "*") + p.spec.Route.Path
 }

@@ -12,6 +12,7 @@ import (
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 )
@@ -30,7 +31,6 @@ func TestHealth(t *testing.T) {
 		return func(status map[string]any) { status["availableReplicas"] = n }
 	}
 	starting := func(w *world) { w.run(available(0)) }
-
 	cases := map[string]struct {
 		reason string
 		spec   string
@@ -53,7 +53,7 @@ func TestHealth(t *testing.T) {
 		},
 		"Unnoticed": {
 			"the numbers speak of another revision", "{image: x}", func(w *world) {
-				w.change(deploymentOf(slotA), func(d composetest.Object) { d["metadata"].(map[string]any)["generation"] = 7.0 })
+				w.change(names.Deployment(names.SlotA), func(d composetest.Object) { d["metadata"].(map[string]any)["generation"] = 7.0 })
 			},
 			v1alpha1.ReasonStarting,
 			[]string{"before them serve"},
@@ -162,65 +162,56 @@ func TestHealth(t *testing.T) {
 			"without the provider an Algorithm serves and is ready", "{image: x}",
 			func(w *world) {
 				withKind(w, compose.Unavailable)
-				delete(w.request.Observed, nameAnalysis)
+				delete(w.request.Observed, names.Analysis)
 			},
 			v1alpha1.ReasonServing, nil, v1alpha1.PhaseReady, true, 30 * time.Minute,
 		},
 		"AnalysisMissing": {
 			"an Analysis that does not appear is asked for, and not waited for", "{image: x}",
-			func(w *world) { delete(w.request.Observed, nameAnalysis) },
+			func(w *world) { delete(w.request.Observed, names.Analysis) },
 			v1alpha1.ReasonServing, nil, v1alpha1.PhaseReady, true, 20 * time.Second,
 		},
 		"ServiceMissing": {
 			"without its Service nobody reaches it", "{image: x}",
-			func(w *world) { delete(w.request.Observed, nameService) },
+			func(w *world) { delete(w.request.Observed, names.Service) },
 			v1alpha1.ReasonServing, nil, v1alpha1.PhaseReady, false, 20 * time.Second,
 		},
 		"DeploymentMissing": {
 			"nothing runs", "{image: x}",
-			func(w *world) { delete(w.request.Observed, deploymentOf(slotA)) },
+			func(w *world) { delete(w.request.Observed, names.Deployment(names.SlotA)) },
 			v1alpha1.ReasonStarting,
 			[]string{"Composed"},
 			v1alpha1.PhasePending, false, 20 * time.Second,
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := serving(t, tc.spec)
 			if tc.do != nil {
 				tc.do(w)
 			}
-
 			p := w.plan()
 			c := condition(p, v1alpha1.TypePodsHealthy)
-
 			if c.Reason != tc.health {
 				t.Errorf("%s\nhealthy: got %s (%s), want %s", tc.reason, c.Reason, c.Message, tc.health)
 			}
-
 			if good := c.Reason == v1alpha1.ReasonServing || c.Reason == v1alpha1.ReasonStopped; good != (c.Status == "True") {
 				t.Errorf("%s\nhealthy is %s for %s", tc.reason, c.Status, c.Reason)
 			}
-
 			for _, word := range tc.words {
 				if !strings.Contains(c.Message, word) {
 					t.Errorf("%s\nmessage %q lacks %q", tc.reason, c.Message, word)
 				}
 			}
-
 			if got := statusOf(p).Phase; got != tc.phase {
 				t.Errorf("%s\nphase: got %s, want %s", tc.reason, got, tc.phase)
 			}
-
 			if p.Ready != tc.ready {
 				t.Errorf("%s\nready: got %t, want %t", tc.reason, p.Ready, tc.ready)
 			}
-
 			if p.TTL != tc.ttl {
 				t.Errorf("%s\nTTL: got %s, want %s", tc.reason, p.TTL, tc.ttl)
 			}
-
 			if len(p.Conditions) < 4 {
 				t.Errorf("got %d conditions, want at least those that are always told", len(p.Conditions))
 			}
@@ -233,10 +224,8 @@ func TestStatus(t *testing.T) {
 	if st := statusOf(w.plan()); st.Endpoint != "" || st.Selector != "capstan.dev/algorithm=reco" {
 		t.Errorf("before the Service exists: endpoint %q, selector %q", st.Endpoint, st.Selector)
 	}
-
 	w = serving(t, "{image: x, replicas: 3}")
 	w.run(func(s map[string]any) { s["replicas"], s["readyReplicas"] = 4.0, 2.0 })
-
 	st := statusOf(w.plan())
 	if st.Endpoint != "http://reco.shop.svc" || st.Replicas != 4 || st.ReadyReplicas != 2 {
 		t.Errorf("endpoint %q, replicas %d, readyReplicas %d", st.Endpoint, st.Replicas, st.ReadyReplicas)
@@ -247,21 +236,16 @@ func TestSettingsBroken(t *testing.T) {
 	w := serving(t, "{image: x}")
 	before := w.plan()
 	w.request.SettingsErr = errors.New(`EnvironmentConfig "capstan": algorithm.cpu: cannot use "lots"`)
-
 	p := w.plan()
 	c := condition(p, v1alpha1.TypeAccepted)
-
 	if c.Reason != v1alpha1.ReasonInvalidSettings || !strings.Contains(c.Message, "algorithm.cpu") || !strings.Contains(c.Message, "lots") {
 		t.Errorf("Accepted: got %s %q", c.Reason, c.Message)
 	}
-
 	if len(p.Objects) != len(before.Objects) || !p.Ready {
 		t.Errorf("ready %t with %d objects, want %d", p.Ready, len(p.Objects), len(before.Objects))
 	}
-
 	w = newWorld(t, "{image: x}")
 	w.request.Settings.Algorithm.Memory = nil
-
 	if c := condition(w.plan(), v1alpha1.TypeAccepted); c.Reason != v1alpha1.ReasonInvalidSettings || !strings.Contains(c.Message, "algorithm.memory") {
 		t.Errorf("settings without memory: got %s %q", c.Reason, c.Message)
 	}

@@ -15,6 +15,7 @@ import (
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 )
@@ -22,40 +23,32 @@ import (
 // scene of the two slots in a plan: what each runs, and where callers go.
 func scene(tb testing.TB, p *compose.Plan) string {
 	tb.Helper()
-
 	var words []string
-
-	for _, slot := range []string{slotA, slotB} {
-		d := object(tb, p, deploymentOf(slot))
+	for _, slot := range []string{names.SlotA, names.SlotB} {
+		d := object(tb, p, names.Deployment(slot))
 		if d == nil {
 			continue
 		}
-
 		c := compose.List(d, "spec", "template", "spec", "containers")[0].(map[string]any)
 		size := "auto"
-
 		if v, ok := compose.Map(d, "spec")["replicas"]; ok {
 			size = fmt.Sprint(v)
 		}
-
 		words = append(words, fmt.Sprintf("%s=%s*%s", slot, c["image"], size))
 	}
-
-	words = append(words, "callers="+compose.Text(object(tb, p, nameService), "spec", "selector", labelSlot))
-
-	for _, rule := range compose.List(object(tb, p, nameRoute), "spec", "rules") {
+	words = append(words, "callers="+compose.Text(object(tb, p, names.Service), "spec", "selector", names.LabelSlot))
+	for _, rule := range compose.List(object(tb, p, names.Route), "spec", "rules") {
 		for _, b := range compose.List(rule.(map[string]any), "backendRefs") {
 			ref := b.(map[string]any)
 			words = append(words, fmt.Sprintf("%s:%v", ref["name"], ref["weight"]))
 		}
 	}
-
 	return strings.Join(words, " ")
 }
 
 // accept the route as a Gateway controller does.
 func (w *world) accept() {
-	w.change(nameRoute, func(o composetest.Object) {
+	w.change(names.Route, func(o composetest.Object) {
 		seen := map[string]any{"status": "True", "observedGeneration": compose.Map(o, "metadata")["generation"]}
 		accepted, resolved := maps.Clone(seen), maps.Clone(seen)
 		accepted["type"], resolved["type"] = "Accepted", "ResolvedRefs"
@@ -65,7 +58,7 @@ func (w *world) accept() {
 
 // stale route: its controller has not seen the latest spec.
 func (w *world) stale() {
-	w.change(nameRoute, func(o composetest.Object) {
+	w.change(names.Route, func(o composetest.Object) {
 		compose.Map(o, "metadata")["generation"] = compose.Map(o, "metadata")["generation"].(float64) + 1
 	})
 }
@@ -73,7 +66,6 @@ func (w *world) stale() {
 // TestMoves of callers from one revision to another.
 func TestMoves(t *testing.T) {
 	const routed = "{image: x, route: {gateway: {name: shared, namespace: gateway}}}"
-
 	type step struct {
 		reason string
 		do     func(w *world)
@@ -81,7 +73,6 @@ func TestMoves(t *testing.T) {
 		// reason of Updated
 		told string
 	}
-
 	compose1 := func(w *world) { w.compose(w.plan()) }
 	ready := func(slot string) func(w *world) { return func(w *world) { w.runIn(slot, nil) } }
 	gone := func(slot string) func(w *world) {
@@ -96,7 +87,6 @@ func TestMoves(t *testing.T) {
 	}
 	edit := func(spec string) func(w *world) { return func(w *world) { w.edit(spec) } }
 	later := func(d time.Duration) func(w *world) { return func(w *world) { w.later(d) } }
-
 	cases := map[string]struct {
 		spec  string
 		steps []step
@@ -171,30 +161,26 @@ func TestMoves(t *testing.T) {
 			{"the status knows where callers went", both(edit("{image: v}"), compose1, ready("b"), compose1, ready("b"), func(w *world) {
 				w.told(w.plan())
 				w.told(w.plan())
-				delete(w.request.Observed, nameService)
+				delete(w.request.Observed, names.Service)
 			}), "a=x*1 b=v*1 callers=b", "Live"},
 		}},
 		"AllLost": {"{image: x}", []step{
 			{"what serves is what callers had reached", both(edit("{image: v}"), compose1, func(w *world) {
-				delete(w.request.Observed, nameService)
+				delete(w.request.Observed, names.Service)
 			}), "a=x*1 b=v*1 callers=a", "Preparing"},
 		}},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := serving(t, tc.spec)
-
 			for _, s := range tc.steps {
 				if s.do != nil {
 					s.do(w)
 				}
-
 				p := w.plan()
 				if diff := cmp.Diff(s.want, scene(t, p)); diff != "" {
 					t.Fatalf("%s: -want, +got:\n%s", s.reason, diff)
 				}
-
 				if c := condition(p, v1alpha1.TypeUpdated); string(c.Reason) != s.told {
 					t.Fatalf("%s: Updated: got %s (%s), want %s", s.reason, c.Reason, c.Message, s.told)
 				}
@@ -203,74 +189,60 @@ func TestMoves(t *testing.T) {
 	}
 }
 
-// TestHinderedUpdate tells what keeps a revision from serving, and leaves callers
-// where they are.
+// TestHinderedUpdate tells what keeps a revision from serving, and leaves callers where they are.
 func TestHinderedUpdate(t *testing.T) {
 	w := serving(t, "{image: x}")
 	w.told(w.plan())
 	w.edit("{image: z}")
 	w.compose(w.plan())
-	w.runIn(slotB, func(s map[string]any) { s["availableReplicas"], s["readyReplicas"] = 0.0, 0.0 })
+	w.runIn(names.SlotB, func(s map[string]any) { s["availableReplicas"], s["readyReplicas"] = 0.0, 0.0 })
 	w.find(observev1alpha1.Finding{Reason: "CrashLooping", Message: "the container ends with 1", Slot: "b"})
-
 	p := w.plan()
-
 	if got, want := scene(t, p), "a=x*1 b=z*1 callers=a"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-
 	c := condition(p, v1alpha1.TypeUpdated)
 	if c.Status != "False" || c.Reason != "CrashLooping" || !strings.Contains(c.Message, "the container ends with 1") || !strings.Contains(c.Message, "callers reach revision") {
 		t.Errorf("Updated: %s %s %q", c.Status, c.Reason, c.Message)
 	}
-
 	if c := condition(p, v1alpha1.TypePodsHealthy); c.Status != "True" || !p.Ready {
 		t.Errorf("ready %t, PodsHealthy %s: %s", p.Ready, c.Status, c.Message)
 	}
 }
 
-// TestPinnedProbes runs pods on with the shorter timeouts of a former version of this
-// function, and renders the next revision with those of this one.
+// TestPinnedProbes runs pods on with the shorter timeouts of a former version of this function, and renders the next revision
+// with those of this one.
 func TestPinnedProbes(t *testing.T) {
 	w := serving(t, "{image: x}")
-
 	const former = 2.0
-
 	shorten := func(template map[string]any) {
 		c := compose.List(template, "spec", "containers")[0].(map[string]any)
 		for _, probe := range []string{"readinessProbe", "livenessProbe"} {
 			c[probe].(map[string]any)["timeoutSeconds"] = former
 		}
 	}
-
 	for resource := range w.request.Observed {
 		switch {
-		case strings.HasPrefix(resource, nameRevisionPrefix):
+		case strings.HasPrefix(resource, names.RevisionPrefix):
 			w.change(resource, func(o composetest.Object) { shorten(compose.Map(o, "data", "template")) })
-		case resource == deploymentOf(slotA):
+		case resource == names.Deployment(names.SlotA):
 			w.change(resource, func(o composetest.Object) { shorten(compose.Map(o, "spec", "template")) })
 		}
 	}
-
 	timeouts := func(slot string) []float64 {
-		d := object(t, w.plan(), deploymentOf(slot))
+		d := object(t, w.plan(), names.Deployment(slot))
 		c := compose.List(d, "spec", "template", "spec", "containers")[0].(map[string]any)
-
 		var seconds []float64
 		for _, probe := range []string{"readinessProbe", "livenessProbe"} {
 			seconds = append(seconds, c[probe].(map[string]any)["timeoutSeconds"].(float64))
 		}
-
 		return seconds
 	}
-
-	if diff := cmp.Diff([]float64{former, former}, timeouts(slotA)); diff != "" {
+	if diff := cmp.Diff([]float64{former, former}, timeouts(names.SlotA)); diff != "" {
 		t.Errorf("an upgrade of the function restarts pods: -want, +got:\n%s", diff)
 	}
-
 	w.edit("{image: z}")
-
-	if diff := cmp.Diff([]float64{serveTimeout, serveTimeout}, timeouts(slotB)); diff != "" {
+	if diff := cmp.Diff([]float64{5, 5}, timeouts(names.SlotB)); diff != "" {
 		t.Errorf("a new revision has the probes of before: -want, +got:\n%s", diff)
 	}
 }
@@ -278,31 +250,26 @@ func TestPinnedProbes(t *testing.T) {
 // TestPinned runs a revision as it was rendered first.
 func TestPinned(t *testing.T) {
 	w := serving(t, "{image: x}")
-	before := compose.Map(object(t, w.plan(), deploymentOf(slotA)), "spec", "template")
+	before := compose.Map(object(t, w.plan(), names.Deployment(names.SlotA)), "spec", "template")
 
-	// The platform's settings change what would be rendered now, as another version
-	// of this function would.
+	// The platform's settings change what would be rendered now, as another version of this function would.
 	w.request.Settings.Algorithm.Memory = new(resource.MustParse("8Gi"))
-
-	if diff := cmp.Diff(before, compose.Map(object(t, w.plan(), deploymentOf(slotA)), "spec", "template")); diff != "" {
+	if diff := cmp.Diff(before, compose.Map(object(t, w.plan(), names.Deployment(names.SlotA)), "spec", "template")); diff != "" {
 		t.Errorf("the pods of a pinned revision change: -before, +after:\n%s", diff)
 	}
 
 	// Whoever deletes the pinned object does not change the pods either.
 	for resource := range w.request.Observed {
-		if strings.HasPrefix(resource, nameRevisionPrefix) {
+		if strings.HasPrefix(resource, names.RevisionPrefix) {
 			delete(w.request.Observed, resource)
 		}
 	}
-
 	p := w.plan()
-	if diff := cmp.Diff(before, compose.Map(object(t, p, deploymentOf(slotA)), "spec", "template")); diff != "" {
+	if diff := cmp.Diff(before, compose.Map(object(t, p, names.Deployment(names.SlotA)), "spec", "template")); diff != "" {
 		t.Errorf("the pods change with the loss of what pins them: -before, +after:\n%s", diff)
 	}
-
 	w.compose(p)
-
-	if diff := cmp.Diff(before, compose.Map(object(t, w.plan(), deploymentOf(slotA)), "spec", "template")); diff != "" {
+	if diff := cmp.Diff(before, compose.Map(object(t, w.plan(), names.Deployment(names.SlotA)), "spec", "template")); diff != "" {
 		t.Errorf("what is pinned again is not what ran: -before, +after:\n%s", diff)
 	}
 
@@ -313,8 +280,7 @@ func TestPinned(t *testing.T) {
 	w.update()
 	w.edit("{image: x}")
 	w.compose(w.plan())
-
-	if diff := cmp.Diff(labelled(before, slotA), compose.Map(object(t, w.plan(), deploymentOf(slotA)), "spec", "template")); diff != "" {
+	if diff := cmp.Diff(labelled(before, names.SlotA), compose.Map(object(t, w.plan(), names.Deployment(names.SlotA)), "spec", "template")); diff != "" {
 		t.Errorf("going back does not find what ran: -before, +after:\n%s", diff)
 	}
 }
@@ -322,28 +288,22 @@ func TestPinned(t *testing.T) {
 // TestHistory keeps as many revisions as asked beside the live one.
 func TestHistory(t *testing.T) {
 	w := serving(t, "{image: x, revisionHistoryLimit: 2}")
-
 	for _, image := range []string{"y1", "y2", "y3", "y4"} {
 		w.edit("{image: " + image + ", revisionHistoryLimit: 2}")
 		w.update()
 		w.later(time.Minute)
 		w.update()
 	}
-
 	p := w.plan()
-
 	var images []string
-
 	for _, resource := range slices.Sorted(maps.Keys(p.Objects)) {
-		if strings.HasPrefix(resource, nameRevisionPrefix) {
+		if strings.HasPrefix(resource, names.RevisionPrefix) {
 			o := object(t, p, resource)
 			c := compose.List(o, "data", "template", "spec", "containers")[0].(map[string]any)
 			images = append(images, fmt.Sprint(c["image"], " ", o["revision"]))
 		}
 	}
-
 	slices.Sort(images)
-
 	if diff := cmp.Diff([]string{"y2 3", "y3 4", "y4 5"}, images); diff != "" {
 		t.Errorf("revisions: -want, +got:\n%s", diff)
 	}
@@ -352,7 +312,6 @@ func TestHistory(t *testing.T) {
 // TestEssence names revisions by what reaches the pods, as the user wrote it.
 func TestEssence(t *testing.T) {
 	target := func(spec string) string { return statusOf(newWorld(t, spec).plan()).Revision.Candidate }
-
 	same := map[string][2]string{
 		"defaults mean what leaving them out means": {
 			"{image: x}",
@@ -368,9 +327,7 @@ func TestEssence(t *testing.T) {
 			t.Errorf("%s: got %s and %s", reason, a, b)
 		}
 	}
-
 	seen := map[string]string{}
-
 	for _, spec := range []string{
 		"{image: x}", "{image: v}", "{image: x, port: 9000}", "{image: x, args: [a]}", "{image: x, args: [a, b]}", "{image: x, args: ['']}",
 		"{image: x, env: [{name: A}]}", "{image: x, env: [{name: A, value: b}]}", "{image: x, config: {files: {a: ''}}}", "{image: x, config: {env: {a: ''}}}",
@@ -382,7 +339,6 @@ func TestEssence(t *testing.T) {
 		if other, ok := seen[hash]; ok {
 			t.Errorf("%s and %s are one revision, %q", spec, other, hash)
 		}
-
 		seen[hash] = spec
 	}
 }

@@ -3,27 +3,16 @@
 package algorithm
 
 import (
-	"encoding/json"
-	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
-	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
-	"sigs.k8s.io/yaml"
-
-	xpextv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose/composetest"
 )
 
-// TestDefaults shows that an Algorithm that was stored before its schema had a
-// default is planned as one that has it.
+// TestDefaults shows that an Algorithm that was stored before its schema had a default is planned as one that has it.
 func TestDefaults(t *testing.T) {
-	schema := definition(t)
-
 	for name, spec := range map[string]string{
 		"Smallest": "{image: x}",
 		"Full":     full,
@@ -37,59 +26,21 @@ func TestDefaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, spec).platform()
-			stored := parse(t, spec)
-			admitted := map[string]any{"spec": parse(t, spec)}
-			defaulting.Default(admitted, schema)
-
+			w.request.Settings.Algorithm.Gateway = &v1alpha1.GatewayReference{Name: "shared", Namespace: "gateway"}
 			var got [2]v1alpha1.AlgorithmSpec
-
-			for i, spec := range []map[string]any{stored, admitted["spec"].(map[string]any)} {
-				s, problems := decode(spec)
+			for i := range got {
+				_, s, problems := read(w.request)
 				if len(problems) > 0 {
 					t.Fatalf("the spec cannot be read: %v", problems)
 				}
-
-				got[i] = defaulted(s, w.request.Settings)
+				got[i] = s
+				w.request.Composite = composetest.Object{
+					"metadata": w.request.Composite.Map()["metadata"], "spec": theDefinition().Defaulted(parse(t, spec)),
+				}
 			}
-
 			if diff := cmp.Diff(got[1], got[0]); diff != "" {
 				t.Errorf("-with the defaults of the schema, +without:\n%s", diff)
 			}
 		})
 	}
-}
-
-// definition of Algorithms as the API server sees it.
-func definition(t *testing.T) *structural.Structural {
-	t.Helper()
-
-	raw, err := os.ReadFile("../../apis/algorithm/definition.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	var (
-		xrd   xpextv1.CompositeResourceDefinition
-		props extv1.JSONSchemaProps
-		in    apiextensions.JSONSchemaProps
-	)
-
-	if err := yaml.Unmarshal(raw, &xrd); err != nil {
-		t.Fatal(err)
-	}
-
-	if err := json.Unmarshal(xrd.Spec.Versions[0].Schema.OpenAPIV3Schema.Raw, &props); err != nil {
-		t.Fatal(err)
-	}
-
-	if err := extv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&props, &in, nil); err != nil {
-		t.Fatal(err)
-	}
-
-	s, err := structural.NewStructural(&in)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return s
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 )
@@ -29,7 +30,7 @@ func (w *world) status(modify func(map[string]any)) {
 }
 
 func (w *world) analysis(atProvider map[string]any) {
-	w.change(nameAnalysis, func(o composetest.Object) { o["status"] = map[string]any{"atProvider": atProvider} })
+	w.change(names.Analysis, func(o composetest.Object) { o["status"] = map[string]any{"atProvider": atProvider} })
 }
 
 func TestNeverServedPinned(t *testing.T) {
@@ -43,7 +44,7 @@ func TestNeverServedPinned(t *testing.T) {
 		w.later(time.Hour)
 		w.compose(w.plan())
 	}
-	d := object(t, w.plan(), deploymentOf(slotA))
+	d := object(t, w.plan(), names.Deployment(names.SlotA))
 	c := compose.List(d, "spec", "template", "spec", "initContainers")[0].(map[string]any)
 	if c["image"] != "registry.example.org/capstan/companion:1" {
 		t.Errorf("image stays %v", c["image"])
@@ -62,7 +63,7 @@ func TestHistoryAfterGoingBack(t *testing.T) {
 	p := w.plan()
 	var images []string
 	for _, resource := range slices.Sorted(maps.Keys(p.Objects)) {
-		if strings.HasPrefix(resource, nameRevisionPrefix) {
+		if strings.HasPrefix(resource, names.RevisionPrefix) {
 			o := object(t, p, resource)
 			c := compose.List(o, "data", "template", "spec", "containers")[0].(map[string]any)
 			images = append(images, fmt.Sprint(c["image"]))
@@ -85,8 +86,8 @@ func TestAwaitingKillsCandidate(t *testing.T) {
 	w.compose(w.plan())
 	w.edit(fmt.Sprintf(spec, "z"))
 	w.compose(w.plan())
-	w.runIn(slotB, func(s map[string]any) { s["availableReplicas"], s["readyReplicas"] = 2.0, 2.0 })
-	delete(w.request.Observed, nameAnalysis)
+	w.runIn(names.SlotB, func(s map[string]any) { s["availableReplicas"], s["readyReplicas"] = 2.0, 2.0 })
+	delete(w.request.Observed, names.Analysis)
 	if got, want := scene(t, w.plan()), "a=x*3 b=z*3 callers=a"; got != want {
 		t.Errorf("got %s want %s", got, want)
 	}
@@ -127,7 +128,6 @@ const registered = "{image: %s, model: {from: registry, registry: {name: m, alia
 
 func modelled(t *testing.T, w *world, version string) {
 	t.Helper()
-
 	w.status(func(s map[string]any) {
 		s["model"] = map[string]any{"name": "m", "alias": "champion", "version": version, "source": "s3://models/" + version}
 	})
@@ -141,12 +141,12 @@ func TestModelOfLostRecord(t *testing.T) {
 	w.run(nil)
 	w.compose(w.plan())
 	w.compose(w.plan())
-	live := w.request.Observed[deploymentOf(slotA)].Map()["metadata"].(map[string]any)["annotations"].(map[string]any)[annotationRevision].(string)
+	live := w.request.Observed[names.Deployment(names.SlotA)].Map()["metadata"].(map[string]any)["annotations"].(map[string]any)[names.AnnotationRevision].(string)
 	alias := func() string { return aliasOf(t, w) }
 	w.status(func(s map[string]any) { s["revision"] = map[string]any{"live": live, "slot": "a"} })
 	modelled(t, w, "4")
 	w.compose(w.plan())
-	delete(w.request.Observed, nameRevisionPrefix+live)
+	delete(w.request.Observed, names.RevisionPrefix+live)
 	if got := alias(); got != "3" {
 		t.Errorf("callers reach version 3, and the alias goes to %s", got)
 	}
@@ -160,7 +160,7 @@ func TestObservedRefused(t *testing.T) {
 	for range 5 {
 		w.synced(`cannot compose resources: cannot apply composed resource "models": persistentvolumeclaims "reco-models" is forbidden: only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize`, nil)
 		p := w.plan()
-		size := compose.Text(object(t, p, nameModelCache), "spec", "resources", "requests", "storage")
+		size := compose.Text(object(t, p, names.ModelCache), "spec", "resources", "requests", "storage")
 		if size == "1Gi" {
 			return
 		}
@@ -172,7 +172,7 @@ func TestObservedRefused(t *testing.T) {
 func TestScalerText(t *testing.T) {
 	w := serving(t, "{image: x, scaling: {maxReplicas: 4}}")
 	say := func(pod string) string {
-		w.change(autoscalerOf(slotA), func(o composetest.Object) {
+		w.change(names.Autoscaler(names.SlotA), func(o composetest.Object) {
 			o["status"] = map[string]any{"conditions": []any{map[string]any{
 				"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric", "lastTransitionTime": "2026-11-20T10:00:00Z",
 				"message": "the HPA was unable to compute the replica count: failed to get cpu utilization: missing request for cpu in container linkerd-proxy of Pod " + pod,
@@ -206,11 +206,11 @@ func TestRulesLost(t *testing.T) {
 	w := serving(t, "{image: x, scaling: {maxReplicas: 4, signal: Query, query: 'sum(q)', perReplica: 3}}")
 	w.analysis(map[string]any{"scaling": map[string]any{"signal": "Query", "expressions": []any{map[string]any{"slot": "a", "expression": "sum(q)"}}}})
 	w.compose(w.plan())
-	if w.request.Observed[nameRules] == nil {
+	if w.request.Observed[names.Rules] == nil {
 		t.Fatal("no rules")
 	}
-	delete(w.request.Observed, nameAnalysis)
-	if w.plan().Objects[nameRules].Object == nil {
+	delete(w.request.Observed, names.Analysis)
+	if w.plan().Objects[names.Rules].Object == nil {
 		t.Error("the rule that the autoscaler follows is deleted with the Analysis")
 	}
 }
@@ -223,7 +223,7 @@ func TestMinimumInOutage(t *testing.T) {
 	w.scale(3)
 	w.analysis(map[string]any{})
 	w.edit(fmt.Sprintf(spec, 6))
-	if n := compose.Number(object(t, w.plan(), autoscalerOf(slotA)), -1, "spec", "minReplicas"); n != 6 {
+	if n := compose.Number(object(t, w.plan(), names.Autoscaler(names.SlotA)), -1, "spec", "minReplicas"); n != 6 {
 		t.Errorf("minReplicas stays %d", n)
 	}
 }
@@ -232,7 +232,7 @@ func TestTimeout(t *testing.T) {
 	re := regexp.MustCompile(`^([0-9]{1,5}(h|m|s|ms)){1,4}$`)
 	for _, d := range []string{"1.5s", "2500ms", "1h", "90s", "0.5m", "100ms", "1s500ms", "61001ms"} {
 		w := newWorld(t, "{image: x, route: {timeout: "+d+", gateway: {name: g}}}")
-		r := object(t, w.plan(), nameRoute)
+		r := object(t, w.plan(), names.Route)
 		if r == nil {
 			continue
 		}
@@ -252,16 +252,14 @@ func TestTimeout(t *testing.T) {
 func TestNamesGetAlong(t *testing.T) {
 	a := serving(t, "{image: x, metrics: {}}")
 	b := newWorld(t, "{image: x}").named("reco-slot-a")
-	n := compose.Text(object(t, b.plan(), nameService), "metadata", "name")
-	if m := compose.Text(object(t, a.plan(), serviceOf(slotA)), "metadata", "name"); m == n {
+	n := compose.Text(object(t, b.plan(), names.Service), "metadata", "name")
+	if m := compose.Text(object(t, a.plan(), names.SlotService(names.SlotA)), "metadata", "name"); m == n {
 		t.Errorf("both are %s", n)
 	}
 }
 
-// 18: after the switch, HPA of the new slot; slots reused while fields of scale remain.
-// 19: the live Deployment disappears while scaled
-// 20: both Deployments and the records gone while the spec asks for another
-// 21: stale service after a revert
+// 18: after the switch, HPA of the new slot; slots reused while fields of scale remain. 19: the live Deployment disappears while
+// scaled 20: both Deployments and the records gone while the spec asks for another 21: stale service after a revert
 // TestSlotServiceRefused: slot Service refused with metrics only.
 func TestSlotServiceRefused(t *testing.T) {
 	w := serving(t, "{image: x}")
@@ -276,8 +274,8 @@ func TestSlotServiceRefused(t *testing.T) {
 			s["withheld"] = l
 		})
 		w.compose(w.plan())
-		if w.request.Observed[deploymentOf(slotB)] != nil {
-			w.runIn(slotB, nil)
+		if w.request.Observed[names.Deployment(names.SlotB)] != nil {
+			w.runIn(names.SlotB, nil)
 		}
 		w.later(10 * time.Minute)
 	}
@@ -296,7 +294,7 @@ func TestSettles(t *testing.T) {
 			p := w.plan()
 			w.compose(p)
 			w.told(p)
-			if w.request.Observed[deploymentOf(slotA)] != nil {
+			if w.request.Observed[names.Deployment(names.SlotA)] != nil {
 				w.run(nil)
 			}
 			now := fmt.Sprint(w.request.Composite.Map()["status"])
@@ -310,9 +308,8 @@ func TestSettles(t *testing.T) {
 
 // 24: PDB at the switch
 
-// 25: replicas 0 then up
-// 26: scaling with an external image; latency alert
-// TestBadEditsAndHistory: never-served revisions push those that served out of the history.
+// 25: replicas 0 then up 26: scaling with an external image; latency alert TestBadEditsAndHistory: never-served revisions push
+// those that served out of the history.
 func TestBadEditsAndHistory(t *testing.T) {
 	spec := func(i string) string { return "{image: " + i + ", revisionHistoryLimit: 2}" }
 	w := serving(t, spec("x"))
@@ -328,7 +325,7 @@ func TestBadEditsAndHistory(t *testing.T) {
 	p := w.plan()
 	found := false
 	for resource := range p.Objects {
-		if strings.HasPrefix(resource, nameRevisionPrefix) {
+		if strings.HasPrefix(resource, names.RevisionPrefix) {
 			o := object(t, p, resource)
 			c := compose.List(o, "data", "template", "spec", "containers")[0].(map[string]any)
 			found = found || c["image"] == "x"
@@ -366,17 +363,17 @@ func TestCandidateModelLost(t *testing.T) {
 	w.run(nil)
 	w.compose(w.plan())
 	w.compose(w.plan())
-	live := compose.Text(w.request.Observed[deploymentOf(slotA)].Map(), "metadata", "annotations", annotationRevision)
+	live := compose.Text(w.request.Observed[names.Deployment(names.SlotA)].Map(), "metadata", "annotations", names.AnnotationRevision)
 	w.status(func(s map[string]any) { s["revision"] = map[string]any{"live": live, "slot": "a"} })
 	modelled(t, w, "4")
 	w.compose(w.plan())
 	for n := range w.request.Observed {
-		if strings.HasPrefix(n, nameRevisionPrefix) && n != nameRevisionPrefix+live {
+		if strings.HasPrefix(n, names.RevisionPrefix) && n != names.RevisionPrefix+live {
 			delete(w.request.Observed, n)
 		}
 	}
 	w.compose(w.plan())
-	w.runIn(slotB, nil)
+	w.runIn(names.SlotB, nil)
 	for range 3 {
 		w.compose(w.plan())
 	}
@@ -390,21 +387,21 @@ func TestOwnQueries(t *testing.T) {
 	w := serving(t, `{image: x, metrics: {queries: {requests: 'increase(p_total[$window])', latency: 'increase(p_seconds_bucket[$window])', inFlight: 'p_busy'}}, scaling: {maxReplicas: 4, targetLatencyMs: 50}}`)
 	w.analysis(map[string]any{"scaling": map[string]any{"signal": "InFlight", "perReplica": 2.0}})
 	p := w.plan()
-	hpa := fmt.Sprint(object(t, p, autoscalerOf(slotA))["spec"])
-	rules := fmt.Sprint(object(t, p, nameRules)["spec"])
+	hpa := fmt.Sprint(object(t, p, names.Autoscaler(names.SlotA))["spec"])
+	rules := fmt.Sprint(object(t, p, names.Rules)["spec"])
 	for _, series := range []string{"inflight", "latency_p95_ms"} {
 		if strings.Contains(hpa, "capstan_"+series) && !strings.Contains(rules, "record:capstan:"+series) {
 			t.Errorf("the autoscaler follows capstan_%s, which nothing records for queries of one's own", series)
 		}
 	}
 	w.request.Kinds[PrometheusRuleGVK] = compose.Unavailable
-	delete(w.request.Observed, nameRules)
+	delete(w.request.Observed, names.Rules)
 }
 
 // TestReadWriteOnce: ReadWriteOnce.
 func TestReadWriteOnce(t *testing.T) {
 	w := serving(t, `{image: x, replicas: 3, model: {from: s3, s3: {uri: s3://bbb/c}, cache: {size: 1Gi, accessMode: ReadWriteOnce}}}`)
-	s := compose.Map(object(t, w.plan(), deploymentOf(slotA)), "spec", "template", "spec")
+	s := compose.Map(object(t, w.plan(), names.Deployment(names.SlotA)), "spec", "template", "spec")
 	if compose.Map(s, "affinity", "podAffinity") == nil {
 		t.Errorf("nothing keeps replicas on one node, and this spreads them: %v", s["topologySpreadConstraints"])
 	}
@@ -418,14 +415,13 @@ func TestLiveBroken(t *testing.T) {
 	w.edit("{image: fixed, replicas: 3}")
 	w.compose(w.plan())
 	w.run(none)
-	w.runIn(slotB, func(s map[string]any) { s["availableReplicas"], s["readyReplicas"] = 2.0, 2.0 })
+	w.runIn(names.SlotB, func(s map[string]any) { s["availableReplicas"], s["readyReplicas"] = 2.0, 2.0 })
 	if got := scene(t, w.plan()); !strings.HasSuffix(got, "callers=b") {
 		t.Errorf("no pod of a serves and two of b do: %s", got)
 	}
 }
 
-// 36 as many as live has
-// TestFirstPartly: a first revision that serves with fewer.
+// 36 as many as live has TestFirstPartly: a first revision that serves with fewer.
 func TestFirstPartly(t *testing.T) {
 	w := newWorld(t, "{image: x, replicas: 3}")
 	w.compose(w.plan())
@@ -438,15 +434,15 @@ func TestFirstPartly(t *testing.T) {
 	}
 }
 
-// 38 the gateway is edited while the old controller's word lingers
-// TestGatewayGone: a Gateway's controller that is gone blocks every edit, and the words do not say so.
+// 38 the gateway is edited while the old controller's word lingers TestGatewayGone: a Gateway's controller that is gone blocks
+// every edit, and the words do not say so.
 func TestGatewayGone(t *testing.T) {
 	const spec = "{image: %s, route: {gateway: {name: g}}}"
 	w := serving(t, fmt.Sprintf(spec, "x"))
 	w.accept()
 	w.edit(fmt.Sprintf(spec, "z"))
 	w.compose(w.plan())
-	w.runIn(slotB, nil)
+	w.runIn(names.SlotB, nil)
 	w.compose(w.plan()) // over; from here on the controller is silent
 	w.later(48 * time.Hour)
 	w.edit(fmt.Sprintf(spec, "v"))
@@ -459,18 +455,16 @@ func TestGatewayGone(t *testing.T) {
 
 func aliasOf(t *testing.T, w *world) string {
 	t.Helper()
-
 	p := w.plan()
 	for r := range p.Objects {
-		if strings.HasPrefix(r, nameModelAliasPrefix) {
+		if strings.HasPrefix(r, names.ModelAliasPrefix) {
 			return compose.Text(object(t, p, r), "spec", "forProvider", "version")
 		}
 	}
 	return ""
 }
 
-// 1 now: how it goes in passes
-// TestFirstSize: first size.
+// 1 now: how it goes in passes TestFirstSize: first size.
 func TestFirstSize(t *testing.T) {
 	const spec = "{image: %s, replicas: 5, scaling: {minReplicas: 1, maxReplicas: 9}}"
 	w := newWorld(t, fmt.Sprintf(spec, "x"))

@@ -14,6 +14,7 @@ import (
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 )
@@ -25,32 +26,25 @@ const experimental = "{image: x, replicas: 4, env: [{name: MODE, value: old}], r
 // experimented world: callers are sent to both arms.
 func experimented(tb testing.TB, spec string) *world {
 	tb.Helper()
-
 	w := serving(tb, spec)
 	w.settle()
-
 	for range 8 {
 		if experimentOf(tb, w.plan()).Phase == v1alpha1.ExperimentRunning && w.canaryAsked() != nil {
 			w.compose(w.plan())
 			return w
 		}
-
 		w.settle()
 	}
-
 	tb.Fatalf("it does not run: %+v", experimentOf(tb, w.plan()))
-
 	return nil
 }
 
 func experimentOf(tb testing.TB, p *compose.Plan) v1alpha1.ExperimentStatus {
 	tb.Helper()
-
 	st, ok := p.Status.(v1alpha1.AlgorithmStatus)
 	if !ok || st.Experiment == nil {
 		return v1alpha1.ExperimentStatus{}
 	}
-
 	return *st.Experiment
 }
 
@@ -58,7 +52,7 @@ func experimentOf(tb testing.TB, p *compose.Plan) v1alpha1.ExperimentStatus {
 func (w *world) finds(result observev1alpha1.ExperimentResult, verdicts string) {
 	w.t.Helper()
 	w.judge(verdicts)
-	w.change(nameAnalysis, func(o composetest.Object) {
+	w.change(names.Analysis, func(o composetest.Object) {
 		compose.Map(o, "status", "atProvider", "canary")["experiment"] = map[string]any{
 			"result": string(result), "effect": 0.021, "lower": 0.004, "upper": 0.038,
 			"canary":   map[string]any{"value": 0.991, "samples": 5000.0},
@@ -76,7 +70,6 @@ func TestExperiment(t *testing.T) {
 		Status string
 		Moves  string
 	}
-
 	running := func(w *world) {}
 	spec := fmt.Sprintf(experimental, "", "")
 	edited := func(from, to string) func(w *world) {
@@ -87,11 +80,9 @@ func TestExperiment(t *testing.T) {
 		if winner == v1alpha1.WinnerInconclusive {
 			status = "False"
 		}
-
 		return want{v1alpha1.ExperimentEnded, winner, string(reason), status, "reco-slot-a:100 reco-slot-b:0"}
 	}
 	both := want{Phase: v1alpha1.ExperimentRunning, Reason: "Experimenting", Status: "Unknown", Moves: "reco-slot-a:50 reco-slot-b:50"}
-
 	cases := map[string]struct {
 		reason string
 		do     func(w *world)
@@ -180,7 +171,7 @@ func TestExperiment(t *testing.T) {
 			w.later(25 * time.Hour)
 			w.finds(observev1alpha1.ExperimentUndecided, "PPP")
 		}, both},
-		"NotServing": {"Arm B fails all of its callers.", func(w *world) { w.available(slotB, 0) }, ended(v1alpha1.WinnerInconclusive, v1alpha1.ReasonNotServing)},
+		"NotServing": {"Arm B fails all of its callers.", func(w *world) { w.available(names.SlotB, 0) }, ended(v1alpha1.WinnerInconclusive, v1alpha1.ReasonNotServing)},
 		"Removed": {"Nobody asks for it any more.", func(w *world) {
 			edited("experiment: {id: ranking", "x: {id: ranking")(w)
 		}, want{v1alpha1.ExperimentEnded, v1alpha1.WinnerInconclusive, string(v1alpha1.ReasonExperimentRemoved), "", "reco-slot-a:100 reco-slot-b:0"}},
@@ -202,20 +193,16 @@ func TestExperiment(t *testing.T) {
 		},
 		"Refused": {"A spec that cannot be carried out changes nothing.", edited("percent: 50", "percent: 99"), want{Moves: "reco-slot-a:50 reco-slot-b:50"}},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := experimented(t, spec)
 			tc.do(w)
-
 			p := w.plan()
 			st := experimentOf(t, p)
 			got := want{st.Phase, st.Winner, st.Reason, string(condition(p, v1alpha1.TypeExperimentDecided).Status), callersOf(t, p)}
-
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s\n%s", tc.reason, diff, st.Message)
 			}
-
 			if len(p.Events) > 1 {
 				t.Errorf("one pass tells %d events", len(p.Events))
 			}
@@ -223,24 +210,19 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
-// TestExperimentToldOpen: who waits for an experiment, or reads what came of it, is told
-// of guardrails that keep it from its end.
+// TestExperimentToldOpen: who waits for an experiment, or reads what came of it, is told of guardrails that keep it from its end.
 func TestExperimentToldOpen(t *testing.T) {
 	w := experimented(t, fmt.Sprintf(experimental, "", ""))
 	w.finds(observev1alpha1.ExperimentCanaryBetter, "PPI")
-
 	const open = "success, success-against-baseline"
 	if st := experimentOf(t, w.plan()); !strings.Contains(st.Message, "arm B is better") || !strings.Contains(st.Message, open) {
 		t.Errorf("it should tell what it waits for, got %q", st.Message)
 	}
-
 	if c := condition(w.plan(), v1alpha1.TypeExperimentDecided); !strings.Contains(c.Message, open) {
 		t.Errorf("the condition should tell it as well, got %q", c.Message)
 	}
-
 	w.later(24 * time.Hour)
 	w.finds(observev1alpha1.ExperimentCanaryBetter, "PPI")
-
 	if st := experimentOf(t, w.plan()); !strings.Contains(st.Message, "guardrails have not passed ("+open+"), although arm B is better") {
 		t.Errorf("it should tell why nobody has won, got %q", st.Message)
 	}
@@ -249,47 +231,38 @@ func TestExperimentToldOpen(t *testing.T) {
 // callersOf a plan's route, of the rule for all of them.
 func callersOf(tb testing.TB, p *compose.Plan) string {
 	tb.Helper()
-
 	var words []string
-
-	rules := compose.List(object(tb, p, nameRoute), "spec", "rules")
+	rules := compose.List(object(tb, p, names.Route), "spec", "rules")
 	for _, b := range compose.List(rules[len(rules)-1].(map[string]any), "backendRefs") {
 		words = append(words, fmt.Sprintf("%v:%v", b.(map[string]any)["name"], b.(map[string]any)["weight"]))
 	}
-
 	return strings.Join(words, " ")
 }
 
-// TestExperimentOnce: an experiment that has been run does not begin again, whatever
-// became of its spec meanwhile, and arm B is gone.
+// TestExperimentOnce: an experiment that has been run does not begin again, whatever became of its spec meanwhile, and arm B is
+// gone.
 func TestExperimentOnce(t *testing.T) {
 	spec := fmt.Sprintf(experimental, "", "")
 	w := experimented(t, spec)
 	w.finds(observev1alpha1.ExperimentCanaryBetter, "PPP")
 	w.compose(w.plan())
-
 	for _, edit := range []string{spec, strings.Replace(spec, "experiment: {id: ranking", "x: {id: ranking", 1), spec} {
 		w.edit(edit)
-
 		for range 4 {
 			w.later(time.Minute)
 			w.settle()
 		}
-
 		p := w.plan()
 		if st := experimentOf(t, p); st.Phase != v1alpha1.ExperimentEnded || st.Winner != v1alpha1.WinnerB || *st.Effect != 0.021 || st.B.Value == nil {
 			t.Errorf("what came of it should be told, got %+v", st)
 		}
-
-		if r := rolloutOf(t, p); r.Phase != v1alpha1.RolloutStable || len(r.Failed) > 0 || object(t, p, deploymentOf(slotB)) != nil {
+		if r := rolloutOf(t, p); r.Phase != v1alpha1.RolloutStable || len(r.Failed) > 0 || object(t, p, names.Deployment(names.SlotB)) != nil {
 			t.Errorf("arm B should be gone and condemned by nobody, got %s, failed %v", r.Phase, r.Failed)
 		}
 	}
-
 	w.edit(strings.Replace(spec, "id: ranking", "id: another", 1))
 	w.settle()
 	w.settle()
-
 	if st := experimentOf(t, w.plan()); st.Phase != v1alpha1.ExperimentRunning || st.ID != "another" {
 		t.Errorf("another id should begin another experiment, got %+v", st)
 	}
@@ -298,7 +271,6 @@ func TestExperimentOnce(t *testing.T) {
 // TestExperimentWaits tells what keeps an experiment from beginning.
 func TestExperimentWaits(t *testing.T) {
 	spec := fmt.Sprintf(experimental, "", "")
-
 	cases := map[string]struct {
 		reason string
 		spec   string
@@ -312,58 +284,46 @@ func TestExperimentWaits(t *testing.T) {
 		"Same":      {"There would be nothing to compare.", strings.Replace(spec, "value: new", "value: old", 1), compose.Available, v1alpha1.ReasonSameRevision},
 		"NoGateway": {"Nothing would keep the arms apart.", spec, compose.Unavailable, v1alpha1.ReasonGatewayAPIMissing},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, tc.spec)
 			w.request.Kinds[RouteGVK] = tc.route
-
 			for range 4 {
 				w.settle()
 			}
-
 			p := w.plan()
 			st := experimentOf(t, p)
-
 			if st.Phase != v1alpha1.ExperimentWaiting || st.Reason != string(tc.want) || condition(p, v1alpha1.TypeExperimentDecided).Reason != tc.want {
 				t.Errorf("%s\ngot %+v, want it to wait for %s", tc.reason, st, tc.want)
 			}
-
-			if object(t, p, deploymentOf(slotB)) != nil {
+			if object(t, p, names.Deployment(names.SlotB)) != nil {
 				t.Error("nothing should start")
 			}
 		})
 	}
 }
 
-// TestExperimentByHeader sends only those callers to arm B that carry it, and takes
-// them back with all others.
+// TestExperimentByHeader sends only those callers to arm B that carry it, and takes them back with all others.
 func TestExperimentByHeader(t *testing.T) {
 	w := experimented(t, fmt.Sprintf(experimental, ", match: [{header: X-Beta, value: b}]", ", match: [{header: X-Arm, value: b}]"))
 	p := w.plan()
-
 	if got, want := callersOf(t, p), "reco-slot-a:100 reco-slot-b:0"; got != want {
 		t.Errorf("callers without the header: got %s, want %s", got, want)
 	}
-
-	rules := compose.List(object(t, p, nameRoute), "spec", "rules")
+	rules := compose.List(object(t, p, names.Route), "spec", "rules")
 	if text := fmt.Sprint(rules); len(rules) != 2 || !strings.Contains(text, "X-Arm") || strings.Contains(text, "X-Beta") {
 		t.Errorf("only callers with X-Arm should meet arm B, got %s", text)
 	}
-
 	w.finds(observev1alpha1.ExperimentBaselineBetter, "PPP")
 	w.compose(w.plan())
 	w.stale()
 	w.later(time.Hour)
-
-	if n := sizeIn(t, w.plan(), slotB); n < 1 {
+	if n := sizeIn(t, w.plan(), names.SlotB); n < 1 {
 		t.Errorf("until the Gateway has taken it the header still leads to arm B, which has %d replicas", n)
 	}
-
 	w.accept()
 	w.compose(w.plan())
-
-	if n := sizeIn(t, w.plan(), slotB); n > 0 {
+	if n := sizeIn(t, w.plan(), names.SlotB); n > 0 {
 		t.Errorf("arm B should end, and has %d replicas", n)
 	}
 }
@@ -372,19 +332,15 @@ func TestExperimentByHeader(t *testing.T) {
 func TestExperimentOutage(t *testing.T) {
 	w := experimented(t, fmt.Sprintf(experimental, "", ""))
 	asked := compose.Number(w.canaryAsked(), 0, "epoch")
-
 	w.finds(observev1alpha1.ExperimentUndecided, "PPP")
 	w.later(10 * time.Minute)
 	w.compose(w.plan())
-
 	if st := experimentOf(t, w.plan()); st.Reason != string(v1alpha1.ReasonMetricsUnavailable) || st.Phase != v1alpha1.ExperimentRunning {
 		t.Errorf("nobody looks, so that it should hold, got %+v", st)
 	}
-
 	w.later(time.Second)
 	w.finds(observev1alpha1.ExperimentUndecided, "PPP")
 	w.compose(w.plan())
-
 	if st := experimentOf(t, w.plan()); st.Reason != string(v1alpha1.ReasonExperimenting) || compose.Number(w.canaryAsked(), 0, "epoch") != asked {
 		t.Errorf("it should go on in epoch %d, got %+v in epoch %v", asked, st, w.canaryAsked()["epoch"])
 	}
@@ -395,10 +351,8 @@ func TestExperimentOfModels(t *testing.T) {
 	const spec = "{image: x, replicas: 2, model: {from: registry, registry: {name: m, version: \"3\", candidateAlias: challenger}}, " +
 		"route: {gateway: {name: shared, namespace: gateway}}, lifecycle: {}, " +
 		"experiment: {id: models, armB: {modelVersion: \"4\"}, assignment: {percent: 50}, metric: {kind: SuccessRatio}}}"
-
 	w := newWorld(t, spec)
 	w.compose(w.plan())
-
 	version := func(resource, v string) {
 		w.change(resource, func(o composetest.Object) {
 			generation := compose.Map(o, "metadata")["generation"]
@@ -411,36 +365,28 @@ func TestExperimentOfModels(t *testing.T) {
 			}
 		})
 	}
-
-	version(nameModelVersionPrefix+hashOf("m"), "3")
+	version(names.ModelVersionPrefix+hashOf("m"), "3")
 	w.told(w.plan())
-
 	for range 6 {
 		w.settle()
 		w.told(w.plan())
 	}
-
 	if st := experimentOf(t, w.plan()); st.Reason != string(v1alpha1.ReasonAwaitingModel) {
 		t.Fatalf("the version of arm B is not known, got %+v", st)
 	}
-
-	version(nameModelVersionPrefix+hashOf("m", "armB"), "4")
-
+	version(names.ModelVersionPrefix+hashOf("m", "armB"), "4")
 	for range 4 {
 		w.settle()
 	}
-
 	p := w.plan()
-	if text := marshalled(t, &compose.Plan{Status: p.Objects[deploymentOf(slotB)].Object}); !strings.Contains(text, "s3://models/m/4") {
+	if text := marshalled(t, &compose.Plan{Status: p.Objects[names.Deployment(names.SlotB)].Object}); !strings.Contains(text, "s3://models/m/4") {
 		t.Errorf("arm B should fetch version 4, got %s", text)
 	}
-
-	if text := marshalled(t, &compose.Plan{Status: p.Objects[deploymentOf(slotA)].Object}); !strings.Contains(text, "s3://models/m/3") {
+	if text := marshalled(t, &compose.Plan{Status: p.Objects[names.Deployment(names.SlotA)].Object}); !strings.Contains(text, "s3://models/m/3") {
 		t.Errorf("arm A should still fetch version 3, got %s", text)
 	}
-
 	for resource := range p.Objects {
-		if strings.HasPrefix(resource, nameModelAliasPrefix) {
+		if strings.HasPrefix(resource, names.ModelAliasPrefix) {
 			t.Errorf("arm B is no candidate to be live, and an alias is on it: %s", resource)
 		}
 	}
@@ -454,18 +400,16 @@ func TestStaleFindings(t *testing.T) {
 		want     bool
 	}{
 		"OfItself": {"It ends again and again.", func(w *world) string {
-			return compose.Text(w.request.Observed[deploymentOf(slotB)].Map(), "metadata", "annotations", annotationRevision)
+			return compose.Text(w.request.Observed[names.Deployment(names.SlotB)].Map(), "metadata", "annotations", names.AnnotationRevision)
 		}, true},
 		"OfTheOneBefore": {"Another one did, and its pods are gone.", func(*world) string { return "0123456789" }, false},
 		"OfUnknown":      {"Pods of before an upgrade do not say whose they are.", func(*world) string { return "" }, true},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := soaking(t, "{image: %s, replicas: 4, route: {gateway: {name: shared, namespace: gateway}}, lifecycle: {canaryWeight: 50}}")
-			w.available(slotB, 2)
-			w.find(observev1alpha1.Finding{Reason: "CrashLooping", Message: "it ends", Slot: slotB, Revision: tc.revision(w)})
-
+			w.available(names.SlotB, 2)
+			w.find(observev1alpha1.Finding{Reason: "CrashLooping", Message: "it ends", Slot: names.SlotB, Revision: tc.revision(w)})
 			r := rolloutOf(t, w.plan())
 			if got := r.Phase == v1alpha1.RolloutRollingBack; got != tc.want {
 				t.Errorf("%s\ngot %s (%s), want it rolled back: %t", tc.reason, r.Phase, r.Reason, tc.want)

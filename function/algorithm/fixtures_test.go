@@ -17,6 +17,7 @@ import (
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	registryv1alpha1 "github.com/capstan-dev/capstan/apis/registry/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
@@ -34,7 +35,6 @@ type world struct {
 // newWorld with an Algorithm of the given spec and nothing else.
 func newWorld(tb testing.TB, spec string) *world {
 	tb.Helper()
-
 	w := &world{t: tb, server: composetest.NewServer(), request: compose.Request{
 		Now: now,
 		Settings: inputv1alpha1.Settings{Algorithm: inputv1alpha1.AlgorithmSettings{
@@ -56,32 +56,27 @@ func newWorld(tb testing.TB, spec string) *world {
 		"metadata":   map[string]any{"name": "reco", "namespace": "shop"},
 		"spec":       parse(tb, spec),
 	}
-
 	return w
 }
 
 // serving world: one whose plan is composed and whose pods serve.
 func serving(tb testing.TB, spec string) *world {
 	tb.Helper()
-
 	w := newWorld(tb, spec)
 	w.compose(w.plan())
 	w.compose(w.plan()) // the first pods wait for their ServiceAccount
 	w.run(nil)
 	w.compose(w.plan()) // and now the ledger knows that they serve
-
 	return w
 }
 
 // update to what the spec asks for, as far as plans and running pods lead.
 func (w *world) update() {
 	w.t.Helper()
-
 	for range 4 {
 		w.compose(w.plan())
-
-		for _, slot := range []string{slotA, slotB} {
-			if w.request.Observed[deploymentOf(slot)] != nil {
+		for _, slot := range []string{names.SlotA, names.SlotB} {
+			if w.request.Observed[names.Deployment(slot)] != nil {
 				w.runIn(slot, nil)
 			}
 		}
@@ -110,11 +105,9 @@ func (w *world) synced(message string, withheld []v1alpha1.Withheld) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-
 	if message != "" {
 		status["conditions"] = []any{map[string]any{"type": "Synced", "status": "False", "message": message}}
 	}
-
 	xr := composetest.Object(maps.Clone(w.request.Composite.Map()))
 	xr["status"] = map[string]any(status)
 	w.request.Composite = xr
@@ -122,71 +115,60 @@ func (w *world) synced(message string, withheld []v1alpha1.Withheld) {
 
 func (w *world) plan() *compose.Plan {
 	w.t.Helper()
-
 	p, err := Plan(w.request)
 	if err != nil {
 		w.t.Fatalf("Plan: %v", err)
 	}
-
 	return p
 }
 
 // compose a plan as Crossplane does.
 func (w *world) compose(p *compose.Plan) {
 	w.t.Helper()
-
 	observed, err := w.server.Compose(w.request.Observed, p)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-
 	w.request.Observed = observed
 }
 
 // told is the world after Crossplane has written what a plan tells.
 func (w *world) told(p *compose.Plan) {
 	w.t.Helper()
-
 	status, err := composetest.Decode(p.Status)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-
 	ready := map[string]any{"type": "Ready", "status": "False", "reason": "Creating"}
 	if p.Ready {
 		ready = map[string]any{"type": "Ready", "status": "True", "reason": "Available"}
 	}
-
 	conditions := []any{ready}
 	for _, c := range p.Conditions {
 		conditions = append(conditions, map[string]any{
 			"type": string(c.Type), "status": string(c.Status), "reason": string(c.Reason), "message": c.Message,
 		})
 	}
-
 	status["conditions"] = conditions
 	xr := composetest.Object(maps.Clone(w.request.Composite.Map()))
 	xr["status"] = map[string]any(status)
 	w.request.Composite = xr
 }
 
-// run the controller of slot a's Deployment until all pods serve, then modify its
-// status.
-func (w *world) run(modify func(status map[string]any)) { w.runIn(slotA, modify) }
+// run the controller of slot a's Deployment until all pods serve, then modify its status.
+func (w *world) run(modify func(status map[string]any)) { w.runIn(names.SlotA, modify) }
 
 // runIn a slot.
 func (w *world) runIn(slot string, modify func(status map[string]any)) {
-	w.change(deploymentOf(slot), func(d composetest.Object) {
+	w.change(names.Deployment(slot), func(d composetest.Object) {
 		n := float64(compose.Number(d, 1, "spec", "replicas"))
 		status := map[string]any{
 			"observedGeneration": float64(compose.Number(d, 0, "metadata", "generation")),
 			"replicas":           n, "updatedReplicas": n, "readyReplicas": n, "availableReplicas": n,
 		}
-
 		if modify != nil {
 			modify(status)
 		}
-
 		d["status"] = status
 	})
 }
@@ -194,29 +176,24 @@ func (w *world) runIn(slot string, modify func(status map[string]any)) {
 // change a copy of an observed object.
 func (w *world) change(resource string, modify func(composetest.Object)) {
 	w.t.Helper()
-
 	o, err := composetest.Decode(w.request.Observed[resource].Map())
 	if err != nil {
 		w.t.Fatal(err)
 	}
-
 	modify(o)
-
 	w.request.Observed = maps.Clone(w.request.Observed)
 	w.request.Observed[resource] = o
 }
 
 // scale the Deployment as an autoscaler does, by way of the scale subresource.
 func (w *world) scale(n float64) {
-	w.change(deploymentOf(slotA), func(d composetest.Object) {
+	w.change(names.Deployment(names.SlotA), func(d composetest.Object) {
 		compose.Map(d, "spec")["replicas"] = n
 		metadata := compose.Map(d, "metadata")
 		fields := compose.List(metadata, "managedFields")
-
 		for _, e := range fields {
 			delete(compose.Map(e.(map[string]any), "fieldsV1", "f:spec"), "f:replicas")
 		}
-
 		metadata["managedFields"] = append(fields, map[string]any{
 			"manager": "kube-controller-manager", "operation": "Update", "subresource": "scale", "apiVersion": "apps/v1",
 			"fieldsType": "FieldsV1", "fieldsV1": map[string]any{"f:spec": map[string]any{"f:replicas": map[string]any{}}},
@@ -226,9 +203,8 @@ func (w *world) scale(n float64) {
 
 // find sets the findings of the observed Analysis.
 func (w *world) find(findings ...observev1alpha1.Finding) {
-	w.change(nameAnalysis, func(o composetest.Object) {
+	w.change(names.Analysis, func(o composetest.Object) {
 		raw, _ := json.Marshal(map[string]any{"atProvider": map[string]any{"findings": findings}})
-
 		var status map[string]any
 		_ = json.Unmarshal(raw, &status)
 		o["status"] = status
@@ -238,17 +214,14 @@ func (w *world) find(findings ...observev1alpha1.Finding) {
 // object of a plan as decoded JSON, or nil.
 func object(tb testing.TB, p *compose.Plan, resource string) composetest.Object {
 	tb.Helper()
-
 	d, ok := p.Objects[resource]
 	if !ok {
 		return nil
 	}
-
 	o, err := composetest.Decode(d.Object)
 	if err != nil {
 		tb.Fatal(err)
 	}
-
 	return o
 }
 
@@ -259,18 +232,15 @@ func condition(p *compose.Plan, ct xpv2.ConditionType) xpv2.Condition {
 			return c
 		}
 	}
-
 	return xpv2.Condition{}
 }
 
 func parse(tb testing.TB, text string) map[string]any {
 	tb.Helper()
-
 	var m map[string]any
 	if err := yaml.Unmarshal([]byte(text), &m); err != nil {
 		tb.Fatal(err)
 	}
-
 	return m
 }
 

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 )
 
-// fields of a spec and what they are edited to. About a third cannot be carried
-// out.
+// fields of a spec and what they are edited to. About a third cannot be carried out.
 var fields = []struct {
 	name   string
 	values []string
@@ -34,8 +34,7 @@ var fields = []struct {
 
 // events that may happen to an Algorithm, in any order.
 var events = []func(w *world, n int){
-	// Two of these each, because most of the others mean something only after
-	// them.
+	// Two of these each, because most of the others mean something only after them.
 	edited, edited,
 	composedNow, composedNow,
 	// All pods serve.
@@ -52,7 +51,7 @@ var events = []func(w *world, n int){
 	func(w *world, n int) { hide(w, 1<<(n%8)) },
 	// Something hinders the pods.
 	func(w *world, _ int) {
-		if w.request.Observed[nameAnalysis] != nil {
+		if w.request.Observed[names.Analysis] != nil {
 			w.find(observev1alpha1.Finding{Reason: "CrashLooping", Message: "it ends"})
 		}
 	},
@@ -71,7 +70,6 @@ func edited(w *world, n int) {
 	f := fields[n%len(fields)]
 	spec := maps.Clone(compose.Map(w.request.Composite.Map(), "spec"))
 	spec[f.name] = parse(w.t, "x: "+f.values[n/len(fields)%len(f.values)])["x"]
-
 	xr := composetest.Object(maps.Clone(w.request.Composite.Map()))
 	xr["spec"] = spec
 	w.request.Composite = xr
@@ -85,46 +83,37 @@ func composedNow(w *world, _ int) {
 }
 
 func withDeployment(w *world, n int, do func(slot string)) {
-	slot := []string{slotA, slotB}[n%2]
-	if w.request.Observed[deploymentOf(slot)] != nil {
+	slot := []string{names.SlotA, names.SlotB}[n%2]
+	if w.request.Observed[names.Deployment(slot)] != nil {
 		do(slot)
 	}
 }
 
-// FuzzHistory lets things happen to an Algorithm, holds every plan on the way to
-// what must be true of all of them, and expects that a good spec and time mend
-// everything.
+// FuzzHistory lets things happen to an Algorithm, holds every plan on the way to what must be true of all of them, and expects
+// that a good spec and time mend everything.
 func FuzzHistory(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{2, 0, 4, 0, 0, 13, 2, 0, 5, 1, 0, 3, 4, 0, 2, 0})
 	f.Add([]byte{2, 0, 4, 0, 0, 24, 2, 0, 6, 4, 2, 0, 0, 34, 0, 4, 2, 0, 9, 1, 2, 0, 10, 200})
 	f.Add([]byte{9, 0, 9, 1, 9, 2, 2, 0, 7, 1, 8, 0, 4, 0, 11, 2, 2, 0, 7, 3, 7, 2, 2, 0})
-
 	server := composetest.NewServer()
-
 	f.Fuzz(func(t *testing.T, history []byte) {
 		w := newWorld(t, "{image: x}")
 		w.server = server
-
 		for len(history) >= 2 && len(history) < 80 {
 			events[int(history[0])%len(events)](w, int(history[1]))
 			history = history[2:]
-
 			hold(t, w, w.plan())
 		}
-
 		w.edit(full + "revisionHistoryLimit: 0\n")
 		w.synced("", withheldBefore(w))
 		withKind(w, compose.Available)
-
 		for range 4 {
 			w.later(time.Hour)
 			w.compose(w.plan())
 			w.update()
 		}
-
 		rest(t, w)
-
 		if n := len(w.request.Observed); n != 9 {
 			t.Errorf("in the end there are %d objects, want 9: %v", n, slices.Sorted(maps.Keys(w.request.Observed)))
 		}

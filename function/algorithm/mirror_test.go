@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 )
@@ -24,7 +25,6 @@ func (w *world) offers(features ...any) *world {
 		requiredGateway:      composetest.Object{"spec": map[string]any{"gatewayClassName": "public"}},
 		requiredGatewayClass: composetest.Object{"status": map[string]any{"supportedFeatures": features}},
 	}
-
 	return w
 }
 
@@ -33,23 +33,18 @@ func feature(name string) map[string]any { return map[string]any{"name": name} }
 // mirroredTo is the Service that a plan's route copies requests to, and the percent.
 func mirroredTo(tb testing.TB, p *compose.Plan) string {
 	tb.Helper()
-
-	rules := compose.List(object(tb, p, nameRoute), "spec", "rules")
+	rules := compose.List(object(tb, p, names.Route), "spec", "rules")
 	filters := compose.List(rules[len(rules)-1].(map[string]any), "filters")
-
 	if len(filters) == 0 {
 		return ""
 	}
-
 	m := compose.Map(filters[0].(map[string]any), "requestMirror")
-
 	return fmt.Sprintf("%s %d", compose.Text(m, "backendRef", "name"), compose.Number(m, 100, "percent"))
 }
 
 // TestMirror copies requests to a revision before any caller meets it.
 func TestMirror(t *testing.T) {
 	const all, some = "HTTPRouteRequestMirror", "HTTPRouteRequestPercentageMirror"
-
 	cases := map[string]struct {
 		reason   string
 		features []any
@@ -85,30 +80,24 @@ func TestMirror(t *testing.T) {
 			w.offers(feature("HTTPRouteHostRewrite"))
 		}, "RollingBack/MirrorNotOffered", ""},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := serving(t, fmt.Sprintf(tc.spec, "x", "")).offers(tc.features...)
 			w.settle()
 			w.edit(fmt.Sprintf(tc.spec, "z", ""))
-
 			for range 5 {
 				if text := callersOf(t, w.plan()); text != "reco-slot-a:100 reco-slot-b:0" {
 					t.Fatalf("no caller should meet it, got %s", text)
 				}
-
 				w.settle()
 			}
-
 			if tc.do != nil {
 				tc.do(w)
 			}
-
 			p := w.plan()
 			if diff := cmp.Diff([]string{tc.want, tc.mirrored}, []string{standsAt(t, p), mirroredTo(t, p)}); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s\n%s", tc.reason, diff, rolloutOf(t, p).Message)
 			}
-
 			if want := 2; len(p.Requires) != want || p.Requires[requiredGatewayClass].Name != "public" {
 				t.Errorf("the Gateway and its class are asked for in each pass, got %v", p.Requires)
 			}
@@ -116,21 +105,18 @@ func TestMirror(t *testing.T) {
 	}
 }
 
-// TestMirrorPromoted goes on without evidence, and back to the beginning when the name is
-// taken away before the candidate is large enough.
+// TestMirrorPromoted goes on without evidence, and back to the beginning when the name is taken away before the candidate is
+// large enough.
 func TestMirrorPromoted(t *testing.T) {
 	w := serving(t, fmt.Sprintf(strings.Replace(mirroring, "replicas: 4", "replicas: 9", 1), "x", "")).offers(feature("HTTPRouteRequestMirror"))
 	spec := strings.Replace(mirroring, "replicas: 4", "replicas: 9", 1)
 	w.settle()
 	w.edit(fmt.Sprintf(spec, "z", ""))
-
 	for range 5 {
 		w.settle()
 	}
-
 	candidate := rolloutOf(t, w.plan()).Candidate
 	w.edit(fmt.Sprintf(spec, "z", `, promote: "`+candidate+`"`))
-
 	if r := rolloutOf(t, w.plan()); r.LastDecision.Reason != string(v1alpha1.ReasonPromoted) {
 		t.Errorf("somebody is sure of it, got %s: %s", r.Phase, r.Message)
 	}
@@ -139,7 +125,6 @@ func TestMirrorPromoted(t *testing.T) {
 // TestMirrorNotAsked requires nothing that Crossplane would need rights for.
 func TestMirrorNotAsked(t *testing.T) {
 	w := serving(t, "{image: x, route: {gateway: {name: shared, namespace: gateway}}, lifecycle: {}}")
-
 	if p := w.plan(); len(p.Requires) != 0 {
 		t.Errorf("nobody asks for copies, and %v is required", p.Requires)
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
+	"github.com/capstan-dev/capstan/function/algorithm/pods"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 )
@@ -18,7 +20,6 @@ import (
 // TestModel looks at everything of a pod that is about its model.
 func TestModel(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("a", 64)
-
 	companion := `
 name: model
 image: registry.example.org/companion:v0.1.0
@@ -29,12 +30,10 @@ securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true,
 	fetch := companion + `
 env: [{name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}]
 `
-
 	cases := map[string]struct {
-		reason string
-		model  string
-		source *source // of a model of the registry
-
+		reason                            string
+		model                             string
+		source                            *pods.Source // of a model of the registry
 		init, volumes, mount, pullSecrets string
 	}{
 		"S3": {
@@ -59,7 +58,7 @@ env: [{name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}]
 		"RegistryOnS3": {
 			reason: "the source of a version in object storage is asked for there",
 			model:  `{from: registry, registry: {name: reco, version: "7", endpoint: "https://mlflow.example.org", s3Endpoint: "https://s3.example.org"}}`,
-			source: &source{URI: "s3://mlflow/7/artifacts"},
+			source: &pods.Source{URI: "s3://mlflow/7/artifacts"},
 			init: fetch + `{args: [fetch, "--source=s3://mlflow/7/artifacts", --cache=/cache, --key=KEY, "--endpoint=https://s3.example.org"],
 			  volumeMounts: [{name: model, mountPath: /cache}]}`,
 			volumes: "[{name: model, emptyDir: {}}]",
@@ -68,18 +67,17 @@ env: [{name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}]
 		"RegistryItself": {
 			reason: "what the registry hands out is asked for there, and its digest compared",
 			model:  `{from: registry, registry: {name: reco, version: "7", endpoint: "https://mlflow.example.org", s3Endpoint: "https://s3.example.org"}}`,
-			source: &source{URI: "mlflow-artifacts:/1/7", Digest: digest},
+			source: &pods.Source{URI: "mlflow-artifacts:/1/7", Digest: digest},
 			init: fetch + `{args: [fetch, "--source=mlflow-artifacts:/1/7", --cache=/cache, --key=KEY, "--digest=` + digest + `",
 			  "--endpoint=https://mlflow.example.org"], volumeMounts: [{name: model, mountPath: /cache}]}`,
 			volumes: "[{name: model, emptyDir: {}}]",
 			mount:   "{name: model, mountPath: /models, subPath: KEY, readOnly: true}",
 		},
 		"ImageVolume": {
-			reason:  "the node mounts the image, with the login that the model names beside that of the image",
-			model:   "{from: oci, oci: {reference: r.example.org/reco:7}, credentials: {name: models}}",
-			volumes: "[{name: model, image: {reference: 'r.example.org/reco:7', pullPolicy: IfNotPresent}}]",
-			mount:   "{name: model, mountPath: /models, readOnly: true}",
-
+			reason:      "the node mounts the image, with the login that the model names beside that of the image",
+			model:       "{from: oci, oci: {reference: r.example.org/reco:7}, credentials: {name: models}}",
+			volumes:     "[{name: model, image: {reference: 'r.example.org/reco:7', pullPolicy: IfNotPresent}}]",
+			mount:       "{name: model, mountPath: /models, readOnly: true}",
 			pullSecrets: "[{name: login}, {name: models}]",
 		},
 		"ImageVolumeSameLogin": {
@@ -111,41 +109,32 @@ env: [{name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}]
 			mount:   "{name: model, mountPath: /models, subPath: reco/7, readOnly: true}",
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := gathered(t, newWorld(t, "{image: x, imagePullSecrets: [{name: login}], model: "+tc.model+"}").platform())
 			if tc.source != nil {
-				s.model = registeredSource(s.spec.Model, tc.source.URI, tc.source.Digest)
+				s.Model = pods.NewSource(s.Spec.Model, tc.source.URI, tc.source.Digest)
 			}
-
 			pod := compose.Map(rendered(t, s), "spec")
 			container := pod["containers"].([]any)[0].(map[string]any)
 			got := map[string]any{
 				"init": pod["initContainers"], "volumes": pod["volumes"], "pullSecrets": pod["imagePullSecrets"], "mounts": container["volumeMounts"],
 			}
-
 			filled := func(text string) string {
-				return strings.NewReplacer("KEEP_KEYS", "KEEP_KEYS", "KEY", s.model.Key).Replace(text)
+				return strings.NewReplacer("KEEP_KEYS", "KEEP_KEYS", "KEY", s.Model.Key).Replace(text)
 			}
 			want := parse(t, filled("volumes: "+tc.volumes+"\nmounts: ["+tc.mount+"]"))
-
 			want["pullSecrets"] = parse(t, "x: [{name: login}]")["x"]
 			if tc.pullSecrets != "" {
 				want["pullSecrets"] = parse(t, "x: "+tc.pullSecrets)["x"]
 			}
-
 			want["init"] = nil
-
 			if tc.init != "" {
 				common, own, _ := strings.Cut(filled(tc.init), "\n{")
-
 				c := parse(t, common)
 				maps.Copy(c, parse(t, "{"+own))
-
 				want["init"] = []any{c}
 			}
-
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s\npod: -want, +got:\n%s", tc.reason, diff)
 			}
@@ -155,13 +144,11 @@ env: [{name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}]
 
 // TestModelKeys shows which models share a folder of a cache.
 func TestModelKeys(t *testing.T) {
-	key := func(model string) string { return gathered(t, newWorld(t, "{image: x, model: "+model+"}")).model.Key }
-
+	key := func(model string) string { return gathered(t, newWorld(t, "{image: x, model: "+model+"}")).Model.Key }
 	first := key("{from: s3, s3: {uri: s3://models/reco}}")
 	if !regexp.MustCompile(`^[a-z0-9]{1,63}$`).MatchString(first) {
 		t.Errorf("%q cannot be the name of a folder", first)
 	}
-
 	for model, same := range map[string]bool{
 		"{from: s3, s3: {uri: s3://models/reco}, mountPath: /m, cache: {size: 1Gi}}":                true,
 		"{from: s3, s3: {uri: s3://models/reco}, credentials: {name: a}}":                           true,
@@ -175,20 +162,18 @@ func TestModelKeys(t *testing.T) {
 			t.Errorf("the model %s has key %s, the first has %s: want the same: %t", model, got, first, same)
 		}
 	}
-
-	registry := gathered(t, newWorld(t, "{image: x, model: {from: registry, registry: {name: reco, alias: a}}}")).spec.Model
-	if registeredSource(registry, "s3://a/7", "").Key == registeredSource(registry, "s3://a/8", "").Key {
+	registry := gathered(t, newWorld(t, "{image: x, model: {from: registry, registry: {name: reco, alias: a}}}")).Spec.Model
+	if pods.NewSource(registry, "s3://a/7", "").Key == pods.NewSource(registry, "s3://a/8", "").Key {
 		t.Error("two versions have the same key")
 	}
 }
 
-// TestModelsInUse tells downloads which models pods mount from the cache, so that
-// no revision pushes the model of another out of it.
+// TestModelsInUse tells downloads which models pods mount from the cache, so that no revision pushes the model of another out of
+// it.
 func TestModelsInUse(t *testing.T) {
 	spec := func(uri, more string) string {
 		return "{image: x, model: {from: s3, s3: {uri: " + uri + "}" + more + "}}"
 	}
-
 	cases := map[string]struct {
 		reason        string
 		before, after string
@@ -200,13 +185,11 @@ func TestModelsInUse(t *testing.T) {
 		"NoCache":    {"the cache stays as long as pods mount it", spec("s3://models/a", ", cache: {size: 1Gi}"), spec("s3://models/b", ""), 1},
 		"FromVolume": {"the path in a volume is no key", "{image: x, model: {from: volume, volume: {claimName: m, path: a/b}}}", spec("s3://models/b", ", cache: {size: 1Gi}"), 1},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := serving(t, tc.before)
 			w.edit(tc.after)
-
-			kept := strings.Split(compose.Text(object(t, w.plan(), nameModelsKept), "data", keyOfKept), ",")
+			kept := strings.Split(compose.Text(object(t, w.plan(), names.ModelsKept), "data", pods.KeptKey), ",")
 			if len(kept) != tc.want || kept[0] == "" {
 				t.Errorf("%s: kept %v, want %d", tc.reason, kept, tc.want)
 			}
@@ -218,14 +201,11 @@ func TestModelCache(t *testing.T) {
 	spec := func(cache string) string {
 		return "{image: x, model: {from: s3, s3: {uri: s3://models/reco}, cache: " + cache + "}}"
 	}
-
 	claim := func(fields string) composetest.Object {
 		o := parse(t, "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: reco-models}}")
 		o["spec"] = parse(t, fields)
-
 		return o
 	}
-
 	cases := map[string]struct {
 		reason   string
 		spec     string
@@ -268,31 +248,25 @@ func TestModelCache(t *testing.T) {
 			problem:  `spec.model.cache.accessMode: "ReadWriteMany": the volume that exists has "ReadWriteOnce", and keeps it`,
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, tc.spec)
 			if tc.observed != nil {
-				w.request.Observed = map[string]compose.Object{nameModelCache: tc.observed}
+				w.request.Observed = map[string]compose.Object{names.ModelCache: tc.observed}
 			}
-
 			p := w.plan()
-
 			if c := condition(p, v1alpha1.TypeAccepted); !strings.HasPrefix(c.Message, tc.problem) || tc.problem == "" && c.Status != "True" {
 				t.Errorf("%s\nAccepted: %s %q", tc.reason, c.Status, c.Message)
 			}
-
 			if tc.problem != "" {
 				return
 			}
-
-			if diff := cmp.Diff(parse(t, tc.want), compose.Map(object(t, p, nameModelCache), "spec")); diff != "" {
+			if diff := cmp.Diff(parse(t, tc.want), compose.Map(object(t, p, names.ModelCache), "spec")); diff != "" {
 				t.Errorf("%s\nclaim: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}
-
-	if o := object(t, newWorld(t, "{image: x, model: {from: s3, s3: {uri: s3://models/reco}}}").plan(), nameModelCache); o != nil {
+	if o := object(t, newWorld(t, "{image: x, model: {from: s3, s3: {uri: s3://models/reco}}}").plan(), names.ModelCache); o != nil {
 		t.Errorf("nobody asked for a cache: %v", o)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 )
@@ -20,60 +21,49 @@ import (
 // rolloutOf a plan.
 func rolloutOf(tb testing.TB, p *compose.Plan) v1alpha1.RolloutStatus {
 	tb.Helper()
-
 	st, ok := p.Status.(v1alpha1.AlgorithmStatus)
 	if !ok {
 		raw, err := json.Marshal(p.Status)
 		if err == nil {
 			err = json.Unmarshal(raw, &st)
 		}
-
 		if err != nil {
 			tb.Fatal(err)
 		}
 	}
-
 	if st.Rollout == nil {
 		return v1alpha1.RolloutStatus{}
 	}
-
 	return *st.Rollout
 }
 
-// judge the candidate: every check that the composed Analysis is asked has these
-// verdicts, for the epoch that it was given.
+// judge the candidate: every check that the composed Analysis is asked has these verdicts, for the epoch that it was given.
 func (w *world) judge(verdicts string) {
 	w.t.Helper()
-
-	asked := compose.Map(w.request.Observed[nameAnalysis].Map(), "spec", "forProvider", "metrics", "canary")
+	asked := compose.Map(w.request.Observed[names.Analysis].Map(), "spec", "forProvider", "metrics", "canary")
 	if asked == nil {
 		w.t.Fatalf("nobody asks for evidence: %+v", rolloutOf(w.t, w.plan()))
 	}
-
 	seen := observev1alpha1.CanaryObservation{Epoch: compose.Number(asked, 0, "epoch")}
 	seen.LookedAt.Time = w.request.Now
-
 	for _, v := range compose.List(asked, "checks") {
 		name := compose.Text(v.(map[string]any), "name")
 		seen.Checks = append(seen.Checks, observev1alpha1.CanaryCheck{
 			Name: name, Verdicts: verdicts, Value: new(0.95), Lower: new(0.93), Upper: new(0.97), Samples: new(int64(400)),
 		})
 	}
-
 	w.measure(observev1alpha1.AnalysisObservation{Canary: &seen})
 }
 
 // settle what Kubernetes and the Gateway do about a plan.
 func (w *world) settle() {
 	w.compose(w.plan())
-
-	for _, slot := range []string{slotA, slotB} {
-		if w.request.Observed[deploymentOf(slot)] != nil {
+	for _, slot := range []string{names.SlotA, names.SlotB} {
+		if w.request.Observed[names.Deployment(slot)] != nil {
 			w.runIn(slot, nil)
 		}
 	}
-
-	if w.request.Observed[nameRoute] != nil {
+	if w.request.Observed[names.Route] != nil {
 		w.accept()
 	}
 }
@@ -87,7 +77,6 @@ func TestPhases(t *testing.T) {
 		passed  = "PPP"
 		failing = "PPFF"
 	)
-
 	type step struct {
 		reason string
 		do     func(w *world)
@@ -119,7 +108,6 @@ func TestPhases(t *testing.T) {
 			w.edit(fmt.Sprintf(spec, "z", ", "+strings.ReplaceAll(field, "HASH", c)))
 		}
 	}
-
 	cases := map[string]struct {
 		spec  string
 		steps []step
@@ -217,7 +205,7 @@ func TestPhases(t *testing.T) {
 			{"a share tries it", all(edit(plain, "z", ""), settle, settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
 			{"and it crashes", func(w *world) {
 				w.settle()
-				w.runIn(slotB, func(s map[string]any) { s["availableReplicas"] = 0.0 })
+				w.runIn(names.SlotB, func(s map[string]any) { s["availableReplicas"] = 0.0 })
 				w.find(observev1alpha1.Finding{Reason: "CrashLooping", Message: "it ends", Slot: "b"})
 			}, "a=x*4 b=z*1 callers=a", "RollingBack/CrashLooping"},
 		}},
@@ -225,7 +213,7 @@ func TestPhases(t *testing.T) {
 			{"it finds no room", func(w *world) {
 				edit(plain, "z", "")(w)
 				w.compose(w.plan())
-				w.runIn(slotB, func(s map[string]any) { s["availableReplicas"] = 0.0 })
+				w.runIn(names.SlotB, func(s map[string]any) { s["availableReplicas"] = 0.0 })
 				w.find(observev1alpha1.Finding{Reason: "Unschedulable", Message: "no node", Slot: "b"})
 			}, "a=x*4 b=z*1 callers=a", "Preparing"},
 			{"for two minutes", all(seen, later(2*time.Minute)), "a=x*4 b=z*1 callers=a", "Holding/NoCapacity"},
@@ -235,7 +223,7 @@ func TestPhases(t *testing.T) {
 			{"its image is not there", func(w *world) {
 				edit(plain, "z", "")(w)
 				w.compose(w.plan())
-				w.runIn(slotB, func(s map[string]any) { s["availableReplicas"] = 0.0 })
+				w.runIn(names.SlotB, func(s map[string]any) { s["availableReplicas"] = 0.0 })
 				w.find(observev1alpha1.Finding{Reason: "ImagePullFailed", Message: "not found", Slot: "b"})
 			}, "a=x*4 b=z*1 callers=a", "Preparing"},
 			{"for three minutes", all(seen, later(3*time.Minute)), "a=x*4 b=z*0 callers=a", "RollingBack/ImagePullFailed"},
@@ -291,11 +279,11 @@ func TestPhases(t *testing.T) {
 		}},
 		"StatusAndServiceLost": {routed, []step{
 			{"a share tries it", all(edit(routed, "z", ""), settle, settle, settle, settle), "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Stepping/Soaking"},
-			{"the route remembers", func(w *world) { w.settle(); delete(w.request.Observed, nameService) }, "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Stepping/Soaking"},
+			{"the route remembers", func(w *world) { w.settle(); delete(w.request.Observed, names.Service) }, "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Stepping/Soaking"},
 			{"without that, nobody decides", func(w *world) {
 				w.settle()
-				delete(w.request.Observed, nameService)
-				w.change(nameRoute, func(o composetest.Object) { delete(compose.Map(o, "metadata", "annotations"), annotationLedger) })
+				delete(w.request.Observed, names.Service)
+				w.change(names.Route, func(o composetest.Object) { delete(compose.Map(o, "metadata", "annotations"), names.AnnotationLedger) })
 			}, "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Holding/StateLost"},
 			{"until somebody does", token(routed, "abort: HASH"), "a=x*4 b=z*1 callers=a reco-slot-a:100 reco-slot-b:0", "RollingBack/Aborted"},
 		}},
@@ -308,31 +296,25 @@ func TestPhases(t *testing.T) {
 			{"and the Gateway is not", all(seen, later(2*time.Minute)), "a=x*4 b=z*1 callers=a reco-slot-a:100 reco-slot-b:0", "Holding/AwaitingRoute"},
 		}},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := serving(t, fmt.Sprintf(tc.spec, "x", ""))
 			w.settle()
-
 			for _, s := range tc.steps {
 				if s.do != nil {
 					s.do(w)
 				}
-
 				p := w.plan()
 				if diff := cmp.Diff(s.want, scene(t, p)); diff != "" {
 					t.Errorf("%s: -want, +got:\n%s", s.reason, diff)
 				}
-
 				st := rolloutOf(t, p)
 				got := string(st.Phase)
-
 				switch st.Phase {
 				case v1alpha1.RolloutStepping, v1alpha1.RolloutHolding, v1alpha1.RolloutRollingBack, v1alpha1.RolloutRolledBack:
 					got += "/" + st.Reason
 				default:
 				}
-
 				if got != s.phase {
 					t.Fatalf("%s: got %s (%s), want %s", s.reason, got, st.Message, s.phase)
 				}

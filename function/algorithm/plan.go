@@ -1,88 +1,97 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package algorithm plans one Algorithm: from its spec and the objects that
-// exist, what should exist and what is to be told. It is pure, and knows nothing
-// of gRPC or protobuf. Start reading at the steps in this file.
+// Package algorithm plans one Algorithm: from its spec and the objects that exist, what should exist and what to report. It is
+// pure, and knows nothing of gRPC or protobuf. Values go in one direction: facts (facts.go), the revision that the spec asks for
+// (target.go), the decision about revisions (package rollout), objects, and the report. Start reading in this file.
 package algorithm
 
 import (
 	"fmt"
 
+	"github.com/capstan-dev/capstan/function/algorithm/rollout"
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
-// A step of a plan. It adds objects or words, and takes none away.
-type step struct {
-	name string
-	do   func(*state) error
-}
-
-// composing is what an accepted spec becomes, in order.
-var composing = []step{
-	{"ModelVersion", modelVersion},
-	{"Secrets", secrets},
-	{"Model", modelSource},
-	{"Revision", revision},
-	{"Experiment", experiment},
-	{"GatewayFeatures", gatewayFeatures},
-	{"Decision", decide},
-	{"ServiceAccount", serviceAccount},
-	{"Config", config},
-	{"ModelCache", modelCache},
-	{"Revisions", revisions},
-	{"Slots", slots},
-	{"DisruptionBudget", disruptionBudget},
-	{"Service", service},
-	{"Route", route},
-	{"NetworkPolicy", networkPolicy},
-	{"Analysis", analysis},
-	{"Monitor", monitor},
-	{"Rules", rules},
-	{"ModelAlias", modelAlias},
-	{"Lingering", lingering},
-	{"ModelsKept", modelsKept},
-}
-
-// keeping is all that happens to a spec that cannot be carried out.
-var keeping = []step{
-	{"Observed", observed},
-	{"Rescue", rescue},
-}
-
-// telling is what people and Crossplane learn of either.
-var telling = []step{
-	{"Accepted", accepted},
-	{"Composed", composed},
-	{"Healthy", healthy},
-	{"Updated", updated},
-	{"Particular", particular},
-	{"Status", status},
-	{"Readiness", readiness},
-	{"TTL", ttl},
-	{"Announce", announce},
-	{"Settle", settle},
-}
-
-// Plan one Algorithm. It errs only for a composite resource that has no name or
-// namespace; whatever a user can write becomes a condition.
+// Plan one Algorithm. It errs only for a composite resource that has no name or namespace; whatever a user can write becomes a
+// condition.
 func Plan(r compose.Request) (*compose.Plan, error) {
-	s, err := gather(r)
+	f, err := gather(r)
 	if err != nil {
 		return nil, err
 	}
-
-	doing := composing
-	if len(s.problems) > 0 {
-		doing = keeping
+	// No object is ever reported as unready: the plan says whether the Algorithm is ready, and Crossplane would make nothing of
+	// it but one event of the Algorithm each time it looks. Of those 25 get through, and then one in five minutes, so that
+	// transitions would not be heard of.
+	d := compose.NewDraft(r, nil)
+	p, history, err := desired(d, f)
+	if err != nil {
+		return nil, err
 	}
+	ready := p.ready(d)
+	st, err := status(d, p, history)
+	if err != nil {
+		return nil, err
+	}
+	plan := &compose.Plan{
+		Objects:    d.Objects(),
+		Ready:      ready,
+		Status:     st,
+		Conditions: conditions(d, p),
+		Events:     p.decision.Events(),
+		Requires:   p.requires,
+		TTL:        p.ttl(d, ready),
+	}
+	d.Settle(plan, false)
+	return plan, nil
+}
 
-	for _, steps := range [][]step{doing, telling} {
-		for _, st := range steps {
-			if err := st.do(s); err != nil {
-				return nil, fmt.Errorf("cannot plan %s: %w", st.name, err)
-			}
+// desired objects, and the revisions that served before. A spec that cannot be carried out changes nothing, except that requests
+// are rescued from a candidate that fails.
+func desired(d *compose.Draft, f *facts) (*pass, []string, error) {
+	if !f.accepted() {
+		d.KeepRest()
+		p := &pass{facts: f, rollout: f.rollout}
+		if rescued, ok := rollout.Rescue(f.rollout); ok {
+			p.decision = rescued
+			redirect(d, f, rescued.Ledger)
+		}
+		return p, nil, nil
+	}
+	p, err := decide(f)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot decide about revisions: %w", err)
+	}
+	history, err := objects(d, p)
+	return p, history, err
+}
+
+// objects of an accepted spec, and the revisions that served before.
+func objects(d *compose.Draft, p *pass) ([]string, error) {
+	modelVersion(d, p.facts)
+	armVersion(d, p.facts, p.target)
+	serviceAccount(d, p)
+	config(d, p)
+	modelCache(d, p)
+	history, err := revisions(d, p)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range p.runs() {
+		if r.Revision != "" {
+			deployment(d, p, r)
 		}
 	}
-
-	return s.plan, nil
+	slotServices(d, p)
+	autoscaler(d, p)
+	disruptionBudget(d, p)
+	service(d, p)
+	route(d, p)
+	networkPolicy(d, p)
+	analysis(d, p)
+	monitor(d, p)
+	prometheusRules(d, p)
+	modelAliases(d, p)
+	lingering(d, p, history)
+	modelsKept(d, p)
+	return history, nil
 }

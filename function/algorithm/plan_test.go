@@ -15,13 +15,13 @@ import (
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 )
 
 func TestObjects(t *testing.T) {
 	basic := []string{"analysis", "deployment-a", "networkpolicy", "service", "serviceaccount"}
-
 	cases := map[string]struct {
 		reason string
 		world  *world
@@ -47,21 +47,16 @@ func TestObjects(t *testing.T) {
 			withKind(serving(t, "{image: x}"), compose.Unavailable), append(basic, "revision-"),
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-
 			for resource := range tc.world.plan().Objects {
-				if strings.HasPrefix(resource, nameRevisionPrefix) {
-					resource = nameRevisionPrefix
+				if strings.HasPrefix(resource, names.RevisionPrefix) {
+					resource = names.RevisionPrefix
 				}
-
 				got = append(got, resource)
 			}
-
 			slices.Sort(got)
-
 			want := slices.Sorted(slices.Values(tc.want))
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s\nObjects: -want, +got:\n%s", tc.reason, diff)
@@ -70,11 +65,9 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestFields looks at the fields that a field of the spec, or a promise of ours,
-// turns into.
+// TestFields looks at the fields that a field of the spec, or a promise of ours, turns into.
 func TestFields(t *testing.T) {
 	pod := []string{"spec", "template", "spec"}
-
 	cases := map[string]struct {
 		reason   string
 		spec     string
@@ -183,14 +176,12 @@ func TestFields(t *testing.T) {
 			parse(t, `{forProvider: {algorithm: reco, container: algorithm}}`),
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got any = map[string]any(object(t, newWorld(t, tc.spec).plan(), tc.resource))
 			for _, k := range tc.path {
 				got = got.(map[string]any)[k]
 			}
-
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n%s %v: -want, +got:\n%s", tc.reason, tc.resource, tc.path, diff)
 			}
@@ -245,7 +236,6 @@ resources: {requests: {cpu: 250m, memory: 256Mi, amd.com/gpu: "1"}, limits: {mem
 `,
 		},
 	}
-
 	same := parse(t, `
 securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
 lifecycle: {preStop: {sleep: {seconds: 5}}}
@@ -254,15 +244,12 @@ terminationMessagePolicy: FallbackToLogsOnError
 readinessProbe: {tcpSocket: {port: http}, timeoutSeconds: 5, periodSeconds: 5, failureThreshold: 3}
 livenessProbe: {tcpSocket: {port: http}, timeoutSeconds: 5, periodSeconds: 10, failureThreshold: 6}
 `)
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			want := parse(t, tc.want)
 			maps.Copy(want, same)
-
-			d := object(t, newWorld(t, tc.spec).plan(), deploymentOf(slotA))
+			d := object(t, newWorld(t, tc.spec).plan(), names.Deployment(names.SlotA))
 			got := compose.List(d, "spec", "template", "spec", "containers")
-
 			if diff := cmp.Diff([]any{want}, got); diff != "" {
 				t.Errorf("%s\ncontainers: -want, +got:\n%s", tc.reason, diff)
 			}
@@ -273,24 +260,19 @@ livenessProbe: {tcpSocket: {port: http}, timeoutSeconds: 5, periodSeconds: 10, f
 func TestNames(t *testing.T) {
 	long := strings.Repeat("a", 62)
 	names := map[string]string{}
-
 	for _, name := range []string{"reco", long + "a", long + "b"} {
 		for resource := range newWorld(t, full).named(name).plan().Objects {
 			o := object(t, newWorld(t, full).named(name).plan(), resource)
 			key := o["kind"].(string) + "/" + compose.Text(o, "metadata", "name")
-
 			if len(compose.Text(o, "metadata", "name")) > 63 {
 				t.Errorf("%s is longer than 63 characters", key)
 			}
-
 			if other, ok := names[key]; ok {
 				t.Errorf("%s belongs to Algorithm %q and %q", key, other, name)
 			}
-
 			names[key] = name
 		}
 	}
-
 	for _, key := range []string{
 		"Deployment/reco-a", "HorizontalPodAutoscaler/reco-a", "PodDisruptionBudget/reco", "Service/reco", "NetworkPolicy/reco",
 		"ServiceAccount/reco", "Analysis/reco", "ConfigMap/reco-config-9a2c1b554f",
@@ -314,21 +296,17 @@ func TestFixPoint(t *testing.T) {
 			w := serving(t, spec)
 			before := w.plan()
 			w.compose(before)
-
 			after := w.plan()
 			if diff := cmp.Diff(decoded(t, before), decoded(t, after)); diff != "" {
 				t.Errorf("a plan that is applied changes: -before, +after:\n%s", diff)
 			}
-
 			for resource, o := range w.request.Observed {
 				kept, want := composetest.Object(compose.Keep(o)), object(t, after, resource)
 				delete(want["metadata"].(map[string]any), "namespace")
-
 				if diff := cmp.Diff(want, kept); diff != "" {
 					t.Errorf("%s is not kept as it was applied: -want, +got:\n%s", resource, diff)
 				}
 			}
-
 			if after.TTL != 30*time.Minute || !after.Ready {
 				t.Errorf("at rest: ready %t, TTL %s", after.Ready, after.TTL)
 			}
@@ -339,12 +317,10 @@ func TestFixPoint(t *testing.T) {
 // decoded plan, to be compared.
 func decoded(tb testing.TB, p *compose.Plan) map[string]any {
 	tb.Helper()
-
 	o, err := composetest.Decode(p)
 	if err != nil {
 		tb.Fatal(err)
 	}
-
 	return o
 }
 
@@ -362,11 +338,9 @@ func statusOf(p *compose.Plan) v1alpha1.AlgorithmStatus {
 	if err != nil {
 		panic(err)
 	}
-
 	var st v1alpha1.AlgorithmStatus
 	if err := json.Unmarshal(raw, &st); err != nil {
 		panic(err)
 	}
-
 	return st
 }

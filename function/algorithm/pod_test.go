@@ -15,6 +15,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/pods"
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
@@ -28,49 +29,41 @@ func (w *world) platform() *world {
 	a.Prometheus = &xpv2.ProviderConfigReference{Kind: "ClusterProviderConfig", Name: "prometheus"}
 	a.MLflow = &xpv2.ProviderConfigReference{Kind: "ClusterProviderConfig", Name: "mlflow"}
 	a.MetricsNamespaces = []string{"monitoring"}
-
 	return w
 }
 
-// gathered state of an accepted spec, with its model as far as the spec says it.
-func gathered(tb testing.TB, w *world) *state {
+// gathered inputs of the pods of an accepted spec, with its model as far as the spec says it.
+func gathered(tb testing.TB, w *world) pods.Inputs {
 	tb.Helper()
-
-	s, err := gather(w.request)
+	f, err := gather(w.request)
 	if err != nil {
 		tb.Fatal(err)
 	}
-
-	if len(s.problems) > 0 {
-		tb.Fatalf("the spec is not accepted: %v", s.problems)
+	if len(f.problems) > 0 {
+		tb.Fatalf("the spec is not accepted: %v", f.problems)
 	}
-
-	if m := s.spec.Model; m != nil && m.From != v1alpha1.ModelFromRegistry {
-		s.model = declaredSource(m)
+	in := f.inputs(target{spec: &f.spec})
+	if m := f.spec.Model; m != nil && m.From != v1alpha1.ModelFromRegistry {
+		in.Model = pods.NewSource(m, "", "")
 	}
-
-	return s
+	return in
 }
 
 // rendered pod template.
-func rendered(tb testing.TB, s *state) map[string]any {
+func rendered(tb testing.TB, in pods.Inputs) map[string]any {
 	tb.Helper()
-
-	raw, err := json.Marshal(podTemplate(s))
+	raw, err := json.Marshal(in.Template())
 	if err != nil {
 		tb.Fatal(err)
 	}
-
 	var m map[string]any
 	if err := json.Unmarshal(raw, &m); err != nil {
 		tb.Fatal(err)
 	}
-
 	return m
 }
 
-// rich spec: every way in which a field of the spec reaches a pod, but for what
-// the spec of plans has.
+// rich spec: every way in which a field of the spec reaches a pod, but for what the spec of plans has.
 const rich = `
 image: x
 runAsUser: 1000
@@ -207,28 +200,23 @@ func TestPodTemplate(t *testing.T) {
 			`{runAsNonRoot: true, runAsUser: 1000, fsGroup: 65532, fsGroupChangePolicy: OnRootMismatch, seccompProfile: {type: RuntimeDefault}}`,
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := gathered(t, newWorld(t, tc.spec).platform())
-			if len(s.spec.Secrets) > 0 {
-				s.fingerprints = map[string]string{"a-license": "1", "z.license": "2"}
+			if len(s.Spec.Secrets) > 0 {
+				s.Fingerprints = map[string]string{"a-license": "1", "z.license": "2"}
 			}
-
 			var got any = rendered(t, s)
 			for _, k := range tc.path {
 				if list, ok := got.([]any); ok {
 					got = list[0]
 				}
-
 				got = got.(map[string]any)[k]
 			}
-
 			want := tc.want
-			if s.model != nil {
-				want = strings.ReplaceAll(want, "KEY", s.model.Key)
+			if s.Model != nil {
+				want = strings.ReplaceAll(want, "KEY", s.Model.Key)
 			}
-
 			if diff := cmp.Diff(parse(t, "x: "+want)["x"], got); diff != "" {
 				t.Errorf("%s\n%v: -want, +got:\n%s", tc.reason, tc.path, diff)
 			}
@@ -246,7 +234,6 @@ resources: {requests: {cpu: 10m, memory: 32Mi}, limits: {memory: 32Mi}}
 terminationMessagePolicy: FallbackToLogsOnError
 securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
 `
-
 	cases := map[string]struct {
 		reason string
 		spec   string
@@ -264,7 +251,6 @@ args: [warm-up, "--url=http://127.0.0.1:8080/p?a=b", --requests=10, "--listen=:9
 volumeMounts: [{name: warm-up, mountPath: /warm-up, readOnly: true}]`,
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := compose.List(rendered(t, gathered(t, newWorld(t, tc.spec).platform())), "spec", "initContainers")
@@ -279,33 +265,27 @@ volumeMounts: [{name: warm-up, mountPath: /warm-up, readOnly: true}]`,
 func TestSecretsMakeRevisions(t *testing.T) {
 	annotations := func(secrets string, prints map[string]string) map[string]any {
 		s := gathered(t, newWorld(t, "{image: x, secrets: "+secrets+"}").platform())
-		s.fingerprints = prints
-
+		s.Fingerprints = prints
 		return compose.Map(rendered(t, s), "metadata", "annotations")
 	}
-
 	one := annotations("[{name: a, rotate: Rolling}, {name: b}]", map[string]string{"a": "1"})
 	if same := annotations("[{name: b}, {name: a, rotate: Rolling}]", map[string]string{"a": "1"}); !cmp.Equal(one, same) {
 		t.Errorf("the order of Secrets makes a revision: %v and %v", one, same)
 	}
-
 	if other := annotations("[{name: a, rotate: Rolling}, {name: b}]", map[string]string{"a": "2"}); cmp.Equal(one, other) {
 		t.Errorf("a change of a Secret makes no revision: %v", one)
 	}
-
 	if none := annotations("[{name: a}, {name: b}]", nil); none != nil {
 		t.Errorf("Secrets whose changes roll nothing out have an annotation: %v", none)
 	}
 }
 
-// TestRestricted shows that every pod satisfies the Pod Security Standard
-// restricted, as the API server checks it.
+// TestRestricted shows that every pod satisfies the Pod Security Standard restricted, as the API server checks it.
 func TestRestricted(t *testing.T) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	for name, spec := range map[string]string{
 		"Smallest": "{image: x}",
 		"Full":     full,
@@ -319,21 +299,17 @@ func TestRestricted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-
 			var template corev1.PodTemplateSpec
 			if err := json.Unmarshal(raw, &template); err != nil {
 				t.Fatal(err)
 			}
-
 			results := evaluator.EvaluatePod(api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}, &template.ObjectMeta, &template.Spec)
 			if r := policy.AggregateCheckResults(results); !r.Allowed {
 				t.Errorf("the pod is not restricted: %s", r.ForbiddenDetail())
 			}
 
-			// What the standard wants of each container must not come from the check
-			// having looked at none.
+			// What the standard wants of each container must not come from the check having looked at none.
 			template.Spec.Containers[0].SecurityContext = nil
-
 			results = evaluator.EvaluatePod(api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}, &template.ObjectMeta, &template.Spec)
 			if policy.AggregateCheckResults(results).Allowed {
 				t.Error("a container without a security context counts as restricted")

@@ -14,22 +14,18 @@ import (
 func BenchmarkRollout(b *testing.B) {
 	const spec = "{image: %q, replicas: 4, route: {gateway: {name: shared, namespace: gateway}}, " +
 		"lifecycle: {steps: [10, 50], soak: 1m, bake: 5m, latency: {maxMs: 50, maxRegressionPercent: 10}%s}}"
-
 	edited := func(lifecycle string) func(w *world) {
 		return func(w *world) { w.edit(fmt.Sprintf(spec, "z", lifecycle)) }
 	}
-
 	rounds := func(w *world, verdicts string) {
 		for range 4 {
 			w.settle()
 			w.later(time.Minute)
-
 			if verdicts != "" {
 				w.judges(verdicts)
 			}
 		}
 	}
-
 	for _, phase := range []struct {
 		phase v1alpha1.RolloutPhase
 		do    func(w *world)
@@ -49,12 +45,10 @@ func BenchmarkRollout(b *testing.B) {
 		}},
 		{v1alpha1.RolloutBaking, func(w *world) {
 			edited("")(w)
-
 			for range 40 {
 				if rolloutOf(b, w.plan()).Phase == v1alpha1.RolloutBaking {
 					return
 				}
-
 				w.settle()
 				w.later(15 * time.Second)
 				w.judges("PPP")
@@ -62,7 +56,6 @@ func BenchmarkRollout(b *testing.B) {
 		}},
 		{v1alpha1.RolloutRollingBack, func(w *world) {
 			edited("")(w)
-
 			for range 4 {
 				w.settle()
 				w.judges("FF")
@@ -76,13 +69,10 @@ func BenchmarkRollout(b *testing.B) {
 			phase.do(w)
 			w.told(w.plan())
 			w.told(w.plan())
-
 			if got := rolloutOf(b, w.plan()).Phase; got != phase.phase {
 				b.Fatalf("got phase %s, want %s", got, phase.phase)
 			}
-
 			b.ReportAllocs()
-
 			for b.Loop() {
 				if _, err := Plan(w.request); err != nil {
 					b.Fatal(err)

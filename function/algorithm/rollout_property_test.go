@@ -17,8 +17,11 @@ import (
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
+	"github.com/capstan-dev/capstan/function/algorithm/rollout"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
+	"github.com/capstan-dev/capstan/function/observed"
 )
 
 // How the pods of a slot do.
@@ -58,13 +61,12 @@ type trial struct {
 	ready   map[string]int64
 	gateway int
 
-	// canary is what the provider has seen of the epoch that it was given, as it was
-	// given, and shares are those in force when each epoch was given.
+	// canary is what the provider has seen of the epoch that it was given, as it was given, and shares are those in force when
+	// each epoch was given.
 	canary *observev1alpha1.CanaryObservation
 	given  map[int64]grant
 
-	// rights of revisions: the greatest share of callers each may have, as far as it
-	// is known by evidence.
+	// rights of revisions: the greatest share of callers each may have, as far as it is known by evidence.
 	passed map[string]int32
 
 	// latest epoch that anything remembers, and the status of earlier passes.
@@ -74,8 +76,7 @@ type trial struct {
 	// failed revisions and how often they were tried.
 	failed map[string]v1alpha1.FailedRevision
 
-	// exposed is the share of callers that could reach each revision when it was looked
-	// at last.
+	// exposed is the share of callers that could reach each revision when it was looked at last.
 	exposed map[string]float64
 
 	// ran are the ids of experiments that have ended, as the ledger remembered them last.
@@ -120,36 +121,28 @@ type wish struct {
 
 func (w wish) spec() map[string]any {
 	spec := map[string]any{"image": w.image, "replicas": float64(w.replicas)}
-
 	if w.routed {
 		spec["route"] = map[string]any{"gateway": map[string]any{"name": "shared", "namespace": "gateway"}}
 	}
-
 	if w.scaled {
 		spec["scaling"] = map[string]any{"minReplicas": float64(2), "maxReplicas": float64(12)}
 	}
-
 	if w.invalid {
 		spec["image"] = "a b"
 	}
-
 	if w.bare {
 		return spec
 	}
-
 	lc := map[string]any{"soak": "1m", "deadline": "20m", "bake": "5m"}
 	steps := []any{}
-
 	for _, s := range w.steps {
 		steps = append(steps, float64(s))
 	}
-
 	if len(steps) == 1 {
 		lc["canaryWeight"] = steps[0]
 	} else {
 		lc["steps"] = steps
 	}
-
 	for field, value := range map[string]string{
 		"approval": w.approval, "promote": w.promote, "abort": w.abort, "retry": w.retry, "onNoData": w.noData,
 	} {
@@ -157,28 +150,22 @@ func (w wish) spec() map[string]any {
 			lc[field] = value
 		}
 	}
-
 	if w.approve != "" {
 		lc["approve"] = []any{w.approve}
 	}
-
 	if w.standby > 0 {
 		lc["standbyReplicas"] = float64(w.standby)
 	}
-
 	if w.mirror && w.routed {
 		lc["mirror"] = map[string]any{"percent": float64(100), "for": "2m"}
 	}
-
 	if w.experiment != "" && w.routed {
 		spec["experiment"] = map[string]any{
 			"id": w.experiment, "armB": map[string]any{"image": "b"}, "assignment": map[string]any{"percent": float64(w.percent)},
 			"metric": map[string]any{"kind": "SuccessRatio"}, "stop": map[string]any{"duration": "2h"},
 		}
 	}
-
 	spec["lifecycle"] = lc
-
 	return spec
 }
 
@@ -189,7 +176,6 @@ func (w wish) next(weight int32) int32 {
 			return int32(s)
 		}
 	}
-
 	return 100
 }
 
@@ -199,7 +185,6 @@ var server = composetest.NewServer()
 // newTrial of an Algorithm whose first revision serves.
 func newTrial(tb testing.TB, first wish) *trial {
 	tb.Helper()
-
 	w := newWorld(tb, "{image: x}")
 	w.server = server
 	w.offers(feature("HTTPRouteRequestMirror"))
@@ -208,11 +193,9 @@ func newTrial(tb testing.TB, first wish) *trial {
 		given: map[int64]grant{}, passed: map[string]int32{}, failed: map[string]v1alpha1.FailedRevision{}, exposed: map[string]float64{}, applied: map[string]string{}, ran: map[string]bool{},
 	}
 	tr.asks()
-
 	for range 4 {
 		tr.round()
 	}
-
 	return tr
 }
 
@@ -226,7 +209,6 @@ func (tr *trial) asks() {
 // failf fails the trial, once.
 func (tr *trial) failf(rule, format string, words ...any) {
 	tr.tb.Helper()
-
 	if !tr.broken {
 		tr.broken = true
 		tr.tb.Errorf("%s: %s\nafter: %s", rule, fmt.Sprintf(format, words...), strings.Join(tr.done, "; "))
@@ -238,46 +220,40 @@ func (tr *trial) notef(format string, words ...any) {
 }
 
 // memory is what the latest of the ledgers says that are left.
-func (tr *trial) memory() (ledger, bool) {
+func (tr *trial) memory() (rollout.Ledger, bool) {
 	var (
-		latest ledger
+		latest rollout.Ledger
 		known  bool
 	)
-
 	for _, text := range []string{
-		annotated(tr.request.Observed[nameService]), annotated(tr.request.Observed[nameRoute]),
+		ledgerText(tr.request.Observed[names.Service]), ledgerText(tr.request.Observed[names.Route]),
 		compose.Text(tr.request.Composite.Map(), "status", "rollout", "ledger"),
 	} {
-		if l, ok := written(text); ok && (!known || l.Epoch > latest.Epoch) {
+		if l, ok := rollout.ParseLedger(text); ok && (!known || l.Epoch > latest.Epoch) {
 			latest, known = l, true
 		}
 	}
-
 	return latest, known
 }
 
 // decided is what a plan's ledger says.
-func (tr *trial) decided(p *compose.Plan) (ledger, bool) {
-	o := object(tr.tb, p, nameService)
+func (tr *trial) decided(p *compose.Plan) (rollout.Ledger, bool) {
+	o := object(tr.tb, p, names.Service)
 	if o == nil {
-		return ledger{}, false
+		return rollout.Ledger{}, false
 	}
-
-	return written(annotated(o))
+	return rollout.ParseLedger(ledgerText(o))
 }
 
 // right of a revision: the greatest share of callers that it may be given now.
-func (tr *trial) right(revision string, l ledger) int32 {
+func (tr *trial) right(revision string, l rollout.Ledger) int32 {
 	target := rolloutTarget(tr.tb, tr.world)
-
 	if t := l.Experiment; t != nil && l.Candidate == revision {
 		if t.ID != tr.wish.experiment || tr.ran[t.ID] {
 			return 0
 		}
-
 		return int32(tr.wish.percent)
 	}
-
 	switch {
 	case revision == l.Revision, revision == l.Previous, l.Revision == "":
 		return 100
@@ -288,105 +264,96 @@ func (tr *trial) right(revision string, l ledger) int32 {
 		if _, failed := tr.failed[revision]; failed {
 			return 0
 		}
-
 		return 100
 	}
-
 	tried := l.Candidate == revision && slices.Contains([]v1alpha1.RolloutPhase{
 		v1alpha1.RolloutPreparing, v1alpha1.RolloutMirroring, v1alpha1.RolloutStepping, v1alpha1.RolloutPromoting, v1alpha1.RolloutBaking,
-	}, l.standing())
-
+	}, l.Standing())
 	if f, ok := tr.failed[revision]; ok && !tried {
 		if tr.wish.retry != fmt.Sprintf("%s#%d", revision, f.Attempts+1) || tr.request.Now.Before(f.RetryAfter.Time) {
 			return 0
 		}
 	}
-
 	if revision != target && revision != l.Candidate {
 		return 0
 	}
-
 	if tr.wish.noData == "Continue" {
 		return 100
 	}
-
 	if seen, ok := tr.passed[revision]; ok {
 		return tr.wish.next(seen)
 	}
-
 	return tr.wish.next(0)
+}
+
+// runningIn an observed Deployment.
+func runningIn(o compose.Object) rollout.Slot {
+	s := rollout.Slot{Deployment: observed.NewDeployment(o)}
+	if o != nil {
+		s.Revision = compose.Text(o.Map(), "metadata", "annotations", names.AnnotationRevision)
+	}
+	return s
 }
 
 // rolloutTarget is the revision that the spec asks for.
 func rolloutTarget(tb testing.TB, w *world) string {
 	tb.Helper()
-
-	s, err := gather(w.request)
-	if err != nil || len(s.problems) > 0 {
+	f, err := gather(w.request)
+	if err != nil || len(f.problems) > 0 {
 		return ""
 	}
 
-	if err := revision(s); err != nil {
+	// Only the name counts, whether or not it is awaited.
+	named, err := target{spec: &f.spec, written: &f.written}.named()
+	if err != nil {
 		tb.Fatal(err)
 	}
-
-	return s.target
+	return named.revision
 }
 
 // pass plans, and holds the plan to what must be true of all of them.
 func (tr *trial) pass() *compose.Plan {
 	tr.tb.Helper()
-
 	p := tr.plan()
 	tr.holdsAlways(p)
 	tr.holdsRollout(p)
 	tr.holdsSilence(p)
 	tr.holdsClock(p)
 	tr.holdsSlots(p)
-
 	return p
 }
 
 // holdsAlways: I1, I7 and I8.
 func (tr *trial) holdsAlways(p *compose.Plan) {
 	tr.tb.Helper()
-
 	if marshalled(tr.tb, p) != marshalled(tr.tb, tr.plan()) {
 		tr.failf("I1", "the same request has two plans")
 	}
-
 	st := rolloutOf(tr.tb, p)
-
 	status := marshalled(tr.tb, &compose.Plan{Status: p.Status})
 	if len(status) > 64<<10 {
 		tr.failf("I8", "the status has %d bytes", len(status))
 	}
-
 	if len(p.Events) > 1 {
 		tr.failf("I8", "one pass tells %d events", len(p.Events))
 	}
-
 	if p.TTL < time.Second || st.Phase == v1alpha1.RolloutStepping && p.TTL > time.Minute && !tr.wish.invalid && tr.wish.experiment == "" {
 		tr.failf("I8", "TTL %s in phase %s", p.TTL, st.Phase)
 	}
-
 	before, known := tr.memory()
 	after, planned := tr.decided(p)
-
 	if !known || !planned {
 		return
 	}
 
 	// Epochs that evidence was gathered for are not given again to anything else.
-	remembered := max(before.Epoch, (&state{Request: tr.request}).lastEpoch())
-
+	remembered := max(before.Epoch, observed.NewAnalysis(tr.request.Observed[names.Analysis]).Epoch())
 	switch moved := after.Epoch - remembered; {
 	case moved > 1:
 		tr.failf("I8", "one pass makes %d transitions", moved)
 	case moved == 0 && len(p.Events) > 0 && !tr.wish.bare:
 		tr.failf("I8", "a pass without a transition tells %q", p.Events[0].Message)
 	}
-
 	if after.Epoch != before.Epoch {
 		return
 	}
@@ -394,11 +361,9 @@ func (tr *trial) holdsAlways(p *compose.Plan) {
 	// A clock that is further off than an hour was wrong before.
 	back := *tr.world
 	back.request.Now = tr.request.Now.Add(-time.Duration(1+len(tr.done)%60) * time.Minute)
-
 	if earliest := before.Entered.Add(-time.Hour); back.request.Now.Before(earliest) {
 		back.request.Now = earliest
 	}
-
 	if then, ok := tr.decided(back.plan()); ok && then.Epoch != before.Epoch && back.request.Now.Before(tr.request.Now) {
 		tr.failf("I7", "a clock that goes backwards makes a transition from %s %s to %s %s", before.Phase, before.Reason, then.Phase, then.Reason)
 	}
@@ -407,10 +372,8 @@ func (tr *trial) holdsAlways(p *compose.Plan) {
 // holdsRollout: I2, I3, I5 and I6.
 func (tr *trial) holdsRollout(p *compose.Plan) {
 	tr.tb.Helper()
-
 	before, known := tr.memory()
 	after, planned := tr.decided(p)
-
 	if !known || !planned {
 		return
 	}
@@ -418,19 +381,16 @@ func (tr *trial) holdsRollout(p *compose.Plan) {
 	// Who is sent there by the Service that there is meets nothing new.
 	byService, _ := tr.reached()
 	reached := byService[after.Slot] == 100 && tr.runs[after.Slot] == after.Revision
-
 	if after.Revision != before.Revision && before.Revision != "" && after.Revision != before.Previous && !reached {
 		if r := tr.right(after.Revision, before); r < 100 {
 			tr.failf("I2", "all callers go to %s, which has a right to %d %% (%s)", after.Revision, r, after.Reason)
 		}
 	}
-
 	was := int32(0)
-	if before.standing() == v1alpha1.RolloutStepping && before.Candidate == after.Candidate {
+	if before.Standing() == v1alpha1.RolloutStepping && before.Candidate == after.Candidate {
 		was = before.Weight
 	}
-
-	if after.standing() == v1alpha1.RolloutStepping && after.Weight > was && after.Reason != v1alpha1.ReasonStateLost {
+	if after.Standing() == v1alpha1.RolloutStepping && after.Weight > was && after.Reason != v1alpha1.ReasonStateLost {
 		if r := tr.right(after.Candidate, after); after.Experiment != nil && after.Weight > r {
 			tr.failf("I2", "%d %% of callers go to arm B, which has a right to %d %%", after.Weight, r)
 		} else if r := tr.right(after.Candidate, before); after.Experiment == nil && after.Weight > r {
@@ -438,78 +398,62 @@ func (tr *trial) holdsRollout(p *compose.Plan) {
 			if _, failed := tr.failed[after.Candidate]; failed {
 				rule = "I3"
 			}
-
 			tr.failf(rule, "%d %% of callers go to %s, which has a right to %d %%", after.Weight, after.Candidate, r)
 		}
-
-		there, live := tr.ready[otherSlot(after.Slot)], tr.ready[after.Slot]
-		if routed := p.Objects[nameRoute].Object != nil; !routed && 100*there > int64(after.Weight)*(there+live) {
+		there, live := tr.ready[names.Other(after.Slot)], tr.ready[after.Slot]
+		if routed := p.Objects[names.Route].Object != nil; !routed && 100*there > int64(after.Weight)*(there+live) {
 			tr.failf("I2", "%d %% of callers are to go to %s, and %d of %d replicas are its own", after.Weight, after.Candidate, there, there+live)
 		}
-
-		if n := int64(tr.wish.replicas); p.Objects[nameRoute].Object != nil && !tr.wish.scaled && 100*there < n*int64(after.Weight) {
+		if n := int64(tr.wish.replicas); p.Objects[names.Route].Object != nil && !tr.wish.scaled && 100*there < n*int64(after.Weight) {
 			tr.failf("I5", "%d %% of callers go to %d replicas of %d", after.Weight, there, n)
 		}
-
 		if there == 0 {
-			tr.failf("I5", "%d %% of callers go to slot %s, where no pod serves", after.Weight, otherSlot(after.Slot))
+			tr.failf("I5", "%d %% of callers go to slot %s, where no pod serves", after.Weight, names.Other(after.Slot))
 		}
 	}
-
 	grown := min(int64(tr.wish.replicas), max(1, tr.ready[before.Slot]))
 	if forth := after.Slot != before.Slot && after.Phase == v1alpha1.RolloutPromoting; forth && !tr.wish.scaled && tr.ready[after.Slot] < grown {
 		tr.failf("I5", "all callers go to slot %s, where %d pods serve instead of %d", after.Slot, tr.ready[after.Slot], grown)
 	}
-
 	if after.Slot != before.Slot && before.Revision != "" && tr.ready[after.Slot] == 0 && tr.wish.replicas > 0 {
 		tr.failf("I5", "all callers go to slot %s, where no pod serves", after.Slot)
 	}
-
 	if after.Epoch > before.Epoch && after.Phase == v1alpha1.RolloutRollingBack {
 		tr.holdsReason(before, after)
 	}
-
 	total := int64(0)
-	o := object(tr.tb, p, nameRoute)
-
+	o := object(tr.tb, p, names.Route)
 	if rules := compose.List(o, "spec", "rules"); len(rules) > 0 {
 		for _, b := range compose.List(rules[len(rules)-1].(map[string]any), "backendRefs") {
 			total += compose.Number(b.(map[string]any), -1000, "weight")
 		}
-
 		if total != 100 {
 			tr.failf("I5", "weights sum to %d", total)
 		}
-
-		if mirrored := strings.Contains(marshalled(tr.tb, &compose.Plan{Status: o}), "requestMirror"); mirrored && (after.standing() != v1alpha1.RolloutMirroring || !tr.wish.mirror) && !tr.wish.invalid {
+		if mirrored := strings.Contains(marshalled(tr.tb, &compose.Plan{Status: o}), "requestMirror"); mirrored && (after.Standing() != v1alpha1.RolloutMirroring || !tr.wish.mirror) && !tr.wish.invalid {
 			tr.failf("I5", "requests are copied in phase %s", after.Phase)
 		}
 	}
 }
 
-// lookedAt is when anybody looked last at what the ledger's epoch is about. What comes
-// from a clock that is hours ahead tells nothing.
-func (tr *trial) lookedAt(l ledger) time.Time {
+// lookedAt is when anybody looked last at what the ledger's epoch is about. What comes from a clock that is hours ahead tells
+// nothing.
+func (tr *trial) lookedAt(l rollout.Ledger) time.Time {
 	last := l.Entered
 	if c := tr.canary; c != nil && c.Epoch == l.Evidence && c.LookedAt.After(last) && !c.LookedAt.After(tr.request.Now.Add(time.Hour)) {
 		last = c.LookedAt.Time
 	}
-
 	return last
 }
 
-// holdsSilence: I6. Where nobody has looked for four intervals nothing goes on by what was
-// seen before, and it holds.
+// holdsSilence: I6. Where nobody has looked for four intervals nothing goes on by what was seen before, and it holds.
 func (tr *trial) holdsSilence(p *compose.Plan) {
 	tr.tb.Helper()
-
 	before, known := tr.memory()
 	after, planned := tr.decided(p)
-
 	held := before.Phase == v1alpha1.RolloutHolding && before.Reason == v1alpha1.ReasonMetricsUnavailable
 	silent := held || tr.request.Now.Sub(tr.lookedAt(before)) >= 2*time.Minute
-	waits := before.standing() == v1alpha1.RolloutStepping || before.standing() == v1alpha1.RolloutMirroring || before.standing() == v1alpha1.RolloutBaking
-
+	waits := before.Standing() == v1alpha1.RolloutStepping || before.Standing() == v1alpha1.RolloutMirroring || before.Standing() == v1alpha1.RolloutBaking
 	if !known || !planned || !silent || !waits || before.Evidence == 0 || before.Next > 0 || tr.wish.invalid || tr.wish.bare {
 		return
 	}
@@ -519,11 +463,9 @@ func (tr *trial) holdsSilence(p *compose.Plan) {
 	if held && after.Reason == v1alpha1.ReasonResumed && unheard {
 		tr.failf("I6", "nobody has looked since %s, and it resumes", before.Entered)
 	}
-
 	if held {
 		return
 	}
-
 	if after.Epoch > before.Epoch && slices.Contains([]xpv2.ConditionReason{
 		v1alpha1.ReasonPassed, v1alpha1.ReasonBaked,
 	}, after.Reason) && tr.wish.promote != before.Candidate && before.Experiment == nil {
@@ -531,31 +473,26 @@ func (tr *trial) holdsSilence(p *compose.Plan) {
 	}
 
 	// Who takes callers back waits for pods that can take them.
-	well := before.standing() != v1alpha1.RolloutBaking || tr.wish.promote != before.Candidate && tr.ready[slotA] > 0 && tr.ready[slotB] > 0
+	well := before.Standing() != v1alpha1.RolloutBaking || tr.wish.promote != before.Candidate && tr.ready[names.SlotA] > 0 && tr.ready[names.SlotB] > 0
 	if well && after.Epoch == before.Epoch && after.Phase != v1alpha1.RolloutHolding {
 		tr.failf("I6", "nobody has looked since %s, and it is still %s", tr.lookedAt(before), after.Phase)
 	}
 }
 
-// holdsClock: I7. Before the time that a phase was entered nothing but a fault or somebody
-// moves it, and what is more than an hour ahead is from a clock gone wrong, which nobody
-// waits for.
+// holdsClock: I7. Before the time that a phase was entered nothing but a fault or somebody moves it, and what is more than an
+// hour ahead is from a clock gone wrong, which nobody waits for.
 func (tr *trial) holdsClock(p *compose.Plan) {
 	tr.tb.Helper()
-
 	before, known := tr.memory()
 	after, planned := tr.decided(p)
 	ahead := before.Entered.Sub(tr.request.Now)
-
 	if !known || !planned || ahead <= 0 || tr.wish.invalid || tr.wish.bare {
 		return
 	}
-
 	taken := after.Phase == v1alpha1.RolloutRollingBack || after.Phase == v1alpha1.RolloutDraining
 	if ahead < time.Hour && after.Epoch > before.Epoch && !taken {
 		tr.failf("I7", "the clock is %s behind, and it goes from %s to %s for %s", ahead, before.Phase, after.Phase, after.Reason)
 	}
-
 	for what, at := range map[string]time.Time{"entered": after.Entered, "began": after.Began, "in trouble": after.TroubleAt} {
 		if at.Sub(tr.request.Now) > time.Hour {
 			tr.failf("I7", "it is to have %s at %s, which is %s ahead", what, at, at.Sub(tr.request.Now))
@@ -564,29 +501,24 @@ func (tr *trial) holdsClock(p *compose.Plan) {
 }
 
 // holdsReason of a rollback: I6.
-func (tr *trial) holdsReason(before, after ledger) {
+func (tr *trial) holdsReason(before, after rollout.Ledger) {
 	tr.tb.Helper()
-
-	slot := otherSlot(before.Slot)
-	if before.standing() == v1alpha1.RolloutPromoting || before.standing() == v1alpha1.RolloutBaking {
+	slot := names.Other(before.Slot)
+	if before.Standing() == v1alpha1.RolloutPromoting || before.Standing() == v1alpha1.RolloutBaking {
 		slot = before.Slot
 	}
-
 	why := ""
-
 	switch after.Reason {
 	case v1alpha1.ReasonArmABetter, v1alpha1.ReasonArmBBetter, v1alpha1.ReasonNoDifference:
 		if tr.canary == nil || tr.canary.Epoch != before.Evidence || tr.canary.Experiment == nil {
 			why = "nothing was found in its epoch"
 			break
 		}
-
 		for _, c := range tr.canary.Checks {
 			passed := strings.HasSuffix(c.Verdicts, "PPP")
 			if after.Reason == v1alpha1.ReasonArmABetter {
 				passed = len(c.Verdicts) > 2 && !strings.HasSuffix(c.Verdicts, "F")
 			}
-
 			if !passed {
 				why = "guardrail " + c.Name + " has not told yet: " + c.Verdicts
 			}
@@ -600,7 +532,7 @@ func (tr *trial) holdsReason(before, after ledger) {
 			why = "nobody asks for copies"
 		}
 	case v1alpha1.ReasonExperimentRemoved, v1alpha1.ReasonExperimentEdited, v1alpha1.ReasonGatewayAPIMissing:
-		if e := before.Experiment; e == nil || e.ID == tr.wish.experiment && tr.wish.routed && e.Key == keyOf(rolloutExperiment(tr)) {
+		if e := before.Experiment; e == nil || e.ID == tr.wish.experiment && tr.wish.routed && e.Key == rollout.KeyOf(rolloutExperiment(tr)) {
 			why = "the spec asks for it as it is"
 		}
 	case v1alpha1.ReasonMetricFailed, v1alpha1.ReasonGuardrailViolated:
@@ -612,7 +544,7 @@ func (tr *trial) holdsReason(before, after ledger) {
 			why = "all of its pods serve"
 		}
 	case v1alpha1.ReasonNotServing:
-		if d := observe(tr.request.Observed[deploymentOf(slot)]); d.exists && d.available > 0 {
+		if d := runningIn(tr.request.Observed[names.Deployment(slot)]); d.Exists && d.Available > 0 {
 			why = "some of its pods serve"
 		}
 	case v1alpha1.ReasonInconclusive, v1alpha1.ReasonMetricsUnavailable:
@@ -632,23 +564,18 @@ func (tr *trial) holdsReason(before, after ledger) {
 			why = "its pods serve"
 		}
 	}
-
 	if why != "" {
 		tr.failf("I6", "%s is rolled back for %s, but %s", before.Candidate, after.Reason, why)
 	}
-
 	if before.Experiment != nil {
 		if len(after.Failed) > len(before.Failed) {
 			tr.failf("I3", "arm B of an experiment is condemned for %s", after.Reason)
 		}
-
 		if after.Experiment != nil || !slices.Contains(after.Experimented, before.Experiment.ID) || after.Compared == nil {
 			tr.failf("I3", "an experiment ended for %s, and nothing remembers it", after.Reason)
 		}
-
 		return
 	}
-
 	blamed := after.Reason != v1alpha1.ReasonReverted && after.Reason != v1alpha1.ReasonMirrorNotOffered && after.Reason != v1alpha1.ReasonSuperseded
 	if i := slices.IndexFunc(after.Failed, func(f v1alpha1.FailedRevision) bool { return f.Revision == before.Candidate }); blamed && i < 0 {
 		tr.failf("I3", "%s is rolled back for %s and is not among the failed", before.Candidate, after.Reason)
@@ -661,7 +588,6 @@ func rolloutExperiment(tr *trial) *v1alpha1.Experiment {
 	if err != nil || s.spec.Experiment == nil {
 		return &v1alpha1.Experiment{Stop: &v1alpha1.ExperimentStop{}}
 	}
-
 	return s.spec.Experiment
 }
 
@@ -671,53 +597,45 @@ func failing(c observev1alpha1.CanaryCheck) bool {
 	return strings.HasSuffix(v, "FF") || strings.Count(v[max(len(v)-5, 0):], "F") > 2
 }
 
-// reached tells which slots callers can reach by what is observed, and by which
-// share in percent. Of a Service for both slots the pods decide.
+// reached tells which slots callers can reach by what is observed, and by which share in percent. Of a Service for both slots the
+// pods decide.
 func (tr *trial) reached() (byService, byRoute map[string]float64) {
 	byService, byRoute = map[string]float64{}, map[string]float64{}
-
-	if o := tr.request.Observed[nameService]; o != nil {
-		switch slot := compose.Text(o.Map(), "spec", "selector", labelSlot); {
+	if o := tr.request.Observed[names.Service]; o != nil {
+		switch slot := compose.Text(o.Map(), "spec", "selector", names.LabelSlot); {
 		case slot != "":
 			byService[slot] = 100
-		case tr.ready[slotA]+tr.ready[slotB] > 0:
-			all := float64(tr.ready[slotA] + tr.ready[slotB])
-			byService[slotA], byService[slotB] = 100*float64(tr.ready[slotA])/all, 100*float64(tr.ready[slotB])/all
+		case tr.ready[names.SlotA]+tr.ready[names.SlotB] > 0:
+			all := float64(tr.ready[names.SlotA] + tr.ready[names.SlotB])
+			byService[names.SlotA], byService[names.SlotB] = 100*float64(tr.ready[names.SlotA])/all, 100*float64(tr.ready[names.SlotB])/all
 		}
 	}
-
-	if tr.request.Observed[nameRoute] != nil {
-		s := &state{Request: tr.request, name: "reco"}
-		for _, slot := range []string{slotA, slotB} {
-			byRoute[slot] = float64(s.observedRoute().weights[s.slotServiceName(slot)])
+	if tr.request.Observed[names.Route] != nil {
+		route := observed.NewHTTPRoute(tr.request.Observed[names.Route])
+		for _, slot := range names.Slots {
+			byRoute[slot] = float64(route.Weights[names.Names{Name: "reco"}.ServiceOf(slot)])
 		}
 	}
-
 	return byService, byRoute
 }
 
 // holdsSlots: I4 and I9.
 func (tr *trial) holdsSlots(p *compose.Plan) {
 	tr.tb.Helper()
-
 	if tr.wish.replicas == 0 && !tr.wish.scaled {
 		return
 	}
-
 	byService, byRoute := tr.reached()
-
-	for _, slot := range []string{slotA, slotB} {
-		d := observe(tr.request.Observed[deploymentOf(slot)])
-		o := object(tr.tb, p, deploymentOf(slot))
+	for _, slot := range []string{names.SlotA, names.SlotB} {
+		d := runningIn(tr.request.Observed[names.Deployment(slot)])
+		o := object(tr.tb, p, names.Deployment(slot))
 		n := compose.Number(o, 1, "spec", "replicas")
-
-		if ends := o == nil || n == 0; ends && d.size > 0 && (byRoute[slot] > 0 || byService[slot] > 0) && tr.ready[slot] > 0 {
+		if ends := o == nil || n == 0; ends && d.Size > 0 && (byRoute[slot] > 0 || byService[slot] > 0) && tr.ready[slot] > 0 {
 			tr.failf("I4", "%.0f %% of callers by the Service and %.0f %% by the route reach slot %s, and its pods end: %s",
 				byService[slot], byRoute[slot], slot, scene(tr.tb, p))
 		}
-
 		_, given := compose.Map(o, "spec")["replicas"]
-		if hpa := p.Objects[autoscalerOf(slot)].Object != nil && tr.request.Observed[autoscalerOf(slot)] != nil; hpa && given && d.autoscaled && d.size > 0 && !tr.wish.invalid {
+		if hpa := p.Objects[names.Autoscaler(slot)].Object != nil && tr.request.Observed[names.Autoscaler(slot)] != nil; hpa && given && d.Autoscaled && d.Size > 0 && !tr.wish.invalid {
 			tr.failf("I9", "slot %s has %d replicas by the plan, and an autoscaler", slot, n)
 		}
 	}
@@ -726,19 +644,15 @@ func (tr *trial) holdsSlots(p *compose.Plan) {
 // write some of a plan: the objects that the mask says, and the status.
 func (tr *trial) write(p *compose.Plan, writes func(resource string) bool, status bool) {
 	tr.tb.Helper()
-
 	if p == nil {
 		return
 	}
-
 	next := map[string]compose.Object{}
-
 	for resource, o := range tr.request.Observed {
 		if _, stays := p.Objects[resource]; stays {
 			next[resource] = o
 		}
 	}
-
 	for _, resource := range slices.Sorted(maps.Keys(p.Objects)) {
 		if !writes(resource) {
 			continue
@@ -749,22 +663,17 @@ func (tr *trial) write(p *compose.Plan, writes func(resource string) bool, statu
 		if next[resource] != nil && tr.applied[resource] == text {
 			continue
 		}
-
 		applied, err := tr.server.Compose(tr.request.Observed, &compose.Plan{Objects: map[string]compose.Desired{resource: p.Objects[resource]}})
 		if err != nil {
 			tr.tb.Fatal(err)
 		}
-
 		next[resource], tr.applied[resource] = applied[resource], text
 	}
-
 	tr.request.Observed = next
-
 	if status {
 		tr.told(p)
 		tr.statuses = append(tr.statuses, compose.Map(tr.request.Composite.Map(), "status"))
 	}
-
 	tr.remembers()
 	tr.learns()
 	tr.holdsCallers()
@@ -773,28 +682,22 @@ func (tr *trial) write(p *compose.Plan, writes func(resource string) bool, statu
 // remembers what was written: which revisions failed.
 func (tr *trial) remembers() {
 	l, known := tr.memory()
-
 	if !known || l.Epoch < tr.latest {
 		// What is left is not what was known last: whatever it says goes.
 		tr.passed, tr.failed, tr.ran = map[string]int32{}, map[string]v1alpha1.FailedRevision{}, map[string]bool{}
 		maps.DeleteFunc(tr.given, func(epoch int64, _ grant) bool { return epoch > l.Epoch })
 		tr.forgets(l)
 	}
-
 	tr.latest = l.Epoch
-
 	for _, id := range l.Experimented {
 		tr.ran[id] = true
 	}
-
 	if tr.wish.bare {
 		delete(tr.failed, l.Revision)
 	}
-
 	if l.Phase == v1alpha1.RolloutDraining && l.Reason == v1alpha1.ReasonBaked {
 		delete(tr.failed, l.Candidate)
 	}
-
 	for _, f := range l.Failed {
 		if f.Attempts >= tr.failed[f.Revision].Attempts {
 			tr.failed[f.Revision] = f
@@ -802,7 +705,7 @@ func (tr *trial) remembers() {
 	}
 
 	// What is given up begins anew.
-	switch l.standing() {
+	switch l.Standing() {
 	case v1alpha1.RolloutStepping, v1alpha1.RolloutPreparing, v1alpha1.RolloutMirroring:
 	default:
 		tr.passed = map[string]int32{}
@@ -810,15 +713,13 @@ func (tr *trial) remembers() {
 }
 
 // forgets what gave rights to revisions. Those that callers reach keep theirs.
-func (tr *trial) forgets(l ledger) {
+func (tr *trial) forgets(l rollout.Ledger) {
 	tr.notef("memory was lost")
-
 	if l.Candidate != "" {
 		tr.passed[l.Candidate] = 100
 	}
-
-	for _, slot := range []string{slotA, slotB} {
-		if r := observe(tr.request.Observed[deploymentOf(slot)]).revision; r != "" {
+	for _, slot := range []string{names.SlotA, names.SlotB} {
+		if r := runningIn(tr.request.Observed[names.Deployment(slot)]).Revision; r != "" {
 			tr.passed[r] = 100
 		}
 	}
@@ -830,95 +731,79 @@ func (tr *trial) learns() {
 	if asked == nil {
 		return
 	}
-
 	epoch := compose.Number(asked, 0, "epoch")
 	if _, known := tr.given[epoch]; known {
 		return
 	}
-
 	slot := compose.Text(asked, "slot")
 	l, _ := tr.memory()
-	g := grant{revision: observe(tr.request.Observed[deploymentOf(slot)]).revision, weight: l.Weight}
-
-	if _, byRoute := tr.reached(); tr.request.Observed[nameRoute] != nil {
+	g := grant{revision: runningIn(tr.request.Observed[names.Deployment(slot)]).Revision, weight: l.Weight}
+	if _, byRoute := tr.reached(); tr.request.Observed[names.Route] != nil {
 		g.weight = int32(byRoute[slot])
 	}
-
 	tr.given[epoch] = g
 }
 
 // canaryAsked is what the composed Analysis is asked about a candidate, or nil.
 func (w *world) canaryAsked() map[string]any {
-	o := w.request.Observed[nameAnalysis]
+	o := w.request.Observed[names.Analysis]
 	if o == nil {
 		return nil
 	}
-
 	return compose.Map(o.Map(), "spec", "forProvider", "metrics", "canary")
 }
 
-// holdsCallers: at no time does nothing serve because of what was written, and no
-// revision gets a greater share than it has a right to.
+// holdsCallers: at no time does nothing serve because of what was written, and no revision gets a greater share than it has a
+// right to.
 func (tr *trial) holdsCallers() {
 	tr.tb.Helper()
-
 	if tr.wish.replicas == 0 && !tr.wish.scaled {
 		return
 	}
-
 	byService, byRoute := tr.reached()
-
 	for _, share := range []map[string]float64{byService, byRoute} {
 		for slot, w := range share {
 			tr.holdsShare(slot, w)
-
-			if d := observe(tr.request.Observed[deploymentOf(slot)]); w > 0 && tr.mode[slot] == podsReady && tr.ready[otherSlot(slot)] > 0 &&
-				(d.exists && d.size == 0 || !d.exists && tr.ready[slot] > 0) {
+			if d := runningIn(tr.request.Observed[names.Deployment(slot)]); w > 0 && tr.mode[slot] == podsReady && tr.ready[names.Other(slot)] > 0 &&
+				(d.Exists && d.Size == 0 || !d.Exists && tr.ready[slot] > 0) {
 				tr.failf("callers", "%.0f %% of callers are sent to slot %s, whose pods were ended", w, slot)
 			}
 		}
 	}
 }
 
-// holdsShare of callers that the pods of a slot can be reached by: it does not rise
-// above what their revision has a right to, while nothing happens to other pods.
+// holdsShare of callers that the pods of a slot can be reached by: it does not rise above what their revision has a right to,
+// while nothing happens to other pods.
 func (tr *trial) holdsShare(slot string, w float64) {
 	tr.tb.Helper()
-
 	revision := tr.runs[slot]
 	if revision == "" || tr.ready[slot] == 0 {
 		return
 	}
-
 	l, _ := tr.memory()
-	well := tr.mode[slotA] == podsReady && tr.mode[slotB] == podsReady
-
+	well := tr.mode[names.SlotA] == podsReady && tr.mode[names.SlotB] == podsReady
 	if r := tr.right(revision, l); well && !tr.wish.invalid && w > tr.exposed[revision] && w > float64(r) {
 		tr.failf("I2", "%.0f %% of callers can reach %s in slot %s, which has a right to %d %%", w, revision, slot, r)
 	}
-
 	tr.exposed[revision] = w
 }
 
 // look at Prometheus, as the provider does.
 func (tr *trial) look(letter byte) {
-	o := tr.request.Observed[nameAnalysis]
+	o := tr.request.Observed[names.Analysis]
 	if o == nil {
 		return
 	}
-
 	seen := observev1alpha1.AnalysisObservation{}
-
-	for _, slot := range []string{slotA, slotB} {
+	for _, slot := range []string{names.SlotA, names.SlotB} {
 		switch {
-		case tr.request.Observed[deploymentOf(slot)] == nil:
+		case tr.request.Observed[names.Deployment(slot)] == nil:
 		case tr.mode[slot] == podsCrashing:
 			seen.Findings = append(seen.Findings, observev1alpha1.Finding{Reason: "CrashLooping", Message: "it ends", Slot: slot})
 		case tr.mode[slot] == podsPending:
 			seen.Findings = append(seen.Findings, observev1alpha1.Finding{Reason: "Unschedulable", Message: "no node", Slot: slot})
 		}
 	}
-
 	switch asked := tr.canaryAsked(); {
 	case asked == nil:
 		tr.canary = nil
@@ -926,68 +811,57 @@ func (tr *trial) look(letter byte) {
 		tr.canary = &observev1alpha1.CanaryObservation{Epoch: compose.Number(asked, 0, "epoch")}
 		tr.canary.StartedAt.Time = tr.request.Now
 		tr.canary.LookedAt.Time = tr.request.Now
-
 		for _, v := range compose.List(asked, "checks") {
 			tr.canary.Checks = append(tr.canary.Checks, observev1alpha1.CanaryCheck{Name: compose.Text(v.(map[string]any), "name")})
 		}
 	}
-
 	if c := tr.canary; c != nil {
 		c.LookedAt.Time = tr.request.Now
 		c.Looks++
-
 		if letter == 'E' {
 			c.Errors++
 		} else {
 			c.Errors = 0
 		}
-
 		for i := range c.Checks {
 			l := letter
 			// A candidate fails by one check at first.
 			if letter == 'F' && i > 0 {
 				l = 'I'
 			}
-
 			v := c.Checks[i].Verdicts + string(l)
 			c.Checks[i].Verdicts = v[max(len(v)-10, 0):]
 		}
-
 		if g := tr.given[c.Epoch]; !slices.ContainsFunc(c.Checks, func(c observev1alpha1.CanaryCheck) bool { return !strings.HasSuffix(c.Verdicts, "PPP") }) {
 			tr.passed[g.revision] = max(tr.passed[g.revision], g.weight)
 		}
 	}
-
 	seen.Canary = tr.canary
 	tr.measure(seen)
 }
 
 // kubernetes does what it is asked, as far as pods do.
 func (tr *trial) kubernetes() {
-	for _, slot := range []string{slotA, slotB} {
-		o := tr.request.Observed[deploymentOf(slot)]
+	for _, slot := range []string{names.SlotA, names.SlotB} {
+		o := tr.request.Observed[names.Deployment(slot)]
 		if o == nil {
 			tr.ready[slot], tr.runs[slot] = 0, ""
 			continue
 		}
-
-		d := observe(o)
+		d := runningIn(o)
 		before := tr.ready[slot]
-
-		if tr.runs[slot] != d.revision {
+		if tr.runs[slot] != d.Revision {
 			before = 0
 		}
-
 		switch tr.mode[slot] {
 		case podsReady:
-			tr.ready[slot] = d.size
+			tr.ready[slot] = d.Size
 		case podsCrashing:
 			tr.ready[slot] = 0
 		default:
-			tr.ready[slot] = min(before, d.size)
+			tr.ready[slot] = min(before, d.Size)
 		}
-
-		tr.runs[slot] = d.revision
+		tr.runs[slot] = d.Revision
 		n := float64(tr.ready[slot])
 		tr.runIn(slot, func(s map[string]any) { s["availableReplicas"], s["readyReplicas"] = n, n })
 	}
@@ -995,16 +869,15 @@ func (tr *trial) kubernetes() {
 
 // gate does what a Gateway controller does.
 func (tr *trial) gate() {
-	if tr.request.Observed[nameRoute] == nil {
+	if tr.request.Observed[names.Route] == nil {
 		return
 	}
-
 	switch tr.gateway {
 	case gatewayAccepts:
 		tr.accept()
 	case gatewayRefuses:
 		tr.accept()
-		tr.change(nameRoute, func(o composetest.Object) {
+		tr.change(names.Route, func(o composetest.Object) {
 			p := compose.List(o, "status", "parents")[0].(map[string]any)
 			c := compose.List(p, "conditions")[0].(map[string]any)
 			c["status"], c["reason"] = "False", "NoMatchingParent"
@@ -1018,11 +891,9 @@ func all(string) bool { return true }
 func passes(tr *trial, n int) {
 	tr.round()
 	tr.later(time.Minute)
-
 	for range 3 {
 		tr.look('P')
 	}
-
 	if n%4 > 0 {
 		tr.round()
 	}
@@ -1031,14 +902,13 @@ func passes(tr *trial, n int) {
 // round of everybody: Crossplane, Kubernetes and the Gateway.
 func (tr *trial) round() {
 	tr.tb.Helper()
-
 	tr.write(tr.pass(), all, true)
 	tr.kubernetes()
 	tr.gate()
 }
 
-// happenings, by number. Each gets another number to choose by. New ones come last, so that
-// histories that were found go on to mean the same.
+// happenings, by number. Each gets another number to choose by. New ones come last, so that histories that were found go on to
+// mean the same.
 var happenings = []struct {
 	name string
 	do   func(tr *trial, n int)
@@ -1056,14 +926,20 @@ var happenings = []struct {
 	}},
 	{"unwritten", func(tr *trial, n int) {
 		// One object is refused; the rest is written, and the status sometimes.
-		refused := []string{nameService, nameRoute, deploymentOf(slotA), deploymentOf(slotB), nameAnalysis}[n%5]
+		refused := []string{names.Service, names.Route, names.Deployment(names.SlotA), names.Deployment(names.SlotB), names.Analysis}[n%5]
 		tr.write(tr.pass(), func(resource string) bool { return resource != refused }, n%2 == 0)
 	}},
 	{"status first", func(tr *trial, _ int) { tr.write(tr.pass(), func(string) bool { return false }, true) }},
 	{"status lost in writing", func(tr *trial, _ int) { tr.write(tr.pass(), all, false) }},
 	{"kubernetes", func(tr *trial, _ int) { tr.kubernetes() }},
-	{"pods", func(tr *trial, n int) { tr.mode[[]string{slotA, slotB}[n%2]] = n / 2 % podModes; tr.kubernetes() }},
-	{"pods of b ready", func(tr *trial, _ int) { tr.mode[slotA], tr.mode[slotB] = podsReady, podsReady; tr.kubernetes() }},
+	{"pods", func(tr *trial, n int) {
+		tr.mode[[]string{names.SlotA, names.SlotB}[n%2]] = n / 2 % podModes
+		tr.kubernetes()
+	}},
+	{"pods of b ready", func(tr *trial, _ int) {
+		tr.mode[names.SlotA], tr.mode[names.SlotB] = podsReady, podsReady
+		tr.kubernetes()
+	}},
 	{"gateway", func(tr *trial, n int) { tr.gateway = n % gatewayModes; tr.gate() }},
 	{"gateway accepts", func(tr *trial, _ int) { tr.gateway = gatewayAccepts; tr.gate() }},
 	{"looks", func(tr *trial, n int) {
@@ -1078,14 +954,12 @@ var happenings = []struct {
 		for i := range 3 + n%2 {
 			tr.look("IFNEI"[(n+i)%5])
 		}
-
 		tr.round()
 	}},
 	{"little", func(tr *trial, n int) {
 		for range 4 {
 			tr.look("INE"[n%3])
 		}
-
 		tr.round()
 	}},
 	{"silence", func(tr *trial, _ int) { tr.round(); tr.later(time.Minute); tr.round() }},
@@ -1093,7 +967,6 @@ var happenings = []struct {
 		for range 1 + n%2 {
 			tr.look('F')
 		}
-
 		tr.round()
 	}},
 	{"later", func(tr *trial, n int) {
@@ -1119,17 +992,14 @@ var happenings = []struct {
 		case 6:
 			tr.wish.routed = n/7%2 == 0
 		}
-
 		tr.asks()
 	}},
 	{"token", func(tr *trial, n int) {
 		l, _ := tr.memory()
 		hash := []string{l.Candidate, l.Candidate, l.Revision, "0123456789"}[n%4]
-
 		if hash == "" {
 			return
 		}
-
 		switch n / 4 % 5 {
 		case 0:
 			tr.wish.promote = hash
@@ -1142,7 +1012,6 @@ var happenings = []struct {
 		case 4:
 			tr.wish.retry = fmt.Sprintf("%s#%d", hash, 2+n/20%3)
 		}
-
 		tr.asks()
 	}},
 	{"no tokens", func(tr *trial, _ int) {
@@ -1152,7 +1021,6 @@ var happenings = []struct {
 	{"invalid", func(tr *trial, n int) {
 		tr.wish.invalid = true
 		tr.asks()
-
 		if n%4 > 0 {
 			tr.round()
 			tr.wish.invalid = false
@@ -1162,21 +1030,20 @@ var happenings = []struct {
 	{"valid", func(tr *trial, _ int) { tr.wish.invalid = false; tr.asks() }},
 	{"lost", func(tr *trial, n int) {
 		tr.request.Observed = maps.Clone(tr.request.Observed)
-
 		switch n % 8 {
 		case 0:
 			tr.status(func(s map[string]any) { clear(s) })
 		case 1:
 			tr.status(func(s map[string]any) { delete(s, "rollout") })
 		case 2, 3:
-			forget(tr, []string{nameService, nameRoute}[n%2])
+			forget(tr, []string{names.Service, names.Route}[n%2])
 		case 4:
-			delete(tr.request.Observed, nameService)
+			delete(tr.request.Observed, names.Service)
 		case 5:
-			delete(tr.request.Observed, nameRoute)
+			delete(tr.request.Observed, names.Route)
 		default:
-			slot := []string{slotA, slotB}[n%2]
-			delete(tr.request.Observed, deploymentOf(slot))
+			slot := []string{names.SlotA, names.SlotB}[n%2]
+			delete(tr.request.Observed, names.Deployment(slot))
 			tr.ready[slot], tr.runs[slot] = 0, ""
 		}
 	}},
@@ -1184,7 +1051,6 @@ var happenings = []struct {
 		if len(tr.statuses) == 0 {
 			return
 		}
-
 		xr := composetest.Object(maps.Clone(tr.request.Composite.Map()))
 		xr["status"] = tr.statuses[n%len(tr.statuses)]
 		tr.request.Composite = xr
@@ -1192,17 +1058,15 @@ var happenings = []struct {
 	{"autoscaler", func(tr *trial, n int) {
 		tr.wish.scaled = n%3 != 0
 		tr.asks()
-
-		if l, _ := tr.memory(); tr.wish.scaled && l.Slot == slotA && tr.request.Observed[deploymentOf(slotA)] != nil && tr.request.Observed[autoscalerOf(slotA)] != nil {
+		if l, _ := tr.memory(); tr.wish.scaled && l.Slot == names.SlotA && tr.request.Observed[names.Deployment(names.SlotA)] != nil && tr.request.Observed[names.Autoscaler(names.SlotA)] != nil {
 			tr.scale(float64(2 + n%6))
-			delete(tr.applied, deploymentOf(slotA))
+			delete(tr.applied, names.Deployment(names.SlotA))
 			tr.kubernetes()
 		}
 	}},
 	{"mirror", func(tr *trial, n int) {
 		tr.wish.mirror = n%3 > 0
 		tr.asks()
-
 		if tr.offers(feature("HTTPRouteRequestMirror")); n%5 == 0 {
 			tr.offers()
 		}
@@ -1219,12 +1083,10 @@ var happenings = []struct {
 			}[n%4]}
 			tr.look('P')
 		}
-
 		tr.round()
 	}},
 	{"clock by hours", func(tr *trial, n int) {
 		tr.later(time.Duration(n%21-10) * time.Hour)
-
 		if n%2 == 0 {
 			tr.round()
 		}
@@ -1242,7 +1104,7 @@ var happenings = []struct {
 // forget takes the ledger off an observed object.
 func forget(tr *trial, resource string) {
 	if tr.request.Observed[resource] != nil {
-		tr.change(resource, func(o composetest.Object) { delete(compose.Map(o, "metadata", "annotations"), annotationLedger) })
+		tr.change(resource, func(o composetest.Object) { delete(compose.Map(o, "metadata", "annotations"), names.AnnotationLedger) })
 		delete(tr.applied, resource)
 	}
 }
@@ -1250,11 +1112,9 @@ func forget(tr *trial, resource string) {
 // happens what a history says, two bytes each.
 func (tr *trial) happens(history []byte) {
 	tr.tb.Helper()
-
 	for len(history) >= 2 && !tr.broken {
 		h, n := happenings[int(history[0])%len(happenings)], int(history[1])
 		history = history[2:]
-
 		tr.notef("%s %d", h.name, n)
 		h.do(tr, n)
 		tr.remembers()
@@ -1265,20 +1125,15 @@ func (tr *trial) happens(history []byte) {
 // rests: with nothing new, plans come to an end.
 func (tr *trial) rests() {
 	tr.tb.Helper()
-
 	epoch := int64(-1)
-
 	for range 12 {
 		tr.write(tr.pass(), all, true)
-
 		l, _ := tr.memory()
 		if l.Epoch == epoch {
 			return
 		}
-
 		epoch = l.Epoch
 	}
-
 	l, _ := tr.memory()
 	tr.failf("flapping", "nothing happens, and after 12 passes it still moves: %s %s", l.Phase, l.Reason)
 }
@@ -1286,58 +1141,46 @@ func (tr *trial) rests() {
 // mended world: everything does what it is to do, and the spec asks for an image.
 func (tr *trial) mended(image string) {
 	tr.notef("mended, %s", image)
-
 	tr.wish = wish{image: image, replicas: 4, routed: tr.wish.routed, steps: []int{25, 50}}
 	tr.mode = map[string]int{}
 	tr.gateway = gatewayAccepts
 	tr.asks()
 }
 
-// until a phase, with time, looks that all end with a letter, and somebody who gives
-// every token that is asked for.
+// until a phase, with time, looks that all end with a letter, and somebody who gives every token that is asked for.
 func (tr *trial) until(want v1alpha1.RolloutPhase, letter byte) {
 	tr.tb.Helper()
-
 	target := rolloutTarget(tr.tb, tr.world)
-	l := ledger{}
-
+	l := rollout.Ledger{}
 	for range 80 {
 		tr.round()
-
 		l, _ = tr.memory()
-
 		switch {
 		case tr.broken:
 			return
-		case want == v1alpha1.RolloutStable && l.standing() == want && l.Phase != v1alpha1.RolloutHolding && l.Revision == target && len(tr.slotsInUse()) == 1,
+		case want == v1alpha1.RolloutStable && l.Standing() == want && l.Phase != v1alpha1.RolloutHolding && l.Revision == target && len(tr.slotsInUse()) == 1,
 			want == v1alpha1.RolloutRolledBack && l.Phase == want && l.Candidate == target && len(tr.slotsInUse()) == 1:
 			return
 		}
-
 		for _, f := range l.Failed {
 			if f.Revision == target && want == v1alpha1.RolloutStable {
 				tr.wish.retry = fmt.Sprintf("%s#%d", target, f.Attempts+1)
 			}
 		}
-
 		if l.Reason == v1alpha1.ReasonStateLost {
 			tr.wish.abort = l.Candidate
 		} else {
 			tr.wish.abort = ""
 		}
-
 		tr.asks()
 		tr.later(time.Minute)
-
 		if l.Phase == v1alpha1.RolloutRolledBack || l.Reason == v1alpha1.ReasonRollbackLoop {
 			tr.later(7 * time.Hour)
 		}
-
 		tr.look(letter)
 		tr.look(letter)
 		tr.look(letter)
 	}
-
 	tr.failf("termination", "it does not come to %s of %s: it is %s %s (held %s) with revision %s, candidate %s, weight %d: %s",
 		want, target, l.Phase, l.Reason, l.Held, l.Revision, l.Candidate, l.Weight, rolloutOf(tr.tb, tr.plan()).Message)
 }
@@ -1345,12 +1188,10 @@ func (tr *trial) until(want v1alpha1.RolloutPhase, letter byte) {
 // staysBack what was rolled back, however much time goes by.
 func (tr *trial) staysBack() {
 	tr.tb.Helper()
-
 	for range 3 {
 		tr.later(24 * time.Hour)
 		tr.round()
 	}
-
 	if l, _ := tr.memory(); l.Phase != v1alpha1.RolloutRolledBack {
 		tr.failf("I3", "nobody asks to try it again, and it is %s", l.Phase)
 	}
@@ -1358,25 +1199,20 @@ func (tr *trial) staysBack() {
 
 func (tr *trial) slotsInUse() []string {
 	var in []string
-
-	for _, slot := range []string{slotA, slotB} {
-		if tr.request.Observed[deploymentOf(slot)] != nil {
+	for _, slot := range []string{names.SlotA, names.SlotB} {
+		if tr.request.Observed[names.Deployment(slot)] != nil {
 			in = append(in, slot)
 		}
 	}
-
 	return in
 }
 
-// tries a history on a world, and then to mend it: a good candidate gets there, and
-// a bad one is rolled back.
+// tries a history on a world, and then to mend it: a good candidate gets there, and a bad one is rolled back.
 func tries(tb testing.TB, history []byte) {
 	tb.Helper()
-
 	if len(history) == 0 {
 		return
 	}
-
 	tr := newTrial(tb, wish{image: "x", replicas: 4, routed: history[0]%2 == 0, steps: []int{25, 50}})
 	tr.happens(history[1:])
 	tr.rests()
@@ -1389,8 +1225,7 @@ func tries(tb testing.TB, history []byte) {
 	tr.staysBack()
 }
 
-// often things happen in random histories. What is not named here happens once in a
-// hundred and more.
+// often things happen in random histories. What is not named here happens once in a hundred and more.
 var often = map[string]int{
 	"round": 12, "rounds": 4, "passes": 14, "crash": 10, "unwritten": 5, "status lost in writing": 4, "kubernetes": 5, "looks": 4, "later": 4,
 	"pods of b ready": 8, "gateway accepts": 6, "image": 2, "lifecycle": 3, "lost": 3, "silence": 5, "fails": 4, "little": 4, "restored": 2, "no tokens": 3, "valid": 4,
@@ -1400,25 +1235,21 @@ var often = map[string]int{
 // randomly is a history of so many things.
 func randomly(r *rand.Rand, length int) []byte {
 	var choices []byte
-
 	for i, h := range happenings {
 		for range max(often[h.name], 1) {
 			choices = append(choices, byte(i))
 		}
 	}
-
 	history := []byte{byte(r.IntN(256))}
 	for range length {
 		history = append(history, choices[r.IntN(len(choices))], byte(r.IntN(256)))
 	}
-
 	return history
 }
 
 // TestRolloutProperties lets random things happen to rollouts.
 func TestRolloutProperties(t *testing.T) {
 	const trials, length = 24, 60
-
 	for seed := range uint64(trials) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			tries(t, randomly(rand.New(rand.NewPCG(seed, 5)), length))
@@ -1429,8 +1260,8 @@ func TestRolloutProperties(t *testing.T) {
 // TestRolloutHistories are those that once went wrong, as short as they can be.
 func TestRolloutHistories(t *testing.T) {
 	for name, history := range map[string]string{
-		// A status of before, restored where the Service does not remember: callers were sent to a
-		// slot without pods, and those that served them ended.
+		// A status of before, restored where the Service does not remember: callers were sent to a slot without pods, and those
+		// that served them ended.
 		"Restored": "b30ef50df717a00ff90e9d0d060ea40d4a02e90e250ef90fe90df41d621e8f",
 		// The epoch that evidence of another revision had been gathered for began anew.
 		"EpochAgain": "3a21560ff7115718df13f31dbc1ede",
@@ -1440,7 +1271,6 @@ func TestRolloutHistories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-
 			tries(t, h)
 		})
 	}
@@ -1452,7 +1282,6 @@ func FuzzRollout(f *testing.F) {
 	f.Add([]byte{1, 18, 1, 2, 0, 2, 0, 13, 0, 2, 0, 13, 0, 2, 0})
 	f.Add([]byte{0, 18, 1, 2, 0, 2, 0, 3, 7, 24, 2, 3, 9, 15, 0, 4, 0, 2, 0})
 	f.Add([]byte{0, 18, 1, 2, 0, 2, 0, 13, 0, 6, 0, 24, 4, 25, 0, 2, 0})
-
 	f.Fuzz(func(t *testing.T, history []byte) {
 		if len(history) <= 80 {
 			tries(t, history)

@@ -19,14 +19,15 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
+	"github.com/capstan-dev/capstan/function/algorithm/rollout"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 )
 
 var recordAnew = flag.Bool("record", false, "record the rollouts in testdata anew, and read the change like code")
 
-// A frame of a recording is one pass: what had changed since the one before, and
-// what changes in the plan. What is null is gone.
+// A frame of a recording is one pass: what had changed since the one before, and what changes in the plan. What is null is gone.
 type frame struct {
 	Now       time.Time                     `json:"now"`
 	Says      string                        `json:"says"`
@@ -50,28 +51,23 @@ func newTape() *tape {
 // changes from one set of named things to another.
 func changes[T any](before, after map[string]T) map[string]T {
 	out := map[string]T{}
-
 	for name := range before {
 		if _, stays := after[name]; !stays {
 			var gone T
-
 			out[name] = gone
 		}
 	}
-
 	for name, v := range after {
 		if old, was := before[name]; !was || !reflect.DeepEqual(old, v) {
 			out[name] = v
 		}
 	}
-
 	return out
 }
 
 // changed set of named things.
 func changed[T any](before, change map[string]T) map[string]T {
 	after := maps.Clone(before)
-
 	for name, v := range change {
 		if reflect.ValueOf(&v).Elem().IsNil() {
 			delete(after, name)
@@ -79,7 +75,6 @@ func changed[T any](before, change map[string]T) map[string]T {
 			after[name] = v
 		}
 	}
-
 	return after
 }
 
@@ -88,7 +83,6 @@ func (tp *tape) rewind(f frame) {
 	if f.Composite != nil {
 		tp.composite = f.Composite
 	}
-
 	tp.observed, tp.objects = changed(tp.observed, f.Observed), changed(tp.objects, f.Objects)
 }
 
@@ -96,25 +90,20 @@ func (tp *tape) rewind(f frame) {
 func (tp *tape) request(w *world, now time.Time) compose.Request {
 	r := w.request
 	r.Now, r.Composite, r.Observed = now, tp.composite, map[string]compose.Object{}
-
 	for resource, o := range tp.observed {
 		r.Observed[resource] = o
 	}
-
 	return r
 }
 
 // planned is a plan without its objects, and those, as decoded JSON.
 func planned(tb testing.TB, p *compose.Plan) (rest, objects map[string]any) {
 	tb.Helper()
-
 	if err := json.Unmarshal([]byte(marshalled(tb, p)), &rest); err != nil {
 		tb.Fatal(err)
 	}
-
 	objects = compose.Map(rest, "Objects")
 	delete(rest, "Objects")
-
 	return rest, objects
 }
 
@@ -129,32 +118,25 @@ type films struct {
 // pass is planned, recorded, composed and told.
 func (fs *films) pass(says string) {
 	fs.t.Helper()
-
 	f := frame{Now: fs.request.Now, Says: says}
-
 	observed := map[string]composetest.Object{}
 	for resource, o := range fs.request.Observed {
 		observed[resource] = bare(fs.t, o)
 	}
-
 	xr := bare(fs.t, fs.request.Composite)
 	if !reflect.DeepEqual(xr, fs.tape.composite) {
 		f.Composite = xr
 	}
-
 	f.Observed = changes(fs.tape.observed, observed)
 	fs.tape.rewind(f)
-
 	p, err := Plan(fs.tape.request(fs.world, f.Now))
 	if err != nil {
 		fs.t.Fatal(err)
 	}
-
 	rest, objects := planned(fs.t, p)
 	f.Plan, f.Objects = rest, changes(fs.tape.objects, objects)
 	fs.tape.objects = objects
 	fs.frames = append(fs.frames, f)
-
 	fs.compose(p)
 	fs.told(p)
 }
@@ -162,42 +144,33 @@ func (fs *films) pass(says string) {
 // bare object: without the account of who wrote what.
 func bare(tb testing.TB, o compose.Object) composetest.Object {
 	tb.Helper()
-
 	out, err := composetest.Decode(o.Map())
 	if err != nil {
 		tb.Fatal(err)
 	}
-
 	delete(compose.Map(out, "metadata"), "managedFields")
-
 	return out
 }
 
 // goes on until the rollout is in a phase, with what Kubernetes and the Gateway do.
 func (fs *films) until(want, says string) {
 	fs.t.Helper()
-
 	for range 12 {
 		fs.pass(says)
-
-		for _, slot := range []string{slotA, slotB} {
-			if fs.request.Observed[deploymentOf(slot)] != nil {
+		for _, slot := range []string{names.SlotA, names.SlotB} {
+			if fs.request.Observed[names.Deployment(slot)] != nil {
 				fs.runIn(slot, nil)
 			}
 		}
-
-		if fs.request.Observed[nameRoute] != nil {
+		if fs.request.Observed[names.Route] != nil {
 			fs.accept()
 		}
-
 		fs.later(10 * time.Second)
-
 		if standsAt(fs.t, fs.plan()) == want {
 			fs.pass(says)
 			return
 		}
 	}
-
 	fs.t.Fatalf("it does not come to %s: %s", want, standsAt(fs.t, fs.plan()))
 }
 
@@ -221,11 +194,9 @@ var rollouts = map[string]func(fs *films){
 		fs.until("Baking", "all callers go over")
 		fs.pass("the one before it stays")
 		fs.looked(time.Minute, "PP", "all is well")
-
 		for range 4 {
 			fs.looked(time.Minute, "PPPPPP", "and remains so")
 		}
-
 		fs.until("Stable", "the one before it ends")
 		fs.pass("all is calm")
 	},
@@ -246,46 +217,36 @@ func TestRolloutReplay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join("testdata", name+".yaml")
 			w := serving(t, "{image: x}")
-
 			if *recordAnew {
 				writeFilm(t, file, rollouts[name])
 			}
-
 			raw, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-
 			tp, phases := newTape(), []v1alpha1.RolloutPhase{}
-
 			for _, doc := range bytes.Split(raw, []byte("---\n"))[1:] {
 				var f frame
 				if err := yaml.UnmarshalStrict(doc, &f); err != nil {
 					t.Fatal(err)
 				}
-
 				tp.rewind(f)
-
 				p, err := Plan(tp.request(w, f.Now))
 				if err != nil {
 					t.Fatal(err)
 				}
-
 				rest, objects := planned(t, p)
 				if diff := cmp.Diff(asBytes(t, f.Plan, tp.objects), asBytes(t, rest, objects)); diff != "" {
 					t.Fatalf("%s, %s: -recorded, +now:\n%s\nread the change, then go test -run %s -record", f.Now, f.Says, diff, t.Name())
 				}
-
-				if l, ok := written(annotated(object(t, p, nameService))); ok && (len(phases) == 0 || phases[len(phases)-1] != l.standing()) {
-					phases = append(phases, l.standing())
+				if l, ok := rollout.ParseLedger(ledgerText(object(t, p, names.Service))); ok && (len(phases) == 0 || phases[len(phases)-1] != l.Standing()) {
+					phases = append(phases, l.Standing())
 				}
 			}
-
 			want := []v1alpha1.RolloutPhase{"Stable", "Preparing", "Stepping", "Promoting", "Baking", "Draining", "Stable"}
 			if name == "rollout-rolled-back" {
 				want = []v1alpha1.RolloutPhase{"Stable", "Preparing", "Stepping", "RollingBack", "RolledBack"}
 			}
-
 			if diff := cmp.Diff(want, phases); diff != "" {
 				t.Errorf("phases: -want, +got:\n%s", diff)
 			}
@@ -296,18 +257,15 @@ func TestRolloutReplay(t *testing.T) {
 // asBytes of a plan, in lines.
 func asBytes(tb testing.TB, rest, objects map[string]any) string {
 	tb.Helper()
-
 	raw, err := json.MarshalIndent(map[string]any{"plan": rest, "objects": objects}, "", " ")
 	if err != nil {
 		tb.Fatal(err)
 	}
-
 	return string(raw)
 }
 
 func writeFilm(t *testing.T, file string, act func(fs *films)) {
 	t.Helper()
-
 	fs := &films{world: serving(t, "{image: x}"), tape: newTape()}
 	fs.edit(fmt.Sprintf(filmed, "x"))
 	fs.settle()
@@ -317,23 +275,18 @@ func writeFilm(t *testing.T, file string, act func(fs *films)) {
 	fs.pass("at rest")
 	fs.edit(fmt.Sprintf(filmed, "z"))
 	act(fs)
-
 	var out bytes.Buffer
-
 	for _, f := range fs.frames {
 		raw, err := yaml.Marshal(f)
 		if err != nil {
 			t.Fatal(err)
 		}
-
 		out.WriteString("---\n")
 		out.Write(raw)
 	}
-
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		t.Fatal(err)
 	}
-
 	if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}

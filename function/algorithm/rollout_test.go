@@ -12,13 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 )
 
 func TestReplicas(t *testing.T) {
 	const scaled = "{image: x, replicas: 5, scaling: {minReplicas: 2, maxReplicas: 4}}"
-
 	cases := map[string]struct {
 		reason string
 		world  func() *world
@@ -64,10 +64,9 @@ func TestReplicas(t *testing.T) {
 			return w
 		}, 2.0},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := compose.Map(object(t, tc.world().plan(), deploymentOf(slotA)), "spec")["replicas"]
+			got := compose.Map(object(t, tc.world().plan(), names.Deployment(names.SlotA)), "spec")["replicas"]
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\nspec.replicas: -want, +got:\n%s", tc.reason, diff)
 			}
@@ -79,11 +78,9 @@ func TestReplicas(t *testing.T) {
 func TestHandOver(t *testing.T) {
 	w := serving(t, "{image: x, replicas: 3, scaling: {minReplicas: 2, maxReplicas: 9}}")
 	w.scale(6)
-
 	for range 2 {
 		w.compose(w.plan())
-
-		if n := compose.Number(w.request.Observed[deploymentOf(slotA)].Map(), -1, "spec", "replicas"); n != 6 {
+		if n := compose.Number(w.request.Observed[names.Deployment(names.SlotA)].Map(), -1, "spec", "replicas"); n != 6 {
 			t.Fatalf("spec.replicas: got %d, want the autoscaler's 6", n)
 		}
 	}
@@ -92,13 +89,10 @@ func TestHandOver(t *testing.T) {
 // TestConfigChange keeps each config as long as a revision that is kept uses it.
 func TestConfigChange(t *testing.T) {
 	const before, after = `{image: x, revisionHistoryLimit: 0, config: {files: {a: "1"}}}`, `{image: x, revisionHistoryLimit: 0, config: {files: {a: "2"}}}`
-
 	configs := func(p *compose.Plan) int {
-		return len(slices.DeleteFunc(slices.Collect(maps.Keys(p.Objects)), func(n string) bool { return !strings.HasPrefix(n, nameConfigPrefix) }))
+		return len(slices.DeleteFunc(slices.Collect(maps.Keys(p.Objects)), func(n string) bool { return !strings.HasPrefix(n, names.ConfigPrefix) }))
 	}
-
 	w := serving(t, before)
-
 	for _, step := range []struct {
 		reason string
 		do     func()
@@ -118,7 +112,6 @@ func TestConfigChange(t *testing.T) {
 		{"and then goes", func() { w.update(); w.later(time.Minute); w.update() }, 0},
 	} {
 		step.do()
-
 		if got := configs(w.plan()); got != step.want {
 			t.Errorf("%s: got %d ConfigMaps, want %d", step.reason, got, step.want)
 		}
@@ -128,122 +121,96 @@ func TestConfigChange(t *testing.T) {
 func TestServiceAccountLingers(t *testing.T) {
 	w := serving(t, "{image: x, revisionHistoryLimit: 0}")
 	w.edit("{image: x, serviceAccountName: own, revisionHistoryLimit: 0}")
-
 	for range 2 {
-		if w.plan().Objects[nameServiceAccount].Object == nil {
+		if w.plan().Objects[names.ServiceAccount].Object == nil {
 			t.Error("pods of the revision before lost their ServiceAccount")
 		}
-
 		w.update()
 	}
-
 	w.later(time.Minute)
 	w.update()
-
-	if w.plan().Objects[nameServiceAccount].Object != nil {
+	if w.plan().Objects[names.ServiceAccount].Object != nil {
 		t.Error("the ServiceAccount stays for ever")
 	}
 }
 
-// TestRefusedDependency keeps the Deployment as it is when its new config is
-// refused: pods of the new revision could not start.
+// TestRefusedDependency keeps the Deployment as it is when its new config is refused: pods of the new revision could not start.
 func TestRefusedDependency(t *testing.T) {
 	w := serving(t, "{image: x}")
 	w.edit(`{image: z, config: {files: {a: "1"}}}`)
-
 	config := ""
 	for resource := range w.plan().Objects {
-		if strings.HasPrefix(resource, nameConfigPrefix) {
+		if strings.HasPrefix(resource, names.ConfigPrefix) {
 			config = resource
 		}
 	}
-
 	refused := `cannot compose resources: cannot apply composed resource "` + config + `": configmaps "reco" is forbidden: exceeded quota`
 	w.synced(refused, nil)
-
 	for _, pass := range []string{"the pass that learns of it", "the pass that remembers it"} {
 		p := w.plan()
 		if p.Objects[config].Object != nil {
 			t.Errorf("%s: the refused ConfigMap is asked for", pass)
 		}
-
-		d := object(t, p, deploymentOf(slotA))
+		d := object(t, p, names.Deployment(names.SlotA))
 		if got := compose.List(d, "spec", "template", "spec", "containers")[0].(map[string]any)["image"]; got != "x" {
 			t.Errorf("%s: image: got %v, want the one that runs", pass, got)
 		}
-
 		if c := condition(p, v1alpha1.TypeComposed); c.Reason != v1alpha1.ReasonRefused || !strings.Contains(c.Message, "exceeded quota") {
 			t.Errorf("%s: Composed: got %s %q", pass, c.Reason, c.Message)
 		}
-
 		if !p.Ready {
 			// One object is missing, so that the Algorithm is not as asked.
 			w.compose(p)
 		}
-
 		w.synced("", statusOf(p).Withheld)
 	}
 }
 
-// TestRefusals converges when two objects are refused, whatever order Crossplane
-// applies objects in.
+// TestRefusals converges when two objects are refused, whatever order Crossplane applies objects in.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t, "{image: x, replicas: 2, scaling: {minReplicas: 2, maxReplicas: 4}}")
-	refused := []string{autoscalerOf(slotA), nameBudget}
-
+	refused := []string{names.Autoscaler(names.SlotA), names.Budget}
 	for pass := range 6 {
 		p := w.plan()
 
-		// Crossplane applies what it comes upon before the refused one, and
-		// writes the status only when nothing is refused.
+		// Crossplane applies what it comes upon before the refused one, and writes the status only when nothing is refused.
 		message := ""
 		for _, resource := range refused {
 			if p.Objects[resource].Object != nil {
 				message = `cannot compose resources: cannot apply composed resource "` + resource + `": x is forbidden: User "crossplane" cannot patch`
 			}
 		}
-
 		if message != "" {
 			w.synced(message, withheldBefore(w))
 			continue
 		}
-
 		w.compose(p)
 		w.synced("", statusOf(p).Withheld)
 		w.request.Now = w.request.Now.Add(time.Second)
-
-		if pass == 5 && (len(statusOf(p).Withheld) != 2 || p.Objects[deploymentOf(slotA)].Object == nil) {
+		if pass == 5 && (len(statusOf(p).Withheld) != 2 || p.Objects[names.Deployment(names.SlotA)].Object == nil) {
 			t.Errorf("after six passes: withheld %v", statusOf(p).Withheld)
 		}
 	}
-
 	w.run(nil)
-
 	p := w.plan()
 	if p.Ready || condition(p, v1alpha1.TypePodsHealthy).Reason != v1alpha1.ReasonServing {
 		t.Errorf("pods serve and objects are missing: ready %t, healthy %v", p.Ready, condition(p, v1alpha1.TypePodsHealthy))
 	}
-
 	if c := condition(p, v1alpha1.TypeComposed); c.Reason != v1alpha1.ReasonNotAllowedToCompose ||
 		!strings.Contains(c.Message, "HorizontalPodAutoscaler") || !strings.Contains(c.Message, "package/platform.yaml") {
 		t.Errorf("Composed: got %s %q", c.Reason, c.Message)
 	}
-
 	if p.TTL > 20*time.Second {
 		t.Errorf("TTL: got %s", p.TTL)
 	}
-
 	again := statusOf(p).Withheld
 	w.request.Now = w.request.Now.Add(5 * time.Second)
-
 	if diff := cmp.Diff(again, statusOf(w.plan()).Withheld); diff != "" {
 		t.Errorf("a passing second changes the status: -before, +after:\n%s", diff)
 	}
-
 	w.request.Now = w.request.Now.Add(time.Hour)
 	w.compose(w.plan())
 	w.synced("", nil)
-
 	if p := w.plan(); !p.Ready || condition(p, v1alpha1.TypeComposed).Reason != v1alpha1.ReasonComposed {
 		t.Errorf("after the rights came: ready %t, %v", p.Ready, p.Conditions)
 	}
@@ -251,19 +218,15 @@ func TestRefusals(t *testing.T) {
 
 func withheldBefore(w *world) []v1alpha1.Withheld {
 	xr := composetest.Object(w.request.Composite.Map())
-
 	list := compose.List(xr, "status", "withheld")
 	ws := make([]v1alpha1.Withheld, 0, len(list))
-
 	for _, v := range list {
 		e := v.(map[string]any)
 		until, _ := time.Parse(time.RFC3339, e["until"].(string))
-
 		out := v1alpha1.Withheld{Resource: e["resource"].(string), Message: e["message"].(string)}
 		out.Until.Time = until
 		ws = append(ws, out)
 	}
-
 	return ws
 }
 
@@ -283,14 +246,13 @@ func TestFirstPodsWait(t *testing.T) {
 		"OwnAccount": {"It is not ours to wait for.", func() *world { return newWorld(t, "{image: x, serviceAccountName: own}") }, nil},
 		"AccountLost": {"Pods that run are not held up.", func() *world {
 			w := serving(t, "{image: x}")
-			delete(w.request.Observed, nameServiceAccount)
+			delete(w.request.Observed, names.ServiceAccount)
 			return w
 		}, nil},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			d := object(t, tc.world().plan(), deploymentOf(slotA))
+			d := object(t, tc.world().plan(), names.Deployment(names.SlotA))
 			if got := compose.Map(d, "spec")["paused"]; got != tc.want {
 				t.Errorf("%s\npaused: got %v, want %v", tc.reason, got, tc.want)
 			}
@@ -298,8 +260,8 @@ func TestFirstPodsWait(t *testing.T) {
 	}
 }
 
-// TestWellStaysWell through edits: a condition that turned around and back would
-// cost several passes of Crossplane and tell nobody anything.
+// TestWellStaysWell through edits: a condition that turned around and back would cost several passes of Crossplane and tell
+// nobody anything.
 func TestWellStaysWell(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -319,13 +281,11 @@ func TestWellStaysWell(t *testing.T) {
 			})
 		}, false},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := serving(t, "{image: x, replicas: 2}")
 			w.told(w.plan())
 			tc.change(w)
-
 			p := w.plan()
 			if got := condition(p, v1alpha1.TypePodsHealthy).Status == "True"; got != tc.want || p.Ready != tc.want {
 				t.Errorf("%s\nPodsHealthy %t, Ready %t, want both %t", tc.reason, got, p.Ready, tc.want)

@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 )
 
 // said by a Gateway of the route, which is for Gateway "shared" of namespace "gateway".
 func (w *world) said(gateway, conditionType, status string, late float64) {
-	w.change(nameRoute, func(o composetest.Object) {
+	w.change(names.Route, func(o composetest.Object) {
 		o["status"] = map[string]any{"parents": []any{map[string]any{
 			"parentRef": map[string]any{"name": gateway, "namespace": "gateway"},
 			"conditions": []any{map[string]any{
@@ -26,7 +27,6 @@ func (w *world) said(gateway, conditionType, status string, late float64) {
 // TestRouteHoldsUp a revision only where callers could be lost.
 func TestRouteHoldsUp(t *testing.T) {
 	const routed = ", route: {gateway: {name: shared, namespace: gateway}}}"
-
 	cases := map[string]struct {
 		reason string
 		said   func(w *world)
@@ -44,10 +44,9 @@ func TestRouteHoldsUp(t *testing.T) {
 			w := serving(t, "{image: x"+routed)
 			w.edit("{image: z" + routed)
 			w.compose(w.plan())
-			w.runIn(slotB, nil)
+			w.runIn(names.SlotB, nil)
 			tc.said(w)
-
-			if got := compose.Text(object(t, w.plan(), nameService), "spec", "selector", labelSlot); got != tc.want {
+			if got := compose.Text(object(t, w.plan(), names.Service), "spec", "selector", names.LabelSlot); got != tc.want {
 				t.Errorf("%s: callers are sent to slot %s, want %s: %v", tc.reason, got, tc.want, condition(w.plan(), v1alpha1.TypeUpdated))
 			}
 		})

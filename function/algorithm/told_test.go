@@ -12,15 +12,15 @@ import (
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 )
 
 // measure sets what the observed Analysis tells.
 func (w *world) measure(observation observev1alpha1.AnalysisObservation) {
-	w.change(nameAnalysis, func(o composetest.Object) {
+	w.change(names.Analysis, func(o composetest.Object) {
 		raw, _ := json.Marshal(map[string]any{"atProvider": observation})
-
 		var status map[string]any
 		_ = json.Unmarshal(raw, &status)
 		o["status"] = status
@@ -29,7 +29,7 @@ func (w *world) measure(observation observev1alpha1.AnalysisObservation) {
 
 // parents of the observed route say so.
 func (w *world) parents(conditionType, status, reason, message string) {
-	w.change(nameRoute, func(o composetest.Object) {
+	w.change(names.Route, func(o composetest.Object) {
 		o["status"] = map[string]any{"parents": []any{map[string]any{"conditions": []any{map[string]any{
 			"type": conditionType, "status": status, "reason": reason, "message": message,
 			"observedGeneration": compose.Map(o, "metadata")["generation"],
@@ -39,7 +39,7 @@ func (w *world) parents(conditionType, status, reason, message string) {
 
 // scaler sets the condition ScalingActive of the observed autoscaler.
 func (w *world) scaler(status, reason string, since time.Time) {
-	w.change(autoscalerOf(slotA), func(o composetest.Object) {
+	w.change(names.Autoscaler(names.SlotA), func(o composetest.Object) {
 		o["status"] = map[string]any{"conditions": []any{map[string]any{
 			"type": "ScalingActive", "status": status, "reason": reason, "message": "no metrics returned",
 			"lastTransitionTime": since.Format(time.RFC3339),
@@ -55,13 +55,11 @@ func TestParticularConditions(t *testing.T) {
 		queried = "{image: x:1, scaling: {maxReplicas: 4, signal: Query, query: q, perReplica: 3}}"
 		byCPU   = "{image: x:1, scaling: {maxReplicas: 4}}"
 	)
-
 	value := func(v float64) *float64 { return &v }
 	metrics := func(ms ...observev1alpha1.MetricObservation) observev1alpha1.AnalysisObservation {
 		for i := range ms {
-			ms[i].Slot = slotA
+			ms[i].Slot = names.SlotA
 		}
-
 		return observev1alpha1.AnalysisObservation{
 			Metrics: ms, Scaling: &observev1alpha1.ScalingObservation{Signal: observev1alpha1.SignalInFlight, PerReplica: value(4)},
 		}
@@ -69,7 +67,6 @@ func TestParticularConditions(t *testing.T) {
 	pass := func(name string) observev1alpha1.MetricObservation {
 		return observev1alpha1.MetricObservation{Name: name, Verdict: observev1alpha1.VerdictPass, Value: value(1)}
 	}
-
 	cases := map[string]struct {
 		reason string
 		spec   string
@@ -90,13 +87,12 @@ func TestParticularConditions(t *testing.T) {
 		"Backends":   {"a Gateway does not find what it leads to", routed, func(w *world) { w.parents("ResolvedRefs", "False", "BackendNotFound", "no") }, v1alpha1.TypeRouteAccepted, "False", v1alpha1.ReasonRouteRefused, "BackendNotFound"},
 		"NoGatewayAPI": {"the cluster has no Gateway API", routed, func(w *world) {
 			w.request.Kinds[RouteGVK] = compose.Unavailable
-			delete(w.request.Observed, nameRoute)
+			delete(w.request.Observed, names.Route)
 		}, v1alpha1.TypeRouteAccepted, "False", v1alpha1.ReasonGatewayAPIMissing, "spec.route"},
-
 		"NotMeasured": {"nobody asked for metrics", "{image: x:1}", nil, v1alpha1.TypeMetricsAvailable, "", "", ""},
 		"Measuring":   {"Prometheus was not asked yet", checked, nil, v1alpha1.TypeMetricsAvailable, "Unknown", v1alpha1.ReasonMeasuring, ""},
 		"Measured":    {"all is known", checked, func(w *world) { w.measure(metrics(pass("success"), pass("queue"))) }, v1alpha1.TypeMetricsAvailable, "True", v1alpha1.ReasonMeasured, ""},
-		"NoProvider":  {"nobody asks", checked, func(w *world) { withKind(w, compose.Unavailable); delete(w.request.Observed, nameAnalysis) }, v1alpha1.TypeMetricsAvailable, "False", v1alpha1.ReasonProviderMissing, "provider-capstan"},
+		"NoProvider":  {"nobody asks", checked, func(w *world) { withKind(w, compose.Unavailable); delete(w.request.Observed, names.Analysis) }, v1alpha1.TypeMetricsAvailable, "False", v1alpha1.ReasonProviderMissing, "provider-capstan"},
 		"QueryFailed": {"one query is wrong", checked, func(w *world) {
 			w.measure(metrics(pass("success"), observev1alpha1.MetricObservation{Name: "queue", Verdict: "Error", Message: "no PromQL"}))
 		}, v1alpha1.TypeMetricsAvailable, "False", v1alpha1.ReasonQueryFailed, "queue: no PromQL"},
@@ -131,8 +127,7 @@ func TestParticularConditions(t *testing.T) {
 		"NoOperator":   {"nobody records the query", queried, func(w *world) { w.request.Kinds[PrometheusRuleGVK] = compose.Unavailable }, v1alpha1.TypeMetricsAvailable, "False", v1alpha1.ReasonOperatorMissing, "spec.scaling.query"},
 		"NoCPUMetrics": {"an autoscaler by CPU has no metrics", byCPU, func(w *world) { w.scaler("False", "FailedGetResourceMetric", now.Add(-time.Hour)) }, v1alpha1.TypeMetricsAvailable, "False", v1alpha1.ReasonNotScaling, "metrics server"},
 		"CPUMetrics":   {"and is not told of while it has", byCPU, func(w *world) { w.scaler("True", "ValidMetricFound", now) }, v1alpha1.TypeMetricsAvailable, "", "", ""},
-
-		"Within": {"every target is met", checked, func(w *world) { w.measure(metrics(pass("success"), pass("queue"))) }, v1alpha1.TypeWithinTargets, "True", v1alpha1.ReasonTargetsMet, ""},
+		"Within":       {"every target is met", checked, func(w *world) { w.measure(metrics(pass("success"), pass("queue"))) }, v1alpha1.TypeWithinTargets, "True", v1alpha1.ReasonTargetsMet, ""},
 		"Insufficient": {"too few requests", checked, func(w *world) {
 			w.measure(metrics(pass("queue"), observev1alpha1.MetricObservation{Name: "success", Verdict: "Insufficient"}))
 		}, v1alpha1.TypeWithinTargets, "Unknown", v1alpha1.ReasonTooLittleData, ""},
@@ -140,7 +135,7 @@ func TestParticularConditions(t *testing.T) {
 			w.measure(metrics(pass("success"), observev1alpha1.MetricObservation{Name: "queue", Verdict: "Fail", Value: value(7)}))
 		}, v1alpha1.TypeWithinTargets, "False", v1alpha1.ReasonTargetMissed, "queue: 7, asked for at most 3"},
 		"OtherSlot": {"what another slot's pods do is another matter", checked, func(w *world) {
-			w.measure(observev1alpha1.AnalysisObservation{Metrics: []observev1alpha1.MetricObservation{{Slot: slotB, Name: "queue", Verdict: "Fail", Value: value(7)}}})
+			w.measure(observev1alpha1.AnalysisObservation{Metrics: []observev1alpha1.MetricObservation{{Slot: names.SlotB, Name: "queue", Verdict: "Fail", Value: value(7)}}})
 		}, v1alpha1.TypeWithinTargets, "Unknown", v1alpha1.ReasonTooLittleData, ""},
 		"LoadIndependent": {"more replicas would not help", scaled, func(w *world) {
 			o := metrics(observev1alpha1.MetricObservation{Name: "latency", Verdict: "Fail", Value: value(80)})
@@ -149,14 +144,12 @@ func TestParticularConditions(t *testing.T) {
 		}, v1alpha1.TypeWithinTargets, "False", v1alpha1.ReasonTargetMissed, "more of them would not help"},
 		"NoTargets": {"nothing was asked", "{image: x:1, metrics: {}}", nil, v1alpha1.TypeWithinTargets, "", "", ""},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := serving(t, tc.spec)
 			if tc.do != nil {
 				tc.do(w)
 			}
-
 			c := condition(w.plan(), tc.of)
 			if string(c.Status) != tc.status || c.Reason != tc.why || !strings.Contains(c.Message, tc.words) {
 				t.Errorf("%s\n%s: got %s %s %q, want %s %s with %q", tc.reason, tc.of, c.Status, c.Reason, c.Message, tc.status, tc.why, tc.words)
@@ -174,32 +167,26 @@ func (w *world) learn(o observev1alpha1.AnalysisObservation) {
 
 func TestAutoscaler(t *testing.T) {
 	const spec = "{image: x, scaling: {minReplicas: 2, maxReplicas: 9, targetLatencyMs: 50, percentile: 99}}"
-
 	metrics := func(w *world) string {
-		o := object(t, w.plan(), autoscalerOf(slotA))
+		o := object(t, w.plan(), names.Autoscaler(names.SlotA))
 		if o == nil {
 			return "none"
 		}
-
 		raw, err := json.Marshal(compose.List(o, "spec", "metrics"))
 		if err != nil {
 			t.Fatal(err)
 		}
-
 		return string(raw)
 	}
-
 	const (
 		guard    = `{"external":{"metric":{"name":"capstan_latency_p99_ms","selector":{"matchLabels":{"algorithm":"reco","slot":"a"}}},"target":{"type":"Value","value":"50"}},"type":"External"}`
 		inFlight = `{"external":{"metric":{"name":"capstan_inflight","selector":{"matchLabels":{"algorithm":"reco","slot":"a"}}},"target":{"averageValue":"6400m","type":"AverageValue"}},"type":"External"}`
 		custom   = `{"external":{"metric":{"name":"capstan_custom","selector":{"matchLabels":{"algorithm":"reco","slot":"a"}}},"target":{"averageValue":"3","type":"AverageValue"}},"type":"External"}`
 		cpu      = `{"resource":{"name":"cpu","target":{"averageUtilization":70,"type":"Utilization"}},"type":"Resource"}`
 	)
-
 	learned := func(signal observev1alpha1.Signal, per float64, independent bool) observev1alpha1.AnalysisObservation {
 		return observev1alpha1.AnalysisObservation{Scaling: &observev1alpha1.ScalingObservation{Signal: signal, PerReplica: &per, LoadIndependent: independent}}
 	}
-
 	cases := map[string]struct {
 		reason string
 		world  func() *world
@@ -236,7 +223,6 @@ func TestAutoscaler(t *testing.T) {
 			return withKind(w, compose.Unavailable)
 		}, "[" + cpu + "," + guard + "]"},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if got := metrics(tc.world()); got != tc.want {
@@ -246,15 +232,12 @@ func TestAutoscaler(t *testing.T) {
 	}
 }
 
-// TestRegistry resolves a version before there is a revision, and goes on with it
-// while the registry is away.
+// TestRegistry resolves a version before there is a revision, and goes on with it while the registry is away.
 func TestRegistry(t *testing.T) {
 	const spec = "{image: x:1, model: {from: registry, registry: {name: m, alias: champion, liveAlias: live}}}"
-
 	w := newWorld(t, spec)
-
 	says := func(version, synced string) {
-		w.change(nameModelVersionPrefix+hashOf("m"), func(o composetest.Object) {
+		w.change(names.ModelVersionPrefix+hashOf("m"), func(o composetest.Object) {
 			o["status"] = map[string]any{
 				"conditions": []any{
 					map[string]any{"type": "Synced", "status": synced, "message": "the registry is away", "observedGeneration": compose.Map(o, "metadata")["generation"]},
@@ -266,14 +249,11 @@ func TestRegistry(t *testing.T) {
 	}
 	expect := func(reason, want string, resolved, updated xpv2.ConditionReason) {
 		t.Helper()
-
 		p := w.plan()
 		got := scene(t, p)
-
-		if a := object(t, p, nameModelAliasPrefix+hashOf("m", "live")); a != nil {
+		if a := object(t, p, names.ModelAliasPrefix+hashOf("m", "live")); a != nil {
 			got += " live=" + compose.Text(a, "spec", "forProvider", "version")
 		}
-
 		r, u := condition(p, v1alpha1.TypeModelResolved).Reason, condition(p, v1alpha1.TypeUpdated).Reason
 		if got != want || r != resolved || u != updated {
 			t.Fatalf("%s: got %s (%s, %s), want %s (%s, %s)", reason, got, r, u, want, resolved, updated)
@@ -285,7 +265,6 @@ func TestRegistry(t *testing.T) {
 		w.told(p)
 		w.update()
 	}
-
 	expect("nothing runs before the version is known", "callers=a", v1alpha1.ReasonResolving, v1alpha1.ReasonAwaitingModel)
 	w.compose(w.plan())
 	says("7", "True")
@@ -295,12 +274,10 @@ func TestRegistry(t *testing.T) {
 	next()
 	says("7", "True")
 	expect("the alias follows what callers reach", "a=x:1*1 callers=a live=7", v1alpha1.ReasonResolved, v1alpha1.ReasonLive)
-
-	d := object(t, w.plan(), nameModelAliasPrefix+hashOf("m", "live"))
+	d := object(t, w.plan(), names.ModelAliasPrefix+hashOf("m", "live"))
 	if e := compose.Map(d, "spec", "forProvider", "evidence"); e["algorithm"] != "shop/reco" || e["image"] != "x:1" {
 		t.Errorf("evidence: %v", e)
 	}
-
 	says("7", "False")
 	w.told(w.plan())
 	w.told(w.plan())
@@ -316,16 +293,13 @@ func TestRegistry(t *testing.T) {
 	for range 3 {
 		w.told(w.plan())
 	}
-
 	expect("when the alias moves, a revision follows, and the live alias stays", "a=x:1*1 b=x:1*1 callers=a live=7", v1alpha1.ReasonResolved, v1alpha1.ReasonPreparing)
 	next()
 	says("8", "True")
 	expect("until callers have gone over", "a=x:1*1 b=x:1*1 callers=b live=8", v1alpha1.ReasonResolved, v1alpha1.ReasonLive)
-
 	w.edit(strings.Replace(spec, "name: m,", "name: other,", 1))
 	expect("another model is asked for, and what serves keeps its alias", "a=x:1*1 b=x:1*1 callers=b live=8", v1alpha1.ReasonResolving, v1alpha1.ReasonAwaitingModel)
-
-	if v := object(t, w.plan(), nameModelVersionPrefix+hashOf("other")); compose.Text(v, "spec", "forProvider", "model") != "other" {
+	if v := object(t, w.plan(), names.ModelVersionPrefix+hashOf("other")); compose.Text(v, "spec", "forProvider", "model") != "other" {
 		t.Errorf("asked of the registry: %v", v)
 	}
 }
@@ -333,41 +307,32 @@ func TestRegistry(t *testing.T) {
 // TestRollingSecrets makes a revision of a changed Secret, once it is known.
 func TestRollingSecrets(t *testing.T) {
 	const spec = "{image: x, secrets: [{name: license, rotate: Rolling}, {name: other}]}"
-
 	w := newWorld(t, spec)
 	seen := func(fingerprint string) {
 		w.measure(observev1alpha1.AnalysisObservation{Secrets: []observev1alpha1.SecretObservation{{Name: "license", Fingerprint: fingerprint}}})
 	}
-
 	if c := condition(w.plan(), v1alpha1.TypeUpdated); c.Reason != v1alpha1.ReasonAwaitingSecret || !strings.Contains(c.Message, "license") {
 		t.Errorf("before it is known: %s %q", c.Reason, c.Message)
 	}
-
 	w.compose(w.plan())
 	seen("aa")
-
 	first := statusOf(w.plan()).Revision.Candidate
 	w.update()
 	seen("aa")
-
 	if got := scene(t, w.plan()); got != "a=x*1 callers=a" || first == "" {
 		t.Errorf("got %s, revision %q", got, first)
 	}
-
 	seen("bb")
-
 	if got := scene(t, w.plan()); got != "a=x*1 b=x*1 callers=a" {
 		t.Errorf("after a change: got %s", got)
 	}
-
 	w.measure(observev1alpha1.AnalysisObservation{})
-
 	if got := scene(t, w.plan()); got != "a=x*1 callers=a" {
 		t.Errorf("while it is gone: got %s", got)
 	}
 
 	// The other makes no revisions, but pods do not start without it.
-	if a := object(t, w.plan(), nameAnalysis); len(compose.List(a, "spec", "forProvider", "secrets")) != 2 {
+	if a := object(t, w.plan(), names.Analysis); len(compose.List(a, "spec", "forProvider", "secrets")) != 2 {
 		t.Errorf("watched: %v", compose.Map(a, "spec", "forProvider"))
 	}
 }

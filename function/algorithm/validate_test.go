@@ -13,67 +13,65 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// TestBadSpecs makes nothing of a bad spec, leaves everything as it is when it
-// is a bad edit, and names field, value and remedy.
+// TestBadSpecs makes nothing of a bad spec, leaves everything as it is when it is a bad edit, and names field, value and remedy.
 func TestBadSpecs(t *testing.T) {
 	huge := strings.Repeat("x", 500_000)
-
 	cases := map[string]struct {
 		spec   string
 		reason xpv2.ConditionReason
 		words  []string
 	}{
-		"NoImage":            {"{replicas: 1}", "", []string{"spec.image", `""`}},
-		"ImageWithBlank":     {"{image: 'a b'}", "", []string{"spec.image", `"a b"`, "white space"}},
+		"NoImage":            {"{replicas: 1}", "", []string{"spec.image", "missing"}},
+		"ImageWithBlank":     {"{image: 'a b'}", "", []string{"spec.image", `"a b"`, "must be an image reference"}},
 		"NegativeReplicas":   {"{image: x, replicas: -1}", "", []string{"spec.replicas", "-1", "0 to 1000"}},
-		"TextReplicas":       {"{image: x, replicas: many}", "", []string{"replicas", "string"}},
+		"TextReplicas":       {"{image: x, replicas: many}", "", []string{"replicas", "integer"}},
 		"HugeReplicas":       {"{image: x, replicas: 1e300}", "", []string{"replicas", "1e+300"}},
 		"ManyReplicas":       {"{image: x, replicas: 1001}", "", []string{"spec.replicas", "1001"}},
 		"PortZero":           {"{image: x, port: 0}", "", []string{"spec.port", "65535"}},
 		"PortTooHigh":        {"{image: x, port: 65536}", "", []string{"spec.port", "65536"}},
-		"Root":               {"{image: x, runAsUser: 0}", "", []string{"spec.runAsUser", "root"}},
+		"Root":               {"{image: x, runAsUser: 0}", "", []string{"spec.runAsUser", "1 to 2147483647"}},
 		"EnvName":            {"{image: x, env: [{name: 1A}]}", "", []string{"spec.env[0].name", `"1A"`}},
 		"EnvUnicode":         {"{image: x, env: [{name: größe}]}", "", []string{"spec.env[0].name", "größe"}},
 		"EnvTwice":           {"{image: x, env: [{name: A}, {name: A}]}", "", []string{"spec.env[1].name", "twice", "remove"}},
-		"EnvBoth":            {"{image: x, env: [{name: A, value: b, valueFrom: {}}]}", "", []string{"spec.env[0].valueFrom", "remove"}},
+		"EnvBoth":            {"{image: x, env: [{name: A, value: b, valueFrom: {}}]}", "", []string{"spec.env[0]", "not both"}},
 		"EnvNoSource":        {"{image: x, env: [{name: A, valueFrom: {}}]}", "", []string{"spec.env[0].valueFrom", "exactly one"}},
 		"EnvKey":             {"{image: x, env: [{name: A, valueFrom: {secretKeyRef: {name: a, key: 'a b'}}}]}", "", []string{"secretKeyRef.key", `"a b"`}},
 		"EnvRef":             {"{image: x, env: [{name: A, valueFrom: {configMapKeyRef: {name: A, key: a}}}]}", "", []string{"configMapKeyRef.name", `"A"`}},
 		"ConfigTooLarge":     {"{image: x, config: {files: {a: " + huge + ", b: " + huge + "}}}", v1alpha1.ReasonConfigTooLarge, []string{"spec.config.files", "1000000", "786432", "into the image"}},
-		"ConfigEmpty":        {"{image: x, config: {}}", "", []string{"spec.config", "add a file or a variable"}},
-		"ConfigVariable":     {"{image: x, config: {env: {1A: b}}}", "", []string{"spec.config.env", `"1A"`}},
+		"ConfigEmpty":        {"{image: x, config: {}}", "", []string{"spec.config", "files, env or both"}},
+		"ConfigVariable":     {"{image: x, config: {env: {1A: b}}}", "", []string{"spec.config.env", "[1A]"}},
 		"ConfigEnvTwice":     {"{image: x, env: [{name: A}], config: {env: {A: b}}}", "", []string{"spec.config.env", `"A"`, "spec.env", "remove one"}},
 		"ConfigName":         {"{image: x, config: {files: {../etc: a}}}", "", []string{"spec.config.files", "../etc"}},
-		"ConfigDots":         {"{image: x, config: {files: {..: a}}}", "", []string{"spec.config.files", `".."`}},
+		"ConfigDots":         {"{image: x, config: {files: {..: a}}}", "", []string{"spec.config.files", "[..]"}},
 		"ConfigRelative":     {"{image: x, config: {mountPath: etc, files: {a: b}}}", "", []string{"spec.config.mountPath", `"etc"`, "absolute"}},
 		"ConfigRoot":         {"{image: x, config: {mountPath: //, files: {a: b}}}", "", []string{"spec.config.mountPath", "other than /"}},
 		"ConfigColon":        {"{image: x, config: {mountPath: '/a:b', files: {a: b}}}", "", []string{"spec.config.mountPath", "':'"}},
 		"ConfigOverShm":      {"{image: x, resources: {sharedMemory: 1Gi}, config: {mountPath: /dev/shm/, files: {a: b}}}", "", []string{"spec.config.mountPath", "sharedMemory", "another folder"}},
 		"CPUText":            {"{image: x, resources: {cpu: lots}}", "", []string{"spec.resources.cpu", `"lots"`, "500m"}},
-		"CPUNegative":        {"{image: x, resources: {cpu: '-1'}}", "", []string{"spec.resources.cpu", "-1", "greater than zero"}},
-		"MemoryText":         {"{image: x, resources: {memory: 1GiB}}", "", []string{"spec.resources.memory", `"1GiB"`, "2Gi"}},
-		"MemoryMilli":        {"{image: x, resources: {memory: 512m}}", "", []string{"spec.resources.memory", `"512m"`, "thousandth"}},
-		"MemoryMap":          {"{image: x, resources: {memory: {}}}", "", []string{"spec.resources.memory", "quantity"}},
-		"SharedMemoryZero":   {"{image: x, resources: {sharedMemory: 0}}", "", []string{"spec.resources.sharedMemory", `"0"`}},
+		"CPUNegative":        {"{image: x, resources: {cpu: '-1'}}", "", []string{"spec.resources.cpu", "-1", "at least 1m"}},
+		"MemoryText":         {"{image: x, resources: {memory: 1GiB}}", "", []string{"spec.resources.memory", `"1GiB"`, "512Mi"}},
+		"MemoryMilli":        {"{image: x, resources: {memory: 512m}}", "", []string{"spec.resources.memory", `"512m"`, "at least 1Mi"}},
+		"MemoryMap":          {"{image: x, resources: {memory: {}}}", "", []string{"spec.resources.memory", "number or a text"}},
+		"SharedMemoryZero":   {"{image: x, resources: {sharedMemory: 0}}", "", []string{"spec.resources.sharedMemory", ": 0: "}},
 		"GPUCountWithoutGPU": {"{image: x, resources: {gpuCount: 2}}", "", []string{"spec.resources.gpuCount", "2", "spec.resources.gpu", "nvidia.com/gpu"}},
 		"GPUCountZero":       {"{image: x, resources: {gpu: nvidia.com/gpu, gpuCount: 0}}", "", []string{"spec.resources.gpuCount", "1 to 64"}},
 		"GPUWithoutVendor":   {"{image: x, resources: {gpu: gpu}}", "", []string{"spec.resources.gpu", `"gpu"`, "vendor/device"}},
 		"GPUNative":          {"{image: x, resources: {gpu: kubernetes.io/gpu}}", "", []string{"spec.resources.gpu", "kubernetes.io/gpu"}},
-		"MinAboveMax":        {"{image: x, scaling: {minReplicas: 5, maxReplicas: 2}}", "", []string{"spec.scaling.minReplicas", "5", "maxReplicas 2", "raise maxReplicas"}},
+		"MinAboveMax":        {"{image: x, scaling: {minReplicas: 5, maxReplicas: 2}}", "", []string{"spec.scaling.minReplicas", "5", "lower minReplicas", "raise maxReplicas"}},
 		"MinNegative":        {"{image: x, scaling: {minReplicas: -1, maxReplicas: 2}}", "", []string{"spec.scaling.minReplicas", "-1"}},
 		"NoMax":              {"{image: x, scaling: {}}", "", []string{"spec.scaling.maxReplicas", "0"}},
 		"Zones":              {"{image: x, availability: {zones: Some}}", "", []string{"spec.availability.zones", `"Some"`, "Preferred"}},
-		"UnavailableZero":    {"{image: x, availability: {maxUnavailable: 0}}", "", []string{"spec.availability.maxUnavailable", `"0"`}},
+		"UnavailableZero":    {"{image: x, availability: {maxUnavailable: 0}}", "", []string{"spec.availability.maxUnavailable", ": 0: "}},
 		"UnavailableShare":   {"{image: x, availability: {maxUnavailable: 101%}}", "", []string{"spec.availability.maxUnavailable", "101%", "100%"}},
-		"UnavailablePart":    {"{image: x, availability: {maxUnavailable: 1.5}}", "", []string{"spec.availability.maxUnavailable", "1.5", "share"}},
-		"NodeSelectorKey":    {"{image: x, scheduling: {nodeSelector: {'a b': c}}}", "", []string{"spec.scheduling.nodeSelector", `"a b"`}},
+		"UnavailablePart":    {"{image: x, availability: {maxUnavailable: 1.5}}", "", []string{"spec.availability.maxUnavailable", "1.5", "a number or a text"}},
+		"NodeSelectorKey":    {"{image: x, scheduling: {nodeSelector: {'a b': c}}}", "", []string{"spec.scheduling.nodeSelector", "[a b]"}},
 		"NodeSelectorValue":  {"{image: x, scheduling: {nodeSelector: {a: 'b c'}}}", "", []string{"spec.scheduling.nodeSelector[a]", `"b c"`}},
-		"TolerationOperator": {"{image: x, scheduling: {tolerations: [{key: a, operator: In}]}}", "", []string{"spec.scheduling.tolerations[0]", `"In"`, "Exists"}},
-		"TolerationEffect":   {"{image: x, scheduling: {tolerations: [{key: a, effect: Never}]}}", "", []string{"tolerations[0]", `"Never"`, "NoSchedule"}},
-		"TolerationNoKey":    {"{image: x, scheduling: {tolerations: [{value: a}]}}", "", []string{"tolerations[0]: key"}},
-		"TolerationKey":      {"{image: x, scheduling: {tolerations: [{key: 'a b'}]}}", "", []string{"tolerations[0]: key", `"a b"`}},
-		"TolerationExists":   {"{image: x, scheduling: {tolerations: [{key: a, operator: Exists, value: b}]}}", "", []string{"tolerations[0]: value", "empty"}},
-		"TolerationValue":    {"{image: x, scheduling: {tolerations: [{key: a, value: 'b c'}]}}", "", []string{"tolerations[0]: value", `"b c"`}},
+		"TolerationOperator": {"{image: x, scheduling: {tolerations: [{key: a, operator: In}]}}", "", []string{"spec.scheduling.tolerations[0]", "operator must be", "Exists"}},
+		"TolerationEffect":   {"{image: x, scheduling: {tolerations: [{key: a, effect: Never}]}}", "", []string{"tolerations[0]", "effect must be", "NoSchedule"}},
+		"TolerationNoKey":    {"{image: x, scheduling: {tolerations: [{value: a}]}}", "", []string{"tolerations[0]", "without key"}},
+		"TolerationKey":      {"{image: x, scheduling: {tolerations: [{key: 'a b'}]}}", "", []string{"tolerations[0].key", `"a b"`}},
+		"TolerationExists":   {"{image: x, scheduling: {tolerations: [{key: a, operator: Exists, value: b}]}}", "", []string{"tolerations[0]", "must not have a value"}},
+		"TolerationValue":    {"{image: x, scheduling: {tolerations: [{key: a, value: 'b c'}]}}", "", []string{"tolerations[0].value", `"b c"`}},
 		"TolerationSeconds":  {"{image: x, scheduling: {tolerations: [{key: a, tolerationSeconds: 5}]}}", "", []string{"tolerations[0]: tolerationSeconds", "NoExecute"}},
 		"RuntimeClass":       {"{image: x, scheduling: {runtimeClassName: A B}}", "", []string{"spec.scheduling.runtimeClassName", `"A B"`}},
 		"PriorityClass":      {"{image: x, scheduling: {priorityClassName: A B}}", "", []string{"spec.scheduling.priorityClassName", `"A B"`}},
@@ -89,32 +87,32 @@ func TestBadSpecs(t *testing.T) {
 		"MountAround":        {"{image: x, secrets: [{name: a, mountPath: /s}, {name: b, mountPath: /s/b}]}", "", []string{"spec.secrets[1].mountPath", "is inside /s", "spec.secrets[0].mountPath"}},
 		"MountInShm":         {"{image: x, resources: {sharedMemory: 1Gi}, secrets: [{name: a, mountPath: /dev/shm/a}]}", "", []string{"spec.secrets[0].mountPath", "spec.resources.sharedMemory"}},
 		"ModelFrom":          {"{image: x, model: {from: ftp}}", "", []string{"spec.model.from", `"ftp"`, "registry, s3, oci or volume"}},
-		"ModelMissing":       {"{image: x, model: {from: s3}}", "", []string{"spec.model.s3", "missing"}},
-		"ModelTwo":           {"{image: x, model: {from: s3, s3: {uri: s3://models/a}, oci: {reference: a}}}", "", []string{"spec.model.oci", "remove"}},
-		"ModelEmpty":         {"{image: x, model: {}}", "", []string{"spec.model.from", `""`}},
+		"ModelMissing":       {"{image: x, model: {from: s3}}", "", []string{"spec.model.s3", "s3 is required"}},
+		"ModelTwo":           {"{image: x, model: {from: s3, s3: {uri: s3://models/a}, oci: {reference: a}}}", "", []string{"spec.model.oci", "oci is required when from is oci, and only then"}},
+		"ModelEmpty":         {"{image: x, model: {}}", "", []string{"spec.model.from", "missing"}},
 		"ModelName":          {"{image: x, model: {from: registry, registry: {name: a/b, version: '7'}}}", "", []string{"spec.model.registry.name", `"a/b"`}},
 		"ModelNoVersion":     {"{image: x, model: {from: registry, registry: {name: a}}}", "", []string{"spec.model.registry", "exactly one"}},
 		"ModelVersion":       {"{image: x, model: {from: registry, registry: {name: a, version: '0'}}}", "", []string{"spec.model.registry.version", `"0"`}},
 		"ModelAlias":         {"{image: x, model: {from: registry, registry: {name: a, alias: V7}}}", "", []string{"spec.model.registry.alias", `"V7"`, "reserves"}},
-		"ModelLiveAlias":     {"{image: x, model: {from: registry, registry: {name: a, alias: b, liveAlias: b}}}", "", []string{"spec.model.registry.liveAlias", "another"}},
+		"ModelLiveAlias":     {"{image: x, model: {from: registry, registry: {name: a, alias: b, liveAlias: b}}}", "", []string{"spec.model.registry.liveAlias", "must differ from alias"}},
 		"ModelEndpoint":      {"{image: x, model: {from: registry, registry: {name: a, alias: b, endpoint: c}}}", "", []string{"spec.model.registry.endpoint", `"c"`, "https://"}},
-		"ModelConfig":        {"{image: x, model: {from: registry, registry: {name: a, alias: b, providerConfigRef: {kind: X, name: Z}}}}", "", []string{"spec.model.registry.providerConfigRef.kind", `"X"`, "spec.model.registry.providerConfigRef.name", `"Z"`}},
+		"ModelConfig":        {"{image: x, model: {from: registry, registry: {name: a, alias: b, providerConfigRef: {kind: X, name: Z}}}}", "", []string{"spec.model.registry.providerConfigRef", "kind: X", "name: Z"}},
 		"ModelURI":           {"{image: x, model: {from: s3, s3: {uri: 'gs://a/b'}}}", "", []string{"spec.model.s3.uri", "s3://bucket/prefix"}},
-		"ModelURIDots":       {"{image: x, model: {from: s3, s3: {uri: 's3://models/../b'}}}", "", []string{"spec.model.s3.uri", "'..'"}},
+		"ModelURIDots":       {"{image: x, model: {from: s3, s3: {uri: 's3://models/../b'}}}", "", []string{"spec.model.s3.uri", "s3://bucket/prefix"}},
 		"ModelRegion":        {"{image: x, model: {from: s3, s3: {uri: 's3://models/b', region: A}}}", "", []string{"spec.model.s3.region", `"A"`}},
-		"ModelReference":     {"{image: x, model: {from: oci, oci: {reference: ''}}}", "", []string{"spec.model.oci.reference", "digest"}},
+		"ModelReference":     {"{image: x, model: {from: oci, oci: {reference: ''}}}", "", []string{"spec.model.oci.reference", "sha256"}},
 		"ModelDelivery":      {"{image: x, model: {from: oci, oci: {reference: a, delivery: Copy}}}", "", []string{"spec.model.oci.delivery", "ImageVolume or InitContainer"}},
 		"ModelClaim":         {"{image: x, model: {from: volume, volume: {claimName: A}}}", "", []string{"spec.model.volume.claimName", `"A"`}},
 		"ModelPath":          {"{image: x, model: {from: volume, volume: {claimName: a, path: ../b}}}", "", []string{"spec.model.volume.path", "relative"}},
-		"ModelCredentials":   {"{image: x, model: {from: volume, volume: {claimName: a}, credentials: {name: b}}}", "", []string{"spec.model.credentials.name", "remove"}},
+		"ModelCredentials":   {"{image: x, model: {from: volume, volume: {claimName: a}, credentials: {name: b}}}", "", []string{"spec.model.credentials", "remove"}},
 		"ModelLogin":         {"{image: x, model: {from: s3, s3: {uri: 's3://models/b'}, credentials: {name: A}}}", "", []string{"spec.model.credentials.name", `"A"`}},
 		"ModelDigest":        {"{image: x, model: {from: s3, s3: {uri: 's3://models/b'}, digest: abc}}", "", []string{"spec.model.digest", `"abc"`, "sha256:"}},
 		"ModelSize":          {"{image: x, model: {from: s3, s3: {uri: 's3://models/b'}, size: 0}}", "", []string{"spec.model.size", "at least 1"}},
-		"ModelImageDigest":   {"{image: x, model: {from: oci, oci: {reference: a}, size: 5}}", "", []string{"spec.model.size", "spec.model.oci.reference", "delivery: InitContainer"}},
-		"CacheOfVolume":      {"{image: x, model: {from: volume, volume: {claimName: a}, cache: {size: 1Gi}}}", "", []string{"spec.model.cache", "remove"}},
+		"ModelImageDigest":   {"{image: x, model: {from: oci, oci: {reference: a}, size: 5}}", "", []string{"spec.model.size", "digest in oci.reference"}},
+		"CacheOfVolume":      {"{image: x, model: {from: volume, volume: {claimName: a}, cache: {size: 1Gi}}}", "", []string{"spec.model.cache", "a volume needs none"}},
 		"CacheNoSize":        {"{image: x, model: {from: s3, s3: {uri: 's3://models/b'}, cache: {}}}", "", []string{"spec.model.cache.size", "20Gi"}},
 		"CacheText":          {"{image: x, model: {from: s3, s3: {uri: 's3://models/b'}, cache: {size: big}}}", "", []string{"spec.model.cache.size", `"big"`, "quantity"}},
-		"CacheMilli":         {"{image: x, model: {from: s3, s3: {uri: 's3://models/b'}, cache: {size: 20m}}}", "", []string{"spec.model.cache.size", "thousandth"}},
+		"CacheMilli":         {"{image: x, model: {from: s3, s3: {uri: 's3://models/b'}, cache: {size: 20m}}}", "", []string{"spec.model.cache.size", "at least 1Mi"}},
 		"CacheMode":          {"{image: x, model: {from: s3, s3: {uri: 's3://models/b'}, cache: {size: 1Gi, accessMode: ReadOnlyMany}}}", "", []string{"spec.model.cache.accessMode", "ReadWriteMany or ReadWriteOnce"}},
 		"CacheClass":         {"{image: x, model: {from: s3, s3: {uri: 's3://models/b'}, cache: {size: 1Gi, storageClassName: A}}}", "", []string{"spec.model.cache.storageClassName", `"A"`}},
 		"ProductsAlone":      {"{image: x, resources: {gpuProducts: [A100]}}", "", []string{"spec.resources.gpuProducts", "A100", "spec.resources.gpu"}},
@@ -132,20 +130,20 @@ func TestBadSpecs(t *testing.T) {
 		"MetricsPort":        {"{image: x, metrics: {port: 0}}", "", []string{"spec.metrics.port", "65535"}},
 		"MetricsPath":        {"{image: x, metrics: {path: '/a?b'}}", "", []string{"spec.metrics.path", `"/a?b"`}},
 		"MetricsInterval":    {"{image: x, metrics: {interval: 5s}}", "", []string{"spec.metrics.interval", "5s", "10s to 1h"}},
-		"MetricsText":        {"{image: x, metrics: {window: soon}}", "", []string{"spec.metrics.window", `"soon"`, "30s or 2m"}},
-		"MetricsWindow":      {"{image: x, metrics: {interval: 1m, window: 30s}}", "", []string{"spec.metrics.window", "30s", "interval 1m0s", "raise window"}},
-		"MetricsConfig":      {"{image: x, metrics: {providerConfigRef: {kind: Secret, name: a}}}", "", []string{"spec.metrics.providerConfigRef.kind", `"Secret"`}},
+		"MetricsText":        {"{image: x, metrics: {window: soon}}", "", []string{"spec.metrics.window", `"soon"`, "20s to 6h"}},
+		"MetricsWindow":      {"{image: x, metrics: {interval: 1m, window: 30s}}", "", []string{"spec.metrics.window", "30s", "shorter than interval", "raise window"}},
+		"MetricsConfig":      {"{image: x, metrics: {providerConfigRef: {kind: Secret, name: a}}}", "", []string{"spec.metrics.providerConfigRef", "kind: Secret"}},
 		"MetricsQuery":       {"{image: x, metrics: {queries: {latency: " + strings.Repeat("a", 2049) + "}}}", "", []string{"spec.metrics.queries.latency", "at most 2048"}},
 		"SuccessRatio":       {"{image: x, metrics: {successRatio: 99}}", "", []string{"spec.metrics.successRatio", "99", "0 to 1"}},
 		"CheckName":          {"{image: x, metrics: {checks: [{name: A, query: b, min: 1}]}}", "", []string{"spec.metrics.checks[0].name", `"A"`}},
 		"CheckBuiltIn":       {"{image: x, metrics: {checks: [{name: request-rate, query: b, min: 1}]}}", "", []string{"spec.metrics.checks[0].name", "built-in"}},
 		"CheckTwice":         {"{image: x, metrics: {checks: [{name: a, query: b, min: 1}, {name: a, query: b, min: 1}]}}", "", []string{"spec.metrics.checks[1].name", "twice"}},
-		"CheckNoQuery":       {"{image: x, metrics: {checks: [{name: a, min: 1}]}}", "", []string{"spec.metrics.checks[0].query", "PromQL"}},
-		"CheckNoBound":       {"{image: x, metrics: {checks: [{name: a, query: b}]}}", "", []string{"spec.metrics.checks[0]", "min nor max"}},
-		"CheckBounds":        {"{image: x, metrics: {checks: [{name: a, query: b, min: 2, max: 1.5}]}}", "", []string{"spec.metrics.checks[0].min", "2", "max 1.5"}},
+		"CheckNoQuery":       {"{image: x, metrics: {checks: [{name: a, min: 1}]}}", "", []string{"spec.metrics.checks[0].query", "missing"}},
+		"CheckNoBound":       {"{image: x, metrics: {checks: [{name: a, query: b}]}}", "", []string{"spec.metrics.checks[0]", "min, max"}},
+		"CheckBounds":        {"{image: x, metrics: {checks: [{name: a, query: b, min: 2, max: 1.5}]}}", "", []string{"spec.metrics.checks[0].min", "2", "above max"}},
 		"ProbePath":          {"{image: x, probes: {path: a}}", "", []string{"spec.probes.path", `"a"`}},
 		"StartupSeconds":     {"{image: x, probes: {startupSeconds: 9}}", "", []string{"spec.probes.startupSeconds", "10 to 7200"}},
-		"WarmUpPath":         {"{image: x, probes: {warmUp: {}}}", "", []string{"spec.probes.warmUp.path", "absolute"}},
+		"WarmUpPath":         {"{image: x, probes: {warmUp: {}}}", "", []string{"spec.probes.warmUp.path", "missing"}},
 		"WarmUpRequests":     {"{image: x, probes: {warmUp: {path: /, requests: 0}}}", "", []string{"spec.probes.warmUp.requests", "10000"}},
 		"WarmUpType":         {"{image: x, probes: {warmUp: {path: /, contentType: json}}}", "", []string{"spec.probes.warmUp.contentType", `"json"`}},
 		"WarmUpBody":         {"{image: x, probes: {warmUp: {path: /, body: " + strings.Repeat("ä", 16385) + "}}}", "", []string{"spec.probes.warmUp.body", "16385 characters"}},
@@ -155,10 +153,10 @@ func TestBadSpecs(t *testing.T) {
 		"RouteHost":          {"{image: x, route: {host: A, gateway: {name: a}}}", "", []string{"spec.route.host", `"A"`}},
 		"RoutePath":          {"{image: x, route: {path: a//b, gateway: {name: a}}}", "", []string{"spec.route.path", `"a//b"`, "'//'"}},
 		"RouteTimeout":       {"{image: x, route: {timeout: 2h, gateway: {name: a}}}", "", []string{"spec.route.timeout", "2h", "1ms to 1h"}},
-		"RouteTimeoutText":   {"{image: x, route: {timeout: 5}}", "", []string{"spec.route.timeout", "5", "30s or 2m"}},
+		"RouteTimeoutText":   {"{image: x, route: {timeout: 5}}", "", []string{"spec.route.timeout", "5", "for instance 2s"}},
 		"GatewayName":        {"{image: x, route: {gateway: {name: A, namespace: B, sectionName: C}}}", "", []string{"spec.route.gateway.name", "spec.route.gateway.namespace", "spec.route.gateway.sectionName"}},
 		"AccessNamespace":    {"{image: x, access: {from: [{namespace: a*}]}}", "", []string{"spec.access.from[0].namespace", `"a*"`}},
-		"AccessLabel":        {"{image: x, access: {from: [{podLabels: {a b: c d}}]}}", "", []string{"spec.access.from[0].podLabels", `"a b"`, `"c d"`}},
+		"AccessLabel":        {"{image: x, access: {from: [{podLabels: {a b: c d}}]}}", "", []string{"spec.access.from[0].podLabels", "[a b]", `"c d"`}},
 		"Drain":              {"{image: x, availability: {drainSeconds: 0}}", "", []string{"spec.availability.drainSeconds", "3600"}},
 		"History":            {"{image: x, revisionHistoryLimit: 11}", "", []string{"spec.revisionHistoryLimit", "11", "0 to 10"}},
 		"Empty":              {"{}", "", []string{"spec.image"}},
@@ -169,53 +167,40 @@ func TestBadSpecs(t *testing.T) {
 		},
 		"LongValue": {"{image: '" + strings.Repeat("é ", 200) + "'}", "", []string{"spec.image", "…"}},
 	}
-
 	running := serving(t, full)
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if tc.reason == "" {
 				tc.reason = v1alpha1.ReasonInvalidSpec
 			}
-
 			p := newWorld(t, tc.spec).plan()
 			c := condition(p, v1alpha1.TypeAccepted)
-
 			if c.Status != "False" || c.Reason != tc.reason {
 				t.Errorf("Accepted: got %s %s, want False %s", c.Status, c.Reason, tc.reason)
 			}
-
 			for _, word := range tc.words {
 				if !strings.Contains(c.Message, word) {
 					t.Errorf("message %q lacks %q", c.Message, word)
 				}
 			}
-
 			if len(c.Message) > 2000 {
 				t.Errorf("a message of %d bytes is for nobody", len(c.Message))
 			}
-
 			if len(p.Objects) > 0 || p.Ready || condition(p, v1alpha1.TypeComposed).Status != "False" {
 				t.Errorf("something is made of a bad spec: %d objects, %v", len(p.Objects), p.Conditions)
 			}
-
 			w := *running
 			w.edit(tc.spec)
-
 			p = w.plan()
 			before := w.request.Observed
 			w.compose(p)
-
 			if diff := cmp.Diff(before, w.request.Observed); diff != "" {
 				t.Errorf("a bad edit changes what runs: -before, +after:\n%s", diff)
 			}
-
 			if !p.Ready || statusOf(p).Phase != v1alpha1.PhaseReady || condition(p, v1alpha1.TypePodsHealthy).Status != "True" {
 				t.Errorf("what serves no longer counts: ready %t, phase %s", p.Ready, statusOf(p).Phase)
 			}
-
 			w.edit(full)
-
 			if c := condition(w.plan(), v1alpha1.TypeAccepted); c.Status != "True" || c.Reason != v1alpha1.ReasonValid {
 				t.Errorf("after the edit was corrected: Accepted %s %s", c.Status, c.Reason)
 			}
@@ -239,24 +224,20 @@ func TestBadNames(t *testing.T) {
 	}
 }
 
-// TestPlatformChanges shows that what the platform no longer offers costs nobody
-// what runs: it stays as it is, and is told of.
+// TestPlatformChanges shows that what the platform no longer offers costs nobody what runs: it stays as it is, and is told of.
 func TestPlatformChanges(t *testing.T) {
 	w := newWorld(t, "{image: x, route: {}}").platform()
 	w.request.Settings.Algorithm.Gateway = &v1alpha1.GatewayReference{Name: "shared", Namespace: "gateway"}
 	w.compose(w.plan())
 	w.compose(w.plan())
 	w.run(nil)
-
 	w.request.Settings.Algorithm.Gateway = nil
 	p := w.plan()
 	before := w.request.Observed
 	w.compose(p)
-
 	if diff := cmp.Diff(before, w.request.Observed); diff != "" {
 		t.Errorf("what runs changes: -before, +after:\n%s", diff)
 	}
-
 	if c := condition(p, v1alpha1.TypeAccepted); c.Status != "False" || !strings.Contains(c.Message, "spec.route.gateway") {
 		t.Errorf("Accepted: %s %q", c.Status, c.Message)
 	}

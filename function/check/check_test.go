@@ -4,12 +4,12 @@ package check
 
 import (
 	"errors"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
@@ -17,26 +17,23 @@ import (
 )
 
 func TestProblems(t *testing.T) {
-	type mode string
-
 	invalid := func(message string) []Problem { return []Problem{{v1alpha1.ReasonInvalidSpec, message}} }
-
 	cases := map[string]struct {
 		reason string
 		got    []Problem
 		want   []Problem
 	}{
-		"Between":   {reason: "Bounds belong to what is allowed.", got: Between("spec.n", 3, 3, 3)},
-		"BetweenNo": {reason: "The bounds are told.", got: Between("spec.n", 4, 1, 3), want: invalid("spec.n: 4: must be from 1 to 3")},
-		"Among":     {reason: "One of the words is fine.", got: Among("spec.m", mode("b"), "a", "b")},
-		"AmongNo":   {reason: "All of the words are told.", got: Among("spec.m", mode("d"), "a", "b", "c"), want: invalid(`spec.m: "d": must be a, b or c`)},
-		"Shaped":    {reason: "What is not set needs no shape.", got: Shaped("spec.s", "", regexp.MustCompile(`^x$`), "must be x")},
-		"ShapedNo": {
-			reason: "The remedy is the caller's.", got: Shaped("spec.s", "y", regexp.MustCompile(`^x$`), "must be x"),
-			want: invalid(`spec.s: "y": must be x`),
+		"Errors": {
+			reason: "The path, the value and the remedy are in the message.",
+			got:    Errors(field.ErrorList{field.Invalid(field.NewPath("spec", "n"), 4, "must be from 1 to 3")}),
+			want:   invalid("spec.n: 4: must be from 1 to 3"),
 		},
-		"ObjectName": {reason: "Names have dots.", got: ObjectName("spec.ref.name", "a.b-c")},
-		"Settings":   {reason: "Settings without an error are fine.", got: Settings(nil)},
+		"Omitted": {
+			reason: "A value that is omitted is not in the message.",
+			got:    Errors(field.ErrorList{field.Invalid(field.NewPath("spec", "o"), field.OmitValueType{}, "set it")}),
+			want:   invalid("spec.o: set it"),
+		},
+		"Settings": {reason: "Settings without an error are fine.", got: Settings(nil)},
 		"SettingsNo": {
 			reason: "The error is told.", got: Settings(errors.New("no such plan")),
 			want: []Problem{{v1alpha1.ReasonInvalidSettings, "platform settings: no such plan"}},
@@ -46,17 +43,12 @@ func TestProblems(t *testing.T) {
 			want: invalid(`spec.t: "` + strings.Repeat("ä", 59) + `…": must be shorter`),
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, tc.got); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
-	}
-
-	if got := ObjectName("spec.ref.name", "A"); len(got) != 1 || !strings.HasPrefix(got[0].Message, `spec.ref.name: "A": a lowercase RFC 1123 subdomain`) {
-		t.Errorf("Kubernetes says what is wrong with a name: got %v", got)
 	}
 }
 
@@ -66,10 +58,8 @@ func TestAccepted(t *testing.T) {
 		for i := range n {
 			ps = append(ps, Invalid("spec.n", i, "must not be"))
 		}
-
 		return All(ps, []func([]Problem) []Problem{func(ps []Problem) []Problem { return ps }})
 	}
-
 	cases := map[string]struct {
 		reason   string
 		problems []Problem
@@ -96,29 +86,12 @@ func TestAccepted(t *testing.T) {
 			},
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.want.Type = v1alpha1.TypeAccepted
-
 			if diff := cmp.Diff(tc.want, Accepted(tc.problems)); diff != "" {
 				t.Errorf("%s\nAccepted(…): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
-	}
-}
-
-func TestDecode(t *testing.T) {
-	var into struct {
-		N int `json:"n"`
-	}
-
-	if got := Decode(map[string]any{"n": int64(3)}, &into); got != nil || into.N != 3 {
-		t.Errorf("What fits should be decoded: got %d, %v", into.N, got)
-	}
-
-	got := Decode(map[string]any{"n": "three"}, &into)
-	if len(got) != 1 || !strings.HasPrefix(got[0].Message, "spec: cannot be read: ") || !strings.HasSuffix(got[0].Message, ": correct the type of that field") {
-		t.Errorf("What does not fit should be a problem with a remedy: got %v", got)
 	}
 }

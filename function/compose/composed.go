@@ -24,21 +24,18 @@ type Asked struct {
 	Observed bool
 	// New tells that no earlier pass asked for it, so that it cannot exist yet.
 	New bool
-	// Optional tells that its absence does not make the composite resource not
-	// ready.
+	// Optional tells that its absence does not make the composite resource not ready.
 	Optional bool
 }
 
 // String is what people know the object by.
 func (a Asked) String() string { return fmt.Sprintf("%s %q", a.Kind, a.Name) }
 
-// Missing tells whether an object is waited for. One that is new is not when all
-// was well before: an edit that adds an object would turn a condition around and
-// back within a second, to nobody's use (see Settle for what that costs).
+// Missing tells whether an object is waited for. One that is new is not when all was well before: an edit that adds an object
+// would turn a condition around and back within a second, to nobody's use (see Settle for what that costs).
 func (a Asked) Missing(wellBefore bool) bool { return !a.Observed && (!a.New || !wellBefore) }
 
-// Referenced tells whether a composite resource refers to an object, which it
-// does from the first pass on that asked for it.
+// Referenced tells whether a composite resource refers to an object, which it does from the first pass on that asked for it.
 func Referenced(xr map[string]any, kind, name string) bool {
 	return slices.ContainsFunc(List(xr, "spec", "crossplane", "resourceRefs"), func(v any) bool {
 		ref, ok := v.(map[string]any)
@@ -46,19 +43,14 @@ func Referenced(xr map[string]any, kind, name string) bool {
 	})
 }
 
-// Composed is the condition of that type: whether every object that was asked
-// for exists as asked, and if not, what to do. Of a spec that is not accepted nothing
-// is asked for.
+// Composed is the condition of that type: whether every object that was asked for exists as asked, and if not, what to do. Of a
+// spec that is not accepted nothing is asked for.
 func Composed(r Request, asked []Asked, w *Withholding, accepted bool) xpv2.Condition {
 	var refused, waiting []string
-
 	before := IsTrue(r.Composite.Map(), v1alpha1.TypeComposed)
-
 	reason := v1alpha1.ReasonRefused
-
 	for _, a := range asked {
 		refusal := w.Refusal(a.Resource)
-
 		switch {
 		case w.Invalid(a.Resource):
 			refused = append(refused, fmt.Sprintf("%s was refused as invalid: the events of this object say why. "+
@@ -67,15 +59,12 @@ func Composed(r Request, asked []Asked, w *Withholding, accepted bool) xpv2.Cond
 			if notAllowed(refusal) {
 				reason = v1alpha1.ReasonNotAllowedToCompose
 			}
-
 			refused = append(refused, fmt.Sprintf("%s was refused: %s. %s", a, strings.TrimRight(refusal, "."), remedy(refusal)))
 		case a.Missing(before):
 			waiting = append(waiting, a.String())
 		}
 	}
-
 	c := xpv2.Condition{Type: v1alpha1.TypeComposed, Status: corev1.ConditionFalse}
-
 	switch {
 	case len(refused) > 0:
 		c.Reason, c.Message = reason, strings.Join(refused, "; ")
@@ -84,7 +73,6 @@ func Composed(r Request, asked []Asked, w *Withholding, accepted bool) xpv2.Cond
 	default:
 		c.Status, c.Reason, c.Message = corev1.ConditionTrue, v1alpha1.ReasonComposed, "every object exists"
 	}
-
 	switch {
 	case accepted:
 	case len(r.Observed) == 0:
@@ -93,19 +81,18 @@ func Composed(r Request, asked []Asked, w *Withholding, accepted bool) xpv2.Cond
 	default:
 		c.Message = "what exists is kept as it is until the spec is accepted"
 	}
-
 	return c
 }
 
-// notAllowed tells whether a refusal is about Crossplane's rights. Quotas and
-// admission policies refuse with the word forbidden, too, but name no user.
+// notAllowed tells whether a refusal is about Crossplane's rights. Quotas and admission policies refuse with the word forbidden,
+// too, but name no user.
 func notAllowed(refusal string) bool { return strings.Contains(refusal, "forbidden: User ") }
 
 // remedy for a refusal.
 func remedy(refusal string) string {
 	switch {
 	case notAllowed(refusal):
-		return "Apply package/platform.yaml, which lets Crossplane compose this kind"
+		return "Apply platform.yaml of the installed release (package/platform.yaml in the sources), which lets Crossplane compose this kind"
 	case strings.Contains(refusal, "exceeded quota"):
 		return "Raise the quota of the namespace, or ask for less"
 	case strings.Contains(refusal, "no matches for kind"):

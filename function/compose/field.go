@@ -3,6 +3,10 @@
 package compose
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -38,8 +42,7 @@ func Number(m map[string]any, otherwise int64, path ...string) int64 {
 	}
 }
 
-// IsTrue tells whether the condition of a type is True in the status of an
-// object.
+// IsTrue tells whether the condition of a type is True in the status of an object.
 func IsTrue(m map[string]any, conditionType xpv2.ConditionType) bool {
 	return Condition(m, string(conditionType))["status"] == string(corev1.ConditionTrue)
 }
@@ -51,21 +54,20 @@ func Condition(m map[string]any, conditionType string) map[string]any {
 			return c
 		}
 	}
-
 	return nil
 }
 
 func at(m map[string]any, path []string) any {
 	var v any = m
-
 	for _, k := range path {
 		m, ok := v.(map[string]any)
 		if !ok {
 			return nil
 		}
-
 		v = m[k]
 	}
-
 	return v
 }
+
+// SortedKeys of a map.
+func SortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

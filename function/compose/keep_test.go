@@ -108,21 +108,18 @@ spec:
 `,
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			observed, err := server.Compose(nil, &compose.Plan{Objects: map[string]compose.Desired{"x": {Object: parse(t, tc.applied)}}})
 			if err != nil {
 				t.Fatal(err)
 			}
-
 			live := observed["x"]
 			if tc.other != "" {
 				if live, err = server.Apply(live, parse(t, tc.other), "somebody"); err != nil {
 					t.Fatal(err)
 				}
 			}
-
 			if diff := cmp.Diff(map[string]any(parse(t, tc.want)), compose.Keep(live)); diff != "" {
 				t.Errorf("%s\nKeep: -want, +got:\n%s", tc.reason, diff)
 			}
@@ -221,7 +218,6 @@ data: {d: d}
 `,
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(map[string]any(parse(t, tc.want)), compose.Keep(parse(t, tc.live))); diff != "" {
@@ -240,7 +236,6 @@ metadata:
   - {manager: m, operation: Update, subresource: scale, fieldsV1: {"f:spec": {"f:replicas": {}}}}
   - {manager: m, operation: Update, subresource: status, fieldsV1: {"f:status": {"f:replicas": {}}}}
 `)
-
 	cases := map[string]struct {
 		reason      string
 		subresource string
@@ -251,7 +246,6 @@ metadata:
 		"OtherField":       {"scale owns nothing else", "scale", []string{"spec", "paused"}, false},
 		"OtherSubresource": {"status does not own the spec", "status", []string{"spec", "replicas"}, false},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if got := compose.OwnsField(live, tc.subresource, tc.path...); got != tc.want {
@@ -263,11 +257,9 @@ metadata:
 
 func parse(t *testing.T, text string) composetest.Object {
 	t.Helper()
-
 	var o composetest.Object
 	if err := yaml.Unmarshal([]byte(text), &o); err != nil {
 		t.Fatal(err)
 	}
-
 	return o
 }

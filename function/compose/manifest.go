@@ -8,8 +8,8 @@ import (
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
-// Manifest of a kind that client-go has no apply configuration for, or none that
-// fits. The API type itself would bring an empty status along.
+// Manifest of a kind that client-go has no apply configuration for, or none that fits. The API type itself would bring an empty
+// status along.
 type Manifest[S any] struct {
 	applymetav1.TypeMetaApplyConfiguration `json:",inline"`
 
@@ -38,11 +38,9 @@ func AsMap(v any) (map[string]any, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // The caller says what it was for.
 	}
-
 	var m map[string]any
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return nil, err //nolint:wrapcheck // The same.
 	}
-
 	return m, nil
 }

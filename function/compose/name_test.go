@@ -11,7 +11,6 @@ import (
 
 func TestName(t *testing.T) {
 	long := strings.Repeat("a", 63)
-
 	cases := map[string]struct {
 		reason   string
 		base     string
@@ -26,7 +25,6 @@ func TestName(t *testing.T) {
 		"CutAtDash":    {"no dash is left at the cut", long[:49] + "-" + long, []string{"a"}, long[:49] + "-" + Hash([]byte(long[:49]+"-"+long+"-a")) + "-a"},
 		"SuffixTooBig": {"a suffix that leaves no room is cut as well", "reco", []string{long}, "reco-" + long[:47] + "-" + Hash([]byte("reco-"+long))},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if got := Name(tc.base, tc.suffixes...); got != tc.want {
@@ -45,14 +43,12 @@ func FuzzName(f *testing.F) {
 				return
 			}
 		}
-
 		x, y := Name(a, suffix), Name(b, suffix)
 		for _, n := range []string{x, y} {
 			if errs := validation.IsDNS1035Label(n); len(errs) > 0 {
 				t.Errorf("%q is not a name: %v", n, errs)
 			}
 		}
-
 		if a != b && x == y {
 			t.Errorf("%q and %q both become %q", a, b, x)
 		}

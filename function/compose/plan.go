@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compose is what the planners of Capstan's kinds have in common: the
-// request they look at, the plan they answer with, and the rules that hold for
-// every composed object (names, readiness, what is kept and what is withheld).
-// It knows nothing of gRPC or protobuf.
+// Package compose is what the planners of Capstan's kinds have in common: the request they look at, the plan they answer with,
+// and the rules that hold for every composed object (names, readiness, what is kept and what is withheld). It knows nothing of
+// gRPC or protobuf.
 package compose
 
 import (
@@ -18,9 +17,8 @@ import (
 )
 
 // A Planner decides what should exist for one composite resource. It is pure:
-// the same request gives the same plan. It returns an error only for a request
-// that cannot be understood at all; then nothing is changed. Whatever a user can
-// cause becomes a condition of the plan instead.
+// the same request gives the same plan. It returns an error only for a request that cannot be understood at all; then nothing is
+// changed. Whatever a user can cause becomes a condition of the plan instead.
 type Planner func(Request) (*Plan, error)
 
 // A Request is everything that a planner may look at.
@@ -31,35 +29,31 @@ type Request struct {
 	// Composite is the composite resource.
 	Composite Object
 
-	// Observed holds the composed objects that exist, by their names within the
-	// composition.
+	// Observed holds the composed objects that exist, by their names within the composition.
 	Observed map[string]Object
 
 	// Settings of the platform, defaults included.
 	Settings v1alpha1.Settings
 
-	// SettingsErr tells which of the platform's settings cannot be used, if
-	// any. Settings then holds what remains: a planner keeps everything that is
-	// observed and says so.
+	// SettingsErr tells which of the platform's settings cannot be used, if any. Settings then holds what remains: a planner
+	// keeps everything that is observed and says so.
 	SettingsErr error
 
-	// Unsupported tells what of the cluster and of Crossplane is too old, if
-	// anything is. A planner keeps everything that is observed and says so.
+	// Unsupported tells what of the cluster and of Crossplane is too old, if anything is. A planner keeps everything that is
+	// observed and says so.
 	Unsupported []check.Problem
 
-	// Required holds objects that a plan for this composite resource required, by the
-	// names that it gave them. What does not exist is not there.
+	// Required holds objects that a plan for this composite resource required, by the names that it gave them. What does not
+	// exist is not there.
 	Required map[string]Object
 
-	// Kinds tells which of the optional kinds that planners ask about the
-	// cluster serves.
+	// Kinds tells which of the optional kinds that planners ask about the cluster serves.
 	Kinds map[schema.GroupVersionKind]Availability
 }
 
 // An Object is a Kubernetes object that is decoded only when it is looked at.
 type Object interface {
-	// Map is the object as decoded JSON (map[string]any, []any, string,
-	// float64, bool, nil). It must not be changed.
+	// Map is the object as decoded JSON (map[string]any, []any, string, float64, bool, nil). It must not be changed.
 	Map() map[string]any
 }
 
@@ -68,8 +62,7 @@ type Availability int
 
 // Whether the cluster serves an optional kind.
 const (
-	// AvailabilityUnknown: Crossplane has not told yet. What is observed of the
-	// kind must be kept, nothing new is asked for.
+	// AvailabilityUnknown: Crossplane has not told yet. What is observed of the kind must be kept, nothing new is asked for.
 	AvailabilityUnknown Availability = iota
 	// Unavailable: the cluster does not serve the kind.
 	Unavailable
@@ -79,35 +72,30 @@ const (
 
 // A Plan is what should exist, and what is to be told about it.
 type Plan struct {
-	// Objects that should exist, by their names within the composition. What is
-	// observed and missing here is deleted.
+	// Objects that should exist, by their names within the composition. What is observed and missing here is deleted.
 	Objects map[string]Desired
 
 	// Ready tells whether the composite resource as a whole is ready.
 	Ready bool
 
-	// Status of the composite resource, complete, as a value that marshals to
-	// JSON and without conditions.
+	// Status of the composite resource, complete, as a value that marshals to JSON and without conditions.
 	Status any
 
 	// Conditions of the composite resource.
 	Conditions []xpv2.Condition
 
-	// Events to tell of what happens in this pass. A pass that changes nothing has
-	// none: each would be told again and again.
+	// Events to tell of what happens in this pass. A pass that changes nothing has none: each would be told again and again.
 	Events []Event
 
-	// Requires names objects of others that the next plan has to look at. Crossplane
-	// fetches them and asks again at once; it forgets what is not repeated.
+	// Requires names objects of others that the next plan has to look at. Crossplane fetches them and asks again at once; it
+	// forgets what is not repeated.
 	Requires map[string]Requirement
 
-	// TTL is the time until the composite resource has to be looked at again
-	// even if nothing changes.
+	// TTL is the time until the composite resource has to be looked at again even if nothing changes.
 	TTL time.Duration
 }
 
-// A Requirement is an object of somebody else. Crossplane needs the right to read it, or
-// the whole pass fails.
+// A Requirement is an object of somebody else. Crossplane needs the right to read it, or the whole pass fails.
 type Requirement struct {
 	Kind schema.GroupVersionKind
 
@@ -126,8 +114,8 @@ type Event struct {
 
 // Desired is one composed object.
 type Desired struct {
-	// Object is an apply configuration, an API type or a map: a value that
-	// marshals to the JSON of the fields that Capstan owns, and no others.
+	// Object is an apply configuration, an API type or a map: a value that marshals to the JSON of the fields that Capstan owns,
+	// and no others.
 	Object any
 
 	// Ready tells whether it is as it should be.

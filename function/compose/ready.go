@@ -4,24 +4,19 @@ package compose
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// checks tell by kind whether an object does what it is for. An object of
-// another kind does as soon as it exists.
+// checks tell by kind whether an object does what it is for. An object of another kind does as soon as it exists.
 var checks = map[schema.GroupKind]func(map[string]any) bool{
 	{Group: "apps", Kind: "Deployment"}: deploymentReady,
 }
 
-// Ready tells whether an observed object does what it is for. One that is not
-// observed (nil) does not.
+// Ready tells whether an observed object does what it is for. One that is not observed (nil) does not.
 func Ready(o Object) bool {
 	if o == nil {
 		return false
 	}
-
 	m := o.Map()
 	gvk := schema.FromAPIVersionAndKind(Text(m, "apiVersion"), Text(m, "kind"))
-
 	check, ok := checks[gvk.GroupKind()]
-
 	return !ok || check(m)
 }
 

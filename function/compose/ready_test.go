@@ -17,7 +17,6 @@ func TestReady(t *testing.T) {
 			"status": map[string]any{"availableReplicas": available},
 		}
 	}
-
 	cases := map[string]struct {
 		reason string
 		object compose.Object
@@ -32,7 +31,6 @@ func TestReady(t *testing.T) {
 		"DeploymentDefault":  {"a size that is not there is one", deployment(nil, 0), false},
 		"DeploymentNoStatus": {"its controller has not seen it", composetest.Object{"apiVersion": "apps/v1", "kind": "Deployment"}, false},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if got := compose.Ready(tc.object); got != tc.want {

@@ -27,10 +27,8 @@ func TestSettle(t *testing.T) {
 		stored("Ready", "True", "Available", ""),
 		stored("Accepted", "True", "Valid", "fine"),
 	}
-
 	wish := map[string]any{"phase": "Ready"}
 	before := map[string]any{"phase": "Progressing"}
-
 	cases := map[string]struct {
 		reason     string
 		status     map[string]any
@@ -51,24 +49,19 @@ func TestSettle(t *testing.T) {
 			append(settled[:2:2], stored("Accepted", "True", "Valid", "good")), 2, true, false, before,
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			xr := composetest.Object{"metadata": map[string]any{"generation": tc.generation}}
 			if tc.status != nil {
 				status := map[string]any{"conditions": tc.conditions}
 				maps.Copy(status, tc.status)
-
 				xr["status"] = status
 			}
-
 			p := &compose.Plan{Status: wish, Ready: tc.ready, Conditions: []xpv2.Condition{valid}, TTL: time.Hour}
 			compose.Settle(compose.Request{Composite: xr}, p, tc.urgent)
-
 			if diff := cmp.Diff(tc.want, p.Status); diff != "" {
 				t.Errorf("%s\nstatus: -want, +got:\n%s", tc.reason, diff)
 			}
-
 			if tc.status != nil && compose.List(xr, "status", "conditions") == nil {
 				t.Error("the observed status was changed")
 			}
@@ -88,7 +81,6 @@ func TestMissing(t *testing.T) {
 		"AddedByAnEdit": {"It could not exist yet, and all was well.", compose.Asked{New: true}, true, false},
 		"GoneOrRefused": {"An earlier pass asked for it.", compose.Asked{}, true, true},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.asked.Missing(tc.before); got != tc.want {

@@ -9,7 +9,6 @@ import (
 
 func TestTTL(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-
 	cases := map[string]struct {
 		reason    string
 		pace      Pace
@@ -25,7 +24,6 @@ func TestTTL(t *testing.T) {
 		"DeadlineLater":  {"a deadline does not make us slower", Asking, []time.Time{now.Add(time.Minute)}, 20 * time.Second},
 		"DeadlinePassed": {"zero would mean never", Settled, []time.Time{now.Add(-time.Minute)}, time.Second},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.pace.TTL(now, tc.deadlines...); got != tc.want {

@@ -17,19 +17,15 @@ func TestUnheard(t *testing.T) {
 		for _, s := range times {
 			entries = append(entries, map[string]any{"manager": "x", "time": s})
 		}
-
 		return composetest.Object{"metadata": map[string]any{"managedFields": entries}}
 	}
-
 	responsive := func(status, since string) composetest.Object {
 		o := written("2025-12-01T00:00:00Z")
 		o["status"] = map[string]any{"conditions": []any{map[string]any{
 			"type": "Responsive", "status": status, "reason": "WatchCircuitOpen", "lastTransitionTime": since,
 		}}}
-
 		return o
 	}
-
 	cases := map[string]struct {
 		reason string
 		xr     composetest.Object
@@ -45,7 +41,6 @@ func TestUnheard(t *testing.T) {
 		"ClockWrong":   {"A time far ahead says nothing, and must not keep us looking.", written("2027-01-01T00:00:00Z"), false},
 		"NotATime":     {"What cannot be read says nothing.", written("yesterday"), false},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if got := compose.Unheard(compose.Request{Now: at, Composite: tc.xr}); got != tc.want {

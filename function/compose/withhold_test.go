@@ -32,7 +32,6 @@ func TestWithhold(t *testing.T) {
 	entry := func(resource, message string, d time.Duration) v1alpha1.Withheld {
 		return v1alpha1.Withheld{Resource: resource, Message: message, Until: metav1.NewTime(now.Add(d).Truncate(time.Second))}
 	}
-
 	cases := map[string]struct {
 		reason     string
 		synced     string
@@ -123,7 +122,6 @@ func TestWithhold(t *testing.T) {
 			synced: `cannot compose resources: cannot get existing composed resources: timeout`,
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			xr := composetest.Object{"status": map[string]any{"withheld": tc.remembered}}
@@ -133,35 +131,27 @@ func TestWithhold(t *testing.T) {
 					map[string]any{"type": "Synced", "status": "False", "reason": "ReconcileError", "message": tc.synced},
 				}
 			}
-
 			observed := map[string]compose.Object{}
 			for _, resource := range tc.observed {
 				observed[resource] = composetest.Object{}
 			}
-
 			w := compose.Withhold(compose.Request{Now: now, Composite: xr, Observed: observed})
-
 			resources := []string{"service", "pdb-a", "hpa-a"}
 			asked := make([]compose.Asked, 0, len(resources))
 			var out []string
-
 			for _, resource := range resources {
 				asked = append(asked, compose.Asked{Resource: resource})
 				if w.LeavesOut(resource) {
 					out = append(out, resource)
 				}
 			}
-
 			slices.Sort(out)
-
 			if diff := cmp.Diff(tc.want, w.Entries(asked), cmp.Transformer("UTC", func(t metav1.Time) string { return t.UTC().String() })); diff != "" {
 				t.Errorf("%s\nEntries: -want, +got:\n%s", tc.reason, diff)
 			}
-
 			if diff := cmp.Diff(tc.leavesOut, out); diff != "" {
 				t.Errorf("%s\nLeavesOut: -want, +got:\n%s", tc.reason, diff)
 			}
-
 			if got := w.Entries(nil); got != nil {
 				t.Errorf("what is no longer asked for is still withheld: %v", got)
 			}
@@ -178,7 +168,6 @@ func TestComposed(t *testing.T) {
 	withRefusal := func(s string) string {
 		return `cannot compose resources: cannot apply composed resource "pdb-a": ` + s
 	}
-
 	cases := map[string]struct {
 		reason string
 		asked  []compose.Asked
@@ -220,7 +209,6 @@ func TestComposed(t *testing.T) {
 			[]string{"PodDisruptionBudget"},
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			xr := composetest.Object{}
@@ -229,14 +217,11 @@ func TestComposed(t *testing.T) {
 					map[string]any{"type": "Synced", "status": "False", "message": tc.synced},
 				}}
 			}
-
 			r := compose.Request{Now: now, Composite: xr}
 			c := compose.Composed(r, tc.asked, compose.Withhold(r), true)
-
 			if c.Reason != tc.want || (c.Status == corev1.ConditionTrue) != (tc.want == v1alpha1.ReasonComposed) {
 				t.Errorf("%s\nComposed: got %s %s, want %s", tc.reason, c.Status, c.Reason, tc.want)
 			}
-
 			for _, w := range tc.words {
 				if !strings.Contains(c.Message, w) {
 					t.Errorf("%s\nmessage %q lacks %q", tc.reason, c.Message, w)
@@ -266,12 +251,10 @@ func TestComposedNotAccepted(t *testing.T) {
 			},
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := compose.Request{Now: now, Composite: composetest.Object{}, Observed: tc.observed}
 			tc.want.Type = v1alpha1.TypeComposed
-
 			if diff := cmp.Diff(tc.want, compose.Composed(r, nil, compose.Withhold(r), false)); diff != "" {
 				t.Errorf("%s\nComposed(…): -want, +got:\n%s", tc.reason, diff)
 			}

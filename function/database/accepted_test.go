@@ -17,20 +17,18 @@ import (
 // refusedSpec asks for a parameter that nobody may set.
 const refusedSpec = `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, backup: {enabled: true}, config: {archive_mode: "off"}}`
 
-// TestRefusedWhileFencing: whenever a spec is refused while writes stand still, and
-// whatever the step is and what becomes of it, it ends, and what serves then is whole.
+// TestRefusedWhileFencing: whenever a spec is refused while writes stand still, and whatever the step is and what becomes of it,
+// it ends, and what serves then is whole.
 func TestRefusedWhileFencing(t *testing.T) {
 	fencing := func(w *world) bool {
 		step := w.remembers().Step
 		return step != nil && step.Phase == v1alpha1.RestoreFencing
 	}
-
 	upgraded := func(w *world) {
 		w.edit(atVersion("18", ""))
 		w.until(w.active(2))
 		w.until(func() bool { return len(w.replicas(2)) == 3 && w.replicas(1)["a"] == 0 })
 	}
-
 	for name, tc := range map[string]struct {
 		reason string
 		begin  func(w *world)
@@ -67,27 +65,22 @@ func TestRefusedWhileFencing(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", name, after), func(t *testing.T) {
 				w := restorable(t)
 				tc.begin(w)
-
 				if tc.spec != "" {
 					w.edit(tc.spec)
 					w.until(func() bool { return fencing(w) })
 				}
-
 				for range after {
 					w.pass()
 				}
-
 				w.edit(refusedSpec)
 				w.until(func() bool {
 					w.request.Now = w.request.Now.Add(time.Minute)
 					return w.serves(tc.want)
 				})
-
 				p := w.plan()
 				if status, _, message := condition(p, "Accepted"); status != "False" || !strings.Contains(message, "archive_mode") {
 					t.Errorf("Accepted is %s: %s", status, message)
 				}
-
 				if status, reason, _ := condition(p, "Updated"); status != "False" || reason != "NotAccepted" {
 					t.Errorf("Updated is %s, %s", status, reason)
 				}
@@ -95,11 +88,9 @@ func TestRefusedWhileFencing(t *testing.T) {
 				// Corrected, it is as any other, and nothing of the former spec is left.
 				w.edit(atVersion(w.versions(tc.want)["a"], ""))
 				p = w.until(func() bool { return w.serves(tc.want) && w.kept() == "" })
-
 				if status, _, message := condition(w.plan(), "Accepted"); status != "True" {
 					t.Errorf("%s\nAccepted is %s: %s", tc.reason, status, message)
 				}
-
 				if !p.Ready {
 					t.Errorf("%s\nit is not ready", tc.reason)
 				}
@@ -108,13 +99,12 @@ func TestRefusedWhileFencing(t *testing.T) {
 	}
 }
 
-// serves tells whether clients are led to a generation that takes writes.
+// serves reports whether clients are switched to a generation that takes writes.
 func (w *world) serves(generation int) bool {
 	leader := w.leads
 	if generation > 1 {
 		leader = w.led[generation]
 	}
-
 	return w.active(generation)() && w.fenceOf(generation) == "" && leader != "" && w.replicas(generation)["a"] == 1 &&
 		w.selected(nameReadWrite) == baseOf("orders-db", generation)
 }
@@ -124,18 +114,15 @@ func (w *world) kept() string {
 	return compose.Text(w.request.Observed[nameAccessCredential].Map(), "metadata", "annotations", annotationAccepted)
 }
 
-// TestRefusedWhileFilling: as long as writes go on, a spec that is refused holds
-// everything.
+// TestRefusedWhileFilling: as long as writes go on, a spec that is refused holds everything.
 func TestRefusedWhileFilling(t *testing.T) {
 	w := restorable(t)
 	w.edit(atVersion("18", ""))
 	w.until(func() bool { return len(w.replicas(2)) == 1 })
 	w.edit(refusedSpec)
-
 	for range 8 {
 		w.pass()
 	}
-
 	if step := w.remembers().Step; step == nil || step.Phase != v1alpha1.RestoreFilling || w.fenceOf(1) != "" {
 		t.Errorf("the step goes on although the spec is refused: %+v", step)
 	}
@@ -147,12 +134,10 @@ func TestAcceptedSpecKept(t *testing.T) {
 	if diff := cmp.Diff("", w.kept()); diff != "" {
 		t.Errorf("nothing is under way: %s", diff)
 	}
-
 	w.edit(atVersion("18", ""))
 	w.until(func() bool { return len(w.replicas(2)) == 1 })
 	w.edit(atVersion("18", ", config: {work_mem: 8MB}"))
 	w.pass()
-
 	const want = `{"backup":{"enabled":true},"config":{"work_mem":"8MB"},"engine":"postgres","replicas":3,"storage":"50Gi","version":"18"}`
 	if diff := cmp.Diff(want, w.kept()); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)

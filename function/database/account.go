@@ -8,22 +8,14 @@ import (
 	applyrbacv1 "k8s.io/client-go/applyconfigurations/rbac/v1"
 )
 
-// memberRole is the ClusterRole of package/platform.yaml that members are bound
-// to. Crossplane may bind it and no other.
-const memberRole = "capstan:postgres-member"
-
 // account of the members of a generation: they agree on the leader by objects of the API server.
-func account(s *state) error {
+func account(s *state) {
 	name := s.ownMembers()
-
 	s.ask(s.in(nameServiceAccount), applycorev1.ServiceAccount(name, s.namespace).
 		WithLabels(s.labels()).
 		WithAutomountServiceAccountToken(false))
-
 	s.ask(s.in(nameRoleBinding), applyrbacv1.RoleBinding(name, s.namespace).
 		WithLabels(s.labels()).
-		WithRoleRef(applyrbacv1.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(memberRole)).
+		WithRoleRef(applyrbacv1.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(s.traits.Role)).
 		WithSubjects(applyrbacv1.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(name).WithNamespace(s.namespace)))
-
-	return nil
 }

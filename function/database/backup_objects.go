@@ -19,7 +19,6 @@ import (
 	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
-	"github.com/capstan-dev/capstan/function/database/postgres"
 )
 
 // Names of the objects of backups within the composition.
@@ -29,8 +28,7 @@ const (
 	nameBackup            = "backup"
 	nameBackupNowPrefix   = "backup-now-"
 
-	// firstBackup is the id of the backup that is taken as soon as there is a leader:
-	// without one nothing can be restored.
+	// firstBackup is the id of the backup that is taken as soon as there is a leader: without one nothing can be restored.
 	firstBackup = "first"
 
 	// firstBackupAgain is how long after the first backup failed it is tried again.
@@ -48,52 +46,39 @@ type bucketParameters struct {
 	ForceDestroy bool `json:"forceDestroy,omitempty"`
 }
 
-// backup of the Database: a bucket, who takes backups and when. What was made for
-// backups that are no longer mentioned stays, so that no bucket goes by an edit.
-func backup(s *state) error {
+// backup of the Database: a bucket, who takes backups and when. What was made for backups that are no longer mentioned stays, so
+// that no bucket goes by an edit.
+func backup(s *state) {
 	if s.spec.Backup == nil {
 		if s.Observed[nameBackup] != nil {
-			s.letGo(nameBackup)
+			s.draft.Remove(nameBackup)
 		}
-
 		s.noVerify()
-
-		return nil
+		return
 	}
-
 	switch {
-	case s.volumed():
-		if err := s.repository(); err != nil {
-			return err
-		}
+	case s.isOnVolume():
+		s.repository()
 	case s.spec.Backup.To == nil:
-		s.offer(nameBackupBucket, s.bucket())
+		s.draft.Offer(nameBackupBucket, s.bucket())
 	}
-
 	s.backupCertificate()
-
-	if !s.backsUp() {
-		s.letGo(nameBackup)
+	if !s.takesBackups() {
+		s.draft.Remove(nameBackup)
 		s.noVerify()
-
-		return nil
+		return
 	}
-
 	if s.identity == "" {
-		return nil
+		return
 	}
-
-	s.offer(nameBackup, s.backupCronJob())
+	s.draft.Offer(nameBackup, s.backupCronJob())
 	s.backupNow()
 	s.verify()
-
-	return nil
 }
 
 // bucket of the backups' own.
-func (s *state) bucket() named {
+func (s *cluster) bucket() compose.Named {
 	spec := bucketSpec{WriteConnectionSecretToReference: &xpv2.LocalSecretReference{Name: s.called(suffixBackupBucket)}}
-
 	if s.spec.Backup.OnDelete == v1alpha1.BackupsDeleted {
 		spec.ForProvider.ForceDestroy = true
 		spec.ManagementPolicies = xpv2.ManagementPolicies{xpv2.ManagementActionAll}
@@ -102,24 +87,20 @@ func (s *state) bucket() named {
 			xpv2.ManagementActionObserve, xpv2.ManagementActionCreate, xpv2.ManagementActionUpdate, xpv2.ManagementActionLateInitialize,
 		}
 	}
-
 	gvk := storagev1alpha1.BucketGroupVersionKind
-
 	return compose.NewManifest(gvk.GroupVersion().String(), gvk.Kind, s.metadata(s.called(suffixBackup)), spec)
 }
 
-// backupCertificate of those who take backups. It opens the members' pgBackRest and
-// nothing of the server.
+// backupCertificate of the pods that take backups. It opens the members' backup tool and nothing of the server.
 func (s *state) backupCertificate() {
 	if s.Kinds[CertificateGVK] != compose.Available {
 		return
 	}
-
-	s.offer(nameBackupCertificate, s.backupLeaf(suffixBackupClient, postgres.BackupCommonName))
+	s.draft.Offer(nameBackupCertificate, s.backupLeaf(suffixBackupClient, s.traits.CommonNames.Backup))
 }
 
 // backupLeaf is a certificate of a client that stands for no role of the server.
-func (s *state) backupLeaf(suffix, commonName string) *compose.Manifest[certificateSpec] {
+func (s *names) backupLeaf(suffix, commonName string) *compose.Manifest[certificateSpec] {
 	return s.certificate(s.called(suffix), certificateSpec{
 		CommonName:     commonName,
 		Duration:       lifeOfLeaf,
@@ -133,7 +114,7 @@ func (s *state) backupLeaf(suffix, commonName string) *compose.Manifest[certific
 }
 
 // backupCronJob takes backups on schedule.
-func (s *state) backupCronJob() named {
+func (s *cluster) backupCronJob() compose.Named {
 	return applybatchv1.CronJob(s.called(suffixBackup), s.namespace).
 		WithLabels(s.labels()).
 		WithSpec(applybatchv1.CronJobSpec().
@@ -152,42 +133,37 @@ func (s *state) backupCronJob() named {
 				WithSpec(s.backupJobSpec())))
 }
 
-// backupNow composes a Job for the id that is asked for, and one until there is a
-// first backup. A Job stays as it was made: its template cannot be changed.
+// backupNow composes a Job for the id that is asked for, and one until there is a first backup. A Job stays as it was made: its
+// template cannot be changed.
 func (s *state) backupNow() {
 	ids := map[string]bool{}
-
 	if id := s.spec.Backup.Now; id != "" {
 		ids[nowName(id)] = true
 	}
-
 	// A Job that failed goes when it is time for another, which is made once it is gone.
 	if again, failed := s.firstAgain(); s.leads() && s.seen.Backup != nil && s.seen.Backup.Asked && s.seen.Backup.Label == "" && !s.past(again, failed) {
 		ids[nowName(firstBackup)] = true
 	}
-
 	for name := range ids {
 		switch {
 		case s.Observed[nameBackupNowPrefix+name] != nil:
-			s.keep(nameBackupNowPrefix + name)
+			s.draft.Keep(nameBackupNowPrefix + name)
 		case s.leads():
-			s.offer(nameBackupNowPrefix+name, applybatchv1.Job(s.called(suffixBackup+"-"+name), s.namespace).
+			s.draft.Offer(nameBackupNowPrefix+name, applybatchv1.Job(s.called(suffixBackup+"-"+name), s.namespace).
 				WithLabels(s.labels()).
 				WithSpec(s.backupJobSpec()))
 		}
 	}
-
 	for resource := range s.Observed {
 		if name, ok := strings.CutPrefix(resource, nameBackupNowPrefix); ok && !ids[name] {
-			s.letGo(resource)
+			s.draft.Remove(resource)
 		}
 	}
 }
 
 // firstAgain is when the first backup is tried again, if it failed.
-func (s *state) firstAgain() (time.Time, bool) {
+func (s *cluster) firstAgain() (time.Time, bool) {
 	_, ended, failed := failure(s.Observed[nameBackupNowPrefix+nowName(firstBackup)])
-
 	return ended.Add(firstBackupAgain), failed
 }
 
@@ -195,26 +171,18 @@ func (s *state) firstAgain() (time.Time, bool) {
 func nowName(id string) string { return compose.Hash([]byte(id)) }
 
 // backupLabels of the pods that take backups. They are not those of members.
-func (s *state) backupLabels() map[string]string {
+func (s *names) backupLabels() map[string]string {
 	return map[string]string{
-		labelName:      "postgres-backup",
+		labelName:      s.traits.App + "-backup",
 		labelInstance:  s.name,
 		labelManagedBy: "capstan",
 		labelBackupOf:  s.name,
 	}
 }
 
-// backupJobSpec is one backup. A pod that fails is not started again in place, so
-// that its log stays.
-func (s *state) backupJobSpec() *applybatchv1.JobSpecApplyConfiguration {
-	secret := func(name, of string) *applycorev1.VolumeApplyConfiguration {
-		return applycorev1.Volume().WithName(name).
-			WithSecret(applycorev1.SecretVolumeSource().WithSecretName(of).WithDefaultMode(0o440))
-	}
-
-	memory := resource.MustParse("512Mi")
-
-	pod := hardenedPod().
+// backupJobSpec is one backup. A pod that fails is not started again in place, so that its log stays.
+func (s *cluster) backupJobSpec() *applybatchv1.JobSpecApplyConfiguration {
+	pod := s.hardenedPod().
 		WithRestartPolicy(corev1.RestartPolicyNever).
 		WithContainers(hardened(applycorev1.Container().
 			WithName("backup").
@@ -222,101 +190,82 @@ func (s *state) backupJobSpec() *applybatchv1.JobSpecApplyConfiguration {
 			WithCommand(memberProgram, "backup").
 			WithResources(applycorev1.ResourceRequirements().
 				WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}).
-				WithLimits(corev1.ResourceList{corev1.ResourceMemory: memory})).
+				WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")})).
 			WithVolumeMounts(
 				mount(volumeTmp, "/tmp", false),
 				mount(volumeConfig, "/etc/capstan/config", true),
 				mount(volumeMembers, "/etc/capstan/tls/members", true)))).
 		WithVolumes(
-			applycorev1.Volume().WithName(volumeTmp).WithEmptyDir(applycorev1.EmptyDirVolumeSource().WithSizeLimit(resource.MustParse("256Mi"))),
+			emptyVolume(volumeTmp, resource.MustParse("256Mi"), ""),
 			applycorev1.Volume().WithName(volumeConfig).
 				WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(s.ownMembers())),
-			secret(volumeMembers, s.called(suffixBackupClient)))
-
+			secretVolume(volumeMembers, s.called(suffixBackupClient)))
 	// The host of a volume takes the backup, and this pod asks it to.
-	if !s.volumed() {
-		pod.WithVolumes(secret(volumeBackup, s.bucketSecret()))
+	if !s.isOnVolume() {
+		pod.WithVolumes(secretVolume(volumeBackup, s.bucketSecret()))
 		pod.Containers[0].WithVolumeMounts(mount(volumeBackup, "/etc/capstan/backup", true))
 		s.withKey(pod)
 	}
-
-	for _, name := range s.pullSecrets() {
-		pod.WithImagePullSecrets(applycorev1.LocalObjectReference().WithName(name))
-	}
-
 	return applybatchv1.JobSpec().
 		WithBackoffLimit(2).
 		WithActiveDeadlineSeconds(int64(backupDeadline.Seconds())).
 		WithTemplate(applycorev1.PodTemplateSpec().WithLabels(s.backupLabels()).WithSpec(pod))
 }
 
-// backupPeers lets those who take backups, and nobody else, reach the members'
-// pgBackRest.
-func (s *state) backupPeers() []*rule {
+// backupPeers are the pods that take backups: no others reach the members' backup tool.
+func (s *cluster) backupPeers() []*compose.IngressRule {
 	if !s.archives() {
 		return nil
 	}
-
 	by := map[string]string{labelBackupOf: s.name}
-	if s.volumed() {
+	if s.isOnVolume() {
 		by = s.repositorySelector()
 	}
-
-	return []*rule{ingress(postgres.PortBackup, applynetworkingv1.NetworkPolicyPeer().
+	return []*compose.IngressRule{ingress(s.traits.Ports.Backup, applynetworkingv1.NetworkPolicyPeer().
 		WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(by)))}
 }
 
-// backupVolumes of a member. A member starts without them: the bucket may come
-// later, and a Database does not depend on it.
-func (s *state) backupVolumes() []*applycorev1.VolumeApplyConfiguration {
+// backupVolumes of a member. A member starts without them: the bucket may come later, and a Database does not depend on it.
+func (s *cluster) backupVolumes() []*applycorev1.VolumeApplyConfiguration {
 	optional := func(name, of string) *applycorev1.VolumeApplyConfiguration {
-		return applycorev1.Volume().WithName(name).
-			WithSecret(applycorev1.SecretVolumeSource().WithSecretName(of).WithDefaultMode(0o440).WithOptional(true))
+		v := secretVolume(name, of)
+		v.Secret.WithOptional(true)
+		return v
 	}
-
 	var volumes []*applycorev1.VolumeApplyConfiguration
-
 	if s.archives() {
 		volumes = append(volumes, optional(volumeBackup, s.bucketSecret()))
-
 		if k := s.backupKey(); k.encrypted() {
 			volumes = append(volumes, k.optional(volumeBackupKey))
 		}
 	}
-
 	if name := s.sourceSecret(); name != "" {
 		volumes = append(volumes, optional(volumeSource, name))
-
 		if k := s.sourceKey(); k.encrypted() {
 			volumes = append(volumes, k.optional(volumeSourceKey))
 		}
 	}
-
-	if name := s.copies(); name != "" {
+	if name := s.sourceDatabase(); name != "" {
 		volumes = append(volumes, optional(volumeSourceRepository, name+"-"+suffixRepositoryClient))
 	}
-
 	return volumes
 }
 
-// copies is the Database of this namespace that this one begins with a copy of, if it
-// does. Whether that has a bucket or a volume is not known here.
-func (s *state) copies() string {
+// copies is the Database of this namespace that this one begins with a copy of, if it does. Whether that has a bucket or a volume
+// is not known here.
+func (s *cluster) sourceDatabase() string {
 	if s.generation > 1 || s.spec.From == nil || s.spec.From.Database == nil {
 		return ""
 	}
-
 	return s.spec.From.Database.Name
 }
 
 // backupMounts of the container of the server.
-func (s *state) backupMounts() []*applycorev1.VolumeMountApplyConfiguration {
+func (s *cluster) backupMounts() []*applycorev1.VolumeMountApplyConfiguration {
 	volumes := s.backupVolumes()
 	mounts := make([]*applycorev1.VolumeMountApplyConfiguration, 0, len(volumes))
-
 	for _, v := range volumes {
 		mounts = append(mounts, mount(*v.Name, "/etc/capstan/"+*v.Name, true))
 	}
-
 	return mounts
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
@@ -33,16 +34,14 @@ func wellBackedUp() *observev1alpha1.BackupReport {
 
 // memberTold is what members are told of backups.
 func (w *world) memberTold() (told struct {
-	Backup *backupFile `json:"backup"`
-	From   *sourceFile `json:"from"`
+	Backup *pgmember.Backup `json:"backup"`
+	From   *pgmember.Source `json:"from"`
 },
 ) {
 	w.t.Helper()
-
 	if err := json.Unmarshal([]byte(compose.Text(w.request.Observed[nameConfig].Map(), "data", fileMember)), &told); err != nil {
 		w.t.Fatal(err)
 	}
-
 	return told
 }
 
@@ -51,25 +50,21 @@ func TestBackup(t *testing.T) {
 	w.backup = &observev1alpha1.BackupReport{Archive: observev1alpha1.ArchiveOK, Asked: true}
 	w.react()
 	w.pass()
-
-	names := sortedKeys(w.request.Observed)
+	names := compose.SortedKeys(w.request.Observed)
 	for _, want := range []string{nameBackup, nameBackupBucket, nameBackupCertificate, nameBackupNowPrefix + nowName(firstBackup)} {
 		if !slices.Contains(names, want) {
 			t.Errorf("no object %s among %v", want, names)
 		}
 	}
-
 	cron := w.request.Observed[nameBackup].Map()
 	if got := compose.Text(cron, "spec", "schedule"); got != "0 */6 * * *" {
 		t.Errorf("backups are taken at %q", got)
 	}
-
 	bucket := w.request.Observed[nameBackupBucket].Map()
 	if slices.Contains(compose.List(bucket, "spec", "managementPolicies"), any("Delete")) || slices.Contains(compose.List(bucket, "spec", "managementPolicies"), any("*")) {
 		t.Error("the bucket goes with the Database although nobody asked for it")
 	}
-
-	want := &backupFile{
+	want := &pgmember.Backup{
 		Enabled: true, Stanza: "orders-db-3f2a9c1b-17", Path: "/shop/orders-db", Queue: 10 << 30, RetentionDays: 30,
 		Members: []string{"orders-db-a-0.orders-db-pods.shop.svc", "orders-db-b-0.orders-db-pods.shop.svc", "orders-db-c-0.orders-db-pods.shop.svc"},
 	}
@@ -81,18 +76,15 @@ func TestBackup(t *testing.T) {
 	w.backup = wellBackedUp()
 	w.react()
 	w.pass()
-
 	if w.request.Observed[nameBackupNowPrefix+nowName(firstBackup)] != nil {
 		t.Error("the Job of the first backup stays for ever")
 	}
-
 	p := w.plan()
 	for _, c := range p.Conditions {
 		if c.Status != "True" {
 			t.Errorf("condition %s is %s, %s: %s", c.Type, c.Status, c.Reason, c.Message)
 		}
 	}
-
 	if st := told(t, p).Backup; st == nil || st.Last == nil || st.Last.ID != "20261120-060000F" || st.Last.Took != "4m10s" || st.Last.Size != "3.0Gi" || st.LatestRestorable != nil {
 		t.Errorf("the status tells %+v", st)
 	}
@@ -100,7 +92,6 @@ func TestBackup(t *testing.T) {
 
 func TestBackupConditions(t *testing.T) {
 	on := withBackup(`{schedule: "0 6 * * *", maxArchiveBacklog: 5Gi}`)
-
 	for name, tc := range map[string]struct {
 		reason, spec string
 		told         func(*observev1alpha1.BackupReport)
@@ -149,15 +140,12 @@ func TestBackupConditions(t *testing.T) {
 			w.backup = wellBackedUp()
 			tc.told(w.backup)
 			w.react()
-
 			p := w.plan()
 			got := map[string]string{}
-
 			for c := range tc.want {
 				status, reason, _ := condition(p, c)
 				got[c] = status + " " + reason
 			}
-
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
@@ -170,104 +158,82 @@ func TestBackupBucket(t *testing.T) {
 	w := running(t, withBackup(`{enabled: true}`))
 	w.backup = &observev1alpha1.BackupReport{Unread: "the connection Secret of the bucket is not there"}
 	w.react()
-
 	bucket := w.request.Observed[nameBackupBucket].Map()
 	bucket["status"] = map[string]any{"conditions": []any{
 		map[string]any{"type": "Ready", "status": "False", "reason": "Creating"},
 		map[string]any{"type": "Connected", "status": "False", "reason": "ConfigNotFound", "message": "there is no ClusterProviderConfig"},
 	}}
 	w.request.Observed[nameBackupBucket] = composetest.Object(bucket)
-
 	status, reason, message := condition(w.plan(), string(v1alpha1.TypeBackupFresh))
 	got := []string{status, reason, message}
-
 	want := []string{"False", "BucketUnready", `Bucket "orders-db-backup": there is no ClusterProviderConfig`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
 
-// TestBackupOff: switching backups on restarts members once, and off and on again
-// none. What the bucket has stays.
+// TestBackupOff: switching backups on restarts members once, and off and on again none. What the bucket has stays.
 func TestBackupOff(t *testing.T) {
 	w := running(t, basic)
 	plain := w.revisions()
-
 	w.edit(withBackup(`{enabled: true}`))
 	w.backup = wellBackedUp()
-
 	for range 8 {
 		w.pass()
 	}
-
 	on := w.revisions()
 	for letter := range plain {
 		if on[letter] == plain[letter] {
 			t.Errorf("member %s cannot archive: it was not restarted", letter)
 		}
 	}
-
 	for _, spec := range []string{withBackup(`{enabled: false}`), withBackup(`{enabled: true}`), basic} {
 		w.edit(spec)
-
 		for range 3 {
 			w.pass()
 		}
-
 		if diff := cmp.Diff(on, w.revisions()); diff != "" {
 			t.Errorf("%s restarts members: -before, +after:\n%s", spec, diff)
 		}
-
 		if w.request.Observed[nameBackupBucket] == nil {
 			t.Errorf("%s removes the bucket", spec)
 		}
-
 		if takes := w.request.Observed[nameBackup] != nil; takes != strings.Contains(spec, "enabled: true") {
 			t.Errorf("%s: there is a schedule: %t", spec, takes)
 		}
 	}
 }
 
-// TestBackupNow: an id is one Job, whose template does not change with the spec, and
-// another id another.
+// TestBackupNow: an id is one Job, whose template does not change with the spec, and another id another.
 func TestBackupNow(t *testing.T) {
 	w := running(t, withBackup(`{now: one}`))
 	w.backup = wellBackedUp()
 	w.pass()
-
 	first := nameBackupNowPrefix + nowName("one")
 	job := w.request.Observed[first]
-
 	if job == nil {
-		t.Fatalf("no Job among %v", sortedKeys(w.request.Observed))
+		t.Fatalf("no Job among %v", compose.SortedKeys(w.request.Observed))
 	}
-
 	before := maps.Clone(job.Map()["spec"].(map[string]any))
-
 	w.edit(withBackup(`{now: one, to: {connectionSecretRef: {name: other}}}`))
 	w.pass()
-
 	if diff := cmp.Diff(before, w.request.Observed[first].Map()["spec"]); diff != "" {
 		t.Errorf("a Job is changed, which the API server refuses: -before, +after:\n%s", diff)
 	}
-
 	w.edit(withBackup(`{now: two}`))
 	w.pass()
-
 	if w.request.Observed[first] != nil || w.request.Observed[nameBackupNowPrefix+nowName("two")] == nil {
-		t.Errorf("another id is not another backup: %v", sortedKeys(w.request.Observed))
+		t.Errorf("another id is not another backup: %v", compose.SortedKeys(w.request.Observed))
 	}
 }
 
 // fails a Job, which has run from one time to another.
 func (w *world) fails(resource string, began, ended time.Time) {
 	w.t.Helper()
-
 	o := w.request.Observed[resource]
 	if o == nil {
-		w.t.Fatalf("no object %s among %v", resource, sortedKeys(w.request.Observed))
+		w.t.Fatalf("no object %s among %v", resource, compose.SortedKeys(w.request.Observed))
 	}
-
 	m := o.Map()
 	m["status"] = map[string]any{"startTime": began.Format(time.RFC3339), "conditions": []any{map[string]any{
 		"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "lastTransitionTime": ended.Format(time.RFC3339),
@@ -275,49 +241,39 @@ func (w *world) fails(resource string, began, ended time.Time) {
 	w.request.Observed[resource] = composetest.Object(m)
 }
 
-// TestFirstBackupFails: the first backup is tried again until there is one, each time
-// by a Job of its own, and what failed is kept for its log until then.
+// TestFirstBackupFails: the first backup is tried again until there is one, each time by a Job of its own, and what failed is
+// kept for its log until then.
 func TestFirstBackupFails(t *testing.T) {
 	w := running(t, withBackup(`{enabled: true}`))
 	w.backup = &observev1alpha1.BackupReport{Archive: observev1alpha1.ArchiveOK, Asked: true}
 	w.react()
 	w.pass()
-
 	first := nameBackupNowPrefix + nowName(firstBackup)
 	now := w.request.Now
-
 	w.fails(first, now.Add(-2*time.Minute), now.Add(-time.Minute))
 	w.pass()
-
 	if w.request.Observed[first] == nil {
 		t.Fatal("the Job that failed goes at once, and its log with it")
 	}
-
 	p := w.plan()
 	if status, reason, message := condition(p, "BackupFresh"); status != "False" || reason != "BackupFailed" || !strings.Contains(message, "tried again at 2026-11-20T12:09:00Z") {
 		t.Errorf("BackupFresh is %s %s: %s", status, reason, message)
 	}
-
 	if want := 9 * time.Minute; p.TTL > want {
 		t.Errorf("the next look comes in %s, want %s at most", p.TTL, want)
 	}
-
 	w.fails(first, now.Add(-20*time.Minute), now.Add(-10*time.Minute-time.Second))
 	w.pass()
-
 	if w.request.Observed[first] != nil {
 		t.Fatal("the Job that failed stays for ever")
 	}
-
 	w.pass()
-
 	if w.request.Observed[first] == nil {
 		t.Error("the first backup is not tried again")
 	}
 }
 
-// TestBackupFails: a backup that was due or asked for and failed is told, until one is
-// taken.
+// TestBackupFails: a backup that was due or asked for and failed is told, until one is taken.
 func TestBackupFails(t *testing.T) {
 	// The clock of tests is Friday, the 20th of November 2026, noon, and the last backup ended at 06:04.
 	for name, tc := range map[string]struct {
@@ -341,15 +297,12 @@ func TestBackupFails(t *testing.T) {
 			w.backup = wellBackedUp()
 			w.react()
 			w.pass()
-
 			if tc.now > 0 {
 				w.fails(nameBackupNowPrefix+nowName("one"), w.request.Now.Add(-tc.now), w.request.Now.Add(-tc.now+time.Minute))
 			}
-
 			cron := w.request.Observed[nameBackup].Map()
 			cron["status"] = tc.status
 			w.request.Observed[nameBackup] = composetest.Object(cron)
-
 			status, reason, message := condition(w.plan(), "BackupFresh")
 			if got := status + " " + reason; got != tc.want {
 				t.Errorf("%s: BackupFresh is %s: %s; want %s", tc.reason, got, message, tc.want)
@@ -379,32 +332,28 @@ func TestBackupProblems(t *testing.T) {
 
 func TestFrom(t *testing.T) {
 	at := time.Date(2026, 11, 20, 8, 59, 0, 0, time.UTC)
-
 	for name, tc := range map[string]struct {
 		reason, from, secret string
-		want                 sourceFile
+		want                 pgmember.Source
 	}{
-		"Latest": {"A copy of the latest there is.", `{database: {name: other}}`, "other-pg-backup-bucket", sourceFile{Path: "/shop/other", Either: "other-repository.shop.svc"}},
-		"Moment": {"A copy of a moment.", `{database: {name: other, at: "2026-11-20T09:59:00+01:00"}}`, "other-pg-backup-bucket", sourceFile{Path: "/shop/other", Either: "other-repository.shop.svc", At: &at}},
-		"Point":  {"A copy of a name.", `{database: {name: other, restorePoint: v1}}`, "other-pg-backup-bucket", sourceFile{Path: "/shop/other", Either: "other-repository.shop.svc", RestorePoint: "v1"}},
+		"Latest": {"A copy of the latest there is.", `{database: {name: other}}`, "other-pg-backup-bucket", pgmember.Source{Path: "/shop/other", Either: "other-repository.shop.svc"}},
+		"Moment": {"A copy of a moment.", `{database: {name: other, at: "2026-11-20T09:59:00+01:00"}}`, "other-pg-backup-bucket", pgmember.Source{Path: "/shop/other", Either: "other-repository.shop.svc", At: &at}},
+		"Point":  {"A copy of a name.", `{database: {name: other, restorePoint: v1}}`, "other-pg-backup-bucket", pgmember.Source{Path: "/shop/other", Either: "other-repository.shop.svc", RestorePoint: "v1"}},
 		"Backup": {
 			"A Database that is gone.", `{backup: {connectionSecretRef: {name: old}, database: other, namespace: gone, stanza: other-1-16}}`, "old",
-			sourceFile{Path: "/gone/other", Stanza: "other-1-16"},
+			pgmember.Source{Path: "/gone/other", Stanza: "other-1-16"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := running(t, `{engine: postgres, version: "17", replicas: 1, storage: 1Gi, from: `+tc.from+`}`)
-
 			if diff := cmp.Diff(&tc.want, w.memberTold().From); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
-
 			member := w.request.Observed[nameMemberPrefix+"a"].Map()
 			if got := secretOf(compose.List(member, "spec", "template", "spec", "volumes"), volumeSource); got != tc.secret {
 				t.Errorf("the bucket is opened with %q, want %q", got, tc.secret)
 			}
-
-			if file := compose.Text(w.request.Observed[nameConfig].Map(), "data", filePatroni); !strings.Contains(file, "method: restore") {
+			if file := compose.Text(w.request.Observed[nameConfig].Map(), "data", "patroni.yaml"); !strings.Contains(file, "method: restore") {
 				t.Errorf("the first member begins with nothing:\n%s", file)
 			}
 		})
@@ -413,24 +362,19 @@ func TestFrom(t *testing.T) {
 
 func TestSchedule(t *testing.T) {
 	seen := map[string]bool{}
-
 	for _, name := range []string{"a", "b", "c", "d", "orders-db"} {
 		w := newWorld(t, withBackup(`{}`))
 		w.request.Composite.Map()["metadata"].(map[string]any)["name"] = name
-
 		s, err := gather(w.request, "v1")
 		if err != nil {
 			t.Fatal(err)
 		}
-
 		first := s.schedule()
 		if first != s.schedule() || never(first, now) {
 			t.Errorf("the schedule of %s is %q", name, first)
 		}
-
 		seen[first] = true
 	}
-
 	if len(seen) < 3 {
 		t.Errorf("five Databases begin at %d times", len(seen))
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
-	"github.com/capstan-dev/capstan/function/database/postgres"
 )
 
 // Kinds of cert-manager.
@@ -22,12 +21,10 @@ var (
 )
 
 const (
-	kindIssuer        = "Issuer"
-	kindClusterIssuer = "ClusterIssuer"
+	kindIssuer = "Issuer"
 )
 
-// Lives of certificates. That of an authority is long, because clients have a copy
-// of it.
+// Lives of certificates. That of an authority is long, because clients have a copy of it.
 const (
 	lifeOfAuthority  = "43800h"
 	renewAuthority   = "8760h"
@@ -77,15 +74,13 @@ type issuerSecret struct {
 	SecretName string `json:"secretName"`
 }
 
-// certificates of the members. They trust each other by an authority of this
-// Database, whoever signs what clients see.
-func certificates(s *state) error {
+// certificates of the members. They trust each other by an authority of this Database, whoever signs what clients see.
+func certificates(s *state) {
 	if s.Kinds[CertificateGVK] != compose.Available {
-		return nil
+		return
 	}
-
-	s.ask(nameCAIssuer, s.issuer(s.called(suffixSigner), issuerSpec{SelfSigned: &struct{}{}}))
-	s.ask(nameCA, s.certificate(s.called(suffixCA), certificateSpec{
+	s.draft.Require(nameCAIssuer, s.issuer(s.called(suffixSigner), issuerSpec{SelfSigned: &struct{}{}}))
+	s.draft.Require(nameCA, s.certificate(s.called(suffixCA), certificateSpec{
 		CommonName:  s.called(suffixCA),
 		Duration:    lifeOfAuthority,
 		RenewBefore: renewAuthority,
@@ -96,35 +91,28 @@ func certificates(s *state) error {
 		SecretName: s.called(suffixCA),
 		Usages:     []string{"cert sign", "crl sign", "digital signature"},
 	}))
-	s.ask(nameIssuer, s.issuer(s.called(suffixCA), issuerSpec{CA: &issuerSecret{s.called(suffixCA)}}))
-
-	s.ask(nameMembersCertificate, s.certificate(s.called(suffixOfMembers), s.leaf(suffixOfMembers, postgres.MemberCommonName,
+	s.draft.Require(nameIssuer, s.issuer(s.called(suffixCA), issuerSpec{CA: &issuerSecret{s.called(suffixCA)}}))
+	s.draft.Require(nameMembersCertificate, s.certificate(s.called(suffixOfMembers), s.leaf(suffixOfMembers, s.traits.CommonNames.Members,
 		issuerRef{IssuerGVK.Group, kindIssuer, s.called(suffixCA)},
 		// With ECDSA a key enciphers nothing.
 		[]string{"digital signature", "server auth", "client auth"})))
-
 	if s.platformSigned() {
 		ref := s.issuerRef()
-		s.ask(nameServerCertificate, s.certificate(s.called(suffixServer), s.leaf(suffixServer, "",
+		s.draft.Require(nameServerCertificate, s.certificate(s.called(suffixServer), s.leaf(suffixServer, "",
 			issuerRef{IssuerGVK.Group, ref.Kind, ref.Name}, []string{"digital signature", "server auth"})))
-
-		return nil
+		return
 	}
-
 	// It stays as long as a member shows it.
 	for _, o := range s.sets {
 		if o.serverSecret == s.called(suffixServer) {
-			return nil
+			return
 		}
 	}
-
-	s.letGo(nameServerCertificate)
-
-	return nil
+	s.draft.Remove(nameServerCertificate)
 }
 
 // leaf certificate, for every name that the members are reached by.
-func (s *state) leaf(suffix, commonName string, by issuerRef, usages []string) certificateSpec {
+func (s *cluster) leaf(suffix, commonName string, by issuerRef, usages []string) certificateSpec {
 	pods := s.host(suffixPods)
 	rw, ro := s.called(suffixRW), s.called(suffixRO)
 	names := []string{
@@ -133,7 +121,6 @@ func (s *state) leaf(suffix, commonName string, by issuerRef, usages []string) c
 		ro, ro + "." + s.namespace, s.host(suffixRO), s.host(suffixRO) + ".cluster.local",
 		"localhost",
 	}
-
 	c := certificateSpec{
 		CommonName:  commonName,
 		DNSNames:    names,
@@ -146,67 +133,58 @@ func (s *state) leaf(suffix, commonName string, by issuerRef, usages []string) c
 		SecretTemplate: &secretTemplate{Labels: map[string]string{labelPartOf: "capstan"}},
 		Usages:         usages,
 	}
-
 	if s.called(suffix) == s.serverSecret() && !s.pooled() {
-		c = s.forOutside(c)
+		c = s.withExternalNames(c)
 	}
-
 	return c
 }
 
-func (s *state) certificate(name string, spec certificateSpec) *compose.Manifest[certificateSpec] {
+func (s *names) certificate(name string, spec certificateSpec) *compose.Manifest[certificateSpec] {
 	return compose.NewManifest(CertificateGVK.GroupVersion().String(), CertificateGVK.Kind, s.metadata(name), spec)
 }
 
-func (s *state) issuer(name string, spec issuerSpec) *compose.Manifest[issuerSpec] {
+func (s *names) issuer(name string, spec issuerSpec) *compose.Manifest[issuerSpec] {
 	return compose.NewManifest(IssuerGVK.GroupVersion().String(), IssuerGVK.Kind, s.metadata(name), spec)
 }
 
-// issuerRef is who signs what clients see, if it is not the Database's own
-// authority.
-func (s *state) issuerRef() *v1alpha1.IssuerReference {
+// issuerRef is who signs what clients see, if it is not the Database's own authority.
+func (s *cluster) issuerRef() *v1alpha1.IssuerReference {
 	if t := s.spec.TLS; t != nil && t.IssuerRef != nil {
 		return t.IssuerRef
 	}
-
 	return s.Settings.Database.IssuerRef
 }
 
-func (s *state) platformSigned() bool { return s.issuerRef() != nil }
+func (s *cluster) platformSigned() bool { return s.issuerRef() != nil }
 
 // serverSecret holds the certificate that clients see, and what it is checked with.
-func (s *state) serverSecret() string {
+func (s *cluster) serverSecret() string {
 	if s.platformSigned() {
 		return s.called(suffixServer)
 	}
-
 	return s.called(suffixOfMembers)
 }
 
 // A wanted certificate is one that members cannot start without.
 type wanted struct{ resource, name string }
 
-func (s *state) wantedCertificates() []wanted {
+func (s *cluster) wantedCertificates() []wanted {
 	ws := []wanted{{nameMembersCertificate, s.called(suffixOfMembers)}}
 	if s.platformSigned() {
 		ws = append(ws, wanted{nameServerCertificate, s.called(suffixServer)})
 	}
-
 	return ws
 }
 
 // certificateTrouble tells why a certificate is not there, if cert-manager says so.
 func certificateTrouble(m map[string]any) (xpv2.ConditionReason, string) {
 	issuing, told := compose.Condition(m, "Issuing"), compose.Condition(m, "Ready")
-
 	if compose.Text(issuing, "status") == string(corev1.ConditionFalse) && compose.Text(issuing, "reason") == "Failed" {
 		return v1alpha1.ReasonCertificateFailed, fmt.Sprintf(", which cert-manager cannot make: %s: see kubectl describe certificaterequests",
 			compose.Text(issuing, "message"))
 	}
-
 	if message := compose.Text(told, "message"); message != "" {
 		return v1alpha1.ReasonMakingReady, ": " + message
 	}
-
 	return v1alpha1.ReasonMakingReady, ""
 }

@@ -13,29 +13,28 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
-	"github.com/capstan-dev/capstan/function/database/postgres"
+	"github.com/capstan-dev/capstan/function/database/encoding"
+	"github.com/capstan-dev/capstan/function/database/engine"
 )
 
-// A wish is what a revision was made of, as it is written down on the StatefulSets
-// that have it, so that one can tell later what has changed and by whom.
-type wish struct {
+// A wish is what a revision was made of, as it is written down on the StatefulSets that have it, so that one can tell later what
+// has changed and by whom.
+type revisionInputs struct {
 	// Essence is what the revision is the hash of.
 	Essence essence `json:"essence"`
 
-	// Plan, and what the spec said itself, tell a change of the spec from one of the
-	// platform's settings.
+	// Plan, and what the spec said itself, tell a change of the spec from one of the platform's settings.
 	Plan   string `json:"plan,omitempty"`
 	CPU    bool   `json:"ownCPU,omitempty"`
 	Memory bool   `json:"ownMemory,omitempty"`
 	Issuer bool   `json:"ownIssuer,omitempty"`
 }
 
-// An essence is all that reaches the pods of members, as far as the spec and the
-// platform's settings say it.
+// An essence is all that reaches the pods of members, as far as the spec and the platform's settings say it.
 type essence map[string]any
 
-func (s *state) wish() wish {
-	return wish{
+func (s *cluster) revisionInputs() revisionInputs {
+	return revisionInputs{
 		Essence: s.essence(),
 		Plan:    s.planName(),
 		CPU:     s.spec.Resources.CPU != nil,
@@ -44,110 +43,81 @@ func (s *state) wish() wish {
 	}
 }
 
-// written wish of a member, the way that JSON has it. There is none on those that
-// were made by an older version.
-func (o set) written() (wish, bool) {
-	var w wish
-
-	text := compose.Text(o.object.Map(), "metadata", "annotations", annotationWish)
-
+// written wish of a member, the way that JSON has it. There is none on those that were made by an older version.
+func (o set) written() (revisionInputs, bool) {
+	var w revisionInputs
+	text := compose.Text(o.object.Map(), "metadata", "annotations", annotationInputs)
 	return w, json.Unmarshal([]byte(text), &w) == nil && w.Essence != nil
 }
 
 // effects of what is asked for on what runs, by field.
-func (s *state) effects(target string) []v1alpha1.ChangeEffect {
-	es := append(s.restarts(target), s.reloads()...)
-
+func (s *cluster) effects(target string, holds bool) []v1alpha1.ChangeEffect {
+	es := append(s.restarts(target), s.reloads(holds)...)
 	if n, wanted := len(s.sets), int(s.spec.Replicas); n != wanted {
 		es = append(es, v1alpha1.ChangeEffect{Field: "spec.replicas", Effect: v1alpha1.EffectScale, Cause: v1alpha1.ChangedBySpec})
 	}
-
 	if s.grows() {
 		es = append(es, v1alpha1.ChangeEffect{Field: "spec.storage", Effect: v1alpha1.EffectGrow, Cause: v1alpha1.ChangedBySpec})
 	}
-
 	return gathered(es)
 }
 
-// grows tells whether a volume has less than is asked for.
-func (s *state) grows() bool {
+// grows reports whether a volume has less than is asked for.
+func (s *cluster) grows() bool {
 	for letter := range s.sets {
 		size, err := resource.ParseQuantity(s.seenMember(letter).VolumeSize)
 		if err == nil && size.Cmp(s.spec.Storage) < 0 {
 			return true
 		}
 	}
-
 	return false
 }
 
-// restarts are effects that need members to start anew.
-func (s *state) restarts(target string) []v1alpha1.ChangeEffect {
+// restarts are effects that need a restart of members.
+func (s *cluster) restarts(target string) []v1alpha1.ChangeEffect {
 	var es []v1alpha1.ChangeEffect
-
-	now, err := canonicalWish(s.wish())
-	if err != nil {
-		return nil
-	}
-
-	for _, letter := range sortedKeys(s.sets) {
+	now := decodedInputs(s.revisionInputs())
+	for _, letter := range compose.SortedKeys(s.sets) {
 		o := s.sets[letter]
 		m := s.seenMember(letter)
-
 		if o.revision == target {
 			if len(m.PendingRestart) > 0 && o.restarted != target {
 				es = append(es, v1alpha1.ChangeEffect{
 					Field: fieldConfig, Effect: v1alpha1.EffectRestart, Parameters: m.PendingRestart, Cause: v1alpha1.ChangedBySpec,
 				})
 			}
-
 			continue
 		}
-
 		was, known := o.written()
 		if !known {
 			es = append(es, v1alpha1.ChangeEffect{Field: "spec", Effect: v1alpha1.EffectRestart, Cause: v1alpha1.ChangedBySpec})
 			continue
 		}
-
-		es = append(es, differences(was, now)...)
+		es = append(es, differences(s.engine, was, now)...)
 	}
-
 	return es
 }
 
 // Fields that several things are told of.
 const (
-	fieldConfig     = "spec.config"
-	fieldPlans      = "settings.database.plans"
-	fieldExtensions = "spec.extensions"
-	fieldStorage    = "spec.storage"
-	fieldProfile    = "spec.availability.profile"
-	fieldDurability = "spec.availability.durability"
-	fieldCapstan    = "capstan"
-	fieldVersion    = "spec.version"
+	fieldConfig  = "spec.config"
+	fieldPlans   = "settings.database.plans"
+	fieldVersion = "spec.version"
 )
 
-// canonicalWish is a wish as it is when it was written down and read.
-func canonicalWish(w wish) (wish, error) {
-	raw, err := json.Marshal(w)
-	if err != nil {
-		return w, fmt.Errorf("cannot encode what is asked for: %w", err)
-	}
-
-	var out wish
-
-	return out, json.Unmarshal(raw, &out) //nolint:wrapcheck // It was encoded a line before.
+// decodedInputs is a wish as it is when it was written down and read.
+func decodedInputs(w revisionInputs) revisionInputs {
+	var out revisionInputs
+	_ = json.Unmarshal([]byte(encoding.JSON(w)), &out) // It was encoded just now.
+	return out
 }
 
-// differences of two wishes, as fields that make members start anew.
-func differences(was, now wish) []v1alpha1.ChangeEffect {
+// differences of two requests, as fields whose change restarts members.
+func differences(e engine.Engine, was, now revisionInputs) []v1alpha1.ChangeEffect {
 	var es []v1alpha1.ChangeEffect
-
 	add := func(field, cause string, parameters ...string) {
 		es = append(es, v1alpha1.ChangeEffect{Field: field, Effect: v1alpha1.EffectRestart, Parameters: parameters, Cause: cause})
 	}
-
 	// sized tells by whom a part of the size was changed.
 	sized := func(own, owned bool, field string, parameters ...string) {
 		switch {
@@ -159,18 +129,15 @@ func differences(was, now wish) []v1alpha1.ChangeEffect {
 			add(fieldPlans, v1alpha1.ChangedBySettings, parameters...)
 		}
 	}
-
-	for _, key := range sortedKeys(united(was.Essence, now.Essence)) {
-		if same(was.Essence[key], now.Essence[key]) {
+	for _, key := range compose.SortedKeys(encoding.Union(was.Essence, now.Essence)) {
+		if encoding.Same(was.Essence[key], now.Essence[key]) {
 			continue
 		}
-
 		switch key {
 		case essenceImage:
-			if !same(was.Essence[essenceVersion], now.Essence[essenceVersion]) {
+			if !encoding.Same(was.Essence[essenceVersion], now.Essence[essenceVersion]) {
 				continue // It comes with the version.
 			}
-
 			add("settings.database.images", v1alpha1.ChangedBySettings)
 		case essenceCPU:
 			sized(now.CPU, was.CPU, "spec.resources.cpu")
@@ -184,20 +151,17 @@ func differences(was, now wish) []v1alpha1.ChangeEffect {
 			}
 		case essenceParameters:
 			before, after := compose.Map(was.Essence, key), compose.Map(now.Essence, key)
-			if !same(before[essenceMemory], after[essenceMemory]) {
+			if !encoding.Same(before[essenceMemory], after[essenceMemory]) {
 				sized(now.Memory, was.Memory, "spec.resources.memory", "shared_buffers")
 			}
-
-			if !same(before["connections"], after["connections"]) {
+			if !encoding.Same(before["connections"], after["connections"]) {
 				sized(false, false, fieldPlans, "max_connections")
 			}
-
-			es = append(es, configured(before, after)...)
+			es = append(es, e.Restarted(before, after)...)
 		default:
 			add(cmp.Or(plainFields[key], "spec"), v1alpha1.ChangedBySpec)
 		}
 	}
-
 	return es
 }
 
@@ -209,120 +173,21 @@ var plainFields = map[string]string{
 	essencePullSecrets: "spec.imagePullSecrets",
 }
 
-// configured parameters that differ, and those that extensions need.
-func configured(before, after map[string]any) []v1alpha1.ChangeEffect {
-	var es []v1alpha1.ChangeEffect
-
-	add := func(field string, parameters ...string) {
-		es = append(es, v1alpha1.ChangeEffect{Field: field, Effect: v1alpha1.EffectRestart, Parameters: parameters, Cause: v1alpha1.ChangedBySpec})
-	}
-
-	if names := differing(compose.Map(before, "config"), compose.Map(after, "config")); len(names) > 0 {
-		add(fieldConfig, names...)
-	}
-
-	if !same(before["preload"], after["preload"]) {
-		add(fieldExtensions, "shared_preload_libraries")
-	}
-
-	if !same(before["cron"], after["cron"]) {
-		add(fieldExtensions, "cron.database_name")
-	}
-
-	return es
-}
-
-// reloads are effects of another configuration of Patroni that takes effect at
-// once.
-func (s *state) reloads() []v1alpha1.ChangeEffect {
+// reloads are effects of another coordination of the members, which take effect at once.
+func (s *cluster) reloads(holds bool) []v1alpha1.ChangeEffect {
 	live := s.Observed[s.in(nameDCS)]
 	if live == nil || len(s.sets) == 0 {
 		return nil
 	}
-
-	text := compose.Text(live.Map(), "metadata", "annotations", annotationConfig)
-
-	wanted, err := s.dynamic()
-	if err != nil || wanted == text {
-		return nil
-	}
-
-	var was, now map[string]any
-	if json.Unmarshal([]byte(text), &was) != nil ||
-		json.Unmarshal([]byte(wanted), &now) != nil {
-		return nil
-	}
-
-	var es []v1alpha1.ChangeEffect
-
-	add := func(field, cause string, parameters ...string) {
-		es = append(es, v1alpha1.ChangeEffect{Field: field, Effect: v1alpha1.EffectReload, Parameters: parameters, Cause: cause})
-	}
-
-	for _, key := range differing(was, now) {
-		switch key {
-		case "ttl", "loop_wait", "retry_timeout":
-			add(fieldProfile, v1alpha1.ChangedBySpec)
-		case "synchronous_mode", "synchronous_node_count", "synchronous_mode_strict":
-			add(fieldDurability, v1alpha1.ChangedBySpec)
-		case "postgresql", "slots", "pause", "capstan_fence": // An upgrade tells of itself.
-		default:
-			add(fieldCapstan, v1alpha1.ChangedByCapstan)
-		}
-	}
-
-	before, after := compose.Map(was, "postgresql"), compose.Map(now, "postgresql")
-	for _, key := range differing(before, after) {
-		if key != essenceParameters {
-			add(fieldCapstan, v1alpha1.ChangedByCapstan)
-		}
-	}
-
-	for _, name := range differing(compose.Map(before, essenceParameters), compose.Map(after, essenceParameters)) {
-		if !s.restartsFor(name) {
-			field, cause := s.fieldOf(name)
-			add(field, cause, name)
-		}
-	}
-
-	return es
-}
-
-// restartsFor tells whether a parameter takes effect only after a restart. Then the
-// effects of what members run tell of it.
-func (s *state) restartsFor(parameter string) bool {
-	_, restarting := s.server().Restarting()[parameter]
-
-	return restarting || postgres.NeedsRestart(parameter, s.image.major) || strings.HasPrefix(parameter, "cron.") || parameter == "shared_preload_libraries"
-}
-
-// fieldOf a parameter that is reloaded: where its value comes from.
-func (s *state) fieldOf(parameter string) (field, cause string) {
-	_, asked := s.spec.Config[parameter]
-
-	switch {
-	case asked || slices.Contains(s.loaded().Reloaded, parameter):
-		return fieldConfig, v1alpha1.ChangedBySpec
-	case slices.Contains([]string{"max_wal_size", "min_wal_size", "max_slot_wal_keep_size", "wal_keep_size"}, parameter):
-		return fieldStorage, v1alpha1.ChangedBySpec
-	case slices.Contains([]string{"wal_sender_timeout", "wal_receiver_timeout"}, parameter):
-		return fieldProfile, v1alpha1.ChangedBySpec
-	case slices.Contains([]string{"effective_cache_size", "maintenance_work_mem", "work_mem"}, parameter):
-		switch {
-		case s.spec.Resources.Memory != nil:
-			return "spec.resources.memory", v1alpha1.ChangedBySpec
-		default:
-			return "spec.plan", v1alpha1.ChangedBySpec
-		}
-	default:
-		return fieldCapstan, v1alpha1.ChangedByCapstan
-	}
+	return s.engine.Reloaded(engine.Reload{
+		Before: compose.Text(live.Map(), "metadata", "annotations", annotationConfig), After: s.coordination(holds),
+		Server: s.server(holds), Set: s.loaded().Reloaded, OwnMemory: s.spec.Resources.Memory != nil,
+	})
 }
 
 // gathered effects: one for each field, effect and cause, sorted.
 func gathered(es []v1alpha1.ChangeEffect) []v1alpha1.ChangeEffect {
 	var out []v1alpha1.ChangeEffect
-
 	for _, e := range es {
 		i := slices.IndexFunc(out, func(o v1alpha1.ChangeEffect) bool {
 			return o.Field == e.Field && o.Effect == e.Effect && o.Cause == e.Cause
@@ -330,39 +195,32 @@ func gathered(es []v1alpha1.ChangeEffect) []v1alpha1.ChangeEffect {
 		if i < 0 {
 			out, i = append(out, v1alpha1.ChangeEffect{Field: e.Field, Effect: e.Effect, Cause: e.Cause}), len(out)
 		}
-
 		out[i].Parameters = slices.Compact(slices.Sorted(slices.Values(append(out[i].Parameters, e.Parameters...))))
 	}
-
 	slices.SortFunc(out, func(a, b v1alpha1.ChangeEffect) int {
 		return strings.Compare(a.Field+" "+a.Effect, b.Field+" "+b.Effect)
 	})
-
 	return out
 }
 
 // change that is still to be done, or nil.
-func (s *state) change() *v1alpha1.DatabaseChange {
+func (s *decision) change() *v1alpha1.DatabaseChange {
 	if len(s.problems) > 0 || len(s.sets) == 0 || s.spec.Hibernated {
 		return nil
 	}
-
 	es := s.planned
 	if m := s.move; m != nil && m.own {
 		es = append(slices.Clone(es), v1alpha1.ChangeEffect{
 			Field: "node " + m.node, Effect: v1alpha1.EffectSwitchover, Cause: v1alpha1.ChangedByNode,
 		})
 	}
-
 	upgrades := s.upgradeNext(s.before) && (s.move == nil || !s.move.own)
 	if upgrades {
 		es = append(slices.Clone(es), v1alpha1.ChangeEffect{Field: fieldVersion, Effect: v1alpha1.EffectUpgrade, Cause: v1alpha1.ChangedBySpec})
 	}
-
 	if len(es) == 0 {
 		return nil
 	}
-
 	c := &v1alpha1.DatabaseChange{
 		Hash: s.changeID, Effects: es, State: v1alpha1.ChangeRunning,
 		Order: s.before.queue(), WritePause: s.before.pause(s.move != nil && s.move.own),
@@ -370,30 +228,24 @@ func (s *state) change() *v1alpha1.DatabaseChange {
 	if upgrades {
 		c.WritePause = s.upgradePause()
 	}
-
 	c.Summary = summary(c)
-
 	touching := len(c.Order) > 0 || s.move != nil && s.move.own || upgrades
 	if !touching {
 		return c
 	}
-
 	c.Window = s.window()
-
 	if upgrades {
-		s.standOfUpgrade(c)
+		s.describeUpgrade(c)
 	} else {
 		s.stand(c)
 	}
-
 	return c
 }
 
 // stand of a change that touches members.
-func (s *state) stand(c *v1alpha1.DatabaseChange) {
+func (s *decision) stand(c *v1alpha1.DatabaseChange) {
 	total := len(s.before.having(func(v view) bool { return v.exists }))
 	done := total - len(c.Order)
-
 	switch approved := s.spec.Maintenance != nil && s.spec.Maintenance.Approval == v1alpha1.ApprovalManual && s.spec.Maintenance.Approve == c.Hash; {
 	case s.order.failed:
 		c.State, c.Message = v1alpha1.ChangeFailed, s.order.message
@@ -409,7 +261,6 @@ func (s *state) stand(c *v1alpha1.DatabaseChange) {
 	default:
 		c.Message = fmt.Sprintf("%d of %d members are as asked", done, total)
 	}
-
 	if c.State != v1alpha1.ChangeRunning && done > 0 && len(c.Order) > 0 {
 		c.Message += fmt.Sprintf("; %d of %d members are as asked", done, total)
 	}
@@ -419,25 +270,21 @@ func (s *state) stand(c *v1alpha1.DatabaseChange) {
 func (s situation) queue() []string {
 	outdated := s.outdated()
 	slices.SortStableFunc(outdated, func(a, b view) int { return rank(a) - rank(b) })
-
 	surplus := s.surplus()
 	slices.Reverse(surplus)
-
 	var names []string
 	for _, v := range append(surplus, outdated...) {
 		if !slices.Contains(names, v.name) {
 			names = append(names, v.name)
 		}
 	}
-
 	return names
 }
 
 // pause of writes that clients have to expect.
-func (s situation) pause(moves bool) string {
+func (s situation) pause(requestedMove bool) string {
 	touched := append(s.outdated(), s.surplus()...)
-	leads := moves || slices.ContainsFunc(touched, view.leading)
-
+	leads := requestedMove || slices.ContainsFunc(touched, view.leading)
 	switch {
 	case leads && len(s.views) == 1:
 		return "until the only member has started again, usually less than a minute"
@@ -451,15 +298,12 @@ func (s situation) pause(moves bool) string {
 // summary of a change in a line.
 func summary(c *v1alpha1.DatabaseChange) string {
 	fields := map[string][]string{}
-
 	for _, e := range c.Effects {
 		if !slices.Contains(fields[e.Effect], e.Field) {
 			fields[e.Effect] = append(fields[e.Effect], e.Field)
 		}
 	}
-
 	var words []string
-
 	for _, e := range []struct{ effect, word string }{
 		{v1alpha1.EffectReload, "reload"},
 		{v1alpha1.EffectGrow, "grow volumes"},
@@ -472,7 +316,6 @@ func summary(c *v1alpha1.DatabaseChange) string {
 			words = append(words, fmt.Sprintf("%s for %s", e.word, strings.Join(fs, ", ")))
 		}
 	}
-
 	return strings.Join(words, "; ") + "; writes pause: " + c.WritePause
 }
 

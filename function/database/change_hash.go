@@ -2,36 +2,28 @@
 
 package database
 
-// changeHash names what is to be done to members that serve: what they are to run,
-// how many remain, and without either, which of them is to be relieved of the lead, or
-// what they are upgraded to.
-func (s *state) changeHash(target string, sit situation) string {
-	key, value := "", ""
+import "github.com/capstan-dev/capstan/function/database/encoding"
 
-	switch m := s.move; {
+// changeHash names what is to be done to members that serve: what they are to run, how many remain, and without either, which of
+// them is to be relieved of the lead, or what they are upgraded to.
+func (s *cluster) changeHash(target string, sit situation, m *move) string {
+	key, value := "", ""
+	switch {
 	case m != nil && m.own && len(sit.outdated()) == 0 && len(sit.surplus()) == 0:
 		key, value = "switchover", m.id
 	case s.upgradeNext(sit):
 		key, value = "upgrade", s.memory.Step.ID
 	}
-
-	h, err := s.hashOf(target, key, value)
-	if err != nil {
-		return ""
-	}
-
-	return changePrefix + h
+	return changePrefix + s.hashOf(target, key, value)
 }
 
-// hashOf what members are to run, how many there are, and what else is done, if
-// anything.
-func (s *state) hashOf(target, key, value string) (string, error) {
+// hashOf what members are to run, how many there are, and what else is done, if anything.
+func (s *cluster) hashOf(target, key, value string) string {
 	e := map[string]any{"revision": target, "replicas": s.spec.Replicas}
 	if key != "" {
 		e[key] = value
 	}
-
-	return hash(e)
+	return encoding.Hash(e)
 }
 
 // changePrefix keeps YAML from taking a hash for a number.

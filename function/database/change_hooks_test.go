@@ -15,7 +15,7 @@ type works struct {
 	// before and after are how many hooks the spec has, version tells an edit of them.
 	before, after, version int
 
-	// stops tells that the change stops when one fails, smooth that none does.
+	// stops reports that the change stops when one fails, smooth that none does.
 	stops, smooth bool
 
 	// jobs by their name within the composition.
@@ -48,66 +48,52 @@ func (w *works) url(when string, n int) string {
 func (w *works) asked() string {
 	list := func(when string, n int) string {
 		var hooks []string
-
 		for i := range n {
 			hooks = append(hooks, fmt.Sprintf(`{name: h%d, http: {url: %q}, onFailure: %s}`, i, w.url(when, i), map[bool]string{true: "Stop", false: "Continue"}[w.stops]))
 		}
-
 		return when + ": [" + strings.Join(hooks, ", ") + "]"
 	}
-
 	var parts []string
 	if w.before > 0 {
 		parts = append(parts, list("before", w.before))
 	}
-
 	if w.after > 0 {
 		parts = append(parts, list("after", w.after))
 	}
-
 	return "hooks: {" + strings.Join(parts, ", ") + "}"
 }
 
 // launch the Jobs of a plan, and hold them to what must never happen.
 func (f *fleet) launch(next map[string]compose.Object, hash string, touched []string) {
 	f.t.Helper()
-
 	if next[nameHooks] == nil {
 		f.works.ran = map[string]map[string]bool{}
 	}
-
 	for resource := range f.works.jobs {
 		if next[resource] == nil {
 			delete(f.works.jobs, resource)
 		}
 	}
-
-	for _, resource := range sortedKeys(next) {
+	for _, resource := range compose.SortedKeys(next) {
 		if !strings.HasPrefix(resource, nameHookPrefix) || f.works.jobs[resource] != nil {
 			continue
 		}
-
 		w := &work{url: hookURL(next[resource].Map()), change: hash, left: f.r.IntN(4), fails: !f.works.smooth && f.r.IntN(4) == 0}
 		f.sayf("hook %s begins", w.url)
-
 		if f.works.done[resource] {
 			f.failf("hook %s is run again after it succeeded", w.url)
 		}
-
 		for other, j := range f.works.jobs {
 			if j.left > 0 {
 				f.failf("hook %s begins before %s has ended", w.url, other)
 			}
 		}
-
 		if strings.Contains(w.url, "/before/") && !f.mayTouch(hash) {
 			f.failf("hook %s begins outside of a window, in a freeze, or without an approval: %s", w.url, f.asked())
 		}
-
-		if strings.Contains(w.url, "/after/") && (len(touched) > 0 || slices.ContainsFunc(sortedKeys(f.members), func(l string) bool { return f.members[l].ours && f.members[l].down > 0 })) {
+		if strings.Contains(w.url, "/after/") && (len(touched) > 0 || slices.ContainsFunc(compose.SortedKeys(f.members), func(l string) bool { return f.members[l].ours && f.members[l].down > 0 })) {
 			f.failf("hook %s begins before members are done", w.url)
 		}
-
 		f.works.jobs[resource] = w
 	}
 }
@@ -118,11 +104,9 @@ func (f *fleet) toil() {
 		if w.left = max(0, w.left-1); w.left > 0 || w.fails && f.works.stops {
 			continue
 		}
-
 		if f.works.ran[w.change] == nil {
 			f.works.ran[w.change] = map[string]bool{}
 		}
-
 		f.works.ran[w.change][w.url] = true
 		f.works.done[resource] = !w.fails
 	}
@@ -135,9 +119,7 @@ func (f *fleet) report() {
 		if o == nil {
 			continue
 		}
-
 		o.Map()["status"] = map[string]any{}
-
 		if w.left == 0 {
 			o.Map()["status"] = map[string]any{"conditions": []any{map[string]any{
 				"type": map[bool]string{true: "Failed", false: "Complete"}[w.fails], "status": "True", "reason": "BackoffLimitExceeded",
@@ -163,7 +145,6 @@ func (f *fleet) tidy() {
 	if o == nil {
 		return
 	}
-
 	for resource := range f.works.jobs {
 		if id := strings.TrimPrefix(resource, nameHookPrefix); strings.Contains(compose.Text(o.Map(), "data", keyHookEnded), id+"=Succeeded") {
 			f.sayf("the Job %s is tidied away", resource)
@@ -176,7 +157,6 @@ func (f *fleet) tidy() {
 // hooked tells which hook before has not run for a change whose members are touched.
 func (f *fleet) hooked(hash string) {
 	f.t.Helper()
-
 	for i := range f.works.before {
 		if url := f.works.url("before", i); !f.works.ran[hash][url] {
 			f.failf("members are touched before hook %s has run for %s", url, hash)
@@ -193,6 +173,5 @@ func hookURL(job map[string]any) string {
 			}
 		}
 	}
-
 	return ""
 }

@@ -13,10 +13,11 @@ import (
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
+	"github.com/capstan-dev/capstan/function/database/encoding"
 )
 
-// A fleet is the members of one Database as they would be on a cluster, driven by
-// what is planned for them, by faults and by people.
+// A fleet is the members of one Database as they would be on a cluster, driven by what is planned for them, by faults and by
+// people.
 type fleet struct {
 	*world
 
@@ -25,23 +26,23 @@ type fleet struct {
 	leader  string
 	last    string
 
-	timeline int64
-	ids      map[string]int
-	moves    []observev1alpha1.SwitchoverOutcome
+	timeline      int64
+	ids           map[string]int
+	requestedMove []observev1alpha1.SwitchoverOutcome
 
-	// blind tells that nobody looks, paused that failover is off, for so many steps.
+	// blind reports that nobody looks, paused that failover is off, for so many steps.
 	blind, paused int
 
 	// What the spec says of maintenance, in a form of its own.
-	windows  bool
-	begins   time.Time
-	manual   string
-	freeze   time.Time
-	spec     int
-	replicas int
-	sleeps   bool
-	wish     string
-	works    works
+	windows        bool
+	begins         time.Time
+	manual         string
+	freeze         time.Time
+	spec           int
+	replicas       int
+	sleeps         bool
+	revisionInputs string
+	works          works
 
 	log []string
 }
@@ -77,37 +78,29 @@ func (f *fleet) asked() string {
 		"", `, config: {max_connections: "200"}`, `, config: {max_connections: "300", work_mem: 8MB}`, `, config: {work_mem: 64MB}`,
 		`, resources: {memory: 2Gi}`, `, resources: {cpu: "64"}`,
 	}[f.spec]
-
 	maintenance := []string{}
 	if f.windows {
 		maintenance = append(maintenance, fmt.Sprintf(`windows: [{start: %q, duration: 30m}]`, f.begins.Format("15:04")))
 	}
-
 	if f.manual != "" {
 		maintenance = append(maintenance, "approval: Manual", "approve: "+f.manual)
 	}
-
 	if !f.freeze.IsZero() {
 		maintenance = append(maintenance, fmt.Sprintf("freeze: {until: %q}", f.freeze.Format(time.RFC3339)))
 	}
-
 	if f.works.before+f.works.after > 0 {
 		maintenance = append(maintenance, f.works.asked())
 	}
-
-	if f.wish != "" {
-		fields += fmt.Sprintf(", switchover: {id: %q}", f.wish)
+	if f.revisionInputs != "" {
+		fields += fmt.Sprintf(", switchover: {id: %q}", f.revisionInputs)
 	}
-
 	return fmt.Sprintf(`{engine: postgres, version: "17", replicas: %d, storage: 50Gi%s, hibernated: %t, maintenance: {%s}}`,
 		f.replicas, fields, f.sleeps, strings.Join(maintenance, ", "))
 }
 
-// mayTouch tells, by other means than the planner, whether a member that serves may be
-// touched now.
+// mayTouch tells, by other means than the planner, whether a member that serves may be touched now.
 func (f *fleet) mayTouch(hash string) bool {
 	since := f.request.Now.Sub(f.begins) % (24 * time.Hour)
-
 	return !f.request.Now.Before(f.freeze) && (!f.windows || since >= 0 && since <= 20*time.Minute) && (f.manual == "" || f.manual == hash)
 }
 
@@ -116,20 +109,16 @@ func (f *fleet) lead() {
 	if m := f.members[f.leader]; m != nil && m.serves() {
 		return
 	}
-
 	if f.leader != "" {
 		f.last = f.leader
 	}
-
 	f.leader = ""
-
-	for _, letter := range sortedKeys(f.members) {
+	for _, letter := range compose.SortedKeys(f.members) {
 		m := f.members[letter]
 		// After all were stopped only the one that led last has every commit.
 		if (m.well() && f.paused == 0) && (letter == f.last || f.members[f.last] == nil || !f.members[f.last].stopped && f.anyServed(letter)) {
 			f.leader, f.timeline = letter, f.timeline+1
 			f.sayf("%s leads", letter)
-
 			return
 		}
 	}
@@ -141,59 +130,49 @@ func (f *fleet) anyServed(letter string) bool { return f.members[letter].templat
 // step of Crossplane, controllers and time.
 func (f *fleet) step() *compose.Plan {
 	f.t.Helper()
-
 	p := f.plan()
 	change := told(f.t, p).Change
 	hash := ""
-
 	if before := compose.Text(f.request.Composite.Map(), "status", "change", "hash"); before != "" {
 		hash = before
 	}
-
 	if change != nil {
 		hash = change.Hash
 	}
-
 	f.carryOut(p, hash)
 	f.tell()
-
 	return p
 }
 
 // carryOut a plan, and hold it to what must never happen.
 func (f *fleet) carryOut(p *compose.Plan, hash string) {
 	next := map[string]compose.Object{}
-
 	for name, d := range p.Objects {
 		o, err := composetest.Decode(d.Object)
 		if err != nil {
 			f.t.Fatal(err)
 		}
-
 		next[name] = o
 	}
 
 	// Of those that are touched the ones that served.
-	var touched, served []string
-
+	var touched, repositoryAddress []string
 	for _, letter := range letters {
 		name := nameMemberPrefix + letter
 		was, is := f.request.Observed[name], next[name]
 		m := f.members[letter]
-
 		switch {
 		case was == nil && is != nil:
 			if f.sleeps {
 				f.failf("%s is made while the Database is hibernated", letter)
 			}
-
 			f.members[letter] = &tenant{template: template(f.t, is), down: 1 + f.r.IntN(2)}
 			f.sayf("%s is made", letter)
 		case was != nil && is == nil:
 			f.sayf("%s is let go", letter)
 			f.held(letter, hash, "let go")
 			f.hooked(hash)
-			served = append(served, letter)
+			repositoryAddress = append(repositoryAddress, letter)
 			touched = append(touched, letter)
 			delete(f.members, letter)
 		case is != nil && compose.Number(is.Map(), 1, "spec", "replicas") == 0 && !m.stopped:
@@ -202,40 +181,33 @@ func (f *fleet) carryOut(p *compose.Plan, hash string) {
 			f.start(letter)
 		case is != nil && template(f.t, is) != m.template:
 			f.sayf("%s is restarted (serves %t, leads %t)", letter, m.serves(), letter == f.leader)
-
 			if !m.hindered {
 				f.held(letter, hash, "restarted")
 				f.hooked(hash)
-				served = append(served, letter)
+				repositoryAddress = append(repositoryAddress, letter)
 			}
-
 			touched = append(touched, letter)
 			m.template, m.hindered = template(f.t, is), f.spec == 5
 			m.down, m.ours = 1+f.r.IntN(2), true
 		}
 	}
-
 	if len(touched) > 1 {
 		f.failf("%v are touched at once", touched)
 	}
-
 	f.launch(next, hash, touched)
-
 	f.request.Observed = next
-	f.copies(served)
+	f.sourceDatabase(repositoryAddress)
 	f.lead()
 	f.status(p)
 }
 
-// held tells whether a member that is touched may be.
+// held reports whether a member that is touched may be.
 func (f *fleet) held(letter, hash, how string) {
 	f.t.Helper()
-
 	if !f.mayTouch(hash) {
 		f.failf("%s is %s outside of a window, in a freeze, or without an approval: %s", letter, how, f.asked())
 	}
-
-	for _, other := range sortedKeys(f.members) {
+	for _, other := range compose.SortedKeys(f.members) {
 		if m := f.members[other]; other != letter && m.ours && m.down > 0 {
 			f.failf("%s is %s while %s is down by our doing", letter, how, other)
 		}
@@ -243,49 +215,41 @@ func (f *fleet) held(letter, hash, how string) {
 }
 
 // copies that remain after members were touched.
-func (f *fleet) copies(touched []string) {
+func (f *fleet) sourceDatabase(touched []string) {
 	if len(touched) == 0 || len(f.members) < 2 {
 		return
 	}
-
 	if f.members[touched[0]] != nil && f.members[touched[0]].hindered {
 		return
 	}
-
-	if !slices.ContainsFunc(sortedKeys(f.members), func(l string) bool { return f.members[l].serves() }) {
+	if !slices.ContainsFunc(compose.SortedKeys(f.members), func(l string) bool { return f.members[l].serves() }) {
 		f.failf("after %v nobody serves", touched)
 	}
 }
 
 func (f *fleet) stop(letter string) {
 	f.sayf("%s is stopped (leads %t)", letter, letter == f.leader)
-
 	if f.request.Now.Before(f.freeze) {
 		f.failf("%s is stopped in a freeze", letter)
 	}
-
 	if letter == f.leader {
-		for _, other := range sortedKeys(f.members) {
+		for _, other := range compose.SortedKeys(f.members) {
 			if other != letter && !f.members[other].stopped {
 				f.failf("the leader %s is stopped before %s", letter, other)
 			}
 		}
-
 		f.last, f.leader = letter, ""
 	} else if f.leader == "" {
 		f.failf("%s is stopped while nobody leads", letter)
 	}
-
 	f.members[letter].stopped, f.members[letter].down, f.members[letter].behind = true, 0, 0
 }
 
 func (f *fleet) start(letter string) {
 	f.sayf("%s is started", letter)
-
 	if m := f.members[f.last]; letter != f.last && m != nil && m.stopped {
 		f.failf("%s is started before %s, which led last", letter, f.last)
 	}
-
 	f.members[letter].stopped, f.members[letter].down = false, 1
 }
 
@@ -295,12 +259,10 @@ func (f *fleet) status(p *compose.Plan) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-
 	conditions := []any{}
 	for _, c := range p.Conditions {
 		conditions = append(conditions, map[string]any{"type": string(c.Type), "status": string(c.Status), "reason": string(c.Reason), "message": c.Message})
 	}
-
 	ready := map[bool]string{true: "True", false: "False"}[p.Ready]
 	reason := map[bool]string{true: "Available", false: "Creating"}[p.Ready]
 	status["conditions"] = append(conditions, map[string]any{"type": "Ready", "status": ready, "reason": reason})
@@ -313,17 +275,14 @@ func (f *fleet) tell() {
 	seen := observev1alpha1.TopologyObservation{
 		Phase: observev1alpha1.TopologyDegraded, Zones: []string{"a", "b", "c"}, Nodes: 3, Timeline: f.timeline, SystemIdentifier: "7", Paused: f.paused > 0,
 	}
-
 	for _, letter := range letters {
 		m := f.members[letter]
 		if m == nil {
 			continue
 		}
-
 		o := f.request.Observed[nameMemberPrefix+letter].Map()
 		o["status"] = map[string]any{"updateRevision": m.template, "readyReplicas": 1.0, "replicas": map[bool]float64{false: 1}[m.stopped]}
 		t := observev1alpha1.TopologyMember{Name: "orders-db-" + letter, Revision: m.template, Disk: "Ok", VolumeSize: "50Gi", Version: "17.6"}
-
 		switch {
 		case m.stopped:
 			t.State = observev1alpha1.MemberStopped
@@ -339,23 +298,18 @@ func (f *fleet) tell() {
 			if m.behind > 0 {
 				t.Lag = observev1alpha1.LagBehind
 			}
-
 			if f.leader == "" {
 				t.State = observev1alpha1.MemberStarting
 			}
 		}
-
 		t.Cordoned = m.cordoned && t.Node != ""
 		seen.Members = append(seen.Members, t)
 		seen.Volumes = append(seen.Volumes, t.Name)
 	}
-
 	if seen.Leader == "" {
 		seen.Phase = observev1alpha1.TopologyNoLeader
 	}
-
 	f.report()
-
 	for _, o := range f.request.Observed {
 		switch o.Map()["kind"] {
 		case "Certificate", "Issuer":
@@ -364,13 +318,11 @@ func (f *fleet) tell() {
 			o.Map()["status"] = map[string]any{"conditions": ready, "atProvider": map[string]any{"identity": identity}}
 		case "Topology":
 			f.move(o.Map())
-			seen.Switchovers = f.moves
-
+			seen.Switchovers = f.requestedMove
 			at, err := compose.AsMap(seen)
 			if err != nil {
 				f.t.Fatal(err)
 			}
-
 			o.Map()["status"] = map[string]any{"conditions": ready, "atProvider": at}
 			if f.blind > 0 {
 				o.Map()["status"] = map[string]any{}
@@ -384,40 +336,32 @@ func (f *fleet) tell() {
 // move the lead, once for each id, as the provider and Patroni do.
 func (f *fleet) move(topology map[string]any) {
 	w := compose.Map(topology, "spec", "forProvider", "switchover")
-
 	id, to := compose.Text(w, "id"), strings.TrimPrefix(compose.Text(w, "to"), "orders-db-")
 	if id == "" || f.ids[id] > 0 || f.blind > 0 || f.leader == "" {
 		return
 	}
-
 	f.ids[id]++
 	o := observev1alpha1.SwitchoverOutcome{ID: id, From: compose.Text(w, "from"), To: compose.Text(w, "to"), State: observev1alpha1.SwitchoverFailed}
 	m := f.members[to]
-
 	if "orders-db-"+f.leader == o.From && m != nil && m.well() && f.r.IntN(6) > 0 {
 		f.leader, f.timeline, o.State = to, f.timeline+1, observev1alpha1.SwitchoverDone
 	}
-
 	f.sayf("switchover %s to %s: %s", id, to, o.State)
-
 	if strings.HasPrefix(id, ownMoves) && m != nil && m.cordoned {
 		f.failf("the lead is moved to a node that is being emptied")
 	}
-
-	f.moves = append(f.moves[max(0, len(f.moves)-7):], o)
+	f.requestedMove = append(f.requestedMove[max(0, len(f.requestedMove)-7):], o)
 }
 
 // trouble for the members, and other wishes of people.
 func (f *fleet) trouble() {
 	pick := func() *tenant {
-		all := sortedKeys(f.members)
+		all := compose.SortedKeys(f.members)
 		if len(all) == 0 {
 			return &tenant{}
 		}
-
 		return f.members[all[f.r.IntN(len(all))]]
 	}
-
 	switch f.r.IntN(26) {
 	case 0:
 		if m := pick(); !m.stopped {
@@ -459,7 +403,7 @@ func (f *fleet) trouble() {
 		f.sleeps = !f.sleeps
 		f.edited()
 	case 15:
-		f.wish = fmt.Sprintf("w%d", f.r.IntN(6))
+		f.revisionInputs = fmt.Sprintf("w%d", f.r.IntN(6))
 		f.edited()
 	case 18:
 		// A change that comes when a window is nearly over.
@@ -488,38 +432,27 @@ func (f *fleet) passTime(d time.Duration) {
 	f.request.Now = f.request.Now.Add(d)
 	f.blind, f.paused = max(0, f.blind-1), max(0, f.paused-1)
 	f.toil()
-
 	if f.r.IntN(4) == 0 {
 		f.tidy()
 	}
-
 	for _, m := range f.members {
 		m.down, m.behind = max(0, m.down-1), max(0, m.behind-1)
 		if m.down == 0 {
 			m.ours = false
 		}
 	}
-
 	f.lead()
 	f.tell()
 }
 
 func template(tb testing.TB, o compose.Object) string {
 	tb.Helper()
-
-	h, err := hash(compose.Map(o.Map(), "spec", "template"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-
-	return h
+	return encoding.Hash(compose.Map(o.Map(), "spec", "template"))
 }
 
-// TestChangeProperties drives members through faults and edits, at any time, and
-// holds every plan to the rules of change: never more than one member down by our
-// doing, never the last copy that serves, never anything outside of a window, without
-// an approval or in a freeze, the leader stopped last and started first, each
-// switchover once; and once faults stop, always an end.
+// TestChangeProperties drives members through faults and edits, at any time, and holds every plan to the rules of change: never
+// more than one member down by our doing, never the last copy that serves, never anything outside of a window, without an
+// approval or in a freeze, the leader stopped last and started first, each switchover once; and once faults stop, always an end.
 func TestChangeProperties(t *testing.T) {
 	for seed := range uint64(seeds) {
 		f := &fleet{
@@ -527,7 +460,6 @@ func TestChangeProperties(t *testing.T) {
 			timeline: 1, ids: map[string]int{}, replicas: 3, works: newWorks(),
 		}
 		f.log = append(f.log, fmt.Sprintf("seed %d", seed))
-
 		for _, letter := range []string{"a", "b", "c"} {
 			o := f.request.Observed[nameMemberPrefix+letter]
 			f.members[letter] = &tenant{template: template(t, o)}
@@ -538,15 +470,12 @@ func TestChangeProperties(t *testing.T) {
 			delete(o.Map()["metadata"].(map[string]any), "managedFields")
 			f.request.Observed[name] = o
 		}
-
 		f.tell()
-
 		for range 60 {
 			f.trouble()
 			f.step()
 			f.passTime(time.Duration(1+f.r.IntN(5)) * time.Minute)
 		}
-
 		f.ends()
 	}
 }
@@ -557,7 +486,6 @@ const seeds = 12
 // ends what was begun, by nothing but looks when they are due.
 func (f *fleet) ends() {
 	f.t.Helper()
-
 	for _, m := range f.members {
 		m.cordoned = false
 	}
@@ -565,28 +493,23 @@ func (f *fleet) ends() {
 	// What nobody could run is corrected.
 	f.spec, f.sleeps, f.manual, f.works.smooth = f.r.IntN(5), false, "", true
 	f.edited()
-
 	for range 600 {
 		f.rerun()
-
 		p := f.step()
 		st := told(f.t, p)
-
 		if status, _, _ := condition(p, "Updated"); status == "True" && st.Change == nil && len(st.Hooks) == 0 && p.Ready && len(f.members) == f.replicas {
 			return
 		}
 
 		// Members take their time, and wake the Database up; else only its own clock does.
-		busy := slices.ContainsFunc(sortedKeys(f.members), func(l string) bool { return f.members[l].down > 0 || f.members[l].behind > 0 }) ||
-			f.blind > 0 || f.paused > 0 || slices.ContainsFunc(sortedKeys(f.works.jobs), func(j string) bool { return f.works.jobs[j].left > 0 })
-
+		busy := slices.ContainsFunc(compose.SortedKeys(f.members), func(l string) bool { return f.members[l].down > 0 || f.members[l].behind > 0 }) ||
+			f.blind > 0 || f.paused > 0 || slices.ContainsFunc(compose.SortedKeys(f.works.jobs), func(j string) bool { return f.works.jobs[j].left > 0 })
 		if busy || p.TTL <= 20*time.Second {
 			f.passTime(time.Minute)
 		} else {
 			f.passTime(p.TTL)
 		}
 	}
-
 	p := f.plan()
 	_, reason, message := condition(p, "Updated")
 	f.failf("it does not end: %s: %s; %+v", reason, message, told(f.t, p).Change)

@@ -17,13 +17,10 @@ import (
 // TestChange tells of an edit what it will do, while it is held.
 func TestChange(t *testing.T) {
 	const frozen = `, maintenance: {freeze: {until: "2027-01-01T00:00:00Z"}}}`
-
 	effect := func(field, effect, cause string, parameters ...string) v1alpha1.ChangeEffect {
 		return v1alpha1.ChangeEffect{Field: field, Effect: effect, Cause: cause, Parameters: parameters}
 	}
-
 	all := []string{"orders-db-b", "orders-db-c", "orders-db-a"}
-
 	cases := map[string]struct {
 		reason   string
 		spec     string
@@ -102,46 +99,36 @@ func TestChange(t *testing.T) {
 			},
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := running(t, basic)
 			w.edit(tc.spec + frozen)
-
 			if tc.settings != nil {
 				tc.settings(&w.request.Settings)
 			}
 
 			// What is told before is no hindrance.
 			delete(w.request.Composite.Map(), "status")
-
 			p := w.plan()
 			got := told(t, p).Change
-
 			if tc.effects == nil {
 				if got != nil {
 					t.Errorf("\n%s\ngot %+v", tc.reason, got)
 				}
-
 				return
 			}
-
 			if got == nil {
 				t.Fatalf("\n%s\nno change is told", tc.reason)
 			}
-
 			if diff := cmp.Diff(tc.effects, got.Effects); diff != "" {
 				t.Errorf("\n%s\neffects: -want, +got:\n%s", tc.reason, diff)
 			}
-
 			if diff := cmp.Diff(tc.order, got.Order); diff != "" {
 				t.Errorf("\n%s\norder: -want, +got:\n%s", tc.reason, diff)
 			}
-
 			if wants := map[bool]string{true: "none"}[!slices.Contains(tc.order, "orders-db-a")]; wants != "" && got.WritePause != wants {
 				t.Errorf("\n%s\nwrites pause: %s", tc.reason, got.WritePause)
 			}
-
 			w.request.Now = now.AddDate(0, 0, 3)
 			if again := told(t, w.plan()).Change; again.Hash != got.Hash {
 				t.Errorf("\n%s\nthe hash depends on the time", tc.reason)
@@ -150,27 +137,22 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// TestMemoryReachesAll: what follows from the memory and takes effect at once waits
-// for the last member to have it.
+// TestMemoryReachesAll: what follows from the memory and takes effect at once waits for the last member to have it.
 func TestMemoryReachesAll(t *testing.T) {
 	w := running(t, basic)
 	before := compose.Text(w.request.Observed[nameDCS].Map(), "metadata", "annotations", annotationConfig)
 	w.edit(`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, resources: {memory: 2Gi}}`)
 	w.pass()
 	w.pass()
-
 	cache := func() string {
 		return effectiveCache(t, compose.Text(w.request.Observed[nameDCS].Map(), "metadata", "annotations", annotationConfig))
 	}
-
 	if got, want := cache(), effectiveCache(t, before); got != want {
 		t.Errorf("while two members have less memory effective_cache_size is %s, want %s", got, want)
 	}
-
 	for range 6 {
 		w.pass()
 	}
-
 	if got := cache(); got != "1536MB" {
 		t.Errorf("with all members changed effective_cache_size is %s", got)
 	}
@@ -178,30 +160,25 @@ func TestMemoryReachesAll(t *testing.T) {
 
 func effectiveCache(t *testing.T, config string) string {
 	t.Helper()
-
 	return compose.Text(parse(t, config), "postgresql", "parameters", "effective_cache_size")
 }
 
 // TestWishIsWrittenDown for members of a version that did not, without a restart.
 func TestWishIsWrittenDown(t *testing.T) {
 	w := running(t, basic)
-
 	for name, o := range w.request.Observed {
 		if compose.Text(o.Map(), "kind") == kindStatefulSet {
-			delete(compose.Map(o.Map(), "metadata", "annotations"), annotationWish)
+			delete(compose.Map(o.Map(), "metadata", "annotations"), annotationInputs)
 			w.request.Observed[name] = o
 		}
 	}
-
 	before := w.request.Observed
 	w.pass()
-
 	for _, name := range []string{"member-a", "member-b", "member-c"} {
 		if diff := cmp.Diff(before[name].Map()["spec"], w.request.Observed[name].Map()["spec"]); diff != "" {
 			t.Errorf("%s changes: -before, +after:\n%s", name, diff)
 		}
-
-		if compose.Text(w.request.Observed[name].Map(), "metadata", "annotations", annotationWish) == "" {
+		if compose.Text(w.request.Observed[name].Map(), "metadata", "annotations", annotationInputs) == "" {
 			t.Errorf("%s does not tell what it was made of", name)
 		}
 	}

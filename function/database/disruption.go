@@ -9,21 +9,17 @@ import (
 	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
 )
 
-// disruptionBudget keeps drains from taking more than one member at a time. It is
-// over all of them, whatever they do: one over the leader alone would let the last
-// follower go. A single member gets none, because its node could never be drained.
-func disruptionBudget(s *state) error {
-	if s.headcount() < 2 {
-		s.letGo(nameBudget)
-		return nil
+// disruptionBudget keeps drains from taking more than one member at a time. It is over all of them, whatever they do: one over
+// the leader alone would let the last follower go. A single member gets none, because its node could never be drained.
+func disruptionBudget(s *state) {
+	if s.headcount(s.holds) < 2 {
+		s.draft.Remove(nameBudget)
+		return
 	}
-
-	s.ask(nameBudget, applypolicyv1.PodDisruptionBudget(s.called(suffixOfMembers), s.namespace).
+	s.draft.Require(nameBudget, applypolicyv1.PodDisruptionBudget(s.called(suffixOfMembers), s.namespace).
 		WithLabels(s.labels()).
 		WithSpec(applypolicyv1.PodDisruptionBudgetSpec().
 			WithMaxUnavailable(intstr.FromInt32(1)).
 			WithUnhealthyPodEvictionPolicy(policyv1.IfHealthyBudget).
 			WithSelector(applymetav1.LabelSelector().WithMatchLabels(s.selector()))))
-
-	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -21,8 +20,7 @@ const (
 	volumeBackupKey = "backup-key"
 	volumeSourceKey = "source-key"
 
-	// keyFile is what the key is called where it is mounted, whatever it is called in
-	// its Secret.
+	// keyFile is what the key is called where it is mounted, whatever it is called in its Secret.
 	keyFile = "passphrase"
 
 	// defaultKey in a Secret.
@@ -37,11 +35,10 @@ func keyOf(e *v1alpha1.BackupEncryption) keyRef {
 	if e == nil {
 		return keyRef{}
 	}
-
 	return keyRef{e.SecretRef.Name, cmp.Or(e.SecretRef.Key, defaultKey)}
 }
 
-// encrypted tells whether there is a key.
+// encrypted reports whether there is a key.
 func (k keyRef) encrypted() bool { return k.secret != "" }
 
 // text for the revision of those who have it.
@@ -60,7 +57,6 @@ func (k keyRef) volume(name string) *applycorev1.VolumeApplyConfiguration {
 func (k keyRef) optional(name string) *applycorev1.VolumeApplyConfiguration {
 	v := k.volume(name)
 	v.Secret.WithOptional(true)
-
 	return v
 }
 
@@ -71,40 +67,34 @@ func keyIn(volumes []any, name string) keyRef {
 		if !ok || volume["name"] != name {
 			continue
 		}
-
 		for _, i := range compose.List(volume, "secret", "items") {
 			if item, ok := i.(map[string]any); ok {
 				return keyRef{compose.Text(volume, "secret", "secretName"), compose.Text(item, "key")}
 			}
 		}
 	}
-
 	return keyRef{}
 }
 
-// backupKey of the backups. A Database that no longer mentions backups keeps the one
-// it had, as it does the bucket's Secret.
-func (s *state) backupKey() keyRef {
+// backupKey of the backups. A Database that no longer mentions backups keeps the one it had, as it does the bucket's Secret.
+func (s *cluster) backupKey() keyRef {
 	if s.spec.Backup != nil {
 		return keyOf(s.spec.Backup.Encryption)
 	}
-
-	for _, letter := range sortedKeys(s.sets) {
+	for _, letter := range compose.SortedKeys(s.sets) {
 		if s.sets[letter].bucketSecret != "" {
 			return s.sets[letter].backupKey
 		}
 	}
-
 	return keyRef{}
 }
 
 // sourceKey of the backup that the Database begins with.
-func (s *state) sourceKey() keyRef {
+func (s *cluster) sourceKey() keyRef {
 	// It stays after the restore, as the bucket's Secret does.
 	if s.generation > 1 {
 		return s.backupKey()
 	}
-
 	switch from := s.spec.From; {
 	case from == nil:
 		return keyRef{}
@@ -115,48 +105,39 @@ func (s *state) sourceKey() keyRef {
 	}
 }
 
-// withKey mounts the key into a pod that works with backups. Without its Secret the
-// pod waits, and goes on when it is there.
-func (s *state) withKey(pod *applycorev1.PodSpecApplyConfiguration) {
+// withKey mounts the key into a pod that works with backups. Without its Secret the pod waits, and goes on when it is there.
+func (s *cluster) withKey(pod *applycorev1.PodSpecApplyConfiguration) {
 	k := s.backupKey()
 	if !k.encrypted() {
 		return
 	}
-
 	pod.WithVolumes(k.volume(volumeBackupKey))
 	pod.Containers[0].WithVolumeMounts(mount(volumeBackupKey, "/etc/capstan/"+volumeBackupKey, true))
 }
 
-// checkEncryption holds what the schema cannot say: a block that was removed and put
-// back has no value before.
-func (s *state) checkEncryption() []check.Problem {
+// checkEncryption holds what the schema cannot say: a block that was removed and put back has no value before.
+func (s *cluster) checkEncryption() []check.Problem {
 	if s.spec.Backup == nil {
 		return nil
 	}
-
 	now := s.backupKey()
-
-	for _, letter := range sortedKeys(s.sets) {
+	for _, letter := range compose.SortedKeys(s.sets) {
 		o := s.sets[letter]
 		if o.bucketSecret == "" || o.backupKey.encrypted() == now.encrypted() {
 			continue
 		}
-
-		remedy := "the backups in the bucket are not encrypted, and pgBackRest cannot begin to in the same place: remove the field, " +
+		remedy := "the backups in the bucket are not encrypted, and " + s.traits.BackupTool + " cannot encrypt later in the same place: remove the field, " +
 			"or make another Database with spec.from.database and a key"
 		if !now.encrypted() {
-			remedy = fmt.Sprintf("the backups in the bucket are encrypted with the value %s of Secret %q, and pgBackRest cannot cease to in the same place: set the field back to it",
-				o.backupKey.key, o.backupKey.secret)
+			remedy = fmt.Sprintf("the backups in the bucket are encrypted with the value %s of Secret %q, and %s cannot turn encryption off in the same place: set the field back to it",
+				o.backupKey.key, o.backupKey.secret, s.traits.BackupTool)
 		}
-
 		return []check.Problem{check.Invalid("spec.backup.encryption", now.secret, remedy)}
 	}
-
 	return nil
 }
 
-// kindsOfKeyTrouble are the reasons of what members tell about the key, with the
-// remedies.
+// kindsOfKeyTrouble are the reasons of what members tell about the key, with the remedies.
 var kindsOfKeyTrouble = map[string]struct {
 	reason  xpv2.ConditionReason
 	message string
@@ -174,31 +155,22 @@ var kindsOfKeyTrouble = map[string]struct {
 	},
 }
 
-// backupEncrypted tells whether the key of backups is there, and from the first day
-// on what depends on it.
-func backupEncrypted(s *state) error {
+// backupEncrypted reports whether the key of backups is there, and from the first day on what depends on it.
+func backupEncrypted(s *state) xpv2.Condition {
 	if s.spec.Backup == nil || s.spec.Backup.Encryption == nil {
-		return nil
+		return xpv2.Condition{}
 	}
-
-	k, b := s.backupKey(), s.toldOfBackups()
+	k, b := s.backupKey(), s.backupReport()
 	depends := fmt.Sprintf("whoever loses the value %s of Secret %q loses the backups: Capstan has no copy of it; keep one outside of this cluster", k.key, k.secret)
-
-	say := func(status corev1.ConditionStatus, reason xpv2.ConditionReason, message string) error {
-		s.tell(v1alpha1.TypeBackupEncrypted, status, reason, message)
-		return nil
-	}
-
 	trouble, hindered := kindsOfKeyTrouble[b.Key]
-
 	switch {
-	case !s.backsUp():
-		return say(corev1.ConditionFalse, v1alpha1.ReasonBackupsOff, "backups are off: set spec.backup.enabled to true. Those that there are stay encrypted: "+depends)
+	case !s.takesBackups():
+		return no(v1alpha1.ReasonBackupsOff, "backups are off: set spec.backup.enabled to true. Those that there are stay encrypted: "+depends)
 	case hindered:
-		return say(corev1.ConditionFalse, trouble.reason, fmt.Sprintf(trouble.message, k.secret, k.key))
+		return no(trouble.reason, fmt.Sprintf(trouble.message, k.secret, k.key))
 	case !b.Asked:
-		return say(corev1.ConditionUnknown, v1alpha1.ReasonBackupUnknown, "the leader has not told yet whether the key opens the bucket's backups: see the condition BackupFresh. "+depends)
+		return unknown(v1alpha1.ReasonBackupUnknown, "the leader has not told yet whether the key opens the bucket's backups: see the condition BackupFresh. "+depends)
 	default:
-		return say(corev1.ConditionTrue, v1alpha1.ReasonKeyHeld, "backups and archive are encrypted before they leave the cluster: "+depends)
+		return yes(v1alpha1.ReasonKeyHeld, "backups and archive are encrypted before they leave the cluster: "+depends)
 	}
 }

@@ -22,17 +22,14 @@ func podVolumes(o compose.Object, path ...string) []any {
 	return compose.List(o.Map(), append(append([]string{"spec"}, path...), "template", "spec", "volumes")...)
 }
 
-// TestEncryption: everybody who reads or writes the bucket has the key, as a file,
-// and knows that it is asked for.
+// TestEncryption: everybody who reads or writes the bucket has the key, as a file, and knows that it is asked for.
 func TestEncryption(t *testing.T) {
 	w := running(t, withKey("vault"))
 	w.backup = wellBackedUp()
 	w.backup.Verification.Asked = true
 	w.react()
 	w.pass()
-
 	want := keyRef{"vault", "passphrase"}
-
 	for name, volumes := range map[string][]any{
 		"member":           podVolumes(w.request.Observed[nameMemberPrefix+"a"]),
 		"backup":           podVolumes(w.request.Observed[nameBackup], "jobTemplate", "spec"),
@@ -43,7 +40,6 @@ func TestEncryption(t *testing.T) {
 			t.Errorf("the key of a %s: -want, +got:\n%s", name, diff)
 		}
 	}
-
 	if !w.memberTold().Backup.Encrypted {
 		t.Error("nobody is told that backups are encrypted: without the Secret they would be plain")
 	}
@@ -51,14 +47,13 @@ func TestEncryption(t *testing.T) {
 	// Who no longer mentions backups keeps what they need, and nobody is restarted.
 	w.edit(`{engine: postgres, version: "17", replicas: 3, storage: 50Gi}`)
 	w.pass()
-
 	if got := keyIn(podVolumes(w.request.Observed[nameMemberPrefix+"a"]), volumeBackupKey); got != want {
 		t.Errorf("without spec.backup the key is %+v, want %+v", got, want)
 	}
 }
 
-// TestEncryptionFixed: a repository is encrypted from its first backup on, or never,
-// also when the block was removed in between, which the schema cannot see.
+// TestEncryptionFixed: a repository is encrypted from its first backup on, or never, also when the block was removed in between,
+// which the schema cannot see.
 func TestEncryptionFixed(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, before, after, want string }{
 		"Added":   {"What is there is plain.", withBackup(`{}`), withKey("vault"), "remove the field"},
@@ -70,7 +65,6 @@ func TestEncryptionFixed(t *testing.T) {
 			w.edit(`{engine: postgres, version: "17", replicas: 3, storage: 50Gi}`)
 			w.pass()
 			w.edit(tc.after)
-
 			status, _, message := condition(w.plan(), "Accepted")
 			if (status == "True") != (tc.want == "") || !strings.Contains(message, tc.want) {
 				t.Errorf("%s: Accepted is %s: %s", tc.reason, status, message)
@@ -81,7 +75,6 @@ func TestEncryptionFixed(t *testing.T) {
 
 func TestEncryptionConditions(t *testing.T) {
 	depends := `whoever loses the value passphrase of Secret "vault" loses the backups`
-
 	for name, tc := range map[string]struct {
 		reason, spec         string
 		told                 func(*observev1alpha1.BackupReport)
@@ -103,14 +96,11 @@ func TestEncryptionConditions(t *testing.T) {
 			w.backup = wellBackedUp()
 			tc.told(w.backup)
 			w.react()
-
 			p := w.plan()
 			status, why, message := condition(p, "BackupEncrypted")
-
 			if status != tc.status || why != tc.why || !strings.Contains(message, tc.message) {
 				t.Errorf("%s: BackupEncrypted is %q %q: %s", tc.reason, status, why, message)
 			}
-
 			if status, _, message := condition(p, "Available"); status != "True" {
 				t.Errorf("%s: it does not serve: %s", tc.reason, message)
 			}
@@ -118,8 +108,7 @@ func TestEncryptionConditions(t *testing.T) {
 	}
 }
 
-// TestEncryptedSource: a copy reads with the key of its source, and backs itself up
-// with its own or with none.
+// TestEncryptedSource: a copy reads with the key of its source, and backs itself up with its own or with none.
 func TestEncryptedSource(t *testing.T) {
 	for name, from := range map[string]string{
 		"Database": `{database: {name: other, encryption: {secretRef: {name: theirs, key: old}}}}`,
@@ -128,15 +117,12 @@ func TestEncryptedSource(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := running(t, `{engine: postgres, version: "17", replicas: 1, storage: 1Gi, backup: {}, from: `+from+`}`)
 			volumes := podVolumes(w.request.Observed[nameMemberPrefix+"a"])
-
 			if got := keyIn(volumes, volumeSourceKey); got != (keyRef{"theirs", "old"}) {
 				t.Errorf("the source is read with the key %+v", got)
 			}
-
 			if got := keyIn(volumes, volumeBackupKey); got.encrypted() {
 				t.Errorf("the copy's own backups have the key %+v, and nobody asked for one", got)
 			}
-
 			if told := w.memberTold(); !told.From.Encrypted || told.Backup.Encrypted {
 				t.Errorf("members are told %+v and %+v", told.From, told.Backup)
 			}

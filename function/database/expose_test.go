@@ -20,12 +20,10 @@ func (w *world) assign(key, address string) {
 
 func TestExpose(t *testing.T) {
 	const head = `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, expose: {sourceRanges: [203.0.113.0/24, "2001:db8::/32"]`
-
 	for name, tc := range map[string]struct {
-		reason       string
-		spec         string
-		key, address string
-
+		reason                    string
+		spec                      string
+		key, address              string
 		status, because, endpoint string
 		selects                   string
 		certificate, names, ips   string
@@ -65,49 +63,38 @@ func TestExpose(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := running(t, tc.spec)
-
 			if tc.address != "" {
 				w.assign(tc.key, tc.address)
 			}
-
 			w.pass()
-
 			p := w.plan()
 			if status, reason, message := condition(p, string(v1alpha1.TypeExposed)); status != tc.status || reason != tc.because {
 				t.Errorf("%s: %s, %s: %s, want %s, %s", tc.reason, status, reason, message, tc.status, tc.because)
 			}
-
 			if st := told(t, p); st.Endpoints.External != tc.endpoint {
 				t.Errorf("%s: endpoint %q, want %q", tc.reason, st.Endpoints.External, tc.endpoint)
 			}
-
 			host, _, _ := strings.Cut(tc.endpoint, ":5432")
 			if got := fmt.Sprint(compose.List(w.request.Observed[nameConsumerPrefix+"app"].Map(), "spec", "forProvider", "connection", "endpoints")); strings.Contains(got, "name:external") != (host != "") || !strings.Contains(got, host) {
 				t.Errorf("%s: a consumer is told %s", tc.reason, got)
 			}
-
 			service := w.request.Observed[nameExternal].Map()
 			if got := fmt.Sprint(compose.Map(service, "spec", "selector")); !strings.Contains(got, tc.selects) {
 				t.Errorf("%s: the Service leads to %s, want %s", tc.reason, got, tc.selects)
 			}
-
 			if got := fmt.Sprint(compose.List(service, "spec", "loadBalancerSourceRanges"), " ", compose.Text(service, "spec", "type"), " ", compose.Text(service, "spec", "externalTrafficPolicy")); got != "[203.0.113.0/24 2001:db8::/32] LoadBalancer Local" {
 				t.Errorf("%s: the Service is %s", tc.reason, got)
 			}
-
 			spec := compose.Map(w.request.Observed[tc.certificate].Map(), "spec")
 			if names := fmt.Sprint(compose.List(spec, "dnsNames")); !strings.Contains(names, tc.names) {
 				t.Errorf("%s: the certificate is for %s, want %s among them", tc.reason, names, tc.names)
 			}
-
 			if ips := fmt.Sprint(compose.List(spec, "ipAddresses")); !strings.Contains(ips, tc.ips) {
 				t.Errorf("%s: the certificate is for %s, want %s", tc.reason, ips, tc.ips)
 			}
-
 			if !strings.Contains(fmt.Sprint(w.request.Observed[tc.policy].Map()), "203.0.113.0/24") {
 				t.Errorf("%s: %s does not let them in", tc.reason, tc.policy)
 			}
-
 			if tc.closed != "" && strings.Contains(fmt.Sprint(w.request.Observed[tc.closed].Map()), "203.0.113.0/24") {
 				t.Errorf("%s: %s lets them in", tc.reason, tc.closed)
 			}
@@ -119,22 +106,17 @@ func TestExpose(t *testing.T) {
 func TestExposeRestartsNoMember(t *testing.T) {
 	w := running(t, basic)
 	before := w.revisions()
-
 	w.edit(`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, expose: {sourceRanges: [0.0.0.0/0]}}`)
 	w.pass()
 	w.pass()
-
 	if w.request.Observed[nameExternal] == nil {
 		t.Error("there is no Service")
 	}
-
 	w.edit(basic)
 	w.pass()
-
 	if w.request.Observed[nameExternal] != nil {
 		t.Error("the Service is left")
 	}
-
 	if fmt.Sprint(w.revisions()) != fmt.Sprint(before) {
 		t.Errorf("members are at %v, want %v", w.revisions(), before)
 	}
@@ -150,7 +132,6 @@ func TestCheckExpose(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, `{engine: postgres, version: "17", replicas: 1, storage: 50Gi, expose: `+tc.expose+`}`)
-
 			_, reason, message := condition(w.plan(), string(v1alpha1.TypeAccepted))
 			if tc.want == "" && reason != "Valid" || !strings.Contains(message, tc.want) {
 				t.Errorf("%s: %s: %s, want %q", tc.reason, reason, message, tc.want)

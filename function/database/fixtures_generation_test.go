@@ -12,37 +12,30 @@ import (
 // watch the members of a generation, and tell its Topology, as the provider does.
 func (w *world) watch(generation int, members []observev1alpha1.TopologyMember, leads string) observev1alpha1.TopologyObservation {
 	w.t.Helper()
-
 	seen := observev1alpha1.TopologyObservation{
 		Phase: observev1alpha1.TopologyEmpty, Zones: []string{"a", "b", "c"}, Nodes: 3, Members: members, Leader: leads, RestorePoints: w.points,
 	}
 	w.lead(&seen)
 	w.upgrade(generation, &seen)
-
 	seen.Backup = w.backups[generation]
 	if generation == 1 {
-		seen.Switchovers, seen.Backup = w.moves, w.backup
+		seen.Switchovers, seen.Backup = w.requestedMove, w.backup
 		seen.Volumes = slices.Clone(w.volumes)
 	}
-
 	for _, m := range seen.Members {
 		seen.Volumes = append(seen.Volumes, m.Name)
 	}
-
 	slices.Sort(seen.Volumes)
 	seen.Volumes = slices.Compact(seen.Volumes)
-
-	at := &state{generation: generation}
+	at := &names{generation: generation}
 	if o := w.request.Observed[at.in(nameTopology)]; o != nil {
 		told, err := compose.AsMap(seen)
 		if err != nil {
 			w.t.Fatal(err)
 		}
-
 		o.Map()["status"] = map[string]any{
 			"conditions": []any{map[string]any{"type": "Ready", "status": "True"}, map[string]any{"type": "Synced", "status": "True"}}, "atProvider": told,
 		}
 	}
-
 	return seen
 }

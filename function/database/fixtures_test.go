@@ -49,11 +49,11 @@ type world struct {
 	pending map[string][]string
 
 	// cordoned are members whose nodes take no pods, moves what became of switchovers.
-	cordoned []string
-	moves    []observev1alpha1.SwitchoverOutcome
+	cordoned      []string
+	requestedMove []observev1alpha1.SwitchoverOutcome
 
-	// led are the members that lead in later generations, backups what those tell, and
-	// secret what the Secret of the first Credential remembers.
+	// led are the members that lead in later generations, backups what those tell, and secret what the Secret of the first
+	// Credential remembers.
 	led     map[int]string
 	backups map[int]*observev1alpha1.BackupReport
 	secret  string
@@ -67,8 +67,7 @@ type world struct {
 	// points are the restore points that they tell.
 	points []observev1alpha1.RestorePoint
 
-	// sizes of volumes by member, as far as they have grown, and stuck why they do
-	// not: a state, if they do not.
+	// sizes of volumes by member, as far as they have grown, and stuck why they do not: a state, if they do not.
 	sizes map[string]string
 	stuck string
 
@@ -98,7 +97,6 @@ func settings() inputv1alpha1.Settings {
 // newWorld with a Database of the given spec and nothing else.
 func newWorld(tb testing.TB, spec string) *world {
 	tb.Helper()
-
 	return &world{
 		t: tb, server: server, planner: Planner("v1"),
 		upgrades: upgrades{reports: map[int]*observev1alpha1.UpgradeReport{}, begun: map[int]bool{}, of: map[int]int{}},
@@ -120,8 +118,7 @@ func newWorld(tb testing.TB, spec string) *world {
 	}
 }
 
-// Worlds that run already, by their spec. To make one takes long, because the API
-// server's own code applies every object.
+// Worlds that run already, by their spec. To make one takes long, because the API server's own code applies every object.
 var (
 	worlds = map[string]*world{}
 	server = composetest.NewServer()
@@ -130,98 +127,79 @@ var (
 // running world: one whose members lead and follow.
 func running(tb testing.TB, spec string) *world {
 	tb.Helper()
-
 	made := worlds[spec]
 	if made == nil {
 		made = newWorld(tb, spec)
 		for range 6 {
 			made.pass()
 		}
-
 		worlds[spec] = made
 	}
-
 	w := newWorld(tb, spec)
 	w.leads = made.leads
 	w.request.Composite = copied(tb, made.request.Composite)
 	w.request.Observed = map[string]compose.Object{}
-
 	for name, o := range made.request.Observed {
 		w.request.Observed[name] = copied(tb, o)
 	}
-
 	return w
 }
 
 func copied(tb testing.TB, o compose.Object) composetest.Object {
 	tb.Helper()
-
 	out, err := composetest.Decode(o.Map())
 	if err != nil {
 		tb.Fatal(err)
 	}
-
 	return out
 }
 
 // pass of Crossplane, and what provider and controllers make of it.
 func (w *world) pass() *compose.Plan {
 	w.t.Helper()
-
 	p := w.plan()
 	w.compose(p)
 	w.react()
-
 	return p
 }
 
 func (w *world) plan() *compose.Plan {
 	w.t.Helper()
-
 	p, err := w.planner(w.request)
 	if err != nil {
 		w.t.Fatalf("Plan: %v", err)
 	}
-
 	return p
 }
 
 // compose a plan as Crossplane does, status and conditions included.
 func (w *world) compose(p *compose.Plan) {
 	w.t.Helper()
-
 	observed, err := w.server.Compose(w.request.Observed, p)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-
 	for name, o := range observed {
 		if before := w.request.Observed[name]; before != nil && before.Map()["status"] != nil {
 			o.Map()["status"] = before.Map()["status"]
 		}
 	}
-
 	w.request.Observed = observed
-
 	status, err := compose.AsMap(p.Status)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-
 	conditions := []any{}
 	for _, c := range p.Conditions {
 		conditions = append(conditions, map[string]any{
 			"type": string(c.Type), "status": string(c.Status), "reason": string(c.Reason), "message": c.Message,
 		})
 	}
-
 	ready := "False"
 	if p.Ready {
 		ready = "True"
 	}
-
 	status["conditions"] = append(conditions, map[string]any{"type": "Ready", "status": ready, "reason": map[string]string{"True": "Available", "False": "Creating"}[ready]})
-
 	xr := composetest.Object(maps.Clone(w.request.Composite.Map()))
 	xr["status"] = status
 	w.request.Composite = xr
@@ -230,13 +208,10 @@ func (w *world) compose(p *compose.Plan) {
 // react as provider, cert-manager, Kubernetes and members do.
 func (w *world) react() {
 	w.t.Helper()
-
 	ready := []any{map[string]any{"type": "Ready", "status": "True"}, map[string]any{"type": "Synced", "status": "True"}}
 	members := map[int][]observev1alpha1.TopologyMember{1: nil}
-
-	for _, resource := range sortedKeys(w.request.Observed) {
+	for _, resource := range compose.SortedKeys(w.request.Observed) {
 		o := w.request.Observed[resource].Map()
-
 		switch o["kind"] {
 		case "Certificate", "Issuer":
 			o["status"] = map[string]any{"conditions": ready}
@@ -245,18 +220,15 @@ func (w *world) react() {
 			if text := compose.Text(o, "spec", "forProvider", "remember"); text != "" && resource == nameAccessCredential {
 				w.secret = text
 			}
-
 			if resource == nameAccessCredential && w.secret != "" {
 				at["remembered"] = w.secret
 			}
-
 			o["status"] = map[string]any{"conditions": ready, "atProvider": at}
 		case kindStatefulSet:
 			if resource == nameRepository {
 				w.start(o)
 				continue
 			}
-
 			g, _ := generationOf(resource)
 			members[g] = append(members[g], w.start(o))
 		case "Topology":
@@ -267,23 +239,19 @@ func (w *world) react() {
 			o["status"] = map[string]any{"conditions": ready, "atProvider": w.grow(o)}
 		}
 	}
-
 	seen := w.watch(1, members[1], w.leads)
 	w.leads = seen.Leader
-
-	for _, g := range sortedKeys(members) {
+	for _, g := range compose.SortedKeys(members) {
 		if g > 1 {
 			w.led[g] = w.watch(g, members[g], w.led[g]).Leader
 			seen.Leader = cmp.Or(seen.Leader, w.led[g])
 		}
 	}
-
 	if o := w.request.Observed[nameAccess]; o != nil && seen.Leader != "" {
 		var logins []any
 		for _, l := range compose.List(o.Map(), "spec", "forProvider", "logins") {
 			logins = append(logins, l.(map[string]any)["name"])
 		}
-
 		o.Map()["status"] = map[string]any{"conditions": ready, "atProvider": map[string]any{"logins": logins}}
 	}
 }
@@ -294,58 +262,45 @@ func (w *world) start(o map[string]any) observev1alpha1.TopologyMember {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-
 	revision := compose.Hash(raw)
 	o["status"] = map[string]any{
 		"observedGeneration": o["metadata"].(map[string]any)["generation"],
 		"updateRevision":     revision, "readyReplicas": 1.0,
 	}
 	name := compose.Text(o, "metadata", "name")
-
 	if replicas := compose.Number(o, 1, "spec", "replicas"); replicas == 0 {
 		o["status"].(map[string]any)["readyReplicas"] = 0.0
-
 		return observev1alpha1.TopologyMember{Name: name, State: observev1alpha1.MemberStopped, VolumeSize: "50Gi"}
 	}
-
 	o["status"].(map[string]any)["replicas"] = 1.0
-
 	m := observev1alpha1.TopologyMember{
 		Cordoned: slices.Contains(w.cordoned, name),
 		Name:     name, State: observev1alpha1.MemberStreaming, Role: observev1alpha1.RoleSyncStandby, Ready: true, Lag: observev1alpha1.LagInSync,
 		Node: "node-" + name[len(name)-1:], Zone: name[len(name)-1:], Revision: revision, Disk: "Ok", VolumeSize: "50Gi", Version: "17.6",
 		PendingRestart: w.pending[name],
 	}
-
 	if size := w.sizes[name]; size != "" {
 		m.VolumeSize = size
 	}
-
 	if f, ok := w.filled[name]; ok {
 		m.Disk, m.Volume = f.disk, &f.VolumeReport
 	}
-
 	if why := w.broken[name]; why != "" {
 		m.State, m.Role, m.Ready, m.Reason, m.Message = observev1alpha1.MemberFailed, "", false, why, "it says why: correct it"
 	}
-
 	return m
 }
 
-// grow the volumes of a VolumeClaim: first they are on their way, then they are
-// there.
+// grow the volumes of a VolumeClaim: first they are on their way, then they are there.
 func (w *world) grow(o map[string]any) map[string]any {
 	size := resource.MustParse(compose.Text(o, "spec", "forProvider", "size"))
 	at := storagev1alpha1.VolumeClaimObservation{State: storagev1alpha1.VolumeReady}
-
 	for _, m := range compose.List(o, "spec", "forProvider", "members") {
 		name := m.(string)
 		v := storagev1alpha1.VolumeObservation{Name: "data-" + name + "-0", Member: name, State: storagev1alpha1.VolumeReady, Granted: w.made(name)}
-
 		if w.sizes[name] != "" {
 			v.Granted = w.sizes[name]
 		}
-
 		if has := resource.MustParse(v.Granted); has.Cmp(size) < 0 {
 			v.State = storagev1alpha1.VolumeGrowing
 			if w.stuck == "" {
@@ -353,18 +308,14 @@ func (w *world) grow(o map[string]any) map[string]any {
 			} else {
 				v.State, v.Message = w.stuck, "it says why: correct it"
 			}
-
 			at.State = v.State
 		}
-
 		at.Volumes = append(at.Volumes, v)
 	}
-
 	m, err := compose.AsMap(at)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-
 	return m
 }
 
@@ -373,11 +324,9 @@ func (w *world) made(member string) string {
 	for _, o := range w.request.Observed {
 		if m := o.Map(); m["kind"] == kindStatefulSet && compose.Text(m, "metadata", "name") == member {
 			claim, _ := compose.List(m, "spec", "volumeClaimTemplates")[0].(map[string]any)
-
 			return compose.Text(claim, "spec", "resources", "requests", "storage")
 		}
 	}
-
 	return "50Gi"
 }
 
@@ -386,18 +335,15 @@ func (w *world) lead(seen *observev1alpha1.TopologyObservation) {
 	can := func(m observev1alpha1.TopologyMember) bool { return m.Ready }
 	if !slices.ContainsFunc(seen.Members, func(m observev1alpha1.TopologyMember) bool { return can(m) && m.Name == seen.Leader }) {
 		seen.Leader = ""
-
 		if i := slices.IndexFunc(seen.Members, can); i >= 0 {
 			seen.Leader = seen.Members[i].Name
 		}
 	}
-
 	if seen.Leader != "" {
 		seen.Phase, seen.SystemIdentifier = observev1alpha1.TopologyRunning, "7300000000000000000"
 	} else if len(seen.Members) > 0 {
 		seen.Phase = observev1alpha1.TopologyNoLeader
 	}
-
 	for i := range seen.Members {
 		if m := &seen.Members[i]; m.Name == seen.Leader {
 			m.Role, m.State = observev1alpha1.RoleLeader, observev1alpha1.MemberRunning
@@ -421,59 +367,49 @@ func condition(p *compose.Plan, t string) (status, reason, message string) {
 			return string(c.Status), string(c.Reason), c.Message
 		}
 	}
-
 	return "", "", ""
 }
 
 // revisions that StatefulSets ask for, by the letter of their member.
 func (w *world) revisions() map[string]string {
 	rs := map[string]string{}
-
 	for name, o := range w.request.Observed {
 		if letter, ok := strings.CutPrefix(name, nameMemberPrefix); ok {
 			rs[letter] = compose.Text(o.Map(), "metadata", "annotations", annotationRevision)
 		}
 	}
-
 	return rs
 }
 
 // told status of a plan.
 func told(tb testing.TB, p *compose.Plan) v1alpha1.DatabaseStatus {
 	tb.Helper()
-
 	raw, err := json.Marshal(p.Status)
 	if err != nil {
 		tb.Fatal(err)
 	}
-
 	var st v1alpha1.DatabaseStatus
 	if err := json.Unmarshal(raw, &st); err != nil {
 		tb.Fatal(err)
 	}
-
 	return st
 }
 
 func parse(tb testing.TB, text string) map[string]any {
 	tb.Helper()
-
 	var m map[string]any
 	if err := yaml.Unmarshal([]byte(text), &m); err != nil {
 		tb.Fatal(err)
 	}
-
 	return m
 }
 
 // encoded plan, the same for the same plan.
 func encoded(tb testing.TB, p *compose.Plan) string {
 	tb.Helper()
-
 	raw, err := json.Marshal(p) //nolint:musttag // It is compared and never read.
 	if err != nil {
 		tb.Fatal(err)
 	}
-
 	return string(raw)
 }

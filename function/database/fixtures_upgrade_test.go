@@ -7,101 +7,85 @@ import (
 	"slices"
 
 	apimembers "github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
 // upgrades of a world: what the programs of members make of them.
 type upgrades struct {
-	// reports of members that fill a generation, and begun the generations that have
-	// data since.
+	// reports of members that fill a generation, and begun the generations that have data since.
 	reports map[int]*observev1alpha1.UpgradeReport
 	begun   map[int]bool
 
 	// of are the generations whose data they have.
 	of map[int]int
 
-	// findings in the way, failure of what is tried once the leader has stopped, and
-	// stubborn tells that the leader cannot stop.
+	// findings in the way, failure of what is tried once the leader has stopped, and stubborn reports that the leader cannot
+	// stop.
 	findings, failure string
 	stubborn          bool
 
-	// stuck tells that no member of a later generation gets further than to be ready.
+	// stuck reports that no member of a later generation gets further than to be ready.
 	stuck bool
 }
 
 // fenceOf a generation, as Patroni has it.
 func (w *world) fenceOf(generation int) string {
 	w.t.Helper()
-
 	var config struct {
 		Pause bool   `json:"pause"`
 		Fence string `json:"capstan_fence"`
 	}
-
-	if o := w.request.Observed[(&state{generation: generation}).in(nameDCS)]; o != nil {
+	if o := w.request.Observed[(&names{generation: generation}).in(nameDCS)]; o != nil {
 		if err := json.Unmarshal([]byte(compose.Text(o.Map(), "metadata", "annotations", annotationConfig)), &config); err != nil {
 			w.t.Fatal(err)
 		}
 	}
-
 	if config.Fence != "" && !config.Pause {
 		w.t.Fatal("a fence comes with a pause")
 	}
-
 	return config.Fence
 }
 
 // upgrade the data of a generation, as its members do.
 func (w *world) upgrade(generation int, seen *observev1alpha1.TopologyObservation) {
 	w.t.Helper()
-
 	if id := w.fenceOf(generation); id != "" {
 		w.stop(seen)
 	}
-
-	at := &state{generation: generation}
-
-	var file memberFile
+	at := &names{generation: generation}
+	var file pgmember.Config
 	if o := w.request.Observed[at.in(nameConfig)]; o != nil {
 		if err := json.Unmarshal([]byte(compose.Text(o.Map(), "data", fileMember)), &file); err != nil {
 			w.t.Fatal(err)
 		}
 	}
-
 	r := w.upgrades.reports[generation]
-
 	runs := func(m observev1alpha1.TopologyMember) bool {
 		return m.State != observev1alpha1.MemberStopped && m.State != observev1alpha1.MemberFailed
 	}
-
 	if u := file.Upgrade; u != nil && !w.upgrades.begun[generation] && slices.ContainsFunc(seen.Members, runs) {
 		from := 1
 		for baseOf("orders-db", from) != u.Database {
 			from++
 		}
-
 		w.upgrades.of[generation] = from
 		r = w.progress(r, u.ID, w.fenceOf(from))
 		if w.upgrades.reports[generation] = r; r.Phase == apimembers.UpgradeSettling {
 			w.upgrades.begun[generation] = true
 		}
 	}
-
 	if seen.Upgrade = r; r == nil && file.Upgrade == nil {
 		return
 	}
-
 	if w.upgrades.begun[generation] {
 		if r.Phase = apimembers.UpgradeDone; generation%2 == 0 {
 			r.Message = "pg_partman could not be updated"
 		}
-
 		return
 	}
-
 	seen.Leader, seen.SystemIdentifier, seen.Phase = "", "", observev1alpha1.TopologyBootstrapping
-
 	for i := range seen.Members {
 		if m := &seen.Members[i]; runs(*m) {
 			m.State, m.Role, m.Ready, m.Reason, m.Message = observev1alpha1.MemberStarting, "", false, "Upgrading", "it says how far it is"
@@ -112,7 +96,6 @@ func (w *world) upgrade(generation int, seen *observev1alpha1.TopologyObservatio
 // stop the leader for a fence.
 func (w *world) stop(seen *observev1alpha1.TopologyObservation) {
 	seen.Paused = true
-
 	for i := range seen.Members {
 		switch m := &seen.Members[i]; {
 		case m.Name != seen.Leader || seen.Leader == "":
@@ -123,7 +106,6 @@ func (w *world) stop(seen *observev1alpha1.TopologyObservation) {
 			m.State, m.Role, m.Ready, m.Reason = observev1alpha1.MemberStarting, "", false, "Fenced"
 		}
 	}
-
 	if seen.Leader != "" {
 		seen.Leader, seen.Phase = "", observev1alpha1.TopologyNoLeader
 	}
@@ -134,15 +116,12 @@ func (w *world) progress(r *observev1alpha1.UpgradeReport, id, fence string) *ob
 	if r == nil || r.ID != id {
 		return &observev1alpha1.UpgradeReport{ID: id, Phase: apimembers.UpgradeCopying}
 	}
-
 	next := *r
-
 	switch r.Phase {
 	case apimembers.UpgradeCopying:
 		next.Phase = apimembers.UpgradeChecking
 	case apimembers.UpgradeChecking, apimembers.UpgradeIncompatible:
 		next.Phase, next.GapSeconds, next.Findings = apimembers.UpgradeReady, 6, ""
-
 		if w.upgrades.findings != "" {
 			next.Phase, next.GapSeconds, next.Findings = apimembers.UpgradeIncompatible, 0, w.upgrades.findings
 		}
@@ -155,6 +134,5 @@ func (w *world) progress(r *observev1alpha1.UpgradeReport, id, fence string) *ob
 			next.Phase = apimembers.UpgradeSettling
 		}
 	}
-
 	return &next
 }

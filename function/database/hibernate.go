@@ -16,47 +16,41 @@ const (
 	stoppedFollowing = "Follower"
 )
 
-// away tells that the pod of a member that is stopped is gone.
+// away reports that the pod of a member that is stopped is gone.
 func (v view) away() bool { return v.stopped && v.emptied && v.Node == "" && !v.Ready }
 
-// runs tells that the pod of a member is there.
+// runs reports that the pod of a member is there.
 func (v view) runs() bool {
 	return !v.stopped && v.Node != "" && v.State != observev1alpha1.MemberStopped
 }
 
-// asleep tells whether members are stopped on purpose, or are still being started
-// again.
-func (s *state) asleep() bool {
+// asleep reports whether members are stopped on purpose, or are still being started again.
+func (s *cluster) asleep() bool {
 	if s.spec.Hibernated {
 		return true
 	}
-
 	for _, o := range s.sets {
 		if o.stopped != "" || o.replicas == 0 {
 			return true
 		}
 	}
-
 	return false
 }
 
-// hibernated tells whether nothing runs any more, as the spec asks.
-func (s *state) hibernated() bool {
+// hibernated reports whether nothing runs any more, as the spec asks.
+func (s *cluster) hibernated() bool {
 	if !s.asleep() || !s.spec.Hibernated && len(s.problems) == 0 {
 		return false
 	}
-
 	return !slices.ContainsFunc(s.situation("").views, func(v view) bool { return v.exists && !v.away() })
 }
 
-// hibernate stops the members: first all that follow, and once their pods are gone
-// the one that leads, which ends in good order with every commit. It is written
-// down who led.
+// hibernate stops the members: first all that follow, and once their pods are gone the one that leads, which ends in good order
+// with every commit. It is written down who led.
 func (s situation) hibernate() order {
 	o := order{reason: v1alpha1.ReasonHibernating}
 	up := s.having(func(v view) bool { return v.exists && !v.away() })
 	running := s.having(func(v view) bool { return v.exists && !v.stopped })
-
 	switch leader := slices.IndexFunc(running, view.leading); {
 	case len(up) == 0:
 		return order{done: true}
@@ -67,7 +61,7 @@ func (s situation) hibernate() order {
 	case !s.known:
 		o.reason, o.message = v1alpha1.ReasonAwaitingTopology, unknownMembers
 	case s.paused:
-		o.reason, o.message = v1alpha1.ReasonPaused, "members are not stopped while failover is paused by hand: end it with patronictl resume in a member"
+		o.reason, o.message = v1alpha1.ReasonPaused, "members are not stopped while failover is paused by hand: "+s.resume
 	case s.moving:
 		o.reason, o.message = v1alpha1.ReasonSwitchingOver, "waiting for the lead to move"
 	case !s.leads || leader < 0:
@@ -79,7 +73,6 @@ func (s situation) hibernate() order {
 				o.stop = append(o.stop, v.letter)
 			}
 		}
-
 		o.message = "members that follow are stopped, the leader after them"
 	case len(up) > 1:
 		o.message = "the leader is stopped once the pods of the others have ended"
@@ -87,58 +80,48 @@ func (s situation) hibernate() order {
 		o.stop = []string{running[0].letter}
 		o.message = fmt.Sprintf("the leader, member %s, is stopped", running[0].name)
 	}
-
 	return o
 }
 
-// fence a generation off that clients are to be led away from: its members are
-// stopped in the same order, so that every commit is in its archive and on the
-// volume of the one that led last. One that nobody leads has nothing to wait for.
+// fence a generation off that clients are to be led away from: its members are stopped in the same order, so that every commit is
+// in its archive and on the volume of the one that led last. One that nobody leads has nothing to wait for.
 func (s situation) fence() order {
 	running := s.having(func(v view) bool { return v.exists && !v.stopped })
 	if !s.known || s.leads || len(running) == 0 {
 		return s.hibernate()
 	}
-
 	o := order{reason: v1alpha1.ReasonHibernating, message: "members are stopped, all at once because none of them leads"}
 	for _, v := range running {
 		o.stop = append(o.stop, v.letter)
 	}
-
 	return o
 }
 
-// halt all members of a generation at once that an upgrade has fenced: its leader has
-// stopped in good order, and what followed it has all of it.
+// halt all members of a generation at once that an upgrade has fenced: its leader has stopped in good order, and what followed it
+// has all of it.
 func (s situation) halt() order {
 	o := order{reason: v1alpha1.ReasonHibernating, message: "members are stopped: another generation goes on with their data"}
-
 	for _, v := range s.having(func(v view) bool { return v.exists && !v.stopped }) {
 		o.stop = append(o.stop, v.letter)
 	}
-
 	o.done = len(o.stop) == 0
-
 	return o
 }
 
-// wake the members: first the one that led last, because the others may lack what
-// was committed after they were stopped, then all others.
+// wake the members: first the one that led last, because the others may lack what was committed after they were stopped, then all
+// others.
 func (s situation) wake() order {
 	o := order{reason: v1alpha1.ReasonWaking}
 	sleeping := s.having(func(v view) bool { return v.exists && v.stopped })
 	up := s.having(func(v view) bool { return v.exists && !v.stopped })
 	led := slices.IndexFunc(sleeping, func(v view) bool { return v.ledLast })
-
 	letters := func(vs []view) []string {
 		out := make([]string, 0, len(vs))
 		for _, v := range vs {
 			out = append(out, v.letter)
 		}
-
 		return out
 	}
-
 	switch {
 	case led >= 0:
 		o.start = []string{sleeping[led].letter}
@@ -149,15 +132,13 @@ func (s situation) wake() order {
 	case !s.known:
 		o.reason, o.message = v1alpha1.ReasonAwaitingTopology, unknownMembers
 	case slices.ContainsFunc(up, view.hindered), s.synchronous && slices.ContainsFunc(up, view.runs):
-		// Where commits wait for others, Patroni knows who has all of them, and may have to
-		// ask them. Where the one that led is hindered, nobody else has to be, and Patroni
-		// lets none lead that lacks something.
+		// Where commits wait for others, the members know which of them has all commits, and may have to ask the others. Where
+		// the former leader is blocked the others are started as well: members promote none that lacks something.
 		o.start = letters(sleeping)
 		o.message = fmt.Sprintf("members that follow are started, because member %s does not lead yet", up[0].name)
 	default:
 		o.message = fmt.Sprintf("waiting for member %s, which led last, to lead", up[0].name)
 	}
-
 	return o
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/encoding"
 )
 
 // Names of the objects of hooks within the composition.
@@ -31,14 +32,14 @@ const (
 	keyHookEnded  = "ended"
 )
 
-// hooking is what is known of hooks in a pass. What has to be remembered is in a
-// ConfigMap that is there from before the first hook until after the last.
+// hooking is what is known of hooks in a pass. What has to be remembered is in a ConfigMap that is there from before the first
+// hook until after the last.
 type hooking struct {
-	// change that hooks are run for, or "" when there is none, and begun when it began,
-	// which tells its Jobs from those of the same change at another time.
+	// change that hooks are run for, or "" when there is none, and begun when it began, which tells its Jobs from those of the
+	// same change at another time.
 	change, begun string
 
-	// after tells that members are done, and the hooks after are run.
+	// after reports that members are done, and the hooks after are run.
 	after bool
 
 	// ended hooks by id, with how they ended.
@@ -62,81 +63,64 @@ type hookStep struct {
 }
 
 // job that runs it.
-func (s *state) hookJob(st hookStep) string { return s.called(nameHookPrefix + st.id) }
+func (s *names) hookJob(st hookStep) string { return s.called(nameHookPrefix + st.id) }
 
-// holds tells whether the step has failed and nothing goes on.
+// holds reports whether the step has failed and nothing goes on.
 func (st hookStep) holds() bool {
 	return st.state == v1alpha1.HookFailed && st.OnFailure != v1alpha1.HookContinues
 }
 
-// done tells whether the next step may follow.
+// done reports whether the next step may follow.
 func (st hookStep) done() bool {
 	return st.state == v1alpha1.HookSucceeded || st.state == v1alpha1.HookFailed && !st.holds()
 }
 
 // rememberHooks of the change that is under way.
-func (s *state) rememberHooks() hooking {
+func (s *cluster) rememberHooks() hooking {
 	h := hooking{ended: map[string]v1alpha1.HookState{}}
-
 	o := s.Observed[nameHooks]
 	if o == nil {
 		return h
 	}
-
 	data := compose.Map(o.Map(), "data")
 	h.change, h.begun, h.after = compose.Text(data, keyHookChange), compose.Text(data, keyHookBegun), compose.Text(data, keyHookAfter) == "true"
-
 	for e := range strings.FieldsSeq(compose.Text(data, keyHookEnded)) {
 		if id, state, ok := strings.Cut(e, "="); ok {
 			h.ended[id] = v1alpha1.HookState(state)
 		}
 	}
-
 	return h
 }
 
-// hookSteps of the change that is under way, in order. A hook that is edited is
-// another one.
-func (s *state) hookSteps() []hookStep {
-	if s.hooks.change == "" || s.spec.Maintenance == nil || s.spec.Maintenance.Hooks == nil {
+// hookSteps of the change that is under way, in order. A hook that is edited is another one.
+func (s *cluster) hookSteps(h hooking) []hookStep {
+	if h.change == "" || s.spec.Maintenance == nil || s.spec.Maintenance.Hooks == nil {
 		return nil
 	}
-
 	var steps []hookStep
-
 	add := func(when v1alpha1.HookTime, hooks []v1alpha1.MaintenanceHook) {
 		for _, hook := range hooks {
-			of := map[string]any{"change": s.hooks.change, "begun": s.hooks.begun, "when": when, "hook": hook}
+			of := map[string]any{"change": h.change, "begun": h.begun, "when": when, "hook": hook}
 			if when == v1alpha1.HookAfter {
 				delete(of, "change") // They follow whatever was done last.
 			}
-
-			id, err := hash(of)
-			if err != nil {
-				continue // It is plain data.
-			}
-
-			st := hookStep{MaintenanceHook: hook, when: when, id: id}
-			st.state = s.hookState(st)
+			st := hookStep{MaintenanceHook: hook, when: when, id: encoding.Hash(of)}
+			st.state = s.hookState(h, st)
 			steps = append(steps, st)
 		}
 	}
-
 	add(v1alpha1.HookBefore, s.spec.Maintenance.Hooks.Before)
 	add(v1alpha1.HookAfter, s.spec.Maintenance.Hooks.After)
-
 	return steps
 }
 
-// hookState by what was written down, or what its Job tells. One that failed is run
-// again when its Job is deleted.
-func (s *state) hookState(st hookStep) v1alpha1.HookState {
+// hookState by what was written down, or what its Job tells. One that failed is run again when its Job is deleted.
+func (s *cluster) hookState(h hooking, st hookStep) v1alpha1.HookState {
 	o := s.Observed[nameHookPrefix+st.id]
-
 	switch {
-	case s.hooks.ended[st.id] == v1alpha1.HookSucceeded, o != nil && compose.IsTrue(o.Map(), "Complete"):
+	case h.ended[st.id] == v1alpha1.HookSucceeded, o != nil && compose.IsTrue(o.Map(), "Complete"):
 		return v1alpha1.HookSucceeded
-	case o != nil && compose.IsTrue(o.Map(), "Failed"), s.hooks.ended[st.id] == v1alpha1.HookFailed && st.OnFailure == v1alpha1.HookContinues:
+	case o != nil && compose.IsTrue(o.Map(), "Failed"), h.ended[st.id] == v1alpha1.HookFailed && st.OnFailure == v1alpha1.HookContinues:
 		return v1alpha1.HookFailed
 	case o != nil:
 		return v1alpha1.HookRunning
@@ -148,187 +132,150 @@ func (s *state) hookState(st hookStep) v1alpha1.HookState {
 // aboutToRun holds members for a pass.
 var aboutToRun = gate{reason: v1alpha1.ReasonHookRunning, message: "the hooks of spec.maintenance.hooks are about to be run"}
 
-// hookUp decides what hooks do in this pass, by how members are and what would happen
-// to them if there were no hooks. What it returns holds members that serve.
-func (s *state) hookUp(sit situation) gate {
-	s.hooks = s.rememberHooks()
+// decideHooks is what hooks do in this pass, by how members are and what would happen to them if there were no hooks, and the
+// gate that holds members that serve.
+func (s *cluster) decideHooks(sit situation, target, change string) (hooking, gate) {
+	h := s.rememberHooks()
 	if sit.hibernated || slices.ContainsFunc(sit.views, func(v view) bool { return v.stopped }) {
-		return gate{} // They go on when members have started.
+		return h, gate{} // They go on when members have started.
 	}
-
 	next := sit.rolled()
 	// With a member that does not serve nobody asks first.
 	due := (next.change != "" || next.remove != "" || s.upgradeNext(sit) && s.up(sit)) && !sit.gate.closed() && !sit.repairs(next)
-
 	switch {
 	case sit.handing:
-		return gate{} // They go on when clients are led over, or it is given up.
-	case s.hooks.change == "":
-		return s.beginHooks(due)
-	case s.hooks.after, len(sit.outdated())+len(sit.surplus()) == 0 && !s.hooksOfUpgrade():
-		return s.endHooks(sit, due)
+		return h, gate{} // They go on when clients are switched, or it is given up.
+	case h.change == "" && due && len(s.allHooks()) > 0:
+		// It is written down first.
+		h.change, h.begun = change, s.Now.UTC().Format(time.RFC3339)
+		return h, aboutToRun
+	case h.change == "":
+		return h, gate{}
+	case h.after, len(sit.outdated())+len(sit.surplus()) == 0 && h.change != s.upgradeHash(target):
+		return s.endHooks(h, sit, due)
 	}
-
+	isNoted := h.change == change
 	if due {
-		s.hooks.change = s.changeID
+		h.change = change
 	}
-
-	return s.runHooks(v1alpha1.HookBefore, due && s.noted())
+	return s.runHooks(h, v1alpha1.HookBefore, due && isNoted)
 }
 
-// beginHooks of a change that is due. It is written down first.
-func (s *state) beginHooks(due bool) gate {
-	if !due || len(s.allHooks()) == 0 {
-		return gate{}
-	}
-
-	s.hooks.change, s.hooks.begun = s.changeID, s.Now.UTC().Format(time.RFC3339)
-
-	return aboutToRun
-}
-
-// endHooks of a change whose members are done. Once a hook after has begun they are
-// all run, whatever else is due.
-func (s *state) endHooks(sit situation, due bool) gate {
+// endHooks of a change whose members are done. Once a hook after has begun they are all run, whatever else is due.
+func (s *cluster) endHooks(h hooking, sit situation, due bool) (hooking, gate) {
 	may := sit.known && sit.leads
-	s.hooks.after = s.hooks.after || may && !slices.ContainsFunc(sit.views, func(v view) bool { return !v.healthy() || !v.expected })
-
-	if !s.hooks.after {
-		return gate{}
+	h.after = h.after || may && !slices.ContainsFunc(sit.views, func(v view) bool { return !v.healthy() || !v.expected })
+	if !h.after {
+		return h, gate{}
 	}
-
-	g := s.runHooks(v1alpha1.HookAfter, may)
-	if s.hooks.over && due && len(s.allHooks()) > 0 {
-		return aboutToRun // The next change has hooks of its own.
+	h, g := s.runHooks(h, v1alpha1.HookAfter, may)
+	if h.over && due && len(s.allHooks()) > 0 {
+		return h, aboutToRun // The next change has hooks of its own.
 	}
-
-	return g
+	return h, g
 }
 
-// noted tells whether it is written down which change hooks are run for.
-func (s *state) noted() bool { return s.rememberHooks().change == s.hooks.change }
-
-// runHooks of a time, the next of them if it may be begun. What it returns holds
-// members until they are done.
-func (s *state) runHooks(when v1alpha1.HookTime, may bool) gate {
-	for _, st := range s.hookSteps() {
+// runHooks of a time, the next of them if it may be begun. The gate holds members until they are done.
+func (s *cluster) runHooks(h hooking, when v1alpha1.HookTime, may bool) (hooking, gate) {
+	for _, st := range s.hookSteps(h) {
 		switch {
 		case st.when != when || st.done():
 			continue
 		case st.holds():
-			s.hooks.gate = gate{reason: v1alpha1.ReasonHookFailed, message: s.hookFailure(st), failed: true}
+			h.gate = gate{reason: v1alpha1.ReasonHookFailed, message: s.hookFailure(st), failed: true}
 		default:
 			if may && st.state == v1alpha1.HookWaiting {
-				s.hooks.start = &st
+				h.start = &st
 			}
-
-			s.hooks.gate = gate{reason: v1alpha1.ReasonHookRunning, message: fmt.Sprintf(
+			h.gate = gate{reason: v1alpha1.ReasonHookRunning, message: fmt.Sprintf(
 				"hook %q of spec.maintenance.hooks.%s runs for at most %s: see kubectl logs -n %s job/%s",
 				st.Name, strings.ToLower(string(when)), st.Timeout.Duration, s.namespace, s.hookJob(st))}
 		}
-
-		return s.hooks.gate
+		return h, h.gate
 	}
-
-	s.hooks.over = when == v1alpha1.HookAfter
-
-	return gate{}
+	h.over = when == v1alpha1.HookAfter
+	return h, gate{}
 }
 
 // hookFailure in words.
-func (s *state) hookFailure(st hookStep) string {
+func (s *cluster) hookFailure(st hookStep) string {
 	how := "failed"
 	if o := s.Observed[nameHookPrefix+st.id]; o != nil &&
 		compose.Text(compose.Condition(o.Map(), "Failed"), "reason") == "DeadlineExceeded" {
 		how = fmt.Sprintf("did not end within %s", hookDeadline(st.MaintenanceHook))
 	}
-
 	return fmt.Sprintf("hook %q of spec.maintenance.hooks.%s %s: read kubectl logs -n %s job/%s; to run it again delete that Job; "+
 		"to go on without it correct it, take it out, or set its onFailure to Continue",
 		st.Name, strings.ToLower(string(st.when)), how, s.namespace, s.hookJob(st))
 }
 
 // hooks around a change: their Jobs, what they may reach, and what is remembered.
-func hooks(s *state) error {
-	steps := s.hookSteps()
-	wanted := map[string]bool{}
-
+func hooks(s *state) {
+	steps := s.hookSteps(s.hooks)
+	wanted, ended := map[string]bool{}, maps.Clone(s.hooks.ended)
 	if s.hooks.change == "" || s.hooks.over {
-		s.letGo(nameHooks)
-		s.letGo(nameHooksNetworkPolicy)
+		s.draft.Remove(nameHooks)
+		s.draft.Remove(nameHooksNetworkPolicy)
 	} else {
 		for _, st := range steps {
 			if st.done() {
-				s.hooks.ended[st.id] = st.state
+				ended[st.id] = st.state
 			}
-
 			wanted[nameHookPrefix+st.id] = true
 		}
-
-		s.ask(nameHooks, s.hookMemory())
-		s.ask(nameHooksNetworkPolicy, s.hookNetworkPolicy())
+		s.draft.Require(nameHooks, s.hookMemory(ended))
+		s.draft.Require(nameHooksNetworkPolicy, s.hookNetworkPolicy())
 	}
-
 	for resource := range s.Observed {
 		if !strings.HasPrefix(resource, nameHookPrefix) {
 			continue
 		}
-
 		if wanted[resource] {
-			s.keep(resource) // The template of a Job cannot be changed.
+			s.draft.Keep(resource) // The template of a Job cannot be changed.
 		} else {
-			s.letGo(resource)
+			s.draft.Remove(resource)
 		}
 	}
-
 	if st := s.hooks.start; st != nil {
-		s.offer(nameHookPrefix+st.id, s.hookRun(*st))
+		s.draft.Offer(nameHookPrefix+st.id, s.hookRun(*st))
 	}
-
-	return nil
 }
 
 // hookMemory is what is remembered.
-func (s *state) hookMemory() named {
-	ended := make([]string, 0, len(s.hooks.ended))
-	for _, id := range slices.Sorted(maps.Keys(s.hooks.ended)) {
-		ended = append(ended, id+"="+string(s.hooks.ended[id]))
+func (s *decision) hookMemory(ended map[string]v1alpha1.HookState) compose.Named {
+	texts := make([]string, 0, len(ended))
+	for _, id := range compose.SortedKeys(ended) {
+		texts = append(texts, id+"="+string(ended[id]))
 	}
-
 	return applycorev1.ConfigMap(s.called(nameHooks), s.namespace).
 		WithLabels(s.labels()).
 		WithData(map[string]string{
 			keyHookChange: s.hooks.change, keyHookBegun: s.hooks.begun,
-			keyHookAfter: strconv.FormatBool(s.hooks.after), keyHookEnded: strings.Join(ended, " "),
+			keyHookAfter: strconv.FormatBool(s.hooks.after), keyHookEnded: strings.Join(texts, " "),
 		})
 }
 
 // hookStatus of the change that is under way.
-func (s *state) hookStatus() []v1alpha1.HookStatus {
+func (s *decision) hookStatus() []v1alpha1.HookStatus {
 	if s.hooks.over {
 		return nil
 	}
-
 	var all []v1alpha1.HookStatus
-
-	for _, st := range s.hookSteps() {
+	for _, st := range s.hookSteps(s.hooks) {
 		h := v1alpha1.HookStatus{Name: st.Name, When: st.when, State: st.state}
 		if st.state != v1alpha1.HookWaiting {
 			h.Job = s.hookJob(st)
 		}
-
 		all = append(all, h)
 	}
-
 	return all
 }
 
 // hooksAfter tells what holds up the end of a change whose members are done.
-func (s *state) hooksAfter() (gate, bool) {
+func (s *decision) hooksAfter() (gate, bool) {
 	left := func(st hookStep) bool { return st.when == v1alpha1.HookAfter && !st.done() }
-
 	switch {
-	case !slices.ContainsFunc(s.hookSteps(), left):
+	case !slices.ContainsFunc(s.hookSteps(s.hooks), left):
 		return gate{}, false
 	case s.hooks.gate.closed():
 		return s.hooks.gate, s.hooks.after

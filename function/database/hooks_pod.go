@@ -23,11 +23,10 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/check"
-	"github.com/capstan-dev/capstan/function/database/postgres"
+	"github.com/capstan-dev/capstan/function/compose"
 )
 
-// labelHookOf is on the pods of hooks, which members find them by, and holds the name
-// of the Database.
+// labelHookOf is on the pods of hooks, which members find them by, and holds the name of the Database.
 const labelHookOf = "capstan.dev/hook-of"
 
 // volumeHook holds the Secret of the consumer that a hook runs SQL as.
@@ -35,9 +34,6 @@ const volumeHook = "connection"
 
 // Times of hooks.
 const (
-	defaultHookTimeout = 5 * time.Minute
-	longestHook        = time.Hour
-
 	// hookGrace is how long a pod may take to be placed and to have its image, on top.
 	hookGrace = 5 * time.Minute
 )
@@ -45,70 +41,26 @@ const (
 // hookDeadline of the Job of a hook.
 func hookDeadline(h v1alpha1.MaintenanceHook) time.Duration { return h.Timeout.Duration + hookGrace }
 
-// defaultedHooks have all that does not depend on others.
-func defaultedHooks(s v1alpha1.DatabaseSpec) {
-	if s.Maintenance == nil || s.Maintenance.Hooks == nil {
-		return
-	}
-
-	for _, hooks := range [][]v1alpha1.MaintenanceHook{s.Maintenance.Hooks.Before, s.Maintenance.Hooks.After} {
-		for i := range hooks {
-			h := &hooks[i]
-			if h.Timeout.Duration == 0 {
-				h.Timeout.Duration = defaultHookTimeout
-			}
-
-			if h.OnFailure == "" {
-				h.OnFailure = v1alpha1.HookStops
-			}
-
-			if h.SQL != nil && h.SQL.Database == "" {
-				h.SQL.Database = s.Databases[0].Name
-			}
-
-			if h.HTTP != nil && h.HTTP.Method == "" {
-				h.HTTP.Method = "POST"
-			}
-		}
-	}
-}
-
 // allHooks of the spec, by field.
-func (s *state) allHooks() map[string]v1alpha1.MaintenanceHook {
+func (s *cluster) allHooks() map[string]v1alpha1.MaintenanceHook {
 	all := map[string]v1alpha1.MaintenanceHook{}
 	if s.spec.Maintenance == nil || s.spec.Maintenance.Hooks == nil {
 		return all
 	}
-
 	for i, h := range s.spec.Maintenance.Hooks.Before {
 		all[fmt.Sprintf("spec.maintenance.hooks.before[%d]", i)] = h
 	}
-
 	for i, h := range s.spec.Maintenance.Hooks.After {
 		all[fmt.Sprintf("spec.maintenance.hooks.after[%d]", i)] = h
 	}
-
 	return all
 }
 
-func checkHooks(s *state) []check.Problem {
+func checkHooks(s *cluster) []check.Problem {
 	var ps []check.Problem
-
 	all := s.allHooks()
-	for _, field := range sortedKeys(all) {
+	for _, field := range compose.SortedKeys(all) {
 		h := all[field]
-
-		if d := h.Timeout.Duration; d < time.Second || d > longestHook {
-			ps = append(ps, check.Invalid(field+".timeout", d.String(), "must be from 1s to 1h"))
-		}
-
-		ps = append(ps, check.Among(field+".onFailure", h.OnFailure, v1alpha1.HookStops, v1alpha1.HookContinues)...)
-
-		if (h.SQL != nil) == (h.HTTP != nil) {
-			ps = append(ps, check.Invalid(field, h.Name, "must have exactly one of sql and http"))
-			continue
-		}
-
 		if h.SQL != nil {
 			if _, ok := s.hookConsumer(h); !ok {
 				ps = append(ps, check.Invalid(field+".sql.database", h.SQL.Database,
@@ -118,37 +70,33 @@ func checkHooks(s *state) []check.Problem {
 			ps = append(ps, check.Invalid(field+".http.url", h.HTTP.URL, "must be an http or https URL without a user"))
 		}
 	}
-
 	return ps
 }
 
 // hookConsumer is who runs the SQL of a hook.
-func (s *state) hookConsumer(h v1alpha1.MaintenanceHook) (v1alpha1.Consumer, bool) {
+func (s *cluster) hookConsumer(h v1alpha1.MaintenanceHook) (v1alpha1.Consumer, bool) {
 	i := slices.IndexFunc(s.spec.Consumers, func(c v1alpha1.Consumer) bool {
 		return c.Database == h.SQL.Database && c.Access == v1alpha1.ConsumerReadWrite
 	})
 	if i < 0 {
 		return v1alpha1.Consumer{}, false
 	}
-
 	return s.spec.Consumers[i], true
 }
 
-func (s *state) hookLabels() map[string]string {
-	return map[string]string{labelName: "postgres-hook", labelInstance: s.name, labelManagedBy: "capstan", labelHookOf: s.name}
+func (s *names) hookLabels() map[string]string {
+	return map[string]string{labelName: s.traits.App + "-hook", labelInstance: s.name, labelManagedBy: "capstan", labelHookOf: s.name}
 }
 
-// verbatim text in an environment variable, in which Kubernetes would put the values
-// of others in for $(…).
+// verbatim text in an environment variable, in which Kubernetes would put the values of others in for $(…).
 func verbatim(text string) string { return strings.ReplaceAll(text, "$", "$$") }
 
-// hookRun is the Job of a hook. It has one pod, and another one only when the first
-// was evicted: what it did is not done again because it failed.
-func (s *state) hookRun(st hookStep) named {
+// hookRun is the Job of a hook. It has one pod, and another one only when the first was evicted: what it did is not done again
+// because it failed.
+func (s *cluster) hookRun(st hookStep) compose.Named {
 	env := func(name, value string) *applycorev1.EnvVarApplyConfiguration {
 		return applycorev1.EnvVar().WithName("CAPSTAN_HOOK_" + name).WithValue(verbatim(value))
 	}
-
 	c := applycorev1.Container().
 		WithName("hook").
 		WithImage(s.image.name).
@@ -157,30 +105,19 @@ func (s *state) hookRun(st hookStep) named {
 		WithResources(applycorev1.ResourceRequirements().
 			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")}).
 			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")}))
-
-	pod := hardenedPod().
+	pod := s.hardenedPod().
 		WithRestartPolicy(corev1.RestartPolicyNever)
-
 	if st.SQL != nil {
 		consumer, _ := s.hookConsumer(st.MaintenanceHook)
-
 		c.WithEnv(env("SQL", st.SQL.Statement)).WithVolumeMounts(mount(volumeHook, "/etc/capstan/connection", true))
-		pod.WithVolumes(applycorev1.Volume().WithName(volumeHook).
-			WithSecret(applycorev1.SecretVolumeSource().WithSecretName(s.called(consumer.Name)).WithDefaultMode(0o440)))
+		pod.WithVolumes(secretVolume(volumeHook, s.called(consumer.Name)))
 	} else {
 		c.WithEnv(env("URL", st.HTTP.URL), env("METHOD", st.HTTP.Method))
-
 		if st.HTTP.ExpectedStatus != 0 {
 			c.WithEnv(env("EXPECTED_STATUS", strconv.Itoa(int(st.HTTP.ExpectedStatus))))
 		}
 	}
-
 	pod.WithContainers(hardened(c))
-
-	for _, name := range s.pullSecrets() {
-		pod.WithImagePullSecrets(applycorev1.LocalObjectReference().WithName(name))
-	}
-
 	return applybatchv1.Job(s.hookJob(st), s.namespace).
 		WithLabels(s.labels()).
 		WithSpec(applybatchv1.JobSpec().
@@ -195,49 +132,36 @@ func (s *state) hookRun(st hookStep) named {
 }
 
 // hookPeers reach the members' server, whoever else may.
-func (s *state) hookPeers() []*peer {
+func (s *cluster) hookPeers() []*compose.Peer {
 	for _, h := range s.allHooks() {
 		if h.SQL != nil {
-			return []*peer{applynetworkingv1.NetworkPolicyPeer().
+			return []*compose.Peer{applynetworkingv1.NetworkPolicyPeer().
 				WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(map[string]string{labelHookOf: s.name}))}
 		}
 	}
-
 	return nil
 }
 
-// hookNetworkPolicy lets nobody reach hooks, and hooks what they are for: name servers,
-// members if one runs SQL, and where their requests go, as far as a policy can say it.
-func (s *state) hookNetworkPolicy() named {
-	at := func(protocol corev1.Protocol, number int32) *applynetworkingv1.NetworkPolicyPortApplyConfiguration {
-		return applynetworkingv1.NetworkPolicyPort().WithProtocol(protocol).WithPort(intstr.FromInt32(number))
-	}
-
-	rules := []*applynetworkingv1.NetworkPolicyEgressRuleApplyConfiguration{
-		applynetworkingv1.NetworkPolicyEgressRule().WithPorts(
-			at(corev1.ProtocolUDP, portDNS), at(corev1.ProtocolTCP, portDNS),
-			at(corev1.ProtocolUDP, portDNSBehind), at(corev1.ProtocolTCP, portDNSBehind)),
-	}
-
+// hookNetworkPolicy lets nobody reach hooks, and hooks what they are for: name servers, members if one runs SQL, and where their
+// requests go, as far as a policy can say it.
+func (s *cluster) hookNetworkPolicy() compose.Named {
+	rules := []*applynetworkingv1.NetworkPolicyEgressRuleApplyConfiguration{toNameServers()}
 	if len(s.hookPeers()) > 0 {
 		rules = append(rules, applynetworkingv1.NetworkPolicyEgressRule().
 			WithTo(applynetworkingv1.NetworkPolicyPeer().WithPodSelector(s.everyMember())).
-			WithPorts(at(corev1.ProtocolTCP, postgres.PortPostgres)))
+			WithPorts(at(corev1.ProtocolTCP, s.traits.Ports.Client)))
 	}
-
 	all, seen := s.allHooks(), map[string]bool{}
-	for _, field := range sortedKeys(all) {
+	for _, field := range compose.SortedKeys(all) {
 		h := all[field]
 		if h.HTTP == nil {
 			continue
 		}
-
 		if d, ok := destinationOf(h.HTTP.URL, s.namespace); ok && !seen[d.String()] {
 			seen[d.String()] = true
 			rules = append(rules, d.rule())
 		}
 	}
-
 	return applynetworkingv1.NetworkPolicy(s.called(nameHooks), s.namespace).
 		WithLabels(s.labels()).
 		WithSpec(applynetworkingv1.NetworkPolicySpec().
@@ -246,8 +170,7 @@ func (s *state) hookNetworkPolicy() named {
 			WithEgress(rules...))
 }
 
-// A destination of a request: an address, a Service of the cluster, or, when neither
-// is set, a name that may have any address.
+// A destination of a request: an address, a Service of the cluster, or, when neither is set, a name that may have any address.
 type destination struct {
 	address   netip.Addr
 	namespace string
@@ -262,43 +185,36 @@ func destinationOf(text, own string) (destination, bool) {
 	if err != nil {
 		return destination{}, false
 	}
-
 	d := destination{port: map[string]int32{"http": 80, "https": 443}[u.Scheme]}
 	if n, err := strconv.ParseInt(u.Port(), 10, 32); err == nil {
 		d.port = int32(n)
 	}
-
 	host := strings.TrimSuffix(u.Hostname(), ".")
 	if a, err := netip.ParseAddr(host); err == nil {
 		d.address = a.Unmap()
-
 		return d, true
 	}
-
 	parts := strings.Split(strings.TrimSuffix(host, ".cluster.local"), ".")
-
 	switch {
 	case len(parts) == 1:
 		d.namespace = own
 	case len(parts) == 3 && parts[2] == "svc":
 		d.namespace = parts[1]
 	}
-
 	return d, true
 }
 
-// rule for a destination. The port of a Service is not that of its pods, which is what
-// a policy goes by, so that of a namespace every port is reached.
+// rule for a destination. The port of a Service is not that of its pods, which is what a policy goes by, so that of a namespace
+// every port is reached.
 func (d destination) rule() *applynetworkingv1.NetworkPolicyEgressRuleApplyConfiguration {
 	r := applynetworkingv1.NetworkPolicyEgressRule()
 	at := applynetworkingv1.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromInt32(d.port))
-
 	switch {
 	case d.address.IsValid():
 		return r.WithTo(applynetworkingv1.NetworkPolicyPeer().WithIPBlock(applynetworkingv1.IPBlock().
 			WithCIDR(netip.PrefixFrom(d.address, d.address.BitLen()).String()))).WithPorts(at)
 	case d.namespace != "":
-		return r.WithTo(applynetworkingv1.NetworkPolicyPeer().WithNamespaceSelector(theNamespace(d.namespace)))
+		return r.WithTo(applynetworkingv1.NetworkPolicyPeer().WithNamespaceSelector(compose.Namespace(d.namespace)))
 	default:
 		return r.WithPorts(at)
 	}

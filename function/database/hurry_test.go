@@ -10,8 +10,8 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
-// TestHurry: while clients are led to another generation nobody can write, and it is
-// looked at all the time, whatever Crossplane hears. It is not for ever.
+// TestHurry: while clients are switched to another generation nobody can write, and it is looked at all the time, whatever
+// Crossplane hears. It is not for ever.
 func TestHurry(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, spec string }{
 		"Upgrade": {"The data is upgraded.", atVersion("18", "")},
@@ -20,30 +20,23 @@ func TestHurry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := restorable(t)
 			w.edit(tc.spec)
-
 			seen := 0
-
 			for range 30 {
 				step := w.remembers().Step
 				if step == nil || step.Phase != v1alpha1.RestoreFencing {
 					w.pass()
 					continue
 				}
-
 				seen++
-
 				if ttl := w.plan().TTL; ttl > 3*time.Second {
 					t.Errorf("%s: the next look comes in %s", tc.reason, ttl)
 				}
-
-				later := &state{Request: compose.Request{Now: step.Since.Add(hurryFor)}, recollection: recollection{memory: w.remembers()}}
+				later := &cluster{facts: &facts{Request: compose.Request{Now: step.Since.Add(hurryFor)}, recollection: recollection{memory: w.remembers()}}}
 				if later.hurried() {
 					t.Errorf("%s: it is still looked at all the time after %s", tc.reason, hurryFor)
 				}
-
 				w.pass()
 			}
-
 			if seen == 0 || w.remembers().Active != 2 {
 				t.Errorf("%s: clients were not led over: %s", tc.reason, w.secret)
 			}

@@ -5,85 +5,41 @@ package database
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/capstan-dev/capstan/apis/v1alpha1"
-	images "github.com/capstan-dev/capstan/images/postgres"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
-// preloaded are extensions of our image whose library has to be loaded at the
-// start.
-var preloaded = []string{"pg_cron", "pg_stat_statements", "pgaudit"}
-
 // image of the members, for the version that is asked for.
 type image struct {
-	// name with its tag, and what of it belongs to a revision: a tag that follows the
-	// version of the function does not.
+	// name with its tag, and what of it belongs to a revision: a tag that follows the version of the function does not.
 	name, pinned string
 
 	version inputv1alpha1.DatabaseVersion
-	major   int
-}
-
-// catalogue of images: those of the settings, or else ours.
-func (s *state) catalogue() ([]inputv1alpha1.DatabaseImage, error) {
-	if own := s.Settings.Database.Images; len(own) > 0 {
-		return own, nil
-	}
-
-	c, err := images.Read()
-	if err != nil {
-		return nil, err
-	}
-
-	ours := inputv1alpha1.DatabaseImage{Image: s.Settings.Database.Image, Engine: v1alpha1.EnginePostgres}
-
-	for _, m := range c.Majors {
-		ours.Versions = append(ours.Versions, inputv1alpha1.DatabaseVersion{
-			Version: m.Major, Minor: m.Version, Extensions: sortedKeys(m.Extensions), Preload: preloaded,
-		})
-	}
-
-	return []inputv1alpha1.DatabaseImage{ours}, nil
 }
 
 // find the image of a version, and the versions there are instead.
-func (s *state) find(catalogue []inputv1alpha1.DatabaseImage, version string) (image, []string) {
+func (s *cluster) find(version string) (image, []string) {
 	var versions []string
-
-	for _, i := range catalogue {
+	for _, i := range s.catalogue {
 		if i.Engine != "" && i.Engine != s.spec.Engine {
 			continue
 		}
-
 		for _, v := range i.Versions {
 			if v.Version != version {
 				versions = append(versions, v.Version)
 				continue
 			}
-
 			found := image{name: i.Image, pinned: i.Image, version: v}
 			if !strings.ContainsAny(i.Image[strings.LastIndex(i.Image, "/")+1:], ":@") {
-				found.name += ":" + s.version
+				found.name += ":" + s.release
 			}
-
-			found.major, _ = strconv.Atoi(version) // The schema takes nothing else.
-
 			return found, nil
 		}
 	}
-
-	slices.SortFunc(versions, func(a, b string) int {
-		x, _ := strconv.Atoi(a)
-		y, _ := strconv.Atoi(b)
-
-		return x - y
-	})
-
+	slices.SortFunc(versions, s.engine.CompareVersions)
 	return image{}, slices.Compact(versions)
 }
 
@@ -101,33 +57,27 @@ const planDefault = "default"
 const defaultConnections = 100
 
 // planName is the plan that is asked for.
-func (s *state) planName() string { return cmp.Or(s.spec.Plan, planDefault) }
+func (s *facts) planName() string { return cmp.Or(s.spec.Plan, planDefault) }
 
-// sized by the plan, or by resources of the spec, which stand in for those of the
-// plan default. It is not found when there is no such plan.
-func (s *state) sized() (size, bool) {
+// sized by the plan, or by resources of the spec, which stand in for those of the plan default. It is not found when there is no
+// such plan.
+func (s *facts) sized() (size, bool) {
 	name := s.planName()
 	plans := s.Settings.Database.Plans
-
 	i := slices.IndexFunc(plans, func(p inputv1alpha1.DatabasePlan) bool { return p.Name == name })
 	if i < 0 {
 		return size{}, false
 	}
-
 	p := plans[i]
 	out := size{cpu: p.CPU, memory: p.Memory, connections: p.MaxConnections, storageClassName: p.StorageClassName}
-
 	if out.connections == 0 {
 		out.connections = defaultConnections
 	}
-
 	if s.spec.Resources.CPU != nil {
 		out.cpu = *s.spec.Resources.CPU
 	}
-
 	if s.spec.Resources.Memory != nil {
 		out.memory = *s.spec.Resources.Memory
 	}
-
 	return out, true
 }

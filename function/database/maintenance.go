@@ -16,22 +16,20 @@ import (
 	"github.com/capstan-dev/capstan/function/check"
 )
 
-// memberTakes is how long a member may take from being stopped to having every
-// commit again: five minutes to end in good order, and as many to start and to
-// catch up. None is begun when a window does not last that long any more.
+// memberTakes is how long a member may take from being stopped to having every commit again: five minutes to end in good order,
+// and as many to start and to catch up. None is begun when a window does not last that long any more.
 const memberTakes = 10 * time.Minute
 
 // shortestWindow that a member is ever begun in.
 const shortestWindow = 15 * time.Minute
 
-// A gate says whether a member that serves may be begun now, and if not, why, and
-// when it is worth another look.
+// A gate says whether a member that serves may be begun now, and if not, why, and when it is worth another look.
 type gate struct {
 	reason  xpv2.ConditionReason
 	message string
 	until   time.Time
 
-	// failed tells that it does not open by itself.
+	// failed reports that it does not open by itself.
 	failed bool
 }
 
@@ -42,35 +40,30 @@ func (g gate) closed() bool { return g.reason != "" }
 type period struct{ start, end time.Time }
 
 // gate of a change.
-func (s *state) gate(hash string) gate {
+func (s *cluster) gate(hash string) gate {
 	m := s.spec.Maintenance
 	if m == nil {
 		return gate{}
 	}
-
 	if g := s.frozen(); g.closed() {
 		return g
 	}
-
 	if m.Approval == v1alpha1.ApprovalManual && m.Approve != hash {
 		message := fmt.Sprintf("the change waits for an approval: look at status.change, and set spec.maintenance.approve to %q", hash)
 		if m.Approve != "" {
 			message += fmt.Sprintf("; %q was another change", m.Approve)
 		}
-
 		return gate{reason: v1alpha1.ReasonChangeNotApproved, message: message}
 	}
-
 	return openAt(m.Windows, s.Now)
 }
 
-// frozen tells whether nothing is begun at all.
-func (s *state) frozen() gate {
+// frozen reports whether nothing is begun at all.
+func (s *cluster) frozen() gate {
 	m := s.spec.Maintenance
 	if m == nil || m.Freeze == nil || !s.Now.Before(m.Freeze.Until.Time) {
 		return gate{}
 	}
-
 	return gate{
 		reason: v1alpha1.ReasonFrozen,
 		message: fmt.Sprintf("nothing is begun before %s: set spec.maintenance.freeze.until to a time that is past to go on",
@@ -84,7 +77,6 @@ func openAt(windows []v1alpha1.MaintenanceWindow, now time.Time) gate {
 	if len(windows) == 0 {
 		return gate{}
 	}
-
 	p, ok := next(windows, now)
 	if !ok {
 		return gate{
@@ -92,11 +84,9 @@ func openAt(windows []v1alpha1.MaintenanceWindow, now time.Time) gate {
 			message: "no window of spec.maintenance.windows is long enough: a member takes up to 10 minutes, so make one that lasts 15 minutes or more",
 		}
 	}
-
 	if !p.start.After(now) {
 		return gate{}
 	}
-
 	return gate{
 		reason: v1alpha1.ReasonAwaitingWindow,
 		message: fmt.Sprintf("the next member is begun in the window from %s to %s: make spec.maintenance.windows wider to go on sooner",
@@ -105,78 +95,63 @@ func openAt(windows []v1alpha1.MaintenanceWindow, now time.Time) gate {
 	}
 }
 
-// next period that a member can be begun in: the one that lasts, as long as there
-// is time for a member, or one to come.
+// next period that a member can be begun in: the one that lasts, as long as there is time for a member, or one to come.
 func next(windows []v1alpha1.MaintenanceWindow, now time.Time) (period, bool) {
 	all := make([]period, 0, 12*len(windows))
-
 	for _, w := range windows {
 		all = append(all, periods(w, now)...)
 	}
-
 	slices.SortFunc(all, func(a, b period) int { return a.start.Compare(b.start) })
-
 	for _, p := range joined(all) {
 		if p.end.Sub(p.start) >= shortestWindow && p.end.Sub(now) >= memberTakes {
 			return p, true
 		}
 	}
-
 	return period{}, false
 }
 
-// periods of a window around a time: those that last, and those of more than a
-// week to come.
+// periods of a window around a time: those that last, and those of more than a week to come.
 func periods(w v1alpha1.MaintenanceWindow, now time.Time) []period {
 	zone, err := time.LoadLocation(w.TimeZone)
 	if err != nil {
 		return nil // It is told by checkMaintenance.
 	}
-
 	at, err := time.Parse("15:04", w.Start)
 	if err != nil {
 		return nil // The same.
 	}
-
 	var all []period
-
-	// The longest window lasts into the next day, and what begins on a certain day of
-	// the week does so at most eight days from today.
+	// The longest window lasts into the next day, and what begins on a certain day of the week does so at most eight days from
+	// today.
 	for day := -2; day <= 9; day++ {
 		y, m, d := now.In(zone).AddDate(0, 0, day).Date()
 		if len(w.Days) > 0 && !slices.Contains(w.Days, v1alpha1.Weekday(time.Date(y, m, d, 12, 0, 0, 0, zone).Weekday().String()[:3])) {
 			continue
 		}
-
 		if start := clock(y, m, d, at.Hour(), at.Minute(), zone); start.Add(w.Duration.Duration).After(now) {
 			all = append(all, period{start, start.Add(w.Duration.Duration)})
 		}
 	}
-
 	return all
 }
 
 // joined periods: those that touch are one. They must be sorted.
 func joined(all []period) []period {
 	var out []period
-
 	for _, p := range all {
 		if n := len(out); n > 0 && !p.start.After(out[n-1].end) {
 			if p.end.After(out[n-1].end) {
 				out[n-1].end = p.end
 			}
-
 			continue
 		}
-
 		out = append(out, p)
 	}
-
 	return out
 }
 
-// clock is when the clocks of a zone show a time of a day: the first time when they
-// show it twice, and when they leave it out, the moment that they go on at.
+// clock is when the clocks of a zone show a time of a day: the first time when they show it twice, and when they leave it out,
+// the moment that they go on at.
 func clock(year int, month time.Month, day, hour, minute int, zone *time.Location) time.Time {
 	t := time.Date(year, month, day, hour, minute, 0, 0, zone)
 	begins, ends := t.ZoneBounds()
@@ -184,78 +159,52 @@ func clock(year int, month time.Month, day, hour, minute int, zone *time.Locatio
 		h, m, _ := t.Clock()
 		return h == hour && m == minute && t.Day() == day
 	}
-
 	if !shows(t) {
 		// Which of the two offsets Date goes by is not said.
 		wanted := time.Date(year, month, day, hour, minute, 0, 0, time.UTC)
 		if h, m, _ := t.Clock(); time.Date(t.Year(), t.Month(), t.Day(), h, m, 0, 0, time.UTC).After(wanted) {
 			return begins
 		}
-
 		return ends
 	}
-
 	if !begins.IsZero() {
 		_, offset := t.Zone()
 		_, before := begins.Add(-time.Second).Zone()
-
 		if first := t.Add(time.Duration(offset-before) * time.Second); first.Before(begins) && shows(first) {
 			return first
 		}
 	}
-
 	return t
 }
 
 // window of a change: the one it runs in, or waits for.
-func (s *state) window() *v1alpha1.MaintenancePeriod {
+func (s *cluster) window() *v1alpha1.MaintenancePeriod {
 	if s.spec.Maintenance == nil || len(s.spec.Maintenance.Windows) == 0 {
 		return nil
 	}
-
 	from := s.Now
 	if g := s.frozen(); g.closed() {
 		from = g.until
 	}
-
 	p, ok := next(s.spec.Maintenance.Windows, from)
 	if !ok {
 		return nil
 	}
-
 	return &v1alpha1.MaintenancePeriod{Start: metav1.NewTime(p.start.UTC()), End: metav1.NewTime(p.end.UTC())}
 }
 
-func checkMaintenance(s *state) []check.Problem {
+func checkMaintenance(s *cluster) []check.Problem {
 	m := s.spec.Maintenance
 	if m == nil {
 		return nil
 	}
-
 	var ps []check.Problem
-
 	for i, w := range m.Windows {
 		field := fmt.Sprintf("spec.maintenance.windows[%d]", i)
-
 		// An empty name is UTC, and Local that of whatever machine this runs on.
 		if _, err := time.LoadLocation(w.TimeZone); err != nil || strings.EqualFold(w.TimeZone, "local") {
 			ps = append(ps, check.Invalid(field+".timeZone", w.TimeZone, "must be the name of a time zone, for instance Europe/Zurich"))
 		}
-
-		if _, err := time.Parse("15:04", w.Start); err != nil {
-			ps = append(ps, check.Invalid(field+".start", w.Start, "must be a time of day, for instance 02:00"))
-		}
-
-		if w.Duration.Duration < shortestWindow || w.Duration.Duration > 24*time.Hour {
-			ps = append(ps, check.Invalid(field+".duration", w.Duration.Duration.String(), "must be from 15m, because a member is begun only with 10 minutes left, to 24h"))
-		}
-
-		for _, d := range w.Days {
-			ps = append(ps, check.Among(field+".days", d, weekdays...)...)
-		}
 	}
-
-	return append(ps, check.Among("spec.maintenance.approval", m.Approval, v1alpha1.ApprovalAuto, v1alpha1.ApprovalManual)...)
+	return ps
 }
-
-var weekdays = []v1alpha1.Weekday{"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"}

@@ -4,7 +4,6 @@ package database
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/encoding"
 )
 
 // A set is the StatefulSet of a member, as it was observed.
@@ -22,8 +22,7 @@ type set struct {
 	letter string
 	object compose.Object
 
-	// revision, restarted and version as annotations tell, identity as the labels of
-	// the volume do.
+	// revision, restarted and version as annotations tell, identity as the labels of the volume do.
 	revision, restarted, version, identity string
 
 	// storage that the volume was asked for with.
@@ -38,13 +37,13 @@ type set struct {
 	// backupKey is where the key of those backups is, if they are encrypted.
 	backupKey keyRef
 
-	// template is the revision of its pod template, once the controller has looked
-	// at it, and rolledOut tells that a pod of it was ready since.
+	// template is the revision of its pod template, once the controller has looked at it, and rolledOut reports that a pod of it
+	// was ready since.
 	template  string
 	rolledOut bool
 
-	// replicas that it asks for, emptied that its controller knows of no pod, and
-	// stopped what the member was when it was stopped on purpose.
+	// replicas that it asks for, emptied that its controller knows of no pod, and stopped what the member was when it was stopped
+	// on purpose.
 	replicas int64
 	emptied  bool
 	stopped  string
@@ -53,9 +52,8 @@ type set struct {
 	memory int64
 }
 
-func observeSet(letter string, o compose.Object) set {
+func observeSet(letter string, o compose.Object, server string) set {
 	m := o.Map()
-
 	v := set{
 		letter:    letter,
 		object:    o,
@@ -65,122 +63,84 @@ func observeSet(letter string, o compose.Object) set {
 		stopped:   compose.Text(m, "metadata", "annotations", annotationStopped),
 		replicas:  compose.Number(m, 1, "spec", "replicas"),
 	}
-
 	if compose.Number(m, 0, "status", "observedGeneration") >= compose.Number(m, 0, "metadata", "generation") {
 		v.template = compose.Text(m, "status", "updateRevision")
 		v.rolledOut = cmp.Or(compose.Text(m, "status", "currentRevision"), v.template) == v.template
 		v.emptied = compose.Number(m, 0, "status", "replicas") == 0
 	}
-
 	for _, c := range compose.List(m, "spec", "volumeClaimTemplates") {
 		if claim, ok := c.(map[string]any); ok {
 			v.identity = compose.Text(claim, "metadata", "labels", observev1alpha1.LabelIdentity)
 			v.storage = compose.Text(claim, "spec", "resources", "requests", "storage")
 		}
 	}
-
 	for _, c := range compose.List(m, "spec", "template", "spec", "containers") {
-		if container, ok := c.(map[string]any); ok && container["name"] == containerPostgres {
+		if container, ok := c.(map[string]any); ok && container["name"] == server {
 			q, err := resource.ParseQuantity(compose.Text(container, "resources", "limits", "memory"))
 			if err == nil {
 				v.memory = q.Value()
 			}
 		}
 	}
-
-	for _, c := range compose.List(m, "spec", "template", "spec", "volumes") {
-		if volume, ok := c.(map[string]any); ok && volume["name"] == volumeServer {
-			v.serverSecret = compose.Text(volume, "secret", "secretName")
-		}
-	}
-
-	v.bucketSecret = secretOf(compose.List(m, "spec", "template", "spec", "volumes"), volumeBackup)
-	v.backupKey = keyIn(compose.List(m, "spec", "template", "spec", "volumes"), volumeBackupKey)
-
+	volumes := compose.List(m, "spec", "template", "spec", "volumes")
+	v.serverSecret, v.bucketSecret, v.backupKey = secretOf(volumes, volumeServer), secretOf(volumes, volumeBackup), keyIn(volumes, volumeBackupKey)
 	return v
 }
 
-// members that are asked for and those that exist: new ones are made, and at most
-// one that exists is changed or let go (see order.go).
-func members(s *state) error {
-	s.prerequisites()
-
+// members that are asked for and those that exist: new ones are made, and at most one that exists is changed or removed (see
+// order.go).
+func members(s *state) {
+	awaits := s.awaits()
 	for _, letter := range s.expected() {
-		if _, exists := s.sets[letter]; exists || s.awaits != nil || s.asleep() {
+		if _, exists := s.sets[letter]; exists || awaits != nil || s.asleep() {
 			continue
 		}
-
-		set, err := s.newSet(letter, s.target)
-		if err != nil {
-			return err
-		}
-
-		s.ask(s.in(nameMemberPrefix+letter), set)
+		s.ask(s.in(nameMemberPrefix+letter), s.newSet(letter, s.target))
 	}
-
-	for _, letter := range sortedKeys(s.sets) {
+	for _, letter := range compose.SortedKeys(s.sets) {
 		switch resource := s.in(nameMemberPrefix + letter); letter {
 		case s.order.remove:
-			s.letGo(resource)
+			s.draft.Remove(resource)
 		case s.order.change:
-			changed, err := s.changed(letter, s.target)
-			if err != nil {
-				return err
-			}
-
-			s.ask(resource, changed)
+			s.ask(resource, s.changed(letter, s.target))
 		default:
-			same, err := s.same(letter)
-			if err != nil {
-				return err
-			}
-
-			s.ask(resource, same)
+			s.ask(resource, s.same(letter))
 		}
 	}
-
-	return nil
 }
 
-// ordered decides what happens to the members in this pass, before anything is
-// composed: what Patroni is told depends on it.
-func ordered(s *state) error {
-	target, err := s.revision()
-	if err != nil {
-		return err
+// decide what happens to the active generation. It comes before anything is composed: what members are configured with depends on
+// it.
+func decide(c *cluster) *decision {
+	target := c.revision()
+	sit := c.situation(target)
+	m := c.requestedMove(sit)
+	sit.applied, sit.hibernated, sit.moving, sit.fenced, sit.handing = c.coordinationApplied(), c.spec.Hibernated, c.moving(m), c.fenced(), c.fence() != ""
+	id := c.changeHash(target, sit, m)
+	sit.gate, sit.freeze = c.gate(id), c.frozen()
+	var hooks hooking
+	hooks, sit.hooks = c.decideHooks(sit, target, id)
+	o := sit.decide()
+	d := &decision{
+		cluster: c, before: sit, order: o, target: target, changeID: id, hooks: hooks,
+		holds: (sit.gate.closed() || sit.hooks.closed()) && !o.touches() && !o.done,
 	}
-
-	s.target = target
-
-	sit := s.situation(target)
-	s.move = s.moves(sit)
-	sit.applied, sit.hibernated, sit.moving, sit.fenced, sit.handing = s.dcsApplied(), s.spec.Hibernated, s.moving(), s.fenced(), s.fence() != ""
-	s.changeID = s.changeHash(target, sit)
-	sit.gate, sit.freeze = s.gate(s.changeID), s.frozen()
-	sit.hooks = s.hookUp(sit)
-	s.before, s.order = sit, sit.decide()
-	s.holds = (sit.gate.closed() || sit.hooks.closed()) && !s.order.touches() && !s.order.done
-
-	if s.move != nil && !s.move.asked && !sit.handing {
-		s.judge(s.move, sit)
+	if m != nil {
+		d.move = c.judged(*m, sit, o)
 	}
-
-	if s.identity != "" {
-		s.planned = s.effects(target)
+	if c.identity != "" {
+		d.planned = c.effects(target, d.holds)
 	}
-
-	return nil
+	return d
 }
 
-// same StatefulSet as there is, but for what hibernation wants of it. One that is as
-// the spec asks is told what that is, where a version before has not done so.
-func (s *state) same(letter string) (kept, error) {
+// same StatefulSet as there is, but for what hibernation wants of it. One that is as the spec asks is told what that is, where a
+// version before has not done so.
+func (s *decision) same(letter string) kept {
 	k := kept(compose.Keep(s.sets[letter].object))
 	annotations := map[string]any{}
 	maps.Copy(annotations, compose.Map(k, "metadata", "annotations"))
-
 	replicas := 1.0
-
 	switch {
 	case slices.Contains(s.order.stop, letter):
 		replicas, annotations[annotationStopped] = 0, stoppedFollowing
@@ -189,20 +149,13 @@ func (s *state) same(letter string) (kept, error) {
 		}
 	case slices.Contains(s.order.start, letter):
 		delete(annotations, annotationStopped)
-	case s.sets[letter].revision == s.target && annotations[annotationWish] == nil:
-		text, err := s.wishText()
-		if err != nil {
-			return nil, err
-		}
-
-		annotations[annotationWish] = text
-
+	case s.sets[letter].revision == s.target && annotations[annotationInputs] == nil:
+		annotations[annotationInputs] = encoding.JSON(s.revisionInputs())
 		fallthrough
 	default:
-		return with(k, annotations, nil), nil
+		return with(k, annotations, nil)
 	}
-
-	return with(k, annotations, map[string]any{"replicas": replicas}), nil
+	return with(k, annotations, map[string]any{"replicas": replicas})
 }
 
 // with other annotations and some other fields of its spec.
@@ -211,89 +164,69 @@ func with(k kept, annotations, fields map[string]any) kept {
 	if metadata == nil {
 		metadata = map[string]any{}
 	}
-
 	if len(annotations) > 0 {
 		metadata["annotations"] = annotations
 	}
-
 	k = maps.Clone(k)
 	k["metadata"] = metadata
-
 	if len(fields) > 0 {
 		spec := map[string]any{}
 		maps.Copy(spec, compose.Map(k, "spec"))
 		maps.Copy(spec, fields)
 		k["spec"] = spec
 	}
-
 	return k
 }
 
-// wishText is what a revision is made of, as it is written down.
-func (s *state) wishText() (string, error) {
-	raw, err := json.Marshal(s.wish())
-	if err != nil {
-		return "", fmt.Errorf("cannot write down what the spec asks for: %w", err)
-	}
+// awaits is what members that do not exist yet wait for, if there is anything.
+func (s *state) awaits() *awaited { return s.missingFor(s.isMemoryPending()) }
 
-	return string(raw), nil
-}
-
-// prerequisites of members that do not exist yet.
-func (s *state) prerequisites() {
+// missingFor members that do not exist yet, while a memory is or is not to be written first.
+func (s *cluster) missingFor(isMemoryPending bool) *awaited {
+	making := func(message string) *awaited { return &awaited{v1alpha1.ReasonMakingReady, message} }
 	switch {
-	case s.unwritten() && len(s.sets) == 0:
-		s.await(v1alpha1.ReasonMakingReady, fmt.Sprintf("waiting for the Secret of Credential %q to remember which generation there is: see whether provider-capstan runs", s.called(suffixAccess)))
+	case isMemoryPending && len(s.sets) == 0:
+		return making(fmt.Sprintf("waiting for the Secret of Credential %q to remember which generation there is: see whether provider-capstan runs", s.called(suffixAccess)))
 	case s.Kinds[CertificateGVK] == compose.Unavailable:
-		s.await(v1alpha1.ReasonCertManagerMissing, "certificates of members come from cert-manager, which the cluster does not have: install cert-manager")
+		return &awaited{v1alpha1.ReasonCertManagerMissing, "certificates of members come from cert-manager, which the cluster does not have: install cert-manager"}
 	case s.identity == "":
-		s.await(v1alpha1.ReasonMakingReady, fmt.Sprintf("waiting for the identity of Credential %q: see whether provider-capstan runs", s.called(suffixAccess)))
+		return making(fmt.Sprintf("waiting for the identity of Credential %q: see whether provider-capstan runs", s.called(suffixAccess)))
 	case !s.observed:
-		s.await(v1alpha1.ReasonMakingReady, fmt.Sprintf("waiting for Topology %q to tell of nodes and zones: see whether provider-capstan runs", s.base()))
+		return making(fmt.Sprintf("waiting for Topology %q to tell of nodes and zones: see whether provider-capstan runs", s.base()))
 	}
-
 	for _, c := range s.wantedCertificates() {
-		o := s.Observed[c.resource]
-
-		switch {
+		switch o := s.Observed[c.resource]; {
 		case o == nil:
-			s.await(v1alpha1.ReasonMakingReady, fmt.Sprintf("waiting for Certificate %q", c.name))
+			return making(fmt.Sprintf("waiting for Certificate %q", c.name))
 		case !compose.IsTrue(o.Map(), "Ready"):
 			reason, message := certificateTrouble(o.Map())
-			s.await(reason, fmt.Sprintf("waiting for Certificate %q%s", c.name, message))
+			return &awaited{reason, fmt.Sprintf("waiting for Certificate %q%s", c.name, message)}
 		}
 	}
-
-	if !s.remembersVolumes() {
-		s.await(v1alpha1.ReasonMakingReady, "waiting for what members need to start: see the condition Composed")
+	needed := []string{s.in(nameConfig), s.in(nameServiceAccount), s.in(nameRoleBinding), s.in(nameDCS), namePods}
+	if !s.knowsVolumes() || slices.ContainsFunc(needed, func(resource string) bool { return s.Observed[resource] == nil }) {
+		return making("waiting for what members need to start: see the condition Composed")
 	}
-
-	for _, resource := range []string{s.in(nameConfig), s.in(nameServiceAccount), s.in(nameRoleBinding), s.in(nameDCS), namePods} {
-		if s.Observed[resource] == nil {
-			s.await(v1alpha1.ReasonMakingReady, "waiting for what members need to start: see the condition Composed")
-		}
-	}
+	return nil
 }
 
 // situation of the members.
-func (s *state) situation(target string) situation {
+func (s *cluster) situation(target string) situation {
 	sit := situation{
 		known:       s.observed,
 		leads:       s.leads(),
 		paused:      s.seen.Paused,
-		synchronous: s.synchronous(),
+		resume:      s.traits.Resume,
+		synchronous: s.synchronous(false),
 	}
-
 	all := map[string]bool{}
 	for _, letter := range s.expected() {
 		all[letter] = true
 	}
-
 	for letter := range s.sets {
 		all[letter] = true
 	}
-
-	for _, letter := range sortedKeys(all) {
+	for _, letter := range compose.SortedKeys(all) {
 		o, exists := s.sets[letter]
 		m := s.seenMember(letter)
 		sit.views = append(sit.views, view{
@@ -311,14 +244,21 @@ func (s *state) situation(target string) situation {
 			TopologyMember: m,
 		})
 	}
-
 	for _, m := range s.seen.Members {
 		if letter := s.letterOf(m.Name); !all[letter] {
 			sit.strangers = append(sit.strangers, m.Name)
 		}
 	}
-
 	return sit
+}
+
+// plain data of an apply configuration.
+func plain(o any) kept {
+	m, err := compose.AsMap(o)
+	if err != nil {
+		panic(err) // It is none.
+	}
+	return m
 }
 
 // kept object, as a named one.
@@ -330,56 +270,36 @@ func (k kept) GetKind() *string { return new(compose.Text(k, "kind")) }
 // GetName of the object.
 func (k kept) GetName() *string { return new(compose.Text(k, "metadata", "name")) }
 
-// changed StatefulSet: with the template that the spec asks for, and with all else
-// as it is. Its claims cannot be changed.
-func (s *state) changed(letter, target string) (kept, error) {
+// changed StatefulSet: with the template that the spec asks for, and with all else as it is. Its claims cannot be changed.
+func (s *decision) changed(letter, target string) kept {
 	live := s.sets[letter].object
 	k := kept(compose.Keep(live))
-
-	template, err := compose.AsMap(s.podTemplate(letter, target, s.order.again))
-	if err != nil {
-		return nil, fmt.Errorf("cannot render the pod of member %s: %w", s.member(letter), err)
-	}
-
-	text, err := s.wishText()
-	if err != nil {
-		return nil, err
-	}
-
 	annotations := map[string]any{}
 	maps.Copy(annotations, compose.Map(k, "metadata", "annotations"))
 	annotations[annotationRevision] = target
-	annotations[annotationVersion] = s.spec.Version
-	annotations[annotationWish] = text
+	annotations[annotationVersion] = s.data
+	annotations[annotationInputs] = encoding.JSON(s.revisionInputs())
 	delete(annotations, annotationRestarted)
-
 	if s.order.again {
 		annotations[annotationRestarted] = target
 	}
-
 	return with(k, annotations, map[string]any{
-		"template":             template,
+		"template":             map[string]any(plain(s.podTemplate(letter, target, s.order.again))),
 		"volumeClaimTemplates": compose.List(live.Map(), "spec", "volumeClaimTemplates"),
-	}), nil
+	})
 }
 
 // newSet of a member that does not exist.
-func (s *state) newSet(letter, target string) (*applyappsv1.StatefulSetApplyConfiguration, error) {
-	text, err := s.wishText()
-	if err != nil {
-		return nil, err
-	}
-
+func (s *cluster) newSet(letter, target string) *applyappsv1.StatefulSetApplyConfiguration {
 	return applyappsv1.StatefulSet(s.member(letter), s.namespace).
 		WithLabels(s.memberLabels(letter)).
-		WithAnnotations(map[string]string{annotationRevision: target, annotationVersion: s.spec.Version, annotationWish: text}).
-		WithSpec(s.setSpec(letter, target)), nil
+		WithAnnotations(map[string]string{annotationRevision: target, annotationVersion: s.data, annotationInputs: encoding.JSON(s.revisionInputs())}).
+		WithSpec(s.setSpec(letter, target))
 }
 
 // memberLabels of what belongs to one member.
-func (s *state) memberLabels(letter string) map[string]string {
+func (s *names) memberLabels(letter string) map[string]string {
 	l := s.ownLabels()
 	l[observev1alpha1.LabelMember] = s.member(letter)
-
 	return l
 }

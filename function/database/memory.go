@@ -15,22 +15,19 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/encoding"
 )
 
-// A memory is what a Database has to know of its generations whatever becomes of it.
-// It is kept with the Secret of the first Credential, which outlives the Database
-// together with its volumes: an annotation there, which the Credential writes from
-// its field remember and tells in its status. What happens next is written down
-// first, and done once the Secret has it. Without a memory there is generation 1 and
-// nothing to be done.
+// A memory is what a Database has to know of its generations whatever becomes of it. It is kept with the Secret of the first
+// Credential, which outlives the Database together with its volumes: an annotation there, which the Credential writes from its
+// field remember and tells in its status. What happens next is written down first, and done once the Secret has it. Without a
+// memory there is generation 1 and nothing to be done.
 type memory struct {
-	// Active is the generation that clients are led to, and Since when they were; no
-	// number is 1.
+	// Active is the generation that clients are switched to, and Since when they were; no number is 1.
 	Active int        `json:"active,omitempty"`
 	Since  *time.Time `json:"since,omitempty"`
 
-	// Last is the highest number that was ever given: none is given twice, because the
-	// volumes of a generation stay when it goes.
+	// Last is the highest number that was ever given: none is given twice, because the volumes of a generation stay when it goes.
 	Last int `json:"last,omitempty"`
 
 	// Step that is under way.
@@ -42,8 +39,7 @@ type memory struct {
 	// Done are the wishes that were carried out, oldest first.
 	Done []doneRestore `json:"done,omitempty"`
 
-	// Versions are the major versions of the data of generations, once there was an
-	// upgrade.
+	// Versions are the major versions of the data of generations, once there was an upgrade.
 	Versions map[int]string `json:"versions,omitempty"`
 }
 
@@ -53,8 +49,7 @@ const (
 	stepRestore = "Restore"
 	// stepUndo goes back to a generation that is kept.
 	stepUndo = "Undo"
-	// stepUpgrade fills a generation of a later major version with the data of the
-	// active one.
+	// stepUpgrade fills a generation of a later major version with the data of the active one.
 	stepUpgrade = "Upgrade"
 	// stepUndoUpgrade goes back to the generation before an upgrade, which is kept.
 	stepUndoUpgrade = "UndoUpgrade"
@@ -75,23 +70,23 @@ type generationStep struct {
 	Phase v1alpha1.RestorePhase `json:"phase"`
 	Since time.Time             `json:"since"`
 
-	// Gap in seconds that writes were expected to wait, and Led the member that led, when
-	// an upgrade began to fence the active generation.
+	// Gap in seconds that writes were expected to wait, and Led the member that led, when an upgrade began to fence the active
+	// generation.
 	Gap int64  `json:"gap,omitempty"`
 	Led string `json:"led,omitempty"`
 }
 
-// upgrades tells whether the step is about an upgrade.
+// upgrades reports whether the step is about an upgrade.
 func (s generationStep) upgrades() bool { return s.Kind == stepUpgrade || s.Kind == stepUndoUpgrade }
 
-// A keptGeneration is stopped until its members are let go.
+// A keptGeneration is stopped until its members are removed.
 type keptGeneration struct {
 	Generation int       `json:"generation"`
 	ID         string    `json:"id"`
 	Until      time.Time `json:"until"`
 
-	// Fenced tells that an upgrade fenced it, and so that its leader has stopped in good
-	// order before its members are; Led is that leader.
+	// Fenced reports that an upgrade fenced it, and so that its leader has stopped in good order before its members are; Led is
+	// that leader.
 	Fenced bool   `json:"fenced,omitempty"`
 	Led    string `json:"led,omitempty"`
 }
@@ -134,11 +129,10 @@ func (m memory) doneAs(kind, id string) (doneRestore, bool) {
 	if i < 0 {
 		return doneRestore{}, false
 	}
-
 	return m.Done[i], true
 }
 
-// keeps tells whether a generation is kept.
+// keeps reports whether a generation is kept.
 func (m memory) keeps(generation int) bool {
 	return slices.ContainsFunc(m.Kept, func(k keptGeneration) bool { return k.Generation == generation })
 }
@@ -149,68 +143,53 @@ func (m memory) generations() []int {
 	if m.Step != nil {
 		all = append(all, m.Step.From, m.Step.To)
 	}
-
 	for _, k := range m.Kept {
 		all = append(all, k.Generation)
 	}
-
 	slices.Sort(all)
-
 	return slices.Compact(all)
 }
 
 // copied memory, which can be changed.
 func (m memory) copied() memory {
 	m.Kept, m.Done, m.Versions = slices.Clone(m.Kept), slices.Clone(m.Done), maps.Clone(m.Versions)
-
 	if m.Step != nil {
 		step := *m.Step
 		m.Step = &step
 	}
-
 	return m
 }
 
 // text of the memory, as it is kept.
-func (m memory) text() (string, error) {
+func (m memory) text() string {
 	if m.empty() {
-		return "", nil
+		return ""
 	}
-
-	raw, err := json.Marshal(m)
-	if err != nil {
-		return "", fmt.Errorf("cannot write down what is remembered of generations: %w", err)
-	}
-
-	return string(raw), nil
+	return encoding.JSON(m)
 }
 
 // A recollection is what is known of the memory in this pass.
 type recollection struct {
 	memory memory
 
-	// known tells that the Secret was seen, and unread that it has what nobody can
-	// read.
+	// known reports that the Secret was seen, and unread that it has what nobody can read.
 	known, unread bool
 
-	// told is what the Secret has, and pending what it is about to have: until then
-	// nothing else is decided.
+	// told is what the Secret has, and pending what it is about to have: until then nothing else is decided.
 	told, pending string
 
 	// toCome are generations of what is pending.
 	toCome []int
 }
 
-// recall the memory. As long as it is not known, the generation is the one that was
-// active before, and nothing that there is goes.
-func (s *state) recall() {
+// recall the memory. As long as it is not known, the generation is the one that was active before, and nothing that exists is
+// removed.
+func recall(q compose.Request) recollection {
 	var r recollection
-
-	if o := s.Observed[nameAccessCredential]; o != nil && compose.Text(o.Map(), "status", "atProvider", "identity") != "" {
+	if o := q.Observed[nameAccessCredential]; o != nil && compose.Text(o.Map(), "status", "atProvider", "identity") != "" {
 		r.told = compose.Text(o.Map(), "status", "atProvider", "remembered")
 		r.unread = r.told != "" && json.Unmarshal([]byte(r.told), &r.memory) != nil
 		r.known = !r.unread
-
 		if asked := compose.Text(o.Map(), "spec", "forProvider", "remember"); asked != "" && asked != r.told {
 			var next memory
 			if json.Unmarshal([]byte(asked), &next) == nil {
@@ -218,20 +197,14 @@ func (s *state) recall() {
 			}
 		}
 	}
-
 	if !r.known {
-		r.memory = memory{Active: s.guessed()}
+		r.memory = memory{Active: guessed(q)}
 	}
-
-	s.recollection, s.remember, s.generation = r, r.pending, r.memory.active()
-	if s.remember == "" {
-		s.remember = r.told
-	}
+	return r
 }
 
-// unready says why no restore or upgrade can be begun, if it is not known what was done
-// before, or another one is under way.
-func (s *state) unready(waiting xpv2.ConditionReason) (xpv2.ConditionReason, string) {
+// memoryBlocks says why no restore or upgrade can be begun, if it is not known what was done before, or another one is under way.
+func (s *cluster) memoryBlocks(waiting xpv2.ConditionReason) (xpv2.ConditionReason, string) {
 	switch {
 	case s.unread:
 		return v1alpha1.ReasonMemoryUnread, fmt.Sprintf("what is kept of earlier restores and upgrades cannot be read, and nothing is restored or upgraded: "+
@@ -245,50 +218,41 @@ func (s *state) unready(waiting xpv2.ConditionReason) (xpv2.ConditionReason, str
 	}
 }
 
-// guessed generation: the one that the status tells, or else the first that has
-// members which are not stopped.
-func (s *state) guessed() int {
-	if n := compose.Number(s.Composite.Map(), 0, "status", "generation", "active"); n > 0 {
+// guessed generation: the one that the status tells, or else the first that has members which are not stopped.
+func guessed(q compose.Request) int {
+	if n := compose.Number(q.Composite.Map(), 0, "status", "generation", "active"); n > 0 {
 		return int(n)
 	}
-
 	var running []int
-
-	for resource, o := range s.Observed {
+	for resource, o := range q.Observed {
 		if g, ok := generationOf(resource); ok && strings.HasPrefix(resource, nameMemberPrefix) &&
 			compose.Number(o.Map(), 1, "spec", "replicas") > 0 {
 			running = append(running, g)
 		}
 	}
-
 	if len(running) == 0 {
 		return 1
 	}
-
 	return slices.Min(running)
 }
 
-// ofGenerations are the names within the composition of what each generation has,
-// beside its members.
+// ofGenerations are the names within the composition of what each generation has, beside its members.
 var ofGenerations = []string{nameTopology, nameConfig, nameDCS, nameServiceAccount, nameRoleBinding, nameVolumeClaim}
 
 // generationOf an object, if it belongs to one.
 func generationOf(resource string) (int, bool) {
 	name, generation := resource, 1
-
 	if i := strings.LastIndex(resource, "-g"); i > 0 {
 		if n, err := strconv.Atoi(resource[i+2:]); err == nil && n > 1 {
 			name, generation = resource[:i], n
 		}
 	}
-
 	letter, member := strings.CutPrefix(name, nameMemberPrefix)
-
 	return generation, slices.Contains(ofGenerations, name) || member && slices.Contains(letters, letter)
 }
 
 // generations whose objects stay: those that are known and those to come.
-func (s *state) generations() []int {
+func (s *cluster) generations() []int {
 	all := append(s.memory.generations(), s.toCome...)
 	if !s.known {
 		for resource := range s.Observed {
@@ -297,23 +261,19 @@ func (s *state) generations() []int {
 			}
 		}
 	}
-
 	slices.Sort(all)
-
 	return slices.Compact(all)
 }
 
-// forgotten generations are let go: what they had was observed, and nothing knows of
-// them any more. Their volumes stay.
+// forgotten generations are removed: what they had was observed, and nothing knows of them any more. Their volumes stay.
 func (s *state) forgotten() {
 	stay := s.generations()
-
 	for resource := range s.Observed {
 		if g, ok := generationOf(resource); ok && !slices.Contains(stay, g) {
-			s.letGo(resource)
+			s.draft.Remove(resource)
 		}
 	}
 }
 
-// unwritten tells that something is to be written down before there are members.
-func (s *state) unwritten() bool { return s.known && s.remember != s.told }
+// isMemoryPending reports that something is to be written down before there are members.
+func (s *state) isMemoryPending() bool { return s.known && s.remember != s.told }

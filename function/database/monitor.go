@@ -24,27 +24,23 @@ const (
 	seriesMember   = "member"
 )
 
-// monitor lets Prometheus scrape the exporters by way of the pods, and labels what
-// it finds there with Database and member. The label database of the exporter is a
-// database in the server, and becomes datname.
-func monitor(s *state) error {
+// monitor lets Prometheus scrape the exporters by way of the pods, and labels what it finds there with Database and member. The
+// label database of the exporter is a database in the server, and becomes datname.
+func monitor(s *state) {
 	if !s.exports() {
-		s.letGo(nameMonitor)
-		return nil
+		s.draft.Remove(nameMonitor)
+		return
 	}
-
 	if s.Kinds[ServiceMonitorGVK] != compose.Available {
-		return nil
+		return
 	}
-
 	label := func(pod, series string) monitoringv1.RelabelConfig {
 		return monitoringv1.RelabelConfig{
 			SourceLabels: []monitoringv1.LabelName{monitoringv1.LabelName("__meta_kubernetes_pod_label_" + pod)},
 			TargetLabel:  series,
 		}
 	}
-
-	s.offer(nameMonitor, compose.NewManifest(ServiceMonitorGVK.GroupVersion().String(), ServiceMonitorGVK.Kind, s.metadata(s.called(suffixOfMembers)),
+	s.draft.Offer(nameMonitor, compose.NewManifest(ServiceMonitorGVK.GroupVersion().String(), ServiceMonitorGVK.Kind, s.metadata(s.called(suffixOfMembers)),
 		monitoringv1.ServiceMonitorSpec{
 			Selector: metav1.LabelSelector{MatchLabels: map[string]string{observev1alpha1.LabelDatabase: s.name}},
 			Endpoints: []monitoringv1.Endpoint{{
@@ -55,23 +51,18 @@ func monitor(s *state) error {
 				}, s.relabelled()...),
 			}},
 		}))
-
-	return nil
 }
 
-// relabelled series: those of the generation that clients are led to have the name of
-// the Database, and those of another one have not, so that alerts do not take its
-// leader for a second one.
-func (s *state) relabelled() []monitoringv1.RelabelConfig {
+// relabelled series: those of the generation that clients are switched to have the name of the Database, and those of another one
+// have not, so that alerts do not take its leader for a second one.
+func (s *names) relabelled() []monitoringv1.RelabelConfig {
 	if s.generation <= 1 {
 		return nil
 	}
-
 	rename := func(from, to string) monitoringv1.RelabelConfig {
 		return monitoringv1.RelabelConfig{
 			SourceLabels: []monitoringv1.LabelName{seriesDatabase}, Regex: regexp.QuoteMeta(from), TargetLabel: seriesDatabase, Replacement: &to,
 		}
 	}
-
 	return []monitoringv1.RelabelConfig{rename(s.name, s.name+".g1"), rename(s.base(), s.name)}
 }

@@ -3,20 +3,18 @@
 package database
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/function/database/engine"
 )
 
-// Names of the objects within the composition. Crossplane knows an object by
-// them, so that another name would make another object, and lose the first.
+// Names of the objects within the composition. Crossplane knows an object by them, so that another name would make another
+// object, and lose the first.
 const (
 	nameAccess             = "access"
 	nameAccessCredential   = "access-credential"
@@ -44,8 +42,7 @@ const (
 
 const kindStatefulSet = "StatefulSet"
 
-// Labels and annotations of composed objects and of pods, beside those that the
-// Topology goes by.
+// Labels and annotations of composed objects and of pods, beside those that the Topology goes by.
 const (
 	labelName       = "app.kubernetes.io/name"
 	labelInstance   = "app.kubernetes.io/instance"
@@ -53,37 +50,36 @@ const (
 	labelPartOf     = "app.kubernetes.io/part-of"
 	labelGeneration = "capstan.dev/generation"
 
-	// annotationRevision names, on a StatefulSet, all that reaches its pod as far as
-	// the spec and the platform's settings say it. Its template is pinned by it.
+	// annotationRevision names, on a StatefulSet, all that reaches its pod as far as the spec and the platform's settings say it.
+	// Its template is pinned by it.
 	annotationRevision = "capstan.dev/revision"
 
 	// annotationVersion holds, on a StatefulSet, the major version of its data.
 	annotationVersion = "capstan.dev/version"
 
-	// annotationRestarted holds, on a StatefulSet, the revision that was started
-	// twice, because some parameters take effect only after the leader has them.
+	// annotationRestarted holds, on a StatefulSet, the revision that was started twice, because some parameters take effect only
+	// after the leader has them.
 	annotationRestarted = "capstan.dev/restarted"
 
-	// annotationWish holds, on a StatefulSet, what its revision was made of.
-	annotationWish = "capstan.dev/revision-of"
+	// annotationInputs holds, on a StatefulSet, what its revision was made of.
+	annotationInputs = "capstan.dev/revision-of"
 
-	// annotationStopped tells, on a StatefulSet of a Database that is hibernated,
-	// whether its member led or followed when it was stopped.
+	// annotationStopped tells, on a StatefulSet of a Database that is hibernated, whether its member led or followed when it was
+	// stopped.
 	annotationStopped = "capstan.dev/stopped"
 
-	// annotationSkipped holds, on the ConfigMap of Patroni, the id of the switchover
-	// that the Database was made with.
+	// annotationSkipped holds, on the coordination object, the id of the switchover that the Database was made with.
 	annotationSkipped = "capstan.dev/switchover-skipped"
 
-	// annotationPinned holds, on the ConfigMap of Patroni, the parameters that need a
-	// restart as they were computed when they were asked for.
+	// annotationPinned holds, on the coordination object, the parameters that need a restart as they were computed when they were
+	// asked for.
 	annotationPinned = "capstan.dev/pinned-parameters"
 
-	// annotationConfig holds, on the ConfigMap of Patroni, its configuration.
+	// annotationConfig holds, on the coordination object, what members follow at run time.
 	annotationConfig = "config"
 
-	// annotationAccepted of the first Credential is the spec that was accepted last,
-	// while clients are led to another generation by it.
+	// annotationAccepted of the first Credential is the spec that was accepted last, while clients are switched to another
+	// generation by it.
 	annotationAccepted = "capstan.dev/accepted-spec"
 )
 
@@ -99,80 +95,84 @@ const (
 	suffixServer    = "server"
 )
 
+// names of everything that one generation of a Database has.
+type names struct {
+	name, namespace string
+
+	// identity of the Database, empty until it is known.
+	identity string
+
+	generation int
+	traits     engine.Traits
+}
+
 // letters of the members, in the order they are made.
 var letters = strings.Split("abcdefghi", "")
 
 // called is the name of an object of the Database.
-func (s *state) called(suffix string) string { return s.name + "-" + suffix }
+func (s *names) called(suffix string) string { return s.name + "-" + suffix }
 
-// base that everything of this generation of the Database is found by: the value of
-// the label of the Database on its pods and volumes. No Database has a dot in its
-// name, so that of a later generation is no other's.
-func (s *state) base() string { return baseOf(s.name, s.generation) }
+// base that everything of this generation of the Database is found by: the value of the label of the Database on its pods and
+// volumes. No Database has a dot in its name, so that of a later generation is no other's.
+func (s *names) base() string { return baseOf(s.name, s.generation) }
 
 func baseOf(name string, generation int) string {
 	if generation <= 1 {
 		return name
 	}
-
 	return fmt.Sprintf("%s.g%d", name, generation)
 }
 
-// ownMembers is the name of what the members of this generation have for themselves:
-// their account, whose name says which pods they may label, and their configuration.
-func (s *state) ownMembers() string { return s.base() + "-" + suffixOfMembers }
+// ownMembers is the name of what the members of this generation have for themselves: their account, whose name says which pods
+// they may label, and their configuration.
+func (s *names) ownMembers() string { return s.base() + "-" + suffixOfMembers }
 
 // in this generation, the name within the composition of what each generation has.
-func (s *state) in(resource string) string {
+func (s *names) in(resource string) string {
 	if s.generation <= 1 {
 		return resource
 	}
-
 	return fmt.Sprintf("%s-g%d", resource, s.generation)
 }
 
-// memberPrefix begins the names of members: of their StatefulSets, and so of pods
-// and volumes, whose names have no dots.
-func (s *state) memberPrefix() string {
+// memberPrefix begins the names of members: of their StatefulSets, and so of pods and volumes, whose names have no dots.
+func (s *names) memberPrefix() string {
 	if s.generation <= 1 {
 		return s.name + "-"
 	}
-
 	return fmt.Sprintf("%s-g%d-", s.name, s.generation)
 }
 
 // member of a letter.
-func (s *state) member(letter string) string { return s.memberPrefix() + letter }
+func (s *names) member(letter string) string { return s.memberPrefix() + letter }
 
-// scope that Patroni keeps its objects under. It has a part of the identity, so
-// that a stranger of the same name finds nothing.
-func (s *state) scope() string {
+// scope that members keep their objects under. It has a part of the identity, so that a stranger of the same name finds nothing.
+func (s *names) scope() string {
 	if s.identity == "" {
 		return ""
 	}
-
 	return s.scopeOf(s.generation)
 }
 
 // scopeOf a generation, once there is an identity.
-func (s *state) scopeOf(generation int) string {
+func (s *names) scopeOf(generation int) string {
 	return baseOf(s.name, generation) + "-" + s.identity[:min(8, len(s.identity))]
 }
 
 // host of a Service of the Database, from everywhere in the cluster.
-func (s *state) host(suffix string) string {
+func (s *names) host(suffix string) string {
 	return fmt.Sprintf("%s.%s.svc", s.called(suffix), s.namespace)
 }
 
 // podHost of a member.
-func (s *state) podHost(letter string) string {
+func (s *names) podHost(letter string) string {
 	return fmt.Sprintf("%s-0.%s", s.member(letter), s.host(suffixPods))
 }
 
 // labels of every composed object.
-func (s *state) labels() map[string]string {
+func (s *names) labels() map[string]string {
 	return map[string]string{
-		labelName:                     "postgres",
+		labelName:                     s.traits.App,
 		labelInstance:                 s.name,
 		labelManagedBy:                "capstan",
 		observev1alpha1.LabelDatabase: s.name,
@@ -180,33 +180,32 @@ func (s *state) labels() map[string]string {
 }
 
 // ownLabels of what belongs to one generation.
-func (s *state) ownLabels() map[string]string {
+func (s *names) ownLabels() map[string]string {
 	l := s.labels()
 	l[observev1alpha1.LabelDatabase] = s.base()
-
 	return l
 }
 
 // selector of the pods of all members of this generation.
-func (s *state) selector() map[string]string {
+func (s *names) selector() map[string]string {
 	return map[string]string{observev1alpha1.LabelDatabase: s.base()}
 }
 
 // everyMember selects the pods of the members of all generations that there are.
-func (s *state) everyMember() *applymetav1.LabelSelectorApplyConfiguration {
+func (s *cluster) everyMember() *applymetav1.LabelSelectorApplyConfiguration {
 	all := s.generations()
 	if len(all) == 1 {
 		return applymetav1.LabelSelector().WithMatchLabels(s.selector())
 	}
-
 	bases := make([]string, 0, len(all))
 	for _, g := range all {
 		bases = append(bases, baseOf(s.name, g))
 	}
-
 	return applymetav1.LabelSelector().WithMatchExpressions(applymetav1.LabelSelectorRequirement().
 		WithKey(observev1alpha1.LabelDatabase).WithOperator(metav1.LabelSelectorOpIn).WithValues(bases...))
 }
 
-// sortedKeys of a map.
-func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+// metadata of an object of the Database.
+func (s *names) metadata(name string) *applymetav1.ObjectMetaApplyConfiguration {
+	return applymetav1.ObjectMeta().WithName(name).WithNamespace(s.namespace).WithLabels(s.labels())
+}

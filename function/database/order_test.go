@@ -43,7 +43,6 @@ func (v view) starting() view {
 func (v view) stuck(reason string) view {
 	v = v.starting()
 	v.Reason, v.Message = reason, "it says why"
-
 	return v
 }
 
@@ -60,7 +59,6 @@ func situated(views ...view) situation {
 
 func TestDecide(t *testing.T) {
 	const awaits = v1alpha1.ReasonAwaitingStandby
-
 	for name, tc := range map[string]struct {
 		reason string
 		sit    situation
@@ -101,7 +99,6 @@ func TestDecide(t *testing.T) {
 			sit: situated(leader("a").outdated(), func() view {
 				v := follower("b")
 				v.Cordoned = true
-
 				return v
 			}()),
 			want: order{reason: awaits},
@@ -180,7 +177,6 @@ func TestDecide(t *testing.T) {
 			sit: func() situation {
 				s := situated(leader("a"), follower("b").surplus())
 				s.strangers = []string{"db-c"}
-
 				return s
 			}(),
 			want: order{reason: awaits},
@@ -195,7 +191,6 @@ func TestDecide(t *testing.T) {
 			sit: situated(leader("a"), func() view {
 				v := follower("b").pending()
 				v.restarted = true
-
 				return v
 			}()),
 			want: order{done: true},
@@ -204,7 +199,6 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := tc.sit.decide()
 			got.message = ""
-
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(order{})); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
@@ -212,27 +206,22 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestDecideProperties holds orders in random situations to what must never
-// happen, whatever was observed.
+// TestDecideProperties holds orders in random situations to what must never happen, whatever was observed.
 func TestDecideProperties(t *testing.T) {
 	for seed := range uint64(20000) {
 		sit := random(rand.New(rand.NewPCG(seed, 1)))
 		o := sit.decide()
-
 		if o.change != "" && o.remove != "" {
 			t.Fatalf("seed %d: %s is changed and %s removed at once", seed, o.change, o.remove)
 		}
-
 		touched := o.change + o.remove
 		if touched == "" {
 			continue
 		}
-
 		i := slices.IndexFunc(sit.views, func(v view) bool { return v.letter == touched })
 		if i < 0 || !sit.views[i].exists {
 			t.Fatalf("seed %d: %q is touched and does not exist", seed, touched)
 		}
-
 		for _, broken := range broken(sit, o, sit.views[i]) {
 			t.Fatalf("seed %d: %s\n%+v\n%+v", seed, broken, o, sit)
 		}
@@ -242,20 +231,16 @@ func TestDecideProperties(t *testing.T) {
 // broken rules of an order.
 func broken(sit situation, o order, touched view) []string {
 	var words []string
-
 	say := func(is bool, format string, args ...any) {
 		if is {
 			words = append(words, fmt.Sprintf(format, args...))
 		}
 	}
-
 	well := 0
-
 	for _, v := range sit.views {
 		if v.letter == touched.letter {
 			continue
 		}
-
 		if v.healthy() {
 			well++
 		}
@@ -265,14 +250,12 @@ func broken(sit situation, o order, touched view) []string {
 		say(touched.Ready && v.expected && !v.healthy(), "%s serves and is touched while %s is not well", touched.letter, v.letter)
 		say(touched.leading() && o.change != "" && v.exists && !v.current && !v.healthy(), "the leader is changed before %s", v.letter)
 	}
-
 	say(!sit.known, "it is not known how members are")
 	say(sit.paused, "failover is paused")
 	say(touched.leading() && len(sit.views) > 1 && well == 0, "the leader is touched with nobody to follow it")
 	say(o.remove != "" && (!sit.leads || !sit.applied || len(sit.strangers) > 0), "a member is let go too early")
 	say(o.remove != "" && touched.expected, "a member is let go that should be there")
 	say(o.change != "" && touched.current && !o.again, "a member is changed that is as asked")
-
 	return words
 }
 
@@ -281,20 +264,16 @@ func random(r *rand.Rand) situation {
 	if r.IntN(6) == 0 {
 		sit.strangers = []string{"db-z"}
 	}
-
 	n, expected := 1+r.IntN(5), 1+r.IntN(5)
 	led := r.IntN(5) == 0
-
 	for i := range max(n, expected) {
 		v := follower(letters[i])
 		v.exists, v.expected = i < n && r.IntN(12) > 0, i < expected
 		v.current, v.settled = v.exists && r.IntN(2) == 0, v.exists && r.IntN(6) > 0
 		v.restarted = r.IntN(2) == 0
-
 		if !v.exists && !v.expected {
 			continue
 		}
-
 		switch x := r.IntN(12); {
 		case x < 3 && !led && v.exists:
 			role := leader(v.letter)
@@ -309,20 +288,17 @@ func random(r *rand.Rand) situation {
 		case x == 6:
 			v.Role = observev1alpha1.RoleReplica
 		}
-
 		if r.IntN(6) == 0 {
 			v = v.pending()
 		}
-
 		v.Cordoned = r.IntN(8) == 0
 		sit.views = append(sit.views, v)
 	}
-
 	return sit
 }
 
-// TestUpdated: a change is over once every member runs what it was told and was well with it.
-// A member that is lost later undoes no change.
+// TestUpdated: a change is over once every member runs what it was told and was well with it. A member that is lost later undoes
+// no change.
 func TestUpdated(t *testing.T) {
 	// The last member of a change is the one that led, orders-db-a.
 	set := func(w *world) map[string]any {
@@ -330,7 +306,6 @@ func TestUpdated(t *testing.T) {
 	}
 	seen := func(w *world) map[string]any {
 		m, _ := compose.List(w.request.Observed[nameTopology].Map(), "status", "atProvider", "members")[0].(map[string]any)
-
 		return m
 	}
 	gone := func(w *world) {
@@ -338,7 +313,6 @@ func TestUpdated(t *testing.T) {
 		delete(seen(w), "role")
 		seen(w)["ready"], seen(w)["state"] = false, observev1alpha1.MemberStarting
 	}
-
 	for name, tc := range map[string]struct {
 		reason  string
 		before  string
@@ -381,7 +355,6 @@ func TestUpdated(t *testing.T) {
 			w := running(t, basic)
 			compose.Condition(w.request.Composite.Map(), "Updated")["status"] = tc.before
 			tc.observe(w)
-
 			status, reason, message := condition(w.plan(), "Updated")
 			if diff := cmp.Diff(tc.want, []string{status, reason}); diff != "" {
 				t.Errorf("%s\n%s\nUpdated: -want, +got:\n%s", tc.reason, message, diff)

@@ -13,33 +13,26 @@ import (
 // TestPausedByHand: what somebody did with patronictl stays until somebody undoes it.
 func TestPausedByHand(t *testing.T) {
 	w := running(t, basic)
-
 	told := func() map[string]any {
 		t.Helper()
-
 		var c map[string]any
 		if err := json.Unmarshal([]byte(compose.Text(w.request.Observed[nameDCS].Map(), "metadata", "annotations", annotationConfig)), &c); err != nil {
 			t.Fatal(err)
 		}
-
 		return c
 	}
 	by := func(value any) {
 		t.Helper()
-
 		c := told()
 		c["pause"] = value
-
 		raw, err := json.Marshal(c)
 		if err != nil {
 			t.Fatal(err)
 		}
-
 		o := w.request.Observed[nameDCS].Map()
 		compose.Map(o, "metadata", "annotations")[annotationConfig] = string(raw)
 		w.request.Observed[nameDCS] = composetest.Object(o)
 	}
-
 	for _, tc := range []struct {
 		reason string
 		value  any
@@ -50,11 +43,9 @@ func TestPausedByHand(t *testing.T) {
 		{"What Patroni does not know goes.", "maybe", nil},
 	} {
 		by(tc.value)
-
 		for range 3 {
 			w.pass()
 		}
-
 		if got := told()["pause"]; got != tc.want {
 			t.Errorf("%s: pause is %v, want %v", tc.reason, got, tc.want)
 		}

@@ -1,117 +1,104 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package database plans one Database: from its spec and the objects that exist,
-// what should exist and what is to be told. It is pure, and knows nothing of gRPC
-// or protobuf. Start reading at the steps in this file.
+// Package database plans one Database: from its spec and the objects that exist, what should exist and what is reported. It is
+// pure, and knows nothing of gRPC or protobuf. Start reading at the steps in this file.
 package database
 
 import (
-	"fmt"
+	"cmp"
+	"slices"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
-// A step of a plan. It adds objects or words, and takes none away.
-type step struct {
-	name string
-	do   func(*state) error
-}
-
 // composing is what an accepted spec becomes, in order.
-var composing = []step{
-	{"Order", ordered},
-	{"Generations", generations},
-	{"AccessCredential", accessCredential},
-	{"Certificates", certificates},
-	{"Topology", topology},
-	{"Account", account},
-	{"Config", config},
-	{"Services", services},
-	{"Poolers", poolers},
-	{"External", external},
-	{"Backup", backup},
-	{"Storage", storage},
-	{"Members", members},
-	{"OtherGenerations", otherGenerations},
-	{"DisruptionBudget", disruptionBudget},
-	{"NetworkPolicy", networkPolicy},
-	{"Hooks", hooks},
-	{"Access", access},
-	{"Consumers", consumers},
-	{"Monitor", monitor},
-	{"Rules", rules},
-	{"Lingering", lingering},
+var composing = []func(*state){
+	accessCredential,
+	certificates,
+	topology,
+	account,
+	config,
+	services,
+	poolers,
+	external,
+	backup,
+	storage,
+	members,
+	otherGenerations,
+	disruptionBudget,
+	networkPolicy,
+	hooks,
+	access,
+	consumers,
+	monitor,
+	rules,
 }
 
-// keeping is all that happens to a spec that cannot be carried out.
-var keeping = []step{
-	{"Observed", lingering},
+// conditions by their types, in order. One without a status is not reported.
+var conditions = []struct {
+	name xpv2.ConditionType
+	of   func(*state) xpv2.Condition
+}{
+	{v1alpha1.TypeAvailable, available},
+	{v1alpha1.TypeHighlyAvailable, highlyAvailable},
+	{v1alpha1.TypeTopologySafe, topologySafe},
+	{v1alpha1.TypeStorageHealthy, storageHealthy},
+	{v1alpha1.TypeConsumersReady, consumersReady},
+	{v1alpha1.TypeCredentialsFresh, credentialsFresh},
+	{v1alpha1.TypePooled, poolersReady},
+	{v1alpha1.TypeExposed, exposedCondition},
+	{v1alpha1.TypeDeletionProtected, deletionProtected},
+	{v1alpha1.TypeBackupFresh, backupsFresh},
+	{v1alpha1.TypeArchiveHealthy, archiveHealthy},
+	{v1alpha1.TypePITRContinuous, pitrContinuous},
+	{v1alpha1.TypeBackupVerified, backupVerified},
+	{v1alpha1.TypeBackupEncrypted, backupEncrypted},
+	{v1alpha1.TypeRestorePointMade, restorePointMade},
+	{v1alpha1.TypeRestored, restored},
+	{v1alpha1.TypeUpgraded, upgraded},
+	{v1alpha1.TypeUpdated, updated},
+	{v1alpha1.TypeSwitchedOver, switchedOver},
 }
 
-// telling is what people and Crossplane learn of either.
-var telling = []step{
-	{"Accepted", accepted},
-	{"Composed", composed},
-	{"Available", available},
-	{"HighlyAvailable", highlyAvailable},
-	{"TopologySafe", topologySafe},
-	{"StorageHealthy", storageHealthy},
-	{"ConsumersReady", consumersReady},
-	{"CredentialsFresh", credentialsFresh},
-	{"Pooled", poolersReady},
-	{"Exposed", reachable},
-	{"DeletionProtected", deletionProtected},
-	{"BackupFresh", backupsFresh},
-	{"ArchiveHealthy", archiveHealthy},
-	{"PITRContinuous", pitrContinuous},
-	{"BackupVerified", backupVerified},
-	{"BackupEncrypted", backupEncrypted},
-	{"RestorePointMade", restorePointMade},
-	{"Restored", restored},
-	{"Upgraded", upgraded},
-	{"Updated", updated},
-	{"SwitchedOver", switchedOver},
-	{"Status", status},
-	{"Readiness", readiness},
-	{"TTL", ttl},
-	{"Settle", settle},
-}
-
-// Planner of Databases, of the function of a version. It errs only for a
-// composite resource that has no name or namespace; whatever a user can write
-// becomes a condition.
+// Planner of Databases, of the function of a version. It fails only for a composite resource that has no name or namespace;
+// whatever a user can write becomes a condition.
 func Planner(version string) compose.Planner {
 	return func(r compose.Request) (*compose.Plan, error) {
-		s, err := gather(r, version)
+		c, err := gather(r, version)
 		if err != nil {
 			return nil, err
 		}
-
-		doing := composing
-		if len(s.problems) > 0 {
-			doing = keeping
-		}
-
-		for _, steps := range [][]step{doing, telling} {
-			for _, st := range steps {
-				if err := st.do(s); err != nil {
-					return nil, fmt.Errorf("cannot plan %s: %w", st.name, err)
-				}
+		s := &state{decision: &decision{cluster: c}, remember: cmp.Or(c.pending, c.told), draft: compose.NewDraft(r, ready)}
+		// A spec that cannot be carried out changes nothing.
+		if len(c.problems) == 0 {
+			s = decideAll(c, s.draft)
+			s.forgotten()
+			for _, step := range composing {
+				step(s)
 			}
 		}
-
-		return s.plan, nil
+		s.draft.KeepRest()
+		return s.report(), nil
 	}
 }
 
-// lingering objects are kept: what exists and no step has decided about stays as
-// it is. A step that lets something go says so (see letGo).
-func lingering(s *state) error {
-	for resource := range s.Observed {
-		if _, planned := s.plan.Objects[resource]; !planned && !s.gone[resource] {
-			s.keep(resource)
+// report of what was decided.
+func (s *state) report() *compose.Plan {
+	p := &compose.Plan{Objects: s.draft.Objects(), Ready: s.isReady(), Status: s.status()}
+	p.Conditions = append(p.Conditions, check.Accepted(slices.Concat(s.problems, s.refused)), s.draft.Composed(len(s.problems) == 0))
+	for _, c := range conditions {
+		if reported := c.of(s); reported.Status != "" {
+			reported.Type = c.name
+			p.Conditions = append(p.Conditions, reported)
 		}
 	}
-
-	return nil
+	p.TTL = s.ttl(p.Ready)
+	// In a preview nothing is written, and what an edit will do is what one looks for.
+	preview := len(compose.List(s.Composite.Map(), "metadata", "managedFields")) == 0
+	s.draft.Settle(p, preview)
+	return p
 }

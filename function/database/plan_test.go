@@ -22,38 +22,33 @@ import (
 func TestCreate(t *testing.T) {
 	w := running(t, basic)
 	p := w.plan()
-
 	want := []string{
 		"access", "access-credential", "ca", "ca-issuer", "config", "consumer-app", "dcs", "issuer", "member-a", "member-b", "member-c",
 		"members-certificate", "monitor", "networkpolicy", "pdb", "pods", "ro", "rolebinding", "rules", "rw", "serviceaccount", "topology", "volumeclaim",
 	}
-	if diff := cmp.Diff(want, sortedKeys(p.Objects)); diff != "" {
+	if diff := cmp.Diff(want, compose.SortedKeys(p.Objects)); diff != "" {
 		t.Errorf("objects of a plain Database: -want, +got:\n%s", diff)
 	}
-
 	for _, c := range p.Conditions {
 		if c.Status != "True" {
 			t.Errorf("condition %s is %s, %s: %s", c.Type, c.Status, c.Reason, c.Message)
 		}
 	}
-
 	st := told(t, p)
 	if st.Phase != v1alpha1.DatabaseRunning || !p.Ready || st.ReadyReplicas != 3 || st.Leader != "orders-db-a" || st.Version != "17.6" {
 		t.Errorf("a Database whose members lead and follow: phase %s, ready %t, %d ready, led by %q, version %q",
 			st.Phase, p.Ready, st.ReadyReplicas, st.Leader, st.Version)
 	}
-
 	if diff := cmp.Diff(&v1alpha1.Resilience{Survives: []string{"member", "node", "zone"}}, st.Resilience); diff != "" {
 		t.Errorf("what three members in three zones survive: -want, +got:\n%s", diff)
 	}
-
 	if p.TTL < 29*60e9 {
 		t.Errorf("a Database at rest is looked at after %s", p.TTL)
 	}
 }
 
-// TestExtensionsBeforeReady: who waits for a Database begins with migrations, which
-// need its extensions. One that serves is not taken from anybody for a new one.
+// TestExtensionsBeforeReady: who waits for a Database begins with migrations, which need its extensions. One that serves is not
+// taken from anybody for a new one.
 func TestExtensionsBeforeReady(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason  string
@@ -68,26 +63,21 @@ func TestExtensionsBeforeReady(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := running(t, basic)
-
 			at := compose.Map(w.request.Observed[nameAccess].Map(), "status", "atProvider")
 			at["databases"] = []any{map[string]any{"name": "app", "missing": tc.missing}}
-
 			for _, c := range compose.List(w.request.Composite.Map(), "status", "conditions") {
 				if c, _ := c.(map[string]any); c["type"] == "Ready" {
 					c["status"] = tc.before
 				}
 			}
-
 			p := w.plan()
 			if p.Ready != tc.want {
 				t.Errorf("\n%s\nReady is %t, want %t", tc.reason, p.Ready, tc.want)
 			}
-
 			want := "ConsumersConnected"
 			if len(tc.missing) > 0 {
 				want = "ExtensionsPending"
 			}
-
 			if _, reason, message := condition(p, "ConsumersReady"); reason != want {
 				t.Errorf("\n%s\nConsumersReady: %s: %s, want %s", tc.reason, reason, message, want)
 			}
@@ -98,24 +88,20 @@ func TestExtensionsBeforeReady(t *testing.T) {
 // TestExtensionFails: what the leader says of it is told where one looks first.
 func TestExtensionFails(t *testing.T) {
 	w := running(t, basic)
-
 	at := compose.Map(w.request.Observed[nameAccess].Map(), "status", "atProvider")
 	at["databases"] = []any{map[string]any{"name": "app", "missing": []any{"pg_stat_statements"}}}
-
 	for _, m := range compose.List(w.request.Observed[nameTopology].Map(), "status", "atProvider", "members") {
 		if m, _ := m.(map[string]any); m["role"] == observev1alpha1.RoleLeader {
 			m["reason"], m["message"] = "RolesOrExtensionsFailed", `schema "extensions" belongs to "api": rename it`
 		}
 	}
-
 	want := `waiting for extensions: pg_stat_statements in app; the leader: schema "extensions" belongs to "api": rename it`
 	if _, _, message := condition(w.plan(), "ConsumersReady"); message != want {
 		t.Errorf("ConsumersReady says %q, want %q", message, want)
 	}
 }
 
-// TestExpects: what is on its way is looked for soon, when the change that tells of it
-// may go unheard.
+// TestExpects: what is on its way is looked for soon, when the change that tells of it may go unheard.
 func TestExpects(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason  string
@@ -135,12 +121,10 @@ func TestExpects(t *testing.T) {
 					m["role"] = tc.role
 				}
 			}
-
 			w.compose(w.plan()) // what it tells of that
 			compose.Map(w.request.Composite.Map(), "metadata")["managedFields"] = []any{
 				map[string]any{"manager": "x", "time": w.request.Now.Add(-tc.written).Format(time.RFC3339)},
 			}
-
 			if got := w.plan().TTL; got != tc.want {
 				t.Errorf("\n%s\nthe next look comes after %s, want %s", tc.reason, got, tc.want)
 			}
@@ -153,11 +137,9 @@ func TestQuiet(t *testing.T) {
 	before := maps.Clone(w.request.Observed)
 	first := encoded(t, w.plan())
 	w.pass()
-
 	if diff := cmp.Diff(first, encoded(t, w.plan())); diff != "" {
 		t.Errorf("a plan at rest changes: -first, +second:\n%s", diff)
 	}
-
 	for name, o := range before {
 		if diff := cmp.Diff(o.Map()["spec"], w.request.Observed[name].Map()["spec"]); diff != "" {
 			t.Errorf("%s changes at rest: -before, +after:\n%s", name, diff)
@@ -181,23 +163,19 @@ func TestVolumesBefore(t *testing.T) {
 			want:    `"volumes":["orders-db-a","orders-db-d"]`,
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, basic)
 			w.volumes = tc.volumes
-
 			for range 6 {
 				p := w.pass()
 				if p.Objects["member-a"].Object == nil {
 					continue
 				}
-
 				if told := compose.Text(w.request.Observed[nameConfig].Map(), "data", fileMember); !strings.Contains(told, tc.want) {
 					t.Fatalf("%s\nmembers are made and told %s, want %s", tc.reason, told, tc.want)
 				}
 			}
-
 			if w.request.Observed["member-c"] == nil {
 				t.Error("no member was made")
 			}
@@ -209,20 +187,16 @@ func TestUpgradeRestartsNothing(t *testing.T) {
 	w := running(t, basic)
 	before := w.request.Observed
 	w.planner = Planner("v2")
-
 	for range 3 {
 		w.pass()
 	}
-
 	for _, name := range []string{"member-a", "member-b", "member-c"} {
 		if diff := cmp.Diff(before[name].Map()["spec"], w.request.Observed[name].Map()["spec"]); diff != "" {
 			t.Errorf("another version of the function changes %s: -before, +after:\n%s", name, diff)
 		}
 	}
-
 	w.edit(`{engine: postgres, version: "17", replicas: 4, storage: 50Gi}`)
 	w.pass()
-
 	images := fmt.Sprint(compose.List(w.request.Observed["member-d"].Map(), "spec", "template", "spec", "containers"))
 	if !strings.Contains(images, "ghcr.io/capstan-dev/postgres:v2") {
 		t.Errorf("a new member does not have the image of the function's version: %s", images)
@@ -241,24 +215,18 @@ func TestUpdateOrder(t *testing.T) {
 			w := running(t, basic)
 			before := w.revisions()
 			w.edit(spec)
-
 			var order []string
-
 			for range 8 {
 				w.pass()
-
-				changed := slices.DeleteFunc(sortedKeys(before), func(l string) bool { return w.revisions()[l] == before[l] || slices.Contains(order, l) })
+				changed := slices.DeleteFunc(compose.SortedKeys(before), func(l string) bool { return w.revisions()[l] == before[l] || slices.Contains(order, l) })
 				if len(changed) > 1 {
 					t.Fatalf("%v are changed at once", changed)
 				}
-
 				order = append(order, changed...)
 			}
-
 			if diff := cmp.Diff([]string{"b", "c", "a"}, order); diff != "" {
 				t.Errorf("followers come before the leader: -want, +got:\n%s", diff)
 			}
-
 			if status, reason, message := condition(w.plan(), "Updated"); status != "True" {
 				t.Errorf("after all of it: Updated is %s, %s: %s", status, reason, message)
 			}
@@ -270,15 +238,12 @@ func TestReloadRestartsNobody(t *testing.T) {
 	w := running(t, basic)
 	before := w.revisions()
 	w.edit(`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, config: {work_mem: 64MB}, availability: {profile: Fast, durability: Strict}}`)
-
 	for range 3 {
 		w.pass()
 	}
-
 	if diff := cmp.Diff(before, w.revisions()); diff != "" {
 		t.Errorf("a parameter that takes effect at once restarts members: -before, +after:\n%s", diff)
 	}
-
 	dcs := compose.Text(w.request.Observed[nameDCS].Map(), "metadata", "annotations", annotationConfig)
 	for _, part := range []string{`"work_mem":"64MB"`, `"ttl":20`, `"synchronous_mode_strict":true`} {
 		if !strings.Contains(dcs, part) {
@@ -292,32 +257,25 @@ func TestFailedStepStops(t *testing.T) {
 	before := w.revisions()
 	w.edit(`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, resources: {cpu: "64"}}`)
 	w.broken["orders-db-b"] = "Unschedulable"
-
 	for range 6 {
 		w.pass()
 	}
-
 	after := w.revisions()
 	if after["b"] == before["b"] || after["a"] != before["a"] || after["c"] != before["c"] {
 		t.Errorf("a step that failed does not stop: %v, %v", before, after)
 	}
-
 	if status, reason, message := condition(w.plan(), "Updated"); status != "False" || reason != "Unschedulable" || !strings.Contains(message, "orders-db-b") {
 		t.Errorf("Updated is %s, %s: %s", status, reason, message)
 	}
-
 	if st := told(t, w.plan()); st.Phase != v1alpha1.DatabaseDegraded {
 		t.Errorf("with a failed step the phase is %s", st.Phase)
 	}
-
 	w.edit(basic)
 	w.pass()
 	delete(w.broken, "orders-db-b")
-
 	for range 6 {
 		w.pass()
 	}
-
 	if diff := cmp.Diff(before, w.revisions()); diff != "" {
 		t.Errorf("going back does not mend it: -before, +after:\n%s", diff)
 	}
@@ -326,44 +284,32 @@ func TestFailedStepStops(t *testing.T) {
 func TestScale(t *testing.T) {
 	w := running(t, basic)
 	claims := compose.List(w.request.Observed["member-a"].Map(), "spec", "volumeClaimTemplates")
-
 	w.edit(`{engine: postgres, version: "17", replicas: 5, storage: 80Gi}`)
-
 	for range 3 {
 		w.pass()
 	}
-
-	if diff := cmp.Diff([]string{"a", "b", "c", "d", "e"}, sortedKeys(w.revisions())); diff != "" {
+	if diff := cmp.Diff([]string{"a", "b", "c", "d", "e"}, compose.SortedKeys(w.revisions())); diff != "" {
 		t.Errorf("members after growing: -want, +got:\n%s", diff)
 	}
-
 	if diff := cmp.Diff(claims, compose.List(w.request.Observed["member-a"].Map(), "spec", "volumeClaimTemplates")); diff != "" {
 		t.Errorf("claims of a member that exists change: -before, +after:\n%s", diff)
 	}
-
 	if status, reason, message := condition(w.plan(), "StorageHealthy"); status != "True" || reason != "StorageReady" {
 		t.Errorf("StorageHealthy is %s, %s: %s", status, reason, message)
 	}
-
 	w.edit(`{engine: postgres, version: "17", replicas: 1, storage: 80Gi}`)
-
 	at := 5
-
 	for range 9 {
 		w.pass()
-
 		n := len(w.revisions())
 		if at-n > 1 {
 			t.Fatalf("%d members are let go at once", at-n)
 		}
-
 		at = n
 	}
-
-	if diff := cmp.Diff([]string{"a"}, sortedKeys(w.revisions())); diff != "" {
+	if diff := cmp.Diff([]string{"a"}, compose.SortedKeys(w.revisions())); diff != "" {
 		t.Errorf("members after shrinking: -want, +got:\n%s", diff)
 	}
-
 	if w.request.Observed[nameBudget] != nil {
 		t.Error("a single member has a budget, which would block drains")
 	}
@@ -378,7 +324,7 @@ func TestRefusedSpecKeepsAll(t *testing.T) {
 		"Extension": {`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, extensions: [postgis]}`, "ExtensionUnavailable", "postgis"},
 		"Room":      {`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, config: {shared_buffers: 900MB}}`, "InvalidSpec", "half the memory"},
 		"Database":  {`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, databases: [{name: postgres}]}`, "InvalidSpec", "spec.databases[0].name"},
-		"Consumer":  {`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, databases: [{name: x}], consumers: [{name: x-owner}]}`, "InvalidSpec", "is the name of a role"},
+		"Consumer":  {`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, databases: [{name: x}], consumers: [{name: x-owner}]}`, "InvalidSpec", "end in -owner or -reader"},
 		"Network":   {`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, network: {from: [{cidr: "10.0.0.0/99"}]}}`, "InvalidSpec", "10.0.0.0/8"},
 		"Quantity":  {`{engine: postgres, version: "17", replicas: 3, storage: many}`, "InvalidSpec", "spec.storage"},
 	} {
@@ -387,23 +333,19 @@ func TestRefusedSpecKeepsAll(t *testing.T) {
 			before := w.request.Observed
 			w.edit(tc.spec)
 			p := w.pass()
-
 			if _, reason, message := condition(p, "Accepted"); reason != tc.reason || !strings.Contains(message, tc.message) {
 				t.Errorf("Accepted: %s: %s", reason, message)
 			}
-
 			for name, o := range before {
 				after := w.request.Observed[name]
 				if after == nil {
 					t.Errorf("%s is gone", name)
 					continue
 				}
-
 				if diff := cmp.Diff(o.Map()["spec"], after.Map()["spec"]); diff != "" {
 					t.Errorf("%s changes: -before, +after:\n%s", name, diff)
 				}
 			}
-
 			if status, _, message := condition(p, "Available"); status != "True" || !p.Ready {
 				t.Errorf("Available is %s, ready %t: %s", status, p.Ready, message)
 			}
@@ -411,9 +353,8 @@ func TestRefusedSpecKeepsAll(t *testing.T) {
 	}
 }
 
-// TestNothingIsLost observes a part of what is there, broken in many ways, and
-// holds every plan to what must never happen: what exists and holds data stays, and
-// no two members are changed at once.
+// TestNothingIsLost observes a part of what is there, broken in many ways, and holds every plan to what must never happen: what
+// exists and holds data stays, and no two members are changed at once.
 func TestNothingIsLost(t *testing.T) {
 	specs := []string{
 		basic,
@@ -424,55 +365,44 @@ func TestNothingIsLost(t *testing.T) {
 		`{engine: 7, storage: {}, replicas: many}`,
 		`{}`,
 	}
-
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		w := running(t, basic)
 		w.edit(specs[r.IntN(len(specs))])
 		w.spoil(r)
-
 		if r.IntN(3) == 0 {
 			w.planner = Planner("v2")
 		}
-
 		p := w.plan()
 		changed := 0
-
 		for name, o := range w.request.Observed {
 			d, kept := p.Objects[name]
-
 			if !kept {
 				if strings.HasPrefix(name, nameMemberPrefix) {
 					changed++
 				}
-
 				if !mayGo(w, name) {
 					t.Fatalf("seed %d: %s is dropped", seed, name)
 				}
-
 				continue
 			}
-
 			if after := revisionOf(t, d); strings.HasPrefix(name, nameMemberPrefix) && after != compose.Text(o.Map(), "metadata", "annotations", annotationRevision) {
 				changed++
 			}
 		}
-
 		if changed > 1 {
 			t.Fatalf("seed %d: %d members are changed or let go at once", seed, changed)
 		}
-
 		if again := w.plan(); encoded(t, again) != encoded(t, p) {
 			t.Fatalf("seed %d: the same request gives another plan", seed)
 		}
 	}
 }
 
-// mayGo tells whether a spec lets go of what exists.
+// mayGo reports whether a spec lets go of what exists.
 func mayGo(w *world, name string) bool {
 	spec := compose.Map(w.request.Composite.Map(), "spec")
 	replicas := compose.Number(spec, 0, "replicas")
-
 	switch {
 	case name == nameBudget:
 		return replicas == 1
@@ -489,25 +419,21 @@ func mayGo(w *world, name string) bool {
 
 func revisionOf(t *testing.T, d compose.Desired) string {
 	t.Helper()
-
 	m, err := compose.AsMap(d.Object)
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	return compose.Text(m, "metadata", "annotations", annotationRevision)
 }
 
 // spoil what is observed.
 func (w *world) spoil(r *rand.Rand) {
 	observed := map[string]compose.Object{}
-
-	for _, name := range sortedKeys(w.request.Observed) {
+	for _, name := range compose.SortedKeys(w.request.Observed) {
 		o, err := composetest.Decode(w.request.Observed[name].Map())
 		if err != nil {
 			w.t.Fatal(err)
 		}
-
 		switch r.IntN(12) {
 		case 0:
 			continue
@@ -522,16 +448,12 @@ func (w *world) spoil(r *rand.Rand) {
 		case 5:
 			o["status"] = "?"
 		}
-
 		observed[name] = o
 	}
-
 	w.request.Observed = observed
-
 	for gvk := range w.request.Kinds {
 		w.request.Kinds[gvk] = compose.Availability(r.IntN(3))
 	}
-
 	if r.IntN(4) == 0 {
 		delete(w.request.Composite.Map(), "status")
 	}
@@ -540,9 +462,7 @@ func (w *world) spoil(r *rand.Rand) {
 // BenchmarkPlan of three members at rest. The budget is a millisecond.
 func BenchmarkPlan(b *testing.B) {
 	w := running(b, basic)
-
 	b.ReportAllocs()
-
 	for b.Loop() {
 		if _, err := w.planner(w.request); err != nil {
 			b.Fatal(err)

@@ -15,16 +15,15 @@ import (
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
-	"github.com/capstan-dev/capstan/function/database/postgres"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/engine"
 )
 
 // Containers, and the program of the members.
 const (
-	containerPostgres = "postgres"
 	containerExporter = "exporter"
 
-	memberProgram   = "/usr/local/bin/capstan-member"
-	exporterProgram = "prometheus-postgres-exporter"
+	memberProgram = engine.Program
 )
 
 // Volumes.
@@ -41,16 +40,7 @@ const (
 	volumeToken   = "token"
 )
 
-// Users of the image. The exporter has one of its own, so that the server tells it
-// from the superuser, and shares the group, which may open the socket.
-const (
-	userPostgres  = 999
-	groupPostgres = 999
-	userExporter  = 998
-)
-
-// gracePeriodSeconds is how long a member may take to hand over and to end. A
-// server that is killed has to recover.
+// gracePeriodSeconds is how long a member may take to hand over and to end. A server that is killed has to recover.
 const gracePeriodSeconds = 300
 
 // lostSeconds is how long a member stays bound to a node that is gone.
@@ -63,9 +53,8 @@ const (
 )
 
 // setSpec of a new member.
-func (s *state) setSpec(letter, target string) *applyappsv1.StatefulSetSpecApplyConfiguration {
+func (s *cluster) setSpec(letter, target string) *applyappsv1.StatefulSetSpecApplyConfiguration {
 	retain := appsv1.RetainPersistentVolumeClaimRetentionPolicyType
-
 	return applyappsv1.StatefulSetSpec().
 		WithReplicas(1).
 		WithServiceName(s.called(suffixPods)).
@@ -83,18 +72,15 @@ func (s *state) setSpec(letter, target string) *applyappsv1.StatefulSetSpecApply
 }
 
 // claim of the data of a new member. Its labels tell whose data it is.
-func (s *state) claim(letter string) *applycorev1.PersistentVolumeClaimApplyConfiguration {
+func (s *cluster) claim(letter string) *applycorev1.PersistentVolumeClaimApplyConfiguration {
 	spec := applycorev1.PersistentVolumeClaimSpec().
 		WithAccessModes(corev1.ReadWriteOnce).
 		WithResources(applycorev1.VolumeResourceRequirements().
-			WithRequests(corev1.ResourceList{corev1.ResourceStorage: s.newStorage()}))
-
+			WithRequests(corev1.ResourceList{corev1.ResourceStorage: s.sizes.created}))
 	if c := s.size.storageClassName; c != "" {
 		spec.WithStorageClassName(c)
 	}
-
 	c := &applycorev1.PersistentVolumeClaimApplyConfiguration{}
-
 	return c.WithName(volumeData).
 		WithLabels(map[string]string{
 			observev1alpha1.LabelDatabase: s.base(),
@@ -106,20 +92,17 @@ func (s *state) claim(letter string) *applycorev1.PersistentVolumeClaimApplyConf
 }
 
 // podTemplate of a member. It satisfies the Pod Security Standard "restricted".
-func (s *state) podTemplate(letter, target string, again bool) *applycorev1.PodTemplateSpecApplyConfiguration {
+func (s *cluster) podTemplate(letter, target string, again bool) *applycorev1.PodTemplateSpecApplyConfiguration {
 	labels := s.memberLabels(letter)
 	labels[observev1alpha1.LabelScope] = s.scope()
-
-	if name := s.copies(); name != "" {
+	if name := s.sourceDatabase(); name != "" {
 		labels[labelCopyOf] = name
 	}
-
 	annotations := map[string]string{annotationRevision: target}
 	if again {
 		annotations[annotationRestarted] = target
 	}
-
-	pod := hardenedPod().
+	pod := s.hardenedPod().
 		WithServiceAccountName(s.ownMembers()).
 		WithTerminationGracePeriodSeconds(gracePeriodSeconds).
 		WithTolerations(
@@ -127,34 +110,26 @@ func (s *state) podTemplate(letter, target string, again bool) *applycorev1.PodT
 			lost(corev1.TaintNodeUnreachable),
 		).
 		WithTopologySpreadConstraints(s.spread()...).
-		WithContainers(s.postgres(letter)).
+		WithContainers(s.serverContainer(letter)).
 		WithVolumes(s.volumes()...).
 		WithVolumes(s.backupVolumes()...)
 	pod.SecurityContext.WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
-
 	if s.exports() {
 		pod.WithContainers(s.exporter())
 	}
-
-	for _, name := range s.pullSecrets() {
-		pod.WithImagePullSecrets(applycorev1.LocalObjectReference().WithName(name))
-	}
-
 	return applycorev1.PodTemplateSpec().WithLabels(labels).WithAnnotations(annotations).WithSpec(pod)
 }
 
 // pullSecrets open private registries.
-func (s *state) pullSecrets() []string {
+func (s *cluster) pullSecrets() []string {
 	names := make([]string, 0, len(s.spec.ImagePullSecrets))
 	for _, ref := range s.spec.ImagePullSecrets {
 		names = append(names, ref.Name)
 	}
-
 	return names
 }
 
-// lost node: a member leaves it after a while. Kubernetes itself waits for five
-// minutes.
+// lost node: a member leaves it after a while. Kubernetes itself waits for five minutes.
 func lost(taint string) *applycorev1.TolerationApplyConfiguration {
 	return applycorev1.Toleration().
 		WithKey(taint).
@@ -163,9 +138,9 @@ func lost(taint string) *applycorev1.TolerationApplyConfiguration {
 		WithTolerationSeconds(lostSeconds)
 }
 
-// spread of the members. A node without a zone would take none if zones were asked
-// for, so that they are only where nodes have them.
-func (s *state) spread() []*applycorev1.TopologySpreadConstraintApplyConfiguration {
+// spread of the members. A node without a zone would take none if zones were asked for, so that they are only where nodes have
+// them.
+func (s *cluster) spread() []*applycorev1.TopologySpreadConstraintApplyConfiguration {
 	over := func(key string) *applycorev1.TopologySpreadConstraintApplyConfiguration {
 		return applycorev1.TopologySpreadConstraint().
 			WithMaxSkew(1).
@@ -174,45 +149,30 @@ func (s *state) spread() []*applycorev1.TopologySpreadConstraintApplyConfigurati
 			WithNodeTaintsPolicy(corev1.NodeInclusionPolicyHonor).
 			WithLabelSelector(applymetav1.LabelSelector().WithMatchLabels(s.selector()))
 	}
-
 	var constraints []*applycorev1.TopologySpreadConstraintApplyConfiguration
-
 	if s.spec.Availability.Spread == v1alpha1.SpreadAnywhere {
 		return nil
 	}
-
 	if s.spec.Availability.Spread == v1alpha1.SpreadOverZones && len(s.seen.Zones) > 0 {
 		constraints = append(constraints, over(corev1.LabelTopologyZone))
 	}
-
 	return append(constraints, over(corev1.LabelHostname))
 }
 
-// postgres container: the program of the members, which runs Patroni, which runs
-// the server. There is no limit on CPU: a throttled leader would look like a lost
-// one.
-func (s *state) postgres(letter string) *applycorev1.ContainerApplyConfiguration {
+// serverContainer: the program of the members, which runs the server. There is no limit on CPU: a throttled leader would look
+// like a lost one.
+func (s *cluster) serverContainer(letter string) *applycorev1.ContainerApplyConfiguration {
 	field := func(name, path string) *applycorev1.EnvVarApplyConfiguration {
 		return applycorev1.EnvVar().WithName(name).WithValueFrom(applycorev1.EnvVarSource().
 			WithFieldRef(applycorev1.ObjectFieldSelector().WithFieldPath(path)))
 	}
-
 	value := func(name, v string) *applycorev1.EnvVarApplyConfiguration {
 		return applycorev1.EnvVar().WithName(name).WithValue(v)
 	}
-
-	get := func(path string, period, timeout, failures int32) *applycorev1.ProbeApplyConfiguration {
-		return applycorev1.Probe().
-			WithHTTPGet(applycorev1.HTTPGetAction().WithPath(path).WithPort(intstr.FromInt32(postgres.PortHealth))).
-			WithPeriodSeconds(period).
-			WithTimeoutSeconds(timeout).
-			WithFailureThreshold(failures)
-	}
-
 	return hardened(applycorev1.Container().
-		WithName(containerPostgres).
+		WithName(s.traits.App).
 		WithImage(s.image.name).
-		WithPorts(port("postgres", postgres.PortPostgres), port("patroni", postgres.PortPatroni), port("health", postgres.PortHealth)).
+		WithPorts(port(s.traits.App, s.traits.Ports.Client), port(s.traits.CoordinationPort, s.traits.Ports.Coordination), port("health", s.traits.Ports.Health)).
 		WithEnv(
 			field("POD_NAME", "metadata.name"),
 			field("POD_NAMESPACE", "metadata.namespace"),
@@ -221,18 +181,18 @@ func (s *state) postgres(letter string) *applycorev1.ContainerApplyConfiguration
 			value("CAPSTAN_MEMBER", s.member(letter)),
 			value("CAPSTAN_SCOPE", s.scope()),
 			value("CAPSTAN_IDENTITY", s.identity),
-			value("CAPSTAN_VERSION", s.spec.Version),
+			value("CAPSTAN_VERSION", s.data),
 		).
 		WithResources(applycorev1.ResourceRequirements().
 			WithRequests(corev1.ResourceList{corev1.ResourceCPU: s.size.cpu, corev1.ResourceMemory: s.size.memory}).
 			WithLimits(corev1.ResourceList{corev1.ResourceMemory: s.size.memory})).
-		WithLivenessProbe(get("/livez", 10, 5, 6)).
-		WithReadinessProbe(get("/readyz", 2, 2, 3)).
+		WithLivenessProbe(s.probe("/livez", 10, 5, 6)).
+		WithReadinessProbe(s.probe("/readyz", 2, 2, 3)).
 		WithLifecycle(applycorev1.Lifecycle().WithPreStop(applycorev1.LifecycleHandler().
 			WithExec(applycorev1.ExecAction().WithCommand(memberProgram, "handover")))).
 		WithVolumeMounts(
 			mount(volumeData, "/data", false),
-			mount(volumeSocket, postgres.SocketDir, false),
+			mount(volumeSocket, s.traits.SocketDir, false),
 			mount(volumeTLS, "/run/capstan", false),
 			mount(volumeTmp, "/tmp", false),
 			mount(volumeShared, "/dev/shm", false),
@@ -245,43 +205,44 @@ func (s *state) postgres(letter string) *applycorev1.ContainerApplyConfiguration
 		WithVolumeMounts(s.backupMounts()...))
 }
 
-// exports tells whether an exporter runs beside each server.
-func (s *state) exports() bool { return *s.spec.Monitoring.Enabled }
+// exports reports whether an exporter runs beside each server.
+func (s *cluster) exports() bool { return *s.spec.Monitoring.Enabled }
 
 // exporter of metrics. It comes by the socket, with the rights of a monitor.
-func (s *state) exporter() *applycorev1.ContainerApplyConfiguration {
-	memory := resource.MustParse("64Mi")
-
+func (s *cluster) exporter() *applycorev1.ContainerApplyConfiguration {
+	e, memory := s.traits.Exporter, resource.MustParse("64Mi")
 	c := hardened(applycorev1.Container().
 		WithName(containerExporter).
 		WithImage(s.image.name).
-		WithCommand(exporterProgram).
-		// How near transaction ids are to their end is not told unless it is asked for.
-		WithArgs("--collector.database_wraparound").
-		WithPorts(port(portMetrics, postgres.PortMetrics)).
-		WithEnv(applycorev1.EnvVar().
-			WithName("DATA_SOURCE_NAME").
-			WithValue("host=" + postgres.SocketDir + " user=exporter dbname=postgres sslmode=disable")).
+		WithCommand(e.Command...).
+		WithArgs(e.Args...).
+		WithPorts(port(portMetrics, s.traits.Ports.Metrics)).
 		WithResources(applycorev1.ResourceRequirements().
 			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: memory}).
 			WithLimits(corev1.ResourceList{corev1.ResourceMemory: memory})).
-		WithVolumeMounts(mount(volumeSocket, postgres.SocketDir, true)))
-	c.SecurityContext.WithRunAsUser(userExporter).WithRunAsGroup(groupPostgres)
-
+		WithVolumeMounts(mount(volumeSocket, s.traits.SocketDir, true)))
+	for _, name := range compose.SortedKeys(e.Env) {
+		c.WithEnv(applycorev1.EnvVar().WithName(name).WithValue(e.Env[name]))
+	}
+	c.SecurityContext.WithRunAsUser(e.User).WithRunAsGroup(s.traits.Group)
 	return c
 }
 
-// hardenedPod has no token, and its files are of the group of PostgreSQL.
-func hardenedPod() *applycorev1.PodSpecApplyConfiguration {
-	return applycorev1.PodSpec().
+// hardenedPod has no token, and its files are of the group of the server.
+func (s *cluster) hardenedPod() *applycorev1.PodSpecApplyConfiguration {
+	pod := applycorev1.PodSpec().
 		WithAutomountServiceAccountToken(false).
 		WithEnableServiceLinks(false).
 		WithSecurityContext(applycorev1.PodSecurityContext().
 			WithRunAsNonRoot(true).
-			WithRunAsUser(userPostgres).
-			WithRunAsGroup(groupPostgres).
-			WithFSGroup(groupPostgres).
+			WithRunAsUser(s.traits.User).
+			WithRunAsGroup(s.traits.Group).
+			WithFSGroup(s.traits.Group).
 			WithSeccompProfile(applycorev1.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault)))
+	for _, name := range s.pullSecrets() {
+		pod.WithImagePullSecrets(applycorev1.LocalObjectReference().WithName(name))
+	}
+	return pod
 }
 
 func hardened(c *applycorev1.ContainerApplyConfiguration) *applycorev1.ContainerApplyConfiguration {
@@ -303,44 +264,46 @@ func mount(volume, path string, readOnly bool) *applycorev1.VolumeMountApplyConf
 	if readOnly {
 		m.WithReadOnly(true)
 	}
-
 	return m
 }
 
+// emptyVolume on the node's disk, or in memory.
+func emptyVolume(name string, limit resource.Quantity, medium corev1.StorageMedium) *applycorev1.VolumeApplyConfiguration {
+	e := applycorev1.EmptyDirVolumeSource().WithSizeLimit(limit)
+	if medium != "" {
+		e.WithMedium(medium)
+	}
+	return applycorev1.Volume().WithName(name).WithEmptyDir(e)
+}
+
+// secretVolume whose keys only the group of the server reads.
+func secretVolume(name, secret string) *applycorev1.VolumeApplyConfiguration {
+	return applycorev1.Volume().WithName(name).WithSecret(applycorev1.SecretVolumeSource().WithSecretName(secret).WithDefaultMode(0o440))
+}
+
+// probe of a program of ours.
+func (s *names) probe(path string, period, timeout, failures int32) *applycorev1.ProbeApplyConfiguration {
+	return applycorev1.Probe().
+		WithHTTPGet(applycorev1.HTTPGetAction().WithPath(path).WithPort(intstr.FromInt32(s.traits.Ports.Health))).
+		WithPeriodSeconds(period).WithTimeoutSeconds(timeout).WithFailureThreshold(failures)
+}
+
 // volumes beside the data.
-func (s *state) volumes() []*applycorev1.VolumeApplyConfiguration {
-	volume := func(name string) *applycorev1.VolumeApplyConfiguration { return applycorev1.Volume().WithName(name) }
-
-	empty := func(name string, limit resource.Quantity, medium corev1.StorageMedium) *applycorev1.VolumeApplyConfiguration {
-		e := applycorev1.EmptyDirVolumeSource().WithSizeLimit(limit)
-		if medium != "" {
-			e.WithMedium(medium)
-		}
-
-		return volume(name).WithEmptyDir(e)
-	}
-
-	// Only the group of the server reads keys.
-	secret := func(name, of string) *applycorev1.VolumeApplyConfiguration {
-		return volume(name).WithSecret(applycorev1.SecretVolumeSource().WithSecretName(of).WithDefaultMode(0o440))
-	}
-
-	access := secret(volumeAccess, s.called(suffixAccess))
+func (s *cluster) volumes() []*applycorev1.VolumeApplyConfiguration {
+	access := secretVolume(volumeAccess, s.called(suffixAccess))
 	access.Secret.WithItems(applycorev1.KeyToPath().WithKey(keyVerifier).WithPath(keyVerifier))
-
 	// Workers of one query share memory here. It counts as memory of the container.
 	shared := *resource.NewQuantity(s.size.memory.Value()/4, resource.BinarySI)
-
 	return []*applycorev1.VolumeApplyConfiguration{
-		empty(volumeSocket, resource.MustParse("16Mi"), ""),
-		empty(volumeTLS, resource.MustParse("4Mi"), corev1.StorageMediumMemory),
-		empty(volumeTmp, resource.MustParse("256Mi"), ""),
-		empty(volumeShared, shared, corev1.StorageMediumMemory),
-		volume(volumeConfig).WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(s.ownMembers())),
-		secret(volumeMembers, s.called(suffixOfMembers)),
-		secret(volumeServer, s.serverSecret()),
+		emptyVolume(volumeSocket, resource.MustParse("16Mi"), ""),
+		emptyVolume(volumeTLS, resource.MustParse("4Mi"), corev1.StorageMediumMemory),
+		emptyVolume(volumeTmp, resource.MustParse("256Mi"), ""),
+		emptyVolume(volumeShared, shared, corev1.StorageMediumMemory),
+		applycorev1.Volume().WithName(volumeConfig).WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(s.ownMembers())),
+		secretVolume(volumeMembers, s.called(suffixOfMembers)),
+		secretVolume(volumeServer, s.serverSecret()),
 		access,
-		volume(volumeToken).WithProjected(applycorev1.ProjectedVolumeSource().
+		applycorev1.Volume().WithName(volumeToken).WithProjected(applycorev1.ProjectedVolumeSource().
 			WithDefaultMode(0o440).
 			WithSources(
 				applycorev1.VolumeProjection().WithServiceAccountToken(applycorev1.ServiceAccountTokenProjection().

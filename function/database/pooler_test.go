@@ -22,44 +22,34 @@ func (w *world) serving(missing int64) {
 	o["status"] = map[string]any{"readyReplicas": float64(compose.Number(o, 0, "spec", "replicas") - missing)}
 }
 
-// TestPoolerRestartsNoMember: to ask for poolers, and to let them go, changes files
-// that members read, and no member.
+// TestPoolerRestartsNoMember: to ask for poolers, and to let them go, changes files that members read, and no member.
 func TestPoolerRestartsNoMember(t *testing.T) {
 	w := running(t, basic)
 	before := w.request.Observed
-
 	w.edit(withPooler)
-
 	for range 3 {
 		w.pass()
 	}
-
 	for _, name := range poolerNames {
 		if (w.request.Observed[name] == nil) != (name == namePoolerServerCertificate) {
 			t.Errorf("%s: made is %t", name, w.request.Observed[name] != nil)
 		}
 	}
-
 	if told := compose.Text(w.request.Observed[nameConfig].Map(), "data", fileMember); !strings.Contains(told, `"pooled":true`) {
 		t.Errorf("members are not told of poolers: %s", told)
 	}
-
 	if dynamic := compose.Text(w.request.Observed[nameDCS].Map(), "metadata", "annotations", annotationConfig); !strings.Contains(dynamic, "hostssl postgres pooler all cert") {
 		t.Errorf("members do not let poolers in: %s", dynamic)
 	}
-
 	w.edit(basic)
-
 	for range 3 {
 		w.pass()
 	}
-
 	for _, name := range poolerNames {
 		if w.request.Observed[name] != nil {
 			t.Errorf("%s is left", name)
 		}
 	}
-
 	for name, o := range before {
 		if diff := cmp.Diff(o.Map()["spec"], w.request.Observed[name].Map()["spec"]); diff != "" {
 			t.Errorf("%s is not what it was: -before, +after:\n%s", name, diff)
@@ -67,7 +57,7 @@ func TestPoolerRestartsNoMember(t *testing.T) {
 	}
 }
 
-// TestPoolerPods: what of an edit starts poolers anew.
+// TestPoolerPods: which edits restart poolers.
 func TestPoolerPods(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason   string
@@ -88,7 +78,6 @@ func TestPoolerPods(t *testing.T) {
 			w.edit(tc.spec)
 			w.pass()
 			w.pass()
-
 			diff := cmp.Diff(before, compose.Map(w.request.Observed[namePooler].Map(), "spec", "template"))
 			if (diff != "") != tc.restarts {
 				t.Errorf("%s: started anew: %t, want %t\n%s", tc.reason, diff != "", tc.restarts, diff)
@@ -101,7 +90,6 @@ func TestPoolerConfig(t *testing.T) {
 	w := running(t, withPooler)
 	w.edit(`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, databases: [{name: stock}, {name: orders}], pooler: {mode: Session, poolSize: 7, replicas: 3, maxClients: 500}}`)
 	w.pass()
-
 	ini := compose.Text(w.request.Observed[namePoolerConfig].Map(), "data", "pgbouncer.ini")
 	for _, want := range []string{
 		"[databases]\norders = host=orders-db-rw.shop.svc port=5432\nstock = host=orders-db-rw.shop.svc port=5432\n",
@@ -111,7 +99,6 @@ func TestPoolerConfig(t *testing.T) {
 			t.Errorf("the file of PgBouncer does not have %q:\n%s", want, ini)
 		}
 	}
-
 	if n := compose.Number(w.request.Observed[namePooler].Map(), 0, "spec", "replicas"); n != 3 {
 		t.Errorf("there are %v poolers, want 3", n)
 	}
@@ -119,12 +106,10 @@ func TestPoolerConfig(t *testing.T) {
 
 func TestPoolSize(t *testing.T) {
 	const head = `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, `
-
 	many := make([]string, 0, 16)
 	for i := range 16 {
 		many = append(many, fmt.Sprintf("{name: app-%d}", i))
 	}
-
 	for name, tc := range map[string]struct {
 		reason, spec string
 		want         int32
@@ -141,16 +126,13 @@ func TestPoolSize(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, tc.spec)
-
 			s, err := gather(w.request, "v1")
 			if err != nil {
 				t.Fatal(err)
 			}
-
 			if got := s.poolSize(); got != tc.want {
 				t.Errorf("%s: pools of %d, want %d", tc.reason, got, tc.want)
 			}
-
 			_, _, message := condition(w.plan(), string(v1alpha1.TypeAccepted))
 			if tc.refused != "" && !strings.Contains(message, tc.refused) || tc.refused == "" && len(s.problems) > 0 {
 				t.Errorf("%s: told %q, want %q", tc.reason, message, tc.refused)
@@ -180,7 +162,6 @@ func TestPooledCondition(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := running(t, withPooler)
 			tc.change(w)
-
 			if status, reason, message := condition(w.plan(), string(v1alpha1.TypePooled)); status != tc.status || reason != tc.because {
 				t.Errorf("%s: %s, %s: %s, want %s, %s", tc.reason, status, reason, message, tc.status, tc.because)
 			}
@@ -192,16 +173,13 @@ func TestPooledCondition(t *testing.T) {
 func TestPoolerIsNoMember(t *testing.T) {
 	w := running(t, withPooler)
 	labels := compose.Map(w.request.Observed[namePooler].Map(), "spec", "template", "metadata", "labels")
-
 	if labels["capstan.dev/database"] != nil || labels[labelPooler] != "orders-db" {
 		t.Errorf("the pods of poolers have the labels %v", labels)
 	}
-
 	pod := compose.Map(w.request.Observed[namePooler].Map(), "spec", "template", "spec")
 	if pod["automountServiceAccountToken"] != false || pod["serviceAccountName"] != nil {
 		t.Errorf("poolers have an account: %v, %v", pod["serviceAccountName"], pod["automountServiceAccountToken"])
 	}
-
 	for _, v := range compose.List(pod, "volumes") {
 		volume, _ := v.(map[string]any)
 		if secret := compose.Text(volume, "secret", "secretName"); secret != "" && !slices.Contains([]string{"orders-db-pooler", "orders-db-pooler-server"}, secret) {
@@ -210,29 +188,23 @@ func TestPoolerIsNoMember(t *testing.T) {
 	}
 }
 
-// TestPoolerSecrets: consumers learn of poolers, and members' certificates are for
-// the members alone.
+// TestPoolerSecrets: consumers learn of poolers, and members' certificates are for the members alone.
 func TestPoolerSecrets(t *testing.T) {
 	w := running(t, withPooler)
-
 	endpoints := compose.List(w.request.Observed[nameConsumerPrefix+"app"].Map(), "spec", "forProvider", "connection", "endpoints")
 	want := []any{map[string]any{"name": "pooler", "host": "orders-db-pooler.shop.svc", "port": 5432.0}}
-
 	if diff := cmp.Diff(fmt.Sprint(want), fmt.Sprint(endpoints)); diff != "" {
 		t.Errorf("endpoints of a consumer: -want, +got:\n%s", diff)
 	}
-
 	if st := told(t, w.plan()); st.Endpoints.Pooler != "orders-db-pooler.shop.svc:5432" {
 		t.Errorf("endpoints: %+v", st.Endpoints)
 	}
-
 	for name, want := range map[string]bool{nameMembersCertificate: false, namePoolerCertificate: true} {
 		names := fmt.Sprint(compose.List(w.request.Observed[name].Map(), "spec", "dnsNames"))
 		if strings.Contains(names, "orders-db-pooler") != want || strings.Contains(names, "orders-db-rw") == want {
 			t.Errorf("%s is for %s", name, names)
 		}
 	}
-
 	if cn := compose.Text(w.request.Observed[namePoolerCertificate].Map(), "spec", "commonName"); cn != "capstan-pooler" {
 		t.Errorf("poolers are %q, want %q", cn, "capstan-pooler")
 	}

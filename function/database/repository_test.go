@@ -31,18 +31,15 @@ const (
 	hasNone = "none of them"
 )
 
-// has tells whether there are all of some objects, or none.
+// has reports whether there are all of some objects, or none.
 func (w *world) has(names ...string) string {
 	w.t.Helper()
-
 	n := 0
-
 	for _, name := range names {
 		if w.request.Observed[name] != nil {
 			n++
 		}
 	}
-
 	switch n {
 	case 0:
 		return hasNone
@@ -54,7 +51,7 @@ func (w *world) has(names ...string) string {
 }
 
 // opens is the Secret that opens where the backups of a member go.
-func (w *world) opens(letter string) string {
+func (w *world) bucketSecrets(letter string) string {
 	return secretOf(compose.List(w.request.Observed[nameMemberPrefix+letter].Map(), "spec", "template", "spec", "volumes"), volumeBackup)
 }
 
@@ -65,17 +62,14 @@ func TestVolume(t *testing.T) {
 	w.backup.Repository = observev1alpha1.RepositoryReport{Disk: "Ok", UsedPercent: 20, FileSystem: "153000Mi"}
 	w.react()
 	w.pass()
-
 	if w.has(repositoryObjects...) != hasAll || w.has(nameBackupBucket) != hasNone {
-		t.Errorf("there are %v", sortedKeys(w.request.Observed))
+		t.Errorf("there are %v", compose.SortedKeys(w.request.Observed))
 	}
-
 	host := "orders-db-repository.shop.svc"
 	if got := w.memberTold().Backup.Repository; got != host {
 		t.Errorf("members are told of the repository %q", got)
 	}
-
-	if got := w.opens("a"); got != "orders-db-pg-repository" {
+	if got := w.bucketSecrets("a"); got != "orders-db-pg-repository" {
 		t.Errorf("members open it with Secret %q", got)
 	}
 
@@ -84,19 +78,16 @@ func TestVolume(t *testing.T) {
 	if got := secretOf(compose.List(cron, "spec", "jobTemplate", "spec", "template", "spec", "volumes"), volumeBackup); got != "" {
 		t.Errorf("who asks for a backup has Secret %q", got)
 	}
-
 	server := w.request.Observed[nameRepositoryCertificate].Map()
 	if compose.Text(server, "spec", "commonName") != "backup" || !slices.Contains(compose.List(server, "spec", "dnsNames"), any(host)) {
 		t.Errorf("the host shows %v", server["spec"])
 	}
-
 	claim, _ := compose.List(w.request.Observed[nameRepository].Map(), "spec", "volumeClaimTemplates")[0].(map[string]any)
 	got := map[string]any{
 		"class": compose.Text(claim, "spec", "storageClassName"), "size": compose.Text(claim, "spec", "resources", "requests", "storage"),
 		"labels": compose.Map(claim, "metadata", "labels"),
 		"kept":   compose.Text(w.request.Observed[nameRepository].Map(), "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted"),
 	}
-
 	want := map[string]any{"class": "archive", "size": "150Gi", "kept": "Retain", "labels": map[string]any{
 		observev1alpha1.LabelDatabase: "orders-db.repository", observev1alpha1.LabelMember: "orders-db-repository",
 		observev1alpha1.LabelIdentity: "repository", labelRepositoryOf: "orders-db",
@@ -104,38 +95,30 @@ func TestVolume(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the claim: -want, +got:\n%s", diff)
 	}
-
 	p := w.plan()
 	for _, c := range p.Conditions {
 		if c.Status != "True" {
 			t.Errorf("condition %s is %s, %s: %s", c.Type, c.Status, c.Reason, c.Message)
 		}
 	}
-
 	if diff := cmp.Diff(&v1alpha1.BackupVolumeStatus{Claim: "data-orders-db-repository-0", Size: "150Gi", UsedPercent: 20}, told(t, p).Backup.Volume); diff != "" {
 		t.Errorf("the status: -want, +got:\n%s", diff)
 	}
-
 	if risks := strings.Join(told(t, p).Resilience.Risks, "; "); !strings.Contains(risks, "takes all backups with it") {
 		t.Errorf("that all backups are in one volume is not told: %s", risks)
 	}
 }
 
-// TestVolumePeers: nobody but who has to reaches the host of the volume, and it nobody
-// but members.
+// TestVolumePeers: nobody but who has to reaches the host of the volume, and it nobody but members.
 func TestVolumePeers(t *testing.T) {
 	w := running(t, withBackup(`{verify: {}, to: {volume: {}}}`))
-
 	from := func(policy string, port int) []string {
 		var out []string
-
 		for _, r := range compose.List(w.request.Observed[policy].Map(), "spec", "ingress") {
 			rule, _ := r.(map[string]any)
-
 			if first, _ := compose.List(rule, "ports")[0].(map[string]any); compose.Number(first, 0, "port") != int64(port) {
 				continue
 			}
-
 			for _, p := range compose.List(rule, "from") {
 				peer, _ := p.(map[string]any)
 				for key, value := range compose.Map(peer, "podSelector", "matchLabels") {
@@ -143,14 +126,10 @@ func TestVolumePeers(t *testing.T) {
 				}
 			}
 		}
-
 		slices.Sort(out)
-
 		return out
 	}
-
 	readers := []string{"capstan.dev/copy-of=orders-db", "capstan.dev/database=orders-db", "capstan.dev/verification-of=orders-db"}
-
 	for name, tc := range map[string]struct {
 		reason, policy string
 		port           int
@@ -164,15 +143,14 @@ func TestVolumePeers(t *testing.T) {
 			t.Errorf("%s: %s: -want, +got:\n%s", name, tc.reason, diff)
 		}
 	}
-
 	verify, _ := compose.List(w.request.Observed[nameVerifyPolicy].Map(), "spec", "egress")[1].(map[string]any)
 	if to := fmt.Sprint(verify["to"]); !strings.Contains(to, labelRepositoryOf) {
 		t.Errorf("who verifies reaches %s", to)
 	}
 }
 
-// TestVolumeRemembered: what a Database has been given stays, whatever the platform
-// says later and whatever else is lost; what the spec says counts first.
+// TestVolumeRemembered: what a Database has been given stays, whatever the platform says later and whatever else is lost; what
+// the spec says counts first.
 func TestVolumeRemembered(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason, spec  string
@@ -190,30 +168,23 @@ func TestVolumeRemembered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, withBackup(tc.spec))
 			w.request.Settings.Database.Backup.To = tc.before
-
 			for range 6 {
 				w.pass()
 			}
-
 			revisions := w.revisions()
 			w.request.Settings.Database.Backup.To = tc.after
-
 			if name == "BucketGone" {
 				delete(w.request.Observed, nameBackupBucket)
 			}
-
 			for range 3 {
 				w.pass()
 			}
-
 			if got := w.has(repositoryObjects...); got != map[bool]string{true: hasAll, false: hasNone}[tc.volume] {
 				t.Errorf("%s: of a volume there is %s", tc.reason, got)
 			}
-
 			if got := w.memberTold().Backup.Repository != ""; got != tc.volume {
 				t.Errorf("%s: members are told of a volume: %t", tc.reason, got)
 			}
-
 			if diff := cmp.Diff(revisions, w.revisions()); diff != "" {
 				t.Errorf("%s: members are restarted: -before, +after:\n%s", tc.reason, diff)
 			}
@@ -221,47 +192,39 @@ func TestVolumeRemembered(t *testing.T) {
 	}
 }
 
-// TestVolumeMoved: backups can be moved by the spec, which restarts members once and
-// leaves what there is.
+// TestVolumeMoved: backups can be moved by the spec, which restarts members once and leaves what there is.
 func TestVolumeMoved(t *testing.T) {
 	w := running(t, withBackup(`{}`))
 	w.backup = wellBackedUp()
 	w.edit(withBackup(toVolume))
-
 	for range 8 {
 		w.pass()
 	}
-
-	if w.opens("a") != "orders-db-pg-repository" || w.has(nameBackupBucket) != hasAll {
-		t.Errorf("members open %q; of the bucket there is %s", w.opens("a"), w.has(nameBackupBucket))
+	if w.bucketSecrets("a") != "orders-db-pg-repository" || w.has(nameBackupBucket) != hasAll {
+		t.Errorf("members open %q; of the bucket there is %s", w.bucketSecrets("a"), w.has(nameBackupBucket))
 	}
 
 	// Nothing says where to, and they stay.
 	w.edit(withBackup(`{}`))
 	w.pass()
-
 	if w.memberTold().Backup.Repository == "" {
 		t.Error("backups went back to the bucket although nobody asked for it")
 	}
-
 	w.edit(withBackup(`{to: {connectionSecretRef: {name: own}}}`))
 	w.pass()
 
-	// Members that were not made anew yet go on where they can.
+	// Members that were not recreated yet go on where they can.
 	if w.memberTold().Backup.Repository == "" {
 		t.Error("members that have the volume only do not know where it is")
 	}
-
 	for range 8 {
 		w.pass()
 	}
-
 	if w.memberTold().Backup.Repository != "" {
 		t.Error("members that have the bucket only are told of the volume")
 	}
-
-	if w.opens("a") != "own" || w.has(repositoryObjects...) != hasAll {
-		t.Errorf("members open %q; of the volume there is %s", w.opens("a"), w.has(repositoryObjects...))
+	if w.bucketSecrets("a") != "own" || w.has(repositoryObjects...) != hasAll {
+		t.Errorf("members open %q; of the volume there is %s", w.bucketSecrets("a"), w.has(repositoryObjects...))
 	}
 }
 
@@ -301,7 +264,6 @@ func TestVolumeConditions(t *testing.T) {
 			w := running(t, withBackup(toVolume))
 			w.backup = wellBackedUp()
 			tc.happen(w)
-
 			if name != "Unready" {
 				w.react()
 			} else {
@@ -310,9 +272,7 @@ func TestVolumeConditions(t *testing.T) {
 				w.react()
 				set.Map()["status"] = status
 			}
-
 			status, reason, message := condition(w.plan(), tc.condition)
-
 			for _, want := range tc.want {
 				if !strings.Contains(status+" "+reason+" "+message, want) {
 					t.Errorf("%s: %s is %s, %s: %s; want %q", tc.reason, tc.condition, status, reason, message, want)
@@ -322,20 +282,16 @@ func TestVolumeConditions(t *testing.T) {
 	}
 }
 
-// TestVolumeGrows by its VolumeClaim, while its StatefulSet stays as it was made, and
-// never shrinks.
+// TestVolumeGrows by its VolumeClaim, while its StatefulSet stays as it was made, and never shrinks.
 func TestVolumeGrows(t *testing.T) {
 	w := running(t, withBackup(`{to: {volume: {}}}`))
 	claimed := func() string {
 		return compose.Text(w.request.Observed[nameRepositoryVolumeClaim].Map(), "spec", "forProvider", "size")
 	}
-
 	if got := claimed(); got != "150Gi" {
 		t.Errorf("the volume has %s, want three times that of a member", got)
 	}
-
 	before := compose.List(w.request.Observed[nameRepository].Map(), "spec", "volumeClaimTemplates")
-
 	for _, tc := range []struct{ spec, want, problem string }{
 		{`{to: {volume: {size: 300Gi}}, onDelete: Delete}`, "300Gi", ""},
 		{`{to: {volume: {}}}`, "300Gi", ""},
@@ -345,19 +301,15 @@ func TestVolumeGrows(t *testing.T) {
 	} {
 		w.edit(withBackup(tc.spec))
 		p := w.pass()
-
 		if status, _, message := condition(p, "Accepted"); (status == "True") != (tc.problem == "") || !strings.Contains(message, tc.problem) {
 			t.Errorf("%s: Accepted is %s: %s", tc.spec, status, message)
 		}
-
 		if got := claimed(); got != tc.want {
 			t.Errorf("%s: the volume has %s, want %s", tc.spec, got, tc.want)
 		}
-
 		if diff := cmp.Diff(before, compose.List(w.request.Observed[nameRepository].Map(), "spec", "volumeClaimTemplates")); diff != "" {
 			t.Errorf("%s: the claim is changed, which the API server refuses: -before, +after:\n%s", tc.spec, diff)
 		}
-
 		policy := compose.Text(w.request.Observed[nameRepository].Map(), "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
 		if goes := policy == "Delete"; goes != strings.Contains(tc.spec, "onDelete: Delete") {
 			t.Errorf("%s: the volume goes with the Database: %t", tc.spec, goes)
@@ -365,23 +317,20 @@ func TestVolumeGrows(t *testing.T) {
 	}
 }
 
-// TestVolumeImage: pgBackRest talks only to its own version, so that the host of the
-// volume and those who verify have the image of the leader.
+// TestVolumeImage: pgBackRest talks only to its own version, so that the host of the volume and those who verify have the image
+// of the leader.
 func TestVolumeImage(t *testing.T) {
 	w := running(t, withBackup(`{verify: {}, to: {volume: {}}}`))
 	w.backup = wellBackedUp()
 	w.react()
-
 	image := func(resource string, path ...string) string {
 		c, _ := compose.List(w.request.Observed[resource].Map(), append(path, "spec", "template", "spec", "containers")...)[0].(map[string]any)
 		return compose.Text(c, "image")
 	}
-
 	before := image(nameMemberPrefix + "a")
 	w.planner = Planner("v2")
 	w.pass()
 	w.pass()
-
 	for resource, got := range map[string]string{nameRepository: image(nameRepository), nameVerify: image(nameVerify, "spec", "jobTemplate")} {
 		if got != before {
 			t.Errorf("%s has image %s, and the leader %s", resource, got, before)
@@ -389,16 +338,14 @@ func TestVolumeImage(t *testing.T) {
 	}
 }
 
-// TestVolumeOfSource: a copy comes with what opens the source's bucket and its volume,
-// whichever there is, and with the label that lets it in.
+// TestVolumeOfSource: a copy comes with what opens the source's bucket and its volume, whichever there is, and with the label
+// that lets it in.
 func TestVolumeOfSource(t *testing.T) {
 	w := running(t, `{engine: postgres, version: "17", replicas: 1, storage: 1Gi, from: {database: {name: other}}}`)
 	member := w.request.Observed[nameMemberPrefix+"a"].Map()
-
 	if got := secretOf(compose.List(member, "spec", "template", "spec", "volumes"), volumeSourceRepository); got != "other-pg-repository" {
 		t.Errorf("the volume is opened with %q", got)
 	}
-
 	if got := compose.Text(member, "spec", "template", "metadata", "labels", labelCopyOf); got != "other" {
 		t.Errorf("the copy is one of %q", got)
 	}

@@ -8,107 +8,90 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
 )
 
-// topologySafe tells whether members are spread as asked.
-func topologySafe(s *state) error {
-	say := func(status corev1.ConditionStatus, reason xpv2.ConditionReason, message string) error {
-		s.tell(v1alpha1.TypeTopologySafe, status, reason, message)
-		return nil
-	}
-
+// topologySafe reports whether members are spread as asked.
+func topologySafe(s *state) xpv2.Condition {
 	placed := s.placed()
 	nodes := grouped(placed, func(m observev1alpha1.TopologyMember) string { return m.Node })
 	zones := grouped(placed, func(m observev1alpha1.TopologyMember) string { return m.Zone })
 	asked := v1alpha1.SpreadOverZones
-
 	if s.spec.Availability != nil {
 		asked = s.spec.Availability.Spread
 	}
-
 	// More than that share a zone or node only where there are too few of them.
 	crowd := func(groups map[string][]string, places int) bool {
 		fair := (len(placed) + max(places, 1) - 1) / max(places, 1)
 		return slices.ContainsFunc(slices.Collect(maps.Values(groups)), func(ms []string) bool { return len(ms) > fair })
 	}
-
 	switch n := int(s.spec.Replicas); {
 	case !s.observed || len(placed) < n:
-		return say(corev1.ConditionUnknown, v1alpha1.ReasonSpreadUnknown, "it is not known yet where all members are: see the condition HighlyAvailable")
+		return unknown(v1alpha1.ReasonSpreadUnknown, "it is not known yet where all members are: see the condition HighlyAvailable")
 	case asked == v1alpha1.SpreadAnywhere:
-		return say(corev1.ConditionTrue, v1alpha1.ReasonSpread, "spec.availability.spread is None: members are where the scheduler chose")
+		return yes(v1alpha1.ReasonSpread, "spec.availability.spread is None: members are where the scheduler chose")
 	case n == 1:
-		return say(corev1.ConditionTrue, v1alpha1.ReasonSpread, "there is one member")
+		return yes(v1alpha1.ReasonSpread, "there is one member")
 	case len(nodes) == 1:
-		return say(corev1.ConditionFalse, v1alpha1.ReasonOneNode, "all members are on one node: its loss ends the service; add nodes, and members move when they are made anew")
+		return no(v1alpha1.ReasonOneNode, "all members are on one node: its loss ends the service; add nodes, and members move when they are recreated")
 	case asked == v1alpha1.SpreadOverZones && crowd(zones, len(s.seen.Zones)) && len(s.seen.Zones) > 0:
-		return say(corev1.ConditionFalse, v1alpha1.ReasonZoneShared, "members share a zone although there are enough zones ("+shared(zones)+
+		return no(v1alpha1.ReasonZoneShared, "members share a zone although there are enough zones ("+shared(zones)+
 			"): their volumes hold them there; see docs/database-runbook.md to move one")
 	case crowd(nodes, int(s.seen.Nodes)):
-		return say(corev1.ConditionFalse, v1alpha1.ReasonNodeShared, "members share a node although there are enough nodes ("+shared(nodes)+
+		return no(v1alpha1.ReasonNodeShared, "members share a node although there are enough nodes ("+shared(nodes)+
 			"): their volumes hold them there; see docs/database-runbook.md to move one")
 	case asked == v1alpha1.SpreadOverZones && len(s.seen.Zones) > 0 && len(s.seen.Zones) < n && len(s.seen.Zones) < 2:
-		return say(corev1.ConditionFalse, v1alpha1.ReasonTooFewZones, "the cluster has one zone: its loss ends the service; add nodes in other zones, or set spec.availability.spread to Nodes")
+		return no(v1alpha1.ReasonTooFewZones, "the cluster has one zone: its loss ends the service; add nodes in other zones, or set spec.availability.spread to Nodes")
 	default:
-		return say(corev1.ConditionTrue, v1alpha1.ReasonSpread, "members are spread as evenly as the cluster allows")
+		return yes(v1alpha1.ReasonSpread, "members are spread as evenly as the cluster allows")
 	}
 }
 
 // placed members are on a node.
-func (s *state) placed() []observev1alpha1.TopologyMember {
+func (s *cluster) placed() []observev1alpha1.TopologyMember {
 	var ms []observev1alpha1.TopologyMember
-
 	for _, m := range s.seen.Members {
 		if m.Node != "" {
 			ms = append(ms, m)
 		}
 	}
-
 	return ms
 }
 
 // grouped members by where they are. Those of whom it is not known are in no group.
 func grouped(ms []observev1alpha1.TopologyMember, by func(observev1alpha1.TopologyMember) string) map[string][]string {
 	groups := map[string][]string{}
-
 	for _, m := range ms {
 		if place := by(m); place != "" {
 			groups[place] = append(groups[place], m.Name)
 		}
 	}
-
 	return groups
 }
 
 // shared places in words.
 func shared(groups map[string][]string) string {
 	var words []string
-
-	for _, place := range sortedKeys(groups) {
+	for _, place := range compose.SortedKeys(groups) {
 		if len(groups[place]) > 1 {
 			words = append(words, fmt.Sprintf("%s: %s", place, strings.Join(groups[place], ", ")))
 		}
 	}
-
 	return strings.Join(words, "; ")
 }
 
-// resilience tells what the loss of each member, node and zone would do, from
-// where members are and how closely they follow right now.
-func (s *state) resilience() *v1alpha1.Resilience {
+// resilience tells what the loss of each member, node and zone would do, from where members are and how closely they follow right
+// now.
+func (s *decision) resilience() *v1alpha1.Resilience {
 	if !s.leads() || len(s.placed()) == 0 {
 		return nil
 	}
-
 	r := &v1alpha1.Resilience{}
 	ms := s.placed()
-
 	for _, kind := range []struct {
 		name  string
 		place func(observev1alpha1.TopologyMember) string
@@ -121,41 +104,32 @@ func (s *state) resilience() *v1alpha1.Resilience {
 		if len(groups) == 0 {
 			continue
 		}
-
 		before := len(r.Risks)
-
-		for _, place := range sortedKeys(groups) {
+		for _, place := range compose.SortedKeys(groups) {
 			if risk := s.without(groups[place]); risk != "" {
 				r.Risks = append(r.Risks, fmt.Sprintf("the loss of %s %s %s", kind.name, place, risk))
 			}
 		}
-
 		if len(r.Risks) == before {
 			r.Survives = append(r.Survives, kind.name)
 		}
 	}
-
 	// It ends no writes, and nothing else says so.
-	if s.backsUp() && s.volumed() {
+	if s.takesBackups() && s.isOnVolume() {
 		r.Risks = append(r.Risks, fmt.Sprintf("the loss of volume %s takes all backups with it, because they are in one volume of this cluster", s.repositoryClaim()))
 	}
-
 	return r
 }
 
-// without some members: what becomes of writes, or nothing when they go on or come
-// back by themselves.
-func (s *state) without(lost []string) string {
+// without some members: what becomes of writes, or nothing when they go on or come back by themselves.
+func (s *decision) without(lost []string) string {
 	remain := func(m observev1alpha1.TopologyMember) bool { return !slices.Contains(lost, m.Name) }
-
 	leads := slices.Contains(lost, s.seen.Leader)
 	candidates := len(those(s.candidates(), remain))
 	followers := len(those(s.seen.Members, func(m observev1alpha1.TopologyMember) bool {
 		return remain(m) && m.Role != observev1alpha1.RoleLeader && m.State == observev1alpha1.MemberStreaming && m.Ready
 	}))
-
 	strict := s.spec.Availability != nil && s.spec.Availability.Durability == v1alpha1.DurabilityStrict && s.spec.Replicas > 1
-
 	switch {
 	case leads && s.seen.Paused:
 		return "ends writes, because failover is paused by hand"

@@ -15,14 +15,13 @@ import (
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 )
 
-// A history is what happens to the generations of one Database, by plans, edits and
-// faults.
+// A history is what happens to the generations of one Database, by plans, edits and faults.
 type history struct {
 	*world
 
 	r *rand.Rand
 
-	// restored and undone count how often clients were led over, by id.
+	// restored and undone count how often clients were switched, by id.
 	restored, undone map[string]int
 
 	// keptUntil is until when the members of a generation have to be there.
@@ -42,7 +41,6 @@ func (h *history) id() int {
 	if h.r.IntN(3) > 0 {
 		h.ids++
 	}
-
 	return max(0, h.ids-h.r.IntN(2))
 }
 
@@ -58,37 +56,29 @@ func (h *history) failf(format string, args ...any) {
 // carryOut a plan, all of it or, when Crossplane crashes halfway, a part.
 func (h *history) carryOut(p *compose.Plan, crash bool) {
 	h.t.Helper()
-
 	next := map[string]compose.Object{}
-
-	for _, name := range sortedKeys(p.Objects) {
+	for _, name := range compose.SortedKeys(p.Objects) {
 		was := h.request.Observed[name]
 		if crash && h.r.IntN(2) == 0 {
 			if was != nil {
 				next[name] = was
 			}
-
 			continue
 		}
-
 		o, err := composetest.Decode(p.Objects[name].Object)
 		if err != nil {
 			h.t.Fatal(err)
 		}
-
 		if was != nil && was.Map()["status"] != nil {
 			o.Map()["status"] = was.Map()["status"]
 		}
-
 		next[name] = o
 	}
-
 	for name, o := range h.request.Observed {
 		if next[name] == nil && crash {
 			next[name] = o
 		}
 	}
-
 	h.holds(next)
 	h.request.Observed = next
 	h.status(p, crash)
@@ -97,91 +87,74 @@ func (h *history) carryOut(p *compose.Plan, crash bool) {
 // holds what must never happen.
 func (h *history) holds(next map[string]compose.Object) {
 	h.t.Helper()
-
 	selected := func(objects map[string]compose.Object) int {
 		if objects[nameReadWrite] == nil {
 			return 0
 		}
-
 		return h.generationNamed(compose.Text(objects[nameReadWrite].Map(), "spec", "selector", "capstan.dev/database"))
 	}
-
 	h.fenced(next)
-
 	was, is := selected(h.request.Observed), selected(next)
 
-	// One that is made anew learns of its generation a pass later, and has no members before.
+	// One that is recreated learns of its generation a pass later, and has no members before.
 	if was > 0 && is > 0 && was != is && len(h.replicas(was)) > 0 {
 		h.sayf("clients are led from %d to %d", was, is)
-
 		if m := h.remembers(); m.active() != is {
 			h.failf("clients are led to generation %d before the Secret remembers it", is)
 		}
 
 		// An upgrade fences in another way: nobody takes writes there, and nobody can.
-		fenced := (&state{generation: was, recollection: recollection{memory: h.remembers()}}).kept().Fenced
+		fenced := (&cluster{names: names{generation: was}, facts: &facts{recollection: recollection{memory: h.remembers()}}}).kept().Fenced
 		if fenced && h.fenceOf(was) == "" {
 			h.failf("clients are led from generation %d to %d while the old one is not fenced", was, is)
 		}
-
 		if fenced && !h.upgrades.begun[is] {
 			h.failf("clients are led to generation %d, which has no data", is)
 		}
-
 		for letter, n := range h.replicas(was) {
 			if fenced {
 				break
 			}
-
-			pod := h.request.Observed[(&state{generation: was}).in(nameMemberPrefix+letter)].Map()
+			pod := h.request.Observed[(&names{generation: was}).in(nameMemberPrefix+letter)].Map()
 			if n != 0 || compose.Map(pod, "status") == nil || compose.Number(pod, 0, "status", "replicas") != 0 {
 				h.failf("clients are led from generation %d to %d while member %s of the old one runs", was, is, letter)
 			}
 		}
-
 		h.count(was, is)
 	}
-
 	for name := range h.request.Observed {
 		g, ok := generationOf(name)
 		if !ok || next[name] != nil || !strings.HasPrefix(name, nameMemberPrefix) {
 			continue
 		}
-
 		if g == is {
 			h.failf("%s of the generation that serves is let go", name)
 		}
-
 		if until := h.keptUntil[g]; h.request.Now.Before(until) {
 			h.failf("%s is let go, although its generation is to be kept until %s", name, until)
 		}
 	}
 }
 
-// fenced generations stay so while the one that has their data comes up: what they
-// took then it would not have.
+// fenced generations stay so while the one that has their data comes up: what they took then it would not have.
 func (h *history) fenced(next map[string]compose.Object) {
 	h.t.Helper()
-
 	step := h.remembers().Step
 	if step == nil || step.Kind != stepUpgrade || !h.upgrades.begun[step.To] || h.fenceOf(step.From) == "" {
 		return
 	}
-
-	o := next[(&state{generation: step.From}).in(nameDCS)]
+	o := next[(&names{generation: step.From}).in(nameDCS)]
 	if o == nil || !strings.Contains(compose.Text(o.Map(), "metadata", "annotations", annotationConfig), `"capstan_fence"`) {
 		h.failf("the fence of generation %d is taken away while generation %d, which has its data, comes up", step.From, step.To)
 	}
 }
 
-// count that clients were led over.
+// count that clients were switched.
 func (h *history) count(was, is int) {
 	h.t.Helper()
-
 	m := h.remembers()
 	delete(h.keptUntil, is)
 	h.keptUntil[was] = m.Since.Add(time.Hour)
-
 	for _, d := range m.Done {
 		switch {
 		case d.State == "Done" && d.From == was && d.To == is:
@@ -190,7 +163,6 @@ func (h *history) count(was, is int) {
 			h.undone[d.Kind+d.ID]++
 		}
 	}
-
 	for id, n := range h.restored {
 		if n > 1 || h.undone[id] > 1 {
 			h.failf("%s is carried out twice", id)
@@ -204,9 +176,7 @@ func (h *history) generationNamed(base string) int {
 			return g
 		}
 	}
-
 	h.failf("the Service leads to %q", base)
-
 	return 0
 }
 
@@ -215,17 +185,14 @@ func (h *history) status(p *compose.Plan, crash bool) {
 	if crash {
 		return
 	}
-
 	status, err := compose.AsMap(p.Status)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-
 	var conditions []any
 	for _, c := range p.Conditions {
 		conditions = append(conditions, map[string]any{"type": string(c.Type), "status": string(c.Status), "reason": string(c.Reason), "message": c.Message})
 	}
-
 	status["conditions"] = append(conditions, map[string]any{"type": "Ready", "status": map[bool]string{true: "True", false: "False"}[p.Ready], "reason": "Available"})
 	h.request.Composite.Map()["status"] = status
 }
@@ -253,17 +220,14 @@ func (h *history) trouble() {
 		for _, g := range []int{1, 2, 3, 4, 5} {
 			delete(h.broken, fmt.Sprintf("orders-db-g%d-a", g))
 		}
-
 		h.broken[fmt.Sprintf("orders-db-g%d-a", 2+h.r.IntN(4))] = "RestoreFailed"
 	case 10:
 		h.sayf("the Database is deleted and applied again")
-
 		h.request.Observed = map[string]compose.Object{}
 		delete(h.request.Composite.Map(), "status")
 		clear(h.keptUntil)
 	case 11:
 		h.sayf("a Topology tells nothing")
-
 		for name, o := range h.request.Observed {
 			if strings.HasPrefix(name, nameTopology) && h.r.IntN(2) == 0 {
 				delete(o.Map(), "status")
@@ -289,7 +253,6 @@ func (h *history) trouble() {
 		h.edit(refusedSpec)
 	case 30, 31:
 		h.upgrades.findings, h.upgrades.failure, h.upgrades.stubborn, h.upgrades.stuck = "", "", false, false
-
 		switch h.r.IntN(5) {
 		case 0:
 			h.upgrades.findings = "a view"
@@ -300,18 +263,15 @@ func (h *history) trouble() {
 		case 3:
 			h.upgrades.stuck = true
 		}
-
 		h.sayf("members: %q %q stubborn %t stuck %t", h.upgrades.findings, h.upgrades.failure, h.upgrades.stubborn, h.upgrades.stuck)
 	}
 }
 
-// pause until the next pass: while an upgrade is under way it is short, or none would
-// end in time.
+// pause until the next pass: while an upgrade is under way it is short, or none would end in time.
 func (h *history) pause(usual time.Duration) time.Duration {
 	if step := h.remembers().Step; step != nil && step.Kind == stepUpgrade {
 		return usual / 20
 	}
-
 	return usual
 }
 
@@ -329,46 +289,37 @@ func (h *history) about(upgrade string) {
 	h.ask(h.asked)
 }
 
-func (h *history) ask(wish string) {
-	h.sayf("asked for: %s", wish)
-
-	h.asked = wish
-	if wish != "" {
-		wish = ", restore: " + wish
+func (h *history) ask(revisionInputs string) {
+	h.sayf("asked for: %s", revisionInputs)
+	h.asked = revisionInputs
+	if revisionInputs != "" {
+		revisionInputs = ", restore: " + revisionInputs
 	}
-
-	h.edit(atVersion(h.version, wish+", upgrade: "+cmp.Or(h.upgrade, "{keepOldFor: 1h}")))
+	h.edit(atVersion(h.version, revisionInputs+", upgrade: "+cmp.Or(h.upgrade, "{keepOldFor: 1h}")))
 }
 
 // look as provider and controllers do. At times the Credential is late.
 func (h *history) look(late bool) {
 	before := h.secret
 	told := any(nil)
-
 	if o := h.request.Observed[nameAccessCredential]; o != nil {
 		told = o.Map()["status"]
 	}
-
 	for g := range 12 {
 		h.backups[g] = h.backup
 	}
-
 	said := map[string]any{}
-
 	for name, o := range h.request.Observed {
 		if strings.HasPrefix(name, nameMemberPrefix) && o.Map()["status"] != nil {
 			said[name] = o.Map()["status"]
 		}
 	}
-
 	h.react()
-
 	if o := h.request.Observed[nameAccessCredential]; late && o != nil {
 		// Written or not, nobody was told.
 		if h.r.IntN(2) == 0 {
 			h.secret = before
 		}
-
 		o.Map()["status"] = told
 		if told == nil {
 			delete(o.Map(), "status")
@@ -386,11 +337,9 @@ func (h *history) look(late bool) {
 // restoreSeeds of a run. More take minutes, and found nothing else.
 func restoreSeeds() []uint64 { return []uint64{0, 1, 2, 3} }
 
-// TestRestoreProperties drives generations through edits, crashes between writes, lost
-// objects and a Database that is made anew, and holds every plan to the rules: clients
-// are led away only from a generation that has stopped; each restore and each undo is
-// carried out once; the members of a generation that is kept, or that serves, stay; and
-// once faults stop, always an end.
+// TestRestoreProperties drives generations through edits, crashes between writes, lost objects and a Database that is recreated,
+// and holds every plan to the rules: clients are led away only from a generation that has stopped; each restore and each undo is
+// carried out once; the members of a generation that is kept, or that serves, stay; and once faults stop, always an end.
 func TestRestoreProperties(t *testing.T) {
 	for _, seed := range restoreSeeds() {
 		h := &history{
@@ -398,19 +347,16 @@ func TestRestoreProperties(t *testing.T) {
 			restored: map[string]int{}, undone: map[string]int{}, keptUntil: map[int]time.Time{}, version: "17",
 		}
 		h.sayf("seed %d", seed)
-
 		for name, o := range h.request.Observed {
 			delete(o.Map()["metadata"].(map[string]any), "managedFields")
 			h.request.Observed[name] = o
 		}
-
 		for range 200 {
 			h.trouble()
 			h.carryOut(h.plan(), h.r.IntN(6) == 0)
 			h.look(h.r.IntN(2) == 0)
 			h.request.Now = h.request.Now.Add(h.pause(time.Duration(h.r.IntN(8)) * time.Minute))
 		}
-
 		h.ends()
 	}
 }
@@ -418,46 +364,37 @@ func TestRestoreProperties(t *testing.T) {
 // ends what was begun, and carries out one more.
 func (h *history) ends() {
 	h.t.Helper()
-
 	h.broken, h.upgrade = map[string]string{}, ""
 	h.upgrades.findings, h.upgrades.failure, h.upgrades.stubborn, h.upgrades.stuck = "", "", false, false
 
 	// What has the data now goes on.
 	h.version = cmp.Or(h.remembers().Versions[h.remembers().active()], "17")
 	h.ask("")
-
 	over := func(what string, is func() bool) {
 		for range 40 {
 			h.carryOut(h.plan(), false)
 			h.look(false)
-
 			if is() {
 				return
 			}
-
 			h.request.Now = h.request.Now.Add(h.pause(10 * time.Minute))
 		}
-
 		p := h.plan()
 		_, reason, message := condition(p, "Restored")
 		_, upgraded, how := condition(p, "Upgraded")
 		h.failf("%s: it does not end: %s: %s; %s: %s", what, reason, message, upgraded, how)
 	}
-
 	serves := func() bool {
 		m := h.remembers()
 		all := h.replicas(m.active())
-
 		return m.Step == nil && h.plan().Ready && h.selected(nameReadWrite) == baseOf("orders-db", m.active()) && len(all) == 3 &&
 			!slices.Contains([]int64{all["a"], all["b"], all["c"]}, 0)
 	}
-
 	over("taken back", serves)
 	h.ask(`{id: last, keepOldFor: 1h}`)
 	over("restored", func() bool { d, ok := h.remembers().done("last"); return ok && d.State == "Done" && serves() })
 	h.ask(`{undo: last, keepOldFor: 1h}`)
 	over("undone", func() bool { d, _ := h.remembers().done("last"); return d.State == "Undone" && serves() })
-
 	if h.version == "17" {
 		h.about("{retry: last, keepOldFor: 1h}")
 		h.raise("18")
@@ -466,14 +403,12 @@ func (h *history) ends() {
 		h.about("{undo: upgrade-17-18-last, keepOldFor: 1h}")
 		over("taken back", func() bool { return h.remembers().Versions[h.remembers().active()] == "17" && serves() })
 	}
-
 	over("let go", func() bool {
 		for name := range h.request.Observed {
 			if g, ok := generationOf(name); ok && g != h.remembers().active() {
 				return false
 			}
 		}
-
 		return serves()
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
@@ -24,14 +25,12 @@ const backedUp = `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, 
 // restorable world: one that runs and has a backup.
 func restorable(tb testing.TB) *world {
 	tb.Helper()
-
 	w := running(tb, fmt.Sprintf(backedUp, ""))
 	w.backup = &observev1alpha1.BackupReport{
 		Asked: true, Label: "20261119-000000F", Type: "full", Archive: observev1alpha1.ArchiveOK,
 		Began: "2026-11-19T00:00:00Z", Ended: "2026-11-19T00:05:00Z", Earliest: "2026-11-19T00:05:00Z",
 	}
 	w.react()
-
 	return w
 }
 
@@ -43,31 +42,26 @@ func (w *world) want(restore string) {
 // until something is so, pass after pass.
 func (w *world) until(is func() bool) *compose.Plan {
 	w.t.Helper()
-
 	for range 20 {
 		p := w.pass()
 		if is() {
 			return p
 		}
 	}
-
 	_, reason, message := condition(w.plan(), "Restored")
 	w.t.Fatalf("it does not come about: %s: %s; %s", reason, message, w.secret)
-
 	return nil
 }
 
 // remembers what the Secret has.
 func (w *world) remembers() memory {
 	w.t.Helper()
-
 	var m memory
 	if w.secret != "" {
 		if err := json.Unmarshal([]byte(w.secret), &m); err != nil {
 			w.t.Fatal(err)
 		}
 	}
-
 	return m
 }
 
@@ -78,13 +72,11 @@ func (w *world) active(generation int) func() bool {
 // replicas of the StatefulSets of a generation, by letter.
 func (w *world) replicas(generation int) map[string]int64 {
 	n := map[string]int64{}
-
 	for name, o := range w.request.Observed {
 		if g, ok := generationOf(name); ok && g == generation && strings.HasPrefix(name, nameMemberPrefix) {
 			n[name[len(nameMemberPrefix):len(nameMemberPrefix)+1]] = compose.Number(o.Map(), -1, "spec", "replicas")
 		}
 	}
-
 	return n
 }
 
@@ -96,12 +88,10 @@ func (w *world) selected(service string) string {
 func TestRestore(t *testing.T) {
 	w := restorable(t)
 	before := w.request.Observed
-
 	w.want(`{id: r1, at: "2026-11-20T10:00:00Z"}`)
 
 	// The new one is there beside the one that serves.
 	w.until(func() bool { return len(w.replicas(2)) == 3 })
-
 	for name, o := range before {
 		if _, ok := generationOf(name); ok && !strings.HasPrefix(name, nameMemberPrefix) && name != nameTopology {
 			if diff := cmp.Diff(o.Map()["spec"], w.request.Observed[name].Map()["spec"]); diff != "" {
@@ -109,68 +99,54 @@ func TestRestore(t *testing.T) {
 			}
 		}
 	}
-
 	if diff := cmp.Diff(map[string]int64{"a": 1, "b": 1, "c": 1}, w.replicas(1)); diff != "" || w.selected(nameReadWrite) != "orders-db" {
 		t.Errorf("while the new one comes up the old one serves: %s", diff)
 	}
-
-	var begun memberFile
+	var begun pgmember.Config
 	if err := json.Unmarshal([]byte(compose.Text(w.request.Observed[nameConfig+"-g2"].Map(), "data", fileMember)), &begun); err != nil {
 		t.Fatal(err)
 	}
-
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	if diff := cmp.Diff(&sourceFile{Path: "/shop/orders-db", Stanza: "orders-db-3f2a9c1b-17", At: &at}, begun.From); diff != "" {
+	if diff := cmp.Diff(&pgmember.Source{Path: "/shop/orders-db", Stanza: "orders-db-3f2a9c1b-17", At: &at}, begun.From); diff != "" {
 		t.Errorf("it begins with the backups of the one before: %s", diff)
 	}
-
 	if begun.Backup.Stanza != "orders-db-3f2a9c1b-g2-17" {
 		t.Errorf("it archives to %q, among what the old one wrote", begun.Backup.Stanza)
 	}
-
 	made := w.revisionsOf(2)
 
-	// Clients are led over.
+	// Clients are switched.
 	w.until(w.active(2))
 	p := w.until(func() bool { return w.selected(nameReadWrite) == "orders-db.g2" })
-
 	if diff := cmp.Diff(map[string]int64{"a": 0, "b": 0, "c": 0}, w.replicas(1)); diff != "" {
 		t.Errorf("the old one is stopped: %s", diff)
 	}
-
 	for range 4 {
 		p = w.pass()
 	}
-
 	if status, reason, message := condition(p, "Restored"); status != "True" || reason != "Restored" {
 		t.Errorf("it is told that it is restored: %s %s %s", status, reason, message)
 	}
-
 	if diff := cmp.Diff(made, w.revisionsOf(2)); diff != "" || !p.Ready {
-		t.Errorf("nobody is started anew when clients are led over (ready %t): %s", p.Ready, diff)
+		t.Errorf("no member restarts when clients are switched (ready %t): %s", p.Ready, diff)
 	}
-
 	if err := json.Unmarshal([]byte(compose.Text(w.request.Observed[nameConfig+"-g2"].Map(), "data", fileMember)), &begun); err != nil {
 		t.Fatal(err)
 	}
-
 	st, at1, later := told(t, p), metav1.NewTime(now), metav1.NewTime(now.Add(24*time.Hour))
 	if diff := cmp.Diff(&v1alpha1.GenerationStatus{
 		Active: 2, Since: &at1, Kept: []v1alpha1.KeptGeneration{{Generation: 1, Restore: "r1", Until: later}},
 	}, st.Generation); diff != "" {
 		t.Errorf("the status tells which generation there is: %s", diff)
 	}
-
 	if diff := cmp.Diff(&v1alpha1.RestoreStatus{
 		ID: "r1", Phase: v1alpha1.RestoreDone, From: 1, To: 2, At: "2026-11-20T10:00:00Z", Since: &at1,
 	}, st.Restore); diff != "" {
 		t.Errorf("the status tells what became of the wish: %s", diff)
 	}
-
 	if st.Backup.Stanza != "orders-db-3f2a9c1b-g2-17" {
 		t.Errorf("backups go to stanza %q", st.Backup.Stanza)
 	}
-
 	if got := compose.Text(w.request.Observed[nameAccess].Map(), "metadata", "annotations", labelGeneration); got != "2" {
 		t.Errorf("logins are looked at in generation %q", got)
 	}
@@ -178,13 +154,11 @@ func TestRestore(t *testing.T) {
 	// After a while the old one goes, but for its volumes.
 	w.request.Now = now.Add(24 * time.Hour)
 	w.until(func() bool { return len(w.replicas(1)) == 0 })
-
 	for name := range w.request.Observed {
 		if g, ok := generationOf(name); ok && g == 1 {
 			t.Errorf("%s of the old generation stays", name)
 		}
 	}
-
 	if w.selected(nameReadWrite) != "orders-db.g2" || len(w.replicas(2)) != 3 {
 		t.Error("the new one goes as well")
 	}
@@ -193,25 +167,22 @@ func TestRestore(t *testing.T) {
 // revisionsOf the members of a generation.
 func (w *world) revisionsOf(generation int) map[string]string {
 	rs := map[string]string{}
-
 	for name, o := range w.request.Observed {
 		if g, ok := generationOf(name); ok && g == generation && strings.HasPrefix(name, nameMemberPrefix) {
 			rs[name] = template(w.t, o)
 		}
 	}
-
 	return rs
 }
 
-// TestRestoreRefused holds that nothing is touched, and why is told, when a restore
-// cannot begin.
+// TestRestoreRefused holds that nothing is touched, and why is told, when a restore cannot begin.
 func TestRestoreRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason, restore string
 		arrange         func(*world)
 		want, says      string
 	}{
-		"ToCome": {"What is to come nobody has.", `{id: r1, at: "2026-11-20T13:00:00Z"}`, nil, "RestoreImpossible", "is to come"},
+		"ToCome": {"A moment in the future cannot be restored.", `{id: r1, at: "2026-11-20T13:00:00Z"}`, nil, "RestoreImpossible", "is in the future"},
 		"TooEarly": {
 			"Before the first backup there is nothing.", `{id: r1, at: "2026-11-18T00:00:00Z"}`, nil, "RestoreImpossible", "spec.restore.at: \"2026-11-18T00:00:00Z\": is before",
 		},
@@ -236,26 +207,21 @@ func TestRestoreRefused(t *testing.T) {
 			if tc.arrange != nil {
 				tc.arrange(w)
 			}
-
 			w.react()
 			w.want(tc.restore)
-
 			var p *compose.Plan
 			for range 5 {
 				p = w.pass()
 			}
-
 			status, reason, message := condition(p, "Restored")
 			if status != "False" || reason != tc.want || !strings.Contains(message, tc.says) {
 				t.Errorf("%s: got %s %s: %s", tc.reason, status, reason, message)
 			}
-
 			for name := range w.request.Observed {
 				if g, ok := generationOf(name); ok && g != 1 {
 					t.Errorf("%s: %s is made", tc.reason, name)
 				}
 			}
-
 			if got := compose.Text(w.request.Observed[nameAccessCredential].Map(), "spec", "forProvider", "remember"); got != "" && got != w.secret {
 				t.Errorf("%s: it is written down: %s", tc.reason, got)
 			}
@@ -283,32 +249,25 @@ func TestRestoreTakenBack(t *testing.T) {
 			if name == "Hindered" {
 				w.broken["orders-db-g2-a"], w.broken["orders-db-g2-b"], w.broken["orders-db-g2-c"] = "RestoreFailed", "RestoreFailed", "RestoreFailed"
 			}
-
 			w.want(`{id: r1}`)
 			w.until(func() bool { return tc.until(w) })
-
 			if name == "Hindered" {
 				for range 4 {
 					w.pass()
 				}
-
 				if _, reason, message := condition(w.plan(), "Restored"); reason != "RestoreFailed" || !strings.Contains(message, "take spec.restore back") {
 					t.Errorf("%s it is told why: %s: %s", tc.reason, reason, message)
 				}
 			}
-
 			w.edit(fmt.Sprintf(backedUp, tc.back))
 			w.until(func() bool { return len(w.replicas(2)) == 0 && len(w.replicas(3)) == 0 })
-
 			var p *compose.Plan
 			for range 6 {
 				p = w.pass()
 			}
-
 			if diff := cmp.Diff(map[string]int64{"a": 1, "b": 1, "c": 1}, w.replicas(1)); diff != "" || !p.Ready || w.selected(nameReadWrite) != "orders-db" {
 				t.Errorf("%s ready %t, %s: %s", tc.reason, p.Ready, w.selected(nameReadWrite), diff)
 			}
-
 			if m := w.remembers(); m.Step != nil || m.Last != 2 {
 				t.Errorf("%s %s", tc.reason, w.secret)
 			}
@@ -316,50 +275,40 @@ func TestRestoreTakenBack(t *testing.T) {
 	}
 }
 
-// TestRestoreUndone goes back to the generation before, once, and a Database that is
-// made anew afterwards begins with it.
+// TestRestoreUndone goes back to the generation before, once, and a Database that is recreated afterwards begins with it.
 func TestRestoreUndone(t *testing.T) {
 	w := restorable(t)
 	w.want(`{id: r1}`)
 	w.until(w.active(2))
-
 	for range 4 {
 		w.pass()
 	}
-
 	w.want(`{undo: r1}`)
 	w.until(w.active(1))
-
 	var p *compose.Plan
 	for range 6 {
 		p = w.pass()
 	}
-
 	if _, reason, _ := condition(p, "Restored"); reason != "RestoreUndone" || w.selected(nameReadWrite) != "orders-db" || !p.Ready {
 		t.Errorf("clients are led back: %s, %s", reason, w.selected(nameReadWrite))
 	}
-
 	if diff := cmp.Diff(map[string]int64{"a": 0, "b": 0, "c": 0}, w.replicas(2)); diff != "" {
 		t.Errorf("the other is kept in its turn: %s", diff)
 	}
 
 	// Neither of them is carried out again, and nothing begins with another generation.
-	for _, wish := range []string{`{id: r1}`, `{undo: r1}`} {
-		w.want(wish)
-
+	for _, revisionInputs := range []string{`{id: r1}`, `{undo: r1}`} {
+		w.want(revisionInputs)
 		for range 6 {
 			w.pass()
 		}
-
 		w.request.Observed = map[string]compose.Object{}
 		delete(w.request.Composite.Map(), "status")
-
 		for range 8 {
 			w.pass()
 		}
-
 		if diff := cmp.Diff(map[string]int64{"a": 1, "b": 1, "c": 1}, w.replicas(1)); diff != "" || len(w.replicas(2))+len(w.replicas(3)) != 0 {
-			t.Errorf("after %s: %s; %s", wish, diff, w.secret)
+			t.Errorf("after %s: %s; %s", revisionInputs, diff, w.secret)
 		}
 	}
 }
@@ -367,68 +316,55 @@ func TestRestoreUndone(t *testing.T) {
 // TestRestoreSkipped makes a Database with a restore in its manifest.
 func TestRestoreSkipped(t *testing.T) {
 	w := newWorld(t, fmt.Sprintf(backedUp, `, restore: {id: r1}`))
-
 	var p *compose.Plan
 	for range 8 {
 		p = w.pass()
 	}
-
 	if _, reason, message := condition(p, "Restored"); reason != "RestoreSkipped" || len(w.replicas(1)) != 3 || len(w.replicas(2)) != 0 {
 		t.Errorf("what the Database is made with is not carried out: %s: %s", reason, message)
 	}
 
-	// Made anew after a restore, it takes up the generation that was active.
+	// Recreated after a restore, it takes up the generation that was active.
 	w.backup = restorable(t).backup
 	w.react()
 	w.want(`{id: r2}`)
 	w.until(w.active(2))
-
 	w.request.Observed = map[string]compose.Object{}
 	delete(w.request.Composite.Map(), "status")
-
 	for range 8 {
 		p = w.pass()
 	}
-
-	var made memberFile
+	var made pgmember.Config
 	if err := json.Unmarshal([]byte(compose.Text(w.request.Observed[nameConfig+"-g2"].Map(), "data", fileMember)), &made); err != nil {
 		t.Fatal(err)
 	}
-
 	if len(w.replicas(2)) != 3 || len(w.replicas(1)) != 0 || made.From != nil || !p.Ready {
-		t.Errorf("made anew, it has generation 2 and restores nothing: %v %v %+v", w.replicas(2), w.replicas(1), made.From)
+		t.Errorf("recreated, it has generation 2 and restores nothing: %v %v %+v", w.replicas(2), w.replicas(1), made.From)
 	}
 }
 
-// TestRememberedWishes: however many there were, what the spec names is not forgotten,
-// because it would be carried out once more, and what is remembered has room.
+// TestRememberedWishes: however many there were, what the spec names is not forgotten, because it would be carried out once more,
+// and what is remembered has room.
 func TestRememberedWishes(t *testing.T) {
-	s := &state{
-		spec:    v1alpha1.DatabaseSpec{Version: "17", Restore: &v1alpha1.DatabaseRestore{ID: "r0"}, Upgrade: &v1alpha1.DatabaseUpgrade{Retry: "t0"}},
-		asksFor: "18",
-	}
+	s := &cluster{data: "17", facts: &facts{
+		engine: engineOf(""),
+		spec:   v1alpha1.DatabaseSpec{Version: "18", Restore: &v1alpha1.DatabaseRestore{ID: "r0"}, Upgrade: &v1alpha1.DatabaseUpgrade{Retry: "t0"}},
+	}}
 	all := []doneRestore{
 		{ID: "r0", State: v1alpha1.RestoreDone},
 		{ID: "upgrade-17-18-t0", Kind: stepUpgrade, State: upgradeFailed, Why: "it is told"},
 	}
 	why := strings.Repeat("ü", 300)
-
 	for i := range 3 * doneKept {
 		all = s.remembered(all, doneRestore{ID: fmt.Sprintf("upgrade-17-18-u%d", i), Kind: stepUpgrade, State: upgradeFailed, From: 1, To: 2 + i, When: now, Why: why})
 	}
-
 	if len(all) != doneKept || all[0].ID != "r0" || all[1].Why != "it is told" {
 		t.Errorf("%d are remembered, the first of them %+v and %+v", len(all), all[0], all[1])
 	}
-
 	if last := all[len(all)-1]; last.Why != why || last.ID != fmt.Sprintf("upgrade-17-18-u%d", 3*doneKept-1) {
 		t.Errorf("the last one is %+v", last)
 	}
-
-	text, err := memory{Active: 1, Done: all}.text()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := memory{Active: 1, Done: all}.text()
 
 	// As many characters the API takes for what a Credential remembers.
 	if n := utf8.RuneCountInString(text); n > 16384/2 {

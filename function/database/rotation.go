@@ -11,44 +11,35 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	accessv1alpha1 "github.com/capstan-dev/capstan/apis/access/v1alpha1"
 	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
-	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
 // defaultOverlap is how long the login before is good after a rotation.
 const defaultOverlap = "24h"
 
-// suffixAlternate ends the second login of a consumer. No login of another consumer
-// has a - in it.
+// suffixAlternate ends the second login of a consumer. No login of another consumer has a - in it.
 const suffixAlternate = "-b"
 
 // alternate is the login that takes turns with that of a consumer.
 func alternate(consumer string) string { return login(consumer) + suffixAlternate }
 
-// credentials of a consumer: what it says itself, and else what all have. None when
-// nothing asks for a rotation.
-func (s *state) credentials(c v1alpha1.Consumer) *v1alpha1.DatabaseCredentials {
+// credentials of a consumer: what it says itself, and else what all have. None when nothing asks for a rotation.
+func (s *cluster) credentials(c v1alpha1.Consumer) *v1alpha1.DatabaseCredentials {
 	if c.Credentials == nil && s.spec.Credentials == nil {
 		return nil
 	}
-
 	own, all := v1alpha1.DatabaseCredentials{}, v1alpha1.DatabaseCredentials{}
 	if c.Credentials != nil {
 		own = *c.Credentials
 	}
-
 	if s.spec.Credentials != nil {
 		all = *s.spec.Credentials
 	}
-
 	return &v1alpha1.DatabaseCredentials{
 		RotateEvery: cmp.Or(own.RotateEvery, all.RotateEvery),
 		Overlap:     cmp.Or(own.Overlap, all.Overlap, defaultOverlap),
@@ -56,114 +47,89 @@ func (s *state) credentials(c v1alpha1.Consumer) *v1alpha1.DatabaseCredentials {
 	}
 }
 
-// rotation of a consumer's login. What was staged is accepted once the Access has
-// logged in with it: nobody is told of a login before that.
-func (s *state) rotation(c v1alpha1.Consumer) *credentialsv1alpha1.Rotation {
+// rotation of a consumer's login. What was staged is accepted once the Access has logged in with it: nobody is told of a login
+// before that.
+func (s *cluster) rotation(c v1alpha1.Consumer) *credentialsv1alpha1.Rotation {
 	w := s.credentials(c)
 	if w == nil || w.RotateEvery == "" && w.ID == "" {
 		return nil
 	}
-
 	return &credentialsv1alpha1.Rotation{
 		Every: hours(w.RotateEvery), ID: w.ID, KeepPrevious: hours(w.Overlap),
 		Accepted: compose.Text(s.pairOf(c), "accepted"),
 	}
 }
 
-// alternates tells whether a consumer has two logins that take turns. Who has had them
-// keeps them, because the second may be the one in use.
-func (s *state) alternates(c v1alpha1.Consumer) bool {
+// hasTwoLogins reports whether a consumer has two logins that take turns. Who has had them keeps them, because the second may be
+// the one in use.
+func (s *cluster) hasTwoLogins(c v1alpha1.Consumer) bool {
 	if s.rotation(c) != nil {
 		return true
 	}
-
 	o := s.Observed[nameConsumerPrefix+c.Name]
-
 	return o != nil && compose.Text(o.Map(), "spec", "forProvider", "connection", "alternateUsername") != ""
 }
 
-// retiresWhenIdle tells whether the server that leads knows of all sessions of a
-// consumer. It knows nothing of those on other members, and poolers keep clients
-// whose sessions have ended.
-func (s *state) retiresWhenIdle(c v1alpha1.Consumer) bool {
+// retiresWhenIdle reports whether the server that leads knows of all sessions of a consumer. It knows nothing of those on other
+// members, and poolers keep clients whose sessions have ended.
+func (s *cluster) retiresWhenIdle(c v1alpha1.Consumer) bool {
 	return !s.pooled() && (c.Access != v1alpha1.ConsumerReadOnly || s.spec.Replicas == 1)
 }
 
 // accessLogin of a consumer.
-func (s *state) accessLogin(c v1alpha1.Consumer) accessv1alpha1.Login {
+func (s *cluster) accessLogin(c v1alpha1.Consumer) accessv1alpha1.Login {
 	l := accessv1alpha1.Login{
 		Name: login(c.Name), Database: c.Database, Access: string(c.Access),
 		PasswordSecretRef: accessv1alpha1.SecretKeyReference{Name: s.called(c.Name), Key: keyPassword},
 	}
-
-	if s.alternates(c) {
+	if s.hasTwoLogins(c) {
 		l.Alternate, l.RetireWhenIdle = alternate(c.Name), s.retiresWhenIdle(c)
 	}
-
 	return l
 }
 
-// poolLimits of databases with a consumer that has two logins: each login has a pool,
-// and in an overlap there would be more connections than the server was asked for.
-func (s *state) poolLimits() map[string]int32 {
+// poolLimits of databases with a consumer that has two logins: each login has a pool, and in an overlap there would be more
+// connections than the server was asked for.
+func (s *cluster) poolLimits() map[string]int32 {
 	limits, alternating := map[string]int32{}, map[string]bool{}
-
 	for _, c := range s.spec.Consumers {
 		limits[c.Database] += s.poolSize()
-		alternating[c.Database] = alternating[c.Database] || s.alternates(c)
+		alternating[c.Database] = alternating[c.Database] || s.hasTwoLogins(c)
 	}
-
 	maps.DeleteFunc(limits, func(d string, _ int32) bool { return !alternating[d] })
-
 	return limits
 }
 
 // pairOf the logins of a consumer, as the Access tells of it, or nothing.
-func (s *state) pairOf(c v1alpha1.Consumer) map[string]any {
+func (s *cluster) pairOf(c v1alpha1.Consumer) map[string]any {
 	o := s.Observed[nameAccess]
 	if o == nil {
 		return nil
 	}
-
 	for _, v := range compose.List(o.Map(), "status", "atProvider", "alternating") {
 		if m, ok := v.(map[string]any); ok && compose.Text(m, "name") == login(c.Name) {
 			return m
 		}
 	}
-
 	return nil
 }
 
 // connectionSecret of a consumer, as far as it is there.
-func (s *state) connectionSecret(c v1alpha1.Consumer) v1alpha1.ConnectionSecret {
+func (s *cluster) connectionSecret(c v1alpha1.Consumer) v1alpha1.ConnectionSecret {
 	st := v1alpha1.ConnectionSecret{Consumer: c.Name, Secret: s.called(c.Name), Ready: s.loggedIn(c)}
-
 	o := s.Observed[nameConsumerPrefix+c.Name]
-	if o == nil || !s.alternates(c) {
+	if o == nil || !s.hasTwoLogins(c) {
 		return st
 	}
-
 	at := compose.Map(o.Map(), "status", "atProvider")
 	st.Generation = compose.Number(at, 0, "generation")
 	st.Login = compose.Text(at, "username")
-	st.RotatesAt = instant(compose.Text(at, "nextRotation"))
+	st.RotatesAt = stamp(compose.Text(at, "nextRotation"))
 	st.Retiring = compose.Text(s.pairOf(c), "retiring")
-
 	if st.Retiring != "" {
-		st.RetiresAt = instant(compose.Text(at, "previousUntil"))
+		st.RetiresAt = stamp(compose.Text(at, "previousUntil"))
 	}
-
 	return st
-}
-
-// instant in a text, or none.
-func instant(text string) *metav1.Time {
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return nil
-	}
-
-	return &metav1.Time{Time: t}
 }
 
 // hours of a time that may be in days, which Credentials do not know.
@@ -172,66 +138,26 @@ func hours(text string) string {
 	if !ok {
 		return text
 	}
-
 	n, err := strconv.Atoi(days)
 	if err != nil {
 		return text // It is told by checkCredentials.
 	}
-
 	return strconv.Itoa(24*n) + "h"
 }
 
-func checkCredentials(s *state) []check.Problem {
-	ps := checkRotation("spec.credentials", s.spec.Credentials)
-
-	for i, c := range s.spec.Consumers {
-		ps = append(ps, checkRotation(fmt.Sprintf("spec.consumers[%d].credentials", i), c.Credentials)...)
-	}
-
-	return ps
-}
-
-func checkRotation(field string, c *v1alpha1.DatabaseCredentials) []check.Problem {
-	if c == nil {
-		return nil
-	}
-
-	var ps []check.Problem
-
-	if d, err := time.ParseDuration(hours(c.RotateEvery)); c.RotateEvery != "" && (err != nil || d < time.Hour) {
-		ps = append(ps, check.Invalid(field+".rotateEvery", c.RotateEvery, "must be days or hours, for instance 30d"))
-	}
-
-	if d, err := time.ParseDuration(hours(c.Overlap)); c.Overlap != "" && (err != nil || d < 0) {
-		ps = append(ps, check.Invalid(field+".overlap", c.Overlap, "must be days, hours or minutes, for instance 24h, or 0s"))
-	}
-
-	return ps
-}
-
-// credentialsFresh tells whether every consumer has the login that it should have by
-// now.
-func credentialsFresh(s *state) error {
-	say := func(status corev1.ConditionStatus, reason xpv2.ConditionReason, message string) error {
-		s.tell(v1alpha1.TypeCredentialsFresh, status, reason, message)
-		return nil
-	}
-
+// credentialsFresh reports whether every consumer has the login that it should have by now.
+func credentialsFresh(s *state) xpv2.Condition {
 	if len(s.problems) > 0 || !slices.ContainsFunc(s.spec.Consumers, func(c v1alpha1.Consumer) bool { return s.rotation(c) != nil }) {
-		return nil
+		return xpv2.Condition{}
 	}
-
 	var making, waiting, overlapping []string
-
 	for _, c := range s.spec.Consumers {
 		o := s.Observed[nameConsumerPrefix+c.Name]
 		if o == nil {
 			continue
 		}
-
 		staged := compose.Text(o.Map(), "status", "atProvider", "staged") != ""
 		st := s.connectionSecret(c)
-
 		switch {
 		case staged && st.Retiring != "":
 			waiting = append(waiting, fmt.Sprintf("login %s of consumer %s, which is good until %s", st.Retiring, c.Name, until(st)))
@@ -241,23 +167,22 @@ func credentialsFresh(s *state) error {
 			overlapping = append(overlapping, fmt.Sprintf("login %s of consumer %s until %s", st.Retiring, c.Name, until(st)))
 		}
 	}
-
 	switch {
 	case len(waiting) > 0:
-		return say(corev1.ConditionFalse, v1alpha1.ReasonRotationWaits, fmt.Sprintf(
+		return no(v1alpha1.ReasonRotationWaits, fmt.Sprintf(
 			"the next rotation waits for %s: set its overlap to 0s to end it now", strings.Join(waiting, ", ")))
 	case len(making) > 0 && (s.asleep() || !s.leads()):
-		return say(corev1.ConditionFalse, v1alpha1.ReasonRotating, fmt.Sprintf(
+		return no(v1alpha1.ReasonRotating, fmt.Sprintf(
 			"the next login of %s is made once a member leads; the present one stays", strings.Join(making, ", ")))
 	case len(making) > 0:
-		return say(corev1.ConditionFalse, v1alpha1.ReasonRotating, fmt.Sprintf(
+		return no(v1alpha1.ReasonRotating, fmt.Sprintf(
 			"the next login of %s is being made; the present one stays: if that lasts, see Access %q and Credential %q",
 			strings.Join(making, ", "), s.name, s.called(making[0])))
 	case len(overlapping) > 0:
-		return say(corev1.ConditionTrue, v1alpha1.ReasonCredentialsOverlap,
+		return yes(v1alpha1.ReasonCredentialsOverlap,
 			"every Secret has the login of its last rotation; still good for clients that have not read it: "+strings.Join(overlapping, ", "))
 	default:
-		return say(corev1.ConditionTrue, v1alpha1.ReasonCredentialsFresh, "every Secret has the login of its last rotation, and no other is good")
+		return yes(v1alpha1.ReasonCredentialsFresh, "every Secret has the login of its last rotation, and no other is good")
 	}
 }
 
@@ -266,6 +191,5 @@ func until(st v1alpha1.ConnectionSecret) string {
 	if st.RetiresAt == nil {
 		return "its overlap ends"
 	}
-
 	return st.RetiresAt.UTC().Format(time.RFC3339)
 }

@@ -25,7 +25,6 @@ func full(disk string, percent int32, fill, of string) filled {
 
 func TestStorage(t *testing.T) {
 	data := full("Low", 90, observev1alpha1.FillData, "49Gi")
-
 	cases := map[string]struct {
 		reason string
 		spec   string
@@ -109,42 +108,32 @@ func TestStorage(t *testing.T) {
 			spec:   basic, filled: data, passes: 3, want: "50Gi", status: "False", told: "StorageLow", words: []string{"Raise spec.storage"},
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := running(t, basic)
 			w.stuck = tc.stuck
-
 			if tc.filled.disk != "" {
 				w.filled["orders-db-a"] = tc.filled
 			}
-
 			w.react()
 			w.edit(tc.spec)
-
 			before := w.revisions()
-
 			for range tc.passes {
 				w.pass()
 			}
-
 			p := w.plan()
-
 			if got := compose.Text(w.request.Observed[nameVolumeClaim].Map(), "spec", "forProvider", "size"); got != tc.want {
 				t.Errorf("\n%s\nsize of the VolumeClaim: want %s, got %s", tc.reason, tc.want, got)
 			}
-
 			status, reason, message := condition(p, "StorageHealthy")
 			if status != tc.status || reason != tc.told {
 				t.Errorf("\n%s\nStorageHealthy: want %s %s, got %s %s: %s", tc.reason, tc.status, tc.told, status, reason, message)
 			}
-
 			for _, word := range tc.words {
 				if !strings.Contains(message, word) {
 					t.Errorf("\n%s\nwant %q in %q", tc.reason, word, message)
 				}
 			}
-
 			if diff := cmp.Diff(before, w.revisions()); diff != "" {
 				t.Errorf("\n%s\nno member is changed for its storage: -before, +after:\n%s", tc.reason, diff)
 			}
@@ -157,30 +146,23 @@ func TestStorageIsKept(t *testing.T) {
 	w.filled["orders-db-a"] = full("Low", 90, observev1alpha1.FillData, "49Gi")
 	w.react()
 	w.edit(growing)
-
 	for range 3 {
 		w.pass()
 	}
-
 	delete(w.filled, "orders-db-a")
 	w.edit(strings.Replace(growing, "replicas: 3", "replicas: 4", 1))
-
 	for range 3 {
 		w.pass()
 	}
-
 	if got := compose.Text(w.request.Observed[nameVolumeClaim].Map(), "spec", "forProvider", "size"); got != "60Gi" {
 		t.Errorf("size after the volume was emptied: want what it has grown to, got %s", got)
 	}
-
 	claim, _ := compose.List(w.request.Observed["member-d"].Map(), "spec", "volumeClaimTemplates")[0].(map[string]any)
 	if got := compose.Text(claim, "spec", "resources", "requests", "storage"); got != "60Gi" {
 		t.Errorf("a new member has to hold the same data: want 60Gi, got %s", got)
 	}
-
 	w.edit(strings.Replace(basic, "replicas: 3", "replicas: 4", 1))
 	w.pass()
-
 	if got := told(t, w.plan()).Storage; got.Wanted != "50Gi" || got.Size != "60Gi" {
 		t.Errorf("status.storage without the block: want 50Gi of 60Gi, got %+v", got)
 	}

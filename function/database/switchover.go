@@ -13,18 +13,18 @@ import (
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/encoding"
 )
 
 // A move is a switchover that is wanted and has no outcome yet.
 type move struct {
 	id, from, to string
 
-	// own tells that it is Capstan's own, because node, on which the leader runs, is
-	// being emptied.
+	// own reports that it is Capstan's own, because node, on which the leader runs, is being emptied.
 	own  bool
 	node string
 
-	// asked tells that the Topology has it already, and begin that it gets it now.
+	// asked reports that the Topology has it already, and begin that it gets it now.
 	asked, begin bool
 
 	// gate that holds it, or reason and message why nobody could lead.
@@ -37,123 +37,103 @@ type move struct {
 const ownMoves = "capstan-"
 
 // outcome of a switchover that the Topology tells of.
-func (s *state) outcome(id string) (observev1alpha1.SwitchoverOutcome, bool) {
+func (s *cluster) outcome(id string) (observev1alpha1.SwitchoverOutcome, bool) {
 	i := slices.IndexFunc(s.seen.Switchovers, func(o observev1alpha1.SwitchoverOutcome) bool { return o.ID == id })
 	if i < 0 {
 		return observev1alpha1.SwitchoverOutcome{}, false
 	}
-
 	return s.seen.Switchovers[i], true
 }
 
-// ended tells whether a switchover has an outcome.
-func (s *state) ended(id string) bool {
+// ended reports whether a switchover has an outcome.
+func (s *cluster) ended(id string) bool {
 	o, told := s.outcome(id)
-
 	return told && o.State != observev1alpha1.SwitchoverAsked
 }
 
 // handed is the switchover that the Topology was given before.
-func (s *state) handed() *observev1alpha1.TopologySwitchover {
+func (s *cluster) handed() *observev1alpha1.TopologySwitchover {
 	o := s.Observed[s.in(nameTopology)]
 	if o == nil {
 		return nil
 	}
-
 	m := compose.Map(o.Map(), "spec", "forProvider", "switchover")
 	if id := compose.Text(m, "id"); id != "" {
 		return &observev1alpha1.TopologySwitchover{ID: id, From: compose.Text(m, "from"), To: compose.Text(m, "to")}
 	}
-
 	return nil
 }
 
-// skipped is the id that the Database was made with: what made it anew from its
-// manifest did not mean to move the lead once more. It is written down before there
-// is a member.
-func (s *state) skipped() string {
-	// No switchover that was asked for before clients are led over is meant for another
-	// generation.
+// skipped is the id that the Database was made with: recreated from its manifest, it must not switch over a second time.
+// It is written down before there is a member.
+func (s *cluster) skipped() string {
+	// No switchover that was asked for before clients are switched is meant for another generation.
 	if o := s.Observed[s.in(nameDCS)]; o != nil && !s.side {
 		return compose.Text(o.Map(), "metadata", "annotations", annotationSkipped)
 	}
-
 	if s.spec.Switchover != nil {
 		return s.spec.Switchover.ID
 	}
-
 	return ""
 }
 
-// moves is the switchover that is wanted now: one that the Topology was given and
-// that is not over, then that of the spec, then one of a leader whose node is being
-// emptied.
-func (s *state) moves(sit situation) *move {
+// moves is the switchover that is wanted now: one that the Topology was given and that is not over, then that of the spec, then
+// one of a leader whose node is being emptied.
+func (s *cluster) requestedMove(sit situation) *move {
 	if h := s.handed(); h != nil && !s.ended(h.ID) {
 		m := &move{id: h.ID, from: h.From, to: h.To, asked: true}
-
-		// Somebody who takes it back before Patroni is asked has not asked.
+		// A request that is taken back before members have it was never made.
 		_, begun := s.outcome(h.ID)
 		if begun || s.spec.Switchover != nil && s.spec.Switchover.ID == h.ID {
 			return m
 		}
-
-		if o := s.vacates(sit); o != nil && o.id == h.ID {
+		if o := s.moveOffNode(sit); o != nil && o.id == h.ID {
 			o.from, o.to, o.asked = h.From, h.To, true
 			return o
 		}
 	}
-
 	if w := s.spec.Switchover; w != nil && w.ID != s.skipped() && !s.ended(w.ID) {
 		return &move{id: w.ID, from: s.seen.Leader, to: w.To}
 	}
-
-	return s.vacates(sit)
+	return s.moveOffNode(sit)
 }
 
-// vacates a node that is being emptied: before the pod of the leader has to go,
-// and only when somebody can lead elsewhere. It is asked for once on each timeline,
-// so that it does not go back and forth, and is not tried again when it fails.
-func (s *state) vacates(sit situation) *move {
+// moveOffNode a node that is being emptied: before the pod of the leader has to go, and only when somebody can lead elsewhere. It
+// is asked for once on each timeline, so that it does not go back and forth, and is not tried again when it fails.
+func (s *cluster) moveOffNode(sit situation) *move {
 	i := slices.IndexFunc(sit.views, view.leading)
 	if !s.leads() || i < 0 || !sit.views[i].Cordoned || sit.views[i].Node == "" {
 		return nil
 	}
-
-	h, err := hash(map[string]any{"leader": sit.views[i].name, "node": sit.views[i].Node, "timeline": s.seen.Timeline})
-	if err != nil || s.ended(ownMoves+h) {
+	h := encoding.Hash(map[string]any{"leader": sit.views[i].name, "node": sit.views[i].Node, "timeline": s.seen.Timeline})
+	if s.ended(ownMoves + h) {
 		return nil
 	}
-
-	if !slices.ContainsFunc(sit.views, sit.fit) {
+	if !slices.ContainsFunc(sit.views, sit.canLead) {
 		return nil
 	}
-
 	return &move{id: ownMoves + h, from: sit.views[i].name, own: true, node: sit.views[i].Node}
 }
 
 // fit to lead at once: it has every commit, and its node takes pods.
-func (s situation) fit(v view) bool {
+func (s situation) canLead(v view) bool {
 	return v.exists && v.expected && !v.stopped && !v.leading() && v.healthy() && !v.Cordoned &&
 		(!s.synchronous || v.Role == observev1alpha1.RoleSyncStandby)
 }
 
-// unfit says why a member cannot lead now, and what to do, or nothing when it can.
-func (s situation) unfit(to string) string {
+// cannotLead says why a member cannot lead now, and what to do, or nothing when it can.
+func (s situation) cannotLead(to string) string {
 	i := slices.IndexFunc(s.views, func(v view) bool { return v.name == to })
-
 	switch {
 	case i < 0:
 		names := make([]string, 0, len(s.views))
 		for _, v := range s.views {
 			names = append(names, v.name)
 		}
-
 		return fmt.Sprintf("spec.switchover.to: %q: is none of the members %v: choose one of them, with another id", to, names)
-	case s.fit(s.views[i]):
+	case s.canLead(s.views[i]):
 		return ""
 	}
-
 	switch v := s.views[i]; {
 	case !v.expected:
 		return fmt.Sprintf("member %s is to be let go: choose another one", to)
@@ -168,68 +148,64 @@ func (s situation) unfit(to string) string {
 	}
 }
 
-// judge whether a switchover that is wanted can be asked for now.
-func (s *state) judge(m *move, sit situation) {
-	say := func(reason xpv2.ConditionReason, message string) { m.reason, m.message = reason, message }
-
+// judged move: whether it can be asked for now, and who leads then.
+func (s *cluster) judged(m move, sit situation, o order) *move {
+	if m.asked || sit.handing {
+		return &m
+	}
 	// One that was asked for by hand is a decision, which only a freeze holds.
 	m.gate = sit.freeze
 	if m.own {
 		m.gate = sit.gate
 	}
-
-	others := func(v view) bool { return v.exists && v.current && !v.healthy() }
-
+	ill := func(v view) bool { return v.exists && v.current && !v.healthy() }
 	switch {
 	case s.spec.Hibernated || slices.ContainsFunc(sit.views, func(v view) bool { return v.stopped }):
-		say(v1alpha1.ReasonHibernated, "members are stopped: set spec.hibernated to false")
+		m.reason, m.message = v1alpha1.ReasonHibernated, "members are stopped: set spec.hibernated to false"
 	case !sit.known:
-		say(v1alpha1.ReasonAwaitingTopology, unknownMembers)
+		m.reason, m.message = v1alpha1.ReasonAwaitingTopology, unknownMembers
 	case sit.paused:
-		say(v1alpha1.ReasonPaused, "failover is paused by hand: end it with patronictl resume in a member")
+		m.reason, m.message = v1alpha1.ReasonPaused, "failover is paused by hand: "+sit.resume
 	case !sit.leads:
-		say(v1alpha1.ReasonNoLeader, "no member leads: see the condition Available")
-	case s.order.touches():
-		say(v1alpha1.ReasonAwaitingCandidate, "a member is being changed: the lead moves afterwards")
-	case m.own && slices.ContainsFunc(sit.views, others):
-		say(v1alpha1.ReasonAwaitingCandidate, "a member is not well: the lead moves once it is")
+		m.reason, m.message = v1alpha1.ReasonNoLeader, "no member leads: see the condition Available"
+	case o.touches():
+		m.reason, m.message = v1alpha1.ReasonAwaitingCandidate, "a member is being changed: the lead moves afterwards"
+	case m.own && slices.ContainsFunc(sit.views, ill):
+		m.reason, m.message = v1alpha1.ReasonAwaitingCandidate, "a member is not well: the lead moves once it is"
 	default:
-		if why := sit.candidate(m); why != "" {
-			say(v1alpha1.ReasonAwaitingCandidate, why)
+		if m.to, m.message = sit.candidate(m); m.message != "" {
+			m.reason = v1alpha1.ReasonAwaitingCandidate
 		}
 	}
-
 	m.begin = m.reason == "" && !m.gate.closed()
+	return &m
 }
 
-// candidate for a move is the one that is named, or else the first that is fit. What
-// is returned is why there is none.
-func (s situation) candidate(m *move) string {
-	switch i := slices.IndexFunc(s.views, s.fit); {
+// candidate for a move is the one that is named, or else the first that is fit; or why there is none.
+func (s situation) candidate(m move) (to, why string) {
+	switch i := slices.IndexFunc(s.views, s.canLead); {
 	case m.to != "" && m.to == m.from:
-		return "" // It leads already, which is written down.
+		return m.to, "" // It leads already, which is written down.
 	case m.to != "":
-		return s.unfit(m.to)
+		return m.to, s.cannotLead(m.to)
 	case i < 0:
-		return "no member that has every commit is on a node that takes pods: wait, or add one"
+		return "", "no member that has every commit is on a node that takes pods: wait, or add one"
 	default:
-		m.to = s.views[i].name
-		return ""
+		return s.views[i].name, ""
 	}
 }
 
-// moving tells whether the leader was asked to hand over and nothing was heard yet.
-func (s *state) moving() bool {
-	return s.move != nil && s.move.asked || slices.ContainsFunc(s.seen.Switchovers, func(o observev1alpha1.SwitchoverOutcome) bool {
+// moving reports whether the leader was asked to hand over and nothing was heard yet.
+func (s *cluster) moving(m *move) bool {
+	return m != nil && m.asked || slices.ContainsFunc(s.seen.Switchovers, func(o observev1alpha1.SwitchoverOutcome) bool {
 		return o.State == observev1alpha1.SwitchoverAsked
 	})
 }
 
-// switchover for the Topology: the one that is wanted, as soon as it can be, or the
-// last one, so that nothing changes after it is done.
-func (s *state) switchover() *observev1alpha1.TopologySwitchover {
+// switchover for the Topology: the one that is wanted, as soon as it can be, or the last one, so that nothing changes after it is
+// done.
+func (s *decision) switchover() *observev1alpha1.TopologySwitchover {
 	h := s.handed()
-
 	switch {
 	case s.move != nil && s.move.asked:
 		return h
@@ -242,46 +218,36 @@ func (s *state) switchover() *observev1alpha1.TopologySwitchover {
 	}
 }
 
-// switchedOver tells what became of the switchover of the spec, or of Capstan's
-// own.
-func switchedOver(s *state) error {
-	say := func(status corev1.ConditionStatus, reason xpv2.ConditionReason, message string) error {
-		s.tell(v1alpha1.TypeSwitchedOver, status, reason, message)
-		return nil
-	}
-
+// switchedOver tells what became of the switchover of the spec, or of Capstan's own.
+func switchedOver(s *state) xpv2.Condition {
 	w, m := s.spec.Switchover, s.move
 	if len(s.problems) > 0 || w == nil && (m == nil || m.asked && !m.own) {
-		return nil
+		return xpv2.Condition{}
 	}
-
 	if w != nil {
-		if status, reason, message := s.wished(w.ID); reason != "" {
-			return say(status, reason, message)
+		if status, reason, message := s.requestedOutcome(w.ID); reason != "" {
+			return xpv2.Condition{Status: status, Reason: reason, Message: message}
 		}
 	}
-
 	if m == nil {
-		return say(corev1.ConditionUnknown, v1alpha1.ReasonAwaitingTopology, unknownMembers)
+		return unknown(v1alpha1.ReasonAwaitingTopology, unknownMembers)
 	}
-
 	what := m.id
 	if m.own {
 		what = fmt.Sprintf("node %s of the leader takes no pods", m.node)
 	}
-
 	switch {
 	case m.asked || m.begin:
-		return say(corev1.ConditionFalse, v1alpha1.ReasonSwitchingOver, fmt.Sprintf("%s: member %s was asked to hand over to %s", what, m.from, m.to))
+		return no(v1alpha1.ReasonSwitchingOver, fmt.Sprintf("%s: member %s was asked to hand over to %s", what, m.from, m.to))
 	case m.gate.closed():
-		return say(corev1.ConditionFalse, m.gate.reason, what+": "+m.gate.message)
+		return no(m.gate.reason, what+": "+m.gate.message)
 	default:
-		return say(corev1.ConditionFalse, m.reason, what+": "+m.message)
+		return no(m.reason, what+": "+m.message)
 	}
 }
 
-// wished is what became of the switchover of the spec, when that is known.
-func (s *state) wished(id string) (corev1.ConditionStatus, xpv2.ConditionReason, string) {
+// requestedOutcome is what became of the switchover of the spec, when that is known.
+func (s *decision) requestedOutcome(id string) (corev1.ConditionStatus, xpv2.ConditionReason, string) {
 	switch o, told := s.outcome(id); {
 	case told && o.State == observev1alpha1.SwitchoverDone:
 		return corev1.ConditionTrue, v1alpha1.ReasonSwitchedOver, fmt.Sprintf("%s: member %s leads since; for another switchover choose another id", id, o.To)
@@ -297,14 +263,12 @@ func (s *state) wished(id string) (corev1.ConditionStatus, xpv2.ConditionReason,
 }
 
 // switchoverStatus is what became of the switchover of the spec.
-func (s *state) switchoverStatus() *v1alpha1.SwitchoverStatus {
+func (s *decision) switchoverStatus() *v1alpha1.SwitchoverStatus {
 	w := s.spec.Switchover
 	if w == nil {
 		return nil
 	}
-
 	st := &v1alpha1.SwitchoverStatus{ID: w.ID, To: w.To, Outcome: v1alpha1.SwitchoverWaiting}
-
 	switch o, told := s.outcome(w.ID); {
 	case told:
 		st.Outcome, st.From, st.To, st.Message, st.At = o.State, o.From, o.To, o.Message, &o.At
@@ -313,6 +277,5 @@ func (s *state) switchoverStatus() *v1alpha1.SwitchoverStatus {
 	case s.move != nil && s.move.id == w.ID && s.move.asked:
 		st.Outcome, st.From, st.To = observev1alpha1.SwitchoverAsked, s.move.from, s.move.to
 	}
-
 	return st
 }

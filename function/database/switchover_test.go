@@ -22,26 +22,22 @@ func (w *world) handedOver() map[string]any {
 }
 
 // outcome that the Topology tells of every switchover from now on.
-func (w *world) outcome(os ...observev1alpha1.SwitchoverOutcome) { w.moves = os }
+func (w *world) outcome(os ...observev1alpha1.SwitchoverOutcome) { w.requestedMove = os }
 
 func TestSwitchover(t *testing.T) {
 	w := running(t, basic)
 	w.edit(moved)
 	w.pass()
-
 	want := map[string]any{"id": "first", "from": "orders-db-a", "to": "orders-db-b"}
 	if diff := cmp.Diff(want, w.handedOver()); diff != "" {
 		t.Fatalf("the Topology is asked for: -want, +got:\n%s", diff)
 	}
-
 	if got := compose.List(w.request.Observed[nameTopology].Map(), "spec", "managementPolicies"); len(got) != 4 {
 		t.Errorf("it may do %v", got)
 	}
-
 	if _, reason, _ := condition(w.plan(), "SwitchedOver"); reason != "SwitchingOver" {
 		t.Errorf("SwitchedOver is %s", reason)
 	}
-
 	w.leads = "orders-db-b"
 	w.outcome(observev1alpha1.SwitchoverOutcome{
 		ID: "first", From: "orders-db-a", To: "orders-db-b", State: observev1alpha1.SwitchoverDone, At: metav1.NewTime(now),
@@ -49,12 +45,10 @@ func TestSwitchover(t *testing.T) {
 	w.pass()
 	w.pass()
 	w.pass()
-
 	p := w.plan()
 	if status, reason, message := condition(p, "SwitchedOver"); status != "True" || !strings.Contains(message, "orders-db-b leads since") {
 		t.Errorf("SwitchedOver is %s, %s: %s", status, reason, message)
 	}
-
 	if st := told(t, p).Switchover; st == nil || st.Outcome != observev1alpha1.SwitchoverDone || st.To != "orders-db-b" {
 		t.Errorf("status.switchover is %+v", st)
 	}
@@ -63,7 +57,6 @@ func TestSwitchover(t *testing.T) {
 	w.leads = "orders-db-c"
 	w.pass()
 	w.pass()
-
 	if diff := cmp.Diff(want, w.handedOver()); diff != "" {
 		t.Errorf("a wish that was carried out is another one later: -want, +got:\n%s", diff)
 	}
@@ -95,7 +88,6 @@ func TestSwitchoverWaits(t *testing.T) {
 			want: "Hibernated", message: "spec.hibernated",
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := running(t, basic)
@@ -103,14 +95,11 @@ func TestSwitchoverWaits(t *testing.T) {
 				tc.change(w)
 				w.pass()
 			}
-
 			w.edit(tc.spec)
 			w.pass()
-
 			if got := w.handedOver(); got != nil {
 				t.Errorf("\n%s\nthe Topology is asked for %v", tc.reason, got)
 			}
-
 			if status, reason, message := condition(w.plan(), "SwitchedOver"); status != "False" || reason != tc.want || !strings.Contains(message, tc.message) {
 				t.Errorf("\n%s\nSwitchedOver is %s, %s: %s", tc.reason, status, reason, message)
 			}
@@ -118,89 +107,70 @@ func TestSwitchoverWaits(t *testing.T) {
 	}
 }
 
-// TestSwitchoverOfManifest: a Database that is made from a manifest with a switchover
-// does not carry it out.
+// TestSwitchoverOfManifest: a Database that is made from a manifest with a switchover does not carry it out.
 func TestSwitchoverOfManifest(t *testing.T) {
 	w := newWorld(t, moved)
 	for range 8 {
 		w.pass()
 	}
-
 	if got := w.handedOver(); got != nil {
 		t.Errorf("the Topology is asked for %v", got)
 	}
-
 	if _, reason, message := condition(w.plan(), "SwitchedOver"); reason != "SwitchoverSkipped" {
 		t.Errorf("SwitchedOver is %s: %s", reason, message)
 	}
-
 	w.edit(strings.Replace(moved, "first", "second", 1))
 	w.pass()
-
 	if got := compose.Text(w.handedOver(), "id"); got != "second" {
 		t.Errorf("another id is not asked for, but %q", got)
 	}
 }
 
-// TestVacates moves the lead from a node that is being emptied, once, and not in
-// circles.
+// TestVacates moves the lead from a node that is being emptied, once, and not in circles.
 func TestVacates(t *testing.T) {
 	w := running(t, basic)
 	w.cordoned = []string{"orders-db-a"}
 	w.pass()
 	w.pass()
-
 	asked := w.handedOver()
 	id := compose.Text(asked, "id")
-
 	if !strings.HasPrefix(id, ownMoves) || compose.Text(asked, "to") != "orders-db-b" {
 		t.Fatalf("the Topology is asked for %v", asked)
 	}
 
 	// It fails, and is not tried again.
 	w.outcome(observev1alpha1.SwitchoverOutcome{ID: id, From: "orders-db-a", State: observev1alpha1.SwitchoverFailed, At: metav1.NewTime(now)})
-
 	for range 3 {
 		w.pass()
 	}
-
 	if got := compose.Text(w.handedOver(), "id"); got != id {
 		t.Errorf("after a failure another one is asked for: %s, before %s", got, id)
 	}
-
 	t.Run("All", func(t *testing.T) {
 		w := running(t, basic)
 		w.cordoned = []string{"orders-db-a", "orders-db-b", "orders-db-c"}
-
 		for range 3 {
 			w.pass()
 		}
-
 		if got := w.handedOver(); got != nil {
 			t.Errorf("with every node being emptied the Topology is asked for %v", got)
 		}
 	})
-
 	t.Run("Window", func(t *testing.T) {
 		w := running(t, basic)
 		w.cordoned = []string{"orders-db-a"}
 		w.edit(`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, maintenance: {windows: [{start: "13:00", duration: 1h}]}}`)
-
 		for range 3 {
 			w.pass()
 		}
-
 		if got := w.handedOver(); got != nil {
 			t.Errorf("outside of the window the Topology is asked for %v", got)
 		}
-
 		if _, reason, _ := condition(w.plan(), "SwitchedOver"); reason != "AwaitingWindow" {
 			t.Errorf("SwitchedOver is %s", reason)
 		}
-
 		w.request.Now = now.Add(time.Hour)
 		w.pass()
-
 		if got := w.handedOver(); got == nil {
 			t.Error("in the window the Topology is asked for nothing")
 		}

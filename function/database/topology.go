@@ -13,28 +13,24 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
-// topologySpec without what the schema fills in. Only a switchover takes more than
-// to observe.
+// topologySpec without what the schema fills in. Only a switchover takes more than to observe.
 type topologySpec struct {
 	ManagementPolicies xpv2.ManagementPolicies `json:"managementPolicies,omitempty"`
 
 	ForProvider observev1alpha1.TopologyParameters `json:"forProvider"`
 }
 
-// topology watches the members. It is there from the first pass on, so that zones
-// and nodes are known before there are members.
-func topology(s *state) error {
+// topology watches the members. It is there from the first pass on, so that zones and nodes are known before there are members.
+func topology(s *state) {
 	names := make([]string, 0, len(letters))
 	for _, letter := range s.expected() {
 		names = append(names, s.member(letter))
 	}
-
-	for _, letter := range sortedKeys(s.sets) {
+	for _, letter := range compose.SortedKeys(s.sets) {
 		if name := s.member(letter); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
-
 	spec := topologySpec{ForProvider: observev1alpha1.TopologyParameters{
 		Database:      s.base(),
 		Scope:         s.scope(),
@@ -43,87 +39,73 @@ func topology(s *state) error {
 		Switchover:    s.switchover(),
 		RemoveSecrets: s.removable(),
 	}}
-
 	if spec.ForProvider.Switchover != nil {
 		spec.ManagementPolicies = xpv2.ManagementPolicies{
 			xpv2.ManagementActionObserve, xpv2.ManagementActionCreate, xpv2.ManagementActionUpdate, xpv2.ManagementActionDelete,
 		}
 	}
-
 	s.ask(s.in(nameTopology), compose.NewManifest(observev1alpha1.TopologyGroupVersionKind.GroupVersion().String(), observev1alpha1.TopologyGroupVersionKind.Kind,
 		s.metadata(s.base()), spec))
-
-	return nil
 }
 
 // removable Secrets are those of certificates, which can be made again.
-func (s *state) removable() []string {
-	// They are of the generation that clients are led to.
+func (s *cluster) removable() []string {
+	// They are of the generation that clients are switched to.
 	if s.side {
 		return nil
 	}
-
 	names := []string{s.called(suffixOfMembers), s.called(suffixServer)}
 	if s.archives() {
 		names = append(names, s.called(suffixBackupClient))
 	}
-
 	if s.Observed[nameRepository] != nil {
 		names = append(names, s.called(suffixRepositoryClient), s.called(suffixRepositoryServer))
 	}
-
 	return names
 }
 
 // observeTopology reads what a Topology tells, if it was looked at.
 func observeTopology(o compose.Object) (observev1alpha1.TopologyObservation, bool) {
 	var seen observev1alpha1.TopologyObservation
-
 	if o == nil {
 		return seen, false
 	}
-
 	raw, err := json.Marshal(compose.Map(o.Map(), "status", "atProvider"))
 	if err != nil || json.Unmarshal(raw, &seen) != nil {
 		return observev1alpha1.TopologyObservation{}, false
 	}
-
 	return seen, seen.Phase != ""
 }
 
-// expected letters of the members that the spec asks for.
-// In a generation that comes up by an upgrade it is one, until clients are led there:
-// the others copy it then.
-func (s *state) expected() []string {
+// expected letters of the members that the spec asks for. In a generation that comes up by an upgrade it is one, until clients
+// are led there: the others copy it then.
+func (s *cluster) expected() []string {
 	if s.comesUpBy(stepUpgrade) {
 		return letters[:1]
 	}
-
 	return letters[:min(int(s.spec.Replicas), len(letters))]
 }
 
 // seenMember is what the Topology tells of a member.
-func (s *state) seenMember(letter string) observev1alpha1.TopologyMember {
+func (s *cluster) seenMember(letter string) observev1alpha1.TopologyMember {
 	for _, m := range s.seen.Members {
 		if m.Name == s.member(letter) {
 			return m
 		}
 	}
-
 	return observev1alpha1.TopologyMember{Name: s.member(letter), State: observev1alpha1.MemberUnknown, Lag: observev1alpha1.LagUnknown}
 }
 
 // letterOf a member, or nothing for a stranger.
-func (s *state) letterOf(member string) string {
+func (s *names) letterOf(member string) string {
 	letter, ok := strings.CutPrefix(member, s.memberPrefix())
 	if !ok || !slices.Contains(letters, letter) {
 		return ""
 	}
-
 	return letter
 }
 
-// leads tells whether a member takes writes, as far as is known.
-func (s *state) leads() bool {
+// leads reports whether a member takes writes, as far as is known.
+func (s *cluster) leads() bool {
 	return s.observed && s.seen.Leader != "" && s.seen.Phase != observev1alpha1.TopologyNoLeader
 }

@@ -20,10 +20,10 @@ import (
 )
 
 // Reasons that the program of the members has while it upgrades as it should.
-var whileUpgrading = []string{"Upgrading", "WaitingForUpgrade"}
+var whileUpgrading = []string{apimembers.ReasonUpgrading, apimembers.ReasonWaitingForUpgrade}
 
 // A standing is what is told of an upgrade.
-type standing struct {
+type upgradeState struct {
 	v1alpha1.UpgradeStatus
 
 	status corev1.ConditionStatus
@@ -31,76 +31,64 @@ type standing struct {
 }
 
 // upgraded tells what became of an upgrade, or how far it is.
-func upgraded(s *state) error {
-	if st := s.upgradeStanding(); st != nil {
-		s.tell(v1alpha1.TypeUpgraded, st.status, st.reason, st.ID+": "+st.Message)
+func upgraded(s *state) xpv2.Condition {
+	if st := s.upgradeProgress(); st != nil {
+		return xpv2.Condition{Status: st.status, Reason: st.reason, Message: st.ID + ": " + st.Message}
 	}
-
-	return nil
+	return xpv2.Condition{}
 }
 
 // upgradeStatus is the same in the status.
 func (s *state) upgradeStatus() *v1alpha1.UpgradeStatus {
-	if st := s.upgradeStanding(); st != nil {
+	if st := s.upgradeProgress(); st != nil {
 		return &st.UpgradeStatus
 	}
-
 	return nil
 }
 
-// upgradeStanding of the upgrade that is under way, or else asked for, or else was the
-// last one to be carried out.
-func (s *state) upgradeStanding() *standing {
+// upgradeProgress of the upgrade that is under way, or else asked for, or else was the last one to be carried out.
+func (s *state) upgradeProgress() *upgradeState {
 	if len(s.problems) > 0 {
 		return nil
 	}
-
 	if step := s.memory.Step; step != nil && step.upgrades() {
-		return s.standingOf(step)
+		return s.progressOfUpgrade(step)
 	}
-
 	if u := s.upgrading; u != nil {
-		st := &standing{status: corev1.ConditionFalse, reason: u.reason}
+		st := &upgradeState{status: corev1.ConditionFalse, reason: u.reason}
 		st.UpgradeStatus = v1alpha1.UpgradeStatus{ID: u.id, From: u.from, To: u.to, Phase: v1alpha1.UpgradeWaiting, Message: u.message}
-
 		if u.reason == "" {
 			st.reason, st.Message = v1alpha1.ReasonUpgradeWaiting, "it is being written down that it begins"
 		}
-
 		return st
 	}
-
 	for _, id := range []string{s.undoID(), s.upgradeID()} {
 		done, ended := s.memory.upgraded(id)
-		if ended && done.State != v1alpha1.RestoreDone && (id == s.undoID() || s.asksUpgrade()) {
-			return s.standingOfDone(done)
+		if ended && done.State != v1alpha1.RestoreDone && (id == s.undoID() || s.isVersionLater()) {
+			return s.outcomeOfUpgrade(done)
 		}
 	}
-
 	for _, done := range slices.Backward(s.memory.Done) {
 		if done.Kind == stepUpgrade && done.State == v1alpha1.RestoreDone && done.To == s.generation {
-			return s.standingOfDone(done)
+			return s.outcomeOfUpgrade(done)
 		}
 	}
-
 	return nil
 }
 
-// standingOf a step that is under way.
-func (s *state) standingOf(step *generationStep) *standing {
+// progressOfUpgrade a step that is under way.
+func (s *state) progressOfUpgrade(step *generationStep) *upgradeState {
 	r := s.upgradeReport()
-	st := &standing{status: corev1.ConditionFalse}
+	st := &upgradeState{status: corev1.ConditionFalse}
 	st.UpgradeStatus = v1alpha1.UpgradeStatus{
 		ID: step.ID, From: s.versionOf(step.From), To: s.versionOf(step.To),
 		Findings: r.Findings, GapSeconds: cmp.Or(r.GapSeconds, step.Gap), Since: &metav1.Time{Time: step.Since},
 	}
-
 	switch {
 	case step.Kind == stepUndoUpgrade:
 		st.From, st.To, st.Phase, st.reason = st.To, st.From, v1alpha1.UpgradeUndoing, v1alpha1.ReasonUpgradeUndoing
-		_, st.Message = s.standOf(step)
+		_, st.Message = s.progressOf(step)
 		st.Message += fmt.Sprintf("; WHAT WAS COMMITTED SINCE THE UPGRADE STAYS BEHIND in generation %d", step.From)
-
 		return st
 	case step.Phase == v1alpha1.RestoreFencing:
 		st.Phase = v1alpha1.UpgradeSwitching
@@ -108,11 +96,9 @@ func (s *state) standingOf(step *generationStep) *standing {
 	default:
 		st.Phase, st.reason, st.Message = s.preparing(step, r)
 	}
-
 	if s.pending != "" {
 		st.Message += fmt.Sprintf("; waiting for Credential %q to remember what comes next", s.called(suffixAccess))
 	}
-
 	return st
 }
 
@@ -121,17 +107,13 @@ func (s *state) switching(step *generationStep, r observev1alpha1.UpgradeReport)
 	if m, is := s.cannotFence(); is {
 		return v1alpha1.ReasonCannotFence, s.about(m) + ", and goes on serving; if that lasts for two minutes, the upgrade fails and nothing was changed"
 	}
-
 	message := fmt.Sprintf("generation %d takes no writes, and its data is upgraded: clients are led to generation %d once a member of it leads", step.From, step.To)
-
 	if r.Phase != "" {
 		message += "; the member that upgrades is in the phase " + r.Phase
 	}
-
-	if m, is := s.siblings[step.To].hinderedUpgrade(); is {
+	if m, is := s.siblings[step.To].blockedUpgrade(); is {
 		message += ": " + s.about(m)
 	}
-
 	return v1alpha1.ReasonUpgradeSwitching, message + fmt.Sprintf("; unless it ends by %s the former version goes on", step.fencedUntil().UTC().Format(time.RFC3339))
 }
 
@@ -141,15 +123,12 @@ func (s *state) preparing(step *generationStep, r observev1alpha1.UpgradeReport)
 	begun := fmt.Sprintf("generation %d of version %s comes up beside generation %d, which serves", step.To, s.versionOf(step.To), step.From)
 	back := fmt.Sprintf("; to end it, set spec.version back to %q", s.versionOf(step.From))
 	phase := v1alpha1.UpgradePhase(r.Phase)
-
-	if m, is := t.hinderedUpgrade(); is {
+	if m, is := t.blockedUpgrade(); is {
 		return cmp.Or(phase, v1alpha1.UpgradeCopying), xpv2.ConditionReason(m.Reason), begun + ": " + t.about(m) + back
 	}
-
 	if r.Message != "" {
 		begun += ": " + r.Message
 	}
-
 	switch r.Phase {
 	case apimembers.UpgradeIncompatible:
 		return phase, v1alpha1.ReasonUpgradeIncompatible, fmt.Sprintf("the data cannot be upgraded as it is: %s; drop or change what it names: it is tried again every minute%s",
@@ -160,42 +139,37 @@ func (s *state) preparing(step *generationStep, r observev1alpha1.UpgradeReport)
 	case apimembers.UpgradeChecking:
 		return phase, v1alpha1.ReasonUpgradePreparing, begun + "; its copy follows, and it is tried whether it can be upgraded" + back
 	case "":
-		if t != nil && len(t.sets) == 0 && t.awaits != nil {
-			begun += ": " + t.awaits.message
+		if t != nil && len(t.sets) == 0 && t.missingFor(s.known && s.pending != "") != nil {
+			begun += ": " + t.missingFor(s.known && s.pending != "").message
 		}
 	}
-
 	return v1alpha1.UpgradeCopying, v1alpha1.ReasonUpgradePreparing, begun + "; the data is copied" + back
 }
 
 // cannotFence is the leader that is to stop for a fence and goes on serving, if it does.
-func (s *state) cannotFence() (observev1alpha1.TopologyMember, bool) {
+func (s *cluster) cannotFence() (observev1alpha1.TopologyMember, bool) {
 	i := slices.IndexFunc(s.seen.Members, func(m observev1alpha1.TopologyMember) bool { return m.Reason == string(v1alpha1.ReasonCannotFence) })
 	if i < 0 || s.fence() == "" {
 		return observev1alpha1.TopologyMember{}, false
 	}
-
 	return s.seen.Members[i], true
 }
 
-// hinderedUpgrade is what hinders the member that upgrades, beside what it does.
-func (s *state) hinderedUpgrade() (observev1alpha1.TopologyMember, bool) {
+// blockedUpgrade is what blocks the member that upgrades, beside what it does.
+func (s *decision) blockedUpgrade() (observev1alpha1.TopologyMember, bool) {
 	if s == nil {
 		return observev1alpha1.TopologyMember{}, false
 	}
-
 	m, is := s.hindered()
-
 	return m, is && !slices.Contains(whileUpgrading, m.Reason)
 }
 
-// standingOfDone is what is told of an upgrade that is over.
-func (s *state) standingOfDone(done doneRestore) *standing {
+// outcomeOfUpgrade is what is told of an upgrade that is over.
+func (s *cluster) outcomeOfUpgrade(done doneRestore) *upgradeState {
 	from, to := s.memory.Versions[done.From], s.memory.Versions[done.To]
-	st := &standing{status: corev1.ConditionFalse}
+	st := &upgradeState{status: corev1.ConditionFalse}
 	st.UpgradeStatus = v1alpha1.UpgradeStatus{ID: done.ID, From: from, To: to, Since: &metav1.Time{Time: done.When}}
 	again := "to try it once more, set spec.upgrade to {retry: <a word that it was not tried with>}"
-
 	switch done.State {
 	case upgradeFailed:
 		st.Phase, st.reason = v1alpha1.UpgradeFailed, v1alpha1.ReasonUpgradeFailed
@@ -208,45 +182,39 @@ func (s *state) standingOfDone(done doneRestore) *standing {
 	default:
 		st.status, st.Phase, st.reason = corev1.ConditionTrue, v1alpha1.UpgradeDone, v1alpha1.ReasonUpgraded
 		st.Message = fmt.Sprintf("clients are led to generation %d of version %s", done.To, to)
-
 		if s.memory.keeps(done.From) {
 			st.Message += fmt.Sprintf("; generation %d of version %s is kept: {undo: %s} in spec.upgrade and version %q go back to it, WITHOUT what was committed since",
 				done.From, from, done.ID, from)
 		}
-
 		s.settling(st, done)
 	}
-
 	return st
 }
 
-// settling adds what the member tells that upgraded the data and serves.
-func (s *state) settling(st *standing, done doneRestore) {
+// settling adds what the member reports that upgraded the data and serves.
+func (s *cluster) settling(st *upgradeState, done doneRestore) {
 	r := s.seen.Upgrade
 	if r == nil || r.ID != done.ID {
 		return
 	}
-
 	if r.Phase != apimembers.UpgradeDone {
 		st.Phase, st.reason = v1alpha1.UpgradeSettling, v1alpha1.ReasonUpgradeSettling
 		st.Message += "; statistics are computed, and until that is done some queries may be slower"
 	}
-
 	if r.Message != "" {
 		st.Message += "; " + r.Message
 	}
 }
 
 // upgradePause of writes that clients have to expect.
-func (s *state) upgradePause() string {
+func (s *cluster) upgradePause() string {
 	return fmt.Sprintf("about as long as it took on the copy, %d s, and some seconds more, once, while the leader stops and the data is upgraded", s.upgradeReport().GapSeconds)
 }
 
-// standOfUpgrade as the change that comes next.
-func (s *state) standOfUpgrade(c *v1alpha1.DatabaseChange) {
+// describeUpgrade as the change that comes next.
+func (s *decision) describeUpgrade(c *v1alpha1.DatabaseChange) {
 	g := s.mayFence()
 	approved := s.spec.Maintenance != nil && s.spec.Maintenance.Approval == v1alpha1.ApprovalManual && s.spec.Maintenance.Approve == c.Hash
-
 	switch c.Message = g.message; {
 	case g.failed:
 		c.State = v1alpha1.ChangeFailed
@@ -260,18 +228,14 @@ func (s *state) standOfUpgrade(c *v1alpha1.DatabaseChange) {
 // upgradeDeadlines are when upgrades are worth another look.
 func (s *state) upgradeDeadlines() []time.Time {
 	var at []time.Time
-
 	if s.upgrading != nil && !s.upgrading.until.IsZero() {
 		at = append(at, s.upgrading.until)
 	}
-
 	if s.known && s.fence() != "" {
 		at = append(at, s.memory.Step.fencedUntil())
 	}
-
 	if s.upgradeNext(s.before) && !s.before.gate.until.IsZero() {
 		at = append(at, s.before.gate.until)
 	}
-
 	return at
 }

@@ -11,13 +11,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
-// atVersion is the spec of a Database that was made with backedUp: another version, and room for
-// more.
+// atVersion is the spec of a Database that was made with backedUp: another version, and room for more.
 func atVersion(version, more string) string {
 	return strings.Replace(fmt.Sprintf(backedUp, more), `"17"`, fmt.Sprintf("%q", version), 1)
 }
@@ -25,114 +25,90 @@ func atVersion(version, more string) string {
 // says of a condition until it has a reason.
 func (w *world) says(t, reason string) string {
 	w.t.Helper()
-
 	got, message := "", ""
-
 	for range 20 {
 		if _, got, message = condition(w.pass(), t); got == reason {
 			return message
 		}
 	}
-
 	w.t.Fatalf("%s is %s: %s, want %s; %s", t, got, message, reason, w.secret)
-
 	return ""
 }
 
 // versions that StatefulSets of a generation are of.
 func (w *world) versions(generation int) map[string]string {
-	at, out := &state{generation: generation}, map[string]string{}
-
+	at, out := &names{generation: generation}, map[string]string{}
 	for _, letter := range letters {
 		if o := w.request.Observed[at.in(nameMemberPrefix+letter)]; o != nil {
 			out[letter] = compose.Text(o.Map(), "metadata", "annotations", annotationVersion)
 		}
 	}
-
 	return out
 }
 
 func TestUpgrade(t *testing.T) {
 	w := restorable(t)
 	before := w.revisionsOf(1)
-
 	w.edit(atVersion("18", ", upgrade: {keepOldFor: 48h}"))
 	w.until(func() bool { return len(w.replicas(2)) > 0 })
-
 	if diff := cmp.Diff(map[string]string{"a": "18"}, w.versions(2)); diff != "" {
 		t.Errorf("one member of the later version fills it: %s", diff)
 	}
-
 	if diff := cmp.Diff(before, w.revisionsOf(1)); diff != "" {
 		t.Errorf("members of the former version are changed: %s", diff)
 	}
-
-	var file memberFile
+	var file pgmember.Config
 	if err := json.Unmarshal([]byte(compose.Text(w.request.Observed[nameConfig+"-g2"].Map(), "data", fileMember)), &file); err != nil {
 		t.Fatal(err)
 	}
-
-	if diff := cmp.Diff(&upgradeFile{ID: "upgrade-17-18", From: "17", Database: "orders-db", Scope: "orders-db-3f2a9c1b", Member: "orders-db-g2-a"}, file.Upgrade); diff != "" {
+	if diff := cmp.Diff(&pgmember.Upgrade{ID: "upgrade-17-18", From: "17", Database: "orders-db", Scope: "orders-db-3f2a9c1b", Member: "orders-db-g2-a"}, file.Upgrade); diff != "" {
 		t.Errorf("what the member is told: %s", diff)
 	}
-
 	if file.Backup.Stanza != "orders-db-3f2a9c1b-g2-18" || file.From != nil {
 		t.Errorf("it archives to %q, from %v", file.Backup.Stanza, file.From)
 	}
-
 	if text := compose.Text(w.request.Observed[nameDCS].Map(), "metadata", "annotations", annotationConfig); !strings.Contains(text, "capstan_upgrade") {
 		t.Error("the former generation keeps no slot for the copy")
 	}
 
-	// Clients are led over.
+	// Clients are switched.
 	w.until(w.active(2))
 	p := w.until(func() bool { return w.selected(nameReadWrite) == "orders-db.g2" })
-
 	if w.fenceOf(1) != "upgrade-17-18" {
 		t.Error("the fence of the former generation is taken away although clients were led over")
 	}
-
 	for range 6 {
 		p = w.pass()
 	}
-
 	if diff := cmp.Diff(map[string]string{"a": "18", "b": "18", "c": "18"}, w.versions(2)); diff != "" {
 		t.Errorf("the others copy it then: %s", diff)
 	}
-
 	if diff := cmp.Diff(map[string]int64{"a": 0, "b": 0, "c": 0}, w.replicas(1)); diff != "" {
 		t.Errorf("the former generation is stopped: %s", diff)
 	}
-
 	led := compose.Text(w.request.Observed[nameMemberPrefix+"a"].Map(), "metadata", "annotations", annotationStopped)
 	if led != stoppedLeading {
 		t.Errorf("who led last is to be known for the way back, got %q", led)
 	}
-
 	status, reason, message := condition(p, "Upgraded")
 	if status != "True" || reason != "Upgraded" || !strings.Contains(message, "pg_partman could not be updated") || !strings.Contains(message, "WITHOUT what was committed since") {
 		t.Errorf("%s %s: %s", status, reason, message)
 	}
-
 	st := told(t, p)
 	if diff := cmp.Diff([]v1alpha1.UpgradePhase{v1alpha1.UpgradeDone}, []v1alpha1.UpgradePhase{st.Upgrade.Phase}); diff != "" {
 		t.Error(diff)
 	}
-
 	if k := st.Generation.Kept; len(k) != 1 || k[0].Version != "17" || k[0].Until.Sub(st.Generation.Since.Time) != 48*time.Hour {
 		t.Errorf("kept: %+v", k)
 	}
-
 	if p := w.pass(); p.TTL < time.Minute {
 		t.Errorf("it is looked at every %s, although nothing happens", p.TTL)
 	}
 
-	// Nothing more happens by itself, and then it is let go.
+	// Nothing more happens by itself, and then it is removed.
 	done := w.secret
 	w.request.Now = w.request.Now.Add(49 * time.Hour)
-
 	w.until(func() bool { return len(w.replicas(1)) == 0 })
-
 	if w.remembers().Active != 2 || done == "" {
 		t.Errorf("it remembers %s", w.secret)
 	}
@@ -146,28 +122,21 @@ func TestUpgradeUndo(t *testing.T) {
 
 	// The version alone is no way back.
 	w.edit(atVersion("17", ""))
-
 	if _, reason, message := condition(w.pass(), "Accepted"); reason != "VersionChangeUnsupported" || !strings.Contains(message, "spec.upgrade.undo") {
 		t.Errorf("%s: %s", reason, message)
 	}
-
 	w.edit(atVersion("17", ", upgrade: {undo: upgrade-17-18}"))
-
 	if message := w.says("Upgraded", "UpgradeUndoing"); !strings.Contains(message, "WHAT WAS COMMITTED SINCE") {
 		t.Error(message)
 	}
-
 	w.until(w.active(1))
 	p := w.until(func() bool { return w.selected(nameReadWrite) == "orders-db" })
-
 	if fence := w.fenceOf(1); fence != "" || w.leads == "" {
 		t.Errorf("generation 1 leads by %q with the fence %q", w.leads, fence)
 	}
-
 	if diff := cmp.Diff(map[string]int64{"a": 0, "b": 0, "c": 0}, w.replicas(2)); diff != "" {
 		t.Errorf("the later generation is stopped: %s", diff)
 	}
-
 	if _, reason, message := condition(p, "Upgraded"); reason != "UpgradeUndone" || !strings.Contains(message, "only in generation 2") {
 		t.Errorf("%s: %s", reason, message)
 	}
@@ -175,11 +144,9 @@ func TestUpgradeUndo(t *testing.T) {
 	// Raised again it is not tried by itself, and with another word it is.
 	w.edit(atVersion("18", ""))
 	w.pass()
-
 	if _, reason, _ := condition(w.pass(), "Upgraded"); reason != "UpgradeUndone" || w.remembers().Step != nil {
 		t.Errorf("%s: it begins once more", reason)
 	}
-
 	w.edit(atVersion("18", ", upgrade: {retry: b}"))
 	w.until(w.active(3))
 }
@@ -200,11 +167,9 @@ func TestUpgradeTakenBack(t *testing.T) {
 			w.edit(atVersion("17", ""))
 			w.until(func() bool { return len(w.replicas(2)) == 0 && w.fenceOf(1) == "" && w.remembers().Step == nil })
 			p := w.until(func() bool { return w.leads != "" })
-
 			if _, reason, message := condition(p, "Upgraded"); reason != "" {
 				t.Errorf("%s: nobody asks for an upgrade: %s: %s", tc.reason, reason, message)
 			}
-
 			w.upgrades.stuck = false
 			w.edit(atVersion("18", ""))
 			w.until(w.active(3))
@@ -219,7 +184,7 @@ func TestUpgradeHindered(t *testing.T) {
 		more    string
 		want    string
 		message string
-		// ends tells that the step is over, and the former version serves.
+		// ends reports that the step is over, and the former version serves.
 		ends bool
 	}{
 		"Incompatible": {
@@ -260,28 +225,22 @@ func TestUpgradeHindered(t *testing.T) {
 			w := restorable(t)
 			tc.fault(w)
 			w.edit(atVersion("18", tc.more))
-
 			if name == "Late" {
 				w.until(func() bool { return w.fenceOf(1) != "" })
 				w.request.Now = w.request.Now.Add(10 * time.Minute)
 			}
-
 			if message := w.says("Upgraded", tc.want); !strings.Contains(message, tc.message) {
 				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.message, message)
 			}
-
 			for range 3 {
 				w.pass()
 			}
-
 			if w.selected(nameReadWrite) != "orders-db" || w.leads == "" {
 				t.Errorf("%s: the former version does not serve", tc.reason)
 			}
-
 			if step := w.remembers().Step; (step == nil) != tc.ends {
 				t.Errorf("%s: the step is %+v", tc.reason, step)
 			}
-
 			if tc.ends && (w.fenceOf(1) != "" || len(w.replicas(2)) > 0) {
 				t.Errorf("%s: something is left: %v", tc.reason, w.replicas(2))
 			}
@@ -289,51 +248,42 @@ func TestUpgradeHindered(t *testing.T) {
 	}
 }
 
-// TestUpgradeImpossible: what the later version does not take is told before anything is
-// begun, and all else is carried out for the version that the data has.
+// TestUpgradeImpossible: what the later version does not take is told before anything is begun, and all else is carried out for
+// the version that the data has.
 func TestUpgradeImpossible(t *testing.T) {
 	w := running(t, `{engine: postgres, version: "15", replicas: 3, storage: 50Gi, extensions: [adminpack]}`)
 	w.edit(`{engine: postgres, version: "17", replicas: 3, storage: 80Gi, extensions: [adminpack]}`)
-
 	if message := w.says("Upgraded", "UpgradeImpossible"); !strings.Contains(message, `"adminpack": is not in the image for version 17`) {
 		t.Error(message)
 	}
-
 	p := w.pass()
 	if _, reason, message := condition(p, "Accepted"); reason != "Valid" {
 		t.Errorf("%s: %s", reason, message)
 	}
-
 	if size := compose.Text(w.request.Observed[nameVolumeClaim].Map(), "spec", "forProvider", "size"); size != "80Gi" {
 		t.Errorf("the rest of the spec is not carried out: volumes are to be of %q", size)
 	}
-
 	w.request.Settings.Database.Images = []inputv1alpha1.DatabaseImage{
 		{Image: "registry.local/pg15:1", Versions: []inputv1alpha1.DatabaseVersion{{Version: "15", Extensions: []string{"adminpack"}}}},
 		{Image: "registry.local/pg17:1", Versions: []inputv1alpha1.DatabaseVersion{{Version: "17", Extensions: []string{"adminpack"}}}},
 	}
-
 	if _, reason, message := condition(w.plan(), "Upgraded"); reason != "UpgradeImpossible" || !strings.Contains(message, "has no programs of version 15") {
 		t.Errorf("%s: %s", reason, message)
 	}
 }
 
-// TestUpgradeApproved: the change that is told is the one that is approved, with the
-// time that writes wait.
+// TestUpgradeApproved: the change that is told is the one that is approved, with the time that writes wait.
 func TestUpgradeApproved(t *testing.T) {
 	w := restorable(t)
 	w.edit(atVersion("18", ", maintenance: {approval: Manual}"))
 	w.says("Upgraded", "AwaitingApproval")
-
 	c := told(t, w.pass()).Change
 	if c == nil || c.State != v1alpha1.ChangeWaiting || !strings.Contains(c.Summary, "upgrade the data for spec.version") || !strings.Contains(c.WritePause, "6 s") {
 		t.Fatalf("%+v", c)
 	}
-
 	if w.fenceOf(1) != "" {
 		t.Error("nobody approved")
 	}
-
 	w.edit(atVersion("18", ", maintenance: {approval: Manual, approve: "+c.Hash+"}"))
 	w.until(w.active(2))
 }
@@ -341,35 +291,30 @@ func TestUpgradeApproved(t *testing.T) {
 // TestUpgradeHooks: they are run around it as they are around a restart.
 func TestUpgradeHooks(t *testing.T) {
 	w := restorable(t)
-	w.edit(atVersion("18", `, consumers: [{name: app}], maintenance: {hooks: {before: [{name: drain, sql: {consumer: app, script: "select 1"}}], after: [{name: fill, sql: {consumer: app, script: "select 1"}}]}}`))
+	w.edit(atVersion("18", `, consumers: [{name: app}], maintenance: {hooks: {before: [{name: drain, sql: {statement: "select 1"}}], after: [{name: fill, sql: {statement: "select 1"}}]}}`))
 	w.says("Upgraded", "HookRunning")
-
 	if w.fenceOf(1) != "" {
 		t.Error("the fence comes before the hook is done")
 	}
-
 	job := func() compose.Object {
 		for name, o := range w.request.Observed {
 			if strings.HasPrefix(name, nameHookPrefix) && !compose.IsTrue(o.Map(), "Complete") {
 				return o
 			}
 		}
-
 		return nil
 	}
 	complete := func() {
 		w.until(func() bool { return job() != nil })
 		job().Map()["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
 	}
-
 	complete()
 	w.until(w.active(2))
 	complete()
 	w.until(func() bool { return w.request.Observed[nameHooks] == nil })
 }
 
-// TestOneStepAtATime: what is asked for beside a step that is under way waits, and is
-// told as nothing else.
+// TestOneStepAtATime: what is asked for beside a step that is under way waits, and is told as nothing else.
 func TestOneStepAtATime(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason             string
@@ -390,16 +335,13 @@ func TestOneStepAtATime(t *testing.T) {
 			w.until(func() bool { return len(w.replicas(2)) > 0 })
 			step := w.remembers().Step
 			w.edit(tc.both)
-
 			for range 3 {
 				w.pass()
 			}
-
 			status, reason, message := condition(w.plan(), tc.condition)
 			if status != "False" || reason != tc.waiting || !strings.Contains(message, step.ID+" is under way") {
 				t.Errorf("%s\n%s is %s, %s: %s", tc.reason, tc.condition, status, reason, message)
 			}
-
 			if diff := cmp.Diff(step, w.remembers().Step); diff != "" {
 				t.Errorf("%s\nthe step that is under way: %s", tc.reason, diff)
 			}
@@ -407,24 +349,19 @@ func TestOneStepAtATime(t *testing.T) {
 	}
 }
 
-// TestUpgradeStrict: nobody could write if commits waited for a member that there is
-// not yet.
+// TestUpgradeStrict: nobody could write if commits waited for a member that there is not yet.
 func TestUpgradeStrict(t *testing.T) {
 	w := restorable(t)
 	w.edit(atVersion("17", ", availability: {durability: Strict}"))
 	w.pass()
 	w.edit(atVersion("18", ", availability: {durability: Strict}"))
-
 	strict := func(resource string) bool {
 		return strings.Contains(compose.Text(w.request.Observed[resource].Map(), "metadata", "annotations", annotationConfig), `"synchronous_mode_strict":true`)
 	}
-
 	w.until(func() bool { return w.request.Observed[nameDCS+"-g2"] != nil })
-
 	if strict(nameDCS+"-g2") || !strict(nameDCS) {
 		t.Error("strict is on without a second member, or off beside one")
 	}
-
 	w.until(w.active(2))
 	w.until(func() bool { return strict(nameDCS + "-g2") })
 
@@ -433,7 +370,6 @@ func TestUpgradeStrict(t *testing.T) {
 	for range 3 {
 		w.pass()
 	}
-
 	if !strict(nameDCS + "-g2") {
 		t.Error("a commit is acknowledged by one member")
 	}
@@ -444,10 +380,8 @@ func TestUpgradeBackup(t *testing.T) {
 	w := restorable(t)
 	w.edit(atVersion("18", ""))
 	w.until(w.active(2))
-
 	none := *w.backup
 	none.Label, none.Ended = "", ""
 	w.backups[2] = &none
-
 	w.until(func() bool { return w.request.Observed[nameBackupNowPrefix+nowName(firstBackup)] != nil })
 }

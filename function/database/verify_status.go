@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/robfig/cron/v3"
-	corev1 "k8s.io/api/core/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
@@ -15,8 +14,8 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// kindsOfFailure of a verification that are reasons of the condition. Others, of a
-// member of another version, are told as what they are: failures.
+// kindsOfFailure of a verification that are reasons of the condition. Others, of a member of another version, are told as what
+// they are: failures.
 var kindsOfFailure = map[string]xpv2.ConditionReason{
 	observev1alpha1.VerifyRestore:   v1alpha1.ReasonRestoreFailed,
 	observev1alpha1.VerifySlow:      v1alpha1.ReasonRestoreTooSlow,
@@ -25,118 +24,97 @@ var kindsOfFailure = map[string]xpv2.ConditionReason{
 	observev1alpha1.VerifyAssertion: v1alpha1.ReasonAssertionFailed,
 }
 
-// backupVerified tells whether the latest backup could be restored when that was last
-// tried.
-func backupVerified(s *state) error {
+// backupVerified reports whether the latest backup could be restored when that was last tried.
+func backupVerified(s *state) xpv2.Condition {
 	if s.spec.Backup == nil || s.spec.Backup.Verify == nil {
-		return nil
+		return xpv2.Condition{}
 	}
-
-	say := func(status corev1.ConditionStatus, reason xpv2.ConditionReason, message string) error {
-		s.tell(v1alpha1.TypeBackupVerified, status, reason, message)
-		return nil
-	}
-
 	again := "; to verify at once set spec.backup.verify.now to a new id"
 	see := fmt.Sprintf("see kubectl -n %s get pods -l %s=%s", s.namespace, labelVerificationOf, s.name)
-	b := s.toldOfBackups()
+	b := s.backupReport()
 	v := b.Verification
-
 	switch {
-	case !s.backsUp():
-		return say(corev1.ConditionFalse, v1alpha1.ReasonBackupsOff, "backups are off: set spec.backup.enabled to true")
+	case !s.takesBackups():
+		return no(v1alpha1.ReasonBackupsOff, "backups are off: set spec.backup.enabled to true")
 	case !v.Asked:
-		return say(corev1.ConditionUnknown, v1alpha1.ReasonBackupUnknown, "the leader has not told yet what verifications came to: see the condition BackupFresh")
+		return unknown(v1alpha1.ReasonBackupUnknown, "the leader has not told yet what verifications came to: see the condition BackupFresh")
 	case v.Failure != "":
 		reason, known := kindsOfFailure[v.Failure]
 		if !known {
 			reason = v1alpha1.ReasonVerificationFailed
 		}
-
 		message := v.Message
 		if v.Backup != "" {
 			message = fmt.Sprintf("backup %s: %s", v.Backup, v.Message)
 		}
-
-		return say(corev1.ConditionFalse, reason, message+again)
+		return no(reason, message+again)
 	case s.past(s.verifyLost()):
-		return say(corev1.ConditionFalse, v1alpha1.ReasonVerificationLost,
+		return no(v1alpha1.ReasonVerificationLost,
 			"a verification began and was ended before it told a result: its node or its memory was taken away; "+see+again)
-	case s.untold():
-		return say(corev1.ConditionFalse, v1alpha1.ReasonVerificationLost, "the last verification ended without success and told no result; "+see+again)
+	case s.isVerificationSilent():
+		return no(v1alpha1.ReasonVerificationLost, "the last verification ended without success and told no result; "+see+again)
 	case s.past(s.verifyDue()):
-		return say(corev1.ConditionFalse, v1alpha1.ReasonVerificationOverdue, "no backup was verified since the schedule asked for it: "+see+again)
+		return no(v1alpha1.ReasonVerificationOverdue, "no backup was verified since the schedule asked for it: "+see+again)
 	case v.Ended == "" && b.Label == "":
-		return say(corev1.ConditionUnknown, v1alpha1.ReasonVerificationPending, "there is no backup yet: see the condition BackupFresh")
+		return unknown(v1alpha1.ReasonVerificationPending, "there is no backup yet: see the condition BackupFresh")
 	case v.Ended == "":
-		return say(corev1.ConditionUnknown, v1alpha1.ReasonVerificationPending, "the first backup is being verified: "+see)
+		return unknown(v1alpha1.ReasonVerificationPending, "the first backup is being verified: "+see)
 	default:
-		return say(corev1.ConditionTrue, v1alpha1.ReasonVerified, "the latest backup was restored when it was last tried, and all that is asked of it held: see status.backup.lastVerified")
+		return yes(v1alpha1.ReasonVerified, "the latest backup was restored when it was last tried, and all that is asked of it held: see status.backup.lastVerified")
 	}
 }
 
-// past tells whether a time that is known has passed.
-func (s *state) past(at time.Time, known bool) bool { return known && s.Now.After(at) }
+// past reports whether a time that is known has passed.
+func (s *cluster) past(at time.Time, known bool) bool { return known && s.Now.After(at) }
 
-// untold tells whether a verification ended without success, and nobody told why.
-func (s *state) untold() bool {
+// isVerificationSilent reports whether a verification ended without success, and nobody told why.
+func (s *cluster) isVerificationSilent() bool {
 	if !s.verifies() {
 		return false
 	}
-
-	told := stamp(s.toldOfBackups().Verification.Ended)
+	told := stamp(s.backupReport().Verification.Ended)
 	silent := func(began time.Time, failed bool) bool { return failed && (told == nil || told.Time.Before(began)) }
-
 	for _, name := range []string{firstVerify, nowName(s.spec.Backup.Verify.Now)} {
 		if began, _, failed := failure(s.Observed[nameVerifyNowPrefix+name]); silent(began, failed) {
 			return true
 		}
 	}
-
 	return silent(scheduledFailure(s.Observed[nameVerify]))
 }
 
 // verifyLost is when a verification that began cannot go on any longer.
-func (s *state) verifyLost() (time.Time, bool) {
-	began := stamp(s.toldOfBackups().Verification.Began)
+func (s *cluster) verifyLost() (time.Time, bool) {
+	began := stamp(s.backupReport().Verification.Began)
 	if !s.verifies() || began == nil {
 		return time.Time{}, false
 	}
-
 	return began.Add(verifyDeadline), true
 }
 
-// verifyDue is when the next verification should have ended. Before the first it is
-// not known, but that a backup was there since.
-func (s *state) verifyDue() (time.Time, bool) {
+// verifyDue is when the next verification should have ended. Before the first it is not known, but that a backup was there since.
+func (s *cluster) verifyDue() (time.Time, bool) {
 	if !s.verifies() {
 		return time.Time{}, false
 	}
-
-	b := s.toldOfBackups()
-
+	b := s.backupReport()
 	from := stamp(b.Verification.Ended)
 	if from == nil {
 		from = stamp(b.Earliest)
 	}
-
 	schedule, err := cron.ParseStandard(s.verifySchedule())
 	if err != nil || from == nil {
 		return time.Time{}, false
 	}
-
 	next := schedule.Next(from.UTC())
-
 	return next.Add(verifyDeadline), !next.IsZero()
 }
 
 // verifiedStatus is the last verification that was passed.
-func (s *state) verifiedStatus() *v1alpha1.BackupVerified {
-	p := s.toldOfBackups().Verification.Passed
+func (s *cluster) verifiedStatus() *v1alpha1.BackupVerified {
+	p := s.backupReport().Verification.Passed
 	if p.Backup == "" {
 		return nil
 	}
-
 	return &v1alpha1.BackupVerified{
 		Backup: p.Backup, At: stamp(p.At), Took: (time.Duration(p.Seconds) * time.Second).String(), ReplayedTo: stamp(p.ReplayedTo), Assertions: p.Assertions,
 	}

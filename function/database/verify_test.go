@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
@@ -30,87 +31,71 @@ func wellVerified() *observev1alpha1.BackupReport {
 			Backup: b.Label, At: "2026-11-20T06:10:00Z", Seconds: 95, ReplayedTo: "2026-11-20T06:09:00Z", Assertions: 1,
 		},
 	}
-
 	return b
 }
 
 // verifyJobs that there are.
 func (w *world) verifyJobs() []string {
 	var names []string
-
-	for _, resource := range sortedKeys(w.request.Observed) {
+	for _, resource := range compose.SortedKeys(w.request.Observed) {
 		if name, ok := strings.CutPrefix(resource, nameVerifyNowPrefix); ok {
 			names = append(names, name)
 		}
 	}
-
 	return names
 }
 
-// TestVerify: the first backup is verified at once, all others on schedule, on a
-// volume of the members' size, by pods that are neither members nor let in by them.
+// TestVerify: the first backup is verified at once, all others on schedule, on a volume of the members' size, by pods that are
+// neither members nor let in by them.
 func TestVerify(t *testing.T) {
 	w := running(t, withBackup(verifying))
 	w.backup = wellBackedUp()
 	w.backup.Verification.Asked = true
 	w.react()
 	w.pass()
-
 	first := w.request.Observed[nameVerifyNowPrefix+firstVerify]
 	if first == nil {
-		t.Fatalf("the first backup is not verified: %v", sortedKeys(w.request.Observed))
+		t.Fatalf("the first backup is not verified: %v", compose.SortedKeys(w.request.Observed))
 	}
-
 	cron := w.request.Observed[nameVerify].Map()
 	if got := compose.Text(cron, "spec", "schedule"); got != "0 3 * * 1" {
 		t.Errorf("backups are verified at %q", got)
 	}
-
 	template := compose.Map(cron, "spec", "jobTemplate", "spec", "template")
 	labels := compose.Map(template, "metadata", "labels")
-
 	for _, label := range []string{observev1alpha1.LabelDatabase, labelBackupOf} {
 		if labels[label] != nil {
 			t.Errorf("pods that verify have the label %s of others: %v", label, labels)
 		}
 	}
-
 	for _, v := range compose.List(template, "spec", "volumes") {
 		m, _ := v.(map[string]any)
 		claim := compose.Map(m, "ephemeral", "volumeClaimTemplate")
-
 		if m["name"] == volumeData && (compose.Text(claim, "spec", "resources", "requests", "storage") != "50Gi" || compose.Text(claim, "metadata", "labels", observev1alpha1.LabelDatabase) != "") {
 			t.Errorf("the volume of a verification is %v", m)
 		}
 	}
-
-	want := &verifyFile{Assertions: []v1alpha1.BackupAssertion{{Database: "orders_db", SQL: "select true"}}, MaxRestoreSeconds: 2700}
+	want := &pgmember.Verify{Assertions: []pgmember.Assertion{{Database: "orders_db", SQL: "select true"}}, MaxRestoreSeconds: 2700}
 	got := w.memberTold().Backup.Verify
 	got.Preload = nil
-
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("what those who verify are told: -want, +got:\n%s", diff)
 	}
-
 	w.backup = wellVerified()
 	w.react()
 	w.pass()
-
 	if jobs := w.verifyJobs(); len(jobs) > 0 {
 		t.Errorf("the Job of the first verification stays: %v", jobs)
 	}
-
 	st := told(t, w.plan()).Backup
 	if v := st.LastVerified; v == nil || v.Took != "1m35s" || v.Backup != "20261120-060000F" || v.Assertions != 1 || st.VerifySchedule != "0 3 * * 1" {
 		t.Errorf("the status tells %+v", st)
 	}
-
 	for _, spec := range []string{withBackup(`{schedule: "0 6 * * *"}`), withBackup(`{enabled: false, verify: {}}`), basic} {
 		w.edit(withBackup(verifying))
 		w.pass()
 		w.edit(spec)
 		w.pass()
-
 		if w.request.Observed[nameVerify] != nil || w.request.Observed[nameVerifyPolicy] != nil {
 			t.Errorf("with %s backups go on being verified", spec)
 		}
@@ -161,7 +146,6 @@ func TestBackupVerified(t *testing.T) {
 			w.backup = wellVerified()
 			tc.told(w.backup)
 			w.react()
-
 			status, reason, message := condition(w.plan(), string(v1alpha1.TypeBackupVerified))
 			if got := status + " " + reason; got != tc.want || !strings.Contains(message, tc.words) {
 				t.Errorf("%s: it is %s: %s; want %s with %q", tc.reason, got, message, tc.want, tc.words)
@@ -170,11 +154,10 @@ func TestBackupVerified(t *testing.T) {
 	}
 }
 
-// TestVerificationTellsNothing: a verification whose pod could not tell why it failed
-// is no success, and does not look as if it went on.
+// TestVerificationTellsNothing: a verification whose pod could not tell why it failed is no success, and does not look as if it
+// went on.
 func TestVerificationTellsNothing(t *testing.T) {
 	began := time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC)
-
 	for name, tc := range map[string]struct {
 		reason, ended string
 		scheduled     bool
@@ -191,7 +174,6 @@ func TestVerificationTellsNothing(t *testing.T) {
 			w.backup.Earliest, w.backup.Verification.Asked = w.backup.Ended, true
 			w.react()
 			w.pass()
-
 			if tc.scheduled {
 				cron := w.request.Observed[nameVerify].Map()
 				cron["status"] = map[string]any{"lastScheduleTime": began.Format(time.RFC3339)}
@@ -199,10 +181,8 @@ func TestVerificationTellsNothing(t *testing.T) {
 			} else {
 				w.fails(nameVerifyNowPrefix+firstVerify, began, began.Add(time.Minute))
 			}
-
 			w.backup.Verification.Ended = tc.ended
 			w.react()
-
 			status, reason, message := condition(w.plan(), string(v1alpha1.TypeBackupVerified))
 			if got := status + " " + reason; got != tc.want {
 				t.Errorf("%s: it is %s: %s; want %s", tc.reason, got, message, tc.want)
@@ -216,9 +196,8 @@ func fails(kind, message string) func(*observev1alpha1.BackupReport) {
 	return func(b *observev1alpha1.BackupReport) { b.Verification.Failure, b.Verification.Message = kind, message }
 }
 
-// TestVerifyOnce: whatever happens in between, and however often a spec is applied, an
-// id begins one verification, and what ended is not begun again. While it is not
-// known what verifications came to, none begins.
+// TestVerifyOnce: whatever happens in between, and however often a spec is applied, an id begins one verification, and what ended
+// is not begun again. While it is not known what verifications came to, none begins.
 func TestVerifyOnce(t *testing.T) {
 	for seed := range uint64(8) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -227,13 +206,10 @@ func TestVerifyOnce(t *testing.T) {
 
 		// What the bucket remembers, and how often each id has begun.
 		var kept observev1alpha1.VerificationReport
-
 		begun, ended := map[string]int{}, map[string]bool{}
 		ids := map[string]string{nowName("0"): "0"}
-
 		for range 25 {
 			before := w.verifyJobs()
-
 			switch r.IntN(5) {
 			case 0:
 				id := strconv.Itoa(len(ids))
@@ -245,7 +221,6 @@ func TestVerifyOnce(t *testing.T) {
 					if id := ids[job]; id != "" {
 						kept.ID = id
 					}
-
 					kept.Ended, kept.Failure = "2026-11-20T06:10:00Z", []string{"", observev1alpha1.VerifyData}[r.IntN(2)]
 					ended[job] = true
 				}
@@ -257,29 +232,23 @@ func TestVerifyOnce(t *testing.T) {
 						delete(w.request.Observed, nameVerifyNowPrefix+name)
 					}
 				}
-
 				before = w.verifyJobs()
 			default:
 				w.backup.Verification = kept
 				w.backup.Verification.Asked = true
 			}
-
 			w.react()
 			w.pass()
-
 			for _, name := range w.verifyJobs() {
 				if slices.Contains(before, name) {
 					continue
 				}
-
 				begun[name]++
-
 				if !w.backup.Verification.Asked {
 					t.Fatalf("seed %d: a verification begins although it is not known what others came to", seed)
 				}
 			}
 		}
-
 		for name, n := range begun {
 			if n > 1 {
 				t.Fatalf("seed %d: verification %s began %d times", seed, name, n)
@@ -307,27 +276,21 @@ func TestVerifyPolicy(t *testing.T) {
 				bucket["status"] = map[string]any{"atProvider": map[string]any{"endpoint": tc.endpoint}}
 				w.request.Observed[nameBackupBucket] = composetest.Object(bucket)
 			}
-
 			w.pass()
-
 			spec := compose.Map(w.request.Observed[nameVerifyPolicy].Map(), "spec")
 			if len(compose.List(spec, "ingress")) > 0 || len(compose.List(spec, "policyTypes")) != 2 || len(compose.List(spec, "egress")) != 2 {
 				t.Fatalf("the policy is %v", spec)
 			}
-
 			rule, _ := compose.List(spec, "egress")[1].(map[string]any)
 			got := map[string]any{"namespace": "", "port": 0.0}
-
 			for _, v := range compose.List(rule, "to") {
 				p, _ := v.(map[string]any)
 				got["namespace"] = compose.Text(p, "namespaceSelector", "matchLabels", "kubernetes.io/metadata.name")
 			}
-
 			for _, v := range compose.List(rule, "ports") {
 				p, _ := v.(map[string]any)
 				got["port"] = float64(compose.Number(p, 0, "port"))
 			}
-
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
@@ -350,28 +313,22 @@ func TestVerifyProblems(t *testing.T) {
 	}
 }
 
-// TestVerifySchedule: not all Databases are verified at once, and none while backups
-// are usually taken.
+// TestVerifySchedule: not all Databases are verified at once, and none while backups are usually taken.
 func TestVerifySchedule(t *testing.T) {
 	seen := map[string]bool{}
-
 	for _, name := range []string{"a", "b", "c", "d", "orders-db"} {
 		w := newWorld(t, withBackup(`{verify: {}}`))
 		w.request.Composite.Map()["metadata"].(map[string]any)["name"] = name
-
 		s, err := gather(w.request, "v1")
 		if err != nil {
 			t.Fatal(err)
 		}
-
 		schedule := s.verifySchedule()
 		if pause := longestPause(schedule); pause != 7*24*time.Hour {
 			t.Errorf("the schedule of %s is %q, with pauses of %s", name, schedule, pause)
 		}
-
 		seen[schedule] = true
 	}
-
 	if len(seen) < 3 {
 		t.Errorf("five Databases are verified at %d times", len(seen))
 	}
@@ -379,7 +336,6 @@ func TestVerifySchedule(t *testing.T) {
 
 func TestRestorePoint(t *testing.T) {
 	point := []observev1alpha1.RestorePoint{{Name: "v1", Label: "v1@x", At: "2026-11-20T07:00:00Z", LSN: "0/3000148", Timeline: 1}}
-
 	for name, tc := range map[string]struct {
 		reason, spec string
 		points       []observev1alpha1.RestorePoint
@@ -401,14 +357,11 @@ func TestRestorePoint(t *testing.T) {
 			w.backup, w.points = wellBackedUp(), tc.points
 			tc.told(w.backup)
 			w.react()
-
 			p := w.plan()
-
 			status, reason, message := condition(p, string(v1alpha1.TypeRestorePointMade))
 			if got := status + " " + reason; got != tc.want || !strings.Contains(message, tc.words) {
 				t.Errorf("%s: it is %s: %s; want %s with %q", tc.reason, got, message, tc.want, tc.words)
 			}
-
 			if got := told(t, p).Backup.RestorePoints; len(got) != len(tc.points) || len(got) > 0 && (got[0].Name != "v1" || got[0].LSN != "0/3000148" || got[0].At == nil) {
 				t.Errorf("%s: the status tells %+v", tc.reason, got)
 			}

@@ -21,9 +21,8 @@ const (
 	outcomePanic = "panic"
 )
 
-// Fatal answers a request with why it cannot be carried out. Crossplane ends its
-// pass before it applies or deletes anything, shows the message on the composite
-// resource, and tries again with growing pauses.
+// Fatal answers a request with why it cannot be carried out. Crossplane ends its pass before it applies or deletes anything,
+// shows the message on the composite resource, and tries again with growing pauses.
 func Fatal(req *fnv1.RunFunctionRequest, message string) *fnv1.RunFunctionResponse {
 	return &fnv1.RunFunctionResponse{
 		Meta:    &fnv1.ResponseMeta{Tag: req.GetMeta().GetTag()},
@@ -37,8 +36,7 @@ func Fatal(req *fnv1.RunFunctionRequest, message string) *fnv1.RunFunctionRespon
 	}
 }
 
-// calls are what all calls go through, so that each is logged and measured, and
-// harms no other.
+// calls are what all calls go through, so that each is logged and measured, and harms no other.
 type calls struct {
 	log     *slog.Logger
 	metrics *metrics
@@ -50,17 +48,13 @@ func (c *calls) intercept(ctx context.Context, msg any, _ *grpc.UnaryServerInfo,
 	if !ok {
 		return next(ctx, msg)
 	}
-
 	start := time.Now()
 	rsp, outcome, err := c.guard(ctx, req, next)
 	took := time.Since(start)
-
 	if err != nil {
 		return nil, err
 	}
-
 	c.metrics.observe(kind(req), outcome, len(rsp.GetDesired().GetResources()), took)
-
 	if outcome == outcomeFatal {
 		c.log.WarnContext(ctx, "refused", append(subject(req), "message", fatal(rsp))...)
 		return rsp, nil
@@ -74,7 +68,6 @@ func (c *calls) intercept(ctx context.Context, msg any, _ *grpc.UnaryServerInfo,
 		"composed", len(rsp.GetDesired().GetResources()),
 		"ttl", rsp.GetMeta().GetTtl().AsDuration().String(),
 	)...)
-
 	return rsp, nil
 }
 
@@ -86,27 +79,22 @@ func (c *calls) guard(ctx context.Context, req *fnv1.RunFunctionRequest, next gr
 		if cause := recover(); cause != nil {
 			c.log.ErrorContext(ctx, "panic",
 				append(subject(req), "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))...)
-
 			rsp = Fatal(req, fmt.Sprintf("cannot compose %s %q: function-capstan has a bug. Nothing was changed. Please "+
 				"report it with the stack that the function logged for tag %q", kind(req), name(req), req.GetMeta().GetTag()))
 			outcome, err = outcomePanic, nil
 		}
 	}()
-
 	out, err := next(ctx, req)
 	if err != nil {
 		return nil, "", err
 	}
-
 	rsp, ok := out.(*fnv1.RunFunctionResponse)
 	if !ok {
 		return nil, "", fmt.Errorf("cannot answer a call with %T", out)
 	}
-
 	if fatal(rsp) != "" {
 		return rsp, outcomeFatal, nil
 	}
-
 	return rsp, outcomeOK, nil
 }
 
@@ -131,6 +119,5 @@ func fatal(rsp *fnv1.RunFunctionResponse) string {
 			return r.GetMessage()
 		}
 	}
-
 	return ""
 }

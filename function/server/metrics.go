@@ -15,8 +15,7 @@ import (
 // kindOther counts calls for kinds that are not served.
 const kindOther = "other"
 
-// metrics of the calls, in a registry of their own, so that no linked package
-// adds to them.
+// metrics of the calls, in a registry of their own, so that no linked package adds to them.
 type metrics struct {
 	registry *prometheus.Registry
 	kinds    []string
@@ -47,13 +46,11 @@ func newMetrics(kinds []string) *metrics {
 			Help: "Calls that ended in a panic.",
 		}),
 	}
-
 	m.registry.MustRegister(
 		m.seconds, m.composed, m.panics,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
-
 	return m
 }
 
@@ -61,13 +58,10 @@ func (m *metrics) observe(kind, outcome string, composed int, took time.Duration
 	if !slices.Contains(m.kinds, kind) {
 		kind = kindOther
 	}
-
 	m.seconds.WithLabelValues(kind, outcome).Observe(took.Seconds())
-
 	if outcome == outcomeOK {
 		m.composed.WithLabelValues(kind).Observe(float64(composed))
 	}
-
 	if outcome == outcomePanic {
 		m.panics.Inc()
 	}
@@ -76,6 +70,5 @@ func (m *metrics) observe(kind, outcome string, composed int, took time.Duration
 func (m *metrics) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
-
 	return mux
 }

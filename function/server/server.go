@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package server serves a composition function to Crossplane. Beside what the
-// function SDK's own server does, it survives a panic of one call, takes up new
-// certificates without a restart, ends without cutting calls off, and refuses to
-// start when one of its addresses is taken.
+// Package server serves a composition function to Crossplane. Beside what the function SDK's own server does, it survives a panic
+// of one call, takes up new certificates without a restart, ends without cutting calls off, and refuses to start when one of its
+// addresses is taken.
 package server
 
 import (
@@ -23,13 +22,11 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
-// maxRequest is the size of the greatest request in bytes. Crossplane sends
-// nothing greater.
+// maxRequest is the size of the greatest request in bytes. Crossplane sends nothing greater.
 const maxRequest = 4 << 20
 
-// A client resolves the name of our Service again only when a connection ends.
-// So connections end now and then, for it to find new replicas, and so that a
-// client whose certificate is no longer trusted does not stay for ever.
+// A client resolves the name of our Service again only when a connection ends. So connections end now and then, for it to find
+// new replicas, and so that a client whose certificate is no longer trusted does not stay for ever.
 const (
 	maxConnectionAge      = 10 * time.Minute
 	maxConnectionAgeGrace = time.Minute
@@ -40,15 +37,13 @@ type Options struct {
 	// Log that the server writes to.
 	Log *slog.Logger
 
-	// Kinds that have a metric of their own. What else is asked for counts as
-	// "other", as callers could choose any name.
+	// Kinds that have a metric of their own. What else is asked for counts as "other", as callers could choose any name.
 	Kinds []string
 
 	// Address that Crossplane calls.
 	Address string
 
-	// CertsDir is the folder with tls.crt, tls.key and the ca.crt that clients
-	// are verified with.
+	// CertsDir is the folder with tls.crt, tls.key and the ca.crt that clients are verified with.
 	CertsDir string
 
 	// Insecure serves without certificates. CertsDir is not looked at.
@@ -78,18 +73,16 @@ type Server struct {
 	endpoints []endpoint
 }
 
-// New returns a server that listens at all of its addresses and serves none yet.
-// It returns an error when an address is taken or a certificate cannot be used.
+// New returns a server that listens at all of its addresses and serves none yet. It returns an error when an address is taken or
+// a certificate cannot be used.
 func New(fn fnv1.FunctionRunnerServiceServer, o Options) (*Server, error) {
 	creds, err := transport(o)
 	if err != nil {
 		return nil, err
 	}
-
 	m := newMetrics(o.Kinds)
 	c := &calls{log: o.Log, metrics: m}
 	s := &Server{options: o, health: health.NewServer()}
-
 	s.grpc = grpc.NewServer(
 		grpc.Creds(creds),
 		grpc.MaxRecvMsgSize(maxRequest),
@@ -101,12 +94,10 @@ func New(fn fnv1.FunctionRunnerServiceServer, o Options) (*Server, error) {
 	)
 	fnv1.RegisterFunctionRunnerServiceServer(s.grpc, fn)
 	healthv1.RegisterHealthServer(s.grpc, s.health)
-
 	if err := s.listen(m.handler()); err != nil {
 		s.close()
 		return nil, err
 	}
-
 	return s, nil
 }
 
@@ -115,15 +106,12 @@ func (s *Server) listen(metrics http.Handler) error {
 	if s.listener, err = net.Listen("tcp", s.options.Address); err != nil {
 		return fmt.Errorf("cannot listen for calls: %w", err)
 	}
-
 	if err := s.expose(s.options.HealthAddress, s.probes()); err != nil {
 		return fmt.Errorf("cannot listen for probes: %w", err)
 	}
-
 	if err := s.expose(s.options.MetricsAddress, metrics); err != nil {
 		return fmt.Errorf("cannot listen for metrics: %w", err)
 	}
-
 	return nil
 }
 
@@ -132,38 +120,29 @@ func (s *Server) Addr() net.Addr {
 	return s.listener.Addr()
 }
 
-// Run serves until the context ends, then drains: callers are told first, calls
-// are served on for the delay, running ones get the timeout to end. It returns
-// an error when something cannot be served any more.
+// Run serves until the context ends, then drains: callers are told first, calls are served on for the delay, running ones get the
+// timeout to end. It returns an error when something cannot be served any more.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.close()
-
 	failed := make(chan error, 1+len(s.endpoints))
-
 	go func() { failed <- s.grpc.Serve(s.listener) }()
-
 	for _, e := range s.endpoints {
 		go func() { failed <- e.server.Serve(e.listener) }()
 	}
-
 	s.ready.Store(true)
 	s.options.Log.Info("serving", "address", s.Addr().String(), "insecure", s.options.Insecure)
-
 	select {
 	case err := <-failed:
 		return fmt.Errorf("cannot serve: %w", err)
 	case <-ctx.Done():
 	}
-
 	s.drain()
-
 	return nil
 }
 
 // drain ends the server in an order in which no call fails.
 func (s *Server) drain() {
 	s.options.Log.Info("draining", "delay", s.options.DrainDelay.String(), "timeout", s.options.DrainTimeout.String())
-
 	s.ready.Store(false)
 	s.health.Shutdown()
 	time.Sleep(s.options.DrainDelay)
@@ -174,19 +153,15 @@ func (s *Server) drain() {
 		s.grpc.Stop()
 	})
 	defer late.Stop()
-
 	s.grpc.GracefulStop()
 }
 
-// close what is still open. Listeners that were never served are not closed by
-// their servers.
+// close what is still open. Listeners that were never served are not closed by their servers.
 func (s *Server) close() {
 	s.grpc.Stop()
-
 	if s.listener != nil {
 		_ = s.listener.Close()
 	}
-
 	for _, e := range s.endpoints {
 		_ = e.server.Close()
 		_ = e.listener.Close()

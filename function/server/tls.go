@@ -22,17 +22,14 @@ func transport(o Options) (credentials.TransportCredentials, error) {
 	if o.Insecure {
 		return insecure.NewCredentials(), nil
 	}
-
 	if o.CertsDir == "" {
 		return nil, errors.New("cannot serve without certificates: name their folder (--tls-certs-dir), or serve to " +
 			"anybody in a local run (--insecure)")
 	}
-
 	c := &certificates{dir: o.CertsDir, log: o.Log}
 	if err := c.reload(); err != nil {
 		return nil, err
 	}
-
 	return credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: c.configForClient}), nil
 }
 
@@ -43,9 +40,8 @@ const (
 	fileClientCA    = "ca.crt"
 )
 
-// certificates of a folder. They are read at every handshake, of which there are
-// few, so that a rotation counts from the next one on. Contents are compared, not
-// times: a Secret's volume changes by the swap of a symbolic link.
+// certificates of a folder. They are read at every handshake, of which there are few, so that a rotation counts from the next one
+// on. Contents are compared, not times: a Secret's volume changes by the swap of a symbolic link.
 type certificates struct {
 	dir string
 	log *slog.Logger
@@ -55,17 +51,14 @@ type certificates struct {
 	config *tls.Config
 }
 
-// configForClient is the TLS configuration of one handshake. While the files
-// cannot be used, for instance halfway through a rotation, it is the last one
-// that could.
+// configForClient is the TLS configuration of one handshake. While the files cannot be used, for instance halfway through a
+// rotation, it is the last one that could.
 func (c *certificates) configForClient(*tls.ClientHelloInfo) (*tls.Config, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-
 	if err := c.reload(); err != nil {
 		c.log.Error("serving on with the certificates from before", "error", err.Error())
 	}
-
 	return c.config, nil
 }
 
@@ -75,19 +68,15 @@ func (c *certificates) reload() error {
 	if err != nil {
 		return err
 	}
-
 	if c.config != nil && files.equal(c.files) {
 		return nil
 	}
-
 	config, err := files.config()
 	if err != nil {
 		return fmt.Errorf("cannot use certificates in %q: %w", c.dir, err)
 	}
-
 	c.files, c.config = files, config
 	c.log.Info("loaded certificates", "folder", c.dir, "expires", config.Certificates[0].Leaf.NotAfter)
-
 	return nil
 }
 
@@ -98,7 +87,6 @@ type pem struct {
 
 func read(dir string) (pem, error) {
 	var p pem
-
 	for name, b := range map[string]*[]byte{
 		fileCertificate: &p.certificate,
 		fileKey:         &p.key,
@@ -109,7 +97,6 @@ func read(dir string) (pem, error) {
 			return pem{}, fmt.Errorf("cannot read certificates: %w", err)
 		}
 	}
-
 	return p, nil
 }
 
@@ -126,12 +113,10 @@ func (p pem) config() (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot pair %s with %s: %w", fileCertificate, fileKey, err)
 	}
-
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(p.clientCA) {
 		return nil, fmt.Errorf("cannot find a certificate in %s", fileClientCA)
 	}
-
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		Certificates:           []tls.Certificate{pair},

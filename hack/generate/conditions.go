@@ -154,8 +154,8 @@ func conditions(w *bytes.Buffer, told []condition) {
 	if len(told) == 0 {
 		return
 	}
-	fmt.Fprint(w, "\n## Conditions\n\nBeside Crossplane's own `Synced`, `Ready` and `Responsive`. The message of a condition tells"+
-		" more than its reason.\n")
+	fmt.Fprint(w, "\n## Conditions\n\nCrossplane adds `Synced`, `Ready` and `Responsive`. The message of a condition has"+
+		" more details than its reason.\n")
 	for _, c := range told {
 		fmt.Fprintf(w, "\n### `%s`\n\n%s\n\n| reason | what it means |\n|---|---|\n", c.value, c.text)
 		for _, r := range c.reasons {

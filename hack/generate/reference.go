@@ -71,11 +71,11 @@ var sections = []struct {
 	title string
 	intro string
 }{
-	{composite, "For application teams", "Written in an own namespace. Everything else follows from these."},
-	{input, "For platform teams", "What holds for every object of a control plane."},
-	{provider, "For platform teams, about what lives outside", "How the provider reaches S3 servers, model registries and Prometheus."},
-	{managed, "Made by Capstan, or by hand", "Managed resources that the kinds above are composed of. They can be written by hand, and" +
-		" are what `crossplane resource trace` shows as the parts of an object."},
+	{composite, "For application teams", "Application teams create these in their own namespaces. Capstan creates everything else from them."},
+	{input, "For platform teams", "Defaults for every object of a control plane."},
+	{provider, "For platform teams: outside services", "Addresses of and credentials for S3 servers, model registries and Prometheus."},
+	{managed, "Managed resources", "Algorithms and Databases compose these kinds, and users can create them, too. `crossplane resource trace` shows them" +
+		" as parts of an object."},
 }
 
 // index lists the pages.

@@ -284,7 +284,6 @@ func digests(t *testing.T, dir string) map[string]string {
 	return sums
 }
 
-//nolint:ireturn // The library has images only as an interface.
 func load(t *testing.T, p *project, a artifact) v1.Image {
 	t.Helper()
 	files, err := a.built(p.output, p.version)

@@ -41,7 +41,7 @@ type releaseCmd struct {
 	AllowDirty bool `env:"ALLOW_DIRTY" help:"For trials: release changes that no commit has."`
 }
 
-// Run makes a release. What can fail without the registry comes first, what others see comes last: nobody meets half a release under a
+// Run makes a release. What can fail without the registry comes first, what others see comes last: no user meets half a release under a
 // version's name.
 func (c *releaseCmd) Run(ctx context.Context, p *project) error {
 	return explainDisk(c.run(ctx, p))
@@ -116,7 +116,7 @@ func (c *releaseCmd) run(ctx context.Context, p *project) error {
 	return nil
 }
 
-// checkSource refuses to release what nobody could build again.
+// checkSource refuses to release what cannot be built again.
 func (c *releaseCmd) checkSource(ctx context.Context, p *project) (checkout.State, error) {
 	state, err := checkout.Read(ctx, p.root)
 	if err != nil || c.AllowDirty {
@@ -141,7 +141,7 @@ func (c *releaseCmd) checkSource(ctx context.Context, p *project) (checkout.Stat
 	return state, nil
 }
 
-// key returns nil when nothing is to be signed.
+// key returns nil when nothing must be signed.
 func (c *releaseCmd) key() (*cosign.Key, error) {
 	if c.Sign == signNone {
 		return nil, nil //nolint:nilnil // No key is what was asked for.

@@ -111,7 +111,7 @@ func (r remoteRegistry) publish(ctx context.Context, p *project, images []releas
 	return nil
 }
 
-// unchanged returns an error when the registry has other content under the version already: whoever pulled that would keep it.
+// unchanged returns an error when the registry has other content under the version already: clients that pulled that would keep it.
 func (r remoteRegistry) unchanged(ctx context.Context, version string, images []releasedImage) error {
 	for _, img := range images {
 		repository, err := r.repository(img.artifact)

@@ -2,8 +2,8 @@
 
 // Command postgres-image makes the image postgres from packages of Debian, without Docker, and what comes before and after it.
 //
-//	go run ./postgres-image lock      resolve the packages anew, on Debian, and write images/postgres/packages.lock and catalogue.yaml
-//	go run ./postgres-image build     fill the cache with the layers that ./package makes an image of, and tell their sizes
+//	go run ./postgres-image lock      resolve the packages again, on Debian; write images/postgres/packages.lock and apis/members/catalogue/postgres.yaml
+//	go run ./postgres-image build     fill the cache with the layers that ./package makes an image of, and print their sizes
 //	go run ./postgres-image rootfs    unpack them below the cache and print the folder
 //	go run ./postgres-image unpack D  unpack them into the folder D, which a Containerfile makes an image of
 package main
@@ -25,7 +25,7 @@ import (
 
 type cli struct {
 	Lock   lockCmd   `cmd:"" help:"Resolve the packages anew and write the lock and the catalogue."`
-	Build  buildCmd  `cmd:"" help:"Build the layers that the cache lacks and tell their sizes."`
+	Build  buildCmd  `cmd:"" help:"Build the layers that the cache lacks and print their sizes."`
 	Rootfs rootfsCmd `cmd:"" help:"Print the folder of the cache that has the image's files, and unpack them unless they are there."`
 	Unpack unpackCmd `cmd:"" help:"Unpack the image's files into a folder."`
 }

@@ -6,7 +6,7 @@
 //	go run ./render examples/algorithm/basic              one scenario, to stdout
 //	go run ./render ../examples/algorithm/canary-simulated  a rollout over time, from what was recorded
 //	go run ./render --check ../examples/*/*               compare every scenario with its want.yaml
-//	go run ./render --update ../examples/*/*              write them anew
+//	go run ./render --update ../examples/*/*              write them again
 package main
 
 import (

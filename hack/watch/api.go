@@ -26,7 +26,7 @@ type api struct {
 	said   *bytes.Buffer
 }
 
-// dial the cluster of KUBECONFIG. Nobody else can use the proxy: its socket is in a folder of ours.
+// dial the cluster of KUBECONFIG. No other user can use the proxy: its socket is in a folder of ours.
 func dial(ctx context.Context) (*api, error) {
 	folder, err := os.MkdirTemp("", "watch-")
 	if err != nil {
@@ -39,7 +39,7 @@ func dial(ctx context.Context) (*api, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		}},
 	}}
-	a.proxy = exec.CommandContext(ctx, "kubectl", "proxy", "--unix-socket="+socket, "--reject-methods=^(POST|PUT|PATCH|DELETE)$") //nolint:gosec // The folder is ours.
+	a.proxy = exec.CommandContext(ctx, "kubectl", "proxy", "--unix-socket="+socket, "--reject-methods=^(POST|PUT|PATCH|DELETE)$")
 	a.proxy.Stderr = a.said
 	if err := a.proxy.Start(); err != nil {
 		_ = os.RemoveAll(folder)
@@ -95,7 +95,7 @@ func (a *api) get(ctx context.Context, path string, into any) error {
 		return fmt.Errorf("cannot read %s: %w", path, err)
 	}
 	if rsp.StatusCode != http.StatusOK {
-		// The API server tells why in the field message, and a proxy in plain words.
+		// The API server gives the cause in the field message, and a proxy as plain text.
 		var status struct {
 			Message string `json:"message"`
 		}

@@ -21,7 +21,7 @@ const (
 	plain  = "\x1b[0m"
 )
 
-// bar is how many columns all callers are.
+// bar is how many columns all requests are.
 const bar = 40
 
 // draw a view, line by line, none of them longer than the screen is wide.
@@ -69,7 +69,7 @@ func draw(v view, columns int) []string {
 	return p.lines
 }
 
-// line tells a view in one, without the time: it changes when something has.
+// line is a view in one line, without the time: it changes when something has.
 func line(v view) string {
 	if v.trouble != "" {
 		return v.trouble
@@ -104,7 +104,7 @@ type part struct{ colour, words string }
 
 func (p *picture) add(colour, words string) { p.parts(part{colour, words}) }
 
-// parts of a line, of which what is too long is cut off.
+// parts of a line; what is too long is cut off.
 func (p *picture) parts(all ...part) {
 	var b strings.Builder
 	left := p.columns
@@ -145,7 +145,7 @@ func (p *picture) wrap(colour, title, text string) {
 	}
 }
 
-// slots with what runs in them, and the share of callers that may reach it.
+// slots with what runs in them, and the share of requests that may reach it.
 func (p *picture) slots(v view) {
 	for _, d := range v.deployments {
 		share := v.share(d)

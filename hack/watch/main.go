@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command watch shows the rollout of an Algorithm on one screen that is drawn anew every second, or, where there is no screen,
+// Command watch shows the rollout of an Algorithm on one screen that is redrawn every second, or, where there is no screen,
 // as a line for each change:
 //
 //	go run ./watch --namespace demo --algorithm reco                                     until it is interrupted
@@ -32,7 +32,7 @@ type command struct {
 	Namespace string        `default:"default"                                                                                       help:"Namespace of the Algorithm."                                                                             short:"n"`
 	Algorithm string        `help:"Name of the Algorithm."                                                                           required:""`
 	Until     []string      `enum:"Bootstrapping,Stable,Preparing,Stepping,Holding,Promoting,Baking,Draining,RollingBack,RolledBack" help:"Phases of the rollout at which it ends. Those from before the latest edit of the spec do not count."     placeholder:"PHASE"`
-	After     string        `default:""                                                                                              enum:",Bootstrapping,Stable,Preparing,Stepping,Holding,Promoting,Baking,Draining,RollingBack,RolledBack"       help:"Phase that has to end before those of --until count, for an edit whose effect takes a moment." placeholder:"PHASE"`
+	After     string        `default:""                                                                                              enum:",Bootstrapping,Stable,Preparing,Stepping,Holding,Promoting,Baking,Draining,RollingBack,RolledBack"       help:"Phase that has to end before the phases of --until count, for an edit whose effect takes a moment." placeholder:"PHASE"`
 	For       time.Duration `default:"0s"                                                                                            help:"How long to watch. With --until it is an error when the time is over. Default: until it is interrupted."`
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A view is what was seen at a time. The types hold what is shown of those in apis, which are in another module.
+// A view is what was seen at a time. Its types have the fields of apis that are shown; apis is another module.
 type view struct {
 	now         time.Time
 	algorithm   algorithm
@@ -112,13 +112,13 @@ func (v view) phase() string {
 		return r.Phase
 	}
 
-	return "not told: spec.lifecycle is not set"
+	return "unknown: spec.lifecycle is not set"
 }
 
 // rolledBack is a phase, and the reason of the condition Updated in it.
 const rolledBack = "RolledBack"
 
-// current tells whether the phase is about the latest spec. Crossplane tells conditions before the rest of the status, so
+// current reports whether the phase is about the latest spec. Crossplane sets conditions before the rest of the status, so
 // that for a moment they are about another revision than the phase.
 func (v view) current() bool {
 	synced, updated := v.condition("Synced"), v.condition("Updated")
@@ -146,7 +146,7 @@ func (v view) condition(name string) condition {
 	return condition{}
 }
 
-// share of callers in percent that may reach a slot.
+// share of requests in percent that may reach a slot.
 func (v view) share(d deployment) float64 {
 	r := v.algorithm.Status.Rollout
 	live := v.algorithm.Status.Revision.Slot == d.slot()

@@ -124,7 +124,7 @@ func TestDraw(t *testing.T) {
 		},
 		"NoLifecycle": {
 			reason: "It is told why there is nothing to watch.", view: viewOf(t, `null`, `[]`), columns: 130,
-			want: []string{"Algorithm demo/reco is Progressing", "the rollout is not told: spec.lifecycle is not set"},
+			want: []string{"Algorithm demo/reco is Progressing", "the rollout is unknown: spec.lifecycle is not set"},
 		},
 		"Trouble": {reason: "Why nothing is seen is told.", view: view{trouble: "cannot read"}, columns: 130, want: []string{"cannot read"}},
 	}

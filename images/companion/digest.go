@@ -30,6 +30,5 @@ func (c *digestCmd) Run(ctx context.Context, stdout io.Writer, log *slog.Logger)
 	}
 	log.Info("read", "files", len(m), "size", m.Size())
 	_, err = fmt.Fprintln(stdout, m.Digest())
-
 	return err
 }

@@ -55,7 +55,6 @@ func (c *fetchCmd) Run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	defer func() { _ = s.Close() }()
-
 	for {
 		if done, err := c.there(log, s); done || err != nil {
 			return err
@@ -73,7 +72,7 @@ func (c *fetchCmd) Run(ctx context.Context, log *slog.Logger) error {
 	}
 }
 
-// there tells whether the model is on the volume, and is the right one.
+// there reports whether the model is on the volume, and is the right one.
 func (c *fetchCmd) there(log *slog.Logger, s *store.Store) (bool, error) {
 	m, err := s.Use()
 	if err != nil || m == nil {
@@ -81,11 +80,9 @@ func (c *fetchCmd) there(log *slog.Logger, s *store.Store) (bool, error) {
 	}
 	if err := c.verify(m); err != nil {
 		log.Warn("the model on the volume is another one, so it is downloaded again", "error", err)
-
 		return false, nil
 	}
 	log.Info("the model is there", "key", c.Key, "digest", m.Digest(), "size", m.Size(), "files", len(m))
-
 	return true, nil
 }
 
@@ -120,7 +117,6 @@ func (c *fetchCmd) fetch(ctx context.Context, log *slog.Logger, s *store.Store, 
 	if err := s.Room(max(size, c.Size)); err != nil {
 		return err
 	}
-
 	p, err := s.Begin()
 	if err != nil {
 		return err
@@ -148,6 +144,5 @@ func (c *fetchCmd) fetch(ctx context.Context, log *slog.Logger, s *store.Store, 
 		return err
 	}
 	log.Info("fetched", "key", c.Key, "digest", m.Digest(), "size", m.Size(), "files", len(m))
-
 	return nil
 }

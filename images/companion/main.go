@@ -57,7 +57,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	log := slog.New(slog.NewJSONHandler(stderr, nil))
-
 	var c cli
 	exited := -1
 	parser, err := kong.New(&c, kong.Name("companion"), kong.Description("Fetches models and warms servers up."),
@@ -81,10 +80,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 0
 	case ctx.Err() != nil:
 		log.Info("ended by a signal")
-
 		return interrupted
 	}
-
 	return die(stderr, c.TerminationLog, err)
 }
 
@@ -97,6 +94,5 @@ func die(stderr io.Writer, file string, err error) int {
 		_, _ = f.WriteString(words)
 		_ = f.Close()
 	}
-
 	return 1
 }

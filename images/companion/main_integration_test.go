@@ -68,14 +68,12 @@ type log struct {
 func (l *log) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-
 	return l.b.Write(p)
 }
 
 func (l *log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-
 	return l.b.String()
 }
 
@@ -87,7 +85,6 @@ func watch(pid int, most chan<- int64) {
 		exe, xerr := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 		if err != nil || xerr != nil || exe != program && high > 0 {
 			most <- high
-
 			return
 		}
 		if _, rest, ok := strings.Cut(string(status), "VmHWM:"); ok && exe == program {
@@ -125,7 +122,6 @@ func start(t *testing.T, credentials map[string]string, args ...string) *process
 			_ = p.cmd.Wait()
 		}
 	})
-
 	return p
 }
 
@@ -145,7 +141,6 @@ func (p *process) wait() (int, string) {
 	if memory > maxMemory {
 		p.t.Errorf("want at most %d MiB of memory, got %d", maxMemory>>20, memory>>20)
 	}
-
 	return p.cmd.ProcessState.ExitCode(), string(words)
 }
 
@@ -186,7 +181,6 @@ func folder(t *testing.T, files map[string]string) string {
 			t.Fatal(err)
 		}
 	}
-
 	return dir
 }
 
@@ -197,7 +191,6 @@ func digestOf(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	return strings.TrimSpace(string(out))
 }
 
@@ -218,7 +211,6 @@ func holds(t *testing.T, cache, key string, want map[string]string) {
 			if info.Mode().Perm() != mode {
 				t.Errorf("want folder %q to have mode %s, got %s", name, mode, info.Mode())
 			}
-
 			return nil
 		}
 		if mode := fs.FileMode(0o644); info.Mode() != mode {
@@ -227,7 +219,6 @@ func holds(t *testing.T, cache, key string, want map[string]string) {
 		content, err := os.ReadFile(name)
 		rel, rerr := filepath.Rel(root, name)
 		got[rel] = string(content)
-
 		return errors.Join(err, rerr)
 	})
 	if err != nil {

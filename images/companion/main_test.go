@@ -35,7 +35,6 @@ func words(t *testing.T, args ...string) string {
 	if !strings.HasSuffix(stderr.String(), string(said)+"\n") {
 		t.Errorf("%v: want the last words %q to be the last of the log, too, got %q", args, said, stderr.String())
 	}
-
 	return string(said)
 }
 
@@ -92,7 +91,7 @@ func TestDigestCommand(t *testing.T) {
 	if code := run([]string{"digest", dir}, &stdout, io.Discard); code != 0 {
 		t.Fatalf("want exit code 0, got %d", code)
 	}
-	// echo "$(printf weights | sha256sum | cut -c1-64)  model.bin" | sha256sum
+	// echo "$(printf weights | sha256sum | cut -c1-64) model.bin" | sha256sum
 	if want := "sha256:dbf98e82c6b8ae8e307ad8f1dd14ec8c3adc7fdc6d825c4b4a9f4261406295c6\n"; stdout.String() != want {
 		t.Errorf("want %q and nothing else, got %q", want, stdout.String())
 	}
@@ -143,7 +142,6 @@ func TestWarmUpCommand(t *testing.T) {
 			return 0
 		}
 		_ = resp.Body.Close()
-
 		return resp.StatusCode
 	}
 	for limit := time.Now().Add(5 * time.Second); ready() != http.StatusOK; time.Sleep(5 * time.Millisecond) {
@@ -172,6 +170,5 @@ func freeAddress(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-
 	return l.Addr().String()
 }

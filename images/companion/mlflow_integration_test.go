@@ -16,8 +16,8 @@ import (
 	"github.com/capstan-dev/capstan/test/outside"
 )
 
-// mlflow starts a server that hands out artifacts itself: by the interpreter that it is started with, because it reads from
-// its environment where they are.
+// mlflow starts a server that hands out artifacts itself: by the interpreter that it is started with, because it reads from its
+// environment where they are.
 func mlflow(t *testing.T) *outside.MLflowServer {
 	t.Helper()
 	const variable = "CAPSTAN_PROGRAM_MLFLOW"
@@ -31,7 +31,6 @@ func mlflow(t *testing.T) *outside.MLflowServer {
 		t.Fatal(err)
 	}
 	t.Setenv(variable, dir)
-
 	return outside.MLflow(t)
 }
 
@@ -67,7 +66,6 @@ func TestMLflow(t *testing.T) {
 	}
 	fetch := func(credentials map[string]string, source string, args ...string) (*process, string) {
 		cache := t.TempDir()
-
 		return start(t, credentials, append([]string{"--source=" + source, "--endpoint=" + proxy.URL + "/", "--cache=" + cache, "--key=reco"}, args...)...), cache
 	}
 
@@ -77,17 +75,13 @@ func TestMLflow(t *testing.T) {
 	p, cache := fetch(login(srv.Password), "mlflow-artifacts:/"+root, "--digest="+digestOf(t, folder(t, model)))
 	p.succeed()
 	holds(t, cache, "reco", model)
-
 	p, cache = fetch(login(srv.Password), "mlflow-artifacts:/"+root+"/MLmodel")
 	p.succeed()
 	holds(t, cache, "reco", map[string]string{"MLmodel": "flavors: {}"})
-
 	p, _ = fetch(login(srv.Password), "mlflow-artifacts:/0/none/artifacts/model")
 	p.fail("ModelNotFound: ", `"mlflow-artifacts:/0/none/artifacts/model"`)
-
 	p, _ = fetch(login("wrong"), "mlflow-artifacts:/"+root)
 	p.fail("ModelForbidden: ", "not authenticated")
-
 	p, _ = fetch(login(srv.Password), "mlflow-artifacts:/"+root, "--size=7")
 	p.fail("ModelSizeMismatch: ", "instead of 7")
 
@@ -95,7 +89,6 @@ func TestMLflow(t *testing.T) {
 	proxy.Fail(func(r *http.Request) bool { return r.Header.Get("Authorization") != "Bearer token" }, outside.Answer(403, `{"message": "who are you?"}`))
 	p, _ = fetch(map[string]string{"token": "other", "ca.crt": string(proxy.CA)}, "mlflow-artifacts:/"+root)
 	p.fail("ModelForbidden: ", "who are you?")
-
 	proxy.Clear()
 	proxy.Fail(nil, outside.Answer(200, "<html>welcome</html>"))
 	p, _ = fetch(login(srv.Password), "mlflow-artifacts:/"+root)

@@ -48,13 +48,11 @@ func newImages(t *testing.T) *images {
 			w.Header().Set("WWW-Authenticate", "Basic")
 			w.WriteHeader(http.StatusUnauthorized)
 			_, _ = io.WriteString(w, `{"errors": [{"code": "UNAUTHORIZED", "message": "who are you?"}]}`)
-
 			return
 		}
 		if r.URL.Path == "/v2/" && r.Header.Get("Authorization") == "" {
 			w.Header().Set("WWW-Authenticate", "Basic")
 			w.WriteHeader(http.StatusUnauthorized)
-
 			return
 		}
 		if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/blobs/") && i.cut.Add(-1) >= 0 {
@@ -64,7 +62,6 @@ func newImages(t *testing.T) *images {
 			w.Header().Set("Content-Length", strconv.Itoa(answer.Body.Len()))
 			w.WriteHeader(answer.Code)
 			_, _ = w.Write(answer.Body.Bytes()[:answer.Body.Len()/2])
-
 			panic(http.ErrAbortHandler)
 		}
 		inner.ServeHTTP(w, r)
@@ -72,7 +69,6 @@ func newImages(t *testing.T) *images {
 	srv.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
 	t.Cleanup(srv.Close)
 	i.host = strings.TrimPrefix(srv.URL, "http://")
-
 	return i
 }
 
@@ -90,7 +86,6 @@ func (i *images) push(t *testing.T, repository string, img v1.Image) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	return digest.String()
 }
 
@@ -113,7 +108,6 @@ func packed(t *testing.T, kind types.MediaType, files ...string) v1.Layer {
 			t.Fatal(err)
 		}
 	}
-
 	return static.NewLayer(b.Bytes(), kind)
 }
 
@@ -123,7 +117,6 @@ func build(t *testing.T, base v1.Image, layers ...mutate.Addendum) v1.Image {
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	return img
 }
 
@@ -142,10 +135,8 @@ func TestOCI(t *testing.T) {
 	i.push(t, "private/reco:7", build(t, artifact, mutate.Addendum{Layer: static.NewLayer([]byte("weights"), "text/plain"), Annotations: title("model.bin")}))
 	i.push(t, "models/escape:7", build(t, empty.Image, mutate.Addendum{Layer: packed(t, types.DockerLayer, "../../escaped", "x")}))
 	i.push(t, "models/nameless:7", build(t, artifact, mutate.Addendum{Layer: static.NewLayer([]byte("x"), "text/plain")}))
-
 	fetch := func(credentials map[string]string, reference string, args ...string) (*process, string) {
 		cache := t.TempDir()
-
 		return start(t, credentials, append([]string{"--source=oci://" + i.host + "/" + reference, "--cache=" + cache, "--key=reco"}, args...)...), cache
 	}
 	want := map[string]string{"models/model.bin": content, "models/new": "2"}
@@ -156,15 +147,12 @@ func TestOCI(t *testing.T) {
 	if i.cut.Load() > 0 {
 		t.Error("want downloads to break in the middle")
 	}
-
 	i.cut.Store(1)
 	p, cache = fetch(nil, "models/artifact:7")
 	p.succeed()
 	holds(t, cache, "reco", map[string]string{"weights/model.bin": content, "config.json": "{}"})
-
 	login := func(password string) map[string]string {
 		auth := base64.StdEncoding.EncodeToString([]byte("me:" + password))
-
 		return map[string]string{".dockerconfigjson": fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, i.host, auth)}
 	}
 	p, cache = fetch(login("secret"), "private/reco:7")
@@ -174,7 +162,6 @@ func TestOCI(t *testing.T) {
 	p.fail("ModelForbidden: ", "who are you?")
 	p, _ = fetch(nil, "private/reco:7")
 	p.fail("ModelForbidden: ", "who are you?")
-
 	p, _ = fetch(nil, "models/none:7")
 	p.fail("ModelNotFound: ", "models/none:7")
 	p, cache = fetch(nil, "models/escape:7")
@@ -194,7 +181,6 @@ func TestOCITampered(t *testing.T) {
 		part, _ := tamper.Load().(string)
 		if r.Method != http.MethodGet || part == "" || !strings.Contains(r.URL.Path, part) {
 			inner.ServeHTTP(w, r)
-
 			return
 		}
 		answer := httptest.NewRecorder()

@@ -59,7 +59,6 @@ func secret(srv *outside.S3Server) map[string]string {
 func random(size int) string {
 	b := make([]byte, size)
 	_, _ = rand.NewChaCha8([32]byte{7}).Read(b)
-
 	return string(b)
 }
 
@@ -73,35 +72,27 @@ func TestS3(t *testing.T) {
 			})
 			fetch := func(credentials map[string]string, uri string, args ...string) (*process, string) {
 				cache := t.TempDir()
-
 				return start(t, credentials, append([]string{"--source=" + uri, "--cache=" + cache, "--key=reco"}, args...)...), cache
 			}
-
 			p, cache := fetch(secret(srv), "s3://models/reco/7", "--digest="+digest, "--size=9")
 			p.succeed()
 			holds(t, cache, "reco", model)
-
 			p, cache = fetch(secret(srv), "s3://models/reco/7/")
 			p.succeed()
 			holds(t, cache, "reco", model)
-
 			p, cache = fetch(secret(srv), "s3://models/single.onnx")
 			p.succeed()
 			holds(t, cache, "reco", map[string]string{"single.onnx": "one"})
-
 			p, cache = fetch(secret(srv), "s3://models/reco/7", "--digest=sha256:"+strings.Repeat("0", 64))
 			p.fail("ModelDigestMismatch: ", digest)
 			clean(t, cache)
 			if _, err := os.Stat(filepath.Join(cache, "reco")); err == nil {
 				t.Error("a model with another digest must not be seen")
 			}
-
 			p, _ = fetch(secret(srv), "s3://models/reco/7", "--size=10")
 			p.fail("ModelSizeMismatch: ", "9 bytes instead of 10")
-
 			p, _ = fetch(secret(srv), "s3://models/reco/8")
 			p.fail("ModelNotFound: ", `"reco/8"`, `"models"`)
-
 			p, _ = fetch(secret(srv), "s3://nothing/reco")
 			p.fail("ModelNotFound: ", `"nothing"`)
 		})
@@ -117,7 +108,6 @@ func TestS3Refusals(t *testing.T) {
 	change := func(key, value string) map[string]string {
 		s := secret(srv)
 		s[key] = value
-
 		return s
 	}
 	stranger := change("accessKeyId", "stranger")
@@ -189,7 +179,6 @@ func TestS3Large(t *testing.T) {
 	proxy := outside.Proxy(t, srv.Endpoint, srv.CA)
 	s := secret(srv)
 	s["endpoint"], s["ca.crt"] = proxy.URL, string(proxy.CA)
-
 	proxy.Fail(outside.Call("GET /large/reco/model.bin"), outside.Truncate(5<<20).Times(3))
 	proxy.Fail(outside.Call("GET /large/reco/model.bin"), outside.S3Error(503, "SlowDown", "Slow down.").Times(2))
 	proxy.Fail(outside.Call("GET /large/reco/model.bin"), outside.Close().Times(2))
@@ -258,7 +247,6 @@ func TestS3Replaced(t *testing.T) {
 				t.Error(err)
 			}
 		}
-
 		return false
 	}, outside.Close())
 	start(t, s, "--source=s3://replaced/reco", "--cache="+t.TempDir(), "--key=reco").fail("ModelInvalid: ", "was replaced while it was downloaded")
@@ -286,7 +274,6 @@ func TestShared(t *testing.T) {
 				n++
 			}
 		}
-
 		return n == len(others)
 	})
 	if err := first.cmd.Process.Signal(syscall.SIGKILL); err != nil {

@@ -27,7 +27,6 @@ func (e *expectations) validate() error {
 	if e.Digest == "" || digestPattern.MatchString(e.Digest) {
 		return nil
 	}
-
 	return failure.New(failure.Invalid, fmt.Sprintf("digest %q is none", e.Digest),
 		"write sha256: and 64 hexadecimal digits, as companion digest prints them")
 }
@@ -41,7 +40,6 @@ func (e *expectations) verify(m model.Manifest) error {
 		return failure.New(failure.DigestMismatch, fmt.Sprintf("the model has digest %s instead of %s", digest, e.Digest),
 			"correct spec.model.digest if the model is the right one; otherwise find out who replaced it")
 	}
-
 	return nil
 }
 
@@ -84,7 +82,6 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return unreadable(err)
 	}
-
 	return c.verify(m)
 }
 
@@ -96,7 +93,6 @@ func unreadable(err error) error {
 			Remedy: "correct spec.model.volume.path, or fill the volume",
 		}
 	}
-
 	return &failure.Failure{
 		Reason: failure.Invalid, Cause: "cannot read the model on the volume: " + failure.Of(err).Cause, Err: err,
 		Remedy: "let the user of the pod read all of it",

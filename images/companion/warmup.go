@@ -57,7 +57,6 @@ func (c *warmUpCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("cannot serve: %w", err)
 	}
-
 	return nil
 }
 
@@ -85,6 +84,5 @@ func (c *warmUpCmd) options() (warmup.Options, error) {
 			o.Method = http.MethodPost
 		}
 	}
-
 	return o, nil
 }

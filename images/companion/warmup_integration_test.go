@@ -35,7 +35,6 @@ func TestWarmUpSmall(t *testing.T) {
 	before := ticks(t, cmd.Process.Pid)
 	time.Sleep(5 * time.Second)
 	spent := ticks(t, cmd.Process.Pid) - before
-
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
@@ -71,6 +70,5 @@ func ticks(t *testing.T, pid int) int {
 	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
 		t.Fatal(err)
 	}
-
 	return user + system
 }

@@ -27,18 +27,18 @@ type Behaviour struct {
 	JitterMs float64 `json:"jitterMs"`
 	// ErrorRate is the share of predictions that fail, from 0 to 1.
 	ErrorRate float64 `json:"errorRate"`
-	// FailAfterSeconds is how long after the start of the server predictions begin to fail, at most a week: 0 at once. It makes
-	// a server that is good while it is looked at.
+	// FailAfterSeconds is how long after the start of the server predictions begin to fail, at most a week: 0 at once. It makes a
+	// server that is good while it is looked at.
 	FailAfterSeconds float64 `json:"failAfterSeconds"`
 	// ScoreShift is added to every score, from -1 to 1. Scores stay from 0 to 1, so that those beyond gather at the end.
 	ScoreShift float64 `json:"scoreShift"`
-	// Workers is how many predictions are computed at a time, at most 10,000. Others wait for their turn, as they do for a
-	// GPU or a thread of a model server. 0 computes all at once.
+	// Workers is how many predictions are computed at a time, at most 10,000. Others wait for their turn, as they do for a GPU or
+	// a thread of a model server. 0 computes all at once.
 	Workers int `json:"workers"`
 }
 
-// with returns b with the values that a query names, by the names of the fields in JSON. It is an error to name another one
-// or a value out of bounds.
+// with returns b with the values that a query names, by the names of the fields in JSON. It is an error to name another one or a
+// value out of bounds.
 func (b Behaviour) with(query url.Values) (Behaviour, error) {
 	fields := map[string]*float64{
 		"latencyMs": &b.LatencyMs, "jitterMs": &b.JitterMs, "errorRate": &b.ErrorRate,
@@ -51,7 +51,6 @@ func (b Behaviour) with(query url.Values) (Behaviour, error) {
 				return Behaviour{}, fmt.Errorf("cannot read %s: %q is not a whole number", name, values[0])
 			}
 			b.Workers = n
-
 			continue
 		}
 		field, ok := fields[name]
@@ -64,7 +63,6 @@ func (b Behaviour) with(query url.Values) (Behaviour, error) {
 		}
 		*field = v
 	}
-
 	return b, b.validate()
 }
 
@@ -84,18 +82,16 @@ func (b Behaviour) validate() error {
 	case b.Workers < 0 || b.Workers > maxWorkers:
 		return fmt.Errorf("workers must be from 0 to %d", maxWorkers)
 	}
-
 	return nil
 }
 
 // latency of one prediction for a random number from 0 to 1.
 func (b Behaviour) latency(random float64) time.Duration {
 	ms := b.LatencyMs + b.JitterMs*(2*random-1)
-
 	return time.Duration(ms * float64(time.Millisecond))
 }
 
-// fails tells whether one prediction does, for a random number from 0 to 1 without 1, when the server has run for a time.
+// fails reports whether one prediction does, for a random number from 0 to 1 without 1, when the server has run for a time.
 func (b Behaviour) fails(random float64, ran time.Duration) bool {
 	return random < b.ErrorRate && ran.Seconds() >= b.FailAfterSeconds
 }

@@ -73,7 +73,6 @@ func TestBehaviourWith(t *testing.T) {
 				if err == nil || err.Error() != tc.err {
 					t.Fatalf("%s\nwith(%q): want error %q, got %v", tc.reason, tc.query, tc.err, err)
 				}
-
 				return
 			}
 			if err != nil {

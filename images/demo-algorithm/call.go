@@ -37,7 +37,6 @@ type verdict struct {
 func call(ctx context.Context, out io.Writer, o CallOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, o.For)
 	defer cancel()
-
 	r, err := load.Run(ctx, load.Options{
 		URL: o.URL, Host: o.Host, Concurrency: o.Concurrency, Rate: o.Rate, Timeout: o.Timeout, NoKeepAlive: o.NoKeepAlive, Wait: o.Wait,
 	})
@@ -50,6 +49,5 @@ func call(ctx context.Context, out io.Writer, o CallOptions) error {
 	if err := json.NewEncoder(out).Encode(verdict{Report: r, Broken: r.Broken(o.Expect...)}); err != nil {
 		return fmt.Errorf("cannot write the report: %w", err)
 	}
-
 	return nil
 }

@@ -23,7 +23,6 @@ func TestCall(t *testing.T) {
 	}
 	srv := httptest.NewServer(h)
 	defer srv.Close()
-
 	var out bytes.Buffer
 	if err := call(t.Context(), &out, CallOptions{
 		URL: srv.URL + "/predict", Concurrency: 2, For: 100 * time.Millisecond, Timeout: time.Second,

@@ -69,7 +69,6 @@ func newHandler(version string, b Behaviour) (*handler, error) {
 	h := &handler{version: version, host: host, metrics: newMetrics(), began: time.Now(), random: rand.Float64}
 	h.behaviour.Store(&b)
 	h.workers.limit(b.Workers)
-
 	predict := h.metrics.measure(http.HandlerFunc(h.predict))
 	mux := http.NewServeMux()
 	mux.Handle("GET /predict", predict)
@@ -79,15 +78,14 @@ func newHandler(version string, b Behaviour) (*handler, error) {
 	mux.HandleFunc("GET /healthz", h.health)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(h.metrics.registry, promhttp.HandlerOpts{}))
 	h.Handler = h.parting(mux)
-
 	return h, nil
 }
 
 // drain makes the server not ready. It goes on answering.
 func (h *handler) drain() { h.draining.Store(true) }
 
-// parting asks callers of a server that drains to make their next connection elsewhere. To close it behind their backs
-// would lose the request that is just being sent.
+// parting asks callers of a server that drains to make their next connection elsewhere. To close it behind their backs would lose
+// the request that is just being sent.
 func (h *handler) parting(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h.draining.Load() {
@@ -101,7 +99,6 @@ func (h *handler) predict(w http.ResponseWriter, r *http.Request) {
 	input, err := read(w, r)
 	if err != nil {
 		fail(w, http.StatusBadRequest, err)
-
 		return
 	}
 
@@ -110,7 +107,6 @@ func (h *handler) predict(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.workers.giveBack()
-
 	b := *h.behaviour.Load()
 	timer := time.NewTimer(b.latency(h.random()))
 	defer timer.Stop()
@@ -119,13 +115,10 @@ func (h *handler) predict(w http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done():
 		return
 	}
-
 	if b.fails(h.random(), time.Since(h.began)) {
 		fail(w, http.StatusInternalServerError, errors.New("cannot predict: told to fail this often"))
-
 		return
 	}
-
 	s := b.shifted(score(input))
 	h.metrics.score.Observe(s)
 	reply(w, http.StatusOK, Prediction{Score: s, Input: input, Version: h.version, ModelDigest: h.modelDigest, Host: h.host})
@@ -139,7 +132,6 @@ func (h *handler) behave(w http.ResponseWriter, r *http.Request) {
 	b, err := h.behaviour.Load().with(r.URL.Query())
 	if err != nil {
 		fail(w, http.StatusBadRequest, err)
-
 		return
 	}
 	h.behaviour.Store(&b)
@@ -150,7 +142,6 @@ func (h *handler) behave(w http.ResponseWriter, r *http.Request) {
 func (h *handler) health(w http.ResponseWriter, _ *http.Request) {
 	if h.draining.Load() {
 		fail(w, http.StatusServiceUnavailable, errors.New("draining"))
-
 		return
 	}
 	reply(w, http.StatusOK, map[string]string{"version": h.version})
@@ -168,14 +159,12 @@ func read(w http.ResponseWriter, r *http.Request) (json.RawMessage, error) {
 	if !json.Valid(body) {
 		return nil, errors.New("cannot read the input: it is not JSON")
 	}
-
 	return body, nil
 }
 
 // score spreads inputs evenly over 0 to 1.
 func score(input []byte) float64 {
 	sum := sha256.Sum256(input)
-
 	return float64(binary.BigEndian.Uint64(sum[:])) / math.MaxUint64
 }
 

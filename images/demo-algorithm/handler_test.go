@@ -102,7 +102,6 @@ func TestHandler(t *testing.T) {
 				t.Fatal(err)
 			}
 			h.host, h.random = "me", func() float64 { return tc.random }
-
 			rsp := httptest.NewRecorder()
 			h.ServeHTTP(rsp, httptest.NewRequest(tc.method, tc.path, strings.NewReader(tc.body)))
 			if rsp.Code != tc.code {
@@ -125,7 +124,6 @@ func decode(t *testing.T, body string) map[string]any {
 	if s, ok := m["score"].(float64); ok {
 		m["score"] = float64(int(s*100)) / 100
 	}
-
 	return m
 }
 

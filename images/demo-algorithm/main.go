@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo-algorithm is an algorithm that does nothing useful in a controlled way: it answers predictions with a
-// score, as slowly and as wrongly as it is told to. Demos and tests of rollouts and scaling are made with it.
+// Command demo-algorithm is an algorithm that does nothing useful in a controlled way: it answers predictions with a score, as
+// slowly and as wrongly as it is told to. Demos and tests of rollouts and scaling are made with it.
 //
 //	demo-algorithm --latency-ms=40                            serves
 //	demo-algorithm call --url=http://reco/predict --for=60s   calls, and reports on one line what became of every request
@@ -50,7 +50,6 @@ type cli struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-
 	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	var c cli
 	command := kong.Parse(&c, kong.Name("demo-algorithm"), kong.Description("An algorithm for demos and tests."), kong.Vars{"version": version})
@@ -86,7 +85,6 @@ func run(ctx context.Context, log *slog.Logger, o Options) error {
 	if err != nil {
 		return fmt.Errorf("cannot listen on %q: %w", o.Listen, err)
 	}
-
 	return serve(ctx, log, o, digest, listener)
 }
 
@@ -100,11 +98,9 @@ func serve(ctx context.Context, log *slog.Logger, o Options, modelDigest string,
 	}
 	h.modelDigest = modelDigest
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute}
-
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(listener) }()
 	log.Info("serving", "address", listener.Addr().String(), "version", o.Version)
-
 	var crash <-chan time.Time
 	if o.CrashAfter > 0 {
 		crash = time.After(o.CrashAfter)
@@ -121,7 +117,6 @@ func serve(ctx context.Context, log *slog.Logger, o Options, modelDigest string,
 	log.Info("draining", "notice", o.Notice.String())
 	h.drain()
 	time.Sleep(o.Notice)
-
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.Drain)
 	defer cancel()
 	if err := srv.Shutdown(limit); err != nil {
@@ -130,6 +125,5 @@ func serve(ctx context.Context, log *slog.Logger, o Options, modelDigest string,
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("cannot serve: %w", err)
 	}
-
 	return nil
 }

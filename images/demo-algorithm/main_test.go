@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestDrain proves that a request that began before the signal is answered, that probes see the pod go while it still
-// serves, and that the program then ends.
+// TestDrain proves that a request that began before the signal is answered, that probes see the pod go while it still serves, and
+// that the program then ends.
 func TestDrain(t *testing.T) {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -25,12 +25,10 @@ func TestDrain(t *testing.T) {
 	ended := make(chan error, 1)
 	o := Options{Version: "v1", LatencyMs: 300, Notice: 100 * time.Millisecond, Drain: 5 * time.Second}
 	go func() { ended <- serve(ctx, slog.New(slog.DiscardHandler), o, "", listener) }()
-
 	status(t, url+"/healthz", http.StatusOK)
 	began := make(chan int, 1)
 	go func() { began <- get(t.Context(), url+"/predict") }()
 	await(t, func() bool { return strings.Contains(body(t.Context(), url+"/metrics"), "algorithm_inflight 1") })
-
 	terminate()
 	await(t, func() bool { return get(t.Context(), url+"/healthz") == http.StatusServiceUnavailable })
 	if rsp, err := http.Get(url + "/metrics"); err != nil || !rsp.Close {
@@ -108,13 +106,11 @@ func await(t *testing.T, done func() bool) {
 // get returns the status, and 0 without an answer.
 func get(ctx context.Context, url string) int {
 	code, _ := ask(ctx, url)
-
 	return code
 }
 
 func body(ctx context.Context, url string) string {
 	_, answer := ask(ctx, url)
-
 	return answer
 }
 
@@ -132,6 +128,5 @@ func ask(ctx context.Context, url string) (code int, answer string) {
 	if err != nil {
 		return 0, ""
 	}
-
 	return rsp.StatusCode, string(b)
 }

@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// loadModel reads all of a model, as a server does that would use it, and returns the digest of its file. Without a file
-// there is none.
+// loadModel reads all of a model, as a server does that would use it, and returns the digest of its file. Without a file there is
+// none.
 func loadModel(path string) (digest string, err error) {
 	if path == "" {
 		return "", nil
@@ -24,6 +24,5 @@ func loadModel(path string) (digest string, err error) {
 	if _, err := io.Copy(sum, f); err != nil {
 		return "", fmt.Errorf("cannot load the model %s: %w", path, err)
 	}
-
 	return fmt.Sprintf("sha256:%x", sum.Sum(nil)), nil
 }

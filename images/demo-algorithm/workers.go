@@ -22,43 +22,37 @@ type workers struct {
 func (w *workers) limit(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-
 	w.number = n
 	w.next()
 }
 
-// take a worker, and tell whether there was one before the context was done.
+// take a worker, and report whether there was one before the context was done.
 func (w *workers) take(ctx context.Context) bool {
 	turn := make(chan struct{})
 	w.mu.Lock()
 	w.queue = append(w.queue, turn)
 	w.next()
 	w.mu.Unlock()
-
 	select {
 	case <-turn:
 		return true
 	case <-ctx.Done():
 	}
-
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if i := slices.Index(w.queue, turn); i >= 0 {
 		w.queue = slices.Delete(w.queue, i, i+1)
-
 		return false
 	}
 	// The turn came at the same moment.
 	w.busy--
 	w.next()
-
 	return false
 }
 
 func (w *workers) giveBack() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-
 	w.busy--
 	w.next()
 }

@@ -123,14 +123,12 @@ func TestQueueShows(t *testing.T) {
 	told := func() string {
 		rsp := httptest.NewRecorder()
 		h.ServeHTTP(rsp, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-
 		return rsp.Body.String()
 	}
 	await(t, func() bool { return strings.Contains(told(), "algorithm_inflight 3\n") })
 	busy := func() string {
 		h.workers.mu.Lock()
 		defer h.workers.mu.Unlock()
-
 		return fmt.Sprintf("%d busy, %d waiting", h.workers.busy, len(h.workers.queue))
 	}
 	await(t, func() bool { return busy() == "1 busy, 2 waiting" })

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo-database is a client that keeps account: it writes numbered rows
-// at a steady rate, and in the end compares every row that it was told is written with
-// those that are there. Demos and tests of failover are made with it.
+// Command demo-database is a client that keeps account: it writes numbered rows at a steady rate, and in the end compares every
+// row that it was told is written with those that are there. Demos and tests of failover are made with it.
 //
 //	demo-database --uri=postgresql://… --for=60s
 //
-// Each time that no write was acknowledged for longer than usual it prints a Gap,
-// and at its end an Account, as JSON on one line each.
+// Each time that no write was acknowledged for longer than usual it prints a Gap, and at its end an Account, as JSON on one line
+// each.
 package main
 
 import (
@@ -37,7 +36,6 @@ type Options struct {
 func main() {
 	var o Options
 	kong.Parse(&o, kong.Name("demo-database"), kong.Description("A client that writes rows and keeps account of them."))
-
 	if err := run(o); err != nil {
 		slog.Error("cannot go on", "error", err)
 		os.Exit(1)
@@ -47,24 +45,18 @@ func main() {
 func run(o Options) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-
 	out := json.NewEncoder(os.Stdout)
-
 	s, err := open(o.URI, o.Timeout)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-
 	w := &writer{options: o, server: s, now: time.Now, tell: func(v any) error { return out.Encode(v) }}
-
 	if err := w.prepare(ctx); err != nil {
 		return fmt.Errorf("cannot make the table of rows: %w", err)
 	}
-
 	during, cancel := context.WithTimeout(ctx, o.For)
 	defer cancel()
-
 	if err := w.write(during); err != nil {
 		return err
 	}
@@ -74,6 +66,5 @@ func run(o Options) error {
 	if err != nil {
 		return err
 	}
-
 	return out.Encode(account)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// A server is one connection to PostgreSQL, made anew whenever it fails.
+// A server is one connection to PostgreSQL, made again whenever it fails.
 type server struct {
 	config *pgx.ConnConfig
 	conn   *pgx.Conn
@@ -28,7 +28,6 @@ func open(uri string, timeout time.Duration) (*server, error) {
 	// Of several hosts each may take this long.
 	config.ConnectTimeout = timeout
 	config.LookupFunc = remembering(timeout / 4)
-
 	return &server{config: config}, nil
 }
 
@@ -36,20 +35,16 @@ func open(uri string, timeout time.Duration) (*server, error) {
 // that is lost often takes one of the cluster's name servers along, and this is about databases.
 func remembering(limit time.Duration) pgconn.LookupFunc {
 	known := map[string][]string{}
-
 	return func(ctx context.Context, host string) ([]string, error) {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
-
 		addresses, err := net.DefaultResolver.LookupHost(ctx, host)
 		if err == nil {
 			known[host] = addresses
 		}
-
 		if before := known[host]; len(before) > 0 {
 			return before, nil
 		}
-
 		return addresses, err
 	}
 }
@@ -61,15 +56,12 @@ func (s *server) with(ctx context.Context, do func(*pgx.Conn) error) error {
 		if err != nil {
 			return fmt.Errorf("cannot connect: %w", err)
 		}
-
 		s.conn = conn
 	}
-
 	err := do(s.conn)
 	if err != nil {
 		s.close()
 	}
-
 	return err
 }
 
@@ -77,10 +69,8 @@ func (s *server) close() {
 	if s.conn == nil {
 		return
 	}
-
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-
 	_ = s.conn.Close(ctx)
 	s.conn = nil
 }
@@ -92,19 +82,16 @@ func (s *server) prepare(ctx context.Context) error {
 			n bigint not null,
 			at timestamptz not null default now(),
 			primary key (writer, n))`)
-
 		return err
 	})
 }
 
 func (s *server) insert(ctx context.Context, writer string, n int64) (string, error) {
 	var member string
-
 	err := s.with(ctx, func(c *pgx.Conn) error {
 		return c.QueryRow(ctx, `insert into account_rows (writer, n) values ($1, $2)
 			returning coalesce(host(inet_server_addr()), 'local')`, writer, n).Scan(&member)
 	})
-
 	return member, err
 }
 
@@ -114,11 +101,8 @@ func (s *server) read(ctx context.Context, writer string, each func(int64)) erro
 		if err != nil {
 			return err
 		}
-
 		var n int64
-
 		_, err = pgx.ForEachRow(found, []any{&n}, func() error { each(n); return nil })
-
 		return err
 	})
 }

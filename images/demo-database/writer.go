@@ -47,8 +47,7 @@ type Account struct {
 	// Lost are acknowledged rows that are not there.
 	Lost []int64 `json:"lost"`
 
-	// Surplus are rows that are there and were never acknowledged: a connection
-	// broke between the commit and the answer.
+	// Surplus are rows that are there and were never acknowledged: a connection broke between the commit and the answer.
 	Surplus int64 `json:"surplus"`
 
 	// Longest gap in seconds.
@@ -58,8 +57,8 @@ type Account struct {
 	Errors map[string]int64 `json:"errors"`
 }
 
-// A writer writes numbered rows and remembers which were acknowledged. A number is
-// never used twice: what was not acknowledged may still have been written.
+// A writer writes numbered rows and remembers which were acknowledged. A number is never used twice: what was not acknowledged
+// may still have been written.
 type writer struct {
 	options Options
 	server  rows
@@ -76,13 +75,11 @@ type writer struct {
 // prepare until it works: the writer may be there before the database.
 func (w *writer) prepare(ctx context.Context) error {
 	w.acknowledged, w.errors = map[int64]bool{}, map[string]int64{}
-
 	for {
 		err := w.try(ctx, w.server.prepare)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-
 		if !pause(ctx, time.Second) {
 			return err
 		}
@@ -92,7 +89,6 @@ func (w *writer) prepare(ctx context.Context) error {
 func (w *writer) try(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*w.options.Timeout)
 	defer cancel()
-
 	return do(ctx)
 }
 
@@ -106,29 +102,22 @@ func (w *writer) write(ctx context.Context) error {
 
 	// A write that began is waited for: whether it was acknowledged has to be known.
 	whole := context.WithoutCancel(ctx)
-
 	for ctx.Err() == nil {
 		w.next++
-
 		var by string
-
 		err := w.try(whole, func(ctx context.Context) (err error) {
 			by, err = w.server.insert(ctx, w.options.Name, w.next)
 			return err
 		})
-
 		now := w.now()
-
 		if err != nil {
 			w.failed++
 			w.errors[err.Error()]++
 			lastError = err.Error()
 		} else {
 			w.acknowledged[w.next] = true
-
 			if gap := now.Sub(last); !last.IsZero() {
 				w.longest = max(w.longest, gap)
-
 				if gap > w.options.Gap {
 					if err := w.tell(map[string]Gap{"gap": {
 						From: last, To: now, Seconds: gap.Seconds(), Before: member, After: by, Error: lastError,
@@ -139,15 +128,12 @@ func (w *writer) write(ctx context.Context) error {
 			} else if err := w.tell(map[string]string{"first": by}); err != nil {
 				return fmt.Errorf("cannot tell of the first row: %w", err)
 			}
-
 			last, member, lastError = now, by, ""
 		}
-
 		if !pause(ctx, w.options.Interval) {
 			break
 		}
 	}
-
 	return nil
 }
 
@@ -155,17 +141,14 @@ func (w *writer) write(ctx context.Context) error {
 func (w *writer) account(ctx context.Context) (map[string]Account, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.options.Settle)
 	defer cancel()
-
 	for {
 		there := map[int64]bool{}
-
 		err := w.try(ctx, func(ctx context.Context) error {
 			return w.server.read(ctx, w.options.Name, func(n int64) { there[n] = true })
 		})
 		if err == nil {
 			return map[string]Account{"account": w.compare(there)}, nil
 		}
-
 		if !pause(ctx, time.Second) {
 			return nil, fmt.Errorf("cannot read the rows back: %w", errors.Join(err, ctx.Err()))
 		}
@@ -176,7 +159,6 @@ func (w *writer) compare(there map[int64]bool) Account {
 	a := Account{
 		Acknowledged: int64(len(w.acknowledged)), Failed: w.failed, Longest: w.longest.Seconds(), Errors: w.errors, Lost: []int64{},
 	}
-
 	for n := int64(1); n <= w.next; n++ {
 		switch {
 		case w.acknowledged[n] && !there[n]:
@@ -185,11 +167,10 @@ func (w *writer) compare(there map[int64]bool) Account {
 			a.Surplus++
 		}
 	}
-
 	return a
 }
 
-// pause tells whether there was time for it.
+// pause reports whether there was time for it.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

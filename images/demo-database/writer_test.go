@@ -26,11 +26,9 @@ func (s *scripted) insert(_ context.Context, _ string, n int64) (string, error) 
 	answer := s.answers[0]
 	s.answers = s.answers[1:]
 	s.clock = s.clock.Add(time.Second)
-
 	if len(s.answers) == 0 {
 		s.stop()
 	}
-
 	switch answer {
 	case "":
 		return "", errors.New("refused")
@@ -38,11 +36,9 @@ func (s *scripted) insert(_ context.Context, _ string, n int64) (string, error) 
 		s.there = append(s.there, n)
 		return "", errors.New("broken")
 	}
-
 	if n != s.lose {
 		s.there = append(s.there, n)
 	}
-
 	return answer, nil
 }
 
@@ -50,13 +46,11 @@ func (s *scripted) read(_ context.Context, _ string, each func(int64)) error {
 	for _, n := range s.there {
 		each(n)
 	}
-
 	return nil
 }
 
 func TestWriter(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-
 	cases := map[string]struct {
 		reason  string
 		answers []string
@@ -86,16 +80,12 @@ func TestWriter(t *testing.T) {
 			account: Account{Acknowledged: 3, Lost: []int64{2}, Longest: 1, Errors: map[string]int64{}},
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-
 			s := &scripted{answers: tc.answers, clock: start, stop: cancel, lose: tc.lose}
-
 			var gaps []Gap
-
 			w := &writer{
 				options: Options{Name: "w", Timeout: time.Minute, Gap: 2 * time.Second, Settle: time.Minute},
 				server:  s,
@@ -104,28 +94,22 @@ func TestWriter(t *testing.T) {
 					if g, ok := v.(map[string]Gap); ok {
 						gaps = append(gaps, g["gap"])
 					}
-
 					return nil
 				},
 			}
-
 			if err := w.prepare(ctx); err != nil {
 				t.Fatal(err)
 			}
-
 			if err := w.write(ctx); err != nil {
 				t.Fatal(err)
 			}
-
 			got, err := w.account(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-
 			if diff := cmp.Diff(tc.gaps, gaps); diff != "" {
 				t.Errorf("\n%s\ngaps: -want, +got:\n%s", tc.reason, diff)
 			}
-
 			if diff := cmp.Diff(tc.account, got["account"]); diff != "" {
 				t.Errorf("\n%s\naccount: -want, +got:\n%s", tc.reason, diff)
 			}

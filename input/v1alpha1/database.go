@@ -8,13 +8,11 @@ import (
 	apisv1alpha1 "github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// DatabaseSettings are what a platform team decides for every Database.
+// DatabaseSettings are the choices of a platform team for every Database.
 type DatabaseSettings struct {
-	// Image of the members, with the versions and extensions that come with this
-	// version of Capstan. Without a tag it is that of the function's version, which
-	// members that run stay away from until something else changes them; another
-	// tag or digest is rolled out to all of them. Default:
-	// ghcr.io/capstan-dev/postgres.
+	// Image of the members, with the versions and extensions of this version of Capstan. Without a tag it has the tag
+	// of the function's version; running members keep their image until another change restarts them. A change of the
+	// tag or digest restarts the members of every Database, one by one. Default: ghcr.io/capstan-dev/postgres.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
@@ -22,16 +20,16 @@ type DatabaseSettings struct {
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// Images that can run instead, for platforms with images of their own. The first
-	// one that has the version is taken. Default: image, with what it holds.
+	// Images to use instead, for platforms with their own images. The first image with the requested version is used. A
+	// change restarts the members that use the image, one by one. Default: image, with its content.
 	//
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
 	Images []DatabaseImage `json:"images,omitempty"`
 
-	// Plans that a Database may name. The plan default is for those that name none.
-	// Default: default (500m, 1Gi), small, medium and large.
+	// Plans that a Database can name. The plan default is for Databases that name none. A change of a plan restarts the
+	// members that use it, one by one. Default: default (500m, 1Gi), small, medium and large.
 	//
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
@@ -39,15 +37,15 @@ type DatabaseSettings struct {
 	// +optional
 	Plans []DatabasePlan `json:"plans,omitempty"`
 
-	// IssuerRef names the issuer of cert-manager that signs what clients see.
-	// Default: an authority of each Database's own.
+	// IssuerRef names the issuer of cert-manager for the certificates that clients see. Default: an own authority of
+	// each Database.
 	//
 	// +kubebuilder:example={"kind": "ClusterIssuer", "name": "platform"}
 	// +optional
 	IssuerRef *apisv1alpha1.IssuerReference `json:"issuerRef,omitempty"`
 
-	// MetricsNamespaces are those whose pods may scrape members, or * for
-	// everybody. Default: monitoring.
+	// MetricsNamespaces are the namespaces whose pods can scrape members, or * for every namespace. Default:
+	// monitoring.
 	//
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=set
@@ -55,31 +53,29 @@ type DatabaseSettings struct {
 	// +optional
 	MetricsNamespaces []string `json:"metricsNamespaces,omitempty"`
 
-	// CrossplaneNamespace is where provider-capstan runs, which connects to every
-	// Database to make logins. Default: crossplane-system.
+	// CrossplaneNamespace is the namespace of provider-capstan, which connects to every Database to create logins.
+	// Default: crossplane-system.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:example="crossplane-system"
 	// +optional
 	CrossplaneNamespace string `json:"crossplaneNamespace,omitempty"`
 
-	// Backup says where backups go of Databases that do not say.
+	// Backup is where backups go for Databases without spec.backup.to.
 	//
 	// +optional
 	Backup DatabaseBackupSettings `json:"backup,omitzero"`
 }
 
-// DatabaseBackupSettings are where backups go of Databases that do not say.
+// DatabaseBackupSettings are where backups go for Databases without spec.backup.to.
 type DatabaseBackupSettings struct {
-	// To is Bucket where there is object storage, or Volume. A Database keeps what it
-	// has been given when this changes. Default: Bucket.
+	// To is Bucket, for platforms with object storage, or Volume. A change affects only new Databases. Default: Bucket.
 	//
 	// +kubebuilder:example="Bucket"
 	// +optional
 	To BackupDestination `json:"to,omitempty"`
 
-	// StorageClassName of the volumes of backups. Default: that of the members'
-	// volumes.
+	// StorageClassName of the volumes for backups. Default: that of the members' volumes.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:example="standard"
@@ -87,12 +83,12 @@ type DatabaseBackupSettings struct {
 	StorageClassName string `json:"storageClassName,omitempty"`
 }
 
-// BackupDestination is a kind of place that backups go to.
+// BackupDestination is a kind of destination for backups.
 //
 // +kubebuilder:validation:Enum=Bucket;Volume
 type BackupDestination string
 
-// Kinds of places that backups go to.
+// Kinds of destinations for backups.
 const (
 	BackupToBucket BackupDestination = "Bucket"
 	BackupToVolume BackupDestination = "Volume"
@@ -100,15 +96,14 @@ const (
 
 // DatabaseImage is an image with one or several versions of an engine.
 type DatabaseImage struct {
-	// Image of the members. Without a tag it is that of the function's version; see
-	// image beside images.
+	// Image of the members. Without a tag it has the tag of the function's version; see image beside images.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:example="registry.example.org/capstan-dev/postgres:v0.1.0"
 	Image string `json:"image"`
 
-	// Engine in the image.
+	// Engine in the image. Default: postgres.
 	//
 	// +kubebuilder:default=postgres
 	// +kubebuilder:example=postgres
@@ -126,21 +121,20 @@ type DatabaseImage struct {
 
 // DatabaseVersion is one version in an image.
 type DatabaseVersion struct {
-	// Version that a Database asks for.
+	// Version that a Database requests.
 	//
 	// +kubebuilder:validation:MaxLength=8
 	// +kubebuilder:example="17"
 	Version string `json:"version"`
 
-	// Minor is the whole version, for people.
+	// Minor is the complete version, for people.
 	//
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:example="17.6"
 	// +optional
 	Minor string `json:"minor,omitempty"`
 
-	// Extensions that the image has for the version. What PostgreSQL itself comes
-	// with has to be named, too.
+	// Extensions that the image has for the version, including those that are part of PostgreSQL.
 	//
 	// +kubebuilder:validation:MaxItems=128
 	// +listType=set
@@ -148,7 +142,7 @@ type DatabaseVersion struct {
 	// +optional
 	Extensions []string `json:"extensions,omitempty"`
 
-	// Preload names extensions whose library PostgreSQL loads at its start.
+	// Preload lists extensions whose library PostgreSQL loads when it starts.
 	//
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=set
@@ -157,7 +151,7 @@ type DatabaseVersion struct {
 	Preload []string `json:"preload,omitempty"`
 }
 
-// DatabasePlan is a size.
+// DatabasePlan is a size of members.
 type DatabasePlan struct {
 	// Name of the plan.
 	//
@@ -165,12 +159,12 @@ type DatabasePlan struct {
 	// +kubebuilder:example="small"
 	Name string `json:"name"`
 
-	// CPU that each member requests.
+	// CPU request of each member.
 	//
 	// +kubebuilder:example="1"
 	CPU resource.Quantity `json:"cpu"`
 
-	// Memory that each member requests and that is its limit.
+	// Memory request and limit of each member.
 	//
 	// +kubebuilder:example="2Gi"
 	Memory resource.Quantity `json:"memory"`
@@ -183,7 +177,7 @@ type DatabasePlan struct {
 	// +optional
 	MaxConnections int32 `json:"maxConnections,omitempty"`
 
-	// StorageClassName of the volumes. Default: that of the cluster.
+	// StorageClassName of the volumes. Default: the cluster's default class.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:example="fast"

@@ -11,8 +11,7 @@ import (
 	apisv1alpha1 "github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// Settings are what a platform team decides for every Algorithm and Database of
-// a control plane.
+// Settings are the choices of a platform team for every Algorithm and Database of a control plane.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -32,24 +31,23 @@ type Settings struct {
 	Database DatabaseSettings `json:"database,omitempty"`
 }
 
-// AlgorithmSettings are what a platform team decides for every Algorithm.
+// AlgorithmSettings are the choices of a platform team for every Algorithm. A change affects Algorithms that do not set
+// the field themselves; settings that reach the pods apply to their next revision and restart nothing.
 type AlgorithmSettings struct {
-	// CPU requested by a replica that does not say how much. Default: 250m.
+	// CPU request of a replica without one. Default: 250m.
 	//
 	// +kubebuilder:example="250m"
 	// +optional
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 
-	// Memory requested and limited by a replica that does not say how much.
-	// Default: 256Mi.
+	// Memory request and limit of a replica without them. Default: 256Mi.
 	//
 	// +kubebuilder:example="256Mi"
 	// +optional
 	Memory *resource.Quantity `json:"memory,omitempty"`
 
-	// CompanionImage is the image of the program that downloads models and warms
-	// replicas up. Without a tag it is that of the function's version. Default:
-	// ghcr.io/capstan-dev/companion.
+	// CompanionImage is the image of the program that downloads models and warms up replicas. Without a tag it has the
+	// tag of the function's version. Default: ghcr.io/capstan-dev/companion.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
@@ -57,16 +55,15 @@ type AlgorithmSettings struct {
 	// +optional
 	CompanionImage string `json:"companionImage,omitempty"`
 
-	// Gateway of routes that name none. Default: none, so that each route has to
-	// name its own.
+	// Gateway of routes that name none. Default: none, so every route must name one.
 	//
 	// +kubebuilder:example={"name": "shared", "namespace": "gateway", "sectionName": "web"}
 	// +optional
 	Gateway *apisv1alpha1.GatewayReference `json:"gateway,omitempty"`
 
-	// GatewayNamespaces are those whose pods serve Gateways. An Algorithm with a
-	// route lets them in. With * it lets everybody in, for Gateways that are served
-	// from outside the cluster. Default: the namespace of the route's Gateway.
+	// GatewayNamespaces are the namespaces whose pods serve Gateways. An Algorithm with a route accepts requests from
+	// them. * accepts requests from everywhere, for Gateways outside the cluster. Default: the namespace of the route's
+	// Gateway.
 	//
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=set
@@ -74,15 +71,15 @@ type AlgorithmSettings struct {
 	// +optional
 	GatewayNamespaces []string `json:"gatewayNamespaces,omitempty"`
 
-	// Prometheus is the config that says where Prometheus is, for Algorithms that
-	// name none. Default: the ClusterProviderConfig prometheus.
+	// Prometheus is the config with the address of Prometheus, for Algorithms that name none. Default: the
+	// ClusterProviderConfig prometheus.
 	//
 	// +kubebuilder:example={"kind": "ClusterProviderConfig", "name": "prometheus"}
 	// +optional
 	Prometheus *xpv2.ProviderConfigReference `json:"prometheus,omitempty"`
 
-	// MetricsNamespaces are those whose pods may scrape Algorithms, or * for
-	// everybody. Default: monitoring.
+	// MetricsNamespaces are the namespaces whose pods can scrape Algorithms, or * for every namespace. Default:
+	// monitoring.
 	//
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=set
@@ -90,8 +87,8 @@ type AlgorithmSettings struct {
 	// +optional
 	MetricsNamespaces []string `json:"metricsNamespaces,omitempty"`
 
-	// MLflow is the config that says where the model registry is, for models that
-	// name none. Default: the ClusterProviderConfig mlflow.
+	// MLflow is the config with the address of the model registry, for models that name none. Default: the
+	// ClusterProviderConfig mlflow.
 	//
 	// +kubebuilder:example={"kind": "ClusterProviderConfig", "name": "mlflow"}
 	// +optional

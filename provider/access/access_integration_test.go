@@ -47,21 +47,18 @@ type bench struct {
 
 func newBench(t *testing.T, version string) *bench {
 	t.Helper()
-
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
 		}
 	}
-
 	server := servers.Postgres(t, version, host)
 	b := &bench{
 		Client: fake.NewClientBuilder().WithScheme(s).Build(),
 		t:      t, server: server,
 		cr: &v1alpha1.Access{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders-db", UID: types.UID(t.Name()), Generation: 1}},
 	}
-
 	b.c = newConnector(b.Client, &outside.Guard{
 		Allowed:   []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		APIServer: func(context.Context) ([]netip.Addr, error) { return nil, nil },
@@ -70,33 +67,26 @@ func newBench(t *testing.T, version string) *bench {
 		if name != host {
 			return nil, fmt.Errorf("unexpected host %q", name)
 		}
-
 		return []string{"127.0.0.1"}, nil
 	}
-
 	b.secret("orders-db-access", map[string]string{"password": server.Password})
 	b.secret("orders-db-members", map[string]string{"ca.crt": string(server.CA)})
-
 	b.cr.Spec.ForProvider.Server = v1alpha1.Server{
 		Host: host, Port: &server.Port, Username: "capstan",
 		PasswordSecretRef: v1alpha1.SecretKeyReference{Name: "orders-db-access", Key: "password"},
 		CASecretRef:       v1alpha1.SecretKeyReference{Name: "orders-db-members", Key: "ca.crt"},
 	}
-
 	return b
 }
 
 // secret is made, or gets another content.
 func (b *bench) secret(name string, data map[string]string) {
 	b.t.Helper()
-
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Data: map[string][]byte{}}
 	for k, v := range data {
 		s.Data[k] = []byte(v)
 	}
-
 	_ = b.Delete(b.t.Context(), s.DeepCopy())
-
 	if err := b.Create(b.t.Context(), s); err != nil {
 		b.t.Fatal(err)
 	}
@@ -113,21 +103,17 @@ func (b *bench) databases(names ...string) {
 func (b *bench) login(name, database, access, password string) {
 	b.t.Helper()
 	b.secret("orders-db-"+name, map[string]string{"password": password})
-
 	l := v1alpha1.Login{
 		Name: name, Database: database, Access: access,
 		PasswordSecretRef: v1alpha1.SecretKeyReference{Name: "orders-db-" + name, Key: "password"},
 	}
-
 	p := &b.cr.Spec.ForProvider
 	for i := range p.Logins {
 		if p.Logins[i].Name == name {
 			p.Logins[i] = l
-
 			return
 		}
 	}
-
 	p.Logins = append(p.Logins, l)
 }
 
@@ -136,52 +122,41 @@ func (b *bench) without(name string) {
 	for i := range p.Logins {
 		if p.Logins[i].Name == name {
 			p.Logins = append(p.Logins[:i:i], p.Logins[i+1:]...)
-
 			return
 		}
 	}
 }
 
-// reconcile as the managed reconciler does, and tell whether anything was changed.
+// reconcile as the managed reconciler does, and report whether anything was changed.
 func (b *bench) reconcile() (bool, error) {
 	b.t.Helper()
-
-	e, err := outside.Telling(b.c, explain).Connect(b.t.Context(), b.cr)
+	e, err := outside.Reporting(b.c, explain).Connect(b.t.Context(), b.cr)
 	if err != nil {
 		return false, err
 	}
-
 	defer func() { _ = e.Disconnect(context.Background()) }()
-
 	o, err := e.Observe(b.t.Context(), b.cr)
 	if err != nil || o.ResourceUpToDate || !o.ResourceExists {
 		return false, err
 	}
-
 	_, err = e.Update(b.t.Context(), b.cr)
-
 	return true, err
 }
 
 // settles after one reconcile: it is ready, and the next changes nothing.
 func (b *bench) settles(what string) {
 	b.t.Helper()
-
 	if _, err := b.reconcile(); err != nil {
 		b.t.Fatalf("%s: %v", what, err)
 	}
-
 	if c := b.cr.GetCondition(xpv2.TypeReady); c.Status != corev1.ConditionTrue {
 		b.t.Fatalf("%s: want it to be ready, got %+v", what, c)
 	}
-
 	before := b.cr.DeepCopy()
-
 	changed, err := b.reconcile()
 	if err != nil || changed {
 		b.t.Fatalf("%s: want nothing more to do, got %t, %v", what, changed, err)
 	}
-
 	if diff := cmp.Diff(before.Status, b.cr.Status); diff != "" {
 		b.t.Errorf("%s: want a quiet status: -before, +after:\n%s", what, diff)
 	}
@@ -190,52 +165,42 @@ func (b *bench) settles(what string) {
 // as connects like a consumer.
 func (b *bench) as(name, password, database string) (*pgx.Conn, error) {
 	b.t.Helper()
-
 	e := &external{connector: b.c, cr: b.cr}
-
 	cfg, err := e.config(b.t.Context())
 	if err != nil {
 		b.t.Fatal(err)
 	}
-
 	cfg.User, cfg.Password, cfg.Database = name, password, database
 	delete(cfg.RuntimeParams, "search_path")
-
 	conn, err := pgx.ConnectConfig(b.t.Context(), cfg)
 	if err == nil {
 		b.t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	}
-
 	return conn, err
 }
 
 func (b *bench) must(name, password, database string, statements ...string) *pgx.Conn {
 	b.t.Helper()
-
 	conn, err := b.as(name, password, database)
 	if err != nil {
 		b.t.Fatalf("cannot connect as %q: %v", name, err)
 	}
-
 	for _, s := range statements {
 		if _, err := conn.Exec(b.t.Context(), s); err != nil {
 			b.t.Fatalf("cannot run %q as %q: %v", s, name, err)
 		}
 	}
-
 	return conn
 }
 
 func (b *bench) mustNot(what, want, name, password, database string, statements ...string) {
 	b.t.Helper()
-
 	conn, err := b.as(name, password, database)
 	for _, s := range statements {
 		if err == nil {
 			_, err = conn.Exec(b.t.Context(), s)
 		}
 	}
-
 	if err == nil || !strings.Contains(err.Error(), want) {
 		b.t.Errorf("%s: want an error with %q, got %v", what, want, err)
 	}
@@ -243,7 +208,6 @@ func (b *bench) mustNot(what, want, name, password, database string, statements 
 
 func versions(t *testing.T, test func(*testing.T, *bench)) {
 	t.Helper()
-
 	for _, v := range []string{"15", "17", "18"} {
 		t.Run(v, func(t *testing.T) { test(t, newBench(t, v)) })
 	}
@@ -257,7 +221,6 @@ func TestLife(t *testing.T) {
 		b.login("reports", "orders", v1alpha1.AccessReadOnly, "read only")
 		b.cr.Spec.ForProvider.Extensions = []string{"pg_trgm", "citext"}
 		b.settles("making everything")
-
 		want := v1alpha1.AccessObservation{
 			Databases: []v1alpha1.ObservedDatabase{
 				{Name: "billing", Extensions: []string{"citext", "pg_trgm"}},
@@ -277,7 +240,6 @@ func TestLife(t *testing.T) {
 		if got := b.server.SQL("orders", "SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname IN ('public', 'stock')"); cmp.Diff([]string{"orders_owner"}, got) != "" {
 			t.Errorf("What api makes should belong to orders_owner, got %v", got)
 		}
-
 		b.must("reports", "read only", "orders", "SELECT id, name FROM items", "SELECT id FROM stock.places", "SELECT name FROM stock.named",
 			"SELECT last_value FROM stock.places_id_seq")
 		b.mustNot("A reader writes", "permission denied", "reports", "read only", "orders", "INSERT INTO items (name) VALUES ('x')")
@@ -287,7 +249,6 @@ func TestLife(t *testing.T) {
 		b.mustNot("A login becomes the provider", "permission denied", "api", "first", "orders", "SET ROLE capstan")
 		b.mustNot("A login makes roles", "permission denied", "api", "first", "orders", "CREATE ROLE mine")
 		b.mustNot("Another password", "password authentication failed", "api", "second", "orders")
-
 		if got := b.server.SQL("postgres", "SELECT rolpassword LIKE 'SCRAM-SHA-256$4096:%' FROM pg_authid WHERE rolname = 'api'"); got[0] != "true" {
 			t.Errorf("The server should keep a verifier, got %v", got)
 		}
@@ -314,11 +275,9 @@ func TestLife(t *testing.T) {
 		b.login("api", "billing", v1alpha1.AccessReadWrite, "second")
 		b.settles("moving")
 		b.mustNot("A login where it was", "permission denied for database", "api", "second", "orders")
-
 		if err := api.Ping(t.Context()); err == nil {
 			t.Error("Its sessions with the former database should have ended")
 		}
-
 		b.must("api", "second", "billing", "CREATE TABLE public.bills ()")
 
 		// It is no longer wanted.
@@ -326,15 +285,12 @@ func TestLife(t *testing.T) {
 		b.without("api")
 		b.settles("shutting out")
 		b.mustNot("A login that was shut out", "not permitted to log in", "api", "second", "billing")
-
 		if err := api.Ping(t.Context()); err == nil {
 			t.Error("Its sessions should have ended")
 		}
-
 		if got := b.server.SQL("billing", "SELECT count(*) FROM public.bills"); got[0] != "0" {
 			t.Errorf("What it made should stay, got %v", got)
 		}
-
 		if got := b.server.SQL("postgres", "SELECT count(*) FROM pg_auth_members WHERE member = 'api'::regrole OR roleid = 'api'::regrole AND NOT admin_option"); got[0] != "0" {
 			t.Errorf("It should be in no role, and nobody in it, got %v", got)
 		}
@@ -349,7 +305,6 @@ func TestLife(t *testing.T) {
 		now := metav1.Now()
 		b.cr.DeletionTimestamp = &now
 		b.server.Stop()
-
 		if changed, err := b.reconcile(); changed || err != nil {
 			t.Errorf("Deleting an Access should need no server, got %t, %v", changed, err)
 		}
@@ -366,11 +321,9 @@ func TestStrangers(t *testing.T) {
 		b.login("app", "orders", v1alpha1.AccessReadWrite, "secret")
 		b.login("orders_reader", "orders", v1alpha1.AccessReadWrite, "secret")
 		b.cr.Spec.ForProvider.Extensions = []string{"no_such", "pg_stat_statements", "citext"}
-
 		if _, err := b.reconcile(); err != nil {
 			t.Fatal(err)
 		}
-
 		c := b.cr.GetCondition(xpv2.TypeReady)
 		for _, want := range []string{
 			`role "api" exists and Capstan did not make it, nothing was changed`,
@@ -383,7 +336,6 @@ func TestStrangers(t *testing.T) {
 				t.Errorf("want %q, got %q", want, c.Message)
 			}
 		}
-
 		want := v1alpha1.AccessObservation{
 			Databases: []v1alpha1.ObservedDatabase{{
 				Name: "orders", Extensions: []string{"citext"}, Missing: []string{"no_such", "pg_stat_statements"},
@@ -393,16 +345,13 @@ func TestStrangers(t *testing.T) {
 		if diff := cmp.Diff(want, b.cr.Status.AtProvider); diff != "" {
 			t.Errorf("What is well is told all the same: -want, +got:\n%s", diff)
 		}
-
 		if got := b.server.SQL("postgres", "SELECT coalesce(shobj_description('api'::regrole, 'pg_authid'), 'none')"); got[0] != "none" {
 			t.Errorf("api is not ours, got %v", got)
 		}
-
 		before := b.cr.DeepCopy()
 		if changed, err := b.reconcile(); changed || err != nil {
 			t.Errorf("There is nothing more to do, got %t, %v", changed, err)
 		}
-
 		if diff := cmp.Diff(before.Status, b.cr.Status); diff != "" {
 			t.Errorf("want a quiet status: -before, +after:\n%s", diff)
 		}
@@ -415,7 +364,6 @@ func TestHostile(t *testing.T) {
 		b.databases("orders")
 		b.login("api", "orders", v1alpha1.AccessReadWrite, "secret")
 		b.settles("making everything")
-
 		b.must("api", "secret", "orders",
 			// Whatever the provider calls unqualified, with better fitting arguments.
 			`CREATE FUNCTION public.has_table_privilege(name, oid, text) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'ALTER ROLE api CREATEDB'; RETURN true; END $$`,
@@ -434,19 +382,14 @@ func TestHostile(t *testing.T) {
 			`ALTER DATABASE orders SET standard_conforming_strings = off`,
 			`ALTER DATABASE orders SET quote_all_identifiers = on`,
 			`ALTER DATABASE orders SET idle_session_timeout = '1ms'`)
-
 		if b.server.SQL("postgres", "SHOW server_version_num")[0] >= "170000" {
 			b.must("api", "secret", "orders", `ALTER DATABASE orders SET transaction_timeout = '1ms'`)
 		}
-
 		b.settles("in a hostile database")
-
 		if got := b.server.SQL("postgres", "SELECT rolcreatedb FROM pg_roles WHERE rolname = 'api'"); got[0] != "false" {
 			t.Errorf("api has made the provider work for it, got %v", got)
 		}
-
 		b.server.SQL("postgres", "ALTER DATABASE orders RESET ALL")
-
 		if got := b.server.SQL("orders", `SELECT has_table_privilege('orders_reader', '"s''; x"."t\"', 'SELECT')`); got[0] != "true" {
 			t.Errorf("A table of an odd name should be readable, got %v", got)
 		}
@@ -459,7 +402,6 @@ func TestFaults(t *testing.T) {
 	b.databases("orders")
 	b.login("api", "orders", v1alpha1.AccessReadWrite, "secret")
 	b.settles("making everything")
-
 	cases := []struct {
 		name, reason string
 		break_, mend func()
@@ -468,86 +410,71 @@ func TestFaults(t *testing.T) {
 	}{
 		{
 			name: "Password", reason: "The provider's own password is another one.",
-			break_: func() { b.secret("orders-db-access", map[string]string{"password": "wrong"}) },
-			mend:   func() { b.secret("orders-db-access", map[string]string{"password": b.server.Password}) },
-
+			break_:    func() { b.secret("orders-db-access", map[string]string{"password": "wrong"}) },
+			mend:      func() { b.secret("orders-db-access", map[string]string{"password": b.server.Password}) },
 			connected: apis.ReasonCredentialsRefused, want: "does not take the password of the role: see that server.passwordSecretRef",
 		},
 		{
 			name: "NoSecret", reason: "A Secret is not there yet.",
-			break_: func() { b.cr.Spec.ForProvider.Server.PasswordSecretRef.Name = "none" },
-			mend:   func() { b.cr.Spec.ForProvider.Server.PasswordSecretRef.Name = "orders-db-access" },
-
+			break_:    func() { b.cr.Spec.ForProvider.Server.PasswordSecretRef.Name = "none" },
+			mend:      func() { b.cr.Spec.ForProvider.Server.PasswordSecretRef.Name = "orders-db-access" },
 			connected: apis.ReasonCredentialsMissing, want: `server.passwordSecretRef: there is no Secret "none": make it`,
 		},
 		{
 			name: "Authority", reason: "Another authority.",
-			break_: func() { b.secret("orders-db-members", map[string]string{"ca.crt": string(servers.Authority(t))}) },
-			mend:   func() { b.secret("orders-db-members", map[string]string{"ca.crt": string(b.server.CA)}) },
-
+			break_:    func() { b.secret("orders-db-members", map[string]string{"ca.crt": string(servers.Authority(t))}) },
+			mend:      func() { b.secret("orders-db-members", map[string]string{"ca.crt": string(b.server.CA)}) },
 			connected: apis.ReasonTLSFailed, want: "signed by an unknown authority: put the certificate of its authority where server.caSecretRef points to",
 		},
 		{
 			name: "NoAuthority", reason: "No certificate at all.",
-			break_: func() { b.secret("orders-db-members", map[string]string{"ca.crt": "none"}) },
-			mend:   func() { b.secret("orders-db-members", map[string]string{"ca.crt": string(b.server.CA)}) },
-
+			break_:    func() { b.secret("orders-db-members", map[string]string{"ca.crt": "none"}) },
+			mend:      func() { b.secret("orders-db-members", map[string]string{"ca.crt": string(b.server.CA)}) },
 			connected: apis.ReasonInvalidConfig, want: `key "ca.crt" of Secret "orders-db-members" holds no certificate`,
 		},
 		{
 			name: "Elsewhere", reason: "A host of another namespace is not connected with.",
-			break_: func() { b.cr.Spec.ForProvider.Server.Host = "orders-db-rw.bank.svc" },
-			mend:   func() { b.cr.Spec.ForProvider.Server.Host = host },
-
+			break_:    func() { b.cr.Spec.ForProvider.Server.Host = "orders-db-rw.bank.svc" },
+			mend:      func() { b.cr.Spec.ForProvider.Server.Host = host },
 			connected: apis.ReasonAddressRefused, want: `server.host "orders-db-rw.bank.svc" is not a Service of namespace "shop": name one as <Service>.shop.svc`,
 		},
 		{
 			name: "Down", reason: "Nobody is there.",
 			break_: func() { b.server.Stop() }, mend: func() { b.server.Start() },
-
 			connected: apis.ReasonUnreachable, want: "nothing answers at the address of the service",
 		},
 		{
 			name: "Follower", reason: "A server that takes no writes is not the leader.",
 			break_: func() { b.server.Standby(true) }, mend: func() { b.server.Standby(false) },
-
 			connected: apis.ReasonUnreachable, want: "follows another one and takes no writes",
 		},
 		{
 			name: "Rights", reason: "The role may not make roles.",
-			break_: func() { b.server.SQL("postgres", "ALTER ROLE capstan NOCREATEROLE") },
-			mend:   func() { b.server.SQL("postgres", "ALTER ROLE capstan CREATEROLE") },
-
+			break_:    func() { b.server.SQL("postgres", "ALTER ROLE capstan NOCREATEROLE") },
+			mend:      func() { b.server.SQL("postgres", "ALTER ROLE capstan CREATEROLE") },
 			connected: apis.ReasonForbidden, want: `role "capstan" may not make roles and databases: give it CREATEROLE and CREATEDB`,
 		},
 		{
 			name: "Full", reason: "There is no connection left.",
-			break_: func() { b.server.SQL("postgres", "ALTER ROLE capstan CONNECTION LIMIT 0") },
-			mend:   func() { b.server.SQL("postgres", "ALTER ROLE capstan CONNECTION LIMIT -1") },
-
+			break_:    func() { b.server.SQL("postgres", "ALTER ROLE capstan CONNECTION LIMIT 0") },
+			mend:      func() { b.server.SQL("postgres", "ALTER ROLE capstan CONNECTION LIMIT -1") },
 			connected: apis.ReasonThrottled, want: "no connection left: raise max_connections",
 		},
 	}
-
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.break_()
-
 			was := b.cr.Status.AtProvider.DeepCopy()
-
 			_, err := b.reconcile()
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("\n%s\nwant %q, got %v", tc.reason, tc.want, err)
 			}
-
 			if c := b.cr.GetCondition(apis.TypeConnected); c.Reason != tc.connected || strings.Contains(c.Message, b.server.Password) {
 				t.Errorf("\n%s\nwant reason %s, got %+v", tc.reason, tc.connected, c)
 			}
-
 			if diff := cmp.Diff(*was, b.cr.Status.AtProvider); diff != "" {
 				t.Errorf("\n%s\nWhat is known should stay: -want, +got:\n%s", tc.reason, diff)
 			}
-
 			tc.mend()
 			b.settles("after " + tc.name)
 		})
@@ -559,7 +486,6 @@ func TestGuard(t *testing.T) {
 	b := newBench(t, "17")
 	b.databases("orders")
 	b.c.dialer.ControlContext = (&outside.Guard{APIServer: func(context.Context) ([]netip.Addr, error) { return nil, nil }}).Control
-
 	if _, err := b.reconcile(); err == nil || !strings.Contains(err.Error(), "a loopback address") {
 		t.Errorf("want loopback to be refused, got %v", err)
 	}

@@ -23,8 +23,7 @@ import (
 
 const consumerSecret = "orders-db-api"
 
-// A turnstile writes the Secret of a consumer as its Credential does, at a time of its
-// own.
+// A turnstile writes the Secret of a consumer as its Credential does, at a time of its own.
 type turnstile struct {
 	*bench
 
@@ -42,39 +41,32 @@ func newTurnstile(b *bench) *turnstile {
 		Name: "api", Alternate: "api-b", RetireWhenIdle: true, Database: "orders", Access: v1alpha1.AccessReadWrite,
 		PasswordSecretRef: v1alpha1.SecretKeyReference{Name: consumerSecret, Key: "password"},
 	}}
-
 	return s
 }
 
 func (s *turnstile) clock() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-
 	return s.now
 }
 
 func (s *turnstile) pass(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-
 	s.now = s.now.Add(d)
 }
 
 // write the Secret in one request.
 func (s *turnstile) write(edit func(*corev1.Secret)) {
 	s.t.Helper()
-
 	o := &corev1.Secret{}
 	if err := s.Get(s.t.Context(), client.ObjectKey{Namespace: "shop", Name: consumerSecret}, o); err != nil {
 		s.t.Fatal(err)
 	}
-
 	if o.Annotations == nil {
 		o.Annotations = map[string]string{}
 	}
-
 	edit(o)
-
 	if err := s.Update(s.t.Context(), o); err != nil {
 		s.t.Fatal(err)
 	}
@@ -105,10 +97,8 @@ func (s *turnstile) flip(overlap time.Duration) {
 // looks of the provider, one each 30 s.
 func (s *turnstile) looks(d time.Duration) {
 	s.t.Helper()
-
 	for range int(d / soon) {
 		s.pass(soon)
-
 		if _, err := s.reconcile(); err != nil {
 			s.t.Fatal(err)
 		}
@@ -117,26 +107,22 @@ func (s *turnstile) looks(d time.Duration) {
 
 func (s *turnstile) told() v1alpha1.AlternatingLogin {
 	s.t.Helper()
-
 	if a := s.cr.Status.AtProvider.Alternating; len(a) == 1 {
 		return a[0]
 	}
-
 	s.t.Fatalf("want one pair, got %+v", s.cr.Status.AtProvider)
-
 	return v1alpha1.AlternatingLogin{}
 }
 
 func (s *turnstile) wants(what string, active, accepted, retiring string) {
 	s.t.Helper()
-
 	if got, want := s.told(), (v1alpha1.AlternatingLogin{Name: "api", Active: active, Accepted: accepted, Retiring: retiring}); got != want {
 		s.t.Errorf("%s: want %+v, got %+v", what, want, got)
 	}
 }
 
-// A clerk is a client that connects again and again with what the Secret says, as a
-// pod reads it that has it mounted: some time later.
+// A clerk is a client that connects again and again with what the Secret says, as a pod reads it that has it mounted: some time
+// later.
 type clerk struct {
 	done, failed atomic.Int64
 
@@ -147,82 +133,63 @@ type clerk struct {
 // clerks work until the test says so.
 func (s *turnstile) clerks(n int, late time.Duration) (*clerk, func()) {
 	s.t.Helper()
-
 	base, err := (&external{connector: s.c, cr: s.cr}).config(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-
 	ctx, stop := context.WithCancel(context.Background())
 	c := &clerk{}
-
 	var wg sync.WaitGroup
-
 	for range n {
 		wg.Go(func() {
 			var user, password string
-
 			var read time.Time
-
 			for ctx.Err() == nil {
 				if time.Since(read) > late {
 					o := &corev1.Secret{}
 					if err := s.Get(ctx, client.ObjectKey{Namespace: "shop", Name: consumerSecret}, o); err != nil {
 						continue
 					}
-
 					user, password, read = string(o.Data["username"]), string(o.Data["password"]), time.Now()
 				}
-
 				cfg := base.Copy()
 				cfg.User, cfg.Password, cfg.Database = user, password, "orders"
 				delete(cfg.RuntimeParams, "search_path")
-
 				if err := c.work(cfg); err != nil {
 					c.failed.Add(1)
 					c.mu.Lock()
 					c.why = append(c.why, user+": "+err.Error())
 					c.mu.Unlock()
-
 					continue
 				}
-
 				c.done.Add(1)
 			}
 		})
 	}
-
 	return c, func() { stop(); wg.Wait() }
 }
 
 func (c *clerk) work(cfg *pgx.ConnConfig) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return err
 	}
-
 	defer func() { _ = conn.Close(ctx) }()
-
 	_, err = conn.Exec(ctx, "INSERT INTO work DEFAULT VALUES")
-
 	return err
 }
 
-// TestTurns rotates the login of clients that connect all the time, and of one that
-// stays: none of the former ever fails, and the one that stays is ended only when
-// its time is over.
+// TestTurns rotates the login of clients that connect all the time, and of one that stays: none of the former ever fails, and the
+// one that stays is ended only when its time is over.
 func TestTurns(t *testing.T) {
 	versions(t, func(t *testing.T, b *bench) {
 		t.Helper()
-
 		s := newTurnstile(b)
 		s.settles("the first login")
 		s.wants("the first login", "api", "", "")
 		_ = s.must("api", "password-of-turn-1", "orders", "CREATE TABLE work (id bigserial PRIMARY KEY, who name DEFAULT session_user)").Close(t.Context())
-
 		clients, stop := s.clerks(3, 200*time.Millisecond)
 		stays := s.must("api", "password-of-turn-1", "orders", "SELECT 1")
 
@@ -231,7 +198,6 @@ func TestTurns(t *testing.T) {
 		s.settles("the next login is made")
 		s.wants("the next login is made", "api", "2-3f2a9c1b", "")
 		_ = s.must("api-b", "password-of-turn-2", "orders", "INSERT INTO work DEFAULT VALUES").Close(t.Context())
-
 		s.flip(24 * time.Hour)
 		time.Sleep(time.Second) // clients read it
 		s.settles("the flip")
@@ -240,7 +206,6 @@ func TestTurns(t *testing.T) {
 		// One session is enough.
 		s.looks(15 * time.Minute)
 		s.wants("a session stays", "api-b", "", "api")
-
 		if _, err := stays.Exec(t.Context(), "INSERT INTO work DEFAULT VALUES"); err != nil {
 			t.Errorf("a session of the login before should go on: %v", err)
 		}
@@ -249,7 +214,6 @@ func TestTurns(t *testing.T) {
 		s.stage()
 		s.looks(time.Minute)
 		s.wants("the next rotation waits", "api-b", "", "api")
-
 		_ = stays.Close(t.Context())
 		s.looks(9 * time.Minute)
 		s.wants("it is not idle for long", "api-b", "", "api")
@@ -259,7 +223,6 @@ func TestTurns(t *testing.T) {
 
 		// And the other way round, to the end of the overlap.
 		stays = s.must("api-b", "password-of-turn-2", "orders", "SELECT 1")
-
 		s.flip(time.Hour)
 		time.Sleep(time.Second)
 		s.looks(59 * time.Minute)
@@ -267,13 +230,10 @@ func TestTurns(t *testing.T) {
 		s.looks(2 * time.Minute)
 		s.wants("after the end of the overlap", "api", "", "")
 		s.mustNot("the login before", "not permitted to log in", "api-b", "password-of-turn-2", "orders")
-
 		if _, err := stays.Exec(t.Context(), "SELECT 1"); err == nil {
 			t.Error("at the end of the overlap its sessions should be ended")
 		}
-
 		stop()
-
 		if clients.failed.Load() > 0 || clients.done.Load() < 20 {
 			t.Errorf("%d connections failed, and %d did not: %q", clients.failed.Load(), clients.done.Load(), clients.why[:min(3, len(clients.why))])
 		}
@@ -282,23 +242,18 @@ func TestTurns(t *testing.T) {
 		if got := s.server.SQL("orders", "SELECT DISTINCT tableowner FROM pg_tables WHERE tablename = 'work'"); len(got) != 1 || got[0] != "orders_owner" {
 			t.Errorf("want the owner orders_owner, got %v", got)
 		}
-
 		t.Logf("%d connections, %d failed", clients.done.Load(), clients.failed.Load())
 	})
 }
 
-// TestSecretIsGone takes the Secret away: both logins stay until it is back, and what
-// it says then works.
+// TestSecretIsGone takes the Secret away: both logins stay until it is back, and what it says then works.
 func TestSecretIsGone(t *testing.T) {
 	s := newTurnstile(newBench(t, "17"))
 	s.settles("the first login")
-
 	_ = s.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: consumerSecret}})
-
 	if _, err := s.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-
 	s.must("api", "password-of-turn-1", "orders", "SELECT 1")
 
 	// The Credential makes it anew, of the other login, because clients have this one.
@@ -313,11 +268,9 @@ func TestSecretIsGone(t *testing.T) {
 
 	// A Secret that names somebody else shuts nobody out.
 	s.write(func(o *corev1.Secret) { o.Data["username"] = []byte("postgres") })
-
 	if _, err := s.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-
 	s.must("api-b", "password-of-turn-2", "orders", "SELECT 1")
 	s.must("api", "password-of-turn-1", "orders", "SELECT 1")
 }
@@ -328,29 +281,24 @@ func TestSecretIsGone(t *testing.T) {
 func TestTurnsCutOff(t *testing.T) {
 	s := newTurnstile(newBench(t, "17"))
 	s.settles("the first login")
-
 	direct := s.cr.Spec.ForProvider.Server.Port
 	c := newCutter(t, *direct)
-
 	works := func(what string) {
 		t.Helper()
-
 		o := &corev1.Secret{}
 		if err := s.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: consumerSecret}, o); err != nil {
 			t.Fatal(err)
 		}
-
 		s.cr.Spec.ForProvider.Server.Port = direct
 		conn := s.must(string(o.Data["username"]), string(o.Data["password"]), "orders", "SELECT 1")
 		_ = conn.Close(t.Context())
 	}
 
-	// Every message that is cut off takes a turn, so it is every fourth, and of those
-	// that arrive others than of those that do not.
+	// Every message that is cut off takes a turn, so it is every fourth, and of those that arrive others than of those that do
+	// not.
 	for first, answered := range []bool{false, true} {
 		for at := 1 + 2*first; ; at += 4 {
 			cut := false
-
 			for _, phase := range []struct {
 				name   string
 				change func()
@@ -361,42 +309,31 @@ func TestTurnsCutOff(t *testing.T) {
 				{"End", func() { s.pass(2 * time.Minute) }, func(a v1alpha1.AlternatingLogin) bool { return a.Retiring == "" }},
 			} {
 				what := fmt.Sprintf("%s, message %d, sent %t", phase.name, at, answered)
-
 				phase.change()
 				c.arm(at, answered)
 				s.cr.Spec.ForProvider.Server.Port = &c.port
 				// The provider was started anew.
 				s.c.proofs, s.c.idle = newProofs(s.clock), newIdleness(s.clock)
-
 				_, _ = s.reconcile()
-
 				cut = c.fired() || cut
-
 				works(what)
-
 				for n := 0; ; n++ {
 					if _, err := s.reconcile(); err != nil {
 						t.Fatalf("%s: %v", what, err)
 					}
-
 					if phase.done(s.told()) {
 						break
 					}
-
 					if n > 5 {
 						t.Fatalf("%s: it does not go on: %+v", what, s.told())
 					}
 				}
-
 				works(what)
 			}
-
 			if !cut {
 				t.Logf("%d messages, cut off when the server had them: %t", at-1, answered)
-
 				break
 			}
-
 			if at > 120 {
 				t.Fatal("no end of messages")
 			}

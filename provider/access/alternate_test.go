@@ -24,7 +24,6 @@ func TestRest(t *testing.T) {
 		shut = `ALTER ROLE "api-b" NOLOGIN; REVOKE "orders_owner" FROM "api-b"; ALTER ROLE "api-b" IN DATABASE "orders" RESET role`
 		end  = "evict api-b"
 	)
-
 	in := membership{inherits: true, becomes: true}
 	open := role{mark: markLogin, login: true, inherit: true, memberOf: map[string]membership{"orders_owner": in}, begins: map[string]string{"orders": "orders_owner"}}
 	busy := open
@@ -32,21 +31,17 @@ func TestRest(t *testing.T) {
 	closed := role{mark: markLogin, inherit: true}
 	ending := closed
 	ending.sessions = map[string]int{"orders": 1}
-
 	staged := other{token: "2-3f2a9c1b", login: login{staged: true, password: "next"}}
-
 	with := func(o other, edit ...func(*other)) other {
 		for _, e := range edit {
 			e(&o)
 		}
-
 		return o
 	}
 	overlaps := func(o *other) { o.overlaps = true }
 	idle := func(o *other) { o.idle = true }
 	whenIdle := func(o *other) { o.whenIdle = true }
 	opens := func(o *other) { o.opens = true }
-
 	cases := map[string]struct {
 		reason string
 		role   *role
@@ -90,34 +85,27 @@ func TestRest(t *testing.T) {
 			reason: "A role of somebody else is left alone.", role: &role{login: true}, other: other{},
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := ready(170000)
 			if tc.role != nil {
 				s.roles["api-b"] = *tc.role
 			}
-
 			w := asks()
 			o := tc.other
 			o.name, o.of, o.database = "api-b", "api", "orders"
 			w.others = []other{o}
-
 			p := draw(s, w)
-
 			if diff := cmp.Diff(tc.steps, written(p)); diff != "" {
 				t.Errorf("\n%s\nsteps: -want, +got:\n%s", tc.reason, diff)
 			}
-
 			for _, st := range p.steps {
 				if st.of.login == "api-b" && !st.password && st.unused != "api" {
 					t.Errorf("\n%s\nA role that is shut out must be unused: %+v", tc.reason, st)
 				}
 			}
-
 			want := tc.told
 			want.Name, want.Active = "api", "api"
-
 			if diff := cmp.Diff([]v1alpha1.AlternatingLogin{want}, observe(s, w, p).Alternating); diff != "" {
 				t.Errorf("\n%s\ntold: -want, +got:\n%s", tc.reason, diff)
 			}
@@ -128,37 +116,28 @@ func TestRest(t *testing.T) {
 func TestIdleness(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	i := newIdleness(func() time.Time { return now })
-
 	look := func(after time.Duration, sessions int) bool {
 		now = now.Add(after)
-
 		return i.look("x", "api", sessions)
 	}
-
 	for n := range 20 {
 		if look(30*time.Second, 0) {
 			t.Fatalf("after %d looks: idle too soon", n)
 		}
 	}
-
 	if !look(30*time.Second, 0) {
 		t.Error("after ten minutes without a session it is idle")
 	}
-
 	if look(30*time.Second, 1) || look(30*time.Second, 0) {
 		t.Error("after a session it begins anew")
 	}
-
 	for range 18 {
 		look(30*time.Second, 0)
 	}
-
 	if look(gap+time.Second, 0) {
 		t.Error("of a time that nobody looked at nothing is known")
 	}
-
 	i.forget("x")
-
 	if look(time.Second, 0) {
 		t.Error("what is forgotten begins anew")
 	}
@@ -166,7 +145,6 @@ func TestIdleness(t *testing.T) {
 
 func TestOverlaps(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-
 	for text, want := range map[string]bool{
 		"": false, "soon": false, "2026-11-22T12:00:00Z": false, "2026-11-22T12:00:01Z": true, "2026-11-22T11:59:59Z": false,
 	} {

@@ -34,19 +34,18 @@ const (
 	// connectTimeout bounds how long a connection takes to be made, log-in included.
 	connectTimeout = 5 * time.Second
 
-	// Settings of our sessions, as PostgreSQL takes them. Nothing waits for long: who
-	// holds a lock in a tenant's database is not ours to wait for.
+	// Settings of our sessions, as PostgreSQL takes them. No statement waits long: locks in a tenant's database are not ours to
+	// wait for.
 	statementTimeout = "30s"
 	lockTimeout      = "5s"
 
-	// searchPath finds what PostgreSQL brings along and nothing that anybody has
-	// made in a database, whatever name it has.
+	// searchPath finds what PostgreSQL ships and no object that a tenant created in a database.
 	searchPath = "pg_catalog, pg_temp"
 
 	// maintenance is the database that is there before any other.
 	maintenance = "postgres"
 
-	// applicationName tells in pg_stat_activity who we are.
+	// applicationName identifies the provider in pg_stat_activity.
 	applicationName = "provider-capstan"
 
 	defaultPort = 5432
@@ -71,13 +70,12 @@ func newConnector(kube client.Reader, guard *outside.Guard) *connector {
 	}
 }
 
-// Connect with nothing yet: an Access that goes must not need a server.
+// Connect does not connect yet: the deletion of an Access must not need a server.
 func (c *connector) Connect(_ context.Context, cr *v1alpha1.Access) (managed.TypedExternalClient[*v1alpha1.Access], error) {
 	return &external{connector: c, cr: cr}, nil
 }
 
-// external is the server of one Access, for one reconcile. It has one connection at a
-// time, with one database.
+// external is the server of one Access, for one reconcile. It has one connection at a time, with one database.
 type external struct {
 	*connector
 
@@ -89,7 +87,7 @@ type external struct {
 	conn     *pgx.Conn
 	database string
 
-	// version of the server, once it was told.
+	// version of the server, 0 until it is known.
 	version int
 }
 
@@ -98,16 +96,13 @@ func (e *external) Disconnect(ctx context.Context) error {
 	if e.conn == nil {
 		return nil
 	}
-
 	conn := e.conn
 	e.conn = nil
-
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
 	defer cancel()
 
 	// A server that is gone has closed it, too.
 	_ = conn.Close(ctx)
-
 	return nil
 }
 
@@ -116,21 +111,17 @@ func (e *external) in(ctx context.Context, database string) (*pgx.Conn, error) {
 	if e.conn != nil && !e.conn.IsClosed() && e.database == database {
 		return e.conn, nil
 	}
-
 	_ = e.Disconnect(ctx)
-
 	cfg, err := e.config(ctx)
 	if err != nil {
 		return nil, err
 	}
-
 	cfg.Database = database
 
-	// Servers refuse to be asked for what they do not know.
+	// Servers refuse settings that they do not know.
 	if e.version >= version17 {
 		cfg.RuntimeParams["transaction_timeout"] = statementTimeout
 	}
-
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -139,12 +130,9 @@ func (e *external) in(ctx context.Context, database string) (*pgx.Conn, error) {
 	// The owner of a database can have every session in it begin as another role.
 	if _, err := conn.Exec(ctx, "SET ROLE NONE"); err != nil {
 		_ = conn.Close(ctx)
-
 		return nil, err
 	}
-
 	e.conn, e.database = conn, database
-
 	return conn, nil
 }
 
@@ -153,23 +141,18 @@ func (e *external) config(ctx context.Context) (*pgx.ConnConfig, error) {
 	if e.base != nil {
 		return e.base.Copy(), nil
 	}
-
 	s := e.cr.Spec.ForProvider.Server
-
 	if err := ownHost(s.Host, e.cr.GetNamespace()); err != nil {
 		return nil, err
 	}
-
 	password, err := e.secret(ctx, "server.passwordSecretRef", s.PasswordSecretRef)
 	if err != nil {
 		return nil, err
 	}
-
 	ca, err := e.secret(ctx, "server.caSecretRef", s.CASecretRef)
 	if err != nil {
 		return nil, err
 	}
-
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(ca) {
 		return nil, &outside.Failure{
@@ -179,18 +162,15 @@ func (e *external) config(ctx context.Context) (*pgx.ConnConfig, error) {
 		}
 	}
 
-	// Nothing comes from the environment or files of the provider: all that these
-	// could say is said here.
+	// Nothing comes from the environment or files of the provider: every setting that they could make is made here.
 	cfg, err := pgx.ParseConfig("host=127.0.0.1 port=1 user=nobody password=none dbname=none sslmode=disable passfile=/dev/null")
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a configuration of PostgreSQL: %w", err)
 	}
-
 	cfg.Host, cfg.Port, cfg.User, cfg.Password = s.Host, defaultPort, s.Username, string(password)
 	if s.Port != nil {
 		cfg.Port = uint16(*s.Port) //nolint:gosec // The schema bounds it.
 	}
-
 	cfg.TLSConfig = &tls.Config{ServerName: s.Host, RootCAs: roots, MinVersion: tls.VersionTLS12}
 	cfg.Fallbacks = nil
 	cfg.ConnectTimeout = connectTimeout
@@ -209,19 +189,15 @@ func (e *external) config(ctx context.Context) (*pgx.ConnConfig, error) {
 		"standard_conforming_strings":         "on",
 		"client_encoding":                     "UTF8",
 	}
-
 	e.base = cfg
-
 	return cfg.Copy(), nil
 }
 
-// ownHost refuses servers that are not a Service of the own namespace: who may make
-// an Access must not reach by it what only the provider can.
+// ownHost refuses servers that are not a Service of the own namespace: an Access must not reach what only the provider can.
 func ownHost(host, namespace string) error {
 	if parts := strings.Split(host, "."); len(parts) == 3 && parts[0] != "" && parts[1] == namespace && parts[2] == "svc" {
 		return nil
 	}
-
 	return &outside.Failure{
 		Reason:  apis.ReasonAddressRefused,
 		Message: fmt.Sprintf("server.host %q is not a Service of namespace %q", host, namespace),
@@ -229,40 +205,34 @@ func ownHost(host, namespace string) error {
 	}
 }
 
-// secret is a key of a Secret of the own namespace. What says where it is named.
+// secret is a key of a Secret of the own namespace. what names the field that refers to it.
 func (c *external) secret(ctx context.Context, what string, ref v1alpha1.SecretKeyReference) ([]byte, error) {
 	s := &corev1.Secret{}
-
 	err := c.kube.Get(ctx, client.ObjectKey{Namespace: c.cr.GetNamespace(), Name: ref.Name}, s)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, outside.InCluster("cannot get Secret %q of %s: %w", ref.Name, what, err)
 	}
-
 	if v := s.Data[ref.Key]; err == nil && len(v) > 0 {
 		return v, nil
 	}
-
 	f := &outside.Failure{
 		Reason:  apis.ReasonCredentialsMissing,
 		Message: fmt.Sprintf("%s: Secret %q has no key %q", what, ref.Name, ref.Key),
 		Remedy:  "put it there, or name another",
 	}
-
 	if kerrors.IsNotFound(err) {
 		f.Message = fmt.Sprintf("%s: there is no Secret %q", what, ref.Name)
 		f.Remedy = "make it, or name another"
 	}
-
 	return nil, f
 }
 
-// password of a login, and what to tell if it cannot be used.
+// password of a login, or a Failure when it cannot be used.
 func (c *external) password(ctx context.Context, l v1alpha1.Login) (string, error) {
 	p, err := c.secret(ctx, fmt.Sprintf("login %q", l.Name), l.PasswordSecretRef)
 	if err != nil {
 		return "", err
 	}
-
 	if err := scram.Check(p); err != nil {
 		return "", &outside.Failure{
 			Reason: apis.ReasonInvalidConfig,
@@ -271,6 +241,5 @@ func (c *external) password(ctx context.Context, l v1alpha1.Login) (string, erro
 			Remedy: "choose another password",
 		}
 	}
-
 	return string(p), nil
 }

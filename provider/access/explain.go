@@ -17,36 +17,29 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
-// maxSaid bounds what is told of what a server says, in bytes.
+// maxSaid bounds in bytes how much of a server's message is reported.
 const maxSaid = 300
 
-// explain what went wrong between us and a server. What is below PostgreSQL's
-// protocol others explain.
+// explain what went wrong between us and a server. What is below PostgreSQL's protocol others explain.
 func explain(err error) *outside.Failure {
 	if p := (*pgconn.PgError)(nil); errors.As(err, &p) {
 		f := refusal(p)
 		f.Cause = err
-
 		return f
 	}
-
 	failed := func(what, remedy string) *outside.Failure {
 		return &outside.Failure{Reason: apis.ReasonTLSFailed, Message: what, Remedy: remedy, Cause: err}
 	}
-
 	if e := (x509.UnknownAuthorityError{}); errors.As(err, &e) {
 		return failed("the server's certificate is signed by an unknown authority",
 			"put the certificate of its authority where server.caSecretRef points to")
 	}
-
 	if e := (x509.HostnameError{}); errors.As(err, &e) {
 		return failed("the server's certificate is not for server.host", "have one made that names it")
 	}
-
 	if err != nil && strings.Contains(err.Error(), "server refused TLS connection") {
 		return failed("the server does not speak TLS", "switch it on: ssl = on")
 	}
-
 	return nil
 }
 
@@ -65,10 +58,10 @@ var refusals = []struct {
 	{"57P03", apis.ReasonUnreachable, "the server is starting, or recovers", "nothing to do: the provider tries again"},
 	{"57P0", apis.ReasonUnreachable, "the server is stopping, or ended the connection", "nothing to do: the provider tries again"},
 	{"57014", apis.ReasonTimedOut, "the server took too long", "see what its sessions wait for"},
-	{"55P03", apis.ReasonTimedOut, "somebody else holds a lock for too long", "see what its sessions wait for"},
+	{"55P03", apis.ReasonTimedOut, "another session holds a lock for too long", "see what its sessions wait for"},
 	{"55006", apis.ReasonConflict, "something is in use", "nothing to do: the provider tries again"},
-	{"40", apis.ReasonConflict, "somebody else changes the same thing", "nothing to do: the provider tries again"},
-	{"XX000", apis.ReasonConflict, "the server failed, perhaps because somebody else changes the same thing", "the provider tries again; see the server's logs"},
+	{"40", apis.ReasonConflict, "another session changes the same thing", "nothing to do: the provider tries again"},
+	{"XX000", apis.ReasonConflict, "the server failed, perhaps because another session changes the same thing", "the provider tries again; see the server's logs"},
 	{"25006", apis.ReasonUnreachable, "the server follows another one and takes no writes", "nothing to do: the provider tries again"},
 	{"42501", apis.ReasonForbidden, "the server does not let the role do this", "see that the role has CREATEROLE and CREATEDB, and administers what it has made"},
 	{"58P01", apis.ReasonNotFound, "a file is missing in the image of the server", "use an image that has it"},
@@ -81,17 +74,14 @@ func refusal(p *pgconn.PgError) *outside.Failure {
 		if !strings.HasPrefix(p.Code, r.code) {
 			continue
 		}
-
 		f := &outside.Failure{Reason: r.reason, Message: r.what, Remedy: r.remedy}
 
 		// What it says names what it is about.
 		if said := words.Steady(p.Message, ""); p.Code[:2] == "42" || p.Code[:2] == "58" {
 			f.Message += " (" + words.Bounded(said, maxSaid) + ")"
 		}
-
 		return f
 	}
-
 	return &outside.Failure{
 		Reason:  apis.ReasonRejected,
 		Message: fmt.Sprintf("the server refuses with code %s: %s", words.OneLine(p.Code), words.Bounded(words.Steady(p.Message, ""), maxSaid)),
@@ -99,8 +89,7 @@ func refusal(p *pgconn.PgError) *outside.Failure {
 	}
 }
 
-// passing tells whether a refusal says nothing about what was asked, so that all of
-// it is tried again later.
+// passing reports whether a refusal says nothing about the statement, so that all of it is tried again later.
 func passing(p *pgconn.PgError) bool {
 	switch {
 	case strings.HasPrefix(p.Code, "57P"), strings.HasPrefix(p.Code, "53"), strings.HasPrefix(p.Code, "40"),

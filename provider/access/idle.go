@@ -11,16 +11,14 @@ import (
 
 const (
 	// quiet is how long no session of a role may be seen before it counts as idle:
-	// longer than a Secret takes to reach pods that have it mounted, and than most
-	// clients leave between two connections.
+	// longer than a Secret takes to reach pods that have it mounted, and than most clients leave between two connections.
 	quiet = 10 * time.Minute
 
-	// gap between two looks after which nothing is known of the time in between.
+	// gap between two looks after which the time in between counts as unknown.
 	gap = 2 * time.Minute
 )
 
-// idleness of roles that were replaced. It is forgotten with the process, after which
-// they have to be idle for as long again.
+// idleness of replaced roles. It is lost with the process; then they have to be idle for the full time again.
 type idleness struct {
 	now func() time.Time
 
@@ -35,46 +33,37 @@ func newIdleness(now func() time.Time) *idleness {
 	return &idleness{now: now, all: map[types.UID]map[string]span{}}
 }
 
-// look at the sessions of a role of an Access, and tell whether it is idle.
+// look records the sessions of a role of an Access, and reports whether it is idle.
 func (i *idleness) look(uid types.UID, role string, sessions int) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-
 	if sessions > 0 {
 		delete(i.all[uid], role)
-
 		return false
 	}
-
 	if i.all[uid] == nil {
 		i.all[uid] = map[string]span{}
 	}
-
 	now := i.now()
-
 	s, ok := i.all[uid][role]
 	if !ok || now.Sub(s.last) > gap {
 		s.since = now
 	}
-
 	s.last = now
 	i.all[uid][role] = s
-
 	return now.Sub(s.since) >= quiet
 }
 
-// busy is told that a role is in use, or not kept any more.
+// busy records that a role is in use, or not kept any more.
 func (i *idleness) busy(uid types.UID, role string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-
 	delete(i.all[uid], role)
 }
 
-// forget an Access that is gone.
+// forget a deleted Access.
 func (i *idleness) forget(uid types.UID) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-
 	delete(i.all, uid)
 }

@@ -21,10 +21,10 @@ type server struct {
 	// self is the role that the provider has.
 	self string
 
-	// roles by name: those that are asked for, and all that carry our marks.
+	// roles by name: the desired roles, and all that carry our marks.
 	roles map[string]role
 
-	// databases by name, those that are asked for.
+	// databases by name: the desired ones that exist.
 	databases map[string]database
 }
 
@@ -54,8 +54,7 @@ type membership struct {
 type database struct {
 	owner string
 
-	// public tells that everybody may connect or make temporary tables, read that its
-	// reader may connect.
+	// public means that everybody may connect or make temporary tables, read that its reader may connect.
 	public, read bool
 
 	// inside is what is in it, or nil when that was not looked at.
@@ -64,15 +63,13 @@ type database struct {
 
 // What is inside a database.
 type inside struct {
-	// defaults are what its reader gets of what its owner makes: r (tables and
-	// views), S (sequences) and n (schemas).
+	// defaults are what its reader gets of what its owner makes: r (tables and views), S (sequences) and n (schemas).
 	defaults string
 
-	// schemas, tables and sequences of its owner that its reader cannot read. There
-	// may be more.
+	// schemas, tables and sequences of its owner that its reader cannot read. There may be more.
 	schemas, tables, sequences []string
 
-	// extensions that are asked for, by name.
+	// desired extensions, by name.
 	extensions map[string]extension
 }
 
@@ -130,8 +127,8 @@ WHERE d.defaclnamespace = 0 AND d.defaclobjtype IN ('r', 'S', 'n')
   AND pg_get_userbyid(d.defaclrole) = $1 AND pg_get_userbyid(a.grantee) = $2
   AND a.privilege_type = CASE d.defaclobjtype WHEN 'n' THEN 'USAGE' ELSE 'SELECT' END`
 
-// unreadQuery finds what belongs to the owner, and the reader cannot read. The schema
-// public belongs to whoever owns the database.
+// unreadQuery finds what belongs to the owner, and the reader cannot read. The schema public belongs to the owner of the
+// database.
 const unreadQuery = `
 SELECT 'n', n.nspname::text, '' FROM pg_namespace n
 WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
@@ -149,67 +146,52 @@ SELECT a.name::text, a.installed_version IS NOT NULL, v.trusted OR NOT v.superus
 FROM pg_available_extensions a JOIN pg_available_extension_versions v ON v.name = a.name AND v.version = a.default_version
 WHERE a.name = ANY($1::text[])`
 
-// look at the server, and into those of the databases that are there.
+// look at the server, and into the databases that exist.
 func (e *external) look(ctx context.Context, w wanted) (*server, error) {
 	conn, err := e.in(ctx, maintenance)
 	if err != nil {
 		return nil, err
 	}
-
 	s := &server{roles: map[string]role{}, databases: map[string]database{}}
-
 	if err := s.lookAtSelf(ctx, conn); err != nil {
 		return nil, err
 	}
-
 	e.version = s.version
-
 	if err := s.lookAtRoles(ctx, conn, append(w.roles(), s.self)); err != nil {
 		return nil, err
 	}
-
 	var d database
-
 	var name string
-
 	if err := each(ctx, conn, databasesQuery, []any{w.databases}, []any{&name, &d.owner, &d.public, &d.read}, func() {
 		s.databases[name] = d
 	}); err != nil {
 		return nil, fmt.Errorf("cannot look at databases: %w", err)
 	}
-
 	for _, name := range w.databases {
 		d, ok := s.databases[name]
 		if !ok || !s.ours(name) {
 			continue
 		}
-
 		if d.inside, err = e.lookInside(ctx, name, w.extensions); err != nil {
 			return nil, err
 		}
-
 		s.databases[name] = d
 	}
-
 	return s, nil
 }
 
-// ours tells whether a database and its two roles are ours and the provider may act
-// as the owner, so that it can look inside.
+// ours reports whether a database and its two roles are ours and the provider may act as the owner, so that it can look inside.
 func (s *server) ours(name string) bool {
 	_, in := s.roles[s.self].memberOf[owner(name)]
-
 	return in && s.databases[name].owner == owner(name) &&
 		s.roles[owner(name)].mark == markOwner+name && s.roles[reader(name)].mark == markReader+name
 }
 
 func (s *server) lookAtSelf(ctx context.Context, conn *pgx.Conn) error {
 	var recovery, roles, databases bool
-
 	if err := conn.QueryRow(ctx, selfQuery).Scan(&s.version, &s.self, &recovery, &roles, &databases); err != nil {
 		return fmt.Errorf("cannot look at the server: %w", err)
 	}
-
 	if recovery {
 		return &outside.Failure{
 			Reason:  apis.ReasonUnreachable,
@@ -217,7 +199,6 @@ func (s *server) lookAtSelf(ctx context.Context, conn *pgx.Conn) error {
 			Remedy:  "nothing to do: the Service leads to the next leader as soon as there is one",
 		}
 	}
-
 	if !roles || !databases {
 		return &outside.Failure{
 			Reason:  apis.ReasonForbidden,
@@ -225,7 +206,6 @@ func (s *server) lookAtSelf(ctx context.Context, conn *pgx.Conn) error {
 			Remedy:  "give it CREATEROLE and CREATEDB",
 		}
 	}
-
 	return nil
 }
 
@@ -236,7 +216,6 @@ func (s *server) lookAtRoles(ctx context.Context, conn *pgx.Conn, of []string) e
 		m                    membership
 		n                    int
 	)
-
 	if err := each(ctx, conn, rolesQuery, []any{of}, []any{&name, &r.mark, &r.login, &r.inherit}, func() {
 		x := r
 		x.memberOf, x.begins, x.sessions = map[string]membership{}, map[string]string{}, map[string]int{}
@@ -244,35 +223,29 @@ func (s *server) lookAtRoles(ctx context.Context, conn *pgx.Conn, of []string) e
 	}); err != nil {
 		return fmt.Errorf("cannot look at roles: %w", err)
 	}
-
 	var all []string
 	for name := range s.roles {
 		all = append(all, name)
 	}
-
 	members := membersQuery
 	if s.version < version16 {
 		members = membersQuery15
 	}
-
 	if err := each(ctx, conn, members, []any{all}, []any{&name, &other, &m.inherits, &m.becomes}, func() {
 		s.roles[name].memberOf[other] = m
 	}); err != nil {
 		return fmt.Errorf("cannot look at memberships of roles: %w", err)
 	}
-
 	if err := each(ctx, conn, settingsQuery, []any{all}, []any{&name, &other, &setting}, func() {
 		s.roles[name].begins[other] = strings.TrimPrefix(setting, "role=")
 	}); err != nil {
 		return fmt.Errorf("cannot look at settings of roles: %w", err)
 	}
-
 	if err := each(ctx, conn, sessionsQuery, []any{all}, []any{&name, &other, &n}, func() {
 		s.roles[name].sessions[other] = n
 	}); err != nil {
 		return fmt.Errorf("cannot look at sessions: %w", err)
 	}
-
 	return nil
 }
 
@@ -281,15 +254,11 @@ func (e *external) lookInside(ctx context.Context, name string, extensions []str
 	if err != nil {
 		return nil, err
 	}
-
 	in := &inside{extensions: map[string]extension{}}
-
 	if err := conn.QueryRow(ctx, defaultsQuery, owner(name), reader(name)).Scan(&in.defaults); err != nil {
 		return nil, fmt.Errorf("cannot look at default privileges in database %q: %w", name, err)
 	}
-
 	var sort, schema, object string
-
 	if err := each(ctx, conn, unreadQuery, []any{owner(name), reader(name), batch}, []any{&sort, &schema, &object}, func() {
 		switch sort {
 		case "n":
@@ -302,19 +271,15 @@ func (e *external) lookInside(ctx context.Context, name string, extensions []str
 	}); err != nil {
 		return nil, fmt.Errorf("cannot look at privileges in database %q: %w", name, err)
 	}
-
 	if len(extensions) == 0 {
 		return in, nil
 	}
-
 	var x extension
-
 	if err := each(ctx, conn, extensionsQuery, []any{extensions}, []any{&object, &x.installed, &x.trusted}, func() {
 		in.extensions[object] = x
 	}); err != nil {
 		return nil, fmt.Errorf("cannot look at extensions in database %q: %w", name, err)
 	}
-
 	return in, nil
 }
 
@@ -324,12 +289,9 @@ func each(ctx context.Context, conn *pgx.Conn, query string, args, into []any, t
 	if err != nil {
 		return err
 	}
-
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		take()
-
 		return nil
 	})
-
 	return err
 }

@@ -25,11 +25,10 @@ const (
 	// maxMessage bounds a condition in bytes.
 	maxMessage = 2048
 
-	// soon is how often one looks for what somebody else is to make.
+	// soon is the poll interval while the leader has yet to create an extension.
 	soon = 30 * time.Second
 
-	// atOnce is how often while an Access is young: its Database is Ready for the
-	// first time when that is made.
+	// atOnce is how often while an Access is young: its Database is Ready for the first time when that is made.
 	atOnce = 5 * time.Second
 	young  = 2 * time.Minute
 )
@@ -40,147 +39,117 @@ func (e *external) Observe(ctx context.Context, cr *v1alpha1.Access) (managed.Ex
 	if meta.WasDeleted(cr) {
 		return managed.ExternalObservation{}, nil
 	}
-
 	if cr.Spec.ForProvider.Suspended {
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 	}
-
 	w, unknown, err := e.wanted(ctx)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
-
 	s, p, err := e.compare(ctx, &w)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
-
 	p.problems = append(p.problems, unknown...)
-	tell(cr, s, w, p)
-
+	report(cr, s, w, p)
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: len(p.steps) == 0}, nil
 }
 
-// wanted is what the spec asks for, with passwords. What to tell of those that are
-// not there is returned, too.
+// wanted is what the spec asks for, with passwords, and the problems of passwords that are missing.
 func (e *external) wanted(ctx context.Context) (wanted, []problem, error) {
 	var unknown []problem
-
 	q := e.cr.Spec.ForProvider
 	w := wanted{extensions: q.Extensions}
-
 	for _, d := range q.Databases {
 		w.databases = append(w.databases, d.Name)
 	}
-
 	for _, l := range q.Logins {
 		if l.Alternate != "" {
 			p, err := e.pair(ctx, l, &w)
 			if err != nil {
 				return w, nil, err
 			}
-
 			unknown = append(unknown, p...)
-
 			continue
 		}
-
 		password, err := e.password(ctx, l)
-
 		if f := (*outside.Failure)(nil); errors.As(err, &f) {
 			unknown = append(unknown, problem{of: subject{login: l.Name}, text: f.Error()})
 		} else if err != nil {
 			return w, nil, err
 		}
-
 		w.logins = append(w.logins, login{
 			name: l.Name, of: l.Name, database: l.Database, readOnly: l.Access == v1alpha1.AccessReadOnly, password: password,
 		})
 	}
-
 	return w, unknown, nil
 }
 
-// compare the server with what is wanted. Whether passwords fit is told to w.
+// compare the server with the spec. w learns which passwords fit.
 func (e *external) compare(ctx context.Context, w *wanted) (*server, plan, error) {
 	s, err := e.look(ctx, *w)
 	if err != nil {
 		return nil, plan{}, err
 	}
-
 	for i := range w.logins {
 		l := &w.logins[i]
 
-		// Of what is not made yet, or not as it should be, nobody needs to know.
+		// A login that does not exist, or not as it should, needs no proof.
 		r, ok := s.roles[l.name]
 		if !ok || r.mark != markLogin || !r.login || l.password == "" || !r.memberOf[l.role()].inherits {
 			l.opens = false
-
 			continue
 		}
-
 		if l.opens, err = e.opens(ctx, *l); err != nil {
 			return nil, plan{}, fmt.Errorf("cannot log in as %q: %w", l.name, err)
 		}
 	}
-
 	for i := range w.others {
 		if err := e.compareOther(ctx, s, &w.others[i]); err != nil {
 			return nil, plan{}, err
 		}
 	}
-
 	return s, draw(s, *w), nil
 }
 
-// tell the status of cr what the server is like.
-func tell(cr *v1alpha1.Access, s *server, w wanted, p plan) {
+// report sets the status of cr.
+func report(cr *v1alpha1.Access, s *server, w wanted, p plan) {
 	cr.Status.AtProvider = observe(s, w, p)
-
 	var open []string
-
 	for _, q := range p.problems {
 		open = append(open, q.text)
 	}
-
 	for _, st := range p.steps {
 		if !slices.ContainsFunc(p.problems, func(q problem) bool { return q.of == st.of }) {
 			open = append(open, "still to do: "+st.what)
 		}
 	}
-
 	if len(open) > 0 {
 		cr.SetConditions(xpv2.Unavailable().
 			WithMessage(words.Bounded(strings.Join(slices.Compact(open), "; "), maxMessage)).
 			WithObservedGeneration(cr.GetGeneration()))
-
 		return
 	}
-
 	cr.SetConditions(xpv2.Available().WithObservedGeneration(cr.GetGeneration()))
 }
 
-// poll is the interval after which an Access is looked at again: sooner while
-// somebody else is to make an extension, which the leader does within seconds of
-// the database.
+// poll is the interval after which an Access is observed again: shorter while an extension is missing, which the leader creates
+// within seconds of the database.
 func poll(mg resource.Managed, every time.Duration) time.Duration {
 	every = kind.Poll(mg, every)
-
 	cr, ok := mg.(*v1alpha1.Access)
 	if ok && slices.ContainsFunc(cr.Status.AtProvider.Databases,
 		func(d v1alpha1.ObservedDatabase) bool { return len(d.Missing) > 0 }) {
 		every = min(every, soon)
-
 		if ready := cr.GetCondition(xpv2.TypeReady); time.Since(ready.LastTransitionTime.Time) < young {
 			every = min(every, atOnce)
 		}
 	}
 
-	// Whether a role is idle is known only as long as somebody looks.
+	// Whether a role is idle is known only while it is observed.
 	if ok && slices.ContainsFunc(cr.Status.AtProvider.Alternating,
 		func(a v1alpha1.AlternatingLogin) bool { return a.Retiring != "" }) {
 		every = min(every, soon)
 	}
-
 	return every
 }

@@ -17,10 +17,8 @@ func TestPoll(t *testing.T) {
 	ready := func(ago time.Duration) xpv2.Condition {
 		c := xpv2.Available()
 		c.LastTransitionTime = metav1.NewTime(time.Now().Add(-ago))
-
 		return c
 	}
-
 	for name, tc := range map[string]struct {
 		reason    string
 		condition xpv2.Condition
@@ -36,7 +34,6 @@ func TestPoll(t *testing.T) {
 			cr := &v1alpha1.Access{}
 			cr.SetConditions(tc.condition)
 			cr.Status.AtProvider.Databases = []v1alpha1.ObservedDatabase{{Name: "orders", Missing: tc.missing}}
-
 			if got := poll(cr, 10*time.Minute); got < tc.min || got > tc.max {
 				t.Errorf("\n%s\npoll(...): want %s to %s, got %s", tc.reason, tc.min, tc.max, got)
 			}

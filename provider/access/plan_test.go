@@ -31,7 +31,6 @@ func ready(version int, change ...func(*server)) *server {
 	for _, c := range change {
 		c(s)
 	}
-
 	return s
 }
 
@@ -43,13 +42,11 @@ func asks(change ...func(*wanted)) wanted {
 	for _, c := range change {
 		c(&w)
 	}
-
 	return w
 }
 
 func TestDraw(t *testing.T) {
 	nobody := func(w *wanted) { w.logins = nil }
-
 	cases := map[string]struct {
 		reason   string
 		server   *server
@@ -163,21 +160,16 @@ func TestDraw(t *testing.T) {
 			problems: []string{`login "capstan" has the name of a role that Capstan needs for itself: choose another name`},
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := draw(tc.server, tc.wanted)
-
 			var problems []string
-
 			for _, q := range p.problems {
 				problems = append(problems, q.text)
 			}
-
 			if diff := cmp.Diff(tc.steps, written(p)); diff != "" {
 				t.Errorf("\n%s\nsteps: -want, +got:\n%s", tc.reason, diff)
 			}
-
 			if diff := cmp.Diff(tc.problems, problems); diff != "" {
 				t.Errorf("\n%s\nproblems: -want, +got:\n%s", tc.reason, diff)
 			}
@@ -188,29 +180,23 @@ func TestDraw(t *testing.T) {
 // written steps of a plan, each as a line.
 func written(p plan) []string {
 	var steps []string
-
 	for _, s := range p.steps {
 		do := s.statements
 		if s.password {
 			do = append(do, "password")
 		}
-
 		if s.evict != "" {
 			do = append(do, "evict "+s.evict)
 		}
-
 		text := strings.Join(do, "; ")
 		if s.alone {
 			text = "alone: " + text
 		}
-
 		if s.database != "" {
 			text = s.database + ": " + text
 		}
-
 		steps = append(steps, text)
 	}
-
 	return steps
 }
 
@@ -228,7 +214,6 @@ func TestOwnHost(t *testing.T) {
 		"Empty":     {reason: "No Service.", host: ".shop.svc"},
 		"Subdomain": {reason: "A pod is not a Service.", host: "a.orders-db-pods.shop.svc"},
 	}
-
 	for name, tc := range cases {
 		if err := ownHost(tc.host, "shop"); (err == nil) != tc.ok {
 			t.Errorf("%s: %s ownHost(%q, shop): got %v", name, tc.reason, tc.host, err)
@@ -236,36 +221,29 @@ func TestOwnHost(t *testing.T) {
 	}
 }
 
-// FuzzQuoting shows that nothing leaves its quotes: a scanner that knows PostgreSQL's
-// rules finds one identifier, or one constant, and its value.
+// FuzzQuoting shows that nothing leaves its quotes: a scanner that knows PostgreSQL's rules finds one identifier, or one
+// constant, and its value.
 func FuzzQuoting(f *testing.F) {
 	for _, s := range []string{"orders", `a"b`, `"; DROP TABLE x; --`, `it's`, `\'; x`, `E'\\`, "tab\tnew\n", "ü", `\`, `'`, ``} {
 		f.Add(s)
 	}
-
 	f.Fuzz(func(t *testing.T, s string) {
 		clean := strings.ReplaceAll(s, "\x00", "")
-
 		got := id(s)
 		if inner := strings.ReplaceAll(got[1:len(got)-1], `""`, ""); got[0] != '"' || got[len(got)-1] != '"' || strings.Contains(inner, `"`) {
 			t.Errorf("id(%q) leaves its quotes: %s", s, got)
 		}
-
 		if v := strings.ReplaceAll(got[1:len(got)-1], `""`, `"`); v != clean {
 			t.Errorf("id(%q) is %q", s, v)
 		}
-
 		got = strings.TrimPrefix(text(s), " ")
 		escaped := strings.HasPrefix(got, "E")
 		got = strings.TrimPrefix(got, "E")
-
 		var v strings.Builder
-
 		for i := 1; i < len(got)-1; i++ {
 			switch c := got[i]; {
 			case c == '\'' && got[i+1] == '\'' && i+1 < len(got)-1, c == '\\' && escaped && i+1 < len(got)-1:
 				i++
-
 				v.WriteByte(got[i])
 			case c == '\'', c == '\\':
 				t.Fatalf("text(%q) leaves its quotes: %s", s, got)
@@ -273,7 +251,6 @@ func FuzzQuoting(f *testing.F) {
 				v.WriteByte(c)
 			}
 		}
-
 		if v.String() != clean {
 			t.Errorf("text(%q) is %q", s, v.String())
 		}

@@ -18,22 +18,18 @@ import (
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
-// TestWakes: an Access that failed for long is tried as if it never had, once what it
-// depends on has changed.
+// TestWakes: an Access that failed for long is tried as if it never had, once what it depends on has changed.
 func TestWakes(t *testing.T) {
 	topology := func(leader string) *observev1alpha1.Topology {
 		o := &observev1alpha1.Topology{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders"}}
 		o.Spec.ForProvider.Database, o.Status.AtProvider.Leader = "orders", leader
-
 		return o
 	}
 	credential := func(secret string) *credentialsv1alpha1.Credential {
 		o := &credentialsv1alpha1.Credential{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders-app"}}
 		o.Status.AtProvider.SecretName = secret
-
 		return o
 	}
-
 	for name, tc := range map[string]struct {
 		reason  string
 		was, is client.Object
@@ -50,25 +46,20 @@ func TestWakes(t *testing.T) {
 			if err := v1alpha1.AddToScheme(scheme); err != nil {
 				t.Fatal(err)
 			}
-
 			cr := &v1alpha1.Access{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders"}}
 			cr.Spec.ForProvider.Server.Host = "orders-rw.shop.svc"
 			cr.Spec.ForProvider.Logins = []v1alpha1.Login{{Name: "app", PasswordSecretRef: v1alpha1.SecretKeyReference{Name: "orders-app"}}}
-
 			w := &watcher{kube: fake.NewClientBuilder().WithScheme(scheme).WithObjects(cr).Build()}
 			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 			t.Cleanup(q.ShutDown)
-
 			r := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "orders"}}
 			q.AddRateLimited(r)
-
 			switch tc.is.(type) {
 			case *observev1alpha1.Topology:
 				w.topology(t.Context(), tc.was, tc.is, q)
 			case *credentialsv1alpha1.Credential:
 				w.credential(t.Context(), tc.was, tc.is, q)
 			}
-
 			if got := q.NumRequeues(r) == 0; got != tc.want {
 				t.Errorf("\n%s\nfailures are forgotten: %t, want %t", tc.reason, got, tc.want)
 			}

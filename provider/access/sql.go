@@ -10,7 +10,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/access/v1alpha1"
 )
 
-// Comments mark roles as ours. Only who may change a role may write them.
+// Comments mark roles as ours. Only a role that may change a role may write its comment.
 const (
 	markLogin  = "capstan.dev: login"
 	markOwner  = "capstan.dev: owner of database "
@@ -34,16 +34,13 @@ func id(name string) string { return pgx.Identifier{name}.Sanitize() }
 // qualified quotes a name in a schema.
 func qualified(schema, name string) string { return pgx.Identifier{schema, name}.Sanitize() }
 
-// text quotes a string constant, whatever standard_conforming_strings is: with a
-// backslash in it, as an escape string.
+// text quotes a string constant, for both values of standard_conforming_strings: with a backslash in it, as an escape string.
 func text(s string) string {
 	s = strings.ReplaceAll(s, "\x00", "")
 	quoted := "'" + strings.ReplaceAll(s, "'", "''") + "'"
-
 	if strings.Contains(quoted, `\`) {
 		return " E" + strings.ReplaceAll(quoted, `\`, `\\`)
 	}
-
 	return quoted
 }
 
@@ -55,14 +52,12 @@ func createRole(name, mark string) []string {
 	}
 }
 
-// enter lets the provider act as a role. Before 16 who could make roles could do so
-// by being a member of any.
+// enter lets the provider act as a role. Before version 16 a role with CREATEROLE could make itself a member of any role.
 func enter(version int, role string) string {
 	s := "GRANT " + id(role) + " TO CURRENT_USER"
 	if version >= version16 {
 		s += " WITH INHERIT TRUE, SET TRUE"
 	}
-
 	return s
 }
 
@@ -72,7 +67,6 @@ func join(version int, role, login string) string {
 	if version >= version16 {
 		s += " WITH INHERIT TRUE, SET TRUE"
 	}
-
 	return s
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/scram"
 )
 
-// rounds there may be: databases are made in the first, furnished in the second, and
-// found to be so in the third. Many tables that were not readable take more.
+// rounds there may be: databases are made in the first, furnished in the second, and found to be so in the third. Many tables
+// that were not readable take more.
 const rounds = 8
 
 // Create does nothing: there is always a server.
@@ -26,89 +26,70 @@ func (e *external) Create(context.Context, *v1alpha1.Access) (managed.ExternalCr
 	return managed.ExternalCreation{}, nil
 }
 
-// Update the server, step by step, and look again. What fails holds up nothing but
-// what depends on it.
+// Update the server, step by step, and look again. What fails holds up nothing but what depends on it.
 func (e *external) Update(ctx context.Context, cr *v1alpha1.Access) (managed.ExternalUpdate, error) {
 	w, unknown, err := e.wanted(ctx)
 	if err != nil {
 		return managed.ExternalUpdate{}, err
 	}
-
 	var failed []problem
-
 	for range rounds {
 		s, p, err := e.compare(ctx, &w)
 		if err != nil {
 			return managed.ExternalUpdate{}, err
 		}
-
 		left := slices.DeleteFunc(slices.Clone(p.steps), func(st step) bool {
 			return slices.ContainsFunc(failed, func(f problem) bool { return f.of == st.of && f.extension == st.extension })
 		})
-
 		p.problems = append(p.problems, slices.Concat(unknown, failed)...)
-		tell(cr, s, w, p)
-
+		report(cr, s, w, p)
 		if len(left) == 0 {
 			return managed.ExternalUpdate{}, nil
 		}
-
 		for _, st := range left {
 			f, err := e.take(ctx, s, w, st, failed)
 			if err != nil {
 				return managed.ExternalUpdate{}, err
 			}
-
 			failed = append(failed, f...)
 		}
 	}
-
 	return managed.ExternalUpdate{}, nil
 }
 
-// take a step, unless what it depends on has failed. What the server refuses is a
-// problem; an error is one of the connection.
+// take a step, unless what it depends on has failed. What the server refuses is a problem; an error is one of the connection.
 func (e *external) take(ctx context.Context, s *server, w wanted, st step, failed []problem) ([]problem, error) {
 	var l login
-
 	if i := slices.IndexFunc(w.logins, func(l login) bool { return l.name == st.of.login }); i >= 0 {
 		l = w.logins[i]
 	}
-
 	if i := slices.IndexFunc(w.others, func(o other) bool { return o.name == st.of.login }); i >= 0 {
 		l = w.others[i].login
 	}
-
 	for _, f := range failed {
 		if f.of == st.of && (!f.extension || st.extension) || l.name != "" && f.of.database == l.database && !f.extension {
 			return nil, nil
 		}
 	}
-
 	var err error
-
 	switch used, unread := e.takenIntoUse(ctx, st); {
 	case unread != nil:
 		return nil, unread
 	case used:
 		return nil, nil // The next look sees it.
 	}
-
 	if st.evict != "" {
 		err = e.evict(ctx, s, st.evict)
 	} else {
 		err = e.run(ctx, st, l)
 	}
-
 	if err == nil {
 		return nil, nil
 	}
-
 	p := (*pgconn.PgError)(nil)
 	if !errors.As(err, &p) || passing(p) {
 		return nil, fmt.Errorf("cannot %s: %w", st.what, err)
 	}
-
 	return []problem{{of: st.of, extension: st.extension, text: fmt.Sprintf("cannot %s: %s", st.what, refusal(p).Error())}}, nil
 }
 
@@ -118,14 +99,11 @@ func (e *external) run(ctx context.Context, st step, l login) error {
 	if in == "" {
 		in = maintenance
 	}
-
 	conn, err := e.in(ctx, in)
 	if err != nil {
 		return err
 	}
-
 	do := slices.Clone(st.statements)
-
 	if st.password {
 		v, err := scram.New([]byte(l.password), scram.Iterations)
 		if err != nil {
@@ -138,49 +116,40 @@ func (e *external) run(ctx context.Context, st step, l login) error {
 		// The server never sees the password.
 		do = append(do, "ALTER ROLE "+id(l.name)+" PASSWORD "+text(v.String()))
 	}
-
 	if st.alone {
 		for _, sql := range do {
 			if _, err := conn.Exec(ctx, sql); err != nil {
 				return err
 			}
 		}
-
 		return nil
 	}
-
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		for _, sql := range do {
 			if _, err := tx.Exec(ctx, sql); err != nil {
 				return err
 			}
 		}
-
 		return nil
 	})
 }
 
-// evict the sessions of a login. Who may end them is a member of the role, which the
-// provider is in a transaction only that comes to nothing.
+// evict ends the sessions of a login. Only a member of the role may end them: the provider becomes one in a transaction that it
+// rolls back.
 func (e *external) evict(ctx context.Context, s *server, name string) error {
 	conn, err := e.in(ctx, maintenance)
 	if err != nil {
 		return err
 	}
-
 	tx, err := conn.Begin(ctx)
 	if err != nil {
 		return err
 	}
-
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-
 	if _, err := tx.Exec(ctx, enter(s.version, name)); err != nil {
 		return err
 	}
-
 	_, err = tx.Exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = "+text(name))
-
 	return err
 }
 

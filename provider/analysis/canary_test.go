@@ -18,6 +18,7 @@ import (
 	apis "github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 	"github.com/capstan-dev/capstan/provider/internal/prometheus"
+	"github.com/capstan-dev/capstan/provider/internal/promq"
 )
 
 // tried is an Analysis that asks about a canary.
@@ -38,12 +39,10 @@ func tried(mods ...func(*v1alpha1.MetricsParameters)) *v1alpha1.Analysis {
 // canary that is told, and its letters.
 func (s *stand) canary() *v1alpha1.CanaryObservation {
 	s.t.Helper()
-
 	c := s.get().Status.AtProvider.Canary
 	if c == nil {
 		s.t.Fatal("There should be a canary")
 	}
-
 	return c
 }
 
@@ -52,30 +51,25 @@ func letters(c *v1alpha1.CanaryObservation) string {
 	for _, check := range c.Checks {
 		all = append(all, check.Verdicts)
 	}
-
 	return strings.Join(all, "/")
 }
 
 // pass some looks.
 func (s *stand) pass(looks int) *v1alpha1.CanaryObservation {
 	s.t.Helper()
-
 	for range looks {
 		s.clock = s.clock.Add(15 * time.Second)
 		s.reconcile()
 	}
-
 	return s.canary()
 }
 
 // change the spec as the function does.
 func (s *stand) change(mod func(*v1alpha1.MetricsParameters)) {
 	s.t.Helper()
-
 	a := s.get()
 	mod(a.Spec.ForProvider.Metrics)
 	a.Generation++
-
 	if err := s.kube.Update(s.t.Context(), a); err != nil {
 		s.t.Fatal(err)
 	}
@@ -90,12 +84,9 @@ func TestEpoch(t *testing.T) {
 	p := well()
 	one := pod("reco-b-1", slot("b"), ready)
 	s := newStand(t, p, nil, tried(), &one)
-
 	s.reconcile()
-
 	began := metav1.NewTime(now)
 	want := &v1alpha1.CanaryObservation{Epoch: 41, StartedAt: began, LookedAt: began}
-
 	if diff := cmp.Diff(want, s.canary()); diff != "" {
 		t.Fatalf("An epoch should begin at once, and have nothing: -want, +got:\n%s", diff)
 	}
@@ -104,17 +95,13 @@ func TestEpoch(t *testing.T) {
 	if c := s.pass(3); c.Looks != 0 || letters(c) != "" || !c.LookedAt.Time.Equal(s.clock) || !c.StartedAt.Equal(&began) {
 		t.Errorf("While it settles nothing counts, and it is seen that somebody looks, got %+v", c)
 	}
-
 	if c := s.pass(1); c.Looks != 1 || letters(c) != "P/P" {
 		t.Errorf("Then each look counts, got %+v", c)
 	}
-
 	s.writes = 0
-
 	if c := s.pass(20); c.Looks != 21 || letters(c) != "PPPPPPPPPP/PPPPPPPPPP" || s.writes != 20 {
 		t.Errorf("Each look is told in one write, and ten letters are kept, got %+v in %d writes", c, s.writes)
 	}
-
 	c := s.canary().Checks[0]
 	if *c.Value != 1 || *c.Samples != 3000 || *c.Baseline != 1 || c.Upper == nil || c.Message != "" {
 		t.Errorf("The numbers should be told, got %+v", c)
@@ -124,7 +111,6 @@ func TestEpoch(t *testing.T) {
 	before := s.canary()
 	s.clock = s.clock.Add(5 * time.Second)
 	s.reconcile()
-
 	if diff := cmp.Diff(before, s.canary()); diff != "" {
 		t.Errorf("Between two looks nothing should be counted: -want, +got:\n%s", diff)
 	}
@@ -132,28 +118,22 @@ func TestEpoch(t *testing.T) {
 	// Another epoch.
 	s.change(func(m *v1alpha1.MetricsParameters) { m.Canary.Epoch = 42 })
 	s.reconcile()
-
 	if c := s.canary(); c.Epoch != 42 || c.Looks != 0 || letters(c) != "" || !c.StartedAt.Time.Equal(s.clock) {
 		t.Errorf("Another epoch should begin with nothing, got %+v", c)
 	}
-
 	s.pass(4)
 
 	// The canary is over.
 	s.change(func(m *v1alpha1.MetricsParameters) { m.Canary = nil })
 	s.reconcile()
-
 	if c := s.get().Status.AtProvider.Canary; c != nil {
 		t.Errorf("A canary that is over should not be told, got %+v", c)
 	}
-
 	s.writes = 0
-
 	for range 20 {
 		s.clock = s.clock.Add(15 * time.Second)
 		s.reconcile()
 	}
-
 	if s.writes != 0 {
 		t.Errorf("Without a canary nothing should be written, got %d writes", s.writes)
 	}
@@ -165,7 +145,6 @@ func TestEpochBeginsAnew(t *testing.T) {
 	change := func(mod func(*v1alpha1.MetricsParameters)) func(*stand) {
 		return func(s *stand) { s.change(mod) }
 	}
-
 	cases := map[string]struct {
 		reason string
 		events []func(*stand)
@@ -184,35 +163,27 @@ func TestEpochBeginsAnew(t *testing.T) {
 		"Lost": {reason: "A status that was lost is not known.", events: []func(*stand){func(s *stand) {
 			a := s.get()
 			a.Status.AtProvider.Canary = nil
-
 			if err := s.kube.Status().Update(s.t.Context(), a); err != nil {
 				s.t.Fatal(err)
 			}
 		}}, anew: true},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newStand(t, well(), nil, tried())
 			s.reconcile()
-
 			before := s.pass(8)
-
 			for _, e := range tc.events {
 				e(s)
 			}
-
 			after := s.pass(1)
-
 			want := before.Looks + 1
 			if tc.anew {
 				want = 0
 			}
-
 			if after.Looks != want || tc.anew == after.StartedAt.Equal(&before.StartedAt) || !after.LookedAt.Time.Equal(s.clock) {
 				t.Errorf("\n%s\nwant %d looks, got %+v, before %+v", tc.reason, want, after, before)
 			}
-
 			if c := s.pass(5); letters(c) == "" {
 				t.Errorf("\n%s\nIt should go on, got %+v", tc.reason, c)
 			}
@@ -220,26 +191,20 @@ func TestEpochBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestClockAhead shows that a clock that jumps ahead does not have counted what was
-// before the epoch.
+// TestClockAhead shows that a clock that jumps ahead does not have counted what was before the epoch.
 func TestClockAhead(t *testing.T) {
 	m, cr := &remembered{}, tried()
-
 	m.startEpoch(cr, now)
-
 	if got := m.settled(cr, now.Add(40*time.Second)); got != 10*time.Second {
 		t.Errorf("40 s after its beginning an epoch is settled for 10 s, got %s", got)
 	}
 
 	// What passed by the clock of the process is less than by that on the wall.
 	m.epochAt = now.Add(time.Hour)
-
 	if got := m.settled(cr, now.Add(time.Hour+40*time.Second)); got != 10*time.Second {
 		t.Errorf("An hour that did not pass should not count, got %s", got)
 	}
-
 	cr.Spec.ForProvider.Metrics.Canary.Settle = nil
-
 	if got := m.settled(cr, now.Add(time.Hour+40*time.Second)); got != 40*time.Second-defaultSettle {
 		t.Errorf("The time to settle has a default, got %s", got)
 	}
@@ -250,40 +215,30 @@ func TestCanaryOutage(t *testing.T) {
 	p := well()
 	s := newStand(t, p, nil, tried(func(m *v1alpha1.MetricsParameters) { m.Checks = nil }))
 	s.reconcile()
-
 	before := s.pass(5)
 	if letters(before) != "PP/PP" || before.Errors != 0 {
 		t.Fatalf("want two passes, got %+v", before)
 	}
-
 	p.err = &outside.Failure{Reason: apis.ReasonUnreachable, Message: "nothing answers", Remedy: "check that it runs"}
-
 	c := s.pass(3)
 	if letters(c) != "PPEEE/PPEEE" || c.Errors != 3 || c.Looks != 5 || !c.LookedAt.Time.Equal(s.clock) {
 		t.Errorf("Each look without an answer is an error of each check, got %+v", c)
 	}
-
 	if got := c.Checks[0]; got.Message != "nothing answers: check that it runs" || *got.Samples != 3000 {
 		t.Errorf("Why should be told, and what was known stay, got %+v", got)
 	}
-
 	if got := s.get().GetCondition(apis.TypeConnected).Reason; got != apis.ReasonUnreachable {
 		t.Errorf("Connected: got %s", got)
 	}
-
 	p.count()
 	s.pass(1)
-
 	if got := p.count(); got != 1 {
 		t.Errorf("A Prometheus that does not answer should be asked once a look, got %d", got)
 	}
-
 	p.err = nil
-
 	if c := s.pass(1); letters(c) != "PPEEEEP/PPEEEEP" || c.Errors != 0 || c.Checks[0].Message != "" {
 		t.Errorf("An answer ends the errors, got %+v", c)
 	}
-
 	if got := s.get().GetCondition(apis.TypeConnected).Reason; got != apis.ReasonAnswered {
 		t.Errorf("Connected: got %s", got)
 	}
@@ -293,9 +248,7 @@ func TestCanaryOutage(t *testing.T) {
 		m.Canary.Epoch = 42
 		m.Checks = everyCheck
 	})
-
 	p.err = &outside.Failure{Reason: apis.ReasonUnreachable, Message: "nothing answers"}
-
 	if c := s.pass(2); c.Errors != 2 || letters(c) != "" || c.Looks != 0 {
 		t.Errorf("While an epoch settles errors are no verdicts, got %+v", c)
 	}
@@ -303,7 +256,6 @@ func TestCanaryOutage(t *testing.T) {
 	// So is a config that is not there.
 	s = newStand(t, nil, &outside.Failure{Reason: apis.ReasonConfigNotFound, Message: "there is none"}, tried())
 	s.reconcile()
-
 	if c := s.pass(4); letters(c) != "E/E" || c.Errors != 5 {
 		t.Errorf("A missing config is an error, too, got %+v", c)
 	}
@@ -315,7 +267,6 @@ func TestWrongQuery(t *testing.T) {
 		m.Canary.Checks = append(m.Canary.Checks, v1alpha1.Check{Name: "revenue", Kind: v1alpha1.CheckQuery, Query: "sum(", Min: new(1.0)})
 	}))
 	s.reconcile()
-
 	if c := s.pass(4); letters(c) != "P/P/E" || c.Errors != 0 || !strings.Contains(c.Checks[2].Message, "parse error") {
 		t.Errorf("want an error of one check, got %+v", c)
 	}
@@ -333,11 +284,9 @@ func (r *recorder) QueryAt(ctx context.Context, pods prometheus.Pods, query stri
 	if !at.IsZero() {
 		ago = fmt.Sprintf(" %s ago", now.Sub(at))
 	}
-
 	r.mu.Lock()
 	r.asked = append(r.asked, fmt.Sprintf("%s%s %s%s", strings.Join(pods.Slots, ""), map[bool]string{true: "*"}[pods.AnySlot], query, ago))
 	r.mu.Unlock()
-
 	return r.Query(ctx, pods, query)
 }
 
@@ -347,9 +296,7 @@ func TestCanaryRoundTrips(t *testing.T) {
 	revenue := v1alpha1.Check{Name: "revenue", Kind: v1alpha1.CheckQuery, Query: "revenue[$window]", Max: new(1.0), RelativeTo: v1alpha1.RelativeToBaseline}
 	scores := v1alpha1.Check{Name: "drift", Kind: v1alpha1.CheckDrift, Query: "scores[$window]", Max: new(0.2), RelativeTo: v1alpha1.RelativeToBaseline}
 	past := v1alpha1.Check{Name: "past", Kind: v1alpha1.CheckDrift, Query: "past[$window]", Max: new(0.2), Reference: &metav1.Duration{Duration: 24 * time.Hour}}
-
 	built := func(slots, window string) string { return slots + " built " + window }
-
 	cases := map[string]struct {
 		reason  string
 		settled time.Duration
@@ -388,30 +335,23 @@ func TestCanaryRoundTrips(t *testing.T) {
 			want: []string{"a past[2m]", "* past[2m] 24h0m0s ago"},
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			cr := tried()
 			if tc.mod != nil {
 				tc.mod(cr.Spec.ForProvider.Metrics)
 			}
-
 			start := metav1.NewTime(now)
 			cr.Status.AtProvider.Canary = &v1alpha1.CanaryObservation{Epoch: 41, StartedAt: start}
 			r := &recorder{prom: well()}
-			l := newLooker(func(context.Context, *v1alpha1.Analysis) (querier, outside.Tenant, error) {
+			l := newLooker(func(context.Context, *v1alpha1.Analysis) (promq.Querier, outside.Tenant, error) {
 				return r, outside.Tenant{Namespace: "shop"}, nil
 			}, func() time.Time { return now }, nil)
-
-			k := &look{}
-			found := discovery{servers: map[string]string{"a": "Algorithm", "b": "Algorithm"}, at: now}
-			l.see(t.Context(), cr, found, tc.settled, now, k)
-
+			before := found{Discovery: promq.Discovery{Servers: map[string]string{"a": "Algorithm", "b": "Algorithm"}, At: now}}
+			l.see(t.Context(), cr, before, tc.settled, now)
 			var got []string
-
 			for _, q := range r.asked {
 				of, query, _ := strings.Cut(q, " ")
-
 				switch {
 				case strings.Contains(query, "nv_inference"):
 					query = "discovery"
@@ -420,13 +360,10 @@ func TestCanaryRoundTrips(t *testing.T) {
 					window, _, _ := strings.Cut(rest, "]")
 					query = "built " + window
 				}
-
 				got = append(got, of+" "+query)
 			}
-
 			slices.Sort(got)
 			slices.Sort(tc.want)
-
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
 			}
@@ -437,22 +374,17 @@ func TestCanaryRoundTrips(t *testing.T) {
 // TestTwice shows that a look is told once, and not of another epoch.
 func TestTwice(t *testing.T) {
 	start := metav1.NewTime(now)
-	e := &evidence{since: start, period: time.Minute, window: time.Minute, recent: newSample(), whole: newSample()}
-
+	e := &promq.Evidence{Period: time.Minute, Window: time.Minute, Recent: promq.NewSample(), Whole: promq.NewSample()}
 	cr := tried()
 	cr.Status.AtProvider.Canary = &v1alpha1.CanaryObservation{Epoch: 41, StartedAt: metav1.NewTime(now.Add(time.Minute)), Looks: 3}
 	before := cr.DeepCopy()
-
-	tellCanary(cr, e, nil, now)
-
+	reportCanary(cr, seen{evidence: e, since: start}, nil, now)
 	if diff := cmp.Diff(before, cr); diff != "" {
 		t.Errorf("What was seen in another epoch should not be told: -want, +got:\n%s", diff)
 	}
-
 	cr.Spec.ForProvider.Metrics.Canary = nil
-	tellCanary(cr, e, nil, now)
-	tellCanary(cr, nil, nil, now)
-
+	reportCanary(cr, seen{evidence: e, since: start}, nil, now)
+	reportCanary(cr, seen{since: start}, nil, now)
 	if got := cr.Status.AtProvider.Canary.Looks; got != 3 {
 		t.Errorf("Nor without a canary, got %d looks", got)
 	}

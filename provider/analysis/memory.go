@@ -4,19 +4,16 @@ package analysis
 
 import (
 	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/autoload"
 )
 
-// A memory holds what is known of each Analysis beside its status. Nothing is lost
-// with it: after a restart everything is looked at once more.
+// A memory holds what is known of each Analysis beside its status. Nothing is lost with it: after a restart everything is looked
+// at once more.
 type memory struct {
 	mu  sync.Mutex
 	all map[types.UID]*remembered
@@ -28,52 +25,33 @@ func newMemory() *memory { return &memory{all: map[types.UID]*remembered{}} }
 type remembered struct {
 	// used is when it was asked for last, and belongs to the memory.
 	used time.Time
-
-	mu sync.Mutex
-
-	// asks is what was looked for last, and when; look is one that is not told yet.
+	mu   sync.Mutex
+	// asks is what was looked for last, and when; look is one that is not reported yet.
 	asks     string
 	lookedAt time.Time
 	look     *look
-	found    discovery
-
-	// replicas that were ready when they last changed, and when that was.
-	replicas  string
-	ready     int
-	growing   bool
-	changedAt time.Time
-
+	found    found
 	// trial is what is asked about a canary, and epochAt when its epoch was begun here.
 	trial   string
 	epochAt time.Time
-
-	// lesson about the replicas of a slot, by a signal.
-	lesson *lesson
-	about  string
-
-	// missed is how often in a row the pods told a lesser signal than before.
-	missed int
+	// load that a replica bears, as far as it is learned.
+	load autoload.Memory
 }
 
-// forgotten is when an Analysis that nobody asks for is: one that went while it was
-// looked at was taken down once more.
+// forgotten is when an unused Analysis is forgotten: one that was deleted during a look was remembered once more.
 const forgotten = 3 * time.Hour
 
 // of an Analysis.
 func (m *memory) of(uid types.UID, now time.Time) *remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-
 	r := m.all[uid]
 	if r == nil {
 		maps.DeleteFunc(m.all, func(_ types.UID, r *remembered) bool { return now.Sub(r.used) > forgotten })
-
 		r = &remembered{}
 		m.all[uid] = r
 	}
-
 	r.used = now
-
 	return r
 }
 
@@ -82,14 +60,11 @@ func (m *memory) nextLook(uid types.UID, interval time.Duration) time.Time {
 	m.mu.Lock()
 	r := m.all[uid]
 	m.mu.Unlock()
-
 	if r == nil {
 		return time.Time{}
 	}
-
 	r.mu.Lock()
 	defer r.mu.Unlock()
-
 	return r.lookedAt.Add(interval)
 }
 
@@ -97,7 +72,6 @@ func (m *memory) nextLook(uid types.UID, interval time.Duration) time.Time {
 func (m *memory) forget(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-
 	delete(m.all, uid)
 }
 
@@ -105,26 +79,5 @@ func (m *memory) forget(uid types.UID) {
 func (m *memory) size() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-
 	return len(m.all)
-}
-
-// watchReplicas takes down when the replicas that are learned from changed.
-func (r *remembered) watchReplicas(cr *v1alpha1.Analysis, pods []corev1.Pod, now time.Time) {
-	s := cr.Spec.ForProvider.Metrics.Scaling
-	if s == nil {
-		return
-	}
-
-	var uids []string
-	for _, p := range readyOf(pods, s.Slot) {
-		uids = append(uids, string(p.GetUID())+p.GetName())
-	}
-
-	slices.Sort(uids)
-
-	if all := s.Slot + " " + strings.Join(uids, " "); all != r.replicas {
-		r.replicas, r.changedAt = all, now
-		r.growing, r.ready = len(uids) > r.ready, len(uids)
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,43 +18,38 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	apis "github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/autoload"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 	"github.com/capstan-dev/capstan/provider/internal/podhealth"
+	"github.com/capstan-dev/capstan/provider/internal/promq"
+	"github.com/capstan-dev/capstan/provider/internal/slo"
+	"github.com/capstan-dev/capstan/provider/internal/verdict"
 	"github.com/capstan-dev/capstan/provider/modelserver"
 )
 
 const (
-	// Defaults of the schema, for Analyses that were made before it had them.
+	// defaultInterval is the default of the schema, for Analyses that were created before it had one.
 	defaultInterval = 30 * time.Second
-	defaultWindow   = 2 * time.Minute
-
 	// lookTimeout is how long a look at Prometheus may take, all its queries together.
 	lookTimeout = 25 * time.Second
-
-	// linger is how long a reconcile waits for a look. Prometheus usually answers
-	// sooner; when it does not, findings about pods must not wait for it.
+	// linger is how long a reconcile waits for a look. Prometheus usually answers sooner; when it does not, findings about pods
+	// must not wait for it.
 	linger = 500 * time.Millisecond
-
-	// looks are how many there may be at a time, of all Analyses.
+	// looks is how many there may be at a time, of all Analyses.
 	looks = 16
-
-	// serverCustom is told when every query is one's own.
+	// serverCustom is reported when every query is a custom one.
 	serverCustom = "Custom"
 )
 
-// connect gives a client of the Prometheus of an Analysis, and the namespace whose
-// series it may see.
-type connect func(context.Context, *v1alpha1.Analysis) (querier, outside.Tenant, error)
+// connect gives a client of the Prometheus of an Analysis, and the namespace whose series it may see.
+type connect func(context.Context, *v1alpha1.Analysis) (promq.Querier, outside.Tenant, error)
 
-// A looker looks at Prometheus for Analyses, beside the reconciles that tell what
-// it saw.
+// A looker looks at Prometheus for Analyses, beside the reconciles that report what it saw.
 type looker struct {
 	connect connect
 	now     func() time.Time
-
 	// wake has an Analysis reconciled.
-	wake func(types.NamespacedName)
-
+	wake  func(types.NamespacedName)
 	slots chan struct{}
 }
 
@@ -61,21 +57,29 @@ func newLooker(c connect, now func() time.Time, wake func(types.NamespacedName))
 	return &looker{connect: c, now: now, wake: wake, slots: make(chan struct{}, looks)}
 }
 
-// A look at Prometheus.
+// A look at Prometheus. What it shows is set before done is closed.
 type look struct {
-	// done is closed when it is over.
+	seen
+
 	done chan struct{}
+}
 
-	// sample is what was seen, found what was discovered on the way. All of it is set
-	// before done is closed.
-	sample sample
-	found  discovery
-
-	// evidence about the canary, if there is one.
-	evidence *evidence
-
-	// ours tells that the cluster itself failed, which says nothing about Prometheus.
+// Seen is what one look shows.
+type seen struct {
+	sample promq.Sample
+	// evidence about the canary and the start of the epoch that it is about, if there is a canary.
+	evidence *promq.Evidence
+	since    metav1.Time
+	found    found
+	// ours means that the cluster itself failed, which shows nothing about Prometheus.
 	ours bool
+}
+
+// found is what a look leaves to the next one.
+type found struct {
+	promq.Discovery
+
+	accounts slo.Accounts
 }
 
 func (l *look) over() bool {
@@ -88,206 +92,165 @@ func (l *look) over() bool {
 }
 
 // begin a look. The epoch of the canary settled so long ago.
-func (l *looker) begin(ctx context.Context, cr *v1alpha1.Analysis, found discovery, settled time.Duration) *look {
+func (l *looker) begin(ctx context.Context, cr *v1alpha1.Analysis, before found, settled time.Duration) *look {
 	k := &look{done: make(chan struct{})}
 	cr, now := cr.DeepCopy(), l.now()
-
 	// The reconcile that asks for it may end before.
 	ctx = context.WithoutCancel(ctx)
-
 	go func() {
 		l.slots <- struct{}{}
-
 		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-		l.see(ctx, cr, found, settled, now, k)
+		k.seen = l.see(ctx, cr, before, settled, now)
 		cancel()
-
 		<-l.slots
 		close(k.done)
 		l.wake(client.ObjectKeyFromObject(cr))
 	}()
-
 	return k
 }
 
-func (l *looker) see(ctx context.Context, cr *v1alpha1.Analysis, found discovery, settled time.Duration, now time.Time, k *look) {
-	a := &asker{
-		namespace: cr.GetNamespace(),
-		algorithm: cr.Spec.ForProvider.Algorithm,
-		metrics:   *cr.Spec.ForProvider.Metrics,
-		beside:    slotsOf(cr.Spec.ForProvider.Metrics.Canary),
-		found:     found,
-		now:       now,
-	}
-
-	if sc := a.metrics.Scaling; sc != nil && !slices.Contains(a.metrics.Slots, sc.Slot) {
-		a.metrics.Slots = append(slices.Clone(a.metrics.Slots), sc.Slot)
-	}
-
+func (l *looker) see(ctx context.Context, cr *v1alpha1.Analysis, before found, settled time.Duration, now time.Time) seen {
+	m, canary := cr.Spec.ForProvider.Metrics, cr.Status.AtProvider.Canary
+	q := promq.QuestionOf(m)
+	a := &promq.Asker{Algorithm: cr.Spec.ForProvider.Algorithm, Slots: slices.Concat(q.Slots, promq.SlotsOf(m.Canary)), Found: before.Discovery, Now: now}
+	var s seen
 	c, tenant, err := l.connect(ctx, cr)
-	if err == nil {
-		a.prometheus, a.namespace = onceOf(c), tenant.Namespace
-		k.sample = a.ask(ctx)
-		k.evidence = a.evidence(ctx, cr, settled, k.sample.failure)
-		a.account(ctx, found.accounts, &k.sample)
-		k.found = a.found
-
-		return
+	if f := (*outside.Failure)(nil); err == nil {
+		a.Prometheus, a.Namespace = promq.Once(c), tenant.Namespace
+		s.sample = a.Ask(ctx, q)
+	} else if errors.As(err, &f) {
+		s.sample = promq.Unanswered(f)
+	} else {
+		return seen{ours: true}
 	}
-
-	f := (*outside.Failure)(nil)
-	k.ours = !errors.As(err, &f)
-
-	k.sample = newSample()
-	if f != nil {
-		k.sample.failure = f
-		a.fail(&k.sample)
-		k.evidence = a.evidence(ctx, cr, settled, f)
+	if m.Canary != nil && canary != nil {
+		s.evidence, s.since = a.Evidence(ctx, m, settled, s.sample.Failure), canary.StartedAt
 	}
+	if err != nil {
+		return s
+	}
+	s.found.accounts = before.accounts
+	if s.sample.Failure == nil {
+		s.found.accounts = slo.Account(ctx, a, m, before.accounts)
+	}
+	s.found.Discovery = a.Found
+	return s
 }
 
-// measure tells what Prometheus says, and has it asked when it is time. It never
-// fails: what is wrong is told.
+// measure reports what Prometheus shows, and has it asked when it is time. It never fails: what is wrong is reported.
 func (o *observer) measure(ctx context.Context, cr *v1alpha1.Analysis, pods []corev1.Pod) {
-	if cr.Spec.ForProvider.Metrics == nil {
+	p, at, now := cr.Spec.ForProvider.Metrics, &cr.Status.AtProvider, o.now()
+	if p == nil {
 		o.memory.forget(cr.GetUID())
-
-		at := &cr.Status.AtProvider
 		at.Server, at.Metrics, at.Scaling, at.SLO, at.Canary = "", nil, nil, nil, nil
 		cr.Status.Conditions = slices.DeleteFunc(cr.Status.Conditions, func(c xpv2.Condition) bool { return c.Type == apis.TypeConnected })
-
 		return
 	}
-
-	m := o.memory.of(cr.GetUID(), o.now())
+	m := o.memory.of(cr.GetUID(), now)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-
-	m.watchReplicas(cr, pods, o.now())
-	m.startEpoch(cr, o.now())
-
+	if p.Scaling != nil {
+		m.load = m.load.Watch(p.Scaling.Slot, readyOf(pods, p.Scaling.Slot), now)
+	}
+	m.startEpoch(cr, now)
 	asks := asksOf(cr)
-	if m.look == nil && (m.asks != asks || !o.now().Before(m.lookedAt.Add(intervalOf(cr.Spec.ForProvider.Metrics)))) {
+	if m.look == nil && (m.asks != asks || !now.Before(m.lookedAt.Add(intervalOf(p)))) {
 		if m.asks != asks {
-			m.found = discovery{}
+			m.found = found{}
 		}
-
-		m.asks, m.lookedAt = asks, o.now()
-		m.look = o.looker.begin(ctx, cr, m.found, m.settled(cr, o.now()))
-
+		m.asks, m.lookedAt = asks, now
+		m.look = o.looker.begin(ctx, cr, m.found, m.settled(cr, now))
 		timer := time.NewTimer(linger)
 		defer timer.Stop()
-
 		select {
 		case <-m.look.done:
 		case <-timer.C:
 		}
 	}
-
 	if m.look == nil || !m.look.over() {
 		return
 	}
-
 	k := m.look
 	m.look = nil
-
-	// What was asked may no longer be what is to be asked, and a cluster that fails
-	// says nothing about Prometheus: what is told stays until the next look.
+	// The spec may ask something else by now, and a cluster that fails shows nothing about Prometheus: what is reported stays
+	// until the next look.
 	if m.asks != asks || k.ours {
 		return
 	}
-
 	m.found = k.found
-	tellMetrics(cr, m, k.sample, pods, o.now())
-	tellCanary(cr, k.evidence, pods, m.lookedAt)
+	m.load = report(cr, m.load, k.seen, pods, now)
+	reportCanary(cr, k.seen, pods, m.lookedAt)
 }
 
 // asksOf is everything that a look depends on.
 func asksOf(cr *v1alpha1.Analysis) string {
-	b, err := json.Marshal([]any{cr.Spec.ProviderConfigReference, cr.Spec.ForProvider.Algorithm, cr.Spec.ForProvider.Metrics})
+	return textOf(cr.Spec.ProviderConfigReference, cr.Spec.ForProvider.Algorithm, cr.Spec.ForProvider.Metrics)
+}
+
+// textOf values, to compare them with later ones.
+func textOf(values ...any) string {
+	b, err := json.Marshal(values)
 	if err != nil {
 		return ""
 	}
-
 	return string(b)
 }
 
-// tellMetrics into the status.
-func tellMetrics(cr *v1alpha1.Analysis, m *remembered, s sample, pods []corev1.Pod, now time.Time) {
+// report what was seen in the status, and return what was learned of the replicas.
+func report(cr *v1alpha1.Analysis, load autoload.Memory, k seen, pods []corev1.Pod, now time.Time) autoload.Memory {
 	p, at := cr.Spec.ForProvider.Metrics, &cr.Status.AtProvider
-
-	all := make([]opinion, 0, len(p.Slots)*len(p.Checks))
-
-	for _, slot := range p.Slots {
-		ready := len(readyOf(pods, slot))
-
-		for _, c := range p.Checks {
-			here := place{slot, c.Name}
-
-			var stands v1alpha1.Verdict
-			if i := slices.IndexFunc(at.Metrics, func(o v1alpha1.MetricObservation) bool { return o.Slot == slot && o.Name == c.Name }); i >= 0 {
-				stands = at.Metrics[i].Verdict
-			}
-
-			all = append(all, judge(c, here, s, ready, p, stands))
-		}
+	at.Metrics = verdict.Steady(at.Metrics, p, k.sample, readyIn(pods))
+	at.Server = serverOf(at.Server, p, k.sample)
+	at.SLO = slo.Report(at.SLO, p.SLO, k.sample.Failure, k.found.accounts)
+	in := autoload.Look{
+		Namespace: cr.GetNamespace(), Algorithm: cr.Spec.ForProvider.Algorithm, Metrics: p, Sample: k.sample, Reported: at.Scaling, Now: now,
 	}
-
-	at.Metrics = tell(at.Metrics, all)
-	at.Server = serverOf(at.Server, p, s)
-	at.SLO = tellSLO(at.SLO, p, s)
-	at.Scaling = scaling(at.Scaling, cr, m, s, pods, now)
-
-	cr.SetConditions(s.connected().WithObservedGeneration(cr.GetGeneration()))
+	if p.Scaling != nil {
+		in.Ready = readyOf(pods, p.Scaling.Slot)
+	}
+	load, at.Scaling = load.Learn(in)
+	c := outside.Answered()
+	if k.sample.Failure != nil {
+		c = outside.Failed(k.sample.Failure)
+	}
+	cr.SetConditions(c.WithObservedGeneration(cr.GetGeneration()))
+	return load
 }
 
-// serverOf the live slot, which comes first. What is told stays while nobody knows.
-func serverOf(told string, p *v1alpha1.MetricsParameters, s sample) string {
-	a := &asker{metrics: *p}
-	if !a.wants().others(a.own()).any() {
+// serverOf the live slot, which comes first. What is reported stays while it is unknown.
+func serverOf(reported string, p *v1alpha1.MetricsParameters, s promq.Sample) string {
+	if !promq.QuestionOf(p).BuiltIn() {
 		return serverCustom
 	}
-
 	for _, slot := range p.Slots {
-		if m := s.slots[slot]; m != nil && m.server != "" {
-			return m.server
+		if server := s.Of(slot).Server; server != "" {
+			return server
 		}
 	}
-
-	if _, known := modelserver.Find(told); known {
-		return told
+	if _, known := modelserver.Find(reported); known {
+		return reported
 	}
-
 	return ""
 }
 
 // readyOf are the pods of a slot that are ready.
 func readyOf(pods []corev1.Pod, slot string) []*corev1.Pod {
 	var out []*corev1.Pod
-
 	for i := range pods {
 		if p := &pods[i]; p.GetLabels()[v1alpha1.LabelSlot] == slot && !podhealth.Leaving(p) && podhealth.Is(p, corev1.PodReady) {
 			out = append(out, p)
 		}
 	}
-
 	return out
 }
 
-func intervalOf(m *v1alpha1.MetricsParameters) time.Duration {
-	if m.Interval == nil || m.Interval.Duration <= 0 {
-		return defaultInterval
-	}
-
-	return m.Interval.Duration
+// readyIn counts the ready pods of a slot.
+func readyIn(pods []corev1.Pod) func(slot string) int {
+	return func(slot string) int { return len(readyOf(pods, slot)) }
 }
 
-func windowOf(m *v1alpha1.MetricsParameters) time.Duration {
-	if m.Window == nil || m.Window.Duration <= 0 {
-		return defaultWindow
-	}
-
-	return m.Window.Duration
+func intervalOf(m *v1alpha1.MetricsParameters) time.Duration {
+	return promq.Positive(m.Interval, defaultInterval)
 }
 
 // nextLook is when the next one is due, or zero when there is none.
@@ -295,6 +258,5 @@ func (o *observer) nextLook(cr *v1alpha1.Analysis) time.Time {
 	if cr.Spec.ForProvider.Metrics == nil {
 		return time.Time{}
 	}
-
 	return o.memory.nextLook(cr.GetUID(), intervalOf(cr.Spec.ForProvider.Metrics))
 }

@@ -33,8 +33,11 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	apis "github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/autoload"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 	"github.com/capstan-dev/capstan/provider/internal/prometheus"
+	"github.com/capstan-dev/capstan/provider/internal/promq"
+	"github.com/capstan-dev/capstan/provider/internal/verdict"
 	"github.com/capstan-dev/capstan/provider/modelserver"
 )
 
@@ -75,7 +78,6 @@ func (p *prom) QueryAt(ctx context.Context, pods prometheus.Pods, query string, 
 	if _, err := pods.Narrow(query); err != nil {
 		return nil, err
 	}
-
 	if p.hang != nil {
 		select {
 		case <-p.hang:
@@ -83,68 +85,51 @@ func (p *prom) QueryAt(ctx context.Context, pods prometheus.Pods, query string, 
 			return nil, ctx.Err()
 		}
 	}
-
 	p.mu.Lock()
 	defer p.mu.Unlock()
-
 	p.asked = append(p.asked, query)
-
 	if p.err != nil {
 		return nil, p.err
 	}
-
 	if v, ok := p.own[query]; ok {
 		return v, nil
 	}
-
 	var out model.Vector
-
 	line := func(slot, measure string, v float64, more ...string) {
 		m := model.Metric{"slot": model.LabelValue(slot), modelserver.LabelMeasure: model.LabelValue(measure)}
 		for i := 0; i < len(more); i += 2 {
 			m[model.LabelName(more[i])] = model.LabelValue(more[i+1])
 		}
-
 		out = append(out, &model.Sample{Metric: m, Value: model.SampleValue(v)})
 	}
-
 	for _, slot := range pods.Slots {
 		t, ok := p.slots[slot]
 		if !ok || t.down {
 			continue
 		}
-
 		line(slot, modelserver.MeasureUp, 1)
-
 		for _, n := range t.names {
 			if !strings.Contains(query, n) {
 				continue
 			}
-
 			line(slot, modelserver.MeasureSeries, 1, "__name__", n)
 		}
-
 		if query == modelserver.Discovery() {
 			continue
 		}
-
 		if t.requests >= 0 {
 			line(slot, modelserver.MeasureRequests, t.requests)
 		}
-
 		if t.failures > 0 {
 			line(slot, modelserver.MeasureFailures, t.failures)
 		}
-
 		if t.inFlight >= 0 {
 			line(slot, modelserver.MeasureInFlight, t.inFlight)
 		}
-
 		for le, n := range t.latency {
 			line(slot, modelserver.MeasureLatency, n, "le", strconv.FormatFloat(le, 'g', -1, 64))
 		}
 	}
-
 	return out, nil
 }
 
@@ -152,10 +137,8 @@ func (p *prom) QueryAt(ctx context.Context, pods prometheus.Pods, query string, 
 func (p *prom) count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-
 	n := len(p.asked)
 	p.asked = nil
-
 	return n
 }
 
@@ -164,12 +147,10 @@ func vector(values ...float64) model.Vector {
 	for i, x := range values {
 		v = append(v, &model.Sample{Metric: model.Metric{"i": model.LabelValue(strconv.Itoa(i))}, Value: model.SampleValue(x)})
 	}
-
 	return v
 }
 
-// algorithm tells what the demo server tells when latencies are spread evenly up to
-// 100 ms.
+// algorithm tells what the demo server tells when latencies are spread evenly up to 100 ms.
 func algorithm(requests, failures, inFlight float64) told {
 	return told{
 		server: "Algorithm", requests: requests, failures: failures, inFlight: inFlight,
@@ -196,33 +177,28 @@ func metricsOf(slots ...string) v1alpha1.MetricsParameters {
 
 func observation(slot, name string, v v1alpha1.Verdict, message string, numbers ...float64) v1alpha1.MetricObservation {
 	o := v1alpha1.MetricObservation{Slot: slot, Name: name, Verdict: v, Message: message}
-
 	for i, to := range []**float64{&o.Value, &o.Lower, &o.Upper} {
 		if i < len(numbers) && !math.IsNaN(numbers[i]) {
 			*to = new(numbers[i])
 		}
 	}
-
 	if len(numbers) > 3 {
 		o.Samples = new(int64(numbers[3]))
 	}
-
 	return o
 }
 
 func TestVerdicts(t *testing.T) {
 	const (
-		tooFew = "too few requests in 2m to tell: at least 268 are needed when none fails, and more when some do"
-		tooRed = "too few requests in 2m to tell: at least 59 are needed, and more near a bound"
+		tooFew = "too few requests in 2m to decide: at least 268 are needed when none fails, and more when some do"
+		tooRed = "too few requests in 2m to decide: at least 59 are needed, and more near a bound"
 	)
-
 	nan := math.NaN()
 	pass, fail, insufficient, none, wrong := v1alpha1.VerdictPass, v1alpha1.VerdictFail, v1alpha1.VerdictInsufficient, v1alpha1.VerdictNoData, v1alpha1.VerdictError
 	query := func(least, most *float64) v1alpha1.Check {
 		return v1alpha1.Check{Name: "queue", Kind: v1alpha1.CheckQuery, Query: "queue", Min: least, Max: most}
 	}
 	within := query(nil, new(5.0))
-
 	cases := map[string]struct {
 		reason  string
 		tells   map[string]told
@@ -293,20 +269,20 @@ func TestVerdicts(t *testing.T) {
 			reason: "Counters that are there and have no increase were scraped once.",
 			tells:  map[string]told{"a": {server: "Algorithm", requests: -1, inFlight: 0, names: []string{"algorithm_requests_total", "algorithm_inflight"}}},
 			checks: everyCheck[:1],
-			want:   []v1alpha1.MetricObservation{observation("a", "success", none, tooFresh)},
+			want:   []v1alpha1.MetricObservation{observation("a", "success", none, "the pods were scraped only once in the window: it must hold at least two scrapes, better four")},
 		},
 		"NotScraped": {
 			reason: "Pods that Prometheus does not know.",
 			want: []v1alpha1.MetricObservation{
-				observation("a", "success", none, notScraped), observation("a", "latency", none, notScraped),
-				observation("a", "rate", none, notScraped), observation("a", "inflight", none, notScraped),
+				observation("a", "success", none, promq.NotScraped), observation("a", "latency", none, promq.NotScraped),
+				observation("a", "rate", none, promq.NotScraped), observation("a", "inflight", none, promq.NotScraped),
 			},
 		},
 		"NotKnown": {
 			reason: "Pods that tell metrics of their own.",
 			tells:  map[string]told{"a": {requests: -1, inFlight: -1}},
 			checks: everyCheck[:2],
-			want:   []v1alpha1.MetricObservation{observation("a", "success", none, notKnown), observation("a", "latency", none, notKnown)},
+			want:   []v1alpha1.MetricObservation{observation("a", "success", none, promq.NotKnown), observation("a", "latency", none, promq.NotKnown)},
 		},
 		"NotReady": {
 			reason:  "Without a replica there is nothing per replica.",
@@ -314,7 +290,7 @@ func TestVerdicts(t *testing.T) {
 			checks:  everyCheck[2:],
 			unready: true,
 			want: []v1alpha1.MetricObservation{
-				observation("a", "rate", none, noReplica, nan, nan, nan, 1200), observation("a", "inflight", none, noReplica),
+				observation("a", "rate", none, "no replica of this slot is ready", nan, nan, nan, 1200), observation("a", "inflight", none, "no replica of this slot is ready"),
 			},
 		},
 		"NoHistogram": {
@@ -322,8 +298,8 @@ func TestVerdicts(t *testing.T) {
 			tells:  map[string]told{"a": {requests: 1200, inFlight: -1, names: []string{"nv_inference_request_success"}}},
 			checks: append(slices.Clone(everyCheck[1:2]), everyCheck[3]),
 			want: []v1alpha1.MetricObservation{
-				observation("a", "latency", none, "the pods run Triton and tell no histogram of the latency: start Triton with --metrics-config histogram_latencies=true"),
-				observation("a", "inflight", none, "the pods run Triton and tell no number of requests in flight: set spec.metrics.queries.inFlight"),
+				observation("a", "latency", none, "the pods run Triton and expose no histogram of the latency: start Triton with --metrics-config histogram_latencies=true"),
+				observation("a", "inflight", none, "the pods run Triton and expose no number of requests in flight: set spec.metrics.queries.inFlight"),
 			},
 		},
 		"NoFailures": {
@@ -371,7 +347,7 @@ func TestVerdicts(t *testing.T) {
 			checks:  append(slices.Clone(everyCheck), within),
 			want: []v1alpha1.MetricObservation{
 				observation("a", "success", wrong, "the query is not PromQL: 1:5: parse error: unclosed left parenthesis: correct the query"),
-				observation("a", "latency", wrong, "the query gives series without the label le: it must keep the buckets of a histogram, for instance increase(x_seconds_bucket[$window])"),
+				observation("a", "latency", wrong, "the query gives series without the label le: it must keep the buckets of a histogram, for instance increase(x_bucket[$window])"),
 				observation("a", "rate", wrong, "the query is not PromQL: 1:5: parse error: unclosed left parenthesis: correct the query"),
 				observation("a", "inflight", wrong, "the query gives a range where one value is compared: use a function over time, for instance avg_over_time(…)"),
 				observation("a", "queue", pass, "", 4),
@@ -380,9 +356,9 @@ func TestVerdicts(t *testing.T) {
 		"Value":       {reason: "A value within its bounds.", own: map[string]model.Value{"queue": vector(4)}, checks: []v1alpha1.Check{query(new(1.0), new(5.0))}, want: []v1alpha1.MetricObservation{observation("a", "queue", pass, "", 4)}},
 		"ValueAbove":  {reason: "One above.", own: map[string]model.Value{"queue": &model.Scalar{Value: 5.0001}}, checks: []v1alpha1.Check{within}, want: []v1alpha1.MetricObservation{observation("a", "queue", fail, "", 5)}},
 		"ValueBelow":  {reason: "One below.", own: map[string]model.Value{"queue": vector(0.5)}, checks: []v1alpha1.Check{query(new(1.0), nil)}, want: []v1alpha1.MetricObservation{observation("a", "queue", fail, "", 0.5)}},
-		"ValueNaN":    {reason: "What is not a number is no data.", own: map[string]model.Value{"queue": vector(nan)}, checks: []v1alpha1.Check{within}, want: []v1alpha1.MetricObservation{observation("a", "queue", none, notFinit)}},
-		"ValueInf":    {reason: "Neither is infinity.", own: map[string]model.Value{"queue": &model.Scalar{Value: model.SampleValue(math.Inf(1))}}, checks: []v1alpha1.Check{within}, want: []v1alpha1.MetricObservation{observation("a", "queue", none, notFinit)}},
-		"ValueAbsent": {reason: "Nor nothing.", own: map[string]model.Value{"queue": model.Vector{}}, checks: []v1alpha1.Check{within}, want: []v1alpha1.MetricObservation{observation("a", "queue", none, notFound)}},
+		"ValueNaN":    {reason: "What is not a number is no data.", own: map[string]model.Value{"queue": vector(nan)}, checks: []v1alpha1.Check{within}, want: []v1alpha1.MetricObservation{observation("a", "queue", none, "the value is not a number")}},
+		"ValueInf":    {reason: "Neither is infinity.", own: map[string]model.Value{"queue": &model.Scalar{Value: model.SampleValue(math.Inf(1))}}, checks: []v1alpha1.Check{within}, want: []v1alpha1.MetricObservation{observation("a", "queue", none, "the value is not a number")}},
+		"ValueAbsent": {reason: "Nor nothing.", own: map[string]model.Value{"queue": model.Vector{}}, checks: []v1alpha1.Check{within}, want: []v1alpha1.MetricObservation{observation("a", "queue", none, promq.NotFound)}},
 		"Values": {
 			reason: "Several values cannot be compared, and it is told what to do.",
 			own:    map[string]model.Value{"queue": vector(1, 2)}, checks: []v1alpha1.Check{within},
@@ -395,42 +371,34 @@ func TestVerdicts(t *testing.T) {
 			want:   []v1alpha1.MetricObservation{observation("a", "success", wrong, "nothing answers: check that it runs"), observation("a", "queue", wrong, "nothing answers: check that it runs")},
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			cr := analysisOf("watch", "reco")
 			p := metricsOf("a")
-
 			if _, ok := tc.tells["b"]; ok {
 				p.Slots = []string{"a", "b"}
 			}
-
 			p.Queries = tc.queries
 			if tc.checks != nil {
 				p.Checks = tc.checks
 			}
-
 			cr.Spec.ForProvider.Metrics = &p
-			a := &asker{prometheus: &prom{slots: tc.tells, own: tc.own, err: tc.err}, namespace: "shop", algorithm: "reco", metrics: p, now: now}
-
+			a := &promq.Asker{Prometheus: &prom{slots: tc.tells, own: tc.own, err: tc.err}, Namespace: "shop", Algorithm: "reco", Now: now}
 			pods := []corev1.Pod{pod("reco-a-1", ready), pod("reco-a-2", ready), pod("reco-b-1", slot("b"), ready)}
 			if tc.unready {
 				pods = nil
 			}
-
-			tellMetrics(cr, &remembered{}, a.ask(t.Context()), pods, now)
+			report(cr, autoload.Memory{}, seen{sample: a.Ask(t.Context(), promq.QuestionOf(&p))}, pods, now)
 
 			// To a hundredth: that is what is compared here, not floating point.
 			near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 0.0001*math.Abs(a) })
 			if diff := cmp.Diff(tc.want, cr.Status.AtProvider.Metrics, near); diff != "" {
 				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-
 			wantReason := apis.ReasonAnswered
 			if tc.err != nil {
 				wantReason = apis.ReasonUnreachable
 			}
-
 			if c := cr.GetCondition(apis.TypeConnected); c.Reason != wantReason {
 				t.Errorf("\n%s\nConnected: want %s, got %+v", tc.reason, wantReason, c)
 			}
@@ -443,76 +411,37 @@ func ready(p *corev1.Pod) {
 	p.Status.Conditions[1] = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: ago(time.Hour)}
 }
 
-// TestHold shows that a verdict at the border of its evidence does not come and go.
-func TestHold(t *testing.T) {
-	c := everyCheck[0]
-	m := metricsOf("a")
-
-	verdict := func(requests, failures float64, told v1alpha1.Verdict) v1alpha1.Verdict {
-		s := sample{slots: map[string]*measures{"a": {requests: reading{value: requests}, failures: reading{value: failures}}}}
-
-		return judge(c, place{"a", c.Name}, s, 1, &m, told).Verdict
-	}
-
-	for _, tc := range []struct {
-		requests, failures float64
-		told, want         v1alpha1.Verdict
-	}{
-		{267, 0, "", v1alpha1.VerdictInsufficient},
-		{268, 0, "", v1alpha1.VerdictPass},
-		{200, 0, v1alpha1.VerdictPass, v1alpha1.VerdictPass},
-		{150, 0, v1alpha1.VerdictPass, v1alpha1.VerdictInsufficient},
-		{200, 0, v1alpha1.VerdictInsufficient, v1alpha1.VerdictInsufficient},
-		{200, 0, v1alpha1.VerdictFail, v1alpha1.VerdictInsufficient},
-		{200, 20, v1alpha1.VerdictPass, v1alpha1.VerdictFail},
-		{80, 2, v1alpha1.VerdictFail, v1alpha1.VerdictFail},
-		{80, 2, v1alpha1.VerdictInsufficient, v1alpha1.VerdictInsufficient},
-	} {
-		if got := verdict(tc.requests, tc.failures, tc.told); got != tc.want {
-			t.Errorf("%g of %g failed, and %q is told: want %s, got %s", tc.failures, tc.requests, tc.told, tc.want, got)
-		}
-	}
-}
-
-// TestRoundTrips counts queries: one to find out about servers, and then one a look
-// for each server, and one for each query of one's own and slot.
+// TestRoundTrips counts queries: one to find out about servers, and then one a look for each server, and one for each query of
+// one's own and slot.
 func TestRoundTrips(t *testing.T) {
 	p := &prom{slots: map[string]told{"a": algorithm(1200, 0, 1), "b": algorithm(1200, 0, 1)}, own: map[string]model.Value{"queue": vector(1)}}
-	a := &asker{prometheus: p, namespace: "shop", algorithm: "reco", metrics: metricsOf("a", "b"), now: now}
-
+	m := metricsOf("a", "b")
+	a := &promq.Asker{Prometheus: p, Namespace: "shop", Algorithm: "reco", Now: now}
 	look := func(reason string, want int) {
 		t.Helper()
-		a.ask(t.Context())
-
+		a.Ask(t.Context(), promq.QuestionOf(&m))
 		if got := p.count(); got != want {
 			t.Errorf("%s: want %d queries, got %d", reason, want, got)
 		}
 	}
-
 	look("At first the server has to be found out, and then both slots are asked about at once", 2)
 	look("Later it is known", 1)
-
-	a.metrics.Checks = append(slices.Clone(everyCheck), v1alpha1.Check{Name: "queue", Kind: v1alpha1.CheckQuery, Query: "queue", Max: new(1.0)})
+	m.Checks = append(slices.Clone(everyCheck), v1alpha1.Check{Name: "queue", Kind: v1alpha1.CheckQuery, Query: "queue", Max: new(1.0)})
 	look("A query of one's own is asked for each slot", 3)
-
-	a.now = now.Add(rediscover)
+	a.Now = now.Add(promq.Rediscover)
 	look("Now and then it is found out again", 4)
-
 	p.slots["b"] = told{requests: 1, inFlight: 1, names: []string{"vllm:num_requests_running"}}
 	look("Another server is noticed", 3)
 	look("and asked about apart", 5)
 	look("each time", 4)
-
-	a.metrics.Checks = a.metrics.Checks[4:]
+	m.Checks = m.Checks[4:]
 	look("What nobody wants to know is not asked", 2)
-
 	p.err = &outside.Failure{Reason: apis.ReasonUnreachable}
-	a.metrics.Checks, a.found = append(slices.Clone(everyCheck), a.metrics.Checks...), discovery{}
+	m.Checks, a.Found = append(slices.Clone(everyCheck), m.Checks...), promq.Discovery{}
 	look("A Prometheus that does not answer is asked once", 1)
 }
 
-// A stand is a managed reconciler with a Prometheus, whose status writes are
-// counted.
+// A stand is a managed reconciler with a Prometheus, whose status writes are counted.
 type stand struct {
 	t      *testing.T
 	kube   client.Client
@@ -523,47 +452,40 @@ type stand struct {
 	woken  chan types.NamespacedName
 }
 
-func newStand(t *testing.T, p querier, connectErr error, objects ...client.Object) *stand {
+func newStand(t *testing.T, p promq.Querier, connectErr error, objects ...client.Object) *stand {
 	t.Helper()
-
 	s := &stand{t: t, clock: now, woken: make(chan types.NamespacedName, 100)}
 	s.kube = newKube(t, interceptor.Funcs{SubResourceUpdate: func(
 		ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption,
 	) error {
 		s.writes++
-
 		return c.SubResource(sub).Update(ctx, o, opts...)
 	}}, objects...)
 	s.obs = newObserver(s.kube, func() time.Time { return s.clock })
-	s.obs.looker = newLooker(func(context.Context, *v1alpha1.Analysis) (querier, outside.Tenant, error) {
+	s.obs.looker = newLooker(func(context.Context, *v1alpha1.Analysis) (promq.Querier, outside.Tenant, error) {
 		return p, outside.Tenant{Namespace: "shop"}, connectErr
 	}, s.obs.now, func(of types.NamespacedName) { s.woken <- of })
 	s.r = managed.NewReconciler(&xpfake.Manager{Client: s.kube, Scheme: s.kube.Scheme()},
 		xpresource.ManagedKind(v1alpha1.AnalysisGroupVersionKind), append(options(s.obs),
 			managed.WithManagementPolicies(), managed.WithPollInterval(10*time.Minute))...)
-
 	return s
 }
 
 func (s *stand) reconcile() reconcile.Result {
 	s.t.Helper()
-
 	res, err := s.r.Reconcile(s.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "shop", Name: "watch"}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-
 	return res
 }
 
 func (s *stand) get() *v1alpha1.Analysis {
 	s.t.Helper()
-
 	a := &v1alpha1.Analysis{}
 	if err := s.kube.Get(s.t.Context(), client.ObjectKey{Namespace: "shop", Name: "watch"}, a); err != nil {
 		s.t.Fatal(err)
 	}
-
 	return a
 }
 
@@ -571,18 +493,14 @@ func measured(mods ...func(*v1alpha1.MetricsParameters)) *v1alpha1.Analysis {
 	a := analysisOf("watch", "reco")
 	a.UID = "watch"
 	p := metricsOf("a")
-
 	for _, mod := range mods {
 		mod(&p)
 	}
-
 	a.Spec.ForProvider.Metrics = &p
-
 	return a
 }
 
-// TestBusyIsQuiet shows that steady traffic, which is never twice the same, does not
-// become steady writing.
+// TestBusyIsQuiet shows that steady traffic, which is never twice the same, does not become steady writing.
 func TestBusyIsQuiet(t *testing.T) {
 	cases := map[string]struct {
 		reason    string
@@ -596,7 +514,6 @@ func TestBusyIsQuiet(t *testing.T) {
 		"Little":  {reason: "Nor one with a request now and then.", perWindow: 3, failing: 0},
 		"Failing": {reason: "Nor one that fails often.", perWindow: 1200, failing: 0.2},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 2))
@@ -605,7 +522,6 @@ func TestBusyIsQuiet(t *testing.T) {
 			s := newStand(t, p, nil, measured(func(m *v1alpha1.MetricsParameters) {
 				m.Scaling = &v1alpha1.ScalingParameters{Slot: "a", TargetLatencyMs: new(int32(95)), Percentile: 95}
 			}), &one, &two)
-
 			poisson := func(mean float64) float64 { return max(math.Round(mean+math.Sqrt(mean)*r.NormFloat64()), 0) }
 			looks := func(n int) {
 				for range n {
@@ -617,7 +533,6 @@ func TestBusyIsQuiet(t *testing.T) {
 					half := min(poisson(requests/2), requests)
 					x.latency = map[float64]float64{0.05: half, 0.09: min(poisson(requests*0.96), requests), 0.1: requests, math.Inf(1): requests}
 					p.slots["a"] = x
-
 					s.reconcile()
 					s.clock = s.clock.Add(30 * time.Second)
 				}
@@ -625,23 +540,17 @@ func TestBusyIsQuiet(t *testing.T) {
 
 			// What is seen at first is news.
 			looks(20)
-
 			s.writes = 0
-
 			looks(120)
-
 			if s.writes > tc.most {
 				t.Errorf("\n%s\nwant at most %d writes in an hour of 120 looks, got %d: %+v", tc.reason, tc.most, s.writes, s.get().Status.AtProvider)
 			}
-
 			t.Logf("%d writes", s.writes)
 
 			// The same pods, and a tenth of them fails from now on.
 			if tc.perWindow >= 1000 && tc.failing < 0.01 {
 				tc.failing = 0.1
-
 				looks(1)
-
 				if got := s.get().Status.AtProvider.Metrics[0].Verdict; got != v1alpha1.VerdictFail {
 					t.Errorf("What changes should be told at once, got %s", got)
 				}
@@ -655,22 +564,17 @@ func TestCadence(t *testing.T) {
 	p := &prom{slots: map[string]told{"a": algorithm(1200, 0, 2)}}
 	one := pod("reco-a-1", ready)
 	s := newStand(t, p, nil, measured(), &one)
-
 	if res := s.reconcile(); p.count() != 2 || res.RequeueAfter != 30*time.Second {
 		t.Errorf("It should be asked at once, and again after the interval, got %s", res.RequeueAfter)
 	}
-
 	for range 5 {
 		s.clock = s.clock.Add(5 * time.Second)
-
 		if res := s.reconcile(); p.count() != 0 || res.RequeueAfter > 30*time.Second {
 			t.Errorf("Events of pods should not have it asked before its time, got %s", res.RequeueAfter)
 		}
 	}
-
 	s.clock = s.clock.Add(5 * time.Second)
 	s.reconcile()
-
 	if got := p.count(); got != 1 {
 		t.Errorf("After the interval it should be asked, got %d queries", got)
 	}
@@ -678,17 +582,13 @@ func TestCadence(t *testing.T) {
 	// Another question is asked at once.
 	a := s.get()
 	a.Spec.ForProvider.Metrics.Slots = []string{"a", "b"}
-
 	if err := s.kube.Update(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
-
 	s.reconcile()
-
 	if got := s.get().Status.AtProvider.Metrics; p.count() == 0 || len(got) != 8 {
 		t.Errorf("Another slot should be asked about at once, got %+v", got)
 	}
-
 	if got := s.obs.memory.size(); got != 1 {
 		t.Errorf("There should be one in memory, got %d", got)
 	}
@@ -696,43 +596,33 @@ func TestCadence(t *testing.T) {
 	// No metrics any more.
 	a = s.get()
 	a.Spec.ForProvider.Metrics = nil
-
 	if err := s.kube.Update(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
-
 	s.reconcile()
-
 	if got := s.get(); got.Status.AtProvider.Metrics != nil || got.Status.AtProvider.Server != "" || got.GetCondition(apis.TypeConnected).Reason != "" {
 		t.Errorf("What is no longer asked should not be told, got %+v", got.Status)
 	}
-
 	if got := s.obs.memory.size(); got != 0 {
 		t.Errorf("Memory should be free, got %d", got)
 	}
-
 	s.obs.memory.of("watch", now)
 	s.obs.forgetful().Delete(t.Context(), event.DeleteEvent{Object: a}, nil)
-
 	if got := s.obs.memory.size(); got != 0 {
 		t.Errorf("Memory of an Analysis that is gone should be free, got %d", got)
 	}
 }
 
-// TestHangs shows that a Prometheus that does not answer holds nothing up: findings
-// are told, and verdicts when they are there.
+// TestHangs shows that a Prometheus that does not answer holds nothing up: findings are told, and verdicts when they are there.
 func TestHangs(t *testing.T) {
 	p := &prom{slots: map[string]told{"a": algorithm(12000, 0, 2)}, hang: make(chan struct{})}
 	one := pod("reco-a-1", waiting("InvalidImageName", ""))
 	s := newStand(t, p, nil, measured(), &one)
-
 	began := time.Now()
 	s.reconcile()
-
 	if took := time.Since(began); took > 5*linger {
 		t.Errorf("A reconcile should not wait for Prometheus, took %s", took)
 	}
-
 	if a := s.get(); len(a.Status.AtProvider.Findings) != 1 || a.Status.AtProvider.Metrics != nil {
 		t.Errorf("Findings should be told, and nothing that is not known, got %+v", a.Status.AtProvider)
 	}
@@ -741,7 +631,6 @@ func TestHangs(t *testing.T) {
 	s.clock = s.clock.Add(time.Hour)
 	s.reconcile()
 	close(p.hang)
-
 	select {
 	case of := <-s.woken:
 		if of.Name != "watch" {
@@ -750,92 +639,71 @@ func TestHangs(t *testing.T) {
 	case <-time.After(5 * time.Second):
 		t.Fatal("An answer should wake the Analysis")
 	}
-
 	if got := p.count(); got != 2 {
 		t.Errorf("There should be one look at a time, got %d queries", got)
 	}
-
 	s.reconcile()
-
 	if a := s.get(); len(a.Status.AtProvider.Metrics) != 4 || a.Status.AtProvider.Server != "Algorithm" {
 		t.Errorf("What is known should be told, got %+v", a.Status.AtProvider)
 	}
 }
 
-// TestOutage shows what is told while Prometheus is away: that it is, and of the
-// rest what was known before.
+// TestOutage shows what is told while Prometheus is away: that it is, and of the rest what was known before.
 func TestOutage(t *testing.T) {
 	p := &prom{slots: map[string]told{"a": algorithm(12000, 0, 2)}}
 	one, sick := pod("reco-a-1", ready), pod("reco-a-2", waiting("InvalidImageName", ""))
 	s := newStand(t, p, nil, measured(func(m *v1alpha1.MetricsParameters) {
 		m.Scaling = &v1alpha1.ScalingParameters{Slot: "a", TargetLatencyMs: new(int32(100)), Percentile: 95}
 	}), &one, &sick)
-
 	s.reconcile()
-
 	before := s.get().Status.AtProvider
 	if before.Scaling.Signal != v1alpha1.SignalInFlight || *before.Scaling.PerReplica != 2 {
 		t.Fatalf("Scaling: got %+v", before.Scaling)
 	}
-
 	p.err = errors.New("connection refused")
 	s.clock = s.clock.Add(30 * time.Second)
-
 	if res := s.reconcile(); res.RequeueAfter != 30*time.Second {
 		t.Errorf("An outage should not lead to back-off, got %s", res.RequeueAfter)
 	}
-
 	a := s.get()
 	if c := a.GetCondition(apis.TypeConnected); c.Status != corev1.ConditionFalse {
 		t.Errorf("Connected: got %+v", c)
 	}
-
 	if c := a.GetCondition(xpv2.TypeSynced); c.Status != corev1.ConditionTrue {
 		t.Errorf("Synced: got %+v", c)
 	}
-
 	after := a.Status.AtProvider
 	if len(after.Findings) != 1 || after.Server != "Algorithm" || after.Metrics[0].Verdict != v1alpha1.VerdictError {
 		t.Errorf("Findings and server should stay, and verdicts be errors, got %+v", after)
 	}
-
 	if after.Scaling.Signal != v1alpha1.SignalInFlight || *after.Scaling.PerReplica != 2 || after.Scaling.Message == "" {
 		t.Errorf("What was learned should stay, got %+v", after.Scaling)
 	}
-
 	s.writes = 0
-
 	for range 20 {
 		s.clock = s.clock.Add(30 * time.Second)
 		s.reconcile()
 	}
-
 	if s.writes != 0 {
 		t.Errorf("That it is still away is no news, got %d writes", s.writes)
 	}
-
 	p.err = nil
 	s.clock = s.clock.Add(30 * time.Second)
 	s.reconcile()
-
 	if a := s.get(); a.GetCondition(apis.TypeConnected).Reason != apis.ReasonAnswered || a.Status.AtProvider.Metrics[0].Verdict != v1alpha1.VerdictPass {
 		t.Errorf("When it is back everything should be as before, got %+v", a.Status)
 	}
 }
 
-// TestConfig shows that a config that is not there is told like an outage, and that
-// a cluster that fails is not told at all.
+// TestConfig shows that a config that is not there is told like an outage, and that a cluster that fails is not told at all.
 func TestConfig(t *testing.T) {
 	s := newStand(t, nil, &outside.Failure{Reason: apis.ReasonConfigNotFound, Message: "there is none"}, measured())
 	s.reconcile()
-
 	if a := s.get(); a.GetCondition(apis.TypeConnected).Reason != apis.ReasonConfigNotFound || a.Status.AtProvider.Metrics[0].Message != "there is none" {
 		t.Errorf("A missing config should be told, got %+v", a.Status)
 	}
-
 	s = newStand(t, nil, outside.InCluster("cannot get it: %w", errors.New("boom")), measured())
 	s.reconcile()
-
 	if a := s.get(); a.GetCondition(apis.TypeConnected).Reason != "" || a.Status.AtProvider.Metrics != nil {
 		t.Errorf("That the cluster fails says nothing about Prometheus, got %+v", a.Status)
 	}
@@ -854,7 +722,6 @@ func TestScaling(t *testing.T) {
 		for _, mod := range mods {
 			mod(s)
 		}
-
 		return s
 	}
 	query := func(q string) func(*v1alpha1.ScalingParameters) {
@@ -866,7 +733,6 @@ func TestScaling(t *testing.T) {
 	ms := func(v int32) func(*v1alpha1.ScalingParameters) {
 		return func(s *v1alpha1.ScalingParameters) { s.TargetLatencyMs = &v }
 	}
-
 	cases := map[string]struct {
 		reason string
 		ask    *v1alpha1.ScalingParameters
@@ -889,17 +755,17 @@ func TestScaling(t *testing.T) {
 		"CPU": {
 			reason: "Pods that tell nothing are scaled by CPU, and it is told why.",
 			ask:    target(150), tells: map[string]told{"a": {requests: -1, inFlight: -1}},
-			want: &v1alpha1.ScalingObservation{Signal: v1alpha1.SignalCPU, Message: notKnown},
+			want: &v1alpha1.ScalingObservation{Signal: v1alpha1.SignalCPU, Message: promq.NotKnown},
 		},
 		"NothingYet": {
 			reason: "So are those that are not scraped yet.",
 			ask:    target(150),
-			want:   &v1alpha1.ScalingObservation{Signal: v1alpha1.SignalCPU, Message: notScraped},
+			want:   &v1alpha1.ScalingObservation{Signal: v1alpha1.SignalCPU, Message: promq.NotScraped},
 		},
 		"NothingAnyMore": {
 			reason: "That nothing is told any more is no reason to scale by something else.",
 			ask:    target(150), told: &v1alpha1.ScalingObservation{Signal: v1alpha1.SignalInFlight, PerReplica: new(6.0)}, looks: 10,
-			want: &v1alpha1.ScalingObservation{Signal: v1alpha1.SignalInFlight, PerReplica: new(6.0), Message: notScraped},
+			want: &v1alpha1.ScalingObservation{Signal: v1alpha1.SignalInFlight, PerReplica: new(6.0), Message: promq.NotScraped},
 		},
 		"GoesOn": {
 			reason: "After a restart of the provider it goes on where it was.",
@@ -908,7 +774,7 @@ func TestScaling(t *testing.T) {
 		},
 		"OtherServer": {
 			reason: "Another server that tells less is believed when it has said so a few times.",
-			ask:    target(150), tells: map[string]told{"a": kserve}, told: &v1alpha1.ScalingObservation{Signal: v1alpha1.SignalInFlight, PerReplica: new(6.0)}, looks: otherSignal,
+			ask:    target(150), tells: map[string]told{"a": kserve}, told: &v1alpha1.ScalingObservation{Signal: v1alpha1.SignalInFlight, PerReplica: new(6.0)}, looks: 3,
 			want: &v1alpha1.ScalingObservation{Signal: v1alpha1.SignalRequestRate, PerReplica: new(13.0)},
 		},
 		"Asked": {
@@ -919,7 +785,7 @@ func TestScaling(t *testing.T) {
 		"AskedAndMissing": {
 			reason: "A signal that was asked for stays, and it is told that it is missing.",
 			ask:    asks(v1alpha1.SignalInFlight, per(6)), tells: map[string]told{"a": kserve},
-			want: &v1alpha1.ScalingObservation{Signal: v1alpha1.SignalInFlight, PerReplica: new(6.0), Message: "the pods run KServe and tell no number of requests in flight: set spec.metrics.queries.inFlight"},
+			want: &v1alpha1.ScalingObservation{Signal: v1alpha1.SignalInFlight, PerReplica: new(6.0), Message: "the pods run KServe and expose no number of requests in flight: set spec.metrics.queries.inFlight"},
 		},
 		"AskedCPU": {
 			reason: "CPU needs no Prometheus.",
@@ -936,7 +802,7 @@ func TestScaling(t *testing.T) {
 			ask:    target(150), tells: map[string]told{"a": {requests: 1200, inFlight: -1, names: []string{"ts_inference_requests_total"}}},
 			want: &v1alpha1.ScalingObservation{
 				Signal: v1alpha1.SignalRequestRate, PerReplica: new(13.0),
-				Message: "the load that a replica bears is not learned: the pods run TorchServe and tell no histogram of the latency: " +
+				Message: "the load that a replica bears is not learned: the pods run TorchServe and expose no histogram of the latency: " +
 					"TorchServe only sums durations up: give the handler a histogram of its own and name it in spec.metrics.queries.latency",
 			},
 		},
@@ -960,18 +826,16 @@ func TestScaling(t *testing.T) {
 			want:   &v1alpha1.ScalingObservation{Signal: v1alpha1.SignalQuery, PerReplica: new(5.0), Message: "the query is not PromQL: 1:6: parse error: unclosed left parenthesis: correct the query"},
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			cr := measured(func(m *v1alpha1.MetricsParameters) { m.Checks, m.Scaling = nil, tc.ask })
 			cr.Status.AtProvider.Scaling = tc.told
-			a := &asker{prometheus: &prom{slots: tc.tells, own: tc.own}, namespace: "shop", algorithm: "reco", metrics: *cr.Spec.ForProvider.Metrics, now: now}
-			m := &remembered{changedAt: now}
-
+			a := &promq.Asker{Prometheus: &prom{slots: tc.tells, own: tc.own}, Namespace: "shop", Algorithm: "reco", Now: now}
+			pods := []corev1.Pod{pod("reco-a-1", ready), pod("reco-a-2", ready)}
+			m := autoload.Memory{}.Watch("a", readyOf(pods, "a"), now)
 			for range max(tc.looks, 1) {
-				tellMetrics(cr, m, a.ask(t.Context()), []corev1.Pod{pod("reco-a-1", ready), pod("reco-a-2", ready)}, now)
+				m = report(cr, m, seen{sample: a.Ask(t.Context(), promq.QuestionOf(cr.Spec.ForProvider.Metrics))}, pods, now)
 			}
-
 			if diff := cmp.Diff(tc.want, cr.Status.AtProvider.Scaling); diff != "" {
 				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
 			}
@@ -979,19 +843,16 @@ func TestScaling(t *testing.T) {
 	}
 }
 
-// TestLearnsFromPods shows which pods are learned from: those that have been ready
-// for a window.
+// TestLearnsFromPods shows which pods are learned from: those that have been ready for a window.
 func TestLearnsFromPods(t *testing.T) {
 	slow := algorithm(12000, 0, 4)
 	slow.latency = map[float64]float64{0.05: 0, 0.5: 12000, math.Inf(1): 12000}
-
 	p := &prom{slots: map[string]told{"a": slow}}
 	one, two := pod("reco-a-1", ready), pod("reco-a-2", ready)
 	s := newStand(t, p, nil, measured(func(m *v1alpha1.MetricsParameters) {
 		m.Checks = nil
 		m.Scaling = &v1alpha1.ScalingParameters{Slot: "a", TargetLatencyMs: new(int32(100)), Percentile: 95}
 	}), &one, &two)
-
 	learned := func() float64 { return *s.get().Status.AtProvider.Scaling.PerReplica }
 	pass := func(d time.Duration) {
 		for range d / (30 * time.Second) {
@@ -999,27 +860,20 @@ func TestLearnsFromPods(t *testing.T) {
 			s.reconcile()
 		}
 	}
-
 	s.reconcile()
 	pass(90 * time.Second)
-
 	if got := learned(); got != 2 {
 		t.Errorf("For a window nothing is learned from pods that were not seen before, got %g", got)
 	}
-
 	pass(30 * time.Second)
-
 	if got := learned(); got != 1.6 {
 		t.Errorf("After it the load should fall by a fifth, got %g", got)
 	}
-
 	three := pod("reco-a-3", ready)
 	if err := s.kube.Create(t.Context(), &three); err != nil {
 		t.Fatal(err)
 	}
-
 	pass(90 * time.Second)
-
 	if got := learned(); got != 1.6 {
 		t.Errorf("After a change of replicas nothing is learned for a window, got %g", got)
 	}
@@ -1028,25 +882,21 @@ func TestLearnsFromPods(t *testing.T) {
 func TestTogether(t *testing.T) {
 	// Many Analyses that look at once, with the race detector.
 	p := &prom{slots: map[string]told{"a": algorithm(1200, 0, 1)}}
-	l := newLooker(func(context.Context, *v1alpha1.Analysis) (querier, outside.Tenant, error) {
+	l := newLooker(func(context.Context, *v1alpha1.Analysis) (promq.Querier, outside.Tenant, error) {
 		return p, outside.Tenant{Namespace: "shop"}, nil
 	}, func() time.Time { return now }, func(types.NamespacedName) {})
-
 	var all []*look
 	for i := range 100 {
 		a := measured()
 		a.Name = fmt.Sprint("watch-", i)
-		all = append(all, l.begin(t.Context(), a, discovery{}, 0))
+		all = append(all, l.begin(t.Context(), a, found{}, 0))
 	}
-
 	for _, k := range all {
 		<-k.done
-
-		if k.sample.failure != nil || !k.sample.slots["a"].requests.known() {
+		if k.sample.Failure != nil || !k.sample.Slots["a"].Requests.Known() {
 			t.Errorf("Each should have its answer, got %+v", k.sample)
 		}
 	}
-
 	if got := p.count(); got != 200 {
 		t.Errorf("want two queries each, got %d", got)
 	}
@@ -1055,11 +905,11 @@ func TestTogether(t *testing.T) {
 func TestMessagesAreSteady(t *testing.T) {
 	// Numbers that change by themselves would change the message, and so be written.
 	for _, n := range []float64{0, 1, 12, 50} {
-		a := &asker{prometheus: &prom{slots: map[string]told{"a": algorithm(n, 0, 0)}}, namespace: "shop", algorithm: "reco", metrics: metricsOf("a"), now: now}
-		s := a.ask(t.Context())
-
+		a := &promq.Asker{Prometheus: &prom{slots: map[string]told{"a": algorithm(n, 0, 0)}}, Namespace: "shop", Algorithm: "reco", Now: now}
+		m := metricsOf("a")
+		s := a.Ask(t.Context(), promq.QuestionOf(&m))
 		for _, c := range everyCheck[:2] {
-			if m := judge(c, place{"a", c.Name}, s, 1, &a.metrics, "").Message; strings.Contains(m, fmt.Sprintf(" %g ", n)) || m == "" {
+			if m := verdict.Judge(c, verdict.Evidence{Slot: "a", Recent: s, Window: 2 * time.Minute, Ready: func(string) int { return 1 }}).Message; strings.Contains(m, fmt.Sprintf(" %g ", n)) || m == "" {
 				t.Errorf("The message of %d requests should not hold their number, got %q", int(n), m)
 			}
 		}

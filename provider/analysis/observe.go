@@ -15,7 +15,9 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/findings"
 	"github.com/capstan-dev/capstan/provider/internal/kind"
+	"github.com/capstan-dev/capstan/provider/internal/secretwatch"
 )
 
 var (
@@ -23,69 +25,57 @@ var (
 	_ managed.TypedExternalClient[*v1alpha1.Analysis]    = &observer{}
 )
 
-// An observer looks at the pods of Algorithms in the cache, at the Secrets that they
-// use, and through its looker at Prometheus.
+// An observer looks at the pods of Algorithms in the cache, at the Secrets that they use, and through its looker at Prometheus.
 type observer struct {
 	kube    client.Reader
 	now     func() time.Time
 	memory  *memory
 	looker  *looker
-	secrets *secrets
+	secrets *secretwatch.Secrets
 }
 
-// Connect has nothing to connect to yet: pods are in the cluster itself, and what
-// Prometheus does not answer must not keep anybody from looking at them.
+// Connect has nothing to connect to yet: pods are in the cluster itself, and a Prometheus that does not answer must not block
+// looking at them.
 func (o *observer) Connect(context.Context, *v1alpha1.Analysis) (managed.TypedExternalClient[*v1alpha1.Analysis], error) {
 	return o, nil
 }
 
-// Observe the pods. An Algorithm without pods exists for us like any other:
-// nothing hinders it.
+// Observe the pods. An Algorithm without pods exists like any other.
 func (o *observer) Observe(ctx context.Context, cr *v1alpha1.Analysis) (managed.ExternalObservation, error) {
 	pods, err := o.pods(ctx, cr)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
-
-	// What is wrong with one of the three does not keep the others from being told.
-	missing, err := o.secrets.tell(ctx, cr)
-
-	cr.Status.AtProvider.Findings = Findings(pods, cr.Spec.ForProvider.Container, missing, o.now())
+	// What is wrong with one of the three does not block the report on the others.
+	found, missing, err := o.secrets.Observe(ctx, cr)
+	cr.Status.AtProvider.Findings = findings.Of(pods, cr.Spec.ForProvider.Container, missing, o.now())
 	o.measure(ctx, cr, pods)
-
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
-
+	cr.Status.AtProvider.Secrets = found
 	cr.SetConditions(xpv2.Available().WithObservedGeneration(cr.GetGeneration()))
-
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 }
 
-// poll is the interval after which the Analysis is looked at again although no
-// pod has changed: when a container that runs has been silent for too long, when
-// Prometheus is to be asked again, and else the ordinary poll.
+// poll is the interval after which the Analysis is looked at again although no pod has changed: when a container that runs has
+// been silent for too long, when Prometheus is to be asked again, and else the ordinary poll.
 func (o *observer) poll(mg resource.Managed, every time.Duration) time.Duration {
 	every = kind.Poll(mg, every)
-
 	cr, ok := mg.(*v1alpha1.Analysis)
 	if !ok {
 		return every
 	}
-
 	pods, err := o.pods(context.Background(), cr)
 	if err != nil {
 		return every
 	}
-
 	now := o.now()
-
-	for _, next := range []time.Time{NextChange(pods, cr.Spec.ForProvider.Container, now), o.nextLook(cr)} {
+	for _, next := range []time.Time{findings.NextChange(pods, cr.Spec.ForProvider.Container, now), o.nextLook(cr)} {
 		if !next.IsZero() {
 			every = min(every, max(next.Sub(now), time.Second))
 		}
 	}
-
 	return every
 }
 
@@ -97,7 +87,6 @@ func (o *observer) pods(ctx context.Context, cr *v1alpha1.Analysis) ([]corev1.Po
 	); err != nil {
 		return nil, fmt.Errorf("cannot list pods of Algorithm %q: %w", cr.Spec.ForProvider.Algorithm, err)
 	}
-
 	return l.Items, nil
 }
 

@@ -27,13 +27,13 @@ import (
 	apis "github.com/capstan-dev/capstan/apis/v1alpha1"
 	inner "github.com/capstan-dev/capstan/provider/internal/outside"
 	"github.com/capstan-dev/capstan/provider/internal/prometheus"
+	"github.com/capstan-dev/capstan/provider/internal/promq"
 	"github.com/capstan-dev/capstan/test/outside"
 )
 
 func TestMain(m *testing.M) { os.Exit(outside.Main(m)) }
 
-// A server tells metrics as those of the demo server do, with Prometheus' own
-// library.
+// A server tells metrics as those of the demo server do, with Prometheus' own library.
 type server struct {
 	requests *client.CounterVec
 	latency  client.Histogram
@@ -44,7 +44,6 @@ type server struct {
 
 func newServer(t *testing.T) *server {
 	t.Helper()
-
 	s := &server{
 		requests: client.NewCounterVec(client.CounterOpts{Name: "algorithm_requests_total", Help: "Requests."}, []string{"code"}),
 		latency: client.NewHistogram(client.HistogramOpts{
@@ -55,25 +54,20 @@ func newServer(t *testing.T) *server {
 	}
 	r := client.NewRegistry()
 	r.MustRegister(s.requests, s.latency, s.inFlight, s.queue)
-
 	h := httptest.NewServer(promhttp.HandlerFor(r, promhttp.HandlerOpts{}))
 	t.Cleanup(h.Close)
 	s.address = strings.TrimPrefix(h.URL, "http://")
-
 	return s
 }
 
 // serve some requests a second, of which a share fails, until the test ends.
 func (s *server) serve(t *testing.T, rate, failing float64) {
 	t.Helper()
-
 	r := rand.New(rand.NewPCG(1, 2))
 	tick := time.NewTicker(100 * time.Millisecond)
 	done := make(chan struct{})
-
 	t.Cleanup(func() { tick.Stop(); close(done) })
 	s.inFlight.Set(4)
-
 	go func() {
 		for {
 			select {
@@ -81,13 +75,11 @@ func (s *server) serve(t *testing.T, rate, failing float64) {
 				return
 			case <-tick.C:
 			}
-
 			for range int(rate / 10) {
 				code := "200"
 				if r.Float64() < failing {
 					code = "500"
 				}
-
 				s.requests.WithLabelValues(code).Inc()
 				s.latency.Observe(0.1 * r.Float64())
 			}
@@ -97,10 +89,8 @@ func (s *server) serve(t *testing.T, rate, failing float64) {
 
 func clientOf(t *testing.T, p *outside.PrometheusServer) *prometheus.Client {
 	t.Helper()
-
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(p.CA)
-
 	c, err := prometheus.New(&inner.Connection{
 		Prometheus: &apis.PrometheusConfig{URL: p.URL},
 		Authorize:  func(*http.Request) {},
@@ -109,16 +99,14 @@ func clientOf(t *testing.T, p *outside.PrometheusServer) *prometheus.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	return c
 }
 
-// TestPrometheus asks a real Prometheus that scrapes real metrics: every verdict,
-// what is wrong with queries, other namespaces, and an outage.
+// TestPrometheus asks a real Prometheus that scrapes real metrics: every verdict, what is wrong with queries, other namespaces,
+// and an outage.
 func TestPrometheus(t *testing.T) {
 	p := outside.Prometheus(t)
 	good, bad, quiet, foreign := newServer(t), newServer(t), newServer(t), newServer(t)
-
 	p.Scrape(
 		outside.Target{Address: good.address, Namespace: "shop", Pod: "reco-a-1", Algorithm: "reco", Slot: "a"},
 		outside.Target{Address: bad.address, Namespace: "shop", Pod: "reco-b-1", Algorithm: "reco", Slot: "b"},
@@ -131,7 +119,6 @@ func TestPrometheus(t *testing.T) {
 	good.queue.Set(3)
 	bad.queue.Set(math.NaN())
 	foreign.queue.Set(1000)
-
 	c := clientOf(t, p)
 	query := func(name, q string) v1alpha1.Check {
 		return v1alpha1.Check{Name: name, Kind: v1alpha1.CheckQuery, Query: q, Max: new(10.0)}
@@ -159,19 +146,15 @@ func TestPrometheus(t *testing.T) {
 	}
 	pods := []corev1.Pod{pod("reco-a-1", ready), pod("reco-b-1", slot("b"), ready)}
 	m := &remembered{}
-
 	look := func(cr *v1alpha1.Analysis) v1alpha1.AnalysisObservation {
 		t.Helper()
-
-		a := &asker{prometheus: c, namespace: "shop", algorithm: cr.Spec.ForProvider.Algorithm, metrics: *cr.Spec.ForProvider.Metrics, found: m.found, now: time.Now()}
-		s := a.ask(t.Context())
-		m.found = a.found
+		a := &promq.Asker{Prometheus: c, Namespace: "shop", Algorithm: cr.Spec.ForProvider.Algorithm, Found: m.found.Discovery, Now: time.Now()}
+		s := a.Ask(t.Context(), promq.QuestionOf(cr.Spec.ForProvider.Metrics))
+		m.found.Discovery = a.Found
 		cr.Status.AtProvider.Metrics = nil
-		tellMetrics(cr, m, s, pods, time.Now())
-
+		m.load = report(cr, m.load, seen{sample: s}, pods, time.Now())
 		return cr.Status.AtProvider
 	}
-
 	got := v1alpha1.AnalysisObservation{}
 	of := func(slot, name string) v1alpha1.MetricObservation {
 		for _, o := range got.Metrics {
@@ -179,7 +162,6 @@ func TestPrometheus(t *testing.T) {
 				return o
 			}
 		}
-
 		return v1alpha1.MetricObservation{}
 	}
 	verdicts := func(want map[string]v1alpha1.Verdict) string {
@@ -189,12 +171,10 @@ func TestPrometheus(t *testing.T) {
 				return fmt.Sprintf("%s: want %s, got %s %s", at, v, o.Verdict, o.Message)
 			}
 		}
-
 		return ""
 	}
 	eventually := func(what string, check func() string) {
 		t.Helper()
-
 		said := ""
 		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Second) {
 			got = look(cr)
@@ -202,7 +182,6 @@ func TestPrometheus(t *testing.T) {
 				return
 			}
 		}
-
 		t.Fatalf("%s did not happen: %s", what, said)
 	}
 
@@ -218,21 +197,17 @@ func TestPrometheus(t *testing.T) {
 			"a wrong": v1alpha1.VerdictError, "a several": v1alpha1.VerdictError, "a range": v1alpha1.VerdictError, "a matching": v1alpha1.VerdictError,
 		})
 	})
-
 	for _, o := range got.Metrics {
 		t.Logf("%s %s %s value %v lower %v upper %v samples %v: %s", o.Slot, o.Name, o.Verdict,
 			ptr.Deref(o.Value, -1), ptr.Deref(o.Lower, -1), ptr.Deref(o.Upper, -1), ptr.Deref(o.Samples, -1), o.Message)
 	}
-
 	if got.Server != "Algorithm" || got.Scaling.Signal != v1alpha1.SignalInFlight {
 		t.Errorf("The server should be recognised, and scaling follow what is in flight, got %q and %+v", got.Server, got.Scaling)
 	}
-
 	eventually("a full window", func() string {
 		if n := *of("a", "success").Samples; n < 9_000 {
 			return fmt.Sprint(n, " requests")
 		}
-
 		return ""
 	})
 
@@ -240,19 +215,15 @@ func TestPrometheus(t *testing.T) {
 	if n := *of("a", "success").Samples; n > 11_000 {
 		t.Errorf("About 500 requests a second in 20 s should be counted, and nobody else's, got %d", n)
 	}
-
 	if v := *of("a", "latency").Value; v < 92 || v > 98 {
 		t.Errorf("Latencies are even up to 100 ms, so 95 %% are within 95 ms, got %g", v)
 	}
-
 	if v := *of("a", "all").Value; v != 3 {
 		t.Errorf("Series of others must not be seen, got %g", v)
 	}
-
 	if m := of("a", "wrong").Message; !strings.Contains(m, "1:28: parse error: unclosed left parenthesis") {
 		t.Errorf("What is wrong should be told with its place, got %q", m)
 	}
-
 	if m := of("a", "matching").Message; !strings.Contains(m, "Prometheus cannot evaluate the query: found duplicate series for the match group {…} on the right hand-side") {
 		t.Errorf("What Prometheus says should be told, got %q", m)
 	}
@@ -260,18 +231,15 @@ func TestPrometheus(t *testing.T) {
 	// No traffic.
 	idle := analysisOf("watch", "idle")
 	idle.Spec.ForProvider.Metrics = &v1alpha1.MetricsParameters{Window: &metav1.Duration{Duration: 20 * time.Second}, Slots: []string{"a", "b"}, Checks: everyCheck[:1]}
-	m.found = discovery{}
-
+	m.found = found{}
 	if at := look(idle); at.Metrics[0].Verdict != v1alpha1.VerdictInsufficient || *at.Metrics[0].Samples != 0 ||
-		at.Metrics[1].Verdict != v1alpha1.VerdictNoData || at.Metrics[1].Message != notScraped {
+		at.Metrics[1].Verdict != v1alpha1.VerdictNoData || at.Metrics[1].Message != promq.NotScraped {
 		t.Errorf("Without traffic there is too little to tell, and without pods nothing, got %+v", at.Metrics)
 	}
-
-	m.found = discovery{}
+	m.found = found{}
 
 	// An outage, which changes nothing of what was learned.
 	learned := *got.Scaling.PerReplica
-
 	p.Stop()
 
 	// A request on the way breaks in the middle. The ones after it find nobody.
@@ -279,24 +247,19 @@ func TestPrometheus(t *testing.T) {
 		if c := cr.GetCondition(apis.TypeConnected); c.Reason != apis.ReasonUnreachable {
 			return string(c.Reason) + " " + c.Message
 		}
-
 		return ""
 	})
-
 	if said := verdicts(map[string]v1alpha1.Verdict{"a success": v1alpha1.VerdictError, "a queue": v1alpha1.VerdictError}); said != "" {
 		t.Error(said)
 	}
-
 	if got.Server != "Algorithm" || got.Scaling.Signal != v1alpha1.SignalInFlight || *got.Scaling.PerReplica != learned {
 		t.Errorf("What was known should stay, got %q and %+v", got.Server, got.Scaling)
 	}
-
 	p.Start()
 	eventually("everything being well again", func() string {
 		if c := cr.GetCondition(apis.TypeConnected); c.Reason != apis.ReasonAnswered {
 			return string(c.Reason)
 		}
-
 		return verdicts(map[string]v1alpha1.Verdict{"a success": v1alpha1.VerdictPass, "b success": v1alpha1.VerdictFail, "a queue": v1alpha1.VerdictPass})
 	})
 }

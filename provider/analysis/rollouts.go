@@ -20,12 +20,11 @@ import (
 // collectTimeout is how long the cache may take to list Analyses.
 const collectTimeout = 5 * time.Second
 
-// word is what a phase or reason looks like. Whatever else somebody writes into the
-// annotation makes no series.
+// word is what a phase or reason looks like. Any other text in the annotation makes no series.
 var word = regexp.MustCompile(`^[A-Z][A-Za-z]{0,63}$`)
 
-// Rollouts of Algorithms as metrics, by what their Analyses are told. What is gone leaves
-// no series behind, because they are read at each scrape.
+// Rollouts of Algorithms as metrics, by an annotation of their Analyses. What is gone leaves no series behind, because they are
+// read at each scrape.
 type rollouts struct {
 	kube         client.Reader
 	phase, since *prometheus.Desc
@@ -33,7 +32,6 @@ type rollouts struct {
 
 func newRollouts(kube client.Reader) *rollouts {
 	of := []string{modelserver.LabelAlgorithmNamespace, modelserver.LabelAlgorithm}
-
 	return &rollouts{
 		kube: kube,
 		phase: prometheus.NewDesc(modelserver.MetricRolloutPhase, "The phase that the rollout of an Algorithm is in, as 1.",
@@ -45,11 +43,9 @@ func newRollouts(kube client.Reader) *rollouts {
 // serve the metrics, in place of those of an earlier manager of this process.
 func (r *rollouts) serve() error {
 	metrics.Registry.Unregister(r)
-
 	if err := metrics.Registry.Register(r); err != nil {
 		return fmt.Errorf("cannot register metrics of rollouts: %w", err)
 	}
-
 	return nil
 }
 
@@ -63,35 +59,27 @@ func (r *rollouts) Describe(into chan<- *prometheus.Desc) {
 func (r *rollouts) Collect(into chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 	defer cancel()
-
 	l := &v1alpha1.AnalysisList{}
 	if err := r.kube.List(ctx, l, client.UnsafeDisableDeepCopy); err != nil {
 		return
 	}
-
 	seen := map[[2]string]bool{}
-
 	for i := range l.Items {
 		a := &l.Items[i]
-
-		told := v1alpha1.RolloutTold{}
-		if err := json.Unmarshal([]byte(a.GetAnnotations()[v1alpha1.AnnotationRollout]), &told); err != nil ||
-			!word.MatchString(told.Phase) || told.Reason != "" && !word.MatchString(told.Reason) {
+		at := v1alpha1.RolloutTold{}
+		if err := json.Unmarshal([]byte(a.GetAnnotations()[v1alpha1.AnnotationRollout]), &at); err != nil ||
+			!word.MatchString(at.Phase) || at.Reason != "" && !word.MatchString(at.Reason) {
 			continue
 		}
-
 		// Two Analyses of one Algorithm would be the same series twice, and spoil all others.
 		of := [2]string{a.GetNamespace(), a.Spec.ForProvider.Algorithm}
 		if seen[of] {
 			continue
 		}
-
 		seen[of] = true
-
-		into <- prometheus.MustNewConstMetric(r.phase, prometheus.GaugeValue, 1, of[0], of[1], told.Phase, told.Reason)
-
-		if told.Since != nil {
-			into <- prometheus.MustNewConstMetric(r.since, prometheus.GaugeValue, float64(told.Since.Unix()), of[0], of[1])
+		into <- prometheus.MustNewConstMetric(r.phase, prometheus.GaugeValue, 1, of[0], of[1], at.Phase, at.Reason)
+		if at.Since != nil {
+			into <- prometheus.MustNewConstMetric(r.since, prometheus.GaugeValue, float64(at.Since.Unix()), of[0], of[1])
 		}
 	}
 }

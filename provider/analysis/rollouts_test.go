@@ -21,11 +21,9 @@ func TestRollouts(t *testing.T) {
 	analysis := func(name, algorithm, told string) client.Object {
 		a := &v1alpha1.Analysis{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
 		a.Spec.ForProvider.Algorithm = algorithm
-
 		if told != "" {
 			a.Annotations = map[string]string{v1alpha1.AnnotationRollout: told}
 		}
-
 		return a
 	}
 	kube := newKube(t, interceptor.Funcs{},
@@ -50,19 +48,16 @@ capstan_algorithm_rollout_phase_start_time_seconds{algorithm="reco",algorithm_na
 `
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(newRollouts(kube))
-
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	got := &strings.Builder{}
 	for _, f := range families {
 		if _, err := expfmt.MetricFamilyToText(got, f); err != nil {
 			t.Fatal(err)
 		}
 	}
-
 	if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), got.String()); diff != "" {
 		t.Errorf("What Analyses are told should be the metrics: -want, +got:\n%s", diff)
 	}

@@ -38,6 +38,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/storage/v1alpha1"
 	capstan "github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/bucket/feature"
 	"github.com/capstan-dev/capstan/provider/internal/kind"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 	"github.com/capstan-dev/capstan/provider/internal/quiet"
@@ -55,8 +56,7 @@ const (
 	canary = "hunter2"
 )
 
-// A bench runs the real managed reconciler against a fake API server and a real
-// S3 server, with a proxy between them.
+// A bench runs the real managed reconciler against a fake API server and a real S3 server, with a proxy between them.
 type bench struct {
 	client.Client
 
@@ -69,8 +69,7 @@ type bench struct {
 	// s3 is a client of the server itself, as its administrator.
 	s3 *awss3.Client
 
-	// crash makes the next write of annotations after Create fail, as if the
-	// process had died.
+	// crash makes the next write of annotations after Create fail, as if the process had died.
 	crash bool
 
 	// writes of statuses that reach the API server.
@@ -89,9 +88,7 @@ func timeout(d time.Duration) setting {
 
 func newBench(t *testing.T, server *servers.S3Server, settings ...setting) *bench {
 	t.Helper()
-
 	b := &bench{t: t, server: server, proxy: servers.Proxy(t, server.Endpoint, server.CA)}
-
 	direct, err := s3.New(&outside.Connection{
 		Backend: outside.S3,
 		S3:      &capstan.S3Config{Endpoint: server.Endpoint, Region: server.Region},
@@ -101,9 +98,7 @@ func newBench(t *testing.T, server *servers.S3Server, settings ...setting) *benc
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	b.s3 = direct.In(server.Region)
-
 	spec := capstan.ClusterProviderConfigSpec{
 		S3: &capstan.SharedS3Config{
 			S3Config: capstan.S3Config{
@@ -121,14 +116,12 @@ func newBench(t *testing.T, server *servers.S3Server, settings ...setting) *benc
 	for _, s := range settings {
 		s(b, &spec)
 	}
-
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme, capstan.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
-
 	kube := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.Bucket{}).WithObjects(
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: cluster}},
 		secret("crossplane-system", "s3", server.AccessKey, server.SecretKey),
@@ -149,7 +142,6 @@ func newBench(t *testing.T, server *servers.S3Server, settings ...setting) *benc
 			ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption,
 		) error {
 			b.writes++
-
 			return c.SubResource(sub).Update(ctx, o, opts...)
 		},
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
@@ -157,13 +149,10 @@ func newBench(t *testing.T, server *servers.S3Server, settings ...setting) *benc
 			if b.crash && (a[meta.AnnotationKeyExternalCreateSucceeded] != "" || a[meta.AnnotationKeyExternalCreateFailed] != "") {
 				return errors.New("the process is dead")
 			}
-
 			return c.Update(ctx, o, opts...)
 		},
 	}).Build()
-
 	b.Client = kube
-
 	return b.restarted()
 }
 
@@ -182,7 +171,6 @@ func (b *bench) restarted() *bench {
 		// The servers do not forget what they have just made.
 		managed.WithCreationGracePeriod(0),
 	), b.options...)...)
-
 	return b
 }
 
@@ -193,17 +181,14 @@ func secret(namespace, name, id, key string) *corev1.Secret {
 	}
 }
 
-// bucket that a user asks for. Its name is the test's, so that tests can share a
-// server.
+// bucket that a user asks for. Its name is the test's, so that tests can share a server.
 func (b *bench) bucket(edit ...func(*v1alpha1.Bucket)) *v1alpha1.Bucket {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
 			return r
 		}
-
 		return '-'
 	}, strings.ToLower(strings.TrimPrefix(b.t.Name(), "Test")))
-
 	cr := &v1alpha1.Bucket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: strings.Trim(name, "-"), UID: types.UID(name), Generation: 1},
 		Spec: v1alpha1.BucketSpec{
@@ -212,11 +197,9 @@ func (b *bench) bucket(edit ...func(*v1alpha1.Bucket)) *v1alpha1.Bucket {
 		},
 	}
 	cr.SetGroupVersionKind(v1alpha1.BucketGroupVersionKind)
-
 	for _, e := range edit {
 		e(cr)
 	}
-
 	return cr
 }
 
@@ -231,7 +214,6 @@ func (b *bench) named() string { return namespace + "-" + b.bucket().GetName() }
 // apply a Bucket as a user does.
 func (b *bench) apply(edit ...func(*v1alpha1.Bucket)) {
 	b.t.Helper()
-
 	if err := b.Create(b.t.Context(), b.bucket(edit...)); err != nil {
 		b.t.Fatal(err)
 	}
@@ -240,22 +222,18 @@ func (b *bench) apply(edit ...func(*v1alpha1.Bucket)) {
 // get the Bucket as it is now.
 func (b *bench) get() *v1alpha1.Bucket {
 	b.t.Helper()
-
 	cr := &v1alpha1.Bucket{}
 	if err := b.Get(b.t.Context(), client.ObjectKeyFromObject(b.bucket()), cr); err != nil {
 		b.t.Fatal(err)
 	}
-
 	return cr
 }
 
 // change the Bucket as a user does.
 func (b *bench) change(edit func(*v1alpha1.Bucket)) {
 	b.t.Helper()
-
 	cr := b.get()
 	edit(cr)
-
 	if err := b.Update(b.t.Context(), cr); err != nil {
 		b.t.Fatal(err)
 	}
@@ -264,7 +242,6 @@ func (b *bench) change(edit func(*v1alpha1.Bucket)) {
 // remove the Bucket as a user does.
 func (b *bench) remove() {
 	b.t.Helper()
-
 	if err := b.Delete(b.t.Context(), b.get()); err != nil {
 		b.t.Fatal(err)
 	}
@@ -273,26 +250,21 @@ func (b *bench) remove() {
 // reconcile once.
 func (b *bench) reconcile() ctrl.Result {
 	b.t.Helper()
-
 	r, err := b.r.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(b.bucket())})
 	if err != nil && !b.crash {
 		b.t.Fatal(err)
 	}
-
 	return r
 }
 
-// settle reconciles until the Bucket is left alone for the poll interval, or is
-// gone.
+// settle reconciles until the Bucket is left alone for the poll interval, or is gone.
 func (b *bench) settle() {
 	b.t.Helper()
-
 	for range 10 {
 		if r := b.reconcile(); r.RequeueAfter > time.Minute || b.gone() {
 			return
 		}
 	}
-
 	b.t.Fatalf("the Bucket does not settle: %+v", b.get().Status)
 }
 
@@ -300,26 +272,21 @@ func (b *bench) gone() bool {
 	return kerrors.IsNotFound(b.Get(b.t.Context(), client.ObjectKeyFromObject(b.bucket()), &v1alpha1.Bucket{}))
 }
 
-// quiet checks that another look at the Bucket changes nothing anywhere, and
-// returns the requests that it took.
+// quiet checks that another look at the Bucket changes nothing anywhere, and returns the requests that it took.
 func (b *bench) quiet() []string {
 	b.t.Helper()
-
 	b.proxy.Reset()
 	b.writes = 0
 	before := b.get()
 	b.reconcile()
-
 	for _, r := range b.proxy.Requests() {
 		if !strings.HasPrefix(r, "GET ") && !strings.HasPrefix(r, "HEAD ") {
 			b.t.Errorf("a Bucket that is as it should be is changed: %s", r)
 		}
 	}
-
 	if diff := cmp.Diff(before, b.get()); diff != "" || b.writes != 0 {
 		b.t.Errorf("a Bucket that is as it should be is written, %d times: -before, +after:\n%s", b.writes, diff)
 	}
-
 	return b.proxy.Requests()
 }
 
@@ -334,23 +301,19 @@ func told(c xpv2.Condition) string {
 	if c.Message == "" {
 		return string(c.Reason)
 	}
-
 	return string(c.Reason) + ": " + c.Message
 }
 
 // make a bucket on the server by other means.
 func (b *bench) make(name string, tags map[string]string) {
 	b.t.Helper()
-
 	if _, err := b.s3.CreateBucket(b.t.Context(), &awss3.CreateBucketInput{Bucket: aws.String(name)}); err != nil {
 		b.t.Fatal(err)
 	}
-
 	if tags == nil {
 		return
 	}
-
-	if err := (&bucket{api: b.s3, name: name}).retag(b.t.Context(), func(all map[string]string) {
+	if _, err := (feature.Bucket{API: b.s3, Name: name}).Retag(b.t.Context(), func(all map[string]string) {
 		maps.Copy(all, tags)
 	}); err != nil {
 		b.t.Fatal(err)
@@ -360,7 +323,6 @@ func (b *bench) make(name string, tags map[string]string) {
 // put an object into a bucket.
 func (b *bench) put(name, key string) {
 	b.t.Helper()
-
 	if _, err := b.s3.PutObject(b.t.Context(), &awss3.PutObjectInput{
 		Bucket: aws.String(name), Key: aws.String(key), Body: strings.NewReader(key),
 	}); err != nil {
@@ -368,34 +330,29 @@ func (b *bench) put(name, key string) {
 	}
 }
 
-// there tells whether a bucket is on the server.
+// there reports whether a bucket is on the server.
 func (b *bench) there(name string) bool {
 	b.t.Helper()
-
 	out, err := b.s3.ListBuckets(b.t.Context(), &awss3.ListBucketsInput{})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-
 	for _, o := range out.Buckets {
 		if aws.ToString(o.Name) == name {
 			return true
 		}
 	}
-
 	return false
 }
 
 // tags of a bucket on the server.
 func (b *bench) tags(name string) map[string]string {
 	b.t.Helper()
-
-	o := &bucket{api: b.s3, name: name}
-	if err := o.readTags(b.t.Context()); err != nil {
+	tags, err := feature.ReadTags(b.t.Context(), b.s3, name)
+	if err != nil {
 		b.t.Fatal(err)
 	}
-
-	return o.tags
+	return tags.Values
 }
 
 // mutations that reached the proxy.
@@ -409,11 +366,9 @@ func (b *bench) mutations() []string {
 func exactly(call string) func(*http.Request) bool {
 	matches := servers.Call(call)
 	_, want, _ := strings.Cut(call, "?")
-
 	return func(r *http.Request) bool {
 		q := r.URL.Query()
 		q.Del("x-id")
-
 		return matches(r) && (want != "" || len(q) == 0)
 	}
 }
@@ -421,12 +376,10 @@ func exactly(call string) func(*http.Request) bool {
 // during the first call something else happens, before the server hears of it.
 func during(call string, happens func()) func(*http.Request) bool {
 	matches, once := exactly(call), sync.Once{}
-
 	return func(r *http.Request) bool {
 		if matches(r) {
 			once.Do(happens)
 		}
-
 		return false
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 
 	"github.com/capstan-dev/capstan/apis/storage/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/bucket/feature"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 	"github.com/capstan-dev/capstan/provider/internal/s3"
 )
@@ -35,24 +36,21 @@ func (c *connector) Connect(
 	if err != nil {
 		return nil, err
 	}
-
 	name := meta.GetExternalName(cr)
-
 	if f := permitted(cr, name, tenant); f != nil {
-		// A bucket that this Bucket must not have is none that it could leave behind.
+		// The deletion of a Bucket leaves no bucket behind that it must not have.
 		if meta.WasDeleted(cr) && !cr.Status.AtProvider.Owned {
 			return gone{}, nil
 		}
-
 		return nil, refuse(cr, f)
 	}
-
 	region := cl.Region
 	if r := cr.Spec.ForProvider.Region; r != nil {
 		region = *r
 	}
-
-	return &external{kube: c.kube, client: cl, api: cl.In(region), tenant: tenant, name: name, region: region}, nil
+	return &external{
+		kube: c.kube, client: cl, api: cl.In(region), tenant: tenant, name: name, region: region, owner: tenant.Owner(cr.GetName()),
+	}, nil
 }
 
 // external is the bucket of a Bucket during one reconcile.
@@ -62,19 +60,18 @@ type external struct {
 	api    *awss3.Client
 	tenant outside.Tenant
 
-	// name of the bucket and the region that it should be in.
-	name, region string
+	// name of the bucket, the region that it should be in, and what its owner tag has to say.
+	name, region, owner string
 
-	// found is the bucket that Observe has seen, and plan what is to be done with
-	// it. Both are for the call that follows at once.
-	found *bucket
-	plan  *plan
+	// found is the bucket that Observe has seen, and plan what to do with it. Both are for the call that follows at once.
+	found *found
+	plan  *feature.Plan
 }
 
 // Disconnect does nothing: others use the same client.
 func (e *external) Disconnect(context.Context) error { return nil }
 
-// gone is a bucket that is not there.
+// gone is a bucket that does not exist.
 type gone struct{}
 
 // Observe nothing.

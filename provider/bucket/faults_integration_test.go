@@ -28,14 +28,11 @@ func endpoint(url string) setting {
 // credentials that the provider uses, without the server's consent.
 func (b *bench) credentials(id, key string) {
 	b.t.Helper()
-
 	s := &corev1.Secret{}
 	if err := b.Get(b.t.Context(), client.ObjectKey{Namespace: "crossplane-system", Name: "s3"}, s); err != nil {
 		b.t.Fatal(err)
 	}
-
 	s.Data = map[string][]byte{capstan.KeyAccessKeyID: []byte(id), capstan.KeySecretAccessKey: []byte(key)}
-
 	if err := b.Update(b.t.Context(), s); err != nil {
 		b.t.Fatal(err)
 	}
@@ -57,14 +54,12 @@ func faults() map[string]fault {
 		return func(b *bench) { b.proxy.Fail(nil, f) }
 	}
 
-	// bodies spoils answers that have a body, so that HEAD says that the bucket is
-	// there.
+	// bodies spoils answers that have a body, so that HEAD says that the bucket is there.
 	bodies := func(f servers.Fault) func(*bench) {
 		return func(b *bench) {
 			b.proxy.Fail(func(r *http.Request) bool { return r.Method != http.MethodHead }, f)
 		}
 	}
-
 	return map[string]fault{
 		"WrongAccessKey": {
 			reason:  "The server does not know who we are.",
@@ -189,15 +184,12 @@ func TestFaultsBefore(t *testing.T) {
 	for name, tc := range faults() {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, servers.SharedS3(t), tc.settings...)
-
 			if tc.prepare != nil {
 				tc.prepare(b)
 			}
-
 			if tc.spoil != nil {
 				tc.spoil(b)
 			}
-
 			b.apply(version)
 			b.endure(tc)
 
@@ -209,37 +201,29 @@ func TestFaultsBefore(t *testing.T) {
 	}
 }
 
-// TestFaultsWhileChanging is about a Bucket whose bucket is to be changed: nothing
-// is.
+// TestFaultsWhileChanging is about a Bucket whose bucket is to be changed: nothing is.
 func TestFaultsWhileChanging(t *testing.T) {
 	for name, tc := range faults() {
 		if len(tc.settings) > 0 && name != "Hangs" {
 			continue
 		}
-
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, servers.SharedS3(t), tc.settings...)
 			b.apply()
 			b.settle()
-
 			before := b.tags(b.named())
-
 			if tc.prepare != nil {
 				b = b.restarted()
 				tc.prepare(b)
 			}
-
 			if tc.spoil != nil {
 				tc.spoil(b)
 			}
-
 			b.change(version)
 			b.endure(tc)
-
 			if !b.isReady() {
 				t.Errorf("%s\na bucket that nobody could ask about is no longer ready", tc.reason)
 			}
-
 			if diff := cmp.Diff(before, b.tags(b.named())); diff != "" {
 				t.Errorf("%s\n-before, +after tags:\n%s", tc.reason, diff)
 			}
@@ -247,32 +231,26 @@ func TestFaultsWhileChanging(t *testing.T) {
 	}
 }
 
-// TestFaultsWhileDeleting is about a Bucket on its way out: neither the bucket nor
-// the Bucket goes.
+// TestFaultsWhileDeleting is about a Bucket on its way out: neither the bucket nor the Bucket goes.
 func TestFaultsWhileDeleting(t *testing.T) {
 	for name, tc := range faults() {
 		if len(tc.settings) > 0 && name != "Hangs" {
 			continue
 		}
-
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, servers.SharedS3(t), tc.settings...)
 			b.apply(force)
 			b.settle()
 			b.put(b.named(), "precious")
-
 			if tc.prepare != nil {
 				b = b.restarted()
 				tc.prepare(b)
 			}
-
 			if tc.spoil != nil {
 				tc.spoil(b)
 			}
-
 			b.remove()
 			b.endure(tc)
-
 			if b.gone() || !b.there(b.named()) {
 				t.Errorf("%s\nthe Bucket is gone: %t, its bucket is there: %t", tc.reason, b.gone(), b.there(b.named()))
 			}
@@ -284,39 +262,31 @@ func TestFaultsWhileDeleting(t *testing.T) {
 func (b *bench) endure(tc fault) {
 	b.t.Helper()
 	b.proxy.Reset()
-
 	for range 3 {
 		b.reconcile()
 	}
-
 	if got := b.connected(); !strings.HasPrefix(got, tc.want) {
 		b.t.Errorf("%s\nConnected: want %q, got %q", tc.reason, tc.want, got)
 	}
-
 	if synced := b.get().GetCondition("Synced"); synced.Status != corev1.ConditionFalse || strings.Contains(synced.Message, "4711") {
 		b.t.Errorf("%s\nSynced is %+v", tc.reason, synced)
 	}
-
 	if got := b.mutations(); len(got) > 0 {
 		b.t.Errorf("%s\nsomething was changed: %v", tc.reason, got)
 	}
-
 	text, err := json.Marshal(b.get())
 	if err != nil {
 		b.t.Fatal(err)
 	}
-
 	for _, secret := range []string{canary, b.server.SecretKey, b.server.AccessKey, "nobody"} {
 		if strings.Contains(string(text), secret) {
 			b.t.Errorf("%s\nthe Bucket tells %q: %s", tc.reason, secret, text)
 		}
 	}
-
 	b.quiet()
 }
 
-// TestOneFeatureFails shows that it holds up no other, and that all that fail are
-// told.
+// TestOneFeatureFails shows that it holds up no other, and that all that fail are told.
 func TestOneFeatureFails(t *testing.T) {
 	b := newBench(t, servers.SharedAWS(t))
 	b.proxy.Fail(servers.Call("PUT /"+b.named()+"?cors"), servers.S3Error(400, "MalformedXML", "Request 4711 is wrong."))
@@ -325,10 +295,8 @@ func TestOneFeatureFails(t *testing.T) {
 		for _, f := range featureCases() {
 			f.then(&cr.Spec.ForProvider)
 		}
-
 		fill(&cr.Spec.ForProvider, b.named())
 	})
-
 	for range 4 {
 		b.reconcile()
 	}
@@ -340,28 +308,22 @@ func TestOneFeatureFails(t *testing.T) {
 	if diff := cmp.Diff(want, b.connected()); diff != "" {
 		t.Errorf("-want, +got condition Connected:\n%s", diff)
 	}
-
 	if b.isReady() {
 		t.Error("a Bucket that was never what was asked for is ready")
 	}
-
 	for _, call := range []string{"?lifecycle", "?policy", "?publicAccessBlock", "?versioning", "?tagging"} {
 		if !slices.Contains(b.mutations(), "PUT /"+b.named()+call) {
 			t.Errorf("%s was held up: %v", call, b.mutations())
 		}
 	}
-
 	b.writes = 0
 	b.reconcile()
-
 	if b.writes != 0 {
 		t.Errorf("a Bucket that goes on failing in the same way is written %d times", b.writes)
 	}
-
 	b.proxy.Clear()
 	b.settle()
 	b.quiet()
-
 	if !b.isReady() {
 		t.Errorf("the Bucket does not get over it: %+v", b.get().Status)
 	}
@@ -375,15 +337,12 @@ func TestOutage(t *testing.T) {
 	b.settle()
 	server.Stop()
 	b.reconcile()
-
 	if got := b.connected(); !strings.HasPrefix(got, "UnknownAnswer: ") || !b.isReady() {
 		t.Errorf("Connected is %q, ready: %t; want a Bucket that is ready and does not hear from its server", got, b.isReady())
 	}
-
 	server.Start()
 	b.proxy.Reset()
 	b.settle()
-
 	if got := b.mutations(); len(got) > 0 || b.connected() != "Answered" {
 		t.Errorf("after the outage Connected is %q and there were %v", b.connected(), got)
 	}

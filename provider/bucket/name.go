@@ -18,11 +18,11 @@ import (
 	"github.com/capstan-dev/capstan/apis/storage/v1alpha1"
 	capstan "github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
+	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
-// A namer gives a Bucket its external name: its own, behind the prefix of its
-// namespace on shared ground. A name that is set already stays, and Connect looks
-// whether it may.
+// A namer gives a Bucket its external name: its own name, behind the prefix of its namespace on a shared server. A name that is
+// set already stays; Connect checks whether it is permitted.
 type namer struct {
 	kube client.Client
 	pool clients
@@ -34,36 +34,29 @@ func (n *namer) Initialize(ctx context.Context, mg resource.Managed) error {
 	if !ok {
 		return errors.New("cannot name what is not a Bucket")
 	}
-
 	if meta.GetExternalName(cr) != "" || meta.WasDeleted(cr) {
 		return nil
 	}
-
 	_, tenant, err := n.pool.Client(ctx, cr)
 	if err != nil {
 		return connectionFailed(cr, err)
 	}
-
 	name := tenant.BucketPrefix + cr.GetName()
 	if f := wellNamed(name); f != nil {
 		return connectionFailed(cr, refuse(cr, f))
 	}
-
 	meta.SetExternalName(cr, name)
-
 	if err := n.kube.Update(ctx, cr); err != nil {
 		return fmt.Errorf("cannot set the external name: %w", err)
 	}
-
 	return nil
 }
 
-// connectionFailed tells cr of a failure before there is a connection.
+// connectionFailed reports a failure before there is a connection.
 func connectionFailed(cr *v1alpha1.Bucket, err error) error {
 	if f := (*outside.Failure)(nil); errors.As(err, &f) {
 		cr.SetConditions(outside.Failed(f))
 	}
-
 	return err
 }
 
@@ -73,8 +66,8 @@ func permitted(cr *v1alpha1.Bucket, name string, t outside.Tenant) *outside.Fail
 		return f
 	}
 
-	// Who shares a server has the names that begin with the prefix and no others,
-	// whoever wrote the annotation, and just to look as well.
+	// On a shared server a namespace has the names that begin with its prefix and no others, also when the annotation says
+	// otherwise, and also to observe only.
 	if t.Shared && !strings.HasPrefix(name, t.BucketPrefix) {
 		return &outside.Failure{
 			Reason:  capstan.ReasonForbidden,
@@ -82,7 +75,6 @@ func permitted(cr *v1alpha1.Bucket, name string, t outside.Tenant) *outside.Fail
 			Remedy:  "correct the annotation crossplane.io/external-name, or use a ProviderConfig of your own",
 		}
 	}
-
 	if at := cr.Status.AtProvider; at.Owned && at.BucketName != name {
 		return &outside.Failure{
 			Reason:  capstan.ReasonRejected,
@@ -90,7 +82,6 @@ func permitted(cr *v1alpha1.Bucket, name string, t outside.Tenant) *outside.Fail
 			Remedy:  fmt.Sprintf("set the annotation crossplane.io/external-name back to %q, or make another Bucket", at.BucketName),
 		}
 	}
-
 	return nil
 }
 
@@ -103,49 +94,36 @@ var (
 	reservedEnd   = []string{"-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3"}
 )
 
-// wellNamed returns what is wrong with the name of a bucket, by the rules that
-// all S3 servers agree on, or nil.
+// maxShown bounds in bytes what a message shows of a name.
+const maxShown = 100
+
+// wellNamed returns what is wrong with the name of a bucket, by the rules that all S3 servers agree on, or nil.
 func wellNamed(name string) *outside.Failure {
 	wrong := func(format string, a ...any) *outside.Failure {
 		return &outside.Failure{
 			Reason:  capstan.ReasonRejected,
-			Message: fmt.Sprintf("%q cannot be the name of a bucket: ", shown(name)) + fmt.Sprintf(format, a...),
+			Message: fmt.Sprintf("%q cannot be the name of a bucket: ", words.Bounded(name, maxShown)) + fmt.Sprintf(format, a...),
 			Remedy:  "choose another metadata.name, or set the annotation crossplane.io/external-name",
 		}
 	}
-
 	if len(name) < 3 || len(name) > 63 {
 		return wrong("it has %d characters and not 3 to 63", len(name))
 	}
-
 	if !charset.MatchString(name) {
 		return wrong("it must consist of lower-case letters, digits, dashes and single dots, and begin and end with a letter or a digit")
 	}
-
 	if a, err := netip.ParseAddr(name); err == nil && a.Is4() {
 		return wrong("it looks like an IP address")
 	}
-
 	for _, s := range reservedBegin {
 		if strings.HasPrefix(name, s) {
 			return wrong("it begins with %q, which is reserved", s)
 		}
 	}
-
 	for _, s := range reservedEnd {
 		if strings.HasSuffix(name, s) {
 			return wrong("it ends with %q, which is reserved", s)
 		}
 	}
-
 	return nil
-}
-
-// shown is as much of a name as fits into a message.
-func shown(name string) string {
-	if most := 100; len(name) > most {
-		return name[:most] + "…"
-	}
-
-	return name
 }

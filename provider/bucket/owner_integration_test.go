@@ -34,11 +34,10 @@ func version(cr *v1alpha1.Bucket) {
 // TestExisting is about buckets that were there first.
 func TestExisting(t *testing.T) {
 	cases := map[string]struct {
-		reason   string
-		tags     map[string]string
-		edit     []func(*v1alpha1.Bucket)
-		settings []setting
-
+		reason    string
+		tags      map[string]string
+		edit      []func(*v1alpha1.Bucket)
+		settings  []setting
 		connected string
 		tagged    map[string]string
 	}{
@@ -77,7 +76,7 @@ func TestExisting(t *testing.T) {
 			tags:   map[string]string{v1alpha1.TagOwner: "elsewhere/shop/existing-anotherclusters"},
 			edit:   []func(*v1alpha1.Bucket){version, adopt},
 			connected: `NameTaken: bucket "shop-existing-anotherclusters" belongs to a Bucket of another namespace or cluster: ` +
-				`choose another name; if nobody uses it any more, set its tag capstan.dev/owner to "` + cluster + `/shop/existing-anotherclusters"`,
+				`choose another name; if it is not used any more, set its tag capstan.dev/owner to "` + cluster + `/shop/existing-anotherclusters"`,
 			tagged: map[string]string{v1alpha1.TagOwner: "elsewhere/shop/existing-anotherclusters"},
 		},
 		"Mine": {
@@ -105,47 +104,38 @@ func TestExisting(t *testing.T) {
 			tagged: map[string]string{},
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, servers.SharedS3(t), tc.settings...)
 			b.make(b.named(), tc.tags)
 			b.put(b.named(), "precious")
 			b.apply(tc.edit...)
-
 			for range 4 {
 				b.reconcile()
 			}
-
 			if diff := cmp.Diff(tc.connected, b.connected()); diff != "" {
 				t.Errorf("%s\n-want, +got condition Connected:\n%s", tc.reason, diff)
 			}
-
 			if diff := cmp.Diff(tc.tagged, b.tags(b.named())); diff != "" {
 				t.Errorf("%s\n-want tags, +got tags:\n%s", tc.reason, diff)
 			}
-
 			if ready := tc.connected == "Answered"; ready != b.isReady() {
 				t.Errorf("%s\nready: want %t, got %+v", tc.reason, ready, b.get().Status)
 			}
-
 			if tc.connected != "Answered" || name == "ObserveOnly" {
 				if got := b.mutations(); len(got) > 0 {
 					t.Errorf("%s\na bucket of somebody else's was changed: %v", tc.reason, got)
 				}
 			}
-
 			b.quiet()
 
 			// None of these may take anything away, whatever they are.
 			b.remove()
 			b.reconcile()
 			b.reconcile()
-
 			if !b.there(b.named()) {
 				t.Errorf("%s\nthe bucket is gone, with what was in it", tc.reason)
 			}
-
 			if mine := b.tags(b.named())[v1alpha1.TagOwner] == cluster+"/shop/"+b.bucket().GetName(); mine == b.gone() && name != "ObserveOnly" {
 				t.Errorf("%s\nours: %t, and the Bucket is gone: %t", tc.reason, mine, b.gone())
 			}
@@ -153,8 +143,8 @@ func TestExisting(t *testing.T) {
 	}
 }
 
-// TestCrashInCreate is about a process that dies, or an answer that gets lost,
-// anywhere between the wish for a bucket and its tag.
+// TestCrashInCreate is about a process that dies, or an answer that gets lost, anywhere between the wish for a bucket and its
+// tag.
 func TestCrashInCreate(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -209,47 +199,38 @@ func TestCrashInCreate(t *testing.T) {
 			edit:   own,
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, servers.SharedS3(t))
 			bucketName := b.named()
-
 			edits := []func(*v1alpha1.Bucket){version}
 			if tc.edit != nil {
 				edits = append(edits, tc.edit)
 				bucketName = b.bucket().GetName()
 				b.proxy.Fail(servers.Call("GET /"+bucketName+"?tagging"), servers.S3Error(501, "NotImplemented", "Not implemented."))
 			}
-
 			b.proxy.Fail(exactly(strings.ReplaceAll(tc.call, "%s", bucketName)), tc.fault)
 			b.apply(edits...)
-
 			b.crash = tc.crash
 			b.reconcile()
 			b.reconcile()
 			b.crash = false
 			b.settle()
-
 			if !b.isReady() || b.connected() != "Answered" {
 				t.Fatalf("%s\nthe Bucket is not ready: %+v", tc.reason, b.get().Status)
 			}
-
 			made := 0
 			for _, r := range b.mutations() {
 				if r == "PUT /"+bucketName {
 					made++
 				}
 			}
-
 			if want := map[bool]int{true: 2, false: 1}[name == "NeverReached"]; made != want {
 				t.Errorf("%s\nthe bucket was made %d times, want %d: %v", tc.reason, made, want, b.mutations())
 			}
-
 			b.quiet()
 			b.remove()
 			b.settle()
-
 			if b.there(bucketName) {
 				t.Errorf("%s\nthe bucket is left behind", tc.reason)
 			}
@@ -257,30 +238,23 @@ func TestCrashInCreate(t *testing.T) {
 	}
 }
 
-// TestStrangerInCreate is about somebody who makes the same bucket at the same
-// moment.
+// TestStrangerInCreate is about somebody who makes the same bucket at the same moment.
 func TestStrangerInCreate(t *testing.T) {
 	b := newBench(t, servers.SharedS3(t))
 	stranger := cluster + "/shop/other"
-
 	b.proxy.Fail(during("PUT /"+b.named(), func() { b.make(b.named(), map[string]string{v1alpha1.TagOwner: stranger}) }), servers.Fault{})
 	b.apply(version)
-
 	for range 4 {
 		b.reconcile()
 	}
-
 	if got := b.connected(); !strings.HasPrefix(got, "NameTaken: ") {
 		t.Errorf("Connected is %q, want NameTaken", got)
 	}
-
 	if got := b.tags(b.named())[v1alpha1.TagOwner]; got != stranger {
 		t.Errorf("the owner is %q, want %q", got, stranger)
 	}
-
 	b.remove()
 	b.reconcile()
-
 	if !b.gone() || !b.there(b.named()) {
 		t.Errorf("the Bucket is gone: %t, the stranger's bucket is there: %t; want both", b.gone(), b.there(b.named()))
 	}
@@ -316,27 +290,21 @@ func TestNames(t *testing.T) {
 				"choose another metadata.name, or set the annotation crossplane.io/external-name",
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, servers.SharedS3(t))
 			b.apply(tc.edit)
-
 			for range 3 {
 				b.reconcile()
 			}
-
 			if diff := cmp.Diff(tc.connected, b.connected()); diff != "" {
 				t.Errorf("%s\n-want, +got condition Connected:\n%s", tc.reason, diff)
 			}
-
 			if b.proxy.Count() != 0 {
 				t.Errorf("%s\nthe server was asked: %v", tc.reason, b.proxy.Requests())
 			}
-
 			b.remove()
 			b.reconcile()
-
 			if !b.gone() {
 				t.Errorf("%s\nthe Bucket cannot be deleted: %+v", tc.reason, b.get().Status)
 			}
@@ -352,33 +320,26 @@ func TestRenamed(t *testing.T) {
 	b.change(func(cr *v1alpha1.Bucket) { meta.SetExternalName(cr, "shop-renamed-to") })
 	b.proxy.Reset()
 	b.reconcile()
-
 	want := `Rejected: the external name was changed from "shop-renamed" to "shop-renamed-to", and a bucket cannot be renamed: ` +
 		`set the annotation crossplane.io/external-name back to "shop-renamed", or make another Bucket`
 	if diff := cmp.Diff(want, b.connected()); diff != "" {
 		t.Errorf("-want, +got condition Connected:\n%s", diff)
 	}
-
 	b.remove()
 	b.reconcile()
-
 	if b.gone() || b.proxy.Count() != 0 {
 		t.Errorf("the Bucket is gone: %t, requests: %v; want a Bucket that remembers its bucket", b.gone(), b.proxy.Requests())
 	}
-
 	b.change(func(cr *v1alpha1.Bucket) { meta.SetExternalName(cr, b.named()) })
 	b.settle()
-
 	if b.there(b.named()) {
 		t.Error("the bucket is left behind")
 	}
 }
 
-// TestWithoutTags is about a server that has no tags: what the Bucket knows
-// decides.
+// TestWithoutTags is about a server that has no tags: what the Bucket knows decides.
 func TestWithoutTags(t *testing.T) {
 	notImplemented := servers.S3Error(501, "NotImplemented", "Not implemented.")
-
 	cases := map[string]struct {
 		reason string
 		before func(b *bench)
@@ -409,27 +370,21 @@ func TestWithoutTags(t *testing.T) {
 			}},
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, servers.SharedS3(t))
 			b.proxy.Fail(servers.Call("GET /"+b.named()+"?tagging"), notImplemented)
 			b.proxy.Fail(servers.Call("PUT /"+b.named()+"?tagging"), notImplemented)
-
 			if tc.before != nil {
 				tc.before(b)
 			}
-
 			b.apply(append(tc.edit, func(cr *v1alpha1.Bucket) { cr.Spec.ForProvider.Tags = map[string]string{"team": "shop"} })...)
-
 			for range 4 {
 				b.reconcile()
 			}
-
 			if b.isReady() != tc.ready {
 				t.Errorf("%s\nready: want %t, got %+v", tc.reason, tc.ready, b.get().Status)
 			}
-
 			if !tc.ready {
 				if got := b.mutations(); len(got) > 0 {
 					t.Errorf("%s\na bucket of somebody else's was changed: %v", tc.reason, got)
@@ -437,16 +392,13 @@ func TestWithoutTags(t *testing.T) {
 			} else if diff := cmp.Diff([]string{"tags"}, b.get().Status.AtProvider.Unsupported); diff != "" {
 				t.Errorf("%s\n-want unsupported, +got unsupported:\n%s", tc.reason, diff)
 			}
-
 			b.quiet()
 			b.remove()
-
 			for range 3 {
 				if !b.gone() {
 					b.reconcile()
 				}
 			}
-
 			if b.there(b.named()) == tc.ready {
 				t.Errorf("%s\nthe bucket is there after the Bucket was deleted: %t", tc.reason, !tc.ready)
 			}
@@ -464,11 +416,9 @@ func TestImport(t *testing.T) {
 		cr.Spec.WriteConnectionSecretToReference = &xpv2.LocalSecretReference{Name: "imported"}
 	})
 	b.settle()
-
 	if diff := cmp.Diff([]string{"HEAD /shop-imported-one"}, b.quiet()); diff != "" {
 		t.Errorf("-want, +got requests of a look:\n%s", diff)
 	}
-
 	want := v1alpha1.BucketObservation{BucketName: "shop-imported-one", Region: "us-east-1", Endpoint: b.proxy.URL}
 	if diff := cmp.Diff(want, b.get().Status.AtProvider); diff != "" {
 		t.Errorf("-want status, +got status:\n%s", diff)
@@ -479,7 +429,6 @@ func TestImport(t *testing.T) {
 		cr.Spec.ManagementPolicies = xpv2.ManagementPolicies{xpv2.ManagementActionAll}
 	})
 	b.reconcile()
-
 	if got := b.connected(); !strings.HasPrefix(got, "NameTaken: ") || len(b.mutations()) > 0 {
 		t.Errorf("Connected is %q and there were %v, want NameTaken and nothing", got, b.mutations())
 	}
@@ -490,20 +439,16 @@ func TestPrefixTaken(t *testing.T) {
 	b := newBench(t, servers.SharedS3(t))
 	b.apply()
 	b.settle()
-
 	pc := &capstan.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "s3"}}
 	if err := b.Get(t.Context(), client.ObjectKeyFromObject(pc), pc); err != nil {
 		t.Fatal(err)
 	}
-
 	prefix := "tenant-{namespace}-"
 	pc.Spec.S3.BucketPrefix = &prefix
 	pc.Generation++
-
 	if err := b.Update(t.Context(), pc); err != nil {
 		t.Fatal(err)
 	}
-
 	b.remove()
 	b.reconcile()
 
@@ -513,52 +458,42 @@ func TestPrefixTaken(t *testing.T) {
 	}
 }
 
-// TestStrangerBeforeCreate is about somebody who makes the same bucket between
-// Observe and Create, on a server that answers a second creation as if it were the
-// first.
+// TestStrangerBeforeCreate is about somebody who makes the same bucket between Observe and Create, on a server that answers a
+// second creation as if it were the first.
 func TestStrangerBeforeCreate(t *testing.T) {
 	b := newBench(t, servers.SharedAWS(t))
 	heads := 0
-
 	b.proxy.Fail(func(r *http.Request) bool {
 		if r.Method == http.MethodHead {
 			if heads++; heads == 2 {
 				b.make(b.named(), nil)
 			}
 		}
-
 		return false
 	}, servers.Fault{})
 	b.apply(version)
-
 	for range 4 {
 		b.reconcile()
 	}
-
 	if got := b.connected(); !strings.HasPrefix(got, "NameTaken: ") || len(b.mutations()) > 0 {
 		t.Errorf("Connected is %q and there were %v, want NameTaken and nothing", got, b.mutations())
 	}
-
 	if diff := cmp.Diff(map[string]string{}, b.tags(b.named())); diff != "" {
 		t.Errorf("-want tags, +got tags:\n%s", diff)
 	}
 }
 
-// TestConsentIsNoConsentToDelete is about a bucket that could be taken over, and
-// was not, before its Bucket goes.
+// TestConsentIsNoConsentToDelete is about a bucket that could be taken over, and was not, before its Bucket goes.
 func TestConsentIsNoConsentToDelete(t *testing.T) {
 	b := newBench(t, servers.SharedS3(t))
 	b.apply(adopt)
 	b.settle()
-
 	if _, err := b.s3.DeleteBucketTagging(t.Context(), &awss3.DeleteBucketTaggingInput{Bucket: aws.String(b.named())}); err != nil {
 		t.Fatal(err)
 	}
-
 	b.remove()
 	b.reconcile()
 	b.reconcile()
-
 	if !b.gone() || !b.there(b.named()) {
 		t.Errorf("the Bucket is gone: %t, the bucket is there: %t; want both", b.gone(), b.there(b.named()))
 	}

@@ -18,7 +18,6 @@ import (
 
 func TestJudge(t *testing.T) {
 	now := time.Date(2026, time.November, 1, 12, 0, 0, 0, time.UTC)
-
 	cases := map[string]struct {
 		reason   string
 		evidence evidence
@@ -77,7 +76,6 @@ func TestJudge(t *testing.T) {
 			reason: "If it is, it is ours.", evidence: evidence{began: now, made: now, empty: true, shared: true}, want: ours,
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if got := judge("us", tc.evidence); got != tc.want {
@@ -90,7 +88,6 @@ func TestJudge(t *testing.T) {
 func TestBegan(t *testing.T) {
 	pending := time.Date(2026, time.November, 1, 12, 0, 0, 0, time.UTC)
 	later, earlier := pending.Add(time.Second), pending.Add(-time.Second)
-
 	cases := map[string]struct {
 		reason           string
 		edit             func(cr *v1alpha1.Bucket)
@@ -148,12 +145,10 @@ func TestBegan(t *testing.T) {
 			},
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			cr := &v1alpha1.Bucket{}
 			tc.edit(cr)
-
 			if got := began(cr, "name", tc.taggable, tc.shared); !got.Equal(tc.want) {
 				t.Errorf("%s\nbegan(...): want %s, got %s", tc.reason, tc.want, got)
 			}
@@ -163,7 +158,6 @@ func TestBegan(t *testing.T) {
 
 func TestPermitted(t *testing.T) {
 	shared := outside.Tenant{Namespace: "shop", Config: `ClusterProviderConfig "s3"`, Shared: true, BucketPrefix: "shop-"}
-
 	cases := map[string]struct {
 		reason string
 		name   string
@@ -201,21 +195,17 @@ func TestPermitted(t *testing.T) {
 			reason: "What was only looked at can be another.", name: "new", status: v1alpha1.BucketObservation{BucketName: "old"},
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			cr := &v1alpha1.Bucket{ObjectMeta: metav1.ObjectMeta{Name: "x"}}
 			cr.Status.AtProvider = tc.status
-
 			got := ""
 			if f := permitted(cr, tc.name, tc.tenant); f != nil {
 				got = f.Message
-
 				if f.Remedy == "" || f.Reason == "" {
 					t.Errorf("%s\n%q has no reason or no remedy", tc.reason, got)
 				}
 			}
-
 			if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
 				t.Errorf("%s\npermitted(%q): want %q, got %q", tc.reason, tc.name, tc.want, got)
 			}
@@ -233,7 +223,6 @@ func TestTaken(t *testing.T) {
 			t.Errorf("taken(...) of %q tells whose it is: %q", owner, f.Error())
 		}
 	}
-
 	want := `bucket "b" belongs to Bucket "other" of this namespace`
 	if diff := cmp.Diff(want, taken(cr, "b", others, "c/shop/other", mine).Message); diff != "" {
 		t.Errorf("-want, +got message:\n%s", diff)

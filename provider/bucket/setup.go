@@ -2,15 +2,12 @@
 
 // Package bucket reconciles Buckets: buckets on S3 servers of any make.
 //
-// A bucket has one owner, whom a tag names. It is set right after the bucket is
-// made, and nothing is changed or deleted without it: not when the name fits, and
-// not when an answer could be read that way. Where a server has no tags, the
-// Bucket's own record decides.
+// A bucket has one owner, named by a tag. The tag is set right after the bucket is created, and nothing is changed or deleted
+// without it: not when only the name fits, and not when an answer is ambiguous. Where a server has no tags, the Bucket's own
+// record decides.
 //
-// What a bucket can do is a list of features, each in a file of its own. A feature
-// that the spec does not mention is not even asked for, so that a Bucket costs
-// HEAD, the tags and one GET for each feature of its spec every time it is looked
-// at, and nothing else.
+// What a bucket can do is a list of features (package feature). The provider never reads a feature that the spec does not
+// mention, so that a Bucket costs HEAD, the tags and one GET for each feature of its spec at each observation.
 package bucket
 
 import (
@@ -37,25 +34,16 @@ type clients interface {
 // Setup returns what adds a controller of Buckets to a manager.
 func Setup(pool *outside.Pool[*s3.Client]) func(ctrl.Manager, controller.Options) error {
 	return func(mgr ctrl.Manager, o controller.Options) error {
-		return kind.Setup(mgr, o, buckets(), options(mgr.GetClient(), pool)) //nolint:wrapcheck // It names the kind.
-	}
-}
-
-func buckets() kind.Of {
-	return kind.Of{
-		GVK:    v1alpha1.BucketGroupVersionKind,
-		Object: &v1alpha1.Bucket{},
-		List:   &v1alpha1.BucketList{},
+		return kind.Setup(mgr, o, v1alpha1.BucketGroupVersionKind, options(mgr.GetClient(), pool))
 	}
 }
 
 func options(kube client.Client, pool clients) []managed.ReconcilerOption {
 	return []managed.ReconcilerOption{
 		managed.WithInitializers(&namer{kube: kube, pool: pool}),
-		kind.Connector(buckets(), outside.Telling(&connector{kube: kube, pool: pool}, s3.Explain)),
+		kind.Connector(v1alpha1.BucketGroupVersionKind, outside.Reporting(&connector{kube: kube, pool: pool}, s3.Explain)),
 
-		// The name is known beforehand, and whether a bucket of this name is the one
-		// that a crashed Create has made can be told.
+		// The name is known beforehand, and it can be found out whether an existing bucket is the one that a crashed Create made.
 		managed.WithDeterministicExternalName(true),
 	}
 }

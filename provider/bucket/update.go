@@ -12,11 +12,12 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/storage/v1alpha1"
 	capstan "github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/bucket/feature"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 )
 
-// Update sets the tag if it is missing, and the features that Observe found to be
-// otherwise than the spec. One that fails holds up no other.
+// Update sets the tag if it is missing, and the features that Observe found different from the spec. One that fails does not
+// block the others.
 func (e *external) Update(ctx context.Context, cr *v1alpha1.Bucket) (managed.ExternalUpdate, error) {
 	if e.found == nil || e.plan == nil {
 		return managed.ExternalUpdate{}, &outside.Failure{
@@ -25,47 +26,38 @@ func (e *external) Update(ctx context.Context, cr *v1alpha1.Bucket) (managed.Ext
 			Remedy:  "add Create to spec.managementPolicies, or make the bucket by other means",
 		}
 	}
-
-	if e.found.standing == unmarked {
-		if err := e.found.mark(ctx); err != nil {
+	b := *e.found
+	if b.standing == unmarked {
+		var err error
+		if b, err = b.marked(ctx); err != nil {
 			return managed.ExternalUpdate{}, err
 		}
 	}
-
-	// What Observe has told is lost when the runtime has just set the finalizer.
-	e.found.tell(cr)
-
-	if err := e.remember(ctx, cr, e.plan); err != nil {
+	// What Observe has reported is lost when the runtime has just set the finalizer.
+	cr.Status.AtProvider = owned(cr.Status.AtProvider, b)
+	if err := e.remember(ctx, cr, *e.plan); err != nil {
 		return managed.ExternalUpdate{}, err
 	}
-
-	e.plan.carryOut(ctx)
-	e.plan.tell(cr)
-
-	if f := e.plan.failure(); f != nil {
+	p := e.plan.Run(ctx)
+	report(cr, p)
+	if f := p.Failure(); f != nil {
 		return managed.ExternalUpdate{}, unavailable(cr, f)
 	}
-
 	// There may be no other look at the bucket for a while.
 	ready(cr)
-
 	return managed.ExternalUpdate{}, nil
 }
 
-// remember, before anything is set, what is about to be: whatever happens between
-// then and the end of the reconcile, what the provider has set is known, and is
-// removed when the spec no longer asks for it.
-func (e *external) remember(ctx context.Context, cr *v1alpha1.Bucket, p *plan) error {
-	was := cr.Status.AtProvider.DeepCopy()
-	p.intend(cr)
-
-	if equality.Semantic.DeepEqual(was, &cr.Status.AtProvider) {
+// remember what is about to be set, before anything is: also after a crash before the end of the reconcile, it is known what the
+// provider has set, and it is removed when the spec no longer asks for it.
+func (e *external) remember(ctx context.Context, cr *v1alpha1.Bucket, p feature.Plan) error {
+	was := cr.Status.AtProvider
+	cr.Status.AtProvider = withRecord(was, p.Intent(record(was)))
+	if equality.Semantic.DeepEqual(was, cr.Status.AtProvider) {
 		return nil
 	}
-
 	if err := e.kube.Status().Update(ctx, cr); err != nil {
 		return fmt.Errorf("cannot record what is about to be set: %w", err)
 	}
-
 	return nil
 }

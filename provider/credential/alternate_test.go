@@ -29,23 +29,19 @@ func alternating(edit ...func(*v1alpha1.CredentialParameters)) *v1alpha1.Credent
 			Username: "api", AlternateUsername: "api-b", Database: "orders",
 		},
 	}
-
 	for _, e := range edit {
 		e(&cr.Spec.ForProvider)
 	}
-
 	return cr
 }
 
 // accept what is staged, as the composition of a Database does.
 func (b *bench) accept() {
 	b.t.Helper()
-
 	staged := b.credential().Status.AtProvider.Staged
 	if staged == "" {
 		b.t.Fatal("nothing is staged")
 	}
-
 	b.ask(func(p *v1alpha1.CredentialParameters) { p.Rotation.Accepted = staged })
 	b.settle()
 }
@@ -61,7 +57,6 @@ func TestAlternate(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{})
 	b.apply(alternating())
 	b.settle()
-
 	first := pairOf(b.secret())
 	if at := b.credential().Status.AtProvider; first.username != "api" || at.Generation != 1 || at.Username != "api" || at.Staged != "" {
 		t.Fatalf("At first the first username is in use, got %+v of %+v", first.username, at)
@@ -70,20 +65,16 @@ func TestAlternate(t *testing.T) {
 	// The time has come. Clients see nothing of it yet.
 	b.now = start.Add(721 * time.Hour)
 	b.settle()
-
 	s, at := b.secret(), b.credential().Status.AtProvider
 	if diff := cmp.Diff(first, pairOf(s), cmp.AllowUnexported(pair{})); diff != "" {
 		t.Errorf("Clients should go on with what they have until the other login is made: -want, +got:\n%s", diff)
 	}
-
 	next := string(s.Data[v1alpha1.KeyPassword+v1alpha1.SuffixNext])
 	if next == "" || next == first.password || !strings.HasPrefix(at.Staged, "2-") {
 		t.Fatalf("Another password should be staged, got %q, and %d characters", at.Staged, len(next))
 	}
-
 	b.writes = nil
 	b.settle()
-
 	if len(b.writes) != 0 {
 		t.Errorf("While it waits nothing should be written, got %v", b.writes)
 	}
@@ -91,26 +82,20 @@ func TestAlternate(t *testing.T) {
 	// What accepted something else has not accepted this.
 	b.ask(func(p *v1alpha1.CredentialParameters) { p.Rotation.Accepted = "2-00000000" })
 	b.settle()
-
 	if got := pairOf(b.secret()); got != first {
 		t.Errorf("Only what is staged may be taken into use, got %q", got.username)
 	}
-
 	b.accept()
-
 	s, at = b.secret(), b.credential().Status.AtProvider
 	if got, want := pairOf(s), (pair{"api-b", next}); got != want {
 		t.Fatalf("Username and password should change together: want %q, got %q", want.username, got.username)
 	}
-
 	if uri := string(s.Data[v1alpha1.KeyURI]); !strings.HasPrefix(uri, "postgresql://api-b:"+next+"@") {
 		t.Error("The URI should have the new username and password")
 	}
-
 	if string(s.Data[v1alpha1.KeyPassword+v1alpha1.SuffixPrevious]) != first.password || len(s.Data[v1alpha1.KeyPassword+v1alpha1.SuffixNext]) > 0 {
 		t.Error("The password before should stay for a while, and nothing should be staged")
 	}
-
 	if until := b.now.UTC().Truncate(time.Second).Add(24 * time.Hour); at.Generation != 2 || at.Staged != "" || at.PreviousUntil == nil ||
 		!at.PreviousUntil.Time.Equal(until) || s.Annotations[v1alpha1.AnnotationOverlapUntil] != until.Format(time.RFC3339) {
 		t.Errorf("The overlap should be told until %s, got %+v", until, at)
@@ -119,7 +104,6 @@ func TestAlternate(t *testing.T) {
 	// The overlap ends.
 	b.now = b.now.Add(24 * time.Hour)
 	b.settle()
-
 	if s := b.secret(); s.Annotations[v1alpha1.AnnotationOverlapUntil] != "" || len(s.Data[v1alpha1.KeyPassword+v1alpha1.SuffixPrevious]) > 0 {
 		t.Errorf("The overlap should have ended, got %v", s.Annotations)
 	}
@@ -128,7 +112,6 @@ func TestAlternate(t *testing.T) {
 	b.now = b.now.Add(720 * time.Hour)
 	b.settle()
 	b.accept()
-
 	if got := pairOf(b.secret()); got.username != "api" || b.credential().Status.AtProvider.Generation != 3 {
 		t.Errorf("The usernames should take turns, got %q", got.username)
 	}
@@ -138,33 +121,24 @@ func TestAlternateTakenBack(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{})
 	b.apply(alternating(func(p *v1alpha1.CredentialParameters) { p.Rotation = &v1alpha1.Rotation{ID: "a", KeepPrevious: "24h"} }))
 	b.settle()
-
 	first := pairOf(b.secret())
-
 	b.ask(func(p *v1alpha1.CredentialParameters) { p.Rotation.ID = "b" })
 	b.settle()
-
 	staged := b.credential().Status.AtProvider.Staged
-
 	b.ask(func(p *v1alpha1.CredentialParameters) { p.Rotation = nil })
 	b.settle()
-
 	if s := b.secret(); pairOf(s) != first || len(s.Data[v1alpha1.KeyPassword+v1alpha1.SuffixNext]) > 0 {
 		t.Error("Without a rotation nothing should be staged")
 	}
-
 	b.ask(func(p *v1alpha1.CredentialParameters) {
 		p.Rotation = &v1alpha1.Rotation{ID: "c", KeepPrevious: "0s", Accepted: staged}
 	})
 	b.settle()
-
 	again := b.credential().Status.AtProvider.Staged
 	if pairOf(b.secret()) != first || again == "" || again == staged {
 		t.Fatalf("What accepted %q must not accept %q", staged, again)
 	}
-
 	b.accept()
-
 	s, at := b.secret(), b.credential().Status.AtProvider
 	if pairOf(s).username != "api-b" || at.RotationID != "c" || at.PreviousUntil != nil || s.Annotations[v1alpha1.AnnotationOverlapUntil] != "" {
 		t.Errorf("With keepPrevious 0s nothing overlaps, got %+v", at)
@@ -173,7 +147,6 @@ func TestAlternateTakenBack(t *testing.T) {
 	// The username in use stays when rotation goes.
 	b.ask(func(p *v1alpha1.CredentialParameters) { p.Rotation = nil })
 	b.settle()
-
 	if got := pairOf(b.secret()); got != pairOf(s) {
 		t.Errorf("The username should stay, got %q", got.username)
 	}
@@ -208,7 +181,6 @@ func TestAlternateLost(t *testing.T) {
 			want: "api", same: true,
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, interceptor.Funcs{})
@@ -221,23 +193,18 @@ func TestAlternateLost(t *testing.T) {
 				b.settle()
 				b.accept()
 			}
-
 			b.now = b.now.Add(721 * time.Hour)
 			b.settle()
-
 			before, staged := b.secret(), b.credential().Status.AtProvider.Staged
 			tc.lose(b, b.secret())
 			b.settle()
-
 			after, at := b.secret(), b.credential().Status.AtProvider
 			if got := pairOf(after); got.username != tc.want || (got == pairOf(before)) != tc.same {
 				t.Errorf("\n%s\nwant username %q, and the same values %t, got %q", tc.reason, tc.want, tc.same, got.username)
 			}
-
 			if name == "Staged" && (at.Staged == "" || at.Staged == staged) {
 				t.Errorf("\n%s\ngot %q after %q", tc.reason, at.Staged, staged)
 			}
-
 			if name == "Secret" && (at.Generation != 4 || after.Annotations[v1alpha1.AnnotationOverlapUntil] == "") {
 				t.Errorf("\n%s\ngot generation %d, %v", tc.reason, at.Generation, after.Annotations)
 			}
@@ -251,45 +218,35 @@ func TestAlternateInACrash(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for at := range 8 {
 			n, boom := 0, errors.New("connection reset")
-
 			b := newBench(t, interceptor.Funcs{
 				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 					if _, ok := o.(*corev1.Secret); !ok {
 						return c.Patch(ctx, o, p, opts...)
 					}
-
 					if n++; n-1 != at {
 						return c.Patch(ctx, o, p, opts...)
 					}
-
 					if after {
 						return errors.Join(c.Patch(ctx, o, p, opts...), boom)
 					}
-
 					return boom
 				},
 			})
 			b.apply(alternating())
 			b.settle()
-
 			made := map[string]string{"api": pairOf(b.secret()).password}
-
 			for turn := range 3 {
 				b.now = b.now.Add(721 * time.Hour)
 				b.r = b.reconciler()
 				b.settle()
-
 				other := []string{"api-b", "api"}[turn%2]
 				was := pairOf(b.secret())
-
 				if was.password != made[was.username] {
 					t.Fatalf("after %t, request %d: clients read a password that %q does not have", after, at, was.username)
 				}
-
 				made[other] = string(b.secret().Data[v1alpha1.KeyPassword+v1alpha1.SuffixNext])
 				b.r = b.reconciler()
 				b.accept()
-
 				if got := pairOf(b.secret()); got != (pair{other, made[other]}) {
 					t.Fatalf("after %t, request %d: want %q with its password, got %q", after, at, other, got.username)
 				}

@@ -29,24 +29,19 @@ import (
 // newAuthority makes a certificate, and the key of it.
 func newAuthority(t *testing.T) (cert, key []byte) {
 	t.Helper()
-
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true}
-
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
 }
@@ -55,7 +50,6 @@ func TestCertificates(t *testing.T) {
 	cert, key := newAuthority(t)
 	other, _ := newAuthority(t)
 	text := func(parts ...[]byte) string { return string(bytes.Join(parts, nil)) }
-
 	cases := map[string]struct {
 		reason string
 		data   string
@@ -75,18 +69,15 @@ func TestCertificates(t *testing.T) {
 		},
 		"Huge": {reason: "What is too big is not looked at.", data: strings.Repeat(text(cert), biggest/len(cert)+1), says: "more than"},
 	}
-
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			got, err := certificates([]byte(tc.data))
 			if string(got) != tc.want {
 				t.Errorf("\n%s\ncertificates(...): want\n%s\ngot\n%s", tc.reason, tc.want, got)
 			}
-
 			if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("\n%s\ncertificates(...): want an error that says %q, got %v", tc.reason, tc.says, err)
 			}
-
 			if err != nil && strings.Contains(err.Error(), "hunter") {
 				t.Errorf("\n%s\ncertificates(...): the error tells what was found", tc.reason)
 			}
@@ -99,7 +90,6 @@ func withCA(from v1alpha1.CASource) *v1alpha1.Credential {
 	cr.Spec.ForProvider.Connection = &v1alpha1.Connection{
 		Type: "postgresql", Host: "db", Port: ptr.To[int32](5432), Username: "shop", CAFrom: &from,
 	}
-
 	return cr
 }
 
@@ -108,7 +98,6 @@ func TestCASource(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: name.Namespace, Name: "ca"}
 	secretRef := v1alpha1.CASource{SecretKeyRef: &v1alpha1.KeyReference{Name: "ca", Key: "ca.crt"}}
 	mapRef := v1alpha1.CASource{ConfigMapKeyRef: &v1alpha1.KeyReference{Name: "ca", Key: "ca.crt"}}
-
 	cases := map[string]struct {
 		reason string
 		from   v1alpha1.CASource
@@ -144,27 +133,22 @@ func TestCASource(t *testing.T) {
 			from:   secretRef, source: &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"ca.crt": key}}, says: "not to be used",
 		},
 	}
-
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			b := newBench(t, interceptor.Funcs{})
 			b.apply(tc.source, withCA(tc.from))
 			b.settle()
-
 			s, cr := b.secret(), b.credential()
 			if got := string(s.Data[v1alpha1.KeyCA]); got != tc.want {
 				t.Errorf("\n%s\nca.crt: want %q, got %q", tc.reason, tc.want, got)
 			}
-
 			ready, synced := cr.GetCondition(xpv2.TypeReady), cr.GetCondition(xpv2.TypeSynced)
 			if tc.says == "" {
 				if ready.Status != corev1.ConditionTrue || synced.Status != corev1.ConditionTrue {
 					t.Errorf("\n%s\nwant Ready and Synced, got %+v, %+v", tc.reason, ready, synced)
 				}
-
 				return
 			}
-
 			if ready.Status != corev1.ConditionFalse || !strings.Contains(ready.Message, tc.says) {
 				t.Errorf("\n%s\nwant Ready to say %q, got %+v", tc.reason, tc.says, ready)
 			}
@@ -173,7 +157,6 @@ func TestCASource(t *testing.T) {
 			if tc.waits != (synced.Status == corev1.ConditionTrue) || !tc.waits && !strings.Contains(synced.Message, tc.says) {
 				t.Errorf("\n%s\nSynced is %+v", tc.reason, synced)
 			}
-
 			if len(s.Data[v1alpha1.KeyPassword]) == 0 || len(s.Data[v1alpha1.KeyURI]) == 0 {
 				t.Errorf("\n%s\nwithout certificates the rest should be there", tc.reason)
 			}
@@ -191,7 +174,6 @@ func TestCAThatGoes(t *testing.T) {
 		if _, ok := o.(*corev1.ConfigMap); ok && fail {
 			return boom
 		}
-
 		return c.Get(ctx, k, o, opts...)
 	}})
 	cert, _ := newAuthority(t)
@@ -201,28 +183,22 @@ func TestCAThatGoes(t *testing.T) {
 	}
 	b.apply(source, withCA(v1alpha1.CASource{ConfigMapKeyRef: &v1alpha1.KeyReference{Name: "ca", Key: "ca.crt"}}))
 	b.settle()
-
 	check := func(what, says string) {
 		t.Helper()
 		b.settle()
-
 		if got := string(b.secret().Data[v1alpha1.KeyCA]); got != string(cert) {
 			t.Errorf("%s: the certificates should stay", what)
 		}
-
 		cr := b.credential()
 		if ready := cr.GetCondition(xpv2.TypeReady); ready.Status != corev1.ConditionTrue {
 			t.Errorf("%s: the Credential should stay available, got %+v", what, ready)
 		}
-
 		if synced := cr.GetCondition(xpv2.TypeSynced); !strings.Contains(synced.Message, says) || synced.Status != corev1.ConditionFalse {
 			t.Errorf("%s: want it told with %q, got %+v", what, says, synced)
 		}
 	}
-
 	fail = true
 	check("A fault", `cannot get ConfigMap "ca"`)
-
 	fail = false
 	b.remove(source)
 	check("A ConfigMap that is gone", "does not exist yet")
@@ -233,7 +209,6 @@ func TestCAThatGoes(t *testing.T) {
 	source.ResourceVersion, source.Data["ca.crt"] = "", string(next)
 	b.apply(source)
 	b.settle()
-
 	if got := string(b.secret().Data[v1alpha1.KeyCA]); got != string(next) {
 		t.Error("New certificates should be taken")
 	}

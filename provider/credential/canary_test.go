@@ -24,8 +24,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 )
 
-// TestCanary looks for every value that a Secret ever held wherever it must not
-// be, with every log message on.
+// TestCanary looks for every value that a Secret ever held wherever it must not be, with every log message on.
 func TestCanary(t *testing.T) {
 	canaries := map[string]string{}
 	fail := false
@@ -36,35 +35,28 @@ func TestCanary(t *testing.T) {
 		if !ok || !fail {
 			return nil
 		}
-
 		quote, err := json.Marshal(s.Data)
 		if err != nil {
 			return err
 		}
-
 		why := []string{string(quote)}
-
 		for k, v := range s.Data {
 			canaries["refused "+k] = string(v)
 			why = append(why, string(v))
 		}
-
 		return kerrors.NewForbidden(corev1.Resource("secrets"), o.GetName(), errors.New(strings.Join(why, " ")))
 	}
-
 	b := newBench(t, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			if err := refuse(o); err != nil {
 				return err
 			}
-
 			return c.Create(ctx, o, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			if err := refuse(o); err != nil {
 				return err
 			}
-
 			return c.Patch(ctx, o, p, opts...)
 		},
 	})
@@ -80,7 +72,6 @@ func TestCanary(t *testing.T) {
 	seen := func(step string) {
 		t.Helper()
 		b.settle()
-
 		for k, v := range b.secret().Data {
 			canaries[step+" "+k] = string(v)
 		}
@@ -93,7 +84,6 @@ func TestCanary(t *testing.T) {
 		Data:       map[string]string{"ca.crt": stray},
 	})
 	canaries["stray"] = stray
-
 	cr := everything()
 	cr.Spec.ForProvider.Keys[1].Alphabet = v1alpha1.AlphabetPrintable
 	cr.Spec.ForProvider.Connection.CAFrom = &v1alpha1.CASource{
@@ -103,25 +93,17 @@ func TestCanary(t *testing.T) {
 
 	// Failure is where secrets leak.
 	fail = true
-
 	failing("Create")
-
 	fail = false
-
 	seen("created")
 	failing("Certificates that are none")
 	b.ask(func(p *v1alpha1.CredentialParameters) { p.Connection.CAFrom = nil })
 	seen("connected")
-
 	b.now = start.Add(720 * time.Hour)
 	fail = true
-
 	failing("A rotation")
-
 	fail = false
-
 	seen("rotated")
-
 	s := b.secret()
 	s.Data["password"] = []byte("unfit-Wörter-" + newIdentity())
 	s.Data["note"] = []byte("note-" + newIdentity())
@@ -131,12 +113,10 @@ func TestCanary(t *testing.T) {
 	})
 	seen("changed")
 	failing("What cannot be derived")
-
 	s = b.secret()
 	delete(s.Data, "token")
 	b.change(s)
 	failing("A lost value")
-
 	found := b.sinks()
 	for what, canary := range canaries {
 		// What everybody may know.
@@ -144,7 +124,6 @@ func TestCanary(t *testing.T) {
 			k == v1alpha1.KeyDatabase || k == v1alpha1.KeyUsername || k == v1alpha1.KeyJDBCURL {
 			continue
 		}
-
 		for _, form := range forms(canary) {
 			for sink, got := range found {
 				if strings.Contains(got, form) {
@@ -153,7 +132,6 @@ func TestCanary(t *testing.T) {
 			}
 		}
 	}
-
 	if len(canaries) < 40 {
 		t.Errorf("Only %d values were looked for", len(canaries))
 	}
@@ -165,20 +143,16 @@ func forms(value string) []string {
 		value, base64.StdEncoding.EncodeToString([]byte(value)), base64.URLEncoding.EncodeToString([]byte(value)),
 		hex.EncodeToString([]byte(value)), url.QueryEscape(value), url.PathEscape(value), escape(value),
 	}
-
 	if quoted, err := json.Marshal(value); err == nil {
 		all = append(all, strings.Trim(string(quoted), `"`))
 	}
-
 	return all
 }
 
 // sinks are all that leaves the provider, but the Secret.
 func (b *bench) sinks() map[string]string {
 	b.t.Helper()
-
 	sinks := map[string]string{"log": b.log.String()}
-
 	status, err := json.Marshal(b.credential())
 	if err != nil {
 		b.t.Fatal(err)
@@ -189,29 +163,22 @@ func (b *bench) sinks() map[string]string {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-
 	sinks["credential"], sinks["record"] = string(status), string(record)
-
 	close(b.events.Events)
-
 	for e := range b.events.Events {
 		sinks["events"] += e
 	}
-
 	families, err := b.metrics.Gather()
 	if err != nil {
 		b.t.Fatal(err)
 	}
-
 	for _, f := range families {
 		sinks["metrics"] += f.String()
 	}
-
 	for sink, got := range sinks {
 		if got == "" {
 			b.t.Errorf("Nothing was told to the %s", sink)
 		}
 	}
-
 	return sinks
 }

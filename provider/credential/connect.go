@@ -33,8 +33,7 @@ func (c *connector) Connect(
 	return &external{kube: c.kube, reader: c.reader, now: c.now, memory: c.memory}, nil
 }
 
-// external is the Secret of a Credential. Its client must read Secrets from the
-// API server, not from a cache.
+// external is the Secret of a Credential. Its client must read Secrets from the API server, not from a cache.
 type external struct {
 	kube client.Client
 

@@ -12,13 +12,11 @@ import (
 	"github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 )
 
-// dialects of the types of service that have a form of their own. For the others
-// the scheme of the URI is the type.
+// dialects of the types of service that have a form of their own. For the others the scheme of the URI is the type.
 var dialects = map[string]dialect{
 	v1alpha1.TypePostgreSQL: {
 		jdbc: "jdbc:postgresql:",
-		// Without these a client stays with the first member that answers, and
-		// writes fail on a replica.
+		// Without these a client stays with the first member that answers, and writes fail on a replica.
 		uriHosts:  map[string]v1alpha1.OptionValue{"target_session_attrs": "read-write"},
 		jdbcHosts: map[string]v1alpha1.OptionValue{"targetServerType": "primary"},
 	},
@@ -33,15 +31,15 @@ type dialect struct {
 	// scheme of the URI. Default: the type.
 	scheme string
 
-	// slash comes before options even when no database does. In general it must
-	// not: for RabbitMQ it would name a virtual host without a name.
+	// slash comes before options even when no database does. In general it must not: for RabbitMQ it would name a virtual host
+	// without a name.
 	slash bool
 
 	// jdbc is the start of a JDBC URL, if there is one.
 	jdbc string
 
-	// uriHosts and jdbcHosts are options where there are several hosts, unless the
-	// Credential has others. Where there is one by nature they are left out.
+	// uriHosts and jdbcHosts are options where there are several hosts, unless the Credential has others. Where there is one by
+	// nature they are left out.
 	uriHosts, jdbcHosts map[string]v1alpha1.OptionValue
 }
 
@@ -57,31 +55,25 @@ func binding(c v1alpha1.Connection, password []byte) map[string]string {
 	if c.Host != "" && c.Port != nil {
 		hosts = []v1alpha1.HostPort{{Host: c.Host, Port: *c.Port}}
 	}
-
 	out := map[string]string{
 		v1alpha1.KeyType:     c.Type,
 		v1alpha1.KeyProvider: c.Provider,
 		v1alpha1.KeyDatabase: c.Database,
 		v1alpha1.KeyUsername: c.Username,
 	}
-
 	if len(hosts) > 0 {
 		out[v1alpha1.KeyHost] = string(hosts[0].Host)
 		out[v1alpha1.KeyPort] = strconv.Itoa(int(hosts[0].Port))
 		out[v1alpha1.KeyURI] = d.uri(c, hosts, password)
 		out[v1alpha1.KeyJDBCURL] = d.jdbcURL(c, hosts)
 	}
-
 	if len(c.Hosts) > 0 {
 		out[v1alpha1.KeyMultiHostURI] = d.uri(c, c.Hosts, password)
 	}
-
 	for _, e := range c.Endpoints {
 		d.endpoint(out, c, e, password)
 	}
-
 	maps.DeleteFunc(out, func(_, v string) bool { return v == "" })
-
 	return out
 }
 
@@ -89,7 +81,6 @@ func binding(c v1alpha1.Connection, password []byte) map[string]string {
 func (d dialect) endpoint(out map[string]string, c v1alpha1.Connection, e v1alpha1.Endpoint, password []byte) {
 	hosts := []v1alpha1.HostPort{{Host: e.Host, Port: e.Port}}
 	c.Options, c.JDBCOptions = unchoosing(c.Options, d.uriHosts), unchoosing(c.JDBCOptions, d.jdbcHosts)
-
 	out[e.Name+v1alpha1.SuffixHost] = string(e.Host)
 	out[e.Name+v1alpha1.SuffixPort] = strconv.Itoa(int(e.Port))
 	out[e.Name+v1alpha1.SuffixURI] = d.uri(c, hosts, password)
@@ -103,24 +94,20 @@ func unchoosing(options, several map[string]v1alpha1.OptionValue) map[string]v1a
 		_, chooses := several[name]
 		return chooses
 	})
-
 	return out
 }
 
-// uri of RFC 3986, but for the commas between several hosts, which is how libpq,
-// MySQL and MongoDB have it.
+// uri of RFC 3986, but for the commas between several hosts, which is how libpq, MySQL and MongoDB have it.
 func (d dialect) uri(c v1alpha1.Connection, hosts []v1alpha1.HostPort, password []byte) string {
 	path, query := "", query(c.Options, d.uriHosts, hosts)
 	if c.Database != "" || d.slash && query != "" {
 		path = "/" + escape(c.Database)
 	}
-
 	return d.scheme + "://" + escape(c.Username) + ":" + escape(string(password)) + "@" + authority(hosts) + path + query
 }
 
-// jdbcURL has neither user nor password: drivers take both as properties of their
-// own, from the keys username and password, while URLs end up in logs, metrics and
-// error messages of connection pools.
+// jdbcURL has neither user nor password: drivers take both as properties of their own, from the keys username and password, while
+// URLs end up in logs, metrics and error messages of connection pools.
 func (d dialect) jdbcURL(c v1alpha1.Connection, hosts []v1alpha1.HostPort) string {
 	if d.jdbc == "" {
 		return ""
@@ -135,7 +122,6 @@ func authority(hosts []v1alpha1.HostPort) string {
 	for i, h := range hosts {
 		all[i] = net.JoinHostPort(string(h.Host), strconv.Itoa(int(h.Port)))
 	}
-
 	return strings.Join(all, ",")
 }
 
@@ -145,28 +131,22 @@ func query(options, several map[string]v1alpha1.OptionValue, hosts []v1alpha1.Ho
 	if len(hosts) > 1 {
 		maps.Copy(all, several)
 	}
-
 	maps.Copy(all, options)
-
 	if len(all) == 0 {
 		return ""
 	}
-
 	pairs := make([]string, 0, len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		pairs = append(pairs, escape(name)+"="+escape(string(all[name])))
 	}
-
 	return "?" + strings.Join(pairs, "&")
 }
 
-// escape all but what RFC 3986 calls unreserved. The functions of net/url leave
-// more as it is, or write a space as +, which libpq takes for a plus.
+// escape all but what RFC 3986 calls unreserved. The functions of net/url leave more as it is, or write a space as +, which libpq
+// takes for a plus.
 func escape(text string) string {
 	const hex = "0123456789ABCDEF"
-
 	var b strings.Builder
-
 	for i := range len(text) {
 		if c := text[i]; strings.IndexByte(lower+upper+digits+punctuation, c) >= 0 {
 			b.WriteByte(c)
@@ -174,6 +154,5 @@ func escape(text string) string {
 			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
 		}
 	}
-
 	return b.String()
 }

@@ -18,7 +18,6 @@ import (
 
 func TestBinding(t *testing.T) {
 	members := []v1alpha1.HostPort{{Host: "db-a", Port: 5432}, {Host: "db-b", Port: 5433}}
-
 	cases := map[string]struct {
 		reason string
 		conn   v1alpha1.Connection
@@ -135,7 +134,6 @@ func TestBinding(t *testing.T) {
 			},
 		},
 	}
-
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, binding(tc.conn, []byte("p@ss"))); diff != "" {
@@ -153,12 +151,10 @@ func FuzzURI(f *testing.F) {
 	f.Add("é", "\u65e5\u672c", ".", "options", "-c a=b")
 	f.Add("..", "//", "..", "search_path", "\x7f")
 	f.Add("0", "0", "/", "A", "0")
-
 	f.Fuzz(func(t *testing.T, user, password, database, option, value string) {
 		if user == "" || password == "" || database == "" || !optionName(option) || strings.ContainsRune(user+password+database+value, 0) {
 			t.Skip("the schema refuses it")
 		}
-
 		members := []v1alpha1.HostPort{{Host: "db-a.shop.svc", Port: 5432}, {Host: "db-b.shop.svc", Port: 5433}}
 		c := v1alpha1.Connection{
 			Type: "postgresql", Host: members[0].Host, Port: &members[0].Port, Hosts: members,
@@ -167,19 +163,15 @@ func FuzzURI(f *testing.F) {
 			JDBCOptions: map[string]v1alpha1.OptionValue{option: v1alpha1.OptionValue(value)},
 		}
 		got := binding(c, []byte(password))
-
 		u, err := url.Parse(got[v1alpha1.KeyURI])
 		if err != nil {
 			t.Fatal(err)
 		}
-
 		pw, _ := u.User.Password()
 		want := []string{"postgresql", user, password, net.JoinHostPort("db-a.shop.svc", "5432"), "/" + database, value, ""}
-
 		if diff := cmp.Diff(want, []string{u.Scheme, u.User.Username(), pw, u.Host, u.Path, u.Query().Get(option), u.Fragment}); diff != "" {
 			t.Errorf("uri: -what it was made of, +what a client reads:\n%s", diff)
 		}
-
 		jdbc := got[v1alpha1.KeyJDBCURL]
 		if j, err := url.Parse(strings.TrimPrefix(jdbc, "jdbc:")); err != nil || j.User != nil || j.Path != "/"+database || j.Query().Get(option) != value {
 			t.Errorf("jdbc-url: want database and option as they were, and no user: %v, %v", j, err)
@@ -189,7 +181,6 @@ func FuzzURI(f *testing.F) {
 		if c.Options = map[string]v1alpha1.OptionValue{"sslmode": "disable"}; option == "application_name" {
 			c.Options[option] = v1alpha1.OptionValue(value)
 		}
-
 		p, err := pgconn.ParseConfig(binding(c, []byte(password))[v1alpha1.KeyMultiHostURI])
 		if err != nil {
 			t.Fatal(err)
@@ -200,27 +191,23 @@ func FuzzURI(f *testing.F) {
 		if diff := cmp.Diff([]string{user, password, name}, []string{p.User, p.Password, p.Database}); diff != "" {
 			t.Errorf("multi-host-uri: -what it was made of, +what a client reads:\n%s", diff)
 		}
-
 		hosts := []string{net.JoinHostPort(p.Host, strconv.Itoa(int(p.Port)))}
 		for _, h := range p.Fallbacks {
 			hosts = append(hosts, net.JoinHostPort(h.Host, strconv.Itoa(int(h.Port))))
 		}
-
 		if diff := cmp.Diff([]string{"db-a.shop.svc:5432", "db-b.shop.svc:5433"}, hosts); diff != "" {
 			t.Errorf("multi-host-uri: -members, +hosts that a client tries:\n%s", diff)
 		}
-
 		if option == "application_name" && p.RuntimeParams[option] != value {
 			t.Errorf("multi-host-uri: want option %q, got %q", value, p.RuntimeParams[option])
 		}
-
 		if p.ValidateConnect == nil {
 			t.Error("multi-host-uri: a client should look for the member that takes writes")
 		}
 	})
 }
 
-// optionName tells whether the schema takes a name.
+// optionName reports whether the schema takes a name.
 func optionName(name string) bool {
 	return name != "" && strings.Trim(name, lower+upper+digits+"-_.") == "" && !strings.ContainsAny(name[:1], digits+"-_.") &&
 		name != "target_session_attrs" && name != "targetServerType"

@@ -17,14 +17,12 @@ import (
 // Create the Secret where it may be made and not changed (see Observe).
 func (e *external) Create(ctx context.Context, cr *v1alpha1.Credential) (managed.ExternalCreation, error) {
 	_, err := e.make(ctx, cr)
-
 	return managed.ExternalCreation{}, err
 }
 
-// make the Secret with new values. It may be repeated: a Secret that has appeared
-// meanwhile is never written to here, and is returned as it is if it is ours. The values
-// go into the Secret and nowhere else. What is missing for the rest (certificates that
-// are yet to be made, say) holds up nobody who needs just a password.
+// make the Secret with new values. It may be repeated: a Secret that has appeared meanwhile is never written to here, and is
+// returned as it is if it is ours. The values go into the Secret and nowhere else. What is missing for the rest (certificates
+// that are yet to be made, say) holds up nobody who needs just a password.
 func (e *external) make(ctx context.Context, cr *v1alpha1.Credential) (*corev1.Secret, error) {
 	k := key(cr)
 	s := &corev1.Secret{
@@ -35,25 +33,20 @@ func (e *external) make(ctx context.Context, cr *v1alpha1.Credential) (*corev1.S
 		},
 		Type: corev1.SecretTypeOpaque,
 	}
-
 	if c := cr.Spec.ForProvider.Connection; c != nil {
 		s.Type = corev1.SecretType(v1alpha1.SecretTypeBinding + c.Type)
 	}
-
 	d, err := e.draft(ctx, cr, s, true)
 	if err != nil {
 		return nil, err
 	}
-
 	err = e.kube.Create(ctx, d.Secret)
 	if kerrors.IsAlreadyExists(err) {
 		return e.adopt(ctx, cr)
 	}
-
 	if err != nil {
 		return nil, errUnwritten("create", k.Name, err)
 	}
-
 	return d.Secret, nil
 }
 
@@ -63,10 +56,8 @@ func (e *external) adopt(ctx context.Context, cr *v1alpha1.Credential) (*corev1.
 	if err != nil {
 		return nil, err
 	}
-
 	if !belongs(s, cr) {
 		return nil, errStranger(s, cr)
 	}
-
 	return s, nil
 }

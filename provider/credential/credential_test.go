@@ -33,6 +33,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/kind"
 	"github.com/capstan-dev/capstan/provider/internal/quiet"
 )
 
@@ -69,58 +70,48 @@ type bench struct {
 
 func newBench(t *testing.T, funcs interceptor.Funcs) *bench {
 	t.Helper()
-
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
-
 	b := &bench{t: t, now: start, events: toolsevents.NewFakeRecorder(1000), metrics: prometheus.NewRegistry()}
 	kube := fake.NewClientBuilder().
 		WithScheme(scheme).
 		WithStatusSubresource(&v1alpha1.Credential{}).
 		WithInterceptorFuncs(funcs).
 		Build()
-
 	b.Client = interceptor.NewClient(kube, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			b.wrote("create", o)
-
 			return c.Create(ctx, o, opts...)
 		},
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 			b.wrote("update", o)
-
 			return c.Update(ctx, o, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			b.wrote("patch", o)
-
 			return c.Patch(ctx, o, p, opts...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			b.wrote("delete", o)
-
 			return c.Delete(ctx, o, opts...)
 		},
 		SubResourceUpdate: func(
 			ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption,
 		) error {
 			b.wrote("update "+sub, o)
-
 			return c.SubResource(sub).Update(ctx, o, opts...)
 		},
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 			return errors.New("nothing may be listed")
 		},
 	})
-
 	b.recorder = managed.NewMRMetricRecorder()
 	b.metrics.MustRegister(b.recorder)
 	b.r = b.reconciler()
-
 	return b
 }
 
@@ -129,10 +120,10 @@ func (b *bench) reconciler() *managed.Reconciler {
 	q := quiet.Wrap(b.Client)
 	log := logr.FromSlogHandler(slog.NewJSONHandler(&b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	mgr := &xpfake.Manager{Client: q, Scheme: b.Scheme()}
-
 	return managed.NewReconciler(mgr, resource.ManagedKind(v1alpha1.CredentialGroupVersionKind), append(
 		options(q, q, b.clock),
 		managed.WithManagementPolicies(),
+		managed.WithFinalizer(kind.NewFinalizer(q)),
 		managed.WithLogger(logging.NewLogrLogger(log)),
 		managed.WithRecorder(event.NewAPIRecorder(b.events)),
 		managed.WithMetricRecorder(b.recorder),
@@ -156,10 +147,8 @@ func (b *bench) wrote(verb string, o client.Object) {
 // apply objects as a user does.
 func (b *bench) apply(objects ...client.Object) {
 	b.t.Helper()
-
 	b.silent = true
 	defer func() { b.silent = false }()
-
 	for _, o := range objects {
 		if err := b.Create(b.t.Context(), o); err != nil {
 			b.t.Fatal(err)
@@ -170,10 +159,8 @@ func (b *bench) apply(objects ...client.Object) {
 // remove an object as a user does.
 func (b *bench) remove(o client.Object) {
 	b.t.Helper()
-
 	b.silent = true
 	defer func() { b.silent = false }()
-
 	if err := b.Delete(b.t.Context(), o); err != nil {
 		b.t.Fatal(err)
 	}
@@ -182,10 +169,8 @@ func (b *bench) remove(o client.Object) {
 // change an object as a user does.
 func (b *bench) change(o client.Object) {
 	b.t.Helper()
-
 	b.silent = true
 	defer func() { b.silent = false }()
-
 	if err := b.Update(b.t.Context(), o); err != nil {
 		b.t.Fatal(err)
 	}
@@ -194,7 +179,6 @@ func (b *bench) change(o client.Object) {
 // ask for other parameters, as a user does.
 func (b *bench) ask(edit func(p *v1alpha1.CredentialParameters)) {
 	b.t.Helper()
-
 	cr := b.credential()
 	edit(&cr.Spec.ForProvider)
 	b.change(cr)
@@ -203,19 +187,16 @@ func (b *bench) ask(edit func(p *v1alpha1.CredentialParameters)) {
 // reconcile once.
 func (b *bench) reconcile() ctrl.Result {
 	b.t.Helper()
-
 	r, err := b.r.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: name})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-
 	return r
 }
 
 // settle reconciles more often than anything needs.
 func (b *bench) settle() {
 	b.t.Helper()
-
 	for range 6 {
 		b.reconcile()
 	}
@@ -223,23 +204,19 @@ func (b *bench) settle() {
 
 func (b *bench) credential() *v1alpha1.Credential {
 	b.t.Helper()
-
 	cr := &v1alpha1.Credential{}
 	if err := b.Get(b.t.Context(), name, cr); err != nil {
 		b.t.Fatal(err)
 	}
-
 	return cr
 }
 
 func (b *bench) secret() *corev1.Secret {
 	b.t.Helper()
-
 	s := &corev1.Secret{}
 	if err := b.Get(b.t.Context(), name, s); err != nil {
 		b.t.Fatal(err)
 	}
-
 	return s
 }
 
@@ -267,23 +244,18 @@ func ours() map[string]string {
 
 func TestLife(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{})
-
 	b.apply(credential(keep))
 	b.settle()
-
 	first := b.secret()
 	if got := len(first.Data[v1alpha1.KeyPassword]); got != defaultLength {
 		t.Errorf("A new Credential should have a password of %d characters, got %d", defaultLength, got)
 	}
-
 	if diff := cmp.Diff(ours(), first.Labels); diff != "" {
 		t.Errorf("The Secret should be labelled ours: -want, +got:\n%s", diff)
 	}
-
 	if len(first.OwnerReferences) != 0 {
 		t.Errorf("The Secret should have no owner, got %v", first.OwnerReferences)
 	}
-
 	cr := b.credential()
 	made := metav1.NewTime(start.Truncate(time.Second))
 	want := v1alpha1.CredentialObservation{
@@ -292,50 +264,37 @@ func TestLife(t *testing.T) {
 		Identity:     first.Annotations[v1alpha1.AnnotationIdentity],
 		LastRotation: &made,
 	}
-
 	if diff := cmp.Diff(want, cr.Status.AtProvider); diff != "" {
 		t.Errorf("The status should tell about the Secret: -want, +got:\n%s", diff)
 	}
-
 	if got := cr.GetCondition(xpv2.TypeReady); got.Reason != xpv2.ReasonAvailable {
 		t.Errorf("The Credential should be available, got %+v", got)
 	}
-
 	b.writes = nil
 	b.settle()
-
 	if !identity.MatchString(want.Identity) {
 		t.Errorf("The Secret should have an identity of 32 hexadecimal digits, got %q", want.Identity)
 	}
-
 	if len(b.writes) != 0 {
 		t.Errorf("An idle Credential should cause no write, got %v", b.writes)
 	}
-
 	b.remove(cr)
-
 	if !b.gone(&v1alpha1.Credential{}) {
 		t.Error("A Credential that keeps its Secret should go at once, even while the provider is stopped")
 	}
-
 	b.settle()
-
 	if diff := cmp.Diff(first, b.secret()); diff != "" {
 		t.Errorf("The Secret should stay as it is when its Credential goes: -want, +got:\n%s", diff)
 	}
-
 	b.apply(credential(keep))
 	b.settle()
-
 	if diff := cmp.Diff(first, b.secret()); diff != "" {
 		t.Errorf("A Credential that comes back should find its Secret unchanged: -want, +got:\n%s", diff)
 	}
-
 	back := b.credential()
 	if got := back.GetCondition(xpv2.TypeReady); got.Reason != xpv2.ReasonAvailable {
 		t.Errorf("A Credential that comes back should be available, got %+v", got)
 	}
-
 	if got := back.Status.AtProvider.Identity; got != want.Identity {
 		t.Errorf("A Credential that comes back should have the identity %q, got %q", want.Identity, got)
 	}
@@ -343,7 +302,6 @@ func TestLife(t *testing.T) {
 
 func TestExistingSecret(t *testing.T) {
 	precious := map[string][]byte{v1alpha1.KeyPassword: []byte("precious")}
-
 	type want struct {
 		secret *corev1.Secret
 		writes []string
@@ -351,7 +309,6 @@ func TestExistingSecret(t *testing.T) {
 		// says is part of what the conditions tell.
 		says string
 	}
-
 	cases := map[string]struct {
 		reason string
 		secret *corev1.Secret
@@ -413,48 +370,37 @@ func TestExistingSecret(t *testing.T) {
 			},
 		},
 	}
-
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			b := newBench(t, interceptor.Funcs{})
 			b.apply(tc.secret, credential(keep))
 			b.settle()
-
 			got := b.secret()
 			got.ResourceVersion = ""
-
 			if len(tc.want.writes) > 0 {
 				got.Annotations = nil
 			}
-
 			if diff := cmp.Diff(tc.want.secret, got); diff != "" {
 				t.Errorf("\n%s\nSecret: -want, +got:\n%s", tc.reason, diff)
 			}
-
 			var writes []string
-
 			for _, w := range b.writes {
 				if strings.HasSuffix(w, " Secret") {
 					writes = append(writes, w)
 				}
 			}
-
 			if diff := cmp.Diff(tc.want.writes, writes); diff != "" {
 				t.Errorf("\n%s\nwrites: -want, +got:\n%s", tc.reason, diff)
 			}
-
 			cr := b.credential()
 			if ready := cr.GetCondition(xpv2.TypeReady); ready.Reason != tc.want.ready {
 				t.Errorf("\n%s\nReady: want %q, got %+v", tc.reason, tc.want.ready, ready)
 			}
-
 			if synced := cr.GetCondition(xpv2.TypeSynced); !strings.Contains(synced.Message, tc.want.says) {
 				t.Errorf("\n%s\nSynced: want %q, got %+v", tc.reason, tc.want.says, synced)
 			}
-
 			b.writes = nil
 			b.settle()
-
 			if len(b.writes) != 0 {
 				t.Errorf("\n%s\nOnce told there should be no more writes, got %v", tc.reason, b.writes)
 			}
@@ -492,7 +438,6 @@ func TestDelete(t *testing.T) {
 			policy: all,
 		},
 	}
-
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			b := newBench(t, interceptor.Funcs{})
@@ -502,11 +447,9 @@ func TestDelete(t *testing.T) {
 			b.settle()
 			b.remove(b.credential())
 			b.settle()
-
 			if !b.gone(&v1alpha1.Credential{}) {
 				t.Errorf("\n%s\nThe Credential should be gone", tc.reason)
 			}
-
 			if got := b.gone(&corev1.Secret{}); got != tc.gone {
 				t.Errorf("\n%s\nSecret gone: want %t, got %t", tc.reason, tc.gone, got)
 			}
@@ -517,7 +460,6 @@ func TestDelete(t *testing.T) {
 func TestFinalizerFollowsPolicies(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{})
 	b.apply(credential(all))
-
 	for _, step := range []struct {
 		policy xpv2.ManagementPolicies
 		want   []string
@@ -528,13 +470,10 @@ func TestFinalizerFollowsPolicies(t *testing.T) {
 	} {
 		cr := b.credential()
 		cr.Spec.ManagementPolicies = step.policy
-
 		if err := b.Update(t.Context(), cr); err != nil {
 			t.Fatal(err)
 		}
-
 		b.settle()
-
 		if diff := cmp.Diff(step.want, b.credential().Finalizers); diff != "" {
 			t.Errorf("Finalizers with policies %v: -want, +got:\n%s", step.policy, diff)
 		}
@@ -543,30 +482,24 @@ func TestFinalizerFollowsPolicies(t *testing.T) {
 
 func TestDeleteNamesTheOneThatWasSeen(t *testing.T) {
 	var got client.DeleteOptions
-
 	b := newBench(t, interceptor.Funcs{Delete: func(
 		ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption,
 	) error {
 		got.ApplyOptions(opts)
-
 		return c.Delete(ctx, o)
 	}})
-
 	s := secret(ours(), nil)
 	s.UID = "seen"
 	b.apply(s)
-
 	if _, err := b.external().Delete(t.Context(), named()); err != nil {
 		t.Fatal(err)
 	}
-
 	if p := got.Preconditions; p == nil || p.UID == nil || *p.UID != "seen" || p.ResourceVersion == nil {
 		t.Errorf("Delete(...): want a precondition on the Secret that was seen, got %+v", p)
 	}
 }
 
-// TestWritesUntilReady: each write to a Credential wakes the composite resource that it
-// is of.
+// TestWritesUntilReady: each write to a Credential wakes the composite resource that it is of.
 func TestWritesUntilReady(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason   string
@@ -591,11 +524,9 @@ func TestWritesUntilReady(t *testing.T) {
 			cr.Spec.ManagementPolicies = tc.policies
 			b.apply(cr)
 			b.settle()
-
 			if diff := cmp.Diff(tc.want, b.writes); diff != "" {
 				t.Errorf("%s\nwrites: -want, +got:\n%s", tc.reason, diff)
 			}
-
 			if got := b.credential().GetCondition(xpv2.TypeReady).Status; got != corev1.ConditionTrue {
 				t.Errorf("%s\nReady is %s", tc.reason, got)
 			}
@@ -619,17 +550,14 @@ func TestCreateIsRepeatable(t *testing.T) {
 			failed: true,
 		},
 	}
-
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			b := newBench(t, interceptor.Funcs{})
 			b.apply(tc.secret)
-
 			_, err := b.external().Create(t.Context(), named())
 			if (err != nil) != tc.failed {
 				t.Errorf("\n%s\nCreate(...): unexpected error: %v", tc.reason, err)
 			}
-
 			if got := string(b.secret().Data[v1alpha1.KeyPassword]); got != "first" {
 				t.Errorf("\n%s\nCreate(...) has written over a password", tc.reason)
 			}
@@ -648,7 +576,6 @@ func TestErrorsAreWrapped(t *testing.T) {
 		},
 	})
 	e := b.external()
-
 	verbs := map[string]func() error{
 		"Observe": func() error { _, err := e.Observe(t.Context(), named()); return err },
 		"Create":  func() error { _, err := e.Create(t.Context(), named()); return err },
@@ -666,34 +593,26 @@ func TestErrorsAreWrapped(t *testing.T) {
 func named() *v1alpha1.Credential {
 	cr := credential(keep)
 	cr.Annotations = map[string]string{"crossplane.io/external-name": name.Name}
-
 	return cr
 }
 
 func TestDatabaseLabel(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{})
-
 	cr := credential(keep)
 	cr.Labels = map[string]string{observev1alpha1.LabelDatabase: "orders-db"}
 	b.apply(cr)
 	b.settle()
-
 	want := ours()
 	want[observev1alpha1.LabelDatabase] = "orders-db"
-
 	if diff := cmp.Diff(want, b.secret().Labels); diff != "" {
 		t.Errorf("The Secret of a Database's Credential should carry the label that guards it: -want, +got:\n%s", diff)
 	}
-
 	cr = b.credential()
 	cr.Labels = nil
-
 	if err := b.Update(t.Context(), cr); err != nil {
 		t.Fatal(err)
 	}
-
 	b.settle()
-
 	if diff := cmp.Diff(want, b.secret().Labels); diff != "" {
 		t.Errorf("A Credential that loses the label should not take it off the Secret: -want, +got:\n%s", diff)
 	}

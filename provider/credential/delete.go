@@ -14,29 +14,23 @@ import (
 	"github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 )
 
-// Delete the Secret. It is called only when the management policies include
-// Delete. The precondition keeps it from deleting another Secret that takes the
-// place of the one that was looked at.
+// Delete the Secret. It is called only when the management policies include Delete. The precondition keeps it from deleting
+// another Secret that takes the place of the one that was looked at.
 func (e *external) Delete(ctx context.Context, cr *v1alpha1.Credential) (managed.ExternalDelete, error) {
 	s, err := e.secret(ctx, cr)
 	if err != nil {
 		if kerrors.IsNotFound(err) {
 			return managed.ExternalDelete{}, nil
 		}
-
 		return managed.ExternalDelete{}, err
 	}
-
 	if !belongs(s, cr) {
 		return managed.ExternalDelete{}, errStranger(s, cr)
 	}
-
 	uid, version := s.GetUID(), s.GetResourceVersion()
 	err = e.kube.Delete(ctx, s, client.Preconditions{UID: &uid, ResourceVersion: &version})
-
 	if resource.IgnoreNotFound(err) != nil {
 		return managed.ExternalDelete{}, errUnwritten("delete", s.GetName(), err)
 	}
-
 	return managed.ExternalDelete{}, nil
 }

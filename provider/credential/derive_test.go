@@ -17,16 +17,13 @@ func TestDerive(t *testing.T) {
 	hash := v1alpha1.Derivation{Format: v1alpha1.FormatBcrypt}
 	must := func(b []byte, err error) []byte {
 		t.Helper()
-
 		if err != nil {
 			t.Fatal(err)
 		}
-
 		return b
 	}
 	scrammed := must(formats[v1alpha1.FormatSCRAM].make([]byte("secret-value"), scram))
 	hashed := must(bcrypt.GenerateFromPassword([]byte("secret-value"), 10))
-
 	cases := map[string]struct {
 		reason string
 		was    []byte
@@ -65,32 +62,25 @@ func TestDerive(t *testing.T) {
 		"BcryptOfZero": {reason: "What would be cut off is refused.", value: "a\x00b", how: hash, says: "none of them zero"},
 		"Unknown":      {reason: "A format that no schema has let through is refused.", value: "x", how: v1alpha1.Derivation{Format: "MD5"}, says: "not known"},
 	}
-
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			m := newMemory()
-
 			got, err := m.derive(tc.was, []byte(tc.value), tc.how)
 			if tc.says != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), tc.value) {
 					t.Errorf("\n%s\nderive(...): want an error that says %q and not the value, got %v", tc.reason, tc.says, err)
 				}
-
 				return
 			}
-
 			if err != nil {
 				t.Fatal(err)
 			}
-
 			if kept := string(got) == string(tc.was); kept != tc.kept {
 				t.Errorf("\n%s\nderive(...) kept what was there: want %t, got %t", tc.reason, tc.kept, kept)
 			}
-
 			if !formats[tc.how.Format].fits(got, []byte(tc.value), tc.how) {
 				t.Errorf("\n%s\nderive(...): what was derived does not fit", tc.reason)
 			}
-
 			again, err := m.derive(got, []byte(tc.value), tc.how)
 			if err != nil || string(again) != string(got) {
 				t.Errorf("\n%s\nderive(...) a second time: want the same again (%v)", tc.reason, err)
@@ -102,7 +92,6 @@ func TestDerive(t *testing.T) {
 func TestMemory(t *testing.T) {
 	m := newMemory()
 	m.learn(m.trace([]byte("ab"), []byte("c")))
-
 	for _, tc := range []struct {
 		reason string
 		parts  []string
@@ -116,15 +105,12 @@ func TestMemory(t *testing.T) {
 			t.Errorf("%s\nknows(%v): want %t, got %t", tc.reason, tc.parts, tc.want, got)
 		}
 	}
-
 	for i := range 2 * most {
 		m.learn(m.trace([]byte{byte(i), byte(i >> 8), byte(i >> 16)}))
 	}
-
 	if len(m.seen) > most {
 		t.Errorf("A memory should hold at most %d traces, got %d", most, len(m.seen))
 	}
-
 	if newMemory().trace([]byte("ab")) == m.trace([]byte("ab")) {
 		t.Error("Two memories should not share traces")
 	}

@@ -31,7 +31,6 @@ func TestChange(t *testing.T) {
 			b.change(s)
 		}
 	}
-
 	cases := map[string]struct {
 		reason string
 		change func(*bench)
@@ -183,21 +182,16 @@ func TestChange(t *testing.T) {
 			},
 		},
 	}
-
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			b := newBench(t, interceptor.Funcs{})
 			b.apply(everything())
 			b.settle()
-
 			was, id := b.secret(), b.credential().Status.AtProvider.Identity
 			tc.change(b)
 			b.settle()
-
 			is, cr := b.secret(), b.credential()
-
 			var other, gone, made []string
-
 			for _, k := range slices.Sorted(maps.Keys(was.Data)) {
 				switch v, ok := is.Data[k]; {
 				case !ok:
@@ -206,41 +200,33 @@ func TestChange(t *testing.T) {
 					other = append(other, k)
 				}
 			}
-
 			for _, k := range slices.Sorted(maps.Keys(is.Data)) {
 				if _, ok := was.Data[k]; !ok {
 					made = append(made, k)
 				}
 			}
-
 			for what, keys := range map[string][2][]string{"other": {tc.other, other}, "gone": {tc.gone, gone}, "made": {tc.made, made}} {
 				if diff := cmp.Diff(keys[0], keys[1]); diff != "" {
 					t.Errorf("\n%s\n%s keys: -want, +got:\n%s", tc.reason, what, diff)
 				}
 			}
-
 			for _, k := range []string{"note", "password.previous"} {
 				if v, ok := is.Data[k]; ok && string(v) != "precious" {
 					t.Errorf("\n%s\nKey %q was written over", tc.reason, k)
 				}
 			}
-
 			synced, ready := cr.GetCondition(xpv2.TypeSynced), cr.GetCondition(xpv2.TypeReady)
 			if want := tc.says == ""; (synced.Status == corev1.ConditionTrue) != want || (ready.Status == corev1.ConditionTrue) != want {
 				t.Errorf("\n%s\nwant Ready and Synced %t, got %+v, %+v", tc.reason, want, ready, synced)
 			}
-
 			if !strings.Contains(synced.Message, tc.says) {
 				t.Errorf("\n%s\nSynced: want %q, got %q", tc.reason, tc.says, synced.Message)
 			}
-
 			if got := cr.Status.AtProvider.Identity; got != id || is.Annotations[v1alpha1.AnnotationIdentity] != id && tc.says == "" {
 				t.Errorf("\n%s\nThe identity should be the same: was %q, is %q", tc.reason, id, got)
 			}
-
 			b.writes = nil
 			b.settle()
-
 			if len(b.writes) != 0 {
 				t.Errorf("\n%s\nOnce done there should be no more writes, got %v", tc.reason, b.writes)
 			}
@@ -248,28 +234,21 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// TestKeyThatComesBack shows that a key which was taken out and comes back has its
-// value, and that meanwhile it was not rotated.
+// TestKeyThatComesBack shows that a key which was taken out and comes back has its value, and that meanwhile it was not rotated.
 func TestKeyThatComesBack(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{})
 	b.apply(everything())
 	b.settle()
-
 	was := b.secret()
-
 	b.ask(func(p *v1alpha1.CredentialParameters) { p.Keys = p.Keys[:1] })
 	b.settle()
-
 	b.now = start.Add(720 * time.Hour)
 	b.settle()
-
 	if is := b.secret(); cmp.Equal(was.Data["password"], is.Data["password"]) || !cmp.Equal(was.Data["token"], is.Data["token"]) {
 		t.Error("A rotation should replace the values that are asked for, and no others")
 	}
-
 	b.ask(func(p *v1alpha1.CredentialParameters) { p.Keys = append(p.Keys, v1alpha1.Key{Name: "token"}) })
 	b.settle()
-
 	if is := b.secret(); !cmp.Equal(was.Data["token"], is.Data["token"]) {
 		t.Error("A key that comes back should have its value")
 	}
@@ -279,30 +258,25 @@ func TestBindingOfASecret(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{})
 	b.apply(everything())
 	b.settle()
-
 	if got, want := b.secret().Type, corev1.SecretType("servicebinding.io/postgresql"); got != want {
 		t.Errorf("Type of a Secret that is made with a connection: want %q, got %q", want, got)
 	}
-
 	if diff := cmp.Diff(&v1alpha1.Binding{Name: name.Name}, b.credential().Status.Binding); diff != "" {
 		t.Errorf("status.binding: -want, +got:\n%s", diff)
 	}
-
 	b.ask(func(p *v1alpha1.CredentialParameters) { p.Connection = nil })
 	b.settle()
-
 	if got := b.credential().Status.Binding; got != nil {
 		t.Errorf("status.binding: want none without a connection, got %v", got)
 	}
 }
 
-// TestIdentityIsGivenBack shows that a Secret which is made anew while its
-// Credential is there has other values and the same identity.
+// TestIdentityIsGivenBack shows that a Secret which is recreated while its Credential is there has other values and the same
+// identity.
 func TestIdentityIsGivenBack(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{})
 	b.apply(everything())
 	b.settle()
-
 	was := b.secret()
 	b.remove(was)
 
@@ -311,14 +285,11 @@ func TestIdentityIsGivenBack(t *testing.T) {
 	if o, err := b.external().Observe(t.Context(), cr); err != nil || o.ResourceUpToDate || cr.Status.AtProvider.Identity != recall(was).identity {
 		t.Errorf("Observe(...): want no Secret and the identity it had, got %+v (%v)", cr.Status.AtProvider, err)
 	}
-
 	b.settle()
-
 	is := b.secret()
 	if cmp.Equal(was.Data["password"], is.Data["password"]) {
 		t.Error("A Secret that was deleted should be made anew")
 	}
-
 	if want, got := recall(was).identity, recall(is).identity; got != want || got == "" {
 		t.Errorf("Identity: want %q, got %q", want, got)
 	}
@@ -328,14 +299,12 @@ func TestIdentityIsGivenBack(t *testing.T) {
 	b.remove(is)
 	b.apply(everything())
 	b.settle()
-
 	if got := recall(b.secret()).identity; got == recall(was).identity {
 		t.Error("What is made from nothing should have an identity of its own")
 	}
 }
 
-// TestObserveOnly shows that without the right to update nothing is written, and
-// what is there is told.
+// TestObserveOnly shows that without the right to update nothing is written, and what is there is told.
 func TestObserveOnly(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{})
 	cr := everything()
@@ -344,11 +313,9 @@ func TestObserveOnly(t *testing.T) {
 	old := secret(ours(), map[string][]byte{v1alpha1.KeyPassword: []byte("precious")})
 	b.apply(old, cr)
 	b.settle()
-
 	if diff := cmp.Diff(map[string][]byte{v1alpha1.KeyPassword: []byte("precious")}, b.secret().Data); diff != "" {
 		t.Errorf("The Secret: -want, +got:\n%s", diff)
 	}
-
 	if got := b.credential().GetCondition(xpv2.TypeReady); got.Status != corev1.ConditionFalse {
 		t.Errorf("A Credential whose Secret lacks what is asked for should not be available, got %+v", got)
 	}

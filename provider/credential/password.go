@@ -23,14 +23,13 @@ const (
 	upper  = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	digits = "0123456789"
 
-	// punctuation is what a URL takes as it is (RFC 3986 calls it unreserved) and
-	// a shell does, too, anywhere but at the start of a word.
+	// punctuation is what a URL takes as it is (RFC 3986 calls it unreserved) and a shell does, too, anywhere but at the start of
+	// a word.
 	punctuation = "-._~"
 )
 
-// An alphabet of values. None needs quoting in a shell, a URL, SQL or a
-// configuration file. None leaves out letters that look alike: nobody reads these
-// values out, and 16 of 62 characters are 95 bits where 16 of 56 would be 92.
+// An alphabet of values. None needs quoting in a shell, a URL, SQL or a configuration file. None leaves out letters that look
+// alike: nobody reads these values out, and 16 of 62 characters are 95 bits where 16 of 56 would be 92.
 type alphabet struct {
 	// first may be at the start, rest everywhere else.
 	first, rest string
@@ -55,11 +54,10 @@ func keys(cr *v1alpha1.Credential) []v1alpha1.Key {
 	if ks := cr.Spec.ForProvider.Keys; len(ks) > 0 {
 		return ks
 	}
-
 	return []v1alpha1.Key{{Name: defaultKey}}
 }
 
-// has tells whether cr has a generated key of this name.
+// has reports whether cr has a generated key of this name.
 func has(cr *v1alpha1.Credential, name string) bool {
 	return slices.ContainsFunc(keys(cr), func(k v1alpha1.Key) bool { return k.Name == name })
 }
@@ -67,48 +65,41 @@ func has(cr *v1alpha1.Credential, name string) bool {
 // generate a value of key k from a cryptographic source.
 func generate(p v1alpha1.CredentialParameters, k v1alpha1.Key) ([]byte, error) {
 	length := defaultLength
-
 	for _, l := range []*int32{p.Length, k.Length} {
 		if l != nil {
 			length = int(*l)
 		}
 	}
-
 	a, ok := alphabets[k.Alphabet]
 	if !ok {
 		a, ok = alphabets[p.Alphabet]
 	}
-
 	if !ok {
 		a = alphabets[v1alpha1.AlphabetAlphanumeric]
 	}
 
-	// Values that lack a class are thrown away. Of 16 characters about half are,
-	// which costs each of the others one bit.
+	// Values that lack a class are thrown away. Of 16 characters about half are, which costs each of the others one bit.
 	for {
 		first, err := password.Settings{CharacterSet: a.first, Length: 1}.Generate()
 		if err != nil {
 			return nil, fmt.Errorf("cannot read random bytes: %w", err)
 		}
-
 		rest, err := password.Settings{CharacterSet: a.rest, Length: length - 1}.Generate()
 		if err != nil {
 			return nil, fmt.Errorf("cannot read random bytes: %w", err)
 		}
-
 		if v := first + rest; a.holds(v) {
 			return []byte(v), nil
 		}
 	}
 }
 
-// holds tells whether v has a character of each class.
+// holds reports whether v has a character of each class.
 func (a alphabet) holds(v string) bool {
 	for _, c := range a.classes {
 		if !strings.ContainsAny(v, c) {
 			return false
 		}
 	}
-
 	return true
 }

@@ -14,7 +14,6 @@ import (
 
 func TestGenerate(t *testing.T) {
 	seen := map[string]bool{}
-
 	for name, a := range alphabets {
 		for _, length := range []int32{16, 24, 128} {
 			for range 200 {
@@ -22,22 +21,18 @@ func TestGenerate(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-
 				pw := string(v)
 				if len(pw) != int(length) || strings.Trim(pw, a.rest) != "" || !strings.Contains(a.first, pw[:1]) {
 					t.Errorf("generate(%s, %d): not a value of this alphabet and length", name, length)
 				}
-
 				for _, class := range a.classes {
 					if !strings.ContainsAny(pw, class) {
 						t.Errorf("generate(%s, %d): no character of %q", name, length, class)
 					}
 				}
-
 				if seen[pw] {
 					t.Errorf("generate(%s, %d): the same value twice", name, length)
 				}
-
 				seen[pw] = true
 			}
 		}
@@ -71,14 +66,12 @@ func TestGenerateUsesTheNearest(t *testing.T) {
 			rest:   "0123456789abcdef",
 		},
 	}
-
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			got, err := generate(tc.params, tc.key)
 			if err != nil {
 				t.Fatal(err)
 			}
-
 			if len(got) != tc.length || strings.Trim(string(got), tc.rest) != "" {
 				t.Errorf("\n%s\ngenerate(...): want %d characters of %q", tc.reason, tc.length, tc.rest)
 			}
@@ -86,15 +79,13 @@ func TestGenerateUsesTheNearest(t *testing.T) {
 	}
 }
 
-// TestEntropy counts what can be generated at the shortest lengths that the schema
-// takes.
+// TestEntropy counts what can be generated at the shortest lengths that the schema takes.
 func TestEntropy(t *testing.T) {
 	shortest := map[v1alpha1.Alphabet]int{
 		v1alpha1.AlphabetAlphanumeric: 16,
 		v1alpha1.AlphabetHexadecimal:  24,
 		v1alpha1.AlphabetPrintable:    16,
 	}
-
 	for name, a := range alphabets {
 		if got := math.Log2(a.count(shortest[name])); got < 95 {
 			t.Errorf("Alphabet %s: want at least 95 bits at length %d, got %.1f", name, shortest[name], got)
@@ -102,23 +93,19 @@ func TestEntropy(t *testing.T) {
 	}
 }
 
-// count the values of a length that have a character of each class: all, without
-// those that lack one, with those that lack two, and so on.
+// count the values of a length that have a character of each class: all, without those that lack one, with those that lack two,
+// and so on.
 func (a alphabet) count(length int) float64 {
 	sum := 0.0
-
 	for lacking := range 1 << len(a.classes) {
 		first, rest, sign := a.first, a.rest, 1.0
-
 		for i, class := range a.classes {
 			if lacking&(1<<i) != 0 {
 				first, rest, sign = without(first, class), without(rest, class), -sign
 			}
 		}
-
 		sum += sign * float64(len(first)) * math.Pow(float64(len(rest)), float64(length-1))
 	}
-
 	return sum
 }
 
@@ -127,7 +114,6 @@ func without(text, class string) string {
 		if strings.ContainsRune(class, r) {
 			return -1
 		}
-
 		return r
 	}, text)
 }

@@ -26,9 +26,8 @@ type record struct {
 	rotatedAt  time.Time
 	rotationID string
 
-	// generation counts the values where two usernames take turns, and is 0 where they
-	// do not. Staged names those that are to come, if there are any, and stagedID is
-	// the rotation id that they were made for.
+	// generation counts the values where two usernames take turns, and is 0 where they do not. Staged names those that are to
+	// come, if there are any, and stagedID is the rotation id that they were made for.
 	generation       int64
 	staged, stagedID string
 
@@ -45,8 +44,7 @@ type record struct {
 	remembered string
 }
 
-// recall the record of s. What was never recorded, or what somebody has made
-// illegible, is empty.
+// recall the record of s. What was never recorded, or what somebody has made illegible, is empty.
 func recall(s *corev1.Secret) record {
 	a := s.GetAnnotations()
 	r := record{
@@ -57,18 +55,14 @@ func recall(s *corev1.Secret) record {
 		rendered:   list(a[v1alpha1.AnnotationRendered]),
 		remembered: a[v1alpha1.AnnotationRemembered],
 	}
-
 	if id := a[v1alpha1.AnnotationIdentity]; identity.MatchString(id) {
 		r.identity = id
 	}
-
 	if n, err := strconv.ParseInt(a[v1alpha1.AnnotationGeneration], 10, 64); err == nil && n > 0 {
 		r.generation = n
 	}
-
 	r.rotatedAt = instant(a[v1alpha1.AnnotationRotatedAt])
 	r.overlapUntil = instant(a[v1alpha1.AnnotationOverlapUntil])
-
 	return r
 }
 
@@ -78,7 +72,6 @@ func instant(text string) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-
 	return at.UTC()
 }
 
@@ -95,16 +88,13 @@ func (r record) keep(s *corev1.Secret) {
 	set(&s.Annotations, v1alpha1.AnnotationRotationID, r.rotationID)
 	set(&s.Annotations, v1alpha1.AnnotationStaged, r.staged)
 	set(&s.Annotations, v1alpha1.AnnotationStagedRotationID, r.stagedID)
-
 	generation, overlap := "", ""
 	if r.generation > 0 {
 		generation = strconv.FormatInt(r.generation, 10)
 	}
-
 	if !r.overlapUntil.IsZero() {
 		overlap = r.overlapUntil.Format(time.RFC3339)
 	}
-
 	set(&s.Annotations, v1alpha1.AnnotationGeneration, generation)
 	set(&s.Annotations, v1alpha1.AnnotationOverlapUntil, overlap)
 	set(&s.Annotations, v1alpha1.AnnotationGenerated, strings.Join(sets.List(r.generated), ","))
@@ -115,14 +105,11 @@ func (r record) keep(s *corev1.Secret) {
 func set(m *map[string]string, key, value string) {
 	if value == "" {
 		delete(*m, key)
-
 		return
 	}
-
 	if *m == nil {
 		*m = map[string]string{}
 	}
-
 	(*m)[key] = value
 }
 
@@ -130,6 +117,5 @@ func set(m *map[string]string, key, value string) {
 func newIdentity() string {
 	id := make([]byte, 16)
 	_, _ = rand.Read(id)
-
 	return hex.EncodeToString(id)
 }

@@ -26,7 +26,6 @@ import (
 func TestDue(t *testing.T) {
 	made := start.Truncate(time.Second)
 	monthly := &v1alpha1.Rotation{Every: "720h"}
-
 	cases := map[string]struct {
 		reason string
 		params *v1alpha1.Rotation
@@ -92,7 +91,6 @@ func TestDue(t *testing.T) {
 			record: record{rotatedAt: made, rotationID: "2026-11"},
 		},
 	}
-
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			if got := due(tc.params, tc.record, made.Add(tc.after)); got != tc.want {
@@ -123,7 +121,6 @@ func everything() *v1alpha1.Credential {
 			Database: "orders",
 		},
 	}
-
 	return cr
 }
 
@@ -131,7 +128,6 @@ func TestRotationLife(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{})
 	b.apply(everything())
 	b.settle()
-
 	first := b.secret()
 	b.fits(first, "")
 
@@ -139,11 +135,9 @@ func TestRotationLife(t *testing.T) {
 	b.now = start.Add(719 * time.Hour)
 	b.writes = nil
 	b.settle()
-
 	if len(b.writes) != 0 {
 		t.Errorf("Before its time a rotation should write nothing, got %v", b.writes)
 	}
-
 	next := b.credential().Status.AtProvider.NextRotation
 	if want := start.Truncate(time.Second).Add(720 * time.Hour); next == nil || !next.Time.Equal(want) {
 		t.Errorf("Next rotation: want %s, got %v", want, next)
@@ -152,29 +146,23 @@ func TestRotationLife(t *testing.T) {
 	// The time has come, three times over: the provider was stopped.
 	b.now = start.Add(3*720*time.Hour + time.Minute)
 	b.settle()
-
 	second := b.secret()
 	b.fits(second, "")
 	b.fits(second, v1alpha1.SuffixPrevious)
-
 	for _, k := range []string{v1alpha1.KeyPassword, "token", "verifier", "hash"} {
 		if cmp.Equal(first.Data[k], second.Data[k]) {
 			t.Errorf("Key %q should have changed", k)
 		}
-
 		if !cmp.Equal(first.Data[k], second.Data[k+v1alpha1.SuffixPrevious]) {
 			t.Errorf("Key %q should be kept, byte for byte", k)
 		}
 	}
-
 	if cmp.Equal(first.Data[v1alpha1.KeyURI], second.Data[v1alpha1.KeyURI]) {
 		t.Error("The URI should have the new password")
 	}
-
 	if first.Annotations[v1alpha1.AnnotationIdentity] != second.Annotations[v1alpha1.AnnotationIdentity] {
 		t.Error("The identity should be the same after a rotation")
 	}
-
 	at := b.credential().Status.AtProvider
 	for what, times := range map[string][2]*metav1.Time{
 		"last rotation":  {at.LastRotation, new(metav1.NewTime(b.now.Truncate(time.Second)))},
@@ -185,14 +173,11 @@ func TestRotationLife(t *testing.T) {
 			t.Errorf("Status of %s: want %s, got %s", what, times[1], times[0])
 		}
 	}
-
 	if got := b.credential().GetCondition(xpv2.TypeReady); got.Status != corev1.ConditionTrue {
 		t.Errorf("A Credential should stay available while it rotates, got %+v", got)
 	}
-
 	b.writes = nil
 	b.settle()
-
 	if len(b.writes) != 0 {
 		t.Errorf("After a rotation there should be no more writes, got %v", b.writes)
 	}
@@ -200,7 +185,6 @@ func TestRotationLife(t *testing.T) {
 	// The clock goes back, and nothing happens.
 	b.now = start
 	b.settle()
-
 	if len(b.writes) != 0 {
 		t.Errorf("A clock that goes back should cause no write, got %v", b.writes)
 	}
@@ -208,20 +192,17 @@ func TestRotationLife(t *testing.T) {
 	// The previous ones go.
 	b.now = recall(second).rotatedAt.Add(48 * time.Hour)
 	b.settle()
-
 	third := b.secret()
 	for k := range third.Data {
 		if isPrevious(k) {
 			t.Errorf("Key %q should be gone", k)
 		}
 	}
-
 	for _, k := range []string{v1alpha1.KeyPassword, "token", "verifier", "hash", v1alpha1.KeyURI} {
 		if !cmp.Equal(second.Data[k], third.Data[k]) {
 			t.Errorf("Key %q should stay when the previous values go", k)
 		}
 	}
-
 	if got := b.credential().Status.AtProvider.PreviousUntil; got != nil {
 		t.Errorf("Status: nothing previous is kept until %s", got)
 	}
@@ -230,14 +211,11 @@ func TestRotationLife(t *testing.T) {
 // fits tells when what is derived does not fit the value with this suffix.
 func (b *bench) fits(s *corev1.Secret, suffix string) {
 	b.t.Helper()
-
 	pw := s.Data[v1alpha1.KeyPassword+suffix]
-
 	v, err := scram.Parse(s.Data["verifier"+suffix])
 	if err != nil || !v.Fits(pw) {
 		b.t.Errorf("Key %q does not fit its password: %v", "verifier"+suffix, err)
 	}
-
 	if err := bcrypt.CompareHashAndPassword(s.Data["hash"+suffix], pw); err != nil {
 		b.t.Errorf("Key %q does not fit its password: %v", "hash"+suffix, err)
 	}
@@ -249,17 +227,13 @@ func TestRotationByID(t *testing.T) {
 	cr.Spec.ForProvider.Rotation = &v1alpha1.Rotation{ID: "a", KeepPrevious: "24h"}
 	b.apply(cr)
 	b.settle()
-
 	first := b.secret()
-
 	b.ask(func(p *v1alpha1.CredentialParameters) { p.Rotation.ID = "b" })
 	b.settle()
-
 	second := b.secret()
 	if cmp.Equal(first.Data["token"], second.Data["token"]) || !cmp.Equal(first.Data["token"], second.Data["token.previous"]) {
 		t.Error("Another id should replace the values and keep the previous ones")
 	}
-
 	if got := b.credential().Status.AtProvider.RotationID; got != "b" {
 		t.Errorf("Status: want id %q, got %q", "b", got)
 	}
@@ -269,12 +243,10 @@ func TestRotationByID(t *testing.T) {
 		p.Rotation = &v1alpha1.Rotation{ID: "leak-1", KeepPrevious: "0s"}
 	})
 	b.settle()
-
 	third := b.secret()
 	if cmp.Equal(second.Data["token"], third.Data["token"]) {
 		t.Error("A third id should replace the values again")
 	}
-
 	for k := range third.Data {
 		if isPrevious(k) {
 			t.Errorf("keepPrevious 0s should keep nothing, got key %q", k)
@@ -283,12 +255,10 @@ func TestRotationByID(t *testing.T) {
 
 	// The record outlives the Credential.
 	b.remove(b.credential())
-
 	again := everything()
 	again.Spec.ForProvider.Rotation = &v1alpha1.Rotation{ID: "leak-1", KeepPrevious: "0s"}
 	b.apply(again)
 	b.settle()
-
 	if diff := cmp.Diff(third, b.secret()); diff != "" {
 		t.Errorf("A Credential that comes back with the same id should find its Secret unchanged: -want, +got:\n%s", diff)
 	}
@@ -297,9 +267,7 @@ func TestRotationByID(t *testing.T) {
 // TestRotationInACrash ends the one request of a rotation in every way there is.
 func TestRotationInACrash(t *testing.T) {
 	boom := errors.New("connection reset")
-
 	byHand := map[string][]byte{v1alpha1.KeyPassword: []byte("by-hand"), "note": []byte("precious")}
-
 	cases := map[string]struct {
 		reason string
 		// changed meanwhile, by somebody else.
@@ -326,18 +294,14 @@ func TestRotationInACrash(t *testing.T) {
 				if err := c.Get(ctx, client.ObjectKeyFromObject(o), s); err != nil {
 					return err
 				}
-
 				maps.Copy(s.Data, byHand)
-
 				if err := c.Update(ctx, s); err != nil {
 					return err
 				}
-
 				return c.Patch(ctx, o, p, opts...)
 			},
 		},
 	}
-
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			faults := 0
@@ -347,24 +311,18 @@ func TestRotationInACrash(t *testing.T) {
 				if faults == 0 {
 					return c.Patch(ctx, o, p, opts...)
 				}
-
 				faults--
-
 				return tc.patch(ctx, c, o, p, opts...)
 			}})
-
 			b.apply(everything())
 			b.settle()
-
 			first := b.secret()
 			b.now = start.Add(721 * time.Hour)
 			faults = 1
 			b.reconcile()
-
 			if faults != 0 {
 				t.Fatal("Nothing was written, so this proves nothing")
 			}
-
 			if got := b.credential().GetCondition(xpv2.TypeReady); got.Status != corev1.ConditionTrue {
 				t.Errorf("\n%s\nThe values that are there should stay available, got %+v", tc.reason, got)
 			}
@@ -372,18 +330,14 @@ func TestRotationInACrash(t *testing.T) {
 			// A restart: nothing is remembered but what the Secret holds.
 			b.r = b.reconciler()
 			b.settle()
-
 			second := b.secret()
 			b.fits(second, "")
 			b.fits(second, v1alpha1.SuffixPrevious)
-
 			maps.Copy(first.Data, tc.changed)
-
 			for _, k := range []string{v1alpha1.KeyPassword, "token"} {
 				if !cmp.Equal(first.Data[k], second.Data[k+v1alpha1.SuffixPrevious]) {
 					t.Errorf("\n%s\nThe previous value of %q should be the one before the rotation", tc.reason, k)
 				}
-
 				if cmp.Equal(first.Data[k], second.Data[k]) {
 					t.Errorf("\n%s\nKey %q should have been rotated", tc.reason, k)
 				}
@@ -397,24 +351,19 @@ func TestTakeOver(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{})
 	old := secret(ours(), map[string][]byte{v1alpha1.KeyPassword: []byte("precious")})
 	old.CreationTimestamp = metav1.NewTime(start.Add(-10000 * time.Hour))
-
 	cr := credential(keep)
 	cr.Spec.ForProvider.Rotation = &v1alpha1.Rotation{Every: "720h", ID: "2026-11"}
 	b.apply(old, cr)
 	b.settle()
-
 	if got := string(b.secret().Data[v1alpha1.KeyPassword]); got != "precious" {
 		t.Error("A Secret that is taken over should keep its password")
 	}
-
 	at := b.credential().Status.AtProvider
 	if at.Identity == "" || at.RotationID != "2026-11" || at.LastRotation == nil {
 		t.Errorf("A Secret that is taken over should get a record, got %+v", at)
 	}
-
 	b.now = start.Add(720 * time.Hour)
 	b.settle()
-
 	s := b.secret()
 	if got := string(s.Data["password.previous"]); got != "precious" || string(s.Data[v1alpha1.KeyPassword]) == "precious" {
 		t.Error("The schedule should count from when the Secret was taken over, and keep what it replaces")
@@ -423,7 +372,6 @@ func TestTakeOver(t *testing.T) {
 
 func TestWake(t *testing.T) {
 	in := func(d time.Duration) *metav1.Time { return new(metav1.NewTime(start.Add(d))) }
-
 	cases := map[string]struct {
 		reason   string
 		modify   func(*v1alpha1.Credential)
@@ -482,18 +430,15 @@ func TestWake(t *testing.T) {
 			max:    11 * time.Minute,
 		},
 	}
-
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			cr := credential(keep)
 			cr.SetConditions(xpv2.Available())
 			cr.Status.AtProvider = tc.status
-
 			if tc.modify != nil {
 				cr.Spec.ForProvider.Connection = &v1alpha1.Connection{CAFrom: &v1alpha1.CASource{}}
 				tc.modify(cr)
 			}
-
 			hook := wake(func() time.Time { return start })
 			if got := hook(cr, 10*time.Minute); got < tc.min || got > tc.max {
 				t.Errorf("\n%s\nwake(...): want %s to %s, got %s", tc.reason, tc.min, tc.max, got)
@@ -502,18 +447,15 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// TestWakesForItself shows that the reconciler is told of the deadline it has just
-// learnt of.
+// TestWakesForItself shows that the reconciler hears of the deadline it has just learnt of.
 func TestWakesForItself(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{})
 	b.apply(everything())
 	b.settle()
-
 	b.now = start.Add(720*time.Hour - 30*time.Second)
 	if got := b.reconcile().RequeueAfter; got <= 0 || got > 32*time.Second {
 		t.Errorf("Half a minute before a rotation: want to be woken for it, got %s", got)
 	}
-
 	b.now = start.Add(720 * time.Hour)
 	if got := b.reconcile().RequeueAfter; got <= 0 || got > 12*time.Minute {
 		t.Errorf("After a rotation: want to be woken by the poll, got %s", got)

@@ -32,12 +32,10 @@ func (e *external) secret(ctx context.Context, cr *v1alpha1.Credential) (*corev1
 	if err := e.kube.Get(ctx, key(cr), s); err != nil {
 		return nil, fmt.Errorf("cannot get Secret %q: %w", key(cr).Name, err)
 	}
-
 	return s, nil
 }
 
-// belongs tells whether s is the Secret of cr. A label decides and no UID, since
-// the Secret outlives its Credential.
+// belongs reports whether s is the Secret of cr. A label decides and no UID, since the Secret outlives its Credential.
 func belongs(s *corev1.Secret, cr *v1alpha1.Credential) bool {
 	return s.GetLabels()[v1alpha1.LabelCredential] == cr.GetName()
 }
@@ -60,8 +58,8 @@ func errForeign(s *corev1.Secret, key string) error {
 		s.GetName(), key)
 }
 
-// An unwritten error says of an answer of the API server what it means, and not
-// what it says: it may quote what was to be written (an admission policy's does).
+// An unwritten error says of an answer of the API server what it means, and not what it says: it may quote what was to be written
+// (an admission policy's does).
 type unwritten struct {
 	what  string
 	cause error
@@ -76,7 +74,6 @@ func errUnwritten(verb, name string, err error) error {
 	if !errors.As(err, &answer) {
 		return fmt.Errorf("cannot %s Secret %q: %w", verb, name, err)
 	}
-
 	return unwritten{
 		what: fmt.Sprintf("cannot %s Secret %q: the API server answers %q: "+
 			"see whether a right, a quota, an admission policy or the Secret being immutable stands in the way",

@@ -13,31 +13,25 @@ import (
 	"github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 )
 
-// Update brings the Secret to what the Credential asks for: rotation, what is
-// derived and rendered, labels and the record. It is one patch of just what
-// differs, and only of the version that was looked at: so it cannot touch a value
-// that it does not mean to change, another one that was quicker is not written
-// over, and whoever crashes before or after it finds either all of it or nothing. A
-// Secret that is not there is made.
+// Update brings the Secret to what the Credential asks for: rotation, what is derived and rendered, labels and the record. It is
+// one patch of just what differs, and only of the version that was looked at: so it cannot touch a value that it does not mean to
+// change, another one that was quicker is not written over, and whoever crashes before or after it finds either all of it or
+// nothing. A Secret that is not there is made.
 func (e *external) Update(ctx context.Context, cr *v1alpha1.Credential) (managed.ExternalUpdate, error) {
 	s, err := e.secret(ctx, cr)
 	if kerrors.IsNotFound(err) && mayMake(cr) {
 		s, err = e.make(ctx, cr)
 	}
-
 	if err != nil {
 		return managed.ExternalUpdate{}, err
 	}
-
 	if !belongs(s, cr) {
 		return managed.ExternalUpdate{}, errStranger(s, cr)
 	}
-
 	d, err := e.draft(ctx, cr, s, false)
 	if err != nil {
 		return managed.ExternalUpdate{}, err
 	}
-
 	if d.changes(s) {
 		patch := client.MergeFromWithOptions(s, client.MergeFromWithOptimisticLock{})
 		if err := e.kube.Patch(ctx, d.Secret, patch); err != nil {
@@ -46,8 +40,7 @@ func (e *external) Update(ctx context.Context, cr *v1alpha1.Credential) (managed
 	}
 
 	// There may be no other look at the Secret for a while.
-	tell(cr, d.Secret)
+	report(cr, d.Secret)
 	d.judge()
-
 	return managed.ExternalUpdate{}, d.problem()
 }

@@ -35,17 +35,16 @@ type sight struct {
 	// version that it points to, or "" when it is not there.
 	version string
 
-	// tag that tells its owner, or "".
+	// tag that names its owner, or "".
 	tag string
 
-	// adopt tells that it has to be taken over before it is changed.
+	// adopt means that it has to be taken over before it is changed.
 	adopt bool
 }
 
 // model of the alias.
 func (e *external) model(ctx context.Context, cr *v1alpha1.ModelAlias) (*mlflow.Model, error) {
 	name := cr.Spec.ForProvider.Model
-
 	m, err := e.client.Model(ctx, name)
 	if mlflow.IsNotFound(err) {
 		return nil, &outside.Failure{
@@ -55,27 +54,22 @@ func (e *external) model(ctx context.Context, cr *v1alpha1.ModelAlias) (*mlflow.
 			Cause:   err,
 		}
 	}
-
 	return m, err
 }
 
-// owned decides what the managed resource may do with its alias of m. It is an
-// error when that is nothing.
+// owned decides what the managed resource may do with its alias of m. It is an error when that is nothing.
 func (e *external) owned(cr *v1alpha1.ModelAlias, m *mlflow.Model) (sight, error) {
 	p := cr.Spec.ForProvider
 	s := sight{version: m.Alias(p.Alias), tag: m.Tags[tagOf(cr)]}
-
 	if err := registry.Enter(e.tenant, m.Name, m.Tags[v1alpha1.TagOwner]); err != nil {
 		return s, err
 	}
 
-	// What is not there and belongs to nobody is free.
+	// What is not there and has no owner is free.
 	if s.version == "" && s.tag == "" {
 		return s, nil
 	}
-
 	var err error
-
 	s.adopt, err = registry.Claim{
 		Tenant: e.tenant,
 		Name:   cr.GetName(),
@@ -83,7 +77,6 @@ func (e *external) owned(cr *v1alpha1.ModelAlias, m *mlflow.Model) (sight, error
 		Tag:    s.tag,
 		Adopt:  p.Adopt,
 	}.Manage()
-
 	return s, err
 }
 
@@ -93,37 +86,29 @@ func (e *external) look(ctx context.Context, cr *v1alpha1.ModelAlias) (sight, er
 	if err != nil {
 		return sight{}, err
 	}
-
 	return e.owned(cr, m)
 }
 
-// point the alias to the version of the spec, which must exist, and return the
-// keys of the evidence that the version has. The tag of the model tells the owner
-// before anything of the alias is there, and gives the right to all the rest. The
-// evidence comes next: who follows the alias finds it. Whatever happens between
-// two calls, the next reconcile sees what is missing.
+// point the alias to the version of the spec, which must exist, and return the keys of the evidence that the version has. The tag
+// of the model names the owner before anything of the alias is there, and gives the right to all the rest. The evidence comes
+// next: clients of the alias find it. If anything happens between two calls, the next reconcile sees what is missing.
 func (e *external) point(ctx context.Context, cr *v1alpha1.ModelAlias, s sight) ([]string, error) {
 	p := cr.Spec.ForProvider
-
 	if owner := e.tenant.Owner(cr.GetName()); s.tag != owner {
 		if err := e.client.SetModelTag(ctx, p.Model, tagOf(cr), owner); err != nil {
 			return nil, err
 		}
 	}
-
 	var keys []string
-
-	if tells(cr) {
+	if hasEvidence(cr) {
 		var err error
 		if keys, err = e.testify(ctx, cr); err != nil {
 			return nil, err
 		}
 	}
-
 	if s.version == p.Version {
 		return keys, nil
 	}
-
 	return keys, target(cr, e.client.SetAlias(ctx, p.Model, p.Alias, p.Version))
 }
 
@@ -132,9 +117,7 @@ func target(cr *v1alpha1.ModelAlias, err error) error {
 	if !mlflow.IsNotFound(err) {
 		return err
 	}
-
 	p := cr.Spec.ForProvider
-
 	return &outside.Failure{
 		Reason:  apis.ReasonNotFound,
 		Message: fmt.Sprintf("there is no version %s of model %q", p.Version, p.Model),

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package modelalias reconciles ModelAliases: names that point to versions of
-// models in a model registry.
+// Package modelalias reconciles ModelAliases: names that point to versions of models in a model registry.
 //
-// An alias has no tags of its own. Whose it is stands in a tag of its model, which
-// is set before the alias and removed after it, so that an alias of ours is never
-// there without saying so.
+// An alias has no tags of its own. A tag of its model names its owner. It is set before the alias and removed after it, so that
+// an alias of ours always has its tag.
 package modelalias
 
 import (
@@ -22,22 +20,14 @@ import (
 // Setup returns what adds a controller of ModelAliases to a manager.
 func Setup(pool *registry.Pool) func(ctrl.Manager, controller.Options) error {
 	return func(mgr ctrl.Manager, o controller.Options) error {
-		return kind.Setup(mgr, o, aliases(), Options(pool))
-	}
-}
-
-func aliases() kind.Of {
-	return kind.Of{
-		GVK:    v1alpha1.ModelAliasGroupVersionKind,
-		Object: &v1alpha1.ModelAlias{},
-		List:   &v1alpha1.ModelAliasList{},
+		return kind.Setup(mgr, o, v1alpha1.ModelAliasGroupVersionKind, Options(pool))
 	}
 }
 
 // Options of the reconciler.
 func Options(pool *registry.Pool) []managed.ReconcilerOption {
 	return []managed.ReconcilerOption{
-		kind.Connector(aliases(), registry.Connector(pool, newExternal)),
+		kind.Connector(v1alpha1.ModelAliasGroupVersionKind, registry.Connector(pool, newExternal)),
 
 		// Model and alias in the spec say which one it is.
 		managed.WithInitializers(),

@@ -11,21 +11,18 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/registry"
 )
 
-// Update where the alias points and what is said of it, also when somebody else
-// has changed it. It looks once more: what happened since Observe may have made the alias somebody else's.
+// Update where the alias points and what is said of it, also when another client has changed it. It looks once more: what
+// happened since Observe may have made the alias another owner's.
 func (e *external) Update(ctx context.Context, cr *v1alpha1.ModelAlias) (managed.ExternalUpdate, error) {
 	s, err := e.look(ctx, cr)
 	if err != nil {
 		return managed.ExternalUpdate{}, err
 	}
-
 	keys, err := e.point(ctx, cr, s)
 	if err != nil {
 		return managed.ExternalUpdate{}, err
 	}
-
 	cr.Status.AtProvider = v1alpha1.ModelAliasObservation{Version: cr.Spec.ForProvider.Version, EvidenceKeys: keys}
 	registry.Available(cr)
-
 	return managed.ExternalUpdate{}, nil
 }

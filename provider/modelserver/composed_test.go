@@ -33,57 +33,47 @@ type composedGroup struct {
 // composed rules of the Algorithms of examples, by their folders.
 func composed(t *testing.T) map[string][]composedGroup {
 	t.Helper()
-
 	paths, err := filepath.Glob("../../examples/algorithm/*/want.yaml")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("There should be examples: %v", err)
 	}
-
 	all := map[string][]composedGroup{}
-
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-
 		for d := yamlutil.NewYAMLOrJSONDecoder(bytes.NewReader(data), len(data)); ; {
 			o := struct {
 				Kind string
 				Spec struct{ Groups []composedGroup }
 			}{}
-
 			if err := d.Decode(&o); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				t.Fatalf("%s: %v", path, err)
 			}
-
 			if name := filepath.Base(filepath.Dir(path)); o.Kind == "PrometheusRule" {
 				all[name] = append(all[name], o.Spec.Groups...)
 			}
 		}
 	}
-
 	return all
 }
 
 // TestComposedRules shows that what Algorithms have recorded and are alerted of is PromQL.
 func TestComposedRules(t *testing.T) {
 	var told []string
-
 	for name, groups := range composed(t) {
 		for _, g := range groups {
 			for _, r := range g.Rules {
 				if _, err := parser.ParseExpr(r.Expr); err != nil {
 					t.Errorf("%s: %s%s: %v", name, r.Record, r.Alert, err)
 				}
-
 				told = append(told, r.Record+r.Alert)
 			}
 		}
 	}
-
 	for _, want := range []string{RecordSLORequests, RecordSLOBad, "AlgorithmErrorBudgetBurnsFast", "AlgorithmRequestsFail", "AlgorithmLatencyAboveTarget"} {
 		if !slices.Contains(told, want) {
 			t.Errorf("No example has a rule %s", want)

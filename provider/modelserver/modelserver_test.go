@@ -19,12 +19,10 @@ func TestQueriesAreValid(t *testing.T) {
 	for _, s := range Servers() {
 		all[s.Name] = s.Query("1m30s")
 	}
-
 	for name, query := range all {
 		e, err := parser.ParseExpr(query)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
-
 			continue
 		}
 
@@ -33,29 +31,24 @@ func TestQueriesAreValid(t *testing.T) {
 			if a, ok := n.(*parser.AggregateExpr); ok && !slices.Contains(a.Grouping, LabelSlot) {
 				t.Errorf("%s: %s does not keep the slot", name, a)
 			}
-
 			return nil
 		})
 	}
 }
 
-// TestRulesSeeAlgorithmsOnly shows that no selector of a rule sees series of pods
-// that belong to no Algorithm.
+// TestRulesSeeAlgorithmsOnly shows that no selector of a rule sees series of pods that belong to no Algorithm.
 func TestRulesSeeAlgorithmsOnly(t *testing.T) {
 	for _, r := range Rules() {
 		e, err := parser.ParseExpr(r.Expr)
 		if err != nil {
 			t.Errorf("%s: %v", r.Record, err)
-
 			continue
 		}
-
 		parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
 			s, ok := n.(*parser.VectorSelector)
 			if !ok || strings.HasPrefix(s.Name, "capstan:") {
 				return nil
 			}
-
 			for _, label := range []string{LabelAlgorithm, LabelSlot} {
 				if !slices.ContainsFunc(s.LabelMatchers, func(m *labels.Matcher) bool {
 					return m.Name == label && m.Type == labels.MatchNotEqual && m.Value == ""
@@ -63,7 +56,6 @@ func TestRulesSeeAlgorithmsOnly(t *testing.T) {
 					t.Errorf("%s: %s sees series without the label %s", r.Record, s, label)
 				}
 			}
-
 			return nil
 		})
 	}
@@ -81,19 +73,16 @@ func TestRecognise(t *testing.T) {
 		"Sign":    {reason: "A sign is enough.", names: []string{"rest_server_requests_total"}, want: "MLServer"},
 		"Unknown": {reason: "Other names are nobody's.", names: []string{"up", "predictions_total"}},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			names := map[string]bool{}
 			for _, n := range tc.names {
 				names[n] = true
 			}
-
 			got, ok := Recognise(names)
 			if got.Name != tc.want || ok != (tc.want != "") {
 				t.Errorf("\n%s\nRecognise(%v): want %q, got %q, %t", tc.reason, tc.names, tc.want, got.Name, ok)
 			}
-
 			if found, ok := Find(got.Name); ok && found.Name != got.Name {
 				t.Errorf("Find(%q): got %q", got.Name, found.Name)
 			}
@@ -101,8 +90,7 @@ func TestRecognise(t *testing.T) {
 	}
 }
 
-// TestGenerated shows that the files are what the table gives, and that both hold
-// the same rules.
+// TestGenerated shows that the files are what the table gives, and that both hold the same rules.
 func TestGenerated(t *testing.T) {
 	for name, want := range map[string]string{FileRules: RuleFile(), FilePrometheusRule: PrometheusRule()} {
 		got, err := os.ReadFile(filepath.Join("..", "..", "package", "monitoring", name))
@@ -110,22 +98,18 @@ func TestGenerated(t *testing.T) {
 			t.Errorf("%s is not what the table of model servers gives: run make generate (%v)", name, err)
 		}
 	}
-
 	type groups struct {
 		Groups []struct {
 			Rules []struct{ Record, Expr string }
 		}
 	}
-
 	plain, object := groups{}, struct{ Spec groups }{}
 	if err := yaml.Unmarshal([]byte(RuleFile()), &plain); err != nil {
 		t.Fatal(err)
 	}
-
 	if err := yaml.Unmarshal([]byte(PrometheusRule()), &object); err != nil {
 		t.Fatal(err)
 	}
-
 	for i, r := range Rules() {
 		if p, o := plain.Groups[0].Rules[i], object.Spec.Groups[0].Rules[i]; p != o || p.Record != r.Record || p.Expr != r.Expr {
 			t.Errorf("Rule %d: want %+v, got %+v and %+v", i, r, p, o)

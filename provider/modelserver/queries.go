@@ -8,11 +8,9 @@ import (
 	"strings"
 )
 
-// What a line of the answer to Discovery or Query is about, as its label
-// LabelMeasure tells.
+// What a line of the answer to Discovery or Query is about, by its label LabelMeasure.
 const (
 	LabelMeasure = "capstan_measure"
-
 	// MeasureUp is the number of pods that are scraped.
 	MeasureUp = "up"
 	// MeasureSeries is the number of series of a name, which is in __name__.
@@ -27,45 +25,37 @@ const (
 	MeasureLatency = "latency"
 )
 
-// Discovery is a query that tells which metrics of known names there are, and
-// whether pods are scraped at all, by slot.
+// Discovery is a query that finds which metrics of known names there are, and whether pods are scraped at all, by slot.
 func Discovery() string {
 	servers := Servers()
 	names := make([]string, 0, 4*len(servers))
-
 	for _, s := range servers {
 		names = append(names, s.Names()...)
 	}
-
 	return joined(
 		measure(MeasureSeries, fmt.Sprintf("count by (%s, __name__) (%s)", LabelSlot, anyOf(names))),
 		measure(MeasureUp, up()),
 	)
 }
 
-// Query of everything that the server tells about a window such as 2m, by slot.
-// It is one, so that all of it is about the same moment.
+// Query of everything that the server exposes about a window such as 2m, by slot. It is one, so that all of it is about the same
+// moment.
 func (s Server) Query(window string) string {
 	in := func(function string, selectors []string) string { return added(function, window, selectors) }
-
 	parts := []string{
 		measure(MeasureSeries, fmt.Sprintf("count by (%s, __name__) (%s)", LabelSlot, anyOf(s.Names()))),
 		measure(MeasureUp, up()),
 		measure(MeasureRequests, fmt.Sprintf("sum by (%s) (%s)", LabelSlot, in("increase", s.Requests))),
 	}
-
 	if len(s.Failures) > 0 {
 		parts = append(parts, measure(MeasureFailures, fmt.Sprintf("sum by (%s) (%s)", LabelSlot, in("increase", s.Failures))))
 	}
-
 	if len(s.InFlight) > 0 {
 		parts = append(parts, measure(MeasureInFlight, fmt.Sprintf("sum by (%s) (%s)", LabelSlot, in("avg_over_time", s.InFlight))))
 	}
-
 	if b := s.Latency.Buckets; b != "" {
 		parts = append(parts, measure(MeasureLatency, fmt.Sprintf("sum by (%s, le) (%s)", LabelSlot, in("increase", []string{b}))))
 	}
-
 	return joined(parts...)
 }
 
@@ -81,24 +71,19 @@ func joined(parts ...string) string { return strings.Join(parts, " or ") }
 func anyOf(names []string) string {
 	names = slices.Clone(names)
 	slices.Sort(names)
-
 	return fmt.Sprintf(`{__name__=~"%s"}`, strings.Join(slices.Compact(names), "|"))
 }
 
-// added is a vector of a function of the series that selectors name, to be added
-// up. The function takes the names away, so that series of different names could
-// not be told apart without a label that does.
+// added is a vector of a function of the series that selectors name, to be added up. The function takes the names away, so that
+// series of different names could not be distinguished without a label that does.
 func added(function, window string, selectors []string) string {
 	parts := make([]string, 0, len(selectors))
-
 	for i, s := range selectors {
 		e := fmt.Sprintf("%s(%s[%s])", function, s, window)
 		if i > 0 {
 			e = fmt.Sprintf(`label_replace(%s, "capstan_part", "%d", "", "")`, e, i)
 		}
-
 		parts = append(parts, e)
 	}
-
 	return joined(parts...)
 }

@@ -4,12 +4,11 @@ package modelserver
 
 import "fmt"
 
-// Metrics of the provider about the rollouts of Algorithms. They have a name of their own
-// for the namespace, since the label namespace is that of the pod that is scraped.
+// Metrics of the provider about the rollouts of Algorithms. They have a name of their own for the namespace, since the label
+// namespace is that of the pod that is scraped.
 const (
-	MetricRolloutPhase = "capstan_algorithm_rollout_phase"
-	MetricRolloutSince = "capstan_algorithm_rollout_phase_start_time_seconds"
-
+	MetricRolloutPhase      = "capstan_algorithm_rollout_phase"
+	MetricRolloutSince      = "capstan_algorithm_rollout_phase_start_time_seconds"
 	LabelAlgorithmNamespace = "algorithm_namespace"
 	LabelPhase              = "phase"
 	LabelReason             = "reason"
@@ -21,7 +20,7 @@ const (
 	RecordRolloutSeconds = "capstan:rollout_phase_seconds"
 )
 
-// holdsLong is how long a rollout may hold before somebody is told, in seconds.
+// holdsLong is how long a rollout may hold before an alert fires, in seconds.
 const holdsLong = 3600
 
 // An Alert fires while an expression has a value.
@@ -29,13 +28,12 @@ type Alert struct {
 	Alert, Expr, For, Severity, Summary, Description string
 }
 
-// rolloutRules record where rollouts stand, by the labels that all other records have.
-// The provider has several replicas, which tell the same.
+// rolloutRules record where rollouts stand, by the labels that all other records have. The provider has several replicas, which
+// expose the same.
 func rolloutRules() []Rule {
 	relabelled := func(expr string) string {
 		return fmt.Sprintf(`label_replace(%s, %q, "$1", %q, "(.+)")`, expr, LabelNamespace, LabelAlgorithmNamespace)
 	}
-
 	return []Rule{
 		{RecordRolloutPhase, fmt.Sprintf("max by (%s, %s, %s, %s) (%s)",
 			LabelNamespace, LabelAlgorithm, LabelPhase, LabelReason, relabelled(MetricRolloutPhase))},
@@ -43,11 +41,9 @@ func rolloutRules() []Rule {
 	}
 }
 
-// rolloutAlerts tell of what somebody has to look at. What waits for people or for a time
-// of day by itself is none.
+// rolloutAlerts fire when a person has to look at a rollout. One that waits for people or for a time of day by design is none.
 func rolloutAlerts() []Alert {
 	const where = "kubectl -n {{ $labels.namespace }} describe algorithm {{ $labels.algorithm }} tells why, and what to do."
-
 	return []Alert{
 		{
 			Alert: "AlgorithmRolledBack", Severity: "warning", For: "1m",

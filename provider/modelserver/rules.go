@@ -15,19 +15,15 @@ const (
 )
 
 const (
-	// of are the labels that tell the pods of one slot of one Algorithm.
+	// of are the labels of the pods of one slot of one Algorithm.
 	of = LabelNamespace + ", " + LabelAlgorithm + ", " + LabelSlot
-
 	// scraped is what the series of pods of Algorithms have and others have not.
 	scraped = LabelAlgorithm + `!="",` + LabelSlot + `!=""`
-
 	// rateWindow holds at least four scrapes at the usual 30 s.
 	rateWindow = "2m"
-
-	// gaugeWindow evens out what gauges tell at the moments of scrapes: a request is
-	// short, and an autoscaler must not follow a moment.
+	// gaugeWindow evens out what gauges show at the moments of scrapes: a request is short, and an autoscaler must not follow a
+	// moment.
 	gaugeWindow = "1m"
-
 	// every is how often the rules are evaluated: as often as an autoscaler looks.
 	every = "15s"
 )
@@ -52,46 +48,37 @@ type Rule struct {
 
 // Rules of all servers, in the order in which they have to be evaluated.
 //
-// A slot has values as long as a pod of it is scraped and tells metrics of a known
-// name. They are zero when nothing was counted. When nobody knows, there is no
-// value: an autoscaler then keeps the number of replicas, where a zero would have
-// it take them away.
+// A slot has values as long as a pod of it is scraped and exposes metrics of a known name. They are zero when nothing was
+// counted. When they are unknown, there is no value: an autoscaler then keeps the number of replicas, where a zero would have it
+// take them away.
 func Rules() []Rule {
 	parts := map[string][]string{}
-
 	var order []string
-
 	for _, s := range Servers() {
 		for _, r := range s.rules() {
 			if parts[r.Record] == nil {
 				order = append(order, r.Record)
 			}
-
 			parts[r.Record] = append(parts[r.Record], r.Expr)
 		}
 	}
-
 	rules := make([]Rule, 1, 1+len(order))
 	rules[0] = Rule{Record: RecordServer, Expr: recognised()}
-
 	for _, record := range order {
 		rules = append(rules, Rule{Record: record, Expr: strings.Join(parts[record], "\nor\n")})
 	}
-
 	return rules
 }
 
-// recognised is the server of each slot: one, the first in the table, so that a pod
-// that tells the metrics of two is not counted twice.
+// recognised is the server of each slot: one, the first in the table, so that a pod that exposes the metrics of two is not
+// counted twice.
 func recognised() string {
 	servers := Servers()
 	known := make([]string, 0, len(servers))
-
 	for _, s := range servers {
 		known = append(known, fmt.Sprintf(`label_replace(group by (%s) (%s), "server", "%s", "", "")`,
 			of, narrow(anyOf(s.Names())), s.Name))
 	}
-
 	return "(\n    " + strings.Join(known, "\n  or on ("+of+")\n    ") + "\n)\nand on (" + of + ") (" + narrow("up") + " == 1)"
 }
 
@@ -99,37 +86,28 @@ func recognised() string {
 func (s Server) rules() []Rule {
 	here := fmt.Sprintf(`%s{server="%s"}`, RecordServer, s.Name)
 	gated := func(expr string) string { return "(\n  " + expr + "\n)\nand on (" + of + ") " + here }
-
-	// Zero only while there is no such counter: one that was scraped once has no rate
-	// yet, and that is no zero.
+	// Zero only while there is no such counter: one that was scraped once has no rate yet, and that is no zero.
 	none := make([]string, 1, 1+len(s.Requests))
 	none[0] = fmt.Sprintf("0 * group by (%s) (%s)", of, here)
-
 	for _, r := range s.Requests {
 		none = append(none, fmt.Sprintf("unless on (%s) %s", of, narrow(r)))
 	}
-
 	absent := strings.Join(none, "\n    ")
-
 	rules := []Rule{{Record: RecordRequests, Expr: gated(finite(s.sum("rate", rateWindow, s.Requests)) + "\n  or\n    " + absent)}}
-
 	if len(s.Failures) > 0 {
 		rules = append(rules, Rule{Record: RecordFailures, Expr: gated(
 			finite(s.sum("rate", rateWindow, s.Failures)) + "\n  or\n    0 * " + RecordRequests)})
 	}
-
 	if len(s.InFlight) > 0 {
-		// What pods that are gone told is over.
+		// Pods that are gone do not count.
 		now := make([]string, 0, len(s.InFlight))
 		for _, g := range s.InFlight {
 			now = append(now, narrow(g))
 		}
-
 		rules = append(rules, Rule{Record: RecordInFlight, Expr: gated(finite(fmt.Sprintf(
 			"sum by (%s) ((%s) and on (%s, pod) (%s == 1))", of, added("avg_over_time", gaugeWindow, now), LabelNamespace, narrow("up"))) +
 			"\n  or\n    (" + RecordRequests + " == 0)")})
 	}
-
 	if s.Latency.Buckets != "" {
 		for _, p := range Percentiles() {
 			rules = append(rules, Rule{Record: fmt.Sprintf(recordLatency, p), Expr: gated(finite(fmt.Sprintf(
@@ -137,7 +115,6 @@ func (s Server) rules() []Rule {
 				"\n  or\n    (" + RecordRequests + " == 0)")})
 		}
 	}
-
 	return rules
 }
 
@@ -146,7 +123,6 @@ func (s Server) sum(function, window string, selectors []string) string {
 	for _, x := range selectors {
 		narrowed = append(narrowed, narrow(x))
 	}
-
 	return fmt.Sprintf("sum by (%s) (%s)", of, added(function, window, narrowed))
 }
 
@@ -156,12 +132,10 @@ func narrow(selector string) string {
 	if !found {
 		return name + "{" + scraped + "}"
 	}
-
 	return name + "{" + scraped + "," + matchers
 }
 
-// finite leaves out what is not a number or is infinite, which autoscalers take for
-// whatever they like.
+// finite leaves out what is not a number or is infinite, which autoscalers take for whatever they like.
 func finite(expr string) string { return "  " + expr + " < +Inf" }
 
 const generated = `# SPDX-License-Identifier: Apache-2.0
@@ -193,34 +167,27 @@ spec:
 ` + groups("  ")
 }
 
-// groups of rules in YAML. Expressions are blocks of text, so that people can read
-// them.
+// groups of rules in YAML. Expressions are blocks of text, so that people can read them.
 func groups(indent string) string {
 	b := &strings.Builder{}
 	line := func(depth int, text string) { b.WriteString(indent + strings.Repeat("  ", depth) + text + "\n") }
-
 	line(0, "groups:")
 	line(1, "- name: capstan-algorithms")
 	line(2, "interval: "+every)
 	line(2, "rules:")
-
 	record := func(r Rule) {
 		line(3, `- record: "`+r.Record+`"`)
 		expr(line, r.Expr)
 	}
-
 	for _, r := range Rules() {
 		record(r)
 	}
-
 	line(1, "- name: capstan-rollouts")
 	line(2, "interval: "+every)
 	line(2, "rules:")
-
 	for _, r := range rolloutRules() {
 		record(r)
 	}
-
 	for _, a := range rolloutAlerts() {
 		line(3, "- alert: "+a.Alert)
 		expr(line, a.Expr)
@@ -231,14 +198,12 @@ func groups(indent string) string {
 		line(5, "summary: "+strconv.Quote(a.Summary))
 		line(5, "description: "+strconv.Quote(a.Description))
 	}
-
 	return b.String()
 }
 
 // expr of a rule, as a block of text.
 func expr(line func(depth int, text string), text string) {
 	line(4, "expr: |-")
-
 	for l := range strings.SplitSeq(text, "\n") {
 		line(5, l)
 	}

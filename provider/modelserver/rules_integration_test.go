@@ -14,7 +14,6 @@ import (
 // TestRules has Prometheus' own tool evaluate the rules as they are shipped.
 func TestRules(t *testing.T) {
 	tool := outside.Promtool(t)
-
 	for _, args := range [][]string{
 		{"check", "rules", "../../package/monitoring/rules.yaml"},
 		{"test", "rules", "testdata/rules.yaml"},

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package modelserver knows the metrics of model servers: under which names they
-// count requests and failures, in which unit they tell how long requests take, and
-// how many they are working on. The queries of Analyses and the recording rules
-// for autoscalers are both made from its one table.
+// Package modelserver knows the metrics of model servers: under which names they count requests and failures, in which unit they
+// measure how long requests take, and how many they are working on. The queries of Analyses and the recording rules for
+// autoscalers are both made from its one table.
 //
-// What is in the table was read in the source or the documentation of the server
-// that it names. What was not found there is left out.
+// What is in the table was read in the source or the documentation of the server that it names. What was not found there is left
+// out.
 package modelserver
 
 import (
@@ -21,30 +20,22 @@ const (
 	LabelSlot      = "slot"
 )
 
-// A Server is a program that serves models, or a convention of metrics that many
-// follow. Each measure is a list of selectors whose series are added up. An empty
-// list means that the server does not tell it.
+// A Server is a program that serves models, or a convention of metrics that many follow. Each measure is a list of selectors
+// whose series are added up. An empty list means that the server does not expose it.
 type Server struct {
 	// Name for people, as status.atProvider.server of an Analysis has it.
 	Name string
-
 	// Requests are counters of the requests answered, failed ones among them.
 	Requests []string
-
 	// Failures are counters of the requests that failed by the server's fault.
 	Failures []string
-
 	// Latency is the histogram of how long requests take.
 	Latency Histogram
-
 	// InFlight are gauges of the requests that wait or are worked on.
 	InFlight []string
-
-	// Signs are metrics that show the server before its first request, beside those
-	// above.
+	// Signs are metrics that show the server before its first request, beside those above.
 	Signs []string
-
-	// WithoutLatency says what to do when there is no histogram of the latency.
+	// WithoutLatency is what to do when there is no histogram of the latency.
 	WithoutLatency string
 }
 
@@ -52,7 +43,6 @@ type Server struct {
 type Histogram struct {
 	// Buckets is the selector of its buckets. None when empty.
 	Buckets string
-
 	// Milliseconds that its unit has.
 	Milliseconds float64
 }
@@ -64,15 +54,13 @@ const (
 	microseconds = 0.001
 )
 
-// notProbes leaves out what is no request of a user, by the labels that the usual
-// libraries put the path in: starlette_exporter, prometheus-fastapi-instrumentator
-// and those of Express, Gin and Echo. Series without such a label stay.
+// notProbes leaves out what is no request of a user, by the labels that the usual libraries put the path in: starlette_exporter,
+// prometheus-fastapi-instrumentator and those of Express, Gin and Echo. Series without such a label stay.
 const notProbes = `handler!~"/metrics|/health.*|/livez|/ready.*|/ping",` +
 	`path!~"/metrics|/health.*|/livez|/ready.*|/ping",` +
 	`endpoint!~"/metrics|/health.*|/livez|/ready.*|/ping"`
 
-// Servers that are known, the most specific first: a pod that tells the metrics of
-// several counts as the first of them.
+// Servers that are known, the most specific first: a pod that exposes the metrics of several counts as the first of them.
 func Servers() []Server {
 	return []Server{
 		{
@@ -84,11 +72,10 @@ func Servers() []Server {
 			InFlight: []string{`algorithm_inflight`},
 		},
 		{
-			// vllm-project/vllm, vllm/v1/metrics/loggers.py and the page Production
-			// Metrics of its documentation. Counters exist from the start, by
-			// finished_reason: stop, length, abort (by the client), error, repetition
-			// (vllm/v1/engine/__init__.py). Histogram in seconds, from arrival to the last
-			// token. Requests that the HTTP server refuses are counted nowhere here.
+			// vllm-project/vllm, vllm/v1/metrics/loggers.py and the page Production Metrics of its documentation. Counters exist
+			// from the start, by finished_reason: stop, length, abort (by the client), error, repetition
+			// (vllm/v1/engine/__init__.py). Histogram in seconds, from arrival to the last token. Requests that the HTTP server
+			// refuses are counted nowhere here.
 			Name:     "vLLM",
 			Requests: []string{`vllm:request_success_total`},
 			Failures: []string{`vllm:request_success_total{finished_reason="error"}`},
@@ -96,11 +83,9 @@ func Servers() []Server {
 			InFlight: []string{`vllm:num_requests_running`, `vllm:num_requests_waiting`},
 		},
 		{
-			// triton-inference-server/server, docs/user_guide/metrics.md and
-			// qa/L0_metrics. Durations are only summed up (nv_inference_request_duration_us)
-			// unless --metrics-config histogram_latencies=true, which gives a histogram in
-			// milliseconds of the time to the first response: for models that are not
-			// decoupled, the only one.
+			// triton-inference-server/server, docs/user_guide/metrics.md and qa/L0_metrics. Durations are only summed up
+			// (nv_inference_request_duration_us) unless --metrics-config histogram_latencies=true, which gives a histogram in
+			// milliseconds of the time to the first response: for models that are not decoupled, the only one.
 			Name:           "Triton",
 			Requests:       []string{`nv_inference_request_success`, `nv_inference_request_failure`},
 			Failures:       []string{`nv_inference_request_failure`},
@@ -108,8 +93,8 @@ func Servers() []Server {
 			WithoutLatency: "start Triton with --metrics-config histogram_latencies=true",
 		},
 		{
-			// pytorch/serve, ts/configs/metrics.yaml and docs/metrics.md, metrics_mode
-			// prometheus. Durations are only summed up (ts_inference_latency_microseconds).
+			// pytorch/serve, ts/configs/metrics.yaml and docs/metrics.md, metrics_mode prometheus. Durations are only summed up
+			// (ts_inference_latency_microseconds).
 			Name:     "TorchServe",
 			Requests: []string{`ts_inference_requests_total`},
 			Failures: []string{`Requests5XX`},
@@ -117,9 +102,8 @@ func Servers() []Server {
 				"spec.metrics.queries.latency",
 		},
 		{
-			// tensorflow/serving, servables/tensorflow/util.cc: counter by status (the
-			// name of the absl status code), histogram in microseconds. Slashes of names
-			// become colons in util/prometheus_exporter.cc. Served at
+			// tensorflow/serving, servables/tensorflow/util.cc: counter by status (the name of the absl status code), histogram
+			// in microseconds. Slashes of names become colons in util/prometheus_exporter.cc. Served at
 			// /monitoring/prometheus/metrics when --monitoring_config_file enables it.
 			Name:     "TensorFlowServing",
 			Requests: []string{`:tensorflow:serving:request_count`},
@@ -127,10 +111,9 @@ func Servers() []Server {
 			Latency:  Histogram{Buckets: `:tensorflow:serving:request_latency_bucket`, Milliseconds: microseconds},
 		},
 		{
-			// SeldonIO/MLServer, mlserver/handlers/dataplane.py and docs/user-guide/metrics.md:
-			// counters of inferences; starlette_exporter counts REST with the prefix
-			// rest_server, in seconds, by the template of the path. Inferences over gRPC
-			// are in the counters, not in the histogram.
+			// SeldonIO/MLServer, mlserver/handlers/dataplane.py and docs/user-guide/metrics.md: counters of inferences;
+			// starlette_exporter counts REST with the prefix rest_server, in seconds, by the template of the path. Inferences
+			// over gRPC are in the counters, not in the histogram.
 			Name:     "MLServer",
 			Requests: []string{`model_infer_request_success_total`, `model_infer_request_failure_total`},
 			Failures: []string{`model_infer_request_failure_total`},
@@ -139,18 +122,16 @@ func Servers() []Server {
 			Signs:    []string{`rest_server_requests_total`},
 		},
 		{
-			// kserve/kserve, python/kserve/kserve/metrics.py: histograms of the steps in
-			// seconds, by model_name. Failures are counted nowhere.
+			// kserve/kserve, python/kserve/kserve/metrics.py: histograms of the steps in seconds, by model_name. Failures are
+			// counted nowhere.
 			Name:     "KServe",
 			Requests: []string{`request_predict_seconds_count`},
 			Latency:  Histogram{Buckets: `request_predict_seconds_bucket`, Milliseconds: seconds},
 		},
 		{
-			// The names that the documentation of Prometheus uses in its examples
-			// (Querying basics, Histograms and summaries), and that most libraries for
-			// HTTP servers took over: the status is in code, status (also as 5xx) or
-			// status_code; http_requests_inprogress is what
-			// prometheus-fastapi-instrumentator calls its gauge.
+			// The names that the documentation of Prometheus uses in its examples (Querying basics, Histograms and summaries),
+			// and that most libraries for HTTP servers took over: the status is in code, status (also as 5xx) or status_code;
+			// http_requests_inprogress is what prometheus-fastapi-instrumentator calls its gauge.
 			Name:     "HTTP",
 			Requests: []string{`http_requests_total{` + notProbes + `}`},
 			Failures: []string{
@@ -160,7 +141,7 @@ func Servers() []Server {
 			},
 			Latency:        Histogram{Buckets: `http_request_duration_seconds_bucket{` + notProbes + `}`, Milliseconds: seconds},
 			InFlight:       []string{`http_requests_inprogress`},
-			WithoutLatency: "let the server tell a histogram http_request_duration_seconds",
+			WithoutLatency: "let the server expose a histogram http_request_duration_seconds",
 		},
 	}
 }
@@ -171,33 +152,28 @@ func (s Server) Names() []string {
 	if s.Latency.Buckets != "" {
 		all = append(all, s.Latency.Buckets)
 	}
-
 	for i, selector := range all {
 		all[i], _, _ = strings.Cut(selector, "{")
 	}
-
 	slices.Sort(all)
-
 	return slices.Compact(all)
 }
 
-// Tells whether some of the names are those of a measure.
-func Tells(selectors []string, names map[string]bool) bool {
+// Exposes reports whether some of the names are those of a measure.
+func Exposes(selectors []string, names map[string]bool) bool {
 	return slices.ContainsFunc(selectors, func(selector string) bool {
 		name, _, _ := strings.Cut(selector, "{")
-
 		return names[name]
 	})
 }
 
-// Recognise the server that tells metrics of these names.
+// Recognise the server that exposes metrics of these names.
 func Recognise(names map[string]bool) (Server, bool) {
 	for _, s := range Servers() {
 		if slices.ContainsFunc(s.Names(), func(n string) bool { return names[n] }) {
 			return s, true
 		}
 	}
-
 	return Server{}, false
 }
 
@@ -207,6 +183,5 @@ func Find(name string) (Server, bool) {
 	if i := slices.IndexFunc(all, func(s Server) bool { return s.Name == name }); i >= 0 {
 		return all[i], true
 	}
-
 	return Server{}, false
 }

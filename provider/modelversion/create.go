@@ -17,8 +17,7 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/registry"
 )
 
-// Create the version, with its owner in the same call. Observe has searched for
-// one of this owner just before.
+// Create the version, with its owner in the same call. Observe has searched for one of this owner just before.
 func (e *external) Create(ctx context.Context, cr *v1alpha1.ModelVersion) (managed.ExternalCreation, error) {
 	number, err := e.create(ctx, cr)
 	if err == nil {
@@ -26,7 +25,6 @@ func (e *external) Create(ctx context.Context, cr *v1alpha1.ModelVersion) (manag
 	} else if refused(err) {
 		e.refusals.remember(cr)
 	}
-
 	return managed.ExternalCreation{}, err
 }
 
@@ -44,19 +42,15 @@ func (e *external) create(ctx context.Context, cr *v1alpha1.ModelVersion) (strin
 		Description: ptr.Deref(p.Description, ""),
 		Tags:        mlflow.Tags{},
 	}
-
 	if err := e.source(cr); err != nil {
 		return "", err
 	}
-
 	maps.Copy(v.Tags, p.Tags)
 	v.Tags[v1alpha1.TagOwner] = e.tenant.Owner(cr.GetName())
-
 	number, err := e.client.CreateVersion(ctx, v)
 	if mlflow.IsNotFound(err) {
 		return "", missing(fmt.Sprintf("there is no model %q, or what its new version refers to", p.Model),
 			"check model, source and runId")
 	}
-
 	return number, err
 }

@@ -9,17 +9,14 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/mlflow"
 )
 
-// digestForm is the one way to write a digest, so that it can be compared letter
-// by letter.
+// digestForm is the one way to write a digest, so that it can be compared letter by letter.
 var digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// digest of the files of a version, as its tag says, or "". Anybody may set that
-// tag to anything.
+// digest of the files of a version, as its tag says, or "". Anybody may set that tag to anything.
 func digest(v *mlflow.Version) string {
 	if d := v.Tags[v1alpha1.TagDigest]; digestForm.MatchString(d) {
 		return d
 	}
-
 	return ""
 }
 
@@ -28,7 +25,6 @@ func remarks(v *mlflow.Version) []string {
 	if _, ok := v.Tags[v1alpha1.TagDigest]; !ok || digest(v) != "" {
 		return nil
 	}
-
 	return []string{"The tag digest of the version is not sha256: and 64 digits or letters from a to f, " +
 		"so that its files cannot be verified with it: set it anew, or remove it"}
 }

@@ -32,7 +32,6 @@ func maker(
 	kube client.Client, now func() time.Time,
 ) func(*mlflow.Client, outside.Tenant) managed.TypedExternalClient[*v1alpha1.ModelVersion] {
 	r := &refusals{}
-
 	return func(c *mlflow.Client, t outside.Tenant) managed.TypedExternalClient[*v1alpha1.ModelVersion] {
 		return &external{kube: kube, client: c, tenant: t, now: now, refusals: r}
 	}

@@ -36,8 +36,7 @@ import (
 // at is a moment after noon.
 func at(d time.Duration) time.Time { return time.Date(2026, 10, 1, 12, 0, 0, 0, time.UTC).Add(d) }
 
-// TestSettled shows when it may be taken for sure that a version that cannot be
-// found was not made.
+// TestSettled shows when it may be taken for sure that a version that cannot be found was not made.
 func TestSettled(t *testing.T) {
 	cases := map[string]struct {
 		reason                     string
@@ -56,12 +55,10 @@ func TestSettled(t *testing.T) {
 		"Succeeded":  {reason: "It was made, and somebody took its number away.", pending: time.Second, succeeded: time.Second, now: 2 * time.Second, want: true},
 		"Behind":     {reason: "Our clock is behind that of the one before us.", pending: time.Hour, now: time.Second},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			cr := &v1alpha1.ModelVersion{}
 			cr.SetUID("u")
-
 			for d, set := range map[*time.Duration]func(*v1alpha1.ModelVersion, time.Time){
 				&tc.pending:   func(cr *v1alpha1.ModelVersion, t time.Time) { meta.SetExternalCreatePending(cr, t) },
 				&tc.succeeded: func(cr *v1alpha1.ModelVersion, t time.Time) { meta.SetExternalCreateSucceeded(cr, t) },
@@ -71,20 +68,16 @@ func TestSettled(t *testing.T) {
 					set(cr, at(*d))
 				}
 			}
-
 			e := &external{now: func() time.Time { return at(tc.now) }, refusals: &refusals{}}
 			if tc.refused {
 				e.refusals.remember(cr)
 			}
-
 			if err := e.settled(cr); (err == nil) != tc.want {
 				t.Errorf("\n%s\nsettled(...): want %t, got %v", tc.reason, tc.want, err)
 			}
-
 			if tc.refused {
 				// The next try is in doubt again.
 				meta.SetExternalCreatePending(cr, at(tc.now))
-
 				if e.settled(cr) == nil {
 					t.Errorf("\n%s\nsettled(...): an old refusal must not count", tc.reason)
 				}
@@ -97,7 +90,6 @@ func TestRefused(t *testing.T) {
 	wrap := func(err error) error {
 		return fmt.Errorf("cannot create: %w", &url.Error{Op: "Post", URL: "https://x", Err: err})
 	}
-
 	cases := map[string]struct {
 		reason string
 		err    error
@@ -118,7 +110,6 @@ func TestRefused(t *testing.T) {
 		"Late":        {reason: "No answer in time.", err: wrap(context.DeadlineExceeded)},
 		"Unknown":     {reason: "Nobody knows.", err: errors.New("boom")},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if got := refused(tc.err); got != tc.want {
@@ -131,14 +122,12 @@ func TestRefused(t *testing.T) {
 func TestCompare(t *testing.T) {
 	got := []string{"10", "9", "100", "1", "11"}
 	slices.SortFunc(got, compare)
-
 	if diff := cmp.Diff([]string{"1", "9", "10", "11", "100"}, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
 
-// TestStates shows what the states of a version mean. MLflow's own registry knows
-// only READY, so a fake has to do here.
+// TestStates shows what the states of a version mean. MLflow's own registry knows only READY, so a fake has to do here.
 func TestStates(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -152,7 +141,6 @@ func TestStates(t *testing.T) {
 		"Failed":  {reason: "It never will be.", status: "FAILED_REGISTRATION", says: "could not register"},
 		"New":     {reason: "Who knows.", status: "ARCHIVING", says: "does not know"},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -160,27 +148,22 @@ func TestStates(t *testing.T) {
 				if strings.HasSuffix(r.URL.Path, "get-download-uri") {
 					answer = `{"artifact_uri": "s3://x"}`
 				}
-
 				_, _ = io.WriteString(w, answer)
 			}))
 			defer s.Close()
-
 			c, err := mlflow.New(&outside.Connection{
 				MLflow: &apis.MLflowConfig{URL: s.URL}, HTTP: s.Client(), Authorize: func(*http.Request) {},
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-
 			cr := &v1alpha1.ModelVersion{}
 			cr.SetManagementPolicies(xpv2.ManagementPolicies{xpv2.ManagementActionObserve})
 			cr.Spec.ForProvider = v1alpha1.ModelVersionParameters{Model: "reco", Version: new("7")}
-
 			o, err := (&external{client: c, refusals: &refusals{}}).Observe(t.Context(), cr)
 			if err != nil || !o.ResourceExists {
 				t.Fatalf("\n%s\nObserve(...): %v, %v", tc.reason, o, err)
 			}
-
 			got := cr.GetCondition(xpv2.TypeReady)
 			if (got.Status == "True") != tc.ready || !strings.Contains(got.Message, tc.says) || cr.Status.AtProvider.Status != tc.status {
 				t.Errorf("\n%s\nObserve(...): want ready %t with %q, got %s: %s", tc.reason, tc.ready, tc.says, got.Status, got.Message)
@@ -192,7 +175,6 @@ func TestStates(t *testing.T) {
 // TestDigest shows which tags are digests, and that one that is none is told.
 func TestDigest(t *testing.T) {
 	good := "sha256:" + strings.Repeat("0a", 32)
-
 	cases := map[string]struct {
 		reason string
 		tags   mlflow.Tags
@@ -212,18 +194,15 @@ func TestDigest(t *testing.T) {
 		"Another":   {reason: "Nobody can verify it.", tags: mlflow.Tags{"digest": "md5:" + good[7:]}, told: true},
 		"UpperName": {reason: "It is another tag.", tags: mlflow.Tags{"Digest": good}},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			v := &mlflow.Version{Tags: tc.tags}
 			if diff := cmp.Diff(tc.want, digest(v)); diff != "" {
 				t.Errorf("\n%s\ndigest(...): -want, +got:\n%s", tc.reason, diff)
 			}
-
 			cr := &v1alpha1.ModelVersion{}
 			cr.SetGeneration(3)
 			judge(cr, v)
-
 			got := cr.GetCondition(xpv2.TypeReady)
 			if got.Status != "True" || got.ObservedGeneration != 3 || strings.Contains(got.Message, "The tag digest of the version is not") != tc.told {
 				t.Errorf("\n%s\njudge(...): want ready, told %t, got %v", tc.reason, tc.told, got)
@@ -233,7 +212,6 @@ func TestDigest(t *testing.T) {
 			old := metav1.NewTime(at(0))
 			cr.Status.Conditions[0].LastTransitionTime = old
 			judge(cr, v)
-
 			if got := cr.GetCondition(xpv2.TypeReady).LastTransitionTime; !got.Equal(&old) {
 				t.Errorf("\n%s\njudge(...): a second look must change nothing, got %s", tc.reason, got)
 			}
@@ -241,35 +219,28 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestRememberStale shows that what was seen for a spec is not told of another
-// one: the conditions would carry the generation of a spec that nobody has
-// looked at.
+// TestRememberStale shows that what was seen for a spec is not told of another one: the conditions would carry the generation of
+// a spec that nobody has looked at.
 func TestRememberStale(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(s); err != nil {
 		t.Fatal(err)
 	}
-
 	cr := &v1alpha1.ModelVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "reco", Generation: 1}}
 	kube := fake.NewClientBuilder().WithScheme(s).WithObjects(cr).Build()
-
 	if err := kube.Get(t.Context(), client.ObjectKeyFromObject(cr), cr); err != nil {
 		t.Fatal(err)
 	}
-
 	edited := cr.DeepCopy()
 	edited.SetGeneration(2)
 	edited.Spec.ForProvider.Description = new("new")
-
 	if err := kube.Update(t.Context(), edited); err != nil {
 		t.Fatal(err)
 	}
-
 	e, v := &external{kube: kube, now: func() time.Time { return at(0) }}, &mlflow.Version{Version: "7"}
 	if err := e.remember(t.Context(), cr.DeepCopy(), v); !kerrors.IsConflict(err) {
 		t.Errorf("remember(...): want a conflict, got %v", err)
 	}
-
 	if err := e.remember(t.Context(), edited, v); err != nil || meta.GetExternalName(edited) != "7" {
 		t.Errorf("remember(...): want the number to be stored, got %q, %v", meta.GetExternalName(edited), err)
 	}

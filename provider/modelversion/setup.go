@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package modelversion reconciles ModelVersions: versions of models in a model
-// registry, made or only observed.
+// Package modelversion reconciles ModelVersions: versions of models in a model registry, made or only observed.
 //
-// The registry numbers versions itself, and each call makes another one. That a
-// ModelVersion makes just one all the same rests on its owner tag, which is in
-// the call that makes it: as long as no number is known, the registry is searched
-// for that tag before anything is made. So a provider that dies, or an answer
-// that gets lost, costs a search and not a second version.
+// The registry numbers versions itself, and each call creates another one. A ModelVersion still creates just one, because its
+// owner tag is in the call that creates it: while the number is unknown, the registry is searched for that tag before anything is
+// created. So a provider that stops, or a lost answer, costs a search and not a second version.
 package modelversion
 
 import (
@@ -27,22 +24,14 @@ import (
 // Setup returns what adds a controller of ModelVersions to a manager.
 func Setup(pool *registry.Pool) func(ctrl.Manager, controller.Options) error {
 	return func(mgr ctrl.Manager, o controller.Options) error {
-		return kind.Setup(mgr, o, versions(), Options(mgr.GetClient(), pool, time.Now))
-	}
-}
-
-func versions() kind.Of {
-	return kind.Of{
-		GVK:    v1alpha1.ModelVersionGroupVersionKind,
-		Object: &v1alpha1.ModelVersion{},
-		List:   &v1alpha1.ModelVersionList{},
+		return kind.Setup(mgr, o, v1alpha1.ModelVersionGroupVersionKind, Options(mgr.GetClient(), pool, time.Now))
 	}
 }
 
 // Options of the reconciler.
 func Options(kube client.Client, pool *registry.Pool, now func() time.Time) []managed.ReconcilerOption {
 	return []managed.ReconcilerOption{
-		kind.Connector(versions(), registry.Connector(pool, maker(kube, now))),
+		kind.Connector(v1alpha1.ModelVersionGroupVersionKind, registry.Connector(pool, maker(kube, now))),
 
 		// The number is the registry's to choose.
 		managed.WithInitializers(),

@@ -36,12 +36,10 @@ type bench struct {
 
 func newBench(t *testing.T, objects ...client.Object) *bench {
 	t.Helper()
-
 	s := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(s); err != nil {
 		t.Fatal(err)
 	}
-
 	b := &bench{t: t, answer: outside.Answered()}
 	b.reconciler = &reconciler{
 		accounts: reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
@@ -52,35 +50,29 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 		newPC: func() resource.ProviderConfig { return &v1alpha1.ProviderConfig{} },
 		check: func(context.Context, resource.ProviderConfig) (xpv2.Condition, error) {
 			b.asked++
-
 			return b.answer, b.failed
 		},
 		poll:  10 * time.Minute,
 		asked: map[types.NamespacedName]question{},
 	}
-
 	return b
 }
 
 func (b *bench) reconcile() reconcile.Result {
 	b.t.Helper()
-
 	res, err := b.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: name})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-
 	return res
 }
 
 func (b *bench) config() *v1alpha1.ProviderConfig {
 	b.t.Helper()
-
 	pc := &v1alpha1.ProviderConfig{}
 	if err := b.kube.Get(b.t.Context(), name, pc); err != nil {
 		b.t.Fatal(err)
 	}
-
 	return pc
 }
 
@@ -92,38 +84,29 @@ func config() *v1alpha1.ProviderConfig {
 
 func TestReconcile(t *testing.T) {
 	b := newBench(t, config())
-
 	if res := b.reconcile(); res.RequeueAfter < 9*time.Minute || res.RequeueAfter > 11*time.Minute {
 		t.Errorf("A service that answers is asked again after the poll interval, got %s", res.RequeueAfter)
 	}
-
 	if got := b.config().GetCondition(v1alpha1.TypeConnected); got.Reason != v1alpha1.ReasonAnswered {
 		t.Errorf("The answer should be told, got %+v", got)
 	}
-
 	for range 5 {
 		if res := b.reconcile(); res.RequeueAfter <= 0 || res.RequeueAfter > known {
 			t.Errorf("An answer counts for %s, got %s", known, res.RequeueAfter)
 		}
 	}
-
 	if b.asked != 1 {
 		t.Errorf("A burst of users should cause one question, got %d", b.asked)
 	}
-
 	pc := b.config()
 	pc.Generation = 2
-
 	if err := b.kube.Update(t.Context(), pc); err != nil {
 		t.Fatal(err)
 	}
-
 	b.answer = outside.Failed(&outside.Failure{Reason: v1alpha1.ReasonUnreachable, Message: "m", Remedy: "r"})
-
 	if res := b.reconcile(); res.RequeueAfter != 30*time.Second {
 		t.Errorf("A service that does not answer is asked again soon, got %s", res.RequeueAfter)
 	}
-
 	if got := b.config().GetCondition(v1alpha1.TypeConnected); b.asked != 2 || got.Reason != v1alpha1.ReasonUnreachable || got.Message != "m: r" {
 		t.Errorf("A changed config is asked about at once, got %d questions and %+v", b.asked, got)
 	}
@@ -133,7 +116,6 @@ func TestReconcileLeavesAlone(t *testing.T) {
 	deleted := config()
 	now := metav1.Now()
 	deleted.DeletionTimestamp, deleted.Finalizers = &now, []string{"in-use.crossplane.io"}
-
 	for reason, b := range map[string]*bench{
 		"A config that is gone is forgotten.":      newBench(t),
 		"A config that goes is not asked about.":   newBench(t, deleted),
@@ -144,9 +126,7 @@ func TestReconcileLeavesAlone(t *testing.T) {
 				return reconcile.Result{RequeueAfter: time.Second}, nil
 			})
 		}
-
 		b.reconcile()
-
 		if b.asked != 0 {
 			t.Errorf("%s It was asked %d times", reason, b.asked)
 		}
@@ -157,7 +137,6 @@ func TestReconcileFails(t *testing.T) {
 	boom := errors.New("boom")
 	b := newBench(t, config())
 	b.failed = boom
-
 	if _, err := b.Reconcile(t.Context(), reconcile.Request{NamespacedName: name}); !errors.Is(err, boom) {
 		t.Errorf("An error of the API server is the runtime's, got %v", err)
 	}

@@ -21,12 +21,10 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 )
 
-// Setup returns what adds a controller of one kind of config to a manager. The
-// checkers ask the services.
+// Setup returns what adds a controller of one kind of config to a manager. The checkers ask the services.
 func Setup(gvk schema.GroupVersionKind, checkers ...outside.Checker) func(ctrl.Manager, controller.Options) error {
 	return func(mgr ctrl.Manager, o controller.Options) error {
 		name := providerconfig.ControllerName(gvk.GroupKind().String())
-
 		r := &reconciler{
 			accounts: providerconfig.NewReconciler(mgr,
 				resource.ProviderConfigKinds{
@@ -46,7 +44,6 @@ func Setup(gvk schema.GroupVersionKind, checkers ...outside.Checker) func(ctrl.M
 			poll:  o.PollInterval,
 			asked: map[types.NamespacedName]question{},
 		}
-
 		if err := ctrl.NewControllerManagedBy(mgr).
 			Named(name).
 			WithOptions(o.ForControllerRuntime()).
@@ -55,7 +52,6 @@ func Setup(gvk schema.GroupVersionKind, checkers ...outside.Checker) func(ctrl.M
 			Complete(ratelimiter.NewReconciler(name, r, o.GlobalRateLimiter)); err != nil {
 			return fmt.Errorf("cannot set up kind %s: %w", gvk.Kind, err)
 		}
-
 		return nil
 	}
 }

@@ -25,9 +25,7 @@ func (e *external) Create(ctx context.Context, cr *v1alpha1.RegisteredModel) (ma
 		Description: ptr.Deref(p.Description, ""),
 		Tags:        mlflow.Tags{},
 	}
-
 	maps.Copy(m.Tags, p.Tags)
 	m.Tags[v1alpha1.TagOwner] = e.tenant.Owner(cr.GetName())
-
 	return managed.ExternalCreation{}, e.client.CreateModel(ctx, m)
 }

@@ -37,9 +37,7 @@ func (e *external) owned(ctx context.Context, cr *v1alpha1.RegisteredModel) (m *
 	if err != nil {
 		return nil, false, err
 	}
-
 	adopt, err = e.claim(cr, m).Manage()
-
 	return m, adopt, err
 }
 

@@ -19,29 +19,24 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/registry"
 )
 
-// Observe the model, with one request. One that is somebody else's is told and
-// left alone; on shared ground nothing of it is told but that it exists.
+// Observe the model, with one request. One that is another owner's is told and left alone; on shared ground nothing of it is told
+// but that it exists.
 func (e *external) Observe(ctx context.Context, cr *v1alpha1.RegisteredModel) (managed.ExternalObservation, error) {
 	name := meta.GetExternalName(cr)
 	if err := registry.CheckModelName(name); err != nil {
 		return managed.ExternalObservation{}, registry.Refuse(cr, err)
 	}
-
 	m, err := e.client.Model(ctx, name)
 	if mlflow.IsNotFound(err) {
 		cr.Status.AtProvider = v1alpha1.RegisteredModelObservation{}
-
 		return managed.ExternalObservation{}, absent(cr, name)
 	}
-
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
-
 	if kind.OnlyLooks(cr) {
 		return e.look(cr, m)
 	}
-
 	adopt, err := e.claim(cr, m).Manage()
 	if err != nil {
 		return managed.ExternalObservation{}, registry.Refuse(cr, err)
@@ -51,26 +46,20 @@ func (e *external) Observe(ctx context.Context, cr *v1alpha1.RegisteredModel) (m
 	if adopt && meta.WasDeleted(cr) {
 		return managed.ExternalObservation{}, nil
 	}
-
-	tell(cr, m)
-
+	report(cr, m)
 	if adopt {
 		registry.Unavailable(cr, "The model is not taken over yet; managementPolicies must include Update")
-
 		return managed.ExternalObservation{ResourceExists: true}, nil
 	}
-
 	registry.Available(cr)
-
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: upToDate(cr, m)}, nil
 }
 
-// absent is an error when nobody is going to make the model.
+// absent is an error when no reconcile will create the model.
 func absent(cr *v1alpha1.RegisteredModel, name string) error {
 	if !kind.OnlyLooks(cr) {
 		return nil
 	}
-
 	return registry.Refuse(cr, &outside.Failure{
 		Reason:  apis.ReasonNotFound,
 		Message: fmt.Sprintf("there is no model %q", name),
@@ -83,37 +72,31 @@ func (e *external) look(cr *v1alpha1.RegisteredModel, m *mlflow.Model) (managed.
 	if err := registry.Enter(e.tenant, m.Name, m.Tags[v1alpha1.TagOwner]); err != nil {
 		return managed.ExternalObservation{}, registry.Refuse(cr, err)
 	}
-
-	tell(cr, m)
+	report(cr, m)
 	registry.Available(cr)
-
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 }
 
-// tell the status of cr what the model is like.
-func tell(cr *v1alpha1.RegisteredModel, m *mlflow.Model) {
+// report sets the status of cr.
+func report(cr *v1alpha1.RegisteredModel, m *mlflow.Model) {
 	at := v1alpha1.RegisteredModelObservation{
 		Name:        m.Name,
 		Description: m.Description,
 		TagKeys:     registry.OwnKeys(cr.Spec.ForProvider.Tags, m.Tags, cr.Status.AtProvider.TagKeys),
 	}
-
 	if kind.OnlyLooks(cr) {
 		at.TagKeys = nil
 	}
-
 	for _, a := range m.Aliases {
 		at.Aliases = append(at.Aliases, v1alpha1.AliasObservation{Alias: a.Alias, Version: string(a.Version)})
 	}
-
 	slices.SortFunc(at.Aliases, func(a, b v1alpha1.AliasObservation) int { return strings.Compare(a.Alias, b.Alias) })
 	cr.Status.AtProvider = at
 }
 
-// upToDate tells whether description and tags are as the spec wants them.
+// upToDate reports whether description and tags are as the spec wants them.
 func upToDate(cr *v1alpha1.RegisteredModel, m *mlflow.Model) bool {
 	p := cr.Spec.ForProvider
-
 	return !registry.Describe(p.Description, m.Description) &&
 		registry.DiffTags(p.Tags, m.Tags, cr.Status.AtProvider.TagKeys).Empty()
 }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registeredmodel reconciles RegisteredModels: models of a model
-// registry.
+// Package registeredmodel reconciles RegisteredModels: models of a model registry.
 //
-// The model's name is the external name. Whose the model is stands in a tag that
-// is set by the very call that makes it, so that a model is never ours without
-// saying so, and one that somebody else made at the same moment is never taken
-// for ours. Tags and descriptions that nobody asked for stay as they are.
+// The model's name is the external name. Its owner is in a tag that is set by the same call that creates it, so that a model is
+// never ours without its tag, and one that another client creates at the same moment never counts as ours. Tags and descriptions
+// that the spec does not mention stay as they are.
 package registeredmodel
 
 import (
@@ -23,22 +21,14 @@ import (
 // Setup returns what adds a controller of RegisteredModels to a manager.
 func Setup(pool *registry.Pool) func(ctrl.Manager, controller.Options) error {
 	return func(mgr ctrl.Manager, o controller.Options) error {
-		return kind.Setup(mgr, o, models(), Options(pool))
-	}
-}
-
-func models() kind.Of {
-	return kind.Of{
-		GVK:    v1alpha1.RegisteredModelGroupVersionKind,
-		Object: &v1alpha1.RegisteredModel{},
-		List:   &v1alpha1.RegisteredModelList{},
+		return kind.Setup(mgr, o, v1alpha1.RegisteredModelGroupVersionKind, Options(pool))
 	}
 }
 
 // Options of the reconciler.
 func Options(pool *registry.Pool) []managed.ReconcilerOption {
 	return []managed.ReconcilerOption{
-		kind.Connector(models(), registry.Connector(pool, newExternal)),
+		kind.Connector(v1alpha1.RegisteredModelGroupVersionKind, registry.Connector(pool, newExternal)),
 
 		// The name is known beforehand, and the registry makes no second model of it.
 		managed.WithDeterministicExternalName(true),

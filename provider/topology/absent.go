@@ -17,21 +17,17 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
-// absent tells of members that should be there and have no pod why not: nothing but
-// an event of their StatefulSet does. None is told while none is there, and once
-// the members are to go.
+// absent tells of members that should be there and have no pod why not: nothing but an event of their StatefulSet does. None is
+// told while none is there, and once the members are to go.
 func (o *observer) absent(ctx context.Context, cr *v1alpha1.Topology, v *view) map[string]*podhealth.Hindrance {
 	out := map[string]*podhealth.Hindrance{}
-
 	if cr.DeletionTimestamp != nil || v.parameters.Hibernated {
 		return out
 	}
-
 	for _, name := range v.parameters.Members {
 		if v.pod(name) != nil {
 			continue
 		}
-
 		l := &corev1.EventList{}
 		if err := o.direct.List(ctx, l, client.InNamespace(cr.GetNamespace()), client.MatchingFieldsSelector{
 			Selector: fields.SelectorFromSet(fields.Set{
@@ -40,24 +36,20 @@ func (o *observer) absent(ctx context.Context, cr *v1alpha1.Topology, v *view) m
 		}); err != nil {
 			continue // It is only what can be said more.
 		}
-
 		if e := newest(l.Items); e != nil {
 			out[name] = refused(e.Message, name+"-0")
 		}
 	}
-
 	return out
 }
 
 func newest(all []corev1.Event) *corev1.Event {
 	var last *corev1.Event
-
 	for i := range all {
 		if last == nil || seenAt(&all[i]).After(seenAt(last)) {
 			last = &all[i]
 		}
 	}
-
 	return last
 }
 
@@ -67,20 +59,17 @@ func refused(message, pod string) *podhealth.Hindrance {
 	if _, after, ok := strings.Cut(said, "failed error: "); ok {
 		said = after
 	}
-
 	h := &podhealth.Hindrance{
 		Reason: apis.ReasonPodsRefused,
 		What:   "the pod is refused",
 		Detail: words.Steady(said, pod),
 		Remedy: "see the events of the StatefulSet, and what the namespace allows",
 	}
-
 	if strings.Contains(said, "exceeded quota") {
 		h.Reason = apis.ReasonQuotaExceeded
 		h.What = "the quota of the namespace has no room for the pod"
 		h.Remedy = "raise the quota, or ask for less"
 	}
-
 	return h
 }
 

@@ -18,12 +18,10 @@ import (
 // telling is the pod of a member that tells of backups.
 func telling(t *testing.T, name string, b v1alpha1.BackupReport) corev1.Pod {
 	t.Helper()
-
 	raw, err := json.Marshal(v1alpha1.MemberReport{Backup: b})
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	return corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name + "-0", Labels: map[string]string{v1alpha1.LabelMember: name},
@@ -42,7 +40,6 @@ func TestBackup(t *testing.T) {
 		b.Dropped = dropped
 		return &b
 	}
-
 	for name, tc := range map[string]struct {
 		reason, leader string
 		was            *v1alpha1.BackupReport
@@ -79,47 +76,38 @@ func TestBackupBounded(t *testing.T) {
 		Verification: v1alpha1.VerificationReport{Failure: strings.Repeat("x", 1000), Message: strings.Repeat("y", 5000), Ended: "soon", Passed: v1alpha1.VerificationPassed{Seconds: -1}},
 		Repository:   v1alpha1.RepositoryReport{Disk: strings.Repeat("x", 1000), FileSystem: "a\nb", UsedPercent: 1000},
 	})
-
 	got := report(&p).Backup
 	if len(got.Archive) > maxReason+4 || len(got.Message) > maxMessage+4 || strings.Contains(got.Label, "\n") || got.Ended != "" || got.Began == "" || got.Size != 0 {
 		t.Errorf("what a member tells is believed: %+v", got)
 	}
-
 	if v := got.Verification; len(v.Failure) > maxReason+4 || len(v.Message) > maxMessage+4 || v.Ended != "" || v.Passed.Seconds != 0 {
 		t.Errorf("what a member tells of verifications is believed: %+v", v)
 	}
-
 	if r := got.Repository; len(r.Disk) > maxReason+4 || strings.Contains(r.FileSystem, "\n") || r.UsedPercent != 100 {
 		t.Errorf("what a member tells of the volume of backups is believed: %+v", r)
 	}
 }
 
-// TestRestorePoints: the leader tells them, once for each name and no more than are
-// kept; between two leaders they are those of the last.
+// TestRestorePoints: the leader tells them, once for each name and no more than are kept; between two leaders they are those of
+// the last.
 func TestRestorePoints(t *testing.T) {
 	var many []v1alpha1.RestorePoint
 	for i := range 40 {
 		many = append(many, v1alpha1.RestorePoint{Name: "v" + strconv.Itoa(i), LSN: strings.Repeat("0", 1000)})
 	}
-
 	many = append(many, many[39])
-
 	raw, err := json.Marshal(v1alpha1.MemberReport{RestorePoints: many})
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	p := telling(t, "a", v1alpha1.BackupReport{})
 	p.Annotations[v1alpha1.AnnotationMember] = string(raw)
-
 	was := []v1alpha1.RestorePoint{{Name: "old"}}
 	v := &view{was: v1alpha1.TopologyObservation{RestorePoints: was}, pods: []corev1.Pod{p}}
-
 	got := v.restorePoints("a")
 	if len(got) != maxPoints-1 || got[len(got)-1].Name != "v39" || len(got[0].LSN) > maxReason+4 {
 		t.Errorf("%d restore points are told, the last %+v", len(got), got[len(got)-1])
 	}
-
 	if diff := cmp.Diff(was, v.restorePoints("")); diff != "" {
 		t.Errorf("between two leaders: -want, +got:\n%s", diff)
 	}
@@ -142,7 +130,6 @@ func TestVerification(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cr := &v1alpha1.Topology{}
 			cr.Status.AtProvider.Backup = &v1alpha1.BackupReport{Verification: tc.told}
-
 			at, failed, ended := verification(cr)
 			if at != tc.at || failed != tc.failed || ended != tc.ended {
 				t.Errorf("%s: it is told as %.0f, %.0f, %t", tc.reason, at, failed, ended)
@@ -166,7 +153,6 @@ func TestVolumeUsed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cr := &v1alpha1.Topology{}
 			cr.Status.AtProvider.Backup = tc.told
-
 			if got, ok := volumeUsed(cr); got != tc.want || ok != tc.ok {
 				t.Errorf("%s: it is told as %.0f, %t", tc.reason, got, ok)
 			}

@@ -17,32 +17,20 @@ import (
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
-// Annotations that objects have in the cache only. The first two are of a pod: where in
-// the write-ahead log its member is, and what else Patroni says of it; in the API server
-// both are one. The third is part of Patroni's configuration there.
-const (
-	annotationPosition = "cache.capstan.dev/position"
-	annotationFacts    = "cache.capstan.dev/facts"
-	annotationPause    = "cache.capstan.dev/pause"
-)
-
-// newCache holds pods, volumes and ConfigMaps of Databases, and all nodes, of each
-// what facts are made of. It is another cache than that of mgr, which holds other
-// pods.
+// newCache holds pods, volumes and ConfigMaps of Databases, and all nodes, of each what facts are made of. It is another cache
+// than that of mgr, which holds other pods.
 //
-// A list that is streamed goes through a Transform twice (see TransformFunc of
-// k8s.io/client-go/tools/cache), so each keeps what it made itself.
+// A list that is streamed goes through a Transform twice (see TransformFunc of k8s.io/client-go/tools/cache), so each keeps what
+// it made itself.
 func newCache(mgr ctrl.Manager) (cache.Cache, error) {
 	members, err := having(v1alpha1.LabelDatabase)
 	if err != nil {
 		return nil, err
 	}
-
 	scoped, err := having(v1alpha1.LabelDatabase, v1alpha1.LabelScope)
 	if err != nil {
 		return nil, err
 	}
-
 	c, err := cache.New(mgr.GetConfig(), cache.Options{
 		Scheme:                      mgr.GetScheme(),
 		Mapper:                      mgr.GetRESTMapper(),
@@ -58,7 +46,6 @@ func newCache(mgr ctrl.Manager) (cache.Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the cache of members: %w", err)
 	}
-
 	return c, nil
 }
 
@@ -66,22 +53,18 @@ func newCache(mgr ctrl.Manager) (cache.Cache, error) {
 func configMap() *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-
 	return m
 }
 
 func having(keys ...string) (labels.Selector, error) {
 	s := labels.NewSelector()
-
 	for _, key := range keys {
 		r, err := labels.NewRequirement(key, selection.Exists, nil)
 		if err != nil {
 			return nil, fmt.Errorf("cannot select by label %q: %w", key, err)
 		}
-
 		s = s.Add(*r)
 	}
-
 	return s, nil
 }
 
@@ -91,7 +74,6 @@ func slimPod(o any) (any, error) {
 	if !ok {
 		return o, nil
 	}
-
 	small := &corev1.Pod{
 		ObjectMeta: slimMeta(p,
 			[]string{v1alpha1.LabelDatabase, v1alpha1.LabelMember, v1alpha1.LabelScope, labelRevision},
@@ -99,33 +81,26 @@ func slimPod(o any) (any, error) {
 		Spec:   corev1.PodSpec{NodeName: p.Spec.NodeName},
 		Status: corev1.PodStatus{Phase: p.Status.Phase},
 	}
-
 	if said, ok := p.Annotations[members.AnnotationUpgrade]; ok {
 		small.Annotations[members.AnnotationUpgrade] = steadyUpgrade(said)
 	}
-
 	if said, ok := p.Annotations[annotationStatus]; ok {
 		small.Annotations[annotationFacts], small.Annotations[annotationPosition] = split(said)
 	}
-
 	for _, c := range p.Spec.Containers {
 		small.Spec.Containers = append(small.Spec.Containers, slimContainer(c))
 	}
-
 	for _, c := range p.Spec.InitContainers {
 		small.Spec.InitContainers = append(small.Spec.InitContainers, slimContainer(c))
 	}
-
 	small.Status.ContainerStatuses = slimStatuses(p.Status.ContainerStatuses)
 	small.Status.InitContainerStatuses = slimStatuses(p.Status.InitContainerStatuses)
-
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady || c.Type == corev1.PodScheduled {
 			small.Status.Conditions = append(small.Status.Conditions,
 				corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
 		}
 	}
-
 	return small, nil
 }
 
@@ -140,18 +115,16 @@ func slimStatuses(in []corev1.ContainerStatus) []corev1.ContainerStatus {
 			Name: s.Name, Ready: s.Ready, RestartCount: s.RestartCount, State: s.State, LastTerminationState: s.LastTerminationState,
 		})
 	}
-
 	return out
 }
 
-// slimConfigMap leaves of one of Patroni's ConfigMaps the annotations that count.
-// Of the configuration that is whether failover is paused.
+// slimConfigMap leaves of one of Patroni's ConfigMaps the annotations that count. Of the configuration that is whether failover
+// is paused.
 func slimConfigMap(o any) (any, error) {
 	m, ok := o.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return o, nil
 	}
-
 	small := &metav1.PartialObjectMetadata{
 		TypeMeta:   m.TypeMeta,
 		ObjectMeta: slimMeta(m, []string{v1alpha1.LabelDatabase, v1alpha1.LabelScope}, append(keptAnnotations(), annotationPause)),
@@ -159,7 +132,6 @@ func slimConfigMap(o any) (any, error) {
 	if paused(m.Annotations[annotationConfig]) {
 		small.Annotations[annotationPause] = "true"
 	}
-
 	return small, nil
 }
 
@@ -169,58 +141,47 @@ func slimClaim(o any) (any, error) {
 	if !ok {
 		return o, nil
 	}
-
 	small := &corev1.PersistentVolumeClaim{
 		ObjectMeta: slimMeta(c, []string{v1alpha1.LabelDatabase, v1alpha1.LabelMember}, nil),
 		Status:     corev1.PersistentVolumeClaimStatus{Phase: c.Status.Phase},
 	}
-
 	if size, ok := c.Status.Capacity[corev1.ResourceStorage]; ok {
 		small.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: size}
 	}
-
 	return small, nil
 }
 
-// slimNode leaves of a node where it is and whether it takes pods. Its heartbeats
-// change nothing then.
+// slimNode leaves of a node where it is and whether it takes pods. Its heartbeats change nothing then.
 func slimNode(o any) (any, error) {
 	n, ok := o.(*corev1.Node)
 	if !ok {
 		return o, nil
 	}
-
 	small := &corev1.Node{
 		ObjectMeta: slimMeta(n, []string{corev1.LabelTopologyZone}, nil),
 		Spec:       corev1.NodeSpec{Unschedulable: n.Spec.Unschedulable},
 	}
-
 	for _, t := range n.Spec.Taints {
 		small.Spec.Taints = append(small.Spec.Taints, corev1.Taint{Key: t.Key, Effect: t.Effect})
 	}
-
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			small.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
 		}
 	}
-
 	return small, nil
 }
 
 func slimMeta(o client.Object, keptLabels, keptAnnotations []string) metav1.ObjectMeta {
 	kept := func(all map[string]string, keys []string) map[string]string {
 		out := map[string]string{}
-
 		for _, k := range keys {
 			if v, ok := all[k]; ok {
 				out[k] = v
 			}
 		}
-
 		return out
 	}
-
 	return metav1.ObjectMeta{
 		Namespace:         o.GetNamespace(),
 		Name:              o.GetName(),

@@ -22,10 +22,8 @@ func TestTransformsTwice(t *testing.T) {
 			Labels: map[string]string{v1alpha1.LabelDatabase: "orders-db", v1alpha1.LabelMember: "orders-db-a", v1alpha1.LabelScope: "orders-db-3f2a9c1b"},
 		}
 	}
-
 	paused := configMap()
 	paused.ObjectMeta = meta(map[string]string{annotationConfig: `{"pause":true}`, annotationInitialize: "7"})
-
 	for name, tc := range map[string]struct {
 		reason    string
 		transform func(any) (any, error)
@@ -49,16 +47,13 @@ func TestTransformsTwice(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-
 			again, err := tc.transform(once)
 			if err != nil {
 				t.Fatal(err)
 			}
-
 			if diff := cmp.Diff(once, again); diff != "" {
 				t.Errorf("%s -once, +twice:\n%s", tc.reason, diff)
 			}
-
 			if o, ok := again.(metav1.Object); tc.kept != "" && (!ok || o.GetAnnotations()[tc.kept] == "") {
 				t.Errorf("%s It is lost: %v", tc.reason, again)
 			}

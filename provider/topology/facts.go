@@ -3,57 +3,16 @@
 package topology
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/podhealth"
-	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
-const (
-	// labelRevision of a pod names the revision of its StatefulSet.
-	labelRevision = "controller-revision-hash"
-
-	// container that the server runs in.
-	container = "postgres"
-
-	// maxNodes is as many as are counted.
-	maxNodes = 9
-
-	// Bounds of what members tell of themselves, in bytes.
-	maxReason, maxMessage = 64, 1024
-)
-
-// A view is all that facts are made of.
-type view struct {
-	parameters v1alpha1.TopologyParameters
-
-	// was is what was seen the last time.
-	was v1alpha1.TopologyObservation
-
-	pods   []corev1.Pod
-	claims []corev1.PersistentVolumeClaim
-	nodes  []corev1.Node
-
-	// patroni are the annotations of its ConfigMaps, by the end of their names.
-	patroni map[string]map[string]string
-
-	recalled recollection
-
-	// absent are reasons why the pods of members are not there, by member.
-	absent map[string]*podhealth.Hindrance
-
-	now time.Time
-}
-
-// Facts in view. They depend on no order, and on the time only for how a failover
-// came about.
+// Facts in view. They depend on no order, and on the time only for how a failover came about.
 func (v *view) facts() v1alpha1.TopologyObservation {
 	out := v1alpha1.TopologyObservation{
 		SystemIdentifier: v.patroni[suffixConfig][annotationInitialize],
@@ -61,19 +20,15 @@ func (v *view) facts() v1alpha1.TopologyObservation {
 		Leader:           v.leader(),
 		LastFailover:     v.was.LastFailover,
 	}
-
-	out.Switchovers = v.told()
+	out.Switchovers = v.switchovers()
 	out.Zones, out.Nodes = v.room()
 	out.Volumes = v.volumes()
-
 	for _, name := range v.members() {
 		m := v.member(name, out.Leader)
 		out.Members = append(out.Members, m)
-
 		if name != out.Leader || name == "" {
 			continue
 		}
-
 		if p := v.pod(name); p != nil {
 			out.Timeline = join(p.GetAnnotations()[annotationFacts]).Timeline
 		}
@@ -83,27 +38,11 @@ func (v *view) facts() v1alpha1.TopologyObservation {
 	if out.Timeline == 0 && out.SystemIdentifier != "" && out.SystemIdentifier == v.was.SystemIdentifier {
 		out.Timeline = v.was.Timeline
 	}
-
 	out.Backup, out.RestorePoints = v.backup(out.Leader), v.restorePoints(out.Leader)
 	out.Upgrade = v.upgrade()
 	out.Phase = v.phase(out)
 	out.LastFailover = v.failover(out)
-
 	return out
-}
-
-// leader is the member that holds the lead and whose pod is there, or "".
-func (v *view) leader() string {
-	pod := v.patroni[suffixLeader][annotationLeader]
-	if pod == "" || v.recalled.expired {
-		return ""
-	}
-
-	if p := v.pod(member(pod)); p == nil || p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
-		return ""
-	}
-
-	return member(pod)
 }
 
 func (v *view) phase(o v1alpha1.TopologyObservation) string {
@@ -115,73 +54,27 @@ func (v *view) phase(o v1alpha1.TopologyObservation) string {
 	case o.Leader == "":
 		return v1alpha1.TopologyNoLeader
 	}
-
 	for _, name := range v.parameters.Members {
 		i := slices.IndexFunc(o.Members, func(m v1alpha1.TopologyMember) bool { return m.Name == name })
 		if i < 0 || !o.Members[i].Ready || o.Members[i].Role == "" || name != o.Leader && o.Members[i].State != v1alpha1.MemberStreaming {
 			return v1alpha1.TopologyDegraded
 		}
 	}
-
 	return v1alpha1.TopologyRunning
-}
-
-// members by name: those that there should be, and those that have a pod.
-func (v *view) members() []string {
-	all := slices.Clone(v.parameters.Members)
-	for i := range v.pods {
-		all = append(all, memberOf(&v.pods[i]))
-	}
-
-	slices.Sort(all)
-
-	return slices.Compact(all)
-}
-
-// memberOf a pod.
-func memberOf(p *corev1.Pod) string {
-	if m := p.GetLabels()[v1alpha1.LabelMember]; m != "" {
-		return m
-	}
-
-	return member(p.GetName())
-}
-
-func (v *view) pod(name string) *corev1.Pod {
-	for i := range v.pods {
-		if memberOf(&v.pods[i]) == name {
-			return &v.pods[i]
-		}
-	}
-
-	return nil
-}
-
-func (v *view) node(name string) *corev1.Node {
-	for i := range v.nodes {
-		if v.nodes[i].GetName() == name {
-			return &v.nodes[i]
-		}
-	}
-
-	return nil
 }
 
 // volumes are the members that have one.
 func (v *view) volumes() []string {
 	names := map[string]bool{}
-
 	for i := range v.claims {
 		names[v.claims[i].GetLabels()[v1alpha1.LabelMember]] = true
 	}
-
 	return slices.Sorted(maps.Keys(names))
 }
 
 // member of a name.
 func (v *view) member(name, leader string) v1alpha1.TopologyMember {
 	m := v1alpha1.TopologyMember{Name: name, State: v1alpha1.MemberStopped}
-
 	for i := range v.claims {
 		if c := &v.claims[i]; c.GetLabels()[v1alpha1.LabelMember] == name {
 			if size, ok := c.Status.Capacity[corev1.ResourceStorage]; ok {
@@ -189,51 +82,39 @@ func (v *view) member(name, leader string) v1alpha1.TopologyMember {
 			}
 		}
 	}
-
 	p := v.pod(name)
 	if p == nil {
 		if h := v.absent[name]; h != nil {
 			m.Reason, m.Message = string(h.Reason), h.Message()
 		}
-
 		return m
 	}
-
 	m.Node = p.Spec.NodeName
 	m.Ready = podhealth.Is(p, corev1.PodReady) && p.DeletionTimestamp == nil
 	m.Revision = p.GetLabels()[labelRevision]
-
 	n := v.node(m.Node)
 	if n != nil {
 		m.Zone, m.Cordoned = n.GetLabels()[corev1.LabelTopologyZone], n.Spec.Unschedulable
 	}
-
 	told := join(p.GetAnnotations()[annotationFacts])
 	h := hindrance(p)
-
 	m.State = v.state(p, n, told, name == leader)
 	m.Role = v.role(p, m.State, name == leader)
 	m.PendingRestart = told.Restart
-
 	if name != leader {
 		m.Lag = v.lag(p)
 	}
-
 	r := report(p)
 	m.Version, m.Disk, m.Reason, m.Message = r.Version, r.Disk, r.Reason, r.Message
-
 	if r.Volume != (v1alpha1.VolumeReport{}) {
 		m.Volume = &r.Volume
 	}
-
 	if h != nil && (r.Reason == "" || m.State == v1alpha1.MemberStarting) {
 		m.Reason, m.Message = string(h.Reason), h.Message()
 	}
-
 	if h != nil && m.State != v1alpha1.MemberRunning && m.State != v1alpha1.MemberStreaming {
 		m.State = v1alpha1.MemberFailed
 	}
-
 	return m
 }
 
@@ -249,10 +130,8 @@ func (v *view) state(p *corev1.Pod, n *corev1.Node, told said, leads bool) strin
 		if p.DeletionTimestamp != nil {
 			return v1alpha1.MemberStopped
 		}
-
 		return v1alpha1.MemberStarting
 	}
-
 	switch told.State {
 	case stateRunning:
 		switch {
@@ -275,17 +154,6 @@ func (v *view) state(p *corev1.Pod, n *corev1.Node, told said, leads bool) strin
 	}
 }
 
-// running tells whether the server's container runs.
-func running(p *corev1.Pod) bool {
-	for _, s := range p.Status.ContainerStatuses {
-		if s.Name == container {
-			return s.State.Running != nil
-		}
-	}
-
-	return false
-}
-
 func (v *view) role(p *corev1.Pod, state string, leads bool) string {
 	switch {
 	case leads:
@@ -294,12 +162,10 @@ func (v *view) role(p *corev1.Pod, state string, leads bool) string {
 		state == v1alpha1.MemberStarting && join(p.GetAnnotations()[annotationFacts]).State != stateRunning:
 		return ""
 	}
-
 	sync := v.patroni[suffixSync]
 	if sync[annotationLeader] != "" && slices.Contains(names(sync[annotationSyncStandby]), p.GetName()) {
 		return v1alpha1.RoleSyncStandby
 	}
-
 	return v1alpha1.RoleReplica
 }
 
@@ -308,37 +174,15 @@ func (v *view) lag(p *corev1.Pod) string {
 	if p.GetAnnotations()[annotationPosition] == "" {
 		return v1alpha1.LagUnknown
 	}
-
 	if c := v.recalled.lag[p.GetName()]; c != "" {
 		return c
 	}
-
 	for _, m := range v.was.Members {
 		if m.Name == memberOf(p) && m.Lag != "" {
 			return m.Lag
 		}
 	}
-
 	return v1alpha1.LagUnknown
-}
-
-// report of a member about itself, bounded: whoever may label a pod could write it.
-func report(p *corev1.Pod) v1alpha1.MemberReport {
-	r := v1alpha1.MemberReport{}
-	if err := json.Unmarshal([]byte(p.GetAnnotations()[v1alpha1.AnnotationMember]), &r); err != nil {
-		return v1alpha1.MemberReport{}
-	}
-
-	for _, field := range []*string{&r.Version, &r.Disk, &r.Reason, &r.Volume.FileSystem, &r.Volume.Fill, &r.Volume.Slot} {
-		*field = words.Bounded(words.OneLine(*field), maxReason)
-	}
-
-	r.Message = words.Bounded(words.OneLine(r.Message), maxMessage)
-	r.Volume.UsedPercent = min(max(r.Volume.UsedPercent, 0), 100)
-	bound(&r.Backup)
-	r.RestorePoints = boundPoints(r.RestorePoints)
-
-	return r
 }
 
 // room is in which zones nodes take pods, and how many do.
@@ -347,47 +191,22 @@ func (v *view) room() ([]string, int32) {
 		zones []string
 		n     int32
 	)
-
 	for i := range v.nodes {
 		if !takesPods(&v.nodes[i]) {
 			continue
 		}
-
 		n = min(n+1, maxNodes)
-
 		if z := v.nodes[i].GetLabels()[corev1.LabelTopologyZone]; z != "" {
 			zones = append(zones, z)
 		}
 	}
-
 	slices.Sort(zones)
-
 	return slices.Compact(zones), n
 }
 
-// takesPods tells whether a pod that tolerates nothing could come to a node.
+// takesPods reports whether a pod that tolerates nothing could come to a node.
 func takesPods(n *corev1.Node) bool {
 	return ready(n) && !n.Spec.Unschedulable && !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
 	})
-}
-
-func ready(n *corev1.Node) bool {
-	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-}
-
-// acquired is when the leader took the lead, by what it wrote, or zero.
-func (v *view) acquired() time.Time {
-	text := v.patroni[suffixLeader][annotationAcquired]
-
-	// Patroni writes a numeric zone, and microseconds.
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999-0700"} {
-		if t, err := time.Parse(layout, strings.TrimSpace(text)); err == nil {
-			return t
-		}
-	}
-
-	return time.Time{}
 }

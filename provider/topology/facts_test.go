@@ -55,16 +55,13 @@ func pod(letter, status string, change ...func(*corev1.Pod)) corev1.Pod {
 	if status != "" {
 		p.Annotations[annotationStatus] = status
 	}
-
 	for _, c := range change {
 		c(p)
 	}
-
 	o, err := twice(slimPod, p)
 	if err != nil {
 		panic(err)
 	}
-
 	return *o.(*corev1.Pod)
 }
 
@@ -74,7 +71,6 @@ func twice(transform func(any) (any, error), o any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-
 	return transform(once)
 }
 
@@ -101,12 +97,10 @@ func node(letter string, change ...func(*corev1.Node)) corev1.Node {
 	for _, c := range change {
 		c(n)
 	}
-
 	o, err := slimNode(n)
 	if err != nil {
 		panic(err)
 	}
-
 	return *o.(*corev1.Node)
 }
 
@@ -128,17 +122,14 @@ func well(change ...func(*view)) *view {
 		recalled: recollection{lag: map[string]string{"orders-db-b-0": v1alpha1.LagInSync, "orders-db-c-0": v1alpha1.LagInSync}},
 		now:      now,
 	}
-
 	for _, l := range []string{"a", "b", "c"} {
 		c := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelMember: "orders-db-" + l}}}
 		c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("50Gi")}
 		v.claims = append(v.claims, c)
 	}
-
 	for _, c := range change {
 		c(v)
 	}
-
 	return v
 }
 
@@ -150,7 +141,6 @@ func saw(letter, role, state, lag string, change ...func(*v1alpha1.TopologyMembe
 	for _, c := range change {
 		c(&m)
 	}
-
 	return m
 }
 
@@ -170,7 +160,6 @@ func want(change ...func(*v1alpha1.TopologyObservation)) v1alpha1.TopologyObserv
 	for _, c := range change {
 		c(&o)
 	}
-
 	return o
 }
 
@@ -361,7 +350,6 @@ func TestFacts(t *testing.T) {
 			}),
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, tc.in.facts()); diff != "" {
@@ -371,7 +359,6 @@ func TestFacts(t *testing.T) {
 			// In another order they are the same.
 			rand.Shuffle(len(tc.in.pods), func(i, j int) { tc.in.pods[i], tc.in.pods[j] = tc.in.pods[j], tc.in.pods[i] })
 			rand.Shuffle(len(tc.in.nodes), func(i, j int) { tc.in.nodes[i], tc.in.nodes[j] = tc.in.nodes[j], tc.in.nodes[i] })
-
 			if diff := cmp.Diff(tc.want, tc.in.facts()); diff != "" {
 				t.Errorf("\nThe order of objects makes a difference: -want, +got:\n%s", diff)
 			}
@@ -392,18 +379,15 @@ func TestFailover(t *testing.T) {
 			v.pods = []corev1.Pod{pod("a", fmt.Sprintf(follows, at)), pod("b", fmt.Sprintf(leads, at)), pod("c", fmt.Sprintf(follows, at))}
 		}}, change...)...)
 	}
-
 	took := func(cause string) *v1alpha1.Failover {
 		return &v1alpha1.Failover{
 			At:   metav1.NewTime(time.Date(2026, 11, 22, 7, 0, 0, 0, time.UTC)),
 			From: "orders-db-a", To: "orders-db-b", Cause: cause,
 		}
 	}
-
 	old := func(cause string, ago time.Duration) *v1alpha1.Failover {
 		return &v1alpha1.Failover{At: metav1.NewTime(now.Add(-ago)), From: "orders-db-a", To: "orders-db-b", Cause: cause}
 	}
-
 	cases := map[string]struct {
 		reason string
 		in     *view
@@ -465,7 +449,6 @@ func TestFailover(t *testing.T) {
 			}),
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, tc.in.facts().LastFailover); diff != "" {

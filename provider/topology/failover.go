@@ -10,35 +10,29 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/podhealth"
 )
 
-// failover is the last change of the leader: one that is seen now, or the one that
-// is known, with what turns out later about its cause: that a node is lost is known
-// only after another member has taken over.
+// failover is the last change of the leader: one that is observed now, or the known one with what becomes known later about its
+// cause. That a node is lost, for instance, is known only after another member was promoted.
 func (v *view) failover(o v1alpha1.TopologyObservation) *v1alpha1.Failover {
 	last, before := v.was.LastFailover, v.before()
-
 	if o.Leader != "" && before != "" && o.Leader != before && v.sameData(o) {
 		at := v.acquired()
 		if at.IsZero() || at.After(v.now) {
 			at = v.now
 		}
-
 		return &v1alpha1.Failover{At: metav1.NewTime(at).Rfc3339Copy(), From: before, To: o.Leader, Cause: v.cause(before)}
 	}
-
 	if last == nil || last.Cause != v1alpha1.CauseUnknown && last.Cause != v1alpha1.CauseCrashed ||
 		v.now.Sub(last.At.Time) > recently {
 		return last
 	}
-
 	if c := v.cause(last.From); c == v1alpha1.CauseNodeLost || last.Cause == v1alpha1.CauseUnknown && c != v1alpha1.CauseSwitchover {
 		last = last.DeepCopy()
 		last.Cause = c
 	}
-
 	return last
 }
 
-// before is the member that led before this look, or "".
+// before is the leader before this look, or "".
 func (v *view) before() string {
 	switch {
 	case v.was.Leader != "":
@@ -48,38 +42,32 @@ func (v *view) before() string {
 	case v.was.LastFailover != nil:
 		return v.was.LastFailover.To
 	}
-
 	return ""
 }
 
-// sameData tells whether it is still the data that was led before. Where it was made
-// anew, nobody has taken over from anybody.
+// sameData reports whether the data are the same as before. When they were recreated there was no failover.
 func (v *view) sameData(o v1alpha1.TopologyObservation) bool {
 	return v.was.SystemIdentifier == "" || v.was.SystemIdentifier == o.SystemIdentifier
 }
 
-// cause of a change of the leader, told from how the one before is now and how it
-// was. One that hands over because its pod goes does so for the pod's sake.
+// cause of a change of the leader, concluded from how the previous one is now and how it was. A leader that hands over because
+// its pod is deleted counts as PodDeleted.
 func (v *view) cause(before string) string {
 	p := v.pod(before)
 	was := v.recalled.how(before)
-
 	node := was.node
 	if p != nil && p.Spec.NodeName != "" && (was.uid == "" || was.uid == p.GetUID()) {
 		node = p.Spec.NodeName
 	}
-
 	if n := v.node(node); node != "" && (n == nil || !ready(n)) {
 		return v1alpha1.CauseNodeLost
 	}
-
 	switch {
 	case p == nil, p.DeletionTimestamp != nil, was.uid != "" && p.GetUID() != was.uid:
 		return v1alpha1.CausePodDeleted
 	case v.recalled.asked:
 		return v1alpha1.CauseSwitchover
 	}
-
 	switch told := join(p.GetAnnotations()[annotationFacts]); {
 	case !running(p), v.recalled.crashed, was.uid != "" && restarts(p) > was.restarts,
 		told.State == stateCrashed, told.State == stateStopped, told.State == stateStartFailed, told.State == "starting":
@@ -91,7 +79,7 @@ func (v *view) cause(before string) string {
 	}
 }
 
-// ledBy is how the leader is.
+// ledBy is the state of a leader.
 func ledBy(p *corev1.Pod) led {
 	return led{member: memberOf(p), uid: p.GetUID(), node: p.Spec.NodeName, restarts: restarts(p)}
 }
@@ -102,6 +90,5 @@ func restarts(p *corev1.Pod) int32 {
 			return s.RestartCount
 		}
 	}
-
 	return 0
 }

@@ -22,7 +22,6 @@ func seenWith(change ...func(*v1alpha1.TopologyObservation)) v1alpha1.TopologyOb
 		Phase: v1alpha1.TopologyRunning, Leader: "orders-db-a", Timeline: 1, SystemIdentifier: "7", Zones: []string{"a", "b", "c"}, Nodes: 3,
 		Volumes: []string{"orders-db-a", "orders-db-b", "orders-db-c"}, Backup: &v1alpha1.BackupReport{Asked: true},
 	}
-
 	for _, letter := range []string{"a", "b", "c"} {
 		m := v1alpha1.TopologyMember{
 			Name: "orders-db-" + letter, Role: v1alpha1.RoleReplica, State: v1alpha1.MemberStreaming, Ready: true, Node: "node-" + letter, Zone: letter,
@@ -31,14 +30,11 @@ func seenWith(change ...func(*v1alpha1.TopologyObservation)) v1alpha1.TopologyOb
 		if letter == "a" {
 			m.Role, m.State, m.Lag = v1alpha1.RoleLeader, v1alpha1.MemberRunning, ""
 		}
-
 		o.Members = append(o.Members, m)
 	}
-
 	for _, c := range change {
 		c(&o)
 	}
-
 	return o
 }
 
@@ -66,7 +62,6 @@ func unborn(o *v1alpha1.TopologyObservation) {
 
 func TestHurries(t *testing.T) {
 	type change = func(*v1alpha1.TopologyObservation)
-
 	for name, tc := range map[string]struct {
 		reason  string
 		was, is []change
@@ -111,8 +106,7 @@ func TestHurries(t *testing.T) {
 	}
 }
 
-// TestGatheringWrites follows a follower that comes up, a fact a second, and counts what
-// is written.
+// TestGatheringWrites follows a follower that comes up, a fact a second, and counts what is written.
 func TestGatheringWrites(t *testing.T) {
 	steps := []func(*v1alpha1.TopologyObservation){
 		fresh,
@@ -126,7 +120,6 @@ func TestGatheringWrites(t *testing.T) {
 		third(func(m *v1alpha1.TopologyMember) { m.Lag = v1alpha1.LagUnknown }),
 		func(o *v1alpha1.TopologyObservation) { *o = seenWith() },
 	}
-
 	g, at := newGathering(), now
 	is := seenWith()
 	wrote, writes := v1alpha1.TopologyObservation{}, []string{}
@@ -136,11 +129,9 @@ func TestGatheringWrites(t *testing.T) {
 			writes = append(writes, what)
 		}
 	}
-
 	for i, step := range steps {
 		step(&is)
 		look(strconv.Itoa(i))
-
 		at = at.Add(time.Second)
 	}
 
@@ -151,12 +142,10 @@ func TestGatheringWrites(t *testing.T) {
 
 	// What hurries nobody is told in the end, although nothing else comes.
 	wrote.Backup = nil
-
 	left := g.wait(ofOrders, wrote, is, at)
 	if left != gatherFor {
 		t.Errorf("it waits for %s, want %s", left, gatherFor)
 	}
-
 	if left := g.wait(ofOrders, wrote, is, at.Add(left)); left != 0 {
 		t.Errorf("it waits for another %s", left)
 	}

@@ -32,7 +32,6 @@ func withoutVolume(_ *corev1.Pod, _ []string, said string) *podhealth.Hindrance 
 	if !strings.Contains(said, "unbound immediate PersistentVolumeClaims") && !strings.Contains(said, "persistentvolumeclaim") {
 		return nil
 	}
-
 	return &podhealth.Hindrance{
 		Reason: apis.ReasonVolumePending,
 		What:   "the volume is not there yet: " + said,
@@ -65,30 +64,25 @@ var ends = podhealth.Ends{
 	},
 }
 
-// hindrance of the pod of a member, or nil. Containers beside that of the server count
-// only as long as they keep it from being ready.
+// hindrance of the pod of a member, or nil. Containers beside that of the server count only as long as they keep it from being
+// ready.
 func hindrance(p *corev1.Pod) *podhealth.Hindrance {
 	if podhealth.Is(p, corev1.PodReady) {
 		return nil
 	}
-
 	if h := placement.Unscheduled(p); h != nil {
 		return h
 	}
-
 	for _, s := range podhealth.Subjects(p) {
 		for _, h := range []*podhealth.Hindrance{s.Pull(s.Spec.Image, images), s.Config(remedyConfig), s.Crash(ends)} {
 			if h == nil {
 				continue
 			}
-
 			if s.Status.Name != container {
 				h.What += " (container " + s.Status.Name + ")"
 			}
-
 			return h
 		}
 	}
-
 	return nil
 }

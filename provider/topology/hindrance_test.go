@@ -15,13 +15,11 @@ func TestHindrance(t *testing.T) {
 		image = "postgres:17"
 		logs  = "; see the logs of the pod"
 	)
-
 	unscheduled := func(said string) *corev1.Pod {
 		return &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: said,
 		}}}}
 	}
-
 	of := func(name string, state corev1.ContainerState) *corev1.Pod {
 		return &corev1.Pod{
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{
@@ -31,15 +29,12 @@ func TestHindrance(t *testing.T) {
 			Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: name, State: state, RestartCount: 2}}},
 		}
 	}
-
 	waits := func(reason, message string) *corev1.Pod {
 		return of(container, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}})
 	}
-
 	ended := func(name, reason string, code int32, message string) *corev1.Pod {
 		return of(name, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, ExitCode: code, Message: message}})
 	}
-
 	for name, tc := range map[string]struct {
 		reason  string
 		in      *corev1.Pod
@@ -114,7 +109,6 @@ func TestHindrance(t *testing.T) {
 			if h := hindrance(tc.in); h != nil {
 				got, message = string(h.Reason), h.Message()
 			}
-
 			if diff := cmp.Diff([]string{tc.want, tc.message}, []string{got, message}); diff != "" {
 				t.Errorf("%s\nhindrance(…): -want, +got:\n%s", tc.reason, diff)
 			}

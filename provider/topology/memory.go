@@ -18,22 +18,20 @@ import (
 )
 
 const (
-	// told is how old what a follower tells may be: it tells its position once in
-	// a loop of Patroni's, which takes ten seconds in two of three profiles. It is
-	// compared with where the leader was that long ago, so that one that follows
-	// closely never seems to be behind.
-	told = 12 * time.Second
+	// reportAge is how old a standby's report may be: it reports its position once in each loop of Patroni's, which takes ten
+	// seconds in two of three profiles. It is compared with the position of the leader that long ago, so that a standby that
+	// follows closely never seems to be behind.
+	reportAge = 12 * time.Second
 
-	// suspicion is how long a lead may be over before it is said so. Whoever can
-	// lead takes over sooner.
+	// suspicion is how long the leader's lock may be expired before that is reported. A healthy standby is promoted sooner.
 	suspicion = 15 * time.Second
 
 	// recently is how long a cause explains a change of the leader.
 	recently = 2 * time.Minute
 )
 
-// A memory holds what changes too often for a status. Nothing is lost with it:
-// after a restart it knows the same within seconds, but for how the last leader was.
+// A memory holds what changes too often for a status. Nothing is lost with it: seconds after a restart it knows the same again,
+// except how the last leader was.
 type memory struct {
 	now func() time.Time
 
@@ -46,30 +44,28 @@ type scope struct {
 	// database that the members are of.
 	database string
 
-	// leader is the pod that holds the lead, renewed what it wrote last to keep it,
-	// and renewedAt when that was seen.
+	// leader is the pod that holds the lock, renewed the value it last wrote to keep it, and renewedAt when that was seen.
 	leader, renewed string
 	renewedAt       time.Time
 	ttl             time.Duration
 
-	// suspectedAt is when the lead was seen to be over, expired that it is.
+	// suspectedAt is when the lock was first seen expired, expired that it was confirmed.
 	suspectedAt time.Time
 	expired     bool
 
-	// written are positions of the leader, oldest first, positions those that the
-	// followers told last, lag their classes. All by the names of pods.
+	// written are positions of the leader, oldest first; positions are those that the standbys reported last, lag their classes.
+	// All by the names of pods.
 	written   []sample
 	positions map[string]int64
 	lag       map[string]string
 
-	// askedAt is when somebody asked for another leader.
+	// askedAt is when another leader was last requested.
 	askedAt time.Time
 
-	// crashedAt is when the server of the leader was seen to have ended.
+	// crashedAt is when the leader's server was seen to have ended.
 	crashedAt time.Time
 
-	// led is the member that leads, or led last, as it was when it was well, and
-	// previous the one before it.
+	// led is the leader, or the last one, as it was when it was healthy, and previous the one before.
 	led, previous led
 }
 
@@ -99,156 +95,124 @@ func (m *memory) of(o client.Object) *scope {
 	if name == "" {
 		return nil
 	}
-
 	key := types.NamespacedName{Namespace: o.GetNamespace(), Name: name}
-
 	s := m.all[key]
 	if s == nil {
 		s = &scope{positions: map[string]int64{}, lag: map[string]string{}}
 		m.all[key] = s
 	}
-
 	s.database = o.GetLabels()[v1alpha1.LabelDatabase]
-
 	return s
 }
 
-// forget a scope, when its Topology is gone.
+// forget a scope whose Topology is deleted.
 func (m *memory) forget(namespace, name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-
 	delete(m.all, types.NamespacedName{Namespace: namespace, Name: name})
 }
 
-// pod was seen. It returns whether a class of lag has changed.
+// pod records an observed pod, and reports whether a class of lag has changed.
 func (m *memory) pod(p *corev1.Pod, gone bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-
 	s := m.of(p)
 	if s == nil {
 		return false
 	}
-
 	if gone {
 		delete(s.positions, p.GetName())
 		delete(s.lag, p.GetName())
-
 		return false
 	}
-
 	if n, err := strconv.ParseInt(p.GetAnnotations()[annotationPosition], 10, 64); err == nil {
 		s.positions[p.GetName()] = n
 	} else {
 		delete(s.positions, p.GetName())
 	}
-
 	if st := join(p.GetAnnotations()[annotationFacts]).State; p.GetName() == s.leader && (st == stateCrashed || st == stateStartFailed) {
 		s.crashedAt = m.now()
 	}
-
 	return s.judge(m.now())
 }
 
-// lead was seen: the ConfigMap of the leader. It returns whether the leader, its
-// being one, or a class of lag has changed.
+// lead records the observed ConfigMap of the leader, and reports whether the leader, its lock or a class of lag has changed.
 func (m *memory) lead(o *metav1.PartialObjectMetadata) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-
 	s := m.of(o)
 	if s == nil {
 		return false
 	}
-
 	now, a, changed := m.now(), o.GetAnnotations(), false
-
 	if s.leader != a[annotationLeader] {
 		s.leader, s.written, changed = a[annotationLeader], nil, true
 	}
-
 	if s.renewed != a[annotationRenewed] || changed {
 		changed = changed || s.expired
 		s.renewed, s.renewedAt, s.ttl = a[annotationRenewed], now, ttlOf(a)
 		s.suspectedAt, s.expired = time.Time{}, false
 	}
-
 	if n, err := strconv.ParseInt(a[annotationWritten], 10, 64); err == nil &&
 		(len(s.written) == 0 || s.written[len(s.written)-1].position != n) {
 		s.written = append(s.written, sample{at: now, position: n})
 	}
-
 	return s.judge(now) || changed
 }
 
-// asked is told that somebody asks for another leader.
+// asked records that another leader is requested.
 func (m *memory) asked(o *metav1.PartialObjectMetadata) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-
 	if a := o.GetAnnotations(); a[annotationLeader] == "" && a[annotationCandidate] == "" {
 		return
 	}
-
 	if s := m.of(o); s != nil {
 		s.askedAt = m.now()
 	}
 }
 
-// judge the lag of all followers, and tell whether a class has changed.
+// judge the lag of all standbys, and report whether a class has changed.
 func (s *scope) judge(now time.Time) bool {
-	// Of what is older than what counts the newest does.
+	// Keep the newest sample that is at least reportAge old; drop those before it.
 	at := -1
-
 	for i, w := range s.written {
-		if now.Sub(w.at) >= told {
+		if now.Sub(w.at) >= reportAge {
 			at = i
 		}
 	}
-
 	if at < 0 {
 		return false
 	}
-
 	s.written = slices.Delete(s.written, 0, at)
 	changed := false
-
 	for pod, position := range s.positions {
 		if pod == s.leader {
 			delete(s.lag, pod)
-
 			continue
 		}
-
 		if c := class(s.written[0].position-position, s.lag[pod]); c != s.lag[pod] {
 			s.lag[pod], changed = c, true
 		}
 	}
-
 	maps.DeleteFunc(s.lag, func(pod, _ string) bool {
 		_, ok := s.positions[pod]
-
 		return !ok
 	})
-
 	return changed
 }
 
 const mebibyte = 1 << 20
 
-// class of being so many bytes behind. A class is left for a better one only at
-// half of where it begins.
+// class of a lag in bytes. A class changes to a better one only at half of its lower bound.
 func class(behind int64, was string) string {
 	far, some := int64(64*mebibyte), int64(mebibyte)
-
 	switch was {
 	case v1alpha1.LagFarBehind:
 		far, some = far/2, some/2
 	case v1alpha1.LagBehind:
 		some /= 2
 	}
-
 	switch {
 	case behind >= far:
 		return v1alpha1.LagFarBehind
@@ -270,15 +234,13 @@ type recollection struct {
 	led, previous led
 }
 
-// how a member was when it led and was well. Of one that is not remembered it is
-// only the name.
+// how a member was as a healthy leader; of an unknown member only the name.
 func (r recollection) how(name string) led {
 	for _, l := range []led{r.led, r.previous} {
 		if l.member == name {
 			return l
 		}
 	}
-
 	return led{member: name}
 }
 
@@ -286,54 +248,46 @@ func (r recollection) how(name string) led {
 func (m *memory) recall(namespace, name string) recollection {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-
 	s := m.all[types.NamespacedName{Namespace: namespace, Name: name}]
 	if s == nil {
 		return recollection{}
 	}
-
 	return recollection{
-		expired: s.expired,
-		lag:     maps.Clone(s.lag),
-		asked:   !s.askedAt.IsZero() && m.now().Sub(s.askedAt) < recently,
-		crashed: !s.crashedAt.IsZero() && m.now().Sub(s.crashedAt) < recently,
-
+		expired:  s.expired,
+		lag:      maps.Clone(s.lag),
+		asked:    !s.askedAt.IsZero() && m.now().Sub(s.askedAt) < recently,
+		crashed:  !s.crashedAt.IsZero() && m.now().Sub(s.crashedAt) < recently,
 		led:      s.led,
 		previous: s.previous,
 	}
 }
 
-// remember how the leader is, as long as it is well.
+// remember how the leader is while it is healthy.
 func (m *memory) remember(namespace, name string, l led) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-
 	s := m.all[types.NamespacedName{Namespace: namespace, Name: name}]
 	if s == nil {
 		return
 	}
-
 	if s.led.member != l.member {
 		s.previous = s.led
 	}
-
 	s.led = l
 }
 
-// An overdue lead was not renewed in time, as far as events tell.
+// An overdue lock was not renewed in time, according to events.
 type overdue struct {
 	scope    types.NamespacedName
 	database string
 	renewed  string
 }
 
-// overdue leads, those that are suspected for long enough or not yet.
+// overdue locks, not yet suspected or suspected for long enough.
 func (m *memory) overdue() []overdue {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-
 	var out []overdue
-
 	for key, s := range m.all {
 		switch now := m.now(); {
 		case s.leader == "" || s.expired || now.Sub(s.renewedAt) <= s.ttl:
@@ -341,28 +295,21 @@ func (m *memory) overdue() []overdue {
 			out = append(out, overdue{scope: key, database: s.database, renewed: s.renewed})
 		}
 	}
-
 	return out
 }
 
-// confirm that a lead was not renewed, after the API server has said so. It returns
-// whether the lead is over since.
+// confirm, after the API server has said so, that a lock was not renewed. It reports whether the lock is expired since.
 func (m *memory) confirm(o overdue) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-
 	s := m.all[o.scope]
 	if s == nil || s.renewed != o.renewed || s.expired {
 		return false
 	}
-
 	if s.suspectedAt.IsZero() {
 		s.suspectedAt = m.now()
-
 		return false
 	}
-
 	s.expired = m.now().Sub(s.suspectedAt) >= suspicion
-
 	return s.expired
 }

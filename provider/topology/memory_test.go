@@ -23,12 +23,10 @@ func leaderMap(leader string, position int64, renewed time.Time) *metav1.Partial
 		annotationLeader: leader, annotationTTL: "30", annotationWritten: strconv.FormatInt(position, 10),
 		annotationRenewed: renewed.Format(time.RFC3339), annotationAcquired: now.Format(time.RFC3339), "transitions": "1", "history": "x",
 	}
-
 	o, err := twice(slimConfigMap, m)
 	if err != nil {
 		panic(err)
 	}
-
 	return o.(*metav1.PartialObjectMetadata)
 }
 
@@ -48,7 +46,6 @@ func TestClass(t *testing.T) {
 		"StaysFar":  {reason: "Of 64 MiB, too.", behind: 32 * mebibyte, was: v1alpha1.LagFarBehind, want: v1alpha1.LagFarBehind},
 		"LeavesFar": {reason: "From far behind one is behind first.", behind: mebibyte, was: v1alpha1.LagFarBehind, want: v1alpha1.LagBehind},
 	}
-
 	for name, tc := range cases {
 		if got := class(tc.behind, tc.was); got != tc.want {
 			t.Errorf("%s: %s class(%d, %q): want %s, got %s", name, tc.reason, tc.behind, tc.was, tc.want, got)
@@ -56,52 +53,42 @@ func TestClass(t *testing.T) {
 	}
 }
 
-// TestLag of followers that tell where they are each ten seconds, of a leader that
-// writes 8 MiB a second.
+// TestLag of followers that tell where they are each ten seconds, of a leader that writes 8 MiB a second.
 func TestLag(t *testing.T) {
 	clock := now
 	m := newMemory(func() time.Time { return clock })
 	woken := map[string]int{}
-
 	position := func() int64 { return at + int64(clock.Sub(now).Seconds()*8*mebibyte) }
 
 	// b stops following after a minute, and does again after two.
 	for s := range 240 {
 		clock = now.Add(time.Duration(s) * time.Second)
-
 		if s%10 == 0 && m.lead(leaderMap("orders-db-a-0", position(), clock)) {
 			woken[strconv.Itoa(s)]++
 		}
-
 		if s%10 == 7 {
 			c := pod("c", fmt.Sprintf(follows, position()))
 			if m.pod(&c, false) {
 				woken[strconv.Itoa(s)]++
 			}
 		}
-
 		if s%10 == 3 && (s < 60 || s > 120) {
 			b := pod("b", fmt.Sprintf(follows, position()))
 			if m.pod(&b, false) {
 				woken[strconv.Itoa(s)]++
 			}
 		}
-
 		got := m.recall("shop", "orders-db-3f2a9c1b").lag
-
 		if c := got["orders-db-c-0"]; s > 20 && c != v1alpha1.LagInSync {
 			t.Errorf("after %d s: c follows closely, got %q", s, c)
 		}
-
 		b, want := got["orders-db-b-0"], ""
-
 		switch {
 		case s > 20 && s < 60, s > 125:
 			want = v1alpha1.LagInSync
 		case s > 90 && s < 120:
 			want = v1alpha1.LagFarBehind
 		}
-
 		if want != "" && b != want {
 			t.Errorf("after %d s: want b %s, got %q", s, want, b)
 		}
@@ -118,45 +105,34 @@ func TestExpired(t *testing.T) {
 	clock := now
 	m := newMemory(func() time.Time { return clock })
 	m.lead(leaderMap("orders-db-a-0", at, clock))
-
 	clock = now.Add(29 * time.Second)
 	if got := m.overdue(); len(got) != 0 {
 		t.Errorf("A lead of 30 s is not over after 29, got %v", got)
 	}
-
 	clock = now.Add(31 * time.Second)
-
 	got := m.overdue()
 	if len(got) != 1 || got[0].database != "orders-db" {
 		t.Fatalf("It is after 31, got %v", got)
 	}
-
 	if m.confirm(got[0]) {
 		t.Error("Whoever can lead has time to take over.")
 	}
-
 	clock = clock.Add(5 * time.Second)
 	if got := m.overdue(); len(got) != 0 {
 		t.Errorf("It is not asked for all the time, got %v", got)
 	}
-
 	clock = clock.Add(10 * time.Second)
-
 	got = m.overdue()
 	if len(got) != 1 || !m.confirm(got[0]) || !m.recall("shop", "orders-db-3f2a9c1b").expired {
 		t.Errorf("Then it is over, got %v", got)
 	}
-
 	if !m.lead(leaderMap("orders-db-a-0", at, clock)) || m.recall("shop", "orders-db-3f2a9c1b").expired {
 		t.Error("It is not any more when it is renewed, and that is a fact.")
 	}
-
 	if m.lead(leaderMap("orders-db-a-0", at+1, clock.Add(time.Second))) {
 		t.Error("That it is renewed again is none.")
 	}
-
 	m.forget("shop", "orders-db-3f2a9c1b")
-
 	if len(m.all) != 0 {
 		t.Error("A scope that is gone should be forgotten.")
 	}
@@ -166,10 +142,8 @@ func TestExpired(t *testing.T) {
 func TestDiffer(t *testing.T) {
 	as := func(p corev1.Pod) *corev1.Pod {
 		p.ResourceVersion = strconv.FormatInt(time.Now().UnixNano(), 10)
-
 		return &p
 	}
-
 	cases := map[string]struct {
 		reason string
 		got    bool
@@ -190,7 +164,6 @@ func TestDiffer(t *testing.T) {
 		"Going":    {reason: "A pod goes.", got: differ(as(pod("b", starts)), as(pod("b", starts, going))), want: true},
 		"Cordoned": {reason: "A node takes no more pods.", got: differ(new(node("a")), new(node("a", func(n *corev1.Node) { n.Spec.Unschedulable = true }))), want: true},
 	}
-
 	for name, tc := range cases {
 		if tc.got != tc.want {
 			t.Errorf("%s: %s differ(...): want %t, got %t", name, tc.reason, tc.want, tc.got)

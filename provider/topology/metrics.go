@@ -9,8 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
@@ -21,8 +19,7 @@ import (
 // countTimeout bounds the look into the cache when somebody asks for metrics.
 const countTimeout = 5 * time.Second
 
-// Counts of Databases. They are made when somebody asks, so that a Database that is
-// gone is not counted any longer.
+// Counts of Databases. They are made when somebody asks, so that a Database that is gone is not counted any longer.
 type counts struct {
 	kube client.Reader
 	log  logging.Logger
@@ -62,7 +59,6 @@ func (c *counts) register() error {
 			return fmt.Errorf("cannot register metrics of Databases: %w", err)
 		}
 	}
-
 	return nil
 }
 
@@ -71,8 +67,7 @@ func (c *counts) failover(namespace, cause string) {
 	c.failovers.WithLabelValues(namespace, cause).Inc()
 }
 
-// Describe the count of Databases, their last backups and verifications, and the
-// volumes that backups go to.
+// Describe the count of Databases, their last backups and verifications, and the volumes that backups go to.
 func (c *counts) Describe(to chan<- *prometheus.Desc) {
 	to <- c.databases
 	to <- c.backups
@@ -81,33 +76,25 @@ func (c *counts) Describe(to chan<- *prometheus.Desc) {
 	to <- c.used
 }
 
-// Collect the count of Databases, their last backups and verifications, and how full
-// the volumes are that backups go to.
+// Collect the count of Databases, their last backups and verifications, and how full the volumes are that backups go to.
 func (c *counts) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
 	defer cancel()
-
 	l := &v1alpha1.TopologyList{}
 	if err := c.kube.List(ctx, l); err != nil {
 		c.log.Info("Cannot count Databases", "error", err)
-
 		return
 	}
-
 	type group struct{ namespace, phase string }
-
 	n := map[group]float64{}
-
 	for i := range l.Items {
 		if t := &l.Items[i]; t.Status.AtProvider.Phase != "" {
 			n[group{t.GetNamespace(), t.Status.AtProvider.Phase}]++
 		}
-
 		if at, ok := lastBackup(&l.Items[i]); ok {
 			to <- prometheus.MustNewConstMetric(c.backups, prometheus.GaugeValue, at, l.Items[i].GetNamespace(), l.Items[i].Spec.ForProvider.Database)
 		}
 	}
-
 	for i := range l.Items {
 		if at, failed, ended := verification(&l.Items[i]); ended {
 			of := []string{l.Items[i].GetNamespace(), l.Items[i].Spec.ForProvider.Database}
@@ -115,24 +102,50 @@ func (c *counts) Collect(to chan<- prometheus.Metric) {
 			to <- prometheus.MustNewConstMetric(c.failed, prometheus.GaugeValue, failed, of...)
 		}
 	}
-
 	for i := range l.Items {
 		if used, ok := volumeUsed(&l.Items[i]); ok {
 			to <- prometheus.MustNewConstMetric(c.used, prometheus.GaugeValue, used, l.Items[i].GetNamespace(), l.Items[i].Spec.ForProvider.Database)
 		}
 	}
-
 	for g, v := range n {
 		to <- prometheus.MustNewConstMetric(c.databases, prometheus.GaugeValue, v, g.namespace, g.phase)
 	}
 }
 
-// forgetful forgets Topologies that are gone.
-func (o *observer) forgetful() handler.Funcs {
-	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) {
-		if cr, ok := e.Object.(*v1alpha1.Topology); ok {
-			o.memory.forget(cr.GetNamespace(), cr.Spec.ForProvider.Scope)
-			o.gather.forget(client.ObjectKeyFromObject(cr))
-		}
-	}}
+// verification of a Database: when the last one that was passed ended, in seconds since 1970, and whether the last one failed.
+// There is none before the first.
+func verification(t *v1alpha1.Topology) (at, failed float64, ended bool) {
+	b := t.Status.AtProvider.Backup
+	if b == nil || b.Verification.Ended == "" {
+		return 0, 0, false
+	}
+	if b.Verification.Failure != "" {
+		failed = 1
+	}
+
+	// Without any it is as long ago as can be.
+	if passed, err := time.Parse(time.RFC3339, b.Verification.Passed.At); err == nil {
+		at = float64(passed.Unix())
+	}
+	return at, failed, true
+}
+
+// lastBackup of a Database, in seconds since 1970, if it has one.
+func lastBackup(t *v1alpha1.Topology) (float64, bool) {
+	b := t.Status.AtProvider.Backup
+	if b == nil {
+		return 0, false
+	}
+	at, err := time.Parse(time.RFC3339, b.Ended)
+	return float64(at.Unix()), err == nil
+}
+
+// volumeUsed is how much of the volume is used that the backups of a Database go to, in percent, if it is a volume and somebody
+// told.
+func volumeUsed(t *v1alpha1.Topology) (float64, bool) {
+	b := t.Status.AtProvider.Backup
+	if b == nil || b.Repository.FileSystem == "" {
+		return 0, false
+	}
+	return float64(b.Repository.UsedPercent), true
 }

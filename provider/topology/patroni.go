@@ -9,6 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
 // What Patroni keeps where (patroni/dcs/kubernetes.py of 4.1).
@@ -33,11 +37,26 @@ const (
 	annotationInitialize = "initialize"
 	annotationConfig     = "config"
 
+	// annotationSwitchovers of <scope>-config holds the switchovers that Patroni was asked for, as the JSON of outcomes. It
+	// exists as long as the Database, so that no id is carried out twice when a Topology is recreated.
+	annotationSwitchovers = "capstan.dev/switchovers"
+
 	// Annotations of <scope>-sync; leader is another one.
 	annotationSyncStandby = "sync_standby"
 
 	// Annotations of <scope>-failover; leader is another one.
 	annotationCandidate = "member"
+
+	// annotationScheduled is when Patroni has to switch over; Capstan never sets it.
+	annotationScheduled = "scheduled_at"
+)
+
+// Annotations that objects have in the cache only. The first two are of a pod: where in the write-ahead log its member is, and
+// what else Patroni says of it; in the API server both are one. The third is part of Patroni's configuration there.
+const (
+	annotationPosition = "cache.capstan.dev/position"
+	annotationFacts    = "cache.capstan.dev/facts"
+	annotationPause    = "cache.capstan.dev/pause"
 )
 
 func keptAnnotations() []string {
@@ -71,8 +90,8 @@ const (
 	stateStartFailed = "start failed"
 )
 
-// split what a member tells into facts and the position in the write-ahead log, ""
-// if it is not told. What cannot be read tells nothing.
+// split what a member tells into facts and the position in the write-ahead log, "" if it is not told. What cannot be read tells
+// nothing.
 func split(text string) (facts, position string) {
 	var all struct {
 		said
@@ -80,23 +99,18 @@ func split(text string) (facts, position string) {
 		Position int64                      `json:"xlog_location"`
 		Restart  map[string]json.RawMessage `json:"pending_restart_reason"`
 	}
-
 	if err := json.Unmarshal([]byte(text), &all); err != nil {
 		return "", ""
 	}
-
 	s := all.said
 	s.Restart = slices.Sorted(maps.Keys(all.Restart))
-
 	b, err := json.Marshal(s)
 	if err != nil {
 		return "", ""
 	}
-
 	if all.Position > 0 {
 		position = strconv.FormatInt(all.Position, 10)
 	}
-
 	return string(b), position
 }
 
@@ -106,29 +120,25 @@ func join(facts string) said {
 	if err := json.Unmarshal([]byte(facts), &s); err != nil {
 		return said{}
 	}
-
 	return s
 }
 
-// paused tells whether a configuration switches failover off.
+// paused reports whether a configuration switches failover off.
 func paused(config string) bool {
 	var c struct {
 		Pause bool `json:"pause"`
 	}
-
 	return json.Unmarshal([]byte(config), &c) == nil && c.Pause
 }
 
 // names in a list of Patroni's.
 func names(list string) []string {
 	var out []string
-
 	for n := range strings.SplitSeq(list, ",") {
 		if n = strings.TrimSpace(n); n != "" {
 			out = append(out, n)
 		}
 	}
-
 	return out
 }
 
@@ -141,9 +151,17 @@ func ttlOf(annotations map[string]string) time.Duration {
 	if err != nil || n <= 0 {
 		return defaultTTL
 	}
-
 	return time.Duration(n) * time.Second
 }
 
 // member whose pod has this name: each member is a StatefulSet of one.
 func member(pod string) string { return strings.TrimSuffix(pod, "-0") }
+
+// suffixOf one of Patroni's ConfigMaps.
+func suffixOf(o client.Object) string {
+	s, ok := strings.CutPrefix(o.GetName(), o.GetLabels()[v1alpha1.LabelScope]+"-")
+	if !ok {
+		return ""
+	}
+	return s
+}

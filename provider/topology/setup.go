@@ -2,17 +2,15 @@
 
 // Package topology reconciles Topologies: the quiet observers of Databases.
 //
-// Members of a Database tell all that they know of each other in the API server:
-// Patroni in annotations of its ConfigMaps and of the members' pods, the members
-// themselves in an annotation and labels. Patroni writes there every few seconds,
-// because that is how it holds the lead. A Topology turns this into facts that stay
-// the same as long as nothing happens: who leads, who follows how closely, where.
+// Members of a Database report everything that they know of each other in the API server: Patroni in annotations of its
+// ConfigMaps and of the members' pods, the members themselves in an annotation and labels. Patroni writes there every few
+// seconds, because that is how it keeps the leader's lock. A Topology turns this into facts that stay the same as long as nothing
+// happens: which member is the leader, how closely the standbys follow, and where they run.
 //
-// So the way of an event is short. The cache keeps of each object what facts are
-// made of, with numbers that only grow apart from the rest. Most events end where
-// they are compared with the object before; positions in the write-ahead log go to
-// a memory that knows classes of lag and wakes the Topology when a class changes. What
-// comes with a member that comes up waits some seconds for the rest (see gather.go).
+// Events are handled in few steps. The cache keeps only the part of each object that facts are made of, and numbers that only
+// grow apart from the rest. Most events end where they are compared with the object before. Positions in the write-ahead log go
+// to a memory that knows classes of lag and wakes the Topology when a class changes. Changes that come with a starting member
+// wait some seconds for the rest (see gather.go).
 package topology
 
 import (
@@ -26,6 +24,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -37,19 +37,16 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/kind"
 )
 
-// Setup adds a controller of Topologies to mgr, with a cache of its own for what
-// members keep in the API server. The client of mgr must read Secrets, Events and
-// ConfigMaps from the API server.
+// Setup adds a controller of Topologies to mgr, with a cache of its own for what members keep in the API server. The client of
+// mgr must read Secrets, Events and ConfigMaps from the API server.
 func Setup(mgr ctrl.Manager, o controller.Options) error {
 	seen, err := newCache(mgr)
 	if err != nil {
 		return err
 	}
-
 	if err := mgr.Add(seen); err != nil {
 		return fmt.Errorf("cannot add the cache of members: %w", err)
 	}
-
 	obs := &observer{
 		kube:   mgr.GetClient(),
 		seen:   seen,
@@ -59,26 +56,20 @@ func Setup(mgr ctrl.Manager, o controller.Options) error {
 		counts: newCounts(mgr.GetClient(), o.Logger),
 		gather: newGathering(),
 	}
-
 	if err := obs.counts.register(); err != nil {
 		return err
 	}
-
 	w := &watcher{kube: mgr.GetClient(), seen: seen, memory: obs.memory, log: o.Logger}
-
-	return kind.Setup(mgr, o, topologies(), options(mgr.GetClient(), obs), func(b *builder.Builder) {
+	return kind.Setup(mgr, o, v1alpha1.TopologyGroupVersionKind, options(obs), func(b *builder.Builder) {
 		for _, of := range watched() {
 			b.WatchesRawSource(source.Kind(seen, of, w.handler(), changed()))
 		}
-
 		b.Watches(&v1alpha1.Topology{}, obs.forgetful())
 		b.WatchesRawSource(source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			obs.again = func(of types.NamespacedName, after time.Duration) {
 				q.AddAfter(reconcile.Request{NamespacedName: of}, after)
 			}
-
 			go w.sweep(ctx, q, obs.direct)
-
 			return nil
 		}))
 	})
@@ -89,27 +80,28 @@ func watched() []client.Object {
 	return []client.Object{&corev1.Pod{}, configMap(), &corev1.PersistentVolumeClaim{}, &corev1.Node{}}
 }
 
-// changed lets everything pass: what does not matter is dropped where the objects
-// are compared, because positions are taken down on the way.
+// changed lets every event pass: irrelevant events are dropped where objects are compared, because positions are recorded on the
+// way.
 func changed() predicate.TypedPredicate[client.Object] {
 	return predicate.NewTypedPredicateFuncs(func(client.Object) bool { return true })
 }
 
-func topologies() kind.Of {
-	return kind.Of{
-		GVK:    v1alpha1.TopologyGroupVersionKind,
-		Object: &v1alpha1.Topology{},
-		List:   &v1alpha1.TopologyList{},
+func options(obs *observer) []managed.ReconcilerOption {
+	return []managed.ReconcilerOption{
+		kind.Connector(v1alpha1.TopologyGroupVersionKind, obs),
+		managed.WithPollIntervalHook(obs.poll),
+
+		// A Topology has no external resource that could have a name.
+		managed.WithInitializers(),
 	}
 }
 
-func options(kube client.Client, obs *observer) []managed.ReconcilerOption {
-	return []managed.ReconcilerOption{
-		kind.Connector(topologies(), obs),
-		managed.WithFinalizer(kind.NewFinalizer(kube)),
-		managed.WithPollIntervalHook(obs.poll),
-
-		// There is nothing outside that could have a name of its own.
-		managed.WithInitializers(),
-	}
+// forgetful forgets deleted Topologies.
+func (o *observer) forgetful() handler.Funcs {
+	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) {
+		if cr, ok := e.Object.(*v1alpha1.Topology); ok {
+			o.memory.forget(cr.GetNamespace(), cr.Spec.ForProvider.Scope)
+			o.gather.forget(client.ObjectKeyFromObject(cr))
+		}
+	}}
 }

@@ -21,8 +21,7 @@ import (
 	"github.com/capstan-dev/capstan/test/outside"
 )
 
-// TestSwitchover on a real API server: each id is carried out once, whatever is
-// stopped or made anew.
+// TestSwitchover on a real API server: each id is carried out once, whatever is stopped or recreated.
 func TestSwitchover(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
@@ -30,15 +29,12 @@ func TestSwitchover(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-
 	kube, err := client.New(outside.APIServer(t), client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	b := &bench{Client: kube, t: t}
 	b.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "moves"}})
-
 	clock := time.Now()
 
 	// provider that was just started, and remembers nothing.
@@ -49,59 +45,45 @@ func TestSwitchover(t *testing.T) {
 		}
 	}
 	o := provider()
-
 	look := func(tp *v1alpha1.Topology) v1alpha1.TopologyObservation {
 		t.Helper()
-
 		seen, err := o.Observe(t.Context(), tp)
 		if err != nil {
 			t.Fatal(err)
 		}
-
 		if !seen.ResourceUpToDate {
 			if _, err := o.Update(t.Context(), tp); err != nil {
 				t.Fatal(err)
 			}
-
 			if _, err := o.Observe(t.Context(), tp); err != nil {
 				t.Fatal(err)
 			}
 		}
-
 		return tp.Status.AtProvider
 	}
-
 	failover := func() map[string]string {
 		t.Helper()
-
 		m := scoped("moves", suffixFailover, nil)
 		if err := kube.Get(t.Context(), client.ObjectKeyFromObject(m), m); client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		}
-
 		return m.Annotations
 	}
-
 	outcome := func(seen v1alpha1.TopologyObservation, id string) string {
 		for _, s := range seen.Switchovers {
 			if s.ID == id {
 				return s.State
 			}
 		}
-
 		return ""
 	}
-
 	leader := scoped("moves", suffixLeader, map[string]string{annotationLeader: "orders-db-a-0", annotationTTL: "30"})
 	b.create(leader, scoped("moves", suffixConfig, map[string]string{annotationInitialize: "7575"}))
-
 	for _, letter := range []string{"a", "b"} {
 		b.member("moves", letter, "")
 	}
-
 	tp := b.topology("moves")
 	tp.Spec.ForProvider.Switchover = &v1alpha1.TopologySwitchover{ID: "1", From: "orders-db-a", To: "orders-db-b"}
-
 	if got := outcome(look(tp), "1"); got != v1alpha1.SwitchoverAsked || failover()[annotationLeader] != "orders-db-a-0" || failover()[annotationCandidate] != "orders-db-b-0" {
 		t.Fatalf("a switchover that is asked for is %q, and Patroni has %v", got, failover())
 	}
@@ -110,19 +92,16 @@ func TestSwitchover(t *testing.T) {
 	m := scoped("moves", suffixFailover, nil)
 	b.annotate(m, map[string]string{annotationLeader: "", annotationCandidate: ""})
 	b.annotate(leader, map[string]string{annotationLeader: "orders-db-b-0"})
-
 	o = provider()
 	if got := outcome(look(tp), "1"); got != v1alpha1.SwitchoverDone {
 		t.Fatalf("a switchover that was done is %q", got)
 	}
 
-	// The lead goes back, and the Topology is made anew.
+	// The lead goes back, and the Topology is recreated.
 	b.annotate(leader, map[string]string{annotationLeader: "orders-db-a-0"})
-
 	clock = clock.Add(time.Hour)
 	o, tp = provider(), b.topology("moves")
 	tp.Spec.ForProvider.Switchover = &v1alpha1.TopologySwitchover{ID: "1", From: "orders-db-a", To: "orders-db-b"}
-
 	if got := outcome(look(tp), "1"); got != v1alpha1.SwitchoverDone || failover()[annotationLeader] != "" {
 		t.Fatalf("the same id again is %q, and Patroni has %v", got, failover())
 	}
@@ -132,7 +111,6 @@ func TestSwitchover(t *testing.T) {
 	if got := outcome(look(tp), "2"); got != v1alpha1.SwitchoverAsked || failover()[annotationLeader] != "orders-db-a-0" {
 		t.Fatalf("another id is %q, and Patroni has %v", got, failover())
 	}
-
 	clock = clock.Add(time.Hour)
 	if got := outcome(look(tp), "2"); got != v1alpha1.SwitchoverFailed || failover()[annotationLeader] != "" || failover()[annotationCandidate] != "" {
 		t.Fatalf("one that nobody took up is %q, and Patroni has %v", got, failover())
@@ -143,10 +121,8 @@ func TestSwitchover(t *testing.T) {
 	if err := kube.Get(t.Context(), client.ObjectKeyFromObject(config), config); err != nil {
 		t.Fatal(err)
 	}
-
 	b.annotate(config, map[string]string{annotationSwitchovers: `[{"id":"3","from":"orders-db-a","to":"orders-db-b","state":"Asked","at":"` +
 		clock.Add(-time.Minute).UTC().Format(time.RFC3339) + `"}]`})
-
 	tp.Spec.ForProvider.Switchover.ID = "3"
 	if got := outcome(look(tp), "3"); got != v1alpha1.SwitchoverFailed || failover()[annotationLeader] != "" {
 		t.Fatalf("one that was written down and not asked for is %q, and Patroni has %v", got, failover())

@@ -20,7 +20,6 @@ func TestDue(t *testing.T) {
 	record := func(id, state string, age time.Duration) v1alpha1.SwitchoverOutcome {
 		return v1alpha1.SwitchoverOutcome{ID: id, From: "orders-db-a", To: "orders-db-b", State: state, At: metav1.NewTime(now.Add(-age))}
 	}
-
 	cases := map[string]struct {
 		reason   string
 		known    []v1alpha1.SwitchoverOutcome
@@ -48,7 +47,6 @@ func TestDue(t *testing.T) {
 			want: end, state: v1alpha1.SwitchoverDone,
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, o := due(tc.known, tc.wish, tc.leader, tc.failover, now)
@@ -64,28 +62,22 @@ func TestOutcomes(t *testing.T) {
 	for i := range 100 {
 		many = append(many, v1alpha1.SwitchoverOutcome{ID: strconv.Itoa(i), State: v1alpha1.SwitchoverDone})
 	}
-
 	many = append(many, v1alpha1.SwitchoverOutcome{ID: "99"})
-
 	raw, err := json.Marshal(many)
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	v := well(func(v *view) {
 		v.patroni[suffixConfig][annotationSwitchovers] = string(raw)
 		v.parameters.Switchover = &v1alpha1.TopologySwitchover{ID: "40"}
 	})
-
 	var ids []string
 	for _, o := range v.facts().Switchovers {
 		ids = append(ids, o.ID)
 	}
-
 	if diff := cmp.Diff([]string{"40", "92", "93", "94", "95", "96", "97", "98", "99"}, ids); diff != "" {
 		t.Errorf("the last ones are told, and the one that is asked for, each once: -want, +got:\n%s", diff)
 	}
-
 	for _, bad := range []string{"", "{", `{"id":1}`, `"x"`} {
 		if got := outcomes(map[string]string{annotationSwitchovers: bad}); got != nil {
 			t.Errorf("%q gives %v", bad, got)

@@ -13,49 +13,40 @@ import (
 // maxFindings bounds in bytes what PostgreSQL says of what stands in the way.
 const maxFindings = 4096
 
-// upgrade tells how far the member is that upgrades the data: what its pod says, or
-// while there is none what it said last.
+// upgrade tells how far the member is that upgrades the data: what its pod says, or while there is none what it said last.
 func (v *view) upgrade() *v1alpha1.UpgradeReport {
 	for _, name := range v.members() {
 		p := v.pod(name)
 		if p == nil {
 			continue
 		}
-
 		var r v1alpha1.UpgradeReport
 		if err := json.Unmarshal([]byte(p.GetAnnotations()[members.AnnotationUpgrade]), &r); err == nil && r.ID != "" {
 			return &r
 		}
 	}
-
 	return v.was.Upgrade
 }
 
-// steadyUpgrade is what is kept of what a member tells: bounded, because whoever may
-// annotate a pod could write it, and without what changes with each try although
-// nothing else does.
+// steadyUpgrade is what is kept of what a member tells: bounded, because whoever may annotate a pod could write it, and without
+// what changes with each try although nothing else does.
 func steadyUpgrade(said string) string {
 	var r v1alpha1.UpgradeReport
 	if json.Unmarshal([]byte(said), &r) != nil {
 		return ""
 	}
-
 	for _, field := range []*string{&r.ID, &r.Phase} {
 		*field = words.Bounded(words.OneLine(*field), maxReason)
 	}
-
 	r.Message = words.Bounded(words.OneLine(r.Message), maxMessage)
 	r.Findings = words.Bounded(words.OneLine(r.Findings), maxFindings)
 	r.Checked, r.GapSeconds = "", max(r.GapSeconds, 0)
-
 	if r.Phase == members.UpgradeIncompatible {
 		r.GapSeconds = 0 // It is tried, and so measured, again every minute.
 	}
-
 	raw, err := json.Marshal(r)
 	if err != nil {
 		return ""
 	}
-
 	return string(raw)
 }

@@ -17,7 +17,6 @@ import (
 // upgrading is the pod of a member that tells how far it is, as it is cached.
 func upgrading(t *testing.T, name, said string) corev1.Pod {
 	t.Helper()
-
 	o, err := twice(slimPod, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: name + "-0", Labels: map[string]string{v1alpha1.LabelMember: name},
 		Annotations: map[string]string{members.AnnotationUpgrade: said},
@@ -25,14 +24,12 @@ func upgrading(t *testing.T, name, said string) corev1.Pod {
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	return *o.(*corev1.Pod)
 }
 
 func TestUpgrade(t *testing.T) {
 	ready := &v1alpha1.UpgradeReport{ID: "upgrade-15-17", Phase: "Ready", GapSeconds: 6}
 	long := strings.Repeat("x", 2*maxFindings)
-
 	for name, tc := range map[string]struct {
 		reason string
 		was    *v1alpha1.UpgradeReport
@@ -59,7 +56,6 @@ func TestUpgrade(t *testing.T) {
 			for i, said := range tc.said {
 				v.pods = append(v.pods, upgrading(t, string(rune('a'+i)), said))
 			}
-
 			if diff := cmp.Diff(tc.want, v.upgrade()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
@@ -73,11 +69,9 @@ func TestUpgradeQuiet(t *testing.T) {
 		p := upgrading(t, "a", `{"id":"u","phase":"Incompatible","findings":"a view","checked":"`+checked+`","gapSeconds":`+gap+`}`)
 		return &p
 	}
-
 	if differ(said("2026-11-22T16:00:00Z", "6"), said("2026-11-22T16:01:00Z", "7")) {
 		t.Error("a try that comes to the same is told")
 	}
-
 	done := upgrading(t, "a", `{"id":"u","phase":"Ready"}`)
 	if !differ(said("2026-11-22T16:00:00Z", "6"), &done) {
 		t.Error("a phase is not told")

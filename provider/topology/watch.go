@@ -5,7 +5,6 @@ package topology
 import (
 	"context"
 	"maps"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,11 +23,10 @@ import (
 )
 
 const (
-	// settle is how long events are gathered before a Topology looks: a failover
-	// changes several objects in one second.
+	// settle is how long events are gathered before a Topology looks: a failover changes several objects in one second.
 	settle = time.Second
 
-	// sweepEvery is how often leads are looked at that nobody renews.
+	// sweepEvery is how often locks are checked that are not renewed.
 	sweepEvery = 5 * time.Second
 )
 
@@ -45,26 +43,25 @@ type watcher struct {
 func (w *watcher) handler() handler.Funcs {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			w.takeDown(e.Object, false)
+			w.note(e.Object, false)
 			w.wake(ctx, e.Object, q)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			// Both, whatever the first says.
-			known := w.takeDown(e.ObjectNew, false)
+			// Call both, whatever the first returns.
+			known := w.note(e.ObjectNew, false)
 			if differ(e.ObjectOld, e.ObjectNew) || known {
 				w.wake(ctx, e.ObjectNew, q)
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			w.takeDown(e.Object, true)
+			w.note(e.Object, true)
 			w.wake(ctx, e.Object, q)
 		},
 	}
 }
 
-// takeDown what an object tells that is not a fact yet, and return whether it makes
-// one.
-func (w *watcher) takeDown(o client.Object, gone bool) bool {
+// note what an object reports that is not a fact yet, and report whether it makes one.
+func (w *watcher) note(o client.Object, gone bool) bool {
 	switch o := o.(type) {
 	case *corev1.Pod:
 		return w.memory.pod(o, gone)
@@ -78,42 +75,28 @@ func (w *watcher) takeDown(o client.Object, gone bool) bool {
 			w.memory.asked(o)
 		}
 	}
-
 	return false
 }
 
-// suffixOf one of Patroni's ConfigMaps.
-func suffixOf(o client.Object) string {
-	s, ok := strings.CutPrefix(o.GetName(), o.GetLabels()[v1alpha1.LabelScope]+"-")
-	if !ok {
-		return ""
-	}
-
-	return s
-}
-
-// differ tells whether two versions of an object in the cache tell different facts.
+// differ reports whether two versions of an object in the cache tell different facts.
 func differ(was, is client.Object) bool {
 	a, ok := was.DeepCopyObject().(client.Object)
 	if !ok {
 		return true
 	}
-
 	b, ok := is.DeepCopyObject().(client.Object)
 	if !ok {
 		return true
 	}
-
 	for _, o := range []client.Object{a, b} {
 		o.SetResourceVersion("")
 
-		// They are the memory's.
+		// The memory has these.
 		maps.DeleteFunc(o.GetAnnotations(), func(key, _ string) bool {
 			return key == annotationPosition || suffixOf(o) == suffixLeader &&
 				(key == annotationRenewed || key == annotationWritten)
 		})
 	}
-
 	return !equality.Semantic.DeepEqual(a, b)
 }
 
@@ -125,7 +108,6 @@ func (w *watcher) wake(ctx context.Context, o client.Object, q queue) {
 			return
 		}
 	}
-
 	w.wakeAll(ctx, o.GetNamespace(), database, q)
 }
 
@@ -134,10 +116,8 @@ func (w *watcher) wakeAll(ctx context.Context, namespace, database string, q que
 	l := &v1alpha1.TopologyList{}
 	if err := w.kube.List(ctx, l, client.InNamespace(namespace)); err != nil {
 		w.log.Info("Cannot list Topologies that something has changed for, they will see it at their next poll", "error", err)
-
 		return
 	}
-
 	for i := range l.Items {
 		if t := &l.Items[i]; database == "" || t.Spec.ForProvider.Database == database {
 			q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(t)}, settle)
@@ -145,25 +125,22 @@ func (w *watcher) wakeAll(ctx context.Context, namespace, database string, q que
 	}
 }
 
-// sweep looks for leads that are over, until ctx ends. That no event comes may also
-// mean that none reaches us: so the API server is asked, now and some seconds later.
+// sweep looks for expired locks until ctx ends. That no event comes may also mean that none reaches the provider, so it asks the
+// API server, now and some seconds later.
 func (w *watcher) sweep(ctx context.Context, q queue, direct client.Reader) {
 	t := time.NewTicker(sweepEvery)
 	defer t.Stop()
-
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
 		}
-
 		for _, o := range w.memory.overdue() {
 			m := configMap()
 			if err := direct.Get(ctx, client.ObjectKey{Namespace: o.scope.Namespace, Name: o.scope.Name + "-" + suffixLeader}, m); err != nil {
 				continue // It is gone, which an event tells, or nothing is known.
 			}
-
 			if m.GetAnnotations()[annotationRenewed] == o.renewed && w.memory.confirm(o) {
 				w.wakeAll(ctx, o.scope.Namespace, o.database, q)
 			}

@@ -17,14 +17,12 @@ import (
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
-// newCache holds claims of Databases, and StorageClasses, of each what it takes to
-// let volumes grow.
-func newCache(mgr ctrl.Manager) (cache.Cache, error) { //nolint:ireturn // There is no other type of it.
+// newCache holds claims of Databases, and StorageClasses, of each what it takes to let volumes grow.
+func newCache(mgr ctrl.Manager) (cache.Cache, error) {
 	ours, err := labels.NewRequirement(observev1alpha1.LabelDatabase, selection.Exists, nil)
 	if err != nil {
 		return nil, fmt.Errorf("cannot select volume claims: %w", err)
 	}
-
 	c, err := cache.New(mgr.GetConfig(), cache.Options{
 		Scheme:                      mgr.GetScheme(),
 		Mapper:                      mgr.GetRESTMapper(),
@@ -38,7 +36,6 @@ func newCache(mgr ctrl.Manager) (cache.Cache, error) { //nolint:ireturn // There
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the cache of volume claims: %w", err)
 	}
-
 	return c, nil
 }
 
@@ -48,7 +45,6 @@ func slimClaim(o any) (any, error) {
 	if !ok {
 		return o, nil
 	}
-
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: slimMeta(c),
 		Spec:       corev1.PersistentVolumeClaimSpec{StorageClassName: c.Spec.StorageClassName, Resources: c.Spec.Resources},
@@ -65,7 +61,6 @@ func slimClass(o any) (any, error) {
 	if !ok {
 		return o, nil
 	}
-
 	return &storagev1.StorageClass{
 		ObjectMeta: slimMeta(c), Provisioner: c.Provisioner, AllowVolumeExpansion: c.AllowVolumeExpansion,
 	}, nil

@@ -42,63 +42,48 @@ func (g *grower) Connect(context.Context, *v1alpha1.VolumeClaim) (managed.TypedE
 	return g, nil
 }
 
-// Observe the volumes. They exist for us even when there is none yet, because
-// StatefulSets make them.
+// Observe the volumes. They exist for us even when there is none yet, because StatefulSets make them.
 func (g *grower) Observe(ctx context.Context, cr *v1alpha1.VolumeClaim) (managed.ExternalObservation, error) {
 	found, err := g.volumes(ctx, cr)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
-
 	at := v1alpha1.VolumeClaimObservation{State: v1alpha1.VolumePending}
-
 	upToDate := true
-
 	for i, v := range found {
-		told := v.tell(cr.Spec.ForProvider.Size)
+		told := v.observation(cr.Spec.ForProvider.Size)
 		at.Volumes = append(at.Volumes, told)
-
 		if i == 0 || urgency(told.State) > urgency(at.State) {
 			at.State = told.State
 		}
-
 		upToDate = upToDate && !v.lacks(cr.Spec.ForProvider.Size)
 	}
-
 	cr.Status.AtProvider = at
 	cr.SetConditions(judge(at).WithObservedGeneration(cr.GetGeneration()))
-
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: upToDate}, nil
 }
 
 // volumes that a VolumeClaim is of, by name.
 func (g *grower) volumes(ctx context.Context, cr *v1alpha1.VolumeClaim) ([]volume, error) {
 	p := cr.Spec.ForProvider
-
 	if p.Identity == "" {
 		return nil, nil
 	}
-
 	claims := &corev1.PersistentVolumeClaimList{}
 	if err := g.seen.List(ctx, claims, client.InNamespace(cr.GetNamespace()), client.MatchingLabels{
 		observev1alpha1.LabelDatabase: p.Database, observev1alpha1.LabelIdentity: p.Identity,
 	}); err != nil {
 		return nil, fmt.Errorf("cannot list volume claims of Database %q: %w", p.Database, err)
 	}
-
 	var found []volume
-
 	for i := range claims.Items {
 		c := &claims.Items[i]
 		if !slices.Contains(p.Members, c.GetLabels()[observev1alpha1.LabelMember]) {
 			continue
 		}
-
 		v := volume{claim: c, refused: g.refusals.of(c, p.Size)}
-
 		if name := c.Spec.StorageClassName; name != nil && *name != "" {
 			class := &storagev1.StorageClass{}
-
 			switch err := g.seen.Get(ctx, client.ObjectKey{Name: *name}, class); {
 			case err == nil:
 				v.class = class
@@ -106,16 +91,13 @@ func (g *grower) volumes(ctx context.Context, cr *v1alpha1.VolumeClaim) ([]volum
 				return nil, fmt.Errorf("cannot get StorageClass %q: %w", *name, err)
 			}
 		}
-
 		found = append(found, v)
 	}
-
 	slices.SortFunc(found, func(a, b volume) int { return strings.Compare(a.claim.GetName(), b.claim.GetName()) })
-
 	return found, nil
 }
 
-// urgency of a state: what somebody has to do something about comes first.
+// urgency of a state: states that need a person come first.
 func urgency(state string) int {
 	return slices.Index([]string{
 		v1alpha1.VolumeReady, v1alpha1.VolumePending, v1alpha1.VolumeFileSystemPending, v1alpha1.VolumeGrowing,
@@ -128,15 +110,12 @@ func judge(at v1alpha1.VolumeClaimObservation) xpv2.Condition {
 	if at.State != v1alpha1.VolumeNotExpandable && at.State != v1alpha1.VolumeFailed {
 		return xpv2.Available()
 	}
-
 	var words []string
-
 	for _, v := range at.Volumes {
 		if v.Message != "" {
 			words = append(words, fmt.Sprintf("%s: %s", v.Name, v.Message))
 		}
 	}
-
 	return xpv2.Unavailable().WithMessage(strings.Join(words, "; "))
 }
 

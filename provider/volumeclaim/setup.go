@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package volumeclaim reconciles VolumeClaims: they let the data volumes of a
-// Database grow, and tell how far the cluster has come with it.
+// Package volumeclaim reconciles VolumeClaims: they let the data volumes of a Database grow, and report the progress.
 //
-// The claims themselves are made by StatefulSets, whose templates for them cannot
-// be changed. So what raises a request is here, and it does nothing else: no claim
-// is made, deleted or shrunk. Everything after that is the work of whoever provides
-// the StorageClass and of the kubelet, and told in the status of the claim.
+// StatefulSets create the claims, and their templates for claims cannot be changed. So this package raises requests, and does
+// nothing else: it creates, deletes and shrinks no claim. The rest is the work of the StorageClass' provisioner and of the
+// kubelet, and reported in the status of the claim.
 package volumeclaim
 
 import (
@@ -26,41 +24,27 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/kind"
 )
 
-// Setup adds a controller of VolumeClaims to mgr, with a cache of its own for claims
-// and StorageClasses.
+// Setup adds a controller of VolumeClaims to mgr, with a cache of its own for claims and StorageClasses.
 func Setup(mgr ctrl.Manager, o controller.Options) error {
 	seen, err := newCache(mgr)
 	if err != nil {
 		return err
 	}
-
 	if err := mgr.Add(seen); err != nil {
 		return fmt.Errorf("cannot add the cache of volume claims: %w", err)
 	}
-
 	g := &grower{kube: mgr.GetClient(), seen: seen, direct: mgr.GetAPIReader(), refusals: newRefusals()}
 	w := &watcher{kube: mgr.GetClient(), log: o.Logger}
-
-	//nolint:wrapcheck // It names the kind.
-	return kind.Setup(mgr, o, volumeClaims(), options(mgr.GetClient(), g), func(b *builder.Builder) {
+	return kind.Setup(mgr, o, v1alpha1.VolumeClaimGroupVersionKind, options(g), func(b *builder.Builder) {
 		for _, of := range []client.Object{&corev1.PersistentVolumeClaim{}, &storagev1.StorageClass{}} {
 			b.WatchesRawSource(source.Kind(seen, of, w.handler()))
 		}
 	})
 }
 
-func volumeClaims() kind.Of {
-	return kind.Of{
-		GVK:    v1alpha1.VolumeClaimGroupVersionKind,
-		Object: &v1alpha1.VolumeClaim{},
-		List:   &v1alpha1.VolumeClaimList{},
-	}
-}
-
-func options(kube client.Client, g *grower) []managed.ReconcilerOption {
+func options(g *grower) []managed.ReconcilerOption {
 	return []managed.ReconcilerOption{
-		kind.Connector(volumeClaims(), g),
-		managed.WithFinalizer(kind.NewFinalizer(kube)),
+		kind.Connector(v1alpha1.VolumeClaimGroupVersionKind, g),
 
 		// Claims have names of their own.
 		managed.WithInitializers(),

@@ -20,53 +20,43 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
-// Update raises what claims request that is less than it should be. Volumes grow
-// independently: one that cannot does not hold up the others.
+// Update raises what claims request that is less than it should be. Volumes grow independently: one that cannot does not hold up
+// the others.
 func (g *grower) Update(ctx context.Context, cr *v1alpha1.VolumeClaim) (managed.ExternalUpdate, error) {
 	found, err := g.volumes(ctx, cr)
 	if err != nil {
 		return managed.ExternalUpdate{}, err
 	}
-
 	var failed []error
-
 	for _, v := range found {
 		if v.lacks(cr.Spec.ForProvider.Size) {
 			failed = append(failed, g.grow(ctx, client.ObjectKeyFromObject(v.claim), cr.Spec.ForProvider.Size))
 		}
 	}
-
 	return managed.ExternalUpdate{}, errors.Join(failed...)
 }
 
-// grow a claim. What the API server has now counts: somebody may have asked for more,
-// and that must not become less.
+// grow a claim. What the API server has now counts: it may be more by now, and that must not become less.
 func (g *grower) grow(ctx context.Context, of types.NamespacedName, size resource.Quantity) error {
 	claim := &corev1.PersistentVolumeClaim{}
 	if err := g.direct.Get(ctx, of, claim); err != nil {
 		return fmt.Errorf("cannot get volume claim %q: %w", of.Name, err)
 	}
-
 	if requested := claim.Spec.Resources.Requests.Storage(); requested.Cmp(size) >= 0 {
 		return nil
 	}
-
 	before := claim.DeepCopy()
 	claim.Spec.Resources.Requests[corev1.ResourceStorage] = size
-
 	err := g.kube.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-
 	g.refusals.note(before, size, err)
-
 	if err != nil {
 		return fmt.Errorf("cannot let volume claim %q grow to %s: %w", of.Name, size.String(), err)
 	}
-
 	return nil
 }
 
-// refusals of the API server, for instance because of a quota. They are kept until
-// a request is taken, so that what is told does not change between two tries.
+// refusals of the API server, for instance because of a quota. They are kept until a request is taken, so that the message does
+// not change between two tries.
 type refusals struct {
 	mu  sync.Mutex
 	all map[types.UID]refusal
@@ -77,12 +67,10 @@ type refusal struct{ size, message string }
 
 func newRefusals() *refusals { return &refusals{all: map[types.UID]refusal{}} }
 
-// note what became of a try. Only what the API server says about the request itself
-// is a refusal: all else passes by itself.
+// note what became of a try. Only what the API server says about the request itself is a refusal: all else passes by itself.
 func (r *refusals) note(claim *corev1.PersistentVolumeClaim, size resource.Quantity, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-
 	switch {
 	case kerrors.IsForbidden(err), kerrors.IsInvalid(err):
 		message := "the API server refuses the size: " + words.Bounded(words.OneLine(err.Error()), maxMessage)
@@ -96,10 +84,8 @@ func (r *refusals) note(claim *corev1.PersistentVolumeClaim, size resource.Quant
 func (r *refusals) of(claim *corev1.PersistentVolumeClaim, size resource.Quantity) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-
 	if was := r.all[claim.GetUID()]; was.size == size.String() {
 		return was.message
 	}
-
 	return ""
 }

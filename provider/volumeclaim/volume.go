@@ -14,7 +14,7 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
-// maxMessage bounds, in bytes, what storage drivers tell.
+// maxMessage bounds in bytes what storage drivers report.
 const maxMessage = 512
 
 // A volume is what is known of one.
@@ -24,8 +24,7 @@ type volume struct {
 	// class that it was made by, if it is there.
 	class *storagev1.StorageClass
 
-	// refused is why the API server did not take the size that is wanted, if it was
-	// tried.
+	// refused is why the API server did not take the size that is wanted, if it was tried.
 	refused string
 }
 
@@ -36,52 +35,45 @@ func (v volume) granted() resource.Quantity   { return *v.claim.Status.Capacity.
 // bound claims have a volume.
 func (v volume) bound() bool { return v.claim.Status.Phase == corev1.ClaimBound }
 
-// expandable tells whether the class lets volumes grow. One that is gone does not.
+// expandable reports whether the class lets volumes grow. One that is gone does not.
 func (v volume) expandable() bool {
 	return v.class != nil && v.class.AllowVolumeExpansion != nil && *v.class.AllowVolumeExpansion
 }
 
-// lacks tells whether more is to be requested, and can be.
+// lacks reports whether more must be requested, and can be.
 func (v volume) lacks(size resource.Quantity) bool {
 	requested := v.requested()
-
 	return v.bound() && v.claim.GetDeletionTimestamp() == nil && v.expandable() && requested.Cmp(size) < 0
 }
 
-// tell how a volume is that should have a size.
-func (v volume) tell(size resource.Quantity) v1alpha1.VolumeObservation {
+// observation of a volume is that should have a size.
+func (v volume) observation(size resource.Quantity) v1alpha1.VolumeObservation {
 	requested, granted := v.requested(), v.granted()
-
 	o := v1alpha1.VolumeObservation{
 		Name:      v.claim.GetName(),
 		Member:    v.claim.GetLabels()[observev1alpha1.LabelMember],
 		Requested: requested.String(),
 	}
-
 	if v.claim.Spec.StorageClassName != nil {
 		o.StorageClass = *v.claim.Spec.StorageClassName
 	}
-
 	if !granted.IsZero() {
 		o.Granted = granted.String()
 	}
-
 	o.State, o.Message = v.state(size)
-
 	return o
 }
 
-// state of a volume, and the cause when somebody has to do something.
+// state of a volume, and the cause when a person has to act.
 func (v volume) state(size resource.Quantity) (state, message string) {
 	requested, granted := v.requested(), v.granted()
-
 	switch {
 	case !v.bound():
 		return v1alpha1.VolumePending, ""
 	case granted.Cmp(size) >= 0 && granted.Cmp(requested) >= 0:
 		return v1alpha1.VolumeReady, ""
 	case requested.Cmp(size) < 0 && v.class == nil:
-		return v1alpha1.VolumeNotExpandable, fmt.Sprintf("its StorageClass %q is not there, so that nobody says whether it may grow", v.className())
+		return v1alpha1.VolumeNotExpandable, fmt.Sprintf("its StorageClass %q is not there, so it is unknown whether it may grow", v.className())
 	case requested.Cmp(size) < 0 && !v.expandable():
 		return v1alpha1.VolumeNotExpandable, fmt.Sprintf(
 			"StorageClass %q does not let volumes grow: set its allowVolumeExpansion to true if its driver %s can do so, "+
@@ -91,20 +83,16 @@ func (v volume) state(size resource.Quantity) (state, message string) {
 	case requested.Cmp(size) < 0:
 		return v1alpha1.VolumeGrowing, ""
 	}
-
 	if told, failed := v.failure(); failed {
 		return v1alpha1.VolumeFailed, told
 	}
-
 	if v.is(corev1.PersistentVolumeClaimFileSystemResizePending) {
 		return v1alpha1.VolumeFileSystemPending, ""
 	}
-
 	return v1alpha1.VolumeGrowing, ""
 }
 
-// failure of the storage driver. It tries again by itself, unless it says that there
-// is no use.
+// failure of the storage driver. It tries again by itself, unless it says that there is no use.
 func (v volume) failure() (string, bool) {
 	for _, t := range []corev1.PersistentVolumeClaimConditionType{
 		corev1.PersistentVolumeClaimControllerResizeError, corev1.PersistentVolumeClaimNodeResizeError,
@@ -115,7 +103,6 @@ func (v volume) failure() (string, bool) {
 			}
 		}
 	}
-
 	switch v.claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage] {
 	case corev1.PersistentVolumeClaimControllerResizeInfeasible, corev1.PersistentVolumeClaimNodeResizeInfeasible:
 		return "the storage driver cannot give it this size: set spec.storage of the Database to what it can give, which must be more than it has", true
@@ -130,7 +117,6 @@ func (v volume) is(t corev1.PersistentVolumeClaimConditionType) bool {
 			return true
 		}
 	}
-
 	return false
 }
 
@@ -138,6 +124,5 @@ func (v volume) className() string {
 	if v.claim.Spec.StorageClassName == nil {
 		return ""
 	}
-
 	return *v.claim.Spec.StorageClassName
 }

@@ -39,7 +39,6 @@ func claimOf(requested, granted string, modify ...func(*corev1.PersistentVolumeC
 	for _, m := range modify {
 		m(c)
 	}
-
 	return c
 }
 
@@ -56,7 +55,6 @@ func classOf(expandable *bool) *storagev1.StorageClass {
 
 func TestTell(t *testing.T) {
 	grows := classOf(new(true))
-
 	cases := map[string]struct {
 		reason string
 		volume volume
@@ -154,22 +152,18 @@ func TestTell(t *testing.T) {
 			want:   v1alpha1.VolumeObservation{Requested: "50Gi", Granted: "50Gi", State: v1alpha1.VolumeGrowing},
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			size := resource.MustParse("80Gi")
 			tc.want.Name, tc.want.Member, tc.want.StorageClass = "data-orders-db-a-0", "orders-db-a", "fast"
-
-			got := tc.volume.tell(size)
+			got := tc.volume.observation(size)
 			if !strings.Contains(got.Message, tc.words) || (got.Message == "") != (tc.words == "") {
 				t.Errorf("\n%s\nwant %q in message %q", tc.reason, tc.words, got.Message)
 			}
-
 			got.Message = ""
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("\n%s\ntell(...): -want, +got:\n%s", tc.reason, diff)
 			}
-
 			if got := tc.volume.lacks(size); got != tc.lacks {
 				t.Errorf("\n%s\nlacks(...): want %t, got %t", tc.reason, tc.lacks, got)
 			}
@@ -181,26 +175,19 @@ func TestRefusals(t *testing.T) {
 	claim, size := claimOf("50Gi", "50Gi"), resource.MustParse("80Gi")
 	forbidden := kerrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, claim.Name, errors.New("exceeded quota: storage"))
 	r := newRefusals()
-
 	r.note(claim, size, errors.New("connection refused"))
-
 	if got := r.of(claim, size); got != "" {
 		t.Errorf("What passes by itself is no refusal, got %q", got)
 	}
-
 	r.note(claim, size, forbidden)
 	r.note(claim, size, errors.New("connection refused"))
-
 	if got := r.of(claim, size); !strings.Contains(got, "exceeded quota") {
 		t.Errorf("A refusal holds until a size is taken, got %q", got)
 	}
-
 	if got := r.of(claim, resource.MustParse("60Gi")); got != "" {
 		t.Errorf("Another size was not refused, got %q", got)
 	}
-
 	r.note(claim, size, nil)
-
 	if got := r.of(claim, size); got != "" {
 		t.Errorf("A size that was taken is not refused, got %q", got)
 	}

@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 	os.Exit(outside.Main(m))
 }
 
-// A bench is a real API server, with its admission of resizes, and the controller of
-// VolumeClaims. There is no storage: the test writes what a driver would.
+// A bench is a real API server, with its admission of resizes, and the controller of VolumeClaims. There is no storage: the test
+// writes what a driver would.
 type bench struct {
 	client.Client
 
@@ -45,34 +45,28 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
-
 	cfg := outside.APIServer(t)
-
 	kube := testbench.Controllers(t, cfg, ctrl.Options{
 		Scheme: scheme,
 		Cache:  cache.Options{ReaderFailOnMissingInformer: true},
 	}, Setup)
-
 	return &bench{Client: kube, t: t}
 }
 
 func (b *bench) create(all ...client.Object) {
 	b.t.Helper()
-
 	testbench.Create(b.t, b.Client, all...)
 }
 
 // volume of a member, bound.
 func (b *bench) volume(namespace, member, identity, class string) *corev1.PersistentVolumeClaim {
 	b.t.Helper()
-
 	c := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: "data-" + member + "-0",
@@ -87,18 +81,15 @@ func (b *bench) volume(namespace, member, identity, class string) *corev1.Persis
 	}
 	b.create(c)
 	b.grant(c, "50Gi")
-
 	return c
 }
 
 // grant a size, as a driver and the kubelet do.
 func (b *bench) grant(c *corev1.PersistentVolumeClaim, size string) {
 	b.t.Helper()
-
 	if err := b.Get(b.t.Context(), client.ObjectKeyFromObject(c), c); err != nil {
 		b.t.Fatal(err)
 	}
-
 	c.Status = corev1.PersistentVolumeClaimStatus{
 		Phase: corev1.ClaimBound, Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)},
 	}
@@ -109,40 +100,33 @@ func (b *bench) grant(c *corev1.PersistentVolumeClaim, size string) {
 
 func (b *bench) requested(c *corev1.PersistentVolumeClaim) string {
 	b.t.Helper()
-
 	if err := b.Get(b.t.Context(), client.ObjectKeyFromObject(c), c); err != nil {
 		b.t.Fatal(err)
 	}
-
 	return c.Spec.Resources.Requests.Storage().String()
 }
 
 func (b *bench) eventually(what string, ok func() bool) {
 	b.t.Helper()
-
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if ok() {
 			return
 		}
 	}
-
 	b.t.Fatalf("want %s", what)
 }
 
 func (b *bench) state(v *v1alpha1.VolumeClaim) string {
 	b.t.Helper()
-
 	if err := b.Get(b.t.Context(), client.ObjectKeyFromObject(v), v); err != nil {
 		b.t.Fatal(err)
 	}
-
 	return v.Status.AtProvider.State
 }
 
 // resize to a size what a VolumeClaim asks for.
 func (b *bench) resize(v *v1alpha1.VolumeClaim, size string) {
 	b.t.Helper()
-
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"forProvider":{"size":"`+size+`"}}}`))
 	if err := b.Patch(b.t.Context(), v, patch); err != nil {
 		b.t.Fatal(err)
@@ -156,12 +140,9 @@ func TestVolumesGrow(t *testing.T) {
 		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "grows"}, Provisioner: "disks.example.org", AllowVolumeExpansion: new(true)},
 		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fixed"}, Provisioner: "disks.example.org"},
 	)
-
 	const identity = "3f2a9c1b"
-
 	a, other := b.volume("shop", "orders-db-a", identity, "grows"), b.volume("shop", "orders-db-b", identity, "grows")
 	gone, stranger := b.volume("shop", "orders-db-c", identity, "grows"), b.volume("shop", "orders-db-d", "ffff", "grows")
-
 	v := &v1alpha1.VolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders-db"}}
 	v.Spec.ForProvider = v1alpha1.VolumeClaimParameters{
 		Database: "orders-db", Identity: identity, Size: resource.MustParse("50Gi"),
@@ -169,34 +150,28 @@ func TestVolumesGrow(t *testing.T) {
 	}
 	b.create(v)
 	b.eventually("volumes that have their size", func() bool { return b.state(v) == v1alpha1.VolumeReady })
-
 	b.resize(v, "80Gi")
 	b.eventually("claims that ask for more", func() bool { return b.requested(a) == "80Gi" && b.requested(other) == "80Gi" })
 	b.eventually("volumes that are on their way", func() bool { return b.state(v) == v1alpha1.VolumeGrowing })
 	b.grant(a, "80Gi")
 	b.grant(other, "80Gi")
 	b.eventually("volumes that have grown", func() bool { return b.state(v) == v1alpha1.VolumeReady })
-
 	if diff := cmp.Diff([]string{"50Gi", "50Gi"}, []string{b.requested(gone), b.requested(stranger)}); diff != "" {
 		t.Errorf("volumes of a member that was let go, and of another Database, are left alone: -want, +got:\n%s", diff)
 	}
-
 	t.Run("Shrinks", func(t *testing.T) {
 		b.resize(v, "60Gi")
 		time.Sleep(2 * time.Second)
-
 		if got := b.requested(a); got != "80Gi" || b.state(v) != v1alpha1.VolumeReady {
 			t.Errorf("nothing shrinks: want 80Gi and Ready, got %s and %s", got, b.state(v))
 		}
 	})
-
 	t.Run("Quota", func(t *testing.T) {
 		b.create(&corev1.ResourceQuota{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "storage"},
 			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceRequestsStorage: resource.MustParse("300Gi")}},
 			Status:     corev1.ResourceQuotaStatus{},
 		})
-
 		quota := &corev1.ResourceQuota{}
 		if err := b.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "storage"}, quota); err != nil {
 			t.Fatal(err)
@@ -209,52 +184,41 @@ func TestVolumesGrow(t *testing.T) {
 		if err := b.Status().Update(t.Context(), quota); err != nil {
 			t.Fatal(err)
 		}
-
 		b.resize(v, "200Gi")
 		b.eventually("a refusal that is told", func() bool {
 			return b.state(v) == v1alpha1.VolumeFailed && strings.Contains(v.GetCondition(xpv2.TypeReady).Message, "exceeded quota")
 		})
-
 		if err := b.Delete(t.Context(), quota); err != nil {
 			t.Fatal(err)
 		}
-
 		b.eventually("another try", func() bool { return b.requested(a) == "200Gi" && b.requested(other) == "200Gi" })
 	})
-
 	t.Run("Class", func(t *testing.T) {
 		fixed := b.volume("shop", "orders-db-e", identity, "fixed")
 		w := &v1alpha1.VolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "fixed"}, Spec: *v.Spec.DeepCopy()}
 		w.Spec.ForProvider.Members = []string{"orders-db-e"}
 		b.create(w)
 		b.eventually("a class that does not let volumes grow", func() bool { return b.state(w) == v1alpha1.VolumeNotExpandable })
-
 		if err := b.Patch(t.Context(), &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fixed"}},
 			client.RawPatch("application/merge-patch+json", []byte(`{"allowVolumeExpansion":true}`))); err != nil {
 			t.Fatal(err)
 		}
-
 		b.eventually("growth once the class lets it", func() bool { return b.requested(fixed) == "200Gi" })
 	})
-
 	t.Run("Quiet", func(t *testing.T) {
 		b.state(v)
 		before := v.GetResourceVersion()
 		time.Sleep(3 * time.Second)
 		b.state(v)
-
 		if got := v.GetResourceVersion(); got != before {
 			t.Error("status is written although nothing changes")
 		}
 	})
-
 	t.Run("Deleted", func(t *testing.T) {
 		if err := b.Delete(t.Context(), v); err != nil {
 			t.Fatal(err)
 		}
-
 		b.eventually("a VolumeClaim that is gone", func() bool { return b.Get(t.Context(), client.ObjectKeyFromObject(v), v) != nil })
-
 		if got := b.requested(a); got != "200Gi" {
 			t.Errorf("volumes outlive it: got %s", got)
 		}

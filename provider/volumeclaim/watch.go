@@ -19,9 +19,8 @@ import (
 	"github.com/capstan-dev/capstan/apis/storage/v1alpha1"
 )
 
-// arriving is how long a claim that comes up waits for others. Those of a new Database
-// are made and bound one after the other, within seconds; each status wakes the
-// Database, and Crossplane stops listening to one that is woken too often.
+// arriving is how long a claim that comes up waits for others. Claims of a new Database are made and bound one after the other,
+// within seconds; each status wakes the Database, and Crossplane stops listening to one that is woken too often.
 const arriving = 5 * time.Second
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -47,21 +46,17 @@ func after(was client.Object) time.Duration {
 	if c, ok := was.(*corev1.PersistentVolumeClaim); ok && c.Status.Phase != corev1.ClaimBound {
 		return arriving
 	}
-
 	return 0
 }
 
-// wake the VolumeClaims of a claim's Database, or those of all for a StorageClass.
+// wake the VolumeClaims of a claim's Database, or of all Databases for a StorageClass.
 func (w *watcher) wake(ctx context.Context, o client.Object, after time.Duration, q queue) {
 	l := &v1alpha1.VolumeClaimList{}
 	if err := w.kube.List(ctx, l, client.InNamespace(o.GetNamespace())); err != nil {
 		w.log.Info("Cannot list VolumeClaims that something has changed for, they will see it at their next poll", "error", err)
-
 		return
 	}
-
 	database := o.GetLabels()[observev1alpha1.LabelDatabase]
-
 	for i := range l.Items {
 		if v := &l.Items[i]; database == "" || v.Spec.ForProvider.Database == database {
 			q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(v)}, after)

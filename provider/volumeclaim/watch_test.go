@@ -15,7 +15,6 @@ func TestAfter(t *testing.T) {
 	claim := func(phase corev1.PersistentVolumeClaimPhase) client.Object {
 		return &corev1.PersistentVolumeClaim{Status: corev1.PersistentVolumeClaimStatus{Phase: phase}}
 	}
-
 	for name, tc := range map[string]struct {
 		reason string
 		was    client.Object

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compatible proves that hack/compatible finds what breaks a released API.
+// Package compatible proves that hack/compatible detects what breaks a released API.
 package compatible
 
 import (
@@ -143,7 +143,7 @@ func TestCompatible(t *testing.T) {
 
 func steps(s ...func(*testing.T, string)) []func(*testing.T, string) { return s }
 
-// repository holds the script, its tools, and one kind of each sort, in one commit.
+// repository with the script, its tools, and one kind of each sort, in one commit.
 func repository(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

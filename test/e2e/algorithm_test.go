@@ -28,7 +28,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// algorithm is the smallest one that serves, with modifications.
+// algorithm is the smallest ready Algorithm, with modifications.
 func algorithm(ns, name string, modify ...func(*v1alpha1.Algorithm)) *v1alpha1.Algorithm {
 	a := &v1alpha1.Algorithm{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
@@ -66,8 +66,8 @@ func ready(ns, name string, phase v1alpha1.Phase, replicas int32) func(context.C
 	}
 }
 
-// told fails until a condition has a status and reason, and its message holds all words.
-func told(ns, name string, ct xpv2.ConditionType, status corev1.ConditionStatus, reason xpv2.ConditionReason, words ...string) func(context.Context) error {
+// algorithmCondition fails until a condition has a status and reason, and its message has all words.
+func algorithmCondition(ns, name string, ct xpv2.ConditionType, status corev1.ConditionStatus, reason xpv2.ConditionReason, words ...string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		a, err := get(ctx, &v1alpha1.Algorithm{}, ns, name)
 		if err != nil {
@@ -96,7 +96,7 @@ func create(t *testing.T, a *v1alpha1.Algorithm) {
 	eventually(t, "Algorithm "+a.Name+" is Ready", ready(a.Namespace, a.Name, v1alpha1.PhaseReady, *a.Spec.Replicas))
 }
 
-// pods of an Algorithm by UID, with their number of container restarts.
+// pods of an Algorithm by UID, with their numbers of container restarts.
 func pods(ctx context.Context, t *testing.T, ns, name string) map[types.UID]int32 {
 	t.Helper()
 	list := &corev1.PodList{}
@@ -114,7 +114,8 @@ func pods(ctx context.Context, t *testing.T, ns, name string) map[types.UID]int3
 	return out
 }
 
-// composed lists every object of the kinds that an Algorithm composes in a namespace, but what Kubernetes puts there.
+// composed lists every object of the kinds that an Algorithm composes in a namespace, except those of Kubernetes
+// itself.
 func composed(ctx context.Context, ns string) ([]string, error) {
 	lists := []client.ObjectList{
 		&appsv1.DeploymentList{}, &appsv1.ControllerRevisionList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.ServiceAccountList{},
@@ -220,7 +221,7 @@ func TestBadEditLeavesTheWorkloadUntouched(t *testing.T) {
 	create(t, algorithm(ns, "reco"))
 	before := pods(t.Context(), t, ns, "reco")
 	generation := generationOf(t, ns, "reco-a")
-	// The schema counts characters and a ConfigMap bytes: text that only the function finds too large.
+	// The schema counts characters and a ConfigMap counts bytes: only the function rejects this text as too large.
 	big := v1alpha1.FileContent(strings.Repeat("ü", 250_000))
 	bad := algorithm(ns, "reco", func(a *v1alpha1.Algorithm) {
 		a.Spec.Replicas = ptr.To[int32](2)
@@ -230,7 +231,7 @@ func TestBadEditLeavesTheWorkloadUntouched(t *testing.T) {
 	if err := apply(t.Context(), bad); err != nil {
 		t.Fatalf("cannot apply the bad edit: %v", err)
 	}
-	eventually(t, "the bad edit is told", told(ns, "reco", v1alpha1.TypeAccepted, corev1.ConditionFalse,
+	eventually(t, "the bad edit is reported", algorithmCondition(ns, "reco", v1alpha1.TypeAccepted, corev1.ConditionFalse,
 		v1alpha1.ReasonConfigTooLarge, "spec.config.files", "1000000", "786432"))
 	if after := pods(t.Context(), t, ns, "reco"); !equal(before, after) {
 		t.Errorf("pods before %v, after %v", before, after)
@@ -249,7 +250,7 @@ func TestConfigChangeReplacesPodsAndCleansUp(t *testing.T) {
 			a.Spec.RevisionHistoryLimit = ptr.To[int32](0)
 			a.Spec.Config = &v1alpha1.Config{Files: map[string]v1alpha1.FileContent{"reco.yaml": v1alpha1.FileContent(threshold)}}
 		}))
-		eventually(t, fmt.Sprintf("edit %d is what callers reach, and nothing of the one before is left", i+1), func(ctx context.Context) error {
+		eventually(t, fmt.Sprintf("edit %d has the traffic, and nothing of the previous one is left", i+1), func(ctx context.Context) error {
 			maps := &corev1.ConfigMapList{}
 			if err := kube.List(ctx, maps, client.InNamespace(ns), client.MatchingLabels{"capstan.dev/algorithm": "reco"}); err != nil {
 				return err
@@ -269,7 +270,7 @@ func TestConfigChangeReplacesPodsAndCleansUp(t *testing.T) {
 				return err
 			}
 			if got := s.Spec.Selector["capstan.dev/slot"]; got != slot {
-				return fmt.Errorf("callers are sent to slot %s", got)
+				return fmt.Errorf("traffic goes to slot %s", got)
 			}
 
 			return alone(ns, "reco")(ctx)
@@ -283,10 +284,10 @@ func TestAlgorithmScales(t *testing.T) {
 		a.Spec.Scaling = &v1alpha1.Scaling{MinReplicas: 1, MaxReplicas: 3}
 	}))
 
-	// Load takes it above the target. From then on the autoscaler owns the number of replicas: the function must leave it
-	// alone, and giving the field up must not reset it.
+	// Load raises it above the target. From then on the autoscaler sets the number of replicas: the function must not
+	// change it, and when it stops setting the field it must not reset it.
 	load := caller(t, ns, "load", "while :; do wget -q -O /dev/null http://busy/predict; done")
-	within(t, 3*patience, "the autoscaler adds replicas", func(ctx context.Context) error {
+	within(t, 3*timeout, "the autoscaler adds replicas", func(ctx context.Context) error {
 		d, err := get(ctx, &appsv1.Deployment{}, ns, "busy-a")
 		if err != nil {
 			return err
@@ -298,7 +299,7 @@ func TestAlgorithmScales(t *testing.T) {
 		return nil
 	})
 
-	// An edit makes the function run once more, with the autoscaler as the owner.
+	// An edit calls the function again while the autoscaler owns the number.
 	edit := algorithm(ns, "busy", func(a *v1alpha1.Algorithm) {
 		a.Spec.Scaling = &v1alpha1.Scaling{MinReplicas: 1, MaxReplicas: 4}
 	})
@@ -332,7 +333,7 @@ func TestAlgorithmScales(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Without scaling the spec's number counts again.
+	// Without scaling the number of the spec counts again.
 	create(t, algorithm(ns, "busy"))
 }
 

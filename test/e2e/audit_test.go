@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// An auditEvent is one answered request as the API server's audit log tells it.
+// An auditEvent is one completed request in the API server's audit log.
 type auditEvent struct {
 	Verb      string `json:"verb"`
 	UserAgent string `json:"userAgent"`
@@ -45,7 +45,7 @@ func (e auditEvent) String() string {
 	return fmt.Sprintf("%d %s %s %s/%s by %s", e.ResponseStatus.Code, e.Verb, what, e.ObjectRef.Namespace, e.ObjectRef.Name, e.User.Username)
 }
 
-// write tells whether the request changes something, Leases apart: holders of a lease renew it whatever happens.
+// write reports whether the request changes something. Leases do not count, because their holders always renew them.
 func (e auditEvent) write() bool {
 	switch e.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
@@ -55,12 +55,12 @@ func (e auditEvent) write() bool {
 	}
 }
 
-// byCapstan tells whether Crossplane, the function or the provider sent the request.
+// byCapstan reports whether Crossplane, the function or the provider sent the request.
 func (e auditEvent) byCapstan() bool {
 	return strings.HasPrefix(e.User.Username, "system:serviceaccount:crossplane-system:")
 }
 
-// audit returns a function that returns what was logged since.
+// audit returns a function that returns the log entries since now.
 func audit(t *testing.T) func() []auditEvent {
 	t.Helper()
 	path := os.Getenv("CAPSTAN_AUDIT_LOG")
@@ -87,7 +87,7 @@ func audit(t *testing.T) func() []auditEvent {
 		lines.Buffer(nil, 4<<20)
 		for lines.Scan() {
 			var e auditEvent
-			// The last line may be half written.
+			// The last line can be incomplete.
 			if err := json.Unmarshal(lines.Bytes(), &e); err == nil {
 				events = append(events, e)
 			}
@@ -112,12 +112,12 @@ func writes(events []auditEvent) []auditEvent {
 	return out
 }
 
-// byCapstan is what Crossplane, the function and the provider asked of the API server.
+// byCapstan returns the requests of Crossplane, the function and the provider to the API server.
 func byCapstan(events []auditEvent) []auditEvent {
 	return slices.DeleteFunc(slices.Clone(events), func(e auditEvent) bool { return !e.byCapstan() })
 }
 
-// of a namespace, what Crossplane, the function and the provider asked of the API server.
+// of a namespace, the requests of Crossplane, the function and the provider to the API server.
 func of(events []auditEvent, ns string) []auditEvent {
 	var out []auditEvent
 	for _, e := range events {
@@ -129,7 +129,7 @@ func of(events []auditEvent, ns string) []auditEvent {
 	return out
 }
 
-// tally of requests, by who sent them and what they do, the most frequent first, each divided by n.
+// tally of requests, by sender and effect, the most frequent first, each divided by n.
 func tally(events []auditEvent, n float64) string {
 	counts := map[string]float64{}
 	for _, e := range events {

@@ -26,7 +26,8 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// busy is how many Algorithms are busy and for how long: one for a minute, and also fifty for five in `make nightly`.
+// busy is how many Algorithms are busy and for how long: one for a minute, and also fifty for five minutes in `make
+// nightly`.
 func busy(t *testing.T) (int, time.Duration) {
 	t.Helper()
 	n, d := 1, time.Minute
@@ -45,9 +46,9 @@ func busy(t *testing.T) (int, time.Duration) {
 	return n, d
 }
 
-// TestBusyIsNotNoisy counts what Algorithms cost whose autoscalers have something new to tell every quarter of a minute.
+// TestBusyIsNotNoisy counts the requests for Algorithms whose autoscalers report a change every quarter of a minute.
 func TestBusyIsNotNoisy(t *testing.T) {
-	// Alone: with others beside it the processor is so busy that the autoscaler really scales.
+	// Alone: beside other tests the processor is so busy that the autoscaler really scales.
 	ns := namespace(t)
 	n, d := busy(t)
 	responsive := watchResponsive(t, ns)
@@ -55,14 +56,14 @@ func TestBusyIsNotNoisy(t *testing.T) {
 	for i := range names {
 		names[i] = fmt.Sprintf("busy-%02d", i)
 		edit(t, algorithm(ns, names[i], func(a *v1alpha1.Algorithm) {
-			// The node has no room for more of fifty than one pod each.
+			// The node has no room for more than one pod of each of fifty.
 			a.Spec.Scaling = &v1alpha1.Scaling{MinReplicas: 1, MaxReplicas: 1}
 			if n == 1 {
 				a.Spec.Scaling.MaxReplicas = 3
 			}
 		}))
 	}
-	within(t, patience+time.Duration(n)*10*time.Second, "they are Ready", func(ctx context.Context) error {
+	within(t, timeout+time.Duration(n)*10*time.Second, "they are Ready", func(ctx context.Context) error {
 		for _, name := range names {
 			a, err := get(ctx, &v1alpha1.Algorithm{}, ns, name)
 			if err != nil {
@@ -75,12 +76,12 @@ func TestBusyIsNotNoisy(t *testing.T) {
 
 		return nil
 	})
-	// Bursts of every length, so that each look of the autoscaler finds another load.
+	// Bursts of every length, so that every evaluation of the autoscaler finds another load.
 	caller(t, ns, "load", fmt.Sprintf(`
 		burst() { for n in $(seq $((RANDOM %% 30))); do wget -q -O /dev/null http://$1/predict; done; }
 		while :; do for name in %s; do burst $name; done; done`, strings.Join(names, " ")))
-	told := 0
-	within(t, 3*patience, "the autoscalers have something to tell", func(ctx context.Context) error {
+	reported := 0
+	within(t, 3*timeout, "the autoscalers report a change", func(ctx context.Context) error {
 		list := &autoscalingv2.HorizontalPodAutoscalerList{}
 		if err := kube.List(ctx, list, client.InNamespace(ns)); err != nil {
 			return err
@@ -88,7 +89,7 @@ func TestBusyIsNotNoisy(t *testing.T) {
 		for _, h := range list.Items {
 			for _, m := range h.Status.CurrentMetrics {
 				if m.Resource != nil && m.Resource.Current.AverageUtilization != nil && *m.Resource.Current.AverageUtilization > 0 {
-					told++
+					reported++
 
 					return nil
 				}
@@ -98,7 +99,7 @@ func TestBusyIsNotNoisy(t *testing.T) {
 		return fmt.Errorf("none of %d", len(list.Items))
 	})
 
-	// Every change of what an Algorithm composes wakes Crossplane up.
+	// Every change of a composed object wakes up Crossplane.
 	var mu sync.Mutex
 	changes := map[string]int{}
 	var stop []func()
@@ -137,16 +138,16 @@ func TestBusyIsNotNoisy(t *testing.T) {
 	t.Logf("API requests each minute of each %s", tally(requests, minutes))
 	t.Logf("API requests in a busy hour of each: %.0f; writes: %.0f", 60*float64(len(requests))/minutes, 60*float64(len(writes(requests)))/minutes)
 	if passes > 0 {
-		// Two passes an hour are all that Crossplane makes of one that nothing happens to (see TestIdleIsQuiet).
+		// Crossplane makes only two passes an hour for an idle one (see TestIdleIsQuiet).
 		t.Logf("API requests of a pass: %.1f; so of an idle hour of each: %.0f", float64(len(requests))/float64(passes), 2*float64(len(requests))/float64(passes))
 	}
 	if changes["HorizontalPodAutoscaler"] == 0 {
-		t.Error("the autoscalers told nothing new: nothing was measured")
+		t.Error("the autoscalers reported nothing new: nothing was measured")
 	}
 	if broke := responsive(); broke != "" {
 		t.Errorf("Crossplane stopped listening: %s", broke)
 	}
-	// The breaker gets a token back every second. Half of them are for what else may happen.
+	// The breaker gets one token per second. Half of them are for other events.
 	if spent := breakerCost * float64(total) / minutes; spent > 30 {
 		t.Errorf("a busy Algorithm costs %.1f of the 60 tokens that the circuit breaker gets in a minute", spent)
 	} else {
@@ -159,10 +160,10 @@ func TestBusyIsNotNoisy(t *testing.T) {
 	}
 }
 
-// calls of the function, and the time they took.
+// calls of the function, and their duration.
 type calledFunction struct{ count, seconds float64 }
 
-// functionCalls that its pods have answered for Algorithms.
+// functionCalls of Algorithms that its pods have completed.
 func functionCalls(t *testing.T) calledFunction {
 	t.Helper()
 	var total calledFunction

@@ -122,7 +122,7 @@ func TestCredentialRotates(t *testing.T) {
 	}
 	second := rotated(t, ns, first)
 
-	// By the schedule: the last rotation was long ago.
+	// On schedule: the last rotation was long ago.
 	past := client.RawPatch(types.MergePatchType,
 		[]byte(`{"metadata":{"annotations":{"`+credentialsv1alpha1.AnnotationRotatedAt+`":"2020-01-01T00:00:00Z"}}}`))
 	if err := kube.Patch(t.Context(), second.DeepCopy(), past); err != nil {
@@ -147,7 +147,7 @@ func TestCredentialRotates(t *testing.T) {
 	}
 }
 
-// rotated waits for the Secret to have other values than before, with those of before beside them.
+// rotated waits until the Secret has other values than before, and the previous ones beside them.
 func rotated(t *testing.T, ns string, before *corev1.Secret) *corev1.Secret {
 	t.Helper()
 	after := &corev1.Secret{}
@@ -186,7 +186,7 @@ func TestCredentialLeavesStrangersAlone(t *testing.T) {
 	if err := apply(t.Context(), credential(ns, "orders")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the refusal is told", func(ctx context.Context) error {
+	eventually(t, "the refusal is reported", func(ctx context.Context) error {
 		c, err := get(ctx, credential(ns, "orders"), ns, "orders")
 		if err != nil {
 			return err

@@ -20,14 +20,15 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// backedUp is how long a backup may take from when it is due, with a try that fails before it.
+// backedUp is the maximum duration of a backup after it is due, including one failed attempt.
 const backedUp = 6 * time.Minute
 
-// nextBackup of a Database after the one of an id, or the first one: it waits until the Database tells of it, and returns its id.
+// nextBackup of a Database after the one with an ID, or the first one: it waits until the status has it, and returns
+// its ID.
 func nextBackup(t *testing.T, d *v1alpha1.Database, before string) string {
 	t.Helper()
 	var id string
-	within(t, backedUp, fmt.Sprintf("a backup after %q is told", before), func(ctx context.Context) error {
+	within(t, backedUp, fmt.Sprintf("a backup after %q is in the status", before), func(ctx context.Context) error {
 		got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
 		if err != nil {
 			return err
@@ -45,8 +46,8 @@ func nextBackup(t *testing.T, d *v1alpha1.Database, before string) string {
 	return id
 }
 
-// TestDatabaseBackup: three lines give backups, a backup at once is one field, and another Database begins with what this one was
-// at a moment.
+// TestDatabaseBackup: three lines enable backups, one field takes a backup at once, and another Database starts with
+// the data of an earlier moment.
 func TestDatabaseBackup(t *testing.T) {
 	ns := namespace(t)
 	d := database(ns, "orders-db", func(d *v1alpha1.Database) {
@@ -59,9 +60,9 @@ func TestDatabaseBackup(t *testing.T) {
 	for ct, reason := range map[string]struct {
 		t func(context.Context) error
 	}{
-		"fresh":      {toldOf(d, v1alpha1.TypeBackupFresh, corev1.ConditionTrue, v1alpha1.ReasonFresh)},
-		"archived":   {toldOf(d, v1alpha1.TypeArchiveHealthy, corev1.ConditionTrue, v1alpha1.ReasonArchiving)},
-		"continuous": {toldOf(d, v1alpha1.TypePITRContinuous, corev1.ConditionTrue, v1alpha1.ReasonContinuous)},
+		"fresh":      {databaseCondition(d, v1alpha1.TypeBackupFresh, corev1.ConditionTrue, v1alpha1.ReasonFresh)},
+		"archived":   {databaseCondition(d, v1alpha1.TypeArchiveHealthy, corev1.ConditionTrue, v1alpha1.ReasonArchiving)},
+		"continuous": {databaseCondition(d, v1alpha1.TypePITRContinuous, corev1.ConditionTrue, v1alpha1.ReasonContinuous)},
 	} {
 		within(t, time.Minute, "backups are "+ct, reason.t)
 	}
@@ -71,7 +72,7 @@ func TestDatabaseBackup(t *testing.T) {
 	at := app.must(t, `select to_char(clock_timestamp() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`)
 	app.must(t, `insert into ledger values (51)`)
 
-	// What came last is there with the next backup, which waits for its archive.
+	// The latest rows are in the next backup, which waits for its archive.
 	patch := fmt.Appendf(nil, `{"spec":{"backup":{"now":"after-51"}}}`)
 	if err := kube.Patch(t.Context(), d.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
 		t.Fatal(err)
@@ -100,12 +101,12 @@ func TestDatabaseBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { deleteDatabase(t, early) })
-	within(t, creation, "a moment before the first backup is refused", toldOf(early, v1alpha1.TypeAvailable, corev1.ConditionFalse,
+	within(t, creation, "a moment before the first backup is refused", databaseCondition(early, v1alpha1.TypeAvailable, corev1.ConditionFalse,
 		v1alpha1.ReasonRestoreFailed, "the first time that can be restored is"))
 }
 
-// TestDatabaseArchiveAway: with the bucket away for ten minutes, a client notices nothing and the Database says what is wrong; when the
-// bucket is back, archiving goes on, and no moment is missing.
+// TestDatabaseArchiveAway: without the bucket for ten minutes, clients notice nothing and the Database reports the
+// problem. When the bucket is back, archiving continues, and no moment is missing.
 func TestDatabaseArchiveAway(t *testing.T) {
 	const away = 10 * time.Minute
 	ns := namespace(t)
@@ -127,7 +128,7 @@ func TestDatabaseArchiveAway(t *testing.T) {
 		}
 	}
 	t.Cleanup(back)
-	within(t, 5*time.Minute, "it is told that archiving fails", toldOf(d, v1alpha1.TypeArchiveHealthy, corev1.ConditionFalse, v1alpha1.ReasonArchiveFailing))
+	within(t, 5*time.Minute, "the status reports that archiving fails", databaseCondition(d, v1alpha1.TypeArchiveHealthy, corev1.ConditionFalse, v1alpha1.ReasonArchiveFailing))
 	patchBackup(t, d, `{"now":"away"}`)
 	within(t, away, "a backup fails", func(ctx context.Context) error {
 		jobs := &batchv1.JobList{}
@@ -146,12 +147,12 @@ func TestDatabaseArchiveAway(t *testing.T) {
 	})
 	time.Sleep(time.Until(since.Add(away)))
 	back()
-	within(t, 5*time.Minute, "archiving goes on", toldOf(d, v1alpha1.TypeArchiveHealthy, corev1.ConditionTrue, v1alpha1.ReasonArchiving))
-	within(t, time.Minute, "no moment is missing", toldOf(d, v1alpha1.TypePITRContinuous, corev1.ConditionTrue, v1alpha1.ReasonContinuous))
-	within(t, time.Minute, "it is told that a backup failed", toldOf(d, v1alpha1.TypeBackupFresh, corev1.ConditionFalse, v1alpha1.ReasonBackupFailed, `"away"`))
+	within(t, 5*time.Minute, "archiving goes on", databaseCondition(d, v1alpha1.TypeArchiveHealthy, corev1.ConditionTrue, v1alpha1.ReasonArchiving))
+	within(t, time.Minute, "no moment is missing", databaseCondition(d, v1alpha1.TypePITRContinuous, corev1.ConditionTrue, v1alpha1.ReasonContinuous))
+	within(t, time.Minute, "the status reports that a backup failed", databaseCondition(d, v1alpha1.TypeBackupFresh, corev1.ConditionFalse, v1alpha1.ReasonBackupFailed, `"away"`))
 	patchBackup(t, d, `{"now":"back"}`)
 	nextBackup(t, d, first)
-	within(t, time.Minute, "nothing is left to tell", toldOf(d, v1alpha1.TypeBackupFresh, corev1.ConditionTrue, v1alpha1.ReasonFresh))
+	within(t, time.Minute, "the backup is fresh again", databaseCondition(d, v1alpha1.TypeBackupFresh, corev1.ConditionTrue, v1alpha1.ReasonFresh))
 	a := w.end(t)
 	t.Logf("a client that wrote all the while: %+v", a)
 	if a.Failed > 0 || len(a.Lost) > 0 || a.Acknowledged == 0 {

@@ -21,11 +21,13 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// volumeServed is how long the volume of backups may be away when its pod is deleted, until the leader tells that archiving goes on.
+// volumeServed is the maximum time from the deletion of the pod for backups until the leader reports that archiving
+// continues.
 const volumeServed = 5 * time.Minute
 
-// TestDatabaseBackupVolume: without any bucket, backups go to a volume. A moment is copied and restored in place from there, a backup is
-// verified, the loss of the pod that serves it costs no write and no moment, strangers do not reach it, and it grows and goes as asked.
+// TestDatabaseBackupVolume: without a bucket, backups go to a volume. A moment is copied and restored in place from
+// there, and a backup is verified. The loss of its pod costs no write and no moment. Other pods cannot connect. The
+// volume grows and is removed on request.
 func TestDatabaseBackupVolume(t *testing.T) {
 	ns := namespace(t)
 	d := database(ns, "vault-db", func(d *v1alpha1.Database) {
@@ -39,7 +41,7 @@ func TestDatabaseBackupVolume(t *testing.T) {
 		}
 	})
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		for _, suffix := range []string{".g2", ".repository"} {
 			if err := release(ctx, &corev1.PersistentVolumeClaimList{}, client.InNamespace(ns),
@@ -50,30 +52,30 @@ func TestDatabaseBackupVolume(t *testing.T) {
 	})
 	createDatabase(t, d)
 	first := nextBackup(t, d, "")
-	within(t, time.Minute, "what is written comes into the archive", toldOf(d, v1alpha1.TypeArchiveHealthy, corev1.ConditionTrue, v1alpha1.ReasonArchiving))
-	within(t, time.Minute, "the status tells of the volume, and of no second site", func(ctx context.Context) error {
+	within(t, time.Minute, "what is written comes into the archive", databaseCondition(d, v1alpha1.TypeArchiveHealthy, corev1.ConditionTrue, v1alpha1.ReasonArchiving))
+	within(t, time.Minute, "the status has the volume and the risk of a single place", func(ctx context.Context) error {
 		got, err := get(ctx, &v1alpha1.Database{}, ns, d.Name)
 		if err != nil {
 			return err
 		}
 		if v := got.Status.Backup.Volume; v == nil || v.Claim != "data-vault-db-repository-0" || v.Size != "2Gi" {
-			return fmt.Errorf("the volume is told as %+v", v)
+			return fmt.Errorf("the volume is reported as %+v", v)
 		}
 		if r := got.Status.Resilience; r == nil || len(r.Risks) == 0 {
-			return errors.New("nothing tells that all backups are in one volume")
+			return errors.New("no risk reports that all backups are in one volume")
 		}
 
 		return nil
 	})
-	within(t, verifiedWithin, "the first backup is verified", toldOf(d, v1alpha1.TypeBackupVerified, corev1.ConditionTrue, v1alpha1.ReasonVerified))
+	within(t, verifiedWithin, "the first backup is verified", databaseCondition(d, v1alpha1.TypeBackupVerified, corev1.ConditionTrue, v1alpha1.ReasonVerified))
 
 	app := psql(t, d, "app")
 	app.must(t, `create table ledger (id int primary key); insert into ledger select generate_series(1, 50)`)
 	at := app.must(t, `select to_char(clock_timestamp() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`)
 	app.must(t, `insert into ledger values (51)`)
 
-	// Whoever is neither a member, nor takes or verifies backups, nor is a copy, is not even let connect. The host speaks TLS only, and
-	// says so to who does not.
+	// Only members, pods that take or verify backups, and copies can connect. The server accepts only TLS, and reports
+	// that to a client without it.
 	host, err := get(t.Context(), &corev1.Service{}, ns, "vault-db-repository")
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +90,7 @@ func TestDatabaseBackupVolume(t *testing.T) {
 		t.Error("what is let in as a copy does not reach the volume of backups: then nothing is known of strangers either")
 	}
 
-	// A client writes while the pod that serves the volume is away.
+	// A client writes while the volume's pod is away.
 	w := write(t, d, leader(t, d).Spec.NodeName, byService, 0)
 	pod, err := get(t.Context(), &corev1.Pod{}, ns, "vault-db-repository-0")
 	if err != nil {
@@ -115,8 +117,8 @@ func TestDatabaseBackupVolume(t *testing.T) {
 	})
 	patchBackup(t, d, `{"now":"after-51"}`)
 	nextBackup(t, d, first)
-	within(t, volumeServed, "archiving goes on", toldOf(d, v1alpha1.TypeArchiveHealthy, corev1.ConditionTrue, v1alpha1.ReasonArchiving))
-	within(t, time.Minute, "no moment is missing", toldOf(d, v1alpha1.TypePITRContinuous, corev1.ConditionTrue, v1alpha1.ReasonContinuous))
+	within(t, volumeServed, "archiving goes on", databaseCondition(d, v1alpha1.TypeArchiveHealthy, corev1.ConditionTrue, v1alpha1.ReasonArchiving))
+	within(t, time.Minute, "no moment is missing", databaseCondition(d, v1alpha1.TypePITRContinuous, corev1.ConditionTrue, v1alpha1.ReasonContinuous))
 	if a := w.end(t); len(a.Lost) > 0 || a.Acknowledged == 0 {
 		t.Errorf("%d of %d acknowledged rows are lost: %v", len(a.Lost), a.Acknowledged, a.Lost)
 	}
@@ -133,9 +135,9 @@ func TestDatabaseBackupVolume(t *testing.T) {
 	}
 
 	want(t, d, fmt.Sprintf(`{"id":"r1","at":%q}`, at))
-	within(t, restoring, "clients are led to the data of the moment", toldOf(d, v1alpha1.TypeRestored, corev1.ConditionTrue, v1alpha1.ReasonRestored, "generation 2"))
+	within(t, restoring, "clients are led to the data of the moment", databaseCondition(d, v1alpha1.TypeRestored, corev1.ConditionTrue, v1alpha1.ReasonRestored, "generation 2"))
 	eventually(t, "the rows of the moment are there, and no other", rows(t, app, 50))
-	within(t, backedUp, "the new generation has a backup of its own", toldOf(d, v1alpha1.TypeBackupFresh, corev1.ConditionTrue, v1alpha1.ReasonFresh))
+	within(t, backedUp, "the new generation has a backup of its own", databaseCondition(d, v1alpha1.TypeBackupFresh, corev1.ConditionTrue, v1alpha1.ReasonFresh))
 
 	claim, err := get(t.Context(), &corev1.PersistentVolumeClaim{}, ns, "data-vault-db-repository-0")
 	if err != nil {
@@ -145,7 +147,7 @@ func TestDatabaseBackupVolume(t *testing.T) {
 	within(t, 3*time.Minute, "the volume has grown", granted("3Gi", claim))
 
 	deleteDatabase(t, d)
-	within(t, patience, "the volume goes with the Database, as asked", func(ctx context.Context) error {
+	within(t, timeout, "the volume is removed with the Database, as requested", func(ctx context.Context) error {
 		_, err := get(ctx, &corev1.PersistentVolumeClaim{}, ns, claim.Name)
 		if err == nil {
 			err = errors.New("it is there still")

@@ -23,7 +23,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// A renderedMember is what would change if a member were touched.
+// A renderedMember is what would change if a member were updated.
 type renderedMember struct {
 	Generation int64
 	Grace      int64
@@ -50,8 +50,8 @@ func renderedMembers(t *testing.T, d *v1alpha1.Database) map[string]renderedMemb
 	return out
 }
 
-// outlivesCapstan: a version of Capstan that renders members in another way touches none of them, not even when it carries out an
-// edit of something else.
+// outlivesCapstan: a version of Capstan that renders members differently changes none of them, not even during an
+// unrelated edit.
 func outlivesCapstan(t *testing.T, d *v1alpha1.Database) {
 	t.Helper()
 	before := renderedMembers(t, d)

@@ -28,15 +28,15 @@ import (
 	fndatabase "github.com/capstan-dev/capstan/function/database"
 )
 
-// renewing is how long until a pod shows a renewed certificate: the kubelet brings it within a minute and a half, and a new authority
-// is trusted for three minutes before a certificate of it is shown.
+// renewing is the maximum time until a pod uses a renewed certificate. The kubelet updates the file within a minute and
+// a half, and a new authority is trusted for three minutes before one of its certificates is used.
 const renewing = 6 * time.Minute
 
-// sslRequest asks a server to go on with TLS:
+// sslRequest asks a server to switch to TLS:
 // https://www.postgresql.org/docs/current/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-SSLREQUEST
 const sslRequest = 80877103
 
-// shown tells the serial number of the certificate that a pod shows to clients.
+// shown returns the serial number of the certificate that a pod presents to clients.
 func shown(ctx context.Context, p corev1.Pod) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -50,7 +50,7 @@ func shown(ctx context.Context, p corev1.Pod) (string, error) {
 	}
 	defer func() {
 		cancel()
-		_ = forward.Wait() // it was told to end
+		_ = forward.Wait() // it was stopped
 	}()
 	said, err := bufio.NewReader(out).ReadString('\n') // Forwarding from 127.0.0.1:40101 -> 5432
 	fields := strings.Fields(said)
@@ -70,7 +70,7 @@ func shown(ctx context.Context, p corev1.Pod) (string, error) {
 	if _, err := io.ReadFull(conn, answer); err != nil || answer[0] != 'S' {
 		return "", fmt.Errorf("%s answers %q to a request for TLS: %w", p.Name, answer, err)
 	}
-	// Clients verify what they are shown; this only looks.
+	// This only reads the certificate; clients verify it.
 	c := tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
 	if err := c.HandshakeContext(ctx); err != nil {
 		return "", fmt.Errorf("cannot see the certificate of %s: %w", p.Name, err)
@@ -79,7 +79,7 @@ func shown(ctx context.Context, p corev1.Pod) (string, error) {
 	return c.ConnectionState().PeerCertificates[0].SerialNumber.String(), nil
 }
 
-// renew a Certificate as `cmctl renew` does: by a condition that cert-manager acts on.
+// renew a Certificate like `cmctl renew`: by a condition that cert-manager acts on.
 func renew(t *testing.T, ns, name string) {
 	t.Helper()
 	c := &unstructured.Unstructured{}
@@ -108,7 +108,7 @@ func renew(t *testing.T, ns, name string) {
 	})
 }
 
-// serversOf a Database are the pods that clients connect with: its members and poolers, by name.
+// serversOf a Database are the pods that clients connect to: its members and poolers, by name.
 func serversOf(t *testing.T, d *v1alpha1.Database) map[string]corev1.Pod {
 	t.Helper()
 	pods := poolersOf(t.Context(), t, d)
@@ -123,8 +123,8 @@ func serversOf(t *testing.T, d *v1alpha1.Database) map[string]corev1.Pod {
 	return pods
 }
 
-// TestDatabaseCertificates: what members and poolers show to clients is renewed, by the authority of before and by a renewed one.
-// Nothing starts again, and no client notices, whether it stays connected or connects again and again.
+// TestDatabaseCertificates renews the certificates of members and poolers, first with the same authority and then with
+// a renewed one. Nothing restarts, and no client notices, with one connection or with many.
 func TestDatabaseCertificates(t *testing.T) {
 	d := database(namespace(t), "renewed", func(d *v1alpha1.Database) {
 		d.Spec.Replicas = 2
@@ -132,7 +132,7 @@ func TestDatabaseCertificates(t *testing.T) {
 		d.Spec.Pooler = &v1alpha1.DatabasePooler{}
 	})
 	t.Logf("Ready after %s", createDatabase(t, d).Round(time.Second))
-	within(t, creation, "both poolers take clients", toldOf(d, v1alpha1.TypePooled, corev1.ConditionTrue, v1alpha1.ReasonPooling))
+	within(t, creation, "both poolers take clients", databaseCondition(d, v1alpha1.TypePooled, corev1.ConditionTrue, v1alpha1.ReasonPooling))
 
 	visitors := []visitor{visit(t, d, "uri"), visit(t, d, "pooler-uri")}
 	writers := []writer{write(t, d, leader(t, d).Spec.NodeName, byService, 0), writeThrough(t, d, "pooled")}
@@ -179,8 +179,8 @@ func TestDatabaseCertificates(t *testing.T) {
 		})
 	}
 
-	// Members go on to follow their leader, which they do by the same certificates.
-	within(t, patience, "all members follow", running(d))
+	// Standbys continue to replicate, with the same certificates.
+	within(t, timeout, "all members follow", running(d))
 	for name, p := range serversOf(t, d) {
 		if p.UID != before[name].UID {
 			t.Errorf("pod %s is another one", name)

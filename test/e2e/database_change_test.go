@@ -20,11 +20,11 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// planned is how long writes may pause while the lead moves in good order.
+// planned is the maximum pause of writes during a clean change of the leader.
 const planned = 2.0
 
-// TestDatabaseChanges changes a Database in every way that restarts members, moves the lead, or stops all, while a client
-// writes and keeps account.
+// TestDatabaseChanges makes every kind of change that restarts members, moves the leader, or stops all members, while a
+// client writes and counts.
 func TestDatabaseChanges(t *testing.T) {
 	ns := namespace(t)
 	d := database(ns, "orders-db", func(d *v1alpha1.Database) {
@@ -49,13 +49,13 @@ func TestDatabaseChanges(t *testing.T) {
 	a := w.end(t)
 	t.Logf("account: %+v", a)
 	if len(a.Lost) > 0 {
-		t.Errorf("rows that the client was told of are lost: %v", a.Lost)
+		t.Errorf("acknowledged rows are lost: %v", a.Lost)
 	}
 
 	t.Run("Hibernated", func(t *testing.T) { hibernates(t, d) })
 }
 
-// merge a part of the spec into that of a Database.
+// merge a patch into the spec of a Database.
 func merge(t *testing.T, d *v1alpha1.Database, spec string) {
 	t.Helper()
 	if err := kube.Patch(t.Context(), d.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":`+spec+`}`))); err != nil {
@@ -63,16 +63,16 @@ func merge(t *testing.T, d *v1alpha1.Database, spec string) {
 	}
 }
 
-// heldByWindow: a restart waits for its window, and what it will do is told.
+// heldByWindow: a restart waits for its window, and the status reports its effect.
 func heldByWindow(t *testing.T, d *v1alpha1.Database, _ writer) {
 	t.Helper()
 	before := statefulSets(t, d)
 	start := time.Now().UTC().Add(3 * time.Hour)
 	merge(t, d, fmt.Sprintf(`{"config":{"max_connections":"150"},"maintenance":{"approval":"Manual","windows":[{"start":%q,"duration":"1h"}]}}`, start.Format("15:04")))
-	eventually(t, "the change waits for an approval", toldOf(d, v1alpha1.TypeUpdated, corev1.ConditionFalse, v1alpha1.ReasonChangeNotApproved))
+	eventually(t, "the change waits for an approval", databaseCondition(d, v1alpha1.TypeUpdated, corev1.ConditionFalse, v1alpha1.ReasonChangeNotApproved))
 
 	var hash string
-	eventually(t, "the change is told", func(ctx context.Context) error {
+	eventually(t, "the change is reported", func(ctx context.Context) error {
 		got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
 		if err != nil {
 			return err
@@ -88,7 +88,7 @@ func heldByWindow(t *testing.T, d *v1alpha1.Database, _ writer) {
 	})
 
 	merge(t, d, fmt.Sprintf(`{"maintenance":{"approve":%q}}`, hash))
-	eventually(t, "the change waits for its window", toldOf(d, v1alpha1.TypeUpdated, corev1.ConditionFalse, v1alpha1.ReasonAwaitingWindow, start.Format("15:04")))
+	eventually(t, "the change waits for its window", databaseCondition(d, v1alpha1.TypeUpdated, corev1.ConditionFalse, v1alpha1.ReasonAwaitingWindow, start.Format("15:04")))
 	for name, generation := range statefulSets(t, d) {
 		if before[name] != generation {
 			t.Errorf("%s is changed outside of the window", name)
@@ -96,19 +96,19 @@ func heldByWindow(t *testing.T, d *v1alpha1.Database, _ writer) {
 	}
 }
 
-// rolled: in the window the change is carried out, under load.
+// rolled: in the window the change happens, under load.
 func rolled(t *testing.T, d *v1alpha1.Database, w writer) {
 	t.Helper()
 	since := time.Now()
 	merge(t, d, fmt.Sprintf(`{"maintenance":{"windows":[{"start":%q,"duration":"3h"}]}}`, since.UTC().Add(-time.Hour).Format("15:04")))
-	within(t, creation, "every member is as asked", toldOf(d, v1alpha1.TypeUpdated, corev1.ConditionTrue, v1alpha1.ReasonUpdated))
+	within(t, creation, "every member is as requested", databaseCondition(d, v1alpha1.TypeUpdated, corev1.ConditionTrue, v1alpha1.ReasonUpdated))
 	within(t, creation, "all follow", running(d))
 	gaps := w.gapsSince(t.Context(), since)
 	t.Logf("rolling restart of three members: %s, longest gap %.1f s of %d (aim %.1f s): %+v", time.Since(since).Round(time.Second), longest(gaps), len(gaps), planned, gaps)
 	if longest(gaps) > planned+slack {
 		t.Errorf("writes paused for %.1f s", longest(gaps))
 	}
-	// Conditions come first, and the rest of the status in the pass after.
+	// Conditions come first, the rest of the status follows one pass later.
 	eventually(t, "nothing is left to be changed", func(ctx context.Context) error {
 		got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
 		if err == nil && got.Status.Change != nil {
@@ -119,7 +119,7 @@ func rolled(t *testing.T, d *v1alpha1.Database, w writer) {
 	})
 }
 
-// switchesOver moves the lead by an id, once, also when the Topology is made anew.
+// switchesOver changes the leader once per ID, even if the Topology is recreated.
 func switchesOver(t *testing.T, d *v1alpha1.Database, w writer) {
 	t.Helper()
 	from := leader(t, d).Labels[observev1alpha1.LabelMember]
@@ -131,7 +131,7 @@ func switchesOver(t *testing.T, d *v1alpha1.Database, w writer) {
 	}
 	since := time.Now()
 	merge(t, d, fmt.Sprintf(`{"switchover":{"id":"e2e-1","to":%q}}`, to))
-	eventually(t, "the lead moves", toldOf(d, v1alpha1.TypeSwitchedOver, corev1.ConditionTrue, v1alpha1.ReasonSwitchedOver, to))
+	eventually(t, "the leader changes", databaseCondition(d, v1alpha1.TypeSwitchedOver, corev1.ConditionTrue, v1alpha1.ReasonSwitchedOver, to))
 	if got := leader(t, d).Labels[observev1alpha1.LabelMember]; got != to {
 		t.Errorf("%s leads, want %s", got, to)
 	}
@@ -142,45 +142,45 @@ func switchesOver(t *testing.T, d *v1alpha1.Database, w writer) {
 		t.Errorf("writes paused for %.1f s", longest(gaps))
 	}
 
-	// The Topology is made anew, and the wish is still in the spec: nothing moves.
+	// The Topology is recreated while the request is still in the spec: the leader stays.
 	tp := &observev1alpha1.Topology{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}}
 	before, err := get(t.Context(), tp, d.Namespace, d.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	merge(t, d, fmt.Sprintf(`{"switchover":{"id":"e2e-2","to":%q}}`, from))
-	eventually(t, "the lead moves back", toldOf(d, v1alpha1.TypeSwitchedOver, corev1.ConditionTrue, v1alpha1.ReasonSwitchedOver, from))
+	eventually(t, "the leader changes back", databaseCondition(d, v1alpha1.TypeSwitchedOver, corev1.ConditionTrue, v1alpha1.ReasonSwitchedOver, from))
 	within(t, creation, "all follow", running(d))
 	merge(t, d, fmt.Sprintf(`{"switchover":{"id":"e2e-1","to":%q}}`, to))
 	time.Sleep(20 * time.Second)
 	if got := leader(t, d).Labels[observev1alpha1.LabelMember]; got != from {
-		t.Errorf("an id that was carried out moved the lead again: %s leads, Topology was %+v", got, before.Status.AtProvider.Switchovers)
+		t.Errorf("a repeated ID changed the leader again: %s is the leader, Topology was %+v", got, before.Status.AtProvider.Switchovers)
 	}
 }
 
-// pausedByHand: what somebody did with Patroni's own program stays until somebody undoes it, and is told meanwhile.
+// pausedByHand: a pause by Patroni's own tool stays until it is resumed by hand, and the conditions report it.
 func pausedByHand(t *testing.T, d *v1alpha1.Database, _ writer) {
 	t.Helper()
 	p := leader(t, d)
-	eventually(t, "it is told that nobody would take over", func(ctx context.Context) error {
-		// What Crossplane is about to apply at that moment takes it back. The condition shows that, and it is done again.
+	eventually(t, "the condition reports that no standby would be promoted", func(ctx context.Context) error {
+		// An apply by Crossplane at the same moment can revert it. The condition shows that, and the pause is repeated.
 		if out, err := execIn(ctx, &p, "postgres", "patronictl pause --wait", "sh"); err != nil && !strings.Contains(out, "already paused") {
 			return fmt.Errorf("%w: %s", err, out)
 		}
 		time.Sleep(5 * time.Second)
 
-		return toldOf(d, v1alpha1.TypeHighlyAvailable, corev1.ConditionFalse, v1alpha1.ReasonPaused, "patronictl resume")(ctx)
+		return databaseCondition(d, v1alpha1.TypeHighlyAvailable, corev1.ConditionFalse, v1alpha1.ReasonPaused, "patronictl resume")(ctx)
 	})
-	// Whatever Crossplane does from then on.
+	// Crossplane must not revert it from now on.
 	time.Sleep(40 * time.Second)
-	if err := toldOf(d, v1alpha1.TypeHighlyAvailable, corev1.ConditionFalse, v1alpha1.ReasonPaused)(t.Context()); err != nil {
+	if err := databaseCondition(d, v1alpha1.TypeHighlyAvailable, corev1.ConditionFalse, v1alpha1.ReasonPaused)(t.Context()); err != nil {
 		t.Errorf("the pause did not last: %v", err)
 	}
 	shell(t, leader(t, d), "patronictl resume --wait")
-	within(t, patience, "somebody would take over again", toldOf(d, v1alpha1.TypeHighlyAvailable, corev1.ConditionTrue, v1alpha1.ReasonStandbyInSync))
+	within(t, timeout, "a standby would be promoted again", databaseCondition(d, v1alpha1.TypeHighlyAvailable, corev1.ConditionTrue, v1alpha1.ReasonStandbyInSync))
 }
 
-// hibernates and comes back with every row, led by the member that led.
+// hibernates and comes back with every row and the same leader.
 func hibernates(t *testing.T, d *v1alpha1.Database) {
 	t.Helper()
 	led := leader(t, d).Labels[observev1alpha1.LabelMember]

@@ -28,11 +28,11 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// grows is the class of the embedded cluster whose volumes have the size they were asked for, and grow.
+// grows is the storage class of the embedded cluster whose volumes have exactly the requested size, and can grow.
 const grows = "capstan-xfs"
 
-// TestDatabaseStorageClass shows that the embedded cluster's storage is what the other tests of this file take it for: it
-// enforces sizes, grows while it is full and in use, on every node, and leaves nothing.
+// TestDatabaseStorageClass proves what the other tests of this file assume about the embedded cluster's storage: on
+// every node it enforces sizes, grows while it is full and in use, and leaves nothing behind.
 func TestDatabaseStorageClass(t *testing.T) {
 	ns := namespace(t)
 	nodes := &corev1.NodeList{}
@@ -85,7 +85,7 @@ func TestDatabaseStorageClass(t *testing.T) {
 	}
 }
 
-// usingVolume is a pod on a node with a volume of that name.
+// usingVolume is a pod on a node with the volume of that name.
 func usingVolume(ns, node string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: node},
@@ -112,7 +112,7 @@ func usingVolume(ns, node string) *corev1.Pod {
 	}
 }
 
-// resize what a claim asks for.
+// resize changes the request of a claim.
 func resize(t *testing.T, claim *corev1.PersistentVolumeClaim, size string) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"resources":{"requests":{"storage":%q}}}}`, size)
@@ -121,7 +121,7 @@ func resize(t *testing.T, claim *corev1.PersistentVolumeClaim, size string) {
 	}
 }
 
-// granted waits until claims have a size, their file systems included.
+// granted waits until claims have a size, including their file systems.
 func granted(size string, claims ...*corev1.PersistentVolumeClaim) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, c := range claims {
@@ -158,8 +158,8 @@ func withGrowingPlan(t *testing.T) {
 	})
 }
 
-// TestDatabaseFullDisk fills the disks of all members: nothing that was acknowledged is lost, nothing is started over and over, who
-// leads goes on leading, and once there is more room everything runs again without a person in a pod.
+// TestDatabaseFullDisk fills the disks of all members. No acknowledged write is lost, nothing restarts repeatedly, and
+// the leader stays. With more space everything works again without manual steps.
 func TestDatabaseFullDisk(t *testing.T) {
 	withGrowingPlan(t)
 	ns := namespace(t)
@@ -179,15 +179,15 @@ func TestDatabaseFullDisk(t *testing.T) {
 
 	fill(t, app, 100, true)
 	filled := time.Now()
-	within(t, creation, "it is told that volumes are full", toldOf(d, v1alpha1.TypeStorageHealthy, corev1.ConditionFalse, v1alpha1.ReasonStorageFull,
+	within(t, creation, "the status reports that volumes are full", databaseCondition(d, v1alpha1.TypeStorageHealthy, corev1.ConditionFalse, v1alpha1.ReasonStorageFull,
 		led.Labels[observev1alpha1.LabelMember], "data fills it", "Raise spec.storage (1Gi)"))
-	t.Logf("told %s after the first statement failed", time.Since(filled).Round(time.Second))
+	t.Logf("reported %s after the first statement failed", time.Since(filled).Round(time.Second))
 	time.Sleep(45 * time.Second) // for as long as it takes to start something over and over
 	if now := generations(t, d); !maps.Equal(before, now) {
-		t.Errorf("full volumes must not start anything anew: before %v, now %v", before, now)
+		t.Errorf("full volumes must not restart anything: before %v, now %v", before, now)
 	}
 	if now := leader(t, d); now.Name != led.Name {
-		t.Errorf("%s leads after %s, although it is as full", now.Name, led.Name)
+		t.Errorf("%s is the leader after %s, although it is as full", now.Name, led.Name)
 	}
 
 	t.Run("Grows", func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestDatabaseFullDisk(t *testing.T) {
 	}
 }
 
-// TestDatabaseGrowth has volumes grow by themselves, with a class that does not let them, and while a client writes.
+// TestDatabaseGrowth has volumes grow automatically while a client writes, also with a class that does not allow it.
 func TestDatabaseGrowth(t *testing.T) {
 	withGrowingPlan(t)
 	ns := namespace(t)
@@ -223,7 +223,7 @@ func TestDatabaseGrowth(t *testing.T) {
 		}
 		fill(t, app, 25, false)
 		eventually(t, "volumes have grown by themselves", granted("1200Mi", volumesOf(t, d)...))
-		eventually(t, "the status tells", func(ctx context.Context) error {
+		eventually(t, "the status reports it", func(ctx context.Context) error {
 			got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
 			if err != nil {
 				return err
@@ -235,7 +235,7 @@ func TestDatabaseGrowth(t *testing.T) {
 			return nil
 		})
 		if now := generations(t, d); !maps.Equal(before, now) {
-			t.Errorf("growth must not start anything anew: before %v, now %v", before, now)
+			t.Errorf("growth must not restart anything: before %v, now %v", before, now)
 		}
 		d.Spec.StorageGrowth = nil
 	})
@@ -253,7 +253,7 @@ func TestDatabaseGrowth(t *testing.T) {
 		if err := apply(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "it is told that the class does not grow", toldOf(d, v1alpha1.TypeStorageHealthy, corev1.ConditionFalse,
+		eventually(t, "the status reports that the class does not grow", databaseCondition(d, v1alpha1.TypeStorageHealthy, corev1.ConditionFalse,
 			v1alpha1.ReasonGrowthUnsupported, "2Gi", grows, "allowVolumeExpansion"))
 		if now := generations(t, d); !maps.Equal(before, now) {
 			t.Errorf("a class that does not grow must touch nothing: before %v, now %v", before, now)
@@ -278,10 +278,11 @@ func TestDatabaseGrowth(t *testing.T) {
 	})
 }
 
-// panicked is what a client hears when the leader cannot write its log any more: its server recovers, and leads again.
+// panicked is the error of a client when the leader can no longer write its log: its server recovers, and it stays the
+// leader.
 const panicked = "because of crash of another server process"
 
-// fill the database by this many times 20 MB, or until nothing fits any more: neither data nor, where that comes first, the log.
+// fill the database with this many times 20 MB, or until neither data nor log fits any more.
 func fill(t *testing.T, s session, times int, untilFull bool) {
 	t.Helper()
 	for range times {
@@ -301,8 +302,8 @@ func fill(t *testing.T, s session, times int, untilFull bool) {
 	}
 }
 
-// growTo a size by an edit, and tell how long it took until every file system had it. All members follow in the end, and none was
-// started anew.
+// growTo a size by an edit, and return how long it took until every file system had it. In the end all standbys
+// replicate, and no container has restarted.
 func growTo(t *testing.T, d *v1alpha1.Database, size string, before map[string]string) time.Duration {
 	t.Helper()
 	since := time.Now()
@@ -312,9 +313,9 @@ func growTo(t *testing.T, d *v1alpha1.Database, size string, before map[string]s
 	within(t, creation, "every volume has "+size, granted(size, volumesOf(t, d)...))
 	took := time.Since(since)
 	within(t, creation, "all members follow", running(d))
-	within(t, creation, "it is told that all is well", toldOf(d, v1alpha1.TypeStorageHealthy, corev1.ConditionTrue, v1alpha1.ReasonStorageReady))
+	within(t, creation, "the status reports that everything is healthy", databaseCondition(d, v1alpha1.TypeStorageHealthy, corev1.ConditionTrue, v1alpha1.ReasonStorageReady))
 	if now := generations(t, d); !maps.Equal(before, now) {
-		t.Errorf("growth must not start anything anew: before %v, now %v", before, now)
+		t.Errorf("growth must not restart anything: before %v, now %v", before, now)
 	}
 
 	return took
@@ -335,7 +336,7 @@ func volumesOf(t *testing.T, d *v1alpha1.Database) []*corev1.PersistentVolumeCla
 	return out
 }
 
-// generations of the containers of members: which pods there are, and how often their containers were started.
+// generations of the containers of members: the pods, and how often their containers have started.
 func generations(t *testing.T, d *v1alpha1.Database) map[string]string {
 	t.Helper()
 	out := map[string]string{}

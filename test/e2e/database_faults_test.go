@@ -26,8 +26,8 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// slack is added to what a gap may take: two cores run three nodes, and whatever else the machine does. What it took is
-// told beside it.
+// slack is added to the allowed duration of a gap, because two cores run three nodes and other work. The measured
+// duration is logged with it.
 const slack = 10.0
 
 // cluster runs a command of the embedded cluster: cut, mend, unplug, plug, freeze, thaw.
@@ -47,20 +47,21 @@ func clusterCommand(args ...string) error {
 	return nil
 }
 
-// A fault befalls the member that leads.
+// A fault hits the leader.
 type fault struct {
 	name string
 
-	// aim is how long writes from elsewhere may pause, in seconds.
+	// aim is the expected pause of writes from other nodes, in seconds.
 	aim float64
 
-	// strike the leader. What it returns undoes it, where that is needed.
+	// strike the leader. The returned function reverts it, where that is needed.
 	strike func(t *testing.T, leader corev1.Pod) (undo func())
 
-	// lasting is how long until it is undone.
+	// lasting is how long until it is reverted.
 	lasting time.Duration
 
-	// isolates the leader's node: its clients count apart. kills them, too: what they were told is not known any more.
+	// isolates the leader's node: its clients are counted separately. kills its clients, too, and with them the record
+	// of their writes.
 	isolates, kills bool
 }
 
@@ -72,7 +73,7 @@ func shell(t *testing.T, p corev1.Pod, script string) {
 	}
 }
 
-// faultsOf databases. What comes in the same order each round finds each member leading now and then.
+// faultsOf databases. The fixed order hits each member as the leader from time to time.
 func faultsOf(d *v1alpha1.Database) []fault {
 	letter := func(p corev1.Pod) string { return p.Spec.NodeName[strings.LastIndex(p.Spec.NodeName, "-")+1:] }
 	outage := 90 * time.Second
@@ -113,7 +114,7 @@ func faultsOf(d *v1alpha1.Database) []fault {
 		}},
 		{name: "leader frozen", aim: 20, lasting: 40 * time.Second, strike: func(t *testing.T, p corev1.Pod) func() {
 			t.Helper()
-			// Everything but the first process, which the kernel keeps from such signals.
+			// Everything but the first process, which the kernel protects from such signals.
 			shell(t, p, `for p in /proc/[0-9]*; do n=${p#/proc/}; [ "$n" = 1 ] || [ "$n" = $$ ] || kill -STOP "$n"; done`)
 			return nil
 		}},
@@ -130,7 +131,7 @@ func faultsOf(d *v1alpha1.Database) []fault {
 	}
 }
 
-// stopCapstan and Crossplane, all of them, until the returned function is called.
+// stopCapstan and Crossplane completely, until the returned function is called.
 func stopCapstan(t *testing.T) func() {
 	t.Helper()
 	const crossplane = "crossplane-system"
@@ -144,7 +145,7 @@ func stopCapstan(t *testing.T) func() {
 
 		return kube.Patch(ctx, &d, client.MergeFrom(before))
 	}
-	// Crossplane first: it would start the others again.
+	// Crossplane first: it would restart the others.
 	for _, first := range []bool{true, false} {
 		for _, d := range list.Items {
 			if strings.HasPrefix(d.Name, "crossplane") == first {
@@ -180,8 +181,8 @@ func stopCapstan(t *testing.T) func() {
 	}
 }
 
-// handedOver tells whether a member says of itself that it gave the lead up and is stopped. It stays behind the Service for the moment
-// until the next leader is there, and refuses clients.
+// handedOver reports whether a member has stepped down and is stopping. Until there is another leader the Service still
+// selects it, and it rejects clients.
 func handedOver(ctx context.Context, d *v1alpha1.Database, pod string) bool {
 	p, err := get(ctx, &corev1.Pod{}, d.Namespace, pod)
 	if err != nil {
@@ -193,7 +194,7 @@ func handedOver(ctx context.Context, d *v1alpha1.Database, pod string) bool {
 	return json.Unmarshal([]byte(p.Annotations["status"]), &s) == nil && s.Role != "primary" && s.Role != "promoted"
 }
 
-// oneLeader watches the Service: never may it lead to two members of which both may take writes.
+// oneLeader watches the Service: it must never select two members that can both take writes.
 func oneLeader(t *testing.T, d *v1alpha1.Database) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -215,7 +216,7 @@ func oneLeader(t *testing.T, d *v1alpha1.Database) (stop func()) {
 					ready = slices.DeleteFunc(ready, func(pod string) bool { return handedOver(ctx, d, pod) })
 				}
 				if len(ready) > 1 {
-					t.Errorf("%s: the Service leads to %v", time.Now().Format(time.TimeOnly), ready)
+					t.Errorf("%s: the Service selects %v", time.Now().Format(time.TimeOnly), ready)
 				}
 			}
 			select {
@@ -238,8 +239,8 @@ func rounds() int {
 	return n
 }
 
-// failsOver: whatever befalls the leader, another one leads soon, there is never a second, and no row that was
-// acknowledged is lost.
+// failsOver: after every fault of the leader a standby is promoted soon, there are never two leaders, and no
+// acknowledged row is lost.
 func failsOver(t *testing.T, d *v1alpha1.Database) {
 	t.Helper()
 	nodes := &corev1.NodeList{}
@@ -276,14 +277,14 @@ func failsOver(t *testing.T, d *v1alpha1.Database) {
 	}
 }
 
-// streamed tells whether all other members stream from the leader, and whether any of them is enough for a commit.
+// streamed reports whether all other members stream from the leader, and whether any of them can acknowledge a commit.
 func streamed(d *v1alpha1.Database, leader corev1.Pod) func(context.Context) error {
 	const follow = "select count(*) from pg_stat_replication where state = 'streaming' and sync_state <> 'async'"
 
 	return func(ctx context.Context) error {
 		out, err := execIn(ctx, &leader, "postgres", "", "psql", "-X", "-t", "-A", "-c", follow)
 		if err != nil {
-			return fmt.Errorf("cannot ask the leader who follows: %w: %s", err, out)
+			return fmt.Errorf("cannot list the standbys of the leader: %w: %s", err, out)
 		}
 		if got := strings.TrimSpace(out); got != strconv.Itoa(int(d.Spec.Replicas)-1) {
 			return fmt.Errorf("%s of %d members stream from %s", got, d.Spec.Replicas-1, leader.Name)
@@ -293,12 +294,13 @@ func streamed(d *v1alpha1.Database, leader corev1.Pod) func(context.Context) err
 	}
 }
 
-// befall the leader with a fault, and take account of what clients felt. It returns the clients that go on.
+// befall hits the leader with a fault and counts the effects on clients. It returns the clients that continue.
 func befall(t *testing.T, d *v1alpha1.Database, f fault, round int, writers []writer) []writer {
 	t.Helper()
 	within(t, creation, "it runs", running(d))
 	before := leader(t, d)
-	// The status may not know of a member yet that was away for half a minute. Without it, a commit waits for the one that led.
+	// The status may not yet include a member that was away for half a minute. Without that member, a commit waits for
+	// the previous leader.
 	within(t, creation, "all members follow", streamed(d, before))
 	time.Sleep(5 * time.Second) // what settles is not part of the next fault
 
@@ -306,7 +308,7 @@ func befall(t *testing.T, d *v1alpha1.Database, f fault, round int, writers []wr
 	undo := f.strike(t, before)
 	struck := time.Now()
 	mended := struck
-	// What is gracious, or kills what comes again at once, takes some seconds to begin and to end.
+	// A clean stop, or a kill with an immediate restart, takes some seconds to begin and to end.
 	time.Sleep(max(f.lasting, 15*time.Second))
 	if undo != nil {
 		mended = time.Now()

@@ -22,8 +22,9 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// TestDatabaseNamespaceLost: a namespace is deleted with its Database, the Database's volumes and Secrets and the key of its backups. What
-// is left is the bucket, and the copy of the key that somebody kept; of them alone all comes back, and nothing does without being asked.
+// TestDatabaseNamespaceLost deletes a namespace with its Database, volumes and Secrets and the key of its backups. Only
+// the bucket and a copy of the key are left. They are enough to restore everything, and nothing is restored without a
+// request.
 func TestDatabaseNamespaceLost(t *testing.T) {
 	ns := namespace(t)
 	key := &corev1.Secret{
@@ -44,7 +45,7 @@ func TestDatabaseNamespaceLost(t *testing.T) {
 	app := psql(t, before, "app")
 	app.must(t, `create table ledger (id int primary key); insert into ledger select generate_series(1, 60)`)
 	patchBackup(t, before, `{"restorePoint":"last"}`)
-	within(t, 2*time.Minute, "the archive has all that was written", toldOf(before, v1alpha1.TypeRestorePointMade, corev1.ConditionTrue, v1alpha1.ReasonRestorePointMade))
+	within(t, 2*time.Minute, "the archive has all that was written", databaseCondition(before, v1alpha1.TypeRestorePointMade, corev1.ConditionTrue, v1alpha1.ReasonRestorePointMade))
 
 	loseNamespace(t, before)
 	again := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
@@ -55,11 +56,11 @@ func TestDatabaseNamespaceLost(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// As a sync of GitOps would.
+	// Like a GitOps sync.
 	if err := apply(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
-	within(t, creation, "it does not begin empty over its backups", toldOf(before, v1alpha1.TypeAvailable, corev1.ConditionFalse, v1alpha1.ReasonBackupsExist, "from.backup"))
+	within(t, creation, "it does not begin empty over its backups", databaseCondition(before, v1alpha1.TypeAvailable, corev1.ConditionFalse, v1alpha1.ReasonBackupsExist, "from.backup"))
 
 	bucket := &storagev1alpha1.Bucket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "old-orders", Annotations: map[string]string{"crossplane.io/external-name": ns + "-orders-db-backup"}},
@@ -85,7 +86,7 @@ func TestDatabaseNamespaceLost(t *testing.T) {
 	nextBackup(t, after, "")
 }
 
-// loseNamespace of a Database, with all that is in it.
+// loseNamespace of a Database, with everything in it.
 func loseNamespace(t *testing.T, d *v1alpha1.Database) {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.Namespace}}
@@ -96,7 +97,7 @@ func loseNamespace(t *testing.T, d *v1alpha1.Database) {
 		if err := kube.Get(ctx, client.ObjectKeyFromObject(ns), ns); err != nil {
 			return client.IgnoreNotFound(err)
 		}
-		// The volumes and the Secrets that open them hold it up until they are named.
+		// The deletion waits for the volumes and their Secrets until the annotation releases them.
 		var errs []error
 		for _, list := range []client.ObjectList{&corev1.PersistentVolumeClaimList{}, &corev1.SecretList{}} {
 			if err := release(ctx, list, client.InNamespace(d.Namespace)); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {

@@ -19,13 +19,14 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// byPooler is the way of a writer by the poolers.
+// byPooler makes a writer connect through the poolers.
 const byPooler = "pooler"
 
 // poolerLabel is on the pods of poolers.
 const poolerLabel = "capstan.dev/pooler"
 
-// writeThrough the poolers until the test ends. The writer waits for longer than a leader takes to change, as an application does.
+// writeThrough the poolers until the test ends. The writer waits longer than a change of the leader takes, like an
+// application.
 func writeThrough(t *testing.T, d *v1alpha1.Database, name string) writer {
 	t.Helper()
 	p := clientOf(d, name, "writer", writerImage())
@@ -63,7 +64,7 @@ func poolersOf(ctx context.Context, t *testing.T, d *v1alpha1.Database) map[stri
 	return out
 }
 
-// TestDatabasePooler: clients of poolers wait while the leader changes in good order, and see no error.
+// TestDatabasePooler: clients of poolers wait through a clean change of the leader, and see no error.
 func TestDatabasePooler(t *testing.T) {
 	d := database(namespace(t), "pooled", func(d *v1alpha1.Database) {
 		d.Spec.Consumers = []v1alpha1.Consumer{{Name: "writer"}, {Name: "app"}}
@@ -75,7 +76,7 @@ func TestDatabasePooler(t *testing.T) {
 	if err := apply(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	within(t, creation, "both poolers take clients", toldOf(d, v1alpha1.TypePooled, corev1.ConditionTrue, v1alpha1.ReasonPooling))
+	within(t, creation, "both poolers take clients", databaseCondition(d, v1alpha1.TypePooled, corev1.ConditionTrue, v1alpha1.ReasonPooling))
 	for name, generation := range statefulSets(t, d) {
 		if before[name] != generation {
 			t.Errorf("StatefulSet %s changed from generation %d to %d for the poolers", name, before[name], generation)
@@ -106,9 +107,9 @@ func TestDatabasePooler(t *testing.T) {
 			within(t, creation, "all members are well", running(d))
 			since, before := time.Now(), leader(t, d)
 			step.do(t, before)
-			within(t, patience, "another member leads", func(context.Context) error {
+			within(t, timeout, "there is another leader", func(context.Context) error {
 				if now := leader(t, d); now.UID == before.UID {
-					return fmt.Errorf("%s leads still", now.Name)
+					return fmt.Errorf("%s is still the leader", now.Name)
 				}
 
 				return nil
@@ -140,7 +141,7 @@ func TestDatabasePooler(t *testing.T) {
 	}
 }
 
-// poolerLogins: consumers log in with what is in their Secret, over TLS, and nobody looks passwords up.
+// poolerLogins: consumers log in over TLS with the content of their Secret, and no other client can look up passwords.
 func poolerLogins(t *testing.T, d *v1alpha1.Database) {
 	t.Helper()
 	s := psql(t, d, "app")
@@ -159,7 +160,7 @@ func poolerLogins(t *testing.T, d *v1alpha1.Database) {
 	s.end(t)
 }
 
-// poolerSizes are read anew, and no pooler is started for them.
+// poolerSizes are reloaded, and no pooler restarts for them.
 func poolerSizes(t *testing.T, d *v1alpha1.Database) {
 	t.Helper()
 	before := poolersOf(t.Context(), t, d)
@@ -179,21 +180,22 @@ func poolerSizes(t *testing.T, d *v1alpha1.Database) {
 	after := poolersOf(t.Context(), t, d)
 	for name, p := range before {
 		if after[name].UID != p.UID || after[name].Status.ContainerStatuses[0].RestartCount != 0 {
-			t.Errorf("pooler %s was started anew", name)
+			t.Errorf("pooler %s was restarted", name)
 		}
 	}
 }
 
-// exposedAtLast: without a load balancer the condition says so, and with one its address is told and certified.
+// exposedAtLast: without a load balancer the condition reports that, and with one its address is in the status and in
+// the certificate.
 func exposedAtLast(t *testing.T, d *v1alpha1.Database) {
 	t.Helper()
 	d.Spec.Expose = &v1alpha1.DatabaseExpose{SourceRanges: []v1alpha1.SourceRange{"203.0.113.0/24"}}
 	if err := apply(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "there is no address yet", toldOf(d, v1alpha1.TypeExposed, corev1.ConditionFalse, v1alpha1.ReasonAddressPending))
+	eventually(t, "there is no address yet", databaseCondition(d, v1alpha1.TypeExposed, corev1.ConditionFalse, v1alpha1.ReasonAddressPending))
 
-	// The embedded cluster has no controller of load balancers: this is what one does.
+	// The embedded cluster has no controller for load balancers: this does its work.
 	service, err := get(t.Context(), &corev1.Service{}, d.Namespace, d.Name+"-external")
 	if err != nil {
 		t.Fatal(err)
@@ -202,8 +204,8 @@ func exposedAtLast(t *testing.T, d *v1alpha1.Database) {
 	if err := kube.Status().Update(t.Context(), service); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 2*patience, "the address is told", toldOf(d, v1alpha1.TypeExposed, corev1.ConditionTrue, v1alpha1.ReasonAddressAssigned, "198.51.100.7:5432"))
-	within(t, patience, "consumers are told", func(ctx context.Context) error {
+	within(t, 2*timeout, "the address is reported", databaseCondition(d, v1alpha1.TypeExposed, corev1.ConditionTrue, v1alpha1.ReasonAddressAssigned, "198.51.100.7:5432"))
+	within(t, timeout, "Secrets of consumers have the address", func(ctx context.Context) error {
 		secret, err := get(ctx, &corev1.Secret{}, d.Namespace, d.Name+"-app")
 		if err != nil {
 			return err

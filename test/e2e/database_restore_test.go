@@ -19,12 +19,12 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// restoring is how long a restore in place of a small Database may take: a generation more comes up from the bucket, and the one
-// before is stopped.
+// restoring is the maximum duration of a restore in place of a small Database: another generation starts from the
+// bucket, and the previous one stops.
 const restoring = 8 * time.Minute
 
-// backedUpDatabase makes a Database of two members that a client writes to, with a first backup. In the end the volumes of all its
-// generations are removed.
+// backedUpDatabase creates a Database of two members with a client that writes and a first backup. At the end the
+// volumes of all its generations are removed.
 func backedUpDatabase(t *testing.T, ns string, modify ...func(*v1alpha1.Database)) *v1alpha1.Database {
 	t.Helper()
 	d := database(ns, "orders-db", append(modify, func(d *v1alpha1.Database) {
@@ -33,7 +33,7 @@ func backedUpDatabase(t *testing.T, ns string, modify ...func(*v1alpha1.Database
 		d.Spec.Backup = &v1alpha1.DatabaseBackup{OnDelete: v1alpha1.BackupsDeleted}
 	})...)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		for _, g := range []string{".g2", ".g3"} {
 			if err := release(ctx, &corev1.PersistentVolumeClaimList{}, client.InNamespace(ns),
@@ -48,8 +48,8 @@ func backedUpDatabase(t *testing.T, ns string, modify ...func(*v1alpha1.Database
 	return d
 }
 
-// TestDatabaseRestore: the rows of a moment come back in place under the same name and password, nothing that the old generation
-// took is lost, and going back brings all of it.
+// TestDatabaseRestore restores the rows of an earlier moment in place, with the same name and password. No row of the
+// previous generation is lost, and undo brings all of them back.
 func TestDatabaseRestore(t *testing.T) {
 	ns := namespace(t)
 	d := backedUpDatabase(t, ns)
@@ -59,19 +59,20 @@ func TestDatabaseRestore(t *testing.T) {
 	at := app.must(t, `select to_char(clock_timestamp() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`)
 	app.must(t, `insert into ledger values (51)`)
 
-	// A moment that no backup has touches nothing.
+	// A request for a moment before the first backup changes nothing.
 	want(t, d, `{"id":"early","at":"2026-01-01T00:00:00Z"}`)
-	within(t, patience, "a moment before the first backup is refused",
-		toldOf(d, v1alpha1.TypeRestored, corev1.ConditionFalse, v1alpha1.ReasonRestoreImpossible, "earliestRestorable"))
+	within(t, timeout, "a moment before the first backup is refused",
+		databaseCondition(d, v1alpha1.TypeRestored, corev1.ConditionFalse, v1alpha1.ReasonRestoreImpossible, "earliestRestorable"))
 
-	// A client writes all the while, to a table that was made after the moment: all that is acknowledged is in the old generation.
+	// A client writes the whole time, to a table that is newer than the moment: every acknowledged row is in the
+	// previous generation.
 	w := write(t, d, leader(t, d).Spec.NodeName, byService, 0)
 	want(t, d, fmt.Sprintf(`{"id":"r1","at":%q,"keepOldFor":"2h"}`, at))
-	within(t, restoring, "clients are led to the data of the moment", toldOf(d, v1alpha1.TypeRestored, corev1.ConditionTrue, v1alpha1.ReasonRestored, "generation 2"))
+	within(t, restoring, "clients are led to the data of the moment", databaseCondition(d, v1alpha1.TypeRestored, corev1.ConditionTrue, v1alpha1.ReasonRestored, "generation 2"))
 	eventually(t, "the rows of the moment are there, and no other", rows(t, app, 50))
 	stopped(t, d, "")
 
-	// The table of the writer was made after the moment.
+	// The writer's table is newer than the moment.
 	if got := app.must(t, `select count(*) from information_schema.tables where table_schema = 'public'`); got != "1" {
 		t.Errorf("%s tables are there, want the one of then", got)
 	}
@@ -83,34 +84,34 @@ func TestDatabaseRestore(t *testing.T) {
 
 		return nil
 	})
-	within(t, backedUp, "the new generation has a backup of its own", toldOf(d, v1alpha1.TypeBackupFresh, corev1.ConditionTrue, v1alpha1.ReasonFresh))
+	within(t, backedUp, "the new generation has a backup of its own", databaseCondition(d, v1alpha1.TypeBackupFresh, corev1.ConditionTrue, v1alpha1.ReasonFresh))
 
-	// Applying the same again restores nothing.
+	// Applying the same ID again restores nothing.
 	nothing := []byte(`{"spec":{"restore":null}}`)
 	if err := kube.Patch(t.Context(), d.DeepCopy(), client.RawPatch(types.MergePatchType, nothing)); err != nil {
 		t.Fatal(err)
 	}
-	within(t, patience, "nothing is told of a restore that nobody asks for", func(ctx context.Context) error {
+	within(t, timeout, "the status has no restore without a request", func(ctx context.Context) error {
 		got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
 		if err == nil && got.Status.Restore != nil {
-			err = fmt.Errorf("it tells %+v", got.Status.Restore)
+			err = fmt.Errorf("the status has %+v", got.Status.Restore)
 		}
 
 		return err
 	})
 	want(t, d, fmt.Sprintf(`{"id":"r1","at":%q,"keepOldFor":"2h"}`, at))
-	within(t, patience, "it is known that it was done", toldOf(d, v1alpha1.TypeRestored, corev1.ConditionTrue, v1alpha1.ReasonRestored))
+	within(t, timeout, "it is known that it was done", databaseCondition(d, v1alpha1.TypeRestored, corev1.ConditionTrue, v1alpha1.ReasonRestored))
 	if n := app.must(t, `select count(*) from ledger where id = 1000`); n != "1" {
 		t.Error("the restore was carried out twice")
 	}
 
 	want(t, d, `{"undo":"r1","keepOldFor":"2h"}`)
-	within(t, restoring, "clients are led back", toldOf(d, v1alpha1.TypeRestored, corev1.ConditionTrue, v1alpha1.ReasonRestoreUndone))
+	within(t, restoring, "clients are led back", databaseCondition(d, v1alpha1.TypeRestored, corev1.ConditionTrue, v1alpha1.ReasonRestoreUndone))
 	eventually(t, "all rows of before are there, and none of the other generation", rows(t, app, 51))
 	stopped(t, d, ".g2")
 	within(t, creation, "it runs with all members", running(d))
 
-	// Nothing that the client was told is committed is missing: the old generation took no write after clients were led away.
+	// No acknowledged commit is missing: the previous generation took no write after clients were switched.
 	a := w.end(t)
 	t.Logf("while clients were led to another generation and back: %+v", a)
 	if len(a.Lost) > 0 || a.Acknowledged == 0 {
@@ -118,17 +119,17 @@ func TestDatabaseRestore(t *testing.T) {
 	}
 }
 
-// want of a Database a restore.
+// want requests a restore of a Database.
 func want(t *testing.T, d *v1alpha1.Database, restore string) {
 	t.Helper()
-	// As a whole: fields of an earlier wish must not stay.
+	// As a whole: no field of an earlier request must stay.
 	patch := fmt.Appendf(nil, `[{"op":"add","path":"/spec/restore","value":%s}]`, restore)
 	if err := kube.Patch(t.Context(), d.DeepCopy(), client.RawPatch(types.JSONPatchType, patch)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// rows that the ledger has.
+// rows of the ledger.
 func rows(t *testing.T, app session, n int) func(context.Context) error {
 	t.Helper()
 	return func(context.Context) error {
@@ -144,7 +145,7 @@ func rows(t *testing.T, app session, n int) func(context.Context) error {
 	}
 }
 
-// stopped members of a generation: no pod of it is there.
+// stopped members of a generation: it has no pod.
 func stopped(t *testing.T, d *v1alpha1.Database, generation string) {
 	t.Helper()
 	list := &corev1.PodList{}

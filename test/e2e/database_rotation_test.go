@@ -19,14 +19,14 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// A visitor connects again and again with what the mounted Secret says, and counts how often that fails.
+// A visitor connects repeatedly with the content of the mounted Secret, and counts failures.
 type visitor struct {
 	*corev1.Pod
 
 	key string
 }
 
-// visit a Database by the URI under a key of the Secret of its consumer app.
+// visit a Database with the URI under a key of the Secret of its consumer app.
 func visit(t *testing.T, d *v1alpha1.Database, key string) visitor {
 	t.Helper()
 	p := clientOf(d, "visitor-"+key, "app", postgresImage())
@@ -38,8 +38,8 @@ func visit(t *testing.T, d *v1alpha1.Database, key string) visitor {
 	p.Spec.Volumes = append(p.Spec.Volumes,
 		corev1.Volume{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: d.Name + "-app"}}},
 		corev1.Volume{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
-	// The user comes from the answer: what the URI says alone proves nothing. What enforces policies learns of a new pod a moment
-	// after it runs, and lets nothing of it pass before.
+	// The user comes from the response, because the URI alone proves nothing. NetworkPolicies are enforced for a new
+	// pod a moment after its start, and block it before.
 	c.Command = []string{"sh", "-c", `good=0 bad=0
 		while true; do
 			if user=$(psql -XAtqc 'select session_user' "$(cat "/etc/consumer/$KEY")" 2>/tmp/why)
@@ -57,7 +57,7 @@ func visit(t *testing.T, d *v1alpha1.Database, key string) visitor {
 	return v
 }
 
-// uses tells whether the visitor was let in as a login, or as anybody.
+// uses reports whether the visitor could log in with a login, or with any.
 func (v visitor) uses(ctx context.Context, login string) error {
 	out, err := execIn(ctx, v.Pod, "client", "", "cat", "/tmp/account")
 	if f := strings.Fields(out); err != nil || len(f) != 3 || f[0] == "0" || login != "" && f[2] != login {
@@ -67,7 +67,7 @@ func (v visitor) uses(ctx context.Context, login string) error {
 	return nil
 }
 
-// account of the visitor: how often it was let in, and how often not.
+// account of the visitor: how many attempts succeeded, and how many failed.
 func (v visitor) account(t *testing.T) {
 	t.Helper()
 	out, err := execIn(t.Context(), v.Pod, "client", "", "sh", "-c", "cat /tmp/account; tail -n 5 /tmp/failures 2>/dev/null; true")
@@ -80,7 +80,7 @@ func (v visitor) account(t *testing.T) {
 	}
 }
 
-// hasLogin tells whether the Secret of consumer app has a login, of a generation.
+// hasLogin reports whether the Secret of consumer app has a login of a generation.
 func hasLogin(d *v1alpha1.Database, login string, generation int64) func(context.Context) error {
 	return func(ctx context.Context) error {
 		got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
@@ -97,15 +97,15 @@ func hasLogin(d *v1alpha1.Database, login string, generation int64) func(context
 	}
 }
 
-// TestDatabaseRotation: clients that connect all the time are let in while their login is rotated, and while their Secret is lost. Hooks
-// are run around a change, and one that fails stops it.
+// TestDatabaseRotation: clients can connect at any time during a rotation of their login, and after the loss of their
+// Secret. Hooks run around a change, and a failed hook stops it.
 func TestDatabaseRotation(t *testing.T) {
 	d := database(namespace(t), "rotated", func(d *v1alpha1.Database) {
 		d.Spec.Consumers = []v1alpha1.Consumer{{Name: "app"}}
 		d.Spec.Pooler = &v1alpha1.DatabasePooler{}
 	})
 	t.Logf("Ready after %s", createDatabase(t, d).Round(time.Second))
-	within(t, creation, "both poolers take clients", toldOf(d, v1alpha1.TypePooled, corev1.ConditionTrue, v1alpha1.ReasonPooling))
+	within(t, creation, "both poolers take clients", databaseCondition(d, v1alpha1.TypePooled, corev1.ConditionTrue, v1alpha1.ReasonPooling))
 
 	visitors := []visitor{visit(t, d, "uri"), visit(t, d, "pooler-uri")}
 	arrive := func(login string) {
@@ -121,12 +121,12 @@ func TestDatabaseRotation(t *testing.T) {
 		merge(t, d, `{"credentials":{"id":"first","overlap":"24h"}}`)
 		eventually(t, "the Secret has the second login", hasLogin(d, "app-b", 2))
 		arrive("app-b")
-		eventually(t, "the first login overlaps", toldOf(d, v1alpha1.TypeCredentialsFresh, corev1.ConditionTrue, v1alpha1.ReasonCredentialsOverlap, "login app of consumer app"))
+		eventually(t, "the first login overlaps", databaseCondition(d, v1alpha1.TypeCredentialsFresh, corev1.ConditionTrue, v1alpha1.ReasonCredentialsOverlap, "login app of consumer app"))
 	})
 	t.Run("Waits", func(t *testing.T) {
 		merge(t, d, `{"credentials":{"id":"second"}}`)
-		eventually(t, "the next rotation waits", toldOf(d, v1alpha1.TypeCredentialsFresh, corev1.ConditionFalse, v1alpha1.ReasonRotationWaits))
-		// Both visitors have the second login by now. Five minutes are enough for them to read the next.
+		eventually(t, "the next rotation waits", databaseCondition(d, v1alpha1.TypeCredentialsFresh, corev1.ConditionFalse, v1alpha1.ReasonRotationWaits))
+		// Both visitors have the second login by now. Five minutes are enough to read the next one.
 		merge(t, d, `{"credentials":{"overlap":"5m"}}`)
 		within(t, 2*creation, "the Secret has the first login again", hasLogin(d, "app", 3))
 		arrive("app")
@@ -137,7 +137,7 @@ func TestDatabaseRotation(t *testing.T) {
 			client.MatchingLabels{credentialsv1alpha1.LabelCredential: d.Name + "-app"}); err != nil {
 			t.Fatal(err)
 		}
-		// The provider looks at a Credential every ten minutes.
+		// The provider checks a Credential every ten minutes.
 		within(t, 2*creation, "the Secret is back with the second login", hasLogin(d, "app-b", 4))
 		arrive("app-b")
 	})
@@ -152,7 +152,8 @@ func TestDatabaseRotation(t *testing.T) {
 	t.Run("Hooks", func(t *testing.T) { hooked(t, d) })
 }
 
-// hooked: a hook that fails stops a change before anything is touched; corrected, it runs once, and the one after at the end.
+// hooked: a failed hook stops a change before any member is touched. After its correction it runs once, and the hook in
+// after runs at the end.
 func hooked(t *testing.T, d *v1alpha1.Database) {
 	t.Helper()
 	s := psql(t, d, "app")
@@ -164,7 +165,7 @@ func hooked(t *testing.T, d *v1alpha1.Database) {
 			"after":[{"name":"last","timeout":"30s","sql":{"statement":"insert into hooked values ('after')"}}]}}}`, first)
 	}
 	merge(t, d, hooks("select 1/0"))
-	within(t, creation, "the hook fails", toldOf(d, v1alpha1.TypeUpdated, corev1.ConditionFalse, v1alpha1.ReasonHookFailed, `hook "first"`, "kubectl logs"))
+	within(t, creation, "the hook fails", databaseCondition(d, v1alpha1.TypeUpdated, corev1.ConditionFalse, v1alpha1.ReasonHookFailed, `hook "first"`, "kubectl logs"))
 	for name, generation := range statefulSets(t, d) {
 		if before[name] != generation {
 			t.Errorf("%s is changed although a hook failed", name)
@@ -173,7 +174,7 @@ func hooked(t *testing.T, d *v1alpha1.Database) {
 	within(t, creation, "all members are well", running(d))
 
 	merge(t, d, hooks("insert into hooked values ('before')"))
-	within(t, 2*creation, "every member is as asked", toldOf(d, v1alpha1.TypeUpdated, corev1.ConditionTrue, v1alpha1.ReasonUpdated))
+	within(t, 2*creation, "every member is as requested", databaseCondition(d, v1alpha1.TypeUpdated, corev1.ConditionTrue, v1alpha1.ReasonUpdated))
 	if got := strings.Fields(s.must(t, "select at from hooked order by at")); len(got) != 2 || got[0] != "after" || got[1] != "before" {
 		t.Errorf("want each hook once, got %v", got)
 	}

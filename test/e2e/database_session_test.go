@@ -26,17 +26,17 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// postgresImage of the members, which has psql, too.
+// postgresImage of the members, which also has psql.
 func postgresImage() string {
 	return os.Getenv("CAPSTAN_REGISTRY") + "/capstan-dev/postgres:" + os.Getenv("CAPSTAN_VERSION")
 }
 
-// writerImage of the client that keeps account.
+// writerImage of the client that counts writes.
 func writerImage() string {
 	return os.Getenv("CAPSTAN_REGISTRY") + "/capstan-dev/demo-database:" + os.Getenv("CAPSTAN_VERSION")
 }
 
-// clientOf a Database makes a pod that has what the Secret of a consumer says.
+// clientOf a Database creates a pod with the Secret of a consumer.
 func clientOf(d *v1alpha1.Database, name, consumer, image string) *corev1.Pod {
 	secret := d.Name + "-" + consumer
 	env := func(name, key string) corev1.EnvVar {
@@ -55,7 +55,7 @@ func clientOf(d *v1alpha1.Database, name, consumer, image string) *corev1.Pod {
 				RunAsUser:      ptr.To[int64](65532),
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
-			// A node that is cut off keeps its clients.
+			// An unreachable node keeps its clients.
 			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			Containers: []corev1.Container{{
 				Name:  "client",
@@ -100,7 +100,7 @@ func start(t *testing.T, p *corev1.Pod) {
 	})
 }
 
-// A session is a pod with psql that is connected as a consumer.
+// A session is a pod with psql for one consumer.
 type session struct{ pod *corev1.Pod }
 
 // psql as a consumer.
@@ -122,7 +122,7 @@ func psql(t *testing.T, d *v1alpha1.Database, consumer string) session {
 	return s
 }
 
-// run a script, and tell what it says.
+// run a script, and return its output.
 func (s session) run(t *testing.T, script string) (string, error) {
 	t.Helper()
 
@@ -154,7 +154,7 @@ func (s session) end(t *testing.T) {
 	})
 }
 
-// execIn a container runs a command with an input, and tells what it says on both outputs.
+// execIn a container runs a command with an input, and returns both outputs.
 func execIn(ctx context.Context, p *corev1.Pod, container, input string, command ...string) (string, error) {
 	args := append([]string{"exec", "-i", "-n", p.Namespace, p.Name, "-c", container, "--"}, command...)
 	c := exec.CommandContext(ctx, "kubectl", args...)
@@ -188,7 +188,7 @@ func logs(ctx context.Context, p *corev1.Pod, container string, lines int64) str
 	return string(said)
 }
 
-// gap is a time in which a writer had no write acknowledged, as the writer tells it.
+// gap is a time without an acknowledged write, as the writer reports it.
 type gap struct {
 	From    time.Time `json:"from"`
 	To      time.Time `json:"to"`
@@ -198,7 +198,7 @@ type gap struct {
 	Error   string    `json:"error"`
 }
 
-// account of all rows of a writer, as the writer tells it.
+// account of all rows of a writer, as the writer reports it.
 type account struct {
 	Acknowledged int64            `json:"acknowledged"`
 	Failed       int64            `json:"failed"`
@@ -227,17 +227,17 @@ func parse(log string) []line {
 	return lines
 }
 
-// A writer writes rows from one node, by way of the Service or of all hosts.
+// A writer writes rows from one node, through the Service or with all hosts.
 type writer struct {
 	pod  *corev1.Pod
 	node string
 	way  string
 
-	// life counts the writers of the node that were lost with it.
+	// life counts the lost writers of the node.
 	life int
 }
 
-// The ways that a writer connects.
+// How a writer connects.
 const (
 	byService = "rw"
 	byHosts   = "hosts"
@@ -269,7 +269,7 @@ func write(t *testing.T, d *v1alpha1.Database, node, way string, life int) write
 	return w
 }
 
-// gapsSince a time, as far as they are over.
+// gapsSince a time, as far as they have ended.
 func (w writer) gapsSince(ctx context.Context, since time.Time) []gap {
 	var gaps []gap
 	for _, l := range parse(logs(ctx, w.pod, "client", 0)) {
@@ -281,7 +281,7 @@ func (w writer) gapsSince(ctx context.Context, since time.Time) []gap {
 	return gaps
 }
 
-// longest of gaps, in seconds; 0 when there was none worth telling.
+// longest of gaps, in seconds; 0 without a relevant one.
 func longest(gaps []gap) float64 {
 	most := 0.0
 	for _, g := range gaps {
@@ -291,7 +291,7 @@ func longest(gaps []gap) float64 {
 	return most
 }
 
-// end the writing and take account.
+// end the writing and return the account.
 func (w writer) end(t *testing.T) account {
 	t.Helper()
 	said := follow(t, w.pod)

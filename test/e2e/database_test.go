@@ -29,11 +29,11 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// creation is how long a Database may take from nothing to Ready on two cores: certificates, volumes, and one copy
-// of the data after another.
+// creation is the maximum time from nothing to Ready on two cores: certificates, volumes, and one copy of the data
+// after another.
 const creation = 4 * time.Minute
 
-// database is the smallest one that is highly available, with modifications. Tests delete what they made, so it is not
+// database is the smallest highly available one, with modifications. Tests delete their databases, so it is not
 // protected.
 func database(ns, name string, modify ...func(*v1alpha1.Database)) *v1alpha1.Database {
 	d := &v1alpha1.Database{
@@ -56,7 +56,7 @@ func database(ns, name string, modify ...func(*v1alpha1.Database)) *v1alpha1.Dat
 	return d
 }
 
-// createDatabase applies a Database, waits until it is Ready, and tells how long that took.
+// createDatabase applies a Database, waits until it is Ready, and returns how long that took.
 func createDatabase(t *testing.T, d *v1alpha1.Database) time.Duration {
 	t.Helper()
 	woken := &wakings{}
@@ -76,7 +76,8 @@ func createDatabase(t *testing.T, d *v1alpha1.Database) time.Duration {
 	return took
 }
 
-// databaseKinds are those that a Database composes and that somebody else writes to as well, or that change while it comes up.
+// databaseKinds are the kinds that a Database composes and that another client also writes to, or that change during
+// creation.
 var databaseKinds = []schema.GroupVersionKind{
 	{Group: "apps", Version: "v1", Kind: "StatefulSet"},
 	{Version: "v1", Kind: "Service"},
@@ -95,7 +96,7 @@ var databaseKinds = []schema.GroupVersionKind{
 	{Group: "storage.capstan.dev", Version: "v1alpha1", Kind: "VolumeClaim"},
 }
 
-// running tells whether a Database is Ready with all of its members.
+// running reports whether a Database is Ready with all of its members.
 func running(d *v1alpha1.Database) func(context.Context) error {
 	return func(ctx context.Context) error {
 		got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
@@ -112,7 +113,7 @@ func running(d *v1alpha1.Database) func(context.Context) error {
 	}
 }
 
-// unhappy conditions of a Database, in a line.
+// unhappy conditions of a Database, in one line.
 func unhappy(d *v1alpha1.Database) string {
 	var words []string
 	for _, c := range d.Status.Conditions {
@@ -124,8 +125,8 @@ func unhappy(d *v1alpha1.Database) string {
 	return strings.Join(words, "; ")
 }
 
-// toldOf a Database waits for a condition.
-func toldOf(d *v1alpha1.Database, ct xpv2.ConditionType, status corev1.ConditionStatus, reason xpv2.ConditionReason, words ...string) func(context.Context) error {
+// databaseCondition waits for a condition of a Database.
+func databaseCondition(d *v1alpha1.Database, ct xpv2.ConditionType, status corev1.ConditionStatus, reason xpv2.ConditionReason, words ...string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
 		if err != nil {
@@ -145,10 +146,10 @@ func toldOf(d *v1alpha1.Database, ct xpv2.ConditionType, status corev1.Condition
 	}
 }
 
-// deleteDatabase with all of its data, as somebody does who is sure.
+// deleteDatabase with all of its data, on purpose.
 func deleteDatabase(t *testing.T, d *v1alpha1.Database) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	if t.Failed() {
 		t.Log(reportDatabase(ctx, d))
@@ -169,7 +170,7 @@ func deleteDatabase(t *testing.T, d *v1alpha1.Database) {
 	}
 }
 
-// release objects that are guarded, and delete them.
+// release guarded objects, and delete them.
 func release(ctx context.Context, list client.ObjectList, of ...client.ListOption) error {
 	if err := kube.List(ctx, list, of...); err != nil {
 		return err
@@ -196,7 +197,7 @@ func release(ctx context.Context, list client.ObjectList, of ...client.ListOptio
 	return nil
 }
 
-// reportDatabase tells what a person would look at first when a test failed.
+// reportDatabase logs what a person would read first after a failed test.
 func reportDatabase(ctx context.Context, d *v1alpha1.Database) string {
 	var b strings.Builder
 	got, _ := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
@@ -238,11 +239,11 @@ func members(ctx context.Context, t *testing.T, d *v1alpha1.Database) map[string
 	return out
 }
 
-// leader of a Database: the pod that the Service leads to.
+// leader of a Database: the pod that the Service selects.
 func leader(t *testing.T, d *v1alpha1.Database) corev1.Pod {
 	t.Helper()
 	var found corev1.Pod
-	eventually(t, "a member leads", func(ctx context.Context) error {
+	eventually(t, "there is a leader", func(ctx context.Context) error {
 		list := &corev1.PodList{}
 		if err := kube.List(ctx, list, client.InNamespace(d.Namespace), client.MatchingLabels{
 			observev1alpha1.LabelDatabase: d.Name, observev1alpha1.LabelRole: observev1alpha1.RoleLabelLeader,
@@ -275,8 +276,8 @@ func statefulSets(t *testing.T, d *v1alpha1.Database) map[string]int64 {
 	return out
 }
 
-// TestDatabase makes one and does to it what production does. Its parts follow each other, because to make another takes a
-// minute each time.
+// TestDatabase creates one and does to it what production does. Its parts follow each other, because another Database
+// takes a minute each time.
 func TestDatabase(t *testing.T) {
 	ns := namespace(t)
 	d := database(ns, "orders-db", func(d *v1alpha1.Database) {
@@ -307,7 +308,7 @@ func TestDatabase(t *testing.T) {
 	}
 }
 
-// serves: ten lines of YAML give a database with logins and all that it takes to connect, spread over zones.
+// serves: ten lines of YAML create a database with logins and everything to connect, spread over zones.
 func serves(t *testing.T, d *v1alpha1.Database) {
 	t.Helper()
 	zones := map[string]bool{}
@@ -323,7 +324,7 @@ func serves(t *testing.T, d *v1alpha1.Database) {
 		zones[zone] = true
 	}
 
-	// It is Ready as soon as it takes writes; that another member has every one of them comes a moment later.
+	// It is Ready as soon as it takes writes; a standby with every commit follows a moment later.
 	eventually(t, "it survives the loss of a zone", func(ctx context.Context) error {
 		got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
 		if err != nil {
@@ -348,7 +349,7 @@ func serves(t *testing.T, d *v1alpha1.Database) {
 
 	api, reports := psql(t, d, "api"), psql(t, d, "reports")
 	api.must(t, `create table items (id int primary key, name text); insert into items values (1, 'one')`)
-	// It reads from another member, which applies a row a moment after the commit.
+	// It reads from a standby, which applies a row a moment after the commit.
 	eventually(t, "a consumer that may only read finds the row that the other wrote", func(context.Context) error {
 		out, err := reports.run(t, `select name from items`)
 		if err != nil {
@@ -380,7 +381,7 @@ func serves(t *testing.T, d *v1alpha1.Database) {
 	}
 }
 
-// consumersComeAndGo: one that is taken away cannot log in any more, and its objects stay.
+// consumersComeAndGo: a removed consumer can no longer log in, and its objects stay.
 func consumersComeAndGo(t *testing.T, d *v1alpha1.Database) {
 	t.Helper()
 	api := psql(t, d, "api")
@@ -405,7 +406,7 @@ func consumersComeAndGo(t *testing.T, d *v1alpha1.Database) {
 	}
 }
 
-// badEditTouchesNothing: what cannot be carried out is told with a remedy, and no pod notices.
+// badEditTouchesNothing: an invalid edit is reported with a remedy, and no pod changes.
 func badEditTouchesNothing(t *testing.T, d *v1alpha1.Database) {
 	t.Helper()
 	before := statefulSets(t, d)
@@ -415,15 +416,15 @@ func badEditTouchesNothing(t *testing.T, d *v1alpha1.Database) {
 		check  func(*v1alpha1.Database) func(context.Context) error
 	}{
 		{"UnknownVersion", func(d *v1alpha1.Database) { d.Spec.Version = "99" }, func(d *v1alpha1.Database) func(context.Context) error {
-			return toldOf(d, v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonVersionUnavailable, "99", "17")
+			return databaseCondition(d, v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonVersionUnavailable, "99", "17")
 		}},
 		{"UnknownParameter", func(d *v1alpha1.Database) {
 			d.Spec.Config = map[string]v1alpha1.ParameterValue{"archive_command": "rm -rf /"}
 		}, func(d *v1alpha1.Database) func(context.Context) error {
-			return toldOf(d, v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonInvalidSpec, "archive_command")
+			return databaseCondition(d, v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonInvalidSpec, "archive_command")
 		}},
 		{"UnknownExtension", func(d *v1alpha1.Database) { d.Spec.Extensions = []string{"nonesuch"} }, func(d *v1alpha1.Database) func(context.Context) error {
-			return toldOf(d, v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonExtensionUnavailable, "nonesuch")
+			return databaseCondition(d, v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonExtensionUnavailable, "nonesuch")
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -432,7 +433,7 @@ func badEditTouchesNothing(t *testing.T, d *v1alpha1.Database) {
 			if err := apply(t.Context(), edit); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the condition tells", tc.check(edit))
+			eventually(t, "the condition reports it", tc.check(edit))
 			if err := running(d)(t.Context()); err != nil {
 				t.Errorf("the database does not run any more: %v", err)
 			}
@@ -441,7 +442,7 @@ func badEditTouchesNothing(t *testing.T, d *v1alpha1.Database) {
 	if err := apply(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the good spec is accepted again", toldOf(d, v1alpha1.TypeAccepted, corev1.ConditionTrue, v1alpha1.ReasonValid))
+	eventually(t, "the good spec is accepted again", databaseCondition(d, v1alpha1.TypeAccepted, corev1.ConditionTrue, v1alpha1.ReasonValid))
 	after := statefulSets(t, d)
 	for name, generation := range before {
 		if after[name] != generation {
@@ -460,13 +461,14 @@ func badEditTouchesNothing(t *testing.T, d *v1alpha1.Database) {
 	}
 }
 
-// quiet: a database that runs costs neither Capstan nor Crossplane a write.
+// quiet: an idle database causes no write by Capstan or Crossplane.
 func quiet(t *testing.T, d *v1alpha1.Database) {
 	t.Helper()
 	eventually(t, "it runs", running(d))
-	// The last look after a change comes half a minute later, and looks go on for five minutes once Crossplane's breaker has opened.
+	// The last pass after a change comes half a minute later, and passes continue for five minutes after Crossplane's
+	// breaker has opened.
 	const settled = 40 * time.Second
-	within(t, 4*patience, "what went before has settled", func(context.Context) error {
+	within(t, 4*timeout, "what went before has settled", func(context.Context) error {
 		before := audit(t)
 		time.Sleep(settled)
 		if w := of(writes(before()), d.Namespace); len(w) > 0 {
@@ -483,7 +485,7 @@ func quiet(t *testing.T, d *v1alpha1.Database) {
 	t.Logf("requests of Capstan and Crossplane in %s: %s", time.Since(start).Round(time.Second), tally(of(since(), d.Namespace), 1))
 }
 
-// isProtected: neither a Database nor its volumes nor the Secrets that open them go by mistake.
+// isProtected: no Database, volume or Secret of a volume can be deleted by mistake.
 func isProtected(t *testing.T, d *v1alpha1.Database) {
 	t.Helper()
 	object := metav1.ObjectMeta{Namespace: d.Namespace}
@@ -500,7 +502,7 @@ func isProtected(t *testing.T, d *v1alpha1.Database) {
 	}
 }
 
-// comesBack: a Database that is deleted and applied again has its data, its identity and its Secrets.
+// comesBack: a Database that is deleted and applied again has its data, identity and Secrets.
 func comesBack(t *testing.T, d *v1alpha1.Database) {
 	t.Helper()
 	ns := d.Namespace

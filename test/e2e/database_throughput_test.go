@@ -20,10 +20,10 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// cpuOf the container of a member's server, in seconds since it began.
+// cpuOf the container of a member's server, in seconds since its start.
 func cpuOf(t *testing.T, p corev1.Pod) float64 {
 	t.Helper()
-	// Of control groups of version 2, or 1.
+	// For control groups of version 2, or 1.
 	out, err := execIn(t.Context(), &p, "postgres", `cd /sys/fs/cgroup
 if [ -r cpu.stat ]; then awk '/^usage_usec/ {printf "%.0f", $2 * 1000}' cpu.stat; else cat cpuacct/cpuacct.usage; fi`, "sh")
 	if err != nil {
@@ -37,7 +37,7 @@ if [ -r cpu.stat ]; then awk '/^usage_usec/ {printf "%.0f", $2 * 1000}' cpu.stat
 	return ns / 1e9
 }
 
-// copied is how long a plain copy of a member's data to its own volume takes, until it is on the disk.
+// copied is the duration of a plain copy of a member's data to its own volume, until it is on the disk.
 func copied(t *testing.T, p corev1.Pod) time.Duration {
 	t.Helper()
 	out, err := execIn(t.Context(), &p, "postgres", `set -e
@@ -57,9 +57,9 @@ echo $((to - from))`, "sh")
 	return time.Duration(ms) * time.Millisecond
 }
 
-// TestDatabaseThroughput measures a backup, a verification and a copy of a Database beside a plain copy of its data on the same disk, what
-// they cost the leader, and what a client sees of them. What it measures depends on the machine. What must hold does not: nobody else leads
-// because of them, a leader that goes during a backup is no reason for not having one, and no write is lost.
+// TestDatabaseThroughput measures a backup, a verification and a copy of a Database against a plain copy of its data on
+// the same disk, and their effect on the leader and on a client. The numbers depend on the machine. These facts must
+// not: the leader stays, a backup survives the loss of the leader, and no write is lost.
 func TestDatabaseThroughput(t *testing.T) {
 	ns := namespace(t)
 	d := database(ns, "large-db", func(d *v1alpha1.Database) {
@@ -92,7 +92,7 @@ func TestDatabaseThroughput(t *testing.T) {
 	rate("a plain copy on the same disk", copied(t, other))
 
 	w := write(t, d, lead.Spec.NodeName, byService, 0)
-	// effect of something on the leader, on the other member and on the client.
+	// effect on the leader, on the other member and on the client.
 	effect := func(what string, do func()) {
 		from, leads, follows := time.Now(), cpuOf(t, lead), cpuOf(t, other)
 		do()
@@ -102,7 +102,7 @@ func TestDatabaseThroughput(t *testing.T) {
 	}
 	effect("nothing happens", func() { time.Sleep(time.Minute) })
 
-	// The first backup was a full one of nothing much: what this one takes is what was added.
+	// The first backup was a full one of almost no data: this one takes what was added.
 	effect("a backup is taken", func() {
 		patchBackup(t, d, `{"now":"large"}`)
 		nextBackup(t, d, first)
@@ -121,7 +121,7 @@ func TestDatabaseThroughput(t *testing.T) {
 
 	effect("the backup is verified", func() {
 		patchBackup(t, d, `{"verify":{"now":"large","assertions":[{"database":"orders_db","sql":"select count(*) = 4000000 from large"}]}}`)
-		within(t, 2*verifiedWithin, "the verification is told", func(ctx context.Context) error {
+		within(t, 2*verifiedWithin, "the verification is reported", func(ctx context.Context) error {
 			got, err := get(ctx, &v1alpha1.Database{}, ns, d.Name)
 			if err != nil {
 				return err
@@ -154,10 +154,10 @@ func TestDatabaseThroughput(t *testing.T) {
 	}
 
 	if p := leader(t, d); p.Name != lead.Name {
-		t.Errorf("%s leads, and %s did", p.Name, lead.Name)
+		t.Errorf("%s is the leader, and %s was", p.Name, lead.Name)
 	}
 
-	// The next backup has something to do, too, when the leader goes.
+	// The next backup must also have work to do when the leader is lost.
 	app.must(t, `insert into large select i, encode(sha512(i::text::bytea), 'hex') from generate_series(4000001, 5000000) i`)
 	patchBackup(t, d, `{"now":"killed"}`)
 	eventually(t, "a backup is being taken", func(ctx context.Context) error {

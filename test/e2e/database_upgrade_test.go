@@ -20,16 +20,17 @@ import (
 )
 
 const (
-	// upgrading is how long an upgrade of a small Database may take: a member more with a copy, a try, and the rest.
+	// upgrading is the maximum duration of an upgrade of a small Database: another member with a copy, a test, and the
+	// rest.
 	upgrading = 8 * time.Minute
 
-	// upgradeGap is for how long writes may stand still when clients are led to the later version, in seconds: the leader stops, the
-	// copy is upgraded and leads, and that comes to the Service by way of the function.
+	// upgradeGap is the maximum pause of writes in seconds when clients are switched to the later version. The leader
+	// stops, the copy is upgraded and promoted, and the function updates the Service.
 	upgradeGap = 45
 )
 
-// TestDatabaseUpgrade: 15 becomes 17 under a client that writes, which loses nothing; what stands in the way is told before anything
-// happens; and the way back leads to the data of before.
+// TestDatabaseUpgrade upgrades 15 to 17 while a client writes, and no write is lost. Problems are reported before
+// anything changes, and undo returns to the previous data.
 func TestDatabaseUpgrade(t *testing.T) {
 	ns := namespace(t)
 	d := backedUpDatabase(t, ns, func(d *v1alpha1.Database) { d.Spec.Version = "15" })
@@ -43,39 +44,39 @@ func TestDatabaseUpgrade(t *testing.T) {
 	goesBack(t, d, app)
 }
 
-// preparesAndWaits: beside the former version comes a copy, which is told what stands in the way, and nothing is switched before
-// somebody approves.
+// preparesAndWaits: a copy is created beside the previous version and its problems are reported. Nothing is switched
+// before the approval.
 func preparesAndWaits(t *testing.T, d *v1alpha1.Database, app session) {
 	t.Helper()
-	// pg_upgrade carries no columns over that hold the number of an object in a catalogue.
+	// pg_upgrade rejects columns that hold the object identifier of a catalogue entry.
 	app.must(t, `create table stands_in_the_way (c regproc)`)
 	merge(t, d, `{"version":"17","upgrade":{"keepOldFor":"2h"},"maintenance":{"approval":"Manual"}}`)
-	within(t, upgrading, "what stands in the way is told", toldOf(d, v1alpha1.TypeUpgraded, corev1.ConditionFalse, v1alpha1.ReasonUpgradeIncompatible, "tried again every minute"))
+	within(t, upgrading, "what blocks the upgrade is reported", databaseCondition(d, v1alpha1.TypeUpgraded, corev1.ConditionFalse, v1alpha1.ReasonUpgradeIncompatible, "tried again every minute"))
 	app.must(t, `drop table stands_in_the_way`)
-	within(t, upgrading, "the copy is ready", toldOf(d, v1alpha1.TypeUpgraded, corev1.ConditionFalse, v1alpha1.ReasonChangeNotApproved, "spec.maintenance.approve"))
+	within(t, upgrading, "the copy is ready", databaseCondition(d, v1alpha1.TypeUpgraded, corev1.ConditionFalse, v1alpha1.ReasonChangeNotApproved, "spec.maintenance.approve"))
 
-	// Status follows conditions by a pass.
-	eventually(t, "status tells what the upgrade will cost", func(ctx context.Context) error {
+	// The status follows the conditions one pass later.
+	eventually(t, "the status has the expected pause", func(ctx context.Context) error {
 		got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
 		if err != nil {
 			return err
 		}
 		if u := got.Status.Upgrade; u == nil || u.Phase != v1alpha1.UpgradeReady || u.GapSeconds == 0 || u.From != "15" || u.To != "17" {
-			return fmt.Errorf("the upgrade is told as %+v", u)
+			return fmt.Errorf("the upgrade is reported as %+v", u)
 		}
 
 		return nil
 	})
 	if v := app.must(t, `show server_version_num`); !strings.HasPrefix(v, "15") {
-		t.Errorf("nobody approved, and clients are led to %s", v)
+		t.Errorf("without an approval clients were switched to %s", v)
 	}
 }
 
-// switches: clients are led to the later version, with all that they were told is committed.
+// switches: clients use the later version, with every acknowledged commit.
 func switches(t *testing.T, d *v1alpha1.Database, app session, w writer) {
 	t.Helper()
 	var hash string
-	eventually(t, "a change is told that can be approved", func(ctx context.Context) error {
+	eventually(t, "a change waits for approval", func(ctx context.Context) error {
 		got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
 		if err != nil {
 			return err
@@ -89,14 +90,14 @@ func switches(t *testing.T, d *v1alpha1.Database, app session, w writer) {
 	})
 	begun := time.Now()
 	merge(t, d, fmt.Sprintf(`{"maintenance":{"approve":%q}}`, hash))
-	within(t, upgrading, "clients are led to the later version", toldOf(d, v1alpha1.TypeUpgraded, corev1.ConditionTrue, v1alpha1.ReasonUpgraded, "generation 2 of version 17"))
+	within(t, upgrading, "clients are led to the later version", databaseCondition(d, v1alpha1.TypeUpgraded, corev1.ConditionTrue, v1alpha1.ReasonUpgraded, "generation 2 of version 17"))
 	eventually(t, "the rows are there", rows(t, app, 50))
 	if v := app.must(t, `show server_version_num`); !strings.HasPrefix(v, "17") {
 		t.Errorf("clients are led to %s", v)
 	}
 	within(t, creation, "it runs with all members", running(d))
-	within(t, patience, "the former version is stopped", noPods(d, ""))
-	within(t, backedUp, "the later version has a backup of its own", toldOf(d, v1alpha1.TypeBackupFresh, corev1.ConditionTrue, v1alpha1.ReasonFresh))
+	within(t, timeout, "the former version is stopped", noPods(d, ""))
+	within(t, backedUp, "the later version has a backup of its own", databaseCondition(d, v1alpha1.TypeBackupFresh, corev1.ConditionTrue, v1alpha1.ReasonFresh))
 
 	gap := longest(w.gapsSince(t.Context(), begun))
 	t.Logf("writes stood still for %.1f s", gap)
@@ -104,7 +105,7 @@ func switches(t *testing.T, d *v1alpha1.Database, app session, w writer) {
 		t.Errorf("writes stood still for %.1f s, want at most %d", gap, upgradeGap)
 	}
 
-	// All that the writer was told is committed was carried over.
+	// Every acknowledged row of the writer is in the later version.
 	a := w.end(t)
 	t.Logf("up to the later version: %+v", a)
 	if len(a.Lost) > 0 || a.Acknowledged == 0 {
@@ -112,21 +113,21 @@ func switches(t *testing.T, d *v1alpha1.Database, app session, w writer) {
 	}
 }
 
-// goesBack to the former version, which has none of what was committed since.
+// goesBack to the previous version, which has no commit since the upgrade.
 func goesBack(t *testing.T, d *v1alpha1.Database, app session) {
 	t.Helper()
 
 	app.must(t, `insert into ledger values (51)`)
 	merge(t, d, `{"version":"15"}`)
-	within(t, patience, "the version alone is no way back", toldOf(d, v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonVersionChangeUnsupported, "spec.upgrade.undo"))
+	within(t, timeout, "the version alone is no way back", databaseCondition(d, v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonVersionChangeUnsupported, "spec.upgrade.undo"))
 	merge(t, d, `{"upgrade":{"undo":"upgrade-15-17"}}`)
-	within(t, upgrading, "clients are led back", toldOf(d, v1alpha1.TypeUpgraded, corev1.ConditionFalse, v1alpha1.ReasonUpgradeUndone, "only in generation 2"))
+	within(t, upgrading, "clients are led back", databaseCondition(d, v1alpha1.TypeUpgraded, corev1.ConditionFalse, v1alpha1.ReasonUpgradeUndone, "only in generation 2"))
 	eventually(t, "the rows of before are there, and none that came later", rows(t, app, 50))
-	within(t, patience, "the later version is stopped", noPods(d, ".g2"))
+	within(t, timeout, "the later version is stopped", noPods(d, ".g2"))
 	within(t, creation, "it runs with all members", running(d))
 }
 
-// noPods of a generation are there.
+// noPods of a generation exist.
 func noPods(d *v1alpha1.Database, generation string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		list := &corev1.PodList{}

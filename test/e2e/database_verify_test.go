@@ -20,8 +20,8 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// verifiedWithin is how long a verification of an empty Database may take from when it is asked for: a volume, a restore, all checks, and the
-// minute after which the leader looks.
+// verifiedWithin is the maximum duration of a verification of an empty Database from its request: a volume, a restore,
+// all checks, and the minute until the leader reads the result.
 const verifiedWithin = 6 * time.Minute
 
 // patchBackup merges fields into spec.backup.
@@ -33,8 +33,8 @@ func patchBackup(t *testing.T, d *v1alpha1.Database, fields string) {
 	}
 }
 
-// TestDatabaseVerify: the first backup is proved by restoring it; an assertion that does not hold is told by its place until the data or the
-// assertion is right; nothing is left; and a copy to a moment with a name is exact.
+// TestDatabaseVerify restores the first backup as a proof. A false assertion is reported by its position until the data
+// or the assertion is right. Nothing is left over. A copy to a restore point is exact.
 func TestDatabaseVerify(t *testing.T) {
 	ns := namespace(t)
 	d := database(ns, "proved-db", func(d *v1alpha1.Database) {
@@ -50,15 +50,15 @@ func TestDatabaseVerify(t *testing.T) {
 	})
 	createDatabase(t, d)
 	nextBackup(t, d, "")
-	within(t, verifiedWithin, "the first backup is verified", toldOf(d, v1alpha1.TypeBackupVerified, corev1.ConditionTrue, v1alpha1.ReasonVerified))
-	within(t, time.Minute, "the status tells the same", func(ctx context.Context) error {
+	within(t, verifiedWithin, "the first backup is verified", databaseCondition(d, v1alpha1.TypeBackupVerified, corev1.ConditionTrue, v1alpha1.ReasonVerified))
+	within(t, time.Minute, "the status reports the same", func(ctx context.Context) error {
 		got, err := get(ctx, &v1alpha1.Database{}, ns, d.Name)
 		if err != nil {
 			return err
 		}
 		v := got.Status.Backup.LastVerified
 		if v == nil || v.Backup != got.Status.Backup.Last.ID || v.Took == "" || v.ReplayedTo == nil || v.Assertions != 1 {
-			return fmt.Errorf("the last verification is told as %+v", v)
+			return fmt.Errorf("the last verification is reported as %+v", v)
 		}
 		t.Logf("the restore took %s, of the backup %s, replayed to %s", v.Took, v.Backup, v.ReplayedTo)
 
@@ -68,15 +68,15 @@ func TestDatabaseVerify(t *testing.T) {
 	app := psql(t, d, "app")
 	app.must(t, `create table ledger (id int primary key); insert into ledger select generate_series(1, 50)`)
 	patchBackup(t, d, `{"restorePoint":"v1"}`)
-	within(t, 2*time.Minute, "the moment has its name", toldOf(d, v1alpha1.TypeRestorePointMade, corev1.ConditionTrue, v1alpha1.ReasonRestorePointMade))
+	within(t, 2*time.Minute, "the moment has its name", databaseCondition(d, v1alpha1.TypeRestorePointMade, corev1.ConditionTrue, v1alpha1.ReasonRestorePointMade))
 	app.must(t, `insert into ledger values (51)`)
 
-	// The restore point began another segment: what was written before it is archived.
+	// The restore point has started another segment, so everything before it is archived.
 	patchBackup(t, d, `{"verify":{"now":"wrong","assertions":[{"database":"orders_db","sql":"select true"},{"database":"orders_db","sql":"select count(*) = 49 from ledger where id <= 50"}]}}`)
-	within(t, verifiedWithin, "the assertion that does not hold is told", toldOf(d, v1alpha1.TypeBackupVerified, corev1.ConditionFalse,
+	within(t, verifiedWithin, "the assertion that does not hold is reported", databaseCondition(d, v1alpha1.TypeBackupVerified, corev1.ConditionFalse,
 		v1alpha1.ReasonAssertionFailed, "assertions[1]", "does not hold"))
 	patchBackup(t, d, `{"verify":{"now":"right","assertions":[{"database":"orders_db","sql":"select count(*) = 50 from ledger where id <= 50"}]}}`)
-	within(t, verifiedWithin, "the assertion that holds is told", toldOf(d, v1alpha1.TypeBackupVerified, corev1.ConditionTrue, v1alpha1.ReasonVerified))
+	within(t, verifiedWithin, "the assertion that holds is reported", databaseCondition(d, v1alpha1.TypeBackupVerified, corev1.ConditionTrue, v1alpha1.ReasonVerified))
 	within(t, 2*time.Minute, "nothing is left of verifications", func(ctx context.Context) error {
 		claims := &corev1.PersistentVolumeClaimList{}
 		if err := kube.List(ctx, claims, client.InNamespace(ns), client.MatchingLabels{"capstan.dev/verification-of": d.Name}); err != nil {
@@ -89,7 +89,7 @@ func TestDatabaseVerify(t *testing.T) {
 		return nil
 	})
 
-	// The same name again, after another, is no other moment.
+	// The same name again, after another name, is not another moment.
 	before := restorePoints(t, d)
 	patchBackup(t, d, `{"restorePoint":"v2"}`)
 	within(t, 2*time.Minute, "another moment has its name", func(ctx context.Context) error {
@@ -101,7 +101,7 @@ func TestDatabaseVerify(t *testing.T) {
 		return err
 	})
 	patchBackup(t, d, `{"restorePoint":"v1"}`)
-	within(t, time.Minute, "the first name is there still", toldOf(d, v1alpha1.TypeRestorePointMade, corev1.ConditionTrue, v1alpha1.ReasonRestorePointMade, "v1"))
+	within(t, time.Minute, "the first name is there still", databaseCondition(d, v1alpha1.TypeRestorePointMade, corev1.ConditionTrue, v1alpha1.ReasonRestorePointMade, "v1"))
 	if after := restorePoints(t, d); len(after) != 2 || !slices.Contains(after, before[0]) {
 		t.Errorf("restore points were %v and are %v", before, after)
 	}
@@ -118,7 +118,7 @@ func TestDatabaseVerify(t *testing.T) {
 	}
 }
 
-// restorePoints that a Database tells, as texts.
+// restorePoints in the status of a Database, as text.
 func restorePoints(t *testing.T, d *v1alpha1.Database) []string {
 	t.Helper()
 	got, err := get(t.Context(), &v1alpha1.Database{}, d.Namespace, d.Name)
@@ -130,7 +130,7 @@ func restorePoints(t *testing.T, d *v1alpha1.Database) []string {
 		out = append(out, p.Name+" "+p.LSN)
 	}
 	if len(out) == 0 {
-		t.Fatal("no restore points are told")
+		t.Fatal("the status has no restore points")
 	}
 
 	return out

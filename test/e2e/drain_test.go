@@ -20,7 +20,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// TestDrain evicts the pods of an Algorithm as the drain of a node does: one after the other, and callers do not notice.
+// TestDrain evicts the pods of an Algorithm like a drain of the node: one after the other, and clients do not notice.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)

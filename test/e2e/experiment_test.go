@@ -20,7 +20,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// experiment asks for one whose arm B has other variables, and that is decided by the share of requests within 100 ms.
+// experiment whose arm B has other variables, with the share of requests within 100 ms as its metric.
 func experiment(id string, armB ...v1alpha1.EnvVar) func(*v1alpha1.Algorithm) {
 	return func(a *v1alpha1.Algorithm) {
 		a.Spec.Experiment = &v1alpha1.Experiment{
@@ -43,7 +43,7 @@ func experimentIs(ns, name, id string, phase v1alpha1.ExperimentPhase, reason st
 		}
 		e := a.Status.Experiment
 		if e == nil {
-			return errors.New("nothing is told of an experiment")
+			return errors.New("the status has no experiment")
 		}
 		if e.ID != id || e.Phase != phase || reason != "" && e.Reason != reason {
 			return fmt.Errorf("experiment %s is %s, %s: %s", e.ID, e.Phase, e.Reason, e.Message)
@@ -53,7 +53,8 @@ func experimentIs(ns, name, id string, phase v1alpha1.ExperimentPhase, reason st
 	}
 }
 
-// TestExperiment has a faster arm win, and one that fails harm few: both leave all callers where they were.
+// TestExperiment: a faster arm wins, and an arm that fails harms few requests. After both, all traffic is where it was
+// before.
 func TestExperiment(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -71,14 +72,14 @@ func TestExperiment(t *testing.T) {
 	faster := experiment("faster", v1alpha1.EnvVar{Name: "VERSION", Value: "b"}, v1alpha1.EnvVar{Name: "LATENCY_MS", Value: "1"})
 	began := time.Now()
 	edit(t, reco(faster))
-	within(t, 2*patience, "both arms have callers", experimentIs(ns, "reco", "faster", v1alpha1.ExperimentRunning, string(v1alpha1.ReasonExperimenting)))
-	within(t, 2*patience, "the share of arm B is in force", stepping(ns, "reco", 50))
+	within(t, 2*timeout, "both arms have traffic", experimentIs(ns, "reco", "faster", v1alpha1.ExperimentRunning, string(v1alpha1.ReasonExperimenting)))
+	within(t, 2*timeout, "the share of arm B is in force", stepping(ns, "reco", 50))
 	meets(t, calling(host, 20), "b", 50, 15)
-	eventually(t, "callers reach what the spec asks for", told(ns, "reco", v1alpha1.TypeUpdated, corev1.ConditionTrue, v1alpha1.ReasonLive))
-	within(t, 2*patience, "arm B wins", experimentIs(ns, "reco", "faster", v1alpha1.ExperimentEnded, string(v1alpha1.ReasonArmBBetter)))
+	eventually(t, "traffic goes to what the spec describes", algorithmCondition(ns, "reco", v1alpha1.TypeUpdated, corev1.ConditionTrue, v1alpha1.ReasonLive))
+	within(t, 2*timeout, "arm B wins", experimentIs(ns, "reco", "faster", v1alpha1.ExperimentEnded, string(v1alpha1.ReasonArmBBetter)))
 	tried := c.routedAt(50, began)
-	t.Logf("arm B had half of the callers %s after the edit, and was found better %s later", tried.Sub(began).Round(time.Second), c.routedAt(0, tried).Sub(tried).Round(time.Second))
-	eventually(t, "the result is told", told(ns, "reco", v1alpha1.TypeExperimentDecided, corev1.ConditionTrue, v1alpha1.ReasonArmBBetter))
+	t.Logf("arm B had half of the traffic %s after the edit, and was found better %s later", tried.Sub(began).Round(time.Second), c.routedAt(0, tried).Sub(tried).Round(time.Second))
+	eventually(t, "the result is reported", algorithmCondition(ns, "reco", v1alpha1.TypeExperimentDecided, corev1.ConditionTrue, v1alpha1.ReasonArmBBetter))
 
 	gone := func(ctx context.Context) error {
 		d, err := get(ctx, &appsv1.Deployment{}, ns, "reco-b")
@@ -88,7 +89,7 @@ func TestExperiment(t *testing.T) {
 
 		return fmt.Errorf("there are %d replicas of arm B, %w", d.Status.Replicas, err)
 	}
-	within(t, 2*patience, "arm B is gone", gone)
+	within(t, 2*timeout, "arm B is gone", gone)
 	a, err := get(t.Context(), &v1alpha1.Algorithm{}, ns, "reco")
 	if err != nil {
 		t.Fatal(err)
@@ -97,14 +98,14 @@ func TestExperiment(t *testing.T) {
 		t.Errorf("arm B should have won by far, got %+v", e)
 	}
 	if r := a.Status.Rollout; r.Stable != before || len(r.Failed) > 0 {
-		t.Errorf("all callers should reach %s, and nothing have failed, got %s, %v", before, r.Stable, r.Failed)
+		t.Errorf("all traffic should go to %s, and no revision have failed, got %s, %v", before, r.Stable, r.Failed)
 	}
 	lossless(t, "while there were two arms", calls())
 	if got, want := c.routedTo(), []int64{0, 50, 0}; !slices.Equal(got, want) {
 		t.Errorf("the HTTPRoute should send %v %% of callers to arm B, one after the other, got %v", want, got)
 	}
 
-	// What has run does not run again, and another id does.
+	// The same ID does not run again, another ID does.
 	edit(t, reco())
 	edit(t, reco(faster))
 	time.Sleep(2 * evidenceEvery)
@@ -114,9 +115,9 @@ func TestExperiment(t *testing.T) {
 
 	failing := callOutside(t, calling(host, 40))
 	edit(t, reco(experiment("failing", v1alpha1.EnvVar{Name: "VERSION", Value: "c"}, v1alpha1.EnvVar{Name: "ERROR_RATE", Value: "0.5"}, v1alpha1.EnvVar{Name: "LATENCY_MS", Value: "150"})))
-	within(t, 3*patience, "a guardrail ends it", experimentIs(ns, "reco", "failing", v1alpha1.ExperimentEnded, string(v1alpha1.ReasonGuardrailViolated)))
-	eventually(t, "that is told", told(ns, "reco", v1alpha1.TypeExperimentDecided, corev1.ConditionFalse, v1alpha1.ReasonGuardrailViolated))
-	within(t, 2*patience, "arm B is gone", gone)
+	within(t, 3*timeout, "a guardrail ends it", experimentIs(ns, "reco", "failing", v1alpha1.ExperimentEnded, string(v1alpha1.ReasonGuardrailViolated)))
+	eventually(t, "the violation is reported", algorithmCondition(ns, "reco", v1alpha1.TypeExperimentDecided, corev1.ConditionFalse, v1alpha1.ReasonGuardrailViolated))
+	within(t, 2*timeout, "arm B is gone", gone)
 	if r := rolloutOf(t.Context(), ns, "reco"); r.Stable != before || len(r.Failed) > 0 {
 		t.Errorf("an arm that fails says nothing against a rollout, got %v", r.Failed)
 	}

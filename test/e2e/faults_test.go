@@ -17,8 +17,8 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// TestBadRevision gives an Algorithm that serves a revision that cannot, in the ways that people do. The one before it
-// serves on; going back and going forward mend it.
+// TestBadRevision gives a ready Algorithm a bad revision, in the ways that people do. The previous revision keeps its
+// traffic; a revert or a correction fixes it.
 func TestBadRevision(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -68,25 +68,25 @@ func TestBadRevision(t *testing.T) {
 			c := callers(t, ns, name, "", insideNew)
 
 			edit(t, reco("v2", tc.modify))
-			eventually(t, "the cause is told", told(ns, name, v1alpha1.TypeUpdated, corev1.ConditionFalse, tc.reason,
+			eventually(t, "the cause is reported", algorithmCondition(ns, name, v1alpha1.TypeUpdated, corev1.ConditionFalse, tc.reason,
 				append(tc.words, "callers reach revision "+first)...))
-			eventually(t, "it is told as degraded, and Ready", ready(ns, name, v1alpha1.PhaseDegraded, 1))
-			eventually(t, "the pods that callers reach are healthy", told(ns, name, v1alpha1.TypePodsHealthy, corev1.ConditionTrue, v1alpha1.ReasonServing))
+			eventually(t, "it is degraded, and Ready", ready(ns, name, v1alpha1.PhaseDegraded, 1))
+			eventually(t, "the pods with traffic are healthy", algorithmCondition(ns, name, v1alpha1.TypePodsHealthy, corev1.ConditionTrue, v1alpha1.ReasonServing))
 
 			edit(t, reco("v1"))
-			eventually(t, "v1 is what is asked for", live(ns, name, "v1"))
-			within(t, 2*patience, "v2 is gone", alone(ns, name))
+			eventually(t, "v1 is what the spec describes", live(ns, name, "v1"))
+			within(t, 2*timeout, "v2 is gone", alone(ns, name))
 			if got := revisionOf(t, ns, name); got != first {
-				t.Errorf("going back should lead to revision %s, got %s", first, got)
+				t.Errorf("a revert should return to revision %s, got %s", first, got)
 			}
 
 			edit(t, reco("v3"))
-			within(t, 2*patience, "callers reach v3", live(ns, name, "v3"))
+			within(t, 2*timeout, "traffic goes to v3", live(ns, name, "v3"))
 			r := c.end(t)[insideNew]
 			if _, ok := r.Versions["v2"]; ok || r.Versions["v3"] == nil {
 				t.Errorf("v1 and v3 should answer, and never v2, got %v", r.Versions)
 			}
-			// Pods of the bad revision were restarted and replaced as they like; what callers reach was not.
+			// Pods of the bad revision can restart and be replaced; those with traffic must not.
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			if w.fewest < 1 || len(w.switches) != 2 || len(w.broken) > 0 {
@@ -96,16 +96,16 @@ func TestBadRevision(t *testing.T) {
 	}
 }
 
-// revisionOf an Algorithm that callers reach.
+// revisionOf an Algorithm that has the traffic.
 func revisionOf(t *testing.T, ns, name string) string {
 	t.Helper()
 	revision := ""
-	eventually(t, "the live revision is told", func(ctx context.Context) error {
+	eventually(t, "the live revision is reported", func(ctx context.Context) error {
 		a, err := get(ctx, &v1alpha1.Algorithm{}, ns, name)
 		if err != nil {
 			return err
 		}
-		if err := told(ns, name, v1alpha1.TypeUpdated, corev1.ConditionTrue, v1alpha1.ReasonLive)(ctx); err != nil {
+		if err := algorithmCondition(ns, name, v1alpha1.TypeUpdated, corev1.ConditionTrue, v1alpha1.ReasonLive)(ctx); err != nil {
 			return err
 		}
 		revision = a.Status.Revision.Live

@@ -18,17 +18,17 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// The devices that the node of this test has: two whole ones, and a part of one that was cut.
+// Devices of the node of this test: two whole GPUs, and a partition of one.
 const (
 	gpuDevice  = "example.com/gpu"
 	gpuPart    = "example.com/mig-1g.10gb"
 	gpuLabel   = "example.com/gpu.product"
 	gpuProduct = "EX-100"
-	// gpuOther is a product that no node has.
+	// gpuOther is a GPU model that no node has.
 	gpuOther = "EX-200"
 )
 
-// TestGPU advertises devices on a node, as a device plugin would, and asks for them.
+// TestGPU advertises devices on a node, like a device plugin, and requests them.
 func TestGPU(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -45,18 +45,18 @@ func TestGPU(t *testing.T) {
 	edit(t, asking("greedy", gpuDevice, 2, gpuProduct))
 	edit(t, asking("second", gpuPart, 1))
 	edit(t, asking("picky", gpuDevice, 1, gpuOther))
-	eventually(t, "it is told that no node has two left", told(ns, "greedy", v1alpha1.TypePodsHealthy, corev1.ConditionFalse,
+	eventually(t, "the status reports that no node has two left", algorithmCondition(ns, "greedy", v1alpha1.TypePodsHealthy, corev1.ConditionFalse,
 		v1alpha1.ReasonInsufficientGPU, gpuDevice, "2", "spec.resources.gpuCount"))
-	eventually(t, "it is told that no part is left", told(ns, "second", v1alpha1.TypePodsHealthy, corev1.ConditionFalse,
+	eventually(t, "the status reports that no part is left", algorithmCondition(ns, "second", v1alpha1.TypePodsHealthy, corev1.ConditionFalse,
 		v1alpha1.ReasonInsufficientGPU, gpuPart, "spec.resources.gpu"))
-	eventually(t, "it is told that no node has that product", told(ns, "picky", v1alpha1.TypePodsHealthy, corev1.ConditionFalse,
+	eventually(t, "the status reports that no node has that product", algorithmCondition(ns, "picky", v1alpha1.TypePodsHealthy, corev1.ConditionFalse,
 		v1alpha1.ReasonUnschedulable, "node affinity"))
 
-	// What ends gives its devices back.
+	// A deleted Algorithm releases its devices.
 	if err := kube.Delete(t.Context(), algorithm(ns, "fits")); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 2*patience, "both devices go to who waits for them", ready(ns, "greedy", v1alpha1.PhaseReady, 1))
+	within(t, 2*timeout, "both devices go to who waits for them", ready(ns, "greedy", v1alpha1.PhaseReady, 1))
 }
 
 // advertise devices on the first node, until the test ends.
@@ -67,7 +67,7 @@ func advertise(t *testing.T) {
 		t.Fatalf("cannot list nodes: %v", err)
 	}
 	name := nodes.Items[0].Name
-	// In JSON, where null takes away.
+	// In JSON, where null removes a field.
 	set := func(ctx context.Context, label, whole, part string) error {
 		node := &corev1.Node{}
 		node.Name = name

@@ -19,8 +19,8 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// TestHealthTellsTheCause breaks Algorithms in the ways that people do and expects the condition PodsHealthy to name the
-// cause and the field that mends it.
+// TestHealthTellsTheCause breaks Algorithms in the ways that people do and expects the condition PodsHealthy to name
+// the cause and the field to correct.
 func TestHealthTellsTheCause(t *testing.T) {
 	registry := os.Getenv("CAPSTAN_REGISTRY")
 	ns := namespace(t)
@@ -99,17 +99,17 @@ func TestHealthTellsTheCause(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			eventually(t, "the cause is told", told(ns, name, v1alpha1.TypePodsHealthy, corev1.ConditionFalse, tc.reason, tc.words...))
+			eventually(t, "the cause is reported", algorithmCondition(ns, name, v1alpha1.TypePodsHealthy, corev1.ConditionFalse, tc.reason, tc.words...))
 		})
 	}
 
 	t.Run("MendedByAnEdit", func(t *testing.T) {
 		create(t, algorithm(ns, "image"))
-		eventually(t, "it is healthy", told(ns, "image", v1alpha1.TypePodsHealthy, corev1.ConditionTrue, v1alpha1.ReasonServing))
+		eventually(t, "it is healthy", algorithmCondition(ns, "image", v1alpha1.TypePodsHealthy, corev1.ConditionTrue, v1alpha1.ReasonServing))
 	})
 }
 
-// TestAdmission expects the API server to refuse what the schema can refuse, with words that name field and bound.
+// TestAdmission expects the API server to reject what the schema can reject, with a message that names field and bound.
 func TestAdmission(t *testing.T) {
 	ns := namespace(t)
 	cases := map[string]struct {

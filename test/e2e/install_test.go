@@ -26,10 +26,10 @@ import (
 // system is where Crossplane, the function and the provider run.
 const system = "crossplane-system"
 
-// functionName is what Crossplane calls a package that it installs as a dependency: organisation and repository.
+// functionName is Crossplane's name for a package that it installs as a dependency: organisation and repository.
 const functionName = "capstan-dev-function-capstan"
 
-// TestInstalled expects what `crossplane xpkg install configuration` leads to.
+// TestInstalled checks the result of `crossplane xpkg install configuration`.
 func TestInstalled(t *testing.T) {
 	for _, p := range []struct{ kind, name string }{
 		{"Configuration", "capstan-dev-capstan"},
@@ -93,7 +93,7 @@ func TestInstalled(t *testing.T) {
 	})
 }
 
-// runtimePods that are not on their way out.
+// runtimePods that are not being deleted.
 func runtimePods(t *testing.T, label string) []corev1.Pod {
 	t.Helper()
 	list := &corev1.PodList{}
@@ -104,14 +104,14 @@ func runtimePods(t *testing.T, label string) []corev1.Pod {
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 }
 
-// TestNotAllowedToCompose takes rights from Crossplane and expects the Algorithm to name what is missing, to run without
-// it if it can, and to recover by itself when the rights are back.
+// TestNotAllowedToCompose removes rights from Crossplane. The Algorithm must name what is missing, run without it if it
+// can, and recover when the rights are back.
 func TestNotAllowedToCompose(t *testing.T) {
 	role := &rbacv1.ClusterRole{}
 	if err := kube.Get(t.Context(), client.ObjectKey{Name: "capstan:compose"}, role); err != nil {
 		t.Fatalf("cannot get the role of package/platform.yaml: %v", err)
 	}
-	// grant only these verbs on autoscalers, or all there were.
+	// grant only these verbs on autoscalers, or all previous ones.
 	grant := func(ctx context.Context, verbs ...string) error {
 		fresh := &rbacv1.ClusterRole{}
 		if err := kube.Get(ctx, client.ObjectKeyFromObject(role), fresh); err != nil {
@@ -142,7 +142,7 @@ func TestNotAllowedToCompose(t *testing.T) {
 	if err := apply(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the missing right is told", told(ns, "reco", v1alpha1.TypeComposed, corev1.ConditionFalse,
+	eventually(t, "the missing right is reported", algorithmCondition(ns, "reco", v1alpha1.TypeComposed, corev1.ConditionFalse,
 		v1alpha1.ReasonNotAllowedToCompose, "HorizontalPodAutoscaler", "platform.yaml"))
 	eventually(t, "it serves all the same", func(ctx context.Context) error {
 		a, err := get(ctx, &v1alpha1.Algorithm{}, ns, "reco")
@@ -158,9 +158,9 @@ func TestNotAllowedToCompose(t *testing.T) {
 	if err := grant(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 2*patience, "it recovers by itself", ready(ns, "reco", v1alpha1.PhaseReady, 1))
+	within(t, 2*timeout, "it recovers by itself", ready(ns, "reco", v1alpha1.PhaseReady, 1))
 
-	// Without the right to read the kind, Crossplane never calls the function: its own condition has to tell.
+	// Without the right to read the kind, Crossplane never calls the function: its own condition must report that.
 	if err := grant(t.Context(), "deletecollection"); err != nil {
 		t.Fatal(err)
 	}
@@ -168,10 +168,10 @@ func TestNotAllowedToCompose(t *testing.T) {
 	if err := apply(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the missing right is told by Crossplane", told(ns, "other", xpv2.TypeSynced, corev1.ConditionFalse,
+	eventually(t, "the missing right is reported by Crossplane", algorithmCondition(ns, "other", xpv2.TypeSynced, corev1.ConditionFalse,
 		xpv2.ReasonReconcileError, "horizontalpodautoscalers", "forbidden"))
 	if err := grant(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 2*patience, "it recovers by itself", ready(ns, "other", v1alpha1.PhaseReady, 1))
+	within(t, 2*timeout, "it recovers by itself", ready(ns, "other", v1alpha1.PhaseReady, 1))
 }

@@ -27,10 +27,10 @@ import (
 	"github.com/capstan-dev/capstan/images/demo-algorithm/load"
 )
 
-// gateway is where the embedded cluster's Gateway answers, for pods as for these tests.
+// gateway is the address of the embedded cluster's Gateway, for pods and for these tests.
 const gateway = "http://gateway.gateway.svc"
 
-// How callers reach an Algorithm.
+// How clients reach an Algorithm.
 const (
 	outsideKept = "through the Gateway, on connections that are kept"
 	outsideNew  = "through the Gateway, on a new connection for each request"
@@ -38,13 +38,13 @@ const (
 	insideNew   = "through the Service, on a new connection for each request"
 )
 
-// A traffic is callers of an Algorithm. What each returns ends it and tells what became of its requests.
+// A traffic is a set of clients of an Algorithm. Each function ends one and returns the result of its requests.
 type traffic map[string]func() *load.Report
 
-// rate of requests per second of each kind of callers. There are many tests, and two cores.
+// rate of requests per second of each kind of client. There are many tests, and two cores.
 const rate = 20
 
-// callers of the given kinds.
+// callers are clients of the given kinds.
 func callers(t *testing.T, ns, name, host string, kinds ...string) traffic {
 	t.Helper()
 	out := traffic{}
@@ -63,7 +63,7 @@ func callers(t *testing.T, ns, name, host string, kinds ...string) traffic {
 	return out
 }
 
-// end all callers. It fails the test for each request that was lost.
+// end all clients. It fails the test for each lost request.
 func (c traffic) end(t *testing.T) map[string]*load.Report {
 	t.Helper()
 	out := map[string]*load.Report{}
@@ -79,7 +79,7 @@ func (c traffic) end(t *testing.T) map[string]*load.Report {
 	return out
 }
 
-// callOutside calls from this process, which is outside of the cluster and inside of its network.
+// callOutside sends requests from this process, which is outside the cluster but in its network.
 func callOutside(t *testing.T, o load.Options) func() *load.Report {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -104,13 +104,13 @@ func callOutside(t *testing.T, o load.Options) func() *load.Report {
 	}
 }
 
-// callInside calls from a pod, which the NetworkPolicy of an Algorithm of the same namespace lets in.
+// callInside sends requests from a pod of the same namespace, which the NetworkPolicy of an Algorithm allows.
 func callInside(t *testing.T, ns, name string, o load.Options) func() *load.Report {
 	t.Helper()
 	args := []string{
 		"call", "--url=" + o.URL, "--for=1h", fmt.Sprintf("--concurrency=%d", o.Concurrency),
 		fmt.Sprintf("--rate=%v", o.Rate), "--timeout=" + o.Timeout.String(),
-		// Each node's network policies let a new pod in a moment after it has started.
+		// The NetworkPolicies of a node allow a new pod only a moment after its start.
 		"--wait=1m",
 	}
 	if o.NoKeepAlive {
@@ -153,7 +153,7 @@ func callInside(t *testing.T, ns, name string, o load.Options) func() *load.Repo
 	words := follow(t, p)
 
 	return func() *load.Report {
-		// The program reports when it is told to end.
+		// The program reports when it is stopped.
 		if err := kube.Delete(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func callInside(t *testing.T, ns, name string, o load.Options) func() *load.Repo
 	}
 }
 
-// follow the words of a pod. The returned function waits for its end and returns the last line.
+// follow the log of a pod. The returned function waits for its end and returns the last line.
 func follow(t *testing.T, p *corev1.Pod) func() string {
 	t.Helper()
 	config, err := ctrl.GetConfig()

@@ -2,7 +2,7 @@
 
 //go:build e2e
 
-// Package e2e proves Capstan on a real cluster: real API server, kubelet, Crossplane, and our packages installed from a
+// Package e2e tests Capstan on a real cluster: real API server, kubelet, Crossplane, and our packages installed from a
 // registry. `make e2e` starts what it needs; the environment names it:
 //
 //	KUBECONFIG            how to reach the cluster
@@ -10,9 +10,9 @@
 //	CAPSTAN_REGISTRY      where the packages and the demo server were pushed
 //	CAPSTAN_VERSION       their version
 //	CAPSTAN_NEXT_VERSION  a second version of the function, for the upgrade
-//	CAPSTAN_BUSYBOX       an image with a shell, for pods that call
-//	CAPSTAN_CLUSTER_COMMAND  what cuts nodes off and mends them, for Databases only
-//	CAPSTAN_ROUNDS        how often each fault befalls a Database; 1 unless it is set
+//	CAPSTAN_BUSYBOX       an image with a shell, for pods of clients
+//	CAPSTAN_CLUSTER_COMMAND  disconnects nodes and connects them again, for Databases only
+//	CAPSTAN_ROUNDS        how often each fault hits a Database; 1 unless it is set
 package e2e
 
 import (
@@ -44,8 +44,8 @@ import (
 // fieldOwner of everything the tests apply.
 const fieldOwner = client.FieldOwner("capstan-e2e")
 
-// patience is how long anything may take on two cores that run a whole cluster.
-const patience = 2 * time.Minute
+// timeout is the timeout of every wait, on two cores that run a whole cluster.
+const timeout = 2 * time.Minute
 
 // kube is the client of all tests; it reads from the API server and never from a cache.
 var kube client.Client
@@ -85,7 +85,8 @@ func image() string {
 	return os.Getenv("CAPSTAN_REGISTRY") + "/capstan-dev/demo-algorithm:" + os.Getenv("CAPSTAN_VERSION")
 }
 
-// namespace makes a namespace that only admits pods of the Pod Security Standard "restricted" and removes it afterwards.
+// namespace creates a namespace that only admits pods of the Pod Security Standard "restricted" and removes it
+// afterwards.
 func namespace(t *testing.T) string {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -96,12 +97,12 @@ func namespace(t *testing.T) string {
 		t.Fatalf("cannot create a namespace: %v", err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		if t.Failed() {
 			t.Log(report(ctx, ns.Name))
 		}
-		// Crossplane deletes what an Algorithm composed before a namespace deletion can strand it.
+		// Crossplane must delete composed objects before the deletion of the namespace blocks it.
 		_ = kube.DeleteAllOf(ctx, &v1alpha1.Algorithm{}, client.InNamespace(ns.Name))
 		_ = kube.Delete(ctx, ns)
 	})
@@ -109,7 +110,7 @@ func namespace(t *testing.T) string {
 	return ns.Name
 }
 
-// report tells what a person would look at first when a test failed.
+// report logs what a person would read first after a failed test.
 func report(ctx context.Context, ns string) string {
 	var b strings.Builder
 	algorithms := &v1alpha1.AlgorithmList{}
@@ -129,10 +130,10 @@ func report(ctx context.Context, ns string) string {
 	return b.String()
 }
 
-// eventually tries check until it returns nil, and fails with its last error.
+// eventually runs check until it returns nil, and fails with its last error.
 func eventually(t *testing.T, what string, check func(ctx context.Context) error) {
 	t.Helper()
-	within(t, patience, what, check)
+	within(t, timeout, what, check)
 }
 
 func within(t *testing.T, limit time.Duration, what string, check func(ctx context.Context) error) {
@@ -148,7 +149,7 @@ func within(t *testing.T, limit time.Duration, what string, check func(ctx conte
 
 			return
 		}
-		// That the time is over says nothing about what was waited for.
+		// A timeout of the context is no information about what the test waits for.
 		if last == nil || ctx.Err() == nil {
 			last = err
 		}
@@ -167,7 +168,7 @@ func get[T client.Object](ctx context.Context, obj T, ns, name string) (T, error
 	return obj, err
 }
 
-// apply creates or updates an object as a user with `kubectl apply --server-side` would.
+// apply creates or updates an object like `kubectl apply --server-side`.
 func apply(ctx context.Context, obj client.Object) error {
 	gvk, err := kube.GroupVersionKindFor(obj)
 	if err != nil {

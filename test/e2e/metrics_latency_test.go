@@ -26,7 +26,7 @@ import (
 	"github.com/capstan-dev/capstan/images/demo-algorithm/load"
 )
 
-// monitoringNamespace is where the embedded cluster has its Prometheus.
+// monitoringNamespace is the namespace of the embedded cluster's Prometheus.
 const monitoringNamespace = "monitoring"
 
 // scalePrometheus starts and stops Prometheus.
@@ -40,7 +40,7 @@ func scalePrometheus(ctx context.Context, replicas int32) error {
 	return kube.Patch(ctx, p, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)))
 }
 
-// scaleAdapter starts and stops what hands metrics to autoscalers.
+// scaleAdapter starts and stops the adapter that serves metrics to autoscalers.
 func scaleAdapter(ctx context.Context, replicas int32) error {
 	d, err := get(ctx, &appsv1.Deployment{}, monitoringNamespace, "prometheus-adapter")
 	if err != nil {
@@ -51,14 +51,14 @@ func scaleAdapter(ctx context.Context, replicas int32) error {
 	return kube.Update(ctx, d)
 }
 
-// prometheusAnswers fails while Prometheus is away.
+// prometheusAnswers fails while Prometheus is unreachable.
 func prometheusAnswers(ctx context.Context) error {
 	_, err := promQL(ctx, "vector(1)")
 
 	return err
 }
 
-// adapterServes fails until the metrics API is served, without which no namespace could be deleted either.
+// adapterServes fails until the metrics API is available; without it no namespace can be deleted.
 func adapterServes(ctx context.Context) error {
 	d, err := get(ctx, &appsv1.Deployment{}, monitoringNamespace, "prometheus-adapter")
 	if err == nil && d.Status.AvailableReplicas != 1 {
@@ -68,8 +68,9 @@ func adapterServes(ctx context.Context) error {
 	return err
 }
 
-// TestLatencyTarget keeps a target under a step of load, keeps the number of replicas while metrics are away and the load is
-// gone, and takes them away again once metrics are back. It is alone on the cluster, because latency is what it measures.
+// TestLatencyTarget keeps a target under a step of load. It keeps the number of replicas while metrics are missing and
+// the load is gone, and removes replicas when metrics are back. It runs alone on the cluster, because it measures
+// latency.
 func TestLatencyTarget(t *testing.T) {
 	const (
 		target = 100 // ms, for 95 of 100 requests
@@ -83,21 +84,21 @@ func TestLatencyTarget(t *testing.T) {
 		measured(func(m *v1alpha1.Metrics) { m.SuccessRatio = new(0.97) }),
 		scaled(v1alpha1.Scaling{MinReplicas: 1, MaxReplicas: most, TargetLatencyMs: new(int32(target)), ScaleDownAfterSeconds: new(int32(30))})))
 	eventually(t, "the Gateway serves it", answers(host, "/predict", 200))
-	// Somebody calls all the time.
+	// There are always some requests.
 	trickle := callOutside(t, load.Options{URL: gateway + "/predict", Host: host, Concurrency: 2, Rate: 5, Timeout: 10 * time.Second, NoKeepAlive: true})
 	condition := func(ct xpv2.ConditionType, status corev1.ConditionStatus, reason xpv2.ConditionReason, words ...string) func(context.Context) error {
-		return told(ns, "reco", ct, status, reason, words...)
+		return algorithmCondition(ns, "reco", ct, status, reason, words...)
 	}
-	within(t, 2*patience, "all is known", condition(v1alpha1.TypeMetricsAvailable, corev1.ConditionTrue, v1alpha1.ReasonMeasured))
-	within(t, 2*patience, "targets are met", condition(v1alpha1.TypeWithinTargets, corev1.ConditionTrue, v1alpha1.ReasonTargetsMet))
+	within(t, 2*timeout, "all is known", condition(v1alpha1.TypeMetricsAvailable, corev1.ConditionTrue, v1alpha1.ReasonMeasured))
+	within(t, 2*timeout, "targets are met", condition(v1alpha1.TypeWithinTargets, corev1.ConditionTrue, v1alpha1.ReasonTargetsMet))
 
 	// The step.
 	step := load.Options{URL: gateway + "/predict", Host: host, Concurrency: 24, Rate: rate, Timeout: 10 * time.Second}
 	began := time.Now()
 	rise := callOutside(t, step)
-	within(t, patience, "the missed target is told", condition(v1alpha1.TypeWithinTargets, corev1.ConditionFalse, v1alpha1.ReasonTargetMissed,
+	within(t, timeout, "the missed target is reported", condition(v1alpha1.TypeWithinTargets, corev1.ConditionFalse, v1alpha1.ReasonTargetMissed,
 		"latency p95 in ms", fmt.Sprintf("at most %d", target)))
-	within(t, 2*patience, "there are enough replicas", func(ctx context.Context) error {
+	within(t, 2*timeout, "there are enough replicas", func(ctx context.Context) error {
 		wanted, available, err := size(ctx, ns, "reco")
 		if err == nil && available < enough {
 			err = fmt.Errorf("%d replicas are wanted, %d serve", wanted, available)
@@ -106,11 +107,11 @@ func TestLatencyTarget(t *testing.T) {
 		return err
 	})
 	t.Logf("%d replicas serve %s after the load began", enough, time.Since(began).Round(100*time.Millisecond))
-	within(t, 2*patience, "targets are met again", condition(v1alpha1.TypeWithinTargets, corev1.ConditionTrue, v1alpha1.ReasonTargetsMet))
-	t.Logf("the target is told to be met %s after the load began", time.Since(began).Round(100*time.Millisecond))
+	within(t, 2*timeout, "targets are met again", condition(v1alpha1.TypeWithinTargets, corev1.ConditionTrue, v1alpha1.ReasonTargetsMet))
+	t.Logf("the target was met %s after the load began", time.Since(began).Round(100*time.Millisecond))
 	lossless(t, "while replicas were added", rise())
 
-	// At rest, seen by those who call.
+	// Without load, as clients measure it.
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	r, err := load.Run(ctx, step)
@@ -124,14 +125,14 @@ func TestLatencyTarget(t *testing.T) {
 	}
 	t.Logf("at rest %d replicas answer %.0f requests per second, p95 %.1f ms for a target of %d ms: error %+.0f %%",
 		wanted, float64(r.Answered)/30, r.P95Ms, target, 100*(r.P95Ms-target)/target)
-	// Callers, the Gateway and the replicas share two cores with the whole cluster, and with whatever else the machine does.
-	// Without scaling it would be five times the target.
+	// Clients, the Gateway and the replicas share two cores with the whole cluster and other work. Without scaling it
+	// would be five times the target.
 	if r.P95Ms > 1.5*target {
 		t.Errorf("at rest p95 is %.1f ms, want at most %d ms and a half", r.P95Ms, target)
 	}
 	followsLearned(t, ns, "reco", target)
 
-	// The load goes, and Prometheus with it, before anything could shrink.
+	// The load ends, and Prometheus stops before the number can shrink.
 	t.Cleanup(func() {
 		_ = scalePrometheus(context.Background(), 1)
 		_ = scaleAdapter(context.Background(), 1)
@@ -151,7 +152,7 @@ func TestLatencyTarget(t *testing.T) {
 		t.Fatalf("there are %d replicas when Prometheus goes (%v)", before, err)
 	}
 	outage := time.Now()
-	eventually(t, "the outage is told", condition(v1alpha1.TypeMetricsAvailable, corev1.ConditionFalse, v1alpha1.ReasonQueryFailed))
+	eventually(t, "the outage is reported", condition(v1alpha1.TypeMetricsAvailable, corev1.ConditionFalse, v1alpha1.ReasonQueryFailed))
 	eventually(t, "and by the Analysis", func(ctx context.Context) error {
 		o, err := get(ctx, &observev1alpha1.Analysis{}, ns, "reco")
 		if err != nil {
@@ -163,15 +164,15 @@ func TestLatencyTarget(t *testing.T) {
 
 		return nil
 	})
-	eventually(t, "nobody claims to know whether targets are met", condition(v1alpha1.TypeWithinTargets, corev1.ConditionUnknown, v1alpha1.ReasonTooLittleData))
+	eventually(t, "the targets are Unknown", condition(v1alpha1.TypeWithinTargets, corev1.ConditionUnknown, v1alpha1.ReasonTooLittleData))
 	stays(t, ns, "reco", 80*time.Second-time.Since(outage), "without Prometheus and load")
 
-	// Prometheus comes back, and the adapter goes.
+	// Prometheus comes back, and the adapter stops.
 	if err := errors.Join(scaleAdapter(t.Context(), 0), scalePrometheus(t.Context(), 1)); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 2*patience, "Prometheus is back", prometheusAnswers)
-	within(t, 2*patience, "the missing adapter is told", condition(v1alpha1.TypeMetricsAvailable, corev1.ConditionFalse, v1alpha1.ReasonNotScaling,
+	within(t, 2*timeout, "Prometheus is back", prometheusAnswers)
+	within(t, 2*timeout, "the missing adapter is reported", condition(v1alpha1.TypeMetricsAvailable, corev1.ConditionFalse, v1alpha1.ReasonNotScaling,
 		"external metrics"))
 	stays(t, ns, "reco", max(140*time.Second-time.Since(outage), 20*time.Second), "without the adapter")
 	if now, _, err := size(t.Context(), ns, "reco"); err != nil || now != before {
@@ -183,13 +184,13 @@ func TestLatencyTarget(t *testing.T) {
 	}
 	eventually(t, "the adapter is back", adapterServes)
 
-	// Now they go, one a minute at most.
+	// Now replicas are removed, at most one a minute.
 	least := before - 1
 	if os.Getenv("CAPSTAN_LASTING") != "" {
 		least = 1
 	}
 	back := time.Now()
-	within(t, time.Duration(before-least+1)*patience, fmt.Sprintf("%d of %d replicas are left", least, before), func(ctx context.Context) error {
+	within(t, time.Duration(before-least+1)*timeout, fmt.Sprintf("%d of %d replicas are left", least, before), func(ctx context.Context) error {
 		wanted, available, err := size(ctx, ns, "reco")
 		if err == nil && (wanted > least || available > least) {
 			err = fmt.Errorf("%d replicas are wanted, %d serve", wanted, available)
@@ -211,10 +212,10 @@ func lossless(t *testing.T, when string, r *load.Report) {
 	}
 }
 
-// followsLearned expects the autoscaler to follow the load that was learned, with the latency as guard.
+// followsLearned expects the autoscaler to follow the learned load, with the latency as guard.
 func followsLearned(t *testing.T, ns, name string, target int64) {
 	t.Helper()
-	eventually(t, "the autoscaler follows what was learned", func(ctx context.Context) error {
+	eventually(t, "the autoscaler follows the learned load", func(ctx context.Context) error {
 		a, err := get(ctx, &v1alpha1.Algorithm{}, ns, name)
 		if err != nil {
 			return err

@@ -26,13 +26,13 @@ import (
 	"github.com/capstan-dev/capstan/images/demo-algorithm/load"
 )
 
-// prometheusURL is where the embedded cluster's Prometheus answers, for pods as for these tests.
+// prometheusURL is the address of the embedded cluster's Prometheus, for pods and for these tests.
 const prometheusURL = "http://prometheus.monitoring.svc:9090"
 
-// Looks of these tests are frequent: the embedded cluster's Prometheus scrapes every 5 s.
+// lookEvery is short: the embedded cluster's Prometheus scrapes every 5 s.
 const lookEvery, lookAt = 10 * time.Second, 30 * time.Second
 
-// measured tells its metrics, with modifications.
+// measured enables metrics, with modifications.
 func measured(modify ...func(*v1alpha1.Metrics)) func(*v1alpha1.Algorithm) {
 	return func(a *v1alpha1.Algorithm) {
 		m := &v1alpha1.Metrics{Interval: &metav1.Duration{Duration: lookEvery}, Window: &metav1.Duration{Duration: lookAt}}
@@ -51,7 +51,7 @@ func args(list ...string) func(*v1alpha1.Algorithm) {
 	return func(a *v1alpha1.Algorithm) { a.Spec.Args = list }
 }
 
-// size that the autoscaler has given an Algorithm, and how many replicas of it serve.
+// size is the desired number of replicas from the autoscaler, and the number of ready ones.
 func size(ctx context.Context, ns, name string) (wanted, available int32, err error) {
 	d, err := get(ctx, &appsv1.Deployment{}, ns, name+"-a")
 	if err != nil {
@@ -79,7 +79,7 @@ func stays(t *testing.T, ns, name string, d time.Duration, what string) {
 	t.Logf("%s: %d replicas stayed for %s", what, before, d)
 }
 
-// verdict fails until the Analysis of an Algorithm has one on a check, in words that tell what to do.
+// verdict fails until the Analysis of an Algorithm has a verdict on a check, with words that name the remedy.
 func verdict(ns, name, check string, want observev1alpha1.Verdict, words ...string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		o, err := get(ctx, &observev1alpha1.Analysis{}, ns, name)
@@ -102,11 +102,11 @@ func verdict(ns, name, check string, want observev1alpha1.Verdict, words ...stri
 			return nil
 		}
 
-		return fmt.Errorf("nothing is told of %s", check)
+		return fmt.Errorf("the status has no metric %s", check)
 	}
 }
 
-// promQL is the one value of an expression.
+// promQL returns the single value of an expression.
 func promQL(ctx context.Context, expression string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, prometheusURL+"/api/v1/query?"+url.Values{"query": {expression}}.Encode(), nil)
 	if err != nil {
@@ -134,7 +134,7 @@ func promQL(ctx context.Context, expression string) (string, error) {
 	return fmt.Sprint(answer.Data.Result[0].Value[1]), nil
 }
 
-// TestMetricChecks has checks that cannot be answered beside one that can.
+// TestMetricChecks has checks without a result beside one with a result.
 func TestMetricChecks(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -153,8 +153,8 @@ func TestMetricChecks(t *testing.T) {
 		return algorithm(ns, "reco", measured(func(m *v1alpha1.Metrics) { m.Checks = checks }))
 	}
 	create(t, reco(checks...))
-	// The operator writes Prometheus anew for each of the many monitors that come and go meanwhile.
-	within(t, 2*patience, "the other namespace is seen by Prometheus", func(ctx context.Context) error {
+	// The operator rewrites Prometheus's configuration for each of the many monitors that come and go in the meantime.
+	within(t, 2*timeout, "Prometheus scrapes the other namespace", func(ctx context.Context) error {
 		_, err := promQL(ctx, fmt.Sprintf("sum(up{namespace=%q,algorithm=%q,slot=%q})", other, "reco", "a"))
 
 		return err
@@ -176,29 +176,29 @@ func TestMetricChecks(t *testing.T) {
 		eventually(t, "the verdict on "+tc.check+": "+tc.reason, verdict(ns, "reco", tc.check, tc.want, tc.words...))
 	}
 
-	// The condition tells one after another, and says it all in the end.
+	// The condition reports one after another, and all of them in the end.
 	available := func(status corev1.ConditionStatus, reason xpv2.ConditionReason, words ...string) func(context.Context) error {
-		return told(ns, "reco", v1alpha1.TypeMetricsAvailable, status, reason, words...)
+		return algorithmCondition(ns, "reco", v1alpha1.TypeMetricsAvailable, status, reason, words...)
 	}
-	eventually(t, "the wrong query is told", available(corev1.ConditionFalse, v1alpha1.ReasonQueryFailed, "wrong: ", "unclosed left parenthesis"))
+	eventually(t, "the wrong query is reported", available(corev1.ConditionFalse, v1alpha1.ReasonQueryFailed, "wrong: ", "unclosed left parenthesis"))
 	edit(t, reco(checks[0], checks[2]))
-	eventually(t, "the missing metric is told", available(corev1.ConditionFalse, v1alpha1.ReasonNoData, "never: ", "series"))
+	eventually(t, "the missing metric is reported", available(corev1.ConditionFalse, v1alpha1.ReasonNoData, "never: ", "series"))
 	edit(t, reco(checks[0], checks[3]))
-	eventually(t, "the value that is none is told", available(corev1.ConditionFalse, v1alpha1.ReasonNoData, "nan: ", "not a number"))
+	eventually(t, "the missing value is reported", available(corev1.ConditionFalse, v1alpha1.ReasonNoData, "nan: ", "not a number"))
 	edit(t, reco(checks[0], checks[6]))
 	eventually(t, "all is known", available(corev1.ConditionTrue, v1alpha1.ReasonMeasured))
-	eventually(t, "all is well", told(ns, "reco", v1alpha1.TypeWithinTargets, corev1.ConditionTrue, v1alpha1.ReasonTargetsMet))
+	eventually(t, "everything is healthy", algorithmCondition(ns, "reco", v1alpha1.TypeWithinTargets, corev1.ConditionTrue, v1alpha1.ReasonTargetsMet))
 	edit(t, reco(v1alpha1.MetricCheck{Name: "missed", Query: "sum(algorithm_inflight)", Min: new(7.0)}))
-	eventually(t, "a target that is missed is told", told(ns, "reco", v1alpha1.TypeWithinTargets, corev1.ConditionFalse,
+	eventually(t, "a target that is missed is reported", algorithmCondition(ns, "reco", v1alpha1.TypeWithinTargets, corev1.ConditionFalse,
 		v1alpha1.ReasonTargetMissed, "missed: 0, asked for at least 7"))
 }
 
-// TestScalesByQuery follows a query of one's own, which needs a rule of its own.
+// TestScalesByQuery follows a query of the spec, which needs its own recording rule.
 func TestScalesByQuery(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	host := hostOf(ns, "reco")
-	// Six who wait for slow answers keep six requests in flight, at next to no cost.
+	// Six clients that wait for slow responses keep six requests in progress, at almost no cost.
 	create(t, algorithm(ns, "reco", routed(host), draining(drainSeconds), measured(), args("--latency-ms=4000"), scaled(v1alpha1.Scaling{
 		MinReplicas: 1, MaxReplicas: 4, Signal: "Query", Query: "sum(algorithm_inflight) * 10", PerReplica: new(20.0), ScaleDownAfterSeconds: new(int32(0)),
 	})))
@@ -206,7 +206,7 @@ func TestScalesByQuery(t *testing.T) {
 	c := callOutside(t, load.Options{URL: gateway + "/predict", Host: host, Concurrency: 6, Timeout: 20 * time.Second})
 	began := time.Now()
 	series := fmt.Sprintf("capstan:custom{namespace=%q,algorithm=%q,slot=%q}", ns, "reco", "a")
-	within(t, 2*patience, "the load is recorded", func(ctx context.Context) error {
+	within(t, 2*timeout, "the load is recorded", func(ctx context.Context) error {
 		v, err := promQL(ctx, series)
 		if err == nil && v != "60" {
 			err = fmt.Errorf("%s is %s", series, v)
@@ -215,7 +215,7 @@ func TestScalesByQuery(t *testing.T) {
 		return err
 	})
 	t.Logf("recorded %s after the load began", time.Since(began).Round(time.Second))
-	within(t, 2*patience, "60 at 20 a replica are 3 replicas", func(ctx context.Context) error {
+	within(t, 2*timeout, "60 at 20 a replica are 3 replicas", func(ctx context.Context) error {
 		wanted, available, err := size(ctx, ns, "reco")
 		if err == nil && (wanted != 3 || available != 3) {
 			err = fmt.Errorf("%d replicas are wanted, %d serve", wanted, available)
@@ -226,14 +226,14 @@ func TestScalesByQuery(t *testing.T) {
 	t.Logf("scaled %s after the load began", time.Since(began).Round(time.Second))
 	a, err := get(t.Context(), &v1alpha1.Algorithm{}, ns, "reco")
 	if err != nil || a.Status.Scaling == nil || a.Status.Scaling.Signal != "Query" || *a.Status.Scaling.PerReplica != 20 {
-		t.Errorf("status.scaling should tell what is followed: %+v (%v)", a.Status.Scaling, err)
+		t.Errorf("status.scaling should have what the autoscaler follows: %+v (%v)", a.Status.Scaling, err)
 	}
-	eventually(t, "all is known", told(ns, "reco", v1alpha1.TypeMetricsAvailable, corev1.ConditionTrue, v1alpha1.ReasonMeasured))
+	eventually(t, "all is known", algorithmCondition(ns, "reco", v1alpha1.TypeMetricsAvailable, corev1.ConditionTrue, v1alpha1.ReasonMeasured))
 	if r := c(); r.Lost() != 0 {
 		t.Errorf("%d of %d requests were lost: %v", r.Lost(), r.Sent, r.Failed)
 	}
 
-	// A query that Prometheus does not understand leaves everything as it is, and says so.
+	// An invalid query changes nothing, and the condition reports it.
 	wanted, _, err := size(t.Context(), ns, "reco")
 	if err != nil {
 		t.Fatal(err)
@@ -242,11 +242,11 @@ func TestScalesByQuery(t *testing.T) {
 	edit(t, algorithm(ns, "reco", routed(host), draining(drainSeconds), measured(), args("--latency-ms=4000"), scaled(v1alpha1.Scaling{
 		MinReplicas: 1, MaxReplicas: 4, Signal: "Query", Query: "sum(algorithm_inflight) *", PerReplica: new(20.0), ScaleDownAfterSeconds: new(int32(0)),
 	})))
-	eventually(t, "the wrong query is told", told(ns, "reco", v1alpha1.TypeMetricsAvailable, corev1.ConditionFalse,
+	eventually(t, "the wrong query is reported", algorithmCondition(ns, "reco", v1alpha1.TypeMetricsAvailable, corev1.ConditionFalse,
 		v1alpha1.ReasonQueryFailed, "spec.scaling", "unexpected end of input"))
 }
 
-// TestSeriesGone has the metrics of pods that run vanish, by a wrong edit: nothing shrinks for it.
+// TestSeriesGone removes the metrics of running pods by a wrong edit: the number of replicas stays.
 func TestSeriesGone(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -256,18 +256,18 @@ func TestSeriesGone(t *testing.T) {
 		}))
 	}
 	available := func(status corev1.ConditionStatus, reason xpv2.ConditionReason, words ...string) func(context.Context) error {
-		return told(ns, "reco", v1alpha1.TypeMetricsAvailable, status, reason, words...)
+		return algorithmCondition(ns, "reco", v1alpha1.TypeMetricsAvailable, status, reason, words...)
 	}
-	// It would shrink, but takes its time to.
+	// It would shrink, but slowly.
 	create(t, reco("/metrics", 3600))
-	within(t, 2*patience, "all is known", available(corev1.ConditionTrue, v1alpha1.ReasonMeasured))
+	within(t, 2*timeout, "all is known", available(corev1.ConditionTrue, v1alpha1.ReasonMeasured))
 	edit(t, reco("/nothing", 3600))
-	within(t, 2*patience, "it is told that the series are gone", available(corev1.ConditionFalse, v1alpha1.ReasonNoData, "spec.scaling", "spec.metrics.port and path"))
+	within(t, 2*timeout, "the status reports that the series are gone", available(corev1.ConditionFalse, v1alpha1.ReasonNoData, "spec.scaling", "spec.metrics.port and path"))
 	edit(t, reco("/nothing", 0))
 	time.Sleep(5 * time.Second)
 	stays(t, ns, "reco", 45*time.Second, "without series, and no time to wait")
 	edit(t, reco("/metrics", 0))
-	within(t, 2*patience, "with them it shrinks", func(ctx context.Context) error {
+	within(t, 2*timeout, "with them it shrinks", func(ctx context.Context) error {
 		wanted, _, err := size(ctx, ns, "reco")
 		if err == nil && wanted == 3 {
 			err = errors.New("there are still 3 replicas")
@@ -275,5 +275,5 @@ func TestSeriesGone(t *testing.T) {
 
 		return err
 	})
-	within(t, patience, "all is known again", available(corev1.ConditionTrue, v1alpha1.ReasonMeasured))
+	within(t, timeout, "all is known again", available(corev1.ConditionTrue, v1alpha1.ReasonMeasured))
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// mirroring copies all requests to a revision before callers meet it.
+// mirroring copies all requests to a candidate before it gets traffic.
 func mirroring(l *v1alpha1.Lifecycle) { l.Mirror = &v1alpha1.Mirror{Percent: 100} }
 
-// TestMirrorNotOffered asks for copies of requests where the Gateway makes none: nothing is tried, the route stays as the
-// Gateway serves it, and the message says what to do.
+// TestMirrorNotOffered requests mirroring from a Gateway without it: the rollout holds, the route stays unchanged, and
+// the message has the remedy.
 func TestMirrorNotOffered(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -28,11 +28,11 @@ func TestMirrorNotOffered(t *testing.T) {
 	edit(t, reco("v2", mirroring))
 	eventually(t, "it holds", rollout(ns, "reco", v1alpha1.RolloutHolding, string(v1alpha1.ReasonMirrorNotOffered), "HTTPRouteRequestMirror", "remove spec.lifecycle.mirror"))
 	if c := rolloutOf(t.Context(), ns, "reco"); c.Weight != 0 {
-		t.Errorf("nobody should meet v2, got %d %%", c.Weight)
+		t.Errorf("v2 should get no traffic, got %d %%", c.Weight)
 	}
 
 	edit(t, reco("v2"))
-	within(t, 2*patience, "it goes on", stepping(ns, "reco", 50))
-	within(t, 2*patience, "callers reach v2", live(ns, "reco", "v2"))
+	within(t, 2*timeout, "it goes on", stepping(ns, "reco", 50))
+	within(t, 2*timeout, "traffic goes to v2", live(ns, "reco", "v2"))
 	lossless(t, "all the time", calls())
 }

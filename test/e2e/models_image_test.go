@@ -106,17 +106,18 @@ func TestModelFromImage(t *testing.T) {
 			create(t, of(first))
 			eventually(t, "v1 is served", v1.serves(host))
 			edit(t, of(nowhere))
-			eventually(t, "a missing image is told", told(ns, name, v1alpha1.TypeUpdated, corev1.ConditionFalse, tc.missing, "nowhere/"))
+			eventually(t, "a missing image is reported", algorithmCondition(ns, name, v1alpha1.TypeUpdated, corev1.ConditionFalse, tc.missing, "nowhere/"))
 			if err := v1.serves(host)(t.Context()); err != nil {
 				t.Errorf("%s: %v", tc.reason, err)
 			}
 			edit(t, of(second))
-			within(t, 2*patience, "v2 is served", v2.serves(host))
+			within(t, 2*timeout, "v2 is served", v2.serves(host))
 		})
 	}
 }
 
-// TestModelFromVolume serves what a pod has put into a claim. The server is a shell that tries to write there first.
+// TestModelFromVolume serves a model that a pod has written to a claim. The server is a shell that tries to write there
+// first.
 func TestModelFromVolume(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -159,16 +160,16 @@ func TestModelFromVolume(t *testing.T) {
 	create(t, of(""))
 	eventually(t, "the model is read, and cannot be written", content(host, "/"+modelFile, v1[modelFile]))
 	edit(t, of(weightsOf("v2").digest()))
-	eventually(t, "another digest is told", told(ns, "reco", v1alpha1.TypeUpdated, corev1.ConditionFalse,
+	eventually(t, "another digest is reported", algorithmCondition(ns, "reco", v1alpha1.TypeUpdated, corev1.ConditionFalse,
 		v1alpha1.ReasonModelDigestMismatch, v1.digest(), "spec.model.digest"))
 	if err := content(host, "/"+modelFile, v1[modelFile])(t.Context()); err != nil {
 		t.Error(err)
 	}
 	edit(t, of(v1.digest()))
-	eventually(t, "the right one is live", told(ns, "reco", v1alpha1.TypeUpdated, corev1.ConditionTrue, v1alpha1.ReasonLive))
+	eventually(t, "the right one is live", algorithmCondition(ns, "reco", v1alpha1.TypeUpdated, corev1.ConditionTrue, v1alpha1.ReasonLive))
 }
 
-// content fails until the Gateway answers with a text.
+// content fails until the Gateway responds with a text.
 func content(host, path, want string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, gateway+path, nil)

@@ -27,10 +27,10 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// mlflowURL is where the embedded cluster's MLflow answers, for pods as for these tests.
+// mlflowURL is the address of the embedded cluster's MLflow, for pods and for these tests.
 const mlflowURL = "https://mlflow.outside.svc"
 
-// A catalogue is MLflow as people use it who know nothing of Capstan.
+// A catalogue is MLflow as used by people who do not know Capstan.
 type catalogue struct {
 	client             *http.Client
 	username, password string
@@ -43,7 +43,7 @@ func newCatalogue(t *testing.T) catalogue {
 	return catalogue{client: outsideClient(t), username: string(login[v1alpha1.KeyUsername]), password: string(login[v1alpha1.KeyPassword])}
 }
 
-// call the server, and decode its answer if there is something to decode it into.
+// call the server, and decode its response unless the target is nil.
 func (c catalogue) call(ctx context.Context, method, path string, body io.Reader, answer any) error {
 	req, err := http.NewRequestWithContext(ctx, method, mlflowURL+"/api/2.0/"+path, body)
 	if err != nil {
@@ -72,7 +72,7 @@ func (c catalogue) call(ctx context.Context, method, path string, body io.Reader
 	return json.Unmarshal(said, answer)
 }
 
-// log a model as artifacts that the server keeps, and return their URI.
+// log a model as artifacts on the server, and return their URI.
 func (c catalogue) log(t *testing.T, path string, w weights) string {
 	t.Helper()
 	for name, content := range w {
@@ -135,7 +135,7 @@ func (c catalogue) aliased(ctx context.Context, model, alias string) (registered
 	return answer.Version, c.call(ctx, http.MethodGet, "mlflow/registered-models/alias?"+query.Encode(), nil, &answer)
 }
 
-// follows fails until the alias live points to a version and tells which Algorithm serves it.
+// follows fails until the alias live points to a version and names the Algorithm that serves it.
 func (c catalogue) follows(model, version, ns, name string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		a, err := get(ctx, &v1alpha1.Algorithm{}, ns, name)
@@ -158,12 +158,12 @@ func (c catalogue) follows(model, version, ns, name string) func(context.Context
 	}
 }
 
-// lookAgain has the registry asked now for what Algorithms serve, which else happens once a minute.
+// lookAgain checks the registry now for the versions of Algorithms, instead of once a minute.
 func lookAgain(t *testing.T, ns string) {
 	t.Helper()
 	all := &registryv1alpha1.ModelVersionList{}
 	if err := kube.List(t.Context(), all, client.InNamespace(ns), client.HasLabels{"capstan.dev/algorithm"}); err != nil || len(all.Items) == 0 {
-		t.Fatalf("nobody asks the registry: %v", err)
+		t.Fatalf("no Analysis asks the registry: %v", err)
 	}
 	for _, mv := range all.Items {
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{"example.org/look":%q}}}`, time.Now().Format(time.RFC3339Nano))
@@ -173,7 +173,7 @@ func lookAgain(t *testing.T, ns string) {
 	}
 }
 
-// TestModelFromRegistry follows an alias through its life, and an outage of the registry.
+// TestModelFromRegistry follows an alias through its life, and through an outage of the registry.
 func TestModelFromRegistry(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -186,7 +186,7 @@ func TestModelFromRegistry(t *testing.T) {
 		"accessKeyId": key["accessKeyId"], "secretAccessKey": key["secretAccessKey"],
 	})
 
-	// Versions 1 and 2 are kept by MLflow itself, 3 is on S3, and the files of 4 are gone.
+	// Versions 1 and 2 are on MLflow itself, 3 is on S3, and the files of 4 are deleted.
 	v1, v2, v3 := weightsOf("1"), weightsOf("2"), weightsOf("3")
 	register := func(model string, sources ...string) {
 		m := &registryv1alpha1.RegisteredModel{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: model}}
@@ -219,49 +219,49 @@ func TestModelFromRegistry(t *testing.T) {
 		}, modify...)
 	}
 	resolves := func(status corev1.ConditionStatus, reason xpv2.ConditionReason, words ...string) func(context.Context) error {
-		return told(ns, "reco", v1alpha1.TypeModelResolved, status, reason, words...)
+		return algorithmCondition(ns, "reco", v1alpha1.TypeModelResolved, status, reason, words...)
 	}
 
-	// There is no such alias at first.
+	// The alias does not exist at first.
 	edit(t, reco(model, "champion"))
-	eventually(t, "the missing alias is told", resolves(corev1.ConditionFalse, v1alpha1.ReasonRegistryFailed, `"champion"`, model))
+	eventually(t, "the missing alias is reported", resolves(corev1.ConditionFalse, v1alpha1.ReasonRegistryFailed, `"champion"`, model))
 	c.point(t, model, "champion", "1")
 	began := time.Now()
 	lookAgain(t, ns)
-	within(t, 2*patience, "version 1 is served", v1.serves(host))
-	t.Logf("a model from MLflow is served %s after its alias was made", time.Since(began).Round(100*time.Millisecond))
+	within(t, 2*timeout, "version 1 is served", v1.serves(host))
+	t.Logf("a model from MLflow is served %s after the creation of its alias", time.Since(began).Round(100*time.Millisecond))
 	eventually(t, "the alias live follows", c.follows(model, "1", ns, "reco"))
 	eventually(t, "it is Ready", ready(ns, "reco", v1alpha1.PhaseReady, 1))
 	calls := callers(t, ns, "reco", host, outsideNew)
 
 	began = time.Now()
 	c.point(t, model, "champion", "2")
-	within(t, 2*patience, "version 2 is served", v2.serves(host))
+	within(t, 2*timeout, "version 2 is served", v2.serves(host))
 	t.Logf("an alias that moved is served after %s", time.Since(began).Round(100*time.Millisecond))
 	eventually(t, "the alias live follows", c.follows(model, "2", ns, "reco"))
 	if a, err := get(t.Context(), &v1alpha1.Algorithm{}, ns, "reco"); err != nil || a.Status.Model.Digest != v2.digest() {
-		t.Errorf("the digest that the registry tells should be in the status: %+v (%v)", a.Status.Model, err)
+		t.Errorf("the digest from the registry should be in the status: %+v (%v)", a.Status.Model, err)
 	}
-	within(t, 2*patience, "version 1 is gone", alone(ns, "reco"))
+	within(t, 2*timeout, "version 1 is gone", alone(ns, "reco"))
 
-	// The alias moves on while pods start that cannot: the next one is served, and the one between was never live.
+	// The alias moves on while pods of a bad version start: the next version is served, and the bad one never was.
 	c.point(t, model, "champion", "4")
 	lookAgain(t, ns)
-	eventually(t, "files that are gone are told", told(ns, "reco", v1alpha1.TypeUpdated, corev1.ConditionFalse,
+	eventually(t, "missing files are reported", algorithmCondition(ns, "reco", v1alpha1.TypeUpdated, corev1.ConditionFalse,
 		v1alpha1.ReasonModelNotFound, "e2e/"+ns+"/4"))
 	if err := v2.serves(host)(t.Context()); err != nil {
 		t.Error(err)
 	}
 	c.point(t, model, "champion", "3")
 	lookAgain(t, ns)
-	within(t, 2*patience, "version 3 is served", v3.serves(host))
+	within(t, 2*timeout, "version 3 is served", v3.serves(host))
 	eventually(t, "the alias live follows", c.follows(model, "3", ns, "reco"))
 	if v, err := c.version(t.Context(), model, "4"); err != nil || v.tag("capstan.dev/live.revision") != "" {
 		t.Errorf("version 4 was never live, but has the tags %v (%v)", v.Tags, err)
 	}
-	within(t, 2*patience, "version 2 is gone", alone(ns, "reco"))
+	within(t, 2*timeout, "version 2 is gone", alone(ns, "reco"))
 
-	// Another Algorithm goes from one model to another, and a third asks for one that there is not.
+	// Another Algorithm changes its model, and a third names a missing one.
 	other := "other-" + ns
 	register(other, s.put(t, "other/1", v1))
 	c.point(t, other, "champion", "1")
@@ -278,8 +278,8 @@ func TestModelFromRegistry(t *testing.T) {
 	third := second("none-" + ns)
 	third.Name, third.Spec.Route = "third", nil
 	edit(t, third)
-	eventually(t, "a missing model is told", told(ns, "third", v1alpha1.TypeModelResolved, corev1.ConditionFalse, v1alpha1.ReasonRegistryFailed, "none-"+ns))
-	within(t, 2*patience, "the first model is served in place of the other", v3.serves(hostOf(ns, "second")))
+	eventually(t, "a missing model is reported", algorithmCondition(ns, "third", v1alpha1.TypeModelResolved, corev1.ConditionFalse, v1alpha1.ReasonRegistryFailed, "none-"+ns))
+	within(t, 2*timeout, "the first model is served in place of the other", v3.serves(hostOf(ns, "second")))
 	eventually(t, "the alias of one goes, and that of the other comes", func(ctx context.Context) error {
 		if v, err := c.aliased(ctx, other, "second"); err == nil {
 			return fmt.Errorf("the other model still has the alias, on version %s", v.Version)
@@ -292,7 +292,7 @@ func TestModelFromRegistry(t *testing.T) {
 		return err
 	})
 
-	// The registry goes: what is known is rolled out, what is not waits for it.
+	// The registry stops: known versions roll out, unknown ones wait for it.
 	c.point(t, model, "challenger", "2")
 	t.Cleanup(func() { _ = scaleOutside(context.Background(), "mlflow", 1) })
 	if err := scaleOutside(t.Context(), "mlflow", 0); err != nil {
@@ -306,15 +306,15 @@ func TestModelFromRegistry(t *testing.T) {
 		return nil
 	})
 	lookAgain(t, ns)
-	eventually(t, "the outage is told", resolves(corev1.ConditionFalse, v1alpha1.ReasonRegistryFailed, "What serves goes on"))
+	eventually(t, "the outage is reported", resolves(corev1.ConditionFalse, v1alpha1.ReasonRegistryFailed, "What serves goes on"))
 	edit(t, reco(model, "champion", versioned("edited")))
-	within(t, 2*patience, "an edit is rolled out all the same", live(ns, "reco", "edited"))
+	within(t, 2*timeout, "an edit is rolled out all the same", live(ns, "reco", "edited"))
 	if err := v3.serves(host)(t.Context()); err != nil {
 		t.Error(err)
 	}
-	within(t, 2*patience, "the one before is gone", alone(ns, "reco"))
+	within(t, 2*timeout, "the one before is gone", alone(ns, "reco"))
 	edit(t, reco(model, "challenger", versioned("edited")))
-	eventually(t, "another alias waits", told(ns, "reco", v1alpha1.TypeUpdated, corev1.ConditionFalse, v1alpha1.ReasonAwaitingModel, "ModelResolved"))
+	eventually(t, "another alias waits", algorithmCondition(ns, "reco", v1alpha1.TypeUpdated, corev1.ConditionFalse, v1alpha1.ReasonAwaitingModel, "ModelResolved"))
 	eventually(t, "for the registry", resolves(corev1.ConditionFalse, v1alpha1.ReasonRegistryFailed, `"challenger"`))
 	if err := v3.serves(host)(t.Context()); err != nil {
 		t.Error(err)
@@ -323,7 +323,7 @@ func TestModelFromRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	began = time.Now()
-	within(t, 2*patience, "version 2 is served", v2.serves(host))
+	within(t, 2*timeout, "version 2 is served", v2.serves(host))
 	t.Logf("an alias that waited is served %s after MLflow was started", time.Since(began).Round(100*time.Millisecond))
 	eventually(t, "the alias live follows", c.follows(model, "2", ns, "reco"))
 	calls.end(t)

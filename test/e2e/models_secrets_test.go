@@ -16,7 +16,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// TestMountedSecret changes Secrets under Algorithms: one that starts anew for it, and one that reads its files again.
+// TestMountedSecret changes Secrets of two Algorithms: one makes a new revision for it, and one reads its files again.
 func TestMountedSecret(t *testing.T) {
 	t.Parallel()
 
@@ -24,13 +24,13 @@ func TestMountedSecret(t *testing.T) {
 		t.Parallel()
 		ns := namespace(t)
 		host := hostOf(ns, "reco")
-		// The server takes the file of the Secret for a model, so that its answers tell which content it was started with.
+		// The server uses the file of the Secret as its model, so that its responses identify the content at its start.
 		reco := algorithm(ns, "reco", draining(drainSeconds), routed(host), func(a *v1alpha1.Algorithm) {
 			a.Spec.Secrets = []v1alpha1.MountedSecret{{Name: "license", Rotate: v1alpha1.RotateRolling}}
 			a.Spec.Args = []string{"--model-file=/etc/secrets/license/" + modelFile}
 		})
 		edit(t, reco)
-		eventually(t, "the missing Secret is told", told(ns, "reco", v1alpha1.TypeUpdated, corev1.ConditionFalse,
+		eventually(t, "the missing Secret is reported", algorithmCondition(ns, "reco", v1alpha1.TypeUpdated, corev1.ConditionFalse,
 			v1alpha1.ReasonAwaitingSecret, `"license"`, "spec.secrets"))
 		if n := len(pods(t.Context(), t, ns, "reco")); n != 0 {
 			t.Errorf("there are %d pods that could not start", n)
@@ -38,15 +38,15 @@ func TestMountedSecret(t *testing.T) {
 		write := func(w weights) { secret(t, ns, "license", map[string][]byte{modelFile: []byte(w[modelFile])}) }
 		v1, v2 := weightsOf("v1"), weightsOf("v2")
 		write(v1)
-		within(t, 2*patience, "v1 is served", v1.serves(host))
+		within(t, 2*timeout, "v1 is served", v1.serves(host))
 		eventually(t, "it is Ready", ready(ns, "reco", v1alpha1.PhaseReady, 1))
 		w := witnessOf(t, ns, "reco")
 		c := callers(t, ns, "reco", host, outsideNew)
 		began := time.Now()
 		write(v2)
-		within(t, 2*patience, "v2 is served", v2.serves(host))
+		within(t, 2*timeout, "v2 is served", v2.serves(host))
 		t.Logf("a changed Secret is served, by a revision of its own, after %s", time.Since(began).Round(100*time.Millisecond))
-		within(t, 2*patience, "the one before is gone", alone(ns, "reco"))
+		within(t, 2*timeout, "the one before is gone", alone(ns, "reco"))
 		c.end(t)
 		w.end(t, 2, 1)
 	})
@@ -61,16 +61,16 @@ func TestMountedSecret(t *testing.T) {
 			a.Spec.Secrets = []v1alpha1.MountedSecret{{Name: "license"}}
 		})
 		edit(t, reco)
-		eventually(t, "the missing Secret is told", told(ns, "reco", v1alpha1.TypePodsHealthy, corev1.ConditionFalse,
+		eventually(t, "the missing Secret is reported", algorithmCondition(ns, "reco", v1alpha1.TypePodsHealthy, corev1.ConditionFalse,
 			v1alpha1.ReasonConfigError, `"license"`))
 		secret(t, ns, "license", map[string][]byte{"key": []byte("one")})
-		// The kubelet tries again after a while.
-		within(t, 3*patience, "it is Ready", ready(ns, "reco", v1alpha1.PhaseReady, 1))
+		// The kubelet retries after a while.
+		within(t, 3*timeout, "it is Ready", ready(ns, "reco", v1alpha1.PhaseReady, 1))
 		eventually(t, "the content is read", content(host, "/key", "one"))
 		before := pods(t.Context(), t, ns, "reco")
 		began := time.Now()
 		secret(t, ns, "license", map[string][]byte{"key": []byte("two")})
-		within(t, 2*patience, "the new content is read", content(host, "/key", "two"))
+		within(t, 2*timeout, "the new content is read", content(host, "/key", "two"))
 		t.Logf("a changed Secret is in the files of a running pod after %s", time.Since(began).Round(100*time.Millisecond))
 		if after := pods(t.Context(), t, ns, "reco"); !equal(before, after) {
 			t.Errorf("pods before %v, after %v", before, after)

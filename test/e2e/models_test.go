@@ -37,10 +37,10 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// modelFile is what the demo server loads of a model.
+// modelFile is the file that the demo server loads from a model.
 const modelFile = "model.bin"
 
-// A weights is a model: what is in its files, by their names.
+// A weights is a model: the content of its files, by name.
 type weights map[string]string
 
 // weightsOf a version: a file that the server loads, and one beside it.
@@ -48,7 +48,7 @@ func weightsOf(version string) weights {
 	return weights{modelFile: "weights of " + version, "config/config.json": `{"version": "` + version + `"}`}
 }
 
-// digest of the model as docs/model.md has people compute it.
+// digest of the model, computed like in docs/model.md.
 func (w weights) digest() string {
 	var lines strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(w)) {
@@ -58,7 +58,7 @@ func (w weights) digest() string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(lines.String())))
 }
 
-// size of its files together.
+// size of its files in total.
 func (w weights) size() (n int64) {
 	for content := range maps.Values(w) {
 		n += int64(len(content))
@@ -67,12 +67,12 @@ func (w weights) size() (n int64) {
 	return n
 }
 
-// loaded is what the demo server answers with when it has loaded the model.
+// loaded is the response of the demo server when it has loaded the model.
 func (w weights) loaded() string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(w[modelFile])))
 }
 
-// serves fails until an Algorithm answers, through the Gateway, with this model.
+// serves fails until an Algorithm responds, through the Gateway, with this model.
 func (w weights) serves(host string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		got, err := servedModel(ctx, host)
@@ -118,7 +118,7 @@ func serving(ns, name string, m v1alpha1.Model, modify ...func(*v1alpha1.Algorit
 	}}, modify...)...)
 }
 
-// outsideSecret is the Secret of a server outside.
+// outsideSecret is the Secret of an outside server.
 func outsideSecret(t *testing.T, name string) map[string][]byte {
 	t.Helper()
 	s, err := get(t.Context(), &corev1.Secret{}, outsideNamespace, name)
@@ -129,7 +129,7 @@ func outsideSecret(t *testing.T, name string) map[string][]byte {
 	return s.Data
 }
 
-// outsideAuthority is who has signed the certificates of the servers outside, PEM.
+// outsideAuthority has signed the certificates of the outside servers, PEM.
 func outsideAuthority(t *testing.T) string {
 	t.Helper()
 	c, err := get(t.Context(), &corev1.ConfigMap{}, outsideNamespace, "ca")
@@ -140,7 +140,7 @@ func outsideAuthority(t *testing.T) string {
 	return c.Data["ca.crt"]
 }
 
-// outsideClient calls the servers outside.
+// outsideClient connects to the outside servers.
 func outsideClient(t *testing.T) *http.Client {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -163,7 +163,7 @@ type shelf struct {
 	s3     *s3.Client
 }
 
-// newShelf makes a Bucket, as a team does that brings its own account of the S3 server.
+// newShelf creates a Bucket, like a team with its own account of the S3 server.
 func newShelf(t *testing.T, ns, name string) shelf {
 	t.Helper()
 	key := outsideSecret(t, "s3")
@@ -177,7 +177,7 @@ func newShelf(t *testing.T, ns, name string) shelf {
 			Endpoint: "https://s3.outside.svc", CABundle: outsideAuthority(t), Credentials: account, WorkloadCredentials: &account,
 		}},
 	}
-	// The server knows one ground of names.
+	// All users of the server share one set of names.
 	bucket := &storagev1alpha1.Bucket{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: ns + "-" + name},
 		Spec: storagev1alpha1.BucketSpec{
@@ -193,8 +193,8 @@ func newShelf(t *testing.T, ns, name string) shelf {
 	}
 	eventually(t, "the Bucket is Ready", well(bucket))
 	t.Cleanup(func() {
-		// Before the namespace and the account with it.
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		// Before the namespace, which has the account.
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		_ = kube.DeleteAllOf(ctx, &v1alpha1.Algorithm{}, client.InNamespace(ns))
 		for kube.Delete(ctx, bucket) == nil {
@@ -208,7 +208,7 @@ func newShelf(t *testing.T, ns, name string) shelf {
 	})}
 }
 
-// put a model onto the shelf, and return its URI.
+// put a model into the bucket, and return its URI.
 func (s shelf) put(t *testing.T, prefix string, w weights) string {
 	t.Helper()
 	for name, content := range w {
@@ -222,7 +222,7 @@ func (s shelf) put(t *testing.T, prefix string, w weights) string {
 	return "s3://" + s.bucket + "/" + prefix
 }
 
-// fetched is what the containers that bring the model said, by pod.
+// fetched returns the logs of the containers that download the model, by pod.
 func fetched(t *testing.T, ns, name string) map[string][]string {
 	t.Helper()
 	config, err := ctrl.GetConfig()
@@ -257,7 +257,8 @@ func fetched(t *testing.T, ns, name string) map[string][]string {
 	return out
 }
 
-// TestModelFromS3 serves a model of a Bucket, lets every reason keep the next one from being served, and serves it at last.
+// TestModelFromS3 serves a model of a Bucket. Then every kind of problem blocks the next model, which is served in the
+// end.
 func TestModelFromS3(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -290,7 +291,7 @@ func TestModelFromS3(t *testing.T) {
 	w := witnessOf(t, ns, "reco")
 	c := callers(t, ns, "reco", host, outsideNew)
 
-	// A second replica finds the model in the cache.
+	// A second replica uses the model in the cache.
 	began = time.Now()
 	create(t, serving(ns, "reco", from(first, digest(v1.digest())), sized(2)))
 	t.Logf("a second replica is ready after %s", time.Since(began).Round(100*time.Millisecond))
@@ -307,7 +308,7 @@ func TestModelFromS3(t *testing.T) {
 	}
 
 	for _, tc := range []struct {
-		// name of the Algorithm: the one that serves, or one of its own.
+		// name of the Algorithm: the ready one, or a separate one.
 		name   string
 		what   string
 		model  v1alpha1.Model
@@ -333,17 +334,17 @@ func TestModelFromS3(t *testing.T) {
 	} {
 		began := time.Now()
 		edit(t, serving(ns, tc.name, tc.model, sized(2)))
-		eventually(t, tc.what+" is told", told(ns, tc.name, v1alpha1.TypeUpdated, corev1.ConditionFalse, tc.reason, tc.words...))
-		t.Logf("%s: told %s after the edit", tc.what, time.Since(began).Round(100*time.Millisecond))
+		eventually(t, tc.what+" is reported", algorithmCondition(ns, tc.name, v1alpha1.TypeUpdated, corev1.ConditionFalse, tc.reason, tc.words...))
+		t.Logf("%s: reported %s after the edit", tc.what, time.Since(began).Round(100*time.Millisecond))
 		if err := v1.serves(host)(t.Context()); err != nil {
 			t.Errorf("%s: %v", tc.what, err)
 		}
-		eventually(t, "still Ready", told(ns, "reco", xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable))
+		eventually(t, "still Ready", algorithmCondition(ns, "reco", xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable))
 	}
 
 	edit(t, serving(ns, "reco", from(second, digest(v2.digest()), func(m *v1alpha1.Model) { m.Size = new(v2.size()) }), sized(2)))
-	within(t, 2*patience, "v2 is served", v2.serves(host))
-	within(t, 2*patience, "v1 is gone", alone(ns, "reco"))
+	within(t, 2*timeout, "v2 is served", v2.serves(host))
+	within(t, 2*timeout, "v1 is gone", alone(ns, "reco"))
 	c.end(t)
 	for _, stop := range w.stop {
 		stop()

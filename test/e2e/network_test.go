@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// caller runs a shell command in a pod that the Pod Security Standard "restricted" admits, with modifications.
+// caller runs a shell command in a pod of the Pod Security Standard "restricted", with modifications.
 func caller(t *testing.T, ns, name, command string, modify ...func(*corev1.Pod)) *corev1.Pod {
 	t.Helper()
 
@@ -53,7 +53,7 @@ func caller(t *testing.T, ns, name, command string, modify ...func(*corev1.Pod))
 	return p
 }
 
-// ends waits until a pod has ended and tells whether its command succeeded.
+// ends waits until a pod has ended and reports whether its command succeeded.
 func ends(t *testing.T, p *corev1.Pod) bool {
 	t.Helper()
 	eventually(t, "pod "+p.Name+" ends", func(ctx context.Context) error {
@@ -82,7 +82,7 @@ func TestNetworkPolicy(t *testing.T) {
 		want    bool
 	}{
 		"SameNamespace": {
-			// What enforces policies learns of a new pod a moment after it runs.
+			// NetworkPolicies are enforced for a new pod only a moment after its start.
 			reason:  "Pods of the Algorithm's namespace may call it.",
 			ns:      ns,
 			command: "for i in 1 2 3 4 5 6 7 8 9 10; do timeout 5 wget -q -O - " + url + " && exit 0; sleep 1; done; exit 1",

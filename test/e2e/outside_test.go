@@ -28,10 +28,10 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// outsideNamespace is where the embedded cluster has the servers that live outside in real life.
+// outsideNamespace is the namespace of the embedded cluster for servers that are outside a cluster in production.
 const outsideNamespace = "outside"
 
-// well tells what keeps a managed resource from being ready and synced.
+// well returns what blocks a managed resource from being ready and synced.
 func well[T resource.Managed](mg T) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if _, err := get(ctx, mg, mg.GetNamespace(), mg.GetName()); err != nil {
@@ -85,7 +85,7 @@ func TestOutside(t *testing.T) {
 	}
 
 	at := func(name string) metav1.ObjectMeta {
-		// Short, so that the outage below is seen soon.
+		// Short, so that the outage below is detected soon.
 		return metav1.ObjectMeta{Namespace: ns, Name: name, Annotations: map[string]string{"crossplane.io/poll-interval": "3s"}}
 	}
 	bucket := &storagev1alpha1.Bucket{ObjectMeta: at("assets"), Spec: storagev1alpha1.BucketSpec{
@@ -129,12 +129,12 @@ func TestOutside(t *testing.T) {
 		t.Errorf("the connection Secret has what a user of the bucket needs: -want, +got:\n%s", diff)
 	}
 
-	// The server goes and comes back.
+	// The server stops and starts again.
 	t.Cleanup(func() { _ = scaleOutside(context.Background(), "s3", 1) })
 	if err := scaleOutside(t.Context(), "s3", 0); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the outage is told", func(ctx context.Context) error {
+	eventually(t, "the outage is reported", func(ctx context.Context) error {
 		if _, err := get(ctx, bucket, ns, "assets"); err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func TestOutside(t *testing.T) {
 
 	for _, e := range since() {
 		provider := strings.HasPrefix(e.User.Username, "system:serviceaccount:crossplane-system:provider-capstan")
-		// Those that Algorithms mount are watched, each by its name.
+		// Secrets that Algorithms mount are watched, each by its name.
 		byName := e.Verb == "watch" && e.ObjectRef.Name != ""
 		if provider && e.ObjectRef.Resource == "secrets" && !byName && !slices.Contains([]string{"get", "create", "update", "patch", "delete"}, e.Verb) {
 			t.Errorf("the provider must not %s Secrets", e.Verb)

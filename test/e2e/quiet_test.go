@@ -28,7 +28,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// idleTime is how long nothing may be written: a minute in `make test`, ten in `make nightly`.
+// idleTime is how long there must be no write: a minute in `make test`, ten in `make nightly`.
 func idleTime(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("CAPSTAN_IDLE_TIME")
@@ -43,7 +43,7 @@ func idleTime(t *testing.T) time.Duration {
 	return d
 }
 
-// TestIdleIsQuiet expects that Ready Algorithms and Credentials cost the API server nothing.
+// TestIdleIsQuiet expects that Ready Algorithms and Credentials cause no write to the API server.
 func TestIdleIsQuiet(t *testing.T) {
 	ns := namespace(t)
 	create(t, algorithm(ns, "plain", func(a *v1alpha1.Algorithm) { a.Spec.Replicas = ptr.To[int32](2) }))
@@ -51,7 +51,7 @@ func TestIdleIsQuiet(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the Credential is Ready", available(ns, "orders"))
-	within(t, 3*patience, "the tests before have been tidied up and all is quiet", func(ctx context.Context) error {
+	within(t, 3*timeout, "the tests before have been tidied up and all is quiet", func(ctx context.Context) error {
 		algorithms := &v1alpha1.AlgorithmList{}
 		if err := kube.List(ctx, algorithms); err != nil {
 			return err
@@ -61,7 +61,7 @@ func TestIdleIsQuiet(t *testing.T) {
 				return fmt.Errorf("Algorithm %s/%s is still there", a.Namespace, a.Name)
 			}
 		}
-		// One more look follows half a minute after the last change.
+		// One more pass follows half a minute after the last change.
 		since := audit(t)
 		time.Sleep(40 * time.Second)
 		if w := writes(since()); len(w) > 0 {
@@ -101,8 +101,8 @@ func resourceVersions(t *testing.T, ns string) string {
 	return a.ResourceVersion + "," + c.ResourceVersion
 }
 
-// watchResponsive watches the Algorithms of a namespace. The returned function ends the watch and returns the message of
-// the first condition Responsive that was False, or nothing.
+// watchResponsive watches the Algorithms of a namespace. The returned function ends the watch and returns the message
+// of the first condition Responsive that was False, or an empty text.
 func watchResponsive(t *testing.T, ns string) func() string {
 	t.Helper()
 	seen, broke := 0, ""
@@ -128,7 +128,7 @@ func TestFunctionKilledUnderLoad(t *testing.T) {
 	ns := namespace(t)
 	const many = 15
 	for i := range many {
-		// Nothing has to run for the function to have worked: zero replicas keep the kubelet out of it.
+		// The function can be tested without pods: zero replicas keep the kubelet out of it.
 		a := algorithm(ns, fmt.Sprintf("burst-%02d", i), func(a *v1alpha1.Algorithm) { a.Spec.Replicas = ptr.To[int32](0) })
 		if err := apply(t.Context(), a); err != nil {
 			t.Fatal(err)
@@ -138,7 +138,7 @@ func TestFunctionKilledUnderLoad(t *testing.T) {
 		}
 	}
 	start := time.Now()
-	within(t, 2*patience, "every Algorithm is Ready", func(ctx context.Context) error {
+	within(t, 2*timeout, "every Algorithm is Ready", func(ctx context.Context) error {
 		for i := range many {
 			if err := ready(ns, fmt.Sprintf("burst-%02d", i), v1alpha1.PhaseStopped, 0)(ctx); err != nil {
 				return fmt.Errorf("burst-%02d: %w", i, err)
@@ -150,7 +150,7 @@ func TestFunctionKilledUnderLoad(t *testing.T) {
 	t.Logf("%d Algorithms Ready %s after the last kill", many, time.Since(start).Round(100*time.Millisecond))
 }
 
-// killFunction kills one of the function's pods without warning, as soon as one runs.
+// killFunction kills one of the function's pods without a grace period, as soon as one runs.
 func killFunction(t *testing.T) {
 	t.Helper()
 	eventually(t, "a pod of the function is killed", func(ctx context.Context) error {
@@ -164,8 +164,8 @@ func killFunction(t *testing.T) {
 	})
 }
 
-// TestUpgradeRestartsNothing installs a version of the function that renders pods in another way. Every pod lives on, a
-// new revision is rendered in the new way, and going back finds the pods as they were rendered before.
+// TestUpgradeRestartsNothing installs a version of the function that renders pods differently. No pod restarts, a new
+// revision is rendered by the new version, and a revert gets the pods of the old version.
 func TestUpgradeRestartsNothing(t *testing.T) {
 	ns := namespace(t)
 	reco := func(threshold string) *v1alpha1.Algorithm {
@@ -178,14 +178,14 @@ func TestUpgradeRestartsNothing(t *testing.T) {
 		a.Spec.Scaling = &v1alpha1.Scaling{MinReplicas: 1, MaxReplicas: 3}
 	}))
 	first := revisionOf(t, ns, "reco")
-	// In the middle of a step, where nobody calls and so nothing happens.
+	// In the middle of a step, without traffic, so that nothing advances.
 	tried := func(v string) *v1alpha1.Algorithm {
 		return algorithm(ns, "tried", versioned(v), routed(hostOf(ns, "tried")), rolling(steps(20, 50)))
 	}
 	stable(t, tried("v1"))
 	course := courseOf(t, ns, "tried")
 	edit(t, tried("v2"))
-	within(t, 2*patience, "20 % of callers may reach v2", stepping(ns, "tried", 20))
+	within(t, 2*timeout, "20 % of callers may reach v2", stepping(ns, "tried", 20))
 	type state struct {
 		pods       map[types.UID]int32
 		generation int64
@@ -203,7 +203,7 @@ func TestUpgradeRestartsNothing(t *testing.T) {
 	t.Cleanup(func() { upgradeFunction(t, os.Getenv("CAPSTAN_VERSION")) })
 	upgradeFunction(t, os.Getenv("CAPSTAN_NEXT_VERSION"))
 
-	// The new version has really answered for these Algorithms once an edit of them has come through it.
+	// An edit of each Algorithm proves that the new version handles it.
 	create(t, algorithm(ns, "after"))
 	for _, a := range []*v1alpha1.Algorithm{reco("0.7"), tried("v2"), algorithm(ns, "scaled", func(a *v1alpha1.Algorithm) {
 		a.Spec.Scaling = &v1alpha1.Scaling{MinReplicas: 1, MaxReplicas: 4}
@@ -231,20 +231,20 @@ func TestUpgradeRestartsNothing(t *testing.T) {
 	t.Logf("no pod was restarted, and no Deployment written, by a version that gives pods %d s instead of %d to take leave", fresh, old)
 
 	edit(t, reco("0.8"))
-	within(t, 2*patience, "callers reach the next revision", live(ns, "reco", "0.8"))
+	within(t, 2*timeout, "callers reach the next revision", live(ns, "reco", "0.8"))
 	if got := rendered(t, ns, "reco-b"); got != fresh {
 		t.Errorf("a new revision should be rendered by the new version, with %d s to take leave, got %d", fresh, got)
 	}
-	// The pods of before are gone by then: what is left of them is what was pinned.
-	within(t, 2*patience, "the one before is gone", alone(ns, "reco"))
+	// The previous pods are gone by then: only their pinned template is left.
+	within(t, 2*timeout, "the one before is gone", alone(ns, "reco"))
 	edit(t, reco("0.7"))
-	within(t, 2*patience, "callers reach the revision before", live(ns, "reco", "0.7"))
+	within(t, 2*timeout, "callers reach the revision before", live(ns, "reco", "0.7"))
 	if got := rendered(t, ns, "reco-a"); got != old || revisionOf(t, ns, "reco") != first {
 		t.Errorf("going back should lead to the pods of before, with %d s to take leave, got %d", old, got)
 	}
 }
 
-// rendered is what the two versions of the function render in their own ways: how many seconds a pod has to take leave.
+// rendered is what the two versions of the function render differently: the seconds that a pod has to stop.
 func rendered(t *testing.T, ns, deployment string) int64 {
 	t.Helper()
 	d, err := get(t.Context(), &appsv1.Deployment{}, ns, deployment)
@@ -255,7 +255,7 @@ func rendered(t *testing.T, ns, deployment string) int64 {
 	return d.Spec.Template.Spec.Containers[0].Lifecycle.PreStop.Sleep.Seconds
 }
 
-// looked fails until Crossplane has carried out the latest spec.
+// looked fails until Crossplane has observed the latest spec.
 func looked(ns, name string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		a, err := get(ctx, &v1alpha1.Algorithm{}, ns, name)
@@ -273,7 +273,7 @@ func looked(ns, name string) func(context.Context) error {
 // upgradeFunction installs a version of the function and waits until its new revision is healthy.
 func upgradeFunction(t *testing.T, version string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	f := &unstructured.Unstructured{}
 	f.SetAPIVersion("pkg.crossplane.io/v1")

@@ -33,7 +33,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// Names that docs/install.md uses in its examples.
+// Names in the examples of docs/install.md.
 const (
 	pageNamespace = "demo"
 	pageDatabase  = "orders-db"
@@ -44,8 +44,9 @@ var packagesOfARelease = map[string]string{
 	"Configuration": "capstan-dev-capstan", "Function": functionName, "Provider": "capstan-dev-provider-capstan",
 }
 
-// TestRelease follows docs/install.md with nothing but the files of two releases: it runs the commands of the page, in a cluster that
-// verifies signatures. hack/e2e-release makes the releases and the cluster; CAPSTAN_RELEASES is the folder that holds them.
+// TestRelease follows docs/install.md with only the files of two releases: it runs the commands of the page in a
+// cluster that verifies signatures. hack/e2e-release builds the releases and the cluster; CAPSTAN_RELEASES is their
+// directory.
 func TestRelease(t *testing.T) {
 	releases := os.Getenv("CAPSTAN_RELEASES")
 	if releases == "" {
@@ -83,7 +84,7 @@ func TestRelease(t *testing.T) {
 		before := podsOf(t)
 		paste(t, next, upgrade[0])
 		installed(t, next)
-		// The new function has seen both: each edit is answered by it.
+		// An edit of each proves that the new function handles both.
 		for _, o := range []client.Object{a, d} {
 			o.SetAnnotations(map[string]string{"example.org/seen": "true"})
 			if err := apply(t.Context(), o); err != nil {
@@ -100,8 +101,8 @@ func TestRelease(t *testing.T) {
 	t.Run("Remove", func(t *testing.T) { removed(t, next, remove) })
 }
 
-// changedPackagesAreRefused pushes packages that differ from the released one in a byte: one without a signature, and one with the
-// signature of the original.
+// changedPackagesAreRefused pushes packages that differ from the released one in one byte: one without a signature, and
+// one with the signature of the original.
 func changedPackagesAreRefused(t *testing.T) {
 	repository, err := name.NewRepository(os.Getenv("CAPSTAN_REGISTRY") + "/capstan-dev/capstan")
 	if err != nil {
@@ -212,8 +213,8 @@ func withOneByteChanged(t *testing.T, img v1.Image, label string) v1.Image {
 	return changed
 }
 
-// installed expects exactly the packages that configuration.yaml of a release names, healthy. Crossplane forgets at once that it verified
-// them, so that only what it refuses proves that it does.
+// installed expects exactly the packages in configuration.yaml of a release, healthy. Crossplane does not record a
+// successful verification, so that only a rejected package proves that it verifies.
 func installed(t *testing.T, folder string) {
 	t.Helper()
 	pinned, err := os.ReadFile(filepath.Join(folder, "configuration.yaml"))
@@ -246,7 +247,7 @@ func installed(t *testing.T, folder string) {
 	}
 }
 
-// removed follows the page's last section, and sees that its last step stops while there is a Database.
+// removed follows the page's last section, and checks that its last step stops while there is a Database.
 func removed(t *testing.T, folder string, steps []string) {
 	t.Helper()
 	if out := paste(t, folder, steps[0]); !strings.Contains(out, pageDatabase) || !strings.Contains(out, "reco") {
@@ -299,7 +300,7 @@ func removed(t *testing.T, folder string, steps []string) {
 	}
 }
 
-// commands are the blocks of a section of docs/install.md, in their order.
+// commands are the command blocks of a section of docs/install.md, in order.
 func commands(t *testing.T, section string) []string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(os.Getenv("CAPSTAN_ROOT"), "docs", "install.md"))
@@ -328,7 +329,7 @@ func commands(t *testing.T, section string) []string {
 	return blocks
 }
 
-// paste runs a block of commands as somebody who pastes it into a shell, and fails when it fails.
+// paste runs a block of commands as if pasted into a shell, and fails when it fails.
 func paste(t *testing.T, folder, block string) string {
 	t.Helper()
 	out, err := try(t, folder, block)

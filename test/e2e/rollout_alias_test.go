@@ -34,7 +34,7 @@ func (c catalogue) pointsTo(model, alias, version string) func(context.Context) 
 	}
 }
 
-// TestAliasFollowsRollout has one alias in the registry follow what is tried, and one what is live.
+// TestAliasFollowsRollout has one alias in the registry follow the candidate, and one the live revision.
 func TestAliasFollowsRollout(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -58,7 +58,7 @@ func TestAliasFollowsRollout(t *testing.T) {
 		if err := apply(t.Context(), v); err != nil {
 			t.Fatal(err)
 		}
-		// The server numbers them in the order in which they come.
+		// The server numbers versions in the order of their creation.
 		eventually(t, "ModelVersion "+n+" is Ready", well(v))
 	}
 	c.point(t, model, "champion", "1")
@@ -70,7 +70,7 @@ func TestAliasFollowsRollout(t *testing.T) {
 		}, rolling(append(modify, canary(50))...))
 	}
 	edit(t, reco())
-	within(t, 2*patience, "version 1 is served", weightsOf("1").serves(host))
+	within(t, 2*timeout, "version 1 is served", weightsOf("1").serves(host))
 	eventually(t, "the rollout is stable", rollout(ns, "reco", v1alpha1.RolloutStable, ""))
 	eventually(t, "the alias live follows", c.follows(model, "1", ns, "reco"))
 	if err := c.pointsTo(model, "challenger", "")(t.Context()); err != nil {
@@ -82,27 +82,27 @@ func TestAliasFollowsRollout(t *testing.T) {
 	began := time.Now()
 	c.point(t, model, "champion", "2")
 	lookAgain(t, ns)
-	within(t, 2*patience, "half of the callers may reach version 2", stepping(ns, "reco", 50))
+	within(t, 2*timeout, "half of the callers may reach version 2", stepping(ns, "reco", 50))
 	eventually(t, "the alias of what is tried is on version 2", c.pointsTo(model, "challenger", "2"))
 	t.Logf("the alias of what is tried is there %s after the alias that is followed moved", time.Since(began).Round(100*time.Millisecond))
 	if err := c.pointsTo(model, "live", "1")(t.Context()); err != nil {
 		t.Errorf("version 1 is live while version 2 is tried: %v", err)
 	}
-	within(t, 2*patience, "all callers reach version 2", rollout(ns, "reco", v1alpha1.RolloutBaking, ""))
+	within(t, 2*timeout, "all traffic goes to version 2", rollout(ns, "reco", v1alpha1.RolloutBaking, ""))
 	began = time.Now()
 	eventually(t, "the alias live is on version 2", c.pointsTo(model, "live", "2"))
 	t.Logf("the alias live moved %s after the promotion", time.Since(began).Round(100*time.Millisecond))
-	within(t, patience, "the rollout is over", rollout(ns, "reco", v1alpha1.RolloutStable, ""))
+	within(t, timeout, "the rollout is over", rollout(ns, "reco", v1alpha1.RolloutStable, ""))
 	eventually(t, "the alias live tells who serves it", c.follows(model, "2", ns, "reco"))
 	eventually(t, "nothing is tried any more", c.pointsTo(model, "challenger", ""))
 
 	c.point(t, model, "champion", "3")
 	lookAgain(t, ns)
-	within(t, 2*patience, "half of the callers may reach version 3", stepping(ns, "reco", 50))
+	within(t, 2*timeout, "half of the callers may reach version 3", stepping(ns, "reco", 50))
 	eventually(t, "the alias of what is tried is on version 3", c.pointsTo(model, "challenger", "3"))
 	candidate := rolloutOf(t.Context(), ns, "reco").Candidate
 	edit(t, reco(func(l *v1alpha1.Lifecycle) { l.Abort = candidate }))
-	within(t, 2*patience, "version 3 is rolled back", rollout(ns, "reco", v1alpha1.RolloutRolledBack, ""))
+	within(t, 2*timeout, "version 3 is rolled back", rollout(ns, "reco", v1alpha1.RolloutRolledBack, ""))
 	failed(t, ns, "reco", string(v1alpha1.ReasonAborted), "spec.lifecycle.abort")
 	if err := c.pointsTo(model, "live", "2")(t.Context()); err != nil {
 		t.Errorf("a rollback should leave the alias live where it was: %v", err)

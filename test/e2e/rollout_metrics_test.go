@@ -21,7 +21,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// TestDrift has scores drift in the revision that is tried, and then in both.
+// TestDrift has scores drift in the candidate, and then in both revisions.
 func TestDrift(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -40,22 +40,22 @@ func TestDrift(t *testing.T) {
 
 	began := time.Now()
 	edit(t, reco("v2", v1alpha1.ApprovalNone, variable("SCORE_SHIFT", "0.3")))
-	within(t, 2*patience, "v2 is rolled back", rollout(ns, "reco", v1alpha1.RolloutRolledBack, ""))
+	within(t, 2*timeout, "v2 is rolled back", rollout(ns, "reco", v1alpha1.RolloutRolledBack, ""))
 	tried := c.routedAt(50, began)
 	look, check := c.firstFailure()
 	t.Logf("half of the callers were sent back %s after the first look that failed, at %s, and %s after they met v2",
 		c.routedAt(0, tried).Sub(look).Round(10*time.Millisecond), check, c.routedAt(0, tried).Sub(tried).Round(10*time.Millisecond))
 	failed(t, ns, "reco", string(v1alpha1.ReasonDrifted), "drift", "PSI to the baseline at most 0.2")
 
-	// What comes in changes for both: that is told, and held against neither.
+	// The input changes for both: the condition reports it, and neither is rolled back.
 	edit(t, reco("v3", v1alpha1.ApprovalBeforePromotion))
 	held := rollout(ns, "reco", v1alpha1.RolloutHolding, string(v1alpha1.ReasonAwaitingApproval))
-	within(t, 2*patience, "v3 has passed", held)
-	within(t, 2*patience, "the distribution is the one of before", told(ns, "reco", v1alpha1.TypeDataDrift, corev1.ConditionFalse, v1alpha1.ReasonDistributionKept))
+	within(t, 2*timeout, "v3 has passed", held)
+	within(t, 2*timeout, "the distribution is the one of before", algorithmCondition(ns, "reco", v1alpha1.TypeDataDrift, corev1.ConditionFalse, v1alpha1.ReasonDistributionKept))
 	began = time.Now()
 	behave(t, ns, "reco", "scoreShift=0.3")
-	within(t, 2*patience, "the drift of both is told", told(ns, "reco", v1alpha1.TypeDataDrift, corev1.ConditionTrue, v1alpha1.ReasonDistributionLeft))
-	t.Logf("told %s after scores began to drift", time.Since(began).Round(100*time.Millisecond))
+	within(t, 2*timeout, "the drift of both is reported", algorithmCondition(ns, "reco", v1alpha1.TypeDataDrift, corev1.ConditionTrue, v1alpha1.ReasonDistributionLeft))
+	t.Logf("reported %s after scores began to drift", time.Since(began).Round(100*time.Millisecond))
 	time.Sleep(2 * evidenceEvery)
 	if err := held(t.Context()); err != nil {
 		t.Errorf("drift of both should roll nothing back: %v", err)
@@ -66,7 +66,7 @@ func TestDrift(t *testing.T) {
 	lossless(t, "all the time", calls())
 }
 
-// TestMetricsOutageHolds takes Prometheus away in the middle of a step.
+// TestMetricsOutageHolds stops Prometheus in the middle of a step.
 func TestMetricsOutageHolds(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -92,8 +92,8 @@ func TestMetricsOutageHolds(t *testing.T) {
 	calls := callers(t, ns, "reco", host, outsideKept, outsideNew)
 
 	edit(t, reco("v2"))
-	within(t, 2*patience, "20 % of callers may reach v2", stepping(ns, "reco", 20))
-	within(t, patience, "a look has passed", func(ctx context.Context) error {
+	within(t, 2*timeout, "20 % of callers may reach v2", stepping(ns, "reco", 20))
+	within(t, timeout, "a look has passed", func(ctx context.Context) error {
 		if e := rolloutOf(ctx, ns, "reco").Evidence; !slices.ContainsFunc(e, func(s v1alpha1.EvidenceStatus) bool { return strings.HasSuffix(s.Verdicts, "P") }) {
 			return errors.New(letters(e))
 		}
@@ -102,7 +102,7 @@ func TestMetricsOutageHolds(t *testing.T) {
 	})
 	config("http://prometheus.monitoring.svc:9099")
 	outage := time.Now()
-	within(t, 2*patience, "it holds", rollout(ns, "reco", v1alpha1.RolloutHolding, string(v1alpha1.ReasonMetricsUnavailable), "Prometheus"))
+	within(t, 2*timeout, "it holds", rollout(ns, "reco", v1alpha1.RolloutHolding, string(v1alpha1.ReasonMetricsUnavailable), "Prometheus"))
 	t.Logf("held %s after Prometheus went", time.Since(outage).Round(100*time.Millisecond))
 	time.Sleep(3 * evidenceEvery)
 	if r := rolloutOf(t.Context(), ns, "reco"); r.Phase != v1alpha1.RolloutHolding || r.Weight != 20 || r.Held != v1alpha1.RolloutStepping {
@@ -115,9 +115,9 @@ func TestMetricsOutageHolds(t *testing.T) {
 
 	config(prometheusURL)
 	back := time.Now()
-	within(t, 2*patience, "it goes on", rollout(ns, "reco", v1alpha1.RolloutStepping, ""))
+	within(t, 2*timeout, "it goes on", rollout(ns, "reco", v1alpha1.RolloutStepping, ""))
 	t.Logf("resumed %s after Prometheus was back", time.Since(back).Round(100*time.Millisecond))
-	within(t, 2*patience, "all callers reach v2", rollout(ns, "reco", v1alpha1.RolloutBaking, ""))
+	within(t, 2*timeout, "all traffic goes to v2", rollout(ns, "reco", v1alpha1.RolloutBaking, ""))
 	t.Logf("promoted %s after Prometheus was back", time.Since(back).Round(100*time.Millisecond))
 	if f := rolloutOf(t.Context(), ns, "reco").Failed; len(f) != 0 {
 		t.Errorf("an outage is no failure, got %v", f)

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestRolloutMetric has Prometheus tell where a rollout stands, by the monitor and the rules as they are shipped.
+// TestRolloutMetric checks the phase of a rollout in Prometheus, with the monitor and the rules of the packages.
 func TestRolloutMetric(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("package/monitoring/podmonitor.yaml")
@@ -32,7 +32,7 @@ func TestRolloutMetric(t *testing.T) {
 	ns := namespace(t)
 	stable(t, algorithm(ns, "reco", versioned("v1"), draining(drainSeconds), rolling(canary(50))))
 	series := fmt.Sprintf(`capstan:rollout_phase{namespace=%q,algorithm="reco",phase="Stable"}`, ns)
-	within(t, 2*patience, "Prometheus tells it", func(ctx context.Context) error {
+	within(t, 2*timeout, "Prometheus tells it", func(ctx context.Context) error {
 		v, err := promQL(ctx, series)
 		if err == nil && v != "1" {
 			err = fmt.Errorf("%s is %s", series, v)

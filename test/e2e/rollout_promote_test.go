@@ -17,7 +17,7 @@ import (
 	"github.com/capstan-dev/capstan/images/demo-algorithm/load"
 )
 
-// TestCanaryPromotes takes callers to a revision that is good, by 20 and 50 % of them.
+// TestCanaryPromotes shifts traffic to a good revision, by steps of 20 and 50 %.
 func TestCanaryPromotes(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -33,13 +33,13 @@ func TestCanaryPromotes(t *testing.T) {
 	began := time.Now()
 	edit(t, reco("v2"))
 	for _, weight := range []int32{20, 50} {
-		within(t, 2*patience, fmt.Sprintf("%d %% of callers may reach v2", weight), stepping(ns, "reco", weight))
+		within(t, 2*timeout, fmt.Sprintf("%d %% of callers may reach v2", weight), stepping(ns, "reco", weight))
 		meets(t, calling(host, 60), "v2", float64(weight), 10)
 	}
-	within(t, 2*patience, "v2 bakes", rollout(ns, "reco", v1alpha1.RolloutBaking, ""))
+	within(t, 2*timeout, "v2 bakes", rollout(ns, "reco", v1alpha1.RolloutBaking, ""))
 	baked := time.Now()
-	within(t, 2*patience, "the rollout is over", rollout(ns, "reco", v1alpha1.RolloutStable, ""))
-	within(t, patience, "v2 is live", live(ns, "reco", "v2"))
+	within(t, 2*timeout, "the rollout is over", rollout(ns, "reco", v1alpha1.RolloutStable, ""))
+	within(t, timeout, "v2 is live", live(ns, "reco", "v2"))
 	eventually(t, "v1 is gone", alone(ns, "reco"))
 	t.Logf("promoted %s and done %s after the edit", baked.Sub(began).Round(time.Second), time.Since(began).Round(time.Second))
 	requests := of(since(), ns)
@@ -52,7 +52,7 @@ func TestCanaryPromotes(t *testing.T) {
 		t.Errorf("the HTTPRoute should send %v %% of callers to v2, one after the other, got %v", want, got)
 	}
 	reports := calls.end(t)
-	// One pod of v2 tries it, and a second one comes before half and all of the callers do.
+	// The first step has one pod of v2, and a second one starts before half and all of the traffic.
 	w.end(t, 4, 1)
 	at, _ := w.switched()
 	if first := reports[insideNew].Versions["v2"]; first == nil || first.First.Before(at.Add(-time.Second)) {
@@ -63,7 +63,7 @@ func TestCanaryPromotes(t *testing.T) {
 	}
 }
 
-// TestApproval has a revision wait for somebody to agree.
+// TestApproval has a revision wait for an approval.
 func TestApproval(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -79,10 +79,10 @@ func TestApproval(t *testing.T) {
 
 	edit(t, reco("v2"))
 	held := rollout(ns, "reco", v1alpha1.RolloutHolding, string(v1alpha1.ReasonAwaitingApproval), "spec.lifecycle.approve")
-	within(t, 2*patience, "it waits for an approval", held)
+	within(t, 2*timeout, "it waits for an approval", held)
 	candidate := rolloutOf(t.Context(), ns, "reco").Candidate
 
-	// Neither another revision's approval nor one for a smaller share is one.
+	// An approval of another revision or for a smaller share does not count.
 	edit(t, reco("v2", "0123456789", candidate+":50"))
 	eventually(t, "the approvals are looked at", looked(ns, "reco"))
 	time.Sleep(2 * evidenceEvery)
@@ -92,16 +92,16 @@ func TestApproval(t *testing.T) {
 
 	began := time.Now()
 	edit(t, reco("v2", "0123456789", candidate, candidate+":100"))
-	eventually(t, "all callers reach v2", rollout(ns, "reco", v1alpha1.RolloutBaking, ""))
+	eventually(t, "all traffic goes to v2", rollout(ns, "reco", v1alpha1.RolloutBaking, ""))
 	t.Logf("promoted %s after two approvals", time.Since(began).Round(10*time.Millisecond))
-	within(t, patience, "v2 is live", live(ns, "reco", "v2"))
+	within(t, timeout, "v2 is live", live(ns, "reco", "v2"))
 	if got, want := c.routedTo(), []int64{0, 50, 100}; !slices.Equal(got, want) {
 		t.Errorf("the HTTPRoute should send %v %% of callers to v2, one after the other, got %v", want, got)
 	}
 	calls.end(t)
 }
 
-// TestCanaryWithoutGateway shares callers out by the number of replicas, and holds where it cannot.
+// TestCanaryWithoutGateway splits traffic by the number of replicas, and holds where that is impossible.
 func TestCanaryWithoutGateway(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -115,13 +115,13 @@ func TestCanaryWithoutGateway(t *testing.T) {
 		URL: "http://reco/predict", Concurrency: 8, Rate: 60, Timeout: 10 * time.Second, NoKeepAlive: true,
 	})
 
-	// One replica beside one would be half of them.
+	// One replica beside one would get half of the traffic.
 	edit(t, reco("small", "v2", 1, 20))
 	edit(t, reco("reco", "v2", 4, 20))
-	eventually(t, "a share that no replica is small enough for is told", rollout(ns, "small", v1alpha1.RolloutHolding,
+	eventually(t, "a share that no replica is small enough for is reported", rollout(ns, "small", v1alpha1.RolloutHolding,
 		string(v1alpha1.ReasonStepTooFine), "at least 4 replicas", "at least 50 %", "spec.route"))
 
-	within(t, 2*patience, "20 % of callers may reach v2", stepping(ns, "reco", 20))
+	within(t, 2*timeout, "20 % of callers may reach v2", stepping(ns, "reco", 20))
 	eventually(t, "one replica beside four is their share", func(ctx context.Context) error {
 		if s := rolloutOf(ctx, ns, "reco").Share; s == nil || *s != 20 {
 			return fmt.Errorf("status.rollout.share is %v", s)
@@ -141,19 +141,19 @@ func TestCanaryWithoutGateway(t *testing.T) {
 	if v2 := tried.Versions["v2"]; v2 == nil {
 		t.Errorf("20 %% of callers should meet v2, got %v", tried.Versions)
 	} else {
-		// Connections are shared out by chance.
+		// Connections are distributed at random.
 		share := 100 * float64(v2.Answered) / float64(tried.Answered)
 		t.Logf("of the callers %.1f %% meet v2, 20 %% should", share)
 		if math.Abs(share-20) > 10 {
 			t.Errorf("20 %% of callers should meet v2, got %.1f %%", share)
 		}
 	}
-	within(t, 2*patience, "all callers reach v2", rollout(ns, "reco", v1alpha1.RolloutBaking, ""))
-	within(t, patience, "v2 is live", live(ns, "reco", "v2"))
+	within(t, 2*timeout, "all traffic goes to v2", rollout(ns, "reco", v1alpha1.RolloutBaking, ""))
+	within(t, timeout, "v2 is live", live(ns, "reco", "v2"))
 	c.took(t, v1alpha1.RolloutStable, v1alpha1.RolloutPreparing, v1alpha1.RolloutStepping, v1alpha1.RolloutPromoting, v1alpha1.RolloutBaking)
 	lossless(t, "through the whole rollout", calls())
 
-	// It never went further, and goes on when the share is one that it can have.
+	// It never went further, and continues when the share is possible.
 	eventually(t, "the other one still holds", rollout(ns, "small", v1alpha1.RolloutHolding, string(v1alpha1.ReasonStepTooFine)))
 	edit(t, reco("small", "v2", 1, 51))
 	eventually(t, "with a greater share it goes on", func(ctx context.Context) error {

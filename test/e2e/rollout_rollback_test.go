@@ -42,13 +42,13 @@ func podsIn(t *testing.T, ns, name, slot string) map[types.UID]int32 {
 	return out
 }
 
-// failed is what is remembered of the revision that was rolled back last. It fails the test unless it was for a reason, told
-// in these words.
+// failed returns the status of the revision that was rolled back last. It fails the test unless it has the reason and
+// the words.
 func failed(t *testing.T, ns, name, reason string, words ...string) v1alpha1.FailedRevision {
 	t.Helper()
 	r := rolloutOf(t.Context(), ns, name)
 	if len(r.Failed) == 0 {
-		t.Fatalf("no revision is told to have failed: %+v", r)
+		t.Fatalf("no revision is reported to have failed: %+v", r)
 	}
 	f := r.Failed[0]
 	t.Logf("revision %s failed: %s: %s", f.Revision, f.Reason, f.Message)
@@ -67,7 +67,7 @@ func failed(t *testing.T, ns, name, reason string, words ...string) v1alpha1.Fai
 	return f
 }
 
-// TestCanaryRollsBack takes callers back from a revision that fails 5 % of their requests.
+// TestCanaryRollsBack rolls back a revision that fails 5 % of its requests.
 func TestCanaryRollsBack(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -86,7 +86,7 @@ func TestCanaryRollsBack(t *testing.T) {
 	bad := reco("v2", careful(), variable("ERROR_RATE", "0.05"))
 	began := time.Now()
 	edit(t, bad)
-	within(t, 2*patience, "v2 is rolled back", rollout(ns, "reco", v1alpha1.RolloutRolledBack, string(v1alpha1.ReasonRolledBack), "spec.lifecycle.retry"))
+	within(t, 2*timeout, "v2 is rolled back", rollout(ns, "reco", v1alpha1.RolloutRolledBack, string(v1alpha1.ReasonRolledBack), "spec.lifecycle.retry"))
 	r := calls()
 
 	tried := c.routedAt(20, began)
@@ -114,7 +114,7 @@ func TestCanaryRollsBack(t *testing.T) {
 	}
 	c.took(t, v1alpha1.RolloutStable, v1alpha1.RolloutPreparing, v1alpha1.RolloutStepping, v1alpha1.RolloutRollingBack, v1alpha1.RolloutRolledBack)
 	f := failed(t, ns, "reco", string(v1alpha1.ReasonMetricFailed), "success", "0.9", "0.99")
-	eventually(t, "it is told", told(ns, "reco", v1alpha1.TypeUpdated, corev1.ConditionFalse, v1alpha1.ReasonRolledBack, f.Revision))
+	eventually(t, "it is reported", algorithmCondition(ns, "reco", v1alpha1.TypeUpdated, corev1.ConditionFalse, v1alpha1.ReasonRolledBack, f.Revision))
 	eventually(t, "v2 is gone", func(context.Context) error {
 		if n := len(w.podsOf("b")); n != 0 {
 			return fmt.Errorf("%d pods are left", n)
@@ -130,7 +130,7 @@ func TestCanaryRollsBack(t *testing.T) {
 		t.Errorf("a rollback leaves the spec alone: -want, +got:\n%s", diff)
 	}
 
-	// To try it again is too early, and the spec corrected is another revision.
+	// Another attempt is too early, and the corrected spec is another revision.
 	edit(t, reco("v2", careful(func(l *v1alpha1.Lifecycle) { l.Retry = f.Revision + "#2" }), variable("ERROR_RATE", "0.05")))
 	eventually(t, "it cools down", rollout(ns, "reco", v1alpha1.RolloutRolledBack, string(v1alpha1.ReasonCoolingDown)))
 	time.Sleep(evidenceEvery)
@@ -138,7 +138,7 @@ func TestCanaryRollsBack(t *testing.T) {
 		t.Errorf("nothing should start while it cools down, got %d pods", n)
 	}
 	edit(t, reco("v3", careful()))
-	within(t, 2*patience, "20 % of callers may reach v3", stepping(ns, "reco", 20))
+	within(t, 2*timeout, "20 % of callers may reach v3", stepping(ns, "reco", 20))
 	meets(t, calling(host, 60), "v3", 20, 10)
 	if !maps.Equal(pods, w.podsOf("a")) {
 		t.Errorf("the pods of v1 should be those from before: %v, got %v", pods, w.podsOf("a"))
@@ -146,7 +146,7 @@ func TestCanaryRollsBack(t *testing.T) {
 	w.end(t, 3, 0)
 }
 
-// TestRegressionAfterPromotion has a revision fail once all callers reach it.
+// TestRegressionAfterPromotion has a revision fail once it has all traffic.
 func TestRegressionAfterPromotion(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -160,9 +160,9 @@ func TestRegressionAfterPromotion(t *testing.T) {
 	calls := callOutside(t, calling(host, 60))
 
 	edit(t, reco("v2", variable("ERROR_RATE", "0.2"), variable("FAIL_AFTER_SECONDS", "45")))
-	within(t, 2*patience, "v2 bakes", rollout(ns, "reco", v1alpha1.RolloutBaking, ""))
+	within(t, 2*timeout, "v2 bakes", rollout(ns, "reco", v1alpha1.RolloutBaking, ""))
 	promoted := time.Now()
-	within(t, 2*patience, "v2 is rolled back", rollout(ns, "reco", v1alpha1.RolloutRolledBack, ""))
+	within(t, 2*timeout, "v2 is rolled back", rollout(ns, "reco", v1alpha1.RolloutRolledBack, ""))
 	r := calls()
 
 	back := c.routedAt(0, promoted)
@@ -190,7 +190,7 @@ func TestRegressionAfterPromotion(t *testing.T) {
 	w.end(t, 4, 2)
 }
 
-// TestCrashLoopingCandidate has a revision crash once callers try it.
+// TestCrashLoopingCandidate has a candidate crash once it gets traffic.
 func TestCrashLoopingCandidate(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -204,7 +204,7 @@ func TestCrashLoopingCandidate(t *testing.T) {
 
 	began := time.Now()
 	edit(t, reco("v2", variable("CRASH_AFTER", "15s")))
-	within(t, 2*patience, "v2 is rolled back", rollout(ns, "reco", v1alpha1.RolloutRolledBack, ""))
+	within(t, 2*timeout, "v2 is rolled back", rollout(ns, "reco", v1alpha1.RolloutRolledBack, ""))
 	r := calls()
 	tried := c.routedAt(1, began)
 	t.Logf("callers were sent back %s after the first of them met v2; %d of %d requests failed: %v",
@@ -219,7 +219,7 @@ func TestCrashLoopingCandidate(t *testing.T) {
 	c.took(t, v1alpha1.RolloutStable, v1alpha1.RolloutPreparing, v1alpha1.RolloutStepping, v1alpha1.RolloutRollingBack, v1alpha1.RolloutRolledBack)
 }
 
-// TestEditMidRollout edits to a third revision in the middle of a step, goes back, and deletes.
+// TestEditMidRollout edits to a third revision in the middle of a step, reverts, and deletes.
 func TestEditMidRollout(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -232,7 +232,7 @@ func TestEditMidRollout(t *testing.T) {
 	calls := callers(t, ns, "reco", host, outsideNew)
 	tries := func(v string) {
 		t.Helper()
-		within(t, 2*patience, "20 % of callers may reach "+v, func(ctx context.Context) error {
+		within(t, 2*timeout, "20 % of callers may reach "+v, func(ctx context.Context) error {
 			if err := stepping(ns, "reco", 20)(ctx); err != nil {
 				return err
 			}
@@ -264,11 +264,11 @@ func TestEditMidRollout(t *testing.T) {
 
 	began = time.Now()
 	edit(t, reco("v1"))
-	within(t, 2*patience, "the rollout is stable", rollout(ns, "reco", v1alpha1.RolloutStable, ""))
+	within(t, 2*timeout, "the rollout is stable", rollout(ns, "reco", v1alpha1.RolloutStable, ""))
 	back := c.routedAt(0, began)
 	t.Logf("callers were sent back %s after the edit, and all is stable after %s", back.Sub(began).Round(10*time.Millisecond), time.Since(began).Round(100*time.Millisecond))
 	through(string(v1alpha1.ReasonReverted))
-	eventually(t, "v1 is what is asked for", live(ns, "reco", "v1"))
+	eventually(t, "v1 is what the spec describes", live(ns, "reco", "v1"))
 	if f := rolloutOf(t.Context(), ns, "reco").Failed; len(f) != 0 {
 		t.Errorf("what nobody wants any more has not failed, got %v", f)
 	}

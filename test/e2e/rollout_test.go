@@ -29,10 +29,10 @@ import (
 	"github.com/capstan-dev/capstan/images/demo-algorithm/load"
 )
 
-// evidenceEvery is how often Prometheus is asked here, and so how long two failing looks take.
+// evidenceEvery is the interval of evaluations here; two failures take as long as two of them.
 const evidenceEvery = 10 * time.Second
 
-// rolling has callers go over by steps that are as short as they can be, with modifications.
+// rolling has the shortest possible steps, with modifications.
 func rolling(modify ...func(*v1alpha1.Lifecycle)) func(*v1alpha1.Algorithm) {
 	return func(a *v1alpha1.Algorithm) {
 		l := &v1alpha1.Lifecycle{
@@ -62,12 +62,13 @@ func baking(d time.Duration) func(*v1alpha1.Lifecycle) {
 	return func(l *v1alpha1.Lifecycle) { l.Bake = &metav1.Duration{Duration: d} }
 }
 
-// asking needs this share of requests to succeed.
+// asking requires this share of requests to succeed.
 func asking(threshold float64) func(*v1alpha1.Lifecycle) {
 	return func(l *v1alpha1.Lifecycle) { l.SuccessThreshold = new(threshold) }
 }
 
-// rollout fails until an Algorithm's is in a phase, for a reason if one is named, in words that tell what to do.
+// rollout fails until the rollout of an Algorithm is in a phase, for a reason if one is named, with words that name the
+// remedy.
 func rollout(ns, name string, phase v1alpha1.RolloutPhase, reason string, words ...string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		a, err := get(ctx, &v1alpha1.Algorithm{}, ns, name)
@@ -76,7 +77,7 @@ func rollout(ns, name string, phase v1alpha1.RolloutPhase, reason string, words 
 		}
 		r := a.Status.Rollout
 		if r == nil {
-			return errors.New("nothing is told of a rollout")
+			return errors.New("nothing is reported of a rollout")
 		}
 		if r.Phase != phase || reason != "" && r.Reason != reason {
 			return fmt.Errorf("the rollout is %s, %s: %s (%s)", r.Phase, r.Reason, r.Message, letters(r.Evidence))
@@ -91,7 +92,7 @@ func rollout(ns, name string, phase v1alpha1.RolloutPhase, reason string, words 
 	}
 }
 
-// stepping fails until evidence is gathered about a share of callers.
+// stepping fails until there is evidence about a share of traffic.
 func stepping(ns, name string, weight int32) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := rollout(ns, name, v1alpha1.RolloutStepping, string(v1alpha1.ReasonSoaking))(ctx); err != nil {
@@ -105,7 +106,7 @@ func stepping(ns, name string, weight int32) func(context.Context) error {
 	}
 }
 
-// rolloutOf an Algorithm, without anything in it when nothing is told.
+// rolloutOf an Algorithm, empty without a rollout.
 func rolloutOf(ctx context.Context, ns, name string) v1alpha1.RolloutStatus {
 	a, err := get(ctx, &v1alpha1.Algorithm{}, ns, name)
 	if err != nil || a.Status.Rollout == nil {
@@ -140,15 +141,15 @@ func letters(evidence []v1alpha1.EvidenceStatus) string {
 	return strings.Join(words, ", ")
 }
 
-// A course is what a rollout went through, as told by the Algorithm, its Analysis and its HTTPRoute.
+// A course is the history of a rollout, from the Algorithm, its Analysis and its HTTPRoute.
 type course struct {
 	mu sync.Mutex
 
-	// stages of the rollout, one an epoch.
+	// stages of the rollout, one per epoch.
 	stages []stage
-	// shares of callers in percent that the HTTPRoute sent to slot b.
+	// shares of traffic in percent that the HTTPRoute sent to slot b.
 	shares []routedShare
-	// failing is when the first look failed, and which check did.
+	// failing is when the first evaluation failed, and of which check.
 	failing time.Time
 	check   string
 
@@ -196,7 +197,7 @@ func (c *course) seeAlgorithm(_ watch.EventType, a *v1alpha1.Algorithm) {
 	defer c.mu.Unlock()
 	if n := len(c.stages); n > 0 {
 		if last := &c.stages[n-1]; last.Epoch == r.Epoch {
-			// The last words of a stage tell the most.
+			// The last message of a stage has the most details.
 			last.RolloutStatus = *r
 
 			return
@@ -247,7 +248,7 @@ func (c *course) seeRoute(_ watch.EventType, r *unstructured.Unstructured) {
 	}
 }
 
-// story of the course, a line a stage.
+// story of the course, one line per stage.
 func (c *course) story() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -263,11 +264,11 @@ func (c *course) story() string {
 	return b.String()
 }
 
-// took fails the test unless the rollout went through these phases, one after the other, and no others. While conditions change
-// the status does not tell of the rest, so that a phase which lasts for a moment may not be seen; the first and the last are.
+// took fails the test unless the rollout went through exactly these phases in this order. While conditions change, the
+// rest of the status is not written, so that a short phase can be missed; the first and the last cannot.
 func (c *course) took(t *testing.T, want ...v1alpha1.RolloutPhase) {
 	t.Helper()
-	within(t, 20*time.Second, "the course of the rollout is told", func(context.Context) error {
+	within(t, 20*time.Second, "the course of the rollout is reported", func(context.Context) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		var got []v1alpha1.RolloutPhase
@@ -291,7 +292,7 @@ func (c *course) took(t *testing.T, want ...v1alpha1.RolloutPhase) {
 	})
 }
 
-// routedTo slot b were these shares of callers in percent, one after the other.
+// routedTo fails the test unless slot b got these shares of traffic in percent, one after the other.
 func (c *course) routedTo() []int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -303,7 +304,7 @@ func (c *course) routedTo() []int64 {
 	return out
 }
 
-// routedAt tells when the HTTPRoute first sent this share of callers to slot b, after a time.
+// routedAt returns when the HTTPRoute first sent this share of traffic to slot b, after a time.
 func (c *course) routedAt(percent int64, after time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -316,7 +317,7 @@ func (c *course) routedAt(percent int64, after time.Time) time.Time {
 	return time.Time{}
 }
 
-// firstFailure tells when a look failed first, and which check did.
+// firstFailure returns when an evaluation first failed, and of which check.
 func (c *course) firstFailure() (time.Time, string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -324,12 +325,12 @@ func (c *course) firstFailure() (time.Time, string) {
 	return c.failing, c.check
 }
 
-// calling a host through the Gateway, on connections that are kept.
+// calling a host through the Gateway, on persistent connections.
 func calling(host string, perSecond float64) load.Options {
 	return load.Options{URL: gateway + "/predict", Host: host, Concurrency: 8, Rate: perSecond, Timeout: 10 * time.Second}
 }
 
-// sampled is which share of callers in percent meets each version.
+// sampled is the share of requests in percent that each version gets.
 func sampled(t *testing.T, o load.Options, d time.Duration) map[string]float64 {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -349,8 +350,9 @@ func sampled(t *testing.T, o load.Options, d time.Duration) map[string]float64 {
 	return out
 }
 
-// meets fails the test unless a share of callers in percent meets a version, give or take. Fewer are asked again: the Gateway begins
-// its turns anew, with the version of before, whenever a route of any test changes. More are too many at once.
+// meets fails the test unless a version gets a share of requests in percent, within a tolerance. A small sample is
+// repeated: the Gateway restarts its rotation, with the previous version, whenever a route of any test changes. A large
+// one is too much load.
 func meets(t *testing.T, o load.Options, version string, percent, tolerance float64) {
 	t.Helper()
 	var got map[string]float64
@@ -366,7 +368,7 @@ func meets(t *testing.T, o load.Options, version string, percent, tolerance floa
 	}
 }
 
-// behave changes how the pods of an Algorithm behave, from a pod that is let in.
+// behave changes the behaviour of an Algorithm's pods, from a pod that has access.
 func behave(t *testing.T, ns, name, query string) {
 	t.Helper()
 	list := &corev1.PodList{}
@@ -375,7 +377,7 @@ func behave(t *testing.T, ns, name, query string) {
 	}
 	var command strings.Builder
 	for _, p := range list.Items {
-		// What enforces policies learns of a new pod a moment after it runs.
+		// NetworkPolicies are enforced for a new pod only a moment after its start.
 		fmt.Fprintf(&command, "until timeout 3 wget -q -O - --post-data '' 'http://%s:8080/admin/behaviour?%s'; do sleep 1; done; ", p.Status.PodIP, query)
 	}
 	if p := caller(t, ns, name+"-behave", command.String()); !ends(t, p) {
@@ -383,7 +385,7 @@ func behave(t *testing.T, ns, name, query string) {
 	}
 }
 
-// stable makes an Algorithm whose first revision serves, behind the Gateway if it has a route.
+// stable creates an Algorithm with a ready first revision, behind the Gateway if it has a route.
 func stable(t *testing.T, a *v1alpha1.Algorithm) {
 	t.Helper()
 	create(t, a)
@@ -391,8 +393,8 @@ func stable(t *testing.T, a *v1alpha1.Algorithm) {
 		eventually(t, "the Gateway serves "+a.Name, answers(r.Host, "/predict", http.StatusOK))
 	}
 	eventually(t, "the rollout of "+a.Name+" is stable", rollout(a.Namespace, a.Name, v1alpha1.RolloutStable, ""))
-	// What follows is measured, and does not depend on how long Prometheus takes to learn of a new namespace.
-	within(t, 2*patience, "Prometheus sees "+a.Name, func(ctx context.Context) error {
+	// The measurements that follow must not depend on how long Prometheus needs to discover a new namespace.
+	within(t, 2*timeout, "Prometheus sees "+a.Name, func(ctx context.Context) error {
 		_, err := promQL(ctx, fmt.Sprintf("sum(up{namespace=%q,algorithm=%q,slot=%q})", a.Namespace, a.Name, "a"))
 
 		return err

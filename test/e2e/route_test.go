@@ -36,7 +36,7 @@ func ask(ctx context.Context, host, path string) (int, error) {
 	return rsp.StatusCode, rsp.Body.Close()
 }
 
-// answers fails until the Gateway answers with a status.
+// answers fails until the Gateway responds with a status.
 func answers(host, path string, want int) func(context.Context) error {
 	return func(ctx context.Context) error {
 		got, err := ask(ctx, host, path)
@@ -57,7 +57,7 @@ func httpRoute(ctx context.Context, ns, name string) (*unstructured.Unstructured
 	return r, kube.Get(ctx, client.ObjectKey{Namespace: ns, Name: name}, r)
 }
 
-// tellsRoute fails until the status names a route.
+// tellsRoute fails until the status has a route.
 func tellsRoute(ns, name, want string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		a, err := get(ctx, &v1alpha1.Algorithm{}, ns, name)
@@ -69,7 +69,7 @@ func tellsRoute(ns, name, want string) func(context.Context) error {
 	}
 }
 
-// TestRoute leads an Algorithm from no route to one that no Gateway takes, to one that works, and back.
+// TestRoute edits an Algorithm from no route to one that no Gateway accepts, to one that works, and back.
 func TestRoute(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -89,33 +89,33 @@ func TestRoute(t *testing.T) {
 	}
 	w := witnessOf(t, ns, "reco")
 
-	// A Gateway that is not there, and then a listener that it has not: each is told, and holds no revision up.
+	// A missing Gateway, and then a missing listener: each is reported, and blocks no revision.
 	edit(t, reco("v2", to(first, "no-such-gateway", "")))
-	eventually(t, "it is told that no Gateway takes the route", told(ns, "reco", v1alpha1.TypeRouteAccepted, corev1.ConditionFalse,
+	eventually(t, "the status reports that no Gateway takes the route", algorithmCondition(ns, "reco", v1alpha1.TypeRouteAccepted, corev1.ConditionFalse,
 		v1alpha1.ReasonRoutePending, `"no-such-gateway"`, `"gateway"`))
-	within(t, 2*patience, "callers reach v2 all the same", live(ns, "reco", "v2"))
+	within(t, 2*timeout, "traffic goes to v2 all the same", live(ns, "reco", "v2"))
 	edit(t, reco("v2", to(first, "shared", "no-such-listener")))
-	eventually(t, "it is told that the Gateway refuses the route", told(ns, "reco", v1alpha1.TypeRouteAccepted, corev1.ConditionFalse,
+	eventually(t, "the status reports that the Gateway refuses the route", algorithmCondition(ns, "reco", v1alpha1.TypeRouteAccepted, corev1.ConditionFalse,
 		v1alpha1.ReasonRouteRefused, "NoMatchingParent", "spec.route"))
 	eventually(t, "and that there is no route", tellsRoute(ns, "reco", ""))
-	within(t, 2*patience, "v1 is gone", alone(ns, "reco"))
+	within(t, 2*timeout, "v1 is gone", alone(ns, "reco"))
 	edit(t, reco("v3", to(first, "shared", "no-such-listener")))
-	within(t, 2*patience, "callers reach v3 although the route is refused", live(ns, "reco", "v3"))
+	within(t, 2*timeout, "traffic goes to v3 although the route is refused", live(ns, "reco", "v3"))
 
-	// One that works, and then for another host.
+	// A route that works, and then one for another host.
 	edit(t, reco("v3", to(first, "shared", "web")))
 	began := time.Now()
 	eventually(t, "the Gateway serves the route", answers(first, "/predict", http.StatusOK))
 	t.Logf("served %s after the edit", time.Since(began).Round(10*time.Millisecond))
-	eventually(t, "it is told", told(ns, "reco", v1alpha1.TypeRouteAccepted, corev1.ConditionTrue, v1alpha1.ReasonRouteAccepted))
+	eventually(t, "it is reported", algorithmCondition(ns, "reco", v1alpha1.TypeRouteAccepted, corev1.ConditionTrue, v1alpha1.ReasonRouteAccepted))
 	eventually(t, "with its address", tellsRoute(ns, "reco", first+"/"))
 	edit(t, reco("v3", to(second, "shared", "web"), func(a *v1alpha1.Algorithm) { a.Spec.Route.Path = "/predict" }))
 	eventually(t, "the Gateway serves the other host", answers(second, "/predict", http.StatusOK))
 	eventually(t, "and not the one before", answers(first, "/predict", http.StatusNotFound))
 	eventually(t, "and not another path", answers(second, "/healthz", http.StatusNotFound))
-	eventually(t, "the address is told", tellsRoute(ns, "reco", second+"/predict"))
+	eventually(t, "the address is reported", tellsRoute(ns, "reco", second+"/predict"))
 
-	// None any more.
+	// No route any more.
 	edit(t, reco("v3"))
 	eventually(t, "the Gateway serves nothing", answers(second, "/predict", http.StatusNotFound))
 	eventually(t, "there is no route", func(ctx context.Context) error {
@@ -126,11 +126,12 @@ func TestRoute(t *testing.T) {
 		return tellsRoute(ns, "reco", "")(ctx)
 	})
 	eventually(t, "still Ready", ready(ns, "reco", v1alpha1.PhaseReady, 1))
-	// Three revisions of one pod each: a route makes none.
+	// Three revisions of one pod each: a route makes no revision.
 	w.end(t, 3, 2)
 }
 
-// TestRouteTimeout expects a Gateway to keep a timeout, or people to be told that it may not. Traefik 3.6 does not.
+// TestRouteTimeout expects a Gateway to enforce a timeout, or a condition that reports that it may not. Traefik 3.6
+// does not.
 func TestRouteTimeout(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -157,7 +158,7 @@ func TestRouteTimeout(t *testing.T) {
 	}
 	t.Logf("a timeout of 1 s, and an answer after 3: status %d", status)
 	if status != http.StatusGatewayTimeout {
-		eventually(t, "it is told where to look whether the timeout counts", told(ns, "slow", v1alpha1.TypeRouteAccepted, corev1.ConditionTrue,
+		eventually(t, "it is reported where to look whether the timeout counts", algorithmCondition(ns, "slow", v1alpha1.TypeRouteAccepted, corev1.ConditionTrue,
 			v1alpha1.ReasonRouteAccepted, "spec.route.timeout", "HTTPRouteRequestTimeout"))
 	}
 }

@@ -30,10 +30,10 @@ func variable(name, value string) func(*v1alpha1.Algorithm) {
 	}
 }
 
-// versioned is what the demo server answers with.
+// versioned is the response of the demo server.
 func versioned(v string) func(*v1alpha1.Algorithm) { return variable("VERSION", v) }
 
-// starting makes the demo server take its time before it serves.
+// starting delays the readiness of the demo server.
 func starting(d time.Duration) func(*v1alpha1.Algorithm) { return variable("START_DELAY", d.String()) }
 
 func sized(n int32) func(*v1alpha1.Algorithm) {
@@ -59,10 +59,10 @@ func edit(t *testing.T, a *v1alpha1.Algorithm) {
 	}
 }
 
-// live fails until callers reach a version of the demo server and the Algorithm says so.
+// live fails until a version of the demo server gets the traffic and the Algorithm reports it.
 func live(ns, name, version string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if err := told(ns, name, v1alpha1.TypeUpdated, corev1.ConditionTrue, v1alpha1.ReasonLive)(ctx); err != nil {
+		if err := algorithmCondition(ns, name, v1alpha1.TypeUpdated, corev1.ConditionTrue, v1alpha1.ReasonLive)(ctx); err != nil {
 			return err
 		}
 		a, err := get(ctx, &v1alpha1.Algorithm{}, ns, name)
@@ -117,7 +117,7 @@ func startsIn(w *witness, slot string, n int) func(context.Context) error {
 	}
 }
 
-// TestRevisionChangeLosesNothing changes the revision three times while four kinds of callers call.
+// TestRevisionChangeLosesNothing changes the revision three times under requests of four kinds of clients.
 func TestRevisionChangeLosesNothing(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -136,9 +136,9 @@ func TestRevisionChangeLosesNothing(t *testing.T) {
 	for _, v := range versions[1:] {
 		edits[v] = time.Now()
 		edit(t, reco(v))
-		within(t, 2*patience, "callers reach "+v, live(ns, "reco", v))
+		within(t, 2*timeout, "callers reach "+v, live(ns, "reco", v))
 		switches[v], _ = w.switched()
-		within(t, 2*patience, "the one before is gone", alone(ns, "reco"))
+		within(t, 2*timeout, "the one before is gone", alone(ns, "reco"))
 		t.Logf("%s: %s", v, w.wakings.cost())
 	}
 	requests := of(since(), ns)
@@ -154,8 +154,8 @@ func TestRevisionChangeLosesNothing(t *testing.T) {
 		for i, v := range versions[1:] {
 			old := r.Versions[versions[i]]
 			late := old.Last.Sub(switches[v])
-			// New connections go where the Service or the Gateway says, once the machine has got round to it. Those that are kept
-			// stay until the pod asks for their end.
+			// New connections follow the Service or the Gateway with a delay. Persistent ones stay until the pod closes
+			// them.
 			limit := 10 * time.Second
 			if kind == insideKept {
 				limit = (drainSeconds + 15) * time.Second
@@ -173,7 +173,7 @@ func TestRevisionChangeLosesNothing(t *testing.T) {
 	t.Logf("API requests of Crossplane, function and provider for each edit: %s", tally(requests, float64(len(edits))))
 }
 
-// TestEditWhileStarting edits again, goes back, and deletes before a revision is ready.
+// TestEditWhileStarting edits again, reverts, and deletes before a revision is ready.
 func TestEditWhileStarting(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -189,8 +189,8 @@ func TestEditWhileStarting(t *testing.T) {
 		edit(t, reco("again", versioned("v2"), starting(time.Hour)))
 		eventually(t, "v2 starts", startsIn(w, "b", 1))
 		edit(t, reco("again", versioned("v3")))
-		within(t, 2*patience, "callers reach v3", live(ns, "again", "v3"))
-		within(t, 2*patience, "v1 is gone", alone(ns, "again"))
+		within(t, 2*timeout, "traffic goes to v3", live(ns, "again", "v3"))
+		within(t, 2*timeout, "v1 is gone", alone(ns, "again"))
 		r := c.end(t)[insideNew]
 		if _, ok := r.Versions["v2"]; ok || r.Versions["v3"] == nil {
 			t.Errorf("v3 and never v2 should answer, got %v", r.Versions)
@@ -206,8 +206,8 @@ func TestEditWhileStarting(t *testing.T) {
 		edit(t, reco("back", versioned("v2"), starting(time.Hour)))
 		eventually(t, "v2 starts", startsIn(w, "b", 1))
 		edit(t, reco("back", versioned("v1")))
-		eventually(t, "v1 is what is asked for", live(ns, "back", "v1"))
-		within(t, 2*patience, "v2 is gone", alone(ns, "back"))
+		eventually(t, "v1 is what the spec describes", live(ns, "back", "v1"))
+		within(t, 2*timeout, "v2 is gone", alone(ns, "back"))
 		if r := c.end(t)[insideNew]; len(r.Versions) != 1 {
 			t.Errorf("only v1 should answer, got %v", r.Versions)
 		}
@@ -221,11 +221,11 @@ func TestEditWhileStarting(t *testing.T) {
 		w := witnessOf(t, ns, "flip")
 		c := callers(t, ns, "flip", "", insideNew)
 		edit(t, flip("v2"))
-		within(t, 2*patience, "callers reach v2", live(ns, "flip", "v2"))
+		within(t, 2*timeout, "traffic goes to v2", live(ns, "flip", "v2"))
 		before := w.podsOf("a")
 		began := time.Now()
 		edit(t, flip("v1"))
-		eventually(t, "callers reach v1 again", live(ns, "flip", "v1"))
+		eventually(t, "traffic goes to v1 again", live(ns, "flip", "v1"))
 		at, n := w.switched()
 		t.Logf("back %s after the edit", at.Sub(began).Round(10*time.Millisecond))
 		if n != 2 || !maps.Equal(before, w.podsOf("a")) {
@@ -261,13 +261,13 @@ func TestEditWhileStarting(t *testing.T) {
 		}
 		edit(t, slow())
 		eventually(t, "v2 starts", startsIn(w, "b", 1))
-		// The schema counts characters and a ConfigMap bytes: text that only the function finds too large.
+		// The schema counts characters and a ConfigMap counts bytes: only the function rejects this text as too large.
 		big := v1alpha1.FileContent(strings.Repeat("ü", 250_000))
 		edit(t, slow(func(a *v1alpha1.Algorithm) {
 			a.Spec.Config = &v1alpha1.Config{Files: map[string]v1alpha1.FileContent{"a": big, "b": big}}
 		}))
-		eventually(t, "the bad edit is told", told(ns, "bad", v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonConfigTooLarge, "spec.config.files"))
-		eventually(t, "and that it holds the update up", told(ns, "bad", v1alpha1.TypeUpdated, corev1.ConditionFalse, v1alpha1.ReasonNotAccepted, "Accepted"))
+		eventually(t, "the bad edit is reported", algorithmCondition(ns, "bad", v1alpha1.TypeAccepted, corev1.ConditionFalse, v1alpha1.ReasonConfigTooLarge, "spec.config.files"))
+		eventually(t, "and that it holds the update up", algorithmCondition(ns, "bad", v1alpha1.TypeUpdated, corev1.ConditionFalse, v1alpha1.ReasonNotAccepted, "Accepted"))
 		pods := w.podsOf("b")
 		generation := generationOf(t, ns, "bad-b")
 		eventually(t, "v2 could serve", func(ctx context.Context) error {
@@ -284,17 +284,18 @@ func TestEditWhileStarting(t *testing.T) {
 		}
 		eventually(t, "still Ready", ready(ns, "bad", v1alpha1.PhaseReady, 1))
 		edit(t, slow())
-		eventually(t, "callers reach v2", live(ns, "bad", "v2"))
+		eventually(t, "traffic goes to v2", live(ns, "bad", "v2"))
 		if !maps.Equal(pods, w.podsOf("b")) {
 			t.Errorf("v2 should go on with its pods %v, got %v", pods, w.podsOf("b"))
 		}
-		within(t, 2*patience, "v1 is gone", alone(ns, "bad"))
+		within(t, 2*timeout, "v1 is gone", alone(ns, "bad"))
 		c.end(t)
 		w.end(t, 2, 1)
 	})
 }
 
-// TestFunctionKilledDuringARevisionChange kills pods of the function between edit and switch, and between switch and end.
+// TestFunctionKilledDuringARevisionChange kills pods of the function between edit and switch, and between switch and
+// end.
 func TestFunctionKilledDuringARevisionChange(t *testing.T) {
 	ns := namespace(t)
 	host := "reco." + ns + ".example.org"
@@ -311,9 +312,9 @@ func TestFunctionKilledDuringARevisionChange(t *testing.T) {
 	eventually(t, "v2 starts", startsIn(w, "b", 2))
 	killFunction(t)
 	killFunction(t)
-	within(t, 2*patience, "callers reach v2", live(ns, "reco", "v2"))
+	within(t, 2*timeout, "traffic goes to v2", live(ns, "reco", "v2"))
 	killFunction(t)
-	within(t, 2*patience, "v1 is gone", alone(ns, "reco"))
+	within(t, 2*timeout, "v1 is gone", alone(ns, "reco"))
 	at, _ := w.switched()
 	t.Logf("switched %s after the edit, with three pods of the function killed in between", at.Sub(began).Round(10*time.Millisecond))
 	for kind, r := range c.end(t) {

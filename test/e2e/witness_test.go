@@ -29,24 +29,24 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// A witness sees every change around an Algorithm, however short.
+// A witness records every change of an Algorithm's objects, however short.
 type witness struct {
 	mu sync.Mutex
 
-	// fewest endpoints of the Algorithm's Service that were ready at a time.
+	// fewest ready endpoints of the Algorithm's Service at a time.
 	fewest  int
 	bySlice map[string]int
 
-	// pods that there have been, and those of them that are still there and not on their way out, by slot.
+	// pods that have existed, and those that still exist and are not being deleted, by slot.
 	pods    map[types.UID]bool
 	staying map[string]map[types.UID]bool
 	// restarts of containers.
 	restarts int32
 
-	// switches are when callers were sent to a slot. The first is the slot at the beginning.
+	// switches are when traffic shifted to a slot. The first is the slot at the beginning.
 	switches []slotSwitch
 
-	// broken conditions that were True and turned False, and how often Crossplane stopped listening.
+	// broken conditions that were True and turned False, and how often Crossplane stopped processing events.
 	broken       []string
 	unresponsive []string
 
@@ -60,7 +60,8 @@ type slotSwitch struct {
 	at   time.Time
 }
 
-// composedKinds are those that an Algorithm composes and that somebody else writes to as well, or that change with a revision.
+// composedKinds are the kinds that an Algorithm composes and that another client also writes to, or that change with a
+// revision.
 var composedKinds = []schema.GroupVersionKind{
 	{Group: "apps", Version: "v1", Kind: "Deployment"},
 	{Group: "apps", Version: "v1", Kind: "ControllerRevision"},
@@ -74,11 +75,11 @@ var composedKinds = []schema.GroupVersionKind{
 	{Group: "observe.capstan.dev", Version: "v1alpha1", Kind: "Analysis"},
 }
 
-// breakerCost is what Crossplane's circuit breaker takes for an event that changes an object. It has 100, gets one back in
-// a second, and stops listening at none.
+// breakerCost is the cost of a change of an object in Crossplane's circuit breaker. It has 100 tokens, gets one per
+// second, and stops processing events at none.
 const breakerCost = 2
 
-// wakings are the events that wake Crossplane up, by kind.
+// wakings are the events that wake up Crossplane, by kind.
 type wakings struct {
 	mu     sync.Mutex
 	events map[string]int
@@ -93,7 +94,7 @@ func (w *wakings) add(kind string) {
 	w.events[kind]++
 }
 
-// count events of some kinds from now on, until the test ends or what is returned is called.
+// count events of some kinds from now on, until the test ends or the returned function is called.
 func (w *wakings) count(t *testing.T, kinds []schema.GroupVersionKind, options ...client.ListOption) (stop []func()) {
 	t.Helper()
 	for _, gvk := range kinds {
@@ -120,7 +121,7 @@ func (w *wakings) cost() string {
 	return fmt.Sprintf("%d events, which cost the circuit breaker up to %d of its 100 tokens: %s", total, breakerCost*total, strings.Join(words, ", "))
 }
 
-// watching is how witnesses and others follow objects until the test ends or the returned function is called.
+// watching follows objects until the test ends or the returned function is called.
 func watching[T client.Object](t *testing.T, list client.ObjectList, see func(watch.EventType, T), options ...client.ListOption) func() {
 	t.Helper()
 	config, err := ctrl.GetConfig()
@@ -145,8 +146,8 @@ func watching[T client.Object](t *testing.T, list client.ObjectList, see func(wa
 					see(e.Type, o)
 				}
 			}
-			// The API server ends a watch now and then, for instance when a definition changes. The next one begins with all
-			// that there is.
+			// The API server ends a watch from time to time, for instance when a definition changes. The next one
+			// begins with all existing objects.
 			if ctx.Err() != nil {
 				return
 			}
@@ -188,7 +189,7 @@ func witnessOf(t *testing.T, ns, name string) *witness {
 
 		return nil
 	})
-	// What was there before is no event.
+	// Objects that exist at the start are not events.
 	w.wakings.cost()
 
 	return w
@@ -250,7 +251,7 @@ func (w *witness) seeAlgorithm(_ watch.EventType, a *v1alpha1.Algorithm) {
 	}
 }
 
-// podsOf a slot that are there and not on their way out.
+// podsOf a slot that exist and are not being deleted.
 func (w *witness) podsOf(slot string) map[types.UID]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -258,7 +259,7 @@ func (w *witness) podsOf(slot string) map[types.UID]bool {
 	return maps.Clone(w.staying[slot])
 }
 
-// switched tells when callers were last sent to another slot, and how often they were.
+// switched returns when traffic last shifted to another slot, and how often it did.
 func (w *witness) switched() (time.Time, int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -266,8 +267,8 @@ func (w *witness) switched() (time.Time, int) {
 	return w.switches[len(w.switches)-1].at, len(w.switches) - 1
 }
 
-// end what is seen. It fails the test if there was a moment in which nobody served, a container started twice, a
-// condition that should hold turned False, or if there were more pods, or more switches, than expected.
+// end the recording. It fails the test if there was a moment without a ready pod, a container started twice, a
+// condition that should hold turned False, or if there were more pods or switches than expected.
 func (w *witness) end(t *testing.T, pods, switches int) {
 	t.Helper()
 	for _, stop := range w.stop {

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// APIServer starts an etcd and an API server with the provider's CRDs, and returns how to reach it as administrator. Nothing
-// else runs: no controller deletes a namespace or what an owner leaves behind.
+// APIServer starts an etcd and an API server with the provider's CRDs, and returns an administrator's configuration for
+// it. Nothing else runs: no controller deletes a namespace or collects garbage.
 func APIServer(tb testing.TB) *rest.Config {
 	tb.Helper()
 	env := &envtest.Environment{
@@ -34,7 +34,8 @@ func APIServer(tb testing.TB) *rest.Config {
 	}
 	started := make(chan result)
 	go func() {
-		// Both processes are to end with the thread that starts them, which must outlive them (see process.spawn).
+		// Both processes must end with the thread that starts them, and the thread must outlive them (see
+		// process.spawn).
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		cfg, err := env.Start()
@@ -60,7 +61,7 @@ func APIServer(tb testing.TB) *rest.Config {
 	return r.cfg
 }
 
-// launcher returns a script that runs a program such that it dies with the test: envtest takes a path and nothing else.
+// launcher returns a script that runs a program so that it dies with the test: envtest accepts only a path.
 func launcher(tb testing.TB, tool, name string) string {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), name)

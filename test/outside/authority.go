@@ -19,13 +19,13 @@ import (
 // loopback is the only address that anything here listens on.
 const loopback = "127.0.0.1"
 
-// certificates are what a server of a test needs, PEM.
+// certificates are the certificates of a test server, in PEM format.
 type certificates struct {
 	authority, server, key []byte
 }
 
-// newCertificates makes an authority and one certificate for the loopback address and for names. The authority's key is
-// forgotten.
+// newCertificates creates an authority and one certificate for the loopback address and for names. The authority's key
+// is not kept.
 func newCertificates(names ...string) (certificates, error) {
 	now := time.Now()
 	root := &x509.Certificate{
@@ -66,5 +66,5 @@ func newCertificates(names ...string) (certificates, error) {
 	}, nil
 }
 
-// Client returns an HTTP client that trusts an authority (PEM) alone.
+// Client returns an HTTP client that trusts only one authority (PEM).
 func Client(authority []byte) *http.Client { return &http.Client{Transport: transport(authority)} }

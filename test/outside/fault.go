@@ -11,28 +11,28 @@ import (
 	"time"
 )
 
-// A Fault is what a Proxy does with a request instead of passing it on. The zero Fault passes it on.
+// A Fault is what a Proxy does with a request instead of forwarding it. The zero Fault forwards it.
 type Fault struct {
 	act   func(x *exchange)
 	times int
 }
 
-// An exchange is one request under way.
+// An exchange is one request in progress.
 type exchange struct {
 	w http.ResponseWriter
 	r *http.Request
-	// forward asks the server behind the proxy and writes its answer to w.
+	// forward sends the request to the server behind the proxy and writes its response to w.
 	forward func(w http.ResponseWriter, r *http.Request)
 }
 
-// Times returns the same fault, for this many requests. Without it a fault lasts until Clear.
+// Times returns the same fault for this many requests. Without it a fault lasts until Clear.
 func (f Fault) Times(n int) Fault {
 	f.times = n
 	return f
 }
 
-// Answer answers by itself: Answer(429, "", "Retry-After", "7"). A body that begins with < is XML, or HTML when it says so, one
-// that begins with { JSON, unless the headers have a Content-Type.
+// Answer responds itself: Answer(429, "", "Retry-After", "7"). A body that begins with < is XML, or HTML when it says
+// so, one that begins with { is JSON, unless the headers have a Content-Type.
 func Answer(status int, body string, headers ...string) Fault {
 	return Fault{act: func(x *exchange) {
 		h := x.w.Header()
@@ -47,18 +47,18 @@ func Answer(status int, body string, headers ...string) Fault {
 	}}
 }
 
-// S3Error answers as an S3 server does, with a code (SlowDown) that clients branch on.
+// S3Error responds like an S3 server, with a code (SlowDown) for clients to branch on.
 func S3Error(status int, code, message string, headers ...string) Fault {
 	return Answer(status, fmt.Sprintf("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"+
 		"<Error><Code>%s</Code><Message>%s</Message><Resource>/</Resource><RequestId>outside</RequestId></Error>", code, message), headers...)
 }
 
-// MLflowError answers as MLflow does, with a code (INTERNAL_ERROR) that clients branch on.
+// MLflowError responds like MLflow, with a code (INTERNAL_ERROR) for clients to branch on.
 func MLflowError(status int, code, message string, headers ...string) Fault {
 	return Answer(status, fmt.Sprintf(`{"error_code": %q, "message": %q}`, code, message), headers...)
 }
 
-// Delay passes the request on only after a while, unless the client leaves before.
+// Delay forwards the request only after a while, unless the client disconnects before.
 func Delay(d time.Duration) Fault {
 	return Fault{act: func(x *exchange) {
 		select {
@@ -70,7 +70,7 @@ func Delay(d time.Duration) Fault {
 	}}
 }
 
-// Hang never answers and never passes the request on; it ends when the client leaves.
+// Hang never responds and never forwards the request; it ends when the client disconnects.
 func Hang() Fault {
 	return Fault{act: func(x *exchange) {
 		<-x.r.Context().Done()
@@ -78,12 +78,13 @@ func Hang() Fault {
 	}}
 }
 
-// Close closes the connection. The server never hears of the request.
+// Close closes the connection. The server never receives the request.
 func Close() Fault {
 	return Fault{act: func(*exchange) { panic(http.ErrAbortHandler) }}
 }
 
-// Drop passes the request on, waits for the answer, and closes the connection without it: the server did it, and nobody heard.
+// Drop forwards the request, waits for the response, and closes the connection without it: the server carried it out,
+// and the client does not know.
 func Drop() Fault {
 	return Fault{act: func(x *exchange) {
 		x.forward(&discard{header: http.Header{}}, x.r)
@@ -91,8 +92,9 @@ func Drop() Fault {
 	}}
 }
 
-// Truncate passes the request on and closes the connection after this many bytes of the answer's body, whose Content-Length
-// promises all of it. An answer without a body, or with one as short, promises a byte more than it has.
+// Truncate forwards the request and closes the connection after this many bytes of the response's body, whose
+// Content-Length announces all of it. A response without a body, or with one as short, announces one byte more than it
+// has.
 func Truncate(n int) Fault {
 	return Fault{act: func(x *exchange) {
 		answer := &recorder{discard: discard{header: x.w.Header(), status: http.StatusOK}}
@@ -107,8 +109,8 @@ func Truncate(n int) Fault {
 	}}
 }
 
-// Huge answers by itself with a body of this many MiB and no Content-Length. It begins with the given text, so that it can look
-// like the begin of a real answer, and goes on with spaces; it stops early when the client leaves.
+// Huge responds itself with a body of this many MiB and no Content-Length. It begins with the given text, so that it
+// can look like the start of a real response, and continues with spaces. It stops early when the client disconnects.
 func Huge(status, mebibytes int, begin string) Fault {
 	return Fault{act: func(x *exchange) {
 		x.w.Header().Set("Content-Type", contentType(begin))
@@ -123,7 +125,7 @@ func Huge(status, mebibytes int, begin string) Fault {
 	}}
 }
 
-// Skew passes the request on and answers with a Date that is off by this much.
+// Skew forwards the request and responds with a Date that is off by this much.
 func Skew(d time.Duration) Fault {
 	return Fault{act: func(x *exchange) {
 		answer := &recorder{discard: discard{header: x.w.Header(), status: http.StatusOK}}
@@ -147,7 +149,7 @@ func contentType(body string) string {
 	return "text/plain; charset=utf-8"
 }
 
-// discard is an answer that nobody gets.
+// discard is a response that no client receives.
 type discard struct {
 	header http.Header
 	status int
@@ -157,7 +159,7 @@ func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) WriteHeader(status int)      { d.status = status }
 func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
 
-// recorder keeps an answer that is to be spoilt.
+// recorder keeps a response to modify it.
 type recorder struct {
 	discard
 

@@ -31,7 +31,7 @@ const (
 	stranger = "a wrong secret"
 )
 
-// features is what each S3 server answers. The table in hack/cluster/README.md says the same.
+// features lists the response of each S3 server. The table in hack/cluster/README.md has the same content.
 func features() []feature {
 	return []feature{
 		{"versioning on, off, on", versioning, "", ""},
@@ -95,7 +95,7 @@ func TestS3Features(t *testing.T) {
 					t.Fatalf("%s: %v", srv.name, err)
 				}
 				if f.name == stranger {
-					// An option of a single call would not do: the SDK goes on signing with the client's own secret.
+					// An option of a single call is not enough: the SDK would still sign with the client's own secret.
 					c = clientOf(srv.Endpoint, srv.CA, srv.AccessKey, "wrong")
 				}
 				if diff := cmp.Diff(srv.want, code(f.probe(t.Context(), c, bucket))); diff != "" {
@@ -153,7 +153,7 @@ func retention() *types.ObjectLockConfiguration {
 	}
 }
 
-// objectLock shows that a version of an object that is locked cannot be deleted.
+// objectLock shows that a locked version of an object cannot be deleted.
 func objectLock(ctx context.Context, c *s3.Client, bucket *string) error {
 	if _, err := c.PutObjectLockConfiguration(ctx, &s3.PutObjectLockConfigurationInput{
 		Bucket: bucket, ObjectLockConfiguration: retention(),
@@ -167,7 +167,7 @@ func objectLock(ctx context.Context, c *s3.Client, bucket *string) error {
 	sum := md5.Sum([]byte("x"))
 	put, err := c.PutObject(ctx, &s3.PutObjectInput{
 		Bucket: bucket, Key: aws.String("x"), Body: strings.NewReader("x"),
-		// moto does not see the checksum that the SDK sends behind the body.
+		// moto ignores the checksum that the SDK sends after the body.
 		ContentMD5: aws.String(base64.StdEncoding.EncodeToString(sum[:])),
 	})
 	if err != nil {
@@ -356,7 +356,7 @@ func clientOf(endpoint string, authority []byte, access, secret string) *s3.Clie
 	})
 }
 
-// code is what a server calls an error, or all its words when it has no name for it.
+// code is a server's error code, or its whole message without a code.
 func code(err error) string {
 	var api smithy.APIError
 	switch {

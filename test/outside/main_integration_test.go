@@ -19,7 +19,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// dieIn names a folder to a copy of this test binary that is to start servers there and to panic.
+// dieIn names a directory for a copy of this test binary, which starts servers there and panics.
 const dieIn = "CAPSTAN_TEST_DIE_IN"
 
 func TestMain(m *testing.M) {
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(Main(m))
 }
 
-// doomed is a test that never gets to its clean-up.
+// doomed is a test that never reaches its clean-up.
 type doomed struct {
 	testing.TB
 
@@ -50,7 +50,7 @@ func (d doomed) TempDir() string {
 	return dir
 }
 
-// die starts servers, waits until somebody has looked at them, and panics.
+// die starts servers, waits until the parent has inspected them, and panics.
 func die(dir string) {
 	t := doomed{dir: dir}
 	S3(t)
@@ -61,7 +61,7 @@ func die(dir string) {
 	panic("a test panics")
 }
 
-// processes returns the programs whose command line names a folder.
+// processes returns the programs whose command line contains a directory.
 func processes(t *testing.T, dir string) []string {
 	t.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -70,7 +70,7 @@ func processes(t *testing.T, dir string) []string {
 	}
 	var found []string
 	for _, path := range lines {
-		// One that has ended meanwhile cannot be read.
+		// A process that has ended in between cannot be read.
 		if data, err := os.ReadFile(path); err == nil && strings.Contains(string(data), dir) {
 			program, _, _ := strings.Cut(string(data), "\x00")
 			found = append(found, filepath.Base(program))

@@ -18,23 +18,23 @@ import (
 	"time"
 )
 
-// An MLflowServer is a tracking server with its model registry. It answers requests whose Host is 127.0.0.1 and any port, so
-// that a Proxy can stand before it, and refuses others.
+// An MLflowServer is a tracking server with its model registry. It accepts requests whose Host is 127.0.0.1 and any
+// port, so that a Proxy can be in front of it, and rejects others.
 type MLflowServer struct {
 	*server
 
 	// URL as in https://127.0.0.1:4711; the certificate is signed by CA (PEM).
 	URL string
 	CA  []byte
-	// Username and Password are the administrator's, OtherUsername and OtherPassword those of somebody without any rights. All
-	// are empty when the server asks nobody who they are.
+	// Username and Password are the administrator's, OtherUsername and OtherPassword those of a user without any
+	// rights. All are empty when the server has no authentication.
 	Username, Password           string
 	OtherUsername, OtherPassword string
 
 	tb testing.TB
 }
 
-// MLflow starts a server that knows its users (basic authentication) and lets nobody see what is not theirs.
+// MLflow starts a server with users (basic authentication), who cannot see each other's entries.
 func MLflow(tb testing.TB) *MLflowServer {
 	tb.Helper()
 	s := &MLflowServer{
@@ -57,7 +57,7 @@ func MLflow(tb testing.TB) *MLflowServer {
 	return s
 }
 
-// MLflowOpen starts a server that asks nobody who they are, as one behind a proxy that does.
+// MLflowOpen starts a server without authentication, like one behind a proxy that authenticates.
 func MLflowOpen(tb testing.TB) *MLflowServer {
 	tb.Helper()
 	s := &MLflowServer{server: newServer(tb, "mlflow"), tb: tb}
@@ -73,7 +73,7 @@ func (s *MLflowServer) serve(app string, options ...string) {
 	s.args = append([]string{
 		program(s.tb, "mlflow", filepath.Join("bin", "python3")), filepath.Join(repository(s.tb), "hack", "tools", "mlflow", "serve.py"),
 		"--host=" + loopback, "--port=" + s.port, "--ssl-certfile=" + s.certFile, "--ssl-keyfile=" + s.keyFile,
-		// Requests that hang must not keep it from stopping.
+		// Requests that hang must not delay its stop.
 		"--timeout-graceful-shutdown=1", "--no-access-log", app,
 	}, options...)
 	s.env = environment(
@@ -89,14 +89,14 @@ func (s *MLflowServer) serve(app string, options ...string) {
 // Stop makes the server unreachable until Start.
 func (s *MLflowServer) Stop() { s.stop() }
 
-// Start brings a stopped server back: the same port, certificate and data.
+// Start starts a stopped server again with the same port, certificate and data.
 func (s *MLflowServer) Start() {
 	s.tb.Helper()
 	s.start(s.tb)
 }
 
-// Call makes one request as the administrator. The path is relative to the API's (registered-models/get?name=fraud); the body
-// is sent as JSON if it is not nil. It returns status and body of the answer, whatever they are.
+// Call sends one request as the administrator. The path is relative to the API's (registered-models/get?name=fraud); a
+// body that is not nil is sent as JSON. It returns status and body of the response.
 func (s *MLflowServer) Call(method, path string, body any) (int, string) {
 	s.tb.Helper()
 	status, answer, err := s.call(method, path, body)
@@ -111,8 +111,8 @@ type LoggedModel struct {
 	Name, Version, RunID, Source string
 }
 
-// Log does what a data scientist does: a run with a parameter and a metric that ends well, and a version of a registered model,
-// which is made when it is missing, from the run's artifacts.
+// Log does what a data scientist does: a run with a parameter and a metric that succeeds, and a version of a registered
+// model from the run's artifacts. It creates the model when it is missing.
 func (s *MLflowServer) Log(model string, tags map[string]string) LoggedModel {
 	s.tb.Helper()
 	now := time.Now().UnixMilli()
@@ -158,7 +158,7 @@ func (s *MLflowServer) Log(model string, tags map[string]string) LoggedModel {
 	return LoggedModel{Name: model, Version: version, RunID: id, Source: source}
 }
 
-// must posts a request, fails the test unless the server answers 200, and reads the answer into out if that is not nil.
+// must posts a request, fails the test unless the status is 200, and decodes the response into out if that is not nil.
 func (s *MLflowServer) must(path string, body, out any) {
 	s.tb.Helper()
 	status, answer := s.Call(http.MethodPost, path, body)

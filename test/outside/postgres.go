@@ -18,28 +18,28 @@ import (
 )
 
 const (
-	// postgresUser is who PostgreSQL runs as in its image.
+	// postgresUser is the user of PostgreSQL in its image.
 	postgresUser = "999:999"
 )
 
-// A PostgresServer is a PostgreSQL server of the image of members, without anything that members add.
+// A PostgresServer is a PostgreSQL server from the image of members, without anything that members add.
 type PostgresServer struct {
 	*server
 
-	// Port on the loopback address. Connections there need TLS, with a certificate that is signed by CA (PEM) and names the
-	// hosts that the server was made for, and a password. Its roles are the superuser postgres, without a password, and capstan.
+	// Port on the loopback address. Connections need a password and TLS, with a certificate that CA (PEM) has signed
+	// for the hosts of the server. Its roles are the superuser postgres, without a password, and capstan.
 	Port int32
 	CA   []byte
 
-	// Password of capstan, which may make roles and databases.
+	// Password of capstan, which can create roles and databases.
 	Password string
 
 	tb   testing.TB
 	root string
 }
 
-// Postgres starts a server of a major version, whose certificate is for hosts. It needs root, as containers do: all that the
-// image has lies in a folder that becomes the root of the server.
+// Postgres starts a server of a major version, with a certificate for hosts. It needs root, like containers: the
+// content of the image is in a directory that becomes the root of the server.
 func Postgres(tb testing.TB, version string, hosts ...string) *PostgresServer {
 	tb.Helper()
 
@@ -118,13 +118,13 @@ func Postgres(tb testing.TB, version string, hosts ...string) *PostgresServer {
 // Stop makes the server unreachable until Start.
 func (s *PostgresServer) Stop() { s.stop() }
 
-// Start brings a stopped server back: the same port, certificate and data.
+// Start starts a stopped server again with the same port, certificate and data.
 func (s *PostgresServer) Start() {
 	s.tb.Helper()
 	s.start(s.tb)
 }
 
-// SQL runs statements as the superuser, and returns the first column of the rows of the last as text.
+// SQL runs statements as the superuser, and returns the first column of the last statement's rows as text.
 func (s *PostgresServer) SQL(database string, statements ...string) []string {
 	s.tb.Helper()
 
@@ -166,19 +166,19 @@ func (s *PostgresServer) superuser(database string) (*pgx.Conn, error) {
 		filepath.Join(s.dir, "data"), s.port, database))
 }
 
-// inside is the command line of a program of the image, with the data of the server as its only folder of its own.
+// inside is the command line of a program of the image, whose only own directory is the data of the server.
 func (s *PostgresServer) inside(args ...string) []string {
 	script := `root=$1 data=$2 && shift 2 &&
 		mount --rbind /dev "$root/dev" && mount --bind "$data" "$root/data" &&
 		{ chroot --userspec=` + postgresUser + ` "$root" "$@" & wait $!; }`
 
-	// Whoever changes its user is no longer killed with its parent, but with the first process of its namespace.
+	// A process that changes its user is no longer killed with its parent, but with the first process of its namespace.
 	return append([]string{
 		"unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation=private", "sh", "-c", script, "sh", s.root, filepath.Join(s.dir, "data"),
 	}, args...)
 }
 
-// unpacked is where the files of the image are, once for a test binary.
+// unpacked is where the files of the image are, once per test binary.
 var unpacked = sync.OnceValues(func() (string, error) {
 	if dir := os.Getenv("CAPSTAN_POSTGRES_ROOTFS"); dir != "" {
 		return dir, nil
@@ -210,8 +210,8 @@ func postgresRoot(tb testing.TB) string {
 	return root
 }
 
-// Standby makes the server follow another one that is not there, or be its own again. It is the same server then, with all
-// its data.
+// Standby turns the server into a standby of a missing leader, or back into a leader. It stays the same server, with
+// all its data.
 func (s *PostgresServer) Standby(on bool) {
 	s.tb.Helper()
 	s.stop()

@@ -17,23 +17,23 @@ import (
 )
 
 const (
-	// startTimeout is generous: MLflow takes three seconds on an idle machine, and machines of tests are not idle.
+	// startTimeout is generous: MLflow needs three seconds on an idle machine, and test machines are not idle.
 	startTimeout = 2 * time.Minute
-	// stopTimeout is how long a server may finish what it does before it is killed.
+	// stopTimeout is how long a server can finish its work before it is killed.
 	stopTimeout = 3 * time.Second
 	// logTail is how much of a log a failure shows.
 	logTail = 4 << 10
 )
 
-// A process is a server that can be stopped and started again. It starts in a process group of its own.
+// A process is a server that can be stopped and started again. It has its own process group.
 type process struct {
-	// name for people.
+	// name for messages.
 	name string
 	// command line and environment.
 	args, env []string
-	// dir is where it works and keeps its log.
+	// dir is its working directory, which also has its log.
 	dir string
-	// ready returns nil once it answers.
+	// ready returns nil once it responds.
 	ready func() error
 
 	mu    sync.Mutex
@@ -41,7 +41,7 @@ type process struct {
 	ended chan struct{}
 }
 
-// start returns when the process answers. A process that runs stays as it is.
+// start returns when the process responds. It does nothing if the process runs.
 func (p *process) start(tb testing.TB) {
 	tb.Helper()
 	p.mu.Lock()
@@ -88,7 +88,7 @@ func (p *process) kill() {
 	case <-p.ended:
 	case <-time.After(stopTimeout):
 	}
-	// Whatever the leader has left of its group goes, too.
+	// The rest of the leader's group must end, too.
 	_ = syscall.Kill(-p.pid, syscall.SIGKILL)
 	<-p.ended
 	p.pid = 0
@@ -105,7 +105,8 @@ func (p *process) spawn() error {
 	started, ended := make(chan error, 1), make(chan struct{})
 	go func() {
 		defer close(ended)
-		// The kernel takes the death of the thread that started a process for the death of its parent (golang/go#27505).
+		// The kernel treats the death of the thread that started a process as the death of its parent
+		// (golang/go#27505).
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -132,7 +133,7 @@ func (p *process) log() string {
 	return string(data[max(0, len(data)-logTail):])
 }
 
-// freePort returns a port that nobody listens on. A server that finds it taken all the same ends, and its test fails.
+// freePort returns a free port. If another process takes it in between, the server ends and its test fails.
 func freePort(tb testing.TB) string {
 	tb.Helper()
 	l, err := net.Listen("tcp", loopback+":0")

@@ -6,7 +6,7 @@ package outside
 
 import "syscall"
 
-// attributes give a process a group of its own. Only Linux kills it with the test when that panics.
+// attributes give a process its own group. Only Linux kills it with the test when that panics.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 const mortal = ""

@@ -21,7 +21,7 @@ func program(tb testing.TB, tool, name string) string {
 	return path
 }
 
-// repository is the nearest folder, from the working folder upwards, that holds Capstan.
+// repository is the nearest directory, from the working directory upwards, that contains Capstan.
 func repository(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.Getwd()
@@ -37,7 +37,7 @@ func repository(tb testing.TB) string {
 	return ""
 }
 
-// environment is the test's own without what configures clients or servers that a person works with.
+// environment is the test's own, without variables that configure a developer's clients or servers.
 func environment(more ...string) []string {
 	var env []string
 	for _, v := range os.Environ() {

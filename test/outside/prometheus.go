@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// A PrometheusServer scrapes targets each second.
+// A PrometheusServer scrapes targets every second.
 type PrometheusServer struct {
 	// URL of the server, with TLS.
 	URL string
-	// CA is what its certificate is signed by, in PEM.
+	// CA has signed its certificate, in PEM format.
 	CA []byte
 
 	tb     testing.TB
@@ -24,13 +24,14 @@ type PrometheusServer struct {
 
 // A Target is a pod as Prometheus sees it.
 type Target struct {
-	// Address of its metrics: host and port. They are at /metrics.
+	// Address of its metrics: host and port. The path is /metrics.
 	Address string
 	// Labels that the platform's scrape configuration gives its series.
 	Namespace, Pod, Algorithm, Slot string
 }
 
-// Prometheus starts a Prometheus with the recording rules of the platform, and stops it with the test. It has no targets.
+// Prometheus starts a Prometheus with the recording rules of the platform and without targets, and stops it with the
+// test.
 func Prometheus(tb testing.TB) *PrometheusServer {
 	tb.Helper()
 	s := newServer(tb, "prometheus")
@@ -52,7 +53,7 @@ func Prometheus(tb testing.TB) *PrometheusServer {
 	return p
 }
 
-// Scrape these targets from now on, and no others.
+// Scrape only these targets from now on.
 func (p *PrometheusServer) Scrape(targets ...Target) {
 	p.tb.Helper()
 	p.configure(targets...)
@@ -69,7 +70,7 @@ func (p *PrometheusServer) Scrape(targets ...Target) {
 	}
 }
 
-// Stop the server. What it has scraped stays.
+// Stop the server. It keeps its data.
 func (p *PrometheusServer) Stop() { p.server.stop() }
 
 // Start the server again.

@@ -17,10 +17,10 @@ import (
 	"testing"
 )
 
-// A FaultProxy passes requests on to a server, except those it was told to spoil. It keeps the Host header, so that signatures
+// A FaultProxy forwards requests to a server, except those with a fault. It keeps the Host header, so that signatures
 // of S3 requests stay valid.
 type FaultProxy struct {
-	// URL as in https://127.0.0.1:4711; the certificate is signed by CA (PEM), which is not the server's.
+	// URL as in https://127.0.0.1:4711; CA (PEM), which is not the server's, has signed the certificate.
 	URL string
 	CA  []byte
 
@@ -36,8 +36,7 @@ type rule struct {
 	left  int
 }
 
-// Proxy starts a FaultProxy before the server at a URL, which has TLS if the URL says so and is then verified with the
-// authority (PEM).
+// Proxy starts a FaultProxy in front of the server at a URL. A server with TLS is verified with the authority (PEM).
 func Proxy(tb testing.TB, target string, authority []byte) *FaultProxy {
 	tb.Helper()
 	to, err := url.Parse(target)
@@ -53,10 +52,10 @@ func Proxy(tb testing.TB, target string, authority []byte) *FaultProxy {
 		tb.Fatalf("cannot start a proxy before %q: %v", target, err)
 	}
 	behind := transport(authority)
-	// A transport sends a request anew when the connection it took from its pool turns out dead. Here, one request of the client
-	// is one request to the server.
+	// A transport sends a request again when its pooled connection is dead. Here, one request of the client must be one
+	// request to the server.
 	behind.DisableKeepAlives = true
-	// The client's own wish decides.
+	// The client decides on compression.
 	behind.DisableCompression = true
 	quiet := log.New(io.Discard, "", 0)
 	p := &FaultProxy{CA: certs.authority, forward: &httputil.ReverseProxy{
@@ -66,7 +65,7 @@ func Proxy(tb testing.TB, target string, authority []byte) *FaultProxy {
 		},
 		Transport: behind,
 		ErrorLog:  quiet,
-		// A server that is down looks as if there were no proxy.
+		// A server that is down must look as if there were no proxy.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}}
 	l, err := net.Listen("tcp", loopback+":0")
@@ -78,7 +77,7 @@ func Proxy(tb testing.TB, target string, authority []byte) *FaultProxy {
 		Handler:   p,
 		ErrorLog:  quiet,
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
-		// In HTTP/2 a stream can be reset, and a connection is not what a fault is about.
+		// HTTP/2 would reset a stream, but a fault must close the connection.
 		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		ReadHeaderTimeout: startTimeout,
 	}
@@ -95,8 +94,8 @@ func Proxy(tb testing.TB, target string, authority []byte) *FaultProxy {
 	return p
 }
 
-// Fail spoils requests that match; nil is all of them. Of several faults the one that came first applies, until it has had its
-// number of times.
+// Fail applies a fault to matching requests; nil matches all. Of several faults the oldest applies, until it has
+// reached its number of times.
 func (p *FaultProxy) Fail(match func(*http.Request) bool, fault Fault) {
 	if match == nil {
 		match = func(*http.Request) bool { return true }
@@ -110,14 +109,14 @@ func (p *FaultProxy) Fail(match func(*http.Request) bool, fault Fault) {
 	p.rules = append(p.rules, &rule{match: match, fault: fault, left: left})
 }
 
-// Clear ends all faults. A request that hangs goes on hanging.
+// Clear removes all faults. A request that hangs continues to hang.
 func (p *FaultProxy) Clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rules = nil
 }
 
-// Requests returns all requests since the start or Reset, spoilt or not, as "PUT /bucket?versioning".
+// Requests returns all requests since the start or Reset, with and without faults, as "PUT /bucket?versioning".
 func (p *FaultProxy) Requests() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,17 +130,17 @@ func (p *FaultProxy) Count() int {
 	return len(p.requests)
 }
 
-// Reset forgets the requests, not the faults.
+// Reset clears the list of requests, not the faults.
 func (p *FaultProxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests = nil
 }
 
-// ServeHTTP passes a request on, or spoils it.
+// ServeHTTP forwards a request, or applies a fault.
 func (p *FaultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// All of it is read before anything happens, so that a match can look inside, and because a client counts as gone only once
-	// its request has been read.
+	// The whole body is read first, so that a match can inspect it, and because a disconnect is noticed only after the
+	// request has been read.
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		panic(http.ErrAbortHandler)
@@ -173,8 +172,8 @@ func (p *FaultProxy) choose(r *http.Request, rewind func()) Fault {
 	return Fault{}
 }
 
-// Call matches requests by how Requests writes them: method and path must be the same, and the query must have at least the
-// given parameters. A path that ends with * stands for all that begin so: Call("GET /backups*").
+// Call matches requests in the form of Requests: method and path must be equal, and the query must have at least the
+// given parameters. A path that ends with * is a prefix: Call("GET /backups*").
 func Call(want string) func(*http.Request) bool {
 	method, target, _ := strings.Cut(want, " ")
 	path, query, _ := strings.Cut(target, "?")
@@ -201,7 +200,7 @@ func line(r *http.Request) string {
 	return s
 }
 
-// parameters of the query, sorted, without what an SDK adds for logs (x-id) and without the = of an empty value.
+// parameters of the query, sorted, without those that an SDK adds for logs (x-id) and without the = of an empty value.
 func parameters(r *http.Request) []string {
 	var list []string
 	for key, values := range r.URL.Query() {

@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// behind is a server that says what it was asked, and counts.
+// behind is a server that echoes the request, and counts.
 func behind(t *testing.T) (*httptest.Server, []byte, *atomic.Int64) {
 	t.Helper()
 	var served atomic.Int64
@@ -41,7 +41,7 @@ func behind(t *testing.T) (*httptest.Server, []byte, *atomic.Int64) {
 	return srv, ca, &served
 }
 
-// An answer is what a client sees of a request.
+// An answer is the response as the client receives it.
 type answer struct {
 	Status int
 	Body   string
@@ -109,7 +109,7 @@ func TestProxyFaults(t *testing.T) {
 			if got := served.Load(); got != tc.served {
 				t.Errorf("%s\nthe server saw %d requests, want %d", tc.reason, got, tc.served)
 			}
-			// Other calls are left alone.
+			// Other calls are not affected.
 			if got, _ := do(t, p, http.MethodGet, "/bucket?versioning=", ""); got.Status != 201 {
 				t.Errorf("a call that does not match gets %+v", got)
 			}

@@ -8,17 +8,17 @@ import (
 	"testing"
 )
 
-// region is the one that S3 servers of other makes call theirs, too.
+// region is the region that other S3 servers also use.
 const region = "us-east-1"
 
-// An S3Server answers S3 requests at Endpoint, by path (no bucket in the host name).
+// An S3Server serves S3 requests at Endpoint, with the bucket in the path.
 type S3Server struct {
 	*server
 
-	// Endpoint as in https://127.0.0.1:4711; the certificate is signed by CA (PEM).
+	// Endpoint as in https://127.0.0.1:4711; CA (PEM) has signed the certificate.
 	Endpoint string
 	CA       []byte
-	// AccessKey and SecretKey are the root account's, who may do everything.
+	// AccessKey and SecretKey are those of the root account, which has all rights.
 	AccessKey, SecretKey string
 	Region               string
 
@@ -46,8 +46,8 @@ func S3(tb testing.TB) *S3Server {
 	return s
 }
 
-// AWS starts moto, which speaks the dialect of AWS also where VersityGW answers NotImplemented: lifecycle rules,
-// encryption, public access blocks. It believes any credentials, and Stop makes it forget everything.
+// AWS starts moto, which behaves like AWS also where VersityGW returns NotImplemented: lifecycle rules, encryption,
+// public access blocks. It accepts any credentials, and Stop deletes its data.
 func AWS(tb testing.TB) *S3Server {
 	tb.Helper()
 	s := &S3Server{
@@ -68,13 +68,13 @@ func AWS(tb testing.TB) *S3Server {
 // Stop makes the server unreachable until Start.
 func (s *S3Server) Stop() { s.stop() }
 
-// Start brings a stopped server back: the same port, certificate and data.
+// Start starts a stopped server again with the same port, certificate and data.
 func (s *S3Server) Start() {
 	s.tb.Helper()
 	s.start(s.tb)
 }
 
-// AddUser makes a second account. It can make buckets of its own and has no right to those of others. Only S3 has accounts.
+// AddUser creates a second account. It can create its own buckets and has no right to others. Only S3 has accounts.
 func (s *S3Server) AddUser(access, secret string) {
 	s.tb.Helper()
 	if s.admin == "" {

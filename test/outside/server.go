@@ -14,23 +14,23 @@ import (
 	"time"
 )
 
-// answerTimeout bounds a request to a server on the loopback address.
+// answerTimeout limits a request to a server on the loopback address.
 const answerTimeout = 30 * time.Second
 
-// A server is a process that speaks HTTPS, with its data in a folder.
+// A server is an HTTPS process with its data in a directory.
 type server struct {
 	process
 
-	// url without a slash at its end.
+	// url without a slash at the end.
 	url       string
 	port      string
 	authority []byte
-	// certFile and keyFile are what it serves with.
+	// certFile and keyFile are the server's certificate and key.
 	certFile, keyFile string
 }
 
-// newServer makes everything but the command line. What it keeps lies in a folder that lives as long as the test. Its
-// certificate is for hosts, too.
+// newServer creates everything except the command line. Its directory lives as long as the test. Its certificate is
+// also for hosts.
 func newServer(tb testing.TB, name string, hosts ...string) *server {
 	tb.Helper()
 	certs, err := newCertificates(hosts...)
@@ -55,7 +55,7 @@ func (s *server) run(tb testing.TB) {
 	s.start(tb)
 }
 
-// folder makes a folder of the server's own.
+// folder creates a directory of the server.
 func (s *server) folder(tb testing.TB, name string) string {
 	tb.Helper()
 	dir := filepath.Join(s.dir, name)
@@ -65,8 +65,8 @@ func (s *server) folder(tb testing.TB, name string) string {
 	return dir
 }
 
-// answers returns nil when a GET of a path has the wanted status; any will do when it is 0. That the certificate is the
-// right one shows that it is not somebody else who answers at this port.
+// answers returns nil when a GET of a path has the wanted status; 0 accepts any. The certificate proves that the
+// response does not come from another process on this port.
 func (s *server) answers(path string, want int) error {
 	transport := transport(s.authority)
 	defer transport.CloseIdleConnections()

@@ -201,7 +201,7 @@ func TestMLflowKeepsDataOverOutage(t *testing.T) {
 	if status, body := srv.Call(http.MethodGet, "model-versions/get?name=kept&version=1", nil); status != http.StatusOK {
 		t.Errorf("after the outage: %d: %s", status, body)
 	}
-	// The second account was kept, too, and is not made again.
+	// The second account still exists, and is not created again.
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+"/api/2.0/mlflow/registered-models/get?name=kept", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -241,7 +241,7 @@ func TestMLflowOpen(t *testing.T) {
 	if logged := srv.Log("open", nil); logged.Version != "1" {
 		t.Errorf("the first version is %q", logged.Version)
 	}
-	// Who it is for is decided before it.
+	// The server checks the host before the user.
 	p := Proxy(t, srv.URL, srv.CA)
 	p.Fail(func(r *http.Request) bool { return r.Header.Get("Authorization") != "Bearer token" }, Answer(401, "who are you?"))
 	for token, want := range map[string]int{"token": 200, "other": 401} {
@@ -281,7 +281,7 @@ func TestAPIServer(t *testing.T) {
 	}
 }
 
-// send returns status and body of an answer.
+// send returns status and body of a response.
 func send(t *testing.T, req *http.Request, authority []byte) (int, string) {
 	t.Helper()
 	transport := transport(authority)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Main runs the tests of a package whose tests share servers, and stops those:
+// Main runs the tests of a package with shared servers, and stops the servers:
 //
 //	func TestMain(m *testing.M) { os.Exit(outside.Main(m)) }
 func Main(m *testing.M) int {
@@ -23,7 +23,7 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// SharedS3 is S3, started once for all tests of a package. Tests leave it running, and keep to buckets of their own.
+// SharedS3 is S3, started once for all tests of a package. Tests must not stop it, and use their own buckets.
 func SharedS3(tb testing.TB) *S3Server {
 	tb.Helper()
 	s := *share(tb, "s3", S3)
@@ -39,7 +39,7 @@ func SharedAWS(tb testing.TB) *S3Server {
 	return &s
 }
 
-// SharedMLflow is MLflow, started once for all tests of a package. Tests leave it running, and keep to models of their own.
+// SharedMLflow is MLflow, started once for all tests of a package. Tests must not stop it, and use their own models.
 func SharedMLflow(tb testing.TB) *MLflowServer {
 	tb.Helper()
 	s := *share(tb, "mlflow", MLflow)
@@ -47,13 +47,13 @@ func SharedMLflow(tb testing.TB) *MLflowServer {
 	return &s
 }
 
-// SharedAPIServer is APIServer, started once for all tests of a package. Tests keep to namespaces of their own.
+// SharedAPIServer is APIServer, started once for all tests of a package. Tests use their own namespaces.
 func SharedAPIServer(tb testing.TB) *rest.Config {
 	tb.Helper()
 	return rest.CopyConfig(share(tb, "apiserver", APIServer))
 }
 
-// binary holds what lives as long as the test binary.
+// binary holds everything that lives as long as the test binary.
 var binary = &lifetime{servers: map[string]any{}}
 
 type lifetime struct {
@@ -72,7 +72,7 @@ func (l *lifetime) clean() {
 	l.cleanup, l.servers = nil, map[string]any{}
 }
 
-// share starts a server for whoever asks first. When that fails, so does the test, and the next one tries again.
+// share starts a server for the first test that needs it. If that fails, this test fails, and the next one tries again.
 func share[T any](tb testing.TB, name string, start func(testing.TB) T) T {
 	tb.Helper()
 	binary.mu.Lock()
@@ -88,12 +88,12 @@ func share[T any](tb testing.TB, name string, start func(testing.TB) T) T {
 	return s
 }
 
-// sharing is a test whose clean-up waits for the end of the binary.
+// sharing is a test whose clean-up runs at the end of the binary.
 type sharing struct{ testing.TB }
 
 func (*sharing) Cleanup(fn func()) { binary.cleanup = append(binary.cleanup, fn) }
 
-// Errorf is for what goes wrong while cleaning up: by then the test that it could fail is long over.
+// Errorf reports errors of the clean-up, when the test that they belong to is already over.
 func (*sharing) Errorf(format string, args ...any) {
 	_, _ = fmt.Fprintf(os.Stderr, format+"\n", args...)
 }

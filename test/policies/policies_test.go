@@ -77,7 +77,7 @@ func TestPolicies(t *testing.T) {
 		"DeleteVolume": {
 			reason: "A volume of a Database stays unless an annotation names it.",
 			do:     p.deletes(volume("data-orders-db-a-0", ours(), nil)),
-			want: "data-orders-db-a-0 holds data of Database orders-db, or opens it: to delete it for good, " +
+			want: "data-orders-db-a-0 holds data or passwords of Database orders-db: to delete it for good, " +
 				"annotate it first with capstan.dev/release=data-orders-db-a-0",
 		},
 		"DeleteReleasedVolume": {
@@ -87,7 +87,7 @@ func TestPolicies(t *testing.T) {
 		"DeleteVolumeReleasedForAnother": {
 			reason: "An annotation that names another volume releases nothing.",
 			do:     p.deletes(volume("data-orders-db-c-0", ours(), release("data-orders-db-b-0"))),
-			want: "data-orders-db-c-0 holds data of Database orders-db, or opens it: to delete it for good, " +
+			want: "data-orders-db-c-0 holds data or passwords of Database orders-db: to delete it for good, " +
 				"annotate it first with capstan.dev/release=data-orders-db-c-0",
 		},
 		"CollectBackups": {
@@ -97,19 +97,19 @@ func TestPolicies(t *testing.T) {
 		"CollectUnownedBackups": {
 			reason: "And stays when nothing does.",
 			do:     p.deletesAs(collector, backups("data-kept-db-repository-0", "kept-db", "")),
-			want: "data-kept-db-repository-0 holds data of Database kept-db.repository, or opens it: to delete it for good, " +
+			want: "data-kept-db-repository-0 holds data or passwords of Database kept-db.repository: to delete it for good, " +
 				"annotate it first with capstan.dev/release=data-kept-db-repository-0",
 		},
 		"CollectBackupsOfAnother": {
 			reason: "Or when something else does.",
 			do:     p.deletesAs(collector, backups("data-other-db-repository-0", "other-db", "orders-db-repository")),
-			want: "data-other-db-repository-0 holds data of Database other-db.repository, or opens it: to delete it for good, " +
+			want: "data-other-db-repository-0 holds data or passwords of Database other-db.repository: to delete it for good, " +
 				"annotate it first with capstan.dev/release=data-other-db-repository-0",
 		},
 		"DeleteOwnedBackups": {
 			reason: "Nobody else deletes them.",
 			do:     p.deletes(backups("data-last-db-repository-0", "last-db", "last-db-repository")),
-			want: "data-last-db-repository-0 holds data of Database last-db.repository, or opens it: to delete it for good, " +
+			want: "data-last-db-repository-0 holds data or passwords of Database last-db.repository: to delete it for good, " +
 				"annotate it first with capstan.dev/release=data-last-db-repository-0",
 		},
 		"DeleteOtherVolume": {
@@ -119,7 +119,7 @@ func TestPolicies(t *testing.T) {
 		"DeleteSecret": {
 			reason: "A Secret that opens a Database stays, too.",
 			do:     p.deletes(secret("orders-db-access", ours())),
-			want: "orders-db-access holds data of Database orders-db, or opens it: to delete it for good, " +
+			want: "orders-db-access holds data or passwords of Database orders-db: to delete it for good, " +
 				"annotate it first with capstan.dev/release=orders-db-access",
 		},
 		"DeleteOtherSecret": {
@@ -131,7 +131,7 @@ func TestPolicies(t *testing.T) {
 			do: p.changes(p.admin, volume("data-orders-db-d-0", ours(), nil), func(o client.Object) {
 				o.SetLabels(map[string]string{"capstan.dev/identity": "0123"})
 			}),
-			want: "the labels capstan.dev/database and capstan.dev/identity of data-orders-db-d-0 tell whose data it is: " +
+			want: "the labels capstan.dev/database and capstan.dev/identity of data-orders-db-d-0 identify its data: " +
 				"to change them, annotate it first with capstan.dev/release=data-orders-db-d-0",
 		},
 		"RelabelIdentity": {
@@ -139,7 +139,7 @@ func TestPolicies(t *testing.T) {
 			do: p.changes(p.admin, volume("data-orders-db-e-0", ours(), nil), func(o client.Object) {
 				o.SetLabels(with(ours(), "capstan.dev/identity", "9999"))
 			}),
-			want: "the labels capstan.dev/database and capstan.dev/identity of data-orders-db-e-0 tell whose data it is: " +
+			want: "the labels capstan.dev/database and capstan.dev/identity of data-orders-db-e-0 identify its data: " +
 				"to change them, annotate it first with capstan.dev/release=data-orders-db-e-0",
 		},
 		"AnnotateVolume": {
@@ -155,26 +155,26 @@ func TestPolicies(t *testing.T) {
 		"ProviderShrinksVolume": {
 			reason: "And never asks for less, which the API server allows as long as it is not there.",
 			do:     p.resizes(provider, volume("data-orders-db-h-0", ours(), nil), "5Gi", "3Gi"),
-			want:   "the provider never lets a volume claim request less",
+			want:   "the provider may not lower the requested size of a volume claim",
 		},
 		"ProviderLabelsVolume": {
 			reason: "It changes nothing else of it.",
 			do: p.changes(provider, volume("data-orders-db-i-0", ours(), nil), func(o client.Object) {
 				o.SetLabels(with(ours(), "team", "x"))
 			}),
-			want: "the provider changes nothing of a volume claim but the size that it requests",
+			want: "the provider may change only the requested size of a volume claim",
 		},
 		"ProviderReleasesVolume": {
 			reason: "Nor does it release it for deletion.",
 			do: p.changes(provider, volume("data-orders-db-j-0", ours(), nil), func(o client.Object) {
 				o.SetAnnotations(release("data-orders-db-j-0"))
 			}),
-			want: "the provider changes nothing of a volume claim but the size that it requests",
+			want: "the provider may change only the requested size of a volume claim",
 		},
 		"ProviderGrowsOtherVolume": {
 			reason: "And volumes of others are nobody's business.",
 			do:     p.resizes(provider, volume("scratch-2", nil, nil), "5Gi", "8Gi"),
-			want:   "the provider changes only volume claims that carry the label capstan.dev/database",
+			want:   "the provider may change only volume claims with the label capstan.dev/database",
 		},
 		"MemberLabelsItsPods": {
 			reason: "A member tells its role on pods of its Database.",
@@ -188,21 +188,21 @@ func TestPolicies(t *testing.T) {
 			do: p.changes(member, pod("web", ""), func(o client.Object) {
 				o.SetLabels(map[string]string{"capstan.dev/role": "leader"})
 			}),
-			want: "a member of Database orders-db may change only what carries the label capstan.dev/database=orders-db",
+			want: "a member of Database orders-db may change only objects with the label capstan.dev/database=orders-db",
 		},
 		"MemberTakesPodsOver": {
 			reason: "It cannot make a pod its own.",
 			do: p.changes(member, pod("web-2", ""), func(o client.Object) {
 				o.SetLabels(map[string]string{"capstan.dev/database": "orders-db"})
 			}),
-			want: "a member of Database orders-db may change only what carries the label capstan.dev/database=orders-db",
+			want: "a member of Database orders-db may change only objects with the label capstan.dev/database=orders-db",
 		},
 		"MemberLabelsPodsOfAnotherDatabase": {
 			reason: "Another Database's members are others.",
 			do: p.changes(member, pod("ledger-a-0", "ledger"), func(o client.Object) {
 				o.SetLabels(with(o.GetLabels(), "capstan.dev/role", "leader"))
 			}),
-			want: "a member of Database orders-db may change only what carries the label capstan.dev/database=orders-db",
+			want: "a member of Database orders-db may change only objects with the label capstan.dev/database=orders-db",
 		},
 		"MemberChangesImage": {
 			reason: "Of a pod's spec an image may be changed by those who may change pods, but not by a member.",
@@ -218,19 +218,19 @@ func TestPolicies(t *testing.T) {
 		"MemberMakesOtherConfigMap": {
 			reason: "Any other ConfigMap is not Patroni's.",
 			do:     p.creates(member, configMap("orders-db-members", "orders-db")),
-			want:   "a member may write only the ConfigMaps that Patroni keeps its state in",
+			want:   "a member may write only the ConfigMaps with Patroni's state",
 		},
 		"MemberMakesUnlabelledConfigMap": {
 			reason: "And neither is one without the label.",
 			do:     p.creates(member, configMap(scope+"-sync", "")),
-			want:   "a member of Database orders-db may change only what carries the label capstan.dev/database=orders-db",
+			want:   "a member of Database orders-db may change only objects with the label capstan.dev/database=orders-db",
 		},
 		"MemberChangesOtherConfigMap": {
 			reason: "The configuration of other programs is not for members.",
 			do: p.changes(member, configMap("web-config", ""), func(o client.Object) {
 				o.(*corev1.ConfigMap).Data = map[string]string{"a": "b"}
 			}),
-			want: "a member of Database orders-db may change only what carries the label capstan.dev/database=orders-db",
+			want: "a member of Database orders-db may change only objects with the label capstan.dev/database=orders-db",
 		},
 		"StrangerOfLikeName": {
 			reason: "An account whose name ends alike and that is no member is not held to any of this.",
@@ -305,7 +305,7 @@ func newPlace(t *testing.T) *place {
 	return p
 }
 
-// await the policies: the API server compiles them some time after they are made.
+// await the policies: the API server compiles them some time after their creation.
 func (p *place) await(t *testing.T) {
 	t.Helper()
 
@@ -333,7 +333,7 @@ func (p *place) await(t *testing.T) {
 	t.Fatal("the policies are not in force after 30 s")
 }
 
-// as an account, with its rights and no more.
+// as an account, with its rights and no others.
 func (p *place) as(t *testing.T, user string) client.Client {
 	t.Helper()
 
@@ -352,10 +352,10 @@ func (p *place) creates(c client.Client, o client.Object) func(context.Context) 
 	return func(ctx context.Context) error { return c.Create(ctx, o) }
 }
 
-// deletes an object that is there.
+// deletes an existing object.
 func (p *place) deletes(o client.Object) func(context.Context) error { return p.deletesAs(p.admin, o) }
 
-// deletesAs somebody an object that is there.
+// deletesAs deletes an existing object as an account.
 func (p *place) deletesAs(c client.Client, o client.Object) func(context.Context) error {
 	return func(ctx context.Context) error {
 		o.SetResourceVersion("")
@@ -368,7 +368,7 @@ func (p *place) deletesAs(c client.Client, o client.Object) func(context.Context
 	}
 }
 
-// changes an object that is there, by a merge patch, as somebody.
+// changes an existing object by a merge patch, as an account.
 func (p *place) changes(c client.Client, o client.Object, change func(client.Object)) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := p.admin.Create(ctx, o); err != nil {
@@ -386,7 +386,7 @@ func (p *place) changes(c client.Client, o client.Object, change func(client.Obj
 	}
 }
 
-// labels an object that may be there, as somebody.
+// labels an object that may exist, as an account.
 func (p *place) labels(c client.Client, o client.Object) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := client.IgnoreAlreadyExists(p.admin.Create(ctx, o)); err != nil {
@@ -397,7 +397,7 @@ func (p *place) labels(c client.Client, o client.Object) func(context.Context) e
 	}
 }
 
-// resizes a volume of 1Gi that asked for a size, as somebody.
+// resizes a volume of 1Gi with a requested size, as an account.
 func (p *place) resizes(c client.Client, o client.Object, from, to string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		claim, ok := o.(*corev1.PersistentVolumeClaim)
@@ -431,7 +431,7 @@ func (p *place) resizes(c client.Client, o client.Object, from, to string) func(
 	}
 }
 
-// platform manifest, as far as it is about members and policies.
+// platform manifest, its part about members and policies.
 func platform(t *testing.T) []client.Object {
 	t.Helper()
 
@@ -465,7 +465,7 @@ func platform(t *testing.T) []client.Object {
 	}
 }
 
-// databases as a kind. Its schema is tested elsewhere.
+// databases as a kind. Other tests check its schema.
 func databases() *extv1.CustomResourceDefinition {
 	return &extv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "databases.capstan.dev"},

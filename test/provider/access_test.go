@@ -12,8 +12,8 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// othersServer is named by an Access of bank: a Service of shop, and names that only
-// look like a Service of its own namespace.
+// othersServer is a server that an Access of bank must not reach: a Service of shop, and names that only look like a
+// Service of its own namespace.
 func othersServer(t *testing.T, s *stage) {
 	t.Helper()
 

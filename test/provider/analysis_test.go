@@ -25,10 +25,10 @@ import (
 	"github.com/capstan-dev/capstan/test/outside"
 )
 
-// precious is the value that others must not see.
+// precious is the value that other tenants must not see.
 const precious = "4710"
 
-// told by the pods of shop.
+// toldByShop is exported by the pods of shop.
 const toldByShop = `# TYPE queue_length gauge
 queue_length ` + precious + `
 # TYPE algorithm_requests_total counter
@@ -53,8 +53,7 @@ func pages(t *testing.T, text string) string {
 	return strings.TrimPrefix(s.URL, "http://")
 }
 
-// metrics connects the platform's config with a real Prometheus, which scrapes the
-// pods of Algorithm reco of shop.
+// metrics connects the platform's config with a real Prometheus, which scrapes the pods of Algorithm reco of shop.
 func (b *bench) metrics() (*outside.PrometheusServer, *outside.FaultProxy) {
 	b.t.Helper()
 
@@ -71,7 +70,7 @@ func (b *bench) metrics() (*outside.PrometheusServer, *outside.FaultProxy) {
 	return p, proxy
 }
 
-// series lets shop and bank share a Prometheus, once for all attacks.
+// series makes shop and bank share a Prometheus, once for all attacks.
 func (s *stage) series(t *testing.T) {
 	t.Helper()
 
@@ -80,7 +79,7 @@ func (s *stage) series(t *testing.T) {
 		return
 	}
 
-	// It lives as long as the stage, and not as one attack.
+	// It lives as long as the stage, not only for one attack.
 	was := s.t
 	s.t = s.whole
 	s.metrics()
@@ -104,7 +103,7 @@ func status(a *observev1alpha1.Analysis) string {
 	return string(b)
 }
 
-// sees nothing of others, in whatever it tells.
+// seesNothing checks that no status has anything of other tenants.
 func (s *stage) seesNothing(t *testing.T, what string, a *observev1alpha1.Analysis) {
 	t.Helper()
 	s.apply(a)
@@ -141,7 +140,7 @@ func (s *stage) seesNothing(t *testing.T, what string, a *observev1alpha1.Analys
 	}
 }
 
-// greedy queries ask for the series of others in every way that PromQL has.
+// greedy queries request the series of other tenants in every way of PromQL.
 func greedy() []string {
 	return []string{
 		`queue_length`,
@@ -157,7 +156,7 @@ func greedy() []string {
 	}
 }
 
-// othersSeries are asked for by every query.
+// othersSeries are requested by every query.
 func othersSeries(set func(*observev1alpha1.MetricsParameters, string)) func(*testing.T, *stage) {
 	return func(t *testing.T, s *stage) {
 		t.Helper()
@@ -179,8 +178,8 @@ func othersSeries(set func(*observev1alpha1.MetricsParameters, string)) func(*te
 	}
 }
 
-// othersCanary is tried by bank, which has none: with every query, as a check and as what
-// an experiment counts, and with the names of slots that are none.
+// othersCanary is an attack by bank, which has no candidate: with every query, as a check and as the metric of an
+// experiment, and with names of missing slots.
 func othersCanary(t *testing.T, s *stage) {
 	t.Helper()
 	s.series(t)

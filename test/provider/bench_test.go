@@ -118,7 +118,7 @@ func (b *bench) namespaces(names ...string) {
 	}
 }
 
-// apply makes objects as a user does.
+// apply creates objects like a user.
 func (b *bench) apply(objects ...client.Object) {
 	b.t.Helper()
 
@@ -138,7 +138,7 @@ func (b *bench) get(o client.Object) {
 	}
 }
 
-// eventually waits until check finds nothing to say.
+// eventually waits until check returns an empty text.
 func (b *bench) eventually(within time.Duration, what string, check func() string) {
 	b.t.Helper()
 
@@ -152,7 +152,7 @@ func (b *bench) eventually(within time.Duration, what string, check func() strin
 	b.t.Fatalf("%s did not happen within %s: %s", what, within, said)
 }
 
-// ready tells what keeps a managed resource from being ready and synced, or "".
+// ready returns what blocks a managed resource from being ready and synced, or "".
 func ready(mg resource.Managed) string {
 	for _, ct := range []xpv2.ConditionType{xpv2.TypeReady, xpv2.TypeSynced} {
 		if c := mg.GetCondition(ct); c.Status != corev1.ConditionTrue {
@@ -200,7 +200,7 @@ func (b *bench) connected(within time.Duration, o interface {
 	return c
 }
 
-// platform makes the ClusterProviderConfigs s3 and mlflow, with their Secrets.
+// platform creates the ClusterProviderConfigs s3 and mlflow, with their Secrets.
 func (b *bench) platform(s3, s3CA string, key, secret string, mlflow, mlflowCA, user, password string) {
 	b.t.Helper()
 
@@ -234,7 +234,7 @@ func (b *bench) platform(s3, s3CA string, key, secret string, mlflow, mlflowCA, 
 	)
 }
 
-// servers are the real ones, and what stands before them.
+// servers are the real ones, and the proxies in front of them.
 type servers struct {
 	s3     *outside.S3Server
 	mlflow *outside.MLflowServer
@@ -262,7 +262,7 @@ type process struct {
 	done chan struct{}
 }
 
-// log is what a provider writes.
+// log is the output of a provider.
 type log struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -284,8 +284,8 @@ func (l *log) String() string {
 	return l.b.String()
 }
 
-// start the provider, without leader election: after a kill nobody gives the
-// lease back, and the next one would wait a minute.
+// start the provider, without leader election: a killed process does not release the lease, and the next one would wait
+// a minute.
 func (b *bench) start(args ...string) *process {
 	b.t.Helper()
 
@@ -303,8 +303,7 @@ func (b *bench) start(args ...string) *process {
 
 	started := make(chan error)
 	go func() {
-		// It ends with the thread that started it, so that nothing stays when the
-		// test is killed.
+		// It ends with the thread that started it, so that nothing is left when the test is killed.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 
@@ -323,7 +322,7 @@ func (b *bench) start(args ...string) *process {
 	return p
 }
 
-// kill the provider, which cannot say farewell.
+// kill the provider without a chance to clean up.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.done
@@ -338,7 +337,7 @@ func (p *process) usage(t *testing.T) (time.Duration, int64) {
 		t.Fatal(err)
 	}
 
-	// The name in brackets may hold spaces. CPU is in hundredths of a second.
+	// The name in brackets can contain spaces. CPU is in hundredths of a second.
 	f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+2:]))
 	user, _ := strconv.Atoi(f[11])
 	sys, _ := strconv.Atoi(f[12])
@@ -347,7 +346,7 @@ func (p *process) usage(t *testing.T) (time.Duration, int64) {
 	return time.Duration(user+sys) * 10 * time.Millisecond, pages * int64(os.Getpagesize())
 }
 
-// writes that the API server has carried out so far, by what they were.
+// writes that the API server has carried out so far, by kind.
 func (b *bench) writes() map[string]int {
 	b.t.Helper()
 
@@ -379,7 +378,7 @@ func (b *bench) writes() map[string]int {
 		labels, count, _ := strings.Cut(labels, "} ")
 		n, _ := strconv.ParseFloat(strings.TrimSpace(count), 64)
 
-		// The API server writes leases and configuration of its own.
+		// The API server itself writes leases and configuration.
 		verb, group := label(labels, "verb"), label(labels, "group")
 		if verb == "GET" || verb == "LIST" || verb == "WATCH" || !strings.HasSuffix(group, "capstan.dev") && label(labels, "resource") != "secrets" && label(labels, "resource") != "events" {
 			continue
@@ -398,7 +397,7 @@ func label(labels, name string) string {
 	return value
 }
 
-// more is what b has beyond a.
+// more is what b has in addition to a.
 func more(a, b map[string]int) map[string]int {
 	d := map[string]int{}
 
@@ -411,7 +410,7 @@ func more(a, b map[string]int) map[string]int {
 	return d
 }
 
-// each runs do for 0 to n-1, some at a time.
+// each runs do for 0 to n-1, several at a time.
 func each(n int, do func(int)) {
 	var wg sync.WaitGroup
 
@@ -429,7 +428,7 @@ func each(n int, do func(int)) {
 	wg.Wait()
 }
 
-// scale is n, or what the variable CAPSTAN_SCALE says for the big run by hand.
+// scale is n, or the variable CAPSTAN_SCALE for a large run by hand.
 func scale(n int) int {
 	if s, err := strconv.Atoi(os.Getenv("CAPSTAN_SCALE")); err == nil {
 		return s
@@ -438,8 +437,7 @@ func scale(n int) int {
 	return n
 }
 
-// lasting is d, or what the variable CAPSTAN_LASTING says for the big run by
-// hand.
+// lasting is d, or the variable CAPSTAN_LASTING for a long run by hand.
 func lasting(d time.Duration) time.Duration {
 	if s, err := time.ParseDuration(os.Getenv("CAPSTAN_LASTING")); err == nil {
 		return s

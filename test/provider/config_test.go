@@ -62,8 +62,8 @@ func TestRotation(t *testing.T) {
 	t.Logf("The new key was in use %s after the Secret changed", time.Since(began).Round(time.Millisecond))
 }
 
-// TestConfigInUse shows that a config stays as long as somebody uses it, in
-// either kind, and tells whether its service answers.
+// TestConfigInUse shows that a config of either kind stays while a resource uses it, and reports whether its service
+// responds.
 func TestConfigInUse(t *testing.T) {
 	t.Parallel()
 
@@ -116,7 +116,7 @@ func TestConfigInUse(t *testing.T) {
 		})
 	}
 
-	// What it was needed for still works, and goes.
+	// The resources still work, and are deleted.
 	for _, mg := range []client.Object{mine, ours} {
 		if err := b.Delete(t.Context(), mg); err != nil {
 			t.Fatal(err)
@@ -131,8 +131,7 @@ func TestConfigInUse(t *testing.T) {
 		return ""
 	})
 
-	// The garbage collector, which does not run here, deletes usages with what they
-	// are of.
+	// The garbage collector, which does not run here, deletes usages with their resources.
 	usages := &v1alpha1.ProviderConfigUsageList{}
 	if err := b.List(t.Context(), usages); err != nil {
 		t.Fatal(err)
@@ -155,8 +154,7 @@ func TestConfigInUse(t *testing.T) {
 	}
 }
 
-// TestWithdrawnKey takes the workload's key out of a config. Who uses the bucket
-// loses it, and nothing else.
+// TestWithdrawnKey removes the workload's key from a config. Clients of the bucket lose it, and nothing else.
 func TestWithdrawnKey(t *testing.T) {
 	t.Parallel()
 
@@ -202,7 +200,7 @@ func TestWithdrawnKey(t *testing.T) {
 		return ""
 	})
 
-	// The provider writes its status meanwhile.
+	// The provider writes its status in the meantime.
 	b.eventually(30*time.Second, "the config being changed", func() string {
 		b.get(pc)
 		pc.Spec.S3.WorkloadCredentials = nil
@@ -230,8 +228,7 @@ func TestWithdrawnKey(t *testing.T) {
 	}
 }
 
-// TestRetry shows that a config says how patient the provider is with its
-// service.
+// TestRetry shows that a config defines the delays after failures of its service.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 
@@ -263,7 +260,7 @@ func TestRetry(t *testing.T) {
 		b.connected(30*time.Second, mg, v1alpha1.ReasonServerError)
 	}
 
-	// What was written about the failure has been seen.
+	// The events of the failure have been processed.
 	time.Sleep(5 * time.Second)
 	s.toS3.Reset()
 	time.Sleep(20 * time.Second)

@@ -21,9 +21,8 @@ import (
 	"github.com/capstan-dev/capstan/test/outside"
 )
 
-// TestCrashes kills the provider again and again while it makes buckets, models
-// and versions. In the end all of them are ready, and the servers hold exactly
-// what was asked for.
+// TestCrashes kills the provider repeatedly while it creates buckets, models and versions. At the end all of them are
+// ready, and the servers have exactly the desired state.
 func TestCrashes(t *testing.T) {
 	t.Parallel()
 
@@ -84,7 +83,7 @@ func TestCrashes(t *testing.T) {
 	t.Logf("%d requests to create a version", made)
 }
 
-// waiting tells what is not ready yet.
+// waiting lists what is not ready yet.
 func waiting(b *bench, all []resource.Managed) string {
 	for _, mg := range all {
 		b.get(mg)

@@ -47,7 +47,7 @@ func alias(namespace, name, model, alias, version string) *registryv1alpha1.Mode
 	}
 }
 
-// analysis of the metrics of an Algorithm, each ten seconds.
+// analysis of the metrics of an Algorithm, every ten seconds.
 func analysis(namespace, name, algorithm string) *observev1alpha1.Analysis {
 	a := &observev1alpha1.Analysis{ObjectMeta: meta(namespace, name)}
 	most := 1e6

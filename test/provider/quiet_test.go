@@ -12,15 +12,15 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 )
 
-// TestQuiet shows what ready objects cost while nothing happens: no write to the
-// API server, and few calls to the outside.
+// TestQuiet shows what ready objects cost while nothing happens: no write to the API server, and few requests to
+// outside services.
 func TestQuiet(t *testing.T) {
 	n, idle := scale(50), lasting(time.Minute)
 	b := newBench(t)
 	s := b.outside()
 	p := b.start("--poll-interval=10m")
 
-	// Ten aliases a model.
+	// Ten aliases per model.
 	parents := make([]resource.Managed, 0, n/5)
 	for i := range n / 10 {
 		name := fmt.Sprintf("model-%03d", i)
@@ -40,8 +40,7 @@ func TestQuiet(t *testing.T) {
 	each(len(all), func(i int) { b.apply(all[i]) })
 	b.becomeReady(5*time.Minute+time.Duration(n)*time.Second, all...)
 
-	// What was written last is seen, and the configs are asked about, for the last
-	// time.
+	// The last events are processed, and the configs are checked for the last time.
 	time.Sleep(25 * time.Second)
 	s.toS3.Reset()
 	s.toMLflow.Reset()
@@ -63,8 +62,8 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// TestOutage stops the S3 server. Nothing is changed while it is down or when it
-// comes back, and soon everything is well again.
+// TestOutage stops the S3 server. Nothing changes during the outage or afterwards, and soon everything is healthy
+// again.
 func TestOutage(t *testing.T) {
 	n, down := scale(50), lasting(20*time.Second)
 	b := newBench(t)

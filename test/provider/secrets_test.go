@@ -25,8 +25,8 @@ import (
 	"github.com/capstan-dev/capstan/test/outside"
 )
 
-// TestNoSecretLeaks puts a canary into every credential path, lets things work
-// and fail at debug level, and looks for the canaries everywhere but in Secrets.
+// TestNoSecretLeaks puts a marker into every credential path, causes successes and failures at debug level, and
+// searches everything except Secrets for the markers.
 func TestNoSecretLeaks(t *testing.T) {
 	t.Parallel()
 
@@ -45,12 +45,12 @@ func TestNoSecretLeaks(t *testing.T) {
 
 	workload := v1alpha1.S3Credentials{SecretRef: ref("workload")}
 	configs := []client.Object{
-		// Keys that work, with others for workloads.
+		// Valid keys, with others for workloads.
 		&v1alpha1.ProviderConfig{ObjectMeta: meta("shop", "works"), Spec: v1alpha1.ProviderConfigSpec{S3: &v1alpha1.S3Config{
 			Endpoint: s.toS3.URL, CABundle: string(s.toS3.CA),
 			Credentials: v1alpha1.S3Credentials{SecretRef: ref("works")}, WorkloadCredentials: &workload,
 		}}},
-		// Credentials of every form that do not.
+		// Invalid credentials of every form.
 		&v1alpha1.ProviderConfig{ObjectMeta: meta("shop", "wrong"), Spec: v1alpha1.ProviderConfigSpec{S3: &v1alpha1.S3Config{
 			Endpoint: s.toS3.URL, CABundle: string(s.toS3.CA), Credentials: v1alpha1.S3Credentials{SecretRef: ref("wrong")},
 		}}},
@@ -95,7 +95,7 @@ func TestNoSecretLeaks(t *testing.T) {
 
 	generated := &credentialsv1alpha1.Credential{ObjectMeta: meta("shop", "generated")}
 
-	// A server that answers with what it was sent is where secrets leak.
+	// A server that echoes the request is a typical leak.
 	s.toS3.Fail(outside.Call("HEAD /wrong"), outside.Answer(http.StatusBadRequest, ""))
 	b.apply(works, wrong, basic, bearer, generated)
 	b.becomeReady(time.Minute, works, generated)
@@ -181,7 +181,7 @@ func TestNoSecretLeaks(t *testing.T) {
 	}
 }
 
-// forms in which a secret may show.
+// forms in which a secret can appear.
 func forms(s string) map[string]string {
 	quoted, err := json.Marshal(s)
 	if err != nil {
@@ -194,7 +194,7 @@ func forms(s string) map[string]string {
 		"in a query": url.QueryEscape(s),
 	}
 
-	// Base64 has three faces, by where a text begins.
+	// Base64 has three forms, by the position where a text begins.
 	for skip := range 3 {
 		if len(s) > skip+6 {
 			cut := s[skip:]
@@ -214,7 +214,7 @@ func around(told, value string) string {
 func scrape(t *testing.T, url string) string {
 	t.Helper()
 
-	res, err := http.Get(url) //nolint:noctx // A test.
+	res, err := http.Get(url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func scrape(t *testing.T, url string) string {
 func free(t *testing.T) string {
 	t.Helper()
 
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // A test.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,12 +33,12 @@ import (
 	"github.com/capstan-dev/capstan/test/outside"
 )
 
-// A text field of a managed resource or a config, as an attacker sees it.
+// A field is a text field of a managed resource or a config, from the view of an attacker.
 type field struct {
 	// attack it, from namespace bank, where shop and the platform are the victims.
 	attack func(*testing.T, *stage)
 
-	// harmless says why there is nothing to attack.
+	// harmless explains why there is nothing to attack.
 	harmless string
 }
 
@@ -54,8 +54,8 @@ const (
 	ownNamespace = "It is read in the tenant's own namespace, and nothing of it is told."
 )
 
-// fields are all text fields of specs, and the annotation that names what is
-// outside. A new one without an entry fails the test.
+// fields are all text fields of specs, and the annotation with the external name. A new one without an entry fails the
+// test.
 func fields() map[string]field {
 	return map[string]field{
 		"ClusterProviderConfig.spec.allowedNamespaces[]":                          {harmless: platformOnly},
@@ -314,7 +314,7 @@ type stage struct {
 	*bench
 	*servers
 
-	// whole is the test of all attacks.
+	// whole is the test with all attacks.
 	whole *testing.T
 
 	n int
@@ -371,7 +371,7 @@ func TestTenants(t *testing.T) {
 		}
 	}
 
-	// What was attacked is as it was.
+	// The victims are unchanged.
 	b.becomeReady(time.Minute, victims...)
 
 	if _, body := s.mlflow.Call(http.MethodGet, "registered-models/get?name=reco", nil); strings.Contains(body, "/bank/") || strings.Contains(body, "evil") {
@@ -410,12 +410,12 @@ func (s *stage) refused(t *testing.T, why string, o client.Object) {
 	}
 }
 
-// urls that lead where a tenant must not go.
+// urls that a tenant must not reach.
 func urls(spec func(string) v1alpha1.ProviderConfigSpec) func(*testing.T, *stage) {
 	return func(t *testing.T, s *stage) {
 		t.Helper()
 
-		// Nobody else calls here.
+		// Nothing else connects here.
 		trap := outside.Proxy(t, s.s3.Endpoint, s.s3.CA)
 		_, port, _ := net.SplitHostPort(strings.TrimPrefix(trap.URL, "https://"))
 		_, api, _ := net.SplitHostPort(strings.Trim(strings.TrimPrefix(s.cfg.Host, "https://"), "/"))
@@ -444,12 +444,12 @@ func urls(spec func(string) v1alpha1.ProviderConfigSpec) func(*testing.T, *stage
 	}
 }
 
-// secrets of others.
+// secrets of other tenants.
 func secrets(spec func(string) v1alpha1.ProviderConfigSpec) func(*testing.T, *stage) {
 	return func(t *testing.T, s *stage) {
 		t.Helper()
 
-		// It is there, in another namespace.
+		// It exists, in another namespace.
 		pc := &v1alpha1.ProviderConfig{ObjectMeta: meta("bank", s.name()), Spec: spec("precious")}
 		s.apply(pc)
 		s.connected(30*time.Second, pc, v1alpha1.ReasonCredentialsMissing)
@@ -460,7 +460,7 @@ func secrets(spec func(string) v1alpha1.ProviderConfigSpec) func(*testing.T, *st
 	}
 }
 
-// regions become a part of host names at Amazon.
+// regions become part of host names at Amazon.
 func regions(t *testing.T, s *stage) {
 	t.Helper()
 
@@ -517,7 +517,7 @@ func othersConfig(t *testing.T, s *stage) {
 	}
 }
 
-// othersBucket on shared ground.
+// othersBucket on a shared server.
 func othersBucket(t *testing.T, s *stage) {
 	t.Helper()
 
@@ -540,7 +540,7 @@ func othersBucket(t *testing.T, s *stage) {
 	}
 }
 
-// failed waits until a managed resource tells that it cannot be.
+// failed waits until a managed resource reports that it cannot be created.
 func (s *stage) failed(t *testing.T, mg resource.Managed) {
 	t.Helper()
 
@@ -678,8 +678,7 @@ func aliasOfOthersModel(t *testing.T, s *stage) {
 	}
 }
 
-// evidenceOfOthers becomes tags of versions: neither of another namespace's, nor
-// such that say something else.
+// evidenceOfOthers becomes tags of versions: not of another namespace's version, and not with another meaning.
 func evidenceOfOthers(t *testing.T, s *stage) {
 	t.Helper()
 

@@ -37,7 +37,7 @@ func experimentsRefused() map[string]refused {
 		"ExperimentOfNothing": {
 			reason: "Both arms would be the same.",
 			object: experimentOf("a", `{}`, half, success, ""),
-			want:   []string{at + "armB: Invalid value: image, env, modelVersion: at least one must be set, or both arms are the same"},
+			want:   []string{at + "armB: Invalid value: image, env, modelVersion: set at least one, otherwise both arms are the same"},
 		},
 		"ExperimentOfNoVersion": {
 			reason: "An alias moves.",
@@ -52,17 +52,17 @@ func experimentsRefused() map[string]refused {
 		"ExperimentWithoutQuery": {
 			reason: "A share of what?",
 			object: experimentOf("a", `{image: x}`, half, `{kind: Share}`, ""),
-			want:   []string{at + "metric.query: Invalid value: query: counts the events of kind Share, and no other kind has one"},
+			want:   []string{at + "metric.query: Invalid value: query is required for kind Share, and only for it"},
 		},
 		"ExperimentOfTwoKinds": {
 			reason: "A field without effect is a mistake.",
 			object: experimentOf("a", `{image: x}`, half, `{kind: SuccessRatio, withinMs: 5}`, ""),
-			want:   []string{at + "metric.withinMs: Invalid value: withinMs: is the time of kind Latency, and no other kind has one"},
+			want:   []string{at + "metric.withinMs: Invalid value: withinMs is required for kind Latency, and only for it"},
 		},
 		"ExperimentForFailure": {
 			reason: "Nobody wants more failures.",
 			object: experimentOf("a", `{image: x}`, half, `{kind: SuccessRatio, direction: Lower}`, ""),
-			want:   []string{at + "metric.direction: Invalid value: direction: of requests that succeed, or are answered in time, more is always better"},
+			want:   []string{at + "metric.direction: Invalid value: direction must be Higher, except for kind Share"},
 		},
 		"ExperimentTooLong": {
 			reason: "Prometheus does not keep so much.",
@@ -117,7 +117,7 @@ func experimentsRefused() map[string]refused {
 		"ExperimentOf": {
 			reason: "Of what it is a share only matters for one.",
 			object: experimentOf("a", `{image: x}`, half, `{kind: SuccessRatio, of: a}`, ""),
-			want:   []string{at + "metric.of: Invalid value: of: counts what kind Share is a share of, and no other kind has one"},
+			want:   []string{at + "metric.of: Invalid value: of is only for kind Share: remove it"},
 		},
 		"ExperimentSecretName": {
 			reason: "No object has it.",
@@ -152,7 +152,7 @@ func experimentsRefused() map[string]refused {
 		"ExperimentLatencyOfNothing": {
 			reason: "Nothing would be asked.",
 			object: experimentOf("a", `{image: x}`, half, success, `, guardrails: {latency: {percentile: 95}}`),
-			want:   []string{at + "guardrails.latency: Invalid value: maxMs, maxRegressionPercent: at least one is needed, or nothing is asked"},
+			want:   []string{at + "guardrails.latency: Invalid value: maxMs, maxRegressionPercent: set at least one, otherwise nothing is checked"},
 		},
 	}
 }

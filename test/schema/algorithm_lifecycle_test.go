@@ -62,9 +62,9 @@ func lifecycleRefused() map[string]refused {
 		past     = "must be a time from 1m to 720h, for instance 24h"
 		distance = "must be above 0 and at most 10"
 		check    = "must be lower case letters, digits and '-', start with a letter and end with a letter or digit"
-		builtIn  = "success, latency, drift and what is told against the baseline are the names of the built-in checks: choose another"
+		builtIn  = "must not be the name of a built-in check (success, success-against-baseline, latency, latency-against-baseline, drift): choose another"
 		value    = "must be letters, digits, '-', '_', '.' and '~'"
-		alias    = "must be letters, digits, '_' and '-', and neither latest nor v with digits, which the registry reserves"
+		alias    = "must be letters, digits, '_' and '-', and not be latest or v with digits, which the registry reserves"
 	)
 	bound := func(field, is, says, at string) string {
 		return "spec.lifecycle." + field + ": Invalid value: " + is + ": spec.lifecycle." + field + " in body should be " + says + " than or equal to " + at
@@ -76,7 +76,7 @@ func lifecycleRefused() map[string]refused {
 	}
 
 	add("WeightAndSteps", "Which of them holds?", `canaryWeight: 20, steps: [5, 50]`,
-		"spec.lifecycle.steps: Invalid value: steps: take the place of canaryWeight: set one of them")
+		"spec.lifecycle.steps: Invalid value: steps replace canaryWeight: set only one of them")
 	add("NoWeight", "Nobody would try it.", `canaryWeight: 0`, bound("canaryWeight", "0", "greater", "1"))
 	add("OverWeight", "There is no more than all.", `canaryWeight: 101`, bound("canaryWeight", "101", "less", "100"))
 	add("NoSteps", "Leave it out instead.", `steps: []`, "spec.lifecycle.steps: Invalid value: 0: spec.lifecycle.steps in body should have at least 1 items")
@@ -104,7 +104,7 @@ func lifecycleRefused() map[string]refused {
 	add("ManySamples", "The bound is named.", `minSamples: 1000001`, bound("minSamples", "1000001", "less", "1000000"))
 
 	add("LatencyOfNothing", "Which latency?", `latency: {percentile: 99}`,
-		"spec.lifecycle.latency: Invalid value: maxMs, maxRegressionPercent: at least one is needed, or nothing is asked")
+		"spec.lifecycle.latency: Invalid value: maxMs, maxRegressionPercent: set at least one, otherwise nothing is checked")
 	add("LatencyAtOnce", "Every answer takes time.", `latency: {maxMs: 0}`, bound("latency.maxMs", "0", "greater", "1"))
 	add("LatencyTooSlow", "An hour is no answer.", `latency: {maxMs: 3600001}`, bound("latency.maxMs", "3600001", "less", "3600000"))
 	add("NoRegression", "Chance alone would exceed it.", `latency: {maxRegressionPercent: 0}`, bound("latency.maxRegressionPercent", "0", "greater", "1"))
@@ -116,9 +116,9 @@ func lifecycleRefused() map[string]refused {
 	add("ManyMetrics", "Each is a query each time.", `metrics: [`+ownMetrics(9)+`]`,
 		"spec.lifecycle.metrics: Too many: 9: must have at most 8 items")
 	add("MetricWithoutBounds", "Nothing would be asked.", `metrics: [{`+metric+`}]`,
-		"spec.lifecycle.metrics[0]: Invalid value: min, max: at least one bound is needed, or nothing is asked")
+		"spec.lifecycle.metrics[0]: Invalid value: min, max: set at least one, otherwise nothing is checked")
 	add("MetricMinAboveMax", "Nothing could pass.", `metrics: [{`+metric+`, min: 2, max: 1}]`,
-		"spec.lifecycle.metrics[0].min: Invalid value: min: must not be above max")
+		"spec.lifecycle.metrics[0].min: Invalid value: min must not be above max: lower min or raise max")
 	add("MetricInUpperCase", "The form is named.", `metrics: [{name: Revenue, query: q, min: 1}]`,
 		`spec.lifecycle.metrics[0].name: Invalid value: "Revenue": `+check)
 	add("MetricOfOurs", "Two checks would have the name.", `metrics: [{name: latency-against-baseline, query: q, min: 1}]`,
@@ -135,11 +135,11 @@ func lifecycleRefused() map[string]refused {
 		`spec.lifecycle.metrics[0].relativeTo: Unsupported value: "Yesterday": supported values: "Baseline"`)
 
 	add("DriftOfWhat", "Which distribution?", `rollbackOnDrift: true`,
-		"spec.lifecycle.rollbackOnDrift: Invalid value: rollbackOnDrift: needs drift: name the histogram whose distribution is compared")
+		"spec.lifecycle.rollbackOnDrift: Invalid value: rollbackOnDrift needs drift: name the histogram whose distribution is compared")
 	add("DriftForNothing", "Nothing would come of it.", `drift: {query: q}`,
-		"spec.lifecycle.drift: Invalid value: drift: needs rollbackOnDrift, or a reference to compare the past with, or nothing comes of it")
+		"spec.lifecycle.drift: Invalid value: drift has no effect: set rollbackOnDrift, or a reference to compare with")
 	add("DriftNotRolledBack", "Nothing would come of it.", `rollbackOnDrift: false, drift: {query: q}`,
-		"spec.lifecycle.drift: Invalid value: drift: needs rollbackOnDrift, or a reference to compare the past with, or nothing comes of it")
+		"spec.lifecycle.drift: Invalid value: drift has no effect: set rollbackOnDrift, or a reference to compare with")
 	add("DriftWithoutQuery", "Which distribution?", `rollbackOnDrift: true, drift: {}`, "spec.lifecycle.drift.query: Required value")
 	add("DriftEmptyQuery", "Which distribution?", `rollbackOnDrift: true, drift: {query: ""}`,
 		`spec.lifecycle.drift.query: Invalid value: "": spec.lifecycle.drift.query in body should be at least 1 chars long`)
@@ -217,8 +217,8 @@ func lifecycleRefused() map[string]refused {
 		cases[name] = refused{
 			reason: "It would say two things.",
 			object: smallest(spec(`model: {from: registry, registry: {name: reco, candidateAlias: challenger, ` + text + `}}`)),
-			want: []string{"spec.model.registry.candidateAlias: Invalid value: candidateAlias must be neither alias nor liveAlias: " +
-				"each says something else"},
+			want: []string{"spec.model.registry.candidateAlias: Invalid value: candidateAlias must differ from alias and liveAlias: " +
+				"choose another name"},
 		}
 	}
 	cases["ReservedCandidateAlias"] = refused{

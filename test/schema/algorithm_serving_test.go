@@ -71,9 +71,9 @@ func servingRefused() map[string]refused {
 		label  = "must be the value of a label: letters, digits, '-', '_' and '.', with a letter or digit at both ends"
 		folder = "must be an absolute path without ':', other than / and /dev/shm"
 		url    = "must be a URL that begins with https:// or http://"
-		alias  = "must be letters, digits, '_' and '-', and neither latest nor v with digits, which the registry reserves"
-		cached = "a cache is for models that are downloaded: a volume needs none, and an image volume is cached by the node"
-		inRef  = "an image volume is verified by the digest in its reference: put it there"
+		alias  = "must be letters, digits, '_' and '-', and not be latest or v with digits, which the registry reserves"
+		cached = "a cache is only for downloaded models: remove it, because a volume needs none and the node caches an image volume"
+		inRef  = "an image volume is verified by the digest in oci.reference: "
 		s3     = "must be of the form s3://bucket/prefix"
 		image  = "must be the reference of an image, for instance registry.example.org/models/reco@sha256:…"
 		bytes  = "must be a quantity of at least 1Mi, for instance 20Gi"
@@ -129,27 +129,27 @@ func servingRefused() map[string]refused {
 		"RegistryMissing": {
 			reason: "Which model?",
 			object: smallest(spec(`model: {from: registry}`)),
-			want:   []string{"spec.model.registry: Invalid value: from: registry needs registry, and nothing else has it"},
+			want:   []string{"spec.model.registry: Invalid value: registry is required when from is registry, and only then"},
 		},
 		"S3Missing": {
 			reason: "Which model?",
 			object: smallest(spec(`model: {from: s3}`)),
-			want:   []string{"spec.model.s3: Invalid value: from: s3 needs s3, and nothing else has it"},
+			want:   []string{"spec.model.s3: Invalid value: s3 is required when from is s3, and only then"},
 		},
 		"OCIMissing": {
 			reason: "Which model?",
 			object: smallest(spec(`model: {from: oci}`)),
-			want:   []string{"spec.model.oci: Invalid value: from: oci needs oci, and nothing else has it"},
+			want:   []string{"spec.model.oci: Invalid value: oci is required when from is oci, and only then"},
 		},
 		"VolumeMissing": {
 			reason: "Which model?",
 			object: smallest(spec(`model: {from: volume}`)),
-			want:   []string{"spec.model.volume: Invalid value: from: volume needs volume, and nothing else has it"},
+			want:   []string{"spec.model.volume: Invalid value: volume is required when from is volume, and only then"},
 		},
 		"TwoOrigins": {
 			reason: "Which one holds?",
 			object: smallest(spec(`model: {from: s3, s3: {uri: s3://models/reco}, volume: {claimName: models}}`)),
-			want:   []string{"spec.model.volume: Invalid value: from: volume needs volume, and nothing else has it"},
+			want:   []string{"spec.model.volume: Invalid value: volume is required when from is volume, and only then"},
 		},
 		"CacheOfVolume": {
 			reason: "It is a volume already.",
@@ -164,17 +164,17 @@ func servingRefused() map[string]refused {
 		"DigestOfImageVolume": {
 			reason: "Nothing would compare it.",
 			object: smallest(spec(`model: {from: oci, oci: {reference: r.example.org/reco:7}, digest: "sha256:` + strings.Repeat("a", 64) + `"}`)),
-			want:   []string{"spec.model.digest: Invalid value: " + inRef},
+			want:   []string{"spec.model.digest: Invalid value: " + inRef + "move it there"},
 		},
 		"SizeOfImageVolume": {
 			reason: "Nothing would compare it.",
 			object: smallest(spec(`model: {from: oci, oci: {reference: r.example.org/reco:7}, size: 5}`)),
-			want:   []string{"spec.model.size: Invalid value: " + inRef},
+			want:   []string{"spec.model.size: Invalid value: " + inRef + "remove size"},
 		},
 		"CredentialsOfVolume": {
 			reason: "Nothing would read them.",
 			object: smallest(spec(`model: {from: volume, volume: {claimName: models}, credentials: {name: a}}`)),
-			want:   []string{"spec.model.credentials: Invalid value: credentials are for what is downloaded, and a volume is not: remove them"},
+			want:   []string{"spec.model.credentials: Invalid value: credentials are only for downloads, and a volume is not downloaded: remove them"},
 		},
 		"CredentialsInUpperCase": {
 			reason: "No Secret can have the name.",
@@ -184,7 +184,7 @@ func servingRefused() map[string]refused {
 		"ShortDigest": {
 			reason: "It could never be right.",
 			object: smallest(spec(`model: {from: s3, s3: {uri: s3://models/reco}, digest: "sha256:abc"}`)),
-			want:   []string{`spec.model.digest: Invalid value: "sha256:abc": must be sha256: and 64 digits or letters from a to f, as companion digest prints it`},
+			want:   []string{`spec.model.digest: Invalid value: "sha256:abc": must be sha256: and 64 hexadecimal digits in lower case, as companion digest prints it`},
 		},
 		"NoSize": {
 			reason: "A model of no bytes is none.",
@@ -209,7 +209,7 @@ func servingRefused() map[string]refused {
 		"LiveAliasIsAlias": {
 			reason: "What is live would say what should be.",
 			object: model(`{name: reco, alias: champion, liveAlias: champion}`),
-			want:   []string{"spec.model.registry.liveAlias: Invalid value: liveAlias must not be the alias that is followed: the one says what should be live, the other what is"},
+			want:   []string{"spec.model.registry.liveAlias: Invalid value: liveAlias must differ from alias: alias chooses the version, liveAlias reports the live one"},
 		},
 		"ModelWithSlash": {
 			reason: "MLflow cannot have it.",
@@ -340,31 +340,31 @@ func servingRefused() map[string]refused {
 		"SignalWithoutMeasure": {
 			reason: "How much of it does a replica bear?",
 			object: scaling(`signal: InFlight`),
-			want: []string{"spec.scaling.signal: Invalid value: signal InFlight or RequestRate needs targetLatencyMs, to learn how much of it a replica " +
-				"bears, or perReplica, which says it"},
+			want: []string{"spec.scaling.signal: Invalid value: signal InFlight or RequestRate needs the load for one replica: " +
+				"set perReplica, or targetLatencyMs to learn it"},
 		},
 		"QueryWithoutSignal": {
 			reason: "Nothing would look at it.",
 			object: scaling(`query: sum(queue), perReplica: 2`),
 			want: []string{
-				"spec.scaling.query: Invalid value: query is the load of signal Query: set both or neither",
-				"spec.scaling.perReplica: Invalid value: perReplica needs signal InFlight, RequestRate or Query, which give it its unit",
+				"spec.scaling.query: Invalid value: query is only for signal Query, which needs it: set both or neither",
+				"spec.scaling.perReplica: Invalid value: perReplica needs a unit: set signal to InFlight, RequestRate or Query",
 			},
 		},
 		"SignalWithoutQuery": {
 			reason: "Which query?",
 			object: scaling(`signal: Query, perReplica: 2`),
-			want:   []string{"spec.scaling.query: Invalid value: query is the load of signal Query: set both or neither"},
+			want:   []string{"spec.scaling.query: Invalid value: query is only for signal Query, which needs it: set both or neither"},
 		},
 		"QueryWithoutMeasure": {
 			reason: "How much of it does a replica bear?",
 			object: scaling(`signal: Query, query: sum(queue)`),
-			want:   []string{"spec.scaling.perReplica: Invalid value: a query needs perReplica: the part of its value that one replica is to bear"},
+			want:   []string{"spec.scaling.perReplica: Invalid value: query needs perReplica: set it to the load for one replica, in the unit of query"},
 		},
 		"MeasureWithoutSignal": {
 			reason: "Six of what?",
 			object: scaling(`perReplica: 6`),
-			want:   []string{"spec.scaling.perReplica: Invalid value: perReplica needs signal InFlight, RequestRate or Query, which give it its unit"},
+			want:   []string{"spec.scaling.perReplica: Invalid value: perReplica needs a unit: set signal to InFlight, RequestRate or Query"},
 		},
 		"MeasureZero": {
 			reason: "No number of replicas would be enough.",
@@ -424,7 +424,7 @@ func servingRefused() map[string]refused {
 		"WindowShorterThanInterval": {
 			reason: "What happens in between would never count.",
 			object: metrics(`interval: 1m, window: 30s`),
-			want: []string{"spec.metrics.window: Invalid value: window must not be shorter than interval, or requests in between never count: " +
+			want: []string{"spec.metrics.window: Invalid value: window must not be shorter than interval, otherwise some requests never count: " +
 				"raise window or lower interval"},
 		},
 		"RatioInPercent": {
@@ -446,12 +446,12 @@ func servingRefused() map[string]refused {
 		"CheckOfNothing": {
 			reason: "It could not fail.",
 			object: checks(`{name: queue, query: avg(q)}`),
-			want:   []string{"spec.metrics.checks[0]: Invalid value: min, max: at least one bound is needed, or nothing is checked"},
+			want:   []string{"spec.metrics.checks[0]: Invalid value: min, max: set at least one, otherwise nothing is checked"},
 		},
 		"CheckBoundsCrossed": {
 			reason: "It could not pass.",
 			object: checks(`{name: queue, query: avg(q), min: 2, max: 1}`),
-			want:   []string{"spec.metrics.checks[0].min: Invalid value: min: must not be above max"},
+			want:   []string{"spec.metrics.checks[0].min: Invalid value: min must not be above max: lower min or raise max"},
 		},
 		"CheckName": {
 			reason: "It becomes part of a status.",
@@ -461,8 +461,8 @@ func servingRefused() map[string]refused {
 		"CheckBuiltIn": {
 			reason: "There would be two of the name.",
 			object: checks(`{name: in-flight, query: avg(q), min: 2}`),
-			want: []string{`spec.metrics.checks[0].name: Invalid value: "in-flight": success, latency, request-rate and in-flight are the names of the ` +
-				`built-in checks: choose another`},
+			want: []string{`spec.metrics.checks[0].name: Invalid value: "in-flight": must not be the name of a built-in check ` +
+				`(success, latency, request-rate, in-flight): choose another`},
 		},
 		"CheckTwice": {
 			reason: "Which one holds?",
@@ -508,7 +508,7 @@ func servingRefused() map[string]refused {
 		"RoutePath": {
 			reason: "The Gateway API would refuse it.",
 			object: smallest(spec(`route: {path: /a//b}`)),
-			want:   []string{`spec.route.path: Invalid value: "/a//b": must be an absolute path of a URL, without a query, '//', %2f and steps that are . or ..`},
+			want:   []string{`spec.route.path: Invalid value: "/a//b": must be an absolute path of a URL, without a query, '//', %2f, and the segments . and ..`},
 		},
 		"RouteTimeout": {
 			reason: "The bound is named.",
@@ -545,7 +545,7 @@ func servingRefused() map[string]refused {
 		"AccessLabel": {
 			reason: "No pod can have the label.",
 			object: smallest(spec(`access: {from: [{podLabels: {a b: c}}]}`)),
-			want:   []string{"spec.access.from[0].podLabels: Invalid value: keys must be those of labels, for instance app.kubernetes.io/name"},
+			want:   []string{"spec.access.from[0].podLabels: Invalid value: keys must be label keys, for instance app.kubernetes.io/name"},
 		},
 		"AccessLabelValue": {
 			reason: "No pod can have the label.",

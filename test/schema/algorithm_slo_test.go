@@ -29,7 +29,7 @@ func sloAccepted() map[string]map[string]any {
 // sloRefused are Algorithms with mistakes in it.
 func sloRefused() map[string]refused {
 	const (
-		budget = "must be above 0 and below 100, for instance 99.9: of 100 nothing could ever go wrong, and there would be no budget"
+		budget = "must be above 0 and below 100, for instance 99.9: 100 leaves no error budget"
 		window = "must be a time from 1h to 2160h, for instance 720h for 30 days"
 	)
 	slo := func(text string) map[string]any { return smallest(spec(`slo: {` + text + `}`)) }

@@ -430,7 +430,7 @@ func TestAlgorithmRefused(t *testing.T) {
 		"HugeFilesTogether": {
 			reason: "A ConfigMap could not hold them.",
 			object: smallest(config(786432, 1)),
-			want:   []string{"spec.config.files: Invalid value: must hold at most 786432 bytes altogether: larger files belong into the image or into a volume"},
+			want:   []string{"spec.config.files: Invalid value: must hold at most 786432 bytes in total: move larger files into the image or a volume"},
 		},
 		"TooManyFiles": {
 			reason: "The bound is named.",
@@ -510,7 +510,7 @@ func TestAlgorithmRefused(t *testing.T) {
 		"BadLabel": {
 			reason: "Kubernetes would refuse the pod.",
 			object: smallest(spec(`scheduling: {nodeSelector: {a b: x}}`)),
-			want:   []string{"spec.scheduling.nodeSelector: Invalid value: keys must be those of labels, for instance nvidia.com/gpu.product"},
+			want:   []string{"spec.scheduling.nodeSelector: Invalid value: keys must be label keys, for instance nvidia.com/gpu.product"},
 		},
 		"BadLabelValue": {
 			reason: "Kubernetes would refuse the pod.",
@@ -525,7 +525,7 @@ func TestAlgorithmRefused(t *testing.T) {
 		"UnknownOperator": {
 			reason: "The choices are named.",
 			object: smallest(spec(`scheduling: {tolerations: [{key: a, operator: Is}]}`)),
-			want:   []string{"spec.scheduling.tolerations[0]: Invalid value: operator must be Equal or Exists, or Lt or Gt where the cluster has them"},
+			want:   []string{"spec.scheduling.tolerations[0]: Invalid value: operator must be Equal or Exists, or Lt or Gt where the cluster supports them"},
 		},
 		"UnknownEffect": {
 			reason: "The choices are named.",

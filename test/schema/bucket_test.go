@@ -93,8 +93,8 @@ func TestBucketRefused(t *testing.T) {
 		"IdleRule":         {reason: "A rule does something.", parameters: `lifecycleRules: [{id: a, prefix: x, expireDeleteMarkers: false}]`, want: "a rule must have expireAfterDays, expireNoncurrentAfterDays, abortUploadsAfterDays or expireDeleteMarkers"},
 		"MarkersAndDays":   {reason: "S3 refuses both.", parameters: `lifecycleRules: [{id: a, expireAfterDays: 1, expireDeleteMarkers: true}]`, want: "expireDeleteMarkers: cannot be combined with expireAfterDays"},
 		"KeepNothing":      {reason: "Of what?", parameters: `lifecycleRules: [{id: a, expireAfterDays: 1, keepNoncurrentVersions: 1}]`, want: "keepNoncurrentVersions: needs expireNoncurrentAfterDays"},
-		"UploadsByTag":     {reason: "Uploads have no tags.", parameters: `lifecycleRules: [{id: a, tags: {a: b}, abortUploadsAfterDays: 1}]`, want: "abortUploadsAfterDays: cannot be chosen by tags"},
-		"MarkersByTag":     {reason: "Markers have no tags.", parameters: `lifecycleRules: [{id: a, tags: {a: b}, expireDeleteMarkers: true}]`, want: "expireDeleteMarkers: cannot be chosen by tags"},
+		"UploadsByTag":     {reason: "Uploads have no tags.", parameters: `lifecycleRules: [{id: a, tags: {a: b}, abortUploadsAfterDays: 1}]`, want: "abortUploadsAfterDays: cannot be combined with tags"},
+		"MarkersByTag":     {reason: "Markers have no tags.", parameters: `lifecycleRules: [{id: a, tags: {a: b}, expireDeleteMarkers: true}]`, want: "expireDeleteMarkers: cannot be combined with tags"},
 		"RuleTag":          {reason: "A tag has a key.", parameters: `lifecycleRules: [{id: a, tags: {"": b}, expireAfterDays: 1}]`, want: "tags: a key must have 1 to 128 characters, a value at most 256"},
 		"PolicyText":       {reason: "A policy is JSON.", parameters: `policy: "Allow all"`, want: "policy: must be a JSON object"},
 		"PolicyObject":     {reason: "As text.", parameters: `policy: {Statement: []}`, want: "must be of type string"},
@@ -161,10 +161,10 @@ func TestBucketFixed(t *testing.T) {
 		want     string
 	}{
 		"Region":        {reason: "A bucket does not move.", old: `region: here`, new: `region: there`, want: "region: cannot be changed; make another Bucket"},
-		"RegionAdded":   {reason: "It may be in another.", old: `{}`, new: `region: there`, want: "region: cannot be added or removed once the Bucket is there"},
-		"RegionRemoved": {reason: "The same.", old: `region: here`, new: `{}`, want: "region: cannot be added or removed once the Bucket is there"},
-		"LockAdded":     {reason: "A lock is decided at first.", old: `{}`, new: `objectLock: {}`, want: "objectLock: is decided when a bucket is made"},
-		"LockRemoved":   {reason: "And stays.", old: `objectLock: {}`, new: `{}`, want: "objectLock: is decided when a bucket is made"},
+		"RegionAdded":   {reason: "It may be in another.", old: `{}`, new: `region: there`, want: "region: cannot be added or removed later"},
+		"RegionRemoved": {reason: "The same.", old: `region: here`, new: `{}`, want: "region: cannot be added or removed later"},
+		"LockAdded":     {reason: "A lock is decided at first.", old: `{}`, new: `objectLock: {}`, want: "objectLock: can be set only when a bucket is created"},
+		"LockRemoved":   {reason: "And stays.", old: `objectLock: {}`, new: `{}`, want: "objectLock: can be set only when a bucket is created"},
 		"Retention":     {reason: "How long it lasts may change.", old: `objectLock: {}`, new: `objectLock: {defaultRetention: {mode: Governance, days: 1}}`},
 		"Rest":          {reason: "And so may everything else.", old: `{versioning: Enabled, adopt: true}`, new: `{forceDestroy: true, tags: {a: b}}`},
 	}

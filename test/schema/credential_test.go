@@ -86,7 +86,7 @@ func TestCredentialRefused(t *testing.T) {
 		object   = ": Invalid value: "
 		hex      = at + object + "keys: alphabet Hexadecimal needs a length of at least 24, because its characters are 4 bits each: raise length, or choose alphabet Alphanumeric"
 		bcrypt   = at + object + "keys: format Bcrypt needs a length of at most 72, because it reads no further: lower length, or derive SCRAM-SHA-256"
-		password = at + object + "connection: needs a key of the name password: add it to keys"
+		password = at + object + "connection: needs a key with the name password: add it to keys"
 		key      = `must be letters, digits, -, _ and . with a letter or digit at both ends, not end in .previous, ` +
 			`and be none of type, provider, host, port, database, username, uri, multi-host-uri, jdbc-url, ca.crt`
 		every = `must be a duration of at least 1h in h, m and s, for instance 720h for 30 days`
@@ -127,11 +127,11 @@ func TestCredentialRefused(t *testing.T) {
 		},
 		"AlternateAlone": {
 			reason: "One takes turns with another.", parameters: `{connection: {type: redis, host: a, port: 1, alternateUsername: u}}`,
-			want: []string{conn + ".alternateUsername" + object + `takes turns with username: set username, too, and to another name`},
+			want: []string{conn + ".alternateUsername" + object + `alternateUsername takes turns with username: set username as well, to another name`},
 		},
 		"AlternateSame": {
 			reason: "And not with itself.", parameters: `{connection: {type: redis, host: a, port: 1, username: u, alternateUsername: u}}`,
-			want: []string{conn + ".alternateUsername" + object + `takes turns with username: set username, too, and to another name`},
+			want: []string{conn + ".alternateUsername" + object + `alternateUsername takes turns with username: set username as well, to another name`},
 		},
 		"AlternateControl": {
 			reason: "Nobody could type it.", parameters: `{connection: {type: redis, host: a, port: 1, username: u, alternateUsername: "u\n"}}`,
@@ -144,11 +144,11 @@ func TestCredentialRefused(t *testing.T) {
 		},
 		"CostOfSCRAM": {
 			reason: "A field without an effect is refused.", parameters: `{keys: [{name: a, derive: [{format: SCRAM-SHA-256, key: v, cost: 10}]}]}`,
-			want: []string{at + ".keys[0].derive[0].cost" + object + "cost is of format Bcrypt: leave it out, or set iterations"},
+			want: []string{at + ".keys[0].derive[0].cost" + object + "cost is only for format Bcrypt: remove it, or set iterations"},
 		},
 		"IterationsOfBcrypt": {
 			reason: "A field without an effect is refused.", parameters: `{keys: [{name: a, derive: [{format: Bcrypt, key: v, iterations: 4096}]}]}`,
-			want: []string{at + ".keys[0].derive[0].iterations" + object + "iterations are of format SCRAM-SHA-256: leave them out, or set cost"},
+			want: []string{at + ".keys[0].derive[0].iterations" + object + "iterations are only for format SCRAM-SHA-256: remove them, or set cost"},
 		},
 		"EmptyRotation": {reason: "A field without an effect is refused.", parameters: `{rotation: {keepPrevious: 1h}}`, want: []string{at + ".rotation" + object + "rotation: set every, id, or both"}},
 		"TooOften":      {reason: "Clients need time.", parameters: `{rotation: {every: 59m59s}}`, want: []string{at + `.rotation.every` + object + `"59m59s": ` + every}},
@@ -165,9 +165,9 @@ func TestCredentialRefused(t *testing.T) {
 		"NoHost":      {reason: "A connection goes somewhere.", parameters: `{connection: {type: redis}}`, want: []string{conn + object + "set host and port, or hosts, or all of them"}},
 		"NoPort":      {reason: "A host has a port.", parameters: `{connection: {type: redis, host: a}}`, want: []string{conn + object + "set both host and port, or neither"}},
 		"PortZero":    {reason: "Nobody listens there.", parameters: `{connection: {type: redis, host: a, port: 0}}`, want: []string{conn + ".port" + object + "0: " + conn + ".port in body should be greater than or equal to 1"}},
-		"ManyOfRedis": {reason: "A URI of several hosts is not for everybody.", parameters: `{connection: {type: redis, hosts: [{host: a, port: 1}, {host: b, port: 1}]}}`, want: []string{conn + ".hosts" + object + "clients of type redis take one host: leave one, or set host and port"}},
+		"ManyOfRedis": {reason: "A URI of several hosts is not for everybody.", parameters: `{connection: {type: redis, hosts: [{host: a, port: 1}, {host: b, port: 1}]}}`, want: []string{conn + ".hosts" + object + "clients of type redis accept one host: keep one, or set host and port"}},
 		"NoUser":      {reason: "PostgreSQL has users.", parameters: `{connection: {type: postgresql, host: a, port: 1}}`, want: []string{conn + ".username" + object + "type postgresql needs a username"}},
-		"JDBCOfRedis": {reason: "A field without an effect is refused.", parameters: `{connection: {type: redis, host: a, port: 1, jdbcOptions: {a: b}}}`, want: []string{conn + ".jdbcOptions" + object + "type redis has no jdbc-url: leave jdbcOptions out"}},
+		"JDBCOfRedis": {reason: "A field without an effect is refused.", parameters: `{connection: {type: redis, host: a, port: 1, jdbcOptions: {a: b}}}`, want: []string{conn + ".jdbcOptions" + object + "type redis has no jdbc-url: remove jdbcOptions"}},
 		"URLAsHost":   {reason: "A host is a host.", parameters: `{connection: {type: redis, host: "redis://a", port: 1}}`, want: []string{conn + ".host" + object + `"redis://a": ` + host}},
 		"HostAndPort": {reason: "A host is a host.", parameters: `{connection: {type: redis, host: "a:1", port: 1}}`, want: []string{conn + ".host" + object + `"a:1": ` + host}},
 		"TwoInOne":    {reason: "A host is one host.", parameters: `{connection: {type: redis, host: "a,b", port: 1}}`, want: []string{conn + ".host" + object + `"a,b": ` + host}},
@@ -179,11 +179,11 @@ func TestCredentialRefused(t *testing.T) {
 		},
 		"PasswordInOptions": {
 			reason: "A password is in no manifest.", parameters: `{connection: {type: redis, host: a, port: 1, options: {Password: x}}}`,
-			want: []string{conn + ".options" + object + "names must be letters, digits, -, _ and . that start with a letter, at most 63 of them, and none of user, username, password, passfile, host, hostaddr, port, dbname, database: the fields beside options are for these"},
+			want: []string{conn + ".options" + object + "names must be at most 63 letters, digits, -, _ and ., start with a letter, and not be user, username, password, passfile, host, hostaddr, port, dbname or database: use the fields beside options for them"},
 		},
 		"PasswordInJDBC": {
 			reason: "A password is in no JDBC URL.", parameters: `{connection: {type: mysql, username: u, host: a, port: 1, jdbcOptions: {password: x}}}`,
-			want: []string{conn + ".jdbcOptions" + object + "names must be letters, digits, -, _ and . that start with a letter, at most 63 of them, and name no user, password, host, port or database: the fields beside jdbcOptions are for these"},
+			want: []string{conn + ".jdbcOptions" + object + "names must be at most 63 letters, digits, -, _ and ., start with a letter, and not be for user, password, host, port or database: use the fields beside jdbcOptions for them"},
 		},
 		"TwoCAs": {
 			reason: "One place.", parameters: `{connection: {type: redis, host: a, port: 1, caFrom: {secretKeyRef: {name: a, key: b}, configMapKeyRef: {name: a, key: b}}}}`,

@@ -96,7 +96,7 @@ func TestRegistryAccepted(t *testing.T) {
 
 func TestRegistryRefused(t *testing.T) {
 	const (
-		keys     = "tags: a key must have 1 to 250 letters, digits, spaces or ._/-, and as a path no step that is empty, . or ..; a value at most 5000 characters"
+		keys     = "tags: a key must have 1 to 250 letters, digits, spaces or ._/-, and no path segment that is empty, . or ..; a value at most 5000 characters"
 		reserved = "tags: keys that begin with capstan.dev/ or mlflow. are reserved"
 		says     = "evidence: a key must have 1 to 37 lower case letters, digits, . or -, and begin with a letter"
 		plain    = "is not the plain URI of files, for instance s3://models/reco/7"
@@ -125,8 +125,8 @@ func TestRegistryRefused(t *testing.T) {
 		"NoModel":        {reason: "A version of what?", path: versionCRD, object: entry("ModelVersion", params(`model: null`)), want: "spec.forProvider.model: Required value"},
 		"NoSource":       {reason: "A version of what?", path: versionCRD, object: entry("ModelVersion", params(`source: null`)), want: "source: is required, because managementPolicies include Create"},
 		"NoSourceAll":    {reason: "* includes Create.", path: versionCRD, object: entry("ModelVersion", spec(`managementPolicies: ["*"]`), params(`source: null`)), want: "source: is required"},
-		"VersionToMake":  {reason: "The registry numbers.", path: versionCRD, object: entry("ModelVersion", params(`version: "7"`)), want: `version and alias: choose what to observe, so managementPolicies must be ["Observe"]`},
-		"Both":           {reason: "Which one?", path: versionCRD, object: entry("ModelVersion", spec(`managementPolicies: [Observe]`), params(`{version: "7", alias: champion}`)), want: "only one of them can choose"},
+		"VersionToMake":  {reason: "The registry numbers.", path: versionCRD, object: entry("ModelVersion", params(`version: "7"`)), want: `version and alias: are only for observing: remove them, or set managementPolicies to ["Observe"]`},
+		"Both":           {reason: "Which one?", path: versionCRD, object: entry("ModelVersion", spec(`managementPolicies: [Observe]`), params(`{version: "7", alias: champion}`)), want: "set only one of them"},
 		"Zero":           {reason: "Versions begin at 1.", path: versionCRD, object: entry("ModelVersion", spec(`managementPolicies: [Observe]`), params(`version: "0"`)), want: "spec.forProvider.version in body should match"},
 		"Latest":         {reason: "It is no alias.", path: versionCRD, object: entry("ModelVersion", spec(`managementPolicies: [Observe]`), params(`alias: latest`)), want: "alias: latest is reserved by the registry; observe a version by its number"},
 		"QuoteInModel":   {reason: "It would end a filter.", path: versionCRD, object: entry("ModelVersion", params(`model: "a' OR"`)), want: "spec.forProvider.model in body should match"},
@@ -156,7 +156,7 @@ func TestRegistryRefused(t *testing.T) {
 		"EmptyEvidence":  {reason: "It is no key.", path: aliasCRD, object: entry("ModelAlias", params(`evidence: {"": x}`)), want: says},
 		"DotEvidence":    {reason: "It could be a step.", path: aliasCRD, object: entry("ModelAlias", params(`evidence: {.a: x}`)), want: says},
 		"LongEvidence":   {reason: "The registry keeps 250.", path: aliasCRD, object: entry("ModelAlias", params(evidence(1, 38, 1))), want: says},
-		"LongTale":       {reason: "Tags are short.", path: aliasCRD, object: entry("ModelAlias", params(evidence(1, 1, 1025))), want: "evidence: a value must have at most 1024 characters; keep what is longer elsewhere, and its address here"},
+		"LongTale":       {reason: "Tags are short.", path: aliasCRD, object: entry("ModelAlias", params(evidence(1, 1, 1025))), want: "evidence: a value must have at most 1024 characters; store longer text elsewhere, and its address here"},
 		"NumberEvidence": {reason: "Tags are text.", path: aliasCRD, object: entry("ModelAlias", params(`evidence: {a: 7}`)), want: "must be of type string"},
 		"NoVersion":      {reason: "Where to?", path: aliasCRD, object: entry("ModelAlias", params(`version: null`)), want: "spec.forProvider.version: Required value"},
 		"NumberVersion":  {reason: "Versions are text in the API.", path: aliasCRD, object: entry("ModelAlias", params(`version: 7`)), want: "must be of type string"},

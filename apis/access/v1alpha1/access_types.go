@@ -8,21 +8,18 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// Role names of a database in the server.
+// Suffixes of the roles of a database in the server.
 const (
-	// SuffixOwner ends the role that owns a database and all in it. It cannot log
-	// in.
+	// SuffixOwner is the suffix of the role that owns a database and everything in it. It cannot log in.
 	SuffixOwner = "_owner"
 
-	// SuffixReader ends the role that reads all in a database. It cannot log in.
+	// SuffixReader is the suffix of the role that can read everything in a database. It cannot log in.
 	SuffixReader = "_reader"
 )
 
-// An Access holds databases, their owners, logins, grants and trusted extensions
-// in a PostgreSQL server as they are asked for. It connects over TLS as a role that
-// is no superuser. What it no longer names it takes the login from and never
-// drops; when it is deleted itself it changes nothing. The composition of a
-// Database makes one for each Database.
+// An Access manages databases, their owners, logins, grants and trusted extensions in a PostgreSQL server. It connects
+// over TLS as a role that is not a superuser. It never drops anything: a login that it no longer names is disabled, and
+// its own deletion changes nothing. Each Database composes one.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -36,16 +33,16 @@ type Access struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what is asked for.
+	// Spec is the desired state of the server.
 	Spec AccessSpec `json:"spec"`
 
-	// Status is what was seen.
+	// Status is the observed state of the server.
 	//
 	// +optional
 	Status AccessStatus `json:"status,omitempty"`
 }
 
-// AccessList holds many Accesses.
+// AccessList is a list of Accesses.
 //
 // +kubebuilder:object:root=true
 type AccessList struct {
@@ -55,37 +52,37 @@ type AccessList struct {
 	Items []Access `json:"items"`
 }
 
-// AccessSpec says what is asked for.
+// AccessSpec is the desired state of the server.
 type AccessSpec struct {
-	// ManagementPolicies: without Delete, because deleting an Access changes
-	// nothing in the server.
+	// ManagementPolicies, without Delete, because the deletion of an Access changes nothing in the server. Default:
+	// ["Observe", "Create", "Update"].
 	//
 	// +kubebuilder:default={"Observe","Create","Update"}
 	// +kubebuilder:example={"Observe","Create","Update"}
-	// +kubebuilder:validation:XValidation:rule="self.all(p, p != 'Delete' && p != '*')",message="must be without Delete and *: an Access drops nothing"
+	// +kubebuilder:validation:XValidation:rule="self.all(p, p != 'Delete' && p != '*')",message="must not have Delete or *: an Access drops nothing"
 	// +optional
 	ManagementPolicies xpv2.ManagementPolicies `json:"managementPolicies,omitempty"`
 
-	// ForProvider is what is asked for.
+	// ForProvider is the desired state of the server.
 	ForProvider AccessParameters `json:"forProvider"`
 }
 
-// AccessParameters say what is asked for.
+// AccessParameters are the desired state of the server.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.logins) || self.logins.all(l, has(self.databases) && self.databases.exists(d, d.name == l.database))",fieldPath=".logins",message="must each name one of databases"
-// +kubebuilder:validation:XValidation:rule="!has(self.logins) || self.logins.all(l, !has(l.alternate) || self.logins.all(o, o.name != l.alternate && (o.name == l.name || !has(o.alternate) || o.alternate != l.alternate)))",fieldPath=".logins",message="an alternate must be no other login, and no alternate of one: choose another name"
+// +kubebuilder:validation:XValidation:rule="!has(self.logins) || self.logins.all(l, has(self.databases) && self.databases.exists(d, d.name == l.database))",fieldPath=".logins",message="database of each login must be one of databases"
+// +kubebuilder:validation:XValidation:rule="!has(self.logins) || self.logins.all(l, !has(l.alternate) || self.logins.all(o, o.name != l.alternate && (o.name == l.name || !has(o.alternate) || o.alternate != l.alternate)))",fieldPath=".logins",message="an alternate must not be another login or its alternate: choose another name"
 type AccessParameters struct {
 	// Server to connect to.
 	Server Server `json:"server"`
 
-	// Suspended leaves the server alone, for instance because it is stopped on
-	// purpose. What was seen last stays told.
+	// Suspended stops all connections to the server, for instance because it is hibernated. The latest observation
+	// stays in the status. Default: false.
 	//
 	// +kubebuilder:example=false
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`
 
-	// Databases that there should be.
+	// Databases in the server.
 	//
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
@@ -93,7 +90,7 @@ type AccessParameters struct {
 	// +optional
 	Databases []AccessDatabase `json:"databases,omitempty"`
 
-	// Logins that there should be.
+	// Logins in the server.
 	//
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
@@ -101,8 +98,7 @@ type AccessParameters struct {
 	// +optional
 	Logins []Login `json:"logins,omitempty"`
 
-	// Extensions that there should be in each of the databases. Those that only a
-	// superuser may make are left to the member that leads, which makes them itself.
+	// Extensions in each of the databases. The member that is the leader creates those that need a superuser.
 	//
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=63
@@ -114,16 +110,15 @@ type AccessParameters struct {
 
 // Server is a PostgreSQL server to connect to.
 type Server struct {
-	// Host is the DNS name that leads to the member that takes writes, as
-	// <Service>.<namespace>.svc with the namespace of the Access: the provider
-	// connects with no other. The server's certificate must be for this name.
+	// Host is the DNS name of the leader, <Service>.<namespace>.svc with the namespace of the Access: the provider
+	// connects to no other namespace. The server's certificate must be valid for this name.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?[.][a-z0-9]([-a-z0-9]*[a-z0-9])?[.]svc$')",message="must be <Service>.<namespace>.svc, with the namespace of the Access"
 	// +kubebuilder:example="orders-db-rw.production.svc"
 	Host string `json:"host"`
 
-	// Port of the host.
+	// Port of the host. Default: 5432.
 	//
 	// +kubebuilder:default=5432
 	// +kubebuilder:validation:Minimum=1
@@ -132,7 +127,7 @@ type Server struct {
 	// +optional
 	Port *int32 `json:"port,omitempty"`
 
-	// Username to log in with, of a role that may make roles and databases.
+	// Username to log in with; its role must be able to create roles and databases. Default: capstan.
 	//
 	// +kubebuilder:default=capstan
 	// +kubebuilder:validation:MinLength=1
@@ -141,12 +136,10 @@ type Server struct {
 	// +optional
 	Username string `json:"username,omitempty"`
 
-	// PasswordSecretRef is the key of a Secret of this namespace that holds the
-	// password.
+	// PasswordSecretRef is the key of a Secret of this namespace with the password.
 	PasswordSecretRef SecretKeyReference `json:"passwordSecretRef"`
 
-	// CASecretRef is the key of a Secret of this namespace that holds the
-	// certificates that the server's is checked with.
+	// CASecretRef is the key of a Secret of this namespace with the certificates that verify the server's certificate.
 	CASecretRef SecretKeyReference `json:"caSecretRef"`
 }
 
@@ -169,7 +162,7 @@ type SecretKeyReference struct {
 
 // AccessDatabase is one database.
 type AccessDatabase struct {
-	// Name of the database. The role <name>_owner owns it and all in it.
+	// Name of the database. The role <name>_owner owns it and everything in it.
 	//
 	// +kubebuilder:validation:MaxLength=48
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9_]*$')",message="must be lower case letters, digits and _, and start with a letter"
@@ -177,54 +170,49 @@ type AccessDatabase struct {
 	Name string `json:"name"`
 }
 
-// Login is a role that can log in, or two that take turns.
+// Login is a role that can log in, or two roles that take turns.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.alternate) || self.alternate != self.name",fieldPath=".alternate",message="takes turns with name: choose another name"
-// +kubebuilder:validation:XValidation:rule="!has(self.retireWhenIdle) || has(self.alternate)",fieldPath=".retireWhenIdle",message="is of a login with an alternate: set alternate, or leave this out"
+// +kubebuilder:validation:XValidation:rule="!has(self.alternate) || self.alternate != self.name",fieldPath=".alternate",message="alternate takes turns with name: choose another name"
+// +kubebuilder:validation:XValidation:rule="!has(self.retireWhenIdle) || has(self.alternate)",fieldPath=".retireWhenIdle",message="retireWhenIdle needs alternate: set it, or remove retireWhenIdle"
 type Login struct {
 	// Name of the role.
 	//
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9_]*$') && !self.startsWith('pg_')",message="must be lower case letters, digits and _, and start with a letter, and not with pg_"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9_]*$') && !self.startsWith('pg_')",message="must be lower case letters, digits and _, and start with a letter but not with pg_"
 	// +kubebuilder:example="api"
 	Name string `json:"name"`
 
-	// Alternate is a second role that takes turns with name. Which of the two is in
-	// use says the key username of the Secret of passwordSecretRef, which is that of
-	// a Credential with an alternateUsername: the other one gets the password that is
-	// to come, is let go on for as long as they overlap, or is shut out. Default: one
-	// role.
+	// Alternate is a second role that takes turns with name. The key username in the Secret of passwordSecretRef, from
+	// a Credential with an alternateUsername, is the role in use. The other role gets the next password, stays valid
+	// for the overlap, or is disabled. Default: one role.
 	//
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][-a-z0-9_]*$') && !self.startsWith('pg_')",message="must be lower case letters, digits, - and _, and start with a letter, and not with pg_"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][-a-z0-9_]*$') && !self.startsWith('pg_')",message="must be lower case letters, digits, - and _, and start with a letter but not with pg_"
 	// +kubebuilder:example="api-b"
 	// +optional
 	Alternate string `json:"alternate,omitempty"`
 
-	// RetireWhenIdle shuts out the role that was replaced as soon as no session of it
-	// was seen for ten minutes, and not only when the overlap ends. Leave it out where
-	// there are sessions that this server does not know of: on servers that follow it,
-	// or in poolers.
+	// RetireWhenIdle disables the replaced role once it has had no session for ten minutes, before the overlap ends. Do
+	// not set it if this server does not see all sessions: with standbys or poolers. Default: false.
 	//
 	// +kubebuilder:example=true
 	// +optional
 	RetireWhenIdle bool `json:"retireWhenIdle,omitempty"`
 
-	// Database that the login may connect to, one of databases.
+	// Database that the login can connect to, one of databases.
 	//
 	// +kubebuilder:validation:MaxLength=48
 	// +kubebuilder:example="orders"
 	Database string `json:"database"`
 
-	// Access: ReadWrite, whatever the owner of the database may, or ReadOnly, every
-	// table, view and sequence of it.
+	// Access: ReadWrite, which is everything that the owner of the database can do, or ReadOnly, which is reading every
+	// table, view and sequence.
 	//
 	// +kubebuilder:validation:Enum=ReadWrite;ReadOnly
 	// +kubebuilder:example=ReadWrite
 	Access string `json:"access"`
 
-	// PasswordSecretRef is the key of a Secret of this namespace that holds the
-	// password.
+	// PasswordSecretRef is the key of a Secret of this namespace with the password.
 	PasswordSecretRef SecretKeyReference `json:"passwordSecretRef"`
 }
 
@@ -234,32 +222,32 @@ const (
 	AccessReadOnly  = "ReadOnly"
 )
 
-// AccessStatus is what was seen.
+// AccessStatus is the observed state of the server.
 type AccessStatus struct {
 	xpv2.ManagedResourceStatus `json:",inline"`
 
-	// AtProvider is what was seen.
+	// AtProvider is the observed state of the server.
 	//
 	// +optional
 	AtProvider AccessObservation `json:"atProvider,omitempty"`
 }
 
-// AccessObservation is what was seen.
+// AccessObservation is the observed state of the server.
 type AccessObservation struct {
-	// Databases that are as asked, but for extensions that are missing.
+	// Databases that match the spec, except for missing extensions.
 	//
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Databases []ObservedDatabase `json:"databases,omitempty"`
 
-	// Logins that are as asked: of two roles that take turns the one in use.
+	// Logins that match the spec; of two roles that take turns, the one in use.
 	//
 	// +listType=set
 	// +optional
 	Logins []string `json:"logins,omitempty"`
 
-	// Alternating are logins of two roles that take turns.
+	// Alternating lists logins with two roles that take turns.
 	//
 	// +listType=map
 	// +listMapKey=name
@@ -267,37 +255,37 @@ type AccessObservation struct {
 	Alternating []AlternatingLogin `json:"alternating,omitempty"`
 }
 
-// AlternatingLogin is a login of two roles that take turns.
+// AlternatingLogin is a login with two roles that take turns.
 type AlternatingLogin struct {
 	// Name of the login.
 	Name string `json:"name"`
 
-	// Active is the role that is in use.
+	// Active is the role in use.
 	Active string `json:"active"`
 
-	// Accepted names the password to come that the other role can log in with.
+	// Accepted names the next password, with which the other role can log in.
 	//
 	// +optional
 	Accepted string `json:"accepted,omitempty"`
 
-	// Retiring is the role that was replaced and can still log in.
+	// Retiring is the replaced role while it can still log in.
 	//
 	// +optional
 	Retiring string `json:"retiring,omitempty"`
 }
 
-// ObservedDatabase is a database that is as asked.
+// ObservedDatabase is a database that matches the spec.
 type ObservedDatabase struct {
 	// Name of the database.
 	Name string `json:"name"`
 
-	// Extensions that it has, of those that were asked for, sorted.
+	// Extensions of the spec that it has, sorted.
 	//
 	// +listType=atomic
 	// +optional
 	Extensions []string `json:"extensions,omitempty"`
 
-	// Missing are extensions that were asked for and are not there, sorted.
+	// Missing lists extensions of the spec that it does not have, sorted.
 	//
 	// +listType=atomic
 	// +optional

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 holds who may do what inside a database server.
+// Package v1alpha1 holds databases, logins and grants inside a database server.
 //
 // +kubebuilder:object:generate=true
 // +groupName=access.capstan.dev

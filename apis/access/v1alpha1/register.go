@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion of what is inside database servers.
+// GroupVersion of databases, logins and grants.
 var GroupVersion = schema.GroupVersion{Group: "access.capstan.dev", Version: "v1alpha1"}
 
 // AccessGroupVersionKind is the type of an Access.
@@ -18,7 +18,6 @@ var AccessGroupVersionKind = GroupVersion.WithKind("Access")
 var SchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &Access{}, &AccessList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
-
 	return nil
 })
 

@@ -2,7 +2,7 @@
 
 package v1alpha1
 
-// What follows the name of an endpoint in keys of its own.
+// Suffixes of the keys of an endpoint, after its name.
 const (
 	SuffixHost    = "-host"
 	SuffixPort    = "-port"
@@ -10,13 +10,11 @@ const (
 	SuffixJDBCURL = "-jdbc-url"
 )
 
-// SecretTypeBinding begins the type of a Secret that is made with a connection;
-// the type of the connection follows. The type of a Secret can never change, so
-// one that was there before its connection keeps the type it has.
+// SecretTypeBinding is the prefix of the type of a Secret that is created with a connection; the type of the connection
+// follows. The type of a Secret can never change, so a Secret that is older than its connection keeps its type.
 const SecretTypeBinding = "servicebinding.io/"
 
-// The keys of a connection, as the Service Binding Specification names them, and
-// some that it leaves to others.
+// Keys of a connection, as the Service Binding Specification names them, and some that it does not define.
 const (
 	KeyType         = "type"
 	KeyProvider     = "provider"
@@ -30,7 +28,7 @@ const (
 	KeyCA           = "ca.crt"
 )
 
-// The types of service that have a form of their own.
+// Types of service with a form of their own.
 const (
 	TypePostgreSQL = "postgresql"
 	TypeMySQL      = "mysql"
@@ -39,28 +37,26 @@ const (
 	TypeRabbitMQ   = "rabbitmq"
 )
 
-// Connection is what a client needs to connect, besides the password.
+// Connection is everything that a client needs to connect, except the password.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.host) == has(self.port)",message="set both host and port, or neither"
 // +kubebuilder:validation:XValidation:rule="has(self.host) || has(self.hosts)",message="set host and port, or hosts, or all of them"
-// +kubebuilder:validation:XValidation:rule="!has(self.hosts) || self.hosts.size() < 2 || self.type in ['postgresql', 'mysql', 'mariadb', 'mongodb']",fieldPath=".hosts",messageExpression="'clients of type ' + self.type + ' take one host: leave one, or set host and port'",message="clients of this type take one host: leave one, or set host and port"
+// +kubebuilder:validation:XValidation:rule="!has(self.hosts) || self.hosts.size() < 2 || self.type in ['postgresql', 'mysql', 'mariadb', 'mongodb']",fieldPath=".hosts",messageExpression="'clients of type ' + self.type + ' accept one host: keep one, or set host and port'",message="clients of this type accept one host: keep one, or set host and port"
 // +kubebuilder:validation:XValidation:rule="has(self.username) || !(self.type in ['postgresql', 'mysql', 'mariadb'])",fieldPath=".username",messageExpression="'type ' + self.type + ' needs a username'",message="this type needs a username"
-// +kubebuilder:validation:XValidation:rule="!has(self.jdbcOptions) || self.type in ['postgresql', 'mysql', 'mariadb']",fieldPath=".jdbcOptions",messageExpression="'type ' + self.type + ' has no jdbc-url: leave jdbcOptions out'",message="this type has no jdbc-url: leave jdbcOptions out"
-// +kubebuilder:validation:XValidation:rule="!has(self.alternateUsername) || (has(self.username) && self.username != self.alternateUsername)",fieldPath=".alternateUsername",message="takes turns with username: set username, too, and to another name"
+// +kubebuilder:validation:XValidation:rule="!has(self.jdbcOptions) || self.type in ['postgresql', 'mysql', 'mariadb']",fieldPath=".jdbcOptions",messageExpression="'type ' + self.type + ' has no jdbc-url: remove jdbcOptions'",message="this type has no jdbc-url: remove jdbcOptions"
+// +kubebuilder:validation:XValidation:rule="!has(self.alternateUsername) || (has(self.username) && self.username != self.alternateUsername)",fieldPath=".alternateUsername",message="alternateUsername takes turns with username: set username as well, to another name"
 type Connection struct {
-	// Type of the service: postgresql, mysql, mariadb, mongodb, rabbitmq, or
-	// another word of lower case letters, digits and '-'. It is the scheme of the
-	// URI (amqp for rabbitmq), and, for a Secret that is made with it,
-	// the end of the Secret's type servicebinding.io/<type>. postgresql, mysql and
-	// mariadb have a jdbc-url.
+	// Type of the service: postgresql, mysql, mariadb, mongodb, rabbitmq, or another word of lower case letters, digits
+	// and '-'. It is the scheme of the URI (amqp for rabbitmq). A Secret that is created with the connection has the
+	// type servicebinding.io/<type>. postgresql, mysql and mariadb have a jdbc-url.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="must be lower case letters, digits and -, start with a letter and end with a letter or digit, for instance postgresql"
 	// +kubebuilder:example="postgresql"
 	Type string `json:"type"`
 
-	// Provider of the service, for clients that tell kinds of one type apart.
-	// Default: the Secret has no key provider.
+	// Provider of the service, for clients that distinguish services of one type. Default: the Secret has no key
+	// provider.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -69,9 +65,8 @@ type Connection struct {
 	// +optional
 	Provider string `json:"provider,omitempty"`
 
-	// Host is a DNS name or an IP address that leads to the service, whatever
-	// member serves. It goes into the keys host, uri and jdbc-url. Default: the
-	// first of hosts, and all of them in uri and jdbc-url.
+	// Host is a DNS name or an IP address of the service as a whole, not of one member. It is in the keys host, uri and
+	// jdbc-url. Default: the first of hosts, and all of them in uri and jdbc-url.
 	//
 	// +kubebuilder:example="orders-db-rw.production.svc"
 	// +optional
@@ -85,12 +80,10 @@ type Connection struct {
 	// +optional
 	Port *int32 `json:"port,omitempty"`
 
-	// Hosts are the members of the service, in the order that clients try them, 1
-	// to 16; more than one for postgresql, mysql, mariadb and mongodb. They go
-	// into the key multi-host-uri. Its clients find the member that takes writes
-	// by themselves: for postgresql it has target_session_attrs=read-write, or,
-	// in a jdbc-url, targetServerType=primary, unless the options say otherwise.
-	// Prefer DNS names: clients written in Go take no IPv6 address here.
+	// Hosts are the members of the service, in the order in which clients try them, 1 to 16; more than one for
+	// postgresql, mysql, mariadb and mongodb. They are in the key multi-host-uri, with which clients find the leader
+	// themselves. For postgresql it has target_session_attrs=read-write, or, in a jdbc-url, targetServerType=primary,
+	// unless the options define it. Prefer DNS names: clients in Go accept no IPv6 address here.
 	//
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -98,10 +91,9 @@ type Connection struct {
 	// +optional
 	Hosts []HostPort `json:"hosts,omitempty"`
 
-	// Endpoints are other ways to the same service: by way of a pooler, or from
-	// outside the cluster. Each adds the keys <name>-host, <name>-port and
-	// <name>-uri, and <name>-jdbc-url where there is a jdbc-url. Options that choose
-	// among members are left out there. Default: none.
+	// Endpoints are other addresses of the same service, for instance of a pooler or from outside the cluster. Each
+	// adds the keys <name>-host, <name>-port and <name>-uri, and <name>-jdbc-url where there is a jdbc-url. Their URIs
+	// have no options that choose among members. Default: none.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=4
@@ -110,8 +102,7 @@ type Connection struct {
 	// +optional
 	Endpoints []Endpoint `json:"endpoints,omitempty"`
 
-	// Database, or whatever else the path of the URI names: a virtual host for
-	// rabbitmq, say. Default: none.
+	// Database, or what else the path of the URI means, for instance a virtual host for rabbitmq. Default: none.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
@@ -120,8 +111,7 @@ type Connection struct {
 	// +optional
 	Database string `json:"database,omitempty"`
 
-	// Username to log in with. Types postgresql, mysql and mariadb need one.
-	// Default: none.
+	// Username to log in with. Types postgresql, mysql and mariadb need one. Default: none.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
@@ -130,10 +120,9 @@ type Connection struct {
 	// +optional
 	Username string `json:"username,omitempty"`
 
-	// AlternateUsername takes turns with username, so that two logins overlap: each
-	// rotation first keeps new values under keys that end in .next, for whatever they
-	// open to make the other login with them, and puts both username and values in
-	// place at once when rotation.accepted names them. Default: the username stays.
+	// AlternateUsername takes turns with username, so that two logins overlap. Each rotation first writes new values
+	// under keys that end in .next, with which the server creates the other login. When rotation.accepted names them,
+	// the username and the values are replaced at once. Default: the username does not change.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
@@ -142,31 +131,29 @@ type Connection struct {
 	// +optional
 	AlternateUsername string `json:"alternateUsername,omitempty"`
 
-	// Options are the parameters of uri and multi-host-uri. What the URI says
-	// elsewhere (user, password, host, port, database) is refused here. Default:
-	// none.
+	// Options are the parameters of uri and multi-host-uri. Options for other parts of the URI (user, password, host,
+	// port, database) are rejected. Default: none.
 	//
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(o, o.size() <= 63 && o.matches('^[a-zA-Z][-_.a-zA-Z0-9]*$') && !(o.lowerAscii() in ['user', 'username', 'password', 'passfile', 'host', 'hostaddr', 'port', 'dbname', 'database']))",message="names must be letters, digits, -, _ and . that start with a letter, at most 63 of them, and none of user, username, password, passfile, host, hostaddr, port, dbname, database: the fields beside options are for these"
+	// +kubebuilder:validation:XValidation:rule="self.all(o, o.size() <= 63 && o.matches('^[a-zA-Z][-_.a-zA-Z0-9]*$') && !(o.lowerAscii() in ['user', 'username', 'password', 'passfile', 'host', 'hostaddr', 'port', 'dbname', 'database']))",message="names must be at most 63 letters, digits, -, _ and ., start with a letter, and not be user, username, password, passfile, host, hostaddr, port, dbname or database: use the fields beside options for them"
 	// +kubebuilder:example={"sslmode":"verify-full"}
 	// +optional
 	Options map[string]OptionValue `json:"options,omitempty"`
 
-	// JDBCOptions are the parameters of jdbc-url, which have other names than
-	// those of a URI. User and password are refused here. Default: none.
+	// JDBCOptions are the parameters of jdbc-url, whose names differ from those of a URI. User and password are
+	// rejected. Default: none.
 	//
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(o, o.size() <= 63 && o.matches('^[a-zA-Z][-_.a-zA-Z0-9]*$') && !(o.lowerAscii() in ['user', 'username', 'password', 'password1', 'password2', 'password3', 'sslpassword', 'host', 'port', 'pghost', 'pgport', 'pgdbname', 'dbname']))",message="names must be letters, digits, -, _ and . that start with a letter, at most 63 of them, and name no user, password, host, port or database: the fields beside jdbcOptions are for these"
+	// +kubebuilder:validation:XValidation:rule="self.all(o, o.size() <= 63 && o.matches('^[a-zA-Z][-_.a-zA-Z0-9]*$') && !(o.lowerAscii() in ['user', 'username', 'password', 'password1', 'password2', 'password3', 'sslpassword', 'host', 'port', 'pghost', 'pgport', 'pgdbname', 'dbname']))",message="names must be at most 63 letters, digits, -, _ and ., start with a letter, and not be for user, password, host, port or database: use the fields beside jdbcOptions for them"
 	// +kubebuilder:example={"sslmode":"verify-full"}
 	// +optional
 	JDBCOptions map[string]OptionValue `json:"jdbcOptions,omitempty"`
 
-	// CAFrom is where the certificates are that the service's certificate is
-	// checked with. They go into the key ca.crt, and nothing else does: what is
-	// not a certificate is refused. They are looked at again when the Credential
-	// is, every ten minutes by default. Default: the Secret has no key ca.crt.
+	// CAFrom is the source of the certificates that verify the service's certificate. They are copied to the key
+	// ca.crt; content that is not a certificate is rejected. They are read again with every check of the Credential,
+	// every ten minutes by default. Default: the Secret has no key ca.crt.
 	//
 	// +optional
 	CAFrom *CASource `json:"caFrom,omitempty"`
@@ -192,7 +179,7 @@ type HostPort struct {
 	// +kubebuilder:example="orders-db-a.production.svc"
 	Host Host `json:"host"`
 
-	// Port it listens on.
+	// Port that it listens on.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
@@ -200,9 +187,9 @@ type HostPort struct {
 	Port int32 `json:"port"`
 }
 
-// Endpoint is another way to a service.
+// Endpoint is another address of a service.
 type Endpoint struct {
-	// Name begins its keys.
+	// Name is the prefix of its keys.
 	//
 	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && self != 'multi-host'",message="must be lower case letters, digits and '-', start with a letter, end with a letter or digit, and not be multi-host"
@@ -214,7 +201,7 @@ type Endpoint struct {
 	// +kubebuilder:example="orders-db-pooler.production.svc"
 	Host Host `json:"host"`
 
-	// Port it listens on.
+	// Port that it listens on.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
@@ -222,7 +209,7 @@ type Endpoint struct {
 	Port int32 `json:"port"`
 }
 
-// CASource says where certificates are.
+// CASource is the source of certificates: exactly one of a Secret and a ConfigMap.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.secretKeyRef) != has(self.configMapKeyRef)",message="set exactly one of secretKeyRef and configMapKeyRef"
 type CASource struct {

@@ -9,68 +9,63 @@ import (
 )
 
 const (
-	// LabelCredential marks a Secret as the external resource of the Credential
-	// it names. A Secret without it is never adopted, changed or deleted.
+	// LabelCredential marks a Secret as the external resource of the Credential that it names. A Secret without it is
+	// never adopted, changed or deleted.
 	LabelCredential = "credentials.capstan.dev/credential"
 
 	// KeyPassword is the key of the generated password in the Secret.
 	KeyPassword = "password"
 
-	// SuffixPrevious ends the key of the value that was replaced last.
+	// SuffixPrevious is the suffix of the key of the value that was replaced last.
 	SuffixPrevious = ".previous"
 
-	// SuffixNext ends the key of the value that is to come, while whatever it opens
-	// is yet to accept it.
+	// SuffixNext is the suffix of the key of the next value, while the server does not accept it yet.
 	SuffixNext = ".next"
 )
 
-// What a Credential has to remember it remembers in annotations of its Secret,
-// which outlives it. They are written together with the values they tell about,
-// in one update, so that a crash leaves both or neither.
+// Annotations of the Secret hold the memory of a Credential, because the Secret outlives it. They are written together
+// with their values in one update, so that a crash leaves both or neither.
 const (
-	// AnnotationIdentity is an identity made once, for what outlives the
-	// Credential, too. No rotation changes it.
+	// AnnotationIdentity is an identity that is created once, also for objects that outlive the Credential. No rotation
+	// changes it.
 	AnnotationIdentity = "credentials.capstan.dev/identity"
 
-	// AnnotationRemembered is what whoever made the Credential has it remember.
+	// AnnotationRemembered is the text of spec.forProvider.remember.
 	AnnotationRemembered = "credentials.capstan.dev/remembered"
 
-	// AnnotationRotatedAt is when the values were made: with the Secret, by the
-	// last rotation, or, when the Secret is older than that, when it was taken
-	// over. The schedule counts from here.
+	// AnnotationRotatedAt is when the values were created: with the Secret or by the latest rotation. For a Secret that
+	// is older, it is when it was adopted. The schedule counts from here.
 	AnnotationRotatedAt = "credentials.capstan.dev/rotated-at"
 
-	// AnnotationRotationID is the rotation id that the values were made for.
+	// AnnotationRotationID is the rotation ID that the values were created for.
 	AnnotationRotationID = "credentials.capstan.dev/rotation-id"
 
-	// AnnotationGeneration counts the values that there have been, where two
-	// usernames take turns. The odd ones are of the first.
+	// AnnotationGeneration counts the values so far, where two usernames take turns. Odd numbers belong to the first
+	// username.
 	AnnotationGeneration = "credentials.capstan.dev/generation"
 
-	// AnnotationStaged names the values that are to come, and
-	// AnnotationStagedRotationID the rotation id that they were made for.
+	// AnnotationStaged names the next values, and AnnotationStagedRotationID the rotation ID that they were created
+	// for.
 	AnnotationStaged           = "credentials.capstan.dev/staged"
 	AnnotationStagedRotationID = "credentials.capstan.dev/staged-rotation-id"
 
-	// AnnotationOverlapUntil is until when the username before is good, too. It goes
-	// when that time has come.
+	// AnnotationOverlapUntil is when the previous username stops being valid. It is removed at that time.
 	AnnotationOverlapUntil = "credentials.capstan.dev/overlap-until"
 
-	// AnnotationGenerated lists the keys that hold generated values. They are
-	// never generated again, and never taken away.
+	// AnnotationGenerated lists the keys with generated values. They are never generated again, and never removed.
 	AnnotationGenerated = "credentials.capstan.dev/generated"
 
-	// AnnotationRendered lists the keys that can be made again from the others.
-	// They go when nothing asks for them any more.
+	// AnnotationRendered lists the keys that can be computed from others. They are removed when the spec no longer
+	// needs them.
 	AnnotationRendered = "credentials.capstan.dev/rendered"
 )
 
-// A Credential is one or several generated passwords, kept in a Secret of the
-// same namespace, and, with a connection, all else that a client needs to connect.
-// The Secret is the Credential's external resource: its name is the external
-// name (by default the name of the Credential), it has no owner, it is kept when
-// the Credential goes (unless managementPolicies include Delete), and it is
-// adopted and never generated anew when the Credential comes back.
+// A Credential is one or several generated passwords in a Secret of the same namespace. With a connection, the Secret
+// also has everything else that a client needs to connect.
+//
+// The Secret is the external resource of the Credential. Its name is the external name, by default the name of the
+// Credential. It has no owner. It stays when the Credential is deleted, unless managementPolicies include Delete. When
+// the Credential is created again, it adopts the Secret and keeps the values.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -80,21 +75,21 @@ const (
 // +kubebuilder:printcolumn:name="Secret",type=string,JSONPath=`.status.atProvider.secretName`
 // +kubebuilder:printcolumn:name="Rotated",type=date,JSONPath=`.status.atProvider.lastRotation`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name: must have at most 63 characters, because the Secret carries it as a label"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name: must have at most 63 characters, because it is a label of the Secret"
 type Credential struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what is generated.
+	// Spec is the desired state of the Secret.
 	Spec CredentialSpec `json:"spec"`
 
-	// Status is what was seen.
+	// Status is the observed state of the Secret.
 	//
 	// +optional
 	Status CredentialStatus `json:"status,omitempty"`
 }
 
-// CredentialList holds many Credentials.
+// CredentialList is a list of Credentials.
 //
 // +kubebuilder:object:root=true
 type CredentialList struct {
@@ -104,31 +99,31 @@ type CredentialList struct {
 	Items []Credential `json:"items"`
 }
 
-// CredentialSpec says what is generated.
+// CredentialSpec is the desired state of the Secret.
 type CredentialSpec struct {
-	// ManagementPolicies are what the provider may do with the Secret. The
-	// default leaves out Delete: the Secret stays when the Credential goes.
+	// ManagementPolicies are what the provider can do with the Secret. Default: everything except Delete, so that the
+	// Secret stays when the Credential is deleted.
 	//
 	// +kubebuilder:default={"Observe","Create","Update","LateInitialize"}
 	// +kubebuilder:example={"Observe","Create","Update","LateInitialize"}
 	// +optional
 	ManagementPolicies xpv2.ManagementPolicies `json:"managementPolicies,omitempty"`
 
-	// ForProvider is what is generated.
+	// ForProvider is the desired state of the Secret.
 	//
 	// +kubebuilder:default={}
 	// +optional
 	ForProvider CredentialParameters `json:"forProvider,omitempty"`
 }
 
-// CredentialParameters say what is generated.
+// CredentialParameters are the desired state of the Secret.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.keys) || self.keys.all(k, (has(k.alphabet) ? k.alphabet : self.alphabet) != 'Hexadecimal' || (has(k.length) ? k.length : self.length) >= 24)",message="keys: alphabet Hexadecimal needs a length of at least 24, because its characters are 4 bits each: raise length, or choose alphabet Alphanumeric"
 // +kubebuilder:validation:XValidation:rule="!has(self.keys) || self.keys.all(k, !has(k.derive) || (has(k.length) ? k.length : self.length) <= 72 || k.derive.all(d, d.format != 'Bcrypt'))",message="keys: format Bcrypt needs a length of at most 72, because it reads no further: lower length, or derive SCRAM-SHA-256"
-// +kubebuilder:validation:XValidation:rule="!has(self.connection) || !has(self.keys) || self.keys.exists(k, k.name == 'password')",message="connection: needs a key of the name password: add it to keys"
+// +kubebuilder:validation:XValidation:rule="!has(self.connection) || !has(self.keys) || self.keys.exists(k, k.name == 'password')",message="connection: needs a key with the name password: add it to keys"
 type CredentialParameters struct {
-	// Length of the values in characters, for keys that do not say otherwise. A
-	// value that exists keeps its length until the next rotation.
+	// Length of the values in characters, for keys without their own length. An existing value keeps its length until
+	// the next rotation. Default: 32.
 	//
 	// +kubebuilder:default=32
 	// +kubebuilder:validation:Minimum=16
@@ -137,23 +132,22 @@ type CredentialParameters struct {
 	// +optional
 	Length *int32 `json:"length,omitempty"`
 
-	// Alphabet of the values, for keys that do not say otherwise. Alphanumeric
-	// has letters and digits. Hexadecimal has 0 to 9 and a to f, and needs a
-	// length of at least 24. Printable has letters, digits and - . _ ~, starts
-	// with a letter or digit, and holds at least one lower case letter, one upper
-	// case letter, one digit and one of - . _ ~, for services that insist on
-	// such; like the others it needs no quoting in a URL or a shell. Each has at
-	// least 95 bits at the shortest length. A value that exists stays as it is
-	// until the next rotation.
+	// Alphabet of the values, for keys without their own alphabet. An existing value keeps its alphabet until the next
+	// rotation. Default: Alphanumeric.
+	//
+	// Alphanumeric has letters and digits. Hexadecimal has 0 to 9 and a to f, and needs a length of at least 24.
+	// Printable has letters, digits and - . _ ~ and starts with a letter or digit. It has at least one lower case
+	// letter, one upper case letter, one digit and one of - . _ ~, for services that require them. No alphabet needs
+	// quotes in a URL or a shell. Each has at least 95 bits at its minimum length.
 	//
 	// +kubebuilder:default=Alphanumeric
 	// +kubebuilder:example="Printable"
 	// +optional
 	Alphabet Alphabet `json:"alphabet,omitempty"`
 
-	// Keys of the Secret with a generated value each, 1 to 16. A key that is
-	// added gets a value; a key that is taken out of this list keeps its value in
-	// the Secret, is rotated no more, and is found again when it comes back.
+	// Keys of the Secret with one generated value each, 1 to 16. An added key gets a value. A key that is removed from
+	// this list keeps its value in the Secret, is no longer rotated, and is used again if it returns. Default:
+	// password.
 	//
 	// +listType=map
 	// +listMapKey=name
@@ -166,24 +160,21 @@ type CredentialParameters struct {
 	// +optional
 	Keys []Key `json:"keys,omitempty"`
 
-	// Rotation replaces the values from time to time or on demand. Without it they
-	// never change.
+	// Rotation replaces the values on a schedule or on request. Default: they never change.
 	//
 	// +optional
 	Rotation *Rotation `json:"rotation,omitempty"`
 
-	// Connection is what else a client needs to connect. With it the Secret is one
-	// of the Service Binding Specification for Kubernetes 1.1: it has the keys
-	// type, provider, host, port, database, username, uri, multi-host-uri,
-	// jdbc-url and ca.crt, as far as there is something to put into them, beside
-	// password. A change renders them again and leaves the password as it is.
+	// Connection is everything else that a client needs to connect. With it the Secret follows the Service Binding
+	// Specification for Kubernetes 1.1: beside password it has the keys type, provider, host, port, database, username,
+	// uri, multi-host-uri, jdbc-url and ca.crt, as far as they have a value. A change rewrites them and keeps the
+	// password.
 	//
 	// +optional
 	Connection *Connection `json:"connection,omitempty"`
 
-	// Remember is a text that the Secret keeps in an annotation, and that
-	// status.atProvider.remembered tells, also when the Credential was deleted and made
-	// again. Left out, what was remembered stays. It is no secret.
+	// Remember is a text that is kept in an annotation of the Secret and reported in status.atProvider.remembered, even
+	// after the Credential was deleted and created again. It is not secret. Default: the existing text stays.
 	//
 	// +kubebuilder:validation:MaxLength=16384
 	// +kubebuilder:example="{\"active\":2}"
@@ -191,12 +182,12 @@ type CredentialParameters struct {
 	Remember string `json:"remember,omitempty"`
 }
 
-// Alphabet that values are made of.
+// Alphabet of generated values.
 //
 // +kubebuilder:validation:Enum=Alphanumeric;Hexadecimal;Printable
 type Alphabet string
 
-// The alphabets.
+// Alphabets of generated values.
 const (
 	AlphabetAlphanumeric Alphabet = "Alphanumeric"
 	AlphabetHexadecimal  Alphabet = "Hexadecimal"
@@ -205,8 +196,8 @@ const (
 
 // A Key of the Secret with a generated value.
 type Key struct {
-	// Name of the key in the Secret. It must not end in .previous, where the
-	// replaced value is kept, and not be one of the keys of a connection.
+	// Name of the key in the Secret. It must not end in .previous, which is for the replaced value, and not be a key of
+	// a connection.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?$') && !self.endsWith('.previous') && !(self in ['type', 'provider', 'host', 'port', 'database', 'username', 'uri', 'multi-host-uri', 'jdbc-url', 'ca.crt'])",message="must be letters, digits, -, _ and . with a letter or digit at both ends, not end in .previous, and be none of type, provider, host, port, database, username, uri, multi-host-uri, jdbc-url, ca.crt"
@@ -227,9 +218,8 @@ type Key struct {
 	// +optional
 	Alphabet Alphabet `json:"alphabet,omitempty"`
 
-	// Derive makes from the value what a server can check it with, so that the
-	// server need not be given the value itself. What was derived is made again
-	// only when it no longer fits.
+	// Derive computes verifiers from the value, so that a server can check a password without knowing it. A verifier is
+	// computed again only when it no longer matches the value.
 	//
 	// +listType=map
 	// +listMapKey=key
@@ -238,12 +228,12 @@ type Key struct {
 	Derive []Derivation `json:"derive,omitempty"`
 }
 
-// Format of what is derived.
+// Format of a derived value.
 //
 // +kubebuilder:validation:Enum=SCRAM-SHA-256;Bcrypt
 type Format string
 
-// The formats.
+// Formats of derived values.
 const (
 	FormatSCRAM  Format = "SCRAM-SHA-256"
 	FormatBcrypt Format = "Bcrypt"
@@ -251,17 +241,16 @@ const (
 
 // A Derivation of a value.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.iterations) || self.format == 'SCRAM-SHA-256'",fieldPath=".iterations",message="iterations are of format SCRAM-SHA-256: leave them out, or set cost"
-// +kubebuilder:validation:XValidation:rule="!has(self.cost) || self.format == 'Bcrypt'",fieldPath=".cost",message="cost is of format Bcrypt: leave it out, or set iterations"
+// +kubebuilder:validation:XValidation:rule="!has(self.iterations) || self.format == 'SCRAM-SHA-256'",fieldPath=".iterations",message="iterations are only for format SCRAM-SHA-256: remove them, or set cost"
+// +kubebuilder:validation:XValidation:rule="!has(self.cost) || self.format == 'Bcrypt'",fieldPath=".cost",message="cost is only for format Bcrypt: remove it, or set iterations"
 type Derivation struct {
-	// Format of what is derived. SCRAM-SHA-256 is a verifier as PostgreSQL stores
-	// it and takes it in place of a password. Bcrypt is a hash as htpasswd makes
-	// it; it needs a length of at most 72.
+	// Format of the derived value. SCRAM-SHA-256 is a verifier that PostgreSQL stores and accepts in place of a
+	// password. Bcrypt is a hash as in htpasswd files; it needs a length of at most 72.
 	//
 	// +kubebuilder:example="SCRAM-SHA-256"
 	Format Format `json:"format"`
 
-	// Key of the Secret that it is kept in.
+	// Key of the Secret for the derived value.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?$') && !self.endsWith('.previous') && !(self in ['type', 'provider', 'host', 'port', 'database', 'username', 'uri', 'multi-host-uri', 'jdbc-url', 'ca.crt'])",message="must be letters, digits, -, _ and . with a letter or digit at both ends, not end in .previous, and be none of type, provider, host, port, database, username, uri, multi-host-uri, jdbc-url, ca.crt"
@@ -276,7 +265,7 @@ type Derivation struct {
 	// +optional
 	Iterations *int32 `json:"iterations,omitempty"`
 
-	// Cost of Bcrypt, a power of two. Default: 10.
+	// Cost of Bcrypt, an exponent of two. Default: 10.
 	//
 	// +kubebuilder:validation:Minimum=10
 	// +kubebuilder:validation:Maximum=13
@@ -285,17 +274,13 @@ type Derivation struct {
 	Cost *int32 `json:"cost,omitempty"`
 }
 
-// Rotation replaces the values of all keys at once. The replaced ones, and what
-// was derived from them, stay beside the new ones for a while, under their keys
-// with .previous at the end, so that both can be accepted until every client has
-// the new one.
+// Rotation replaces the values of all keys at once. The replaced values and everything derived from them stay for a
+// while, under their keys with the suffix .previous. Until every client has the new values, servers can accept both.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.every) || has(self.id)",message="rotation: set every, id, or both"
 type Rotation struct {
-	// Every is how long values are used before they are replaced, in h, m and s,
-	// at least 1h. Default: no schedule. It counts from when the values were
-	// made, or, for a Secret that was taken over, from then. A rotation that was
-	// missed happens once.
+	// Every is how long values are used before they are replaced, in h, m and s, at least 1h. It counts from the
+	// creation of the values, or from the adoption of the Secret. A missed rotation happens once. Default: no schedule.
 	//
 	// +kubebuilder:validation:MaxLength=24
 	// +kubebuilder:validation:XValidation:rule="self != '' && self.matches('^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?$') && duration(self) >= duration('1h')",message="must be a duration of at least 1h in h, m and s, for instance 720h for 30 days"
@@ -303,9 +288,8 @@ type Rotation struct {
 	// +optional
 	Every string `json:"every,omitempty"`
 
-	// ID of the values that are wanted. Another id than the last one replaces them
-	// at once. The id that a Credential is made with, or takes its Secret over
-	// with, replaces nothing. Default: none.
+	// ID requests a rotation: another ID than before replaces the values at once. The ID that a Credential is created
+	// with, or adopts its Secret with, replaces nothing. Default: none.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9]([-_.:a-zA-Z0-9]*[a-zA-Z0-9])?$')",message="must be letters, digits, -, _, . and : with a letter or digit at both ends, for instance 2026-11"
@@ -313,10 +297,9 @@ type Rotation struct {
 	// +optional
 	ID string `json:"id,omitempty"`
 
-	// KeepPrevious is how long the replaced values stay after a rotation, in h, m
-	// and s, at most 8760h; the next rotation ends it, too. 0s keeps none, for
-	// values that have leaked. Where two usernames take turns, it is how long the
-	// one before is good, too.
+	// KeepPrevious is how long the replaced values stay after a rotation, in h, m and s, at most 8760h; the next
+	// rotation ends it early. 0s keeps none, for leaked values. Where two usernames take turns, the previous one stays
+	// valid for the same time. Default: 24h.
 	//
 	// +kubebuilder:default="24h"
 	// +kubebuilder:validation:MaxLength=24
@@ -325,9 +308,8 @@ type Rotation struct {
 	// +optional
 	KeepPrevious string `json:"keepPrevious,omitempty"`
 
-	// Accepted names the values to come that whatever they open accepts: those that
-	// the status tells as staged. Where two usernames take turns, nothing is replaced
-	// before that. The composition of a Database sets it. Default: none.
+	// Accepted names the next values that the server already accepts, as status.atProvider.staged reports them. Where
+	// two usernames take turns, nothing is replaced before that. The composition of a Database sets it. Default: none.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:example="8-3f2a9c1b"
@@ -335,17 +317,17 @@ type Rotation struct {
 	Accepted string `json:"accepted,omitempty"`
 }
 
-// CredentialStatus is what was seen.
+// CredentialStatus is the observed state of the Secret.
 type CredentialStatus struct {
 	xpv2.ManagedResourceStatus `json:",inline"`
 
-	// AtProvider is what was seen.
+	// AtProvider is the observed state of the Secret.
 	//
 	// +optional
 	AtProvider CredentialObservation `json:"atProvider,omitempty"`
 
-	// Binding names the Secret once it has a connection. It makes the Credential a
-	// Provisioned Service of the Service Binding Specification for Kubernetes.
+	// Binding names the Secret if it has a connection. It makes the Credential a Provisioned Service of the Service
+	// Binding Specification for Kubernetes.
 	//
 	// +optional
 	Binding *Binding `json:"binding,omitempty"`
@@ -357,7 +339,7 @@ type Binding struct {
 	Name string `json:"name"`
 }
 
-// CredentialObservation is what was seen.
+// CredentialObservation is the observed state of the Secret.
 type CredentialObservation struct {
 	// SecretName is the Secret that holds the credential.
 	//
@@ -370,43 +352,41 @@ type CredentialObservation struct {
 	// +optional
 	Keys []string `json:"keys,omitempty"`
 
-	// Identity is 32 hexadecimal digits, made once and kept in the Secret: a
-	// Credential that is made again and finds its Secret has the same one. No
-	// rotation changes it. It tells what belongs to these values from a stranger
-	// of the same name, and is no secret.
+	// Identity is 32 hexadecimal digits, created once and kept in the Secret. A Credential that is created again and
+	// finds its Secret has the same identity, and no rotation changes it. It distinguishes objects of these values from
+	// others with the same name, and is not secret.
 	//
 	// +optional
 	Identity string `json:"identity,omitempty"`
 
-	// Remembered is what the Secret has of remember, which outlives the Credential.
+	// Remembered is the text of remember in the Secret, which outlives the Credential.
 	//
 	// +optional
 	Remembered string `json:"remembered,omitempty"`
 
-	// RotationID is the id that the values were made for.
+	// RotationID is the ID that the values were created for.
 	//
 	// +optional
 	RotationID string `json:"rotationID,omitempty"`
 
-	// Generation counts the values that there have been, where two usernames take
-	// turns.
+	// Generation counts the values so far, where two usernames take turns.
 	//
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
-	// Username of the connection, as the Secret has it.
+	// Username of the connection in the Secret.
 	//
 	// +optional
 	Username string `json:"username,omitempty"`
 
-	// Staged names the values that are to come, which wait in the Secret, under keys
-	// that end in .next, until rotation.accepted names them.
+	// Staged names the next values, which wait in the Secret under keys that end in .next until rotation.accepted names
+	// them.
 	//
 	// +optional
 	Staged string `json:"staged,omitempty"`
 
-	// LastRotation is when the values were made: with the Secret, by the last
-	// rotation, or, when the Secret is older than that, when it was taken over.
+	// LastRotation is when the values were created: with the Secret or by the latest rotation. For a Secret that is
+	// older, it is when it was adopted.
 	//
 	// +optional
 	LastRotation *metav1.Time `json:"lastRotation,omitempty"`
@@ -416,8 +396,7 @@ type CredentialObservation struct {
 	// +optional
 	NextRotation *metav1.Time `json:"nextRotation,omitempty"`
 
-	// PreviousUntil is when the replaced values go, and the username before with
-	// them.
+	// PreviousUntil is when the replaced values are removed and the previous username stops being valid.
 	//
 	// +optional
 	PreviousUntil *metav1.Time `json:"previousUntil,omitempty"`

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion of the credentials.
+// GroupVersion of credentials.
 var GroupVersion = schema.GroupVersion{Group: "credentials.capstan.dev", Version: "v1alpha1"}
 
 // CredentialGroupVersionKind is the type of a Credential.
@@ -18,7 +18,6 @@ var CredentialGroupVersionKind = GroupVersion.WithKind("Credential")
 var SchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &Credential{}, &CredentialList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
-
 	return nil
 })
 

@@ -8,24 +8,22 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// Labels by which the pods of an Algorithm are found.
+// Labels and annotations of the pods of an Algorithm.
 const (
-	// LabelAlgorithm names the Algorithm that a pod belongs to.
+	// LabelAlgorithm is the Algorithm of a pod.
 	LabelAlgorithm = "capstan.dev/algorithm"
 
-	// LabelSlot names the slot of the Algorithm that a pod belongs to.
+	// LabelSlot is the slot of a pod.
 	LabelSlot = "capstan.dev/slot"
 
-	// AnnotationRevision names the revision that a pod is of.
+	// AnnotationRevision is the revision of a pod.
 	AnnotationRevision = "capstan.dev/revision"
 )
 
-// An Analysis is the quiet observer of an Algorithm. It looks at the pods of
-// the Algorithm while they are not ready and tells what hinders them, asks
-// Prometheus how well they serve, learns how much load a replica bears, and tells
-// when a Secret of theirs has changed. Its status changes at most once an interval
-// and only when a fact changes, so that neither an idle nor a busy Algorithm is a
-// noisy one. The Algorithm's composition makes one for each Algorithm.
+// An Analysis is the quiet observer of an Algorithm. It reports what blocks pods that are not ready, queries Prometheus
+// for their metrics, learns how much load one replica can take, and detects changes of their Secrets. Its status
+// changes only when a fact changes, and at most once per interval, so that it causes few writes. Each Algorithm
+// composes one.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -40,16 +38,16 @@ type Analysis struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the provider is to observe.
+	// Spec is what to observe.
 	Spec AnalysisSpec `json:"spec"`
 
-	// Status is what was seen.
+	// Status is the observed state.
 	//
 	// +optional
 	Status AnalysisStatus `json:"status,omitempty"`
 }
 
-// AnalysisList holds many Analyses.
+// AnalysisList is a list of Analyses.
 //
 // +kubebuilder:object:root=true
 type AnalysisList struct {
@@ -59,9 +57,9 @@ type AnalysisList struct {
 	Items []Analysis `json:"items"`
 }
 
-// AnalysisSpec says what is observed.
+// AnalysisSpec is what to observe.
 type AnalysisSpec struct {
-	// ManagementPolicies: an Analysis only ever observes.
+	// ManagementPolicies: an Analysis only observes. Default: ["Observe"].
 	//
 	// +kubebuilder:default={"Observe"}
 	// +kubebuilder:validation:XValidation:rule="self.all(p, p == 'Observe')",message="must be Observe or nothing: an Analysis only observes"
@@ -69,9 +67,9 @@ type AnalysisSpec struct {
 	// +optional
 	ManagementPolicies xpv2.ManagementPolicies `json:"managementPolicies,omitempty"`
 
-	// ProviderConfigReference names the ProviderConfig of this namespace, or the
-	// ClusterProviderConfig, that says where Prometheus is. It is used only when
-	// forProvider.metrics is set.
+	// ProviderConfigReference names the ProviderConfig of this namespace, or the ClusterProviderConfig, with the
+	// address of Prometheus. It is used only when forProvider.metrics is set. Default: the ClusterProviderConfig
+	// prometheus.
 	//
 	// +kubebuilder:default={"kind": "ClusterProviderConfig", "name": "prometheus"}
 	// +kubebuilder:example={"kind": "ClusterProviderConfig", "name": "prometheus"}
@@ -80,21 +78,20 @@ type AnalysisSpec struct {
 	// +optional
 	ProviderConfigReference *xpv2.ProviderConfigReference `json:"providerConfigRef,omitempty"`
 
-	// ForProvider is what the provider is to observe.
+	// ForProvider is what to observe.
 	ForProvider AnalysisParameters `json:"forProvider"`
 }
 
-// AnalysisParameters say what is looked at.
+// AnalysisParameters are what to observe.
 type AnalysisParameters struct {
-	// Algorithm whose pods are looked at: pods of this namespace with the label
-	// capstan.dev/algorithm of this value.
+	// Algorithm whose pods are observed: pods of this namespace whose label capstan.dev/algorithm has this value.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:example="recommendation-engine"
 	Algorithm string `json:"algorithm"`
 
-	// Container in those pods.
+	// Container in those pods. Default: algorithm.
 	//
 	// +kubebuilder:default=algorithm
 	// +kubebuilder:validation:MinLength=1
@@ -103,9 +100,8 @@ type AnalysisParameters struct {
 	// +optional
 	Container string `json:"container,omitempty"`
 
-	// Secrets of this namespace whose content is watched: status.atProvider.secrets
-	// tells a fingerprint of each, which changes when the content does. Pods that
-	// wait for one that is missing are found.
+	// Secrets of this namespace to observe. status.atProvider.secrets has a fingerprint of each, which changes with its
+	// content. Pods that wait for a missing Secret are reported as findings.
 	//
 	// +kubebuilder:validation:MaxItems=17
 	// +kubebuilder:validation:items:MaxLength=253
@@ -115,46 +111,45 @@ type AnalysisParameters struct {
 	// +optional
 	Secrets []string `json:"secrets,omitempty"`
 
-	// Metrics to ask Prometheus for. None when absent.
+	// Metrics to query from Prometheus. Default: none.
 	//
 	// +optional
 	Metrics *MetricsParameters `json:"metrics,omitempty"`
 }
 
-// AnalysisStatus is what was seen.
+// AnalysisStatus is the observed state.
 type AnalysisStatus struct {
 	xpv2.ManagedResourceStatus `json:",inline"`
 
-	// AtProvider is what was seen.
+	// AtProvider is the observed state.
 	//
 	// +optional
 	AtProvider AnalysisObservation `json:"atProvider,omitempty"`
 }
 
-// AnalysisObservation is what was seen.
+// AnalysisObservation is the observed state.
 type AnalysisObservation struct {
-	// Findings tell what hinders pods that are not ready, the most frequent
-	// first. Empty when nothing does.
+	// Findings are what blocks pods that are not ready, the most frequent first. Empty when nothing does.
 	//
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
 	// +optional
 	Findings []Finding `json:"findings,omitempty"`
 
-	// Secrets that are watched and exist, sorted by name.
+	// Secrets that are observed and exist, sorted by name.
 	//
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Secrets []SecretObservation `json:"secrets,omitempty"`
 
-	// Server whose metric names the pods use, for instance vLLM, or Custom when
-	// every query is one's own. Empty as long as none was recognised.
+	// Server whose metric names the pods use, for instance vLLM, or Custom when the spec replaces every query. Empty
+	// until one is recognised.
 	//
 	// +optional
 	Server string `json:"server,omitempty"`
 
-	// Metrics that were asked for, by slot and name.
+	// Metrics by slot and name.
 	//
 	// +kubebuilder:validation:MaxItems=40
 	// +listType=map
@@ -163,53 +158,48 @@ type AnalysisObservation struct {
 	// +optional
 	Metrics []MetricObservation `json:"metrics,omitempty"`
 
-	// Scaling is what was learned about the load that a replica bears.
+	// Scaling is what was learned about the load for one replica.
 	//
 	// +optional
 	Scaling *ScalingObservation `json:"scaling,omitempty"`
 
-	// Canary is the evidence about a revision that is tried.
+	// Canary is the evidence about a candidate.
 	//
 	// +optional
 	Canary *CanaryObservation `json:"canary,omitempty"`
 
-	// SLO is what is left of the error budget.
+	// SLO is the state of the error budget.
 	//
 	// +optional
 	SLO *SLOObservation `json:"slo,omitempty"`
 }
 
-// SecretObservation is what was seen of a Secret.
+// SecretObservation is the observed state of a Secret.
 type SecretObservation struct {
 	// Name of the Secret.
 	Name string `json:"name"`
 
-	// Fingerprint of its content. It tells nothing about the content itself: it is
-	// keyed with the UID of the Secret.
+	// Fingerprint of its content. It reveals nothing about the content, because it is keyed with the UID of the Secret.
 	Fingerprint string `json:"fingerprint"`
 }
 
-// A Finding is one cause that keeps pods from being ready.
+// A Finding is one cause that blocks pods from becoming ready.
 type Finding struct {
-	// Reason in one word. The same words are the reasons of the Algorithm's
-	// condition PodsHealthy: ImagePullFailed, InsufficientGPU, Unschedulable,
-	// CrashLooping, ConfigError, RunsAsRoot, NotListening, NotWarm, and those about
-	// the model: ModelNotFound, ModelForbidden, ModelUnreachable,
-	// ModelDigestMismatch, ModelSizeMismatch, ModelNoSpace, ModelInvalid,
-	// ModelFetching.
+	// Reason in one word. The Algorithm's condition PodsHealthy has the same reasons: ImagePullFailed, InsufficientGPU,
+	// Unschedulable, CrashLooping, ConfigError, RunsAsRoot, NotListening, NotWarm, and those about the model:
+	// ModelNotFound, ModelForbidden, ModelUnreachable, ModelDigestMismatch, ModelSizeMismatch, ModelNoSpace,
+	// ModelInvalid, ModelFetching.
 	Reason string `json:"reason"`
 
-	// Message tells the cause and what to do. It holds no pod name, time or
-	// count that would change by itself.
+	// Message has cause and remedy. It has no pod name, time or count that would change without an event.
 	Message string `json:"message"`
 
-	// Slot whose pods it keeps from being ready: the label capstan.dev/slot.
+	// Slot of the blocked pods: the label capstan.dev/slot.
 	//
 	// +optional
 	Slot string `json:"slot,omitempty"`
 
-	// Revision of those pods: the annotation capstan.dev/revision. Empty for pods of
-	// before they had one.
+	// Revision of those pods: the annotation capstan.dev/revision. Empty for older pods without one.
 	//
 	// +optional
 	Revision string `json:"revision,omitempty"`

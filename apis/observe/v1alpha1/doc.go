@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 holds the quiet observers: managed resources that watch what
-// changes every few seconds and tell it only when a fact changed.
+// Package v1alpha1 holds the quiet observers: managed resources that watch what changes every few seconds, and report
+// only when a fact has changed.
 //
 // +kubebuilder:object:generate=true
 // +groupName=observe.capstan.dev

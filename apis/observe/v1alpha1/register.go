@@ -21,7 +21,6 @@ var TopologyGroupVersionKind = GroupVersion.WithKind("Topology")
 var SchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &Analysis{}, &AnalysisList{}, &Topology{}, &TopologyList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
-
 	return nil
 })
 

@@ -4,11 +4,11 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// AnnotationRollout tells on an Analysis where the rollout of its Algorithm stands: a
-// RolloutTold in JSON. The provider serves it as metrics.
+// AnnotationRollout is an annotation of an Analysis with the state of its Algorithm's rollout: a RolloutTold in JSON.
+// The provider exports it as metrics.
 const AnnotationRollout = "capstan.dev/rollout"
 
-// RolloutTold is where a rollout stands.
+// RolloutTold is the state of a rollout.
 //
 // +kubebuilder:object:generate=false
 type RolloutTold struct {
@@ -16,7 +16,6 @@ type RolloutTold struct {
 	Phase  string `json:"phase"`
 	Reason string `json:"reason,omitempty"`
 
-	// Since tells when the phase began. A revision that has never been followed by
-	// another is stable since nobody knows when.
+	// Since is when the phase began. It is absent for a revision that has been stable since the Algorithm was created.
 	Since *metav1.Time `json:"since,omitempty"`
 }

@@ -10,14 +10,14 @@ const (
 	ArchiveFailing = members.ArchiveFailing
 )
 
-// What is wrong with the key that backups are encrypted with.
+// Problems of the key that encrypts backups.
 const (
 	KeyMissing  = members.KeyMissing
 	KeyInvalid  = members.KeyInvalid
 	KeyMismatch = members.KeyMismatch
 )
 
-// What is wrong with a backup that failed its verification.
+// Problems of a backup that failed its verification.
 const (
 	VerifyRestore   = members.VerifyRestore
 	VerifySlow      = members.VerifySlow
@@ -26,20 +26,19 @@ const (
 	VerifyAssertion = members.VerifyAssertion
 )
 
-// BackupReport is what members tell of archive and backups.
+// BackupReport is the report of members about archive and backups.
 type BackupReport = members.BackupReport
 
 // RepositoryReport is how full a volume of backups is.
 type RepositoryReport = members.RepositoryReport
 
-// VerificationReport is what verifications of backups came to.
+// VerificationReport is the result of verifications of backups.
 type VerificationReport = members.VerificationReport
 
-// VerificationPassed is a verification that was passed.
+// VerificationPassed is a successful verification.
 type VerificationPassed = members.VerificationPassed
 
-// UpgradeReport is how far an upgrade is. When it was last tried is left out of what is
-// told here.
+// UpgradeReport is the progress of an upgrade, without the time of the latest attempt.
 type UpgradeReport = members.UpgradeReport
 
 // RestorePoint is a moment with a name, which can be restored.

@@ -12,30 +12,26 @@ import (
 
 // Labels and annotations of the members of a Database.
 const (
-	// LabelDatabase names the Database that a pod, volume, Secret or ConfigMap
-	// belongs to.
+	// LabelDatabase is the Database of a pod, volume, Secret or ConfigMap.
 	LabelDatabase = members.LabelDatabase
 
-	// LabelMember names the member that a pod or volume belongs to.
+	// LabelMember is the member of a pod or volume.
 	LabelMember = members.LabelMember
 
-	// LabelIdentity holds the identity of the Database that a volume belongs to.
+	// LabelIdentity is the identity of the Database of a volume.
 	LabelIdentity = "capstan.dev/identity"
 
-	// LabelRole is RoleLabelLeader or RoleLabelReplica on the pod of a member that
-	// serves. Members write it themselves: the one that begins to lead takes
-	// RoleLabelLeader from all others first.
+	// LabelRole is RoleLabelLeader or RoleLabelReplica on the pod of a running member. Members set it themselves: a new
+	// leader first removes RoleLabelLeader from all others.
 	LabelRole = members.LabelRole
 
-	// LabelScope is how Patroni finds its own objects: it holds the scope.
+	// LabelScope is the scope, by which Patroni finds its own objects.
 	LabelScope = "cluster-name"
 
-	// AnnotationMember is what a member tells of itself, as the JSON of a
-	// MemberReport.
+	// AnnotationMember is the report of a member about itself, a MemberReport in JSON.
 	AnnotationMember = members.AnnotationReport
 
-	// AnnotationRelease allows to delete the data volume or Secret that carries it
-	// when its value is the object's own name.
+	// AnnotationRelease allows the deletion of a data volume or Secret when its value is the name of the object.
 	AnnotationRelease = "capstan.dev/release"
 )
 
@@ -45,15 +41,13 @@ const (
 	RoleLabelReplica = members.RoleReplica
 )
 
-// MemberReport is what a member tells of itself in AnnotationMember.
+// MemberReport is the report of a member about itself, in AnnotationMember.
 type MemberReport = members.Report
 
-// A Topology is the quiet observer of a Database: it tells who leads, where
-// members are and how they are, from the objects that members keep in the API
-// server. Its status changes only when a fact changes. When it is deleted it
-// waits until no member is left, and then removes what members leave behind, but
-// never a volume or a Secret that opens one. The Database's composition makes one
-// for each Database.
+// A Topology is the quiet observer of a Database. It reports the leader and the state and place of the members, from
+// the objects that members keep in the API server. Its status changes only when a fact changes. Its deletion waits
+// until no member is left. Then it removes the objects that members leave behind, but never a volume or a Secret that
+// gives access to one. Each Database composes one.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -68,16 +62,16 @@ type Topology struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the provider is to observe.
+	// Spec is what to observe.
 	Spec TopologySpec `json:"spec"`
 
-	// Status is what was seen.
+	// Status is the observed state.
 	//
 	// +optional
 	Status TopologyStatus `json:"status,omitempty"`
 }
 
-// TopologyList holds many Topologies.
+// TopologyList is a list of Topologies.
 //
 // +kubebuilder:object:root=true
 type TopologyList struct {
@@ -87,10 +81,10 @@ type TopologyList struct {
 	Items []Topology `json:"items"`
 }
 
-// TopologySpec says what is observed.
+// TopologySpec is what to observe.
 type TopologySpec struct {
-	// ManagementPolicies: a Topology observes, and cleans up when it is deleted. For
-	// a switchover it takes all four.
+	// ManagementPolicies: a Topology observes, and cleans up when it is deleted. A switchover also needs Create and
+	// Update. Default: ["Observe", "Delete"].
 	//
 	// +kubebuilder:default={"Observe","Delete"}
 	// +kubebuilder:validation:XValidation:rule="self.all(p, p != '*' && p != 'LateInitialize')",message="must be Observe, Delete, and Create and Update for a switchover"
@@ -98,26 +92,24 @@ type TopologySpec struct {
 	// +optional
 	ManagementPolicies xpv2.ManagementPolicies `json:"managementPolicies,omitempty"`
 
-	// ForProvider is what the provider is to observe.
+	// ForProvider is what to observe.
 	ForProvider TopologyParameters `json:"forProvider"`
 }
 
-// TopologyParameters say what is looked at.
+// TopologyParameters are what to observe.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.removeSecrets) || self.removeSecrets.all(s, s.startsWith(self.database.split('.')[0] + '-'))",fieldPath=".removeSecrets",message="must begin with the name of the database, up to a dot in it, and '-'"
+// +kubebuilder:validation:XValidation:rule="!has(self.removeSecrets) || self.removeSecrets.all(s, s.startsWith(self.database.split('.')[0] + '-'))",fieldPath=".removeSecrets",message="removeSecrets must begin with the name of the database (up to its first dot) and '-'"
 type TopologyParameters struct {
-	// Database whose members are looked at: pods of this namespace with the label
-	// capstan.dev/database of this value: the name of the Database, and for a later
-	// generation of it a dot and the generation, for instance orders-db.g2.
+	// Database whose members are observed: pods of this namespace whose label capstan.dev/database has this value. It
+	// is the name of the Database; a later generation adds a dot and its number, for instance orders-db.g2.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:example="orders-db"
 	Database string `json:"database"`
 
-	// Scope that Patroni keeps its objects under: ConfigMaps of the names
-	// <scope>-leader, <scope>-config, <scope>-sync and <scope>-failover. Until the
-	// Database has an identity there is none.
+	// Scope of Patroni's objects: the ConfigMaps <scope>-leader, <scope>-config, <scope>-sync and <scope>-failover. It
+	// is empty until the Database has an identity.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$')",message="must be lower case letters, digits, '-' and '.'"
@@ -125,7 +117,7 @@ type TopologyParameters struct {
 	// +optional
 	Scope string `json:"scope,omitempty"`
 
-	// Members that there should be.
+	// Members that should exist.
 	//
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=63
@@ -134,23 +126,22 @@ type TopologyParameters struct {
 	// +optional
 	Members []string `json:"members,omitempty"`
 
-	// Hibernated tells that members are stopped on purpose: nobody looks why they
-	// are not there.
+	// Hibernated reports whether members are stopped on request, so that missing pods are not a problem. Default:
+	// false.
 	//
 	// +kubebuilder:example=false
 	// +optional
 	Hibernated bool `json:"hibernated,omitempty"`
 
-	// Switchover asks the leader to hand over, once for each id. It takes the
-	// management policies Create and Update.
+	// Switchover promotes another member to leader, once for each ID. It needs the management policies Create and
+	// Update.
 	//
 	// +optional
 	Switchover *TopologySwitchover `json:"switchover,omitempty"`
 
-	// RemoveSecrets names Secrets of certificates that are removed with the
-	// Topology, once no member is left. They can be made again. Each name begins
-	// with that of the Database and a dash, and only what cert-manager made and
-	// nothing else owns is removed.
+	// RemoveSecrets names Secrets of certificates to remove with the Topology, once no member is left. They can be
+	// created again. Each name begins with that of the Database and a dash. Only Secrets from cert-manager without
+	// another owner are removed.
 	//
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MaxLength=63
@@ -160,11 +151,10 @@ type TopologyParameters struct {
 	RemoveSecrets []string `json:"removeSecrets,omitempty"`
 }
 
-// TopologySwitchover asks the leader to hand over.
+// TopologySwitchover promotes another member to leader.
 type TopologySwitchover struct {
-	// ID of the wish. Which ids were carried out is written down at Patroni's
-	// ConfigMap <scope>-config before Patroni is asked, so that none is carried out
-	// twice, whatever is stopped or made anew.
+	// ID of the request. IDs are recorded in Patroni's ConfigMap <scope>-config before Patroni gets the request, so
+	// that none is carried out twice, even after a restart.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -172,8 +162,7 @@ type TopologySwitchover struct {
 	// +kubebuilder:example="2026-11-22-1"
 	ID string `json:"id"`
 
-	// From is the member that leads when it is asked for. When another one does
-	// already, there is nothing to be done.
+	// From is the leader at the time of the request. If there is another leader already, nothing happens.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -181,7 +170,7 @@ type TopologySwitchover struct {
 	// +kubebuilder:example="orders-db-a"
 	From string `json:"from"`
 
-	// To is the member that is to lead.
+	// To is the next leader.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -190,11 +179,11 @@ type TopologySwitchover struct {
 	To string `json:"to"`
 }
 
-// TopologyStatus is what was seen.
+// TopologyStatus is the observed state.
 type TopologyStatus struct {
 	xpv2.ManagedResourceStatus `json:",inline"`
 
-	// AtProvider is what was seen.
+	// AtProvider is the observed state.
 	//
 	// +optional
 	AtProvider TopologyObservation `json:"atProvider,omitempty"`
@@ -204,13 +193,13 @@ type TopologyStatus struct {
 const (
 	// TopologyEmpty: there is no member.
 	TopologyEmpty = "Empty"
-	// TopologyBootstrapping: no member ever led.
+	// TopologyBootstrapping: there has never been a leader.
 	TopologyBootstrapping = "Bootstrapping"
-	// TopologyRunning: one leads and all expected members follow.
+	// TopologyRunning: there is a leader, and all expected members are standbys.
 	TopologyRunning = "Running"
-	// TopologyDegraded: one leads and a member is missing.
+	// TopologyDegraded: there is a leader, and a member is missing.
 	TopologyDegraded = "Degraded"
-	// TopologyNoLeader: none leads, and one did.
+	// TopologyNoLeader: there is no leader, and there was one.
 	TopologyNoLeader = "NoLeader"
 )
 
@@ -223,17 +212,17 @@ const (
 
 // States of a member.
 const (
-	// MemberRunning leads.
+	// MemberRunning: it is the leader.
 	MemberRunning = "Running"
-	// MemberStreaming follows the leader.
+	// MemberStreaming: it replicates from the leader.
 	MemberStreaming = "Streaming"
-	// MemberStarting starts, is copied, or recovers.
+	// MemberStarting: it starts, is copied, or recovers.
 	MemberStarting = "Starting"
-	// MemberStopped has no server running.
+	// MemberStopped: its server does not run.
 	MemberStopped = "Stopped"
-	// MemberFailed cannot start.
+	// MemberFailed: it cannot start.
 	MemberFailed = "Failed"
-	// MemberUnknown has not been heard of.
+	// MemberUnknown: it has not reported.
 	MemberUnknown = "Unknown"
 )
 
@@ -245,18 +234,18 @@ const (
 	LagBehind = "Behind"
 	// LagFarBehind: more.
 	LagFarBehind = "FarBehind"
-	// LagUnknown: it is not known.
+	// LagUnknown: unknown.
 	LagUnknown = "Unknown"
 )
 
-// TopologyObservation is what was seen.
+// TopologyObservation is the observed state.
 type TopologyObservation struct {
 	// Phase: Empty, Bootstrapping, Running, Degraded or NoLeader.
 	//
 	// +optional
 	Phase string `json:"phase,omitempty"`
 
-	// Leader is the member that leads.
+	// Leader is the member that takes writes.
 	//
 	// +optional
 	Leader string `json:"leader,omitempty"`
@@ -266,65 +255,63 @@ type TopologyObservation struct {
 	// +optional
 	Timeline int64 `json:"timeline,omitempty"`
 
-	// SystemIdentifier that PostgreSQL made with the data.
+	// SystemIdentifier that PostgreSQL created with the data.
 	//
 	// +optional
 	SystemIdentifier string `json:"systemIdentifier,omitempty"`
 
-	// Paused tells that automatic failover is off.
+	// Paused reports whether automatic failover is off.
 	//
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// Zones of the cluster's nodes that take pods, sorted; none where nodes have no
-	// zone.
+	// Zones of the nodes that accept pods, sorted; empty if nodes have no zone.
 	//
 	// +listType=atomic
 	// +optional
 	Zones []string `json:"zones,omitempty"`
 
-	// Nodes is the number of nodes that take pods, 9 for 9 and more.
+	// Nodes is the number of nodes that accept pods, 9 for 9 and more.
 	//
 	// +optional
 	Nodes int32 `json:"nodes,omitempty"`
 
-	// Volumes are the members that have a data volume, expected or not, sorted.
+	// Volumes lists the members with a data volume, expected or not, sorted.
 	//
 	// +listType=set
 	// +optional
 	Volumes []string `json:"volumes,omitempty"`
 
-	// Members by name, those that are expected and those that are still there.
+	// Members by name: expected ones, and others that still exist.
 	//
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Members []TopologyMember `json:"members,omitempty"`
 
-	// LastFailover is the last change of the leader.
+	// LastFailover is the latest change of the leader.
 	//
 	// +optional
 	LastFailover *Failover `json:"lastFailover,omitempty"`
 
-	// Backup tells how archive and backups are, where there are backups.
+	// Backup is the state of archive and backups, if there are backups.
 	//
 	// +optional
 	Backup *BackupReport `json:"backup,omitempty"`
 
-	// Upgrade tells how far the member is that fills this generation of a Database with
-	// the data of one of an earlier major version, or did.
+	// Upgrade is the progress of the member that upgrades the data of an earlier major version for this generation.
 	//
 	// +optional
 	Upgrade *UpgradeReport `json:"upgrade,omitempty"`
 
-	// RestorePoints that can be restored, the last ones, oldest first.
+	// RestorePoints are the latest restore points, oldest first.
 	//
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	RestorePoints []RestorePoint `json:"restorePoints,omitempty"`
 
-	// Switchovers that were asked for, the last ones, oldest first.
+	// Switchovers are the latest requests, oldest first.
 	//
 	// +listType=map
 	// +listMapKey=id
@@ -334,47 +321,47 @@ type TopologyObservation struct {
 
 // States of a switchover.
 const (
-	// SwitchoverAsked: Patroni was asked, and nothing was seen yet.
+	// SwitchoverAsked: Patroni has the request, and there is no result yet.
 	SwitchoverAsked = "Asked"
-	// SwitchoverDone: another member leads.
+	// SwitchoverDone: another member is the leader.
 	SwitchoverDone = "Done"
-	// SwitchoverFailed: the lead did not move.
+	// SwitchoverFailed: the leader did not change.
 	SwitchoverFailed = "Failed"
 )
 
-// SwitchoverOutcome is what became of one switchover.
+// SwitchoverOutcome is the result of one switchover.
 type SwitchoverOutcome struct {
-	// ID of the wish.
+	// ID of the request.
 	ID string `json:"id"`
 
 	// State: Asked, Done or Failed.
 	State string `json:"state"`
 
-	// From is the member that led when it was asked for.
+	// From is the leader at the time of the request.
 	//
 	// +optional
 	From string `json:"from,omitempty"`
 
-	// To is the member that was to lead, or that leads since.
+	// To is the requested or the new leader.
 	//
 	// +optional
 	To string `json:"to,omitempty"`
 
-	// At is when Patroni was asked.
+	// At is when Patroni got the request.
 	At metav1.Time `json:"at"`
 
-	// Message says more.
+	// Message has details.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// TopologyMember is one member.
+// TopologyMember is the state of one member.
 type TopologyMember struct {
 	// Name of the member, without the ordinal of its pod.
 	Name string `json:"name"`
 
-	// Role: Leader, SyncStandby or Replica; none while it is neither.
+	// Role: Leader, SyncStandby or Replica; empty if it is none of them.
 	//
 	// +optional
 	Role string `json:"role,omitempty"`
@@ -384,12 +371,12 @@ type TopologyMember struct {
 	// +optional
 	State string `json:"state,omitempty"`
 
-	// Ready tells whether its pod is ready.
+	// Ready reports whether its pod is ready.
 	//
 	// +optional
 	Ready bool `json:"ready,omitempty"`
 
-	// Node it runs on.
+	// Node that it runs on.
 	//
 	// +optional
 	Node string `json:"node,omitempty"`
@@ -399,7 +386,7 @@ type TopologyMember struct {
 	// +optional
 	Zone string `json:"zone,omitempty"`
 
-	// Cordoned tells that the node takes no pods.
+	// Cordoned reports whether the node accepts no pods.
 	//
 	// +optional
 	Cordoned bool `json:"cordoned,omitempty"`
@@ -409,13 +396,13 @@ type TopologyMember struct {
 	// +optional
 	Lag string `json:"lag,omitempty"`
 
-	// PendingRestart names parameters that wait for a restart, sorted.
+	// PendingRestart lists parameters that wait for a restart, sorted.
 	//
 	// +listType=atomic
 	// +optional
 	PendingRestart []string `json:"pendingRestart,omitempty"`
 
-	// Revision of the StatefulSet that the pod was made from.
+	// Revision of the StatefulSet that created the pod.
 	//
 	// +optional
 	Revision string `json:"revision,omitempty"`
@@ -425,7 +412,7 @@ type TopologyMember struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// Disk tells how full the volume is: Ok, Low or Full.
+	// Disk is how full the volume is: Ok, Low or Full.
 	//
 	// +optional
 	Disk string `json:"disk,omitempty"`
@@ -435,18 +422,18 @@ type TopologyMember struct {
 	// +optional
 	VolumeSize string `json:"volumeSize,omitempty"`
 
-	// Volume tells how full the volume is, and by what.
+	// Volume is how full the volume is, and of what.
 	//
 	// +optional
 	Volume *VolumeReport `json:"volume,omitempty"`
 
-	// Reason in one word what hinders the member, if anything does, for instance
-	// ImagePullFailed, Unschedulable, CrashLooping or VolumeOfAnother.
+	// Reason is what blocks the member in one word, for instance ImagePullFailed, Unschedulable, CrashLooping or
+	// VolumeOfAnother.
 	//
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Message says more about the reason, and what to do.
+	// Message explains the reason, and what to do.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -454,32 +441,29 @@ type TopologyMember struct {
 
 // Causes of a change of the leader.
 const (
-	// CauseSwitchover: somebody asked for it, or the member handed over by itself
-	// and is well.
+	// CauseSwitchover: it was requested, or the leader stepped down cleanly and is healthy.
 	CauseSwitchover = "Switchover"
-	// CausePodDeleted: the pod of the member was deleted, for instance to update it
-	// or to drain its node.
+	// CausePodDeleted: the pod of the leader was deleted, for instance to update it or to drain its node.
 	CausePodDeleted = "PodDeleted"
-	// CauseNodeLost: the node of the member is not ready or gone.
+	// CauseNodeLost: the node of the leader is not ready or gone.
 	CauseNodeLost = "NodeLost"
-	// CauseCrashed: the server of the member ended by itself.
+	// CauseCrashed: the server of the leader crashed.
 	CauseCrashed = "Crashed"
-	// CauseUnknown: none of these was seen.
+	// CauseUnknown: none of these was observed.
 	CauseUnknown = "Unknown"
 )
 
 // Failover is a change of the leader.
 type Failover struct {
-	// At is when the new leader took the lead, or was seen first where it does not
-	// say so.
+	// At is when the new leader was promoted, or when it was first observed if it does not report that.
 	At metav1.Time `json:"at"`
 
-	// From is the member that led before.
+	// From is the previous leader.
 	//
 	// +optional
 	From string `json:"from,omitempty"`
 
-	// To is the member that leads since.
+	// To is the new leader.
 	To string `json:"to"`
 
 	// Cause in one word: Switchover, PodDeleted, NodeLost, Crashed or Unknown.

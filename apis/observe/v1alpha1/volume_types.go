@@ -12,5 +12,5 @@ const (
 	FillWAL     = members.FillWAL
 )
 
-// VolumeReport tells how full the volume of a member is.
+// VolumeReport is how full the volume of a member is.
 type VolumeReport = members.VolumeReport

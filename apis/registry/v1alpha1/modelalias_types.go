@@ -8,10 +8,9 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// A ModelAlias is a name, such as champion, that points to one version of a
-// model in a model registry. It is put back when somebody else moves it. It
-// stays in the registry when the ModelAlias goes, unless managementPolicies
-// include Delete.
+// A ModelAlias is a name, such as champion, that points to one version of a model in a model registry. If another
+// client moves it, the provider moves it back. It stays in the registry when the ModelAlias is deleted, unless
+// managementPolicies include Delete.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -27,16 +26,16 @@ type ModelAlias struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is where the alias should point.
+	// Spec is the desired state of the alias.
 	Spec ModelAliasSpec `json:"spec"`
 
-	// Status is where the alias points.
+	// Status is the observed state of the alias.
 	//
 	// +optional
 	Status ModelAliasStatus `json:"status,omitempty"`
 }
 
-// ModelAliasList holds many ModelAliases.
+// ModelAliasList is a list of ModelAliases.
 //
 // +kubebuilder:object:root=true
 type ModelAliasList struct {
@@ -46,18 +45,17 @@ type ModelAliasList struct {
 	Items []ModelAlias `json:"items"`
 }
 
-// ModelAliasSpec is where the alias should point.
+// ModelAliasSpec is the desired state of an alias.
 type ModelAliasSpec struct {
-	// ManagementPolicies are what the provider may do with the alias. The default
-	// leaves out Delete.
+	// ManagementPolicies are what the provider can do with the alias. Default: everything except Delete.
 	//
 	// +kubebuilder:default={"Observe","Create","Update","LateInitialize"}
 	// +kubebuilder:example={"Observe","Create","Update","LateInitialize"}
 	// +optional
 	ManagementPolicies xpv2.ManagementPolicies `json:"managementPolicies,omitempty"`
 
-	// ProviderConfigReference names the ProviderConfig of this namespace, or the
-	// ClusterProviderConfig, that says where the model registry is.
+	// ProviderConfigReference names the ProviderConfig of this namespace, or the ClusterProviderConfig, with the
+	// address of the model registry. Default: the ClusterProviderConfig mlflow.
 	//
 	// +kubebuilder:default={"kind": "ClusterProviderConfig", "name": "mlflow"}
 	// +kubebuilder:example={"kind": "ClusterProviderConfig", "name": "mlflow"}
@@ -66,23 +64,22 @@ type ModelAliasSpec struct {
 	// +optional
 	ProviderConfigReference *xpv2.ProviderConfigReference `json:"providerConfigRef,omitempty"`
 
-	// ForProvider is where the alias should point.
+	// ForProvider is the desired state of the alias.
 	ForProvider ModelAliasParameters `json:"forProvider"`
 }
 
-// ModelAliasParameters are where the alias should point.
+// ModelAliasParameters are the desired state of an alias.
 //
 // +kubebuilder:example={"model": "reco", "alias": "champion", "version": "7"}
 type ModelAliasParameters struct {
-	// Adopt agrees to take over an alias that exists and belongs to nobody, with
-	// whatever version it points to.
+	// Adopt allows the provider to take over an existing alias that has no owner, at any version. Default: false.
 	//
 	// +kubebuilder:default=false
 	// +kubebuilder:example=false
 	// +optional
 	Adopt bool `json:"adopt,omitempty"`
 
-	// Model that the alias is of: its name in the registry. It cannot be changed.
+	// Model of the alias: its name in the registry. It cannot change.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
@@ -91,8 +88,7 @@ type ModelAliasParameters struct {
 	// +kubebuilder:example="reco"
 	Model string `json:"model"`
 
-	// Alias is the name. latest, and v followed by digits, are reserved by the
-	// registry. It cannot be changed.
+	// Alias is the name. The registry reserves latest, and v followed by digits. It cannot change.
 	//
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]{1,200}$`
 	// +kubebuilder:validation:XValidation:rule="self.lowerAscii() != 'latest' && !self.lowerAscii().matches('^v[0-9]+$')",messageExpression="'alias: ' + self + ' is reserved by the registry; choose another name, for instance champion'"
@@ -106,42 +102,39 @@ type ModelAliasParameters struct {
 	// +kubebuilder:example="7"
 	Version string `json:"version"`
 
-	// Evidence of why the alias points to the version: each key becomes the tag
-	// capstan.dev/<alias>.<key> of the version, before the alias points there. The
-	// version has exactly this evidence: tags of that form that are not in the map are
-	// removed from it. What is on versions that the alias pointed to before is their
-	// history and stays, and so does all of it when the ModelAlias goes. Default: none
-	// is written, and what was written to the version before is removed.
+	// Evidence is why the alias points to the version: each key becomes the tag capstan.dev/<alias>.<key> of the
+	// version, before the alias moves there. Tags of that form that are not in the map are removed from the version.
+	// Tags on previous versions stay as their history, also when the ModelAlias is deleted. Default: none; earlier
+	// evidence is removed from the version.
 	//
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=20
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[a-z][a-z0-9.-]{0,36}$'))",message="evidence: a key must have 1 to 37 lower case letters, digits, . or -, and begin with a letter"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 1024)",message="evidence: a value must have at most 1024 characters; keep what is longer elsewhere, and its address here"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 1024)",message="evidence: a value must have at most 1024 characters; store longer text elsewhere, and its address here"
 	// +kubebuilder:example={"revision": "reco-5d9f7c", "live-since": "2026-10-01T12:00:00Z"}
 	// +optional
 	Evidence map[string]string `json:"evidence,omitempty"`
 }
 
-// ModelAliasStatus is where the alias points.
+// ModelAliasStatus is the observed state of an alias.
 type ModelAliasStatus struct {
 	xpv2.ManagedResourceStatus `json:",inline"`
 
-	// AtProvider is what was seen in the registry.
+	// AtProvider is the observed state in the registry.
 	//
 	// +optional
 	AtProvider ModelAliasObservation `json:"atProvider,omitempty"`
 }
 
-// ModelAliasObservation is what was seen in the registry.
+// ModelAliasObservation is the observed state in the registry.
 type ModelAliasObservation struct {
 	// Version that the alias points to.
 	//
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// EvidenceKeys that the version of the spec has as tags capstan.dev/<alias>.<key>,
-	// sorted, when it was looked at last. It is looked at while the spec has evidence,
-	// or some is left.
+	// EvidenceKeys that the version of the spec has as tags capstan.dev/<alias>.<key>, sorted. They are read while the
+	// spec has evidence, or some is left to remove.
 	//
 	// +listType=set
 	// +optional

@@ -8,16 +8,14 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// A ModelVersion is one version of a model in a model registry. The registry
-// gives it a number, which becomes the external name. It is made exactly once,
-// also when the provider dies in the middle: it carries its owner as a tag.
+// A ModelVersion is one version of a model in a model registry. The registry assigns its number, which becomes the
+// external name. The provider creates it exactly once, even if it stops in between, because the version has its owner
+// as a tag.
 //
-// With managementPolicies ["Observe"] it makes nothing and resolves what version
-// or alias name: status.atProvider then tells the version, its source and its
-// artifacts, and follows the alias when it moves.
+// With managementPolicies ["Observe"] it creates nothing and resolves the field version or alias. status.atProvider
+// then has the version, its source and its artifacts, and follows the alias when it moves.
 //
-// It stays in the registry when the ModelVersion goes, unless managementPolicies
-// include Delete.
+// It stays in the registry when the ModelVersion is deleted, unless managementPolicies include Delete.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -32,16 +30,16 @@ type ModelVersion struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the version should be like.
+	// Spec is the desired state of the version.
 	Spec ModelVersionSpec `json:"spec"`
 
-	// Status is what the version is like.
+	// Status is the observed state of the version.
 	//
 	// +optional
 	Status ModelVersionStatus `json:"status,omitempty"`
 }
 
-// ModelVersionList holds many ModelVersions.
+// ModelVersionList is a list of ModelVersions.
 //
 // +kubebuilder:object:root=true
 type ModelVersionList struct {
@@ -51,21 +49,21 @@ type ModelVersionList struct {
 	Items []ModelVersion `json:"items"`
 }
 
-// ModelVersionSpec is what the version should be like.
+// ModelVersionSpec is the desired state of a version.
 //
-// +kubebuilder:validation:XValidation:rule="(!has(self.forProvider.version) && !has(self.forProvider.alias)) || (has(self.managementPolicies) && self.managementPolicies == ['Observe'])",message="version and alias: choose what to observe, so managementPolicies must be [\"Observe\"]"
+// +kubebuilder:validation:XValidation:rule="(!has(self.forProvider.version) && !has(self.forProvider.alias)) || (has(self.managementPolicies) && self.managementPolicies == ['Observe'])",message="version and alias: are only for observing: remove them, or set managementPolicies to [\"Observe\"]"
 // +kubebuilder:validation:XValidation:rule="has(self.forProvider.source) || (has(self.managementPolicies) && !self.managementPolicies.exists(p, p == '*' || p == 'Create'))",message="source: is required, because managementPolicies include Create"
 type ModelVersionSpec struct {
-	// ManagementPolicies are what the provider may do with the version. The default
-	// leaves out Delete. ["Observe"] only looks.
+	// ManagementPolicies are what the provider can do with the version. ["Observe"] only reads it. Default: everything
+	// except Delete.
 	//
 	// +kubebuilder:default={"Observe","Create","Update","LateInitialize"}
 	// +kubebuilder:example={"Observe","Create","Update","LateInitialize"}
 	// +optional
 	ManagementPolicies xpv2.ManagementPolicies `json:"managementPolicies,omitempty"`
 
-	// ProviderConfigReference names the ProviderConfig of this namespace, or the
-	// ClusterProviderConfig, that says where the model registry is.
+	// ProviderConfigReference names the ProviderConfig of this namespace, or the ClusterProviderConfig, with the
+	// address of the model registry. Default: the ClusterProviderConfig mlflow.
 	//
 	// +kubebuilder:default={"kind": "ClusterProviderConfig", "name": "mlflow"}
 	// +kubebuilder:example={"kind": "ClusterProviderConfig", "name": "mlflow"}
@@ -74,26 +72,26 @@ type ModelVersionSpec struct {
 	// +optional
 	ProviderConfigReference *xpv2.ProviderConfigReference `json:"providerConfigRef,omitempty"`
 
-	// ForProvider is what the version should be like.
+	// ForProvider is the desired state of the version.
 	ForProvider ModelVersionParameters `json:"forProvider"`
 }
 
-// ModelVersionParameters are what the version should be like.
+// ModelVersionParameters are the desired state of a version.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.source) == has(oldSelf.source)",message="source: cannot be added or removed; make another ModelVersion"
 // +kubebuilder:validation:XValidation:rule="has(self.runId) == has(oldSelf.runId)",message="runId: cannot be added or removed; make another ModelVersion"
-// +kubebuilder:validation:XValidation:rule="!has(self.version) || !has(self.alias)",message="version and alias: only one of them can choose what to observe"
+// +kubebuilder:validation:XValidation:rule="!has(self.version) || !has(self.alias)",message="version and alias: set only one of them"
 // +kubebuilder:example={"model": "reco", "source": "s3://models/reco/7"}
 type ModelVersionParameters struct {
-	// Adopt agrees to take over the version that the annotation
-	// crossplane.io/external-name names, when it exists and belongs to nobody.
+	// Adopt allows the provider to take over the version in the annotation crossplane.io/external-name, if it exists
+	// and has no owner. Default: false.
 	//
 	// +kubebuilder:default=false
 	// +kubebuilder:example=false
 	// +optional
 	Adopt bool `json:"adopt,omitempty"`
 
-	// Model that the version is of: its name in the registry. It cannot be changed.
+	// Model of the version: its name in the registry. It cannot change.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
@@ -102,10 +100,9 @@ type ModelVersionParameters struct {
 	// +kubebuilder:example="reco"
 	Model string `json:"model"`
 
-	// Source is the URI of the model's files. The config may allow only some
-	// prefixes; paths of the server's own files are never allowed, and on shared
-	// ground neither are models:/ and runs:/ unless the config names them. It cannot
-	// be changed.
+	// Source is the URI of the model's files. It cannot change. The config can restrict its prefix. Paths on the
+	// server's own disk are never allowed; with a ClusterProviderConfig, models:/ and runs:/ are not allowed either,
+	// unless it lists them.
 	//
 	// +kubebuilder:validation:MaxLength=500
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9+.-]+:/[^\\\\\\\\?#[:space:][:cntrl:]]*$') && !self.startsWith('file:') && !self.contains('..') && !self.matches('%(25|2[eEfF]|5[cC]|7[fF]|[01][0-9a-fA-F])')",messageExpression="'source: ' + self + ' is not the plain URI of files, for instance s3://models/reco/7: file:, .., ?, #, spaces, backslashes and %25, %2e, %2f, %5c are not allowed'"
@@ -114,7 +111,7 @@ type ModelVersionParameters struct {
 	// +optional
 	Source *string `json:"source,omitempty"`
 
-	// RunID of the run that made the model. It cannot be changed.
+	// RunID of the run that produced the model. It cannot change.
 	//
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9_-]{0,255}$`
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="runId: cannot be changed; make another ModelVersion"
@@ -129,7 +126,7 @@ type ModelVersionParameters struct {
 	// +optional
 	Version *string `json:"version,omitempty"`
 
-	// Alias whose version to observe. When it moves, status follows.
+	// Alias whose version to observe. When it moves, the status follows.
 	//
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]{1,255}$`
 	// +kubebuilder:validation:XValidation:rule="self.lowerAscii() != 'latest' && !self.lowerAscii().matches('^v[0-9]+$')",messageExpression="'alias: ' + self + ' is reserved by the registry; observe a version by its number'"
@@ -137,38 +134,37 @@ type ModelVersionParameters struct {
 	// +optional
 	Alias *string `json:"alias,omitempty"`
 
-	// Description for people. When it is left out the one in the registry stays.
+	// Description for people. Default: the one in the registry stays.
 	//
 	// +kubebuilder:validation:MaxLength=5000
 	// +kubebuilder:example="Trained on the data of October."
 	// +optional
 	Description *string `json:"description,omitempty"`
 
-	// Tags of the version. Tags that others have set stay. Keys that begin with
-	// capstan.dev/ or mlflow. are reserved.
+	// Tags of the version. Tags from other sources stay. Keys that begin with capstan.dev/ or mlflow. are reserved.
 	//
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=50
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[A-Za-z0-9_. /-]{1,250}$') && !k.matches('(^|/)[.]{0,2}(/|$)') && size(self[k]) <= 5000)",message="tags: a key must have 1 to 250 letters, digits, spaces or ._/-, and as a path no step that is empty, . or ..; a value at most 5000 characters"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[A-Za-z0-9_. /-]{1,250}$') && !k.matches('(^|/)[.]{0,2}(/|$)') && size(self[k]) <= 5000)",message="tags: a key must have 1 to 250 letters, digits, spaces or ._/-, and no path segment that is empty, . or ..; a value at most 5000 characters"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.lowerAscii().startsWith('capstan.dev/') && !k.lowerAscii().startsWith('mlflow.'))",message="tags: keys that begin with capstan.dev/ or mlflow. are reserved"
 	// +kubebuilder:example={"dataset": "2026-10"}
 	// +optional
 	Tags map[string]string `json:"tags,omitempty"`
 }
 
-// ModelVersionStatus is what the version is like.
+// ModelVersionStatus is the observed state of a version.
 type ModelVersionStatus struct {
 	xpv2.ManagedResourceStatus `json:",inline"`
 
-	// AtProvider is what was seen in the registry.
+	// AtProvider is the observed state in the registry.
 	//
 	// +optional
 	AtProvider ModelVersionObservation `json:"atProvider,omitempty"`
 }
 
-// ModelVersionObservation is what was seen in the registry.
+// ModelVersionObservation is the observed state in the registry.
 type ModelVersionObservation struct {
-	// Model that the version is of.
+	// Model of the version.
 	//
 	// +optional
 	Model string `json:"model,omitempty"`
@@ -188,14 +184,13 @@ type ModelVersionObservation struct {
 	// +optional
 	ArtifactURI string `json:"artifactUri,omitempty"`
 
-	// Digest that the files have, as the tag digest of the version says: sha256: and
-	// 64 digits or letters from a to f. A version without the tag has none, and neither
-	// has one whose tag says anything else: then the condition Ready tells.
+	// Digest of the files, from the tag digest of the version: sha256: and 64 hexadecimal digits. It is absent without
+	// the tag, or if the tag has another form, which the condition Ready reports.
 	//
 	// +optional
 	Digest string `json:"digest,omitempty"`
 
-	// RunID of the run that made the model.
+	// RunID of the run that produced the model.
 	//
 	// +optional
 	RunID string `json:"runId,omitempty"`

@@ -11,7 +11,7 @@ import (
 // GroupVersion of the entries of a model registry.
 var GroupVersion = schema.GroupVersion{Group: "registry.capstan.dev", Version: "v1alpha1"}
 
-// The kinds of this package.
+// Kinds of this package.
 var (
 	RegisteredModelGroupVersionKind = GroupVersion.WithKind("RegisteredModel")
 	ModelVersionGroupVersionKind    = GroupVersion.WithKind("ModelVersion")
@@ -26,7 +26,6 @@ var SchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 		&ModelAlias{}, &ModelAliasList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
-
 	return nil
 })
 

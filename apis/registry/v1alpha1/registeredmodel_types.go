@@ -9,29 +9,25 @@ import (
 )
 
 const (
-	// TagOwner marks an entry of the registry as the external resource of one
-	// managed resource. Its value is the UID of the cluster's namespace kube-system,
-	// the namespace and the name of the managed resource, joined by slashes.
+	// TagOwner marks an entry of the registry as the external resource of one managed resource. Its value is the UID of
+	// the cluster's namespace kube-system, the namespace and the name of the managed resource, joined by slashes.
 	TagOwner = "capstan.dev/owner"
 
-	// TagAliasPrefix begins the tags of a model that tell which ModelAlias an alias
-	// belongs to; the name of the alias follows.
+	// TagAliasPrefix is the prefix of the tags of a model that hold the owner of an alias; the name of the alias
+	// follows.
 	TagAliasPrefix = "capstan.dev/alias."
 
-	// TagEvidencePrefix begins the tags of a version that hold evidence of a
-	// ModelAlias; the name of the alias follows, a dot and the key. Aliases have no
-	// dots, so that one cannot be taken for another, nor for TagOwner.
+	// TagEvidencePrefix is the prefix of the tags of a version with evidence of a ModelAlias; the name of the alias, a
+	// dot and the key follow. Aliases have no dots, so that no tag is ambiguous or equal to TagOwner.
 	TagEvidencePrefix = "capstan.dev/"
 
-	// TagDigest tells the digest of a version's files. Whoever makes the version
-	// sets it.
+	// TagDigest is the tag with the digest of a version's files. The client that creates the version sets it.
 	TagDigest = "digest"
 )
 
-// A RegisteredModel is a model in a model registry: a name under which versions
-// and aliases are kept. Its name there is the external name, by default the name
-// of the RegisteredModel. It stays in the registry when the RegisteredModel
-// goes, unless managementPolicies include Delete.
+// A RegisteredModel is a model in a model registry: a name for versions and aliases. Its name there is the external
+// name, by default the name of the RegisteredModel. It stays in the registry when the RegisteredModel is deleted,
+// unless managementPolicies include Delete.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -45,16 +41,16 @@ type RegisteredModel struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the model should be like.
+	// Spec is the desired state of the model.
 	Spec RegisteredModelSpec `json:"spec"`
 
-	// Status is what the model is like.
+	// Status is the observed state of the model.
 	//
 	// +optional
 	Status RegisteredModelStatus `json:"status,omitempty"`
 }
 
-// RegisteredModelList holds many RegisteredModels.
+// RegisteredModelList is a list of RegisteredModels.
 //
 // +kubebuilder:object:root=true
 type RegisteredModelList struct {
@@ -64,18 +60,18 @@ type RegisteredModelList struct {
 	Items []RegisteredModel `json:"items"`
 }
 
-// RegisteredModelSpec is what the model should be like.
+// RegisteredModelSpec is the desired state of a model.
 type RegisteredModelSpec struct {
-	// ManagementPolicies are what the provider may do with the model. The default
-	// leaves out Delete: deleting a model deletes all its versions.
+	// ManagementPolicies are what the provider can do with the model. Default: everything except Delete, because to
+	// delete a model deletes all its versions.
 	//
 	// +kubebuilder:default={"Observe","Create","Update","LateInitialize"}
 	// +kubebuilder:example={"Observe","Create","Update","LateInitialize"}
 	// +optional
 	ManagementPolicies xpv2.ManagementPolicies `json:"managementPolicies,omitempty"`
 
-	// ProviderConfigReference names the ProviderConfig of this namespace, or the
-	// ClusterProviderConfig, that says where the model registry is.
+	// ProviderConfigReference names the ProviderConfig of this namespace, or the ClusterProviderConfig, with the
+	// address of the model registry. Default: the ClusterProviderConfig mlflow.
 	//
 	// +kubebuilder:default={"kind": "ClusterProviderConfig", "name": "mlflow"}
 	// +kubebuilder:example={"kind": "ClusterProviderConfig", "name": "mlflow"}
@@ -84,53 +80,51 @@ type RegisteredModelSpec struct {
 	// +optional
 	ProviderConfigReference *xpv2.ProviderConfigReference `json:"providerConfigRef,omitempty"`
 
-	// ForProvider is what the model should be like.
+	// ForProvider is the desired state of the model.
 	//
 	// +kubebuilder:default={}
 	// +optional
 	ForProvider RegisteredModelParameters `json:"forProvider,omitempty"`
 }
 
-// RegisteredModelParameters are what the model should be like.
+// RegisteredModelParameters are the desired state of a model.
 type RegisteredModelParameters struct {
-	// Adopt agrees to take over a model of this name that exists and belongs to
-	// nobody.
+	// Adopt allows the provider to take over an existing model of this name that has no owner. Default: false.
 	//
 	// +kubebuilder:default=false
 	// +kubebuilder:example=false
 	// +optional
 	Adopt bool `json:"adopt,omitempty"`
 
-	// Description for people. When it is left out the one in the registry stays.
+	// Description for people. Default: the one in the registry stays.
 	//
 	// +kubebuilder:validation:MaxLength=5000
 	// +kubebuilder:example="Recommends products to visitors of the shop."
 	// +optional
 	Description *string `json:"description,omitempty"`
 
-	// Tags of the model. Tags that others have set stay. Keys that begin with
-	// capstan.dev/ or mlflow. are reserved.
+	// Tags of the model. Tags from other sources stay. Keys that begin with capstan.dev/ or mlflow. are reserved.
 	//
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=50
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[A-Za-z0-9_. /-]{1,250}$') && !k.matches('(^|/)[.]{0,2}(/|$)') && size(self[k]) <= 5000)",message="tags: a key must have 1 to 250 letters, digits, spaces or ._/-, and as a path no step that is empty, . or ..; a value at most 5000 characters"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[A-Za-z0-9_. /-]{1,250}$') && !k.matches('(^|/)[.]{0,2}(/|$)') && size(self[k]) <= 5000)",message="tags: a key must have 1 to 250 letters, digits, spaces or ._/-, and no path segment that is empty, . or ..; a value at most 5000 characters"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.lowerAscii().startsWith('capstan.dev/') && !k.lowerAscii().startsWith('mlflow.'))",message="tags: keys that begin with capstan.dev/ or mlflow. are reserved"
 	// +kubebuilder:example={"team": "shop"}
 	// +optional
 	Tags map[string]string `json:"tags,omitempty"`
 }
 
-// RegisteredModelStatus is what the model is like.
+// RegisteredModelStatus is the observed state of a model.
 type RegisteredModelStatus struct {
 	xpv2.ManagedResourceStatus `json:",inline"`
 
-	// AtProvider is what was seen in the registry.
+	// AtProvider is the observed state in the registry.
 	//
 	// +optional
 	AtProvider RegisteredModelObservation `json:"atProvider,omitempty"`
 }
 
-// RegisteredModelObservation is what was seen in the registry.
+// RegisteredModelObservation is the observed state in the registry.
 type RegisteredModelObservation struct {
 	// Name of the model in the registry.
 	//
@@ -148,8 +142,7 @@ type RegisteredModelObservation struct {
 	// +optional
 	TagKeys []string `json:"tagKeys,omitempty"`
 
-	// Aliases of the model and the version that each of them points to, sorted by
-	// alias.
+	// Aliases of the model with their versions, sorted by alias.
 	//
 	// +listType=map
 	// +listMapKey=alias
@@ -157,7 +150,7 @@ type RegisteredModelObservation struct {
 	Aliases []AliasObservation `json:"aliases,omitempty"`
 }
 
-// An AliasObservation is where an alias points.
+// An AliasObservation is an alias and its version.
 type AliasObservation struct {
 	// Alias is the name of the alias.
 	Alias string `json:"alias"`

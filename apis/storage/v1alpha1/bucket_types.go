@@ -9,20 +9,18 @@ import (
 )
 
 const (
-	// TagOwner marks a bucket as the external resource of one Bucket. Its value is
-	// the UID of the cluster's namespace kube-system, the namespace and the name of
-	// the Bucket, joined by slashes. A bucket with the owner tag of another is
-	// never touched.
+	// TagOwner marks a bucket as the external resource of one Bucket. Its value is the UID of the cluster's namespace
+	// kube-system, the namespace and the name of the Bucket, joined by slashes. A bucket with another owner is never
+	// changed.
 	TagOwner = "capstan.dev/owner"
 
-	// AnnotationCreating tells that the bucket of this name may have been made by
-	// this Bucket although its creation failed: no answer came, or its tag could not
-	// be set.
+	// AnnotationCreating marks a Bucket whose creation failed, although the bucket may exist: there was no response, or
+	// its tag could not be set.
 	AnnotationCreating = "storage.capstan.dev/creating"
 )
 
-// The keys of the connection Secret of a Bucket. The key ca.crt is there only when
-// the config has a caBundle, the last three only when it has workloadCredentials.
+// Keys of the connection Secret of a Bucket. The key ca.crt exists only when the config has a caBundle, the last three
+// only when it has workloadCredentials.
 const (
 	KeyEndpoint        = "endpoint"
 	KeyRegion          = "region"
@@ -33,13 +31,11 @@ const (
 	KeySessionToken    = "sessionToken"
 )
 
-// A Bucket is a bucket on an S3 server. Its name there is the external name: by
-// default the name of the Bucket, behind the prefix that a ClusterProviderConfig
-// gives every namespace.
+// A Bucket is a bucket on an S3 server. Its name there is the external name. The default is the name of the Bucket,
+// after the prefix that a ClusterProviderConfig gives to every namespace.
 //
-// A feature that the spec does not mention is left as it is on the server. A
-// feature that was set and is taken out of the spec is removed from the bucket.
-// A bucket that holds objects is not deleted, unless forceDestroy is true.
+// A feature that is not in the spec is not changed on the server. A feature that is removed from the spec is removed
+// from the bucket. A bucket with objects is not deleted, unless forceDestroy is true.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -54,16 +50,16 @@ type Bucket struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the bucket should be like.
+	// Spec is the desired state of the bucket.
 	Spec BucketSpec `json:"spec"`
 
-	// Status is what the bucket is like.
+	// Status is the observed state of the bucket.
 	//
 	// +optional
 	Status BucketStatus `json:"status,omitempty"`
 }
 
-// BucketList holds many Buckets.
+// BucketList is a list of Buckets.
 //
 // +kubebuilder:object:root=true
 type BucketList struct {
@@ -73,19 +69,18 @@ type BucketList struct {
 	Items []Bucket `json:"items"`
 }
 
-// BucketSpec is what the bucket should be like.
+// BucketSpec is the desired state of a bucket.
 type BucketSpec struct {
-	// ManagementPolicies are what the provider may do with the bucket. ["Observe"]
-	// only looks at a bucket that is there already. Policies without Delete leave
-	// the bucket when the Bucket goes.
+	// ManagementPolicies are what the provider can do with the bucket. ["Observe"] only reads an existing bucket.
+	// Policies without Delete keep the bucket when the Bucket is deleted. Default: ["*"].
 	//
 	// +kubebuilder:default={"*"}
 	// +kubebuilder:example={"Observe","Create","Update","LateInitialize"}
 	// +optional
 	ManagementPolicies xpv2.ManagementPolicies `json:"managementPolicies,omitempty"`
 
-	// ProviderConfigReference names the ProviderConfig of this namespace, or the
-	// ClusterProviderConfig, that says where the S3 server is.
+	// ProviderConfigReference names the ProviderConfig of this namespace, or the ClusterProviderConfig, with the
+	// address of the S3 server. Default: the ClusterProviderConfig s3.
 	//
 	// +kubebuilder:default={"kind": "ClusterProviderConfig", "name": "s3"}
 	// +kubebuilder:example={"kind": "ClusterProviderConfig", "name": "s3"}
@@ -94,30 +89,28 @@ type BucketSpec struct {
 	// +optional
 	ProviderConfigReference *xpv2.ProviderConfigReference `json:"providerConfigRef,omitempty"`
 
-	// WriteConnectionSecretToReference names the Secret, of this namespace, that
-	// tells applications how to reach the bucket: endpoint, region, bucket, and
-	// accessKeyId and secretAccessKey if the config has workloadCredentials.
+	// WriteConnectionSecretToReference names the Secret of this namespace with everything to connect to the bucket:
+	// endpoint, region, bucket, and accessKeyId and secretAccessKey if the config has workloadCredentials.
 	//
 	// +kubebuilder:example={"name": "backups-s3"}
 	// +optional
 	WriteConnectionSecretToReference *xpv2.LocalSecretReference `json:"writeConnectionSecretToRef,omitempty"`
 
-	// ForProvider is what the bucket should be like.
+	// ForProvider is the desired state of the bucket.
 	//
 	// +kubebuilder:default={}
 	// +optional
 	ForProvider BucketParameters `json:"forProvider,omitempty"`
 }
 
-// BucketParameters are what the bucket should be like.
+// BucketParameters are the desired state of a bucket.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.region) == has(oldSelf.region)",message="region: cannot be added or removed once the Bucket is there; make another Bucket"
-// +kubebuilder:validation:XValidation:rule="has(self.objectLock) == has(oldSelf.objectLock)",message="objectLock: is decided when a bucket is made and cannot be added or removed later; make another Bucket"
+// +kubebuilder:validation:XValidation:rule="has(self.region) == has(oldSelf.region)",message="region: cannot be added or removed later; make another Bucket"
+// +kubebuilder:validation:XValidation:rule="has(self.objectLock) == has(oldSelf.objectLock)",message="objectLock: can be set only when a bucket is created; make another Bucket"
 // +kubebuilder:validation:XValidation:rule="!has(self.objectLock) || !has(self.versioning) || self.versioning == 'Enabled'",message="versioning: must be Enabled with objectLock"
 type BucketParameters struct {
-	// Region that the bucket is in. The default is the config's. It cannot be
-	// changed. A server of another make than AWS is told it only when it is set here,
-	// and may refuse what it does not call its own.
+	// Region of the bucket, which cannot change. Servers other than AWS receive it only if it is set here, and may
+	// reject a region that is not their own. Default: the region of the config.
 	//
 	// +kubebuilder:validation:Pattern=`^[a-z0-9-]{1,63}$`
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="region: cannot be changed; make another Bucket"
@@ -125,47 +118,42 @@ type BucketParameters struct {
 	// +optional
 	Region *string `json:"region,omitempty"`
 
-	// Adopt agrees to take over a bucket of this name that exists and belongs to
-	// nobody. From then on it is changed to what this spec says, and deleted as
-	// managementPolicies say.
+	// Adopt allows the provider to take over an existing bucket of this name that has no owner. From then on the bucket
+	// follows this spec, and is deleted as managementPolicies define. Default: false.
 	//
 	// +kubebuilder:default=false
 	// +kubebuilder:example=false
 	// +optional
 	Adopt bool `json:"adopt,omitempty"`
 
-	// ForceDestroy agrees that deleting this Bucket deletes every object, version
-	// and unfinished upload in it. Objects under a retention that has not ended
-	// stay, and so does the bucket.
+	// ForceDestroy allows the deletion of every object, version and unfinished upload together with this Bucket.
+	// Objects whose retention has not ended stay, and so does the bucket. Default: false.
 	//
 	// +kubebuilder:default=false
 	// +kubebuilder:example=false
 	// +optional
 	ForceDestroy bool `json:"forceDestroy,omitempty"`
 
-	// Versioning keeps old versions of objects. It can be suspended, and never be
-	// switched off again.
+	// Versioning keeps old versions of objects: Enabled or Suspended. It can never be switched off again.
 	//
 	// +kubebuilder:validation:Enum=Enabled;Suspended
 	// +kubebuilder:example=Enabled
 	// +optional
 	Versioning *string `json:"versioning,omitempty"`
 
-	// ObjectLock forbids to delete or overwrite versions of objects while their
-	// retention lasts. It switches versioning on. A server that does not have it
-	// refuses to make the bucket, and the condition Connected says so.
+	// ObjectLock prevents versions of objects from being deleted or overwritten during their retention. It enables
+	// versioning. It can be set only when the bucket is created. A server without support rejects the bucket, and the
+	// condition Connected reports that.
 	//
 	// +optional
 	ObjectLock *ObjectLock `json:"objectLock,omitempty"`
 
-	// Encryption of new objects by the server. Objects that are there stay as they
-	// are.
+	// Encryption of new objects by the server. Existing objects do not change.
 	//
 	// +optional
 	Encryption *Encryption `json:"encryption,omitempty"`
 
-	// LifecycleRules delete what has become old. They are all the rules of the
-	// bucket: others that it has are replaced.
+	// LifecycleRules delete old objects. They are all rules of the bucket: other rules on the server are replaced.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
@@ -174,9 +162,9 @@ type BucketParameters struct {
 	// +optional
 	LifecycleRules []LifecycleRule `json:"lifecycleRules,omitempty"`
 
-	// Policy says who may do what with the bucket, as a JSON document in the policy
-	// language of S3. It is compared by meaning, not by spelling. One that the server
-	// does not accept is told in the condition Connected, and the one before stays.
+	// Policy of the bucket, as a JSON document in the policy language of S3. The comparison ignores spelling
+	// differences without a meaning. If the server rejects a policy, the condition Connected reports it and the
+	// previous policy stays.
 	//
 	// +kubebuilder:validation:XValidation:rule="self.matches('^\\\\s*[{](?s:.*)[}]\\\\s*$')",message="policy: must be a JSON object"
 	// +kubebuilder:validation:MinLength=2
@@ -185,8 +173,8 @@ type BucketParameters struct {
 	// +optional
 	Policy *string `json:"policy,omitempty"`
 
-	// CORSRules let web pages of other origins use the bucket. The first that fits
-	// applies. They are all the rules of the bucket: others that it has are replaced.
+	// CORSRules allow web pages of other origins to use the bucket. The first matching rule applies. They are all rules
+	// of the bucket: other rules on the server are replaced.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
@@ -194,8 +182,7 @@ type BucketParameters struct {
 	// +optional
 	CORSRules []CORSRule `json:"corsRules,omitempty"`
 
-	// Tags of the bucket. Tags that others have set stay. Keys that begin with
-	// capstan.dev/ or aws: are reserved.
+	// Tags of the bucket. Tags from other sources stay. Keys that begin with capstan.dev/ or aws: are reserved.
 	//
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=45
@@ -205,30 +192,27 @@ type BucketParameters struct {
 	// +optional
 	Tags map[string]string `json:"tags,omitempty"`
 
-	// PublicAccessBlock overrules policies and ACLs that would make the bucket
-	// public.
+	// PublicAccessBlock overrides policies and ACLs that would make the bucket public.
 	//
 	// +optional
 	PublicAccessBlock *PublicAccessBlock `json:"publicAccessBlock,omitempty"`
 }
 
-// ObjectLock forbids to delete or overwrite versions of objects.
+// ObjectLock prevents versions of objects from being deleted or overwritten.
 //
 // +kubebuilder:example={"defaultRetention": {"mode": "Governance", "days": 30}}
 type ObjectLock struct {
-	// DefaultRetention of new objects. When it is left out, only objects that ask
-	// for a retention have one.
+	// DefaultRetention of new objects. Default: only objects with their own retention have one.
 	//
 	// +optional
 	DefaultRetention *Retention `json:"defaultRetention,omitempty"`
 }
 
-// Retention says how long a version of an object stays.
+// Retention is how long a version of an object stays.
 //
 // +kubebuilder:validation:ExactlyOneOf=days;years
 type Retention struct {
-	// Mode: Governance lets users with a special permission delete earlier,
-	// Compliance lets nobody.
+	// Mode: with Governance, users with a special permission can delete earlier; with Compliance no user can.
 	//
 	// +kubebuilder:validation:Enum=Governance;Compliance
 	// +kubebuilder:example=Governance
@@ -256,15 +240,14 @@ type Retention struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.kmsKeyId) || self.algorithm == 'aws:kms'",message="kmsKeyId: is only for algorithm aws:kms"
 // +kubebuilder:validation:XValidation:rule="!has(self.bucketKey) || self.algorithm == 'aws:kms'",message="bucketKey: is only for algorithm aws:kms"
 type Encryption struct {
-	// Algorithm: AES256 uses keys of the server, aws:kms those of a key management
-	// service.
+	// Algorithm: AES256 uses keys of the server, aws:kms uses keys of a key management service.
 	//
 	// +kubebuilder:validation:Enum={"AES256","aws:kms"}
 	// +kubebuilder:example=AES256
 	Algorithm string `json:"algorithm"`
 
-	// KMSKeyID is the key of the key management service: an ID, an alias or an ARN.
-	// When it is left out the server uses its own, or the one that was set before.
+	// KMSKeyID is the key of the key management service: an ID, an alias or an ARN. Default: the server's own key, or
+	// the previous one.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
@@ -272,21 +255,21 @@ type Encryption struct {
 	// +optional
 	KMSKeyID *string `json:"kmsKeyId,omitempty"`
 
-	// BucketKey asks the key management service once for a bucket and not for
-	// every object.
+	// BucketKey uses one key of the key management service for the whole bucket instead of one for each object, which
+	// saves requests.
 	//
 	// +kubebuilder:example=true
 	// +optional
 	BucketKey *bool `json:"bucketKey,omitempty"`
 }
 
-// A LifecycleRule deletes what has become old.
+// A LifecycleRule deletes old objects.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.expireAfterDays) || has(self.expireNoncurrentAfterDays) || has(self.abortUploadsAfterDays) || (has(self.expireDeleteMarkers) && self.expireDeleteMarkers)",message="lifecycleRules: a rule must have expireAfterDays, expireNoncurrentAfterDays, abortUploadsAfterDays or expireDeleteMarkers"
 // +kubebuilder:validation:XValidation:rule="!has(self.expireDeleteMarkers) || !self.expireDeleteMarkers || !has(self.expireAfterDays)",message="expireDeleteMarkers: cannot be combined with expireAfterDays, which removes them anyway"
 // +kubebuilder:validation:XValidation:rule="!has(self.keepNoncurrentVersions) || has(self.expireNoncurrentAfterDays)",message="keepNoncurrentVersions: needs expireNoncurrentAfterDays"
-// +kubebuilder:validation:XValidation:rule="!has(self.abortUploadsAfterDays) || !has(self.tags)",message="abortUploadsAfterDays: cannot be chosen by tags, because unfinished uploads have none"
-// +kubebuilder:validation:XValidation:rule="!has(self.expireDeleteMarkers) || !self.expireDeleteMarkers || !has(self.tags)",message="expireDeleteMarkers: cannot be chosen by tags, because delete markers have none"
+// +kubebuilder:validation:XValidation:rule="!has(self.abortUploadsAfterDays) || !has(self.tags)",message="abortUploadsAfterDays: cannot be combined with tags, because unfinished uploads have none"
+// +kubebuilder:validation:XValidation:rule="!has(self.expireDeleteMarkers) || !self.expireDeleteMarkers || !has(self.tags)",message="expireDeleteMarkers: cannot be combined with tags, because delete markers have none"
 type LifecycleRule struct {
 	// ID of the rule, unique in the bucket.
 	//
@@ -295,7 +278,7 @@ type LifecycleRule struct {
 	// +kubebuilder:example="old-backups"
 	ID string `json:"id"`
 
-	// Prefix of the names of the objects that the rule is for. The default is all.
+	// Prefix of the names of the objects that the rule applies to. Default: all objects.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -303,8 +286,7 @@ type LifecycleRule struct {
 	// +optional
 	Prefix *string `json:"prefix,omitempty"`
 
-	// Tags that the objects must have which the rule is for. The default is all
-	// objects.
+	// Tags of the objects that the rule applies to. Default: all objects.
 	//
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=10
@@ -313,7 +295,7 @@ type LifecycleRule struct {
 	// +optional
 	Tags map[string]string `json:"tags,omitempty"`
 
-	// ExpireAfterDays deletes objects so many days after they were written.
+	// ExpireAfterDays deletes objects this many days after they were written.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=36500
@@ -321,8 +303,7 @@ type LifecycleRule struct {
 	// +optional
 	ExpireAfterDays *int32 `json:"expireAfterDays,omitempty"`
 
-	// ExpireNoncurrentAfterDays deletes versions so many days after a newer one
-	// replaced them.
+	// ExpireNoncurrentAfterDays deletes versions this many days after a newer version replaced them.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=36500
@@ -330,8 +311,7 @@ type LifecycleRule struct {
 	// +optional
 	ExpireNoncurrentAfterDays *int32 `json:"expireNoncurrentAfterDays,omitempty"`
 
-	// KeepNoncurrentVersions is how many replaced versions stay however old they
-	// are.
+	// KeepNoncurrentVersions is the number of replaced versions to keep, however old they are.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
@@ -339,15 +319,13 @@ type LifecycleRule struct {
 	// +optional
 	KeepNoncurrentVersions *int32 `json:"keepNoncurrentVersions,omitempty"`
 
-	// ExpireDeleteMarkers removes markers of deleted objects of which no version is
-	// left.
+	// ExpireDeleteMarkers removes markers of deleted objects without any version left.
 	//
 	// +kubebuilder:example=true
 	// +optional
 	ExpireDeleteMarkers bool `json:"expireDeleteMarkers,omitempty"`
 
-	// AbortUploadsAfterDays removes the parts of uploads that were not finished so
-	// many days after they began.
+	// AbortUploadsAfterDays removes the parts of unfinished uploads this many days after their start.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=36500
@@ -356,7 +334,7 @@ type LifecycleRule struct {
 	AbortUploadsAfterDays *int32 `json:"abortUploadsAfterDays,omitempty"`
 }
 
-// A CORSRule lets web pages of other origins use a bucket.
+// A CORSRule allows web pages of other origins to use a bucket.
 type CORSRule struct {
 	// AllowedOrigins of web pages, each with at most one *.
 	//
@@ -390,7 +368,7 @@ type CORSRule struct {
 	// +optional
 	AllowedHeaders []string `json:"allowedHeaders,omitempty"`
 
-	// ExposeHeaders of answers that a page may read.
+	// ExposeHeaders of responses that a page can read.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
@@ -401,7 +379,7 @@ type CORSRule struct {
 	// +optional
 	ExposeHeaders []string `json:"exposeHeaders,omitempty"`
 
-	// MaxAgeSeconds is how long a browser may remember this rule, in seconds.
+	// MaxAgeSeconds is how long a browser can cache this rule, in seconds.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
@@ -410,33 +388,32 @@ type CORSRule struct {
 	MaxAgeSeconds *int32 `json:"maxAgeSeconds,omitempty"`
 }
 
-// PublicAccessBlock overrules what would make a bucket public.
+// PublicAccessBlock overrides what would make a bucket public.
 //
 // +kubebuilder:example={"blockPublicAcls": true, "ignorePublicAcls": true, "blockPublicPolicy": true, "restrictPublicBuckets": true}
 type PublicAccessBlock struct {
-	// BlockPublicACLs refuses new ACLs that make objects public.
+	// BlockPublicACLs rejects new ACLs that make objects public. Default: true.
 	//
 	// +kubebuilder:default=true
 	// +kubebuilder:example=true
 	// +optional
 	BlockPublicACLs *bool `json:"blockPublicAcls,omitempty"`
 
-	// IgnorePublicACLs acts as if there were no ACLs that make objects public.
+	// IgnorePublicACLs ignores all ACLs that make objects public. Default: true.
 	//
 	// +kubebuilder:default=true
 	// +kubebuilder:example=true
 	// +optional
 	IgnorePublicACLs *bool `json:"ignorePublicAcls,omitempty"`
 
-	// BlockPublicPolicy refuses new policies that make the bucket public.
+	// BlockPublicPolicy rejects new policies that make the bucket public. Default: true.
 	//
 	// +kubebuilder:default=true
 	// +kubebuilder:example=true
 	// +optional
 	BlockPublicPolicy *bool `json:"blockPublicPolicy,omitempty"`
 
-	// RestrictPublicBuckets lets only users of the bucket's own account use a
-	// public policy.
+	// RestrictPublicBuckets limits the effect of a public policy to users of the bucket's own account. Default: true.
 	//
 	// +kubebuilder:default=true
 	// +kubebuilder:example=true
@@ -444,17 +421,17 @@ type PublicAccessBlock struct {
 	RestrictPublicBuckets *bool `json:"restrictPublicBuckets,omitempty"`
 }
 
-// BucketStatus is what the bucket is like.
+// BucketStatus is the observed state of a bucket.
 type BucketStatus struct {
 	xpv2.ManagedResourceStatus `json:",inline"`
 
-	// AtProvider is what was seen on the server.
+	// AtProvider is the observed state on the server.
 	//
 	// +optional
 	AtProvider BucketObservation `json:"atProvider,omitempty"`
 }
 
-// BucketObservation is what was seen on the server.
+// BucketObservation is the observed state on the server.
 type BucketObservation struct {
 	// BucketName is the name of the bucket on the server.
 	//
@@ -466,19 +443,19 @@ type BucketObservation struct {
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// Region that the bucket is in.
+	// Region of the bucket.
 	//
 	// +optional
 	Region string `json:"region,omitempty"`
 
-	// Owned tells that the bucket is this Bucket's own: it made it, or took it over.
-	// Where the server has no tags, nothing else does.
+	// Owned reports whether this Bucket created or adopted the bucket. On a server without tags it is the only record
+	// of the owner.
 	//
 	// +optional
 	Owned bool `json:"owned,omitempty"`
 
-	// Features that this Bucket has set, sorted. One that is listed here and no
-	// longer in the spec is removed from the bucket.
+	// Features that this Bucket has set, sorted. A feature that is listed here and no longer in the spec is removed
+	// from the bucket.
 	//
 	// +listType=set
 	// +optional
@@ -490,8 +467,7 @@ type BucketObservation struct {
 	// +optional
 	TagKeys []string `json:"tagKeys,omitempty"`
 
-	// Unsupported are the features of the spec that the server does not implement,
-	// sorted.
+	// Unsupported lists the features of the spec that the server does not implement, sorted.
 	//
 	// +listType=set
 	// +optional

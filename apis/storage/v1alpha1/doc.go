@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 holds what stores data outside the cluster's own objects.
+// Package v1alpha1 holds the kinds for storage: buckets and volumes.
 //
 // +kubebuilder:object:generate=true
 // +groupName=storage.capstan.dev

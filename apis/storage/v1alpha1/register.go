@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion of what stores data.
+// GroupVersion of the kinds for storage.
 var GroupVersion = schema.GroupVersion{Group: "storage.capstan.dev", Version: "v1alpha1"}
 
 // BucketGroupVersionKind is the type of a Bucket.
@@ -21,7 +21,6 @@ var VolumeClaimGroupVersionKind = GroupVersion.WithKind("VolumeClaim")
 var SchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &Bucket{}, &BucketList{}, &VolumeClaim{}, &VolumeClaimList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
-
 	return nil
 })
 

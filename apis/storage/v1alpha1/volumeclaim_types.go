@@ -9,11 +9,9 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// A VolumeClaim watches over the data volumes of a Database, and lets them grow:
-// it raises what their persistent volume claims request, and tells how far the
-// cluster has come with it. It never makes, deletes or shrinks a volume, and
-// leaves alone those of members and Databases that it is not told of. The
-// Database's composition makes one for each Database.
+// A VolumeClaim observes the data volumes of a Database and lets them grow. It raises the requests of their persistent
+// volume claims, and reports the progress. It never creates, deletes or shrinks a volume, and never changes volumes of
+// other members and Databases. Each Database composes one.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -27,16 +25,16 @@ type VolumeClaim struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is how large volumes should be.
+	// Spec is the desired size of the volumes.
 	Spec VolumeClaimSpec `json:"spec"`
 
-	// Status is how large they are.
+	// Status is the observed size of the volumes.
 	//
 	// +optional
 	Status VolumeClaimStatus `json:"status,omitempty"`
 }
 
-// VolumeClaimList holds many VolumeClaims.
+// VolumeClaimList is a list of VolumeClaims.
 //
 // +kubebuilder:object:root=true
 type VolumeClaimList struct {
@@ -46,41 +44,39 @@ type VolumeClaimList struct {
 	Items []VolumeClaim `json:"items"`
 }
 
-// VolumeClaimSpec is how large volumes should be.
+// VolumeClaimSpec is the desired size of the volumes.
 type VolumeClaimSpec struct {
-	// ManagementPolicies: a VolumeClaim observes, and lets volumes grow (Update).
+	// ManagementPolicies: a VolumeClaim observes volumes and lets them grow (Update). Default: ["Observe", "Update"].
 	//
 	// +kubebuilder:default={"Observe","Update"}
-	// +kubebuilder:validation:XValidation:rule="self.all(p, p == 'Observe' || p == 'Update')",message="must be Observe, Update or nothing: a VolumeClaim makes and deletes no volume"
+	// +kubebuilder:validation:XValidation:rule="self.all(p, p == 'Observe' || p == 'Update')",message="must be Observe, Update or nothing: a VolumeClaim does not create or delete volumes"
 	// +kubebuilder:example={"Observe","Update"}
 	// +optional
 	ManagementPolicies xpv2.ManagementPolicies `json:"managementPolicies,omitempty"`
 
-	// ForProvider is how large volumes should be.
+	// ForProvider is the desired size of the volumes.
 	ForProvider VolumeClaimParameters `json:"forProvider"`
 }
 
-// VolumeClaimParameters say which volumes are looked at, and how large they should
-// be.
+// VolumeClaimParameters are the volumes and their desired size.
 type VolumeClaimParameters struct {
-	// Database whose volumes are looked at: persistent volume claims of this
-	// namespace with the label capstan.dev/database of this value.
+	// Database of the volumes: persistent volume claims of this namespace whose label capstan.dev/database has this
+	// value.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:example="orders-db"
 	Database string `json:"database"`
 
-	// Identity of the Database. Claims whose label capstan.dev/identity has another
-	// value are left alone. Until the Database has an identity, all are.
+	// Identity of the Database. Claims whose label capstan.dev/identity has another value are not changed. Without an
+	// identity no claim is changed.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:example="3f2a9c1b5d7e48609a1b2c3d4e5f6071"
 	// +optional
 	Identity string `json:"identity,omitempty"`
 
-	// Members whose volumes are let grow. The volume of a member that was let go
-	// keeps the size that it has.
+	// Members whose volumes can grow. The volume of a removed member keeps its size.
 	//
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=63
@@ -89,18 +85,18 @@ type VolumeClaimParameters struct {
 	// +optional
 	Members []string `json:"members,omitempty"`
 
-	// Size that every volume should have at least. A volume that is larger stays so.
+	// Size is the minimum size of every volume. A larger volume keeps its size.
 	//
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1')) >= 0",message="must be a quantity above 0, for instance 50Gi"
 	// +kubebuilder:example="50Gi"
 	Size resource.Quantity `json:"size"`
 }
 
-// VolumeClaimStatus is how large volumes are.
+// VolumeClaimStatus is the observed size of the volumes.
 type VolumeClaimStatus struct {
 	xpv2.ManagedResourceStatus `json:",inline"`
 
-	// AtProvider is how large volumes are.
+	// AtProvider is the observed size of the volumes.
 	//
 	// +optional
 	AtProvider VolumeClaimObservation `json:"atProvider,omitempty"`
@@ -108,30 +104,30 @@ type VolumeClaimStatus struct {
 
 // States of a volume.
 const (
-	// VolumePending: it is not there yet.
+	// VolumePending: it does not exist yet.
 	VolumePending = "Pending"
-	// VolumeReady: it is as large as it should be.
+	// VolumeReady: it has the desired size.
 	VolumeReady = "Ready"
-	// VolumeGrowing: its storage is being made larger.
+	// VolumeGrowing: its storage grows.
 	VolumeGrowing = "Growing"
-	// VolumeFileSystemPending: its storage is larger, and its file system grows as
-	// soon as the kubelet of the node that it is mounted on gets to it.
+	// VolumeFileSystemPending: its storage has grown, and its file system will grow when the kubelet of its node
+	// resizes it.
 	VolumeFileSystemPending = "FileSystemResizePending"
-	// VolumeNotExpandable: its StorageClass does not let volumes grow.
+	// VolumeNotExpandable: its StorageClass does not support growth.
 	VolumeNotExpandable = "NotExpandable"
-	// VolumeFailed: it could not be let grow, for the reason that its message tells.
+	// VolumeFailed: it cannot grow, for the reason in its message.
 	VolumeFailed = "Failed"
 )
 
-// VolumeClaimObservation is how large volumes are.
+// VolumeClaimObservation is the observed size of the volumes.
 type VolumeClaimObservation struct {
-	// State of the volume that is furthest from what it should be: Failed,
-	// NotExpandable, Growing, FileSystemResizePending, Pending or Ready.
+	// State is the worst state of all volumes: Failed, NotExpandable, Growing, FileSystemResizePending, Pending or
+	// Ready.
 	//
 	// +optional
 	State string `json:"state,omitempty"`
 
-	// Volumes by name of their claim.
+	// Volumes by the name of their claim.
 	//
 	// +listType=map
 	// +listMapKey=name
@@ -147,26 +143,25 @@ type VolumeObservation struct {
 	// Member whose data it holds.
 	Member string `json:"member"`
 
-	// StorageClass that it was made by.
+	// StorageClass of the volume.
 	//
 	// +optional
 	StorageClass string `json:"storageClass,omitempty"`
 
-	// Requested is the size that its claim asks for.
+	// Requested is the size that its claim requests.
 	//
 	// +optional
 	Requested string `json:"requested,omitempty"`
 
-	// Granted is the size that it has, its file system included.
+	// Granted is its size, including the file system.
 	//
 	// +optional
 	Granted string `json:"granted,omitempty"`
 
-	// State: Pending, Ready, Growing, FileSystemResizePending, NotExpandable or
-	// Failed.
+	// State: Pending, Ready, Growing, FileSystemResizePending, NotExpandable or Failed.
 	State string `json:"state"`
 
-	// Message tells the cause when it is neither ready nor on its way.
+	// Message has the cause when it neither is ready nor grows.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package composetest applies plans as Crossplane and the API server do, for
-// tests of planners: with the API server's own code for server-side apply, and
-// without defaults, admission or controllers.
+// Package composetest applies plans as Crossplane and the API server do, for tests of planners: with the API server's own code
+// for server-side apply, and without defaults, admission or controllers.
 package composetest
 
 import (
@@ -36,12 +35,10 @@ func Decode(v any) (Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot marshal: %w", err)
 	}
-
 	var o Object
 	if err := json.Unmarshal(raw, &o); err != nil {
 		return nil, fmt.Errorf("cannot unmarshal: %w", err)
 	}
-
 	return o, nil
 }
 
@@ -51,8 +48,7 @@ type Server struct {
 	managers map[schema.GroupVersionKind]*managedfields.FieldManager
 }
 
-// NewServer that knows the kinds of Kubernetes. Other kinds are taken as they
-// come.
+// NewServer that knows the kinds of Kubernetes. Other kinds are taken as they come.
 func NewServer() *Server {
 	return &Server{
 		known:    applyconfigurations.NewTypeConverter(scheme.Scheme),
@@ -60,29 +56,23 @@ func NewServer() *Server {
 	}
 }
 
-// Compose a plan: what it leaves out is gone, what it holds is applied as
-// Crossplane does.
+// Compose a plan: what it leaves out is gone, what it holds is applied as Crossplane does.
 func (s *Server) Compose(observed map[string]compose.Object, p *compose.Plan) (map[string]compose.Object, error) {
 	next := map[string]compose.Object{}
-
 	for resource, d := range p.Objects {
 		o, err := Decode(d.Object)
 		if err != nil {
 			return nil, fmt.Errorf("cannot decode %q: %w", resource, err)
 		}
-
 		meta := &unstructured.Unstructured{Object: o}
 		meta.SetLabels(with(meta.GetLabels(), "crossplane.io/composite", "xr"))
 		meta.SetAnnotations(with(meta.GetAnnotations(), "crossplane.io/composition-resource-name", resource))
-
 		live, err := s.Apply(observed[resource], o, Manager)
 		if err != nil {
 			return nil, fmt.Errorf("cannot apply %q: %w", resource, err)
 		}
-
 		next[resource] = live
 	}
-
 	return next, nil
 }
 
@@ -92,45 +82,36 @@ func (s *Server) Apply(live compose.Object, o Object, manager string) (Object, e
 	if err != nil {
 		return nil, err
 	}
-
 	applied := &unstructured.Unstructured{Object: want}
 	gvk := applied.GroupVersionKind()
-
 	before := &unstructured.Unstructured{Object: map[string]any{}}
 	before.SetGroupVersionKind(gvk)
-
 	if live != nil {
 		before = &unstructured.Unstructured{Object: live.Map()}
 	}
-
 	out, err := s.manager(gvk).Apply(before.DeepCopy(), applied, manager, true)
 	if err != nil {
 		return nil, err
 	}
-
 	next, err := Decode(out)
 	if err != nil {
 		return nil, err
 	}
-
 	return counted(live, next), nil
 }
 
 // counted is an object with the generation that its spec has come to.
 func counted(live compose.Object, next Object) Object {
 	generation := int64(1)
-
 	if live != nil {
 		generation = compose.Number(live.Map(), 0, "metadata", "generation")
 		if !reflect.DeepEqual(live.Map()["spec"], next["spec"]) {
 			generation++
 		}
 	}
-
 	if m := compose.Map(next, "metadata"); m != nil && next["spec"] != nil {
 		m["generation"] = float64(generation)
 	}
-
 	return next
 }
 
@@ -138,14 +119,11 @@ func (s *Server) manager(gvk schema.GroupVersionKind) *managedfields.FieldManage
 	if m, ok := s.managers[gvk]; ok {
 		return m
 	}
-
 	converter := s.known
 	if !scheme.Scheme.Recognizes(gvk) {
 		converter = managedfields.NewDeducedTypeConverter()
 	}
-
 	s.managers[gvk] = managedfieldstest.NewFakeFieldManager(converter, gvk)
-
 	return s.managers[gvk]
 }
 
@@ -154,8 +132,6 @@ func with(m map[string]string, k, v string) map[string]string {
 	if out == nil {
 		out = map[string]string{}
 	}
-
 	out[k] = v
-
 	return out
 }

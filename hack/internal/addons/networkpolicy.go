@@ -16,7 +16,7 @@ import (
 const policyTimeout = 90 * time.Second
 
 // networkPolicy lets the enforcer that runs on every node, kube-router's firewall, read what it enforces. Without it
-// every NetworkPolicy would be a wish.
+// no NetworkPolicy would be enforced.
 type networkPolicy struct{}
 
 func (networkPolicy) Name() string { return "network policies" }

@@ -63,7 +63,7 @@ func (prometheusAdapter) WaitReady(ctx context.Context, env *Env) error {
 // adapterTLS is the Secret with the certificate of prometheus-adapter.
 const adapterTLS = "prometheus-adapter-tls"
 
-// newAdapterSecrets returns a certificate and its authority, which the API server is told to believe.
+// newAdapterSecrets returns a certificate and its authority, which the API server trusts.
 func newAdapterSecrets() (map[string]map[string][]byte, error) {
 	authority, err := pki.NewAuthority("capstan-prometheus-adapter")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // gatewayNamespace holds Traefik and the Gateway that all namespaces share.
 const gatewayNamespace = "gateway"
 
-// traefik routes HTTP from one address to the Services of all namespaces, as HTTPRoutes tell it.
+// traefik routes HTTP from one address to the Services of all namespaces, as HTTPRoutes say.
 type traefik struct{}
 
 func (traefik) Name() string { return "traefik" }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package attest describes an image for those who have to trust it: what is in it (an SBOM in CycloneDX), and from what it was built
+// Package attest describes an image for its users: what is in it (an SBOM in CycloneDX), and from what it was built
 // (provenance of SLSA in an in-toto statement). The same image always gives the same bytes.
 package attest
 

@@ -21,7 +21,7 @@ type Build struct {
 	Type string
 	// Builder is the address of what ran it.
 	Builder string
-	// Parameters that whoever ran it chose.
+	// Parameters that the user chose.
 	Parameters map[string]any
 	// Materials it was built from.
 	Materials []Material

@@ -57,7 +57,7 @@ func (b *Builder) pruned(ctx context.Context, tool Tool) ([]string, error) {
 			return nil, fmt.Errorf("cannot prune package %q of tool %q: %w", p.Package, tool.Name, err)
 		}
 	}
-	// Somebody else may have been quicker, with the same content.
+	// Another process may have been quicker, with the same content.
 	if err := os.Rename(tmp, work); err != nil {
 		if _, missing := os.Stat(modfile); missing != nil {
 			return nil, fmt.Errorf("cannot prune tool %q: %w", tool.Name, err)

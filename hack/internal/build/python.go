@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// systemPython is the interpreter of the system. One that somebody has put into PATH may be gone tomorrow, and pods
+	// systemPython is the interpreter of the system. One that a user has put into PATH may be gone tomorrow, and pods
 	// that borrow the machine's /usr cannot see it.
 	systemPython = "/usr/bin/python3"
 	// PythonVenv is the Debian package without which the interpreter makes no virtual environments.
@@ -29,7 +29,7 @@ const (
 	completed = ".complete"
 )
 
-// NeedsPython tells whether one of the named tools is made of Python packages.
+// NeedsPython reports whether one of the named tools is made of Python packages.
 func NeedsPython(names ...string) bool {
 	for _, name := range names {
 		if slices.ContainsFunc(Tools(), func(t Tool) bool { return t.Name == name && t.Python }) {
@@ -40,7 +40,7 @@ func NeedsPython(names ...string) bool {
 }
 
 // install makes the virtual environment of a tool from its pinned packages. Such an environment holds its own path and
-// cannot be renamed into place like a build, so it counts only once it has its last file; a half one is made anew.
+// cannot be renamed into place like a build, so it counts only once it has its last file; a half one is made again.
 func (b *Builder) install(ctx context.Context, tool Tool, dir string, collected *atomic.Int64) error {
 	// Pods that borrow it do not run as root.
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -56,7 +56,7 @@ func (b *Builder) install(ctx context.Context, tool Tool, dir string, collected 
 		return fmt.Errorf("cannot wait for the virtual environment of %q: %w", tool.Name, err)
 	}
 	if built(tool, dir) {
-		return nil // by somebody else, while we waited
+		return nil // by another process, while we waited
 	}
 	if err := empty(folder); err != nil {
 		return fmt.Errorf("cannot clear the virtual environment of %q: %w", tool.Name, err)
@@ -116,7 +116,7 @@ func empty(folder *os.File) error {
 	return nil
 }
 
-// built tells whether a folder of the cache is whole.
+// built reports whether a folder of the cache is whole.
 func built(tool Tool, dir string) bool {
 	if tool.Python {
 		dir = filepath.Join(dir, completed)

@@ -47,7 +47,7 @@ const crossplaneVersion = "-X github.com/crossplane/crossplane-runtime/v2/pkg/ve
 // Tools returns everything the cluster and the tests are made of. What a cluster needs before its first Algorithm comes first.
 func Tools() []Tool {
 	return []Tool{
-		{Name: "etcd", Module: "go.etcd.io/etcd/server/v3", Usual: 80 * time.Second, Pins: shared, Packages: []string{"go.etcd.io/etcd/server/v3"}},
+		{Name: "etcd", Module: "go.etcd.io/etcd/server/v3", Usual: 50 * time.Second, Pins: shared, Packages: []string{"go.etcd.io/etcd/server/v3"}},
 		// Its version of the container runtime interface is newer than that of the shared module's Kubernetes.
 		{Name: "containerd", Module: "github.com/containerd/containerd/v2", Usual: time.Minute},
 		// Without seccomp every pod fails with "config provided but seccomp not supported".
@@ -56,7 +56,7 @@ func Tools() []Tool {
 			Packages: []string{"github.com/opencontainers/runc"},
 		},
 		{
-			Name: "kubernetes", Module: "k8s.io/kubernetes", Usual: 330 * time.Second, Pins: shared, LinkFlags: kubernetesVersion,
+			Name: "kubernetes", Module: "k8s.io/kubernetes", Usual: 285 * time.Second, Pins: shared, LinkFlags: kubernetesVersion,
 			Packages: []string{
 				"k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes/cmd/kube-controller-manager",
 				"k8s.io/kubernetes/cmd/kube-proxy", "k8s.io/kubernetes/cmd/kube-scheduler",
@@ -65,11 +65,11 @@ func Tools() []Tool {
 		},
 		{Name: "coredns", Module: "github.com/coredns/coredns", Usual: 20 * time.Second, Pins: shared, Packages: []string{"./coredns"}, Main: "coredns"},
 		{
-			Name: "crossplane", Module: "github.com/crossplane/crossplane/v2", Usual: 90 * time.Second, Pins: shared,
+			Name: "crossplane", Module: "github.com/crossplane/crossplane/v2", Usual: 65 * time.Second, Pins: shared,
 			LinkFlags: crossplaneVersion + "v2.4.0", Packages: []string{"github.com/crossplane/crossplane/v2/cmd/crossplane"},
 		},
 		{
-			Name: "crossplane-cli", Module: "github.com/crossplane/cli/v2", Usual: 70 * time.Second, Pins: shared,
+			Name: "crossplane-cli", Module: "github.com/crossplane/cli/v2", Usual: 45 * time.Second, Pins: shared,
 			LinkFlags: crossplaneVersion + "v2.5.0", Packages: []string{"github.com/crossplane/cli/v2/cmd/crossplane"},
 		},
 		{
@@ -82,7 +82,7 @@ func Tools() []Tool {
 		},
 		// The sidecars of CSI drivers that make volumes and let them grow.
 		{
-			Name: "csi", Module: "github.com/kubernetes-csi/external-provisioner/v5", Usual: 10 * time.Second, Pins: shared,
+			Name: "csi", Module: "github.com/kubernetes-csi/external-provisioner/v5", Usual: 15 * time.Second, Pins: shared,
 			Packages: []string{
 				"github.com/kubernetes-csi/external-provisioner/v5/cmd/csi-provisioner",
 				"github.com/kubernetes-csi/external-resizer/cmd/csi-resizer",
@@ -94,11 +94,11 @@ func Tools() []Tool {
 		},
 		// Of all service discoveries only the one that is used; its web pages are no part of the module.
 		{
-			Name: "prometheus", Module: "github.com/prometheus/prometheus", Usual: 75 * time.Second, Pins: shared,
+			Name: "prometheus", Module: "github.com/prometheus/prometheus", Usual: 65 * time.Second, Pins: shared,
 			Packages: []string{"github.com/prometheus/prometheus/cmd/prometheus", "github.com/prometheus/prometheus/cmd/promtool"},
 		},
 		{
-			Name: "prometheus-operator", Module: "github.com/prometheus-operator/prometheus-operator", Usual: 15 * time.Second, Pins: shared,
+			Name: "prometheus-operator", Module: "github.com/prometheus-operator/prometheus-operator", Usual: 35 * time.Second, Pins: shared,
 			Packages: []string{
 				"github.com/prometheus-operator/prometheus-operator/cmd/operator",
 				"github.com/prometheus-operator/prometheus-operator/cmd/prometheus-config-reloader",
@@ -109,12 +109,12 @@ func Tools() []Tool {
 			Packages: []string{"./adapter"}, Main: "adapter",
 		},
 		{
-			Name: "traefik", Module: "github.com/traefik/traefik/v3", Usual: 80 * time.Second, Packages: []string{"github.com/traefik/traefik/v3/cmd/traefik"},
+			Name: "traefik", Module: "github.com/traefik/traefik/v3", Usual: 2 * time.Minute, Packages: []string{"github.com/traefik/traefik/v3/cmd/traefik"},
 			// Nothing in the cluster asks a certificate authority on the Internet, by the API of any of 180 DNS providers.
 			Pruned: []Pruned{{Module: "github.com/go-acme/lego/v4", Package: "providers/dns", Stub: "pruned/dns.go"}},
 		},
 		{
-			Name: "versitygw", Module: "github.com/versity/versitygw", Usual: 30 * time.Second, Pins: shared,
+			Name: "versitygw", Module: "github.com/versity/versitygw", Usual: 50 * time.Second, Pins: shared,
 			Packages: []string{"github.com/versity/versitygw/cmd/versitygw"},
 		},
 		{Name: "mlflow", Module: "mlflow", Usual: time.Minute, Python: true},

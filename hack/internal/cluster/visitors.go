@@ -63,7 +63,7 @@ func (c *Cluster) visitors() ([]int, error) {
 	return found, nil
 }
 
-// cameFor tells whether the process at a folder of /proc was started by 'exec' for this cluster.
+// cameFor reports whether the process at a folder of /proc was started by 'exec' for this cluster.
 func (c *Cluster) cameFor(dir string) bool {
 	env, err := os.ReadFile(filepath.Join(dir, "environ"))
 	if err != nil {

@@ -136,7 +136,7 @@ func (l Lock) check(p Package) error {
 	return nil
 }
 
-// Drift tells, one line for each package, how two locks differ: "amd64 libc6 2.43-7 -> 2.43-8".
+// Drift describes, one line for each package, how two locks differ: "amd64 libc6 2.43-7 -> 2.43-8".
 func Drift(before, after Lock) []string {
 	versions := func(l Lock) map[string]string {
 		m := map[string]string{}

@@ -17,7 +17,7 @@ const ModeVariable = "CAPSTAN_PROGRAMS"
 // original address: https://mirror.example.org/releases/get.helm.sh/helm-v3.22.0-linux-amd64.tar.gz.
 const MirrorVariable = "CAPSTAN_DOWNLOADS"
 
-// PinsVariable is the environment variable with the path of a file of pins that replaces pins.yaml, for files that somebody else
+// PinsVariable is the environment variable with the path of a file of pins that replaces pins.yaml, for files that another program
 // has made.
 const PinsVariable = "CAPSTAN_DOWNLOADS_PINS"
 

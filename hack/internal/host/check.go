@@ -28,7 +28,7 @@ const (
 	minNodeMemory = 1.0
 )
 
-// Check tells, before anything is touched, what the real machine lacks for a cluster of this many nodes.
+// Check reports, before anything is touched, what the real machine lacks for a cluster of this many nodes.
 func Check(cache string, nodes int) error {
 	if err := CheckRoot(); err != nil {
 		return err
@@ -39,7 +39,7 @@ func Check(cache string, nodes int) error {
 	return checkMemory(nodes)
 }
 
-// CheckRoot tells that the caller is not root.
+// CheckRoot reports when the caller is not root.
 func CheckRoot() error {
 	if os.Geteuid() != 0 {
 		return errors.New("cannot work with namespaces: not root: run this as root, for example with sudo -E")

@@ -82,7 +82,7 @@ func Tree(dir, root string) ([]File, error) {
 }
 
 // Build returns the image of a Spec: its base, and one layer on top of that.
-func Build(ctx context.Context, spec Spec) (v1.Image, error) { //nolint:ireturn // the library has no other image
+func Build(ctx context.Context, spec Spec) (v1.Image, error) {
 	platform, err := v1.ParsePlatform(spec.Platform)
 	if err != nil {
 		return nil, fmt.Errorf("cannot build an image: %w", err)
@@ -197,7 +197,7 @@ func open(f File) (io.ReadCloser, int64, error) {
 	return src, info.Size(), nil
 }
 
-// withParents adds the folders that nobody listed.
+// withParents adds the folders that are not listed.
 func withParents(files []File) []File {
 	all := make(map[string]File, len(files))
 	for _, f := range files {

@@ -24,7 +24,7 @@ func Running(dir, component string) (Process, error) {
 	for _, pid := range all {
 		s, err := readStat(pid)
 		if err != nil || s.parent != first.PID {
-			continue // It has ended, or is nobody's of ours.
+			continue // It has ended, or is not ours.
 		}
 		out, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/1", pid))
 		if err == nil && strings.HasSuffix(out, "/log/"+component+".log") {

@@ -45,7 +45,7 @@ func Init(path string) error {
 	if err := mount(spec); err != nil {
 		return err
 	}
-	// One byte means that the network is there; the end of the input means that whoever started us has died.
+	// One byte means that the network is there; the end of the input means that the parent process has died.
 	if _, err := os.Stdin.Read(make([]byte, 1)); err != nil {
 		return fmt.Errorf("cannot start: nobody connected the network: %w", err)
 	}
@@ -175,7 +175,7 @@ func (s *supervisor) shutdown() {
 	}
 }
 
-// idle tells whether no process but this one and container shims is left.
+// idle reports whether no process but this one and container shims is left.
 func idle() bool {
 	all, err := pids()
 	if err != nil {

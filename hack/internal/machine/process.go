@@ -47,7 +47,7 @@ func identify(pid int) (Process, error) {
 	return p, nil
 }
 
-// Alive tells whether the very process still runs. A zombie does not: its namespaces are gone already.
+// Alive reports whether the very process still runs. A zombie does not: its namespaces are gone already.
 func (p Process) Alive() bool {
 	now, err := identify(p.PID)
 	if err != nil || now.Start != p.Start || now.Boot != p.Boot {

@@ -67,7 +67,7 @@ func Mend(ctx context.Context, controlPlane int, letter string) error {
 	return ip(ctx, controlPlane, []string{"link set " + port(letter) + " up"})
 }
 
-// IsCut tells whether the node's cable is out.
+// IsCut reports whether the node's cable is out.
 func IsCut(ctx context.Context, controlPlane int, letter string) (bool, error) {
 	var out []byte
 	err := netns.Do(netns.Of(controlPlane), func() error {

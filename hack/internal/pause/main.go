@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command pause holds the namespaces of a pod open until it is told to stop.
+// Command pause holds the namespaces of a pod open until it is stopped.
 package main
 
 import (

@@ -23,7 +23,7 @@ import (
 const catalogueComment = `# Written by "go -C hack run ./postgres-image lock". What the image postgres has.
 `
 
-// catalogue is the file of the same name; images/postgres has the types that read it.
+// catalogue is the content of catalogueFile; apis/members/catalogue has the types that read it.
 type catalogue struct {
 	// Lock is the sha256 of packages.lock that the rest was read from.
 	Lock string `json:"lock"`

@@ -73,7 +73,7 @@ func request() debian.Request {
 	return r
 }
 
-// omitted matches the paths that no container needs. Copyright notices stay: whoever passes binaries on passes them on.
+// omitted matches the paths that no container needs. Copyright notices stay: they must go with the binaries.
 var omitted = regexp.MustCompile(`^(` + strings.Join([]string{
 	`boot|home|media|mnt|opt|root|srv|usr/games|usr/include|usr/local|usr/src|var/(backups|cache|local|log|mail|opt|spool)`,
 	`etc/(bash_completion\.d|cron\..*|default|dpkg|init\.d|issue.*|logrotate\.d|motd|pgbouncer|profile\.d|skel|systemd|update-motd\.d|pgbackrest\.conf)`,

@@ -31,7 +31,7 @@ const DriftVariable = "CAPSTAN_DEBIAN_DRIFT"
 // Files of the repository that belong to the image.
 const (
 	lockFile      = "images/postgres/packages.lock"
-	catalogueFile = "images/postgres/catalogue.yaml"
+	catalogueFile = "apis/members/catalogue/postgres.yaml"
 )
 
 const lockComment = `Written by "go -C hack run ./postgres-image lock". The packages of Debian that the image postgres consists of.
@@ -102,7 +102,7 @@ func (b *Builder) lock() (debian.Lock, error) {
 	return debian.ParseLock(data)
 }
 
-// drifted resolves anew and says what is not as it is locked. The answer holds for a day: resolving takes longer than all the rest.
+// drifted resolves again and returns what differs from the lock. The answer holds for a day: resolving takes longer than all the rest.
 func (b *Builder) drifted(ctx context.Context, locked debian.Lock, architecture string) (debian.Lock, error) {
 	want := request()
 	want.Architectures = []string{architecture}
@@ -198,7 +198,7 @@ func (b *Builder) layers(ctx context.Context, lock debian.Lock, architecture str
 	return layers, b.Step("build the layers of postgres for "+architecture, nil, build)
 }
 
-// Lock resolves the packages anew, and writes the lock and the catalogue that tells what is in them.
+// Lock resolves the packages again, and writes the lock and the catalogue that tells what is in them.
 func (b *Builder) Lock(ctx context.Context) error {
 	var lock debian.Lock
 	err := b.Step("resolve packages of Debian", nil, func() (err error) {

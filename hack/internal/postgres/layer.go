@@ -178,7 +178,7 @@ func (l *layerWriter) parents(dir string) error {
 	return l.add(&tar.Header{Name: dir, Typeflag: tar.TypeDir, Mode: 0o755}, nil)
 }
 
-// A layer is a compressed file of the cache with what is known of it, so that nobody has to read it to name it.
+// A layer is a compressed file of the cache with what is known of it, so that it can be named without reading it.
 type layer struct {
 	file string
 	meta layerMeta

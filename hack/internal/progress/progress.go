@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package progress tells a person what a long command is doing: which step, how far, how long.
+// Package progress shows what a long command is doing: which step, how far, how long.
 package progress
 
 import (

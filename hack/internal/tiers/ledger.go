@@ -122,7 +122,7 @@ func Record(file string, runs ...Run) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return fmt.Errorf("cannot make a folder for the ledger: %w", err)
 	}
-	// A whole file takes the place of the other, so that nobody reads half of it.
+	// A whole file takes the place of the other, so that no reader sees half of it.
 	temp := fmt.Sprintf("%s.%d", file, os.Getpid())
 	if err := os.WriteFile(temp, []byte(strings.Join(lines, "")), 0o600); err != nil {
 		return fmt.Errorf("cannot write the ledger: %w", err)

@@ -27,7 +27,7 @@ type controller struct {
 	node  string
 }
 
-// ControllerGetCapabilities tells what a controller with and without a node does.
+// ControllerGetCapabilities returns what a controller with and without a node does.
 func (c *controller) ControllerGetCapabilities(
 	context.Context, *csi.ControllerGetCapabilitiesRequest,
 ) (*csi.ControllerGetCapabilitiesResponse, error) {

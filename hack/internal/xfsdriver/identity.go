@@ -16,17 +16,17 @@ import (
 // specVersion of CSI that is spoken.
 const specVersion = "1.11.0"
 
-// identity tells what the driver is.
+// identity reports what the driver is.
 type identity struct {
 	csi.UnimplementedIdentityServer
 }
 
-// GetPluginInfo tells the name by which StorageClasses know the driver.
+// GetPluginInfo returns the name by which StorageClasses know the driver.
 func (identity) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
 	return &csi.GetPluginInfoResponse{Name: xfs.Driver, VendorVersion: specVersion}, nil
 }
 
-// GetPluginCapabilities tells that volumes belong to nodes, and grow while they are used.
+// GetPluginCapabilities reports that volumes belong to nodes, and grow while they are used.
 func (identity) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
 	service := func(t csi.PluginCapability_Service_Type) *csi.PluginCapability {
 		return &csi.PluginCapability{Type: &csi.PluginCapability_Service_{Service: &csi.PluginCapability_Service{Type: t}}}
@@ -60,7 +60,7 @@ func (r registrar) GetInfo(context.Context, *registration.InfoRequest) (*registr
 }
 
 // NotifyRegistrationStatus is what the kubelet made of it. What it refuses is no use running: the first process of the machine
-// starts the driver again, which registers anew.
+// starts the driver again, which registers again.
 func (registrar) NotifyRegistrationStatus(
 	_ context.Context, s *registration.RegistrationStatus,
 ) (*registration.RegistrationStatusResponse, error) {

@@ -29,14 +29,14 @@ func newNode(d disks, name string) *node {
 	return &node{disks: d, name: name, mount: &mount.SafeFormatAndMount{Interface: mount.New(""), Exec: exec.New()}}
 }
 
-// NodeGetInfo tells which node this is, and that volumes are reached from nowhere else.
+// NodeGetInfo returns which node this is, and that volumes are reached from nowhere else.
 func (n *node) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
 	return &csi.NodeGetInfoResponse{
 		NodeId: n.name, AccessibleTopology: &csi.Topology{Segments: map[string]string{topologyKey: n.name}},
 	}, nil
 }
 
-// NodeGetCapabilities tells what a node does.
+// NodeGetCapabilities returns what a node does.
 func (n *node) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
 	resp := &csi.NodeGetCapabilitiesResponse{}
 	for _, t := range []csi.NodeServiceCapability_RPC_Type{
@@ -124,7 +124,7 @@ func (n *node) NodeExpandVolume(_ context.Context, req *csi.NodeExpandVolumeRequ
 	return &csi.NodeExpandVolumeResponse{CapacityBytes: bytes}, err
 }
 
-// NodeGetVolumeStats tells how full a volume is.
+// NodeGetVolumeStats returns how full a volume is.
 func (n *node) NodeGetVolumeStats(_ context.Context, req *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
 	if mounted, err := n.mount.IsMountPoint(req.GetVolumePath()); err != nil || !mounted {
 		return nil, status.Errorf(codes.NotFound, "volume %q is not mounted at %s", req.GetVolumeId(), req.GetVolumePath())
@@ -144,7 +144,7 @@ func (n *node) NodeGetVolumeStats(_ context.Context, req *csi.NodeGetVolumeStats
 	}}, nil
 }
 
-// prepare a folder to mount at, and tell whether something is mounted there already.
+// prepare a folder to mount at, and report whether something is mounted there already.
 func (n *node) prepare(target string) (bool, error) {
 	if target == "" {
 		return false, status.Error(codes.InvalidArgument, "cannot mount a volume nowhere")

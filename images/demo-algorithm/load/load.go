@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package load calls the demo server as its users would, and counts what became of every request. Tests call it from
-// outside of a cluster, and `demo-algorithm call` from inside.
+// Package load calls the demo server as its users would, and counts what became of every request. Tests call it from outside of a
+// cluster, and `demo-algorithm call` from inside.
 package load
 
 import (
@@ -31,8 +31,8 @@ type Options struct {
 	Timeout time.Duration
 	// NoKeepAlive makes a connection for each request.
 	NoKeepAlive bool
-	// Wait is how long to try for a first answer, and for a path on which every connection is accepted, before anything counts. It is for
-	// callers that are not let in at once.
+	// Wait is how long to try for a first answer, and for a path on which every connection is accepted, before anything counts.
+	// It is for callers that are not let in at once.
 	Wait time.Duration
 
 	// dial connects, in tests. A net.Dialer when nil.
@@ -41,12 +41,12 @@ type Options struct {
 
 type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// users that there are. Their inputs come one after the other, so that scores have the same distribution whenever it is
-// looked at. Their number is a prime: a Gateway that sends every fifth request elsewhere sends each of them there in time.
+// users that there are. Their inputs come one after the other, so that scores have the same distribution whenever it is looked
+// at. Their number is a prime: a Gateway that sends every fifth request elsewhere sends each of them there in time.
 const users = 997
 
-// input of a prediction, by its number. Requests with a body are not sent a second time behind the caller's back when a connection
-// breaks, so that one that got lost is counted.
+// input of a prediction, by its number. Requests with a body are not sent a second time behind the caller's back when a
+// connection breaks, so that one that got lost is counted.
 func input(n int64) string { return fmt.Sprintf(`{"user":%d}`, n%users) }
 
 // Run calls until the context is done, waits for the last answers, and reports.
@@ -83,18 +83,16 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	callers.Wait()
 	r.finish()
-
 	return r, nil
 }
 
-// pace of a caller: what it returns waits for the time of the next request, and tells whether there is one.
+// pace of a caller: what it returns waits for the time of the next request, and reports whether there is one.
 func (o Options) pace(caller int) func(context.Context) bool {
 	if o.Rate == 0 {
 		return func(ctx context.Context) bool { return ctx.Err() == nil }
 	}
 	every := time.Duration(float64(o.Concurrency) / o.Rate * float64(time.Second))
 	next := time.Now().Add(every * time.Duration(caller) / time.Duration(o.Concurrency))
-
 	return func(ctx context.Context) bool {
 		// What was missed is not made up for: a burst would measure the caller.
 		if late := time.Since(next); late > every {
@@ -121,7 +119,6 @@ func (o Options) request(ctx context.Context, n int64) (*http.Request, error) {
 	if o.Host != "" {
 		req.Host = o.Host
 	}
-
 	return req, nil
 }
 
@@ -129,7 +126,6 @@ func (o Options) request(ctx context.Context, n int64) (*http.Request, error) {
 func (o Options) once(ctx context.Context, client *http.Client, n int64) outcome {
 	began := time.Now()
 	version, err := o.ask(ctx, client, n)
-
 	return outcome{version: version, took: time.Since(began), at: began, err: err}
 }
 
@@ -157,6 +153,5 @@ func (o Options) ask(ctx context.Context, client *http.Client, n int64) (string,
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return "", fmt.Errorf("cannot read an answer: %w", err)
 	}
-
 	return answer.Version, nil
 }

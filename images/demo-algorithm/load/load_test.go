@@ -39,7 +39,6 @@ func TestRun(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	r, err := Run(ctx, Options{URL: srv.URL + "/predict", Host: "reco.example.org", Concurrency: 1, Timeout: time.Second})
@@ -79,7 +78,6 @@ func TestConnections(t *testing.T) {
 			}
 			srv.Start()
 			defer srv.Close()
-
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			defer cancel()
 			r, err := Run(ctx, Options{URL: srv.URL, Concurrency: 3, Timeout: time.Second, NoKeepAlive: noKeepAlive, Rate: 300})
@@ -107,7 +105,6 @@ func TestWait(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if asked.Add(1) < 3 {
 			w.WriteHeader(http.StatusServiceUnavailable)
-
 			return
 		}
 		_, _ = io.WriteString(w, `{"version":"v1"}`)
@@ -119,7 +116,6 @@ func TestWait(t *testing.T) {
 	if err != nil || r.Lost() != 0 || r.Sent == 0 || r.Sent != asked.Load()-3 {
 		t.Errorf("asked %d times, of which 3 do not count: got %v, %v", asked.Load(), r, err)
 	}
-
 	srv.Close()
 	o.Wait = 100 * time.Millisecond
 	if r, err := Run(t.Context(), o); err == nil {

@@ -69,7 +69,6 @@ func (r *Report) Lost() int64 { return r.Sent - r.Answered }
 func (r *Report) count(o outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-
 	r.Sent++
 	if o.err != nil {
 		r.Failed[kind(o.err)]++
@@ -80,7 +79,6 @@ func (r *Report) count(o outcome) {
 		if o.at.After(r.LastFailure) {
 			r.LastFailure = o.at
 		}
-
 		return
 	}
 	r.Answered++
@@ -135,8 +133,8 @@ func kind(err error) string {
 	}
 }
 
-// times is a histogram whose buckets are 2% wide, from a microsecond to about an hour, so that its size does not depend
-// on how many requests there are.
+// times is a histogram whose buckets are 2% wide, from a microsecond to about an hour, so that its size does not depend on how
+// many requests there are.
 type times struct {
 	buckets [1100]int64
 	total   int64
@@ -159,6 +157,5 @@ func (t *times) quantile(q float64) float64 {
 			return math.Round(math.Pow(width, float64(i+1))) / 1000
 		}
 	}
-
 	return 0
 }

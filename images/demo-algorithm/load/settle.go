@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Nodes learn of a new pod one after the other, and each enforces network policies by itself: a caller in a new pod reaches the replicas
-// of one node while those of another still refuse it. A Service picks a replica at random for each connection, so one answer proves
-// nothing about the others. The path counts as settled after a second in which every connection was accepted: some 40 of them miss one
-// replica of two with a probability of 1 to 10^12, and one of eight with 1 to 200.
+// Nodes learn of a new pod one after the other, and each enforces network policies by itself: a caller in a new pod reaches the
+// replicas of one node while those of another still refuse it. A Service picks a replica at random for each connection, so one
+// answer proves nothing about the others. The path counts as settled after a second in which every connection was accepted: some
+// 40 of them miss one replica of two with a probability of 1 to 10^12, and one of eight with 1 to 200.
 const (
 	settled     = time.Second
 	settlePause = 25 * time.Millisecond
@@ -63,7 +63,6 @@ func (o Options) settle(ctx context.Context) error {
 		case <-time.After(settlePause):
 		}
 	}
-
 	return nil
 }
 
@@ -75,7 +74,6 @@ func connects(ctx context.Context, dial dialer, address string) bool {
 		return false
 	}
 	_ = conn.Close()
-
 	return true
 }
 
@@ -92,6 +90,5 @@ func (o Options) address() (string, error) {
 	if port == "" {
 		port = "80"
 	}
-
 	return net.JoinHostPort(u.Hostname(), port), nil
 }

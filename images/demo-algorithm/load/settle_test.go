@@ -20,7 +20,6 @@ func TestWaitForAllNodes(t *testing.T) {
 		_, _ = io.WriteString(w, `{"version":"v1"}`)
 	}))
 	defer srv.Close()
-
 	var (
 		connections, refused atomic.Int64
 		began                = time.Now()
@@ -29,10 +28,8 @@ func TestWaitForAllNodes(t *testing.T) {
 		// The first is let in, so that there is a first answer.
 		if connections.Add(1)%2 == 0 && time.Since(began) < 300*time.Millisecond {
 			refused.Add(1)
-
 			return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 		}
-
 		return (&net.Dialer{}).DialContext(ctx, network, address)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -52,13 +49,11 @@ func TestWaitEnds(t *testing.T) {
 		_, _ = io.WriteString(w, `{"version":"v1"}`)
 	}))
 	defer srv.Close()
-
 	var connections atomic.Int64
 	half := func(ctx context.Context, network, address string) (net.Conn, error) {
 		if connections.Add(1)%2 == 0 {
 			return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 		}
-
 		return (&net.Dialer{}).DialContext(ctx, network, address)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)

@@ -20,12 +20,13 @@ type Burst struct {
 	// From and To tell when the first and the last of them were sent, in seconds since Started.
 	From float64 `json:"from"`
 	To   float64 `json:"to"`
-	// NearChange tells whether any of them was sent while the versions that answer were changing.
+	// NearChange reports whether any of them was sent while the versions that answer were changing.
 	NearChange bool `json:"nearChange"`
 }
 
-// What lies between two failures of one burst, and what a change can explain. A replica is no longer sent requests within some seconds
-// of its end, during which it serves: what a change breaks is seen no later than that, and little earlier than the first new answer.
+// What lies between two failures of one burst, and what a change can explain. A replica is no longer sent requests within some
+// seconds of its end, during which it serves: what a change breaks is seen no later than that, and little earlier than the first
+// new answer.
 const (
 	burstGap     = time.Second
 	beforeChange = 5 * time.Second
@@ -59,8 +60,8 @@ func (r *Report) relate() {
 	}
 }
 
-// changes of the versions that answered: each begins before a version answers first, or another answers last, whichever comes first, and
-// lasts until after the other. A version that answers all the time is no change.
+// changes of the versions that answered: each begins before a version answers first, or another answers last, whichever comes
+// first, and lasts until after the other. A version that answers all the time is no change.
 func (r *Report) changes() []span {
 	versions := slices.SortedFunc(maps.Values(r.Versions), func(a, b *Version) int { return a.First.Compare(b.First) })
 	spans := make([]span, 0, len(versions))
@@ -80,12 +81,11 @@ func (r *Report) changes() []span {
 			})
 		}
 	}
-
 	return spans
 }
 
-// Broken says what is broken, and is empty when nothing is: no request was answered, a request failed while versions changed, or more
-// than 1% failed at other times. Failures of the expected kinds do not matter.
+// Broken says what is broken, and is empty when nothing is: no request was answered, a request failed while versions changed, or
+// more than 1% failed at other times. Failures of the expected kinds do not matter.
 func (r *Report) Broken(expected ...string) string {
 	if r.Answered == 0 {
 		return fmt.Sprintf("none of %d calls was answered", r.Sent)
@@ -123,6 +123,5 @@ func (r *Report) Summary() string {
 		}
 		parts = append(parts, fmt.Sprintf("%d %s from %.1f s to %.1f s after the start, %s", b.Count, b.Kind, b.From, b.To, when))
 	}
-
 	return fmt.Sprintf("%d of %d calls failed: %s", r.Lost(), r.Sent, strings.Join(parts, "; "))
 }

@@ -24,7 +24,6 @@ func answers(version string, from, to float64) []call {
 	for i := int(from * 10); i < int(to*10); i++ {
 		calls = append(calls, call{second: float64(i) / 10, version: version})
 	}
-
 	return calls
 }
 
@@ -34,7 +33,6 @@ func failures(err error, seconds ...float64) []call {
 	for _, s := range seconds {
 		calls = append(calls, call{second: s, err: err})
 	}
-
 	return calls
 }
 
@@ -46,7 +44,6 @@ func reported(lists ...[]call) *Report {
 		}
 	}
 	r.finish()
-
 	return r
 }
 

@@ -26,8 +26,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/capstan-dev/capstan/apis/members"
-	"github.com/capstan-dev/capstan/function/database/postgres"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/function/database/engine/postgres"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/command"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 	"github.com/capstan-dev/capstan/test/outside"
 )
@@ -72,8 +73,8 @@ func (s *store) connection(c *cluster, folder string) {
 }
 
 // settings of the backups of a cluster.
-func (c *cluster) settings(letters ...string) pgbackrest.Settings {
-	s := pgbackrest.Settings{Enabled: true, Stanza: scope + "-17", Path: "/" + c.ns + "/" + database, Queue: 256 << 20, RetentionDays: 30}
+func (c *cluster) settings(letters ...string) pgmember.Backup {
+	s := pgmember.Backup{Enabled: true, Stanza: scope + "-17", Path: "/" + c.ns + "/" + database, Queue: 256 << 20, RetentionDays: 30}
 	for _, l := range letters {
 		s.Members = append(s.Members, c.podHost(l))
 	}
@@ -81,7 +82,7 @@ func (c *cluster) settings(letters ...string) pgbackrest.Settings {
 }
 
 // want backups, and a source to begin with.
-func (c *cluster) want(w pgbackrest.Wanted) {
+func (c *cluster) want(w pgmember.Config) {
 	c.t.Helper()
 	raw, err := json.Marshal(map[string]any{"databases": []string{"shop"}, "extensions": []string{}, "volumes": []string{}, "backup": w.Backup, "from": w.From})
 	if err != nil {
@@ -94,7 +95,7 @@ func (c *cluster) want(w pgbackrest.Wanted) {
 func archives(c *cluster) { c.server.Archives, c.server.Archiving = true, true }
 
 // backup as the pod of a CronJob takes it.
-func (c *cluster) backup() (result, string) {
+func (c *cluster) backup() (command.Result, string) {
 	c.t.Helper()
 	cert, key, err := c.ca.issue(postgres.BackupCommonName, nil)
 	if err != nil {
@@ -109,8 +110,8 @@ func (c *cluster) backup() (result, string) {
 		}
 		_ = os.Chown(filepath.Join(c.base, "client", name), 0, user)
 	}
-	raw := c.job("backup", map[string]string{layout.Members: filepath.Join(c.base, "client")}, "backup")
-	var out result
+	raw := c.job("backup", map[string]string{pgmember.FolderMembers: filepath.Join(c.base, "client")}, "backup")
+	var out command.Result
 	for line := range strings.SplitSeq(raw, "\n") {
 		if strings.HasPrefix(line, `{"label"`) {
 			_ = json.Unmarshal([]byte(line), &out)
@@ -129,7 +130,7 @@ func (c *cluster) job(name string, mounts map[string]string, args ...string) str
 	log := filepath.Join(c.logs, "log-"+name)
 	_ = os.Remove(log)
 	all := map[string]string{
-		"/etc/capstan/config": filepath.Join(c.base, "config"), layout.Bucket: filepath.Join(c.base, "bucket"), layout.BackupKey: c.folder("backup-key"),
+		"/etc/capstan/config": filepath.Join(c.base, "config"), pgmember.FolderBackup: filepath.Join(c.base, "bucket"), pgmember.FolderBackupKey: c.folder("backup-key"),
 	}
 	maps.Copy(all, mounts)
 	r := container{Root: c.root, Scratch: scratch, Program: c.program, Hosts: c.hosts(), Host: name, Args: args, Mounts: all}.start(c.t, log, nil)
@@ -157,12 +158,11 @@ func TestBackup(t *testing.T) {
 	s := newStore(t)
 	c := newClusterWith(t, []string{"a", "b"}, archives)
 	s.connection(c, "bucket")
-	c.want(pgbackrest.Wanted{Backup: new(c.settings("a", "b"))})
+	c.want(pgmember.Config{Backup: new(c.settings("a", "b"))})
 	begin(t, c, "a", "b")
 	w := c.write()
 	w.goesOn(10 * time.Second)
 	w.reset()
-
 	first, said := c.backup()
 	if first.Type != pgbackrest.Full || first.Size == 0 {
 		t.Fatalf("the first backup is %+v: %s", first, said)
@@ -183,7 +183,7 @@ func TestBackup(t *testing.T) {
 // switchLog lets the leader begin another segment, so that what was written comes into the archive now.
 func (c *cluster) switchLog(letter string) {
 	c.t.Helper()
-	out, err := c.running(letter).enter("psql", "-h", layout.Postgres, "-U", "postgres", "-Atc", "select pg_switch_wal()")
+	out, err := c.running(letter).enter("psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-Atc", "select pg_switch_wal()")
 	if err != nil {
 		c.t.Fatalf("cannot begin another segment: %v: %s", err, out)
 	}
@@ -216,7 +216,7 @@ func (c *cluster) query(letter, query string) string {
 	return text
 }
 
-// archived tells whether nothing waits for the archive.
+// archived reports whether nothing waits for the archive.
 func (c *cluster) archived(letter string) bool {
 	waits, err := pgbackrest.Backlog(filepath.Join(c.base, "data-"+letter, "pgdata"))
 	return err == nil && waits == 0
@@ -233,23 +233,23 @@ func (c *cluster) hinderedBy(letter string) (reason, message string) {
 func restoring(c *cluster) { archives(c); c.server.Restored = true }
 
 // restored cluster, whose first member is started and not waited for.
-func restored(t *testing.T, s *store, from pgbackrest.Source, letters ...string) *cluster {
+func restored(t *testing.T, s *store, from pgmember.Source, letters ...string) *cluster {
 	t.Helper()
 	c := newClusterWith(t, letters, restoring)
 	s.connection(c, "bucket")
 	s.connection(c, "source")
-	c.want(pgbackrest.Wanted{Backup: new(c.settings(letters...)), From: &from})
+	c.want(pgmember.Config{Backup: new(c.settings(letters...)), From: &from})
 	c.start("a")
 	return c
 }
 
-// TestRestore into new Databases: to the moment before one commit, to the latest, to moments that there are not, and from a backup
-// that was tampered with.
+// TestRestore into new Databases: to the moment before one commit, to the latest, to moments that there are not, and from a
+// backup that was tampered with.
 func TestRestore(t *testing.T) {
 	s := newStore(t)
 	c := newClusterWith(t, []string{"a"}, archives)
 	s.connection(c, "bucket")
-	c.want(pgbackrest.Wanted{Backup: new(c.settings("a"))})
+	c.want(pgmember.Config{Backup: new(c.settings("a"))})
 	begin(t, c, "a")
 	conn, err := c.connect(t.Context(), "a", "shop")
 	if err != nil {
@@ -279,8 +279,7 @@ func TestRestore(t *testing.T) {
 	commit(52)
 	c.switchLog("a")
 	c.eventually("all is archived", time.Minute, func() bool { return c.archived("a") })
-	source := pgbackrest.Source{Path: c.settings().Path}
-
+	source := pgmember.Source{Path: c.settings().Path}
 	t.Run("Moment", func(t *testing.T) {
 		from := source
 		from.At = &at
@@ -327,7 +326,7 @@ func TestRestore(t *testing.T) {
 		d := restored(t, s, from, "a")
 		d.eventually("it is told", time.Minute, func() bool {
 			reason, message := d.hinderedBy("a")
-			return reason == restoreFailed && strings.Contains(message, "the first time that can be restored is")
+			return reason == members.ReasonRestoreFailed && strings.Contains(message, "the first time that can be restored is")
 		})
 	})
 	t.Run("TooLate", func(t *testing.T) {
@@ -336,7 +335,7 @@ func TestRestore(t *testing.T) {
 		d := restored(t, s, from, "a")
 		d.eventually("it is told", 2*time.Minute, func() bool {
 			reason, message := d.hinderedBy("a")
-			return reason == restoreFailed && strings.Contains(message, "what was archived ends before")
+			return reason == members.ReasonRestoreFailed && strings.Contains(message, "what was archived ends before")
 		})
 		// It is tried again, and then what was archived may go on to the moment.
 		commit(1000)
@@ -349,14 +348,14 @@ func TestRestore(t *testing.T) {
 		s.connection(d, "bucket")
 		settings := d.settings("a")
 		settings.Path, settings.Stanza = source.Path, "another-17"
-		d.want(pgbackrest.Wanted{Backup: &settings})
+		d.want(pgmember.Config{Backup: &settings})
 		d.start("a")
 		d.eventually("it waits beside backups of its name", time.Minute, func() bool {
 			reason, message := d.hinderedBy("a")
-			return reason == backupsExist && strings.Contains(message, scope+"-17")
+			return reason == members.ReasonBackupsExist && strings.Contains(message, scope+"-17")
 		})
 		settings.StartEmpty = true
-		d.want(pgbackrest.Wanted{Backup: &settings})
+		d.want(pgmember.Config{Backup: &settings})
 		d.eventually("it begins when it is told to", 2*time.Minute, func() bool { return d.ready("a") })
 	})
 	t.Run("Tampered", func(t *testing.T) {
@@ -364,7 +363,7 @@ func TestRestore(t *testing.T) {
 		d := restored(t, s, source, "a")
 		d.eventually("it is told", 2*time.Minute, func() bool {
 			reason, _ := d.hinderedBy("a")
-			return reason == restoreFailed
+			return reason == members.ReasonRestoreFailed
 		})
 		_, message := d.hinderedBy("a")
 		t.Logf("told: %s", message)
@@ -400,15 +399,15 @@ func (s *store) tamper(t *testing.T, prefix string) {
 	}
 }
 
-// TestArchiveAway: writes go on while the bucket cannot be reached, no more waits than may, what was let go is told, and archiving
-// goes on by itself.
+// TestArchiveAway: writes continue while the bucket cannot be reached, no more waits than may, released files are reported, and
+// archiving goes on by itself.
 func TestArchiveAway(t *testing.T) {
 	s := newStore(t)
 	c := newClusterWith(t, []string{"a"}, archives)
 	s.connection(c, "bucket")
 	settings := c.settings("a")
 	settings.Queue = 5 * pgbackrest.SegmentSize
-	c.want(pgbackrest.Wanted{Backup: &settings})
+	c.want(pgmember.Config{Backup: &settings})
 	begin(t, c, "a")
 	if first, said := c.backup(); first.Type != pgbackrest.Full {
 		t.Fatalf("no backup: %s", said)

@@ -40,10 +40,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
-	"github.com/capstan-dev/capstan/function/database/postgres"
+	"github.com/capstan-dev/capstan/function/database/engine"
+	"github.com/capstan-dev/capstan/function/database/engine/postgres"
+	"github.com/capstan-dev/capstan/images/member/pods"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/pods"
 	"github.com/capstan-dev/capstan/test/outside"
 )
 
@@ -123,9 +125,11 @@ func newClusterWith(t *testing.T, letters []string, adjust func(*cluster)) *clus
 		t.Fatal(err)
 	}
 	c.server = postgres.Server{
-		Database: database, Scope: scope, Major: 17, Members: int32(len(letters)), Memory: 256 << 20, Storage: 1 << 30, MaxConnections: 50,
-		Pace: postgres.Pace{TTL: 20, LoopWait: 4, RetryTimeout: 5, SenderTimeout: 5}, Synchronous: len(letters) > 1,
-		Preload: []string{"pg_stat_statements"},
+		Server: engine.Server{
+			Database: database, Scope: scope, Members: int32(len(letters)), Memory: 256 << 20, Storage: 1 << 30, Synchronous: len(letters) > 1,
+		},
+		Major: 17, MaxConnections: 50, Preload: []string{"pg_stat_statements"},
+		Pace: postgres.Pace{TTL: 20, LoopWait: 4, RetryTimeout: 5, SenderTimeout: 5},
 	}
 	clusters++
 	adjust(c)
@@ -287,19 +291,19 @@ func (c *cluster) start(letter string) *running {
 	box := container{
 		Root: c.root, Scratch: scratch, Program: c.program, Hosts: c.hosts(), Host: m.Pod, Args: []string{"run"},
 		Mounts: map[string]string{
-			layout.Volume: data, "/etc/capstan/config": mount(configOf(letter)), layout.Members: mount("members"), layout.Server: mount("members"),
+			pgmember.FolderVolume: data, "/etc/capstan/config": mount(configOf(letter)), pgmember.FolderMembers: mount("members"), pgmember.FolderServer: mount("members"),
 			"/etc/capstan/access": mount("access"), "/run/secrets/kubernetes.io/serviceaccount": mount("secrets"),
-			layout.Bucket: c.folder("bucket"), layout.Source: c.folder("source"), layout.SourceRepository: c.folder("source-repository"),
-			layout.BackupKey: c.folder("backup-key"), layout.SourceKey: c.folder("source-key"),
+			pgmember.FolderBackup: c.folder("bucket"), pgmember.FolderSource: c.folder("source"), pgmember.FolderSourceRepository: c.folder("source-repository"),
+			pgmember.FolderBackupKey: c.folder("backup-key"), pgmember.FolderSourceKey: c.folder("source-key"),
 		},
 	}
 	host, port, _ := net.SplitHostPort(c.api.address)
 	r := box.start(c.t, filepath.Join(c.logs, "log-"+letter), []string{
 		"POD_NAME=" + m.Pod, "POD_NAMESPACE=" + m.Namespace, "POD_IP=" + m.IP, "CAPSTAN_DATABASE=" + m.Database, "CAPSTAN_MEMBER=" + m.Name,
 		"CAPSTAN_SCOPE=" + m.Scope, "CAPSTAN_IDENTITY=" + m.Identity, "CAPSTAN_VERSION=" + m.Version,
-		"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port, "CAPSTAN_HEALTH_ADDRESS=" + m.Address(layout.PortHealth),
+		"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port, "CAPSTAN_HEALTH_ADDRESS=" + m.Address(pgmember.PortHealth),
 		// All members have the network of the machine, so each listens to its own address only.
-		"PATRONI_POSTGRESQL_LISTEN=" + m.Address(layout.PortPostgres), "PATRONI_RESTAPI_LISTEN=" + m.Address(layout.PortPatroni),
+		"PATRONI_POSTGRESQL_LISTEN=" + m.Address(pgmember.PortPostgres), "PATRONI_RESTAPI_LISTEN=" + m.Address(pgmember.PortPatroni),
 		// What a member says to itself comes from here, and from its own address elsewhere.
 		"PATRONI_RESTAPI_ALLOWLIST=127.0.0.1",
 	})
@@ -417,7 +421,7 @@ func (c *cluster) onePromotion() {
 
 // probe a member as a kubelet does.
 func (c *cluster) probe(letter, path string) error {
-	return probed(c.identify(letter).Address(layout.PortHealth), path)
+	return probed(c.identify(letter).Address(pgmember.PortHealth), path)
 }
 
 // probed address, as the kubelet does it.
@@ -438,7 +442,7 @@ func probed(address, path string) error {
 
 // connect to a member as the platform does.
 func (c *cluster) connect(ctx context.Context, letter, db string) (*pgx.Conn, error) {
-	cfg, err := pgx.ParseConfig("postgres://capstan@" + c.identify(letter).Address(layout.PortPostgres) + "/" + db + "?sslmode=require&password=" + url.QueryEscape(password))
+	cfg, err := pgx.ParseConfig("postgres://capstan@" + c.identify(letter).Address(pgmember.PortPostgres) + "/" + db + "?sslmode=require&password=" + url.QueryEscape(password))
 	if err != nil {
 		return nil, err
 	}

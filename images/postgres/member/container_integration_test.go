@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/process"
+	"github.com/capstan-dev/capstan/images/member/process"
 )
 
 // asContainer makes the test's own binary the first process of a container that then becomes the program: it holds the JSON of a
@@ -29,9 +29,9 @@ const asContainer = "CAPSTAN_TEST_CONTAINER"
 // user of the containers, as the image has it.
 const user = 999
 
-// A container as a kubelet would make it: the image's root file system, read-only, and what is mounted to it. It has namespaces of
-// its own for mounts, processes, shared memory and its name; the network is the machine's, with an address of the loopback range for
-// each container.
+// A container as a kubelet would make it: the image's root file system, read-only, and what is mounted to it. It has namespaces
+// of its own for mounts, processes, shared memory and its name; the network is the machine's, with an address of the loopback
+// range for each container.
 type container struct {
 	Root    string            `json:"root"`    // of the image
 	Scratch string            `json:"scratch"` // an empty folder for the layer above it

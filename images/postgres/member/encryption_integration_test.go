@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 )
@@ -41,8 +42,8 @@ func (c *cluster) key(folder, key string) {
 	}
 }
 
-// plain objects of a path: those in which a file begins that zstd compressed, and those that do not begin as OpenSSL's ciphers do. In
-// bundles files begin with their salt.
+// plain objects of a path: those in which a file begins that zstd compressed, and those that do not begin as OpenSSL's ciphers
+// do. In bundles files begin with their salt.
 func (s *store) plain(t *testing.T, path string) (plain []string, all int) {
 	t.Helper()
 	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: aws.String(bucket), Prefix: aws.String(strings.Trim(path, "/") + "/")})
@@ -91,16 +92,16 @@ func exposed(t *testing.T, text string, pattern string) []string {
 	return found
 }
 
-// TestEncrypted: with a key nothing in the bucket is plain, it is backed up, verified and restored as without one, and not restored
-// with another key or none. A key that goes or changes is told, what is written waits, and all goes on when it is back.
+// TestEncrypted: with a key nothing in the bucket is plain, it is backed up, verified and restored as without one, and not
+// restored with another key or none. A key that goes or changes is told, what is written waits, and all goes on when it is back.
 func TestEncrypted(t *testing.T) {
 	s := newStore(t)
 	c := newClusterWith(t, []string{"a"}, archives)
 	s.connection(c, "bucket")
 	c.key("backup-key", theKey)
 	settings := c.settings("a")
-	settings.Encrypted, settings.Verify = true, &pgbackrest.Verify{}
-	c.want(pgbackrest.Wanted{Backup: &settings})
+	settings.Encrypted, settings.Verify = true, &pgmember.Verify{}
+	c.want(pgmember.Config{Backup: &settings})
 	begin(t, c, "a")
 	conn, err := c.connect(t.Context(), "a", "shop")
 	if err != nil {
@@ -125,7 +126,6 @@ func TestEncrypted(t *testing.T) {
 		b := c.told("a")
 		return b.Label == taken.Label && b.Key == "" && b.Archive == members.ArchiveOK
 	})
-
 	t.Run("Verified", func(t *testing.T) {
 		_, said := c.verify("one")
 		if got := s.verification(t, settings); got.Failure != "" || got.Passed.Backup != taken.Label {
@@ -153,7 +153,7 @@ func TestEncrypted(t *testing.T) {
 		if key != "" {
 			d.key("source-key", key)
 		}
-		d.want(pgbackrest.Wanted{Backup: new(d.settings("a")), From: &pgbackrest.Source{Path: settings.Path, Encrypted: encrypted}})
+		d.want(pgmember.Config{Backup: new(d.settings("a")), From: &pgmember.Source{Path: settings.Path, Encrypted: encrypted}})
 		d.start("a")
 		return d
 	}
@@ -171,7 +171,7 @@ func TestEncrypted(t *testing.T) {
 			d := copyOf(t, tc.encrypted, tc.key)
 			d.eventually("it is told", 2*time.Minute, func() bool {
 				reason, message := d.hinderedBy("a")
-				return reason == restoreFailed && strings.Contains(message, tc.want)
+				return reason == members.ReasonRestoreFailed && strings.Contains(message, tc.want)
 			})
 			_, message := d.hinderedBy("a")
 			t.Logf("%s Told: %s", tc.reason, message)

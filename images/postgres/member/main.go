@@ -14,7 +14,8 @@
 //
 //	capstan-member callback on_role_change replica orders-db-3f2a9c1b
 //
-// Before Patroni stops a PostgreSQL that leads, for whatever reason, the clients of poolers are let wait, and PostgreSQL is stopped
+// Before Patroni stops a PostgreSQL that leads, for whatever reason, the clients of poolers are let wait, and PostgreSQL is
+// stopped
 // already, because Patroni looks once in a second only whether it has:
 //
 //	capstan-member before-stop
@@ -48,23 +49,27 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/agent"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/command"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 )
 
 // version is set by the linker.
 var version = "unknown"
 
 type cli struct {
-	Run        runCmd        `cmd:"" default:"1"                                                                                                           help:"Run the member until a signal ends it."`
-	Handover   handoverCmd   `cmd:"" help:"Hand the lead over to another member, if this one leads and another is fit."`
-	Callback   callbackCmd   `cmd:"" help:"Tell the running member of a change, as Patroni calls it."`
-	BeforeStop beforeStopCmd `cmd:"" help:"Let clients of the poolers wait and stop PostgreSQL, if this member leads, as Patroni calls it before it does."`
-	Pooler     poolerCmd     `cmd:"" help:"Run a pooler until a signal ends it."`
-	Archive    archiveCmd    `cmd:"" help:"Bring a file of the write-ahead log into the archive, as PostgreSQL calls it."`
-	Backup     backupCmd     `cmd:"" help:"Take a backup, in a pod of its own."`
-	Verify     verifyCmd     `cmd:"" help:"Restore the latest backup and prove that it is good, in a pod of its own."`
-	Repository repositoryCmd `cmd:"" help:"Serve a volume of backups until a signal ends it, in a pod of its own."`
-	Hook       hookCmd       `cmd:"" help:"Run a hook of a change, in a pod of its own."`
-	Restore    restoreCmd    `cmd:"" help:"Make the data of a new Database from a backup, as Patroni calls it."`
+	Run        agent.Command      `cmd:"" default:"1"                                                                                                           help:"Run the member until a signal ends it."`
+	Handover   command.Handover   `cmd:"" help:"Hand the lead over to another member, if this one leads and another is fit."`
+	Callback   command.Callback   `cmd:"" help:"Notify the running member of a change, as Patroni calls it."`
+	BeforeStop command.BeforeStop `cmd:"" help:"Let clients of the poolers wait and stop PostgreSQL, if this member leads, as Patroni calls it before it does."`
+	Pooler     command.Pooler     `cmd:"" help:"Run a pooler until a signal ends it."`
+	Archive    command.Archive    `cmd:"" help:"Bring a file of the write-ahead log into the archive, as PostgreSQL calls it."`
+	Backup     command.Backup     `cmd:"" help:"Take a backup, in a pod of its own."`
+	Verify     command.Verify     `cmd:"" help:"Restore the latest backup and prove that it is good, in a pod of its own."`
+	Repository command.Repository `cmd:"" help:"Serve a volume of backups until a signal ends it, in a pod of its own."`
+	Hook       command.Hook       `cmd:"" help:"Run a hook of a change, in a pod of its own."`
+	Restore    command.Restore    `cmd:"" help:"Make the data of a new Database from a backup, as Patroni calls it."`
 
 	TerminationLog string `default:"/dev/termination-log" env:"TERMINATION_LOG" help:"File for the last words of a program that fails."`
 }
@@ -81,26 +86,24 @@ func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	log := slog.New(slog.NewJSONHandler(stderr, nil))
-
 	var c cli
 	exited := -1
 	parser, err := kong.New(&c, kong.Name("capstan-member"), kong.Description("Runs a member of a Database."),
 		kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(log))
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(log, layout.Version(version)))
 	if err != nil {
 		return die(stderr, "", fmt.Errorf("cannot understand the command line: %w", err))
 	}
-	command, err := parser.Parse(args)
+	selected, err := parser.Parse(args)
 	if exited >= 0 {
 		return exited // it was asked for help
 	}
 	if err != nil {
 		return die(stderr, c.TerminationLog, fmt.Errorf("cannot understand the command line: %w: see capstan-member --help", err))
 	}
-	if err := command.Run(); err != nil {
+	if err := selected.Run(); err != nil {
 		return die(stderr, c.TerminationLog, err)
 	}
-
 	return 0
 }
 
@@ -116,6 +119,5 @@ func die(stderr io.Writer, file string, err error) int {
 		_, _ = f.WriteString(words)
 		_ = f.Close()
 	}
-
 	return 1
 }

@@ -29,7 +29,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/capstan-dev/capstan/function/database/postgres"
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/function/database/engine/postgres"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/command"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 )
 
@@ -68,7 +70,7 @@ func (c *cluster) leaderAt(address string) {
 					}
 					return
 				}
-				behind, err := net.Dial("tcp", c.identify(leader).Address(layout.PortPostgres))
+				behind, err := net.Dial("tcp", c.identify(leader).Address(pgmember.PortPostgres))
 				if err != nil {
 					return
 				}
@@ -91,7 +93,6 @@ func newPooled(t *testing.T, mode postgres.PoolMode) *pooled {
 	begin(t, c, "a", "b", "c")
 	p := &pooled{cluster: c, poolers: map[string]*running{}}
 	p.consumer()
-
 	name := fmt.Sprintf("%s-rw.%s.svc", database, c.ns)
 	service := fmt.Sprintf("127.%d.%d.40", c.net, c.sub)
 	c.leaderAt(net.JoinHostPort(service, "5432"))
@@ -141,7 +142,7 @@ func (p *pooled) pooler(i int, service, name string, config postgres.Pooler) {
 	address := fmt.Sprintf("127.%d.%d.%d", p.net, p.sub, 51+i)
 	host := fmt.Sprintf("%s-pooler-%d", database, i)
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: host, Labels: map[string]string{layout.LabelPooler: database}},
+		ObjectMeta: metav1.ObjectMeta{Name: host, Labels: map[string]string{pgmember.LabelPooler: database}},
 		Spec:       corev1.PodSpec{ServiceAccountName: database + "-members", Containers: []corev1.Container{{Name: "pooler", Image: "postgres"}}},
 	}
 	pod, err := p.client.CoreV1().Pods(p.ns).Create(p.t.Context(), pod, metav1.CreateOptions{})
@@ -164,7 +165,7 @@ func (p *pooled) pooler(i int, service, name string, config postgres.Pooler) {
 	box := container{
 		Root: p.root, Scratch: scratch, Program: p.program, Host: host, Args: []string{"pooler"},
 		Hosts:  fmt.Sprintf("127.0.0.1 localhost\n%s %s\n", service, name),
-		Mounts: map[string]string{"/etc/capstan/config": mount(folder), layout.Members: mount("pooler"), layout.Server: mount("pooler")},
+		Mounts: map[string]string{"/etc/capstan/config": mount(folder), pgmember.FolderMembers: mount("pooler"), pgmember.FolderServer: mount("pooler")},
 	}
 	r := box.start(p.t, filepath.Join(p.logs, "log-"+host), []string{
 		"CAPSTAN_LEADER=" + name, "CAPSTAN_HEALTH_ADDRESS=" + address + ":8009", "CAPSTAN_PAUSE_ADDRESS=" + address + ":8010",
@@ -376,7 +377,7 @@ func (p *pooled) metrics() string {
 	return strings.Join(all, "\n")
 }
 
-// restart is how patronictl in a member starts its PostgreSQL anew.
+// restart is how patronictl in a member starts its PostgreSQL again.
 func (p *pooled) restart(letter string) []string {
 	m := p.identify(letter)
 	return append(append([]string{"env"}, m.Environment()...), "patronictl", "-c", layout.Configuration, "restart", "--force", scope, m.Pod)
@@ -491,7 +492,7 @@ func (p *pooled) strangers(t *testing.T) {
 		}
 		// The certificate of a pooler is of the authority of members.
 		for letter := range maps.Keys(p.members) {
-			url := "https://" + p.identify(letter).Address(layout.PortPatroni)
+			url := "https://" + p.identify(letter).Address(pgmember.PortPatroni)
 			for path, body := range map[string]string{"/config": `{"capstan_wake": null}`, "/restart": "{}", "/switchover": fmt.Sprintf(`{"leader": %q}`, p.identify(p.leader()).Pod)} {
 				method := map[bool]string{true: http.MethodPatch, false: http.MethodPost}[path == "/config"]
 				if code, text := ask(method, url+path, "pooler", a, body); code != http.StatusForbidden {
@@ -533,7 +534,7 @@ func (p *pooled) stops(t *testing.T) {
 			defer func() { _ = conn.Close(context.Background()) }()
 			begun := time.Now()
 			_ = r.cmd.Process.Signal(syscall.SIGTERM)
-			time.Sleep(leaveLimit - time.Second)
+			time.Sleep(command.LeaveLimit - time.Second)
 			tx, err := conn.Begin(t.Context())
 			if err != nil {
 				t.Errorf("a client that stays cannot begin a transaction: %v", err)
@@ -550,7 +551,7 @@ func (p *pooled) stops(t *testing.T) {
 			select {
 			case <-r.done:
 				t.Logf("stopped after %s", time.Since(begun).Round(time.Millisecond))
-			case <-time.After(endLimit):
+			case <-time.After(command.EndLimit):
 				t.Errorf("a pooler did not stop within %s", time.Since(begun))
 			}
 		})

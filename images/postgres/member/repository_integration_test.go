@@ -19,10 +19,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/capstan-dev/capstan/apis/members"
-	"github.com/capstan-dev/capstan/function/database/postgres"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/function/database/engine/postgres"
+	"github.com/capstan-dev/capstan/images/member/volume"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/objectstore"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/volume"
 )
 
 // sizeOfRepository is how large the volume of backups of a test is.
@@ -108,11 +109,11 @@ func (v *vault) serve() {
 	v.pod = container{
 		Root: v.root, Scratch: scratch, Program: v.program, Hosts: v.hosts(), Host: database + "-repository-0", Args: []string{"repository"},
 		Mounts: map[string]string{
-			layout.Volume: v.folder("data-repository"), layout.Members: v.folder("repository-server"), layout.BackupKey: v.folder("backup-key"),
+			pgmember.FolderVolume: v.folder("data-repository"), pgmember.FolderMembers: v.folder("repository-server"), pgmember.FolderBackupKey: v.folder("backup-key"),
 		},
-	}.start(v.t, filepath.Join(v.logs, "log-repository"), []string{"POD_IP=" + v.address, "CAPSTAN_HEALTH_ADDRESS=" + net.JoinHostPort(v.address, strconv.Itoa(layout.PortHealth))})
+	}.start(v.t, filepath.Join(v.logs, "log-repository"), []string{"POD_IP=" + v.address, "CAPSTAN_HEALTH_ADDRESS=" + net.JoinHostPort(v.address, strconv.Itoa(pgmember.PortHealth))})
 	v.eventually("the volume is served", 30*time.Second, func() bool {
-		return probed(net.JoinHostPort(v.address, strconv.Itoa(layout.PortHealth)), "/readyz") == nil
+		return probed(net.JoinHostPort(v.address, strconv.Itoa(pgmember.PortHealth)), "/readyz") == nil
 	})
 }
 
@@ -136,23 +137,23 @@ func (v *vault) fill() {
 }
 
 // copied makes a cluster that begins with what the volume has, and starts its first member.
-func (v *vault) copied(key string, change func(*pgbackrest.Source)) *cluster {
+func (v *vault) copied(key string, change func(*pgmember.Source)) *cluster {
 	v.t.Helper()
 	d := newClusterWith(v.t, []string{"a"}, restoring)
 	v.opens(d)
-	from := pgbackrest.Source{Path: v.settings().Path, Either: v.host, Encrypted: key != ""}
+	from := pgmember.Source{Path: v.settings().Path, Either: v.host, Encrypted: key != ""}
 	change(&from)
 	if key != "" {
 		d.key("source-key", key)
 	}
-	d.want(pgbackrest.Wanted{From: &from})
+	d.want(pgmember.Config{From: &from})
 	d.start("a")
 	return d
 }
 
-// TestRepository: what is written goes to a volume that a host of its own serves, encrypted with a key that only those have who write
-// and read. Backups are taken there, restored from there to a moment and to a restore point, and verified; and while nobody serves the
-// volume, or while it is full, writes go on, what waits is bounded, and all goes on by itself.
+// TestRepository: what is written goes to a volume that a host of its own serves, encrypted with a key that only those have who
+// write and read. Backups are taken there, restored from there to a moment and to a restore point, and verified; and while nobody
+// serves the volume, or while it is full, writes go on, what waits is bounded, and all goes on by itself.
 func TestRepository(t *testing.T) {
 	c := newClusterWith(t, []string{"a", "b"}, archives)
 	c.key("backup-key", theKey)
@@ -160,7 +161,7 @@ func TestRepository(t *testing.T) {
 	v.serve()
 	settings := c.settings("a", "b")
 	settings.Repository, settings.Encrypted, settings.Queue = v.host, true, 5*pgbackrest.SegmentSize
-	c.want(pgbackrest.Wanted{Backup: &settings})
+	c.want(pgmember.Config{Backup: &settings})
 	begin(t, c, "a", "b")
 	commit := func(id int) {
 		t.Helper()
@@ -188,10 +189,9 @@ func TestRepository(t *testing.T) {
 	if second, said := c.backup(); second.Type != pgbackrest.Incremental {
 		t.Errorf("the second backup is %+v: %s", second, said)
 	}
-
 	settings.RestorePoint = "before-two"
-	c.want(pgbackrest.Wanted{Backup: &settings})
-	points := filepath.Join(c.base, "data-repository", "objects", pgbackrest.Object(settings.Path, objectPoints))
+	c.want(pgmember.Config{Backup: &settings})
+	points := filepath.Join(c.base, "data-repository", "objects", objectstore.RestorePoints(settings.Path))
 	c.eventually("the restore point is written down", 2*time.Minute, func() bool {
 		raw, err := os.ReadFile(points)
 		return err == nil && strings.Contains(string(raw), "before-two@")
@@ -206,15 +206,14 @@ func TestRepository(t *testing.T) {
 	commit(3)
 	c.switchLog(c.leader())
 	c.eventually("all is archived", time.Minute, func() bool { return c.archived(c.leader()) })
-
 	t.Run("Copies", func(t *testing.T) {
 		for name, tc := range map[string]struct {
-			change func(*pgbackrest.Source)
+			change func(*pgmember.Source)
 			want   string
 		}{
-			"Moment": {func(s *pgbackrest.Source) { s.At = &at }, "2"},
-			"Point":  {func(s *pgbackrest.Source) { s.RestorePoint = "before-two" }, "1"},
-			"Latest": {func(*pgbackrest.Source) {}, "3"},
+			"Moment": {func(s *pgmember.Source) { s.At = &at }, "2"},
+			"Point":  {func(s *pgmember.Source) { s.RestorePoint = "before-two" }, "1"},
+			"Latest": {func(*pgmember.Source) {}, "3"},
 		} {
 			d := v.copied(theKey, tc.change)
 			d.eventually(name+": the copy is ready", 2*time.Minute, func() bool { return d.ready("a") })
@@ -232,16 +231,16 @@ func TestRepository(t *testing.T) {
 		}
 	})
 	t.Run("WithoutKey", func(t *testing.T) {
-		d := v.copied("", func(*pgbackrest.Source) {})
+		d := v.copied("", func(*pgmember.Source) {})
 		d.eventually("it is told", 2*time.Minute, func() bool {
 			reason, message := d.hinderedBy("a")
-			return reason == restoreFailed && strings.Contains(message, "does not open with the key")
+			return reason == members.ReasonRestoreFailed && strings.Contains(message, "does not open with the key")
 		})
 		d.running("a").kill()
 	})
 	t.Run("Verified", func(t *testing.T) {
-		settings.Verify = &pgbackrest.Verify{Assertions: []pgbackrest.Assertion{{Database: "shop", SQL: "select count(*) = 3 from public.ledger"}}}
-		c.want(pgbackrest.Wanted{Backup: &settings})
+		settings.Verify = &pgmember.Verify{Assertions: []pgmember.Assertion{{Database: "shop", SQL: "select count(*) = 3 from public.ledger"}}}
+		c.want(pgmember.Config{Backup: &settings})
 		_, said := c.verify("one")
 		c.eventually("the leader tells of it", 2*time.Minute, func() bool {
 			r := c.told(c.leader()).Verification

@@ -22,11 +22,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/pods"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/process"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/volume"
+	"github.com/capstan-dev/capstan/images/member/pods"
+	"github.com/capstan-dev/capstan/images/member/process"
+	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/test/outside"
 )
 
@@ -91,7 +91,6 @@ func TestThreeMembers(t *testing.T) {
 	w := c.write()
 	w.goesOn(10 * time.Second)
 	w.reset()
-
 	first := c.leader()
 	for l, p := range c.pods() {
 		want := v1alpha1.RoleLabelReplica
@@ -105,7 +104,6 @@ func TestThreeMembers(t *testing.T) {
 			t.Errorf("pod of %s still tells what its volume held before", l)
 		}
 	}
-
 	for _, step := range []struct {
 		name string
 		do   func(*testing.T, *cluster, *writer)
@@ -138,8 +136,8 @@ func TestThreeMembers(t *testing.T) {
 	c.onePromotion()
 }
 
-// within fails the test when a gap in writing is longer. With more to do than processors the machine takes longer for all of it, and
-// gets as much longer.
+// within fails the test when a gap in writing is longer. With more to do than processors the machine takes longer for all of it,
+// and gets as much longer.
 func within(t *testing.T, w *writer, limit time.Duration) {
 	t.Helper()
 	gap, failed := w.reset()
@@ -153,7 +151,8 @@ func within(t *testing.T, w *writer, limit time.Duration) {
 	}
 }
 
-// synchronous tells whether a commit waits for one of all other members: who leads next must not have to wait for the last leader.
+// synchronous reports whether a commit waits for one of all other members: who leads next must not have to wait for the last
+// leader.
 func (c *cluster) synchronous() bool {
 	cm, err := c.client.CoreV1().ConfigMaps(c.ns).Get(c.t.Context(), scope+"-sync", metav1.GetOptions{})
 	others := strings.FieldsFunc(cm.Annotations["sync_standby"], func(r rune) bool { return r == ',' })
@@ -261,7 +260,7 @@ func postmasterKilled(t *testing.T, c *cluster, w *writer) {
 	}
 }
 
-// patroniFrozen: the supervisor starts it anew, and PostgreSQL does not go on without it.
+// patroniFrozen: the supervisor starts it again, and PostgreSQL does not go on without it.
 func patroniFrozen(t *testing.T, c *cluster, w *writer) {
 	t.Helper()
 	before := c.leader()
@@ -333,10 +332,10 @@ func certificateRenewed(t *testing.T, c *cluster, w *writer) {
 	t.Helper()
 	serial := func(port int) string {
 		out, _ := c.running(c.leader()).enter("sh", "-c", fmt.Sprintf("openssl s_client -connect %s %s </dev/null 2>/dev/null | openssl x509 -noout -serial",
-			c.identify(c.leader()).Address(port), map[int]string{layout.PortPostgres: "-starttls postgres"}[port]))
+			c.identify(c.leader()).Address(port), map[int]string{pgmember.PortPostgres: "-starttls postgres"}[port]))
 		return strings.TrimSpace(out)
 	}
-	before := map[int]string{layout.PortPostgres: serial(layout.PortPostgres), layout.PortPatroni: serial(layout.PortPatroni)}
+	before := map[int]string{pgmember.PortPostgres: serial(pgmember.PortPostgres), pgmember.PortPatroni: serial(pgmember.PortPatroni)}
 	w.mu.Lock()
 	conns := w.conns
 	w.mu.Unlock()
@@ -429,7 +428,6 @@ func TestVolumes(t *testing.T) {
 		}
 	}
 	remove()
-
 	mark := filepath.Join(c.base, "data-"+others[0], "capstan.json")
 	right, err := os.ReadFile(mark)
 	if err != nil {

@@ -22,9 +22,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/images/member/process"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/agent"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/process"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/upgrade"
 )
 
@@ -125,7 +127,7 @@ func (c *cluster) run(t *testing.T, statements ...string) {
 func (c *cluster) superuser(t *testing.T, statement string) {
 	t.Helper()
 	leader := c.leader()
-	out, err := c.running(leader).enter(layout.Programs(c.identify(leader).Version)+"/psql", "-h", layout.Postgres, "-U", "postgres", "-d", "shop", "-Atc", statement)
+	out, err := c.running(leader).enter(layout.Programs(c.identify(leader).Version)+"/psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-d", "shop", "-Atc", statement)
 	if err != nil {
 		t.Fatalf("%s: %v: %s", statement, err, out)
 	}
@@ -178,8 +180,8 @@ func upgraded(t *testing.T, c *cluster, major string) {
 	}
 }
 
-// TestMajorUpgrade of a Database that is written to: data that cannot be upgraded stops before anything happens, then nothing that was
-// acknowledged is lost, and writes wait for about as long as pg_upgrade alone takes.
+// TestMajorUpgrade of a Database that is written to: data that cannot be upgraded stops before anything happens, then nothing
+// that was acknowledged is lost, and writes wait for about as long as pg_upgrade alone takes.
 func TestMajorUpgrade(t *testing.T) {
 	c, w := aged(t, 15, "a", "b")
 	c.superuser(t, "create extension adminpack schema pg_catalog") // 17 has none
@@ -202,7 +204,6 @@ func TestMajorUpgrade(t *testing.T) {
 	if failed > 0 {
 		t.Errorf("%d writes failed before the fence, want none: %v", failed, why)
 	}
-
 	former := c.leader()
 	c.fence("u1")
 	took := c.eventually("the second generation leads", 2*time.Minute, func() bool { return c.leader() == "g2-a" })
@@ -228,20 +229,19 @@ func TestMajorUpgrade(t *testing.T) {
 	// The former leader stays where it is, also after a restart, and its replica serves what was there.
 	c.running(former).kill()
 	c.start(former)
-	c.eventually("the former leader is held", 30*time.Second, func() bool { return c.reason(former) == fenced })
+	c.eventually("the former leader is held", 30*time.Second, func() bool { return c.reason(former) == members.ReasonFenced })
 	w.check(t)
 	c.oneLeader()
 }
 
-// TestFrozenFormerLeader: a PostgreSQL of which a process is frozen never stops for the fence. It is ended, the upgrade fails, and the
-// generation before leads again once the fence is gone, with all that was acknowledged.
+// TestFrozenFormerLeader: a PostgreSQL of which a process is frozen never stops for the fence. It is ended, the upgrade fails,
+// and the generation before leads again once the fence is gone, with all that was acknowledged.
 func TestFrozenFormerLeader(t *testing.T) {
 	c, w := aged(t, 15, "a", "b")
 	c.eventually("commits wait for another member", time.Minute, c.synchronous)
 	c.upgradeTo(17, "u1")
 	c.join("g2-a")
 	c.phase(members.UpgradeReady, 3*time.Minute)
-
 	former := c.leader()
 	conn, err := c.connect(t.Context(), former, "postgres")
 	if err != nil {
@@ -255,23 +255,23 @@ func TestFrozenFormerLeader(t *testing.T) {
 		t.Fatal("the session has no process")
 	}
 	c.fence("u1")
-	c.phase(members.UpgradeFailed, stopLimit+time.Minute)
-	took := c.eventually("the former leader is ended", stopLimit+time.Minute, func() bool {
+	c.phase(members.UpgradeFailed, agent.StopLimit+time.Minute)
+	took := c.eventually("the former leader is ended", agent.StopLimit+time.Minute, func() bool {
 		reason, message := c.hinderedBy(former)
-		return reason == fenced && strings.Contains(message, "did not stop cleanly")
+		return reason == members.ReasonFenced && strings.Contains(message, "did not stop cleanly")
 	})
 	t.Logf("the upgrade failed: %s; the former leader is ended %s later", c.upgrading().Message, took)
 	c.fence("")
 	c.eventually("the first generation leads again", time.Minute, func() bool { return c.leader() != "" })
 	w.goesOn(30 * time.Second)
-	c.eventually("all of it is well", time.Minute, func() bool { return c.reason(former) != fenced && c.ready("a", "b") })
+	c.eventually("all of it is well", time.Minute, func() bool { return c.reason(former) != members.ReasonFenced && c.ready("a", "b") })
 	w.check(t)
 	c.oneLeader()
 }
 
-// TestRefusedUpgrade: what pg_upgrade only finds out while it upgrades is found before anything happens. 17.12 gives every column an
-// option that 18.6 does not know, and pg_upgrade's own check does not look at that. With an image whose 18 knows it, this test fails, and
-// the way from 17 to 18 is to be tested as that from 15 to 17 is.
+// TestRefusedUpgrade: what pg_upgrade only finds out while it upgrades is found before anything happens. 17.12 gives every column
+// an option that 18.6 does not know, and pg_upgrade's own check does not look at that. With an image whose 18 knows it, this test
+// fails, and the way from 17 to 18 is to be tested as that from 15 to 17 is.
 func TestRefusedUpgrade(t *testing.T) {
 	c, w := aged(t, 17, "a", "b")
 	w.reset()
@@ -321,7 +321,8 @@ read ended rest </proc/uptime; echo "$begun $ended"
 	return time.Duration((ended - begun) * float64(time.Second)).Round(10 * time.Millisecond)
 }
 
-// TestInterruptedUpgrade: whenever the member that upgrades is killed, it goes on, or the generation before does. Nothing is lost.
+// TestInterruptedUpgrade: whenever the member that upgrades is killed, it goes on, or the generation before does. Nothing is
+// lost.
 func TestInterruptedUpgrade(t *testing.T) {
 	c, w := aged(t, 15, "a", "b")
 	c.upgradeTo(17, "u1")
@@ -340,7 +341,6 @@ func TestInterruptedUpgrade(t *testing.T) {
 		_, err := os.Stat(filepath.Join(c.base, "data-g2-a", name))
 		return err == nil
 	}
-
 	c.eventually("it copies", 30*time.Second, func() bool { return exists("upgrade/copy/base") })
 	again()
 	c.eventually("it checks", 30*time.Second, func() bool { return exists("upgrade/trial/PG_VERSION") })
@@ -369,9 +369,9 @@ func TestInterruptedUpgrade(t *testing.T) {
 	w.goesOn(30 * time.Second)
 	gap, _ := w.reset()
 	t.Logf("%s led before, and %s leads again after %s without writes", former, c.leader(), gap)
-	c.eventually("the former leader is held no longer", 30*time.Second, func() bool { return c.reason(former) != fenced && c.ready("a", "b") })
+	c.eventually("the former leader is held no longer", 30*time.Second, func() bool { return c.reason(former) != members.ReasonFenced && c.ready("a", "b") })
 
-	// The next one copies anew, and is killed again and again while nobody can write.
+	// The next one copies again, and is killed again and again while nobody can write.
 	c.running("g2-a").kill()
 	c.upgradeTo(17, "u2")
 	c.start("g2-a")

@@ -18,7 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/capstan-dev/capstan/apis/members"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/objectstore"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 )
 
@@ -32,7 +33,7 @@ func (c *cluster) verify(id string) (left []string, said string) {
 	if err := os.Chown(volume, user, user); err != nil {
 		c.t.Fatal(err)
 	}
-	said = c.job("verify", map[string]string{layout.Volume: volume}, "verify", "--id="+id)
+	said = c.job("verify", map[string]string{pgmember.FolderVolume: volume}, "verify", "--id="+id)
 	entries, err := os.ReadDir(volume)
 	if err != nil {
 		c.t.Fatal(err)
@@ -44,10 +45,10 @@ func (c *cluster) verify(id string) (left []string, said string) {
 }
 
 // verification is what the bucket has of verifications.
-func (s *store) verification(t *testing.T, w pgbackrest.Settings) members.VerificationReport {
+func (s *store) verification(t *testing.T, w pgmember.Backup) members.VerificationReport {
 	t.Helper()
 	var r members.VerificationReport
-	got, err := s.client.GetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String(bucket), Key: aws.String(objectOfVerification(w))})
+	got, err := s.client.GetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String(bucket), Key: aws.String(objectstore.Verification(w))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func (s *store) verification(t *testing.T, w pgbackrest.Settings) members.Verifi
 }
 
 // lose the first segment of the archive that begins at a name or later.
-func (s *store) lose(t *testing.T, w pgbackrest.Settings, from string) string {
+func (s *store) lose(t *testing.T, w pgmember.Backup, from string) string {
 	t.Helper()
 	list, err := s.client.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: aws.String(bucket), Prefix: aws.String(strings.Trim(w.Path, "/") + "/archive/" + w.Stanza + "/")})
 	if err != nil {
@@ -78,18 +79,18 @@ func (s *store) lose(t *testing.T, w pgbackrest.Settings, from string) string {
 	return ""
 }
 
-// TestVerify: a good backup is verified and told of, and nothing is left of it. Assertions that do not hold, a restore that takes too
-// long, an archive with a gap and a byte that was flipped are each found, with their causes.
+// TestVerify: a good backup is verified and told of, and nothing is left of it. Assertions that do not hold, a restore that takes
+// too long, an archive with a gap and a byte that was flipped are each found, with their causes.
 func TestVerify(t *testing.T) {
 	s := newStore(t)
 	c := newClusterWith(t, []string{"a"}, archives)
 	s.connection(c, "bucket")
 	settings := c.settings("a")
-	want := func(v pgbackrest.Verify) {
+	want := func(v pgmember.Verify) {
 		settings.Verify = &v
-		c.want(pgbackrest.Wanted{Backup: &settings})
+		c.want(pgmember.Config{Backup: &settings})
 	}
-	want(pgbackrest.Verify{})
+	want(pgmember.Verify{})
 	begin(t, c, "a")
 	conn, err := c.connect(t.Context(), "a", "shop")
 	if err != nil {
@@ -111,9 +112,8 @@ func TestVerify(t *testing.T) {
 	last := insert(2)
 	c.switchLog("a")
 	c.eventually("all is archived", time.Minute, func() bool { return c.archived("a") })
-
 	t.Run("Passes", func(t *testing.T) {
-		want(pgbackrest.Verify{Assertions: []pgbackrest.Assertion{
+		want(pgmember.Verify{Assertions: []pgmember.Assertion{
 			{Database: "shop", SQL: "select count(*) = 2 from public.ledger"},
 			{Database: "shop", SQL: "select not rolsuper from pg_roles where rolname = current_user"},
 			{Database: "postgres", SQL: "select true;"},
@@ -142,12 +142,12 @@ func TestVerify(t *testing.T) {
 	})
 	for name, tc := range map[string]struct {
 		reason        string
-		verify        pgbackrest.Verify
+		verify        pgmember.Verify
 		kind, message string
 	}{
 		"Wrong": {
 			"What does not hold is told by its place.",
-			pgbackrest.Verify{Assertions: []pgbackrest.Assertion{{Database: "shop", SQL: "select true"}, {Database: "shop", SQL: "select count(*) = 3 from public.ledger"}}},
+			pgmember.Verify{Assertions: []pgmember.Assertion{{Database: "shop", SQL: "select true"}, {Database: "shop", SQL: "select count(*) = 3 from public.ledger"}}},
 			members.VerifyAssertion, "assertions[1] in database \"shop\": it does not hold",
 		},
 		"Nothing":    {"No row is no truth.", asserts("select true where false"), members.VerifyAssertion, "it yields no row"},
@@ -158,7 +158,7 @@ func TestVerify(t *testing.T) {
 		"Writes":     {"An assertion only reads.", asserts("delete from public.ledger returning true"), members.VerifyAssertion, "25006"},
 		"Statements": {"It is one statement.", asserts("commit; drop table public.ledger"), members.VerifyAssertion, "42601"},
 		"Program":    {"It starts no program.", asserts("copy (select 1) to program 'true'"), members.VerifyAssertion, "42501"},
-		"Slow":       {"A restore that takes too long is ended.", pgbackrest.Verify{MaxRestoreSeconds: 1}, members.VerifySlow, "maxRestoreTime, 1s"},
+		"Slow":       {"A restore that takes too long is ended.", pgmember.Verify{MaxRestoreSeconds: 1}, members.VerifySlow, "maxRestoreTime, 1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want(tc.verify)
@@ -172,7 +172,7 @@ func TestVerify(t *testing.T) {
 	t.Run("Damaged", func(t *testing.T) {
 		// An index whose order is no longer that of its operators is damaged, and every page of it has a good checksum.
 		sql := func(statements string) {
-			if out, err := c.running("a").enter("psql", "-h", layout.Postgres, "-U", "postgres", "-d", "shop", "-v", "ON_ERROR_STOP=1", "-c", statements); err != nil {
+			if out, err := c.running("a").enter("psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-d", "shop", "-v", "ON_ERROR_STOP=1", "-c", statements); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
 			c.switchLog("a")
@@ -184,7 +184,7 @@ func TestVerify(t *testing.T) {
 			create table public.odd as select g as id from generate_series(1, 1000) g;
 			create index odd_id on public.odd (id public.odd_ops);
 			create or replace function public.odd(int4, int4) returns int4 language sql immutable as 'select $2 - $1'`)
-		want(pgbackrest.Verify{})
+		want(pgmember.Verify{})
 		_, said := c.verify("damaged")
 		if got := s.verification(t, settings); got.Failure != members.VerifyData || !strings.Contains(got.Message, "odd_id") {
 			t.Errorf("an index is damaged, and the verification came to %+v: %s", got, said)
@@ -192,7 +192,7 @@ func TestVerify(t *testing.T) {
 		sql("drop table public.odd")
 	})
 	t.Run("Gap", func(t *testing.T) {
-		want(pgbackrest.Verify{})
+		want(pgmember.Verify{})
 		name := c.query("a", "select pg_walfile_name(pg_current_wal_insert_lsn())")
 		for id := 10; id < 13; id++ {
 			insert(id)
@@ -228,8 +228,8 @@ func TestVerify(t *testing.T) {
 }
 
 // asserts one thing of the database shop.
-func asserts(sql string) pgbackrest.Verify {
-	return pgbackrest.Verify{Assertions: []pgbackrest.Assertion{{Database: "shop", SQL: sql}}}
+func asserts(sql string) pgmember.Verify {
+	return pgmember.Verify{Assertions: []pgmember.Assertion{{Database: "shop", SQL: sql}}}
 }
 
 // points that the member tells.
@@ -239,8 +239,8 @@ func (c *cluster) points() []members.RestorePoint {
 	return r.RestorePoints
 }
 
-// TestRestorePoint: a name is given once, waits for a backup, and a copy has exactly what was committed before it, also when the last
-// backup is later.
+// TestRestorePoint: a name is given once, waits for a backup, and a copy has exactly what was committed before it, also when the
+// last backup is later.
 func TestRestorePoint(t *testing.T) {
 	s := newStore(t)
 	c := newClusterWith(t, []string{"a"}, archives)
@@ -248,7 +248,7 @@ func TestRestorePoint(t *testing.T) {
 	settings := c.settings("a")
 	ask := func(name string) {
 		settings.RestorePoint = name
-		c.want(pgbackrest.Wanted{Backup: &settings})
+		c.want(pgmember.Config{Backup: &settings})
 	}
 	ask("early")
 	begin(t, c, "a")
@@ -310,7 +310,7 @@ func TestRestorePoint(t *testing.T) {
 		ask("v1")
 		c.eventually("the names are told again", 2*time.Minute, has("early", "v1"))
 	})
-	source := pgbackrest.Source{Path: settings.Path}
+	source := pgmember.Source{Path: settings.Path}
 	t.Run("Exact", func(t *testing.T) {
 		from := source
 		from.RestorePoint = "v1"
@@ -327,7 +327,7 @@ func TestRestorePoint(t *testing.T) {
 		d := restored(t, s, from, "a")
 		d.eventually("it is told", time.Minute, func() bool {
 			reason, message := d.hinderedBy("a")
-			return reason == restoreFailed && strings.Contains(message, `no restore point "v2"`)
+			return reason == members.ReasonRestoreFailed && strings.Contains(message, `no restore point "v2"`)
 		})
 	})
 }

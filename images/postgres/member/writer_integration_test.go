@@ -12,13 +12,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A writer inserts rows through the member that has the label of the leader, as a client of the Service does, and keeps a ledger of
-// those that were acknowledged.
+// A writer inserts rows through the member that has the label of the leader, as a client of the Service does, and keeps a ledger
+// of those that were acknowledged.
 type writer struct {
 	ledger
 }
 
-// patience of a client with one connection or statement. Disks of machines that test many things at a time take a second at times.
+// patience of a client with one connection or statement. Disks of machines that test many things at a time take a second at
+// times.
 const patience = 4 * time.Second
 
 // write until the test ends or stop is called.

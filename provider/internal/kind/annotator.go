@@ -13,9 +13,8 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// An annotator keeps what Create has told about the connection. The runtime
-// stores annotations after Create, and what the API server answers has the
-// status from before.
+// An annotator keeps the condition Connected that Create has set. The runtime stores annotations after Create, and the object in
+// the API server's answer has the status from before.
 type annotator struct {
 	managed.CriticalAnnotationUpdater
 }
@@ -24,15 +23,12 @@ type annotator struct {
 func (a *annotator) UpdateCriticalAnnotations(ctx context.Context, o client.Object) error {
 	mg, ok := o.(resource.Managed)
 	if !ok {
-		return a.CriticalAnnotationUpdater.UpdateCriticalAnnotations(ctx, o) //nolint:wrapcheck // As below.
+		return a.CriticalAnnotationUpdater.UpdateCriticalAnnotations(ctx, o)
 	}
-
 	told := mg.GetCondition(v1alpha1.TypeConnected)
 	err := a.CriticalAnnotationUpdater.UpdateCriticalAnnotations(ctx, o)
-
 	if told.Reason != "" {
 		mg.SetConditions(told)
 	}
-
-	return err //nolint:wrapcheck // It is what the runtime's own updater says.
+	return err
 }

@@ -13,14 +13,11 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
-	upjet "github.com/crossplane/upjet/v2/pkg/metrics"
 )
 
-// Connector is the option for a kind's connector. It measures how long managed
-// resources take to become ready and to go, under the names that dashboards for
-// upjet providers know.
-func Connector[T resource.Managed](k Of, inner managed.TypedExternalConnector[T]) managed.ReconcilerOption {
-	return managed.WithTypedExternalConnector(&measuredConnector[T]{TypedExternalConnector: inner, gvk: k.GVK})
+// Connector is the option for a kind's connector. It measures how long managed resources take to become ready and to be deleted.
+func Connector[T resource.Managed](gvk schema.GroupVersionKind, inner managed.TypedExternalConnector[T]) managed.ReconcilerOption {
+	return managed.WithTypedExternalConnector(&measuredConnector[T]{TypedExternalConnector: inner, gvk: gvk})
 }
 
 type measuredConnector[T resource.Managed] struct {
@@ -33,9 +30,8 @@ type measuredConnector[T resource.Managed] struct {
 func (c *measuredConnector[T]) Connect(ctx context.Context, mg T) (managed.TypedExternalClient[T], error) {
 	e, err := c.TypedExternalConnector.Connect(ctx, mg)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // It is the kind's to say.
+		return nil, err
 	}
-
 	return &measuredClient[T]{TypedExternalClient: e, gvk: c.gvk}, nil
 }
 
@@ -49,18 +45,14 @@ type measuredClient[T resource.Managed] struct {
 func (c *measuredClient[T]) Observe(ctx context.Context, mg T) (managed.ExternalObservation, error) {
 	was := ready(mg)
 	o, err := c.TypedExternalClient.Observe(ctx, mg)
-
 	switch {
 	case err != nil:
 	case meta.WasDeleted(mg) && !o.ResourceExists:
-		upjet.DeletionTime.WithLabelValues(c.gvk.Group, c.gvk.Version, c.gvk.Kind).
-			Observe(time.Since(mg.GetDeletionTimestamp().Time).Seconds())
+		deletion.With(labels(c.gvk)).Observe(time.Since(mg.GetDeletionTimestamp().Time).Seconds())
 	case !was && ready(mg):
-		upjet.TTRMeasurements.WithLabelValues(c.gvk.Group, c.gvk.Version, c.gvk.Kind).
-			Observe(time.Since(mg.GetCreationTimestamp().Time).Seconds())
+		timeToReady.With(labels(c.gvk)).Observe(time.Since(mg.GetCreationTimestamp().Time).Seconds())
 	}
-
-	return o, err //nolint:wrapcheck // It is the kind's to say.
+	return o, err
 }
 
 func ready(mg resource.Managed) bool {

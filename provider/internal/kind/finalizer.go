@@ -12,9 +12,8 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// A Finalizer holds up the deletion of a managed resource only while its
-// policies include Delete. Otherwise there is nothing to do when it goes, and
-// neither it nor its namespace should wait for a provider that is stopped.
+// A Finalizer blocks the deletion of a managed resource only while its policies include Delete. Otherwise there is nothing to
+// clean up, and neither the resource nor its namespace should wait for a provider that is stopped.
 type Finalizer struct {
 	resource.Finalizer
 }
@@ -29,6 +28,5 @@ func (f *Finalizer) AddFinalizer(ctx context.Context, o resource.Object) error {
 	if mg, ok := o.(resource.Managed); ok && !May(mg, xpv2.ManagementActionDelete) {
 		return f.RemoveFinalizer(ctx, o)
 	}
-
-	return f.Finalizer.AddFinalizer(ctx, o) //nolint:wrapcheck // It is what the runtime's own finalizer says.
+	return f.Finalizer.AddFinalizer(ctx, o)
 }

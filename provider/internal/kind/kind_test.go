@@ -26,7 +26,6 @@ func TestFinalizer(t *testing.T) {
 	if err := storagev1alpha1.AddToScheme(s); err != nil {
 		t.Fatal(err)
 	}
-
 	cases := map[string]struct {
 		reason   string
 		policies xpv2.ManagementPolicies
@@ -39,25 +38,20 @@ func TestFinalizer(t *testing.T) {
 		"NoLonger":  {reason: "When the policies change, so does the finalizer.", policies: xpv2.ManagementPolicies{"Observe"}, had: true},
 		"Unchanged": {reason: "It is added once.", policies: xpv2.ManagementPolicies{"*"}, had: true, want: true},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := &storagev1alpha1.Bucket{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "assets"}}
 			b.Spec.ManagementPolicies = tc.policies
-
 			if tc.had {
 				b.Finalizers = []string{managed.FinalizerName}
 			}
-
 			kube := fake.NewClientBuilder().WithScheme(s).WithObjects(b).Build()
 			if err := NewFinalizer(kube).AddFinalizer(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
-
 			if err := kube.Get(t.Context(), client.ObjectKeyFromObject(b), b); err != nil {
 				t.Fatal(err)
 			}
-
 			if got := slices.Contains(b.Finalizers, managed.FinalizerName); got != tc.want {
 				t.Errorf("\n%s\nwant a finalizer: %t, got %v", tc.reason, tc.want, b.Finalizers)
 			}
@@ -72,26 +66,21 @@ func (f forgetful) UpdateCriticalAnnotations(_ context.Context, o client.Object)
 	if b, ok := o.(*storagev1alpha1.Bucket); ok {
 		b.Status = storagev1alpha1.BucketStatus{}
 	}
-
 	return f.err
 }
 
 func TestAnnotatorKeepsWhatCreateTold(t *testing.T) {
 	boom := errors.New("boom")
-
 	for _, err := range []error{nil, boom} {
 		b := &storagev1alpha1.Bucket{}
 		b.SetConditions(xpv2.Condition{Type: v1alpha1.TypeConnected, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonForbidden})
-
 		if got := (&annotator{CriticalAnnotationUpdater: forgetful{err}}).UpdateCriticalAnnotations(t.Context(), b); !errors.Is(got, err) {
 			t.Errorf("want error %v, got %v", err, got)
 		}
-
 		if got := b.GetCondition(v1alpha1.TypeConnected); got.Reason != v1alpha1.ReasonForbidden {
 			t.Errorf("What Create has told should stay, got %+v", got)
 		}
 	}
-
 	b := &storagev1alpha1.Bucket{}
 	if err := (&annotator{CriticalAnnotationUpdater: forgetful{}}).UpdateCriticalAnnotations(t.Context(), b); err != nil || len(b.Status.Conditions) != 0 {
 		t.Errorf("What was not told should not appear, got %v, %v", b.Status.Conditions, err)

@@ -9,14 +9,14 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// OnlyLooks tells whether the policies of mg let it change nothing outside.
+// OnlyLooks reports whether the policies of mg let it change nothing outside.
 func OnlyLooks(mg resource.Managed) bool {
 	return !slices.ContainsFunc(mg.GetManagementPolicies(), func(a xpv2.ManagementAction) bool {
 		return a != xpv2.ManagementActionObserve && a != xpv2.ManagementActionLateInitialize
 	})
 }
 
-// May tells whether the policies of mg allow an action.
+// May reports whether the policies of mg allow an action.
 func May(mg resource.Managed, action xpv2.ManagementAction) bool {
 	return slices.ContainsFunc(mg.GetManagementPolicies(), func(a xpv2.ManagementAction) bool {
 		return a == action || a == xpv2.ManagementActionAll

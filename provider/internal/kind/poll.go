@@ -13,27 +13,23 @@ import (
 )
 
 const (
-	// unready is how often a resource that is not ready is looked at: nobody
-	// should wait for the long poll to see it become ready.
+	// unready is the poll interval of a resource that is not ready: its becoming ready must not wait for the long poll.
 	unready = 30 * time.Second
 
-	// jitter is the share by which polls are moved, so that resources that were
-	// made together do not stay together.
+	// jitter is the share by which polls are moved, so that resources that were created together do not stay together.
 	jitter = 0.1
 )
 
-// Poll tells how long to wait before mg is observed again: every, give or take a
-// tenth, or half a minute while mg is not ready.
+// Poll is how long to wait before mg is observed again: every, plus or minus a tenth, or half a minute while mg is not ready.
 func Poll(mg resource.Managed, every time.Duration) time.Duration {
 	return After(mg.GetCondition(xpv2.TypeReady), every)
 }
 
-// After tells how long to wait before what has this condition is looked at
-// again: every, give or take a tenth, or half a minute while it is not true.
+// After is how long to wait before an object with this condition is observed again: every, plus or minus a tenth, or half a
+// minute while the condition is not true.
 func After(c xpv2.Condition, every time.Duration) time.Duration {
 	if c.Status != corev1.ConditionTrue {
 		return min(every, unready)
 	}
-
 	return every + time.Duration((rand.Float64()*2-1)*jitter*float64(every)) //nolint:gosec // Not a secret.
 }

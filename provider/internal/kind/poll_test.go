@@ -40,12 +40,10 @@ func TestPoll(t *testing.T) {
 			max:    5 * time.Second,
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			cr := &v1alpha1.Credential{}
 			cr.SetConditions(tc.ready)
-
 			for range 100 {
 				if got := Poll(cr, tc.every); got < tc.min || got > tc.max {
 					t.Fatalf("\n%s\nPoll(...): want %s to %s, got %s", tc.reason, tc.min, tc.max, got)

@@ -2,14 +2,12 @@
 
 // Package mlflow is a thin client of MLflow's model registry.
 //
-// It speaks the official REST API below /api/2.0/mlflow. Names and types are
-// those of the published protocol, mlflow/protos/model_registry.proto. It knows
-// nothing of managed resources and decides nothing; who may change what is in
+// It speaks the official REST API below /api/2.0/mlflow. Names and types are those of the published protocol,
+// mlflow/protos/model_registry.proto. It knows nothing of managed resources and decides nothing; who may change what is in
 // package registry.
 //
-// Whatever is not the registry's own answer (a page of a proxy, half an answer,
-// an answer about something else) is an error. In particular, something does not
-// exist only when the registry itself says so: see IsNotFound.
+// Whatever is not the registry's own answer (a page of a proxy, half an answer, an answer about something else) is an error. In
+// particular, something does not exist only when the registry itself says so: see IsNotFound.
 package mlflow
 
 import (
@@ -30,8 +28,8 @@ const (
 	// root of the API, below the URL of a config.
 	root = "api/2.0/mlflow"
 
-	// maxRequest is more than any request has that the schemas let through: fifty
-	// tags and a description of 5,000 characters each.
+	// maxRequest is more than any request has that the schemas let through: fifty tags and a description of 5,000 characters
+	// each.
 	maxRequest = 2 << 20
 )
 
@@ -50,8 +48,7 @@ func Service() outside.Service[*Client] {
 	return outside.Service[*Client]{New: New, Ask: ask, Explain: Explain}
 }
 
-// ask for one model, whichever. Everybody who is let in may ask, and is told of
-// those that he may see.
+// ask for one model, whichever. Everybody who is let in may ask, and hears of those that he may see.
 func ask(ctx context.Context, c *Client) error {
 	return c.get(ctx, "SearchRegisteredModels", "registered-models/search", url.Values{"max_results": {"1"}}, nil)
 }
@@ -65,7 +62,6 @@ func New(c *outside.Connection) (*Client, error) {
 			Remedy:  "set spec.mlflow",
 		}
 	}
-
 	u, err := url.Parse(c.MLflow.URL)
 	if err != nil || u.Host == "" {
 		return nil, &outside.Failure{
@@ -75,7 +71,6 @@ func New(c *outside.Connection) (*Client, error) {
 			Cause:   err,
 		}
 	}
-
 	return &Client{
 		AllowedSources: c.MLflow.AllowedSources,
 		base:           u.JoinPath(root),
@@ -88,12 +83,10 @@ func New(c *outside.Connection) (*Client, error) {
 func (c *Client) get(ctx context.Context, operation, path string, query url.Values, answer any) error {
 	u := c.base.JoinPath(path)
 	u.RawQuery = query.Encode()
-
 	r, err := http.NewRequestWithContext(outside.WithOperation(ctx, operation), http.MethodGet, u.String(), nil)
 	if err != nil {
 		return fmt.Errorf("cannot make a request: %w", err)
 	}
-
 	return c.do(r, operation, answer)
 }
 
@@ -103,7 +96,6 @@ func (c *Client) send(ctx context.Context, operation, method, path string, chang
 	if err != nil {
 		return fmt.Errorf("cannot encode a request: %w", err)
 	}
-
 	if len(body) > maxRequest {
 		return &outside.Failure{
 			Reason:  v1alpha1.ReasonRejected,
@@ -111,15 +103,12 @@ func (c *Client) send(ctx context.Context, operation, method, path string, chang
 			Remedy:  "use fewer or shorter tags",
 		}
 	}
-
 	r, err := http.NewRequestWithContext(
 		outside.WithOperation(ctx, operation), method, c.base.JoinPath(path).String(), bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("cannot make a request: %w", err)
 	}
-
 	r.Header.Set("Content-Type", "application/json")
-
 	return c.do(r, operation, answer)
 }
 
@@ -127,35 +116,28 @@ func (c *Client) send(ctx context.Context, operation, method, path string, chang
 func (c *Client) do(r *http.Request, operation string, answer any) error {
 	r.Header.Set("Accept", "application/json")
 	c.authorize(r)
-
 	res, err := c.http.Do(r)
 	if err != nil {
 		return fmt.Errorf("cannot %s: %w", operation, err)
 	}
-
 	body, err := io.ReadAll(res.Body)
 	if err = errors.Join(err, res.Body.Close()); err != nil {
 		return fmt.Errorf("cannot read the answer to %s: %w", operation, err)
 	}
-
 	if res.StatusCode != http.StatusOK {
 		return newError(operation, res.StatusCode, body)
 	}
 
-	// What is no JSON object is none of the registry's answers, however good its
-	// status is: login pages of proxies come with 200.
+	// What is no JSON object is none of the registry's answers, however good its status is: login pages of proxies come with 200.
 	object := map[string]json.RawMessage{}
 	if err := json.Unmarshal(body, &object); err != nil || object == nil {
 		return &Error{Operation: operation, Status: res.StatusCode, unreadable: true}
 	}
-
 	if answer == nil {
 		return nil
 	}
-
 	if err := json.Unmarshal(body, answer); err != nil {
 		return &Error{Operation: operation, Status: res.StatusCode, unreadable: true}
 	}
-
 	return nil
 }

@@ -27,25 +27,20 @@ type said struct {
 // serve answers to requests, in turn, and notes them.
 func serve(t *testing.T, answers ...string) (*Client, *[]said) {
 	t.Helper()
-
 	var all []said
-
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			t.Error(err)
 		}
-
 		all = append(all, said{
 			r.Method, r.URL.Path, r.URL.Query().Encode(), r.Header.Get("Content-Type"), r.Header.Get("Authorization"), string(body),
 		})
-
 		if _, err := io.WriteString(w, answers[min(len(all), len(answers))-1]); err != nil {
 			t.Error(err)
 		}
 	}))
 	t.Cleanup(s.Close)
-
 	c, err := New(&outside.Connection{
 		MLflow:    &v1alpha1.MLflowConfig{URL: s.URL + "/base path/", AllowedSources: []string{"s3://models/"}},
 		HTTP:      s.Client(),
@@ -54,16 +49,13 @@ func serve(t *testing.T, answers ...string) (*Client, *[]said) {
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	return c, &all
 }
 
-// TestRequests shows what each operation sends: GET has a query, everything else
-// JSON, and the URL's own path stays.
+// TestRequests shows what each operation sends: GET has a query, everything else JSON, and the URL's own path stays.
 func TestRequests(t *testing.T) {
 	ctx := t.Context()
 	model, version := `{"registered_model": {"name": "a b"}}`, `{"model_version": {"name": "a b", "version": "7"}}`
-
 	cases := map[string]struct {
 		answer string
 		do     func(*Client) error
@@ -81,7 +73,6 @@ func TestRequests(t *testing.T) {
 		"Version":     {version, func(c *Client) error { _, err := c.Version(ctx, "a b", "7"); return err }, said{Method: "GET", Path: "model-versions/get", Query: "name=a+b&version=7"}},
 		"CreateVersion": {version, func(c *Client) error {
 			_, err := c.CreateVersion(ctx, Version{Name: "a b", Source: "s3://x", Tags: Tags{"k": "v"}})
-
 			return err
 		}, said{Method: "POST", Path: "model-versions/create", Body: `{"name":"a b","source":"s3://x","tags":[{"key":"k","value":"v"}]}`}},
 		"DescribeVersion":  {version, func(c *Client) error { return c.DescribeVersion(ctx, "a", "7", "d") }, said{Method: "PATCH", Path: "model-versions/update", Body: `{"name":"a","version":"7","description":"d"}`}},
@@ -93,21 +84,17 @@ func TestRequests(t *testing.T) {
 			Method: "GET", Path: "model-versions/search", Query: "filter=name+%3D+%27a%27+AND+tags.%60o%2Fw.n%60+%3D+%27v%27&max_results=100",
 		}},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c, all := serve(t, tc.answer)
 			if err := tc.do(c); err != nil {
 				t.Fatal(err)
 			}
-
 			tc.want.Path = "/base path/api/2.0/mlflow/" + tc.want.Path
 			tc.want.Authorization = "Bearer t"
-
 			if tc.want.Method != http.MethodGet {
 				tc.want.Type = "application/json"
 			}
-
 			if diff := cmp.Diff([]said{tc.want}, *all); diff != "" {
 				t.Errorf("-want, +got:\n%s", diff)
 			}
@@ -115,23 +102,18 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestSearchPages shows that a search reads all pages, keeps what is exactly what
-// was asked for, and ends.
+// TestSearchPages shows that a search reads all pages, keeps what is exactly what was asked for, and ends.
 func TestSearchPages(t *testing.T) {
 	page := `{"model_versions": [{"name": "a", "version": %d, "tags": [{"key": "k", "value": "%s"}]}], "next_page_token": "%s"}`
-
 	c, all := serve(t, fmt.Sprintf(page, 3, "v", "2"), fmt.Sprintf(page, 2, "V", "3"), `{"next_page_token": "4"}`, fmt.Sprintf(page, 1, "v", ""))
-
 	got, err := c.VersionsTagged(t.Context(), "a", "k", "v")
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	want := []Version{{Name: "a", Version: "3", Tags: Tags{"k": "v"}}, {Name: "a", Version: "1", Tags: Tags{"k": "v"}}}
 	if diff := cmp.Diff(want, got); diff != "" || len(*all) != 4 || !strings.Contains((*all)[3].Query, "page_token=4") {
 		t.Errorf("%d requests; -want, +got:\n%s", len(*all), diff)
 	}
-
 	c, all = serve(t, fmt.Sprintf(page, 3, "v", "again"))
 	if _, err := c.Versions(t.Context(), "a"); err == nil || len(*all) != maxPages {
 		t.Errorf("A list that does not end must be an error, got %v after %d requests", err, len(*all))
@@ -142,10 +124,8 @@ func TestSearchPages(t *testing.T) {
 func TestSearchQuotes(t *testing.T) {
 	for _, name := range []string{`a' OR name != 'a`, `a"b`, "a`b", `a\`} {
 		c, all := serve(t, "{}")
-
 		_, err := c.Versions(t.Context(), name)
 		_, errTagged := c.VersionsTagged(t.Context(), "a", "k", name)
-
 		if err == nil || errTagged == nil || len(*all) > 0 {
 			t.Errorf("%q must not be sent, got %v, %v, %v", name, err, errTagged, *all)
 		}
@@ -171,16 +151,13 @@ func TestAnswers(t *testing.T) {
 		"WrongType":    {reason: "Something else has such fields.", body: `{"registered_model": {"name": "a", "tags": {"k": "v"}}}`},
 		"WrongVersion": {reason: "A version is a number.", body: `{"registered_model": {"name": "a", "aliases": [{"alias": "x", "version": "1' OR"}]}}`},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c, _ := serve(t, tc.body)
-
 			_, err := c.Model(t.Context(), "a")
 			if (err == nil) != tc.ok {
 				t.Fatalf("\n%s\nModel(...): got %v", tc.reason, err)
 			}
-
 			if err != nil && (Explain(err) == nil || Explain(err).Reason != v1alpha1.ReasonUnknownAnswer) {
 				t.Errorf("\n%s\nExplain(...): got %v", tc.reason, Explain(err))
 			}
@@ -188,8 +165,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestDone shows that a change has been made only when the registry says so: a
-// page that comes with a good status does not.
+// TestDone shows that a change has been made only when the registry says so: a page that comes with a good status does not.
 func TestDone(t *testing.T) {
 	for body, want := range map[string]bool{"{}": true, "{\n}": true, "<html></html>": false, "null": false, "[]": false, "": false, "{": false} {
 		c, _ := serve(t, body)
@@ -206,7 +182,6 @@ func TestNumber(t *testing.T) {
 			t.Errorf("%s: want %q, got %q, %v", text, want, got, err)
 		}
 	}
-
 	for _, text := range []string{`-1`, `1.5`, `1e3`, `""`, `"a"`, `true`, `{}`, `"99999999999999999999"`} {
 		var got Number
 		if err := json.Unmarshal([]byte(text), &got); err == nil {
@@ -231,7 +206,6 @@ func TestNew(t *testing.T) {
 // TestLarge shows that requests are bounded.
 func TestLarge(t *testing.T) {
 	c, all := serve(t, "{}")
-
 	err := c.SetModelTag(context.Background(), "a", "k", strings.Repeat("x", maxRequest))
 	if f := (*outside.Failure)(nil); !errors.As(err, &f) || len(*all) > 0 {
 		t.Errorf("It must not be sent, got %v", err)

@@ -10,9 +10,8 @@ import (
 	"net/http"
 )
 
-// Codes of errors that callers and Explain tell apart: enum ErrorCode of
-// mlflow/protos/databricks.proto. The status alone says little: the registry
-// answers 400 for what exists already, and proxies answer 404 for everything.
+// Codes of errors that callers and Explain tell apart: enum ErrorCode of mlflow/protos/databricks.proto. The status alone says
+// little: the registry answers 400 for what exists already, and proxies answer 404 for everything.
 const (
 	codeNotFound      = "RESOURCE_DOES_NOT_EXIST"
 	codeExists        = "RESOURCE_ALREADY_EXISTS"
@@ -30,8 +29,7 @@ const (
 	codeUnimplemented = "NOT_IMPLEMENTED"
 )
 
-// An Error is an answer that is not what was hoped for. Its text holds nothing
-// that the answer said: that could be anything.
+// An Error is an answer that is not what was hoped for. Its text holds nothing that the answer said: that could be anything.
 type Error struct {
 	// Operation that was asked for.
 	Operation string
@@ -42,11 +40,10 @@ type Error struct {
 	// Code is the registry's, or "" when somebody else answered.
 	Code string
 
-	// invalidHost tells that the registry does not want to be called by this
-	// name. It says so in plain text.
+	// invalidHost means that the registry does not want to be called by this name. It says so in plain text.
 	invalidHost bool
 
-	// unreadable tells that a good status came with what is no answer.
+	// unreadable means that a good status came with what is no answer.
 	unreadable bool
 }
 
@@ -65,26 +62,22 @@ func (e *Error) Error() string {
 // newError of an answer.
 func newError(operation string, status int, body []byte) *Error {
 	e := &Error{Operation: operation, Status: status}
-
 	var answer struct {
 		Code string `json:"error_code"`
 	}
 
-	// Anything else is not from the registry: it says what went wrong in JSON,
-	// but for what its server refuses before it gets there.
+	// Anything else is not from the registry: it says what went wrong in JSON, but for what its server refuses before it gets
+	// there.
 	if err := json.Unmarshal(body, &answer); err == nil {
 		e.Code = answer.Code
 	}
-
 	e.invalidHost = status == http.StatusForbidden && bytes.HasPrefix(body, []byte("Invalid Host header"))
-
 	return e
 }
 
-// IsNotFound tells whether the registry said that what was asked for does not
-// exist. A bare 404 does not say that: it may come from a proxy or a wrong path.
+// IsNotFound reports whether the registry said that what was asked for does not exist. A bare 404 does not say that: it may come
+// from a proxy or a wrong path.
 func IsNotFound(err error) bool {
 	e := (*Error)(nil)
-
 	return errors.As(err, &e) && e.Code == codeNotFound && e.Status >= 400 && e.Status < 500
 }

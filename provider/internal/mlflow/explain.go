@@ -11,21 +11,17 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 )
 
-// Explain what a registry answered. It returns nil when the error is not about
-// an answer.
+// Explain what a registry answered. It returns nil when the error is not about an answer.
 func Explain(err error) *outside.Failure {
 	e := (*Error)(nil)
 	if !errors.As(err, &e) {
 		return nil
 	}
-
 	f := e.byCode()
 	if f == nil || e.Code == codeNotFound && !IsNotFound(e) {
 		f = e.byStatus()
 	}
-
 	f.Cause = err
-
 	return f
 }
 
@@ -73,9 +69,8 @@ func (e *Error) byCode() *outside.Failure {
 	}
 }
 
-// byStatus explains what came without a code that we know: from a proxy, from
-// what stands before the registry in its own server, or from a registry that
-// failed.
+// byStatus explains what came without a code that we know: from a proxy, from what stands before the registry in its own server,
+// or from a registry that failed.
 func (e *Error) byStatus() *outside.Failure {
 	switch {
 	case e.unreadable:

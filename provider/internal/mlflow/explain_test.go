@@ -28,14 +28,12 @@ const (
 
 func TestExplain(t *testing.T) {
 	code := func(c string) string { return fmt.Sprintf(bodyCode, c) }
-
 	cases := map[string]struct {
-		reason string
-		status int
-		body   string
-		want   xpv2.ConditionReason
-		says   string
-
+		reason   string
+		status   int
+		body     string
+		want     xpv2.ConditionReason
+		says     string
 		notFound bool
 	}{
 		"NotFound":      {reason: "Only this says that something does not exist.", status: 404, body: bodyNotFound, want: v1alpha1.ReasonNotFound, notFound: true},
@@ -74,30 +72,24 @@ func TestExplain(t *testing.T) {
 		"Redirect":      {reason: "We follow nobody.", status: 302, body: bodyPage, want: v1alpha1.ReasonUnknownAnswer, says: "another URL"},
 		"Created":       {reason: "The registry's good answers are 200.", status: 201, body: "{}", want: v1alpha1.ReasonUnknownAnswer, says: "201"},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			err := fmt.Errorf("somewhere: %w", newError("GetRegisteredModel", tc.status, []byte(tc.body)))
-
 			f := Explain(err)
 			if f == nil || f.Reason != tc.want || !strings.Contains(f.Error(), tc.says) || f.Remedy == "" {
 				t.Fatalf("\n%s\nExplain(...): want %s with %q and a remedy, got %v", tc.reason, tc.want, tc.says, f)
 			}
-
 			if strings.Contains(f.Error()+err.Error(), "secret words") || strings.Contains(f.Error(), "nope") {
 				t.Errorf("\n%s\nExplain(...): must not repeat what the answer says, got %q", tc.reason, f.Error())
 			}
-
 			if !errors.Is(f, err) {
 				t.Errorf("\n%s\nExplain(...): must keep the cause", tc.reason)
 			}
-
 			if got := IsNotFound(err); got != tc.notFound {
 				t.Errorf("\n%s\nIsNotFound(...): want %t, got %t", tc.reason, tc.notFound, got)
 			}
 		})
 	}
-
 	if f := Explain(errors.New("boom")); f != nil {
 		t.Errorf("What is not about an answer is not ours to explain, got %v", f)
 	}

@@ -11,30 +11,24 @@ import (
 // Model of a name: rpc getRegisteredModel.
 func (c *Client) Model(ctx context.Context, name string) (*Model, error) {
 	const operation = "GetRegisteredModel"
-
 	var answer struct {
 		Model *Model `json:"registered_model"`
 	}
-
 	if err := c.get(ctx, operation, "registered-models/get", url.Values{"name": {name}}, &answer); err != nil {
 		return nil, err
 	}
 
-	// A database that ignores case, or a proxy that remembers too much, could
-	// tell of another model.
+	// A database that ignores case, or a proxy that remembers too much, could tell of another model.
 	if answer.Model == nil || answer.Model.Name != name {
 		return nil, &Error{Operation: operation, Status: http.StatusOK, unreadable: true}
 	}
-
 	if answer.Model.Tags == nil {
 		answer.Model.Tags = Tags{}
 	}
-
 	return answer.Model, nil
 }
 
-// CreateModel with its tags: rpc createRegisteredModel. When there is one of this
-// name the error tells a conflict.
+// CreateModel with its tags: rpc createRegisteredModel. When there is one of this name the error tells a conflict.
 func (c *Client) CreateModel(ctx context.Context, m Model) error {
 	return c.send(ctx, "CreateRegisteredModel", http.MethodPost, "registered-models/create", struct {
 		Name        string `json:"name"`
@@ -75,8 +69,7 @@ func (c *Client) DeleteModelTag(ctx context.Context, name, key string) error {
 	}{name, key}, nil)
 }
 
-// SetAlias to a version, wherever it pointed: rpc setRegisteredModelAlias. When
-// the version does not exist the error IsNotFound.
+// SetAlias to a version, wherever it pointed: rpc setRegisteredModelAlias. When the version does not exist the error IsNotFound.
 func (c *Client) SetAlias(ctx context.Context, name, alias, version string) error {
 	return c.send(ctx, "SetRegisteredModelAlias", http.MethodPost, "registered-models/alias", struct {
 		Name    string `json:"name"`

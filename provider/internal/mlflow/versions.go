@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// page is how many versions one answer holds. A version has no more than some
-	// KiB, so that an answer stays far below what is read of one.
+	// page is how many versions one answer holds. A version has no more than some KiB, so that an answer stays far below what is
+	// read of one.
 	page = 100
 
 	// maxPages that are read. Nobody has as many versions as are in them.
@@ -26,24 +26,19 @@ const (
 // Version of a model: rpc getModelVersion.
 func (c *Client) Version(ctx context.Context, model, version string) (*Version, error) {
 	const operation = "GetModelVersion"
-
 	var answer struct {
 		Version *Version `json:"model_version"`
 	}
-
 	q := url.Values{"name": {model}, "version": {version}}
 	if err := c.get(ctx, operation, "model-versions/get", q, &answer); err != nil {
 		return nil, err
 	}
-
 	if v := answer.Version; v == nil || v.Name != model || string(v.Version) != version {
 		return nil, &Error{Operation: operation, Status: http.StatusOK, unreadable: true}
 	}
-
 	if answer.Version.Tags == nil {
 		answer.Version.Tags = Tags{}
 	}
-
 	return answer.Version, nil
 }
 
@@ -51,11 +46,9 @@ func (c *Client) Version(ctx context.Context, model, version string) (*Version, 
 // rpc createModelVersion. Each call makes another version.
 func (c *Client) CreateVersion(ctx context.Context, v Version) (string, error) {
 	const operation = "CreateModelVersion"
-
 	var answer struct {
 		Version *Version `json:"model_version"`
 	}
-
 	err := c.send(ctx, operation, http.MethodPost, "model-versions/create", struct {
 		Name        string `json:"name"`
 		Source      string `json:"source"`
@@ -66,11 +59,9 @@ func (c *Client) CreateVersion(ctx context.Context, v Version) (string, error) {
 	if err != nil {
 		return "", err
 	}
-
 	if a := answer.Version; a == nil || a.Name != v.Name || a.Version == "" {
 		return "", &Error{Operation: operation, Status: http.StatusOK, unreadable: true}
 	}
-
 	return string(answer.Version.Version), nil
 }
 
@@ -110,55 +101,45 @@ func (c *Client) DeleteVersionTag(ctx context.Context, model, version, key strin
 	}{model, version, key}, nil)
 }
 
-// ArtifactURI is where the files of a version can be downloaded: rpc
-// getModelVersionDownloadUri. It does not change.
+// ArtifactURI is where the files of a version can be downloaded: rpc getModelVersionDownloadUri. It does not change.
 func (c *Client) ArtifactURI(ctx context.Context, model, version string) (string, error) {
 	const operation = "GetModelVersionDownloadUri"
-
 	var answer struct {
 		URI string `json:"artifact_uri"`
 	}
-
 	q := url.Values{"name": {model}, "version": {version}}
 	if err := c.get(ctx, operation, "model-versions/get-download-uri", q, &answer); err != nil {
 		return "", err
 	}
-
 	if answer.URI == "" {
 		return "", &Error{Operation: operation, Status: http.StatusOK, unreadable: true}
 	}
-
 	return answer.URI, nil
 }
 
-// VersionsTagged returns the versions of a model whose tag has a value: rpc
-// searchModelVersions.
+// VersionsTagged returns the versions of a model whose tag has a value: rpc searchModelVersions.
 func (c *Client) VersionsTagged(ctx context.Context, model, key, value string) ([]Version, error) {
 	name, err := equals("name", model)
 	if err != nil {
 		return nil, err
 	}
-
 	tagged, err := equals("tags.`"+key+"`", value)
 	if err != nil {
 		return nil, err
 	}
-
 	found, err := c.search(ctx, name+" AND "+tagged)
 	if err != nil {
 		return nil, err
 	}
 
-	// The filter is the registry's business, and its databases do not agree on
-	// what is equal. What is acted on must be exactly what was asked for.
+	// The filter is the registry's business, and its databases do not agree on what is equal. What is acted on must be exactly
+	// what was asked for.
 	exact := found[:0]
-
 	for _, v := range found {
 		if v.Name == model && v.Tags[key] == value {
 			exact = append(exact, v)
 		}
 	}
-
 	return exact, nil
 }
 
@@ -168,37 +149,28 @@ func (c *Client) Versions(ctx context.Context, model string) ([]Version, error) 
 	if err != nil {
 		return nil, err
 	}
-
 	return c.search(ctx, name)
 }
 
 // search all pages.
 func (c *Client) search(ctx context.Context, filter string) ([]Version, error) {
 	const operation = "SearchModelVersions"
-
 	var all []Version
-
 	q := url.Values{"filter": {filter}, "max_results": {strconv.Itoa(page)}}
-
 	for range maxPages {
 		var answer struct {
 			Versions []Version `json:"model_versions"`
 			Next     string    `json:"next_page_token"`
 		}
-
 		if err := c.get(ctx, operation, "model-versions/search", q, &answer); err != nil {
 			return nil, err
 		}
-
 		all = append(all, answer.Versions...)
-
 		if answer.Next == "" {
 			return all, nil
 		}
-
 		q.Set("page_token", answer.Next)
 	}
-
 	return nil, &outside.Failure{
 		Reason:  v1alpha1.ReasonUnknownAnswer,
 		Message: "the registry's list of versions does not end",
@@ -206,8 +178,7 @@ func (c *Client) search(ctx context.Context, filter string) ([]Version, error) {
 	}
 }
 
-// equals is a condition of a filter. The grammar of filters has no escape, so a
-// value that would end its quotes is refused.
+// equals is a condition of a filter. The grammar of filters has no escape, so a value that would end its quotes is refused.
 func equals(field, value string) (string, error) {
 	if strings.ContainsAny(value, "'\"`\\") {
 		return "", &outside.Failure{
@@ -216,6 +187,5 @@ func equals(field, value string) (string, error) {
 			Remedy:  "use a name without quotes and backslashes",
 		}
 	}
-
 	return field + " = '" + value + "'", nil
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// A Checker asks a service something that changes nothing and that everybody who
-// is let in may ask.
+// A Checker asks a service something that changes nothing and that everybody who is let in may ask.
 type Checker interface {
 	// Backend that it asks.
 	Backend() Backend
@@ -35,16 +34,14 @@ func (p *Pool[C]) check(ctx context.Context, c *config) error {
 	if err != nil {
 		return err
 	}
-
 	return p.service.Ask(ctx, cl)
 }
 
-// Check whether the service that pc is about answers, as a condition. The
-// condition is empty, and the error set, when the API server failed.
+// Check whether the service that pc is about answers, as a condition. The condition is empty, and the error set, when the API
+// server failed.
 func Check(ctx context.Context, pc resource.ProviderConfig, all ...Checker) (xpv2.Condition, error) {
 	c, err := configOf(pc)
 	explain := Explain
-
 	if err == nil {
 		for _, one := range all {
 			if one.Backend() == c.backend {
@@ -52,12 +49,10 @@ func Check(ctx context.Context, pc resource.ProviderConfig, all ...Checker) (xpv
 			}
 		}
 	}
-
 	told, err := conclude(explain, err)
 	if f := (*Failure)(nil); errors.As(err, &f) {
 		err = nil
 	}
-
 	return told, err
 }
 

@@ -18,9 +18,8 @@ const (
 	Prometheus Backend = "prometheus"
 )
 
-// A Connection is what a client is made of: what a config says, with the content
-// of the Secrets that it names. It is shared by everybody who uses the config
-// and is not changed.
+// A Connection is what a client is made of: what a config says, with the content of the Secrets that it names. It is shared by
+// everybody who uses the config and is not changed.
 type Connection struct {
 	// Backend that the config is about. The field of the same name is set.
 	Backend    Backend
@@ -28,22 +27,20 @@ type Connection struct {
 	MLflow     *v1alpha1.MLflowConfig
 	Prometheus *v1alpha1.PrometheusConfig
 
-	// Shared tells that it is a ClusterProviderConfig.
+	// Shared means that it is a ClusterProviderConfig.
 	Shared bool
 
 	// CABundle of the backend.
 	CABundle string
 
-	// Key opens an S3 server, Workload is the key for those who use buckets, or
-	// nil.
+	// Key opens an S3 server, Workload is the key for users of buckets, or nil.
 	Key      AccessKey
 	Workload *AccessKey
 
 	// Authorize puts credentials into requests to MLflow and Prometheus.
 	Authorize func(*http.Request)
 
-	// HTTP sends requests. It is guarded, waits when the service asks for it,
-	// limits answers and follows no redirect.
+	// HTTP sends requests. It is guarded, waits when the service asks for it, limits answers and follows no redirect.
 	HTTP *http.Client
 }
 
@@ -54,8 +51,7 @@ type AccessKey struct {
 
 // A Tenant is on whose behalf a managed resource acts, and what it may do.
 type Tenant struct {
-	// Cluster is the UID of the namespace kube-system, which stands for the
-	// cluster.
+	// Cluster is the UID of the namespace kube-system, which stands for the cluster.
 	Cluster string
 
 	// Namespace of the managed resource.
@@ -64,27 +60,25 @@ type Tenant struct {
 	// Config names the config, for people.
 	Config string
 
-	// Shared tells that others use the same service with the same credentials.
+	// Shared means that others use the same service with the same credentials.
 	Shared bool
 
-	// Adoption tells that a managed resource may ask for what belongs to nobody.
+	// Adoption means that a managed resource may ask for what has no owner.
 	Adoption bool
 
 	// BucketPrefix begins the names of buckets, {namespace} being replaced.
 	BucketPrefix string
 }
 
-// Owner is the value of the owner tag of a managed resource of this tenant. It
-// stays the same when the managed resource is deleted and made again.
+// Owner is the value of the owner tag of a managed resource of this tenant. It stays the same when the managed resource is
+// deleted and made again.
 func (t Tenant) Owner(name string) string { return t.ground() + name }
 
-// Owns tells whether an owner tag is that of a managed resource of this tenant.
+// Owns reports whether an owner tag is that of a managed resource of this tenant.
 func (t Tenant) Owns(tag string) bool {
 	g := t.ground()
-
 	return len(tag) > len(g) && tag[:len(g)] == g
 }
 
-// ground begins the owner tags of a tenant. Neither a UID nor the name of a
-// namespace has a slash.
+// ground begins the owner tags of a tenant. Neither a UID nor the name of a namespace has a slash.
 func (t Tenant) ground() string { return t.Cluster + "/" + t.Namespace + "/" }

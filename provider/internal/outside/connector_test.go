@@ -15,11 +15,11 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// TestTellingKeepsTime shows that a service that answers and then refuses, in
-// every reconcile anew, does not change the condition each time.
+// TestTellingKeepsTime shows that a service that answers and then refuses, in every reconcile anew, does not change the condition
+// each time.
 func TestTellingKeepsTime(t *testing.T) {
 	refused := &Failure{Reason: v1alpha1.ReasonForbidden, Message: "no"}
-	c := Telling(managed.TypedExternalConnectorFn[*storagev1alpha1.Bucket](
+	c := Reporting(managed.TypedExternalConnectorFn[*storagev1alpha1.Bucket](
 		func(context.Context, *storagev1alpha1.Bucket) (managed.TypedExternalClient[*storagev1alpha1.Bucket], error) {
 			return &managed.TypedExternalClientFns[*storagev1alpha1.Bucket]{
 				ObserveFn: func(context.Context, *storagev1alpha1.Bucket) (managed.ExternalObservation, error) {
@@ -30,31 +30,24 @@ func TestTellingKeepsTime(t *testing.T) {
 				},
 			}, nil
 		}), Explain)
-
 	long := metav1.NewTime(time.Now().Add(-time.Hour))
 	was := Failed(refused)
 	was.LastTransitionTime = long
-
 	cr := &storagev1alpha1.Bucket{}
 	cr.SetConditions(was)
-
 	e, err := c.Connect(t.Context(), cr)
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	if _, err := e.Observe(t.Context(), cr); err != nil {
 		t.Fatal(err)
 	}
-
 	if got := cr.GetCondition(v1alpha1.TypeConnected); got.Reason != v1alpha1.ReasonAnswered || got.LastTransitionTime.Equal(&long) {
 		t.Errorf("after Observe: want a new Answered, got %+v", got)
 	}
-
 	if _, err := e.Update(t.Context(), cr); err == nil {
 		t.Fatal("the failure is lost")
 	}
-
 	if got := cr.GetCondition(v1alpha1.TypeConnected); !got.Equal(was) || !got.LastTransitionTime.Equal(&long) {
 		t.Errorf("after Update: want the condition from before, got %+v", got)
 	}

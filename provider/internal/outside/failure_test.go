@@ -27,7 +27,6 @@ func TestExplain(t *testing.T) {
 	wrapped := func(err error) error {
 		return fmt.Errorf("operation error S3: HeadBucket: %w", &url.Error{Op: "Head", URL: "https://s3.example.org/x", Err: err})
 	}
-
 	cases := map[string]struct {
 		reason string
 		err    error
@@ -53,7 +52,6 @@ func TestExplain(t *testing.T) {
 		"TooLarge":      {reason: "An answer that does not end.", err: wrapped(ErrTooLarge), want: v1alpha1.ReasonUnknownAnswer},
 		"SomethingElse": {reason: "A request that could not be sent.", err: wrapped(errors.New("boom")), want: v1alpha1.ReasonUnreachable},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			f := Explain(tc.err)
@@ -61,14 +59,11 @@ func TestExplain(t *testing.T) {
 				if tc.want != "" {
 					t.Errorf("\n%s\nExplain(%v): want %q, got nothing", tc.reason, tc.err, tc.want)
 				}
-
 				return
 			}
-
 			if f.Reason != tc.want {
 				t.Errorf("\n%s\nExplain(%v): want %q, got %q", tc.reason, tc.err, tc.want, f.Reason)
 			}
-
 			if name != "Failure" && (f.Message == "" || f.Remedy == "" || !errors.Is(f, tc.err)) {
 				t.Errorf("\n%s\nA Failure should have message, remedy and cause, got %+v", tc.reason, f)
 			}
@@ -78,11 +73,9 @@ func TestExplain(t *testing.T) {
 
 func TestConclude(t *testing.T) {
 	nothing := func(error) *Failure { return nil }
-
 	if c, err := conclude(nothing, nil); err != nil || c.Reason != v1alpha1.ReasonAnswered {
 		t.Errorf("No error is an answer, got %v, %v", c, err)
 	}
-
 	conflict := fmt.Errorf("cannot: %w", kerrors.NewConflict(schema.GroupResource{}, "x", nil))
 	if c, err := conclude(nothing, conflict); !errors.Is(err, conflict) || c.Type != "" {
 		t.Errorf("The API server's errors are the runtime's, got %v, %v", c, err)
@@ -105,7 +98,6 @@ func TestConclude(t *testing.T) {
 	if c.Reason != v1alpha1.ReasonUnknownAnswer || err == nil {
 		t.Errorf("What nobody understands is told as such, got %v, %v", c, err)
 	}
-
 	for _, told := range []string{c.Message, err.Error()} {
 		if told == "" || containsSecret(told) {
 			t.Errorf("Nothing of an unknown error may be shown, got %q", told)

@@ -53,16 +53,13 @@ func TestGuard(t *testing.T) {
 			refused: "a link-local address",
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			g := &Guard{Allowed: tc.allowed, APIServer: func(context.Context) ([]netip.Addr, error) {
 				return []netip.Addr{netip.MustParseAddr("10.96.0.1")}, nil
 			}}
-
 			err := g.Control(t.Context(), "tcp", tc.address, nil)
 			e := (*AddressError)(nil)
-
 			if errors.As(err, &e) != (tc.refused != "") || e != nil && e.Kind != tc.refused {
 				t.Errorf("\n%s\nControl(%q): want refused %q, got %v", tc.reason, tc.address, tc.refused, err)
 			}
@@ -72,7 +69,6 @@ func TestGuard(t *testing.T) {
 
 func TestGuardWithoutAPIServer(t *testing.T) {
 	g := &Guard{APIServer: func(context.Context) ([]netip.Addr, error) { return nil, errors.New("boom") }}
-
 	if err := g.Control(t.Context(), "tcp", "93.184.216.34:443", nil); err == nil {
 		t.Error("When nobody knows what the API server is, nobody connects")
 	}
@@ -82,48 +78,38 @@ func TestGuardRemembers(t *testing.T) {
 	asked := 0
 	g := &Guard{APIServer: func(context.Context) ([]netip.Addr, error) {
 		asked++
-
 		return nil, nil
 	}}
-
 	for range 3 {
 		if err := g.Control(t.Context(), "tcp", "93.184.216.34:443", nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-
 	if asked != 1 {
 		t.Errorf("The API server's addresses were asked for %d times in a moment", asked)
 	}
-
 	g.fresh = time.Now().Add(-2 * remember)
-
 	if err := g.Control(t.Context(), "tcp", "93.184.216.34:443", nil); err != nil || asked != 2 {
 		t.Errorf("They should be asked for again after %s: asked %d times, %v", remember, asked, err)
 	}
 }
 
-// TestGuardHoldsAtDialTime shows that what counts is the address that is dialled
-// and not the name in the URL: names that resolve to something else the second
-// time do not help.
+// TestGuardHoldsAtDialTime shows that what counts is the address that is dialled and not the name in the URL: names that resolve
+// to something else the second time do not help.
 func TestGuardHoldsAtDialTime(t *testing.T) {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-
 	g := &Guard{APIServer: func(context.Context) ([]netip.Addr, error) { return nil, nil }}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-
 	for _, host := range []string{"localhost", "127.0.0.1"} {
 		d := &net.Dialer{ControlContext: g.Control}
-
 		c, err := d.DialContext(t.Context(), "tcp", net.JoinHostPort(host, port))
 		if e := (*AddressError)(nil); !errors.As(err, &e) {
 			t.Errorf("Dialling %s should be refused, got %v", host, err)
 		}
-
 		if c != nil {
 			_ = c.Close()
 		}

@@ -15,18 +15,15 @@ import (
 )
 
 const (
-	// trusted is how long Secrets are taken for unchanged. Whoever rotates one
-	// waits no longer than this, and a thousand managed resources that are looked
-	// at in one second read it once.
+	// trusted is how long Secrets are taken for unchanged. Whoever rotates one waits no longer than this, and a thousand managed
+	// resources that are looked at in one second read it once.
 	trusted = 5 * time.Second
 
-	// forgotten is when a client that nobody asks for is dropped, for instance
-	// because its config is gone.
+	// forgotten is when a client that nobody asks for is dropped, for instance because its config is gone.
 	forgotten = time.Hour
 )
 
-// A Pool keeps one client for each config, as long as the config and its Secrets
-// stay the same.
+// A Pool keeps one client for each config, as long as the config and its Secrets stay the same.
 type Pool[C any] struct {
 	resolver *Resolver
 	backend  Backend
@@ -37,8 +34,7 @@ type Pool[C any] struct {
 }
 
 type entry[C any] struct {
-	// mu is held while the client is made: others of the same config wait for it
-	// and nobody else does.
+	// mu is held while the client is made: others of the same config wait for it and nobody else does.
 	mu sync.Mutex
 
 	client     C
@@ -49,18 +45,15 @@ type entry[C any] struct {
 	checked, used time.Time
 }
 
-// A Service is what a pool has to know of the services that its clients C talk
-// to.
+// A Service is what a pool has to know of the services that its clients C talk to.
 type Service[C any] struct {
 	// New makes a client of a Connection. It sends nothing.
 	New func(*Connection) (C, error)
 
-	// Ask something that changes nothing and that everybody may ask whose
-	// credentials the service knows.
+	// Ask something that changes nothing and that everybody may ask whose credentials the service knows.
 	Ask func(context.Context, C) error
 
-	// Explain an error of New, Ask or a client, or return nil when only what lies
-	// below the service's protocol went wrong.
+	// Explain an error of New, Ask or a client, or return nil when only what lies below the service's protocol went wrong.
 	Explain func(error) *Failure
 }
 
@@ -69,49 +62,38 @@ func NewPool[C any](r *Resolver, b Backend, s Service[C]) *Pool[C] {
 	return &Pool[C]{resolver: r, backend: b, service: s, entries: map[types.UID]*entry[C]{}}
 }
 
-// Client for mg, and on whose behalf it acts. It records that mg uses its
-// config. Errors are Failures, or come from the API server.
+// Client for mg, and on whose behalf it acts. It records that mg uses its config. Errors are Failures, or come from the API
+// server.
 func (p *Pool[C]) Client(ctx context.Context, mg resource.ModernManaged) (C, Tenant, error) {
 	var none C
-
 	c, err := p.resolver.resolve(ctx, mg, p.backend)
 	if err != nil {
 		return none, Tenant{}, err
 	}
-
 	t, err := p.resolver.tenant(ctx, c, mg.GetNamespace())
 	if err != nil {
 		return none, Tenant{}, err
 	}
-
 	cl, err := p.client(ctx, c)
-
 	return cl, t, err
 }
 
 func (p *Pool[C]) client(ctx context.Context, c *config) (C, error) {
 	e := p.entry(c.object.GetUID())
-
 	e.mu.Lock()
 	defer e.mu.Unlock()
-
 	if e.connection != nil && e.config == c.version() && time.Since(e.checked) < trusted {
 		return e.client, nil
 	}
-
 	var none C
-
 	n, secrets, err := p.resolver.connection(ctx, c)
 	if err != nil {
 		return none, err
 	}
-
 	if e.connection != nil && e.config == c.version() && e.secrets == secrets {
 		e.checked = time.Now()
-
 		return e.client, nil
 	}
-
 	if n.HTTP, err = newHTTPClient(n, p.resolver.guard); err != nil {
 		return none, &Failure{
 			Reason:  v1alpha1.ReasonInvalidConfig,
@@ -120,45 +102,35 @@ func (p *Pool[C]) client(ctx context.Context, c *config) (C, error) {
 			Cause:   err,
 		}
 	}
-
 	made, err := p.service.New(n)
 	if err != nil {
 		return none, err
 	}
-
 	if e.connection != nil {
 		e.connection.HTTP.CloseIdleConnections()
 	}
-
 	e.client, e.connection, e.config, e.secrets, e.checked = made, n, c.version(), secrets, time.Now()
-
 	return made, nil
 }
 
-// entry of a config. It also drops those that nobody has asked for in a long
-// time.
+// entry of a config. It also drops those that nobody has asked for in a long time.
 func (p *Pool[C]) entry(uid types.UID) *entry[C] {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-
 	for id, e := range p.entries {
 		if id != uid && time.Since(e.used) > forgotten && e.mu.TryLock() {
 			if e.connection != nil {
 				e.connection.HTTP.CloseIdleConnections()
 			}
-
 			delete(p.entries, id)
 			e.mu.Unlock()
 		}
 	}
-
 	e := p.entries[uid]
 	if e == nil {
 		e = &entry[C]{}
 		p.entries[uid] = e
 	}
-
 	e.used = time.Now()
-
 	return e
 }

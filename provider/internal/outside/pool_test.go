@@ -43,14 +43,12 @@ type bench struct {
 
 func newBench(t *testing.T, objects ...client.Object) *bench {
 	t.Helper()
-
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme, storagev1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
 		}
 	}
-
 	b := &bench{}
 	kube := fake.NewClientBuilder().WithScheme(s).WithObjects(append(objects,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "cluster"}})...).Build()
@@ -59,11 +57,9 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 			if _, ok := o.(*corev1.Secret); ok {
 				b.secrets = append(b.secrets, k)
 			}
-
 			return c.Get(ctx, k, o, opts...)
 		},
 	})
-
 	return b
 }
 
@@ -92,7 +88,6 @@ func tenants(namespace string) *v1alpha1.ProviderConfig {
 
 func platforms() *v1alpha1.ClusterProviderConfig {
 	prefix := "{namespace}-"
-
 	return &v1alpha1.ClusterProviderConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: "s3", UID: "cpc", Generation: 1},
 		Spec: v1alpha1.ClusterProviderConfigSpec{
@@ -110,7 +105,6 @@ func bucketOf(namespace, kind, name string) *storagev1alpha1.Bucket {
 		},
 	}
 	b.SetGroupVersionKind(storagev1alpha1.BucketGroupVersionKind)
-
 	return b
 }
 
@@ -125,13 +119,11 @@ func TestClient(t *testing.T) {
 			},
 		}
 	}
-
 	type want struct {
 		key    string
 		tenant Tenant
 		reason xpv2.ConditionReason
 	}
-
 	cases := map[string]struct {
 		reason string
 		change func([]client.Object)
@@ -210,38 +202,30 @@ func TestClient(t *testing.T) {
 			want: want{reason: v1alpha1.ReasonInvalidConfig},
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			all := objects()
 			if tc.change != nil {
 				tc.change(all)
 			}
-
 			b := newBench(t, all...)
-
 			c, tenant, err := b.pool().Client(t.Context(), tc.mg)
 			if tc.want.reason != "" {
 				if f := (*Failure)(nil); !errors.As(err, &f) || f.Reason != tc.want.reason || f.Remedy == "" {
 					t.Errorf("\n%s\nClient(...): want %q with a remedy, got %v", tc.reason, tc.want.reason, err)
 				}
-
 				return
 			}
-
 			if err != nil {
 				t.Fatalf("\n%s\nClient(...): unexpected error: %v", tc.reason, err)
 			}
-
 			if c.Key.ID != tc.want.key || tenant != tc.want.tenant {
 				t.Errorf("\n%s\nClient(...): want %+v, got key %q, tenant %+v", tc.reason, tc.want, c.Key.ID, tenant)
 			}
-
 			u := &v1alpha1.ProviderConfigUsage{}
 			if err := b.Get(t.Context(), types.NamespacedName{Namespace: tc.mg.Namespace, Name: string(tc.mg.UID)}, u); err != nil {
 				t.Errorf("\n%s\nThe use of the config should be recorded: %v", tc.reason, err)
 			}
-
 			for _, s := range b.secrets {
 				if tenant.Shared == (s.Namespace == tc.mg.Namespace) {
 					t.Errorf("\n%s\nSecret %s must not be read", tc.reason, s)
@@ -255,66 +239,51 @@ func TestPoolKeepsAndRenews(t *testing.T) {
 	b := newBench(t, tenants("shop"), keySecret("shop", "s3", "first"))
 	p := b.pool()
 	mg := bucketOf("shop", KindProviderConfig, "s3")
-
 	ask := func() *made {
 		t.Helper()
-
 		c, _, err := p.Client(t.Context(), mg)
 		if err != nil {
 			t.Fatal(err)
 		}
-
 		return c
 	}
 	expire := func() { p.entries["pc-shop"].checked = time.Now().Add(-2 * trusted) }
-
 	first := ask()
 	if ask() != first || len(b.secrets) != 1 {
 		t.Errorf("In a moment nothing is read again, got %d reads", len(b.secrets))
 	}
-
 	expire()
-
 	if ask() != first || len(b.secrets) != 2 {
 		t.Errorf("A Secret that is the same gives the same client, got %d reads", len(b.secrets))
 	}
-
 	s := &corev1.Secret{}
 	if err := b.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "s3"}, s); err != nil {
 		t.Fatal(err)
 	}
-
 	s.Data[v1alpha1.KeyAccessKeyID] = []byte("second")
 	if err := b.Update(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-
 	expire()
-
 	second := ask()
 	if second == first || second.Key.ID != "second" {
 		t.Errorf("A rotated Secret gives a new client, got %q", second.Key.ID)
 	}
-
 	pc := tenants("shop")
 	if err := b.Get(t.Context(), client.ObjectKeyFromObject(pc), pc); err != nil {
 		t.Fatal(err)
 	}
-
 	pc.Status.Users = 7
 	if err := b.Update(t.Context(), pc); err != nil {
 		t.Fatal(err)
 	}
-
 	if ask() != second {
 		t.Error("Counting users is no change of the config")
 	}
-
 	pc.Generation, pc.Spec.S3.Region = 2, "eu-central-1"
 	if err := b.Update(t.Context(), pc); err != nil {
 		t.Fatal(err)
 	}
-
 	if c := ask(); c == second || c.S3.Region != "eu-central-1" {
 		t.Error("A changed config gives a new client at once")
 	}
@@ -323,17 +292,14 @@ func TestPoolKeepsAndRenews(t *testing.T) {
 func TestPoolForgets(t *testing.T) {
 	b := newBench(t, tenants("shop"), tenants("bank"), keySecret("shop", "s3", "a"), keySecret("bank", "s3", "b"))
 	p := b.pool()
-
 	for _, ns := range []string{"shop", "bank"} {
 		if _, _, err := p.Client(t.Context(), bucketOf(ns, KindProviderConfig, "s3")); err != nil {
 			t.Fatal(err)
 		}
-
 		if e := p.entries["pc-shop"]; e != nil {
 			e.used = time.Now().Add(-2 * forgotten)
 		}
 	}
-
 	if _, ok := p.entries["pc-shop"]; ok || len(p.entries) != 1 {
 		t.Errorf("A client that nobody asks for should be dropped, got %d", len(p.entries))
 	}
@@ -341,7 +307,6 @@ func TestPoolForgets(t *testing.T) {
 
 func TestOwner(t *testing.T) {
 	shop := Tenant{Cluster: "c1", Namespace: "shop"}
-
 	cases := map[string]struct {
 		reason string
 		tag    string
@@ -355,7 +320,6 @@ func TestOwner(t *testing.T) {
 		"NoName":           {reason: "A tag without a name is no owner.", tag: "c1/shop/"},
 		"NamespaceInTitle": {reason: "A name cannot pretend to be a namespace.", tag: "c1/bank/shop/assets"},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if got := shop.Owns(tc.tag); got != tc.want {
@@ -371,7 +335,6 @@ func TestCheck(t *testing.T) {
 	failing.Ask = func(context.Context, *made) error {
 		return &Failure{Reason: v1alpha1.ReasonCredentialsRefused, Message: "no", Remedy: "yes"}
 	}
-
 	cases := map[string]struct {
 		reason  string
 		service Service[*made]
@@ -383,7 +346,6 @@ func TestCheck(t *testing.T) {
 		"NoSecret": {reason: "A config without its Secret.", service: service(), pc: tenants("bank"), want: v1alpha1.ReasonCredentialsMissing},
 		"Empty":    {reason: "A config of nothing.", service: service(), pc: &v1alpha1.ProviderConfig{}, want: v1alpha1.ReasonInvalidConfig},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := Check(t.Context(), tc.pc, NewPool(NewResolver(b, open()), S3, tc.service))

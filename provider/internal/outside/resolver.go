@@ -29,8 +29,8 @@ const (
 	KindClusterProviderConfig = "ClusterProviderConfig"
 )
 
-// A Resolver finds what a managed resource's reference leads to. Its client
-// reads configs from a cache and Secrets from the API server.
+// A Resolver finds what a managed resource's reference leads to. Its client reads configs from a cache and Secrets from the API
+// server.
 type Resolver struct {
 	kube  client.Client
 	guard *Guard
@@ -72,8 +72,8 @@ type config struct {
 // name for people.
 func (c *config) name() string { return fmt.Sprintf("%s %q", c.kind, c.object.GetName()) }
 
-// version changes with everything that a client is made of, but for Secrets. It
-// is not the resource version, which changes with every user that is counted.
+// version changes with everything that a client is made of, but for Secrets. It is not the resource version, which changes with
+// every user that is counted.
 func (c *config) version() string {
 	return fmt.Sprintf("%s/%d", c.object.GetUID(), c.object.GetGeneration())
 }
@@ -89,18 +89,15 @@ func (r *Resolver) resolve(ctx context.Context, mg resource.ModernManaged, want 
 		}
 	}
 
-	// Where a namespace goes nothing can be made any more, and what is deleted needs
-	// no usage that protects it.
+	// Where a namespace goes nothing can be made any more, and what is deleted needs no usage that protects it.
 	err := r.track.Track(ctx, mg)
 	if leaving := meta.WasDeleted(mg) && kerrors.HasStatusCause(err, corev1.NamespaceTerminatingCause); err != nil && !leaving {
 		return nil, InCluster("cannot record the use of %s %q: %w", ref.Kind, ref.Name, err)
 	}
-
 	c, err := r.config(ctx, *ref, mg.GetNamespace())
 	if err != nil {
 		return nil, err
 	}
-
 	if c.backend != want {
 		return nil, &Failure{
 			Reason:  v1alpha1.ReasonConfigOfOtherBackend,
@@ -108,7 +105,6 @@ func (r *Resolver) resolve(ctx context.Context, mg resource.ModernManaged, want 
 			Remedy:  "name another config in spec.providerConfigRef",
 		}
 	}
-
 	if !c.allows(mg.GetNamespace()) {
 		return nil, &Failure{
 			Reason:  v1alpha1.ReasonNamespaceNotAllowed,
@@ -116,7 +112,6 @@ func (r *Resolver) resolve(ctx context.Context, mg resource.ModernManaged, want 
 			Remedy:  "ask the platform team to add it to spec.allowedNamespaces, or use a ProviderConfig of your own",
 		}
 	}
-
 	return c, nil
 }
 
@@ -124,7 +119,6 @@ func (r *Resolver) resolve(ctx context.Context, mg resource.ModernManaged, want 
 func (c *config) allows(namespace string) bool {
 	return len(c.namespaces) == 0 || slices.ContainsFunc(c.namespaces, func(pattern string) bool {
 		ok, err := path.Match(pattern, namespace)
-
 		return err == nil && ok
 	})
 }
@@ -137,14 +131,12 @@ func (r *Resolver) config(ctx context.Context, ref xpv2.ProviderConfigReference,
 		if err := r.get(ctx, ref, namespace, pc); err != nil {
 			return nil, err
 		}
-
 		return newConfig(pc)
 	case KindClusterProviderConfig:
 		pc := &v1alpha1.ClusterProviderConfig{}
 		if err := r.get(ctx, ref, "", pc); err != nil {
 			return nil, err
 		}
-
 		return newSharedConfig(pc)
 	default:
 		return nil, &Failure{
@@ -162,7 +154,6 @@ func (r *Resolver) get(ctx context.Context, ref xpv2.ProviderConfigReference, na
 		if namespace != "" {
 			where = fmt.Sprintf(" in namespace %q", namespace)
 		}
-
 		return &Failure{
 			Reason:  v1alpha1.ReasonConfigNotFound,
 			Message: fmt.Sprintf("there is no %s %q%s", ref.Kind, ref.Name, where),
@@ -170,11 +161,9 @@ func (r *Resolver) get(ctx context.Context, ref xpv2.ProviderConfigReference, na
 			Cause:   err,
 		}
 	}
-
 	if err != nil {
 		return InCluster("cannot get %s %q: %w", ref.Kind, ref.Name, err)
 	}
-
 	return nil
 }
 
@@ -189,7 +178,6 @@ func newConfig(pc *v1alpha1.ProviderConfig) (*config, error) {
 		adoption:   true,
 		retry:      pc.Spec.Retry,
 	}
-
 	return c, c.choose()
 }
 
@@ -205,14 +193,12 @@ func newSharedConfig(pc *v1alpha1.ClusterProviderConfig) (*config, error) {
 		adoption:   pc.Spec.Adoption == v1alpha1.AdoptionUnowned,
 		retry:      pc.Spec.Retry,
 	}
-
 	if s := pc.Spec.S3; s != nil {
 		c.s3 = &s.S3Config
 		if s.BucketPrefix != nil {
 			c.bucketPrefix = *s.BucketPrefix
 		}
 	}
-
 	return c, c.choose()
 }
 
@@ -232,7 +218,6 @@ func (c *config) choose() error {
 			Remedy:  "set one of spec.s3, spec.mlflow and spec.prometheus",
 		}
 	}
-
 	return nil
 }
 
@@ -242,7 +227,6 @@ func (r *Resolver) tenant(ctx context.Context, c *config, namespace string) (Ten
 	if err != nil {
 		return Tenant{}, err
 	}
-
 	return Tenant{
 		Cluster:      id,
 		Namespace:    namespace,
@@ -253,28 +237,22 @@ func (r *Resolver) tenant(ctx context.Context, c *config, namespace string) (Ten
 	}, nil
 }
 
-// clusterID is the UID of the namespace kube-system: it is there in every
-// cluster, and nobody makes it anew.
+// clusterID is the UID of the namespace kube-system: it exists in every cluster and is never recreated.
 func (r *Resolver) clusterID(ctx context.Context) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-
 	if r.cluster != "" {
 		return r.cluster, nil
 	}
 
-	// Only the metadata, and only of this one: the provider may not list
-	// namespaces.
+	// Only the metadata, and only of this one: the provider may not list namespaces.
 	ns := &corev1.Namespace{}
 	if err := r.kube.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, ns); err != nil {
 		return "", InCluster("cannot get the namespace that identifies this cluster: %w", err)
 	}
-
 	if ns.GetUID() == "" {
 		return "", InCluster("cannot identify this cluster: its namespace kube-system has no UID")
 	}
-
 	r.cluster = string(ns.GetUID())
-
 	return r.cluster, nil
 }

@@ -9,32 +9,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
-	configuration "github.com/crossplane/upjet/v2/apis/configuration/v1alpha1"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// RetryPolicy is how long to wait after failures of mg, as its config says, or
-// nil. It is a source for upjet's reconciliation policies.
-func RetryPolicy(ctx context.Context, kube client.Client, mg resource.Managed) (*configuration.ReconciliationPolicy, error) {
+// Retry is how long to wait after failures of mg by its config, nil when the config does not say. What is wrong with a config is
+// for the reconcile itself to report.
+func Retry(ctx context.Context, kube client.Client, mg resource.Managed) (*v1alpha1.Retry, error) {
 	named, ok := mg.(resource.ModernManaged)
 	if !ok || named.GetProviderConfigReference() == nil {
-		return nil, nil //nolint:nilnil // No policy is what the runtime takes nil for.
+		return nil, nil //nolint:nilnil // No retry is the usual one.
 	}
-
-	r := &Resolver{kube: kube}
-
-	c, err := r.config(ctx, *named.GetProviderConfigReference(), mg.GetNamespace())
+	c, err := (&Resolver{kube: kube}).config(ctx, *named.GetProviderConfigReference(), mg.GetNamespace())
 	if f := (*Failure)(nil); errors.As(err, &f) {
-		return nil, nil //nolint:nilnil // The reconcile itself tells what is wrong with the config.
+		return nil, nil //nolint:nilnil // As above.
 	}
-
-	if err != nil || c.retry == nil {
+	if err != nil {
 		return nil, err
 	}
-
-	return &configuration.ReconciliationPolicy{
-		ExponentialFailureRateLimiter: &configuration.ExponentialFailureRateLimiter{
-			BaseDelay: c.retry.BaseDelay,
-			MaxDelay:  c.retry.MaxDelay,
-		},
-	}, nil
+	return c.retry, nil
 }

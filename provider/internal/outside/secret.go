@@ -27,7 +27,6 @@ type secrets struct {
 // read the Secret that a reference names, which must have these keys.
 func (s *secrets) read(ctx context.Context, field string, ref v1alpha1.SecretReference, keys ...string) (map[string]string, error) {
 	o := &corev1.Secret{}
-
 	err := s.resolver.kube.Get(ctx, types.NamespacedName{Namespace: s.config.secrets, Name: ref.Name}, o)
 	if kerrors.IsNotFound(err) {
 		return nil, &Failure{
@@ -37,19 +36,15 @@ func (s *secrets) read(ctx context.Context, field string, ref v1alpha1.SecretRef
 			Cause:   err,
 		}
 	}
-
 	if err != nil {
 		return nil, InCluster("cannot get Secret %q: %w", ref.Name, err)
 	}
-
 	s.versions = append(s.versions, string(o.GetUID())+"/"+o.GetResourceVersion())
 	values := make(map[string]string, len(o.Data))
-
 	for k, v := range o.Data {
 		// Editors and echo leave a line break at the end, which no header takes.
 		values[k] = strings.TrimRight(string(v), "\r\n")
 	}
-
 	for _, k := range keys {
 		if values[k] == "" {
 			return nil, &Failure{
@@ -59,7 +54,6 @@ func (s *secrets) read(ctx context.Context, field string, ref v1alpha1.SecretRef
 			}
 		}
 	}
-
 	return values, nil
 }
 
@@ -69,7 +63,6 @@ func (s *secrets) accessKey(ctx context.Context, field string, c v1alpha1.S3Cred
 	if err != nil {
 		return AccessKey{}, err
 	}
-
 	return AccessKey{
 		ID:      v[v1alpha1.KeyAccessKeyID],
 		Secret:  v[v1alpha1.KeySecretAccessKey],
@@ -87,14 +80,12 @@ func (s *secrets) authorization(ctx context.Context, field string, c *v1alpha1.H
 		if err != nil {
 			return nil, err
 		}
-
 		return func(r *http.Request) { r.SetBasicAuth(v[v1alpha1.KeyUsername], v[v1alpha1.KeyPassword]) }, nil
 	case c.Bearer != nil:
 		v, err := s.read(ctx, field+".bearer.secretRef", c.Bearer.SecretRef, v1alpha1.KeyToken)
 		if err != nil {
 			return nil, err
 		}
-
 		return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+v[v1alpha1.KeyToken]) }, nil
 	default:
 		return nil, &Failure{
@@ -105,14 +96,11 @@ func (s *secrets) authorization(ctx context.Context, field string, c *v1alpha1.H
 	}
 }
 
-// connection that c describes, and the versions of the Secrets that it is made
-// of.
+// connection that c describes, and the versions of the Secrets that it is made of.
 func (r *Resolver) connection(ctx context.Context, c *config) (*Connection, string, error) {
 	s := &secrets{resolver: r, config: c}
 	n := &Connection{Backend: c.backend, S3: c.s3, MLflow: c.mlflow, Prometheus: c.prometheus, Shared: c.shared}
-
 	var err error
-
 	switch c.backend {
 	case S3:
 		n.CABundle = c.s3.CABundle
@@ -124,7 +112,6 @@ func (r *Resolver) connection(ctx context.Context, c *config) (*Connection, stri
 		n.CABundle = c.prometheus.CABundle
 		n.Authorize, err = s.authorization(ctx, "spec.prometheus.credentials", c.prometheus.Credentials)
 	}
-
 	return n, strings.Join(s.versions, " "), err
 }
 
@@ -133,19 +120,14 @@ func (s *secrets) s3(ctx context.Context, n *Connection) error {
 	if err != nil {
 		return err
 	}
-
 	n.Key = key
-
 	if n.S3.WorkloadCredentials == nil {
 		return nil
 	}
-
 	workload, err := s.accessKey(ctx, "spec.s3.workloadCredentials.secretRef", *n.S3.WorkloadCredentials)
 	if err != nil {
 		return err
 	}
-
 	n.Workload = &workload
-
 	return nil
 }

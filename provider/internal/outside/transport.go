@@ -20,12 +20,11 @@ const (
 	dialTimeout   = 10 * time.Second
 	answerTimeout = 20 * time.Second
 
-	// requestTimeout of a whole request with its answer. The runtime gives a
-	// reconcile a minute.
+	// requestTimeout of a whole request with its answer. The runtime gives a reconcile a minute.
 	requestTimeout = 30 * time.Second
 
-	// maxBody is more than any answer of S3 to our requests (a page of a thousand
-	// versions), of a model registry or of Prometheus has.
+	// maxBody is more than any answer of S3 to our requests (a page of a thousand versions), of a model registry or of Prometheus
+	// has.
 	maxBody = 8 << 20
 
 	// maxHeader of an answer.
@@ -39,10 +38,10 @@ const (
 )
 
 var (
-	// ErrTooLarge tells that an answer was longer than any sensible one.
+	// ErrTooLarge means that an answer was longer than any sensible one.
 	ErrTooLarge = fmt.Errorf("the answer is larger than %d MiB", maxBody>>20)
 
-	// errCooling tells that the service asked for a pause that has not ended.
+	// errCooling means that the service asked for a pause that has not ended.
 	errCooling = errors.New("waiting because the service asked for it")
 )
 
@@ -53,16 +52,13 @@ func newHTTPClient(c *Connection, guard *Guard) (*http.Client, error) {
 	if !ok {
 		return nil, errors.New("cannot find the default HTTP transport")
 	}
-
 	t = t.Clone()
 	d := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
-
 	if !c.Shared {
 		d.ControlContext = guard.Control
 		// Behind a proxy the guard would see the proxy's address only.
 		t.Proxy = nil
 	}
-
 	t.DialContext = d.DialContext
 	t.TLSHandshakeTimeout = dialTimeout
 	t.ResponseHeaderTimeout = answerTimeout
@@ -70,16 +66,13 @@ func newHTTPClient(c *Connection, guard *Guard) (*http.Client, error) {
 	t.MaxConnsPerHost = maxConnections
 	t.MaxIdleConnsPerHost = maxConnections
 	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-
 	if c.CABundle != "" {
 		roots := x509.NewCertPool()
 		if !roots.AppendCertsFromPEM([]byte(c.CABundle)) {
 			return nil, errors.New("cannot read a certificate in caBundle")
 		}
-
 		t.TLSClientConfig.RootCAs = roots
 	}
-
 	return &http.Client{
 		Timeout:       requestTimeout,
 		Transport:     &polite{inner: t, service: string(c.Backend)},
@@ -101,21 +94,16 @@ func (p *polite) RoundTrip(r *http.Request) (*http.Response, error) {
 	if time.Now().UnixNano() < p.until.Load() {
 		return nil, errCooling
 	}
-
 	done := measure(p.service, operation(r.Context(), r.Method))
 	res, err := p.inner.RoundTrip(r)
 	done(res, err)
-
 	if err != nil {
-		return nil, err //nolint:wrapcheck // net/http wraps it with method and URL.
+		return nil, err
 	}
-
 	if wait := pause(res, time.Now()); wait > 0 {
 		p.until.Store(time.Now().Add(wait).UnixNano())
 	}
-
 	res.Body = &limited{ReadCloser: res.Body, left: maxBody}
-
 	return res, nil
 }
 
@@ -127,16 +115,13 @@ func pause(res *http.Response, now time.Time) time.Duration {
 	if res.StatusCode != http.StatusTooManyRequests && res.StatusCode != http.StatusServiceUnavailable {
 		return 0
 	}
-
 	after := res.Header.Get("Retry-After")
 	if s, err := strconv.Atoi(after); err == nil {
 		return min(time.Duration(max(s, 0))*time.Second, maxWait)
 	}
-
 	if t, err := http.ParseTime(after); err == nil {
 		return max(min(t.Sub(now), maxWait), 0)
 	}
-
 	return 0
 }
 
@@ -147,23 +132,19 @@ type limited struct {
 	left int64
 }
 
-// Read up to the limit. One byte more than the limit is an error, so that an
-// answer is never taken for whole because its end was cut off here.
+// Read up to the limit. One byte more than the limit is an error, so that an answer is never taken for whole because its end was
+// cut off here.
 func (l *limited) Read(p []byte) (int, error) {
 	if l.left < 0 {
 		return 0, ErrTooLarge
 	}
-
 	if int64(len(p)) > l.left+1 {
 		p = p[:l.left+1]
 	}
-
 	n, err := l.ReadCloser.Read(p)
 	l.left -= int64(n)
-
 	if l.left < 0 {
 		return n - 1, ErrTooLarge
 	}
-
-	return n, err //nolint:wrapcheck // Readers must pass io.EOF on as it is.
+	return n, err
 }

@@ -43,14 +43,11 @@ func (s Subject) Crash(ends Ends) *Hindrance {
 	if w := s.Status.State.Waiting; w != nil && w.Reason == "RunContainerError" {
 		return s.notStarted(w.Message, ends.Unstartable)
 	}
-
 	t := Ended(s.Status)
 	if t == nil {
 		return nil
 	}
-
 	h := &Hindrance{Reason: v1alpha1.ReasonCrashLooping, Detail: LastLines(t.Message, s.Pod)}
-
 	switch {
 	case startFailed(t):
 		return s.notStarted(t.Message, ends.Unstartable)
@@ -63,26 +60,22 @@ func (s Subject) Crash(ends Ends) *Hindrance {
 	default:
 		h.What, h.Remedy = ends.Exit(t.ExitCode)
 	}
-
 	return h
 }
 
 // OverLimit says that a container is killed for using too much memory.
 func (s Subject) OverLimit(container string) string {
 	said := container + " is killed for using more memory than its limit"
-
 	if q, ok := s.Spec.Resources.Limits[corev1.ResourceMemory]; ok {
 		said += " of " + q.String()
 	}
-
 	return said
 }
 
-// Ended is how the container ended, if it does so again and again. Between two
-// ends it runs for a while, which does not make it well.
+// Ended is how the container ended, if it does so again and again. Between two ends it runs for a while, which does not make it
+// well.
 func Ended(st corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	last := st.LastTerminationState.Terminated
-
 	switch now := st.State; {
 	case now.Terminated != nil && (st.RestartCount > 0 || startFailed(now.Terminated)):
 		return now.Terminated
@@ -91,22 +84,20 @@ func Ended(st corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	case now.Terminated == nil && st.RestartCount > 1:
 		return last
 	}
-
 	return nil
 }
 
-// startFailed tells whether the runtime could not even start the command.
+// startFailed reports whether the runtime could not even start the command.
 func startFailed(t *corev1.ContainerStateTerminated) bool {
 	return t.Reason == "StartError" || t.Reason == "ContainerCannotRun"
 }
 
-// notStarted is a container whose command the runtime cannot start. How it says
-// so depends on the moment; the end of its chain of errors does not.
+// notStarted is a container whose command the runtime cannot start. How it says so depends on the moment; the end of its chain of
+// errors does not.
 func (s Subject) notStarted(message, remedy string) *Hindrance {
 	if _, after, ok := strings.Cut(message, "unable to start container process: "); ok {
 		message = after
 	}
-
 	return &Hindrance{
 		Reason: v1alpha1.ReasonCrashLooping,
 		What:   "the command of the container cannot be started",
@@ -115,34 +106,26 @@ func (s Subject) notStarted(message, remedy string) *Hindrance {
 	}
 }
 
-// LastLines that a container of p wrote before it ended: where it says why. A panic
-// of Go is followed by its stack, so there the first line counts.
+// LastLines that a container of p wrote before it ended: where it says why. A panic of Go is followed by its stack, so there the
+// first line counts.
 func LastLines(message string, p *corev1.Pod) string {
 	message = message[max(0, len(message)-words.MaxHeard):]
-
 	var lines []string
-
 	for l := range strings.Lines(message) {
 		if strings.HasPrefix(l, "panic: ") || strings.HasPrefix(l, "fatal error: ") {
 			return words.Steady(l, p.GetName())
 		}
-
 		lines = append(lines, l)
 	}
-
 	var last []string
-
 	for _, l := range slices.Backward(lines) {
 		if l = words.Steady(l, p.GetName()); l != "" {
 			last = append(last, l)
 		}
-
 		if len(last) == maxLines {
 			break
 		}
 	}
-
 	slices.Reverse(last)
-
 	return words.Bounded(strings.Join(last, " / "), words.MaxDetail)
 }

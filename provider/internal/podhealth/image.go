@@ -11,8 +11,7 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
-// A PullFault is what keeps an image from being pulled, as far as it takes another
-// remedy.
+// A PullFault is what keeps an image from being pulled, as far as it takes another remedy.
 type PullFault int
 
 // Faults of pulling.
@@ -62,29 +61,24 @@ var refusals = []struct {
 	{regexp.MustCompile(`\b50[0-4] [A-Z]`), "the registry fails", PullNetwork},
 }
 
-// Pull finds that an image cannot be had which the container waits for: its own, or
-// that of a volume.
+// Pull finds that an image cannot be had which the container waits for: its own, or that of a volume.
 func (s Subject) Pull(image string, remedies PullRemedies) *Hindrance {
 	w := s.Status.State.Waiting
 	if w == nil {
 		return nil
 	}
-
 	h := &Hindrance{
 		Reason: v1alpha1.ReasonImagePullFailed,
 		What:   fmt.Sprintf("image %q cannot be pulled", words.Bounded(image, words.MaxDetail)),
 		Remedy: remedies[PullMissing],
 	}
-
 	switch w.Reason {
 	case "InvalidImageName":
 		h.What = fmt.Sprintf("image %q is not a valid reference", words.Bounded(image, words.MaxDetail))
 		h.Remedy = remedies[PullReference]
-
 		return h
 	case "ErrImageNeverPull":
 		h.Detail = "it is not on the node, and the pull policy forbids to pull it"
-
 		return h
 	case "ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
 	default:
@@ -96,40 +90,31 @@ func (s Subject) Pull(image string, remedies PullRemedies) *Hindrance {
 	if image != "" {
 		said = strings.ReplaceAll(said, image, "")
 	}
-
 	for _, r := range refusals {
 		if r.said.MatchString(said) {
 			h.What += ": " + r.what
 			h.Remedy = remedies[r.fault]
-
 			return h
 		}
 	}
-
 	h.Detail = words.Steady(registrysWords(w.Message), s.Pod.GetName())
-
 	return h
 }
 
-// registrysWords are the end of the chain of errors, where the registry speaks.
-// While the kubelet backs off it adds that it does.
+// registrysWords are the end of the chain of errors, where the registry speaks. While the kubelet backs off it adds that it does.
 func registrysWords(message string) string {
 	if strings.HasPrefix(message, "Back-off pulling image") {
 		_, after, ok := strings.Cut(message, "\": ")
 		if !ok {
 			return ""
 		}
-
 		message = after
 	}
-
 	message = strings.TrimPrefix(message, "ErrImagePull: ")
-
 	if strings.HasPrefix(message, "rpc error: code = ") {
 		if _, after, ok := strings.Cut(message, " desc = "); ok {
 			message = after
 		}
 	}
-
 	return message
 }

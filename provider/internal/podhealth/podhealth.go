@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podhealth tells why a pod does not run, from what the scheduler, the
-// kubelet and the container runtime say, in words that stay the same as long as
-// the cause does: without names of pods, times and counts.
+// Package podhealth tells why a pod does not run, from what the scheduler, the kubelet and the container runtime say, in words
+// that stay the same as long as the cause does: without names of pods, times and counts.
 //
-// What is wrong is the same for every pod. What helps is not: who owns the pods says
-// it, in the words of the fields that its users can change.
+// What is wrong is the same for every pod. What helps is not: who owns the pods says it, in the words of the fields that its
+// users can change.
 package podhealth
 
 import (
@@ -18,8 +17,8 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
-// maxMessage bounds a message in bytes. Causes are cut much earlier: this holds
-// whatever an image reference or a registry comes up with.
+// maxMessage bounds a message in bytes. Causes are cut much earlier: this holds whatever an image reference or a registry comes
+// up with.
 const maxMessage = 1024
 
 // A Hindrance keeps a pod from being ready.
@@ -30,8 +29,7 @@ type Hindrance struct {
 	// What is wrong, in words that are the same for every pod it hits.
 	What string
 
-	// Detail in the words of the scheduler, the registry or the container, which may
-	// differ from pod to pod. May be empty.
+	// Detail in the words of the scheduler, the registry or the container, which may differ from pod to pod. May be empty.
 	Detail string
 
 	// Remedy says what to do. May be empty.
@@ -44,11 +42,9 @@ func (h *Hindrance) Message() string {
 	if h.Detail != "" {
 		m += ": " + h.Detail
 	}
-
 	if h.Remedy != "" {
 		m += "; " + h.Remedy
 	}
-
 	return words.Bounded(m, maxMessage)
 }
 
@@ -61,40 +57,35 @@ type Subject struct {
 	Status corev1.ContainerStatus
 }
 
-// Subjects are the containers of a pod that are not ready, first those that run
-// before the others. A pod that is ready or on its way out has none.
+// Subjects are the containers of a pod that are not ready, first those that run before the others. A pod that is ready or on its
+// way out has none.
 func Subjects(p *corev1.Pod) []Subject {
 	if Leaving(p) || Is(p, corev1.PodReady) {
 		return nil
 	}
-
 	var out []Subject
-
 	for _, st := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if st.Ready {
 			continue
 		}
-
 		s := Subject{Pod: p, Status: st}
 		for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
 			if c.Name == st.Name {
 				s.Spec = c
 			}
 		}
-
 		out = append(out, s)
 	}
-
 	return out
 }
 
-// Leaving tells whether nobody waits for the pod any more: it is being deleted, or
-// has ended for good (evicted, say) and its controller makes another one.
+// Leaving reports whether nobody waits for the pod any more: it is being deleted, or has ended for good (evicted, say) and its
+// controller makes another one.
 func Leaving(p *corev1.Pod) bool {
 	return p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
 }
 
-// Is tells whether a condition of the pod is True.
+// Is reports whether a condition of the pod is True.
 func Is(p *corev1.Pod, t corev1.PodConditionType) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == t && c.Status == corev1.ConditionTrue

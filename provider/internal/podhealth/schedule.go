@@ -18,8 +18,7 @@ type Placement struct {
 	// Who is not taken, for instance "a replica".
 	Who string
 
-	// Special is asked first: what its owner tells otherwise about the objections of
-	// the scheduler, or nil. Said is all of them.
+	// Special is asked first: what its owner tells otherwise about the objections of the scheduler, or nil. Said is all of them.
 	Special func(p *corev1.Pod, objections []string, said string) *Hindrance
 
 	// Remedies in the order they are given, each once, for words of the scheduler.
@@ -31,8 +30,7 @@ var (
 	scope = regexp.MustCompile(`^\d+/\d+ nodes are available: `)
 	// nodes is how many nodes a reason holds for.
 	nodes = regexp.MustCompile(`^\d+ `)
-	// afterthought is where the scheduler goes on to tell about preemption and
-	// claims, which repeats the reasons.
+	// afterthought is where the scheduler goes on to tell about preemption and claims, which repeats the reasons.
 	afterthought = regexp.MustCompile(`\s(preemption:|no new claims to deallocate)`)
 )
 
@@ -41,56 +39,44 @@ func (l *Placement) Unscheduled(p *corev1.Pod) *Hindrance {
 	if Leaving(p) {
 		return nil
 	}
-
 	for _, c := range p.Status.Conditions {
 		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
 			continue
 		}
-
 		return l.misfit(p, objections(c.Message, p))
 	}
-
 	return nil
 }
 
-// objections of the scheduler, each once and sorted, without the number of nodes
-// they hold for: it changes with the cluster, and not with the cause.
+// objections of the scheduler, each once and sorted, without the number of nodes they hold for: it changes with the cluster, and
+// not with the cause.
 func objections(message string, p *corev1.Pod) []string {
 	message = words.Bounded(message, words.MaxHeard)
-
 	if at := afterthought.FindStringIndex(message); at != nil {
 		message = message[:at[0]]
 	}
-
 	var out []string
-
 	for part := range strings.SplitSeq(scope.ReplaceAllString(message, ""), ", ") {
 		if o := words.Steady(nodes.ReplaceAllString(part, ""), p.GetName()); o != "" {
 			out = append(out, o)
 		}
 	}
-
 	slices.Sort(out)
-
 	return slices.Compact(out)
 }
 
 // misfit is what hinders a pod to which the scheduler objects.
 func (l *Placement) misfit(p *corev1.Pod, objections []string) *Hindrance {
 	said := words.Bounded(strings.Join(objections, ", "), words.MaxDetail)
-
 	if h := l.Special(p, objections, said); h != nil {
 		return h
 	}
-
 	var do []string
-
 	for _, r := range l.Remedies {
 		if strings.Contains(said, r.Word) && !slices.Contains(do, r.Remedy) {
 			do = append(do, r.Remedy)
 		}
 	}
-
 	return &Hindrance{
 		Reason: v1alpha1.ReasonUnschedulable,
 		What:   "no node takes " + l.Who + ": " + said,

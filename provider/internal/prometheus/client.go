@@ -21,17 +21,14 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 )
 
-// patience is how long a query may take. Who asks does so again soon.
-const patience = 10 * time.Second
+// timeout of a query, which is asked again soon.
+const timeout = 10 * time.Second
 
-// A Client asks one Prometheus, or what speaks its HTTP API (Thanos, Mimir,
-// VictoriaMetrics).
+// A Client asks one Prometheus, or what speaks its HTTP API (Thanos, Mimir, VictoriaMetrics).
 type Client struct {
 	api promv1.API
-
-	// said are the credentials as requests say them. A server that is none may say
-	// them back.
-	said []string
+	// secrets are the credentials as they are in requests. A server that is no Prometheus may repeat them.
+	secrets []string
 }
 
 // Service is what a pool of Clients needs.
@@ -43,7 +40,6 @@ func Service() outside.Service[*Client] {
 func New(c *outside.Connection) (*Client, error) {
 	h := *c.HTTP
 	h.Transport = &authorized{inner: c.HTTP.Transport, authorize: c.Authorize}
-
 	a, err := api.NewClient(api.Config{Address: c.Prometheus.URL, Client: &h})
 	if err != nil {
 		return nil, &outside.Failure{
@@ -53,90 +49,70 @@ func New(c *outside.Connection) (*Client, error) {
 			Cause:   err,
 		}
 	}
-
-	said, err := credentials(c.Authorize)
+	secrets, err := credentials(c.Authorize)
 	if err != nil {
 		return nil, err
 	}
-
-	return &Client{api: promv1.NewAPI(a), said: said}, nil
+	return &Client{api: promv1.NewAPI(a), secrets: secrets}, nil
 }
 
-// Query evaluates a PromQL expression now, by the clock of Prometheus, on series of
-// these pods only. Whoever shares a Prometheus sees nothing of others, and whoever
-// has one of his own sees the same.
-func (c *Client) Query(ctx context.Context, pods Pods, query string) (model.Value, error) {
-	return c.QueryAt(ctx, pods, query, time.Time{})
-}
-
-// QueryAt is Query at a time, or now when it is zero.
+// QueryAt evaluates a PromQL expression at a time, or now by the clock of Prometheus when it is zero, on series of these pods
+// only. Tenants that share a Prometheus see nothing of each other, and a tenant with a Prometheus of its own sees the same.
 func (c *Client) QueryAt(ctx context.Context, pods Pods, query string, at time.Time) (model.Value, error) {
 	narrow, err := pods.Narrow(query)
 	if err != nil {
 		return nil, err
 	}
-
 	return c.evaluate(ctx, narrow, at)
 }
 
-// evaluate a query as it is. It takes no longer than patience, at this end or the
-// other.
+// evaluate a query as it is. It takes no longer than timeout, at this end or the other.
 func (c *Client) evaluate(ctx context.Context, query string, at time.Time) (model.Value, error) {
-	ctx, cancel := context.WithTimeout(outside.WithOperation(ctx, "Query"), patience)
+	ctx, cancel := context.WithTimeout(outside.WithOperation(ctx, "Query"), timeout)
 	defer cancel()
-
-	v, _, err := c.api.Query(ctx, query, at, promv1.WithTimeout(patience))
+	v, _, err := c.api.Query(ctx, query, at, promv1.WithTimeout(timeout))
 	if err != nil {
 		return nil, fmt.Errorf("cannot query: %w", c.discreet(err))
 	}
-
 	return v, nil
 }
 
-// discreet leaves out what the server says when it says credentials back.
+// discreet leaves out the words of the server when they repeat credentials.
 func (c *Client) discreet(err error) error {
 	e := (*promv1.Error)(nil)
 	if !errors.As(err, &e) {
 		return err
 	}
-
 	plain := strings.ToLower(e.Msg)
 	if unescaped, err := url.QueryUnescape(plain); err == nil {
 		plain += " " + unescaped
 	}
-
-	if slices.ContainsFunc(c.said, func(s string) bool { return strings.Contains(plain, strings.ToLower(s)) }) {
+	if slices.ContainsFunc(c.secrets, func(s string) bool { return strings.Contains(plain, strings.ToLower(s)) }) {
 		return &promv1.Error{Type: e.Type}
 	}
-
 	return err
 }
 
-// credentials that authorize puts into requests, in every form that they have
-// there.
+// credentials that authorize puts into requests, in every form that they have there.
 func credentials(authorize func(*http.Request)) ([]string, error) {
 	r, err := http.NewRequest(http.MethodGet, "http://localhost", nil)
 	if err != nil {
 		return nil, fmt.Errorf("cannot look at the credentials: %w", err)
 	}
-
 	authorize(r)
-
 	_, value, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	_, password, _ := r.BasicAuth()
-
 	return slices.DeleteFunc([]string{value, password}, func(s string) bool { return s == "" }), nil
 }
 
 // ask for something that needs no series.
 func ask(ctx context.Context, c *Client) error {
 	_, err := c.evaluate(ctx, "vector(1)", time.Time{})
-
 	return err
 }
 
-// authorized puts credentials into requests, and makes Failures of answers that
-// are not about the query: the API's library only tells their numbers in text.
+// authorized puts credentials into requests, and makes Failures of answers that are not about the query: the API's library only
+// tells their numbers in text.
 type authorized struct {
 	inner     http.RoundTripper
 	authorize func(*http.Request)
@@ -146,18 +122,14 @@ type authorized struct {
 func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	a.authorize(r)
-
 	res, err := a.inner.RoundTrip(r)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // net/http wraps it with method and URL.
+		return nil, err // net/http wraps it with method and URL
 	}
-
 	if f := refused(res.StatusCode); f != nil {
 		_ = res.Body.Close()
-
 		return nil, f
 	}
-
 	return res, nil
 }
 
@@ -193,26 +165,22 @@ func refused(status int) *outside.Failure {
 	}
 }
 
-// Explain what Prometheus says.
+// Explain an error of Prometheus.
 func Explain(err error) *outside.Failure {
 	if f := (*outside.Failure)(nil); errors.As(err, &f) {
 		return f
 	}
-
 	e := (*promv1.Error)(nil)
 	if !errors.As(err, &e) {
 		return nil
 	}
-
 	f := &outside.Failure{Cause: err}
-
 	switch e.Type {
 	case promv1.ErrBadData, promv1.ErrExec:
 		f.Reason, f.Message = v1alpha1.ReasonRejected, "Prometheus cannot evaluate the query"
 		if words := Words(listed.ReplaceAllString(e.Msg, "{…}")); words != "" {
 			f.Message += ": " + words
 		}
-
 		f.Remedy = "correct the query"
 	case promv1.ErrServer, promv1.ErrTimeout, promv1.ErrCanceled:
 		f.Reason, f.Message = v1alpha1.ReasonServerError, "Prometheus failed, or did not finish in time"
@@ -221,6 +189,5 @@ func Explain(err error) *outside.Failure {
 		f.Reason, f.Message = v1alpha1.ReasonUnknownAnswer, "the answer is not what Prometheus says"
 		f.Remedy = "check spec.prometheus.url of the config, and proxies before the server"
 	}
-
 	return f
 }

@@ -52,23 +52,19 @@ func TestNarrow(t *testing.T) {
 		"Nonsense":  {reason: "What is no PromQL is told.", query: `up{`, failed: true},
 		"Info":      {reason: "Functions that select by themselves are not allowed.", query: `info(up)`, failed: true},
 	}
-
 	long := strings.NewReplacer("@A", `algorithm="reco"`, "@N", `namespace="shop"`, "@S", `slot="a"`)
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			of := pods
 			if tc.pods.Algorithm != "" {
 				of = tc.pods
 			}
-
 			got, err := of.Narrow(tc.query)
 			if f := (*outside.Failure)(nil); got != long.Replace(tc.want) || errors.As(err, &f) != tc.failed {
 				t.Errorf("\n%s\nNarrow(%q): want %q, got %q, %v", tc.reason, tc.query, long.Replace(tc.want), got, err)
 			}
 		})
 	}
-
 	for _, none := range []Pods{
 		{Algorithm: "reco", Slots: []string{"a"}},
 		{Namespace: "shop", Slots: []string{"a"}},
@@ -88,24 +84,20 @@ func FuzzNarrow(f *testing.F) {
 	for _, q := range []string{`up`, `sum by (a) (rate(x{a=~"b|c"}[5m] offset 1m)) > bool 3`, `{"a.b", c!~"d"} @ end()`, `label_replace(up, "namespace", "shop", "", "")`} {
 		f.Add(q)
 	}
-
 	f.Fuzz(func(t *testing.T, query string) {
 		narrow, err := pods.Narrow(query)
 		if err != nil {
 			return
 		}
-
 		e, err := parser.ParseExpr(narrow)
 		if err != nil {
 			t.Fatalf("%q became %q, which is no PromQL: %v", query, narrow, err)
 		}
-
 		parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
 			s, ok := n.(*parser.VectorSelector)
 			if !ok {
 				return nil
 			}
-
 			for label, value := range map[string]string{"namespace": "shop", "algorithm": "reco", "slot": "a"} {
 				if !slices.ContainsFunc(s.LabelMatchers, func(m *labels.Matcher) bool {
 					return m.Type == labels.MatchEqual && m.Name == label && m.Value == value
@@ -113,7 +105,6 @@ func FuzzNarrow(f *testing.F) {
 					t.Errorf("%q became %q, in which %s is not narrowed to %s %q", query, narrow, s, label, value)
 				}
 			}
-
 			return nil
 		})
 	})
@@ -122,18 +113,15 @@ func FuzzNarrow(f *testing.F) {
 // server answers with status and body, and tells what it was asked.
 func server(t *testing.T, status int, body string) (*Client, *url.Values, *http.Header) {
 	t.Helper()
-
 	form, header := &url.Values{}, &http.Header{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = r.ParseForm()
 		*form, *header = r.Form, r.Header
-
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
 	}))
 	t.Cleanup(s.Close)
-
 	c, err := New(&outside.Connection{
 		Prometheus: &v1alpha1.PrometheusConfig{URL: s.URL + "/prefix"},
 		Authorize:  func(r *http.Request) { r.Header.Set("Authorization", "Bearer token") },
@@ -142,7 +130,6 @@ func server(t *testing.T, status int, body string) (*Client, *url.Values, *http.
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	return c, form, header
 }
 
@@ -150,21 +137,17 @@ const one = `{"status":"success","data":{"resultType":"vector","result":[{"metri
 
 func TestQuery(t *testing.T) {
 	c, form, header := server(t, http.StatusOK, one)
-
-	v, err := c.Query(t.Context(), pods, "up")
+	v, err := c.QueryAt(t.Context(), pods, "up", time.Time{})
 	if err != nil || v.String() == "" {
 		t.Fatalf("Query(...): %v, %v", v, err)
 	}
-
 	want := url.Values{"query": {`up{algorithm="reco",namespace="shop",slot="a"}`}, "timeout": {"10s"}}
 	if diff := cmp.Diff(want, *form); diff != "" {
 		t.Errorf("Every query should be narrowed, bounded, and about the time of the server: -want, +got:\n%s", diff)
 	}
-
 	if _, err := c.QueryAt(t.Context(), pods, "up", time.Unix(1000, 0)); err != nil || form.Get("time") != "1000" {
 		t.Errorf("The time should be told, got %v, %v", form, err)
 	}
-
 	if got := header.Get("Authorization"); got != "Bearer token" {
 		t.Errorf("Query(...): the credentials are missing, got %q", got)
 	}
@@ -187,26 +170,21 @@ func TestExplain(t *testing.T) {
 		"Internal":     {reason: "A server that fails.", status: 500, body: `{"status":"error","errorType":"internal","error":"x"}`, want: v1alpha1.ReasonServerError},
 		"HTML":         {reason: "A proxy that answers.", status: 200, body: "<html>", want: v1alpha1.ReasonUnknownAnswer},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c, _, _ := server(t, tc.status, tc.body)
-
 			err := Service().Ask(t.Context(), c)
 			if f := Explain(err); f == nil || f.Reason != tc.want || strings.Contains(f.Error(), tc.body) && tc.body != "" {
 				t.Errorf("\n%s\nwant %q, got %v", tc.reason, tc.want, err)
 			}
 		})
 	}
-
 	for _, said := range []string{"you sent Bearer token", "you sent TOKEN", "you sent %74oken"} {
 		c, _, _ := server(t, http.StatusBadRequest, `{"status":"error","errorType":"bad_data","error":"`+said+`"}`)
-
 		if f := Explain(Service().Ask(t.Context(), c)); f.Message != "Prometheus cannot evaluate the query" {
 			t.Errorf("What says credentials back should not be told, got %q", f.Message)
 		}
 	}
-
 	if Explain(errors.New("boom")) != nil {
 		t.Error("What it does not know it does not explain")
 	}

@@ -2,9 +2,8 @@
 
 // Package quiet keeps controllers from writing what the API server already has.
 //
-// The managed reconciler of crossplane-runtime writes status at the end of every
-// reconcile, changed or not. Each such write is a revision in etcd and an event
-// for every watcher, so that an idle control plane would never be idle.
+// The managed reconciler of crossplane-runtime writes status at the end of every reconcile, changed or not. Each such write is a
+// revision in etcd and an event for every watcher, so that an idle control plane would never be idle.
 package quiet
 
 import (
@@ -17,29 +16,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// NewClient is a client.NewClientFunc: it makes a Client that talks to the API
-// server of cfg.
+// NewClient is a client.NewClientFunc: it makes a Client that talks to the API server of cfg.
 func NewClient(cfg *rest.Config, o client.Options) (client.Client, error) {
 	c, err := client.New(cfg, o)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a client: %w", err)
 	}
-
 	return Wrap(c), nil
 }
 
-// A Client leaves out status updates that would change nothing. Everything else
-// it passes on.
+// A Client leaves out status updates that would change nothing. Everything else it passes on.
 type Client struct {
 	client.Client
 }
 
-// Wrap a client, which should read from a cache: every status update is compared
-// with a read of the same object.
+// Wrap a client, which should read from a cache: every status update is compared with a read of the same object.
 func Wrap(c client.Client) *Client { return &Client{Client: c} }
 
-// Status is a writer of statuses that leaves out updates that would change
-// nothing.
+// Status is a writer of statuses that leaves out updates that would change nothing.
 func (c *Client) Status() client.SubResourceWriter {
 	return &statusWriter{SubResourceWriter: c.Client.Status(), kube: c.Client}
 }
@@ -55,38 +49,31 @@ func (w *statusWriter) Update(ctx context.Context, o client.Object, opts ...clie
 	if w.known(ctx, o) {
 		return nil
 	}
-
 	return w.SubResourceWriter.Update(ctx, o, opts...)
 }
 
-// known tells whether o equals what the cache holds, resource version included.
-// When in doubt (not cached, another version) it is not known, and the API
-// server decides.
+// known reports whether o equals what the cache holds, resource version included. When in doubt (not cached, another version) it
+// is not known, and the API server decides.
 //
-// A cache that lags behind may hold a version that is no longer the newest and
-// happens to equal o. Then the newer version is still to arrive, and its event
-// makes the controller reconcile and compare again: controllers that use this
-// client must not filter out events of status changes.
+// A cache that lags behind may hold a version that is no longer the newest and happens to equal o. Then the newer version is
+// still to arrive, and its event makes the controller reconcile and compare again: controllers that use this client must not
+// filter out events of status changes.
 func (w *statusWriter) known(ctx context.Context, o client.Object) bool {
 	gvk, err := w.kube.GroupVersionKindFor(o)
 	if err != nil {
 		return false
 	}
-
 	fresh, err := w.kube.Scheme().New(gvk)
 	if err != nil {
 		return false
 	}
-
 	was, ok := fresh.(client.Object)
 	if !ok {
 		return false
 	}
-
 	if err := w.kube.Get(ctx, client.ObjectKeyFromObject(o), was); err != nil {
 		return false
 	}
-
 	is, ok := o.DeepCopyObject().(client.Object)
 	if !ok {
 		return false
@@ -97,6 +84,5 @@ func (w *statusWriter) known(ctx context.Context, o client.Object) bool {
 		x.SetManagedFields(nil)
 		x.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	}
-
 	return equality.Semantic.DeepEqual(was, is)
 }

@@ -52,7 +52,6 @@ func TestStatusUpdate(t *testing.T) {
 			failed: kerrors.IsNotFound,
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			writes := 0
@@ -65,23 +64,18 @@ func TestStatusUpdate(t *testing.T) {
 					ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption,
 				) error {
 					writes++
-
 					return c.SubResource(sub).Update(ctx, o, opts...)
 				}}).
 				Build())
-
 			p := &corev1.Pod{}
 			if err := kube.Get(t.Context(), client.ObjectKeyFromObject(pod), p); err != nil {
 				t.Fatal(err)
 			}
-
 			tc.change(p)
 			err := kube.Status().Update(t.Context(), p)
-
 			if tc.failed == nil && err != nil || tc.failed != nil && !tc.failed(err) {
 				t.Errorf("\n%s\nUpdate(...): unexpected error: %v", tc.reason, err)
 			}
-
 			if writes != tc.writes {
 				t.Errorf("\n%s\nUpdate(...): want %d writes, got %d", tc.reason, tc.writes, writes)
 			}

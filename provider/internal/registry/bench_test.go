@@ -49,9 +49,8 @@ const cluster = "5f0c8f0e-0000-4000-8000-000000000001"
 // loopback is where the servers of tests are.
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
-// A bench is a real registry behind a proxy, and the reconcilers of the three
-// kinds. The API server is a fake that keeps objects: what matters here happens
-// outside of it.
+// A bench is a real registry behind a proxy, and the reconcilers of the three kinds. The API server is a fake that keeps objects:
+// what matters here happens outside of it.
 type bench struct {
 	client.Client
 
@@ -79,17 +78,14 @@ func sources(prefixes ...string) option {
 
 func newBench(t *testing.T, opts ...option) *bench {
 	t.Helper()
-
 	b := &bench{t: t, server: servers.SharedMLflow(t)}
 	b.proxy = servers.Proxy(t, b.server.URL, b.server.CA)
-
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, apis.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
 		}
 	}
-
 	shared := &apis.ClusterProviderConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: "mlflow", UID: "shared", Generation: 1},
 		Spec:       apis.ClusterProviderConfigSpec{MLflow: b.config(), SecretsNamespace: "crossplane-system"},
@@ -97,7 +93,6 @@ func newBench(t *testing.T, opts ...option) *bench {
 	for _, o := range opts {
 		o(shared)
 	}
-
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: cluster}},
 		shared, b.secret("crossplane-system"),
@@ -108,7 +103,6 @@ func newBench(t *testing.T, opts ...option) *bench {
 			Spec:       apis.ProviderConfigSpec{MLflow: b.config()},
 		})
 	}
-
 	kube := fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.RegisteredModel{}, &v1alpha1.ModelVersion{}, &v1alpha1.ModelAlias{}).Build()
 	b.Client = interceptor.NewClient(kube, interceptor.Funcs{
@@ -116,18 +110,15 @@ func newBench(t *testing.T, opts ...option) *bench {
 			if b.lose != nil && b.lose(o) {
 				return context.DeadlineExceeded
 			}
-
 			return c.Update(ctx, o, opts...)
 		},
 	})
-
 	r := outside.NewResolver(b, &outside.Guard{Allowed: loopback})
 	pool := outside.NewPool(r, outside.MLflow, mlflow.Service())
 	mgr := &xpfake.Manager{Client: b, Scheme: s}
 	now := func() time.Time { return time.Now().Add(b.later) }
 	common := []managed.ReconcilerOption{managed.WithManagementPolicies(), managed.WithTimeout(3 * time.Second)}
 	b.reconcilers = map[string]reconcile.Reconciler{}
-
 	for gvk, own := range map[schema.GroupVersionKind][]managed.ReconcilerOption{
 		v1alpha1.RegisteredModelGroupVersionKind: registeredmodel.Options(pool),
 		v1alpha1.ModelVersionGroupVersionKind:    modelversion.Options(b, pool, now),
@@ -135,7 +126,6 @@ func newBench(t *testing.T, opts ...option) *bench {
 	} {
 		b.reconcilers[gvk.Kind] = managed.NewReconciler(mgr, resource.ManagedKind(gvk), slices.Concat(common, own)...)
 	}
-
 	return b
 }
 
@@ -156,7 +146,6 @@ func (b *bench) secret(namespace string) *corev1.Secret {
 // unique name of a model, so that tests can share a server.
 func unique(t *testing.T) string {
 	t.Helper()
-
 	return strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())) + fmt.Sprintf("-%d", time.Now().UnixNano()%1e9)
 }
 
@@ -183,15 +172,12 @@ func add[T resource.ModernManaged](b *bench, mg T, namespace, name string, edits
 	mg.SetUID(types.UID(fmt.Sprintf("%T/%s/%s/%d", mg, namespace, name, time.Now().UnixNano())))
 	mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: outside.KindClusterProviderConfig, Name: "mlflow"})
 	mg.SetManagementPolicies(xpv2.ManagementPolicies{"Observe", "Create", "Update", "LateInitialize"})
-
 	for _, e := range edits {
 		e(mg)
 	}
-
 	if err := b.Create(b.t.Context(), mg); err != nil {
 		b.t.Fatal(err)
 	}
-
 	return mg
 }
 
@@ -200,44 +186,37 @@ func change[T resource.ModernManaged](b *bench, mg T, fn func(T)) {
 	b.t.Helper()
 	b.read(mg)
 	fn(mg)
-
 	if err := b.Update(b.t.Context(), mg); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-// read mg anew. It tells whether it is still there.
+// read mg again. It reports whether it is still there.
 func (b *bench) read(mg client.Object) bool {
 	b.t.Helper()
-
 	err := b.Get(b.t.Context(), client.ObjectKeyFromObject(mg), mg)
 	if client.IgnoreNotFound(err) != nil {
 		b.t.Fatal(err)
 	}
-
 	return err == nil
 }
 
-// reconcile mg once, and read it anew. It tells whether it is still there.
+// reconcile mg once, and read it again. It reports whether it is still there.
 func (b *bench) reconcile(mg resource.ModernManaged) bool {
 	b.t.Helper()
-
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", mg), "*v1alpha1.")
 	// What goes wrong is in the conditions.
 	_, _ = b.reconcilers[kind].Reconcile(b.t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(mg)})
-
 	return b.read(mg)
 }
 
 // settle mg: reconcile it as often as it takes when nothing is in its way.
 func (b *bench) settle(all ...resource.ModernManaged) {
 	b.t.Helper()
-
 	for _, mg := range all {
 		for range 4 {
 			b.reconcile(mg)
 		}
-
 		if s, r := mg.GetCondition(xpv2.TypeSynced), mg.GetCondition(xpv2.TypeReady); s.Status != corev1.ConditionTrue || r.Status != corev1.ConditionTrue {
 			b.t.Fatalf("%T %q: Synced=%s (%s), Ready=%s (%s)", mg, mg.GetName(), s.Status, s.Message, r.Status, r.Message)
 		}
@@ -247,17 +226,14 @@ func (b *bench) settle(all ...resource.ModernManaged) {
 // gone deletes mg and reconciles until it is away.
 func (b *bench) gone(mg resource.ModernManaged) {
 	b.t.Helper()
-
 	if err := b.Delete(b.t.Context(), mg); err != nil {
 		b.t.Fatal(err)
 	}
-
 	for range 4 {
 		if !b.reconcile(mg) {
 			return
 		}
 	}
-
 	b.t.Fatalf("%T %q is not gone: %s", mg, mg.GetName(), mg.GetCondition(xpv2.TypeSynced).Message)
 }
 
@@ -269,12 +245,10 @@ func (b *bench) writes() []string {
 // admin of the registry: a client of the administrator's, past the proxy.
 func (b *bench) must(method, path string, body any) string {
 	b.t.Helper()
-
 	status, answer := b.server.Call(method, path, body)
 	if status != 200 {
 		b.t.Fatalf("cannot %s %s: %d: %s", method, path, status, answer)
 	}
-
 	return answer
 }
 
@@ -283,6 +257,5 @@ type fields = map[string]any
 // told is a condition of mg in short.
 func told(mg resource.Managed, t xpv2.ConditionType) string {
 	c := mg.GetCondition(t)
-
 	return cmp.Or(string(c.Reason), "none")
 }

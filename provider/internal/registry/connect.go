@@ -15,12 +15,12 @@ import (
 // A Pool of clients.
 type Pool = outside.Pool[*mlflow.Client]
 
-// Connector of a kind: it finds the client that a managed resource's config
-// leads to, and tells in the condition Connected how the registry answers.
+// Connector of a kind: it finds the client that a managed resource's config leads to, and reports in the condition Connected how
+// the registry answers.
 func Connector[T resource.ModernManaged](
 	pool *Pool, external func(*mlflow.Client, outside.Tenant) managed.TypedExternalClient[T],
 ) managed.TypedExternalConnector[T] {
-	return outside.Telling[T](&connector[T]{pool: pool, external: external}, mlflow.Explain)
+	return outside.Reporting[T](&connector[T]{pool: pool, external: external}, mlflow.Explain)
 }
 
 type connector[T resource.ModernManaged] struct {
@@ -34,6 +34,5 @@ func (c *connector[T]) Connect(ctx context.Context, mg T) (managed.TypedExternal
 	if err != nil {
 		return nil, err
 	}
-
 	return c.external(cl, t), nil
 }

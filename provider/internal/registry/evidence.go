@@ -12,8 +12,8 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/mlflow"
 )
 
-// evidenceKey is what the schema asks of keys of spec.forProvider.evidence, too.
-// With the longest alias it makes the longest tag that the registry takes.
+// evidenceKey is what the schema asks of keys of spec.forProvider.evidence, too. With the longest alias it makes the longest tag
+// that the registry takes.
 var evidenceKey = regexp.MustCompile(`^[a-z][a-z0-9.-]{0,36}$`)
 
 // Evidence of an alias, as tags of a version.
@@ -22,20 +22,17 @@ func Evidence(alias string, evidence map[string]string) mlflow.Tags {
 	for k, v := range evidence {
 		tags[evidenceOf(alias)+k] = v
 	}
-
 	return tags
 }
 
 // EvidenceIn tells which of the tags of a version are evidence of an alias:
-// the keys of the tags, and the keys of the evidence, sorted. What only begins
-// like evidence is somebody else's.
+// the keys of the tags, and the keys of the evidence, sorted. What only begins like evidence is another owner's.
 func EvidenceIn(alias string, tags mlflow.Tags) (tagKeys, keys []string) {
 	for _, k := range slices.Sorted(maps.Keys(tags)) {
 		if key, ok := strings.CutPrefix(k, evidenceOf(alias)); ok && evidenceKey.MatchString(key) {
 			tagKeys, keys = append(tagKeys, k), append(keys, key)
 		}
 	}
-
 	return tagKeys, keys
 }
 

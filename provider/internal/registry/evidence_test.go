@@ -14,7 +14,6 @@ import (
 func TestEvidence(t *testing.T) {
 	want := mlflow.Tags{"capstan.dev/champion.revision": "a", "capstan.dev/champion.live.since": ""}
 	got := Evidence("champion", map[string]string{"revision": "a", "live.since": ""})
-
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Evidence(...): -want, +got:\n%s", diff)
 	}
@@ -22,7 +21,6 @@ func TestEvidence(t *testing.T) {
 
 func TestEvidenceIn(t *testing.T) {
 	long := strings.Repeat("k", 37)
-
 	cases := map[string]struct {
 		reason string
 		tag    string
@@ -44,14 +42,12 @@ func TestEvidenceIn(t *testing.T) {
 		"AliasOwner":   {reason: "It tells whose an alias is.", tag: "capstan.dev/alias.champion"},
 		"Others":       {reason: "It is somebody else's.", tag: "champion.a"},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var tagKeys, keys []string
 			if tc.want != "" {
 				tagKeys, keys = []string{tc.tag}, []string{tc.want}
 			}
-
 			gotTags, got := EvidenceIn("champion", mlflow.Tags{tc.tag: "x"})
 			if diff := cmp.Diff(tagKeys, gotTags) + cmp.Diff(keys, got); diff != "" {
 				t.Errorf("\n%s\nEvidenceIn(...): -want, +got:\n%s", tc.reason, diff)

@@ -19,7 +19,6 @@ func CheckModelName(name string) error {
 	if modelName.MatchString(name) && utf8.RuneCountInString(name) <= 256 {
 		return nil
 	}
-
 	return &outside.Failure{
 		Reason:  v1alpha1.ReasonRejected,
 		Message: fmt.Sprintf("external name %q cannot be the name of a model", name),
@@ -34,7 +33,6 @@ func CheckVersion(version string) error {
 	if versionNumber.MatchString(version) {
 		return nil
 	}
-
 	return &outside.Failure{
 		Reason:  v1alpha1.ReasonRejected,
 		Message: fmt.Sprintf("external name %q is not the number of a version", version),

@@ -30,41 +30,32 @@ const (
 	setTag        = "POST /api/2.0/mlflow/registered-models/set-tag"
 )
 
-// done matches a request after it has been carried out: the server did it, and
-// whatever fault follows is what is heard of it.
+// done matches a request after it has been carried out: the server did it, and whatever fault follows is what is heard of it.
 func (b *bench) done(call string) func(*http.Request) bool {
 	match := servers.Call(call)
-
 	return func(r *http.Request) bool {
 		if !match(r) {
 			return false
 		}
-
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return false
 		}
-
 		var change fields
 		if err := json.NewDecoder(bytes.NewReader(body)).Decode(&change); err != nil {
 			return false
 		}
-
 		status, _ := b.server.Call(r.Method, strings.TrimPrefix(r.URL.Path, "/api/2.0/mlflow/"), change)
-
 		return status == http.StatusOK
 	}
 }
 
-// TestExactlyOnce shows that whatever happens around the call that makes
-// something, it is there exactly once in the end.
+// TestExactlyOnce shows that whatever happens around the call that makes something, it is there exactly once in the end.
 func TestExactlyOnce(t *testing.T) {
-	// lost is an API server that forgets the annotations after a creation, as if
-	// the provider had died.
+	// lost is an API server that forgets the annotations after a creation, as if the provider had died.
 	lost := func(b *bench) {
 		b.lose = func(o client.Object) bool {
 			mg, ok := o.(resource.Managed)
-
 			return ok && (!meta.GetExternalCreateSucceeded(mg).IsZero() || !meta.GetExternalCreateFailed(mg).IsZero())
 		}
 	}
@@ -75,15 +66,13 @@ func TestExactlyOnce(t *testing.T) {
 		return func(b *bench) { b.proxy.Fail(b.done(call), f.Times(1)) }
 	}
 	internal := servers.MLflowError(500, "INTERNAL_ERROR", "commit")
-
 	cases := map[string]struct {
 		reason string
 		model  func(*bench)
 		ver    func(*bench)
 		alias  func(*bench)
 
-		// later is how long the version has to wait: it is not known that nothing
-		// was made.
+		// later is how long the version has to wait: it is not known that nothing was made.
 		later time.Duration
 	}{
 		"Nothing": {reason: "When all goes well there is one."},
@@ -135,7 +124,6 @@ func TestExactlyOnce(t *testing.T) {
 			alias:  fault(setVersionTag, servers.Drop()),
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b, name := newBench(t), unique(t)
@@ -143,7 +131,6 @@ func TestExactlyOnce(t *testing.T) {
 			version := b.version("shop", name, name, "s3://models/1")
 			alias := b.aliased("shop", name, name, "champion", "1")
 			change(b, alias, says(map[string]string{"a": "1"}))
-
 			for _, step := range []struct {
 				mg    resource.ModernManaged
 				spoil func(*bench)
@@ -154,25 +141,19 @@ func TestExactlyOnce(t *testing.T) {
 					b.lose = nil
 					b.proxy.Clear()
 				}
-
 				if tc.later > 0 && step.mg == version {
 					b.reconcile(version)
-
 					if n := len(b.versions(name)); n != 0 {
 						t.Errorf("\n%s\nNobody can know yet whether there is a version, and there are %d", tc.reason, n)
 					}
-
 					b.later = tc.later
 				}
-
 				b.settle(step.mg)
 			}
-
 			vs := b.versions(name)
 			if len(vs) != 1 || vs[0].Version != "1" || vs[0].Tags["capstan.dev/champion.a"] != "1" || meta.GetExternalName(version) != "1" {
 				t.Errorf("\n%s\nwant one version, got %v, external name %q", tc.reason, vs, meta.GetExternalName(version))
 			}
-
 			m := b.registered(name)
 			if diff := cmp.Diff(map[string]string{
 				v1alpha1.TagOwner:                    cluster + "/shop/" + name,
@@ -184,17 +165,14 @@ func TestExactlyOnce(t *testing.T) {
 	}
 }
 
-// TestDeletedWhileInDoubt shows that a version that the registry made without
-// anybody hearing of it does not stay behind.
+// TestDeletedWhileInDoubt shows that a version that the registry made without anybody hearing of it does not stay behind.
 func TestDeletedWhileInDoubt(t *testing.T) {
 	b, name := newBench(t), unique(t)
 	b.settle(add(b, &v1alpha1.RegisteredModel{}, "shop", name))
-
 	cr := b.version("shop", name, name, "s3://models/1", policies("*"))
 	b.proxy.Fail(servers.Call(createVersion), servers.Drop().Times(1))
 	b.reconcile(cr)
 	b.gone(cr)
-
 	if vs := b.versions(name); len(vs) != 0 {
 		t.Errorf("The version must go with its ModelVersion, got %v", vs)
 	}

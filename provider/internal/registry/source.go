@@ -14,18 +14,17 @@ import (
 )
 
 var (
-	// scheme of two letters at least: one letter is a drive of Windows. Upper case
-	// would be another scheme to us and the same one to the registry.
+	// scheme of two letters at least: one letter is a drive of Windows. Upper case would be another scheme to us and the same one
+	// to the registry.
 	scheme = regexp.MustCompile(`^[a-z][a-z0-9+.-]+$`)
 
-	// escaped characters that change what a path means: the percent sign itself,
-	// dot, slash, backslash and control characters. Whoever reads the source may
-	// decode it any number of times.
+	// escaped characters that change what a path means: the percent sign itself, dot, slash, backslash and control characters.
+	// Whoever reads the source may decode it any number of times.
 	escaped = regexp.MustCompile(`%(25|2[eEfF]|5[cC]|7[fF]|[01][0-9a-fA-F])`)
 )
 
-// A uri of files. Its parts are compared as they are written: we cannot know
-// which spellings the store of the files takes for the same.
+// A uri of files. Its parts are compared as they are written: we cannot know which spellings the store of the files takes for the
+// same.
 type uri struct {
 	scheme string
 
@@ -42,54 +41,42 @@ func split(s string) (uri, bool) {
 	if !ok || !scheme.MatchString(before) {
 		return uri{}, false
 	}
-
 	u := uri{scheme: before}
-
 	if after, found := strings.CutPrefix(rest, "//"); found {
 		u.has = true
 		u.authority, u.path, found = strings.Cut(after, "/")
-
 		if found {
 			u.path = "/" + u.path
 		}
-
 		return u, true
 	}
-
 	u.path = rest
-
 	return u, strings.HasPrefix(rest, "/")
 }
 
-// CheckSource of a version that is to be made: whether it could lead anywhere
-// but where it seems to, and whether a config allows it, which may name prefixes.
-// The schema refuses much of this; here it is refused whatever the schema says.
+// CheckSource of a version that is to be made: whether it could lead anywhere but where it seems to, and whether a config allows
+// it, which may name prefixes. The schema refuses much of this; here it is refused whatever the schema says.
 func CheckSource(t outside.Tenant, source string, allowed []string) error {
 	u, ok := split(source)
 	if !ok {
 		return refused(source, "is not the URI of files", "use one such as s3://models/reco/7")
 	}
-
 	if what := u.flaw(source); what != "" {
 		return refused(source, what, "use the plain and absolute URI of the files")
 	}
-
 	if len(allowed) > 0 {
 		if slices.ContainsFunc(allowed, u.below) {
 			return nil
 		}
-
 		return refused(source, "begins with none of the sources that "+t.Config+" allows",
 			"use one of "+strings.Join(allowed, ", "))
 	}
 
-	// The registry resolves the version of another model, whoever owns that, and
-	// hands out where its files are.
+	// The registry resolves the version of another model, whoever owns that, and hands out where its files are.
 	if t.Shared && (u.scheme == "models" || u.scheme == "runs") {
 		return refused(source, "leads to other entries of the registry, which may belong to somebody else",
 			"use the URI of the files, or ask the platform team to add "+u.scheme+":/ to spec.mlflow.allowedSources")
 	}
-
 	return nil
 }
 
@@ -115,21 +102,17 @@ func (u uri) flaw(source string) string {
 	}
 }
 
-// below tells whether u is what a prefix names, or lies in it. A prefix ends
-// where a part of the path ends: s3://models does not allow s3://models-of-others.
-// One that ends with // allows any host or bucket.
+// below reports whether u is what a prefix names, or lies in it. A prefix ends where a part of the path ends: s3://models does
+// not allow s3://models-of-others. One that ends with // allows any host or bucket.
 func (u uri) below(prefix string) bool {
 	if wanted, ok := strings.CutSuffix(prefix, "://"); ok {
 		return u.has && u.scheme == wanted
 	}
-
 	p, ok := split(prefix)
 	if !ok || u.scheme != p.scheme || u.has != p.has || u.authority != p.authority {
 		return false
 	}
-
 	dir := strings.TrimSuffix(p.path, "/")
-
 	return u.path == p.path || u.path == dir || strings.HasPrefix(u.path, dir+"/")
 }
 

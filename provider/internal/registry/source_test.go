@@ -68,14 +68,12 @@ func TestCheckSource(t *testing.T) {
 		"UselessPrefix":  {reason: "What is no prefix allows nothing.", source: "s3://models/x", allowed: []string{"s3"}, want: "none of the sources"},
 		"FlawedButBelow": {reason: "Below is not enough.", source: "s3://models/../x", allowed: []string{"s3://models"}, want: ".."},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			err := CheckSource(tenant(!tc.own, false), tc.source, tc.allowed)
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("\n%s\nCheckSource(%q): want %q, got %v", tc.reason, tc.source, tc.want, err)
 			}
-
 			if err != nil && reasonOf(err) != v1alpha1.ReasonRejected {
 				t.Errorf("\n%s\nCheckSource(%q): want %s, got %s", tc.reason, tc.source, v1alpha1.ReasonRejected, reasonOf(err))
 			}
@@ -83,8 +81,8 @@ func TestCheckSource(t *testing.T) {
 	}
 }
 
-// FuzzCheckSource shows that whatever is accepted lies below an allowed prefix,
-// also for those who decode it as often as they can and then resolve it.
+// FuzzCheckSource shows that whatever is accepted lies below an allowed prefix, also for those who decode it as often as they can
+// and then resolve it.
 func FuzzCheckSource(f *testing.F) {
 	for _, s := range []string{
 		"s3://models/reco/7", "s3://models/../x", "s3://models/%252e%252e/x", "mlflow-artifacts:/x", "mlflow-artifacts://evil/x",
@@ -92,44 +90,35 @@ func FuzzCheckSource(f *testing.F) {
 	} {
 		f.Add(s)
 	}
-
 	allowed := []string{"s3://models/shop", "mlflow-artifacts:/", "https://a.example.org/b/"}
 	roots := []url.URL{
 		{Scheme: "s3", Host: "models", Path: "/shop"},
 		{Scheme: "mlflow-artifacts", Path: "/"},
 		{Scheme: "https", Host: "a.example.org", Path: "/b"},
 	}
-
 	f.Fuzz(func(t *testing.T, source string) {
 		if CheckSource(tenant(true, false), source, allowed) != nil {
 			return
 		}
-
 		for {
 			plain, err := url.QueryUnescape(source)
 			if err != nil || plain == source {
 				break
 			}
-
 			source = plain
 		}
-
 		u, err := url.Parse(source)
 		if err != nil {
 			// Somebody else may be able to; it must look right to the eye at least.
 			u = &url.URL{}
 			u.Scheme, source, _ = strings.Cut(source, ":")
-
 			if rest, ok := strings.CutPrefix(source, "//"); ok {
 				u.Host, source, _ = strings.Cut(rest, "/")
 				source = "/" + source
 			}
-
 			u.Path = source
 		}
-
 		clean := path.Clean("/" + strings.ReplaceAll(u.Path, `\`, "/"))
-
 		if u.User != nil || u.RawQuery != "" || u.Fragment != "" || !slices.ContainsFunc(roots, func(r url.URL) bool {
 			return u.Scheme == r.Scheme && u.Host == r.Host &&
 				(r.Path == "/" || clean == r.Path || strings.HasPrefix(clean, r.Path+"/"))
@@ -145,19 +134,16 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q must be fine, got %v", name, err)
 		}
 	}
-
 	for _, name := range []string{"", "a/b", "a:b", `a\b`, "a%b", `a"b`, "a'b", "a`b", "a\nb", strings.Repeat("a", 257)} {
 		if err := CheckModelName(name); err == nil {
 			t.Errorf("%q must be refused", name)
 		}
 	}
-
 	for _, version := range []string{"1", "42", "999999999999999999"} {
 		if err := CheckVersion(version); err != nil {
 			t.Errorf("%q must be fine, got %v", version, err)
 		}
 	}
-
 	for _, version := range []string{"", "0", "01", "-1", "v1", "1 ", "reco", "1000000000000000000"} {
 		if err := CheckVersion(version); err == nil {
 			t.Errorf("%q must be refused", version)

@@ -17,7 +17,7 @@ type Standing string
 const (
 	// Ours: the entry is the managed resource's own.
 	Ours Standing = "Ours"
-	// Unowned: the entry belongs to nobody.
+	// Unowned: the entry has no owner.
 	Unowned Standing = "Unowned"
 	// Siblings: the entry is another managed resource's of the same namespace.
 	Siblings Standing = "Siblings"
@@ -25,8 +25,7 @@ const (
 	Foreign Standing = "Foreign"
 )
 
-// Stand tells what an owner tag means to the managed resource of this name. An
-// entry without the tag has "".
+// Stand tells what an owner tag means to the managed resource of this name. An entry without the tag has "".
 func Stand(t outside.Tenant, name, tag string) Standing {
 	switch {
 	case tag == "":
@@ -51,17 +50,16 @@ type Claim struct {
 	// What the entry is, for people: model "reco".
 	What string
 
-	// Tag that tells the owner, or "".
+	// Tag that names the owner, or "".
 	Tag string
 
-	// Adopt tells that the managed resource asks for what belongs to nobody.
+	// Adopt means that the managed resource asks for what has no owner.
 	Adopt bool
 }
 
-// Manage decides whether the managed resource may change and delete the entry.
-// It returns true when it first has to take it over, and a Failure when it must
-// not touch it. Who the owner is stays untold, unless it is of the same
-// namespace: names of others are none of its business.
+// Manage decides whether the managed resource may change and delete the entry. It returns true when it first has to take it over,
+// and a Failure when it must not touch it. Who the owner is stays untold, unless it is of the same namespace: names of others are
+// none of its business.
 func (c Claim) Manage() (adopt bool, _ error) {
 	switch Stand(c.Tenant, c.Name, c.Tag) {
 	case Ours:
@@ -76,7 +74,6 @@ func (c Claim) Manage() (adopt bool, _ error) {
 		return c.take()
 	case Foreign:
 	}
-
 	return false, &outside.Failure{
 		Reason:  v1alpha1.ReasonNameTaken,
 		Message: c.What + " belongs to somebody else",
@@ -84,7 +81,7 @@ func (c Claim) Manage() (adopt bool, _ error) {
 	}
 }
 
-// take what belongs to nobody, if both sides agree.
+// take what has no owner, if both sides agree.
 func (c Claim) take() (bool, error) {
 	if !c.Tenant.Adoption {
 		return false, &outside.Failure{
@@ -93,7 +90,6 @@ func (c Claim) take() (bool, error) {
 			Remedy:  "use another name, or ask the platform team to set spec.adoption to Unowned",
 		}
 	}
-
 	if !c.Adopt {
 		return false, &outside.Failure{
 			Reason:  v1alpha1.ReasonNameTaken,
@@ -101,13 +97,11 @@ func (c Claim) take() (bool, error) {
 			Remedy:  "set spec.forProvider.adopt to true to take it over, or use another name",
 		}
 	}
-
 	return true, nil
 }
 
-// Enter decides whether a tenant may see a model with this owner tag, and make
-// versions and aliases of it. With a config of its own it may do what its
-// credentials may.
+// Enter decides whether a tenant may see a model with this owner tag, and make versions and aliases of it. With a config of its
+// own it may do what its credentials may.
 func Enter(t outside.Tenant, model, tag string) error {
 	switch {
 	case !t.Shared, t.Owns(tag):

@@ -25,22 +25,18 @@ func reasonOf(err error) xpv2.ConditionReason {
 	if !errors.As(err, &f) {
 		return ""
 	}
-
 	return f.Reason
 }
 
-// TestOwnership is the whole decision: whose an entry is, who may manage it, and
-// who may see a model and add to it.
+// TestOwnership is the whole decision: whose an entry is, who may manage it, and who may see a model and add to it.
 func TestOwnership(t *testing.T) {
 	const no, forbidden = v1alpha1.ReasonNameTaken, v1alpha1.ReasonForbidden
-
 	cases := map[string]struct {
 		reason string
 		tag    string
 		want   Standing
 
-		// manage tells for (no consent, platform's only, own only, both) what
-		// becomes of it: "", "adopt" or a reason.
+		// manage tells for (no consent, platform's only, own only, both) what becomes of it: "", "adopt" or a reason.
 		manage [4]string
 
 		// enter tells the same for shared ground without and with adoption.
@@ -57,39 +53,32 @@ func TestOwnership(t *testing.T) {
 		"Nonsense":   {reason: "What we do not understand is somebody's.", tag: "reco", want: Foreign, manage: [4]string{string(no), string(no), string(no), string(no)}, enter: [2]xpv2.ConditionReason{forbidden, forbidden}},
 		"WhiteSpace": {reason: "So is nothing but a space.", tag: " ", want: Foreign, manage: [4]string{string(no), string(no), string(no), string(no)}, enter: [2]xpv2.ConditionReason{forbidden, forbidden}},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if got := Stand(tenant(true, true), "reco", tc.tag); got != tc.want {
 				t.Errorf("\n%s\nStand(...): want %s, got %s", tc.reason, tc.want, got)
 			}
-
 			for i, want := range tc.manage {
 				for _, shared := range []bool{true, false} {
 					c := Claim{Tenant: tenant(shared, i&1 != 0), Name: "reco", What: `model "x"`, Tag: tc.tag, Adopt: i&2 != 0}
 					adopt, err := c.Manage()
-
 					got := string(reasonOf(err))
 					if adopt {
 						got += "adopt"
 					}
-
 					if got != want {
 						t.Errorf("\n%s\nManage() of %+v: want %q, got %q", tc.reason, c, want, got)
 					}
-
 					if err != nil && tc.want == Foreign && tc.tag != " " && strings.Contains(err.Error(), tc.tag) {
 						t.Errorf("\n%s\nManage(): must not tell the owner, got %q", tc.reason, err)
 					}
 				}
 			}
-
 			for i, want := range tc.enter {
 				if got := reasonOf(Enter(tenant(true, i == 1), "x", tc.tag)); got != want {
 					t.Errorf("\n%s\nEnter(...) with adoption %t: want %q, got %q", tc.reason, i == 1, want, got)
 				}
 			}
-
 			if err := Enter(tenant(false, true), "x", tc.tag); err != nil {
 				t.Errorf("\n%s\nEnter(...) with a config of its own: %v", tc.reason, err)
 			}

@@ -44,13 +44,11 @@ func TestTags(t *testing.T) {
 			have:   mlflow.Tags{}, before: []string{"b"},
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.diff, DiffTags(tc.want, tc.have, tc.before)); diff != "" {
 				t.Errorf("\n%s\nDiffTags(...): -want, +got:\n%s", tc.reason, diff)
 			}
-
 			if diff := cmp.Diff(tc.own, OwnKeys(tc.want, tc.have, tc.before)); diff != "" {
 				t.Errorf("\n%s\nOwnKeys(...): -want, +got:\n%s", tc.reason, diff)
 			}

@@ -56,16 +56,13 @@ func TestWhoMay(t *testing.T) {
 	}
 	testifying := func(mg resource.ModernManaged) { says(map[string]string{"a": "x"})(mg.(*v1alpha1.ModelAlias)) }
 	ours := cluster + "/shop/reco"
-
 	cases := map[string]struct {
 		reason  string
 		options []option
 
-		// owners of the model, its version 1 and its alias champion, which points
-		// to version 1.
+		// owners of the model, its version 1 and its alias champion, which points to version 1.
 		model, version, alias string
-
-		make func(*bench, string) resource.ModernManaged
+		make                  func(*bench, string) resource.ModernManaged
 
 		// want is the reason of Connected, or "" when all is well.
 		want xpv2.ConditionReason
@@ -240,42 +237,34 @@ func TestWhoMay(t *testing.T) {
 			model:  sibling, alias: foreign, make: alias(looking),
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b, name := newBench(t, tc.options...), unique(t)
 			b.make(name, "s3://models/1", "s3://models/2")
 			b.alias(name, "champion", "1")
-
 			for key, owner := range map[string]string{v1alpha1.TagOwner: tc.model, v1alpha1.TagAliasPrefix + "champion": tc.alias} {
 				if owner != nobody {
 					b.must(http.MethodPost, "registered-models/set-tag", fields{"name": name, "key": key, "value": owner})
 				}
 			}
-
 			if tc.version != nobody {
 				b.must(http.MethodPost, "model-versions/set-tag",
 					fields{"name": name, "version": "1", "key": v1alpha1.TagOwner, "value": tc.version})
 			}
-
 			mg := tc.make(b, name)
-
 			if tc.want == "" {
 				b.settle(mg)
 			} else {
 				b.reconcile(mg)
 				b.reconcile(mg)
 			}
-
 			c := mg.GetCondition(apis.TypeConnected)
 			if tc.want != "" && c.Reason != tc.want || strings.Contains(c.Message, "pay") || strings.Contains(c.Message, cluster) {
 				t.Errorf("\n%s\nwant %s and no name of others, got %s: %s", tc.reason, tc.want, c.Reason, c.Message)
 			}
-
 			if diff := cmp.Diff(append([]string{}, tc.writes...), b.writes()); diff != "" {
 				t.Errorf("\n%s\nrequests that write: -want, +got:\n%s", tc.reason, diff)
 			}
-
 			if tc.want == apis.ReasonForbidden {
 				if v, ok := mg.(*v1alpha1.ModelVersion); ok && v.Status.AtProvider.Source != "" {
 					t.Errorf("\n%s\nNothing of it may be told, got %v", tc.reason, v.Status.AtProvider)
@@ -286,13 +275,11 @@ func TestWhoMay(t *testing.T) {
 			if tc.want == "" {
 				return
 			}
-
 			change(b, mg, func(mg resource.ModernManaged) {
 				mg.SetManagementPolicies(xpv2.ManagementPolicies{"*"})
 				mg.SetFinalizers([]string{"finalizer.managedresource.crossplane.io"})
 			})
 			b.gone(mg)
-
 			if m := b.registered(name); m == nil || m.Alias("champion") != "1" || len(b.versions(name)) != 2 {
 				t.Errorf("\n%s\nIt must stay, got %v", tc.reason, m)
 			}
@@ -300,8 +287,7 @@ func TestWhoMay(t *testing.T) {
 	}
 }
 
-// TestForeignersInOurModel shows that a model stays in which another namespace
-// has something.
+// TestForeignersInOurModel shows that a model stays in which another namespace has something.
 func TestForeignersInOurModel(t *testing.T) {
 	for name, tc := range map[string]func(*bench, string) resource.ModernManaged{
 		"Version": func(b *bench, model string) resource.ModernManaged {
@@ -317,13 +303,10 @@ func TestForeignersInOurModel(t *testing.T) {
 			b.settle(model)
 			b.must(http.MethodPost, "model-versions/create", fields{"name": name, "source": "s3://shop/1"})
 			b.settle(tc(b, name))
-
 			if err := b.Delete(t.Context(), model); err != nil {
 				t.Fatal(err)
 			}
-
 			b.reconcile(model)
-
 			if got := told(model, apis.TypeConnected); got != string(apis.ReasonNotEmpty) || b.registered(name) == nil {
 				t.Errorf("The model must stay and say why, got %s", got)
 			}
@@ -331,8 +314,7 @@ func TestForeignersInOurModel(t *testing.T) {
 	}
 }
 
-// TestSources shows that the config, and shared ground, narrow the sources of
-// new versions before anything is sent.
+// TestSources shows that the config, and shared ground, narrow the sources of new versions before anything is sent.
 func TestSources(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -347,27 +329,21 @@ func TestSources(t *testing.T) {
 		"OthersModel":  {reason: "The registry would hand out another's files.", source: "models:/other/1", want: "other entries"},
 		"ModelAllowed": {reason: "With an own config the credentials decide.", own: true, source: "runs:/5c3a/model"},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b, name := newBench(t, sources(tc.allow...)), unique(t)
 			b.settle(add(b, &v1alpha1.RegisteredModel{}, "shop", name))
 			b.proxy.Reset()
-
 			cr := b.version("shop", name, name, tc.source)
 			if tc.own {
 				change(b, cr, func(cr *v1alpha1.ModelVersion) { own(cr) })
 			}
-
 			if tc.want == "" {
 				b.settle(cr)
-
 				return
 			}
-
 			b.reconcile(cr)
 			b.reconcile(cr)
-
 			if got := cr.GetCondition(xpv2.TypeSynced).Message; !strings.Contains(got, tc.want) || len(b.writes()) > 0 {
 				t.Errorf("\n%s\nwant %q and nothing sent, got %q, %v", tc.reason, tc.want, got, b.writes())
 			}
@@ -375,24 +351,19 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestLeftOut shows that an empty description is one, and one that is left out
-// is none.
+// TestLeftOut shows that an empty description is one, and one that is left out is none.
 func TestLeftOut(t *testing.T) {
 	b, name := newBench(t), unique(t)
 	b.must(http.MethodPost, "registered-models/create", fields{"name": name, "description": "theirs"})
-
 	cr := add(b, &v1alpha1.RegisteredModel{}, "shop", name, own, func(mg resource.ModernManaged) {
 		mg.(*v1alpha1.RegisteredModel).Spec.ForProvider.Adopt = true
 	})
 	b.settle(cr)
-
 	if got := b.registered(name).Description; got != "theirs" {
 		t.Errorf("What was left out must stay, got %q", got)
 	}
-
 	change(b, cr, func(cr *v1alpha1.RegisteredModel) { cr.Spec.ForProvider.Description = new("") })
 	b.settle(cr)
-
 	if got := b.registered(name).Description; got != "" {
 		t.Errorf("An empty one is wanted, got %q", got)
 	}

@@ -19,23 +19,20 @@ import (
 	servers "github.com/capstan-dev/capstan/test/outside"
 )
 
-// TestTrouble shows what is told of answers that are no help, and that none of
-// them changes anything in the registry, neither for what is there nor for what
-// is yet to be made nor for what is to go.
+// TestTrouble shows what hears of answers that are no help, and that none of them changes anything in the registry, neither for
+// what is there nor for what is yet to be made nor for what is to go.
 func TestTrouble(t *testing.T) {
 	fault := func(f servers.Fault) func(*bench) { return func(b *bench) { b.proxy.Fail(nil, f) } }
 	login := func(user, password string) func(*bench) {
 		return func(b *bench) {
 			s := b.secret("crossplane-system")
 			s.Data = map[string][]byte{"username": []byte(user), "password": []byte(password)}
-
 			if err := b.Update(b.t.Context(), s); err != nil {
 				b.t.Fatal(err)
 			}
 		}
 	}
 	page := "<!doctype html><html><title>404 Not Found</title></html>"
-
 	cases := map[string]struct {
 		reason string
 		cause  func(*bench)
@@ -115,32 +112,25 @@ func TestTrouble(t *testing.T) {
 			cause:  fault(servers.Hang()), want: apis.ReasonTimedOut, says: "in time",
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b, name := newBench(t), unique(t)
 			b.make(name, "s3://models/1")
-
 			for _, tag := range []string{v1alpha1.TagOwner, v1alpha1.TagAliasPrefix + "champion"} {
 				b.must(http.MethodPost, "registered-models/set-tag", fields{"name": name, "key": tag, "value": cluster + "/shop/" + name})
 			}
-
 			b.must(http.MethodPost, "model-versions/set-tag",
 				fields{"name": name, "version": "1", "key": v1alpha1.TagOwner, "value": cluster + "/shop/" + name})
 			b.alias(name, "champion", "1")
-
 			all := []resource.ModernManaged{
 				add(b, &v1alpha1.RegisteredModel{}, "shop", name, policies("*")),
 				b.version("shop", name, name, "s3://models/1", policies("*")),
 				b.aliased("shop", name, name, "champion", "2", policies("*")),
 			}
 			before := b.registered(name)
-
 			tc.cause(b)
-
 			for _, mg := range all {
 				b.reconcile(mg)
-
 				c := mg.GetCondition(apis.TypeConnected)
 				if c.Status != corev1.ConditionFalse || c.Reason != tc.want || !strings.Contains(c.Message, tc.says) {
 					// After the first refusal the pause holds for all.
@@ -148,11 +138,9 @@ func TestTrouble(t *testing.T) {
 						t.Errorf("\n%s\n%T: want %s with %q, got %s: %s", tc.reason, mg, tc.want, tc.says, c.Reason, c.Message)
 					}
 				}
-
 				if s := mg.GetCondition(xpv2.TypeSynced); s.Status != corev1.ConditionFalse {
 					t.Errorf("\n%s\n%T: must not be synced", tc.reason, mg)
 				}
-
 				if err := b.Delete(t.Context(), mg); err != nil {
 					t.Fatal(err)
 				}
@@ -160,11 +148,9 @@ func TestTrouble(t *testing.T) {
 				// The finalizer comes only with the first good answer.
 				b.reconcile(mg)
 			}
-
 			if got := b.writes(); len(got) > 0 {
 				t.Errorf("\n%s\nNothing may be written, got %v", tc.reason, got)
 			}
-
 			if after := b.registered(name); after == nil || len(b.versions(name)) != 1 || after.Alias("champion") != before.Alias("champion") {
 				t.Errorf("\n%s\nNothing may change, got %v", tc.reason, after)
 			}
@@ -172,8 +158,8 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// TestTroubleInDeletion shows that nothing is taken for deleted, and nothing
-// else is deleted, because of an answer that is no help.
+// TestTroubleInDeletion shows that nothing is taken for deleted, and nothing else is deleted, because of an answer that is no
+// help.
 func TestTroubleInDeletion(t *testing.T) {
 	for name, f := range map[string]servers.Fault{
 		"Page404":   servers.Answer(404, "<html>404</html>"),
@@ -190,42 +176,35 @@ func TestTroubleInDeletion(t *testing.T) {
 			b.settle(model, version, alias)
 			b.proxy.Reset()
 			b.proxy.Fail(nil, f)
-
 			for _, mg := range []resource.ModernManaged{alias, version, model} {
 				if err := b.Delete(t.Context(), mg); err != nil {
 					t.Fatal(err)
 				}
-
 				for range 2 {
 					if !b.reconcile(mg) {
 						t.Errorf("%T must wait for a good answer", mg)
 					}
 				}
 			}
-
 			if got := b.writes(); len(got) > 0 {
 				t.Errorf("Nothing may be written, got %v", got)
 			}
 
 			// The server does it, and nobody hears.
 			b.proxy.Clear()
-
 			for _, call := range []string{"registered-models/alias", "model-versions/delete", "registered-models/delete"} {
 				b.proxy.Fail(servers.Call("DELETE /api/2.0/mlflow/"+call), servers.Drop().Times(1))
 			}
-
 			for _, mg := range []resource.ModernManaged{alias, version, model} {
 				for range 5 {
 					if !b.reconcile(mg) {
 						break
 					}
 				}
-
 				if b.read(mg) {
 					t.Errorf("%T must go: %s", mg, mg.GetCondition(xpv2.TypeSynced).Message)
 				}
 			}
-
 			if m := b.registered(name); m != nil {
 				t.Errorf("The model must be gone, got %v", m)
 			}

@@ -24,8 +24,7 @@ const (
 	anError   = "an error"
 )
 
-// A StrangeError tells that somebody answered who does not speak S3, or does not
-// know the request.
+// A StrangeError means that somebody answered who does not speak S3, or does not know the request.
 type StrangeError struct {
 	// Status of the answer.
 	Status int
@@ -50,23 +49,18 @@ func (s *suspicious) Do(r *http.Request) (*http.Response, error) {
 	if err != nil || r.Method == http.MethodHead {
 		return res, err
 	}
-
 	body, err := io.ReadAll(res.Body)
 	if cerr := res.Body.Close(); err == nil {
 		err = cerr
 	}
-
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the answer: %w", err)
 	}
-
 	if was := strange(r, res.StatusCode, body); was != "" {
 		return nil, &StrangeError{Status: res.StatusCode, Was: was}
 	}
-
 	res.Body = io.NopCloser(bytes.NewReader(body))
 	res.ContentLength = int64(len(body))
-
 	return res, nil
 }
 
@@ -76,34 +70,26 @@ func strange(r *http.Request, status int, body []byte) string {
 	success := status >= 200 && status < 300
 	asks := success && r.Method == http.MethodGet
 	content := bytes.TrimSpace(body)
-
 	if len(content) == 0 {
-		// What is asked for cannot be nothing; deletions in one request tell what
-		// became of each.
+		// What is asked for cannot be nothing; deletions in one request tell what became of each.
 		if asks || success && query.Has("delete") {
 			return nothing
 		}
-
 		return ""
 	}
-
 	if asks && query.Has("policy") {
 		return noPolicy(content)
 	}
-
 	if content[0] != '<' || isHTML(content) {
 		return kindOf(content)
 	}
-
 	root, err := wellFormed(content)
 	if err != nil {
 		return brokenXML
 	}
-
 	if !success {
 		return ""
 	}
-
 	switch {
 	case root == "Error":
 		return anError
@@ -119,7 +105,6 @@ func noPolicy(content []byte) string {
 	if json.Valid(content) && content[0] == '{' {
 		return ""
 	}
-
 	return kindOf(content)
 }
 
@@ -139,28 +124,23 @@ func kindOf(content []byte) string {
 
 func isHTML(content []byte) bool {
 	begin := strings.ToLower(string(content[:min(len(content), 64)]))
-
 	return strings.HasPrefix(begin, "<!doctype html") || strings.HasPrefix(begin, "<html")
 }
 
 // wellFormed returns the name of the root of an XML document.
 func wellFormed(content []byte) (string, error) {
 	root := ""
-
 	for d := xml.NewDecoder(bytes.NewReader(content)); ; {
 		t, err := d.Token()
 		if errors.Is(err, io.EOF) {
 			if root == "" {
 				return "", io.ErrUnexpectedEOF
 			}
-
 			return root, nil
 		}
-
 		if err != nil {
 			return "", fmt.Errorf("cannot read XML: %w", err)
 		}
-
 		if e, ok := t.(xml.StartElement); ok && root == "" {
 			root = e.Name.Local
 		}

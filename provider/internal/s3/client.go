@@ -19,20 +19,19 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 )
 
-// mainRegion is the one that AWS does not want to hear when a bucket is made, and
-// that servers of other makes call theirs when nobody says otherwise.
+// mainRegion is the one that AWS does not want to hear when a bucket is made, and that servers of other makes call theirs when
+// nobody says otherwise.
 const mainRegion = "us-east-1"
 
-// A Client of one S3 server, for everybody who uses the same config.
+// A Client of one S3 server, for all users of the same config.
 type Client struct {
 	// Region of buckets that name none.
 	Region string
 
-	// Workload is the key for those who use buckets, or nil.
+	// Workload is the key for users of buckets, or nil.
 	Workload *outside.AccessKey
 
-	// CABundle of the server, for those who use buckets, or "" when everybody's will
-	// do.
+	// CABundle of the server, for users of buckets, or "" when everybody's will do.
 	CABundle string
 
 	// endpoint that the config names; "" is AWS.
@@ -41,8 +40,8 @@ type Client struct {
 	api *s3.Client
 }
 
-// New client of the S3 server that a connection leads to. It sends each request
-// once: the controller tries again, later each time.
+// New client of the S3 server that a connection leads to. It sends each request once: the controller tries again, later each
+// time.
 func New(c *outside.Connection) (*Client, error) {
 	o := s3.Options{
 		Region:       c.S3.Region,
@@ -59,22 +58,17 @@ func New(c *outside.Connection) (*Client, error) {
 		// Bucket names are just names here, whatever they look like.
 		DisableS3ExpressSessionAuth:    aws.Bool(true),
 		DisableMultiRegionAccessPoints: true,
-
-		APIOptions: []func(*middleware.Stack) error{nameOperation, addContentMD5},
+		APIOptions:                     []func(*middleware.Stack) error{nameOperation, addContentMD5},
 	}
-
 	if o.Region == "" {
 		o.Region = mainRegion
 	}
-
 	if c.S3.Endpoint != "" {
 		o.BaseEndpoint = aws.String(strings.TrimRight(c.S3.Endpoint, "/"))
 	}
-
 	if c.S3.PathStyle != nil {
 		o.UsePathStyle = *c.S3.PathStyle
 	}
-
 	return &Client{Region: o.Region, Workload: c.Workload, CABundle: c.CABundle, endpoint: c.S3.Endpoint, api: s3.New(o)}, nil
 }
 
@@ -83,7 +77,6 @@ func (c *Client) In(region string) *s3.Client {
 	if region == c.Region {
 		return c.api
 	}
-
 	return s3.New(c.api.Options(), func(o *s3.Options) { o.Region = region })
 }
 
@@ -92,7 +85,6 @@ func (c *Client) Endpoint(ctx context.Context, region string) (string, error) {
 	if c.endpoint != "" {
 		return c.endpoint, nil
 	}
-
 	e, err := s3.NewDefaultEndpointResolverV2().ResolveEndpoint(ctx, s3.EndpointParameters{
 		Region:         aws.String(region),
 		ForcePathStyle: aws.Bool(true),
@@ -100,38 +92,32 @@ func (c *Client) Endpoint(ctx context.Context, region string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot tell the endpoint of region %q: %w", region, err)
 	}
-
 	return strings.TrimRight(e.URI.String(), "/"), nil
 }
 
-// Constraint is what a server is told about the region of a new bucket. AWS wants
-// it for every region but its first. Others have but one region, know it by a name
-// of their own and refuse another, so that they are told only what the Bucket
-// itself says, or "".
+// Constraint is what a server is told about the region of a new bucket. AWS wants it for every region but its first. Others have
+// but one region, know it by a name of their own and refuse another, so that they are told only what the Bucket itself says, or
+// "".
 func (c *Client) Constraint(asked *string) string {
 	region := c.Region
 	if asked != nil {
 		region = *asked
 	}
-
 	if region == mainRegion || asked == nil && !c.isAWS() {
 		return ""
 	}
-
 	return region
 }
 
-// isAWS tells whether the config leads to AWS, directly or by a name of AWS.
+// isAWS reports whether the config leads to AWS, directly or by a name of AWS.
 func (c *Client) isAWS() bool {
 	if c.endpoint == "" {
 		return true
 	}
-
 	u, err := url.Parse(c.endpoint)
 	if err != nil {
 		return false
 	}
-
 	return strings.HasSuffix(u.Hostname(), ".amazonaws.com") || strings.HasSuffix(u.Hostname(), ".amazonaws.com.cn")
 }
 
@@ -144,6 +130,6 @@ func nameOperation(s *middleware.Stack) error {
 	}), middleware.After)
 }
 
-// addContentMD5 to every request with a body: servers of other makes insist on
-// it, as AWS did, where the SDK sends a newer checksum.
+// addContentMD5 to every request with a body: servers of other makes insist on it, as AWS did, where the SDK sends a newer
+// checksum.
 func addContentMD5(s *middleware.Stack) error { return smithyhttp.AddContentChecksumMiddleware(s) }

@@ -63,11 +63,9 @@ func TestRequests(t *testing.T) {
 			want:   []string{"s3.eu-central-1.amazonaws.com", "/backups", "eu-central-1"},
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			sent := &recorder{}
-
 			c, err := New(&outside.Connection{
 				S3: &tc.config, Key: outside.AccessKey{ID: "id", Secret: "secret", Session: "session"},
 				HTTP: &http.Client{Transport: sent},
@@ -75,18 +73,14 @@ func TestRequests(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-
 			if _, err := c.In(tc.region).HeadBucket(t.Context(), &s3.HeadBucketInput{Bucket: aws.String("backups")}); err != nil {
 				t.Fatal(err)
 			}
-
 			r := sent.requests[0]
 			scope := strings.Split(strings.Split(r.Header.Get("Authorization"), "Credential=")[1], "/")
-
 			if diff := cmp.Diff(tc.want, []string{r.URL.Host, r.URL.Path, scope[2]}); diff != "" {
 				t.Errorf("%s\n-want, +got host, path and region:\n%s", tc.reason, diff)
 			}
-
 			if scope[0] != "id" || r.Header.Get("X-Amz-Security-Token") != "session" {
 				t.Errorf("%s\nsigned for %q with token %q", tc.reason, scope[0], r.Header.Get("X-Amz-Security-Token"))
 			}
@@ -99,7 +93,6 @@ type recorder struct{ requests []*http.Request }
 
 func (t *recorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	t.requests = append(t.requests, r)
-
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 }
 
@@ -117,14 +110,12 @@ func TestConstraint(t *testing.T) {
 		"Other":       {reason: "Others know their region best.", config: v1alpha1.S3Config{Endpoint: "https://s3.example.org", Region: "here"}},
 		"OtherAsked":  {reason: "Unless the Bucket asks for one.", config: v1alpha1.S3Config{Endpoint: "https://s3.example.org", Region: "here"}, asked: aws.String("there"), want: "there"},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c, err := New(&outside.Connection{S3: &tc.config, HTTP: &http.Client{}})
 			if err != nil {
 				t.Fatal(err)
 			}
-
 			if got := c.Constraint(tc.asked); got != tc.want {
 				t.Errorf("%s\nConstraint(...): want %q, got %q", tc.reason, tc.want, got)
 			}
@@ -142,14 +133,12 @@ func TestEndpoint(t *testing.T) {
 		"AWS":    {reason: "What AWS says.", region: "eu-central-1", want: "https://s3.eu-central-1.amazonaws.com"},
 		"China":  {reason: "Not all of AWS has the same domain.", region: "cn-north-1", want: "https://s3.cn-north-1.amazonaws.com.cn"},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c, err := New(&outside.Connection{S3: &v1alpha1.S3Config{Endpoint: tc.config}, HTTP: &http.Client{}})
 			if err != nil {
 				t.Fatal(err)
 			}
-
 			if got, err := c.Endpoint(t.Context(), tc.region); err != nil || got != tc.want {
 				t.Errorf("%s\nEndpoint(...): want %q, got %q, %v", tc.reason, tc.want, got, err)
 			}
@@ -165,7 +154,6 @@ func TestSentOnce(t *testing.T) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	t.Cleanup(srv.Close)
-
 	if err := head(t.Context(), client(t, srv.URL).In("us-east-1")); err == nil || n != 1 {
 		t.Errorf("want one request and an error, got %d and %v", n, err)
 	}
@@ -174,7 +162,6 @@ func TestSentOnce(t *testing.T) {
 // TestBodies shows what servers want to see with a body.
 func TestBodies(t *testing.T) {
 	sent := &recorder{}
-
 	c, err := New(&outside.Connection{
 		S3: &v1alpha1.S3Config{Endpoint: "http://s3.example.org"}, Key: outside.AccessKey{ID: "id", Secret: "secret"},
 		HTTP: &http.Client{Transport: sent},
@@ -182,13 +169,11 @@ func TestBodies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	if _, err := c.In("us-east-1").PutBucketTagging(t.Context(), &s3.PutBucketTaggingInput{
 		Bucket: aws.String("backups"), Tagging: &types.Tagging{TagSet: []types.Tag{}},
 	}); err != nil {
 		t.Fatal(err)
 	}
-
 	if h := sent.requests[0].Header; h.Get("Content-Md5") == "" || h.Get("Content-Encoding") != "" {
 		t.Errorf("a body has the headers %v", h)
 	}

@@ -23,12 +23,10 @@ func Explain(err error) *outside.Failure {
 	if f := (*outside.Failure)(nil); errors.As(err, &f) {
 		return f
 	}
-
 	f := explain(err)
 	if f != nil {
 		f.Cause = err
 	}
-
 	return f
 }
 
@@ -36,58 +34,47 @@ func explain(err error) *outside.Failure {
 	if e := (*StrangeError)(nil); errors.As(err, &e) {
 		return stranger(e)
 	}
-
 	api := smithy.APIError(nil)
 	if !errors.As(err, &api) {
 		return nil
 	}
-
 	status, header := 0, http.Header{}
 	if e := (*smithyhttp.ResponseError)(nil); errors.As(err, &e) && e.HTTPResponse() != nil {
 		status, header = e.HTTPStatusCode(), e.HTTPResponse().Header
 	}
-
 	if f := otherRegion(api, status, header); f != nil {
 		return f
 	}
-
 	code := api.ErrorCode()
 	if made(code, status) {
 		code = ""
 	}
-
 	if f, known := known(code); known {
 		if f.Reason == v1alpha1.ReasonRejected && isPolicy(code) {
 			f.Message += why(api.ErrorMessage())
 		}
-
 		return naming(f, err)
 	}
-
 	return naming(byStatus(status, code), err)
 }
 
-// made tells whether the SDK has made a code from the status, because the answer
-// has none.
+// made reports whether the SDK has made a code from the status, because the answer has none.
 func made(code string, status int) bool {
 	return code == strings.ReplaceAll(http.StatusText(status), " ", "")
 }
 
-// naming the operation, where it is what people have to know: most rights have
-// the name of theirs.
+// naming the operation, where it is what people have to know: most rights have the name of theirs.
 func naming(f *outside.Failure, err error) *outside.Failure {
 	e := (*smithy.OperationError)(nil)
 	if errors.As(err, &e) && (f.Reason == v1alpha1.ReasonForbidden || f.Reason == v1alpha1.ReasonNotImplemented) {
 		f.Message = e.Operation() + ": " + f.Message
 	}
-
 	return f
 }
 
-// NotImplemented tells whether the server does not have what it was asked for.
+// NotImplemented reports whether the server does not have what it was asked for.
 func NotImplemented(err error) bool {
 	f := Explain(err)
-
 	return f != nil && f.Reason == v1alpha1.ReasonNotImplemented
 }
 
@@ -97,20 +84,17 @@ func Code(err error) string {
 	if !errors.As(err, &api) {
 		return ""
 	}
-
 	return api.ErrorCode()
 }
 
-// Refused tells whether the server understood a request and said no, so that it
-// surely did nothing. Of every other error nobody knows.
+// Refused reports whether the server understood a request and said no, so that it surely did nothing. Of every other error nobody
+// knows.
 func Refused(err error) bool {
 	e := (*smithyhttp.ResponseError)(nil)
 	if Code(err) == "" || !errors.As(err, &e) {
 		return false
 	}
-
 	s := e.HTTPStatusCode()
-
 	return s >= 300 && s < 500 && s != http.StatusRequestTimeout || s == http.StatusNotImplemented
 }
 
@@ -152,7 +136,6 @@ func otherRegion(api smithy.APIError, status int, header http.Header) *outside.F
 	if m := expecting.FindStringSubmatch(api.ErrorMessage()); m != nil && right == "" {
 		right = m[1]
 	}
-
 	switch code := api.ErrorCode(); {
 	case status == http.StatusMovedPermanently, status == http.StatusTemporaryRedirect, status == http.StatusPermanentRedirect:
 	case code == "AuthorizationHeaderMalformed", code == "IllegalLocationConstraintException",
@@ -162,18 +145,15 @@ func otherRegion(api smithy.APIError, status int, header http.Header) *outside.F
 	default:
 		return nil
 	}
-
 	f := &outside.Failure{
 		Reason:  v1alpha1.ReasonRejected,
 		Message: "the bucket, or the server, is in another region",
 		Remedy:  "set spec.forProvider.region of a new Bucket, or spec.s3.region of the config",
 	}
-
 	if regionName.MatchString(right) {
 		f.Message = fmt.Sprintf("the bucket, or the server, is in region %q", right)
 		f.Remedy = fmt.Sprintf("set spec.forProvider.region of a new Bucket, or spec.s3.region of the config, to %q", right)
 	}
-
 	return f
 }
 
@@ -318,27 +298,23 @@ func known(code string) (*outside.Failure, bool) {
 	for _, m := range meanings {
 		if slices.Contains(m.codes, code) {
 			f := m.failure
-
 			return &f, true
 		}
 	}
-
 	return nil, false
 }
 
 func isPolicy(code string) bool { return strings.Contains(code, "Policy") }
 
-// sentence is what is shown of a server's own words: no quotes, which could hold
-// anything, and not the end of a text that is too long to be a reason.
+// sentence is what is shown of a server's own words: no quotes, which could hold anything, and not the end of a text that is too
+// long to be a reason.
 var sentence = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9 ,.:;()*/_-]{0,199}$`)
 
-// why a server does not like a policy, in its own words, if they are plain. Its
-// code alone would leave people to guess.
+// why a server does not like a policy, in its own words, if they are plain. Its code alone would leave people to guess.
 func why(message string) string {
 	if !sentence.MatchString(message) {
 		return ""
 	}
-
 	return " (" + strings.TrimRight(message, ".") + ")"
 }
 
@@ -351,27 +327,22 @@ func byStatus(status int, code string) *outside.Failure {
 	if codeName.MatchString(code) {
 		said = fmt.Sprintf("%s (HTTP %d)", code, status)
 	}
-
 	switch {
 	case status == http.StatusUnauthorized:
 		f, _ := known("InvalidAccessKeyId")
 		f.Message = "the server does not accept the credentials"
-
 		return f
 	case status == http.StatusForbidden:
 		f, _ := known("AccessDenied")
-
 		return f
 	case status == http.StatusTooManyRequests:
 		return throttled()
 	case status == http.StatusNotImplemented, status == http.StatusMethodNotAllowed:
 		f, _ := known("NotImplemented")
-
 		return f
 	case status == http.StatusConflict, status == http.StatusPreconditionFailed:
 		f, _ := known("OperationAborted")
 		f.Message += ": " + said
-
 		return f
 	case status >= http.StatusInternalServerError:
 		return &outside.Failure{

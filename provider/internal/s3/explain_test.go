@@ -31,24 +31,20 @@ type answer struct {
 // server that gives one answer to everything.
 func server(t *testing.T, a answer) *httptest.Server {
 	t.Helper()
-
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for k, v := range a.header {
 			w.Header().Set(k, v)
 		}
-
 		w.WriteHeader(a.status)
 		_, _ = w.Write([]byte(a.body))
 	}))
 	t.Cleanup(srv.Close)
-
 	return srv
 }
 
 // client of a server.
 func client(t *testing.T, endpoint string) *Client {
 	t.Helper()
-
 	c, err := New(&outside.Connection{
 		Backend: outside.S3,
 		S3:      &v1alpha1.S3Config{Endpoint: endpoint},
@@ -60,7 +56,6 @@ func client(t *testing.T, endpoint string) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	return c
 }
 
@@ -71,34 +66,29 @@ func failed(code string) string {
 
 func head(ctx context.Context, c *s3.Client) error {
 	_, err := c.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: aws.String("backups")})
-
 	return err
 }
 
 func get(ctx context.Context, c *s3.Client) error {
 	_, err := c.GetBucketTagging(ctx, &s3.GetBucketTaggingInput{Bucket: aws.String("backups")})
-
 	return err
 }
 
 func getPolicy(ctx context.Context, c *s3.Client) error {
 	_, err := c.GetBucketPolicy(ctx, &s3.GetBucketPolicyInput{Bucket: aws.String("backups")})
-
 	return err
 }
 
 func create(ctx context.Context, c *s3.Client) error {
 	_, err := c.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: aws.String("backups")})
-
 	return err
 }
 
 func TestExplain(t *testing.T) {
 	cases := map[string]struct {
-		reason string
-		answer answer
-		call   func(context.Context, *s3.Client) error
-
+		reason  string
+		answer  answer
+		call    func(context.Context, *s3.Client) error
 		want    xpv2.ConditionReason
 		message string
 		refused bool
@@ -281,28 +271,22 @@ func TestExplain(t *testing.T) {
 			want: v1alpha1.ReasonUnknownAnswer, message: "the answer is not one of an S3 server: HTTP 200 with XML",
 		},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			err := tc.call(t.Context(), client(t, server(t, tc.answer).URL).In("us-east-1"))
-
 			f := Explain(err)
 			if f == nil {
 				t.Fatalf("%s\nExplain(%v): want a failure, got none", tc.reason, err)
 			}
-
 			if diff := cmp.Diff([]any{tc.want, tc.message}, []any{f.Reason, f.Message}); diff != "" {
 				t.Errorf("%s\nExplain(...): -want, +got:\n%s", tc.reason, diff)
 			}
-
 			if f.Remedy == "" || strings.Contains(f.Error(), "4711") || strings.Contains(f.Error(), "hunter2") {
 				t.Errorf("%s\nExplain(...): %q has no remedy or says what it should not", tc.reason, f.Error())
 			}
-
 			if !errors.Is(f, err) {
 				t.Errorf("%s\nExplain(...): the cause is lost", tc.reason)
 			}
-
 			if got := Refused(err); got != tc.refused {
 				t.Errorf("%s\nRefused(%v): want %t, got %t", tc.reason, err, tc.refused, got)
 			}
@@ -314,7 +298,6 @@ func TestExplainOthers(t *testing.T) {
 	if f := Explain(errors.New("boom")); f != nil {
 		t.Errorf("Explain of an error that is no answer: want nil, got %v", f)
 	}
-
 	f := &outside.Failure{Reason: v1alpha1.ReasonNotEmpty}
 	if got := Explain(fmt.Errorf("cannot delete: %w", f)); got != f {
 		t.Errorf("Explain of a failure: want the same, got %v", got)
@@ -339,11 +322,9 @@ func TestAsk(t *testing.T) {
 		"Proxy":   {reason: "It is somebody else.", answer: answer{status: 403, body: "<html>no</html>"}},
 		"Nobody":  {reason: "403 alone tells nothing about us.", answer: answer{status: 403}},
 	}
-
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := Service()
-
 			if err := s.Ask(t.Context(), client(t, server(t, tc.answer).URL)); (err == nil) != tc.want {
 				t.Errorf("%s\nAsk(...): %v", tc.reason, err)
 			}

@@ -16,13 +16,12 @@ func Service() outside.Service[*Client] {
 	return outside.Service[*Client]{New: New, Ask: ask, Explain: Explain}
 }
 
-// ask for the list of buckets. A user who may not have it is known to the server
-// all the same, which is all that there is to learn.
+// ask for the list of buckets. A user who may not have it is known to the server all the same, which is all that there is to
+// learn.
 func ask(ctx context.Context, c *Client) error {
 	_, err := c.api.ListBuckets(ctx, &s3.ListBucketsInput{MaxBuckets: aws.Int32(1)})
 	if Code(err) == "AccessDenied" || NotImplemented(err) {
 		return nil
 	}
-
 	return err
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scram makes verifiers of SCRAM-SHA-256 (RFC 5802, RFC 7677): what a
-// server keeps instead of a password. It can check a client's proof with it, and
-// nobody can log in with it.
+// Package scram makes verifiers of SCRAM-SHA-256 (RFC 5802, RFC 7677): what a server keeps instead of a password. A verifier
+// checks a client's proof; it cannot be used to log in. It is made by hand because the standard library has the cryptography
+// (crypto/pbkdf2), and libraries of SCRAM add SASLprep and a conversation, which nothing here needs, but not PostgreSQL's form.
 package scram
 
 import (
@@ -36,8 +36,7 @@ type Verifier struct {
 	serverKey []byte
 }
 
-// postgres writes verifiers into pg_authid in this form, and takes them wherever
-// it takes a password.
+// postgres writes verifiers into pg_authid in this form, and takes them wherever it takes a password.
 var postgres = regexp.MustCompile(
 	`^SCRAM-SHA-256\$([0-9]{1,9}):([A-Za-z0-9+/]+={0,2})\$([A-Za-z0-9+/]+=?):([A-Za-z0-9+/]+=?)$`)
 
@@ -47,7 +46,6 @@ var errNoVerifier = errors.New("not a SCRAM-SHA-256 verifier")
 func New(password []byte, iterations int) (Verifier, error) {
 	salt := make([]byte, saltBytes)
 	_, _ = rand.Read(salt)
-
 	return salted(password, salt, iterations)
 }
 
@@ -56,21 +54,17 @@ func salted(password, salt []byte, iterations int) (Verifier, error) {
 	if !Printable(password) {
 		return Verifier{}, errNotPrintable
 	}
-
 	key, err := pbkdf2.Key(sha256.New, string(password), salt, iterations, sha256.Size)
 	if err != nil {
 		return Verifier{}, fmt.Errorf("cannot salt a password: %w", err)
 	}
-
 	stored := sha256.Sum256(mac(key, "Client Key"))
-
 	return Verifier{Iterations: iterations, salt: salt, storedKey: stored[:], serverKey: mac(key, "Server Key")}, nil
 }
 
 func mac(key []byte, text string) []byte {
 	h := hmac.New(sha256.New, key)
 	_, _ = h.Write([]byte(text))
-
 	return h.Sum(nil)
 }
 
@@ -80,43 +74,35 @@ func Parse(text []byte) (Verifier, error) {
 	if m == nil {
 		return Verifier{}, errNoVerifier
 	}
-
 	v := Verifier{}
-
 	var err error
 	if v.Iterations, err = strconv.Atoi(string(m[1])); err != nil {
 		return Verifier{}, errNoVerifier
 	}
-
 	for i, into := range []*[]byte{&v.salt, &v.storedKey, &v.serverKey} {
 		if *into, err = base64.StdEncoding.DecodeString(string(m[2+i])); err != nil {
 			return Verifier{}, errNoVerifier
 		}
 	}
-
 	if len(v.storedKey) != sha256.Size || len(v.serverKey) != sha256.Size {
 		return Verifier{}, errNoVerifier
 	}
-
 	return v, nil
 }
 
-// Fits tells whether v was made from password.
+// Fits reports whether v was made from password.
 func (v Verifier) Fits(password []byte) bool {
 	want, err := salted(password, v.salt, v.Iterations)
-
 	return err == nil && hmac.Equal(want.storedKey, v.storedKey) && hmac.Equal(want.serverKey, v.serverKey)
 }
 
 // String is v in the form in which PostgreSQL takes it in place of a password.
 func (v Verifier) String() string {
 	b := base64.StdEncoding.EncodeToString
-
 	return fmt.Sprintf("SCRAM-SHA-256$%d:%s$%s:%s", v.Iterations, b(v.salt), b(v.storedKey), b(v.serverKey))
 }
 
-// maxPassword is how long a password may be. Servers and clients have limits of
-// their own above it.
+// maxPassword is how long a password may be. Servers and clients have limits of their own above it.
 const maxPassword = 256
 
 var errNotPrintable = errors.New("it has a character that is not printable ASCII")
@@ -126,21 +112,17 @@ func Check(password []byte) error {
 	if len(password) == 0 {
 		return errors.New("it is empty")
 	}
-
 	if len(password) > maxPassword {
 		return fmt.Errorf("it has more than %d characters", maxPassword)
 	}
-
 	if !Printable(password) {
 		return errNotPrintable
 	}
-
 	return nil
 }
 
-// Printable tells whether a password is of printable ASCII, which SASLprep leaves as
-// it is. Clients and servers disagree about much of the rest: there is no verifier of
-// it.
+// Printable reports whether a password is of printable ASCII, which SASLprep leaves as it is. Clients and servers disagree about
+// much of the rest: there is no verifier of it.
 func Printable(password []byte) bool {
 	return !bytes.ContainsFunc(password, func(r rune) bool { return r < ' ' || r > '~' })
 }

@@ -24,7 +24,6 @@ import (
 // client that reads from the API server.
 func Controllers(tb testing.TB, cfg *rest.Config, o ctrl.Options, setup func(ctrl.Manager, controller.Options) error) client.Client {
 	tb.Helper()
-
 	o.NewClient = quiet.NewClient
 	o.Metrics = server.Options{BindAddress: "0"}
 	mgr, err := ctrl.NewManager(cfg, o)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package words makes what others say fit to be told: on one line, bounded, and the
-// same as long as its cause is the same.
+// Package words prepares texts of other programs for messages: on one line, bounded, and the same as long as the cause is the
+// same.
 package words
 
 import (
@@ -12,16 +12,15 @@ import (
 )
 
 const (
-	// MaxDetail bounds in bytes what is told of what somebody says.
+	// MaxDetail bounds in bytes how much of a text is reported.
 	MaxDetail = 300
 
-	// MaxHeard bounds in bytes what is listened to: the kubelet takes no more of what
-	// a container says either.
+	// MaxHeard bounds in bytes how much of a text is read: the kubelet takes no more of a container's message either.
 	MaxHeard = 4096
 )
 
-// volatile is what differs from one attempt to the next although the cause is the
-// same: times, durations, addresses, identifiers and numbers of processes.
+// volatile parts differ between attempts although the cause is the same: times, durations, addresses, identifiers and process
+// numbers.
 var volatile = []struct {
 	what *regexp.Regexp
 	with string
@@ -33,8 +32,7 @@ var volatile = []struct {
 			`(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)( +\d{1,2})?,?( \d{4})? +\d\d:\d\d:\d\d( [A-Z]{3,4})?( [+-]\d{4})?( \d{4})?\b`),
 		"",
 	},
-	// Only a process number tells a time zone, as PostgreSQL writes it, from the level
-	// of a message.
+	// Only a process number distinguishes a time zone, as PostgreSQL writes it, from the level of a message.
 	{
 		regexp.MustCompile(`\[?\b\d{4}[-/]\d\d[-/]\d\d([T ]\d\d:\d\d(:\d\d)?([.,]\d+)?)?` +
 			`(Z| ?[+-]\d\d:?\d\d)?(( [A-Z]{3,4}| [+-]\d\d)? \[\d+\])?\]?`),
@@ -48,20 +46,16 @@ var volatile = []struct {
 	{regexp.MustCompile(`\b(goroutine|pid|PID)([ =:]+)\d+`), "$1$2…"},
 }
 
-// Steady takes out of what is said about a pod what differs from one attempt to the
-// next and the name of the pod, which may be empty, puts it on one line and bounds it
-// by MaxDetail.
+// Steady removes from a text about a pod what differs between attempts and the name of the pod, which may be empty, puts it on
+// one line and bounds it by MaxDetail.
 func Steady(said, pod string) string {
 	said = Bounded(said, MaxHeard)
-
 	if pod != "" {
 		said = strings.ReplaceAll(said, pod, "the pod")
 	}
-
 	for _, v := range volatile {
 		said = v.what.ReplaceAllString(said, v.with)
 	}
-
 	return Bounded(strings.Trim(OneLine(said), " .:;,"), MaxDetail)
 }
 
@@ -71,10 +65,8 @@ func OneLine(s string) string {
 		if unicode.IsSpace(r) || !unicode.IsPrint(r) {
 			return ' '
 		}
-
 		return r
 	}, strings.ToValidUTF8(s, " "))
-
 	return strings.Join(strings.Fields(s), " ")
 }
 
@@ -83,13 +75,10 @@ func Bounded(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-
 	const more = "…"
-
 	cut := n - len(more)
 	for cut > 0 && !utf8.RuneStart(s[cut]) {
 		cut--
 	}
-
 	return strings.TrimRight(s[:cut], " ") + more
 }

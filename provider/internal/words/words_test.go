@@ -65,14 +65,12 @@ func TestSteady(t *testing.T) {
 
 func TestBounded(t *testing.T) {
 	long := strings.Repeat("ä", MaxHeard)
-
 	for n := 3; n < 20; n++ {
 		got := Bounded(long, n)
 		if len(got) > n || !utf8.ValidString(got) || !strings.HasSuffix(got, "…") {
 			t.Errorf("Bounded(…, %d) = %q: must hold whole characters, at most %d bytes, and show that it was cut", n, got, n)
 		}
 	}
-
 	if got := Bounded("short", 5); got != "short" {
 		t.Errorf("Bounded: what fits must stay: got %q", got)
 	}

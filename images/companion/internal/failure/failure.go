@@ -26,8 +26,8 @@ const (
 	Invalid        Reason = "ModelInvalid"
 )
 
-// A Failure is an error that is not worth another try. Its texts hold nothing that differs from try to try or from pod to
-// pod, because they end up in the status of objects, and nothing secret.
+// A Failure is an error that is not worth another try. Its texts hold nothing that differs from try to try or from pod to pod,
+// because they end up in the status of objects, and nothing secret.
 type Failure struct { //nolint:errname // failure.Failure says it twice already.
 	Reason Reason
 	Cause  string
@@ -48,10 +48,9 @@ func (f *Failure) Error() string { return f.Cause }
 // Unwrap returns what led to it.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Is tells whether an error is a Failure with a reason.
+// Is reports whether an error is a Failure with a reason.
 func Is(err error, reason Reason) bool {
 	var f *Failure
-
 	return errors.As(err, &f) && f.Reason == reason
 }
 
@@ -73,11 +72,10 @@ func Of(err error) *Failure {
 			Remedy: "let group 65532 write to the volume for models: use a storage class that honours fsGroup, or change its permissions",
 		}
 	}
-
 	return &Failure{Reason: Invalid, Cause: plain(err), Remedy: "look into the log of the init container model", Err: err}
 }
 
-// NoRoom tells whether an error says that a disk is full.
+// NoRoom reports whether an error says that a disk is full.
 func NoRoom(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }
@@ -93,7 +91,6 @@ func plain(err error) string {
 	if errors.As(err, &onLink) {
 		text = strings.Replace(text, onLink.Error(), onLink.Err.Error(), 1)
 	}
-
 	return text
 }
 
@@ -107,12 +104,10 @@ func LastWords(err error) string {
 		if r < ' ' || r == 0x7f {
 			return ' '
 		}
-
 		return r
 	}, fmt.Sprintf("%s: %s: %s", f.Reason, f.Cause, f.Remedy))
 	if len(words) > maxWords {
 		words = strings.ToValidUTF8(words[:maxWords], "")
 	}
-
 	return words
 }

@@ -24,8 +24,8 @@ import (
 // remedyNames tells people how to get rid of names that cannot be used.
 const remedyNames = "rename it where the model comes from"
 
-// A Folder is a model that is being written. Whatever names it is given, nothing outside of it is touched: the operating
-// system resolves them within the folder.
+// A Folder is a model that is being written. Whatever names it is given, nothing outside of it is touched: the operating system
+// resolves them within the folder.
 type Folder struct {
 	root *os.Root
 
@@ -60,7 +60,6 @@ func (f *Folder) Create(name string) (*Writer, error) {
 	if err != nil {
 		return nil, clash(name, err)
 	}
-
 	return &Writer{File: file, folder: f, name: name}, nil
 }
 
@@ -73,7 +72,6 @@ func (w *Writer) Finish(size int64, sum [sha256.Size]byte) error {
 	if err != nil {
 		return fmt.Errorf("cannot finish file %q: %w", w.name, err)
 	}
-
 	return w.folder.add(File{Path: w.name, Size: size, Sum: sum})
 }
 
@@ -89,10 +87,8 @@ func (w *Writer) Copy(r io.Reader, buf []byte, hashes ...hash.Hash) error {
 	size, err := io.CopyBuffer(struct{ io.Writer }{io.MultiWriter(all...)}, struct{ io.Reader }{r}, buf)
 	if err != nil {
 		_ = w.Close()
-
 		return fmt.Errorf("cannot write file %q: %w", w.name, err)
 	}
-
 	return w.Finish(size, [sha256.Size]byte(sum.Sum(nil)))
 }
 
@@ -104,7 +100,6 @@ func (f *Folder) Mkdir(name string) error {
 	if err := f.root.MkdirAll(name, 0o775); err != nil {
 		return clash(name, err)
 	}
-
 	return nil
 }
 
@@ -129,7 +124,6 @@ func (f *Folder) Remove(name string) error {
 			delete(f.links, have)
 		}
 	}
-
 	return nil
 }
 
@@ -139,7 +133,6 @@ func (f *Folder) Kind(name string) (fs.FileMode, bool) {
 	if err != nil {
 		return 0, false
 	}
-
 	return info.Mode().Type(), true
 }
 
@@ -150,14 +143,12 @@ func (f *Folder) Names(dir string) ([]string, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, nil
 		}
-
 		return nil, clash(dir, err)
 	}
 	names := make([]string, len(entries))
 	for i, e := range entries {
 		names[i] = e.Name()
 	}
-
 	return names, nil
 }
 
@@ -183,7 +174,6 @@ func (f *Folder) Hardlink(target, name string) error {
 	}
 	f.mu.Unlock()
 	file.Path = name
-
 	return f.add(file)
 }
 
@@ -199,7 +189,6 @@ func (f *Folder) Symlink(target, name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.links[name] = true
-
 	return nil
 }
 
@@ -213,7 +202,6 @@ func within(target, name string) string {
 	if up+target == "" {
 		return "."
 	}
-
 	return up + target
 }
 
@@ -232,7 +220,6 @@ func (f *Folder) Seal(ctx context.Context, log *slog.Logger) (Manifest, error) {
 	if err := m.Matches(f.root); err != nil {
 		return nil, fmt.Errorf("cannot verify what was written: %w", err)
 	}
-
 	return m, fs.WalkDir(f.root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.IsDir() {
 			return err
@@ -246,7 +233,6 @@ func (f *Folder) Seal(ctx context.Context, log *slog.Logger) (Manifest, error) {
 			return err
 		}
 		defer func() { _ = dir.Close() }()
-
 		return dir.Sync()
 	})
 }
@@ -263,7 +249,6 @@ func (f *Folder) manifest(ctx context.Context) (Manifest, error) {
 		m = append(m, file)
 	}
 	m.sort()
-
 	return m, nil
 }
 
@@ -296,7 +281,6 @@ func (f *Folder) checkLinks(log *slog.Logger) error {
 			return clash(name, err)
 		}
 	}
-
 	return nil
 }
 
@@ -304,7 +288,6 @@ func (f *Folder) add(file File) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.files[file.Path] = file
-
 	return Countable(len(f.files))
 }
 
@@ -313,7 +296,6 @@ func Countable(files int) error {
 	if files <= maxFiles {
 		return nil
 	}
-
 	return failure.New(failure.Invalid, fmt.Sprintf("the model has more than %d files", maxFiles),
 		"point to the folder of the model alone, or pack its files")
 }
@@ -328,7 +310,6 @@ func (f *Folder) parents(name string) error {
 			return clash(name, err)
 		}
 	}
-
 	return nil
 }
 
@@ -350,7 +331,6 @@ func clash(name string, err error) error {
 	for errors.As(why, &onPath) {
 		why = onPath.Err
 	}
-
 	return &failure.Failure{
 		Reason: failure.Invalid, Cause: fmt.Sprintf("cannot write %s: %s", strconv.Quote(name), why), Remedy: remedyNames, Err: err,
 	}

@@ -22,7 +22,6 @@ func put(f *Folder, name, content string) error {
 	if err != nil {
 		return err
 	}
-
 	return w.Copy(strings.NewReader(content), make([]byte, 8))
 }
 
@@ -138,7 +137,6 @@ func TestFolder(t *testing.T) {
 				if reason := failure.Of(err).Reason; reason != failure.Invalid {
 					t.Errorf("%s\nwant reason %s, got %s", tc.reason, failure.Invalid, reason)
 				}
-
 				return
 			}
 			if err != nil {

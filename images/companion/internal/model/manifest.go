@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package model is about models as folders of files: how they are written without ever leaving the folder, and by which
-// digest one knows them again.
+// Package model is about models as folders of files: how they are written without ever leaving the folder, and by which digest
+// one knows them again.
 package model
 
 import (
@@ -44,7 +44,6 @@ func (m Manifest) Digest() string {
 	for i := range m {
 		_, _ = fmt.Fprintf(h, "%x  %s\n", m[i].Sum, m[i].Path)
 	}
-
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
@@ -54,7 +53,6 @@ func (m Manifest) Size() int64 {
 	for i := range m {
 		size += m[i].Size
 	}
-
 	return size
 }
 
@@ -69,7 +67,6 @@ func (m Manifest) Write(w io.Writer) error {
 	if err := b.Flush(); err != nil {
 		return fmt.Errorf("cannot write a manifest: %w", err)
 	}
-
 	return nil
 }
 
@@ -96,11 +93,10 @@ func Read(r io.Reader) (Manifest, error) {
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("cannot read a manifest: %w", err)
 	}
-
 	return m, nil
 }
 
-// Matches tells whether a folder has exactly the files of the manifest, by name and size. It does not read them.
+// Matches reports whether a folder has exactly the files of the manifest, by name and size. It does not read them.
 func (m Manifest) Matches(root *os.Root) error {
 	want := make(map[string]int64, len(m))
 	for i := range m {
@@ -115,7 +111,6 @@ func (m Manifest) Matches(root *os.Root) error {
 			return fmt.Errorf("file %q has %d bytes instead of %d", name, info.Size(), size)
 		}
 		delete(want, name)
-
 		return nil
 	})
 	if err != nil {
@@ -124,7 +119,6 @@ func (m Manifest) Matches(root *os.Root) error {
 	for name := range want {
 		return fmt.Errorf("file %q is missing", name)
 	}
-
 	return nil
 }
 
@@ -133,10 +127,8 @@ func SizeOf(root *os.Root) (size int64, files int, err error) {
 	err = walk(root, func(_ string, info fs.FileInfo) error {
 		size += info.Size()
 		files++
-
 		return nil
 	})
-
 	return size, files, err
 }
 
@@ -151,7 +143,6 @@ func (r reading) Read(p []byte) (int, error) {
 	if r.ctx.Err() != nil {
 		return 0, context.Cause(r.ctx)
 	}
-
 	return r.Reader.Read(p)
 }
 
@@ -175,14 +166,12 @@ func Of(ctx context.Context, root *os.Root) (Manifest, error) {
 			return err
 		}
 		m = append(m, File{Path: name, Size: size, Sum: [sha256.Size]byte(h.Sum(nil))})
-
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	m.sort()
-
 	return m, nil
 }
 
@@ -200,7 +189,6 @@ func walk(root *os.Root, fn func(name string, info fs.FileInfo) error) error {
 		if err != nil {
 			return err
 		}
-
 		return fn(name, info)
 	})
 }
@@ -213,7 +201,6 @@ func ValidPath(name string) error {
 	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }):
 		return fmt.Errorf("%w: %s has a control character or a backslash", errPath, strconv.Quote(name))
 	}
-
 	return nil
 }
 

@@ -35,7 +35,6 @@ func open(t *testing.T, dir string) *os.Root {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = root.Close() })
-
 	return root
 }
 
@@ -49,7 +48,6 @@ func TestDigest(t *testing.T) {
 	if got := m.Digest(); got != digest || m.Size() != 10 {
 		t.Errorf("want the digest that sha256sum gives, %s, and 10 bytes, got %s and %d", digest, got, m.Size())
 	}
-
 	var b bytes.Buffer
 	if err := m.Write(&b); err != nil {
 		t.Fatal(err)
@@ -91,7 +89,6 @@ func TestMatches(t *testing.T) {
 				if err := os.Remove(filepath.Join(dir, "a b")); err != nil {
 					return err
 				}
-
 				return os.Symlink("config.json", filepath.Join(dir, "a b"))
 			},
 			want: `file "a b" is missing`,

@@ -51,17 +51,14 @@ func decompress(r io.Reader) (io.ReadCloser, error) {
 		if err != nil {
 			return nil, &archiveError{err}
 		}
-
 		return expander{z}, nil
 	case bytes.Equal(begin, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		z, err := zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow))
 		if err != nil {
 			return nil, &archiveError{err}
 		}
-
 		return expander{z.IOReadCloser()}, nil
 	}
-
 	return io.NopCloser(b), nil
 }
 
@@ -117,7 +114,6 @@ func broken(err error) error {
 	if errors.Is(err, tar.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return &archiveError{err}
 	}
-
 	return err
 }
 
@@ -131,7 +127,6 @@ func (e expander) Read(p []byte) (int, error) {
 	if err == nil || errors.Is(err, io.EOF) || errors.As(err, &server) || errors.Is(err, context.Canceled) {
 		return n, err
 	}
-
 	return n, &archiveError{err}
 }
 
@@ -148,7 +143,6 @@ func inside(name string) (string, error) {
 	if err := model.ValidPath(clean); err != nil {
 		return "", failure.New(failure.Invalid, err.Error(), "build it again, with other names")
 	}
-
 	return clean, nil
 }
 
@@ -170,19 +164,16 @@ func (u *unpacker) entry(archive io.Reader, h *tar.Header, name string) error {
 		if err := u.clear(name); err != nil {
 			return err
 		}
-
 		return u.folder.Hardlink(target, name)
 	case tar.TypeSymlink:
 		if err := u.clear(name); err != nil {
 			return err
 		}
-
 		return u.folder.Symlink(h.Linkname, name)
 	case tar.TypeXGlobalHeader:
 		return nil
 	}
 	u.log.Warn("left out what is neither file nor folder nor link", "name", name)
-
 	return nil
 }
 
@@ -192,7 +183,6 @@ func (u *unpacker) dir(name string) error {
 			return err
 		}
 	}
-
 	return u.folder.Mkdir(name)
 }
 
@@ -212,7 +202,6 @@ func (u *unpacker) file(archive io.Reader, h *tar.Header, name string) error {
 	if err := w.Copy(archive, u.buf); err != nil {
 		return broken(err)
 	}
-
 	return nil
 }
 
@@ -221,7 +210,6 @@ func (u *unpacker) clear(name string) error {
 	if _, ok := u.folder.Kind(name); !ok {
 		return nil
 	}
-
 	return u.folder.Remove(name)
 }
 
@@ -234,7 +222,6 @@ func (u *unpacker) whiteout(name string) error {
 		if u.made[gone] {
 			return nil
 		}
-
 		return u.remove(gone)
 	}
 	names, err := u.folder.Names(dir)
@@ -248,7 +235,6 @@ func (u *unpacker) whiteout(name string) error {
 			}
 		}
 	}
-
 	return nil
 }
 
@@ -257,11 +243,10 @@ func (u *unpacker) remove(name string) error {
 	if valid := model.ValidPath(name) == nil; !valid {
 		return nil
 	}
-
 	return u.clear(name)
 }
 
-// madeBelow tells whether the archive at hand has made something or what is in it.
+// madeBelow reports whether the archive at hand has made something or what is in it.
 func (u *unpacker) madeBelow(name string) bool {
 	if u.made[name] {
 		return true
@@ -271,6 +256,5 @@ func (u *unpacker) madeBelow(name string) bool {
 			return true
 		}
 	}
-
 	return false
 }

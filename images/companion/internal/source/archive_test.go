@@ -43,7 +43,6 @@ func archive(tb testing.TB, entries ...tar.Header) []byte {
 	if err := w.Close(); err != nil {
 		tb.Fatal(err)
 	}
-
 	return b.Bytes()
 }
 
@@ -59,7 +58,6 @@ func newFolder(tb testing.TB) (*model.Folder, string) {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = root.Close() })
-
 	return model.NewFolder(root), dir
 }
 
@@ -79,27 +77,22 @@ func tree(tb testing.TB, dir string) map[string]string {
 		case entry.IsDir():
 			if below, err := os.ReadDir(name); err != nil || len(below) == 0 {
 				found[rel+"/"] = ""
-
 				return err
 			}
 		case entry.Type()&fs.ModeSymlink != 0:
 			target, err := os.Readlink(name)
 			found[rel] = "-> " + target
-
 			return err
 		default:
 			content, err := os.ReadFile(name)
 			found[rel] = string(content)
-
 			return err
 		}
-
 		return nil
 	})
 	if err != nil {
 		tb.Fatal(err)
 	}
-
 	return found
 }
 
@@ -190,7 +183,6 @@ func TestUnpack(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), tc.err) || !failure.Is(err, tc.failed) {
 					t.Fatalf("%s\nwant %s %q, got %v", tc.reason, tc.failed, tc.err, err)
 				}
-
 				return
 			}
 			if err != nil {
@@ -245,8 +237,8 @@ func TestDecompress(t *testing.T) {
 	}
 }
 
-// FuzzUnpack shows that nothing that an archive can hold reaches anything outside of the folder, while it is unpacked or
-// later by whoever reads the model.
+// FuzzUnpack shows that nothing that an archive can hold reaches anything outside of the folder, while it is unpacked or later by
+// whoever reads the model.
 func FuzzUnpack(f *testing.F) {
 	f.Add("a", "x/../../b", byte(tar.TypeReg), byte(tar.TypeReg), "", "")
 	f.Add("l", "l/passwd", byte(tar.TypeSymlink), byte(tar.TypeReg), "../..", "")

@@ -18,8 +18,8 @@ import (
 	"github.com/capstan-dev/capstan/images/companion/internal/failure"
 )
 
-// Credentials are the keys of a Secret that a folder holds: those of the connection Secret of a Bucket, username and
-// password or token of a server, or the .dockerconfigjson of a registry of images.
+// Credentials are the keys of a Secret that a folder holds: those of the connection Secret of a Bucket, username and password or
+// token of a server, or the .dockerconfigjson of a registry of images.
 type Credentials struct {
 	Endpoint, Region, Bucket                   string
 	AccessKeyID, SecretAccessKey, SessionToken string
@@ -66,7 +66,6 @@ func ReadCredentials(dir string) (Credentials, error) {
 	if (c.AccessKeyID == "") != (c.SecretAccessKey == "") {
 		return c, failure.New(failure.Invalid, "the credentials have only one of accessKeyId and secretAccessKey", remedySecret)
 	}
-
 	return c, c.readDocker(docker)
 }
 
@@ -85,7 +84,6 @@ func (c *Credentials) readDocker(config string) error {
 	for registry, login := range file.Auths {
 		c.Docker[registryHost(registry)] = login
 	}
-
 	return nil
 }
 
@@ -99,12 +97,11 @@ func registryHost(name string) string {
 	if host == "docker.io" || host == "registry-1.docker.io" {
 		return "index.docker.io"
 	}
-
 	return host
 }
 
 // registry returns the login of a registry of images.
-func (c *Credentials) registry(host string) authn.Authenticator { //nolint:ireturn // The library takes nothing else.
+func (c *Credentials) registry(host string) authn.Authenticator {
 	if login, ok := c.Docker[registryHost(host)]; ok {
 		return authn.FromConfig(login)
 	}
@@ -114,7 +111,6 @@ func (c *Credentials) registry(host string) authn.Authenticator { //nolint:iretu
 	case c.Username != "":
 		return authn.FromConfig(authn.AuthConfig{Username: c.Username, Password: c.Password})
 	}
-
 	return authn.Anonymous
 }
 

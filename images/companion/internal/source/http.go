@@ -52,7 +52,6 @@ func newTransport(c *Credentials, begin time.Duration) (*http.Transport, error) 
 		return nil, failure.New(failure.Invalid, "the key ca.crt of the credentials has no certificate", remedySecret)
 	}
 	t.TLSClientConfig.RootCAs = roots
-
 	return t, nil
 }
 
@@ -76,7 +75,6 @@ func unanswered(err error) error {
 			Remedy: "write http:// instead of https:// if that is what it is for",
 		}
 	}
-
 	return transfer.Temporary(err)
 }
 
@@ -95,7 +93,6 @@ func refused(what string, status int, says string, after time.Duration) error {
 		status >= http.StatusInternalServerError && status != http.StatusNotImplemented:
 		return &transfer.TemporaryError{Err: errors.New(cause), After: after}
 	}
-
 	return failure.New(failure.Invalid, cause, "correct spec.model")
 }
 
@@ -105,7 +102,6 @@ func retryAfter(h http.Header) time.Duration {
 	if err != nil || seconds < 0 {
 		return 0
 	}
-
 	return min(time.Duration(seconds)*time.Second, time.Minute)
 }
 
@@ -139,14 +135,12 @@ func (g *getter) get(ctx context.Context, address, what string, offset, size int
 	case resp.StatusCode == http.StatusPartialContent && offset > 0:
 		if !strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", offset)) {
 			_ = resp.Body.Close()
-
 			return nil, failure.New(failure.Invalid, fmt.Sprintf("cannot get %s: its server sends another part than was asked for", what),
 				"look at the server")
 		}
 	case resp.StatusCode == http.StatusOK:
 		if size >= 0 && resp.ContentLength >= 0 && resp.ContentLength != size {
 			_ = resp.Body.Close()
-
 			return nil, changed(what)
 		}
 		if offset > 0 {
@@ -155,10 +149,8 @@ func (g *getter) get(ctx context.Context, address, what string, offset, size int
 	default:
 		defer func() { _ = resp.Body.Close() }()
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, 8<<10))
-
 		return nil, refused(what, resp.StatusCode, g.explain(body), retryAfter(resp.Header))
 	}
-
 	return resp, err
 }
 
@@ -168,7 +160,7 @@ func changed(what string) error {
 }
 
 // newWeb returns the one file that a URL names.
-func newWeb(u *url.URL, o Options) (Source, error) { //nolint:ireturn // Like its siblings.
+func newWeb(u *url.URL, o Options) (Source, error) {
 	name := path.Base(u.Path)
 	if u.Host == "" || u.User != nil || name == "/" || name == "." {
 		return nil, invalid(u.Redacted(), "a URL of a file looks like https://host/path/file")
@@ -179,7 +171,6 @@ func newWeb(u *url.URL, o Options) (Source, error) { //nolint:ireturn // Like it
 	}
 	what := strconv.Quote((&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String())
 	g := &getter{client: &http.Client{Transport: t}, sign: o.Credentials.sign, explain: func([]byte) string { return "" }}
-
 	return &files{o: o.Options, list: func(ctx context.Context) ([]transfer.File, error) {
 		resp, err := g.get(ctx, u.String(), what, 0, -1)
 		if err != nil {
@@ -187,13 +178,11 @@ func newWeb(u *url.URL, o Options) (Source, error) { //nolint:ireturn // Like it
 		}
 		_ = resp.Body.Close()
 		size := resp.ContentLength
-
 		return []transfer.File{{Path: name, Size: size, Open: func(ctx context.Context, offset int64) (io.ReadCloser, error) {
 			resp, err := g.get(ctx, u.String(), what, offset, size)
 			if err != nil {
 				return nil, err
 			}
-
 			return resp.Body, nil
 		}}}, nil
 	}}, nil

@@ -35,7 +35,7 @@ type mlflow struct {
 }
 
 // newMLflow returns the artifacts that an MLflow server hands out itself, by a URI as in mlflow-artifacts:/1/run/artifacts.
-func newMLflow(u *url.URL, o Options) (Source, error) { //nolint:ireturn // Like its siblings.
+func newMLflow(u *url.URL, o Options) (Source, error) {
 	endpoint := o.Endpoint
 	if endpoint == "" {
 		endpoint = o.Credentials.Endpoint
@@ -60,7 +60,6 @@ func newMLflow(u *url.URL, o Options) (Source, error) { //nolint:ireturn // Like
 		getter: getter{client: &http.Client{Transport: t}, sign: o.Credentials.sign, explain: mlflowSays},
 		base:   base.JoinPath("api/2.0/mlflow-artifacts/artifacts"),
 	}
-
 	return &files{o: o.Options, list: func(ctx context.Context) ([]transfer.File, error) { return m.all(ctx, root) }}, nil
 }
 
@@ -77,7 +76,6 @@ func (a artifact) size() int64 {
 	if err != nil || n < 0 {
 		return -1
 	}
-
 	return n
 }
 
@@ -125,7 +123,6 @@ func (m *mlflow) all(ctx context.Context, root string) ([]transfer.File, error) 
 			return []transfer.File{m.file(root, name, e.size())}, nil
 		}
 	}
-
 	return nil, failure.New(failure.NotFound, "MLflow has no artifacts at "+strconv.Quote("mlflow-artifacts:/"+root),
 		"log the model again, or choose another version")
 }
@@ -155,19 +152,16 @@ func (m *mlflow) ls(ctx context.Context, dir string) ([]artifact, error) {
 	if answer.Files == nil {
 		return nil, nil
 	}
-
 	return *answer.Files, nil
 }
 
 func (m *mlflow) file(from, name string, size int64) transfer.File {
 	address := m.base.JoinPath(strings.Split(escaped(from), "/")...).String()
-
 	return transfer.File{Path: name, Size: size, Open: func(ctx context.Context, offset int64) (io.ReadCloser, error) {
 		resp, err := m.get(ctx, address, strconv.Quote("mlflow-artifacts:/"+from), offset, size)
 		if err != nil {
 			return nil, err
 		}
-
 		return resp.Body, nil
 	}}
 }
@@ -178,7 +172,6 @@ func escaped(name string) string {
 	for i := range steps {
 		steps[i] = url.PathEscape(steps[i])
 	}
-
 	return strings.Join(steps, "/")
 }
 
@@ -197,6 +190,5 @@ func mlflowSays(body []byte) string {
 	case strings.Contains(line, "Invalid Host header"):
 		return "MLflow does not want to be called by this host name, see its option --allowed-hosts"
 	}
-
 	return strings.ToValidUTF8(line[:min(len(line), 300)], "")
 }

@@ -55,7 +55,7 @@ type layer struct {
 }
 
 // newOCI returns the image that a reference names, as in oci://registry.example.org/models/reco@sha256:….
-func newOCI(uri string, o Options) (Source, error) { //nolint:ireturn // Like its siblings.
+func newOCI(uri string, o Options) (Source, error) {
 	ref, err := name.ParseReference(strings.TrimPrefix(uri, "oci://"))
 	if err != nil || !strings.HasPrefix(uri, "oci://") {
 		return nil, invalid(uri, "it should look like oci://registry/repository:tag or oci://registry/repository@sha256:…")
@@ -64,7 +64,6 @@ func newOCI(uri string, o Options) (Source, error) { //nolint:ireturn // Like it
 	if err != nil {
 		return nil, err
 	}
-
 	return &image{ref: ref, auth: o.Credentials.registry(ref.Context().RegistryStr()), base: base, o: o.Options, max: o.MaxSize, log: o.Log}, nil
 }
 
@@ -78,7 +77,6 @@ func (i *image) Size(ctx context.Context) (int64, bool, error) {
 		size += l.Size
 		exact = exact && l.file != ""
 	}
-
 	return size, exact, nil
 }
 
@@ -117,7 +115,6 @@ func (i *image) look(ctx context.Context) error {
 		i.layers = append(i.layers, l)
 	}
 	i.blobs = getter{client: &http.Client{Transport: signed}, sign: func(*http.Request) {}, explain: registrySays}
-
 	return nil
 }
 
@@ -143,7 +140,6 @@ func classify(d v1.Descriptor, container bool) (layer, error) {
 	case model.ValidPath(path.Clean(title)) != nil:
 		return layer{}, fmt.Errorf("a layer is called %s, which is no path within a folder", strconv.Quote(title))
 	}
-
 	return layer{Descriptor: d, file: path.Clean(title)}, nil
 }
 
@@ -175,7 +171,6 @@ func (i *image) Fetch(ctx context.Context, folder *model.Folder) error {
 			return err
 		}
 	}
-
 	return nil
 }
 
@@ -200,7 +195,6 @@ func (i *image) unpack(ctx context.Context, u *unpacker, l layer) error {
 	if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{compressed}, u.buf); err != nil {
 		return err
 	}
-
 	return i.verify(l, sum)
 }
 
@@ -209,7 +203,6 @@ func (i *image) verify(l layer, sum hash.Hash) error {
 		return failure.New(failure.DigestMismatch, fmt.Sprintf("a layer of %s has digest sha256:%s instead of %s", i.ref, got, l.Digest),
 			"push the image again, or look at what is between the registry and the cluster")
 	}
-
 	return nil
 }
 
@@ -219,20 +212,17 @@ func (i *image) broken(l layer, err error) error {
 	if !errors.As(err, &archive) {
 		return err
 	}
-
 	return invalid(i.ref.String(), fmt.Sprintf("a layer of type %s: %s", strconv.Quote(string(l.MediaType)), archive))
 }
 
 func (i *image) open(l layer) transfer.Open {
 	r := i.ref.Context()
 	address := fmt.Sprintf("%s://%s/v2/%s/blobs/%s", r.Scheme(), r.RegistryStr(), r.RepositoryStr(), l.Digest)
-
 	return func(ctx context.Context, offset int64) (io.ReadCloser, error) {
 		resp, err := i.blobs.get(ctx, address, "a layer of "+i.ref.String(), offset, l.Size)
 		if err != nil {
 			return nil, i.explain(err)
 		}
-
 		return resp.Body, nil
 	}
 }
@@ -246,7 +236,6 @@ func (i *image) explain(err error) error {
 		for _, d := range answer.Errors {
 			says = append(says, strings.TrimSpace(string(d.Code)+" "+d.Message))
 		}
-
 		return refused(strconv.Quote(i.ref.String()), answer.StatusCode, strings.Join(says, ", "), 0)
 	}
 	var known *failure.Failure
@@ -260,7 +249,6 @@ func (i *image) explain(err error) error {
 	if strings.Contains(err.Error(), "does not match requested digest") {
 		return failure.New(failure.DigestMismatch, fmt.Sprintf("%s has another digest than its reference says", i.ref), "correct the reference")
 	}
-
 	return unanswered(err)
 }
 
@@ -270,6 +258,5 @@ func registrySays(body []byte) string {
 	if err := json.Unmarshal(body, &answer); err != nil || len(answer.Errors) == 0 {
 		return ""
 	}
-
 	return strings.TrimSpace(string(answer.Errors[0].Code) + " " + answer.Errors[0].Message)
 }

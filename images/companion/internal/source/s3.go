@@ -39,9 +39,9 @@ type bucketOf struct {
 	opened string
 }
 
-// newS3 returns the objects that a URI as in s3://bucket/prefix names: all below the prefix and a slash, or the one object
-// of that name.
-func newS3(ctx context.Context, uri string, o Options) (Source, error) { //nolint:ireturn // Like its siblings.
+// newS3 returns the objects that a URI as in s3://bucket/prefix names: all below the prefix and a slash, or the one object of
+// that name.
+func newS3(ctx context.Context, uri string, o Options) (Source, error) {
 	bucket, key, _ := strings.Cut(strings.TrimPrefix(uri, "s3://"), "/")
 	if !strings.HasPrefix(uri, "s3://") || bucket == "" {
 		return nil, invalid(uri, "it should look like s3://bucket/prefix")
@@ -51,7 +51,6 @@ func newS3(ctx context.Context, uri string, o Options) (Source, error) { //nolin
 		return nil, err
 	}
 	b := &bucketOf{api: s3.New(options), bucket: bucket, key: strings.TrimRight(key, "/"), opened: o.Credentials.Bucket}
-
 	return &files{o: o.Options, list: b.all}, nil
 }
 
@@ -94,7 +93,6 @@ func s3Options(ctx context.Context, o Options) (s3.Options, error) {
 	if options.Region == "" {
 		options.Region = mainRegion
 	}
-
 	return options, nil
 }
 
@@ -126,11 +124,9 @@ func ownIdentity(ctx context.Context, options *s3.Options) error {
 				Remedy: "correct its role, or name a Secret in spec.model.credentials",
 			}
 		}
-
 		return nil
 	}
 	options.Credentials = cfg.Credentials
-
 	return nil
 }
 
@@ -148,7 +144,6 @@ func (b *bucketOf) all(ctx context.Context) ([]transfer.File, error) {
 	case refusal != nil:
 		return nil, refusal
 	}
-
 	return nil, err
 }
 
@@ -182,7 +177,6 @@ func (b *bucketOf) below(ctx context.Context) ([]transfer.File, error) {
 			return nil, err
 		}
 	}
-
 	return found, nil
 }
 
@@ -199,10 +193,8 @@ func (b *bucketOf) object(ctx context.Context) (transfer.File, error) {
 		if err = b.explain(b.key, err); failure.Is(err, failure.NotFound) {
 			return transfer.File{}, missing
 		}
-
 		return transfer.File{}, err
 	}
-
 	return b.file(b.key, name, aws.ToInt64(head.ContentLength), head.ETag), nil
 }
 
@@ -220,24 +212,20 @@ func (b *bucketOf) file(key, name string, size int64, etag *string) transfer.Fil
 		}
 		if out.ContentLength != nil && *out.ContentLength != length {
 			_ = out.Body.Close()
-
 			return nil, changed(fmt.Sprintf("object %q", key))
 		}
 		if span == "" {
 			list := checksOf(out.ChecksumType, out.ChecksumSHA256, out.ChecksumCRC64NVME, out.ChecksumCRC32C, out.ChecksumCRC32, out.ChecksumSHA1)
 			checks.Store(&list)
 		}
-
 		return out.Body, nil
 	}
-
 	return transfer.File{
 		Path: name, Size: size, Parts: true,
 		Open: func(ctx context.Context, offset int64) (io.ReadCloser, error) {
 			if offset == 0 {
 				return get(ctx, "", size)
 			}
-
 			return get(ctx, fmt.Sprintf("bytes=%d-", offset), size-offset)
 		},
 		OpenPart: func(ctx context.Context, offset, length int64) (io.ReadCloser, error) {
@@ -253,14 +241,12 @@ func (b *bucketOf) file(key, name string, size int64, etag *string) transfer.Fil
 			}
 			list := checksOf(head.ChecksumType, head.ChecksumSHA256, head.ChecksumCRC64NVME, head.ChecksumCRC32C, head.ChecksumCRC32, head.ChecksumSHA1)
 			checks.Store(&list)
-
 			return nil
 		},
 		Checks: func() []transfer.Check {
 			if list := checks.Load(); list != nil {
 				return *list
 			}
-
 			return nil
 		},
 	}

@@ -25,8 +25,8 @@ import (
 // nvme is the polynomial of CRC64NVME, reversed.
 const nvme = 0x9a6c9329ac4bc9b5
 
-// checksOf returns the best of an object's checksums. Those of an upload in parts that were put together of the parts'
-// checksums say nothing about the whole.
+// checksOf returns the best of an object's checksums. Those of an upload in parts that were put together of the parts' checksums
+// say nothing about the whole.
 func checksOf(kind types.ChecksumType, sha256Sum, crc64Sum, crc32cSum, crc32Sum, sha1Sum *string) []transfer.Check {
 	if kind == types.ChecksumTypeComposite {
 		return nil
@@ -46,7 +46,6 @@ func checksOf(kind types.ChecksumType, sha256Sum, crc64Sum, crc32cSum, crc32Sum,
 			return []transfer.Check{{Name: c.name, Want: *c.want, Hash: c.hash}}
 		}
 	}
-
 	return nil
 }
 
@@ -59,7 +58,6 @@ func (c *smithyClient) Do(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, &unansweredError{Host: r.URL.Host, Err: err}
 	}
-
 	return resp, nil
 }
 
@@ -91,7 +89,6 @@ func (b *bucketOf) explain(key string, err error) error {
 	}
 	if f := b.known(code, what, says); f != nil {
 		f.Err = err
-
 		return f
 	}
 	switch {
@@ -103,10 +100,8 @@ func (b *bucketOf) explain(key string, err error) error {
 		if code != "" && code != http.StatusText(status) {
 			says = strings.TrimSpace(code + " " + says)
 		}
-
 		return refused(what, status, says, retryAfter(resp.Response.Header))
 	}
-
 	return transfer.Temporary(&said{what: fmt.Sprintf("cannot get %s: the answer was cut off or is none of S3", what), err: err})
 }
 
@@ -141,7 +136,6 @@ func (b *bucketOf) known(code, what, says string) *failure.Failure {
 			return failure.New(failure.Forbidden, fmt.Sprintf("cannot get %s: the credentials are for bucket %q", what, b.opened), remedySecret)
 		}
 	}
-
 	return nil
 }
 
@@ -150,6 +144,5 @@ func regionOf(resp *smithyhttp.ResponseError) string {
 	if region := resp.Response.Header.Get("X-Amz-Bucket-Region"); region != "" {
 		return ": " + region
 	}
-
 	return ""
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package source downloads models from where they are kept: object storage, a model registry, a registry of images, a web
-// server.
+// Package source downloads models from where they are kept: object storage, a model registry, a registry of images, a web server.
 package source
 
 import (
@@ -38,7 +37,7 @@ type Options struct {
 }
 
 // New returns the Source that a URI names.
-func New(ctx context.Context, uri string, o Options) (Source, error) { //nolint:ireturn // There are several.
+func New(ctx context.Context, uri string, o Options) (Source, error) {
 	scheme, _, _ := strings.Cut(uri, ":")
 	u, err := url.Parse(uri)
 	if err != nil && scheme != "s3" && scheme != "oci" {
@@ -54,7 +53,6 @@ func New(ctx context.Context, uri string, o Options) (Source, error) { //nolint:
 	case "https":
 		return newWeb(u, o)
 	}
-
 	return nil, invalid(uri, "models come from s3://, mlflow-artifacts:, oci:// and https://")
 }
 
@@ -74,7 +72,6 @@ type files struct {
 func (f *files) Size(ctx context.Context) (int64, bool, error) {
 	err := f.o.Do(ctx, func(ctx context.Context) (err error) {
 		f.have, err = f.list(ctx)
-
 		return err
 	})
 	if err != nil {
@@ -85,7 +82,6 @@ func (f *files) Size(ctx context.Context) (int64, bool, error) {
 		size += max(0, f.have[i].Size)
 		exact = exact && f.have[i].Size >= 0
 	}
-
 	return size, exact, nil
 }
 

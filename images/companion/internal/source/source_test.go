@@ -33,7 +33,6 @@ func reference(tb testing.TB) name.Reference {
 	if err != nil {
 		tb.Fatal(err)
 	}
-
 	return ref
 }
 
@@ -109,7 +108,6 @@ func TestReadCredentials(t *testing.T) {
 				if err == nil || err.Error() != tc.err {
 					t.Fatalf("%s\nwant error %q, got %v", tc.reason, tc.err, err)
 				}
-
 				return
 			}
 			if err != nil {
@@ -176,7 +174,6 @@ func TestClassify(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), tc.err) {
 					t.Fatalf("%s\nwant error %q, got %v", tc.reason, tc.err, err)
 				}
-
 				return
 			}
 			if err != nil {
@@ -225,14 +222,12 @@ func TestWeb(t *testing.T) {
 	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer secret" {
 			w.WriteHeader(http.StatusUnauthorized)
-
 			return
 		}
 		n++
 		w.Header().Set("Content-Length", strconv.Itoa(len(content)))
 		if n == 2 {
 			_, _ = w.Write([]byte(content[:20_000]))
-
 			panic(http.ErrAbortHandler)
 		}
 		_, _ = w.Write([]byte(content))
@@ -256,7 +251,6 @@ func TestWeb(t *testing.T) {
 		}
 		folder, dir := newFolder(t)
 		err = src.Fetch(t.Context(), folder)
-
 		return tree(t, dir), err
 	}
 	ca := pemOf(srv.Certificate())

@@ -9,6 +9,6 @@
 //	.capstan/KEY.lock        who downloads it now
 //	.capstan/KEY.*.partial/  a download under way, or what is left of one
 //
-// A model appears by a rename, after all of it was written, verified and flushed. So correctness needs no lock; the lock
-// only keeps pods from downloading the same thing at once.
+// A model appears by a rename, after all of it was written, verified and flushed. So correctness needs no lock; the lock only
+// keeps pods from downloading the same thing at once.
 package store

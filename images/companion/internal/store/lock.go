@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// A Lock keeps others from downloading the same model. It is a file, because locks of the operating system do not reach
-// other nodes on every file system. Its holder rewrites it again and again; one that does not move any more was left behind
-// by a pod that is gone. Nobody compares clocks.
+// A Lock keeps others from downloading the same model. It is a file, because locks of the operating system do not reach other
+// nodes on every file system. Its holder rewrites it again and again; one that does not move any more was left behind by a pod
+// that is gone. Nobody compares clocks.
 type Lock struct {
 	store  *Store
 	cancel context.CancelFunc
@@ -25,8 +25,8 @@ type Lock struct {
 // errLost is why the work of a holder is cancelled who was taken for dead.
 var errLost = errors.New("another pod has taken over the download")
 
-// Lost tells whether the holder of a context of Lock was taken for dead, which happens when the volume or the node stood
-// still for long. It may just try again.
+// Lost reports whether the holder of a context of Lock was taken for dead, which happens when the volume or the node stood still
+// for long. It may just try again.
 func Lost(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errLost) }
 
 // Lock waits until nobody else downloads the model or somebody has, whatever comes first. The context that it returns is
@@ -37,7 +37,6 @@ func (s *Store) Lock(ctx context.Context) (context.Context, *Lock, error) {
 		switch err := s.acquire(); {
 		case err == nil:
 			held, l := s.hold(ctx)
-
 			return held, l, nil
 		case !errors.Is(err, fs.ErrExist):
 			return nil, nil, fmt.Errorf("cannot lock the model: %w", err)
@@ -53,7 +52,6 @@ func (s *Store) Lock(ctx context.Context) (context.Context, *Lock, error) {
 		}
 		if s.mine(now) {
 			s.takeOver(now)
-
 			continue
 		}
 		if !told {
@@ -81,7 +79,6 @@ func (s *Store) acquire() error {
 	if err != nil {
 		_ = s.root.Remove(s.lock())
 	}
-
 	return err
 }
 
@@ -104,11 +101,9 @@ func (s *Store) hold(ctx context.Context) (context.Context, *Lock) {
 			}
 			s.log.Warn("another pod has taken over the download")
 			lose(errLost)
-
 			return
 		}
 	}()
-
 	return held, l
 }
 
@@ -121,8 +116,8 @@ func (l *Lock) Release() {
 	}
 }
 
-// renew moves the lock. It is lost only when another has it, or nobody: a volume that cannot be written for a moment is no
-// reason to give up.
+// renew moves the lock. It is lost only when another has it, or nobody: a volume that cannot be written for a moment is no reason
+// to give up.
 func (s *Store) renew(n int) bool {
 	f, err := s.root.OpenFile(s.lock(), os.O_RDWR, 0)
 	if err != nil {
@@ -136,7 +131,6 @@ func (s *Store) renew(n int) bool {
 	}
 	// Through the file that was just read: if somebody has moved it aside meanwhile, theirs stays as it is.
 	_, _ = f.WriteAt([]byte(line), 0)
-
 	return true
 }
 
@@ -159,15 +153,13 @@ func (s *Store) holder() string {
 	if err != nil {
 		return ""
 	}
-
 	return string(content)
 }
 
-// mine tells whether an earlier container of this pod has left the lock behind.
+// mine reports whether an earlier container of this pod has left the lock behind.
 func (s *Store) mine(content string) bool {
 	_, pod, _ := strings.Cut(content, " ")
 	pod, _, _ = strings.Cut(pod, " ")
-
 	return s.Pod != "" && pod == s.Pod && !strings.HasPrefix(content, s.id)
 }
 
@@ -178,7 +170,6 @@ func (s *Store) pod() string {
 	if s.Pod == "" {
 		return "-"
 	}
-
 	return s.Pod
 }
 

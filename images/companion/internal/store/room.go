@@ -23,8 +23,8 @@ const (
 	spare = 16 << 20
 )
 
-// Room makes room for a model of this many bytes, if need be by removing models that no pod has started with for a day,
-// longest unused first. It never removes the store's own model, nor one that it was told to keep.
+// Room makes room for a model of this many bytes, if need be by removing models that no pod has started with for a day, longest
+// unused first. It never removes the store's own model, nor one that it was told to keep.
 func (s *Store) Room(need int64) error {
 	have, err := s.free()
 	if err != nil || have >= need+spare {
@@ -46,7 +46,6 @@ func (s *Store) Room(need int64) error {
 	if have, err = s.free(); err != nil || have >= need+spare {
 		return err
 	}
-
 	return failure.New(failure.NoSpace,
 		fmt.Sprintf("the model needs %s and the volume for models has %s left", Bytes(need), Bytes(max(0, have-spare))),
 		"make spec.model.cache.size larger or, without a cache, give nodes more disk")
@@ -63,7 +62,6 @@ func (s *Store) available() (int64, error) {
 	if err := syscall.Fstatfs(int(f.Fd()), &stat); err != nil {
 		return 0, fmt.Errorf("cannot ask how much room there is: %w", err)
 	}
-
 	return int64(stat.Bavail) * stat.Bsize, nil //nolint:gosec,unconvert,nolintlint // A disk has less than 8 EiB; types differ by platform.
 }
 
@@ -72,7 +70,6 @@ func (s *Store) now() (time.Time, error) {
 	if err := s.touch(s.Key); err != nil {
 		return time.Time{}, err
 	}
-
 	return s.used(s.Key)
 }
 
@@ -82,7 +79,6 @@ func (s *Store) used(key string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("cannot tell when model %q was used: %w", key, err)
 	}
-
 	return info.ModTime(), nil
 }
 
@@ -101,7 +97,6 @@ func (s *Store) candidates(now time.Time) []string {
 		}
 	}
 	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(when[a].Compare(when[b]), cmp.Compare(a, b)) })
-
 	return keys
 }
 
@@ -111,17 +106,14 @@ func (s *Store) evict(key string, now time.Time) error {
 	if err := s.root.Rename(key, aside); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			s.forget(key)
-
 			return nil
 		}
-
 		return fmt.Errorf("cannot make room: %w", err)
 	}
 	if used, err := s.used(key); err != nil || now.Sub(used) < unused {
 		if err := s.root.Rename(aside, key); err != nil {
 			return fmt.Errorf("cannot put back a model that is used again: %w", err)
 		}
-
 		return nil
 	}
 	s.forget(key)
@@ -129,7 +121,6 @@ func (s *Store) evict(key string, now time.Time) error {
 	if err := s.root.RemoveAll(aside); err != nil {
 		return fmt.Errorf("cannot make room: %w", err)
 	}
-
 	return nil
 }
 
@@ -168,10 +159,8 @@ func Bytes(n int64) string {
 	if prefix == "" {
 		return fmt.Sprintf("%d bytes", n)
 	}
-
 	if value < 10 {
 		return fmt.Sprintf("%.1f %sB", value, prefix)
 	}
-
 	return fmt.Sprintf("%.0f %sB", value, prefix)
 }

@@ -41,7 +41,7 @@ type Options struct {
 	Key string
 	// Keep are keys that are never removed to make room.
 	Keep []string
-	// Pod tells pods apart. A pod that starts anew takes over what it had locked. Empty if nobody knows.
+	// Pod tells pods apart. A pod that starts again takes over what it had locked. Empty if nobody knows.
 	Pod string
 	// Stale is how long a lock must not have moved before another takes it over.
 	Stale time.Duration
@@ -77,18 +77,16 @@ func Open(log *slog.Logger, o Options) (*Store, error) {
 	} else if !errors.Is(err, fs.ErrExist) {
 		return nil, errors.Join(fmt.Errorf("cannot write to the volume for models: %w", err), root.Close())
 	}
-
 	s := &Store{Options: o, log: log, root: root, id: strings.ToLower(rand.Text())[:12]}
 	s.free = s.available
-
 	return s, nil
 }
 
 // Close the store.
 func (s *Store) Close() error { return s.root.Close() }
 
-// Use tells that this pod starts with the model, and returns what it consists of if it is there and whole. Each file's size
-// is compared with what was verified when it was written; its content is not read again.
+// Use tells that this pod starts with the model, and returns what it consists of if it is there and whole. Each file's size is
+// compared with what was verified when it was written; its content is not read again.
 func (s *Store) Use() (model.Manifest, error) {
 	// Before looking: who makes room looks at it after taking a model away, and then puts this one back.
 	if err := s.touch(s.Key); err != nil {
@@ -99,7 +97,6 @@ func (s *Store) Use() (model.Manifest, error) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			s.log.Warn("cannot use the model on the volume, so it is downloaded again", "error", err)
 		}
-
 		return nil, nil
 	}
 	folder, err := s.root.OpenRoot(s.Key)
@@ -107,16 +104,13 @@ func (s *Store) Use() (model.Manifest, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
-
 		return nil, err
 	}
 	defer func() { _ = folder.Close() }()
 	if err := m.Matches(folder); err != nil {
 		s.log.Warn("the model on the volume is damaged, so it is downloaded again", "error", err)
-
 		return nil, nil
 	}
-
 	return m, nil
 }
 
@@ -144,7 +138,6 @@ func (s *Store) Begin() (*Partial, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot begin a download: %w", err)
 	}
-
 	return &Partial{Folder: model.NewFolder(folder), name: name}, nil
 }
 
@@ -168,7 +161,6 @@ func (s *Store) Publish(p *Partial, m model.Manifest) error {
 	if err := s.root.Rename(p.name, s.Key); err != nil {
 		return fmt.Errorf("cannot put the model in its place: %w", err)
 	}
-
 	return s.flush(".")
 }
 
@@ -179,13 +171,11 @@ func (s *Store) remove(key string) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-
 		return fmt.Errorf("cannot remove model %q: %w", key, err)
 	}
 	if err := s.root.RemoveAll(aside); err != nil {
 		return fmt.Errorf("cannot remove model %q: %w", key, err)
 	}
-
 	return nil
 }
 
@@ -200,7 +190,6 @@ func (s *Store) record(key string) (model.Manifest, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-
 	return model.Read(f)
 }
 
@@ -210,7 +199,6 @@ func (s *Store) touch(key string) error {
 	if err := s.root.WriteFile(name, []byte(s.id+"\n"), 0o664); err != nil {
 		return fmt.Errorf("cannot write to the volume for models: %w", err)
 	}
-
 	return nil
 }
 
@@ -233,10 +221,8 @@ func (s *Store) write(name string, content func(w io.Writer) error) error {
 	}
 	if err != nil {
 		_ = s.root.Remove(draft)
-
 		return fmt.Errorf("cannot write %q: %w", name, err)
 	}
-
 	return s.flush(own)
 }
 
@@ -250,7 +236,6 @@ func (s *Store) flush(dir string) error {
 	if err := f.Sync(); err != nil {
 		return fmt.Errorf("cannot flush the volume for models: %w", err)
 	}
-
 	return nil
 }
 
@@ -266,13 +251,11 @@ func (s *Store) list(suffix string) []string {
 			names = append(names, e.Name())
 		}
 	}
-
 	return names
 }
 
 // keyOf is the key that a name of the own folder begins with.
 func keyOf(name string) string {
 	key, _, _ := strings.Cut(filepath.Base(name), ".")
-
 	return key
 }

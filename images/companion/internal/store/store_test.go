@@ -30,7 +30,6 @@ func open(t *testing.T, o Options) *Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-
 	return s
 }
 
@@ -60,18 +59,16 @@ func begin(t *testing.T, s *Store, content string) (*Partial, model.Manifest) {
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	return p, m
 }
 
-// there tells whether the model can be used.
+// there reports whether the model can be used.
 func there(t *testing.T, s *Store) bool {
 	t.Helper()
 	m, err := s.Use()
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	return m != nil
 }
 
@@ -91,7 +88,6 @@ func TestPublish(t *testing.T) {
 	if there(t, s) {
 		t.Error("a folder alone is no model")
 	}
-
 	p, m := begin(t, s, "weights")
 	if there(t, s) {
 		t.Error("a model that is not published cannot be seen")
@@ -108,7 +104,6 @@ func TestPublish(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
 		t.Errorf("want the model and one folder of our own, got %v, %v", entries, err)
 	}
-
 	if err := os.Truncate(filepath.Join(dir, "reco", "model.bin"), 3); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +152,6 @@ func TestLock(t *testing.T) {
 			_, l, err := s.Lock(t.Context())
 			if err != nil {
 				t.Error(err)
-
 				return
 			}
 			most.Store(max(most.Load(), holders.Add(1)))
@@ -323,7 +317,6 @@ func TestRoom(t *testing.T) {
 						names = append(names, e.Name())
 					}
 				}
-
 				return names
 			}
 			// Each model has 1 GiB.

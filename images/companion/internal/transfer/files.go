@@ -86,7 +86,6 @@ func Files(ctx context.Context, folder *model.Folder, files []File, o Options) e
 	}
 	// The first error is the cause of all others.
 	_, _ = d.work.Wait(), d.hashing.Wait()
-
 	return context.Cause(ctx)
 }
 
@@ -106,7 +105,6 @@ func (d *download) do(group *errgroup.Group, fn func() error) {
 		if err != nil {
 			d.fail(err)
 		}
-
 		return err
 	})
 }
@@ -119,7 +117,6 @@ func buffer() (*[]byte, func()) {
 	if !ok {
 		panic("a pool has something else than what was put into it")
 	}
-
 	return b, func() { buffers.Put(b) }
 }
 
@@ -140,7 +137,6 @@ func (d *download) whole(ctx context.Context, f File) error {
 	if err := w.Copy(s, *buf, hashes...); err != nil {
 		return err
 	}
-
 	return verify()
 }
 
@@ -154,7 +150,6 @@ func checks(f File) ([]hash.Hash, func() error) {
 	for i, c := range list {
 		hashes[i] = c.Hash()
 	}
-
 	return hashes, func() error {
 		for i, c := range list {
 			if got := base64.StdEncoding.EncodeToString(hashes[i].Sum(nil)); got != c.Want {
@@ -163,18 +158,16 @@ func checks(f File) ([]hash.Hash, func() error) {
 					"upload it again if this stays")
 			}
 		}
-
 		return nil
 	}
 }
 
-// inParts downloads a file by several requests, and computes its digest behind them, while what they wrote is still in
-// memory of the operating system.
+// inParts downloads a file by several requests, and computes its digest behind them, while what they wrote is still in memory of
+// the operating system.
 func (d *download) inParts(ctx context.Context, f File) {
 	w, err := d.begin(ctx, f)
 	if err != nil {
 		d.fail(err)
-
 		return
 	}
 	written := make(chan int64, f.Size/part+1)
@@ -185,7 +178,6 @@ func (d *download) inParts(ctx context.Context, f File) {
 				return fmt.Errorf("cannot download %q: %w", f.Path, err)
 			}
 			written <- offset
-
 			return nil
 		})
 	}
@@ -197,7 +189,6 @@ func (d *download) begin(ctx context.Context, f File) (*model.Writer, error) {
 			return nil, err
 		}
 	}
-
 	return d.folder.Create(f.Path)
 }
 
@@ -210,7 +201,6 @@ func (d *download) onePart(ctx context.Context, w io.WriterAt, f File, offset in
 	buf, free := buffer()
 	defer free()
 	_, err := io.CopyBuffer(struct{ io.Writer }{io.NewOffsetWriter(w, offset)}, struct{ io.Reader }{s}, *buf)
-
 	return err
 }
 
@@ -232,12 +222,10 @@ func follow(ctx context.Context, w *model.Writer, f File, written <-chan int64) 
 			select {
 			case <-ctx.Done():
 				_ = w.Close()
-
 				return context.Cause(ctx)
 			case offset := <-written:
 				there[offset] = true
 			}
-
 			continue
 		}
 		delete(there, at)
@@ -250,6 +238,5 @@ func follow(ctx context.Context, w *model.Writer, f File, written <-chan int64) 
 	if err := w.Finish(f.Size, [sha256.Size]byte(sum.Sum(nil))); err != nil {
 		return err
 	}
-
 	return verify()
 }

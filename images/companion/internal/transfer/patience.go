@@ -102,8 +102,8 @@ func (t *trial) pause(ctx context.Context, err error) error {
 	}
 }
 
-// Plain text of an error of the network: without ports that change each time, and without query strings, which may hold
-// a signature.
+// Plain text of an error of the network: without ports that change each time, and without query strings, which may hold a
+// signature.
 func Plain(err error) string {
 	host := ""
 	var at *url.Error
@@ -117,7 +117,6 @@ func Plain(err error) string {
 		if host == "" {
 			return what
 		}
-
 		return fmt.Sprintf("cannot reach %s: %s", strconv.Quote(host), what)
 	}
 	var dns *net.DNSError
@@ -135,12 +134,10 @@ func Plain(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) || isTimeout(err) {
 		return say("no answer in time")
 	}
-
 	return say(err.Error())
 }
 
 func isTimeout(err error) bool {
 	var t net.Error
-
 	return errors.As(err, &t) && t.Timeout()
 }

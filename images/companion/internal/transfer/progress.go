@@ -36,7 +36,6 @@ func NewProgress(ctx context.Context, log *slog.Logger, every time.Duration) *Pr
 			}
 		}
 	}()
-
 	return p
 }
 

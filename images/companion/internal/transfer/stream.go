@@ -37,14 +37,12 @@ func (s *Stream) Start() error {
 		body, err := s.begin()
 		if err == nil {
 			s.body = body
-
 			break
 		}
 		if err := s.trial.pause(s.ctx, err); err != nil {
 			return err
 		}
 	}
-
 	return nil
 }
 
@@ -90,7 +88,6 @@ func (s *Stream) Close() error {
 	if s.body == nil {
 		return nil
 	}
-
 	return s.body.Close()
 }
 
@@ -100,10 +97,8 @@ func (s *Stream) begin() (io.ReadCloser, error) {
 	body, err := s.open(ctx, s.at)
 	if err != nil {
 		cancel(nil)
-
 		return nil, err
 	}
-
 	return &alert{ReadCloser: body, ctx: ctx, cancel: cancel, timer: time.AfterFunc(idle, func() { cancel(errSilent) })}, nil
 }
 
@@ -125,14 +120,12 @@ func (a *alert) Read(p []byte) (int, error) {
 	if err != nil && errors.Is(context.Cause(a.ctx), errSilent) {
 		err = errSilent
 	}
-
 	return n, err
 }
 
 func (a *alert) Close() error {
 	a.timer.Stop()
 	a.cancel(nil)
-
 	return a.ReadCloser.Close()
 }
 
@@ -140,9 +133,7 @@ func (a *alert) Close() error {
 func Skip(body io.ReadCloser, offset int64) (io.ReadCloser, error) {
 	if _, err := io.CopyN(io.Discard, body, offset); err != nil {
 		_ = body.Close()
-
 		return nil, Temporary(err)
 	}
-
 	return body, nil
 }

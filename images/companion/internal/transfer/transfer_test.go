@@ -33,7 +33,6 @@ var errBroken = errors.New("the line is dead")
 func options(t *testing.T, limit time.Duration) Options {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-
 	return Options{Patience: Patience{Limit: limit, Log: log}, Parallel: 4, Progress: NewProgress(t.Context(), log, time.Hour)}
 }
 
@@ -45,13 +44,11 @@ func folder(t *testing.T) (*model.Folder, func() model.Manifest) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = root.Close() })
-
 	return model.NewFolder(root), func() model.Manifest {
 		m, err := model.Of(t.Context(), root)
 		if err != nil {
 			t.Fatal(err)
 		}
-
 		return m
 	}
 }
@@ -79,7 +76,6 @@ func TestStream(t *testing.T) {
 					r = io.MultiReader(io.LimitReader(r, int64(tc.cut[opened])), iotest.ErrReader(errBroken))
 				}
 				opened++
-
 				return io.NopCloser(r), nil
 			}, tc.size, func(n int) { counted += n })
 			got, err := io.ReadAll(s)
@@ -88,7 +84,6 @@ func TestStream(t *testing.T) {
 				if !failure.Is(err, tc.err) || !strings.Contains(err.Error(), errBroken.Error()) {
 					t.Errorf("%s\nwant %s with what happened, got %v", tc.reason, tc.err, err)
 				}
-
 				return
 			}
 			if err != nil || string(got) != content || counted != len(content) {
@@ -122,7 +117,6 @@ func TestPatience(t *testing.T) {
 				if tries <= len(tc.errs) {
 					return tc.errs[tries-1]
 				}
-
 				return nil
 			})
 			got := ""
@@ -140,7 +134,6 @@ func TestPatience(t *testing.T) {
 func random(size int) []byte {
 	b := make([]byte, size)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(b)
-
 	return b
 }
 
@@ -152,11 +145,9 @@ func served(name string, content []byte, cut int, requests *atomic.Int32) File {
 		if cut > 0 && requests.Load()%3 == 0 {
 			r = io.MultiReader(io.LimitReader(r, int64(cut)), iotest.ErrReader(errBroken))
 		}
-
 		return io.NopCloser(r), nil
 	}
 	sum := sha256.Sum256(content)
-
 	return File{
 		Path: name, Size: int64(len(content)), Parts: true, OpenPart: part,
 		Open: func(ctx context.Context, offset int64) (io.ReadCloser, error) {
@@ -220,7 +211,6 @@ func TestFilesFail(t *testing.T) {
 					if offset == part {
 						return nil, gone
 					}
-
 					return whole(ctx, offset, length)
 				}
 			},
@@ -265,7 +255,6 @@ func TestFilesCancelled(t *testing.T) {
 	hang := func(ctx context.Context, _ int64) (io.ReadCloser, error) {
 		cancel(errBroken)
 		<-ctx.Done()
-
 		return nil, Temporary(ctx.Err())
 	}
 	if err := Files(ctx, f, []File{{Path: "a", Size: 1, Open: hang}}, options(t, time.Minute)); !errors.Is(err, errBroken) {

@@ -23,7 +23,7 @@ const inARow = 5
 
 // Options of a warm-up.
 type Options struct {
-	// URL that requests are sent to, and whose port tells whether the server is there.
+	// URL that requests are sent to, and whose port reports whether the server is there.
 	URL *url.URL
 	// Method, Body and ContentType of the requests.
 	Method, ContentType string
@@ -67,7 +67,6 @@ func New(log *slog.Logger, o Options) *Warmer {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	w.become("nothing listens on " + w.host + " yet")
-
 	return w
 }
 
@@ -106,11 +105,10 @@ func (w *Warmer) await(ctx context.Context, listening bool) bool {
 		}
 		w.sleep(ctx)
 	}
-
 	return false
 }
 
-// listens tells whether somebody accepts connections. A server that is too busy to accept is still there.
+// listens reports whether somebody accepts connections. A server that is too busy to accept is still there.
 func (w *Warmer) listens(ctx context.Context) bool {
 	limit, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
@@ -119,18 +117,16 @@ func (w *Warmer) listens(ctx context.Context) bool {
 		return isTimeout(err)
 	}
 	_ = conn.Close()
-
 	return true
 }
 
 func isTimeout(err error) bool {
 	var t net.Error
-
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// warmUp sends requests until enough of them, and all of the last ones, were answered with success. False when the server
-// is gone before.
+// warmUp sends requests until enough of them, and all of the last ones, were answered with success. False when the server is gone
+// before.
 func (w *Warmer) warmUp(ctx context.Context) bool {
 	w.log.Info("warming up", "url", w.URL.Redacted(), "requests", w.Requests)
 	begun, answered, row := time.Now(), 0, 0
@@ -143,7 +139,6 @@ func (w *Warmer) warmUp(ctx context.Context) bool {
 			answered++
 			row++
 			w.become(fmt.Sprintf("warming up: %d of %d requests were answered with success", min(answered, w.Requests), w.Requests))
-
 			continue
 		}
 		row = 0
@@ -154,7 +149,6 @@ func (w *Warmer) warmUp(ctx context.Context) bool {
 		}
 	}
 	w.log.Info("warm", "took", time.Since(begun).Round(time.Millisecond).String())
-
 	return true
 }
 
@@ -184,7 +178,6 @@ func (w *Warmer) request(ctx context.Context) error {
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return fmt.Errorf("the answer is %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	}
-
 	return nil
 }
 

@@ -34,7 +34,6 @@ func newServer(t *testing.T, answer func(n int32, r *http.Request) int) *server 
 	s := &server{address: l.Addr().String(), answer: answer}
 	_ = l.Close()
 	t.Cleanup(s.stop)
-
 	return s
 }
 
@@ -82,7 +81,6 @@ func run(t *testing.T, address string, change func(o *Options)) *Warmer {
 			t.Error("the warmer does not end")
 		}
 	})
-
 	return w
 }
 
@@ -104,13 +102,11 @@ func TestWarmUp(t *testing.T) {
 	s := newServer(t, func(int32, *http.Request) int { return http.StatusOK })
 	w := run(t, s.address, nil)
 	await(t, w, http.StatusServiceUnavailable, "nothing listens on "+s.address+" yet")
-
 	s.start(t)
 	await(t, w, http.StatusOK, "warm")
 	if n := s.requests.Load(); n != 10 {
 		t.Errorf("want 10 requests, got %d", n)
 	}
-
 	s.stop()
 	await(t, w, http.StatusServiceUnavailable, "the server has stopped listening")
 	s.start(t)
@@ -154,7 +150,6 @@ func TestRequests(t *testing.T) {
 				if n == 1 {
 					<-r.Context().Done()
 				}
-
 				return 200
 			}, want: 2,
 		},
@@ -176,7 +171,6 @@ func choose(first bool, a, b int) int {
 	if first {
 		return a
 	}
-
 	return b
 }
 
@@ -195,7 +189,6 @@ func TestBody(t *testing.T) {
 			return http.StatusBadRequest
 		}
 		got.Store(strings.Join([]string{r.Method, r.URL.Path, r.Header.Get("Content-Type"), r.UserAgent(), string(b)}, " "))
-
 		return http.StatusOK
 	})
 	s.start(t)

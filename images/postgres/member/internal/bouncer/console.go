@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bouncer manages the PgBouncer of a pooler: what lets its clients wait while the leader changes, and what tells how it does.
+// Package bouncer manages the PgBouncer of a pooler: what lets its clients wait while the leader changes, and what tells how it
+// does.
 package bouncer
 
 import (
@@ -106,7 +107,7 @@ func (c Console) Reconnect(ctx context.Context) error {
 	return c.command(ctx, "RECONNECT")
 }
 
-// State tells whether PgBouncer pauses. An error means that it does not answer.
+// State reports whether PgBouncer pauses. An error means that it does not answer.
 func (c Console) State(ctx context.Context) (paused bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
@@ -141,7 +142,7 @@ func (c Console) Clients(ctx context.Context) (int, error) {
 	return sum, nil
 }
 
-// Sessions tells whether clients have connections to the server for as long as they are connected themselves.
+// Sessions reports whether clients have connections to the server for as long as they are connected themselves.
 func (c Console) Sessions(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()

@@ -82,7 +82,7 @@ type Guard struct {
 // Cause of the wait, or nothing.
 func (g *Guard) Cause() string { return g.cause }
 
-// Known tells whether a leader was ever seen.
+// Known reports whether a leader was ever seen.
 func (g *Guard) Known() bool { return g.last != "" }
 
 // Ask for a wait, because the leader is about to stop.
@@ -122,7 +122,8 @@ func (g *Guard) See(now time.Time, s Sight) Action {
 	return Nothing
 }
 
-// inHandover another server is waited for. When its bound is over, one that does not stop is served, and without one it is a loss.
+// inHandover another server is waited for. When its bound is over, one that does not stop is served, and without one it is a
+// loss.
 func (g *Guard) inHandover(now time.Time, s Sight) Action {
 	switch {
 	case s.Outlook == Leads && s.Server != g.from:

@@ -107,8 +107,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestGuardAlwaysReleases: whatever is seen and asked, holds and releases alternate, and no wait outlasts its bound by more than the
-// time between two looks. With every look that finds another leader than before, clients go on.
+// TestGuardAlwaysReleases: whatever is seen and asked, holds and releases alternate, and no wait outlasts its bound by more than
+// the time between two looks. With every look that finds another leader than before, clients go on.
 func TestGuardAlwaysReleases(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/capstan-dev/capstan/images/member/loop"
 )
 
 // How often the leader is looked at: seldom while all is well, for a connection that breaks is noticed at once, and often while
@@ -26,7 +28,8 @@ type Keeper struct {
 
 	mu    sync.Mutex
 	guard Guard
-	// hold of the wait that is under way: drained is closed when no transaction is under way any more, end ends the command that says so.
+	// hold of the wait that is under way: drained is closed when no transaction is under way any more, end ends the command that
+	// says so.
 	hold *hold
 
 	known, answers atomic.Bool
@@ -67,7 +70,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		}
 		switch {
 		case waits:
-			sleep(ctx, lookForOther)
+			loop.Sleep(ctx, lookForOther)
 		case k.Lookout.Wait(ctx, lookEvery):
 			// Those that try again would be refused until the next look.
 			k.mu.Lock()
@@ -83,8 +86,8 @@ func (k *Keeper) Run(ctx context.Context) error {
 	return nil
 }
 
-// Ask for a wait, because the leader is about to stop. It tells whether clients wait, and whether no transaction is under way any
-// more. It returns when that is so, or with the context.
+// Ask for a wait, because the leader is about to stop. It reports whether clients wait, and whether no transaction is under way
+// any more. It returns when that is so, or with the context.
 func (k *Keeper) Ask(ctx context.Context) (waits, drained bool) {
 	k.mu.Lock()
 	// The wait is longer than this request.
@@ -160,13 +163,13 @@ func (k *Keeper) tidy(ctx context.Context) {
 	}
 }
 
-// Known tells whether a leader was ever seen.
+// Known reports whether a leader was ever seen.
 func (k *Keeper) Known() bool { return k.known.Load() }
 
-// Answers tells whether PgBouncer answered when it was asked last.
+// Answers reports whether PgBouncer answered when it was asked last.
 func (k *Keeper) Answers() bool { return k.answers.Load() }
 
-// Waits tells whether clients wait.
+// Waits reports whether clients wait.
 func (k *Keeper) Waits() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -178,12 +181,4 @@ func (k *Keeper) count(cause string) *atomic.Int64 {
 	v, _ := k.counts.LoadOrStore(cause, new(atomic.Int64))
 	n, _ := v.(*atomic.Int64)
 	return n
-}
-
-// sleep for a while or until the context ends.
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }

@@ -21,7 +21,7 @@ const lookLimit = 3 * time.Second
 
 // A Lookout sees whether a server leads, through the name that leads to the leader.
 type Lookout struct {
-	// Address of the name, and Config to verify the server with, which is asked anew for each connection.
+	// Address of the name, and Config to verify the server with, which is asked again for each connection.
 	Host   string
 	Port   uint16
 	Config func() (*tls.Config, error)
@@ -51,7 +51,7 @@ func (l *Lookout) Look(ctx context.Context) Sight {
 // Err is why the last look saw no leader, if something went wrong.
 func (l *Lookout) Err() error { return l.last }
 
-// Wait for a while, or until the connection breaks, which is when the server ends. It tells whether it broke.
+// Wait for a while, or until the connection breaks, which is when the server ends. It reports whether it broke.
 func (l *Lookout) Wait(ctx context.Context, d time.Duration) (broke bool) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -122,8 +122,8 @@ func (l *Lookout) connect(ctx context.Context) error {
 // notServing are the codes of a server that stops, starts or was killed.
 var notServing = []string{"57P01", "57P02", "57P03"}
 
-// judge what an error says of the leader. The other clients of one that answers at all may do well, and where its certificate or its
-// address is the trouble nothing is said.
+// judge what an error says of the leader. The other clients of one that answers at all may do well, and where its certificate or
+// its address is the trouble nothing is said.
 func judge(err error) Outlook {
 	if p := (*pgconn.PgError)(nil); errors.As(err, &p) {
 		if slices.Contains(notServing, p.Code) {

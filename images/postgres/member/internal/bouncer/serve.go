@@ -14,7 +14,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/certificate"
+	"github.com/capstan-dev/capstan/images/member/certificate"
 )
 
 // pausePath is where members ask poolers to wait.
@@ -30,8 +30,8 @@ type Answer struct {
 	Drained bool `json:"drained"`
 }
 
-// Serve members until the context ends. Config has the certificate to show and to verify members with, and is asked anew for each
-// connection. Only a certificate of the given common name is listened to.
+// Serve members until the context ends. Config has the certificate to show and to verify members with, and is asked again for
+// each connection. Only a certificate of the given common name is listened to.
 func Serve(ctx context.Context, address string, config func() (*tls.Config, error), member string, ask func(context.Context) (waits, drained bool)) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+pausePath, func(w http.ResponseWriter, r *http.Request) {
@@ -48,7 +48,7 @@ func Serve(ctx context.Context, address string, config func() (*tls.Config, erro
 	})
 	l, err := certificate.Listen(address, config)
 	if err != nil {
-		return err //nolint:wrapcheck // It says what it could not do.
+		return err
 	}
 	srv := &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
 	context.AfterFunc(ctx, func() { _ = srv.Close() })

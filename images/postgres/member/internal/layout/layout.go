@@ -1,62 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package layout says where things are in a member's container, and who the member is.
+// Package layout says where things are in a member's container that nothing outside has to know, and who the member is. What pods
+// mount is in package pgmember.
 package layout
 
 import (
+	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 )
 
-// Folders and files of a member's container.
+// Programs, and what they are started with.
 const (
-	// Volume is where the data volume is mounted, and Data PostgreSQL's folder on it.
-	Volume = "/data"
-	Data   = Volume + "/pgdata"
-	// Mark says which Database the volume belongs to.
-	Mark = Volume + "/capstan.json"
-
-	// Private is a folder in memory that no other container of the pod sees.
-	Private = "/run/capstan"
-	// TLS holds the copies of keys and certificates that PostgreSQL and Patroni use.
-	TLS = Private + "/tls"
-	// Socket is where the running member hears of callbacks.
-	Socket = Private + "/member.sock"
-	// Postgres is the folder of PostgreSQL's socket.
-	Postgres = "/run/postgresql"
-
+	Patroni       = "/usr/bin/patroni"
+	Configuration = pgmember.FolderConfig + "/" + pgmember.FilePatroni
+	Bouncer       = "/usr/sbin/pgbouncer"
+	Pooling       = pgmember.FolderConfig + "/" + pgmember.FilePooler
+	// Config is the pgmember.Config.
+	Config = pgmember.FolderConfig + "/" + pgmember.FileConfig
+	// Verifier is the SCRAM verifier of the login that the platform manages databases with.
+	Verifier = pgmember.FolderAccess + "/verifier"
 	// Compiled is where Python keeps what it compiled.
 	Compiled = "/tmp/capstan-python"
-
-	// Patroni is the program, and Configuration what it is started with.
-	Patroni       = "/usr/bin/patroni"
-	Configuration = "/etc/capstan/config/patroni.yaml"
-	// Wanted is what the program itself is told about the Database, as JSON.
-	Wanted = "/etc/capstan/config/member.json"
-	// Members and Server are where certificates are mounted: that of members among each other, and that for clients.
-	Members = "/etc/capstan/tls/members"
-	Server  = "/etc/capstan/tls/server"
-	// Bouncer is the program of a pooler, and Pooling what it is started with.
-	Bouncer = "/usr/sbin/pgbouncer"
-	Pooling = "/etc/capstan/config/pgbouncer.ini"
-	// Verifier is the SCRAM verifier of the login that the platform manages databases with.
-	Verifier = "/etc/capstan/access/verifier"
 )
 
-// Ports of a member.
+// Files of a running member.
 const (
-	PortPostgres = 5432
-	PortPatroni  = 8008
-	PortHealth   = 8009
-	PortPause    = 8010
+	// Mark says which Database the volume belongs to.
+	Mark = pgmember.FolderVolume + "/capstan.json"
+	// Socket is where the running member receives notes from the programs that Patroni and PostgreSQL call.
+	Socket = pgmember.FolderPrivate + "/member.sock"
 )
 
-// LabelPooler is the label of the pods of poolers, with the name of the Database.
-const LabelPooler = "capstan.dev/pooler"
+// Folders and files of backups.
+const (
+	// PgBackRest is the configuration of the member's pgBackRest, and PgBackRestSource that for the backup that it begins with.
+	PgBackRest       = pgmember.FolderPrivate + "/pgbackrest.conf"
+	PgBackRestSource = pgmember.FolderPrivate + "/pgbackrest-source.conf"
+	// Restored exists once a backup was restored, even if PostgreSQL could not start on it.
+	Restored = pgmember.FolderPrivate + "/restored"
+	// Lock holds pgBackRest's locks, and Spool segments on their way to the archive.
+	Lock  = pgmember.FolderPrivate + "/pgbackrest-lock"
+	Spool = pgmember.FolderVolume + "/spool"
+	// Archive is the last result of archiving. It outlasts a restart.
+	Archive = pgmember.FolderVolume + "/archive.json"
+	// Repository is where the host of a repository keeps backups on its volume, and Objects where it keeps small objects beside
+	// them.
+	Repository = pgmember.FolderVolume + "/repository"
+	Objects    = pgmember.FolderVolume + "/objects"
+)
 
-// MemberCommonName is the common name of the certificate of members.
-const MemberCommonName = "capstan-members"
+// Folders of an upgrade to a later major version, on the volume of the member that does it. They are removed when it is done.
+const (
+	Upgrade = pgmember.FolderVolume + "/upgrade"
+	// UpgradeState is how far the upgrade is.
+	UpgradeState = Upgrade + "/state.json"
+	// UpgradeCopy is the copy of the former data, in its version, and UpgradeData what it is converted to. In the end UpgradeData
+	// is renamed to the data folder, which completes the upgrade.
+	UpgradeCopy = Upgrade + "/copy"
+	UpgradeData = Upgrade + "/data"
+	// UpgradeTrial is where data of the later version is tried and made. It may be half done, which UpgradeData never is before
+	// pg_upgrade.
+	UpgradeTrial = Upgrade + "/trial"
+	// UpgradeWork holds the output of programs and the sockets of servers.
+	UpgradeWork = Upgrade + "/work"
+)
+
+// Version of the program.
+type Version string
 
 // Names are who this member is, from the environment of its container.
 type Names struct {
@@ -70,27 +85,36 @@ type Names struct {
 	Version   string `env:"CAPSTAN_VERSION"  help:"Major version of PostgreSQL."                       placeholder:"MAJOR"   required:""`
 }
 
+// ReadConfig reads the pgmember.Config that the ConfigMap is mounted as.
+func ReadConfig() (pgmember.Config, error) {
+	raw, err := os.ReadFile(Config)
+	if err != nil {
+		return pgmember.Config{}, fmt.Errorf("cannot read the configuration of the member: %w", err)
+	}
+	return pgmember.ParseConfig(raw)
+}
+
 // Programs is the folder of PostgreSQL's programs of a major version.
 func Programs(major string) string {
 	return filepath.Join("/usr/lib/postgresql", filepath.Base(major), "bin")
 }
 
-// Address is where other members reach a port of this one. It is no name: a failover must not wait for the cluster's DNS, which may
-// have been on the node that was lost.
+// Address is where other members reach a port of this one. It is no name: a failover must not wait for the cluster's DNS, which
+// may have been on the node that was lost.
 func (m Names) Address(port int) string {
 	return net.JoinHostPort(m.IP, strconv.Itoa(port))
 }
 
-// Environment is what Patroni is to know of this member beyond its configuration, which is the same for all members.
+// Environment is what Patroni has to know of this member beyond its configuration, which is the same for all members.
 func (m Names) Environment() []string {
 	return []string{
-		"PATRONI_NAME=" + m.Pod, // Patroni takes the name for that of the pod whose labels it writes
+		"PATRONI_NAME=" + m.Pod, // Patroni labels the pod of this name
 		"PATRONI_KUBERNETES_NAMESPACE=" + m.Namespace,
 		"PATRONI_KUBERNETES_POD_IP=" + m.IP,
-		"PATRONI_POSTGRESQL_CONNECT_ADDRESS=" + m.Address(PortPostgres),
-		"PATRONI_RESTAPI_CONNECT_ADDRESS=" + m.Address(PortPatroni),
-		// Patroni starts a Python of its own for each start of PostgreSQL. With what an earlier one compiled, that takes 0.25 s of
-		// processor time instead of 0.9 s, and a killed PostgreSQL is back that much earlier.
+		"PATRONI_POSTGRESQL_CONNECT_ADDRESS=" + m.Address(pgmember.PortPostgres),
+		"PATRONI_RESTAPI_CONNECT_ADDRESS=" + m.Address(pgmember.PortPatroni),
+		// Patroni starts a Python of its own for each start of PostgreSQL. With what an earlier one compiled, that takes 0.25 s
+		// of processor time instead of 0.9 s, and a killed PostgreSQL is back that much earlier.
 		"PYTHONDONTWRITEBYTECODE=", "PYTHONPYCACHEPREFIX=" + Compiled,
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 )
 
 // extensions that are not trusted, in one database.
@@ -62,7 +64,7 @@ func schema(ctx context.Context, conn *pgx.Conn) error {
 		}
 	case err != nil:
 		return fmt.Errorf("cannot look for schema %q: %w", Schema, err)
-	case owner != Owner:
+	case owner != pgmember.RoleSuperuser:
 		return fmt.Errorf("schema %q belongs to %q: rename it", Schema, owner)
 	}
 	var has bool

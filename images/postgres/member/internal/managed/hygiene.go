@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 )
 
 // public returns what everybody may do in the databases of PostgreSQL itself, as database and privilege.
@@ -14,8 +16,8 @@ const public = `select d.datname || ' ' || a.privilege_type from pg_database d,
 	aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) a
 	where d.datname in ('postgres', 'template1') and a.grantee = 0 order by 1`
 
-// hygiene takes from everybody what they have in the databases of PostgreSQL itself: applications have databases of their own, and
-// who may connect to this one can fill the disk with temporary tables.
+// hygiene takes from everybody what they have in the databases of PostgreSQL itself: applications have databases of their own,
+// and who may connect to this one can fill the disk with temporary tables.
 func hygiene(ctx context.Context, conn *pgx.Conn) error {
 	open, err := list(ctx, conn, public)
 	if err != nil {
@@ -27,7 +29,7 @@ func hygiene(ctx context.Context, conn *pgx.Conn) error {
 		}
 	}
 	need, err := list(ctx, conn, `select rolname from pg_roles where rolname = any($1) and not has_database_privilege(oid, 'postgres', 'connect')`,
-		[]string{Platform, Exporter, Rewind, Pooler})
+		[]string{pgmember.RoleAccess, pgmember.RoleExporter, pgmember.RoleRewind, pgmember.RolePooler})
 	if err != nil {
 		return fmt.Errorf("cannot look at privileges of databases: %w", err)
 	}

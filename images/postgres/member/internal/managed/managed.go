@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package managed makes what only a superuser can make: the roles that the platform uses, what of public access is taken away, and
-// extensions that are not trusted. It runs on the leader, over the socket, and everything it does may be done again.
+// Package managed makes what only a superuser can make: the roles that the platform uses, what of public access is taken away,
+// and extensions that are not trusted. It runs on the leader, over the socket, and everything it does may be done again.
 package managed
 
 import (
@@ -11,20 +11,8 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
-)
 
-// Names of roles.
-const (
-	// Owner is the superuser; only members log in as it.
-	Owner = "postgres"
-	// Platform is the login that the provider manages databases, roles and grants with.
-	Platform = "capstan"
-	// Exporter is the login of the exporter of metrics.
-	Exporter = "exporter"
-	// Rewind is the login that Patroni makes to compare a former leader with the new one.
-	Rewind = "rewind"
-	// Pooler is the login that poolers look verifiers of passwords up with.
-	Pooler = "pooler"
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 )
 
 // Schema holds extensions that are not trusted. It belongs to the superuser, so that nobody can put something in their way.
@@ -34,7 +22,7 @@ const Schema = "extensions"
 type Wanted struct {
 	// Databases that extensions are for, and Extensions by name. Those that are trusted are left to the provider.
 	Databases, Extensions []string
-	// Verifier is the SCRAM verifier of Platform's password.
+	// Verifier is the SCRAM verifier of the password of pgmember.RoleAccess.
 	Verifier string
 	// Pooled tells that there are poolers.
 	Pooled bool
@@ -92,15 +80,20 @@ func Apply(ctx context.Context, socket string, w Wanted) error {
 	return nil
 }
 
-// connect over the socket as superuser. Names are looked up in pg_catalog alone: nobody's function stands in for one of the
-// system's. A commit does not wait for other members, which may be what is missing, and no statement is logged, for some hold a
-// verifier.
+// connect to the member's server.
 func connect(ctx context.Context, socket, database string) (*pgx.Conn, error) {
+	return Connect(ctx, socket, pgmember.PortPostgres, database)
+}
+
+// Connect over the socket in a folder as superuser. Names are looked up in pg_catalog only, so that no other function replaces
+// one of the system's. A commit does not wait for other members, which may be what is missing, and no statement is logged,
+// because some hold a verifier.
+func Connect(ctx context.Context, socket string, port uint16, database string) (*pgx.Conn, error) {
 	cfg, err := pgx.ParseConfig("sslmode=disable")
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect: %w", err)
 	}
-	cfg.Host, cfg.Port, cfg.User, cfg.Password, cfg.Database = socket, 5432, Owner, "", database
+	cfg.Host, cfg.Port, cfg.User, cfg.Password, cfg.Database = socket, port, pgmember.RoleSuperuser, "", database
 	cfg.RuntimeParams = map[string]string{
 		"application_name": "capstan-member", "search_path": "pg_catalog", "synchronous_commit": "local",
 		"statement_timeout": "30s", "lock_timeout": "5s", "idle_in_transaction_session_timeout": "30s",

@@ -8,9 +8,12 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 )
 
-// Lookup is the schema that has the function lookup. It is in the database postgres, where nobody but the superuser makes anything.
+// Lookup is the schema that has the function lookup. It is in the database postgres, where nobody but the superuser makes
+// anything.
 const Lookup = "capstan"
 
 // Marks, as comments: of the role of poolers, and of the roles that they may look up, which the platform's login makes.
@@ -19,9 +22,9 @@ const (
 	loginMark  = "capstan.dev: login"
 )
 
-// lookup returns the verifier of a login of a consumer. It tells nothing of a superuser, of who may make roles, replicate or pass by
-// the security of rows, of Capstan's own roles, and of one that may not log in any more. Its names are bound when it is made, so that
-// no search path leads elsewhere.
+// lookup returns the verifier of a login of a consumer. It tells nothing of a superuser, of who may make roles, replicate or pass
+// by the security of rows, of Capstan's own roles, and of one that may not log in any more. Its names are bound when it is made,
+// so that no search path leads elsewhere.
 const lookup = `create or replace function ` + Lookup + `.lookup(login text, out name text, out verifier text) returns setof record
 	language sql stable strict security definer set search_path = pg_catalog, pg_temp
 	begin atomic
@@ -43,23 +46,23 @@ func pooler(ctx context.Context, conn *pgx.Conn, wanted bool) error {
 				and obj_description(p.oid, 'pg_proc') = md5($3) and p.prosecdef and pg_get_userbyid(p.proowner) = $4
 				and has_function_privilege(r.oid, p.oid, 'execute') and has_schema_privilege(r.oid, n.oid, 'usage')
 				and not has_function_privilege('public', p.oid, 'execute'))
-		from pg_authid r where r.rolname = $1`, Pooler, Lookup, lookup, Owner).Scan(&mark, &right, &made)
+		from pg_authid r where r.rolname = $1`, pgmember.RolePooler, Lookup, lookup, pgmember.RoleSuperuser).Scan(&mark, &right, &made)
 	exists := true
 	if errors.Is(err, pgx.ErrNoRows) {
 		exists = false
 	} else if err != nil {
-		return fmt.Errorf("cannot look at role %q: %w", Pooler, err)
+		return fmt.Errorf("cannot look at role %q: %w", pgmember.RolePooler, err)
 	}
 	switch {
 	case exists && mark != poolerMark && wanted:
-		return fmt.Errorf("role %q exists and Capstan did not make it for poolers: rename or drop it", Pooler)
+		return fmt.Errorf("role %q exists and Capstan did not make it for poolers: rename or drop it", pgmember.RolePooler)
 	case exists && mark != poolerMark, !exists && !wanted, exists && wanted && right && made:
 		return nil
 	case !wanted:
-		err = do(ctx, conn, "drop schema if exists "+name(Lookup)+" cascade", "revoke all on database postgres from "+name(Pooler),
-			"drop role "+name(Pooler))
+		err = do(ctx, conn, "drop schema if exists "+name(Lookup)+" cascade", "revoke all on database postgres from "+name(pgmember.RolePooler),
+			"drop role "+name(pgmember.RolePooler))
 		if err != nil {
-			return fmt.Errorf("cannot remove role %q: %w", Pooler, err)
+			return fmt.Errorf("cannot remove role %q: %w", pgmember.RolePooler, err)
 		}
 		return nil
 	}
@@ -68,16 +71,16 @@ func pooler(ctx context.Context, conn *pgx.Conn, wanted bool) error {
 		return fmt.Errorf("cannot name the function of poolers: %w", err)
 	}
 	err = do(ctx, conn,
-		verb(exists)+" role "+name(Pooler)+" login nosuperuser nocreaterole nocreatedb noreplication nobypassrls password null",
-		"comment on role "+name(Pooler)+" is '"+poolerMark+"'",
+		verb(exists)+" role "+name(pgmember.RolePooler)+" login nosuperuser nocreaterole nocreatedb noreplication nobypassrls password null",
+		"comment on role "+name(pgmember.RolePooler)+" is '"+poolerMark+"'",
 		"create schema if not exists "+name(Lookup),
 		lookup,
 		"comment on function "+name(Lookup)+".lookup(text) is '"+sum+"'",
 		"revoke all on function "+name(Lookup)+".lookup(text) from public",
-		"grant usage on schema "+name(Lookup)+" to "+name(Pooler),
-		"grant execute on function "+name(Lookup)+".lookup(text) to "+name(Pooler))
+		"grant usage on schema "+name(Lookup)+" to "+name(pgmember.RolePooler),
+		"grant execute on function "+name(Lookup)+".lookup(text) to "+name(pgmember.RolePooler))
 	if err != nil {
-		return fmt.Errorf("cannot make role %q: %w", Pooler, err)
+		return fmt.Errorf("cannot make role %q: %w", pgmember.RolePooler, err)
 	}
 	return nil
 }

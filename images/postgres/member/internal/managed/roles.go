@@ -9,6 +9,8 @@ import (
 	"regexp"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 )
 
 // verifiers have this form. It is what makes the text safe in a statement, which takes no parameters here.
@@ -26,29 +28,28 @@ func roles(ctx context.Context, conn *pgx.Conn, verifier string) error {
 	if !verifiers.MatchString(verifier) {
 		return errors.New("the Secret with the platform's password has no SCRAM verifier")
 	}
-	is, err := get(ctx, conn, Platform)
+	is, err := get(ctx, conn, pgmember.RoleAccess)
 	if err != nil {
 		return err
 	}
 	want := role{Exists: true, Login: true, CreateRole: true, CreateDB: true, Verifier: verifier, Path: true}
 	if is != want {
 		statements := []string{
-			verb(is.Exists) + " role " + name(Platform) + " login nosuperuser createrole createdb noreplication nobypassrls password '" + verifier + "'",
-			"alter role " + name(Platform) + " set search_path = pg_catalog",
+			verb(is.Exists) + " role " + name(pgmember.RoleAccess) + " login nosuperuser createrole createdb noreplication nobypassrls password '" + verifier + "'",
+			"alter role " + name(pgmember.RoleAccess) + " set search_path = pg_catalog",
 		}
 		if err := do(ctx, conn, statements...); err != nil {
-			return fmt.Errorf("cannot make role %q: %w", Platform, err)
+			return fmt.Errorf("cannot make role %q: %w", pgmember.RoleAccess, err)
 		}
 	}
-
-	is, err = get(ctx, conn, Exporter)
+	is, err = get(ctx, conn, pgmember.RoleExporter)
 	if err != nil {
 		return err
 	}
 	if want := (role{Exists: true, Login: true}); is != want {
-		statement := verb(is.Exists) + " role " + name(Exporter) + " login nosuperuser nocreaterole nocreatedb noreplication nobypassrls password null"
-		if err := do(ctx, conn, statement, "alter role "+name(Exporter)+" reset search_path"); err != nil {
-			return fmt.Errorf("cannot make role %q: %w", Exporter, err)
+		statement := verb(is.Exists) + " role " + name(pgmember.RoleExporter) + " login nosuperuser nocreaterole nocreatedb noreplication nobypassrls password null"
+		if err := do(ctx, conn, statement, "alter role "+name(pgmember.RoleExporter)+" reset search_path"); err != nil {
+			return fmt.Errorf("cannot make role %q: %w", pgmember.RoleExporter, err)
 		}
 	}
 	return grant(ctx, conn)
@@ -81,7 +82,7 @@ func get(ctx context.Context, conn *pgx.Conn, which string) (role, error) {
 
 // grant what the roles need: the exporter reads statistics, the platform ends sessions of roles that it takes away.
 func grant(ctx context.Context, conn *pgx.Conn) error {
-	for _, g := range []struct{ group, to string }{{"pg_monitor", Exporter}, {"pg_signal_backend", Platform}} {
+	for _, g := range []struct{ group, to string }{{"pg_monitor", pgmember.RoleExporter}, {"pg_signal_backend", pgmember.RoleAccess}} {
 		var has bool
 		err := conn.QueryRow(ctx, `select exists (select from pg_auth_members m join pg_roles g on g.oid = m.roleid
 			join pg_roles r on r.oid = m.member where g.rolname = $1 and r.rolname = $2)`, g.group, g.to).Scan(&has)
@@ -107,7 +108,7 @@ func do(ctx context.Context, conn *pgx.Conn, statements ...string) error {
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	for _, s := range statements {
 		if _, err := tx.Exec(ctx, s); err != nil {
-			return err //nolint:wrapcheck // The statement may hold a verifier, and callers say what it was for.
+			return err
 		}
 	}
 	return tx.Commit(ctx)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package objectstore reads and writes small objects beside the backups that pgBackRest keeps.
+// Package objectstore reads and writes small objects beside the backups that pgBackRest keeps. Of the SDK it uses the signer
+// only: two requests do not need its client, which would be in every image of a member.
 package objectstore
 
 import (
@@ -28,8 +29,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/reach"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/reach"
 )
 
 // limit of one call, and most bytes of an object.
@@ -64,10 +66,27 @@ func Open(r pgbackrest.Repository) (*Store, error) {
 	return &Store{r, &http.Client{Timeout: limit, Transport: transport}, r.Place()}, nil
 }
 
+// Configured is the store beside the backups of the Database.
+func Configured(s pgmember.Backup) (*Store, error) {
+	r, err := pgbackrest.Read(pgmember.FolderBackup, s.Repository)
+	if err != nil {
+		return nil, err
+	}
+	return Open(r)
+}
+
+// RestorePoints is the object with the restore points of all stanzas of the repository at a path. It is the only memory of them:
+// like backups, it outlasts members, volumes and the Database.
+func RestorePoints(path string) string { return pgmember.Object(path, "restore-points") }
+
+// Verification is the object with the results of verifications of a stanza. The leader reads them there, because the pod that
+// verifies reaches nothing else.
+func Verification(s pgmember.Backup) string { return pgmember.Object(s.Path, "verification/"+s.Stanza) }
+
 // configOf the connections to the server of a repository.
 func configOf(r pgbackrest.Repository) (*tls.Config, error) {
 	if r.Served != nil {
-		return r.Served.TLS.Client() //nolint:wrapcheck // It says what it could not do.
+		return r.Served.TLS.Client()
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if r.CA == "" {
@@ -84,7 +103,7 @@ func configOf(r pgbackrest.Repository) (*tls.Config, error) {
 	return config, nil
 }
 
-// Read the JSON of an object into a value. It tells whether there is such an object; without one the value stays.
+// Read the JSON of an object into a value. It reports whether there is such an object; without one the value stays.
 func (b *Store) Read(ctx context.Context, key string, into any) (bool, error) {
 	body, status, err := b.call(ctx, http.MethodGet, key, nil)
 	switch {
@@ -132,7 +151,7 @@ func (b *Store) call(ctx context.Context, method, key string, content []byte) ([
 	if err == nil && len(body) > most {
 		err = fmt.Errorf("it has more than %d bytes", most)
 	}
-	return body, res.StatusCode, err //nolint:wrapcheck // As above.
+	return body, res.StatusCode, err
 }
 
 // request of an object, signed if it is one of a bucket.
@@ -140,11 +159,11 @@ func (b *Store) request(ctx context.Context, method, key string, content []byte)
 	r := b.repository
 	to := url.URL{Scheme: "https", Host: net.JoinHostPort(r.Host, r.Port), Path: "/" + r.Bucket + "/" + key}
 	if r.Served != nil {
-		to = url.URL{Scheme: "https", Host: net.JoinHostPort(r.Served.Server, strconv.Itoa(pgbackrest.PortRepository)), Path: Path + key}
+		to = url.URL{Scheme: "https", Host: net.JoinHostPort(r.Served.Server, strconv.Itoa(pgmember.PortRepository)), Path: Path + key}
 	}
 	req, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(content))
 	if err != nil || r.Served != nil {
-		return req, err //nolint:wrapcheck // Who calls says what for.
+		return req, err
 	}
 	sum := sha256.Sum256(content)
 	hash := hex.EncodeToString(sum[:])
@@ -156,10 +175,11 @@ func (b *Store) request(ctx context.Context, method, key string, content []byte)
 	}
 	keys := aws.Credentials{AccessKeyID: r.Key, SecretAccessKey: r.Secret, SessionToken: r.Token}
 	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
-	return req, signer.SignHTTP(ctx, keys, req, hash, "s3", r.Region, time.Now()) //nolint:wrapcheck // As above.
+	return req, signer.SignHTTP(ctx, keys, req, hash, "s3", r.Region, time.Now())
 }
 
-// plain is why a call did not reach the server, without what is another each time: what is told is to change only when a fact does.
+// plain is why a call did not reach the server, without what is another each time: what is told is to change only when a fact
+// does.
 func plain(err error) error {
 	var (
 		outer *url.Error

@@ -5,6 +5,7 @@ package patroni
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -14,11 +15,12 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/certificate"
+	"github.com/capstan-dev/capstan/images/member/certificate"
 )
 
 // maxAnswer is what is read of an answer at most, in bytes. That of a Database with nine members has about 4 KiB.
@@ -29,8 +31,8 @@ type Client struct {
 	http *http.Client
 }
 
-// New Client of the Patroni at an address, which identifies itself by the members' certificate in a folder. The files are read anew
-// for each connection, for certificates change. Patroni closes its connections after each answer.
+// New Client of the Patroni at an address, which identifies itself by the members' certificate in a folder. The files are read
+// again for each connection, for certificates change. Patroni closes its connections after each answer.
 func New(address, certificates string) *Client {
 	dialer := &net.Dialer{Timeout: 3 * time.Second}
 	return &Client{http: &http.Client{Transport: &http.Transport{
@@ -72,7 +74,7 @@ type State struct {
 	Paused bool `json:"pause"`
 }
 
-// Follows tells whether PostgreSQL runs as a replica.
+// Follows reports whether PostgreSQL runs as a replica.
 func (s State) Follows() bool { return s.Role == "replica" && s.State == "running" }
 
 // State of this member.
@@ -89,38 +91,38 @@ func (c *Client) State(ctx context.Context) (State, error) {
 	return s, nil
 }
 
-// HasLock tells whether this member has the leader's lock, whether or not its PostgreSQL runs.
+// HasLock reports whether this member has the leader's lock, whether or not its PostgreSQL runs.
 func (c *Client) HasLock(ctx context.Context) (bool, error) {
 	code, _, err := c.do(ctx, http.MethodGet, "/leader", nil)
 	return code == http.StatusOK, err
 }
 
-// Ready tells whether clients may be sent to this member.
+// Ready reports whether clients may be sent to this member.
 func (c *Client) Ready(ctx context.Context) (bool, error) {
 	code, _, err := c.do(ctx, http.MethodGet, "/readiness", nil)
 	return code == http.StatusOK, err
 }
 
-// Alive tells whether Patroni's loop runs. The error tells that Patroni does not answer at all.
+// Alive reports whether Patroni's loop runs. The error tells that Patroni does not answer at all.
 func (c *Client) Alive(ctx context.Context) (bool, error) {
 	code, _, err := c.do(ctx, http.MethodGet, "/liveness", nil)
 	return code == http.StatusOK, err
 }
 
-// Silent tells whether an error means that nothing answered, rather than that the answer could not be used: one whose certificate is
-// not trusted is there. What has no route is silent, too.
+// Silent reports whether an error means that nothing answered, rather than that the answer could not be used: one whose
+// certificate is not trusted is there. What has no route is silent, too.
 func Silent(err error) bool {
-	// What the client of HTTP makes of an error hides whether it was a time-out, and the time of a connection may run out a moment
-	// before the context's.
+	// What the client of HTTP makes of an error hides whether it was a time-out, and the time of a connection may run out a
+	// moment before the context's.
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // Wake Patroni's loop, which otherwise runs every few seconds only: a change of nothing wakes it, and is not written anywhere.
 //
-// Only a member that leads may be woken. For this request, as for GET /cluster, Patroni 4.1 reads the leader's lock anew in another thread.
-// If its loop is about to take a lock that it saw free, and another member has it by now, the loop then takes it from that one, and two
-// are promoted.
+// Only a member that leads may be woken. For this request, as for GET /cluster, Patroni 4.1 reads the leader's lock again in
+// another thread. If its loop is about to take a lock that it saw free, and another member has it by now, the loop then takes it
+// from that one, and two are promoted.
 func (c *Client) Wake(ctx context.Context) error {
 	code, body, err := c.do(ctx, http.MethodPatch, "/config", map[string]any{"capstan_wake": nil})
 	return expect(code, body, err)
@@ -140,8 +142,8 @@ type Peer struct {
 	Tags map[string]any `json:"tags"`
 }
 
-// Cluster lists all members and tells whether automatic failover is off. Only a member that leads may be asked, or one of a Database in a
-// pause, for the reason that Wake has.
+// Cluster lists all members and reports whether automatic failover is off. Only a member that leads may be asked, or one of a
+// Database in a pause, for the reason that Wake has.
 func (c *Client) Cluster(ctx context.Context) (peers []Peer, paused bool, err error) {
 	code, body, err := c.do(ctx, http.MethodGet, "/cluster", nil)
 	if err := expect(code, body, err); err != nil {
@@ -159,8 +161,8 @@ func (c *Client) Cluster(ctx context.Context) (peers []Peer, paused bool, err er
 
 // Switchover from this member to another, or to whichever is fit. It returns when the other leads.
 //
-// It is better not to name one: with a candidate all others pause for two seconds before they follow it, and until one of them does
-// no commit is on two members.
+// It is better not to name one: with a candidate all others pause for two seconds before they follow it, and until one of them
+// does no commit is on two members.
 func (c *Client) Switchover(ctx context.Context, leader, candidate string) error {
 	request := map[string]any{"leader": leader}
 	if candidate != "" {
@@ -205,4 +207,37 @@ func expect(code int, body []byte, err error) error {
 		return errors.New("Patroni refuses: " + http.StatusText(code))
 	}
 	return errors.New("Patroni refuses: " + strings.TrimSpace(string(body)))
+}
+
+// maxLag is how far a member may be behind to take over at once, in bytes: about a second of writes.
+const maxLag = 16 << 20
+
+// Candidate returns the name of the pod that is best fit to lead after another, or nothing when none is. Those that stop are
+// never fit. With synchronous replication only a synchronous member has all that was acknowledged; Patroni refuses others.
+func Candidate(peers []Peer, leader string, stopping []string) string {
+	var fit []Peer
+	for _, p := range peers {
+		if p.Name == leader || slices.Contains(stopping, p.Name) || p.State != "streaming" || p.Tags["nofailover"] == true || p.lag() > maxLag {
+			continue
+		}
+		fit = append(fit, p)
+	}
+	synchronous := func(p Peer) bool { return p.Role == "sync_standby" || p.Role == "quorum_standby" }
+	if slices.ContainsFunc(fit, synchronous) {
+		fit = slices.DeleteFunc(fit, func(p Peer) bool { return !synchronous(p) })
+	}
+	if len(fit) == 0 {
+		return ""
+	}
+	return slices.MinFunc(fit, func(a, b Peer) int {
+		return cmp.Or(cmp.Compare(a.lag(), b.lag()), cmp.Compare(a.Name, b.Name))
+	}).Name
+}
+
+// lag in bytes; what is unknown is too far.
+func (p Peer) lag() float64 {
+	if n, ok := p.Lag.(float64); ok {
+		return n
+	}
+	return maxLag + 1
 }

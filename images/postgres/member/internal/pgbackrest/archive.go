@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/capstan-dev/capstan/images/member/durable"
 )
 
 // SegmentSize of the write-ahead log: what initdb makes unless it is told otherwise, and nobody tells it.
@@ -46,10 +48,7 @@ func ReadArchived(file string) (Archived, error) {
 func (a Archived) Write(file string) error {
 	raw, err := json.Marshal(a)
 	if err == nil {
-		err = os.WriteFile(file+".next", raw, 0o600)
-	}
-	if err == nil {
-		err = os.Rename(file+".next", file)
+		err = durable.Write(file, raw)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write what archiving came to: %w", err)

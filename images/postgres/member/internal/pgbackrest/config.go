@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/durable"
 )
 
 // A Config is pgBackRest's, section by section.
@@ -33,7 +36,7 @@ func (c *Config) section(name string, options ...Option) {
 // String is the text of the file.
 func (c *Config) String() string { return c.b.String() }
 
-// Write the file, readable for its owner only, as a whole or not at all. It tells whether the file was another before.
+// Write the file, readable for its owner only, as a whole or not at all. It reports whether the file was another before.
 func (c *Config) Write(file string) (bool, error) {
 	text := []byte(c.String())
 	before, err := os.ReadFile(file)
@@ -43,10 +46,7 @@ func (c *Config) Write(file string) (bool, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, fmt.Errorf("cannot read the configuration of backups: %w", err)
 	}
-	if err := os.WriteFile(file+".next", text, 0o600); err != nil {
-		return false, fmt.Errorf("cannot write the configuration of backups: %w", err)
-	}
-	if err := os.Rename(file+".next", file); err != nil {
+	if err := durable.Write(file, text); err != nil {
 		return false, fmt.Errorf("cannot write the configuration of backups: %w", err)
 	}
 	return true, nil
@@ -94,7 +94,7 @@ func (f Folders) common() []Option {
 }
 
 // Member is the configuration of a member: it archives, tells what there is, and serves who takes backups.
-func Member(s Settings, r Repository, f Folders, t TLS) *Config {
+func Member(s pgmember.Backup, r Repository, f Folders, t TLS) *Config {
 	c := &Config{}
 	c.section("global", append(append(r.options(s.Path), f.common()...),
 		Option{"spool-path", f.Spool},
@@ -103,11 +103,11 @@ func Member(s Settings, r Repository, f Folders, t TLS) *Config {
 		Option{"io-timeout", "15"},
 		Option{"archive-timeout", "60"},
 		Option{"tls-server-address", t.Address},
-		Option{"tls-server-port", strconv.Itoa(Port)},
+		Option{"tls-server-port", strconv.Itoa(pgmember.PortBackup)},
 		Option{"tls-server-cert-file", t.Cert},
 		Option{"tls-server-key-file", t.Key},
 		Option{"tls-server-ca-file", t.CA},
-		Option{"tls-server-auth", Client + "=" + s.Stanza})...)
+		Option{"tls-server-auth", pgmember.BackupCommonName + "=" + s.Stanza})...)
 	c.section("global:archive-push", Option{"process-max", "2"})
 	c.section(s.Stanza, Option{"pg1-path", f.Data}, Option{"pg1-socket-path", f.Socket})
 	return c
@@ -115,7 +115,7 @@ func Member(s Settings, r Repository, f Folders, t TLS) *Config {
 
 // Host is the configuration of who takes backups: the repository's host, and all members behind their names. Configuration of a
 // member is in its file.
-func Host(s Settings, r Repository, f Folders, t TLS, file string) *Config {
+func Host(s pgmember.Backup, r Repository, f Folders, t TLS, file string) *Config {
 	c := &Config{}
 	options := append(append(r.options(s.Path), f.common()...),
 		// The backup begins at once, and not with the next checkpoint. It is read from a member that follows, if one does.
@@ -135,7 +135,7 @@ func Host(s Settings, r Repository, f Folders, t TLS, file string) *Config {
 		members = append(members,
 			Option{pg + "-host", host},
 			Option{pg + "-host-type", "tls"},
-			Option{pg + "-host-port", strconv.Itoa(Port)},
+			Option{pg + "-host-port", strconv.Itoa(pgmember.PortBackup)},
 			Option{pg + "-host-cert-file", t.Cert},
 			Option{pg + "-host-key-file", t.Key},
 			Option{pg + "-host-ca-file", t.CA},

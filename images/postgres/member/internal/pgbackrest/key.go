@@ -12,27 +12,26 @@ import (
 	"strings"
 
 	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 )
 
-// keyFile is the key in the folder that it is mounted to.
-const keyFile = "passphrase"
-
-// A key has so many characters. The least are what 16 random bytes take in base64: pgBackRest derives the cipher's key with a single
-// hash, which does nothing for one that can be guessed.
+// A key has so many characters. The least are what 16 random bytes take in base64: pgBackRest derives the cipher's key with a
+// single hash, which does nothing for one that can be guessed.
 const leastKey, mostKey = 24, 1024
 
 // printable ASCII in one line. Others would be cut or take part in the configuration's form.
 var printable = regexp.MustCompile(`^[ -~]*$`)
 
-// garbled is what pgBackRest says of an information file that does not open with the key it has, or needs one and none is. It quotes
-// what it took for the file's first line, which is other bytes each time. Of other files it says what is locked.
+// garbled is what pgBackRest says of an information file that does not open with the key it has, or needs one and none is. It
+// quotes what it took for the file's first line, which is other bytes each time. Of other files it says what is locked.
 var (
 	garbled = regexp.MustCompile(`FormatError: key/value found outside of section`)
 	locked  = regexp.MustCompile(`CryptoError|(is|was) the repo encrypted|` + garbled.String())
 	files   = regexp.MustCompile(`info file '([^']*)'`)
 )
 
-// ReadEncrypted is the repository of Read, which is encrypted with the key in the folder of its own, unless that is "". The error is a *NotReady when something is missing or the key cannot be used.
+// ReadEncrypted is the repository of Read, which is encrypted with the key in the folder of its own, unless that is "". The error
+// is a *NotReady when something is missing or the key cannot be used.
 func ReadEncrypted(dir, key, server string) (Repository, error) {
 	r, err := Read(dir, server)
 	if err != nil {
@@ -41,8 +40,23 @@ func ReadEncrypted(dir, key, server string) (Repository, error) {
 	return r.withKey(key)
 }
 
-// Read the repository whose Secret is mounted to a folder, and whose key is not needed: that of a bucket, or else of the volume at a
-// host. Which one it is the Secret says: a pod that was made before backups moved goes on with what it has until it is made anew.
+// Configured is the repository of the Database's backups, with the key if they are encrypted. Nothing is ever written without a
+// key that is requested.
+func Configured(s pgmember.Backup) (Repository, error) {
+	return ReadEncrypted(pgmember.FolderBackup, KeyIf(s.Encrypted, pgmember.FolderBackupKey), s.Repository)
+}
+
+// KeyIf backups are encrypted is the folder of the key, and else "".
+func KeyIf(encrypted bool, folder string) string {
+	if encrypted {
+		return folder
+	}
+	return ""
+}
+
+// Read the repository whose Secret is mounted to a folder, and whose key is not needed: that of a bucket, or else of the volume
+// at a host. Which one it is the Secret says: a pod that was made before backups moved goes on with what it has until it is made
+// again.
 func Read(dir, server string) (Repository, error) {
 	if server != "" && !IsBucket(dir) {
 		return ReadServed(dir, server)
@@ -50,7 +64,7 @@ func Read(dir, server string) (Repository, error) {
 	return ReadRepository(dir)
 }
 
-// IsBucket tells whether what is mounted to a folder opens a bucket.
+// IsBucket reports whether what is mounted to a folder opens a bucket.
 func IsBucket(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "endpoint"))
 	return err == nil
@@ -77,7 +91,7 @@ func readKey(file string) (string, error) {
 	return text, nil
 }
 
-// Locked tells whether pgBackRest failed because what is in the repository does not open with the key it has, or without one.
+// Locked reports whether pgBackRest failed because what is in the repository does not open with the key it has, or without one.
 func Locked(err error) bool {
 	var f *Failure
 	return errors.As(err, &f) && strings.HasPrefix(f.Said, unopened)

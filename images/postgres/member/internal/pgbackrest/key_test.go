@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 )
 
 func TestReadEncrypted(t *testing.T) {
@@ -21,13 +22,13 @@ func TestReadEncrypted(t *testing.T) {
 		want   string
 		key    string
 	}{
-		"Good":     {"A line break at the end is that of an editor.", map[string]string{keyFile: good + "\n"}, good, ""},
+		"Good":     {"A line break at the end is that of an editor.", map[string]string{pgmember.FileBackupKey: good + "\n"}, good, ""},
 		"Missing":  {"Without the key nothing is written, rather than as plain text.", nil, "", members.KeyMissing},
-		"Empty":    {"Nothing is no key.", map[string]string{keyFile: ""}, "", members.KeyInvalid},
-		"Short":    {"What can be guessed is no key.", map[string]string{keyFile: strings.Repeat("k", leastKey-1)}, "", members.KeyInvalid},
-		"Long":     {"A file of another kind is no key.", map[string]string{keyFile: strings.Repeat("k", mostKey+1)}, "", members.KeyInvalid},
-		"TwoLines": {"A line break would begin another option.", map[string]string{keyFile: good + "\nrepo1-path=/elsewhere"}, "", members.KeyInvalid},
-		"Binary":   {"Bytes would be cut.", map[string]string{keyFile: good + "\x00" + good}, "", members.KeyInvalid},
+		"Empty":    {"Nothing is no key.", map[string]string{pgmember.FileBackupKey: ""}, "", members.KeyInvalid},
+		"Short":    {"What can be guessed is no key.", map[string]string{pgmember.FileBackupKey: strings.Repeat("k", leastKey-1)}, "", members.KeyInvalid},
+		"Long":     {"A file of another kind is no key.", map[string]string{pgmember.FileBackupKey: strings.Repeat("k", mostKey+1)}, "", members.KeyInvalid},
+		"TwoLines": {"A line break would begin another option.", map[string]string{pgmember.FileBackupKey: good + "\nrepo1-path=/elsewhere"}, "", members.KeyInvalid},
+		"Binary":   {"Bytes would be cut.", map[string]string{pgmember.FileBackupKey: good + "\x00" + good}, "", members.KeyInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ReadEncrypted(folder(t, secret()), folder(t, tc.files), "")
@@ -38,7 +39,7 @@ func TestReadEncrypted(t *testing.T) {
 			if errors.As(err, &n) != (tc.key != "") || n != nil && n.Key != tc.key {
 				t.Errorf("%s: got error %v, want one that the key is %q", tc.reason, err, tc.key)
 			}
-			if err != nil && tc.files[keyFile] != "" && strings.Contains(err.Error(), tc.files[keyFile]) {
+			if err != nil && tc.files[pgmember.FileBackupKey] != "" && strings.Contains(err.Error(), tc.files[pgmember.FileBackupKey]) {
 				t.Errorf("%s: the error has the key: %v", tc.reason, err)
 			}
 			if text := Reader("/demo/orders", "s", got, Folders{}).String(); strings.Contains(text, "repo1-cipher-type=aes-256-cbc\nrepo1-cipher-pass="+good+"\n") != (tc.want != "") {

@@ -15,7 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/process"
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/process"
 )
 
 // secret files of a bucket that works.
@@ -87,7 +88,7 @@ func TestReadRepository(t *testing.T) {
 func TestHost(t *testing.T) {
 	dir := folder(t, map[string]string{"ca.crt": "authority"})
 	r := Repository{Host: "s3.example.org", Port: "443", Region: "eu-1", Bucket: "b", Key: "id", Secret: "key", CA: filepath.Join(dir, "ca.crt")}
-	s := Settings{Stanza: "orders-3f2a-17", Path: "/demo/orders", Members: []string{"orders-a-0.orders-pods.demo.svc", "orders-b-0.orders-pods.demo.svc"}, RetentionDays: 30}
+	s := pgmember.Backup{Stanza: "orders-3f2a-17", Path: "/demo/orders", Members: []string{"orders-a-0.orders-pods.demo.svc", "orders-b-0.orders-pods.demo.svc"}, RetentionDays: 30}
 	text := Host(s, r, Folders{Data: "/data/pgdata", Socket: "/run/postgresql", Lock: "/tmp/lock"}, TLS{Cert: "c", Key: "k", CA: "a"}, "/run/capstan/pgbackrest.conf").String()
 	for _, line := range []string{
 		"[orders-3f2a-17]", "repo1-path=/demo/orders", "repo1-retention-full-type=time", "repo1-retention-full=30", "backup-standby=prefer",

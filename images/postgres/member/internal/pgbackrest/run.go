@@ -11,11 +11,12 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/process"
+	"github.com/capstan-dev/capstan/images/member/process"
 )
 
 // maxSaid is how much of what pgBackRest says is kept, in bytes.
@@ -40,8 +41,8 @@ func (f *Failure) Error() string { return fmt.Sprintf("pgbackrest %s: %s", f.Com
 // noise is what stands before each line of pgBackRest: level, and code of the error.
 var noise = regexp.MustCompile(`^(P\d+ +)?(ERROR: \[\d+\]: |ERROR: |WARN: |HINT: )?`)
 
-// passing is what is another each time the same goes wrong: which segment it is, and how long tries took. What is told is to change
-// only when a fact does.
+// passing is what is another each time the same goes wrong: which segment it is, and how long tries took. What is told is to
+// change only when a fact does.
 var passing = regexp.MustCompile(` '?[0-9A-F]{24}'?| on \d+ retr(y|ies) (from|at) [0-9-]+ms`)
 
 // Run a command and return what it prints. The error is a *Failure when pgBackRest said why.
@@ -205,7 +206,7 @@ func (s Stanza) Ended() time.Time {
 	return time.Time{}
 }
 
-// Missing tells whether the one stanza that was asked for is still to be made.
+// Missing reports whether the one stanza that was asked for is still to be made.
 func Missing(all []Stanza) bool {
 	return len(all) == 0 || all[0].Status.Code == 1 || all[0].Status.Code == 3
 }
@@ -219,4 +220,41 @@ func Latest(all []Stanza) Stanza {
 		}
 	}
 	return best
+}
+
+// An LSN is a place in the write-ahead log, in bytes from its begin.
+type LSN uint64
+
+// ParseLSN as PostgreSQL writes it, for instance 0/3000148.
+func ParseLSN(text string) (LSN, error) {
+	high, low, ok := strings.Cut(text, "/")
+	h, errH := strconv.ParseUint(high, 16, 32)
+	l, errL := strconv.ParseUint(low, 16, 32)
+	if !ok || errH != nil || errL != nil {
+		return 0, fmt.Errorf("cannot understand the place %q in the write-ahead log", text)
+	}
+	return LSN(h<<32 | l), nil
+}
+
+// String is how PostgreSQL writes it.
+func (l LSN) String() string { return fmt.Sprintf("%X/%X", uint64(l)>>32, uint64(l)&0xffffffff) }
+
+// segment is where a segment of the write-ahead log begins, by its name: timeline, file and part, of eight digits each.
+func segment(name string) (LSN, bool) {
+	if len(name) != 24 {
+		return 0, false
+	}
+	file, errF := strconv.ParseUint(name[8:16], 16, 32)
+	part, errP := strconv.ParseUint(name[16:], 16, 32)
+	return LSN(file<<32 + part*SegmentSize), errF == nil && errP == nil
+}
+
+// Before is the last backup that is consistent by a place in the write-ahead log.
+func (s Stanza) Before(at LSN) (Backup, bool) {
+	for i := len(s.Backups) - 1; i >= 0; i-- {
+		if stop, err := ParseLSN(s.Backups[i].LSN.Stop); err == nil && stop <= at && !s.Backups[i].Error {
+			return s.Backups[i], true
+		}
+	}
+	return Backup{}, false
 }

@@ -13,13 +13,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 )
-
-// User is the common name of the certificate of who reads and writes a repository that is served. It opens no member's pgBackRest.
-const User = "repository"
-
-// PortRepository is where the host of a repository is asked for backups, and keeps small objects beside them.
-const PortRepository = 8433
 
 // ServerConfig is the configuration of the pgBackRest that serves a repository, on its host.
 const ServerConfig = "/tmp/repository/pgbackrest.conf"
@@ -32,7 +28,7 @@ type Served struct {
 	TLS TLS
 }
 
-// Client side of a connection with this identity. Its files are read anew for each, for certificates change.
+// Client side of a connection with this identity. Its files are read again for each, for certificates change.
 func (t TLS) Client() (*tls.Config, error) {
 	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
 	if err != nil {
@@ -56,12 +52,6 @@ const (
 )
 
 // Place is where the backups are, for people.
-func (s Settings) Place() string { return place(s.Repository) }
-
-// Place is where the backups are, for people.
-func (s Source) Place() string { return place(s.Repository) }
-
-// Place is where the backups are, for people.
 func (r Repository) Place() string {
 	if r.Served != nil || r.Local != "" {
 		return inVolume
@@ -69,15 +59,16 @@ func (r Repository) Place() string {
 	return inBucket
 }
 
-func place(server string) string {
+// Place is the word for where backups are, for a server of a volume or "".
+func Place(server string) string {
 	if server != "" {
 		return inVolume
 	}
 	return inBucket
 }
 
-// ReadServed is the repository at a host, with the identity in the folder that its Secret is mounted to. The error is a *NotReady when
-// something is missing there.
+// ReadServed is the repository at a host, with the identity in the folder that its Secret is mounted to. The error is a *NotReady
+// when something is missing there.
 func ReadServed(dir, server string) (Repository, error) {
 	s := &Served{server, TLS{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), CA: filepath.Join(dir, "ca.crt")}}
 	for _, file := range []string{s.TLS.Cert, s.TLS.Key, s.TLS.CA} {
@@ -102,7 +93,7 @@ func (r Repository) withKey(folder string) (Repository, error) {
 		return r, nil
 	}
 	var err error
-	if r.Passphrase, err = readKey(filepath.Join(folder, keyFile)); err != nil {
+	if r.Passphrase, err = readKey(filepath.Join(folder, pgmember.FileBackupKey)); err != nil {
 		return Repository{}, err
 	}
 	return r, nil
@@ -118,7 +109,7 @@ func (r Repository) where(path string) []Option {
 		return []Option{
 			{"repo1-host", r.Served.Server},
 			{"repo1-host-type", "tls"},
-			{"repo1-host-port", strconv.Itoa(Port)},
+			{"repo1-host-port", strconv.Itoa(pgmember.PortBackup)},
 			{"repo1-host-cert-file", r.Served.TLS.Cert},
 			{"repo1-host-key-file", r.Served.TLS.Key},
 			{"repo1-host-ca-file", r.Served.TLS.CA},
@@ -141,19 +132,19 @@ func (r Repository) where(path string) []Option {
 	}
 }
 
-// Server is the configuration of who serves a repository in a folder of its own. It has no key: what is encrypted, those encrypt and
-// read who come with it.
+// Server is the configuration of who serves a repository in a folder of its own. It has no key: what is encrypted, those encrypt
+// and read who come with it.
 func Server(folder string, f Folders, t TLS) *Config {
 	c := &Config{}
 	c.section("global", append(append(Repository{Local: folder}.options(""), f.common()...),
 		Option{"io-timeout", "60"},
 		Option{"tls-server-address", t.Address},
-		Option{"tls-server-port", strconv.Itoa(Port)},
+		Option{"tls-server-port", strconv.Itoa(pgmember.PortBackup)},
 		Option{"tls-server-cert-file", t.Cert},
 		Option{"tls-server-key-file", t.Key},
 		Option{"tls-server-ca-file", t.CA},
 		// The volume is of one Database, and has a stanza for each generation of it.
-		Option{"tls-server-auth", User + "=*"})...)
+		Option{"tls-server-auth", pgmember.RepositoryCommonName + "=*"})...)
 	return c
 }
 
@@ -163,8 +154,8 @@ var (
 	hostName   = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 )
 
-// Check Settings that come from another host: names become part of a configuration.
-func (s Settings) Check() error {
+// Check settings that come from another host: names become part of a configuration.
+func Check(s pgmember.Backup) error {
 	if !stanzaName.MatchString(s.Stanza) || strings.Contains(s.Stanza, "..") {
 		return fmt.Errorf("%q cannot be a stanza", s.Stanza)
 	}

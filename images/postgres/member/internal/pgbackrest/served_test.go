@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 )
 
 // certificate files, as the Secret of who uses a volume of backups is mounted.
@@ -53,9 +55,9 @@ func TestRead(t *testing.T) {
 // TestServedConfig: who comes has the key and says nothing of where it is, and the host that serves has no key.
 func TestServedConfig(t *testing.T) {
 	served := Repository{Served: &Served{"orders-repository.shop.svc", TLS{Cert: "/c", Key: "/k", CA: "/a"}}, Passphrase: "correct-horse-battery-staple"}
-	member := Member(Settings{Stanza: "orders-17", Path: "/shop/orders"}, served, Folders{Data: "/data", Lock: "/lock"}, TLS{Address: "10.0.0.1"}).String()
+	member := Member(pgmember.Backup{Stanza: "orders-17", Path: "/shop/orders"}, served, Folders{Data: "/data", Lock: "/lock"}, TLS{Address: "10.0.0.1"}).String()
 	server := Server("/data/repository", Folders{Lock: "/lock"}, TLS{Cert: "/sc", Key: "/sk", CA: "/sa", Address: "10.0.0.9"}).String()
-	host := Host(Settings{Stanza: "orders-17", Members: []string{"a"}, RetentionDays: 30}, Repository{Local: "/data/repository", Passphrase: "correct-horse-battery-staple"},
+	host := Host(pgmember.Backup{Stanza: "orders-17", Members: []string{"a"}, RetentionDays: 30}, Repository{Local: "/data/repository", Passphrase: "correct-horse-battery-staple"},
 		Folders{Data: "/data", Lock: "/lock"}, TLS{Cert: "/sc", Key: "/sk", CA: "/sa"}, "/run/pgbackrest.conf").String()
 	for name, tc := range map[string]struct {
 		reason, config string
@@ -93,18 +95,18 @@ func TestServedConfig(t *testing.T) {
 func TestCheck(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
-		s      Settings
+		s      pgmember.Backup
 		ok     bool
 	}{
-		"Good":    {"What the composition makes is fine.", Settings{Stanza: "orders-db-3f2a9c1b-g2-17", Members: []string{"orders-db-a-0.orders-db-pods.shop.svc"}}, true},
-		"Option":  {"A line break would begin an option.", Settings{Stanza: "a]\nrepo1-path=/x", Members: []string{"a"}}, false},
-		"Path":    {"A stanza is no path.", Settings{Stanza: "../x", Members: []string{"a"}}, false},
-		"Nothing": {"A stanza has a name.", Settings{Members: []string{"a"}}, false},
-		"Nobody":  {"A backup is one of somebody.", Settings{Stanza: "a"}, false},
-		"Host":    {"A host is a name.", Settings{Stanza: "a", Members: []string{"a", "b\npg1-path=/"}}, false},
+		"Good":    {"What the composition makes is fine.", pgmember.Backup{Stanza: "orders-db-3f2a9c1b-g2-17", Members: []string{"orders-db-a-0.orders-db-pods.shop.svc"}}, true},
+		"Option":  {"A line break would begin an option.", pgmember.Backup{Stanza: "a]\nrepo1-path=/x", Members: []string{"a"}}, false},
+		"Path":    {"A stanza is no path.", pgmember.Backup{Stanza: "../x", Members: []string{"a"}}, false},
+		"Nothing": {"A stanza has a name.", pgmember.Backup{Members: []string{"a"}}, false},
+		"Nobody":  {"A backup is one of somebody.", pgmember.Backup{Stanza: "a"}, false},
+		"Host":    {"A host is a name.", pgmember.Backup{Stanza: "a", Members: []string{"a", "b\npg1-path=/"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := tc.s.Check(); (err == nil) != tc.ok {
+			if err := Check(tc.s); (err == nil) != tc.ok {
 				t.Errorf("%s: got error %v", tc.reason, err)
 			}
 		})

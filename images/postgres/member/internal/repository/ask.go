@@ -15,10 +15,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/reach"
+	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/objectstore"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/reach"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/volume"
 )
 
 const (
@@ -32,7 +33,7 @@ const (
 )
 
 // Take a backup at the host of the settings, as who takes backups, and put what it tells into result.
-func Take(ctx context.Context, tls pgbackrest.TLS, s pgbackrest.Settings, result any) error {
+func Take(ctx context.Context, tls pgbackrest.TLS, s pgmember.Backup, result any) error {
 	body, err := json.Marshal(s)
 	if err != nil {
 		return fmt.Errorf("cannot ask for a backup: %w", err)
@@ -79,11 +80,24 @@ func (h heard) Read(p []byte) (int, error) {
 	if n > 0 {
 		h.something()
 	}
-	return n, err //nolint:wrapcheck // It is a Reader.
+	return n, err
+}
+
+// CreateStanza of the Database, unless it exists. The host of a volume does it itself.
+func CreateStanza(ctx context.Context, run pgbackrest.Runner, s pgmember.Backup) error {
+	r, err := pgbackrest.Read(pgmember.FolderBackup, s.Repository)
+	if err != nil {
+		return err
+	}
+	if r.Served == nil {
+		_, err := run.Run(ctx, "stanza-create", "--stanza="+s.Stanza)
+		return err
+	}
+	return Create(ctx, r, s)
 }
 
 // Create the stanza of the settings at the host of a repository, unless it is there: pgBackRest does so only there.
-func Create(ctx context.Context, r pgbackrest.Repository, s pgbackrest.Settings) error {
+func Create(ctx context.Context, r pgbackrest.Repository, s pgmember.Backup) error {
 	body, err := json.Marshal(s)
 	if err != nil {
 		return fmt.Errorf("cannot ask for a stanza: %w", err)
@@ -116,19 +130,19 @@ func Usage(ctx context.Context, r pgbackrest.Repository) (volume.Usage, error) {
 func call(ctx context.Context, identity pgbackrest.TLS, method, host, path string, body []byte) (*http.Response, error) {
 	config, err := identity.Client()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // It says what it could not do.
+		return nil, err
 	}
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: config, DisableKeepAlives: true, TLSHandshakeTimeout: greeting, DialContext: reach.Dial, ResponseHeaderTimeout: silence,
 	}}
-	to := "https://" + net.JoinHostPort(host, strconv.Itoa(pgbackrest.PortRepository)) + path
+	to := "https://" + net.JoinHostPort(host, strconv.Itoa(pgmember.PortRepository)) + path
 	req, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("cannot call %s: %w", host, err)
 	}
 	res, err := client.Do(req)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // It has method and address.
+		return nil, err
 	}
 	if res.StatusCode == http.StatusOK {
 		return res, nil

@@ -22,6 +22,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/objectstore"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 )
@@ -90,13 +91,13 @@ func (a *authority) identity(name string) pgbackrest.TLS {
 }
 
 // serve a host that takes backups so, and return the authority of who may come.
-func serve(t *testing.T, take func(context.Context, pgbackrest.Settings) (any, error)) *authority {
+func serve(t *testing.T, take func(context.Context, pgmember.Backup) (any, error)) *authority {
 	t.Helper()
 	a := newAuthority(t)
-	shown := a.identity(pgbackrest.Client)
+	shown := a.identity(pgmember.BackupCommonName)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	h := Host{Address: net.JoinHostPort(host, "8433"), Config: shown.Client, Objects: filepath.Join(t.TempDir(), "objects"), Volume: t.TempDir(), Take: take, Create: func(_ context.Context, s pgbackrest.Settings) error {
+	h := Host{Address: net.JoinHostPort(host, "8433"), Config: shown.Client, Objects: filepath.Join(t.TempDir(), "objects"), Volume: t.TempDir(), Take: take, Create: func(_ context.Context, s pgmember.Backup) error {
 		if s.Stanza != "orders-17" {
 			return errors.New("pgbackrest stanza-create: it is of other data")
 		}
@@ -127,7 +128,7 @@ func (a *authority) repository(name string) pgbackrest.Repository {
 
 func TestObjects(t *testing.T) {
 	a := serve(t, nil)
-	store, err := objectstore.Open(a.repository(pgbackrest.User))
+	store, err := objectstore.Open(a.repository(pgmember.RepositoryCommonName))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,38 +153,38 @@ func TestObjects(t *testing.T) {
 			t.Errorf("%s was written", key)
 		}
 	}
-	if u, err := Usage(t.Context(), a.repository(pgbackrest.User)); err != nil || u.Size == 0 {
+	if u, err := Usage(t.Context(), a.repository(pgmember.RepositoryCommonName)); err != nil || u.Size == 0 {
 		t.Errorf("the usage is %+v, error %v", u, err)
 	}
 }
 
 func TestCreate(t *testing.T) {
 	a := serve(t, nil)
-	settings := pgbackrest.Settings{Stanza: "orders-17", Members: []string{"a"}, Repository: host}
-	if err := Create(t.Context(), a.repository(pgbackrest.User), settings); err != nil {
+	settings := pgmember.Backup{Stanza: "orders-17", Members: []string{"a"}, Repository: host}
+	if err := Create(t.Context(), a.repository(pgmember.RepositoryCommonName), settings); err != nil {
 		t.Error(err)
 	}
 	settings.Stanza = "other-17"
-	if err := Create(t.Context(), a.repository(pgbackrest.User), settings); err == nil || !strings.Contains(err.Error(), "it is of other data") {
+	if err := Create(t.Context(), a.repository(pgmember.RepositoryCommonName), settings); err == nil || !strings.Contains(err.Error(), "it is of other data") {
 		t.Errorf("why there is none: %v", err)
 	}
-	if err := Create(t.Context(), a.repository(pgbackrest.Client), settings); err == nil || !strings.Contains(err.Error(), "not one that may do that") {
+	if err := Create(t.Context(), a.repository(pgmember.BackupCommonName), settings); err == nil || !strings.Contains(err.Error(), "not one that may do that") {
 		t.Errorf("who takes backups makes a stanza: %v", err)
 	}
 }
 
 // TestStrangers come with another certificate, with one of another authority, or with none.
 func TestStrangers(t *testing.T) {
-	a := serve(t, func(context.Context, pgbackrest.Settings) (any, error) { return "taken", nil })
+	a := serve(t, func(context.Context, pgmember.Backup) (any, error) { return "taken", nil })
 	var result string
-	settings := pgbackrest.Settings{Stanza: "orders-17", Members: []string{"a"}, Repository: host}
-	if err := Take(t.Context(), a.identity(pgbackrest.User), settings, &result); err == nil || !strings.Contains(err.Error(), "not one that may do that") {
+	settings := pgmember.Backup{Stanza: "orders-17", Members: []string{"a"}, Repository: host}
+	if err := Take(t.Context(), a.identity(pgmember.RepositoryCommonName), settings, &result); err == nil || !strings.Contains(err.Error(), "not one that may do that") {
 		t.Errorf("who archives has a backup taken: %q, error %v", result, err)
 	}
-	if err := Take(t.Context(), newAuthority(t).identity(pgbackrest.Client), settings, &result); err == nil {
+	if err := Take(t.Context(), newAuthority(t).identity(pgmember.BackupCommonName), settings, &result); err == nil {
 		t.Error("a stranger has a backup taken")
 	}
-	for _, name := range []string{pgbackrest.Client, "capstan-members"} {
+	for _, name := range []string{pgmember.BackupCommonName, "capstan-members"} {
 		store, err := objectstore.Open(a.repository(name))
 		if err != nil {
 			t.Fatal(err)
@@ -204,7 +205,7 @@ func TestStrangers(t *testing.T) {
 func TestTake(t *testing.T) {
 	type backup struct{ Label, Stanza string }
 	ended := make(chan struct{})
-	a := serve(t, func(ctx context.Context, s pgbackrest.Settings) (any, error) {
+	a := serve(t, func(ctx context.Context, s pgmember.Backup) (any, error) {
 		switch s.Stanza {
 		case "fails":
 			return nil, errors.New("pgbackrest backup: no space left on device")
@@ -215,8 +216,8 @@ func TestTake(t *testing.T) {
 		}
 		return backup{"20261120-060000F", s.Stanza}, nil
 	})
-	me := a.identity(pgbackrest.Client)
-	settings := pgbackrest.Settings{Stanza: "orders-17", Members: []string{"a"}, Repository: host}
+	me := a.identity(pgmember.BackupCommonName)
+	settings := pgmember.Backup{Stanza: "orders-17", Members: []string{"a"}, Repository: host}
 	var got backup
 	if err := Take(t.Context(), me, settings, &got); err != nil {
 		t.Fatal(err)

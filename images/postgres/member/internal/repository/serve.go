@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package repository is the host of a repository of backups on a volume, beside the pgBackRest that serves it: it takes backups when
-// it is asked to, which pgBackRest does only there, and keeps small objects.
+// Package repository is the host of a repository of backups on a volume, beside the pgBackRest that serves it: it takes backups
+// when it is asked to, which pgBackRest does only there, and keeps small objects.
 package repository
 
 import (
@@ -15,10 +15,11 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/certificate"
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/certificate"
+	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/objectstore"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/volume"
 )
 
 // Paths beside that of objects.
@@ -38,14 +39,14 @@ const beatEvery = 15 * time.Second
 type Host struct {
 	// Address to listen at.
 	Address string
-	// Config has the certificate to show and the authority of who may come. It is asked anew for each connection.
+	// Config has the certificate to show and the authority of who may come. It is asked again for each connection.
 	Config func() (*tls.Config, error)
 	// Objects is the folder of small objects, and Volume where the volume is mounted.
 	Objects, Volume string
 	// Take a backup. The value is told to who asked.
-	Take func(context.Context, pgbackrest.Settings) (any, error)
+	Take func(context.Context, pgmember.Backup) (any, error)
 	// Create the stanza, unless it is there.
-	Create func(context.Context, pgbackrest.Settings) error
+	Create func(context.Context, pgmember.Backup) error
 }
 
 // An answer to who asked for a backup: either the result or why there is none.
@@ -68,14 +69,14 @@ func (h Host) Serve(ctx context.Context) error {
 	}
 	defer objects.close()
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+pathBackup, only(pgbackrest.Client, h.backup))
-	mux.HandleFunc("POST "+pathStanza, only(pgbackrest.User, h.create))
-	mux.HandleFunc("GET "+pathUsage, only(pgbackrest.User, h.usage))
-	mux.HandleFunc("GET "+objectstore.Path+"{key...}", only(pgbackrest.User, objects.get))
-	mux.HandleFunc("PUT "+objectstore.Path+"{key...}", only(pgbackrest.User, objects.put))
+	mux.HandleFunc("POST "+pathBackup, only(pgmember.BackupCommonName, h.backup))
+	mux.HandleFunc("POST "+pathStanza, only(pgmember.RepositoryCommonName, h.create))
+	mux.HandleFunc("GET "+pathUsage, only(pgmember.RepositoryCommonName, h.usage))
+	mux.HandleFunc("GET "+objectstore.Path+"{key...}", only(pgmember.RepositoryCommonName, objects.get))
+	mux.HandleFunc("PUT "+objectstore.Path+"{key...}", only(pgmember.RepositoryCommonName, objects.put))
 	l, err := certificate.Listen(h.Address, h.Config)
 	if err != nil {
-		return err //nolint:wrapcheck // It says what it could not do.
+		return err
 	}
 	// A backup takes hours, which are not bounded here but by who asks for it.
 	srv := &http.Server{
@@ -106,13 +107,13 @@ func refuse(w http.ResponseWriter, status int, err error) {
 }
 
 // settings of a request. Without them it is refused.
-func settings(w http.ResponseWriter, r *http.Request) (pgbackrest.Settings, bool) {
-	var s pgbackrest.Settings
+func settings(w http.ResponseWriter, r *http.Request) (pgmember.Backup, bool) {
+	var s pgmember.Backup
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostSettings)).Decode(&s)
 	if err != nil {
 		err = fmt.Errorf("cannot understand what is asked for: %w", err)
 	} else {
-		err = s.Check()
+		err = pgbackrest.Check(s)
 	}
 	if err != nil {
 		refuse(w, http.StatusBadRequest, err)

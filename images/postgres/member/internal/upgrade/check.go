@@ -16,9 +16,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/durable"
+	"github.com/capstan-dev/capstan/images/member/process"
+	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/process"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/volume"
 )
 
 // portTrial is where the server of a trial listens, in the folder of sockets.
@@ -39,8 +41,8 @@ type Verdict struct {
 	Options []string `json:"options,omitempty"`
 }
 
-// Check whether the copy can be upgraded, while it follows: by pg_upgrade's own check, which only looks, and by loading the definitions
-// of everything in the databases into a new server of the later version, which is most of what an upgrade does.
+// Check whether the copy can be upgraded, while it follows: by pg_upgrade's own check, which only looks, and by loading the
+// definitions of everything in the databases into a new server of the later version, which is most of what an upgrade does.
 //
 // An error tells that it could not be found out.
 func (j *Job) Check(ctx context.Context) (Verdict, error) {
@@ -68,7 +70,7 @@ func (j *Job) Check(ctx context.Context) (Verdict, error) {
 		return Verdict{At: time.Now(), Findings: found}, err
 	}
 	// What was written for it is written again in the upgrade, beside its write-ahead log.
-	u, err := volume.Measure(layout.Volume)
+	u, err := volume.Measure(pgmember.FolderVolume)
 	if err != nil {
 		return Verdict{}, err
 	}
@@ -85,7 +87,7 @@ func (j *Job) initialize(ctx context.Context) error {
 	if err := os.RemoveAll(layout.UpgradeTrial); err != nil {
 		return fmt.Errorf("cannot remove what an earlier try left: %w", err)
 	}
-	said, err := process.Run(ctx, layout.UpgradeWork, j.after("initdb"), "--pgdata="+layout.UpgradeTrial, "--username="+owner, "--data-checksums",
+	said, err := process.Run(ctx, layout.UpgradeWork, j.after("initdb"), "--pgdata="+layout.UpgradeTrial, "--username="+pgmember.RoleSuperuser, "--data-checksums",
 		"--encoding=UTF8", "--locale=C.UTF-8", "--auth=peer")
 	if err != nil {
 		return fmt.Errorf("cannot make data of version %s: %w: %s", j.To, err, brief(said))
@@ -104,7 +106,7 @@ func (j *Job) prepare(ctx context.Context) error {
 	if err := os.Rename(layout.UpgradeTrial, layout.UpgradeData); err != nil {
 		return fmt.Errorf("cannot make data of version %s: %w", j.To, err)
 	}
-	return sync(layout.Upgrade)
+	return durable.Sync(layout.Upgrade)
 }
 
 // options of the later server, so that it can load what is in the databases: the libraries of the former one.
@@ -134,7 +136,7 @@ func (j *Job) options(ctx context.Context) ([]string, error) {
 func (j *Job) arguments(data string, options []string) []string {
 	args := slices.Grow([]string{
 		"--old-bindir=" + layout.Programs(j.From), "--new-bindir=" + layout.Programs(j.To), "--old-datadir=" + layout.UpgradeCopy,
-		"--new-datadir=" + data, "--username=" + owner, "--old-port=5432", "--link",
+		"--new-datadir=" + data, "--username=" + pgmember.RoleSuperuser, "--old-port=5432", "--link",
 	}, len(options))
 	for _, o := range options {
 		// The shell reads this, and a database may have any name.
@@ -143,7 +145,8 @@ func (j *Job) arguments(data string, options []string) []string {
 	return args
 }
 
-// rehearse loads all definitions into a server of the later version. It returns why that does not work, or the bytes that it took.
+// rehearse loads all definitions into a server of the later version. It returns why that does not work, or the bytes that it
+// took.
 func (j *Job) rehearse(ctx context.Context, options []string) (string, int64, error) {
 	args := slices.Grow([]string{
 		"-D", layout.UpgradeTrial, "-k", layout.UpgradeWork, "-p", strconv.Itoa(portTrial), "-c", "listen_addresses=", "-c", "fsync=off", "-c", "autovacuum=off",
@@ -165,22 +168,22 @@ func (j *Job) rehearse(ctx context.Context, options []string) (string, int64, er
 	}
 	file := filepath.Join(layout.UpgradeWork, "definitions.sql")
 	defer func() { _ = os.Remove(file) }()
-	from := []string{"--host=" + layout.UpgradeWork, "--port=5432", "--username=" + owner, "--no-password", "--file=" + file}
-	into := []string{"--host=" + layout.UpgradeWork, "--port=" + strconv.Itoa(portTrial), "--username=" + owner, "--no-password", "--no-psqlrc", "--quiet", "--file=" + file}
+	from := []string{"--host=" + layout.UpgradeWork, "--port=5432", "--username=" + pgmember.RoleSuperuser, "--no-password", "--file=" + file}
+	into := []string{"--host=" + layout.UpgradeWork, "--port=" + strconv.Itoa(portTrial), "--username=" + pgmember.RoleSuperuser, "--no-password", "--no-psqlrc", "--quiet", "--file=" + file}
 
 	// Roles first. The superuser is there already, which is no finding; a role that is missing is one, in the definitions.
-	if said, err := process.Run(ctx, layout.UpgradeWork, j.after("pg_dumpall"), append(slices.Clip(from), "--globals-only", "--database="+owner)...); err != nil {
+	if said, err := process.Run(ctx, layout.UpgradeWork, j.after("pg_dumpall"), append(slices.Clip(from), "--globals-only", "--database="+pgmember.RoleSuperuser)...); err != nil {
 		return "", 0, fmt.Errorf("cannot read the roles of the copy: %w: %s", err, brief(said))
 	}
-	if said, err := process.Run(ctx, layout.UpgradeWork, j.after("psql"), append(slices.Clip(into), "--dbname="+owner)...); err != nil {
+	if said, err := process.Run(ctx, layout.UpgradeWork, j.after("psql"), append(slices.Clip(into), "--dbname="+pgmember.RoleSuperuser)...); err != nil {
 		return "", 0, fmt.Errorf("cannot make the roles of the copy: %w: %s", err, brief(said))
 	}
 	for _, d := range databases {
 		read, load := append(slices.Clip(from), "--schema-only", "--dbname="+dbname(d)), append(slices.Clip(into), "--set=ON_ERROR_STOP=1")
-		if d == owner || d == "template1" { // they are there
+		if d == pgmember.RoleSuperuser || d == "template1" { // they are there
 			load = append(load, "--dbname="+d)
 		} else {
-			read, load = append(read, "--create"), append(load, "--dbname="+owner)
+			read, load = append(read, "--create"), append(load, "--dbname="+pgmember.RoleSuperuser)
 		}
 		if said, err := process.Run(ctx, layout.UpgradeWork, j.after("pg_dump"), read...); err != nil {
 			if ctx.Err() != nil {

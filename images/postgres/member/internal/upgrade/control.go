@@ -3,14 +3,13 @@
 package upgrade
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/process"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgdata"
 )
 
 // A Control is what the control file of the copy says.
@@ -35,41 +34,30 @@ var settings = map[string]string{
 
 // Control of the copy.
 func (j *Job) Control(ctx context.Context) (Control, error) {
-	said, err := process.Run(ctx, layout.UpgradeWork, j.before("pg_controldata"), layout.UpgradeCopy)
+	values, err := pgdata.Control(ctx, layout.Programs(j.From), layout.UpgradeCopy)
 	if err != nil {
-		return Control{}, fmt.Errorf("cannot read the control file of the copy: %w: %s", err, brief(said))
+		return Control{}, err
 	}
-	return control(said)
+	return control(values)
 }
 
-// control understands what pg_controldata says.
-func control(said string) (Control, error) {
-	c := Control{Settings: map[string]string{}}
-	lines := bufio.NewScanner(strings.NewReader(said))
-	for lines.Scan() {
-		key, value, _ := strings.Cut(lines.Text(), ":")
-		value = strings.TrimSpace(value)
-		switch key {
-		case "Database cluster state":
-			c.State = value
-		case "Database system identifier":
-			c.System = value
-		case "Latest checkpoint location":
-			c.Position = value
-		case "Latest checkpoint's TimeLineID":
-			t, err := strconv.ParseInt(value, 10, 64)
-			if err != nil {
-				return Control{}, fmt.Errorf("cannot understand the timeline of the copy: %w", err)
-			}
-			c.Timeline = t
-		default:
-			if name, ok := settings[key]; ok {
-				c.Settings[name] = value
-			}
+// control understands the values of a control file.
+func control(values map[string]string) (Control, error) {
+	c := Control{
+		State: values["Database cluster state"], System: values["Database system identifier"], Position: values["Latest checkpoint location"],
+		Settings: map[string]string{},
+	}
+	var err error
+	if c.Timeline, err = strconv.ParseInt(values["Latest checkpoint's TimeLineID"], 10, 64); err != nil {
+		return Control{}, fmt.Errorf("cannot understand the timeline of the copy: %w", err)
+	}
+	for key, name := range settings {
+		if value, ok := values[key]; ok {
+			c.Settings[name] = value
 		}
 	}
 	if c.System == "" || c.Position == "" || c.Timeline == 0 || len(c.Settings) != len(settings) {
-		return Control{}, fmt.Errorf("cannot understand the control file of the copy: %s", brief(said))
+		return Control{}, errors.New("cannot understand the control file of the copy: it lacks something")
 	}
 	return c, nil
 }

@@ -10,15 +10,17 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/durable"
+	"github.com/capstan-dev/capstan/images/member/process"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/process"
 )
 
-// Convert the copy into data of the later version. It may be called again after the program ended; after an error the copy is of no use
-// any more.
+// Convert the copy into data of the later version. It may be called again after the program ended; after an error the copy is of
+// no use any more.
 //
-// The files of tables are linked and not copied: the copy is spent from the moment on that a server of the later version opened them,
-// and pg_upgrade starts one in the end. What was copied from is on other volumes.
+// The files of tables are linked and not copied: the copy is spent from the moment on that a server of the later version opened
+// them, and pg_upgrade starts one in the end. What was copied from is on other volumes.
 func (j *Job) Convert(ctx context.Context, options []string) error {
 	if _, err := os.Stat(filepath.Join(layout.UpgradeCopy, "global", "pg_control")); errors.Is(err, fs.ErrNotExist) {
 		return errors.New("the upgrade was interrupted after the files of the copy had been handed over to the later version")
@@ -62,13 +64,13 @@ func (j *Job) finish(ctx context.Context) error {
 
 // Accept the upgraded data: it is the member's from now on.
 func Accept() error {
-	if err := os.Remove(layout.Data); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(pgmember.FolderData); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot make room for the upgraded data: %w", err)
 	}
-	if err := os.Rename(layout.UpgradeData, layout.Data); err != nil {
+	if err := os.Rename(layout.UpgradeData, pgmember.FolderData); err != nil {
 		return fmt.Errorf("cannot accept the upgraded data: %w", err)
 	}
-	return sync(layout.Volume)
+	return durable.Sync(pgmember.FolderVolume)
 }
 
 // Discard what an upgrade needed and nobody does any more.

@@ -18,14 +18,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/process"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/process"
-)
-
-// Roles of the server.
-const (
-	owner       = "postgres"
-	replication = "standby"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/postmaster"
 )
 
 // answerLimit is how long a server gets to answer after its start.
@@ -46,8 +43,8 @@ func (j *Job) after(name string) string  { return filepath.Join(layout.Programs(
 // conninfo of the leader at an address.
 func conninfo(address string) string {
 	return fmt.Sprintf("host=%s port=%d user=%s dbname=replication application_name=%s sslmode=verify-ca sslcert=%s sslkey=%s sslrootcert=%s "+
-		"connect_timeout=5 tcp_user_timeout=10000 keepalives_idle=10 keepalives_interval=5 keepalives_count=3", address, layout.PortPostgres, replication, members.FollowerSlot,
-		filepath.Join(layout.TLS, "members.crt"), filepath.Join(layout.TLS, "members.key"), filepath.Join(layout.TLS, "server-ca.crt"))
+		"connect_timeout=5 tcp_user_timeout=10000 keepalives_idle=10 keepalives_interval=5 keepalives_count=3", address, pgmember.PortPostgres, pgmember.RoleReplication, members.FollowerSlot,
+		filepath.Join(pgmember.FolderTLS, "members.crt"), filepath.Join(pgmember.FolderTLS, "members.key"), filepath.Join(pgmember.FolderTLS, "server-ca.crt"))
 }
 
 // Copy the data of the leader at an address, in place of what an earlier try left.
@@ -71,8 +68,8 @@ func (j *Job) Copy(ctx context.Context, address string) error {
 	return nil
 }
 
-// settings of the copy's server. They stand above those of the leader that were copied: nobody but this program reaches it, it archives
-// nothing, and waits for nobody.
+// settings of the copy's server. They stand above those of the leader that were copied: nobody but this program reaches it, it
+// archives nothing, and waits for nobody.
 func (j *Job) settings(control Control, source string) string {
 	lines := slices.Grow([]string{
 		"listen_addresses = ''", "unix_socket_directories = '" + layout.UpgradeWork + "'", "unix_socket_permissions = 0700", "port = 5432",
@@ -119,10 +116,10 @@ func (j *Job) Follow(ctx context.Context, address string) error {
 	return j.answers(ctx, j.follower, 5432)
 }
 
-// unlock the copy when nobody uses it. The number in the files that a killed server left may be another program's by now, and PostgreSQL
-// would not start beside that.
+// unlock the copy when nobody uses it. The number in the files that a killed server left may be another program's by now, and
+// PostgreSQL would not start beside that.
 func unlock() error {
-	if _, running := process.Postmaster(layout.UpgradeCopy); running {
+	if _, running := postmaster.Find(layout.UpgradeCopy); running {
 		return errors.New("another server runs on the copy")
 	}
 	for _, file := range []string{filepath.Join(layout.UpgradeCopy, "postmaster.pid"), filepath.Join(layout.UpgradeWork, ".s.PGSQL.5432.lock")} {
@@ -133,7 +130,7 @@ func unlock() error {
 	return nil
 }
 
-// running tells whether the copy's server runs.
+// running reports whether the copy's server runs.
 func (j *Job) running() bool {
 	if j.follower == nil {
 		return false
@@ -185,8 +182,8 @@ func stop(server *process.Child) {
 	}
 }
 
-// Replays tells which segment of the write-ahead log the copy replays, as in "000000010000000000000007"; nothing when that is not known.
-// Later ones sort later. A server answers nobody before the copy is consistent, which may take as long as the copy took.
+// Replays tells which segment of the write-ahead log the copy replays, as in "000000010000000000000007"; nothing when that is not
+// known. Later ones sort later. A server answers nobody before the copy is consistent, which may take as long as the copy took.
 func (j *Job) Replays() string {
 	if !j.running() {
 		return ""
@@ -208,7 +205,7 @@ func replays(title string) string {
 	return ""
 }
 
-// Streams tells whether the copy gets what the leader writes.
+// Streams reports whether the copy gets what the leader writes.
 func (j *Job) Streams(ctx context.Context) (bool, error) {
 	conn, err := connect(ctx, 5432)
 	if err != nil {
@@ -224,7 +221,7 @@ func (j *Job) Streams(ctx context.Context) (bool, error) {
 	return streams, nil
 }
 
-// Has tells whether the copy has replayed the write-ahead log up to a position.
+// Has reports whether the copy has replayed the write-ahead log up to a position.
 func (j *Job) Has(ctx context.Context, position string) (bool, error) {
 	conn, err := connect(ctx, 5432)
 	if err != nil {
@@ -240,16 +237,5 @@ func (j *Job) Has(ctx context.Context, position string) (bool, error) {
 
 // connect to a server of this package as superuser.
 func connect(ctx context.Context, port uint16) (*pgx.Conn, error) {
-	cfg, err := pgx.ParseConfig("sslmode=disable")
-	if err != nil {
-		return nil, fmt.Errorf("cannot connect: %w", err)
-	}
-	cfg.Host, cfg.Port, cfg.User, cfg.Password, cfg.Database = layout.UpgradeWork, port, owner, "", owner
-	cfg.RuntimeParams = map[string]string{"application_name": "capstan-member", "search_path": "pg_catalog", "statement_timeout": "30s"}
-	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
-	conn, err := pgx.ConnectConfig(ctx, cfg)
-	if err != nil {
-		return nil, fmt.Errorf("cannot connect to the server of the upgrade: %w", err)
-	}
-	return conn, nil
+	return managed.Connect(ctx, layout.UpgradeWork, port, pgmember.RoleSuperuser)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package upgrade brings data to a later major version of PostgreSQL: it copies the running data, follows it, tries whether the copy
-// can be upgraded, and upgrades it. What is copied is never written to.
+// Package upgrade brings data to a later major version of PostgreSQL: it copies the running data, follows it, tries whether the
+// copy can be upgraded, and upgrades it. What is copied is never written to.
 package upgrade
 
 import (
@@ -10,8 +10,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
+	"github.com/capstan-dev/capstan/images/member/durable"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 )
 
@@ -44,7 +44,7 @@ type State struct {
 	Tries int `json:"tries,omitempty"`
 }
 
-// Fit tells whether the copy is whole and can be upgraded, as far as it is known.
+// Fit reports whether the copy is whole and can be upgraded, as far as it is known.
 func (s State) Fit() bool {
 	return s.Stage == Following && s.Verdict != nil && s.Verdict.Findings == ""
 }
@@ -90,29 +90,8 @@ func (s State) Save() error {
 	if err := os.MkdirAll(layout.Upgrade, 0o700); err != nil {
 		return fmt.Errorf("cannot make the folder of the upgrade: %w", err)
 	}
-	next := layout.UpgradeState + ".next"
-	f, err := os.OpenFile(next, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
+	if err := durable.Write(layout.UpgradeState, append(raw, '\n')); err != nil {
 		return fmt.Errorf("cannot write how far the upgrade is: %w", err)
-	}
-	_, err = f.Write(append(raw, '\n'))
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("cannot write how far the upgrade is: %w", err)
-	}
-	if err := os.Rename(next, layout.UpgradeState); err != nil {
-		return fmt.Errorf("cannot write how far the upgrade is: %w", err)
-	}
-	return sync(layout.Upgrade)
-}
-
-// sync a folder, so that what was renamed in it stays so.
-func sync(folder string) error {
-	d, err := os.Open(filepath.Clean(folder))
-	if err != nil {
-		return fmt.Errorf("cannot write a folder to the disk: %w", err)
-	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
-		return fmt.Errorf("cannot write a folder to the disk: %w", err)
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgdata"
 )
 
 func TestControl(t *testing.T) {
@@ -46,7 +48,7 @@ max_locks_per_xact setting:           64
 		"Nothing":    {reason: "Nothing is no control file.", fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := control(tc.said)
+			got, err := control(pgdata.ParseControl(tc.said))
 			if (err != nil) != tc.fails {
 				t.Fatalf("%s: error %v", tc.reason, err)
 			}

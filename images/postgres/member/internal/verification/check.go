@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/capstan-dev/capstan/apis/members"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 )
 
 // assertionLimit is how long an assertion may take.
@@ -61,7 +61,7 @@ func (t Trial) check(ctx context.Context, s *server) error {
 
 // amcheck checks the structure of all tables and indexes, those of the catalogues among them.
 func (s *server) amcheck(ctx context.Context) error {
-	said, err := s.program(ctx, "pg_amcheck", "--host="+s.folder, "--port=5432", "--username="+superuser, "--no-password",
+	said, err := s.program(ctx, "pg_amcheck", "--host="+s.folder, "--port=5432", "--username="+pgmember.RoleSuperuser, "--no-password",
 		"--all", "--install-missing", "--jobs=2")
 	var exit *exec.ExitError
 	// 2 tells of damage, 1 that it could not be told.
@@ -98,12 +98,12 @@ func (s *server) program(ctx context.Context, name string, args ...string) (stri
 	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
 	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()
-	return string(out), err //nolint:wrapcheck // Who calls says what it means.
+	return string(out), err
 }
 
 // reader makes the login that assertions are asked with: it reads everything, and is no superuser.
 func (s *server) reader(ctx context.Context) error {
-	conn, err := s.connect(ctx, superuser, "postgres", nil)
+	conn, err := s.connect(ctx, pgmember.RoleSuperuser, "postgres", nil)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (s *server) reader(ctx context.Context) error {
 }
 
 // assert that one statement yields true, once.
-func (s *server) assert(ctx context.Context, a pgbackrest.Assertion) error {
+func (s *server) assert(ctx context.Context, a pgmember.Assertion) error {
 	conn, err := s.connect(ctx, verifier, a.Database, map[string]string{
 		"statement_timeout": assertionLimit, "default_transaction_read_only": "on", "search_path": `"$user", public`,
 	})

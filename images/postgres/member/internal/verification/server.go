@@ -22,7 +22,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgdata"
 )
 
 const (
@@ -30,8 +32,6 @@ const (
 	lookEvery = 500 * time.Millisecond
 	// stopWithin is how long a server may take to stop.
 	stopWithin = 10 * time.Minute
-	// superuser of what was restored.
-	superuser = "postgres"
 	// everyone who opens the socket may log in: nobody else is in the pod.
 	everyone = "local all all trust\n" //nolint:dupword // All databases, and all users.
 	// cannotConnectNow is what a server says until all is replayed.
@@ -53,9 +53,9 @@ type server struct {
 // worker of any extension: what was restored is a copy, and must not act like the one it is of.
 func start(ctx context.Context, programs, data, folder string, preload []string) (*server, error) {
 	s := &server{programs: programs, data: data, folder: folder, said: &tail{}, done: make(chan struct{})}
-	control, err := s.control(ctx)
+	control, err := pgdata.Control(ctx, programs, data)
 	if err != nil {
-		return nil, err
+		return nil, &Failure{members.VerifyRestore, err.Error()}
 	}
 	s.checksums = control["Data page checksum version"] != "0"
 	hba := filepath.Join(folder, "pg_hba.conf")
@@ -91,7 +91,7 @@ func start(ctx context.Context, programs, data, folder string, preload []string)
 	} {
 		args = append(args, "-c", o[0]+"="+o[1])
 	}
-	s.cmd = exec.Command(filepath.Join(programs, "postgres"), args...) //nolint:noctx // It is stopped in its own way.
+	s.cmd = exec.Command(filepath.Join(programs, "postgres"), args...)
 	s.cmd.Stdout, s.cmd.Stderr = os.Stderr, io.MultiWriter(os.Stderr, s.said)
 	if err := s.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("cannot start the server of the verification: %w", err)
@@ -114,7 +114,7 @@ func (s *server) await(ctx context.Context) error {
 			return fmt.Errorf("cannot wait for the server of the verification: %w", ctx.Err())
 		case <-time.After(lookEvery):
 		}
-		conn, err := s.connect(ctx, superuser, "postgres", nil)
+		conn, err := s.connect(ctx, pgmember.RoleSuperuser, "postgres", nil)
 		var said *pgconn.PgError
 		switch {
 		case err == nil:
@@ -126,25 +126,9 @@ func (s *server) await(ctx context.Context) error {
 	}
 }
 
-// control is what the control file of the data says.
-func (s *server) control(ctx context.Context) (map[string]string, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(s.programs, "pg_controldata"), s.data)
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, &Failure{members.VerifyRestore, fmt.Sprintf("the control file of what was restored cannot be read: %v", err)}
-	}
-	all := map[string]string{}
-	for line := range strings.Lines(string(out)) {
-		key, value, _ := strings.Cut(line, ":")
-		all[key] = strings.TrimSpace(value)
-	}
-	return all, nil
-}
-
 // replayed is how far the write-ahead log was replayed, and when the last transaction of it was committed, if there was one.
 func (s *server) replayed(ctx context.Context) (pgbackrest.LSN, time.Time, error) {
-	conn, err := s.connect(ctx, superuser, "postgres", nil)
+	conn, err := s.connect(ctx, pgmember.RoleSuperuser, "postgres", nil)
 	if err != nil {
 		return 0, time.Time{}, err
 	}
@@ -188,7 +172,7 @@ func (s *server) Stop(ctx context.Context) error {
 	case <-s.done:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err() //nolint:wrapcheck // Its cause is told.
+		return ctx.Err()
 	case <-time.After(stopWithin):
 		return fmt.Errorf("the server of the verification does not stop within %s", stopWithin)
 	}

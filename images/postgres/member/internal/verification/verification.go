@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 )
 
@@ -31,7 +32,7 @@ func (f *Failure) Error() string { return f.Message }
 
 // A Trial is what is restored, where, and what has to hold.
 type Trial struct {
-	pgbackrest.Verify
+	pgmember.Verify
 
 	// Run is pgBackRest, which reads Stanza.
 	Run    pgbackrest.Runner
@@ -52,7 +53,8 @@ type Passed struct {
 	Assertions int
 }
 
-// Try the latest backup with all that was archived since. The error is a *Failure when the backup is at fault, or what is asked of it.
+// Try the latest backup with all that was archived since. The error is a *Failure when the backup is at fault, or what is asked
+// of it.
 func (t Trial) Try(ctx context.Context) (Passed, error) {
 	all, err := t.Run.Info(ctx, t.Stanza)
 	if err != nil {

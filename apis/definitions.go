@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package apis holds the definitions of the composite resources as make generate writes them.
+package apis
+
+import _ "embed"
+
+// Definitions of the composite resources: YAML of a CompositeResourceDefinition.
+var (
+	//go:embed algorithm/definition.yaml
+	Algorithm []byte
+	//go:embed database/definition.yaml
+	Database []byte
+)

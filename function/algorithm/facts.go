@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package algorithm
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/measure"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
+	"github.com/capstan-dev/capstan/function/algorithm/rollout"
+	"github.com/capstan-dev/capstan/function/algorithm/validation"
+	"github.com/capstan-dev/capstan/function/check"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/observed"
+)
+
+// facts are everything that a plan is made of: the request, decoded once. Nothing changes them after gather.
+type facts struct {
+	compose.Request
+	names.Names
+
+	// spec with its defaults, written as the user wrote it, without the platform's settings.
+	spec, written v1alpha1.AlgorithmSpec
+
+	// problems of the spec. As long as there are any, nothing is changed.
+	problems []check.Problem
+
+	// analysis that is observed, observes whether there is one or can be, and what it reports of the load that a replica bears,
+	// of the error budget, and of the checks of the live slot.
+	analysis observed.Analysis
+	observes bool
+	learned  observev1alpha1.ScalingObservation
+	slo      observev1alpha1.SLOObservation
+	metrics  []measure.Metric
+
+	// autoscaler of the live slot.
+	autoscaler observed.HorizontalPodAutoscaler
+
+	// rollout is what decisions about revisions are made by, as far as it is known before the target is.
+	rollout rollout.Facts
+
+	// live slot of the remembered ledger, as observed.
+	live rollout.Slot
+}
+
+// gather the facts of a request. It errs only for a composite resource that has no name or namespace.
+func gather(r compose.Request) (*facts, error) {
+	xr := r.Composite.Map()
+	f := &facts{
+		Request:  r,
+		Names:    names.Names{Name: compose.Text(xr, "metadata", "name"), Namespace: compose.Text(xr, "metadata", "namespace")},
+		analysis: observed.NewAnalysis(r.Observed[names.Analysis]),
+	}
+	if f.Name == "" || f.Namespace == "" {
+		return nil, errors.New("metadata.name and metadata.namespace must not be empty")
+	}
+	f.observes = f.analysis.Exists || r.Kinds[observev1alpha1.AnalysisGroupVersionKind] == compose.Available
+	f.rollout = f.remembered()
+	f.live = f.rollout.Slots[f.rollout.Ledger.Slot]
+	f.autoscaler = observed.NewHorizontalPodAutoscaler(r.Observed[names.Autoscaler(f.rollout.Ledger.Slot)])
+	f.written, f.spec, f.problems = read(r)
+	if m, claim := f.spec.Model, f.Observed[names.ModelCache]; m != nil && len(f.problems) == 0 && claim != nil {
+		f.problems = check.Errors(validation.Claim(m.Cache, f.CacheClaim(), claim.Map()))
+	}
+	if len(f.problems) > 0 {
+		f.rollout.Evidence = measure.AllEvidence(f.analysis, f.rollout.Ledger)
+		return f, nil
+	}
+	f.learned = f.analysis.Scaling()
+	if f.spec.SLO != nil {
+		f.slo = f.analysis.SLO()
+	}
+	f.metrics = measure.Metrics(&f.spec, f.analysis, f.rollout.Ledger.Slot)
+	f.rollout = f.requested(f.rollout)
+	return f, nil
+}
+
+// remembered facts about revisions: what is observed and what the ledger says, whatever the spec does.
+func (f *facts) remembered() rollout.Facts {
+	xr, service, route := f.Composite.Map(), f.Observed[names.Service], f.Observed[names.Route]
+	r := rollout.Facts{
+		Now: f.Now, Name: f.Name, Observes: f.observes, Selects: rollout.NoService,
+		Route:         observed.NewHTTPRoute(route),
+		LastCandidate: compose.Text(xr, "status", "revision", "candidate"),
+	}
+	if service != nil {
+		r.Selects = compose.Text(service.Map(), "spec", "selector", names.LabelSlot)
+	}
+	findings := f.analysis.Findings()
+	r.Slots = map[string]rollout.Slot{
+		names.SlotA: f.slot(names.SlotA, r.Route, findings),
+		names.SlotB: f.slot(names.SlotB, r.Route, findings),
+	}
+	r.Ledger = rollout.Recall(r, rollout.Memory{
+		Ledgers: []string{ledgerText(service), ledgerText(route), compose.Text(xr, "status", "rollout", "ledger")},
+		Slot:    compose.Text(xr, "status", "revision", "slot"),
+		Live:    compose.Text(xr, "status", "revision", "live"),
+		Epoch:   f.analysis.Epoch(),
+	})
+	return r
+}
+
+// requested facts beside the remembered ones: what the spec says about revisions.
+func (f *facts) requested(r rollout.Facts) rollout.Facts {
+	spec := &f.spec
+	r.Lifecycle, r.Scaling, r.Experiment, r.Replicas = spec.Lifecycle, spec.Scaling, spec.Experiment, *spec.Replicas
+	r.Drain = time.Duration(*spec.Availability.DrainSeconds) * time.Second
+	r.HasRoute = spec.Route != nil
+	r.ByReplicas = spec.Route == nil || f.Kinds[RouteGVK] == compose.Unavailable && f.Observed[names.Route] == nil
+	r.Gateway = f.gateway()
+	r.BudgetExhausted = measure.BudgetExhausted(spec.SLO, f.slo.BudgetRemainingPercent)
+	if spec.Metrics != nil {
+		r.Interval = spec.Metrics.Interval.Duration
+	}
+	if spec.Lifecycle != nil {
+		r.Evidence = measure.Evidence(spec, f.analysis, r.Ledger, f.Now)
+	}
+	return r
+}
+
+// ledgerText that an observed object holds, or empty.
+func ledgerText(o compose.Object) string {
+	if o == nil {
+		return ""
+	}
+	return compose.Text(o.Map(), "metadata", "annotations", names.AnnotationLedger)
+}
+
+// slot as observed.
+func (f *facts) slot(slot string, route observed.HTTPRoute, findings []observev1alpha1.Finding) rollout.Slot {
+	o := f.Observed[names.Deployment(slot)]
+	s := rollout.Slot{Deployment: observed.NewDeployment(o), HasService: f.Observed[names.SlotService(slot)] != nil}
+	if o != nil {
+		s.Revision = compose.Text(o.Map(), "metadata", "annotations", names.AnnotationRevision)
+		s.Served = f.Observed[names.RevisionPrefix+s.Revision] != nil
+	}
+	service := f.ServiceOf(slot)
+	weight, named := route.Weights[service]
+	s.Routed.Weight, s.Routed.Named, s.Routed.Chosen = weight, named, route.Chosen[service]
+	s.Routed.Mirrored = route.Mirror == service
+	s.Trouble, s.TroubleMessage = trouble(slot, s, findings)
+	return s
+}
+
+// trouble that keeps the pods of a slot from serving, as reason and message. While every pod serves there is none, whatever was
+// found before.
+func trouble(slot string, s rollout.Slot, findings []observev1alpha1.Finding) (xpv2.ConditionReason, string) {
+	refusal := withoutPod(s.Refusal)
+	switch {
+	case s.Complete():
+		return "", ""
+	case strings.Contains(refusal, "exceeded quota"):
+		return v1alpha1.ReasonQuotaExceeded, refusal + ": raise the quota of the namespace, or lower spec.replicas or spec.resources"
+	case refusal != "":
+		return v1alpha1.ReasonPodsRefused, refusal + ": satisfy what refuses the pods, or correct the field of the spec that it names"
+	}
+	for _, found := range findings {
+		// Findings may be about earlier pods for a while after others have their slot.
+		earlier := found.Revision != "" && s.Exists && found.Revision != s.Revision
+		if (found.Slot == "" || found.Slot == slot) && !earlier && found.Reason != "" {
+			return xpv2.ConditionReason(found.Reason), found.Message
+		}
+	}
+	return "", ""
+}
+
+// usedOfQuota is the part of a refusal by a quota that says what is used, which changes without us:
+//
+//	exceeded quota: q, requested: cpu=2, used: cpu=9, limited: cpu=10
+var usedOfQuota = regexp.MustCompile(`used: .*?, limited:`)
+
+// withoutPod is a refusal without the name of the pod, which is another one at every try:
+//
+//	pods "reco-a-7d9f8-x2b4c" is forbidden: exceeded quota: …
+func withoutPod(refusal string) string {
+	refusal = usedOfQuota.ReplaceAllString(refusal, "limited:")
+	before, rest, ok := strings.Cut(refusal, `pods "`)
+	if !ok {
+		return refusal
+	}
+	if _, after, ok := strings.Cut(rest, `"`); ok {
+		return before + "every pod" + after
+	}
+	return refusal
+}
+
+// accepted reports whether the spec can be carried out.
+func (f *facts) accepted() bool { return len(f.problems) == 0 }
+
+// measures reports whether anything that the spec asks for needs metrics of the pods.
+func (f *facts) measures() bool { return f.spec.Metrics != nil }
+
+// gateway that the route is for.
+func (f *facts) gateway() v1alpha1.GatewayReference {
+	if f.spec.Route == nil || f.spec.Route.Gateway == nil {
+		return v1alpha1.GatewayReference{}
+	}
+	g := *f.spec.Route.Gateway
+	if g.Namespace == "" {
+		g.Namespace = f.Namespace
+	}
+	return g
+}
+
+// available reports whether an optional kind is composed: the cluster serves it, or an object of it exists.
+func (f *facts) available(gvk schema.GroupVersionKind, resource string) bool {
+	return f.Kinds[gvk] == compose.Available || f.Observed[resource] != nil
+}
+
+// needed is the number of pods that have to serve. While a spec cannot be carried out, they are those that there are.
+func (f *facts) needed() int64 {
+	switch {
+	case f.accepted():
+		return f.rollout.Needed()
+	case f.autoscaler.Exists:
+		return f.autoscaler.MinReplicas()
+	default:
+		return f.live.Size
+	}
+}
+
+// serving reports whether enough pods serve requests.
+func (f *facts) serving() bool { return f.live.Exists && f.live.Available >= f.needed() }
+
+// stopped reports whether no pods are desired.
+func (f *facts) stopped() bool { return f.live.Exists && f.needed() == 0 }
+
+// unblocked reports whether pods serve and those that are missing are on their way, as after a change of size. What was well
+// until then stays well: the phase shows the progress.
+func (f *facts) unblocked() bool {
+	return f.live.Available > 0 && f.live.Trouble == "" && !f.live.Stalled
+}

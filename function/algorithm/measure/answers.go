@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"fmt"
+	"time"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/rollout"
+	"github.com/capstan-dev/capstan/function/observed"
+)
+
+// Evidence of the ledger's epoch about what the spec asks of the candidate. What was seen in another epoch does not count.
+func Evidence(spec *v1alpha1.AlgorithmSpec, a observed.Analysis, l rollout.Ledger, now time.Time) rollout.Evidence {
+	standing := l.Standing()
+	checks := candidateChecks(asked(spec, l), standing == v1alpha1.RolloutStepping || standing == v1alpha1.RolloutMirroring)
+	e := rollout.Evidence{Asked: len(checks) > 0}
+	if !a.Exists {
+		return e
+	}
+	seen := a.Canary(l.Evidence)
+	e.Errors, e.Experiment, e.LookedAt = seen.Errors, seen.Experiment, seen.LookedAt
+	// By a clock gone wrong. Silence would else be noticed when that time has come.
+	if e.LookedAt.After(now.Add(rollout.MostAhead)) {
+		e.LookedAt = time.Time{}
+	}
+	if !seen.Exists {
+		return e
+	}
+	byName := map[string]observev1alpha1.CanaryCheck{}
+	for _, c := range seen.Checks {
+		byName[c.Name] = c
+	}
+	for _, c := range checks {
+		st := status(byName[c.Name])
+		st.Name, st.Asked = c.Name, askedInWords(c)
+		e.Checks = append(e.Checks, st)
+	}
+	return e
+}
+
+// AllEvidence of the ledger's epoch, also of checks that the spec does not have.
+func AllEvidence(a observed.Analysis, l rollout.Ledger) rollout.Evidence {
+	seen := a.Canary(l.Evidence)
+	e := rollout.Evidence{Experiment: seen.Experiment}
+	for _, c := range seen.Checks {
+		e.Checks = append(e.Checks, status(c))
+	}
+	return e
+}
+
+func status(c observev1alpha1.CanaryCheck) v1alpha1.EvidenceStatus {
+	return v1alpha1.EvidenceStatus{
+		Name: c.Name, Verdicts: c.Verdicts, Value: c.Value, Lower: c.Lower, Upper: c.Upper, Baseline: c.Baseline, Samples: c.Samples,
+	}
+}
+
+// A Metric is the last answer about one check of the live slot.
+type Metric struct {
+	Name, Verdict, Message string
+	Value                  *float64
+
+	// Bounded reports whether the check is about what the revision should do. Drift of the data is not.
+	Bounded bool
+
+	// Words of the value beside its bounds.
+	Words string
+}
+
+// Metrics of a slot, in the order of the checks.
+func Metrics(spec *v1alpha1.AlgorithmSpec, a observed.Analysis, slot string) []Metric {
+	if !a.Exists || spec.Metrics == nil {
+		return nil
+	}
+	byName := map[string]observev1alpha1.MetricObservation{}
+	for _, m := range a.Metrics() {
+		if m.Slot == slot {
+			byName[m.Name] = m
+		}
+	}
+	var ms []Metric
+	for _, c := range Checks(spec) {
+		o, ok := byName[c.Name]
+		if !ok {
+			continue
+		}
+		m := Metric{Name: c.Name, Verdict: string(o.Verdict), Message: o.Message, Value: o.Value, Bounded: Bounded(c)}
+		if o.Value != nil {
+			m.Words = against(c, *o.Value)
+		}
+		ms = append(ms, m)
+	}
+	return ms
+}
+
+// Bounded reports whether a check is about what the revision should do. Drift of the data is not.
+func Bounded(c observev1alpha1.Check) bool {
+	return (c.Min != nil || c.Max != nil) && c.Kind != observev1alpha1.CheckDrift
+}
+
+// against its bounds, a value in words and in the unit of the check.
+func against(c observev1alpha1.Check, v float64) string {
+	what := c.Name
+	switch c.Kind {
+	case observev1alpha1.CheckLatency:
+		what = fmt.Sprintf("latency p%d in ms", c.Percentile)
+	case observev1alpha1.CheckSuccessRatio:
+		what = "share of requests that succeed"
+	default:
+	}
+	switch {
+	case c.Min != nil && c.Max != nil:
+		return fmt.Sprintf("%s: %.3g, asked for %g to %g", what, v, *c.Min, *c.Max)
+	case c.Min != nil:
+		return fmt.Sprintf("%s: %.3g, asked for at least %g", what, v, *c.Min)
+	case c.Max != nil:
+		return fmt.Sprintf("%s: %.3g, asked for at most %g", what, v, *c.Max)
+	default:
+		return fmt.Sprintf("%s: %.3g", what, v)
+	}
+}
+
+// BudgetExhausted is why the error budget blocks rollouts, or empty. An unknown budget is not used up: rollouts wait for metrics
+// anyway.
+func BudgetExhausted(o *v1alpha1.SLO, left *int32) string {
+	if o == nil || o.OnExhausted != v1alpha1.ExhaustedFreezeRollouts || left == nil || *left > *o.MinBudgetPercent {
+		return ""
+	}
+	return fmt.Sprintf("%d %% of the error budget of spec.slo is left: rollouts go on when it is more than minBudgetPercent, %d %%",
+		*left, *o.MinBudgetPercent)
+}

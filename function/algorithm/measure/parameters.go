@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
+	"github.com/capstan-dev/capstan/function/algorithm/rollout"
+)
+
+// mostSettle is the longest time that does not count after the weights have changed.
+const mostSettle = 30 * time.Second
+
+// Port on which pods serve their metrics.
+func Port(spec *v1alpha1.AlgorithmSpec) int32 {
+	if p := spec.Metrics.Port; p != nil {
+		return *p
+	}
+	return *spec.Port
+}
+
+// OwnPort reports whether metrics have another port than requests.
+func OwnPort(spec *v1alpha1.AlgorithmSpec) bool { return Port(spec) != *spec.Port }
+
+// Parameters are the questions to Prometheus about the pods, or nil where the spec needs no metrics.
+func Parameters(spec *v1alpha1.AlgorithmSpec, d rollout.Decision) *observev1alpha1.MetricsParameters {
+	m := spec.Metrics
+	if m == nil {
+		return nil
+	}
+	p := &observev1alpha1.MetricsParameters{
+		Interval: m.Interval, Window: m.Window, Slots: []string{d.Live.Slot}, Checks: Checks(spec), Canary: canary(spec, d.Ledger),
+	}
+	if d.Coming {
+		p.Slots = append(p.Slots, d.Beside.Slot)
+	}
+	if o := spec.SLO; o != nil {
+		p.SLO = &observev1alpha1.SLOParameters{Availability: o.Availability, LatencyMs: o.LatencyMs, Window: o.Window}
+	}
+	if q := m.Queries; q != nil {
+		p.Queries = &observev1alpha1.Queries{Requests: q.Requests, Failures: q.Failures, Latency: q.Latency, InFlight: q.InFlight}
+	}
+	if sc := spec.Scaling; sc != nil {
+		p.Scaling = &observev1alpha1.ScalingParameters{
+			Slot: d.Live.Slot, Signal: observev1alpha1.Signal(sc.Signal), Query: sc.Query, PerReplica: sc.PerReplica,
+			TargetLatencyMs: sc.TargetLatencyMs, Percentile: sc.Percentile,
+		}
+	}
+	return p
+}
+
+// canary asks for evidence, while there is something to learn.
+func canary(spec *v1alpha1.AlgorithmSpec, l rollout.Ledger) *observev1alpha1.CanaryParameters {
+	if spec.Lifecycle == nil || l.Evidence == 0 {
+		return nil
+	}
+	lc := asked(spec, l)
+	p := &observev1alpha1.CanaryParameters{
+		Epoch:      l.Evidence,
+		Settle:     &metav1.Duration{Duration: min(spec.Metrics.Interval.Duration, mostSettle)},
+		MinSamples: *lc.MinSamples,
+	}
+	if e := spec.Experiment; e != nil && l.Experiment != nil {
+		p.Experiment = &observev1alpha1.ExperimentParameters{
+			Kind: observev1alpha1.ExperimentKind(e.Metric.Kind), Events: e.Metric.Query, Of: e.Metric.Of, WithinMs: e.Metric.WithinMs,
+			LowerIsBetter: e.Metric.Direction == v1alpha1.DirectionLower,
+			MinEffect:     *e.Metric.MinEffect, MinSamples: *e.Stop.MinSamples, Confidence: *e.Stop.Confidence,
+		}
+	}
+	switch l.Standing() {
+	case v1alpha1.RolloutMirroring, v1alpha1.RolloutStepping:
+		p.Slot, p.Baseline = names.Other(l.Slot), l.Slot
+	case v1alpha1.RolloutBaking:
+		p.Slot = l.Slot
+	default:
+		return nil
+	}
+	if p.Checks = candidateChecks(lc, p.Baseline != ""); len(p.Checks) == 0 {
+		return nil
+	}
+	return p
+}

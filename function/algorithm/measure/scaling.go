@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"math"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	applyautoscalingv2 "k8s.io/client-go/applyconfigurations/autoscaling/v2"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// Labels of the series that Prometheus has of pods.
+const (
+	SeriesAlgorithm = "algorithm"
+	SeriesSlot      = "slot"
+)
+
+// targetCPU is the share of the requested CPU that replicas are kept near, in percent. What is left covers the time until another
+// replica serves.
+const targetCPU = 70
+
+// loadMetrics are the external metrics of the load of all replicas of a slot together. The platform's recording rules make them
+// of what pods report.
+var loadMetrics = map[string]string{
+	string(observev1alpha1.SignalInFlight):    "capstan_inflight",
+	string(observev1alpha1.SignalRequestRate): "capstan_requests_per_second",
+	string(observev1alpha1.SignalQuery):       "capstan_custom",
+}
+
+// latencyMetrics are the external metrics of the latency in milliseconds, by percentile.
+var latencyMetrics = map[int32]string{
+	50: "capstan_latency_p50_ms",
+	90: "capstan_latency_p90_ms",
+	95: "capstan_latency_p95_ms",
+	99: "capstan_latency_p99_ms",
+}
+
+// ownQueries are those in place of the ones that the platform's rules record.
+func ownQueries(spec *v1alpha1.AlgorithmSpec) v1alpha1.MetricQueries {
+	if m := spec.Metrics; m != nil && m.Queries != nil {
+		return *m.Queries
+	}
+	return v1alpha1.MetricQueries{}
+}
+
+// RecordsOwn reports whether the autoscaler follows a query of the spec, which has to be recorded for it.
+func RecordsOwn(spec *v1alpha1.AlgorithmSpec) bool {
+	sc, own := spec.Scaling, ownQueries(spec)
+	if sc == nil || spec.Metrics == nil {
+		return false
+	}
+	latency := sc.TargetLatencyMs != nil && own.Latency != ""
+	load := sc.Signal != string(observev1alpha1.SignalCPU) && (own.InFlight != "" || own.Requests != "")
+	return sc.Signal == string(observev1alpha1.SignalQuery) || latency || load
+}
+
+// Load that the autoscaler follows. Its signal is empty as long as it is unknown. Without an Analysis only the CPU is known.
+func Load(sc *v1alpha1.Scaling, learned observev1alpha1.ScalingObservation, observes bool) v1alpha1.ScalingStatus {
+	byCPU := v1alpha1.ScalingStatus{Signal: string(observev1alpha1.SignalCPU), PerReplica: new(float64(targetCPU))}
+	switch {
+	case sc.Signal == string(observev1alpha1.SignalCPU), !observes && sc.PerReplica == nil:
+		return byCPU
+	case sc.PerReplica != nil:
+		return v1alpha1.ScalingStatus{Signal: sc.Signal, PerReplica: sc.PerReplica}
+	case learned.Signal == observev1alpha1.SignalCPU:
+		return byCPU
+	default:
+		return v1alpha1.ScalingStatus{Signal: string(learned.Signal), PerReplica: learned.PerReplica}
+	}
+}
+
+// ScalingMetrics that the autoscaler of a slot follows, or none while they are unknown. The latency is a guard beside the load:
+// more replicas do not help against one that the load does not cause.
+func ScalingMetrics(
+	spec *v1alpha1.AlgorithmSpec, load v1alpha1.ScalingStatus, loadIndependent bool, algorithm, slot string,
+) []*applyautoscalingv2.MetricSpecApplyConfiguration {
+	external := func(name string, target *applyautoscalingv2.MetricTargetApplyConfiguration) *applyautoscalingv2.MetricSpecApplyConfiguration {
+		return applyautoscalingv2.MetricSpec().
+			WithType(autoscalingv2.ExternalMetricSourceType).
+			WithExternal(applyautoscalingv2.ExternalMetricSource().
+				WithMetric(applyautoscalingv2.MetricIdentifier().
+					WithName(name).
+					WithSelector(applymetav1.LabelSelector().WithMatchLabels(map[string]string{SeriesAlgorithm: algorithm, SeriesSlot: slot}))).
+				WithTarget(target))
+	}
+	var ms []*applyautoscalingv2.MetricSpecApplyConfiguration
+	switch name := loadMetric(ownQueries(spec), load.Signal); {
+	case load.Signal == "", name != "" && load.PerReplica == nil:
+		return nil
+	case name != "":
+		ms = append(ms, external(name, applyautoscalingv2.MetricTarget().
+			WithType(autoscalingv2.AverageValueMetricType).
+			WithAverageValue(quantity(*load.PerReplica))))
+	default:
+		ms = append(ms, applyautoscalingv2.MetricSpec().
+			WithType(autoscalingv2.ResourceMetricSourceType).
+			WithResource(applyautoscalingv2.ResourceMetricSource().
+				WithName(corev1.ResourceCPU).
+				WithTarget(applyautoscalingv2.MetricTarget().
+					WithType(autoscalingv2.UtilizationMetricType).
+					WithAverageUtilization(targetCPU))))
+	}
+	if target := spec.Scaling.TargetLatencyMs; target != nil && !loadIndependent {
+		ms = append(ms, external(LatencyMetric(spec), applyautoscalingv2.MetricTarget().
+			WithType(autoscalingv2.ValueMetricType).
+			WithValue(quantity(float64(*target)))))
+	}
+	return ms
+}
+
+// loadMetric of a signal, or empty for one that is no external metric.
+func loadMetric(own v1alpha1.MetricQueries, signal string) string {
+	switch {
+	case signal == string(observev1alpha1.SignalInFlight) && own.InFlight != "":
+		return "capstan_own_inflight"
+	case signal == string(observev1alpha1.SignalRequestRate) && own.Requests != "":
+		return "capstan_own_requests_per_second"
+	default:
+		return loadMetrics[signal]
+	}
+}
+
+// LatencyMetric that guards the target.
+func LatencyMetric(spec *v1alpha1.AlgorithmSpec) string {
+	if ownQueries(spec).Latency != "" {
+		return "capstan_own_latency_ms"
+	}
+	return latencyMetrics[spec.Scaling.Percentile]
+}
+
+// quantity to three decimals.
+func quantity(v float64) resource.Quantity {
+	return *resource.NewMilliQuantity(int64(math.Round(v*1000)), resource.DecimalSI)
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package algorithm
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/measure"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
+	"github.com/capstan-dev/capstan/function/algorithm/rollout"
+	"github.com/capstan-dev/capstan/function/check"
+	"github.com/capstan-dev/capstan/function/compose"
+)
+
+const notScaling = "the autoscaler leaves the number of replicas as it is, because it gets no metric: "
+
+// metricsAvailable reports whether what is needed is known, or is nil where nothing is. An autoscaler that only follows the CPU
+// is reported when it cannot.
+func (p *pass) metricsAvailable() *xpv2.Condition {
+	not := func(reason xpv2.ConditionReason, message string) *xpv2.Condition {
+		return new(compose.False(v1alpha1.TypeMetricsAvailable, reason, message))
+	}
+	scaler, since := p.scalerFailure()
+	if p.Now.Before(since.Add(scalerTimeout)) {
+		scaler = ""
+	}
+	switch {
+	case !p.measures() && scaler == "":
+		return nil
+	case !p.measures():
+		return not(v1alpha1.ReasonNotScaling, notScaling+scaler+": check the metrics server of the cluster")
+	}
+	failed := firstWith(p.metrics, observev1alpha1.VerdictError, false)
+	empty := firstWith(p.metrics, observev1alpha1.VerdictNoData, true)
+	switch {
+	case !p.observes:
+		return not(v1alpha1.ReasonProviderMissing, rollout.ProviderMissing)
+	case p.stopped():
+		return new(compose.Unknown(v1alpha1.TypeMetricsAvailable, v1alpha1.ReasonMeasuring, "zero replicas are asked for, and have no metrics"))
+	case measure.RecordsOwn(&p.spec) && p.Kinds[PrometheusRuleGVK] == compose.Unavailable && p.Observed[names.Rules] == nil:
+		return not(v1alpha1.ReasonOperatorMissing,
+			"what the autoscaler is to follow by a query of one's own (spec.scaling.query, spec.metrics.queries) is recorded by the Prometheus Operator, "+
+				"which the cluster does not have: install it, or let the autoscaler follow what is known of the server")
+	case failed != nil:
+		return not(v1alpha1.ReasonQueryFailed, failed.Name+": "+failed.Message)
+	case p.learned.Message != "" && p.spec.Scaling != nil:
+		reason := v1alpha1.ReasonNoData
+		if p.spec.Scaling.Signal == string(observev1alpha1.SignalQuery) {
+			reason = v1alpha1.ReasonQueryFailed
+		}
+		return not(reason, "spec.scaling: "+p.learned.Message)
+	case empty != nil:
+		return not(v1alpha1.ReasonNoData, empty.Name+": "+empty.Message)
+	case len(p.metrics) == 0:
+		return new(compose.Unknown(v1alpha1.TypeMetricsAvailable, v1alpha1.ReasonMeasuring, "Prometheus was not asked yet"))
+	case scaler != "":
+		return not(v1alpha1.ReasonNotScaling, notScaling+scaler+
+			": check Prometheus, the rules of package/monitoring and the adapter that serves external metrics")
+	default:
+		return new(compose.True(v1alpha1.TypeMetricsAvailable, v1alpha1.ReasonMeasured, "every metric that is needed is known"))
+	}
+}
+
+// scalerTimeout is how long an autoscaler may be without metrics. A new one is for the first half minute.
+const scalerTimeout = time.Minute
+
+// scalerFailure is why the autoscaler cannot scale, if it cannot, and since when.
+func (f *facts) scalerFailure() (message string, since time.Time) {
+	if f.spec.Scaling == nil {
+		return "", since
+	}
+	message, since = f.autoscaler.Failure()
+	return ofPod.ReplaceAllString(message, "of a pod"), since
+}
+
+// ofPod is how an autoscaler names one of many pods, another one at every try.
+var ofPod = regexp.MustCompile(`of [Pp]od \S+`)
+
+// firstWith a verdict among metrics. Those without a bound are only shown.
+func firstWith(ms []measure.Metric, verdict observev1alpha1.Verdict, bounded bool) *measure.Metric {
+	for i, m := range ms {
+		if m.Verdict == string(verdict) && (m.Bounded || !bounded) {
+			return &ms[i]
+		}
+	}
+	return nil
+}
+
+// withinTargets reports whether the live revision keeps what is asked of it, or is nil where nothing is.
+func (p *pass) withinTargets() *xpv2.Condition {
+	if !p.measures() {
+		return nil
+	}
+	asked, passed := 0, 0
+	for _, c := range measure.Checks(&p.spec) {
+		if measure.Bounded(c) {
+			asked++
+		}
+	}
+	var missed []string
+	for _, m := range p.metrics {
+		switch {
+		case !m.Bounded:
+		case m.Verdict == string(observev1alpha1.VerdictPass):
+			passed++
+		case m.Verdict == string(observev1alpha1.VerdictFail):
+			missed = append(missed, m.Words)
+		}
+	}
+	switch {
+	case asked == 0:
+		return nil
+	case len(missed) > 0:
+		message := strings.Join(missed, "; ")
+		if p.learned.LoadIndependent {
+			message += ": replicas have little to do, so that more of them would not help: look at what they wait for"
+		}
+		return new(compose.False(v1alpha1.TypeWithinTargets, v1alpha1.ReasonTargetMissed, message))
+	case passed == asked:
+		return new(compose.True(v1alpha1.TypeWithinTargets, v1alpha1.ReasonTargetsMet, "every target is met"))
+	default:
+		return new(compose.Unknown(v1alpha1.TypeWithinTargets, v1alpha1.ReasonTooLittleData, "too little is known to say so: see status.metrics"))
+	}
+}
+
+// dataDrift reports whether the distribution of what the live revision answers has left the one of an earlier time, or is nil
+// where it is not compared.
+func (p *pass) dataDrift() *xpv2.Condition {
+	if !measure.ComparesData(&p.spec) {
+		return nil
+	}
+	for _, m := range p.metrics {
+		switch {
+		case m.Name != measure.CheckDataDrift:
+		case m.Verdict == string(observev1alpha1.VerdictFail):
+			return new(compose.True(v1alpha1.TypeDataDrift, v1alpha1.ReasonDistributionLeft,
+				"what the live revision tells has left the distribution of "+p.spec.Lifecycle.Drift.Reference.Duration.String()+
+					" ago: look at what comes in, and train again if it is to stay"))
+		case m.Verdict == string(observev1alpha1.VerdictPass):
+			return new(compose.False(v1alpha1.TypeDataDrift, v1alpha1.ReasonDistributionKept, "what the live revision tells is distributed as before"))
+		}
+	}
+	return new(compose.Unknown(v1alpha1.TypeDataDrift, v1alpha1.ReasonTooLittleData, "too little is known to say so: see status.metrics"))
+}
+
+// withinSLO reports whether some of the error budget is left, or is nil without an objective.
+func (p *pass) withinSLO() *xpv2.Condition {
+	if p.spec.SLO == nil {
+		return nil
+	}
+	o, freezes := p.slo, p.rollout.BudgetExhausted
+	unknown := func(reason xpv2.ConditionReason, message string) *xpv2.Condition {
+		return new(compose.Unknown(v1alpha1.TypeWithinSLO, reason, message))
+	}
+	switch {
+	case !p.observes:
+		return unknown(v1alpha1.ReasonProviderMissing, rollout.ProviderMissing)
+	case o.Verdict == observev1alpha1.VerdictError:
+		return unknown(v1alpha1.ReasonQueryFailed, o.Message)
+	case o.Verdict == observev1alpha1.VerdictNoData:
+		return unknown(v1alpha1.ReasonNoData, o.Message)
+	case o.Verdict == observev1alpha1.VerdictInsufficient:
+		return unknown(v1alpha1.ReasonTooLittleData, o.Message)
+	case o.BudgetRemainingPercent == nil || o.Availability == nil:
+		return unknown(v1alpha1.ReasonMeasuring, "the error budget was not looked at yet")
+	case o.Verdict == observev1alpha1.VerdictFail:
+		message := fmt.Sprintf("nothing of the error budget is left: availability %g %% over %s, asked for %g %%",
+			*o.Availability, check.Duration(p.spec.SLO.Window.Duration), p.spec.SLO.Availability)
+		if freezes != "" {
+			message += fmt.Sprintf("; rollouts hold until more than %d %% of it is left", *p.spec.SLO.MinBudgetPercent)
+		}
+		return new(compose.False(v1alpha1.TypeWithinSLO, v1alpha1.ReasonBudgetExhausted, message))
+	case freezes != "":
+		return new(compose.True(v1alpha1.TypeWithinSLO, v1alpha1.ReasonBudgetLow, freezes))
+	default:
+		return new(compose.True(v1alpha1.TypeWithinSLO, v1alpha1.ReasonBudgetLeft, "some of the error budget is left: status.slo tells how much"))
+	}
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package algorithm
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/measure"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
+	"github.com/capstan-dev/capstan/function/algorithm/pods"
+	"github.com/capstan-dev/capstan/function/check"
+	"github.com/capstan-dev/capstan/function/compose"
+)
+
+type analysisSpec struct {
+	ProviderConfigReference *xpv2.ProviderConfigReference      `json:"providerConfigRef,omitempty"`
+	ForProvider             observev1alpha1.AnalysisParameters `json:"forProvider"`
+}
+
+// analysis looks at the pods, their metrics and their Secrets. Without it an Algorithm serves just as well, and can report less
+// when it does not: so it exists only where the provider is installed, and nothing waits for it.
+func analysis(d *compose.Draft, p *pass) {
+	if !p.observes {
+		return
+	}
+	spec := analysisSpec{ForProvider: observev1alpha1.AnalysisParameters{
+		Algorithm: p.Name,
+		Container: names.Container,
+		Secrets:   p.neededSecrets(),
+		Metrics:   measure.Parameters(&p.spec, p.decision),
+	}}
+	if p.measures() {
+		spec.ProviderConfigReference = p.spec.Metrics.ProviderConfigReference
+	}
+	apiVersion, kind := observev1alpha1.AnalysisGroupVersionKind.ToAPIVersionAndKind()
+	metadata := p.Metadata(p.Name)
+	// As an annotation, because it is nothing to look at: evidence that was gathered must not be lost for it.
+	if text := p.decision.Annotation(); text != "" {
+		metadata.WithAnnotations(map[string]string{observev1alpha1.AnnotationRollout: text})
+	}
+	d.Offer(names.Analysis, compose.NewManifest(apiVersion, kind, metadata, spec))
+}
+
+// neededSecrets are those without which pods cannot start, though they do not report so: the kubelet reports a Secret that it
+// cannot mount in events only.
+func (p *pass) neededSecrets() []string {
+	var secrets []string
+	for _, m := range p.spec.Secrets {
+		secrets = append(secrets, m.Name)
+	}
+	if m := p.spec.Model; m != nil && m.Credentials != nil && pods.Downloads(m) && !slices.Contains(secrets, m.Credentials.Name) {
+		secrets = append(secrets, m.Credentials.Name)
+	}
+	return secrets
+}
+
+// load that the autoscaler follows.
+func (f *facts) load() v1alpha1.ScalingStatus {
+	return measure.Load(f.spec.Scaling, f.learned, f.observes)
+}
+
+// monitor lets Prometheus scrape the pods, and labels what it finds there with Algorithm and slot.
+func monitor(d *compose.Draft, p *pass) {
+	if !p.measures() || !p.available(ServiceMonitorGVK, names.Monitor) {
+		return
+	}
+	port := names.PortHTTP
+	if measure.OwnPort(&p.spec) {
+		port = names.PortMetrics
+	}
+	label := func(pod, series string) monitoringv1.RelabelConfig {
+		return monitoringv1.RelabelConfig{
+			SourceLabels: []monitoringv1.LabelName{monitoringv1.LabelName("__meta_kubernetes_pod_label_" + pod)},
+			TargetLabel:  series,
+		}
+	}
+	d.Offer(names.Monitor, compose.NewManifest(ServiceMonitorGVK.GroupVersion().String(), ServiceMonitorGVK.Kind, p.Metadata(p.Name),
+		monitoringv1.ServiceMonitorSpec{
+			Selector: metav1.LabelSelector{
+				MatchLabels:      p.Pods(),
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: names.LabelSlot, Operator: metav1.LabelSelectorOpExists}},
+			},
+			Endpoints: []monitoringv1.Endpoint{{
+				Port: port,
+				Path: p.spec.Metrics.Path,
+				RelabelConfigs: []monitoringv1.RelabelConfig{
+					label("capstan_dev_algorithm", measure.SeriesAlgorithm),
+					label("capstan_dev_slot", measure.SeriesSlot),
+				},
+			}},
+		}))
+}
+
+// prometheusRules record the load that a query of the spec reports, so that the autoscaler can follow it, and raise alerts for
+// what the spec asks. What records the load stays while what it is made of is unknown.
+func prometheusRules(d *compose.Draft, p *pass) {
+	if !p.available(PrometheusRuleGVK, names.Rules) {
+		return
+	}
+	records := measure.RecordsOwn(&p.spec)
+	if records && len(p.learned.Expressions) == 0 {
+		d.Keep(names.Rules)
+		return
+	}
+	var rs []monitoringv1.Rule
+	if records {
+		rs = p.recordedLoad()
+	}
+	if p.measures() {
+		rs = slices.Concat(rs, p.alerts(), p.sloRules())
+	}
+	if len(rs) > 0 {
+		d.Offer(names.Rules, compose.NewManifest(PrometheusRuleGVK.GroupVersion().String(), PrometheusRuleGVK.Kind, p.Metadata(p.Name),
+			monitoringv1.PrometheusRuleSpec{Groups: []monitoringv1.RuleGroup{{Name: "capstan-" + p.Name, Rules: rs}}}))
+	}
+}
+
+// series labels of the Algorithm, and more.
+func (f *facts) series(more ...string) map[string]string {
+	l := map[string]string{"namespace": f.Namespace, measure.SeriesAlgorithm: f.Name}
+	for i := 0; i < len(more); i += 2 {
+		l[more[i]] = more[i+1]
+	}
+	return l
+}
+
+// recordedLoad of each slot that the Analysis has narrowed the query to. The expressions are the provider's, because it knows
+// PromQL.
+func (p *pass) recordedLoad() []monitoringv1.Rule {
+	rs := make([]monitoringv1.Rule, 0, len(p.learned.Expressions))
+	for _, e := range p.learned.Expressions {
+		rs = append(rs, monitoringv1.Rule{
+			Record: e.Series, Expr: intstr.FromString(e.Expression), Labels: p.series(measure.SeriesSlot, e.Slot),
+		})
+	}
+	return rs
+}
+
+// alerts about what the spec asks. Only clients matter, so that both slots count by what they serve.
+func (p *pass) alerts() []monitoringv1.Rule {
+	var rs []monitoringv1.Rule
+	of := fmt.Sprintf("{namespace=%q,algorithm=%q}", p.Namespace, p.Name)
+	alert := func(name, expr, summary string) {
+		rs = append(rs, monitoringv1.Rule{
+			Alert:  name,
+			Expr:   intstr.FromString(expr),
+			For:    new(monitoringv1.Duration("10m")),
+			Labels: p.series("severity", severityTicket),
+			Annotations: map[string]string{
+				"summary":     summary,
+				"description": fmt.Sprintf("kubectl -n %s describe algorithm %s tells more.", p.Namespace, p.Name),
+			},
+		})
+	}
+	if sc := p.spec.Scaling; sc != nil && sc.TargetLatencyMs != nil {
+		alert("AlgorithmLatencyAboveTarget",
+			fmt.Sprintf("max(%s%s) > %d", strings.Replace(measure.LatencyMetric(&p.spec), "_", ":", 1), of, *sc.TargetLatencyMs),
+			fmt.Sprintf("Algorithm %s of namespace %s answers p%d of its requests slower than %d ms.", p.Name, p.Namespace, sc.Percentile, *sc.TargetLatencyMs))
+	}
+	if r := p.spec.Metrics.SuccessRatio; r != nil {
+		failures := number(1 - *r)
+		alert("AlgorithmRequestsFail",
+			fmt.Sprintf("sum(capstan:failures_per_second%s) / sum(capstan:requests_per_second%s) > %s", of, of, failures),
+			fmt.Sprintf("Algorithm %s of namespace %s fails more of its requests than %s.", p.Name, p.Namespace, failures))
+	}
+	return rs
+}
+
+// Series about the objective, of all slots together. The provider's expressions are recorded as the first two; the third is the
+// objective, so that dashboards know it.
+const (
+	seriesSLORequests  = "capstan:slo_requests_per_second"
+	seriesSLOBad       = "capstan:slo_bad_per_second"
+	seriesSLOObjective = "capstan:slo_objective"
+)
+
+// Severities of alerts: a page is to look at now, a ticket in the next days.
+const (
+	severityPage   = "critical"
+	severityTicket = "warning"
+)
+
+// A burn is a rate of use of the error budget that people should know: how many times as fast as the budget allows it was used
+// over a long time, and still is over a short one, so that the alert ends soon after its cause.
+type burn struct {
+	alert       string
+	severity    string
+	rate        float64
+	long, short time.Duration
+	words       string
+}
+
+// burns are those of Google, The Site Reliability Workbook, chapter 5, table 5-8. Of a budget for 30 days they are 2 % in an
+// hour, 5 % in six, and 10 % in three days.
+var burns = []burn{
+	{"AlgorithmErrorBudgetBurnsFast", severityPage, 14.4, time.Hour, 5 * time.Minute, "more than 14.4 times as fast as it may in the last hour"},
+	{"AlgorithmErrorBudgetBurns", severityPage, 6, 6 * time.Hour, 30 * time.Minute, "more than 6 times as fast as it may in the last six hours"},
+	{"AlgorithmErrorBudgetBurnsSlowly", severityTicket, 1, 72 * time.Hour, 6 * time.Hour, "faster than it may in the last three days"},
+}
+
+// sloRules record what counts for the objective, and raise alerts for how fast the budget is used. The expressions are the
+// provider's, because it knows PromQL and the server. While it reports none there are no rules.
+func (p *pass) sloRules() []monitoringv1.Rule {
+	o := p.spec.SLO
+	if o == nil || len(p.slo.Expressions) == 0 {
+		return nil
+	}
+	var rs []monitoringv1.Rule
+	for _, e := range p.slo.Expressions {
+		rs = append(rs, monitoringv1.Rule{Record: e.Series, Expr: intstr.FromString(e.Expression), Labels: p.series()})
+	}
+	rs = append(rs, monitoringv1.Rule{
+		Record: seriesSLOObjective, Expr: intstr.FromString("vector(" + number(o.Availability/100) + ")"), Labels: p.series(),
+	})
+	for _, b := range burns {
+		// What lasts longer than the window is not about its budget.
+		if b.long > o.Window.Duration {
+			continue
+		}
+		rs = append(rs, monitoringv1.Rule{
+			Alert:  b.alert,
+			Expr:   intstr.FromString(p.burnsAt(b, b.long) + "\nand\n" + p.burnsAt(b, b.short)),
+			Labels: p.series("severity", b.severity),
+			Annotations: map[string]string{
+				"summary": fmt.Sprintf("Algorithm %s of namespace %s used its error budget %s.", p.Name, p.Namespace, b.words),
+				"description": fmt.Sprintf("%s of requests went badly, and %s %% may. kubectl -n %s describe algorithm %s tells more.",
+					"{{ $value | humanizePercentage }}", number(100-o.Availability), p.Namespace, p.Name),
+			},
+		})
+	}
+	return rs
+}
+
+// burnsAt a rate over some time. Sums are divided, and not rates averaged, so that an hour without traffic counts for nothing.
+func (p *pass) burnsAt(b burn, over time.Duration) string {
+	sum := func(series string) string {
+		return fmt.Sprintf("sum_over_time(%s{namespace=%q,algorithm=%q}[%s])", series, p.Namespace, p.Name, check.Duration(over))
+	}
+	return fmt.Sprintf("%s / %s > %s", sum(seriesSLOBad), sum(seriesSLORequests), number(b.rate*(100-p.spec.SLO.Availability)/100))
+}
+
+// number without the digits that computers add.
+func number(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }

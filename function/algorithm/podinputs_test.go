@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package algorithm
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// podInputs are the fields that reach the pods of a revision.
+var podInputs = []string{
+	"args[]", "command[]", "image", "imagePullSecrets[].name", "port", "runAsUser", "serviceAccountName",
+	"availability.drainSeconds", "availability.zones",
+	"config.env{}", "config.files{}", "config.mountPath",
+	"env[].name", "env[].value", "env[].valueFrom.configMapKeyRef.key", "env[].valueFrom.configMapKeyRef.name",
+	"env[].valueFrom.secretKeyRef.key", "env[].valueFrom.secretKeyRef.name",
+	"model.credentials.name", "model.digest", "model.from", "model.mountPath", "model.oci.delivery", "model.oci.reference",
+	"model.registry.endpoint", "model.registry.name", "model.registry.s3Endpoint", "model.s3.endpoint", "model.s3.region", "model.s3.uri",
+	"model.size", "model.volume.claimName", "model.volume.path",
+	"probes.path", "probes.startupSeconds", "probes.warmUp.body", "probes.warmUp.contentType", "probes.warmUp.path", "probes.warmUp.requests",
+	"resources.cpu", "resources.gpu", "resources.gpuCount", "resources.gpuProducts[]", "resources.memory", "resources.sharedMemory",
+	"scheduling.nodeSelector{}", "scheduling.priorityClassName", "scheduling.runtimeClassName", "scheduling.tolerations[].effect",
+	"scheduling.tolerations[].key", "scheduling.tolerations[].operator", "scheduling.tolerations[].tolerationSeconds",
+	"scheduling.tolerations[].value",
+	"secrets[].mountPath", "secrets[].name", "secrets[].rotate",
+}
+
+// TestEveryFieldIsClassified fails for a field that nobody has decided about: whether another value of it makes a revision, which
+// replaces every pod.
+func TestEveryFieldIsClassified(t *testing.T) {
+	fields := theDefinition().Fields()
+	for path := range fields {
+		reaches := slices.Contains(podInputs, path)
+		isManaged := slices.ContainsFunc(managed, func(m string) bool {
+			return path == m || strings.HasPrefix(path, m+".") || strings.HasPrefix(path, m+"[")
+		})
+		switch {
+		case reaches && isManaged:
+			t.Errorf("spec.%s is both in managed and in podInputs: remove it from one of them", path)
+		case !reaches && !isManaged:
+			t.Errorf("spec.%s is neither in managed nor in podInputs. Does another value of it change the pods? Then add it to podInputs of this "+
+				"test: each change makes a revision. Otherwise add it to managed. A default of it must mean what was before the field", path)
+		}
+	}
+	for _, path := range podInputs {
+		if _, ok := fields[path]; !ok {
+			t.Errorf("podInputs has spec.%s, which the schema does not have: remove it", path)
+		}
+	}
+}
+
+// TestUsual pins the values that mean the same as none. Another value, or one less, makes a revision of every Algorithm at an
+// upgrade.
+func TestUsual(t *testing.T) {
+	want := map[string]any{
+		"port": 8080.0, "config.mountPath": "/etc/algorithm", "secrets[].rotate": "Restartless", "model.mountPath": "/models",
+		"model.oci.delivery": "ImageVolume", "probes.startupSeconds": 600.0, "probes.warmUp.requests": 10.0,
+		"probes.warmUp.contentType": "application/json", "availability.zones": "Preferred", "availability.drainSeconds": 30.0,
+		"resources.gpuCount": 1.0,
+	}
+	got := maps.Clone(usual())
+	maps.DeleteFunc(got, func(path string, value any) bool { return value == nil || !slices.Contains(podInputs, path) })
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package algorithm
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
+
+	"github.com/capstan-dev/capstan/function/algorithm/names"
+	"github.com/capstan-dev/capstan/function/compose"
+)
+
+// revisions that are kept: the live one, those that run or are asked for and have served before, and a few more of those, so that
+// going back finds what served then. It returns those that served, the latest first.
+func revisions(d *compose.Draft, p *pass) ([]string, error) {
+	live := p.decision.Ledger.Revision
+	needed := map[string]bool{live: true, p.decision.Beside.Revision: true, p.target.revision: true}
+	numbers := map[string]int64{}
+	for resource, o := range p.Observed {
+		if hash, ok := strings.CutPrefix(resource, names.RevisionPrefix); ok {
+			numbers[hash] = compose.Number(o.Map(), 0, "revision")
+		}
+	}
+	for hash := range needed {
+		if _, pinned := numbers[hash]; pinned {
+			d.Keep(names.RevisionPrefix + hash)
+		}
+	}
+	number, err := pin(d, p, numbers)
+	if err != nil {
+		return nil, err
+	}
+	if _, pinned := numbers[live]; pinned {
+		numbers[live] = number
+	}
+	before := slices.SortedFunc(maps.Keys(numbers), func(a, b string) int {
+		return cmp.Or(cmp.Compare(numbers[b], numbers[a]), strings.Compare(a, b))
+	})
+	var history []string
+	others := 0
+	for _, hash := range before {
+		if !needed[hash] {
+			if others++; others > int(*p.spec.RevisionHistoryLimit) {
+				continue
+			}
+			d.Keep(names.RevisionPrefix + hash)
+		}
+		history = append(history, hash)
+	}
+	return history, nil
+}
+
+// pin the live revision, and return its number. One that is live again is the latest again: its number may change, what it holds
+// may not.
+func pin(d *compose.Draft, p *pass, numbers map[string]int64) (int64, error) {
+	hash := p.decision.Ledger.Revision
+	resource, latest := names.RevisionPrefix+hash, int64(0)
+	for _, n := range numbers {
+		latest = max(latest, n)
+	}
+	if number, pinned := numbers[hash]; pinned {
+		if hash == p.rollout.Ledger.Revision || number == latest {
+			return number, nil
+		}
+		again := compose.Keep(p.Observed[resource])
+		again["revision"] = latest + 1
+		d.Edit(resource, again)
+		return latest + 1, nil
+	}
+	r, ok := p.record(hash)
+	if !ok {
+		return 0, nil
+	}
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return 0, fmt.Errorf("cannot pin revision %s: %w", hash, err)
+	}
+	d.Offer(resource, applyappsv1.ControllerRevision(compose.Name(p.Name, hash), p.Namespace).
+		WithLabels(p.Labels()).
+		WithData(runtime.RawExtension{Raw: raw}).
+		WithRevision(latest+1))
+	return latest + 1, nil
+}
+
+// lingering objects are those that the spec no longer asks for and revisions that are kept still use: a pod that is started again
+// needs its config, its ServiceAccount and its cache.
+func lingering(d *compose.Draft, p *pass, history []string) {
+	used := map[string]bool{}
+	for _, hash := range append([]string{p.decision.Live.Revision, p.decision.Beside.Revision}, history...) {
+		if r, ok := p.record(hash); ok {
+			uses(r.Template, used)
+		}
+	}
+	for resource, o := range p.Observed {
+		lingers := resource == names.ServiceAccount || resource == names.ModelCache || strings.HasPrefix(resource, names.ConfigPrefix)
+		key := compose.Text(o.Map(), "kind") + "/" + compose.Text(o.Map(), "metadata", "name")
+		if lingers && !d.Has(resource) && used[key] {
+			d.Keep(resource)
+		}
+	}
+}

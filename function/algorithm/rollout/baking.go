@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"fmt"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// previousGone: the revision before the candidate cannot take requests back any more.
+func previousGone(f Facts, l Ledger) (transition, bool) {
+	idle := f.idle(l)
+	return transition{
+		to: v1alpha1.RolloutDraining, reason: v1alpha1.ReasonStateLost,
+		message: fmt.Sprintf("revision %s is not there any more to take requests back", l.Previous),
+	}, idle.Exists && idle.Revision != l.Previous
+}
+
+// regret is why requests should go back from the candidate that all of them reach, or should.
+func (f Facts) regret(l Ledger) (reason xpv2.ConditionReason, message string, reverted bool) {
+	reason, message = f.fault(l.Slot, l.Candidate)
+	if f.aborts(l.Candidate) {
+		reason, message = v1alpha1.ReasonAborted, "spec.lifecycle.abort names it"
+	}
+	return reason, message, f.Target == l.Previous && f.Target != ""
+}
+
+func superseded(f Facts, l Ledger) (transition, bool) {
+	reason, _, reverted := f.regret(l)
+	return transition{
+		to: v1alpha1.RolloutDraining, reason: v1alpha1.ReasonSuperseded,
+		message: fmt.Sprintf("the spec asks for revision %s before %s has baked", f.Target, l.Candidate),
+	}, reason == "" && !reverted && f.Target != "" && f.Target != l.Candidate
+}
+
+func takenBack(f Facts, l Ledger) (transition, bool) {
+	reason, message, reverted := f.regret(l)
+	switch {
+	case reason == "" && !reverted:
+		return transition{}, false
+	case f.idle(l).Available == 0:
+		// Where requests would go back to must be able to take them.
+		return stay(fmt.Sprintf("revision %s fails, and no replica of %s can take requests back yet: %s", l.Candidate, l.Previous, message)), true
+	default:
+		return goBack(l, reason, message), true
+	}
+}
+
+func promotionNotInForce(f Facts, l Ledger) (transition, bool) {
+	return stay(fmt.Sprintf("what sends all requests to revision %s is not in force yet", l.Candidate)), !f.inForce(l)
+}
+
+func promotionInForce(_ Facts, l Ledger) (transition, bool) {
+	return transition{
+		to: v1alpha1.RolloutBaking, reason: v1alpha1.ReasonSoaking, change: Ledger.counting, message: bakes(l),
+	}, true
+}
+
+func bakes(l Ledger) string {
+	return fmt.Sprintf("all callers reach revision %s, and %s stays to take them back", l.Candidate, l.Previous)
+}
+
+func bakingWithoutMetrics(f Facts, l Ledger) (transition, bool) {
+	reason, message, silentAt := f.unknown(l)
+	known := timers{silentAt: silentAt}
+	if reason == "" || f.Lifecycle.Bake.Duration == 0 || f.promotes(l.Candidate) {
+		return transition{timers: known}, false
+	}
+	t := lack(f, l, reason, message)
+	t.timers = t.with(known)
+	return t, true
+}
+
+func baked(f Facts, l Ledger) (transition, bool) {
+	over, wake := f.due(l.Began, f.Lifecycle.Bake.Duration)
+	if over {
+		return finish(v1alpha1.ReasonBaked, fmt.Sprintf("revision %s has baked: %s ends", l.Candidate, l.Previous)), true
+	}
+	t := stay(bakes(l))
+	t.timers = at(wake)
+	return t, true
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rollout decides which revision serves, which one runs beside it, and how traffic shifts from one to the other. It is
+// made of pure rules: facts and a ledger in, a decision with the next ledger out. Start reading at the table in rules.go.
+package rollout
+
+import (
+	"math"
+	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
+)
+
+// A Run is a revision in a slot.
+type Run struct {
+	Slot     string
+	Revision string
+
+	// Size is the number of pods, or nil when it is the autoscaler's.
+	Size *int32
+}
+
+// A Decision is what happens to the revisions in one pass. Each pass decides by what is observed, so that the next one makes up
+// for a pass that got lost.
+type Decision struct {
+	// Live is what requests reach after this pass.
+	Live Run
+
+	// Beside it is the candidate, or the revision that ends. Its revision is empty when there is none.
+	Beside Run
+
+	// Ledger to write.
+	Ledger Ledger
+
+	// Coming reports whether the revision beside will become live.
+	Coming bool
+
+	// Waits is what the target waits for, beyond its pods.
+	Waits xpv2.ConditionReason
+
+	// Until is when the revision that ends has had its time, if one does.
+	Until time.Time
+
+	// Weight is the share of requests in percent that may reach the revision beside, Drawn the part of it that the Gateway draws
+	// at random, and Assigned are the headers and cookies whose requests reach it as well.
+	Weight, Drawn int32
+	Assigned      []v1alpha1.CallerMatch
+
+	// Share of requests in percent that reach the candidate by the number of replicas, or nil.
+	Share *float64
+
+	// Mirror reports whether the revision beside gets copies of requests.
+	Mirror bool
+
+	// Rollout is how traffic shifts, when the spec asks for a rollout.
+	Rollout *Outcome
+}
+
+// Decide about the revisions.
+func Decide(f Facts) Decision {
+	l := f.Ledger
+	live := f.live(l)
+	// The first pod that serves makes its revision the live one.
+	if l.Revision == "" && live.Runs(live.Revision) && (live.Available > 0 || live.Revision == f.Target && f.Needed() == 0) {
+		l.Revision = live.Revision
+	}
+	var d Decision
+	switch {
+	case f.Lifecycle == nil, f.Scaling == nil && f.Replicas == 0:
+		// Without replicas nothing can be tried.
+		d = f.around(l.withoutRollout())
+	case l.Revision == "":
+		d = f.around(l)
+	default:
+		o := advance(f, l)
+		d = f.around(o.Ledger)
+		d.Rollout = &o
+	}
+	idle := f.Slots[d.Beside.Slot]
+	switch {
+	case d.Rollout != nil:
+		d = d.following(f, idle)
+	case d.Ledger.Revision == "":
+		d.Live = f.firstRun(d.Live, live)
+		fallthrough
+	default:
+		d = d.accompanied(f, idle)
+	}
+	return d.weighted(f)
+}
+
+// around a ledger.
+func (f Facts) around(l Ledger) Decision {
+	return Decision{
+		Ledger: l,
+		Live:   Run{Slot: l.Slot, Revision: l.Revision, Size: f.replicas(l.Slot)},
+		Beside: Run{Slot: names.Other(l.Slot)},
+	}
+}
+
+// following a rollout: beside the live revision runs the candidate, or the revision that takes requests back, or one that ends.
+func (d Decision) following(f Facts, idle Slot) Decision {
+	l := d.Ledger
+	switch phase := l.Standing(); phase {
+	case v1alpha1.RolloutPreparing, v1alpha1.RolloutMirroring, v1alpha1.RolloutStepping:
+		if idle.Exists && idle.Revision != l.Candidate {
+			return d.ending(f, idle, f.drained(d.Beside.Slot))
+		}
+		size := f.sizeFor(d.Rollout.size)
+		switch {
+		case !f.ByReplicas:
+			// It does not shrink while it is tried.
+			size = max(size, int32(idle.Size)) //nolint:gosec // The API server keeps it in an int32.
+		case size == 0 && phase == v1alpha1.RolloutStepping:
+			// It waits, without requests, until there are enough live ones beside it again.
+			size = 1
+		}
+		d.Beside.Revision, d.Beside.Size, d.Coming = l.Candidate, &size, true
+	case v1alpha1.RolloutPromoting, v1alpha1.RolloutBaking:
+		d.Beside.Revision, d.Beside.Size = l.Previous, idle.sizeAsIs()
+		if !idle.Exists {
+			d.Beside.Size = new(f.fullSize())
+		}
+		if n := f.Lifecycle.StandbyReplicas; n != nil && phase == v1alpha1.RolloutBaking {
+			d.Beside.Size = new(min(*n, *d.Beside.Size))
+		}
+	default:
+		// The revision that takes requests back takes as many as there were.
+		if d.Live.Size != nil && f.Scaling != nil && l.Phase == v1alpha1.RolloutRollingBack {
+			d.Live.Size = new(min(max(*d.Live.Size, int32(idle.Size)), f.Scaling.MaxReplicas)) //nolint:gosec // The same.
+		}
+		if idle.Exists {
+			return d.ending(f, idle, !f.Now.Before(l.Since.Add(f.Drain)) && f.drained(d.Beside.Slot))
+		}
+	}
+	return d
+}
+
+// firstRun is what begins in the live slot where nothing has served yet. Another revision that is there makes room first.
+func (f Facts) firstRun(r Run, live Slot) Run {
+	switch replaced := live.Revision != "" && live.Revision != f.Target; {
+	case f.Target == "":
+		r.Revision = live.Revision
+	case replaced && live.HoldsRoom():
+		r.Revision, r.Size = live.Revision, new(int32(0))
+	default:
+		r.Revision = f.Target
+	}
+	return r
+}
+
+// accompanied by what the idle slot runs, without a rollout.
+func (d Decision) accompanied(f Facts, idle Slot) Decision {
+	l := d.Ledger
+	comes := l.Revision != "" && f.Target != "" && f.Target != l.Revision && l.Failure(f.Target) == nil
+	another := idle.Exists && idle.Revision != f.Target
+	late := !f.Now.Before(l.Since.Add(f.Drain))
+	drained := late && f.drained(d.Beside.Slot)
+	switch {
+	case comes && another && !drained:
+		d = d.ending(f, idle, false)
+		d.Waits = v1alpha1.ReasonAwaitingDrain
+		if late {
+			d.Waits = v1alpha1.ReasonAwaitingRoute
+		}
+	case comes && another && idle.HoldsRoom():
+		// Pods of it that cannot start would else stay until the pods of the next can, hold its GPUs, and report the wrong cause.
+		d = d.ending(f, idle, true)
+		d.Waits = v1alpha1.ReasonPreparing
+	case comes:
+		return d.starting(f, idle)
+	case f.Target == "" && f.onItsWay(l, idle):
+		// What it waits for may be known again in a moment.
+		d.Beside.Revision, d.Beside.Size, d.Coming = idle.Revision, idle.sizeAsIs(), true
+		d.Waits = v1alpha1.ReasonPreparing
+	case idle.Exists:
+		d = d.ending(f, idle, drained)
+	}
+	return d
+}
+
+// onItsWay reports whether what runs in the idle slot was to become live in an earlier pass: the status reports it, or it never
+// served.
+func (f Facts) onItsWay(l Ledger, idle Slot) bool {
+	return idle.Exists && (idle.Revision == f.LastCandidate || !idle.Served) && l.Failure(idle.Revision) == nil
+}
+
+// starting the target in the idle slot, as large as the live revision. Traffic shifts to it once all of its pods serve, or as
+// many as serve requests now.
+func (d Decision) starting(f Facts, idle Slot) Decision {
+	size := f.fullSize()
+	d.Coming = true
+	d.Beside.Revision, d.Beside.Size = f.Target, &size
+	enough := min(int64(size), max(1, f.live(f.Ledger).Available))
+	switch serves := idle.Runs(f.Target) && idle.Available >= enough; {
+	case !serves || f.HasRoute && !idle.HasService:
+		d.Waits = v1alpha1.ReasonPreparing
+	case !f.routeReaches(d.Beside.Slot):
+		d.Waits = v1alpha1.ReasonAwaitingRoute
+	default:
+		return d.switched(f)
+	}
+	return d
+}
+
+// switched slots: all requests go to the other one.
+func (d Decision) switched(f Facts) Decision {
+	d.Live, d.Beside, d.Coming = d.Beside, d.Live, false
+	// What was forgotten in this pass is part of the same transition.
+	d.Ledger.Slot, d.Ledger.Revision, d.Ledger.Since, d.Ledger.Epoch = d.Live.Slot, d.Live.Revision, f.clock(), f.Ledger.Epoch+1
+	d.Until = d.Ledger.Since.Add(f.Drain)
+	d.Live.Size = f.replicas(d.Live.Slot)
+	before := f.Slots[d.Beside.Slot]
+	d.Beside.Revision, d.Beside.Size = before.Revision, before.sizeAsIs()
+	return d
+}
+
+// ending what runs in the idle slot: once it is drained its pods end; after its pods, the rest of it.
+func (d Decision) ending(f Facts, idle Slot, drained bool) Decision {
+	d.Until = d.Ledger.Since.Add(f.Drain)
+	switch {
+	case !drained:
+		d.Beside.Revision, d.Beside.Size = idle.Revision, idle.sizeAsIs()
+	case idle.HoldsRoom() || !idle.Noticed:
+		d.Beside.Revision, d.Beside.Size = idle.Revision, new(int32(0))
+	}
+	return d
+}
+
+// weighted decision: with what the ledger's weight means for requests as things are.
+func (d Decision) weighted(f Facts) Decision {
+	l, idle := d.Ledger, f.idle(d.Ledger)
+	runs := d.Rollout != nil && idle.Revision == l.Candidate
+	phase := l.Standing()
+	// While there are too few live replicas beside the candidate, no request reaches it.
+	if runs && phase == v1alpha1.RolloutStepping && f.bearable(max(l.Weight, l.Next)) {
+		d.Weight = l.Weight
+	}
+	if d.Drawn = f.drawn(l, d.Weight); d.Weight > 0 {
+		d.Assigned = f.assigned(l)
+	}
+	d.Mirror = runs && phase == v1alpha1.RolloutMirroring && f.Lifecycle.Mirror != nil && f.MirrorRefused == ""
+	live, there := float64(f.live(l).Available), float64(idle.Available)
+	if f.ByReplicas && phase == v1alpha1.RolloutStepping && live+there > 0 {
+		d.Share = new(math.Round(1000*there/(live+there)) / 10)
+	}
+	return d
+}
+
+// Rescue requests from a candidate that fails while the spec cannot be carried out: what is wrong with the spec says nothing
+// about them. They go back to the revision before. It reports whether there is anything to do.
+func Rescue(f Facts) (Decision, bool) {
+	l, idle := f.Ledger, f.idle(f.Ledger)
+	slot := names.Other(l.Slot)
+	if l.Previous != "" {
+		slot = l.Slot
+	}
+	reason, message := f.fault(slot, l.Candidate)
+	if reason == "" {
+		return Decision{}, false
+	}
+	var t transition
+	switch l.Standing() {
+	case v1alpha1.RolloutStepping:
+		if l.Weight > 0 {
+			t = fail(f, l, reason, message)
+		}
+	case v1alpha1.RolloutPromoting, v1alpha1.RolloutBaking:
+		if idle.Revision == l.Previous && idle.Available > 0 {
+			t = goBack(l, reason, message)
+		}
+	default:
+	}
+	if t.to == "" {
+		return Decision{}, false
+	}
+	o := Outcome{Ledger: l}.after(t, f.clock())
+	return Decision{Ledger: o.Ledger, Rollout: &o}, true
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
+	"github.com/capstan-dev/capstan/function/observed"
+)
+
+// NoService is what the Service of an Algorithm selects while it does not exist.
+const NoService = "none"
+
+// A Slot is what is observed of one slot.
+type Slot struct {
+	observed.Deployment
+
+	// Revision that runs there, and whether it has served before.
+	Revision string
+	Served   bool
+
+	// Trouble that blocks its pods, as reason and message, or empty.
+	Trouble        xpv2.ConditionReason
+	TroubleMessage string
+
+	// HasService reports whether the Service of the slot exists.
+	HasService bool
+
+	// Routed is what the route says of that Service: whether it names it, the weight that it gives to it, whether some requests
+	// go there by a header or cookie, and whether it gets copies of requests.
+	Routed struct {
+		Named, Chosen, Mirrored bool
+		Weight                  int64
+	}
+}
+
+// Runs reports whether the pods are of a revision, and no others.
+func (s Slot) Runs(revision string) bool { return s.Current() && s.Revision == revision }
+
+// sizeAsIs is the number of pods that are desired now.
+func (s Slot) sizeAsIs() *int32 {
+	return new(int32(s.Size)) //nolint:gosec // The API server keeps it in an int32.
+}
+
+// Facts are everything that decisions about revisions are made by. They do not change within a pass.
+type Facts struct {
+	Now time.Time
+
+	// Name of the Algorithm, for messages.
+	Name string
+
+	// Target is the revision that the spec asks for. It is empty while something that belongs to it is unknown.
+	Target string
+
+	// Slots by name, and the ledger that is remembered.
+	Slots  map[string]Slot
+	Ledger Ledger
+
+	// Lifecycle, Scaling and Experiment of the spec, or nil, and its Replicas.
+	Lifecycle  *v1alpha1.Lifecycle
+	Scaling    *v1alpha1.Scaling
+	Experiment *v1alpha1.Experiment
+	Replicas   int32
+
+	// Drain is how long a revision stays that no requests reach any more.
+	Drain time.Duration
+
+	// HasRoute reports whether the spec has one, ByReplicas whether the number of replicas makes the share of a candidate,
+	// because no Gateway does by weight. Route is the observed one, Gateway the one it is for.
+	HasRoute, ByReplicas bool
+	Route                observed.HTTPRoute
+	Gateway              v1alpha1.GatewayReference
+
+	// Selects is the slot whose pods the observed Service selects: empty for both, NoService without one.
+	Selects string
+
+	// LastCandidate is the revision that an earlier pass reported as candidate.
+	LastCandidate string
+
+	// Evidence about the candidate, Observes whether an Analysis exists or can, and Interval between two looks.
+	Evidence Evidence
+	Observes bool
+	Interval time.Duration
+
+	// BudgetExhausted is why the error budget blocks rollouts, or empty. MirrorRefused is why no request can be copied as
+	// spec.lifecycle.mirror asks, or empty.
+	BudgetExhausted, MirrorRefused string
+
+	// ArmB is the revision of the experiment's arm B, or empty with the reason ArmBUnknown.
+	ArmB, ArmBUnknown string
+}
+
+// clock to the second, as objects keep it.
+func (f Facts) clock() time.Time { return f.Now.UTC().Truncate(time.Second) }
+
+// live and idle slot of a ledger.
+func (f Facts) live(l Ledger) Slot { return f.Slots[l.Slot] }
+func (f Facts) idle(l Ledger) Slot { return f.Slots[names.Other(l.Slot)] }
+
+// due reports whether a time has passed since something, and if not, when it has.
+func (f Facts) due(since time.Time, d time.Duration) (bool, time.Time) {
+	if at := since.Add(d); f.Now.Before(at) {
+		return false, at
+	}
+	return true, time.Time{}
+}
+
+// routeTaken reports whether the Gateway serves the route as it is now.
+func (f Facts) routeTaken() bool {
+	return f.ByReplicas || f.Route.Exists && f.Route.Known && f.Route.Current && f.Route.Served && f.Route.Reason == ""
+}
+
+// routeReaches reports whether the Gateway knows a slot, so that traffic can shift to it. A route that no controller ever
+// reported about serves nothing, and neither does one that the Gateway refuses as it is now; nothing waits for them.
+func (f Facts) routeReaches(slot string) bool {
+	r := f.Route
+	if !f.HasRoute || !r.Exists || !r.Known || r.Current && !r.Served {
+		return true
+	}
+	return f.Slots[slot].Routed.Named && r.Current && r.Reason == ""
+}
+
+// drained reports whether nothing sends requests to a slot any more.
+func (f Facts) drained(slot string) bool {
+	to := f.Slots[slot].Routed
+	byRoute := f.Route.Exists && f.Route.Known && (to.Weight != 0 || to.Chosen || !f.Route.Current)
+	return f.Selects != slot && f.Selects != "" && !byRoute
+}
+
+// Needed is the number of pods that have to serve. What an autoscaler adds beyond its minimum is not needed.
+func (f Facts) Needed() int64 {
+	if f.Scaling != nil {
+		return int64(f.Scaling.MinReplicas)
+	}
+	return int64(f.Replicas)
+}
+
+// outOfRoom reports whether replicas wait for others to make room.
+func outOfRoom(reason xpv2.ConditionReason) bool {
+	return slices.Contains([]xpv2.ConditionReason{
+		v1alpha1.ReasonInsufficientGPU, v1alpha1.ReasonUnschedulable, v1alpha1.ReasonQuotaExceeded, v1alpha1.ReasonPodsRefused,
+	}, reason)
+}
+
+// mirrorsFirst reports whether copies of requests reach the candidate before requests do.
+func (f Facts) mirrorsFirst(l Ledger) bool { return f.Lifecycle.Mirror != nil && l.Experiment == nil }
+
+// retries reports whether the spec requests another attempt of a failed revision.
+func (f Facts) retries(failed *v1alpha1.FailedRevision) bool {
+	var n int32
+	revision, attempt, _ := strings.Cut(f.Lifecycle.Retry, "#")
+	_, err := fmt.Sscan(attempt, &n)
+	return err == nil && revision == failed.Revision && n > failed.Attempts
+}
+
+// promotes reports whether the spec requests the promotion of a revision.
+func (f Facts) promotes(revision string) bool {
+	return revision != "" && f.Lifecycle.Promote == revision
+}
+
+// aborts reports whether the spec requests the end of a candidate.
+func (f Facts) aborts(revision string) bool { return revision != "" && f.Lifecycle.Abort == revision }

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// unknown is why the state of the candidate is unknown, or empty. Then silentAt is when it will be, unless the provider queries
+// Prometheus before.
+func (f Facts) unknown(l Ledger) (reason xpv2.ConditionReason, message string, silentAt time.Time) {
+	e, holds := f.Evidence, l.holdsFor(v1alpha1.ReasonMetricsUnavailable)
+	last := l.Entered
+	if e.LookedAt.After(last) {
+		last = e.LookedAt
+	}
+	silent := last.Add(silentIntervals * f.Interval)
+	switch {
+	case !e.Asked:
+		return "", "", time.Time{}
+	case !f.Observes:
+		message = ProviderMissing
+	case e.Errors >= errorsInRow, holds && (e.Errors > 0 || !e.LookedAt.After(l.Entered)):
+		message = "Prometheus does not answer: see the condition MetricsAvailable"
+	case !f.Now.Before(silent):
+		message = "the provider has not queried Prometheus for some time: see the conditions of Analysis " + f.Name
+	default:
+		return "", "", silent
+	}
+	return v1alpha1.ReasonMetricsUnavailable, message, time.Time{}
+}
+
+// fault of the candidate in a slot, as reason and message, or empty.
+func (f Facts) fault(slot, candidate string) (xpv2.ConditionReason, string) {
+	s := f.Slots[slot]
+	switch failing := f.Evidence.failing(); {
+	case s.Trouble == v1alpha1.ReasonCrashLooping:
+		return s.Trouble, s.TroubleMessage
+	case !s.Exists || s.Revision == candidate && s.Noticed && s.Available == 0:
+		return v1alpha1.ReasonNotServing, "none of its replicas serves any more"
+	case failing == nil:
+		return "", ""
+	case failing.Name == CheckDrift:
+		return v1alpha1.ReasonDrifted, inWords(failing)
+	default:
+		return v1alpha1.ReasonMetricFailed, inWords(failing)
+	}
+}

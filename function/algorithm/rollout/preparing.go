@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"fmt"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// withdrawn: the spec does not ask for the candidate any more, or aborts it.
+func withdrawn(f Facts, l Ledger) (transition, bool) {
+	switch {
+	case l.Experiment != nil:
+		return experimentWithdrawn(f, l)
+	case f.aborts(l.Candidate):
+		return fail(f, l, v1alpha1.ReasonAborted, "spec.lifecycle.abort names it"), true
+	case f.Target == "" || f.Target == l.Candidate:
+		// What it is made of may be known again in a moment.
+		return transition{}, false
+	case f.Target == l.Revision:
+		return leave(f, l, v1alpha1.ReasonReverted, fmt.Sprintf("the spec asks for revision %s again", l.Revision)), true
+	default:
+		return leave(f, l, v1alpha1.ReasonSuperseded, fmt.Sprintf("the spec asks for revision %s instead of %s", f.Target, l.Candidate)), true
+	}
+}
+
+// A beginning is the first share of requests of a candidate.
+type beginning struct {
+	// weight is the share, and size the one that the candidate is sized for.
+	weight, size int32
+
+	// promoted reports whether it gets all requests because the spec says so, copied whether it gets copies of requests first.
+	promoted, copied bool
+}
+
+func (f Facts) first(l Ledger) beginning {
+	b := beginning{weight: f.nextShare(l), promoted: l.Experiment == nil && f.promotes(l.Candidate)}
+	if b.promoted {
+		b.weight = 100
+	}
+	b.size, b.copied = b.weight, f.mirrorsFirst(l) && !b.promoted
+	if b.copied {
+		b.size = max(b.weight, f.Lifecycle.Mirror.Percent)
+	}
+	return b
+}
+
+func slotTaken(f Facts, l Ledger) (transition, bool) {
+	idle := f.idle(l)
+	return stay(fmt.Sprintf("revision %s starts once what is in its place is gone", l.Candidate)), idle.Exists && idle.Revision != l.Candidate
+}
+
+func firstShareTooFine(f Facts, l Ledger) (transition, bool) {
+	weight := f.first(l).weight
+	return hold(l, v1alpha1.RolloutPreparing, v1alpha1.ReasonStepTooFine, f.tooFine(weight)), f.sizeFor(weight) == 0
+}
+
+// trouble that the candidate has now. That a Gateway does not take the route lasts until it does.
+func (f Facts) trouble(l Ledger) xpv2.ConditionReason {
+	if !l.Testing() {
+		return ""
+	}
+	reason := f.idle(l).Trouble
+	if reason == "" && l.Trouble == v1alpha1.ReasonAwaitingRoute && !f.routeTaken() {
+		return l.Trouble
+	}
+	return reason
+}
+
+func replicasWithoutRoom(f Facts, l Ledger) (transition, bool) {
+	idle := f.idle(l)
+	return noRoom(f, l, v1alpha1.RolloutPreparing, idle.TroubleMessage), outOfRoom(idle.Trouble)
+}
+
+// replicasBlocked for too long by what is wrong with the revision itself, as far as is known.
+func replicasBlocked(f Facts, l Ledger) (transition, bool) {
+	idle := f.idle(l)
+	if idle.Trouble == "" || outOfRoom(idle.Trouble) || idle.Trouble == v1alpha1.ReasonModelFetching {
+		return transition{}, false
+	}
+	late, wake := f.due(l.TroubleAt, troubleTimeout)
+	if !late {
+		return transition{timers: at(wake)}, false
+	}
+	return fail(f, l, idle.Trouble, idle.TroubleMessage), true
+}
+
+func neverReady(f Facts, l Ledger) (transition, bool) {
+	idle := f.idle(l)
+	return fail(f, l, v1alpha1.ReasonNeverReady, "its replicas were not ready in the time they have"), idle.Stalled && idle.Revision == l.Candidate
+}
+
+func firstMirrorRefused(f Facts, l Ledger) (transition, bool) {
+	return leave(f, l, v1alpha1.ReasonMirrorNotOffered, f.MirrorRefused), f.first(l).copied && f.MirrorRefused != ""
+}
+
+func replicasStart(f Facts, l Ledger) (transition, bool) {
+	report := fmt.Sprintf("replicas of revision %s start, and no caller reaches it", l.Candidate)
+	t := stay(report)
+	if l.holdsFor(v1alpha1.ReasonNoCapacity, v1alpha1.ReasonStepTooFine) {
+		t = resume(l)
+		t.report = report
+	}
+	return t, !f.canBegin(l, f.first(l).size)
+}
+
+func firstRouteNotTaken(f Facts, l Ledger) (transition, bool) {
+	if f.routeTaken() {
+		return transition{}, false
+	}
+	return awaitRoute(f, l, v1alpha1.RolloutPreparing), true
+}
+
+func mirrorBegins(f Facts, l Ledger) (transition, bool) {
+	return transition{
+		to: v1alpha1.RolloutMirroring, reason: v1alpha1.ReasonApplying,
+		message: fmt.Sprintf("replicas of revision %s serve, and get copies of requests", l.Candidate),
+		change: func(l Ledger) Ledger {
+			l.Began = l.Entered
+			return l
+		},
+	}, f.first(l).copied
+}
+
+func firstShareBlocked(f Facts, l Ledger) (transition, bool) {
+	first := f.first(l)
+	b := f.mayGoOn(l, first.weight, first.weight == 100)
+	t := hold(l, v1alpha1.RolloutPreparing, b.Reason, b.Message)
+	t.timers = b.timers
+	return t, b.Reason != "" && !first.promoted
+}
+
+func firstShareBegins(f Facts, l Ledger) (transition, bool) {
+	return weigh(l, f.first(l).weight, v1alpha1.ReasonPassed, fmt.Sprintf("replicas of revision %s serve", l.Candidate)), true
+}

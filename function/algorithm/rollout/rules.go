@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"time"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// A rule of a phase. It reports whether it decides, and how. It is a pure function: only apply changes a ledger. The timers of a
+// rule that does not decide count as well.
+type rule struct {
+	name string
+	when func(Facts, Ledger) (transition, bool)
+}
+
+// rules by the phase that they are for, or that is held. The first one that decides ends the pass, so that each pass makes one
+// transition at most:
+//
+//	Stable ─► Preparing ─► (Mirroring) ─► Stepping ─► … ─► Promoting ─► Baking ─► Draining ─► Stable
+//	              │            │                │           │
+//	              └────────────┴── RollingBack ◄┴───────────┘
+//	                                    └─► RolledBack, while the spec asks for it
+//
+// Every phase before Draining can be held. Each transition begins an epoch.
+var rules = map[v1alpha1.RolloutPhase][]rule{
+	v1alpha1.RolloutStable:      resting,
+	v1alpha1.RolloutDraining:    resting,
+	v1alpha1.RolloutRollingBack: resting,
+	v1alpha1.RolloutRolledBack:  resting,
+	v1alpha1.RolloutPreparing: {
+		{"withdrawn", withdrawn},
+		{"slot taken", slotTaken},
+		{"first share too fine", firstShareTooFine},
+		{"no room for replicas", replicasWithoutRoom},
+		{"replicas blocked", replicasBlocked},
+		{"never ready", neverReady},
+		{"mirror refused before it begins", firstMirrorRefused},
+		{"replicas start", replicasStart},
+		{"route not taken", firstRouteNotTaken},
+		{"mirror begins", mirrorBegins},
+		{"first share may not begin", firstShareBlocked},
+		{"first share begins", firstShareBegins},
+	},
+	v1alpha1.RolloutMirroring: {
+		{"withdrawn", withdrawn},
+		{"replaced", replaced},
+		{"candidate fails", candidateFails},
+		{"grows", grows},
+		{"promoted", promoted},
+		{"mirror removed", mirrorRemoved},
+		{"mirror refused", mirrorRefused},
+		{"mirror not in force", mirrorNotInForce},
+		{"mirror in force", mirrorInForce},
+		{"evidence missing", evidenceMissing},
+		{"metrics again", resumes(v1alpha1.ReasonMetricsUnavailable)},
+		{"judged", judged},
+	},
+	v1alpha1.RolloutStepping: {
+		{"withdrawn", withdrawn},
+		{"replaced", replaced},
+		{"candidate fails", candidateFails},
+		{"arms not apart", ofExperiment(shareNotInForce)},
+		{"arms apart", ofExperiment(shareInForce)},
+		{"experiment ends", ofExperiment(experimentEnds)},
+		{"experiment without metrics", ofExperiment(experimentWithoutMetrics)},
+		{"experiment resumes", ofExperiment(resumes(v1alpha1.ReasonMetricsUnavailable, v1alpha1.ReasonAwaitingRoute))},
+		{"experiment continues", ofExperiment(experimentGoesOn)},
+		{"grows", grows},
+		{"promoted", promoted},
+		{"state lost", stateLost},
+		{"share too fine", shareTooFine},
+		{"share fine enough", shareFineEnough},
+		{"share not in force", shareNotInForce},
+		{"share in force", shareInForce},
+		{"evidence missing", evidenceMissing},
+		{"metrics again", resumes(v1alpha1.ReasonMetricsUnavailable)},
+		{"judged", judged},
+	},
+	v1alpha1.RolloutPromoting: {
+		{"previous gone", previousGone},
+		{"superseded", superseded},
+		{"taken back", takenBack},
+		{"promotion not in force", promotionNotInForce},
+		{"promotion in force", promotionInForce},
+	},
+	v1alpha1.RolloutBaking: {
+		{"previous gone", previousGone},
+		{"superseded", superseded},
+		{"taken back", takenBack},
+		{"baking without metrics", bakingWithoutMetrics},
+		{"metrics again", resumes(v1alpha1.ReasonMetricsUnavailable)},
+		{"baked", baked},
+	},
+}
+
+// resting is where requests reach one revision, until another is requested.
+var resting = []rule{
+	{"target unknown", targetUnknown},
+	{"experiment not requested", experimentNotRequested},
+	{"experiment may not begin", experimentBlocked},
+	{"experiment begins", experimentBegins},
+	{"requests finish", requestsFinish},
+	{"settled", settled},
+	{"stays rolled back", staysRolledBack},
+	{"rollout may not begin", rolloutBlocked},
+	{"slot not free", slotNotFree},
+	{"rollout begins", rolloutBegins},
+}
+
+// rulesWhileClockIsBack are those that time has no part in. All others wait for the time to come again.
+var rulesWhileClockIsBack = map[v1alpha1.RolloutPhase][]rule{
+	v1alpha1.RolloutStepping:  {{"withdrawn", withdrawn}, {"candidate fails", candidateFails}},
+	v1alpha1.RolloutPromoting: {{"previous gone", previousGone}, {"superseded", superseded}, {"taken back", takenBack}},
+	v1alpha1.RolloutBaking:    {{"previous gone", previousGone}, {"superseded", superseded}, {"taken back", takenBack}},
+}
+
+// An Outcome of one pass over the rules.
+type Outcome struct {
+	timers
+
+	Ledger Ledger
+
+	// Moved reports whether a phase began, and Message what happens in the phase.
+	Moved   bool
+	Message string
+
+	// Waits is what a requested experiment waits for, if any.
+	Waits Waiting
+
+	// size is the share of requests that the candidate is sized for.
+	size int32
+}
+
+// advance a ledger by one transition, if any is due.
+func advance(f Facts, l Ledger) Outcome {
+	l = l.suffering(f.trouble(l), f.clock())
+	of, o := rules, Outcome{Ledger: l}
+	if l.Entered.After(f.clock()) {
+		of = rulesWhileClockIsBack
+		if of[l.Standing()] == nil {
+			o.timers = at(l.Entered)
+		}
+	} else {
+		o.size = f.usualSize(l)
+	}
+	for _, r := range of[l.Standing()] {
+		t, decides := r.when(f, l)
+		o.timers = o.with(t.timers)
+		if decides {
+			return o.after(t, f.clock())
+		}
+	}
+	return o
+}
+
+// after a transition.
+func (o Outcome) after(t transition, now time.Time) Outcome {
+	o.Ledger = apply(o.Ledger, t, now)
+	o.Moved, o.Message, o.Waits = t.to != "", t.message, t.waits
+	if t.report != "" {
+		o.Message = t.report
+	}
+	if t.size != 0 {
+		o.size = t.size
+	}
+	return o
+}
+
+// usualSize of the candidate in a phase, as the share of requests that it is sized for.
+func (f Facts) usualSize(l Ledger) int32 {
+	switch l.Standing() {
+	case v1alpha1.RolloutPreparing:
+		return f.first(l).size
+	case v1alpha1.RolloutMirroring:
+		if f.Lifecycle.Mirror != nil {
+			return max(f.nextShare(l), f.Lifecycle.Mirror.Percent)
+		}
+		return f.nextShare(l)
+	case v1alpha1.RolloutStepping:
+		return l.Weight
+	default:
+		return 0
+	}
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"fmt"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
+)
+
+// replaced: another revision runs where the candidate should, because something wrote over what is remembered. Nothing of it is
+// known.
+func replaced(f Facts, l Ledger) (transition, bool) {
+	idle := f.idle(l)
+	return leave(f, l, v1alpha1.ReasonStateLost, "another revision runs in the place of "+l.Candidate), idle.Exists && idle.Revision != l.Candidate
+}
+
+// candidateFails those requests that reach it.
+func candidateFails(f Facts, l Ledger) (transition, bool) {
+	reason, message := f.fault(names.Other(l.Slot), l.Candidate)
+	if reason == "" {
+		return transition{}, false
+	}
+	return fail(f, l, reason, message), true
+}
+
+// grows for a share of requests that the candidate passed for.
+func grows(f Facts, l Ledger) (transition, bool) {
+	if l.Next == 0 {
+		return transition{}, false
+	}
+	promoted := f.promotes(l.Candidate)
+	if l.NextBy == v1alpha1.ReasonPromoted && !promoted {
+		return notPromoted(l), true
+	}
+	return grow(f, l, l.Next, l.NextBy, promoted), true
+}
+
+// notPromoted any more.
+func notPromoted(l Ledger) transition {
+	t := transition{
+		to: v1alpha1.RolloutStepping, reason: v1alpha1.ReasonResumed, message: "spec.lifecycle.promote does not name it any more",
+		change: func(l Ledger) Ledger { return l.growing(0, "") }, size: l.Next,
+	}
+	// No request reaches it yet, as when it was promoted while it got copies of requests.
+	if l.Weight == 0 {
+		t.to = v1alpha1.RolloutPreparing
+		t.change = func(l Ledger) Ledger {
+			l.Evidence = 0
+			return l.growing(0, "")
+		}
+	}
+	return t
+}
+
+// grow for a share of requests, and give it to the candidate once that is large enough.
+func grow(f Facts, l Ledger, next int32, why xpv2.ConditionReason, promoted bool) transition {
+	b := f.mayGoOn(l, next, true)
+	var t transition
+	switch sized := f.grown(l, next); {
+	case sized && b.Reason != "" && !promoted:
+		t = hold(l, v1alpha1.RolloutStepping, b.Reason, b.Message)
+	case sized:
+		t = weigh(l, next, why, "its replicas serve")
+	default:
+		message := fmt.Sprintf("replicas of revision %s start for %d %% of callers", l.Candidate, next)
+		t = noRoom(f, l, v1alpha1.RolloutStepping, message)
+		if late, _ := f.due(l.TroubleAt, roomTimeout); l.Phase == v1alpha1.RolloutHolding && (!outOfRoom(f.idle(l).Trouble) || !late) {
+			t.to, t.reason, t.message = v1alpha1.RolloutStepping, why, message
+		}
+	}
+	t.size, t.timers = next, t.with(b.timers)
+	return t
+}
+
+func promoted(f Facts, l Ledger) (transition, bool) {
+	if !f.promotes(l.Candidate) {
+		return transition{}, false
+	}
+	return pass(f, l, 100, v1alpha1.ReasonPromoted, "spec.lifecycle.promote names it"), true
+}
+
+func stateLost(_ Facts, l Ledger) (transition, bool) {
+	return stay(fmt.Sprintf("nothing remembers how far revision %s had come: name it in spec.lifecycle.promote or abort", l.Candidate)),
+		l.holdsFor(v1alpha1.ReasonStateLost)
+}
+
+func shareTooFine(f Facts, l Ledger) (transition, bool) {
+	return hold(l, v1alpha1.RolloutStepping, v1alpha1.ReasonStepTooFine, f.tooFine(l.Weight)), f.sizeFor(l.Weight) == 0
+}
+
+// shareFineEnough again: what reached the candidate before was another share.
+func shareFineEnough(_ Facts, l Ledger) (transition, bool) {
+	t := resume(l)
+	t.change = Ledger.uncounted
+	return t, l.holdsFor(v1alpha1.ReasonStepTooFine)
+}
+
+func shareNotInForce(f Facts, l Ledger) (transition, bool) {
+	if l.Evidence != 0 || f.inForce(l) {
+		return transition{}, false
+	}
+	if !f.ByReplicas {
+		return awaitRoute(f, l, v1alpha1.RolloutStepping), true
+	}
+	return noRoom(f, l, v1alpha1.RolloutStepping, fmt.Sprintf("replicas of revision %s start for %d %% of callers", l.Candidate, l.Weight)), true
+}
+
+// shareInForce: evidence counts from when it is seen to be.
+func shareInForce(_ Facts, l Ledger) (transition, bool) {
+	return transition{
+		to: v1alpha1.RolloutStepping, reason: v1alpha1.ReasonSoaking,
+		message: fmt.Sprintf("%d %% of callers may reach revision %s, and evidence is being gathered", l.Weight, l.Candidate),
+		change: func(l Ledger) Ledger {
+			if t := l.Experiment; t != nil {
+				l.Experiment = &Trial{ID: t.ID, Key: t.Key, Started: l.Entered}
+			}
+			return l.counting()
+		},
+	}, l.Evidence == 0
+}
+
+// evidenceMissing: the state of the candidate is unknown, or too little is known after the deadline of the step.
+func evidenceMissing(f Facts, l Ledger) (transition, bool) {
+	reason, message, silentAt := f.unknown(l)
+	known := timers{silentAt: silentAt}
+	if reason == "" && !f.Evidence.passing() {
+		late, wake := f.due(l.Began, f.Lifecycle.Deadline.Duration)
+		known.wake = wake
+		if late {
+			reason = v1alpha1.ReasonInconclusive
+			message = "too little is known after the deadline of the step: send more requests, lower spec.lifecycle.minSamples, " +
+				"or name the revision in spec.lifecycle.promote or abort"
+		}
+	}
+	if reason == "" {
+		return transition{timers: known}, false
+	}
+	t := lack(f, l, reason, message)
+	t.timers = t.with(known)
+	return t, true
+}
+
+// lack of evidence holds a phase, and when that has lasted for the deadline, the spec says what happens.
+func lack(f Facts, l Ledger, reason xpv2.ConditionReason, message string) transition {
+	late, wake := reason == v1alpha1.ReasonInconclusive, timers{}
+	if !late && l.holdsFor(reason) {
+		late, wake.wake = f.due(l.Entered, f.Lifecycle.Deadline.Duration)
+	}
+	phase := l.Standing()
+	baking := phase == v1alpha1.RolloutBaking
+	var t transition
+	switch onNoData := f.Lifecycle.OnNoData; {
+	case late && onNoData == v1alpha1.NoDataRollback && baking && f.idle(l).Available > 0:
+		t = goBack(l, reason, message)
+	case late && onNoData == v1alpha1.NoDataRollback && !baking:
+		t = fail(f, l, reason, message)
+	case late && onNoData == v1alpha1.NoDataContinue && baking:
+		t = finish(v1alpha1.ReasonContinued, message)
+	case late && onNoData == v1alpha1.NoDataContinue:
+		t = grow(f, l, f.nextShare(l), v1alpha1.ReasonContinued, f.promotes(l.Candidate))
+		if change, next := t.change, f.nextShare(l); change == nil {
+			t.change = func(l Ledger) Ledger { return l.growing(next, v1alpha1.ReasonContinued) }
+		}
+	default:
+		t = hold(l, phase, reason, message)
+	}
+	t.timers = t.with(wake)
+	return t
+}
+
+// resumes what is held for one of some reasons.
+func resumes(reasons ...xpv2.ConditionReason) func(Facts, Ledger) (transition, bool) {
+	return func(_ Facts, l Ledger) (transition, bool) { return resume(l), l.holdsFor(reasons...) }
+}
+
+// judged candidate: it passes for the next share once it has had its time, unless that may not be now.
+func judged(f Facts, l Ledger) (transition, bool) {
+	mirrors, soak := l.Standing() == v1alpha1.RolloutMirroring, f.Lifecycle.Soak.Duration
+	report := fmt.Sprintf("%d %% of callers may reach revision %s, and evidence is being gathered", l.Weight, l.Candidate)
+	if mirrors {
+		soak, report = f.Lifecycle.Mirror.For.Duration, f.copies(l)
+	}
+	soaked, wake := f.due(l.Began, soak)
+	if !soaked || !f.Evidence.passing() {
+		t := stay(report)
+		t.timers = at(wake)
+		return t, true
+	}
+	next := f.nextShare(l)
+	b := f.mayGoOn(l, next, !mirrors || next == 100)
+	if b.Reason != "" {
+		t := hold(l, l.Standing(), b.Reason, b.Message)
+		t.timers = b.timers
+		return t, true
+	}
+	return pass(f, l, next, v1alpha1.ReasonPassed, f.Evidence.summary()), true
+}

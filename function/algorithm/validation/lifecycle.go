@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package validation
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/rollout"
+	"github.com/capstan-dev/capstan/function/check"
+)
+
+func lifecycle(s v1alpha1.AlgorithmSpec) field.ErrorList {
+	lc := s.Lifecycle
+	if lc == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	at, none := spec.Child("lifecycle"), field.OmitValueType{}
+	deadline := lc.Deadline.Duration
+	if lc.Soak.Duration > deadline {
+		errs = append(errs, field.Invalid(at.Child("soak"), lc.Soak.Duration,
+			fmt.Sprintf("is longer than deadline %s, when a step has to know enough: raise deadline or lower soak", check.Duration(deadline))))
+	}
+	if m := lc.Mirror; m != nil && m.For.Duration > deadline {
+		errs = append(errs, field.Invalid(at.Child("mirror", "for"), m.For.Duration,
+			fmt.Sprintf("is longer than deadline %s, when a step has to know enough: raise deadline or lower it", check.Duration(deadline))))
+	}
+	if s.Route == nil && lc.Mirror != nil {
+		errs = append(errs, field.Invalid(at.Child("mirror"), none, "needs spec.route: only a Gateway copies requests"))
+	}
+	if s.Route == nil && len(lc.Match) > 0 {
+		errs = append(errs, field.Invalid(at.Child("match"), none, "needs spec.route: only a Gateway sees headers and cookies"))
+	}
+	for i, w := range lc.Freeze {
+		if err := freeze(at.Child("freeze").Index(i), w); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// fewBegins is how many begins of a window freeze checks for an overlap with the next one.
+const fewBegins = 16
+
+func freeze(at *field.Path, w v1alpha1.FreezeWindow) *field.Error {
+	if _, err := time.LoadLocation(w.TimeZone); err != nil {
+		return field.Invalid(at.Child("timeZone"), w.TimeZone, "must be the name of a time zone, for instance Europe/Berlin")
+	}
+	schedule, _, err := rollout.ScheduleOf(w)
+	if err != nil {
+		return field.Invalid(at.Child("cron"), w.Cron,
+			"must be minute, hour, day of the month, month and day of the week, for instance 0 17 * * 5")
+	}
+	begin := schedule.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC))
+	if begin.IsZero() {
+		return field.Invalid(at.Child("cron"), w.Cron, "names a day that never comes")
+	}
+	for range fewBegins {
+		next := schedule.Next(begin)
+		if !next.IsZero() && next.Before(begin.Add(w.For.Duration)) {
+			return field.Invalid(at.Child("for"), w.For.Duration, "is longer than the time until cron begins it again: shorten it")
+		}
+		begin = next
+	}
+	return nil
+}
+
+func experiment(s v1alpha1.AlgorithmSpec) field.ErrorList {
+	e := s.Experiment
+	if e == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	at, none := spec.Child("experiment"), field.OmitValueType{}
+	if s.Lifecycle == nil {
+		errs = append(errs, field.Invalid(at, none, "needs spec.lifecycle, which remembers the arm of each client: set it, {} will do"))
+	}
+	if s.Route == nil {
+		errs = append(errs, field.Invalid(at, none, "needs spec.route: only a Gateway keeps the arms apart"))
+	}
+	switch m, version := s.Model, e.ArmB.ModelVersion; {
+	case version == "":
+	case m == nil || m.Registry == nil:
+		errs = append(errs, field.Invalid(at.Child("armB", "modelVersion"), version, "needs a model of the registry: spec.model.from: registry"))
+	case m.Digest != "" || m.Size != nil:
+		errs = append(errs, field.Invalid(at.Child("armB", "modelVersion"), version,
+			"is another model than spec.model.digest and size are of: remove them, and let the registry report the digest"))
+	}
+	for _, q := range [][2]string{{"query", e.Metric.Query}, {"of", e.Metric.Of}} {
+		if q[1] != "" && !strings.Contains(q[1], "$window") {
+			errs = append(errs, field.Invalid(at.Child("metric", q[0]), q[1],
+				"must contain $window, which stands for the time since the experiment began"))
+		}
+	}
+	return errs
+}

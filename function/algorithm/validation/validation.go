@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package validation checks what the schema of an Algorithm cannot see: fields that depend on others far away, on the platform's
+// settings, on rules of Kubernetes for the composed objects, and on objects that exist.
+package validation
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/pods"
+	"github.com/capstan-dev/capstan/function/compose"
+)
+
+var spec = field.NewPath("spec")
+
+// Spec returns what is wrong with a spec that has its defaults and that the schema accepts.
+func Spec(name string, s v1alpha1.AlgorithmSpec) field.ErrorList {
+	return slices.Concat(objectName(name), variables(s), mounts(s), gpu(s), ports(s), gateway(s), lifecycle(s), experiment(s), labels(s))
+}
+
+var slotServiceSuffix = regexp.MustCompile(`-slot-[ab]$`)
+
+// objectName must not be one of an object that Kubernetes makes: a Service or ServiceAccount of that name would be taken over,
+// and deleted with the Algorithm.
+func objectName(name string) field.ErrorList {
+	at := field.NewPath("metadata", "name")
+	switch {
+	case slotServiceSuffix.MatchString(name):
+		return field.ErrorList{field.Invalid(at, name, "ends like the Service of a slot of another Algorithm: choose another name")}
+	case name == "default" || name == "kubernetes":
+		return field.ErrorList{field.Invalid(at, name, "is the name of an object that Kubernetes makes: choose another name")}
+	default:
+		return nil
+	}
+}
+
+// variables of a container come from spec.env and spec.config.env, and each from one of them only.
+func variables(s v1alpha1.AlgorithmSpec) field.ErrorList {
+	var errs field.ErrorList
+	if s.Config == nil {
+		return nil
+	}
+	for _, e := range s.Env {
+		if _, ok := s.Config.Env[e.Name]; ok {
+			errs = append(errs, field.Invalid(spec.Child("config", "env"), e.Name, "is in spec.env as well: remove one"))
+		}
+	}
+	if s.Experiment == nil {
+		return errs
+	}
+	for i, e := range s.Experiment.ArmB.Env {
+		if _, ok := s.Config.Env[e.Name]; ok {
+			errs = append(errs, field.Invalid(spec.Child("experiment", "armB", "env").Index(i).Child("name"), e.Name,
+				"is in spec.config.env as well: move it to spec.env"))
+		}
+	}
+	return errs
+}
+
+// A mount is a folder of the container that a field of the spec takes.
+type mount struct {
+	field *field.Path
+	path  string
+}
+
+// mounts must not hide each other, and none can be created inside another that is mounted read-only.
+func mounts(s v1alpha1.AlgorithmSpec) field.ErrorList {
+	var ms []mount
+	if s.Resources.SharedMemory != nil {
+		ms = append(ms, mount{spec.Child("resources", "sharedMemory"), pods.SharedMemoryPath})
+	}
+	if s.Config != nil && len(s.Config.Files) > 0 {
+		ms = append(ms, mount{spec.Child("config", "mountPath"), s.Config.MountPath})
+	}
+	for i, secret := range s.Secrets {
+		ms = append(ms, mount{spec.Child("secrets").Index(i).Child("mountPath"), secret.MountPath})
+	}
+	if s.Model != nil {
+		ms = append(ms, mount{spec.Child("model", "mountPath"), s.Model.MountPath})
+	}
+	var errs field.ErrorList
+	for i, m := range ms {
+		if path.Clean(m.path) == "/" {
+			errs = append(errs, field.Invalid(m.field, m.path, "must be an absolute path other than / and without ':'"))
+			continue
+		}
+		for _, other := range ms[:i] {
+			if how := overlap(path.Clean(m.path), path.Clean(other.path)); how != "" {
+				errs = append(errs, field.Invalid(m.field, m.path,
+					fmt.Sprintf("%s %s, which is taken by %s: choose another folder", how, other.path, other.field)))
+				break
+			}
+		}
+	}
+	return errs
+}
+
+// overlap of two folders in words, or nothing.
+func overlap(a, b string) string {
+	switch {
+	case a == b:
+		return "is the same as"
+	case strings.HasPrefix(a, b+"/"):
+		return "is inside"
+	case strings.HasPrefix(b, a+"/"):
+		return "contains"
+	default:
+		return ""
+	}
+}
+
+// gpu must be an extended resource as Kubernetes defines it.
+func gpu(s v1alpha1.AlgorithmSpec) field.ErrorList {
+	r := s.Resources
+	if r.GPU == "" {
+		return nil
+	}
+	var errs field.ErrorList
+	if strings.Contains(r.GPU, "kubernetes.io/") || len(validation.IsQualifiedName("requests."+r.GPU)) > 0 {
+		errs = append(errs, field.Invalid(spec.Child("resources", "gpu"), r.GPU,
+			"must be a resource that nodes advertise, of the form vendor/device, for instance nvidia.com/gpu"))
+	}
+	if i := slices.Index(r.GPUProducts, ""); i >= 0 {
+		errs = append(errs, field.Invalid(spec.Child("resources", "gpuProducts").Index(i), "", "must be the value of a node's label"))
+	}
+	return errs
+}
+
+// ports that two containers of a pod would need.
+func ports(s v1alpha1.AlgorithmSpec) field.ErrorList {
+	if s.Probes.WarmUp == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	const remedy = "is the port on which the warm-up reports that it is done: choose another, or remove spec.probes.warmUp"
+	if *s.Port == pods.WarmUpPort {
+		errs = append(errs, field.Invalid(spec.Child("port"), *s.Port, remedy))
+	}
+	if m := s.Metrics; m != nil && m.Port != nil && *m.Port == pods.WarmUpPort {
+		errs = append(errs, field.Invalid(spec.Child("metrics", "port"), *m.Port, remedy))
+	}
+	return errs
+}
+
+func gateway(s v1alpha1.AlgorithmSpec) field.ErrorList {
+	if s.Route == nil || s.Route.Gateway != nil {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(spec.Child("route", "gateway"), field.OmitValueType{},
+		"is not set, and the platform's settings name no Gateway: set it to the name and namespace of one, "+
+			"or ask the platform team to set algorithm.gateway")}
+}
+
+// labels are stricter in Kubernetes than in the schema, and so are tolerations.
+func labels(s v1alpha1.AlgorithmSpec) field.ErrorList {
+	var errs field.ErrorList
+	at := spec.Child("scheduling", "nodeSelector")
+	for _, key := range slices.Sorted(maps.Keys(s.Scheduling.NodeSelector)) {
+		errs = append(errs, metav1validation.ValidateLabelName(key, at)...)
+	}
+	if s.Access != nil {
+		for i, c := range s.Access.From {
+			for _, key := range slices.Sorted(maps.Keys(c.PodLabels)) {
+				errs = append(errs, metav1validation.ValidateLabelName(key, spec.Child("access", "from").Index(i).Child("podLabels"))...)
+			}
+		}
+	}
+	for i, t := range s.Scheduling.Tolerations {
+		at := spec.Child("scheduling", "tolerations").Index(i)
+		if t.Operator != "" && t.Operator != corev1.TolerationOpEqual && t.Operator != corev1.TolerationOpExists {
+			errs = append(errs, field.Invalid(at.Child("operator"), string(t.Operator), "must be Exists or Equal"))
+		}
+		if t.Key != "" {
+			errs = append(errs, metav1validation.ValidateLabelName(t.Key, at.Child("key"))...)
+		}
+		for _, remedy := range validation.IsValidLabelValue(t.Value) {
+			errs = append(errs, field.Invalid(at.Child("value"), t.Value, remedy))
+		}
+	}
+	return errs
+}
+
+// Claim returns what the cache of a model asks for and a claim that exists does not change. The schema refuses a change, but not
+// that a cache is removed and comes back different.
+func Claim(cache *v1alpha1.ModelCache, name string, claim map[string]any) field.ErrorList {
+	if cache == nil || claim == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	at := spec.Child("model", "cache")
+	const remedy = "the volume that exists has %q, and keeps it: set that, or delete PersistentVolumeClaim %q once no replica mounts it"
+	if class := compose.Text(claim, "spec", "storageClassName"); cache.StorageClassName != "" && class != "" && class != cache.StorageClassName {
+		errs = append(errs, field.Invalid(at.Child("storageClassName"), cache.StorageClassName, fmt.Sprintf(remedy, class, name)))
+	}
+	if modes := compose.List(claim, "spec", "accessModes"); len(modes) == 1 && modes[0] != string(cache.AccessMode) {
+		errs = append(errs, field.Invalid(at.Child("accessMode"), string(cache.AccessMode), fmt.Sprintf(remedy, modes[0], name)))
+	}
+	return errs
+}

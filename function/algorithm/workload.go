@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package algorithm
+
+import (
+	"encoding/json"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
+	applyautoscalingv2 "k8s.io/client-go/applyconfigurations/autoscaling/v2"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
+
+	"github.com/capstan-dev/capstan/function/algorithm/measure"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
+	"github.com/capstan-dev/capstan/function/algorithm/pods"
+	"github.com/capstan-dev/capstan/function/algorithm/rollout"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/observed"
+)
+
+// downloadSeconds is the time for an image and a model to arrive before a replica starts. When it and the time to start are over,
+// an update counts as stalled.
+const downloadSeconds = 600
+
+// serviceAccount without rights and without a token, so that what a right is given to some day is this Algorithm and not the
+// default account of the namespace.
+func serviceAccount(d *compose.Draft, p *pass) {
+	if p.spec.ServiceAccountName == "" {
+		d.Require(names.ServiceAccount, applycorev1.ServiceAccount(p.Name, p.Namespace).
+			WithLabels(p.Labels()).
+			WithAutomountServiceAccountToken(false))
+	}
+}
+
+// config files in an immutable ConfigMap named by its content. Pods of the revision before keep theirs until they are gone (see
+// lingering).
+func config(d *compose.Draft, p *pass) {
+	if !pods.HasFiles(p.spec.Config) {
+		return
+	}
+	data := make(map[string]string, len(p.spec.Config.Files))
+	for name, content := range p.spec.Config.Files {
+		data[name] = string(content)
+	}
+	hash := pods.ConfigHash(p.spec.Config)
+	d.Require(names.ConfigPrefix+hash, applycorev1.ConfigMap(p.Config(hash), p.Namespace).
+		WithLabels(p.Labels()).
+		WithImmutable(true).
+		WithData(data))
+}
+
+// deploymentSpec is the spec of a Deployment whose template stays as it was pinned: to decode it into a type would drop what a
+// later version of this function has put into it.
+type deploymentSpec struct {
+	*applyappsv1.DeploymentSpecApplyConfiguration `json:",inline"`
+
+	Template map[string]any `json:"template"`
+}
+
+// deployment of a revision in a slot. The Algorithm serves without the one that is not live.
+func deployment(d *compose.Draft, p *pass, r rollout.Run) {
+	slot, resource := p.rollout.Slots[r.Slot], names.Deployment(r.Slot)
+	rec, ok := p.record(r.Revision)
+	// Pods of an unknown revision stay as they are, and so do those that could not start again without what was refused.
+	if !ok || r.Revision == p.target.revision && p.refused(d) {
+		d.Keep(resource)
+		return
+	}
+	spec := applyappsv1.DeploymentSpec().
+		WithSelector(applymetav1.LabelSelector().WithMatchLabels(p.SlotPods(r.Slot))).
+		// It never goes below the desired number. A quarter more, rounded up, makes one more pod for a small Algorithm.
+		WithStrategy(applyappsv1.DeploymentStrategy().
+			WithType(appsv1.RollingUpdateDeploymentStrategyType).
+			WithRollingUpdate(applyappsv1.RollingUpdateDeployment().
+				WithMaxUnavailable(intstr.FromInt32(0)).
+				WithMaxSurge(intstr.FromString("25%")))).
+		WithProgressDeadlineSeconds(*p.spec.Probes.StartupSeconds + downloadSeconds).
+		WithRevisionHistoryLimit(2)
+	spec.Replicas = r.Size
+	// The first pods wait for the ServiceAccount. Crossplane applies objects in no order, and a Deployment whose pods were
+	// refused once for want of it keeps reporting so, whatever else refuses them later.
+	if p.spec.ServiceAccountName == "" && p.Observed[names.ServiceAccount] == nil && slot.Total == 0 {
+		spec.WithPaused(true)
+	}
+	metadata := applymetav1.ObjectMeta().WithName(p.OfSlot(r.Slot)).WithNamespace(p.Namespace).WithLabels(p.SlotLabels(r.Slot)).
+		WithAnnotations(map[string]string{names.AnnotationRevision: r.Revision})
+	if rec.Model != nil {
+		raw, _ := json.Marshal(rec.Model) //nolint:errchkjson // Text always marshals.
+		metadata.WithAnnotations(map[string]string{names.AnnotationModel: string(raw)})
+	}
+	live := r.Slot == p.decision.Live.Slot
+	// A size that is given back as it was seen, although an autoscaler may write another at the same moment: with the version the
+	// API server refuses one that is out of date, and Crossplane looks again. A Crossplane that is short of CPU may see what was
+	// a minute ago.
+	if o := p.Observed[resource]; o != nil && p.spec.Scaling != nil && r.Size != nil && live {
+		if v := compose.Text(o.Map(), "metadata", "resourceVersion"); v != "" {
+			metadata.WithResourceVersion(v)
+		}
+	}
+	d.Add(resource, compose.NewManifest("apps/v1", "Deployment", metadata,
+		deploymentSpec{DeploymentSpecApplyConfiguration: spec, Template: labelled(rec.Template, r.Slot)}), !live)
+}
+
+// refused reports whether something that pods of the target need to start is left out.
+func (p *pass) refused(d *compose.Draft) bool {
+	account := p.spec.ServiceAccountName == "" && d.LeavesOut(names.ServiceAccount)
+	return account || p.spec.Config != nil && d.LeavesOut(names.ConfigPrefix+pods.ConfigHash(p.spec.Config))
+}
+
+// autoscaler of the live slot. It follows the load: how much of it a replica bears is known, so that the right number of replicas
+// is too. The latency is its guard: load is followed before it shows in the latency, and the latency brings more replicas where
+// what was learned about the load is no longer true.
+//
+// A metric that is lost freezes the number of replicas; an absent one is never zero (see package/monitoring).
+func autoscaler(d *compose.Draft, p *pass) {
+	sc, slot := p.spec.Scaling, p.decision.Live.Slot
+	if sc == nil {
+		return
+	}
+	metrics := measure.ScalingMetrics(&p.spec, p.load(), p.learned.LoadIndependent, p.Name, slot)
+	if len(metrics) == 0 {
+		// The metric of the load is not known yet. Whatever scales goes on by the metrics that it has.
+		metrics = observed.NewHorizontalPodAutoscaler(p.Observed[names.Autoscaler(slot)]).Metrics()
+	}
+	if len(metrics) == 0 {
+		return
+	}
+	d.Require(names.Autoscaler(slot), applyautoscalingv2.HorizontalPodAutoscaler(p.OfSlot(slot), p.Namespace).
+		WithLabels(p.SlotLabels(slot)).
+		WithSpec(applyautoscalingv2.HorizontalPodAutoscalerSpec().
+			WithScaleTargetRef(applyautoscalingv2.CrossVersionObjectReference().
+				WithAPIVersion("apps/v1").
+				WithKind("Deployment").
+				WithName(p.OfSlot(slot))).
+			WithMinReplicas(sc.MinReplicas).
+			WithMaxReplicas(sc.MaxReplicas).
+			WithMetrics(metrics...).
+			WithBehavior(behavior(*sc.ScaleDownAfterSeconds))))
+}
+
+// behavior grows fast and shrinks slowly.
+func behavior(calm int32) *applyautoscalingv2.HorizontalPodAutoscalerBehaviorApplyConfiguration {
+	policy := func(kind autoscalingv2.HPAScalingPolicyType, value int32) *applyautoscalingv2.HPAScalingPolicyApplyConfiguration {
+		return applyautoscalingv2.HPAScalingPolicy().WithType(kind).WithValue(value).WithPeriodSeconds(60)
+	}
+	return applyautoscalingv2.HorizontalPodAutoscalerBehavior().
+		WithScaleUp(applyautoscalingv2.HPAScalingRules().
+			WithStabilizationWindowSeconds(0).
+			WithSelectPolicy(autoscalingv2.MaxChangePolicySelect).
+			WithPolicies(policy(autoscalingv2.PercentScalingPolicy, 100), policy(autoscalingv2.PodsScalingPolicy, 4))).
+		WithScaleDown(applyautoscalingv2.HPAScalingRules().
+			WithStabilizationWindowSeconds(calm).
+			WithSelectPolicy(autoscalingv2.MaxChangePolicySelect).
+			WithPolicies(policy(autoscalingv2.PercentScalingPolicy, 10), policy(autoscalingv2.PodsScalingPolicy, 1)))
+}
+
+// disruptionBudget keeps node drains from taking too many replicas of the live slot at a time; those of the other serve nothing
+// yet, or finish what they have wherever they are. It moves to another slot together with traffic. A single replica gets none,
+// because its node could never be drained. It counts the missing ones, since a minimum equal to the size would block drains as
+// well, and pods that do not serve may always go.
+func disruptionBudget(d *compose.Draft, p *pass) {
+	most := *p.spec.Replicas
+	if p.spec.Scaling != nil {
+		most = p.spec.Scaling.MaxReplicas
+	}
+	if most <= 1 {
+		return
+	}
+	d.Require(names.Budget, applypolicyv1.PodDisruptionBudget(p.Name, p.Namespace).
+		WithLabels(p.Labels()).
+		WithSpec(applypolicyv1.PodDisruptionBudgetSpec().
+			WithMaxUnavailable(*p.spec.Availability.MaxUnavailable).
+			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
+			WithSelector(applymetav1.LabelSelector().WithMatchLabels(p.SlotPods(p.decision.Live.Slot)))))
+}

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package engine is the seam between what a Database is and what it runs: everything that knows a certain server, its
+// configuration, its backup tool or its metrics is behind these interfaces. An engine has a package of its own below this one.
+package engine
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/check"
+	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
+)
+
+// An Engine runs the data of a Database. All of it is pure: values in, values out.
+type Engine interface {
+	// Traits that are the same for every Database of the engine.
+	Traits() Traits
+
+	Versions
+	Fields
+	Configuration
+	Restarts
+	Messages
+}
+
+// Versions of an engine.
+type Versions interface {
+	// Catalogue of the project's own image: the versions in it, and what they have.
+	Catalogue() ([]inputv1alpha1.DatabaseVersion, error)
+
+	// CheckVersion of a platform's own image. The remedy is empty when the version can be run.
+	CheckVersion(version string) (remedy string)
+
+	// CompareVersions is negative when a is before b, and positive when it is after.
+	CompareVersions(a, b string) int
+}
+
+// Fields of a spec that only the engine understands.
+type Fields interface {
+	// CheckConfig is about spec.config.
+	CheckConfig(s Server) []check.Problem
+
+	// CheckExtensions is about spec.extensions, of an image that has them.
+	CheckExtensions(s Server) []check.Problem
+
+	// Reserved reports whether the server itself uses a name of a logical database.
+	Reserved(database string) bool
+
+	// Connections that a member takes.
+	Connections(s Server) int32
+
+	// Libraries of extensions that have to be loaded when the server starts, sorted.
+	Libraries(s Server) []string
+
+	// Connection that a consumer uses, as far as its kind and options go.
+	Connection(readOnly bool) Connection
+}
+
+// Configuration of members, of what they agree on, and of poolers.
+type Configuration interface {
+	// Files that a member starts with, by name.
+	Files(s Server) map[string]string
+
+	// Coordination is what all members follow at run time. It is kept as text in an annotation of one object of a generation.
+	Coordination(s Server) string
+
+	// Coordinated reads what a Coordination before says.
+	Coordinated(text string) Coordinated
+
+	// PoolerFiles configure poolers.
+	PoolerFiles(p Pooler) map[string]string
+
+	// Alerts on the metrics of members.
+	Alerts(w Watched) Alerts
+}
+
+// Restarts reports what a change does to servers that run.
+type Restarts interface {
+	// RestartInputs are what parameters follow from that are only read when the server starts, without version, memory and
+	// connections. What is empty has to be left out: a change of any entry restarts members.
+	RestartInputs(s Server) map[string]any
+
+	// Restarting are those parameters as they follow from it.
+	Restarting(s Server) map[string]string
+
+	// NeedsRestart reports whether a parameter of spec.config is only read when the server starts.
+	NeedsRestart(parameter, version string) bool
+
+	// Restarted are the effects on members of other restart inputs, beside memory and connections.
+	Restarted(before, after map[string]any) []v1alpha1.ChangeEffect
+
+	// Reloaded are the effects of another Coordination that need no restart.
+	Reloaded(r Reload) []v1alpha1.ChangeEffect
+}
+
+// Messages to people.
+type Messages interface {
+	// Filling explains what fills the volume of a member, and what to do about it.
+	Filling(database, member string, volume *observev1alpha1.VolumeReport) string
+}
+
+type (
+	// MemberConfig is the file that the program in members reads. It is the first engine's file until another needs its own.
+	MemberConfig = pgmember.Config
+	// Backup is its part about backups.
+	Backup = pgmember.Backup
+	// Source is its part about the backups that a generation begins with.
+	Source = pgmember.Source
+	// Upgrade is its part about a major upgrade.
+	Upgrade = pgmember.Upgrade
+	// Verify is its part about the verification of backups.
+	Verify = pgmember.Verify
+	// Assertion is a statement of SQL that verification runs, and that has to yield true.
+	Assertion = pgmember.Assertion
+)
+
+// The program of members, its file, and the label of the pods of poolers.
+const (
+	Program     = pgmember.Program
+	FileMember  = pgmember.FileConfig
+	LabelPooler = pgmember.LabelPooler
+)
+
+// Traits of an engine.
+type Traits struct {
+	Engine v1alpha1.Engine
+
+	// App is the label app.kubernetes.io/name of members, and the name of the container and of the port of the server. Other pods
+	// of the Database have labels that begin with it.
+	App string
+
+	// PoolerApp is the same label of poolers.
+	PoolerApp string
+
+	// Role is the ClusterRole of package/platform.yaml that members are bound to. Crossplane may bind it and no other.
+	Role string
+
+	// Resume says how a person ends a pause of failover, for messages.
+	Resume string
+
+	// BackupTool is the name of what takes backups, and BackupPort the name of the port where members and the host of a volume
+	// serve it.
+	BackupTool, BackupPort string
+
+	// CoordinationPort is the name of the port where members talk to each other, if they do.
+	CoordinationPort string
+
+	// Unmanaged is the reason of a leader that could not create what only a superuser may.
+	Unmanaged string
+
+	// User and Group that members run as.
+	User, Group int64
+
+	// SocketDir is where the server listens for programs in its pod.
+	SocketDir string
+
+	Ports       Ports
+	CommonNames CommonNames
+	Exporter    Exporter
+
+	// Access is the login that databases and logins are made with, and Verifier what the server is given in place of its
+	// password.
+	Access   string
+	Verifier credentialsv1alpha1.Format
+}
+
+// Ports of the pods of a Database.
+type Ports struct {
+	Client, Coordination, Health, Metrics int32
+
+	// Backup is where members and the host of a volume serve the backup tool. Repository is where that host takes requests
+	// for backups.
+	Backup, Repository int32
+
+	// Pause is where members ask poolers to wait, PoolerMetrics where Prometheus asks poolers.
+	Pause, PoolerMetrics int32
+}
+
+// CommonNames of the certificates that the programs of a Database show each other. Each stands for other rights.
+type CommonNames struct{ Members, Backup, Repository, Pooler string }
+
+// Exporter of metrics that runs beside each server.
+type Exporter struct {
+	Command, Args []string
+	Env           map[string]string
+	User          int64
+}
+
+// Server is what the configuration of the members of a generation follows from.
+type Server struct {
+	// Database is the value of the label of the pods, and Scope the name that members find each other by.
+	Database, Scope, Namespace string
+
+	// Version of the data, as the spec writes it.
+	Version string
+
+	// Image that has this version. It is zero while there is none.
+	Image inputv1alpha1.DatabaseVersion
+
+	// Members that count.
+	Members int32
+
+	// Memory and Storage that every member has, in bytes, and SpecMemory and SpecStorage that the spec asks for.
+	Memory, Storage         int64
+	SpecMemory, SpecStorage resource.Quantity
+
+	// Connections of each member, unless spec.config says otherwise.
+	Connections int32
+
+	// Config, Extensions and Databases of the spec.
+	Config     map[string]string
+	Extensions []string
+	Databases  []string
+
+	// Pinned parameters: those that need a restart, as they were computed when the spec asked for them; nil before.
+	Pinned map[string]string
+
+	// Profile of failover.
+	Profile v1alpha1.FailoverProfile
+
+	// Synchronous reports that a commit waits for another member, and Strict that it does so even when there is none.
+	Synchronous, Strict bool
+
+	// Archives reports that the server can archive without another restart, and Archiving that it does.
+	Archives, Archiving bool
+
+	// Restored reports that the data begins with a backup.
+	Restored bool
+
+	// Followed reports that a generation of a later version copies and follows this one. Fence, when not empty, stops the leader
+	// for good in favour of the generation of that identifier: no other member is promoted.
+	Followed bool
+	Fence    string
+
+	// Paused reports that failover was switched off by hand.
+	Paused bool
+
+	// Pooled reports that there are poolers.
+	Pooled bool
+}
+
+// Coordinated is the Coordination that members got before, as far as Capstan depends on it.
+type Coordinated struct {
+	// Paused reports that failover is off, by hand or by a fence.
+	Paused bool
+
+	// Fence, Followed and Strict mean what they mean in Server.
+	Fence            string
+	Followed, Strict bool
+}
+
+// Reload is a change of the Coordination.
+type Reload struct {
+	Before, After string
+	Server        Server
+
+	// Set are parameters of spec.config that took effect at once before this pass.
+	Set []string
+
+	// OwnMemory reports that spec.resources sets the memory, and no plan does.
+	OwnMemory bool
+}
+
+// Pooler is what the configuration of poolers follows from.
+type Pooler struct {
+	// Host of the leader.
+	Host string
+
+	// Databases that clients connect to.
+	Databases []string
+
+	Mode v1alpha1.PoolerMode
+
+	// PoolSize is the number of connections to the server of each login in each database. MaxClients is the number of
+	// clients' connections.
+	PoolSize, MaxClients int32
+
+	// Limits are the numbers of connections to the server in databases whose logins take turns.
+	Limits map[string]int32
+
+	// ServerAuthority reports that the server's certificate and the members' certificates have different authorities.
+	ServerAuthority bool
+}
+
+// Connection of a consumer.
+type Connection struct {
+	Type                 string
+	Options, JDBCOptions map[string]credentialsv1alpha1.OptionValue
+}
+
+// Severities of alerts.
+const (
+	// SeverityPage is for what a person has to look at now.
+	SeverityPage = "critical"
+	// SeverityTicket is for what a person has to look at in the next days.
+	SeverityTicket = "warning"
+)
+
+// An Alert is an expression about a Database, and how long it has to hold. Its summary has verbs for name and namespace.
+type Alert struct{ Name, Severity, Expr, For, Summary string }
+
+// Watched is the Database that alerts are about.
+type Watched struct {
+	// Series selects the metrics of its members.
+	Series string
+
+	Replicas int32
+
+	// LagSeconds that a standby may be behind.
+	LagSeconds int
+}
+
+// Alerts on the metrics of an engine, by what they are about.
+type Alerts struct{ Leader, Server, Archive, Standbys []Alert }

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+import "github.com/capstan-dev/capstan/apis/members/pgmember"
+
+// archiveTimeout is how long what was written waits for the archive at most, when it does not fill a segment.
+const archiveTimeout = "60s"
+
+// archivingAtStart adds what archiving needs at the start of the server. What is archived and where, the command finds out each
+// time.
+func (s Server) archivingAtStart(ps map[string]string) {
+	if s.Archives {
+		ps["archive_mode"] = "on"
+	}
+}
+
+// archiving adds what takes effect at once. The command discards what comes while backups are off.
+func (s Server) archiving(ps map[string]string) {
+	if s.Archives {
+		// The shell drops what follows #. pgBackRest takes backups only where it reads its own name.
+		ps["archive_command"] = pgmember.Program + " archive %p # pgbackrest"
+	}
+	if s.Archiving {
+		ps["archive_timeout"] = archiveTimeout
+	}
+}
+
+// bootstrap of the data: what the first member begins with.
+func (s Server) bootstrap() map[string]any {
+	b := map[string]any{"dcs": s.dynamic(), "initdb": s.initdb()}
+	if s.Restored {
+		b["method"] = "restore"
+		b["restore"] = map[string]any{
+			"command":   pgmember.Program + " restore",
+			"no_params": true,
+			// The command writes what is replayed and up to when.
+			"keep_existing_recovery_conf": true,
+		}
+	}
+	return b
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-dev/capstan/function/database/engine"
+)
+
+func TestFenceAndFollower(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		server Server
+		want   map[string]any
+	}{
+		"Alone": {
+			reason: "A generation that nobody follows or succeeds has neither a slot nor a pause.",
+			want:   map[string]any{},
+		},
+		"Followed": {
+			reason: "What the copy needs is kept for it, on whichever member leads.",
+			server: Server{Server: engine.Server{Followed: true}},
+			want:   map[string]any{"slots": map[string]any{"capstan_upgrade": map[string]any{"type": "physical"}}},
+		},
+		"Fenced": {
+			reason: "A fence comes with a pause, or another member would be promoted when the leader stops; the slot stays for the rest.",
+			server: Server{Server: engine.Server{Followed: true, Fence: "u1"}},
+			want: map[string]any{
+				"slots": map[string]any{"capstan_upgrade": map[string]any{"type": "physical"}},
+				"pause": true, "capstan_fence": "u1",
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.server.Database, tc.server.Scope, tc.server.Major, tc.server.Pace = "orders", "orders-1", 17, Balanced
+			tc.server.Members, tc.server.Memory, tc.server.Storage, tc.server.MaxConnections = 3, 256*bytesMB, 1024*bytesMB, 50
+			text, err := tc.server.Dynamic()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all map[string]any
+			if err := json.Unmarshal([]byte(text), &all); err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]any{}
+			for _, key := range []string{"slots", "pause", "capstan_fence"} {
+				if v, ok := all[key]; ok {
+					got[key] = v
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\nDynamic(): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

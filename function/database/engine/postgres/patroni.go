@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"unicode/utf16"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
+)
+
+// Labels that Patroni and members go by.
+const (
+	// LabelPatroniRole is written by Patroni on its own pod.
+	LabelPatroniRole = "capstan.dev/patroni-role"
+
+	labelScope = "cluster-name"
+)
+
+// dynamic configuration, which Patroni keeps in the annotation config of the ConfigMap <scope>-config, and every member follows.
+func (s Server) dynamic() map[string]any {
+	c := map[string]any{
+		"ttl":           s.Pace.TTL,
+		"loop_wait":     s.Pace.LoopWait,
+		"retry_timeout": s.Pace.RetryTimeout,
+		// Of members that follow asynchronously, one that is further behind does not lead.
+		"maximum_lag_on_failover": bytesMB,
+		// Seconds that Patroni waits for a leader to start again, or to stop.
+		"primary_start_timeout": 30,
+		"primary_stop_timeout":  30,
+		// While the API server is down, the leader continues as long as all members acknowledge it.
+		"failsafe_mode": true,
+		// What a member that went away needs is kept for so long.
+		"member_slots_ttl": "30min",
+		"synchronous_mode": false,
+		"postgresql": map[string]any{
+			"use_pg_rewind": true,
+			"use_slots":     true,
+			"parameters":    s.parameters(),
+			"pg_hba":        s.access(),
+			"pg_ident":      s.identities(),
+		},
+	}
+	if s.Followed {
+		c["slots"] = map[string]any{members.FollowerSlot: map[string]any{"type": "physical"}}
+	}
+	if s.Paused {
+		c["pause"] = true
+	}
+	if s.Fence != "" {
+		// Both are one annotation: who sees the fence sees the pause.
+		c["pause"] = true
+		c["capstan_fence"] = s.Fence
+	}
+	if s.Synchronous && s.Members > 1 {
+		c["synchronous_mode"] = "quorum"
+		c["synchronous_node_count"] = 1
+		c["synchronous_mode_strict"] = s.Strict
+	}
+	return c
+}
+
+// Dynamic configuration as Patroni itself would write it: JSON without white space and beyond ASCII escaped, so that it finds
+// nothing to correct.
+func (s Server) Dynamic() (string, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(s.dynamic()); err != nil {
+		return "", fmt.Errorf("cannot encode the configuration of Patroni: %w", err)
+	}
+	var out strings.Builder
+	for _, r := range strings.TrimRight(b.String(), "\n") {
+		switch {
+		case r <= '~':
+			out.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&out, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		}
+	}
+	return out.String(), nil
+}
+
+// Patroni is its configuration file, the same for every member. What differs the program of the members sets in the environment.
+func (s Server) Patroni() (string, error) {
+	tls := map[string]any{"sslcert": pgmember.FileMemberCert, "sslkey": pgmember.FileMemberKey, "sslrootcert": pgmember.FileServerCA, "sslmode": "verify-ca"}
+	role := func(name string) map[string]any {
+		r := map[string]any{"username": name}
+		maps.Copy(r, tls)
+		return r
+	}
+	// Only where a commit was on two members is a new copy sure to lose nothing.
+	replaceable := s.Synchronous && s.Members > 1
+	restapi := map[string]any{
+		"listen":   fmt.Sprintf("0.0.0.0:%d", PortPatroni),
+		"certfile": pgmember.FileMemberCert,
+		"keyfile":  pgmember.FileMemberKey,
+		"cafile":   pgmember.FileMemberCA,
+		// Every client may read. A change needs the certificate of a member.
+		"verify_client": "optional",
+	}
+	server := map[string]any{
+		"listen":               fmt.Sprintf("*:%d", PortPostgres),
+		"data_dir":             DataDir,
+		"bin_dir":              fmt.Sprintf("/usr/lib/postgresql/%d/bin", s.Major),
+		"pgpass":               pgmember.FolderPrivate + "/pgpass",
+		"use_unix_socket":      true,
+		"use_unix_socket_repl": true,
+		"use_pg_rewind":        true,
+		"remove_data_directory_on_rewind_failure":     replaceable,
+		"remove_data_directory_on_diverged_timelines": replaceable,
+		"create_replica_methods":                      []string{"basebackup"},
+		"basebackup":                                  map[string]any{"checkpoint": "fast"},
+		"authentication": map[string]any{
+			"superuser":   map[string]any{"username": pgmember.RoleSuperuser},
+			"replication": role(pgmember.RoleReplication),
+			"rewind":      role(pgmember.RoleRewind),
+		},
+		"callbacks": map[string]any{
+			"on_start":       pgmember.Program + " callback",
+			"on_stop":        pgmember.Program + " callback",
+			"on_role_change": pgmember.Program + " callback",
+		},
+		"before_stop": pgmember.Program + " before-stop",
+	}
+	if s.Pooled || s.Archives {
+		// Poolers and those who take backups have a certificate of the same authority, and Patroni knows no names.
+		restapi["allowlist_include_members"] = true
+	}
+	raw, err := yaml.Marshal(map[string]any{
+		"scope":   s.Scope,
+		"restapi": restapi,
+		"ctl": map[string]any{
+			"certfile": pgmember.FileMemberCert, "keyfile": pgmember.FileMemberKey, "cacert": pgmember.FileMemberCA,
+			// With a certificate of its own this leaves out the name only: members ask each other by address, and the authority
+			// signs only for members.
+			"insecure": true,
+		},
+		"kubernetes": map[string]any{
+			"namespace":          s.Namespace,
+			"labels":             map[string]any{members.LabelDatabase: s.Database},
+			"scope_label":        labelScope,
+			"role_label":         LabelPatroniRole,
+			"use_endpoints":      false,
+			"bypass_api_service": false,
+		},
+		"bootstrap":  s.bootstrap(),
+		"postgresql": server,
+		"watchdog":   map[string]any{"mode": "off"},
+		"tags":       map[string]any{},
+	})
+	if err != nil {
+		return "", fmt.Errorf("cannot encode the file of Patroni: %w", err)
+	}
+	return string(raw), nil
+}
+
+// initdb options: data does not depend on the libraries of the image, so that another image never breaks an index.
+func (s Server) initdb() []any {
+	options := []any{
+		map[string]any{"encoding": "UTF8"},
+		map[string]any{"locale": "C.UTF-8"},
+		"data-checksums",
+	}
+	if s.Major >= 17 {
+		options = append(options, map[string]any{"locale-provider": "builtin"}, map[string]any{"builtin-locale": "C.UTF-8"})
+	}
+	return options
+}
+
+// access to the server, the first line that fits counts. The superuser has no access by network. Members come with a certificate,
+// clients with a password and over TLS, and poolers look passwords up with a certificate.
+//
+//nolint:dupword // pg_hba.conf says all for each of its columns.
+func (s Server) access() []string {
+	lines := []string{
+		"local all postgres peer map=members",
+		"local all exporter peer",
+		"local replication,postgres standby,rewind peer map=members",
+		"local all all reject",
+		"hostssl replication standby all cert map=members",
+		"hostssl postgres rewind all cert map=members",
+	}
+	closed := "postgres,standby,rewind,exporter"
+	if s.Pooled {
+		lines = append(lines, "hostssl postgres "+pgmember.RolePooler+" all cert map=members")
+		closed += "," + pgmember.RolePooler
+	}
+	return append(lines,
+		"host all "+closed+" all reject",
+		"hostssl all "+RoleAccess+" all scram-sha-256",
+		"hostssl all all all scram-sha-256",
+		"host all all all reject",
+	)
+}
+
+// identities: the user of the pods, and the certificates of members and poolers.
+func (s Server) identities() []string {
+	lines := []string{
+		"members " + pgmember.RoleSuperuser + " " + pgmember.RoleSuperuser,
+		"members " + pgmember.RoleSuperuser + " " + pgmember.RoleReplication,
+		"members " + pgmember.RoleSuperuser + " " + pgmember.RoleRewind,
+		"members " + MemberCommonName + " " + pgmember.RoleReplication,
+		"members " + MemberCommonName + " " + pgmember.RoleRewind,
+	}
+	if s.Pooled {
+		lines = append(lines, "members "+PoolerCommonName+" "+pgmember.RolePooler)
+	}
+	return lines
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/encoding"
+	"github.com/capstan-dev/capstan/function/database/engine"
+)
+
+// fieldCapstan is what changed where no field of the spec did.
+const fieldCapstan = "capstan"
+
+// Keys of restart inputs. They are part of the revision of every member that runs.
+const (
+	inputConfig  = "config"
+	inputPreload = "preload"
+	inputCron    = "cron"
+)
+
+// RestartInputs are parameters of the spec that are read at the start, and what extensions need.
+func (e Engine) RestartInputs(s engine.Server) map[string]any {
+	inputs, config := map[string]any{}, map[string]string{}
+	for name, v := range s.Config {
+		if e.NeedsRestart(name, s.Version) {
+			config[name] = v
+		}
+	}
+	if len(config) > 0 {
+		inputs[inputConfig] = config
+	}
+	if libraries := e.Libraries(s); len(libraries) > 0 {
+		inputs[inputPreload] = libraries
+	}
+	if d := cronDatabase(s); d != "" {
+		inputs[inputCron] = d
+	}
+	return inputs
+}
+
+// Restarting parameters.
+func (Engine) Restarting(s engine.Server) map[string]string { return server(s).Restarting() }
+
+// NeedsRestart reports whether a parameter is only read at the start.
+func (Engine) NeedsRestart(parameter, version string) bool {
+	return NeedsRestart(parameter, major(version))
+}
+
+// Restarted are the fields that other restart inputs come from.
+func (Engine) Restarted(before, after map[string]any) []v1alpha1.ChangeEffect {
+	var effects []v1alpha1.ChangeEffect
+	add := func(field string, parameters ...string) {
+		effects = append(effects, v1alpha1.ChangeEffect{Field: field, Effect: v1alpha1.EffectRestart, Parameters: parameters, Cause: v1alpha1.ChangedBySpec})
+	}
+	if names := encoding.Differing(compose.Map(before, inputConfig), compose.Map(after, inputConfig)); len(names) > 0 {
+		add("spec.config", names...)
+	}
+	if !encoding.Same(before[inputPreload], after[inputPreload]) {
+		add("spec.extensions", "shared_preload_libraries")
+	}
+	if !encoding.Same(before[inputCron], after[inputCron]) {
+		add("spec.extensions", "cron.database_name")
+	}
+	return effects
+}
+
+// Reloaded are the fields that another dynamic configuration comes from, without what needs a restart.
+func (e Engine) Reloaded(r engine.Reload) []v1alpha1.ChangeEffect {
+	var was, now map[string]any
+	if r.Before == r.After || json.Unmarshal([]byte(r.Before), &was) != nil || json.Unmarshal([]byte(r.After), &now) != nil {
+		return nil
+	}
+	var effects []v1alpha1.ChangeEffect
+	add := func(field, cause string, parameters ...string) {
+		effects = append(effects, v1alpha1.ChangeEffect{Field: field, Effect: v1alpha1.EffectReload, Parameters: parameters, Cause: cause})
+	}
+	for _, key := range encoding.Differing(was, now) {
+		switch key {
+		case "ttl", "loop_wait", "retry_timeout":
+			add("spec.availability.profile", v1alpha1.ChangedBySpec)
+		case "synchronous_mode", "synchronous_node_count", "synchronous_mode_strict":
+			add("spec.availability.durability", v1alpha1.ChangedBySpec)
+		case "postgresql", "slots", "pause", "capstan_fence": // An upgrade reports itself.
+		default:
+			add(fieldCapstan, v1alpha1.ChangedByCapstan)
+		}
+	}
+	before, after := compose.Map(was, "postgresql"), compose.Map(now, "postgresql")
+	for _, key := range encoding.Differing(before, after) {
+		if key != "parameters" {
+			add(fieldCapstan, v1alpha1.ChangedByCapstan)
+		}
+	}
+	restarting := e.Restarting(r.Server)
+	for _, name := range encoding.Differing(compose.Map(before, "parameters"), compose.Map(after, "parameters")) {
+		_, restarts := restarting[name]
+		if restarts || e.NeedsRestart(name, r.Server.Version) || strings.HasPrefix(name, "cron.") || name == "shared_preload_libraries" {
+			continue // The effects of what members run report it.
+		}
+		field, cause := fieldOf(r, name)
+		add(field, cause, name)
+	}
+	return effects
+}
+
+// fieldOf a parameter that is reloaded: where its value comes from.
+func fieldOf(r engine.Reload, parameter string) (field, cause string) {
+	_, set := r.Server.Config[parameter]
+	switch {
+	case set || slices.Contains(r.Set, parameter):
+		return "spec.config", v1alpha1.ChangedBySpec
+	case slices.Contains([]string{"max_wal_size", "min_wal_size", "max_slot_wal_keep_size", "wal_keep_size"}, parameter):
+		return "spec.storage", v1alpha1.ChangedBySpec
+	case slices.Contains([]string{"wal_sender_timeout", "wal_receiver_timeout"}, parameter):
+		return "spec.availability.profile", v1alpha1.ChangedBySpec
+	case !slices.Contains([]string{"effective_cache_size", "maintenance_work_mem", "work_mem"}, parameter):
+		return fieldCapstan, v1alpha1.ChangedByCapstan
+	case r.OwnMemory:
+		return "spec.resources.memory", v1alpha1.ChangedBySpec
+	default:
+		return "spec.plan", v1alpha1.ChangedBySpec
+	}
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pods writes what a member reports of itself to pods: its role as a label, and reports as annotations.
+package pods
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/images/member/kube"
+	"github.com/capstan-dev/capstan/images/member/volume"
+)
+
+// AnnotationVolume is what a member's volume holds, as the JSON of a volume.Content. A member writes it only while there is no
+// record of a leader of the Database.
+const AnnotationVolume = "capstan.dev/member-volume"
+
+// A Client for the pods of one Database.
+type Client struct {
+	rest                     rest.Interface
+	namespace, pod, database string
+}
+
+// New Client for a member's pod.
+func New(k kube.Client, namespace, pod, database string) *Client {
+	return &Client{k.REST, namespace, pod, database}
+}
+
+// Annotate the member's pod with the JSON of a value; nil removes the annotation.
+func (c *Client) Annotate(ctx context.Context, name string, value any) error {
+	var text any
+	if value != nil {
+		raw, err := json.Marshal(value)
+		if err != nil {
+			return fmt.Errorf("cannot write annotation %s: %w", name, err)
+		}
+		text = string(raw)
+	}
+	if err := c.patch(ctx, c.pod, "annotations", name, text); err != nil {
+		return fmt.Errorf("cannot write annotation %s: %w", name, err)
+	}
+	return nil
+}
+
+// ClearVolume removes what the member's pod reports of its volume, if it reports anything.
+func (c *Client) ClearVolume(ctx context.Context) error {
+	p, err := c.get(ctx)
+	if err != nil {
+		return err
+	}
+	if _, ok := p.Annotations[AnnotationVolume]; !ok {
+		return nil
+	}
+	return c.Annotate(ctx, AnnotationVolume, nil)
+}
+
+// Report returns what the member's pod reports of the member.
+func (c *Client) Report(ctx context.Context) (members.Report, error) {
+	p, err := c.get(ctx)
+	if err != nil {
+		return members.Report{}, err
+	}
+	var r members.Report
+	// One that cannot be understood is written again.
+	_ = json.Unmarshal([]byte(p.Annotations[members.AnnotationReport]), &r)
+	return r, nil
+}
+
+// A Pod of the Database.
+type Pod struct {
+	Name, Member string
+	// IP is its address, and Role the value of its label.
+	IP, Role string
+	// Stopping pods have been deleted.
+	Stopping bool
+	// Started pods run, or did.
+	Started bool
+	// Volume is what its volume holds, when it reported that.
+	Volume *volume.Content
+	// Fenced is what it reports of the fence that stopped it, when one did.
+	Fenced *members.FenceReport
+	// Upgrade is how far it says that an upgrade is, when it does one.
+	Upgrade *members.UpgradeReport
+}
+
+// List the pods of the Database.
+func (c *Client) List(ctx context.Context) ([]Pod, error) {
+	var list corev1.PodList
+	selector := labels.Set{members.LabelDatabase: c.database}.String()
+	if err := c.rest.Get().Namespace(c.namespace).Resource("pods").Param("labelSelector", selector).Do(ctx).Into(&list); err != nil {
+		return nil, fmt.Errorf("cannot list the pods of the Database: %w", err)
+	}
+	var out []Pod
+	for _, p := range list.Items {
+		member := p.Labels[members.LabelMember]
+		if member == "" {
+			continue // a pod that is no member, such as a Job's
+		}
+		one := Pod{
+			Name: p.Name, Member: member, IP: p.Status.PodIP, Role: p.Labels[members.LabelRole],
+			Stopping: p.DeletionTimestamp != nil, Started: p.Status.Phase == corev1.PodRunning,
+		}
+		err := errors.Join(decode(p, members.AnnotationFenced, &one.Fenced), decode(p, members.AnnotationUpgrade, &one.Upgrade),
+			decode(p, AnnotationVolume, &one.Volume))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// decode the JSON of an annotation, if the pod has it.
+func decode[T any](p corev1.Pod, name string, into **T) error {
+	raw, ok := p.Annotations[name]
+	if !ok {
+		return nil
+	}
+	*into = new(T)
+	if err := json.Unmarshal([]byte(raw), *into); err != nil {
+		return fmt.Errorf("cannot understand annotation %s of pod %q: %w", name, p.Name, err)
+	}
+	return nil
+}
+
+// Poolers returns the addresses of the pods with a label, those that stop among them: they have clients for a while.
+func (c *Client) Poolers(ctx context.Context, label string) ([]string, error) {
+	var list corev1.PodList
+	// All generations of a Database have the same poolers.
+	database, _, _ := strings.Cut(c.database, ".")
+	selector := labels.Set{label: database}.String()
+	if err := c.rest.Get().Namespace(c.namespace).Resource("pods").Param("labelSelector", selector).Do(ctx).Into(&list); err != nil {
+		return nil, fmt.Errorf("cannot list the poolers of the Database: %w", err)
+	}
+	var out []string
+	for _, p := range list.Items {
+		if p.Status.Phase == corev1.PodRunning && p.Status.PodIP != "" {
+			out = append(out, p.Status.PodIP)
+		}
+	}
+	return out, nil
+}
+
+// get the member's own pod.
+func (c *Client) get(ctx context.Context) (*corev1.Pod, error) {
+	p := &corev1.Pod{}
+	if err := c.rest.Get().Namespace(c.namespace).Resource("pods").Name(c.pod).Do(ctx).Into(p); err != nil {
+		return nil, fmt.Errorf("cannot read the pod of this member: %w", err)
+	}
+	return p, nil
+}
+
+// patch one label or annotation of a pod.
+func (c *Client) patch(ctx context.Context, pod, where, key string, value any) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{where: map[string]any{key: value}}})
+	if err != nil {
+		return fmt.Errorf("cannot patch: %w", err)
+	}
+	return c.rest.Patch(types.MergePatchType).Namespace(c.namespace).Resource("pods").Name(pod).Body(body).Do(ctx).Error()
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/kube"
+	"github.com/capstan-dev/capstan/images/member/loop"
+	"github.com/capstan-dev/capstan/images/member/pods"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/bouncer"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/dcs"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/patroni"
+)
+
+const (
+	// fenceAgain is the pause after a try to stop that was blocked.
+	fenceAgain = 2 * time.Second
+	// fenceLag is how far the copy may be behind a leader that is about to stop, in bytes. It receives the rest while the leader
+	// stops.
+	fenceLag = 16 << 20
+)
+
+// A Fencer stops Patroni when there is a fence and this member is the leader. The gate stops PostgreSQL, also after a restart.
+//
+// A fence stops the leader of a generation for good, so that another generation continues from exactly there. It is a key of
+// Patroni's configuration, beside the key that pauses Patroni: a member that has read one has read the other. In a pause no
+// member is promoted, and PostgreSQL continues without Patroni. Standbys continue to serve reads. Without the fence the leader
+// starts again, and nothing was changed.
+type Fencer struct {
+	names      layout.Names
+	pods       *pods.Client
+	dcs        *dcs.Client
+	kube       kube.Client
+	supervisor *Supervisor
+	role       Leadership
+	reporter   *Reporter
+	wake       loop.Wakeup
+	log        *slog.Logger
+}
+
+// Run until the context ends.
+func (f *Fencer) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-f.wake:
+		}
+		child := f.supervisor.Child()
+		if child == nil || !f.role.Leads() {
+			f.reporter.Clear(members.ReasonCannotFence)
+			continue
+		}
+		id, err := f.dcs.Fence(ctx)
+		if err == nil && id == "" {
+			f.reporter.Clear(members.ReasonCannotFence)
+			continue
+		}
+		if err == nil {
+			err = f.prepare(ctx)
+		}
+		if err != nil {
+			f.log.Warn("cannot stop for the fence", "fence", id, "error", err)
+			f.reporter.Block(members.ReasonCannotFence, err.Error())
+			loop.Sleep(ctx, fenceAgain)
+			f.wake.Call()
+			continue
+		}
+		f.log.Info("stopping for the fence", "fence", id)
+		if err := f.supervisor.StopForFence(child); err != nil {
+			return err
+		}
+	}
+}
+
+// prepare a stop after which nothing that was acknowledged is lost: as much as possible of what a stop takes is done before. The
+// error is what blocks it.
+func (f *Fencer) prepare(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	list, err := f.pods.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range list {
+		if p.Name == f.names.Pod || !p.Started || p.IP == "" || p.Stopping {
+			continue
+		}
+		_, paused, err := patroniOf(p).Cluster(ctx)
+		if err != nil && p.Role == "" {
+			continue // its Patroni does not run, and begins with the pause
+		}
+		if err != nil {
+			return fmt.Errorf("it is unknown whether %s would be promoted: %w", p.Name, err)
+		}
+		if !paused {
+			return fmt.Errorf("%s has not read yet that no member may be promoted", p.Name)
+		}
+	}
+	if err := checkFollower(ctx); err != nil {
+		return err
+	}
+	// The checkpoint of the stop has little to write then. It may take so long that the copy is lost meanwhile.
+	if err := managed.Checkpoint(ctx, pgmember.FolderSocket); err != nil {
+		return err
+	}
+	if err := checkFollower(ctx); err != nil {
+		return err
+	}
+	f.log.Info(bouncer.PauseAll(ctx, f.kube, f.names))
+	return nil
+}
+
+// checkFollower returns why the copy does not get everything that the leader wrote.
+func checkFollower(ctx context.Context) error {
+	follows, lag, err := managed.Follower(ctx, pgmember.FolderSocket, members.FollowerSlot)
+	switch {
+	case err != nil:
+		return err
+	case !follows:
+		return errors.New("the copy that should take over does not follow: see what its member reports")
+	case lag > fenceLag:
+		return fmt.Errorf("the copy that should take over is %d MiB behind", lag>>20)
+	}
+	return nil
+}
+
+// patroniOf a pod.
+func patroniOf(p pods.Pod) *patroni.Client {
+	return patroni.New(net.JoinHostPort(p.IP, strconv.Itoa(pgmember.PortPatroni)), pgmember.FolderTLS)
+}
+
+// former is the generation that an upgrade continues from.
+type former struct {
+	pods *pods.Client
+	dcs  *dcs.Client
+}
+
+// leader returns the address of the pod that is the leader, or nothing.
+func (f former) leader(ctx context.Context) (string, error) {
+	list, err := f.pods.List(ctx)
+	return leaderOf(list), err
+}
+
+// leaderOf pods returns the address of the one that is the leader, or nothing.
+func leaderOf(list []pods.Pod) string {
+	for _, p := range list {
+		if p.Role == members.RoleLeader && !p.Stopping {
+			return p.IP
+		}
+	}
+	return ""
+}
+
+// stopped returns the address of the pod that is the leader, and where the leader stopped for a fence, once it has stopped and no
+// other member is the leader.
+func (f former) stopped(ctx context.Context, id string) (leader string, end *members.FenceReport, err error) {
+	list, err := f.pods.List(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	leader = leaderOf(list)
+	for _, p := range list {
+		if p.Fenced == nil || p.Fenced.ID != id {
+			continue
+		}
+		holder, err := f.dcs.Holder(ctx)
+		if err != nil {
+			return leader, nil, err
+		}
+		if p.Name == holder {
+			return leader, p.Fenced, nil
+		}
+	}
+	return leader, nil, nil
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/kube"
+	"github.com/capstan-dev/capstan/images/member/loop"
+	"github.com/capstan-dev/capstan/images/member/pods"
+)
+
+// A Reporter keeps the report of the member and writes it to the pod whenever it changes.
+type Reporter struct {
+	pods    *pods.Client
+	log     *slog.Logger
+	changed loop.Wakeup
+
+	mu  sync.Mutex
+	now members.Report
+	// written is what the pod has, once it is known. Only Run uses it.
+	written *members.Report
+}
+
+// change the report, and wake Run if it differs.
+func (r *Reporter) change(by func(*members.Report)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.now
+	by(&r.now)
+	if !reflect.DeepEqual(r.now, before) {
+		r.changed.Call()
+	}
+}
+
+// Block reports why the member does not do what it should.
+func (r *Reporter) Block(reason, message string) {
+	r.change(func(m *members.Report) { m.Reason, m.Message = reason, message })
+}
+
+// Clear a reason, if it is the one that is reported.
+func (r *Reporter) Clear(reason string) {
+	r.change(func(m *members.Report) {
+		if m.Reason == reason {
+			m.Reason, m.Message = "", ""
+		}
+	})
+}
+
+// ClearHold clears any reason except two: the reason of a Patroni that does not stay, which only time clears, and the reason of a
+// restore, which only becoming the leader clears.
+func (r *Reporter) ClearHold() {
+	if reason := r.Report().Reason; reason != pgmember.ReasonPatroniEnded && reason != members.ReasonRestoreFailed {
+		r.Clear(reason)
+	}
+}
+
+// Report returns the current report.
+func (r *Reporter) Report() members.Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.now
+}
+
+// Run until the context ends.
+func (r *Reporter) Run(ctx context.Context) error {
+	failing := false
+	for {
+		var retry <-chan time.Time
+		err := r.write(ctx)
+		if err != nil {
+			if !failing {
+				r.log.Warn("cannot report how the member is, trying on", "error", err)
+			}
+			retry = time.After(5 * time.Second)
+		}
+		failing = err != nil
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.changed:
+		case <-retry:
+		}
+	}
+}
+
+// write the report unless the pod has it.
+func (r *Reporter) write(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*kube.Timeout)
+	defer cancel()
+	if r.written == nil {
+		before, err := r.pods.Report(ctx)
+		if err != nil {
+			return err
+		}
+		r.written = &before
+	}
+	now := r.Report()
+	if reflect.DeepEqual(now, *r.written) {
+		return nil
+	}
+	if err := r.pods.Annotate(ctx, members.AnnotationReport, now); err != nil {
+		return err
+	}
+	r.written = &now
+	return nil
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/notes"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
+)
+
+// backlogEvery is the time between two measurements of what waits while one segment is on its way. A leader can write more than a
+// bucket takes for much longer than one try lasts.
+const backlogEvery = 2 * time.Second
+
+// Archive brings one file of the write-ahead log into the archive, as PostgreSQL calls it. The file may be recycled when it
+// succeeds.
+type Archive struct {
+	Path string `arg:"" help:"The file, from the data folder."`
+}
+
+// Run archives the file. While backups are off, and when more waits than the Database allows, it releases the file unarchived: a
+// leader whose archive is down must not fill its volume.
+func (c *Archive) Run(ctx context.Context, log *slog.Logger) error {
+	w, err := layout.ReadConfig()
+	if err != nil {
+		return err
+	}
+	if w.Backup == nil || !w.Backup.Enabled {
+		return nil
+	}
+	before, err := pgbackrest.ReadArchived(layout.Archive)
+	if err != nil {
+		log.Warn("archiving continues", "error", err)
+	}
+	now, err := c.archive(ctx, *w.Backup, before)
+	if now != before {
+		if werr := now.Write(layout.Archive); werr != nil {
+			log.Error("cannot note the result of archiving", "error", werr)
+		}
+		// The agent reports it.
+		_ = notes.Send(ctx, notes.Archive+": changed")
+	}
+	if err == nil && strings.HasSuffix(c.Path, ".backup") {
+		_ = notes.Send(ctx, notes.Backup+": one ended")
+	}
+	return err
+}
+
+// archive the file, and return the result.
+func (c *Archive) archive(ctx context.Context, s pgmember.Backup, a pgbackrest.Archived) (pgbackrest.Archived, error) {
+	waits, err := pgbackrest.Backlog(pgmember.FolderData)
+	if err != nil {
+		return a, err
+	}
+	if waits > s.Queue {
+		return letGo(a), nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	full := errors.New("more waits than may")
+	go func() {
+		tick := time.NewTicker(backlogEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if waits, err := pgbackrest.Backlog(pgmember.FolderData); err == nil && waits > s.Queue {
+					cancel(full)
+					return
+				}
+			}
+		}
+	}()
+	// What pushes is another process, which continues.
+	run := pgbackrest.Runner{Program: pgbackrest.Program, Config: layout.PgBackRest, Grace: time.Second}
+	_, err = run.Run(ctx, "archive-push", "--stanza="+s.Stanza, filepath.Clean(c.Path))
+	switch {
+	case err == nil:
+		a.Failing, a.Message = nil, ""
+		return a, nil
+	case errors.Is(context.Cause(ctx), full):
+		return letGo(a), nil
+	}
+	if _, missing := pgbackrest.Configured(s); missing != nil {
+		err = missing
+	}
+	if a.Failing == nil {
+		a.Failing = new(time.Now().UTC().Truncate(time.Second))
+	}
+	a.Message = err.Error()
+	return a, fmt.Errorf("cannot archive %s: %w", c.Path, err)
+}
+
+// letGo notes that a segment was released unarchived, at most once a minute.
+func letGo(a pgbackrest.Archived) pgbackrest.Archived {
+	now := time.Now().UTC()
+	if a.Dropped == nil || now.Sub(*a.Dropped) >= time.Minute {
+		a.Dropped = new(now.Truncate(time.Second))
+	}
+	return a
+}

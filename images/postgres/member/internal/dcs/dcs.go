@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package dcs reads and writes what Patroni keeps in ConfigMaps, its distributed configuration store: the configuration of a
+// scope and the leader's lock.
+package dcs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/capstan-dev/capstan/images/member/kube"
+)
+
+// annotationHolder of the object that is the leader's lock names the pod that holds it.
+const annotationHolder = "leader"
+
+// A Client of the ConfigMaps of one scope.
+type Client struct {
+	kube             kube.Client
+	namespace, scope string
+}
+
+// New Client of a scope.
+func New(k kube.Client, namespace, scope string) *Client { return &Client{k, namespace, scope} }
+
+// Fence returns the identifier of the fence in Patroni's configuration; "" when there is none.
+func (c *Client) Fence(ctx context.Context) (string, error) {
+	config, err := c.config(ctx)
+	if err != nil {
+		return "", fmt.Errorf("cannot find out whether the members of %s are fenced: %w", c.scope, err)
+	}
+	if !config.Pause {
+		return "", nil // without a pause another member would be promoted
+	}
+	return config.Fence, nil
+}
+
+// config is what members need of Patroni's configuration.
+type config struct {
+	Fence        string `json:"capstan_fence"`
+	Pause        bool   `json:"pause"`
+	LoopWait     int    `json:"loop_wait"`
+	RetryTimeout int    `json:"retry_timeout"`
+}
+
+// config of the scope. It is zero when there is none yet.
+func (c *Client) config(ctx context.Context) (config, error) {
+	annotations, err := c.annotations(ctx, "config")
+	if err != nil || annotations["config"] == "" {
+		return config{}, err
+	}
+	var out config
+	if err := json.Unmarshal([]byte(annotations["config"]), &out); err != nil {
+		return config{}, fmt.Errorf("cannot understand the configuration of Patroni: %w", err)
+	}
+	return out, nil
+}
+
+// System returns the system identifier of the data that the Database began with. It is empty while the Database is not known to
+// have had a leader.
+func (c *Client) System(ctx context.Context) (string, error) {
+	annotations, err := c.annotations(ctx, "config")
+	if err != nil {
+		return "", fmt.Errorf("cannot find out whether the Database began: %w", err)
+	}
+	return annotations["initialize"], nil
+}
+
+// Holder returns the pod that holds the leader's lock, or held it last.
+func (c *Client) Holder(ctx context.Context) (string, error) {
+	annotations, err := c.annotations(ctx, "leader")
+	if err != nil {
+		return "", fmt.Errorf("cannot find out which member is the leader of %s: %w", c.scope, err)
+	}
+	return annotations[annotationHolder], nil
+}
+
+// annotations of an object of the scope. There are none when it does not exist.
+func (c *Client) annotations(ctx context.Context, object string) (map[string]string, error) {
+	var cm corev1.ConfigMap
+	err := c.kube.REST.Get().Namespace(c.namespace).Resource("configmaps").Name(c.scope + "-" + object).Do(ctx).Into(&cm)
+	if kerrors.IsNotFound(err) {
+		return map[string]string{}, nil
+	}
+	return cm.Annotations, err
+}
+
+// A Lock is the leader's lock as it was observed.
+type Lock struct {
+	// Holder is the pod that holds it, or nothing.
+	Holder string
+	// Version of the object, which changes each time that the lock is renewed.
+	Version string
+}
+
+// Locks calls a function with the leader's lock, and whenever it changes, until the stream or the context ends.
+func (c *Client) Locks(ctx context.Context, observe func(Lock)) error {
+	one := fields.OneTermEqualSelector("metadata.name", c.scope+"-leader").String()
+	stream, err := c.kube.Stream.Get().Namespace(c.namespace).Resource("configmaps").Param("fieldSelector", one).Param("watch", "true").Watch(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot watch the leader's lock: %w", err)
+	}
+	defer stream.Stop()
+	for e := range stream.ResultChan() {
+		switch o := e.Object.(type) {
+		case *corev1.ConfigMap:
+			observe(Lock{Holder: o.Annotations[annotationHolder], Version: o.ResourceVersion})
+		case *metav1.Status:
+			return fmt.Errorf("cannot watch the leader's lock: %w", kerrors.FromObject(o))
+		}
+	}
+	return ctx.Err()
+}
+
+// Lifetime is how long a lock must not have been renewed until its holder is sure to have stepped down: it looks once in
+// loop_wait, and its requests to the API server may take retry_timeout, twice. Patroni's ttl is at least that, and never less
+// than 20 s. It is 0 while no member may be promoted.
+func (c *Client) Lifetime(ctx context.Context) (time.Duration, error) {
+	config, err := c.config(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("cannot find out how long a lock lives: %w", err)
+	}
+	if config.Pause || config.LoopWait <= 0 || config.RetryTimeout <= 0 {
+		return 0, nil
+	}
+	return time.Duration(config.LoopWait+2*config.RetryTimeout) * time.Second, nil
+}
+
+// Release the leader's lock for its holder, in the way that Patroni does it. It fails with a conflict when the lock was renewed
+// in the meantime.
+func (c *Client) Release(ctx context.Context, observed Lock) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": observed.Version, "annotations": map[string]any{annotationHolder: nil},
+	}})
+	if err != nil {
+		return fmt.Errorf("cannot release the leader's lock: %w", err)
+	}
+	err = c.kube.REST.Patch(types.MergePatchType).Namespace(c.namespace).Resource("configmaps").Name(c.scope + "-leader").Body(body).Do(ctx).Error()
+	if err != nil {
+		return fmt.Errorf("cannot release the leader's lock: %w", err)
+	}
+	return nil
+}

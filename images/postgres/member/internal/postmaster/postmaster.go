@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package postmaster finds and ends the first process of PostgreSQL.
+package postmaster
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/capstan-dev/capstan/images/member/process"
+)
+
+// Find returns the number that PostgreSQL's file in the data folder has for its first process, or 0, and whether that process
+// runs.
+func Find(data string) (pid int, running bool) {
+	raw, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+	if err != nil {
+		return 0, false
+	}
+	line, _, _ := strings.Cut(string(raw), "\n")
+	pid, err = strconv.Atoi(strings.TrimSpace(line))
+	if err != nil || pid <= 1 {
+		return 0, false
+	}
+	// After a restart of the container the number may be another program's.
+	p, ok := process.Get(pid)
+	return pid, ok && !p.Dead && p.Name == "postgres"
+}
+
+// frozenLooks is how many looks in a row have to find a postmaster frozen before it is ended: another program may have
+// stopped it only to inspect it.
+const frozenLooks = 100
+
+// stopLook is the pause between two looks at a postmaster that stops.
+const stopLook = 20 * time.Millisecond
+
+// Stop lets PostgreSQL stop at once but cleanly, and returns when it has or the context ends. One that is frozen hears of
+// nothing, and is ended.
+func Stop(ctx context.Context, data string) {
+	pid, running := Find(data)
+	if !running {
+		return
+	}
+	_ = syscall.Kill(pid, syscall.SIGINT)
+	for frozen := 0; running && ctx.Err() == nil; _, running = Find(data) {
+		if p, ok := process.Get(pid); ok && p.Stopped {
+			frozen++
+		} else {
+			frozen = 0
+		}
+		if frozen >= frozenLooks {
+			Kill(data)
+			frozen = 0
+		}
+		time.Sleep(stopLook)
+	}
+}
+
+// Kill ends PostgreSQL with all its processes. Each of them may be frozen. The next start recovers what was committed.
+func Kill(data string) {
+	pid, running := Find(data)
+	if !running {
+		return
+	}
+	below := process.Descendants(pid) // afterwards they are ours
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+	for _, p := range below {
+		_ = syscall.Kill(p.PID, syscall.SIGKILL)
+	}
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package autoload
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/prometheus"
+	"github.com/capstan-dev/capstan/provider/internal/promq"
+	"github.com/capstan-dev/capstan/provider/internal/stats"
+)
+
+const (
+	// firstInFlight is how many requests in flight a replica is thought to bear before anything is known.
+	firstInFlight = 2.0
+	// The provider learns from replicas once they have been the same for a window, with a minimum of one minute and a maximum of
+	// five.
+	leastSettled, mostSettled = time.Minute, 5 * time.Minute
+	// otherSignal is how many looks in a row must find that the pods expose another signal than before.
+	otherSignal = 3
+)
+
+// A Memory is what is known of the replicas of a slot beside the status.
+type Memory struct {
+	// replicas that were ready when they last changed, and when that was.
+	replicas  string
+	ready     int
+	growing   bool
+	changedAt time.Time
+	// lesson about the replicas of a slot, by a signal. About is empty while there is none.
+	lesson lesson
+	about  string
+	// missed is how often in a row the pods exposed a lesser signal than before.
+	missed int
+}
+
+// Watch when the ready replicas of a slot change.
+func (m Memory) Watch(slot string, ready []*corev1.Pod, now time.Time) Memory {
+	uids := make([]string, 0, len(ready))
+	for _, p := range ready {
+		uids = append(uids, string(p.GetUID())+p.GetName())
+	}
+	slices.Sort(uids)
+	if all := slot + " " + strings.Join(uids, " "); all != m.replicas {
+		m.replicas, m.changedAt = all, now
+		m.growing, m.ready = len(uids) > m.ready, len(uids)
+	}
+	return m
+}
+
+// A Look at the replicas of a slot.
+type Look struct {
+	Namespace, Algorithm string
+	Metrics              *v1alpha1.MetricsParameters
+	Sample               promq.Sample
+	// Ready pods of the slot.
+	Ready []*corev1.Pod
+	// Reported before, or nil.
+	Reported *v1alpha1.ScalingObservation
+	Now      time.Time
+}
+
+// Learn from a look, and report the load that a replica bears.
+func (m Memory) Learn(in Look) (Memory, *v1alpha1.ScalingObservation) {
+	p := in.Metrics.Scaling
+	if p == nil {
+		m.lesson, m.about = lesson{}, ""
+		return m, nil
+	}
+	before := ptr.Deref(in.Reported, v1alpha1.ScalingObservation{})
+	o, seen := &v1alpha1.ScalingObservation{}, in.Sample.Of(p.Slot)
+	m, o.Signal, o.Message = m.signal(p, before.Signal, seen)
+	load := in.load(o.Signal, seen)
+	if e, message := in.expressions(o.Signal); len(e) > 0 || message != "" {
+		o.Expressions, o.Message = e, message
+	}
+	if o.Signal == v1alpha1.SignalCPU {
+		m.lesson, m.about = lesson{}, ""
+		return m, o
+	}
+	if o.Message == "" && !load.Known() {
+		o.Message = load.Message
+	}
+	m = m.begin(p, o.Signal, before, load, len(in.Ready))
+	target := float64(ptr.Deref(p.TargetLatencyMs, 0))
+	switch {
+	case target == 0:
+		m.lesson.independent = false
+	case !seen.Latency.Known():
+		if o.Message == "" && seen.Latency.Message != promq.NoRequests {
+			o.Message = "the load that a replica bears is not learned: " + seen.Latency.Message
+		}
+	case load.Known() && len(in.Ready) > 0:
+		m.lesson = m.lesson.learn(m.term(in, load), target, p.PerReplica != nil, in.Now)
+	}
+	if m.lesson.perReplica > 0 {
+		o.PerReplica = new(m.lesson.perReplica)
+	}
+	o.LoadIndependent = m.lesson.independent
+	return m, o
+}
+
+// signal of the load that the pods expose, and why it is unknown. With Auto it is the best that was ever seen: that nothing is
+// seen now is no reason to scale by something else, and an outage none to scale at all.
+func (m Memory) signal(p *v1alpha1.ScalingParameters, before v1alpha1.Signal, seen *promq.Measures) (Memory, v1alpha1.Signal, string) {
+	if p.Signal != v1alpha1.SignalAuto && p.Signal != "" {
+		return m, p.Signal, ""
+	}
+	best := v1alpha1.SignalCPU
+	switch {
+	case seen.HasInFlight:
+		best = v1alpha1.SignalInFlight
+	case seen.HasRequests:
+		best = v1alpha1.SignalRequestRate
+	}
+	rank := []v1alpha1.Signal{"", v1alpha1.SignalCPU, v1alpha1.SignalRequestRate, v1alpha1.SignalInFlight}
+	better := slices.Index(rank, best) - slices.Index(rank, before)
+	if better < 0 && (seen.HasRequests || seen.HasInFlight) {
+		// Pods that expose requests but nothing in flight run another server.
+		m.missed++
+	}
+	switch {
+	case better < 0 && m.missed < otherSignal:
+		return m, before, seen.Requests.Message
+	case better >= 0 && best == v1alpha1.SignalCPU:
+		// Without an answer CPU is only a guess, which the first answer corrects.
+		m.missed = 0
+		return m, best, seen.Requests.Message
+	default:
+		m.missed = 0
+		return m, best, ""
+	}
+}
+
+// load of the pods of a slot together.
+func (in Look) load(by v1alpha1.Signal, seen *promq.Measures) promq.Reading {
+	switch by {
+	case v1alpha1.SignalInFlight:
+		return seen.InFlight
+	case v1alpha1.SignalRequestRate:
+		r := seen.Requests
+		r.Value /= promq.WindowOf(in.Metrics).Seconds()
+		return r
+	case v1alpha1.SignalQuery:
+		return in.Sample.Load
+	default:
+		return promq.NoData("")
+	}
+}
+
+// begin a lesson about the replicas of a slot by a signal, or continue it. A new lesson forgets what was observed of other pods,
+// except the load that they bore.
+func (m Memory) begin(p *v1alpha1.ScalingParameters, by v1alpha1.Signal, before v1alpha1.ScalingObservation, load promq.Reading, ready int) Memory {
+	if about := fmt.Sprint(by, p.Slot, ptr.Deref(p.TargetLatencyMs, 0), p.Percentile); m.about != about {
+		l := lesson{proportional: by == v1alpha1.SignalInFlight}
+		switch {
+		case before.Signal != by:
+		case m.about != "":
+			l.perReplica = m.lesson.perReplica
+		default:
+			l.perReplica, l.independent = ptr.Deref(before.PerReplica, 0), before.LoadIndependent
+		}
+		m.lesson, m.about = l, about
+	}
+	switch {
+	case p.PerReplica != nil:
+		m.lesson.perReplica = *p.PerReplica
+	case p.TargetLatencyMs == nil:
+		m.lesson.perReplica = 0
+	case m.lesson.perReplica == 0:
+		m.lesson.perReplica = firstGuess(by, float64(*p.TargetLatencyMs), load, ready)
+	}
+	return m
+}
+
+// firstGuess of the load that a replica bears.
+func firstGuess(by v1alpha1.Signal, target float64, load promq.Reading, ready int) float64 {
+	var guess float64
+	switch {
+	case by == v1alpha1.SignalInFlight:
+		return firstInFlight
+	case by == v1alpha1.SignalRequestRate:
+		guess = firstInFlight / (target / 1000)
+	case by == v1alpha1.SignalQuery && load.Known() && load.Value > 0 && ready > 0:
+		// In an unknown unit there is only what replicas bear now.
+		guess = load.Value / float64(ready)
+	default:
+		return 0
+	}
+	return min(max(stats.Rounded(guess, 2), leastLoad), mostLoad)
+}
+
+// term of a window.
+func (m Memory) term(in Look, load promq.Reading) term {
+	changedAt, n, seen := m.changedAt, float64(len(in.Ready)), in.Sample.Of(in.Metrics.Scaling.Slot)
+	for _, pod := range in.Ready {
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodReady && c.LastTransitionTime.After(changedAt) {
+				changedAt = c.LastTransitionTime.Time
+			}
+		}
+	}
+	window := promq.WindowOf(in.Metrics)
+	w := term{
+		load:     load.Value / n,
+		latency:  seen.Latency.Quantile(promq.Percentile(in.Metrics.Scaling.Percentile), stats.Certain),
+		requests: seen.Latency.Samples(),
+		settled:  in.Now.Sub(changedAt) >= min(max(window, leastSettled), mostSettled),
+		growing:  m.growing,
+	}
+	// By Little's law as many are in flight as arrive while one takes its time. The median stands for the mean, which the largest
+	// bucket would spoil.
+	w.inFlight = w.requests / window.Seconds() / n * seen.Latency.Quantile(0.5, 0).Value / 1000
+	if seen.InFlight.Known() {
+		w.inFlight = max(w.inFlight, seen.InFlight.Value/n)
+	}
+	return w
+}
+
+// expressions that custom queries become, for what the autoscaler follows and the platform's rules do not record. Each is one
+// number for the pods of a slot: zero without traffic, and none when no pod is scraped.
+func (in Look) expressions(by v1alpha1.Signal) ([]v1alpha1.SlotExpression, string) {
+	slots := slices.Sorted(slices.Values(promq.QuestionOf(in.Metrics).Slots))
+	var all []v1alpha1.SlotExpression
+	for _, slot := range slots {
+		pods := prometheus.Pods{Namespace: in.Namespace, Algorithm: in.Algorithm, Slots: []string{slot}}
+		for _, s := range recorded(in.Metrics, by) {
+			e, err := pods.Narrow(promq.Fill(s[1], promq.WindowOf(in.Metrics)))
+			if err != nil {
+				return nil, promq.Bounded(err.Error())
+			}
+			all = append(all, v1alpha1.SlotExpression{Slot: slot, Series: s[0], Expression: e})
+		}
+	}
+	return all, ""
+}
+
+// recorded series for a signal, and the query that each is made of.
+func recorded(m *v1alpha1.MetricsParameters, by v1alpha1.Signal) [][2]string {
+	var all [][2]string
+	own := ptr.Deref(m.Queries, v1alpha1.Queries{})
+	switch {
+	case by == v1alpha1.SignalQuery:
+		all = append(all, [2]string{"capstan:custom", m.Scaling.Query})
+	case by == v1alpha1.SignalInFlight && own.InFlight != "":
+		all = append(all, [2]string{"capstan:own_inflight", fmt.Sprintf("sum(%s)", own.InFlight)})
+	case by == v1alpha1.SignalRequestRate && own.Requests != "":
+		all = append(all, [2]string{
+			"capstan:own_requests_per_second", fmt.Sprintf("sum(%s) / %g", own.Requests, promq.WindowOf(m).Seconds()),
+		})
+	}
+	if m.Scaling.TargetLatencyMs != nil && own.Latency != "" {
+		all = append(all, [2]string{"capstan:own_latency_ms", fmt.Sprintf(
+			"1000 * histogram_quantile(%g, sum by (le) (%s)) > 0 or 0 * (count(up == 1) > 0)", float64(m.Scaling.Percentile)/100, own.Latency)})
+	}
+	return all
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promq
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/outside"
+	"github.com/capstan-dev/capstan/provider/internal/prometheus"
+	"github.com/capstan-dev/capstan/provider/modelserver"
+)
+
+// Rediscover is the time after which the provider discovers again which server exposes the metrics: its names stay, but a better
+// one may appear later.
+const Rediscover = 10 * time.Minute
+
+// A Querier evaluates PromQL on series of pods, at a time or now when it is zero.
+type Querier interface {
+	QueryAt(ctx context.Context, pods prometheus.Pods, query string, at time.Time) (model.Value, error)
+}
+
+// Discovery is what one look leaves to the next.
+type Discovery struct {
+	// Servers that were recognised by slot, and when.
+	Servers map[string]string
+	At      time.Time
+	// Arms of an experiment, as they were counted last.
+	Arms *Arms
+}
+
+// An Asker asks about the pods of one Algorithm.
+type Asker struct {
+	Prometheus Querier
+	Namespace  string
+	Algorithm  string
+	// Slots of all questions of this look: their servers are discovered at once.
+	Slots []string
+	Now   time.Time
+	// Found is what looks have discovered so far. Questions refresh it.
+	Found Discovery
+}
+
+// Pods of slots.
+func (a *Asker) Pods(slots ...string) prometheus.Pods {
+	return prometheus.Pods{Namespace: a.Namespace, Algorithm: a.Algorithm, Slots: slots}
+}
+
+// AllPods of the Algorithm, in any slot.
+func (a *Asker) AllPods() prometheus.Pods {
+	return prometheus.Pods{Namespace: a.Namespace, Algorithm: a.Algorithm, AnySlot: true}
+}
+
+// Query now.
+func (a *Asker) Query(ctx context.Context, pods prometheus.Pods, query string) (model.Value, *outside.Failure) {
+	v, err := a.Prometheus.QueryAt(ctx, pods, query, time.Time{})
+	if err != nil {
+		return nil, outside.Understand(prometheus.Explain, err)
+	}
+	return v, nil
+}
+
+// vector that a query of our own gives.
+func (a *Asker) vector(ctx context.Context, query string, slots []string) (model.Vector, *outside.Failure) {
+	v, f := a.Query(ctx, a.Pods(slots...), query)
+	if f != nil {
+		return nil, f
+	}
+	lines, ok := v.(model.Vector)
+	if !ok {
+		return nil, outside.Understand(prometheus.Explain, fmt.Errorf("cannot read an answer of type %s", v.Type()))
+	}
+	return lines, nil
+}
+
+// Ask a question. When Prometheus as a whole does not answer, the rest is not asked any more.
+func (a *Asker) Ask(ctx context.Context, q Question) Sample {
+	s := NewSample()
+	for _, slot := range q.Slots {
+		s.Slots[slot] = unknown(NoData(NotScraped))
+	}
+	var f *outside.Failure
+	if q.BuiltIn() {
+		f = a.builtIn(ctx, q, s.Slots)
+	}
+	if f == nil {
+		s.Load, f = a.custom(ctx, q, s)
+	}
+	if f != nil {
+		return Unanswered(f)
+	}
+	return s
+}
+
+// builtIn asks for the measures by the names of the known servers: one query to find out which server it is, now and then, and
+// one for each server, which is one unless the slots have different ones.
+func (a *Asker) builtIn(ctx context.Context, q Question, slots map[string]*Measures) *outside.Failure {
+	if f := a.Discover(ctx, q.Slots); f != nil {
+		return f
+	}
+	by := map[string][]string{}
+	for _, slot := range q.Slots {
+		if name := a.Found.Servers[slot]; name != "" {
+			by[name] = append(by[name], slot)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		server, ok := modelserver.Find(name)
+		if !ok {
+			continue
+		}
+		lines, f := a.vector(ctx, server.Query(Range(q.Window)), by[name])
+		if f != nil {
+			return f
+		}
+		for _, slot := range by[name] {
+			slots[slot] = read(server, ofSlot(lines, slot))
+			// The pods may run another server by now.
+			if slots[slot].Server == "" {
+				a.Found = Discovery{Arms: a.Found.Arms}
+			}
+		}
+	}
+	for _, slot := range q.Slots {
+		if server, scraped := a.Found.Servers[slot]; scraped && server == "" {
+			slots[slot] = unknown(NoData(NotKnown))
+		}
+	}
+	return nil
+}
+
+// Discover which servers expose metrics, unless that is known. A slot whose pods are scraped and expose nothing that is known
+// gets an empty name, and one whose pods are not scraped gets none.
+func (a *Asker) Discover(ctx context.Context, slots []string) *outside.Failure {
+	known := a.Now.Sub(a.Found.At) < Rediscover
+	for _, slot := range slots {
+		known = known && a.Found.Servers[slot] != ""
+	}
+	if known {
+		return nil
+	}
+	all := slices.Concat(slots, a.Slots)
+	slices.Sort(all)
+	all = slices.Compact(all)
+	lines, f := a.vector(ctx, modelserver.Discovery(), all)
+	if f != nil {
+		return f
+	}
+	a.Found = Discovery{Servers: map[string]string{}, At: a.Now, Arms: a.Found.Arms}
+	for _, slot := range all {
+		if l := ofSlot(lines, slot); len(l[modelserver.MeasureUp]) > 0 {
+			server, _ := modelserver.Recognise(names(l))
+			a.Found.Servers[slot] = server.Name
+		}
+	}
+	return nil
+}
+
+// ofSlot are the lines of an answer that are about a slot, by measure.
+func ofSlot(lines model.Vector, slot string) map[string]model.Vector {
+	out := map[string]model.Vector{}
+	for _, l := range lines {
+		if string(l.Metric[modelserver.LabelSlot]) == slot {
+			m := string(l.Metric[modelserver.LabelMeasure])
+			out[m] = append(out[m], l)
+		}
+	}
+	return out
+}
+
+// names of metrics that there are.
+func names(lines map[string]model.Vector) map[string]bool {
+	out := map[string]bool{}
+	for _, l := range lines[modelserver.MeasureSeries] {
+		out[string(l.Metric[model.MetricNameLabel])] = true
+	}
+	return out
+}
+
+// read the measures of a slot that a server exposes. A counter that is not there yet counts nothing; one that is there and has no
+// increase was scraped once.
+func read(server modelserver.Server, lines map[string]model.Vector) *Measures {
+	if len(lines[modelserver.MeasureUp]) == 0 {
+		return unknown(NoData(NotScraped))
+	}
+	there := names(lines)
+	if len(there) == 0 {
+		return unknown(NoData(NotKnown))
+	}
+	m := &Measures{Server: server.Name, HasRequests: true, HasInFlight: modelserver.Exposes(server.InFlight, there)}
+	switch l := lines[modelserver.MeasureRequests]; {
+	case len(l) > 0:
+		m.Requests = Total(l)
+	case modelserver.Exposes(server.Requests, there):
+		m.Requests = NoData(tooFresh)
+	}
+	// A counter of failures is there with the first one.
+	m.Failures = Total(lines[modelserver.MeasureFailures])
+	if len(server.Failures) == 0 {
+		m.Failures = NoData(fmt.Sprintf("the pods run %s, which counts no failures: set spec.metrics.queries.failures", server.Name))
+	}
+	m.InFlight = Total(lines[modelserver.MeasureInFlight])
+	if len(lines[modelserver.MeasureInFlight]) == 0 {
+		m.InFlight = NoData(fmt.Sprintf(
+			"the pods run %s and expose no number of requests in flight: set spec.metrics.queries.inFlight", server.Name))
+	}
+	m.Latency = Buckets(lines[modelserver.MeasureLatency], nil, server.Latency.Milliseconds)
+	switch {
+	case m.Latency.Verdict != v1alpha1.VerdictNoData:
+	case m.Requests.Known() && m.Requests.Value == 0, modelserver.Exposes([]string{server.Latency.Buckets}, there):
+		m.Latency.Message = NoRequests
+	default:
+		m.Latency.Message = NoHistogram(server, server.WithoutLatency)
+	}
+	return m
+}
+
+// NoHistogram is why the latency of a server is unknown, and what to do.
+func NoHistogram(server modelserver.Server, remedy string) string {
+	if remedy == "" {
+		remedy = "set spec.metrics.queries.latency"
+	}
+	return fmt.Sprintf("the pods run %s and expose no histogram of the latency: %s", server.Name, remedy)
+}
+
+// Once sends the same query only once per look: questions about a canary cover the same window as all other questions.
+func Once(q Querier) Querier { return &once{querier: q, answers: map[string]answer{}} }
+
+type once struct {
+	querier Querier
+	mu      sync.Mutex
+	answers map[string]answer
+}
+
+// An answer of Prometheus.
+type answer struct {
+	value model.Value
+	err   error
+}
+
+// QueryAt returns the answer of an earlier call with the same arguments, and sends the query when there was none.
+func (o *once) QueryAt(ctx context.Context, pods prometheus.Pods, query string, at time.Time) (model.Value, error) {
+	slots := slices.Sorted(slices.Values(pods.Slots))
+	key := fmt.Sprintf("%q %t %q %d", strings.Join(slots, "|"), pods.AnySlot, query, at.UnixNano())
+	o.mu.Lock()
+	known, ok := o.answers[key]
+	o.mu.Unlock()
+	if ok {
+		return known.value, known.err
+	}
+	v, err := o.querier.QueryAt(ctx, pods, query, at)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.answers[key] = answer{v, err}
+	return v, err
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/promq"
+	"github.com/capstan-dev/capstan/provider/internal/stats"
+)
+
+// lastVerdicts is how many verdicts of a check are kept.
+const lastVerdicts = 10
+
+// Steady reports the verdicts on slots that serve, or what was reported before when nothing of it has changed: a verdict, a
+// message, or a number by more than a quarter and by more than chance explains. When one thing has changed, all is reported as it
+// is now.
+func Steady(
+	reported []v1alpha1.MetricObservation, m *v1alpha1.MetricsParameters, s promq.Sample, ready func(slot string) int,
+) []v1alpha1.MetricObservation {
+	fresh := make([]v1alpha1.MetricObservation, 0, len(m.Slots)*len(m.Checks))
+	changed := len(reported) != len(m.Slots)*len(m.Checks)
+	for _, slot := range m.Slots {
+		for _, c := range m.Checks {
+			i := slices.IndexFunc(reported, func(o v1alpha1.MetricObservation) bool { return o.Slot == slot && o.Name == c.Name })
+			before := v1alpha1.MetricObservation{}
+			if i >= 0 {
+				before = reported[i]
+			}
+			v := Judge(c, Evidence{Slot: slot, Ready: ready, Recent: s, Window: promq.WindowOf(m), Previous: before.Verdict})
+			changed = changed || i < 0 || v.differs(before)
+			fresh = append(fresh, v1alpha1.MetricObservation{
+				Slot: slot, Name: c.Name, Verdict: v.Is, Value: v.Value, Lower: v.Lower, Upper: v.Upper, Samples: v.Samples, Message: v.Message,
+			})
+		}
+	}
+	switch {
+	case len(fresh) == 0:
+		return nil
+	case !changed:
+		return reported
+	default:
+		return fresh
+	}
+}
+
+// differs reports whether a verdict is another one than what was reported.
+func (v Verdict) differs(before v1alpha1.MetricObservation) bool {
+	if v.Is != before.Verdict || v.Message != before.Message || (v.Samples == nil) != (before.Samples == nil) {
+		return true
+	}
+	// A value that is made of too few requests says nothing, only their number does.
+	if v.Is != v1alpha1.VerdictInsufficient &&
+		((v.Value == nil) != (before.Value == nil) || v.Value != nil && stats.Moved(*before.Value, *v.Value, v.Sigma)) {
+		return true
+	}
+	if v.Samples == nil {
+		return false
+	}
+	// The number of what arrives at random has its mean as its variance.
+	was, is := float64(*before.Samples), float64(*v.Samples)
+	return stats.Moved(was, is, math.Sqrt(max(was, is)))
+}
+
+// Canary reports what one look shows of a canary. It reports each look, so that a program that waits for a result sees that the
+// canary is checked.
+func Canary(
+	reported *v1alpha1.CanaryObservation, p *v1alpha1.CanaryParameters, e *promq.Evidence, ready func(slot string) int, lookedAt time.Time,
+) *v1alpha1.CanaryObservation {
+	o := reported.DeepCopy()
+	o.LookedAt, o.Errors = metav1.NewTime(lookedAt.Truncate(time.Second)), 0
+	if e.Failure != nil {
+		o.Errors = reported.Errors + 1
+	}
+	if e.Settling {
+		return o
+	}
+	if p.Experiment != nil && e.Arms != nil {
+		o.Experiment = Experiment(p.Experiment, e.Arms, reported.Experiment)
+	}
+	o.Looks++
+	o.Checks = make([]v1alpha1.CanaryCheck, 0, len(p.Checks))
+	for _, c := range p.Checks {
+		before := v1alpha1.CanaryCheck{Name: c.Name}
+		if i := slices.IndexFunc(reported.Checks, func(o v1alpha1.CanaryCheck) bool { return o.Name == c.Name }); i >= 0 {
+			before = reported.Checks[i]
+		}
+		o.Checks = append(o.Checks, next(before, c, p, e, ready))
+	}
+	return o
+}
+
+// next report on a check of a canary. When Prometheus does not answer, the numbers stay as they were.
+func next(
+	before v1alpha1.CanaryCheck, c v1alpha1.Check, p *v1alpha1.CanaryParameters, e *promq.Evidence, ready func(slot string) int,
+) v1alpha1.CanaryCheck {
+	now, is := before, v1alpha1.VerdictError
+	if e.Failure != nil {
+		now.Message = promq.Bounded(e.Failure.Error())
+	} else {
+		v := ofCanary(c, p, e, ready)
+		is = v.Is
+		now = v1alpha1.CanaryCheck{
+			Name: c.Name, Value: v.Value, Lower: v.Lower, Upper: v.Upper, Baseline: v.Baseline, Samples: v.Samples, Message: v.Message,
+		}
+	}
+	// Their first letters are all different.
+	now.Verdicts = before.Verdicts + string(is[:1])
+	now.Verdicts = now.Verdicts[max(len(now.Verdicts)-lastVerdicts, 0):]
+	return now
+}
+
+// ofCanary is the verdict on a check of a canary.
+func ofCanary(c v1alpha1.Check, p *v1alpha1.CanaryParameters, e *promq.Evidence, ready func(slot string) int) Verdict {
+	return Judge(c, Evidence{
+		Slot: p.Slot, Ready: ready, Recent: e.Recent, Window: e.Window,
+		Canary: true, Baseline: p.Baseline, MinSamples: p.MinSamples, Whole: e.Whole, Period: e.Period,
+	})
+}

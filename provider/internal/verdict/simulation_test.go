@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/promq"
+	"github.com/capstan-dev/capstan/provider/internal/stats"
+)
+
+const (
+	// A step of a rollout as the function takes it: it looks each quarter of a minute for half an hour, and goes on after three
+	// passes when two minutes are over.
+	trialEvery, trialFor, trialSoak, trialWindow = 15 * time.Second, 30 * time.Minute, 2 * time.Minute, 2 * time.Minute
+)
+
+// trials are how often each case is drawn. make test has few, which take seconds; the figures in the documentation are those of
+// CAPSTAN_TRIALS=4000.
+func trials() int {
+	if n, err := strconv.Atoi(os.Getenv("CAPSTAN_TRIALS")); err == nil {
+		return n
+	}
+	return 40
+}
+
+// rolledBack and goesOn are the rules of the function.
+func rolledBack(verdicts string) bool {
+	last := verdicts[max(len(verdicts)-5, 0):]
+	return strings.HasSuffix(verdicts, "FF") || strings.Count(last, "F") >= 3
+}
+
+func goesOn(verdicts string) bool { return strings.HasSuffix(verdicts, "PPP") }
+
+// poisson draws how many arrive when so many are expected.
+func poisson(r *rand.Rand, mean float64) float64 {
+	if mean > 200 {
+		return max(math.Round(mean+math.Sqrt(mean)*r.NormFloat64()), 0)
+	}
+	n := -1.0
+	for left := mean; left >= 0; n++ {
+		left -= r.ExpFloat64()
+	}
+	return n
+}
+
+// A population of requests: how many a second, the share that succeeds, and the shares of them by bucket of the latency and of
+// the score. What arrives at random and is divided at random arrives at random in each part.
+type population struct {
+	rate, success   float64
+	latency, scores []float64
+}
+
+// Ends of the buckets of both histograms.
+func latencyEnds() []float64 {
+	return []float64{5, 10, 25, 50, 75, 100, 150, 200, 250, 300, 400, 500, 750, 1000, 2500, math.Inf(1)}
+}
+
+func scoreEnds(n int) []float64 {
+	ends := make([]float64, 0, n)
+	for i := range n - 1 {
+		ends = append(ends, float64(i+1)/float64(n))
+	}
+	return append(ends, math.Inf(1))
+}
+
+// exponential latencies of a mean, as shares of buckets.
+func exponential(mean float64) []float64 {
+	return shares(latencyEnds(), func(x float64) float64 { return 1 - math.Exp(-x/mean) })
+}
+
+// scored is a distribution of scores around a center, as shares of so many buckets.
+func scored(n int, center float64) []float64 {
+	return shares(scoreEnds(n), func(x float64) float64 { return 0.5 * math.Erfc(-(x-center)/0.15/math.Sqrt2) })
+}
+
+func shares(ends []float64, cumulative func(float64) float64) []float64 {
+	var (
+		out   []float64
+		below float64
+	)
+	for _, e := range ends {
+		c := cumulative(e)
+		out = append(out, c-below)
+		below = c
+	}
+	return out
+}
+
+// A tick is what arrived in one of the times between two looks.
+type tick struct {
+	requests, failures float64
+	latency, scores    []float64
+}
+
+func (p population) draw(r *rand.Rand) tick {
+	mean := p.rate * trialEvery.Seconds()
+	t := tick{failures: poisson(r, mean*(1-p.success))}
+	t.requests = t.failures + poisson(r, mean*p.success)
+	for _, s := range p.latency {
+		t.latency = append(t.latency, poisson(r, mean*s))
+	}
+	for _, s := range p.scores {
+		t.scores = append(t.scores, poisson(r, mean*s))
+	}
+	return t
+}
+
+func summed(of []float64, ends []float64) stats.Histogram {
+	all, n := make([]stats.Bucket, 0, len(of)), 0.0
+	for i, c := range of {
+		n += c
+		all = append(all, stats.Bucket{End: ends[i], Count: n})
+	}
+	return stats.NewHistogram(all)
+}
+
+// plus another tick.
+func (t tick) plus(other tick) tick {
+	sum := tick{requests: t.requests + other.requests, failures: t.failures + other.failures}
+	sum.latency, sum.scores = plus(t.latency, other.latency), plus(t.scores, other.scores)
+	return sum
+}
+
+func plus(a, b []float64) []float64 {
+	if a == nil {
+		return b
+	}
+	sum := slices.Clone(a)
+	for i := range b {
+		sum[i] += b[i]
+	}
+	return sum
+}
+
+// seen by Prometheus in a sample of a slot.
+func (t tick) seen(s *promq.Sample, slot string) {
+	m := &promq.Measures{Requests: promq.Reading{Value: t.requests}, Failures: promq.Reading{Value: t.failures}, Latency: promq.Distribution{Reading: promq.NoData(promq.NotFound)}}
+	if len(t.latency) > 0 {
+		m.Latency = promq.Distribution{Histogram: summed(t.latency, latencyEnds())}
+	}
+	if len(t.scores) > 0 {
+		s.Distributions[promq.Place{Slot: slot, Check: "check"}] = promq.Distribution{Histogram: summed(t.scores, scoreEnds(len(t.scores)))}
+	}
+	s.Slots[slot] = m
+}
+
+// An arm is what arrived at a slot since the epoch settled, and in the last window.
+type arm struct {
+	all  tick
+	last []tick
+}
+
+func (a *arm) add(t tick) {
+	a.all = a.all.plus(t)
+	a.last = append(a.last, t)
+	a.last = a.last[max(len(a.last)-int(trialWindow/trialEvery), 0):]
+}
+
+func (a *arm) seen(e *promq.Evidence, slot string) {
+	var recent tick
+	for _, t := range a.last {
+		recent = recent.plus(t)
+	}
+	recent.seen(&e.Recent, slot)
+	a.all.seen(&e.Whole, slot)
+}
+
+// A fate is how one step of a rollout ends: after how long it is rolled back or goes on, or never.
+type fate struct{ back, on time.Duration }
+
+// try a canary of a population beside a baseline, which later turns into another.
+func try(r *rand.Rand, c v1alpha1.Check, canary, later, baseline population, turns time.Duration) fate {
+	of := &v1alpha1.CanaryParameters{Slot: "b", Baseline: "a", MinSamples: 100}
+	c.Name = "check"
+	var (
+		one, two arm
+		verdicts string
+		f        fate
+	)
+
+	// Pods are scraped each quarter of a minute, so that the first look that counts comes after two of them.
+	for at := trialEvery; at <= trialFor; at += trialEvery {
+		if at > turns {
+			canary = later
+		}
+		one.add(canary.draw(r))
+		two.add(baseline.draw(r))
+		if at < promq.LeastPeriod {
+			continue
+		}
+		e := &promq.Evidence{Window: min(trialWindow, at), Period: at, Recent: promq.NewSample(), Whole: promq.NewSample()}
+		one.seen(e, "b")
+		two.seen(e, "a")
+		v, _ := weigh(c, of, e, func(string) int { return 1 })
+		verdicts += string(v[:1])
+		if f.on == 0 && at >= trialSoak && goesOn(verdicts) {
+			f.on = at
+		}
+		if rolledBack(verdicts) {
+			f.back = at
+			break
+		}
+	}
+	return f
+}
+
+// TestRates draws rollouts and counts how often a good canary is rolled back and a bad one is not, and how long it takes. Seeds
+// are fixed.
+func TestRates(t *testing.T) {
+	success := v1alpha1.Check{Kind: v1alpha1.CheckSuccessRatio, Min: new(0.99)}
+	against := v1alpha1.Check{Kind: v1alpha1.CheckSuccessRatio, RelativeTo: v1alpha1.RelativeToBaseline}
+	latency := v1alpha1.Check{Kind: v1alpha1.CheckLatency, Percentile: 95, Max: new(300.0)}
+	slower := v1alpha1.Check{Kind: v1alpha1.CheckLatency, Percentile: 95, Max: new(1.1), RelativeTo: v1alpha1.RelativeToBaseline}
+	drift := func(by v1alpha1.DriftMethod, most float64) v1alpha1.Check {
+		return v1alpha1.Check{Kind: v1alpha1.CheckDrift, Max: &most, Method: by, RelativeTo: v1alpha1.RelativeToBaseline}
+	}
+	good := func(p float64) population { return population{success: p} }
+	slow := func(mean float64) population { return population{success: 1, latency: exponential(mean)} }
+	score := func(n int, center float64) population { return population{success: 1, scores: scored(n, center)} }
+	p95 := func(ms float64) float64 { return ms / -math.Log(0.05) }
+	never, seldom := 0.01, 0.05
+	for _, s := range []scenario{
+		{name: "success: good, 99.5 %", check: success, canary: good(0.995), back: never},
+		{name: "success: just good enough, 99 %", check: success, canary: good(0.99), back: seldom},
+		{name: "success: 98.5 %", check: success, canary: good(0.985), least: [3]float64{0, 0.6, 0.99}, missed: [3]float64{0.1, 0.05, 0.01}},
+		{name: "success: 98 %", check: success, canary: good(0.98), least: [3]float64{0.1, 0.95, 0.99}, missed: [3]float64{0.05, 0.01, 0.01}},
+		{name: "success: 95 %", check: success, canary: good(0.95), least: [3]float64{0.95, 0.99, 0.99}, missed: [3]float64{0.01, 0.01, 0.01}},
+		{name: "success: 95 % after 15 min", check: success, canary: good(0.95), baseline: good(0.995), turns: 15 * time.Minute, least: [3]float64{0.5, 0.98, 0.98}},
+		{name: "against: equal, 99.5 %", check: against, canary: good(0.995), back: never},
+		{name: "against: equal, 90 %", check: against, canary: good(0.9), back: never},
+		{name: "against: 98.5 of 99.5 %", check: against, canary: good(0.985), baseline: good(0.995), least: [3]float64{0, 0.95, 0.99}, missed: [3]float64{0.6, 0.4, 0.05}},
+		{name: "against: 98 of 99.5 %", check: against, canary: good(0.98), baseline: good(0.995), least: [3]float64{0.02, 0.95, 0.99}, missed: [3]float64{0.4, 0.1, 0.01}},
+		{name: "against: 95 of 99.5 %", check: against, canary: good(0.95), baseline: good(0.995), least: [3]float64{0.95, 0.99, 0.99}, missed: [3]float64{0.05, 0.01, 0.01}},
+		{name: "against: 95 % after 15 min", check: against, canary: good(0.95), baseline: good(0.995), turns: 15 * time.Minute, least: [3]float64{0.3, 0.95, 0.95}},
+		{name: "latency: 240 of 300 ms", check: latency, canary: slow(p95(240)), back: never},
+		{name: "latency: just 300 ms", check: latency, canary: slow(p95(300)), back: seldom},
+		{name: "latency: 360 ms", check: latency, canary: slow(p95(360)), least: [3]float64{0.5, 0.98, 0.99}, missed: [3]float64{0.01, 0.01, 0.01}},
+		{name: "latency: 480 ms", check: latency, canary: slow(p95(480)), least: [3]float64{0.95, 0.99, 0.99}, missed: [3]float64{0.01, 0.01, 0.01}},
+		{name: "slower: equal", check: slower, canary: slow(80), back: never},
+		{name: "slower: just 10 %", check: slower, canary: slow(88), baseline: slow(80), back: seldom},
+		{name: "slower: 30 %", check: slower, canary: slow(104), baseline: slow(80), least: [3]float64{0.2, 0.98, 0.99}, missed: [3]float64{0.01, 0.01, 0.01}},
+		{name: "slower: 100 %", check: slower, canary: slow(160), baseline: slow(80), least: [3]float64{0.95, 0.99, 0.99}, missed: [3]float64{0.01, 0.01, 0.01}},
+		{name: "PSI 0.2, 10 buckets: none", check: drift(v1alpha1.DriftPSI, 0.2), canary: score(10, 0.5), back: never},
+		{name: "PSI 0.05, 40 buckets: none", check: drift(v1alpha1.DriftPSI, 0.05), canary: score(40, 0.5), back: never},
+		{name: "PSI 0.05, 40 buckets, few used: none", check: drift(v1alpha1.DriftPSI, 0.05), canary: score(40, 0.9), back: never},
+		{name: "PSI 0.2, 10 buckets: just 0.2", check: drift(v1alpha1.DriftPSI, 0.2), canary: score(10, 0.5675), baseline: score(10, 0.5), back: seldom},
+		{name: "PSI 0.2, 10 buckets: 0.45", check: drift(v1alpha1.DriftPSI, 0.2), canary: score(10, 0.6), baseline: score(10, 0.5), least: [3]float64{0.9, 0.99, 0.99}, missed: [3]float64{0.01, 0.01, 0.01}},
+		{name: "PSI 0.2, 40 buckets: 1", check: drift(v1alpha1.DriftPSI, 0.2), canary: score(40, 0.65), baseline: score(40, 0.5), least: [3]float64{0.99, 0.99, 0.99}, missed: [3]float64{0.01, 0.01, 0.01}},
+		{name: "KS 0.05: none", check: drift(v1alpha1.DriftKS, 0.05), canary: score(20, 0.5), back: never},
+		{name: "KS 0.1: 0.26", check: drift(v1alpha1.DriftKS, 0.1), canary: score(20, 0.6), baseline: score(20, 0.5), least: [3]float64{0.98, 0.99, 0.99}, missed: [3]float64{0.01, 0.01, 0.01}},
+	} {
+		for i, rate := range []float64{0.5, 5, 50} {
+			t.Run(fmt.Sprintf("%s, %g rps", s.name, rate), func(t *testing.T) { s.at(t, rate, s.least[i], s.missed[i]) })
+		}
+	}
+}
+
+// A scenario of rollouts.
+type scenario struct {
+	name  string
+	check v1alpha1.Check
+
+	// canary that is tried, and the baseline, which is the same when there is none.
+	canary, baseline population
+
+	// turns is when a canary that was like the baseline becomes what it is.
+	turns time.Duration
+
+	// back is the share of rollouts of a good canary that may be rolled back.
+	back float64
+
+	// least is the share of rollouts of a bad one that must be, and missed the share that may go on before, at half a request a
+	// second, 5 and 50.
+	least, missed [3]float64
+}
+
+// at a rate of requests to the canary, and four times as many to the baseline.
+func (s scenario) at(t *testing.T, rate, least, missed float64) {
+	t.Helper()
+	if s.baseline.success == 0 {
+		s.baseline = s.canary
+	}
+	first, later, baseline := s.canary, s.canary, s.baseline
+	if s.turns > 0 {
+		first = s.baseline
+	}
+	first.rate, later.rate, baseline.rate = rate, rate, 4*rate
+	var back, on []time.Duration
+	r, n, early := rand.New(rand.NewPCG(5, uint64(10*rate))), trials(), 0
+	for range n {
+		f := try(r, s.check, first, later, baseline, s.turns)
+		switch {
+		case f.back > 0 && f.back <= s.turns:
+			early++
+		case f.back > 0:
+			back = append(back, f.back-s.turns)
+		}
+		if f.on > 0 && (f.back == 0 || f.on < f.back) {
+			on = append(on, f.on)
+		}
+	}
+	slices.Sort(back)
+	slices.Sort(on)
+	share := func(all []time.Duration) float64 { return float64(len(all)) / float64(n) }
+	after := func(all []time.Duration, share float64) string {
+		if len(all) == 0 {
+			return "-"
+		}
+		return all[int(share*float64(len(all)-1))].String()
+	}
+	t.Logf("| %s | %g | %.2f %% | %s | %s | %.2f %% | %s |", s.name, rate,
+		100*share(back), after(back, 0.5), after(back, 0.95), 100*share(on), after(on, 0.5))
+
+	// A few more or less are chance when there are few trials.
+	chance := 2 / float64(n)
+	switch {
+	case float64(early) > float64(n)*0.01+2:
+		t.Errorf("%d of %d were rolled back before they were bad", early, n)
+	case s.back > 0 && share(back) > s.back+chance:
+		t.Errorf("want at most %g %% rolled back, got %g %%", 100*s.back, 100*share(back))
+	case s.back == 0 && share(back) < least-chance:
+		t.Errorf("want at least %g %% rolled back, got %g %%", 100*least, 100*share(back))
+	case s.back == 0 && s.turns == 0 && share(on) > missed+chance:
+		t.Errorf("want at most %g %% to go on before, got %g %%", 100*missed, 100*share(on))
+	}
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topology
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/words"
+)
+
+// report of a member about itself, bounded: whoever may label a pod could write it.
+func report(p *corev1.Pod) v1alpha1.MemberReport {
+	r := v1alpha1.MemberReport{}
+	if err := json.Unmarshal([]byte(p.GetAnnotations()[v1alpha1.AnnotationMember]), &r); err != nil {
+		return v1alpha1.MemberReport{}
+	}
+	for _, field := range []*string{&r.Version, &r.Disk, &r.Reason, &r.Volume.FileSystem, &r.Volume.Fill, &r.Volume.Slot} {
+		*field = words.Bounded(words.OneLine(*field), maxReason)
+	}
+	r.Message = words.Bounded(words.OneLine(r.Message), maxMessage)
+	r.Volume.UsedPercent = min(max(r.Volume.UsedPercent, 0), 100)
+	bound(&r.Backup)
+	r.RestorePoints = boundPoints(r.RestorePoints)
+	return r
+}
+
+// bound what a member tells of backups: whoever may annotate a pod could write it.
+func bound(b *v1alpha1.BackupReport) {
+	for _, field := range []*string{&b.Archive, &b.Key, &b.Label, &b.Type} {
+		*field = words.Bounded(words.OneLine(*field), maxReason)
+	}
+	for _, field := range []*string{&b.Message, &b.Unread} {
+		*field = words.Bounded(words.OneLine(*field), maxMessage)
+	}
+	for _, at := range []*string{&b.Since, &b.Dropped, &b.Began, &b.Ended, &b.Earliest} {
+		if _, err := time.Parse(time.RFC3339, *at); err != nil {
+			*at = ""
+		}
+	}
+	b.Size, b.Added = max(b.Size, 0), max(b.Added, 0)
+	b.Repository.UsedPercent = min(max(b.Repository.UsedPercent, 0), 100)
+	b.Repository.Disk = words.Bounded(words.OneLine(b.Repository.Disk), maxReason)
+	b.Repository.FileSystem = words.Bounded(words.OneLine(b.Repository.FileSystem), maxReason)
+	b.RestorePointWait = words.Bounded(words.OneLine(b.RestorePointWait), maxMessage)
+	boundVerification(&b.Verification)
+}
+
+// boundVerification bounds what verifications came to.
+func boundVerification(v *v1alpha1.VerificationReport) {
+	for _, field := range []*string{&v.ID, &v.Backup, &v.Failure, &v.Passed.Backup} {
+		*field = words.Bounded(words.OneLine(*field), maxReason)
+	}
+	v.Message = words.Bounded(words.OneLine(v.Message), maxMessage)
+	for _, at := range []*string{&v.Began, &v.Ended, &v.Passed.At, &v.Passed.ReplayedTo} {
+		if _, err := time.Parse(time.RFC3339, *at); err != nil {
+			*at = ""
+		}
+	}
+	v.Passed.Seconds, v.Passed.Assertions = max(v.Passed.Seconds, 0), max(v.Passed.Assertions, 0)
+}
+
+// maxPoints is how many restore points are told.
+const maxPoints = 17
+
+// boundPoints bounds restore points, of which there is one of a name.
+func boundPoints(points []v1alpha1.RestorePoint) []v1alpha1.RestorePoint {
+	var known []v1alpha1.RestorePoint
+	for _, p := range points[max(0, len(points)-maxPoints):] {
+		for _, field := range []*string{&p.Name, &p.Label, &p.At, &p.LSN} {
+			*field = words.Bounded(words.OneLine(*field), maxReason)
+		}
+		if !slices.ContainsFunc(known, func(k v1alpha1.RestorePoint) bool { return k.Name == p.Name }) {
+			known = append(known, p)
+		}
+	}
+	return known
+}
