@@ -19,9 +19,15 @@ const (
 	// all others first.
 	LabelRole = "capstan.dev/role"
 
-	// AnnotationReport is what a member tells of itself, as the JSON of a Report.
+	// AnnotationReport is what a member reports of itself, as the JSON of a Report.
 	AnnotationReport = "capstan.dev/member-report"
 )
+
+// LabelPooler is the label of the pods of poolers, with the name of the Database.
+const LabelPooler = "capstan.dev/pooler"
+
+// Program runs members, poolers, and the pods that take and verify backups. Every engine's image has it there.
+const Program = "/usr/local/bin/capstan-member"
 
 // Values of LabelRole.
 const (
@@ -29,16 +35,16 @@ const (
 	RoleReplica = "replica"
 )
 
-// Report is what a member tells of itself in AnnotationReport. It is
+// Report is what a member reports of itself in AnnotationReport. It is
 // written only when it changes.
 type Report struct {
 	// Version of the server, for instance 17.6.
 	Version string `json:"version,omitempty"`
 
-	// Disk tells how full the volume is: Ok, Low (over 85 %) or Full (over 95 %).
+	// Disk says how full the volume is: Ok, Low (over 85 %) or Full (over 95 %).
 	Disk string `json:"disk,omitempty"`
 
-	// Volume tells how full the volume is, and by what.
+	// Volume says how full the volume is, and by what.
 	Volume VolumeReport `json:"volume,omitzero"`
 
 	// Reason in one word why the member does not start, if it does not: for
@@ -48,10 +54,10 @@ type Report struct {
 	// Message says more about the reason, and what to do.
 	Message string `json:"message,omitempty"`
 
-	// Backup tells how archive and backups are, where there are backups.
+	// Backup says how archive and backups are, where there are backups.
 	Backup BackupReport `json:"backup,omitzero"`
 
 	// RestorePoints that can be restored, the last ones, oldest first. The leader
-	// tells them.
+	// reports them.
 	RestorePoints []RestorePoint `json:"restorePoints,omitempty"`
 }

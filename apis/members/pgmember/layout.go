@@ -2,8 +2,10 @@
 
 package pgmember
 
-// Program runs members, poolers, and the pods that take and verify backups.
-const Program = "/usr/local/bin/capstan-member"
+import "path"
+
+// Programs is the folder of PostgreSQL's programs of a major version.
+func Programs(major string) string { return path.Join("/usr/lib/postgresql", path.Base(major), "bin") }
 
 // Folders of a member's container that pods mount something to.
 const (
@@ -98,9 +100,6 @@ const (
 	// RepositoryCommonName opens the repository on a volume, for archiving and restoring.
 	RepositoryCommonName = "repository"
 )
-
-// LabelPooler is the label of the pods of poolers, with the name of the Database.
-const LabelPooler = "capstan.dev/pooler"
 
 // Reasons of a members.Report that only PostgreSQL's members have.
 const (

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
@@ -120,9 +121,9 @@ type (
 
 // The program of members, its file, and the label of the pods of poolers.
 const (
-	Program     = pgmember.Program
+	Program     = members.Program
 	FileMember  = pgmember.FileConfig
-	LabelPooler = pgmember.LabelPooler
+	LabelPooler = members.LabelPooler
 )
 
 // Traits of an engine.

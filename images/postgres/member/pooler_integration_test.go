@@ -29,6 +29,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/function/database/engine/postgres"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/command"
@@ -142,7 +143,7 @@ func (p *pooled) pooler(i int, service, name string, config postgres.Pooler) {
 	address := fmt.Sprintf("127.%d.%d.%d", p.net, p.sub, 51+i)
 	host := fmt.Sprintf("%s-pooler-%d", database, i)
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: host, Labels: map[string]string{pgmember.LabelPooler: database}},
+		ObjectMeta: metav1.ObjectMeta{Name: host, Labels: map[string]string{members.LabelPooler: database}},
 		Spec:       corev1.PodSpec{ServiceAccountName: database + "-members", Containers: []corev1.Container{{Name: "pooler", Image: "postgres"}}},
 	}
 	pod, err := p.client.CoreV1().Pods(p.ns).Create(p.t.Context(), pod, metav1.CreateOptions{})

@@ -25,9 +25,8 @@ import (
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/images/member/process"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/agent"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/upgrade"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/upgrader"
 )
 
 // The second generation of the Database of a test.
@@ -127,7 +126,7 @@ func (c *cluster) run(t *testing.T, statements ...string) {
 func (c *cluster) superuser(t *testing.T, statement string) {
 	t.Helper()
 	leader := c.leader()
-	out, err := c.running(leader).enter(layout.Programs(c.identify(leader).Version)+"/psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-d", "shop", "-Atc", statement)
+	out, err := c.running(leader).enter(pgmember.Programs(c.identify(leader).Version)+"/psql", "-h", pgmember.FolderSocket, "-U", "postgres", "-d", "shop", "-Atc", statement)
 	if err != nil {
 		t.Fatalf("%s: %v: %s", statement, err, out)
 	}
@@ -255,8 +254,8 @@ func TestFrozenFormerLeader(t *testing.T) {
 		t.Fatal("the session has no process")
 	}
 	c.fence("u1")
-	c.phase(members.UpgradeFailed, agent.StopLimit+time.Minute)
-	took := c.eventually("the former leader is ended", agent.StopLimit+time.Minute, func() bool {
+	c.phase(members.UpgradeFailed, upgrader.StopLimit+time.Minute)
+	took := c.eventually("the former leader is ended", upgrader.StopLimit+time.Minute, func() bool {
 		reason, message := c.hinderedBy(former)
 		return reason == members.ReasonFenced && strings.Contains(message, "did not stop cleanly")
 	})
@@ -301,7 +300,7 @@ func (c *cluster) reason(letter string) string {
 // plainUpgrade is how long pg_upgrade alone takes for the data of a leader that stopped, with the start of the server after it.
 func (c *cluster) plainUpgrade(t *testing.T, letter string) time.Duration {
 	t.Helper()
-	from, to := layout.Programs(strconv.Itoa(c.server.Major)), layout.Programs(strconv.Itoa(c.second.Major))
+	from, to := pgmember.Programs(strconv.Itoa(c.server.Major)), pgmember.Programs(strconv.Itoa(c.second.Major))
 	script := fmt.Sprintf(`set -e; mkdir /data/plain; cd /data/plain; cp -a /data/pgdata old; rm -f old/postmaster.pid
 %[2]s/initdb -D new -U postgres -k -E UTF8 --locale=C.UTF-8 --auth=peer >/dev/null
 echo "archive_mode = off" >> old/postgresql.auto.conf; echo "synchronous_standby_names = ''" >> old/postgresql.auto.conf

@@ -2,7 +2,7 @@
 
 package postgres
 
-import "github.com/capstan-dev/capstan/apis/members/pgmember"
+import "github.com/capstan-dev/capstan/apis/members"
 
 // archiveTimeout is how long what was written waits for the archive at most, when it does not fill a segment.
 const archiveTimeout = "60s"
@@ -19,7 +19,7 @@ func (s Server) archivingAtStart(ps map[string]string) {
 func (s Server) archiving(ps map[string]string) {
 	if s.Archives {
 		// The shell drops what follows #. pgBackRest takes backups only where it reads its own name.
-		ps["archive_command"] = pgmember.Program + " archive %p # pgbackrest"
+		ps["archive_command"] = members.Program + " archive %p # pgbackrest"
 	}
 	if s.Archiving {
 		ps["archive_timeout"] = archiveTimeout
@@ -32,7 +32,7 @@ func (s Server) bootstrap() map[string]any {
 	if s.Restored {
 		b["method"] = "restore"
 		b["restore"] = map[string]any{
-			"command":   pgmember.Program + " restore",
+			"command":   members.Program + " restore",
 			"no_params": true,
 			// The command writes what is replayed and up to when.
 			"keep_existing_recovery_conf": true,

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 	"unicode/utf16"
 
@@ -112,7 +113,7 @@ func (s Server) Patroni() (string, error) {
 	server := map[string]any{
 		"listen":               fmt.Sprintf("*:%d", PortPostgres),
 		"data_dir":             DataDir,
-		"bin_dir":              fmt.Sprintf("/usr/lib/postgresql/%d/bin", s.Major),
+		"bin_dir":              pgmember.Programs(strconv.Itoa(s.Major)),
 		"pgpass":               pgmember.FolderPrivate + "/pgpass",
 		"use_unix_socket":      true,
 		"use_unix_socket_repl": true,
@@ -127,11 +128,11 @@ func (s Server) Patroni() (string, error) {
 			"rewind":      role(pgmember.RoleRewind),
 		},
 		"callbacks": map[string]any{
-			"on_start":       pgmember.Program + " callback",
-			"on_stop":        pgmember.Program + " callback",
-			"on_role_change": pgmember.Program + " callback",
+			"on_start":       members.Program + " callback",
+			"on_stop":        members.Program + " callback",
+			"on_role_change": members.Program + " callback",
 		},
-		"before_stop": pgmember.Program + " before-stop",
+		"before_stop": members.Program + " before-stop",
 	}
 	if s.Pooled || s.Archives {
 		// Poolers and those who take backups have a certificate of the same authority, and Patroni knows no names.

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"strconv"
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/members"
@@ -21,6 +19,7 @@ import (
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/patroni"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/report"
 )
 
 const (
@@ -43,8 +42,8 @@ type Fencer struct {
 	dcs        *dcs.Client
 	kube       kube.Client
 	supervisor *Supervisor
-	role       Leadership
-	reporter   *Reporter
+	leads      func() bool
+	reporter   *report.Reporter
 	wake       loop.Wakeup
 	log        *slog.Logger
 }
@@ -58,7 +57,7 @@ func (f *Fencer) Run(ctx context.Context) error {
 		case <-f.wake:
 		}
 		child := f.supervisor.Child()
-		if child == nil || !f.role.Leads() {
+		if child == nil || !f.leads() {
 			f.reporter.Clear(members.ReasonCannotFence)
 			continue
 		}
@@ -97,7 +96,7 @@ func (f *Fencer) prepare(ctx context.Context) error {
 		if p.Name == f.names.Pod || !p.Started || p.IP == "" || p.Stopping {
 			continue
 		}
-		_, paused, err := patroniOf(p).Cluster(ctx)
+		_, paused, err := patroni.At(p.IP).Cluster(ctx)
 		if err != nil && p.Role == "" {
 			continue // its Patroni does not run, and begins with the pause
 		}
@@ -134,54 +133,4 @@ func checkFollower(ctx context.Context) error {
 		return fmt.Errorf("the copy that should take over is %d MiB behind", lag>>20)
 	}
 	return nil
-}
-
-// patroniOf a pod.
-func patroniOf(p pods.Pod) *patroni.Client {
-	return patroni.New(net.JoinHostPort(p.IP, strconv.Itoa(pgmember.PortPatroni)), pgmember.FolderTLS)
-}
-
-// former is the generation that an upgrade continues from.
-type former struct {
-	pods *pods.Client
-	dcs  *dcs.Client
-}
-
-// leader returns the address of the pod that is the leader, or nothing.
-func (f former) leader(ctx context.Context) (string, error) {
-	list, err := f.pods.List(ctx)
-	return leaderOf(list), err
-}
-
-// leaderOf pods returns the address of the one that is the leader, or nothing.
-func leaderOf(list []pods.Pod) string {
-	for _, p := range list {
-		if p.Role == members.RoleLeader && !p.Stopping {
-			return p.IP
-		}
-	}
-	return ""
-}
-
-// stopped returns the address of the pod that is the leader, and where the leader stopped for a fence, once it has stopped and no
-// other member is the leader.
-func (f former) stopped(ctx context.Context, id string) (leader string, end *members.FenceReport, err error) {
-	list, err := f.pods.List(ctx)
-	if err != nil {
-		return "", nil, err
-	}
-	leader = leaderOf(list)
-	for _, p := range list {
-		if p.Fenced == nil || p.Fenced.ID != id {
-			continue
-		}
-		holder, err := f.dcs.Holder(ctx)
-		if err != nil {
-			return leader, nil, err
-		}
-		if p.Name == holder {
-			return leader, p.Fenced, nil
-		}
-	}
-	return leader, nil, nil
 }

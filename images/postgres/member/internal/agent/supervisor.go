@@ -18,8 +18,10 @@ import (
 	"github.com/capstan-dev/capstan/images/member/loop"
 	"github.com/capstan-dev/capstan/images/member/process"
 	"github.com/capstan-dev/capstan/images/member/volume"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/gate"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/postmaster"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/report"
 )
 
 // Pauses before a Patroni that ended by itself starts again. One that ran for settled counts as healthy.
@@ -32,9 +34,9 @@ const (
 // A Supervisor starts Patroni whenever the member may run and Patroni does not.
 type Supervisor struct {
 	names    layout.Names
-	gate     *gate
+	gate     *gate.Gate
 	probes   *health.State
-	reporter *Reporter
+	reporter *report.Reporter
 	label    loop.Wakeup
 	log      *slog.Logger
 
@@ -80,7 +82,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		loop.Sleep(ctx, pause)
 		pause = min(2*pause, lastPause)
 	}
-	s.gate.upgrader.Stop()
+	s.gate.Stop()
 	// A Patroni that ended by itself may have left PostgreSQL behind. It gets as much time as the pod has.
 	postmaster.Stop(context.WithoutCancel(ctx), pgmember.FolderData)
 	return nil //nolint:nilerr // That Patroni ended is why it stops.
@@ -156,7 +158,7 @@ func (s *Supervisor) endStrays() {
 func (s *Supervisor) hold(ctx context.Context) bool {
 	last := ""
 	for ctx.Err() == nil {
-		err := s.gate.check(ctx)
+		err := s.gate.Check(ctx)
 		if err == nil {
 			if last != "" {
 				s.log.Info("no longer held")

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/certificate"
 	"github.com/capstan-dev/capstan/images/member/kube"
@@ -36,7 +37,7 @@ func PauseAll(ctx context.Context, k kube.Client, names layout.Names) string {
 func pauseAll(ctx context.Context, client *pods.Client) (string, error) {
 	find, cancel := context.WithTimeout(ctx, findLimit)
 	defer cancel()
-	addresses, err := client.Poolers(find, pgmember.LabelPooler)
+	addresses, err := client.Poolers(find, members.LabelPooler)
 	if err != nil {
 		return "", err
 	}

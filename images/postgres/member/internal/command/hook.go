@@ -33,7 +33,7 @@ type Hook struct {
 	Method         string        `default:"POST"                     env:"CAPSTAN_HOOK_METHOD"                                                help:"Method to call it with."`
 	ExpectedStatus int           `env:"CAPSTAN_HOOK_EXPECTED_STATUS" help:"Status that the answer must have; any from 200 to 299 if it is 0."`
 	Timeout        time.Duration `default:"5m"                       env:"CAPSTAN_HOOK_TIMEOUT"                                               help:"How long it may take."`
-	Connection     string        `default:"/etc/capstan/connection"  help:"Folder with the Secret of the consumer."                           type:"path"`
+	Connection     string        `default:"${connection}"            help:"Folder with the Secret of the consumer."                           type:"path"`
 }
 
 // Run the hook.

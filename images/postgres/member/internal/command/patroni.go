@@ -55,7 +55,7 @@ func (c *BeforeStop) Run(ctx context.Context, log *slog.Logger) error {
 	begun := time.Now()
 	ask, cancel := context.WithTimeout(ctx, leadsLimit)
 	defer cancel()
-	leads, err := patroni.New(c.Address(pgmember.PortPatroni), pgmember.FolderTLS).HasLock(ask)
+	leads, err := patroni.At(c.IP).HasLock(ask)
 	if err != nil {
 		log.Warn("cannot find out whether this member is the leader", "error", err)
 		return nil
@@ -113,7 +113,7 @@ func (c *Handover) Run(ctx context.Context, log *slog.Logger) error {
 
 // handover if this member is the leader and another is fit, and return what was done.
 func (c *Handover) handover(ctx context.Context) (string, error) {
-	client := patroni.New(c.Address(pgmember.PortPatroni), pgmember.FolderTLS)
+	client := patroni.At(c.IP)
 	ask, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	s, err := client.State(ask)

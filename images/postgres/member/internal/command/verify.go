@@ -108,7 +108,7 @@ func (c *Verify) try(ctx context.Context, log *slog.Logger, repository pgbackres
 	}
 	return verification.Trial{
 		Run: pgbackrest.Runner{Program: pgbackrest.Program, Config: config}, Stanza: s.Stanza, Data: pgmember.FolderData, Folder: socket,
-		Programs: layout.Programs, Verify: *s.Verify, Log: log,
+		Programs: pgmember.Programs, Verify: *s.Verify, Log: log,
 	}.Try(ctx)
 }
 

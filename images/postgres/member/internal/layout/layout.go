@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
@@ -92,11 +91,6 @@ func ReadConfig() (pgmember.Config, error) {
 		return pgmember.Config{}, fmt.Errorf("cannot read the configuration of the member: %w", err)
 	}
 	return pgmember.ParseConfig(raw)
-}
-
-// Programs is the folder of PostgreSQL's programs of a major version.
-func Programs(major string) string {
-	return filepath.Join("/usr/lib/postgresql", filepath.Base(major), "bin")
 }
 
 // Address is where other members reach a port of this one. It is no name: a failover must not wait for the cluster's DNS, which

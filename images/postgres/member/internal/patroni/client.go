@@ -16,29 +16,32 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/certificate"
 )
 
 // maxAnswer is what is read of an answer at most, in bytes. That of a Database with nine members has about 4 KiB.
 const maxAnswer = 1 << 20
 
-// A Client of the Patroni of this pod.
+// A Client of the Patroni of a member.
 type Client struct {
 	http *http.Client
 }
 
-// New Client of the Patroni at an address, which identifies itself by the members' certificate in a folder. The files are read
-// again for each connection, for certificates change. Patroni closes its connections after each answer.
-func New(address, certificates string) *Client {
+// At the address of a pod, a Client of the Patroni of that member. Patroni identifies itself by the members' certificate. The files
+// are read again for each connection, for certificates change. Patroni closes its connections after each answer.
+func At(ip string) *Client {
+	address := net.JoinHostPort(ip, strconv.Itoa(pgmember.PortPatroni))
 	dialer := &net.Dialer{Timeout: 3 * time.Second}
 	return &Client{http: &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialTLSContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			cfg, err := certificate.Config(certificates)
+			cfg, err := certificate.Config(pgmember.FolderTLS)
 			if err != nil {
 				return nil, err
 			}

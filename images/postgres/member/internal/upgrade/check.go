@@ -135,7 +135,7 @@ func (j *Job) options(ctx context.Context) ([]string, error) {
 // arguments of pg_upgrade into data.
 func (j *Job) arguments(data string, options []string) []string {
 	args := slices.Grow([]string{
-		"--old-bindir=" + layout.Programs(j.From), "--new-bindir=" + layout.Programs(j.To), "--old-datadir=" + layout.UpgradeCopy,
+		"--old-bindir=" + pgmember.Programs(j.From), "--new-bindir=" + pgmember.Programs(j.To), "--old-datadir=" + layout.UpgradeCopy,
 		"--new-datadir=" + data, "--username=" + pgmember.RoleSuperuser, "--old-port=5432", "--link",
 	}, len(options))
 	for _, o := range options {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgdata"
 )
@@ -34,7 +35,7 @@ var settings = map[string]string{
 
 // Control of the copy.
 func (j *Job) Control(ctx context.Context) (Control, error) {
-	values, err := pgdata.Control(ctx, layout.Programs(j.From), layout.UpgradeCopy)
+	values, err := pgdata.Control(ctx, pgmember.Programs(j.From), layout.UpgradeCopy)
 	if err != nil {
 		return Control{}, err
 	}

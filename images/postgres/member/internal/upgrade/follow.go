@@ -37,8 +37,8 @@ type Job struct {
 }
 
 // program of PostgreSQL, in the version of the copy or of what becomes of it.
-func (j *Job) before(name string) string { return filepath.Join(layout.Programs(j.From), name) }
-func (j *Job) after(name string) string  { return filepath.Join(layout.Programs(j.To), name) }
+func (j *Job) before(name string) string { return filepath.Join(pgmember.Programs(j.From), name) }
+func (j *Job) after(name string) string  { return filepath.Join(pgmember.Programs(j.To), name) }
 
 // conninfo of the leader at an address.
 func conninfo(address string) string {

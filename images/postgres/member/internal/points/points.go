@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+// Package points names moments of a server that runs, so that a restore can end at one of them.
+package points
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,10 +29,13 @@ const (
 	keptPoints, reportedPoints = 1000, 16
 	// archivedWithin is how long the segment of a restore point is waited for at a time.
 	archivedWithin = 10 * time.Second
+	// pause between two looks at the archive, and limit of one try.
+	pause = time.Second
+	limit = time.Minute
 )
 
-// points of a repository.
-type points struct {
+// Points are the restore points of a repository. The zero value has read none.
+type Points struct {
 	// path of the repository whose points are in all, and stanza that this member archives to.
 	path, stanza string
 	all          []members.RestorePoint
@@ -42,37 +47,35 @@ type points struct {
 	wait string
 }
 
-// name the moment, if a name is requested that the stanza does not have. It needs a backup that a restore begins with.
-func (b *Backups) name(ctx context.Context, s pgmember.Backup) {
-	p := &b.points
-	if !b.role.Leads() {
-		*p = points{}
-		return
-	}
-	err := b.makePoint(ctx, s)
+// Wait is why the requested restore point does not exist yet; "" when it does, and when none is requested.
+func (p *Points) Wait() string { return p.wait }
+
+// Name the moment, if a name is requested that the stanza does not have. It needs a backup that a restore begins with: facts are
+// what the repository has. Only the leader may call it.
+func (p *Points) Name(ctx context.Context, log *slog.Logger, s pgmember.Backup, facts members.BackupReport) {
+	err := p.name(ctx, log, s, facts)
 	p.wait = ""
 	if err != nil {
 		p.wait = err.Error()
 	}
 }
 
-func (b *Backups) makePoint(ctx context.Context, s pgmember.Backup) error {
-	p := &b.points
-	if !b.facts.Asked {
+func (p *Points) name(ctx context.Context, log *slog.Logger, s pgmember.Backup, facts members.BackupReport) error {
+	if !facts.Asked {
 		return nil // what is wrong with the repository is reported already
 	}
 	objects, err := objectstore.Configured(s)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, infoLimit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if p.path != s.Path || p.stanza != s.Stanza {
 		var all []members.RestorePoint
 		if _, err := objects.Read(ctx, objectstore.RestorePoints(s.Path), &all); err != nil {
 			return err
 		}
-		*p = points{path: s.Path, stanza: s.Stanza, all: all}
+		*p = Points{path: s.Path, stanza: s.Stanza, all: all}
 	}
 	if s.RestorePoint == "" {
 		p.made = nil
@@ -85,7 +88,7 @@ func (b *Backups) makePoint(ctx context.Context, s pgmember.Backup) error {
 		}
 		return nil
 	}
-	if b.facts.Label == "" {
+	if facts.Label == "" {
 		return errors.New("it waits for the first backup, which a restore begins with")
 	}
 	if p.made == nil || p.made.Name != s.RestorePoint {
@@ -99,7 +102,7 @@ func (b *Backups) makePoint(ctx context.Context, s pgmember.Backup) error {
 		p.made = &members.RestorePoint{
 			Name: s.RestorePoint, Label: label, Stanza: s.Stanza, At: made.At.UTC().Format(time.RFC3339), LSN: made.LSN, Timeline: made.Timeline,
 		}
-		b.log.Info("made a restore point", "name", s.RestorePoint, "label", label, "lsn", made.LSN)
+		log.Info("made a restore point", "name", s.RestorePoint, "label", label, "lsn", made.LSN)
 	}
 	if err := p.archived(ctx); err != nil {
 		return err
@@ -115,9 +118,9 @@ func (b *Backups) makePoint(ctx context.Context, s pgmember.Backup) error {
 
 // archived waits a while until the archive has the restore point that was made. One whose segment was dropped is forgotten, and
 // the next try makes another.
-func (p *points) archived(ctx context.Context) error {
+func (p *Points) archived(ctx context.Context) error {
 	status := filepath.Join(pgmember.FolderData, "pg_wal", "archive_status", p.segment)
-	for until := time.Now().Add(archivedWithin); ; loop.Sleep(ctx, firstPause) {
+	for until := time.Now().Add(archivedWithin); ; loop.Sleep(ctx, pause) {
 		_, err := os.Stat(status + ".ready")
 		if errors.Is(err, fs.ErrNotExist) {
 			break
@@ -141,8 +144,8 @@ func (p *points) archived(ctx context.Context) error {
 	return nil
 }
 
-// restorable are the last points, and the requested one, that can be restored with the backups there are.
-func (p *points) restorable(earliest, asked string) []members.RestorePoint {
+// Restorable are the last points, and the requested one, that can be restored with the backups there are.
+func (p *Points) Restorable(earliest, asked string) []members.RestorePoint {
 	from, err := time.Parse(time.RFC3339, earliest)
 	if err != nil {
 		return nil

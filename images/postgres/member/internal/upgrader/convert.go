@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package upgrader
 
 import (
 	"context"
@@ -44,7 +44,7 @@ func (u *Upgrader) catchUp(ctx context.Context, w pgmember.Upgrade, s upgrade.St
 	defer cancel()
 	for {
 		if has, err := u.job.Has(rest, end.Position); has || rest.Err() != nil {
-			u.log.Info("caught up", "all", has, "error", err)
+			u.Log.Info("caught up", "all", has, "error", err)
 			break
 		}
 		loop.Sleep(rest, closely)
@@ -92,7 +92,7 @@ func (u *Upgrader) waitForStop(ctx context.Context, w pgmember.Upgrade, s upgrad
 			}
 		}
 		if err != nil && (last == nil || err.Error() != last.Error()) {
-			u.log.Warn("the former leader has not stopped", "error", err)
+			u.Log.Warn("the former leader has not stopped", "error", err)
 		}
 		last = err
 		if time.Since(u.fencedAt) > StopLimit {
@@ -132,7 +132,7 @@ func (u *Upgrader) convert(ctx context.Context, w pgmember.Upgrade, s upgrade.St
 	case err != nil:
 		return u.fail(ctx, s, err.Error())
 	}
-	u.log.Info("converted", "took", time.Since(begun).Round(time.Millisecond).String())
+	u.Log.Info("converted", "took", time.Since(begun).Round(time.Millisecond).String())
 	if err := u.stillFenced(ctx, w, s); err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (u *Upgrader) stillFenced(ctx context.Context, w pgmember.Upgrade, s upgrad
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			u.log.Warn("cannot find out whether the generation before is fenced", "error", err)
+			u.Log.Warn("cannot find out whether the generation before is fenced", "error", err)
 			loop.Sleep(ctx, time.Second)
 		case fence != w.ID:
 			return u.fail(ctx, s, "the generation before continued, and the copy lacks what it wrote")

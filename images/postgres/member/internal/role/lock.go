@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package role
 
 import (
 	"context"
@@ -25,12 +25,13 @@ const (
 // stepped down.
 // Patroni's lock lives 20 s at least, also where the leader steps down after 15 s without it.
 type LockKeeper struct {
-	pod   string
-	pods  *pods.Client
-	dcs   *dcs.Client
-	role  *leadership
-	label loop.Wakeup
-	log   *slog.Logger
+	Pod  string
+	Pods *pods.Client
+	DCS  *dcs.Client
+	Role *Leadership
+	// Label wakes the Labeler.
+	Label loop.Wakeup
+	Log   *slog.Logger
 
 	// lock as it was last observed. Only Watch writes it.
 	lock atomic.Pointer[observedLock]
@@ -43,8 +44,8 @@ type observedLock struct {
 	since time.Time
 }
 
-// Observed is the leader's lock as it was last observed.
-func (k *LockKeeper) Observed() observedLock {
+// observed is the leader's lock as it was last observed.
+func (k *LockKeeper) observed() observedLock {
 	if l := k.lock.Load(); l != nil {
 		return *l
 	}
@@ -55,14 +56,14 @@ func (k *LockKeeper) Observed() observedLock {
 func (k *LockKeeper) Watch(ctx context.Context) error {
 	loop.Repeat(ctx, nil, func(ctx context.Context) time.Duration {
 		// Streams end every few minutes, and other loops complain when the API server is down.
-		_ = k.dcs.Locks(ctx, func(l dcs.Lock) {
+		_ = k.DCS.Locks(ctx, func(l dcs.Lock) {
 			before := k.lock.Load()
 			if before != nil && before.Lock == l {
 				return
 			}
 			k.lock.Store(&observedLock{l, time.Now()})
 			if before == nil || before.Holder != l.Holder {
-				k.label.Call()
+				k.Label.Call()
 			}
 		})
 		return lockEvery
@@ -73,15 +74,15 @@ func (k *LockKeeper) Watch(ctx context.Context) error {
 // Run until the context ends.
 func (k *LockKeeper) Run(ctx context.Context) error {
 	loop.Repeat(ctx, nil, func(ctx context.Context) time.Duration {
-		l := k.Observed()
+		l := k.observed()
 		switch {
-		case l.Holder == "" || l.Holder == k.pod:
-		case k.role.cutOff.Load():
+		case l.Holder == "" || l.Holder == k.Pod:
+		case k.Role.cutOff.Load():
 			if err := k.release(ctx, l); err != nil && ctx.Err() == nil {
-				k.log.Warn("cannot release the lock of a leader that is gone, trying on", "leader", l.Holder, "error", err)
+				k.Log.Warn("cannot release the lock of a leader that is gone, trying on", "leader", l.Holder, "error", err)
 			}
-		case time.Since(l.since) > lookEvery+lockEvery && !k.role.Leads():
-			k.label.Call() // it is not renewed as it should be: does replication from its holder still work?
+		case time.Since(l.since) > lookEvery+lockEvery && !k.Role.Leads():
+			k.Label.Call() // it is not renewed as it should be: does replication from its holder still work?
 		}
 		return lockEvery
 	})
@@ -96,7 +97,7 @@ func (k *LockKeeper) release(ctx context.Context, l observedLock) error {
 	if time.Since(l.since) < lookEvery {
 		return nil
 	}
-	life, err := k.dcs.Lifetime(ctx)
+	life, err := k.DCS.Lifetime(ctx)
 	if err != nil || life == 0 || time.Since(l.since) < life-askHolder {
 		return err
 	}
@@ -105,19 +106,19 @@ func (k *LockKeeper) release(ctx context.Context, l observedLock) error {
 		return err
 	}
 	loop.Sleep(ctx, life-time.Since(l.since))
-	if k.Observed() != l || !k.role.cutOff.Load() || ctx.Err() != nil {
+	if k.observed() != l || !k.Role.cutOff.Load() || ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err := k.dcs.Release(ctx, l.Lock); err != nil {
+	if err := k.DCS.Release(ctx, l.Lock); err != nil {
 		return err
 	}
-	k.log.Info("released the lock of a leader that is gone", "leader", l.Holder, "after", time.Since(l.since).Round(time.Millisecond).String())
+	k.Log.Info("released the lock of a leader that is gone", "leader", l.Holder, "after", time.Since(l.since).Round(time.Millisecond).String())
 	return nil
 }
 
 // silent reports whether nothing answers where the Patroni of a pod should be, or the pod does not exist.
 func (k *LockKeeper) silent(ctx context.Context, pod string) (bool, error) {
-	list, err := k.pods.List(ctx)
+	list, err := k.Pods.List(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -127,7 +128,7 @@ func (k *LockKeeper) silent(ctx context.Context, pod string) (bool, error) {
 		}
 		ctx, cancel := context.WithTimeout(ctx, askHolder)
 		defer cancel()
-		_, err := patroniOf(p).Alive(ctx)
+		_, err := patroni.At(p.IP).Alive(ctx)
 		return patroni.Silent(err), nil
 	}
 	return true, nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package role
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-dev/capstan/images/member/pods"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/patroni"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/postmaster"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/report"
 )
 
 // How often the role is observed. Notes wake the loop in between; a label that others changed is found at the next check.
@@ -32,15 +33,17 @@ const (
 
 // A Labeler labels the pod with the member's role, and knows whether this member is the leader.
 type Labeler struct {
-	pod                 string
-	pods                *pods.Client
-	patroni             *patroni.Client
-	supervisor          *Supervisor
-	lock                *LockKeeper
-	reporter            *Reporter
-	role                *leadership
-	wake, manage, fence loop.Wakeup
-	log                 *slog.Logger
+	Pod     string
+	Pods    *pods.Client
+	Patroni *patroni.Client
+	// Supervised reports whether a Patroni runs.
+	Supervised func() bool
+	Lock       *LockKeeper
+	Reporter   *report.Reporter
+	Role       *Leadership
+	// Wake wakes the Labeler. It calls Manage when this member becomes the leader or no longer is, and Fence while Patroni is paused.
+	Wake, Manage, Fence loop.Wakeup
+	Log                 *slog.Logger
 
 	label label
 	// cutOff is since when this standby has lost its leader, demoted since when this leader is none any more.
@@ -90,7 +93,7 @@ func handedOver(role, label string, s patroni.State) bool {
 
 // Run until the context ends.
 func (l *Labeler) Run(ctx context.Context) error {
-	loop.Repeat(ctx, l.wake, l.once)
+	loop.Repeat(ctx, l.Wake, l.once)
 	return nil
 }
 
@@ -107,12 +110,12 @@ func (l *Labeler) once(ctx context.Context) time.Duration {
 	// A standby that never finds a leader is left alone after a while.
 	l.cutOff = l.cutOff.next(lostLeader(role, s), at)
 	cutOff := l.cutOff.within(cutOffFor, at)
-	l.role.cutOff.Store(cutOff)
+	l.Role.cutOff.Store(cutOff)
 	if cutOff {
 		pause = retryEvery
 	}
-	if l.role.leads.Swap(leads) != leads {
-		l.manage.Call()
+	if l.Role.leads.Swap(leads) != leads {
+		l.Manage.Call()
 	}
 	// It keeps the label for the next leader to take.
 	l.demoted = l.demoted.next(handedOver(role, l.label.role, s), at)
@@ -131,21 +134,21 @@ func (l *Labeler) once(ctx context.Context) time.Duration {
 
 // write the role, and return the pause before the next time: the one given, unless it fails.
 func (l *Labeler) write(ctx context.Context, role string, at time.Time, pause time.Duration) time.Duration {
-	wrote, err := l.pods.SetRole(ctx, role)
+	wrote, err := l.Pods.SetRole(ctx, role)
 	if err == nil && !l.cleared && role != "" {
 		// A Database that begins again later must not take the annotation for what the volume holds then.
-		err = l.pods.ClearVolume(ctx)
+		err = l.Pods.ClearVolume(ctx)
 		l.cleared = err == nil
 	}
 	if err != nil {
 		if !l.failing { // each try has another port in its text
-			l.log.Warn("cannot label the pod, trying on", "role", role, "error", err)
+			l.Log.Warn("cannot label the pod, trying on", "role", role, "error", err)
 		}
 		l.failing = true
 		return retryEvery
 	}
 	if wrote {
-		l.log.Info("labelled the pod", "role", role, "before", l.label.role, "took", time.Since(at).Round(time.Millisecond).String())
+		l.Log.Info("labelled the pod", "role", role, "before", l.label.role, "took", time.Since(at).Round(time.Millisecond).String())
 	}
 	l.label, l.failing = label{role, true, at}, false
 	return pause
@@ -153,25 +156,25 @@ func (l *Labeler) write(ctx context.Context, role string, at time.Time, pause ti
 
 // observe the role of the member by what Patroni reports, whether it is the leader, and whether both are known.
 func (l *Labeler) observe(ctx context.Context) (role string, leads bool, s patroni.State, ok bool) {
-	led := l.role.Leads()
-	if l.supervisor.Child() == nil {
+	led := l.Role.Leads()
+	if !l.Supervised() {
 		// A PostgreSQL without Patroni continues in its role.
 		_, running := postmaster.Find(pgmember.FolderData)
 		return "", false, patroni.State{}, !running
 	}
-	s, err := l.patroni.State(ctx)
+	s, err := l.Patroni.State(ctx)
 	if err != nil {
 		return "", false, patroni.State{}, false
 	}
 	if s.Paused {
-		l.fence.Call()
+		l.Fence.Call()
 	}
 	if s.Version > 0 {
-		l.reporter.change(func(r *members.Report) { r.Version = fmt.Sprintf("%d.%d", s.Version/10000, s.Version%10000) })
+		l.Reporter.Change(func(r *members.Report) { r.Version = fmt.Sprintf("%d.%d", s.Version/10000, s.Version%10000) })
 	}
 	hasLock := false
-	if !s.Leads && (led || l.lock.Observed().Holder == l.pod) {
-		if hasLock, err = l.patroni.HasLock(ctx); err != nil {
+	if !s.Leads && (led || l.Lock.observed().Holder == l.Pod) {
+		if hasLock, err = l.Patroni.HasLock(ctx); err != nil {
 			return "", false, patroni.State{}, false
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package points
 
 import (
 	"strconv"
@@ -13,7 +13,7 @@ func TestRestorable(t *testing.T) {
 	point := func(name, stanza, at string) members.RestorePoint {
 		return members.RestorePoint{Name: name, Stanza: stanza, At: at}
 	}
-	p := points{stanza: "orders-17", all: []members.RestorePoint{
+	p := Points{stanza: "orders-17", all: []members.RestorePoint{
 		point("expired", "orders-17", "2026-11-01T00:00:00Z"),
 		point("other", "orders-16", "2026-11-20T00:00:00Z"),
 		point("old", "orders-17", "2026-11-10T00:00:00Z"),
@@ -33,7 +33,7 @@ func TestRestorable(t *testing.T) {
 		"None":    {"Without a backup none can.", "", "v3", "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := p.restorable(tc.earliest, tc.asked)
+			got := p.Restorable(tc.earliest, tc.asked)
 			if len(got) != tc.n || tc.n > 0 && got[0].Name != tc.first {
 				t.Errorf("%s: %d are told, the first of %+v", tc.reason, len(got), got)
 			}

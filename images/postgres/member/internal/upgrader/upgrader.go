@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+// Package upgrader fills a generation with the data of an earlier major version, and completes it when a member is the leader on it.
+package upgrader
 
 import (
 	"cmp"
@@ -39,12 +40,12 @@ const (
 	restartAfter = 20 * time.Second
 )
 
-// An Upgrader fills this generation with the data of an earlier one. Only the Supervisor's loop uses it, through the gate.
+// An Upgrader fills this generation with the data of an earlier one. Only one loop uses it: the loop that starts Patroni, through the gate.
 type Upgrader struct {
-	names layout.Names
-	kube  kube.Client
-	pods  *pods.Client
-	log   *slog.Logger
+	Names layout.Names
+	Kube  kube.Client
+	Pods  *pods.Client
+	Log   *slog.Logger
 
 	job      *upgrade.Job
 	from     former
@@ -58,23 +59,23 @@ type Upgrader struct {
 // Stop the server of the copy, if it runs.
 func (u *Upgrader) Stop() { u.job.Stop() }
 
-// advance the upgrade as far as possible at a time. It returns nil when PostgreSQL may start on the upgraded data, and a Wait
+// Advance the upgrade as far as possible at a time. It returns nil when PostgreSQL may start on the upgraded data, and a Wait
 // until then.
-func (u *Upgrader) advance(ctx context.Context, w pgmember.Upgrade, empty bool) error {
-	if w.Member != u.names.Name {
+func (u *Upgrader) Advance(ctx context.Context, w pgmember.Upgrade, empty bool) error {
+	if w.Member != u.Names.Name {
 		return &volume.Wait{
 			Reason: members.ReasonWaitingForUpgrade, Message: "member " + w.Member + " upgrades the data of the former generation; this one copies it then",
 		}
 	}
 	if u.job == nil {
-		u.job = &upgrade.Job{From: w.From, To: u.names.Version}
-		u.from = former{pods.New(u.kube, u.names.Namespace, u.names.Pod, w.Database), dcs.New(u.kube, u.names.Namespace, w.Scope)}
+		u.job = &upgrade.Job{From: w.From, To: u.Names.Version}
+		u.from = former{pods.New(u.Kube, u.Names.Namespace, u.Names.Pod, w.Database), dcs.New(u.Kube, u.Names.Namespace, w.Scope)}
 	}
 	programs := []string{}
 	for _, name := range []string{"postgres", "pg_controldata", "pg_basebackup"} {
-		programs = append(programs, layout.Programs(w.From)+"/"+name)
+		programs = append(programs, pgmember.Programs(w.From)+"/"+name)
 	}
-	if err := volume.CheckImage(append(programs, layout.Programs(u.names.Version)+"/pg_upgrade")...); err != nil {
+	if err := volume.CheckImage(append(programs, pgmember.Programs(u.Names.Version)+"/pg_upgrade")...); err != nil {
 		return err
 	}
 	if !empty {
@@ -116,11 +117,11 @@ func (u *Upgrader) report(ctx context.Context, s upgrade.State, phase, message s
 		r.GapSeconds = int64((v.Took + time.Second - 1) / time.Second)
 	}
 	if r != u.reported {
-		if err := u.pods.Annotate(ctx, members.AnnotationUpgrade, r); err != nil {
+		if err := u.Pods.Annotate(ctx, members.AnnotationUpgrade, r); err != nil {
 			return err
 		}
 		u.reported = r
-		u.log.Info("upgrade", "phase", r.Phase, "message", r.Message, "findings", r.Findings, "gapSeconds", r.GapSeconds)
+		u.Log.Info("upgrade", "phase", r.Phase, "message", r.Message, "findings", r.Findings, "gapSeconds", r.GapSeconds)
 	}
 	said := "the upgrade is in the phase " + r.Phase
 	if more := cmp.Or(r.Message, r.Findings); more != "" {
@@ -159,7 +160,7 @@ func (u *Upgrader) copy(ctx context.Context, s upgrade.State) error {
 	u.tried = time.Now()
 	if err := u.job.Copy(ctx, leader); err != nil {
 		if ctx.Err() == nil {
-			u.log.Warn("cannot copy", "error", err)
+			u.Log.Warn("cannot copy", "error", err)
 		}
 		return u.report(ctx, s, members.UpgradeCopying, err.Error()+". It is tried again every minute")
 	}
@@ -203,7 +204,7 @@ func (u *Upgrader) follow(ctx context.Context, s upgrade.State) error {
 		u.heard = now
 	case now.Sub(u.heard) > strayLimit:
 		// It needs something that is there no longer, or has something that the leader never had.
-		u.log.Warn("copying again: the copy does not follow", "error", err)
+		u.Log.Warn("copying again: the copy does not follow", "error", err)
 		s.Stage, s.Verdict = upgrade.Copying, nil
 		if err := s.Save(); err != nil {
 			return err
@@ -233,7 +234,7 @@ func (u *Upgrader) check(ctx context.Context, s upgrade.State) error {
 	u.tried = time.Now()
 	v, err := u.job.Check(ctx)
 	if err != nil {
-		u.log.Warn("cannot try the upgrade", "error", err)
+		u.Log.Warn("cannot try the upgrade", "error", err)
 		return u.report(ctx, s, phaseOf(s), err.Error()+". It is tried again every minute")
 	}
 	u.tried, s.Verdict = time.Time{}, &v

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package upgrader
 
 import (
 	"context"
@@ -76,10 +76,11 @@ func inherited(w pgmember.Upgrade, list []pods.Pod) bool {
 // removed. When another member becomes the leader before that is done, it does it, and the member that did the upgrade removes
 // the copy then.
 type Settler struct {
-	names layout.Names
-	pods  *pods.Client
-	role  Leadership
-	log   *slog.Logger
+	Names layout.Names
+	Pods  *pods.Client
+	// `Leads` reports whether this member is the leader.
+	Leads func() bool
+	Log   *slog.Logger
 
 	tries int
 }
@@ -88,7 +89,7 @@ type Settler struct {
 func (s *Settler) Run(ctx context.Context) error {
 	loop.Repeat(ctx, nil, func(ctx context.Context) time.Duration {
 		if err := s.once(ctx); err != nil && ctx.Err() == nil {
-			s.log.Warn("cannot settle the upgrade", "error", err)
+			s.Log.Warn("cannot settle the upgrade", "error", err)
 		}
 		return settleEvery
 	})
@@ -97,7 +98,7 @@ func (s *Settler) Run(ctx context.Context) error {
 
 // once does what there is to do now.
 func (s *Settler) once(ctx context.Context) error {
-	leads := s.role.Leads()
+	leads := s.Leads()
 	var state *upgrade.State
 	if own, left, err := upgrade.Left(); err != nil {
 		return err
@@ -111,7 +112,7 @@ func (s *Settler) once(ctx context.Context) error {
 	if (state == nil || state.Stage != upgrade.Settling) && (!leads || config.Upgrade == nil) {
 		return nil
 	}
-	list, err := s.pods.List(ctx)
+	list, err := s.Pods.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -125,7 +126,7 @@ func (s *Settler) once(ctx context.Context) error {
 		report.ID = config.Upgrade.ID
 	}
 	message := ""
-	switch partOf(s.names.Pod, leads, state, config.Upgrade, list) {
+	switch partOf(s.Names.Pod, leads, state, config.Upgrade, list) {
 	case idle:
 		return nil
 	case work:
@@ -138,8 +139,8 @@ func (s *Settler) once(ctx context.Context) error {
 		return err
 	}
 	report.Phase, report.Message = members.UpgradeDone, message
-	s.log.Info("upgrade", "phase", report.Phase, "message", report.Message)
-	if err := s.pods.Annotate(ctx, members.AnnotationUpgrade, report); err != nil {
+	s.Log.Info("upgrade", "phase", report.Phase, "message", report.Message)
+	if err := s.Pods.Annotate(ctx, members.AnnotationUpgrade, report); err != nil {
 		return err
 	}
 	return upgrade.Forget()
@@ -151,12 +152,12 @@ func (s *Settler) reportSettling(ctx context.Context, r members.UpgradeReport, l
 		return nil
 	}
 	for _, p := range list {
-		if p.Name == s.names.Pod && p.Upgrade != nil && *p.Upgrade == r {
+		if p.Name == s.Names.Pod && p.Upgrade != nil && *p.Upgrade == r {
 			return nil
 		}
 	}
-	s.log.Info("upgrade", "phase", r.Phase)
-	return s.pods.Annotate(ctx, members.AnnotationUpgrade, r)
+	s.Log.Info("upgrade", "phase", r.Phase)
+	return s.Pods.Annotate(ctx, members.AnnotationUpgrade, r)
 }
 
 // complete extensions and statistics of the server, and return what could not be.
@@ -168,20 +169,20 @@ func (s *Settler) complete(ctx context.Context) (string, error) {
 		return "", err
 	}
 	s.tries++
-	said, err := process.Run(ctx, pgmember.FolderVolume, layout.Programs(s.names.Version)+"/vacuumdb", vacuum(s.names.Version)...)
+	said, err := process.Run(ctx, pgmember.FolderVolume, pgmember.Programs(s.Names.Version)+"/vacuumdb", vacuum(s.Names.Version)...)
 	if err != nil {
 		err = fmt.Errorf("cannot compute statistics: %w: %s", err, said)
-		if s.tries < settleLimit || !s.role.Leads() || ctx.Err() != nil {
+		if s.tries < settleLimit || !s.Leads() || ctx.Err() != nil {
 			return "", err
 		}
 		// An expression of an index that fails does so each time.
-		s.log.Warn("statistics are not complete", "error", err)
+		s.Log.Warn("statistics are not complete", "error", err)
 		if stuck != "" {
 			stuck += "; "
 		}
 		stuck += err.Error() + ": run ANALYZE in that database"
 	}
-	s.log.Info("settled", "took", time.Since(begun).Round(time.Millisecond).String())
+	s.Log.Info("settled", "took", time.Since(begun).Round(time.Millisecond).String())
 	return stuck, nil
 }
 

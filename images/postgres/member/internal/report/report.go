@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+// Package report keeps the report of a member and writes it to its pod.
+package report
 
 import (
 	"context"
@@ -28,8 +29,13 @@ type Reporter struct {
 	written *members.Report
 }
 
-// change the report, and wake Run if it differs.
-func (r *Reporter) change(by func(*members.Report)) {
+// New Reporter, which writes through a Client of the member's pod.
+func New(own *pods.Client, log *slog.Logger) *Reporter {
+	return &Reporter{pods: own, log: log, changed: loop.NewWakeup()}
+}
+
+// Change the report, and wake Run if it differs.
+func (r *Reporter) Change(by func(*members.Report)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.now
@@ -41,12 +47,12 @@ func (r *Reporter) change(by func(*members.Report)) {
 
 // Block reports why the member does not do what it should.
 func (r *Reporter) Block(reason, message string) {
-	r.change(func(m *members.Report) { m.Reason, m.Message = reason, message })
+	r.Change(func(m *members.Report) { m.Reason, m.Message = reason, message })
 }
 
 // Clear a reason, if it is the one that is reported.
 func (r *Reporter) Clear(reason string) {
-	r.change(func(m *members.Report) {
+	r.Change(func(m *members.Report) {
 		if m.Reason == reason {
 			m.Reason, m.Message = "", ""
 		}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/loop"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/report"
+)
+
+// How often roles and extensions are checked: when all is well, and while something is missing. At first sooner, because the
+// provider creates databases seconds after there is a leader, and the user who created the Database waits for their extensions.
+const (
+	manageEvery   = 10 * time.Minute
+	manageMissing = 15 * time.Second
+	manageFirst   = time.Second
+)
+
+// A Manager creates what only a superuser can, while this member is the leader.
+type Manager struct {
+	leads    func() bool
+	reporter *report.Reporter
+	wake     loop.Wakeup
+	log      *slog.Logger
+
+	// missing is the next pause while something is missing, and last the last result.
+	missing time.Duration
+	last    string
+}
+
+// Run until the context ends.
+func (m *Manager) Run(ctx context.Context) error {
+	m.missing = manageFirst
+	loop.Repeat(ctx, m.wake, m.once)
+	return nil
+}
+
+// once creates what is missing, and returns the pause before the next time.
+func (m *Manager) once(ctx context.Context) time.Duration {
+	if !m.leads() {
+		m.reporter.Clear(pgmember.ReasonRolesOrExtensionsFailed)
+		m.missing = manageFirst
+		return manageEvery
+	}
+	pause := manageEvery
+	err := manage(ctx)
+	var missing *managed.Missing
+	switch {
+	case err == nil:
+		m.reporter.Clear(pgmember.ReasonRolesOrExtensionsFailed)
+		m.missing = manageFirst
+	case errors.As(err, &missing):
+		m.reporter.Clear(pgmember.ReasonRolesOrExtensionsFailed)
+		pause, m.missing = m.missing, min(2*m.missing, manageMissing)
+	case m.leads():
+		pause = manageMissing
+		m.reporter.Block(pgmember.ReasonRolesOrExtensionsFailed, err.Error())
+	}
+	if text := fmt.Sprint(err); text != m.last {
+		m.last = text
+		m.log.Info("looked at roles and extensions", "result", text)
+	}
+	return pause
+}
+
+// manage roles and extensions once.
+func manage(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	config, err := layout.ReadConfig()
+	if err != nil {
+		return err
+	}
+	verifier, err := os.ReadFile(layout.Verifier)
+	if err != nil {
+		return fmt.Errorf("cannot read the verifier of the platform's password: %w", err)
+	}
+	return managed.Apply(ctx, pgmember.FolderSocket, managed.Wanted{
+		Databases: config.Databases, Extensions: config.Extensions, Verifier: strings.TrimSpace(string(verifier)), Pooled: config.Pooled,
+	})
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gate decides whether a member may run.
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/certificate"
+	"github.com/capstan-dev/capstan/images/member/loop"
+	"github.com/capstan-dev/capstan/images/member/pods"
+	"github.com/capstan-dev/capstan/images/member/volume"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/dcs"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgdata"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/postmaster"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/report"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/upgrader"
+)
+
+// unstarted is how long a member with an empty volume waits for others whose pods do not start, when it is unknown whether they
+// have a volume. A Database has to begin on the nodes that there are.
+const unstarted = time.Minute
+
+// A Gate decides whether the member may run. Only one loop uses it.
+type Gate struct {
+	Names layout.Names
+	// Begun is when the member began to wait.
+	Begun    time.Time
+	Pods     *pods.Client
+	DCS      *dcs.Client
+	Copies   *certificate.Copies
+	Upgrader *upgrader.Upgrader
+	Reporter *report.Reporter
+	// Label wakes the Labeler.
+	Label loop.Wakeup
+	Log   *slog.Logger
+
+	backups existingBackups
+	// fence is the report that the pod is known to have of a stop for a fence; nil until it was read.
+	fence *fenceReported
+}
+
+// Check returns what blocks this member: a Problem that a person has to solve, a Wait for other members, or another error.
+func (g *Gate) Check(ctx context.Context) error {
+	programs := pgmember.Programs(g.Names.Version)
+	if err := volume.CheckImage(layout.Patroni, filepath.Join(programs, "postgres"), filepath.Join(programs, "pg_controldata")); err != nil {
+		return err
+	}
+	if err := volume.Claim(layout.Mark, pgmember.FolderData, g.Names.Identity, g.Names.Version); err != nil {
+		return err
+	}
+	if err := pgdata.CheckVersion(pgmember.FolderData, g.Names.Version); err != nil {
+		return err
+	}
+	if _, err := g.Copies.Refresh(time.Now()); err != nil {
+		return err
+	}
+	if err := g.checkFence(ctx); err != nil {
+		return err
+	}
+	if _, running := postmaster.Find(pgmember.FolderData); running {
+		return nil // only Patroni has to start
+	}
+	return g.checkData(ctx, programs)
+}
+
+// checkData returns what this member has to wait for before its PostgreSQL starts.
+func (g *Gate) checkData(ctx context.Context, programs string) error {
+	system, err := g.DCS.System(ctx)
+	if err != nil {
+		return err
+	}
+	own, err := pgdata.Read(ctx, programs, pgmember.FolderData)
+	if err != nil {
+		return err
+	}
+	if system != "" {
+		if !own.Empty && own.System != system {
+			return &volume.Problem{Reason: members.ReasonVolumeOfAnother, Message: fmt.Sprintf("the data has the system identifier %s, and the Database "+
+				"has %s: it began again without this volume. Remove the volume if its data is not needed", own.System, system)}
+		}
+		return nil
+	}
+	config, err := layout.ReadConfig()
+	if err != nil {
+		return err
+	}
+	if config.Upgrade != nil {
+		if err := g.Upgrader.Advance(ctx, *config.Upgrade, own.Empty); err != nil {
+			return err
+		}
+		// Patroni would make new data where there is none.
+		if empty, err := volume.Empty(pgmember.FolderData); empty || err != nil {
+			return errors.Join(errors.New("the upgrade ended without data"), err)
+		}
+		return nil
+	}
+	list, err := g.Pods.List(ctx)
+	if err != nil {
+		return err
+	}
+	if err := g.reportVolume(ctx, own, list); err != nil {
+		return err
+	}
+	reported := map[string]volume.Content{}
+	for _, p := range list {
+		if p.Volume != nil {
+			reported[p.Member] = *p.Volume
+		}
+	}
+	if wait := volume.MayBegin(g.Names.Name, own, reported, g.expected(config, list, own)); wait != nil {
+		return wait
+	}
+	if own.Empty {
+		return g.backups.check(ctx, config, g.Reporter)
+	}
+	return nil
+}
+
+// reportVolume writes what this member's volume holds, unless its pod has that already.
+func (g *Gate) reportVolume(ctx context.Context, own volume.Content, list []pods.Pod) error {
+	for _, p := range list {
+		if p.Name == g.Names.Pod && p.Volume != nil && *p.Volume == own {
+			return nil
+		}
+	}
+	return g.Pods.Annotate(ctx, pods.AnnotationVolume, own)
+}
+
+// expected are the members that have to report what they hold before one begins.
+func (g *Gate) expected(config pgmember.Config, list []pods.Pod, own volume.Content) []string {
+	if config.Volumes != nil {
+		return *config.Volumes
+	}
+	var out []string
+	for _, p := range list {
+		if own.Empty && !p.Started && time.Since(g.Begun) > unstarted {
+			continue
+		}
+		out = append(out, p.Member)
+	}
+	return out
+}
+
+// Stop what an upgrade runs.
+func (g *Gate) Stop() { g.Upgrader.Stop() }
