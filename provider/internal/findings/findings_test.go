@@ -23,6 +23,7 @@ import (
 const (
 	container = "algorithm"
 	image     = "registry.example.org/algo/reco:2.1.4"
+	revision  = "7c1d9e0a42"
 )
 
 var now = time.Date(2026, 11, 20, 14, 0, 0, 0, time.UTC)
@@ -36,6 +37,9 @@ func pod(name string, mods ...func(*corev1.Pod)) corev1.Pod {
 			Namespace: "shop",
 			Name:      name,
 			Labels:    map[string]string{v1alpha1.LabelAlgorithm: "reco", v1alpha1.LabelSlot: "a"},
+			Annotations: map[string]string{
+				v1alpha1.AnnotationRevision: revision, "kubectl.kubernetes.io/last-applied-configuration": "{}",
+			},
 		},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Name:  container,
@@ -359,7 +363,7 @@ func TestCauses(t *testing.T) {
 	for name, tc := range causes {
 		t.Run(name, func(t *testing.T) {
 			p := pod("reco-a-1", tc.mods...)
-			want := []v1alpha1.Finding{{Reason: tc.finding, Message: tc.message, Slot: "a"}}
+			want := []v1alpha1.Finding{{Reason: tc.finding, Message: tc.message, Slot: "a", Revision: revision}}
 			if diff := cmp.Diff(want, Of([]corev1.Pod{p}, container, nil, now)); diff != "" {
 				t.Errorf("\n%s\nFindings(...): -want, +got:\n%s", tc.reason, diff)
 			}
@@ -428,9 +432,9 @@ func TestMany(t *testing.T) {
 	pods = append(pods, pod("reco-b-9", slot("b"), terminated(1, "Error", "reco-b-9 died")))
 	got := Of(pods, container, nil, now)
 	want := []v1alpha1.Finding{
-		{Slot: "a", Reason: "CrashLooping", Message: "the container crashes with exit code 1: the pod died; see the logs of its pods, and correct the image, spec.args or spec.env"},
-		{Slot: "b", Reason: "ImagePullFailed", Message: `image "` + image + `" is not a valid reference; correct spec.image`},
-		{Slot: "b", Reason: "CrashLooping", Message: "the container crashes with exit code 1: the pod died; see the logs of its pods, and correct the image, spec.args or spec.env"},
+		{Slot: "a", Revision: revision, Reason: "CrashLooping", Message: "the container crashes with exit code 1: the pod died; see the logs of its pods, and correct the image, spec.args or spec.env"},
+		{Slot: "b", Revision: revision, Reason: "ImagePullFailed", Message: `image "` + image + `" is not a valid reference; correct spec.image`},
+		{Slot: "b", Revision: revision, Reason: "CrashLooping", Message: "the container crashes with exit code 1: the pod died; see the logs of its pods, and correct the image, spec.args or spec.env"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Each cause of a slot should be told once, the most frequent first: -want, +got:\n%s", diff)
@@ -568,7 +572,6 @@ func FuzzFindings(f *testing.F) {
 
 func TestSlim(t *testing.T) {
 	p := pod("reco-a-1", running(time.Hour))
-	p.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"}
 	p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
 	p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TOKEN", Value: "precious"}}
 	p.Spec.Volumes = []corev1.Volume{{Name: "model"}}
@@ -577,7 +580,10 @@ func TestSlim(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := o.(*corev1.Pod)
-	if got.Annotations != nil || got.ManagedFields != nil || got.Spec.Containers[0].Env != nil || got.Spec.Volumes != nil {
+	if diff := cmp.Diff(map[string]string{v1alpha1.AnnotationRevision: revision}, got.Annotations); diff != "" {
+		t.Errorf("Slim(...) should leave the annotation that findings name, and no other: -want, +got:\n%s", diff)
+	}
+	if got.ManagedFields != nil || got.Spec.Containers[0].Env != nil || got.Spec.Volumes != nil {
 		t.Errorf("Slim(...) should leave out what findings are not made of, got %+v", got)
 	}
 	if o, err := Slim("a tombstone"); err != nil || o != "a tombstone" {

@@ -159,7 +159,7 @@ func TestModelFindings(t *testing.T) {
 			p := pod("reco-a-1", tc.mod)
 			var want []v1alpha1.Finding
 			if tc.finding != "" {
-				want = []v1alpha1.Finding{{Reason: tc.finding, Message: tc.message, Slot: "a"}}
+				want = []v1alpha1.Finding{{Reason: tc.finding, Message: tc.message, Slot: "a", Revision: revision}}
 			}
 			slim, err := Slim(&p)
 			if err != nil {

@@ -36,6 +36,9 @@ func Slim(o any) (any, error) {
 			small.Labels[l] = v
 		}
 	}
+	if v, ok := p.Annotations[v1alpha1.AnnotationRevision]; ok {
+		small.Annotations = map[string]string{v1alpha1.AnnotationRevision: v}
+	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady || c.Type == corev1.PodScheduled {
 			small.Status.Conditions = append(small.Status.Conditions, corev1.PodCondition{
