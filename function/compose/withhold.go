@@ -109,11 +109,6 @@ func (w *Withholding) Entries(asked []Asked) []v1alpha1.Withheld {
 	return es
 }
 
-// Changed reports whether what is remembered differs from what the status holds.
-func (w *Withholding) Changed(r Request, asked []Asked) (bool, error) {
-	return w.changed(r, asked), nil
-}
-
 // changed reports whether what is remembered differs from what the status holds. That is urgent: Crossplane reports a refusal
 // once.
 func (w *Withholding) changed(r Request, asked []Asked) bool {
