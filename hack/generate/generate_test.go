@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/capstan-dev/capstan/hack/internal/testfile"
 )
 
 const thingCRD = `---
@@ -131,7 +133,7 @@ func TestManifest(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			write(t, filepath.Join(root, "apis", "thing", "composition.yaml"), "metadata: {name: best}\n")
+			testfile.Write(t, root, filepath.Join("apis", "thing", "composition.yaml"), "metadata: {name: best}\n")
 			c := crd{raw: []byte(crdOf(tc.group, tc.role)), top: apis}
 			if err := yaml.Unmarshal(c.raw, &c); err != nil {
 				t.Fatal(err)
@@ -154,10 +156,10 @@ func TestManifest(t *testing.T) {
 // TestChanges shows that a check sees every way in which the repository can differ, and that a write repairs them all.
 func TestChanges(t *testing.T) {
 	root := t.TempDir()
-	write(t, filepath.Join(root, "apis", "same", "definition.yaml"), "same")
-	write(t, filepath.Join(root, "apis", "old", "definition.yaml"), "old")
-	write(t, filepath.Join(root, "apis", "gone", "definition.yaml"), "gone")
-	write(t, filepath.Join(root, "apis", "gone", "composition.yaml"), "written by hand")
+	testfile.Write(t, root, filepath.Join("apis", "same", "definition.yaml"), "same")
+	testfile.Write(t, root, filepath.Join("apis", "old", "definition.yaml"), "old")
+	testfile.Write(t, root, filepath.Join("apis", "gone", "definition.yaml"), "gone")
+	testfile.Write(t, root, filepath.Join("apis", "gone", "composition.yaml"), "written by hand")
 	files := tree{
 		"apis/same/definition.yaml": []byte("same"),
 		"apis/old/definition.yaml":  []byte("new"),
@@ -192,14 +194,4 @@ func TestChanges(t *testing.T) {
 func crdOf(group, role string) string {
 	return strings.NewReplacer(" capstan.dev", " "+group, "things.capstan.dev\n", "things."+group+"\n",
 		"composite", role).Replace(thingCRD)
-}
-
-func write(t *testing.T, path, content string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -4,11 +4,12 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-dev/capstan/hack/internal/testfile"
 )
 
 func TestFaults(t *testing.T) {
@@ -163,11 +164,11 @@ func TestCheck(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			write(t, root, folder+"/words.yaml", string(words))
-			write(t, root, folder+"/baseline.yaml", c.baseline)
-			write(t, root, folder+"/exceptions.yaml", c.exceptions)
+			testfile.Write(t, root, folder+"/words.yaml", string(words))
+			testfile.Write(t, root, folder+"/baseline.yaml", c.baseline)
+			testfile.Write(t, root, folder+"/exceptions.yaml", c.exceptions)
 			for file, content := range c.files {
-				write(t, root, file, content)
+				testfile.Write(t, root, file, content)
 			}
 			var out strings.Builder
 			err := c.do.check(root, &out)
@@ -182,16 +183,5 @@ func TestCheck(t *testing.T) {
 				t.Errorf("%s\nlines: -want, +got:\n%s", c.reason, diff)
 			}
 		})
-	}
-}
-
-func write(t *testing.T, root, file, content string) {
-	t.Helper()
-	path := filepath.Join(root, file)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -5,13 +5,13 @@ package build
 import (
 	"bytes"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/capstan-dev/capstan/hack/internal/progress"
+	"github.com/capstan-dev/capstan/hack/internal/testfile"
 )
 
 // project writes programs as modules of their own below a folder hack, and returns a Builder of them.
@@ -28,13 +28,7 @@ func project(t *testing.T, programs map[string]string) *Builder {
 		for file, data := range map[string]string{
 			"go.mod": "module example.org/" + name + "\n\ngo 1.26.0\n", "go.sum": "", "main.go": content,
 		} {
-			path := filepath.Join(dir, "tools", name, file)
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, dir, filepath.Join("tools", name, file), data)
 		}
 	}
 	return b
@@ -126,14 +120,8 @@ func TestPruned(t *testing.T) {
 	b := project(t, map[string]string{"first": program})
 	b.Tools[0].Pruned = []Pruned{{Module: "golang.org/x/mod", Package: "semver", Stub: "pruned/semver.go"}}
 	module := filepath.Join(b.Source, "tools", "first")
-	stub := filepath.Join(module, "pruned", "semver.go")
-	if err := os.MkdirAll(filepath.Dir(stub), 0o755); err != nil {
-		t.Fatal(err)
-	}
 	content := "package semver\n\n// Canonical is not what it was.\nfunc Canonical(string) string { return \"stub\" }\n"
-	if err := os.WriteFile(stub, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, module, filepath.Join("pruned", "semver.go"), content)
 	for _, args := range [][]string{{"mod", "edit", "-require=golang.org/x/mod@v0.41.0"}, {"mod", "tidy"}} {
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		cmd.Dir = module

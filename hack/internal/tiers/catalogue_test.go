@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-dev/capstan/hack/internal/testfile"
 )
 
 // repository is where the real list is.
@@ -63,9 +65,9 @@ func TestLoad(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			write(t, root, "src/a.go", "package src\n")
-			write(t, root, "test/e2e/one_test.go", "package e2e\n\nfunc TestMain(m *testing.M) {}\nfunc TestOne(t *testing.T) {}\nfunc helper() {}\n")
-			write(t, root, File, tc.list)
+			testfile.Write(t, root, "src/a.go", "package src\n")
+			testfile.Write(t, root, "test/e2e/one_test.go", "package e2e\n\nfunc TestMain(m *testing.M) {}\nfunc TestOne(t *testing.T) {}\nfunc helper() {}\n")
+			testfile.Write(t, root, File, tc.list)
 			_, err := Load(root)
 			switch {
 			case err == nil && tc.want != "":
@@ -79,7 +81,7 @@ func TestLoad(t *testing.T) {
 
 func TestDeclarations(t *testing.T) {
 	root := t.TempDir()
-	write(t, root, "a_test.go", `//go:build e2e
+	testfile.Write(t, root, "a_test.go", `//go:build e2e
 
 package e2e
 
@@ -95,7 +97,7 @@ func TestBeside(t *testing.T) {
 
 func (s suite) TestMethod(t *testing.T) {}
 `)
-	write(t, root, "b_test.go", "//go:build e2e && release\n\npackage e2e\n\nfunc TestElsewhere(t *testing.T) {}\n")
+	testfile.Write(t, root, "b_test.go", "//go:build e2e && release\n\npackage e2e\n\nfunc TestElsewhere(t *testing.T) {}\n")
 	got, err := declarations(root)
 	if err != nil {
 		t.Fatal(err)
@@ -127,16 +129,5 @@ func TestTouchedBy(t *testing.T) {
 				t.Errorf("%s: want %q, got %q", tc.reason, tc.want, got)
 			}
 		})
-	}
-}
-
-func write(t *testing.T, root, file, content string) {
-	t.Helper()
-	path := filepath.Join(root, file)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
 	}
 }

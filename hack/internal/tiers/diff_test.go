@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-dev/capstan/hack/internal/testfile"
 )
 
 // history makes a repository with three commits, each with a file of its name, and returns their hashes.
@@ -24,7 +26,7 @@ func history(t *testing.T) (root string, hashes []string) {
 	root = filepath.Join(t.TempDir(), "first")
 	git(t, ".", "init", "--quiet", root)
 	for _, name := range []string{"one", "two", "three"} {
-		write(t, root, name, name)
+		testfile.Write(t, root, name, name)
 		git(t, root, "add", ".")
 		git(t, root, "commit", "--quiet", "--message", name)
 		hashes = append(hashes, git(t, root, "rev-parse", "HEAD"))
@@ -45,7 +47,7 @@ func TestDiffOf(t *testing.T) {
 	root, hashes := history(t)
 	clone := filepath.Join(t.TempDir(), "clone")
 	git(t, ".", "clone", "--quiet", root, clone)
-	write(t, clone, "branch", "")
+	testfile.Write(t, clone, "branch", "")
 	git(t, clone, "add", ".")
 	git(t, clone, "commit", "--quiet", "--message", "branch")
 	shallow := filepath.Join(t.TempDir(), "shallow")
@@ -90,7 +92,7 @@ func TestDiffOf(t *testing.T) {
 	}
 
 	t.Run("Edited", func(t *testing.T) {
-		write(t, root, "one", "edited")
+		testfile.Write(t, root, "one", "edited")
 		d := DiffOf(t.Context(), root, "", nil)
 		if diff := cmp.Diff([]string{"one", "three"}, d.Files); diff != "" || d.Commit != hashes[2]+"+" {
 			t.Errorf("what is not committed yet should count, and show: %s (-want +got):\n%s", d.Commit, diff)
