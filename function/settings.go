@@ -232,7 +232,7 @@ func checkDatabase(d v1alpha1.DatabaseSettings) error {
 			return fmt.Errorf("image %q has no versions: list those that are in it", i.Image)
 		}
 		for _, v := range i.Versions {
-			if err := database.CheckVersion(v.Version); err != nil {
+			if err := database.CheckVersion(i.Engine, v.Version); err != nil {
 				return err
 			}
 		}

@@ -352,6 +352,13 @@ func TestSettingsOfDatabase(t *testing.T) {
 			}}}),
 			want: `version "latest" must be a major version of at least 15, for instance "17"`,
 		},
+		"OtherEngine": {
+			reason: "The engine of an image checks its versions, and one that does not exist checks none.",
+			req: database(map[string]any{"images": []any{map[string]any{
+				"image": "x", "engine": "oracle", "versions": []any{map[string]any{"version": "17"}},
+			}}}),
+			want: `engine "oracle" is unknown: use one of [postgres]`,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -3,7 +3,6 @@
 package database
 
 import (
-	"encoding/json"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -16,11 +15,6 @@ import (
 	"github.com/capstan-dev/capstan/function/database/engine"
 )
 
-// Files that members read.
-const (
-	fileMember = engine.FileMember
-)
-
 // config of the members, and what all of them follow at run time.
 func config(s *state) {
 	if s.identity == "" {
@@ -28,8 +22,7 @@ func config(s *state) {
 	}
 	p, server := s.pinned(s.holds), s.server(s.holds)
 	server.Pinned = p.Parameters
-	files := s.engine.Files(server)
-	files[fileMember] = encoding.JSON(s.memberFile())
+	files := s.engine.Files(server, s.memberFile())
 	s.ask(s.in(nameConfig), applycorev1.ConfigMap(s.ownMembers(), s.namespace).WithLabels(s.labels()).WithData(files))
 	// Capstan owns the annotations; what else members write there is their own.
 	labels := s.ownLabels()
@@ -54,8 +47,8 @@ func (s *cluster) coordinationApplied() bool {
 	return live != nil && s.identity != "" && s.coordination(false) == compose.Text(live.Map(), "metadata", "annotations", annotationConfig)
 }
 
-func (s *cluster) memberFile() engine.MemberConfig {
-	f := engine.MemberConfig{Databases: []string{}, Extensions: slices.Sorted(slices.Values(s.spec.Extensions))}
+func (s *cluster) memberFile() engine.Member {
+	f := engine.Member{Databases: []string{}, Extensions: slices.Sorted(slices.Values(s.spec.Extensions))}
 	for _, d := range s.spec.Databases {
 		f.Databases = append(f.Databases, d.Name)
 	}
@@ -71,10 +64,8 @@ func (s *cluster) memberFile() engine.MemberConfig {
 
 // volumesBefore the first member was made. They are written down once: later there are those of all members.
 func (s *cluster) volumesBefore() *[]string {
-	var before engine.MemberConfig
-	if o := s.Observed[s.in(nameConfig)]; o != nil &&
-		json.Unmarshal([]byte(compose.Text(o.Map(), "data", fileMember)), &before) == nil && before.Volumes != nil {
-		return before.Volumes
+	if before := s.volumesRecorded(); before != nil {
+		return before
 	}
 	if !s.observed || len(s.sets) > 0 {
 		return nil
@@ -82,14 +73,22 @@ func (s *cluster) volumesBefore() *[]string {
 	return new(append([]string{}, s.seen.Volumes...))
 }
 
+// volumesRecorded in the files that members have; nil when there are none.
+func (s *cluster) volumesRecorded() *[]string {
+	o := s.Observed[s.in(nameConfig)]
+	if o == nil {
+		return nil
+	}
+	files := map[string]string{}
+	for name, text := range compose.Map(o.Map(), "data") {
+		files[name], _ = text.(string)
+	}
+	return s.engine.Volumes(files)
+}
+
 // knowsVolumes reports whether members can know which volumes were there before them.
 func (s *cluster) knowsVolumes() bool {
-	if len(s.sets) > 0 {
-		return true
-	}
-	var told engine.MemberConfig
-	o := s.Observed[s.in(nameConfig)]
-	return o != nil && json.Unmarshal([]byte(compose.Text(o.Map(), "data", fileMember)), &told) == nil && told.Volumes != nil
+	return len(s.sets) > 0 || s.volumesRecorded() != nil
 }
 
 // fields of the spec that the engine checks.

@@ -12,6 +12,9 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
+// fileMember is the file that the program in members reads, in the fixtures of this package.
+const fileMember = pgmember.FileConfig
+
 // upgrades of a world: what the programs of members make of them.
 type upgrades struct {
 	// reports of members that fill a generation, and begun the generations that have data since.

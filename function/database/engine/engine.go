@@ -9,7 +9,6 @@ import (
 
 	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/members"
-	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/check"
@@ -63,8 +62,11 @@ type Fields interface {
 
 // Configuration of members, of what they agree on, and of poolers.
 type Configuration interface {
-	// Files that a member starts with, by name.
-	Files(s Server) map[string]string
+	// Files that a member starts with, by name: the files of the server, and the engine's own file for the program in the member.
+	Files(s Server, m Member) map[string]string
+
+	// Volumes that the Files before name; nil when they name none. A later version has to read what an earlier one wrote.
+	Volumes(files map[string]string) *[]string
 
 	// Coordination is what all members follow at run time. It is kept as text in an annotation of one object of a generation.
 	Coordination(s Server) string
@@ -104,25 +106,9 @@ type Messages interface {
 	Filling(database, member string, volume *observev1alpha1.VolumeReport) string
 }
 
-type (
-	// MemberConfig is the file that the program in members reads. It is the first engine's file until another needs its own.
-	MemberConfig = pgmember.Config
-	// Backup is its part about backups.
-	Backup = pgmember.Backup
-	// Source is its part about the backups that a generation begins with.
-	Source = pgmember.Source
-	// Upgrade is its part about a major upgrade.
-	Upgrade = pgmember.Upgrade
-	// Verify is its part about the verification of backups.
-	Verify = pgmember.Verify
-	// Assertion is a statement of SQL that verification runs, and that has to yield true.
-	Assertion = pgmember.Assertion
-)
-
-// The program of members, its file, and the label of the pods of poolers.
+// The program of members and poolers, and the label of the pods of poolers.
 const (
 	Program     = members.Program
-	FileMember  = pgmember.FileConfig
 	LabelPooler = members.LabelPooler
 )
 

@@ -197,9 +197,9 @@ func must(text string, err error) string {
 	return text
 }
 
-// Files of a member: Patroni's file.
-func (Engine) Files(s engine.Server) map[string]string {
-	return map[string]string{"patroni.yaml": must(server(s).Patroni())}
+// Files of a member: Patroni's file, and the file of the program that runs it.
+func (Engine) Files(s engine.Server, m engine.Member) map[string]string {
+	return map[string]string{pgmember.FilePatroni: must(server(s).Patroni()), pgmember.FileConfig: memberFile(m)}
 }
 
 // Coordination is the dynamic configuration of Patroni.

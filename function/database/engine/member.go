@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import "time"
+
+// A Member is what the program in the members of a generation has to know beyond the configuration of its server. Each engine has a
+// file of its own for it, which only the engine and its program read.
+type Member struct {
+	// Databases that should exist, and Extensions that each should have, sorted.
+	Databases, Extensions []string
+
+	// Volumes names the members that had a volume before the Database was created. An empty list means that the Database is new,
+	// nil that it is unknown.
+	Volumes *[]string
+
+	// Pooled reports that there are poolers.
+	Pooled bool
+
+	// Backup says how backups are taken; nil when there never were any.
+	Backup *Backup
+
+	// From is the backup that the generation begins with, and Upgrade the upgrade; nil without one.
+	From    *Source
+	Upgrade *Upgrade
+}
+
+// Backup says how backups are taken.
+type Backup struct {
+	// Enabled reports that backups are taken and changes are archived.
+	Enabled bool
+
+	// Stanza is the name that the backups of this data are kept under, in the repository at a Path of the bucket. Repository is
+	// the host that serves it when it is in a volume.
+	Stanza, Path, Repository string
+
+	// Queue is how many bytes may wait for the archive before the oldest are dropped.
+	Queue int64
+
+	// Members by the host names of their pods.
+	Members []string
+
+	// RetentionDays is how many days backups are kept, or RetentionFull how many full ones; the other one is 0.
+	RetentionDays, RetentionFull int
+
+	// StartEmpty lets the Database begin without data although there are backups under its name.
+	StartEmpty bool
+
+	// RestorePoint is the name to give the current moment, once.
+	RestorePoint string
+
+	// Encrypted reports that the repository is encrypted, with a key that is mounted.
+	Encrypted bool
+
+	// Verify says what a restored backup has to prove; nil when backups are not verified.
+	Verify *Verify
+}
+
+// Source is the backup that a generation begins with.
+type Source struct {
+	// Path of the repository in the bucket. Repository is the host that serves it when it is in a volume, and Either that host
+	// when the mounted Secret decides.
+	Path, Repository, Either string
+
+	// Stanza in the repository; "" for the one with the most recent backup.
+	Stanza string
+
+	// At is the time to restore, and RestorePoint the name of a moment; without both, the latest there is.
+	At           *time.Time
+	RestorePoint string
+
+	// Encrypted reports that the repository is encrypted, with a key that is mounted.
+	Encrypted bool
+}
+
+// Verify says how backups are verified.
+type Verify struct {
+	// Assertions about the data.
+	Assertions []Assertion
+
+	// MaxRestoreSeconds is how long a restore may take; 0 for as long as the verification.
+	MaxRestoreSeconds int64
+
+	// Preload names the libraries that the members' server loads at its start.
+	Preload []string
+}
+
+// An Assertion is a statement of SQL that has to yield true.
+type Assertion struct{ Database, SQL string }
+
+// Upgrade is the upgrade that a generation begins with: its data is a copy of an earlier generation's, of an earlier version.
+type Upgrade struct {
+	// ID of the upgrade, and of the fence that stops the earlier generation.
+	ID string
+
+	// From is the version of the earlier generation, Database the value of the label of its pods, Scope the name that its members
+	// find each other by.
+	From, Database, Scope string
+
+	// Member that does the upgrade. The others wait, and copy from it.
+	Member string
+}

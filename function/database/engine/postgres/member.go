@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+import (
+	"encoding/json"
+
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/function/database/encoding"
+	"github.com/capstan-dev/capstan/function/database/engine"
+)
+
+// memberFile is what the program in members reads.
+func memberFile(m engine.Member) string {
+	c := pgmember.Config{Databases: m.Databases, Extensions: m.Extensions, Volumes: m.Volumes, Pooled: m.Pooled}
+	if b := m.Backup; b != nil {
+		c.Backup = &pgmember.Backup{
+			Enabled: b.Enabled, Stanza: b.Stanza, Path: b.Path, Repository: b.Repository, Queue: b.Queue, Members: b.Members,
+			RetentionDays: b.RetentionDays, RetentionFull: b.RetentionFull, StartEmpty: b.StartEmpty, RestorePoint: b.RestorePoint,
+			Encrypted: b.Encrypted, Verify: verify(b.Verify),
+		}
+	}
+	if f := m.From; f != nil {
+		c.From = &pgmember.Source{
+			Path: f.Path, Repository: f.Repository, Either: f.Either, Stanza: f.Stanza, At: f.At, RestorePoint: f.RestorePoint, Encrypted: f.Encrypted,
+		}
+	}
+	if u := m.Upgrade; u != nil {
+		c.Upgrade = &pgmember.Upgrade{ID: u.ID, From: u.From, Database: u.Database, Scope: u.Scope, Member: u.Member}
+	}
+	return encoding.JSON(c)
+}
+
+// verify says how backups are verified, if they are.
+func verify(v *engine.Verify) *pgmember.Verify {
+	if v == nil {
+		return nil
+	}
+	out := &pgmember.Verify{MaxRestoreSeconds: v.MaxRestoreSeconds, Preload: v.Preload}
+	for _, a := range v.Assertions {
+		out.Assertions = append(out.Assertions, pgmember.Assertion{Database: a.Database, SQL: a.SQL})
+	}
+	return out
+}
+
+// Volumes that a file of the member names.
+func (Engine) Volumes(files map[string]string) *[]string {
+	var c pgmember.Config
+	if json.Unmarshal([]byte(files[pgmember.FileConfig]), &c) != nil {
+		return nil
+	}
+	return c.Volumes
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+import (
+	"os"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/function/database/engine"
+)
+
+// complete has a value in every field.
+func complete() engine.Member {
+	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	return engine.Member{
+		Databases: []string{"app", "audit"}, Extensions: []string{"pg_cron", "postgis"}, Volumes: &[]string{"orders-db-a"}, Pooled: true,
+		Backup: &engine.Backup{
+			Enabled: true, Stanza: "orders-db-3f2a9c1b-17", Path: "/shop/orders-db", Repository: "orders-db-repository.shop.svc", Queue: 10 << 30,
+			Members: []string{"orders-db-a-0.orders-db-pods.shop.svc"}, RetentionDays: 30, RetentionFull: 4, StartEmpty: true, RestorePoint: "before-v2",
+			Encrypted: true, Verify: &engine.Verify{
+				Assertions: []engine.Assertion{{Database: "app", SQL: "select true"}}, MaxRestoreSeconds: 2700, Preload: []string{"pg_stat_statements"},
+			},
+		},
+		From: &engine.Source{
+			Path: "/shop/other", Repository: "other-repository.shop.svc", Either: "other-repository.shop.svc", Stanza: "other-1-16", At: &at,
+			RestorePoint: "v1", Encrypted: true,
+		},
+		Upgrade: &engine.Upgrade{ID: "upgrade-17-18", From: "17", Database: "orders-db", Scope: "orders-db-3f2a9c1b", Member: "orders-db-g2-a"},
+	}
+}
+
+// TestMemberFile pins that every value reaches the field that the program in members reads it from.
+func TestMemberFile(t *testing.T) {
+	m := complete()
+	for _, part := range []any{m, *m.Backup, *m.Backup.Verify, m.Backup.Verify.Assertions[0], *m.From, *m.Upgrade} {
+		v := reflect.ValueOf(part)
+		for i := range v.NumField() {
+			if v.Field(i).IsZero() {
+				t.Errorf("%T.%s: give it a value in complete()", part, v.Type().Field(i).Name)
+			}
+		}
+	}
+	raw, err := os.ReadFile("../../../../apis/members/pgmember/testdata/member.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := pgmember.ParseConfig(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.Version = 0 // the default is left out
+	got, err := pgmember.ParseConfig([]byte(Engine{}.Files(engine.Server{Version: "17", Members: 1, Memory: 1 << 30, Storage: 50 << 30, Connections: 100}, m)[pgmember.FileConfig]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the file of a member: -want, +got:\n%s", diff)
+	}
+}
+
+func TestVolumes(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		files  map[string]string
+		want   *[]string
+	}{
+		"Some":    {"Members learn which volumes were there before them.", map[string]string{pgmember.FileConfig: memberFile(complete())}, &[]string{"orders-db-a"}},
+		"New":     {"That no volume existed is known.", map[string]string{pgmember.FileConfig: memberFile(engine.Member{Volumes: &[]string{}})}, &[]string{}},
+		"Unknown": {"A file of a version that did not record it names none.", map[string]string{pgmember.FileConfig: memberFile(engine.Member{})}, nil},
+		"Broken":  {"A file that cannot be read names none.", map[string]string{pgmember.FileConfig: "{"}, nil},
+		"None":    {"Neither do other files.", map[string]string{pgmember.FilePatroni: "{}"}, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, (Engine{}).Volumes(tc.files)); diff != "" {
+				t.Errorf("\n%s\nVolumes(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
