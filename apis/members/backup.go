@@ -20,7 +20,7 @@ const (
 	KeyMismatch = "Mismatch"
 )
 
-// BackupReport is what members tell of archive and backups. Times are those of RFC
+// BackupReport is what members report of archive and backups. Times are in RFC
 // 3339, to the second. It changes only when a fact changes: nothing in it counts or
 // ticks.
 type BackupReport struct {
@@ -34,23 +34,23 @@ type BackupReport struct {
 	// +optional
 	Since string `json:"since,omitempty"`
 
-	// Message tells why the archive is failing.
+	// Message says why the archive is failing.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Dropped is when a segment of the write-ahead log was let go last, because too
+	// Dropped is when a segment of the write-ahead log was dropped last, because too
 	// many waited for the archive.
 	//
 	// +optional
 	Dropped string `json:"dropped,omitempty"`
 
-	// Asked tells that the bucket said what backups there are.
+	// Asked reports whether the bucket was read for the backups there are.
 	//
 	// +optional
 	Asked bool `json:"asked,omitempty"`
 
-	// Unread tells why the bucket could not be asked.
+	// Unread says why the bucket could not be read.
 	//
 	// +optional
 	Unread string `json:"unread,omitempty"`
@@ -97,7 +97,7 @@ type BackupReport struct {
 	// +optional
 	Earliest string `json:"earliest,omitempty"`
 
-	// Verification tells what verifications of backups came to.
+	// Verification has the results of verifications of backups.
 	//
 	// +optional
 	Verification VerificationReport `json:"verification,omitzero"`
@@ -107,7 +107,7 @@ type BackupReport struct {
 	// +optional
 	Repository RepositoryReport `json:"repository,omitzero"`
 
-	// RestorePointWait tells why the restore point that is asked for is not made yet.
+	// RestorePointWait says why the requested restore point is not made yet.
 	//
 	// +optional
 	RestorePointWait string `json:"restorePointWait,omitempty"`
@@ -141,19 +141,19 @@ const (
 	VerifyOther     = "VerificationFailed"
 )
 
-// VerificationReport is what verifications of backups came to.
+// VerificationReport has the results of verifications of backups.
 type VerificationReport struct {
-	// Asked tells that the bucket said what verifications came to.
+	// Asked reports whether the bucket was read for the results of verifications.
 	//
 	// +optional
 	Asked bool `json:"asked,omitempty"`
 
-	// Began is when a verification began that did not tell a result yet.
+	// Began is when a verification began that has no result yet.
 	//
 	// +optional
 	Began string `json:"began,omitempty"`
 
-	// ID of the last verification that was asked for and ended.
+	// ID of the last verification that was requested and ended.
 	//
 	// +optional
 	ID string `json:"id,omitempty"`
@@ -214,7 +214,7 @@ type VerificationPassed struct {
 
 // RestorePoint is a moment with a name, which can be restored.
 type RestorePoint struct {
-	// Name that was asked for.
+	// Name that was requested.
 	Name string `json:"name"`
 
 	// Label that it has in the write-ahead log: the name, and what makes it unique.

@@ -8,12 +8,12 @@ const (
 	// major version, as the JSON of an UpgradeReport.
 	AnnotationUpgrade = "capstan.dev/member-upgrade"
 
-	// AnnotationFenced is what a leader tells once it has stopped for good, as the
+	// AnnotationFenced is what a leader reports once it has stopped for good, as the
 	// JSON of a FenceReport.
 	AnnotationFenced = "capstan.dev/member-fenced"
 )
 
-// FollowerSlot is the replication slot, and the name of the follower, by which a
+// FollowerSlot is the replication slot, and the name of the copy, by which a
 // generation of a later major version copies and follows the one before.
 const FollowerSlot = "capstan_upgrade"
 
@@ -34,7 +34,7 @@ const (
 	// UpgradeConverting: the copy has all, and becomes data of the later version.
 	UpgradeConverting = "Converting"
 	// UpgradeFailed: it did not work, and nothing was changed in the generation
-	// before, which is to go on. The same upgrade does not begin again.
+	// before, which continues. The same upgrade does not begin again.
 	UpgradeFailed = "Failed"
 	// UpgradeSettling: the new generation takes writes; statistics are computed and
 	// extensions brought to the version that comes with the server.
@@ -64,7 +64,7 @@ type UpgradeReport struct {
 	GapSeconds int64 `json:"gapSeconds,omitempty"`
 }
 
-// FenceReport is what a leader tells that stopped because of a fence.
+// FenceReport is what a leader reports that stopped because of a fence.
 type FenceReport struct {
 	// ID of the fence.
 	ID string `json:"id"`

@@ -14,7 +14,7 @@ const (
 	FillWAL = "WAL"
 )
 
-// VolumeReport tells how full the volume of a member is. It changes only when that
+// VolumeReport says how full the volume of a member is. It changes only when that
 // matters.
 type VolumeReport struct {
 	// UsedPercent of the file system, in steps of 5, rounded down.

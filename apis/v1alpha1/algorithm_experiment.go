@@ -8,7 +8,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // a few fields changed. It needs spec.lifecycle and spec.route, and runs only while no rollout does. At the end all
 // traffic returns to A, with any result. To adopt B, write its fields into the spec.
 type Experiment struct {
-	// ID of the experiment. Each ID runs once; another experiment needs another ID. Any edit other than that of
+	// ID of the experiment. Each ID runs once; another experiment needs another ID. Any edit except an edit of
 	// stop.duration ends the experiment.
 	//
 	// +kubebuilder:validation:MaxLength=63
@@ -26,7 +26,7 @@ type Experiment struct {
 	Metric ExperimentMetric `json:"metric"`
 
 	// Guardrails end the experiment at once when arm B fails them. One guardrail always applies: the success ratio of B
-	// must not be worse than that of A.
+	// must not be worse than the ratio of A.
 	//
 	// +kubebuilder:default={}
 	// +optional

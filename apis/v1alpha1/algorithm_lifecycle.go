@@ -111,8 +111,8 @@ type Lifecycle struct {
 	// +optional
 	Metrics []LifecycleMetric `json:"metrics,omitempty"`
 
-	// RollbackOnDrift rolls a candidate back when the distribution of its outputs differs from that of the live
-	// revision, which gets the same kind of requests. It needs drift. Default: false.
+	// RollbackOnDrift rolls a candidate back when the distribution of its outputs differs from the distribution of the
+	// live revision, which gets the same kind of requests. It needs drift. Default: false.
 	//
 	// +kubebuilder:example=true
 	// +optional
@@ -225,7 +225,7 @@ type LatencyTarget struct {
 	// +optional
 	MaxMs *int32 `json:"maxMs,omitempty"`
 
-	// MaxRegressionPercent is the percentage by which the latency can exceed that of the live revision.
+	// MaxRegressionPercent is the percentage by which the latency can exceed the latency of the live revision.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
@@ -283,7 +283,7 @@ type LifecycleMetric struct {
 	// +optional
 	Max *float64 `json:"max,omitempty"`
 
-	// RelativeTo Baseline checks the value divided by that of the live revision. Default: the value itself.
+	// RelativeTo Baseline checks the value divided by the value of the live revision. Default: the value itself.
 	//
 	// +kubebuilder:example=Baseline
 	// +optional

@@ -64,7 +64,7 @@ type Model struct {
 	// +optional
 	Volume *VolumeModel `json:"volume,omitempty"`
 
-	// Credentials name a Secret of this namespace for the download. Its keys are those of a Bucket's connection Secret,
+	// Credentials name a Secret of this namespace for the download. It has the keys of a Bucket's connection Secret,
 	// or username and password or token of the model registry, or .dockerconfigjson. Default: spec.imagePullSecrets for
 	// an image volume, otherwise none.
 	//

@@ -137,11 +137,11 @@ type Access struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +kubebuilder:example={{"namespace":"checkout","podLabels":{"app":"web"}}}
-	From []Caller `json:"from"`
+	From []Client `json:"from"`
 }
 
-// Caller is a set of pods that can send requests to the Algorithm.
-type Caller struct {
+// Client is a set of pods that can send requests to the Algorithm.
+type Client struct {
 	// Namespace of the pods, or * for every namespace. Default: this namespace.
 	//
 	// +kubebuilder:validation:MaxLength=63

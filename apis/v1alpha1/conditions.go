@@ -4,7 +4,7 @@ package v1alpha1
 
 import xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
-// Conditions of an Algorithm and a Database, beside those of Crossplane (Synced, Ready, Responsive).
+// Conditions of an Algorithm and a Database, beside the conditions of Crossplane (Synced, Ready, Responsive).
 const (
 	// TypeAccepted: True when the spec is valid and in effect. While it is False, everything that runs stays unchanged.
 	TypeAccepted xpv2.ConditionType = "Accepted"
@@ -138,7 +138,7 @@ const (
 )
 
 // Reasons of the condition Updated of an Algorithm. While a revision cannot become ready, the reason is the same as
-// that of PodsHealthy for its pods.
+// the reason of PodsHealthy for its pods.
 const (
 	// ReasonLive: all traffic goes to the revision that the spec describes. Nothing to do.
 	ReasonLive xpv2.ConditionReason = "Live"

@@ -21,7 +21,7 @@ const (
 	// TypeConsumersReady: True when every consumer can log in.
 	TypeConsumersReady xpv2.ConditionType = "ConsumersReady"
 
-	// TypeSwitchedOver: True when the switchover is done: that of spec.switchover, or one that Capstan requests because
+	// TypeSwitchedOver: True when the switchover is done: the one in spec.switchover, or one that Capstan requests because
 	// the node of the leader is drained. It exists only with a switchover.
 	TypeSwitchedOver xpv2.ConditionType = "SwitchedOver"
 
@@ -75,7 +75,7 @@ const (
 	ReasonWaking xpv2.ConditionReason = "Waking"
 )
 
-// Reasons of the condition Available, beside those of a blocked member, such as ImagePullFailed, Unschedulable,
+// Reasons of the condition Available, beside the reasons of a blocked member, such as ImagePullFailed, Unschedulable,
 // CrashLooping or ImageUnsuitable.
 const (
 	// ReasonLeading: there is a leader. Nothing to do.

@@ -11,7 +11,7 @@ const (
 	TypeExperimentDecided xpv2.ConditionType = "ExperimentDecided"
 )
 
-// Reasons of the condition ExperimentDecided, beside those of a candidate that fails and of a rollout that holds.
+// Reasons of the condition ExperimentDecided, beside the reasons of a candidate that fails and of a rollout that holds.
 const (
 	// ReasonArmBBetter: arm B is better with the required confidence. To adopt it, write its fields into the spec.
 	ReasonArmBBetter xpv2.ConditionReason = "ArmBBetter"

@@ -85,7 +85,7 @@ const (
 const (
 	// ReasonMetricFailed: a metric of the revision is out of bounds.
 	ReasonMetricFailed xpv2.ConditionReason = "MetricFailed"
-	// ReasonDrifted: the outputs of the revision have another distribution than those of the live revision.
+	// ReasonDrifted: the outputs of the revision have another distribution than the outputs of the live revision.
 	ReasonDrifted xpv2.ConditionReason = "Drifted"
 	// ReasonNotServing: no replica of the revision is ready any more.
 	ReasonNotServing xpv2.ConditionReason = "NotServing"

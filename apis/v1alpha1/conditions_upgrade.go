@@ -11,7 +11,7 @@ const (
 	TypeUpgraded xpv2.ConditionType = "Upgraded"
 )
 
-// Reasons of the condition Upgraded, beside AwaitingWindow, AwaitingApproval, Frozen and those of hooks. A member that
+// Reasons of the condition Upgraded, beside AwaitingWindow, AwaitingApproval, Frozen and the reasons of hooks. A member that
 // blocks it has a reason of its own.
 const (
 	// ReasonUpgraded: clients use the later version. Nothing to do.

@@ -259,7 +259,7 @@ type SwitchoverStatus struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Outcomes of a switchover, beside those of a Topology.
+// Outcomes of a switchover, beside the outcomes of a Topology.
 const (
 	SwitchoverWaiting = "Waiting"
 	SwitchoverSkipped = "Skipped"

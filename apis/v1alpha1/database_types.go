@@ -261,7 +261,7 @@ type ParameterValue string
 
 // DatabaseResources of each member.
 type DatabaseResources struct {
-	// CPU request. There is no limit, because a throttled member would look like a lost one. Default: that of the plan
+	// CPU request. There is no limit, because a throttled member would look like a lost one. Default: the request of the plan
 	// default.
 	//
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('10m')) >= 0",message="must be a quantity of at least 10m, for instance 500m"
@@ -269,7 +269,7 @@ type DatabaseResources struct {
 	// +optional
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 
-	// Memory request and limit; the sizes of PostgreSQL's buffers follow from it. Default: that of the plan default.
+	// Memory request and limit; the sizes of PostgreSQL's buffers follow from it. Default: the memory of the plan default.
 	//
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('256Mi')) >= 0",message="must be a quantity of at least 256Mi, for instance 4Gi"
 	// +kubebuilder:example="4Gi"

@@ -272,7 +272,7 @@ type S3Credentials struct {
 	SecretRef SecretReference `json:"secretRef"`
 }
 
-// A SecretReference names a Secret. Its namespace is that of the ProviderConfig, or spec.secretsNamespace of a
+// A SecretReference names a Secret. Its namespace is the namespace of the ProviderConfig, or spec.secretsNamespace of a
 // ClusterProviderConfig.
 type SecretReference struct {
 	// Name of the Secret.

@@ -89,7 +89,7 @@ func networkPolicy(d *compose.Draft, p *pass) {
 func (p *pass) ingress() []*compose.IngressRule {
 	var rules []*compose.IngressRule
 	serving := intstr.FromString(names.PortHTTP)
-	from := []v1alpha1.Caller{{}}
+	from := []v1alpha1.Client{{}}
 	if p.spec.Access != nil {
 		from = p.spec.Access.From
 	}

@@ -75,7 +75,7 @@ type DatabaseBackupSettings struct {
 	// +optional
 	To BackupDestination `json:"to,omitempty"`
 
-	// StorageClassName of the volumes for backups. Default: that of the members' volumes.
+	// StorageClassName of the volumes for backups. Default: the storage class of the members' volumes.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:example="standard"

@@ -141,7 +141,7 @@ type Connection struct {
 	// +optional
 	Options map[string]OptionValue `json:"options,omitempty"`
 
-	// JDBCOptions are the parameters of jdbc-url, whose names differ from those of a URI. User and password are
+	// JDBCOptions are the parameters of jdbc-url, whose names differ from the parameters of a URI. User and password are
 	// rejected. Default: none.
 	//
 	// +kubebuilder:validation:MinProperties=1

@@ -199,7 +199,7 @@ type Finding struct {
 	// +optional
 	Slot string `json:"slot,omitempty"`
 
-	// Revision of those pods: the annotation capstan.dev/revision. Empty for older pods without one.
+	// Revision of these pods: the annotation capstan.dev/revision. Empty for older pods without one.
 	//
 	// +optional
 	Revision string `json:"revision,omitempty"`

@@ -188,7 +188,7 @@ type Check struct {
 	// +optional
 	Max *float64 `json:"max,omitempty"`
 
-	// RelativeTo Baseline, for checks of a candidate, divides its value by that of the baseline. The distance of kind
+	// RelativeTo Baseline, for checks of a candidate, divides its value by the value of the baseline. The distance of kind
 	// Drift is then between the two. Kind SuccessRatio then has no bounds: it fails when the candidate is worse with
 	// the required confidence.
 	//

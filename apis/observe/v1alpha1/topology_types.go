@@ -140,7 +140,7 @@ type TopologyParameters struct {
 	Switchover *TopologySwitchover `json:"switchover,omitempty"`
 
 	// RemoveSecrets names Secrets of certificates to remove with the Topology, once no member is left. They can be
-	// created again. Each name begins with that of the Database and a dash. Only Secrets from cert-manager without
+	// created again. Each name begins with the name of the Database and a dash. Only Secrets from cert-manager without
 	// another owner are removed.
 	//
 	// +kubebuilder:validation:MaxItems=8

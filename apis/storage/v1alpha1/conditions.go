@@ -4,7 +4,7 @@ package v1alpha1
 
 import xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
-// Conditions of a Bucket, beside those of every managed resource.
+// Conditions of a Bucket, beside the conditions of every managed resource.
 const (
 	// TypeFeaturesSupported: True when the server implements every feature of the spec.
 	TypeFeaturesSupported xpv2.ConditionType = "FeaturesSupported"
