@@ -14,7 +14,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 )
 
-// changes are told to a sidecar at a Unix socket, if one was named. They hold managed resources, and so never a password.
+// changes are reported to a sidecar at a Unix socket, if one was named. They hold managed resources, and so never a password.
 func (c *CLI) changes(ctx context.Context) (*controller.ChangeLogOptions, error) {
 	if c.ChangeLogSocket == "" {
 		return nil, nil //nolint:nilnil // No change log is what was asked for.

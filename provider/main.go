@@ -38,7 +38,7 @@ type CLI struct {
 	MetricsAddress string `default:":8080" env:"METRICS_ADDRESS" help:"Address of /metrics; 0 serves none."`
 	HealthAddress  string `default:":8081" env:"HEALTH_ADDRESS"  help:"Address of /livez and /readyz; 0 serves none."`
 
-	ChangeLogSocket string `env:"CHANGE_LOG_SOCKET" help:"Unix socket of a change log sidecar that is told every change."`
+	ChangeLogSocket string `env:"CHANGE_LOG_SOCKET" help:"Unix socket of a change log sidecar that receives every change."`
 }
 
 // Validate the flags.
@@ -97,7 +97,7 @@ func (c *CLI) logger(w io.Writer) logr.Logger {
 	}))
 }
 
-// Run the provider until ctx ends or it cannot go on.
+// Run the provider until ctx ends or it cannot continue.
 func (c *CLI) Run(ctx context.Context) error {
 	cfg, err := ctrl.GetConfig()
 	if err != nil {

@@ -163,7 +163,7 @@ func (e *external) config(ctx context.Context) (*pgx.ConnConfig, error) {
 	}
 
 	// Nothing comes from the environment or files of the provider: every setting that they could make is made here.
-	cfg, err := pgx.ParseConfig("host=127.0.0.1 port=1 user=nobody password=none dbname=none sslmode=disable passfile=/dev/null")
+	cfg, err := pgx.ParseConfig("host=127.0.0.1 port=1 user=none password=none dbname=none sslmode=disable passfile=/dev/null")
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a configuration of PostgreSQL: %w", err)
 	}

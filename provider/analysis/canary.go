@@ -18,8 +18,8 @@ import (
 // defaultSettle is the default of the schema.
 const defaultSettle = 30 * time.Second
 
-// startEpoch begins to count from zero when the epoch of a canary is another one, or when what is asked about it is. All that is
-// counted is in the status, so that a restart of the provider goes on where it was, unless the spec has changed meanwhile.
+// startEpoch begins to count from zero when the epoch of a canary is another one, or when its checks are. All that is
+// counted is in the status, so that a restart of the provider continues where it was, unless the spec has changed meanwhile.
 func (m *remembered) startEpoch(cr *v1alpha1.Analysis, now time.Time) {
 	p, at := cr.Spec.ForProvider.Metrics, &cr.Status.AtProvider
 	if p.Canary == nil {

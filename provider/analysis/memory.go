@@ -12,8 +12,8 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/autoload"
 )
 
-// A memory holds what is known of each Analysis beside its status. Nothing is lost with it: after a restart everything is looked
-// at once more.
+// A memory holds what is known of each Analysis beside its status. Nothing is lost with it: after a restart everything is checked
+// once more.
 type memory struct {
 	mu  sync.Mutex
 	all map[types.UID]*remembered
@@ -23,7 +23,7 @@ func newMemory() *memory { return &memory{all: map[types.UID]*remembered{}} }
 
 // remembered of one Analysis.
 type remembered struct {
-	// used is when it was asked for last, and belongs to the memory.
+	// used is when it was read last, and belongs to the memory.
 	used time.Time
 	mu   sync.Mutex
 	// asks is what was looked for last, and when; look is one that is not reported yet.
@@ -31,7 +31,7 @@ type remembered struct {
 	lookedAt time.Time
 	look     *look
 	found    found
-	// trial is what is asked about a canary, and epochAt when its epoch was begun here.
+	// trial has the checks of a canary, and epochAt when its epoch was begun here.
 	trial   string
 	epochAt time.Time
 	// load that a replica bears, as far as it is learned.

@@ -58,8 +58,8 @@ func (o *observer) Observe(ctx context.Context, cr *v1alpha1.Analysis) (managed.
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 }
 
-// poll is the interval after which the Analysis is looked at again although no pod has changed: when a container that runs has
-// been silent for too long, when Prometheus is to be asked again, and else the ordinary poll.
+// poll is the interval after which the Analysis is reconciled again although no pod has changed: when a container that runs has
+// been silent for too long, when the next query of Prometheus is due, and else the ordinary poll.
 func (o *observer) poll(mg resource.Managed, every time.Duration) time.Duration {
 	every = kind.Poll(mg, every)
 	cr, ok := mg.(*v1alpha1.Analysis)

@@ -40,7 +40,7 @@ func newRollouts(kube client.Reader) *rollouts {
 	}
 }
 
-// serve the metrics, in place of those of an earlier manager of this process.
+// serve the metrics, in place of the metrics of an earlier manager of this process.
 func (r *rollouts) serve() error {
 	metrics.Registry.Unregister(r)
 	if err := metrics.Registry.Register(r); err != nil {

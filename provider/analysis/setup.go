@@ -75,7 +75,7 @@ func connected(pool *Pool) connect {
 	}
 }
 
-// awake lets what goes on beside reconciles have Analyses reconciled.
+// awake lets what runs beside reconciles have Analyses reconciled.
 func (o *observer) awake(c connect) source.Func {
 	return func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		o.looker = newLooker(c, o.now, func(of types.NamespacedName) { q.Add(reconcile.Request{NamespacedName: of}) })

@@ -52,7 +52,7 @@ func verdictMayChange() predicate.Funcs {
 	}}
 }
 
-// observers enqueues the Analyses that look at a pod, all changes of a few seconds at once: a queue that is asked to add what it
+// observers enqueues the Analyses that look at a pod, all changes of a few seconds at once: a queue that has to add what it
 // will add anyway keeps the earlier time.
 func observers(kube client.Reader, log logging.Logger) handler.Funcs {
 	enqueue := func(ctx context.Context, o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {

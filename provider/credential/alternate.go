@@ -20,7 +20,7 @@ func (d *draft) alternates() bool {
 
 // count the values from the first on, where two usernames take turns. A Secret that is recreated gets the next: clients may still
 // log in with the values that it had, which are good as long as the username before overlaps. What the Secret says of the
-// username counts for more than a number that somebody has taken out of it.
+// username counts for more than a number that a person has removed from it.
 func (d *draft) count() {
 	if !d.alternates() {
 		d.generation, d.staged, d.stagedID = 0, "", ""
@@ -54,13 +54,13 @@ func (d *draft) username() string {
 	return c.Username
 }
 
-// alternate usernames, when the time for other values has come: those are staged first, and take their place when whatever they
+// alternate usernames, when the time for other values has come: those are staged first, and take their place when what they
 // open accepts them. Each is written in one request, so that clients find one username with its values or the other.
 func (d *draft) alternate() error {
 	p := d.cr.Spec.ForProvider.Rotation
 	switch {
 	case p == nil:
-		// Nobody wants them any more.
+		// They are not requested any more.
 		d.staged, d.stagedID = "", ""
 		return nil
 	case d.staged == "" && !due(p, d.record, d.now):
@@ -88,7 +88,7 @@ func (d *draft) complete() bool {
 	return true
 }
 
-// stage values that are to come, under a name that none had before: what accepted others has not accepted these.
+// stage the next values, under a name that none had before: what accepted others has not accepted these.
 func (d *draft) stage(p *v1alpha1.Rotation) error {
 	for _, k := range keys(d.cr) {
 		if name := k.Name + v1alpha1.SuffixNext; d.generated.Has(name) || d.foreign(name) {

@@ -19,7 +19,7 @@ import (
 // biggest bundle of certificates that is read. The whole of what browsers trust has a quarter of it.
 const biggest = 1 << 20 / 2
 
-// awaited certificates are not there yet. Who makes them is at it, and nobody has anything to solve.
+// awaited certificates are not there yet. Their issuer makes them, and there is nothing to solve.
 type awaited struct{ what string }
 
 func (a awaited) Error() string {
@@ -73,8 +73,8 @@ func (e *external) source(ctx context.Context, namespace string, from *v1alpha1.
 	}
 }
 
-// certificates in data, and nothing else of it: whoever may make a Credential must not get a private key or a password copied by
-// it. No error tells what was found.
+// certificates in data, and nothing else of it: a person who may make a Credential must not get a private key or a password copied by
+// it. No error says what was found.
 func certificates(data []byte) ([]byte, error) {
 	if len(data) > biggest {
 		return nil, fmt.Errorf("it has more than %d bytes", biggest)

@@ -26,7 +26,7 @@ var dialects = map[string]dialect{
 	v1alpha1.TypeRabbitMQ: {scheme: "amqp"},
 }
 
-// A dialect is how clients of one type are told where to connect.
+// A dialect is how clients of one type learn where to connect.
 type dialect struct {
 	// scheme of the URI. Default: the type.
 	scheme string
@@ -97,7 +97,7 @@ func unchoosing(options, several map[string]v1alpha1.OptionValue) map[string]v1a
 	return out
 }
 
-// uri of RFC 3986, but for the commas between several hosts, which is how libpq, MySQL and MongoDB have it.
+// uri of RFC 3986, except the commas between several hosts, which is how libpq, MySQL and MongoDB have it.
 func (d dialect) uri(c v1alpha1.Connection, hosts []v1alpha1.HostPort, password []byte) string {
 	path, query := "", query(c.Options, d.uriHosts, hosts)
 	if c.Database != "" || d.slash && query != "" {

@@ -22,7 +22,7 @@ func (e *external) Create(ctx context.Context, cr *v1alpha1.Credential) (managed
 
 // make the Secret with new values. It may be repeated: a Secret that has appeared meanwhile is never written to here, and is
 // returned as it is if it is ours. The values go into the Secret and nowhere else. What is missing for the rest (certificates
-// that are yet to be made, say) holds up nobody who needs just a password.
+// that are yet to be made, say) does not delay a consumer that needs just a password.
 func (e *external) make(ctx context.Context, cr *v1alpha1.Credential) (*corev1.Secret, error) {
 	k := key(cr)
 	s := &corev1.Secret{

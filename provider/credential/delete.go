@@ -15,7 +15,7 @@ import (
 )
 
 // Delete the Secret. It is called only when the management policies include Delete. The precondition keeps it from deleting
-// another Secret that takes the place of the one that was looked at.
+// another Secret that takes the place of the one that was read.
 func (e *external) Delete(ctx context.Context, cr *v1alpha1.Credential) (managed.ExternalDelete, error) {
 	s, err := e.secret(ctx, cr)
 	if err != nil {

@@ -48,7 +48,7 @@ type draft struct {
 	// problems that a person has to solve. The rest of the draft is good.
 	problems []error
 
-	// awaits is what is yet to be made by others.
+	// `awaits` is what others have not made yet.
 	awaits error
 }
 
@@ -154,7 +154,7 @@ func (d *draft) takeOver() error {
 	return nil
 }
 
-// lost values are told about and not made again: whatever they open (a database, say) still expects them. New ones would look
+// lost values are reported and not made again: what they open (a database, say) still expects them. New ones would look
 // healthy here and break every login, so a person decides. Until then nothing at all is written.
 func (d *draft) lost() error {
 	for _, k := range keys(d.cr) {
@@ -233,7 +233,7 @@ func (d *draft) move(key string) {
 	d.rendered.Insert(to)
 }
 
-// previous values are kept for a while, also those of keys that are generated no more.
+// previous values are kept for a while, also of keys that are generated no more.
 func (d *draft) previous() error {
 	if !d.now.Before(previousUntil(d.cr.Spec.ForProvider.Rotation, d.record)) {
 		return nil
@@ -325,7 +325,7 @@ func (d *draft) foreign(key string) bool {
 	return len(d.Data[key]) > 0 && !d.generated.Has(key) && !d.rendered.Has(key)
 }
 
-// miss a key, and tell why.
+// miss a key, and say why.
 func (d *draft) miss(why error) {
 	d.missing = true
 	d.problems = append(d.problems, why)

@@ -13,11 +13,11 @@ import (
 // most traces that are remembered: 1.3 MB with what a map needs around them.
 const most = 16384
 
-// A trace is a keyed hash, which tells nothing of what it was made from.
+// A trace is a keyed hash, which reveals nothing of what it was made from.
 type trace [sha256.Size]byte
 
 // A memory of what was found to fit. To check a hash costs as much as to make it, which is much by design (bcrypt of cost 10: 60
-// ms), and a Credential that nobody touches is looked at every ten minutes. It is forgotten with the process.
+// ms), and an unchanged Credential is reconciled every ten minutes. It is forgotten with the process.
 type memory struct {
 	key [sha256.Size]byte
 

@@ -21,21 +21,21 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/kind"
 )
 
-// mayMake reports whether a Secret that is not there is to be made.
+// mayMake reports whether a missing Secret may be made.
 func mayMake(cr *v1alpha1.Credential) bool {
 	return !meta.WasDeleted(cr) && kind.May(cr, xpv2.ManagementActionCreate)
 }
 
-// Observe the Secret. One that is not there, and may be both made and changed, is told as one that is not up to date. For a
+// Observe the Secret. One that is not there, and may be both made and changed, is reported as one that is not up to date. For a
 // Create the runtime writes to the Credential three times more, to guard against what has no name beforehand and takes its time,
 // and each of these writes wakes the composite resource.
 //
-// What is wrong with the Secret is told and left alone:
+// What is wrong with the Secret is reported and left alone:
 //
-//  1. A Secret that is not ours may hold somebody's only copy of something.
+//  1. A Secret that is not ours may hold the only copy of something.
 //  2. A Secret of ours that has lost a value: see lost.
 //
-// While the Credential is being deleted neither must hold it up: a stranger's Secret does not exist for us, and ours is deleted
+// While the Credential is being deleted neither must hold it up: a Secret of another owner does not exist for us, and ours is deleted
 // with or without its values.
 func (e *external) Observe(ctx context.Context, cr *v1alpha1.Credential) (managed.ExternalObservation, error) {
 	s, err := e.secret(ctx, cr)
@@ -120,7 +120,7 @@ func moment(t time.Time) *metav1.Time {
 func (d *draft) judge() {
 	c := xpv2.Available()
 	if d.missing {
-		c = xpv2.Unavailable().WithMessage("The Secret does not hold all that is asked for yet")
+		c = xpv2.Unavailable().WithMessage("The Secret does not hold everything that the spec requests yet")
 		if p := cmp.Or(d.problem(), d.awaits); p != nil {
 			c = c.WithMessage(p.Error())
 		}

@@ -29,12 +29,12 @@ const (
 )
 
 // An alphabet of values. None needs quoting in a shell, a URL, SQL or a configuration file. None leaves out letters that look
-// alike: nobody reads these values out, and 16 of 62 characters are 95 bits where 16 of 56 would be 92.
+// alike: these values are not read aloud, and 16 of 62 characters are 95 bits where 16 of 56 would be 92.
 type alphabet struct {
 	// first may be at the start, rest everywhere else.
 	first, rest string
 
-	// classes of which at least one character each has to be there.
+	// classes: at least one character of each has to be there.
 	classes []string
 }
 

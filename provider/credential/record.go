@@ -26,8 +26,8 @@ type record struct {
 	rotatedAt  time.Time
 	rotationID string
 
-	// generation counts the values where two usernames take turns, and is 0 where they do not. Staged names those that are to
-	// come, if there are any, and stagedID is the rotation id that they were made for.
+	// generation counts the values where two usernames take turns, and is 0 where they do not. Staged names the next
+	// ones, if there are any, and stagedID is the rotation id that they were made for.
 	generation       int64
 	staged, stagedID string
 
@@ -44,7 +44,7 @@ type record struct {
 	remembered string
 }
 
-// recall the record of s. What was never recorded, or what somebody has made illegible, is empty.
+// recall the record of s. What was never recorded, or what became illegible, is empty.
 func recall(s *corev1.Secret) record {
 	a := s.GetAnnotations()
 	r := record{

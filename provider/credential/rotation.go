@@ -19,7 +19,7 @@ import (
 // out of the Credential.
 const defaultKeep = 24 * time.Hour
 
-// due reports whether the values that r tells about have to be replaced. An id that was taken away asks for nothing. A clock that
+// due reports whether the values that r describes have to be replaced. An id that was taken away asks for nothing. A clock that
 // went back makes the last rotation lie in the future, and replaces nothing until it has caught up.
 func due(p *v1alpha1.Rotation, r record, now time.Time) bool {
 	if p == nil {
@@ -56,7 +56,7 @@ func previousUntil(p *v1alpha1.Rotation, r record) time.Time {
 	return r.rotatedAt.Add(keep)
 }
 
-// How often a Credential looks whether certificates are there, while it is young: who makes them takes seconds, and nobody tells.
+// How often a Credential looks whether certificates are there, while it is young: their issuer takes seconds, and sends no notice.
 const (
 	awaitCA = 3 * time.Second
 	young   = 2 * time.Minute
@@ -68,7 +68,7 @@ func awaitsCA(cr *v1alpha1.Credential) bool {
 	return c != nil && c.CAFrom != nil && !slices.Contains(cr.Status.AtProvider.Keys, v1alpha1.KeyCA)
 }
 
-// wake is a poll interval that ends at the next deadline, if that is sooner. A deadline that has passed wakes nobody: what it
+// wake is a poll interval that ends at the next deadline, if that is sooner. A deadline that has passed wakes nothing: what it
 // asks for has been done, or is not allowed, or fails and is tried again anyway.
 func wake(clock func() time.Time) managed.PollIntervalHook {
 	return func(mg resource.Managed, every time.Duration) time.Duration {

@@ -48,17 +48,17 @@ func errStranger(s *corev1.Secret, cr *v1alpha1.Credential) error {
 
 func errLost(s *corev1.Secret, key string) error {
 	return fmt.Errorf("secret %q has no %q any more: put the password back under this key, "+
-		"or delete the Secret if nobody uses what is in it, and all of it is generated anew",
+		"or delete the Secret if no client uses what is in it, and all of it is generated again",
 		s.GetName(), key)
 }
 
 func errForeign(s *corev1.Secret, key string) error {
 	return fmt.Errorf("secret %q has a key %q that is not of this Credential and is needed for something else: "+
-		"take the key out of the Secret if nobody uses it, or ask for another name",
+		"remove the key from the Secret if no client uses it, or ask for another name",
 		s.GetName(), key)
 }
 
-// An unwritten error says of an answer of the API server what it means, and not what it says: it may quote what was to be written
+// An unwritten error says of an answer of the API server what it means, and not what it says: it may quote what should be written
 // (an admission policy's does).
 type unwritten struct {
 	what  string

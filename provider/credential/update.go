@@ -14,8 +14,8 @@ import (
 )
 
 // Update brings the Secret to what the Credential asks for: rotation, what is derived and rendered, labels and the record. It is
-// one patch of just what differs, and only of the version that was looked at: so it cannot touch a value that it does not mean to
-// change, another one that was quicker is not written over, and whoever crashes before or after it finds either all of it or
+// one patch of just what differs, and only of the version that was read: so it cannot touch a value that it does not mean to
+// change, another one that was quicker is not written over, and after a crash either all of it is there or
 // nothing. A Secret that is not there is made.
 func (e *external) Update(ctx context.Context, cr *v1alpha1.Credential) (managed.ExternalUpdate, error) {
 	s, err := e.secret(ctx, cr)

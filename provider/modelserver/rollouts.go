@@ -5,7 +5,7 @@ package modelserver
 import "fmt"
 
 // Metrics of the provider about the rollouts of Algorithms. They have a name of their own for the namespace, since the label
-// namespace is that of the pod that is scraped.
+// namespace is the namespace of the pod that is scraped.
 const (
 	MetricRolloutPhase      = "capstan_algorithm_rollout_phase"
 	MetricRolloutSince      = "capstan_algorithm_rollout_phase_start_time_seconds"

@@ -135,7 +135,7 @@ func narrow(selector string) string {
 	return name + "{" + scraped + "," + matchers
 }
 
-// finite leaves out what is not a number or is infinite, which autoscalers take for whatever they like.
+// finite leaves out what is not a number or is infinite, which autoscalers interpret as they like.
 func finite(expr string) string { return "  " + expr + " < +Inf" }
 
 const generated = `# SPDX-License-Identifier: Apache-2.0

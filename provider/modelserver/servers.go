@@ -55,7 +55,7 @@ const (
 )
 
 // notProbes leaves out what is no request of a user, by the labels that the usual libraries put the path in: starlette_exporter,
-// prometheus-fastapi-instrumentator and those of Express, Gin and Echo. Series without such a label stay.
+// prometheus-fastapi-instrumentator and the ones of Express, Gin and Echo. Series without such a label stay.
 const notProbes = `handler!~"/metrics|/health.*|/livez|/ready.*|/ping",` +
 	`path!~"/metrics|/health.*|/livez|/ready.*|/ping",` +
 	`endpoint!~"/metrics|/health.*|/livez|/ready.*|/ping"`
@@ -159,7 +159,7 @@ func (s Server) Names() []string {
 	return slices.Compact(all)
 }
 
-// Exposes reports whether some of the names are those of a measure.
+// Exposes reports whether some of the names belong to a measure.
 func Exposes(selectors []string, names map[string]bool) bool {
 	return slices.ContainsFunc(selectors, func(selector string) bool {
 		name, _, _ := strings.Cut(selector, "{")

@@ -31,7 +31,7 @@ func Age(window, step string) string {
 	return fmt.Sprintf("time() - min(min_over_time(timestamp(up)[%s:%s]))", window, step)
 }
 
-// Buckets is an expression of the buckets of the latency in a window, or of those that end at some values of le only.
+// Buckets is an expression of the buckets of the latency in a window, or of the buckets that end at some values of le only.
 func (s Server) Buckets(window string, only ...string) string {
 	selector := s.Latency.Buckets
 	if len(only) > 0 {

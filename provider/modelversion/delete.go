@@ -16,7 +16,7 @@ import (
 )
 
 // Delete the version. It is called only when the management policies include Delete. One that an alias points to stays: the
-// registry would leave the alias behind, pointing to nothing, and whoever serves it would fail.
+// registry would leave the alias behind, pointing to nothing, and the Algorithm that serves it would fail.
 func (e *external) Delete(ctx context.Context, cr *v1alpha1.ModelVersion) (managed.ExternalDelete, error) {
 	v, err := e.find(ctx, cr)
 	if v == nil && (err == nil || decided(err)) {

@@ -12,7 +12,7 @@ import (
 // digestForm is the one way to write a digest, so that it can be compared letter by letter.
 var digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// digest of the files of a version, as its tag says, or "". Anybody may set that tag to anything.
+// digest of the files of a version, as its tag says, or "". Any user may set that tag to anything.
 func digest(v *mlflow.Version) string {
 	if d := v.Tags[v1alpha1.TagDigest]; digestForm.MatchString(d) {
 		return d
@@ -26,5 +26,5 @@ func remarks(v *mlflow.Version) []string {
 		return nil
 	}
 	return []string{"The tag digest of the version is not sha256: and 64 digits or letters from a to f, " +
-		"so that its files cannot be verified with it: set it anew, or remove it"}
+		"so that its files cannot be verified with it: set it again, or remove it"}
 }

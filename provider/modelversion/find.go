@@ -22,7 +22,7 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/registry"
 )
 
-// find the version that cr is about, or nil when it is yet to be made. It takes two requests at most: the model is asked for only
+// find the version that cr is about, or nil when it is yet to be made. It takes two requests at most: the model is read only
 // when its owner, its aliases or its existence matter.
 func (e *external) find(ctx context.Context, cr *v1alpha1.ModelVersion) (*mlflow.Version, error) {
 	p := cr.Spec.ForProvider
@@ -107,9 +107,9 @@ func compare(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// remember the number of a version that was found by its tag, so that nobody has to search again. The runtime stores what Observe
-// changes only under some policies. It fails when somebody has changed cr in the meantime: the API server would answer with the
-// new spec, and what was seen for the old one would be told of it.
+// remember the number of a version that was found by its tag, so that no search is needed again. The runtime stores what Observe
+// changes only under some policies. It fails when cr has changed in the meantime: the API server would answer with the
+// new spec, and what was seen for the old one would be reported for it.
 func (e *external) remember(ctx context.Context, cr *v1alpha1.ModelVersion, v *mlflow.Version) error {
 	number := string(v.Version)
 	if meta.GetExternalName(cr) == number {
@@ -126,7 +126,7 @@ func (e *external) remember(ctx context.Context, cr *v1alpha1.ModelVersion, v *m
 	return nil
 }
 
-// immutable tells what of the version is not as the spec says and cannot be changed.
+// immutable says what of the version is not as the spec says and cannot be changed.
 func immutable(cr *v1alpha1.ModelVersion, v *mlflow.Version) error {
 	p := cr.Spec.ForProvider
 	for _, x := range []struct{ field, want, have string }{
@@ -149,7 +149,7 @@ func missing(what, remedy string) error {
 	return &outside.Failure{Reason: apis.ReasonNotFound, Message: what, Remedy: remedy}
 }
 
-// decided reports whether err is what we made of good answers, and so holds until somebody changes something.
+// decided reports whether err is what we made of good answers, and so holds until something changes.
 func decided(err error) bool {
 	f := (*outside.Failure)(nil)
 	return errors.As(err, &f) &&

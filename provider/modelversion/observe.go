@@ -16,8 +16,8 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/registry"
 )
 
-// Observe the version. Whatever cannot be found or must not be seen leaves the status as it was: who serves the version that was
-// seen last goes on serving it.
+// Observe the version. What cannot be found or must not be seen leaves the status as it was: an Algorithm that serves the version
+// seen last continues to serve it.
 func (e *external) Observe(ctx context.Context, cr *v1alpha1.ModelVersion) (managed.ExternalObservation, error) {
 	v, err := e.find(ctx, cr)
 	if decided(err) {
@@ -65,14 +65,14 @@ func lost(cr *v1alpha1.ModelVersion, err error) error {
 	return registry.Refuse(cr, err)
 }
 
-// absent is an error unless it is certain that there is no version, and somebody may make it.
+// absent is an error unless it is certain that there is no version, and it may be made.
 func (e *external) absent(cr *v1alpha1.ModelVersion) error {
 	if kind.OnlyLooks(cr) {
 		return lost(cr, missing(fmt.Sprintf("model %q has no version of this ModelVersion", cr.Spec.ForProvider.Model),
 			"choose one by version or alias, or let managementPolicies include Create"))
 	}
 
-	// Who is on the way out waits as well: what the registry is still making would stay behind.
+	// An object that is being deleted waits as well: what the registry is still making would stay behind.
 	if err := e.settled(cr); err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (e *external) report(ctx context.Context, cr *v1alpha1.ModelVersion, v *mlf
 		at.TagKeys = registry.OwnKeys(cr.Spec.ForProvider.Tags, v.Tags, was.TagKeys)
 	}
 
-	// Where the files are does not change, so that it is asked for once.
+	// Where the files are does not change, so that it is read once.
 	if at.Model == was.Model && at.Version == was.Version && at.Source == was.Source && at.RunID == was.RunID {
 		at.ArtifactURI = was.ArtifactURI
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 )
 
-// settle is how long after a call that would make the version nobody can be sure that a search without result is the last word:
+// settle is how long after a call that would make the version it is uncertain that a search without result is the last word:
 // the registry may still be at it. It is twice as long as we wait for an answer.
 const settle = time.Minute
 

@@ -36,7 +36,7 @@ func (e *external) Update(ctx context.Context, cr *v1alpha1.ModelVersion) (manag
 		return managed.ExternalUpdate{}, err
 	}
 
-	// The next look may be a while away, and a key that somebody else sets until then must not pass for one of ours.
+	// The next look may be a while away, and a key that another program sets until then must not pass for one of ours.
 	return managed.ExternalUpdate{}, e.report(ctx, cr, v)
 }
 

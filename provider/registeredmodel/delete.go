@@ -35,7 +35,7 @@ func (e *external) Delete(ctx context.Context, cr *v1alpha1.RegisteredModel) (ma
 	if what := e.others(m, versions); what != "" {
 		return managed.ExternalDelete{}, &outside.Failure{
 			Reason:  apis.ReasonNotEmpty,
-			Message: fmt.Sprintf("model %q holds %s of somebody else", m.Name, what),
+			Message: fmt.Sprintf("model %q holds %s of another owner", m.Name, what),
 			Remedy:  "let them be deleted first, or take Delete out of managementPolicies to keep the model",
 		}
 	}

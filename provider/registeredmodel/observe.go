@@ -19,7 +19,7 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/registry"
 )
 
-// Observe the model, with one request. One that is another owner's is told and left alone; on shared ground nothing of it is told
+// Observe the model, with one request. One that is another owner's is reported and left alone; on shared ground nothing of it is reported
 // but that it exists.
 func (e *external) Observe(ctx context.Context, cr *v1alpha1.RegisteredModel) (managed.ExternalObservation, error) {
 	name := meta.GetExternalName(cr)

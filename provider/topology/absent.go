@@ -17,8 +17,8 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
-// absent tells of members that should be there and have no pod why not: nothing but an event of their StatefulSet does. None is
-// told while none is there, and once the members are to go.
+// absent says why members that should be there have no pod: nothing but an event of their StatefulSet does. None is
+// reported while none is there, and once the members are to go.
 func (o *observer) absent(ctx context.Context, cr *v1alpha1.Topology, v *view) map[string]*podhealth.Hindrance {
 	out := map[string]*podhealth.Hindrance{}
 	if cr.DeletionTimestamp != nil || v.parameters.Hibernated {

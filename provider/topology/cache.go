@@ -17,8 +17,8 @@ import (
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
-// newCache holds pods, volumes and ConfigMaps of Databases, and all nodes, of each what facts are made of. It is another cache
-// than that of mgr, which holds other pods.
+// newCache holds pods, volumes and ConfigMaps of Databases, and all nodes, of each what facts are made of. It is a cache beside
+// the one of mgr, which holds other pods.
 //
 // A list that is streamed goes through a Transform twice (see TransformFunc of k8s.io/client-go/tools/cache), so each keeps what
 // it made itself.

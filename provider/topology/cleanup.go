@@ -166,7 +166,7 @@ func (o *observer) removable(ctx context.Context, cr *v1alpha1.Topology, name st
 	}
 }
 
-// remove an object that was looked at, and no other one of its name.
+// remove an object that was read, and no other one of its name.
 func (o *observer) remove(ctx context.Context, m *metav1.PartialObjectMetadata) error {
 	uid, version := m.GetUID(), m.GetResourceVersion()
 	return client.IgnoreNotFound(o.kube.Delete(ctx, m,

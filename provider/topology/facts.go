@@ -34,7 +34,7 @@ func (v *view) facts() v1alpha1.TopologyObservation {
 		}
 	}
 
-	// Between two leaders the timeline is that of the last.
+	// Between two leaders the timeline is the one of the last.
 	if out.Timeline == 0 && out.SystemIdentifier != "" && out.SystemIdentifier == v.was.SystemIdentifier {
 		out.Timeline = v.was.Timeline
 	}
@@ -126,7 +126,7 @@ func (v *view) state(p *corev1.Pod, n *corev1.Node, told said, leads bool) strin
 	case p.Status.Phase == corev1.PodFailed, p.Status.Phase == corev1.PodSucceeded:
 		return v1alpha1.MemberStopped
 	case !running(p):
-		// What Patroni told last was about a container that is no more.
+		// What Patroni reported last was about a container that is no more.
 		if p.DeletionTimestamp != nil {
 			return v1alpha1.MemberStopped
 		}
@@ -138,7 +138,7 @@ func (v *view) state(p *corev1.Pod, n *corev1.Node, told said, leads bool) strin
 		case leads:
 			return v1alpha1.MemberRunning
 		case told.Role == rolePrimary || told.Role == roleMaster:
-			// It says that it leads, and another one does, or nobody.
+			// It says that it is the leader, and another one is, or none.
 			return v1alpha1.MemberUnknown
 		case told.Replication == "streaming":
 			return v1alpha1.MemberStreaming
@@ -169,7 +169,7 @@ func (v *view) role(p *corev1.Pod, state string, leads bool) string {
 	return v1alpha1.RoleReplica
 }
 
-// lag of a follower: that of the memory, or while it knows none that of before.
+// lag of a standby: the one in the memory, or while it knows none the one of before.
 func (v *view) lag(p *corev1.Pod) string {
 	if p.GetAnnotations()[annotationPosition] == "" {
 		return v1alpha1.LagUnknown

@@ -18,7 +18,7 @@ import (
 )
 
 // switchOver does what is due about a switchover, by what the API server has and not by what was seen before. The id is written
-// down before Patroni is asked: if anything happens in between it was not carried out, and is not tried again.
+// down before the request to Patroni: if anything happens in between it was not carried out, and is not tried again.
 func (o *observer) switchOver(ctx context.Context, cr *v1alpha1.Topology) error {
 	p := cr.Spec.ForProvider
 	config, err := o.patroniMap(ctx, cr, suffixConfig)
@@ -48,7 +48,7 @@ func (o *observer) switchOver(ctx context.Context, cr *v1alpha1.Topology) error 
 	case what == begin:
 		err = o.ask(ctx, cr, failover, outcome)
 	case failover != nil && wishes[annotationLeader] == outcome.From+"-0" && wishes[annotationCandidate] == outcome.To+"-0":
-		// Nobody may take it up later.
+		// No member may act on it later.
 		err = o.put(ctx, failover, nil, nil)
 	}
 	o.again(client.ObjectKeyFromObject(cr), switchoverPace)
@@ -73,7 +73,7 @@ func (o *observer) patroniMap(ctx context.Context, cr *v1alpha1.Topology, suffix
 	return m, nil
 }
 
-// writeDown an outcome, unless somebody else wrote in between.
+// writeDown an outcome, unless another program wrote in between.
 func (o *observer) writeDown(ctx context.Context, config *metav1.PartialObjectMetadata, known []v1alpha1.SwitchoverOutcome, outcome v1alpha1.SwitchoverOutcome) error {
 	all := slices.DeleteFunc(slices.Clone(known), func(k v1alpha1.SwitchoverOutcome) bool { return k.ID == outcome.ID })
 	all = append(all, outcome)
@@ -103,7 +103,7 @@ func (o *observer) ask(ctx context.Context, cr *v1alpha1.Topology, failover *met
 	return nil
 }
 
-// put a wish for Patroni, or take it away.
+// put a request for Patroni, or take it away.
 func (o *observer) put(ctx context.Context, failover *metav1.PartialObjectMetadata, from, to *string) error {
 	return o.annotate(ctx, failover, map[string]*string{annotationLeader: from, annotationCandidate: to, annotationScheduled: nil})
 }

@@ -27,7 +27,7 @@ var placement = podhealth.Placement{
 	},
 }
 
-// withoutVolume tells of a member whose volume is what the scheduler waits for.
+// withoutVolume describes a member whose volume is what the scheduler waits for.
 func withoutVolume(_ *corev1.Pod, _ []string, said string) *podhealth.Hindrance {
 	if !strings.Contains(said, "unbound immediate PersistentVolumeClaims") && !strings.Contains(said, "persistentvolumeclaim") {
 		return nil
@@ -64,7 +64,7 @@ var ends = podhealth.Ends{
 	},
 }
 
-// hindrance of the pod of a member, or nil. Containers beside that of the server count only as long as they keep it from being
+// hindrance of the pod of a member, or nil. Containers beside the container of the server count only as long as they keep it from being
 // ready.
 func hindrance(p *corev1.Pod) *podhealth.Hindrance {
 	if podhealth.Is(p, corev1.PodReady) {

@@ -65,7 +65,7 @@ type scope struct {
 	// crashedAt is when the leader's server was seen to have ended.
 	crashedAt time.Time
 
-	// led is the leader, or the last one, as it was when it was healthy, and previous the one before.
+	// `led` is the leader, or the last one, as it was when it was healthy, and previous the one before.
 	led, previous led
 }
 
@@ -75,7 +75,7 @@ type sample struct {
 	position int64
 }
 
-// led is how the leader was while it led.
+// `led` is how the leader was in that time.
 type led struct {
 	// member, or "" when it is not known.
 	member string

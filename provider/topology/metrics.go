@@ -16,10 +16,10 @@ import (
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
-// countTimeout bounds the look into the cache when somebody asks for metrics.
+// countTimeout bounds the look into the cache when metrics are scraped.
 const countTimeout = 5 * time.Second
 
-// Counts of Databases. They are made when somebody asks, so that a Database that is gone is not counted any longer.
+// Counts of Databases. They are made at each scrape, so that a Database that is gone is not counted any longer.
 type counts struct {
 	kube client.Reader
 	log  logging.Logger
@@ -140,8 +140,8 @@ func lastBackup(t *v1alpha1.Topology) (float64, bool) {
 	return float64(at.Unix()), err == nil
 }
 
-// volumeUsed is how much of the volume is used that the backups of a Database go to, in percent, if it is a volume and somebody
-// told.
+// volumeUsed is how much of the volume is used that the backups of a Database go to, in percent, if it is a volume and a member
+// reported it.
 func volumeUsed(t *v1alpha1.Topology) (float64, bool) {
 	b := t.Status.AtProvider.Backup
 	if b == nil || b.Repository.FileSystem == "" {

@@ -17,7 +17,7 @@ import (
 
 // What Patroni keeps where (patroni/dcs/kubernetes.py of 4.1).
 const (
-	// annotationStatus of a pod is what its member tells, as JSON.
+	// annotationStatus of a pod is what its member reports, as JSON.
 	annotationStatus = "status"
 
 	// ConfigMaps are named by the scope and one of these.
@@ -37,7 +37,7 @@ const (
 	annotationInitialize = "initialize"
 	annotationConfig     = "config"
 
-	// annotationSwitchovers of <scope>-config holds the switchovers that Patroni was asked for, as the JSON of outcomes. It
+	// annotationSwitchovers of <scope>-config holds the switchovers that were requested from Patroni, as the JSON of outcomes. It
 	// exists as long as the Database, so that no id is carried out twice when a Topology is recreated.
 	annotationSwitchovers = "capstan.dev/switchovers"
 
@@ -66,7 +66,7 @@ func keptAnnotations() []string {
 	}
 }
 
-// said is what a member tells through Patroni.
+// said is what a member reports through Patroni.
 type said struct {
 	State       string   `json:"state,omitempty"`
 	Role        string   `json:"role,omitempty"`
@@ -76,13 +76,13 @@ type said struct {
 	Pause       bool     `json:"pause,omitempty"`
 }
 
-// Roles that Patroni tells. Before 4.0 the first was called master.
+// Roles that Patroni reports. Before 4.0 the first was called master.
 const (
 	rolePrimary = "primary"
 	roleMaster  = "master"
 )
 
-// States that a member tells through Patroni, beside some that begin or end others.
+// States that a member reports through Patroni, beside some that begin or end others.
 const (
 	stateRunning     = "running"
 	stateStopped     = "stopped"
@@ -90,7 +90,7 @@ const (
 	stateStartFailed = "start failed"
 )
 
-// split what a member tells into facts and the position in the write-ahead log, "" if it is not told. What cannot be read tells
+// split what a member reports into facts and the position in the write-ahead log, "" if it is not reported. What cannot be read says
 // nothing.
 func split(text string) (facts, position string) {
 	var all struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
-// report of a member about itself, bounded: whoever may label a pod could write it.
+// report of a member about itself, bounded: a program that may label a pod could write it.
 func report(p *corev1.Pod) v1alpha1.MemberReport {
 	r := v1alpha1.MemberReport{}
 	if err := json.Unmarshal([]byte(p.GetAnnotations()[v1alpha1.AnnotationMember]), &r); err != nil {
@@ -29,7 +29,7 @@ func report(p *corev1.Pod) v1alpha1.MemberReport {
 	return r
 }
 
-// bound what a member tells of backups: whoever may annotate a pod could write it.
+// bound what a member reports of backups: a program that may annotate a pod could write it.
 func bound(b *v1alpha1.BackupReport) {
 	for _, field := range []*string{&b.Archive, &b.Key, &b.Label, &b.Type} {
 		*field = words.Bounded(words.OneLine(*field), maxReason)
@@ -50,7 +50,7 @@ func bound(b *v1alpha1.BackupReport) {
 	boundVerification(&b.Verification)
 }
 
-// boundVerification bounds what verifications came to.
+// boundVerification bounds the results of verifications.
 func boundVerification(v *v1alpha1.VerificationReport) {
 	for _, field := range []*string{&v.ID, &v.Backup, &v.Failure, &v.Passed.Backup} {
 		*field = words.Bounded(words.OneLine(*field), maxReason)
@@ -64,10 +64,10 @@ func boundVerification(v *v1alpha1.VerificationReport) {
 	v.Passed.Seconds, v.Passed.Assertions = max(v.Passed.Seconds, 0), max(v.Passed.Assertions, 0)
 }
 
-// maxPoints is how many restore points are told.
+// maxPoints is how many restore points are reported.
 const maxPoints = 17
 
-// boundPoints bounds restore points, of which there is one of a name.
+// boundPoints bounds restore points. There is one of each name.
 func boundPoints(points []v1alpha1.RestorePoint) []v1alpha1.RestorePoint {
 	var known []v1alpha1.RestorePoint
 	for _, p := range points[max(0, len(points)-maxPoints):] {

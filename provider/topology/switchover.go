@@ -88,14 +88,14 @@ func due(known []v1alpha1.SwitchoverOutcome, w *v1alpha1.TopologySwitchover, lea
 		case leader != "" && leader != o.From && leader == o.To:
 			o.State = v1alpha1.SwitchoverDone
 		case leader != "" && leader != o.From:
-			o.State, o.Message = v1alpha1.SwitchoverDone, fmt.Sprintf("member %s leads instead of %s", leader, o.To)
+			o.State, o.Message = v1alpha1.SwitchoverDone, fmt.Sprintf("member %s is the leader instead of %s", leader, o.To)
 			o.To = leader
 		case leader == o.From && put && age > switchoverRefused:
 			o.State = v1alpha1.SwitchoverFailed
-			o.Message = fmt.Sprintf("Patroni refused it: the log of member %s tells why", o.From)
+			o.Message = fmt.Sprintf("Patroni refused it: the log of member %s has the reason", o.From)
 		case age > switchoverLimit:
 			o.State = v1alpha1.SwitchoverFailed
-			o.Message = fmt.Sprintf("no other member led within %s: see the logs of the members", switchoverLimit)
+			o.Message = fmt.Sprintf("no other member became the leader within %s: see the logs of the members", switchoverLimit)
 		default:
 			return await, o
 		}
@@ -109,10 +109,10 @@ func due(known []v1alpha1.SwitchoverOutcome, w *v1alpha1.TopologySwitchover, lea
 	case leader == "":
 		return await, o
 	case leader == w.To:
-		o.State, o.Message = v1alpha1.SwitchoverDone, fmt.Sprintf("member %s led already", w.To)
+		o.State, o.Message = v1alpha1.SwitchoverDone, fmt.Sprintf("member %s was the leader already", w.To)
 		return end, o
 	case leader != w.From:
-		o.State, o.Message = v1alpha1.SwitchoverFailed, fmt.Sprintf("member %s leads, and not %s", leader, w.From)
+		o.State, o.Message = v1alpha1.SwitchoverFailed, fmt.Sprintf("member %s is the leader, and not %s", leader, w.From)
 		return end, o
 	}
 	return begin, o

@@ -13,7 +13,7 @@ import (
 // maxFindings bounds in bytes what PostgreSQL says of what stands in the way.
 const maxFindings = 4096
 
-// upgrade tells how far the member is that upgrades the data: what its pod says, or while there is none what it said last.
+// upgrade says how far the member is that upgrades the data: what its pod says, or while there is none what it said last.
 func (v *view) upgrade() *v1alpha1.UpgradeReport {
 	for _, name := range v.members() {
 		p := v.pod(name)
@@ -28,7 +28,7 @@ func (v *view) upgrade() *v1alpha1.UpgradeReport {
 	return v.was.Upgrade
 }
 
-// steadyUpgrade is what is kept of what a member tells: bounded, because whoever may annotate a pod could write it, and without
+// steadyUpgrade is what is kept of what a member reports: bounded, because a program that may annotate a pod could write it, and without
 // what changes with each try although nothing else does.
 func steadyUpgrade(said string) string {
 	var r v1alpha1.UpgradeReport

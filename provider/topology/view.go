@@ -23,7 +23,7 @@ const (
 	// maxNodes is as many as are counted.
 	maxNodes = 9
 
-	// Bounds of what members tell of themselves, in bytes.
+	// Bounds of what members report of themselves, in bytes.
 	maxReason, maxMessage = 64, 1024
 )
 
@@ -57,7 +57,7 @@ func memberOf(p *corev1.Pod) string {
 	return member(p.GetName())
 }
 
-// leader is the member that holds the lead and whose pod is there, or "".
+// leader is the member that has the leader lock and whose pod is there, or "".
 func (v *view) leader() string {
 	pod := v.patroni[suffixLeader][annotationLeader]
 	if pod == "" || v.recalled.expired {
@@ -113,7 +113,7 @@ func ready(n *corev1.Node) bool {
 	})
 }
 
-// acquired is when the leader took the lead, by what it wrote, or zero.
+// acquired is when the leader became it, by what it wrote, or zero.
 func (v *view) acquired() time.Time {
 	text := v.patroni[suffixLeader][annotationAcquired]
 

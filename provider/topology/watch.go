@@ -47,7 +47,7 @@ func (w *watcher) handler() handler.Funcs {
 			w.wake(ctx, e.Object, q)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			// Call both, whatever the first returns.
+			// Call both, even if the first returns true.
 			known := w.note(e.ObjectNew, false)
 			if differ(e.ObjectOld, e.ObjectNew) || known {
 				w.wake(ctx, e.ObjectNew, q)
@@ -78,7 +78,7 @@ func (w *watcher) note(o client.Object, gone bool) bool {
 	return false
 }
 
-// differ reports whether two versions of an object in the cache tell different facts.
+// differ reports whether two versions of an object in the cache have different facts.
 func differ(was, is client.Object) bool {
 	a, ok := was.DeepCopyObject().(client.Object)
 	if !ok {
@@ -139,7 +139,7 @@ func (w *watcher) sweep(ctx context.Context, q queue, direct client.Reader) {
 		for _, o := range w.memory.overdue() {
 			m := configMap()
 			if err := direct.Get(ctx, client.ObjectKey{Namespace: o.scope.Namespace, Name: o.scope.Name + "-" + suffixLeader}, m); err != nil {
-				continue // It is gone, which an event tells, or nothing is known.
+				continue // It is gone, which an event reports, or nothing is known.
 			}
 			if m.GetAnnotations()[annotationRenewed] == o.renewed && w.memory.confirm(o) {
 				w.wakeAll(ctx, o.scope.Namespace, o.database, q)

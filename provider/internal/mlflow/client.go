@@ -2,11 +2,11 @@
 
 // Package mlflow is a thin client of MLflow's model registry.
 //
-// It speaks the official REST API below /api/2.0/mlflow. Names and types are those of the published protocol,
-// mlflow/protos/model_registry.proto. It knows nothing of managed resources and decides nothing; who may change what is in
+// It speaks the official REST API below /api/2.0/mlflow. Names and types are from the published protocol,
+// mlflow/protos/model_registry.proto. It knows nothing of managed resources and decides nothing. The rules for changes are in
 // package registry.
 //
-// Whatever is not the registry's own answer (a page of a proxy, half an answer, an answer about something else) is an error. In
+// Anything but the registry's own answer (a page of a proxy, half an answer, an answer about something else) is an error. In
 // particular, something does not exist only when the registry itself says so: see IsNotFound.
 package mlflow
 
@@ -48,7 +48,7 @@ func Service() outside.Service[*Client] {
 	return outside.Service[*Client]{New: New, Ask: ask, Explain: Explain}
 }
 
-// ask for one model, whichever. Everybody who is let in may ask, and hears of those that he may see.
+// ask for any one model. Every user with access may ask, and gets the models that it may see.
 func ask(ctx context.Context, c *Client) error {
 	return c.get(ctx, "SearchRegisteredModels", "registered-models/search", url.Values{"max_results": {"1"}}, nil)
 }
@@ -79,7 +79,7 @@ func New(c *outside.Connection) (*Client, error) {
 	}, nil
 }
 
-// get something. What is asked for goes into the query string.
+// get something. What to read goes into the query string.
 func (c *Client) get(ctx context.Context, operation, path string, query url.Values, answer any) error {
 	u := c.base.JoinPath(path)
 	u.RawQuery = query.Encode()

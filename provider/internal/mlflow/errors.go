@@ -10,7 +10,7 @@ import (
 	"net/http"
 )
 
-// Codes of errors that callers and Explain tell apart: enum ErrorCode of mlflow/protos/databricks.proto. The status alone says
+// Codes of errors that clients and Explain tell apart: enum ErrorCode of mlflow/protos/databricks.proto. The status alone says
 // little: the registry answers 400 for what exists already, and proxies answer 404 for everything.
 const (
 	codeNotFound      = "RESOURCE_DOES_NOT_EXIST"
@@ -31,13 +31,13 @@ const (
 
 // An Error is an answer that is not what was hoped for. Its text holds nothing that the answer said: that could be anything.
 type Error struct {
-	// Operation that was asked for.
+	// Operation that was requested.
 	Operation string
 
 	// Status of the answer.
 	Status int
 
-	// Code is the registry's, or "" when somebody else answered.
+	// Code is the registry's, or "" when another program answered.
 	Code string
 
 	// invalidHost means that the registry does not want to be called by this name. It says so in plain text.
@@ -47,7 +47,7 @@ type Error struct {
 	unreadable bool
 }
 
-// Error tells what was asked for and the kind of answer.
+// Error has what was requested and the kind of answer.
 func (e *Error) Error() string {
 	switch {
 	case e.unreadable:
@@ -66,7 +66,7 @@ func newError(operation string, status int, body []byte) *Error {
 		Code string `json:"error_code"`
 	}
 
-	// Anything else is not from the registry: it says what went wrong in JSON, but for what its server refuses before it gets
+	// Anything else is not from the registry: it says what went wrong in JSON, except for what its server refuses before it gets
 	// there.
 	if err := json.Unmarshal(body, &answer); err == nil {
 		e.Code = answer.Code
@@ -75,7 +75,7 @@ func newError(operation string, status int, body []byte) *Error {
 	return e
 }
 
-// IsNotFound reports whether the registry said that what was asked for does not exist. A bare 404 does not say that: it may come
+// IsNotFound reports whether the registry said that the requested entry does not exist. A bare 404 does not say that: it may come
 // from a proxy or a wrong path.
 func IsNotFound(err error) bool {
 	e := (*Error)(nil)

@@ -37,7 +37,7 @@ func (e *Error) byCode() *outside.Failure {
 	case codeExists, codeExistsToo:
 		return &outside.Failure{
 			Reason:  v1alpha1.ReasonConflict,
-			Message: "somebody else made the same thing at the same time",
+			Message: "another client made the same thing at the same time",
 			Remedy:  "nothing to do: the provider looks whose it is",
 		}
 	case codeInvalid, codeBadRequest:
@@ -53,7 +53,7 @@ func (e *Error) byCode() *outside.Failure {
 	case codeAborted, codeConflict:
 		return &outside.Failure{
 			Reason:  v1alpha1.ReasonConflict,
-			Message: "somebody else changed the same thing at the same time",
+			Message: "another client changed the same thing at the same time",
 			Remedy:  "nothing to do: the provider looks again",
 		}
 	case codeLimit, codeExhausted:

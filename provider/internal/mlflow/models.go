@@ -18,7 +18,7 @@ func (c *Client) Model(ctx context.Context, name string) (*Model, error) {
 		return nil, err
 	}
 
-	// A database that ignores case, or a proxy that remembers too much, could tell of another model.
+	// A database that ignores case, or a proxy that remembers too much, could return another model.
 	if answer.Model == nil || answer.Model.Name != name {
 		return nil, &Error{Operation: operation, Status: http.StatusOK, unreadable: true}
 	}
@@ -28,7 +28,7 @@ func (c *Client) Model(ctx context.Context, name string) (*Model, error) {
 	return answer.Model, nil
 }
 
-// CreateModel with its tags: rpc createRegisteredModel. When there is one of this name the error tells a conflict.
+// CreateModel with its tags: rpc createRegisteredModel. When there is one of this name the error is a conflict.
 func (c *Client) CreateModel(ctx context.Context, m Model) error {
 	return c.send(ctx, "CreateRegisteredModel", http.MethodPost, "registered-models/create", struct {
 		Name        string `json:"name"`
@@ -52,7 +52,7 @@ func (c *Client) DeleteModel(ctx context.Context, name string) error {
 	}{name}, nil)
 }
 
-// SetModelTag to a value, whatever it was: rpc setRegisteredModelTag.
+// SetModelTag to a value, whether it had one or not: rpc setRegisteredModelTag.
 func (c *Client) SetModelTag(ctx context.Context, name, key, value string) error {
 	return c.send(ctx, "SetRegisteredModelTag", http.MethodPost, "registered-models/set-tag", struct {
 		Name  string `json:"name"`

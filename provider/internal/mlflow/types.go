@@ -64,7 +64,7 @@ type Version struct {
 	Status      string `json:"status"`
 	Tags        Tags   `json:"tags"`
 
-	// Aliases are set when one version is asked for, and not in what a search finds.
+	// Aliases are set when one version is read, and not in what a search finds.
 	Aliases []string `json:"aliases"`
 }
 

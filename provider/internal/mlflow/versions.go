@@ -19,7 +19,7 @@ const (
 	// read of one.
 	page = 100
 
-	// maxPages that are read. Nobody has as many versions as are in them.
+	// maxPages that are read. No model has as many versions as are in them.
 	maxPages = 1000
 )
 
@@ -82,7 +82,7 @@ func (c *Client) DeleteVersion(ctx context.Context, model, version string) error
 	}{model, version}, nil)
 }
 
-// SetVersionTag to a value, whatever it was: rpc setModelVersionTag.
+// SetVersionTag to a value, whether it had one or not: rpc setModelVersionTag.
 func (c *Client) SetVersionTag(ctx context.Context, model, version, key, value string) error {
 	return c.send(ctx, "SetModelVersionTag", http.MethodPost, "model-versions/set-tag", struct {
 		Name    string `json:"name"`
@@ -133,7 +133,7 @@ func (c *Client) VersionsTagged(ctx context.Context, model, key, value string) (
 	}
 
 	// The filter is the registry's business, and its databases do not agree on what is equal. What is acted on must be exactly
-	// what was asked for.
+	// what was requested.
 	exact := found[:0]
 	for _, v := range found {
 		if v.Name == model && v.Tags[key] == value {

@@ -74,7 +74,7 @@ type Tenant struct {
 // deleted and made again.
 func (t Tenant) Owner(name string) string { return t.ground() + name }
 
-// Owns reports whether an owner tag is that of a managed resource of this tenant.
+// Owns reports whether an owner tag names a managed resource of this tenant.
 func (t Tenant) Owns(tag string) bool {
 	g := t.ground()
 	return len(tag) > len(g) && tag[:len(g)] == g

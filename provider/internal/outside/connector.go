@@ -19,7 +19,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// Answered is the condition of a managed resource whose service did what it was asked.
+// Answered is the condition of a managed resource whose service did what was requested.
 func Answered() xpv2.Condition {
 	return xpv2.Condition{
 		Type:               v1alpha1.TypeConnected,
@@ -29,7 +29,7 @@ func Answered() xpv2.Condition {
 	}
 }
 
-// Failed is the condition of a managed resource whose service did not do what it was asked.
+// Failed is the condition of a managed resource whose service did not do what was requested.
 func Failed(f *Failure) xpv2.Condition {
 	return xpv2.Condition{
 		Type:               v1alpha1.TypeConnected,
@@ -40,9 +40,9 @@ func Failed(f *Failure) xpv2.Condition {
 	}
 }
 
-// Reporting wraps a connector so that the condition Connected tells how the
+// Reporting wraps a connector so that the condition Connected says how the
 // service answered, and so that no error says anything but what a Failure says:
-// what a service or a library puts into its errors is nobody's to control, and conditions, events and logs are read by many.
+// the provider does not control what a service or a library puts into its errors, and many people read conditions, events and logs.
 func Reporting[T resource.Managed](
 	inner managed.TypedExternalConnector[T], explain func(error) *Failure,
 ) managed.TypedExternalConnector[T] {
@@ -133,7 +133,7 @@ func conclude(explain func(error) *Failure, err error) (xpv2.Condition, error) {
 	return Failed(f), f
 }
 
-// Understand an error as a Failure, whatever it is: as explain does, who knows the protocol of a service, or as what went wrong
+// Understand any error as a Failure: as explain does, which knows the protocol of a service, or as what went wrong
 // below it.
 func Understand(explain func(error) *Failure, err error) *Failure {
 	f := (*Failure)(nil)

@@ -89,7 +89,7 @@ func refusedHere(err error) *Failure {
 	if e := (*ClusterError)(nil); errors.As(err, &e) {
 		return &Failure{
 			Reason:  v1alpha1.ReasonAddressRefused,
-			Message: "the provider cannot tell the API server's addresses from others, so it connects with nothing that a tenant names",
+			Message: "the provider cannot distinguish the API server's addresses from others, so it connects with nothing that a tenant names",
 			Remedy:  "apply platform.yaml of the installed release (package/platform.yaml in the sources), which lets it read them",
 		}
 	}
@@ -150,7 +150,7 @@ func trust(err error) *Failure {
 		return failed("the server refused the TLS connection", "check its TLS versions and whether it wants client certificates")
 	}
 
-	// net/http tells this one only in words.
+	// net/http reports this one only in words.
 	if err != nil && strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
 		return failed("the server does not speak TLS", "use http in the URL, or switch TLS on in the server")
 	}

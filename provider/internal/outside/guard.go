@@ -19,7 +19,7 @@ type AddressError struct {
 	Kind string
 }
 
-// Error does not tell the address: a tenant could learn from it what the names of others resolve to.
+// Error does not contain the address: a tenant could learn from it what the names of others resolve to.
 func (e *AddressError) Error() string {
 	return fmt.Sprintf("the URL leads to %s, which a ProviderConfig must not reach", e.Kind)
 }
@@ -57,7 +57,7 @@ var embedded = []netip.Prefix{
 	netip.MustParsePrefix("::/96"),
 }
 
-// Control is for net.Dialer: it is asked before each connection is made.
+// Control is for net.Dialer: it runs before each connection is made.
 func (g *Guard) Control(ctx context.Context, _, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -72,7 +72,7 @@ func (g *Guard) Control(ctx context.Context, _, address string, _ syscall.RawCon
 	}
 	api, err := g.apiServer(ctx)
 	if err != nil {
-		return InCluster("cannot tell the API server's addresses from others: %w", err)
+		return InCluster("cannot distinguish the API server's addresses from others: %w", err)
 	}
 	if slices.Contains(api, a) {
 		return &AddressError{Kind: "the API server"}
@@ -80,7 +80,7 @@ func (g *Guard) Control(ctx context.Context, _, address string, _ syscall.RawCon
 	return nil
 }
 
-// private tells what kind of address a is, or "" when anybody may reach it.
+// private says what kind of address a is, or "" when every tenant may reach it.
 func private(a netip.Addr) string {
 	switch {
 	case a.IsLoopback():

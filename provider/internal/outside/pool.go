@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// trusted is how long Secrets are taken for unchanged. Whoever rotates one waits no longer than this, and a thousand managed
-	// resources that are looked at in one second read it once.
+	// trusted is how long Secrets are taken for unchanged. A rotation takes effect within this time, and a thousand managed
+	// resources that are reconciled in one second read it once.
 	trusted = 5 * time.Second
 
-	// forgotten is when a client that nobody asks for is dropped, for instance because its config is gone.
+	// forgotten is when an unused client is dropped, for instance because its config is gone.
 	forgotten = time.Hour
 )
 
@@ -34,7 +34,7 @@ type Pool[C any] struct {
 }
 
 type entry[C any] struct {
-	// mu is held while the client is made: others of the same config wait for it and nobody else does.
+	// mu is held while the client is made: only others of the same config wait for it.
 	mu sync.Mutex
 
 	client     C
@@ -113,7 +113,7 @@ func (p *Pool[C]) client(ctx context.Context, c *config) (C, error) {
 	return made, nil
 }
 
-// entry of a config. It also drops those that nobody has asked for in a long time.
+// entry of a config. It also drops the entries that were not used for a long time.
 func (p *Pool[C]) entry(uid types.UID) *entry[C] {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -72,7 +72,7 @@ type config struct {
 // name for people.
 func (c *config) name() string { return fmt.Sprintf("%s %q", c.kind, c.object.GetName()) }
 
-// version changes with everything that a client is made of, but for Secrets. It is not the resource version, which changes with
+// version changes with everything that a client is made of, except Secrets. It is not the resource version, which changes with
 // every user that is counted.
 func (c *config) version() string {
 	return fmt.Sprintf("%s/%d", c.object.GetUID(), c.object.GetGeneration())

@@ -30,7 +30,7 @@ const (
 	// maxHeader of an answer.
 	maxHeader = 1 << 20
 
-	// maxConnections to one service at a time, whatever is queued.
+	// maxConnections to one service at a time, however much is queued.
 	maxConnections = 32
 
 	// maxWait is the longest that a service may ask us to wait.

@@ -13,7 +13,7 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
-// maxLines is how many of the last lines that a container wrote are told.
+// maxLines is how many of the last lines that a container wrote are reported.
 const maxLines = 3
 
 // OutOfMemory is how the kubelet calls it.

@@ -18,7 +18,7 @@ type PullFault int
 const (
 	// PullReference: the name of the image is none.
 	PullReference PullFault = iota
-	// PullMissing: the registry does not have it, or nobody knows.
+	// PullMissing: the registry does not have it, or it is unknown.
 	PullMissing
 	// PullAccess: the registry does not give it.
 	PullAccess
@@ -61,7 +61,7 @@ var refusals = []struct {
 	{regexp.MustCompile(`\b50[0-4] [A-Z]`), "the registry fails", PullNetwork},
 }
 
-// Pull finds that an image cannot be had which the container waits for: its own, or that of a volume.
+// Pull finds that an image cannot be had which the container waits for: its own, or the image of a volume.
 func (s Subject) Pull(image string, remedies PullRemedies) *Hindrance {
 	w := s.Status.State.Waiting
 	if w == nil {

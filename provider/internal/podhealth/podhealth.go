@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podhealth tells why a pod does not run, from what the scheduler, the kubelet and the container runtime say, in words
+// Package podhealth says why a pod does not run, from what the scheduler, the kubelet and the container runtime say, in words
 // that stay the same as long as the cause does: without names of pods, times and counts.
 //
 // What is wrong is the same for every pod. What helps is not: who owns the pods says it, in the words of the fields that its
@@ -17,7 +17,7 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
-// maxMessage bounds a message in bytes. Causes are cut much earlier: this holds whatever an image reference or a registry comes
+// maxMessage bounds a message in bytes. Causes are cut much earlier: this holds for anything that an image reference or a registry comes
 // up with.
 const maxMessage = 1024
 
@@ -79,7 +79,7 @@ func Subjects(p *corev1.Pod) []Subject {
 	return out
 }
 
-// Leaving reports whether nobody waits for the pod any more: it is being deleted, or has ended for good (evicted, say) and its
+// Leaving reports whether the pod is not expected any more: it is being deleted, or has ended for good (evicted, say) and its
 // controller makes another one.
 func Leaving(p *corev1.Pod) bool {
 	return p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded

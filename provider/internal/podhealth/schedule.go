@@ -15,10 +15,10 @@ import (
 
 // A Placement says what helps when no node takes a pod.
 type Placement struct {
-	// Who is not taken, for instance "a replica".
+	// Subject that no node takes, for instance "a replica".
 	Who string
 
-	// Special is asked first: what its owner tells otherwise about the objections of the scheduler, or nil. Said is all of them.
+	// Special is read first: what its owner says differently about the objections of the scheduler, or nil. Said is all of them.
 	Special func(p *corev1.Pod, objections []string, said string) *Hindrance
 
 	// Remedies in the order they are given, each once, for words of the scheduler.
@@ -30,7 +30,7 @@ var (
 	scope = regexp.MustCompile(`^\d+/\d+ nodes are available: `)
 	// nodes is how many nodes a reason holds for.
 	nodes = regexp.MustCompile(`^\d+ `)
-	// afterthought is where the scheduler goes on to tell about preemption and claims, which repeats the reasons.
+	// afterthought is where the scheduler continues with preemption and claims, which repeats the reasons.
 	afterthought = regexp.MustCompile(`\s(preemption:|no new claims to deallocate)`)
 )
 
@@ -65,7 +65,7 @@ func objections(message string, p *corev1.Pod) []string {
 	return slices.Compact(out)
 }
 
-// misfit is what hinders a pod to which the scheduler objects.
+// misfit is what blocks a pod to which the scheduler objects.
 func (l *Placement) misfit(p *corev1.Pod, objections []string) *Hindrance {
 	said := words.Bounded(strings.Join(objections, ", "), words.MaxDetail)
 	if h := l.Special(p, objections, said); h != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 )
 
-// timeout of a query, which is asked again soon.
+// timeout of a query, which is repeated soon.
 const timeout = 10 * time.Second
 
 // A Client asks one Prometheus, or what speaks its HTTP API (Thanos, Mimir, VictoriaMetrics).
@@ -112,7 +112,7 @@ func ask(ctx context.Context, c *Client) error {
 }
 
 // authorized puts credentials into requests, and makes Failures of answers that are not about the query: the API's library only
-// tells their numbers in text.
+// has their numbers in text.
 type authorized struct {
 	inner     http.RoundTripper
 	authorize func(*http.Request)

@@ -26,7 +26,7 @@ type Pods struct {
 	Algorithm string
 	// Slots of the Algorithm, at least one unless AnySlot is set.
 	Slots []string
-	// AnySlot takes the pods of all slots, whatever their names are.
+	// AnySlot takes the pods of all slots, with any name.
 	AnySlot bool
 }
 

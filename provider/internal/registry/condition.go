@@ -10,7 +10,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// Available marks mg as ready. A remark tells what people should know all the same.
+// Available marks mg as ready. A remark says what people should know all the same.
 func Available(mg resource.Managed, remark ...string) {
 	mg.SetConditions(xpv2.Available().WithMessage(strings.Join(remark, "; ")).WithObservedGeneration(mg.GetGeneration()))
 }
@@ -21,7 +21,7 @@ func Unavailable(mg resource.Managed, why string) {
 }
 
 // Refuse marks mg as not ready because of err, and returns err. What is on its way out must not be held up by what it does not
-// own: then the error is nil, and the caller says that nothing exists.
+// own: then the error is nil, and Observe says that nothing exists.
 func Refuse(mg resource.Managed, err error) error {
 	if meta.WasDeleted(mg) {
 		return nil

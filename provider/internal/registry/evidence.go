@@ -25,7 +25,7 @@ func Evidence(alias string, evidence map[string]string) mlflow.Tags {
 	return tags
 }
 
-// EvidenceIn tells which of the tags of a version are evidence of an alias:
+// EvidenceIn finds which of the tags of a version are evidence of an alias:
 // the keys of the tags, and the keys of the evidence, sorted. What only begins like evidence is another owner's.
 func EvidenceIn(alias string, tags mlflow.Tags) (tagKeys, keys []string) {
 	for _, k := range slices.Sorted(maps.Keys(tags)) {

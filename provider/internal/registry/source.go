@@ -19,7 +19,7 @@ var (
 	scheme = regexp.MustCompile(`^[a-z][a-z0-9+.-]+$`)
 
 	// escaped characters that change what a path means: the percent sign itself, dot, slash, backslash and control characters.
-	// Whoever reads the source may decode it any number of times.
+	// A reader of the source may decode it any number of times.
 	escaped = regexp.MustCompile(`%(25|2[eEfF]|5[cC]|7[fF]|[01][0-9a-fA-F])`)
 )
 
@@ -54,8 +54,8 @@ func split(s string) (uri, bool) {
 	return u, strings.HasPrefix(rest, "/")
 }
 
-// CheckSource of a version that is to be made: whether it could lead anywhere but where it seems to, and whether a config allows
-// it, which may name prefixes. The schema refuses much of this; here it is refused whatever the schema says.
+// CheckSource of a version before it is made: whether it could lead anywhere but where it seems to, and whether a config allows
+// it, which may name prefixes. The schema refuses much of this; here it is refused in any case.
 func CheckSource(t outside.Tenant, source string, allowed []string) error {
 	u, ok := split(source)
 	if !ok {
@@ -72,9 +72,9 @@ func CheckSource(t outside.Tenant, source string, allowed []string) error {
 			"use one of "+strings.Join(allowed, ", "))
 	}
 
-	// The registry resolves the version of another model, whoever owns that, and hands out where its files are.
+	// The registry resolves the version of another model of any owner, and hands out where its files are.
 	if t.Shared && (u.scheme == "models" || u.scheme == "runs") {
-		return refused(source, "leads to other entries of the registry, which may belong to somebody else",
+		return refused(source, "leads to other entries of the registry, which may belong to another owner",
 			"use the URI of the files, or ask the platform team to add "+u.scheme+":/ to spec.mlflow.allowedSources")
 	}
 	return nil

@@ -25,7 +25,7 @@ const (
 	Foreign Standing = "Foreign"
 )
 
-// Stand tells what an owner tag means to the managed resource of this name. An entry without the tag has "".
+// Stand says what an owner tag means to the managed resource of this name. An entry without the tag has "".
 func Stand(t outside.Tenant, name, tag string) Standing {
 	switch {
 	case tag == "":
@@ -58,7 +58,7 @@ type Claim struct {
 }
 
 // Manage decides whether the managed resource may change and delete the entry. It returns true when it first has to take it over,
-// and a Failure when it must not touch it. Who the owner is stays untold, unless it is of the same namespace: names of others are
+// and a Failure when it must not touch it. The owner is not named, unless it is of the same namespace: names of others are
 // none of its business.
 func (c Claim) Manage() (adopt bool, _ error) {
 	switch Stand(c.Tenant, c.Name, c.Tag) {
@@ -76,7 +76,7 @@ func (c Claim) Manage() (adopt bool, _ error) {
 	}
 	return false, &outside.Failure{
 		Reason:  v1alpha1.ReasonNameTaken,
-		Message: c.What + " belongs to somebody else",
+		Message: c.What + " belongs to another owner",
 		Remedy:  "use another name",
 	}
 }
@@ -86,14 +86,14 @@ func (c Claim) take() (bool, error) {
 	if !c.Tenant.Adoption {
 		return false, &outside.Failure{
 			Reason:  v1alpha1.ReasonNameTaken,
-			Message: fmt.Sprintf("%s exists, belongs to nobody, and %s allows no adoption", c.What, c.Tenant.Config),
+			Message: fmt.Sprintf("%s exists, has no owner, and %s allows no adoption", c.What, c.Tenant.Config),
 			Remedy:  "use another name, or ask the platform team to set spec.adoption to Unowned",
 		}
 	}
 	if !c.Adopt {
 		return false, &outside.Failure{
 			Reason:  v1alpha1.ReasonNameTaken,
-			Message: c.What + " exists and belongs to nobody",
+			Message: c.What + " exists and has no owner",
 			Remedy:  "set spec.forProvider.adopt to true to take it over, or use another name",
 		}
 	}
@@ -109,7 +109,7 @@ func Enter(t outside.Tenant, model, tag string) error {
 	case tag != "":
 		return &outside.Failure{
 			Reason:  v1alpha1.ReasonForbidden,
-			Message: fmt.Sprintf("model %q belongs to somebody else", model),
+			Message: fmt.Sprintf("model %q belongs to another owner", model),
 			Remedy:  "use a model of this namespace, or a ProviderConfig of your own",
 		}
 	case t.Adoption:
@@ -117,7 +117,7 @@ func Enter(t outside.Tenant, model, tag string) error {
 	default:
 		return &outside.Failure{
 			Reason:  v1alpha1.ReasonForbidden,
-			Message: fmt.Sprintf("model %q belongs to nobody, and %s does not open such models", model, t.Config),
+			Message: fmt.Sprintf("model %q has no owner, and %s does not open such models", model, t.Config),
 			Remedy:  "use a model of this namespace, or ask the platform team to set spec.adoption to Unowned",
 		}
 	}

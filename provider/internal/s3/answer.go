@@ -24,7 +24,7 @@ const (
 	anError   = "an error"
 )
 
-// A StrangeError means that somebody answered who does not speak S3, or does not know the request.
+// A StrangeError means that another program answered, which does not speak S3, or does not know the request.
 type StrangeError struct {
 	// Status of the answer.
 	Status int
@@ -33,7 +33,7 @@ type StrangeError struct {
 	Was string
 }
 
-// Error tells nothing of what is in the answer.
+// Error contains nothing of what is in the answer.
 func (e *StrangeError) Error() string { return fmt.Sprintf("HTTP %d with %s", e.Status, e.Was) }
 
 // suspicious reads answers to their end and looks whether they can be true. The
@@ -64,14 +64,14 @@ func (s *suspicious) Do(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// strange tells what an answer is when it is none of S3, or "".
+// strange says what an answer is when it is none of S3, or "".
 func strange(r *http.Request, status int, body []byte) string {
 	query := r.URL.Query()
 	success := status >= 200 && status < 300
 	asks := success && r.Method == http.MethodGet
 	content := bytes.TrimSpace(body)
 	if len(content) == 0 {
-		// What is asked for cannot be nothing; deletions in one request tell what became of each.
+		// What is requested cannot be nothing; deletions in one request report each result.
 		if asks || success && query.Has("delete") {
 			return nothing
 		}
@@ -100,7 +100,7 @@ func strange(r *http.Request, status int, body []byte) string {
 	}
 }
 
-// noPolicy tells what an answer is that should be a policy, or "".
+// noPolicy says what an answer is that should be a policy, or "".
 func noPolicy(content []byte) string {
 	if json.Valid(content) && content[0] == '{' {
 		return ""

@@ -19,8 +19,8 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 )
 
-// mainRegion is the one that AWS does not want to hear when a bucket is made, and that servers of other makes call theirs when
-// nobody says otherwise.
+// mainRegion is the one that AWS does not want to hear when a bucket is made, and that servers of other makes call theirs by
+// default.
 const mainRegion = "us-east-1"
 
 // A Client of one S3 server, for all users of the same config.
@@ -55,7 +55,7 @@ func New(c *outside.Connection) (*Client, error) {
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
 		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
 
-		// Bucket names are just names here, whatever they look like.
+		// Bucket names are just names here, in any form.
 		DisableS3ExpressSessionAuth:    aws.Bool(true),
 		DisableMultiRegionAccessPoints: true,
 		APIOptions:                     []func(*middleware.Stack) error{nameOperation, addContentMD5},
@@ -90,13 +90,13 @@ func (c *Client) Endpoint(ctx context.Context, region string) (string, error) {
 		ForcePathStyle: aws.Bool(true),
 	})
 	if err != nil {
-		return "", fmt.Errorf("cannot tell the endpoint of region %q: %w", region, err)
+		return "", fmt.Errorf("cannot find the endpoint of region %q: %w", region, err)
 	}
 	return strings.TrimRight(e.URI.String(), "/"), nil
 }
 
-// Constraint is what a server is told about the region of a new bucket. AWS wants it for every region but its first. Others have
-// but one region, know it by a name of their own and refuse another, so that they are told only what the Bucket itself says, or
+// Constraint is what a server learns about the region of a new bucket. AWS wants it for every region but its first. Others have
+// but one region, know it by a name of their own and refuse another, so that they get only what the Bucket itself says, or
 // "".
 func (c *Client) Constraint(asked *string) string {
 	region := c.Region

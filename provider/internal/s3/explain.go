@@ -32,7 +32,7 @@ func Explain(err error) *outside.Failure {
 
 func explain(err error) *outside.Failure {
 	if e := (*StrangeError)(nil); errors.As(err, &e) {
-		return stranger(e)
+		return foreign(e)
 	}
 	api := smithy.APIError(nil)
 	if !errors.As(err, &api) {
@@ -72,7 +72,7 @@ func naming(f *outside.Failure, err error) *outside.Failure {
 	return f
 }
 
-// NotImplemented reports whether the server does not have what it was asked for.
+// NotImplemented reports whether the server does not have what was requested.
 func NotImplemented(err error) bool {
 	f := Explain(err)
 	return f != nil && f.Reason == v1alpha1.ReasonNotImplemented
@@ -87,7 +87,7 @@ func Code(err error) string {
 	return api.ErrorCode()
 }
 
-// Refused reports whether the server understood a request and said no, so that it surely did nothing. Of every other error nobody
+// Refused reports whether the server understood a request and said no, so that it surely did nothing. Of every other error no client
 // knows.
 func Refused(err error) bool {
 	e := (*smithyhttp.ResponseError)(nil)
@@ -98,8 +98,8 @@ func Refused(err error) bool {
 	return s >= 300 && s < 500 && s != http.StatusRequestTimeout || s == http.StatusNotImplemented
 }
 
-// stranger explains an answer that is none of S3.
-func stranger(e *StrangeError) *outside.Failure {
+// foreign explains an answer that is none of S3.
+func foreign(e *StrangeError) *outside.Failure {
 	switch {
 	case e.Was == listing:
 		return &outside.Failure{
@@ -234,7 +234,7 @@ var meanings = []meaning{
 		failure: outside.Failure{
 			Reason:  v1alpha1.ReasonConflict,
 			Message: "the state of the bucket does not allow this now",
-			Remedy:  "see whether somebody else changes the bucket; the provider tries again",
+			Remedy:  "see whether another program changes the bucket; the provider tries again",
 		},
 	},
 	{
@@ -242,7 +242,7 @@ var meanings = []meaning{
 		failure: outside.Failure{
 			Reason:  v1alpha1.ReasonNotFound,
 			Message: "the bucket is not there",
-			Remedy:  "see whether it was deleted by somebody else",
+			Remedy:  "see whether another program deleted it",
 		},
 	},
 	{
