@@ -26,15 +26,15 @@ type fetchCmd struct {
 	Key    string   `help:"Name of the model's folder on the volume: lower case letters, digits and dashes. Another model, digest or size needs another key." placeholder:"KEY"                                          required:""`
 	Keep   []string `env:"KEEP_KEYS"                                                                                                                          help:"Keys of models that are never removed to make room." placeholder:"KEY"`
 
-	Endpoint    string `help:"URL of the S3 or MLflow server. Default: that of the credentials."           placeholder:"URL"`
-	Region      string `help:"Region of the bucket. Default: that of the credentials, and else us-east-1." placeholder:"REGION"`
+	Endpoint    string `help:"URL of the S3 or MLflow server. Default: from the credentials."              placeholder:"URL"`
+	Region      string `help:"Region of the bucket. Default: from the credentials, and else us-east-1."    placeholder:"REGION"`
 	Credentials string `help:"Folder with the keys of a Secret, a file each."                              placeholder:"DIR"`
 
-	Pod      string        `env:"POD_UID" help:"What tells this pod from others. With it, a container that starts again need not wait for itself." placeholder:"UID"`
+	Pod      string        `env:"POD_UID" help:"What distinguishes this pod from others. With it, a container that starts again need not wait for itself." placeholder:"UID"`
 	Parallel int           `default:"8"   help:"Requests side by side."`
 	Patience time.Duration `default:"5m"  help:"How long a server may fail without any progress in between."`
 	Stale    time.Duration `default:"1m"  help:"How long another pod that downloads the same model may show no sign of life."`
-	Progress time.Duration `default:"5s"  help:"How often to tell how far the download is."`
+	Progress time.Duration `default:"5s"  help:"How often to log how far the download is."`
 }
 
 // Run fetches the model.
@@ -97,7 +97,7 @@ func (c *fetchCmd) fetch(ctx context.Context, log *slog.Logger, s *store.Store, 
 	progress := transfer.NewProgress(ctx, log, c.Progress)
 	src, err := source.New(ctx, c.Source, source.Options{
 		Options: transfer.Options{
-			Patience: transfer.Patience{Limit: c.Patience, Log: log}, Parallel: c.Parallel, Progress: progress,
+			Retry: transfer.Retry{Limit: c.Patience, Log: log}, Parallel: c.Parallel, Progress: progress,
 		},
 		Endpoint: c.Endpoint, Region: c.Region, Credentials: credentials, MaxSize: c.Size, Log: log,
 	})

@@ -8,11 +8,11 @@
 //
 //	companion verify --model=/model --digest=sha256:…
 //
-// As a sidecar it warms the server up before callers reach it:
+// As a sidecar it warms the server up before clients reach it:
 //
 //	companion warm-up --url=http://127.0.0.1:8080/predict --requests=50
 //
-// And for people and pipelines it tells a model's digest:
+// And for people and pipelines it prints a model's digest:
 //
 //	companion digest ./model
 package main
@@ -37,7 +37,7 @@ var version = "unknown"
 type cli struct {
 	Fetch  fetchCmd  `cmd:"" help:"Download a model onto a volume, unless it is there, and verify it."`
 	Verify verifyCmd `cmd:"" help:"Verify a model that is there."`
-	WarmUp warmUpCmd `cmd:"" help:"Send requests to a server until it is warm, and tell whether it is." name:"warm-up"`
+	WarmUp warmUpCmd `cmd:"" help:"Send requests to a server until it is warm, and report whether it is." name:"warm-up"`
 	Digest digestCmd `cmd:"" help:"Print the digest of a model in a folder."`
 
 	TerminationLog string `default:"/dev/termination-log" env:"TERMINATION_LOG" help:"File for the last words of a program that fails."`
@@ -52,7 +52,7 @@ func main() {
 
 // run the program and return its exit code.
 func run(args []string, stdout, stderr io.Writer) int {
-	// Others are to read what we write, whatever the container's umask.
+	// Others must read what we write, with any umask of the container.
 	syscall.Umask(0o002)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -67,7 +67,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	command, err := parser.Parse(args)
 	if exited >= 0 {
-		return exited // it was asked for help
+		return exited // help was requested
 	}
 	if err != nil {
 		return die(stderr, c.TerminationLog, &failure.Failure{

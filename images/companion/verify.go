@@ -31,7 +31,7 @@ func (e *expectations) validate() error {
 		"write sha256: and 64 hexadecimal digits, as companion digest prints them")
 }
 
-// verify that a model is the one that was asked for.
+// verify that a model is the requested one.
 func (e *expectations) verify(m model.Manifest) error {
 	if size := m.Size(); e.Size > 0 && size != e.Size {
 		return e.wrongSize(size)
@@ -48,7 +48,7 @@ func (e *expectations) wrongSize(size int64) error {
 		"correct spec.model.size if the model is the right one; otherwise upload it again")
 }
 
-// verifyCmd verifies a model that somebody else has put there.
+// verifyCmd verifies a model that was put there by hand.
 type verifyCmd struct {
 	expectations
 

@@ -28,7 +28,7 @@ type Behaviour struct {
 	// ErrorRate is the share of predictions that fail, from 0 to 1.
 	ErrorRate float64 `json:"errorRate"`
 	// FailAfterSeconds is how long after the start of the server predictions begin to fail, at most a week: 0 at once. It makes a
-	// server that is good while it is looked at.
+	// server that is good while it is tested.
 	FailAfterSeconds float64 `json:"failAfterSeconds"`
 	// ScoreShift is added to every score, from -1 to 1. Scores stay from 0 to 1, so that those beyond gather at the end.
 	ScoreShift float64 `json:"scoreShift"`

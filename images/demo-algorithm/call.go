@@ -15,9 +15,9 @@ import (
 // CallOptions say whom to call, and how.
 type CallOptions struct {
 	URL         string        `help:"URL of predictions, as in http://reco/predict."                                                             required:""`
-	Host        string        `help:"Host that requests are for, when it is not that of the URL."`
-	Concurrency int           `default:"4"                                                                                                       help:"How many callers there are. Each waits for its answer before it asks again."`
-	Rate        float64       `help:"Requests per second of all callers together. Default: as many as are answered."`
+	Host        string        `help:"Host that requests are for, when it is not in the URL."`
+	Concurrency int           `default:"4"                                                                                                       help:"How many clients there are. Each waits for its answer before it asks again."`
+	Rate        float64       `help:"Requests per second of all clients together. Default: as many as are answered."`
 	For         time.Duration `default:"1m"                                                                                                      help:"How long to call. SIGTERM ends it earlier."`
 	Timeout     time.Duration `default:"10s"                                                                                                     help:"How long a request may take."`
 	NoKeepAlive bool          `help:"Make a connection for each request."`

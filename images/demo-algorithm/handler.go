@@ -64,7 +64,7 @@ func newHandler(version string, b Behaviour) (*handler, error) {
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return nil, fmt.Errorf("cannot tell who answers: %w", err)
+		return nil, fmt.Errorf("cannot find out the name of this replica: %w", err)
 	}
 	h := &handler{version: version, host: host, metrics: newMetrics(), began: time.Now(), random: rand.Float64}
 	h.behaviour.Store(&b)
@@ -81,10 +81,10 @@ func newHandler(version string, b Behaviour) (*handler, error) {
 	return h, nil
 }
 
-// drain makes the server not ready. It goes on answering.
+// drain makes the server not ready. It continues to answer.
 func (h *handler) drain() { h.draining.Store(true) }
 
-// parting asks callers of a server that drains to make their next connection elsewhere. To close it behind their backs would lose
+// parting asks clients of a server that drains to make their next connection elsewhere. To close it behind their backs would lose
 // the request that is just being sent.
 func (h *handler) parting(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -102,7 +102,7 @@ func (h *handler) predict(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	// Who waits for a turn counts as in flight and takes longer, as callers see it.
+	// A request that waits for a turn counts as in flight and takes longer, as clients see it.
 	if !h.workers.take(r.Context()) {
 		return
 	}
@@ -116,7 +116,7 @@ func (h *handler) predict(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if b.fails(h.random(), time.Since(h.began)) {
-		fail(w, http.StatusInternalServerError, errors.New("cannot predict: told to fail this often"))
+		fail(w, http.StatusInternalServerError, errors.New("cannot predict: set to fail this often"))
 		return
 	}
 	s := b.shifted(score(input))
@@ -172,7 +172,7 @@ func fail(w http.ResponseWriter, code int, err error) {
 	reply(w, code, map[string]string{"error": err.Error()})
 }
 
-// reply ignores that a caller may have hung up: there is nobody to tell.
+// reply ignores that a client may have hung up: no one would read an error.
 func reply(w http.ResponseWriter, code int, answer any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)

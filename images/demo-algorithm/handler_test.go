@@ -52,7 +52,7 @@ func TestHandler(t *testing.T) {
 			behaviour: Behaviour{ErrorRate: 0.5}, random: 0.49,
 			method: http.MethodPost, path: "/predict", body: `{}`,
 			code: http.StatusInternalServerError,
-			want: `{"error":"cannot predict: told to fail this often"}`,
+			want: `{"error":"cannot predict: set to fail this often"}`,
 		},
 		"PredictSucceeds": {
 			reason:    "A random number at the rate is not.",

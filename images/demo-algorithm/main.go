@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command demo-algorithm is an algorithm that does nothing useful in a controlled way: it answers predictions with a score, as
-// slowly and as wrongly as it is told to. Demos and tests of rollouts and scaling are made with it.
+// slowly and as wrongly as its flags say. Demos and tests of rollouts and scaling are made with it.
 //
 //	demo-algorithm --latency-ms=40                            serves
 //	demo-algorithm call --url=http://reco/predict --for=60s   calls, and reports on one line what became of every request
@@ -37,8 +37,8 @@ type Options struct {
 	Workers          int           `default:"0"          env:"CONCURRENCY"                                                            help:"How many predictions are computed at a time. Others wait for their turn. 0 computes all at once."`
 	ModelFile        string        `env:"MODEL_FILE"     help:"File of a model, which is read at the start. Answers name its digest." placeholder:"PATH"`
 	Start            time.Duration `default:"0s"         env:"START_DELAY"                                                            help:"How long to take before listening, as servers do that load a model."`
-	CrashAfter       time.Duration `default:"0s"         env:"CRASH_AFTER"                                                            help:"How long to serve before the program ends with an error. 0 serves until it is told to end."`
-	Notice           time.Duration `default:"3s"         env:"DRAIN_DELAY"                                                            help:"How long to serve on after SIGTERM, not ready any more, while callers take notice."`
+	CrashAfter       time.Duration `default:"0s"         env:"CRASH_AFTER"                                                            help:"How long to serve before the program ends with an error. 0 serves until a signal ends it."`
+	Notice           time.Duration `default:"3s"         env:"DRAIN_DELAY"                                                            help:"How long to serve on after SIGTERM, not ready any more, while clients take notice."`
 	Drain            time.Duration `default:"20s"        env:"DRAIN_LIMIT"                                                            help:"How long requests that began may take after that."`
 }
 
@@ -109,7 +109,7 @@ func serve(ctx context.Context, log *slog.Logger, o Options, modelDigest string,
 	case err := <-failed:
 		return fmt.Errorf("cannot serve: %w", err)
 	case <-crash:
-		return fmt.Errorf("cannot serve on: told to crash after %s", o.CrashAfter)
+		return fmt.Errorf("cannot serve on: set to crash after %s", o.CrashAfter)
 	case <-ctx.Done():
 	}
 

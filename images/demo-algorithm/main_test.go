@@ -74,7 +74,7 @@ func TestCrash(t *testing.T) {
 	go func() { ended <- serve(t.Context(), slog.New(slog.DiscardHandler), o, "", listener) }()
 	status(t, "http://"+listener.Addr().String()+"/predict", http.StatusOK)
 	err = <-ended
-	if err == nil || err.Error() != "cannot serve on: told to crash after 300ms" || time.Since(began) < o.CrashAfter {
+	if err == nil || err.Error() != "cannot serve on: set to crash after 300ms" || time.Since(began) < o.CrashAfter {
 		t.Errorf("serve: after %s got %v", time.Since(began), err)
 	}
 }

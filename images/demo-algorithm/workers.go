@@ -8,13 +8,13 @@ import (
 	"sync"
 )
 
-// workers compute predictions, in the order in which they were asked for. Their number can change at any time.
+// workers compute predictions, in the order of requests. Their number can change at any time.
 type workers struct {
 	mu sync.Mutex
 	// number of workers, or 0 when there are as many as are needed.
 	number int
 	busy   int
-	// queue of those who wait for a worker. A channel is closed when its turn comes.
+	// queue of requests that wait for a worker. A channel is closed when its turn comes.
 	queue []chan struct{}
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command demo-database is a client that keeps account: it writes numbered rows at a steady rate, and in the end compares every
-// row that it was told is written with those that are there. Demos and tests of failover are made with it.
+// row that was acknowledged with the rows that are there. Demos and tests of failover are made with it.
 //
 //	demo-database --uri=postgresql://… --for=60s
 //
@@ -25,10 +25,10 @@ import (
 // Options of the writer.
 type Options struct {
 	URI      string        `env:"URI"        help:"Where to connect to; several hosts are tried in turn."                    required:""`
-	Name     string        `default:"writer" env:"NAME"                                                                      help:"Name that tells the rows of this writer from others."`
+	Name     string        `default:"writer" env:"NAME"                                                                      help:"Name that distinguishes the rows of this writer from others."`
 	Interval time.Duration `default:"50ms"   help:"Pause between writes."`
 	Timeout  time.Duration `default:"1s"     help:"How long a connection, and a write, may take before it counts as failed."`
-	Gap      time.Duration `default:"500ms"  help:"Time without an acknowledged write that is told."`
+	Gap      time.Duration `default:"500ms"  help:"Time without an acknowledged write that is reported."`
 	For      time.Duration `default:"1m"     help:"How long to write. SIGTERM ends it earlier."`
 	Settle   time.Duration `default:"60s"    help:"How long to try to read the rows in the end."`
 }
@@ -37,7 +37,7 @@ func main() {
 	var o Options
 	kong.Parse(&o, kong.Name("demo-database"), kong.Description("A client that writes rows and keeps account of them."))
 	if err := run(o); err != nil {
-		slog.Error("cannot go on", "error", err)
+		slog.Error("cannot continue", "error", err)
 		os.Exit(1)
 	}
 }

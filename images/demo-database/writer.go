@@ -14,7 +14,7 @@ type rows interface {
 	// prepare makes the table that rows go into.
 	prepare(ctx context.Context) error
 
-	// insert one row and tell which member acknowledged it.
+	// insert one row and report which member acknowledged it.
 	insert(ctx context.Context, writer string, n int64) (member string, err error)
 
 	// read the rows of a writer, in order.
@@ -34,7 +34,7 @@ type Gap struct {
 	Before string `json:"before"`
 	After  string `json:"after"`
 
-	// Error is the last one of those that filled the gap.
+	// Error is the last error of the gap.
 	Error string `json:"error,omitempty"`
 }
 
@@ -92,7 +92,7 @@ func (w *writer) try(ctx context.Context, do func(context.Context) error) error 
 	return do(ctx)
 }
 
-// write rows until ctx is done, and tell of gaps.
+// write rows until ctx is done, and report gaps.
 func (w *writer) write(ctx context.Context) error {
 	var (
 		last      time.Time
@@ -122,11 +122,11 @@ func (w *writer) write(ctx context.Context) error {
 					if err := w.tell(map[string]Gap{"gap": {
 						From: last, To: now, Seconds: gap.Seconds(), Before: member, After: by, Error: lastError,
 					}}); err != nil {
-						return fmt.Errorf("cannot tell of a gap: %w", err)
+						return fmt.Errorf("cannot report a gap: %w", err)
 					}
 				}
 			} else if err := w.tell(map[string]string{"first": by}); err != nil {
-				return fmt.Errorf("cannot tell of the first row: %w", err)
+				return fmt.Errorf("cannot report the first row: %w", err)
 			}
 			last, member, lastError = now, by, ""
 		}

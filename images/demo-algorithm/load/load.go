@@ -21,18 +21,18 @@ import (
 type Options struct {
 	// URL of predictions.
 	URL string
-	// Host that requests are for. That of the URL when empty.
+	// Host that requests are for. The host of the URL when empty.
 	Host string
-	// Concurrency is how many callers there are. Each waits for its answer before it asks again.
+	// Concurrency is how many clients there are. Each waits for its answer before it asks again.
 	Concurrency int
-	// Rate of requests per second of all callers together. As many as are answered when 0.
+	// Rate of requests per second of all clients together. As many as are answered when 0.
 	Rate float64
 	// Timeout of a request.
 	Timeout time.Duration
 	// NoKeepAlive makes a connection for each request.
 	NoKeepAlive bool
 	// Wait is how long to try for a first answer, and for a path on which every connection is accepted, before anything counts.
-	// It is for callers that are not let in at once.
+	// It is for clients that are not let in at once.
 	Wait time.Duration
 
 	// dial connects, in tests. A net.Dialer when nil.
@@ -41,18 +41,18 @@ type Options struct {
 
 type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// users that there are. Their inputs come one after the other, so that scores have the same distribution whenever it is looked
-// at. Their number is a prime: a Gateway that sends every fifth request elsewhere sends each of them there in time.
+// users that there are. Their inputs come one after the other, so that scores have the same distribution at
+// any time. Their number is a prime: a Gateway that sends every fifth request elsewhere sends each of them there in time.
 const users = 997
 
-// input of a prediction, by its number. Requests with a body are not sent a second time behind the caller's back when a
+// input of a prediction, by its number. Requests with a body are not sent a second time behind the client's back when a
 // connection breaks, so that one that got lost is counted.
 func input(n int64) string { return fmt.Sprintf(`{"user":%d}`, n%users) }
 
 // Run calls until the context is done, waits for the last answers, and reports.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.Concurrency < 1 || o.Rate < 0 || o.Timeout <= 0 {
-		return nil, fmt.Errorf("cannot call with %d callers, %v requests per second, and a timeout of %s: there must be a caller, and time",
+		return nil, fmt.Errorf("cannot call with %d clients, %v requests per second, and a timeout of %s: there must be a client, and time",
 			o.Concurrency, o.Rate, o.Timeout)
 	}
 	if _, err := o.request(ctx, 0); err != nil {
@@ -63,15 +63,15 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	r := newReport()
 	var asked atomic.Int64
-	var callers sync.WaitGroup
+	var clients sync.WaitGroup
 	for i := range o.Concurrency {
-		callers.Go(func() {
-			// Each has its own connection, as callers in different places have.
+		clients.Go(func() {
+			// Each has its own connection, as clients in different places have.
 			transport := &http.Transport{DisableKeepAlives: o.NoKeepAlive, DialContext: o.dial}
 			defer transport.CloseIdleConnections()
 			client := &http.Client{Transport: transport, Timeout: o.Timeout}
 
-			// Callers take turns.
+			// Clients take turns.
 			for pause := o.pace(i); ; {
 				if !pause(ctx) {
 					return
@@ -81,20 +81,20 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 			}
 		})
 	}
-	callers.Wait()
+	clients.Wait()
 	r.finish()
 	return r, nil
 }
 
-// pace of a caller: what it returns waits for the time of the next request, and reports whether there is one.
-func (o Options) pace(caller int) func(context.Context) bool {
+// pace of a client: what it returns waits for the time of the next request, and reports whether there is one.
+func (o Options) pace(number int) func(context.Context) bool {
 	if o.Rate == 0 {
 		return func(ctx context.Context) bool { return ctx.Err() == nil }
 	}
 	every := time.Duration(float64(o.Concurrency) / o.Rate * float64(time.Second))
-	next := time.Now().Add(every * time.Duration(caller) / time.Duration(o.Concurrency))
+	next := time.Now().Add(every * time.Duration(number) / time.Duration(o.Concurrency))
 	return func(ctx context.Context) bool {
-		// What was missed is not made up for: a burst would measure the caller.
+		// What was missed is not made up for: a burst would measure the client.
 		if late := time.Since(next); late > every {
 			next = next.Add(late.Truncate(every))
 		}

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// A Report tells what became of requests.
+// A Report says what became of requests.
 type Report struct {
-	// Sent is the number of requests, each of which was answered or failed.
+	// Sent is the number of requests. Each was answered or failed.
 	Sent int64 `json:"sent"`
 	// Answered with success.
 	Answered int64 `json:"answered"`
@@ -32,7 +32,7 @@ type Report struct {
 	P50Ms float64 `json:"p50Ms"`
 	P95Ms float64 `json:"p95Ms"`
 	P99Ms float64 `json:"p99Ms"`
-	// FirstFailure and LastFailure tell when the first and the last request that failed were sent.
+	// FirstFailure and LastFailure are when the first and the last request that failed were sent.
 	FirstFailure time.Time `json:"firstFailure,omitzero"`
 	LastFailure  time.Time `json:"lastFailure,omitzero"`
 
@@ -46,7 +46,7 @@ type Report struct {
 type Version struct {
 	// Answered requests.
 	Answered int64 `json:"answered"`
-	// First and Last tell when the first and the last of them were sent.
+	// First and Last are when the first and the last of them were sent.
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
 }
@@ -63,7 +63,7 @@ func newReport() *Report {
 	return &Report{Started: time.Now(), Failed: map[string]int64{}, Versions: map[string]*Version{}, open: map[string]*Burst{}}
 }
 
-// Lost is the number of requests that failed, whatever happened to them.
+// Lost is the number of requests that failed, for any reason.
 func (r *Report) Lost() int64 { return r.Sent - r.Answered }
 
 func (r *Report) count(o outcome) {
@@ -89,7 +89,7 @@ func (r *Report) count(o outcome) {
 		r.Versions[o.version] = v
 	}
 	v.Answered++
-	// Callers report in the order of answers.
+	// Clients report in the order of answers.
 	if o.at.Before(v.First) {
 		v.First = o.at
 	}

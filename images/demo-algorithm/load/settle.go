@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Nodes learn of a new pod one after the other, and each enforces network policies by itself: a caller in a new pod reaches the
-// replicas of one node while those of another still refuse it. A Service picks a replica at random for each connection, so one
+// Nodes learn of a new pod one after the other, and each enforces network policies by itself: a client in a new pod reaches the
+// replicas of one node while the replicas of another still refuse it. A Service picks a replica at random for each connection, so one
 // answer proves nothing about the others. The path counts as settled after a second in which every connection was accepted: some
 // 40 of them miss one replica of two with a probability of 1 to 10^12, and one of eight with 1 to 200.
 const (

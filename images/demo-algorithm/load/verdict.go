@@ -17,7 +17,7 @@ type Burst struct {
 	Kind string `json:"kind"`
 	// Count of them.
 	Count int64 `json:"count"`
-	// From and To tell when the first and the last of them were sent, in seconds since Started.
+	// From and To are when the first and the last of them were sent, in seconds since Started.
 	From float64 `json:"from"`
 	To   float64 `json:"to"`
 	// NearChange reports whether any of them was sent while the versions that answer were changing.
@@ -25,7 +25,7 @@ type Burst struct {
 }
 
 // What lies between two failures of one burst, and what a change can explain. A replica is no longer sent requests within some
-// seconds of its end, during which it serves: what a change breaks is seen no later than that, and little earlier than the first
+// seconds of its end, during which it serves: what a change breaks is seen by then, and little earlier than the first
 // new answer.
 const (
 	burstGap     = time.Second

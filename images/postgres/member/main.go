@@ -2,21 +2,20 @@
 
 // Command capstan-member runs a member of a Database in its pod. As the first process of the container it starts Patroni, which
 // runs PostgreSQL, and does what Patroni leaves to others: it checks the volume, keeps certificates fresh, labels the pod with
-// its role, tells how the member is, and makes the roles that the platform needs:
+// its role, reports how the member is, and makes the roles that the platform needs:
 //
 //	capstan-member run
 //
-// Before the pod stops, the kubelet lets it hand over the lead:
+// Before the pod stops, the kubelet lets it promote another member:
 //
 //	capstan-member handover
 //
-// Patroni tells it of each change of role:
+// Patroni notifies it of each change of role:
 //
 //	capstan-member callback on_role_change replica orders-db-3f2a9c1b
 //
-// Before Patroni stops a PostgreSQL that leads, for whatever reason, the clients of poolers are let wait, and PostgreSQL is
-// stopped
-// already, because Patroni looks once in a second only whether it has:
+// Before Patroni stops the PostgreSQL of a leader, for any reason, the clients of poolers have to wait, and PostgreSQL stops
+// already, because Patroni looks only once in a second whether it has:
 //
 //	capstan-member before-stop
 //
@@ -29,7 +28,7 @@
 //	capstan-member archive pg_wal/000000010000000000000003
 //	capstan-member backup
 //
-// When backups go to a volume, a pod of its own serves it, and takes backups when it is asked to:
+// When backups go to a volume, a pod of its own serves it, and takes backups on request:
 //
 //	capstan-member repository
 //
@@ -61,9 +60,9 @@ var version = "unknown"
 
 type cli struct {
 	Run        agent.Command      `cmd:"" default:"1"                                                                                                           help:"Run the member until a signal ends it."`
-	Handover   command.Handover   `cmd:"" help:"Hand the lead over to another member, if this one leads and another is fit."`
+	Handover   command.Handover   `cmd:"" help:"Promote another member, if this one is the leader and another is fit."`
 	Callback   command.Callback   `cmd:"" help:"Notify the running member of a change, as Patroni calls it."`
-	BeforeStop command.BeforeStop `cmd:"" help:"Let clients of the poolers wait and stop PostgreSQL, if this member leads, as Patroni calls it before it does."`
+	BeforeStop command.BeforeStop `cmd:"" help:"Let clients of the poolers wait and stop PostgreSQL, if this member is the leader, as Patroni calls it before it does."`
 	Pooler     command.Pooler     `cmd:"" help:"Run a pooler until a signal ends it."`
 	Archive    command.Archive    `cmd:"" help:"Bring a file of the write-ahead log into the archive, as PostgreSQL calls it."`
 	Backup     command.Backup     `cmd:"" help:"Take a backup, in a pod of its own."`
@@ -97,7 +96,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	selected, err := parser.Parse(args)
 	if exited >= 0 {
-		return exited // it was asked for help
+		return exited // help was requested
 	}
 	if err != nil {
 		return die(stderr, c.TerminationLog, fmt.Errorf("cannot understand the command line: %w: see capstan-member --help", err))

@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// A Reason in one word. Analysis tells it on, and conditions of an Algorithm have it.
+// A Reason in one word. Analysis repeats it, and conditions of an Algorithm have it.
 type Reason string
 
 // All reasons there are.

@@ -21,10 +21,10 @@ import (
 	"github.com/capstan-dev/capstan/images/companion/internal/failure"
 )
 
-// remedyNames tells people how to get rid of names that cannot be used.
+// remedyNames says how to get rid of names that cannot be used.
 const remedyNames = "rename it where the model comes from"
 
-// A Folder is a model that is being written. Whatever names it is given, nothing outside of it is touched: the operating system
+// A Folder is a model that is being written. With any names that it is given, nothing outside of it is touched: the operating system
 // resolves them within the folder.
 type Folder struct {
 	root *os.Root
@@ -205,7 +205,7 @@ func within(target, name string) string {
 	return up + target
 }
 
-// Seal makes sure that all folders survive a crash, that no link leads out, and returns what the model consists of.
+// Seal makes sure that all folders survive a crash, that no link points out, and returns what the model consists of.
 func (f *Folder) Seal(ctx context.Context, log *slog.Logger) (Manifest, error) {
 	if err := f.checkLinks(log); err != nil {
 		return nil, err
@@ -270,7 +270,7 @@ func (f *Folder) checkLinks(log *slog.Logger) error {
 			dangling = append(dangling, name)
 		default:
 			return &failure.Failure{
-				Reason: failure.Invalid, Cause: fmt.Sprintf("link %s leads out of the model or in a circle", strconv.Quote(name)),
+				Reason: failure.Invalid, Cause: fmt.Sprintf("link %s points out of the model or in a circle", strconv.Quote(name)),
 				Remedy: "put the file itself into the model", Err: err,
 			}
 		}

@@ -86,12 +86,12 @@ func TestFolder(t *testing.T) {
 			fill: func(f *Folder) error {
 				return errors.Join(put(f, "a", "1"), f.Mkdir("x"), f.Symlink("/", "x/top"), f.Symlink("../../etc", "x/top/b"))
 			},
-			err: "leads out of the model",
+			err: "points out of the model",
 		},
 		"LinkCircle": {
 			reason: "Nobody gets to the end of it.",
 			fill:   func(f *Folder) error { return errors.Join(put(f, "a", "1"), f.Symlink("c", "b"), f.Symlink("b", "c")) },
-			err:    "leads out of the model or in a circle",
+			err:    "points out of the model or in a circle",
 		},
 		"WriteThroughLink": {
 			reason: "A link does not help to write elsewhere.",

@@ -38,7 +38,7 @@ type archiveError struct{ err error }
 func (a *archiveError) Error() string { return a.err.Error() }
 func (a *archiveError) Unwrap() error { return a.err }
 
-// decompress what is compressed, whatever its name says.
+// decompress what is compressed, by its content and not by its name.
 func decompress(r io.Reader) (io.ReadCloser, error) {
 	b := bufio.NewReaderSize(r, 64<<10)
 	begin, err := b.Peek(4)
@@ -75,7 +75,7 @@ type unpacker struct {
 	made map[string]bool
 }
 
-// unpack a tar archive. With changes, names of some files tell what goes of the archives before.
+// unpack a tar archive. With changes, names of some files say what to remove of the archives before.
 func (u *unpacker) unpack(r io.Reader, changes bool) error {
 	u.made = map[string]bool{}
 	archive := tar.NewReader(r)
@@ -109,7 +109,7 @@ func (u *unpacker) unpack(r io.Reader, changes bool) error {
 	}
 }
 
-// broken tells archives that cannot be read from disks that are full.
+// broken distinguishes archives that cannot be read from disks that are full.
 func broken(err error) error {
 	if errors.Is(err, tar.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return &archiveError{err}
@@ -133,7 +133,7 @@ func (e expander) Read(p []byte) (int, error) {
 // inside returns the path that an entry's name means within the folder; "" is the folder itself.
 func inside(name string) (string, error) {
 	if slices.Contains(strings.Split(name, "/"), "..") {
-		return "", failure.New(failure.Invalid, fmt.Sprintf("an archive of the model has %s, which leads out of it", strconv.Quote(name)),
+		return "", failure.New(failure.Invalid, fmt.Sprintf("an archive of the model has %s, which points out of it", strconv.Quote(name)),
 			"build it again, without .. in names")
 	}
 	clean := strings.TrimPrefix(path.Clean("/"+name), "/")

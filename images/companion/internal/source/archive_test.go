@@ -157,11 +157,11 @@ func TestUnpack(t *testing.T) {
 		},
 		"Up": {
 			reason: "A step up is refused, not repaired.",
-			layers: [][]tar.Header{{file("a/../../b", "1")}}, err: `"a/../../b", which leads out of it`, failed: failure.Invalid,
+			layers: [][]tar.Header{{file("a/../../b", "1")}}, err: `"a/../../b", which points out of it`, failed: failure.Invalid,
 		},
 		"HardlinkUp": {
 			reason: "Also as the target of a link.",
-			layers: [][]tar.Header{{{Name: "a", Linkname: "../../etc/passwd", Typeflag: tar.TypeLink}}}, err: "leads out of it", failed: failure.Invalid,
+			layers: [][]tar.Header{{{Name: "a", Linkname: "../../etc/passwd", Typeflag: tar.TypeLink}}}, err: "points out of it", failed: failure.Invalid,
 		},
 		"TooMuch": {
 			reason: "An archive may be larger than it looks; the disk is shared.",

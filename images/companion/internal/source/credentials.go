@@ -18,7 +18,7 @@ import (
 	"github.com/capstan-dev/capstan/images/companion/internal/failure"
 )
 
-// Credentials are the keys of a Secret that a folder holds: those of the connection Secret of a Bucket, username and password or
+// Credentials are the keys of a Secret that a folder holds: the keys of the connection Secret of a Bucket, username and password or
 // token of a server, or the .dockerconfigjson of a registry of images.
 type Credentials struct {
 	Endpoint, Region, Bucket                   string
@@ -30,7 +30,7 @@ type Credentials struct {
 	Docker map[string]authn.AuthConfig
 }
 
-// remedySecret tells people where to look.
+// remedySecret says where to look.
 const remedySecret = "correct the Secret that spec.model.credentials names"
 
 // ReadCredentials of a folder; "" has none.

@@ -35,7 +35,7 @@ func newTransport(c *Credentials, begin time.Duration) (*http.Transport, error) 
 		IdleConnTimeout:       time.Minute,
 		MaxIdleConnsPerHost:   16,
 		ReadBufferSize:        32 << 10,
-		// Sizes and checksums are those of what is stored.
+		// Sizes and checksums are of what is stored.
 		DisableCompression: true,
 		// HTTP/2 buffers megabytes of each answer, and one connection for all of them is slower than several.
 		Protocols: new(http.Protocols),
@@ -135,7 +135,7 @@ func (g *getter) get(ctx context.Context, address, what string, offset, size int
 	case resp.StatusCode == http.StatusPartialContent && offset > 0:
 		if !strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", offset)) {
 			_ = resp.Body.Close()
-			return nil, failure.New(failure.Invalid, fmt.Sprintf("cannot get %s: its server sends another part than was asked for", what),
+			return nil, failure.New(failure.Invalid, fmt.Sprintf("cannot get %s: its server sends another part than the requested one", what),
 				"look at the server")
 		}
 	case resp.StatusCode == http.StatusOK:

@@ -109,7 +109,7 @@ func (m *mlflow) all(ctx context.Context, root string) ([]transfer.File, error) 
 		return found, nil
 	}
 
-	// A list of a file is as empty as that of nothing, and to get nothing is an error of the server; its folder knows.
+	// A list of a file is as empty as the list of nothing, and to get nothing is an error of the server; its folder knows.
 	parent := path.Dir(root)
 	if parent == "." {
 		parent = ""

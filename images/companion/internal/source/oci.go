@@ -50,7 +50,7 @@ type layer struct {
 
 	// file is the layer's name if it is one file as it is. Otherwise it is an archive.
 	file string
-	// changes tells that the archive says what changes to the layers below, as those of container images do.
+	// changes reports that the archive says what changes to the layers below, as archives of container images do.
 	changes bool
 }
 
@@ -67,7 +67,7 @@ func newOCI(uri string, o Options) (Source, error) {
 	return &image{ref: ref, auth: o.Credentials.registry(ref.Context().RegistryStr()), base: base, o: o.Options, max: o.MaxSize, log: o.Log}, nil
 }
 
-// Size of all layers as they are kept, which is that of the model unless they are compressed.
+// Size of all layers as they are kept, which is the size of the model unless they are compressed.
 func (i *image) Size(ctx context.Context) (int64, bool, error) {
 	if err := i.o.Do(ctx, i.look); err != nil {
 		return 0, false, err
@@ -118,7 +118,7 @@ func (i *image) look(ctx context.Context) error {
 	return nil
 }
 
-// classify tells what becomes of a layer: of container images, of artifacts as ORAS makes them, of ModelPacks, of ModelKits.
+// classify says what becomes of a layer: of container images, of artifacts as ORAS makes them, of ModelPacks, of ModelKits.
 func classify(d v1.Descriptor, container bool) (layer, error) {
 	kind := string(d.MediaType)
 	if container {
@@ -179,7 +179,7 @@ func (i *image) unpack(ctx context.Context, u *unpacker, l layer) error {
 	if l.Digest.Algorithm != "sha256" {
 		return invalid(i.ref.String(), "a layer has another digest than sha256")
 	}
-	s := transfer.NewStream(ctx, i.o.Patience, i.open(l), l.Size, i.o.Progress.Count)
+	s := transfer.NewStream(ctx, i.o.Retry, i.open(l), l.Size, i.o.Progress.Count)
 	defer func() { _ = s.Close() }()
 	sum := sha256.New()
 	compressed := io.TeeReader(s, sum)

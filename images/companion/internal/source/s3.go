@@ -27,7 +27,7 @@ import (
 	"github.com/capstan-dev/capstan/images/companion/internal/transfer"
 )
 
-// mainRegion is what servers of other makes call theirs when nobody says otherwise.
+// mainRegion is what servers of other makes call theirs by default.
 const mainRegion = "us-east-1"
 
 // bucketOf is a set of objects of a bucket.
@@ -96,7 +96,7 @@ func s3Options(ctx context.Context, o Options) (s3.Options, error) {
 	return options, nil
 }
 
-// ownIdentity lets a pod be who its ServiceAccount or its node is to AWS, and nobody elsewhere.
+// ownIdentity lets a pod be who its ServiceAccount or its node is to AWS, and no user elsewhere.
 func ownIdentity(ctx context.Context, options *s3.Options) error {
 	given := false
 	for _, name := range []string{
@@ -136,7 +136,7 @@ func (b *bucketOf) all(ctx context.Context) ([]transfer.File, error) {
 	if refusal != nil && !failure.Is(refusal, failure.Forbidden) || len(found) > 0 {
 		return found, refusal
 	}
-	// Who may not list may still get an object whose name they know.
+	// A user that may not list may still get an object by its name.
 	one, err := b.object(ctx)
 	switch {
 	case err == nil:

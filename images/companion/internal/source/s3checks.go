@@ -25,7 +25,7 @@ import (
 // nvme is the polynomial of CRC64NVME, reversed.
 const nvme = 0x9a6c9329ac4bc9b5
 
-// checksOf returns the best of an object's checksums. Those of an upload in parts that were put together of the parts' checksums
+// checksOf returns the best of an object's checksums. Checksums of an upload in parts that were put together of the parts' checksums
 // say nothing about the whole.
 func checksOf(kind types.ChecksumType, sha256Sum, crc64Sum, crc32cSum, crc32Sum, sha1Sum *string) []transfer.Check {
 	if kind == types.ChecksumTypeComposite {

@@ -18,9 +18,9 @@ import (
 
 // A Source has a model.
 type Source interface {
-	// Size of the model in bytes, at least, as the server tells; 0 if it does not. It finds out what there is.
+	// Size of the model in bytes, at least, as the server reports; 0 if it does not. It finds out what there is.
 	Size(ctx context.Context) (size int64, exact bool, err error)
-	// Fetch the model into a folder. Size was asked before.
+	// Fetch the model into a folder. Size was called before.
 	Fetch(ctx context.Context, folder *model.Folder) error
 }
 
@@ -28,10 +28,10 @@ type Source interface {
 type Options struct {
 	transfer.Options
 
-	// Endpoint and Region from the command line; they come before those of the credentials.
+	// Endpoint and Region from the command line; they come before the ones in the credentials.
 	Endpoint, Region string
 	Credentials      Credentials
-	// MaxSize of the model in bytes, 0 if nobody knows. More is not unpacked.
+	// MaxSize of the model in bytes, 0 if unknown. More is not unpacked.
 	MaxSize int64
 	Log     *slog.Logger
 }

@@ -241,7 +241,7 @@ func TestWeb(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	fetch := func(c Credentials) (map[string]string, error) {
 		src, err := newWeb(u, Options{Credentials: c, Log: log, Options: transfer.Options{
-			Patience: transfer.Patience{Limit: 5 * time.Second, Log: log}, Parallel: 2, Progress: transfer.NewProgress(t.Context(), log, time.Hour),
+			Retry: transfer.Retry{Limit: 5 * time.Second, Log: log}, Parallel: 2, Progress: transfer.NewProgress(t.Context(), log, time.Hour),
 		}})
 		if err != nil {
 			return nil, err

@@ -15,7 +15,7 @@ import (
 
 // A Lock keeps others from downloading the same model. It is a file, because locks of the operating system do not reach other
 // nodes on every file system. Its holder rewrites it again and again; one that does not move any more was left behind by a pod
-// that is gone. Nobody compares clocks.
+// that is gone. No clocks are compared.
 type Lock struct {
 	store  *Store
 	cancel context.CancelFunc
@@ -25,11 +25,11 @@ type Lock struct {
 // errLost is why the work of a holder is cancelled who was taken for dead.
 var errLost = errors.New("another pod has taken over the download")
 
-// Lost reports whether the holder of a context of Lock was taken for dead, which happens when the volume or the node stood still
+// Lost reports whether the holder of a context of Lock was taken for dead, which happens when the volume or the node was frozen
 // for long. It may just try again.
 func Lost(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errLost) }
 
-// Lock waits until nobody else downloads the model or somebody has, whatever comes first. The context that it returns is
+// Lock waits until no other pod downloads the model, or one has downloaded it. The context that it returns is
 // cancelled when the lock is lost.
 func (s *Store) Lock(ctx context.Context) (context.Context, *Lock, error) {
 	seen, since, told := "", time.Now(), false
@@ -66,7 +66,7 @@ func (s *Store) Lock(ctx context.Context) (context.Context, *Lock, error) {
 	}
 }
 
-// acquire the lock if nobody has it.
+// acquire the lock if it is free.
 func (s *Store) acquire() error {
 	f, err := s.root.OpenFile(s.lock(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o664)
 	if err != nil {
@@ -116,8 +116,8 @@ func (l *Lock) Release() {
 	}
 }
 
-// renew moves the lock. It is lost only when another has it, or nobody: a volume that cannot be written for a moment is no reason
-// to give up.
+// renew moves the lock. It is lost only when another has it, or none: a volume that cannot be written for a moment is no reason
+// to stop.
 func (s *Store) renew(n int) bool {
 	f, err := s.root.OpenFile(s.lock(), os.O_RDWR, 0)
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *Store) renew(n int) bool {
 	if _, err := f.ReadAt(have, 0); err != nil || !strings.HasPrefix(string(have), s.id) {
 		return err != nil && !errors.Is(err, fs.ErrNotExist)
 	}
-	// Through the file that was just read: if somebody has moved it aside meanwhile, theirs stays as it is.
+	// Through the file that was just read: if another pod has moved it aside meanwhile, theirs stays as it is.
 	_, _ = f.WriteAt([]byte(line), 0)
 	return true
 }
@@ -141,13 +141,13 @@ func (s *Store) takeOver(content string) {
 		return
 	}
 	if got, err := s.root.ReadFile(aside); err == nil && string(got) != content {
-		// Somebody was faster, and this is theirs.
+		// Another pod was faster, and this is its lock.
 		_ = s.root.Link(aside, s.lock())
 	}
 	_ = s.root.Remove(aside)
 }
 
-// holder is the content of the lock; it is empty when nobody has it, or has just begun to.
+// holder is the content of the lock; it is empty when it is free, or has just begun to.
 func (s *Store) holder() string {
 	content, err := s.root.ReadFile(s.lock())
 	if err != nil {

@@ -24,7 +24,7 @@ const (
 )
 
 // Room makes room for a model of this many bytes, if need be by removing models that no pod has started with for a day, longest
-// unused first. It never removes the store's own model, nor one that it was told to keep.
+// unused first. It never removes the store's own model, nor one that it has to keep.
 func (s *Store) Room(need int64) error {
 	have, err := s.free()
 	if err != nil || have >= need+spare {
@@ -77,7 +77,7 @@ func (s *Store) now() (time.Time, error) {
 func (s *Store) used(key string) (time.Time, error) {
 	info, err := s.root.Stat(path.Join(own, key+usedSuffix))
 	if err != nil {
-		return time.Time{}, fmt.Errorf("cannot tell when model %q was used: %w", key, err)
+		return time.Time{}, fmt.Errorf("cannot find out when model %q was used: %w", key, err)
 	}
 	return info.ModTime(), nil
 }
@@ -130,7 +130,7 @@ func (s *Store) forget(key string) {
 	_ = s.root.Remove(path.Join(own, key+usedSuffix))
 }
 
-// sweepPartials removes what is left of downloads of other models that nobody has worked on for a day.
+// sweepPartials removes what is left of downloads of other models that have not progressed for a day.
 func (s *Store) sweepPartials(now time.Time) {
 	for _, name := range s.list(partialSuffix) {
 		if keyOf(name) == s.Key {

@@ -41,7 +41,7 @@ type Options struct {
 	Key string
 	// Keep are keys that are never removed to make room.
 	Keep []string
-	// Pod tells pods apart. A pod that starts again takes over what it had locked. Empty if nobody knows.
+	// Pod distinguishes pods. A pod that starts again takes over what it had locked. Empty if unknown.
 	Pod string
 	// Stale is how long a lock must not have moved before another takes it over.
 	Stale time.Duration
@@ -85,7 +85,7 @@ func Open(log *slog.Logger, o Options) (*Store, error) {
 // Close the store.
 func (s *Store) Close() error { return s.root.Close() }
 
-// Use tells that this pod starts with the model, and returns what it consists of if it is there and whole. Each file's size is
+// Use records that this pod starts with the model, and returns what it consists of if it is there and whole. Each file's size is
 // compared with what was verified when it was written; its content is not read again.
 func (s *Store) Use() (model.Manifest, error) {
 	// Before looking: who makes room looks at it after taking a model away, and then puts this one back.
@@ -121,7 +121,7 @@ type Partial struct {
 	name string
 }
 
-// Begin a download. What others have left of the same model goes. The caller has the lock.
+// Begin a download. What others have left of the same model goes. It needs the lock.
 func (s *Store) Begin() (*Partial, error) {
 	for _, name := range s.list(partialSuffix) {
 		if keyOf(name) == s.Key {
@@ -195,7 +195,7 @@ func (s *Store) record(key string) (model.Manifest, error) {
 
 func (s *Store) touch(key string) error {
 	name := path.Join(own, key+usedSuffix)
-	// Writing lets the file server's own clock tell when, and clocks of nodes may differ.
+	// Writing lets the file server's own clock say when, and clocks of nodes may differ.
 	if err := s.root.WriteFile(name, []byte(s.id+"\n"), 0o664); err != nil {
 		return fmt.Errorf("cannot write to the volume for models: %w", err)
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// part is how much of a large file is asked for at once; the parts of a file come side by side.
+	// part is how much of a large file is requested at once; the parts of a file come side by side.
 	part = 16 << 20
 	// bufferSize of one connection.
 	bufferSize = 256 << 10
@@ -33,13 +33,13 @@ type File struct {
 	Path string
 	// Size in bytes, negative if the server does not say.
 	Size int64
-	// Parts tells that the server can be asked for a part of it.
+	// Parts reports that the server can send a part of it.
 	Parts bool
 	// Open the file, from an offset on.
 	Open Open
 	// OpenPart opens this many bytes from an offset on. Only files with Parts have it.
 	OpenPart func(ctx context.Context, offset, length int64) (io.ReadCloser, error)
-	// Prepare is called before a file is asked for in parts, if it is not nil.
+	// Prepare is called before a file is requested in parts, if it is not nil.
 	Prepare func(ctx context.Context) error
 	// Checks returns what the server says the file must add up to. It is called after Open or Prepare.
 	Checks func() []Check
@@ -57,7 +57,7 @@ type Check struct {
 
 // Options of a download.
 type Options struct {
-	Patience
+	Retry
 
 	// Parallel requests.
 	Parallel int
@@ -122,7 +122,7 @@ func buffer() (*[]byte, func()) {
 
 // whole downloads a file by one request.
 func (d *download) whole(ctx context.Context, f File) error {
-	s := NewStream(ctx, d.Patience, f.Open, f.Size, d.Progress.Count)
+	s := NewStream(ctx, d.Retry, f.Open, f.Size, d.Progress.Count)
 	defer func() { _ = s.Close() }()
 	if err := s.Start(); err != nil {
 		return err
@@ -194,7 +194,7 @@ func (d *download) begin(ctx context.Context, f File) (*model.Writer, error) {
 
 func (d *download) onePart(ctx context.Context, w io.WriterAt, f File, offset int64) error {
 	length := min(part, f.Size-offset)
-	s := NewStream(ctx, d.Patience, func(ctx context.Context, at int64) (io.ReadCloser, error) {
+	s := NewStream(ctx, d.Retry, func(ctx context.Context, at int64) (io.ReadCloser, error) {
 		return f.OpenPart(ctx, offset+at, length-at)
 	}, length, d.Progress.Count)
 	defer func() { _ = s.Close() }()

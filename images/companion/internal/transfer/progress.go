@@ -17,7 +17,7 @@ type Progress struct {
 	total atomic.Int64
 }
 
-// NewProgress tells a logger how far the download is, every so often until ctx is done.
+// NewProgress logs how far the download is, every so often until ctx is done.
 func NewProgress(ctx context.Context, log *slog.Logger, every time.Duration) *Progress {
 	p := &Progress{log: log, begun: time.Now()}
 	p.total.Store(-1)
@@ -42,10 +42,10 @@ func NewProgress(ctx context.Context, log *slog.Logger, every time.Duration) *Pr
 // Count bytes that have come.
 func (p *Progress) Count(n int) { p.bytes.Add(int64(n)) }
 
-// Expect this many bytes; negative if nobody knows.
+// Expect this many bytes; negative if unknown.
 func (p *Progress) Expect(total int64) { p.total.Store(total) }
 
-// Done tells how long it took.
+// Done logs how long it took.
 func (p *Progress) Done() {
 	have := p.bytes.Load()
 	p.tell("downloaded", have, float64(have)/max(time.Since(p.begun).Seconds(), 1e-3))

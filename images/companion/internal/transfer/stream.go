@@ -15,7 +15,7 @@ const idle = time.Minute
 // Open returns what a server has from an offset on. Errors that are worth another try are TemporaryErrors.
 type Open func(ctx context.Context, offset int64) (io.ReadCloser, error)
 
-// A Stream reads what a server has, and goes on where the connection broke.
+// A Stream reads what a server has, and continues where the connection broke.
 type Stream struct {
 	ctx   context.Context //nolint:containedctx // A Reader has no other way to be told.
 	open  Open
@@ -27,7 +27,7 @@ type Stream struct {
 }
 
 // NewStream of this many bytes, or of an unknown number if size is negative. Each number of bytes that comes is counted.
-func NewStream(ctx context.Context, p Patience, open Open, size int64, count func(n int)) *Stream {
+func NewStream(ctx context.Context, p Retry, open Open, size int64, count func(n int)) *Stream {
 	return &Stream{ctx: ctx, open: open, size: size, trial: p.trial(), count: count}
 }
 
@@ -104,7 +104,7 @@ func (s *Stream) begin() (io.ReadCloser, error) {
 
 var errSilent = errors.New("the server has sent nothing for a minute")
 
-// alert ends a connection that goes silent. While nobody reads, nobody waits.
+// alert ends a connection that goes silent. While there is no reader, it waits for nothing.
 type alert struct {
 	io.ReadCloser
 

@@ -33,7 +33,7 @@ var errBroken = errors.New("the line is dead")
 func options(t *testing.T, limit time.Duration) Options {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	return Options{Patience: Patience{Limit: limit, Log: log}, Parallel: 4, Progress: NewProgress(t.Context(), log, time.Hour)}
+	return Options{Retry: Retry{Limit: limit, Log: log}, Parallel: 4, Progress: NewProgress(t.Context(), log, time.Hour)}
 }
 
 // folder returns a folder to download into, and what is there now.
@@ -70,7 +70,7 @@ func TestStream(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			opened, counted := 0, 0
-			s := NewStream(t.Context(), options(t, time.Second).Patience, func(_ context.Context, offset int64) (io.ReadCloser, error) {
+			s := NewStream(t.Context(), options(t, time.Second).Retry, func(_ context.Context, offset int64) (io.ReadCloser, error) {
 				r := io.Reader(strings.NewReader(content[offset:]))
 				if opened < len(tc.cut) {
 					r = io.MultiReader(io.LimitReader(r, int64(tc.cut[opened])), iotest.ErrReader(errBroken))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package warmup sends requests to a server whose first answers are slow, before callers reach it.
+// Package warmup sends requests to a server whose first answers are slow, before clients reach it.
 package warmup
 
 import (
@@ -48,7 +48,7 @@ type Warmer struct {
 	state  atomic.Pointer[string]
 }
 
-// warm is the state of a server that callers may reach. All others say why they may not.
+// warm is the state of a server that clients may reach. All others say why they may not.
 const warm = "warm"
 
 // New Warmer of a server that is cold.
@@ -63,7 +63,7 @@ func New(log *slog.Logger, o Options) *Warmer {
 			// The warmer leaves nothing behind that the server would have to keep open.
 			IdleConnTimeout: time.Second, MaxIdleConns: 1, DisableCompression: true, ResponseHeaderTimeout: o.Timeout,
 		},
-		// Where a redirect leads is not what was to be warmed up.
+		// The target of a redirect is not what should be warmed up.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	w.become("nothing listens on " + w.host + " yet")
@@ -108,7 +108,7 @@ func (w *Warmer) await(ctx context.Context, listening bool) bool {
 	return false
 }
 
-// listens reports whether somebody accepts connections. A server that is too busy to accept is still there.
+// listens reports whether a server accepts connections. A server that is too busy to accept is still there.
 func (w *Warmer) listens(ctx context.Context) bool {
 	limit, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
@@ -181,7 +181,7 @@ func (w *Warmer) request(ctx context.Context) error {
 	return nil
 }
 
-// become tells changes in the log that are not mere counts.
+// become logs changes that are not mere counts.
 func (w *Warmer) become(state string) {
 	before := w.state.Swap(&state)
 	if before == nil || *before != state && !strings.HasPrefix(state, "warming up") && state != warm {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bouncer manages the PgBouncer of a pooler: what lets its clients wait while the leader changes, and what tells how it
+// Package bouncer manages the PgBouncer of a pooler: what lets its clients wait while the leader changes, and what reports how it
 // does.
 package bouncer
 
@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// A Console is PgBouncer's own, behind the socket in a folder. Whoever has the user of the process may use it.
+// A Console is PgBouncer's own, behind the socket in a folder. Programs of the same user may use it.
 type Console struct {
 	// Folder of the socket, and Port that names it.
 	Folder string
@@ -89,7 +89,7 @@ func (c Console) Pause(ctx context.Context) error {
 	return err
 }
 
-// Resume lets clients go on.
+// Resume lets clients continue.
 func (c Console) Resume(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
@@ -123,7 +123,7 @@ func (c Console) State(ctx context.Context) (paused bool, err error) {
 	return paused, nil
 }
 
-// Clients returns how many are connected, whatever they do.
+// Clients returns how many are connected, busy or not.
 func (c Console) Clients(ctx context.Context) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
@@ -155,5 +155,5 @@ func (c Console) Sessions(ctx context.Context) (bool, error) {
 			return r["value"] == "session", nil
 		}
 	}
-	return false, errors.New("PgBouncer does not tell its pool_mode")
+	return false, errors.New("PgBouncer does not show its pool_mode")
 }

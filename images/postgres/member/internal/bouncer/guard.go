@@ -6,7 +6,7 @@ import "time"
 
 // Why clients wait.
 const (
-	// Handover: a member that leads said that it is about to stop.
+	// Handover: the leader said that it is about to stop.
 	Handover = "Handover"
 	// Loss: the leader is gone, or says nothing.
 	Loss = "Loss"
@@ -16,7 +16,7 @@ const (
 const (
 	// HandoverLimit is how long clients wait for a leader to stop that said it would.
 	HandoverLimit = 20 * time.Second
-	// LossLimit is how long clients wait for a leader when there is none. Later they are told so at once.
+	// LossLimit is how long clients wait for a leader when there is none. Later they get an error at once.
 	LossLimit = time.Minute
 	// Rest is how long no member is believed after one said that it would stop and did not.
 	Rest = time.Minute
@@ -28,30 +28,30 @@ const (
 type Outlook int
 
 const (
-	// Unclear tells nothing, and nothing follows from it.
+	// Unclear says nothing, and nothing follows from it.
 	Unclear Outlook = iota
-	// Answers tells that a server is there which does not say whether it leads. Nobody is to wait for it.
+	// Answers means that a server is there that does not say whether it is the leader. No client should wait for it.
 	Answers
-	// Leads tells that a server answers that takes writes.
+	// `Leads` means that a server answers that takes writes.
 	Leads
-	// Gone tells that no server takes the connection, or one that takes no writes.
+	// Gone means that no server takes the connection, or one that takes no writes.
 	Gone
-	// Silent tells that there was no answer in time.
+	// Silent means that there was no answer in time.
 	Silent
 )
 
 // A Sight of the leader.
 type Sight struct {
 	Outlook Outlook
-	// Server that leads: what is another after each start of a server.
+	// Server that is the leader: what is another after each start of a server.
 	Server string
 }
 
-// An Action is what is to be done with PgBouncer.
+// An Action is what to do with PgBouncer.
 type Action int
 
 const (
-	// Nothing is to be done.
+	// Nothing to do.
 	Nothing Action = iota
 	// Hold clients.
 	Hold
@@ -61,18 +61,18 @@ const (
 	Renew
 )
 
-// A Guard decides when clients wait. Nobody can make them wait for longer than its bounds.
+// A Guard decides when clients wait. Nothing can make them wait for longer than its bounds.
 type Guard struct {
 	cause string
 	since time.Time
 
-	// from is the server whose end is waited for, last the one that led last.
+	// from is the server whose end is waited for, last the one that was the leader last.
 	from, last string
 
 	// silences in a row.
 	silences int
 
-	// spent tells that clients waited for as long as they may, and no leader came.
+	// spent reports that clients waited for as long as they may, and no leader came.
 	spent bool
 
 	// deaf is until when no member is believed.

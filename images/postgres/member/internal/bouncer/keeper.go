@@ -12,7 +12,7 @@ import (
 	"github.com/capstan-dev/capstan/images/member/loop"
 )
 
-// How often the leader is looked at: seldom while all is well, for a connection that breaks is noticed at once, and often while
+// How often the leader is checked: seldom while all is well, for a connection that breaks is noticed at once, and often while
 // clients wait for another.
 const (
 	lookEvery    = time.Second
@@ -108,7 +108,7 @@ func (k *Keeper) Ask(ctx context.Context) (waits, drained bool) {
 	}
 }
 
-// act on what the guard decided. Who calls it has the lock.
+// act on what the guard decided. The lock must be held.
 func (k *Keeper) act(ctx context.Context, a Action) {
 	switch a {
 	case Nothing:
@@ -134,10 +134,10 @@ func (k *Keeper) act(ctx context.Context, a Action) {
 		k.hold.end()
 		k.hold = nil
 		if err := k.Console.Resume(ctx); err != nil {
-			k.Log.Error("cannot let clients go on, trying again", "error", err) // see tidy
+			k.Log.Error("cannot let clients continue, trying again", "error", err) // see tidy
 			return
 		}
-		k.Log.Info("clients go on")
+		k.Log.Info("clients continue")
 	case Renew:
 		if err := k.Console.Reconnect(ctx); err != nil {
 			k.Log.Error("cannot renew connections to the leader", "error", err)
@@ -145,7 +145,7 @@ func (k *Keeper) act(ctx context.Context, a Action) {
 	}
 }
 
-// tidy up: clients that wait without a reason go on, whoever made them wait.
+// tidy up: clients that wait without a reason continue, no matter which program made them wait.
 func (k *Keeper) tidy(ctx context.Context) {
 	paused, err := k.Console.State(ctx)
 	k.answers.Store(err == nil)
@@ -159,14 +159,14 @@ func (k *Keeper) tidy(ctx context.Context) {
 	}
 	k.Log.Warn("clients waited without a reason")
 	if err := k.Console.Resume(ctx); err != nil {
-		k.Log.Error("cannot let clients go on", "error", err)
+		k.Log.Error("cannot let clients continue", "error", err)
 	}
 }
 
 // Known reports whether a leader was ever seen.
 func (k *Keeper) Known() bool { return k.known.Load() }
 
-// Answers reports whether PgBouncer answered when it was asked last.
+// Answers reports whether PgBouncer answered at the last look.
 func (k *Keeper) Answers() bool { return k.answers.Load() }
 
 // Waits reports whether clients wait.

@@ -16,12 +16,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// lookLimit is how long a server may take to say whether it leads.
+// lookLimit is how long a server may take to say whether it is the leader.
 const lookLimit = 3 * time.Second
 
 // A Lookout sees whether a server leads, through the name that leads to the leader.
 type Lookout struct {
-	// Address of the name, and Config to verify the server with, which is asked again for each connection.
+	// Address of the name, and Config to verify the server with, which is read again for each connection.
 	Host   string
 	Port   uint16
 	Config func() (*tls.Config, error)
@@ -70,7 +70,7 @@ func (l *Lookout) Close() {
 	}
 }
 
-// ask whether the server leads, and when it was started.
+// ask whether the server is the leader, and when it was started.
 func (l *Lookout) ask(ctx context.Context) (Sight, error) {
 	if err := l.connect(ctx); err != nil {
 		return Sight{}, err
@@ -78,11 +78,11 @@ func (l *Lookout) ask(ctx context.Context) (Sight, error) {
 	results, err := l.conn.Exec(ctx, "select pg_catalog.pg_is_in_recovery()::text, extract(epoch from pg_catalog.pg_postmaster_start_time())::text").ReadAll()
 	if err != nil {
 		l.Close()
-		return Sight{}, fmt.Errorf("cannot ask the server whether it leads: %w", err)
+		return Sight{}, fmt.Errorf("cannot ask the server whether it is the leader: %w", err)
 	}
 	if len(results) != 1 || len(results[0].Rows) != 1 {
 		l.Close()
-		return Sight{}, errors.New("cannot understand whether the server leads")
+		return Sight{}, errors.New("cannot understand whether the server is the leader")
 	}
 	row := results[0].Rows[0]
 	if string(row[0]) == "true" {

@@ -45,7 +45,7 @@ func pauseAll(ctx context.Context, client *pods.Client) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	verify.ServerName = "localhost" // poolers are asked by address
+	verify.ServerName = "localhost" // requests go to addresses
 	ctx, cancel = context.WithTimeout(ctx, pauseLimit)
 	defer cancel()
 	var (

@@ -25,12 +25,12 @@ const DrainLimit = 2 * time.Second
 
 // An Answer to a member that asked.
 type Answer struct {
-	// Waits tells that clients wait, and Drained that no transaction is under way any more.
+	// Waits reports that clients wait, and Drained that no transaction is under way any more.
 	Waits   bool `json:"waits"`
 	Drained bool `json:"drained"`
 }
 
-// Serve members until the context ends. Config has the certificate to show and to verify members with, and is asked again for
+// Serve members until the context ends. Config has the certificate to show and to verify members with, and is read again for
 // each connection. Only a certificate of the given common name is listened to.
 func Serve(ctx context.Context, address string, config func() (*tls.Config, error), member string, ask func(context.Context) (waits, drained bool)) error {
 	mux := http.NewServeMux()

@@ -52,8 +52,8 @@ func extension(ctx context.Context, conn *pgx.Conn, wanted string) error {
 	return do(ctx, conn, "create extension if not exists "+name(wanted)+" schema "+name(Schema)+" cascade")
 }
 
-// schema for extensions. Whoever owns the schema of an extension could put functions into the way of its script, so one that is
-// another's is not used. Everybody finds what is in it unless the database has a search path of its own.
+// schema for extensions. The owner of the schema of an extension could put functions into the way of its script, so one that is
+// another's is not used. Every role finds what is in it unless the database has a search path of its own.
 func schema(ctx context.Context, conn *pgx.Conn) error {
 	var owner string
 	err := conn.QueryRow(ctx, "select pg_get_userbyid(nspowner) from pg_namespace where nspname = $1", Schema).Scan(&owner)
@@ -78,7 +78,7 @@ func schema(ctx context.Context, conn *pgx.Conn) error {
 	}
 	var database string
 	if err := conn.QueryRow(ctx, "select current_database()").Scan(&database); err != nil {
-		return fmt.Errorf("cannot tell the database's name: %w", err)
+		return fmt.Errorf("cannot read the database's name: %w", err)
 	}
 	if err := do(ctx, conn, "alter database "+name(database)+` set search_path = "$user", public, `+name(Schema)); err != nil {
 		return fmt.Errorf("cannot set the search path: %w", err)

@@ -15,7 +15,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 )
 
-// Schema holds extensions that are not trusted. It belongs to the superuser, so that nobody can put something in their way.
+// Schema holds extensions that are not trusted. It belongs to the superuser, so that no other role can put something in their way.
 const Schema = "extensions"
 
 // Wanted is what there should be.
@@ -24,7 +24,7 @@ type Wanted struct {
 	Databases, Extensions []string
 	// Verifier is the SCRAM verifier of the password of pgmember.RoleAccess.
 	Verifier string
-	// Pooled tells that there are poolers.
+	// Pooled reports that there are poolers.
 	Pooled bool
 }
 
@@ -36,7 +36,7 @@ type Missing struct { //nolint:errname // managed.Missing says it.
 // Error names the databases.
 func (m *Missing) Error() string { return fmt.Sprintf("databases %q are not there yet", m.Databases) }
 
-// Apply makes what is wanted on the server behind a socket's folder. The error is a *Missing when all is well but for databases
+// Apply makes what is wanted on the server behind a socket's folder. The error is a *Missing when all is well except databases
 // that are not there yet.
 func Apply(ctx context.Context, socket string, w Wanted) error {
 	conn, err := connect(ctx, socket, "postgres")

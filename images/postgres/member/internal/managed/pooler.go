@@ -12,7 +12,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 )
 
-// Lookup is the schema that has the function lookup. It is in the database postgres, where nobody but the superuser makes
+// Lookup is the schema that has the function lookup. It is in the database postgres, where only the superuser makes
 // anything.
 const Lookup = "capstan"
 
@@ -22,9 +22,9 @@ const (
 	loginMark  = "capstan.dev: login"
 )
 
-// lookup returns the verifier of a login of a consumer. It tells nothing of a superuser, of who may make roles, replicate or pass
+// lookup returns the verifier of a login of a consumer. It reveals nothing of a superuser, of who may make roles, replicate or pass
 // by the security of rows, of Capstan's own roles, and of one that may not log in any more. Its names are bound when it is made,
-// so that no search path leads elsewhere.
+// so that no search path points elsewhere.
 const lookup = `create or replace function ` + Lookup + `.lookup(login text, out name text, out verifier text) returns setof record
 	language sql stable strict security definer set search_path = pg_catalog, pg_temp
 	begin atomic

@@ -55,7 +55,7 @@ func roles(ctx context.Context, conn *pgx.Conn, verifier string) error {
 	return grant(ctx, conn)
 }
 
-// verb that makes a role what it is to be.
+// verb that makes a role as it should be.
 func verb(exists bool) string {
 	if exists {
 		return "alter"

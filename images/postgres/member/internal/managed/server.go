@@ -27,8 +27,8 @@ func Checkpoint(ctx context.Context, socket string) error {
 	return nil
 }
 
-// Follower reports whether who uses a replication slot gets what the server behind a socket's folder writes, and how many bytes
-// it is behind. Without the slot nobody is to follow.
+// `Follower` reports whether the client of a replication slot gets what the server behind a socket's folder writes, and how many bytes
+// it is behind. Without the slot there should be none.
 func Follower(ctx context.Context, socket, slot string) (follows bool, lag int64, err error) {
 	conn, err := connect(ctx, socket, "postgres")
 	if err != nil {
@@ -42,7 +42,7 @@ func Follower(ctx context.Context, socket, slot string) (follows bool, lag int64
 	case errors.Is(err, pgx.ErrNoRows):
 		return false, 0, nil
 	case err != nil:
-		return false, 0, fmt.Errorf("cannot look at who follows: %w", err)
+		return false, 0, fmt.Errorf("cannot read the replication slots: %w", err)
 	}
 	return follows, lag, nil
 }
@@ -92,13 +92,13 @@ func MakePoint(ctx context.Context, socket, label string) (Point, error) {
 		return Point{}, fmt.Errorf("cannot make a restore point: %w", err)
 	}
 	if err := conn.QueryRow(ctx, "select pg_walfile_name($1::pg_lsn)", p.LSN).Scan(&p.Segment); err != nil {
-		return Point{}, fmt.Errorf("cannot tell where the restore point is: %w", err)
+		return Point{}, fmt.Errorf("cannot find out where the restore point is: %w", err)
 	}
 	if len(p.Segment) != 24 {
-		return Point{}, fmt.Errorf("cannot tell where the restore point is: %q is no segment", p.Segment)
+		return Point{}, fmt.Errorf("cannot find out where the restore point is: %q is no segment", p.Segment)
 	}
 	if p.Timeline, err = strconv.ParseInt(p.Segment[:8], 16, 64); err != nil {
-		return Point{}, fmt.Errorf("cannot tell the timeline of the restore point: %w", err)
+		return Point{}, fmt.Errorf("cannot find out the timeline of the restore point: %w", err)
 	}
 	if _, err := conn.Exec(ctx, "select pg_switch_wal()"); err != nil {
 		return Point{}, fmt.Errorf("cannot begin another segment after the restore point: %w", err)

@@ -43,7 +43,7 @@ const (
 // Path of objects at the host that serves a volume.
 const Path = "/objects/"
 
-// Refused begins what the host of a volume says when it cannot do what it was asked for.
+// Refused begins what the host of a volume says when it cannot do what was requested.
 const Refused = "refused: "
 
 // A Store that objects are in: a bucket, or a volume behind the host that serves it.
@@ -53,7 +53,7 @@ type Store struct {
 	place      string
 }
 
-// Open a store. Nothing is asked of the server yet.
+// Open a store. Nothing is sent to the server yet.
 func Open(r pgbackrest.Repository) (*Store, error) {
 	config, err := configOf(r)
 	if err != nil {
@@ -178,7 +178,7 @@ func (b *Store) request(ctx context.Context, method, key string, content []byte)
 	return req, signer.SignHTTP(ctx, keys, req, hash, "s3", r.Region, time.Now())
 }
 
-// plain is why a call did not reach the server, without what is another each time: what is told is to change only when a fact
+// plain is why a call did not reach the server, without what is another each time: a report changes only when a fact
 // does.
 func plain(err error) error {
 	var (
@@ -197,7 +197,7 @@ func plain(err error) error {
 	return err
 }
 
-// Answers of S3 servers are XML, of which a code says most.
+// Answers of S3 servers are XML, and a code in them says most.
 var code = regexp.MustCompile(`<Code>([A-Za-z]{1,64})</Code>`)
 
 // refusal of a server in words. The host of a volume says why itself.

@@ -25,7 +25,7 @@ import (
 	"github.com/capstan-dev/capstan/images/member/certificate"
 )
 
-// maxAnswer is what is read of an answer at most, in bytes. That of a Database with nine members has about 4 KiB.
+// maxAnswer is what is read of an answer at most, in bytes. The answer of a Database with nine members has about 4 KiB.
 const maxAnswer = 1 << 20
 
 // A Client of the Patroni of a member.
@@ -63,7 +63,7 @@ func At(ip string) *Client {
 
 // State of the member as its Patroni sees it.
 type State struct {
-	// Leads tells that it has the leader's lock and PostgreSQL takes writes.
+	// `Leads` reports that it has the leader's lock and PostgreSQL takes writes.
 	Leads bool `json:"-"`
 
 	// Role is primary or replica, State is running when PostgreSQL runs.
@@ -73,7 +73,7 @@ type State struct {
 	Version int `json:"server_version"`
 	// Replication of a replica: streaming while it hears from its leader, another word or none otherwise.
 	Replication string `json:"replication_state"`
-	// Paused tells that nobody is promoted, and that PostgreSQL goes on without Patroni.
+	// Paused reports that no member is promoted, and that PostgreSQL continues without Patroni.
 	Paused bool `json:"pause"`
 }
 
@@ -106,14 +106,14 @@ func (c *Client) Ready(ctx context.Context) (bool, error) {
 	return code == http.StatusOK, err
 }
 
-// Alive reports whether Patroni's loop runs. The error tells that Patroni does not answer at all.
+// Alive reports whether Patroni's loop runs. The error says that Patroni does not answer at all.
 func (c *Client) Alive(ctx context.Context) (bool, error) {
 	code, _, err := c.do(ctx, http.MethodGet, "/liveness", nil)
 	return code == http.StatusOK, err
 }
 
-// Silent reports whether an error means that nothing answered, rather than that the answer could not be used: one whose
-// certificate is not trusted is there. What has no route is silent, too.
+// Silent reports whether an error means that nothing answered. A server with a certificate that is not trusted did answer; what has
+// no route is silent, too.
 func Silent(err error) bool {
 	// What the client of HTTP makes of an error hides whether it was a time-out, and the time of a connection may run out a
 	// moment before the context's.
@@ -123,7 +123,7 @@ func Silent(err error) bool {
 
 // Wake Patroni's loop, which otherwise runs every few seconds only: a change of nothing wakes it, and is not written anywhere.
 //
-// Only a member that leads may be woken. For this request, as for GET /cluster, Patroni 4.1 reads the leader's lock again in
+// Only the leader may be woken. For this request, as for GET /cluster, Patroni 4.1 reads the leader's lock again in
 // another thread. If its loop is about to take a lock that it saw free, and another member has it by now, the loop then takes it
 // from that one, and two are promoted.
 func (c *Client) Wake(ctx context.Context) error {
@@ -145,7 +145,7 @@ type Peer struct {
 	Tags map[string]any `json:"tags"`
 }
 
-// Cluster lists all members and reports whether automatic failover is off. Only a member that leads may be asked, or one of a
+// Cluster lists all members and reports whether automatic failover is off. Only the leader may be asked, or one of a
 // Database in a pause, for the reason that Wake has.
 func (c *Client) Cluster(ctx context.Context) (peers []Peer, paused bool, err error) {
 	code, body, err := c.do(ctx, http.MethodGet, "/cluster", nil)
@@ -162,7 +162,7 @@ func (c *Client) Cluster(ctx context.Context) (peers []Peer, paused bool, err er
 	return all.Members, all.Pause, nil
 }
 
-// Switchover from this member to another, or to whichever is fit. It returns when the other leads.
+// Switchover from this member to another, or to whichever is fit. It returns when the other one is the leader.
 //
 // It is better not to name one: with a candidate all others pause for two seconds before they follow it, and until one of them
 // does no commit is on two members.
@@ -175,7 +175,7 @@ func (c *Client) Switchover(ctx context.Context, leader, candidate string) error
 	return expect(code, body, err)
 }
 
-// do a request. Whatever the status, an answer is no error.
+// do a request. With any status, an answer is no error.
 func (c *Client) do(ctx context.Context, method, path string, body any) (int, []byte, error) {
 	var reader io.Reader
 	if body != nil {

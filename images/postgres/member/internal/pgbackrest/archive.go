@@ -15,15 +15,15 @@ import (
 	"github.com/capstan-dev/capstan/images/member/durable"
 )
 
-// SegmentSize of the write-ahead log: what initdb makes unless it is told otherwise, and nobody tells it.
+// SegmentSize of the write-ahead log: what initdb makes by default, and nothing changes it.
 const SegmentSize = 16 << 20
 
-// Archived is what archiving last came to. It changes only when that does.
+// Archived is the last result of archiving. It changes only when that does.
 type Archived struct {
-	// Failing tells since when no segment came through, and Message why.
+	// Failing is since when no segment came through, and Message why.
 	Failing *time.Time `json:"failing,omitempty"`
 	Message string     `json:"message,omitempty"`
-	// Dropped tells when a segment was let go last because too many waited. Between the backup before and the next one not every
+	// Dropped is when a segment was dropped last because too many waited. Between the backup before and the next one not every
 	// time can be restored.
 	Dropped *time.Time `json:"dropped,omitempty"`
 }
@@ -39,7 +39,7 @@ func ReadArchived(file string) (Archived, error) {
 		err = json.Unmarshal(raw, &a)
 	}
 	if err != nil {
-		return Archived{}, fmt.Errorf("cannot read what archiving came to: %w", err)
+		return Archived{}, fmt.Errorf("cannot read the result of archiving: %w", err)
 	}
 	return a, nil
 }
@@ -51,7 +51,7 @@ func (a Archived) Write(file string) error {
 		err = durable.Write(file, raw)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot write what archiving came to: %w", err)
+		return fmt.Errorf("cannot write the result of archiving: %w", err)
 	}
 	return nil
 }
@@ -60,12 +60,12 @@ func (a Archived) Write(file string) error {
 func Backlog(data string) (int64, error) {
 	dir, err := os.Open(filepath.Join(data, "pg_wal", "archive_status"))
 	if err != nil {
-		return 0, fmt.Errorf("cannot tell what waits for the archive: %w", err)
+		return 0, fmt.Errorf("cannot find out what waits for the archive: %w", err)
 	}
 	defer func() { _ = dir.Close() }()
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
-		return 0, fmt.Errorf("cannot tell what waits for the archive: %w", err)
+		return 0, fmt.Errorf("cannot find out what waits for the archive: %w", err)
 	}
 	var n int64
 	for _, name := range names {

@@ -93,13 +93,13 @@ func (f Folders) common() []Option {
 	}
 }
 
-// Member is the configuration of a member: it archives, tells what there is, and serves who takes backups.
+// Member is the configuration of a member: it archives, reports what there is, and serves the pods that take backups.
 func Member(s pgmember.Backup, r Repository, f Folders, t TLS) *Config {
 	c := &Config{}
 	c.section("global", append(append(r.options(s.Path), f.common()...),
 		Option{"spool-path", f.Spool},
 		Option{"archive-async", "y"},
-		// A repository that does not answer is told before PostgreSQL hears that the time is up, which is no cause.
+		// A repository that does not answer is reported before PostgreSQL hears that the time is up, which is no cause.
 		Option{"io-timeout", "15"},
 		Option{"archive-timeout", "60"},
 		Option{"tls-server-address", t.Address},
@@ -121,7 +121,7 @@ func Host(s pgmember.Backup, r Repository, f Folders, t TLS, file string) *Confi
 		// The backup begins at once, and not with the next checkpoint. It is read from a member that follows, if one does.
 		Option{"start-fast", "y"},
 		Option{"backup-standby", "prefer"},
-		// A follower that is read has to end a checkpoint first, which may take twice checkpoint_timeout.
+		// A standby that is read has to end a checkpoint first, which may take twice checkpoint_timeout.
 		Option{"archive-timeout", "1800"})
 	if s.RetentionDays > 0 {
 		options = append(options, Option{"repo1-retention-full-type", "time"}, Option{"repo1-retention-full", strconv.Itoa(s.RetentionDays)})

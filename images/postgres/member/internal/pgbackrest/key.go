@@ -54,8 +54,8 @@ func KeyIf(encrypted bool, folder string) string {
 	return ""
 }
 
-// Read the repository whose Secret is mounted to a folder, and whose key is not needed: that of a bucket, or else of the volume
-// at a host. Which one it is the Secret says: a pod that was made before backups moved goes on with what it has until it is made
+// Read the repository whose Secret is mounted to a folder, and whose key is not needed: the one in a bucket, or else in the volume
+// at a host. Which one it is the Secret says: a pod that was made before backups moved continues with what it has until it is made
 // again.
 func Read(dir, server string) (Repository, error) {
 	if server != "" && !IsBucket(dir) {
@@ -70,7 +70,7 @@ func IsBucket(dir string) bool {
 	return err == nil
 }
 
-// readKey from a file. What is wrong with it is told without a word of it.
+// readKey from a file. What is wrong with it is reported without a word of it.
 func readKey(file string) (string, error) {
 	raw, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {

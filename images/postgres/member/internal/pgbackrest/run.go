@@ -41,14 +41,14 @@ func (f *Failure) Error() string { return fmt.Sprintf("pgbackrest %s: %s", f.Com
 // noise is what stands before each line of pgBackRest: level, and code of the error.
 var noise = regexp.MustCompile(`^(P\d+ +)?(ERROR: \[\d+\]: |ERROR: |WARN: |HINT: )?`)
 
-// passing is what is another each time the same goes wrong: which segment it is, and how long tries took. What is told is to
+// passing is what is another each time the same goes wrong: which segment it is, and how long tries took. A report must
 // change only when a fact does.
 var passing = regexp.MustCompile(` '?[0-9A-F]{24}'?| on \d+ retr(y|ies) (from|at) [0-9-]+ms`)
 
 // Run a command and return what it prints. The error is a *Failure when pgBackRest said why.
 func (r Runner) Run(ctx context.Context, command string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, r.Program, append([]string{"--config=" + r.Config, command}, args...)...)
-	// It ends its own processes and removes its lock when it is told to.
+	// It ends its own processes and removes its lock at SIGTERM.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = cmp.Or(r.Grace, grace)
 	var out, said bytes.Buffer
@@ -108,7 +108,7 @@ type Archive struct {
 	Max string `json:"max"`
 }
 
-// trouble of a Stanza, as its repository tells it: of itself it tells no more than that there is some.
+// trouble of a Stanza, as its repository reports it: of itself it reports only that there is some.
 func (s Stanza) trouble() string {
 	for _, r := range s.Repositories {
 		if r.Status.Code != 0 && r.Status.Message != "" {
@@ -189,7 +189,7 @@ func (r Runner) Info(ctx context.Context, stanza string) ([]Stanza, error) {
 		return nil, fmt.Errorf("cannot understand what backups there are: %w", err)
 	}
 	for i := range all {
-		// 1: no such stanza. 2: no backup. All others but 0 say that it cannot be told.
+		// 1: no such stanza. 2: no backup. All others but 0 say that it is unknown.
 		if c := all[i].Status.Code; c > 3 {
 			return nil, &Failure{"info", explained(words(all[i].trouble()))}
 		}
@@ -206,12 +206,12 @@ func (s Stanza) Ended() time.Time {
 	return time.Time{}
 }
 
-// Missing reports whether the one stanza that was asked for is still to be made.
+// Missing reports whether the one requested stanza is still to be made.
 func Missing(all []Stanza) bool {
 	return len(all) == 0 || all[0].Status.Code == 1 || all[0].Status.Code == 3
 }
 
-// Latest stanza: the one of those with backups whose last one ended last. "" when none has any.
+// Latest stanza: the one with backups whose last one ended last. "" when none has any.
 func Latest(all []Stanza) Stanza {
 	var best Stanza
 	for _, s := range all {

@@ -74,8 +74,8 @@ func ReadServed(dir, server string) (Repository, error) {
 	for _, file := range []string{s.TLS.Cert, s.TLS.Key, s.TLS.CA} {
 		_, err := os.Stat(file)
 		if errors.Is(err, fs.ErrNotExist) {
-			return Repository{}, &NotReady{Message: "the Secret with the certificate for the volume of backups is not there: see its Certificate, " +
-				"whose name ends in pg-repository, and whether cert-manager runs"}
+			return Repository{}, &NotReady{Message: "the Secret with the certificate for the volume of backups is not there: see its Certificate with a " +
+				"name that ends in pg-repository, and whether cert-manager runs"}
 		}
 		if err != nil {
 			return Repository{}, fmt.Errorf("cannot read the certificate for the volume of backups: %w", err)

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// greeting is how long a host may take to show its certificate, and usageLimit how long to tell the usage of its volume.
+	// greeting is how long a host may take to show its certificate, and usageLimit how long to measure the usage of its volume.
 	greeting   = 15 * time.Second
 	usageLimit = 10 * time.Second
 	// silence is how long a host that takes a backup may say nothing.
@@ -32,7 +32,7 @@ const (
 	mostAnswer = 1 << 20
 )
 
-// Take a backup at the host of the settings, as who takes backups, and put what it tells into result.
+// Take a backup at the host of the settings, as a pod that takes backups, and put the answer into result.
 func Take(ctx context.Context, tls pgbackrest.TLS, s pgmember.Backup, result any) error {
 	body, err := json.Marshal(s)
 	if err != nil {
@@ -67,14 +67,14 @@ func Take(ctx context.Context, tls pgbackrest.TLS, s pgmember.Backup, result any
 	return nil
 }
 
-// heard tells of everything that is read.
+// heard reports everything that is read.
 type heard struct {
 	io.Reader
 
 	something func()
 }
 
-// Read and tell of it.
+// Read and report it.
 func (h heard) Read(p []byte) (int, error) {
 	n, err := h.Reader.Read(p)
 	if n > 0 {
@@ -116,12 +116,12 @@ func Usage(ctx context.Context, r pgbackrest.Repository) (volume.Usage, error) {
 	defer cancel()
 	res, err := call(ctx, r.Served.TLS, http.MethodGet, r.Served.Server, pathUsage, nil)
 	if err != nil {
-		return volume.Usage{}, fmt.Errorf("cannot tell how full the volume of backups is: %w", err)
+		return volume.Usage{}, fmt.Errorf("cannot find out how full the volume of backups is: %w", err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	var u usage
 	if err := json.NewDecoder(io.LimitReader(res.Body, mostAnswer)).Decode(&u); err != nil {
-		return volume.Usage{}, fmt.Errorf("cannot tell how full the volume of backups is: %w", err)
+		return volume.Usage{}, fmt.Errorf("cannot find out how full the volume of backups is: %w", err)
 	}
 	return volume.Usage{Percent: u.Percent, Size: u.Size}, nil
 }

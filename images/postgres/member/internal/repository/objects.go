@@ -20,7 +20,7 @@ const mostObject = 1 << 20
 // next is what ends the name of an object that is being written.
 const next = ".next"
 
-// objects in a folder, which no name leads out of.
+// objects in a folder, which no name escapes.
 type objects struct {
 	root *os.Root
 	// writing lets one object be written at a time.

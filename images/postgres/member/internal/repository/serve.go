@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package repository is the host of a repository of backups on a volume, beside the pgBackRest that serves it: it takes backups
-// when it is asked to, which pgBackRest does only there, and keeps small objects.
+// on request, which pgBackRest does only there, and keeps small objects.
 package repository
 
 import (
@@ -22,28 +22,28 @@ import (
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 )
 
-// Paths beside that of objects.
+// Paths beside the path of objects.
 const (
 	pathBackup = "/backup"
 	pathStanza = "/stanza"
 	pathUsage  = "/usage"
 )
 
-// mostSettings is how long what is asked for may be, in bytes.
+// mostSettings is how long a request may be, in bytes.
 const mostSettings = 256 << 10
 
-// beatEvery is how often who waits for a backup hears that it goes on.
+// beatEvery is how often a client that waits for a backup hears that it continues.
 const beatEvery = 15 * time.Second
 
 // A Host of a repository.
 type Host struct {
 	// Address to listen at.
 	Address string
-	// Config has the certificate to show and the authority of who may come. It is asked again for each connection.
+	// Config has the certificate to show and the authority of its clients. It is read again for each connection.
 	Config func() (*tls.Config, error)
 	// Objects is the folder of small objects, and Volume where the volume is mounted.
 	Objects, Volume string
-	// Take a backup. The value is told to who asked.
+	// Take a backup. The client gets the value.
 	Take func(context.Context, pgmember.Backup) (any, error)
 	// Create the stanza, unless it is there.
 	Create func(context.Context, pgmember.Backup) error
@@ -111,7 +111,7 @@ func settings(w http.ResponseWriter, r *http.Request) (pgmember.Backup, bool) {
 	var s pgmember.Backup
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostSettings)).Decode(&s)
 	if err != nil {
-		err = fmt.Errorf("cannot understand what is asked for: %w", err)
+		err = fmt.Errorf("cannot understand the request: %w", err)
 	} else {
 		err = pgbackrest.Check(s)
 	}
@@ -187,7 +187,7 @@ func (h Host) usage(w http.ResponseWriter, _ *http.Request) {
 	write(w, usage{u.Percent, u.Size})
 }
 
-// write JSON. Who is gone by now reads nothing.
+// write JSON. A client that is gone reads nothing.
 func write(w io.Writer, value any) {
 	if raw, err := json.Marshal(value); err == nil {
 		_, _ = w.Write(raw)

@@ -26,7 +26,7 @@ import (
 // portTrial is where the server of a trial listens, in the folder of sockets.
 const portTrial = 50440
 
-// maxFindings is how much of what stands in the way is told, in bytes.
+// maxFindings is how much of what stands in the way is reported, in bytes.
 const maxFindings = 1500
 
 // A Verdict on a copy.
@@ -35,7 +35,7 @@ type Verdict struct {
 	At time.Time `json:"at"`
 	// Findings are why it cannot be upgraded, in PostgreSQL's words; nothing when it can.
 	Findings string `json:"findings,omitempty"`
-	// Took is the time of what an upgrade does while nobody can write, as far as it was tried.
+	// Took is the time of what an upgrade does while no client can write, as far as it was tried.
 	Took time.Duration `json:"took,omitempty"`
 	// Options that the later server needs, for Convert.
 	Options []string `json:"options,omitempty"`
@@ -44,7 +44,7 @@ type Verdict struct {
 // Check whether the copy can be upgraded, while it follows: by pg_upgrade's own check, which only looks, and by loading the
 // definitions of everything in the databases into a new server of the later version, which is most of what an upgrade does.
 //
-// An error tells that it could not be found out.
+// An error says that it could not be found out.
 func (j *Job) Check(ctx context.Context) (Verdict, error) {
 	options, err := j.options(ctx)
 	if err != nil {
@@ -95,7 +95,7 @@ func (j *Job) initialize(ctx context.Context) error {
 	return nil
 }
 
-// prepare the data that is to become that of the later version. It is there as a whole or not at all.
+// prepare the data that will become the data of the later version. It is there as a whole or not at all.
 func (j *Job) prepare(ctx context.Context) error {
 	if err := j.initialize(ctx); err != nil {
 		return err
@@ -230,7 +230,7 @@ func findings(said, data string) string {
 	var kept []string
 	for line := range strings.SplitSeq(said, "\n") {
 		line = strings.TrimSpace(line)
-		// What is well, headings, and where lists are that nobody else can read.
+		// What is well, headings, and where lists are that no other program can read.
 		if line == "" || strings.HasSuffix(line, " ok") || strings.HasPrefix(line, "---") || strings.HasPrefix(line, "Performing") ||
 			strings.HasPrefix(line, layout.Upgrade) || line == "Failure, exiting" {
 			continue

@@ -20,7 +20,7 @@ type Control struct {
 	// System identifier, Position of the latest checkpoint and its Timeline.
 	System, Position string
 	Timeline         int64
-	// Settings that a follower needs at least, by their names.
+	// Settings that a standby needs at least, by their names.
 	Settings map[string]string
 }
 

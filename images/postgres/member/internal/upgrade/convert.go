@@ -73,7 +73,7 @@ func Accept() error {
 	return durable.Sync(pgmember.FolderVolume)
 }
 
-// Discard what an upgrade needed and nobody does any more.
+// Discard what an upgrade needed and nothing does any more.
 func Discard() error {
 	for _, dir := range []string{layout.UpgradeCopy, layout.UpgradeData, layout.UpgradeTrial, layout.UpgradeWork} {
 		if err := os.RemoveAll(dir); err != nil {

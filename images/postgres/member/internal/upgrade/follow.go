@@ -31,9 +31,9 @@ const answerLimit = 30 * time.Second
 // A Job is one upgrade: From a major version To another.
 type Job struct {
 	From, To string
-	// follower is the server of the copy, while it runs, and source whom it was told to follow.
-	follower *process.Child
-	source   string
+	// standby is the server of the copy, while it runs, and source the address that it follows.
+	standby *process.Child
+	source  string
 }
 
 // program of PostgreSQL, in the version of the copy or of what becomes of it.
@@ -63,13 +63,13 @@ func (j *Job) Copy(ctx context.Context, address string) error {
 		return fmt.Errorf("cannot copy the data: %w: %s", err, brief(said))
 	}
 	if err := os.WriteFile(filepath.Join(layout.UpgradeCopy, "standby.signal"), nil, 0o600); err != nil {
-		return fmt.Errorf("cannot make the copy a follower: %w", err)
+		return fmt.Errorf("cannot make the copy a standby: %w", err)
 	}
 	return nil
 }
 
-// settings of the copy's server. They stand above those of the leader that were copied: nobody but this program reaches it, it
-// archives nothing, and waits for nobody.
+// settings of the copy's server. They override the settings of the leader that were copied: only this program reaches it, it
+// archives nothing, and waits for no standby.
 func (j *Job) settings(control Control, source string) string {
 	lines := slices.Grow([]string{
 		"listen_addresses = ''", "unix_socket_directories = '" + layout.UpgradeWork + "'", "unix_socket_permissions = 0700", "port = 5432",
@@ -79,14 +79,14 @@ func (j *Job) settings(control Control, source string) string {
 		"hot_standby = on", "recovery_target_timeline = latest", "max_standby_streaming_delay = -1", "hot_standby_feedback = off",
 		"primary_slot_name = '" + members.FollowerSlot + "'", "primary_conninfo = '" + source + "'",
 	}, len(control.Settings))
-	// What a follower has must not be less than what the leader has.
+	// What a standby has must not be less than what the leader has.
 	for _, name := range slices.Sorted(maps.Keys(control.Settings)) {
 		lines = append(lines, name+" = "+control.Settings[name])
 	}
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// Follow the leader at an address, or with none whoever it followed before. It returns when the copy's server answers.
+// Follow the leader at an address, or without one the leader it followed before. It returns when the copy's server answers.
 func (j *Job) Follow(ctx context.Context, address string) error {
 	running := j.running()
 	source := conninfo(address)
@@ -96,11 +96,11 @@ func (j *Job) Follow(ctx context.Context, address string) error {
 			return err
 		}
 		if err := os.WriteFile(filepath.Join(layout.UpgradeCopy, "postgresql.auto.conf"), []byte(j.settings(control, source)), 0o600); err != nil {
-			return fmt.Errorf("cannot tell the copy whom to follow: %w", err)
+			return fmt.Errorf("cannot set the leader that the copy follows: %w", err)
 		}
 		j.source = source
 		if running {
-			return j.follower.Signal(syscall.SIGHUP)
+			return j.standby.Signal(syscall.SIGHUP)
 		}
 	}
 	if running {
@@ -110,13 +110,13 @@ func (j *Job) Follow(ctx context.Context, address string) error {
 		return err
 	}
 	var err error
-	if j.follower, err = process.Start(j.before("postgres"), nil, "-D", layout.UpgradeCopy); err != nil {
+	if j.standby, err = process.Start(j.before("postgres"), nil, "-D", layout.UpgradeCopy); err != nil {
 		return err
 	}
-	return j.answers(ctx, j.follower, 5432)
+	return j.answers(ctx, j.standby, 5432)
 }
 
-// unlock the copy when nobody uses it. The number in the files that a killed server left may be another program's by now, and
+// unlock the copy when nothing uses it. The number in the files that a killed server left may be another program's by now, and
 // PostgreSQL would not start beside that.
 func unlock() error {
 	if _, running := postmaster.Find(layout.UpgradeCopy); running {
@@ -132,12 +132,12 @@ func unlock() error {
 
 // running reports whether the copy's server runs.
 func (j *Job) running() bool {
-	if j.follower == nil {
+	if j.standby == nil {
 		return false
 	}
 	select {
-	case <-j.follower.Done():
-		j.follower = nil
+	case <-j.standby.Done():
+		j.standby = nil
 		return false
 	default:
 		return true
@@ -166,8 +166,8 @@ func (j *Job) answers(ctx context.Context, server *process.Child, port uint16) e
 // Stop the copy's server cleanly, if it runs.
 func (j *Job) Stop() {
 	if j != nil && j.running() {
-		stop(j.follower)
-		j.follower = nil
+		stop(j.standby)
+		j.standby = nil
 	}
 }
 
@@ -182,13 +182,13 @@ func stop(server *process.Child) {
 	}
 }
 
-// Replays tells which segment of the write-ahead log the copy replays, as in "000000010000000000000007"; nothing when that is not
-// known. Later ones sort later. A server answers nobody before the copy is consistent, which may take as long as the copy took.
+// Replays is which segment of the write-ahead log the copy replays, as in "000000010000000000000007"; nothing when that is not
+// known. Later ones sort later. A server answers no client before the copy is consistent, which may take as long as the copy took.
 func (j *Job) Replays() string {
 	if !j.running() {
 		return ""
 	}
-	for _, p := range process.Children(j.follower.PID()) {
+	for _, p := range process.Children(j.standby.PID()) {
 		if s := replays(process.Title(p.PID)); s != "" {
 			return s
 		}

@@ -22,10 +22,10 @@ import (
 // assertionLimit is how long an assertion may take.
 const assertionLimit = "10min"
 
-// verifier is the login that assertions are asked with. It is made in what was restored only.
+// verifier is the login that assertions run as. It is made in what was restored only.
 const verifier = "capstan_verifier"
 
-// maxSaid is how much of what a program said is told, in bytes.
+// maxSaid is how much of what a program said is reported, in bytes.
 const maxSaid = 600
 
 // check what was restored: tables, indexes and catalogues of all databases, then the assertions, and with the server stopped the
@@ -59,12 +59,12 @@ func (t Trial) check(ctx context.Context, s *server) error {
 	return nil
 }
 
-// amcheck checks the structure of all tables and indexes, those of the catalogues among them.
+// amcheck checks the structure of all tables and indexes, including the catalogues.
 func (s *server) amcheck(ctx context.Context) error {
 	said, err := s.program(ctx, "pg_amcheck", "--host="+s.folder, "--port=5432", "--username="+pgmember.RoleSuperuser, "--no-password",
 		"--all", "--install-missing", "--jobs=2")
 	var exit *exec.ExitError
-	// 2 tells of damage, 1 that it could not be told.
+	// 2 means damage, 1 that it is unknown.
 	if errors.As(err, &exit) && exit.ExitCode() != 2 {
 		return &Failure{members.VerifyOther, "pg_amcheck cannot check what was restored: " + brief(said)}
 	}
@@ -101,7 +101,7 @@ func (s *server) program(ctx context.Context, name string, args ...string) (stri
 	return string(out), err
 }
 
-// reader makes the login that assertions are asked with: it reads everything, and is no superuser.
+// reader makes the login that assertions run as: it reads everything, and is no superuser.
 func (s *server) reader(ctx context.Context) error {
 	conn, err := s.connect(ctx, pgmember.RoleSuperuser, "postgres", nil)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *server) reader(ctx context.Context) error {
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	for _, statement := range []string{
 		"do $$ begin create role " + verifier + "; exception when duplicate_object then null; end $$",
-		// Row-level security hides rows from whoever has no policy.
+		// Row-level security hides rows from roles without a policy.
 		"alter role " + verifier + " login nosuperuser nocreatedb nocreaterole noreplication bypassrls connection limit -1",
 		"grant pg_read_all_data to " + verifier,
 	} {

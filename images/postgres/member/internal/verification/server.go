@@ -32,16 +32,16 @@ const (
 	lookEvery = 500 * time.Millisecond
 	// stopWithin is how long a server may take to stop.
 	stopWithin = 10 * time.Minute
-	// everyone who opens the socket may log in: nobody else is in the pod.
+	// everyone who opens the socket may log in: nothing else is in the pod.
 	everyone = "local all all trust\n" //nolint:dupword // All databases, and all users.
 	// cannotConnectNow is what a server says until all is replayed.
 	cannotConnectNow = "57P03"
 )
 
-// A server on what was restored. Nobody reaches it but by a socket in folder.
+// A server on what was restored. It is reached only by a socket in folder.
 type server struct {
 	programs, data, folder string
-	// checksums tells that the data has them.
+	// checksums reports that the data has them.
 	checksums bool
 
 	cmd  *exec.Cmd
@@ -74,7 +74,7 @@ func start(ctx context.Context, programs, data, folder string, preload []string)
 		{"port", "5432"},
 		{"ssl", "off"},
 		{"archive_mode", "off"},
-		// Nobody asks before all is replayed, so that it needs as many connections as it has and not as the leader had.
+		// No query runs before all is replayed, so that it needs as many connections as it has and not as the leader had.
 		{"hot_standby", "off"},
 		{"max_connections", "20"},
 		{"max_wal_senders", "0"},
@@ -121,7 +121,7 @@ func (s *server) await(ctx context.Context) error {
 			_ = conn.Close(ctx)
 			return nil
 		case errors.As(err, &said) && said.Code != cannotConnectNow:
-			return &Failure{members.VerifyRestore, "nobody can log in to what was restored: " + said.Message}
+			return &Failure{members.VerifyRestore, "the platform cannot log in to what was restored: " + said.Message}
 		}
 	}
 }
@@ -138,7 +138,7 @@ func (s *server) replayed(ctx context.Context) (pgbackrest.LSN, time.Time, error
 		at   *time.Time
 	)
 	if err := conn.QueryRow(ctx, "select coalesce(pg_last_wal_replay_lsn(), '0/0')::text, pg_last_xact_replay_timestamp()").Scan(&text, &at); err != nil {
-		return 0, time.Time{}, fmt.Errorf("cannot tell what was replayed: %w", err)
+		return 0, time.Time{}, fmt.Errorf("cannot find out what was replayed: %w", err)
 	}
 	lsn, err := pgbackrest.ParseLSN(text)
 	if at == nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package verification proves that a backup can be restored: it restores it, starts PostgreSQL on it where nobody reaches it, and
+// Package verification proves that a backup can be restored: it restores it, starts PostgreSQL on it where no client reaches it, and
 // checks what is there.
 package verification
 
@@ -44,7 +44,7 @@ type Trial struct {
 	Log      *slog.Logger
 }
 
-// Passed is what a trial came to that was passed.
+// Passed is the result of a trial that was passed.
 type Passed struct {
 	Backup string
 	// Took is how long the restore took, until all was replayed.
@@ -53,12 +53,12 @@ type Passed struct {
 	Assertions int
 }
 
-// Try the latest backup with all that was archived since. The error is a *Failure when the backup is at fault, or what is asked
-// of it.
+// Try the latest backup with all that was archived since. The error is a *Failure when the backup is at fault, or one of its
+// assertions.
 func (t Trial) Try(ctx context.Context) (Passed, error) {
 	all, err := t.Run.Info(ctx, t.Stanza)
 	if err != nil {
-		return Passed{}, &Failure{members.VerifyRestore, fmt.Sprintf("the bucket cannot tell what backups there are: %v", err)}
+		return Passed{}, &Failure{members.VerifyRestore, fmt.Sprintf("the bucket does not say what backups there are: %v", err)}
 	}
 	if len(all) == 0 || len(all[0].Backups) == 0 {
 		return Passed{}, &Failure{members.VerifyRestore, "there is no backup: see the condition BackupFresh"}
@@ -81,7 +81,7 @@ func (t Trial) Try(ctx context.Context) (Passed, error) {
 		p.ReplayedTo = at
 	}
 	if from := all[0].Archived(); to <= from {
-		return p, &Failure{members.VerifyArchive, fmt.Sprintf("the archive goes on at %s, and what could be replayed ends at %s: "+
+		return p, &Failure{members.VerifyArchive, fmt.Sprintf("the archive continues at %s, and what could be replayed ends at %s: "+
 			"something in between is missing; take a backup: set spec.backup.now to a new id", from, to)}
 	}
 	if err := t.check(ctx, server); err != nil {

@@ -30,7 +30,7 @@ type TemporaryError struct {
 	After time.Duration
 }
 
-// Error tells what went wrong.
+// Error says what went wrong.
 func (t *TemporaryError) Error() string { return Plain(t.Err) }
 
 // Unwrap returns what went wrong.
@@ -39,14 +39,14 @@ func (t *TemporaryError) Unwrap() error { return t.Err }
 // Temporary wraps an error that is worth another try.
 func Temporary(err error) error { return &TemporaryError{Err: err} }
 
-// Patience with a server: how long it may fail without any progress in between.
-type Patience struct {
+// A Retry has how long a server may fail without any progress in between.
+type Retry struct {
 	Limit time.Duration
 	Log   *slog.Logger
 }
 
-// Do something until it succeeds, fails for good, or patience ends.
-func (p Patience) Do(ctx context.Context, fn func(ctx context.Context) error) error {
+// Do something until it succeeds, fails for good, or the limit is over.
+func (p Retry) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	t := p.trial()
 	for {
 		err := fn(ctx)
@@ -59,11 +59,11 @@ func (p Patience) Do(ctx context.Context, fn func(ctx context.Context) error) er
 	}
 }
 
-func (p Patience) trial() *trial { return &trial{Patience: p} }
+func (p Retry) trial() *trial { return &trial{Retry: p} }
 
-// A trial of patience.
+// A trial has the failures without progress.
 type trial struct {
-	Patience
+	Retry
 
 	since time.Time
 	wait  time.Duration
@@ -72,7 +72,7 @@ type trial struct {
 // calm it: there was progress.
 func (t *trial) calm() { t.since, t.wait = time.Time{}, 0 }
 
-// pause before another try, or tell why there must be none.
+// pause before another try, or return why there must be none.
 func (t *trial) pause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
