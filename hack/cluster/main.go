@@ -12,7 +12,7 @@
 //	hack/kubectl get pods -A                      the same as exec -- kubectl
 //	hack/capstan-cluster env                      the variables that exec sets, to be read by a shell
 //	hack/capstan-cluster logs [COMPONENT] [-f]    logs of etcd, apiserver, kubelet, …
-//	hack/capstan-cluster cut|mend NODE            take a node (a, b or c) off the network, put it back
+//	hack/capstan-cluster cut|rejoin NODE          take a node (a, b or c) off the network, put it back
 //	hack/capstan-cluster unplug|plug NODE         kill everything on a node at once, boot it again
 //	hack/capstan-cluster down                     remove it; programs and images stay in the cache, but with --all
 //
@@ -54,11 +54,11 @@ type cli struct {
 	Env    envCmd    `cmd:"" help:"Print the variables that describe the cluster."`
 	Build  buildCmd  `cmd:"" help:"Only build the programs."`
 	Cut    cutCmd    `cmd:"" help:"Take a node off the network."`
-	Mend   mendCmd   `cmd:"" help:"Put a node back on the network."`
+	Rejoin rejoinCmd `cmd:"" help:"Put a node back on the network."`
 	Unplug unplugCmd `cmd:"" help:"Kill everything on a node at once."`
 	Plug   plugCmd   `cmd:"" help:"Boot a node that was unplugged."`
 	Freeze freezeCmd `cmd:"" help:"Stop a component of the control plane without ending it, as in apiserver."`
-	Thaw   thawCmd   `cmd:"" help:"Let a component go on that was frozen."`
+	Thaw   thawCmd   `cmd:"" help:"Let a frozen component continue."`
 }
 
 func main() {
@@ -201,15 +201,15 @@ type nodeArg struct {
 
 type (
 	cutCmd    nodeArg
-	mendCmd   nodeArg
+	rejoinCmd nodeArg
 	unplugCmd nodeArg
 	plugCmd   nodeArg
 )
 
-func (n cutCmd) Run(ctx context.Context, c *cluster.Cluster) error  { return c.Cut(ctx, n.Node) }
-func (n mendCmd) Run(ctx context.Context, c *cluster.Cluster) error { return c.Mend(ctx, n.Node) }
-func (n unplugCmd) Run(c *cluster.Cluster) error                    { return c.Unplug(n.Node) }
-func (n plugCmd) Run(ctx context.Context, c *cluster.Cluster) error { return c.Plug(ctx, n.Node) }
+func (n cutCmd) Run(ctx context.Context, c *cluster.Cluster) error    { return c.Cut(ctx, n.Node) }
+func (n rejoinCmd) Run(ctx context.Context, c *cluster.Cluster) error { return c.Rejoin(ctx, n.Node) }
+func (n unplugCmd) Run(c *cluster.Cluster) error                      { return c.Unplug(n.Node) }
+func (n plugCmd) Run(ctx context.Context, c *cluster.Cluster) error   { return c.Plug(ctx, n.Node) }
 
 type componentArg struct {
 	Component string `arg:"" help:"Component of the control plane, as in apiserver."`

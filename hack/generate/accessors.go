@@ -32,7 +32,7 @@ const (
 type accessed struct {
 	// Kind of the managed resource.
 	Kind string
-	// Config and Connection tell whether its spec names a provider config and a connection Secret.
+	// Config and Connection report whether its spec names a provider config and a connection Secret.
 	Config, Connection bool
 }
 
@@ -95,7 +95,7 @@ func specFields(dir, kind string) ([]string, error) {
 	return nil, fmt.Errorf("cannot find type %sSpec: %w", kind, errors.ErrUnsupported)
 }
 
-// ownSource tells whether an entry is a source that people write.
+// ownSource reports whether an entry is a source that people write.
 func ownSource(e fs.DirEntry) bool {
 	return strings.HasSuffix(e.Name(), ".go") && !strings.HasSuffix(e.Name(), "_test.go") && !strings.HasPrefix(e.Name(), "zz_generated")
 }

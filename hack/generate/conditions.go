@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// A condition is what the API reference tells of a condition of a kind.
+// A condition is what the API reference says of a condition of a kind.
 type condition struct {
 	constant
 

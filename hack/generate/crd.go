@@ -69,7 +69,7 @@ const (
 	input
 )
 
-// The category of a kind below apis/ tells its role, as it does for Crossplane: every CRD that Crossplane makes from a
+// The category of a kind below apis/ is its role, as it does for Crossplane: every CRD that Crossplane makes from a
 // definition is in the category composite, what a provider reconciles is in managed, and what configures it in provider.
 const (
 	categoryComposite = "composite"
@@ -92,11 +92,11 @@ func (c crd) role() (role, error) {
 			return provider, nil
 		}
 	}
-	return 0, fmt.Errorf("cannot tell what kind %q is for: put it into the category %s, %s or %s with the marker"+
+	return 0, fmt.Errorf("cannot find out what kind %q is for: put it into the category %s, %s or %s with the marker"+
 		" +kubebuilder:resource", c.Spec.Names.Kind, categoryComposite, categoryManaged, categoryProvider)
 }
 
-// connected tells whether objects of the kind tell how an outside service answered.
+// connected reports whether objects of the kind report how an outside service answered.
 func (c crd) connected() bool {
 	properties, _ := c.Spec.Versions[0].Schema.OpenAPIV3Schema["properties"].(map[string]any)
 	spec, _ := properties["spec"].(map[string]any)

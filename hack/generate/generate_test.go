@@ -127,7 +127,7 @@ func TestManifest(t *testing.T) {
 			reason: "A kind that no package would carry is a mistake.",
 			group:  "capstan.dev",
 			role:   "crossplane",
-			err:    `cannot tell what kind "Thing" is for`,
+			err:    `cannot find out what kind "Thing" is for`,
 		},
 	}
 	for name, tc := range cases {

@@ -54,7 +54,7 @@ func run(ctx context.Context, out io.Writer, check bool) error {
 	}
 	for _, c := range changes {
 		if _, err := fmt.Fprintln(out, c.repaired()); err != nil {
-			return fmt.Errorf("cannot tell what was generated: %w", err)
+			return fmt.Errorf("cannot print what was generated: %w", err)
 		}
 	}
 	return nil

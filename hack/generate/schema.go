@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A schema is what the API reference tells of an OpenAPI v3 schema.
+// A schema is what the API reference says of an OpenAPI v3 schema.
 type schema struct {
 	Type        string `json:"type"`
 	Format      string `json:"format"`
@@ -38,13 +38,13 @@ type schema struct {
 	Rules       []rule   `json:"x-kubernetes-validations"`
 }
 
-// A rule is a CEL rule, of which readers see the message.
+// A rule is a CEL rule. Readers see its message.
 type rule struct {
 	FieldPath string `json:"fieldPath"`
 	Message   string `json:"message"`
 }
 
-// sentence tells what a rule of a whole object asks for.
+// sentence says what a rule of a whole object requires.
 func (r rule) sentence() string {
 	at, message := strings.TrimPrefix(r.FieldPath, "."), r.Message
 	if at == "" {

@@ -38,7 +38,7 @@ type change struct {
 
 func (c change) String() string { return c.what + " " + c.path }
 
-// repaired tells what was done about a change.
+// repaired says what was done about a change.
 func (c change) repaired() string {
 	if c.what == stale {
 		return "removed " + c.path

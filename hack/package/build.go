@@ -17,8 +17,8 @@ import (
 	"github.com/capstan-dev/capstan/hack/internal/postgres"
 )
 
-// nobody is the user of our images. A number, because Kubernetes cannot tell that a name is not root.
-const nobody = "65532:65532"
+// imageUser is the user of our images. A number, because Kubernetes cannot know that a name is not root.
+const imageUser = "65532:65532"
 
 type buildCmd struct {
 	Platform []string `default:"linux/amd64,linux/arm64"                                                                                                          help:"Platforms to build for."`
@@ -128,7 +128,7 @@ func (p *project) buildImage(ctx context.Context, a artifact, platform, dir, fil
 	}
 	spec := image.Spec{
 		Platform: platform,
-		User:     nobody,
+		User:     imageUser,
 		Created:  p.created,
 		Labels: map[string]string{
 			"org.opencontainers.image.title":    a.Name,

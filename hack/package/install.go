@@ -22,7 +22,7 @@ type installCmd struct {
 	Wait     time.Duration `default:"5m"          help:"How long to wait for packages to become healthy."`
 }
 
-// Run does what the README tells people to do, and prints each command. It can be repeated: what is there is upgraded.
+// Run does what the README describes, and prints each command. It can be repeated: what is there is upgraded.
 func (c *installCmd) Run(ctx context.Context, p *project) error {
 	if _, err := exec.LookPath("kubectl"); err != nil {
 		return fmt.Errorf("cannot install: %w: put kubectl into PATH", err)
@@ -55,14 +55,14 @@ func (c *installCmd) applyPlatform(ctx context.Context, p *project) error {
 	}
 	mirror, err := os.ReadFile(filepath.Join(p.root, "package", "mirror.yaml"))
 	if err != nil {
-		return fmt.Errorf("cannot tell the cluster to pull from %s: %w", c.Registry, err)
+		return fmt.Errorf("cannot configure the cluster to pull from %s: %w", c.Registry, err)
 	}
 	return p.apply(ctx, bytes.ReplaceAll(mirror, []byte(exampleRegistry), []byte(c.Registry)),
 		fmt.Sprintf("sed s/%s/%s/ package/mirror.yaml | kubectl apply --server-side --field-manager=capstan-mirror -f -", exampleRegistry, c.Registry),
 		"--field-manager=capstan-mirror")
 }
 
-// install upgrades a package that is there. Of those that are not, it only installs the APIs: Crossplane then installs the
+// install upgrades a package that is there. Of packages that are not, it only installs the APIs: Crossplane then installs the
 // function and the provider that they depend on.
 func (c *installCmd) install(ctx context.Context, p *project, a artifact) error {
 	if a.Kind == "" {
@@ -94,7 +94,7 @@ func (c *installCmd) await(ctx context.Context, p *project) error {
 		err := p.show(exec.CommandContext(ctx, "kubectl", "wait", a.resource(), a.installed(),
 			"--for=condition=Healthy", "--timeout="+c.Wait.String()))
 		if err != nil {
-			return fmt.Errorf("%w\n`kubectl describe %s %s` tells why", err, a.resource(), a.installed())
+			return fmt.Errorf("%w\n`kubectl describe %s %s` shows why", err, a.resource(), a.installed())
 		}
 	}
 	return nil

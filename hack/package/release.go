@@ -127,7 +127,7 @@ func (c *releaseCmd) checkSource(ctx context.Context, p *project) (checkout.Stat
 			p.version, n, strings.TrimSpace(state.Dirty[0]))
 	}
 	if os.Getenv(postgres.DriftVariable) != "" {
-		return state, fmt.Errorf("cannot release %s: %s lets other packages of Debian in than those that are locked: unset it",
+		return state, fmt.Errorf("cannot release %s: %s allows other packages of Debian than the locked ones: unset it",
 			p.version, postgres.DriftVariable)
 	}
 	tagged, err := checkout.CommitOf(ctx, p.root, p.version)

@@ -75,7 +75,7 @@ func (c *releaseCmd) describe(files map[string][]byte, p *project, images []rele
 // packagesLock names the packages of Debian in the image postgres.
 const packagesLock = "images/postgres/packages.lock"
 
-// packages returns those of the platforms that are built.
+// packages returns the packages of the platforms that are built.
 func (c *releaseCmd) packages(p *project) ([]debian.Package, error) {
 	data, err := os.ReadFile(filepath.Join(p.root, packagesLock))
 	if err != nil {

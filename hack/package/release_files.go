@@ -81,7 +81,7 @@ type manifestPackage struct {
 	Runtime string
 }
 
-const mark = `# Capstan {{.Version}}{{if .Unsigned}}. UNSIGNED: whoever made this release chose not to sign it, and nothing proves where it comes from{{end}}.
+const mark = `# Capstan {{.Version}}{{if .Unsigned}}. UNSIGNED: this release was made without a signature, and nothing proves where it comes from{{end}}.
 `
 
 var configurationTemplate = template.Must(template.New("configuration").Parse(mark + `#

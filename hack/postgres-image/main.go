@@ -24,7 +24,7 @@ import (
 )
 
 type cli struct {
-	Lock   lockCmd   `cmd:"" help:"Resolve the packages anew and write the lock and the catalogue."`
+	Lock   lockCmd   `cmd:"" help:"Resolve the packages again and write the lock and the catalogue."`
 	Build  buildCmd  `cmd:"" help:"Build the layers that the cache lacks and print their sizes."`
 	Rootfs rootfsCmd `cmd:"" help:"Print the folder of the cache that has the image's files, and unpack them unless they are there."`
 	Unpack unpackCmd `cmd:"" help:"Unpack the image's files into a folder."`

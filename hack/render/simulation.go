@@ -37,7 +37,7 @@ type moment struct {
 	Observed map[string]any `json:"observed,omitempty"`
 }
 
-// passesPerMoment that Crossplane makes: a change wakes the composite resource up, and what is told of it does once more,
+// passesPerMoment that Crossplane makes: a change wakes the composite resource up, and what is reported of it does once more,
 // because conditions are written before the rest of the status.
 const passesPerMoment = 2
 
@@ -48,7 +48,7 @@ type stage struct {
 	recorded  map[string]any
 }
 
-// simulate a scenario, and tell of each moment where its rollout stands.
+// simulate a scenario, and report of each moment where its rollout stands.
 func (r *renderer) simulate(ctx context.Context, s scenario) ([]byte, error) {
 	var sim simulation
 	if err := readYAML(s.simulation, &sim); err != nil {
@@ -77,7 +77,7 @@ func (r *renderer) simulate(ctx context.Context, s scenario) ([]byte, error) {
 		}
 		doc, err := yaml.Marshal(st.tell())
 		if err != nil {
-			return nil, fmt.Errorf("cannot tell of %s: %w", m.At, err)
+			return nil, fmt.Errorf("cannot report %s: %w", m.At, err)
 		}
 		fmt.Fprintf(&out, "---\n# %s: %s\n%s", m.At, m.Says, doc)
 	}
@@ -159,7 +159,7 @@ func (st *stage) observed(name string, o map[string]any) map[string]any {
 	return out
 }
 
-// about the latest spec: Deployments tell its generation in their status, and Gateways in each condition.
+// about the latest spec: Deployments report its generation in their status, and Gateways in each condition.
 func about(recorded, generation any) any {
 	status, _ := copied(recorded).(map[string]any)
 	if _, told := status["observedGeneration"]; !told && status["replicas"] != nil {
@@ -178,7 +178,7 @@ func about(recorded, generation any) any {
 	return status
 }
 
-// tell where the rollout stands, what the slots run, and who reaches them.
+// report where the rollout stands, what the slots run, and who reaches them.
 func (st *stage) tell() map[string]any {
 	told := map[string]any{}
 	if rollout, ok := copied(at(st.composite, "status", "rollout")).(map[string]any); ok {

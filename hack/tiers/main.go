@@ -184,7 +184,7 @@ func (p *project) printPlan(d tiers.Diff, s tiers.Situation, turns, picked []tie
 		against = fmt.Sprintf("%d files differ from %.10s (%s)", len(d.Files), d.Base, d.Because)
 	}
 	p.sayf("slow tests: %s, commit %.10s, %s; the ledger has %d runs", s.Now.UTC().Format(time.DateOnly), d.Commit, against, len(s.Ledger))
-	p.sayf("slow tests: %s left for %d, of which %d run:", max(0, left).Round(time.Second), len(turns), len(picked))
+	p.sayf("slow tests: %s left for %d, and %d of them run:", max(0, left).Round(time.Second), len(turns), len(picked))
 	runs := map[string]bool{}
 	for _, t := range picked {
 		runs[t.Test.Name] = true

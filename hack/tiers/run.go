@@ -19,8 +19,8 @@ import (
 // errSlow is that no test failed but slow ones.
 var errSlow = errors.New("only slow tests failed")
 
-// patience of a run that no budget limits.
-const patience = 3 * time.Hour
+// timeout of a run that no budget limits.
+const unlimited = 3 * time.Hour
 
 // A selection of tests for one cluster.
 type selection struct {
@@ -29,7 +29,7 @@ type selection struct {
 	Night bool   `help:"All of both tiers."`
 }
 
-// tests of the selection, and the occasion of which the ledger knows them.
+// tests of the selection, and the occasion that the ledger records them by.
 func (s *selection) tests(c *tiers.Catalogue) ([]tiers.Test, string, error) {
 	all, occasion := c.In(tiers.Change), string(tiers.Change)
 	if s.Night {
@@ -73,7 +73,7 @@ type runCmd struct {
 	commit   string
 }
 
-// Run the selected tests, and after those of every change slow tests for as long as the budget lasts.
+// Run the selected tests, and after the tests of every change slow tests for as long as the budget lasts.
 func (c *runCmd) Run(ctx context.Context, p *project) error {
 	tests, occasion, err := c.tests(p.Catalogue)
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *runCmd) Run(ctx context.Context, p *project) error {
 	d := tiers.DiffOf(ctx, p.root, p.Base, p.ledger())
 	c.commit = d.Commit
 	began := p.now()
-	_, err = c.do(ctx, p, tests, occasion, patience, flags)
+	_, err = c.do(ctx, p, tests, occasion, unlimited, flags)
 	p.account(partOf(c.Nodes, ""), p.now().Sub(began))
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (c *runCmd) rotate(ctx context.Context, p *project, d tiers.Diff) error {
 func (c *runCmd) twice(ctx context.Context, p *project, tests []tiers.Test, reserve time.Duration) error {
 	timeout := func() time.Duration {
 		if p.Limit == 0 {
-			return patience
+			return unlimited
 		}
 		return p.Limit - p.now().Sub(time.Unix(p.Started, 0)) - reserve
 	}

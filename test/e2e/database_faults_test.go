@@ -30,7 +30,7 @@ import (
 // duration is logged with it.
 const slack = 10.0
 
-// cluster runs a command of the embedded cluster: cut, mend, unplug, plug, freeze, thaw.
+// cluster runs a command of the embedded cluster: cut, rejoin, unplug, plug, freeze, thaw.
 func cluster(t *testing.T, args ...string) {
 	t.Helper()
 	if err := clusterCommand(args...); err != nil {
@@ -121,7 +121,7 @@ func faultsOf(d *v1alpha1.Database) []fault {
 		{name: "leader's node cut off", aim: 20, lasting: 45 * time.Second, isolates: true, strike: func(t *testing.T, p corev1.Pod) func() {
 			t.Helper()
 			cluster(t, "cut", letter(p))
-			return func() { cluster(t, "mend", letter(p)) }
+			return func() { cluster(t, "rejoin", letter(p)) }
 		}},
 		{name: "leader's node lost", aim: 20, lasting: 40 * time.Second, isolates: true, kills: true, strike: func(t *testing.T, p corev1.Pod) func() {
 			t.Helper()

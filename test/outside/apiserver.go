@@ -20,7 +20,7 @@ func APIServer(tb testing.TB) *rest.Config {
 	env := &envtest.Environment{
 		CRDDirectoryPaths:        []string{filepath.Join(repository(tb), "package", "provider", "crds")},
 		ErrorIfCRDPathMissing:    true,
-		UseExistingCluster:       new(false), // whatever the environment says
+		UseExistingCluster:       new(false), // with any environment
 		ControlPlaneStartTimeout: startTimeout,
 		ControlPlaneStopTimeout:  startTimeout,
 	}

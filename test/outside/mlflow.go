@@ -26,7 +26,7 @@ type MLflowServer struct {
 	// URL as in https://127.0.0.1:4711; the certificate is signed by CA (PEM).
 	URL string
 	CA  []byte
-	// Username and Password are the administrator's, OtherUsername and OtherPassword those of a user without any
+	// Username and Password are the administrator's, OtherUsername and OtherPassword belong to a user without any
 	// rights. All are empty when the server has no authentication.
 	Username, Password           string
 	OtherUsername, OtherPassword string

@@ -18,7 +18,7 @@ type S3Server struct {
 	// Endpoint as in https://127.0.0.1:4711; CA (PEM) has signed the certificate.
 	Endpoint string
 	CA       []byte
-	// AccessKey and SecretKey are those of the root account, which has all rights.
+	// AccessKey and SecretKey belong to the root account, which has all rights.
 	AccessKey, SecretKey string
 	Region               string
 

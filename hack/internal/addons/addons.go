@@ -40,7 +40,7 @@ func Rest() []Stage {
 		storage{},
 		growingStorage{},
 		metricsServer{},      // takes longest to become ready: the rest starts meanwhile
-		prometheusOperator{}, // whose pods come one after the other
+		prometheusOperator{}, // its pods come one after the other
 		prometheus{},
 		prometheusAdapter{},
 		traefik{},

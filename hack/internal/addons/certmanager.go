@@ -46,7 +46,7 @@ func (certManager) Apply(ctx context.Context, env *Env) error {
 	return env.Apply(ctx, "cert-manager.yaml", images)
 }
 
-// WaitReady also tells the API server which authority to trust the webhook by, which is all that there is for cainjector to do.
+// WaitReady also gives the API server the authority of the webhook, which is all that there is for cainjector to do.
 func (certManager) WaitReady(ctx context.Context, env *Env) error {
 	if _, err := env.Kubectl(ctx, "wait", "--for=create", "--timeout=5m", "-n", certManagerNamespace, "secret/"+certManagerAuthority); err != nil {
 		return err

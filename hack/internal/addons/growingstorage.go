@@ -14,7 +14,7 @@ import (
 
 const growingStorageTimeout = 90 * time.Second
 
-// growingStorage is a StorageClass whose volumes have the size they were asked for, and grow while they are used. Its driver and the
+// growingStorage is a StorageClass whose volumes have the requested size, and grow while they are used. Its driver and the
 // official sidecars run beside the kubelets and the control plane.
 type growingStorage struct{}
 
@@ -28,7 +28,7 @@ func (growingStorage) Apply(ctx context.Context, env *Env) error {
 	})
 }
 
-// WaitReady waits until every kubelet has told that it knows the driver: no pod with such a volume is scheduled before.
+// WaitReady waits until every kubelet has reported that it knows the driver: no pod with such a volume is scheduled before.
 func (growingStorage) WaitReady(ctx context.Context, env *Env) error {
 	ctx, cancel := context.WithTimeout(ctx, growingStorageTimeout)
 	defer cancel()

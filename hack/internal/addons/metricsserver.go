@@ -8,7 +8,7 @@ import (
 	"github.com/capstan-dev/capstan/hack/internal/image"
 )
 
-// metricsServer tells autoscalers and people what pods use.
+// metricsServer shows autoscalers and people what pods use.
 type metricsServer struct{}
 
 func (metricsServer) Name() string { return "metrics-server" }

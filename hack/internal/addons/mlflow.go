@@ -41,7 +41,7 @@ func (mlflow) WaitReady(ctx context.Context, env *Env) error {
 	return env.Rollout(ctx, outsideNamespace, "mlflow")
 }
 
-// systemFolders are those of this machine that its Python consists of. Which have the loader depends on the architecture.
+// systemFolders are the folders of this machine that its Python consists of. Which have the loader depends on the architecture.
 func systemFolders() []string {
 	var found []string
 	for _, dir := range []string{"/usr", "/lib", "/lib64"} {

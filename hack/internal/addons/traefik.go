@@ -21,7 +21,7 @@ func (traefik) Name() string { return "traefik" }
 func (traefik) Tools() []string { return []string{"traefik"} }
 
 func (traefik) Apply(ctx context.Context, env *Env) error {
-	// The definitions are those of the version that Traefik is compiled with.
+	// The definitions are from the version that Traefik is compiled with.
 	source, err := env.Builder.DependencyDir(ctx, "traefik", "sigs.k8s.io/gateway-api")
 	if err != nil {
 		return err

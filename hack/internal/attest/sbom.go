@@ -63,7 +63,7 @@ func addModules(components map[string]cdx.Component, program []byte) error {
 		return err
 	}
 	if len(info.Deps) == 0 && info.Main.Path == "" {
-		return errors.New("the program does not tell which modules are in it")
+		return errors.New("the program does not say which modules are in it")
 	}
 	add := func(path, version string) {
 		reference := "pkg:golang/" + path + "@" + url.PathEscape(version)

@@ -34,7 +34,7 @@ type Builder struct {
 	Source string
 	// Cache is the folder that holds one folder for each build of a tool.
 	Cache string
-	// Tools that can be built. Default: those of the function Tools, and the programs of our own.
+	// Tools that can be built. Default: the tools of the function Tools, and the programs of our own.
 	Tools []Tool
 
 	goVersion string

@@ -80,7 +80,7 @@ func (b *Builder) install(ctx context.Context, tool Tool, dir string, collected 
 // run counts the packages that pip names; its errors have what it said last.
 func run(ctx context.Context, args []string, collected *atomic.Int64) error {
 	cmd := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", `umask 022; exec "$@"`, "sh"}, args...)...)
-	// Settings of the caller's own environment must not lead the packages elsewhere.
+	// Settings of the user's own environment must not move the packages elsewhere.
 	cmd.Env = append(os.Environ(), "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_REQUIRE_VIRTUALENV=1", "PIP_USER=0", "PYTHONPATH=")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -16,7 +16,7 @@ import (
 	"github.com/capstan-dev/capstan/hack/internal/progress"
 )
 
-// A Queue makes programs in the background, in the order in which they were asked for, so that a cluster starts with the
+// A Queue makes programs in the background, in the order of requests, so that a cluster starts with the
 // first while the last are compiled.
 type Queue struct {
 	builder *Builder
@@ -39,7 +39,7 @@ func (b *Builder) Ensure(ctx context.Context, p *progress.Printer, names ...stri
 	return q.Wait(ctx, names...)
 }
 
-// Start makes those of the named tools that the cache lacks, and returns at once. The caller calls Stop in the end.
+// Start makes the named tools that the cache lacks, and returns at once. Call Stop in the end.
 func (b *Builder) Start(ctx context.Context, p *progress.Printer, names ...string) (*Queue, error) {
 	q := &Queue{builder: b, printer: p, made: map[string]chan struct{}{}}
 	for _, name := range names {
@@ -83,7 +83,7 @@ func (q *Queue) Wait(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		made, ok := q.made[name]
 		if !ok {
-			return fmt.Errorf("cannot wait for tool %q, which nobody asked for", name)
+			return fmt.Errorf("cannot wait for tool %q, which was not requested", name)
 		}
 		select {
 		case <-made:

@@ -61,7 +61,7 @@ func TestQueue(t *testing.T) {
 			reason:   "Waiting for what nobody asked for would never end.",
 			programs: map[string]string{"first": good},
 			wait:     []string{"second"},
-			want:     "nobody asked for",
+			want:     "was not requested",
 		},
 	}
 	for name, tc := range cases {

@@ -48,7 +48,7 @@ const crossplaneVersion = "-X github.com/crossplane/crossplane-runtime/v2/pkg/ve
 func Tools() []Tool {
 	return []Tool{
 		{Name: "etcd", Module: "go.etcd.io/etcd/server/v3", Usual: 50 * time.Second, Pins: shared, Packages: []string{"go.etcd.io/etcd/server/v3"}},
-		// Its version of the container runtime interface is newer than that of the shared module's Kubernetes.
+		// Its version of the container runtime interface is newer than the version of the shared module's Kubernetes.
 		{Name: "containerd", Module: "github.com/containerd/containerd/v2", Usual: time.Minute},
 		// Without seccomp every pod fails with "config provided but seccomp not supported".
 		{

@@ -29,7 +29,7 @@ type State struct {
 func Read(ctx context.Context, dir string) (State, error) {
 	commit, err := git(ctx, dir, "rev-parse", "HEAD")
 	if err != nil {
-		return State{}, fmt.Errorf("cannot tell which commit this is: %w: release from a clone with git", err)
+		return State{}, fmt.Errorf("cannot find out which commit this is: %w: release from a clone with git", err)
 	}
 	seconds, err := git(ctx, dir, "show", "--no-patch", "--format=%ct", "HEAD")
 	if err != nil {

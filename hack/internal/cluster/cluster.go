@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster starts, breaks, mends and removes an embedded cluster.
+// Package cluster starts, breaks, repairs and removes an embedded cluster.
 package cluster
 
 import (
@@ -31,7 +31,7 @@ type Cluster struct {
 
 // state is what one up leaves for later commands.
 type state struct {
-	// Nodes is how many nodes were asked for.
+	// Nodes is how many nodes were requested.
 	Nodes int `json:"nodes"`
 	// Core once a first Algorithm can be served. A cluster that has not come that far is removed by the next up.
 	Core bool `json:"core"`
@@ -55,7 +55,7 @@ func New(name, source string) (*Cluster, error) {
 func (c *Cluster) home() string     { return filepath.Join(c.Cache, "clusters", c.Name) }
 func (c *Cluster) registry() string { return filepath.Join(c.home(), "registry") }
 
-// pushed is where the registry keeps the packages and images of this project; those of add-ons are beside it.
+// pushed is where the registry keeps the packages and images of this project; the ones of add-ons are beside it.
 func (c *Cluster) pushed() string {
 	return filepath.Join(c.registry(), "docker", "registry", "v2", "repositories", "capstan-dev")
 }

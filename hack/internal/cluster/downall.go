@@ -81,7 +81,7 @@ func (c *Cluster) alone() (release func(), err error) {
 			release()
 			return nil, err
 		}
-		// The folder alone is that of a cluster which is long gone.
+		// A folder alone belongs to a cluster that is long gone.
 		if slices.ContainsFunc(left, func(what string) bool { return what != "folder "+other.state() }) {
 			busy = append(busy, other.Name)
 		}
@@ -138,7 +138,7 @@ const measureTimeout = 10 * time.Second
 type goCache struct {
 	name string
 	dir  string
-	// size is that of the files that were counted, which are all unless the time was over.
+	// size is the size of the files that were counted, which are all unless the time was over.
 	size int64
 	all  bool
 }
@@ -161,7 +161,7 @@ func goCaches(ctx context.Context) []goCache {
 	return caches
 }
 
-// folderSize is that of all files below a folder, or of those that could be counted until ctx was done. What cannot be
+// folderSize is the size of all files below a folder, or of the files that could be counted until ctx was done. What cannot be
 // read, or has just gone, does not count.
 func folderSize(ctx context.Context, dir string) (size int64, all bool) {
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {

@@ -70,7 +70,7 @@ func (c *Cluster) Exec(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("cannot find a program: %w", err)
 	}
-	// Namespaces belong to threads; the command inherits those of the one that calls exec.
+	// Namespaces belong to threads; the command inherits them from the thread that calls exec.
 	runtime.LockOSThread()
 	if err := netns.Enter(netns.Of(pid)); err != nil {
 		return err

@@ -16,9 +16,9 @@ import (
 // Cut takes a node off the network; everything on it keeps running.
 func (c *Cluster) Cut(ctx context.Context, name string) error { return c.cable(ctx, name, network.Cut) }
 
-// Mend connects a node again that was cut off.
-func (c *Cluster) Mend(ctx context.Context, name string) error {
-	return c.cable(ctx, name, network.Mend)
+// Rejoin connects a node again that was cut off.
+func (c *Cluster) Rejoin(ctx context.Context, name string) error {
+	return c.cable(ctx, name, network.Rejoin)
 }
 
 func (c *Cluster) cable(

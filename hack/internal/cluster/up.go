@@ -121,7 +121,7 @@ func (c *Cluster) install(ctx context.Context, plan []network.Node, running bool
 func (c *Cluster) boot(
 	ctx context.Context, plan []network.Node, builder *build.Builder, programs build.Programs, p *progress.Printer,
 ) error {
-	// Whatever an earlier up or a crash has left is ours by record, and in the way.
+	// Everything that an earlier up or a crash has left is ours by record, and in the way.
 	if err := c.remove(p); err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (c *Cluster) boot(
 	return nil
 }
 
-// size of the cluster in nodes: what is asked for, or what there is, or one.
+// size of the cluster in nodes: the request, or what there is, or one.
 func (c *Cluster) size(asked int) int {
 	if asked > 0 {
 		return asked

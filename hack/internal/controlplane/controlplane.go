@@ -138,7 +138,7 @@ func components(programs build.Programs) []machine.Component {
 				"--kubelet-certificate-authority=" + in("pki/ca.crt"),
 				"--kubelet-client-certificate=" + in("pki/kubelet-client.crt"),
 				"--kubelet-client-key=" + in("pki/kubelet-client.key"),
-				// Nobody here can resolve the names of nodes.
+				// No program here can resolve the names of nodes.
 				"--kubelet-preferred-address-types=InternalIP",
 				"--requestheader-client-ca-file=" + in("pki/front-proxy-ca.crt"),
 				"--requestheader-allowed-names=" + pki.FrontProxyUser,
@@ -167,7 +167,7 @@ func components(programs build.Programs) []machine.Component {
 			),
 		},
 		{Name: "scheduler", Path: kubernetes("kube-scheduler"), Args: client("scheduler")},
-		// The controller of the class that grows knows no volume: it tells the resizer that nodes do all of it.
+		// The controller of the class that grows knows no volume: it refers the resizer to the nodes, which do all of it.
 		{
 			Name: "xfsdriver", Path: programs.Path("xfsdriver", "xfsdriver"), Ready: xfs.Socket,
 			Args: []string{"--endpoint=" + xfs.Socket},

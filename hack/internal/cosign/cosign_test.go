@@ -143,7 +143,7 @@ func TestSignImage(t *testing.T) {
 		"Second":      {reason: "an image may have signatures of others, too", signatures: both, digest: digest, public: key.Public()},
 		"Stranger":    {reason: "each of them counts for its own key", signatures: both, digest: digest, public: stranger.Public()},
 		"OtherKey":    {reason: "another key does not", signatures: signed, digest: digest, public: stranger.Public(), want: "was not made with this key"},
-		"OtherImage":  {reason: "a changed image has another digest", signatures: signed, digest: changed, public: key.Public(), want: "the signature is that of " + digest.String()},
+		"OtherImage":  {reason: "a changed image has another digest", signatures: signed, digest: changed, public: key.Public(), want: "the signature belongs to " + digest.String()},
 		"OneByte":     {reason: "what is signed cannot be changed", signatures: flip(t, signed, true), digest: digest, public: key.Public(), want: "not of this content"},
 		"NotRecorded": {reason: "Crossplane wants a log's entry", signatures: flip(t, signed, false), digest: digest, public: key.Public(), want: "no transparency log"},
 	}
@@ -176,7 +176,7 @@ func TestLogThatLies(t *testing.T) {
 				}
 				honest.Config.Handler.ServeHTTP(w, r)
 			},
-			want: "its entry is that of another log",
+			want: "its entry belongs to another log",
 		},
 		"Refused": {
 			reason: "the log's own words reach the user",

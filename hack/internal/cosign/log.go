@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// PublicLog is the transparency log of Sigstore, whose key Crossplane knows without being told.
+// PublicLog is the transparency log of Sigstore, whose key Crossplane knows by default.
 const PublicLog = "https://rekor.sigstore.dev"
 
 const (
@@ -34,7 +34,7 @@ type Log struct {
 	URL string
 }
 
-// An Entry of the log, with its fields in the order that the log signs them in: that of their names.
+// An Entry of the log, with its fields in the order that the log signs them in: by their names.
 type Entry struct {
 	Body           string `json:"body"`
 	IntegratedTime int64  `json:"integratedTime"`
@@ -51,7 +51,7 @@ type Answer struct {
 	} `json:"verification"`
 }
 
-// A Record is what the log stores: whose signature of which content. It is a "hashedrekord" of version 0.0.1.
+// A Record is what the log stores: a signature, its author and its content. It is a "hashedrekord" of version 0.0.1.
 type Record struct {
 	APIVersion string     `json:"apiVersion"`
 	Kind       string     `json:"kind"`
@@ -130,7 +130,7 @@ func (l *Log) add(ctx context.Context, message, signature, public []byte) (Answe
 	return Answer{}, errors.New("its answer has no entry")
 }
 
-// verify checks what Crossplane checks: the entry is that of the signature, and the log has signed it.
+// verify checks what Crossplane checks: the entry belongs to the signature, and the log has signed it.
 func (l *Log) verify(ctx context.Context, answer Answer, signature []byte) error {
 	body, err := base64.StdEncoding.DecodeString(answer.Body)
 	if err != nil {
@@ -155,7 +155,7 @@ func (l *Log) verify(ctx context.Context, answer Answer, signature []byte) error
 		return errors.New("its public key is not in PEM")
 	}
 	if id := sha256.Sum256(block.Bytes); answer.LogID != hex.EncodeToString(id[:]) {
-		return errors.New("its entry is that of another log")
+		return errors.New("its entry belongs to another log")
 	}
 	message, err := json.Marshal(answer.Entry)
 	if err != nil {

@@ -122,12 +122,12 @@ func verifyLayer(signatures v1.Image, descriptor v1.Descriptor, digest v1.Hash, 
 		return fmt.Errorf("cannot read what is signed: %w", err)
 	}
 	if signed := p.Critical.Image.DockerManifestDigest; signed != digest.String() {
-		return fmt.Errorf("the signature is that of %s", signed)
+		return fmt.Errorf("the signature belongs to %s", signed)
 	}
 	return nil
 }
 
-// Verify returns nil when the signature is that of the message, by the private half of a public key in PEM.
+// Verify returns nil when the signature belongs to the message, by the private half of a public key in PEM.
 func Verify(message, signature, public []byte) error {
 	key, err := publicKey(public)
 	if err != nil {

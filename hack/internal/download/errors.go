@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// Why a tool cannot be downloaded. Every error of Fetch but those of this machine, such as a full disk, and of the context is
+// Why a tool cannot be downloaded. Every error of Fetch except errors of this machine, such as a full disk, and of the context is
 // one of these or a ChecksumError.
 var (
 	// ErrNotPublished says that no release file does what the compiled programs do.

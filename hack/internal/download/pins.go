@@ -106,7 +106,7 @@ func (p Pins) Marshal() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// keep returns the pins without those of other versions of a tool.
+// keep returns the pins without the pins of other versions of a tool.
 func (p Pins) keep(tool, version string) Pins {
 	return slices.DeleteFunc(slices.Clone(p), func(pin Pin) bool { return pin.Tool == tool && pin.Version != version })
 }

@@ -39,7 +39,7 @@ func Check(cache string, nodes int) error {
 	return checkMemory(nodes)
 }
 
-// CheckRoot reports when the caller is not root.
+// CheckRoot reports when the user is not root.
 func CheckRoot() error {
 	if os.Geteuid() != 0 {
 		return errors.New("cannot work with namespaces: not root: run this as root, for example with sudo -E")
@@ -48,7 +48,7 @@ func CheckRoot() error {
 }
 
 func checkDisk(cache string) error {
-	// The folder may not be there yet; its file system is that of the nearest parent.
+	// The folder may not be there yet; its file system is the file system of the nearest parent.
 	dir := cache
 	for !present(dir) {
 		dir = filepath.Dir(dir)

@@ -97,7 +97,7 @@ func install(ctx context.Context, packages []string) error {
 	return apt(ctx, "", args...)
 }
 
-// recordInstalled records those of the packages that are there now.
+// recordInstalled records the packages that are there now.
 func recordInstalled(packages, only []string) error {
 	cache, err := cacheFolder()
 	if err != nil {
@@ -107,7 +107,7 @@ func recordInstalled(packages, only []string) error {
 	return record(cache, slices.DeleteFunc(slices.Clone(packages), func(pkg string) bool { return slices.Contains(missing, pkg) }))
 }
 
-// missingPackages of those named, or of all when none is.
+// missingPackages of the named ones, or of all when none is.
 func missingPackages(only []string) []string {
 	var missing []string
 	for _, n := range needs() {

@@ -27,7 +27,7 @@ func Installed(cache string) ([]string, error) {
 	return strings.Fields(string(data)), nil
 }
 
-// record packages that were installed, beside those of before.
+// record packages that were installed, beside the earlier ones.
 func record(cache string, packages []string) error {
 	if len(packages) == 0 {
 		return nil

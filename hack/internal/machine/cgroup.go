@@ -94,7 +94,7 @@ func joinGroups(name string) error {
 		return err
 	}
 	for _, tree := range trees {
-		// Zero is the writer itself, whatever its pid is called in this namespace.
+		// Zero is the writer itself, with any pid in this namespace.
 		if err := os.WriteFile(filepath.Join(tree.path, name, system, "cgroup.procs"), []byte("0"), 0o600); err != nil {
 			return fmt.Errorf("cannot join control group %q in %s: %w", name, tree.path, err)
 		}

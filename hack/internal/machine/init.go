@@ -47,7 +47,7 @@ func Init(path string) error {
 	}
 	// One byte means that the network is there; the end of the input means that the parent process has died.
 	if _, err := os.Stdin.Read(make([]byte, 1)); err != nil {
-		return fmt.Errorf("cannot start: nobody connected the network: %w", err)
+		return fmt.Errorf("cannot start: the network was not connected: %w", err)
 	}
 	for name, value := range spec.Sysctls {
 		if err := os.WriteFile(filepath.Join("/proc/sys", name), []byte(value), 0o600); err != nil {

@@ -73,7 +73,7 @@ func makeTarget(target string, source *os.File) error {
 	return nil
 }
 
-// checkPrivate does not trust the mount that has just been made private: whatever stays shared would leak to the machine
+// checkPrivate does not trust the mount that has just been made private: what stays shared would leak to the machine
 // outside.
 func checkPrivate() error {
 	data, err := os.ReadFile("/proc/self/mountinfo")
@@ -81,7 +81,7 @@ func checkPrivate() error {
 		return fmt.Errorf("cannot list mounts: %w", err)
 	}
 	if bytes.Contains(data, []byte(" shared:")) || bytes.Contains(data, []byte(" master:")) {
-		return errors.New("cannot go on: mounts would be seen outside this machine")
+		return errors.New("cannot continue: mounts would be seen outside this machine")
 	}
 	return nil
 }

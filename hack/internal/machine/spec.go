@@ -55,7 +55,7 @@ type Component struct {
 	Ready string `json:"ready,omitempty"`
 }
 
-// LogFile returns where a component's output goes on the real machine.
+// LogFile returns the file of a component's output on the real machine.
 func (s Spec) LogFile(component string) string {
 	return filepath.Join(s.Dir, "log", component+".log")
 }

@@ -18,7 +18,7 @@ import (
 const InitCommand = "machine-init"
 
 // Start boots a machine. Once its namespaces exist, wire is called with its pid to connect the network, and only then
-// the machine starts its components. If the caller dies before that, the machine ends by itself.
+// the machine starts its components. If the starting program dies before that, the machine ends by itself.
 func Start(spec Spec, wire func(pid int) error) error {
 	if err := spec.write(); err != nil {
 		return err
@@ -55,7 +55,7 @@ func Start(spec Spec, wire func(pid int) error) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("cannot start machine %q: %w", spec.Name, err)
 	}
-	// The caller may live on for a while; then it is the one to take note of the end.
+	// The starting program may live on for a while; then it is the one to take note of the end.
 	defer func() { go func() { _ = cmd.Wait() }() }()
 
 	err = func() error {

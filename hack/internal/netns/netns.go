@@ -52,8 +52,8 @@ func Enter(path string) error {
 	return nil
 }
 
-// Dialer returns a dial function for HTTP transports that connects to addr inside the namespace at path, whatever
-// address it is asked for. The addr must be an IP address and a port: names would be resolved outside.
+// Dialer returns a dial function for HTTP transports that connects to addr inside the namespace at path, for
+// any requested address. The addr must be an IP address and a port: names would be resolved outside.
 func Dialer(path, addr string) func(ctx context.Context, network, _ string) (net.Conn, error) {
 	return func(ctx context.Context, network, _ string) (net.Conn, error) {
 		var conn net.Conn

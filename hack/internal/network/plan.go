@@ -13,7 +13,7 @@ const MaxNodes = 3
 
 // The addresses come from the range for benchmarks (RFC 2544), which no real network routes. Each cluster lives in
 // namespaces of its own, so all clusters use the same ones. Nodes are outside the pod range on purpose: kube-proxy takes
-// whatever is inside it for a pod.
+// every address inside it for a pod.
 const (
 	// ControlPlane is the address of the API server and of the registry.
 	ControlPlane = "198.18.3.1"

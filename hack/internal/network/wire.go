@@ -62,8 +62,8 @@ func Cut(ctx context.Context, controlPlane int, letter string) error {
 	return ip(ctx, controlPlane, []string{"link set " + port(letter) + " down"})
 }
 
-// Mend puts the cable back.
-func Mend(ctx context.Context, controlPlane int, letter string) error {
+// Rejoin puts the cable back.
+func Rejoin(ctx context.Context, controlPlane int, letter string) error {
 	return ip(ctx, controlPlane, []string{"link set " + port(letter) + " up"})
 }
 

@@ -23,7 +23,7 @@ import (
 const (
 	// Volumes is the folder of a node below which local volumes are made.
 	Volumes = "/var/lib/volumes"
-	// PolicyPort is where the network policy enforcer of a node tells that it is well.
+	// PolicyPort is where the network policy enforcer of a node reports that it is well.
 	PolicyPort = 20244
 	// Pause is the image, in the registry, that holds the namespaces of a pod.
 	Pause = "pause:1"

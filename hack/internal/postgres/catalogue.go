@@ -35,7 +35,7 @@ type catalogue struct {
 
 type major struct {
 	Major string `json:"major"`
-	// Version as PostgreSQL itself tells it, as in 17.12.
+	// Version as PostgreSQL itself shows it, as in 17.12.
 	Version string `json:"version"`
 	// Extensions maps names for CREATE EXTENSION to their default versions.
 	Extensions map[string]string `json:"extensions"`

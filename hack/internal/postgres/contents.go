@@ -27,7 +27,7 @@ const (
 	exporterID = 998
 )
 
-// User runs the image: postgres, by numbers, because Kubernetes cannot tell that a name is not root.
+// User runs the image: postgres, by numbers, because Kubernetes cannot know that a name is not root.
 const User = "999:999"
 
 // Env of the image. Home is where psql and pgBackRest look for files of the user, and where a volume is mounted.
@@ -36,7 +36,7 @@ func Env() []string {
 		"PATH=/usr/local/bin:/usr/bin:/usr/sbin", "HOME=/data", "LANG=C.UTF-8",
 		// Nothing but volumes can be written to.
 		"PYTHONDONTWRITEBYTECODE=1",
-		// At night nobody remembers where it is.
+		// At night people do not remember where it is.
 		"PATRONICTL_CONFIG_FILE=/etc/capstan/config/patroni.yaml",
 	}
 }
@@ -64,7 +64,7 @@ func request() debian.Request {
 	for _, major := range Majors() {
 		r.Names = append(r.Names, "postgresql-"+major)
 		if major == "15" {
-			continue // nobody stays on it
+			continue // no version stays on it
 		}
 		for _, extension := range []string{"cron", "partman", "pgaudit", "pgvector"} {
 			r.Names = append(r.Names, "postgresql-"+major+"-"+extension)

@@ -24,7 +24,7 @@ import (
 	"github.com/capstan-dev/capstan/hack/internal/progress"
 )
 
-// DriftVariable is the environment variable that lets a test build take the newest packages instead of those that are locked, once
+// DriftVariable is the environment variable that lets a test build take the newest packages instead of the locked ones, once
 // no server has one of them any more. A release is never built with it.
 const DriftVariable = "CAPSTAN_DEBIAN_DRIFT"
 
@@ -49,7 +49,7 @@ type Builder struct {
 	Mirrors debian.Mirrors
 	// Snapshot is the address of an archive of what the mirrors have dropped; empty is none.
 	Snapshot string
-	// Drift allows packages other than those that are locked, once those are gone.
+	// Drift allows other packages than the locked ones, once these are gone.
 	Drift bool
 }
 
@@ -198,7 +198,7 @@ func (b *Builder) layers(ctx context.Context, lock debian.Lock, architecture str
 	return layers, b.Step("build the layers of postgres for "+architecture, nil, build)
 }
 
-// Lock resolves the packages again, and writes the lock and the catalogue that tells what is in them.
+// Lock resolves the packages again, and writes the lock and the catalogue of what is in them.
 func (b *Builder) Lock(ctx context.Context) error {
 	var lock debian.Lock
 	err := b.Step("resolve packages of Debian", nil, func() (err error) {

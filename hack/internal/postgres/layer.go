@@ -185,7 +185,7 @@ type layer struct {
 }
 
 type layerMeta struct {
-	// Digest of the compressed bytes, DiffID of those inside.
+	// Digest of the compressed bytes, DiffID of the bytes inside.
 	Digest v1.Hash `json:"digest"`
 	DiffID v1.Hash `json:"diffID"`
 	// Size of the compressed bytes.

@@ -33,7 +33,7 @@ func (p *Printer) Sayf(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.out, "%7s  %s\n", round(time.Since(p.start)), fmt.Sprintf(format, args...))
 }
 
-// Step runs fn and prints its name and duration. The detail, if not nil, is asked at every heartbeat how far fn is.
+// Step runs fn and prints its name and duration. The detail, if not nil, reports at every heartbeat how far fn is.
 func (p *Printer) Step(name string, detail func() string, fn func() error) error {
 	begin := time.Now()
 	done := make(chan struct{})

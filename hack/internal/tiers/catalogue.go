@@ -162,7 +162,7 @@ func (c *Catalogue) In(tier Tier) []Test {
 	return slices.DeleteFunc(slices.Clone(c.Tests), func(t Test) bool { return t.Tier != tier })
 }
 
-// On returns those of the tests that need a cluster of this many nodes.
+// On returns the tests that need a cluster of this many nodes.
 func On(nodes int, tests []Test) []Test {
 	return slices.DeleteFunc(slices.Clone(tests), func(t Test) bool { return t.Nodes != nodes })
 }

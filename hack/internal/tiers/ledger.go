@@ -153,7 +153,7 @@ func (l Ledger) LastPass(test string) time.Time {
 	return time.Time{}
 }
 
-// typically is how long a test takes: the median of what was measured once there is enough of it. Before, whatever is longest.
+// typically is how long a test takes: the median of what was measured once there is enough of it. Before, the longest one.
 func (l Ledger) typically(t Test) time.Duration {
 	var took []time.Duration
 	for _, r := range slices.Backward(l) {

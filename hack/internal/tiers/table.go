@@ -43,8 +43,8 @@ The ledger is not committed: CI would change the tree that it tests, and branche
 Without a ledger, the date decides: the tests are divided into the %d groups at the end of this page, and each day (UTC) begins with the next
 group. After it comes a group that the commit's hash selects, so that a second run on one day runs other tests.
 
-**What this guarantees.** A group takes at most %s minutes. If CI has that much time left and neither failures nor touched tests take it,
-%d runs on consecutive days run every test without a ledger; with one, at most %d runs do, on whatever days. With a ledger, touched tests
+**What this guarantees.** A group takes at most %s minutes. This holds if CI has that much time left and neither failures nor touched tests take it:
+%d runs on consecutive days run every test without a ledger. With one, at most %d runs do, on any days. With a ledger, touched tests
 delay the others for 14 days at most, and then by one run each. Without one, they can delay them for as long as each change touches the same
 code. A run with cold caches may have no time left; then it says that no slow test ran, and lists the ones due next.
 

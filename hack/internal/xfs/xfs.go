@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package xfs names what the machines of a cluster and its add-ons agree on about the StorageClass whose volumes have the size
-// they were asked for, and grow. Its driver is hack/internal/xfsdriver.
+// Package xfs names what the machines of a cluster and its add-ons agree on about the StorageClass whose volumes have the
+// requested size, and grow. Its driver is hack/internal/xfsdriver.
 package xfs
 
 const (

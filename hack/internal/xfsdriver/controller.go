@@ -107,7 +107,7 @@ func supported(all []*csi.VolumeCapability) error {
 		csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER,
 	}
 	if len(all) == 0 {
-		return status.Error(codes.InvalidArgument, "cannot make a volume of which it is not said what it is for")
+		return status.Error(codes.InvalidArgument, "cannot make a volume without its capabilities")
 	}
 	for _, c := range all {
 		switch fsType := c.GetMount().GetFsType(); {

@@ -33,7 +33,7 @@ func (d disks) path(volume string) (string, error) {
 	return filepath.Join(d.folder, volume+".xfs"), nil
 }
 
-// size that a volume gets which is asked for with this many bytes at least and, unless that is 0, at most.
+// size that a volume gets which is requested with this many bytes at least and, unless that is 0, at most.
 func size(least, most int64) (int64, error) {
 	n := (max(least, leastSize) + block - 1) / block * block
 	if most > 0 && n > most {

@@ -45,14 +45,14 @@ func (identity) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, e
 	return &csi.ProbeResponse{}, nil
 }
 
-// registrar tells the kubelet where the driver is.
+// registrar shows the kubelet where the driver is.
 type registrar struct {
 	registration.UnsafeRegistrationServer
 
 	endpoint string
 }
 
-// GetInfo tells the kubelet where the driver serves.
+// GetInfo shows the kubelet where the driver serves.
 func (r registrar) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
 	return &registration.PluginInfo{
 		Type: registration.CSIPlugin, Name: xfs.Driver, Endpoint: r.endpoint, SupportedVersions: []string{specVersion},

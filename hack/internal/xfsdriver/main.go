@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command xfsdriver is the CSI driver of the embedded cluster: each volume is an XFS file system on a file of the node it was made
-// on. Such a volume is as large as it was asked for and not a byte larger, and grows while it is mounted. It needs nothing but
+// on. Such a volume is as large as requested and not a byte larger, and grows while it is mounted. It needs nothing but
 // loop devices and xfsprogs, and leaves nothing: a loop device goes with its mount, and a mount with its machine.
 package main
 

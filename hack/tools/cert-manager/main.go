@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // cert-manager in one program: what it is called as decides whether it is its controller or its webhook. It has the issuers
-// ca and selfSigned; those of clouds and of ACME link SDKs that are most of what there would be to compile. It runs once, so
+// ca and selfSigned; issuers of clouds and of ACME link SDKs that are most of what there would be to compile. It runs once, so
 // nothing elects a leader.
 package main
 
@@ -61,7 +61,7 @@ func main() {
 	}
 }
 
-// runController takes those of upstream's flags that matter to these issuers, and lets pass what the chart gives beyond them.
+// runController takes upstream's flags that matter to these issuers, and lets pass what the chart gives beyond them.
 func runController(ctx context.Context, args []string) error {
 	opts := controller.ContextOptions{
 		KubernetesAPIQPS: 20, KubernetesAPIBurst: 50,

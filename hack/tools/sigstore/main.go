@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// run listens before it writes the file ready, so that whoever finds that finds the roots and the log.
+// run listens before it writes the file ready, so that a program that finds it finds the roots and the log.
 func run(folder, address string) error {
 	if folder == "" {
 		return errors.New("cannot write trust roots: --folder is missing")

@@ -49,7 +49,7 @@ func writeRoots(folder string, log []byte) error {
 	if err := sigstore.Initialize(context.Background(), "file://"+filepath.Join(repository, "repository"), root); err != nil {
 		return fmt.Errorf("cannot write trust roots: %w", err)
 	}
-	// Whoever gets the folder does not get the repository, and needs it only when the roots have expired.
+	// A user of the folder does not get the repository, and needs it only when the roots have expired.
 	if err := os.WriteFile(filepath.Join(folder, "root", "remote.json"), []byte(`{"mirror":"https://roots.invalid"}`), 0o644); err != nil {
 		return fmt.Errorf("cannot write trust roots: %w", err)
 	}

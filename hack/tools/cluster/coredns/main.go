@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// CoreDNS with the plugins that the cluster's Corefile names. Those of clouds link their SDKs, which are half of what
+// CoreDNS with the plugins that the cluster's Corefile names. Plugins of clouds link their SDKs, which are half of what
 // there is to compile.
 package main
 
