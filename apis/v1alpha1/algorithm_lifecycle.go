@@ -69,7 +69,7 @@ type Lifecycle struct {
 	Bake *metav1.Duration `json:"bake,omitempty"`
 
 	// StandbyReplicas is the number of replicas that the previous revision keeps while the new one bakes. A small
-	// number saves capacity, but after a rollback the other replicas must start first. Default: as many as it had.
+	// number saves capacity, but before a rollback the other replicas must start. Default: as many as it had.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000

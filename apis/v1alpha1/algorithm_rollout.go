@@ -155,6 +155,12 @@ type EvidenceStatus struct {
 	//
 	// +optional
 	Asked string `json:"asked,omitempty"`
+
+	// NotCompared is why the check has no effect now: replicas of the candidate and of the live revision have loads
+	// that differ by more than a tenth, so that their latencies cannot be compared. The other checks decide.
+	//
+	// +optional
+	NotCompared string `json:"notCompared,omitempty"`
 }
 
 // RolloutDecision is a transition between two phases.

@@ -72,7 +72,7 @@ func gather(r compose.Request) (*facts, error) {
 		f.problems = check.Errors(validation.Claim(m.Cache, f.CacheClaim(), claim.Map()))
 	}
 	if len(f.problems) > 0 {
-		f.rollout.Evidence = measure.AllEvidence(f.analysis, f.rollout.Ledger)
+		f.rollout.Evidence = measure.AllEvidence(f.analysis, f.rollout.Ledger, f.rollout.Uneven())
 		return f, nil
 	}
 	f.learned = f.analysis.Scaling()
@@ -122,7 +122,7 @@ func (f *facts) requested(r rollout.Facts) rollout.Facts {
 		r.Interval = spec.Metrics.Interval.Duration
 	}
 	if spec.Lifecycle != nil {
-		r.Evidence = measure.Evidence(spec, f.analysis, r.Ledger, f.Now)
+		r.Evidence = measure.Evidence(spec, f.analysis, r.Ledger, f.Now, r.Uneven())
 	}
 	return r
 }
@@ -143,6 +143,7 @@ func (f *facts) slot(slot string, route observed.HTTPRoute, findings []observev1
 		s.Revision = compose.Text(o.Map(), "metadata", "annotations", names.AnnotationRevision)
 		s.Served = f.Observed[names.RevisionPrefix+s.Revision] != nil
 	}
+	s.Needs = observed.NewHorizontalPodAutoscaler(f.Observed[names.Autoscaler(slot)]).Needs(s.Total, s.Available)
 	service := f.ServiceOf(slot)
 	weight, named := route.Weights[service]
 	s.Routed.Weight, s.Routed.Named, s.Routed.Chosen = weight, named, route.Chosen[service]

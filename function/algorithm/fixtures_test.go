@@ -185,9 +185,12 @@ func (w *world) change(resource string, modify func(composetest.Object)) {
 	w.request.Observed[resource] = o
 }
 
-// scale the Deployment as an autoscaler does, by way of the scale subresource.
-func (w *world) scale(n float64) {
-	w.change(names.Deployment(names.SlotA), func(d composetest.Object) {
+// scale the Deployment of slot a as an autoscaler does, by way of the scale subresource.
+func (w *world) scale(n float64) { w.scaleIn(names.SlotA, n) }
+
+// scaleIn a slot.
+func (w *world) scaleIn(slot string, n float64) {
+	w.change(names.Deployment(slot), func(d composetest.Object) {
 		compose.Map(d, "spec")["replicas"] = n
 		metadata := compose.Map(d, "metadata")
 		fields := compose.List(metadata, "managedFields")

@@ -71,7 +71,7 @@ func (w *world) settle() {
 // TestPhases of a rollout.
 func TestPhases(t *testing.T) {
 	const (
-		routed  = "{image: %s, replicas: 4, route: {gateway: {name: shared, namespace: gateway}}, lifecycle: {steps: [10, 50], soak: 1m, bake: 10m%s}}"
+		routed  = "{image: %s, replicas: 4, route: {gateway: {name: shared, namespace: gateway}}, lifecycle: {steps: [10, 40], soak: 1m, bake: 10m%s}}"
 		plain   = "{image: %s, replicas: 4, lifecycle: {canaryWeight: 20, soak: 1m, bake: 10m%s}}"
 		atOnce  = "{image: %s, replicas: 1, lifecycle: {canaryWeight: 100, bake: 10m%s}}"
 		passed  = "PPP"
@@ -121,9 +121,9 @@ func TestPhases(t *testing.T) {
 			{"evidence after that counts anew", all(settle, later(time.Minute), looked(passed)), "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Stepping/Soaking"},
 			{"it soaks as long as it must", judge(passed), "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Stepping/Soaking"},
 			{"and grows before its share does", all(later(time.Minute), looked(passed)), "a=x*4 b=z*3 callers=a reco-slot-a:90 reco-slot-b:10", "Stepping/Sizing"},
-			{"which then does", settle, "a=x*4 b=z*3 callers=a reco-slot-a:50 reco-slot-b:50", "Stepping/Applying"},
-			{"old evidence does not count", settle, "a=x*4 b=z*3 callers=a reco-slot-a:50 reco-slot-b:50", "Stepping/Soaking"},
-			{"it becomes as large as the live one", all(settle, settle, later(time.Minute), judge(passed)), "a=x*4 b=z*4 callers=a reco-slot-a:50 reco-slot-b:50", "Stepping/Sizing"},
+			{"which then does", settle, "a=x*4 b=z*3 callers=a reco-slot-a:60 reco-slot-b:40", "Stepping/Applying"},
+			{"old evidence does not count", settle, "a=x*4 b=z*3 callers=a reco-slot-a:60 reco-slot-b:40", "Stepping/Soaking"},
+			{"it becomes as large as the live one", all(settle, settle, later(time.Minute), judge(passed)), "a=x*4 b=z*4 callers=a reco-slot-a:60 reco-slot-b:40", "Stepping/Sizing"},
 			{"and all callers go over", settle, "a=x*4 b=z*4 callers=b reco-slot-a:0 reco-slot-b:100", "Promoting"},
 			{"the one before stays", settle, "a=x*4 b=z*4 callers=b reco-slot-a:0 reco-slot-b:100", "Baking"},
 			{"as long as it bakes", all(settle, settle, later(9*time.Minute), looked("P")), "a=x*4 b=z*4 callers=b reco-slot-a:0 reco-slot-b:100", "Baking"},

@@ -82,7 +82,7 @@ func objects(d *compose.Draft, p *pass) ([]string, error) {
 		}
 	}
 	slotServices(d, p)
-	autoscaler(d, p)
+	autoscalers(d, p)
 	disruptionBudget(d, p)
 	service(d, p)
 	route(d, p)

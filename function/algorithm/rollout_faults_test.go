@@ -411,8 +411,8 @@ func TestRolloutEvents(t *testing.T) {
 		t.Fatalf("it should have been promoted, got %s after %v", got, told)
 	}
 
-	// To 25 %, passed, to 50 %, passed.
-	want := []string{"Preparing", "Stepping", "Stepping", "Stepping", "Stepping", "Promoting", "Baking", "Draining", "Stable"}
+	// To 25 %, passed, to 50 %. As large as the live one by then, it goes on at once when that has passed.
+	want := []string{"Preparing", "Stepping", "Stepping", "Stepping", "Promoting", "Baking", "Draining", "Stable"}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("one event a decision and no more: -want, +got:\n%s", diff)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -84,6 +85,14 @@ type trial struct {
 
 	// applied last, by resource.
 	applied map[string]string
+
+	// load of all requests, as the number of replicas that they need, and how many replicas of a slot become ready at a time, or
+	// 0 for all of them.
+	load float64
+	slow map[string]int64
+
+	// amnesia is whether what was remembered of the rollout under way was lost.
+	amnesia bool
 
 	broken bool
 }
@@ -191,6 +200,7 @@ func newTrial(tb testing.TB, first wish) *trial {
 	tr := &trial{
 		world: w, tb: tb, wish: first, mode: map[string]int{}, runs: map[string]string{}, ready: map[string]int64{},
 		given: map[int64]grant{}, passed: map[string]int32{}, failed: map[string]v1alpha1.FailedRevision{}, exposed: map[string]float64{}, applied: map[string]string{}, ran: map[string]bool{},
+		load: 1, slow: map[string]int64{},
 	}
 	tr.asks()
 	for range 4 {
@@ -635,7 +645,8 @@ func (tr *trial) holdsSlots(p *compose.Plan) {
 				byService[slot], byRoute[slot], slot, scene(tr.tb, p))
 		}
 		_, given := compose.Map(o, "spec")["replicas"]
-		if hpa := p.Objects[names.Autoscaler(slot)].Object != nil && tr.request.Observed[names.Autoscaler(slot)] != nil; hpa && given && d.Autoscaled && d.Size > 0 && !tr.wish.invalid {
+		// More than it has may be given, when it has to have them at once.
+		if hpa := p.Objects[names.Autoscaler(slot)].Object != nil && tr.request.Observed[names.Autoscaler(slot)] != nil; hpa && given && d.Autoscaled && d.Size > 0 && n <= d.Size && !tr.wish.invalid {
 			tr.failf("I9", "slot %s has %d replicas by the plan, and an autoscaler", slot, n)
 		}
 	}
@@ -669,7 +680,10 @@ func (tr *trial) write(p *compose.Plan, writes func(resource string) bool, statu
 		}
 		next[resource], tr.applied[resource] = applied[resource], text
 	}
+	borne := tr.borne()
+	before, _ := tr.memory()
 	tr.request.Observed = next
+	tr.holdsCapacity(before, borne)
 	if status {
 		tr.told(p)
 		tr.statuses = append(tr.statuses, compose.Map(tr.request.Composite.Map(), "status"))
@@ -677,6 +691,81 @@ func (tr *trial) write(p *compose.Plan, writes func(resource string) bool, statu
 	tr.remembers()
 	tr.learns()
 	tr.holdsCallers()
+}
+
+// slack of what replicas bear: an autoscaler changes nothing for a tenth, and what it reports is rounded.
+const slack = 1.15
+
+// borne tells of each way that requests come by whether the replicas that they reach can bear them.
+func (tr *trial) borne() map[string]bool {
+	byService, byRoute := tr.reached()
+	out := map[string]bool{}
+	for way, shares := range map[string]map[string]float64{"Service": byService, "route": byRoute} {
+		for slot, share := range shares {
+			if bears, reached := out[way]; share > 0 {
+				out[way] = (bears || !reached) && slack*float64(tr.ready[slot]) >= tr.load*share/100
+			}
+		}
+	}
+	return out
+}
+
+// holdsCapacity: I10. What is written takes no request to where too few replicas serve, if as many as they need served before.
+// An autoscaler follows the load; with a fixed number of replicas nobody says that they are enough.
+func (tr *trial) holdsCapacity(was rollout.Ledger, before map[string]bool) {
+	tr.tb.Helper()
+	l, known := tr.memory()
+	if !known || l.Standing() == v1alpha1.RolloutStable {
+		tr.amnesia = false
+	}
+	// Who aborts what bakes goes back to fewer replicas after a while, rather than to none.
+	aborted := was.Standing() == v1alpha1.RolloutBaking && was.Candidate == tr.wish.abort
+	if tr.amnesia || aborted || !tr.wish.scaled || tr.wish.bare || tr.wish.invalid {
+		return
+	}
+	after := tr.borne()
+	byService, byRoute := tr.reached()
+	for _, way := range []string{"Service", "route"} {
+		if bears, reached := after[way]; before[way] && reached && !bears {
+			tr.failf("I10", "requests that need %.1f replicas go by the %s to %v of the Service and %v of the route, where %v serve: %s %s",
+				tr.load, way, byService, byRoute, tr.ready, l.Phase, l.Reason)
+		}
+	}
+}
+
+// autoscale every slot that has an autoscaler by its load. It adds replicas at once, and takes them away only after some time.
+func (tr *trial) autoscale(calm bool) {
+	byService, byRoute := tr.reached()
+	shares := byService
+	if tr.request.Observed[names.Route] != nil {
+		shares = byRoute
+	}
+	for _, slot := range names.Slots {
+		hpa, d := tr.request.Observed[names.Autoscaler(slot)], runningIn(tr.request.Observed[names.Deployment(slot)])
+		if hpa == nil || d.Size == 0 {
+			continue
+		}
+		load := tr.load * shares[slot] / 100
+		wanted := d.Size
+		if n := tr.ready[slot]; n > 0 {
+			tr.change(names.Autoscaler(slot), func(o composetest.Object) {
+				o["status"] = map[string]any{"currentReplicas": float64(d.Size), "currentMetrics": []any{map[string]any{
+					"type": "Resource", "resource": map[string]any{
+						"name": "cpu", "current": map[string]any{"averageUtilization": math.Round(70 * load / float64(n))},
+					},
+				}}}
+			})
+			// It changes nothing for a tenth.
+			if float64(d.Size) < load || float64(d.Size) > 1.1*load && calm {
+				wanted = int64(math.Ceil(load - 1e-9))
+			}
+		}
+		least, most := compose.Number(hpa.Map(), 1, "spec", "minReplicas"), compose.Number(hpa.Map(), 1, "spec", "maxReplicas")
+		if wanted = min(max(wanted, least), most); wanted != d.Size {
+			tr.scaleIn(slot, float64(wanted))
+			delete(tr.applied, names.Deployment(slot))
+		}
+	}
 }
 
 // remembers what was written: which revisions failed.
@@ -715,6 +804,7 @@ func (tr *trial) remembers() {
 // forgets what gave rights to revisions. Those that callers reach keep theirs.
 func (tr *trial) forgets(l rollout.Ledger) {
 	tr.notef("memory was lost")
+	tr.amnesia = true
 	if l.Candidate != "" {
 		tr.passed[l.Candidate] = 100
 	}
@@ -855,7 +945,9 @@ func (tr *trial) kubernetes() {
 		}
 		switch tr.mode[slot] {
 		case podsReady:
-			tr.ready[slot] = d.Size
+			if tr.ready[slot] = d.Size; tr.slow[slot] > 0 {
+				tr.ready[slot] = min(d.Size, before+tr.slow[slot])
+			}
 		case podsCrashing:
 			tr.ready[slot] = 0
 		default:
@@ -905,6 +997,7 @@ func (tr *trial) round() {
 	tr.write(tr.pass(), all, true)
 	tr.kubernetes()
 	tr.gate()
+	tr.autoscale(true)
 }
 
 // happenings, by number. Each gets another number to choose by. New ones come last, so that histories that were found go on to
@@ -1058,9 +1151,9 @@ var happenings = []struct {
 	{"autoscaler", func(tr *trial, n int) {
 		tr.wish.scaled = n%3 != 0
 		tr.asks()
-		if l, _ := tr.memory(); tr.wish.scaled && l.Slot == names.SlotA && tr.request.Observed[names.Deployment(names.SlotA)] != nil && tr.request.Observed[names.Autoscaler(names.SlotA)] != nil {
-			tr.scale(float64(2 + n%6))
-			delete(tr.applied, names.Deployment(names.SlotA))
+		if tr.wish.scaled {
+			tr.load = float64(2 + n%6)
+			tr.autoscale(false)
 			tr.kubernetes()
 		}
 	}},
@@ -1098,6 +1191,22 @@ var happenings = []struct {
 		tr.round()
 		tr.look("PIF"[n%3])
 		tr.round()
+	}},
+	{"load", func(tr *trial, n int) {
+		// The autoscalers see it, and their replicas take their time.
+		tr.load = 1 + float64(n%21)/2
+		tr.autoscale(false)
+	}},
+	{"slow start", func(tr *trial, n int) { tr.slow[[]string{names.SlotA, names.SlotB}[n%2]] = int64(n / 2 % 3) }},
+	{"rollout under load", func(tr *trial, n int) {
+		tr.wish.scaled, tr.wish.bare, tr.wish.invalid = true, false, false
+		tr.wish.image = []string{"x", "z", "v"}[n%3]
+		tr.asks()
+		tr.load = float64(3 + n/3%8)
+		for range 3 + n%4 {
+			tr.autoscale(false)
+			passes(tr, 1)
+		}
 	}},
 }
 
@@ -1141,8 +1250,10 @@ func (tr *trial) rests() {
 // mended world: everything does what it is to do, and the spec asks for an image.
 func (tr *trial) mended(image string) {
 	tr.notef("mended, %s", image)
-	tr.wish = wish{image: image, replicas: 4, routed: tr.wish.routed, steps: []int{25, 50}}
-	tr.mode = map[string]int{}
+	tr.wish = wish{image: image, replicas: 4, routed: tr.wish.routed, scaled: tr.wish.scaled, steps: []int{25, 50}}
+	tr.mode, tr.slow = map[string]int{}, map[string]int64{}
+	// Without a Gateway a quarter takes three replicas beside the one of the candidate.
+	tr.load = 8
 	tr.gateway = gatewayAccepts
 	tr.asks()
 }
@@ -1229,6 +1340,7 @@ func tries(tb testing.TB, history []byte) {
 var often = map[string]int{
 	"round": 12, "rounds": 4, "passes": 14, "crash": 10, "unwritten": 5, "status lost in writing": 4, "kubernetes": 5, "looks": 4, "later": 4,
 	"pods of b ready": 8, "gateway accepts": 6, "image": 2, "lifecycle": 3, "lost": 3, "silence": 5, "fails": 4, "little": 4, "restored": 2, "no tokens": 3, "valid": 4,
+	"load": 6, "slow start": 2, "rollout under load": 6,
 	"experiment": 3, "found": 2, "mirror": 2, "long silence": 4, "set back": 4,
 }
 

@@ -97,7 +97,7 @@ func deployment(d *compose.Draft, p *pass, r rollout.Run) {
 	// A size that is given back as it was seen, although an autoscaler may write another at the same moment: with the version the
 	// API server refuses one that is out of date, and Crossplane looks again. A Crossplane that is short of CPU may see what was
 	// a minute ago.
-	if o := p.Observed[resource]; o != nil && p.spec.Scaling != nil && r.Size != nil && live {
+	if o := p.Observed[resource]; o != nil && r.Least != nil && r.Size != nil {
 		if v := compose.Text(o.Map(), "metadata", "resourceVersion"); v != "" {
 			metadata.WithResourceVersion(v)
 		}
@@ -112,17 +112,24 @@ func (p *pass) refused(d *compose.Draft) bool {
 	return account || p.spec.Config != nil && d.LeavesOut(names.ConfigPrefix+pods.ConfigHash(p.spec.Config))
 }
 
-// autoscaler of the live slot. It follows the load: how much of it a replica bears is known, so that the right number of replicas
-// is too. The latency is its guard: load is followed before it shows in the latency, and the latency brings more replicas where
-// what was learned about the load is no longer true.
+// autoscalers of the slots that requests reach. Each follows the load: how much of it a replica bears is known, so that the right
+// number of replicas is too. The latency is the guard of the live slot: load is followed before it shows in the latency, and the
+// latency brings more replicas where what was learned about the load is no longer true. More replicas of a candidate would hide
+// that it is slow.
 //
 // A metric that is lost freezes the number of replicas; an absent one is never zero (see package/monitoring).
-func autoscaler(d *compose.Draft, p *pass) {
-	sc, slot := p.spec.Scaling, p.decision.Live.Slot
-	if sc == nil {
-		return
+func autoscalers(d *compose.Draft, p *pass) {
+	for _, r := range p.runs() {
+		if r.Least != nil {
+			autoscaler(d, p, r)
+		}
 	}
-	metrics := measure.ScalingMetrics(&p.spec, p.load(), p.learned.LoadIndependent, p.Name, slot)
+}
+
+func autoscaler(d *compose.Draft, p *pass, r rollout.Run) {
+	sc, slot := p.spec.Scaling, r.Slot
+	unguarded := p.learned.LoadIndependent || slot != p.decision.Live.Slot
+	metrics := measure.ScalingMetrics(&p.spec, p.load(), unguarded, p.Name, slot)
 	if len(metrics) == 0 {
 		// The metric of the load is not known yet. Whatever scales goes on by the metrics that it has.
 		metrics = observed.NewHorizontalPodAutoscaler(p.Observed[names.Autoscaler(slot)]).Metrics()
@@ -137,7 +144,7 @@ func autoscaler(d *compose.Draft, p *pass) {
 				WithAPIVersion("apps/v1").
 				WithKind("Deployment").
 				WithName(p.OfSlot(slot))).
-			WithMinReplicas(sc.MinReplicas).
+			WithMinReplicas(*r.Least).
 			WithMaxReplicas(sc.MaxReplicas).
 			WithMetrics(metrics...).
 			WithBehavior(behavior(*sc.ScaleDownAfterSeconds))))

@@ -5,6 +5,7 @@ package observed
 import (
 	"time"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	applyautoscalingv2 "k8s.io/client-go/applyconfigurations/autoscaling/v2"
 
@@ -36,6 +37,30 @@ func (h HorizontalPodAutoscaler) MinReplicas() int64 {
 func (h HorizontalPodAutoscaler) Metrics() []*applyautoscalingv2.MetricSpecApplyConfiguration {
 	ms, _ := decode[[]*applyautoscalingv2.MetricSpecApplyConfiguration](compose.List(h.m, "spec", "metrics"))
 	return ms
+}
+
+// Needs is the number of replicas that the load asked for when the autoscaler looked last, without its bounds, and zero while
+// that is unknown. The Deployment has total pods, and so many of them are available: the load is a mean over all, and the use of
+// a resource one over those that are ready. A metric with a fixed value, as a latency has, is no load.
+func (h HorizontalPodAutoscaler) Needs(total, available int64) float64 {
+	replicas := min(compose.Number(h.m, 0, "status", "currentReplicas"), total)
+	if !h.Exists || replicas == 0 {
+		return 0
+	}
+	specs, _ := decode[[]autoscalingv2.MetricSpec](compose.List(h.m, "spec", "metrics"))
+	seen, _ := decode[[]autoscalingv2.MetricStatus](compose.List(h.m, "status", "currentMetrics"))
+	most := 0.0
+	for i := range min(len(specs), len(seen)) {
+		s, now := specs[i], seen[i]
+		switch {
+		case s.Type != now.Type:
+		case s.External != nil && now.External != nil && s.External.Target.AverageValue != nil && now.External.Current.AverageValue != nil:
+			most = max(most, float64(replicas)*now.External.Current.AverageValue.AsApproximateFloat64()/s.External.Target.AverageValue.AsApproximateFloat64())
+		case available >= replicas && s.Resource != nil && now.Resource != nil && s.Resource.Target.AverageUtilization != nil && now.Resource.Current.AverageUtilization != nil:
+			most = max(most, float64(replicas)*float64(*now.Resource.Current.AverageUtilization)/float64(*s.Resource.Target.AverageUtilization))
+		}
+	}
+	return most
 }
 
 // Failure is why it cannot scale, and since when. Both are empty if it can.

@@ -108,3 +108,43 @@ func TestAnalysis(t *testing.T) {
 		})
 	}
 }
+
+// TestNeeds of the load, as an autoscaler reports it.
+func TestNeeds(t *testing.T) {
+	const (
+		external = `{spec: {minReplicas: 9, metrics: [
+			{type: External, external: {metric: {name: capstan_inflight}, target: {type: AverageValue, averageValue: "2"}}},
+			{type: External, external: {metric: {name: capstan_latency_p95_ms}, target: {type: Value, value: "50"}}}]},
+			status: {currentReplicas: 4, desiredReplicas: 9, currentMetrics: [
+			{type: External, external: {metric: {name: capstan_inflight}, current: {averageValue: 2500m}}},
+			{type: External, external: {metric: {name: capstan_latency_p95_ms}, current: {value: "500"}}}]}}`
+		cpu = `{spec: {metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 70}}}]},
+			status: {currentReplicas: 4, currentMetrics: [{type: Resource, resource: {name: cpu, current: {averageUtilization: 105, averageValue: 9m}}}]}}`
+		failed = `{spec: {metrics: [{type: External, external: {metric: {name: capstan_inflight}, target: {type: AverageValue, averageValue: "2"}}}]},
+			status: {currentReplicas: 4, currentMetrics: [{type: ""}]}}`
+	)
+	cases := map[string]struct {
+		reason           string
+		hpa              string
+		total, available int64
+		want             float64
+	}{
+		"Absent":    {"nothing is known without one", "", 4, 4, 0},
+		"New":       {"nor by one that has not looked", "{spec: {minReplicas: 2}}", 4, 4, 0},
+		"Load":      {"a mean over all replicas, whatever the bounds and the latency", external, 4, 4, 5},
+		"Unready":   {"those that are not ready have no load, and count", external, 4, 1, 5},
+		"Grown":     {"it looked before there were more", external, 9, 9, 5},
+		"Refused":   {"those that were never made do not count", external, 2, 2, 2.5},
+		"CPU":       {"a mean over those that are ready", cpu, 4, 4, 6},
+		"CPUStarts": {"how many were ready is unknown", cpu, 4, 3, 0},
+		"Failed":    {"it got no metric", failed, 4, 4, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := observed.NewHorizontalPodAutoscaler(object(t, tc.hpa)).Needs(tc.total, tc.available)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

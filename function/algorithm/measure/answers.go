@@ -12,8 +12,9 @@ import (
 	"github.com/capstan-dev/capstan/function/observed"
 )
 
-// Evidence of the ledger's epoch about what the spec asks of the candidate. What was seen in another epoch does not count.
-func Evidence(spec *v1alpha1.AlgorithmSpec, a observed.Analysis, l rollout.Ledger, now time.Time) rollout.Evidence {
+// Evidence of the ledger's epoch about what the spec asks of the candidate. What was seen in another epoch does not count, and
+// neither does a comparison of latencies under loads that are uneven for some reason.
+func Evidence(spec *v1alpha1.AlgorithmSpec, a observed.Analysis, l rollout.Ledger, now time.Time, uneven string) rollout.Evidence {
 	standing := l.Standing()
 	checks := candidateChecks(asked(spec, l), standing == v1alpha1.RolloutStepping || standing == v1alpha1.RolloutMirroring)
 	e := rollout.Evidence{Asked: len(checks) > 0}
@@ -34,27 +35,33 @@ func Evidence(spec *v1alpha1.AlgorithmSpec, a observed.Analysis, l rollout.Ledge
 		byName[c.Name] = c
 	}
 	for _, c := range checks {
-		st := status(byName[c.Name])
-		st.Name, st.Asked = c.Name, askedInWords(c)
+		o := byName[c.Name]
+		o.Name = c.Name
+		st := status(o, uneven)
+		st.Asked = askedInWords(c)
 		e.Checks = append(e.Checks, st)
 	}
 	return e
 }
 
 // AllEvidence of the ledger's epoch, also of checks that the spec does not have.
-func AllEvidence(a observed.Analysis, l rollout.Ledger) rollout.Evidence {
+func AllEvidence(a observed.Analysis, l rollout.Ledger, uneven string) rollout.Evidence {
 	seen := a.Canary(l.Evidence)
 	e := rollout.Evidence{Experiment: seen.Experiment}
 	for _, c := range seen.Checks {
-		e.Checks = append(e.Checks, status(c))
+		e.Checks = append(e.Checks, status(c, uneven))
 	}
 	return e
 }
 
-func status(c observev1alpha1.CanaryCheck) v1alpha1.EvidenceStatus {
-	return v1alpha1.EvidenceStatus{
+func status(c observev1alpha1.CanaryCheck, uneven string) v1alpha1.EvidenceStatus {
+	st := v1alpha1.EvidenceStatus{
 		Name: c.Name, Verdicts: c.Verdicts, Value: c.Value, Lower: c.Lower, Upper: c.Upper, Baseline: c.Baseline, Samples: c.Samples,
 	}
+	if c.Name == CheckLatencyAgainst {
+		st.NotCompared = uneven
+	}
+	return st
 }
 
 // A Metric is the last answer about one check of the live slot.

@@ -41,12 +41,34 @@ func takenBack(f Facts, l Ledger) (transition, bool) {
 	switch {
 	case reason == "" && !reverted:
 		return transition{}, false
-	case f.idle(l).Available == 0:
-		// Where requests would go back to must be able to take them.
-		return stay(fmt.Sprintf("revision %s fails, and no replica of %s can take requests back yet: %s", l.Candidate, l.Previous, message)), true
-	default:
+	case f.bears(l):
 		return goBack(l, reason, message), true
 	}
+	if reverted {
+		message = "the spec asks for it again"
+	}
+	// Where requests would go back to must be able to take them. A person who aborts does not wait for that without end.
+	wait := fmt.Sprintf("requests go back to revision %s once %d of its replicas serve, and %d do: %s",
+		l.Previous, max(f.live(l).Available, 1), f.idle(l).Available, message)
+	if l.Standing() == v1alpha1.RolloutPromoting {
+		return stay(wait), true
+	}
+	t := hold(l, v1alpha1.RolloutBaking, v1alpha1.ReasonStandbyStarting, wait)
+	if f.aborts(l.Candidate) && l.holdsFor(v1alpha1.ReasonStandbyStarting) && f.idle(l).Available > 0 {
+		late, wake := f.due(l.Entered, roomTimeout)
+		if late {
+			return goBack(l, reason, message), true
+		}
+		t.timers = at(wake)
+	}
+	return t, true
+}
+
+// bears reports whether the revision before the candidate can take requests back: it has just served all of them, or as many of
+// its replicas serve as of the candidate, of which none may.
+func (f Facts) bears(l Ledger) bool {
+	n := f.idle(l).Available
+	return n > 0 && (l.Standing() == v1alpha1.RolloutPromoting || n >= f.live(l).Available)
 }
 
 func promotionNotInForce(f Facts, l Ledger) (transition, bool) {

@@ -21,6 +21,9 @@ type Run struct {
 
 	// Size is the number of pods, or nil when it is the autoscaler's.
 	Size *int32
+
+	// Least is the number of pods that the autoscaler keeps, or nil when there is no autoscaler.
+	Least *int32
 }
 
 // A Decision is what happens to the revisions in one pass. Each pass decides by what is observed, so that the next one makes up
@@ -76,6 +79,7 @@ func Decide(f Facts) Decision {
 		d = f.around(l)
 	default:
 		o := advance(f, l)
+		o.Ledger.Base = f.baseOf(o.Ledger)
 		d = f.around(o.Ledger)
 		d.Rollout = &o
 	}
@@ -94,9 +98,10 @@ func Decide(f Facts) Decision {
 
 // around a ledger.
 func (f Facts) around(l Ledger) Decision {
+	least := f.least(l)
 	return Decision{
 		Ledger: l,
-		Live:   Run{Slot: l.Slot, Revision: l.Revision, Size: f.replicas(l.Slot)},
+		Live:   Run{Slot: l.Slot, Revision: l.Revision, Size: f.replicas(l.Slot, least), Least: least},
 		Beside: Run{Slot: names.Other(l.Slot)},
 	}
 }
@@ -109,34 +114,58 @@ func (d Decision) following(f Facts, idle Slot) Decision {
 		if idle.Exists && idle.Revision != l.Candidate {
 			return d.ending(f, idle, f.drained(d.Beside.Slot))
 		}
-		size := f.sizeFor(d.Rollout.size)
-		switch {
-		case !f.ByReplicas:
-			// It does not shrink while it is tried.
-			size = max(size, int32(idle.Size)) //nolint:gosec // The API server keeps it in an int32.
-		case size == 0 && phase == v1alpha1.RolloutStepping:
-			// It waits, without requests, until there are enough live ones beside it again.
-			size = 1
-		}
-		d.Beside.Revision, d.Beside.Size, d.Coming = l.Candidate, &size, true
+		d.Beside.Revision, d.Coming = l.Candidate, true
+		d.Beside.Size, d.Beside.Least = f.candidateSize(idle, d.Rollout.size, phase == v1alpha1.RolloutStepping)
 	case v1alpha1.RolloutPromoting, v1alpha1.RolloutBaking:
-		d.Beside.Revision, d.Beside.Size = l.Previous, idle.sizeAsIs()
-		if !idle.Exists {
-			d.Beside.Size = new(f.fullSize())
-		}
-		if n := f.Lifecycle.StandbyReplicas; n != nil && phase == v1alpha1.RolloutBaking {
-			d.Beside.Size = new(min(*n, *d.Beside.Size))
-		}
+		d.Beside.Revision, d.Beside.Size = l.Previous, f.standbySize(l, idle)
 	default:
-		// The revision that takes requests back takes as many as there were.
-		if d.Live.Size != nil && f.Scaling != nil && l.Phase == v1alpha1.RolloutRollingBack {
-			d.Live.Size = new(min(max(*d.Live.Size, int32(idle.Size)), f.Scaling.MaxReplicas)) //nolint:gosec // The same.
+		// The revision that takes requests back has as many replicas as served them, before its autoscaler can know.
+		if s := f.live(l); f.Scaling != nil && phase == v1alpha1.RolloutRollingBack && s.Exists && s.Size < int64(*d.Live.Least) {
+			d.Live.Size = d.Live.Least
 		}
 		if idle.Exists {
 			return d.ending(f, idle, !f.Now.Before(l.Since.Add(f.Drain)) && f.drained(d.Beside.Slot))
 		}
 	}
 	return d
+}
+
+// candidateSize for a share of requests, and the least number that its autoscaler keeps, if it has one: where requests reach it
+// and their share does not depend on the number. It does not shrink while it is tried.
+func (f Facts) candidateSize(idle Slot, weight int32, steps bool) (size, least *int32) {
+	n := f.sizeFor(weight)
+	switch {
+	case f.ByReplicas && n == 0 && steps:
+		// It waits, without requests, until there are enough live ones beside it again.
+		return new(int32(1)), nil
+	case f.ByReplicas:
+		return &n, nil
+	case f.Scaling != nil && steps:
+		least = new(n)
+	}
+	if least != nil && idle.Autoscaled && idle.Size >= int64(n) {
+		return nil, least
+	}
+	return new(max(n, int32(idle.Size))), least //nolint:gosec // The API server keeps it in an int32.
+}
+
+// standbySize of the revision that may take requests back: as many replicas as it has, or as spec.lifecycle.standbyReplicas
+// says, and as many as serve requests now once it is to have them back.
+func (f Facts) standbySize(l Ledger, idle Slot) *int32 {
+	all := f.fullSize()
+	blind := l.holdsFor(v1alpha1.ReasonMetricsUnavailable) && f.Lifecycle.OnNoData == v1alpha1.NoDataRollback
+	if blind || l.holdsFor(v1alpha1.ReasonStandbyStarting) {
+		return new(max(all, int32(idle.Size))) //nolint:gosec // The API server keeps it in an int32.
+	}
+	// What its autoscaler wrote last may not be observed yet.
+	size := new(max(int32(idle.Size), l.Base)) //nolint:gosec // The same.
+	if !idle.Exists {
+		size = &all
+	}
+	if n := f.Lifecycle.StandbyReplicas; n != nil && l.Standing() == v1alpha1.RolloutBaking {
+		size = new(min(*n, *size))
+	}
+	return size
 }
 
 // firstRun is what begins in the live slot where nothing has served yet. Another revision that is there makes room first.
@@ -212,9 +241,10 @@ func (d Decision) switched(f Facts) Decision {
 	// What was forgotten in this pass is part of the same transition.
 	d.Ledger.Slot, d.Ledger.Revision, d.Ledger.Since, d.Ledger.Epoch = d.Live.Slot, d.Live.Revision, f.clock(), f.Ledger.Epoch+1
 	d.Until = d.Ledger.Since.Add(f.Drain)
-	d.Live.Size = f.replicas(d.Live.Slot)
+	d.Live.Least = f.least(d.Ledger)
+	d.Live.Size = f.replicas(d.Live.Slot, d.Live.Least)
 	before := f.Slots[d.Beside.Slot]
-	d.Beside.Revision, d.Beside.Size = before.Revision, before.sizeAsIs()
+	d.Beside.Revision, d.Beside.Size, d.Beside.Least = before.Revision, before.sizeAsIs(), nil
 	return d
 }
 
@@ -269,7 +299,7 @@ func Rescue(f Facts) (Decision, bool) {
 			t = fail(f, l, reason, message)
 		}
 	case v1alpha1.RolloutPromoting, v1alpha1.RolloutBaking:
-		if idle.Revision == l.Previous && idle.Available > 0 {
+		if idle.Revision == l.Previous && f.bears(l) {
 			t = goBack(l, reason, message)
 		}
 	default:

@@ -4,7 +4,6 @@ package rollout
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -53,6 +52,9 @@ func (e Evidence) failing() *v1alpha1.EvidenceStatus {
 	for i := range e.Checks {
 		v := e.Checks[i].Verdicts
 		latest := v[max(len(v)-failuresAmong, 0):]
+		if e.Checks[i].NotCompared != "" {
+			continue
+		}
 		if strings.HasSuffix(v, strings.Repeat("F", failuresInRow)) || strings.Count(latest, "F") >= failuresOf {
 			return &e.Checks[i]
 		}
@@ -60,11 +62,19 @@ func (e Evidence) failing() *v1alpha1.EvidenceStatus {
 	return nil
 }
 
-// passing reports whether every check passes.
+// passing reports whether every check passes that says something.
 func (e Evidence) passing() bool {
-	return len(e.Checks) > 0 && !slices.ContainsFunc(e.Checks, func(c v1alpha1.EvidenceStatus) bool {
-		return !strings.HasSuffix(c.Verdicts, strings.Repeat("P", passesNeeded))
-	})
+	passes := false
+	for _, c := range e.Checks {
+		switch {
+		case c.NotCompared != "":
+		case !strings.HasSuffix(c.Verdicts, strings.Repeat("P", passesNeeded)):
+			return false
+		default:
+			passes = true
+		}
+	}
+	return passes
 }
 
 // unsettled guardrails, by name: an experiment does not end by its metric before they show whether arm B does harm. A person who
@@ -77,7 +87,7 @@ func (e Evidence) unsettled(winner v1alpha1.ExperimentWinner) []string {
 		if answered := strings.ReplaceAll(c.Verdicts, "E", ""); winner == v1alpha1.WinnerA {
 			settled = len(answered) >= passesNeeded && !strings.HasSuffix(answered, "F")
 		}
-		if !settled {
+		if !settled && c.NotCompared == "" {
 			open = append(open, c.Name)
 		}
 	}
@@ -110,6 +120,9 @@ func inWords(c *v1alpha1.EvidenceStatus) string {
 	}
 	if c.Asked != "" {
 		words += ", asked " + c.Asked
+	}
+	if c.NotCompared != "" {
+		words += ": " + c.NotCompared
 	}
 	return words
 }

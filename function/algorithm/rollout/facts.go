@@ -26,6 +26,9 @@ type Slot struct {
 	Revision string
 	Served   bool
 
+	// Needs is the number of replicas that its load asks for, as far as its autoscaler knows, or 0.
+	Needs float64
+
 	// Trouble that blocks its pods, as reason and message, or empty.
 	Trouble        xpv2.ConditionReason
 	TroubleMessage string

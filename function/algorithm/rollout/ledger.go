@@ -66,6 +66,9 @@ type Ledger struct {
 	Next   int32                `json:"next,omitempty"`
 	NextBy xpv2.ConditionReason `json:"nextBy,omitempty"`
 
+	// Base is the number of replicas that all requests need, while an autoscaler follows the load of a part of them.
+	Base int32 `json:"base,omitempty"`
+
 	// Evidence is the epoch that evidence is gathered for: the one in which the weight was seen to be in force. Zero until then.
 	Evidence int64 `json:"evidence,omitempty"`
 
@@ -130,6 +133,12 @@ func (l Ledger) SendsLike(other Ledger) bool {
 		slices.EqualFunc(l.Failed, other.Failed, func(a, b v1alpha1.FailedRevision) bool {
 			return a.Revision == b.Revision && a.Attempts == b.Attempts
 		})
+}
+
+// scaledUp is the number of replicas that all requests need, when those that do not reach the candidate need so many.
+func (l Ledger) scaledUp(replicas int64) int64 {
+	rest := int64(max(100-l.Weight, 1))
+	return (100*replicas + rest - 1) / rest
 }
 
 // Failure of a revision that was rolled back, or nil.

@@ -91,6 +91,7 @@ var rules = map[v1alpha1.RolloutPhase][]rule{
 		{"taken back", takenBack},
 		{"baking without metrics", bakingWithoutMetrics},
 		{"metrics again", resumes(v1alpha1.ReasonMetricsUnavailable)},
+		{"nothing to take back", resumes(v1alpha1.ReasonStandbyStarting)},
 		{"baked", baked},
 	},
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/capstan-dev/capstan/function/algorithm/names"
 )
 
-// headroom that a candidate has beyond its share of requests, which do not come evenly.
-const headroom = 1.1
+// tolerance of an autoscaler: by default it changes nothing for a load that is off by so much.
+const tolerance = 1.1
 
 // nextShare of requests: the least one that is greater than the present one.
 func (f Facts) nextShare(l Ledger) int32 {
@@ -30,17 +30,72 @@ func (f Facts) nextShare(l Ledger) int32 {
 	return 100
 }
 
-// fullSize at which a revision takes over: the size of the live one.
+// fullSize at which a revision serves all requests.
 func (f Facts) fullSize() int32 {
 	if f.Scaling == nil {
 		return f.Replicas
 	}
-	size := int32(f.live(f.Ledger).Size) //nolint:gosec // The API server keeps it in an int32.
-	return min(max(size, f.Scaling.MinReplicas), f.Scaling.MaxReplicas)
+	return f.scalable(f.base())
 }
 
-// sizeFor a share of requests. Where the number of replicas makes the share it is rounded down, and zero when a single replica
-// would have more; all requests need as many replicas as the live revision has.
+// scalable is the number of replicas within the bounds of the autoscaler that is nearest to another.
+func (f Facts) scalable(size int64) int32 {
+	return min(max(int32(size), f.Scaling.MinReplicas), f.Scaling.MaxReplicas) //nolint:gosec // The API server keeps it in an int32.
+}
+
+// base is the number of replicas that all requests need. While they reach one revision, its autoscaler keeps that number. Once a
+// part of them reaches the candidate, the live revision has less to do: so its number of before is remembered, and what the load
+// of both asks for together when that is more.
+func (f Facts) base() int64 {
+	l := f.Ledger
+	live, idle := f.live(l), f.idle(l)
+	base := max(int64(l.Base), live.Size)
+	if l.Standing() != v1alpha1.RolloutStepping || l.Weight == 0 {
+		return base
+	}
+	// An earlier version remembered nothing.
+	if l.Base == 0 {
+		base = l.scaledUp(live.Size)
+	}
+	needs := live.Needs + idle.Needs
+	if f.ByReplicas && live.Size > 0 {
+		needs = live.Needs * float64(live.Size+idle.Size) / float64(live.Size)
+	}
+	if needs > tolerance*float64(base) {
+		base = int64(math.Ceil(needs))
+	}
+	return base
+}
+
+// baseOf a ledger that comes of this pass: it is remembered from the first share of requests on, until they reach one revision
+// for long enough that its autoscaler knows its load.
+func (f Facts) baseOf(l Ledger) int32 {
+	before := f.Ledger.Standing()
+	switch phase := l.Standing(); {
+	case f.Scaling == nil:
+		return 0
+	case phase == v1alpha1.RolloutStepping && l.Weight > 0, phase == v1alpha1.RolloutRollingBack:
+		return f.fullSize()
+	case phase != v1alpha1.RolloutPromoting && phase != v1alpha1.RolloutBaking && phase != v1alpha1.RolloutDraining:
+		return 0
+	case f.Ledger.Base == 0, before != phase && before != v1alpha1.RolloutPromoting && before != v1alpha1.RolloutBaking:
+		return f.fullSize()
+	default:
+		return f.Ledger.Base
+	}
+}
+
+// least number of replicas that the autoscaler keeps of the revision that all requests reach, or go back to.
+func (f Facts) least(l Ledger) *int32 {
+	if f.Scaling == nil {
+		return nil
+	}
+	return new(f.scalable(int64(l.Base)))
+}
+
+// sizeFor a share of requests. Behind a Gateway it is as large beside the live revision as its share is beside the rest, as far
+// as whole replicas allow: a replica of either has as much to do, so that their latencies can be compared. Where the number of
+// replicas makes the share it is rounded down, and zero when a single replica would have more.
 func (f Facts) sizeFor(weight int32) int32 {
 	total := f.fullSize()
 	switch {
@@ -49,8 +104,33 @@ func (f Facts) sizeFor(weight int32) int32 {
 	case f.ByReplicas:
 		return weight * int32(f.live(f.Ledger).Size) / (100 - weight) //nolint:gosec // The API server keeps it in an int32.
 	default:
-		return min(max(int32(math.Ceil(float64(total)*float64(weight)/100*headroom)), 1), max(total, 1))
+		share, rest := int64(total)*int64(weight), int64(100-weight)
+		even := (2*share + rest) / (2 * rest)
+		// No replica gets more than one had before, and all of them together are never needed twice.
+		enough := (share + 99) / 100
+		return int32(min(max(even, enough, 1), max(int64(total), 1))) //nolint:gosec // It is at most the total.
 	}
+}
+
+// even is how far from each other two replicas may be loaded so that their latencies can be compared.
+const even = 1.1
+
+// Uneven is why the latencies of the candidate and the live revision cannot be compared, or empty: their replicas have different
+// loads.
+func (f Facts) Uneven() string {
+	l := f.Ledger
+	live, idle, share, rest := f.live(l).Available, f.idle(l).Available, l.Weight, 100-l.Weight
+	if l.Standing() == v1alpha1.RolloutMirroring && f.Lifecycle != nil && f.Lifecycle.Mirror != nil {
+		share, rest = f.Lifecycle.Mirror.Percent, 100
+	}
+	if !l.Testing() || f.ByReplicas || live == 0 || idle == 0 || share <= 0 || rest <= 0 {
+		return ""
+	}
+	ratio := float64(share) * float64(live) / (float64(rest) * float64(idle))
+	if ratio <= even && ratio >= 1/even {
+		return ""
+	}
+	return fmt.Sprintf("a replica of the candidate gets %.3g times the requests of a live one, so that their latencies cannot be compared", ratio)
 }
 
 // tooFine is what to do about a share that is less than one replica's.
@@ -67,13 +147,13 @@ func (f Facts) bearable(weight int32) bool {
 	return !f.ByReplicas || weight >= 100 || idle.Available*int64(100-weight) <= int64(weight)*n
 }
 
-// grown reports whether the candidate is large enough for a share of requests. All of them need as many replicas as serve them
-// now.
+// grown reports whether the candidate is large enough for a share of requests. All of them need as many replicas as the live
+// revision would have for them, if as many served for each request as do now.
 func (f Facts) grown(l Ledger, weight int32) bool {
 	enough := int64(f.sizeFor(weight))
 	switch {
 	case weight == 100:
-		enough = min(enough, max(1, f.live(l).Available))
+		enough = min(enough, max(1, l.scaledUp(f.live(l).Available)))
 	case f.ByReplicas:
 		// More of them are the greater share itself: they start when it is decided.
 		return enough > 0
@@ -127,21 +207,21 @@ func (f Facts) assigned(l Ledger) []v1alpha1.CallerMatch {
 	}
 }
 
-// replicas of the live slot's Deployment, or nil when they are the autoscaler's.
+// replicas of the live slot's Deployment, or nil when they are the autoscaler's, which keeps at least so many.
 //
 // To leave out a field that nothing else owns resets it, here to one replica. So the number is given until the autoscaler has
 // written it once by way of the scale subresource, which it does when it first sets another number. A size of zero would switch
 // the autoscaler off, so that it is never left alone.
-func (f Facts) replicas(slot string) *int32 {
+func (f Facts) replicas(slot string, least *int32) *int32 {
 	sc, s := f.Scaling, f.Slots[slot]
 	switch {
 	case sc == nil:
 		return &f.Replicas
 	case !s.Exists, f.Ledger.Revision == "" && s.Size == 0:
-		return new(min(max(f.Replicas, sc.MinReplicas), sc.MaxReplicas))
+		return new(min(max(f.Replicas, *least), sc.MaxReplicas))
 	case s.Autoscaled && s.Size > 0:
 		return nil
 	default:
-		return new(max(int32(s.Size), sc.MinReplicas)) //nolint:gosec // The API server keeps it in an int32.
+		return new(max(int32(s.Size), *least)) //nolint:gosec // The API server keeps it in an int32.
 	}
 }

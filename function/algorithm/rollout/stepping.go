@@ -154,7 +154,7 @@ func lack(f Facts, l Ledger, reason xpv2.ConditionReason, message string) transi
 	baking := phase == v1alpha1.RolloutBaking
 	var t transition
 	switch onNoData := f.Lifecycle.OnNoData; {
-	case late && onNoData == v1alpha1.NoDataRollback && baking && f.idle(l).Available > 0:
+	case late && onNoData == v1alpha1.NoDataRollback && baking && f.bears(l):
 		t = goBack(l, reason, message)
 	case late && onNoData == v1alpha1.NoDataRollback && !baking:
 		t = fail(f, l, reason, message)
