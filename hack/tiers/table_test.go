@@ -41,7 +41,7 @@ func TestPlan(t *testing.T) {
 	if err := (&planCmd{Left: 12 * time.Minute, At: day}).Run(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"12m0s left for 3, of which 1 run", "runs  TestSlow ", "it passed last on 2026-11-15", "later TestShort ", "nothing counts as touched"} {
+	for _, want := range []string{"12m0s left for 3, and 1 of them run", "runs  TestSlow ", "it passed last on 2026-11-15", "later TestShort ", "nothing counts as touched"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the plan should have %q, got:\n%s", want, out)
 		}
