@@ -48,32 +48,32 @@ type bucketParameters struct {
 
 // backup of the Database: a bucket, who takes backups and when. What was made for backups that are no longer mentioned stays, so
 // that no bucket goes by an edit.
-func backup(s *state) {
+func backup(d *compose.Draft, s *cluster) {
 	if s.spec.Backup == nil {
 		if s.Observed[nameBackup] != nil {
-			s.draft.Remove(nameBackup)
+			d.Remove(nameBackup)
 		}
-		s.noVerify()
+		s.noVerify(d)
 		return
 	}
 	switch {
 	case s.isOnVolume():
-		s.repository()
+		s.repository(d)
 	case s.spec.Backup.To == nil:
-		s.draft.Offer(nameBackupBucket, s.bucket())
+		d.Offer(nameBackupBucket, s.bucket())
 	}
-	s.backupCertificate()
+	s.backupCertificate(d)
 	if !s.takesBackups() {
-		s.draft.Remove(nameBackup)
-		s.noVerify()
+		d.Remove(nameBackup)
+		s.noVerify(d)
 		return
 	}
 	if s.identity == "" {
 		return
 	}
-	s.draft.Offer(nameBackup, s.backupCronJob())
-	s.backupNow()
-	s.verify()
+	d.Offer(nameBackup, s.backupCronJob())
+	s.backupNow(d)
+	s.verify(d)
 }
 
 // bucket of the backups' own.
@@ -92,11 +92,11 @@ func (s *cluster) bucket() compose.Named {
 }
 
 // backupCertificate of the pods that take backups. It opens the members' backup tool and nothing of the server.
-func (s *state) backupCertificate() {
+func (s *cluster) backupCertificate(d *compose.Draft) {
 	if s.Kinds[CertificateGVK] != compose.Available {
 		return
 	}
-	s.draft.Offer(nameBackupCertificate, s.backupLeaf(suffixBackupClient, s.traits.CommonNames.Backup))
+	d.Offer(nameBackupCertificate, s.backupLeaf(suffixBackupClient, s.traits.CommonNames.Backup))
 }
 
 // backupLeaf is a certificate of a client that stands for no role of the server.
@@ -135,7 +135,7 @@ func (s *cluster) backupCronJob() compose.Named {
 
 // backupNow composes a Job for the id that is asked for, and one until there is a first backup. A Job stays as it was made: its
 // template cannot be changed.
-func (s *state) backupNow() {
+func (s *cluster) backupNow(d *compose.Draft) {
 	ids := map[string]bool{}
 	if id := s.spec.Backup.Now; id != "" {
 		ids[nowName(id)] = true
@@ -147,16 +147,16 @@ func (s *state) backupNow() {
 	for name := range ids {
 		switch {
 		case s.Observed[nameBackupNowPrefix+name] != nil:
-			s.draft.Keep(nameBackupNowPrefix + name)
+			d.Keep(nameBackupNowPrefix + name)
 		case s.leads():
-			s.draft.Offer(nameBackupNowPrefix+name, applybatchv1.Job(s.called(suffixBackup+"-"+name), s.namespace).
+			d.Offer(nameBackupNowPrefix+name, applybatchv1.Job(s.called(suffixBackup+"-"+name), s.namespace).
 				WithLabels(s.labels()).
 				WithSpec(s.backupJobSpec()))
 		}
 	}
 	for resource := range s.Observed {
 		if name, ok := strings.CutPrefix(resource, nameBackupNowPrefix); ok && !ids[name] {
-			s.draft.Remove(resource)
+			d.Remove(resource)
 		}
 	}
 }

@@ -75,12 +75,12 @@ type issuerSecret struct {
 }
 
 // certificates of the members. They trust each other by an authority of this Database, whoever signs what clients see.
-func certificates(s *state) {
+func certificates(d *compose.Draft, s *cluster) {
 	if s.Kinds[CertificateGVK] != compose.Available {
 		return
 	}
-	s.draft.Require(nameCAIssuer, s.issuer(s.called(suffixSigner), issuerSpec{SelfSigned: &struct{}{}}))
-	s.draft.Require(nameCA, s.certificate(s.called(suffixCA), certificateSpec{
+	d.Require(nameCAIssuer, s.issuer(s.called(suffixSigner), issuerSpec{SelfSigned: &struct{}{}}))
+	d.Require(nameCA, s.certificate(s.called(suffixCA), certificateSpec{
 		CommonName:  s.called(suffixCA),
 		Duration:    lifeOfAuthority,
 		RenewBefore: renewAuthority,
@@ -91,14 +91,14 @@ func certificates(s *state) {
 		SecretName: s.called(suffixCA),
 		Usages:     []string{"cert sign", "crl sign", "digital signature"},
 	}))
-	s.draft.Require(nameIssuer, s.issuer(s.called(suffixCA), issuerSpec{CA: &issuerSecret{s.called(suffixCA)}}))
-	s.draft.Require(nameMembersCertificate, s.certificate(s.called(suffixOfMembers), s.leaf(suffixOfMembers, s.traits.CommonNames.Members,
+	d.Require(nameIssuer, s.issuer(s.called(suffixCA), issuerSpec{CA: &issuerSecret{s.called(suffixCA)}}))
+	d.Require(nameMembersCertificate, s.certificate(s.called(suffixOfMembers), s.leaf(suffixOfMembers, s.traits.CommonNames.Members,
 		issuerRef{IssuerGVK.Group, kindIssuer, s.called(suffixCA)},
 		// With ECDSA a key enciphers nothing.
 		[]string{"digital signature", "server auth", "client auth"})))
 	if s.platformSigned() {
 		ref := s.issuerRef()
-		s.draft.Require(nameServerCertificate, s.certificate(s.called(suffixServer), s.leaf(suffixServer, "",
+		d.Require(nameServerCertificate, s.certificate(s.called(suffixServer), s.leaf(suffixServer, "",
 			issuerRef{IssuerGVK.Group, ref.Kind, ref.Name}, []string{"digital signature", "server auth"})))
 		return
 	}
@@ -108,7 +108,7 @@ func certificates(s *state) {
 			return
 		}
 	}
-	s.draft.Remove(nameServerCertificate)
+	d.Remove(nameServerCertificate)
 }
 
 // leaf certificate, for every name that the members are reached by.

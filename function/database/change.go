@@ -233,7 +233,7 @@ func (s *decision) change() *v1alpha1.DatabaseChange {
 	if !touching {
 		return c
 	}
-	c.Window = s.window()
+	c.Window = windowAt(s.spec.Maintenance, s.Now)
 	if upgrades {
 		s.describeUpgrade(c)
 	} else {

@@ -16,14 +16,14 @@ import (
 )
 
 // config of the members, and what all of them follow at run time.
-func config(s *state) {
+func config(d *compose.Draft, s *decision) {
 	if s.identity == "" {
 		return
 	}
 	p, server := s.pinned(s.holds), s.server(s.holds)
 	server.Pinned = p.Parameters
 	files := s.engine.Files(server, s.memberFile())
-	s.ask(s.in(nameConfig), applycorev1.ConfigMap(s.ownMembers(), s.namespace).WithLabels(s.labels()).WithData(files))
+	d.Add(s.in(nameConfig), applycorev1.ConfigMap(s.ownMembers(), s.namespace).WithLabels(s.labels()).WithData(files), s.side)
 	// Capstan owns the annotations; what else members write there is their own.
 	labels := s.ownLabels()
 	labels[observev1alpha1.LabelScope] = s.scope()
@@ -31,7 +31,7 @@ func config(s *state) {
 	if id := s.skipped(); id != "" {
 		annotations[annotationSkipped] = id
 	}
-	s.ask(s.in(nameDCS), applycorev1.ConfigMap(s.scope()+"-config", s.namespace).WithLabels(labels).WithAnnotations(annotations))
+	d.Add(s.in(nameDCS), applycorev1.ConfigMap(s.scope()+"-config", s.namespace).WithLabels(labels).WithAnnotations(annotations), s.side)
 }
 
 // coordination of the members in this pass.

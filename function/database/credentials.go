@@ -36,18 +36,18 @@ type accessSpec struct {
 
 // accessCredential is what the provider logs in with. It is made first, and its identity is that of the Database: it outlives the
 // Database together with the volumes.
-func accessCredential(s *state) {
+func accessCredential(d *compose.Draft, s *cluster, remember string) {
 	spec, m := s.acceptedSpec(), s.metadata(s.called(suffixAccess))
 	if spec != "" {
 		m.WithAnnotations(map[string]string{annotationAccepted: spec})
 	}
-	s.draft.Require(nameAccessCredential, credential(m, credentialsv1alpha1.CredentialParameters{
+	d.Require(nameAccessCredential, credential(m, credentialsv1alpha1.CredentialParameters{
 		Keys: []credentialsv1alpha1.Key{{
 			Name: keyPassword,
 			// The server is never given the password itself.
 			Derive: []credentialsv1alpha1.Derivation{{Format: s.traits.Verifier, Key: keyVerifier}},
 		}},
-		Remember: s.remember,
+		Remember: remember,
 	}))
 }
 
@@ -58,9 +58,9 @@ func credential(m *applymetav1.ObjectMetaApplyConfiguration, p credentialsv1alph
 
 // consumers get a Secret each, with all that it takes to connect. Nobody who is not a consumer any more has one that is kept up
 // to date; the Secret itself stays.
-func consumers(s *state) {
+func consumers(d *compose.Draft, s *cluster) {
 	for _, c := range s.spec.Consumers {
-		s.draft.Require(nameConsumerPrefix+c.Name, credential(s.metadata(s.called(c.Name)), credentialsv1alpha1.CredentialParameters{
+		d.Require(nameConsumerPrefix+c.Name, credential(s.metadata(s.called(c.Name)), credentialsv1alpha1.CredentialParameters{
 			Keys:       []credentialsv1alpha1.Key{{Name: keyPassword}},
 			Rotation:   s.rotation(c),
 			Connection: s.connection(c),
@@ -69,7 +69,7 @@ func consumers(s *state) {
 	for resource := range s.Observed {
 		name, ok := strings.CutPrefix(resource, nameConsumerPrefix)
 		if ok && !slices.ContainsFunc(s.spec.Consumers, func(c v1alpha1.Consumer) bool { return c.Name == name }) {
-			s.draft.Remove(resource)
+			d.Remove(resource)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func (s *cluster) connection(c v1alpha1.Consumer) *credentialsv1alpha1.Connectio
 }
 
 // access makes databases, logins and grants once there is somebody to make them.
-func access(s *state) {
+func access(d *compose.Draft, s *cluster) {
 	if s.identity == "" {
 		return
 	}
@@ -136,7 +136,7 @@ func access(s *state) {
 	for _, c := range s.spec.Consumers {
 		p.Logins = append(p.Logins, s.accessLogin(c))
 	}
-	s.draft.Require(nameAccess, compose.NewManifest(accessv1alpha1.AccessGroupVersionKind.GroupVersion().String(), accessv1alpha1.AccessGroupVersionKind.Kind,
+	d.Require(nameAccess, compose.NewManifest(accessv1alpha1.AccessGroupVersionKind.GroupVersion().String(), accessv1alpha1.AccessGroupVersionKind.Kind,
 		s.accessMetadata(), accessSpec{ForProvider: p}))
 }
 

@@ -28,9 +28,9 @@ func (s *cluster) exposed() bool { return s.spec.Expose != nil }
 
 // external Service by which clients outside the cluster come: to the poolers, or to the leader. The address that they come from
 // is kept, so that the network policy can hold to it.
-func external(s *state) {
+func external(d *compose.Draft, s *cluster) {
 	if !s.exposed() {
-		s.draft.Remove(nameExternal)
+		d.Remove(nameExternal)
 		return
 	}
 	selector := s.selector()
@@ -51,7 +51,7 @@ func external(s *state) {
 		spec.WithLoadBalancerSourceRanges(string(r))
 	}
 	// Not the label of the members, whose Services are scraped.
-	s.draft.Require(nameExternal, applycorev1.Service(s.called(suffixExternal), s.namespace).
+	d.Require(nameExternal, applycorev1.Service(s.called(suffixExternal), s.namespace).
 		WithLabels(map[string]string{labelName: s.traits.App, labelInstance: s.name, labelManagedBy: "capstan"}).
 		WithSpec(spec))
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // decideAll of a Database: what happens to its generations, before anything is composed.
-func decideAll(c *cluster, draft *compose.Draft) *state {
-	s := &state{decision: decide(c), remember: cmp.Or(c.pending, c.told), siblings: map[int]*decision{}, draft: draft}
+func decideAll(c *cluster) *state {
+	s := &state{decision: decide(c), remember: cmp.Or(c.pending, c.told), siblings: map[int]*decision{}}
 	for _, g := range c.generations() {
 		if g != c.generation {
 			s.siblings[g] = decideSibling(c.sibling(g))
@@ -33,7 +33,7 @@ func decideAll(c *cluster, draft *compose.Draft) *state {
 func decideSibling(c *cluster) *decision {
 	target := c.revision()
 	sit := c.situation(target)
-	sit.freeze, sit.fenced = c.frozen(), c.fenced()
+	sit.freeze, sit.fenced = frozen(c.spec.Maintenance, c.Now), c.fenced()
 	d := &decision{cluster: c, target: target, before: sit}
 	switch {
 	case sit.fenced && sit.paused && c.kept().Fenced:
@@ -83,29 +83,27 @@ func (s *cluster) filledFrom() *engine.Source {
 
 // otherGenerations than the active one: the one that comes up is composed as the active is, and those that are kept stay as they
 // are, stopped.
-func otherGenerations(s *state) {
+func otherGenerations(d *compose.Draft, s *state) {
 	for _, g := range compose.SortedKeys(s.siblings) {
-		t := &state{decision: s.siblings[g], remember: cmp.Or(s.pending, s.told), draft: s.draft}
-		step := s.memory.Step
-		switch {
+		t := s.siblings[g]
+		switch step := s.memory.Step; {
 		case step != nil && g == step.To:
-			for _, step := range comingUp {
-				step(t)
-			}
+			topology(d, t)
+			account(d, t.cluster)
+			config(d, t)
+			storage(d, t.cluster)
+			members(d, t, t.missingFor(s.known && s.pending != ""))
 		case s.memory.keeps(g):
-			t.keepStopped()
+			t.keepStopped(d)
 		}
 	}
 }
 
-// comingUp is what a generation is made of.
-var comingUp = []func(*state){topology, account, config, storage, members}
-
 // keepStopped a generation that is kept: its members are stopped if one of them is not, and all else stays.
-func (s *state) keepStopped() {
-	topology(s)
+func (s *decision) keepStopped(d *compose.Draft) {
+	topology(d, s)
 	for _, letter := range compose.SortedKeys(s.sets) {
-		s.ask(s.in(nameMemberPrefix+letter), s.same(letter))
+		d.Add(s.in(nameMemberPrefix+letter), s.same(letter), s.side)
 	}
 }
 

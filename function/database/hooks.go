@@ -62,8 +62,8 @@ type hookStep struct {
 	state v1alpha1.HookState
 }
 
-// job that runs it.
-func (s *names) hookJob(st hookStep) string { return s.called(nameHookPrefix + st.id) }
+// hookJob of an id runs that hook.
+func (s *names) hookJob(id string) string { return s.called(nameHookPrefix + id) }
 
 // holds reports whether the step has failed and nothing goes on.
 func (st hookStep) holds() bool {
@@ -189,7 +189,7 @@ func (s *cluster) runHooks(h hooking, when v1alpha1.HookTime, may bool) (hooking
 			}
 			h.gate = gate{reason: v1alpha1.ReasonHookRunning, message: fmt.Sprintf(
 				"hook %q of spec.maintenance.hooks.%s runs for at most %s: see kubectl logs -n %s job/%s",
-				st.Name, strings.ToLower(string(when)), st.Timeout.Duration, s.namespace, s.hookJob(st))}
+				st.Name, strings.ToLower(string(when)), st.Timeout.Duration, s.namespace, s.hookJob(st.id))}
 		}
 		return h, h.gate
 	}
@@ -206,16 +206,16 @@ func (s *cluster) hookFailure(st hookStep) string {
 	}
 	return fmt.Sprintf("hook %q of spec.maintenance.hooks.%s %s: read kubectl logs -n %s job/%s; to run it again delete that Job; "+
 		"to go on without it correct it, take it out, or set its onFailure to Continue",
-		st.Name, strings.ToLower(string(st.when)), how, s.namespace, s.hookJob(st))
+		st.Name, strings.ToLower(string(st.when)), how, s.namespace, s.hookJob(st.id))
 }
 
 // hooks around a change: their Jobs, what they may reach, and what is remembered.
-func hooks(s *state) {
+func hooks(d *compose.Draft, s *decision) {
 	steps := s.hookSteps(s.hooks)
 	wanted, ended := map[string]bool{}, maps.Clone(s.hooks.ended)
 	if s.hooks.change == "" || s.hooks.over {
-		s.draft.Remove(nameHooks)
-		s.draft.Remove(nameHooksNetworkPolicy)
+		d.Remove(nameHooks)
+		d.Remove(nameHooksNetworkPolicy)
 	} else {
 		for _, st := range steps {
 			if st.done() {
@@ -223,21 +223,21 @@ func hooks(s *state) {
 			}
 			wanted[nameHookPrefix+st.id] = true
 		}
-		s.draft.Require(nameHooks, s.hookMemory(ended))
-		s.draft.Require(nameHooksNetworkPolicy, s.hookNetworkPolicy())
+		d.Require(nameHooks, s.hookMemory(ended))
+		d.Require(nameHooksNetworkPolicy, s.hookNetworkPolicy())
 	}
 	for resource := range s.Observed {
 		if !strings.HasPrefix(resource, nameHookPrefix) {
 			continue
 		}
 		if wanted[resource] {
-			s.draft.Keep(resource) // The template of a Job cannot be changed.
+			d.Keep(resource) // The template of a Job cannot be changed.
 		} else {
-			s.draft.Remove(resource)
+			d.Remove(resource)
 		}
 	}
 	if st := s.hooks.start; st != nil {
-		s.draft.Offer(nameHookPrefix+st.id, s.hookRun(*st))
+		d.Offer(nameHookPrefix+st.id, s.hookRun(*st))
 	}
 }
 
@@ -264,7 +264,7 @@ func (s *decision) hookStatus() []v1alpha1.HookStatus {
 	for _, st := range s.hookSteps(s.hooks) {
 		h := v1alpha1.HookStatus{Name: st.Name, When: st.when, State: st.state}
 		if st.state != v1alpha1.HookWaiting {
-			h.Job = s.hookJob(st)
+			h.Job = s.hookJob(st.id)
 		}
 		all = append(all, h)
 	}

@@ -118,7 +118,7 @@ func (s *cluster) hookRun(st hookStep) compose.Named {
 		}
 	}
 	pod.WithContainers(hardened(c))
-	return applybatchv1.Job(s.hookJob(st), s.namespace).
+	return applybatchv1.Job(s.hookJob(st.id), s.namespace).
 		WithLabels(s.labels()).
 		WithSpec(applybatchv1.JobSpec().
 			WithBackoffLimit(0).

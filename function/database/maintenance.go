@@ -39,13 +39,12 @@ func (g gate) closed() bool { return g.reason != "" }
 // A period is one time of a window.
 type period struct{ start, end time.Time }
 
-// gate of a change.
-func (s *cluster) gate(hash string) gate {
-	m := s.spec.Maintenance
+// gateOf a change.
+func gateOf(m *v1alpha1.DatabaseMaintenance, hash string, now time.Time) gate {
 	if m == nil {
 		return gate{}
 	}
-	if g := s.frozen(); g.closed() {
+	if g := frozen(m, now); g.closed() {
 		return g
 	}
 	if m.Approval == v1alpha1.ApprovalManual && m.Approve != hash {
@@ -55,13 +54,12 @@ func (s *cluster) gate(hash string) gate {
 		}
 		return gate{reason: v1alpha1.ReasonChangeNotApproved, message: message}
 	}
-	return openAt(m.Windows, s.Now)
+	return openAt(m.Windows, now)
 }
 
 // frozen reports whether nothing is begun at all.
-func (s *cluster) frozen() gate {
-	m := s.spec.Maintenance
-	if m == nil || m.Freeze == nil || !s.Now.Before(m.Freeze.Until.Time) {
+func frozen(m *v1alpha1.DatabaseMaintenance, now time.Time) gate {
+	if m == nil || m.Freeze == nil || !now.Before(m.Freeze.Until.Time) {
 		return gate{}
 	}
 	return gate{
@@ -177,16 +175,15 @@ func clock(year int, month time.Month, day, hour, minute int, zone *time.Locatio
 	return t
 }
 
-// window of a change: the one it runs in, or waits for.
-func (s *cluster) window() *v1alpha1.MaintenancePeriod {
-	if s.spec.Maintenance == nil || len(s.spec.Maintenance.Windows) == 0 {
+// windowAt of a change: the one it runs in, or waits for.
+func windowAt(m *v1alpha1.DatabaseMaintenance, now time.Time) *v1alpha1.MaintenancePeriod {
+	if m == nil || len(m.Windows) == 0 {
 		return nil
 	}
-	from := s.Now
-	if g := s.frozen(); g.closed() {
-		from = g.until
+	if g := frozen(m, now); g.closed() {
+		now = g.until
 	}
-	p, ok := next(s.spec.Maintenance.Windows, from)
+	p, ok := next(m.Windows, now)
 	if !ok {
 		return nil
 	}

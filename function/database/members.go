@@ -89,22 +89,21 @@ func observeSet(letter string, o compose.Object, server string) set {
 
 // members that are asked for and those that exist: new ones are made, and at most one that exists is changed or removed (see
 // order.go).
-func members(s *state) {
-	awaits := s.awaits()
+func members(d *compose.Draft, s *decision, awaits *awaited) {
 	for _, letter := range s.expected() {
 		if _, exists := s.sets[letter]; exists || awaits != nil || s.asleep() {
 			continue
 		}
-		s.ask(s.in(nameMemberPrefix+letter), s.newSet(letter, s.target))
+		d.Add(s.in(nameMemberPrefix+letter), s.newSet(letter, s.target), s.side)
 	}
 	for _, letter := range compose.SortedKeys(s.sets) {
 		switch resource := s.in(nameMemberPrefix + letter); letter {
 		case s.order.remove:
-			s.draft.Remove(resource)
+			d.Remove(resource)
 		case s.order.change:
-			s.ask(resource, s.changed(letter, s.target))
+			d.Add(resource, s.changed(letter, s.target), s.side)
 		default:
-			s.ask(resource, s.same(letter))
+			d.Add(resource, s.same(letter), s.side)
 		}
 	}
 }
@@ -117,7 +116,7 @@ func decide(c *cluster) *decision {
 	m := c.requestedMove(sit)
 	sit.applied, sit.hibernated, sit.moving, sit.fenced, sit.handing = c.coordinationApplied(), c.spec.Hibernated, c.moving(m), c.fenced(), c.fence() != ""
 	id := c.changeHash(target, sit, m)
-	sit.gate, sit.freeze = c.gate(id), c.frozen()
+	sit.gate, sit.freeze = gateOf(c.spec.Maintenance, id, c.Now), frozen(c.spec.Maintenance, c.Now)
 	var hooks hooking
 	hooks, sit.hooks = c.decideHooks(sit, target, id)
 	o := sit.decide()

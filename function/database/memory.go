@@ -266,11 +266,11 @@ func (s *cluster) generations() []int {
 }
 
 // forgotten generations are removed: what they had was observed, and nothing knows of them any more. Their volumes stay.
-func (s *state) forgotten() {
+func (s *cluster) forgotten(d *compose.Draft) {
 	stay := s.generations()
 	for resource := range s.Observed {
 		if g, ok := generationOf(resource); ok && !slices.Contains(stay, g) {
-			s.draft.Remove(resource)
+			d.Remove(resource)
 		}
 	}
 }

@@ -26,9 +26,9 @@ const (
 
 // monitor lets Prometheus scrape the exporters by way of the pods, and labels what it finds there with Database and member. The
 // label database of the exporter is a database in the server, and becomes datname.
-func monitor(s *state) {
+func monitor(d *compose.Draft, s *cluster) {
 	if !s.exports() {
-		s.draft.Remove(nameMonitor)
+		d.Remove(nameMonitor)
 		return
 	}
 	if s.Kinds[ServiceMonitorGVK] != compose.Available {
@@ -40,7 +40,7 @@ func monitor(s *state) {
 			TargetLabel:  series,
 		}
 	}
-	s.draft.Offer(nameMonitor, compose.NewManifest(ServiceMonitorGVK.GroupVersion().String(), ServiceMonitorGVK.Kind, s.metadata(s.called(suffixOfMembers)),
+	d.Offer(nameMonitor, compose.NewManifest(ServiceMonitorGVK.GroupVersion().String(), ServiceMonitorGVK.Kind, s.metadata(s.called(suffixOfMembers)),
 		monitoringv1.ServiceMonitorSpec{
 			Selector: metav1.LabelSelector{MatchLabels: map[string]string{observev1alpha1.LabelDatabase: s.name}},
 			Endpoints: []monitoringv1.Endpoint{{

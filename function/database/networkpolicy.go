@@ -20,7 +20,7 @@ const providerName = "provider-capstan"
 // networkPolicy lets clients, members and the provider reach the server, members and the provider the port of coordination, what
 // scrapes metrics the exporter, and nobody else reach anything. Probes come from the node and need no rule. What members may call
 // stays open: the API server has no address that a policy could name.
-func networkPolicy(s *state) {
+func networkPolicy(d *compose.Draft, s *cluster) {
 	members := applynetworkingv1.NetworkPolicyPeer().WithPodSelector(s.everyMember())
 	provider := applynetworkingv1.NetworkPolicyPeer().
 		WithNamespaceSelector(compose.Namespace(s.Settings.Database.CrossplaneNamespace)).
@@ -33,7 +33,7 @@ func networkPolicy(s *state) {
 	if ns := s.Settings.Database.MetricsNamespaces; s.exports() && len(ns) > 0 {
 		rules = append(rules, ingress(s.traits.Ports.Metrics, compose.PodsOf(ns)...))
 	}
-	s.draft.Require(nameNetworkPolicy, applynetworkingv1.NetworkPolicy(s.called(suffixOfMembers), s.namespace).
+	d.Require(nameNetworkPolicy, applynetworkingv1.NetworkPolicy(s.called(suffixOfMembers), s.namespace).
 		WithLabels(s.labels()).
 		WithSpec(applynetworkingv1.NetworkPolicySpec().
 			WithPodSelector(s.everyMember()).

@@ -15,27 +15,29 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
-// composing is what an accepted spec becomes, in order.
-var composing = []func(*state){
-	accessCredential,
-	certificates,
-	topology,
-	account,
-	config,
-	services,
-	poolers,
-	external,
-	backup,
-	storage,
-	members,
-	otherGenerations,
-	disruptionBudget,
-	networkPolicy,
-	hooks,
-	access,
-	consumers,
-	monitor,
-	rules,
+// composing an accepted spec: the objects that it becomes, in order.
+func composing(d *compose.Draft, s *state) {
+	c := s.cluster
+	c.forgotten(d)
+	accessCredential(d, c, s.remember)
+	certificates(d, c)
+	topology(d, s.decision)
+	account(d, c)
+	config(d, s.decision)
+	services(d, c)
+	poolers(d, c)
+	external(d, c)
+	backup(d, c)
+	storage(d, c)
+	members(d, s.decision, s.awaits())
+	otherGenerations(d, s)
+	disruptionBudget(d, s.decision)
+	networkPolicy(d, c)
+	hooks(d, s.decision)
+	access(d, c)
+	consumers(d, c)
+	monitor(d, c)
+	rules(d, c)
 }
 
 // conditions by their types, in order. One without a status is not reported.
@@ -72,33 +74,30 @@ func Planner(version string) compose.Planner {
 		if err != nil {
 			return nil, err
 		}
-		s := &state{decision: &decision{cluster: c}, remember: cmp.Or(c.pending, c.told), draft: compose.NewDraft(r, ready)}
+		s, d := &state{decision: &decision{cluster: c}, remember: cmp.Or(c.pending, c.told)}, compose.NewDraft(r, ready)
 		// A spec that cannot be carried out changes nothing.
 		if len(c.problems) == 0 {
-			s = decideAll(c, s.draft)
-			s.forgotten()
-			for _, step := range composing {
-				step(s)
-			}
+			s = decideAll(c)
+			composing(d, s)
 		}
-		s.draft.KeepRest()
-		return s.report(), nil
+		d.KeepRest()
+		return s.report(d), nil
 	}
 }
 
 // report of what was decided.
-func (s *state) report() *compose.Plan {
-	p := &compose.Plan{Objects: s.draft.Objects(), Ready: s.isReady(), Status: s.status()}
-	p.Conditions = append(p.Conditions, check.Accepted(slices.Concat(s.problems, s.refused)), s.draft.Composed(len(s.problems) == 0))
+func (s *state) report(d *compose.Draft) *compose.Plan {
+	p := &compose.Plan{Objects: d.Objects(), Ready: s.isReady(d), Status: s.status(d)}
+	p.Conditions = append(p.Conditions, check.Accepted(slices.Concat(s.problems, s.refused)), d.Composed(len(s.problems) == 0))
 	for _, c := range conditions {
 		if reported := c.of(s); reported.Status != "" {
 			reported.Type = c.name
 			p.Conditions = append(p.Conditions, reported)
 		}
 	}
-	p.TTL = s.ttl(p.Ready)
+	p.TTL = s.ttl(d, p.Ready)
 	// In a preview nothing is written, and what an edit will do is what one looks for.
 	preview := len(compose.List(s.Composite.Map(), "metadata", "managedFields")) == 0
-	s.draft.Settle(p, preview)
+	d.Settle(p, preview)
 	return p
 }

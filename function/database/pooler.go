@@ -97,25 +97,25 @@ func checkPooler(s *cluster) []check.Problem {
 }
 
 // poolers before the leader, if they are asked for.
-func poolers(s *state) {
+func poolers(d *compose.Draft, s *cluster) {
 	if !s.pooled() {
 		for _, name := range poolerNames {
-			s.draft.Remove(name)
+			d.Remove(name)
 		}
 		return
 	}
 	if s.Kinds[CertificateGVK] != compose.Available && s.Observed[namePooler] == nil {
 		return // It could not start.
 	}
-	s.poolerCertificates()
-	s.poolerBudget()
-	s.poolerMonitor()
-	s.draft.Require(namePoolerNetworkPolicy, s.poolerNetworkPolicy())
-	s.draft.Require(namePoolerService, s.poolerService())
-	s.draft.Require(namePoolerConfig, applycorev1.ConfigMap(s.called(suffixPooler), s.namespace).
+	s.poolerCertificates(d)
+	s.poolerBudget(d)
+	s.poolerMonitor(d)
+	d.Require(namePoolerNetworkPolicy, s.poolerNetworkPolicy())
+	d.Require(namePoolerService, s.poolerService())
+	d.Require(namePoolerConfig, applycorev1.ConfigMap(s.called(suffixPooler), s.namespace).
 		WithLabels(s.labels()).
 		WithData(s.engine.PoolerFiles(s.poolerInputs())))
-	s.draft.Require(namePooler, s.poolerDeployment())
+	d.Require(namePooler, s.poolerDeployment())
 }
 
 // poolerInputs are what the configuration of poolers follows from.
@@ -142,22 +142,22 @@ func (s *names) poolerLabels() map[string]string {
 }
 
 // poolerCertificates: one that poolers show the server, members and, unless the platform has an issuer, clients.
-func (s *state) poolerCertificates() {
+func (s *cluster) poolerCertificates(d *compose.Draft) {
 	if s.Kinds[CertificateGVK] != compose.Available {
 		return
 	}
 	own := s.poolerLeaf(suffixPooler, s.traits.CommonNames.Pooler, issuerRef{IssuerGVK.Group, kindIssuer, s.called(suffixCA)},
 		[]string{"digital signature", "server auth", "client auth"})
 	if !s.platformSigned() {
-		s.draft.Require(namePoolerCertificate, s.certificate(s.called(suffixPooler), own))
+		d.Require(namePoolerCertificate, s.certificate(s.called(suffixPooler), own))
 		if s.poolerSecretShown() != s.called(suffixPoolerServer) {
-			s.draft.Remove(namePoolerServerCertificate)
+			d.Remove(namePoolerServerCertificate)
 		}
 		return
 	}
 	ref := s.issuerRef()
-	s.draft.Require(namePoolerCertificate, s.certificate(s.called(suffixPooler), own))
-	s.draft.Require(namePoolerServerCertificate, s.certificate(s.called(suffixPoolerServer), s.poolerLeaf(suffixPoolerServer, "",
+	d.Require(namePoolerCertificate, s.certificate(s.called(suffixPooler), own))
+	d.Require(namePoolerServerCertificate, s.certificate(s.called(suffixPoolerServer), s.poolerLeaf(suffixPoolerServer, "",
 		issuerRef{IssuerGVK.Group, ref.Kind, ref.Name}, []string{"digital signature", "server auth"})))
 }
 
@@ -189,12 +189,12 @@ func (s *cluster) poolerLeaf(suffix, commonName string, by issuerRef, usages []s
 	return c
 }
 
-func (s *state) poolerBudget() {
+func (s *cluster) poolerBudget(d *compose.Draft) {
 	if *s.spec.Pooler.Replicas < 2 {
-		s.draft.Remove(namePoolerBudget)
+		d.Remove(namePoolerBudget)
 		return
 	}
-	s.draft.Require(namePoolerBudget, applypolicyv1.PodDisruptionBudget(s.called(suffixPooler), s.namespace).
+	d.Require(namePoolerBudget, applypolicyv1.PodDisruptionBudget(s.called(suffixPooler), s.namespace).
 		WithLabels(s.labels()).
 		WithSpec(applypolicyv1.PodDisruptionBudgetSpec().
 			WithMaxUnavailable(intstr.FromInt32(1)).
@@ -214,15 +214,15 @@ func (s *names) poolerService() *applycorev1.ServiceApplyConfiguration {
 }
 
 // poolerMonitor lets Prometheus scrape the poolers.
-func (s *state) poolerMonitor() {
+func (s *cluster) poolerMonitor(d *compose.Draft) {
 	if !s.exports() {
-		s.draft.Remove(namePoolerMonitor)
+		d.Remove(namePoolerMonitor)
 		return
 	}
 	if s.Kinds[ServiceMonitorGVK] != compose.Available {
 		return
 	}
-	s.draft.Offer(namePoolerMonitor, compose.NewManifest(ServiceMonitorGVK.GroupVersion().String(), ServiceMonitorGVK.Kind, s.metadata(s.called(suffixPooler)),
+	d.Offer(namePoolerMonitor, compose.NewManifest(ServiceMonitorGVK.GroupVersion().String(), ServiceMonitorGVK.Kind, s.metadata(s.called(suffixPooler)),
 		monitoringv1.ServiceMonitorSpec{
 			Selector: metav1.LabelSelector{MatchLabels: s.poolerSelector()},
 			Endpoints: []monitoringv1.Endpoint{{

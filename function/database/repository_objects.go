@@ -52,16 +52,16 @@ const (
 
 // repository of backups on a volume: a pod that serves it, its certificate and that of who may come, and how large it is. A
 // Database that no longer keeps its backups there leaves it as it is, as it does a bucket.
-func (s *state) repository() {
+func (s *cluster) repository(d *compose.Draft) {
 	if s.Kinds[CertificateGVK] == compose.Available {
-		s.draft.Offer(nameRepositoryCertificate, s.repositoryCertificate())
-		s.draft.Offer(nameRepositoryClientCertificate, s.backupLeaf(suffixRepositoryClient, s.traits.CommonNames.Repository))
+		d.Offer(nameRepositoryCertificate, s.repositoryCertificate())
+		d.Offer(nameRepositoryClientCertificate, s.backupLeaf(suffixRepositoryClient, s.traits.CommonNames.Repository))
 	}
-	s.draft.Offer(nameRepositoryService, s.repositoryService())
-	s.draft.Offer(nameRepositoryNetworkPolicy, s.repositoryPolicy())
-	s.draft.Offer(nameRepository, s.repositorySet())
+	d.Offer(nameRepositoryService, s.repositoryService())
+	d.Offer(nameRepositoryNetworkPolicy, s.repositoryPolicy())
+	d.Offer(nameRepository, s.repositorySet())
 	gvk := storagev1alpha1.VolumeClaimGroupVersionKind
-	s.draft.Offer(nameRepositoryVolumeClaim, compose.NewManifest(gvk.GroupVersion().String(), gvk.Kind, s.metadata(s.called(suffixRepository)),
+	d.Offer(nameRepositoryVolumeClaim, compose.NewManifest(gvk.GroupVersion().String(), gvk.Kind, s.metadata(s.called(suffixRepository)),
 		volumeClaimSpec{ForProvider: storagev1alpha1.VolumeClaimParameters{
 			Database: s.repositoryBase(),
 			Identity: identityOfRepository,

@@ -103,7 +103,7 @@ func (s *decision) restoreRequest() *restoring {
 	} else if reason, message := s.restoreBlocked(w.at); reason != "" {
 		return say(reason, message)
 	}
-	if g := s.frozen(); g.closed() {
+	if g := frozen(s.spec.Maintenance, s.Now); g.closed() {
 		w.until = g.until
 		return say(g.reason, g.message)
 	}
@@ -155,8 +155,8 @@ func (s *cluster) restoreBlocked(at v1alpha1.Moment) (xpv2.ConditionReason, stri
 // a change of them.
 func (s *decision) switchBlocked() string {
 	switch {
-	case s.frozen().closed():
-		return "spec.maintenance.freeze: " + s.frozen().message
+	case frozen(s.spec.Maintenance, s.Now).closed():
+		return "spec.maintenance.freeze: " + frozen(s.spec.Maintenance, s.Now).message
 	case s.asleep():
 		return "members are stopped, or are being started: it goes on once they run"
 	case s.order.touches():

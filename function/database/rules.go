@@ -18,16 +18,16 @@ import (
 const portMetrics = "metrics"
 
 // rules raise alerts for what the conditions of a Database cannot tell, because nobody looks at them at night.
-func rules(s *state) {
+func rules(d *compose.Draft, s *cluster) {
 	// Nobody is woken up for members that are stopped on purpose.
 	if !s.exports() || s.asleep() {
-		s.draft.Remove(nameRules)
+		d.Remove(nameRules)
 		return
 	}
 	if s.Kinds[PrometheusRuleGVK] != compose.Available {
 		return
 	}
-	s.draft.Offer(nameRules, compose.NewManifest(PrometheusRuleGVK.GroupVersion().String(), PrometheusRuleGVK.Kind, s.metadata(s.called(suffixOfMembers)),
+	d.Offer(nameRules, compose.NewManifest(PrometheusRuleGVK.GroupVersion().String(), PrometheusRuleGVK.Kind, s.metadata(s.called(suffixOfMembers)),
 		monitoringv1.PrometheusRuleSpec{
 			Groups: []monitoringv1.RuleGroup{{Name: "capstan-database-" + s.name, Rules: s.alerts()}},
 		}))

@@ -10,11 +10,12 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
 )
 
 // services: names of the members, one that leads to the leader, and one that leads to those that follow. Members label
 // themselves.
-func services(s *state) {
+func services(d *compose.Draft, s *cluster) {
 	pods := s.service(suffixPods, nil, applycorev1.ServiceSpec().
 		WithClusterIP(corev1.ClusterIPNone).
 		// Members have to find each other before they are ready.
@@ -23,9 +24,9 @@ func services(s *state) {
 	if len(s.generations()) > 1 || s.generation > 1 {
 		pods.Spec.Selector = map[string]string{labelName: s.traits.App, labelInstance: s.name}
 	}
-	s.draft.Require(namePods, pods)
-	s.draft.Require(nameReadWrite, s.service(suffixRW, map[string]string{observev1alpha1.LabelRole: observev1alpha1.RoleLabelLeader}, applycorev1.ServiceSpec()))
-	s.draft.Require(nameReadOnly, s.service(suffixRO, map[string]string{observev1alpha1.LabelRole: observev1alpha1.RoleLabelReplica}, applycorev1.ServiceSpec()))
+	d.Require(namePods, pods)
+	d.Require(nameReadWrite, s.service(suffixRW, map[string]string{observev1alpha1.LabelRole: observev1alpha1.RoleLabelLeader}, applycorev1.ServiceSpec()))
+	d.Require(nameReadOnly, s.service(suffixRO, map[string]string{observev1alpha1.LabelRole: observev1alpha1.RoleLabelReplica}, applycorev1.ServiceSpec()))
 }
 
 func (s *names) service(suffix string, role map[string]string, spec *applycorev1.ServiceSpecApplyConfiguration) *applycorev1.ServiceApplyConfiguration {

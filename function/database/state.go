@@ -52,7 +52,7 @@ type cluster struct {
 	*facts
 	names
 
-	// side is a generation that is not the active one.
+	// side is a generation that is not the active one. The Database serves without what it has.
 	side bool
 
 	// data is the major version of the data; of a generation that has none, the version it is created with. Image has the
@@ -107,8 +107,6 @@ type state struct {
 	// restoring and upgrading are requests that are not carried out yet.
 	restoring *restoring
 	upgrading *upgrading
-
-	draft *compose.Draft
 }
 
 // gather everything that is known of a Database, by its spec or the one that stands in for it.
@@ -220,9 +218,6 @@ type awaited struct {
 	reason  xpv2.ConditionReason
 	message string
 }
-
-// ask for an object. The Database serves without what another generation has.
-func (s *state) ask(resource string, o compose.Named) { s.draft.Add(resource, o, s.side) }
 
 // ready reports whether an observed object does what it is for: those that tell by a condition Ready, and members, by their pods.
 func ready(o compose.Object) bool {

@@ -15,7 +15,7 @@ import (
 )
 
 // status is complete: Crossplane removes what is left out.
-func (s *state) status() v1alpha1.DatabaseStatus {
+func (s *state) status(d *compose.Draft) v1alpha1.DatabaseStatus {
 	st := v1alpha1.DatabaseStatus{
 		Phase:      s.phase(),
 		Replicas:   int32(len(s.sets)), //nolint:gosec // At most nine.
@@ -30,7 +30,7 @@ func (s *state) status() v1alpha1.DatabaseStatus {
 		Generation: s.generationStatus(),
 		Restore:    s.restoreStatus(),
 		Upgrade:    s.upgradeStatus(),
-		Withheld:   s.draft.Withheld(),
+		Withheld:   d.Withheld(),
 	}
 	if !s.leads() {
 		st.Leader = ""
@@ -113,18 +113,18 @@ func (s *decision) changing() bool {
 // readiness of the Database: it is as asked. Stopped members are when the spec asks for that; else a member leads, and nothing it
 // needs is missing. For the first time every consumer can log in and finds the extensions, too: what waits for a Database that is
 // Ready begins with its migrations. Once ready, it stays so while a member leads.
-func (s *state) isReady() bool {
+func (s *state) isReady(d *compose.Draft) bool {
 	before := compose.IsTrue(s.Composite.Map(), xpv2.TypeReady)
 	repositoryAddress := len(s.missingExtensions()) == 0 &&
 		!slices.ContainsFunc(s.spec.Consumers, func(c v1alpha1.Consumer) bool { return !s.loggedIn(c) })
 	switch {
 	case s.hibernated():
-		return s.draft.Complete()
+		return d.Complete()
 	case len(s.sets) > 0 && !s.observed:
 		// Nobody looks: what was is what is known.
 		return before
 	default:
-		return s.leads() && (before || s.draft.Complete() && repositoryAddress && len(s.missing()) == 0)
+		return s.leads() && (before || d.Complete() && repositoryAddress && len(s.missing()) == 0)
 	}
 }
 
@@ -137,12 +137,12 @@ func (s *decision) moveDeadlines() []time.Time {
 }
 
 // ttl by what the Database waits for.
-func (s *state) ttl(ready bool) time.Duration {
-	deadlines := slices.Concat(s.restoreDeadlines(), s.upgradeDeadlines(), s.moveDeadlines(), s.draft.Deadlines())
+func (s *state) ttl(d *compose.Draft, ready bool) time.Duration {
+	deadlines := slices.Concat(s.restoreDeadlines(), s.upgradeDeadlines(), s.moveDeadlines(), d.Deadlines())
 	if !s.order.until.IsZero() {
 		deadlines = append(deadlines, s.order.until)
 	}
-	if w := s.window(); w != nil && len(s.planned) > 0 && !s.order.held {
+	if w := windowAt(s.spec.Maintenance, s.Now); w != nil && len(s.planned) > 0 && !s.order.held {
 		deadlines = append(deadlines, w.End.Add(-memberTakes))
 	}
 	add := func(at time.Time, known bool) {
@@ -154,11 +154,11 @@ func (s *state) ttl(ready bool) time.Duration {
 	add(s.firstAgain())
 	add(s.verifyLost())
 	add(s.verifyDue())
-	return s.pace(ready).TTL(s.Now, deadlines...)
+	return s.pace(d, ready).TTL(s.Now, deadlines...)
 }
 
 // pace of the Database.
-func (s *state) pace(ready bool) compose.Pace {
+func (s *state) pace(d *compose.Draft, ready bool) compose.Pace {
 	pace := compose.Settled
 	if !ready || s.changing() || s.restores() || s.incomplete() || s.hooks.gate.closed() && !s.hooks.gate.failed {
 		pace = compose.Waiting
@@ -171,7 +171,7 @@ func (s *state) pace(ready bool) compose.Pace {
 	case unheard:
 		pace = compose.Following
 	}
-	if s.draft.Waits() {
+	if d.Waits() {
 		pace = max(pace, compose.Asking)
 	}
 	if s.hurried() {

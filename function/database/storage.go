@@ -36,13 +36,13 @@ type volumeClaimSpec struct {
 
 // storage of the members that exist: their volumes grow to the size that is wanted. StatefulSets cannot do that, their claims are
 // as they were made.
-func storage(s *state) {
+func storage(d *compose.Draft, s *cluster) {
 	members := make([]string, 0, len(s.sets))
 	for _, letter := range compose.SortedKeys(s.sets) {
 		members = append(members, s.member(letter))
 	}
 	gvk := storagev1alpha1.VolumeClaimGroupVersionKind
-	s.draft.Offer(s.in(nameVolumeClaim), compose.NewManifest(gvk.GroupVersion().String(), gvk.Kind, s.metadata(s.base()),
+	d.Offer(s.in(nameVolumeClaim), compose.NewManifest(gvk.GroupVersion().String(), gvk.Kind, s.metadata(s.base()),
 		volumeClaimSpec{ForProvider: storagev1alpha1.VolumeClaimParameters{
 			Database: s.base(),
 			Identity: s.identity,

@@ -173,7 +173,7 @@ func (s *cluster) judged(m move, sit situation, o order) *move {
 	case m.own && slices.ContainsFunc(sit.views, ill):
 		m.reason, m.message = v1alpha1.ReasonAwaitingCandidate, "a member is not well: the lead moves once it is"
 	default:
-		if m.to, m.message = sit.candidate(m); m.message != "" {
+		if m.to, m.message = sit.candidate(m.from, m.to); m.message != "" {
 			m.reason = v1alpha1.ReasonAwaitingCandidate
 		}
 	}
@@ -182,12 +182,12 @@ func (s *cluster) judged(m move, sit situation, o order) *move {
 }
 
 // candidate for a move is the one that is named, or else the first that is fit; or why there is none.
-func (s situation) candidate(m move) (to, why string) {
+func (s situation) candidate(from, to string) (candidate, why string) {
 	switch i := slices.IndexFunc(s.views, s.canLead); {
-	case m.to != "" && m.to == m.from:
-		return m.to, "" // It leads already, which is written down.
-	case m.to != "":
-		return m.to, s.cannotLead(m.to)
+	case to != "" && to == from:
+		return to, "" // It leads already, which is written down.
+	case to != "":
+		return to, s.cannotLead(to)
 	case i < 0:
 		return "", "no member that has every commit is on a node that takes pods: wait, or add one"
 	default:

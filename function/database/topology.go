@@ -21,7 +21,7 @@ type topologySpec struct {
 }
 
 // topology watches the members. It is there from the first pass on, so that zones and nodes are known before there are members.
-func topology(s *state) {
+func topology(d *compose.Draft, s *decision) {
 	names := make([]string, 0, len(letters))
 	for _, letter := range s.expected() {
 		names = append(names, s.member(letter))
@@ -44,8 +44,8 @@ func topology(s *state) {
 			xpv2.ManagementActionObserve, xpv2.ManagementActionCreate, xpv2.ManagementActionUpdate, xpv2.ManagementActionDelete,
 		}
 	}
-	s.ask(s.in(nameTopology), compose.NewManifest(observev1alpha1.TopologyGroupVersionKind.GroupVersion().String(), observev1alpha1.TopologyGroupVersionKind.Kind,
-		s.metadata(s.base()), spec))
+	d.Add(s.in(nameTopology), compose.NewManifest(observev1alpha1.TopologyGroupVersionKind.GroupVersion().String(), observev1alpha1.TopologyGroupVersionKind.Kind,
+		s.metadata(s.base()), spec), s.side)
 }
 
 // removable Secrets are those of certificates, which can be made again.

@@ -99,7 +99,7 @@ func (s *decision) upgradeRequest() *upgrading {
 	if why := s.upgradeBlocked(u, done, ended); why != "" {
 		return say(v1alpha1.ReasonUpgradeImpossible, why)
 	}
-	if g := s.frozen(); g.closed() {
+	if g := frozen(s.spec.Maintenance, s.Now); g.closed() {
 		u.until = g.until
 		return say(g.reason, g.message)
 	}

@@ -90,13 +90,13 @@ func (s *cluster) verifySchedule() string {
 }
 
 // verify backups on schedule, the first one at once, and whenever it is asked for.
-func (s *state) verify() {
+func (s *cluster) verify(d *compose.Draft) {
 	if !s.verifies() {
-		s.noVerify()
+		s.noVerify(d)
 		return
 	}
-	s.draft.Offer(nameVerifyPolicy, s.verifyPolicy())
-	s.draft.Offer(nameVerify, applybatchv1.CronJob(s.called(suffixVerify), s.namespace).
+	d.Offer(nameVerifyPolicy, s.verifyPolicy())
+	d.Offer(nameVerify, applybatchv1.CronJob(s.called(suffixVerify), s.namespace).
 		WithLabels(s.labels()).
 		WithSpec(applybatchv1.CronJobSpec().
 			WithSchedule(s.verifySchedule()).
@@ -110,28 +110,28 @@ func (s *state) verify() {
 			WithJobTemplate(applybatchv1.JobTemplateSpec().
 				WithLabels(s.verifyLabels()).
 				WithSpec(s.verifyJobSpec("").WithTTLSecondsAfterFinished(int32(verifyKept.Seconds()))))))
-	s.verifyNow()
+	s.verifyNow(d)
 }
 
 // noVerify lets all that verifies go.
-func (s *state) noVerify() {
+func (s *cluster) noVerify(d *compose.Draft) {
 	for resource := range s.Observed {
 		if resource == nameVerify || resource == nameVerifyPolicy || strings.HasPrefix(resource, nameVerifyNowPrefix) {
-			s.draft.Remove(resource)
+			d.Remove(resource)
 		}
 	}
 }
 
 // verifyNow composes a Job for the id that is asked for, and one for the first backup, until the leader tells what it came to.
 // That outlasts the Job, so that none begins twice. The Job of one that failed is kept for its log while its id stays.
-func (s *state) verifyNow() {
+func (s *cluster) verifyNow(d *compose.Draft) {
 	told, ids := s.backupReport(), s.verifyIDs()
 	for _, name := range compose.SortedKeys(ids) {
 		switch {
 		case s.begun(name):
-			s.draft.Keep(nameVerifyNowPrefix + name)
+			d.Keep(nameVerifyNowPrefix + name)
 		case s.leads() && told.Asked && told.Label != "" && told.Verification.Asked:
-			s.draft.Offer(nameVerifyNowPrefix+name, applybatchv1.Job(s.called(suffixVerify+"-"+name), s.namespace).
+			d.Offer(nameVerifyNowPrefix+name, applybatchv1.Job(s.called(suffixVerify+"-"+name), s.namespace).
 				WithLabels(s.labels()).
 				WithSpec(s.verifyJobSpec(ids[name])))
 		}
@@ -139,7 +139,7 @@ func (s *state) verifyNow() {
 	for resource := range s.Observed {
 		name, ok := strings.CutPrefix(resource, nameVerifyNowPrefix)
 		if _, wanted := ids[name]; ok && !wanted {
-			s.draft.Remove(resource)
+			d.Remove(resource)
 		}
 	}
 }
