@@ -27,6 +27,7 @@ func backupsFresh(s *state) xpv2.Condition {
 	b := s.backupReport()
 	due, known := s.backupDue()
 	again, failed := s.firstAgain()
+	scheduled, missed := scheduledFailure(s.Observed[nameBackup])
 	switch {
 	case !s.takesBackups():
 		return no(v1alpha1.ReasonBackupsOff, "backups are off: set spec.backup.enabled to true")
@@ -45,7 +46,7 @@ func backupsFresh(s *state) xpv2.Condition {
 		return no(v1alpha1.ReasonFirstBackupPending, "there is no backup yet; "+s.whereToLook())
 	case known && s.Now.After(due):
 		return no(v1alpha1.ReasonBackupOverdue, "the last backup is older than the schedule asks; "+s.whereToLook())
-	case s.isNotMadeUp(scheduledFailure(s.Observed[nameBackup])):
+	case s.isNotMadeUp(scheduled, missed):
 		return no(v1alpha1.ReasonBackupFailed,
 			"the last backup that the schedule asked for failed; "+s.whereToLook()+"; to take one at once set spec.backup.now to a new id")
 	case s.nowFailed():

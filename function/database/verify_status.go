@@ -33,14 +33,16 @@ func backupVerified(s *state) xpv2.Condition {
 	see := fmt.Sprintf("see kubectl -n %s get pods -l %s=%s", s.namespace, labelVerificationOf, s.name)
 	b := s.backupReport()
 	v := b.Verification
+	lost, begun := s.verifyLost()
+	due, known := s.verifyDue()
 	switch {
 	case !s.takesBackups():
 		return no(v1alpha1.ReasonBackupsOff, "backups are off: set spec.backup.enabled to true")
 	case !v.Asked:
 		return unknown(v1alpha1.ReasonBackupUnknown, "the leader has not told yet what verifications came to: see the condition BackupFresh")
 	case v.Failure != "":
-		reason, known := kindsOfFailure[v.Failure]
-		if !known {
+		reason, ok := kindsOfFailure[v.Failure]
+		if !ok {
 			reason = v1alpha1.ReasonVerificationFailed
 		}
 		message := v.Message
@@ -48,12 +50,12 @@ func backupVerified(s *state) xpv2.Condition {
 			message = fmt.Sprintf("backup %s: %s", v.Backup, v.Message)
 		}
 		return no(reason, message+again)
-	case s.past(s.verifyLost()):
+	case s.past(lost, begun):
 		return no(v1alpha1.ReasonVerificationLost,
 			"a verification began and was ended before it told a result: its node or its memory was taken away; "+see+again)
 	case s.isVerificationSilent():
 		return no(v1alpha1.ReasonVerificationLost, "the last verification ended without success and told no result; "+see+again)
-	case s.past(s.verifyDue()):
+	case s.past(due, known):
 		return no(v1alpha1.ReasonVerificationOverdue, "no backup was verified since the schedule asked for it: "+see+again)
 	case v.Ended == "" && b.Label == "":
 		return unknown(v1alpha1.ReasonVerificationPending, "there is no backup yet: see the condition BackupFresh")
