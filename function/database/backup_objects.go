@@ -105,7 +105,7 @@ func (s *names) backupLeaf(suffix, commonName string) *compose.Manifest[certific
 		CommonName:     commonName,
 		Duration:       lifeOfLeaf,
 		RenewBefore:    renewLeaf,
-		IssuerRef:      issuerRef{IssuerGVK.Group, kindIssuer, s.called(suffixCA)},
+		IssuerRef:      s.issuedBy(suffixCA),
 		PrivateKey:     privateKey{"ECDSA", 256, "Always"},
 		SecretName:     s.called(suffix),
 		SecretTemplate: &secretTemplate{Labels: map[string]string{labelPartOf: "capstan"}},

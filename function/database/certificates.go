@@ -85,7 +85,7 @@ func certificates(d *compose.Draft, s *cluster) {
 		Duration:    lifeOfAuthority,
 		RenewBefore: renewAuthority,
 		IsCA:        true,
-		IssuerRef:   issuerRef{IssuerGVK.Group, kindIssuer, s.called(suffixSigner)},
+		IssuerRef:   s.issuedBy(suffixSigner),
 		// The key stays, so that what was signed before the renewal is trusted after it.
 		PrivateKey: privateKey{"ECDSA", 256, "Never"},
 		SecretName: s.called(suffixCA),
@@ -93,13 +93,13 @@ func certificates(d *compose.Draft, s *cluster) {
 	}))
 	d.Require(nameIssuer, s.issuer(s.called(suffixCA), issuerSpec{CA: &issuerSecret{s.called(suffixCA)}}))
 	d.Require(nameMembersCertificate, s.certificate(s.called(suffixOfMembers), s.leaf(suffixOfMembers, s.traits.CommonNames.Members,
-		issuerRef{IssuerGVK.Group, kindIssuer, s.called(suffixCA)},
+		s.issuedBy(suffixCA),
 		// With ECDSA a key enciphers nothing.
 		[]string{"digital signature", "server auth", "client auth"})))
 	if s.platformSigned() {
 		ref := s.issuerRef()
 		d.Require(nameServerCertificate, s.certificate(s.called(suffixServer), s.leaf(suffixServer, "",
-			issuerRef{IssuerGVK.Group, ref.Kind, ref.Name}, []string{"digital signature", "server auth"})))
+			issuedByPlatform(ref), []string{"digital signature", "server auth"})))
 		return
 	}
 	// It stays as long as a member shows it.
@@ -137,6 +137,16 @@ func (s *cluster) leaf(suffix, commonName string, by issuerRef, usages []string)
 		c = s.withExternalNames(c)
 	}
 	return c
+}
+
+// issuedBy an Issuer of the Database.
+func (s *names) issuedBy(suffix string) issuerRef {
+	return issuerRef{Group: IssuerGVK.Group, Kind: kindIssuer, Name: s.called(suffix)}
+}
+
+// issuedByPlatform is a reference to an issuer that the platform has.
+func issuedByPlatform(ref *v1alpha1.IssuerReference) issuerRef {
+	return issuerRef{Group: IssuerGVK.Group, Kind: ref.Kind, Name: ref.Name}
 }
 
 func (s *names) certificate(name string, spec certificateSpec) *compose.Manifest[certificateSpec] {

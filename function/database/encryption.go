@@ -35,7 +35,7 @@ func keyOf(e *v1alpha1.BackupEncryption) keyRef {
 	if e == nil {
 		return keyRef{}
 	}
-	return keyRef{e.SecretRef.Name, cmp.Or(e.SecretRef.Key, defaultKey)}
+	return keyRef{secret: e.SecretRef.Name, key: cmp.Or(e.SecretRef.Key, defaultKey)}
 }
 
 // encrypted reports whether there is a key.
@@ -69,7 +69,7 @@ func keyIn(volumes []any, name string) keyRef {
 		}
 		for _, i := range compose.List(volume, "secret", "items") {
 			if item, ok := i.(map[string]any); ok {
-				return keyRef{compose.Text(volume, "secret", "secretName"), compose.Text(item, "key")}
+				return keyRef{secret: compose.Text(volume, "secret", "secretName"), key: compose.Text(item, "key")}
 			}
 		}
 	}

@@ -182,12 +182,12 @@ func (s *state) awaits() *awaited { return s.missingFor(s.isMemoryPending()) }
 
 // missingFor members that do not exist yet, while a memory is or is not to be written first.
 func (s *cluster) missingFor(isMemoryPending bool) *awaited {
-	making := func(message string) *awaited { return &awaited{v1alpha1.ReasonMakingReady, message} }
+	making := func(message string) *awaited { return &awaited{reason: v1alpha1.ReasonMakingReady, message: message} }
 	switch {
 	case isMemoryPending && len(s.sets) == 0:
 		return making(fmt.Sprintf("waiting for the Secret of Credential %q to remember which generation there is: see whether provider-capstan runs", s.called(suffixAccess)))
 	case s.Kinds[CertificateGVK] == compose.Unavailable:
-		return &awaited{v1alpha1.ReasonCertManagerMissing, "certificates of members come from cert-manager, which the cluster does not have: install cert-manager"}
+		return &awaited{reason: v1alpha1.ReasonCertManagerMissing, message: "certificates of members come from cert-manager, which the cluster does not have: install cert-manager"}
 	case s.identity == "":
 		return making(fmt.Sprintf("waiting for the identity of Credential %q: see whether provider-capstan runs", s.called(suffixAccess)))
 	case !s.observed:
@@ -199,7 +199,7 @@ func (s *cluster) missingFor(isMemoryPending bool) *awaited {
 			return making(fmt.Sprintf("waiting for Certificate %q", c.name))
 		case !compose.IsTrue(o.Map(), "Ready"):
 			reason, message := certificateTrouble(o.Map())
-			return &awaited{reason, fmt.Sprintf("waiting for Certificate %q%s", c.name, message)}
+			return &awaited{reason: reason, message: fmt.Sprintf("waiting for Certificate %q%s", c.name, message)}
 		}
 	}
 	needed := []string{s.in(nameConfig), s.in(nameServiceAccount), s.in(nameRoleBinding), s.in(nameDCS), namePods}

@@ -146,7 +146,7 @@ func (s *cluster) poolerCertificates(d *compose.Draft) {
 	if s.Kinds[CertificateGVK] != compose.Available {
 		return
 	}
-	own := s.poolerLeaf(suffixPooler, s.traits.CommonNames.Pooler, issuerRef{IssuerGVK.Group, kindIssuer, s.called(suffixCA)},
+	own := s.poolerLeaf(suffixPooler, s.traits.CommonNames.Pooler, s.issuedBy(suffixCA),
 		[]string{"digital signature", "server auth", "client auth"})
 	if !s.platformSigned() {
 		d.Require(namePoolerCertificate, s.certificate(s.called(suffixPooler), own))
@@ -158,7 +158,7 @@ func (s *cluster) poolerCertificates(d *compose.Draft) {
 	ref := s.issuerRef()
 	d.Require(namePoolerCertificate, s.certificate(s.called(suffixPooler), own))
 	d.Require(namePoolerServerCertificate, s.certificate(s.called(suffixPoolerServer), s.poolerLeaf(suffixPoolerServer, "",
-		issuerRef{IssuerGVK.Group, ref.Kind, ref.Name}, []string{"digital signature", "server auth"})))
+		issuedByPlatform(ref), []string{"digital signature", "server auth"})))
 }
 
 // poolerSecretShown to clients by the poolers that there are.
