@@ -53,27 +53,27 @@ func backup(d *compose.Draft, s *cluster) {
 		if s.Observed[nameBackup] != nil {
 			d.Remove(nameBackup)
 		}
-		s.noVerify(d)
+		noVerify(d, s)
 		return
 	}
 	switch {
 	case s.isOnVolume():
-		s.repository(d)
+		repository(d, s)
 	case s.spec.Backup.To == nil:
 		d.Offer(nameBackupBucket, s.bucket())
 	}
-	s.backupCertificate(d)
+	backupCertificate(d, s)
 	if !s.takesBackups() {
 		d.Remove(nameBackup)
-		s.noVerify(d)
+		noVerify(d, s)
 		return
 	}
 	if s.identity == "" {
 		return
 	}
 	d.Offer(nameBackup, s.backupCronJob())
-	s.backupNow(d)
-	s.verify(d)
+	backupNow(d, s)
+	verify(d, s)
 }
 
 // bucket of the backups' own.
@@ -92,7 +92,7 @@ func (s *cluster) bucket() compose.Named {
 }
 
 // backupCertificate of the pods that take backups. It opens the members' backup tool and nothing of the server.
-func (s *cluster) backupCertificate(d *compose.Draft) {
+func backupCertificate(d *compose.Draft, s *cluster) {
 	if s.Kinds[CertificateGVK] != compose.Available {
 		return
 	}
@@ -135,7 +135,7 @@ func (s *cluster) backupCronJob() compose.Named {
 
 // backupNow composes a Job for the id that is asked for, and one until there is a first backup. A Job stays as it was made: its
 // template cannot be changed.
-func (s *cluster) backupNow(d *compose.Draft) {
+func backupNow(d *compose.Draft, s *cluster) {
 	ids := map[string]bool{}
 	if id := s.spec.Backup.Now; id != "" {
 		ids[nowName(id)] = true

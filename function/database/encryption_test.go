@@ -29,7 +29,7 @@ func TestEncryption(t *testing.T) {
 	w.backup.Verification.Asked = true
 	w.react()
 	w.pass()
-	want := keyRef{"vault", "passphrase"}
+	want := keyRef{secret: "vault", key: "passphrase"}
 	for name, volumes := range map[string][]any{
 		"member":           podVolumes(w.request.Observed[nameMemberPrefix+"a"]),
 		"backup":           podVolumes(w.request.Observed[nameBackup], "jobTemplate", "spec"),
@@ -117,7 +117,7 @@ func TestEncryptedSource(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := running(t, `{engine: postgres, version: "17", replicas: 1, storage: 1Gi, backup: {}, from: `+from+`}`)
 			volumes := podVolumes(w.request.Observed[nameMemberPrefix+"a"])
-			if got := keyIn(volumes, volumeSourceKey); got != (keyRef{"theirs", "old"}) {
+			if got := keyIn(volumes, volumeSourceKey); got != (keyRef{secret: "theirs", key: "old"}) {
 				t.Errorf("the source is read with the key %+v", got)
 			}
 			if got := keyIn(volumes, volumeBackupKey); got.encrypted() {

@@ -94,13 +94,13 @@ func otherGenerations(d *compose.Draft, s *state) {
 			storage(d, t.cluster)
 			members(d, t, t.missingFor(s.known && s.pending != ""))
 		case s.memory.keeps(g):
-			t.keepStopped(d)
+			keepStopped(d, t)
 		}
 	}
 }
 
 // keepStopped a generation that is kept: its members are stopped if one of them is not, and all else stays.
-func (s *decision) keepStopped(d *compose.Draft) {
+func keepStopped(d *compose.Draft, s *decision) {
 	topology(d, s)
 	for _, letter := range compose.SortedKeys(s.sets) {
 		d.Add(s.in(nameMemberPrefix+letter), s.same(letter), s.side)

@@ -266,7 +266,7 @@ func (s *cluster) generations() []int {
 }
 
 // forgotten generations are removed: what they had was observed, and nothing knows of them any more. Their volumes stay.
-func (s *cluster) forgotten(d *compose.Draft) {
+func forgotten(d *compose.Draft, s *cluster) {
 	stay := s.generations()
 	for resource := range s.Observed {
 		if g, ok := generationOf(resource); ok && !slices.Contains(stay, g) {

@@ -18,7 +18,7 @@ import (
 // composing an accepted spec: the objects that it becomes, in order.
 func composing(d *compose.Draft, s *state) {
 	c := s.cluster
-	c.forgotten(d)
+	forgotten(d, c)
 	accessCredential(d, c, s.remember)
 	certificates(d, c)
 	topology(d, s.decision)

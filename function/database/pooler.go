@@ -107,9 +107,9 @@ func poolers(d *compose.Draft, s *cluster) {
 	if s.Kinds[CertificateGVK] != compose.Available && s.Observed[namePooler] == nil {
 		return // It could not start.
 	}
-	s.poolerCertificates(d)
-	s.poolerBudget(d)
-	s.poolerMonitor(d)
+	poolerCertificates(d, s)
+	poolerBudget(d, s)
+	poolerMonitor(d, s)
 	d.Require(namePoolerNetworkPolicy, s.poolerNetworkPolicy())
 	d.Require(namePoolerService, s.poolerService())
 	d.Require(namePoolerConfig, applycorev1.ConfigMap(s.called(suffixPooler), s.namespace).
@@ -142,7 +142,7 @@ func (s *names) poolerLabels() map[string]string {
 }
 
 // poolerCertificates: one that poolers show the server, members and, unless the platform has an issuer, clients.
-func (s *cluster) poolerCertificates(d *compose.Draft) {
+func poolerCertificates(d *compose.Draft, s *cluster) {
 	if s.Kinds[CertificateGVK] != compose.Available {
 		return
 	}
@@ -189,7 +189,7 @@ func (s *cluster) poolerLeaf(suffix, commonName string, by issuerRef, usages []s
 	return c
 }
 
-func (s *cluster) poolerBudget(d *compose.Draft) {
+func poolerBudget(d *compose.Draft, s *cluster) {
 	if *s.spec.Pooler.Replicas < 2 {
 		d.Remove(namePoolerBudget)
 		return
@@ -214,7 +214,7 @@ func (s *names) poolerService() *applycorev1.ServiceApplyConfiguration {
 }
 
 // poolerMonitor lets Prometheus scrape the poolers.
-func (s *cluster) poolerMonitor(d *compose.Draft) {
+func poolerMonitor(d *compose.Draft, s *cluster) {
 	if !s.exports() {
 		d.Remove(namePoolerMonitor)
 		return

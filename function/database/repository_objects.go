@@ -52,7 +52,7 @@ const (
 
 // repository of backups on a volume: a pod that serves it, its certificate and that of who may come, and how large it is. A
 // Database that no longer keeps its backups there leaves it as it is, as it does a bucket.
-func (s *cluster) repository(d *compose.Draft) {
+func repository(d *compose.Draft, s *cluster) {
 	if s.Kinds[CertificateGVK] == compose.Available {
 		d.Offer(nameRepositoryCertificate, s.repositoryCertificate())
 		d.Offer(nameRepositoryClientCertificate, s.backupLeaf(suffixRepositoryClient, s.traits.CommonNames.Repository))

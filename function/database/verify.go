@@ -90,9 +90,9 @@ func (s *cluster) verifySchedule() string {
 }
 
 // verify backups on schedule, the first one at once, and whenever it is asked for.
-func (s *cluster) verify(d *compose.Draft) {
+func verify(d *compose.Draft, s *cluster) {
 	if !s.verifies() {
-		s.noVerify(d)
+		noVerify(d, s)
 		return
 	}
 	d.Offer(nameVerifyPolicy, s.verifyPolicy())
@@ -110,11 +110,11 @@ func (s *cluster) verify(d *compose.Draft) {
 			WithJobTemplate(applybatchv1.JobTemplateSpec().
 				WithLabels(s.verifyLabels()).
 				WithSpec(s.verifyJobSpec("").WithTTLSecondsAfterFinished(int32(verifyKept.Seconds()))))))
-	s.verifyNow(d)
+	verifyNow(d, s)
 }
 
 // noVerify lets all that verifies go.
-func (s *cluster) noVerify(d *compose.Draft) {
+func noVerify(d *compose.Draft, s *cluster) {
 	for resource := range s.Observed {
 		if resource == nameVerify || resource == nameVerifyPolicy || strings.HasPrefix(resource, nameVerifyNowPrefix) {
 			d.Remove(resource)
@@ -124,7 +124,7 @@ func (s *cluster) noVerify(d *compose.Draft) {
 
 // verifyNow composes a Job for the id that is asked for, and one for the first backup, until the leader tells what it came to.
 // That outlasts the Job, so that none begins twice. The Job of one that failed is kept for its log while its id stays.
-func (s *cluster) verifyNow(d *compose.Draft) {
+func verifyNow(d *compose.Draft, s *cluster) {
 	told, ids := s.backupReport(), s.verifyIDs()
 	for _, name := range compose.SortedKeys(ids) {
 		switch {
