@@ -16,6 +16,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/objects"
 )
 
 // credentialSpec without what the schema fills in: its default keeps the Secret when the Credential goes.
@@ -55,8 +56,7 @@ func Credential(d *compose.Draft, s *facts.Cluster, remember string) {
 }
 
 func credential(m *applymetav1.ObjectMetaApplyConfiguration, p credentialsv1alpha1.CredentialParameters) compose.Named {
-	return compose.NewManifest(credentialsv1alpha1.CredentialGroupVersionKind.GroupVersion().String(), credentialsv1alpha1.CredentialGroupVersionKind.Kind,
-		m, credentialSpec{ForProvider: p})
+	return objects.Manifest(credentialsv1alpha1.CredentialGroupVersionKind, m, credentialSpec{ForProvider: p})
 }
 
 // Consumers get a Secret each, with all that it takes to connect. Nobody who is not a consumer any more has one that is kept up
@@ -139,8 +139,7 @@ func Logins(d *compose.Draft, s *facts.Cluster) {
 	for _, c := range s.Spec.Consumers {
 		p.Logins = append(p.Logins, accessLogin(s, c))
 	}
-	d.Require(names.Access, compose.NewManifest(accessv1alpha1.AccessGroupVersionKind.GroupVersion().String(), accessv1alpha1.AccessGroupVersionKind.Kind,
-		accessMetadata(s), accessSpec{ForProvider: p}))
+	d.Require(names.Access, objects.Manifest(accessv1alpha1.AccessGroupVersionKind, accessMetadata(s), accessSpec{ForProvider: p}))
 }
 
 // LoggedIn reports whether a consumer can log in.

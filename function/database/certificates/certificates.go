@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/objects"
 )
 
 // Lives of certificates. That of an authority is long, because clients have a copy of it.
@@ -141,11 +142,11 @@ func IssuedByPlatform(ref *v1alpha1.IssuerReference) IssuerRef {
 }
 
 func New(s *names.Names, name string, spec Spec) *compose.Manifest[Spec] {
-	return compose.NewManifest(names.CertificateGVK.GroupVersion().String(), names.CertificateGVK.Kind, s.Metadata(name), spec)
+	return objects.Manifest(names.CertificateGVK, s.Metadata(name), spec)
 }
 
 func issuer(s *names.Names, name string, spec issuerSpec) *compose.Manifest[issuerSpec] {
-	return compose.NewManifest(names.IssuerGVK.GroupVersion().String(), names.IssuerGVK.Kind, s.Metadata(name), spec)
+	return objects.Manifest(names.IssuerGVK, s.Metadata(name), spec)
 }
 
 // A Reference certificate is one that members cannot start without.

@@ -15,7 +15,7 @@ func changeHash(s *facts.Cluster, target string, sit order.Situation, m *switcho
 	key, value := "", ""
 	switch {
 	case m != nil && m.Own && len(sit.Outdated()) == 0 && len(sit.Surplus()) == 0:
-		key, value = "switchover", m.Id
+		key, value = "switchover", m.ID
 	case order.UpgradeNext(s, sit):
 		key, value = "upgrade", s.Memory.Step.ID
 	}

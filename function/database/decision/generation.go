@@ -20,7 +20,7 @@ func (s *Pass) next() (memory.Memory, bool) {
 		if w == nil || w.Undo {
 			return m, false
 		}
-		m.Done = Remembered(s.Cluster, m.Done, memory.Done{ID: w.Id, State: v1alpha1.RestoreSkipped, When: s.Moment()})
+		m.Done = Remembered(s.Cluster, m.Done, memory.Done{ID: w.ID, State: v1alpha1.RestoreSkipped, When: s.Moment()})
 		return m, true
 	}
 	if m.Step != nil {
@@ -40,7 +40,7 @@ func (s *Pass) next() (memory.Memory, bool) {
 // begin what is asked for.
 func begin(s *facts.Cluster, m memory.Memory, w *Restoring) memory.Memory {
 	m.Active = m.Generation()
-	step := &memory.Step{ID: w.Id, Kind: memory.StepRestore, From: m.Active, At: w.At, RestorePoint: w.Point, Phase: v1alpha1.RestoreFilling, Since: s.Moment()}
+	step := &memory.Step{ID: w.ID, Kind: memory.StepRestore, From: m.Active, At: w.At, RestorePoint: w.Point, Phase: v1alpha1.RestoreFilling, Since: s.Moment()}
 	if w.Undo {
 		step.Kind, step.To = memory.StepUndo, w.to
 	} else {

@@ -26,7 +26,7 @@ const mostKept = 2
 
 // Restoring is what spec.restore asks for and is neither under way nor carried out.
 type Restoring struct {
-	Id    string
+	ID    string
 	At    v1alpha1.Moment
 	Point v1alpha1.RestorePointName
 	Undo  bool
@@ -72,11 +72,11 @@ func (s *Decision) restoreRequest() *Restoring {
 	if r == nil || RestoreStep(s.Cluster) != nil {
 		return nil
 	}
-	w := &Restoring{Id: r.ID, At: r.At, Point: r.RestorePoint, Undo: r.Undo != ""}
+	w := &Restoring{ID: r.ID, At: r.At, Point: r.RestorePoint, Undo: r.Undo != ""}
 	if w.Undo {
-		w.Id = r.Undo
+		w.ID = r.Undo
 	}
-	done, ended := s.Memory.Restored(w.Id)
+	done, ended := s.Memory.Restored(w.ID)
 	if ended && (!w.Undo || done.State != v1alpha1.RestoreDone) {
 		return nil
 	}
@@ -113,11 +113,11 @@ func (s *Decision) restoreRequest() *Restoring {
 // undoBlocked says why there is nothing to go back to, if there is not.
 func undoBlocked(s *facts.Cluster, w *Restoring, done memory.Done, ended bool) (xpv2.ConditionReason, string) {
 	if !ended {
-		return v1alpha1.ReasonRestoreImpossible, fmt.Sprintf("spec.restore.undo: %q: there was no restore with this id: see status.generation, and name the one that led clients here", w.Id)
+		return v1alpha1.ReasonRestoreImpossible, fmt.Sprintf("spec.restore.undo: %q: there was no restore with this id: see status.generation, and name the one that led clients here", w.ID)
 	}
 	if !s.Memory.Keeps(done.From) || s.Memory.Generation() != done.To {
 		return v1alpha1.ReasonRestoreImpossible, fmt.Sprintf("spec.restore.undo: %q: generation %d is not kept any more, or clients were led elsewhere since: "+
-			"its backups are still in the bucket, under stanza %s, for spec.from.backup of another Database", w.Id, done.From, backup.StanzaOf(s, done.From))
+			"its backups are still in the bucket, under stanza %s, for spec.from.backup of another Database", w.ID, done.From, backup.StanzaOf(s, done.From))
 	}
 	w.to = done.From
 	return "", ""

@@ -15,7 +15,7 @@ func (s *Decision) Switchover() *observev1alpha1.TopologySwitchover {
 	case s.Move != nil && s.Move.Asked:
 		return h
 	case s.Move != nil && s.Move.Begin:
-		return &observev1alpha1.TopologySwitchover{ID: s.Move.Id, From: s.Move.From, To: s.Move.To}
+		return &observev1alpha1.TopologySwitchover{ID: s.Move.ID, From: s.Move.From, To: s.Move.To}
 	case h != nil && switchover.Ended(s.Cluster, h.ID):
 		return h
 	default:

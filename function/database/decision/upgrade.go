@@ -22,7 +22,7 @@ import (
 
 // Upgrading is an upgrade, or its undoing, that the spec asks for and that is neither under way nor carried out.
 type Upgrading struct {
-	Id   string
+	ID   string
 	undo bool
 
 	// From and to are major versions, and back the generation that an undo goes back to.
@@ -59,14 +59,14 @@ func isUpgradeRequested(s *facts.Cluster, step *memory.Step) bool {
 
 // upgradeRequest of the spec, unless it was carried out or is under way.
 func (s *Decision) upgradeRequest() *Upgrading {
-	u := &Upgrading{Id: s.UndoID(), undo: s.UndoID() != "", From: s.Data, To: s.Spec.Version}
+	u := &Upgrading{ID: s.UndoID(), undo: s.UndoID() != "", From: s.Data, To: s.Spec.Version}
 	if step := s.Memory.Step; step != nil && step.IsUpgrade() || !u.undo && !IsVersionLater(s.Cluster) {
 		return nil
 	}
 	if !u.undo {
-		u.Id = UpgradeID(s.Cluster)
+		u.ID = UpgradeID(s.Cluster)
 	}
-	done, ended := s.Memory.Upgraded(u.Id)
+	done, ended := s.Memory.Upgraded(u.ID)
 	if ended && (!u.undo || done.State != v1alpha1.RestoreDone) {
 		return nil
 	}
@@ -106,10 +106,10 @@ func upgradeBlocked(s *facts.Cluster, u *Upgrading, done memory.Done, ended bool
 		u.From, u.To = s.Memory.Versions[done.From], s.Memory.Versions[done.To]
 		switch {
 		case !ended:
-			return fmt.Sprintf("spec.upgrade.undo: %q: no upgrade with this id led clients anywhere: see status.upgrade.id", u.Id)
+			return fmt.Sprintf("spec.upgrade.undo: %q: no upgrade with this id led clients anywhere: see status.upgrade.id", u.ID)
 		case !s.Memory.Keeps(done.From) || s.Memory.Generation() != done.To:
 			return fmt.Sprintf("spec.upgrade.undo: %q: generation %d is not kept any more, or clients were led elsewhere since: take spec.upgrade.undo out; "+
-				"the backups of that generation are still in the bucket, under stanza %s, for spec.from.backup of another Database", u.Id, done.From, backup.StanzaOf(s, done.From))
+				"the backups of that generation are still in the bucket, under stanza %s, for spec.from.backup of another Database", u.ID, done.From, backup.StanzaOf(s, done.From))
 		default:
 			return ""
 		}
@@ -131,7 +131,7 @@ func upgradeBlocked(s *facts.Cluster, u *Upgrading, done memory.Done, ended bool
 // beginUpgrade that is asked for.
 func beginUpgrade(s *facts.Cluster, m memory.Memory, u *Upgrading) memory.Memory {
 	m.Active = m.Generation()
-	step := &memory.Step{ID: u.Id, Kind: memory.StepUpgrade, From: m.Active, To: u.back, Phase: v1alpha1.RestoreFilling, Since: s.Moment()}
+	step := &memory.Step{ID: u.ID, Kind: memory.StepUpgrade, From: m.Active, To: u.back, Phase: v1alpha1.RestoreFilling, Since: s.Moment()}
 	if u.undo {
 		step.Kind = memory.StepUndoUpgrade
 	} else {

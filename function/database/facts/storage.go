@@ -3,7 +3,6 @@
 package facts
 
 import (
-	"encoding/json"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -12,6 +11,7 @@ import (
 	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/observed"
 )
 
 // Classes of how full a volume is, as members tell.
@@ -129,14 +129,7 @@ func (s *Cluster) claimed() resource.Quantity {
 
 // ObserveVolumes is what the VolumeClaim tells, if it tells anything yet.
 func ObserveVolumes(o compose.Object) storagev1alpha1.VolumeClaimObservation {
-	var seen storagev1alpha1.VolumeClaimObservation
-	if o == nil {
-		return seen
-	}
-	raw, err := json.Marshal(compose.Map(o.Map(), "status", "atProvider"))
-	if err != nil || json.Unmarshal(raw, &seen) != nil {
-		return storagev1alpha1.VolumeClaimObservation{}
-	}
+	seen, _ := observed.Status[storagev1alpha1.VolumeClaimObservation](o)
 	return seen
 }
 

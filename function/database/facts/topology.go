@@ -3,24 +3,16 @@
 package facts
 
 import (
-	"encoding/json"
-
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/memory"
 	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/observed"
 )
 
 // observeTopology reads what a Topology tells, if it was looked at.
 func observeTopology(o compose.Object) (observev1alpha1.TopologyObservation, bool) {
-	var seen observev1alpha1.TopologyObservation
-	if o == nil {
-		return seen, false
-	}
-	raw, err := json.Marshal(compose.Map(o.Map(), "status", "atProvider"))
-	if err != nil || json.Unmarshal(raw, &seen) != nil {
-		return observev1alpha1.TopologyObservation{}, false
-	}
+	seen, _ := observed.Status[observev1alpha1.TopologyObservation](o)
 	return seen, seen.Phase != ""
 }
 

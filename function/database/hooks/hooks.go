@@ -53,7 +53,7 @@ type Step struct {
 	v1alpha1.MaintenanceHook
 
 	When  v1alpha1.HookTime
-	Id    string
+	ID    string
 	State v1alpha1.HookState
 }
 
@@ -96,7 +96,7 @@ func Steps(s *facts.Cluster, h State) []Step {
 			if when == v1alpha1.HookAfter {
 				delete(of, "change") // They follow whatever was done last.
 			}
-			st := Step{MaintenanceHook: hook, When: when, Id: encoding.Hash(of)}
+			st := Step{MaintenanceHook: hook, When: when, ID: encoding.Hash(of)}
 			st.State = hookState(s, h, st)
 			steps = append(steps, st)
 		}
@@ -108,11 +108,11 @@ func Steps(s *facts.Cluster, h State) []Step {
 
 // hookState by what was written down, or what its Job tells. One that failed is run again when its Job is deleted.
 func hookState(s *facts.Cluster, h State, st Step) v1alpha1.HookState {
-	o := s.Observed[names.HookPrefix+st.Id]
+	o := s.Observed[names.HookPrefix+st.ID]
 	switch {
-	case h.Ended[st.Id] == v1alpha1.HookSucceeded, o != nil && compose.IsTrue(o.Map(), "Complete"):
+	case h.Ended[st.ID] == v1alpha1.HookSucceeded, o != nil && compose.IsTrue(o.Map(), "Complete"):
 		return v1alpha1.HookSucceeded
-	case o != nil && compose.IsTrue(o.Map(), "Failed"), h.Ended[st.Id] == v1alpha1.HookFailed && st.OnFailure == v1alpha1.HookContinues:
+	case o != nil && compose.IsTrue(o.Map(), "Failed"), h.Ended[st.ID] == v1alpha1.HookFailed && st.OnFailure == v1alpha1.HookContinues:
 		return v1alpha1.HookFailed
 	case o != nil:
 		return v1alpha1.HookRunning
@@ -181,7 +181,7 @@ func runHooks(s *facts.Cluster, h State, when v1alpha1.HookTime, may bool) (Stat
 			}
 			h.Gate = maintenance.Gate{Reason: v1alpha1.ReasonHookRunning, Message: fmt.Sprintf(
 				"hook %q of spec.maintenance.hooks.%s runs for at most %s: see kubectl logs -n %s job/%s",
-				st.Name, strings.ToLower(string(when)), st.Timeout.Duration, s.Namespace, s.HookJob(st.Id))}
+				st.Name, strings.ToLower(string(when)), st.Timeout.Duration, s.Namespace, s.HookJob(st.ID))}
 		}
 		return h, h.Gate
 	}
@@ -192,13 +192,13 @@ func runHooks(s *facts.Cluster, h State, when v1alpha1.HookTime, may bool) (Stat
 // hookFailure in words.
 func hookFailure(s *facts.Cluster, st Step) string {
 	how := "failed"
-	if o := s.Observed[names.HookPrefix+st.Id]; o != nil &&
+	if o := s.Observed[names.HookPrefix+st.ID]; o != nil &&
 		compose.Text(compose.Condition(o.Map(), "Failed"), "reason") == "DeadlineExceeded" {
 		how = fmt.Sprintf("did not end within %s", Deadline(st.MaintenanceHook))
 	}
 	return fmt.Sprintf("hook %q of spec.maintenance.hooks.%s %s: read kubectl logs -n %s job/%s; to run it again delete that Job; "+
 		"to go on without it correct it, take it out, or set its onFailure to Continue",
-		st.Name, strings.ToLower(string(st.When)), how, s.Namespace, s.HookJob(st.Id))
+		st.Name, strings.ToLower(string(st.When)), how, s.Namespace, s.HookJob(st.ID))
 }
 
 // Times of hooks.

@@ -21,6 +21,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/certificates"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/objects"
 	"github.com/capstan-dev/capstan/function/database/order"
 	"github.com/capstan-dev/capstan/function/database/pods"
 	"github.com/capstan-dev/capstan/function/database/repository"
@@ -79,7 +80,7 @@ func bucket(s *facts.Cluster) compose.Named {
 		}
 	}
 	gvk := storagev1alpha1.BucketGroupVersionKind
-	return compose.NewManifest(gvk.GroupVersion().String(), gvk.Kind, s.Metadata(s.Called(names.SuffixBackup)), spec)
+	return objects.Manifest(gvk, s.Metadata(s.Called(names.SuffixBackup)), spec)
 }
 
 // backupCertificate of the pods that take backups. It opens the members' backup tool and nothing of the server.
@@ -140,12 +141,7 @@ func backupNow(d *compose.Draft, s *facts.Cluster) {
 
 // backupLabels of the pods that take backups. They are not those of members.
 func backupLabels(s *names.Names) map[string]string {
-	return map[string]string{
-		names.LabelName:      s.Traits.App + "-backup",
-		names.LabelInstance:  s.Name,
-		names.LabelManagedBy: "capstan",
-		names.LabelBackupOf:  s.Name,
-	}
+	return s.PodLabels(s.Traits.App+"-backup", names.LabelBackupOf)
 }
 
 // backupJobSpec is one backup. A pod that fails is not started again in place, so that its log stays.

@@ -12,12 +12,10 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
-	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
@@ -40,9 +38,9 @@ func Hooks(d *compose.Draft, s *decision.Decision) {
 	} else {
 		for _, st := range steps {
 			if st.Done() {
-				ended[st.Id] = st.State
+				ended[st.ID] = st.State
 			}
-			wanted[names.HookPrefix+st.Id] = true
+			wanted[names.HookPrefix+st.ID] = true
 		}
 		d.Require(names.Hooks, hookMemory(s, ended))
 		d.Require(names.HooksNetworkPolicy, hookNetworkPolicy(s.Cluster))
@@ -58,7 +56,7 @@ func Hooks(d *compose.Draft, s *decision.Decision) {
 		}
 	}
 	if st := s.Hooks.Start; st != nil {
-		d.Offer(names.HookPrefix+st.Id, hookRun(s.Cluster, *st))
+		d.Offer(names.HookPrefix+st.ID, hookRun(s.Cluster, *st))
 	}
 }
 
@@ -77,7 +75,7 @@ func hookMemory(s *decision.Decision, ended map[string]v1alpha1.HookState) compo
 }
 
 func hookLabels(s *names.Names) map[string]string {
-	return map[string]string{names.LabelName: s.Traits.App + "-hook", names.LabelInstance: s.Name, names.LabelManagedBy: "capstan", names.LabelHookOf: s.Name}
+	return s.PodLabels(s.Traits.App+"-hook", names.LabelHookOf)
 }
 
 // hookRun is the Job of a hook. It has one pod, and another one only when the first was evicted: what it did is not done again
@@ -107,7 +105,7 @@ func hookRun(s *facts.Cluster, st hooks.Step) compose.Named {
 		}
 	}
 	pod.WithContainers(pods.Hardened(c))
-	return applybatchv1.Job(s.HookJob(st.Id), s.Namespace).
+	return applybatchv1.Job(s.HookJob(st.ID), s.Namespace).
 		WithLabels(s.Labels()).
 		WithSpec(applybatchv1.JobSpec().
 			WithBackoffLimit(0).
@@ -123,11 +121,9 @@ func hookRun(s *facts.Cluster, st hooks.Step) compose.Named {
 // hookNetworkPolicy lets nobody reach hooks, and hooks what they are for: name servers, members if one runs SQL, and where their
 // requests go, as far as a policy can say it.
 func hookNetworkPolicy(s *facts.Cluster) compose.Named {
-	rules := []*applynetworkingv1.NetworkPolicyEgressRuleApplyConfiguration{network.ToNameServers()}
+	rules := []*network.EgressRule{network.ToNameServers()}
 	if len(network.HookPeers(s)) > 0 {
-		rules = append(rules, applynetworkingv1.NetworkPolicyEgressRule().
-			WithTo(applynetworkingv1.NetworkPolicyPeer().WithPodSelector(s.EveryMember())).
-			WithPorts(network.Port(corev1.ProtocolTCP, s.Traits.Ports.Client)))
+		rules = append(rules, network.To(network.Members(s), s.Traits.Ports.Client))
 	}
 	all, seen := s.AllHooks(), map[string]bool{}
 	for _, field := range compose.SortedKeys(all) {
@@ -140,12 +136,7 @@ func hookNetworkPolicy(s *facts.Cluster) compose.Named {
 			rules = append(rules, d.rule())
 		}
 	}
-	return applynetworkingv1.NetworkPolicy(s.Called(names.Hooks), s.Namespace).
-		WithLabels(s.Labels()).
-		WithSpec(applynetworkingv1.NetworkPolicySpec().
-			WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(map[string]string{names.LabelHookOf: s.Name})).
-			WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress).
-			WithEgress(rules...))
+	return network.NewPolicy(&s.Names, names.Hooks, map[string]string{names.LabelHookOf: s.Name}, nil, rules...)
 }
 
 // A destination of a request: an address, a Service of the cluster, or, when neither is set, a name that may have any address.

@@ -10,11 +10,9 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
-	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
 
 	"github.com/capstan-dev/capstan/function/compose"
@@ -106,14 +104,9 @@ func verifyIDs(s *facts.Cluster) map[string]string {
 // begun reports whether there is a Job of a name.
 func begun(s *facts.Cluster, name string) bool { return s.Observed[names.VerifyNowPrefix+name] != nil }
 
-// verifyLabels of the pods that verify. They are neither those of members nor of those who take backups, whom members let in.
+// verifyLabels of the pods that verify. They are neither those of members nor those of backups, which members let in.
 func verifyLabels(s *names.Names) map[string]string {
-	return map[string]string{
-		names.LabelName:           s.Traits.App + "-verify",
-		names.LabelInstance:       s.Name,
-		names.LabelManagedBy:      "capstan",
-		names.LabelVerificationOf: s.Name,
-	}
+	return s.PodLabels(s.Traits.App+"-verify", names.LabelVerificationOf)
 }
 
 // verifyJobSpec is one verification. It restores to a volume of the members' storage class and size, which goes with its pod: on
@@ -183,12 +176,7 @@ func verifyPolicy(s *facts.Cluster) compose.Named {
 	default:
 		bucket.WithPorts(applynetworkingv1.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP))
 	}
-	return applynetworkingv1.NetworkPolicy(s.Called(names.SuffixVerify), s.Namespace).
-		WithLabels(s.Labels()).
-		WithSpec(applynetworkingv1.NetworkPolicySpec().
-			WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(map[string]string{names.LabelVerificationOf: s.Name})).
-			WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress).
-			WithEgress(network.ToNameServers(), bucket))
+	return network.NewPolicy(&s.Names, names.SuffixVerify, map[string]string{names.LabelVerificationOf: s.Name}, nil, network.ToNameServers(), bucket)
 }
 
 // bucketPlace is the namespace of the server of the Database's own bucket when it is a Service of this cluster, or else its port;

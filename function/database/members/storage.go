@@ -7,6 +7,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/objects"
 )
 
 // VolumeClaimSpec without what the schema fills in.
@@ -22,7 +23,7 @@ func Storage(d *compose.Draft, s *facts.Cluster) {
 		members = append(members, s.Member(letter))
 	}
 	gvk := storagev1alpha1.VolumeClaimGroupVersionKind
-	d.Offer(s.In(names.VolumeClaim), compose.NewManifest(gvk.GroupVersion().String(), gvk.Kind, s.Metadata(s.Base()),
+	d.Offer(s.In(names.VolumeClaim), objects.Manifest(gvk, s.Metadata(s.Base()),
 		VolumeClaimSpec{ForProvider: storagev1alpha1.VolumeClaimParameters{
 			Database: s.Base(),
 			Identity: s.Identity,

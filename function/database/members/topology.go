@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/decision"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/objects"
 )
 
 // topologySpec without what the schema fills in. Only a switchover takes more than to observe.
@@ -46,8 +47,7 @@ func Topology(d *compose.Draft, s *decision.Decision) {
 			xpv2.ManagementActionObserve, xpv2.ManagementActionCreate, xpv2.ManagementActionUpdate, xpv2.ManagementActionDelete,
 		}
 	}
-	d.Add(s.In(names.Topology), compose.NewManifest(observev1alpha1.TopologyGroupVersionKind.GroupVersion().String(), observev1alpha1.TopologyGroupVersionKind.Kind,
-		s.Metadata(s.Base()), spec), s.Side)
+	d.Add(s.In(names.Topology), objects.Manifest(observev1alpha1.TopologyGroupVersionKind, s.Metadata(s.Base()), spec), s.Side)
 }
 
 // removable Secrets are those of certificates, which can be made again.

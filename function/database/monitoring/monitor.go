@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/objects"
 )
 
 // Labels of the series of a Database.
@@ -37,7 +38,7 @@ func Monitor(d *compose.Draft, s *facts.Cluster) {
 			TargetLabel:  series,
 		}
 	}
-	d.Offer(names.Monitor, compose.NewManifest(names.ServiceMonitorGVK.GroupVersion().String(), names.ServiceMonitorGVK.Kind, s.Metadata(s.Called(names.SuffixOfMembers)),
+	d.Offer(names.Monitor, objects.Manifest(names.ServiceMonitorGVK, s.Metadata(s.Called(names.SuffixOfMembers)),
 		monitoringv1.ServiceMonitorSpec{
 			Selector: metav1.LabelSelector{MatchLabels: map[string]string{observev1alpha1.LabelDatabase: s.Name}},
 			Endpoints: []monitoringv1.Endpoint{{

@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/engine"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/objects"
 )
 
 // Rules raise alerts for what the conditions of a Database cannot tell, because nobody looks at them at night.
@@ -26,7 +27,7 @@ func Rules(d *compose.Draft, s *facts.Cluster) {
 	if s.Kinds[names.PrometheusRuleGVK] != compose.Available {
 		return
 	}
-	d.Offer(names.Rules, compose.NewManifest(names.PrometheusRuleGVK.GroupVersion().String(), names.PrometheusRuleGVK.Kind, s.Metadata(s.Called(names.SuffixOfMembers)),
+	d.Offer(names.Rules, objects.Manifest(names.PrometheusRuleGVK, s.Metadata(s.Called(names.SuffixOfMembers)),
 		monitoringv1.PrometheusRuleSpec{
 			Groups: []monitoringv1.RuleGroup{{Name: "capstan-database-" + s.Name, Rules: alerts(s)}},
 		}))

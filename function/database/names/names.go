@@ -174,12 +174,12 @@ func (s *Names) PodHost(letter string) string {
 
 // Labels of every composed object.
 func (s *Names) Labels() map[string]string {
-	return map[string]string{
-		LabelName:                     s.Traits.App,
-		LabelInstance:                 s.Name,
-		LabelManagedBy:                "capstan",
-		observev1alpha1.LabelDatabase: s.Name,
-	}
+	return s.PodLabels(s.Traits.App, observev1alpha1.LabelDatabase)
+}
+
+// PodLabels of pods that are not members: those of an app, which are found by a label that holds the name of the Database.
+func (s *Names) PodLabels(app, label string) map[string]string {
+	return map[string]string{LabelName: app, LabelInstance: s.Name, LabelManagedBy: "capstan", label: s.Name}
 }
 
 // OwnLabels of what belongs to one generation.

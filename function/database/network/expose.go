@@ -4,7 +4,6 @@ package network
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
 
@@ -30,11 +29,7 @@ func External(d *compose.Draft, s *facts.Cluster) {
 		WithType(corev1.ServiceTypeLoadBalancer).
 		WithExternalTrafficPolicy(corev1.ServiceExternalTrafficPolicyLocal).
 		WithSelector(selector).
-		WithPorts(applycorev1.ServicePort().
-			WithName(s.Traits.App).
-			WithProtocol(corev1.ProtocolTCP).
-			WithPort(s.Traits.Ports.Client).
-			WithTargetPort(intstr.FromString(s.Traits.App)))
+		WithPorts(ServicePort(s.Traits.App, s.Traits.Ports.Client))
 	for _, r := range s.Spec.Expose.SourceRanges {
 		spec.WithLoadBalancerSourceRanges(string(r))
 	}

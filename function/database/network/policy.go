@@ -23,7 +23,7 @@ const providerName = "provider-capstan"
 // scrapes metrics the exporter, and nobody else reach anything. Probes come from the node and need no rule. What members may call
 // stays open: the API server has no address that a policy could name.
 func Policy(d *compose.Draft, s *facts.Cluster) {
-	members := applynetworkingv1.NetworkPolicyPeer().WithPodSelector(s.EveryMember())
+	members := Members(s)
 	provider := applynetworkingv1.NetworkPolicyPeer().
 		WithNamespaceSelector(compose.Namespace(s.Settings.Database.CrossplaneNamespace)).
 		WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(map[string]string{names.LabelName: providerName}))

@@ -4,7 +4,9 @@ package network
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
 
@@ -75,4 +77,42 @@ func ToRepository(s *names.Names) *applynetworkingv1.NetworkPolicyEgressRuleAppl
 		WithTo(applynetworkingv1.NetworkPolicyPeer().
 			WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(s.RepositorySelector()))).
 		WithPorts(Port(corev1.ProtocolTCP, s.Traits.Ports.Backup), Port(corev1.ProtocolTCP, s.Traits.Ports.Repository))
+}
+
+// NewPolicy of the pods with some labels: nothing but these rules lets anything reach them, or them anything.
+func NewPolicy(s *names.Names, suffix string, of map[string]string, ingress []*compose.IngressRule, egress ...*EgressRule) *applynetworkingv1.NetworkPolicyApplyConfiguration {
+	return applynetworkingv1.NetworkPolicy(s.Called(suffix), s.Namespace).
+		WithLabels(s.Labels()).
+		WithSpec(applynetworkingv1.NetworkPolicySpec().
+			WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(of)).
+			WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress).
+			WithIngress(ingress...).
+			WithEgress(egress...))
+}
+
+// EgressRule of a policy.
+type EgressRule = applynetworkingv1.NetworkPolicyEgressRuleApplyConfiguration
+
+// To is a rule that lets pods reach ports of peers.
+func To(peer *compose.Peer, ports ...int32) *EgressRule {
+	r := applynetworkingv1.NetworkPolicyEgressRule().WithTo(peer)
+	for _, number := range ports {
+		r.WithPorts(Port(corev1.ProtocolTCP, number))
+	}
+	return r
+}
+
+// Pods with some labels.
+func Pods(labels map[string]string) *compose.Peer {
+	return applynetworkingv1.NetworkPolicyPeer().WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(labels))
+}
+
+// Members of all generations.
+func Members(s *facts.Cluster) *compose.Peer {
+	return applynetworkingv1.NetworkPolicyPeer().WithPodSelector(s.EveryMember())
+}
+
+// ServicePort that leads to the port of the same name of pods.
+func ServicePort(name string, number int32) *applycorev1.ServicePortApplyConfiguration {
+	return applycorev1.ServicePort().WithName(name).WithProtocol(corev1.ProtocolTCP).WithPort(number).WithTargetPort(intstr.FromString(name))
 }

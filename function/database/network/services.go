@@ -6,7 +6,6 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
@@ -38,9 +37,5 @@ func service(s *names.Names, suffix string, role map[string]string, spec *applyc
 		WithLabels(s.Labels()).
 		WithSpec(spec.
 			WithSelector(selector).
-			WithPorts(applycorev1.ServicePort().
-				WithName(s.Traits.App).
-				WithProtocol(corev1.ProtocolTCP).
-				WithPort(s.Traits.Ports.Client).
-				WithTargetPort(intstr.FromString(s.Traits.App))))
+			WithPorts(ServicePort(s.Traits.App, s.Traits.Ports.Client)))
 }

@@ -6,6 +6,9 @@ package objects
 import (
 	"maps"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
@@ -46,3 +49,8 @@ func (k Kept) GetKind() *string { return new(compose.Text(k, "kind")) }
 
 // GetName of the object.
 func (k Kept) GetName() *string { return new(compose.Text(k, "metadata", "name")) }
+
+// Manifest of a kind.
+func Manifest[T any](gvk schema.GroupVersionKind, metadata *applymetav1.ObjectMetaApplyConfiguration, spec T) *compose.Manifest[T] {
+	return compose.NewManifest(gvk.GroupVersion().String(), gvk.Kind, metadata, spec)
+}

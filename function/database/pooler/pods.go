@@ -6,7 +6,6 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
@@ -137,7 +136,7 @@ func poolerContainer(s *facts.Cluster) *applycorev1.ContainerApplyConfiguration 
 // poolerNetworkPolicy lets clients reach poolers, members ask them to wait, and what scrapes metrics measure them. They
 // themselves reach members and name servers only: they are what strangers talk to.
 func poolerNetworkPolicy(s *facts.Cluster) *applynetworkingv1.NetworkPolicyApplyConfiguration {
-	members := applynetworkingv1.NetworkPolicyPeer().WithPodSelector(s.EveryMember())
+	members := network.Members(s)
 	rules := []*compose.IngressRule{network.Ingress(s.Traits.Ports.Pause, members)}
 	// Without any peer it would be everybody.
 	if peers := append(network.Clients(s), network.Outside(s)...); len(peers) > 0 {
@@ -146,14 +145,5 @@ func poolerNetworkPolicy(s *facts.Cluster) *applynetworkingv1.NetworkPolicyApply
 	if ns := s.Settings.Database.MetricsNamespaces; s.Exports() && len(ns) > 0 {
 		rules = append(rules, network.Ingress(s.Traits.Ports.PoolerMetrics, compose.PodsOf(ns)...))
 	}
-	return applynetworkingv1.NetworkPolicy(s.Called(names.SuffixPooler), s.Namespace).
-		WithLabels(s.Labels()).
-		WithSpec(applynetworkingv1.NetworkPolicySpec().
-			WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(s.PoolerSelector())).
-			WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress).
-			WithIngress(rules...).
-			WithEgress(
-				applynetworkingv1.NetworkPolicyEgressRule().WithTo(members).WithPorts(network.Port(corev1.ProtocolTCP, s.Traits.Ports.Client)),
-				network.ToNameServers(),
-			))
+	return network.NewPolicy(&s.Names, names.SuffixPooler, s.PoolerSelector(), rules, network.To(members, s.Traits.Ports.Client), network.ToNameServers())
 }

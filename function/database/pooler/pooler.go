@@ -7,7 +7,6 @@ import (
 	"maps"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +22,8 @@ import (
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/monitoring"
 	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/network"
+	"github.com/capstan-dev/capstan/function/database/objects"
 )
 
 // PoolerNames are all of them.
@@ -97,9 +98,7 @@ func poolerInputs(s *facts.Cluster) engine.Pooler {
 // poolerLabels of those pods, and of the Service that leads to them: with the label of the members it would be taken for one of
 // theirs.
 func poolerLabels(s *names.Names) map[string]string {
-	l := map[string]string{names.LabelName: s.Traits.PoolerApp, names.LabelInstance: s.Name, names.LabelManagedBy: "capstan"}
-	maps.Copy(l, s.PoolerSelector())
-	return l
+	return s.PodLabels(s.Traits.PoolerApp, names.LabelPooler)
 }
 
 // poolerCertificates: one that poolers show the server, members and, unless the platform has an issuer, clients.
@@ -164,14 +163,11 @@ func poolerBudget(d *compose.Draft, s *facts.Cluster) {
 }
 
 func poolerService(s *names.Names) *applycorev1.ServiceApplyConfiguration {
-	at := func(name string, number int32) *applycorev1.ServicePortApplyConfiguration {
-		return applycorev1.ServicePort().WithName(name).WithProtocol(corev1.ProtocolTCP).WithPort(number).WithTargetPort(intstr.FromString(name))
-	}
 	return applycorev1.Service(s.Called(names.SuffixPooler), s.Namespace).
 		WithLabels(poolerLabels(s)).
 		WithSpec(applycorev1.ServiceSpec().
 			WithSelector(s.PoolerSelector()).
-			WithPorts(at(s.Traits.App, s.Traits.Ports.Client), at(names.PortMetrics, s.Traits.Ports.PoolerMetrics)))
+			WithPorts(network.ServicePort(s.Traits.App, s.Traits.Ports.Client), network.ServicePort(names.PortMetrics, s.Traits.Ports.PoolerMetrics)))
 }
 
 // poolerMonitor lets Prometheus scrape the poolers.
@@ -183,7 +179,7 @@ func poolerMonitor(d *compose.Draft, s *facts.Cluster) {
 	if s.Kinds[names.ServiceMonitorGVK] != compose.Available {
 		return
 	}
-	d.Offer(names.PoolerMonitor, compose.NewManifest(names.ServiceMonitorGVK.GroupVersion().String(), names.ServiceMonitorGVK.Kind, s.Metadata(s.Called(names.SuffixPooler)),
+	d.Offer(names.PoolerMonitor, objects.Manifest(names.ServiceMonitorGVK, s.Metadata(s.Called(names.SuffixPooler)),
 		monitoringv1.ServiceMonitorSpec{
 			Selector: metav1.LabelSelector{MatchLabels: s.PoolerSelector()},
 			Endpoints: []monitoringv1.Endpoint{{

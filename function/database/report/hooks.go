@@ -20,7 +20,7 @@ func hookStatus(s *decision.Decision) []v1alpha1.HookStatus {
 	for _, st := range hooks.Steps(s.Cluster, s.Hooks) {
 		h := v1alpha1.HookStatus{Name: st.Name, When: st.When, State: st.State}
 		if st.State != v1alpha1.HookWaiting {
-			h.Job = s.HookJob(st.Id)
+			h.Job = s.HookJob(st.ID)
 		}
 		all = append(all, h)
 	}

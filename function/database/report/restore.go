@@ -53,7 +53,7 @@ func restored(s *decision.Pass) xpv2.Condition {
 	}
 	if w := s.Restoring; w != nil {
 		if w.Reason == "" {
-			return no(v1alpha1.ReasonRestoreWaiting, w.Id+": it is being written down that it begins")
+			return no(v1alpha1.ReasonRestoreWaiting, w.ID+": it is being written down that it begins")
 		}
 		return no(w.Reason, w.Message)
 	}
@@ -146,7 +146,7 @@ func restoreStatus(s *decision.Pass) *v1alpha1.RestoreStatus {
 		return nil
 	}
 	if w := s.Restoring; w != nil {
-		return &v1alpha1.RestoreStatus{ID: w.Id, Undo: w.Undo, Phase: v1alpha1.RestoreWaiting, At: w.At, RestorePoint: w.Point, Message: w.Message}
+		return &v1alpha1.RestoreStatus{ID: w.ID, Undo: w.Undo, Phase: v1alpha1.RestoreWaiting, At: w.At, RestorePoint: w.Point, Message: w.Message}
 	}
 	done, ended := s.Memory.Restored(decision.RestoreID(s.Cluster))
 	if !ended {

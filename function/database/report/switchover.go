@@ -30,7 +30,7 @@ func switchedOver(s *decision.Pass) xpv2.Condition {
 	if m == nil {
 		return unknown(v1alpha1.ReasonAwaitingTopology, order.UnknownMembers)
 	}
-	what := m.Id
+	what := m.ID
 	if m.Own {
 		what = fmt.Sprintf("node %s of the leader takes no pods", m.Node)
 	}
@@ -53,7 +53,7 @@ func requestedOutcome(s *decision.Decision, id string) (corev1.ConditionStatus, 
 		return corev1.ConditionFalse, v1alpha1.ReasonSwitchoverFailed, fmt.Sprintf("%s: %s; to try again choose another id", id, o.Message)
 	case id == switchover.Skipped(s.Cluster):
 		return corev1.ConditionFalse, v1alpha1.ReasonSwitchoverSkipped, id + ": the Database was made with this id, and nothing was moved: for a switchover choose another id"
-	case s.Move != nil && s.Move.Id != id:
+	case s.Move != nil && s.Move.ID != id:
 		return corev1.ConditionFalse, v1alpha1.ReasonSwitchingOver, id + ": another switchover has to end first"
 	default:
 		return "", "", ""
@@ -72,7 +72,7 @@ func switchoverStatus(s *decision.Decision) *v1alpha1.SwitchoverStatus {
 		st.Outcome, st.From, st.To, st.Message, st.At = o.State, o.From, o.To, o.Message, &o.At
 	case w.ID == switchover.Skipped(s.Cluster):
 		st.Outcome = v1alpha1.SwitchoverSkipped
-	case s.Move != nil && s.Move.Id == w.ID && s.Move.Asked:
+	case s.Move != nil && s.Move.ID == w.ID && s.Move.Asked:
 		st.Outcome, st.From, st.To = observev1alpha1.SwitchoverAsked, s.Move.From, s.Move.To
 	}
 	return st

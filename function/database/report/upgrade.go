@@ -62,7 +62,7 @@ func upgradeProgress(s *decision.Pass) *upgradeState {
 	}
 	if u := s.Upgrading; u != nil {
 		st := &upgradeState{status: corev1.ConditionFalse, reason: u.Reason}
-		st.UpgradeStatus = v1alpha1.UpgradeStatus{ID: u.Id, From: u.From, To: u.To, Phase: v1alpha1.UpgradeWaiting, Message: u.Message}
+		st.UpgradeStatus = v1alpha1.UpgradeStatus{ID: u.ID, From: u.From, To: u.To, Phase: v1alpha1.UpgradeWaiting, Message: u.Message}
 		if u.Reason == "" {
 			st.reason, st.Message = v1alpha1.ReasonUpgradeWaiting, "it is being written down that it begins"
 		}

@@ -8,9 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -50,7 +48,7 @@ func Compose(d *compose.Draft, s *facts.Cluster) {
 	d.Offer(names.RepositoryNetworkPolicy, repositoryPolicy(s))
 	d.Offer(names.Repository, repositorySet(s))
 	gvk := storagev1alpha1.VolumeClaimGroupVersionKind
-	d.Offer(names.RepositoryVolumeClaim, compose.NewManifest(gvk.GroupVersion().String(), gvk.Kind, s.Metadata(s.Called(names.SuffixRepository)),
+	d.Offer(names.RepositoryVolumeClaim, objects.Manifest(gvk, s.Metadata(s.Called(names.SuffixRepository)),
 		members.VolumeClaimSpec{ForProvider: storagev1alpha1.VolumeClaimParameters{
 			Database: repositoryBase(&s.Names),
 			Identity: identityOfRepository,
@@ -65,12 +63,7 @@ func repositoryBase(s *names.Names) string { return s.Name + "." + names.SuffixR
 
 // repositoryLabels of that pod. They are not those of members.
 func repositoryLabels(s *names.Names) map[string]string {
-	return map[string]string{
-		names.LabelName:         s.Traits.App + "-repository",
-		names.LabelInstance:     s.Name,
-		names.LabelManagedBy:    "capstan",
-		names.LabelRepositoryOf: s.Name,
-	}
+	return s.PodLabels(s.Traits.App+"-repository", names.LabelRepositoryOf)
 }
 
 // repositoryCertificate is what the host of the volume shows to members, and what opens their backup tool to it: it takes the
@@ -86,36 +79,25 @@ func repositoryCertificate(s *names.Names) *compose.Manifest[certificates.Spec] 
 }
 
 func repositoryService(s *names.Names) *applycorev1.ServiceApplyConfiguration {
-	port := func(name string, number int32) *applycorev1.ServicePortApplyConfiguration {
-		return applycorev1.ServicePort().WithName(name).WithProtocol(corev1.ProtocolTCP).WithPort(number).WithTargetPort(intstr.FromString(name))
-	}
 	return applycorev1.Service(s.Called(names.SuffixRepository), s.Namespace).
 		WithLabels(s.Labels()).
 		WithSpec(applycorev1.ServiceSpec().
 			WithSelector(s.RepositorySelector()).
-			WithPorts(port(s.Traits.BackupPort, s.Traits.Ports.Backup), port(portRepositoryBackups, s.Traits.Ports.Repository)))
+			WithPorts(network.ServicePort(s.Traits.BackupPort, s.Traits.Ports.Backup), network.ServicePort(portRepositoryBackups, s.Traits.Ports.Repository)))
 }
 
 // repositoryPolicy lets members, those who take and verify backups, and members of copies reach the host of the volume, and it
 // only names and members.
 func repositoryPolicy(s *facts.Cluster) *applynetworkingv1.NetworkPolicyApplyConfiguration {
-	labelled := func(label string) *compose.Peer {
-		return applynetworkingv1.NetworkPolicyPeer().
-			WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(map[string]string{label: s.Name}))
-	}
-	members := applynetworkingv1.NetworkPolicyPeer().WithPodSelector(s.EveryMember())
+	labelled := func(label string) *compose.Peer { return network.Pods(map[string]string{label: s.Name}) }
+	members := network.Members(s)
 	readers := []*compose.Peer{members, labelled(names.LabelVerificationOf), labelled(names.LabelCopyOf)}
-	return applynetworkingv1.NetworkPolicy(s.Called(names.SuffixRepository), s.Namespace).
-		WithLabels(s.Labels()).
-		WithSpec(applynetworkingv1.NetworkPolicySpec().
-			WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(s.RepositorySelector())).
-			WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress).
-			WithIngress(
-				network.Ingress(s.Traits.Ports.Backup, readers...),
-				network.Ingress(s.Traits.Ports.Repository, append(readers, labelled(names.LabelBackupOf))...)).
-			WithEgress(
-				network.ToNameServers(),
-				applynetworkingv1.NetworkPolicyEgressRule().WithTo(members).WithPorts(network.Port(corev1.ProtocolTCP, s.Traits.Ports.Backup))))
+	return network.NewPolicy(&s.Names, names.SuffixRepository, s.RepositorySelector(),
+		[]*compose.IngressRule{
+			network.Ingress(s.Traits.Ports.Backup, readers...),
+			network.Ingress(s.Traits.Ports.Repository, append(readers, labelled(names.LabelBackupOf))...),
+		},
+		network.ToNameServers(), network.To(members, s.Traits.Ports.Backup))
 }
 
 // repositorySet runs the pod that serves the volume. Its claim cannot be changed once it was made; the VolumeClaim lets it grow.

@@ -20,7 +20,7 @@ import (
 
 // A Move is a switchover that is wanted and has no outcome yet.
 type Move struct {
-	Id, From, To string
+	ID, From, To string
 
 	// Own reports that it is Capstan's own, because node, on which the leader runs, is being emptied.
 	Own  bool
@@ -83,19 +83,19 @@ func Skipped(s *facts.Cluster) string {
 // one of a leader whose node is being emptied.
 func Requested(s *facts.Cluster, sit order.Situation) *Move {
 	if h := Handed(s); h != nil && !Ended(s, h.ID) {
-		m := &Move{Id: h.ID, From: h.From, To: h.To, Asked: true}
+		m := &Move{ID: h.ID, From: h.From, To: h.To, Asked: true}
 		// A request that is taken back before members have it was never made.
 		_, begun := Outcome(s, h.ID)
 		if begun || s.Spec.Switchover != nil && s.Spec.Switchover.ID == h.ID {
 			return m
 		}
-		if o := moveOffNode(s, sit); o != nil && o.Id == h.ID {
+		if o := moveOffNode(s, sit); o != nil && o.ID == h.ID {
 			o.From, o.To, o.Asked = h.From, h.To, true
 			return o
 		}
 	}
 	if w := s.Spec.Switchover; w != nil && w.ID != Skipped(s) && !Ended(s, w.ID) {
-		return &Move{Id: w.ID, From: s.Seen.Leader, To: w.To}
+		return &Move{ID: w.ID, From: s.Seen.Leader, To: w.To}
 	}
 	return moveOffNode(s, sit)
 }
@@ -114,7 +114,7 @@ func moveOffNode(s *facts.Cluster, sit order.Situation) *Move {
 	if !slices.ContainsFunc(sit.Views, sit.CanLead) {
 		return nil
 	}
-	return &Move{Id: OwnMoves + h, From: sit.Views[i].Name, Own: true, Node: sit.Views[i].Node}
+	return &Move{ID: OwnMoves + h, From: sit.Views[i].Name, Own: true, Node: sit.Views[i].Node}
 }
 
 // Judge move: whether it can be asked for now, and who leads then.
