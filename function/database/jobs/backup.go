@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jobs composes the Jobs of a Database and what they need: of backups, of verifications and of hooks.
 package jobs
 
 import (
-	"strings"
-
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
@@ -22,7 +18,6 @@ import (
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
 	"github.com/capstan-dev/capstan/function/database/objects"
-	"github.com/capstan-dev/capstan/function/database/order"
 	"github.com/capstan-dev/capstan/function/database/pods"
 	"github.com/capstan-dev/capstan/function/database/repository"
 )
@@ -63,7 +58,7 @@ func Backups(d *compose.Draft, s *facts.Cluster) {
 	if s.Identity == "" {
 		return
 	}
-	d.Offer(names.Backup, backupCronJob(s))
+	d.Offer(names.Backup, scheduled(s, names.SuffixBackup, backup.Schedule(s), backupLabels(&s.Names), backupJobSpec(s)))
 	backupNow(d, s)
 	verify(d, s)
 }
@@ -91,26 +86,6 @@ func backupCertificate(d *compose.Draft, s *facts.Cluster) {
 	d.Offer(names.BackupCertificate, certificates.BackupLeaf(&s.Names, names.SuffixBackupClient, s.Traits.CommonNames.Backup))
 }
 
-// backupCronJob takes backups on schedule.
-func backupCronJob(s *facts.Cluster) compose.Named {
-	return applybatchv1.CronJob(s.Called(names.SuffixBackup), s.Namespace).
-		WithLabels(s.Labels()).
-		WithSpec(applybatchv1.CronJobSpec().
-			WithSchedule(backup.Schedule(s)).
-			// Of members that are stopped nothing can be read.
-			WithSuspend(order.Hibernated(s)).
-			WithTimeZone("Etc/UTC").
-			// Two at a time would hold each other up.
-			WithConcurrencyPolicy(batchv1.ForbidConcurrent).
-			// One that was missed while the control plane was away is made up for.
-			WithStartingDeadlineSeconds(3600).
-			WithSuccessfulJobsHistoryLimit(1).
-			WithFailedJobsHistoryLimit(1).
-			WithJobTemplate(applybatchv1.JobTemplateSpec().
-				WithLabels(backupLabels(&s.Names)).
-				WithSpec(backupJobSpec(s))))
-}
-
 // backupNow composes a Job for the id that is asked for, and one until there is a first backup. A Job stays as it was made: its
 // template cannot be changed.
 func backupNow(d *compose.Draft, s *facts.Cluster) {
@@ -127,16 +102,10 @@ func backupNow(d *compose.Draft, s *facts.Cluster) {
 		case s.Observed[names.BackupNowPrefix+name] != nil:
 			d.Keep(names.BackupNowPrefix + name)
 		case s.Leads():
-			d.Offer(names.BackupNowPrefix+name, applybatchv1.Job(s.Called(names.SuffixBackup+"-"+name), s.Namespace).
-				WithLabels(s.Labels()).
-				WithSpec(backupJobSpec(s)))
+			d.Offer(names.BackupNowPrefix+name, once(s, s.Called(names.SuffixBackup+"-"+name), backupJobSpec(s)))
 		}
 	}
-	for resource := range s.Observed {
-		if name, ok := strings.CutPrefix(resource, names.BackupNowPrefix); ok && !ids[name] {
-			d.Remove(resource)
-		}
-	}
+	removeOthers(d, s, names.BackupNowPrefix, ids)
 }
 
 // backupLabels of the pods that take backups. They are not those of members.
@@ -152,17 +121,14 @@ func backupJobSpec(s *facts.Cluster) *applybatchv1.JobSpecApplyConfiguration {
 			WithName("backup").
 			WithImage(s.Image.Name).
 			WithCommand(pods.MemberProgram, "backup").
-			WithResources(applycorev1.ResourceRequirements().
-				WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}).
-				WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")})).
+			WithResources(pods.Resources(resource.MustParse("100m"), resource.MustParse("128Mi"), resource.MustParse("512Mi"))).
 			WithVolumeMounts(
 				pods.Mount(names.VolumeTmp, "/tmp", false),
 				pods.Mount(names.VolumeConfig, "/etc/capstan/config", true),
 				pods.Mount(names.VolumeMembers, "/etc/capstan/tls/members", true)))).
 		WithVolumes(
 			pods.EmptyVolume(names.VolumeTmp, resource.MustParse("256Mi"), ""),
-			applycorev1.Volume().WithName(names.VolumeConfig).
-				WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(s.OwnMembers())),
+			pods.ConfigVolume(names.VolumeConfig, s.OwnMembers()),
 			pods.SecretVolume(names.VolumeMembers, s.Called(names.SuffixBackupClient)))
 	// The host of a volume takes the backup, and this pod asks it to.
 	if !backup.IsOnVolume(s) {

@@ -89,9 +89,7 @@ func hookRun(s *facts.Cluster, st hooks.Step) compose.Named {
 		WithImage(s.Image.Name).
 		WithCommand(pods.MemberProgram, "hook").
 		WithEnv(env("TIMEOUT", st.Timeout.Duration.String())).
-		WithResources(applycorev1.ResourceRequirements().
-			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")}).
-			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")}))
+		WithResources(pods.Resources(resource.MustParse("10m"), resource.MustParse("32Mi"), resource.MustParse("128Mi")))
 	pod := pods.HardenedPod(s).
 		WithRestartPolicy(corev1.RestartPolicyNever)
 	if st.SQL != nil {
@@ -105,17 +103,12 @@ func hookRun(s *facts.Cluster, st hooks.Step) compose.Named {
 		}
 	}
 	pod.WithContainers(pods.Hardened(c))
-	return applybatchv1.Job(s.HookJob(st.ID), s.Namespace).
-		WithLabels(s.Labels()).
-		WithSpec(applybatchv1.JobSpec().
-			WithBackoffLimit(0).
-			WithActiveDeadlineSeconds(int64(hooks.Deadline(st.MaintenanceHook).Seconds())).
-			WithPodReplacementPolicy(batchv1.Failed).
-			WithPodFailurePolicy(applybatchv1.PodFailurePolicy().WithRules(applybatchv1.PodFailurePolicyRule().
-				WithAction(batchv1.PodFailurePolicyActionIgnore).
-				WithOnPodConditions(applybatchv1.PodFailurePolicyOnPodConditionsPattern().
-					WithType(corev1.DisruptionTarget).WithStatus(corev1.ConditionTrue)))).
-			WithTemplate(applycorev1.PodTemplateSpec().WithLabels(hookLabels(&s.Names)).WithSpec(pod)))
+	return once(s, s.HookJob(st.ID), applybatchv1.JobSpec().
+		WithBackoffLimit(0).
+		WithActiveDeadlineSeconds(int64(hooks.Deadline(st.MaintenanceHook).Seconds())).
+		WithPodReplacementPolicy(batchv1.Failed).
+		WithPodFailurePolicy(unlessEvicted()).
+		WithTemplate(applycorev1.PodTemplateSpec().WithLabels(hookLabels(&s.Names)).WithSpec(pod)))
 }
 
 // hookNetworkPolicy lets nobody reach hooks, and hooks what they are for: name servers, members if one runs SQL, and where their

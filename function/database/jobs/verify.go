@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
@@ -20,17 +19,13 @@ import (
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
 	"github.com/capstan-dev/capstan/function/database/network"
-	"github.com/capstan-dev/capstan/function/database/order"
 	"github.com/capstan-dev/capstan/function/database/pods"
 	"github.com/capstan-dev/capstan/function/database/repository"
 )
 
-const (
-
-	// verifyKept is how long a pod that has verified is kept for its log. Its volume, from which the data is removed before the
-	// pod ends, is kept as long.
-	verifyKept = time.Hour
-)
+// verifyKept is how long a pod that has verified is kept for its log. Its volume, from which the data is removed before the
+// pod ends, is kept as long.
+const verifyKept = time.Hour
 
 // verify backups on schedule, the first one at once, and whenever it is asked for.
 func verify(d *compose.Draft, s *facts.Cluster) {
@@ -39,30 +34,16 @@ func verify(d *compose.Draft, s *facts.Cluster) {
 		return
 	}
 	d.Offer(names.VerifyPolicy, verifyPolicy(s))
-	d.Offer(names.Verify, applybatchv1.CronJob(s.Called(names.SuffixVerify), s.Namespace).
-		WithLabels(s.Labels()).
-		WithSpec(applybatchv1.CronJobSpec().
-			WithSchedule(backup.VerifySchedule(s)).
-			WithTimeZone("Etc/UTC").
-			// Nobody reads what it tells while members are stopped.
-			WithSuspend(order.Hibernated(s)).
-			WithConcurrencyPolicy(batchv1.ForbidConcurrent).
-			WithStartingDeadlineSeconds(3600).
-			WithSuccessfulJobsHistoryLimit(1).
-			WithFailedJobsHistoryLimit(1).
-			WithJobTemplate(applybatchv1.JobTemplateSpec().
-				WithLabels(verifyLabels(&s.Names)).
-				WithSpec(verifyJobSpec(s, "").WithTTLSecondsAfterFinished(int32(verifyKept.Seconds()))))))
+	d.Offer(names.Verify, scheduled(s, names.SuffixVerify, backup.VerifySchedule(s), verifyLabels(&s.Names),
+		verifyJobSpec(s, "").WithTTLSecondsAfterFinished(int32(verifyKept.Seconds()))))
 	verifyNow(d, s)
 }
 
 // noVerify lets all that verifies go.
 func noVerify(d *compose.Draft, s *facts.Cluster) {
-	for resource := range s.Observed {
-		if resource == names.Verify || resource == names.VerifyPolicy || strings.HasPrefix(resource, names.VerifyNowPrefix) {
-			d.Remove(resource)
-		}
-	}
+	d.Remove(names.Verify)
+	d.Remove(names.VerifyPolicy)
+	removeOthers(d, s, names.VerifyNowPrefix, map[string]bool{})
 }
 
 // verifyNow composes a Job for the id that is asked for, and one for the first backup, until the leader tells what it came to.
@@ -74,17 +55,10 @@ func verifyNow(d *compose.Draft, s *facts.Cluster) {
 		case begun(s, name):
 			d.Keep(names.VerifyNowPrefix + name)
 		case s.Leads() && told.Asked && told.Label != "" && told.Verification.Asked:
-			d.Offer(names.VerifyNowPrefix+name, applybatchv1.Job(s.Called(names.SuffixVerify+"-"+name), s.Namespace).
-				WithLabels(s.Labels()).
-				WithSpec(verifyJobSpec(s, ids[name])))
+			d.Offer(names.VerifyNowPrefix+name, once(s, s.Called(names.SuffixVerify+"-"+name), verifyJobSpec(s, ids[name])))
 		}
 	}
-	for resource := range s.Observed {
-		name, ok := strings.CutPrefix(resource, names.VerifyNowPrefix)
-		if _, wanted := ids[name]; ok && !wanted {
-			d.Remove(resource)
-		}
-	}
+	removeOthers(d, s, names.VerifyNowPrefix, ids)
 }
 
 // verifyIDs are the ids of the verifications that there should be Jobs for, by the Jobs' names. The first has no id: that one
@@ -143,18 +117,14 @@ func verifyJobSpec(s *facts.Cluster, id string) *applybatchv1.JobSpecApplyConfig
 				WithVolumeClaimTemplate(applycorev1.PersistentVolumeClaimTemplate().
 					WithLabels(verifyLabels(&s.Names)).
 					WithSpec(claim))),
-			applycorev1.Volume().WithName(names.VolumeConfig).
-				WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(s.OwnMembers())),
+			pods.ConfigVolume(names.VolumeConfig, s.OwnMembers()),
 			pods.SecretVolume(names.VolumeBackup, backup.BucketSecret(s)))
 	pod.SecurityContext.WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 	pods.WithKey(s, pod)
 	return applybatchv1.JobSpec().
 		// What is wrong with a backup is wrong the next time, too. A pod that had to make room does not count.
 		WithBackoffLimit(0).
-		WithPodFailurePolicy(applybatchv1.PodFailurePolicy().WithRules(applybatchv1.PodFailurePolicyRule().
-			WithAction(batchv1.PodFailurePolicyActionIgnore).
-			WithOnPodConditions(applybatchv1.PodFailurePolicyOnPodConditionsPattern().
-				WithType(corev1.DisruptionTarget).WithStatus(corev1.ConditionTrue)))).
+		WithPodFailurePolicy(unlessEvicted()).
 		WithActiveDeadlineSeconds(int64(backup.VerifyDeadline.Seconds())).
 		WithTemplate(applycorev1.PodTemplateSpec().WithLabels(verifyLabels(&s.Names)).WithSpec(pod))
 }

@@ -138,9 +138,6 @@ func serverContainer(s *facts.Cluster, letter string) *applycorev1.ContainerAppl
 		return applycorev1.EnvVar().WithName(name).WithValueFrom(applycorev1.EnvVarSource().
 			WithFieldRef(applycorev1.ObjectFieldSelector().WithFieldPath(path)))
 	}
-	value := func(name, v string) *applycorev1.EnvVarApplyConfiguration {
-		return applycorev1.EnvVar().WithName(name).WithValue(v)
-	}
 	return Hardened(applycorev1.Container().
 		WithName(s.Traits.App).
 		WithImage(s.Image.Name).
@@ -149,15 +146,13 @@ func serverContainer(s *facts.Cluster, letter string) *applycorev1.ContainerAppl
 			field("POD_NAME", "metadata.name"),
 			field("POD_NAMESPACE", "metadata.namespace"),
 			field("POD_IP", "status.podIP"),
-			value("CAPSTAN_DATABASE", s.Base()),
-			value("CAPSTAN_MEMBER", s.Member(letter)),
-			value("CAPSTAN_SCOPE", s.Scope()),
-			value("CAPSTAN_IDENTITY", s.Identity),
-			value("CAPSTAN_VERSION", s.Data),
+			Env("CAPSTAN_DATABASE", s.Base()),
+			Env("CAPSTAN_MEMBER", s.Member(letter)),
+			Env("CAPSTAN_SCOPE", s.Scope()),
+			Env("CAPSTAN_IDENTITY", s.Identity),
+			Env("CAPSTAN_VERSION", s.Data),
 		).
-		WithResources(applycorev1.ResourceRequirements().
-			WithRequests(corev1.ResourceList{corev1.ResourceCPU: s.Size.CPU, corev1.ResourceMemory: s.Size.Memory}).
-			WithLimits(corev1.ResourceList{corev1.ResourceMemory: s.Size.Memory})).
+		WithResources(Resources(s.Size.CPU, s.Size.Memory, s.Size.Memory)).
 		WithLivenessProbe(Probe(&s.Names, "/livez", 10, 5, 6)).
 		WithReadinessProbe(Probe(&s.Names, "/readyz", 2, 2, 3)).
 		WithLifecycle(applycorev1.Lifecycle().WithPreStop(applycorev1.LifecycleHandler().
@@ -186,12 +181,10 @@ func exporter(s *facts.Cluster) *applycorev1.ContainerApplyConfiguration {
 		WithCommand(e.Command...).
 		WithArgs(e.Args...).
 		WithPorts(Port(names.PortMetrics, s.Traits.Ports.Metrics)).
-		WithResources(applycorev1.ResourceRequirements().
-			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: memory}).
-			WithLimits(corev1.ResourceList{corev1.ResourceMemory: memory})).
+		WithResources(Resources(resource.MustParse("10m"), memory, memory)).
 		WithVolumeMounts(Mount(names.VolumeSocket, s.Traits.SocketDir, true)))
 	for _, name := range compose.SortedKeys(e.Env) {
-		c.WithEnv(applycorev1.EnvVar().WithName(name).WithValue(e.Env[name]))
+		c.WithEnv(Env(name, e.Env[name]))
 	}
 	c.SecurityContext.WithRunAsUser(e.User).WithRunAsGroup(s.Traits.Group)
 	return c
@@ -228,6 +221,18 @@ func Port(name string, number int32) *applycorev1.ContainerPortApplyConfiguratio
 	return applycorev1.ContainerPort().WithName(name).WithProtocol(corev1.ProtocolTCP).WithContainerPort(number)
 }
 
+// Env is a variable with a value.
+func Env(name, value string) *applycorev1.EnvVarApplyConfiguration {
+	return applycorev1.EnvVar().WithName(name).WithValue(value)
+}
+
+// Resources of a container that may use any CPU that nothing else needs.
+func Resources(cpu, memory, most resource.Quantity) *applycorev1.ResourceRequirementsApplyConfiguration {
+	return applycorev1.ResourceRequirements().
+		WithRequests(corev1.ResourceList{corev1.ResourceCPU: cpu, corev1.ResourceMemory: memory}).
+		WithLimits(corev1.ResourceList{corev1.ResourceMemory: most})
+}
+
 func Mount(volume, path string, readOnly bool) *applycorev1.VolumeMountApplyConfiguration {
 	m := applycorev1.VolumeMount().WithName(volume).WithMountPath(path)
 	if readOnly {
@@ -243,6 +248,11 @@ func EmptyVolume(name string, limit resource.Quantity, medium corev1.StorageMedi
 		e.WithMedium(medium)
 	}
 	return applycorev1.Volume().WithName(name).WithEmptyDir(e)
+}
+
+// ConfigVolume with the keys of a ConfigMap.
+func ConfigVolume(name, config string) *applycorev1.VolumeApplyConfiguration {
+	return applycorev1.Volume().WithName(name).WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(config))
 }
 
 // SecretVolume whose keys only the group of the server reads.
@@ -268,7 +278,7 @@ func volumes(s *facts.Cluster) []*applycorev1.VolumeApplyConfiguration {
 		EmptyVolume(names.VolumeTLS, resource.MustParse("4Mi"), corev1.StorageMediumMemory),
 		EmptyVolume(names.VolumeTmp, resource.MustParse("256Mi"), ""),
 		EmptyVolume(names.VolumeShared, shared, corev1.StorageMediumMemory),
-		applycorev1.Volume().WithName(names.VolumeConfig).WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(s.OwnMembers())),
+		ConfigVolume(names.VolumeConfig, s.OwnMembers()),
 		SecretVolume(names.VolumeMembers, s.Called(names.SuffixOfMembers)),
 		SecretVolume(names.VolumeServer, s.ServerSecret()),
 		access,

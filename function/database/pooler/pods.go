@@ -96,7 +96,7 @@ func poolerTemplate(s *facts.Cluster) *applycorev1.PodTemplateSpecApplyConfigura
 		WithVolumes(
 			pods.EmptyVolume(names.VolumeTLS, resource.MustParse("4Mi"), corev1.StorageMediumMemory),
 			pods.EmptyVolume(names.VolumeTmp, resource.MustParse("16Mi"), ""),
-			applycorev1.Volume().WithName(names.VolumeConfig).WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(s.Called(names.SuffixPooler))),
+			pods.ConfigVolume(names.VolumeConfig, s.Called(names.SuffixPooler)),
 			pods.SecretVolume(names.VolumeMembers, s.Called(names.SuffixPooler)),
 			pods.SecretVolume(names.VolumeServer, poolerSecret(s)),
 		)
@@ -104,9 +104,9 @@ func poolerTemplate(s *facts.Cluster) *applycorev1.PodTemplateSpecApplyConfigura
 }
 
 func poolerContainer(s *facts.Cluster) *applycorev1.ContainerApplyConfiguration {
-	env := []*applycorev1.EnvVarApplyConfiguration{applycorev1.EnvVar().WithName("CAPSTAN_LEADER").WithValue(s.Host(names.SuffixRW))}
+	env := []*applycorev1.EnvVarApplyConfiguration{pods.Env("CAPSTAN_LEADER", s.Host(names.SuffixRW))}
 	if s.PlatformSigned() {
-		env = append(env, applycorev1.EnvVar().WithName("CAPSTAN_SERVER_AUTHORITY").WithValue("true"))
+		env = append(env, pods.Env("CAPSTAN_SERVER_AUTHORITY", "true"))
 	}
 	r := s.Spec.Pooler.Resources
 	return pods.Hardened(applycorev1.Container().
@@ -119,9 +119,7 @@ func poolerContainer(s *facts.Cluster) *applycorev1.ContainerApplyConfiguration 
 			pods.Port("health", s.Traits.Ports.Health), pods.Port(names.PortMetrics, s.Traits.Ports.PoolerMetrics),
 		).
 		WithEnv(env...).
-		WithResources(applycorev1.ResourceRequirements().
-			WithRequests(corev1.ResourceList{corev1.ResourceCPU: *r.CPU, corev1.ResourceMemory: *r.Memory}).
-			WithLimits(corev1.ResourceList{corev1.ResourceMemory: *r.Memory})).
+		WithResources(pods.Resources(*r.CPU, *r.Memory, *r.Memory)).
 		WithLivenessProbe(pods.Probe(&s.Names, "/livez", 10, 5, 6)).
 		WithReadinessProbe(pods.Probe(&s.Names, "/readyz", 2, 2, 3)).
 		WithVolumeMounts(

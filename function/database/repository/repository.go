@@ -195,9 +195,7 @@ func repositoryPod(s *facts.Cluster) *applycorev1.PodSpecApplyConfiguration {
 			WithEnv(applycorev1.EnvVar().WithName("POD_IP").WithValueFrom(applycorev1.EnvVarSource().
 				WithFieldRef(applycorev1.ObjectFieldSelector().WithFieldPath("status.podIP")))).
 			WithPorts(pods.Port(s.Traits.BackupPort, s.Traits.Ports.Backup), pods.Port(portRepositoryBackups, s.Traits.Ports.Repository), pods.Port("health", s.Traits.Ports.Health)).
-			WithResources(applycorev1.ResourceRequirements().
-				WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}).
-				WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")})).
+			WithResources(pods.Resources(resource.MustParse("100m"), resource.MustParse("128Mi"), resource.MustParse("1Gi"))).
 			WithLivenessProbe(pods.Probe(&s.Names, "/livez", 10, 5, 3)).
 			WithReadinessProbe(pods.Probe(&s.Names, "/readyz", 10, 5, 3)).
 			WithVolumeMounts(
