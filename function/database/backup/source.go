@@ -49,7 +49,7 @@ func SourceSecret(s *facts.Cluster) string {
 	}
 }
 
-// copies is the Database of this namespace that this one begins with a copy of, if it does. Whether that has a bucket or a volume
+// SourceDatabase is the Database of this namespace that this one begins with a copy of, if it does. Whether that has a bucket or a volume
 // is not known here.
 func SourceDatabase(s *facts.Cluster) string {
 	if s.Generation > 1 || s.Spec.From == nil || s.Spec.From.Database == nil {

@@ -40,6 +40,7 @@ type Spec struct {
 	Usages         []string        `json:"usages"`
 }
 
+// IssuerRef names the issuer of a certificate.
 type IssuerRef struct {
 	Group string `json:"group"`
 	Kind  string `json:"kind"`
@@ -141,6 +142,7 @@ func IssuedByPlatform(ref *v1alpha1.IssuerReference) IssuerRef {
 	return IssuerRef{Group: names.IssuerGVK.Group, Kind: ref.Kind, Name: ref.Name}
 }
 
+// New certificate of the Database.
 func New(s *names.Names, name string, spec Spec) *compose.Manifest[Spec] {
 	return objects.Manifest(names.CertificateGVK, s.Metadata(name), spec)
 }
@@ -152,6 +154,7 @@ func issuer(s *names.Names, name string, spec issuerSpec) *compose.Manifest[issu
 // A Reference certificate is one that members cannot start without.
 type Reference struct{ Resource, Name string }
 
+// Awaited certificates are those that members cannot start without.
 func Awaited(s *facts.Cluster) []Reference {
 	ws := []Reference{{names.MembersCertificate, s.Called(names.SuffixOfMembers)}}
 	if s.PlatformSigned() {

@@ -11,7 +11,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// opens are the Secrets that open where backups go, of the members that exist: those of the active generation first.
+// BucketSecrets open where backups go, of the members that exist: those of the active generation first.
 func BucketSecrets(r compose.Request, n names.Names) []string {
 	var active, others []string
 	for _, resource := range compose.SortedKeys(r.Observed) {

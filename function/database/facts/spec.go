@@ -26,6 +26,7 @@ func (s *Cluster) IssuerRef() *v1alpha1.IssuerReference {
 	return s.Settings.Database.IssuerRef
 }
 
+// PlatformSigned reports whether an issuer of the platform signs what clients see.
 func (s *Cluster) PlatformSigned() bool { return s.IssuerRef() != nil }
 
 // ServerSecret holds the certificate that clients see, and what it is checked with.
@@ -58,6 +59,7 @@ func Canonical(q resource.Quantity) string {
 	return c.String()
 }
 
+// Exposed reports whether clients outside of the cluster have an address.
 func (s *Cluster) Exposed() bool { return s.Spec.Expose != nil }
 
 // AllHooks of the spec, by field.
@@ -113,6 +115,7 @@ func (s *Cluster) Headcount(holds bool) int32 {
 	return n
 }
 
+// Pooled reports whether there are poolers before the leader.
 func (s *Cluster) Pooled() bool { return s.Spec.Pooler != nil }
 
 // ExtensionProblems are extensions that an image does not have, or that the engine does not take together.

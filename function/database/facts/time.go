@@ -10,7 +10,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// Moment, or nil for the latest. The spec was checked.
+// Moment of a text, or nil for the latest. The spec was checked.
 func Moment(at v1alpha1.Moment) *time.Time {
 	t, err := time.Parse(time.RFC3339Nano, string(at))
 	if err != nil {

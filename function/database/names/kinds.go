@@ -13,9 +13,8 @@ var (
 	IssuerGVK      = schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: KindIssuer}
 )
 
-const (
-	KindIssuer = "Issuer"
-)
+// KindIssuer of cert-manager signs for one namespace.
+const KindIssuer = "Issuer"
 
 // Kinds of the Prometheus Operator.
 var (

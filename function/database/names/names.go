@@ -43,6 +43,7 @@ const (
 	VolumeClaim        = "volumeclaim"
 )
 
+// KindStatefulSet is the kind of members.
 const KindStatefulSet = "StatefulSet"
 
 // Labels and annotations of composed objects and of pods, beside those that the Topology goes by.
@@ -119,6 +120,7 @@ func (s *Names) Called(suffix string) string { return s.Name + "-" + suffix }
 // volumes. No Database has a dot in its name, so that of a later generation is no other's.
 func (s *Names) Base() string { return BaseOf(s.Name, s.Generation) }
 
+// BaseOf a generation of a Database.
 func BaseOf(name string, generation int) string {
 	if generation <= 1 {
 		return name

@@ -12,6 +12,7 @@ const (
 	SuffixBackupClient = "pg-backup"
 	SuffixVerify       = "verify"
 
+	// LabelBackupOf is on the pods that take backups.
 	LabelBackupOf = "capstan.dev/backup-of"
 )
 
@@ -26,6 +27,7 @@ const (
 // External within the composition.
 const External = "external"
 
+// SuffixExternal of the Service for clients outside of the cluster.
 const SuffixExternal = "external"
 
 // Names of the objects of hooks within the composition.
@@ -94,6 +96,5 @@ const (
 	VerifyNowPrefix = "verify-now-"
 )
 
-const (
-	LabelVerificationOf = "capstan.dev/verification-of"
-)
+// LabelVerificationOf is on the pods that verify backups.
+const LabelVerificationOf = "capstan.dev/verification-of"

@@ -2,30 +2,7 @@
 
 package names
 
-// Suffixes of what belongs to backups. The Secrets begin with pg-, which no consumer does, so that none has the name of a
-// consumer's.
-const (
-	VolumeBackup = "backup"
-	VolumeSource = "source"
-
-	// VolumeSourceRepository has what opens the source's volume of backups, if it has one.
-	VolumeSourceRepository = "source-repository"
-)
-
-// Lives of certificates. That of an authority is long, because clients have a copy of it.
-const (
-	KeyOfCertificate = "ca.crt"
-)
-
-const (
-	VolumeBackupKey = "backup-key"
-	VolumeSourceKey = "source-key"
-)
-
-// VolumeHook holds the Secret of the consumer that a hook runs SQL as.
-const VolumeHook = "connection"
-
-// Volumes.
+// Volumes of the pods of a Database.
 const (
 	VolumeData    = "data"
 	VolumeSocket  = "run"
@@ -37,12 +14,30 @@ const (
 	VolumeServer  = "server"
 	VolumeAccess  = "access"
 	VolumeToken   = "token"
+
+	// VolumeBackup has what opens the bucket, or the volume, that backups go to, and VolumeBackupKey the key of the backups.
+	VolumeBackup    = "backup"
+	VolumeBackupKey = "backup-key"
+
+	// VolumeSource and VolumeSourceKey have the same of the backup that a Database begins with.
+	VolumeSource    = "source"
+	VolumeSourceKey = "source-key"
+
+	// VolumeSourceRepository has what opens the source's volume of backups, if it has one.
+	VolumeSourceRepository = "source-repository"
+
+	// VolumeHook holds the Secret of the consumer that a hook runs SQL as.
+	VolumeHook = "connection"
 )
 
-// Keys of the first Credential.
+// Keys of Secrets.
 const (
+	// KeyPassword and KeyVerifier are of the first Credential, the password also of those of consumers.
 	KeyPassword = "password"
 	KeyVerifier = "verifier"
+
+	// KeyOfCertificate is what a certificate is checked with.
+	KeyOfCertificate = "ca.crt"
 )
 
 // PortMetrics is the name of the exporter's port.

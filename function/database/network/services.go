@@ -14,7 +14,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// Services: names of the members, one that leads to the leader, and one that leads to those that follow. Members label
+// Services are the names of members, one that leads to the leader, and one that leads to those that follow. Members label
 // themselves.
 func Services(d *compose.Draft, s *facts.Cluster) {
 	pods := service(&s.Names, names.SuffixPods, nil, applycorev1.ServiceSpec().

@@ -181,6 +181,7 @@ func (s Situation) Rolled() Order {
 	return s.update(outdated)
 }
 
+// Having a property: those members.
 func (s Situation) Having(is func(View) bool) []View {
 	var vs []View
 	for _, v := range s.Views {

@@ -9,7 +9,7 @@ import (
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
-// fit to lead at once: it has every commit, and its node takes pods.
+// CanLead reports whether a member can become the leader at once: it has every commit, and its node takes pods.
 func (s Situation) CanLead(v View) bool {
 	return v.Exists && v.Expected && !v.Stopped && !v.Leading() && v.Healthy() && !v.Cordoned &&
 		(!s.synchronous || v.Role == observev1alpha1.RoleSyncStandby)

@@ -27,6 +27,7 @@ func CoordinationApplied(s *facts.Cluster) bool {
 	return live != nil && s.Identity != "" && coordination(s, false) == compose.Text(live.Map(), "metadata", "annotations", names.AnnotationConfig)
 }
 
+// MemberFile is what the program in members has to know, whatever engine it runs.
 func MemberFile(s *facts.Cluster) engine.Member {
 	f := engine.Member{Databases: []string{}, Extensions: slices.Sorted(slices.Values(s.Spec.Extensions))}
 	for _, d := range s.Spec.Databases {

@@ -18,8 +18,8 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// A wish is what a revision was made of, as it is written down on the StatefulSets that have it, so that one can tell later what
-// has changed and by whom.
+// RevisionInputs are what a revision was made of. StatefulSets record them, so that it is known later what has changed, and by
+// whom.
 type RevisionInputs struct {
 	// Essence is what the revision is the hash of.
 	Essence essence `json:"essence"`
@@ -34,6 +34,7 @@ type RevisionInputs struct {
 // An essence is all that reaches the pods of members, as far as the spec and the platform's settings say it.
 type essence map[string]any
 
+// Inputs of the revision that the spec asks for.
 func Inputs(s *facts.Cluster) RevisionInputs {
 	return RevisionInputs{
 		Essence: essenceOf(s),

@@ -207,6 +207,7 @@ func HardenedPod(s *facts.Cluster) *applycorev1.PodSpecApplyConfiguration {
 	return pod
 }
 
+// Hardened container: it satisfies the Pod Security Standard "restricted".
 func Hardened(c *applycorev1.ContainerApplyConfiguration) *applycorev1.ContainerApplyConfiguration {
 	return c.
 		// So that the last words of a container that ends can be told.
@@ -217,6 +218,7 @@ func Hardened(c *applycorev1.ContainerApplyConfiguration) *applycorev1.Container
 			WithCapabilities(applycorev1.Capabilities().WithDrop("ALL")))
 }
 
+// Port of a container.
 func Port(name string, number int32) *applycorev1.ContainerPortApplyConfiguration {
 	return applycorev1.ContainerPort().WithName(name).WithProtocol(corev1.ProtocolTCP).WithContainerPort(number)
 }
@@ -233,6 +235,7 @@ func Resources(cpu, memory, most resource.Quantity) *applycorev1.ResourceRequire
 		WithLimits(corev1.ResourceList{corev1.ResourceMemory: most})
 }
 
+// Mount of a volume.
 func Mount(volume, path string, readOnly bool) *applycorev1.VolumeMountApplyConfiguration {
 	m := applycorev1.VolumeMount().WithName(volume).WithMountPath(path)
 	if readOnly {

@@ -64,7 +64,7 @@ func available(s *decision.Pass) xpv2.Condition {
 	case stopped:
 		return no(v1alpha1.ReasonStorageFull, full)
 	case is:
-		return no(xpv2.ConditionReason(hindered.Reason), about(&s.Names, hindered))
+		return no(xpv2.ConditionReason(hindered.Reason), about(hindered))
 	case s.Seen.Phase == observev1alpha1.TopologyBootstrapping || s.Seen.Phase == observev1alpha1.TopologyEmpty:
 		return no(v1alpha1.ReasonBootstrapping, "members start for the first time")
 	default:
@@ -91,7 +91,7 @@ func fencedAvailability(s *facts.Cluster) (corev1.ConditionStatus, xpv2.Conditio
 }
 
 // about a member that is blocked.
-func about(s *names.Names, m observev1alpha1.TopologyMember) string {
+func about(m observev1alpha1.TopologyMember) string {
 	return fmt.Sprintf("member %s: %s", m.Name, strings.TrimSpace(m.Message))
 }
 
@@ -135,13 +135,13 @@ func highlyAvailable(s *decision.Pass) xpv2.Condition {
 	case len(candidates) == 0:
 		message := "no member follows closely enough to lead without a loss: it is being made, copied, or restarted"
 		if m, ok := hindered(s.Cluster); ok {
-			message = about(&s.Names, m)
+			message = about(m)
 		}
 		return no(v1alpha1.ReasonNoStandby, message)
 	case len(missing) > 0:
 		message := "another member can lead, and members are missing: " + strings.Join(missing, ", ")
 		if m, ok := hindered(s.Cluster); ok {
-			message += "; " + about(&s.Names, m)
+			message += "; " + about(m)
 		}
 		return yes(v1alpha1.ReasonMembersMissing, message)
 	default:

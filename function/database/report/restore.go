@@ -89,7 +89,7 @@ func progressOf(s *decision.Pass, step *memory.Step) (xpv2.ConditionReason, stri
 	hindered, is := hindered(t.Cluster)
 	switch {
 	case is:
-		return xpv2.ConditionReason(hindered.Reason), begun + about(&t.Names, hindered) + "; " + decision.TakeBack(*step)
+		return xpv2.ConditionReason(hindered.Reason), begun + about(hindered) + "; " + decision.TakeBack(*step)
 	case len(t.Sets) == 0 && members.MissingFor(t.Cluster, s.Known && s.Pending != "") != nil:
 		return v1alpha1.ReasonRestoreFilling, begun + members.MissingFor(t.Cluster, s.Known && s.Pending != "").Message
 	case order.AllHealthy(t.Cluster, t.Before):

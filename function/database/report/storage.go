@@ -25,7 +25,7 @@ func storageHealthy(s *decision.Pass) xpv2.Condition {
 		m := s.SeenMember(letter)
 		switch {
 		case m.Reason == string(v1alpha1.ReasonVolumeOfAnother):
-			strange = append(strange, about(&s.Names, m))
+			strange = append(strange, about(m))
 		case m.Disk == facts.DiskFull:
 			full = append(full, fill(s.Cluster, m))
 		case m.Disk == facts.DiskLow:

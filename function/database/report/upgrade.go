@@ -111,14 +111,14 @@ func progressOfUpgrade(s *decision.Pass, step *memory.Step) *upgradeState {
 // switching is what is told while the active generation is fenced.
 func switching(s *decision.Pass, step *memory.Step, r observev1alpha1.UpgradeReport) (xpv2.ConditionReason, string) {
 	if m, is := cannotFence(s.Cluster); is {
-		return v1alpha1.ReasonCannotFence, about(&s.Names, m) + ", and goes on serving; if that lasts for two minutes, the upgrade fails and nothing was changed"
+		return v1alpha1.ReasonCannotFence, about(m) + ", and goes on serving; if that lasts for two minutes, the upgrade fails and nothing was changed"
 	}
 	message := fmt.Sprintf("generation %d takes no writes, and its data is upgraded: clients are led to generation %d once a member of it leads", step.From, step.To)
 	if r.Phase != "" {
 		message += "; the member that upgrades is in the phase " + r.Phase
 	}
 	if m, is := blockedUpgrade(s.Siblings[step.To]); is {
-		message += ": " + about(&s.Names, m)
+		message += ": " + about(m)
 	}
 	return v1alpha1.ReasonUpgradeSwitching, message + fmt.Sprintf("; unless it ends by %s the former version goes on", step.FencedUntil().UTC().Format(time.RFC3339))
 }
@@ -130,7 +130,7 @@ func preparing(s *decision.Pass, step *memory.Step, r observev1alpha1.UpgradeRep
 	back := fmt.Sprintf("; to end it, set spec.version back to %q", s.VersionOf(step.From))
 	phase := v1alpha1.UpgradePhase(r.Phase)
 	if m, is := blockedUpgrade(t); is {
-		return cmp.Or(phase, v1alpha1.UpgradeCopying), xpv2.ConditionReason(m.Reason), begun + ": " + about(&t.Names, m) + back
+		return cmp.Or(phase, v1alpha1.UpgradeCopying), xpv2.ConditionReason(m.Reason), begun + ": " + about(m) + back
 	}
 	if r.Message != "" {
 		begun += ": " + r.Message

@@ -79,7 +79,7 @@ func Skipped(s *facts.Cluster) string {
 	return ""
 }
 
-// moves is the switchover that is wanted now: one that the Topology was given and that is not over, then that of the spec, then
+// Requested switchover: one that the Topology was given and that is not over, then that of the spec, then
 // one of a leader whose node is being emptied.
 func Requested(s *facts.Cluster, sit order.Situation) *Move {
 	if h := Handed(s); h != nil && !Ended(s, h.ID) {
