@@ -88,6 +88,11 @@ type RolloutStatus struct {
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 
+	// Measured is which requests the evidence is about.
+	//
+	// +optional
+	Measured string `json:"measured,omitempty"`
+
 	// Evidence about the candidate since the last change of its share of traffic.
 	//
 	// +listType=map
@@ -155,6 +160,11 @@ type EvidenceStatus struct {
 	//
 	// +optional
 	Asked string `json:"asked,omitempty"`
+
+	// Message is why the check cannot decide, and what to do. It is empty while more requests are all that it needs.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // RolloutDecision is a transition between two phases.
