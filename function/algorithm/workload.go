@@ -122,7 +122,7 @@ func autoscaler(d *compose.Draft, p *pass) {
 	if sc == nil {
 		return
 	}
-	metrics := measure.ScalingMetrics(&p.spec, p.load(), p.learned.LoadIndependent, p.Name, slot)
+	metrics := measure.ScalingMetrics(&p.spec, p.load(), p.learned.LoadIndependent, p.guarded(), p.Name, slot)
 	if len(metrics) == 0 {
 		// The metric of the load is not known yet. Whatever scales goes on by the metrics that it has.
 		metrics = observed.NewHorizontalPodAutoscaler(p.Observed[names.Autoscaler(slot)]).Metrics()

@@ -129,7 +129,7 @@ func (d Decision) following(f Facts, idle Slot) Decision {
 		}
 	default:
 		// The revision that takes requests back takes as many as there were.
-		if d.Live.Size != nil && f.Scaling != nil && l.Phase == v1alpha1.RolloutRollingBack {
+		if d.Live.Size != nil && f.Scaling != nil && l.Standing() == v1alpha1.RolloutRollingBack {
 			d.Live.Size = new(min(max(*d.Live.Size, int32(idle.Size)), f.Scaling.MaxReplicas)) //nolint:gosec // The same.
 		}
 		if idle.Exists {

@@ -44,8 +44,27 @@ type Evidence struct {
 
 	Checks []v1alpha1.EvidenceStatus
 
+	// Waived are names of checks that the candidate need not pass now, because their numbers are not comparable. Omitted is why a
+	// check is not asked at all, or empty.
+	Waived  []string
+	Omitted string
+
 	// Experiment compares the arms of one.
 	Experiment observev1alpha1.ExperimentObservation
+}
+
+// A Rehearsal is what came of trying the checks of a candidate on the live revision.
+type Rehearsal struct {
+	// Done reports whether all of them were tried.
+	Done bool
+
+	// Missing is what cannot be measured, why, and what to do, or empty.
+	Missing string
+}
+
+// known reports whether any look showed anything of the candidate, as far as looks are remembered.
+func (e Evidence) known() bool {
+	return slices.ContainsFunc(e.Checks, func(c v1alpha1.EvidenceStatus) bool { return strings.ContainsAny(c.Verdicts, "PFI") })
 }
 
 // failing is the first check that fails, or nil.
@@ -62,8 +81,8 @@ func (e Evidence) failing() *v1alpha1.EvidenceStatus {
 
 // passing reports whether every check passes.
 func (e Evidence) passing() bool {
-	return len(e.Checks) > 0 && !slices.ContainsFunc(e.Checks, func(c v1alpha1.EvidenceStatus) bool {
-		return !strings.HasSuffix(c.Verdicts, strings.Repeat("P", passesNeeded))
+	return len(e.Checks) > len(e.Waived) && !slices.ContainsFunc(e.Checks, func(c v1alpha1.EvidenceStatus) bool {
+		return !slices.Contains(e.Waived, c.Name) && !strings.HasSuffix(c.Verdicts, strings.Repeat("P", passesNeeded))
 	})
 }
 
@@ -73,7 +92,7 @@ func (e Evidence) passing() bool {
 func (e Evidence) unsettled(winner v1alpha1.ExperimentWinner) []string {
 	var open []string
 	for _, c := range e.Checks {
-		settled := strings.HasSuffix(c.Verdicts, strings.Repeat("P", passesNeeded))
+		settled := strings.HasSuffix(c.Verdicts, strings.Repeat("P", passesNeeded)) || slices.Contains(e.Waived, c.Name)
 		if answered := strings.ReplaceAll(c.Verdicts, "E", ""); winner == v1alpha1.WinnerA {
 			settled = len(answered) >= passesNeeded && !strings.HasSuffix(answered, "F")
 		}
