@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-dev/capstan/function/algorithm"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database"
+	"github.com/capstan-dev/capstan/function/database/names"
 )
 
 // Names of what the function requires. The Compositions bootstrap the same under the same names, so that Crossplane need not call
@@ -48,10 +49,10 @@ func kinds() map[schema.GroupKind]kind {
 			requiredRules:    algorithm.PrometheusRuleGVK,
 		}},
 		apisv1alpha1.DatabaseGroupVersionKind.GroupKind(): {database.Planner(version), map[string]schema.GroupVersionKind{
-			"certificate":   database.CertificateGVK,
-			"issuer":        database.IssuerGVK,
-			requiredMonitor: database.ServiceMonitorGVK,
-			requiredRules:   database.PrometheusRuleGVK,
+			"certificate":   names.CertificateGVK,
+			"issuer":        names.IssuerGVK,
+			requiredMonitor: names.ServiceMonitorGVK,
+			requiredRules:   names.PrometheusRuleGVK,
 		}},
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/names"
 )
 
 // refusedSpec asks for a parameter that nobody may set.
@@ -57,7 +58,7 @@ func TestRefusedWhileFencing(t *testing.T) {
 			"Clients are led back.", func(w *world) {
 				w.edit(fmt.Sprintf(backedUp, ", restore: {id: r1}"))
 				w.until(w.active(2))
-				w.until(func() bool { return w.selected(nameReadWrite) == "orders-db.g2" })
+				w.until(func() bool { return w.selected(names.ReadWrite) == "orders-db.g2" })
 			}, fmt.Sprintf(backedUp, ", restore: {undo: r1}"), 1,
 		},
 	} {
@@ -106,12 +107,12 @@ func (w *world) serves(generation int) bool {
 		leader = w.led[generation]
 	}
 	return w.active(generation)() && w.fenceOf(generation) == "" && leader != "" && w.replicas(generation)["a"] == 1 &&
-		w.selected(nameReadWrite) == baseOf("orders-db", generation)
+		w.selected(names.ReadWrite) == names.BaseOf("orders-db", generation)
 }
 
 // kept spec of the first Credential.
 func (w *world) kept() string {
-	return compose.Text(w.request.Observed[nameAccessCredential].Map(), "metadata", "annotations", annotationAccepted)
+	return compose.Text(w.request.Observed[names.AccessCredential].Map(), "metadata", "annotations", names.AnnotationAccepted)
 }
 
 // TestRefusedWhileFilling: as long as writes go on, a spec that is refused holds everything.

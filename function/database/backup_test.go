@@ -17,6 +17,10 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
+	"github.com/capstan-dev/capstan/function/database/backup"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/validation"
 )
 
 // withBackup is a Database with a backup block.
@@ -39,7 +43,7 @@ func (w *world) memberTold() (told struct {
 },
 ) {
 	w.t.Helper()
-	if err := json.Unmarshal([]byte(compose.Text(w.request.Observed[nameConfig].Map(), "data", fileMember)), &told); err != nil {
+	if err := json.Unmarshal([]byte(compose.Text(w.request.Observed[names.Config].Map(), "data", fileMember)), &told); err != nil {
 		w.t.Fatal(err)
 	}
 	return told
@@ -50,17 +54,17 @@ func TestBackup(t *testing.T) {
 	w.backup = &observev1alpha1.BackupReport{Archive: observev1alpha1.ArchiveOK, Asked: true}
 	w.react()
 	w.pass()
-	names := compose.SortedKeys(w.request.Observed)
-	for _, want := range []string{nameBackup, nameBackupBucket, nameBackupCertificate, nameBackupNowPrefix + nowName(firstBackup)} {
-		if !slices.Contains(names, want) {
-			t.Errorf("no object %s among %v", want, names)
+	listed := compose.SortedKeys(w.request.Observed)
+	for _, want := range []string{names.Backup, names.BackupBucket, names.BackupCertificate, names.BackupNowPrefix + backup.NowName(backup.FirstBackup)} {
+		if !slices.Contains(listed, want) {
+			t.Errorf("no object %s among %v", want, listed)
 		}
 	}
-	cron := w.request.Observed[nameBackup].Map()
+	cron := w.request.Observed[names.Backup].Map()
 	if got := compose.Text(cron, "spec", "schedule"); got != "0 */6 * * *" {
 		t.Errorf("backups are taken at %q", got)
 	}
-	bucket := w.request.Observed[nameBackupBucket].Map()
+	bucket := w.request.Observed[names.BackupBucket].Map()
 	if slices.Contains(compose.List(bucket, "spec", "managementPolicies"), any("Delete")) || slices.Contains(compose.List(bucket, "spec", "managementPolicies"), any("*")) {
 		t.Error("the bucket goes with the Database although nobody asked for it")
 	}
@@ -76,7 +80,7 @@ func TestBackup(t *testing.T) {
 	w.backup = wellBackedUp()
 	w.react()
 	w.pass()
-	if w.request.Observed[nameBackupNowPrefix+nowName(firstBackup)] != nil {
+	if w.request.Observed[names.BackupNowPrefix+backup.NowName(backup.FirstBackup)] != nil {
 		t.Error("the Job of the first backup stays for ever")
 	}
 	p := w.plan()
@@ -158,12 +162,12 @@ func TestBackupBucket(t *testing.T) {
 	w := running(t, withBackup(`{enabled: true}`))
 	w.backup = &observev1alpha1.BackupReport{Unread: "the connection Secret of the bucket is not there"}
 	w.react()
-	bucket := w.request.Observed[nameBackupBucket].Map()
+	bucket := w.request.Observed[names.BackupBucket].Map()
 	bucket["status"] = map[string]any{"conditions": []any{
 		map[string]any{"type": "Ready", "status": "False", "reason": "Creating"},
 		map[string]any{"type": "Connected", "status": "False", "reason": "ConfigNotFound", "message": "there is no ClusterProviderConfig"},
 	}}
-	w.request.Observed[nameBackupBucket] = composetest.Object(bucket)
+	w.request.Observed[names.BackupBucket] = composetest.Object(bucket)
 	status, reason, message := condition(w.plan(), string(v1alpha1.TypeBackupFresh))
 	got := []string{status, reason, message}
 	want := []string{"False", "BucketUnready", `Bucket "orders-db-backup": there is no ClusterProviderConfig`}
@@ -195,10 +199,10 @@ func TestBackupOff(t *testing.T) {
 		if diff := cmp.Diff(on, w.revisions()); diff != "" {
 			t.Errorf("%s restarts members: -before, +after:\n%s", spec, diff)
 		}
-		if w.request.Observed[nameBackupBucket] == nil {
+		if w.request.Observed[names.BackupBucket] == nil {
 			t.Errorf("%s removes the bucket", spec)
 		}
-		if takes := w.request.Observed[nameBackup] != nil; takes != strings.Contains(spec, "enabled: true") {
+		if takes := w.request.Observed[names.Backup] != nil; takes != strings.Contains(spec, "enabled: true") {
 			t.Errorf("%s: there is a schedule: %t", spec, takes)
 		}
 	}
@@ -209,7 +213,7 @@ func TestBackupNow(t *testing.T) {
 	w := running(t, withBackup(`{now: one}`))
 	w.backup = wellBackedUp()
 	w.pass()
-	first := nameBackupNowPrefix + nowName("one")
+	first := names.BackupNowPrefix + backup.NowName("one")
 	job := w.request.Observed[first]
 	if job == nil {
 		t.Fatalf("no Job among %v", compose.SortedKeys(w.request.Observed))
@@ -222,7 +226,7 @@ func TestBackupNow(t *testing.T) {
 	}
 	w.edit(withBackup(`{now: two}`))
 	w.pass()
-	if w.request.Observed[first] != nil || w.request.Observed[nameBackupNowPrefix+nowName("two")] == nil {
+	if w.request.Observed[first] != nil || w.request.Observed[names.BackupNowPrefix+backup.NowName("two")] == nil {
 		t.Errorf("another id is not another backup: %v", compose.SortedKeys(w.request.Observed))
 	}
 }
@@ -248,7 +252,7 @@ func TestFirstBackupFails(t *testing.T) {
 	w.backup = &observev1alpha1.BackupReport{Archive: observev1alpha1.ArchiveOK, Asked: true}
 	w.react()
 	w.pass()
-	first := nameBackupNowPrefix + nowName(firstBackup)
+	first := names.BackupNowPrefix + backup.NowName(backup.FirstBackup)
 	now := w.request.Now
 	w.fails(first, now.Add(-2*time.Minute), now.Add(-time.Minute))
 	w.pass()
@@ -298,11 +302,11 @@ func TestBackupFails(t *testing.T) {
 			w.react()
 			w.pass()
 			if tc.now > 0 {
-				w.fails(nameBackupNowPrefix+nowName("one"), w.request.Now.Add(-tc.now), w.request.Now.Add(-tc.now+time.Minute))
+				w.fails(names.BackupNowPrefix+backup.NowName("one"), w.request.Now.Add(-tc.now), w.request.Now.Add(-tc.now+time.Minute))
 			}
-			cron := w.request.Observed[nameBackup].Map()
+			cron := w.request.Observed[names.Backup].Map()
 			cron["status"] = tc.status
-			w.request.Observed[nameBackup] = composetest.Object(cron)
+			w.request.Observed[names.Backup] = composetest.Object(cron)
 			status, reason, message := condition(w.plan(), "BackupFresh")
 			if got := status + " " + reason; got != tc.want {
 				t.Errorf("%s: BackupFresh is %s: %s; want %s", tc.reason, got, message, tc.want)
@@ -349,11 +353,11 @@ func TestFrom(t *testing.T) {
 			if diff := cmp.Diff(&tc.want, w.memberTold().From); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
-			member := w.request.Observed[nameMemberPrefix+"a"].Map()
-			if got := secretOf(compose.List(member, "spec", "template", "spec", "volumes"), volumeSource); got != tc.secret {
+			member := w.request.Observed[names.MemberPrefix+"a"].Map()
+			if got := facts.SecretOf(compose.List(member, "spec", "template", "spec", "volumes"), names.VolumeSource); got != tc.secret {
 				t.Errorf("the bucket is opened with %q, want %q", got, tc.secret)
 			}
-			if file := compose.Text(w.request.Observed[nameConfig].Map(), "data", "patroni.yaml"); !strings.Contains(file, "method: restore") {
+			if file := compose.Text(w.request.Observed[names.Config].Map(), "data", "patroni.yaml"); !strings.Contains(file, "method: restore") {
 				t.Errorf("the first member begins with nothing:\n%s", file)
 			}
 		})
@@ -369,23 +373,13 @@ func TestSchedule(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first := s.schedule()
-		if first != s.schedule() || never(first, now) {
+		first := backup.Schedule(s)
+		if first != backup.Schedule(s) || validation.Never(first, now) {
 			t.Errorf("the schedule of %s is %q", name, first)
 		}
 		seen[first] = true
 	}
 	if len(seen) < 3 {
 		t.Errorf("five Databases begin at %d times", len(seen))
-	}
-}
-
-func TestLongestPause(t *testing.T) {
-	for schedule, want := range map[string]time.Duration{
-		"0 */6 * * *": 6 * time.Hour, "30 2 * * *": 24 * time.Hour, "0 1 * * 1-5": 72 * time.Hour, "0 0 1 * *": 31 * 24 * time.Hour,
-	} {
-		if got := longestPause(schedule); got != want {
-			t.Errorf("the longest pause of %q is %s, want %s", schedule, got, want)
-		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/hooks"
+	"github.com/capstan-dev/capstan/function/database/names"
 )
 
 // works are the hooks of a fleet, and what became of their Jobs.
@@ -66,7 +68,7 @@ func (w *works) asked() string {
 // launch the Jobs of a plan, and hold them to what must never happen.
 func (f *fleet) launch(next map[string]compose.Object, hash string, touched []string) {
 	f.t.Helper()
-	if next[nameHooks] == nil {
+	if next[names.Hooks] == nil {
 		f.works.ran = map[string]map[string]bool{}
 	}
 	for resource := range f.works.jobs {
@@ -75,7 +77,7 @@ func (f *fleet) launch(next map[string]compose.Object, hash string, touched []st
 		}
 	}
 	for _, resource := range compose.SortedKeys(next) {
-		if !strings.HasPrefix(resource, nameHookPrefix) || f.works.jobs[resource] != nil {
+		if !strings.HasPrefix(resource, names.HookPrefix) || f.works.jobs[resource] != nil {
 			continue
 		}
 		w := &work{url: hookURL(next[resource].Map()), change: hash, left: f.r.IntN(4), fails: !f.works.smooth && f.r.IntN(4) == 0}
@@ -141,12 +143,12 @@ func (f *fleet) rerun() {
 
 // tidy away Jobs that succeeded and are known to have, as somebody may do any time.
 func (f *fleet) tidy() {
-	o := f.request.Observed[nameHooks]
+	o := f.request.Observed[names.Hooks]
 	if o == nil {
 		return
 	}
 	for resource := range f.works.jobs {
-		if id := strings.TrimPrefix(resource, nameHookPrefix); strings.Contains(compose.Text(o.Map(), "data", keyHookEnded), id+"=Succeeded") {
+		if id := strings.TrimPrefix(resource, names.HookPrefix); strings.Contains(compose.Text(o.Map(), "data", hooks.KeyHookEnded), id+"=Succeeded") {
 			f.sayf("the Job %s is tidied away", resource)
 			delete(f.works.jobs, resource)
 			delete(f.request.Observed, resource)

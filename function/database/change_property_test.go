@@ -14,6 +14,8 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 	"github.com/capstan-dev/capstan/function/database/encoding"
+	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/switchover"
 )
 
 // A fleet is the members of one Database as they would be on a cluster, driven by what is planned for them, by faults and by
@@ -61,7 +63,8 @@ type tenant struct {
 }
 
 func (m *tenant) serves() bool { return !m.stopped && m.down == 0 && !m.hindered }
-func (m *tenant) well() bool   { return m.serves() && m.behind == 0 }
+
+func (m *tenant) well() bool { return m.serves() && m.behind == 0 }
 
 func (f *fleet) sayf(format string, args ...any) {
 	f.log = append(f.log, f.request.Now.Format("Mon 15:04 ")+fmt.Sprintf(format, args...))
@@ -157,8 +160,8 @@ func (f *fleet) carryOut(p *compose.Plan, hash string) {
 
 	// Of those that are touched the ones that served.
 	var touched, repositoryAddress []string
-	for _, letter := range letters {
-		name := nameMemberPrefix + letter
+	for _, letter := range names.Letters {
+		name := names.MemberPrefix + letter
 		was, is := f.request.Observed[name], next[name]
 		m := f.members[letter]
 		switch {
@@ -275,12 +278,12 @@ func (f *fleet) tell() {
 	seen := observev1alpha1.TopologyObservation{
 		Phase: observev1alpha1.TopologyDegraded, Zones: []string{"a", "b", "c"}, Nodes: 3, Timeline: f.timeline, SystemIdentifier: "7", Paused: f.paused > 0,
 	}
-	for _, letter := range letters {
+	for _, letter := range names.Letters {
 		m := f.members[letter]
 		if m == nil {
 			continue
 		}
-		o := f.request.Observed[nameMemberPrefix+letter].Map()
+		o := f.request.Observed[names.MemberPrefix+letter].Map()
 		o["status"] = map[string]any{"updateRevision": m.template, "readyReplicas": 1.0, "replicas": map[bool]float64{false: 1}[m.stopped]}
 		t := observev1alpha1.TopologyMember{Name: "orders-db-" + letter, Revision: m.template, Disk: "Ok", VolumeSize: "50Gi", Version: "17.6"}
 		switch {
@@ -347,7 +350,7 @@ func (f *fleet) move(topology map[string]any) {
 		f.leader, f.timeline, o.State = to, f.timeline+1, observev1alpha1.SwitchoverDone
 	}
 	f.sayf("switchover %s to %s: %s", id, to, o.State)
-	if strings.HasPrefix(id, ownMoves) && m != nil && m.cordoned {
+	if strings.HasPrefix(id, switchover.OwnMoves) && m != nil && m.cordoned {
 		f.failf("the lead is moved to a node that is being emptied")
 	}
 	f.requestedMove = append(f.requestedMove[max(0, len(f.requestedMove)-7):], o)
@@ -461,7 +464,7 @@ func TestChangeProperties(t *testing.T) {
 		}
 		f.log = append(f.log, fmt.Sprintf("seed %d", seed))
 		for _, letter := range []string{"a", "b", "c"} {
-			o := f.request.Observed[nameMemberPrefix+letter]
+			o := f.request.Observed[names.MemberPrefix+letter]
 			f.members[letter] = &tenant{template: template(t, o)}
 		}
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/names"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
@@ -140,12 +141,12 @@ func TestChange(t *testing.T) {
 // TestMemoryReachesAll: what follows from the memory and takes effect at once waits for the last member to have it.
 func TestMemoryReachesAll(t *testing.T) {
 	w := running(t, basic)
-	before := compose.Text(w.request.Observed[nameDCS].Map(), "metadata", "annotations", annotationConfig)
+	before := compose.Text(w.request.Observed[names.DCS].Map(), "metadata", "annotations", names.AnnotationConfig)
 	w.edit(`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, resources: {memory: 2Gi}}`)
 	w.pass()
 	w.pass()
 	cache := func() string {
-		return effectiveCache(t, compose.Text(w.request.Observed[nameDCS].Map(), "metadata", "annotations", annotationConfig))
+		return effectiveCache(t, compose.Text(w.request.Observed[names.DCS].Map(), "metadata", "annotations", names.AnnotationConfig))
 	}
 	if got, want := cache(), effectiveCache(t, before); got != want {
 		t.Errorf("while two members have less memory effective_cache_size is %s, want %s", got, want)
@@ -167,8 +168,8 @@ func effectiveCache(t *testing.T, config string) string {
 func TestWishIsWrittenDown(t *testing.T) {
 	w := running(t, basic)
 	for name, o := range w.request.Observed {
-		if compose.Text(o.Map(), "kind") == kindStatefulSet {
-			delete(compose.Map(o.Map(), "metadata", "annotations"), annotationInputs)
+		if compose.Text(o.Map(), "kind") == names.KindStatefulSet {
+			delete(compose.Map(o.Map(), "metadata", "annotations"), names.AnnotationInputs)
 			w.request.Observed[name] = o
 		}
 	}
@@ -178,7 +179,7 @@ func TestWishIsWrittenDown(t *testing.T) {
 		if diff := cmp.Diff(before[name].Map()["spec"], w.request.Observed[name].Map()["spec"]); diff != "" {
 			t.Errorf("%s changes: -before, +after:\n%s", name, diff)
 		}
-		if compose.Text(w.request.Observed[name].Map(), "metadata", "annotations", annotationInputs) == "" {
+		if compose.Text(w.request.Observed[name].Map(), "metadata", "annotations", names.AnnotationInputs) == "" {
 			t.Errorf("%s does not tell what it was made of", name)
 		}
 	}

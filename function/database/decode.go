@@ -11,6 +11,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/database/pooler"
 	"github.com/capstan-dev/capstan/function/definition"
 )
 
@@ -49,10 +50,10 @@ func defaulted(s v1alpha1.DatabaseSpec, name string) v1alpha1.DatabaseSpec {
 	}
 	if p := s.Pooler; p != nil {
 		p.Resources = cmp.Or(p.Resources, &v1alpha1.PoolerResources{})
-		p.Resources.CPU = cmp.Or(p.Resources.CPU, &poolerCPU)
+		p.Resources.CPU = cmp.Or(p.Resources.CPU, &pooler.CPU)
 		if p.Resources.Memory == nil {
-			more := int64(max(0, *p.MaxClients-defaultMaxClients)) * memoryOfClient.Value()
-			p.Resources.Memory = resource.NewQuantity(poolerMemory.Value()+more, resource.BinarySI)
+			more := int64(max(0, *p.MaxClients-pooler.DefaultMaxClients)) * pooler.MemoryOfClient.Value()
+			p.Resources.Memory = resource.NewQuantity(pooler.Memory.Value()+more, resource.BinarySI)
 		}
 	}
 	return s

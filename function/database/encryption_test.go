@@ -10,6 +10,9 @@ import (
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/backup"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/names"
 )
 
 // withKey is a Database whose backups are encrypted.
@@ -29,14 +32,14 @@ func TestEncryption(t *testing.T) {
 	w.backup.Verification.Asked = true
 	w.react()
 	w.pass()
-	want := keyRef{"vault", "passphrase"}
+	want := facts.KeyRef{Secret: "vault", Key: "passphrase"}
 	for name, volumes := range map[string][]any{
-		"member":           podVolumes(w.request.Observed[nameMemberPrefix+"a"]),
-		"backup":           podVolumes(w.request.Observed[nameBackup], "jobTemplate", "spec"),
-		"verification":     podVolumes(w.request.Observed[nameVerify], "jobTemplate", "spec"),
-		"verification now": podVolumes(w.request.Observed[nameVerifyNowPrefix+firstVerify]),
+		"member":           podVolumes(w.request.Observed[names.MemberPrefix+"a"]),
+		"backup":           podVolumes(w.request.Observed[names.Backup], "jobTemplate", "spec"),
+		"verification":     podVolumes(w.request.Observed[names.Verify], "jobTemplate", "spec"),
+		"verification now": podVolumes(w.request.Observed[names.VerifyNowPrefix+backup.FirstVerify]),
 	} {
-		if diff := cmp.Diff(want, keyIn(volumes, volumeBackupKey), cmp.AllowUnexported(keyRef{})); diff != "" {
+		if diff := cmp.Diff(want, facts.KeyIn(volumes, names.VolumeBackupKey), cmp.AllowUnexported(facts.KeyRef{})); diff != "" {
 			t.Errorf("the key of a %s: -want, +got:\n%s", name, diff)
 		}
 	}
@@ -47,7 +50,7 @@ func TestEncryption(t *testing.T) {
 	// Who no longer mentions backups keeps what they need, and nobody is restarted.
 	w.edit(`{engine: postgres, version: "17", replicas: 3, storage: 50Gi}`)
 	w.pass()
-	if got := keyIn(podVolumes(w.request.Observed[nameMemberPrefix+"a"]), volumeBackupKey); got != want {
+	if got := facts.KeyIn(podVolumes(w.request.Observed[names.MemberPrefix+"a"]), names.VolumeBackupKey); got != want {
 		t.Errorf("without spec.backup the key is %+v, want %+v", got, want)
 	}
 }
@@ -116,11 +119,11 @@ func TestEncryptedSource(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := running(t, `{engine: postgres, version: "17", replicas: 1, storage: 1Gi, backup: {}, from: `+from+`}`)
-			volumes := podVolumes(w.request.Observed[nameMemberPrefix+"a"])
-			if got := keyIn(volumes, volumeSourceKey); got != (keyRef{"theirs", "old"}) {
+			volumes := podVolumes(w.request.Observed[names.MemberPrefix+"a"])
+			if got := facts.KeyIn(volumes, names.VolumeSourceKey); got != (facts.KeyRef{Secret: "theirs", Key: "old"}) {
 				t.Errorf("the source is read with the key %+v", got)
 			}
-			if got := keyIn(volumes, volumeBackupKey); got.encrypted() {
+			if got := facts.KeyIn(volumes, names.VolumeBackupKey); got.Encrypted() {
 				t.Errorf("the copy's own backups have the key %+v, and nobody asked for one", got)
 			}
 			if told := w.memberTold(); !told.From.Encrypted || told.Backup.Encrypted {

@@ -9,11 +9,12 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/names"
 )
 
 // assign an address to the load balancer.
 func (w *world) assign(key, address string) {
-	w.request.Observed[nameExternal].Map()["status"] = map[string]any{
+	w.request.Observed[names.External].Map()["status"] = map[string]any{
 		"loadBalancer": map[string]any{"ingress": []any{map[string]any{key: address}}},
 	}
 }
@@ -32,33 +33,33 @@ func TestExpose(t *testing.T) {
 		"Pending": {
 			reason: "Without an address there is nothing to connect to.", spec: head + `}}`,
 			status: "False", because: "AddressPending",
-			selects: "capstan.dev/role:leader", certificate: nameMembersCertificate, policy: nameNetworkPolicy,
+			selects: "capstan.dev/role:leader", certificate: names.MembersCertificate, policy: names.NetworkPolicy,
 		},
 		"Address": {
 			reason: "The certificate is for the address.", spec: head + `}}`, key: "ip", address: "198.51.100.7",
 			status: "True", because: "AddressAssigned", endpoint: "198.51.100.7:5432",
-			selects: "capstan.dev/role:leader", certificate: nameMembersCertificate, ips: "198.51.100.7", policy: nameNetworkPolicy,
+			selects: "capstan.dev/role:leader", certificate: names.MembersCertificate, ips: "198.51.100.7", policy: names.NetworkPolicy,
 		},
 		"Name": {
 			reason: "Some load balancers have a name.", spec: head + `}}`, key: "hostname", address: "lb.example.net",
 			status: "True", because: "AddressAssigned", endpoint: "lb.example.net:5432",
-			selects: "capstan.dev/role:leader", certificate: nameMembersCertificate, names: "lb.example.net", policy: nameNetworkPolicy,
+			selects: "capstan.dev/role:leader", certificate: names.MembersCertificate, names: "lb.example.net", policy: names.NetworkPolicy,
 		},
 		"Hostname": {
 			reason: "The name that is asked for is the one that clients are told.", spec: head + `, hostname: db.example.org}}`, key: "ip", address: "2001:db8::7",
 			status: "True", because: "AddressAssigned", endpoint: "db.example.org:5432",
-			selects: "capstan.dev/role:leader", certificate: nameMembersCertificate, names: "db.example.org", ips: "2001:db8::7", policy: nameNetworkPolicy,
+			selects: "capstan.dev/role:leader", certificate: names.MembersCertificate, names: "db.example.org", ips: "2001:db8::7", policy: names.NetworkPolicy,
 		},
 		"Issuer": {
 			reason: "The platform's issuer signs what clients see.", spec: head + `, hostname: db.example.org}, tls: {issuerRef: {name: company}}}`, key: "ip", address: "198.51.100.7",
 			status: "True", because: "AddressAssigned", endpoint: "db.example.org:5432",
-			selects: "capstan.dev/role:leader", certificate: nameServerCertificate, names: "db.example.org", policy: nameNetworkPolicy,
+			selects: "capstan.dev/role:leader", certificate: names.ServerCertificate, names: "db.example.org", policy: names.NetworkPolicy,
 		},
 		"Pooler": {
 			reason: "With poolers clients outside come to them, and members stay closed.", spec: head + `, hostname: db.example.org}, pooler: {}}`, key: "ip", address: "198.51.100.7",
 			status: "True", because: "AddressAssigned", endpoint: "db.example.org:5432",
-			selects: "capstan.dev/pooler:orders-db", certificate: namePoolerCertificate, names: "db.example.org", ips: "198.51.100.7",
-			policy: namePoolerNetworkPolicy, closed: nameNetworkPolicy,
+			selects: "capstan.dev/pooler:orders-db", certificate: names.PoolerCertificate, names: "db.example.org", ips: "198.51.100.7",
+			policy: names.PoolerNetworkPolicy, closed: names.NetworkPolicy,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,10 +76,10 @@ func TestExpose(t *testing.T) {
 				t.Errorf("%s: endpoint %q, want %q", tc.reason, st.Endpoints.External, tc.endpoint)
 			}
 			host, _, _ := strings.Cut(tc.endpoint, ":5432")
-			if got := fmt.Sprint(compose.List(w.request.Observed[nameConsumerPrefix+"app"].Map(), "spec", "forProvider", "connection", "endpoints")); strings.Contains(got, "name:external") != (host != "") || !strings.Contains(got, host) {
+			if got := fmt.Sprint(compose.List(w.request.Observed[names.ConsumerPrefix+"app"].Map(), "spec", "forProvider", "connection", "endpoints")); strings.Contains(got, "name:external") != (host != "") || !strings.Contains(got, host) {
 				t.Errorf("%s: a consumer is told %s", tc.reason, got)
 			}
-			service := w.request.Observed[nameExternal].Map()
+			service := w.request.Observed[names.External].Map()
 			if got := fmt.Sprint(compose.Map(service, "spec", "selector")); !strings.Contains(got, tc.selects) {
 				t.Errorf("%s: the Service leads to %s, want %s", tc.reason, got, tc.selects)
 			}
@@ -109,12 +110,12 @@ func TestExposeRestartsNoMember(t *testing.T) {
 	w.edit(`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, expose: {sourceRanges: [0.0.0.0/0]}}`)
 	w.pass()
 	w.pass()
-	if w.request.Observed[nameExternal] == nil {
+	if w.request.Observed[names.External] == nil {
 		t.Error("there is no Service")
 	}
 	w.edit(basic)
 	w.pass()
-	if w.request.Observed[nameExternal] != nil {
+	if w.request.Observed[names.External] != nil {
 		t.Error("the Service is left")
 	}
 	if fmt.Sprint(w.revisions()) != fmt.Sprint(before) {

@@ -7,6 +7,7 @@ import (
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/names"
 )
 
 // watch the members of a generation, and tell its Topology, as the provider does.
@@ -27,8 +28,8 @@ func (w *world) watch(generation int, members []observev1alpha1.TopologyMember, 
 	}
 	slices.Sort(seen.Volumes)
 	seen.Volumes = slices.Compact(seen.Volumes)
-	at := &names{generation: generation}
-	if o := w.request.Observed[at.in(nameTopology)]; o != nil {
+	at := &names.Names{Generation: generation}
+	if o := w.request.Observed[at.In(names.Topology)]; o != nil {
 		told, err := compose.AsMap(seen)
 		if err != nil {
 			w.t.Fatal(err)

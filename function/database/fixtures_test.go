@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
+	"github.com/capstan-dev/capstan/function/database/names"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
@@ -105,8 +106,8 @@ func newWorld(tb testing.TB, spec string) *world {
 			Now:      now,
 			Settings: settings(),
 			Kinds: map[schema.GroupVersionKind]compose.Availability{
-				CertificateGVK: compose.Available, IssuerGVK: compose.Available,
-				ServiceMonitorGVK: compose.Available, PrometheusRuleGVK: compose.Available,
+				names.CertificateGVK: compose.Available, names.IssuerGVK: compose.Available,
+				names.ServiceMonitorGVK: compose.Available, names.PrometheusRuleGVK: compose.Available,
 			},
 			Composite: composetest.Object{
 				"apiVersion": "capstan.dev/v1alpha1",
@@ -217,22 +218,22 @@ func (w *world) react() {
 			o["status"] = map[string]any{"conditions": ready}
 		case "Credential":
 			at := map[string]any{"identity": identity}
-			if text := compose.Text(o, "spec", "forProvider", "remember"); text != "" && resource == nameAccessCredential {
+			if text := compose.Text(o, "spec", "forProvider", "remember"); text != "" && resource == names.AccessCredential {
 				w.secret = text
 			}
-			if resource == nameAccessCredential && w.secret != "" {
+			if resource == names.AccessCredential && w.secret != "" {
 				at["remembered"] = w.secret
 			}
 			o["status"] = map[string]any{"conditions": ready, "atProvider": at}
-		case kindStatefulSet:
-			if resource == nameRepository {
+		case names.KindStatefulSet:
+			if resource == names.Repository {
 				w.start(o)
 				continue
 			}
-			g, _ := generationOf(resource)
+			g, _ := names.GenerationOf(resource)
 			members[g] = append(members[g], w.start(o))
 		case "Topology":
-			if g, _ := generationOf(resource); members[g] == nil {
+			if g, _ := names.GenerationOf(resource); members[g] == nil {
 				members[g] = []observev1alpha1.TopologyMember{}
 			}
 		case "VolumeClaim":
@@ -247,7 +248,7 @@ func (w *world) react() {
 			seen.Leader = cmp.Or(seen.Leader, w.led[g])
 		}
 	}
-	if o := w.request.Observed[nameAccess]; o != nil && seen.Leader != "" {
+	if o := w.request.Observed[names.Access]; o != nil && seen.Leader != "" {
 		var logins []any
 		for _, l := range compose.List(o.Map(), "spec", "forProvider", "logins") {
 			logins = append(logins, l.(map[string]any)["name"])
@@ -322,7 +323,7 @@ func (w *world) grow(o map[string]any) map[string]any {
 // made with this size: the volume of a member.
 func (w *world) made(member string) string {
 	for _, o := range w.request.Observed {
-		if m := o.Map(); m["kind"] == kindStatefulSet && compose.Text(m, "metadata", "name") == member {
+		if m := o.Map(); m["kind"] == names.KindStatefulSet && compose.Text(m, "metadata", "name") == member {
 			claim, _ := compose.List(m, "spec", "volumeClaimTemplates")[0].(map[string]any)
 			return compose.Text(claim, "spec", "resources", "requests", "storage")
 		}
@@ -374,8 +375,8 @@ func condition(p *compose.Plan, t string) (status, reason, message string) {
 func (w *world) revisions() map[string]string {
 	rs := map[string]string{}
 	for name, o := range w.request.Observed {
-		if letter, ok := strings.CutPrefix(name, nameMemberPrefix); ok {
-			rs[letter] = compose.Text(o.Map(), "metadata", "annotations", annotationRevision)
+		if letter, ok := strings.CutPrefix(name, names.MemberPrefix); ok {
+			rs[letter] = compose.Text(o.Map(), "metadata", "annotations", names.AnnotationRevision)
 		}
 	}
 	return rs

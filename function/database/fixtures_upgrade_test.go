@@ -10,6 +10,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/names"
 )
 
 // fileMember is the file that the program in members reads, in the fixtures of this package.
@@ -40,8 +41,8 @@ func (w *world) fenceOf(generation int) string {
 		Pause bool   `json:"pause"`
 		Fence string `json:"capstan_fence"`
 	}
-	if o := w.request.Observed[(&names{generation: generation}).in(nameDCS)]; o != nil {
-		if err := json.Unmarshal([]byte(compose.Text(o.Map(), "metadata", "annotations", annotationConfig)), &config); err != nil {
+	if o := w.request.Observed[(&names.Names{Generation: generation}).In(names.DCS)]; o != nil {
+		if err := json.Unmarshal([]byte(compose.Text(o.Map(), "metadata", "annotations", names.AnnotationConfig)), &config); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -57,9 +58,9 @@ func (w *world) upgrade(generation int, seen *observev1alpha1.TopologyObservatio
 	if id := w.fenceOf(generation); id != "" {
 		w.stop(seen)
 	}
-	at := &names{generation: generation}
+	at := &names.Names{Generation: generation}
 	var file pgmember.Config
-	if o := w.request.Observed[at.in(nameConfig)]; o != nil {
+	if o := w.request.Observed[at.In(names.Config)]; o != nil {
 		if err := json.Unmarshal([]byte(compose.Text(o.Map(), "data", fileMember)), &file); err != nil {
 			w.t.Fatal(err)
 		}
@@ -70,7 +71,7 @@ func (w *world) upgrade(generation int, seen *observev1alpha1.TopologyObservatio
 	}
 	if u := file.Upgrade; u != nil && !w.upgrades.begun[generation] && slices.ContainsFunc(seen.Members, runs) {
 		from := 1
-		for baseOf("orders-db", from) != u.Database {
+		for names.BaseOf("orders-db", from) != u.Database {
 			from++
 		}
 		w.upgrades.of[generation] = from

@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/names"
 )
 
 const asleep = `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, hibernated: true}`
@@ -18,7 +18,7 @@ const asleep = `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, hi
 func (w *world) asks() map[string]int64 {
 	n := map[string]int64{}
 	for letter := range w.revisions() {
-		n[letter] = compose.Number(w.request.Observed[nameMemberPrefix+letter].Map(), -1, "spec", "replicas")
+		n[letter] = compose.Number(w.request.Observed[names.MemberPrefix+letter].Map(), -1, "spec", "replicas")
 	}
 	return n
 }
@@ -55,14 +55,14 @@ func TestHibernate(t *testing.T) {
 
 	// All that people and data need stays; nobody is woken up, and nobody tries to connect.
 	for name := range before {
-		if w.request.Observed[name] == nil && name != nameRules {
+		if w.request.Observed[name] == nil && name != names.Rules {
 			t.Errorf("%s is gone", name)
 		}
 	}
-	if w.request.Observed[nameRules] != nil {
+	if w.request.Observed[names.Rules] != nil {
 		t.Error("alerts fire for members that are stopped on purpose")
 	}
-	if suspended := compose.Map(w.request.Observed[nameAccess].Map(), "spec", "forProvider")["suspended"]; suspended != true {
+	if suspended := compose.Map(w.request.Observed[names.Access].Map(), "spec", "forProvider")["suspended"]; suspended != true {
 		t.Errorf("Access is suspended: %v", suspended)
 	}
 	w.edit(basic)
@@ -84,35 +84,6 @@ func TestHibernate(t *testing.T) {
 		if diff := cmp.Diff(before[name].Map()["spec"], w.request.Observed[name].Map()["spec"]); diff != "" {
 			t.Errorf("%s is not what it was: -before, +after:\n%s", name, diff)
 		}
-	}
-}
-
-func TestWake(t *testing.T) {
-	stopped := func(v view) view {
-		v.stopped, v.emptied, v.Ready, v.Node, v.Role, v.State = true, true, false, "", "", observev1alpha1.MemberStopped
-		return v
-	}
-	led := func(v view) view { v = stopped(v); v.ledLast = true; return v }
-	up := func(v view) view { v = v.starting(); v.Node = "node"; return v }
-	asynchronous := func(s situation) situation { s.synchronous = false; return s }
-	for name, tc := range map[string]struct {
-		reason string
-		sit    situation
-		want   []string
-	}{
-		"LeaderFirst":    {"The one that led last has every commit.", situated(stopped(follower("a")), led(follower("b")), stopped(follower("c"))), []string{"b"}},
-		"Unknown":        {"Where nobody is known to have led all are, and members decide by their data.", situated(stopped(follower("a")), stopped(follower("b"))), []string{"a", "b"}},
-		"Leads":          {"Once it leads, the others follow.", situated(leader("a"), stopped(follower("b")), stopped(follower("c"))), []string{"b", "c"}},
-		"Asynchronous":   {"Where a failover may lose commits nobody gets the chance before.", asynchronous(situated(up(follower("a")), stopped(follower("b")))), nil},
-		"Synchronous":    {"Where commits wait for others it may need their votes.", situated(up(follower("a")), stopped(follower("b"))), []string{"b"}},
-		"NotScheduled":   {"Its pod has to be somewhere first.", situated(follower("a").starting(), stopped(follower("b"))), nil},
-		"LeaderHindered": {"When it cannot start, the others are there for whoever decides.", situated(follower("a").stuck("Unschedulable"), stopped(follower("b"))), []string{"b"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.sit.decide().start); diff != "" {
-				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
-			}
-		})
 	}
 }
 

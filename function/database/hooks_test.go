@@ -10,6 +10,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/names"
 )
 
 // hookSpec of a Database whose members have to be restarted, with hooks.
@@ -25,7 +26,7 @@ const twoHooks = `
 func (w *world) job(end string) string {
 	w.t.Helper()
 	for resource, o := range w.request.Observed {
-		if o.Map()["kind"] == "Job" && strings.HasPrefix(resource, nameHookPrefix) && o.Map()["status"] == nil {
+		if o.Map()["kind"] == "Job" && strings.HasPrefix(resource, names.HookPrefix) && o.Map()["status"] == nil {
 			o.Map()["status"] = map[string]any{"conditions": []any{map[string]any{"type": end, "status": "True"}}}
 			return resource
 		}
@@ -38,7 +39,7 @@ func (w *world) untilJob() bool {
 	for range 6 {
 		w.pass()
 		for resource, o := range w.request.Observed {
-			if strings.HasPrefix(resource, nameHookPrefix) && o.Map()["status"] == nil {
+			if strings.HasPrefix(resource, names.HookPrefix) && o.Map()["status"] == nil {
 				return true
 			}
 		}
@@ -100,7 +101,7 @@ func TestHooks(t *testing.T) {
 		w.pass()
 	}
 	for resource := range w.request.Observed {
-		if strings.HasPrefix(resource, nameHooks) || strings.HasPrefix(resource, nameHookPrefix) {
+		if strings.HasPrefix(resource, names.Hooks) || strings.HasPrefix(resource, names.HookPrefix) {
 			t.Errorf("want nothing of hooks to stay, got %s", resource)
 		}
 	}
@@ -130,7 +131,7 @@ func TestHookFails(t *testing.T) {
 			reason: "Without its Job a hook that failed is run again.", hooks: twoHooks,
 			undo: func(w *world) {
 				for resource, o := range w.request.Observed {
-					if o.Map()["kind"] == "Job" && strings.HasPrefix(resource, nameHookPrefix) {
+					if o.Map()["kind"] == "Job" && strings.HasPrefix(resource, names.HookPrefix) {
 						delete(w.request.Observed, resource)
 					}
 				}
@@ -210,7 +211,7 @@ func TestHookJob(t *testing.T) {
 	w.edit(hookSpec(twoHooks))
 	w.untilJob()
 	for resource, o := range w.request.Observed {
-		if o.Map()["kind"] != "Job" || !strings.HasPrefix(resource, nameHookPrefix) {
+		if o.Map()["kind"] != "Job" || !strings.HasPrefix(resource, names.HookPrefix) {
 			continue
 		}
 		spec := compose.Map(o.Map(), "spec", "template", "spec")
@@ -224,23 +225,6 @@ func TestHookJob(t *testing.T) {
 		volume := compose.List(spec, "volumes")[0].(map[string]any)
 		if got := compose.Text(volume, "secret", "secretName"); got != "orders-db-app" {
 			t.Errorf("want the Secret of the consumer, got %q", got)
-		}
-	}
-}
-
-func TestDestination(t *testing.T) {
-	for text, want := range map[string]string{
-		"http://chat/done":                              "invalid IP shop 80",
-		"https://chat.tools.svc/done":                   "invalid IP tools 443",
-		"http://chat.tools.svc.cluster.local.:8080/":    "invalid IP tools 8080",
-		"https://hooks.example.org/x":                   "invalid IP  443",
-		"https://example.org":                           "invalid IP  443",
-		"http://192.0.2.7:8443/x":                       "192.0.2.7  8443",
-		"http://[2001:db8::1]/x":                        "2001:db8::1  80",
-		"https://hooks.example.org:8443/a?b=c#fragment": "invalid IP  8443",
-	} {
-		if d, ok := destinationOf(text, "shop"); !ok || d.String() != want {
-			t.Errorf("%s: want %q, got %q", text, want, d)
 		}
 	}
 }

@@ -8,6 +8,9 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/memory"
+	"github.com/capstan-dev/capstan/function/database/report"
 )
 
 // TestHurry: while clients are switched to another generation nobody can write, and it is looked at all the time, whatever
@@ -31,9 +34,9 @@ func TestHurry(t *testing.T) {
 				if ttl := w.plan().TTL; ttl > 3*time.Second {
 					t.Errorf("%s: the next look comes in %s", tc.reason, ttl)
 				}
-				later := &cluster{facts: &facts{Request: compose.Request{Now: step.Since.Add(hurryFor)}, recollection: recollection{memory: w.remembers()}}}
-				if later.hurried() {
-					t.Errorf("%s: it is still looked at all the time after %s", tc.reason, hurryFor)
+				later := &facts.Cluster{Facts: &facts.Facts{Request: compose.Request{Now: step.Since.Add(report.HurryFor)}, Recollection: memory.Recollection{Memory: w.remembers()}}}
+				if report.Hurried(later) {
+					t.Errorf("%s: it is still looked at all the time after %s", tc.reason, report.HurryFor)
 				}
 				w.pass()
 			}

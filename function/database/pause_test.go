@@ -8,6 +8,7 @@ import (
 
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
+	"github.com/capstan-dev/capstan/function/database/names"
 )
 
 // TestPausedByHand: what somebody did with patronictl stays until somebody undoes it.
@@ -16,7 +17,7 @@ func TestPausedByHand(t *testing.T) {
 	told := func() map[string]any {
 		t.Helper()
 		var c map[string]any
-		if err := json.Unmarshal([]byte(compose.Text(w.request.Observed[nameDCS].Map(), "metadata", "annotations", annotationConfig)), &c); err != nil {
+		if err := json.Unmarshal([]byte(compose.Text(w.request.Observed[names.DCS].Map(), "metadata", "annotations", names.AnnotationConfig)), &c); err != nil {
 			t.Fatal(err)
 		}
 		return c
@@ -29,9 +30,9 @@ func TestPausedByHand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := w.request.Observed[nameDCS].Map()
-		compose.Map(o, "metadata", "annotations")[annotationConfig] = string(raw)
-		w.request.Observed[nameDCS] = composetest.Object(o)
+		o := w.request.Observed[names.DCS].Map()
+		compose.Map(o, "metadata", "annotations")[names.AnnotationConfig] = string(raw)
+		w.request.Observed[names.DCS] = composetest.Object(o)
 	}
 	for _, tc := range []struct {
 		reason string

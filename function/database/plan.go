@@ -8,60 +8,43 @@ import (
 	"cmp"
 	"slices"
 
-	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
-
-	"github.com/capstan-dev/capstan/apis/v1alpha1"
-	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/access"
+	"github.com/capstan-dev/capstan/function/database/certificates"
+	"github.com/capstan-dev/capstan/function/database/decision"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/jobs"
+	"github.com/capstan-dev/capstan/function/database/members"
+	"github.com/capstan-dev/capstan/function/database/monitoring"
+	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/network"
+	"github.com/capstan-dev/capstan/function/database/pooler"
+	"github.com/capstan-dev/capstan/function/database/report"
 )
 
-// composing is what an accepted spec becomes, in order.
-var composing = []func(*state){
-	accessCredential,
-	certificates,
-	topology,
-	account,
-	config,
-	services,
-	poolers,
-	external,
-	backup,
-	storage,
-	members,
-	otherGenerations,
-	disruptionBudget,
-	networkPolicy,
-	hooks,
-	access,
-	consumers,
-	monitor,
-	rules,
-}
-
-// conditions by their types, in order. One without a status is not reported.
-var conditions = []struct {
-	name xpv2.ConditionType
-	of   func(*state) xpv2.Condition
-}{
-	{v1alpha1.TypeAvailable, available},
-	{v1alpha1.TypeHighlyAvailable, highlyAvailable},
-	{v1alpha1.TypeTopologySafe, topologySafe},
-	{v1alpha1.TypeStorageHealthy, storageHealthy},
-	{v1alpha1.TypeConsumersReady, consumersReady},
-	{v1alpha1.TypeCredentialsFresh, credentialsFresh},
-	{v1alpha1.TypePooled, poolersReady},
-	{v1alpha1.TypeExposed, exposedCondition},
-	{v1alpha1.TypeDeletionProtected, deletionProtected},
-	{v1alpha1.TypeBackupFresh, backupsFresh},
-	{v1alpha1.TypeArchiveHealthy, archiveHealthy},
-	{v1alpha1.TypePITRContinuous, pitrContinuous},
-	{v1alpha1.TypeBackupVerified, backupVerified},
-	{v1alpha1.TypeBackupEncrypted, backupEncrypted},
-	{v1alpha1.TypeRestorePointMade, restorePointMade},
-	{v1alpha1.TypeRestored, restored},
-	{v1alpha1.TypeUpgraded, upgraded},
-	{v1alpha1.TypeUpdated, updated},
-	{v1alpha1.TypeSwitchedOver, switchedOver},
+// composing an accepted spec: the objects that it becomes, in order.
+func composing(d *compose.Draft, s *decision.Pass) {
+	c := s.Cluster
+	forgotten(d, c)
+	access.Credential(d, c, s.Remember)
+	certificates.Compose(d, c)
+	members.Topology(d, s.Decision)
+	members.Account(d, c)
+	members.Config(d, s.Decision)
+	network.Services(d, c)
+	pooler.Compose(d, c)
+	network.External(d, c)
+	jobs.Backups(d, c)
+	members.Storage(d, c)
+	members.Compose(d, s.Decision, members.Awaits(s))
+	members.OtherGenerations(d, s)
+	network.DisruptionBudget(d, s.Decision)
+	network.Policy(d, c)
+	jobs.Hooks(d, s.Decision)
+	access.Logins(d, c)
+	access.Consumers(d, c)
+	monitoring.Monitor(d, c)
+	monitoring.Rules(d, c)
 }
 
 // Planner of Databases, of the function of a version. It fails only for a composite resource that has no name or namespace;
@@ -72,33 +55,23 @@ func Planner(version string) compose.Planner {
 		if err != nil {
 			return nil, err
 		}
-		s := &state{decision: &decision{cluster: c}, remember: cmp.Or(c.pending, c.told), draft: compose.NewDraft(r, ready)}
+		s, d := &decision.Pass{Decision: &decision.Decision{Cluster: c}, Remember: cmp.Or(c.Pending, c.Told)}, compose.NewDraft(r, facts.Ready)
 		// A spec that cannot be carried out changes nothing.
-		if len(c.problems) == 0 {
-			s = decideAll(c, s.draft)
-			s.forgotten()
-			for _, step := range composing {
-				step(s)
-			}
+		if len(c.Problems) == 0 {
+			s = decision.DecideAll(c)
+			composing(d, s)
 		}
-		s.draft.KeepRest()
-		return s.report(), nil
+		d.KeepRest()
+		return report.Plan(s, d), nil
 	}
 }
 
-// report of what was decided.
-func (s *state) report() *compose.Plan {
-	p := &compose.Plan{Objects: s.draft.Objects(), Ready: s.isReady(), Status: s.status()}
-	p.Conditions = append(p.Conditions, check.Accepted(slices.Concat(s.problems, s.refused)), s.draft.Composed(len(s.problems) == 0))
-	for _, c := range conditions {
-		if reported := c.of(s); reported.Status != "" {
-			reported.Type = c.name
-			p.Conditions = append(p.Conditions, reported)
+// forgotten generations are removed: what they had was observed, and nothing knows of them any more. Their volumes stay.
+func forgotten(d *compose.Draft, s *facts.Cluster) {
+	stay := s.Generations()
+	for resource := range s.Observed {
+		if g, ok := names.GenerationOf(resource); ok && !slices.Contains(stay, g) {
+			d.Remove(resource)
 		}
 	}
-	p.TTL = s.ttl(p.Ready)
-	// In a preview nothing is written, and what an edit will do is what one looks for.
-	preview := len(compose.List(s.Composite.Map(), "metadata", "managedFields")) == 0
-	s.draft.Settle(p, preview)
-	return p
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
+	"github.com/capstan-dev/capstan/function/database/names"
 )
 
 func TestCreate(t *testing.T) {
@@ -63,7 +64,7 @@ func TestExtensionsBeforeReady(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := running(t, basic)
-			at := compose.Map(w.request.Observed[nameAccess].Map(), "status", "atProvider")
+			at := compose.Map(w.request.Observed[names.Access].Map(), "status", "atProvider")
 			at["databases"] = []any{map[string]any{"name": "app", "missing": tc.missing}}
 			for _, c := range compose.List(w.request.Composite.Map(), "status", "conditions") {
 				if c, _ := c.(map[string]any); c["type"] == "Ready" {
@@ -88,9 +89,9 @@ func TestExtensionsBeforeReady(t *testing.T) {
 // TestExtensionFails: what the leader says of it is told where one looks first.
 func TestExtensionFails(t *testing.T) {
 	w := running(t, basic)
-	at := compose.Map(w.request.Observed[nameAccess].Map(), "status", "atProvider")
+	at := compose.Map(w.request.Observed[names.Access].Map(), "status", "atProvider")
 	at["databases"] = []any{map[string]any{"name": "app", "missing": []any{"pg_stat_statements"}}}
-	for _, m := range compose.List(w.request.Observed[nameTopology].Map(), "status", "atProvider", "members") {
+	for _, m := range compose.List(w.request.Observed[names.Topology].Map(), "status", "atProvider", "members") {
 		if m, _ := m.(map[string]any); m["role"] == observev1alpha1.RoleLeader {
 			m["reason"], m["message"] = "RolesOrExtensionsFailed", `schema "extensions" belongs to "api": rename it`
 		}
@@ -116,7 +117,7 @@ func TestExpects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := running(t, basic)
-			for _, m := range compose.List(w.request.Observed[nameTopology].Map(), "status", "atProvider", "members") {
+			for _, m := range compose.List(w.request.Observed[names.Topology].Map(), "status", "atProvider", "members") {
 				if m, _ := m.(map[string]any); m["role"] == observev1alpha1.RoleSyncStandby {
 					m["role"] = tc.role
 				}
@@ -172,7 +173,7 @@ func TestVolumesBefore(t *testing.T) {
 				if p.Objects["member-a"].Object == nil {
 					continue
 				}
-				if told := compose.Text(w.request.Observed[nameConfig].Map(), "data", fileMember); !strings.Contains(told, tc.want) {
+				if told := compose.Text(w.request.Observed[names.Config].Map(), "data", fileMember); !strings.Contains(told, tc.want) {
 					t.Fatalf("%s\nmembers are made and told %s, want %s", tc.reason, told, tc.want)
 				}
 			}
@@ -244,7 +245,7 @@ func TestReloadRestartsNobody(t *testing.T) {
 	if diff := cmp.Diff(before, w.revisions()); diff != "" {
 		t.Errorf("a parameter that takes effect at once restarts members: -before, +after:\n%s", diff)
 	}
-	dcs := compose.Text(w.request.Observed[nameDCS].Map(), "metadata", "annotations", annotationConfig)
+	dcs := compose.Text(w.request.Observed[names.DCS].Map(), "metadata", "annotations", names.AnnotationConfig)
 	for _, part := range []string{`"work_mem":"64MB"`, `"ttl":20`, `"synchronous_mode_strict":true`} {
 		if !strings.Contains(dcs, part) {
 			t.Errorf("the configuration of Patroni has no %s: %s", part, dcs)
@@ -310,7 +311,7 @@ func TestScale(t *testing.T) {
 	if diff := cmp.Diff([]string{"a"}, compose.SortedKeys(w.revisions())); diff != "" {
 		t.Errorf("members after shrinking: -want, +got:\n%s", diff)
 	}
-	if w.request.Observed[nameBudget] != nil {
+	if w.request.Observed[names.Budget] != nil {
 		t.Error("a single member has a budget, which would block drains")
 	}
 }
@@ -378,7 +379,7 @@ func TestNothingIsLost(t *testing.T) {
 		for name, o := range w.request.Observed {
 			d, kept := p.Objects[name]
 			if !kept {
-				if strings.HasPrefix(name, nameMemberPrefix) {
+				if strings.HasPrefix(name, names.MemberPrefix) {
 					changed++
 				}
 				if !mayGo(w, name) {
@@ -386,7 +387,7 @@ func TestNothingIsLost(t *testing.T) {
 				}
 				continue
 			}
-			if after := revisionOf(t, d); strings.HasPrefix(name, nameMemberPrefix) && after != compose.Text(o.Map(), "metadata", "annotations", annotationRevision) {
+			if after := revisionOf(t, d); strings.HasPrefix(name, names.MemberPrefix) && after != compose.Text(o.Map(), "metadata", "annotations", names.AnnotationRevision) {
 				changed++
 			}
 		}
@@ -404,14 +405,14 @@ func mayGo(w *world, name string) bool {
 	spec := compose.Map(w.request.Composite.Map(), "spec")
 	replicas := compose.Number(spec, 0, "replicas")
 	switch {
-	case name == nameBudget:
+	case name == names.Budget:
 		return replicas == 1
-	case name == nameMonitor, name == nameRules:
+	case name == names.Monitor, name == names.Rules:
 		return spec["monitoring"] != nil
-	case strings.HasPrefix(name, nameConsumerPrefix):
+	case strings.HasPrefix(name, names.ConsumerPrefix):
 		return spec["consumers"] != nil
-	case strings.HasPrefix(name, nameMemberPrefix):
-		return slices.Index(letters, strings.TrimPrefix(name, nameMemberPrefix)) >= int(replicas) && replicas > 0
+	case strings.HasPrefix(name, names.MemberPrefix):
+		return slices.Index(names.Letters, strings.TrimPrefix(name, names.MemberPrefix)) >= int(replicas) && replicas > 0
 	default:
 		return false
 	}
@@ -423,7 +424,7 @@ func revisionOf(t *testing.T, d compose.Desired) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return compose.Text(m, "metadata", "annotations", annotationRevision)
+	return compose.Text(m, "metadata", "annotations", names.AnnotationRevision)
 }
 
 // spoil what is observed.

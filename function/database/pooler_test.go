@@ -12,13 +12,15 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/pooler"
 )
 
 const withPooler = `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, pooler: {}}`
 
 // serving poolers, as many as are asked for but the missing.
 func (w *world) serving(missing int64) {
-	o := w.request.Observed[namePooler].Map()
+	o := w.request.Observed[names.Pooler].Map()
 	o["status"] = map[string]any{"readyReplicas": float64(compose.Number(o, 0, "spec", "replicas") - missing)}
 }
 
@@ -30,22 +32,22 @@ func TestPoolerRestartsNoMember(t *testing.T) {
 	for range 3 {
 		w.pass()
 	}
-	for _, name := range poolerNames {
-		if (w.request.Observed[name] == nil) != (name == namePoolerServerCertificate) {
+	for _, name := range pooler.PoolerNames {
+		if (w.request.Observed[name] == nil) != (name == names.PoolerServerCertificate) {
 			t.Errorf("%s: made is %t", name, w.request.Observed[name] != nil)
 		}
 	}
-	if told := compose.Text(w.request.Observed[nameConfig].Map(), "data", fileMember); !strings.Contains(told, `"pooled":true`) {
+	if told := compose.Text(w.request.Observed[names.Config].Map(), "data", fileMember); !strings.Contains(told, `"pooled":true`) {
 		t.Errorf("members are not told of poolers: %s", told)
 	}
-	if dynamic := compose.Text(w.request.Observed[nameDCS].Map(), "metadata", "annotations", annotationConfig); !strings.Contains(dynamic, "hostssl postgres pooler all cert") {
+	if dynamic := compose.Text(w.request.Observed[names.DCS].Map(), "metadata", "annotations", names.AnnotationConfig); !strings.Contains(dynamic, "hostssl postgres pooler all cert") {
 		t.Errorf("members do not let poolers in: %s", dynamic)
 	}
 	w.edit(basic)
 	for range 3 {
 		w.pass()
 	}
-	for _, name := range poolerNames {
+	for _, name := range pooler.PoolerNames {
 		if w.request.Observed[name] != nil {
 			t.Errorf("%s is left", name)
 		}
@@ -73,12 +75,12 @@ func TestPoolerPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := running(t, withPooler)
-			before := compose.Map(w.request.Observed[namePooler].Map(), "spec", "template")
+			before := compose.Map(w.request.Observed[names.Pooler].Map(), "spec", "template")
 			w.planner = Planner(tc.planner)
 			w.edit(tc.spec)
 			w.pass()
 			w.pass()
-			diff := cmp.Diff(before, compose.Map(w.request.Observed[namePooler].Map(), "spec", "template"))
+			diff := cmp.Diff(before, compose.Map(w.request.Observed[names.Pooler].Map(), "spec", "template"))
 			if (diff != "") != tc.restarts {
 				t.Errorf("%s: started anew: %t, want %t\n%s", tc.reason, diff != "", tc.restarts, diff)
 			}
@@ -90,7 +92,7 @@ func TestPoolerConfig(t *testing.T) {
 	w := running(t, withPooler)
 	w.edit(`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, databases: [{name: stock}, {name: orders}], pooler: {mode: Session, poolSize: 7, replicas: 3, maxClients: 500}}`)
 	w.pass()
-	ini := compose.Text(w.request.Observed[namePoolerConfig].Map(), "data", "pgbouncer.ini")
+	ini := compose.Text(w.request.Observed[names.PoolerConfig].Map(), "data", "pgbouncer.ini")
 	for _, want := range []string{
 		"[databases]\norders = host=orders-db-rw.shop.svc port=5432\nstock = host=orders-db-rw.shop.svc port=5432\n",
 		"\npool_mode = session\n", "\ndefault_pool_size = 7\n", "\nmax_client_conn = 500\n",
@@ -99,7 +101,7 @@ func TestPoolerConfig(t *testing.T) {
 			t.Errorf("the file of PgBouncer does not have %q:\n%s", want, ini)
 		}
 	}
-	if n := compose.Number(w.request.Observed[namePooler].Map(), 0, "spec", "replicas"); n != 3 {
+	if n := compose.Number(w.request.Observed[names.Pooler].Map(), 0, "spec", "replicas"); n != 3 {
 		t.Errorf("there are %v poolers, want 3", n)
 	}
 }
@@ -130,11 +132,11 @@ func TestPoolSize(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := s.poolSize(); got != tc.want {
+			if got := pooler.PoolSize(s); got != tc.want {
 				t.Errorf("%s: pools of %d, want %d", tc.reason, got, tc.want)
 			}
 			_, _, message := condition(w.plan(), string(v1alpha1.TypeAccepted))
-			if tc.refused != "" && !strings.Contains(message, tc.refused) || tc.refused == "" && len(s.problems) > 0 {
+			if tc.refused != "" && !strings.Contains(message, tc.refused) || tc.refused == "" && len(s.Problems) > 0 {
 				t.Errorf("%s: told %q, want %q", tc.reason, message, tc.refused)
 			}
 		})
@@ -172,11 +174,11 @@ func TestPooledCondition(t *testing.T) {
 // TestPoolerIsNoMember: what selects members selects no pooler.
 func TestPoolerIsNoMember(t *testing.T) {
 	w := running(t, withPooler)
-	labels := compose.Map(w.request.Observed[namePooler].Map(), "spec", "template", "metadata", "labels")
-	if labels["capstan.dev/database"] != nil || labels[labelPooler] != "orders-db" {
+	labels := compose.Map(w.request.Observed[names.Pooler].Map(), "spec", "template", "metadata", "labels")
+	if labels["capstan.dev/database"] != nil || labels[names.LabelPooler] != "orders-db" {
 		t.Errorf("the pods of poolers have the labels %v", labels)
 	}
-	pod := compose.Map(w.request.Observed[namePooler].Map(), "spec", "template", "spec")
+	pod := compose.Map(w.request.Observed[names.Pooler].Map(), "spec", "template", "spec")
 	if pod["automountServiceAccountToken"] != false || pod["serviceAccountName"] != nil {
 		t.Errorf("poolers have an account: %v, %v", pod["serviceAccountName"], pod["automountServiceAccountToken"])
 	}
@@ -191,7 +193,7 @@ func TestPoolerIsNoMember(t *testing.T) {
 // TestPoolerSecrets: consumers learn of poolers, and members' certificates are for the members alone.
 func TestPoolerSecrets(t *testing.T) {
 	w := running(t, withPooler)
-	endpoints := compose.List(w.request.Observed[nameConsumerPrefix+"app"].Map(), "spec", "forProvider", "connection", "endpoints")
+	endpoints := compose.List(w.request.Observed[names.ConsumerPrefix+"app"].Map(), "spec", "forProvider", "connection", "endpoints")
 	want := []any{map[string]any{"name": "pooler", "host": "orders-db-pooler.shop.svc", "port": 5432.0}}
 	if diff := cmp.Diff(fmt.Sprint(want), fmt.Sprint(endpoints)); diff != "" {
 		t.Errorf("endpoints of a consumer: -want, +got:\n%s", diff)
@@ -199,13 +201,13 @@ func TestPoolerSecrets(t *testing.T) {
 	if st := told(t, w.plan()); st.Endpoints.Pooler != "orders-db-pooler.shop.svc:5432" {
 		t.Errorf("endpoints: %+v", st.Endpoints)
 	}
-	for name, want := range map[string]bool{nameMembersCertificate: false, namePoolerCertificate: true} {
+	for name, want := range map[string]bool{names.MembersCertificate: false, names.PoolerCertificate: true} {
 		names := fmt.Sprint(compose.List(w.request.Observed[name].Map(), "spec", "dnsNames"))
 		if strings.Contains(names, "orders-db-pooler") != want || strings.Contains(names, "orders-db-rw") == want {
 			t.Errorf("%s is for %s", name, names)
 		}
 	}
-	if cn := compose.Text(w.request.Observed[namePoolerCertificate].Map(), "spec", "commonName"); cn != "capstan-pooler" {
+	if cn := compose.Text(w.request.Observed[names.PoolerCertificate].Map(), "spec", "commonName"); cn != "capstan-pooler" {
 		t.Errorf("poolers are %q, want %q", cn, "capstan-pooler")
 	}
 }

@@ -14,6 +14,8 @@ import (
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/names"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
@@ -22,7 +24,7 @@ const toVolume = `{to: {volume: {size: 150Gi, storageClassName: archive}}}`
 
 // repositoryObjects are the names of all that a volume of backups takes.
 var repositoryObjects = []string{
-	nameRepository, nameRepositoryCertificate, nameRepositoryClientCertificate, nameRepositoryNetworkPolicy, nameRepositoryService, nameRepositoryVolumeClaim,
+	names.Repository, names.RepositoryCertificate, names.RepositoryClientCertificate, names.RepositoryNetworkPolicy, names.RepositoryService, names.RepositoryVolumeClaim,
 }
 
 // What there is of some objects.
@@ -52,7 +54,7 @@ func (w *world) has(names ...string) string {
 
 // opens is the Secret that opens where the backups of a member go.
 func (w *world) bucketSecrets(letter string) string {
-	return secretOf(compose.List(w.request.Observed[nameMemberPrefix+letter].Map(), "spec", "template", "spec", "volumes"), volumeBackup)
+	return facts.SecretOf(compose.List(w.request.Observed[names.MemberPrefix+letter].Map(), "spec", "template", "spec", "volumes"), names.VolumeBackup)
 }
 
 func TestVolume(t *testing.T) {
@@ -62,7 +64,7 @@ func TestVolume(t *testing.T) {
 	w.backup.Repository = observev1alpha1.RepositoryReport{Disk: "Ok", UsedPercent: 20, FileSystem: "153000Mi"}
 	w.react()
 	w.pass()
-	if w.has(repositoryObjects...) != hasAll || w.has(nameBackupBucket) != hasNone {
+	if w.has(repositoryObjects...) != hasAll || w.has(names.BackupBucket) != hasNone {
 		t.Errorf("there are %v", compose.SortedKeys(w.request.Observed))
 	}
 	host := "orders-db-repository.shop.svc"
@@ -74,23 +76,23 @@ func TestVolume(t *testing.T) {
 	}
 
 	// Who asks for a backup neither reads nor writes one.
-	cron := w.request.Observed[nameBackup].Map()
-	if got := secretOf(compose.List(cron, "spec", "jobTemplate", "spec", "template", "spec", "volumes"), volumeBackup); got != "" {
+	cron := w.request.Observed[names.Backup].Map()
+	if got := facts.SecretOf(compose.List(cron, "spec", "jobTemplate", "spec", "template", "spec", "volumes"), names.VolumeBackup); got != "" {
 		t.Errorf("who asks for a backup has Secret %q", got)
 	}
-	server := w.request.Observed[nameRepositoryCertificate].Map()
+	server := w.request.Observed[names.RepositoryCertificate].Map()
 	if compose.Text(server, "spec", "commonName") != "backup" || !slices.Contains(compose.List(server, "spec", "dnsNames"), any(host)) {
 		t.Errorf("the host shows %v", server["spec"])
 	}
-	claim, _ := compose.List(w.request.Observed[nameRepository].Map(), "spec", "volumeClaimTemplates")[0].(map[string]any)
+	claim, _ := compose.List(w.request.Observed[names.Repository].Map(), "spec", "volumeClaimTemplates")[0].(map[string]any)
 	got := map[string]any{
 		"class": compose.Text(claim, "spec", "storageClassName"), "size": compose.Text(claim, "spec", "resources", "requests", "storage"),
 		"labels": compose.Map(claim, "metadata", "labels"),
-		"kept":   compose.Text(w.request.Observed[nameRepository].Map(), "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted"),
+		"kept":   compose.Text(w.request.Observed[names.Repository].Map(), "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted"),
 	}
 	want := map[string]any{"class": "archive", "size": "150Gi", "kept": "Retain", "labels": map[string]any{
 		observev1alpha1.LabelDatabase: "orders-db.repository", observev1alpha1.LabelMember: "orders-db-repository",
-		observev1alpha1.LabelIdentity: "repository", labelRepositoryOf: "orders-db",
+		observev1alpha1.LabelIdentity: "repository", names.LabelRepositoryOf: "orders-db",
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the claim: -want, +got:\n%s", diff)
@@ -135,16 +137,16 @@ func TestVolumePeers(t *testing.T) {
 		port           int
 		want           []string
 	}{
-		"Archive": {"Members archive, and others restore.", nameRepositoryNetworkPolicy, 8432, readers},
-		"Backups": {"Backups are asked for.", nameRepositoryNetworkPolicy, 8433, append([]string{"capstan.dev/backup-of=orders-db"}, readers...)},
-		"Members": {"The host alone reads members.", nameNetworkPolicy, 8432, []string{"capstan.dev/repository-of=orders-db"}},
+		"Archive": {"Members archive, and others restore.", names.RepositoryNetworkPolicy, 8432, readers},
+		"Backups": {"Backups are asked for.", names.RepositoryNetworkPolicy, 8433, append([]string{"capstan.dev/backup-of=orders-db"}, readers...)},
+		"Members": {"The host alone reads members.", names.NetworkPolicy, 8432, []string{"capstan.dev/repository-of=orders-db"}},
 	} {
 		if diff := cmp.Diff(tc.want, from(tc.policy, tc.port)); diff != "" {
 			t.Errorf("%s: %s: -want, +got:\n%s", name, tc.reason, diff)
 		}
 	}
-	verify, _ := compose.List(w.request.Observed[nameVerifyPolicy].Map(), "spec", "egress")[1].(map[string]any)
-	if to := fmt.Sprint(verify["to"]); !strings.Contains(to, labelRepositoryOf) {
+	verify, _ := compose.List(w.request.Observed[names.VerifyPolicy].Map(), "spec", "egress")[1].(map[string]any)
+	if to := fmt.Sprint(verify["to"]); !strings.Contains(to, names.LabelRepositoryOf) {
 		t.Errorf("who verifies reaches %s", to)
 	}
 }
@@ -174,7 +176,7 @@ func TestVolumeRemembered(t *testing.T) {
 			revisions := w.revisions()
 			w.request.Settings.Database.Backup.To = tc.after
 			if name == "BucketGone" {
-				delete(w.request.Observed, nameBackupBucket)
+				delete(w.request.Observed, names.BackupBucket)
 			}
 			for range 3 {
 				w.pass()
@@ -200,8 +202,8 @@ func TestVolumeMoved(t *testing.T) {
 	for range 8 {
 		w.pass()
 	}
-	if w.bucketSecrets("a") != "orders-db-pg-repository" || w.has(nameBackupBucket) != hasAll {
-		t.Errorf("members open %q; of the bucket there is %s", w.bucketSecrets("a"), w.has(nameBackupBucket))
+	if w.bucketSecrets("a") != "orders-db-pg-repository" || w.has(names.BackupBucket) != hasAll {
+		t.Errorf("members open %q; of the bucket there is %s", w.bucketSecrets("a"), w.has(names.BackupBucket))
 	}
 
 	// Nothing says where to, and they stay.
@@ -236,25 +238,25 @@ func TestVolumeConditions(t *testing.T) {
 		want      []string
 	}{
 		"Full": {"What fills it is named, and what to do.", func(w *world) {
-			w.backup.Repository = observev1alpha1.RepositoryReport{Disk: diskFull, UsedPercent: 95}
+			w.backup.Repository = observev1alpha1.RepositoryReport{Disk: facts.DiskFull, UsedPercent: 95}
 			w.backup.Archive, w.backup.Message = observev1alpha1.ArchiveFailing, "No space left on device"
 		}, "ArchiveHealthy", []string{"False", "RepositoryFull", "data-orders-db-repository-0", "spec.backup.to.volume.size (150Gi)"}},
 		"FullTold": {"Also while nothing waits yet.", func(w *world) {
-			w.backup.Repository = observev1alpha1.RepositoryReport{Disk: diskFull, UsedPercent: 95}
+			w.backup.Repository = observev1alpha1.RepositoryReport{Disk: facts.DiskFull, UsedPercent: 95}
 		}, "StorageHealthy", []string{"False", "StorageFull", "data-orders-db-repository-0", "spec.backup.retention"}},
 		"Low": {"There is time to do something.", func(w *world) {
-			w.backup.Repository = observev1alpha1.RepositoryReport{Disk: diskLow, UsedPercent: 85}
+			w.backup.Repository = observev1alpha1.RepositoryReport{Disk: facts.DiskLow, UsedPercent: 85}
 		}, "StorageHealthy", []string{"False", "StorageLow", "data-orders-db-repository-0", "raise spec.backup.to.volume.size"}},
 		"Stuck": {"A class that does not grow is no remedy.", func(w *world) {
 			w.stuck = "NotExpandable"
 			w.edit(withBackup(`{to: {volume: {size: 200Gi, storageClassName: archive}}}`))
 			w.pass()
-			w.backup.Repository = observev1alpha1.RepositoryReport{Disk: diskLow, UsedPercent: 85}
+			w.backup.Repository = observev1alpha1.RepositoryReport{Disk: facts.DiskLow, UsedPercent: 85}
 		}, "StorageHealthy", []string{"False", "StorageLow", "cannot: it says why: correct it"}},
 		"Unready": {"Nobody serves it.", func(w *world) {
 			*w.backup = observev1alpha1.BackupReport{Unread: "no connection"}
 			w.react()
-			w.request.Observed[nameRepository].Map()["status"] = map[string]any{"readyReplicas": 0.0}
+			w.request.Observed[names.Repository].Map()["status"] = map[string]any{"readyReplicas": 0.0}
 		}, "BackupFresh", []string{"False", "RepositoryUnready", "describe pod orders-db-repository-0"}},
 		"Unread": {"It does not answer, and nobody knows why.", func(w *world) {
 			*w.backup = observev1alpha1.BackupReport{Unread: "no connection"}
@@ -267,7 +269,7 @@ func TestVolumeConditions(t *testing.T) {
 			if name != "Unready" {
 				w.react()
 			} else {
-				set := w.request.Observed[nameRepository]
+				set := w.request.Observed[names.Repository]
 				status := maps.Clone(compose.Map(set.Map(), "status"))
 				w.react()
 				set.Map()["status"] = status
@@ -286,12 +288,12 @@ func TestVolumeConditions(t *testing.T) {
 func TestVolumeGrows(t *testing.T) {
 	w := running(t, withBackup(`{to: {volume: {}}}`))
 	claimed := func() string {
-		return compose.Text(w.request.Observed[nameRepositoryVolumeClaim].Map(), "spec", "forProvider", "size")
+		return compose.Text(w.request.Observed[names.RepositoryVolumeClaim].Map(), "spec", "forProvider", "size")
 	}
 	if got := claimed(); got != "150Gi" {
 		t.Errorf("the volume has %s, want three times that of a member", got)
 	}
-	before := compose.List(w.request.Observed[nameRepository].Map(), "spec", "volumeClaimTemplates")
+	before := compose.List(w.request.Observed[names.Repository].Map(), "spec", "volumeClaimTemplates")
 	for _, tc := range []struct{ spec, want, problem string }{
 		{`{to: {volume: {size: 300Gi}}, onDelete: Delete}`, "300Gi", ""},
 		{`{to: {volume: {}}}`, "300Gi", ""},
@@ -307,10 +309,10 @@ func TestVolumeGrows(t *testing.T) {
 		if got := claimed(); got != tc.want {
 			t.Errorf("%s: the volume has %s, want %s", tc.spec, got, tc.want)
 		}
-		if diff := cmp.Diff(before, compose.List(w.request.Observed[nameRepository].Map(), "spec", "volumeClaimTemplates")); diff != "" {
+		if diff := cmp.Diff(before, compose.List(w.request.Observed[names.Repository].Map(), "spec", "volumeClaimTemplates")); diff != "" {
 			t.Errorf("%s: the claim is changed, which the API server refuses: -before, +after:\n%s", tc.spec, diff)
 		}
-		policy := compose.Text(w.request.Observed[nameRepository].Map(), "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
+		policy := compose.Text(w.request.Observed[names.Repository].Map(), "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
 		if goes := policy == "Delete"; goes != strings.Contains(tc.spec, "onDelete: Delete") {
 			t.Errorf("%s: the volume goes with the Database: %t", tc.spec, goes)
 		}
@@ -327,11 +329,11 @@ func TestVolumeImage(t *testing.T) {
 		c, _ := compose.List(w.request.Observed[resource].Map(), append(path, "spec", "template", "spec", "containers")...)[0].(map[string]any)
 		return compose.Text(c, "image")
 	}
-	before := image(nameMemberPrefix + "a")
+	before := image(names.MemberPrefix + "a")
 	w.planner = Planner("v2")
 	w.pass()
 	w.pass()
-	for resource, got := range map[string]string{nameRepository: image(nameRepository), nameVerify: image(nameVerify, "spec", "jobTemplate")} {
+	for resource, got := range map[string]string{names.Repository: image(names.Repository), names.Verify: image(names.Verify, "spec", "jobTemplate")} {
 		if got != before {
 			t.Errorf("%s has image %s, and the leader %s", resource, got, before)
 		}
@@ -342,11 +344,11 @@ func TestVolumeImage(t *testing.T) {
 // that lets it in.
 func TestVolumeOfSource(t *testing.T) {
 	w := running(t, `{engine: postgres, version: "17", replicas: 1, storage: 1Gi, from: {database: {name: other}}}`)
-	member := w.request.Observed[nameMemberPrefix+"a"].Map()
-	if got := secretOf(compose.List(member, "spec", "template", "spec", "volumes"), volumeSourceRepository); got != "other-pg-repository" {
+	member := w.request.Observed[names.MemberPrefix+"a"].Map()
+	if got := facts.SecretOf(compose.List(member, "spec", "template", "spec", "volumes"), names.VolumeSourceRepository); got != "other-pg-repository" {
 		t.Errorf("the volume is opened with %q", got)
 	}
-	if got := compose.Text(member, "spec", "template", "metadata", "labels", labelCopyOf); got != "other" {
+	if got := compose.Text(member, "spec", "template", "metadata", "labels", names.LabelCopyOf); got != "other" {
 		t.Errorf("the copy is one of %q", got)
 	}
 }

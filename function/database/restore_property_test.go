@@ -13,6 +13,9 @@ import (
 
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/memory"
+	"github.com/capstan-dev/capstan/function/database/names"
 )
 
 // A history is what happens to the generations of one Database, by plans, edits and faults.
@@ -88,10 +91,10 @@ func (h *history) carryOut(p *compose.Plan, crash bool) {
 func (h *history) holds(next map[string]compose.Object) {
 	h.t.Helper()
 	selected := func(objects map[string]compose.Object) int {
-		if objects[nameReadWrite] == nil {
+		if objects[names.ReadWrite] == nil {
 			return 0
 		}
-		return h.generationNamed(compose.Text(objects[nameReadWrite].Map(), "spec", "selector", "capstan.dev/database"))
+		return h.generationNamed(compose.Text(objects[names.ReadWrite].Map(), "spec", "selector", "capstan.dev/database"))
 	}
 	h.fenced(next)
 	was, is := selected(h.request.Observed), selected(next)
@@ -99,12 +102,12 @@ func (h *history) holds(next map[string]compose.Object) {
 	// One that is recreated learns of its generation a pass later, and has no members before.
 	if was > 0 && is > 0 && was != is && len(h.replicas(was)) > 0 {
 		h.sayf("clients are led from %d to %d", was, is)
-		if m := h.remembers(); m.active() != is {
+		if m := h.remembers(); m.Generation() != is {
 			h.failf("clients are led to generation %d before the Secret remembers it", is)
 		}
 
 		// An upgrade fences in another way: nobody takes writes there, and nobody can.
-		fenced := (&cluster{names: names{generation: was}, facts: &facts{recollection: recollection{memory: h.remembers()}}}).kept().Fenced
+		fenced := (&facts.Cluster{Names: names.Names{Generation: was}, Facts: &facts.Facts{Recollection: memory.Recollection{Memory: h.remembers()}}}).Kept().Fenced
 		if fenced && h.fenceOf(was) == "" {
 			h.failf("clients are led from generation %d to %d while the old one is not fenced", was, is)
 		}
@@ -115,7 +118,7 @@ func (h *history) holds(next map[string]compose.Object) {
 			if fenced {
 				break
 			}
-			pod := h.request.Observed[(&names{generation: was}).in(nameMemberPrefix+letter)].Map()
+			pod := h.request.Observed[(&names.Names{Generation: was}).In(names.MemberPrefix+letter)].Map()
 			if n != 0 || compose.Map(pod, "status") == nil || compose.Number(pod, 0, "status", "replicas") != 0 {
 				h.failf("clients are led from generation %d to %d while member %s of the old one runs", was, is, letter)
 			}
@@ -123,8 +126,8 @@ func (h *history) holds(next map[string]compose.Object) {
 		h.count(was, is)
 	}
 	for name := range h.request.Observed {
-		g, ok := generationOf(name)
-		if !ok || next[name] != nil || !strings.HasPrefix(name, nameMemberPrefix) {
+		g, ok := names.GenerationOf(name)
+		if !ok || next[name] != nil || !strings.HasPrefix(name, names.MemberPrefix) {
 			continue
 		}
 		if g == is {
@@ -140,11 +143,11 @@ func (h *history) holds(next map[string]compose.Object) {
 func (h *history) fenced(next map[string]compose.Object) {
 	h.t.Helper()
 	step := h.remembers().Step
-	if step == nil || step.Kind != stepUpgrade || !h.upgrades.begun[step.To] || h.fenceOf(step.From) == "" {
+	if step == nil || step.Kind != memory.StepUpgrade || !h.upgrades.begun[step.To] || h.fenceOf(step.From) == "" {
 		return
 	}
-	o := next[(&names{generation: step.From}).in(nameDCS)]
-	if o == nil || !strings.Contains(compose.Text(o.Map(), "metadata", "annotations", annotationConfig), `"capstan_fence"`) {
+	o := next[(&names.Names{Generation: step.From}).In(names.DCS)]
+	if o == nil || !strings.Contains(compose.Text(o.Map(), "metadata", "annotations", names.AnnotationConfig), `"capstan_fence"`) {
 		h.failf("the fence of generation %d is taken away while generation %d, which has its data, comes up", step.From, step.To)
 	}
 }
@@ -172,7 +175,7 @@ func (h *history) count(was, is int) {
 
 func (h *history) generationNamed(base string) int {
 	for g := 1; g < 1000; g++ {
-		if baseOf("orders-db", g) == base {
+		if names.BaseOf("orders-db", g) == base {
 			return g
 		}
 	}
@@ -215,7 +218,7 @@ func (h *history) trouble() {
 		delete(h.request.Composite.Map(), "status")
 	case 8:
 		h.sayf("the first Credential is lost")
-		delete(h.request.Observed, nameAccessCredential)
+		delete(h.request.Observed, names.AccessCredential)
 	case 9:
 		for _, g := range []int{1, 2, 3, 4, 5} {
 			delete(h.broken, fmt.Sprintf("orders-db-g%d-a", g))
@@ -229,7 +232,7 @@ func (h *history) trouble() {
 	case 11:
 		h.sayf("a Topology tells nothing")
 		for name, o := range h.request.Observed {
-			if strings.HasPrefix(name, nameTopology) && h.r.IntN(2) == 0 {
+			if strings.HasPrefix(name, names.Topology) && h.r.IntN(2) == 0 {
 				delete(o.Map(), "status")
 			}
 		}
@@ -242,7 +245,7 @@ func (h *history) trouble() {
 		h.about(fmt.Sprintf("{retry: t%d, keepOldFor: 1h}", h.retries))
 	case 26, 27, 28:
 		for _, d := range h.remembers().Done {
-			if d.Kind == stepUpgrade {
+			if d.Kind == memory.StepUpgrade {
 				h.about(fmt.Sprintf("{undo: %s, keepOldFor: 1h}", d.ID))
 			}
 		}
@@ -269,7 +272,7 @@ func (h *history) trouble() {
 
 // pause until the next pass: while an upgrade is under way it is short, or none would end in time.
 func (h *history) pause(usual time.Duration) time.Duration {
-	if step := h.remembers().Step; step != nil && step.Kind == stepUpgrade {
+	if step := h.remembers().Step; step != nil && step.Kind == memory.StepUpgrade {
 		return usual / 20
 	}
 	return usual
@@ -302,7 +305,7 @@ func (h *history) ask(revisionInputs string) {
 func (h *history) look(late bool) {
 	before := h.secret
 	told := any(nil)
-	if o := h.request.Observed[nameAccessCredential]; o != nil {
+	if o := h.request.Observed[names.AccessCredential]; o != nil {
 		told = o.Map()["status"]
 	}
 	for g := range 12 {
@@ -310,12 +313,12 @@ func (h *history) look(late bool) {
 	}
 	said := map[string]any{}
 	for name, o := range h.request.Observed {
-		if strings.HasPrefix(name, nameMemberPrefix) && o.Map()["status"] != nil {
+		if strings.HasPrefix(name, names.MemberPrefix) && o.Map()["status"] != nil {
 			said[name] = o.Map()["status"]
 		}
 	}
 	h.react()
-	if o := h.request.Observed[nameAccessCredential]; late && o != nil {
+	if o := h.request.Observed[names.AccessCredential]; late && o != nil {
 		// Written or not, nobody was told.
 		if h.r.IntN(2) == 0 {
 			h.secret = before
@@ -368,7 +371,7 @@ func (h *history) ends() {
 	h.upgrades.findings, h.upgrades.failure, h.upgrades.stubborn, h.upgrades.stuck = "", "", false, false
 
 	// What has the data now goes on.
-	h.version = cmp.Or(h.remembers().Versions[h.remembers().active()], "17")
+	h.version = cmp.Or(h.remembers().Versions[h.remembers().Generation()], "17")
 	h.ask("")
 	over := func(what string, is func() bool) {
 		for range 40 {
@@ -386,26 +389,26 @@ func (h *history) ends() {
 	}
 	serves := func() bool {
 		m := h.remembers()
-		all := h.replicas(m.active())
-		return m.Step == nil && h.plan().Ready && h.selected(nameReadWrite) == baseOf("orders-db", m.active()) && len(all) == 3 &&
+		all := h.replicas(m.Generation())
+		return m.Step == nil && h.plan().Ready && h.selected(names.ReadWrite) == names.BaseOf("orders-db", m.Generation()) && len(all) == 3 &&
 			!slices.Contains([]int64{all["a"], all["b"], all["c"]}, 0)
 	}
 	over("taken back", serves)
 	h.ask(`{id: last, keepOldFor: 1h}`)
-	over("restored", func() bool { d, ok := h.remembers().done("last"); return ok && d.State == "Done" && serves() })
+	over("restored", func() bool { d, ok := h.remembers().Restored("last"); return ok && d.State == "Done" && serves() })
 	h.ask(`{undo: last, keepOldFor: 1h}`)
-	over("undone", func() bool { d, _ := h.remembers().done("last"); return d.State == "Undone" && serves() })
+	over("undone", func() bool { d, _ := h.remembers().Restored("last"); return d.State == "Undone" && serves() })
 	if h.version == "17" {
 		h.about("{retry: last, keepOldFor: 1h}")
 		h.raise("18")
-		over("upgraded", func() bool { return h.remembers().Versions[h.remembers().active()] == "18" && serves() })
+		over("upgraded", func() bool { return h.remembers().Versions[h.remembers().Generation()] == "18" && serves() })
 		h.version = "17"
 		h.about("{undo: upgrade-17-18-last, keepOldFor: 1h}")
-		over("taken back", func() bool { return h.remembers().Versions[h.remembers().active()] == "17" && serves() })
+		over("taken back", func() bool { return h.remembers().Versions[h.remembers().Generation()] == "17" && serves() })
 	}
 	over("let go", func() bool {
 		for name := range h.request.Observed {
-			if g, ok := generationOf(name); ok && g != h.remembers().active() {
+			if g, ok := names.GenerationOf(name); ok && g != h.remembers().Generation() {
 				return false
 			}
 		}

@@ -17,6 +17,10 @@ import (
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/decision"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/memory"
+	"github.com/capstan-dev/capstan/function/database/names"
 )
 
 // backedUp is a Database with backups, and room for more of the spec.
@@ -54,9 +58,9 @@ func (w *world) until(is func() bool) *compose.Plan {
 }
 
 // remembers what the Secret has.
-func (w *world) remembers() memory {
+func (w *world) remembers() memory.Memory {
 	w.t.Helper()
-	var m memory
+	var m memory.Memory
 	if w.secret != "" {
 		if err := json.Unmarshal([]byte(w.secret), &m); err != nil {
 			w.t.Fatal(err)
@@ -66,15 +70,15 @@ func (w *world) remembers() memory {
 }
 
 func (w *world) active(generation int) func() bool {
-	return func() bool { m := w.remembers(); return m.active() == generation && m.Step == nil }
+	return func() bool { m := w.remembers(); return m.Generation() == generation && m.Step == nil }
 }
 
 // replicas of the StatefulSets of a generation, by letter.
 func (w *world) replicas(generation int) map[string]int64 {
 	n := map[string]int64{}
 	for name, o := range w.request.Observed {
-		if g, ok := generationOf(name); ok && g == generation && strings.HasPrefix(name, nameMemberPrefix) {
-			n[name[len(nameMemberPrefix):len(nameMemberPrefix)+1]] = compose.Number(o.Map(), -1, "spec", "replicas")
+		if g, ok := names.GenerationOf(name); ok && g == generation && strings.HasPrefix(name, names.MemberPrefix) {
+			n[name[len(names.MemberPrefix):len(names.MemberPrefix)+1]] = compose.Number(o.Map(), -1, "spec", "replicas")
 		}
 	}
 	return n
@@ -93,17 +97,17 @@ func TestRestore(t *testing.T) {
 	// The new one is there beside the one that serves.
 	w.until(func() bool { return len(w.replicas(2)) == 3 })
 	for name, o := range before {
-		if _, ok := generationOf(name); ok && !strings.HasPrefix(name, nameMemberPrefix) && name != nameTopology {
+		if _, ok := names.GenerationOf(name); ok && !strings.HasPrefix(name, names.MemberPrefix) && name != names.Topology {
 			if diff := cmp.Diff(o.Map()["spec"], w.request.Observed[name].Map()["spec"]); diff != "" {
 				t.Errorf("%s of the generation that serves changes: %s", name, diff)
 			}
 		}
 	}
-	if diff := cmp.Diff(map[string]int64{"a": 1, "b": 1, "c": 1}, w.replicas(1)); diff != "" || w.selected(nameReadWrite) != "orders-db" {
+	if diff := cmp.Diff(map[string]int64{"a": 1, "b": 1, "c": 1}, w.replicas(1)); diff != "" || w.selected(names.ReadWrite) != "orders-db" {
 		t.Errorf("while the new one comes up the old one serves: %s", diff)
 	}
 	var begun pgmember.Config
-	if err := json.Unmarshal([]byte(compose.Text(w.request.Observed[nameConfig+"-g2"].Map(), "data", fileMember)), &begun); err != nil {
+	if err := json.Unmarshal([]byte(compose.Text(w.request.Observed[names.Config+"-g2"].Map(), "data", fileMember)), &begun); err != nil {
 		t.Fatal(err)
 	}
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
@@ -117,7 +121,7 @@ func TestRestore(t *testing.T) {
 
 	// Clients are switched.
 	w.until(w.active(2))
-	p := w.until(func() bool { return w.selected(nameReadWrite) == "orders-db.g2" })
+	p := w.until(func() bool { return w.selected(names.ReadWrite) == "orders-db.g2" })
 	if diff := cmp.Diff(map[string]int64{"a": 0, "b": 0, "c": 0}, w.replicas(1)); diff != "" {
 		t.Errorf("the old one is stopped: %s", diff)
 	}
@@ -130,7 +134,7 @@ func TestRestore(t *testing.T) {
 	if diff := cmp.Diff(made, w.revisionsOf(2)); diff != "" || !p.Ready {
 		t.Errorf("no member restarts when clients are switched (ready %t): %s", p.Ready, diff)
 	}
-	if err := json.Unmarshal([]byte(compose.Text(w.request.Observed[nameConfig+"-g2"].Map(), "data", fileMember)), &begun); err != nil {
+	if err := json.Unmarshal([]byte(compose.Text(w.request.Observed[names.Config+"-g2"].Map(), "data", fileMember)), &begun); err != nil {
 		t.Fatal(err)
 	}
 	st, at1, later := told(t, p), metav1.NewTime(now), metav1.NewTime(now.Add(24*time.Hour))
@@ -147,7 +151,7 @@ func TestRestore(t *testing.T) {
 	if st.Backup.Stanza != "orders-db-3f2a9c1b-g2-17" {
 		t.Errorf("backups go to stanza %q", st.Backup.Stanza)
 	}
-	if got := compose.Text(w.request.Observed[nameAccess].Map(), "metadata", "annotations", labelGeneration); got != "2" {
+	if got := compose.Text(w.request.Observed[names.Access].Map(), "metadata", "annotations", names.LabelGeneration); got != "2" {
 		t.Errorf("logins are looked at in generation %q", got)
 	}
 
@@ -155,11 +159,11 @@ func TestRestore(t *testing.T) {
 	w.request.Now = now.Add(24 * time.Hour)
 	w.until(func() bool { return len(w.replicas(1)) == 0 })
 	for name := range w.request.Observed {
-		if g, ok := generationOf(name); ok && g == 1 {
+		if g, ok := names.GenerationOf(name); ok && g == 1 {
 			t.Errorf("%s of the old generation stays", name)
 		}
 	}
-	if w.selected(nameReadWrite) != "orders-db.g2" || len(w.replicas(2)) != 3 {
+	if w.selected(names.ReadWrite) != "orders-db.g2" || len(w.replicas(2)) != 3 {
 		t.Error("the new one goes as well")
 	}
 }
@@ -168,7 +172,7 @@ func TestRestore(t *testing.T) {
 func (w *world) revisionsOf(generation int) map[string]string {
 	rs := map[string]string{}
 	for name, o := range w.request.Observed {
-		if g, ok := generationOf(name); ok && g == generation && strings.HasPrefix(name, nameMemberPrefix) {
+		if g, ok := names.GenerationOf(name); ok && g == generation && strings.HasPrefix(name, names.MemberPrefix) {
 			rs[name] = template(w.t, o)
 		}
 	}
@@ -218,11 +222,11 @@ func TestRestoreRefused(t *testing.T) {
 				t.Errorf("%s: got %s %s: %s", tc.reason, status, reason, message)
 			}
 			for name := range w.request.Observed {
-				if g, ok := generationOf(name); ok && g != 1 {
+				if g, ok := names.GenerationOf(name); ok && g != 1 {
 					t.Errorf("%s: %s is made", tc.reason, name)
 				}
 			}
-			if got := compose.Text(w.request.Observed[nameAccessCredential].Map(), "spec", "forProvider", "remember"); got != "" && got != w.secret {
+			if got := compose.Text(w.request.Observed[names.AccessCredential].Map(), "spec", "forProvider", "remember"); got != "" && got != w.secret {
 				t.Errorf("%s: it is written down: %s", tc.reason, got)
 			}
 		})
@@ -265,8 +269,8 @@ func TestRestoreTakenBack(t *testing.T) {
 			for range 6 {
 				p = w.pass()
 			}
-			if diff := cmp.Diff(map[string]int64{"a": 1, "b": 1, "c": 1}, w.replicas(1)); diff != "" || !p.Ready || w.selected(nameReadWrite) != "orders-db" {
-				t.Errorf("%s ready %t, %s: %s", tc.reason, p.Ready, w.selected(nameReadWrite), diff)
+			if diff := cmp.Diff(map[string]int64{"a": 1, "b": 1, "c": 1}, w.replicas(1)); diff != "" || !p.Ready || w.selected(names.ReadWrite) != "orders-db" {
+				t.Errorf("%s ready %t, %s: %s", tc.reason, p.Ready, w.selected(names.ReadWrite), diff)
 			}
 			if m := w.remembers(); m.Step != nil || m.Last != 2 {
 				t.Errorf("%s %s", tc.reason, w.secret)
@@ -289,8 +293,8 @@ func TestRestoreUndone(t *testing.T) {
 	for range 6 {
 		p = w.pass()
 	}
-	if _, reason, _ := condition(p, "Restored"); reason != "RestoreUndone" || w.selected(nameReadWrite) != "orders-db" || !p.Ready {
-		t.Errorf("clients are led back: %s, %s", reason, w.selected(nameReadWrite))
+	if _, reason, _ := condition(p, "Restored"); reason != "RestoreUndone" || w.selected(names.ReadWrite) != "orders-db" || !p.Ready {
+		t.Errorf("clients are led back: %s, %s", reason, w.selected(names.ReadWrite))
 	}
 	if diff := cmp.Diff(map[string]int64{"a": 0, "b": 0, "c": 0}, w.replicas(2)); diff != "" {
 		t.Errorf("the other is kept in its turn: %s", diff)
@@ -335,7 +339,7 @@ func TestRestoreSkipped(t *testing.T) {
 		p = w.pass()
 	}
 	var made pgmember.Config
-	if err := json.Unmarshal([]byte(compose.Text(w.request.Observed[nameConfig+"-g2"].Map(), "data", fileMember)), &made); err != nil {
+	if err := json.Unmarshal([]byte(compose.Text(w.request.Observed[names.Config+"-g2"].Map(), "data", fileMember)), &made); err != nil {
 		t.Fatal(err)
 	}
 	if len(w.replicas(2)) != 3 || len(w.replicas(1)) != 0 || made.From != nil || !p.Ready {
@@ -346,25 +350,25 @@ func TestRestoreSkipped(t *testing.T) {
 // TestRememberedWishes: however many there were, what the spec names is not forgotten, because it would be carried out once more,
 // and what is remembered has room.
 func TestRememberedWishes(t *testing.T) {
-	s := &cluster{data: "17", facts: &facts{
-		engine: engineOf(""),
-		spec:   v1alpha1.DatabaseSpec{Version: "18", Restore: &v1alpha1.DatabaseRestore{ID: "r0"}, Upgrade: &v1alpha1.DatabaseUpgrade{Retry: "t0"}},
+	s := &facts.Cluster{Data: "17", Facts: &facts.Facts{
+		Engine: engineOf(""),
+		Spec:   v1alpha1.DatabaseSpec{Version: "18", Restore: &v1alpha1.DatabaseRestore{ID: "r0"}, Upgrade: &v1alpha1.DatabaseUpgrade{Retry: "t0"}},
 	}}
-	all := []doneRestore{
+	all := []memory.Done{
 		{ID: "r0", State: v1alpha1.RestoreDone},
-		{ID: "upgrade-17-18-t0", Kind: stepUpgrade, State: upgradeFailed, Why: "it is told"},
+		{ID: "upgrade-17-18-t0", Kind: memory.StepUpgrade, State: memory.UpgradeFailed, Why: "it is told"},
 	}
 	why := strings.Repeat("ü", 300)
-	for i := range 3 * doneKept {
-		all = s.remembered(all, doneRestore{ID: fmt.Sprintf("upgrade-17-18-u%d", i), Kind: stepUpgrade, State: upgradeFailed, From: 1, To: 2 + i, When: now, Why: why})
+	for i := range 3 * memory.DoneKept {
+		all = decision.Remembered(s, all, memory.Done{ID: fmt.Sprintf("upgrade-17-18-u%d", i), Kind: memory.StepUpgrade, State: memory.UpgradeFailed, From: 1, To: 2 + i, When: now, Why: why})
 	}
-	if len(all) != doneKept || all[0].ID != "r0" || all[1].Why != "it is told" {
+	if len(all) != memory.DoneKept || all[0].ID != "r0" || all[1].Why != "it is told" {
 		t.Errorf("%d are remembered, the first of them %+v and %+v", len(all), all[0], all[1])
 	}
-	if last := all[len(all)-1]; last.Why != why || last.ID != fmt.Sprintf("upgrade-17-18-u%d", 3*doneKept-1) {
+	if last := all[len(all)-1]; last.Why != why || last.ID != fmt.Sprintf("upgrade-17-18-u%d", 3*memory.DoneKept-1) {
 		t.Errorf("the last one is %+v", last)
 	}
-	text := memory{Active: 1, Done: all}.text()
+	text := memory.Memory{Active: 1, Done: all}.Text()
 
 	// As many characters the API takes for what a Credential remembers.
 	if n := utf8.RuneCountInString(text); n > 16384/2 {

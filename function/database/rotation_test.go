@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/names"
 )
 
 const rotating = `{engine: postgres, version: "17", replicas: 3, storage: 50Gi,
@@ -64,12 +65,12 @@ func TestRotation(t *testing.T) {
 			w.request.Observed = map[string]compose.Object{}
 			maps.Copy(w.request.Observed, running(t, rotating).request.Observed)
 			if tc.accepted != "" {
-				at := compose.Map(w.request.Observed[nameAccess].Map(), "status", "atProvider")
+				at := compose.Map(w.request.Observed[names.Access].Map(), "status", "atProvider")
 				at["alternating"] = []any{map[string]any{"name": "web_api", "active": "web_api", "accepted": tc.accepted}}
 			}
 			w.edit(tc.spec)
 			p := w.plan()
-			c, err := compose.AsMap(p.Objects[nameConsumerPrefix+tc.consumer].Object)
+			c, err := compose.AsMap(p.Objects[names.ConsumerPrefix+tc.consumer].Object)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,7 +80,7 @@ func TestRotation(t *testing.T) {
 			if got := compose.Text(c, "spec", "forProvider", "connection", "alternateUsername"); got != tc.second {
 				t.Errorf("\n%s\nwant the second login %q, got %q", tc.reason, tc.second, got)
 			}
-			a, err := compose.AsMap(p.Objects[nameAccess].Object)
+			a, err := compose.AsMap(p.Objects[names.Access].Object)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +102,7 @@ func TestRotation(t *testing.T) {
 // TestPlainConsumers shows that nothing is asked for that was not before there were rotations.
 func TestPlainConsumers(t *testing.T) {
 	p := running(t, basic).plan()
-	c, err := compose.AsMap(p.Objects[nameConsumerPrefix+"app"].Object)
+	c, err := compose.AsMap(p.Objects[names.ConsumerPrefix+"app"].Object)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +121,7 @@ func TestPoolLimits(t *testing.T) {
 		`pooler: {poolSize: 7}, credentials: {rotateEvery: 30d}, consumers: [{name: api}, {name: web}]`: "orders_db = host=orders-db-rw.shop.svc port=5432 max_db_connections=14\n",
 	} {
 		p := running(t, `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, `+spec+`}`).plan()
-		o, err := compose.AsMap(p.Objects[namePoolerConfig].Object)
+		o, err := compose.AsMap(p.Objects[names.PoolerConfig].Object)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,10 +168,10 @@ func TestCredentialsFresh(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := running(t, spec)
-			at := compose.Map(w.request.Observed[nameConsumerPrefix+"app"].Map(), "status", "atProvider")
+			at := compose.Map(w.request.Observed[names.ConsumerPrefix+"app"].Map(), "status", "atProvider")
 			maps.Copy(at, tc.credential)
 			tc.pair["name"] = "app"
-			compose.Map(w.request.Observed[nameAccess].Map(), "status", "atProvider")["alternating"] = []any{tc.pair}
+			compose.Map(w.request.Observed[names.Access].Map(), "status", "atProvider")["alternating"] = []any{tc.pair}
 			p := w.plan()
 			status, because, message := condition(p, "CredentialsFresh")
 			if status != tc.status || because != tc.because || message != tc.message {

@@ -11,6 +11,7 @@ import (
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/names"
 )
 
 const (
@@ -122,7 +123,7 @@ func TestStorage(t *testing.T) {
 				w.pass()
 			}
 			p := w.plan()
-			if got := compose.Text(w.request.Observed[nameVolumeClaim].Map(), "spec", "forProvider", "size"); got != tc.want {
+			if got := compose.Text(w.request.Observed[names.VolumeClaim].Map(), "spec", "forProvider", "size"); got != tc.want {
 				t.Errorf("\n%s\nsize of the VolumeClaim: want %s, got %s", tc.reason, tc.want, got)
 			}
 			status, reason, message := condition(p, "StorageHealthy")
@@ -154,7 +155,7 @@ func TestStorageIsKept(t *testing.T) {
 	for range 3 {
 		w.pass()
 	}
-	if got := compose.Text(w.request.Observed[nameVolumeClaim].Map(), "spec", "forProvider", "size"); got != "60Gi" {
+	if got := compose.Text(w.request.Observed[names.VolumeClaim].Map(), "spec", "forProvider", "size"); got != "60Gi" {
 		t.Errorf("size after the volume was emptied: want what it has grown to, got %s", got)
 	}
 	claim, _ := compose.List(w.request.Observed["member-d"].Map(), "spec", "volumeClaimTemplates")[0].(map[string]any)

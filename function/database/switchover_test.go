@@ -12,13 +12,15 @@ import (
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/switchover"
 )
 
 const moved = `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, switchover: {id: first, to: orders-db-b}}`
 
 // handedOver is what the Topology is asked for.
 func (w *world) handedOver() map[string]any {
-	return compose.Map(w.request.Observed[nameTopology].Map(), "spec", "forProvider", "switchover")
+	return compose.Map(w.request.Observed[names.Topology].Map(), "spec", "forProvider", "switchover")
 }
 
 // outcome that the Topology tells of every switchover from now on.
@@ -32,7 +34,7 @@ func TestSwitchover(t *testing.T) {
 	if diff := cmp.Diff(want, w.handedOver()); diff != "" {
 		t.Fatalf("the Topology is asked for: -want, +got:\n%s", diff)
 	}
-	if got := compose.List(w.request.Observed[nameTopology].Map(), "spec", "managementPolicies"); len(got) != 4 {
+	if got := compose.List(w.request.Observed[names.Topology].Map(), "spec", "managementPolicies"); len(got) != 4 {
 		t.Errorf("it may do %v", got)
 	}
 	if _, reason, _ := condition(w.plan(), "SwitchedOver"); reason != "SwitchingOver" {
@@ -134,7 +136,7 @@ func TestVacates(t *testing.T) {
 	w.pass()
 	asked := w.handedOver()
 	id := compose.Text(asked, "id")
-	if !strings.HasPrefix(id, ownMoves) || compose.Text(asked, "to") != "orders-db-b" {
+	if !strings.HasPrefix(id, switchover.OwnMoves) || compose.Text(asked, "to") != "orders-db-b" {
 		t.Fatalf("the Topology is asked for %v", asked)
 	}
 

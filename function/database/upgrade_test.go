@@ -14,6 +14,9 @@ import (
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/backup"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/names"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
@@ -37,10 +40,10 @@ func (w *world) says(t, reason string) string {
 
 // versions that StatefulSets of a generation are of.
 func (w *world) versions(generation int) map[string]string {
-	at, out := &names{generation: generation}, map[string]string{}
-	for _, letter := range letters {
-		if o := w.request.Observed[at.in(nameMemberPrefix+letter)]; o != nil {
-			out[letter] = compose.Text(o.Map(), "metadata", "annotations", annotationVersion)
+	at, out := &names.Names{Generation: generation}, map[string]string{}
+	for _, letter := range names.Letters {
+		if o := w.request.Observed[at.In(names.MemberPrefix+letter)]; o != nil {
+			out[letter] = compose.Text(o.Map(), "metadata", "annotations", names.AnnotationVersion)
 		}
 	}
 	return out
@@ -58,7 +61,7 @@ func TestUpgrade(t *testing.T) {
 		t.Errorf("members of the former version are changed: %s", diff)
 	}
 	var file pgmember.Config
-	if err := json.Unmarshal([]byte(compose.Text(w.request.Observed[nameConfig+"-g2"].Map(), "data", fileMember)), &file); err != nil {
+	if err := json.Unmarshal([]byte(compose.Text(w.request.Observed[names.Config+"-g2"].Map(), "data", fileMember)), &file); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(&pgmember.Upgrade{ID: "upgrade-17-18", From: "17", Database: "orders-db", Scope: "orders-db-3f2a9c1b", Member: "orders-db-g2-a"}, file.Upgrade); diff != "" {
@@ -67,13 +70,13 @@ func TestUpgrade(t *testing.T) {
 	if file.Backup.Stanza != "orders-db-3f2a9c1b-g2-18" || file.From != nil {
 		t.Errorf("it archives to %q, from %v", file.Backup.Stanza, file.From)
 	}
-	if text := compose.Text(w.request.Observed[nameDCS].Map(), "metadata", "annotations", annotationConfig); !strings.Contains(text, "capstan_upgrade") {
+	if text := compose.Text(w.request.Observed[names.DCS].Map(), "metadata", "annotations", names.AnnotationConfig); !strings.Contains(text, "capstan_upgrade") {
 		t.Error("the former generation keeps no slot for the copy")
 	}
 
 	// Clients are switched.
 	w.until(w.active(2))
-	p := w.until(func() bool { return w.selected(nameReadWrite) == "orders-db.g2" })
+	p := w.until(func() bool { return w.selected(names.ReadWrite) == "orders-db.g2" })
 	if w.fenceOf(1) != "upgrade-17-18" {
 		t.Error("the fence of the former generation is taken away although clients were led over")
 	}
@@ -86,8 +89,8 @@ func TestUpgrade(t *testing.T) {
 	if diff := cmp.Diff(map[string]int64{"a": 0, "b": 0, "c": 0}, w.replicas(1)); diff != "" {
 		t.Errorf("the former generation is stopped: %s", diff)
 	}
-	led := compose.Text(w.request.Observed[nameMemberPrefix+"a"].Map(), "metadata", "annotations", annotationStopped)
-	if led != stoppedLeading {
+	led := compose.Text(w.request.Observed[names.MemberPrefix+"a"].Map(), "metadata", "annotations", names.AnnotationStopped)
+	if led != facts.StoppedLeading {
 		t.Errorf("who led last is to be known for the way back, got %q", led)
 	}
 	status, reason, message := condition(p, "Upgraded")
@@ -130,7 +133,7 @@ func TestUpgradeUndo(t *testing.T) {
 		t.Error(message)
 	}
 	w.until(w.active(1))
-	p := w.until(func() bool { return w.selected(nameReadWrite) == "orders-db" })
+	p := w.until(func() bool { return w.selected(names.ReadWrite) == "orders-db" })
 	if fence := w.fenceOf(1); fence != "" || w.leads == "" {
 		t.Errorf("generation 1 leads by %q with the fence %q", w.leads, fence)
 	}
@@ -235,7 +238,7 @@ func TestUpgradeHindered(t *testing.T) {
 			for range 3 {
 				w.pass()
 			}
-			if w.selected(nameReadWrite) != "orders-db" || w.leads == "" {
+			if w.selected(names.ReadWrite) != "orders-db" || w.leads == "" {
 				t.Errorf("%s: the former version does not serve", tc.reason)
 			}
 			if step := w.remembers().Step; (step == nil) != tc.ends {
@@ -260,7 +263,7 @@ func TestUpgradeImpossible(t *testing.T) {
 	if _, reason, message := condition(p, "Accepted"); reason != "Valid" {
 		t.Errorf("%s: %s", reason, message)
 	}
-	if size := compose.Text(w.request.Observed[nameVolumeClaim].Map(), "spec", "forProvider", "size"); size != "80Gi" {
+	if size := compose.Text(w.request.Observed[names.VolumeClaim].Map(), "spec", "forProvider", "size"); size != "80Gi" {
 		t.Errorf("the rest of the spec is not carried out: volumes are to be of %q", size)
 	}
 	w.request.Settings.Database.Images = []inputv1alpha1.DatabaseImage{
@@ -298,7 +301,7 @@ func TestUpgradeHooks(t *testing.T) {
 	}
 	job := func() compose.Object {
 		for name, o := range w.request.Observed {
-			if strings.HasPrefix(name, nameHookPrefix) && !compose.IsTrue(o.Map(), "Complete") {
+			if strings.HasPrefix(name, names.HookPrefix) && !compose.IsTrue(o.Map(), "Complete") {
 				return o
 			}
 		}
@@ -311,7 +314,7 @@ func TestUpgradeHooks(t *testing.T) {
 	complete()
 	w.until(w.active(2))
 	complete()
-	w.until(func() bool { return w.request.Observed[nameHooks] == nil })
+	w.until(func() bool { return w.request.Observed[names.Hooks] == nil })
 }
 
 // TestOneStepAtATime: what is asked for beside a step that is under way waits, and is told as nothing else.
@@ -356,21 +359,21 @@ func TestUpgradeStrict(t *testing.T) {
 	w.pass()
 	w.edit(atVersion("18", ", availability: {durability: Strict}"))
 	strict := func(resource string) bool {
-		return strings.Contains(compose.Text(w.request.Observed[resource].Map(), "metadata", "annotations", annotationConfig), `"synchronous_mode_strict":true`)
+		return strings.Contains(compose.Text(w.request.Observed[resource].Map(), "metadata", "annotations", names.AnnotationConfig), `"synchronous_mode_strict":true`)
 	}
-	w.until(func() bool { return w.request.Observed[nameDCS+"-g2"] != nil })
-	if strict(nameDCS+"-g2") || !strict(nameDCS) {
+	w.until(func() bool { return w.request.Observed[names.DCS+"-g2"] != nil })
+	if strict(names.DCS+"-g2") || !strict(names.DCS) {
 		t.Error("strict is on without a second member, or off beside one")
 	}
 	w.until(w.active(2))
-	w.until(func() bool { return strict(nameDCS + "-g2") })
+	w.until(func() bool { return strict(names.DCS + "-g2") })
 
 	// It stays on when members are lost.
 	w.broken["orders-db-g2-b"], w.broken["orders-db-g2-c"] = "CrashLooping", "CrashLooping"
 	for range 3 {
 		w.pass()
 	}
-	if !strict(nameDCS + "-g2") {
+	if !strict(names.DCS + "-g2") {
 		t.Error("a commit is acknowledged by one member")
 	}
 }
@@ -383,5 +386,7 @@ func TestUpgradeBackup(t *testing.T) {
 	none := *w.backup
 	none.Label, none.Ended = "", ""
 	w.backups[2] = &none
-	w.until(func() bool { return w.request.Observed[nameBackupNowPrefix+nowName(firstBackup)] != nil })
+	w.until(func() bool {
+		return w.request.Observed[names.BackupNowPrefix+backup.NowName(backup.FirstBackup)] != nil
+	})
 }

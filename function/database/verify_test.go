@@ -17,6 +17,8 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
+	"github.com/capstan-dev/capstan/function/database/backup"
+	"github.com/capstan-dev/capstan/function/database/names"
 )
 
 // verifying is a Database whose backups are verified on Mondays.
@@ -36,13 +38,13 @@ func wellVerified() *observev1alpha1.BackupReport {
 
 // verifyJobs that there are.
 func (w *world) verifyJobs() []string {
-	var names []string
+	var listed []string
 	for _, resource := range compose.SortedKeys(w.request.Observed) {
-		if name, ok := strings.CutPrefix(resource, nameVerifyNowPrefix); ok {
-			names = append(names, name)
+		if name, ok := strings.CutPrefix(resource, names.VerifyNowPrefix); ok {
+			listed = append(listed, name)
 		}
 	}
-	return names
+	return listed
 }
 
 // TestVerify: the first backup is verified at once, all others on schedule, on a volume of the members' size, by pods that are
@@ -53,17 +55,17 @@ func TestVerify(t *testing.T) {
 	w.backup.Verification.Asked = true
 	w.react()
 	w.pass()
-	first := w.request.Observed[nameVerifyNowPrefix+firstVerify]
+	first := w.request.Observed[names.VerifyNowPrefix+backup.FirstVerify]
 	if first == nil {
 		t.Fatalf("the first backup is not verified: %v", compose.SortedKeys(w.request.Observed))
 	}
-	cron := w.request.Observed[nameVerify].Map()
+	cron := w.request.Observed[names.Verify].Map()
 	if got := compose.Text(cron, "spec", "schedule"); got != "0 3 * * 1" {
 		t.Errorf("backups are verified at %q", got)
 	}
 	template := compose.Map(cron, "spec", "jobTemplate", "spec", "template")
 	labels := compose.Map(template, "metadata", "labels")
-	for _, label := range []string{observev1alpha1.LabelDatabase, labelBackupOf} {
+	for _, label := range []string{observev1alpha1.LabelDatabase, names.LabelBackupOf} {
 		if labels[label] != nil {
 			t.Errorf("pods that verify have the label %s of others: %v", label, labels)
 		}
@@ -71,7 +73,7 @@ func TestVerify(t *testing.T) {
 	for _, v := range compose.List(template, "spec", "volumes") {
 		m, _ := v.(map[string]any)
 		claim := compose.Map(m, "ephemeral", "volumeClaimTemplate")
-		if m["name"] == volumeData && (compose.Text(claim, "spec", "resources", "requests", "storage") != "50Gi" || compose.Text(claim, "metadata", "labels", observev1alpha1.LabelDatabase) != "") {
+		if m["name"] == names.VolumeData && (compose.Text(claim, "spec", "resources", "requests", "storage") != "50Gi" || compose.Text(claim, "metadata", "labels", observev1alpha1.LabelDatabase) != "") {
 			t.Errorf("the volume of a verification is %v", m)
 		}
 	}
@@ -96,7 +98,7 @@ func TestVerify(t *testing.T) {
 		w.pass()
 		w.edit(spec)
 		w.pass()
-		if w.request.Observed[nameVerify] != nil || w.request.Observed[nameVerifyPolicy] != nil {
+		if w.request.Observed[names.Verify] != nil || w.request.Observed[names.VerifyPolicy] != nil {
 			t.Errorf("with %s backups go on being verified", spec)
 		}
 	}
@@ -175,11 +177,11 @@ func TestVerificationTellsNothing(t *testing.T) {
 			w.react()
 			w.pass()
 			if tc.scheduled {
-				cron := w.request.Observed[nameVerify].Map()
+				cron := w.request.Observed[names.Verify].Map()
 				cron["status"] = map[string]any{"lastScheduleTime": began.Format(time.RFC3339)}
-				w.request.Observed[nameVerify] = composetest.Object(cron)
+				w.request.Observed[names.Verify] = composetest.Object(cron)
 			} else {
-				w.fails(nameVerifyNowPrefix+firstVerify, began, began.Add(time.Minute))
+				w.fails(names.VerifyNowPrefix+backup.FirstVerify, began, began.Add(time.Minute))
 			}
 			w.backup.Verification.Ended = tc.ended
 			w.react()
@@ -207,13 +209,13 @@ func TestVerifyOnce(t *testing.T) {
 		// What the bucket remembers, and how often each id has begun.
 		var kept observev1alpha1.VerificationReport
 		begun, ended := map[string]int{}, map[string]bool{}
-		ids := map[string]string{nowName("0"): "0"}
+		ids := map[string]string{backup.NowName("0"): "0"}
 		for range 25 {
 			before := w.verifyJobs()
 			switch r.IntN(5) {
 			case 0:
 				id := strconv.Itoa(len(ids))
-				ids[nowName(id)] = id
+				ids[backup.NowName(id)] = id
 				w.edit(withBackup(`{verify: {now: "` + id + `"}}`))
 			case 1: // A Job tells its result.
 				if len(before) > 0 {
@@ -229,7 +231,7 @@ func TestVerifyOnce(t *testing.T) {
 			case 3: // Somebody removes a Job whose result the leader tells.
 				for _, name := range before {
 					if ended[name] && w.backup.Verification.Asked && w.backup.Verification.Ended == kept.Ended && w.backup.Verification.ID == kept.ID {
-						delete(w.request.Observed, nameVerifyNowPrefix+name)
+						delete(w.request.Observed, names.VerifyNowPrefix+name)
 					}
 				}
 				before = w.verifyJobs()
@@ -271,13 +273,13 @@ func TestVerifyPolicy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := running(t, withBackup(tc.spec))
-			if o := w.request.Observed[nameBackupBucket]; o != nil {
+			if o := w.request.Observed[names.BackupBucket]; o != nil {
 				bucket := o.Map()
 				bucket["status"] = map[string]any{"atProvider": map[string]any{"endpoint": tc.endpoint}}
-				w.request.Observed[nameBackupBucket] = composetest.Object(bucket)
+				w.request.Observed[names.BackupBucket] = composetest.Object(bucket)
 			}
 			w.pass()
-			spec := compose.Map(w.request.Observed[nameVerifyPolicy].Map(), "spec")
+			spec := compose.Map(w.request.Observed[names.VerifyPolicy].Map(), "spec")
 			if len(compose.List(spec, "ingress")) > 0 || len(compose.List(spec, "policyTypes")) != 2 || len(compose.List(spec, "egress")) != 2 {
 				t.Fatalf("the policy is %v", spec)
 			}
@@ -323,8 +325,8 @@ func TestVerifySchedule(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		schedule := s.verifySchedule()
-		if pause := longestPause(schedule); pause != 7*24*time.Hour {
+		schedule := backup.VerifySchedule(s)
+		if pause := backup.LongestPause(schedule); pause != 7*24*time.Hour {
 			t.Errorf("the schedule of %s is %q, with pauses of %s", name, schedule, pause)
 		}
 		seen[schedule] = true

@@ -25,7 +25,7 @@ import (
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
-	fndatabase "github.com/capstan-dev/capstan/function/database"
+	"github.com/capstan-dev/capstan/function/database/names"
 )
 
 // renewing is the maximum time until a pod uses a renewed certificate. The kubelet updates the file within a minute and
@@ -83,7 +83,7 @@ func shown(ctx context.Context, p corev1.Pod) (string, error) {
 func renew(t *testing.T, ns, name string) {
 	t.Helper()
 	c := &unstructured.Unstructured{}
-	c.SetGroupVersionKind(fndatabase.CertificateGVK)
+	c.SetGroupVersionKind(names.CertificateGVK)
 	if err := kube.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: name}, c); err != nil {
 		t.Fatal(err)
 	}

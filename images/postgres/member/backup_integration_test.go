@@ -27,7 +27,6 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
-	"github.com/capstan-dev/capstan/function/database/engine/postgres"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/command"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 	"github.com/capstan-dev/capstan/test/outside"
@@ -97,7 +96,7 @@ func archives(c *cluster) { c.server.Archives, c.server.Archiving = true, true }
 // backup as the pod of a CronJob takes it.
 func (c *cluster) backup() (command.Result, string) {
 	c.t.Helper()
-	cert, key, err := c.ca.issue(postgres.BackupCommonName, nil)
+	cert, key, err := c.ca.issue(pgmember.BackupCommonName, nil)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -526,7 +526,7 @@ func newAuthority() (*authority, error) {
 
 // sign a certificate of members.
 func (a *authority) sign(names []string) (cert, key []byte, err error) {
-	return a.issue(postgres.MemberCommonName, names)
+	return a.issue(pgmember.MemberCommonName, names)
 }
 
 // issue a certificate of a common name.

@@ -97,7 +97,7 @@ func newPooled(t *testing.T, mode postgres.PoolMode) *pooled {
 	name := fmt.Sprintf("%s-rw.%s.svc", database, c.ns)
 	service := fmt.Sprintf("127.%d.%d.40", c.net, c.sub)
 	c.leaderAt(net.JoinHostPort(service, "5432"))
-	cert, key, err := c.ca.issue(postgres.PoolerCommonName, []string{"localhost", fmt.Sprintf("%s-pooler.%s.svc", database, c.ns)})
+	cert, key, err := c.ca.issue(pgmember.PoolerCommonName, []string{"localhost", fmt.Sprintf("%s-pooler.%s.svc", database, c.ns)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func (p *pooled) pooler(i int, service, name string, config postgres.Pooler) {
 	// All have the network of the machine.
 	folder := "config-" + host
 	p.file(folder+"/pgbouncer.ini", []byte(strings.Replace(config.Config(), "listen_addr = *", "listen_addr = "+address, 1)))
-	p.file(folder+"/"+postgres.FilePoolerAccess, []byte(postgres.PoolerAccess))
+	p.file(folder+"/"+pgmember.FilePoolerAccess, []byte(postgres.PoolerAccess))
 	scratch := filepath.Join(p.base, "scratch-"+host)
 	if err := os.Mkdir(scratch, 0o755); err != nil {
 		p.t.Fatal(err)
@@ -563,7 +563,7 @@ func (p *pooled) stops(t *testing.T) {
 // reloads sizes and certificates without an error.
 func (p *pooled) reloads(t *testing.T, w *clients) {
 	t.Helper()
-	cert, key, err := p.ca.issue(postgres.PoolerCommonName, []string{"localhost", fmt.Sprintf("%s-pooler.%s.svc", database, p.ns)})
+	cert, key, err := p.ca.issue(pgmember.PoolerCommonName, []string{"localhost", fmt.Sprintf("%s-pooler.%s.svc", database, p.ns)})
 	if err != nil {
 		t.Fatal(err)
 	}

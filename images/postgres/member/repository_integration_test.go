@@ -20,7 +20,6 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
-	"github.com/capstan-dev/capstan/function/database/engine/postgres"
 	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/objectstore"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
@@ -53,8 +52,8 @@ func newVault(c *cluster) *vault {
 		}
 		_ = unix.Unmount(folder, unix.MNT_DETACH)
 	})
-	v.shown("repository-server", postgres.BackupCommonName, v.host)
-	v.shown("bucket", postgres.RepositoryCommonName)
+	v.shown("repository-server", pgmember.BackupCommonName, v.host)
+	v.shown("bucket", pgmember.RepositoryCommonName)
 	return v
 }
 

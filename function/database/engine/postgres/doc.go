@@ -4,35 +4,7 @@
 // that members start with. It knows nothing of Kubernetes objects.
 package postgres
 
-import (
-	"github.com/capstan-dev/capstan/apis/members/pgmember"
-	"github.com/capstan-dev/capstan/function/database/engine"
-)
-
-// What the members' program and this configuration have in common, by the names that are used here.
-const (
-	DataDir   = pgmember.FolderData
-	SocketDir = pgmember.FolderSocket
-
-	PortPostgres      = pgmember.PortPostgres
-	PortPatroni       = pgmember.PortPatroni
-	PortHealth        = pgmember.PortHealth
-	PortMetrics       = pgmember.PortMetrics
-	PortPause         = pgmember.PortPause
-	PortPoolerMetrics = pgmember.PortPoolerMetrics
-	PortBackup        = pgmember.PortBackup
-	PortRepository    = pgmember.PortRepository
-
-	RoleAccess = pgmember.RoleAccess
-
-	MemberCommonName     = pgmember.MemberCommonName
-	PoolerCommonName     = pgmember.PoolerCommonName
-	BackupCommonName     = pgmember.BackupCommonName
-	RepositoryCommonName = pgmember.RepositoryCommonName
-
-	FilePooler       = pgmember.FilePooler
-	FilePoolerAccess = pgmember.FilePoolerAccess
-)
+import "github.com/capstan-dev/capstan/function/database/engine"
 
 // A Server is what the configuration of a Database's members follows from, with what PostgreSQL makes of it.
 type Server struct {

@@ -40,24 +40,24 @@ func (Engine) Traits() engine.Traits {
 		Unmanaged:        pgmember.ReasonRolesOrExtensionsFailed,
 		User:             999,
 		Group:            999,
-		SocketDir:        SocketDir,
+		SocketDir:        pgmember.FolderSocket,
 		Ports: engine.Ports{
-			Client: PortPostgres, Coordination: PortPatroni, Health: PortHealth, Metrics: PortMetrics,
-			Backup: PortBackup, Repository: PortRepository, Pause: PortPause, PoolerMetrics: PortPoolerMetrics,
+			Client: pgmember.PortPostgres, Coordination: pgmember.PortPatroni, Health: pgmember.PortHealth, Metrics: pgmember.PortMetrics,
+			Backup: pgmember.PortBackup, Repository: pgmember.PortRepository, Pause: pgmember.PortPause, PoolerMetrics: pgmember.PortPoolerMetrics,
 		},
 		CommonNames: engine.CommonNames{
-			Members: MemberCommonName, Backup: BackupCommonName, Repository: RepositoryCommonName, Pooler: PoolerCommonName,
+			Members: pgmember.MemberCommonName, Backup: pgmember.BackupCommonName, Repository: pgmember.RepositoryCommonName, Pooler: pgmember.PoolerCommonName,
 		},
 		Exporter: engine.Exporter{
 			Command: []string{"prometheus-postgres-exporter"},
 			// How near transaction ids are to their end is reported only on request.
 			Args: []string{"--collector.database_wraparound"},
-			Env:  map[string]string{"DATA_SOURCE_NAME": "host=" + SocketDir + " user=" + pgmember.RoleExporter + " dbname=postgres sslmode=disable"},
+			Env:  map[string]string{"DATA_SOURCE_NAME": "host=" + pgmember.FolderSocket + " user=" + pgmember.RoleExporter + " dbname=postgres sslmode=disable"},
 			// A user of its own, so that the server distinguishes it from the superuser. It shares the group, which may
 			// open the socket.
 			User: 998,
 		},
-		Access:   RoleAccess,
+		Access:   pgmember.RoleAccess,
 		Verifier: credentialsv1alpha1.FormatSCRAM,
 	}
 }
@@ -226,11 +226,11 @@ func (Engine) PoolerFiles(p engine.Pooler) map[string]string {
 		mode = PoolSessions
 	}
 	return map[string]string{
-		FilePooler: Pooler{
+		pgmember.FilePooler: Pooler{
 			Host: p.Host, Databases: slices.Sorted(slices.Values(p.Databases)), Mode: mode, PoolSize: p.PoolSize, MaxClients: p.MaxClients,
 			Limits: p.Limits, ServerAuthority: p.ServerAuthority,
 		}.Config(),
-		FilePoolerAccess: PoolerAccess,
+		pgmember.FilePoolerAccess: PoolerAccess,
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/function/database/engine"
 )
 
@@ -203,7 +204,7 @@ func TestAccess(t *testing.T) {
 			lines := Server{Server: engine.Server{Pooled: tc.pooled}}.access()
 			pooler := slices.Index(lines, "hostssl postgres pooler all cert map=members")
 			i := slices.Index(lines, "host all "+tc.closed+" all reject")
-			j := slices.Index(lines, "hostssl all "+RoleAccess+" all scram-sha-256")
+			j := slices.Index(lines, "hostssl all "+pgmember.RoleAccess+" all scram-sha-256")
 			last := lines[len(lines)-1]
 			if i < 0 || j < i || pooler > i || pooler >= 0 != tc.pooled || !strings.HasPrefix(last, "host all") || !strings.HasSuffix(last, "reject") {
 				t.Errorf("%s: lines of pg_hba are not in order: %q", tc.reason, lines)

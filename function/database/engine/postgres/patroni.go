@@ -103,7 +103,7 @@ func (s Server) Patroni() (string, error) {
 	// Only where a commit was on two members is a new copy sure to lose nothing.
 	replaceable := s.Synchronous && s.Members > 1
 	restapi := map[string]any{
-		"listen":   fmt.Sprintf("0.0.0.0:%d", PortPatroni),
+		"listen":   fmt.Sprintf("0.0.0.0:%d", pgmember.PortPatroni),
 		"certfile": pgmember.FileMemberCert,
 		"keyfile":  pgmember.FileMemberKey,
 		"cafile":   pgmember.FileMemberCA,
@@ -111,8 +111,8 @@ func (s Server) Patroni() (string, error) {
 		"verify_client": "optional",
 	}
 	server := map[string]any{
-		"listen":               fmt.Sprintf("*:%d", PortPostgres),
-		"data_dir":             DataDir,
+		"listen":               fmt.Sprintf("*:%d", pgmember.PortPostgres),
+		"data_dir":             pgmember.FolderData,
 		"bin_dir":              pgmember.Programs(strconv.Itoa(s.Major)),
 		"pgpass":               pgmember.FolderPrivate + "/pgpass",
 		"use_unix_socket":      true,
@@ -199,7 +199,7 @@ func (s Server) access() []string {
 	}
 	return append(lines,
 		"host all "+closed+" all reject",
-		"hostssl all "+RoleAccess+" all scram-sha-256",
+		"hostssl all "+pgmember.RoleAccess+" all scram-sha-256",
 		"hostssl all all all scram-sha-256",
 		"host all all all reject",
 	)
@@ -211,11 +211,11 @@ func (s Server) identities() []string {
 		"members " + pgmember.RoleSuperuser + " " + pgmember.RoleSuperuser,
 		"members " + pgmember.RoleSuperuser + " " + pgmember.RoleReplication,
 		"members " + pgmember.RoleSuperuser + " " + pgmember.RoleRewind,
-		"members " + MemberCommonName + " " + pgmember.RoleReplication,
-		"members " + MemberCommonName + " " + pgmember.RoleRewind,
+		"members " + pgmember.MemberCommonName + " " + pgmember.RoleReplication,
+		"members " + pgmember.MemberCommonName + " " + pgmember.RoleRewind,
 	}
 	if s.Pooled {
-		lines = append(lines, "members "+PoolerCommonName+" "+pgmember.RolePooler)
+		lines = append(lines, "members "+pgmember.PoolerCommonName+" "+pgmember.RolePooler)
 	}
 	return lines
 }

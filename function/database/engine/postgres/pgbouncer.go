@@ -75,21 +75,21 @@ func (p Pooler) Config() string {
 		if n := p.Limits[d]; n > 0 {
 			limit = fmt.Sprintf(" max_db_connections=%d", n)
 		}
-		fmt.Fprintf(&b, "%s = host=%s port=%d%s\n", d, p.Host, PortPostgres, limit)
+		fmt.Fprintf(&b, "%s = host=%s port=%d%s\n", d, p.Host, pgmember.PortPostgres, limit)
 	}
-	fmt.Fprintf(&b, "%s = host=%s port=%d pool_size=2 max_db_connections=2\n", LookupDatabase, p.Host, PortPostgres)
+	fmt.Fprintf(&b, "%s = host=%s port=%d pool_size=2 max_db_connections=2\n", LookupDatabase, p.Host, pgmember.PortPostgres)
 	b.WriteString("\n[pgbouncer]\n")
 	for _, o := range []struct {
 		name  string
 		value any
 	}{
 		{"listen_addr", "*"},
-		{"listen_port", PortPostgres},
+		{"listen_port", pgmember.PortPostgres},
 		// Only the program that supervises it manages it here.
 		{"unix_socket_dir", pgmember.FolderPrivate},
 		{"unix_socket_mode", "0700"},
 		{"auth_type", "hba"},
-		{"auth_hba_file", pgmember.FolderConfig + "/" + FilePoolerAccess},
+		{"auth_hba_file", pgmember.FolderConfig + "/" + pgmember.FilePoolerAccess},
 		{"auth_user", pgmember.RolePooler},
 		{"auth_dbname", LookupDatabase},
 		{"auth_query", lookup},

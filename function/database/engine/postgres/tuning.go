@@ -30,7 +30,7 @@ func (s Server) Restarting() map[string]string {
 		"shared_buffers": megabytes(s.Memory / 4),
 		// A node may have huge pages, and a container that may not use them is killed at its first access.
 		"huge_pages":              "off",
-		"unix_socket_directories": SocketDir,
+		"unix_socket_directories": pgmember.FolderSocket,
 		"logging_collector":       "off",
 	}
 	if len(s.Preload) > 0 {

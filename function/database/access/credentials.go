@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package access composes credentials, logins and grants of consumers, and their rotation.
+package access
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	accessv1alpha1 "github.com/capstan-dev/capstan/apis/access/v1alpha1"
+	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/objects"
+)
+
+// credentialSpec without what the schema fills in: its default keeps the Secret when the Credential goes.
+type credentialSpec struct {
+	ForProvider credentialsv1alpha1.CredentialParameters `json:"forProvider"`
+}
+
+// accessMetadata names the generation, so that logins are looked at as soon as clients are switched to another one.
+func accessMetadata(s *facts.Cluster) *applymetav1.ObjectMetaApplyConfiguration {
+	m := s.Metadata(s.Name)
+	if s.Generation > 1 || !s.Memory.IsEmpty() {
+		m.WithAnnotations(map[string]string{names.LabelGeneration: strconv.Itoa(s.Generation)})
+	}
+	return m
+}
+
+// accessSpec without what the schema fills in.
+type accessSpec struct {
+	ForProvider accessv1alpha1.AccessParameters `json:"forProvider"`
+}
+
+// Credential is what the provider logs in with. It is made first, and its identity is that of the Database: it outlives the
+// Database together with the volumes.
+func Credential(d *compose.Draft, s *facts.Cluster, remember string) {
+	spec, m := s.AcceptedSpec(), s.Metadata(s.Called(names.SuffixAccess))
+	if spec != "" {
+		m.WithAnnotations(map[string]string{names.AnnotationAccepted: spec})
+	}
+	d.Require(names.AccessCredential, credential(m, credentialsv1alpha1.CredentialParameters{
+		Keys: []credentialsv1alpha1.Key{{
+			Name: names.KeyPassword,
+			// The server is never given the password itself.
+			Derive: []credentialsv1alpha1.Derivation{{Format: s.Traits.Verifier, Key: names.KeyVerifier}},
+		}},
+		Remember: remember,
+	}))
+}
+
+func credential(m *applymetav1.ObjectMetaApplyConfiguration, p credentialsv1alpha1.CredentialParameters) compose.Named {
+	return objects.Manifest(credentialsv1alpha1.CredentialGroupVersionKind, m, credentialSpec{ForProvider: p})
+}
+
+// Consumers get a Secret each, with all that it takes to connect. Nobody who is not a consumer any more has one that is kept up
+// to date; the Secret itself stays.
+func Consumers(d *compose.Draft, s *facts.Cluster) {
+	for _, c := range s.Spec.Consumers {
+		d.Require(names.ConsumerPrefix+c.Name, credential(s.Metadata(s.Called(c.Name)), credentialsv1alpha1.CredentialParameters{
+			Keys:       []credentialsv1alpha1.Key{{Name: names.KeyPassword}},
+			Rotation:   Rotation(s, c),
+			Connection: connection(s, c),
+		}))
+	}
+	for resource := range s.Observed {
+		name, ok := strings.CutPrefix(resource, names.ConsumerPrefix)
+		if ok && !slices.ContainsFunc(s.Spec.Consumers, func(c v1alpha1.Consumer) bool { return c.Name == name }) {
+			d.Remove(resource)
+		}
+	}
+}
+
+// connection of a consumer: one name that leads to the right member, and all members, for clients that look for it themselves.
+func connection(s *facts.Cluster, c v1alpha1.Consumer) *credentialsv1alpha1.Connection {
+	hosts := make([]credentialsv1alpha1.HostPort, 0, len(names.Letters))
+	for _, letter := range s.Expected() {
+		hosts = append(hosts, credentialsv1alpha1.HostPort{Host: credentialsv1alpha1.Host(s.PodHost(letter)), Port: s.Traits.Ports.Client})
+	}
+	own := s.Engine.Connection(c.Access == v1alpha1.ConsumerReadOnly)
+	connection := &credentialsv1alpha1.Connection{
+		Type:        own.Type,
+		Provider:    "capstan",
+		Host:        credentialsv1alpha1.Host(s.Host(names.SuffixRW)),
+		Port:        new(s.Traits.Ports.Client),
+		Hosts:       hosts,
+		Database:    c.Database,
+		Username:    facts.Login(c.Name),
+		Options:     own.Options,
+		JDBCOptions: own.JDBCOptions,
+		CAFrom: &credentialsv1alpha1.CASource{SecretKeyRef: &credentialsv1alpha1.KeyReference{
+			Name: s.ServerSecret(), Key: names.KeyOfCertificate,
+		}},
+	}
+	if HasTwoLogins(s, c) {
+		connection.AlternateUsername = alternate(c.Name)
+	}
+	if s.Pooled() {
+		connection.Endpoints = append(connection.Endpoints, credentialsv1alpha1.Endpoint{
+			Name: names.SuffixPooler, Host: credentialsv1alpha1.Host(s.Host(names.SuffixPooler)), Port: s.Traits.Ports.Client,
+		})
+	}
+	if host := s.ExternalHost(); host != "" {
+		connection.Endpoints = append(connection.Endpoints, credentialsv1alpha1.Endpoint{
+			Name: names.SuffixExternal, Host: credentialsv1alpha1.Host(host), Port: s.Traits.Ports.Client,
+		})
+	}
+	if c.Access == v1alpha1.ConsumerReadOnly && s.Spec.Replicas > 1 {
+		connection.Host = credentialsv1alpha1.Host(s.Host(names.SuffixRO))
+	}
+	return connection
+}
+
+// Logins makes databases, logins and grants once there is somebody to make them.
+func Logins(d *compose.Draft, s *facts.Cluster) {
+	if s.Identity == "" {
+		return
+	}
+	p := accessv1alpha1.AccessParameters{
+		Server: accessv1alpha1.Server{
+			Host:              s.Host(names.SuffixRW),
+			Port:              new(s.Traits.Ports.Client),
+			Username:          s.Traits.Access,
+			PasswordSecretRef: accessv1alpha1.SecretKeyReference{Name: s.Called(names.SuffixAccess), Key: names.KeyPassword},
+			CASecretRef:       accessv1alpha1.SecretKeyReference{Name: s.ServerSecret(), Key: names.KeyOfCertificate},
+		},
+		Extensions: slices.Sorted(slices.Values(s.Spec.Extensions)),
+		Suspended:  s.Asleep(),
+	}
+	for _, d := range s.Spec.Databases {
+		p.Databases = append(p.Databases, accessv1alpha1.AccessDatabase{Name: d.Name})
+	}
+	for _, c := range s.Spec.Consumers {
+		p.Logins = append(p.Logins, accessLogin(s, c))
+	}
+	d.Require(names.Access, objects.Manifest(accessv1alpha1.AccessGroupVersionKind, accessMetadata(s), accessSpec{ForProvider: p}))
+}
+
+// LoggedIn reports whether a consumer can log in.
+func LoggedIn(s *facts.Cluster, c v1alpha1.Consumer) bool {
+	o := s.Observed[names.Access]
+	if o == nil || !facts.Ready(s.Observed[names.ConsumerPrefix+c.Name]) {
+		return false
+	}
+	return slices.Contains(compose.List(o.Map(), "status", "atProvider", "logins"), any(facts.Login(c.Name)))
+}

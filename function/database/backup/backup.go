@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package backup has what follows from spec.backup and spec.from: where backups go, what opens it, and when they are due.
+package backup
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/engine"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/names"
+)
+
+// Suffixes of what belongs to backups. The Secrets begin with pg-, which no consumer does, so that none has the name of a
+// consumer's.
+const (
+	hoursOfNight        = 6
+	Deadline            = 6 * time.Hour
+	suffixDays          = "d"
+	partOfStorage       = 5
+	maxRetention        = 9999
+	minArchiveBacklogMB = 128 << 20
+)
+
+// Archives reports whether members can archive: they can once there were backups, so that switching them off and on restarts
+// nobody.
+func Archives(s *facts.Cluster) bool {
+	if s.Spec.Backup != nil {
+		return true
+	}
+	for _, o := range s.Sets {
+		if o.BucketSecret != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// BucketSecret holds what opens the bucket, or the volume. A Database that no longer mentions backups keeps the one it had.
+func BucketSecret(s *facts.Cluster) string {
+	switch {
+	case s.Spec.Backup != nil && IsOnVolume(s):
+		return s.Called(names.SuffixRepositoryClient)
+	case s.Spec.Backup != nil && s.Spec.Backup.To != nil && s.Spec.Backup.To.ConnectionSecretRef != nil:
+		return s.Spec.Backup.To.ConnectionSecretRef.Name
+	case s.Spec.Backup != nil:
+		return s.Called(names.SuffixBackupBucket)
+	}
+	for _, letter := range compose.SortedKeys(s.Sets) {
+		if name := s.Sets[letter].BucketSecret; name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// Stanza that backups are kept under: by identity, so that a stranger of the same name has another, and by version, because an
+// upgrade begins other data.
+func Stanza(s *facts.Cluster) string { return StanzaOf(s, s.Generation) }
+
+// StanzaOf a generation. Each has its own, so that none archives among what another one wrote.
+func StanzaOf(s *facts.Cluster, generation int) string {
+	scope := s.Name + "-" + s.Identity[:min(8, len(s.Identity))]
+	if generation > 1 {
+		scope = fmt.Sprintf("%s-g%d", scope, generation)
+	}
+	return fmt.Sprintf("%s-%s", scope, s.VersionOf(generation))
+}
+
+// repositoryOf a Database in its bucket.
+func repositoryOf(namespace, name string) string { return "/" + namespace + "/" + name }
+
+// ArchiveBacklog that is allowed, in bytes.
+func ArchiveBacklog(s *facts.Cluster) int64 {
+	if q := s.Spec.Backup.MaxArchiveBacklog; q != nil {
+		return q.Value()
+	}
+	// Whole MiB, which people can read.
+	return max(s.Spec.Storage.Value()/partOfStorage>>20<<20, minArchiveBacklogMB)
+}
+
+// File of this Database, or nil where there never were backups.
+func File(s *facts.Cluster) *engine.Backup {
+	if s.Spec.Backup == nil {
+		return nil
+	}
+	f := &engine.Backup{
+		Enabled: s.TakesBackups(), Stanza: Stanza(s), Path: repositoryOf(s.Namespace, s.Name), Repository: repositoryAddress(s), Queue: ArchiveBacklog(s),
+		StartEmpty:   s.Spec.Backup.OnExisting == v1alpha1.ExistingLeft,
+		RestorePoint: string(s.Spec.Backup.RestorePoint), Encrypted: Key(s).Encrypted(), Verify: verifyFile(s),
+	}
+	f.RetentionDays, f.RetentionFull = retention(s.Spec.Backup.Retention)
+	for _, letter := range s.Expected() {
+		f.Members = append(f.Members, s.PodHost(letter))
+	}
+	return f
+}
+
+// retention in days, or else as a number of full backups; both 0 when it is neither.
+func retention(text string) (days, full int) {
+	number, isDays := strings.CutSuffix(text, suffixDays)
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 1 || n > maxRetention {
+		return 0, 0
+	}
+	if isDays {
+		return n, 0
+	}
+	return 0, n
+}
+
+// Schedule of backups: the one that is asked for, or once a night. When in the night follows from namespace and name, so that not
+// all Databases begin at once.
+func Schedule(s *facts.Cluster) string {
+	if text := s.Spec.Backup.Schedule; text != "" {
+		return text
+	}
+	minute := s.Hashed() % (hoursOfNight * 60)
+	return fmt.Sprintf("%d %d * * *", minute%60, minute/60)
+}
+
+// ArchivesAs is what of backups reaches the pods, for the revision.
+func ArchivesAs(s *facts.Cluster, e map[string]any) {
+	if Archives(s) {
+		e["backup"] = BucketSecret(s)
+	}
+	if k := Key(s); Archives(s) && k.Encrypted() {
+		e["backupKey"] = k.Text()
+	}
+	if name := SourceSecret(s); name != "" {
+		e["source"] = name
+	}
+	if k := SourceKey(s); k.Encrypted() {
+		e["sourceKey"] = k.Text()
+	}
+}

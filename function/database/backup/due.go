@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"time"
+
+	"github.com/robfig/cron/v3"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/names"
+)
+
+// Names of the objects of backups within the composition.
+const (
+
+	// FirstBackup is the id of the backup that is taken as soon as there is a leader: without one nothing can be restored.
+	FirstBackup = "first"
+
+	// firstBackupAgain is how long after the first backup failed it is tried again.
+	firstBackupAgain = 10 * time.Minute
+)
+
+// FirstAgain is when the first backup is tried again, if it failed.
+func FirstAgain(s *facts.Cluster) (time.Time, bool) {
+	_, ended, failed := Failure(s.Observed[names.BackupNowPrefix+NowName(FirstBackup)])
+	return ended.Add(firstBackupAgain), failed
+}
+
+// NowName of an id, which may be longer than there is room in a name.
+func NowName(id string) string { return compose.Hash([]byte(id)) }
+
+// looked is how many runs of a schedule its longest pause is looked for in.
+const looked = 100
+
+// LongestPause between two runs of a schedule. It is looked for from a fixed day on, so that it is the same in every pass.
+func LongestPause(schedule string) time.Duration {
+	parsed, err := cron.ParseStandard(schedule)
+	if err != nil {
+		return 0
+	}
+	var longest time.Duration
+	at := parsed.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	for range looked {
+		next := parsed.Next(at)
+		if next.IsZero() {
+			break
+		}
+		longest, at = max(longest, next.Sub(at)), next
+	}
+	return longest
+}
+
+// Due is when the next backup should be there. It is not known before the first.
+func Due(s *facts.Cluster) (time.Time, bool) {
+	began := facts.Stamp(s.BackupReport().Began)
+	if !s.TakesBackups() || began == nil {
+		return time.Time{}, false
+	}
+	schedule, err := cron.ParseStandard(Schedule(s))
+	if err != nil {
+		return time.Time{}, false
+	}
+	next := schedule.Next(began.UTC())
+	return next.Add(Deadline), !next.IsZero()
+}
+
+// Failure is when a Job began and when it failed, if it did: none of its pods is started again.
+func Failure(job compose.Object) (began, ended time.Time, failed bool) {
+	if job == nil {
+		return time.Time{}, time.Time{}, false
+	}
+	c := compose.Condition(job.Map(), string(batchv1.JobFailed))
+	from, to := facts.Stamp(compose.Text(job.Map(), "status", "startTime")), facts.Stamp(compose.Text(c, "lastTransitionTime"))
+	if compose.Text(c, "status") != string(corev1.ConditionTrue) || from == nil || to == nil {
+		return time.Time{}, time.Time{}, false
+	}
+	return from.Time, to.Time, true
+}
+
+// ScheduledFailure is when the Job began that a CronJob made last, if that has ended without success.
+func ScheduledFailure(cron compose.Object) (time.Time, bool) {
+	if cron == nil {
+		return time.Time{}, false
+	}
+	status := compose.Map(cron.Map(), "status")
+	began, succeeded := facts.Stamp(compose.Text(status, "lastScheduleTime")), facts.Stamp(compose.Text(status, "lastSuccessfulTime"))
+	if began == nil || len(compose.List(status, "active")) > 0 || succeeded != nil && !succeeded.Before(began) {
+		return time.Time{}, false
+	}
+	return began.Time, true
+}
+
+// Names of the objects of verifications within the composition.
+const (
+
+	// FirstVerify names the verification that begins as soon as there is a backup.
+	FirstVerify = "first"
+)
+
+// Past reports whether a time that is known has passed.
+func Past(s *facts.Cluster, at time.Time, known bool) bool { return known && s.Now.After(at) }
+
+// VerifyLost is when a verification that began cannot go on any longer.
+func VerifyLost(s *facts.Cluster) (time.Time, bool) {
+	began := facts.Stamp(s.BackupReport().Verification.Began)
+	if !Verifies(s) || began == nil {
+		return time.Time{}, false
+	}
+	return began.Add(VerifyDeadline), true
+}
+
+// VerifyDue is when the next verification should have ended. Before the first it is not known, but that a backup was there since.
+func VerifyDue(s *facts.Cluster) (time.Time, bool) {
+	if !Verifies(s) {
+		return time.Time{}, false
+	}
+	b := s.BackupReport()
+	from := facts.Stamp(b.Verification.Ended)
+	if from == nil {
+		from = facts.Stamp(b.Earliest)
+	}
+	schedule, err := cron.ParseStandard(VerifySchedule(s))
+	if err != nil || from == nil {
+		return time.Time{}, false
+	}
+	next := schedule.Next(from.UTC())
+	return next.Add(VerifyDeadline), !next.IsZero()
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/names"
+	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
+)
+
+// partsOfStorage is how many times the size of a member's volume that of backups has, unless the spec says otherwise: weekly full
+// ones of a month, compressed, with what is archived in between.
+const partsOfStorage = 3
+
+// IsOnVolume reports whether backups go to a volume of the Database's own: because the spec says so, or because they did before,
+// or because the platform says so. What a Database has is not changed by settings.
+func IsOnVolume(s *facts.Cluster) bool {
+	if b := s.Spec.Backup; b != nil && b.To != nil {
+		return b.To.Volume != nil
+	}
+	for _, name := range s.Opened {
+		switch name {
+		case s.Called(names.SuffixRepositoryClient):
+			return true
+		case s.Called(names.SuffixBackupBucket):
+			return false
+		}
+	}
+	switch {
+	case s.Observed[names.BackupBucket] != nil:
+		return false
+	case s.Observed[names.Repository] != nil:
+		return true
+	default:
+		return s.Spec.Backup != nil && s.Settings.Database.Backup.To == inputv1alpha1.BackupToVolume
+	}
+}
+
+// RepositoryHost is the host of the volume of backups of a Database of a namespace.
+func RepositoryHost(namespace, name string) string {
+	return fmt.Sprintf("%s-%s.%s.svc", name, names.SuffixRepository, namespace)
+}
+
+// served is the host of the volume that backups go to, or that members still go to until they are recreated after backups were
+// moved, or "". Each goes by the Secret that it has.
+func repositoryAddress(s *facts.Cluster) string {
+	if !IsOnVolume(s) && !slices.Contains(s.Opened, s.Called(names.SuffixRepositoryClient)) {
+		return ""
+	}
+	return RepositoryHost(s.Namespace, s.Name)
+}
+
+// RepositoryVolume that the spec asks for, which may say nothing.
+func RepositoryVolume(s *facts.Cluster) v1alpha1.DatabaseBackupVolume {
+	if b := s.Spec.Backup; b != nil && b.To != nil && b.To.Volume != nil {
+		return *b.To.Volume
+	}
+	return v1alpha1.DatabaseBackupVolume{}
+}
+
+// RepositorySize is how large the volume of backups should be. It never shrinks.
+func RepositorySize(s *facts.Cluster) resource.Quantity {
+	size := *resource.NewQuantity(s.Spec.Storage.Value()*partsOfStorage, resource.BinarySI)
+	if q := RepositoryVolume(s).Size; q != nil {
+		size = *q
+	}
+	if was := RepositoryClaimed(s); was.Cmp(size) > 0 {
+		return was
+	}
+	return size
+}
+
+// RepositoryClaimed is the size that was asked for last.
+func RepositoryClaimed(s *facts.Cluster) resource.Quantity {
+	o := s.Observed[names.RepositoryVolumeClaim]
+	if o == nil {
+		return resource.Quantity{}
+	}
+	q, err := resource.ParseQuantity(compose.Text(o.Map(), "spec", "forProvider", "size"))
+	if err != nil {
+		return resource.Quantity{}
+	}
+	return q
+}
+
+// RepositoryClass of the volume, or "" for the cluster's default.
+func RepositoryClass(s *facts.Cluster) string {
+	if c := RepositoryVolume(s).StorageClassName; c != "" {
+		return c
+	}
+	if c := s.Settings.Database.Backup.StorageClassName; c != "" {
+		return c
+	}
+	return s.Size.StorageClassName
+}
+
+// RepositoryMade is the claim that the StatefulSet was made with, if there is one.
+func RepositoryMade(s *facts.Cluster) map[string]any {
+	o := s.Observed[names.Repository]
+	if o == nil {
+		return nil
+	}
+	for _, c := range compose.List(o.Map(), "spec", "volumeClaimTemplates") {
+		if claim, ok := c.(map[string]any); ok {
+			return claim
+		}
+	}
+	return nil
+}
+
+// RepositoryDisk is how full the volume of backups is, as the leader tells.
+func RepositoryDisk(s *facts.Cluster) observev1alpha1.RepositoryReport {
+	if !IsOnVolume(s) {
+		return observev1alpha1.RepositoryReport{}
+	}
+	return s.BackupReport().Repository
+}
+
+// RepositoryClaim is the name of the persistent volume claim.
+func RepositoryClaim(s *names.Names) string {
+	return names.VolumeData + "-" + s.Called(names.SuffixRepository) + "-0"
+}
+
+// RepositoryFill tells why the volume of backups needs room, if it does: the reason of StorageHealthy and its message.
+func RepositoryFill(s *facts.Cluster) (xpv2.ConditionReason, string) {
+	switch RepositoryDisk(s).Disk {
+	case facts.DiskFull:
+		return v1alpha1.ReasonStorageFull, fmt.Sprintf("the volume of backups (%s) is over 95 %% full, and once it is full, what is to be archived waits on that of the leader: %s",
+			RepositoryClaim(&s.Names), RepositoryRoom(s))
+	case facts.DiskLow:
+		return v1alpha1.ReasonStorageLow, fmt.Sprintf("the volume of backups (%s) is over 85 %% full: %s", RepositoryClaim(&s.Names), RepositoryRoom(s))
+	default:
+		return "", ""
+	}
+}
+
+// repositoryGrowth tells how the volume of backups comes to the size that is wanted, and whether it does not.
+func repositoryGrowth(s *facts.Cluster) (words string, stuck bool) {
+	for _, v := range facts.ObserveVolumes(s.Observed[names.RepositoryVolumeClaim]).Volumes {
+		switch v.State {
+		case storagev1alpha1.VolumeFailed, storagev1alpha1.VolumeNotExpandable:
+			return v.Message, true
+		case storagev1alpha1.VolumeGrowing, storagev1alpha1.VolumeFileSystemPending:
+			return "it is made larger", false
+		}
+	}
+	return "", false
+}
+
+// RepositoryRoom tells what to do about a volume of backups that fills up.
+func RepositoryRoom(s *facts.Cluster) string {
+	size := RepositorySize(s)
+	switch words, stuck := repositoryGrowth(s); {
+	case stuck:
+		return fmt.Sprintf("it is to grow to %s, and cannot: %s", size.String(), words)
+	case words != "":
+		return words
+	default:
+		return fmt.Sprintf("raise spec.backup.to.volume.size (%s), or let spec.backup.retention keep less", size.String())
+	}
+}
+
+// RepositoryTrouble is why the host of the volume of backups does not answer, as far as its StatefulSet tells.
+func RepositoryTrouble(s *facts.Cluster) string {
+	o := s.Observed[names.Repository]
+	if o == nil || facts.Ready(o) {
+		return ""
+	}
+	return fmt.Sprintf("the pod that serves the volume of backups is not ready: see kubectl -n %s describe pod %s-0", s.Namespace, s.Called(names.SuffixRepository))
+}
+
+// RepositoryStatus is the volume that backups go to, if it is one.
+func RepositoryStatus(s *facts.Cluster) *v1alpha1.BackupVolumeStatus {
+	if !IsOnVolume(s) {
+		return nil
+	}
+	st := &v1alpha1.BackupVolumeStatus{Claim: RepositoryClaim(&s.Names), UsedPercent: RepositoryDisk(s).UsedPercent}
+	for _, v := range facts.ObserveVolumes(s.Observed[names.RepositoryVolumeClaim]).Volumes {
+		st.Size = v.Granted
+	}
+	return st
+}

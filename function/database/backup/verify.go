@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/capstan-dev/capstan/function/database/engine"
+	"github.com/capstan-dev/capstan/function/database/facts"
+)
+
+const (
+	// VerifyDeadline is how long a verification may take. The program in its pod ends half an hour before by itself, to tell why.
+	VerifyDeadline = 12 * time.Hour
+)
+
+// Verifies reports whether backups are verified.
+func Verifies(s *facts.Cluster) bool { return s.TakesBackups() && s.Spec.Backup.Verify != nil }
+
+// verifyFile of this Database, or nil.
+func verifyFile(s *facts.Cluster) *engine.Verify {
+	if !Verifies(s) {
+		return nil
+	}
+	f := &engine.Verify{Preload: preload(s)}
+	for _, a := range s.Spec.Backup.Verify.Assertions {
+		f.Assertions = append(f.Assertions, engine.Assertion(a))
+	}
+	if d := s.Spec.Backup.Verify.MaxRestoreTime; d != nil {
+		f.MaxRestoreSeconds = max(1, int64(d.Seconds()))
+	}
+	return f
+}
+
+// VerifySchedule is the one that is asked for, or once a week in the hours after those in which backups are taken.
+func VerifySchedule(s *facts.Cluster) string {
+	if text := s.Spec.Backup.Verify.Schedule; text != "" {
+		return text
+	}
+	n := s.Hashed()
+	minute := n % (hoursOfNight * 60)
+	return fmt.Sprintf("%d %d * * %d", minute%60, hoursOfNight+minute/60, n/(hoursOfNight*60)%7)
+}
+
+// preload libraries of the extensions that are asked for.
+func preload(s *facts.Cluster) []string {
+	return s.Engine.Libraries(s.Fields())
+}

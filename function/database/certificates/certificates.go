@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package certificates composes what members and poolers show each other and clients.
+package certificates
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/objects"
+)
+
+// Lives of certificates. That of an authority is long, because clients have a copy of it.
+const (
+	lifeOfAuthority = "43800h"
+	renewAuthority  = "8760h"
+	lifeOfLeaf      = "2160h"
+	renewLeaf       = "720h"
+)
+
+// Spec has the fields of cert-manager's Certificate that are asked for.
+type Spec struct {
+	CommonName     string          `json:"commonName,omitempty"`
+	DNSNames       []string        `json:"dnsNames,omitempty"`
+	IPAddresses    []string        `json:"ipAddresses,omitempty"`
+	Duration       string          `json:"duration"`
+	RenewBefore    string          `json:"renewBefore"`
+	IsCA           bool            `json:"isCA,omitempty"`
+	IssuerRef      IssuerRef       `json:"issuerRef"`
+	PrivateKey     privateKey      `json:"privateKey"`
+	SecretName     string          `json:"secretName"`
+	SecretTemplate *secretTemplate `json:"secretTemplate,omitempty"`
+	Usages         []string        `json:"usages"`
+}
+
+type IssuerRef struct {
+	Group string `json:"group"`
+	Kind  string `json:"kind"`
+	Name  string `json:"name"`
+}
+
+type privateKey struct {
+	Algorithm      string `json:"algorithm"`
+	Size           int    `json:"size"`
+	RotationPolicy string `json:"rotationPolicy"`
+}
+
+type secretTemplate struct {
+	Labels map[string]string `json:"labels"`
+}
+
+// issuerSpec has the two ways to sign that are asked for.
+type issuerSpec struct {
+	SelfSigned *struct{}     `json:"selfSigned,omitempty"`
+	CA         *issuerSecret `json:"ca,omitempty"`
+}
+
+type issuerSecret struct {
+	SecretName string `json:"secretName"`
+}
+
+// Compose of the members. They trust each other by an authority of this Database, whoever signs what clients see.
+func Compose(d *compose.Draft, s *facts.Cluster) {
+	if s.Kinds[names.CertificateGVK] != compose.Available {
+		return
+	}
+	d.Require(names.CAIssuer, issuer(&s.Names, s.Called(names.SuffixSigner), issuerSpec{SelfSigned: &struct{}{}}))
+	d.Require(names.CA, New(&s.Names, s.Called(names.SuffixCA), Spec{
+		CommonName:  s.Called(names.SuffixCA),
+		Duration:    lifeOfAuthority,
+		RenewBefore: renewAuthority,
+		IsCA:        true,
+		IssuerRef:   IssuedBy(&s.Names, names.SuffixSigner),
+		// The key stays, so that what was signed before the renewal is trusted after it.
+		PrivateKey: privateKey{"ECDSA", 256, "Never"},
+		SecretName: s.Called(names.SuffixCA),
+		Usages:     []string{"cert sign", "crl sign", "digital signature"},
+	}))
+	d.Require(names.Issuer, issuer(&s.Names, s.Called(names.SuffixCA), issuerSpec{CA: &issuerSecret{s.Called(names.SuffixCA)}}))
+	d.Require(names.MembersCertificate, New(&s.Names, s.Called(names.SuffixOfMembers), Leaf(s, names.SuffixOfMembers, s.Traits.CommonNames.Members,
+		IssuedBy(&s.Names, names.SuffixCA),
+		// With ECDSA a key enciphers nothing.
+		[]string{"digital signature", "server auth", "client auth"})))
+	if s.PlatformSigned() {
+		ref := s.IssuerRef()
+		d.Require(names.ServerCertificate, New(&s.Names, s.Called(names.SuffixServer), Leaf(s, names.SuffixServer, "",
+			IssuedByPlatform(ref), []string{"digital signature", "server auth"})))
+		return
+	}
+	// It stays as long as a member shows it.
+	for _, o := range s.Sets {
+		if o.ServerSecret == s.Called(names.SuffixServer) {
+			return
+		}
+	}
+	d.Remove(names.ServerCertificate)
+}
+
+// Leaf certificate, for every name that the members are reached by.
+func Leaf(s *facts.Cluster, suffix, commonName string, by IssuerRef, usages []string) Spec {
+	pods := s.Host(names.SuffixPods)
+	rw, ro := s.Called(names.SuffixRW), s.Called(names.SuffixRO)
+	listed := []string{
+		"*." + pods, "*." + pods + ".cluster.local",
+		rw, rw + "." + s.Namespace, s.Host(names.SuffixRW), s.Host(names.SuffixRW) + ".cluster.local",
+		ro, ro + "." + s.Namespace, s.Host(names.SuffixRO), s.Host(names.SuffixRO) + ".cluster.local",
+		"localhost",
+	}
+	c := Spec{
+		CommonName:  commonName,
+		DNSNames:    listed,
+		Duration:    lifeOfLeaf,
+		RenewBefore: renewLeaf,
+		IssuerRef:   by,
+		PrivateKey:  privateKey{"ECDSA", 256, "Always"},
+		SecretName:  s.Called(suffix),
+		// Not the label of the Database: what can be made again is not guarded.
+		SecretTemplate: &secretTemplate{Labels: map[string]string{names.LabelPartOf: "capstan"}},
+		Usages:         usages,
+	}
+	if s.Called(suffix) == s.ServerSecret() && !s.Pooled() {
+		c = WithExternalNames(s, c)
+	}
+	return c
+}
+
+// IssuedBy an Issuer of the Database.
+func IssuedBy(s *names.Names, suffix string) IssuerRef {
+	return IssuerRef{Group: names.IssuerGVK.Group, Kind: names.KindIssuer, Name: s.Called(suffix)}
+}
+
+// IssuedByPlatform is a reference to an issuer that the platform has.
+func IssuedByPlatform(ref *v1alpha1.IssuerReference) IssuerRef {
+	return IssuerRef{Group: names.IssuerGVK.Group, Kind: ref.Kind, Name: ref.Name}
+}
+
+func New(s *names.Names, name string, spec Spec) *compose.Manifest[Spec] {
+	return objects.Manifest(names.CertificateGVK, s.Metadata(name), spec)
+}
+
+func issuer(s *names.Names, name string, spec issuerSpec) *compose.Manifest[issuerSpec] {
+	return objects.Manifest(names.IssuerGVK, s.Metadata(name), spec)
+}
+
+// A Reference certificate is one that members cannot start without.
+type Reference struct{ Resource, Name string }
+
+func Awaited(s *facts.Cluster) []Reference {
+	ws := []Reference{{names.MembersCertificate, s.Called(names.SuffixOfMembers)}}
+	if s.PlatformSigned() {
+		ws = append(ws, Reference{names.ServerCertificate, s.Called(names.SuffixServer)})
+	}
+	return ws
+}
+
+// Trouble tells why a certificate is not there, if cert-manager says so.
+func Trouble(m map[string]any) (xpv2.ConditionReason, string) {
+	issuing, told := compose.Condition(m, "Issuing"), compose.Condition(m, "Ready")
+	if compose.Text(issuing, "status") == string(corev1.ConditionFalse) && compose.Text(issuing, "reason") == "Failed" {
+		return v1alpha1.ReasonCertificateFailed, fmt.Sprintf(", which cert-manager cannot make: %s: see kubectl describe certificaterequests",
+			compose.Text(issuing, "message"))
+	}
+	if message := compose.Text(told, "message"); message != "" {
+		return v1alpha1.ReasonMakingReady, ": " + message
+	}
+	return v1alpha1.ReasonMakingReady, ""
+}

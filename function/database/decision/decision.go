@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package decision puts together what happens to every generation of a Database in one pass, before anything is composed.
+package decision
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/hooks"
+	"github.com/capstan-dev/capstan/function/database/maintenance"
+	"github.com/capstan-dev/capstan/function/database/order"
+	"github.com/capstan-dev/capstan/function/database/podinputs"
+	"github.com/capstan-dev/capstan/function/database/switchover"
+)
+
+// DecideAll of a Database: what happens to its generations, before anything is composed.
+func DecideAll(c *facts.Cluster) *Pass {
+	s := &Pass{Decision: decide(c), Remember: cmp.Or(c.Pending, c.Told), Siblings: map[int]*Decision{}}
+	for _, g := range c.Generations() {
+		if g != c.Generation {
+			s.Siblings[g] = decideSibling(c.Sibling(g))
+		}
+	}
+	s.Restoring, s.Upgrading = s.restoreRequest(), s.upgradeRequest()
+	if s.Known && s.Pending == "" {
+		if next, changed := s.next(); changed {
+			s.Remember = next.Text()
+		}
+	}
+	return s
+}
+
+// decideSibling is what happens to a generation that is not the active one.
+func decideSibling(c *facts.Cluster) *Decision {
+	target := podinputs.Revision(c)
+	sit := order.Of(c, target)
+	sit.Freeze, sit.Fenced = maintenance.Frozen(c.Spec.Maintenance, c.Now), c.Fenced()
+	d := &Decision{Cluster: c, Target: target, Before: sit}
+	switch {
+	case sit.Fenced && sit.Paused && c.Kept().Fenced:
+		d.Order = sit.Halt()
+	case sit.Fenced:
+		d.Order = sit.Fence()
+	case c.Asleep():
+		d.Order = sit.Wake()
+	default:
+		d.Order = order.Order{Done: true}
+	}
+	return d
+}
+
+// down reports whether no member of this generation runs, and none can before its StatefulSet is changed: nobody writes there any
+// more.
+func (s *Decision) down() bool {
+	return s.HasTopology && len(s.Before.Strangers) == 0 &&
+		!slices.ContainsFunc(s.Before.Views, func(v order.View) bool { return v.Exists && !v.Away() })
+}
+
+// decide what happens to the active generation. It comes before anything is composed: what members are configured with depends on
+// it.
+func decide(c *facts.Cluster) *Decision {
+	target := podinputs.Revision(c)
+	sit := order.Of(c, target)
+	m := switchover.Requested(c, sit)
+	sit.Applied, sit.Hibernated, sit.Moving, sit.Fenced, sit.Handing = podinputs.CoordinationApplied(c), c.Spec.Hibernated, switchover.Moving(c, m), c.Fenced(), c.Fence() != ""
+	id := changeHash(c, target, sit, m)
+	sit.Gate, sit.Freeze = maintenance.GateOf(c.Spec.Maintenance, id, c.Now), maintenance.Frozen(c.Spec.Maintenance, c.Now)
+	var held hooks.State
+	held, sit.Hooks = hooks.Decide(c, sit, target, id)
+	o := sit.Decide()
+	d := &Decision{
+		Cluster: c, Before: sit, Order: o, Target: target, ChangeID: id, Hooks: held,
+		Holds: (sit.Gate.Closed() || sit.Hooks.Closed()) && !o.Touches() && !o.Done,
+	}
+	if m != nil {
+		d.Move = switchover.Judge(c, *m, sit, o)
+	}
+	if c.Identity != "" {
+		d.Planned = podinputs.Effects(c, target, d.Holds)
+	}
+	return d
+}
+
+// IsMemoryPending reports that something is to be written down before there are members.
+func (s *Pass) IsMemoryPending() bool { return s.Known && s.Remember != s.Told }
+
+// A Decision is what happens to a generation in this pass.
+type Decision struct {
+	*facts.Cluster
+
+	// Before is the situation that the order was given in.
+	Before order.Situation
+	Order  order.Order
+
+	// Target is the revision that the spec asks for, changeID names the change to it, and planned are its effects.
+	Target, ChangeID string
+	Planned          []v1alpha1.ChangeEffect
+
+	// Holds reports that restarts are desired and blocked.
+	Holds bool
+
+	// Hooks around the change.
+	Hooks hooks.State
+
+	// Move is the switchover that is requested, if any.
+	Move *switchover.Move
+}
+
+// Pass of a pass: what was decided for every generation, and the objects that follow.
+type Pass struct {
+	*Decision
+
+	// Remember is what the Secret of the first Credential should hold.
+	Remember string
+
+	// Siblings are the other generations, by number.
+	Siblings map[int]*Decision
+
+	// Restoring and upgrading are requests that are not carried out yet.
+	Restoring *Restoring
+	Upgrading *Upgrading
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"slices"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/memory"
+	"github.com/capstan-dev/capstan/function/database/order"
+)
+
+// next memory, if something is to be written down. It is called only when all that was written down before is known to be kept.
+func (s *Pass) next() (memory.Memory, bool) {
+	m := s.Memory.Copy()
+	w := s.Restoring
+	// A Database that is recreated from its manifest must not restore a second time.
+	if len(s.Sets) == 0 && m.Step == nil {
+		if w == nil || w.Undo {
+			return m, false
+		}
+		m.Done = Remembered(s.Cluster, m.Done, memory.Done{ID: w.ID, State: v1alpha1.RestoreSkipped, When: s.Moment()})
+		return m, true
+	}
+	if m.Step != nil {
+		return s.advance(m)
+	}
+	if w != nil && w.Reason == "" {
+		return begin(s.Cluster, m, w), true
+	}
+	if u := s.Upgrading; u != nil && u.Reason == "" {
+		return beginUpgrade(s.Cluster, m, u), true
+	}
+	before := len(m.Kept)
+	m.Kept = slices.DeleteFunc(m.Kept, func(k memory.Kept) bool { return !s.Now.Before(k.Until) })
+	return m, len(m.Kept) != before
+}
+
+// begin what is asked for.
+func begin(s *facts.Cluster, m memory.Memory, w *Restoring) memory.Memory {
+	m.Active = m.Generation()
+	step := &memory.Step{ID: w.ID, Kind: memory.StepRestore, From: m.Active, At: w.At, RestorePoint: w.Point, Phase: v1alpha1.RestoreFilling, Since: s.Moment()}
+	if w.Undo {
+		step.Kind, step.To = memory.StepUndo, w.to
+	} else {
+		m.Last = max(m.Last, m.Active) + 1
+		step.To = m.Last
+		if len(m.Versions) > 0 {
+			m.Versions[step.To] = s.Data
+		}
+	}
+	m.Step = step
+	return m
+}
+
+// advance the step that is under way.
+func (s *Pass) advance(m memory.Memory) (memory.Memory, bool) {
+	step := m.Step
+	to := s.Siblings[step.To]
+	if step.Kind == memory.StepUpgrade {
+		return s.advanceUpgrade(m)
+	}
+	switch {
+	case !Reference(s.Cluster, step):
+		// Whoever serves goes on serving.
+		m.Step = nil
+		return m, true
+	case step.Phase == v1alpha1.RestoreFilling && order.AllHealthy(to.Cluster, to.Before) && s.SwitchBlocked() == "":
+		step.Phase, step.Since = v1alpha1.RestoreFencing, s.Moment()
+		return m, true
+	case step.Phase == v1alpha1.RestoreFencing && s.down():
+		return switchClients(s.Cluster, m), true
+	default:
+		return m, false
+	}
+}
+
+// switchClients is the memory once clients are switched to the other generation.
+func switchClients(s *facts.Cluster, m memory.Memory) memory.Memory {
+	step, now := m.Step, s.Moment()
+	m.Active, m.Since, m.Step = step.To, &now, nil
+	m.Kept = slices.DeleteFunc(m.Kept, func(k memory.Kept) bool { return k.Generation == step.To || k.Generation == step.From })
+	m.Kept = append(m.Kept, memory.Kept{
+		Generation: step.From, ID: step.ID, Until: now.Add(keepsFor(s, step)), Fenced: step.Kind == memory.StepUpgrade, Led: step.Led,
+	})
+	kind := ""
+	if step.IsUpgrade() {
+		kind = memory.StepUpgrade
+	}
+	if step.Kind == memory.StepUndo || step.Kind == memory.StepUndoUpgrade {
+		for i := range m.Done {
+			if m.Done[i].ID == step.ID && m.Done[i].Kind == kind {
+				m.Done[i].State, m.Done[i].When = v1alpha1.RestoreUndone, now
+			}
+		}
+		return m
+	}
+	m.Done = Remembered(s, m.Done, memory.Done{ID: step.ID, Kind: kind, State: v1alpha1.RestoreDone, From: step.From, To: step.To, At: step.At, RestorePoint: step.RestorePoint, When: now})
+	return m
+}
+
+// Remembered wishes, the last ones, and those that the spec still names: forgotten, they would be carried out once more. Why one
+// failed is told only as long as it is named.
+func Remembered(s *facts.Cluster, all []memory.Done, d memory.Done) []memory.Done {
+	named := func(o memory.Done) bool {
+		if o.Kind == memory.StepUpgrade {
+			return o.ID == s.UndoID() || o.ID == UpgradeID(s)
+		}
+		return o.ID == RestoreID(s)
+	}
+	for i := range all {
+		if !named(all[i]) {
+			all[i].Why = ""
+		}
+	}
+	all = append(all, d)
+	for len(all) > memory.DoneKept {
+		oldest := slices.IndexFunc(all, func(o memory.Done) bool { return !named(o) })
+		all = slices.Delete(all, oldest, oldest+1)
+	}
+	return all
+}

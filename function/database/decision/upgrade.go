@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	apimembers "github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/database/backup"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/maintenance"
+	"github.com/capstan-dev/capstan/function/database/memory"
+	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/order"
+)
+
+// Upgrading is an upgrade, or its undoing, that the spec asks for and that is neither under way nor carried out.
+type Upgrading struct {
+	ID   string
+	undo bool
+
+	// From and to are major versions, and back the generation that an undo goes back to.
+	From, To string
+	back     int
+
+	// Reason and message why it is not begun now, if it is not; until is when it is worth another look.
+	Reason  xpv2.ConditionReason
+	Message string
+	Until   time.Time
+}
+
+// UpgradeID names the upgrade that the spec asks for.
+func UpgradeID(s *facts.Cluster) string {
+	id := fmt.Sprintf("upgrade-%s-%s", s.Data, s.Spec.Version)
+	if u := s.Spec.Upgrade; u != nil && u.Retry != "" {
+		id += "-" + u.Retry
+	}
+	return id
+}
+
+// IsVersionLater reports whether the spec asks for a later version than that of the data.
+func IsVersionLater(s *facts.Cluster) bool {
+	return s.Engine.CompareVersions(s.Spec.Version, s.Data) > 0 && s.UndoID() == ""
+}
+
+// isUpgradeRequested reports whether a step of an upgrade is still asked for.
+func isUpgradeRequested(s *facts.Cluster, step *memory.Step) bool {
+	if step.Kind == memory.StepUndoUpgrade {
+		return s.UndoID() == step.ID
+	}
+	return IsVersionLater(s) && UpgradeID(s) == step.ID
+}
+
+// upgradeRequest of the spec, unless it was carried out or is under way.
+func (s *Decision) upgradeRequest() *Upgrading {
+	u := &Upgrading{ID: s.UndoID(), undo: s.UndoID() != "", From: s.Data, To: s.Spec.Version}
+	if step := s.Memory.Step; step != nil && step.IsUpgrade() || !u.undo && !IsVersionLater(s.Cluster) {
+		return nil
+	}
+	if !u.undo {
+		u.ID = UpgradeID(s.Cluster)
+	}
+	done, ended := s.Memory.Upgraded(u.ID)
+	if ended && (!u.undo || done.State != v1alpha1.RestoreDone) {
+		return nil
+	}
+	say := func(reason xpv2.ConditionReason, message string) *Upgrading {
+		u.Reason, u.Message = reason, message
+		return u
+	}
+	if reason, message := memoryBlocks(s.Cluster, v1alpha1.ReasonUpgradeWaiting); reason != "" {
+		return say(reason, message)
+	}
+	if len(s.Sets) == 0 {
+		return say(v1alpha1.ReasonUpgradeWaiting, "there are no members yet: see the condition Available")
+	}
+	if why := upgradeBlocked(s.Cluster, u, done, ended); why != "" {
+		return say(v1alpha1.ReasonUpgradeImpossible, why)
+	}
+	if g := maintenance.Frozen(s.Spec.Maintenance, s.Now); g.Closed() {
+		u.Until = g.Until
+		return say(g.Reason, g.Message)
+	}
+	if why := s.SwitchBlocked(); why != "" {
+		return say(v1alpha1.ReasonUpgradeWaiting, why)
+	}
+	if !u.undo && !s.Leads() {
+		return say(v1alpha1.ReasonUpgradeWaiting, "no member leads, whose data could be copied: see the condition Available")
+	}
+	if !u.undo && len(s.Memory.Kept) >= mostKept {
+		return say(v1alpha1.ReasonUpgradeWaiting, fmt.Sprintf("%d generations are kept already: it begins when the first of them is let go (see status.generation.kept)", mostKept))
+	}
+	return u
+}
+
+// upgradeBlocked says why a wish cannot be carried out as it is written, if it cannot.
+func upgradeBlocked(s *facts.Cluster, u *Upgrading, done memory.Done, ended bool) string {
+	if u.undo {
+		u.back = done.From
+		u.From, u.To = s.Memory.Versions[done.From], s.Memory.Versions[done.To]
+		switch {
+		case !ended:
+			return fmt.Sprintf("spec.upgrade.undo: %q: no upgrade with this id led clients anywhere: see status.upgrade.id", u.ID)
+		case !s.Memory.Keeps(done.From) || s.Memory.Generation() != done.To:
+			return fmt.Sprintf("spec.upgrade.undo: %q: generation %d is not kept any more, or clients were led elsewhere since: take spec.upgrade.undo out; "+
+				"the backups of that generation are still in the bucket, under stanza %s, for spec.from.backup of another Database", u.ID, done.From, backup.StanzaOf(s, done.From))
+		default:
+			return ""
+		}
+	}
+	next, _ := s.Find(s.Spec.Version)
+	if next.Name != s.Image.Name {
+		return fmt.Sprintf("spec.version: %q: image %s of this version has no programs of version %s, which read the data: ask who runs the platform for an image that has both (database.images of its settings)",
+			s.Spec.Version, next.Name, s.Data)
+	}
+	// What one version takes another may not.
+	fields := s.Fields()
+	fields.Version, fields.Image = s.Spec.Version, next.Version
+	if ps := slices.Concat(s.Engine.CheckConfig(fields), s.ExtensionProblems(fields)); len(ps) > 0 {
+		return fmt.Sprintf("spec.version: %q: the spec does not fit this version: %s", s.Spec.Version, ps[0].Message)
+	}
+	return ""
+}
+
+// beginUpgrade that is asked for.
+func beginUpgrade(s *facts.Cluster, m memory.Memory, u *Upgrading) memory.Memory {
+	m.Active = m.Generation()
+	step := &memory.Step{ID: u.ID, Kind: memory.StepUpgrade, From: m.Active, To: u.back, Phase: v1alpha1.RestoreFilling, Since: s.Moment()}
+	if u.undo {
+		step.Kind = memory.StepUndoUpgrade
+	} else {
+		m.Last = max(m.Last, m.Active) + 1
+		step.To = m.Last
+		if m.Versions == nil {
+			m.Versions = map[int]string{}
+		}
+		m.Versions[step.From], m.Versions[step.To] = s.Data, s.Spec.Version
+	}
+	m.Step = step
+	return m
+}
+
+// advanceUpgrade that is under way. Clients are switched once a member leads the new generation, which none does before the
+// former leader has stopped for the fence. Until that is written down the generation before can go on at any time: nobody was led
+// to what the new one has.
+func (s *Pass) advanceUpgrade(m memory.Memory) (memory.Memory, bool) {
+	step, to, r := m.Step, s.Siblings[m.Step.To], s.UpgradeReport()
+	fails := func(why string) (memory.Memory, bool) {
+		m.Done = Remembered(s.Cluster, m.Done, memory.Done{
+			ID: step.ID, Kind: memory.StepUpgrade, State: memory.UpgradeFailed, From: step.From, To: step.To, When: s.Moment(), Why: bounded(why),
+		})
+		m.Step = nil
+		return m, true
+	}
+	fencing := step.Phase == v1alpha1.RestoreFencing
+	switch {
+	case fencing && to.Leads() && to.Seen.SystemIdentifier != "" && s.Coordinated().Fence == step.ID:
+		step.Led = cmp.Or(s.Seen.Leader, step.Led)
+		return switchClients(s.Cluster, m), true
+	case !Reference(s.Cluster, step):
+		m.Step = nil
+		return m, true
+	case r.ID == step.ID && r.Phase == apimembers.UpgradeFailed:
+		return fails(r.Message)
+	case fencing && !s.Now.Before(step.FencedUntil()):
+		return fails(fmt.Sprintf("no member of generation %d led in time: see what hindered it in the log of member %s", step.To, to.Member(names.Letters[0])))
+	case fencing:
+		return m, false
+	}
+	if g := s.MayFence(); g.Closed() {
+		return m, false
+	}
+	step.Phase, step.Since, step.Gap, step.Led = v1alpha1.RestoreFencing, s.Moment(), r.GapSeconds, s.Seen.Leader
+	return m, true
+}
+
+// bounded words, which are remembered.
+func bounded(why string) string {
+	const most = 300
+	if r := []rune(why); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return why
+}
+
+// MayFence tells what the fence of an upgrade that is ready waits for.
+func (s *Decision) MayFence() maintenance.Gate {
+	waits := func(message string) maintenance.Gate {
+		return maintenance.Gate{Reason: v1alpha1.ReasonUpgradeWaiting, Message: message}
+	}
+	switch {
+	case s.UpgradeReport().Phase != apimembers.UpgradeReady:
+		return waits("the copy is not ready")
+	case !order.UpgradeNext(s.Cluster, s.Before):
+		return waits("another change of the members comes first: see the condition Updated")
+	case s.Before.Gate.Closed():
+		return s.Before.Gate
+	case s.Before.Hooks.Closed():
+		return s.Before.Hooks
+	case s.SwitchBlocked() != "":
+		return waits(s.SwitchBlocked())
+	case s.Seen.Paused:
+		return waits("failover is paused by hand: " + s.Traits.Resume)
+	case !order.AllHealthy(s.Cluster, s.Before):
+		return waits("every member has to be well first: see the condition HighlyAvailable")
+	default:
+		return maintenance.Gate{}
+	}
+}

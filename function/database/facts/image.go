@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/capstan-dev/capstan/function/compose"
+	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
+)
+
+// Image of the members, for the version that is asked for.
+type Image struct {
+	// Name with its tag, and what of it belongs to a revision: a tag that follows the version of the function does not.
+	Name, Pinned string
+
+	Version inputv1alpha1.DatabaseVersion
+}
+
+// Find the image of a version, and the versions there are instead.
+func (s *Cluster) Find(version string) (Image, []string) {
+	var versions []string
+	for _, i := range s.Catalogue {
+		if i.Engine != "" && i.Engine != s.Spec.Engine {
+			continue
+		}
+		for _, v := range i.Versions {
+			if v.Version != version {
+				versions = append(versions, v.Version)
+				continue
+			}
+			found := Image{Name: i.Image, Pinned: i.Image, Version: v}
+			if !strings.ContainsAny(i.Image[strings.LastIndex(i.Image, "/")+1:], ":@") {
+				found.Name += ":" + s.Release
+			}
+			return found, nil
+		}
+	}
+	slices.SortFunc(versions, s.Engine.CompareVersions)
+	return Image{}, slices.Compact(versions)
+}
+
+// Size of a member.
+type Size struct {
+	CPU, Memory      resource.Quantity
+	Connections      int32
+	StorageClassName string
+}
+
+// PlanDefault is the plan of Databases that name none.
+const PlanDefault = "default"
+
+// defaultConnections of a plan that does not say how many.
+const defaultConnections = 100
+
+// PlanName is the plan that is asked for.
+func (s *Facts) PlanName() string { return cmp.Or(s.Spec.Plan, PlanDefault) }
+
+// Sized by the plan, or by resources of the spec, which stand in for those of the plan default. It is not found when there is no
+// such plan.
+func (s *Facts) Sized() (Size, bool) {
+	name := s.PlanName()
+	plans := s.Settings.Database.Plans
+	i := slices.IndexFunc(plans, func(p inputv1alpha1.DatabasePlan) bool { return p.Name == name })
+	if i < 0 {
+		return Size{}, false
+	}
+	p := plans[i]
+	out := Size{CPU: p.CPU, Memory: p.Memory, Connections: p.MaxConnections, StorageClassName: p.StorageClassName}
+	if out.Connections == 0 {
+		out.Connections = defaultConnections
+	}
+	if s.Spec.Resources.CPU != nil {
+		out.CPU = *s.Spec.Resources.CPU
+	}
+	if s.Spec.Resources.Memory != nil {
+		out.Memory = *s.Spec.Resources.Memory
+	}
+	return out, true
+}
+
+// DataVersion is the major version of the data, or empty when there is none yet.
+func (s *Cluster) DataVersion() string {
+	if v := s.Memory.Versions[s.Generation]; v != "" {
+		return v
+	}
+	for _, letter := range compose.SortedKeys(s.Sets) {
+		if v := s.Sets[letter].version; v != "" {
+			return v
+		}
+	}
+	return ""
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"cmp"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/names"
+)
+
+// SecretOf a volume of a pod template, or "".
+func SecretOf(volumes []any, name string) string {
+	for _, v := range volumes {
+		if volume, ok := v.(map[string]any); ok && volume["name"] == name {
+			return compose.Text(volume, "secret", "secretName")
+		}
+	}
+	return ""
+}
+
+// KeyRef is where the key of backups is. Without a Secret backups are not encrypted.
+type KeyRef struct{ Secret, Key string }
+
+// Encrypted reports whether there is a key.
+func (k KeyRef) Encrypted() bool { return k.Secret != "" }
+
+// Text for the revision of those who have it.
+func (k KeyRef) Text() string { return k.Secret + "/" + k.Key }
+
+// KeyIn a volume of a pod template, if there is one.
+func KeyIn(volumes []any, name string) KeyRef {
+	for _, v := range volumes {
+		volume, ok := v.(map[string]any)
+		if !ok || volume["name"] != name {
+			continue
+		}
+		for _, i := range compose.List(volume, "secret", "items") {
+			if item, ok := i.(map[string]any); ok {
+				return KeyRef{Secret: compose.Text(volume, "secret", "secretName"), Key: compose.Text(item, "key")}
+			}
+		}
+	}
+	return KeyRef{}
+}
+
+// What is written on the StatefulSet of a member that is stopped.
+const (
+	StoppedLeading   = "Leader"
+	StoppedFollowing = "Follower"
+)
+
+// Asleep reports whether members are stopped on purpose, or are still being started again.
+func (s *Cluster) Asleep() bool {
+	if s.Spec.Hibernated {
+		return true
+	}
+	for _, o := range s.Sets {
+		if o.Stopped != "" || o.Replicas == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// A Set is the StatefulSet of a member, as it was observed.
+type Set struct {
+	letter string
+	Object compose.Object
+
+	// revision, restarted and version as annotations tell, identity as the labels of the volume do.
+	Revision, Restarted, version, identity string
+
+	// storage that the volume was asked for with.
+	storage string
+
+	// ServerSecret is the Secret with the certificate that clients see.
+	ServerSecret string
+
+	// BucketSecret is the Secret that opens the bucket for backups, if it has one.
+	BucketSecret string
+
+	// BackupKey is where the key of those backups is, if they are encrypted.
+	BackupKey KeyRef
+
+	// Template is the revision of its pod template, once the controller has looked at it, and rolledOut reports that a pod of it
+	// was ready since.
+	Template  string
+	RolledOut bool
+
+	// Replicas that it asks for, emptied that its controller knows of no pod, and stopped what the member was when it was stopped
+	// on purpose.
+	Replicas int64
+	Emptied  bool
+	Stopped  string
+
+	// Memory of its server, in bytes.
+	Memory int64
+}
+
+func observeSet(letter string, o compose.Object, server string) Set {
+	m := o.Map()
+	v := Set{
+		letter:    letter,
+		Object:    o,
+		Revision:  compose.Text(m, "metadata", "annotations", names.AnnotationRevision),
+		Restarted: compose.Text(m, "metadata", "annotations", names.AnnotationRestarted),
+		version:   compose.Text(m, "metadata", "annotations", names.AnnotationVersion),
+		Stopped:   compose.Text(m, "metadata", "annotations", names.AnnotationStopped),
+		Replicas:  compose.Number(m, 1, "spec", "replicas"),
+	}
+	if compose.Number(m, 0, "status", "observedGeneration") >= compose.Number(m, 0, "metadata", "generation") {
+		v.Template = compose.Text(m, "status", "updateRevision")
+		v.RolledOut = cmp.Or(compose.Text(m, "status", "currentRevision"), v.Template) == v.Template
+		v.Emptied = compose.Number(m, 0, "status", "replicas") == 0
+	}
+	for _, c := range compose.List(m, "spec", "volumeClaimTemplates") {
+		if claim, ok := c.(map[string]any); ok {
+			v.identity = compose.Text(claim, "metadata", "labels", observev1alpha1.LabelIdentity)
+			v.storage = compose.Text(claim, "spec", "resources", "requests", "storage")
+		}
+	}
+	for _, c := range compose.List(m, "spec", "template", "spec", "containers") {
+		if container, ok := c.(map[string]any); ok && container["name"] == server {
+			q, err := resource.ParseQuantity(compose.Text(container, "resources", "limits", "memory"))
+			if err == nil {
+				v.Memory = q.Value()
+			}
+		}
+	}
+	volumes := compose.List(m, "spec", "template", "spec", "volumes")
+	v.ServerSecret, v.BucketSecret, v.BackupKey = SecretOf(volumes, names.VolumeServer), SecretOf(volumes, names.VolumeBackup), KeyIn(volumes, names.VolumeBackupKey)
+	return v
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/check"
+	"github.com/capstan-dev/capstan/function/database/engine"
+	"github.com/capstan-dev/capstan/function/database/names"
+)
+
+// TakesBackups reports whether backups are taken.
+func (s *Cluster) TakesBackups() bool { return s.Spec.Backup != nil && *s.Spec.Backup.Enabled }
+
+// IssuerRef is who signs what clients see, if it is not the Database's own authority.
+func (s *Cluster) IssuerRef() *v1alpha1.IssuerReference {
+	if t := s.Spec.TLS; t != nil && t.IssuerRef != nil {
+		return t.IssuerRef
+	}
+	return s.Settings.Database.IssuerRef
+}
+
+func (s *Cluster) PlatformSigned() bool { return s.IssuerRef() != nil }
+
+// ServerSecret holds the certificate that clients see, and what it is checked with.
+func (s *Cluster) ServerSecret() string {
+	if s.PlatformSigned() {
+		return s.Called(names.SuffixServer)
+	}
+	return s.Called(names.SuffixOfMembers)
+}
+
+// Fields of the spec that the engine checks.
+func (s *Cluster) Fields() engine.Server {
+	f := engine.Server{
+		Version: s.Data, Image: s.Image.Version, Config: make(map[string]string, len(s.Spec.Config)), Extensions: s.Spec.Extensions,
+		Connections: s.Size.Connections, SpecMemory: s.Size.Memory, SpecStorage: s.Spec.Storage,
+	}
+	for name, v := range s.Spec.Config {
+		f.Config[name] = string(v)
+	}
+	for _, d := range s.Spec.Databases {
+		f.Databases = append(f.Databases, d.Name)
+	}
+	return f
+}
+
+// Canonical quantity: the same for all ways to write it.
+func Canonical(q resource.Quantity) string {
+	c := q.DeepCopy()
+	c.Add(resource.Quantity{}) // forgets how it was written
+	return c.String()
+}
+
+func (s *Cluster) Exposed() bool { return s.Spec.Expose != nil }
+
+// AllHooks of the spec, by field.
+func (s *Cluster) AllHooks() map[string]v1alpha1.MaintenanceHook {
+	all := map[string]v1alpha1.MaintenanceHook{}
+	if s.Spec.Maintenance == nil || s.Spec.Maintenance.Hooks == nil {
+		return all
+	}
+	for i, h := range s.Spec.Maintenance.Hooks.Before {
+		all[fmt.Sprintf("spec.maintenance.hooks.before[%d]", i)] = h
+	}
+	for i, h := range s.Spec.Maintenance.Hooks.After {
+		all[fmt.Sprintf("spec.maintenance.hooks.after[%d]", i)] = h
+	}
+	return all
+}
+
+// HookConsumer is who runs the SQL of a hook.
+func (s *Cluster) HookConsumer(h v1alpha1.MaintenanceHook) (v1alpha1.Consumer, bool) {
+	i := slices.IndexFunc(s.Spec.Consumers, func(c v1alpha1.Consumer) bool {
+		return c.Database == h.SQL.Database && c.Access == v1alpha1.ConsumerReadWrite
+	})
+	if i < 0 {
+		return v1alpha1.Consumer{}, false
+	}
+	return s.Spec.Consumers[i], true
+}
+
+// PullSecrets open private registries.
+func (s *Cluster) PullSecrets() []string {
+	names := make([]string, 0, len(s.Spec.ImagePullSecrets))
+	for _, ref := range s.Spec.ImagePullSecrets {
+		names = append(names, ref.Name)
+	}
+	return names
+}
+
+// Exports reports whether an exporter runs beside each server.
+func (s *Cluster) Exports() bool { return *s.Spec.Monitoring.Enabled }
+
+// Synchronous reports whether a commit waits for another member.
+func (s *Cluster) Synchronous(holds bool) bool {
+	// Of a spec that cannot be read nothing was set.
+	return s.Headcount(holds) > 1 && s.Spec.Availability != nil && s.Spec.Availability.Durability != v1alpha1.DurabilityAsynchronous
+}
+
+// Headcount of the members that count: those that are asked for, and as long as nobody may be removed, those that are.
+func (s *Cluster) Headcount(holds bool) int32 {
+	n := s.Spec.Replicas
+	if holds {
+		n = max(n, int32(len(s.Sets))) //nolint:gosec // At most nine.
+	}
+	return n
+}
+
+func (s *Cluster) Pooled() bool { return s.Spec.Pooler != nil }
+
+// ExtensionProblems are extensions that an image does not have, or that the engine does not take together.
+func (s *Cluster) ExtensionProblems(f engine.Server) []check.Problem {
+	var ps []check.Problem
+	for i, e := range f.Extensions {
+		if f.Image.Version != "" && !slices.Contains(f.Image.Extensions, e) {
+			ps = append(ps, check.Problem{Reason: v1alpha1.ReasonExtensionUnavailable, Message: fmt.Sprintf(
+				"spec.extensions[%d]: %q: is not in the image for version %s: choose one of %s, or ask who runs the platform for an image that has it",
+				i, e, f.Version, strings.Join(f.Image.Extensions, ", "))})
+		}
+	}
+	return append(ps, s.Engine.CheckExtensions(f)...)
+}
+
+// Login of a consumer.
+func Login(consumer string) string { return strings.ReplaceAll(consumer, "-", "_") }

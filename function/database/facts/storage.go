@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/observed"
+)
+
+// Classes of how full a volume is, as members tell.
+const (
+	DiskFull = "Full"
+	DiskLow  = "Low"
+)
+
+// seenWhole is the share, in percent, of a volume's size that its file system has at least. A member that sees less has not
+// measured since the volume grew. It is less than what any step of growth leaves of a volume (100 of 120), and more than file
+// systems keep for themselves.
+const seenWhole = 85
+
+// Sizes of the volumes of members.
+type Sizes struct {
+	// Wanted is spec.storage, or what volumes have grown to by themselves.
+	Wanted resource.Quantity
+
+	// Held is what fills a volume and is no data, for people; bound reports that they would have grown without the bound.
+	Held  string
+	Bound bool
+
+	// claimed is what the VolumeClaim was asked for last; what was wanted once does not shrink.
+	claimed resource.Quantity
+
+	// Granted are the sizes of volumes that exist, smallest first.
+	Granted []resource.Quantity
+
+	// Created is the size of a new volume: as much as wanted, and as much as the largest, because it has to hold the same data.
+	Created resource.Quantity
+
+	// Usable is what the server may count on: the smallest volume, and while that is unknown spec.storage.
+	Usable resource.Quantity
+}
+
+// measured sizes, none of which is less than the least.
+func (s *Cluster) measured(least resource.Quantity) Sizes {
+	z := Sizes{claimed: s.claimed(), Granted: s.granted(), Usable: s.Spec.Storage}
+	z.Wanted, z.Held, z.Bound = s.wantedStorage(least, z.claimed)
+	z.Created = z.Wanted
+	if n := len(z.Granted); n > 0 {
+		if largest := z.Granted[n-1]; largest.Cmp(z.Created) > 0 {
+			z.Created = largest
+		}
+		if n == len(s.Sets) {
+			z.Usable = z.Granted[0]
+		}
+	}
+	return z
+}
+
+// wantedStorage grows by one step at a time, which is not measured by what was before.
+func (s *Cluster) wantedStorage(least, claimed resource.Quantity) (size resource.Quantity, held string, bound bool) {
+	size = s.Spec.Storage
+	if least.Cmp(size) > 0 {
+		size = least
+	}
+	growth := s.Spec.StorageGrowth
+	if growth == nil {
+		return size, "", false
+	}
+	if claimed.Cmp(size) > 0 {
+		size = claimed
+	}
+	if !s.HasTopology || s.OnDisk.State != storagev1alpha1.VolumeReady || size.Cmp(claimed) != 0 {
+		return size, "", false
+	}
+	for _, v := range s.OnDisk.Volumes {
+		m := s.SeenMember(s.LetterOf(v.Member)).Volume
+		granted, err := resource.ParseQuantity(v.Granted)
+		if err != nil || granted.Cmp(size) > 0 || m == nil || m.UsedPercent < 100-growth.WhenFreePercent || !isMeasured(m, granted) {
+			continue
+		}
+		if m.Fill != observev1alpha1.FillData {
+			held = s.Engine.Filling(s.Name, v.Member, m)
+			continue
+		}
+		next := enlarged(size, growth.ByPercent)
+		if next.Cmp(growth.Max) > 0 {
+			next = growth.Max
+		}
+		if next.Cmp(size) <= 0 {
+			return size, held, true
+		}
+		return next, "", false
+	}
+	return size, held, false
+}
+
+// isMeasured reports whether a member has measured its volume since that has its size.
+func isMeasured(m *observev1alpha1.VolumeReport, granted resource.Quantity) bool {
+	fs, err := resource.ParseQuantity(m.FileSystem)
+	return err == nil && fs.Value() >= granted.Value()/100*seenWhole
+}
+
+// enlarged size, to whole GiB.
+func enlarged(size resource.Quantity, percent int32) resource.Quantity {
+	const gib = int64(1) << 30
+	bytes := size.Value() + size.Value()/100*int64(percent)
+	return *resource.NewQuantity((bytes+gib-1)/gib*gib, resource.BinarySI)
+}
+
+// claimed size: what the VolumeClaim was asked for last.
+func (s *Cluster) claimed() resource.Quantity {
+	o := s.Observed[s.In(names.VolumeClaim)]
+	if o == nil {
+		return resource.Quantity{}
+	}
+	q, err := resource.ParseQuantity(compose.Text(o.Map(), "spec", "forProvider", "size"))
+	if err != nil {
+		return resource.Quantity{}
+	}
+	return q
+}
+
+// ObserveVolumes is what the VolumeClaim tells, if it tells anything yet.
+func ObserveVolumes(o compose.Object) storagev1alpha1.VolumeClaimObservation {
+	seen, _ := observed.Status[storagev1alpha1.VolumeClaimObservation](o)
+	return seen
+}
+
+// granted sizes of the volumes of members that exist, smallest first.
+func (s *Cluster) granted() []resource.Quantity {
+	var sizes []resource.Quantity
+	for _, letter := range compose.SortedKeys(s.Sets) {
+		if q, ok := s.GrantedTo(letter); ok {
+			sizes = append(sizes, q)
+		}
+	}
+	slices.SortFunc(sizes, func(a, b resource.Quantity) int { return a.Cmp(b) })
+	return sizes
+}
+
+// GrantedTo a member: the size of its volume, as the VolumeClaim tells, or else the Topology.
+func (s *Cluster) GrantedTo(letter string) (resource.Quantity, bool) {
+	text := s.SeenMember(letter).VolumeSize
+	for _, v := range s.OnDisk.Volumes {
+		if v.Member == s.Member(letter) && v.Granted != "" {
+			text = v.Granted
+		}
+	}
+	q, err := resource.ParseQuantity(text)
+	return q, err == nil
+}

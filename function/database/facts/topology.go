@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/memory"
+	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/observed"
+)
+
+// observeTopology reads what a Topology tells, if it was looked at.
+func observeTopology(o compose.Object) (observev1alpha1.TopologyObservation, bool) {
+	seen, _ := observed.Status[observev1alpha1.TopologyObservation](o)
+	return seen, seen.Phase != ""
+}
+
+// Expected letters of the members that the spec asks for. In a generation that comes up by an upgrade it is one, until clients
+// are led there: the others copy it then.
+func (s *Cluster) Expected() []string {
+	if s.ComesUpBy(memory.StepUpgrade) {
+		return names.Letters[:1]
+	}
+	return names.Letters[:min(int(s.Spec.Replicas), len(names.Letters))]
+}
+
+// SeenMember is what the Topology tells of a member.
+func (s *Cluster) SeenMember(letter string) observev1alpha1.TopologyMember {
+	for _, m := range s.Seen.Members {
+		if m.Name == s.Member(letter) {
+			return m
+		}
+	}
+	return observev1alpha1.TopologyMember{Name: s.Member(letter), State: observev1alpha1.MemberUnknown, Lag: observev1alpha1.LagUnknown}
+}
+
+// Leads reports whether a member takes writes, as far as is known.
+func (s *Cluster) Leads() bool {
+	return s.HasTopology && s.Seen.Leader != "" && s.Seen.Phase != observev1alpha1.TopologyNoLeader
+}
+
+// BackupReport is what members tell.
+func (s *Cluster) BackupReport() observev1alpha1.BackupReport {
+	if s.Seen.Backup == nil {
+		return observev1alpha1.BackupReport{}
+	}
+	return *s.Seen.Backup
+}

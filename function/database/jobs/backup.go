@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jobs
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/backup"
+	"github.com/capstan-dev/capstan/function/database/certificates"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/objects"
+	"github.com/capstan-dev/capstan/function/database/pods"
+	"github.com/capstan-dev/capstan/function/database/repository"
+)
+
+// bucketSpec without what the schema fills in.
+type bucketSpec struct {
+	ManagementPolicies               xpv2.ManagementPolicies    `json:"managementPolicies,omitempty"`
+	WriteConnectionSecretToReference *xpv2.LocalSecretReference `json:"writeConnectionSecretToRef"`
+	ForProvider                      bucketParameters           `json:"forProvider"`
+}
+
+type bucketParameters struct {
+	ForceDestroy bool `json:"forceDestroy,omitempty"`
+}
+
+// Backups of the Database: a bucket, who takes backups and when. What was made for backups that are no longer mentioned stays, so
+// that no bucket goes by an edit.
+func Backups(d *compose.Draft, s *facts.Cluster) {
+	if s.Spec.Backup == nil {
+		if s.Observed[names.Backup] != nil {
+			d.Remove(names.Backup)
+		}
+		noVerify(d, s)
+		return
+	}
+	switch {
+	case backup.IsOnVolume(s):
+		repository.Compose(d, s)
+	case s.Spec.Backup.To == nil:
+		d.Offer(names.BackupBucket, bucket(s))
+	}
+	backupCertificate(d, s)
+	if !s.TakesBackups() {
+		d.Remove(names.Backup)
+		noVerify(d, s)
+		return
+	}
+	if s.Identity == "" {
+		return
+	}
+	d.Offer(names.Backup, scheduled(s, names.SuffixBackup, backup.Schedule(s), backupLabels(&s.Names), backupJobSpec(s)))
+	backupNow(d, s)
+	verify(d, s)
+}
+
+// bucket of the backups' own.
+func bucket(s *facts.Cluster) compose.Named {
+	spec := bucketSpec{WriteConnectionSecretToReference: &xpv2.LocalSecretReference{Name: s.Called(names.SuffixBackupBucket)}}
+	if s.Spec.Backup.OnDelete == v1alpha1.BackupsDeleted {
+		spec.ForProvider.ForceDestroy = true
+		spec.ManagementPolicies = xpv2.ManagementPolicies{xpv2.ManagementActionAll}
+	} else {
+		spec.ManagementPolicies = xpv2.ManagementPolicies{
+			xpv2.ManagementActionObserve, xpv2.ManagementActionCreate, xpv2.ManagementActionUpdate, xpv2.ManagementActionLateInitialize,
+		}
+	}
+	gvk := storagev1alpha1.BucketGroupVersionKind
+	return objects.Manifest(gvk, s.Metadata(s.Called(names.SuffixBackup)), spec)
+}
+
+// backupCertificate of the pods that take backups. It opens the members' backup tool and nothing of the server.
+func backupCertificate(d *compose.Draft, s *facts.Cluster) {
+	if s.Kinds[names.CertificateGVK] != compose.Available {
+		return
+	}
+	d.Offer(names.BackupCertificate, certificates.BackupLeaf(&s.Names, names.SuffixBackupClient, s.Traits.CommonNames.Backup))
+}
+
+// backupNow composes a Job for the id that is asked for, and one until there is a first backup. A Job stays as it was made: its
+// template cannot be changed.
+func backupNow(d *compose.Draft, s *facts.Cluster) {
+	ids := map[string]bool{}
+	if id := s.Spec.Backup.Now; id != "" {
+		ids[backup.NowName(id)] = true
+	}
+	// A Job that failed goes when it is time for another, which is made once it is gone.
+	if again, failed := backup.FirstAgain(s); s.Leads() && s.Seen.Backup != nil && s.Seen.Backup.Asked && s.Seen.Backup.Label == "" && !backup.Past(s, again, failed) {
+		ids[backup.NowName(backup.FirstBackup)] = true
+	}
+	for name := range ids {
+		switch {
+		case s.Observed[names.BackupNowPrefix+name] != nil:
+			d.Keep(names.BackupNowPrefix + name)
+		case s.Leads():
+			d.Offer(names.BackupNowPrefix+name, once(s, s.Called(names.SuffixBackup+"-"+name), backupJobSpec(s)))
+		}
+	}
+	removeOthers(d, s, names.BackupNowPrefix, ids)
+}
+
+// backupLabels of the pods that take backups. They are not those of members.
+func backupLabels(s *names.Names) map[string]string {
+	return s.PodLabels(s.Traits.App+"-backup", names.LabelBackupOf)
+}
+
+// backupJobSpec is one backup. A pod that fails is not started again in place, so that its log stays.
+func backupJobSpec(s *facts.Cluster) *applybatchv1.JobSpecApplyConfiguration {
+	pod := pods.HardenedPod(s).
+		WithRestartPolicy(corev1.RestartPolicyNever).
+		WithContainers(pods.Hardened(applycorev1.Container().
+			WithName("backup").
+			WithImage(s.Image.Name).
+			WithCommand(pods.MemberProgram, "backup").
+			WithResources(pods.Resources(resource.MustParse("100m"), resource.MustParse("128Mi"), resource.MustParse("512Mi"))).
+			WithVolumeMounts(
+				pods.Mount(names.VolumeTmp, "/tmp", false),
+				pods.Mount(names.VolumeConfig, "/etc/capstan/config", true),
+				pods.Mount(names.VolumeMembers, "/etc/capstan/tls/members", true)))).
+		WithVolumes(
+			pods.EmptyVolume(names.VolumeTmp, resource.MustParse("256Mi"), ""),
+			pods.ConfigVolume(names.VolumeConfig, s.OwnMembers()),
+			pods.SecretVolume(names.VolumeMembers, s.Called(names.SuffixBackupClient)))
+	// The host of a volume takes the backup, and this pod asks it to.
+	if !backup.IsOnVolume(s) {
+		pod.WithVolumes(pods.SecretVolume(names.VolumeBackup, backup.BucketSecret(s)))
+		pod.Containers[0].WithVolumeMounts(pods.Mount(names.VolumeBackup, "/etc/capstan/backup", true))
+		pods.WithKey(s, pod)
+	}
+	return applybatchv1.JobSpec().
+		WithBackoffLimit(2).
+		WithActiveDeadlineSeconds(int64(backup.Deadline.Seconds())).
+		WithTemplate(applycorev1.PodTemplateSpec().WithLabels(backupLabels(&s.Names)).WithSpec(pod))
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jobs
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/decision"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/hooks"
+	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/network"
+	"github.com/capstan-dev/capstan/function/database/pods"
+)
+
+// Hooks around a change: their Jobs, what they may reach, and what is remembered.
+func Hooks(d *compose.Draft, s *decision.Decision) {
+	steps := hooks.Steps(s.Cluster, s.Hooks)
+	wanted, ended := map[string]bool{}, maps.Clone(s.Hooks.Ended)
+	if s.Hooks.Change == "" || s.Hooks.Over {
+		d.Remove(names.Hooks)
+		d.Remove(names.HooksNetworkPolicy)
+	} else {
+		for _, st := range steps {
+			if st.Done() {
+				ended[st.ID] = st.State
+			}
+			wanted[names.HookPrefix+st.ID] = true
+		}
+		d.Require(names.Hooks, hookMemory(s, ended))
+		d.Require(names.HooksNetworkPolicy, hookNetworkPolicy(s.Cluster))
+	}
+	for resource := range s.Observed {
+		if !strings.HasPrefix(resource, names.HookPrefix) {
+			continue
+		}
+		if wanted[resource] {
+			d.Keep(resource) // The template of a Job cannot be changed.
+		} else {
+			d.Remove(resource)
+		}
+	}
+	if st := s.Hooks.Start; st != nil {
+		d.Offer(names.HookPrefix+st.ID, hookRun(s.Cluster, *st))
+	}
+}
+
+// hookMemory is what is remembered.
+func hookMemory(s *decision.Decision, ended map[string]v1alpha1.HookState) compose.Named {
+	texts := make([]string, 0, len(ended))
+	for _, id := range compose.SortedKeys(ended) {
+		texts = append(texts, id+"="+string(ended[id]))
+	}
+	return applycorev1.ConfigMap(s.Called(names.Hooks), s.Namespace).
+		WithLabels(s.Labels()).
+		WithData(map[string]string{
+			hooks.KeyHookChange: s.Hooks.Change, hooks.KeyHookBegun: s.Hooks.Begun,
+			hooks.KeyHookAfter: strconv.FormatBool(s.Hooks.After), hooks.KeyHookEnded: strings.Join(texts, " "),
+		})
+}
+
+func hookLabels(s *names.Names) map[string]string {
+	return s.PodLabels(s.Traits.App+"-hook", names.LabelHookOf)
+}
+
+// hookRun is the Job of a hook. It has one pod, and another one only when the first was evicted: what it did is not done again
+// because it failed.
+func hookRun(s *facts.Cluster, st hooks.Step) compose.Named {
+	env := func(name, value string) *applycorev1.EnvVarApplyConfiguration {
+		return applycorev1.EnvVar().WithName("CAPSTAN_HOOK_" + name).WithValue(pods.Verbatim(value))
+	}
+	c := applycorev1.Container().
+		WithName("hook").
+		WithImage(s.Image.Name).
+		WithCommand(pods.MemberProgram, "hook").
+		WithEnv(env("TIMEOUT", st.Timeout.Duration.String())).
+		WithResources(pods.Resources(resource.MustParse("10m"), resource.MustParse("32Mi"), resource.MustParse("128Mi")))
+	pod := pods.HardenedPod(s).
+		WithRestartPolicy(corev1.RestartPolicyNever)
+	if st.SQL != nil {
+		consumer, _ := s.HookConsumer(st.MaintenanceHook)
+		c.WithEnv(env("SQL", st.SQL.Statement)).WithVolumeMounts(pods.Mount(names.VolumeHook, "/etc/capstan/connection", true))
+		pod.WithVolumes(pods.SecretVolume(names.VolumeHook, s.Called(consumer.Name)))
+	} else {
+		c.WithEnv(env("URL", st.HTTP.URL), env("METHOD", st.HTTP.Method))
+		if st.HTTP.ExpectedStatus != 0 {
+			c.WithEnv(env("EXPECTED_STATUS", strconv.Itoa(int(st.HTTP.ExpectedStatus))))
+		}
+	}
+	pod.WithContainers(pods.Hardened(c))
+	return once(s, s.HookJob(st.ID), applybatchv1.JobSpec().
+		WithBackoffLimit(0).
+		WithActiveDeadlineSeconds(int64(hooks.Deadline(st.MaintenanceHook).Seconds())).
+		WithPodReplacementPolicy(batchv1.Failed).
+		WithPodFailurePolicy(unlessEvicted()).
+		WithTemplate(applycorev1.PodTemplateSpec().WithLabels(hookLabels(&s.Names)).WithSpec(pod)))
+}
+
+// hookNetworkPolicy lets nobody reach hooks, and hooks what they are for: name servers, members if one runs SQL, and where their
+// requests go, as far as a policy can say it.
+func hookNetworkPolicy(s *facts.Cluster) compose.Named {
+	rules := []*network.EgressRule{network.ToNameServers()}
+	if len(network.HookPeers(s)) > 0 {
+		rules = append(rules, network.To(network.Members(s), s.Traits.Ports.Client))
+	}
+	all, seen := s.AllHooks(), map[string]bool{}
+	for _, field := range compose.SortedKeys(all) {
+		h := all[field]
+		if h.HTTP == nil {
+			continue
+		}
+		if d, ok := destinationOf(h.HTTP.URL, s.Namespace); ok && !seen[d.String()] {
+			seen[d.String()] = true
+			rules = append(rules, d.rule())
+		}
+	}
+	return network.NewPolicy(&s.Names, names.Hooks, map[string]string{names.LabelHookOf: s.Name}, nil, rules...)
+}
+
+// A destination of a request: an address, a Service of the cluster, or, when neither is set, a name that may have any address.
+type destination struct {
+	address   netip.Addr
+	namespace string
+	port      int32
+}
+
+func (d destination) String() string { return fmt.Sprintf("%s %s %d", d.address, d.namespace, d.port) }
+
+// destinationOf a URL. Names without a dot, and those that end in svc, are Services.
+func destinationOf(text, own string) (destination, bool) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return destination{}, false
+	}
+	d := destination{port: map[string]int32{"http": 80, "https": 443}[u.Scheme]}
+	if n, err := strconv.ParseInt(u.Port(), 10, 32); err == nil {
+		d.port = int32(n)
+	}
+	host := strings.TrimSuffix(u.Hostname(), ".")
+	if a, err := netip.ParseAddr(host); err == nil {
+		d.address = a.Unmap()
+		return d, true
+	}
+	parts := strings.Split(strings.TrimSuffix(host, ".cluster.local"), ".")
+	switch {
+	case len(parts) == 1:
+		d.namespace = own
+	case len(parts) == 3 && parts[2] == "svc":
+		d.namespace = parts[1]
+	}
+	return d, true
+}
+
+// rule for a destination. The port of a Service is not that of its pods, which is what a policy goes by, so that of a namespace
+// every port is reached.
+func (d destination) rule() *applynetworkingv1.NetworkPolicyEgressRuleApplyConfiguration {
+	r := applynetworkingv1.NetworkPolicyEgressRule()
+	at := applynetworkingv1.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromInt32(d.port))
+	switch {
+	case d.address.IsValid():
+		return r.WithTo(applynetworkingv1.NetworkPolicyPeer().WithIPBlock(applynetworkingv1.IPBlock().
+			WithCIDR(netip.PrefixFrom(d.address, d.address.BitLen()).String()))).WithPorts(at)
+	case d.namespace != "":
+		return r.WithTo(applynetworkingv1.NetworkPolicyPeer().WithNamespaceSelector(compose.Namespace(d.namespace)))
+	default:
+		return r.WithPorts(at)
+	}
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jobs
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
+
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/backup"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/network"
+	"github.com/capstan-dev/capstan/function/database/pods"
+	"github.com/capstan-dev/capstan/function/database/repository"
+)
+
+// verifyKept is how long a pod that has verified is kept for its log. Its volume, from which the data is removed before the
+// pod ends, is kept as long.
+const verifyKept = time.Hour
+
+// verify backups on schedule, the first one at once, and whenever it is asked for.
+func verify(d *compose.Draft, s *facts.Cluster) {
+	if !backup.Verifies(s) {
+		noVerify(d, s)
+		return
+	}
+	d.Offer(names.VerifyPolicy, verifyPolicy(s))
+	d.Offer(names.Verify, scheduled(s, names.SuffixVerify, backup.VerifySchedule(s), verifyLabels(&s.Names),
+		verifyJobSpec(s, "").WithTTLSecondsAfterFinished(int32(verifyKept.Seconds()))))
+	verifyNow(d, s)
+}
+
+// noVerify lets all that verifies go.
+func noVerify(d *compose.Draft, s *facts.Cluster) {
+	d.Remove(names.Verify)
+	d.Remove(names.VerifyPolicy)
+	removeOthers(d, s, names.VerifyNowPrefix, map[string]bool{})
+}
+
+// verifyNow composes a Job for the id that is asked for, and one for the first backup, until the leader tells what it came to.
+// That outlasts the Job, so that none begins twice. The Job of one that failed is kept for its log while its id stays.
+func verifyNow(d *compose.Draft, s *facts.Cluster) {
+	told, ids := s.BackupReport(), verifyIDs(s)
+	for _, name := range compose.SortedKeys(ids) {
+		switch {
+		case begun(s, name):
+			d.Keep(names.VerifyNowPrefix + name)
+		case s.Leads() && told.Asked && told.Label != "" && told.Verification.Asked:
+			d.Offer(names.VerifyNowPrefix+name, once(s, s.Called(names.SuffixVerify+"-"+name), verifyJobSpec(s, ids[name])))
+		}
+	}
+	removeOthers(d, s, names.VerifyNowPrefix, ids)
+}
+
+// verifyIDs are the ids of the verifications that there should be Jobs for, by the Jobs' names. The first has no id: that one
+// ended is its memory.
+func verifyIDs(s *facts.Cluster) map[string]string {
+	v := s.BackupReport().Verification
+	ids := map[string]string{}
+	if v.Ended == "" && (v.Began == "" || begun(s, backup.FirstVerify)) || v.Failure != "" && begun(s, backup.FirstVerify) {
+		ids[backup.FirstVerify] = ""
+	}
+	if id := s.Spec.Backup.Verify.Now; id != "" && (v.ID != id || v.Failure != "" && begun(s, backup.NowName(id))) {
+		ids[backup.NowName(id)] = id
+	}
+	return ids
+}
+
+// begun reports whether there is a Job of a name.
+func begun(s *facts.Cluster, name string) bool { return s.Observed[names.VerifyNowPrefix+name] != nil }
+
+// verifyLabels of the pods that verify. They are neither those of members nor those of backups, which members let in.
+func verifyLabels(s *names.Names) map[string]string {
+	return s.PodLabels(s.Traits.App+"-verify", names.LabelVerificationOf)
+}
+
+// verifyJobSpec is one verification. It restores to a volume of the members' storage class and size, which goes with its pod: on
+// the node's own disk it would take the room of other pods, and an eviction would end it.
+func verifyJobSpec(s *facts.Cluster, id string) *applybatchv1.JobSpecApplyConfiguration {
+	command := []string{pods.MemberProgram, "verify"}
+	if id != "" {
+		command = append(command, "--id="+id)
+	}
+	claim := applycorev1.PersistentVolumeClaimSpec().
+		WithAccessModes(corev1.ReadWriteOnce).
+		WithResources(applycorev1.VolumeResourceRequirements().
+			WithRequests(corev1.ResourceList{corev1.ResourceStorage: s.Sizes.Created}))
+	if c := s.Size.StorageClassName; c != "" {
+		claim.WithStorageClassName(c)
+	}
+	pod := pods.HardenedPod(s).
+		WithRestartPolicy(corev1.RestartPolicyNever).
+		WithContainers(pods.Hardened(applycorev1.Container().
+			WithName("verify").
+			WithImage(repository.ReaderImage(s)).
+			WithCommand(command...).
+			WithResources(applycorev1.ResourceRequirements().
+				WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("512Mi")}).
+				WithLimits(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Gi")})).
+			WithVolumeMounts(
+				pods.Mount(names.VolumeTmp, "/tmp", false),
+				pods.Mount(names.VolumeData, "/data", false),
+				pods.Mount(names.VolumeConfig, "/etc/capstan/config", true),
+				pods.Mount(names.VolumeBackup, "/etc/capstan/backup", true)))).
+		WithVolumes(
+			pods.EmptyVolume(names.VolumeTmp, resource.MustParse("256Mi"), ""),
+			applycorev1.Volume().WithName(names.VolumeData).WithEphemeral(applycorev1.EphemeralVolumeSource().
+				WithVolumeClaimTemplate(applycorev1.PersistentVolumeClaimTemplate().
+					WithLabels(verifyLabels(&s.Names)).
+					WithSpec(claim))),
+			pods.ConfigVolume(names.VolumeConfig, s.OwnMembers()),
+			pods.SecretVolume(names.VolumeBackup, backup.BucketSecret(s)))
+	pod.SecurityContext.WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
+	pods.WithKey(s, pod)
+	return applybatchv1.JobSpec().
+		// What is wrong with a backup is wrong the next time, too. A pod that had to make room does not count.
+		WithBackoffLimit(0).
+		WithPodFailurePolicy(unlessEvicted()).
+		WithActiveDeadlineSeconds(int64(backup.VerifyDeadline.Seconds())).
+		WithTemplate(applycorev1.PodTemplateSpec().WithLabels(verifyLabels(&s.Names)).WithSpec(pod))
+}
+
+// verifyPolicy lets nobody reach those who verify, and them only names and the bucket: its namespace when it is in the cluster,
+// its port when it is not, or the host of the volume. Of a bucket of spec.backup.to that is all of TCP: only its Secret says
+// where it is.
+func verifyPolicy(s *facts.Cluster) compose.Named {
+	bucket := applynetworkingv1.NetworkPolicyEgressRule()
+	switch namespace, port := bucketPlace(s); {
+	case backup.IsOnVolume(s):
+		bucket = network.ToRepository(&s.Names)
+	case namespace != "":
+		// The port of a Service is not that of its pods.
+		bucket.WithTo(applynetworkingv1.NetworkPolicyPeer().WithNamespaceSelector(compose.Namespace(namespace))).
+			WithPorts(applynetworkingv1.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP))
+	case port > 0:
+		bucket.WithPorts(network.Port(corev1.ProtocolTCP, port))
+	default:
+		bucket.WithPorts(applynetworkingv1.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP))
+	}
+	return network.NewPolicy(&s.Names, names.SuffixVerify, map[string]string{names.LabelVerificationOf: s.Name}, nil, network.ToNameServers(), bucket)
+}
+
+// bucketPlace is the namespace of the server of the Database's own bucket when it is a Service of this cluster, or else its port;
+// nothing while it is not known.
+func bucketPlace(s *facts.Cluster) (namespace string, port int32) {
+	o := s.Observed[names.BackupBucket]
+	if o == nil || s.Spec.Backup.To != nil {
+		return "", 0
+	}
+	u, err := url.Parse(compose.Text(o.Map(), "status", "atProvider", "endpoint"))
+	if err != nil || u.Host == "" {
+		return "", 0
+	}
+	if parts := strings.Split(u.Hostname(), "."); len(parts) >= 3 && parts[2] == "svc" {
+		return parts[1], 0
+	}
+	n, err := strconv.ParseInt(u.Port(), 10, 32)
+	if err != nil {
+		return "", 443
+	}
+	return "", int32(n)
+}

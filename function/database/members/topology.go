@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package members
+
+import (
+	"slices"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/backup"
+	"github.com/capstan-dev/capstan/function/database/decision"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/objects"
+)
+
+// topologySpec without what the schema fills in. Only a switchover takes more than to observe.
+type topologySpec struct {
+	ManagementPolicies xpv2.ManagementPolicies `json:"managementPolicies,omitempty"`
+
+	ForProvider observev1alpha1.TopologyParameters `json:"forProvider"`
+}
+
+// Topology watches the members. It is there from the first pass on, so that zones and nodes are known before there are members.
+func Topology(d *compose.Draft, s *decision.Decision) {
+	listed := make([]string, 0, len(names.Letters))
+	for _, letter := range s.Expected() {
+		listed = append(listed, s.Member(letter))
+	}
+	for _, letter := range compose.SortedKeys(s.Sets) {
+		if name := s.Member(letter); !slices.Contains(listed, name) {
+			listed = append(listed, name)
+		}
+	}
+	spec := topologySpec{ForProvider: observev1alpha1.TopologyParameters{
+		Database:      s.Base(),
+		Scope:         s.Scope(),
+		Members:       listed,
+		Hibernated:    s.Spec.Hibernated || s.Fenced(),
+		Switchover:    s.Switchover(),
+		RemoveSecrets: removable(s.Cluster),
+	}}
+	if spec.ForProvider.Switchover != nil {
+		spec.ManagementPolicies = xpv2.ManagementPolicies{
+			xpv2.ManagementActionObserve, xpv2.ManagementActionCreate, xpv2.ManagementActionUpdate, xpv2.ManagementActionDelete,
+		}
+	}
+	d.Add(s.In(names.Topology), objects.Manifest(observev1alpha1.TopologyGroupVersionKind, s.Metadata(s.Base()), spec), s.Side)
+}
+
+// removable Secrets are those of certificates, which can be made again.
+func removable(s *facts.Cluster) []string {
+	// They are of the generation that clients are switched to.
+	if s.Side {
+		return nil
+	}
+	listed := []string{s.Called(names.SuffixOfMembers), s.Called(names.SuffixServer)}
+	if backup.Archives(s) {
+		listed = append(listed, s.Called(names.SuffixBackupClient))
+	}
+	if s.Observed[names.Repository] != nil {
+		listed = append(listed, s.Called(names.SuffixRepositoryClient), s.Called(names.SuffixRepositoryServer))
+	}
+	return listed
+}

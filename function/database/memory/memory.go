@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package memory has what a Database has to know of its generations whatever becomes of it, and how that is read.
+package memory
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/encoding"
+	"github.com/capstan-dev/capstan/function/database/names"
+)
+
+// A Memory is what a Database has to know of its generations whatever becomes of it. It is kept with the Secret of the first
+// Credential, which outlives the Database together with its volumes: an annotation there, which the Credential writes from its
+// field remember and tells in its status. What happens next is written down first, and done once the Secret has it. Without a
+// Memory there is generation 1 and nothing to be done.
+type Memory struct {
+	// Active is the generation that clients are switched to, and Since when they were; no number is 1.
+	Active int        `json:"active,omitempty"`
+	Since  *time.Time `json:"since,omitempty"`
+
+	// Last is the highest number that was ever given: none is given twice, because the volumes of a generation stay when it goes.
+	Last int `json:"last,omitempty"`
+
+	// Step that is under way.
+	Step *Step `json:"step,omitempty"`
+
+	// Kept generations are stopped.
+	Kept []Kept `json:"kept,omitempty"`
+
+	// Done are the wishes that were carried out, oldest first.
+	Done []Done `json:"done,omitempty"`
+
+	// Versions are the major versions of the data of generations, once there was an upgrade.
+	Versions map[int]string `json:"versions,omitempty"`
+}
+
+// Kinds of steps.
+const (
+	// StepRestore fills a new generation from the backups of the active one.
+	StepRestore = "Restore"
+	// StepUndo goes back to a generation that is kept.
+	StepUndo = "Undo"
+	// StepUpgrade fills a generation of a later major version with the data of the active one.
+	StepUpgrade = "Upgrade"
+	// StepUndoUpgrade goes back to the generation before an upgrade, which is kept.
+	StepUndoUpgrade = "UndoUpgrade"
+)
+
+// A Step leads clients from one generation to another.
+type Step struct {
+	ID   string `json:"id"`
+	Kind string `json:"kind"`
+	From int    `json:"from"`
+	To   int    `json:"to"`
+
+	// At is the moment to restore, or RestorePoint its name; neither is the latest.
+	At           v1alpha1.Moment           `json:"at,omitempty"`
+	RestorePoint v1alpha1.RestorePointName `json:"restorePoint,omitempty"`
+
+	// Phase is RestoreFilling or RestoreFencing, and Since when it began.
+	Phase v1alpha1.RestorePhase `json:"phase"`
+	Since time.Time             `json:"since"`
+
+	// Gap in seconds that writes were expected to wait, and Led the member that led, when an upgrade began to fence the active
+	// generation.
+	Gap int64  `json:"gap,omitempty"`
+	Led string `json:"led,omitempty"`
+}
+
+// IsUpgrade reports whether the step is about an upgrade.
+func (s Step) IsUpgrade() bool { return s.Kind == StepUpgrade || s.Kind == StepUndoUpgrade }
+
+// A Kept is stopped until its members are removed.
+type Kept struct {
+	Generation int       `json:"generation"`
+	ID         string    `json:"id"`
+	Until      time.Time `json:"until"`
+
+	// Fenced reports that an upgrade fenced it, and so that its leader has stopped in good order before its members are; Led is
+	// that leader.
+	Fenced bool   `json:"fenced,omitempty"`
+	Led    string `json:"led,omitempty"`
+}
+
+// A Done was carried out, or is never to be.
+type Done struct {
+	ID    string                `json:"id"`
+	State v1alpha1.RestorePhase `json:"state"`
+	From  int                   `json:"from,omitempty"`
+	To    int                   `json:"to,omitempty"`
+	When  time.Time             `json:"when"`
+
+	// Kind is stepUpgrade, or nothing for a restore; Why it failed.
+	Kind string `json:"kind,omitempty"`
+	Why  string `json:"why,omitempty"`
+
+	At           v1alpha1.Moment           `json:"at,omitempty"`
+	RestorePoint v1alpha1.RestorePointName `json:"restorePoint,omitempty"`
+}
+
+// DoneKept is how many wishes are remembered. They are a few hundred bytes each.
+const DoneKept = 32
+
+// Generation generation.
+func (m Memory) Generation() int { return max(1, m.Active) }
+
+// IsEmpty memory: nothing ever happened.
+func (m Memory) IsEmpty() bool {
+	return m.Active == 0 && m.Last == 0 && m.Step == nil && len(m.Done) == 0
+}
+
+// Restored is what became of a restore.
+func (m Memory) Restored(id string) (Done, bool) { return m.doneAs("", id) }
+
+// Upgraded is what became of an upgrade.
+func (m Memory) Upgraded(id string) (Done, bool) { return m.doneAs(StepUpgrade, id) }
+
+func (m Memory) doneAs(kind, id string) (Done, bool) {
+	i := slices.IndexFunc(m.Done, func(d Done) bool { return d.Kind == kind && d.ID == id })
+	if i < 0 {
+		return Done{}, false
+	}
+	return m.Done[i], true
+}
+
+// Keeps reports whether a generation is kept.
+func (m Memory) Keeps(generation int) bool {
+	return slices.ContainsFunc(m.Kept, func(k Kept) bool { return k.Generation == generation })
+}
+
+// Generations that there are: the active one, the one that is gone to, those kept.
+func (m Memory) Generations() []int {
+	all := []int{m.Generation()}
+	if m.Step != nil {
+		all = append(all, m.Step.From, m.Step.To)
+	}
+	for _, k := range m.Kept {
+		all = append(all, k.Generation)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Copy memory, which can be changed.
+func (m Memory) Copy() Memory {
+	m.Kept, m.Done, m.Versions = slices.Clone(m.Kept), slices.Clone(m.Done), maps.Clone(m.Versions)
+	if m.Step != nil {
+		step := *m.Step
+		m.Step = &step
+	}
+	return m
+}
+
+// Text of the memory, as it is kept.
+func (m Memory) Text() string {
+	if m.IsEmpty() {
+		return ""
+	}
+	return encoding.JSON(m)
+}
+
+// A Recollection is what is known of the memory in this pass.
+type Recollection struct {
+	Memory Memory
+
+	// Known reports that the Secret was seen, and unread that it has what nobody can read.
+	Known, Unread bool
+
+	// Told is what the Secret has, and pending what it is about to have: until then nothing else is decided.
+	Told, Pending string
+
+	// ToCome are generations of what is pending.
+	ToCome []int
+}
+
+// Recall the memory. As long as it is not known, the generation is the one that was active before, and nothing that exists is
+// removed.
+func Recall(q compose.Request) Recollection {
+	var r Recollection
+	if o := q.Observed[names.AccessCredential]; o != nil && compose.Text(o.Map(), "status", "atProvider", "identity") != "" {
+		r.Told = compose.Text(o.Map(), "status", "atProvider", "remembered")
+		r.Unread = r.Told != "" && json.Unmarshal([]byte(r.Told), &r.Memory) != nil
+		r.Known = !r.Unread
+		if asked := compose.Text(o.Map(), "spec", "forProvider", "remember"); asked != "" && asked != r.Told {
+			var next Memory
+			if json.Unmarshal([]byte(asked), &next) == nil {
+				r.Pending, r.ToCome = asked, next.Generations()
+			}
+		}
+	}
+	if !r.Known {
+		r.Memory = Memory{Active: guessed(q)}
+	}
+	return r
+}
+
+// guessed generation: the one that the status tells, or else the first that has members which are not stopped.
+func guessed(q compose.Request) int {
+	if n := compose.Number(q.Composite.Map(), 0, "status", "generation", "active"); n > 0 {
+		return int(n)
+	}
+	var running []int
+	for resource, o := range q.Observed {
+		if g, ok := names.GenerationOf(resource); ok && strings.HasPrefix(resource, names.MemberPrefix) &&
+			compose.Number(o.Map(), 1, "spec", "replicas") > 0 {
+			running = append(running, g)
+		}
+	}
+	if len(running) == 0 {
+		return 1
+	}
+	return slices.Min(running)
+}
+
+// fenceLimit is how long the active generation may be fenced before it goes on again, beside several times what the upgrade took
+// when it was tried.
+const fenceLimit = 5 * time.Minute
+
+// FencedUntil is when the fence of an upgrade that does not end is taken away.
+func (s Step) FencedUntil() time.Time {
+	return s.Since.Add(fenceLimit + 5*time.Duration(s.Gap)*time.Second)
+}
+
+// UpgradeFailed is the outcome of an upgrade that did not work.
+const UpgradeFailed v1alpha1.RestorePhase = "Failed"

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package monitoring composes what Prometheus scrapes, and the alerts.
+package monitoring
+
+import (
+	"regexp"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/objects"
+)
+
+// Labels of the series of a Database.
+const (
+	SeriesDatabase = "database"
+	seriesMember   = "member"
+)
+
+// Monitor lets Prometheus scrape the exporters by way of the pods, and labels what it finds there with Database and member. The
+// label database of the exporter is a database in the server, and becomes datname.
+func Monitor(d *compose.Draft, s *facts.Cluster) {
+	if !s.Exports() {
+		d.Remove(names.Monitor)
+		return
+	}
+	if s.Kinds[names.ServiceMonitorGVK] != compose.Available {
+		return
+	}
+	label := func(pod, series string) monitoringv1.RelabelConfig {
+		return monitoringv1.RelabelConfig{
+			SourceLabels: []monitoringv1.LabelName{monitoringv1.LabelName("__meta_kubernetes_pod_label_" + pod)},
+			TargetLabel:  series,
+		}
+	}
+	d.Offer(names.Monitor, objects.Manifest(names.ServiceMonitorGVK, s.Metadata(s.Called(names.SuffixOfMembers)),
+		monitoringv1.ServiceMonitorSpec{
+			Selector: metav1.LabelSelector{MatchLabels: map[string]string{observev1alpha1.LabelDatabase: s.Name}},
+			Endpoints: []monitoringv1.Endpoint{{
+				Port: names.PortMetrics,
+				RelabelConfigs: append([]monitoringv1.RelabelConfig{
+					label("capstan_dev_database", SeriesDatabase),
+					label("capstan_dev_member", seriesMember),
+				}, relabelled(&s.Names)...),
+			}},
+		}))
+}
+
+// relabelled series: those of the generation that clients are switched to have the name of the Database, and those of another one
+// have not, so that alerts do not take its leader for a second one.
+func relabelled(s *names.Names) []monitoringv1.RelabelConfig {
+	if s.Generation <= 1 {
+		return nil
+	}
+	rename := func(from, to string) monitoringv1.RelabelConfig {
+		return monitoringv1.RelabelConfig{
+			SourceLabels: []monitoringv1.LabelName{SeriesDatabase}, Regex: regexp.QuoteMeta(from), TargetLabel: SeriesDatabase, Replacement: &to,
+		}
+	}
+	return []monitoringv1.RelabelConfig{rename(s.Name, s.Name+".g1"), rename(s.Base(), s.Name)}
+}

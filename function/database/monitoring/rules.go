@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package monitoring
+
+import (
+	"fmt"
+	"slices"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/engine"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/objects"
+)
+
+// Rules raise alerts for what the conditions of a Database cannot tell, because nobody looks at them at night.
+func Rules(d *compose.Draft, s *facts.Cluster) {
+	// Nobody is woken up for members that are stopped on purpose.
+	if !s.Exports() || s.Asleep() {
+		d.Remove(names.Rules)
+		return
+	}
+	if s.Kinds[names.PrometheusRuleGVK] != compose.Available {
+		return
+	}
+	d.Offer(names.Rules, objects.Manifest(names.PrometheusRuleGVK, s.Metadata(s.Called(names.SuffixOfMembers)),
+		monitoringv1.PrometheusRuleSpec{
+			Groups: []monitoringv1.RuleGroup{{Name: "capstan-database-" + s.Name, Rules: alerts(s)}},
+		}))
+}
+
+func alerts(s *facts.Cluster) []monitoringv1.Rule {
+	of := fmt.Sprintf("namespace=%q,database=%q", s.Namespace, s.Name)
+	full := fmt.Sprintf(`max by (persistentvolumeclaim) (1 - kubelet_volume_stats_available_bytes{%[1]s} / kubelet_volume_stats_capacity_bytes{%[1]s})`,
+		fmt.Sprintf(`namespace=%q,persistentvolumeclaim=~"data-%s[a-i]-0"`, s.Namespace, s.MemberPrefix()))
+	own := s.Engine.Alerts(engine.Watched{Series: of, Replicas: s.Spec.Replicas, LagSeconds: lagBound(s)})
+	volumes := []engine.Alert{
+		{
+			Name: "DatabaseVolumeNearlyFull", Severity: engine.SeverityTicket, For: "10m",
+			Expr:    full + " > 0.85",
+			Summary: "A volume of Database %s of namespace %s is over 85 %% full.",
+		},
+		{
+			Name: "DatabaseVolumeFull", Severity: engine.SeverityPage, For: "2m",
+			Expr:    full + " > 0.95",
+			Summary: "A volume of Database %s of namespace %s is over 95 %% full, and the server is about to stop.",
+		},
+	}
+	alerts := slices.Concat(own.Leader, volumes, own.Server, poolerAlerts(s, of), backupAlerts(s, own.Archive), own.Standbys)
+	rules := make([]monitoringv1.Rule, 0, len(alerts))
+	for _, a := range alerts {
+		rules = append(rules, monitoringv1.Rule{
+			Alert:  a.Name,
+			Expr:   intstr.FromString(a.Expr),
+			For:    new(monitoringv1.Duration(a.For)),
+			Labels: map[string]string{"severity": a.Severity, "namespace": s.Namespace, SeriesDatabase: s.Name},
+			Annotations: map[string]string{
+				"summary":     fmt.Sprintf(a.Summary, s.Name, s.Namespace),
+				"description": fmt.Sprintf("kubectl -n %s describe database %s tells more.", s.Namespace, s.Name),
+			},
+		})
+	}
+	return rules
+}
+
+// lagBound in seconds. Where commits wait for followers, one that is behind matters sooner.
+func lagBound(s *facts.Cluster) int {
+	if s.Spec.Availability.Durability == v1alpha1.DurabilityAsynchronous {
+		return 300
+	}
+	return 60
+}

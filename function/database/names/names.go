@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package names has the names of everything that belongs to a Database: objects, members, labels, annotations and kinds.
+package names
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/function/database/engine"
+)
+
+// Names of the objects within the composition. Crossplane knows an object by them, so that another name would make another
+// object, and lose the first.
+const (
+	Access             = "access"
+	AccessCredential   = "access-credential"
+	Budget             = "pdb"
+	CA                 = "ca"
+	CAIssuer           = "ca-issuer"
+	Config             = "config"
+	ConsumerPrefix     = "consumer-"
+	DCS                = "dcs"
+	Issuer             = "issuer"
+	MemberPrefix       = "member-"
+	MembersCertificate = "members-certificate"
+	Monitor            = "monitor"
+	NetworkPolicy      = "networkpolicy"
+	Pods               = "pods"
+	ReadOnly           = "ro"
+	ReadWrite          = "rw"
+	RoleBinding        = "rolebinding"
+	Rules              = "rules"
+	ServerCertificate  = "server-certificate"
+	ServiceAccount     = "serviceaccount"
+	Topology           = "topology"
+	VolumeClaim        = "volumeclaim"
+)
+
+const KindStatefulSet = "StatefulSet"
+
+// Labels and annotations of composed objects and of pods, beside those that the Topology goes by.
+const (
+	LabelName       = "app.kubernetes.io/name"
+	LabelInstance   = "app.kubernetes.io/instance"
+	LabelManagedBy  = "app.kubernetes.io/managed-by"
+	LabelPartOf     = "app.kubernetes.io/part-of"
+	LabelGeneration = "capstan.dev/generation"
+
+	// AnnotationRevision names, on a StatefulSet, all that reaches its pod as far as the spec and the platform's settings say it.
+	// Its template is pinned by it.
+	AnnotationRevision = "capstan.dev/revision"
+
+	// AnnotationVersion holds, on a StatefulSet, the major version of its data.
+	AnnotationVersion = "capstan.dev/version"
+
+	// AnnotationRestarted holds, on a StatefulSet, the revision that was started twice, because some parameters take effect only
+	// after the leader has them.
+	AnnotationRestarted = "capstan.dev/restarted"
+
+	// AnnotationInputs holds, on a StatefulSet, what its revision was made of.
+	AnnotationInputs = "capstan.dev/revision-of"
+
+	// AnnotationStopped tells, on a StatefulSet of a Database that is hibernated, whether its member led or followed when it was
+	// stopped.
+	AnnotationStopped = "capstan.dev/stopped"
+
+	// AnnotationSkipped holds, on the coordination object, the id of the switchover that the Database was made with.
+	AnnotationSkipped = "capstan.dev/switchover-skipped"
+
+	// AnnotationPinned holds, on the coordination object, the parameters that need a restart as they were computed when they were
+	// asked for.
+	AnnotationPinned = "capstan.dev/pinned-parameters"
+
+	// AnnotationConfig holds, on the coordination object, what members follow at run time.
+	AnnotationConfig = "config"
+
+	// AnnotationAccepted of the first Credential is the spec that was accepted last, while clients are switched to another
+	// generation by it.
+	AnnotationAccepted = "capstan.dev/accepted-spec"
+)
+
+// Suffixes of the names of objects.
+const (
+	SuffixAccess    = "access"
+	SuffixCA        = "ca"
+	SuffixOfMembers = "members"
+	SuffixPods      = "pods"
+	SuffixRO        = "ro"
+	SuffixRW        = "rw"
+	SuffixSigner    = "selfsigned"
+	SuffixServer    = "server"
+)
+
+// Names of everything that one generation of a Database has.
+type Names struct {
+	Name, Namespace string
+
+	// Identity of the Database, empty until it is known.
+	Identity string
+
+	Generation int
+	Traits     engine.Traits
+}
+
+// Letters of the members, in the order they are made.
+var Letters = strings.Split("abcdefghi", "")
+
+// Called is the name of an object of the Database.
+func (s *Names) Called(suffix string) string { return s.Name + "-" + suffix }
+
+// Base that everything of this generation of the Database is found by: the value of the label of the Database on its pods and
+// volumes. No Database has a dot in its name, so that of a later generation is no other's.
+func (s *Names) Base() string { return BaseOf(s.Name, s.Generation) }
+
+func BaseOf(name string, generation int) string {
+	if generation <= 1 {
+		return name
+	}
+	return fmt.Sprintf("%s.g%d", name, generation)
+}
+
+// OwnMembers is the name of what the members of this generation have for themselves: their account, whose name says which pods
+// they may label, and their configuration.
+func (s *Names) OwnMembers() string { return s.Base() + "-" + SuffixOfMembers }
+
+// In this generation, the name within the composition of what each generation has.
+func (s *Names) In(resource string) string {
+	if s.Generation <= 1 {
+		return resource
+	}
+	return fmt.Sprintf("%s-g%d", resource, s.Generation)
+}
+
+// MemberPrefix begins the names of members: of their StatefulSets, and so of pods and volumes, whose names have no dots.
+func (s *Names) MemberPrefix() string {
+	if s.Generation <= 1 {
+		return s.Name + "-"
+	}
+	return fmt.Sprintf("%s-g%d-", s.Name, s.Generation)
+}
+
+// Member of a letter.
+func (s *Names) Member(letter string) string { return s.MemberPrefix() + letter }
+
+// Scope that members keep their objects under. It has a part of the identity, so that a stranger of the same name finds nothing.
+func (s *Names) Scope() string {
+	if s.Identity == "" {
+		return ""
+	}
+	return s.ScopeOf(s.Generation)
+}
+
+// ScopeOf a generation, once there is an identity.
+func (s *Names) ScopeOf(generation int) string {
+	return BaseOf(s.Name, generation) + "-" + s.Identity[:min(8, len(s.Identity))]
+}
+
+// Host of a Service of the Database, from everywhere in the cluster.
+func (s *Names) Host(suffix string) string {
+	return fmt.Sprintf("%s.%s.svc", s.Called(suffix), s.Namespace)
+}
+
+// PodHost of a member.
+func (s *Names) PodHost(letter string) string {
+	return fmt.Sprintf("%s-0.%s", s.Member(letter), s.Host(SuffixPods))
+}
+
+// Labels of every composed object.
+func (s *Names) Labels() map[string]string {
+	return s.PodLabels(s.Traits.App, observev1alpha1.LabelDatabase)
+}
+
+// PodLabels of pods that are not members: those of an app, which are found by a label that holds the name of the Database.
+func (s *Names) PodLabels(app, label string) map[string]string {
+	return map[string]string{LabelName: app, LabelInstance: s.Name, LabelManagedBy: "capstan", label: s.Name}
+}
+
+// OwnLabels of what belongs to one generation.
+func (s *Names) OwnLabels() map[string]string {
+	l := s.Labels()
+	l[observev1alpha1.LabelDatabase] = s.Base()
+	return l
+}
+
+// Selector of the pods of all members of this generation.
+func (s *Names) Selector() map[string]string {
+	return map[string]string{observev1alpha1.LabelDatabase: s.Base()}
+}
+
+// Metadata of an object of the Database.
+func (s *Names) Metadata(name string) *applymetav1.ObjectMetaApplyConfiguration {
+	return applymetav1.ObjectMeta().WithName(name).WithNamespace(s.Namespace).WithLabels(s.Labels())
+}
+
+// Hashed namespace and name.
+func (s *Names) Hashed() uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(s.Namespace + "/" + s.Name))
+	return h.Sum32()
+}
+
+// HookJob of an id runs that hook.
+func (s *Names) HookJob(id string) string { return s.Called(HookPrefix + id) }
+
+// MemberLabels of what belongs to one member.
+func (s *Names) MemberLabels(letter string) map[string]string {
+	l := s.OwnLabels()
+	l[observev1alpha1.LabelMember] = s.Member(letter)
+	return l
+}
+
+// ofGenerations are the names within the composition of what each generation has, beside its members.
+var ofGenerations = []string{Topology, Config, DCS, ServiceAccount, RoleBinding, VolumeClaim}
+
+// GenerationOf an object, if it belongs to one.
+func GenerationOf(resource string) (int, bool) {
+	name, generation := resource, 1
+	if i := strings.LastIndex(resource, "-g"); i > 0 {
+		if n, err := strconv.Atoi(resource[i+2:]); err == nil && n > 1 {
+			name, generation = resource[:i], n
+		}
+	}
+	letter, member := strings.CutPrefix(name, MemberPrefix)
+	return generation, slices.Contains(ofGenerations, name) || member && slices.Contains(Letters, letter)
+}
+
+// PoolerSelector of the pods of poolers.
+func (s *Names) PoolerSelector() map[string]string { return map[string]string{LabelPooler: s.Name} }
+
+// RepositorySelector of the pod that serves the volume.
+func (s *Names) RepositorySelector() map[string]string {
+	return map[string]string{LabelRepositoryOf: s.Name}
+}
+
+// LetterOf a member, or nothing for a stranger.
+func (s *Names) LetterOf(member string) string {
+	letter, ok := strings.CutPrefix(member, s.MemberPrefix())
+	if !ok || !slices.Contains(Letters, letter) {
+		return ""
+	}
+	return letter
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package order
+
+import (
+	"fmt"
+	"slices"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+)
+
+// fit to lead at once: it has every commit, and its node takes pods.
+func (s Situation) CanLead(v View) bool {
+	return v.Exists && v.Expected && !v.Stopped && !v.Leading() && v.Healthy() && !v.Cordoned &&
+		(!s.synchronous || v.Role == observev1alpha1.RoleSyncStandby)
+}
+
+// cannotLead says why a member cannot lead now, and what to do, or nothing when it can.
+func (s Situation) cannotLead(to string) string {
+	i := slices.IndexFunc(s.Views, func(v View) bool { return v.Name == to })
+	switch {
+	case i < 0:
+		names := make([]string, 0, len(s.Views))
+		for _, v := range s.Views {
+			names = append(names, v.Name)
+		}
+		return fmt.Sprintf("spec.switchover.to: %q: is none of the members %v: choose one of them, with another id", to, names)
+	case s.CanLead(s.Views[i]):
+		return ""
+	}
+	switch v := s.Views[i]; {
+	case !v.Expected:
+		return fmt.Sprintf("member %s is to be let go: choose another one", to)
+	case v.Hindered():
+		return fmt.Sprintf("member %s is hindered: %s", to, v.Message)
+	case !v.Healthy():
+		return fmt.Sprintf("member %s is not ready, or does not have every commit yet: wait, or choose another one", to)
+	case v.Cordoned:
+		return fmt.Sprintf("member %s is on node %s, which takes no pods: choose another one, or let the node take pods (kubectl uncordon)", to, v.Node)
+	default:
+		return fmt.Sprintf("member %s is none of those that a commit waits for: wait, or choose another one", to)
+	}
+}
+
+// Candidate for a move is the one that is named, or else the first that is fit; or why there is none.
+func (s Situation) Candidate(from, to string) (candidate, why string) {
+	switch i := slices.IndexFunc(s.Views, s.CanLead); {
+	case to != "" && to == from:
+		return to, "" // It leads already, which is written down.
+	case to != "":
+		return to, s.cannotLead(to)
+	case i < 0:
+		return "", "no member that has every commit is on a node that takes pods: wait, or add one"
+	default:
+		return s.Views[i].Name, ""
+	}
+}

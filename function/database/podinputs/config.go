@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podinputs
+
+import (
+	"slices"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/backup"
+	"github.com/capstan-dev/capstan/function/database/engine"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/memory"
+	"github.com/capstan-dev/capstan/function/database/names"
+)
+
+// coordination of the members in this pass.
+func coordination(s *facts.Cluster, holds bool) string {
+	server := Server(s, holds)
+	server.Pinned = Pin(s, holds).Parameters
+	return s.Engine.Coordination(server)
+}
+
+// CoordinationApplied reports whether the coordination of this pass is the one that was observed.
+func CoordinationApplied(s *facts.Cluster) bool {
+	live := s.Observed[s.In(names.DCS)]
+	return live != nil && s.Identity != "" && coordination(s, false) == compose.Text(live.Map(), "metadata", "annotations", names.AnnotationConfig)
+}
+
+func MemberFile(s *facts.Cluster) engine.Member {
+	f := engine.Member{Databases: []string{}, Extensions: slices.Sorted(slices.Values(s.Spec.Extensions))}
+	for _, d := range s.Spec.Databases {
+		f.Databases = append(f.Databases, d.Name)
+	}
+	slices.Sort(f.Databases)
+	if f.Extensions == nil {
+		f.Extensions = []string{}
+	}
+	f.Volumes = volumesBefore(s)
+	f.Pooled = s.Pooled()
+	f.Backup, f.From, f.Upgrade = backup.File(s), backup.SourceFile(s), upgradeFile(s)
+	return f
+}
+
+// volumesBefore the first member was made. They are written down once: later there are those of all members.
+func volumesBefore(s *facts.Cluster) *[]string {
+	if before := volumesRecorded(s); before != nil {
+		return before
+	}
+	if !s.HasTopology || len(s.Sets) > 0 {
+		return nil
+	}
+	return new(append([]string{}, s.Seen.Volumes...))
+}
+
+// volumesRecorded in the files that members have; nil when there are none.
+func volumesRecorded(s *facts.Cluster) *[]string {
+	o := s.Observed[s.In(names.Config)]
+	if o == nil {
+		return nil
+	}
+	files := map[string]string{}
+	for name, text := range compose.Map(o.Map(), "data") {
+		files[name], _ = text.(string)
+	}
+	return s.Engine.Volumes(files)
+}
+
+// KnowsVolumes reports whether members can know which volumes were there before them.
+func KnowsVolumes(s *facts.Cluster) bool {
+	return len(s.Sets) > 0 || volumesRecorded(s) != nil
+}
+
+// Server that the members run.
+func Server(s *facts.Cluster, holds bool) engine.Server {
+	f, usable := s.Fields(), s.Sizes.Usable
+	f.Database, f.Scope, f.Namespace = s.Base(), s.Scope(), s.Namespace
+	f.Members, f.Memory, f.Storage = s.Headcount(holds), roomOfMembers(s), usable.Value()
+	f.Profile, f.Synchronous = s.Spec.Availability.Profile, s.Synchronous(holds)
+	f.Strict = s.Spec.Availability.Durability == v1alpha1.DurabilityStrict && !s.AloneSinceUpgrade()
+	f.Archives, f.Archiving, f.Restored = backup.Archives(s), s.TakesBackups(), backup.SourceFile(s) != nil
+	f.Followed, f.Fence, f.Pooled = s.Followed(), s.Fence(), s.Pooled()
+	// The pause of a fence is not by hand.
+	c := s.Coordinated()
+	f.Paused = c.Paused && c.Fence == ""
+	return f
+}
+
+// roomOfMembers is the memory that every member has: what is asked for, or less as long as one runs with less. What takes effect
+// at once reaches them all.
+func roomOfMembers(s *facts.Cluster) int64 {
+	n := s.Size.Memory.Value()
+	for _, o := range s.Sets {
+		if o.Memory > 0 {
+			n = min(n, o.Memory)
+		}
+	}
+	return n
+}
+
+// upgradeFile of this generation, as long as it comes up. After that it has data: were its volumes lost, it must not begin with
+// that of the former version again.
+func upgradeFile(s *facts.Cluster) *engine.Upgrade {
+	if !s.ComesUpBy(memory.StepUpgrade) {
+		return nil
+	}
+	step := s.Memory.Step
+	return &engine.Upgrade{
+		ID: step.ID, From: s.VersionOf(step.From), Database: names.BaseOf(s.Name, step.From), Scope: s.ScopeOf(step.From), Member: s.Member(names.Letters[0]),
+	}
+}

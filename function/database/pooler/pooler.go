@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pooler composes the poolers before the leader.
+package pooler
+
+import (
+	"maps"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
+
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/access"
+	"github.com/capstan-dev/capstan/function/database/certificates"
+	"github.com/capstan-dev/capstan/function/database/engine"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/monitoring"
+	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/network"
+	"github.com/capstan-dev/capstan/function/database/objects"
+)
+
+// PoolerNames are all of them.
+var PoolerNames = []string{
+	names.Pooler, names.PoolerBudget, names.PoolerCertificate, names.PoolerConfig, names.PoolerMonitor, names.PoolerNetworkPolicy,
+	names.PoolerServerCertificate, names.PoolerService,
+}
+
+// What a pooler has unless the spec says otherwise.
+const (
+	defaultPoolSize   = 20
+	DefaultMaxClients = 1000
+)
+
+// Sizes of a pooler: clients beyond the default take memory of their own.
+var (
+	CPU            = resource.MustParse("100m")
+	Memory         = resource.MustParse("128Mi")
+	MemoryOfClient = resource.MustParse("64Ki")
+)
+
+// PoolRoom is the number of connections that all poolers together may have.
+func PoolRoom(s *facts.Cluster) int32 { return s.Engine.Connections(s.Fields()) * 4 / 5 }
+
+// Pools that there are: one for each consumer in each pooler. Each has a login of its own.
+func Pools(s *facts.Cluster) int32 {
+	return *s.Spec.Pooler.Replicas * max(1, int32(len(s.Spec.Consumers))) //nolint:gosec // At most sixteen.
+}
+
+// PoolSize of each pool.
+func PoolSize(s *facts.Cluster) int32 {
+	if n := s.Spec.Pooler.PoolSize; n != nil {
+		return *n
+	}
+	return max(1, min(defaultPoolSize, PoolRoom(s)/Pools(s)))
+}
+
+// Compose before the leader, if they are asked for.
+func Compose(d *compose.Draft, s *facts.Cluster) {
+	if !s.Pooled() {
+		for _, name := range PoolerNames {
+			d.Remove(name)
+		}
+		return
+	}
+	if s.Kinds[names.CertificateGVK] != compose.Available && s.Observed[names.Pooler] == nil {
+		return // It could not start.
+	}
+	poolerCertificates(d, s)
+	poolerBudget(d, s)
+	poolerMonitor(d, s)
+	d.Require(names.PoolerNetworkPolicy, poolerNetworkPolicy(s))
+	d.Require(names.PoolerService, poolerService(&s.Names))
+	d.Require(names.PoolerConfig, applycorev1.ConfigMap(s.Called(names.SuffixPooler), s.Namespace).
+		WithLabels(s.Labels()).
+		WithData(s.Engine.PoolerFiles(poolerInputs(s))))
+	d.Require(names.Pooler, poolerDeployment(s))
+}
+
+// poolerInputs are what the configuration of poolers follows from.
+func poolerInputs(s *facts.Cluster) engine.Pooler {
+	p := engine.Pooler{
+		Host: s.Host(names.SuffixRW), Mode: s.Spec.Pooler.Mode, PoolSize: PoolSize(s), MaxClients: *s.Spec.Pooler.MaxClients,
+		Limits: poolLimits(s), ServerAuthority: s.PlatformSigned(),
+	}
+	for _, d := range s.Spec.Databases {
+		p.Databases = append(p.Databases, d.Name)
+	}
+	return p
+}
+
+// poolerLabels of those pods, and of the Service that leads to them: with the label of the members it would be taken for one of
+// theirs.
+func poolerLabels(s *names.Names) map[string]string {
+	return s.PodLabels(s.Traits.PoolerApp, names.LabelPooler)
+}
+
+// poolerCertificates: one that poolers show the server, members and, unless the platform has an issuer, clients.
+func poolerCertificates(d *compose.Draft, s *facts.Cluster) {
+	if s.Kinds[names.CertificateGVK] != compose.Available {
+		return
+	}
+	own := poolerLeaf(s, names.SuffixPooler, s.Traits.CommonNames.Pooler, certificates.IssuedBy(&s.Names, names.SuffixCA),
+		[]string{"digital signature", "server auth", "client auth"})
+	if !s.PlatformSigned() {
+		d.Require(names.PoolerCertificate, certificates.New(&s.Names, s.Called(names.SuffixPooler), own))
+		if poolerSecretShown(s) != s.Called(names.SuffixPoolerServer) {
+			d.Remove(names.PoolerServerCertificate)
+		}
+		return
+	}
+	ref := s.IssuerRef()
+	d.Require(names.PoolerCertificate, certificates.New(&s.Names, s.Called(names.SuffixPooler), own))
+	d.Require(names.PoolerServerCertificate, certificates.New(&s.Names, s.Called(names.SuffixPoolerServer), poolerLeaf(s, names.SuffixPoolerServer, "",
+		certificates.IssuedByPlatform(ref), []string{"digital signature", "server auth"})))
+}
+
+// poolerSecretShown to clients by the poolers that there are.
+func poolerSecretShown(s *facts.Cluster) string {
+	if o := s.Observed[names.Pooler]; o != nil {
+		return facts.SecretOf(compose.List(o.Map(), "spec", "template", "spec", "volumes"), names.VolumeServer)
+	}
+	return ""
+}
+
+// poolerSecret is the Secret with the certificate that poolers show clients.
+func poolerSecret(s *facts.Cluster) string {
+	if s.PlatformSigned() {
+		return s.Called(names.SuffixPoolerServer)
+	}
+	return s.Called(names.SuffixPooler)
+}
+
+// poolerLeaf is a certificate for every name that poolers are reached by.
+func poolerLeaf(s *facts.Cluster, suffix, commonName string, by certificates.IssuerRef, usages []string) certificates.Spec {
+	c := certificates.Leaf(s, suffix, commonName, by, usages)
+	name := s.Called(names.SuffixPooler)
+	c.DNSNames = []string{name, name + "." + s.Namespace, s.Host(names.SuffixPooler), s.Host(names.SuffixPooler) + ".cluster.local", "localhost"}
+	c.IPAddresses = nil
+	if s.Called(suffix) == poolerSecret(s) {
+		c = certificates.WithExternalNames(s, c)
+	}
+	return c
+}
+
+func poolerBudget(d *compose.Draft, s *facts.Cluster) {
+	if *s.Spec.Pooler.Replicas < 2 {
+		d.Remove(names.PoolerBudget)
+		return
+	}
+	d.Require(names.PoolerBudget, applypolicyv1.PodDisruptionBudget(s.Called(names.SuffixPooler), s.Namespace).
+		WithLabels(s.Labels()).
+		WithSpec(applypolicyv1.PodDisruptionBudgetSpec().
+			WithMaxUnavailable(intstr.FromInt32(1)).
+			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
+			WithSelector(applymetav1.LabelSelector().WithMatchLabels(s.PoolerSelector()))))
+}
+
+func poolerService(s *names.Names) *applycorev1.ServiceApplyConfiguration {
+	return applycorev1.Service(s.Called(names.SuffixPooler), s.Namespace).
+		WithLabels(poolerLabels(s)).
+		WithSpec(applycorev1.ServiceSpec().
+			WithSelector(s.PoolerSelector()).
+			WithPorts(network.ServicePort(s.Traits.App, s.Traits.Ports.Client), network.ServicePort(names.PortMetrics, s.Traits.Ports.PoolerMetrics)))
+}
+
+// poolerMonitor lets Prometheus scrape the poolers.
+func poolerMonitor(d *compose.Draft, s *facts.Cluster) {
+	if !s.Exports() {
+		d.Remove(names.PoolerMonitor)
+		return
+	}
+	if s.Kinds[names.ServiceMonitorGVK] != compose.Available {
+		return
+	}
+	d.Offer(names.PoolerMonitor, objects.Manifest(names.ServiceMonitorGVK, s.Metadata(s.Called(names.SuffixPooler)),
+		monitoringv1.ServiceMonitorSpec{
+			Selector: metav1.LabelSelector{MatchLabels: s.PoolerSelector()},
+			Endpoints: []monitoringv1.Endpoint{{
+				Port: names.PortMetrics,
+				RelabelConfigs: []monitoringv1.RelabelConfig{{
+					SourceLabels: []monitoringv1.LabelName{"__meta_kubernetes_pod_label_capstan_dev_pooler"},
+					TargetLabel:  monitoring.SeriesDatabase,
+				}},
+			}},
+		}))
+}
+
+// poolLimits of databases with a consumer that has two logins: each login has a pool, and in an overlap there would be more
+// connections than the server was asked for.
+func poolLimits(s *facts.Cluster) map[string]int32 {
+	limits, alternating := map[string]int32{}, map[string]bool{}
+	for _, c := range s.Spec.Consumers {
+		limits[c.Database] += PoolSize(s)
+		alternating[c.Database] = alternating[c.Database] || access.HasTwoLogins(s, c)
+	}
+	maps.DeleteFunc(limits, func(d string, _ int32) bool { return !alternating[d] })
+	return limits
+}

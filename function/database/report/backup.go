@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/backup"
+	"github.com/capstan-dev/capstan/function/database/decision"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/names"
+)
+
+// backupsFresh reports whether there are backups and the last one is as recent as the schedule asks.
+func backupsFresh(s *decision.Pass) xpv2.Condition {
+	if s.Spec.Backup == nil {
+		return xpv2.Condition{}
+	}
+	b := s.BackupReport()
+	due, known := backup.Due(s.Cluster)
+	again, failed := backup.FirstAgain(s.Cluster)
+	scheduled, missed := backup.ScheduledFailure(s.Observed[names.Backup])
+	switch {
+	case !s.TakesBackups():
+		return no(v1alpha1.ReasonBackupsOff, "backups are off: set spec.backup.enabled to true")
+	case !b.Asked && placeTrouble(s.Cluster) != "":
+		return no(placeUnready(s.Cluster), placeTrouble(s.Cluster))
+	case !b.Asked && b.Unread != "":
+		return unknown(v1alpha1.ReasonBackupUnknown, place(s.Cluster)+" could not be asked: "+b.Unread)
+	case !b.Asked && b.Archive == observev1alpha1.ArchiveFailing:
+		return no(placeUnready(s.Cluster), b.Message)
+	case !b.Asked:
+		return unknown(v1alpha1.ReasonBackupUnknown, "the leader has not told yet what backups there are: see the condition Available")
+	case b.Label == "" && failed:
+		return no(v1alpha1.ReasonBackupFailed,
+			fmt.Sprintf("the first backup failed, and is tried again at %s; %s", again.UTC().Format(time.RFC3339), whereToLook(&s.Names)))
+	case b.Label == "":
+		return no(v1alpha1.ReasonFirstBackupPending, "there is no backup yet; "+whereToLook(&s.Names))
+	case known && s.Now.After(due):
+		return no(v1alpha1.ReasonBackupOverdue, "the last backup is older than the schedule asks; "+whereToLook(&s.Names))
+	case isNotMadeUp(s.Cluster, scheduled, missed):
+		return no(v1alpha1.ReasonBackupFailed,
+			"the last backup that the schedule asked for failed; "+whereToLook(&s.Names)+"; to take one at once set spec.backup.now to a new id")
+	case nowFailed(s.Cluster):
+		return no(v1alpha1.ReasonBackupFailed,
+			fmt.Sprintf("the backup that spec.backup.now %q asks for failed; %s; to try again set another id", s.Spec.Backup.Now, whereToLook(&s.Names)))
+	default:
+		return yes(v1alpha1.ReasonFresh, "the last backup is as recent as the schedule asks: see status.backup")
+	}
+}
+
+// nowFailed reports whether the backup of spec.backup.now failed.
+func nowFailed(s *facts.Cluster) bool {
+	began, _, failed := backup.Failure(s.Observed[names.BackupNowPrefix+backup.NowName(s.Spec.Backup.Now)])
+	return isNotMadeUp(s, began, failed)
+}
+
+// isNotMadeUp reports whether a backup that began at a time and failed is one that none has made up for since.
+func isNotMadeUp(s *facts.Cluster, began time.Time, failed bool) bool {
+	last := facts.Stamp(s.BackupReport().Ended)
+	return failed && (last == nil || last.Time.Before(began))
+}
+
+// place is where backups go, for people.
+func place(s *facts.Cluster) string {
+	if backup.IsOnVolume(s) {
+		return "the volume of backups"
+	}
+	return "the bucket"
+}
+
+// placeUnready is the reason of what is wrong there.
+func placeUnready(s *facts.Cluster) xpv2.ConditionReason {
+	if backup.IsOnVolume(s) {
+		return v1alpha1.ReasonRepositoryUnready
+	}
+	return v1alpha1.ReasonBucketUnready
+}
+
+// placeTrouble is what the Bucket of this Database tells when it has no bucket, or why nobody serves its volume.
+func placeTrouble(s *facts.Cluster) string {
+	if backup.IsOnVolume(s) {
+		return backup.RepositoryTrouble(s)
+	}
+	o := s.Observed[names.BackupBucket]
+	if o == nil || facts.Ready(o) {
+		return ""
+	}
+	c := compose.Condition(o.Map(), string(v1alpha1.TypeConnected))
+	if c["status"] != string(corev1.ConditionFalse) {
+		return ""
+	}
+	return fmt.Sprintf("Bucket %q: %s", s.Name+"-"+names.SuffixBackup, compose.Text(c, "message"))
+}
+
+// whereToLook says where to look.
+func whereToLook(s *names.Names) string {
+	return fmt.Sprintf("see kubectl -n %s get pods -l %s=%s and the log of the last one", s.Namespace, names.LabelBackupOf, s.Name)
+}
+
+// archiveHealthy reports whether what is written comes into the archive.
+func archiveHealthy(s *decision.Pass) xpv2.Condition {
+	if s.Spec.Backup == nil {
+		return xpv2.Condition{}
+	}
+	switch b := s.BackupReport(); {
+	case !s.TakesBackups():
+		return no(v1alpha1.ReasonBackupsOff, "nothing is archived: set spec.backup.enabled to true")
+	case b.Archive == observev1alpha1.ArchiveFailing && backup.RepositoryDisk(s.Cluster).Disk == facts.DiskFull:
+		return no(v1alpha1.ReasonRepositoryFull, fmt.Sprintf(
+			"the volume of backups (%s) is full, and what is written waits on the volume of the leader, at most %s, and cannot be restored yet: %s",
+			backup.RepositoryClaim(&s.Names), backlogText(s.Cluster), backup.RepositoryRoom(s.Cluster)))
+	case b.Archive == observev1alpha1.ArchiveFailing:
+		return no(v1alpha1.ReasonArchiveFailing, fmt.Sprintf(
+			"what is written waits on the volume of the leader, at most %s, and cannot be restored yet: %s", backlogText(s.Cluster), b.Message))
+	case b.Archive == observev1alpha1.ArchiveOK:
+		return yes(v1alpha1.ReasonArchiving, "what is written comes into the archive within a minute")
+	default:
+		return unknown(v1alpha1.ReasonBackupUnknown, "the leader has not told yet how archiving is: see the condition Available")
+	}
+}
+
+// backlogText is how much may wait.
+func backlogText(s *facts.Cluster) string {
+	return resource.NewQuantity(backup.ArchiveBacklog(s), resource.BinarySI).String()
+}
+
+// pitrContinuous reports whether every moment since the last backup can be restored.
+func pitrContinuous(s *decision.Pass) xpv2.Condition {
+	if s.Spec.Backup == nil {
+		return xpv2.Condition{}
+	}
+	b := s.BackupReport()
+	dropped, began, earliest := facts.Stamp(b.Dropped), facts.Stamp(b.Began), facts.Stamp(b.Earliest)
+	switch {
+	case !s.TakesBackups():
+		return no(v1alpha1.ReasonBackupsOff, "nothing is archived: set spec.backup.enabled to true")
+	case b.Label == "" && b.Asked:
+		return no(v1alpha1.ReasonFirstBackupPending, "nothing can be restored before the first backup")
+	case b.Label == "":
+		return unknown(v1alpha1.ReasonBackupUnknown, "it is not known what backups there are: see the condition BackupFresh")
+	case dropped != nil && dropped.After(began.Time):
+		return no(v1alpha1.ReasonArchiveGap, fmt.Sprintf(
+			"more than %s waited for the archive, and the oldest was let go: from shortly before status.backup.gapAt to the next backup nothing can be restored. "+
+				"Once the condition ArchiveHealthy is True, take a backup: set spec.backup.now to a new id", backlogText(s.Cluster)))
+	case dropped != nil && dropped.After(earliest.Time):
+		return yes(v1alpha1.ReasonContinuous,
+			"every moment since the last backup can be restored; of those before, not the ones from shortly before status.backup.gapAt to the backup after it")
+	default:
+		return yes(v1alpha1.ReasonContinuous, "every moment since status.backup.earliestRestorable can be restored")
+	}
+}
+
+// backupStatus tells what backups there are.
+func backupStatus(s *facts.Cluster) *v1alpha1.BackupStatus {
+	if s.Spec.Backup == nil || s.Identity == "" {
+		return nil
+	}
+	st := &v1alpha1.BackupStatus{Stanza: backup.Stanza(s), Volume: backup.RepositoryStatus(s)}
+	if s.TakesBackups() {
+		st.Schedule = backup.Schedule(s)
+	}
+	if backup.Verifies(s) {
+		st.VerifySchedule = backup.VerifySchedule(s)
+	}
+	st.LastVerified, st.RestorePoints = verifiedStatus(s), restorePoints(s)
+	b := s.BackupReport()
+	if b.Label != "" {
+		st.EarliestRestorable = facts.Stamp(b.Earliest)
+		st.Last = &v1alpha1.BackupTaken{ID: b.Label, Type: b.Type, Size: bytesText(b.Size), Added: bytesText(b.Added), At: facts.Stamp(b.Ended)}
+		if began, ended := facts.Stamp(b.Began), facts.Stamp(b.Ended); began != nil && ended != nil {
+			st.Last.Took = ended.Sub(began.Time).String()
+		}
+		if b.Archive == observev1alpha1.ArchiveFailing {
+			st.LatestRestorable = facts.Stamp(b.Since)
+		}
+	}
+	if gap := facts.Stamp(b.Dropped); gap != nil && (st.EarliestRestorable == nil || gap.After(st.EarliestRestorable.Time)) {
+		st.GapAt = gap
+	}
+	return st
+}
+
+// bytesText of a number, rounded to what people read.
+func bytesText(n int64) string {
+	for _, u := range []struct {
+		name string
+		size int64
+	}{{"Gi", 1 << 30}, {"Mi", 1 << 20}, {"Ki", 1 << 10}} {
+		if n >= u.size {
+			return fmt.Sprintf("%.1f%s", float64(n)/float64(u.size), u.name)
+		}
+	}
+	return strconv.FormatInt(n, 10)
+}

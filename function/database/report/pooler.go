@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/decision"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/names"
+)
+
+// poolersReady reports whether poolers take clients.
+func poolersReady(s *decision.Pass) xpv2.Condition {
+	if !s.Pooled() {
+		return xpv2.Condition{}
+	}
+	o := s.Observed[names.Pooler]
+	there, wanted := int64(0), int64(*s.Spec.Pooler.Replicas)
+	if o != nil {
+		there = compose.Number(o.Map(), 0, "status", "readyReplicas")
+	}
+	switch {
+	case s.Asleep():
+		return no(v1alpha1.ReasonPoolersPending, "poolers are stopped together with the members")
+	case there == 0 && !s.Leads():
+		return no(v1alpha1.ReasonPoolersPending, "poolers take clients once they have seen a leader: see the condition Available")
+	case there == 0:
+		return no(v1alpha1.ReasonPoolersPending, fmt.Sprintf(
+			"no pooler takes clients: if that lasts, see kubectl describe pods -n %s -l %s=%s", s.Namespace, names.LabelPooler, s.Name))
+	case there < wanted:
+		return yes(v1alpha1.ReasonPoolersMissing, fmt.Sprintf(
+			"a pooler takes clients, and others are missing: if that lasts, see kubectl describe pods -n %s -l %s=%s", s.Namespace, names.LabelPooler, s.Name))
+	default:
+		return yes(v1alpha1.ReasonPooling, "every pooler takes clients")
+	}
+}
+
+// poolerEndpoint is host and port of the poolers.
+func poolerEndpoint(s *facts.Cluster) string {
+	if !s.Pooled() || s.Observed[names.PoolerService] == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d", s.Host(names.SuffixPooler), s.Traits.Ports.Client)
+}

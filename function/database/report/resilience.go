@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/backup"
+	"github.com/capstan-dev/capstan/function/database/decision"
+	"github.com/capstan-dev/capstan/function/database/facts"
+)
+
+// topologySafe reports whether members are spread as asked.
+func topologySafe(s *decision.Pass) xpv2.Condition {
+	placed := placed(s.Cluster)
+	nodes := grouped(placed, func(m observev1alpha1.TopologyMember) string { return m.Node })
+	zones := grouped(placed, func(m observev1alpha1.TopologyMember) string { return m.Zone })
+	asked := v1alpha1.SpreadOverZones
+	if s.Spec.Availability != nil {
+		asked = s.Spec.Availability.Spread
+	}
+	// More than that share a zone or node only where there are too few of them.
+	crowd := func(groups map[string][]string, places int) bool {
+		fair := (len(placed) + max(places, 1) - 1) / max(places, 1)
+		return slices.ContainsFunc(slices.Collect(maps.Values(groups)), func(ms []string) bool { return len(ms) > fair })
+	}
+	switch n := int(s.Spec.Replicas); {
+	case !s.HasTopology || len(placed) < n:
+		return unknown(v1alpha1.ReasonSpreadUnknown, "it is not known yet where all members are: see the condition HighlyAvailable")
+	case asked == v1alpha1.SpreadAnywhere:
+		return yes(v1alpha1.ReasonSpread, "spec.availability.spread is None: members are where the scheduler chose")
+	case n == 1:
+		return yes(v1alpha1.ReasonSpread, "there is one member")
+	case len(nodes) == 1:
+		return no(v1alpha1.ReasonOneNode, "all members are on one node: its loss ends the service; add nodes, and members move when they are recreated")
+	case asked == v1alpha1.SpreadOverZones && crowd(zones, len(s.Seen.Zones)) && len(s.Seen.Zones) > 0:
+		return no(v1alpha1.ReasonZoneShared, "members share a zone although there are enough zones ("+shared(zones)+
+			"): their volumes hold them there; see docs/database-runbook.md to move one")
+	case crowd(nodes, int(s.Seen.Nodes)):
+		return no(v1alpha1.ReasonNodeShared, "members share a node although there are enough nodes ("+shared(nodes)+
+			"): their volumes hold them there; see docs/database-runbook.md to move one")
+	case asked == v1alpha1.SpreadOverZones && len(s.Seen.Zones) > 0 && len(s.Seen.Zones) < n && len(s.Seen.Zones) < 2:
+		return no(v1alpha1.ReasonTooFewZones, "the cluster has one zone: its loss ends the service; add nodes in other zones, or set spec.availability.spread to Nodes")
+	default:
+		return yes(v1alpha1.ReasonSpread, "members are spread as evenly as the cluster allows")
+	}
+}
+
+// placed members are on a node.
+func placed(s *facts.Cluster) []observev1alpha1.TopologyMember {
+	var ms []observev1alpha1.TopologyMember
+	for _, m := range s.Seen.Members {
+		if m.Node != "" {
+			ms = append(ms, m)
+		}
+	}
+	return ms
+}
+
+// grouped members by where they are. Those of whom it is not known are in no group.
+func grouped(ms []observev1alpha1.TopologyMember, by func(observev1alpha1.TopologyMember) string) map[string][]string {
+	groups := map[string][]string{}
+	for _, m := range ms {
+		if place := by(m); place != "" {
+			groups[place] = append(groups[place], m.Name)
+		}
+	}
+	return groups
+}
+
+// shared places in words.
+func shared(groups map[string][]string) string {
+	var words []string
+	for _, place := range compose.SortedKeys(groups) {
+		if len(groups[place]) > 1 {
+			words = append(words, fmt.Sprintf("%s: %s", place, strings.Join(groups[place], ", ")))
+		}
+	}
+	return strings.Join(words, "; ")
+}
+
+// resilience tells what the loss of each member, node and zone would do, from where members are and how closely they follow right
+// now.
+func resilience(s *decision.Decision) *v1alpha1.Resilience {
+	if !s.Leads() || len(placed(s.Cluster)) == 0 {
+		return nil
+	}
+	r := &v1alpha1.Resilience{}
+	ms := placed(s.Cluster)
+	for _, kind := range []struct {
+		name  string
+		place func(observev1alpha1.TopologyMember) string
+	}{
+		{"member", func(m observev1alpha1.TopologyMember) string { return m.Name }},
+		{"node", func(m observev1alpha1.TopologyMember) string { return m.Node }},
+		{"zone", func(m observev1alpha1.TopologyMember) string { return m.Zone }},
+	} {
+		groups := grouped(ms, kind.place)
+		if len(groups) == 0 {
+			continue
+		}
+		before := len(r.Risks)
+		for _, place := range compose.SortedKeys(groups) {
+			if risk := without(s, groups[place]); risk != "" {
+				r.Risks = append(r.Risks, fmt.Sprintf("the loss of %s %s %s", kind.name, place, risk))
+			}
+		}
+		if len(r.Risks) == before {
+			r.Survives = append(r.Survives, kind.name)
+		}
+	}
+	// It ends no writes, and nothing else says so.
+	if s.TakesBackups() && backup.IsOnVolume(s.Cluster) {
+		r.Risks = append(r.Risks, fmt.Sprintf("the loss of volume %s takes all backups with it, because they are in one volume of this cluster", backup.RepositoryClaim(&s.Names)))
+	}
+	return r
+}
+
+// without some members: what becomes of writes, or nothing when they go on or come back by themselves.
+func without(s *decision.Decision, lost []string) string {
+	remain := func(m observev1alpha1.TopologyMember) bool { return !slices.Contains(lost, m.Name) }
+	leads := slices.Contains(lost, s.Seen.Leader)
+	candidates := len(those(candidates(s), remain))
+	followers := len(those(s.Seen.Members, func(m observev1alpha1.TopologyMember) bool {
+		return remain(m) && m.Role != observev1alpha1.RoleLeader && m.State == observev1alpha1.MemberStreaming && m.Ready
+	}))
+	strict := s.Spec.Availability != nil && s.Spec.Availability.Durability == v1alpha1.DurabilityStrict && s.Spec.Replicas > 1
+	switch {
+	case leads && s.Seen.Paused:
+		return "ends writes, because failover is paused by hand"
+	case leads && candidates == 0:
+		return "ends writes until it is back, because no other member could lead"
+	case leads && strict && followers < 2, !leads && strict && followers < 1:
+		return "holds up commits until it is back, because spec.availability.durability is Strict and no member would be left to wait for"
+	default:
+		return ""
+	}
+}
+
+// those of the members that are so.
+func those(ms []observev1alpha1.TopologyMember, are func(observev1alpha1.TopologyMember) bool) []observev1alpha1.TopologyMember {
+	return slices.DeleteFunc(slices.Clone(ms), func(m observev1alpha1.TopologyMember) bool { return !are(m) })
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/database/decision"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/members"
+	"github.com/capstan-dev/capstan/function/database/memory"
+	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/order"
+)
+
+// restores reports whether a restore is under way, or about to be.
+func restores(s *decision.Pass) bool {
+	if step := s.Memory.Step; step != nil && step.Kind == memory.StepUpgrade && step.Phase == v1alpha1.RestoreFilling && s.UpgradeReport().ID == step.ID {
+		return s.IsMemoryPending() // The Topology tells when there is something to do.
+	}
+	return s.Memory.Step != nil || s.IsMemoryPending() || s.Restoring != nil && s.Restoring.Reason == v1alpha1.ReasonRestoreWaiting ||
+		s.Upgrading != nil && s.Upgrading.Reason == v1alpha1.ReasonUpgradeWaiting
+}
+
+// restoreDeadlines are when restores are worth another look.
+func restoreDeadlines(s *decision.Pass) []time.Time {
+	var at []time.Time
+	for _, k := range s.Memory.Kept {
+		at = append(at, k.Until)
+	}
+	if s.Restoring != nil && !s.Restoring.Until.IsZero() {
+		at = append(at, s.Restoring.Until)
+	}
+	return at
+}
+
+// restored tells what became of spec.restore, or how far the step is that is under way.
+func restored(s *decision.Pass) xpv2.Condition {
+	if len(s.Problems) > 0 || s.Spec.Restore == nil && decision.RestoreStep(s.Cluster) == nil {
+		return xpv2.Condition{}
+	}
+	if step := decision.RestoreStep(s.Cluster); step != nil {
+		reason, message := progressOf(s, step)
+		return no(reason, step.ID+": "+message)
+	}
+	if w := s.Restoring; w != nil {
+		if w.Reason == "" {
+			return no(v1alpha1.ReasonRestoreWaiting, w.ID+": it is being written down that it begins")
+		}
+		return no(w.Reason, w.Message)
+	}
+	id := decision.RestoreID(s.Cluster)
+	switch done, _ := s.Memory.Restored(id); done.State {
+	case v1alpha1.RestoreSkipped:
+		return no(v1alpha1.ReasonRestoreSkipped, id+": the Database was made with this id, and nothing was restored: for a restore choose another id")
+	case v1alpha1.RestoreUndone:
+		return yes(v1alpha1.ReasonRestoreUndone, fmt.Sprintf("%s: clients were led back to generation %d; for another restore choose another id", id, done.From))
+	default:
+		return yes(v1alpha1.ReasonRestored, fmt.Sprintf(
+			"%s: clients were led to generation %d; to go back while generation %d is kept, set spec.restore to {undo: %s}", id, done.To, done.From, id))
+	}
+}
+
+// progressOf a step: how far it is, and what blocks it.
+func progressOf(s *decision.Pass, step *memory.Step) (xpv2.ConditionReason, string) {
+	if s.Pending != "" {
+		return v1alpha1.ReasonRestoreWaiting, fmt.Sprintf("waiting for Credential %q to remember what comes next", s.Called(names.SuffixAccess))
+	}
+	if step.Phase == v1alpha1.RestoreFencing {
+		message := fmt.Sprintf("generation %d is stopped, and clients are led to generation %d once no member of it runs", step.From, step.To)
+		if s.Order.Message != "" {
+			message += ": " + s.Order.Message
+		}
+		return v1alpha1.ReasonRestoreFencing, message
+	}
+	t := s.Siblings[step.To]
+	begun := fmt.Sprintf("generation %d comes up beside generation %d, which serves: ", step.To, step.From)
+	if t == nil {
+		return v1alpha1.ReasonRestoreFilling, begun + decision.TakeBack(*step)
+	}
+	hindered, is := hindered(t.Cluster)
+	switch {
+	case is:
+		return xpv2.ConditionReason(hindered.Reason), begun + about(&t.Names, hindered) + "; " + decision.TakeBack(*step)
+	case len(t.Sets) == 0 && members.MissingFor(t.Cluster, s.Known && s.Pending != "") != nil:
+		return v1alpha1.ReasonRestoreFilling, begun + members.MissingFor(t.Cluster, s.Known && s.Pending != "").Message
+	case order.AllHealthy(t.Cluster, t.Before):
+		return v1alpha1.ReasonRestoreWaiting, fmt.Sprintf("generation %d is ready: %s", step.To, cmp.Or(s.SwitchBlocked(), "clients are about to be led over"))
+	case t.HasTopology && t.Seen.Paused:
+		return v1alpha1.ReasonPaused, begun + "failover in it is paused by hand: " + s.Traits.Resume
+	case t.Leads():
+		return v1alpha1.ReasonRestoreFilling, begun + "waiting for " + strings.Join(unhealthy(t), ", ") + " to be ready and to have every commit"
+	default:
+		return v1alpha1.ReasonRestoreFilling, begun + "no member of it leads yet; " + decision.TakeBack(*step)
+	}
+}
+
+// unhealthy members of this generation that should be there.
+func unhealthy(s *decision.Decision) []string {
+	var names []string
+	for _, v := range s.Before.Views {
+		if v.Expected && !v.Healthy() {
+			names = append(names, v.Name)
+		}
+	}
+	return names
+}
+
+// generationStatus tells which generation there is, once there was a restore.
+func generationStatus(s *facts.Cluster) *v1alpha1.GenerationStatus {
+	if !s.Known && s.Generation <= 1 || s.Memory.Active == 0 {
+		return nil
+	}
+	st := &v1alpha1.GenerationStatus{Active: int32(s.Generation)} //nolint:gosec // It counts restores.
+	if at := s.Memory.Since; at != nil {
+		st.Since = &metav1.Time{Time: *at}
+	}
+	for _, k := range s.Memory.Kept {
+		st.Kept = append(st.Kept, v1alpha1.KeptGeneration{
+			Generation: int32(k.Generation), //nolint:gosec // It counts restores.
+			Restore:    k.ID, Until: metav1.Time{Time: k.Until}, Version: s.Memory.Versions[k.Generation],
+		})
+	}
+	return st
+}
+
+// restoreStatus is what became of spec.restore, or the step that is under way.
+func restoreStatus(s *decision.Pass) *v1alpha1.RestoreStatus {
+	if step := decision.RestoreStep(s.Cluster); step != nil {
+		_, message := progressOf(s, step)
+		return &v1alpha1.RestoreStatus{
+			ID: step.ID, Undo: step.Kind == memory.StepUndo, Phase: step.Phase, At: step.At, RestorePoint: step.RestorePoint, Message: message,
+			From: int32(step.From), To: int32(step.To), Since: &metav1.Time{Time: step.Since}, //nolint:gosec // They count restores.
+		}
+	}
+	r := s.Spec.Restore
+	if r == nil || len(s.Problems) > 0 {
+		return nil
+	}
+	if w := s.Restoring; w != nil {
+		return &v1alpha1.RestoreStatus{ID: w.ID, Undo: w.Undo, Phase: v1alpha1.RestoreWaiting, At: w.At, RestorePoint: w.Point, Message: w.Message}
+	}
+	done, ended := s.Memory.Restored(decision.RestoreID(s.Cluster))
+	if !ended {
+		return nil
+	}
+	return &v1alpha1.RestoreStatus{
+		ID: done.ID, Undo: done.State == v1alpha1.RestoreUndone, Phase: done.State, At: done.At, RestorePoint: done.RestorePoint,
+		From: int32(done.From), To: int32(done.To), Since: &metav1.Time{Time: done.When}, //nolint:gosec // They count restores.
+	}
+}

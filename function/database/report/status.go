@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/access"
+	"github.com/capstan-dev/capstan/function/database/backup"
+	"github.com/capstan-dev/capstan/function/database/decision"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/maintenance"
+	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/order"
+	"github.com/capstan-dev/capstan/function/database/podinputs"
+)
+
+// status is complete: Crossplane removes what is left out.
+func status(s *decision.Pass, d *compose.Draft) v1alpha1.DatabaseStatus {
+	st := v1alpha1.DatabaseStatus{
+		Phase:      phase(s.Decision),
+		Replicas:   int32(len(s.Sets)), //nolint:gosec // At most nine.
+		Leader:     s.Seen.Leader,
+		Identity:   s.Identity,
+		Resilience: resilience(s.Decision),
+		Storage:    storageStatus(s.Cluster),
+		Change:     change(s.Decision),
+		Hooks:      hookStatus(s.Decision),
+		Switchover: switchoverStatus(s.Decision),
+		Backup:     backupStatus(s.Cluster),
+		Generation: generationStatus(s.Cluster),
+		Restore:    restoreStatus(s),
+		Upgrade:    upgradeStatus(s),
+		Withheld:   d.Withheld(),
+	}
+	if !s.Leads() {
+		st.Leader = ""
+	}
+	if s.Observed[names.ReadWrite] != nil {
+		st.Endpoints = &v1alpha1.DatabaseEndpoints{ReadWrite: fmt.Sprintf("%s:%d", s.Host(names.SuffixRW), s.Traits.Ports.Client)}
+		if s.Spec.Replicas > 1 {
+			st.Endpoints.ReadOnly = fmt.Sprintf("%s:%d", s.Host(names.SuffixRO), s.Traits.Ports.Client)
+		}
+		st.Endpoints.Pooler, st.Endpoints.External = poolerEndpoint(s.Cluster), s.ExternalEndpoint()
+	}
+	for _, c := range s.Spec.Consumers {
+		st.ConnectionSecrets = append(st.ConnectionSecrets, access.ConnectionSecret(s.Cluster, c))
+	}
+	for _, v := range order.Of(s.Cluster, runs(s.Cluster)).Views {
+		if !v.Exists && v.State == observev1alpha1.MemberUnknown {
+			continue
+		}
+		st.Members = append(st.Members, v1alpha1.MemberStatus{
+			Name: v.Name, Role: v.Role, State: v.State, Node: v.Node, Zone: v.Zone, Lag: v.Lag,
+			PendingRestart: len(v.PendingRestart) > 0,
+			Updated:        v.Current && v.Settled && len(s.Problems)+len(s.Refused) == 0,
+		})
+		if v.Ready && v.State != observev1alpha1.MemberStarting {
+			st.ReadyReplicas++
+		}
+		if v.Leading() {
+			st.Version = v.Version
+		}
+	}
+	if f := s.Seen.LastFailover; f != nil {
+		st.LastFailover = &v1alpha1.FailoverStatus{At: f.At, From: f.From, To: f.To, Cause: f.Cause}
+	}
+	return st
+}
+
+// runs is the revision that members should run, or nothing while the spec is not carried out.
+func runs(s *facts.Cluster) string {
+	if len(s.Problems) > 0 {
+		return ""
+	}
+	return podinputs.Revision(s)
+}
+
+func phase(s *decision.Decision) v1alpha1.DatabasePhase {
+	ever := s.Seen.SystemIdentifier != "" || s.Seen.LastFailover != nil
+	switch {
+	case order.Hibernated(s.Cluster):
+		return v1alpha1.DatabaseHibernated
+	case s.Asleep() && s.HasTopology:
+		return v1alpha1.DatabaseUpdating
+	case len(s.Sets) == 0:
+		return v1alpha1.DatabasePending
+	case !s.HasTopology:
+		before := compose.Text(s.Composite.Map(), "status", "phase")
+		if before == "" {
+			return v1alpha1.DatabaseCreating
+		}
+		return v1alpha1.DatabasePhase(before)
+	case s.Fence() != "":
+		return v1alpha1.DatabaseUpdating
+	case !s.Leads() && (s.Seen.Phase != observev1alpha1.TopologyNoLeader && !ever):
+		return v1alpha1.DatabaseCreating
+	case !s.Leads():
+		return v1alpha1.DatabaseDown
+	case changing(s):
+		return v1alpha1.DatabaseUpdating
+	case len(missing(s.Cluster)) > 0:
+		return v1alpha1.DatabaseDegraded
+	default:
+		return v1alpha1.DatabaseRunning
+	}
+}
+
+// changing reports whether a change is under way and goes on by itself.
+func changing(s *decision.Decision) bool {
+	return len(s.Problems) == 0 && !s.Order.Done && !s.Order.Failed && !s.Order.Held
+}
+
+// readiness of the Database: it is as asked. Stopped members are when the spec asks for that; else a member leads, and nothing it
+// needs is missing. For the first time every consumer can log in and finds the extensions, too: what waits for a Database that is
+// Ready begins with its migrations. Once ready, it stays so while a member leads.
+func isReady(s *decision.Pass, d *compose.Draft) bool {
+	before := compose.IsTrue(s.Composite.Map(), xpv2.TypeReady)
+	repositoryAddress := len(missingExtensions(s.Cluster)) == 0 &&
+		!slices.ContainsFunc(s.Spec.Consumers, func(c v1alpha1.Consumer) bool { return !access.LoggedIn(s.Cluster, c) })
+	switch {
+	case order.Hibernated(s.Cluster):
+		return d.Complete()
+	case len(s.Sets) > 0 && !s.HasTopology:
+		// Nobody looks: what was is what is known.
+		return before
+	default:
+		return s.Leads() && (before || d.Complete() && repositoryAddress && len(missing(s.Cluster)) == 0)
+	}
+}
+
+// moveDeadlines are when a switchover that waits is worth another look.
+func moveDeadlines(s *decision.Decision) []time.Time {
+	if s.Move == nil || s.Move.Gate.Until.IsZero() {
+		return nil
+	}
+	return []time.Time{s.Move.Gate.Until}
+}
+
+// ttl by what the Database waits for.
+func ttl(s *decision.Pass, d *compose.Draft, ready bool) time.Duration {
+	deadlines := slices.Concat(restoreDeadlines(s), upgradeDeadlines(s), moveDeadlines(s.Decision), d.Deadlines())
+	if !s.Order.Until.IsZero() {
+		deadlines = append(deadlines, s.Order.Until)
+	}
+	if w := maintenance.WindowAt(s.Spec.Maintenance, s.Now); w != nil && len(s.Planned) > 0 && !s.Order.Held {
+		deadlines = append(deadlines, w.End.Add(-maintenance.MemberTakes))
+	}
+	add := func(at time.Time, known bool) {
+		if known {
+			deadlines = append(deadlines, at)
+		}
+	}
+	add(backup.Due(s.Cluster))
+	add(backup.FirstAgain(s.Cluster))
+	add(backup.VerifyLost(s.Cluster))
+	add(backup.VerifyDue(s.Cluster))
+	return pace(s, d, ready).TTL(s.Now, deadlines...)
+}
+
+// pace of the Database.
+func pace(s *decision.Pass, d *compose.Draft, ready bool) compose.Pace {
+	pace := compose.Settled
+	if !ready || changing(s.Decision) || restores(s) || incomplete(s.Decision) || s.Hooks.Gate.Closed() && !s.Hooks.Gate.Failed {
+		pace = compose.Waiting
+	}
+	// A Database that comes up, or whose members change, is what makes Crossplane stop listening: a minute of it brings a hundred
+	// changes.
+	switch unheard := compose.Unheard(s.Request); {
+	case unheard && pace == compose.Waiting:
+		pace = compose.Expecting
+	case unheard:
+		pace = compose.Following
+	}
+	if d.Waits() {
+		pace = max(pace, compose.Asking)
+	}
+	if Hurried(s.Cluster) {
+		pace = compose.Hurrying
+	}
+	return pace
+}
+
+// incomplete reports whether a member that should run does not, or none could lead in the leader's place.
+func incomplete(s *decision.Decision) bool {
+	return !order.Hibernated(s.Cluster) && (len(missing(s.Cluster)) > 0 || s.Spec.Replicas > 1 && len(candidates(s)) == 0)
+}
+
+// HurryFor is how long a step that nobody can write during is looked at all the time. One that takes longer waits for a pod or a
+// node, not for us.
+const HurryFor = 5 * time.Minute
+
+// Hurried reports whether clients wait until they are led to another generation. What leads to that is several changes one after
+// the other, and with each that goes unheard writes would stand still for half a minute more.
+func Hurried(s *facts.Cluster) bool {
+	step := s.Memory.Step
+	return step != nil && step.Phase == v1alpha1.RestoreFencing && s.Now.Before(step.Since.Add(HurryFor))
+}

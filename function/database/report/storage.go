@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/backup"
+	"github.com/capstan-dev/capstan/function/database/decision"
+	"github.com/capstan-dev/capstan/function/database/facts"
+)
+
+// storageHealthy tells about the volumes, the worst first.
+func storageHealthy(s *decision.Pass) xpv2.Condition {
+	var full, low, strange []string
+	known := true
+	for _, letter := range compose.SortedKeys(s.Sets) {
+		m := s.SeenMember(letter)
+		switch {
+		case m.Reason == string(v1alpha1.ReasonVolumeOfAnother):
+			strange = append(strange, about(&s.Names, m))
+		case m.Disk == facts.DiskFull:
+			full = append(full, fill(s.Cluster, m))
+		case m.Disk == facts.DiskLow:
+			low = append(low, fill(s.Cluster, m))
+		case m.VolumeSize == "":
+			known = false
+		}
+	}
+	failed := having(s.Cluster, storagev1alpha1.VolumeFailed)
+	stuck := having(s.Cluster, storagev1alpha1.VolumeNotExpandable)
+	need, backups := backup.RepositoryFill(s.Cluster)
+	switch {
+	case len(strange) > 0:
+		return no(v1alpha1.ReasonVolumeOfAnother, strings.Join(strange, "; "))
+	case len(full) > 0:
+		return no(v1alpha1.ReasonStorageFull,
+			"over 95 % full, and a server that cannot write stops: "+strings.Join(full, "; ")+". "+makeRoom(s.Cluster, failed, stuck))
+	case len(failed) > 0:
+		return no(v1alpha1.ReasonGrowthFailed, fmt.Sprintf(
+			"volumes are to have %s, and it is tried again: %s", s.Sizes.Wanted.String(), strings.Join(failed, "; ")))
+	case len(stuck) > 0:
+		return no(v1alpha1.ReasonGrowthUnsupported, fmt.Sprintf(
+			"volumes are to have %s and stay as they are: %s", s.Sizes.Wanted.String(), strings.Join(stuck, "; ")))
+	case len(low) > 0:
+		reason := v1alpha1.ReasonStorageLow
+		switch w := s.Sizes; {
+		case w.Bound:
+			reason = v1alpha1.ReasonGrowthBound
+		case w.Held != "":
+			reason = v1alpha1.ReasonGrowthHeld
+		}
+		return no(reason, "over 85 % full: "+strings.Join(low, "; ")+". "+makeRoom(s.Cluster, failed, stuck))
+	case backups != "":
+		return no(need, backups)
+	case len(s.Sets) == 0 || !known:
+		return unknown(v1alpha1.ReasonVolumePending, "volumes are being made, or it is not known how full they are")
+	case growing(s.Cluster):
+		return yes(v1alpha1.ReasonGrowing, "every volume has room, and is made larger: "+progress(s.Cluster))
+	default:
+		return yes(v1alpha1.ReasonStorageReady, "every volume has room")
+	}
+}
+
+// fill of the volume of a member, for people.
+func fill(s *facts.Cluster, m observev1alpha1.TopologyMember) string {
+	words := "the volume of " + m.Name
+	if m.VolumeSize != "" {
+		words += " (" + m.VolumeSize + ")"
+	}
+	if why := s.Engine.Filling(s.Name, m.Name, m.Volume); why != "" {
+		words += ": " + why
+	}
+	return words
+}
+
+// makeRoom tells what to do about volumes that fill up.
+func makeRoom(s *facts.Cluster, failed, stuck []string) string {
+	switch w := s.Sizes; {
+	case len(failed) > 0:
+		return fmt.Sprintf("They are to grow to %s, and cannot: %s", s.Sizes.Wanted.String(), strings.Join(failed, "; "))
+	case len(stuck) > 0:
+		return "Remove data, or make another Database of a class of storage that grows and move the data: " + strings.Join(stuck, "; ")
+	case growing(s):
+		return "They grow: " + progress(s)
+	case w.Bound:
+		return fmt.Sprintf("They have grown to spec.storageGrowth.max (%s): raise that or spec.storage, or remove data", s.Spec.StorageGrowth.Max.String())
+	case w.Held != "":
+		return "They do not grow by themselves for that. Once the cause is mended the room is free again; raising spec.storage helps until then"
+	default:
+		return fmt.Sprintf("Raise spec.storage (%s), which takes effect without a restart and also while the server is stopped, or remove data", s.Spec.Storage.String())
+	}
+}
+
+// growing reports whether volumes are on their way to the size that is wanted.
+func growing(s *facts.Cluster) bool {
+	has := s.Sizes.Granted
+	size := s.Sizes.Wanted
+	return len(has) > 0 && has[0].Cmp(size) < 0
+}
+
+// progress of growth, for people.
+func progress(s *facts.Cluster) string {
+	var words []string
+	size := s.Sizes.Wanted
+	for _, letter := range compose.SortedKeys(s.Sets) {
+		if q, ok := s.GrantedTo(letter); ok && q.Cmp(size) < 0 {
+			words = append(words, fmt.Sprintf("%s from %s to %s", s.Member(letter), q.String(), size.String()))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// having a state: what those volumes tell.
+func having(s *facts.Cluster, state string) []string {
+	var words []string
+	for _, v := range s.OnDisk.Volumes {
+		if v.State == state {
+			words = append(words, fmt.Sprintf("%s has %s: %s", v.Member, v.Granted, v.Message))
+		}
+	}
+	return words
+}
+
+// storageStatus tells how large and how full volumes are, once there are any.
+func storageStatus(s *facts.Cluster) *v1alpha1.StorageStatus {
+	if len(s.Sets) == 0 || len(s.Problems) > 0 {
+		return nil
+	}
+	seen := s.OnDisk
+	st := &v1alpha1.StorageStatus{Wanted: s.Sizes.Wanted.String(), State: seen.State}
+	if has := s.Sizes.Granted; len(has) > 0 && len(has) == len(s.Sets) {
+		st.Size = has[0].String()
+	}
+	for _, v := range seen.Volumes {
+		o := v1alpha1.VolumeStatus{Member: v.Member, Size: v.Granted}
+		if m := s.SeenMember(s.LetterOf(v.Member)).Volume; m != nil {
+			o.UsedPercent, o.Fill = m.UsedPercent, m.Fill
+		}
+		st.Volumes = append(st.Volumes, o)
+	}
+	return st
+}
+
+// fullStop reports whether members do not serve because their volumes are full.
+func fullStop(s *facts.Cluster) (string, bool) {
+	for _, letter := range compose.SortedKeys(s.Sets) {
+		if m := s.SeenMember(letter); m.Disk == facts.DiskFull && !m.Ready {
+			return fmt.Sprintf("no member leads, and %s. %s", fill(s, m),
+				makeRoom(s, having(s, storagev1alpha1.VolumeFailed), having(s, storagev1alpha1.VolumeNotExpandable))), true
+		}
+	}
+	return "", false
+}

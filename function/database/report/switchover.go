@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/database/decision"
+	"github.com/capstan-dev/capstan/function/database/order"
+	"github.com/capstan-dev/capstan/function/database/switchover"
+)
+
+// switchedOver tells what became of the switchover of the spec, or of Capstan's own.
+func switchedOver(s *decision.Pass) xpv2.Condition {
+	w, m := s.Spec.Switchover, s.Move
+	if len(s.Problems) > 0 || w == nil && (m == nil || m.Asked && !m.Own) {
+		return xpv2.Condition{}
+	}
+	if w != nil {
+		if status, reason, message := requestedOutcome(s.Decision, w.ID); reason != "" {
+			return xpv2.Condition{Status: status, Reason: reason, Message: message}
+		}
+	}
+	if m == nil {
+		return unknown(v1alpha1.ReasonAwaitingTopology, order.UnknownMembers)
+	}
+	what := m.ID
+	if m.Own {
+		what = fmt.Sprintf("node %s of the leader takes no pods", m.Node)
+	}
+	switch {
+	case m.Asked || m.Begin:
+		return no(v1alpha1.ReasonSwitchingOver, fmt.Sprintf("%s: member %s was asked to hand over to %s", what, m.From, m.To))
+	case m.Gate.Closed():
+		return no(m.Gate.Reason, what+": "+m.Gate.Message)
+	default:
+		return no(m.Reason, what+": "+m.Message)
+	}
+}
+
+// requestedOutcome is what became of the switchover of the spec, when that is known.
+func requestedOutcome(s *decision.Decision, id string) (corev1.ConditionStatus, xpv2.ConditionReason, string) {
+	switch o, told := switchover.Outcome(s.Cluster, id); {
+	case told && o.State == observev1alpha1.SwitchoverDone:
+		return corev1.ConditionTrue, v1alpha1.ReasonSwitchedOver, fmt.Sprintf("%s: member %s leads since; for another switchover choose another id", id, o.To)
+	case told && o.State == observev1alpha1.SwitchoverFailed:
+		return corev1.ConditionFalse, v1alpha1.ReasonSwitchoverFailed, fmt.Sprintf("%s: %s; to try again choose another id", id, o.Message)
+	case id == switchover.Skipped(s.Cluster):
+		return corev1.ConditionFalse, v1alpha1.ReasonSwitchoverSkipped, id + ": the Database was made with this id, and nothing was moved: for a switchover choose another id"
+	case s.Move != nil && s.Move.ID != id:
+		return corev1.ConditionFalse, v1alpha1.ReasonSwitchingOver, id + ": another switchover has to end first"
+	default:
+		return "", "", ""
+	}
+}
+
+// switchoverStatus is what became of the switchover of the spec.
+func switchoverStatus(s *decision.Decision) *v1alpha1.SwitchoverStatus {
+	w := s.Spec.Switchover
+	if w == nil {
+		return nil
+	}
+	st := &v1alpha1.SwitchoverStatus{ID: w.ID, To: w.To, Outcome: v1alpha1.SwitchoverWaiting}
+	switch o, told := switchover.Outcome(s.Cluster, w.ID); {
+	case told:
+		st.Outcome, st.From, st.To, st.Message, st.At = o.State, o.From, o.To, o.Message, &o.At
+	case w.ID == switchover.Skipped(s.Cluster):
+		st.Outcome = v1alpha1.SwitchoverSkipped
+	case s.Move != nil && s.Move.ID == w.ID && s.Move.Asked:
+		st.Outcome, st.From, st.To = observev1alpha1.SwitchoverAsked, s.Move.From, s.Move.To
+	}
+	return st
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/database/backup"
+	"github.com/capstan-dev/capstan/function/database/decision"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/names"
+)
+
+// kindsOfFailure of a verification that are reasons of the condition. Others, of a member of another version, are told as what
+// they are: failures.
+var kindsOfFailure = map[string]xpv2.ConditionReason{
+	observev1alpha1.VerifyRestore:   v1alpha1.ReasonRestoreFailed,
+	observev1alpha1.VerifySlow:      v1alpha1.ReasonRestoreTooSlow,
+	observev1alpha1.VerifyArchive:   v1alpha1.ReasonArchiveIncomplete,
+	observev1alpha1.VerifyData:      v1alpha1.ReasonDataDamaged,
+	observev1alpha1.VerifyAssertion: v1alpha1.ReasonAssertionFailed,
+}
+
+// backupVerified reports whether the latest backup could be restored when that was last tried.
+func backupVerified(s *decision.Pass) xpv2.Condition {
+	if s.Spec.Backup == nil || s.Spec.Backup.Verify == nil {
+		return xpv2.Condition{}
+	}
+	again := "; to verify at once set spec.backup.verify.now to a new id"
+	see := fmt.Sprintf("see kubectl -n %s get pods -l %s=%s", s.Namespace, names.LabelVerificationOf, s.Name)
+	b := s.BackupReport()
+	v := b.Verification
+	lost, begun := backup.VerifyLost(s.Cluster)
+	due, known := backup.VerifyDue(s.Cluster)
+	switch {
+	case !s.TakesBackups():
+		return no(v1alpha1.ReasonBackupsOff, "backups are off: set spec.backup.enabled to true")
+	case !v.Asked:
+		return unknown(v1alpha1.ReasonBackupUnknown, "the leader has not told yet what verifications came to: see the condition BackupFresh")
+	case v.Failure != "":
+		reason, ok := kindsOfFailure[v.Failure]
+		if !ok {
+			reason = v1alpha1.ReasonVerificationFailed
+		}
+		message := v.Message
+		if v.Backup != "" {
+			message = fmt.Sprintf("backup %s: %s", v.Backup, v.Message)
+		}
+		return no(reason, message+again)
+	case backup.Past(s.Cluster, lost, begun):
+		return no(v1alpha1.ReasonVerificationLost,
+			"a verification began and was ended before it told a result: its node or its memory was taken away; "+see+again)
+	case isVerificationSilent(s.Cluster):
+		return no(v1alpha1.ReasonVerificationLost, "the last verification ended without success and told no result; "+see+again)
+	case backup.Past(s.Cluster, due, known):
+		return no(v1alpha1.ReasonVerificationOverdue, "no backup was verified since the schedule asked for it: "+see+again)
+	case v.Ended == "" && b.Label == "":
+		return unknown(v1alpha1.ReasonVerificationPending, "there is no backup yet: see the condition BackupFresh")
+	case v.Ended == "":
+		return unknown(v1alpha1.ReasonVerificationPending, "the first backup is being verified: "+see)
+	default:
+		return yes(v1alpha1.ReasonVerified, "the latest backup was restored when it was last tried, and all that is asked of it held: see status.backup.lastVerified")
+	}
+}
+
+// isVerificationSilent reports whether a verification ended without success, and nobody told why.
+func isVerificationSilent(s *facts.Cluster) bool {
+	if !backup.Verifies(s) {
+		return false
+	}
+	told := facts.Stamp(s.BackupReport().Verification.Ended)
+	silent := func(began time.Time, failed bool) bool { return failed && (told == nil || told.Time.Before(began)) }
+	for _, name := range []string{backup.FirstVerify, backup.NowName(s.Spec.Backup.Verify.Now)} {
+		if began, _, failed := backup.Failure(s.Observed[names.VerifyNowPrefix+name]); silent(began, failed) {
+			return true
+		}
+	}
+	return silent(backup.ScheduledFailure(s.Observed[names.Verify]))
+}
+
+// verifiedStatus is the last verification that was passed.
+func verifiedStatus(s *facts.Cluster) *v1alpha1.BackupVerified {
+	p := s.BackupReport().Verification.Passed
+	if p.Backup == "" {
+		return nil
+	}
+	return &v1alpha1.BackupVerified{
+		Backup: p.Backup, At: facts.Stamp(p.At), Took: (time.Duration(p.Seconds) * time.Second).String(), ReplayedTo: facts.Stamp(p.ReplayedTo), Assertions: p.Assertions,
+	}
+}

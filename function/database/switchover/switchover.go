@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package switchover decides whether the leader is asked to hand over, and to whom.
+package switchover
+
+import (
+	"slices"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/encoding"
+	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/maintenance"
+	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/database/order"
+)
+
+// A Move is a switchover that is wanted and has no outcome yet.
+type Move struct {
+	ID, From, To string
+
+	// Own reports that it is Capstan's own, because node, on which the leader runs, is being emptied.
+	Own  bool
+	Node string
+
+	// Asked reports that the Topology has it already, and begin that it gets it now.
+	Asked, Begin bool
+
+	// Gate that holds it, or reason and message why nobody could lead.
+	Gate    maintenance.Gate
+	Reason  xpv2.ConditionReason
+	Message string
+}
+
+// OwnMoves begin the ids of switchovers that Capstan asks for itself.
+const OwnMoves = "capstan-"
+
+// Outcome of a switchover that the Topology tells of.
+func Outcome(s *facts.Cluster, id string) (observev1alpha1.SwitchoverOutcome, bool) {
+	i := slices.IndexFunc(s.Seen.Switchovers, func(o observev1alpha1.SwitchoverOutcome) bool { return o.ID == id })
+	if i < 0 {
+		return observev1alpha1.SwitchoverOutcome{}, false
+	}
+	return s.Seen.Switchovers[i], true
+}
+
+// Ended reports whether a switchover has an outcome.
+func Ended(s *facts.Cluster, id string) bool {
+	o, told := Outcome(s, id)
+	return told && o.State != observev1alpha1.SwitchoverAsked
+}
+
+// Handed is the switchover that the Topology was given before.
+func Handed(s *facts.Cluster) *observev1alpha1.TopologySwitchover {
+	o := s.Observed[s.In(names.Topology)]
+	if o == nil {
+		return nil
+	}
+	m := compose.Map(o.Map(), "spec", "forProvider", "switchover")
+	if id := compose.Text(m, "id"); id != "" {
+		return &observev1alpha1.TopologySwitchover{ID: id, From: compose.Text(m, "from"), To: compose.Text(m, "to")}
+	}
+	return nil
+}
+
+// Skipped is the id that the Database was made with: recreated from its manifest, it must not switch over a second time.
+// It is written down before there is a member.
+func Skipped(s *facts.Cluster) string {
+	// No switchover that was asked for before clients are switched is meant for another generation.
+	if o := s.Observed[s.In(names.DCS)]; o != nil && !s.Side {
+		return compose.Text(o.Map(), "metadata", "annotations", names.AnnotationSkipped)
+	}
+	if s.Spec.Switchover != nil {
+		return s.Spec.Switchover.ID
+	}
+	return ""
+}
+
+// moves is the switchover that is wanted now: one that the Topology was given and that is not over, then that of the spec, then
+// one of a leader whose node is being emptied.
+func Requested(s *facts.Cluster, sit order.Situation) *Move {
+	if h := Handed(s); h != nil && !Ended(s, h.ID) {
+		m := &Move{ID: h.ID, From: h.From, To: h.To, Asked: true}
+		// A request that is taken back before members have it was never made.
+		_, begun := Outcome(s, h.ID)
+		if begun || s.Spec.Switchover != nil && s.Spec.Switchover.ID == h.ID {
+			return m
+		}
+		if o := moveOffNode(s, sit); o != nil && o.ID == h.ID {
+			o.From, o.To, o.Asked = h.From, h.To, true
+			return o
+		}
+	}
+	if w := s.Spec.Switchover; w != nil && w.ID != Skipped(s) && !Ended(s, w.ID) {
+		return &Move{ID: w.ID, From: s.Seen.Leader, To: w.To}
+	}
+	return moveOffNode(s, sit)
+}
+
+// moveOffNode a node that is being emptied: before the pod of the leader has to go, and only when somebody can lead elsewhere. It
+// is asked for once on each timeline, so that it does not go back and forth, and is not tried again when it fails.
+func moveOffNode(s *facts.Cluster, sit order.Situation) *Move {
+	i := slices.IndexFunc(sit.Views, order.View.Leading)
+	if !s.Leads() || i < 0 || !sit.Views[i].Cordoned || sit.Views[i].Node == "" {
+		return nil
+	}
+	h := encoding.Hash(map[string]any{"leader": sit.Views[i].Name, "node": sit.Views[i].Node, "timeline": s.Seen.Timeline})
+	if Ended(s, OwnMoves+h) {
+		return nil
+	}
+	if !slices.ContainsFunc(sit.Views, sit.CanLead) {
+		return nil
+	}
+	return &Move{ID: OwnMoves + h, From: sit.Views[i].Name, Own: true, Node: sit.Views[i].Node}
+}
+
+// Judge move: whether it can be asked for now, and who leads then.
+func Judge(s *facts.Cluster, m Move, sit order.Situation, o order.Order) *Move {
+	if m.Asked || sit.Handing {
+		return &m
+	}
+	// One that was asked for by hand is a decision, which only a freeze holds.
+	m.Gate = sit.Freeze
+	if m.Own {
+		m.Gate = sit.Gate
+	}
+	ill := func(v order.View) bool { return v.Exists && v.Current && !v.Healthy() }
+	switch {
+	case s.Spec.Hibernated || slices.ContainsFunc(sit.Views, func(v order.View) bool { return v.Stopped }):
+		m.Reason, m.Message = v1alpha1.ReasonHibernated, "members are stopped: set spec.hibernated to false"
+	case !sit.Known:
+		m.Reason, m.Message = v1alpha1.ReasonAwaitingTopology, order.UnknownMembers
+	case sit.Paused:
+		m.Reason, m.Message = v1alpha1.ReasonPaused, "failover is paused by hand: "+sit.Resume
+	case !sit.Leads:
+		m.Reason, m.Message = v1alpha1.ReasonNoLeader, "no member leads: see the condition Available"
+	case o.Touches():
+		m.Reason, m.Message = v1alpha1.ReasonAwaitingCandidate, "a member is being changed: the lead moves afterwards"
+	case m.Own && slices.ContainsFunc(sit.Views, ill):
+		m.Reason, m.Message = v1alpha1.ReasonAwaitingCandidate, "a member is not well: the lead moves once it is"
+	default:
+		if m.To, m.Message = sit.Candidate(m.From, m.To); m.Message != "" {
+			m.Reason = v1alpha1.ReasonAwaitingCandidate
+		}
+	}
+	m.Begin = m.Reason == "" && !m.Gate.Closed()
+	return &m
+}
+
+// Moving reports whether the leader was asked to hand over and nothing was heard yet.
+func Moving(s *facts.Cluster, m *Move) bool {
+	return m != nil && m.Asked || slices.ContainsFunc(s.Seen.Switchovers, func(o observev1alpha1.SwitchoverOutcome) bool {
+		return o.State == observev1alpha1.SwitchoverAsked
+	})
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package validation
+
+import (
+	"net/url"
+
+	"github.com/capstan-dev/capstan/function/check"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/facts"
+)
+
+func checkHooks(s *facts.Cluster) []check.Problem {
+	var ps []check.Problem
+	all := s.AllHooks()
+	for _, field := range compose.SortedKeys(all) {
+		h := all[field]
+		if h.SQL != nil {
+			if _, ok := s.HookConsumer(h); !ok {
+				ps = append(ps, check.Invalid(field+".sql.database", h.SQL.Database,
+					"must be a database that one of spec.consumers reads and writes, because it is run as that consumer: add one, or name another database"))
+			}
+		} else if u, err := url.Parse(h.HTTP.URL); err != nil || u.Hostname() == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
+			ps = append(ps, check.Invalid(field+".http.url", h.HTTP.URL, "must be an http or https URL without a user"))
+		}
+	}
+	return ps
+}
