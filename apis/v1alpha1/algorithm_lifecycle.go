@@ -78,7 +78,8 @@ type Lifecycle struct {
 	StandbyReplicas *int32 `json:"standbyReplicas,omitempty"`
 
 	// SuccessThreshold is the minimum share of requests to the candidate that must succeed, from 0 to less than 1. With
-	// 0 only the comparison with the live revision counts. Default: 0.99.
+	// 0 only the comparison with the live revision counts. A server that counts no failed requests needs 0, and another
+	// check. Default: 0.99.
 	//
 	// +kubebuilder:default=0.99
 	// +kubebuilder:validation:Minimum=0
@@ -87,6 +88,17 @@ type Lifecycle struct {
 	// +kubebuilder:example=0.99
 	// +optional
 	SuccessThreshold *float64 `json:"successThreshold,omitempty"`
+
+	// MaxFailureIncreasePercent is by how much more of its requests can fail in the candidate than in the live revision,
+	// as a percentage of the share that successThreshold lets fail. With 25 and a threshold of 0.99, a quarter of a
+	// percentage point. When it is set, a rollout also waits until candidate and live revision get comparable requests.
+	// Default: 25, and successThreshold alone decides where their requests are not comparable.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	// +kubebuilder:example=25
+	// +optional
+	MaxFailureIncreasePercent *int32 `json:"maxFailureIncreasePercent,omitempty"`
 
 	// MinSamples is the minimum number of requests to the candidate before a check of a step can pass. A strict
 	// threshold needs more to be certain: 0.99 needs 268 requests without a failure. Default: 100.
@@ -123,7 +135,8 @@ type Lifecycle struct {
 	// +optional
 	Drift *Drift `json:"drift,omitempty"`
 
-	// OnNoData is what happens when a step reaches its deadline with too little data: Hold, Rollback or Continue.
+	// OnNoData is what happens when a step reaches its deadline with too little data: Hold, Rollback or Continue. Hold
+	// keeps the share of traffic while something is known of the candidate, and returns it to 0 % when nothing is.
 	// Default: Hold.
 	//
 	// +kubebuilder:default=Hold
@@ -346,7 +359,8 @@ type OnNoData string
 
 // What happens when there is too little data about a revision.
 const (
-	// NoDataHold keeps the share of traffic until there is enough data.
+	// NoDataHold keeps the share of traffic until there is enough data. When nothing is known of the revision, no
+	// traffic reaches it until something can be.
 	NoDataHold OnNoData = "Hold"
 	// NoDataRollback rolls the revision back.
 	NoDataRollback OnNoData = "Rollback"

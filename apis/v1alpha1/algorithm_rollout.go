@@ -88,6 +88,11 @@ type RolloutStatus struct {
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 
+	// Measured is which requests the evidence is about.
+	//
+	// +optional
+	Measured string `json:"measured,omitempty"`
+
 	// Evidence about the candidate since the last change of its share of traffic.
 	//
 	// +listType=map
@@ -156,11 +161,10 @@ type EvidenceStatus struct {
 	// +optional
 	Asked string `json:"asked,omitempty"`
 
-	// NotCompared is why the check has no effect now: replicas of the candidate and of the live revision have loads
-	// that differ by more than a tenth, so that their latencies cannot be compared. The other checks decide.
+	// Message is why the check cannot decide, and what to do. It is empty while more requests are all that it needs.
 	//
 	// +optional
-	NotCompared string `json:"notCompared,omitempty"`
+	Message string `json:"message,omitempty"`
 }
 
 // RolloutDecision is a transition between two phases.

@@ -59,6 +59,9 @@ const (
 	// ReasonInconclusive: a step has reached its deadline with too little data. Send more requests, raise its share, or
 	// lower minSamples.
 	ReasonInconclusive xpv2.ConditionReason = "Inconclusive"
+	// ReasonEvidenceMissing: a check cannot be measured, so that no traffic reaches the revision. The message names the
+	// check, the cause and the remedy.
+	ReasonEvidenceMissing xpv2.ConditionReason = "EvidenceMissing"
 	// ReasonMetricsUnavailable: there are no measurements of the revision. See the condition MetricsAvailable.
 	ReasonMetricsUnavailable xpv2.ConditionReason = "MetricsUnavailable"
 	// ReasonNoCapacity: the cluster has no room for replicas of the revision. Make room.

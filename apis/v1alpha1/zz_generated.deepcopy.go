@@ -2087,6 +2087,11 @@ func (in *Lifecycle) DeepCopyInto(out *Lifecycle) {
 		*out = new(float64)
 		**out = **in
 	}
+	if in.MaxFailureIncreasePercent != nil {
+		in, out := &in.MaxFailureIncreasePercent, &out.MaxFailureIncreasePercent
+		*out = new(int32)
+		**out = **in
+	}
 	if in.MinSamples != nil {
 		in, out := &in.MinSamples, &out.MinSamples
 		*out = new(int32)

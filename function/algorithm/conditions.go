@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -149,8 +150,9 @@ func (p *pass) routeAccepted() *xpv2.Condition {
 	case r.Reason != "":
 		return not(v1alpha1.ReasonRouteRefused, fmt.Sprintf(
 			"Gateway %q of namespace %q does not serve the route: %s: %s. Correct spec.route, or what the Gateway allows", g.Name, g.Namespace, r.Reason, r.Message))
-	case !r.Current && !compose.IsTrue(p.Composite.Map(), v1alpha1.TypeRouteAccepted):
-		return not(v1alpha1.ReasonRoutePending, "the Gateway has not taken the latest change of the route yet")
+	case !r.Current && !(compose.IsTrue(p.Composite.Map(), v1alpha1.TypeRouteAccepted) && p.routeFresh()):
+		return not(v1alpha1.ReasonRoutePending, fmt.Sprintf(
+			"Gateway %q of namespace %q has not taken the latest change of the route yet: check that its controller runs", g.Name, g.Namespace))
 	}
 	message := "the Gateway serves the route"
 	// A Gateway that ignores it reports nothing.
@@ -158,6 +160,16 @@ func (p *pass) routeAccepted() *xpv2.Condition {
 		message += "; spec.route.timeout counts where status.supportedFeatures of its GatewayClass names HTTPRouteRequestTimeout"
 	}
 	return new(compose.True(v1alpha1.TypeRouteAccepted, v1alpha1.ReasonRouteAccepted, message))
+}
+
+// routeTakes is how long a Gateway may take for a change of the route while the condition stays as it is: a change of the weights
+// is no reason to report that the route is not served.
+const routeTakes = 2 * time.Minute
+
+// routeFresh reports whether the route has changed a moment ago, as far as that is known.
+func (p *pass) routeFresh() bool {
+	at := p.rollout.Route.ChangedAt
+	return at.IsZero() || p.Now.Before(at.Add(routeTakes))
 }
 
 // labelQuery is a selector in the form of a label query.

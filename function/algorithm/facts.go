@@ -123,6 +123,7 @@ func (f *facts) requested(r rollout.Facts) rollout.Facts {
 	}
 	if spec.Lifecycle != nil {
 		r.Evidence = measure.Evidence(spec, f.analysis, r.Ledger, f.Now, r.Uneven())
+		r.Rehearsal = measure.Rehearsal(spec, f.analysis, r.Ledger)
 	}
 	return r
 }

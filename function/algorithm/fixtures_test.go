@@ -30,6 +30,9 @@ type world struct {
 	t       testing.TB
 	server  *composetest.Server
 	request compose.Request
+
+	// unmeasured is why no check can be measured, or empty.
+	unmeasured string
 }
 
 // newWorld with an Algorithm of the given spec and nothing else.
@@ -130,6 +133,45 @@ func (w *world) compose(p *compose.Plan) {
 		w.t.Fatal(err)
 	}
 	w.request.Observed = observed
+	w.try()
+}
+
+// try the checks of a candidate on the live slot, as the provider does at once when it is asked.
+func (w *world) try() {
+	w.t.Helper()
+	outcome := observev1alpha1.VerdictPass
+	if w.unmeasured != "" {
+		outcome = observev1alpha1.VerdictNoData
+	}
+	o := w.request.Observed[names.Analysis]
+	if o == nil {
+		return
+	}
+	var trial []any
+	for _, v := range compose.List(compose.Map(o.Map(), "spec", "forProvider", "metrics"), "trial") {
+		c, _ := v.(map[string]any)
+		trial = append(trial, map[string]any{"name": compose.Text(c, "name"), "verdict": string(outcome), "message": w.unmeasured})
+	}
+	w.change(names.Analysis, func(o composetest.Object) {
+		status := compose.Map(o, "status", "atProvider")
+		if status == nil && trial == nil {
+			return
+		}
+		status = maps.Clone(status)
+		if status == nil {
+			status = map[string]any{}
+		}
+		delete(status, "trial")
+		if trial != nil {
+			status["trial"] = trial
+		}
+		whole := maps.Clone(compose.Map(o, "status"))
+		if whole == nil {
+			whole = map[string]any{}
+		}
+		whole["atProvider"] = status
+		o["status"] = whole
+	})
 }
 
 // told is the world after Crossplane has written what a plan tells.
@@ -212,6 +254,7 @@ func (w *world) find(findings ...observev1alpha1.Finding) {
 		_ = json.Unmarshal(raw, &status)
 		o["status"] = status
 	})
+	w.try()
 }
 
 // object of a plan as decoded JSON, or nil.

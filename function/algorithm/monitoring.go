@@ -39,7 +39,7 @@ func analysis(d *compose.Draft, p *pass) {
 		Algorithm: p.Name,
 		Container: names.Container,
 		Secrets:   p.neededSecrets(),
-		Metrics:   measure.Parameters(&p.spec, p.decision),
+		Metrics:   measure.Parameters(&p.spec, p.decision, p.analysis.UncountedFailures()),
 	}}
 	if p.measures() {
 		spec.ProviderConfigReference = p.spec.Metrics.ProviderConfigReference
@@ -118,6 +118,10 @@ func prometheusRules(d *compose.Draft, p *pass) {
 	if records {
 		rs = p.recordedLoad()
 	}
+	if p.guarded() {
+		series, expr := measure.Guard(&p.spec, p.selector())
+		rs = append(rs, monitoringv1.Rule{Record: series, Expr: intstr.FromString(expr)})
+	}
 	if p.measures() {
 		rs = slices.Concat(rs, p.alerts(), p.sloRules())
 	}
@@ -125,6 +129,16 @@ func prometheusRules(d *compose.Draft, p *pass) {
 		d.Offer(names.Rules, compose.NewManifest(PrometheusRuleGVK.GroupVersion().String(), PrometheusRuleGVK.Kind, p.Metadata(p.Name),
 			monitoringv1.PrometheusRuleSpec{Groups: []monitoringv1.RuleGroup{{Name: "capstan-" + p.Name, Rules: rs}}}))
 	}
+}
+
+// guarded reports whether the latency guards the target by a series that is recorded for this Algorithm.
+func (f *facts) guarded() bool {
+	return f.measures() && f.spec.Scaling != nil && f.spec.Scaling.TargetLatencyMs != nil && f.available(PrometheusRuleGVK, names.Rules)
+}
+
+// selector of the series of the Algorithm.
+func (f *facts) selector() string {
+	return fmt.Sprintf("{namespace=%q,algorithm=%q}", f.Namespace, f.Name)
 }
 
 // series labels of the Algorithm, and more.
@@ -151,7 +165,7 @@ func (p *pass) recordedLoad() []monitoringv1.Rule {
 // alerts about what the spec asks. Only clients matter, so that both slots count by what they serve.
 func (p *pass) alerts() []monitoringv1.Rule {
 	var rs []monitoringv1.Rule
-	of := fmt.Sprintf("{namespace=%q,algorithm=%q}", p.Namespace, p.Name)
+	of := p.selector()
 	alert := func(name, expr, summary string) {
 		rs = append(rs, monitoringv1.Rule{
 			Alert:  name,

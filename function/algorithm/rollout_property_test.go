@@ -517,6 +517,9 @@ func (tr *trial) holdsReason(before, after rollout.Ledger) {
 	if before.Standing() == v1alpha1.RolloutPromoting || before.Standing() == v1alpha1.RolloutBaking {
 		slot = before.Slot
 	}
+	if before.Held == v1alpha1.RolloutRollingBack {
+		return // It was decided before it was held.
+	}
 	why := ""
 	switch after.Reason {
 	case v1alpha1.ReasonArmABetter, v1alpha1.ReasonArmBBetter, v1alpha1.ReasonNoDifference:

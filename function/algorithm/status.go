@@ -112,7 +112,11 @@ func (p *pass) ttl(d *compose.Draft, ready bool) time.Duration {
 	}
 	_, failing := p.scalerFailure()
 	deadlines := d.Deadlines()
-	for _, at := range append(p.decision.Deadlines(p.Now), p.decision.Until, failing.Add(scalerTimeout)) {
+	due := append(p.decision.Deadlines(p.Now), p.decision.Until, failing.Add(scalerTimeout))
+	if r := p.rollout.Route; r.Exists && !r.Current {
+		due = append(due, r.ChangedAt.Add(routeTakes))
+	}
+	for _, at := range due {
 		if at.After(p.Now) {
 			deadlines = append(deadlines, at)
 		}

@@ -25,6 +25,7 @@ func (w *world) measure(observation observev1alpha1.AnalysisObservation) {
 		_ = json.Unmarshal(raw, &status)
 		o["status"] = status
 	})
+	w.try()
 }
 
 // parents of the observed route say so.
@@ -179,7 +180,8 @@ func TestAutoscaler(t *testing.T) {
 		return string(raw)
 	}
 	const (
-		guard    = `{"external":{"metric":{"name":"capstan_latency_p99_ms","selector":{"matchLabels":{"algorithm":"reco","slot":"a"}}},"target":{"type":"Value","value":"50"}},"type":"External"}`
+		latency  = `{"external":{"metric":{"name":"capstan_latency_p99_ms","selector":{"matchLabels":{"algorithm":"reco","slot":"a"}}},"target":{"type":"Value","value":"50"}},"type":"External"}`
+		guard    = `{"external":{"metric":{"name":"capstan_latency_guard_ms","selector":{"matchLabels":{"algorithm":"reco","slot":"a"}}},"target":{"type":"Value","value":"50"}},"type":"External"}`
 		inFlight = `{"external":{"metric":{"name":"capstan_inflight","selector":{"matchLabels":{"algorithm":"reco","slot":"a"}}},"target":{"averageValue":"6400m","type":"AverageValue"}},"type":"External"}`
 		custom   = `{"external":{"metric":{"name":"capstan_custom","selector":{"matchLabels":{"algorithm":"reco","slot":"a"}}},"target":{"averageValue":"3","type":"AverageValue"}},"type":"External"}`
 		cpu      = `{"resource":{"name":"cpu","target":{"averageUtilization":70,"type":"Utilization"}},"type":"Resource"}`
@@ -198,6 +200,13 @@ func TestAutoscaler(t *testing.T) {
 			w.measure(learned(observev1alpha1.SignalInFlight, 6.4, false))
 			return w
 		}, "[" + inFlight + "," + guard + "]"},
+		"NotRecorded": {"without the operator the latency itself is the guard", func() *world {
+			w := newWorld(t, spec)
+			w.request.Kinds[PrometheusRuleGVK] = compose.Unavailable
+			w.compose(w.plan())
+			w.measure(learned(observev1alpha1.SignalInFlight, 6.4, false))
+			return w
+		}, "[" + inFlight + "," + latency + "]"},
 		"LoadIndependent": {"a latency that the load does not cause is no guard", func() *world {
 			w := serving(t, spec)
 			w.measure(learned(observev1alpha1.SignalInFlight, 6.4, true))
@@ -221,7 +230,7 @@ func TestAutoscaler(t *testing.T) {
 		"NoProvider": {"nobody learns, and the CPU is always there", func() *world {
 			w := newWorld(t, spec)
 			return withKind(w, compose.Unavailable)
-		}, "[" + cpu + "," + guard + "]"},
+		}, "[" + cpu + "," + latency + "]"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

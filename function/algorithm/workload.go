@@ -129,7 +129,7 @@ func autoscalers(d *compose.Draft, p *pass) {
 func autoscaler(d *compose.Draft, p *pass, r rollout.Run) {
 	sc, slot := p.spec.Scaling, r.Slot
 	unguarded := p.learned.LoadIndependent || slot != p.decision.Live.Slot
-	metrics := measure.ScalingMetrics(&p.spec, p.load(), unguarded, p.Name, slot)
+	metrics := measure.ScalingMetrics(&p.spec, p.load(), unguarded, p.guarded(), p.Name, slot)
 	if len(metrics) == 0 {
 		// The metric of the load is not known yet. Whatever scales goes on by the metrics that it has.
 		metrics = observed.NewHorizontalPodAutoscaler(p.Observed[names.Autoscaler(slot)]).Metrics()

@@ -41,6 +41,14 @@ func (a Analysis) Fingerprints() map[string]string {
 	return m
 }
 
+// Trial has the results of the checks that are tried on the live slot.
+func (a Analysis) Trial() []observev1alpha1.TrialObservation {
+	return part[[]observev1alpha1.TrialObservation](a, "trial")
+}
+
+// UncountedFailures is why failed requests are not counted, or empty.
+func (a Analysis) UncountedFailures() string { return compose.Text(a.status, "uncountedFailures") }
+
 // Metrics of the checks of all slots.
 func (a Analysis) Metrics() []observev1alpha1.MetricObservation {
 	return part[[]observev1alpha1.MetricObservation](a, "metrics")
@@ -89,6 +97,7 @@ func (a Analysis) Canary(epoch int64) Canary {
 		c.Checks = append(c.Checks, observev1alpha1.CanaryCheck{
 			Name: compose.Text(m, "name"), Verdicts: compose.Text(m, "verdicts"), Samples: samples(m),
 			Value: float(m, "value"), Lower: float(m, "lower"), Upper: float(m, "upper"), Baseline: float(m, "baseline"),
+			Incomparable: m["incomparable"] == true, Message: compose.Text(m, "message"),
 		})
 	}
 	if e, compared := seen["experiment"]; compared {

@@ -4,6 +4,7 @@ package observed
 
 import (
 	"cmp"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -25,6 +26,9 @@ type HTTPRoute struct {
 	// Known reports whether any Gateway controller has ever reported about it, Current whether the report is about the latest
 	// spec, and Served whether the Gateway has accepted it.
 	Known, Current, Served bool
+
+	// ChangedAt is when a writer of the spec changed it last, or zero where that is not recorded.
+	ChangedAt time.Time
 
 	// Reason and Message why it is not served, or empty.
 	Reason, Message string
@@ -61,6 +65,13 @@ func NewHTTPRoute(o compose.Object) HTTPRoute {
 		if hasParent(m, compose.Map(parent, "parentRef")) {
 			r.Known = true
 			r.add(compose.List(parent, "conditions"), compose.Number(m, 0, "metadata", "generation"))
+		}
+	}
+	for _, v := range compose.List(m, "metadata", "managedFields") {
+		entry, _ := v.(map[string]any)
+		at, err := time.Parse(time.RFC3339, compose.Text(entry, "time"))
+		if err == nil && compose.Text(entry, "subresource") == "" && at.After(r.ChangedAt) {
+			r.ChangedAt = at
 		}
 	}
 	return r

@@ -67,6 +67,8 @@ type look struct {
 // Seen is what one look shows.
 type seen struct {
 	sample promq.Sample
+	// trial is what is tried on the live slot, if anything is.
+	trial promq.Sample
 	// evidence about the canary and the start of the epoch that it is about, if there is a canary.
 	evidence *promq.Evidence
 	since    metav1.Time
@@ -118,8 +120,10 @@ func (l *looker) see(ctx context.Context, cr *v1alpha1.Analysis, before found, s
 	if f := (*outside.Failure)(nil); err == nil {
 		a.Prometheus, a.Namespace = promq.Once(c), tenant.Namespace
 		s.sample = a.Ask(ctx, q)
+		s.trial = a.Trial(ctx, m, s.sample.Failure)
 	} else if errors.As(err, &f) {
 		s.sample = promq.Unanswered(f)
+		s.trial = s.sample
 	} else {
 		return seen{ours: true}
 	}
@@ -142,7 +146,7 @@ func (o *observer) measure(ctx context.Context, cr *v1alpha1.Analysis, pods []co
 	p, at, now := cr.Spec.ForProvider.Metrics, &cr.Status.AtProvider, o.now()
 	if p == nil {
 		o.memory.forget(cr.GetUID())
-		at.Server, at.Metrics, at.Scaling, at.SLO, at.Canary = "", nil, nil, nil, nil
+		at.Server, at.UncountedFailures, at.Trial, at.Metrics, at.Scaling, at.SLO, at.Canary = "", "", nil, nil, nil, nil, nil
 		cr.Status.Conditions = slices.DeleteFunc(cr.Status.Conditions, func(c xpv2.Condition) bool { return c.Type == apis.TypeConnected })
 		return
 	}
@@ -200,7 +204,9 @@ func textOf(values ...any) string {
 func report(cr *v1alpha1.Analysis, load autoload.Memory, k seen, pods []corev1.Pod, now time.Time) autoload.Memory {
 	p, at := cr.Spec.ForProvider.Metrics, &cr.Status.AtProvider
 	at.Metrics = verdict.Steady(at.Metrics, p, k.sample, readyIn(pods))
+	at.Trial = verdict.Trial(p, k.trial, readyIn(pods))
 	at.Server = serverOf(at.Server, p, k.sample)
+	at.UncountedFailures = promq.UncountedFailures(at.Server, p)
 	at.SLO = slo.Report(at.SLO, p.SLO, k.sample.Failure, k.found.accounts)
 	in := autoload.Look{
 		Namespace: cr.GetNamespace(), Algorithm: cr.Spec.ForProvider.Algorithm, Metrics: p, Sample: k.sample, Reported: at.Scaling, Now: now,

@@ -41,20 +41,19 @@ func Discovery() string {
 // Query of everything that the server exposes about a window such as 2m, by slot. It is one, so that all of it is about the same
 // moment.
 func (s Server) Query(window string) string {
-	in := func(function string, selectors []string) string { return added(function, window, selectors) }
 	parts := []string{
 		measure(MeasureSeries, fmt.Sprintf("count by (%s, __name__) (%s)", LabelSlot, anyOf(s.Names()))),
 		measure(MeasureUp, up()),
-		measure(MeasureRequests, fmt.Sprintf("sum by (%s) (%s)", LabelSlot, in("increase", s.Requests))),
+		measure(MeasureRequests, fmt.Sprintf("sum by (%s) (%s)", LabelSlot, counted(window, s.Requests))),
 	}
 	if len(s.Failures) > 0 {
-		parts = append(parts, measure(MeasureFailures, fmt.Sprintf("sum by (%s) (%s)", LabelSlot, in("increase", s.Failures))))
+		parts = append(parts, measure(MeasureFailures, fmt.Sprintf("sum by (%s) (%s)", LabelSlot, counted(window, s.Failures))))
 	}
 	if len(s.InFlight) > 0 {
-		parts = append(parts, measure(MeasureInFlight, fmt.Sprintf("sum by (%s) (%s)", LabelSlot, in("avg_over_time", s.InFlight))))
+		parts = append(parts, measure(MeasureInFlight, fmt.Sprintf("sum by (%s) (%s)", LabelSlot, added("avg_over_time", window, s.InFlight))))
 	}
 	if b := s.Latency.Buckets; b != "" {
-		parts = append(parts, measure(MeasureLatency, fmt.Sprintf("sum by (%s, le) (%s)", LabelSlot, in("increase", []string{b}))))
+		parts = append(parts, measure(MeasureLatency, fmt.Sprintf("sum by (%s, le) (%s)", LabelSlot, counted(window, []string{b}))))
 	}
 	return joined(parts...)
 }
@@ -74,16 +73,40 @@ func anyOf(names []string) string {
 	return fmt.Sprintf(`{__name__=~"%s"}`, strings.Join(slices.Compact(names), "|"))
 }
 
+// counted is a vector of what counters have counted in a window, to be added up.
+func counted(window string, selectors []string) string {
+	parts := make([]string, 0, len(selectors))
+	for i, s := range selectors {
+		parts = append(parts, part(i, Counts(s, window)))
+	}
+	return joined(parts...)
+}
+
+// Counts is what each series of a counter has counted in a window. Many counters are born with the first event that they count,
+// as those of failures are, and increase takes their first value for the one they began with. So where a series was not there
+// when the window began, and has fewer samples than its pod has scrapes, its value counts from zero. A pod that is itself new to
+// Prometheus may have counted long before: its series count from their first value.
+func Counts(selector, window string) string {
+	born := fmt.Sprintf("max_over_time(%[1]s[%[2]s]) unless %[1]s offset %[2]s", selector, window)
+	late := fmt.Sprintf("count_over_time(%s[%s]) < on (%s, pod) group_left () max by (%s, pod, %s) (sum_over_time(up[%s]))",
+		selector, window, LabelNamespace, LabelNamespace, LabelSlot, window)
+	return fmt.Sprintf("((%s) and (%s) or increase(%s[%s]))", born, late, selector, window)
+}
+
+// part of a sum, with a label that sets it apart from the first.
+func part(i int, expression string) string {
+	if i == 0 {
+		return expression
+	}
+	return fmt.Sprintf(`label_replace(%s, "capstan_part", "%d", "", "")`, expression, i)
+}
+
 // added is a vector of a function of the series that selectors name, to be added up. The function takes the names away, so that
 // series of different names could not be distinguished without a label that does.
 func added(function, window string, selectors []string) string {
 	parts := make([]string, 0, len(selectors))
 	for i, s := range selectors {
-		e := fmt.Sprintf("%s(%s[%s])", function, s, window)
-		if i > 0 {
-			e = fmt.Sprintf(`label_replace(%s, "capstan_part", "%d", "", "")`, e, i)
-		}
-		parts = append(parts, e)
+		parts = append(parts, part(i, fmt.Sprintf("%s(%s[%s])", function, s, window)))
 	}
 	return joined(parts...)
 }

@@ -20,7 +20,7 @@ const (
 	RecordRolloutSeconds = "capstan:rollout_phase_seconds"
 )
 
-// holdsLong is how long a rollout may hold before an alert fires, in seconds.
+// holdsLong is how long a rollout may hold, or stay in a phase that should pass, before an alert fires, in seconds.
 const holdsLong = 3600
 
 // An Alert fires while an expression has a value.
@@ -57,6 +57,14 @@ func rolloutAlerts() []Alert {
 				RecordRolloutPhase, LabelPhase, LabelReason, LabelNamespace, LabelAlgorithm, RecordRolloutSeconds, holdsLong),
 			Summary:     "The rollout of Algorithm {{ $labels.algorithm }} of namespace {{ $labels.namespace }} has been held for an hour: {{ $labels.reason }}.",
 			Description: "Callers stay as they are. " + where,
+		},
+		{
+			// A step that soaks lasts as long as the spec says, and holds at its deadline.
+			Alert: "AlgorithmRolloutStuck", Severity: "warning", For: "1m",
+			Expr: fmt.Sprintf("%s{%s!~\"Stable|RolledBack|Baking|Holding\",%s!=\"Soaking\"} == 1\n  and on (%s, %s) %s > %d",
+				RecordRolloutPhase, LabelPhase, LabelReason, LabelNamespace, LabelAlgorithm, RecordRolloutSeconds, holdsLong),
+			Summary:     "The rollout of Algorithm {{ $labels.algorithm }} of namespace {{ $labels.namespace }} has been {{ $labels.phase }} for an hour.",
+			Description: "The phase should have passed. " + where,
 		},
 	}
 }

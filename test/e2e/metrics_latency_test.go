@@ -239,8 +239,8 @@ func followsLearned(t *testing.T, ns, name string, target int64) {
 			}
 			got[m.External.Metric.Name] = q.MilliValue()
 		}
-		want := map[string]int64{"capstan_inflight": int64(*s.PerReplica*1000 + 0.5), "capstan_latency_p95_ms": target * 1000}
-		if len(got) != len(want) || got["capstan_inflight"] != want["capstan_inflight"] || got["capstan_latency_p95_ms"] != want["capstan_latency_p95_ms"] {
+		want := map[string]int64{"capstan_inflight": int64(*s.PerReplica*1000 + 0.5), "capstan_latency_guard_ms": target * 1000}
+		if len(got) != len(want) || got["capstan_inflight"] != want["capstan_inflight"] || got["capstan_latency_guard_ms"] != want["capstan_latency_guard_ms"] {
 			return fmt.Errorf("the autoscaler follows %v, want %v (in thousandths)", got, want)
 		}
 		t.Logf("a replica is taken to bear %v requests in flight", *s.PerReplica)

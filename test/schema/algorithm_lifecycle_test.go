@@ -30,6 +30,7 @@ func lifecycleAccepted() map[string]map[string]any {
 		"LifecycleMostSamples":  `lifecycle: {minSamples: 1000000}`,
 		"LifecycleLatency":      `lifecycle: {latency: {maxMs: 50, percentile: 99}}`,
 		"LifecycleRegression":   `lifecycle: {latency: {maxRegressionPercent: 10}}`,
+		"LifecycleFailures":     `lifecycle: {maxFailureIncreasePercent: 1000}`,
 		"LifecycleMetric":       `lifecycle: {metrics: [{name: revenue, query: sum(revenue), min: 0.98, max: 0.98, relativeTo: Baseline}]}`,
 		"LifecycleMetricBelow0": `lifecycle: {metrics: [{name: p, query: sum(revenue), max: -1}]}`,
 		"LifecycleDrift":        `lifecycle: {rollbackOnDrift: true, drift: {query: q}}`,
@@ -107,6 +108,8 @@ func lifecycleRefused() map[string]refused {
 		"spec.lifecycle.latency: Invalid value: maxMs, maxRegressionPercent: set at least one, otherwise nothing is checked")
 	add("LatencyAtOnce", "Every answer takes time.", `latency: {maxMs: 0}`, bound("latency.maxMs", "0", "greater", "1"))
 	add("LatencyTooSlow", "An hour is no answer.", `latency: {maxMs: 3600001}`, bound("latency.maxMs", "3600001", "less", "3600000"))
+	add("NoFailures", "Chance alone would exceed it.", `maxFailureIncreasePercent: 0`, bound("maxFailureIncreasePercent", "0", "greater", "1"))
+	add("AnyFailures", "The bound is named.", `maxFailureIncreasePercent: 1001`, bound("maxFailureIncreasePercent", "1001", "less", "1000"))
 	add("NoRegression", "Chance alone would exceed it.", `latency: {maxRegressionPercent: 0}`, bound("latency.maxRegressionPercent", "0", "greater", "1"))
 	add("AnyRegression", "The bound is named.", `latency: {maxRegressionPercent: 1001}`, bound("latency.maxRegressionPercent", "1001", "less", "1000"))
 	add("OtherPercentile", "The choices are named.", `latency: {maxMs: 50, percentile: 98}`,

@@ -149,6 +149,20 @@ type AnalysisObservation struct {
 	// +optional
 	Server string `json:"server,omitempty"`
 
+	// UncountedFailures is why failed requests are not counted, and what to do. Empty while they are, or while no server
+	// is recognised.
+	//
+	// +optional
+	UncountedFailures string `json:"uncountedFailures,omitempty"`
+
+	// Trial has the results of the checks that are tried.
+	//
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Trial []TrialObservation `json:"trial,omitempty"`
+
 	// Metrics by slot and name.
 	//
 	// +kubebuilder:validation:MaxItems=40

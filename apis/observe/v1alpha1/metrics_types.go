@@ -47,6 +47,15 @@ type MetricsParameters struct {
 	// +optional
 	Checks []Check `json:"checks,omitempty"`
 
+	// Trial lists checks of a candidate that are tried on the first slot, before the candidate gets any request. Only
+	// whether they can be measured there is reported.
+	//
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Trial []Check `json:"trial,omitempty"`
+
 	// Scaling learns the load for one replica.
 	//
 	// +optional
@@ -189,8 +198,8 @@ type Check struct {
 	Max *float64 `json:"max,omitempty"`
 
 	// RelativeTo Baseline, for checks of a candidate, divides its value by the value of the baseline. The distance of kind
-	// Drift is then between the two. Kind SuccessRatio then has no bounds: it fails when the candidate is worse with
-	// the required confidence.
+	// Drift is then between the two. Kind SuccessRatio compares the difference instead: max is by how much the share of
+	// the candidate can be below the share of the baseline, 0.01 by default.
 	//
 	// +kubebuilder:example=Baseline
 	// +optional
@@ -231,6 +240,15 @@ type CanaryParameters struct {
 	// +kubebuilder:example="a"
 	// +optional
 	Baseline string `json:"baseline,omitempty"`
+
+	// Percent of the requests to the two slots that the candidate gets, where each request is drawn. Checks relative to
+	// the baseline then pass only while both slots get their shares. Default: unknown, and not compared.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=99
+	// +kubebuilder:example=20
+	// +optional
+	Percent *int32 `json:"percent,omitempty"`
 
 	// Settle is the time at the beginning of an epoch that does not count, because the windows of Prometheus still
 	// contain earlier requests. At most 1h. Default: 30s.
@@ -334,7 +352,27 @@ type CanaryCheck struct {
 	// +optional
 	Samples *int64 `json:"samples,omitempty"`
 
+	// Incomparable reports whether candidate and baseline get other shares of the requests than they should, so that
+	// other clients are measured in one of them.
+	//
+	// +optional
+	Incomparable bool `json:"incomparable,omitempty"`
+
 	// Message explains the latest verdict with its numbers.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// TrialObservation is whether a check of a candidate can be measured.
+type TrialObservation struct {
+	// Name of the check.
+	Name string `json:"name"`
+
+	// Verdict on the live revision. NoData and Error mean that the check cannot be measured.
+	Verdict Verdict `json:"verdict"`
+
+	// Message explains why the check cannot be measured, and what to do.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -484,6 +522,27 @@ type ScalingObservation struct {
 	//
 	// +optional
 	LoadIndependent bool `json:"loadIndependent,omitempty"`
+
+	// Held is the greatest load of a replica at which the latency was seen to be within its target, to two significant
+	// digits. With the fields below it lets another process of the provider continue to learn.
+	//
+	// +optional
+	Held *float64 `json:"held,omitempty"`
+
+	// HeldInFlight is the greatest number of requests in progress in a replica at which it was.
+	//
+	// +optional
+	HeldInFlight *float64 `json:"heldInFlight,omitempty"`
+
+	// Broke is the least load of a replica at which the latency was seen to be above its target.
+	//
+	// +optional
+	Broke *float64 `json:"broke,omitempty"`
+
+	// BrokeAt is when that was seen last, to ten minutes. It is forgotten after 6h.
+	//
+	// +optional
+	BrokeAt *metav1.Time `json:"brokeAt,omitempty"`
 
 	// Expressions of the queries of the spec, by slot and by the series to record for the autoscaler.
 	//

@@ -4,6 +4,7 @@ package measure
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
@@ -16,8 +17,9 @@ import (
 // neither does a comparison of latencies under loads that are uneven for some reason.
 func Evidence(spec *v1alpha1.AlgorithmSpec, a observed.Analysis, l rollout.Ledger, now time.Time, uneven string) rollout.Evidence {
 	standing := l.Standing()
-	checks := candidateChecks(asked(spec, l), standing == v1alpha1.RolloutStepping || standing == v1alpha1.RolloutMirroring)
-	e := rollout.Evidence{Asked: len(checks) > 0}
+	lc, uncounted := asked(spec, l), a.UncountedFailures()
+	checks := candidateChecks(lc, standing == v1alpha1.RolloutStepping || standing == v1alpha1.RolloutMirroring, uncounted)
+	e := rollout.Evidence{Asked: len(checks) > 0, Omitted: uncounted}
 	if !a.Exists {
 		return e
 	}
@@ -35,13 +37,51 @@ func Evidence(spec *v1alpha1.AlgorithmSpec, a observed.Analysis, l rollout.Ledge
 		byName[c.Name] = c
 	}
 	for _, c := range checks {
-		o := byName[c.Name]
-		o.Name = c.Name
-		st := status(o, uneven)
-		st.Asked = askedInWords(c)
+		found := byName[c.Name]
+		st := status(found)
+		st.Name, st.Asked = c.Name, askedInWords(c)
+		if c.Name == CheckLatencyAgainst && uneven != "" {
+			st.Message = uneven
+			e.Waived = append(e.Waived, c.Name)
+		}
 		e.Checks = append(e.Checks, st)
+		// What compares with the baseline by default is waived where it cannot; what the spec asks for is not.
+		if found.Incomparable && c.Name == CheckSuccessAgainst && lc.MaxFailureIncreasePercent == nil {
+			e.Waived = append(e.Waived, c.Name)
+		}
 	}
 	return e
+}
+
+// Rehearsal of the checks of a candidate on the live revision.
+func Rehearsal(spec *v1alpha1.AlgorithmSpec, a observed.Analysis, l rollout.Ledger) rollout.Rehearsal {
+	if spec.Metrics == nil || !l.Testing() {
+		return rollout.Rehearsal{}
+	}
+	uncounted := a.UncountedFailures()
+	checks := candidateChecks(asked(spec, l), true, uncounted)
+	if len(checks) == 0 {
+		return rollout.Rehearsal{Done: true, Missing: "no check of spec.lifecycle can be measured: " + uncounted + ", or add latency or metrics"}
+	}
+	byName := map[string]observev1alpha1.TrialObservation{}
+	for _, o := range a.Trial() {
+		byName[o.Name] = o
+	}
+	for _, c := range checks {
+		o, tried := byName[c.Name]
+		switch {
+		case !tried:
+			return rollout.Rehearsal{}
+		case o.Verdict == observev1alpha1.VerdictPass:
+			continue
+		}
+		message := fmt.Sprintf("check %s cannot be measured on the live revision: %s", c.Name, o.Message)
+		if c.Name == CheckSuccess && uncounted != "" {
+			message += ", or spec.lifecycle.successThreshold to 0 beside another check"
+		}
+		return rollout.Rehearsal{Done: true, Missing: message}
+	}
+	return rollout.Rehearsal{Done: true}
 }
 
 // AllEvidence of the ledger's epoch, also of checks that the spec does not have.
@@ -49,17 +89,20 @@ func AllEvidence(a observed.Analysis, l rollout.Ledger, uneven string) rollout.E
 	seen := a.Canary(l.Evidence)
 	e := rollout.Evidence{Experiment: seen.Experiment}
 	for _, c := range seen.Checks {
-		e.Checks = append(e.Checks, status(c, uneven))
+		e.Checks = append(e.Checks, status(c))
+		if c.Name == CheckLatencyAgainst && uneven != "" {
+			e.Waived = append(e.Waived, c.Name)
+		}
 	}
 	return e
 }
 
-func status(c observev1alpha1.CanaryCheck, uneven string) v1alpha1.EvidenceStatus {
+func status(c observev1alpha1.CanaryCheck) v1alpha1.EvidenceStatus {
 	st := v1alpha1.EvidenceStatus{
 		Name: c.Name, Verdicts: c.Verdicts, Value: c.Value, Lower: c.Lower, Upper: c.Upper, Baseline: c.Baseline, Samples: c.Samples,
 	}
-	if c.Name == CheckLatencyAgainst {
-		st.NotCompared = uneven
+	if c.Incomparable || strings.HasSuffix(c.Verdicts, "N") {
+		st.Message = c.Message
 	}
 	return st
 }

@@ -5,6 +5,7 @@ package measure
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
@@ -67,8 +68,30 @@ func asked(spec *v1alpha1.AlgorithmSpec, l rollout.Ledger) *v1alpha1.Lifecycle {
 	}
 }
 
-// candidateChecks of a candidate. Without a baseline beside it only what is not relative can be checked.
-func candidateChecks(lc *v1alpha1.Lifecycle, beside bool) []observev1alpha1.Check {
+const (
+	// usualThreshold takes the place of a successThreshold of 0, which allows no margin.
+	usualThreshold = 0.99
+	// usualIncrease is the default of spec.lifecycle.maxFailureIncreasePercent.
+	usualIncrease = 25
+)
+
+// margin by which the share of requests that succeed may be below the share of the baseline: a part of what the objective lets
+// fail.
+func margin(lc *v1alpha1.Lifecycle) float64 {
+	threshold, percent := *lc.SuccessThreshold, int32(usualIncrease)
+	if threshold == 0 {
+		threshold = usualThreshold
+	}
+	if p := lc.MaxFailureIncreasePercent; p != nil {
+		percent = *p
+	}
+	// The digits that people write are enough, and the same on every machine.
+	return math.Round((1-threshold)*float64(percent)*1e6) / 1e8
+}
+
+// candidateChecks of a candidate. Without a baseline beside it only what is not relative can be checked, and failures are only
+// compared where they are counted.
+func candidateChecks(lc *v1alpha1.Lifecycle, beside bool, uncounted string) []observev1alpha1.Check {
 	var cs []observev1alpha1.Check
 	add := func(c observev1alpha1.Check) {
 		if beside || c.RelativeTo == "" {
@@ -78,7 +101,11 @@ func candidateChecks(lc *v1alpha1.Lifecycle, beside bool) []observev1alpha1.Chec
 	if t := *lc.SuccessThreshold; t > 0 {
 		add(observev1alpha1.Check{Name: CheckSuccess, Kind: observev1alpha1.CheckSuccessRatio, Min: &t})
 	}
-	add(observev1alpha1.Check{Name: CheckSuccessAgainst, Kind: observev1alpha1.CheckSuccessRatio, RelativeTo: observev1alpha1.RelativeToBaseline})
+	if uncounted == "" {
+		add(observev1alpha1.Check{
+			Name: CheckSuccessAgainst, Kind: observev1alpha1.CheckSuccessRatio, Max: new(margin(lc)), RelativeTo: observev1alpha1.RelativeToBaseline,
+		})
+	}
 	if l := lc.Latency; l != nil && l.MaxMs != nil {
 		add(observev1alpha1.Check{Name: CheckLatency, Kind: observev1alpha1.CheckLatency, Percentile: l.Percentile, Max: new(float64(*l.MaxMs))})
 	}
@@ -108,8 +135,8 @@ func askedInWords(c observev1alpha1.Check) string {
 	switch {
 	case c.Kind == observev1alpha1.CheckDrift:
 		return fmt.Sprintf("%s to the baseline at most %g", c.Method, *c.Max)
-	case c.Min == nil && c.Max == nil:
-		return "at most a point of a percent less than the baseline"
+	case c.Kind == observev1alpha1.CheckSuccessRatio && c.RelativeTo != "":
+		return fmt.Sprintf("at most %.4g less than the baseline", *c.Max)
 	case c.Kind == observev1alpha1.CheckLatency:
 		words = append(words, fmt.Sprintf("p%d", c.Percentile))
 	}

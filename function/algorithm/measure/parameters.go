@@ -28,13 +28,17 @@ func Port(spec *v1alpha1.AlgorithmSpec) int32 {
 func OwnPort(spec *v1alpha1.AlgorithmSpec) bool { return Port(spec) != *spec.Port }
 
 // Parameters are the questions to Prometheus about the pods, or nil where the spec needs no metrics.
-func Parameters(spec *v1alpha1.AlgorithmSpec, d rollout.Decision) *observev1alpha1.MetricsParameters {
+func Parameters(spec *v1alpha1.AlgorithmSpec, d rollout.Decision, uncounted string) *observev1alpha1.MetricsParameters {
 	m := spec.Metrics
 	if m == nil {
 		return nil
 	}
 	p := &observev1alpha1.MetricsParameters{
-		Interval: m.Interval, Window: m.Window, Slots: []string{d.Live.Slot}, Checks: Checks(spec), Canary: canary(spec, d.Ledger),
+		Interval: m.Interval, Window: m.Window, Slots: []string{d.Live.Slot}, Checks: Checks(spec),
+		Canary: canary(spec, d, uncounted),
+	}
+	if d.Rollout != nil && d.Ledger.Standing() == v1alpha1.RolloutPreparing {
+		p.Trial = candidateChecks(asked(spec, d.Ledger), true, uncounted)
 	}
 	if d.Coming {
 		p.Slots = append(p.Slots, d.Beside.Slot)
@@ -55,7 +59,8 @@ func Parameters(spec *v1alpha1.AlgorithmSpec, d rollout.Decision) *observev1alph
 }
 
 // canary asks for evidence, while there is something to learn.
-func canary(spec *v1alpha1.AlgorithmSpec, l rollout.Ledger) *observev1alpha1.CanaryParameters {
+func canary(spec *v1alpha1.AlgorithmSpec, d rollout.Decision, uncounted string) *observev1alpha1.CanaryParameters {
+	l := d.Ledger
 	if spec.Lifecycle == nil || l.Evidence == 0 {
 		return nil
 	}
@@ -75,12 +80,16 @@ func canary(spec *v1alpha1.AlgorithmSpec, l rollout.Ledger) *observev1alpha1.Can
 	switch l.Standing() {
 	case v1alpha1.RolloutMirroring, v1alpha1.RolloutStepping:
 		p.Slot, p.Baseline = names.Other(l.Slot), l.Slot
-	case v1alpha1.RolloutBaking:
+		// Where the Gateway draws each request, the numbers of both show whether all of them were drawn.
+		if l.Experiment == nil && l.Weight > 0 && l.Weight < 100 && spec.Route != nil && d.Share == nil && len(lc.Match) == 0 {
+			p.Percent = new(l.Weight)
+		}
+	case v1alpha1.RolloutPromoting, v1alpha1.RolloutBaking:
 		p.Slot = l.Slot
 	default:
 		return nil
 	}
-	if p.Checks = candidateChecks(lc, p.Baseline != ""); len(p.Checks) == 0 {
+	if p.Checks = candidateChecks(lc, p.Baseline != "", uncounted); len(p.Checks) == 0 {
 		return nil
 	}
 	return p

@@ -3,7 +3,9 @@
 package measure
 
 import (
+	"fmt"
 	"math"
+	"strings"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -76,9 +78,9 @@ func Load(sc *v1alpha1.Scaling, learned observev1alpha1.ScalingObservation, obse
 }
 
 // ScalingMetrics that the autoscaler of a slot follows, or none while they are unknown. The latency is a guard beside the load:
-// more replicas do not help against one that the load does not cause.
+// more replicas do not help against one that the load does not cause. It is the recorded guard where there is one.
 func ScalingMetrics(
-	spec *v1alpha1.AlgorithmSpec, load v1alpha1.ScalingStatus, loadIndependent bool, algorithm, slot string,
+	spec *v1alpha1.AlgorithmSpec, load v1alpha1.ScalingStatus, loadIndependent, recorded bool, algorithm, slot string,
 ) []*applyautoscalingv2.MetricSpecApplyConfiguration {
 	external := func(name string, target *applyautoscalingv2.MetricTargetApplyConfiguration) *applyautoscalingv2.MetricSpecApplyConfiguration {
 		return applyautoscalingv2.MetricSpec().
@@ -107,7 +109,11 @@ func ScalingMetrics(
 					WithAverageUtilization(targetCPU))))
 	}
 	if target := spec.Scaling.TargetLatencyMs; target != nil && !loadIndependent {
-		ms = append(ms, external(LatencyMetric(spec), applyautoscalingv2.MetricTarget().
+		name := LatencyMetric(spec)
+		if recorded {
+			name = guardMetric
+		}
+		ms = append(ms, external(name, applyautoscalingv2.MetricTarget().
 			WithType(autoscalingv2.ValueMetricType).
 			WithValue(quantity(float64(*target)))))
 	}
@@ -132,6 +138,21 @@ func LatencyMetric(spec *v1alpha1.AlgorithmSpec) string {
 		return "capstan_own_latency_ms"
 	}
 	return latencyMetrics[spec.Scaling.Percentile]
+}
+
+// guardMetric is the recorded guard of the latency.
+const guardMetric = "capstan_latency_guard_ms"
+
+// excused is how far above its target a latency does not bring more replicas.
+const excused = 1.05
+
+// Guard is the series of the guard, and the expression that records it for the pods that a selector names: the latency while it
+// is above the target, and zero while it is not. An autoscaler takes a value near its target for a reason to keep every replica.
+// So a latency that is just below it would keep those of a peak for ever.
+func Guard(spec *v1alpha1.AlgorithmSpec, selector string) (series, expression string) {
+	latency := strings.Replace(LatencyMetric(spec), "_", ":", 1) + selector
+	return strings.Replace(guardMetric, "_", ":", 1),
+		fmt.Sprintf("%s > %g or 0 * %s", latency, math.Round(excused*float64(*spec.Scaling.TargetLatencyMs)*100)/100, latency)
 }
 
 // quantity to three decimals.

@@ -72,12 +72,22 @@ func (f Facts) bears(l Ledger) bool {
 }
 
 func promotionNotInForce(f Facts, l Ledger) (transition, bool) {
-	return stay(fmt.Sprintf("what sends all requests to revision %s is not in force yet", l.Candidate)), !f.inForce(l)
+	if f.inForce(l) {
+		return transition{}, false
+	}
+	t := stay(fmt.Sprintf("what sends all requests to revision %s is not in force yet", l.Candidate))
+	late, wake := f.due(l.Entered, routeTimeout)
+	if late || l.holdsFor(v1alpha1.ReasonAwaitingRoute) {
+		t = hold(l, v1alpha1.RolloutPromoting, v1alpha1.ReasonAwaitingRoute, fmt.Sprintf(
+			"%s, and may be sending requests to either revision: name revision %s in spec.lifecycle.abort to go back", f.routeRefused(), l.Candidate))
+	}
+	t.timers = at(wake)
+	return t, true
 }
 
 func promotionInForce(_ Facts, l Ledger) (transition, bool) {
 	return transition{
-		to: v1alpha1.RolloutBaking, reason: v1alpha1.ReasonSoaking, change: Ledger.counting, message: bakes(l),
+		to: v1alpha1.RolloutBaking, reason: v1alpha1.ReasonSoaking, change: Ledger.began, message: bakes(l),
 	}, true
 }
 

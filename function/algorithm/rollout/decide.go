@@ -120,7 +120,7 @@ func (d Decision) following(f Facts, idle Slot) Decision {
 		d.Beside.Revision, d.Beside.Size = l.Previous, f.standbySize(l, idle)
 	default:
 		// The revision that takes requests back has as many replicas as served them, before its autoscaler can know.
-		if s := f.live(l); f.Scaling != nil && phase == v1alpha1.RolloutRollingBack && s.Exists && s.Size < int64(*d.Live.Least) {
+		if s := f.live(l); f.Scaling != nil && l.Standing() == v1alpha1.RolloutRollingBack && s.Exists && s.Size < int64(*d.Live.Least) {
 			d.Live.Size = d.Live.Least
 		}
 		if idle.Exists {

@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,8 +44,27 @@ type Evidence struct {
 
 	Checks []v1alpha1.EvidenceStatus
 
+	// Waived are names of checks without effect now, because their numbers are not comparable. Omitted is why a
+	// check is not asked at all, or empty.
+	Waived  []string
+	Omitted string
+
 	// Experiment compares the arms of one.
 	Experiment observev1alpha1.ExperimentObservation
+}
+
+// A Rehearsal is what came of trying the checks of a candidate on the live revision.
+type Rehearsal struct {
+	// Done reports whether all of them were tried.
+	Done bool
+
+	// Missing is what cannot be measured, why, and what to do, or empty.
+	Missing string
+}
+
+// known reports whether any look showed anything of the candidate, as far as looks are remembered.
+func (e Evidence) known() bool {
+	return slices.ContainsFunc(e.Checks, func(c v1alpha1.EvidenceStatus) bool { return strings.ContainsAny(c.Verdicts, "PFI") })
 }
 
 // failing is the first check that fails, or nil.
@@ -52,7 +72,7 @@ func (e Evidence) failing() *v1alpha1.EvidenceStatus {
 	for i := range e.Checks {
 		v := e.Checks[i].Verdicts
 		latest := v[max(len(v)-failuresAmong, 0):]
-		if e.Checks[i].NotCompared != "" {
+		if slices.Contains(e.Waived, e.Checks[i].Name) {
 			continue
 		}
 		if strings.HasSuffix(v, strings.Repeat("F", failuresInRow)) || strings.Count(latest, "F") >= failuresOf {
@@ -64,17 +84,9 @@ func (e Evidence) failing() *v1alpha1.EvidenceStatus {
 
 // passing reports whether every check passes that says something.
 func (e Evidence) passing() bool {
-	passes := false
-	for _, c := range e.Checks {
-		switch {
-		case c.NotCompared != "":
-		case !strings.HasSuffix(c.Verdicts, strings.Repeat("P", passesNeeded)):
-			return false
-		default:
-			passes = true
-		}
-	}
-	return passes
+	return len(e.Checks) > len(e.Waived) && !slices.ContainsFunc(e.Checks, func(c v1alpha1.EvidenceStatus) bool {
+		return !slices.Contains(e.Waived, c.Name) && !strings.HasSuffix(c.Verdicts, strings.Repeat("P", passesNeeded))
+	})
 }
 
 // unsettled guardrails, by name: an experiment does not end by its metric before they show whether arm B does harm. A person who
@@ -87,7 +99,7 @@ func (e Evidence) unsettled(winner v1alpha1.ExperimentWinner) []string {
 		if answered := strings.ReplaceAll(c.Verdicts, "E", ""); winner == v1alpha1.WinnerA {
 			settled = len(answered) >= passesNeeded && !strings.HasSuffix(answered, "F")
 		}
-		if !settled && c.NotCompared == "" {
+		if !settled && !slices.Contains(e.Waived, c.Name) {
 			open = append(open, c.Name)
 		}
 	}
@@ -121,8 +133,8 @@ func inWords(c *v1alpha1.EvidenceStatus) string {
 	if c.Asked != "" {
 		words += ", asked " + c.Asked
 	}
-	if c.NotCompared != "" {
-		words += ": " + c.NotCompared
+	if c.Message != "" {
+		words += ": " + c.Message
 	}
 	return words
 }

@@ -87,10 +87,11 @@ type Facts struct {
 	// LastCandidate is the revision that an earlier pass reported as candidate.
 	LastCandidate string
 
-	// Evidence about the candidate, Observes whether an Analysis exists or can, and Interval between two looks.
-	Evidence Evidence
-	Observes bool
-	Interval time.Duration
+	// Evidence about the candidate, Rehearsal of its checks, Observes whether an Analysis exists or can, and Interval between two looks.
+	Evidence  Evidence
+	Rehearsal Rehearsal
+	Observes  bool
+	Interval  time.Duration
 
 	// BudgetExhausted is why the error budget blocks rollouts, or empty. MirrorRefused is why no request can be copied as
 	// spec.lifecycle.mirror asks, or empty.

@@ -69,7 +69,11 @@ type Ledger struct {
 	// Base is the number of replicas that all requests need, while an autoscaler follows the load of a part of them.
 	Base int32 `json:"base,omitempty"`
 
-	// Evidence is the epoch that evidence is gathered for: the one in which the weight was seen to be in force. Zero until then.
+	// Unmeasured reports whether nothing was known of the candidate in a step, although the live revision can be measured.
+	Unmeasured bool `json:"unmeasured,omitempty"`
+
+	// Evidence is the epoch that evidence is gathered for: the one in which the weight was seen to be in force, or all requests
+	// were sent to the candidate. Zero until then.
 	Evidence int64 `json:"evidence,omitempty"`
 
 	// Entered is when the phase began, and Began when its step did.
@@ -167,6 +171,12 @@ func (l Ledger) counting() Ledger {
 	return l
 }
 
+// began its time, and counts the evidence of before.
+func (l Ledger) began() Ledger {
+	l.Began = l.Entered
+	return l
+}
+
 // uncounted evidence: what there was is about another share.
 func (l Ledger) uncounted() Ledger {
 	l.Evidence, l.Began = 0, l.Entered
@@ -176,7 +186,7 @@ func (l Ledger) uncounted() Ledger {
 // testing a candidate, from its start.
 func (l Ledger) testing(candidate string, t *Trial) Ledger {
 	l.Candidate, l.Previous, l.Weight, l.Evidence, l.Began = candidate, "", 0, 0, l.Entered
-	l.Experiment = t
+	l.Experiment, l.Unmeasured = t, false
 	return l.growing(0, "")
 }
 
@@ -192,9 +202,9 @@ func (l Ledger) weighing(share int32) Ledger {
 	return l.growing(0, "").uncounted()
 }
 
-// promoted candidate: it is live from now on.
+// promoted candidate: it is live from now on. Requests may reach it at once, whatever the Gateway reports.
 func (l Ledger) promoted() Ledger {
-	l = l.weighing(100)
+	l = l.weighing(100).counting()
 	l.Slot, l.Revision, l.Previous, l.Since = names.Other(l.Slot), l.Candidate, l.Revision, l.Entered
 	return l
 }

@@ -8,6 +8,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
 )
 
 // withdrawn: the spec does not ask for the candidate any more, or aborts it.
@@ -50,6 +51,9 @@ func (f Facts) first(l Ledger) beginning {
 
 func slotTaken(f Facts, l Ledger) (transition, bool) {
 	idle := f.idle(l)
+	if idle.Exists && idle.Revision != l.Candidate && !f.drained(names.Other(l.Slot)) {
+		return awaitRoute(f, l, v1alpha1.RolloutPreparing), true
+	}
 	return stay(fmt.Sprintf("revision %s starts once what is in its place is gone", l.Candidate)), idle.Exists && idle.Revision != l.Candidate
 }
 
@@ -112,6 +116,59 @@ func firstRouteNotTaken(f Facts, l Ledger) (transition, bool) {
 		return transition{}, false
 	}
 	return awaitRoute(f, l, v1alpha1.RolloutPreparing), true
+}
+
+// notMeasuredBefore: in an earlier step nothing was known of the candidate, and no fact shows that it would be now.
+func notMeasuredBefore(f Facts, l Ledger) (transition, bool) {
+	if !l.Unmeasured || f.first(l).promoted {
+		return transition{}, false
+	}
+	return hold(l, v1alpha1.RolloutPreparing, v1alpha1.ReasonEvidenceMissing, unmeasured(l)), true
+}
+
+func unmeasured(l Ledger) string {
+	return fmt.Sprintf("nothing was known of revision %s until the deadline of its step, although the live revision can be measured: "+
+		"see that its pods serve metrics on spec.metrics.port and path, and correct the spec, or name it in spec.lifecycle.promote or abort", l.Candidate)
+}
+
+// firstEvidenceMissing: the checks of the candidate cannot be measured on the live revision. What is measured by the same queries
+// would be unknown of the candidate as well, and requests would reach it unseen.
+func firstEvidenceMissing(f Facts, l Ledger) (transition, bool) {
+	if f.first(l).promoted {
+		return transition{}, false
+	}
+	held, message := l.holdsFor(v1alpha1.ReasonEvidenceMissing), f.Rehearsal.Missing
+	silent, wake := f.due(l.Entered, silentIntervals*f.Interval)
+	switch {
+	case !f.Observes:
+		message = ProviderMissing
+	case message != "" || f.Rehearsal.Done && f.Rehearsal.Missing == "":
+	case held || silent:
+		message = "the provider has not queried Prometheus for some time: see the conditions of Analysis " + f.Name
+	default:
+		t := stay(fmt.Sprintf("the checks of revision %s are tried on revision %s, and no request reaches it", l.Candidate, l.Revision))
+		t.timers = at(wake)
+		return t, true
+	}
+	if message == "" {
+		return transition{}, false
+	}
+	late, wake := f.due(l.Entered, f.Lifecycle.Deadline.Duration)
+	switch onNoData := f.Lifecycle.OnNoData; {
+	case held && late && l.Experiment == nil && onNoData == v1alpha1.NoDataRollback:
+		return fail(f, l, v1alpha1.ReasonEvidenceMissing, message), true
+	case held && late && l.Experiment == nil && onNoData == v1alpha1.NoDataContinue:
+		return transition{}, false
+	}
+	message += ". Until then no request reaches revision " + l.Candidate
+	if l.Experiment == nil {
+		message += ", unless spec.lifecycle.promote names it"
+	}
+	t := hold(l, v1alpha1.RolloutPreparing, v1alpha1.ReasonEvidenceMissing, message)
+	if held {
+		t.timers = at(wake)
+	}
+	return t, true
 }
 
 func mirrorBegins(f Facts, l Ledger) (transition, bool) {

@@ -53,9 +53,28 @@ func (d Decision) Status(f Facts) *v1alpha1.RolloutStatus {
 		st.Until = &metav1.Time{Time: o.wake.UTC().Truncate(time.Second)}
 	}
 	if d.evidenceCounts(f) {
-		st.Evidence = f.Evidence.Checks
+		st.Evidence, st.Measured = f.Evidence.Checks, d.measured(f)
 	}
 	return st
+}
+
+// measured requests, in words.
+func (d Decision) measured(f Facts) string {
+	words, through := "", fmt.Sprintf("through Gateway %q of namespace %q", f.Gateway.Name, f.Gateway.Namespace)
+	switch phase := d.Ledger.Standing(); {
+	case phase == v1alpha1.RolloutPromoting, phase == v1alpha1.RolloutBaking:
+		words = "all requests"
+	case phase == v1alpha1.RolloutMirroring:
+		words = "copies of requests " + through
+	case f.ByReplicas:
+		words = "requests to the Service, by the number of replicas"
+	default:
+		words = "requests " + through + "; clients of the Service reach the live revision only, and count for the baseline"
+	}
+	if f.Evidence.Omitted != "" {
+		words += ". Failures are not compared: " + f.Evidence.Omitted
+	}
+	return words
 }
 
 // evidenceCounts reports whether the evidence is about the present weight. What was gathered for the one before says nothing

@@ -7,10 +7,34 @@ import (
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
 )
 
 // targetUnknown: what the target is made of may be known again in a moment.
 func targetUnknown(f Facts, _ Ledger) (transition, bool) { return transition{}, f.Target == "" }
+
+// routeKeepsPrevious: the Gateway does not report that it sends no more requests to a revision that they should have left. Its
+// pods stay, and nothing else begins.
+func routeKeepsPrevious(f Facts, l Ledger) (transition, bool) {
+	phase, idle := l.Standing(), f.idle(l)
+	if phase != v1alpha1.RolloutDraining && phase != v1alpha1.RolloutRollingBack {
+		return transition{}, false
+	}
+	held := l.holdsFor(v1alpha1.ReasonAwaitingRoute)
+	if !idle.Exists || f.drained(names.Other(l.Slot)) {
+		return resume(l), held
+	}
+	begun := l.Since
+	if l.Entered.After(begun) {
+		begun = l.Entered
+	}
+	late, wake := f.due(begun.Add(f.Drain), routeTimeout)
+	if !late && !held {
+		return transition{timers: at(wake)}, false
+	}
+	return hold(l, phase, v1alpha1.ReasonAwaitingRoute, fmt.Sprintf(
+		"%s, and may still be sending requests to revision %s, whose pods stay until then", f.routeRefused(), idle.Revision)), true
+}
 
 // stable reports whether requests reach what the spec asks for, and no rollout is under way.
 func stable(f Facts, l Ledger) bool {

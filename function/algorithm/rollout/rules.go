@@ -23,7 +23,7 @@ type rule struct {
 //	              └────────────┴── RollingBack ◄┴───────────┘
 //	                                    └─► RolledBack, while the spec asks for it
 //
-// Every phase before Draining can be held. Each transition begins an epoch.
+// Every phase can be held but RolledBack, which waits for an edit. Each transition begins an epoch.
 var rules = map[v1alpha1.RolloutPhase][]rule{
 	v1alpha1.RolloutStable:      resting,
 	v1alpha1.RolloutDraining:    resting,
@@ -38,6 +38,8 @@ var rules = map[v1alpha1.RolloutPhase][]rule{
 		{"never ready", neverReady},
 		{"mirror refused before it begins", firstMirrorRefused},
 		{"replicas start", replicasStart},
+		{"not measured before", notMeasuredBefore},
+		{"evidence missing before it begins", firstEvidenceMissing},
 		{"route not taken", firstRouteNotTaken},
 		{"mirror begins", mirrorBegins},
 		{"first share may not begin", firstShareBlocked},
@@ -98,6 +100,7 @@ var rules = map[v1alpha1.RolloutPhase][]rule{
 
 // resting is where requests reach one revision, until another is requested.
 var resting = []rule{
+	{"route keeps the one before", routeKeepsPrevious},
 	{"target unknown", targetUnknown},
 	{"experiment not requested", experimentNotRequested},
 	{"experiment may not begin", experimentBlocked},

@@ -33,7 +33,8 @@ func facts() Facts {
 	duration := func(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
 	return Facts{
 		Now: now, Name: "reco", Target: candidate, Replicas: 4, ByReplicas: true, Drain: time.Minute, Selects: names.SlotA,
-		Slots: map[string]Slot{names.SlotA: serves(live, 4), names.SlotB: serves(candidate, 1)},
+		Slots:    map[string]Slot{names.SlotA: serves(live, 4), names.SlotB: serves(candidate, 1)},
+		Observes: true, Interval: time.Hour, Rehearsal: Rehearsal{Done: true},
 		Lifecycle: &v1alpha1.Lifecycle{
 			CanaryWeight: new(int32(20)), Soak: duration(time.Minute), Deadline: duration(time.Hour), Bake: duration(time.Minute),
 			OnNoData: v1alpha1.NoDataHold, Approval: v1alpha1.ApprovalNone,
@@ -145,6 +146,205 @@ func TestRules(t *testing.T) {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// routed facts: a Gateway that serves the route sends so many percent of requests to each slot.
+func routed(a, b int64, current bool) func(*Facts) {
+	return func(f *Facts) {
+		f.ByReplicas, f.HasRoute, f.Observes = false, true, true
+		f.Route = observed.HTTPRoute{Exists: true, Known: true, Current: current, Served: true}
+		for slot, weight := range map[string]int64{names.SlotA: a, names.SlotB: b} {
+			s := f.Slots[slot]
+			s.HasService, s.Routed.Named, s.Routed.Weight = true, true, weight
+			f.Slots[slot] = s
+		}
+	}
+}
+
+// TestNothingStands shows that evidence comes before requests, and that every phase that waits holds at some time.
+func TestNothingStands(t *testing.T) {
+	type decision struct {
+		Phase, Held v1alpha1.RolloutPhase
+		Reason      xpv2.ConditionReason
+		Weight      int32
+		Failed      int
+	}
+	missing := func(f *Facts) { f.Rehearsal = Rehearsal{Done: true, Missing: "check success cannot be measured"} }
+	onNoData := func(o v1alpha1.OnNoData) func(*Facts) { return func(f *Facts) { f.Lifecycle.OnNoData = o } }
+	letters := func(letters string) func(*Facts) {
+		return func(f *Facts) {
+			f.Evidence = Evidence{Asked: true, LookedAt: now, Checks: []v1alpha1.EvidenceStatus{{Name: "success", Verdicts: letters}}}
+		}
+	}
+	long := now.Add(-2 * time.Hour)
+	stepping := func(l *Ledger) { l.Weight, l.Evidence, l.Began = 20, 5, long }
+	promoted := func(l *Ledger) { l.Slot, l.Revision, l.Previous, l.Weight = names.SlotB, candidate, live, 100 }
+	left := func(l *Ledger) { l.Since = l.Entered }
+	unavailable := func(l *Ledger) {
+		l.Phase, l.Held, l.Reason, l.Weight, l.Evidence, l.Entered = v1alpha1.RolloutHolding, v1alpha1.RolloutStepping, v1alpha1.ReasonMetricsUnavailable, 20, 5, long
+	}
+	beforeFirst := func(l *Ledger) {
+		l.Phase, l.Held, l.Reason, l.Entered = v1alpha1.RolloutHolding, v1alpha1.RolloutPreparing, v1alpha1.ReasonEvidenceMissing, long
+	}
+	awaiting := func(phase v1alpha1.RolloutPhase) func(*Ledger) {
+		return func(l *Ledger) {
+			l.Phase, l.Held, l.Reason, l.Since = v1alpha1.RolloutHolding, phase, v1alpha1.ReasonAwaitingRoute, l.Entered
+		}
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		phase  v1alpha1.RolloutPhase
+		ledger func(*Ledger)
+		facts  []func(*Facts)
+		want   decision
+	}{
+		"NotTried": {
+			reason: "no request reaches the candidate before its checks were tried",
+			phase:  v1alpha1.RolloutPreparing, facts: []func(*Facts){func(f *Facts) { f.Rehearsal = Rehearsal{} }},
+			want: decision{Phase: v1alpha1.RolloutPreparing},
+		},
+		"NeverTried": {
+			reason: "a provider that does not ask is no reason to begin",
+			phase:  v1alpha1.RolloutPreparing, facts: []func(*Facts){func(f *Facts) { f.Rehearsal, f.Interval = Rehearsal{}, time.Minute }},
+			want: decision{Phase: v1alpha1.RolloutHolding, Held: v1alpha1.RolloutPreparing, Reason: v1alpha1.ReasonEvidenceMissing},
+		},
+		"NoProvider": {
+			reason: "neither is one that is not there",
+			phase:  v1alpha1.RolloutPreparing, facts: []func(*Facts){func(f *Facts) { f.Observes = false }},
+			want: decision{Phase: v1alpha1.RolloutHolding, Held: v1alpha1.RolloutPreparing, Reason: v1alpha1.ReasonEvidenceMissing},
+		},
+		"Unmeasurable": {
+			reason: "what cannot be measured of the live revision would not be of the candidate",
+			phase:  v1alpha1.RolloutPreparing, facts: []func(*Facts){missing},
+			want: decision{Phase: v1alpha1.RolloutHolding, Held: v1alpha1.RolloutPreparing, Reason: v1alpha1.ReasonEvidenceMissing},
+		},
+		"UnmeasurablePromoted": {
+			reason: "a person may do without",
+			phase:  v1alpha1.RolloutPreparing, facts: []func(*Facts){missing, func(f *Facts) { f.Lifecycle.Promote = candidate }, serving(4)},
+			want: decision{Phase: v1alpha1.RolloutPromoting, Reason: v1alpha1.ReasonPassed, Weight: 100},
+		},
+		"MeasurableAgain": {
+			reason: "it goes on by itself",
+			phase:  v1alpha1.RolloutPreparing, ledger: beforeFirst,
+			want: decision{Phase: v1alpha1.RolloutStepping, Reason: v1alpha1.ReasonPassed, Weight: 20},
+		},
+		"UnmeasurableHolds": {
+			reason: "it does not begin blind after the deadline",
+			phase:  v1alpha1.RolloutPreparing, ledger: beforeFirst, facts: []func(*Facts){missing},
+			want: decision{Phase: v1alpha1.RolloutHolding, Held: v1alpha1.RolloutPreparing, Reason: v1alpha1.ReasonEvidenceMissing},
+		},
+		"UnmeasurableContinues": {
+			reason: "unless the spec says so",
+			phase:  v1alpha1.RolloutPreparing, ledger: beforeFirst, facts: []func(*Facts){missing, onNoData(v1alpha1.NoDataContinue)},
+			want: decision{Phase: v1alpha1.RolloutStepping, Reason: v1alpha1.ReasonPassed, Weight: 20},
+		},
+		"UnmeasurableRollsBack": {
+			reason: "or gives it up",
+			phase:  v1alpha1.RolloutPreparing, ledger: beforeFirst, facts: []func(*Facts){missing, onNoData(v1alpha1.NoDataRollback)},
+			want: decision{Phase: v1alpha1.RolloutRollingBack, Reason: v1alpha1.ReasonEvidenceMissing, Failed: 1},
+		},
+		"NothingKnown": {
+			reason: "requests leave a candidate of which nothing was known for the deadline, and nothing is known against it",
+			phase:  v1alpha1.RolloutStepping, ledger: stepping, facts: []func(*Facts){letters("NNNNENNNNN")},
+			want: decision{Phase: v1alpha1.RolloutHolding, Held: v1alpha1.RolloutPreparing, Reason: v1alpha1.ReasonEvidenceMissing},
+		},
+		"NothingKnownAgain": {
+			reason: "and do not return by themselves: the live revision was measurable all the time",
+			phase:  v1alpha1.RolloutPreparing, ledger: func(l *Ledger) { beforeFirst(l); l.Unmeasured = true },
+			want: decision{Phase: v1alpha1.RolloutHolding, Held: v1alpha1.RolloutPreparing, Reason: v1alpha1.ReasonEvidenceMissing},
+		},
+		"LittleKnown": {
+			reason: "too few requests are known to be too few: a failure would be seen",
+			phase:  v1alpha1.RolloutStepping, ledger: stepping, facts: []func(*Facts){letters("NNNIIIIIII")},
+			want: decision{Phase: v1alpha1.RolloutHolding, Held: v1alpha1.RolloutStepping, Reason: v1alpha1.ReasonInconclusive, Weight: 20},
+		},
+		"MetricsGone": {
+			reason: "without metrics for the deadline, nothing protects clients from the candidate",
+			phase:  v1alpha1.RolloutStepping, ledger: unavailable, facts: []func(*Facts){letters("PPPPPPPEEE"), func(f *Facts) { f.Evidence.Errors = 3 }},
+			want: decision{Phase: v1alpha1.RolloutHolding, Held: v1alpha1.RolloutPreparing, Reason: v1alpha1.ReasonEvidenceMissing},
+		},
+		"PromotingHolds": {
+			reason: "the Gateway has not taken the route for ten minutes",
+			phase:  v1alpha1.RolloutPromoting, ledger: promoted, facts: []func(*Facts){routed(0, 100, false), selects(names.SlotB)},
+			want: decision{Phase: v1alpha1.RolloutHolding, Held: v1alpha1.RolloutPromoting, Reason: v1alpha1.ReasonAwaitingRoute, Weight: 100},
+		},
+		"PromotingFails": {
+			reason: "requests may reach the candidate all the same, and its failures count",
+			phase:  v1alpha1.RolloutPromoting, ledger: promoted, facts: []func(*Facts){routed(0, 100, false), selects(names.SlotB), letters("FF")},
+			want: decision{Phase: v1alpha1.RolloutRollingBack, Reason: v1alpha1.ReasonMetricFailed, Failed: 1},
+		},
+		"RollingBackHolds": {
+			reason: "the Gateway may still send requests to what was rolled back",
+			phase:  v1alpha1.RolloutRollingBack, ledger: left, facts: []func(*Facts){routed(100, 0, false)},
+			want: decision{Phase: v1alpha1.RolloutHolding, Held: v1alpha1.RolloutRollingBack, Reason: v1alpha1.ReasonAwaitingRoute},
+		},
+		"DrainingHolds": {
+			reason: "or to what drains",
+			phase:  v1alpha1.RolloutDraining, ledger: left, facts: []func(*Facts){routed(100, 0, false), func(f *Facts) { f.Target = live }},
+			want: decision{Phase: v1alpha1.RolloutHolding, Held: v1alpha1.RolloutDraining, Reason: v1alpha1.ReasonAwaitingRoute},
+		},
+		"DrainingGoesOn": {
+			reason: "until it reports that it does not",
+			phase:  v1alpha1.RolloutDraining, ledger: awaiting(v1alpha1.RolloutDraining), facts: []func(*Facts){routed(100, 0, true), func(f *Facts) { f.Target = live }},
+			want: decision{Phase: v1alpha1.RolloutDraining, Reason: v1alpha1.ReasonResumed},
+		},
+		"SlotTakenHolds": {
+			reason: "what is in its place cannot go while the Gateway may send requests there",
+			phase:  v1alpha1.RolloutPreparing,
+			ledger: func(l *Ledger) { l.Trouble, l.TroubleAt = v1alpha1.ReasonAwaitingRoute, l.Entered },
+			facts:  []func(*Facts){routed(100, 0, false), func(f *Facts) { f.Slots[names.SlotB] = running(f.Slots[names.SlotB], "3333333333") }},
+			want:   decision{Phase: v1alpha1.RolloutHolding, Held: v1alpha1.RolloutPreparing, Reason: v1alpha1.ReasonAwaitingRoute},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := facts()
+			for _, modify := range tc.facts {
+				modify(&f)
+			}
+			f.Ledger = ledger(tc.phase, tc.ledger)
+			l := advance(f, f.Ledger).Ledger
+			got := decision{l.Phase, l.Held, l.Reason, l.Weight, len(l.Failed)}
+			if l.Phase == v1alpha1.RolloutPromoting || tc.want.Reason == "" {
+				got.Reason = tc.want.Reason
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// selects a slot: the observed Service does.
+func selects(slot string) func(*Facts) { return func(f *Facts) { f.Selects = slot } }
+
+// serving so many replicas of the candidate.
+func serving(n int64) func(*Facts) {
+	return func(f *Facts) {
+		s := f.Slots[names.SlotB]
+		s.Size, s.Total, s.Updated, s.Ready, s.Available = n, n, n, n, n
+		f.Slots[names.SlotB] = s
+	}
+}
+
+// running another revision.
+func running(s Slot, revision string) Slot {
+	s.Revision = revision
+	return s
+}
+
+// TestPromotionCounts shows that evidence counts from the promotion on, and through it.
+func TestPromotionCounts(t *testing.T) {
+	l := ledger(v1alpha1.RolloutStepping, func(l *Ledger) { l.Weight, l.Evidence, l.Slot = 50, 3, names.SlotA })
+	l = apply(l, weigh(l, 100, v1alpha1.ReasonPassed, ""), now)
+	if l.Evidence != l.Epoch {
+		t.Errorf("Promoting: want evidence of epoch %d, got %d", l.Epoch, l.Evidence)
+	}
+	f := facts()
+	f.Ledger, f.Selects = l, l.Slot
+	baking := advance(f, l).Ledger
+	if baking.Phase != v1alpha1.RolloutBaking || baking.Evidence != l.Evidence {
+		t.Errorf("Baking: want the evidence of epoch %d to go on, got %s with %d", l.Evidence, baking.Phase, baking.Evidence)
 	}
 }
 

@@ -133,10 +133,10 @@ func TestBaseOf(t *testing.T) {
 	}
 }
 
-// TestNotCompared is a check without effect.
-func TestNotCompared(t *testing.T) {
-	check := func(verdicts, why string) v1alpha1.EvidenceStatus {
-		return v1alpha1.EvidenceStatus{Name: "check", Verdicts: verdicts, NotCompared: why}
+// TestWaived is a check without effect.
+func TestWaived(t *testing.T) {
+	check := func(name, verdicts string) v1alpha1.EvidenceStatus {
+		return v1alpha1.EvidenceStatus{Name: name, Verdicts: verdicts}
 	}
 	cases := map[string]struct {
 		reason          string
@@ -144,14 +144,19 @@ func TestNotCompared(t *testing.T) {
 		passes, failing bool
 	}{
 		"None":      {"nothing is no evidence", nil, false, false},
-		"Only":      {"neither is what says nothing", []v1alpha1.EvidenceStatus{check("PPP", "uneven")}, false, false},
-		"Beside":    {"the others decide", []v1alpha1.EvidenceStatus{check("FFF", "uneven"), check("PPP", "")}, true, false},
-		"Undecided": {"and have to", []v1alpha1.EvidenceStatus{check("PPP", "uneven"), check("PPI", "")}, false, false},
-		"Fails":     {"compared again, it counts", []v1alpha1.EvidenceStatus{check("FF", ""), check("PPP", "")}, false, true},
+		"Only":      {"neither is what says nothing", []v1alpha1.EvidenceStatus{check("uneven", "PPP")}, false, false},
+		"Beside":    {"the others decide", []v1alpha1.EvidenceStatus{check("uneven", "FFF"), check("success", "PPP")}, true, false},
+		"Undecided": {"and have to", []v1alpha1.EvidenceStatus{check("uneven", "PPP"), check("success", "PPI")}, false, false},
+		"Fails":     {"compared again, it counts", []v1alpha1.EvidenceStatus{check("latency", "FF"), check("success", "PPP")}, false, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			e := Evidence{Checks: tc.checks}
+			for _, c := range tc.checks {
+				if c.Name == "uneven" {
+					e.Waived = append(e.Waived, c.Name)
+				}
+			}
 			if e.passing() != tc.passes || (e.failing() != nil) != tc.failing {
 				t.Errorf("%s: passes %t, fails %v", tc.reason, e.passing(), e.failing())
 			}

@@ -165,6 +165,10 @@ func lack(f Facts, l Ledger, reason xpv2.ConditionReason, message string) transi
 		if change, next := t.change, f.nextShare(l); change == nil {
 			t.change = func(l Ledger) Ledger { return l.growing(next, v1alpha1.ReasonContinued) }
 		}
+	case late && phase == v1alpha1.RolloutStepping && l.Weight > 0 && reason == v1alpha1.ReasonMetricsUnavailable:
+		t = withhold(l, false, "nothing was known of the candidate for the deadline, and no request reaches it any more: "+message)
+	case late && phase == v1alpha1.RolloutStepping && l.Weight > 0 && !f.Evidence.known():
+		t = withhold(l, true, unmeasured(l))
 	default:
 		t = hold(l, phase, reason, message)
 	}

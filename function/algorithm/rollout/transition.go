@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// roomTimeout of replicas that find no room, and of a Gateway that does not take its route.
-	roomTimeout = 2 * time.Minute
+	// roomTimeout of replicas that find no room, and routeTimeout of a Gateway that does not take its route.
+	roomTimeout  = 2 * time.Minute
+	routeTimeout = 2 * time.Minute
 
 	// troubleTimeout is how long replicas of a candidate may be blocked by what is wrong with the revision itself.
 	troubleTimeout = 3 * time.Minute
@@ -94,6 +95,18 @@ func apply(l Ledger, t transition, now time.Time) Ledger {
 
 // stay in the phase.
 func stay(message string) transition { return transition{message: message} }
+
+// withhold requests from a candidate of which nothing is known. Nothing is known against it either.
+func withhold(l Ledger, measurable bool, message string) transition {
+	return transition{
+		to: v1alpha1.RolloutHolding, held: v1alpha1.RolloutPreparing, reason: v1alpha1.ReasonEvidenceMissing, message: message,
+		change: func(l Ledger) Ledger {
+			l = l.left()
+			l.Unmeasured = measurable
+			return l
+		},
+	}
+}
 
 // hold a phase for a reason.
 func hold(l Ledger, phase v1alpha1.RolloutPhase, reason xpv2.ConditionReason, message string) transition {
@@ -204,13 +217,18 @@ func awaitRoute(f Facts, l Ledger, phase v1alpha1.RolloutPhase) transition {
 		since = l.TroubleAt
 	}
 	t := stay("the Gateway has not taken the latest change of the route yet")
-	late, wake := f.due(since, roomTimeout)
+	late, wake := f.due(since, routeTimeout)
 	if late {
-		t = hold(l, phase, v1alpha1.ReasonAwaitingRoute, fmt.Sprintf(
-			"Gateway %q of namespace %q has not taken the route: see the condition RouteAccepted, or remove spec.route", f.Gateway.Name, f.Gateway.Namespace))
+		t = hold(l, phase, v1alpha1.ReasonAwaitingRoute, f.routeRefused())
 	}
 	t.suffers, t.timers = v1alpha1.ReasonAwaitingRoute, at(wake)
 	return t
+}
+
+// routeRefused says that the Gateway has not taken the route, and what to do.
+func (f Facts) routeRefused() string {
+	return fmt.Sprintf("Gateway %q of namespace %q has not taken the route: see the condition RouteAccepted, or remove spec.route",
+		f.Gateway.Name, f.Gateway.Namespace)
 }
 
 // noRoom holds a candidate whose replicas find no room for too long, and otherwise stays.

@@ -98,6 +98,11 @@ func (l lesson) learn(w term, target float64, requested bool, now time.Time) les
 		l = l.compare(w, breaks, holds)
 	}
 	if !w.settled {
+		// Requests that are alone in a replica wait for nothing that another one would give them. While replicas are added for
+		// their latency none is ever settled, and all that there may be would be added.
+		if breaks && w.inFlight < alone {
+			l = l.conclude(true)
+		}
 		return l
 	}
 	without := breaks && l.withoutLoad(w)

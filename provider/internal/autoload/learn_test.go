@@ -5,9 +5,11 @@ package autoload
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/stats"
 )
 
@@ -97,6 +99,9 @@ type farm struct {
 	count     float64
 
 	most int
+
+	// target of the latency in milliseconds, above which it brings more replicas as a guard beside the load. Zero without one.
+	target float64
 
 	inFlight   float64 // summed up over the window
 	wanted     []float64
@@ -188,13 +193,45 @@ type course struct {
 	perReplica, replicas, latency []float64
 }
 
+// A half of a minute's half: what was counted in 15 s.
+type half struct {
+	buckets  []stats.Bucket
+	n        float64
+	inFlight float64
+}
+
+// recordedLatency is the percentile of the latency over two minutes, as the platform's rules record it.
+func recordedLatency(windows []half, p float64) float64 {
+	sum := make([]stats.Bucket, len(edges)+1)
+	n := 0.0
+	for _, h := range windows[max(len(windows)-8, 0):] {
+		for i, b := range h.buckets {
+			sum[i] = stats.Bucket{End: b.End, Count: sum[i].Count + b.Count}
+		}
+		n += h.n
+	}
+	sum[len(edges)] = stats.Bucket{End: math.Inf(1), Count: n}
+	if n == 0 {
+		return 0
+	}
+	return stats.NewHistogram(sum).Quantile(p, 0).Value
+}
+
+// guard is the number of replicas that the latency asks for by itself, as an HPA computes it from a value that is recorded: the
+// latency where it is above the target by more than a twentieth, and else zero.
+func (f *farm) guard(latency float64, independent bool) float64 {
+	if f.target == 0 || independent || latency <= 1.05*f.target {
+		return 0
+	}
+	ratio := latency / f.target
+	if ratio < 1.1 {
+		return float64(len(f.replicas))
+	}
+	return math.Ceil(float64(f.readyNow()) * ratio)
+}
+
 // learning runs a farm for some minutes at a rate, with windows of two minutes and a look each half of one.
 func (f *farm) learning(l *lesson, minutes int, rate func(minute float64) float64, target, p float64, signal string) course {
-	type half struct {
-		buckets  []stats.Bucket
-		n        float64
-		inFlight float64
-	}
 	var (
 		c       course
 		windows []half
@@ -218,7 +255,7 @@ func (f *farm) learning(l *lesson, minutes int, rate func(minute float64) float6
 			if signal == "rate" {
 				load = f.count / 15
 			}
-			f.autoscale(load, l.perReplica)
+			f.autoscale(load, l.perReplica, f.guard(recordedLatency(windows, p), l.independent))
 		}
 		if len(windows) < 8 {
 			continue
@@ -252,14 +289,15 @@ func (f *farm) learning(l *lesson, minutes int, rate func(minute float64) float6
 
 // autoscale as an HPA of an Algorithm: 10 % tolerance, half as many more or two a minute, a tenth fewer a minute after five
 // minutes.
-func (f *farm) autoscale(load, perReplica float64) {
+// Of the load and the guard it takes what asks for more.
+func (f *farm) autoscale(load, perReplica, guard float64) {
 	n := float64(len(f.replicas))
 	ready := f.readyNow()
 	want := math.Ceil(load / perReplica)
 	if r := load / perReplica / float64(ready); r > 0.9 && r < 1.1 {
 		want = n
 	}
-	want = min(max(want, 1), float64(f.most))
+	want = min(max(want, guard, 1), float64(f.most))
 	f.wanted = append(f.wanted, want)
 	if len(f.wanted) > 20 {
 		f.wanted = f.wanted[1:]
@@ -406,6 +444,79 @@ func TestLearnWithoutLoad(t *testing.T) {
 				t.Errorf("The load per replica should come back: was %.3g, got %.3g", well.end(), again.end())
 			}
 		})
+	}
+}
+
+// TestPeakPasses shows that the replicas of a peak go again, also where the latency of a single request is near its target, and
+// that the latency keeps its target in the peak.
+func TestPeakPasses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		service, slow, target float64
+	}{
+		"Far":  {service: 0.010, target: 80},
+		"Near": {service: 0.010, slow: 0.040, target: 88}, // p95 is 81 ms where nothing waits: 0.92 of the target
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := &lesson{perReplica: 2, proportional: true}
+			f := newFarm(11, tc.service, 1, 4, 20)
+			f.slow, f.target = tc.slow, tc.target
+			rate := func(minute float64) float64 {
+				if minute < 30 {
+					return 300
+				}
+				return 20
+			}
+			c := f.learning(l, 90, rate, tc.target, 0.95, "inflight")
+			peak, end := c.replicas[2*26], c.replicas[len(c.replicas)-1]
+			t.Logf("replicas %.3g, latency %.3g", every(c.replicas), every(c.latency))
+			if peak < 4 {
+				t.Errorf("The peak should take replicas, got %g", peak)
+			}
+			if end > 2 {
+				t.Errorf("An hour after the peak there should be one replica, or two, got %g of %g", end, peak)
+			}
+		})
+	}
+}
+
+// TestSlowAlone shows that replicas are not added to the last one for a latency that they do not cause: the first of them that
+// are added unsettle all.
+func TestSlowAlone(t *testing.T) {
+	t.Parallel()
+	l := &lesson{perReplica: 4, proportional: true}
+	f := newFarm(13, 0.010, 1, 2, 60)
+	f.slow, f.target = 0.2, 80
+	c := f.learning(l, 60, func(float64) float64 { return 6 }, 80, 0.95, "inflight")
+	t.Logf("replicas %.3g", every(c.replicas))
+	if most := slices.Max(c.replicas); !l.independent || most > 30 {
+		t.Errorf("Replicas with little to do should not be added to, got %g of 60, independent %t", most, l.independent)
+	}
+}
+
+// TestBoundsOutliveTheProcess shows that another process of the provider knows the edge that was felt.
+func TestBoundsOutliveTheProcess(t *testing.T) {
+	now := time.Unix(1_000_000, 0).UTC()
+	felt := lesson{perReplica: 6, held: 5.52, heldInFlight: 5.52, broke: 6.94, brokeAt: now, proportional: true}
+	var o v1alpha1.ScalingObservation
+	felt.report(&o, o)
+	o.PerReplica = new(felt.perReplica)
+	next := lesson{proportional: true}.resumed(o)
+	want := lesson{perReplica: 6, held: 5.5, heldInFlight: 5.5, broke: 6.9, brokeAt: now, proportional: true}
+	if next != want {
+		t.Errorf("Another process should go on with\n%+v, got\n%+v", want, next)
+	}
+	// With room in the latency it does not rise over the edge that broke.
+	fast := term{load: 6, inFlight: 6, latency: stats.Quantile{Value: 20, Lower: 15, Upper: 25}, requests: 1000, settled: true}
+	if got := next.learn(fast, 100, false, now.Add(time.Hour)); got.perReplica > below*6.9 {
+		t.Errorf("It should stay below the load that broke, got %g", got.perReplica)
+	}
+	// What moves a little is not reported again.
+	var again v1alpha1.ScalingObservation
+	next.held, next.brokeAt = 5.9, now.Add(5*time.Minute)
+	next.report(&again, o)
+	if *again.Held != 5.5 || !again.BrokeAt.Time.Equal(now) {
+		t.Errorf("The report should be quiet, got held %g, broke at %s", *again.Held, again.BrokeAt)
 	}
 }
 

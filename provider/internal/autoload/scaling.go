@@ -4,11 +4,13 @@ package autoload
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
@@ -104,7 +106,47 @@ func (m Memory) Learn(in Look) (Memory, *v1alpha1.ScalingObservation) {
 		o.PerReplica = new(m.lesson.perReplica)
 	}
 	o.LoadIndependent = m.lesson.independent
+	m.lesson.report(o, before)
 	return m, o
+}
+
+const (
+	// otherwise is the part by which a bound differs from the reported one before it is reported: it moves a little with each look.
+	otherwise = 0.1
+	// brokeEvery is how exact the reported time is at which the latency broke.
+	brokeEvery = 10 * time.Minute
+)
+
+// report the bounds of what was learned. They are there for another process of the provider, and change seldom.
+func (l lesson) report(o *v1alpha1.ScalingObservation, before v1alpha1.ScalingObservation) {
+	quiet := func(reported *float64, now float64) *float64 {
+		switch {
+		case now <= 0:
+			return nil
+		case reported != nil && math.Abs(now-*reported) <= otherwise**reported:
+			return reported
+		default:
+			return new(stats.Rounded(now, 2))
+		}
+	}
+	o.Held, o.HeldInFlight, o.Broke = quiet(before.Held, l.held), quiet(before.HeldInFlight, l.heldInFlight), quiet(before.Broke, l.broke)
+	switch {
+	case o.Broke == nil:
+	case before.BrokeAt != nil && l.brokeAt.Sub(before.BrokeAt.Time).Abs() < brokeEvery:
+		o.BrokeAt = before.BrokeAt
+	default:
+		o.BrokeAt = new(metav1.NewTime(l.brokeAt.Truncate(time.Second)))
+	}
+}
+
+// resumed from what another process reported.
+func (l lesson) resumed(o v1alpha1.ScalingObservation) lesson {
+	l.perReplica, l.independent = ptr.Deref(o.PerReplica, 0), o.LoadIndependent
+	l.held, l.heldInFlight = ptr.Deref(o.Held, 0), ptr.Deref(o.HeldInFlight, 0)
+	if o.Broke != nil && o.BrokeAt != nil {
+		l.broke, l.brokeAt = *o.Broke, o.BrokeAt.Time
+	}
+	return l
 }
 
 // signal of the load that the pods expose, and why it is unknown. With Auto it is the best that was ever seen: that nothing is
@@ -165,7 +207,7 @@ func (m Memory) begin(p *v1alpha1.ScalingParameters, by v1alpha1.Signal, before 
 		case m.about != "":
 			l.perReplica = m.lesson.perReplica
 		default:
-			l.perReplica, l.independent = ptr.Deref(before.PerReplica, 0), before.LoadIndependent
+			l = l.resumed(before)
 		}
 		m.lesson, m.about = l, about
 	}

@@ -205,7 +205,7 @@ func read(server modelserver.Server, lines map[string]model.Vector) *Measures {
 	// A counter of failures is there with the first one.
 	m.Failures = Total(lines[modelserver.MeasureFailures])
 	if len(server.Failures) == 0 {
-		m.Failures = NoData(fmt.Sprintf("the pods run %s, which counts no failures: set spec.metrics.queries.failures", server.Name))
+		m.Failures = NoData(noFailures(server.Name))
 	}
 	m.InFlight = Total(lines[modelserver.MeasureInFlight])
 	if len(lines[modelserver.MeasureInFlight]) == 0 {
@@ -221,6 +221,19 @@ func read(server modelserver.Server, lines map[string]model.Vector) *Measures {
 		m.Latency.Message = NoHistogram(server, server.WithoutLatency)
 	}
 	return m
+}
+
+func noFailures(server string) string {
+	return fmt.Sprintf("the pods run %s, which counts no failures: set spec.metrics.queries.failures", server)
+}
+
+// UncountedFailures is why the failures of a server's requests are not counted, or empty while they are or no server is known.
+func UncountedFailures(server string, m *v1alpha1.MetricsParameters) string {
+	known, ok := modelserver.Find(server)
+	if !ok || len(known.Failures) > 0 || m.Queries != nil && m.Queries.Failures != "" {
+		return ""
+	}
+	return noFailures(server)
 }
 
 // NoHistogram is why the latency of a server is unknown, and what to do.

@@ -72,6 +72,20 @@ func (a *Asker) Evidence(ctx context.Context, m *v1alpha1.MetricsParameters, set
 	return e
 }
 
+// Trial queries for the first slot what the checks of a candidate need. When Prometheus did not answer before, it gets no more queries.
+func (a *Asker) Trial(ctx context.Context, m *v1alpha1.MetricsParameters, failure *outside.Failure) Sample {
+	switch {
+	case len(m.Trial) == 0 || len(m.Slots) == 0:
+		return Sample{}
+	case failure != nil:
+		return Unanswered(failure)
+	default:
+		return a.Ask(ctx, Question{
+			Slots: m.Slots[:1], Window: WindowOf(m), Queries: ptr.Deref(m.Queries, v1alpha1.Queries{}), Checks: m.Trial, Canary: m.Slots[0],
+		})
+	}
+}
+
 // canary and its baseline over a window.
 func (a *Asker) canary(ctx context.Context, m *v1alpha1.MetricsParameters, window time.Duration, checks []v1alpha1.Check) Sample {
 	return a.Ask(ctx, Question{

@@ -12,8 +12,8 @@ const (
 	// EnoughOddsRecently are the odds at which it counts as failed by the recent window alone. Windows that follow each other
 	// have no such bound together, so that each has a smaller one.
 	EnoughOddsRecently = 1000
-	// Noticeable is the difference of two shares that matters, one point of a percent: the standard deviation of differences that
-	// are expected, and what a canary may be worse than the baseline to pass.
+	// Noticeable is the difference of two shares that is expected, one point of a percent: the standard deviation of the mixture.
+	// It is also what a canary may be worse than the baseline where the check does not say so.
 	Noticeable = 0.01
 )
 
@@ -50,12 +50,12 @@ func (c Outcomes) Bounds(z float64) Span { return Wilson(c.N-c.Failures, c.N, z)
 
 func (c Outcomes) variance() float64 { return ShareVariance(c.Failures, c.N) }
 
-// OddsWorse are the odds against the canary being no worse than the baseline.
-func OddsWorse(canary, baseline Outcomes) float64 {
-	if canary.N == 0 || baseline.N == 0 || canary.Share() >= baseline.Share() {
+// OddsWorse are the odds against the canary being worse than the baseline by a margin at most.
+func OddsWorse(canary, baseline Outcomes, margin float64) float64 {
+	if canary.N == 0 || baseline.N == 0 || baseline.Share()-canary.Share() <= margin {
 		return 0
 	}
-	return mixtureOdds(baseline.Share()-canary.Share(), canary.variance()+baseline.variance())
+	return mixtureOdds(baseline.Share()-canary.Share()-margin, canary.variance()+baseline.variance())
 }
 
 // WorseAtMost is by how much the share of the canary is below the share of the baseline at most, at 95 %.

@@ -83,19 +83,21 @@ func TestMixtureOdds(t *testing.T) {
 
 func TestOddsWorse(t *testing.T) {
 	for reason, tc := range map[string]struct {
-		canary, baseline Outcomes
-		low, high        float64
+		canary, baseline  Outcomes
+		margin, low, high float64
 	}{
-		"Without requests nothing is worse":           {Outcomes{}, Outcomes{100, 1}, 0, 0},
-		"nor without a baseline":                      {Outcomes{100, 1}, Outcomes{}, 0, 0},
-		"What is better is not worse":                 {Outcomes{1e6, 0}, Outcomes{1e6, 1e5}, 0, 0},
-		"What never fails is not worse than its like": {Outcomes{1000, 0}, Outcomes{1000, 0}, 0, 0},
-		"nor what always does":                        {Outcomes{1000, 1000}, Outcomes{1000, 1000}, 0, 0},
-		"All against none is worse beyond doubt":      {Outcomes{100, 100}, Outcomes{100, 0}, 1e6, math.Inf(1)},
-		"One of one is not":                           {Outcomes{1, 1}, Outcomes{4, 0}, 0, 2},
-		"A few of many are not":                       {Outcomes{1000, 8}, Outcomes{4000, 20}, 0, 2},
+		"Without requests nothing is worse":           {Outcomes{}, Outcomes{100, 1}, 0, 0, 0},
+		"nor without a baseline":                      {Outcomes{100, 1}, Outcomes{}, 0, 0, 0},
+		"What is better is not worse":                 {Outcomes{1e6, 0}, Outcomes{1e6, 1e5}, 0, 0, 0},
+		"What never fails is not worse than its like": {Outcomes{1000, 0}, Outcomes{1000, 0}, 0, 0, 0},
+		"nor what always does":                        {Outcomes{1000, 1000}, Outcomes{1000, 1000}, 0, 0, 0},
+		"All against none is worse beyond doubt":      {Outcomes{100, 100}, Outcomes{100, 0}, 0.0025, 1e6, math.Inf(1)},
+		"One of one is not":                           {Outcomes{1, 1}, Outcomes{4, 0}, 0, 0, 2},
+		"A few of many are not":                       {Outcomes{1000, 8}, Outcomes{4000, 20}, 0, 0, 2},
+		"What is within the margin is not, ever":      {Outcomes{1e8, 6e5}, Outcomes{4e8, 1.6e6}, 0.0025, 0, 0},
+		"and is without one":                          {Outcomes{1e8, 6e5}, Outcomes{4e8, 1.6e6}, 0, 1e6, math.Inf(1)},
 	} {
-		if got := OddsWorse(tc.canary, tc.baseline); !(got >= tc.low && got <= tc.high) {
+		if got := OddsWorse(tc.canary, tc.baseline, tc.margin); !(got >= tc.low && got <= tc.high) {
 			t.Errorf("%s: want from %g to %g, got %g", reason, tc.low, tc.high, got)
 		}
 	}

@@ -106,7 +106,8 @@ func next(
 		v := ofCanary(c, p, e, ready)
 		is = v.Is
 		now = v1alpha1.CanaryCheck{
-			Name: c.Name, Value: v.Value, Lower: v.Lower, Upper: v.Upper, Baseline: v.Baseline, Samples: v.Samples, Message: v.Message,
+			Name: c.Name, Value: v.Value, Lower: v.Lower, Upper: v.Upper, Baseline: v.Baseline, Samples: v.Samples,
+			Incomparable: v.Incomparable, Message: v.Message,
 		}
 	}
 	// Their first letters are all different.
@@ -119,6 +120,27 @@ func next(
 func ofCanary(c v1alpha1.Check, p *v1alpha1.CanaryParameters, e *promq.Evidence, ready func(slot string) int) Verdict {
 	return Judge(c, Evidence{
 		Slot: p.Slot, Ready: ready, Recent: e.Recent, Window: e.Window,
-		Canary: true, Baseline: p.Baseline, MinSamples: p.MinSamples, Whole: e.Whole, Period: e.Period,
+		Canary: true, Baseline: p.Baseline, Percent: p.Percent, MinSamples: p.MinSamples, Whole: e.Whole, Period: e.Period,
 	})
+}
+
+// Trial reports which checks of a canary can be measured, by trying them on a slot that serves: as a canary, and as its own
+// baseline. What they would decide about it is not reported.
+func Trial(m *v1alpha1.MetricsParameters, s promq.Sample, ready func(slot string) int) []v1alpha1.TrialObservation {
+	if len(m.Trial) == 0 || len(m.Slots) == 0 {
+		return nil
+	}
+	slot, window := m.Slots[0], promq.WindowOf(m)
+	all := make([]v1alpha1.TrialObservation, 0, len(m.Trial))
+	for _, c := range m.Trial {
+		o := v1alpha1.TrialObservation{Name: c.Name, Verdict: v1alpha1.VerdictPass}
+		v := Judge(c, Evidence{
+			Slot: slot, Ready: ready, Recent: s, Window: window, Canary: true, Baseline: slot, MinSamples: 1, Whole: s, Period: window,
+		})
+		if v.Is == v1alpha1.VerdictNoData || v.Is == v1alpha1.VerdictError {
+			o.Verdict, o.Message = v.Is, v.Message
+		}
+		all = append(all, o)
+	}
+	return all
 }

@@ -123,13 +123,14 @@ func (j judge) more(c stats.Outcomes) string {
 	}
 }
 
-// worse than the baseline: a canary fails when the difference is statistically significant, and passes when it is not worse by
-// what matters.
+// worse than the baseline: a canary fails when it is worse by more than what the check allows, with statistical significance, and
+// passes when it is certain that it is not.
 func (j judge) worse(v Verdict, last, canary, lastOfBaseline, baseline stats.Outcomes) Verdict {
 	is := func(c, b stats.Outcomes) string {
 		return fmt.Sprintf("%s of %s succeed, and %s of %s of the baseline", percent(c.Share()), grouped(c.N), percent(b.Share()), grouped(b.N))
 	}
-	switch o, r := stats.OddsWorse(canary, baseline), stats.OddsWorse(last, lastOfBaseline); {
+	margin := ptr.Deref(j.check.Max, stats.Noticeable)
+	switch o, r := stats.OddsWorse(canary, baseline, margin), stats.OddsWorse(last, lastOfBaseline, margin); {
 	case o >= stats.EnoughOdds:
 		return v.fail("%s; sequential odds %s", is(canary, baseline), oddsOf(o))
 	case r >= stats.EnoughOddsRecently:
@@ -138,7 +139,7 @@ func (j judge) worse(v Verdict, last, canary, lastOfBaseline, baseline stats.Out
 		return j.tooFew(v, "", canary.N, j.least())
 	case baseline.N < j.least():
 		return j.tooFew(v, ofTheBaseline, baseline.N, j.least())
-	case stats.WorseAtMost(canary, baseline) <= stats.Noticeable:
+	case stats.WorseAtMost(canary, baseline) <= margin:
 		return v.pass()
 	default:
 		return v.insufficient(is(canary, baseline) + ": too few to know that it is not worse")

@@ -96,23 +96,148 @@ func shares(ends []float64, cumulative func(float64) float64) []float64 {
 	return out
 }
 
-// A tick is what arrived in one of the times between two looks.
-type tick struct {
-	requests, failures float64
-	latency, scores    []float64
+const (
+	// scrapeEvery is how often Prometheus reads the counters of a pod, all of them at the same moment.
+	scrapeEvery = 15 * time.Second
+
+	// lead is how long requests reach the pods before the epoch settles, and forgotten the time after which Prometheus does not
+	// take an old sample for a present one.
+	lead, forgotten = 30 * time.Second, 5 * time.Minute
+)
+
+// A counter of a pod, as it was scraped: one series. It is born with the first event that it counts, as those of most libraries
+// are, and its first sample is the scrape after that.
+type counter struct {
+	at, value []float64
+	total     float64
 }
 
-func (p population) draw(r *rand.Rand) tick {
-	mean := p.rate * trialEvery.Seconds()
-	t := tick{failures: poisson(r, mean*(1-p.success))}
-	t.requests = t.failures + poisson(r, mean*p.success)
-	for _, s := range p.latency {
-		t.latency = append(t.latency, poisson(r, mean*s))
+func (c *counter) add(n float64) { c.total += n }
+
+func (c *counter) scrape(at float64) {
+	if c.total > 0 {
+		c.at, c.value = append(c.at, at), append(c.value, c.total)
 	}
-	for _, s := range p.scores {
-		t.scores = append(t.scores, poisson(r, mean*s))
+}
+
+// counted in a window up to a time, as the provider's query reads it from Prometheus: from zero where the series was not there
+// when the window began although its pod was scraped in it before, and by increase otherwise.
+func (c *counter) counted(window, now float64, scrapes []float64, births bool) float64 {
+	first, _ := slices.BinarySearch(c.at, math.Nextafter(now-window, math.Inf(1)))
+	n := len(c.at) - first
+	there := first > 0 && now-window-c.at[first-1] < forgotten.Seconds()
+	since, _ := slices.BinarySearch(scrapes, math.Nextafter(now-window, math.Inf(1)))
+	if n > 0 && births && !there && n < len(scrapes)-since {
+		return c.value[len(c.value)-1]
 	}
-	return t
+	if n < 2 {
+		return 0
+	}
+	return increase(c.at[first:], c.value[first:], window, now)
+}
+
+// increase as Prometheus computes it: extrapolated to the ends of the window, unless they are too far away, and not below zero.
+func increase(at, value []float64, window, now float64) float64 {
+	last := len(at) - 1
+	sampled, delta := at[last]-at[0], value[last]-value[0]
+	average := sampled / float64(last)
+	toStart, toEnd := at[0]-(now-window), now-at[last]
+	if toStart >= 1.1*average {
+		toStart = average / 2
+	}
+	if delta > 0 {
+		toStart = min(toStart, sampled*value[0]/delta)
+	}
+	if toEnd >= 1.1*average {
+		toEnd = average / 2
+	}
+	return delta * (sampled + toStart + toEnd) / sampled
+}
+
+// A pod of a slot, scraped at its own moments.
+type pod struct {
+	next            float64
+	scrapes         []float64
+	good, bad       counter
+	latency, scores []counter
+}
+
+// until a time, its share of the requests of a population reaches it.
+func (p *pod) until(now float64, of population, r *rand.Rand) {
+	for ; p.next <= now; p.next += scrapeEvery.Seconds() {
+		mean := of.rate * scrapeEvery.Seconds()
+		p.bad.add(poisson(r, mean*(1-of.success)))
+		p.good.add(poisson(r, mean*of.success))
+		p.bad.scrape(p.next)
+		p.good.scrape(p.next)
+		for _, buckets := range []struct {
+			of     *[]counter
+			shares []float64
+		}{{&p.latency, of.latency}, {&p.scores, of.scores}} {
+			if *buckets.of == nil {
+				*buckets.of = make([]counter, len(buckets.shares))
+			}
+			for i, s := range buckets.shares {
+				c := &(*buckets.of)[i]
+				c.add(poisson(r, mean*s))
+				c.scrape(p.next)
+			}
+		}
+		p.scrapes = append(p.scrapes, p.next)
+	}
+}
+
+// An arm is the pods of a slot.
+type arm struct {
+	pods   []pod
+	births bool
+}
+
+func newArm(n int, births bool, r *rand.Rand) *arm {
+	a := &arm{pods: make([]pod, n), births: births}
+	for i := range a.pods {
+		a.pods[i].next = -lead.Seconds() + scrapeEvery.Seconds()*r.Float64()
+	}
+	return a
+}
+
+func (a *arm) until(now time.Duration, of population, r *rand.Rand) {
+	of.rate /= float64(len(a.pods))
+	for i := range a.pods {
+		a.pods[i].until(now.Seconds(), of, r)
+	}
+}
+
+// seen by Prometheus in a window, as a sample of a slot.
+func (a *arm) seen(s *promq.Sample, slot string, window, now time.Duration) {
+	var (
+		good, bad       float64
+		latency, scores []float64
+	)
+	for i := range a.pods {
+		p := &a.pods[i]
+		in := func(c *counter) float64 { return c.counted(window.Seconds(), now.Seconds(), p.scrapes, a.births) }
+		good, bad = good+in(&p.good), bad+in(&p.bad)
+		for _, buckets := range []struct {
+			of  []counter
+			sum *[]float64
+		}{{p.latency, &latency}, {p.scores, &scores}} {
+			if *buckets.sum == nil {
+				*buckets.sum = make([]float64, len(buckets.of))
+			}
+			for i := range buckets.of {
+				(*buckets.sum)[i] += in(&buckets.of[i])
+			}
+		}
+	}
+	m := &promq.Measures{Requests: promq.Reading{Value: good + bad}, Failures: promq.Reading{Value: bad}, Latency: promq.Distribution{Reading: promq.NoData(promq.NotFound)}}
+	if len(latency) > 0 {
+		m.Latency = promq.Distribution{Histogram: summed(latency, latencyEnds())}
+	}
+	if len(scores) > 0 {
+		s.Distributions[promq.Place{Slot: slot, Check: "check"}] = promq.Distribution{Histogram: summed(scores, scoreEnds(len(scores)))}
+	}
+	s.Slots[slot] = m
 }
 
 func summed(of []float64, ends []float64) stats.Histogram {
@@ -124,83 +249,35 @@ func summed(of []float64, ends []float64) stats.Histogram {
 	return stats.NewHistogram(all)
 }
 
-// plus another tick.
-func (t tick) plus(other tick) tick {
-	sum := tick{requests: t.requests + other.requests, failures: t.failures + other.failures}
-	sum.latency, sum.scores = plus(t.latency, other.latency), plus(t.scores, other.scores)
-	return sum
-}
-
-func plus(a, b []float64) []float64 {
-	if a == nil {
-		return b
-	}
-	sum := slices.Clone(a)
-	for i := range b {
-		sum[i] += b[i]
-	}
-	return sum
-}
-
-// seen by Prometheus in a sample of a slot.
-func (t tick) seen(s *promq.Sample, slot string) {
-	m := &promq.Measures{Requests: promq.Reading{Value: t.requests}, Failures: promq.Reading{Value: t.failures}, Latency: promq.Distribution{Reading: promq.NoData(promq.NotFound)}}
-	if len(t.latency) > 0 {
-		m.Latency = promq.Distribution{Histogram: summed(t.latency, latencyEnds())}
-	}
-	if len(t.scores) > 0 {
-		s.Distributions[promq.Place{Slot: slot, Check: "check"}] = promq.Distribution{Histogram: summed(t.scores, scoreEnds(len(t.scores)))}
-	}
-	s.Slots[slot] = m
-}
-
-// An arm is what arrived at a slot since the epoch settled, and in the last window.
-type arm struct {
-	all  tick
-	last []tick
-}
-
-func (a *arm) add(t tick) {
-	a.all = a.all.plus(t)
-	a.last = append(a.last, t)
-	a.last = a.last[max(len(a.last)-int(trialWindow/trialEvery), 0):]
-}
-
-func (a *arm) seen(e *promq.Evidence, slot string) {
-	var recent tick
-	for _, t := range a.last {
-		recent = recent.plus(t)
-	}
-	recent.seen(&e.Recent, slot)
-	a.all.seen(&e.Whole, slot)
-}
-
 // A fate is how one step of a rollout ends: after how long it is rolled back or goes on, or never.
 type fate struct{ back, on time.Duration }
 
 // try a canary of a population beside a baseline, which later turns into another.
-func try(r *rand.Rand, c v1alpha1.Check, canary, later, baseline population, turns time.Duration) fate {
+func try(r *rand.Rand, c v1alpha1.Check, canary, later, baseline population, turns time.Duration, pods int, births bool) fate {
 	of := &v1alpha1.CanaryParameters{Slot: "b", Baseline: "a", MinSamples: 100}
 	c.Name = "check"
 	var (
-		one, two arm
+		one, two = newArm(pods, births, r), newArm(pods, births, r)
 		verdicts string
 		f        fate
 	)
 
-	// Pods are scraped each quarter of a minute, so that the first look that counts comes after two of them.
+	one.until(0, canary, r)
+	two.until(0, baseline, r)
 	for at := trialEvery; at <= trialFor; at += trialEvery {
 		if at > turns {
 			canary = later
 		}
-		one.add(canary.draw(r))
-		two.add(baseline.draw(r))
+		one.until(at, canary, r)
+		two.until(at, baseline, r)
 		if at < promq.LeastPeriod {
 			continue
 		}
 		e := &promq.Evidence{Window: min(trialWindow, at), Period: at, Recent: promq.NewSample(), Whole: promq.NewSample()}
-		one.seen(e, "b")
-		two.seen(e, "a")
+		for slot, a := range map[string]*arm{"b": one, "a": two} {
+			a.seen(&e.Recent, slot, e.Window, at)
+			a.seen(&e.Whole, slot, e.Period, at)
+		}
 		v, _ := weigh(c, of, e, func(string) int { return 1 })
 		verdicts += string(v[:1])
 		if f.on == 0 && at >= trialSoak && goesOn(verdicts) {
@@ -218,7 +295,7 @@ func try(r *rand.Rand, c v1alpha1.Check, canary, later, baseline population, tur
 // are fixed.
 func TestRates(t *testing.T) {
 	success := v1alpha1.Check{Kind: v1alpha1.CheckSuccessRatio, Min: new(0.99)}
-	against := v1alpha1.Check{Kind: v1alpha1.CheckSuccessRatio, RelativeTo: v1alpha1.RelativeToBaseline}
+	against := v1alpha1.Check{Kind: v1alpha1.CheckSuccessRatio, Max: new(0.0025), RelativeTo: v1alpha1.RelativeToBaseline}
 	latency := v1alpha1.Check{Kind: v1alpha1.CheckLatency, Percentile: 95, Max: new(300.0)}
 	slower := v1alpha1.Check{Kind: v1alpha1.CheckLatency, Percentile: 95, Max: new(1.1), RelativeTo: v1alpha1.RelativeToBaseline}
 	drift := func(by v1alpha1.DriftMethod, most float64) v1alpha1.Check {
@@ -265,6 +342,28 @@ func TestRates(t *testing.T) {
 	}
 }
 
+// TestBirths shows what it is worth to count failures from the birth of their counters: without it, revisions that fail twice as
+// much as they may are promoted.
+func TestBirths(t *testing.T) {
+	success := v1alpha1.Check{Kind: v1alpha1.CheckSuccessRatio, Min: new(0.99)}
+	promoted := func(unborn bool) float64 {
+		n, r := 0, rand.New(rand.NewPCG(7, 7))
+		for range max(trials(), 40) {
+			of := population{success: 0.98, rate: 5}
+			f := try(r, success, of, of, population{success: 0.995, rate: 20}, 0, 30, !unborn)
+			if f.on > 0 && (f.back == 0 || f.on < f.back) {
+				n++
+			}
+		}
+		return float64(n) / float64(max(trials(), 40))
+	}
+	before, now := promoted(true), promoted(false)
+	t.Logf("of revisions that fail 2 %% of 5 requests a second on 30 pods, %.1f %% were promoted without births, %.1f %% with them", 100*before, 100*now)
+	if before < 0.05 || now > 0.025 {
+		t.Errorf("Births should show the failures: want at most 2.5 %% promoted, and more without them, got %.1f and %.1f %%", 100*now, 100*before)
+	}
+}
+
 // A scenario of rollouts.
 type scenario struct {
 	name  string
@@ -282,6 +381,17 @@ type scenario struct {
 	// least is the share of rollouts of a bad one that must be, and missed the share that may go on before, at half a request a
 	// second, 5 and 50.
 	least, missed [3]float64
+
+	// unborn means that failures are not counted from the birth of their counters.
+	unborn bool
+}
+
+// pods of each slot. The more there are, the more counters are born.
+func (s scenario) pods() int {
+	if s.check.Kind == v1alpha1.CheckSuccessRatio {
+		return 10
+	}
+	return 2
 }
 
 // at a rate of requests to the canary, and four times as many to the baseline.
@@ -298,7 +408,7 @@ func (s scenario) at(t *testing.T, rate, least, missed float64) {
 	var back, on []time.Duration
 	r, n, early := rand.New(rand.NewPCG(5, uint64(10*rate))), trials(), 0
 	for range n {
-		f := try(r, s.check, first, later, baseline, s.turns)
+		f := try(r, s.check, first, later, baseline, s.turns, s.pods(), !s.unborn)
 		switch {
 		case f.back > 0 && f.back <= s.turns:
 			early++

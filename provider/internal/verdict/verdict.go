@@ -48,6 +48,8 @@ type Verdict struct {
 	Samples                       *int64
 	// Sigma is the standard deviation of the value.
 	Sigma float64
+	// Incomparable means that candidate and baseline get other shares of the requests than they should.
+	Incomparable bool
 }
 
 // Evidence about a slot.
@@ -61,8 +63,10 @@ type Evidence struct {
 	// Previous verdict on the check, for a slot that serves.
 	Previous v1alpha1.Verdict
 	// Canary means that the slot is a canary. Whole is what the period since its epoch settled shows.
-	Canary     bool
-	Baseline   string
+	Canary   bool
+	Baseline string
+	// Percent of all requests to canary and baseline that the canary gets, or nil when it is unknown.
+	Percent    *int32
 	MinSamples int32
 	Whole      promq.Sample
 	Period     time.Duration
@@ -86,6 +90,9 @@ func Judge(c v1alpha1.Check, e Evidence) Verdict {
 		v = j.drift()
 	default:
 		v = j.value()
+	}
+	if why := j.incomparable(); why != "" && v.Is != v1alpha1.VerdictNoData && v.Is != v1alpha1.VerdictError {
+		v, v.Incomparable = v.insufficient(why), true
 	}
 	v.Message = promq.Bounded(v.Message)
 	return v
