@@ -149,6 +149,12 @@ type AnalysisObservation struct {
 	// +optional
 	Server string `json:"server,omitempty"`
 
+	// Distribution is the histogram of the live pods' outputs by which drift is measured when a check names no query,
+	// for instance algorithm_prediction_score_bucket. Empty when the pods expose none that is known.
+	//
+	// +optional
+	Distribution string `json:"distribution,omitempty"`
+
 	// Metrics by slot and name.
 	//
 	// +kubebuilder:validation:MaxItems=40
