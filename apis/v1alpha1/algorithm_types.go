@@ -59,6 +59,8 @@ type AlgorithmList struct {
 }
 
 // AlgorithmSpec is the desired state of an Algorithm.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(oldSelf.scaling) || !has(self.replicas) || self.replicas == 0 || has(oldSelf.replicas) && oldSelf.replicas in [0, self.replicas]",fieldPath=".replicas",message="another number has no effect with scaling, where the autoscaler sets it: change scaling.minReplicas or scaling.maxReplicas, or set 0, which stops the Algorithm"
 type AlgorithmSpec struct {
 	// Image that serves the algorithm, for instance registry.example.org/algo/reco:2.1.4. Use a digest or a tag that
 	// never moves, so that every replica runs the same image. A change makes a new revision.
@@ -78,9 +80,10 @@ type AlgorithmSpec struct {
 	ImagePullSecrets []LocalReference `json:"imagePullSecrets,omitempty"`
 
 	// Replicas is the number of pods. With spec.scaling it is only the initial number; after that the autoscaler sets
-	// it. 0 stops the Algorithm. A change takes effect at once and restarts nothing. Default: 1.
+	// it, and a change to another number than 0 is refused. 0 stops the Algorithm, also with spec.scaling. A change
+	// takes effect at once and restarts nothing. Default: the number that runs, for instance after spec.scaling was
+	// removed, or 1 for a new Algorithm.
 	//
-	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +kubebuilder:example=3
@@ -357,14 +360,15 @@ type FileContent string
 // +kubebuilder:validation:XValidation:rule="!has(self.gpuProducts) || has(self.gpu)",fieldPath=".gpuProducts",message="gpuProducts needs gpu: name the resource of the GPU as nodes advertise it, for instance nvidia.com/gpu"
 // +kubebuilder:validation:XValidation:rule="!has(self.gpuCount) || has(self.gpu)",fieldPath=".gpuCount",message="gpuCount needs gpu: name the resource of the GPU as nodes advertise it, for instance nvidia.com/gpu"
 type Resources struct {
-	// CPU request. Default: the platform's setting, 250m unless changed.
+	// CPU request. Default: the platform's setting, 250m unless changed, and 1 with a GPU.
 	//
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1m')) >= 0",message="must be a quantity of at least 1m, for instance 500m"
 	// +kubebuilder:example="500m"
 	// +optional
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 
-	// Memory request and limit. Default: the platform's setting, 256Mi unless changed.
+	// Memory request and limit. Default: the platform's setting, 256Mi unless changed. With a GPU the default is a
+	// request without a limit, 4Gi unless changed.
 	//
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1Mi')) >= 0",message="must be a quantity of at least 1Mi, for instance 512Mi"
 	// +kubebuilder:example="1Gi"

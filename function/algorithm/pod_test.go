@@ -42,7 +42,7 @@ func gathered(tb testing.TB, w *world) pods.Inputs {
 	if len(f.problems) > 0 {
 		tb.Fatalf("the spec is not accepted: %v", f.problems)
 	}
-	in := f.inputs(target{spec: &f.spec})
+	in := f.inputs(target{spec: &f.spec, written: &f.written})
 	if m := f.spec.Model; m != nil && m.From != v1alpha1.ModelFromRegistry {
 		in.Model = pods.NewSource(m, "", "")
 	}

@@ -571,6 +571,8 @@ func TestAlgorithmChanged(t *testing.T) {
 	cached := func(text string) map[string]any {
 		return smallest(spec(`model: {from: s3, s3: {uri: s3://models/reco}, cache: ` + text + `}`))
 	}
+	const autoscaled = "another number has no effect with scaling, where the autoscaler sets it: change scaling.minReplicas or scaling.maxReplicas, " +
+		"or set 0, which stops the Algorithm"
 	cases := map[string]struct {
 		reason        string
 		before, after map[string]any
@@ -598,6 +600,33 @@ func TestAlgorithmChanged(t *testing.T) {
 			before: cached(`{size: 2Gi, accessMode: ReadWriteOnce}`),
 			after:  cached(`{size: 2Gi}`),
 			want:   []string{`spec.model.cache.accessMode: Invalid value: "ReadWriteMany": cannot be changed: a volume keeps its access mode`},
+		},
+		"NumberOfAutoscaler": {
+			reason: "It would have no effect.",
+			before: smallest(spec(`{replicas: 3, scaling: {maxReplicas: 9}}`)),
+			after:  smallest(spec(`{replicas: 4, scaling: {maxReplicas: 9}}`)),
+			want:   []string{`spec.replicas: Invalid value: ` + autoscaled},
+		},
+		"FirstNumberOfAutoscaler": {
+			reason: "It would have no effect either.",
+			before: smallest(spec(`{scaling: {maxReplicas: 9}}`)),
+			after:  smallest(spec(`{replicas: 4, scaling: {maxReplicas: 9}}`)),
+			want:   []string{`spec.replicas: Invalid value: ` + autoscaled},
+		},
+		"StopAutoscaled": {
+			reason: "Zero stops it.",
+			before: smallest(spec(`{replicas: 3, scaling: {maxReplicas: 9}}`)),
+			after:  smallest(spec(`{replicas: 0, scaling: {maxReplicas: 9}}`)),
+		},
+		"StartAutoscaled": {
+			reason: "And another number starts it again.",
+			before: smallest(spec(`{replicas: 0, scaling: {maxReplicas: 9}}`)),
+			after:  smallest(spec(`{replicas: 4, scaling: {maxReplicas: 9}}`)),
+		},
+		"NumberInPlaceOfAutoscaler": {
+			reason: "Without scaling the number counts.",
+			before: smallest(spec(`{replicas: 3, scaling: {maxReplicas: 9}}`)),
+			after:  smallest(spec(`{replicas: 4}`)),
 		},
 		"CacheGoes": {
 			reason: "What is gone has no class.",

@@ -26,7 +26,7 @@ func container(in Inputs) *applycorev1.ContainerApplyConfiguration {
 			WithName(names.PortHTTP).
 			WithProtocol(corev1.ProtocolTCP).
 			WithContainerPort(*in.Spec.Port)).
-		WithResources(resources(in.Spec.Resources)).
+		WithResources(resources(in)).
 		WithVolumeMounts(mounts(in)...).
 		// The last words of a container that ends become a finding.
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
@@ -87,14 +87,19 @@ func envVar(e v1alpha1.EnvVar) *applycorev1.EnvVarApplyConfiguration {
 }
 
 // resources of one replica. Memory is requested as it is limited, so that a replica is not ended because its neighbours grew;
-// what is written to shared memory counts against the limit. CPU is not limited: unused cycles would be lost.
-func resources(r *v1alpha1.Resources) *applycorev1.ResourceRequirementsApplyConfiguration {
+// what is written to shared memory counts against the limit. CPU is not limited: unused cycles would be lost. Neither is memory
+// that the spec does not name beside a GPU: what its drivers and a model take on the host differs too much for a usual limit.
+func resources(in Inputs) *applycorev1.ResourceRequirementsApplyConfiguration {
+	r := in.Spec.Resources
 	memory := r.Memory.DeepCopy()
 	if r.SharedMemory != nil {
 		memory.Add(*r.SharedMemory)
 	}
 	requests := corev1.ResourceList{corev1.ResourceCPU: *r.CPU, corev1.ResourceMemory: memory}
-	limits := corev1.ResourceList{corev1.ResourceMemory: memory}
+	limits := corev1.ResourceList{}
+	if !in.MemoryUnlimited {
+		limits[corev1.ResourceMemory] = memory
+	}
 	if r.GPU != "" {
 		count := *resource.NewQuantity(int64(*r.GPUCount), resource.DecimalSI)
 		requests[corev1.ResourceName(r.GPU)] = count

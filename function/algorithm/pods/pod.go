@@ -32,6 +32,9 @@ type Inputs struct {
 
 	Spec v1alpha1.AlgorithmSpec
 
+	// MemoryUnlimited reports whether the memory of the spec is only a request.
+	MemoryUnlimited bool
+
 	// CompanionImage of the platform's settings.
 	CompanionImage string
 
