@@ -53,7 +53,9 @@ func TestSizeAfterEdits(t *testing.T) {
 
 // TestSizeOfReturned shows that a revision that takes requests back grows to what the other one had, though it kept one replica.
 func TestSizeOfReturned(t *testing.T) {
-	of := func(n int64) rollout.Slot { return rollout.Slot{Deployment: observed.Deployment{Exists: true, Size: n}} }
+	of := func(n int64) rollout.Slot {
+		return rollout.Slot{Deployment: observed.Deployment{Exists: true, Size: n}}
+	}
 	r := rollout.Facts{
 		Ledger: rollout.Ledger{Slot: names.SlotA, Phase: v1alpha1.RolloutRollingBack},
 		Slots:  map[string]rollout.Slot{names.SlotA: of(1), names.SlotB: of(6)},
