@@ -127,8 +127,7 @@ type AlgorithmSpec struct {
 	// +optional
 	Env []EnvVar `json:"env,omitempty"`
 
-	// Config holds configuration files and environment variables of the container. A change makes a new revision, like
-	// a change of the image.
+	// Config holds configuration files of the container. A change makes a new revision, like a change of the image.
 	//
 	// +optional
 	Config *Config `json:"config,omitempty"`
@@ -310,10 +309,8 @@ type KeyReference struct {
 	Key string `json:"key"`
 }
 
-// Config is a set of files and variables. The files are in an immutable ConfigMap whose name contains a hash of its
-// content. An edit creates another ConfigMap and a new revision; a rollback uses the previous ConfigMap.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.files) || has(self.env)",message="set files, env or both"
+// Config is a set of files. They are in an immutable ConfigMap whose name contains a hash of its content. An edit creates
+// another ConfigMap and a new revision; a rollback uses the previous ConfigMap. Variables are in spec.env.
 type Config struct {
 	// MountPath is the directory where the files appear. Default: /etc/algorithm.
 	//
@@ -331,23 +328,8 @@ type Config struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[-._a-zA-Z0-9]+$') && !k.startsWith('..') && k != '.' && k.size() <= 253)",message="names of files must be letters, digits, '-', '_' and '.', not start with '..', and have at most 253 characters"
 	// +kubebuilder:validation:XValidation:rule="self.map(k, size(self[k])).sum() <= 786432",message="must hold at most 786432 bytes in total: move larger files into the image or a volume"
 	// +kubebuilder:example={"reco.yaml":"threshold: 0.7"}
-	// +optional
-	Files map[string]FileContent `json:"files,omitempty"`
-
-	// Env holds environment variables by name. A name must not be in spec.env as well.
-	//
-	// +kubebuilder:validation:MinProperties=1
-	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 256 && k.matches('^[-._a-zA-Z][-._a-zA-Z0-9]*$'))",message="names must be letters, digits, '_', '-' or '.', not start with a digit, and have at most 256 characters"
-	// +kubebuilder:example={"THRESHOLD":"0.7"}
-	// +optional
-	Env map[string]EnvValue `json:"env,omitempty"`
+	Files map[string]FileContent `json:"files"`
 }
-
-// EnvValue is the value of a variable.
-//
-// +kubebuilder:validation:MaxLength=32768
-type EnvValue string
 
 // FileContent is the text of one file.
 //

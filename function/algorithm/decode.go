@@ -161,6 +161,6 @@ func defaultLifecycle(l *v1alpha1.Lifecycle, sc *v1alpha1.Scaling) {
 		l.Latency = &v1alpha1.LatencyTarget{MaxMs: sc.TargetLatencyMs, Percentile: sc.Percentile}
 	}
 	if l.Drift == nil && l.RollbackOnDrift {
-		l.Drift = &v1alpha1.Drift{Method: usualDriftMethod, Max: new(usualDrift)}
+		l.Drift = &v1alpha1.Drift{Action: v1alpha1.DriftRollback, Method: usualDriftMethod, Max: new(usualDrift)}
 	}
 }

@@ -60,11 +60,15 @@ func TestSizeOfReturned(t *testing.T) {
 		Ledger: rollout.Ledger{Slot: names.SlotA, Phase: v1alpha1.RolloutRollingBack},
 		Slots:  map[string]rollout.Slot{names.SlotA: of(1), names.SlotB: of(6)},
 	}
-	if got := replicas(&v1alpha1.AlgorithmSpec{}, r); got != 6 {
+	if got := replicas(&v1alpha1.AlgorithmSpec{}, r, 1); got != 6 {
 		t.Errorf("want 6, got %d", got)
 	}
 	r.Ledger.Phase = v1alpha1.RolloutStable
-	if got := replicas(&v1alpha1.AlgorithmSpec{}, r); got != 1 {
+	if got := replicas(&v1alpha1.AlgorithmSpec{}, r, 6); got != 1 {
 		t.Errorf("at rest only the live revision counts: want 1, got %d", got)
+	}
+	delete(r.Slots, names.SlotA)
+	if got := replicas(&v1alpha1.AlgorithmSpec{}, r, 6); got != 6 {
+		t.Errorf("a Deployment that was deleted comes back as it was: want 6, got %d", got)
 	}
 }

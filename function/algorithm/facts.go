@@ -113,7 +113,8 @@ func (f *facts) remembered() rollout.Facts {
 // requested facts beside the remembered ones: what the spec says about revisions.
 func (f *facts) requested(r rollout.Facts) rollout.Facts {
 	spec := &f.spec
-	r.Lifecycle, r.Scaling, r.Experiment, r.Replicas = spec.Lifecycle, spec.Scaling, spec.Experiment, replicas(spec, r)
+	r.Lifecycle, r.Scaling, r.Experiment, r.Replicas = spec.Lifecycle, spec.Scaling, spec.Experiment,
+		replicas(spec, r, compose.Number(f.Composite.Map(), 0, "status", "replicas"))
 	r.Drain = time.Duration(*spec.Availability.DrainSeconds) * time.Second
 	r.HasRoute = spec.Route != nil
 	r.ByReplicas = spec.Route == nil || f.Kinds[RouteGVK] == compose.Unavailable && f.Observed[names.Route] == nil
@@ -129,12 +130,16 @@ func (f *facts) requested(r rollout.Facts) rollout.Facts {
 }
 
 // replicas that the spec asks for. Where nobody has written a number, the one that runs stays, such as the one that an autoscaler
-// left. While requests go back, the revision that they leave has it: the one that takes them back may have kept only some.
-func replicas(spec *v1alpha1.AlgorithmSpec, r rollout.Facts) int32 {
+// left. While requests go back, the revision that they leave has it: the one that takes them back may have kept only some. Of a
+// Deployment that somebody deleted the status knows it.
+func replicas(spec *v1alpha1.AlgorithmSpec, r rollout.Facts, reported int64) int32 {
 	if spec.Replicas != nil {
 		return *spec.Replicas
 	}
-	size := r.Slots[r.Ledger.Slot].Size
+	live, size := r.Slots[r.Ledger.Slot], reported
+	if live.Exists {
+		size = live.Size
+	}
 	if r.Ledger.Phase == v1alpha1.RolloutRollingBack {
 		size = max(size, r.Slots[names.Other(r.Ledger.Slot)].Size)
 	}

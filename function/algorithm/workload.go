@@ -40,7 +40,7 @@ func serviceAccount(d *compose.Draft, p *pass) {
 // config files in an immutable ConfigMap named by its content. Pods of the revision before keep theirs until they are gone (see
 // lingering).
 func config(d *compose.Draft, p *pass) {
-	if !pods.HasFiles(p.spec.Config) {
+	if p.spec.Config == nil {
 		return
 	}
 	data := make(map[string]string, len(p.spec.Config.Files))

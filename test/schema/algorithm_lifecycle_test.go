@@ -34,6 +34,8 @@ func lifecycleAccepted() map[string]map[string]any {
 		"LifecycleMetricBelow0":  `lifecycle: {metrics: [{name: p, query: sum(revenue), max: -1}]}`,
 		"LifecycleDrift":         `lifecycle: {rollbackOnDrift: true, drift: {query: q}}`,
 		"LifecycleDriftOfServer": `lifecycle: {rollbackOnDrift: true, drift: {max: 0.3}}`,
+		"LifecycleDriftAlone":    `lifecycle: {drift: {query: q}}`,
+		"LifecycleDriftReported": `lifecycle: {rollbackOnDrift: false, drift: {action: Report, reference: 24h}}`,
 		"LifecycleDataDrift":     `lifecycle: {drift: {query: q, reference: 720h, method: KS, max: 0.05}}`,
 		"LifecycleNoDrift":       `lifecycle: {rollbackOnDrift: false}`,
 		"LifecycleContinue":      `lifecycle: {onNoData: Continue}`,
@@ -135,10 +137,13 @@ func lifecycleRefused() map[string]refused {
 	add("MetricRelativeToOther", "The choice is named.", `metrics: [{`+metric+`, min: 1, relativeTo: Yesterday}]`,
 		`spec.lifecycle.metrics[0].relativeTo: Unsupported value: "Yesterday": supported values: "Baseline"`)
 
-	add("DriftForNothing", "Nothing would come of it.", `drift: {query: q}`,
-		"spec.lifecycle.drift: Invalid value: drift has no effect: set rollbackOnDrift, or a reference to compare with")
-	add("DriftNotRolledBack", "Nothing would come of it.", `rollbackOnDrift: false, drift: {query: q}`,
-		"spec.lifecycle.drift: Invalid value: drift has no effect: set rollbackOnDrift, or a reference to compare with")
+	const contradicts = "spec.lifecycle.rollbackOnDrift: Invalid value: contradicts drift.action: remove rollbackOnDrift, or set drift.action to Report where it is false"
+	add("DriftForNothing", "Nothing would come of it.", `drift: {query: q, action: Report}`,
+		"spec.lifecycle.drift.action: Invalid value: Report has no effect without reference, the time to compare with: set reference, or remove drift")
+	add("DriftNotRolledBack", "Which of the two?", `rollbackOnDrift: false, drift: {query: q}`, contradicts)
+	add("DriftOnlyReported", "Which of the two?", `rollbackOnDrift: true, drift: {query: q, action: Report, reference: 24h}`, contradicts)
+	add("DriftIgnored", "The choices are named.", `drift: {action: Ignore}`,
+		`spec.lifecycle.drift.action: Unsupported value: "Ignore": supported values: "Rollback", "Report"`)
 	add("DriftEmptyQuery", "Which distribution?", `rollbackOnDrift: true, drift: {query: ""}`,
 		`spec.lifecycle.drift.query: Invalid value: "": spec.lifecycle.drift.query in body should be at least 1 chars long`)
 	add("DriftLongQuery", "The bound is named.", `rollbackOnDrift: true, drift: {query: `+strings.Repeat("q", 2049)+`}`,
@@ -274,7 +279,7 @@ func TestLifecycleDefaults(t *testing.T) {
 				"soak": "0s", "deadline": "2h", "bake": "0s", "successThreshold": int64(0), "minSamples": int64(1),
 				"onNoData": "Continue", "approval": "EveryStep",
 				"latency": map[string]any{"maxMs": int64(50), "percentile": int64(95)},
-				"drift":   map[string]any{"query": "q", "reference": "24h", "method": "PSI", "max": 0.2},
+				"drift":   map[string]any{"action": "Rollback", "query": "q", "reference": "24h", "method": "PSI", "max": 0.2},
 				"freeze":  []any{map[string]any{"cron": "0 17 * * 5", "for": "62h", "timeZone": "UTC"}},
 			},
 		},

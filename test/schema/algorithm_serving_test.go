@@ -13,8 +13,6 @@ import (
 func servingAccepted() map[string]map[string]any {
 	objects := map[string]map[string]any{}
 	for name, text := range map[string]string{
-		"OnlyVariables":         `config: {env: {THRESHOLD: "0.7"}}`,
-		"EmptyVariable":         `config: {env: {EMPTY: ""}}`,
 		"SecretWithDots":        `secrets: [{name: reco.license}]`,
 		"ModelByVersion":        `model: {from: registry, registry: {name: reco, version: "7"}}`,
 		"ModelByAlias":          `model: {from: registry, registry: {name: reco, alias: champion, liveAlias: live}}`,
@@ -91,16 +89,6 @@ func servingRefused() map[string]refused {
 	checks := func(text string) map[string]any { return smallest(spec(`metrics: {checks: [` + text + `]}`)) }
 
 	return map[string]refused{
-		"ConfigOfNothing": {
-			reason: "There is nothing to configure.",
-			object: smallest(spec(`config: {env: {}}`)),
-			want:   []string{"spec.config.env: Invalid value: 0: spec.config.env in body should have at least 1 properties"},
-		},
-		"ConfigVariable": {
-			reason: "Kubernetes would refuse the pod.",
-			object: smallest(spec(`config: {env: {1A: x}}`)),
-			want:   []string{"spec.config.env: Invalid value: names must be letters, digits, '_', '-' or '.', not start with a digit, and have at most 256 characters"},
-		},
 		"SecretInUpperCase": {
 			reason: "No Secret can have the name.",
 			object: smallest(spec(`secrets: [{name: S}]`)),

@@ -441,7 +441,7 @@ func TestAlgorithmRefused(t *testing.T) {
 		"NoFiles": {
 			reason: "There is nothing to mount.",
 			object: smallest(spec(`config: {mountPath: /etc/reco}`)),
-			want:   []string{"spec.config: Invalid value: set files, env or both"},
+			want:   []string{"spec.config.files: Required value"},
 		},
 		"EmptyFiles": {
 			reason: "There is nothing to mount.",

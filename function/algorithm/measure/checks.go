@@ -110,7 +110,7 @@ func candidateChecks(lc *v1alpha1.Lifecycle, beside bool) []observev1alpha1.Chec
 			Max: new(1 + float64(*l.MaxRegressionPercent)/100), RelativeTo: observev1alpha1.RelativeToBaseline,
 		})
 	}
-	if d := lc.Drift; d != nil && d.Query != "" && lc.RollbackOnDrift {
+	if d := lc.Drift; d != nil && d.Query != "" && d.Action == v1alpha1.DriftRollback {
 		add(observev1alpha1.Check{
 			Name: CheckDrift, Kind: observev1alpha1.CheckDrift, Query: d.Query, Method: observev1alpha1.DriftMethod(d.Method),
 			Max: d.Max, RelativeTo: observev1alpha1.RelativeToBaseline,

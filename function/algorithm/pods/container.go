@@ -11,7 +11,6 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm/names"
-	"github.com/capstan-dev/capstan/function/compose"
 )
 
 // container that serves. Its root file system stays writable, because images write where they please and a pod's own disk is gone
@@ -43,17 +42,12 @@ func container(in Inputs) *applycorev1.ContainerApplyConfiguration {
 	for _, e := range in.Spec.Env {
 		c.WithEnv(envVar(e))
 	}
-	if in.Spec.Config != nil {
-		for _, name := range compose.SortedKeys(in.Spec.Config.Env) {
-			c.WithEnv(envVar(v1alpha1.EnvVar{Name: name, Value: string(in.Spec.Config.Env[name])}))
-		}
-	}
 	return c
 }
 
 func mounts(in Inputs) []*applycorev1.VolumeMountApplyConfiguration {
 	var ms []*applycorev1.VolumeMountApplyConfiguration
-	if HasFiles(in.Spec.Config) {
+	if in.Spec.Config != nil {
 		ms = append(ms, applycorev1.VolumeMount().
 			WithName(volumeConfig).
 			WithMountPath(in.Spec.Config.MountPath).
