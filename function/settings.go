@@ -73,10 +73,12 @@ func settingsOf(req *fnv1.RunFunctionRequest) (v1alpha1.Settings, error) {
 
 func defaults() *v1alpha1.Settings {
 	cpu, memory := resource.MustParse("250m"), resource.MustParse("256Mi")
+	cpuOfGPU, memoryOfGPU := resource.MustParse("1"), resource.MustParse("4Gi")
 	return &v1alpha1.Settings{
 		Algorithm: v1alpha1.AlgorithmSettings{
 			CPU:               &cpu,
 			Memory:            &memory,
+			GPU:               v1alpha1.AlgorithmGPUSettings{CPU: &cpuOfGPU, Memory: &memoryOfGPU},
 			CompanionImage:    companionRepository + ":" + version,
 			Prometheus:        &xpv2.ProviderConfigReference{Kind: kindClusterConfig, Name: "prometheus"},
 			MetricsNamespaces: []string{"monitoring"},
@@ -191,8 +193,10 @@ func put(m map[string]any, path []string, value any) {
 
 // checkAlgorithm checks settings of which one field is new, so that what is wrong is about it.
 func checkAlgorithm(a v1alpha1.AlgorithmSettings) error {
-	if a.CPU.Sign() <= 0 || a.Memory.Sign() <= 0 {
-		return errors.New("must be greater than zero")
+	for _, q := range []*resource.Quantity{a.CPU, a.Memory, a.GPU.CPU, a.GPU.Memory} {
+		if q.Sign() <= 0 {
+			return errors.New("must be greater than zero")
+		}
 	}
 	if err := checkImage(a.CompanionImage); err != nil {
 		return err

@@ -380,3 +380,27 @@ func TestSettingsOfDatabase(t *testing.T) {
 		})
 	}
 }
+
+func TestGPUSettings(t *testing.T) {
+	cases := map[string]struct {
+		reason      string
+		gpu         map[string]any
+		cpu, memory string
+		mistake     string
+	}{
+		"Defaults": {reason: "A GPU needs more than the usual CPU and memory.", cpu: "1", memory: "4Gi"},
+		"Set":      {reason: "A field that is not set keeps its default.", gpu: map[string]any{"cpu": "8"}, cpu: "8", memory: "4Gi"},
+		"Zero":     {reason: "Nothing runs with no memory.", gpu: map[string]any{"memory": "0"}, cpu: "1", memory: "4Gi", mistake: "algorithm.gpu.memory"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s, err := settingsOf(request(environment(settingsFor(map[string]any{"gpu": tc.gpu}))))
+			if (err != nil) != (tc.mistake != "") || err != nil && !strings.Contains(err.Error(), tc.mistake) {
+				t.Errorf("%s\nsettingsOf(…): want a mistake about %q, got %v", tc.reason, tc.mistake, err)
+			}
+			if got := s.Algorithm.GPU; got.CPU.String() != tc.cpu || got.Memory.String() != tc.memory {
+				t.Errorf("%s\nwant %s and %s, got %s and %s", tc.reason, tc.cpu, tc.memory, got.CPU, got.Memory)
+			}
+		})
+	}
+}

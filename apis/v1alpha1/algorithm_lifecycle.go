@@ -9,12 +9,12 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // decide: promote or roll back. Only measurements decide: too little data, or none, holds the rollout.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.canaryWeight) && has(self.steps))",fieldPath=".steps",message="steps replace canaryWeight: set only one of them"
-// +kubebuilder:validation:XValidation:rule="!has(self.drift) || has(self.rollbackOnDrift) && self.rollbackOnDrift || has(self.drift.reference)",fieldPath=".drift",message="drift has no effect: set rollbackOnDrift, or a reference to compare with"
-// +kubebuilder:validation:XValidation:rule="!has(self.rollbackOnDrift) || !self.rollbackOnDrift || has(self.drift)",fieldPath=".rollbackOnDrift",message="rollbackOnDrift needs drift: name the histogram whose distribution is compared"
+// +kubebuilder:validation:XValidation:rule="!has(self.rollbackOnDrift) || !has(self.drift) || self.rollbackOnDrift == (self.drift.action == 'Rollback')",fieldPath=".rollbackOnDrift",message="contradicts drift.action: remove rollbackOnDrift, or set drift.action to Report where it is false"
 type Lifecycle struct {
 	// CanaryWeight is the percentage of traffic that goes to a candidate before it gets all traffic. 100 shifts all
-	// traffic at once; then only spec.lifecycle.bake is left for an automatic rollback. Default: 20, unless steps are
-	// set.
+	// traffic at once; then only spec.lifecycle.bake is left for an automatic rollback. Without spec.route the number
+	// of replicas sets the percentage, and one pod is the least: beside a single replica, all traffic shifts at once.
+	// Default: 20, unless steps are set.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
@@ -110,7 +110,7 @@ type Lifecycle struct {
 	// +optional
 	MinSamples *int32 `json:"minSamples,omitempty"`
 
-	// Latency that the candidate must reach.
+	// Latency that the candidate must reach. Default: scaling.targetLatencyMs, where it is set.
 	//
 	// +optional
 	Latency *LatencyTarget `json:"latency,omitempty"`
@@ -123,14 +123,17 @@ type Lifecycle struct {
 	// +optional
 	Metrics []LifecycleMetric `json:"metrics,omitempty"`
 
-	// RollbackOnDrift rolls a candidate back when the distribution of its outputs differs from the distribution of the
-	// live revision, which gets the same kind of requests. It needs drift. Default: false.
+	// RollbackOnDrift rolls a candidate back when the distribution of its outputs differs from the one of the live
+	// revision, which gets the same kind of requests. It is the short form of drift with its defaults. Default: false,
+	// unless drift is set.
 	//
 	// +kubebuilder:example=true
 	// +optional
 	RollbackOnDrift bool `json:"rollbackOnDrift,omitempty"`
 
-	// Drift defines which distribution is compared, and how.
+	// Drift rolls a candidate back when the distribution of its outputs differs from the one of the live revision, unless
+	// its action is Report. It defines which distribution is compared, and how. Default: its defaults, with
+	// rollbackOnDrift.
 	//
 	// +optional
 	Drift *Drift `json:"drift,omitempty"`
@@ -317,15 +320,41 @@ const (
 	DriftKS DriftMethod = "KS"
 )
 
+// DriftAction is what happens to a candidate whose outputs have drifted.
+//
+// +kubebuilder:validation:Enum=Rollback;Report
+type DriftAction string
+
+// What happens to a candidate whose outputs have drifted.
+const (
+	// DriftRollback rolls it back.
+	DriftRollback DriftAction = "Rollback"
+	// DriftReport does not check it: only the live revision is compared with itself.
+	DriftReport DriftAction = "Report"
+)
+
 // Drift defines which distribution is compared, and how.
+//
+// +kubebuilder:validation:XValidation:rule="self.action != 'Report' || has(self.reference)",fieldPath=".action",message="Report has no effect without reference, the time to compare with: set reference, or remove drift"
 type Drift struct {
+	// Action is what happens when a candidate has drifted. Rollback rolls it back. Report does not check candidates:
+	// only the live revision is compared with itself, see reference. Default: Rollback.
+	//
+	// +kubebuilder:default=Rollback
+	// +kubebuilder:example=Rollback
+	// +optional
+	Action DriftAction `json:"action,omitempty"`
+
 	// Query returns the buckets of a histogram of the revision's outputs, for instance of its scores, with the label
-	// le. $window stands for the time window.
+	// le. $window stands for the time window. Default: the histogram algorithm_prediction_score, or the one that is
+	// known of the server, such as the number of generated tokens of vLLM. Without any, drift is not checked, and the
+	// condition MetricsAvailable reports DriftNotMeasured.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:example="increase(prediction_score_bucket[$window])"
-	Query string `json:"query"`
+	// +optional
+	Query string `json:"query,omitempty"`
 
 	// Method of comparison: PSI (population stability index) or KS (Kolmogorov-Smirnov statistic). Default: PSI.
 	//

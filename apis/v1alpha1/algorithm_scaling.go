@@ -3,7 +3,8 @@
 package v1alpha1
 
 // Scaling lets the number of replicas follow the load. Without targetLatencyMs, signal and perReplica it keeps the
-// average CPU use of the replicas near 70 % of their request.
+// average CPU use of the replicas near 70 % of their request. The CPU says little about a GPU: replicas with one are
+// scaled by it only with signal CPU, and else keep their number until the load is known.
 //
 // With targetLatencyMs it keeps that latency. It learns the load at which one replica still reaches the target, and
 // reports it in status.scaling; the measured latency is an additional guard. Without metrics the number of replicas
@@ -42,7 +43,8 @@ type Scaling struct {
 	// +optional
 	ScaleDownAfterSeconds *int32 `json:"scaleDownAfterSeconds,omitempty"`
 
-	// TargetLatencyMs is the latency to keep, in milliseconds, at the percentile below.
+	// TargetLatencyMs is the latency to keep, in milliseconds, at the percentile below. A candidate must reach it as
+	// well, unless spec.lifecycle.latency is set.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600000
@@ -60,7 +62,8 @@ type Scaling struct {
 
 	// Signal is the load that the number of replicas follows: InFlight (requests in progress), RequestRate (requests
 	// per second), CPU, Query (the value of query), or Auto. Auto is the first of InFlight, RequestRate and CPU for
-	// which the pods have metrics. Default: Auto with targetLatencyMs, otherwise CPU.
+	// which the pods have metrics, without CPU for replicas with a GPU. Default: Auto with targetLatencyMs, otherwise
+	// CPU, or none with a GPU.
 	//
 	// +kubebuilder:validation:Enum=Auto;InFlight;RequestRate;CPU;Query
 	// +kubebuilder:example=Auto

@@ -59,6 +59,8 @@ type AlgorithmList struct {
 }
 
 // AlgorithmSpec is the desired state of an Algorithm.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(oldSelf.scaling) || !has(self.replicas) || self.replicas == 0 || has(oldSelf.replicas) && oldSelf.replicas in [0, self.replicas]",fieldPath=".replicas",message="another number has no effect with scaling, where the autoscaler sets it: change scaling.minReplicas or scaling.maxReplicas, or set 0, which stops the Algorithm"
 type AlgorithmSpec struct {
 	// Image that serves the algorithm, for instance registry.example.org/algo/reco:2.1.4. Use a digest or a tag that
 	// never moves, so that every replica runs the same image. A change makes a new revision.
@@ -78,9 +80,10 @@ type AlgorithmSpec struct {
 	ImagePullSecrets []LocalReference `json:"imagePullSecrets,omitempty"`
 
 	// Replicas is the number of pods. With spec.scaling it is only the initial number; after that the autoscaler sets
-	// it. 0 stops the Algorithm. A change takes effect at once and restarts nothing. Default: 1.
+	// it, and a change to another number than 0 is refused. 0 stops the Algorithm, also with spec.scaling. A change
+	// takes effect at once and restarts nothing. Default: the number that runs, for instance after spec.scaling was
+	// removed, or 1 for a new Algorithm.
 	//
-	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +kubebuilder:example=3
@@ -124,8 +127,7 @@ type AlgorithmSpec struct {
 	// +optional
 	Env []EnvVar `json:"env,omitempty"`
 
-	// Config holds configuration files and environment variables of the container. A change makes a new revision, like
-	// a change of the image.
+	// Config holds configuration files of the container. A change makes a new revision, like a change of the image.
 	//
 	// +optional
 	Config *Config `json:"config,omitempty"`
@@ -307,10 +309,8 @@ type KeyReference struct {
 	Key string `json:"key"`
 }
 
-// Config is a set of files and variables. The files are in an immutable ConfigMap whose name contains a hash of its
-// content. An edit creates another ConfigMap and a new revision; a rollback uses the previous ConfigMap.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.files) || has(self.env)",message="set files, env or both"
+// Config is a set of files. They are in an immutable ConfigMap whose name contains a hash of its content. An edit creates
+// another ConfigMap and a new revision; a rollback uses the previous ConfigMap. Variables are in spec.env.
 type Config struct {
 	// MountPath is the directory where the files appear. Default: /etc/algorithm.
 	//
@@ -328,23 +328,8 @@ type Config struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^[-._a-zA-Z0-9]+$') && !k.startsWith('..') && k != '.' && k.size() <= 253)",message="names of files must be letters, digits, '-', '_' and '.', not start with '..', and have at most 253 characters"
 	// +kubebuilder:validation:XValidation:rule="self.map(k, size(self[k])).sum() <= 786432",message="must hold at most 786432 bytes in total: move larger files into the image or a volume"
 	// +kubebuilder:example={"reco.yaml":"threshold: 0.7"}
-	// +optional
-	Files map[string]FileContent `json:"files,omitempty"`
-
-	// Env holds environment variables by name. A name must not be in spec.env as well.
-	//
-	// +kubebuilder:validation:MinProperties=1
-	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 256 && k.matches('^[-._a-zA-Z][-._a-zA-Z0-9]*$'))",message="names must be letters, digits, '_', '-' or '.', not start with a digit, and have at most 256 characters"
-	// +kubebuilder:example={"THRESHOLD":"0.7"}
-	// +optional
-	Env map[string]EnvValue `json:"env,omitempty"`
+	Files map[string]FileContent `json:"files"`
 }
-
-// EnvValue is the value of a variable.
-//
-// +kubebuilder:validation:MaxLength=32768
-type EnvValue string
 
 // FileContent is the text of one file.
 //
@@ -357,14 +342,15 @@ type FileContent string
 // +kubebuilder:validation:XValidation:rule="!has(self.gpuProducts) || has(self.gpu)",fieldPath=".gpuProducts",message="gpuProducts needs gpu: name the resource of the GPU as nodes advertise it, for instance nvidia.com/gpu"
 // +kubebuilder:validation:XValidation:rule="!has(self.gpuCount) || has(self.gpu)",fieldPath=".gpuCount",message="gpuCount needs gpu: name the resource of the GPU as nodes advertise it, for instance nvidia.com/gpu"
 type Resources struct {
-	// CPU request. Default: the platform's setting, 250m unless changed.
+	// CPU request. Default: the platform's setting, 250m unless changed, and 1 with a GPU.
 	//
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1m')) >= 0",message="must be a quantity of at least 1m, for instance 500m"
 	// +kubebuilder:example="500m"
 	// +optional
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 
-	// Memory request and limit. Default: the platform's setting, 256Mi unless changed.
+	// Memory request and limit. Default: the platform's setting, 256Mi unless changed. With a GPU the default is a
+	// request without a limit, 4Gi unless changed.
 	//
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1Mi')) >= 0",message="must be a quantity of at least 1Mi, for instance 512Mi"
 	// +kubebuilder:example="1Gi"

@@ -212,6 +212,12 @@ const (
 	ReasonQueryFailed xpv2.ConditionReason = "QueryFailed"
 	// ReasonNotScaling: the autoscaler gets no metric, and leaves the number of replicas as it is.
 	ReasonNotScaling xpv2.ConditionReason = "NotScaling"
+	// ReasonNoSignal: nothing says how much load replicas with a GPU have, so that their number stays. Set
+	// spec.scaling.targetLatencyMs, or spec.scaling.signal with perReplica.
+	ReasonNoSignal xpv2.ConditionReason = "NoSignal"
+	// ReasonDriftNotMeasured: the pods expose no histogram of their outputs that is known, so that rollouts do not
+	// check drift. Expose algorithm_prediction_score, or set spec.lifecycle.drift.query.
+	ReasonDriftNotMeasured xpv2.ConditionReason = "DriftNotMeasured"
 	// ReasonOperatorMissing: the spec needs the Prometheus Operator, which is not installed.
 	ReasonOperatorMissing xpv2.ConditionReason = "OperatorMissing"
 )

@@ -82,9 +82,6 @@ const (
 	// ReasonMirrorNotOffered: the Gateway does not support spec.lifecycle.mirror. Remove mirror, set its percent to
 	// 100, or use another Gateway.
 	ReasonMirrorNotOffered xpv2.ConditionReason = "MirrorNotOffered"
-	// ReasonStepTooFine: there are too few replicas for so small a share of traffic. Add replicas, start with a larger
-	// share, or set spec.route.
-	ReasonStepTooFine xpv2.ConditionReason = "StepTooFine"
 )
 
 // Why a revision is rolled back, beside problems of its pods.
@@ -97,7 +94,7 @@ const (
 	ReasonNotServing xpv2.ConditionReason = "NotServing"
 	// ReasonNeverReady: replicas of the revision did not become ready in probes.startupSeconds.
 	ReasonNeverReady xpv2.ConditionReason = "NeverReady"
-	// ReasonAborted: spec.lifecycle.abort names the revision.
+	// ReasonAborted: spec.lifecycle.abort names the revision, or spec.lifecycle was removed before it had passed.
 	ReasonAborted xpv2.ConditionReason = "Aborted"
 	// ReasonReverted: the spec describes the previous revision again.
 	ReasonReverted xpv2.ConditionReason = "Reverted"

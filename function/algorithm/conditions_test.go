@@ -221,7 +221,7 @@ func TestHealth(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	w := newWorld(t, "{image: x, replicas: 3}")
-	if st := statusOf(w.plan()); st.Endpoint != "" || st.Selector != "capstan.dev/algorithm=reco" {
+	if st := statusOf(w.plan()); st.Endpoint != "" || st.Selector != "capstan.dev/algorithm=reco,capstan.dev/slot=a" {
 		t.Errorf("before the Service exists: endpoint %q, selector %q", st.Endpoint, st.Selector)
 	}
 	w = serving(t, "{image: x, replicas: 3}")
@@ -229,6 +229,11 @@ func TestStatus(t *testing.T) {
 	st := statusOf(w.plan())
 	if st.Endpoint != "http://reco.shop.svc" || st.Replicas != 4 || st.ReadyReplicas != 2 {
 		t.Errorf("endpoint %q, replicas %d, readyReplicas %d", st.Endpoint, st.Replicas, st.ReadyReplicas)
+	}
+	w.edit("{image: z, replicas: 3}")
+	w.update()
+	if st := statusOf(w.plan()); st.Selector != "capstan.dev/algorithm=reco,capstan.dev/slot=b" || st.Replicas != 3 {
+		t.Errorf("the selector should match the pods that are counted, got %q and %d", st.Selector, st.Replicas)
 	}
 }
 

@@ -90,7 +90,12 @@ func checkSettings(r compose.Request) []check.Problem {
 		name  string
 		value *resource.Quantity
 		least resource.Quantity
-	}{{"cpu", s.CPU, resource.MustParse("1m")}, {"memory", s.Memory, leastMemory}} {
+	}{
+		{"cpu", s.CPU, resource.MustParse("1m")},
+		{"memory", s.Memory, leastMemory},
+		{"gpu.cpu", s.GPU.CPU, resource.MustParse("1m")},
+		{"gpu.memory", s.GPU.Memory, leastMemory},
+	} {
 		if q.value == nil || q.value.Cmp(q.least) < 0 {
 			ps = append(ps, check.Problem{Reason: v1alpha1.ReasonInvalidSettings, Message: fmt.Sprintf(
 				"platform settings: algorithm.%s: %v: must be set and at least %s", q.name, q.value, q.least.String())})
@@ -102,13 +107,18 @@ func checkSettings(r compose.Request) []check.Problem {
 // defaulted spec: what depends on other fields or on the platform's settings. The schema has the other defaults.
 func defaulted(s v1alpha1.AlgorithmSpec, settings inputv1alpha1.AlgorithmSettings) v1alpha1.AlgorithmSpec {
 	s = *s.DeepCopy()
+	if s.Replicas != nil && *s.Replicas == 0 {
+		s.Scaling = nil // An autoscaler would start replicas again, or be of no use.
+	}
 	s.Resources = cmp.Or(s.Resources, &v1alpha1.Resources{})
 	s.Scheduling = cmp.Or(s.Scheduling, &v1alpha1.Scheduling{})
-	s.Resources.CPU = cmp.Or(s.Resources.CPU, settings.CPU)
-	s.Resources.Memory = cmp.Or(s.Resources.Memory, settings.Memory)
+	cpu, memory := settings.CPU, settings.Memory
 	if s.Resources.GPU != "" {
+		cpu, memory = settings.GPU.CPU, settings.GPU.Memory
 		s.Resources.GPUCount = cmp.Or(s.Resources.GPUCount, new(int32(1)))
 	}
+	s.Resources.CPU = cmp.Or(s.Resources.CPU, cpu)
+	s.Resources.Memory = cmp.Or(s.Resources.Memory, memory)
 	for i := range s.Secrets {
 		s.Secrets[i].MountPath = cmp.Or(s.Secrets[i].MountPath, secretsPath+s.Secrets[i].Name)
 	}
@@ -116,19 +126,41 @@ func defaulted(s v1alpha1.AlgorithmSpec, settings inputv1alpha1.AlgorithmSetting
 		m.ProviderConfigReference = cmp.Or(m.ProviderConfigReference, settings.Prometheus)
 	}
 	if sc := s.Scaling; sc != nil && sc.Signal == "" {
-		sc.Signal = string(observev1alpha1.SignalCPU)
-		if sc.TargetLatencyMs != nil {
+		switch {
+		case sc.TargetLatencyMs != nil:
 			sc.Signal = string(observev1alpha1.SignalAuto)
+		case s.Resources.GPU == "":
+			sc.Signal = string(observev1alpha1.SignalCPU)
 		}
 	}
 	if r := s.Route; r != nil {
 		r.Gateway = cmp.Or(r.Gateway, settings.Gateway)
 	}
-	if l := s.Lifecycle; l != nil && len(l.Steps) == 0 {
-		l.CanaryWeight = cmp.Or(l.CanaryWeight, new(int32(20)))
+	if s.Lifecycle != nil {
+		defaultLifecycle(s.Lifecycle, s.Scaling)
 	}
 	if m := s.Model; m != nil && m.Registry != nil {
 		m.Registry.ProviderConfigReference = cmp.Or(m.Registry.ProviderConfigReference, settings.MLflow)
 	}
 	return s
+}
+
+// Drift that is acted on where the spec does not say so: the defaults of the schema for spec.lifecycle.drift, which hold only
+// where that block is set.
+const (
+	usualDriftMethod = v1alpha1.DriftPSI
+	usualDrift       = 0.2
+)
+
+// defaultLifecycle sets what depends on other fields. A latency that the autoscaler keeps is one that a candidate has to keep.
+func defaultLifecycle(l *v1alpha1.Lifecycle, sc *v1alpha1.Scaling) {
+	if len(l.Steps) == 0 {
+		l.CanaryWeight = cmp.Or(l.CanaryWeight, new(int32(20)))
+	}
+	if l.Latency == nil && sc != nil && sc.TargetLatencyMs != nil {
+		l.Latency = &v1alpha1.LatencyTarget{MaxMs: sc.TargetLatencyMs, Percentile: sc.Percentile}
+	}
+	if l.Drift == nil && l.RollbackOnDrift {
+		l.Drift = &v1alpha1.Drift{Action: v1alpha1.DriftRollback, Method: usualDriftMethod, Max: new(usualDrift)}
+	}
 }

@@ -75,6 +75,7 @@ func gather(r compose.Request) (*facts, error) {
 		f.rollout.Evidence = measure.AllEvidence(f.analysis, f.rollout.Ledger, f.rollout.Uneven())
 		return f, nil
 	}
+	f.spec.Lifecycle = measure.WithDistribution(f.spec.Lifecycle, f.analysis.Distribution())
 	f.learned = f.analysis.Scaling()
 	if f.spec.SLO != nil {
 		f.slo = f.analysis.SLO()
@@ -112,7 +113,8 @@ func (f *facts) remembered() rollout.Facts {
 // requested facts beside the remembered ones: what the spec says about revisions.
 func (f *facts) requested(r rollout.Facts) rollout.Facts {
 	spec := &f.spec
-	r.Lifecycle, r.Scaling, r.Experiment, r.Replicas = spec.Lifecycle, spec.Scaling, spec.Experiment, *spec.Replicas
+	r.Lifecycle, r.Scaling, r.Experiment, r.Replicas = spec.Lifecycle, spec.Scaling, spec.Experiment,
+		replicas(spec, r, compose.Number(f.Composite.Map(), 0, "status", "replicas"))
 	r.Drain = time.Duration(*spec.Availability.DrainSeconds) * time.Second
 	r.HasRoute = spec.Route != nil
 	r.ByReplicas = spec.Route == nil || f.Kinds[RouteGVK] == compose.Unavailable && f.Observed[names.Route] == nil
@@ -126,6 +128,23 @@ func (f *facts) requested(r rollout.Facts) rollout.Facts {
 		r.Rehearsal = measure.Rehearsal(spec, f.analysis, r.Ledger)
 	}
 	return r
+}
+
+// replicas that the spec asks for. Where nobody has written a number, the one that runs stays, such as the one that an autoscaler
+// left. While requests go back, the revision that they leave has it: the one that takes them back may have kept only some. Of a
+// Deployment that somebody deleted the status knows it.
+func replicas(spec *v1alpha1.AlgorithmSpec, r rollout.Facts, reported int64) int32 {
+	if spec.Replicas != nil {
+		return *spec.Replicas
+	}
+	live, size := r.Slots[r.Ledger.Slot], reported
+	if live.Exists {
+		size = live.Size
+	}
+	if r.Ledger.Phase == v1alpha1.RolloutRollingBack {
+		size = max(size, r.Slots[names.Other(r.Ledger.Slot)].Size)
+	}
+	return int32(max(size, 1)) //nolint:gosec // The API server keeps it in an int32.
 }
 
 // ledgerText that an observed object holds, or empty.

@@ -43,6 +43,10 @@ func newWorld(tb testing.TB, spec string) *world {
 		Settings: inputv1alpha1.Settings{Algorithm: inputv1alpha1.AlgorithmSettings{
 			CPU:    new(resource.MustParse("250m")),
 			Memory: new(resource.MustParse("256Mi")),
+			GPU: inputv1alpha1.AlgorithmGPUSettings{
+				CPU:    new(resource.MustParse("1")),
+				Memory: new(resource.MustParse("4Gi")),
+			},
 		}},
 		Kinds: map[schema.GroupVersionKind]compose.Availability{
 			observev1alpha1.AnalysisGroupVersionKind:      compose.Available,
@@ -305,7 +309,7 @@ env:
 - {name: MODE, valueFrom: {configMapKeyRef: {name: reco, key: mode}}}
 config: {files: {reco.yaml: "threshold: 0.7"}, mountPath: /config}
 resources: {cpu: 500m, memory: 1Gi, gpu: nvidia.com/gpu, gpuCount: 2, sharedMemory: 2Gi}
-scaling: {minReplicas: 2, maxReplicas: 10}
+scaling: {minReplicas: 2, maxReplicas: 10, signal: CPU}
 availability: {zones: Required, maxUnavailable: 25%}
 scheduling:
   nodeSelector: {pool: gpu}

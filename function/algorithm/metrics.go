@@ -31,7 +31,12 @@ func (p *pass) metricsAvailable() *xpv2.Condition {
 	if p.Now.Before(since.Add(scalerTimeout)) {
 		scaler = ""
 	}
+	const noSignal = "spec.scaling: the number of replicas stays, because nothing says how much load they have, and the CPU says little " +
+		"about a GPU: set targetLatencyMs, or signal with perReplica"
+	unsignalled := measure.NoSignal(&p.spec, p.learned, p.observes)
 	switch {
+	case !p.measures() && unsignalled:
+		return not(v1alpha1.ReasonNoSignal, noSignal)
 	case !p.measures() && scaler == "":
 		return nil
 	case !p.measures():
@@ -50,6 +55,11 @@ func (p *pass) metricsAvailable() *xpv2.Condition {
 				"which the cluster does not have: install it, or let the autoscaler follow what is known of the server")
 	case failed != nil:
 		return not(v1alpha1.ReasonQueryFailed, failed.Name+": "+failed.Message)
+	case unsignalled && p.spec.Scaling.Signal == "":
+		return not(v1alpha1.ReasonNoSignal, noSignal)
+	case unsignalled:
+		return not(v1alpha1.ReasonNoSignal, "spec.scaling: the number of replicas stays, because their load is not known, and the CPU says little about a GPU: "+
+			p.learned.Message)
 	case p.learned.Message != "" && p.spec.Scaling != nil:
 		reason := v1alpha1.ReasonNoData
 		if p.spec.Scaling.Signal == string(observev1alpha1.SignalQuery) {
@@ -63,6 +73,9 @@ func (p *pass) metricsAvailable() *xpv2.Condition {
 	case scaler != "":
 		return not(v1alpha1.ReasonNotScaling, notScaling+scaler+
 			": check Prometheus, the rules of package/monitoring and the adapter that serves external metrics")
+	case measure.DriftNotMeasured(&p.spec):
+		return not(v1alpha1.ReasonDriftNotMeasured, "spec.lifecycle.drift: the pods expose no histogram of what they answer that is known, "+
+			"so that rollouts go on without this check: expose algorithm_prediction_score, or name a histogram in spec.lifecycle.drift.query")
 	default:
 		return new(compose.True(v1alpha1.TypeMetricsAvailable, v1alpha1.ReasonMeasured, "every metric that is needed is known"))
 	}

@@ -68,7 +68,7 @@ func (p *pass) neededSecrets() []string {
 
 // load that the autoscaler follows.
 func (f *facts) load() v1alpha1.ScalingStatus {
-	return measure.Load(f.spec.Scaling, f.learned, f.observes)
+	return measure.Load(&f.spec, f.learned, f.observes)
 }
 
 // monitor lets Prometheus scrape the pods, and labels what it finds there with Algorithm and slot.

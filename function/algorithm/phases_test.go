@@ -73,6 +73,8 @@ func TestPhases(t *testing.T) {
 	const (
 		routed  = "{image: %s, replicas: 4, route: {gateway: {name: shared, namespace: gateway}}, lifecycle: {steps: [10, 40], soak: 1m, bake: 10m%s}}"
 		plain   = "{image: %s, replicas: 4, lifecycle: {canaryWeight: 20, soak: 1m, bake: 10m%s}}"
+		bare    = "{image: %s, replicas: 4}"
+		single  = "{image: %s, replicas: 1, lifecycle: {canaryWeight: 20, soak: 1m, bake: 10m%s}}"
 		atOnce  = "{image: %s, replicas: 1, lifecycle: {canaryWeight: 100, bake: 10m%s}}"
 		passed  = "PPP"
 		failing = "PPFF"
@@ -171,9 +173,25 @@ func TestPhases(t *testing.T) {
 			{"all of them start for all callers", all(settle, later(time.Minute), judge(passed)), "a=x*4 b=z*4 callers=", "Stepping/Sizing"},
 			{"who go over then", settle, "a=x*4 b=z*4 callers=b", "Promoting"},
 		}},
-		"TooFine": {strings.Replace(plain, "20", "5", 1), []step{
-			{"one replica beside four is more than that", edit(strings.Replace(plain, "20", "5", 1), "z", ""), "a=x*4 b=z*0 callers=a", "Preparing"},
-			{"so it holds", settle, "a=x*4 b=z*0 callers=a", "Holding/StepTooFine"},
+		"LeastShare": {strings.Replace(plain, "20", "5", 1), []step{
+			{"a share finer than one of five replicas is one replica", edit(strings.Replace(plain, "20", "5", 1), "z", ""), "a=x*4 b=z*1 callers=a", "Preparing"},
+			{"which gets requests", settle, "a=x*4 b=z*1 callers=", "Stepping/Applying"},
+			{"and evidence counts", all(settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
+			{"and all of them start for all callers", all(settle, later(time.Minute), judge(passed)), "a=x*4 b=z*4 callers=", "Stepping/Sizing"},
+			{"who go over then", settle, "a=x*4 b=z*4 callers=b", "Promoting"},
+		}},
+		"SingleReplica": {single, []step{
+			{"one replica beside one is half of them, which nobody asked for", edit(single, "z", ""), "a=x*1 b=z*1 callers=a", "Preparing"},
+			{"so all go over at once", settle, "a=x*1 b=z*1 callers=b", "Promoting"},
+			{"and can go back while it bakes", all(settle, settle), "a=x*1 b=z*1 callers=b", "Baking"},
+			{"when it fails", judge(failing), "a=x*1 b=z*1 callers=a", "RollingBack/MetricFailed"},
+		}},
+		"SingleReplicaHalved": {strings.Replace(single, "20", "50", 1), []step{
+			{"half of them is what one replica beside one gets", all(edit(strings.Replace(single, "20", "50", 1), "z", ""), settle, settle, settle), "a=x*1 b=z*1 callers=", "Stepping/Soaking"},
+		}},
+		"SingleReplicaApproved": {single, []step{
+			{"all callers at once need an approval where promotion does", all(edit(single, "z", ", approval: BeforePromotion"), settle), "a=x*1 b=z*1 callers=a", "Holding/AwaitingApproval"},
+			{"and go over with it", token(single, "approval: BeforePromotion, approve: ['HASH:100']"), "a=x*1 b=z*1 callers=b", "Promoting"},
 		}},
 		"Approved": {plain, []step{
 			{"somebody has to agree", all(edit(plain, "z", ", approval: BeforePromotion"), settle, settle, settle, settle, later(time.Minute), judge(passed)), "a=x*4 b=z*1 callers=", "Holding/AwaitingApproval"},
@@ -195,6 +213,32 @@ func TestPhases(t *testing.T) {
 			{"a share tries it", all(edit(plain, "z", ""), settle, settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
 			{"another one is wanted", edit(plain, "v", ""), "a=x*4 b=z*1 callers=a", "RollingBack/Superseded"},
 			{"and has its turn", all(settle, later(time.Minute), settle, settle), "a=x*4 b=v*1 callers=a", "Preparing"},
+		}},
+		"LifecycleRemoved": {plain, []step{
+			{"a share tries it", all(edit(plain, "z", ""), settle, settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
+			{"nobody has said that it is good enough for all", edit(bare, "z"), "a=x*4 b=z*1 callers=a", ""},
+			{"and it stays away", all(settle, later(time.Minute), settle, settle, settle), "a=x*4 callers=a", ""},
+			{"until it is tried again", all(edit(plain, "z", ""), settle), "a=x*4 callers=a", "RolledBack/RolledBack"},
+			{"by a person who says so", token(plain, "retry: 'HASH#2'"), "a=x*4 callers=a", "RolledBack/CoolingDown"},
+		}},
+		"LifecycleRemovedEarly": {plain, []step{
+			{"nobody has met it yet", edit(plain, "z", ""), "a=x*4 b=z*1 callers=a", "Preparing"},
+			{"which says nothing for it", all(seen, edit(bare, "z")), "a=x*4 b=z*0 callers=a", ""},
+		}},
+		"LifecycleRemovedForAnother": {plain, []step{
+			{"a share tries it", all(edit(plain, "z", ""), settle, settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
+			{"another one is wanted without any test", edit(bare, "v"), "a=x*4 b=z*1 callers=a", ""},
+			{"and goes live", all(settle, later(time.Minute), settle, settle, settle, settle), "a=x*4 b=v*4 callers=b", ""},
+		}},
+		"LifecycleRemovedWhileBaking": {atOnce, []step{
+			{"it bakes", all(edit(atOnce, "z", ""), settle, settle, settle, settle), "a=x*1 b=z*1 callers=b", "Baking"},
+			{"all callers are there already", edit("{image: %s, replicas: 1}", "z"), "a=x*1 b=z*1 callers=b", ""},
+			{"and the one before ends", all(settle, later(time.Minute), settle, settle), "b=z*1 callers=b", ""},
+		}},
+		"StoppedInTheMiddle": {plain, []step{
+			{"a share tries it", all(edit(plain, "z", ""), settle, settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
+			{"zero replicas promote nothing", edit(strings.Replace(plain, "replicas: 4", "replicas: 0", 1), "z", ""), "a=x*0 b=z*1 callers=a", "Stable"},
+			{"and what served serves again", all(settle, later(time.Minute), settle, settle, edit(plain, "z", ""), settle), "a=x*4 callers=a", "RolledBack/RolledBack"},
 		}},
 		"Reverted": {plain, []step{
 			{"a share tries it", all(edit(plain, "z", ""), settle, settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
@@ -255,10 +299,6 @@ func TestPhases(t *testing.T) {
 			{"time alone proves nothing", all(settle, settle, later(10*time.Minute), seen), "a=x*4 b=z*1 callers=", "Holding/MetricsUnavailable"},
 			{"it goes on where it was once somebody looks", all(settle, later(10*time.Second), judge(passed)), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
 			{"and counts anew", all(seen, settle, later(time.Minute), judge(passed)), "a=x*4 b=z*4 callers=", "Stepping/Sizing"},
-		}},
-		"LifecycleRemoved": {plain, []step{
-			{"a share tries it", all(edit(plain, "z", ""), settle, settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
-			{"nothing is asked any more: all callers go over as soon as it is large enough", edit("{image: z, replicas: 4}"), "a=x*4 b=z*4 callers=a", ""},
 		}},
 		"BadEdit": {plain, []step{
 			{"a share tries it", all(edit(plain, "z", ""), settle, settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},

@@ -226,13 +226,24 @@ volumeMounts:
 `,
 		},
 		"OneGPU": {
-			reason: "a GPU without a number is one",
+			reason: "a GPU without a number is one, and beside one the usual memory is no limit",
 			spec:   "{image: x, resources: {gpu: amd.com/gpu}}",
 			want: `
 name: algorithm
 image: x
 ports: [{name: http, containerPort: 8080, protocol: TCP}]
-resources: {requests: {cpu: 250m, memory: 256Mi, amd.com/gpu: "1"}, limits: {memory: 256Mi, amd.com/gpu: "1"}}
+resources: {requests: {cpu: "1", memory: 4Gi, amd.com/gpu: "1"}, limits: {amd.com/gpu: "1"}}
+`,
+		},
+		"GPUWithMemory": {
+			reason: "memory that is written is a limit, and shared memory counts as memory",
+			spec:   "{image: x, resources: {gpu: amd.com/gpu, memory: 8Gi, sharedMemory: 1Gi}}",
+			want: `
+name: algorithm
+image: x
+ports: [{name: http, containerPort: 8080, protocol: TCP}]
+resources: {requests: {cpu: "1", memory: 9Gi, amd.com/gpu: "1"}, limits: {memory: 9Gi, amd.com/gpu: "1"}}
+volumeMounts: [{name: shared-memory, mountPath: /dev/shm}]
 `,
 		},
 	}

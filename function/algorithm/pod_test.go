@@ -42,7 +42,7 @@ func gathered(tb testing.TB, w *world) pods.Inputs {
 	if len(f.problems) > 0 {
 		tb.Fatalf("the spec is not accepted: %v", f.problems)
 	}
-	in := f.inputs(target{spec: &f.spec})
+	in := f.inputs(target{spec: &f.spec, written: &f.written})
 	if m := f.spec.Model; m != nil && m.From != v1alpha1.ModelFromRegistry {
 		in.Model = pods.NewSource(m, "", "")
 	}
@@ -67,8 +67,8 @@ func rendered(tb testing.TB, in pods.Inputs) map[string]any {
 const rich = `
 image: x
 runAsUser: 1000
-env: [{name: B, value: spec}]
-config: {env: {C: config, A: "", D: $(B)}, files: {a: b}}
+env: [{name: B, value: spec}, {name: A}, {name: D, value: $(B)}]
+config: {files: {a: b}}
 secrets:
 - {name: z.license, rotate: Rolling}
 - {name: a-license, mountPath: /licenses, rotate: Rolling}
@@ -107,12 +107,9 @@ func TestPodTemplate(t *testing.T) {
 			`{capstan.dev/secrets: a606f5922b, capstan.dev/warm-up-body: '{"cost": "$(USER)"}'}`,
 		},
 		"Env": {
-			"variables of config after those of env, by name; an empty one has no value", rich,
+			"in their order, because one may refer to those before it; an empty one has no value", rich,
 			[]string{"spec", "containers", "env"},
-			`[{name: B, value: spec}, {name: A}, {name: C, value: config}, {name: D, value: $(B)}]`,
-		},
-		"OnlyEnv": {
-			"variables need no files", "{image: x, config: {env: {A: b}}}", []string{"spec", "volumes"}, "null",
+			`[{name: B, value: spec}, {name: A}, {name: D, value: $(B)}]`,
 		},
 		"Ports": {
 			"a port of metrics is no part of a revision", rich,

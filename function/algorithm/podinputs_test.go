@@ -15,7 +15,7 @@ import (
 var podInputs = []string{
 	"args[]", "command[]", "image", "imagePullSecrets[].name", "port", "runAsUser", "serviceAccountName",
 	"availability.drainSeconds", "availability.zones",
-	"config.env{}", "config.files{}", "config.mountPath",
+	"config.files{}", "config.mountPath",
 	"env[].name", "env[].value", "env[].valueFrom.configMapKeyRef.key", "env[].valueFrom.configMapKeyRef.name",
 	"env[].valueFrom.secretKeyRef.key", "env[].valueFrom.secretKeyRef.name",
 	"model.credentials.name", "model.digest", "model.from", "model.mountPath", "model.oci.delivery", "model.oci.reference",

@@ -34,11 +34,11 @@ func TestReplicas(t *testing.T) {
 			w.scale(3)
 			return w
 		}, nil},
-		"SwitchedOff": {"an autoscaler does nothing at zero", func() *world {
+		"SwitchedOff": {"an autoscaler does nothing at zero, so that it begins with the first size again", func() *world {
 			w := serving(t, scaled)
 			w.scale(0)
 			return w
-		}, 2.0},
+		}, 4.0},
 		"ScalingAdded": {"the size there is remains", func() *world {
 			w := serving(t, "{image: x, replicas: 3}")
 			w.edit("{image: x, replicas: 1, scaling: {minReplicas: 2, maxReplicas: 9}}")

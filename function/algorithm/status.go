@@ -20,7 +20,7 @@ func status(d *compose.Draft, p *pass, history []string) (any, error) {
 		Phase:         p.phase(),
 		Replicas:      int32(p.live.Total), //nolint:gosec // The API server keeps it in an int32.
 		ReadyReplicas: int32(p.live.Ready), //nolint:gosec // The same.
-		Selector:      labelQuery(p.Pods()),
+		Selector:      labelQuery(p.SlotPods(p.rollout.Ledger.Slot)),
 		Withheld:      d.Withheld(),
 	}
 	if p.Observed[names.Service] != nil {

@@ -72,9 +72,11 @@ func (t target) named() (target, error) {
 
 // inputs of the pods of a target.
 func (f *facts) inputs(t target) pods.Inputs {
+	asked := t.written.Resources
 	return pods.Inputs{
 		Names: f.Names, Spec: *t.spec, CompanionImage: f.Settings.Algorithm.CompanionImage,
-		Revision: t.revision, Model: t.model, Fingerprints: t.fingerprints,
+		MemoryUnlimited: asked != nil && asked.GPU != "" && asked.Memory == nil,
+		Revision:        t.revision, Model: t.model, Fingerprints: t.fingerprints,
 	}
 }
 

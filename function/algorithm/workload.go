@@ -40,7 +40,7 @@ func serviceAccount(d *compose.Draft, p *pass) {
 // config files in an immutable ConfigMap named by its content. Pods of the revision before keep theirs until they are gone (see
 // lingering).
 func config(d *compose.Draft, p *pass) {
-	if !pods.HasFiles(p.spec.Config) {
+	if p.spec.Config == nil {
 		return
 	}
 	data := make(map[string]string, len(p.spec.Config.Files))
@@ -132,7 +132,7 @@ func autoscaler(d *compose.Draft, p *pass, r rollout.Run) {
 	metrics := measure.ScalingMetrics(&p.spec, p.load(), unguarded, p.guarded(), p.Name, slot)
 	if len(metrics) == 0 {
 		// The metric of the load is not known yet. Whatever scales goes on by the metrics that it has.
-		metrics = observed.NewHorizontalPodAutoscaler(p.Observed[names.Autoscaler(slot)]).Metrics()
+		metrics = measure.Kept(&p.spec, observed.NewHorizontalPodAutoscaler(p.Observed[names.Autoscaler(slot)]).Metrics())
 	}
 	if len(metrics) == 0 {
 		return
@@ -171,7 +171,7 @@ func behavior(calm int32) *applyautoscalingv2.HorizontalPodAutoscalerBehaviorApp
 // because its node could never be drained. It counts the missing ones, since a minimum equal to the size would block drains as
 // well, and pods that do not serve may always go.
 func disruptionBudget(d *compose.Draft, p *pass) {
-	most := *p.spec.Replicas
+	most := p.rollout.Replicas
 	if p.spec.Scaling != nil {
 		most = p.spec.Scaling.MaxReplicas
 	}

@@ -59,6 +59,9 @@ func (a Analysis) Scaling() observev1alpha1.ScalingObservation {
 	return part[observev1alpha1.ScalingObservation](a, "scaling")
 }
 
+// Distribution is the histogram by which drift is measured unless the spec names one, or empty.
+func (a Analysis) Distribution() string { return compose.Text(a.status, "distribution") }
+
 // SLO is the state of the error budget.
 func (a Analysis) SLO() observev1alpha1.SLOObservation {
 	return part[observev1alpha1.SLOObservation](a, "slo")

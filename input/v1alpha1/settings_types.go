@@ -34,17 +34,22 @@ type Settings struct {
 // AlgorithmSettings are the choices of a platform team for every Algorithm. A change affects Algorithms that do not set
 // the field themselves; settings that reach the pods apply to their next revision and restart nothing.
 type AlgorithmSettings struct {
-	// CPU request of a replica without one. Default: 250m.
+	// CPU request of a replica without one and without a GPU. Default: 250m.
 	//
 	// +kubebuilder:example="250m"
 	// +optional
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 
-	// Memory request and limit of a replica without them. Default: 256Mi.
+	// Memory request and limit of a replica without them and without a GPU. Default: 256Mi.
 	//
 	// +kubebuilder:example="256Mi"
 	// +optional
 	Memory *resource.Quantity `json:"memory,omitempty"`
+
+	// GPU holds the defaults of replicas that request a GPU.
+	//
+	// +optional
+	GPU AlgorithmGPUSettings `json:"gpu,omitzero"`
 
 	// CompanionImage is the image of the program that downloads models and warms up replicas. Without a tag it has the
 	// tag of the function's version. Default: ghcr.io/capstan-dev/companion.
@@ -93,4 +98,20 @@ type AlgorithmSettings struct {
 	// +kubebuilder:example={"kind": "ClusterProviderConfig", "name": "mlflow"}
 	// +optional
 	MLflow *xpv2.ProviderConfigReference `json:"mlflow,omitempty"`
+}
+
+// AlgorithmGPUSettings are the defaults of replicas that request a GPU.
+type AlgorithmGPUSettings struct {
+	// CPU request of a replica without one. Default: 1.
+	//
+	// +kubebuilder:example="4"
+	// +optional
+	CPU *resource.Quantity `json:"cpu,omitempty"`
+
+	// Memory request of a replica without one. Such a replica has no limit, because drivers and models need very
+	// different amounts of it. Default: 4Gi.
+	//
+	// +kubebuilder:example="16Gi"
+	// +optional
+	Memory *resource.Quantity `json:"memory,omitempty"`
 }

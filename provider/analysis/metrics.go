@@ -146,7 +146,8 @@ func (o *observer) measure(ctx context.Context, cr *v1alpha1.Analysis, pods []co
 	p, at, now := cr.Spec.ForProvider.Metrics, &cr.Status.AtProvider, o.now()
 	if p == nil {
 		o.memory.forget(cr.GetUID())
-		at.Server, at.UncountedFailures, at.Trial, at.Metrics, at.Scaling, at.SLO, at.Canary = "", "", nil, nil, nil, nil, nil
+		at.Server, at.UncountedFailures, at.Distribution, at.Trial, at.Metrics = "", "", "", nil, nil
+		at.Scaling, at.SLO, at.Canary = nil, nil, nil
 		cr.Status.Conditions = slices.DeleteFunc(cr.Status.Conditions, func(c xpv2.Condition) bool { return c.Type == apis.TypeConnected })
 		return
 	}
@@ -207,6 +208,7 @@ func report(cr *v1alpha1.Analysis, load autoload.Memory, k seen, pods []corev1.P
 	at.Trial = verdict.Trial(p, k.trial, readyIn(pods))
 	at.Server = serverOf(at.Server, p, k.sample)
 	at.UncountedFailures = promq.UncountedFailures(at.Server, p)
+	at.Distribution = distributionOf(at.Distribution, p, k.found.Discovery)
 	at.SLO = slo.Report(at.SLO, p.SLO, k.sample.Failure, k.found.accounts)
 	in := autoload.Look{
 		Namespace: cr.GetNamespace(), Algorithm: cr.Spec.ForProvider.Algorithm, Metrics: p, Sample: k.sample, Reported: at.Scaling, Now: now,
@@ -237,6 +239,16 @@ func serverOf(reported string, p *v1alpha1.MetricsParameters, s promq.Sample) st
 		return reported
 	}
 	return ""
+}
+
+// distributionOf the live slot, which comes first. What is reported stays while it is unknown.
+func distributionOf(reported string, p *v1alpha1.MetricsParameters, found promq.Discovery) string {
+	for _, slot := range p.Slots[:min(len(p.Slots), 1)] {
+		if name, known := found.Distributions[slot]; known {
+			return name
+		}
+	}
+	return reported
 }
 
 // readyOf are the pods of a slot that are ready.

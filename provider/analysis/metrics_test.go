@@ -112,7 +112,11 @@ func (p *prom) QueryAt(ctx context.Context, pods prometheus.Pods, query string, 
 			if !strings.Contains(query, n) {
 				continue
 			}
-			line(slot, modelserver.MeasureSeries, 1, "__name__", n)
+			measure := modelserver.MeasureSeries
+			if slices.Contains(modelserver.Distributions(), n) {
+				measure = modelserver.MeasureDistribution
+			}
+			line(slot, measure, 1, "__name__", n)
 		}
 		if query == modelserver.Discovery() {
 			continue
@@ -439,6 +443,38 @@ func TestRoundTrips(t *testing.T) {
 	p.err = &outside.Failure{Reason: apis.ReasonUnreachable}
 	m.Checks, a.Found = append(slices.Clone(everyCheck), m.Checks...), promq.Discovery{}
 	look("A Prometheus that does not answer is asked once", 1)
+}
+
+// TestDistribution shows which histogram is reported that drift is measured by.
+func TestDistribution(t *testing.T) {
+	const scores, tokens = "algorithm_prediction_score_bucket", "vllm:request_generation_tokens_bucket"
+	vllm := func(names ...string) told {
+		return told{requests: 1, inFlight: 1, names: append(names, "vllm:num_requests_running")}
+	}
+	cases := map[string]struct {
+		reason   string
+		slots    map[string]told
+		err      error
+		reported string
+		want     string
+	}{
+		"None":     {reason: "Requests say nothing about what is answered.", slots: map[string]told{"a": algorithm(1, 0, 1)}, reported: scores},
+		"Server":   {reason: "A server has one of its own.", slots: map[string]told{"a": vllm(tokens)}, want: tokens},
+		"Any":      {reason: "The one that any server can expose comes first.", slots: map[string]told{"a": vllm(tokens, scores)}, want: scores},
+		"Other":    {reason: "The live pods count.", slots: map[string]told{"a": vllm(), "b": vllm(tokens)}},
+		"Unknown":  {reason: "What is reported stays while no pod is scraped.", slots: map[string]told{"a": {down: true}}, reported: scores, want: scores},
+		"NoAnswer": {reason: "And while Prometheus does not answer.", err: &outside.Failure{Reason: apis.ReasonUnreachable}, reported: scores, want: scores},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			m := metricsOf("a", "b")
+			a := &promq.Asker{Prometheus: &prom{slots: tc.slots, err: tc.err}, Namespace: "shop", Algorithm: "reco", Now: now}
+			a.Ask(t.Context(), promq.QuestionOf(&m))
+			if got := distributionOf(tc.reported, &m, a.Found); got != tc.want {
+				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
+			}
+		})
+	}
 }
 
 // A stand is a managed reconciler with a Prometheus, whose status writes are counted.

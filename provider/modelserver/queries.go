@@ -15,6 +15,8 @@ const (
 	MeasureUp = "up"
 	// MeasureSeries is the number of series of a name, which is in __name__.
 	MeasureSeries = "series"
+	// MeasureDistribution is the number of series of a histogram that drift is measured by, whose name is in __name__.
+	MeasureDistribution = "distribution"
 	// MeasureRequests is the number of requests in the window.
 	MeasureRequests = "requests"
 	// MeasureFailures is the number of requests in the window that failed.
@@ -25,7 +27,8 @@ const (
 	MeasureLatency = "latency"
 )
 
-// Discovery is a query that finds which metrics of known names there are, and whether pods are scraped at all, by slot.
+// Discovery is a query that finds which metrics of known names there are, and whether pods are scraped at all, by slot. What drift
+// is measured by tells nothing about the server.
 func Discovery() string {
 	servers := Servers()
 	names := make([]string, 0, 4*len(servers))
@@ -34,6 +37,7 @@ func Discovery() string {
 	}
 	return joined(
 		measure(MeasureSeries, fmt.Sprintf("count by (%s, __name__) (%s)", LabelSlot, anyOf(names))),
+		measure(MeasureDistribution, fmt.Sprintf("count by (%s, __name__) (%s)", LabelSlot, anyOf(Distributions()))),
 		measure(MeasureUp, up()),
 	)
 }

@@ -33,6 +33,9 @@ type Server struct {
 	Latency Histogram
 	// InFlight are gauges of the requests that wait or are worked on.
 	InFlight []string
+	// Distribution is the histogram of what it answers that drift is measured by, beside the one that any server can expose. None
+	// when empty.
+	Distribution string
 	// Signs are metrics that show the server before its first request, beside those above.
 	Signs []string
 	// WithoutLatency is what to do when there is no histogram of the latency.
@@ -53,6 +56,9 @@ const (
 	milliseconds = 1
 	microseconds = 0.001
 )
+
+// Distribution is the histogram by which any server can expose how what it answers is distributed, for instance its scores.
+const Distribution = `algorithm_prediction_score_bucket`
 
 // notProbes leaves out what is no request of a user, by the labels that the usual libraries put the path in: starlette_exporter,
 // prometheus-fastapi-instrumentator and the ones of Express, Gin and Echo. Series without such a label stay.
@@ -81,6 +87,8 @@ func Servers() []Server {
 			Failures: []string{`vllm:request_success_total{finished_reason="error"}`},
 			Latency:  Histogram{Buckets: `vllm:e2e_request_latency_seconds_bucket`, Milliseconds: seconds},
 			InFlight: []string{`vllm:num_requests_running`, `vllm:num_requests_waiting`},
+			// How many tokens a request was answered with, in the same file.
+			Distribution: `vllm:request_generation_tokens_bucket`,
 		},
 		{
 			// triton-inference-server/server, docs/user_guide/metrics.md and qa/L0_metrics. Durations are only summed up
@@ -157,6 +165,17 @@ func (s Server) Names() []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// Distributions are the histograms that drift is measured by, the one that any server can expose first.
+func Distributions() []string {
+	all := []string{Distribution}
+	for _, s := range Servers() {
+		if s.Distribution != "" {
+			all = append(all, s.Distribution)
+		}
+	}
+	return all
 }
 
 // Exposes reports whether some of the names belong to a measure.

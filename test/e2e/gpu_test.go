@@ -6,8 +6,8 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -32,7 +32,7 @@ const (
 func TestGPU(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
-	advertise(t)
+	advertise(t, map[string]string{gpuLabel: gpuProduct}, map[corev1.ResourceName]string{gpuDevice: "2", gpuPart: "1"})
 
 	asking := func(name, device string, count int32, products ...v1alpha1.LabelValue) *v1alpha1.Algorithm {
 		return algorithm(ns, name, func(a *v1alpha1.Algorithm) {
@@ -59,8 +59,8 @@ func TestGPU(t *testing.T) {
 	within(t, 2*timeout, "both devices go to who waits for them", ready(ns, "greedy", v1alpha1.PhaseReady, 1))
 }
 
-// advertise devices on the first node, until the test ends.
-func advertise(t *testing.T) {
+// advertise devices and labels on the first node, until the test ends.
+func advertise(t *testing.T, labels map[string]string, devices map[corev1.ResourceName]string) {
 	t.Helper()
 	nodes := &corev1.NodeList{}
 	if err := kube.List(t.Context(), nodes); err != nil || len(nodes.Items) == 0 {
@@ -68,24 +68,40 @@ func advertise(t *testing.T) {
 	}
 	name := nodes.Items[0].Name
 	// In JSON, where null removes a field.
-	set := func(ctx context.Context, label, whole, part string) error {
-		node := &corev1.Node{}
-		node.Name = name
-		amounts := fmt.Sprintf(`{%q: %s, %q: %s}`, gpuDevice, whole, gpuPart, part)
-		status := fmt.Sprintf(`{"status": {"capacity": %s, "allocatable": %s}}`, amounts, amounts)
-		if err := kube.Status().Patch(ctx, node, client.RawPatch(types.StrategicMergePatchType, []byte(status))); err != nil {
+	set := func(ctx context.Context, gone bool) error {
+		amounts, named := map[corev1.ResourceName]*string{}, map[string]*string{}
+		for device, n := range devices {
+			if amounts[device] = &n; gone {
+				amounts[device] = nil
+			}
+		}
+		for key, value := range labels {
+			if named[key] = &value; gone {
+				named[key] = nil
+			}
+		}
+		status, err := json.Marshal(map[string]any{"status": map[string]any{"capacity": amounts, "allocatable": amounts}})
+		if err != nil {
 			return err
 		}
-		labels := fmt.Sprintf(`{"metadata": {"labels": {%q: %s}}}`, gpuLabel, label)
+		metadata, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": named}})
+		if err != nil {
+			return err
+		}
+		node := &corev1.Node{}
+		node.Name = name
+		if err := kube.Status().Patch(ctx, node, client.RawPatch(types.StrategicMergePatchType, status)); err != nil {
+			return err
+		}
 
-		return kube.Patch(ctx, node, client.RawPatch(types.MergePatchType, []byte(labels)))
+		return kube.Patch(ctx, node, client.RawPatch(types.MergePatchType, metadata))
 	}
 	t.Cleanup(func() {
-		if err := set(context.Background(), "null", "null", "null"); err != nil {
+		if err := set(context.Background(), true); err != nil {
 			t.Errorf("cannot take the devices away: %v", err)
 		}
 	})
-	if err := set(t.Context(), strconv.Quote(gpuProduct), `"2"`, `"1"`); err != nil {
+	if err := set(t.Context(), false); err != nil {
 		t.Fatalf("cannot advertise devices: %v", err)
 	}
 	eventually(t, "the node has the devices", func(ctx context.Context) error {
@@ -94,7 +110,7 @@ func advertise(t *testing.T) {
 			return err
 		}
 		var lacking []string
-		for _, device := range []corev1.ResourceName{gpuDevice, gpuPart} {
+		for device := range devices {
 			if q := node.Status.Allocatable[device]; q.IsZero() {
 				lacking = append(lacking, string(device))
 			}

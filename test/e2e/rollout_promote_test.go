@@ -6,7 +6,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -101,7 +100,7 @@ func TestApproval(t *testing.T) {
 	calls.end(t)
 }
 
-// TestCanaryWithoutGateway splits traffic by the number of replicas, and holds where that is impossible.
+// TestCanaryWithoutGateway splits traffic by the number of replicas, and shifts all of it where that is impossible.
 func TestCanaryWithoutGateway(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
@@ -110,16 +109,16 @@ func TestCanaryWithoutGateway(t *testing.T) {
 	}
 	stable(t, reco("reco", "v1", 4, 20))
 	stable(t, reco("small", "v1", 1, 20))
-	c := courseOf(t, ns, "reco")
+	c, single := courseOf(t, ns, "reco"), courseOf(t, ns, "small")
 	calls := callInside(t, ns, "reco-caller", load.Options{
 		URL: "http://reco/predict", Concurrency: 8, Rate: 60, Timeout: 10 * time.Second, NoKeepAlive: true,
 	})
 
-	// One replica beside one would get half of the traffic.
+	// One replica beside one would get half of the traffic: all of it shifts at once, and can go back while it bakes.
 	edit(t, reco("small", "v2", 1, 20))
 	edit(t, reco("reco", "v2", 4, 20))
-	eventually(t, "a share that no replica is small enough for is reported", rollout(ns, "small", v1alpha1.RolloutHolding,
-		string(v1alpha1.ReasonStepTooFine), "at least 4 replicas", "at least 50 %", "spec.route"))
+	within(t, 2*timeout, "all traffic of a single replica shifts", rollout(ns, "small", v1alpha1.RolloutBaking, ""))
+	single.took(t, v1alpha1.RolloutStable, v1alpha1.RolloutPreparing, v1alpha1.RolloutPromoting, v1alpha1.RolloutBaking)
 
 	within(t, 2*timeout, "20 % of callers may reach v2", stepping(ns, "reco", 20))
 	eventually(t, "one replica beside four is their share", func(ctx context.Context) error {
@@ -152,15 +151,4 @@ func TestCanaryWithoutGateway(t *testing.T) {
 	within(t, timeout, "v2 is live", live(ns, "reco", "v2"))
 	c.took(t, v1alpha1.RolloutStable, v1alpha1.RolloutPreparing, v1alpha1.RolloutStepping, v1alpha1.RolloutPromoting, v1alpha1.RolloutBaking)
 	lossless(t, "through the whole rollout", calls())
-
-	// It never went further, and continues when the share is possible.
-	eventually(t, "the other one still holds", rollout(ns, "small", v1alpha1.RolloutHolding, string(v1alpha1.ReasonStepTooFine)))
-	edit(t, reco("small", "v2", 1, 51))
-	eventually(t, "with a greater share it goes on", func(ctx context.Context) error {
-		if r := rolloutOf(ctx, ns, "small"); r.Phase != v1alpha1.RolloutStepping || r.Weight != 51 {
-			return errors.New("it is " + string(r.Phase) + ": " + r.Message)
-		}
-
-		return nil
-	})
 }

@@ -14,36 +14,39 @@ import (
 func lifecycleAccepted() map[string]map[string]any {
 	objects := map[string]map[string]any{}
 	for name, text := range map[string]string{
-		"LifecycleByDefault":    `lifecycle: {}`,
-		"LifecycleOneWeight":    `lifecycle: {canaryWeight: 20}`,
-		"LifecycleLeastWeight":  `lifecycle: {canaryWeight: 1}`,
-		"LifecycleAllAtOnce":    `lifecycle: {canaryWeight: 100, bake: 1h}`,
-		"LifecycleOneStep":      `lifecycle: {steps: [99]}`,
-		"LifecycleTenSteps":     `lifecycle: {steps: [1, 2, 5, 10, 20, 30, 50, 75, 90, 99]}`,
-		"LifecycleShortTimes":   `lifecycle: {soak: 0s, deadline: 1m, bake: 0s}`,
-		"LifecycleLongTimes":    `lifecycle: {soak: 168h, deadline: 168h, bake: 168h}`,
-		"LifecycleMixedTimes":   `lifecycle: {soak: 1h30m, deadline: 1.5h}`,
-		"LifecycleOneStandby":   `lifecycle: {standbyReplicas: 1}`,
-		"LifecycleNoThreshold":  `lifecycle: {successThreshold: 0}`,
-		"LifecycleManyNines":    `lifecycle: {successThreshold: 0.99999}`,
-		"LifecycleOneSample":    `lifecycle: {minSamples: 1}`,
-		"LifecycleMostSamples":  `lifecycle: {minSamples: 1000000}`,
-		"LifecycleLatency":      `lifecycle: {latency: {maxMs: 50, percentile: 99}}`,
-		"LifecycleRegression":   `lifecycle: {latency: {maxRegressionPercent: 10}}`,
-		"LifecycleFailures":     `lifecycle: {maxFailureIncreasePercent: 1000}`,
-		"LifecycleMetric":       `lifecycle: {metrics: [{name: revenue, query: sum(revenue), min: 0.98, max: 0.98, relativeTo: Baseline}]}`,
-		"LifecycleMetricBelow0": `lifecycle: {metrics: [{name: p, query: sum(revenue), max: -1}]}`,
-		"LifecycleDrift":        `lifecycle: {rollbackOnDrift: true, drift: {query: q}}`,
-		"LifecycleDataDrift":    `lifecycle: {drift: {query: q, reference: 720h, method: KS, max: 0.05}}`,
-		"LifecycleNoDrift":      `lifecycle: {rollbackOnDrift: false}`,
-		"LifecycleContinue":     `lifecycle: {onNoData: Continue}`,
-		"LifecycleApproved":     `lifecycle: {approval: EveryStep, approve: [1a2b3c4d5e, "1a2b3c4d5e:1", "1a2b3c4d5e:50", "0123456789:100"]}`,
-		"LifecycleByHand":       `lifecycle: {promote: 1a2b3c4d5e, abort: 2b3c4d5e6f, retry: "0a1b2c3d4e#2"}`,
-		"LifecycleManyRetries":  `lifecycle: {retry: "0a1b2c3d4e#9999"}`,
-		"LifecycleFrozen":       `lifecycle: {freeze: [{cron: "0 17 * * 5", for: 62h, timeZone: Europe/Berlin}, {cron: "* * 1 1 *", for: 1m}, {cron: "0 0 1 * *", for: 744h, timeZone: Etc/GMT+1}]}`,
-		"LifecycleMatch":        `{route: {}, lifecycle: {match: [{header: X-User-Group, value: beta}, {cookie: early-access, value: "1"}]}}`,
-		"CandidateAlias":        `model: {from: registry, registry: {name: reco, alias: champion, liveAlias: live, candidateAlias: challenger}}`,
-		"CandidateAliasAlone":   `model: {from: registry, registry: {name: reco, version: "7", candidateAlias: challenger}}`,
+		"LifecycleByDefault":     `lifecycle: {}`,
+		"LifecycleOneWeight":     `lifecycle: {canaryWeight: 20}`,
+		"LifecycleLeastWeight":   `lifecycle: {canaryWeight: 1}`,
+		"LifecycleAllAtOnce":     `lifecycle: {canaryWeight: 100, bake: 1h}`,
+		"LifecycleOneStep":       `lifecycle: {steps: [99]}`,
+		"LifecycleTenSteps":      `lifecycle: {steps: [1, 2, 5, 10, 20, 30, 50, 75, 90, 99]}`,
+		"LifecycleShortTimes":    `lifecycle: {soak: 0s, deadline: 1m, bake: 0s}`,
+		"LifecycleLongTimes":     `lifecycle: {soak: 168h, deadline: 168h, bake: 168h}`,
+		"LifecycleMixedTimes":    `lifecycle: {soak: 1h30m, deadline: 1.5h}`,
+		"LifecycleOneStandby":    `lifecycle: {standbyReplicas: 1}`,
+		"LifecycleNoThreshold":   `lifecycle: {successThreshold: 0}`,
+		"LifecycleManyNines":     `lifecycle: {successThreshold: 0.99999}`,
+		"LifecycleOneSample":     `lifecycle: {minSamples: 1}`,
+		"LifecycleMostSamples":   `lifecycle: {minSamples: 1000000}`,
+		"LifecycleLatency":       `lifecycle: {latency: {maxMs: 50, percentile: 99}}`,
+		"LifecycleRegression":    `lifecycle: {latency: {maxRegressionPercent: 10}}`,
+		"LifecycleFailures":      `lifecycle: {maxFailureIncreasePercent: 1000}`,
+		"LifecycleMetric":        `lifecycle: {metrics: [{name: revenue, query: sum(revenue), min: 0.98, max: 0.98, relativeTo: Baseline}]}`,
+		"LifecycleMetricBelow0":  `lifecycle: {metrics: [{name: p, query: sum(revenue), max: -1}]}`,
+		"LifecycleDrift":         `lifecycle: {rollbackOnDrift: true, drift: {query: q}}`,
+		"LifecycleDriftOfServer": `lifecycle: {rollbackOnDrift: true, drift: {max: 0.3}}`,
+		"LifecycleDriftAlone":    `lifecycle: {drift: {query: q}}`,
+		"LifecycleDriftReported": `lifecycle: {rollbackOnDrift: false, drift: {action: Report, reference: 24h}}`,
+		"LifecycleDataDrift":     `lifecycle: {drift: {query: q, reference: 720h, method: KS, max: 0.05}}`,
+		"LifecycleNoDrift":       `lifecycle: {rollbackOnDrift: false}`,
+		"LifecycleContinue":      `lifecycle: {onNoData: Continue}`,
+		"LifecycleApproved":      `lifecycle: {approval: EveryStep, approve: [1a2b3c4d5e, "1a2b3c4d5e:1", "1a2b3c4d5e:50", "0123456789:100"]}`,
+		"LifecycleByHand":        `lifecycle: {promote: 1a2b3c4d5e, abort: 2b3c4d5e6f, retry: "0a1b2c3d4e#2"}`,
+		"LifecycleManyRetries":   `lifecycle: {retry: "0a1b2c3d4e#9999"}`,
+		"LifecycleFrozen":        `lifecycle: {freeze: [{cron: "0 17 * * 5", for: 62h, timeZone: Europe/Berlin}, {cron: "* * 1 1 *", for: 1m}, {cron: "0 0 1 * *", for: 744h, timeZone: Etc/GMT+1}]}`,
+		"LifecycleMatch":         `{route: {}, lifecycle: {match: [{header: X-User-Group, value: beta}, {cookie: early-access, value: "1"}]}}`,
+		"CandidateAlias":         `model: {from: registry, registry: {name: reco, alias: champion, liveAlias: live, candidateAlias: challenger}}`,
+		"CandidateAliasAlone":    `model: {from: registry, registry: {name: reco, version: "7", candidateAlias: challenger}}`,
 	} {
 		objects[name] = smallest(spec(text))
 	}
@@ -137,13 +140,13 @@ func lifecycleRefused() map[string]refused {
 	add("MetricRelativeToOther", "The choice is named.", `metrics: [{`+metric+`, min: 1, relativeTo: Yesterday}]`,
 		`spec.lifecycle.metrics[0].relativeTo: Unsupported value: "Yesterday": supported values: "Baseline"`)
 
-	add("DriftOfWhat", "Which distribution?", `rollbackOnDrift: true`,
-		"spec.lifecycle.rollbackOnDrift: Invalid value: rollbackOnDrift needs drift: name the histogram whose distribution is compared")
-	add("DriftForNothing", "Nothing would come of it.", `drift: {query: q}`,
-		"spec.lifecycle.drift: Invalid value: drift has no effect: set rollbackOnDrift, or a reference to compare with")
-	add("DriftNotRolledBack", "Nothing would come of it.", `rollbackOnDrift: false, drift: {query: q}`,
-		"spec.lifecycle.drift: Invalid value: drift has no effect: set rollbackOnDrift, or a reference to compare with")
-	add("DriftWithoutQuery", "Which distribution?", `rollbackOnDrift: true, drift: {}`, "spec.lifecycle.drift.query: Required value")
+	const contradicts = "spec.lifecycle.rollbackOnDrift: Invalid value: contradicts drift.action: remove rollbackOnDrift, or set drift.action to Report where it is false"
+	add("DriftForNothing", "Nothing would come of it.", `drift: {query: q, action: Report}`,
+		"spec.lifecycle.drift.action: Invalid value: Report has no effect without reference, the time to compare with: set reference, or remove drift")
+	add("DriftNotRolledBack", "Which of the two?", `rollbackOnDrift: false, drift: {query: q}`, contradicts)
+	add("DriftOnlyReported", "Which of the two?", `rollbackOnDrift: true, drift: {query: q, action: Report, reference: 24h}`, contradicts)
+	add("DriftIgnored", "The choices are named.", `drift: {action: Ignore}`,
+		`spec.lifecycle.drift.action: Unsupported value: "Ignore": supported values: "Rollback", "Report"`)
 	add("DriftEmptyQuery", "Which distribution?", `rollbackOnDrift: true, drift: {query: ""}`,
 		`spec.lifecycle.drift.query: Invalid value: "": spec.lifecycle.drift.query in body should be at least 1 chars long`)
 	add("DriftLongQuery", "The bound is named.", `rollbackOnDrift: true, drift: {query: `+strings.Repeat("q", 2049)+`}`,
@@ -279,7 +282,7 @@ func TestLifecycleDefaults(t *testing.T) {
 				"soak": "0s", "deadline": "2h", "bake": "0s", "successThreshold": int64(0), "minSamples": int64(1),
 				"onNoData": "Continue", "approval": "EveryStep",
 				"latency": map[string]any{"maxMs": int64(50), "percentile": int64(95)},
-				"drift":   map[string]any{"query": "q", "reference": "24h", "method": "PSI", "max": 0.2},
+				"drift":   map[string]any{"action": "Rollback", "query": "q", "reference": "24h", "method": "PSI", "max": 0.2},
 				"freeze":  []any{map[string]any{"cron": "0 17 * * 5", "for": "62h", "timeZone": "UTC"}},
 			},
 		},

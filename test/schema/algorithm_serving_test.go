@@ -13,8 +13,6 @@ import (
 func servingAccepted() map[string]map[string]any {
 	objects := map[string]map[string]any{}
 	for name, text := range map[string]string{
-		"OnlyVariables":         `config: {env: {THRESHOLD: "0.7"}}`,
-		"EmptyVariable":         `config: {env: {EMPTY: ""}}`,
 		"SecretWithDots":        `secrets: [{name: reco.license}]`,
 		"ModelByVersion":        `model: {from: registry, registry: {name: reco, version: "7"}}`,
 		"ModelByAlias":          `model: {from: registry, registry: {name: reco, alias: champion, liveAlias: live}}`,
@@ -91,16 +89,6 @@ func servingRefused() map[string]refused {
 	checks := func(text string) map[string]any { return smallest(spec(`metrics: {checks: [` + text + `]}`)) }
 
 	return map[string]refused{
-		"ConfigOfNothing": {
-			reason: "There is nothing to configure.",
-			object: smallest(spec(`config: {env: {}}`)),
-			want:   []string{"spec.config.env: Invalid value: 0: spec.config.env in body should have at least 1 properties"},
-		},
-		"ConfigVariable": {
-			reason: "Kubernetes would refuse the pod.",
-			object: smallest(spec(`config: {env: {1A: x}}`)),
-			want:   []string{"spec.config.env: Invalid value: names must be letters, digits, '_', '-' or '.', not start with a digit, and have at most 256 characters"},
-		},
 		"SecretInUpperCase": {
 			reason: "No Secret can have the name.",
 			object: smallest(spec(`secrets: [{name: S}]`)),
@@ -571,6 +559,8 @@ func TestAlgorithmChanged(t *testing.T) {
 	cached := func(text string) map[string]any {
 		return smallest(spec(`model: {from: s3, s3: {uri: s3://models/reco}, cache: ` + text + `}`))
 	}
+	const autoscaled = "another number has no effect with scaling, where the autoscaler sets it: change scaling.minReplicas or scaling.maxReplicas, " +
+		"or set 0, which stops the Algorithm"
 	cases := map[string]struct {
 		reason        string
 		before, after map[string]any
@@ -598,6 +588,33 @@ func TestAlgorithmChanged(t *testing.T) {
 			before: cached(`{size: 2Gi, accessMode: ReadWriteOnce}`),
 			after:  cached(`{size: 2Gi}`),
 			want:   []string{`spec.model.cache.accessMode: Invalid value: "ReadWriteMany": cannot be changed: a volume keeps its access mode`},
+		},
+		"NumberOfAutoscaler": {
+			reason: "It would have no effect.",
+			before: smallest(spec(`{replicas: 3, scaling: {maxReplicas: 9}}`)),
+			after:  smallest(spec(`{replicas: 4, scaling: {maxReplicas: 9}}`)),
+			want:   []string{`spec.replicas: Invalid value: ` + autoscaled},
+		},
+		"FirstNumberOfAutoscaler": {
+			reason: "It would have no effect either.",
+			before: smallest(spec(`{scaling: {maxReplicas: 9}}`)),
+			after:  smallest(spec(`{replicas: 4, scaling: {maxReplicas: 9}}`)),
+			want:   []string{`spec.replicas: Invalid value: ` + autoscaled},
+		},
+		"StopAutoscaled": {
+			reason: "Zero stops it.",
+			before: smallest(spec(`{replicas: 3, scaling: {maxReplicas: 9}}`)),
+			after:  smallest(spec(`{replicas: 0, scaling: {maxReplicas: 9}}`)),
+		},
+		"StartAutoscaled": {
+			reason: "And another number starts it again.",
+			before: smallest(spec(`{replicas: 0, scaling: {maxReplicas: 9}}`)),
+			after:  smallest(spec(`{replicas: 4, scaling: {maxReplicas: 9}}`)),
+		},
+		"NumberInPlaceOfAutoscaler": {
+			reason: "Without scaling the number counts.",
+			before: smallest(spec(`{replicas: 3, scaling: {maxReplicas: 9}}`)),
+			after:  smallest(spec(`{replicas: 4}`)),
 		},
 		"CacheGoes": {
 			reason: "What is gone has no class.",

@@ -91,11 +91,12 @@ func TestAlgorithmAccepted(t *testing.T) {
 			object: smallest(),
 		},
 		"DesignToday": {
-			reason: "The object of the README stays valid, as far as its fields exist.",
+			reason: "The short object that people write first stays valid.",
 			object: smallest(name("recommendation-engine"), spec(`
 replicas: 3
 resources: {gpu: nvidia.com/gpu, gpuCount: 2}
-scaling: {minReplicas: 1, maxReplicas: 10}`)),
+scaling:   {minReplicas: 1, maxReplicas: 10, targetLatencyMs: 50}
+lifecycle: {canaryWeight: 20, successThreshold: 0.99, rollbackOnDrift: true}`)),
 		},
 		"ZeroReplicas":       {reason: "Zero stops an Algorithm.", object: smallest(spec(`replicas: 0`))},
 		"LongestName":        {reason: "A Service may have 63 characters.", object: smallest(name(strings.Repeat("a", 63)))},
@@ -440,7 +441,7 @@ func TestAlgorithmRefused(t *testing.T) {
 		"NoFiles": {
 			reason: "There is nothing to mount.",
 			object: smallest(spec(`config: {mountPath: /etc/reco}`)),
-			want:   []string{"spec.config: Invalid value: set files, env or both"},
+			want:   []string{"spec.config.files: Required value"},
 		},
 		"EmptyFiles": {
 			reason: "There is nothing to mount.",

@@ -155,6 +155,12 @@ type AnalysisObservation struct {
 	// +optional
 	UncountedFailures string `json:"uncountedFailures,omitempty"`
 
+	// Distribution is the histogram of the live pods' outputs by which drift is measured when a check names no query,
+	// for instance algorithm_prediction_score_bucket. Empty when the pods expose none that is known.
+	//
+	// +optional
+	Distribution string `json:"distribution,omitempty"`
+
 	// Trial has the results of the checks that are tried.
 	//
 	// +kubebuilder:validation:MaxItems=16

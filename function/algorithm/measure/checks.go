@@ -38,8 +38,7 @@ func Checks(spec *v1alpha1.AlgorithmSpec) []observev1alpha1.Check {
 			Name: CheckLatency, Kind: observev1alpha1.CheckLatency, Percentile: sc.Percentile, Max: new(float64(*sc.TargetLatencyMs)),
 		})
 	}
-	if ComparesData(spec) {
-		d := spec.Lifecycle.Drift
+	if d := drift(spec); d != nil && ComparesData(spec) {
 		cs = append(cs, observev1alpha1.Check{
 			Name: CheckDataDrift, Kind: observev1alpha1.CheckDrift, Query: d.Query,
 			Method: observev1alpha1.DriftMethod(d.Method), Max: d.Max, Reference: d.Reference,
@@ -49,6 +48,29 @@ func Checks(spec *v1alpha1.AlgorithmSpec) []observev1alpha1.Check {
 		cs = append(cs, observev1alpha1.Check{Name: c.Name, Kind: observev1alpha1.CheckQuery, Query: c.Query, Min: c.Min, Max: c.Max})
 	}
 	return cs
+}
+
+// drift to measure, or nil where nothing is named or known to measure it by.
+func drift(spec *v1alpha1.AlgorithmSpec) *v1alpha1.Drift {
+	if lc := spec.Lifecycle; lc != nil && lc.Drift != nil && lc.Drift.Query != "" {
+		return lc.Drift
+	}
+	return nil
+}
+
+// DriftNotMeasured reports whether the spec asks for drift, and nothing is named or known to measure it by.
+func DriftNotMeasured(spec *v1alpha1.AlgorithmSpec) bool {
+	return spec.Lifecycle != nil && spec.Lifecycle.Drift != nil && drift(spec) == nil
+}
+
+// WithDistribution is a lifecycle whose drift is measured by a histogram that the pods are known to have, unless it names another.
+func WithDistribution(lc *v1alpha1.Lifecycle, histogram string) *v1alpha1.Lifecycle {
+	if lc == nil || lc.Drift == nil || lc.Drift.Query != "" || histogram == "" {
+		return lc
+	}
+	lc = lc.DeepCopy()
+	lc.Drift.Query = fmt.Sprintf("increase(%s[$window])", histogram)
+	return lc
 }
 
 // ComparesData reports whether the live revision is compared with an earlier time.
@@ -115,7 +137,7 @@ func candidateChecks(lc *v1alpha1.Lifecycle, beside bool, uncounted string) []ob
 			Max: new(1 + float64(*l.MaxRegressionPercent)/100), RelativeTo: observev1alpha1.RelativeToBaseline,
 		})
 	}
-	if d := lc.Drift; d != nil && lc.RollbackOnDrift {
+	if d := lc.Drift; d != nil && d.Query != "" && d.Action == v1alpha1.DriftRollback {
 		add(observev1alpha1.Check{
 			Name: CheckDrift, Kind: observev1alpha1.CheckDrift, Query: d.Query, Method: observev1alpha1.DriftMethod(d.Method),
 			Max: d.Max, RelativeTo: observev1alpha1.RelativeToBaseline,

@@ -49,7 +49,7 @@ func Parameters(spec *v1alpha1.AlgorithmSpec, d rollout.Decision, uncounted stri
 	if q := m.Queries; q != nil {
 		p.Queries = &observev1alpha1.Queries{Requests: q.Requests, Failures: q.Failures, Latency: q.Latency, InFlight: q.InFlight}
 	}
-	if sc := spec.Scaling; sc != nil {
+	if sc := spec.Scaling; sc != nil && sc.Signal != "" {
 		p.Scaling = &observev1alpha1.ScalingParameters{
 			Slot: d.Live.Slot, Signal: observev1alpha1.Signal(sc.Signal), Query: sc.Query, PerReplica: sc.PerReplica,
 			TargetLatencyMs: sc.TargetLatencyMs, Percentile: sc.Percentile,

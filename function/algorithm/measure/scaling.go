@@ -5,6 +5,7 @@ package measure
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -62,19 +63,29 @@ func RecordsOwn(spec *v1alpha1.AlgorithmSpec) bool {
 	return sc.Signal == string(observev1alpha1.SignalQuery) || latency || load
 }
 
-// Load that the autoscaler follows. Its signal is empty as long as it is unknown. Without an Analysis only the CPU is known.
-func Load(sc *v1alpha1.Scaling, learned observev1alpha1.ScalingObservation, observes bool) v1alpha1.ScalingStatus {
-	byCPU := v1alpha1.ScalingStatus{Signal: string(observev1alpha1.SignalCPU), PerReplica: new(float64(targetCPU))}
+// Load that the autoscaler follows. Its signal is empty as long as it is unknown. Without an Analysis only the CPU is known, which
+// replicas with a GPU are scaled by only where the spec says so: it is busy with feeding the GPU, however much that has to do.
+func Load(spec *v1alpha1.AlgorithmSpec, learned observev1alpha1.ScalingObservation, observes bool) v1alpha1.ScalingStatus {
+	sc := spec.Scaling
 	switch {
-	case sc.Signal == string(observev1alpha1.SignalCPU), !observes && sc.PerReplica == nil:
-		return byCPU
+	case NoSignal(spec, learned, observes):
+		return v1alpha1.ScalingStatus{}
 	case sc.PerReplica != nil:
 		return v1alpha1.ScalingStatus{Signal: sc.Signal, PerReplica: sc.PerReplica}
-	case learned.Signal == observev1alpha1.SignalCPU:
-		return byCPU
+	case sc.Signal == string(observev1alpha1.SignalCPU), !observes, learned.Signal == observev1alpha1.SignalCPU:
+		return v1alpha1.ScalingStatus{Signal: string(observev1alpha1.SignalCPU), PerReplica: new(float64(targetCPU))}
 	default:
 		return v1alpha1.ScalingStatus{Signal: string(learned.Signal), PerReplica: learned.PerReplica}
 	}
+}
+
+// NoSignal reports whether nothing says how much load replicas with a GPU have. Then their number stays as it is.
+func NoSignal(spec *v1alpha1.AlgorithmSpec, learned observev1alpha1.ScalingObservation, observes bool) bool {
+	sc := spec.Scaling
+	if sc == nil || spec.Resources.GPU == "" || sc.Signal == string(observev1alpha1.SignalCPU) || sc.PerReplica != nil {
+		return false
+	}
+	return sc.Signal == "" || !observes || learned.Signal == observev1alpha1.SignalCPU
 }
 
 // ScalingMetrics that the autoscaler of a slot follows, or none while they are unknown. The latency is a guard beside the load:
@@ -118,6 +129,17 @@ func ScalingMetrics(
 			WithValue(quantity(float64(*target)))))
 	}
 	return ms
+}
+
+// Kept are the metrics that an autoscaler has, and goes on by while that of the load is unknown. Replicas with a GPU may have been
+// without one before.
+func Kept(spec *v1alpha1.AlgorithmSpec, metrics []*applyautoscalingv2.MetricSpecApplyConfiguration) []*applyautoscalingv2.MetricSpecApplyConfiguration {
+	if spec.Resources.GPU == "" || spec.Scaling.Signal == string(observev1alpha1.SignalCPU) {
+		return metrics
+	}
+	return slices.DeleteFunc(metrics, func(m *applyautoscalingv2.MetricSpecApplyConfiguration) bool {
+		return m.Type != nil && *m.Type == autoscalingv2.ResourceMetricSourceType
+	})
 }
 
 // loadMetric of a signal, or empty for one that is no external metric.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm/names"
-	"github.com/capstan-dev/capstan/function/compose"
 )
 
 // container that serves. Its root file system stays writable, because images write where they please and a pod's own disk is gone
@@ -26,7 +25,7 @@ func container(in Inputs) *applycorev1.ContainerApplyConfiguration {
 			WithName(names.PortHTTP).
 			WithProtocol(corev1.ProtocolTCP).
 			WithContainerPort(*in.Spec.Port)).
-		WithResources(resources(in.Spec.Resources)).
+		WithResources(resources(in)).
 		WithVolumeMounts(mounts(in)...).
 		// The last words of a container that ends become a finding.
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
@@ -43,17 +42,12 @@ func container(in Inputs) *applycorev1.ContainerApplyConfiguration {
 	for _, e := range in.Spec.Env {
 		c.WithEnv(envVar(e))
 	}
-	if in.Spec.Config != nil {
-		for _, name := range compose.SortedKeys(in.Spec.Config.Env) {
-			c.WithEnv(envVar(v1alpha1.EnvVar{Name: name, Value: string(in.Spec.Config.Env[name])}))
-		}
-	}
 	return c
 }
 
 func mounts(in Inputs) []*applycorev1.VolumeMountApplyConfiguration {
 	var ms []*applycorev1.VolumeMountApplyConfiguration
-	if HasFiles(in.Spec.Config) {
+	if in.Spec.Config != nil {
 		ms = append(ms, applycorev1.VolumeMount().
 			WithName(volumeConfig).
 			WithMountPath(in.Spec.Config.MountPath).
@@ -87,14 +81,19 @@ func envVar(e v1alpha1.EnvVar) *applycorev1.EnvVarApplyConfiguration {
 }
 
 // resources of one replica. Memory is requested as it is limited, so that a replica is not ended because its neighbours grew;
-// what is written to shared memory counts against the limit. CPU is not limited: unused cycles would be lost.
-func resources(r *v1alpha1.Resources) *applycorev1.ResourceRequirementsApplyConfiguration {
+// what is written to shared memory counts against the limit. CPU is not limited: unused cycles would be lost. Neither is memory
+// that the spec does not name beside a GPU: what its drivers and a model take on the host differs too much for a usual limit.
+func resources(in Inputs) *applycorev1.ResourceRequirementsApplyConfiguration {
+	r := in.Spec.Resources
 	memory := r.Memory.DeepCopy()
 	if r.SharedMemory != nil {
 		memory.Add(*r.SharedMemory)
 	}
 	requests := corev1.ResourceList{corev1.ResourceCPU: *r.CPU, corev1.ResourceMemory: memory}
-	limits := corev1.ResourceList{corev1.ResourceMemory: memory}
+	limits := corev1.ResourceList{}
+	if !in.MemoryUnlimited {
+		limits[corev1.ResourceMemory] = memory
+	}
 	if r.GPU != "" {
 		count := *resource.NewQuantity(int64(*r.GPUCount), resource.DecimalSI)
 		requests[corev1.ResourceName(r.GPU)] = count

@@ -32,6 +32,9 @@ type Inputs struct {
 
 	Spec v1alpha1.AlgorithmSpec
 
+	// MemoryUnlimited reports whether the memory of the spec is only a request.
+	MemoryUnlimited bool
+
 	// CompanionImage of the platform's settings.
 	CompanionImage string
 
@@ -180,7 +183,7 @@ func spread(in Inputs) []*applycorev1.TopologySpreadConstraintApplyConfiguration
 
 func volumes(in Inputs) []*applycorev1.VolumeApplyConfiguration {
 	var vs []*applycorev1.VolumeApplyConfiguration
-	if HasFiles(in.Spec.Config) {
+	if in.Spec.Config != nil {
 		vs = append(vs, applycorev1.Volume().
 			WithName(volumeConfig).
 			WithConfigMap(applycorev1.ConfigMapVolumeSource().WithName(in.Config(ConfigHash(in.Spec.Config)))))
@@ -211,9 +214,6 @@ func annotations(in Inputs) map[string]string {
 	}
 	return m
 }
-
-// HasFiles reports whether the spec has config files. Its variables reach the pods without a ConfigMap.
-func HasFiles(c *v1alpha1.Config) bool { return c != nil && len(c.Files) > 0 }
 
 // ConfigHash of names and contents. JSON sorts the names and marks where each ends.
 func ConfigHash(c *v1alpha1.Config) string {

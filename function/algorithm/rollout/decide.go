@@ -5,7 +5,6 @@
 package rollout
 
 import (
-	"math"
 	"time"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -74,7 +73,7 @@ func Decide(f Facts) Decision {
 	switch {
 	case f.Lifecycle == nil, f.Scaling == nil && f.Replicas == 0:
 		// Without replicas nothing can be tried.
-		d = f.around(l.withoutRollout())
+		d = f.around(f.aborted(l).withoutRollout())
 	case l.Revision == "":
 		d = f.around(l)
 	default:
@@ -135,9 +134,6 @@ func (d Decision) following(f Facts, idle Slot) Decision {
 func (f Facts) candidateSize(idle Slot, weight int32, steps bool) (size, least *int32) {
 	n := f.sizeFor(weight)
 	switch {
-	case f.ByReplicas && n == 0 && steps:
-		// It waits, without requests, until there are enough live ones beside it again.
-		return new(int32(1)), nil
 	case f.ByReplicas:
 		return &n, nil
 	case f.Scaling != nil && steps:
@@ -273,9 +269,8 @@ func (d Decision) weighted(f Facts) Decision {
 		d.Assigned = f.assigned(l)
 	}
 	d.Mirror = runs && phase == v1alpha1.RolloutMirroring && f.Lifecycle.Mirror != nil && f.MirrorRefused == ""
-	live, there := float64(f.live(l).Available), float64(idle.Available)
-	if f.ByReplicas && phase == v1alpha1.RolloutStepping && live+there > 0 {
-		d.Share = new(math.Round(1000*there/(live+there)) / 10)
+	if phase == v1alpha1.RolloutStepping {
+		d.Share = f.shareOf(l)
 	}
 	return d
 }

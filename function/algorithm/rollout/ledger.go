@@ -275,6 +275,24 @@ func (l Ledger) suffering(reason xpv2.ConditionReason, now time.Time) Ledger {
 	return l
 }
 
+// aborted candidate, of which nothing says that it is good enough for all requests: who removes what it is tested by has not asked
+// for that. It is not tried again by itself.
+func (f Facts) aborted(l Ledger) Ledger {
+	if !l.Testing() || l.Experiment != nil {
+		return l
+	}
+	message := "spec.lifecycle was removed before it had passed"
+	if f.Lifecycle != nil {
+		message = "spec.replicas was set to 0 before it had passed"
+	}
+	l.Entered = f.clock()
+	l = l.left()
+	if f.Target == l.Candidate || f.Target == "" {
+		l = l.condemned(l.Candidate, v1alpha1.ReasonAborted, message)
+	}
+	return l
+}
+
 // withoutRollout is what remains where the spec has no lifecycle. Revisions that were rolled back are among it: nothing says that
 // they are better now.
 func (l Ledger) withoutRollout() Ledger {

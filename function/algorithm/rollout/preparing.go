@@ -57,11 +57,6 @@ func slotTaken(f Facts, l Ledger) (transition, bool) {
 	return stay(fmt.Sprintf("revision %s starts once what is in its place is gone", l.Candidate)), idle.Exists && idle.Revision != l.Candidate
 }
 
-func firstShareTooFine(f Facts, l Ledger) (transition, bool) {
-	weight := f.first(l).weight
-	return hold(l, v1alpha1.RolloutPreparing, v1alpha1.ReasonStepTooFine, f.tooFine(weight)), f.sizeFor(weight) == 0
-}
-
 // trouble that the candidate has now. That a Gateway does not take the route lasts until it does.
 func (f Facts) trouble(l Ledger) xpv2.ConditionReason {
 	if !l.Testing() {
@@ -104,7 +99,7 @@ func firstMirrorRefused(f Facts, l Ledger) (transition, bool) {
 func replicasStart(f Facts, l Ledger) (transition, bool) {
 	report := fmt.Sprintf("replicas of revision %s start, and no caller reaches it", l.Candidate)
 	t := stay(report)
-	if l.holdsFor(v1alpha1.ReasonNoCapacity, v1alpha1.ReasonStepTooFine) {
+	if l.holdsFor(v1alpha1.ReasonNoCapacity) {
 		t = resume(l)
 		t.report = report
 	}
@@ -191,5 +186,9 @@ func firstShareBlocked(f Facts, l Ledger) (transition, bool) {
 }
 
 func firstShareBegins(f Facts, l Ledger) (transition, bool) {
-	return weigh(l, f.first(l).weight, v1alpha1.ReasonPassed, fmt.Sprintf("replicas of revision %s serve", l.Candidate)), true
+	weight, why := f.first(l).weight, fmt.Sprintf("replicas of revision %s serve", l.Candidate)
+	if weight == 100 && f.indivisible(1) {
+		why += ", and without spec.route a single replica shares requests with none"
+	}
+	return weigh(l, weight, v1alpha1.ReasonPassed, why), true
 }

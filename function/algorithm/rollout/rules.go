@@ -32,7 +32,6 @@ var rules = map[v1alpha1.RolloutPhase][]rule{
 	v1alpha1.RolloutPreparing: {
 		{"withdrawn", withdrawn},
 		{"slot taken", slotTaken},
-		{"first share too fine", firstShareTooFine},
 		{"no room for replicas", replicasWithoutRoom},
 		{"replicas blocked", replicasBlocked},
 		{"never ready", neverReady},
@@ -72,8 +71,6 @@ var rules = map[v1alpha1.RolloutPhase][]rule{
 		{"grows", grows},
 		{"promoted", promoted},
 		{"state lost", stateLost},
-		{"share too fine", shareTooFine},
-		{"share fine enough", shareFineEnough},
 		{"share not in force", shareNotInForce},
 		{"share in force", shareInForce},
 		{"evidence missing", evidenceMissing},

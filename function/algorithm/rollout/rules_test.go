@@ -80,10 +80,19 @@ func TestRules(t *testing.T) {
 			ledger: ledger(v1alpha1.RolloutPreparing, nil),
 			want:   decision{v1alpha1.RolloutStepping, v1alpha1.ReasonPassed, 20, 6},
 		},
-		"TooFine": {
-			reason: "one replica would have more than the share",
+		"LeastShare": {
+			reason: "one replica is the least share",
 			ledger: ledger(v1alpha1.RolloutPreparing, nil), facts: func(f *Facts) { f.Lifecycle.CanaryWeight = new(int32(5)) },
-			want: decision{v1alpha1.RolloutHolding, v1alpha1.ReasonStepTooFine, 0, 6},
+			want: decision{v1alpha1.RolloutStepping, v1alpha1.ReasonPassed, 5, 6},
+		},
+		"SingleReplica": {
+			reason: "one replica beside a single one would have half of the requests",
+			ledger: ledger(v1alpha1.RolloutPreparing, nil), facts: func(f *Facts) {
+				s := f.Slots[names.SlotA]
+				s.Size, s.Total, s.Updated, s.Ready, s.Available, f.Replicas = 1, 1, 1, 1, 1, 1
+				f.Slots[names.SlotA] = s
+			},
+			want: decision{v1alpha1.RolloutPromoting, v1alpha1.ReasonPassed, 100, 6},
 		},
 		"NotInForce": {
 			reason: "the Service does not select the candidate yet",

@@ -23,11 +23,17 @@ func (f Facts) nextShare(l Ledger) int32 {
 		shares = []int32{*f.Lifecycle.CanaryWeight}
 	}
 	for _, w := range shares {
-		if w > l.Weight {
+		if w > l.Weight && !f.indivisible(w) {
 			return w
 		}
 	}
 	return 100
+}
+
+// indivisible reports whether a share cannot be given where the number of replicas makes it: one pod beside a single replica gets
+// half of the requests. A greater share follows, and all requests at last.
+func (f Facts) indivisible(weight int32) bool {
+	return f.ByReplicas && weight < 50 && f.live(f.Ledger).Size <= 1
 }
 
 // fullSize at which a revision serves all requests.
@@ -95,14 +101,14 @@ func (f Facts) least(l Ledger) *int32 {
 
 // sizeFor a share of requests. Behind a Gateway it is as large beside the live revision as its share is beside the rest, as far
 // as whole replicas allow: a replica of either has as much to do, so that their latencies can be compared. Where the number of
-// replicas makes the share it is rounded down, and zero when a single replica would have more.
+// replicas makes the share it is rounded down, but not below one pod.
 func (f Facts) sizeFor(weight int32) int32 {
 	total := f.fullSize()
 	switch {
 	case weight >= 100:
 		return max(total, 1)
 	case f.ByReplicas:
-		return weight * int32(f.live(f.Ledger).Size) / (100 - weight) //nolint:gosec // The API server keeps it in an int32.
+		return max(weight*int32(f.live(f.Ledger).Size)/(100-weight), 1) //nolint:gosec // The API server keeps it in an int32.
 	default:
 		share, rest := int64(total)*int64(weight), int64(100-weight)
 		even := (2*share + rest) / (2 * rest)
@@ -133,18 +139,31 @@ func (f Facts) Uneven() string {
 	return fmt.Sprintf("a replica of the candidate gets %.3g times the requests of a live one, so that their latencies cannot be compared", ratio)
 }
 
-// tooFine is what to do about a share that is less than one replica's.
-func (f Facts) tooFine(weight int32) string {
-	size := f.live(f.Ledger).Size
-	return fmt.Sprintf("one replica beside %d would have more than %d %% of requests: run at least %d replicas, begin with at least %d %%, or add spec.route",
-		size, weight, (100-weight+weight-1)/weight, (100+size)/(size+1))
-}
-
-// bearable reports whether the candidate's replicas would have no more than a share of requests, where their number makes it.
+// bearable reports whether the candidate's replicas would have no more than a share of requests, where their number makes it. One
+// pod is the least share. It has twice as much while half of the live ones are missing, and nothing while more of them are.
 func (f Facts) bearable(weight int32) bool {
 	live, idle := f.live(f.Ledger), f.idle(f.Ledger)
-	n := min(live.Size, live.Available)
-	return !f.ByReplicas || weight >= 100 || idle.Available*int64(100-weight) <= int64(weight)*n
+	n, share := min(live.Size, live.Available), int64(weight)
+	least := idle.Available <= 1 && share*live.Size < 100-share && n > 0 && 2*n >= live.Size
+	return !f.ByReplicas || weight >= 100 || least || idle.Available*(100-share) <= share*n
+}
+
+// shareOf requests that reach the candidate by the number of replicas, in percent with one decimal, or nil without any.
+func (f Facts) shareOf(l Ledger) *float64 {
+	live, there := float64(f.live(l).Available), float64(f.idle(l).Available)
+	if !f.ByReplicas || live+there == 0 {
+		return nil
+	}
+	return new(math.Round(1000*there/(live+there)) / 10)
+}
+
+// shareInWords is a share of requests, with the true one where replicas cannot be divided so finely.
+func (f Facts) shareInWords(l Ledger, weight int32) string {
+	words := fmt.Sprintf("%d %% of callers", weight)
+	if s := f.shareOf(l); s != nil && *s > float64(weight) {
+		words += fmt.Sprintf(" (%g %%, because without spec.route one replica is the least share)", *s)
+	}
+	return words
 }
 
 // grown reports whether the candidate is large enough for a share of requests. All of them need as many replicas as the live
@@ -156,7 +175,7 @@ func (f Facts) grown(l Ledger, weight int32) bool {
 		enough = min(enough, max(1, l.scaledUp(f.live(l).Available)))
 	case f.ByReplicas:
 		// More of them are the greater share itself: they start when it is decided.
-		return enough > 0
+		return true
 	}
 	return f.idle(l).Runs(l.Candidate) && f.idle(l).Available >= enough
 }
@@ -217,7 +236,7 @@ func (f Facts) replicas(slot string, least *int32) *int32 {
 	switch {
 	case sc == nil:
 		return &f.Replicas
-	case !s.Exists, f.Ledger.Revision == "" && s.Size == 0:
+	case !s.Exists, s.Size == 0:
 		return new(min(max(f.Replicas, *least), sc.MaxReplicas))
 	case s.Autoscaled && s.Size > 0:
 		return nil

@@ -88,17 +88,6 @@ func stateLost(_ Facts, l Ledger) (transition, bool) {
 		l.holdsFor(v1alpha1.ReasonStateLost)
 }
 
-func shareTooFine(f Facts, l Ledger) (transition, bool) {
-	return hold(l, v1alpha1.RolloutStepping, v1alpha1.ReasonStepTooFine, f.tooFine(l.Weight)), f.sizeFor(l.Weight) == 0
-}
-
-// shareFineEnough again: what reached the candidate before was another share.
-func shareFineEnough(_ Facts, l Ledger) (transition, bool) {
-	t := resume(l)
-	t.change = Ledger.uncounted
-	return t, l.holdsFor(v1alpha1.ReasonStepTooFine)
-}
-
 func shareNotInForce(f Facts, l Ledger) (transition, bool) {
 	if l.Evidence != 0 || f.inForce(l) {
 		return transition{}, false
@@ -110,10 +99,10 @@ func shareNotInForce(f Facts, l Ledger) (transition, bool) {
 }
 
 // shareInForce: evidence counts from when it is seen to be.
-func shareInForce(_ Facts, l Ledger) (transition, bool) {
+func shareInForce(f Facts, l Ledger) (transition, bool) {
 	return transition{
 		to: v1alpha1.RolloutStepping, reason: v1alpha1.ReasonSoaking,
-		message: fmt.Sprintf("%d %% of callers may reach revision %s, and evidence is being gathered", l.Weight, l.Candidate),
+		message: fmt.Sprintf("%s may reach revision %s, and evidence is being gathered", f.shareInWords(l, l.Weight), l.Candidate),
 		change: func(l Ledger) Ledger {
 			if t := l.Experiment; t != nil {
 				l.Experiment = &Trial{ID: t.ID, Key: t.Key, Started: l.Entered}
@@ -184,7 +173,7 @@ func resumes(reasons ...xpv2.ConditionReason) func(Facts, Ledger) (transition, b
 // judged candidate: it passes for the next share once it has had its time, unless that may not be now.
 func judged(f Facts, l Ledger) (transition, bool) {
 	mirrors, soak := l.Standing() == v1alpha1.RolloutMirroring, f.Lifecycle.Soak.Duration
-	report := fmt.Sprintf("%d %% of callers may reach revision %s, and evidence is being gathered", l.Weight, l.Candidate)
+	report := fmt.Sprintf("%s may reach revision %s, and evidence is being gathered", f.shareInWords(l, l.Weight), l.Candidate)
 	if mirrors {
 		soak, report = f.Lifecycle.Mirror.For.Duration, f.copies(l)
 	}

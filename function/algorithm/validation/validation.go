@@ -26,7 +26,7 @@ var spec = field.NewPath("spec")
 
 // Spec returns what is wrong with a spec that has its defaults and that the schema accepts.
 func Spec(name string, s v1alpha1.AlgorithmSpec) field.ErrorList {
-	return slices.Concat(objectName(name), variables(s), mounts(s), gpu(s), ports(s), gateway(s), lifecycle(s), experiment(s), labels(s))
+	return slices.Concat(objectName(name), mounts(s), gpu(s), ports(s), gateway(s), lifecycle(s), experiment(s), labels(s))
 }
 
 var slotServiceSuffix = regexp.MustCompile(`-slot-[ab]$`)
@@ -45,29 +45,6 @@ func objectName(name string) field.ErrorList {
 	}
 }
 
-// variables of a container come from spec.env and spec.config.env, and each from one of them only.
-func variables(s v1alpha1.AlgorithmSpec) field.ErrorList {
-	var errs field.ErrorList
-	if s.Config == nil {
-		return nil
-	}
-	for _, e := range s.Env {
-		if _, ok := s.Config.Env[e.Name]; ok {
-			errs = append(errs, field.Invalid(spec.Child("config", "env"), e.Name, "is in spec.env as well: remove one"))
-		}
-	}
-	if s.Experiment == nil {
-		return errs
-	}
-	for i, e := range s.Experiment.ArmB.Env {
-		if _, ok := s.Config.Env[e.Name]; ok {
-			errs = append(errs, field.Invalid(spec.Child("experiment", "armB", "env").Index(i).Child("name"), e.Name,
-				"is in spec.config.env as well: move it to spec.env"))
-		}
-	}
-	return errs
-}
-
 // A mount is a folder of the container that a field of the spec takes.
 type mount struct {
 	field *field.Path
@@ -80,7 +57,7 @@ func mounts(s v1alpha1.AlgorithmSpec) field.ErrorList {
 	if s.Resources.SharedMemory != nil {
 		ms = append(ms, mount{spec.Child("resources", "sharedMemory"), pods.SharedMemoryPath})
 	}
-	if s.Config != nil && len(s.Config.Files) > 0 {
+	if s.Config != nil {
 		ms = append(ms, mount{spec.Child("config", "mountPath"), s.Config.MountPath})
 	}
 	for i, secret := range s.Secrets {

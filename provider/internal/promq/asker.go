@@ -33,6 +33,8 @@ type Discovery struct {
 	// Servers that were recognised by slot, and when.
 	Servers map[string]string
 	At      time.Time
+	// Distributions that drift is measured by, by slot.
+	Distributions map[string]string
 	// Arms of an experiment, as they were counted last.
 	Arms *Arms
 }
@@ -154,11 +156,11 @@ func (a *Asker) Discover(ctx context.Context, slots []string) *outside.Failure {
 	if f != nil {
 		return f
 	}
-	a.Found = Discovery{Servers: map[string]string{}, At: a.Now, Arms: a.Found.Arms}
+	a.Found = Discovery{Servers: map[string]string{}, Distributions: map[string]string{}, At: a.Now, Arms: a.Found.Arms}
 	for _, slot := range all {
 		if l := ofSlot(lines, slot); len(l[modelserver.MeasureUp]) > 0 {
-			server, _ := modelserver.Recognise(names(l))
-			a.Found.Servers[slot] = server.Name
+			server, _ := modelserver.Recognise(names(l, modelserver.MeasureSeries))
+			a.Found.Servers[slot], a.Found.Distributions[slot] = server.Name, distribution(l)
 		}
 	}
 	return nil
@@ -176,13 +178,24 @@ func ofSlot(lines model.Vector, slot string) map[string]model.Vector {
 	return out
 }
 
-// names of metrics that there are.
-func names(lines map[string]model.Vector) map[string]bool {
+// names of metrics that there are, of a measure.
+func names(lines map[string]model.Vector, measure string) map[string]bool {
 	out := map[string]bool{}
-	for _, l := range lines[modelserver.MeasureSeries] {
+	for _, l := range lines[measure] {
 		out[string(l.Metric[model.MetricNameLabel])] = true
 	}
 	return out
+}
+
+// distribution that drift is measured by, or empty.
+func distribution(lines map[string]model.Vector) string {
+	there := names(lines, modelserver.MeasureDistribution)
+	for _, d := range modelserver.Distributions() {
+		if there[d] {
+			return d
+		}
+	}
+	return ""
 }
 
 // read the measures of a slot that a server exposes. A counter that is not there yet counts nothing; one that is there and has no
@@ -191,7 +204,7 @@ func read(server modelserver.Server, lines map[string]model.Vector) *Measures {
 	if len(lines[modelserver.MeasureUp]) == 0 {
 		return unknown(NoData(NotScraped))
 	}
-	there := names(lines)
+	there := names(lines, modelserver.MeasureSeries)
 	if len(there) == 0 {
 		return unknown(NoData(NotKnown))
 	}
