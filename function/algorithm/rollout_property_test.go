@@ -635,7 +635,7 @@ func (tr *trial) holdsSlots(p *compose.Plan) {
 				byService[slot], byRoute[slot], slot, scene(tr.tb, p))
 		}
 		_, given := compose.Map(o, "spec")["replicas"]
-		if hpa := p.Objects[names.Autoscaler(slot)].Object != nil && tr.request.Observed[names.Autoscaler(slot)] != nil; hpa && given && d.Autoscaled && d.Size > 0 && !tr.wish.invalid {
+		if hpa := p.Objects[names.ComposedAutoscaler(slot)].Object != nil && tr.request.Observed[names.ComposedAutoscaler(slot)] != nil; hpa && given && d.Autoscaled && d.Size > 0 && !tr.wish.invalid {
 			tr.failf("I9", "slot %s has %d replicas by the plan, and an autoscaler", slot, n)
 		}
 	}
@@ -1058,7 +1058,7 @@ var happenings = []struct {
 	{"autoscaler", func(tr *trial, n int) {
 		tr.wish.scaled = n%3 != 0
 		tr.asks()
-		if l, _ := tr.memory(); tr.wish.scaled && l.Slot == names.SlotA && tr.request.Observed[names.Deployment(names.SlotA)] != nil && tr.request.Observed[names.Autoscaler(names.SlotA)] != nil {
+		if l, _ := tr.memory(); tr.wish.scaled && l.Slot == names.SlotA && tr.request.Observed[names.Deployment(names.SlotA)] != nil && tr.request.Observed[names.ComposedAutoscaler(names.SlotA)] != nil {
 			tr.scale(float64(2 + n%6))
 			delete(tr.applied, names.Deployment(names.SlotA))
 			tr.kubernetes()

@@ -8,42 +8,71 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	applyautoscalingv2 "k8s.io/client-go/applyconfigurations/autoscaling/v2"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
-// A HorizontalPodAutoscaler is the view of one, which may not exist.
-type HorizontalPodAutoscaler struct {
+// An Autoscaler is the view of what scales a slot: an Autoscaler, a HorizontalPodAutoscaler that is composed directly, or nothing.
+type Autoscaler struct {
 	// Exists reports whether there is one.
 	Exists bool
 
-	m map[string]any
+	// spec of the HorizontalPodAutoscaler, which managed keeps or direct is.
+	spec, managed, direct map[string]any
 }
 
-// NewHorizontalPodAutoscaler is the view of an observed autoscaler, which may be nil.
-func NewHorizontalPodAutoscaler(o compose.Object) HorizontalPodAutoscaler {
-	if o == nil {
-		return HorizontalPodAutoscaler{}
+// NewAutoscaler is the view of an observed Autoscaler and of a HorizontalPodAutoscaler, which both may be nil. There are both until
+// the provider has taken over what an earlier version composed.
+func NewAutoscaler(managed, direct compose.Object) Autoscaler {
+	a := Autoscaler{Exists: managed != nil || direct != nil}
+	if direct != nil {
+		a.direct = direct.Map()
+		a.spec = compose.Map(a.direct, "spec")
 	}
-	return HorizontalPodAutoscaler{Exists: true, m: o.Map()}
+	if managed != nil {
+		a.managed = managed.Map()
+		a.spec = compose.Map(a.managed, "spec", "forProvider", "autoscaler")
+	}
+	return a
 }
 
 // MinReplicas that it never goes below.
-func (h HorizontalPodAutoscaler) MinReplicas() int64 {
-	return compose.Number(h.m, 1, "spec", "minReplicas")
-}
+func (a Autoscaler) MinReplicas() int64 { return compose.Number(a.spec, 1, "minReplicas") }
 
 // Metrics that it follows.
-func (h HorizontalPodAutoscaler) Metrics() []*applyautoscalingv2.MetricSpecApplyConfiguration {
-	ms, _ := decode[[]*applyautoscalingv2.MetricSpecApplyConfiguration](compose.List(h.m, "spec", "metrics"))
+func (a Autoscaler) Metrics() []*applyautoscalingv2.MetricSpecApplyConfiguration {
+	ms, _ := decode[[]*applyautoscalingv2.MetricSpecApplyConfiguration](compose.List(a.spec, "metrics"))
 	return ms
 }
 
 // Failure is why it cannot scale, and since when. Both are empty if it can.
-func (h HorizontalPodAutoscaler) Failure() (message string, since time.Time) {
-	c := compose.Condition(h.m, "ScalingActive")
+func (a Autoscaler) Failure() (message string, since time.Time) {
+	if f := compose.Map(a.managed, "status", "atProvider", "failure"); f != nil {
+		return compose.Text(f, "message"), timeAt(f, "since")
+	}
+	c := compose.Condition(a.direct, "ScalingActive")
 	if compose.Text(c, "status") != string(corev1.ConditionFalse) || compose.Text(c, "reason") == "ScalingDisabled" {
 		return "", since
 	}
-	since, _ = time.Parse(time.RFC3339, compose.Text(c, "lastTransitionTime"))
-	return compose.Text(c, "message"), since
+	return compose.Text(c, "message"), timeAt(c, "lastTransitionTime")
+}
+
+// Unapplied is why the provider has not applied it as it should be, and since when. Both are empty if it has.
+func (a Autoscaler) Unapplied() (message string, since time.Time) {
+	c := compose.Condition(a.managed, string(xpv2.TypeSynced))
+	switch {
+	case a.managed == nil, compose.Text(c, "status") == string(corev1.ConditionTrue):
+		return "", since
+	case c == nil:
+		return "the provider has not looked at it", timeAt(compose.Map(a.managed, "metadata"), "creationTimestamp")
+	default:
+		return compose.Text(c, "message"), timeAt(c, "lastTransitionTime")
+	}
+}
+
+// timeAt a field, or zero.
+func timeAt(m map[string]any, field string) time.Time {
+	t, _ := time.Parse(time.RFC3339, compose.Text(m, field))
+	return t
 }
