@@ -35,7 +35,7 @@ type remembered struct {
 	// trial has the checks of a canary, and epochAt when its epoch was begun here.
 	trial   string
 	epochAt time.Time
-	// canary is what all looks have shown, of which the status reports what changes a decision.
+	// canary is what all looks have shown. The status reports the part that changes a decision.
 	canary *v1alpha1.CanaryObservation
 	// load that a replica bears, as far as it is learned.
 	load autoload.Memory

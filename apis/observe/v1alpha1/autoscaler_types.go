@@ -63,7 +63,7 @@ type AutoscalerSpec struct {
 
 // AutoscalerParameters are the desired HorizontalPodAutoscaler.
 type AutoscalerParameters struct {
-	// Autoscaler is the spec of a HorizontalPodAutoscaler of autoscaling/v2. Its name is that of this object. The API
+	// Autoscaler is the spec of a HorizontalPodAutoscaler of autoscaling/v2. Both objects have the same name. The API
 	// server checks it when it is applied, and the condition Synced has its message.
 	//
 	// +kubebuilder:pruning:PreserveUnknownFields

@@ -276,7 +276,7 @@ type CanaryObservation struct {
 	LookedAt metav1.Time `json:"lookedAt"`
 
 	// LooksUntil is until when Prometheus is queried once per interval, and a result that changes a decision is
-	// reported at once. Evidence of which this time is over is not used.
+	// reported at once. After this time the evidence is not used.
 	//
 	// +optional
 	LooksUntil *metav1.Time `json:"looksUntil,omitempty"`

@@ -33,7 +33,7 @@ type Standing struct {
 	Harmless bool
 }
 
-// StandingOf verdicts, of which the latest is the last letter.
+// StandingOf verdicts. The last letter is the latest one.
 func StandingOf(verdicts string) Standing {
 	answered, recent := strings.ReplaceAll(verdicts, "E", ""), verdicts[max(len(verdicts)-FailuresAmong, 0):]
 	return Standing{
