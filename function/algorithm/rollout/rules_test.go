@@ -93,7 +93,7 @@ func TestRules(t *testing.T) {
 			reason: "two looks in a row fail",
 			ledger: ledger(v1alpha1.RolloutStepping, func(l *Ledger) { l.Weight, l.Evidence = 20, 5 }),
 			facts: func(f *Facts) {
-				f.Evidence = Evidence{Asked: true, Checks: []v1alpha1.EvidenceStatus{{Name: "success", Verdicts: "PFF"}}}
+				f.Evidence = Evidence{Asked: true, Checks: []Check{{Name: "success", Verdicts: "PFF"}}}
 			},
 			want: decision{v1alpha1.RolloutRollingBack, v1alpha1.ReasonMetricFailed, 0, 6},
 		},
@@ -102,7 +102,7 @@ func TestRules(t *testing.T) {
 			ledger: ledger(v1alpha1.RolloutStepping, func(l *Ledger) { l.Weight, l.Evidence = 20, 5 }),
 			facts: func(f *Facts) {
 				f.Observes, f.Interval = true, time.Hour
-				f.Evidence = Evidence{Asked: true, LookedAt: now, Checks: []v1alpha1.EvidenceStatus{{Name: "success", Verdicts: "PPP"}}}
+				f.Evidence = Evidence{Asked: true, LookedAt: now, Checks: []Check{{Name: "success", Verdicts: "PPP"}}}
 			},
 			want: decision{v1alpha1.RolloutStepping, v1alpha1.ReasonPassed, 20, 6},
 		},

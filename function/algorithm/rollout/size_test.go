@@ -135,25 +135,30 @@ func TestBaseOf(t *testing.T) {
 
 // TestNotCompared is a check without effect.
 func TestNotCompared(t *testing.T) {
-	check := func(verdicts, why string) v1alpha1.EvidenceStatus {
-		return v1alpha1.EvidenceStatus{Name: "check", Verdicts: verdicts, NotCompared: why}
+	check := func(verdicts, why string) Check {
+		return Check{Name: "check", Verdicts: verdicts, NotCompared: why}
 	}
 	cases := map[string]struct {
 		reason          string
-		checks          []v1alpha1.EvidenceStatus
+		checks          []Check
 		passes, failing bool
 	}{
 		"None":      {"nothing is no evidence", nil, false, false},
-		"Only":      {"neither is what says nothing", []v1alpha1.EvidenceStatus{check("PPP", "uneven")}, false, false},
-		"Beside":    {"the others decide", []v1alpha1.EvidenceStatus{check("FFF", "uneven"), check("PPP", "")}, true, false},
-		"Undecided": {"and have to", []v1alpha1.EvidenceStatus{check("PPP", "uneven"), check("PPI", "")}, false, false},
-		"Fails":     {"compared again, it counts", []v1alpha1.EvidenceStatus{check("FF", ""), check("PPP", "")}, false, true},
+		"Only":      {"neither is what says nothing", []Check{check("PPP", "uneven")}, false, false},
+		"Beside":    {"the others decide", []Check{check("FFF", "uneven"), check("PPP", "")}, true, false},
+		"Undecided": {"and have to", []Check{check("PPP", "uneven"), check("PPI", "")}, false, false},
+		"Fails":     {"compared again, it counts", []Check{check("FF", ""), check("PPP", "")}, false, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			e := Evidence{Checks: tc.checks}
 			if e.passing() != tc.passes || (e.failing() != nil) != tc.failing {
 				t.Errorf("%s: passes %t, fails %v", tc.reason, e.passing(), e.failing())
+			}
+			for i, st := range e.status() {
+				if want := tc.checks[i].NotCompared; st.NotCompared != want {
+					t.Errorf("%s: want that check %d reports %q, got %q", tc.reason, i, want, st.NotCompared)
+				}
 			}
 		})
 	}
