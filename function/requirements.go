@@ -42,6 +42,7 @@ func kinds() map[schema.GroupKind]kind {
 	return map[schema.GroupKind]kind{
 		apisv1alpha1.AlgorithmGroupVersionKind.GroupKind(): {algorithm.Plan, map[string]schema.GroupVersionKind{
 			requiredAnalysis: observev1alpha1.AnalysisGroupVersionKind,
+			"autoscaler":     observev1alpha1.AutoscalerGroupVersionKind,
 			"modelversion":   registryv1alpha1.ModelVersionGroupVersionKind,
 			"modelalias":     registryv1alpha1.ModelAliasGroupVersionKind,
 			"httproute":      algorithm.RouteGVK,

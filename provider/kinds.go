@@ -26,6 +26,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/access"
 	"github.com/capstan-dev/capstan/provider/analysis"
+	"github.com/capstan-dev/capstan/provider/autoscaler"
 	"github.com/capstan-dev/capstan/provider/bucket"
 	"github.com/capstan-dev/capstan/provider/credential"
 	"github.com/capstan-dev/capstan/provider/internal/mlflow"
@@ -61,6 +62,7 @@ func kinds(r *outside.Resolver, guard *outside.Guard) map[schema.GroupVersionKin
 		accessv1alpha1.AccessGroupVersionKind:            access.Setup(guard),
 		credentialsv1alpha1.CredentialGroupVersionKind:   credential.Setup,
 		observev1alpha1.AnalysisGroupVersionKind:         analysis.Setup(metrics),
+		observev1alpha1.AutoscalerGroupVersionKind:       autoscaler.Setup,
 		observev1alpha1.TopologyGroupVersionKind:         topology.Setup,
 		registryv1alpha1.ModelAliasGroupVersionKind:      modelalias.Setup(models),
 		registryv1alpha1.ModelVersionGroupVersionKind:    modelversion.Setup(models),

@@ -93,7 +93,8 @@ type RolloutStatus struct {
 	// +optional
 	Measured string `json:"measured,omitempty"`
 
-	// Evidence about the candidate since the last change of its share of traffic.
+	// Evidence about the candidate since the last change of its share of traffic. Values and their bounds change all
+	// the time, and are in status.atProvider.canary of the Analysis of the same name.
 	//
 	// +listType=map
 	// +listMapKey=name
@@ -125,33 +126,13 @@ type EvidenceStatus struct {
 	// Name of the check.
 	Name string `json:"name"`
 
-	// Verdicts of the latest measurements, the latest last: P pass, F fail, I insufficient, N no data, E error. Three
+	// Verdicts of the latest measurements, at most five and the latest last: P pass, F fail, I insufficient, N no data, E error. Three
 	// passes in a row pass the check, two failures in a row fail it.
 	//
 	// +optional
 	Verdicts string `json:"verdicts,omitempty"`
 
-	// Value in the unit of the check.
-	//
-	// +optional
-	Value *float64 `json:"value,omitempty"`
-
-	// Lower bound of the value at a confidence of 95 %.
-	//
-	// +optional
-	Lower *float64 `json:"lower,omitempty"`
-
-	// Upper bound of the value at a confidence of 95 %.
-	//
-	// +optional
-	Upper *float64 `json:"upper,omitempty"`
-
-	// Baseline is the value of the live revision.
-	//
-	// +optional
-	Baseline *float64 `json:"baseline,omitempty"`
-
-	// Samples is the number of requests behind the value.
+	// Samples is the number of requests behind the verdicts, rounded down to a power of ten.
 	//
 	// +optional
 	Samples *int64 `json:"samples,omitempty"`

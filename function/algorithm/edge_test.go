@@ -172,7 +172,7 @@ func TestObservedRefused(t *testing.T) {
 func TestScalerText(t *testing.T) {
 	w := serving(t, "{image: x, scaling: {maxReplicas: 4}}")
 	say := func(pod string) string {
-		w.change(names.Autoscaler(names.SlotA), func(o composetest.Object) {
+		w.change(names.ComposedAutoscaler(names.SlotA), func(o composetest.Object) {
 			o["status"] = map[string]any{"conditions": []any{map[string]any{
 				"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric", "lastTransitionTime": "2026-11-20T10:00:00Z",
 				"message": "the HPA was unable to compute the replica count: failed to get cpu utilization: missing request for cpu in container linkerd-proxy of Pod " + pod,
@@ -223,7 +223,7 @@ func TestMinimumInOutage(t *testing.T) {
 	w.scale(3)
 	w.analysis(map[string]any{})
 	w.edit(fmt.Sprintf(spec, 6))
-	if n := compose.Number(object(t, w.plan(), names.Autoscaler(names.SlotA)), -1, "spec", "minReplicas"); n != 6 {
+	if n := compose.Number(object(t, w.plan(), names.ComposedAutoscaler(names.SlotA)), -1, "spec", "minReplicas"); n != 6 {
 		t.Errorf("minReplicas stays %d", n)
 	}
 }
@@ -387,7 +387,7 @@ func TestOwnQueries(t *testing.T) {
 	w := serving(t, `{image: x, metrics: {queries: {requests: 'increase(p_total[$window])', latency: 'increase(p_seconds_bucket[$window])', inFlight: 'p_busy'}}, scaling: {maxReplicas: 4, targetLatencyMs: 50}}`)
 	w.analysis(map[string]any{"scaling": map[string]any{"signal": "InFlight", "perReplica": 2.0}})
 	p := w.plan()
-	hpa := fmt.Sprint(object(t, p, names.Autoscaler(names.SlotA))["spec"])
+	hpa := fmt.Sprint(object(t, p, names.ComposedAutoscaler(names.SlotA))["spec"])
 	rules := fmt.Sprint(object(t, p, names.Rules)["spec"])
 	for _, series := range []string{"inflight", "latency_p95_ms"} {
 		if strings.Contains(hpa, "capstan_"+series) && !strings.Contains(rules, "record:capstan:"+series) {

@@ -43,7 +43,7 @@ type facts struct {
 	metrics  []measure.Metric
 
 	// autoscaler of the live slot.
-	autoscaler observed.HorizontalPodAutoscaler
+	autoscaler observed.Autoscaler
 
 	// rollout is what decisions about revisions are made by, as far as it is known before the target is.
 	rollout rollout.Facts
@@ -66,7 +66,7 @@ func gather(r compose.Request) (*facts, error) {
 	f.observes = f.analysis.Exists || r.Kinds[observev1alpha1.AnalysisGroupVersionKind] == compose.Available
 	f.rollout = f.remembered()
 	f.live = f.rollout.Slots[f.rollout.Ledger.Slot]
-	f.autoscaler = observed.NewHorizontalPodAutoscaler(r.Observed[names.Autoscaler(f.rollout.Ledger.Slot)])
+	f.autoscaler = f.scaler(f.rollout.Ledger.Slot)
 	f.written, f.spec, f.problems = read(r)
 	if m, claim := f.spec.Model, f.Observed[names.ModelCache]; m != nil && len(f.problems) == 0 && claim != nil {
 		f.problems = check.Errors(validation.Claim(m.Cache, f.CacheClaim(), claim.Map()))
@@ -163,7 +163,7 @@ func (f *facts) slot(slot string, route observed.HTTPRoute, findings []observev1
 		s.Revision = compose.Text(o.Map(), "metadata", "annotations", names.AnnotationRevision)
 		s.Served = f.Observed[names.RevisionPrefix+s.Revision] != nil
 	}
-	s.Needs = observed.NewHorizontalPodAutoscaler(f.Observed[names.Autoscaler(slot)]).Needs(s.Total, s.Available)
+	s.Needs = f.scaler(slot).Needs(s.Deployment)
 	service := f.ServiceOf(slot)
 	weight, named := route.Weights[service]
 	s.Routed.Weight, s.Routed.Named, s.Routed.Chosen = weight, named, route.Chosen[service]

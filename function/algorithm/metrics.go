@@ -27,6 +27,9 @@ func (p *pass) metricsAvailable() *xpv2.Condition {
 	not := func(reason xpv2.ConditionReason, message string) *xpv2.Condition {
 		return new(compose.False(v1alpha1.TypeMetricsAvailable, reason, message))
 	}
+	if message := p.unapplied(); message != "" {
+		return not(v1alpha1.ReasonNotScaling, message)
+	}
 	scaler, since := p.scalerFailure()
 	if p.Now.Before(since.Add(scalerTimeout)) {
 		scaler = ""
@@ -91,6 +94,18 @@ func (f *facts) scalerFailure() (message string, since time.Time) {
 	}
 	message, since = f.autoscaler.Failure()
 	return ofPod.ReplaceAllString(message, "of a pod"), since
+}
+
+// unapplied is why the provider has not applied the autoscaler as it should be, or empty.
+func (f *facts) unapplied() string {
+	if f.spec.Scaling == nil {
+		return ""
+	}
+	why, since := f.autoscaler.Unapplied()
+	if why == "" || f.Now.Before(since.Add(scalerTimeout)) {
+		return ""
+	}
+	return fmt.Sprintf("the autoscaler is not as spec.scaling asks: %s: see the conditions of Autoscaler %s", why, f.OfSlot(f.rollout.Ledger.Slot))
 }
 
 // ofPod is how an autoscaler names one of many pods, another one at every try.

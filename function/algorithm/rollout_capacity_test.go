@@ -3,6 +3,7 @@
 package algorithm
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -166,49 +167,63 @@ func TestCapacity(t *testing.T) {
 			}, v1alpha1.RolloutRollingBack, 1,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			tr := newTrial(t, wish{image: "x", replicas: 10, routed: true, scaled: true, steps: []int{50}, approval: string(v1alpha1.ApprovalBeforePromotion)})
-			tr.load = 10
-			tr.round()
-			tc.do(tr)
-			l, _ := tr.memory()
-			if n := tr.ready[l.Slot]; l.Phase != tc.phase || n < tc.least {
-				t.Errorf("%s: want %s with %d replicas, got %s %s with %d: %v", tc.reason, tc.phase, tc.least, l.Phase, l.Reason, n, tr.done)
-			}
-		})
+		for _, provider := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/provider=%t", name, provider), func(t *testing.T) {
+				tr := newTrial(t, wish{image: "x", replicas: 10, routed: true, scaled: true, provider: provider, steps: []int{50}, approval: string(v1alpha1.ApprovalBeforePromotion)})
+				tr.load = 10
+				tr.round()
+				tc.do(tr)
+				l, _ := tr.memory()
+				if n := tr.ready[l.Slot]; l.Phase != tc.phase || n < tc.least {
+					t.Errorf("%s: want %s with %d replicas, got %s %s with %d: %v", tc.reason, tc.phase, tc.least, l.Phase, l.Reason, n, tr.done)
+				}
+			})
+		}
 	}
 }
 
-// TestAutoscalers of both slots while requests reach both.
+// TestAutoscalers of both slots while requests reach both. The provider reports the load then, and at no other time: it would have
+// Crossplane apply every object.
 func TestAutoscalers(t *testing.T) {
-	tr := newTrial(t, wish{image: "x", replicas: 8, routed: true, scaled: true, steps: []int{20}})
-	tr.load = 8
-	tr.round()
-	least := func() [2]int64 {
-		p := tr.plan()
-		var out [2]int64
-		for i, slot := range names.Slots {
-			if o := object(t, p, names.Autoscaler(slot)); o != nil {
-				out[i] = compose.Number(o, 0, "spec", "minReplicas")
+	for _, provider := range []bool{false, true} {
+		t.Run(fmt.Sprintf("provider=%t", provider), func(t *testing.T) {
+			tr := newTrial(t, wish{image: "x", replicas: 8, routed: true, scaled: true, provider: provider, steps: []int{20}})
+			tr.load = 8
+			tr.round()
+			least := func() (out [2]int64, asked int) {
+				p := tr.plan()
+				for i, slot := range names.Slots {
+					spec := compose.Map(object(t, p, tr.scaler(slot)), "spec")
+					if provider {
+						if spec = compose.Map(spec, "forProvider"); spec["reportNeeds"] == true {
+							asked++
+						}
+						spec = compose.Map(spec, "autoscaler")
+					}
+					out[i] = compose.Number(spec, 0, "minReplicas")
+				}
+				return out, asked
 			}
-		}
-		return out
-	}
-	if got := least(); got != [2]int64{2, 0} {
-		t.Errorf("at rest only the minimum of the spec counts, got %v", got)
-	}
-	tr.wish.image = "z"
-	tr.asks()
-	passes(tr, 1)
-	for range 3 {
-		tr.round()
-	}
-	if got := least(); got != [2]int64{8, 2} {
-		t.Errorf("both keep what their part of the requests needs, and the live one what it has to take back, got %v", got)
-	}
-	tr.until(v1alpha1.RolloutStable, 'P')
-	tr.round()
-	if got := least(); got != [2]int64{0, 2} {
-		t.Errorf("afterwards only the minimum of the spec counts, got %v", got)
+			holds := func(reason string, want [2]int64, wantAsked int) {
+				t.Helper()
+				if !provider {
+					wantAsked = 0
+				}
+				if got, asked := least(); got != want || asked != wantAsked {
+					t.Errorf("%s: want %v and %d that report the load, got %v and %d", reason, want, wantAsked, got, asked)
+				}
+			}
+			holds("at rest only the minimum of the spec counts", [2]int64{2, 0}, 0)
+			tr.wish.image = "z"
+			tr.asks()
+			passes(tr, 1)
+			for range 3 {
+				tr.round()
+			}
+			holds("both keep what their part of the requests needs, and the live one what it has to take back", [2]int64{8, 2}, 2)
+			tr.until(v1alpha1.RolloutStable, 'P')
+			tr.round()
+			holds("afterwards only the minimum of the spec counts", [2]int64{0, 2}, 0)
+		})
 	}
 }

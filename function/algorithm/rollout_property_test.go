@@ -119,6 +119,7 @@ type wish struct {
 	retry    string
 	noData   string
 	standby  int
+	provider bool // keeps the autoscalers
 
 	// mirror copies requests first, with evidence as of any step.
 	mirror bool
@@ -196,6 +197,9 @@ func newTrial(tb testing.TB, first wish) *trial {
 	tb.Helper()
 	w := newWorld(tb, "{image: x}")
 	w.server = server
+	if first.provider {
+		w.provided(compose.Available)
+	}
 	w.offers(feature("HTTPRouteRequestMirror"))
 	tr := &trial{
 		world: w, tb: tb, wish: first, mode: map[string]int{}, runs: map[string]string{}, ready: map[string]int64{},
@@ -634,7 +638,7 @@ func (tr *trial) reached() (byService, byRoute map[string]float64) {
 	return byService, byRoute
 }
 
-// holdsSlots: I4 and I9.
+// holdsSlots: I4, I9, and I11: the provider reports the load while requests reach two revisions, and at no other time.
 func (tr *trial) holdsSlots(p *compose.Plan) {
 	tr.tb.Helper()
 	if tr.wish.replicas == 0 && !tr.wish.scaled {
@@ -651,8 +655,14 @@ func (tr *trial) holdsSlots(p *compose.Plan) {
 		}
 		_, given := compose.Map(o, "spec")["replicas"]
 		// More than it has may be given, when it has to have them at once.
-		if hpa := p.Objects[names.Autoscaler(slot)].Object != nil && tr.request.Observed[names.Autoscaler(slot)] != nil; hpa && given && d.Autoscaled && d.Size > 0 && n <= d.Size && !tr.wish.invalid {
+		if hpa := p.Objects[tr.scaler(slot)].Object != nil && tr.request.Observed[tr.scaler(slot)] != nil; hpa && given && d.Autoscaled && d.Size > 0 && n <= d.Size && !tr.wish.invalid {
 			tr.failf("I9", "slot %s has %d replicas by the plan, and an autoscaler", slot, n)
+		}
+		if l, _ := tr.decided(p); p.Objects[names.Autoscaler(slot)].Object != nil && !tr.wish.invalid {
+			asked := compose.Map(object(tr.tb, p, names.Autoscaler(slot)), "spec", "forProvider")["reportNeeds"] == true
+			if asked != (l.Standing() == v1alpha1.RolloutStepping && l.Weight > 0) {
+				tr.failf("I11", "the load of slot %s is reported: %t, in %s at %d %%", slot, asked, l.Standing(), l.Weight)
+			}
 		}
 	}
 }
@@ -738,6 +748,14 @@ func (tr *trial) holdsCapacity(was rollout.Ledger, before map[string]bool) {
 	}
 }
 
+// scaler of a slot: the provider keeps its autoscaler where there is one.
+func (tr *trial) scaler(slot string) string {
+	if tr.request.Kinds[observev1alpha1.AutoscalerGroupVersionKind] == compose.Available {
+		return names.Autoscaler(slot)
+	}
+	return names.ComposedAutoscaler(slot)
+}
+
 // autoscale every slot that has an autoscaler by its load. It adds replicas at once, and takes them away only after some time.
 func (tr *trial) autoscale(calm bool) {
 	byService, byRoute := tr.reached()
@@ -746,31 +764,56 @@ func (tr *trial) autoscale(calm bool) {
 		shares = byRoute
 	}
 	for _, slot := range names.Slots {
-		hpa, d := tr.request.Observed[names.Autoscaler(slot)], runningIn(tr.request.Observed[names.Deployment(slot)])
-		if hpa == nil || d.Size == 0 {
+		scaler, d := tr.scaler(slot), runningIn(tr.request.Observed[names.Deployment(slot)])
+		o := tr.request.Observed[scaler]
+		if o == nil || d.Size == 0 {
 			continue
 		}
-		load := tr.load * shares[slot] / 100
+		spec, managed := compose.Map(o.Map(), "spec"), scaler == names.Autoscaler(slot)
+		asked := managed && compose.Map(spec, "forProvider")["reportNeeds"] == true
+		if managed {
+			spec = compose.Map(spec, "forProvider", "autoscaler")
+		}
+		load, use := tr.load*shares[slot]/100, 0.0
 		wanted := d.Size
 		if n := tr.ready[slot]; n > 0 {
-			tr.change(names.Autoscaler(slot), func(o composetest.Object) {
-				o["status"] = map[string]any{"currentReplicas": float64(d.Size), "currentMetrics": []any{map[string]any{
-					"type": "Resource", "resource": map[string]any{
-						"name": "cpu", "current": map[string]any{"averageUtilization": math.Round(70 * load / float64(n))},
-					},
-				}}}
-			})
+			use = math.Round(70 * load / float64(n))
+			if !managed {
+				tr.change(scaler, func(o composetest.Object) {
+					o["status"] = map[string]any{"currentReplicas": float64(d.Size), "currentMetrics": []any{map[string]any{
+						"type": "Resource", "resource": map[string]any{"name": "cpu", "current": map[string]any{"averageUtilization": use}},
+					}}}
+				})
+			}
 			// It changes nothing for a tenth.
 			if float64(d.Size) < load || float64(d.Size) > 1.1*load && calm {
 				wanted = int64(math.Ceil(load - 1e-9))
 			}
 		}
-		least, most := compose.Number(hpa.Map(), 1, "spec", "minReplicas"), compose.Number(hpa.Map(), 1, "spec", "maxReplicas")
-		if wanted = min(max(wanted, least), most); wanted != d.Size {
+		least, most := compose.Number(spec, 1, "minReplicas"), compose.Number(spec, 1, "maxReplicas")
+		wanted = min(max(wanted, least), most)
+		if managed {
+			tr.needs(slot, asked, wanted == d.Size && tr.ready[slot] > 0, float64(d.Size)*use/70)
+		}
+		if wanted != d.Size {
 			tr.scaleIn(slot, float64(wanted))
 			delete(tr.applied, names.Deployment(slot))
 		}
 	}
+}
+
+// needs are reported by the provider: as soon as they rise, and not for each replica that they fall by.
+func (tr *trial) needs(slot string, asked, known bool, load float64) {
+	tr.change(names.Autoscaler(slot), func(o composetest.Object) {
+		was, reported := compose.Map(o, "status", "atProvider")["needs"].(float64)
+		now := math.Ceil(10*load-1e-6) / 10
+		switch {
+		case !asked:
+			delete(o, "status")
+		case known && (!reported || now > was || now < 0.9*was && now <= was-1):
+			o["status"] = map[string]any{"atProvider": map[string]any{"needs": now}}
+		}
+	})
 }
 
 // remembers what was written: which revisions failed.
@@ -1330,7 +1373,7 @@ func tries(tb testing.TB, history []byte) {
 	if len(history) == 0 {
 		return
 	}
-	tr := newTrial(tb, wish{image: "x", replicas: 4, routed: history[0]%2 == 0, steps: []int{25, 50}})
+	tr := newTrial(tb, wish{image: "x", replicas: 4, routed: history[0]%2 == 0, provider: history[0]%8 > 3, steps: []int{25, 50}})
 	tr.happens(history[1:])
 	tr.rests()
 	tr.mended("z")

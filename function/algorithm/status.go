@@ -101,7 +101,7 @@ func (p *pass) ready(d *compose.Draft) bool {
 // ttl by what the Algorithm waits for.
 func (p *pass) ttl(d *compose.Draft, ready bool) time.Duration {
 	pace := compose.Settled
-	if !ready || !p.upToDate() && !p.decision.Experimenting() {
+	if !ready || !p.upToDate() && !p.decision.Watched() {
 		pace = compose.Waiting
 	}
 	if compose.Unheard(p.Request) {
@@ -111,8 +111,9 @@ func (p *pass) ttl(d *compose.Draft, ready bool) time.Duration {
 		pace = compose.Asking
 	}
 	_, failing := p.scalerFailure()
+	_, unapplied := p.autoscaler.Unapplied()
 	deadlines := d.Deadlines()
-	due := append(p.decision.Deadlines(p.Now), p.decision.Until, failing.Add(scalerTimeout))
+	due := append(p.decision.Deadlines(p.Now), p.decision.Until, failing.Add(scalerTimeout), unapplied.Add(scalerTimeout))
 	if r := p.rollout.Route; r.Exists && !r.Current {
 		due = append(due, r.ChangedAt.Add(routeTakes))
 	}

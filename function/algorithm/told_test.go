@@ -40,7 +40,7 @@ func (w *world) parents(conditionType, status, reason, message string) {
 
 // scaler sets the condition ScalingActive of the observed autoscaler.
 func (w *world) scaler(status, reason string, since time.Time) {
-	w.change(names.Autoscaler(names.SlotA), func(o composetest.Object) {
+	w.change(names.ComposedAutoscaler(names.SlotA), func(o composetest.Object) {
 		o["status"] = map[string]any{"conditions": []any{map[string]any{
 			"type": "ScalingActive", "status": status, "reason": reason, "message": "no metrics returned",
 			"lastTransitionTime": since.Format(time.RFC3339),
@@ -169,7 +169,7 @@ func (w *world) learn(o observev1alpha1.AnalysisObservation) {
 func TestAutoscaler(t *testing.T) {
 	const spec = "{image: x, scaling: {minReplicas: 2, maxReplicas: 9, targetLatencyMs: 50, percentile: 99}}"
 	metrics := func(w *world) string {
-		o := object(t, w.plan(), names.Autoscaler(names.SlotA))
+		o := object(t, w.plan(), names.ComposedAutoscaler(names.SlotA))
 		if o == nil {
 			return "none"
 		}

@@ -15,6 +15,7 @@ import (
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
 
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm/measure"
 	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/algorithm/pods"
@@ -132,22 +133,55 @@ func autoscaler(d *compose.Draft, p *pass, r rollout.Run) {
 	metrics := measure.ScalingMetrics(&p.spec, p.load(), unguarded, p.guarded(), p.Name, slot)
 	if len(metrics) == 0 {
 		// The metric of the load is not known yet. Whatever scales goes on by the metrics that it has.
-		metrics = measure.Kept(&p.spec, observed.NewHorizontalPodAutoscaler(p.Observed[names.Autoscaler(slot)]).Metrics())
+		metrics = measure.Kept(&p.spec, p.scaler(slot).Metrics())
 	}
 	if len(metrics) == 0 {
 		return
 	}
-	d.Require(names.Autoscaler(slot), applyautoscalingv2.HorizontalPodAutoscaler(p.OfSlot(slot), p.Namespace).
-		WithLabels(p.SlotLabels(slot)).
-		WithSpec(applyautoscalingv2.HorizontalPodAutoscalerSpec().
-			WithScaleTargetRef(applyautoscalingv2.CrossVersionObjectReference().
-				WithAPIVersion("apps/v1").
-				WithKind("Deployment").
-				WithName(p.OfSlot(slot))).
-			WithMinReplicas(*r.Least).
-			WithMaxReplicas(sc.MaxReplicas).
-			WithMetrics(metrics...).
-			WithBehavior(behavior(*sc.ScaleDownAfterSeconds))))
+	scale(d, p, slot, applyautoscalingv2.HorizontalPodAutoscalerSpec().
+		WithScaleTargetRef(applyautoscalingv2.CrossVersionObjectReference().
+			WithAPIVersion("apps/v1").
+			WithKind("Deployment").
+			WithName(p.OfSlot(slot))).
+		WithMinReplicas(*r.Least).
+		WithMaxReplicas(sc.MaxReplicas).
+		WithMetrics(metrics...).
+		WithBehavior(behavior(*sc.ScaleDownAfterSeconds)))
+}
+
+// scaler of a slot, as observed.
+func (f *facts) scaler(slot string) observed.Autoscaler {
+	return observed.NewAutoscaler(f.Observed[names.Autoscaler(slot)], f.Observed[names.ComposedAutoscaler(slot)])
+}
+
+type autoscalerSpec struct {
+	ForProvider struct {
+		Autoscaler  *applyautoscalingv2.HorizontalPodAutoscalerSpecApplyConfiguration `json:"autoscaler"`
+		ReportNeeds *bool                                                             `json:"reportNeeds,omitempty"`
+	} `json:"forProvider"`
+}
+
+// scale a slot by an autoscaler. An Autoscaler keeps it where the provider is installed: composed directly, it would have
+// Crossplane look at the Algorithm each time it reports its numbers, every quarter of a minute. What an earlier version composed
+// stays in the plan until the provider has taken it over and Crossplane does not observe it any more: what is observed and left
+// out would be deleted, and nothing would scale until the provider made another one.
+//
+// The load of both revisions counts while requests reach both: only then the provider reports it, so that it is quiet otherwise.
+func scale(d *compose.Draft, p *pass, slot string, spec *applyautoscalingv2.HorizontalPodAutoscalerSpecApplyConfiguration) {
+	resource, direct := names.Autoscaler(slot), names.ComposedAutoscaler(slot)
+	if p.available(observev1alpha1.AutoscalerGroupVersionKind, resource) {
+		apiVersion, kind := observev1alpha1.AutoscalerGroupVersionKind.ToAPIVersionAndKind()
+		var s autoscalerSpec
+		s.ForProvider.Autoscaler = spec
+		if p.decision.Ledger.Shared() {
+			s.ForProvider.ReportNeeds = new(true)
+		}
+		d.Require(resource, compose.NewManifest(apiVersion, kind, p.Metadata(p.OfSlot(slot)).WithLabels(p.SlotLabels(slot)), s))
+		if p.Observed[direct] == nil {
+			return
+		}
+	}
+	d.Require(direct, applyautoscalingv2.HorizontalPodAutoscaler(p.OfSlot(slot), p.Namespace).WithLabels(p.SlotLabels(slot)).WithSpec(spec))
 }
 
 // behavior grows fast and shrinks slowly.

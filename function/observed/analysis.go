@@ -77,9 +77,10 @@ type Canary struct {
 	// Exists reports whether anything was gathered.
 	Exists bool
 
-	// LookedAt is when the provider queried Prometheus last, and Errors the number of looks in a row without an answer.
-	LookedAt time.Time
-	Errors   int64
+	// LookedAt is the look that was reported last, LooksUntil until when the provider promises to look, and Errors the
+	// number of looks in a row without an answer.
+	LookedAt, LooksUntil time.Time
+	Errors               int64
 
 	Checks []observev1alpha1.CanaryCheck
 
@@ -94,7 +95,8 @@ func (a Analysis) Canary(epoch int64) Canary {
 		return Canary{}
 	}
 	at, _ := time.Parse(time.RFC3339, compose.Text(seen, "lookedAt"))
-	c := Canary{Exists: true, LookedAt: at, Errors: compose.Number(seen, 0, "errors")}
+	until, _ := time.Parse(time.RFC3339, compose.Text(seen, "looksUntil"))
+	c := Canary{Exists: true, LookedAt: at, LooksUntil: until, Errors: compose.Number(seen, 0, "errors")}
 	for _, v := range compose.List(seen, "checks") {
 		m, _ := v.(map[string]any)
 		c.Checks = append(c.Checks, observev1alpha1.CanaryCheck{

@@ -123,25 +123,42 @@ func TestNeeds(t *testing.T) {
 		failed = `{spec: {metrics: [{type: External, external: {metric: {name: capstan_inflight}, target: {type: AverageValue, averageValue: "2"}}}]},
 			status: {currentReplicas: 4, currentMetrics: [{type: ""}]}}`
 	)
+	const (
+		byLoad = `{spec: {forProvider: {reportNeeds: true, autoscaler: {metrics: [{type: External, external: {metric: {name: capstan_inflight}, target: {type: AverageValue, averageValue: "2"}}}]}}},
+			status: {atProvider: {needs: 6.5}}}`
+		byCPU = `{spec: {forProvider: {reportNeeds: true, autoscaler: {metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 70}}}]}}},
+			status: {atProvider: {needs: 6}}}`
+	)
+	running := func(size, total, available int64) observed.Deployment {
+		return observed.Deployment{Exists: true, Size: size, Total: total, Available: available}
+	}
 	cases := map[string]struct {
-		reason           string
-		hpa              string
-		total, available int64
-		want             float64
+		reason          string
+		managed, direct string
+		deployment      observed.Deployment
+		want            float64
 	}{
-		"Absent":    {"nothing is known without one", "", 4, 4, 0},
-		"New":       {"nor by one that has not looked", "{spec: {minReplicas: 2}}", 4, 4, 0},
-		"Load":      {"a mean over all replicas, whatever the bounds and the latency", external, 4, 4, 5},
-		"Unready":   {"those that are not ready have no load, and count", external, 4, 1, 5},
-		"Grown":     {"it looked before there were more", external, 9, 9, 5},
-		"Refused":   {"those that were never made do not count", external, 2, 2, 2.5},
-		"CPU":       {"a mean over those that are ready", cpu, 4, 4, 6},
-		"CPUStarts": {"how many were ready is unknown", cpu, 4, 3, 0},
-		"Failed":    {"it got no metric", failed, 4, 4, 0},
+		"Absent":    {"nothing is known without one", "", "", running(4, 4, 4), 0},
+		"New":       {"nor by one that has not looked", "", "{spec: {minReplicas: 2}}", running(4, 4, 4), 0},
+		"Load":      {"a mean over all replicas, whatever the bounds and the latency", "", external, running(4, 4, 4), 5},
+		"Unready":   {"those that are not ready have no load, and count", "", external, running(4, 4, 1), 5},
+		"Grown":     {"it looked before there were more", "", external, running(9, 9, 9), 5},
+		"Refused":   {"those that were never made do not count", "", external, running(4, 2, 2), 2.5},
+		"CPU":       {"a mean over those that are ready", "", cpu, running(4, 4, 4), 6},
+		"CPUStarts": {"how many were ready is unknown", "", cpu, running(4, 4, 3), 0},
+		"Failed":    {"it got no metric", "", failed, running(4, 4, 4), 0},
+
+		"Unreported":       {"the provider has not reported any load", "{spec: {forProvider: {reportNeeds: true}}}", "", running(4, 4, 4), 0},
+		"Reported":         {"the provider reports it", byLoad, "", running(4, 4, 4), 6.5},
+		"ReportedUnready":  {"those that are not ready have no load, and count", byLoad, "", running(4, 4, 1), 6.5},
+		"ReportedRefused":  {"the provider counts those that were never made", byLoad, "", running(4, 2, 2), 3.25},
+		"ReportedCPU":      {"a mean over those that are ready", byCPU, "", running(4, 4, 4), 6},
+		"ReportedStarting": {"how many were ready is unknown", byCPU, "", running(4, 4, 3), 0},
+		"HandedOver":       {"the provider keeps it, whatever is still composed", byLoad, external, running(4, 4, 4), 6.5},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := observed.NewHorizontalPodAutoscaler(object(t, tc.hpa)).Needs(tc.total, tc.available)
+			got := observed.NewAutoscaler(object(t, tc.managed), object(t, tc.direct)).Needs(tc.deployment)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}

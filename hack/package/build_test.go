@@ -86,6 +86,7 @@ func TestBuild(t *testing.T) {
 				"Provider provider-capstan",
 				"CustomResourceDefinition accesses.access.capstan.dev",
 				"CustomResourceDefinition analyses.observe.capstan.dev",
+				"CustomResourceDefinition autoscalers.observe.capstan.dev",
 				"CustomResourceDefinition buckets.storage.capstan.dev",
 				"CustomResourceDefinition clusterproviderconfigs.capstan.dev",
 				"CustomResourceDefinition credentials.credentials.capstan.dev",

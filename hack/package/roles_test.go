@@ -16,6 +16,7 @@ import (
 var notWritten = map[string]string{
 	"accesses.access.capstan.dev":        "composed by a Database",
 	"analyses.observe.capstan.dev":       "composed by an Algorithm",
+	"autoscalers.observe.capstan.dev":    "composed by an Algorithm",
 	"clusterproviderconfigs.capstan.dev": "serves all namespaces, so that the platform team writes it",
 	"providerconfigusages.capstan.dev":   "written by the provider",
 	"topologies.observe.capstan.dev":     "composed by a Database",

@@ -23,8 +23,9 @@ func writeSchemas(crds, to string, unserved ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	all := documents{}
 	for _, file := range files {
-		if err := writeSchema(file, to); err != nil {
+		if err := all.read(file); err != nil {
 			return "", fmt.Errorf("cannot take the schema from %q: %w", file, err)
 		}
 	}
@@ -34,17 +35,29 @@ func writeSchemas(crds, to string, unserved ...string) (string, error) {
 		"HTTPRoute": "gateway.networking.k8s.io", "ServiceMonitor": "monitoring.coreos.com", "PrometheusRule": "monitoring.coreos.com",
 		"Certificate": "cert-manager.io", "Issuer": "cert-manager.io",
 	} {
-		if slices.Contains(unserved, kind) {
-			continue
+		if !slices.Contains(unserved, kind) {
+			all.add(group, "v1", kind, maps.Clone(open))
 		}
-		if err := writeDocument(to, group, "v1", kind, maps.Clone(open)); err != nil {
-			return "", fmt.Errorf("cannot write a schema of %s: %w", kind, err)
-		}
+	}
+	if err := all.write(to); err != nil {
+		return "", fmt.Errorf("cannot write the schemas: %w", err)
 	}
 	return to, nil
 }
 
-func writeSchema(file, to string) error {
+// documents by group and version. There is one for all kinds of a version, as in a cluster: Crossplane looks into no second one.
+type documents map[[2]string]map[string]any
+
+func (d documents) add(group, version, kind string, schema map[string]any) {
+	schema["x-kubernetes-group-version-kind"] = []any{map[string]any{"group": group, "version": version, "kind": kind}}
+	at := [2]string{group, version}
+	if d[at] == nil {
+		d[at] = map[string]any{}
+	}
+	d[at][group+"."+version+"."+kind] = schema
+}
+
+func (d documents) read(file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -67,22 +80,24 @@ func writeSchema(file, to string) error {
 		return err
 	}
 	for _, v := range crd.Spec.Versions {
-		if err := writeDocument(to, crd.Spec.Group, v.Name, crd.Spec.Names.Kind, v.Schema.OpenAPI); err != nil {
-			return err
-		}
+		d.add(crd.Spec.Group, v.Name, crd.Spec.Names.Kind, v.Schema.OpenAPI)
 	}
 	return nil
 }
 
-func writeDocument(to, group, version, kind string, schema map[string]any) error {
-	schema["x-kubernetes-group-version-kind"] = []any{map[string]any{"group": group, "version": version, "kind": kind}}
-	doc, err := json.Marshal(map[string]any{
-		"openapi":    "3.0.0",
-		"info":       map[string]any{"title": group, "version": version},
-		"components": map[string]any{"schemas": map[string]any{group + "." + version + "." + kind: schema}},
-	})
-	if err != nil {
-		return err
+func (d documents) write(to string) error {
+	for at, schemas := range d {
+		doc, err := json.Marshal(map[string]any{
+			"openapi":    "3.0.0",
+			"info":       map[string]any{"title": at[0], "version": at[1]},
+			"components": map[string]any{"schemas": schemas},
+		})
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(to, at[0]+"_"+at[1]+".json"), doc, 0o644); err != nil {
+			return err
+		}
 	}
-	return os.WriteFile(filepath.Join(to, group+"_"+version+"_"+kind+".json"), doc, 0o644)
+	return nil
 }

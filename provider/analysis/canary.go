@@ -11,19 +11,18 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
-	"github.com/capstan-dev/capstan/provider/internal/outside"
 	"github.com/capstan-dev/capstan/provider/internal/verdict"
 )
 
 // defaultSettle is the default of the schema.
 const defaultSettle = 30 * time.Second
 
-// startEpoch begins to count from zero when the epoch of a canary is another one, or when its checks are. All that is
-// counted is in the status, so that a restart of the provider continues where it was, unless the spec has changed meanwhile.
+// startEpoch begins to count from zero when the epoch of a canary is another one, or when its checks are. All that decides is
+// in the status, so that a restart of the provider continues where it was, unless the spec has changed meanwhile.
 func (m *remembered) startEpoch(cr *v1alpha1.Analysis, now time.Time) {
 	p, at := cr.Spec.ForProvider.Metrics, &cr.Status.AtProvider
 	if p.Canary == nil {
-		m.trial, m.epochAt, at.Canary = "", time.Time{}, nil
+		m.trial, m.epochAt, m.canary, at.Canary = "", time.Time{}, nil, nil
 		return
 	}
 	// Everything that the evidence about a canary depends on.
@@ -41,8 +40,10 @@ func (m *remembered) startEpoch(cr *v1alpha1.Analysis, now time.Time) {
 	}
 	// In whole seconds, as the status has it, and not before now.
 	start := metav1.NewTime(now.Add(time.Second - 1).Truncate(time.Second))
-	m.epochAt = now
-	at.Canary = &v1alpha1.CanaryObservation{Epoch: p.Canary.Epoch, StartedAt: start, LookedAt: start}
+	m.epochAt, m.canary = now, nil
+	at.Canary = &v1alpha1.CanaryObservation{
+		Epoch: p.Canary.Epoch, StartedAt: start, LookedAt: start, LooksUntil: verdict.Promise(start.Time, start.Time, intervalOf(p)),
+	}
 }
 
 // settled is how long ago the epoch of the canary settled. With a clock that jumps ahead, nothing from before counts: by the
@@ -62,14 +63,20 @@ func (m *remembered) settled(cr *v1alpha1.Analysis, now time.Time) time.Duration
 	return passed - defaultSettle
 }
 
-// reportCanary in the status, unless another epoch has begun meanwhile.
-func reportCanary(cr *v1alpha1.Analysis, k seen, pods []corev1.Pod, lookedAt time.Time) {
-	p, before := cr.Spec.ForProvider.Metrics.Canary, cr.Status.AtProvider.Canary
-	if p == nil || before == nil || k.evidence == nil || !k.since.Equal(&before.StartedAt) {
+// seeCanary adds a look to what is known of a canary, unless another epoch has begun meanwhile. The status reports it when it
+// matters: each report has Crossplane apply every object of the Algorithm once more.
+func (m *remembered) seeCanary(cr *v1alpha1.Analysis, k seen, pods []corev1.Pod, lookedAt time.Time) {
+	p, reported := cr.Spec.ForProvider.Metrics, cr.Status.AtProvider.Canary
+	if p.Canary == nil || reported == nil || k.evidence == nil || !k.since.Equal(&reported.StartedAt) {
 		return
 	}
-	if k.evidence.Failure != nil {
-		cr.SetConditions(outside.Failed(k.evidence.Failure).WithObservedGeneration(cr.GetGeneration()))
+	// After a restart what is reported is all that is known.
+	if m.canary == nil || m.canary.Epoch != reported.Epoch || !m.canary.StartedAt.Equal(&reported.StartedAt) {
+		m.canary = reported
 	}
-	cr.Status.AtProvider.Canary = verdict.Canary(before, p, k.evidence, readyIn(pods), lookedAt)
+	m.canary = verdict.Canary(m.canary, p.Canary, k.evidence, readyIn(pods), lookedAt)
+	if verdict.Matters(reported, m.canary, intervalOf(p)) {
+		m.canary.LooksUntil = verdict.Promise(m.canary.StartedAt.Time, lookedAt, intervalOf(p))
+		cr.Status.AtProvider.Canary = m.canary.DeepCopy()
+	}
 }

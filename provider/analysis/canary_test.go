@@ -36,12 +36,22 @@ func tried(mods ...func(*v1alpha1.MetricsParameters)) *v1alpha1.Analysis {
 	}}, mods...)...)
 }
 
-// canary that is told, and its letters.
-func (s *stand) canary() *v1alpha1.CanaryObservation {
+// reported canary.
+func (s *stand) reported() *v1alpha1.CanaryObservation {
 	s.t.Helper()
 	c := s.get().Status.AtProvider.Canary
 	if c == nil {
 		s.t.Fatal("There should be a canary")
+	}
+	return c
+}
+
+// canary as it is known, of which not all is reported.
+func (s *stand) canary() *v1alpha1.CanaryObservation {
+	s.t.Helper()
+	c := s.reported()
+	if m := s.obs.memory.of("watch", s.clock); m.canary != nil && m.canary.StartedAt.Equal(&c.StartedAt) {
+		return m.canary
 	}
 	return c
 }
@@ -86,7 +96,8 @@ func TestEpoch(t *testing.T) {
 	s := newStand(t, p, nil, tried(), &one)
 	s.reconcile()
 	began := metav1.NewTime(now)
-	want := &v1alpha1.CanaryObservation{Epoch: 41, StartedAt: began, LookedAt: began}
+	until := metav1.NewTime(now.Add(2 * time.Minute))
+	want := &v1alpha1.CanaryObservation{Epoch: 41, StartedAt: began, LookedAt: began, LooksUntil: &until}
 	if diff := cmp.Diff(want, s.canary()); diff != "" {
 		t.Fatalf("An epoch should begin at once, and have nothing: -want, +got:\n%s", diff)
 	}
@@ -99,8 +110,11 @@ func TestEpoch(t *testing.T) {
 		t.Errorf("Then each look counts, got %+v", c)
 	}
 	s.writes = 0
-	if c := s.pass(20); c.Looks != 21 || letters(c) != "PPPPPPPPPP/PPPPPPPPPP" || s.writes != 20 {
-		t.Errorf("Each look is told in one write, and ten letters are kept, got %+v in %d writes", c, s.writes)
+	if c := s.pass(20); c.Looks != 21 || letters(c) != "PPPPPPPPPP/PPPPPPPPPP" || s.writes > 4 {
+		t.Errorf("Looks that change no decision are reported together, and ten letters are kept, got %+v in %d writes", c, s.writes)
+	}
+	if c := s.reported(); !strings.HasSuffix(letters(c), "PPP") || !c.LooksUntil.After(s.clock) {
+		t.Errorf("What decides is reported, and for how long it counts, got %+v", c)
 	}
 	c := s.canary().Checks[0]
 	if *c.Value != 1 || *c.Samples != 3000 || *c.Baseline != 1 || c.Upper == nil || c.Message != "" {
@@ -172,12 +186,16 @@ func TestEpochBeginsAnew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStand(t, well(), nil, tried())
 			s.reconcile()
-			before := s.pass(8)
+			before, kept := s.pass(8), s.reported()
 			for _, e := range tc.events {
 				e(s)
 			}
 			after := s.pass(1)
 			want := before.Looks + 1
+			if strings.HasPrefix(name, "Restart") {
+				// What is reported is all that is known after a restart.
+				want = kept.Looks + 1
+			}
 			if tc.anew {
 				want = 0
 			}
@@ -259,6 +277,65 @@ func TestCanaryOutage(t *testing.T) {
 	if c := s.pass(4); letters(c) != "E/E" || c.Errors != 5 {
 		t.Errorf("A missing config is an error, too, got %+v", c)
 	}
+}
+
+// TestReports shows which looks are reported: those after which another decision is due, and one before the promise ends.
+func TestReports(t *testing.T) {
+	p := well()
+	s := newStand(t, p, nil, tried(func(m *v1alpha1.MetricsParameters) { m.Checks = nil }))
+	s.reconcile()
+	s.pass(3)
+	bad := algorithm(3000, 1000, 1)
+	bad.failures = 1000
+	outage := &outside.Failure{Reason: apis.ReasonUnreachable, Message: "nothing answers"}
+	steps := []struct {
+		reason  string
+		do      func()
+		looks   int
+		want    string
+		reports int
+	}{
+		{"A first verdict is news.", nil, 1, "P/P", 1},
+		{"Three passes in a row pass a check.", nil, 2, "PPP/PPP", 1},
+		{"More of them change nothing, until the promise ends.", nil, 7, "PPPPPPPPPP/PPPPPPPPPP", 1},
+		{"Hours later it is one report in five minutes.", func() { s.pass(240) }, 20, "PPPPPPPPPP/PPPPPPPPPP", 1},
+		{"A failure is news.", func() { p.slots["b"] = bad }, 1, "PPPPPPPPPF/PPPPPPPPPP", 1},
+		{"A second one fails the check.", nil, 1, "PPPPPPPPFF/PPPPPPPPPP", 1},
+		{"More of them change nothing.", nil, 8, "FFFFFFFFFF/PPPPPPPPPP", 0},
+		{"An outage is news, and so is each error until the state is unknown.", func() { p.err = outage }, 3, "FFFFFFFEEE/PPPPPPPEEE", 3},
+		{"More of them change little.", nil, 4, "", 0},
+		{"Its end is news.", func() { p.err = nil; p.slots["b"] = well().slots["b"] }, 1, "", 1},
+	}
+	for _, st := range steps {
+		if st.do != nil {
+			st.do()
+		}
+		writes := s.writes
+		for range st.looks {
+			s.pass(1)
+			if c, is := s.reported(), s.canary(); verdictsDecide(c) != verdictsDecide(is) {
+				t.Errorf("%s: reported %s, and it is %s", st.reason, letters(c), letters(is))
+			}
+		}
+		if got := s.writes - writes; got > st.reports || got == 0 && st.reports > 0 {
+			t.Errorf("%s: want at most %d reports in %d looks, got %d", st.reason, st.reports, st.looks, got)
+		}
+		if got := letters(s.canary()); st.want != "" && got != st.want {
+			t.Errorf("%s: want %s, got %s", st.reason, st.want, got)
+		}
+		if c := s.reported(); !c.LooksUntil.After(s.clock) || c.LooksUntil.Sub(s.clock) > 7*time.Minute {
+			t.Errorf("%s: what is reported counts until %s, at %s", st.reason, c.LooksUntil, s.clock)
+		}
+	}
+}
+
+// verdictsDecide is what decisions take from the verdicts of all checks.
+func verdictsDecide(c *v1alpha1.CanaryObservation) string {
+	all := fmt.Sprint(min(c.Errors, v1alpha1.ErrorsInRow))
+	for _, k := range c.Checks {
+		all += fmt.Sprintf(" %+v", v1alpha1.StandingOf(k.Verdicts))
+	}
+	return all
 }
 
 // TestWrongQuery shows that what is wrong with one query is told of its check only.
@@ -378,13 +455,14 @@ func TestTwice(t *testing.T) {
 	cr := tried()
 	cr.Status.AtProvider.Canary = &v1alpha1.CanaryObservation{Epoch: 41, StartedAt: metav1.NewTime(now.Add(time.Minute)), Looks: 3}
 	before := cr.DeepCopy()
-	reportCanary(cr, seen{evidence: e, since: start}, nil, now)
+	m := &remembered{}
+	m.seeCanary(cr, seen{evidence: e, since: start}, nil, now)
 	if diff := cmp.Diff(before, cr); diff != "" {
 		t.Errorf("What was seen in another epoch should not be told: -want, +got:\n%s", diff)
 	}
 	cr.Spec.ForProvider.Metrics.Canary = nil
-	reportCanary(cr, seen{evidence: e, since: start}, nil, now)
-	reportCanary(cr, seen{since: start}, nil, now)
+	m.seeCanary(cr, seen{evidence: e, since: start}, nil, now)
+	m.seeCanary(cr, seen{since: start}, nil, now)
 	if got := cr.Status.AtProvider.Canary.Looks; got != 3 {
 		t.Errorf("Nor without a canary, got %d looks", got)
 	}

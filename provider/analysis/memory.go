@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/autoload"
 )
 
@@ -34,6 +35,8 @@ type remembered struct {
 	// trial has the checks of a canary, and epochAt when its epoch was begun here.
 	trial   string
 	epochAt time.Time
+	// canary is what all looks have shown. The status reports the part that changes a decision.
+	canary *v1alpha1.CanaryObservation
 	// load that a replica bears, as far as it is learned.
 	load autoload.Memory
 }

@@ -184,7 +184,7 @@ func (o *observer) measure(ctx context.Context, cr *v1alpha1.Analysis, pods []co
 	}
 	m.found = k.found
 	m.load = report(cr, m.load, k.seen, pods, now)
-	reportCanary(cr, k.seen, pods, m.lookedAt)
+	m.seeCanary(cr, k.seen, pods, m.lookedAt)
 }
 
 // asksOf is everything that a look depends on.
@@ -217,9 +217,13 @@ func report(cr *v1alpha1.Analysis, load autoload.Memory, k seen, pods []corev1.P
 		in.Ready = readyOf(pods, p.Scaling.Slot)
 	}
 	load, at.Scaling = load.Learn(in)
+	// Once: a condition that is set to another value and back has changed.
 	c := outside.Answered()
-	if k.sample.Failure != nil {
+	switch {
+	case k.sample.Failure != nil:
 		c = outside.Failed(k.sample.Failure)
+	case k.evidence != nil && k.evidence.Failure != nil:
+		c = outside.Failed(k.evidence.Failure)
 	}
 	cr.SetConditions(c.WithObservedGeneration(cr.GetGeneration()))
 	return load

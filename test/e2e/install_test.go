@@ -111,7 +111,7 @@ func TestNotAllowedToCompose(t *testing.T) {
 	if err := kube.Get(t.Context(), client.ObjectKey{Name: "capstan:compose"}, role); err != nil {
 		t.Fatalf("cannot get the role of package/platform.yaml: %v", err)
 	}
-	// grant only these verbs on autoscalers, or all previous ones.
+	// grant only these verbs on budgets for disruptions, or all previous ones.
 	grant := func(ctx context.Context, verbs ...string) error {
 		fresh := &rbacv1.ClusterRole{}
 		if err := kube.Get(ctx, client.ObjectKeyFromObject(role), fresh); err != nil {
@@ -119,7 +119,7 @@ func TestNotAllowedToCompose(t *testing.T) {
 		}
 		fresh.Rules = role.DeepCopy().Rules
 		for i, r := range fresh.Rules {
-			if slices.Contains(r.Resources, "horizontalpodautoscalers") && len(verbs) > 0 {
+			if slices.Contains(r.Resources, "poddisruptionbudgets") && len(verbs) > 0 {
 				fresh.Rules[i].Verbs = verbs
 			}
 		}
@@ -143,7 +143,7 @@ func TestNotAllowedToCompose(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the missing right is reported", algorithmCondition(ns, "reco", v1alpha1.TypeComposed, corev1.ConditionFalse,
-		v1alpha1.ReasonNotAllowedToCompose, "HorizontalPodAutoscaler", "platform.yaml"))
+		v1alpha1.ReasonNotAllowedToCompose, "PodDisruptionBudget", "platform.yaml"))
 	eventually(t, "it serves all the same", func(ctx context.Context) error {
 		a, err := get(ctx, &v1alpha1.Algorithm{}, ns, "reco")
 		if err != nil {
@@ -169,7 +169,7 @@ func TestNotAllowedToCompose(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the missing right is reported by Crossplane", algorithmCondition(ns, "other", xpv2.TypeSynced, corev1.ConditionFalse,
-		xpv2.ReasonReconcileError, "horizontalpodautoscalers", "forbidden"))
+		xpv2.ReasonReconcileError, "poddisruptionbudgets", "forbidden"))
 	if err := grant(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
@@ -34,6 +35,7 @@ func types() map[string]reflect.Type {
 		algorithmXRD: reflect.TypeFor[v1alpha1.Algorithm](),
 		databaseXRD:  reflect.TypeFor[v1alpha1.Database](),
 		"package/provider/crds/access.capstan.dev_accesses.yaml":           reflect.TypeFor[access.Access](),
+		"package/provider/crds/observe.capstan.dev_autoscalers.yaml":       reflect.TypeFor[observe.Autoscaler](),
 		"package/provider/crds/observe.capstan.dev_topologies.yaml":        reflect.TypeFor[observe.Topology](),
 		"package/provider/crds/storage.capstan.dev_volumeclaims.yaml":      reflect.TypeFor[storage.VolumeClaim](),
 		"package/provider/crds/capstan.dev_clusterproviderconfigs.yaml":    reflect.TypeFor[v1alpha1.ClusterProviderConfig](),
@@ -80,7 +82,7 @@ func paths(path string, typ reflect.Type) []string {
 	all := []string{path}
 	switch typ {
 	case reflect.TypeFor[metav1.ObjectMeta](), reflect.TypeFor[metav1.Time](), reflect.TypeFor[resource.Quantity](),
-		reflect.TypeFor[intstr.IntOrString](), reflect.TypeFor[metav1.Duration]():
+		reflect.TypeFor[intstr.IntOrString](), reflect.TypeFor[metav1.Duration](), reflect.TypeFor[runtime.RawExtension]():
 		return all
 	}
 	switch typ.Kind() {

@@ -289,8 +289,15 @@ type CanaryObservation struct {
 	// StartedAt is when the epoch was first observed.
 	StartedAt metav1.Time `json:"startedAt"`
 
-	// LookedAt is the time of the latest query to Prometheus, successful or not.
+	// LookedAt is the time of the latest query to Prometheus that is reported here, successful or not. Queries whose
+	// result changes no decision are reported together, at most five minutes later.
 	LookedAt metav1.Time `json:"lookedAt"`
+
+	// LooksUntil is until when Prometheus is queried once per interval, and a result that changes a decision is
+	// reported at once. After this time the evidence is not used.
+	//
+	// +optional
+	LooksUntil *metav1.Time `json:"looksUntil,omitempty"`
 
 	// Looks is the number of evaluations since the epoch settled.
 	Looks int64 `json:"looks"`

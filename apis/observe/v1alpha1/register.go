@@ -14,12 +14,15 @@ var GroupVersion = schema.GroupVersion{Group: "observe.capstan.dev", Version: "v
 // AnalysisGroupVersionKind is the type of an Analysis.
 var AnalysisGroupVersionKind = GroupVersion.WithKind("Analysis")
 
+// AutoscalerGroupVersionKind is the type of an Autoscaler.
+var AutoscalerGroupVersionKind = GroupVersion.WithKind("Autoscaler")
+
 // TopologyGroupVersionKind is the type of a Topology.
 var TopologyGroupVersionKind = GroupVersion.WithKind("Topology")
 
 // SchemeBuilder registers the types of this package.
 var SchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &Analysis{}, &AnalysisList{}, &Topology{}, &TopologyList{})
+	s.AddKnownTypes(GroupVersion, &Analysis{}, &AnalysisList{}, &Autoscaler{}, &AutoscalerList{}, &Topology{}, &TopologyList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 })

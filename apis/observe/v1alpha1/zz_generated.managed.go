@@ -14,6 +14,8 @@ import (
 var (
 	_ resource.ModernManaged = &Analysis{}
 	_ resource.ManagedList   = &AnalysisList{}
+	_ resource.ModernManaged = &Autoscaler{}
+	_ resource.ManagedList   = &AutoscalerList{}
 	_ resource.ModernManaged = &Topology{}
 	_ resource.ManagedList   = &TopologyList{}
 )
@@ -52,6 +54,46 @@ func (mg *Analysis) SetWriteConnectionSecretToReference(*xpv2.LocalSecretReferen
 
 // GetItems of this list.
 func (l *AnalysisList) GetItems() []resource.Managed {
+	items := make([]resource.Managed, len(l.Items))
+	for i := range l.Items {
+		items[i] = &l.Items[i]
+	}
+
+	return items
+}
+
+// GetCondition of this Autoscaler.
+func (mg *Autoscaler) GetCondition(t xpv2.ConditionType) xpv2.Condition {
+	return mg.Status.GetCondition(t)
+}
+
+// SetConditions of this Autoscaler.
+func (mg *Autoscaler) SetConditions(c ...xpv2.Condition) { mg.Status.SetConditions(c...) }
+
+// GetManagementPolicies of this Autoscaler.
+func (mg *Autoscaler) GetManagementPolicies() xpv2.ManagementPolicies {
+	return mg.Spec.ManagementPolicies
+}
+
+// SetManagementPolicies of this Autoscaler.
+func (mg *Autoscaler) SetManagementPolicies(p xpv2.ManagementPolicies) {
+	mg.Spec.ManagementPolicies = p
+}
+
+// GetProviderConfigReference is nil: this kind talks to nothing outside the cluster.
+func (mg *Autoscaler) GetProviderConfigReference() *xpv2.ProviderConfigReference { return nil }
+
+// SetProviderConfigReference does nothing: this kind talks to nothing outside the cluster.
+func (mg *Autoscaler) SetProviderConfigReference(*xpv2.ProviderConfigReference) {}
+
+// GetWriteConnectionSecretToReference is nil: this kind has no connection details.
+func (mg *Autoscaler) GetWriteConnectionSecretToReference() *xpv2.LocalSecretReference { return nil }
+
+// SetWriteConnectionSecretToReference does nothing: this kind has no connection details.
+func (mg *Autoscaler) SetWriteConnectionSecretToReference(*xpv2.LocalSecretReference) {}
+
+// GetItems of this list.
+func (l *AutoscalerList) GetItems() []resource.Managed {
 	items := make([]resource.Managed, len(l.Items))
 	for i := range l.Items {
 		items[i] = &l.Items[i]

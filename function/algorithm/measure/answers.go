@@ -24,10 +24,12 @@ func Evidence(spec *v1alpha1.AlgorithmSpec, a observed.Analysis, l rollout.Ledge
 		return e
 	}
 	seen := a.Canary(l.Evidence)
-	e.Errors, e.Experiment, e.LookedAt = seen.Errors, seen.Experiment, seen.LookedAt
+	e.Errors, e.Experiment, e.LookedAt, e.LooksUntil = seen.Errors, seen.Experiment, seen.LookedAt, seen.LooksUntil
 	// By a clock gone wrong. Silence would else be noticed when that time has come.
-	if e.LookedAt.After(now.Add(rollout.MostAhead)) {
-		e.LookedAt = time.Time{}
+	for _, t := range []*time.Time{&e.LookedAt, &e.LooksUntil} {
+		if t.After(now.Add(rollout.MostAhead)) {
+			*t = time.Time{}
+		}
 	}
 	if !seen.Exists {
 		return e
@@ -97,8 +99,8 @@ func AllEvidence(a observed.Analysis, l rollout.Ledger, uneven string) rollout.E
 	return e
 }
 
-func status(c observev1alpha1.CanaryCheck) v1alpha1.EvidenceStatus {
-	st := v1alpha1.EvidenceStatus{
+func status(c observev1alpha1.CanaryCheck) rollout.Check {
+	st := rollout.Check{
 		Name: c.Name, Verdicts: c.Verdicts, Value: c.Value, Lower: c.Lower, Upper: c.Upper, Baseline: c.Baseline, Samples: c.Samples,
 	}
 	if c.Incomparable || strings.HasSuffix(c.Verdicts, "N") {

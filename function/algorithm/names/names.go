@@ -56,7 +56,10 @@ func Deployment(slot string) string { return "deployment-" + slot }
 func SlotService(slot string) string { return "service-" + slot }
 
 // Autoscaler of a slot within the composition.
-func Autoscaler(slot string) string { return "hpa-" + slot }
+func Autoscaler(slot string) string { return "autoscaler-" + slot }
+
+// ComposedAutoscaler of a slot is a HorizontalPodAutoscaler that is composed directly.
+func ComposedAutoscaler(slot string) string { return "hpa-" + slot }
 
 // Labels and annotations of composed objects and of pods.
 const (

@@ -4,7 +4,9 @@ package rollout
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,20 +17,9 @@ import (
 // CheckDrift is the name of the check that compares the distributions of candidate and baseline.
 const CheckDrift = "drift"
 
-// How many looks make evidence. A single one may be chance, and traffic at a border would turn it with each look.
-const (
-	passesNeeded  = 3
-	failuresInRow = 2
-	failuresOf    = 3
-	failuresAmong = 5
-)
-
-// silentIntervals is after how many intervals without a look the state of the candidate is unknown; as many looks in a row
-// without an answer mean the same.
-const (
-	silentIntervals = 4
-	errorsInRow     = 3
-)
+// silentIntervals is after how many intervals without a look the state of the candidate is unknown, where the provider promises no
+// more.
+const silentIntervals = 4
 
 // ProviderMissing is what to do where no Analysis can exist.
 const ProviderMissing = "provider-capstan asks Prometheus, and is not installed: install the package capstan"
@@ -38,11 +29,12 @@ type Evidence struct {
 	// Asked reports whether the candidate has any check to meet.
 	Asked bool
 
-	// LookedAt is the time of the last look, and Errors the number of looks in a row without an answer.
-	LookedAt time.Time
-	Errors   int64
+	// LookedAt is the last look that was reported, LooksUntil until when the provider promises to look and to report what changes
+	// a decision, and Errors the number of looks in a row without an answer.
+	LookedAt, LooksUntil time.Time
+	Errors               int64
 
-	Checks []v1alpha1.EvidenceStatus
+	Checks []Check
 
 	// Waived are names of checks without effect now, because their numbers are not comparable. Omitted is why a
 	// check is not asked at all, or empty.
@@ -64,18 +56,48 @@ type Rehearsal struct {
 
 // known reports whether any look showed anything of the candidate, as far as looks are remembered.
 func (e Evidence) known() bool {
-	return slices.ContainsFunc(e.Checks, func(c v1alpha1.EvidenceStatus) bool { return strings.ContainsAny(c.Verdicts, "PFI") })
+	return slices.ContainsFunc(e.Checks, func(c Check) bool { return strings.ContainsAny(c.Verdicts, "PFI") })
+}
+
+// A Check is the evidence of one check of the candidate.
+type Check struct {
+	Name string
+
+	// Verdicts of the latest looks, the latest last.
+	Verdicts string
+
+	// Value in the unit of the check with its bounds, that of the baseline, and the number of requests behind it.
+	Value, Lower, Upper, Baseline *float64
+	Samples                       *int64
+
+	// Asked is the threshold in words, and Message why the check cannot decide, or empty.
+	Asked, Message string
+}
+
+// standing is all that decisions take from the verdicts.
+func (c Check) standing() observev1alpha1.Standing { return observev1alpha1.StandingOf(c.Verdicts) }
+
+// status of a check, which changes as rarely as it can: each change has Crossplane apply every composed object once more. More
+// passes than it takes are no news.
+func (c Check) status() v1alpha1.EvidenceStatus {
+	shown := observev1alpha1.FailuresAmong
+	if c.standing().Passing {
+		shown = observev1alpha1.PassesNeeded
+	}
+	st := v1alpha1.EvidenceStatus{Name: c.Name, Asked: c.Asked, Message: c.Message, Verdicts: c.Verdicts[max(len(c.Verdicts)-shown, 0):]}
+	if c.Samples != nil {
+		st.Samples = new(*c.Samples)
+		if n := *c.Samples; n > 0 {
+			*st.Samples = int64(math.Pow10(len(strconv.FormatInt(n, 10)) - 1))
+		}
+	}
+	return st
 }
 
 // failing is the first check that fails, or nil.
-func (e Evidence) failing() *v1alpha1.EvidenceStatus {
+func (e Evidence) failing() *Check {
 	for i := range e.Checks {
-		v := e.Checks[i].Verdicts
-		latest := v[max(len(v)-failuresAmong, 0):]
-		if slices.Contains(e.Waived, e.Checks[i].Name) {
-			continue
-		}
-		if strings.HasSuffix(v, strings.Repeat("F", failuresInRow)) || strings.Count(latest, "F") >= failuresOf {
+		if c := e.Checks[i]; !slices.Contains(e.Waived, c.Name) && c.standing().Failing {
 			return &e.Checks[i]
 		}
 	}
@@ -84,9 +106,21 @@ func (e Evidence) failing() *v1alpha1.EvidenceStatus {
 
 // passing reports whether every check passes that says something.
 func (e Evidence) passing() bool {
-	return len(e.Checks) > len(e.Waived) && !slices.ContainsFunc(e.Checks, func(c v1alpha1.EvidenceStatus) bool {
-		return !slices.Contains(e.Waived, c.Name) && !strings.HasSuffix(c.Verdicts, strings.Repeat("P", passesNeeded))
+	return len(e.Checks) > len(e.Waived) && !slices.ContainsFunc(e.Checks, func(c Check) bool {
+		return !slices.Contains(e.Waived, c.Name) && !c.standing().Passing
 	})
+}
+
+// status of all checks, once any has a verdict.
+func (e Evidence) status() []v1alpha1.EvidenceStatus {
+	if !slices.ContainsFunc(e.Checks, func(c Check) bool { return c.Verdicts != "" }) {
+		return nil
+	}
+	all := make([]v1alpha1.EvidenceStatus, 0, len(e.Checks))
+	for _, c := range e.Checks {
+		all = append(all, c.status())
+	}
+	return all
 }
 
 // unsettled guardrails, by name: an experiment does not end by its metric before they show whether arm B does harm. A person who
@@ -95,9 +129,9 @@ func (e Evidence) passing() bool {
 func (e Evidence) unsettled(winner v1alpha1.ExperimentWinner) []string {
 	var open []string
 	for _, c := range e.Checks {
-		settled := strings.HasSuffix(c.Verdicts, strings.Repeat("P", passesNeeded))
-		if answered := strings.ReplaceAll(c.Verdicts, "E", ""); winner == v1alpha1.WinnerA {
-			settled = len(answered) >= passesNeeded && !strings.HasSuffix(answered, "F")
+		settled := c.standing().Passing
+		if winner == v1alpha1.WinnerA {
+			settled = c.standing().Harmless
 		}
 		if !settled && !slices.Contains(e.Waived, c.Name) {
 			open = append(open, c.Name)
@@ -116,7 +150,7 @@ func (e Evidence) summary() string {
 }
 
 // inWords is a check with its numbers.
-func inWords(c *v1alpha1.EvidenceStatus) string {
+func inWords(c *Check) string {
 	words := c.Name
 	if c.Value != nil {
 		words += fmt.Sprintf(" %.4g", *c.Value)

@@ -130,6 +130,9 @@ func (l Ledger) Testing() bool {
 	return p == v1alpha1.RolloutPreparing || p == v1alpha1.RolloutMirroring || p == v1alpha1.RolloutStepping
 }
 
+// Shared reports whether requests reach the candidate and the live revision, so that what both need counts.
+func (l Ledger) Shared() bool { return l.Standing() == v1alpha1.RolloutStepping && l.Weight > 0 }
+
 // SendsLike reports whether requests go where they do by another ledger, and are taken back from the same revisions.
 func (l Ledger) SendsLike(other Ledger) bool {
 	return l.Slot == other.Slot && l.Revision == other.Revision && l.Previous == other.Previous && l.Candidate == other.Candidate &&

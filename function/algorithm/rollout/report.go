@@ -53,7 +53,7 @@ func (d Decision) Status(f Facts) *v1alpha1.RolloutStatus {
 		st.Until = &metav1.Time{Time: o.wake.UTC().Truncate(time.Second)}
 	}
 	if d.evidenceCounts(f) {
-		st.Evidence, st.Measured = f.Evidence.Checks, d.measured(f)
+		st.Evidence, st.Measured = f.Evidence.status(), d.measured(f)
 	}
 	return st
 }
@@ -185,6 +185,12 @@ func (d Decision) Deadlines(now time.Time) []time.Time {
 
 // Experimenting reports whether requests reach both arms, which nothing but evidence and time ends.
 func (d Decision) Experimenting() bool { return d.Ledger.Experiment != nil && d.Ledger.Evidence != 0 }
+
+// Watched reports whether nothing but evidence and time ends the phase. The Analysis promises to report what changes a decision, and
+// the end of that promise is a deadline.
+func (d Decision) Watched() bool {
+	return d.Experimenting() || d.Rollout != nil && d.Ledger.Phase == v1alpha1.RolloutBaking
+}
 
 // Tested is the candidate until all requests reach it, or empty. An arm of an experiment is no candidate to be live.
 func (d Decision) Tested() string {

@@ -103,7 +103,7 @@ func TestRules(t *testing.T) {
 			reason: "two looks in a row fail",
 			ledger: ledger(v1alpha1.RolloutStepping, func(l *Ledger) { l.Weight, l.Evidence = 20, 5 }),
 			facts: func(f *Facts) {
-				f.Evidence = Evidence{Asked: true, Checks: []v1alpha1.EvidenceStatus{{Name: "success", Verdicts: "PFF"}}}
+				f.Evidence = Evidence{Asked: true, Checks: []Check{{Name: "success", Verdicts: "PFF"}}}
 			},
 			want: decision{v1alpha1.RolloutRollingBack, v1alpha1.ReasonMetricFailed, 0, 6},
 		},
@@ -112,7 +112,7 @@ func TestRules(t *testing.T) {
 			ledger: ledger(v1alpha1.RolloutStepping, func(l *Ledger) { l.Weight, l.Evidence = 20, 5 }),
 			facts: func(f *Facts) {
 				f.Observes, f.Interval = true, time.Hour
-				f.Evidence = Evidence{Asked: true, LookedAt: now, Checks: []v1alpha1.EvidenceStatus{{Name: "success", Verdicts: "PPP"}}}
+				f.Evidence = Evidence{Asked: true, LookedAt: now, Checks: []Check{{Name: "success", Verdicts: "PPP"}}}
 			},
 			want: decision{v1alpha1.RolloutStepping, v1alpha1.ReasonPassed, 20, 6},
 		},
@@ -183,7 +183,7 @@ func TestNothingStands(t *testing.T) {
 	onNoData := func(o v1alpha1.OnNoData) func(*Facts) { return func(f *Facts) { f.Lifecycle.OnNoData = o } }
 	letters := func(letters string) func(*Facts) {
 		return func(f *Facts) {
-			f.Evidence = Evidence{Asked: true, LookedAt: now, Checks: []v1alpha1.EvidenceStatus{{Name: "success", Verdicts: letters}}}
+			f.Evidence = Evidence{Asked: true, LookedAt: now, Checks: []Check{{Name: "success", Verdicts: letters}}}
 		}
 	}
 	long := now.Add(-2 * time.Hour)

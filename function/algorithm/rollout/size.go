@@ -56,7 +56,7 @@ func (f Facts) base() int64 {
 	l := f.Ledger
 	live, idle := f.live(l), f.idle(l)
 	base := max(int64(l.Base), live.Size)
-	if l.Standing() != v1alpha1.RolloutStepping || l.Weight == 0 {
+	if !l.Shared() {
 		return base
 	}
 	// An earlier version remembered nothing.
@@ -80,7 +80,7 @@ func (f Facts) baseOf(l Ledger) int32 {
 	switch phase := l.Standing(); {
 	case f.Scaling == nil:
 		return 0
-	case phase == v1alpha1.RolloutStepping && l.Weight > 0, phase == v1alpha1.RolloutRollingBack:
+	case l.Shared(), phase == v1alpha1.RolloutRollingBack:
 		return f.fullSize()
 	case phase != v1alpha1.RolloutPromoting && phase != v1alpha1.RolloutBaking && phase != v1alpha1.RolloutDraining:
 		return 0

@@ -135,19 +135,19 @@ func TestBaseOf(t *testing.T) {
 
 // TestWaived is a check without effect.
 func TestWaived(t *testing.T) {
-	check := func(name, verdicts string) v1alpha1.EvidenceStatus {
-		return v1alpha1.EvidenceStatus{Name: name, Verdicts: verdicts}
+	check := func(name, verdicts string) Check {
+		return Check{Name: name, Verdicts: verdicts}
 	}
 	cases := map[string]struct {
 		reason          string
-		checks          []v1alpha1.EvidenceStatus
+		checks          []Check
 		passes, failing bool
 	}{
 		"None":      {"nothing is no evidence", nil, false, false},
-		"Only":      {"neither is what says nothing", []v1alpha1.EvidenceStatus{check("uneven", "PPP")}, false, false},
-		"Beside":    {"the others decide", []v1alpha1.EvidenceStatus{check("uneven", "FFF"), check("success", "PPP")}, true, false},
-		"Undecided": {"and have to", []v1alpha1.EvidenceStatus{check("uneven", "PPP"), check("success", "PPI")}, false, false},
-		"Fails":     {"compared again, it counts", []v1alpha1.EvidenceStatus{check("latency", "FF"), check("success", "PPP")}, false, true},
+		"Only":      {"neither is what says nothing", []Check{check("uneven", "PPP")}, false, false},
+		"Beside":    {"the others decide", []Check{check("uneven", "FFF"), check("success", "PPP")}, true, false},
+		"Undecided": {"and have to", []Check{check("uneven", "PPP"), check("success", "PPI")}, false, false},
+		"Fails":     {"compared again, it counts", []Check{check("latency", "FF"), check("success", "PPP")}, false, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ package verdict
 
 import (
 	"math"
+	"reflect"
 	"slices"
 	"time"
 
@@ -67,8 +68,54 @@ func (v Verdict) differs(before v1alpha1.MetricObservation) bool {
 	return stats.Moved(was, is, math.Sqrt(max(was, is)))
 }
 
-// Canary reports what one look shows of a canary. It reports each look, so that a program that waits for a result sees that the
-// canary is checked.
+const (
+	// promisedIntervals is how many intervals a promise to look lasts at least, and leastPromise its least time.
+	promisedIntervals = 4
+	leastPromise      = 2 * time.Minute
+	// longestPromise bounds for how long a provider that died goes unnoticed.
+	longestPromise = 6 * time.Minute
+	// lateLook is how late a look may be that renews a promise: as long as queries may take.
+	lateLook = 30 * time.Second
+)
+
+// Promise is until when a canary is polled: as long as what was gathered since its epoch began, within bounds. So what decides
+// is never much older than what was seen, and evidence of hours is not reported every minute.
+func Promise(startedAt, lookedAt time.Time, interval time.Duration) *metav1.Time {
+	least := max(promisedIntervals*interval, leastPromise)
+	return &metav1.Time{Time: lookedAt.Add(max(least, min(lookedAt.Sub(startedAt), longestPromise))).Truncate(time.Second)}
+}
+
+// Matters reports whether what a look shows of a canary has to be reported: a decision could be another one, or the promise to look
+// would end before the next look.
+func Matters(reported, fresh *v1alpha1.CanaryObservation, interval time.Duration) bool {
+	if reported.LooksUntil == nil || reported.LooksUntil.Sub(fresh.LookedAt.Time) < interval+lateLook {
+		return true
+	}
+	return !reflect.DeepEqual(standing(reported), standing(fresh))
+}
+
+// standing of a canary is all that decisions take from it.
+func standing(c *v1alpha1.CanaryObservation) any {
+	type check struct {
+		name string
+		v1alpha1.Standing
+		incomparable bool
+	}
+	of := struct {
+		errors int64
+		result v1alpha1.ExperimentResult
+		checks []check
+	}{errors: min(c.Errors, v1alpha1.ErrorsInRow)}
+	if c.Experiment != nil {
+		of.result = c.Experiment.Result
+	}
+	for _, k := range c.Checks {
+		of.checks = append(of.checks, check{k.Name, v1alpha1.StandingOf(k.Verdicts), k.Incomparable})
+	}
+	return of
+}
+
+// Canary is what one look shows of a canary, beside what the looks before have shown.
 func Canary(
 	reported *v1alpha1.CanaryObservation, p *v1alpha1.CanaryParameters, e *promq.Evidence, ready func(slot string) int, lookedAt time.Time,
 ) *v1alpha1.CanaryObservation {
