@@ -150,7 +150,7 @@ func (p *pass) routeAccepted() *xpv2.Condition {
 	case r.Reason != "":
 		return not(v1alpha1.ReasonRouteRefused, fmt.Sprintf(
 			"Gateway %q of namespace %q does not serve the route: %s: %s. Correct spec.route, or what the Gateway allows", g.Name, g.Namespace, r.Reason, r.Message))
-	case !r.Current && !(compose.IsTrue(p.Composite.Map(), v1alpha1.TypeRouteAccepted) && p.routeFresh()):
+	case !r.Current && (!compose.IsTrue(p.Composite.Map(), v1alpha1.TypeRouteAccepted) || !p.routeFresh()):
 		return not(v1alpha1.ReasonRoutePending, fmt.Sprintf(
 			"Gateway %q of namespace %q has not taken the latest change of the route yet: check that its controller runs", g.Name, g.Namespace))
 	}

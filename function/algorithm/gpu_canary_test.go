@@ -163,7 +163,7 @@ func TestGPUScaling(t *testing.T) {
 			}
 			p := w.plan()
 			var follows []string
-			for _, m := range compose.List(object(t, p, names.Autoscaler(names.SlotA)), "spec", "metrics") {
+			for _, m := range compose.List(compose.Map(object(t, p, names.Autoscaler(names.SlotA)), "spec", "forProvider", "autoscaler"), "metrics") {
 				follows = append(follows, compose.Text(m.(map[string]any), "type"))
 			}
 			if !slices.Equal(tc.follows, follows) {

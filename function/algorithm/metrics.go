@@ -34,11 +34,9 @@ func (p *pass) metricsAvailable() *xpv2.Condition {
 	if p.Now.Before(since.Add(scalerTimeout)) {
 		scaler = ""
 	}
-	const noSignal = "spec.scaling: the number of replicas stays, because nothing says how much load they have, and the CPU says little " +
-		"about a GPU: set targetLatencyMs, or signal with perReplica"
-	unsignalled := measure.NoSignal(&p.spec, p.learned, p.observes)
+	noSignal := p.noSignal()
 	switch {
-	case !p.measures() && unsignalled:
+	case !p.measures() && noSignal != "":
 		return not(v1alpha1.ReasonNoSignal, noSignal)
 	case !p.measures() && scaler == "":
 		return nil
@@ -58,11 +56,8 @@ func (p *pass) metricsAvailable() *xpv2.Condition {
 				"which the cluster does not have: install it, or let the autoscaler follow what is known of the server")
 	case failed != nil:
 		return not(v1alpha1.ReasonQueryFailed, failed.Name+": "+failed.Message)
-	case unsignalled && p.spec.Scaling.Signal == "":
+	case noSignal != "":
 		return not(v1alpha1.ReasonNoSignal, noSignal)
-	case unsignalled:
-		return not(v1alpha1.ReasonNoSignal, "spec.scaling: the number of replicas stays, because their load is not known, and the CPU says little about a GPU: "+
-			p.learned.Message)
 	case p.learned.Message != "" && p.spec.Scaling != nil:
 		reason := v1alpha1.ReasonNoData
 		if p.spec.Scaling.Signal == string(observev1alpha1.SignalQuery) {
@@ -81,6 +76,19 @@ func (p *pass) metricsAvailable() *xpv2.Condition {
 			"so that rollouts go on without this check: expose algorithm_prediction_score, or name a histogram in spec.lifecycle.drift.query")
 	default:
 		return new(compose.True(v1alpha1.TypeMetricsAvailable, v1alpha1.ReasonMeasured, "every metric that is needed is known"))
+	}
+}
+
+// noSignal is why replicas with a GPU keep their number, if they do.
+func (p *pass) noSignal() string {
+	switch {
+	case !measure.NoSignal(&p.spec, p.learned, p.observes):
+		return ""
+	case !p.measures() || p.spec.Scaling.Signal == "":
+		return "spec.scaling: the number of replicas stays, because nothing says how much load they have, and the CPU says little " +
+			"about a GPU: set targetLatencyMs, or signal with perReplica"
+	default:
+		return "spec.scaling: the number of replicas stays, because their load is not known, and the CPU says little about a GPU: " + p.learned.Message
 	}
 }
 

@@ -59,7 +59,7 @@ func TestDecode(t *testing.T) {
 		"Required": {
 			reason:   "A field that is missing comes with an example.",
 			object:   "{spec: {}}",
-			want:     spec{Replicas: 1, Port: 8080},
+			want:     spec{Port: 8080},
 			problems: []string{"spec.image: is missing, for instance registry.example.org/algo/reco:2.1.4"}, ok: true,
 		},
 		"Type": {
@@ -70,25 +70,25 @@ func TestDecode(t *testing.T) {
 		"Enum": {
 			reason:   "All values of an enum are named.",
 			object:   "{spec: {image: x, model: {from: ftp}}}",
-			want:     spec{Image: "x", Replicas: 1, Port: 8080},
+			want:     spec{Image: "x", Port: 8080},
 			problems: []string{`spec.model.from: "ftp": must be registry, s3, oci or volume`}, ok: true,
 		},
 		"Twice": {
 			reason:   "An item of a map that is there twice is named by its key.",
 			object:   "{spec: {image: x, env: [{name: A}, {name: A}]}}",
-			want:     spec{Image: "x", Replicas: 1, Port: 8080},
+			want:     spec{Image: "x", Port: 8080},
 			problems: []string{`spec.env[1].name: "A": is there twice: remove one`}, ok: true,
 		},
 		"Rule": {
 			reason:   "A rule brings its own words, which are better than those of a pattern.",
 			object:   "{spec: {image: x, resources: {cpu: lots}}}",
-			want:     spec{Image: "x", Replicas: 1, Port: 8080},
+			want:     spec{Image: "x", Port: 8080},
 			problems: []string{`spec.resources.cpu: "lots": must be a quantity of at least 1m, for instance 500m`}, ok: true,
 		},
 		"Transition": {
 			reason: "Rules about a change are those of the API server: there is nothing to compare with.",
 			object: "{spec: {image: x, model: {from: s3, s3: {uri: 's3://a1/b'}, cache: {size: 1Gi}}}}",
-			want:   spec{Image: "x", Replicas: 1, Port: 8080}, ok: true,
+			want:   spec{Image: "x", Port: 8080}, ok: true,
 		},
 	}
 	d := read(t, apis.Algorithm)

@@ -66,7 +66,7 @@ func TestCanary(t *testing.T) {
 		k := l.see(t.Context(), cr, m.found, m.settled(cr, now), now)
 		m.found = k.found
 		m.load = report(cr, m.load, k, nil, now)
-		reportCanary(cr, k, nil, now)
+		m.seeCanary(cr, k, nil, now)
 		return cr.Status.AtProvider
 	}
 	eventually := func(what, ends string) {

@@ -132,20 +132,15 @@ func firstEvidenceMissing(f Facts, l Ledger) (transition, bool) {
 	if f.first(l).promoted {
 		return transition{}, false
 	}
-	held, message := l.holdsFor(v1alpha1.ReasonEvidenceMissing), f.Rehearsal.Missing
+	held := l.holdsFor(v1alpha1.ReasonEvidenceMissing)
 	silent, wake := f.due(l.Entered, silentIntervals*f.Interval)
+	message, tried := f.rehearsed(held || silent)
 	switch {
-	case !f.Observes:
-		message = ProviderMissing
-	case message != "" || f.Rehearsal.Done && f.Rehearsal.Missing == "":
-	case held || silent:
-		message = "the provider has not queried Prometheus for some time: see the conditions of Analysis " + f.Name
-	default:
+	case !tried:
 		t := stay(fmt.Sprintf("the checks of revision %s are tried on revision %s, and no request reaches it", l.Candidate, l.Revision))
 		t.timers = at(wake)
 		return t, true
-	}
-	if message == "" {
+	case message == "":
 		return transition{}, false
 	}
 	late, wake := f.due(l.Entered, f.Lifecycle.Deadline.Duration)
@@ -164,6 +159,19 @@ func firstEvidenceMissing(f Facts, l Ledger) (transition, bool) {
 		t.timers = at(wake)
 	}
 	return t, true
+}
+
+// rehearsed reports whether the checks of a candidate were tried, and what is missing. When nothing has come of them for a while,
+// that is what is missing.
+func (f Facts) rehearsed(overdue bool) (missing string, tried bool) {
+	switch r := f.Rehearsal; {
+	case !f.Observes:
+		return ProviderMissing, true
+	case r.Missing != "" || r.Done:
+		return r.Missing, true
+	default:
+		return "the provider has not queried Prometheus for some time: see the conditions of Analysis " + f.Name, overdue
+	}
 }
 
 func mirrorBegins(f Facts, l Ledger) (transition, bool) {

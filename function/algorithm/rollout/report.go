@@ -60,7 +60,8 @@ func (d Decision) Status(f Facts) *v1alpha1.RolloutStatus {
 
 // measured requests, in words.
 func (d Decision) measured(f Facts) string {
-	words, through := "", fmt.Sprintf("through Gateway %q of namespace %q", f.Gateway.Name, f.Gateway.Namespace)
+	var words string
+	through := fmt.Sprintf("through Gateway %q of namespace %q", f.Gateway.Name, f.Gateway.Namespace)
 	switch phase := d.Ledger.Standing(); {
 	case phase == v1alpha1.RolloutPromoting, phase == v1alpha1.RolloutBaking:
 		words = "all requests"

@@ -139,30 +139,38 @@ func lack(f Facts, l Ledger, reason xpv2.ConditionReason, message string) transi
 	if !late && l.holdsFor(reason) {
 		late, wake.wake = f.due(l.Entered, f.Lifecycle.Deadline.Duration)
 	}
-	phase := l.Standing()
-	baking := phase == v1alpha1.RolloutBaking
-	var t transition
-	switch onNoData := f.Lifecycle.OnNoData; {
-	case late && onNoData == v1alpha1.NoDataRollback && baking && f.bears(l):
-		t = goBack(l, reason, message)
-	case late && onNoData == v1alpha1.NoDataRollback && !baking:
-		t = fail(f, l, reason, message)
-	case late && onNoData == v1alpha1.NoDataContinue && baking:
-		t = finish(v1alpha1.ReasonContinued, message)
-	case late && onNoData == v1alpha1.NoDataContinue:
-		t = grow(f, l, f.nextShare(l), v1alpha1.ReasonContinued, f.promotes(l.Candidate))
-		if change, next := t.change, f.nextShare(l); change == nil {
-			t.change = func(l Ledger) Ledger { return l.growing(next, v1alpha1.ReasonContinued) }
-		}
-	case late && phase == v1alpha1.RolloutStepping && l.Weight > 0 && reason == v1alpha1.ReasonMetricsUnavailable:
-		t = withhold(l, false, "nothing was known of the candidate for the deadline, and no request reaches it any more: "+message)
-	case late && phase == v1alpha1.RolloutStepping && l.Weight > 0 && !f.Evidence.known():
-		t = withhold(l, true, unmeasured(l))
-	default:
-		t = hold(l, phase, reason, message)
+	t := hold(l, l.Standing(), reason, message)
+	if late {
+		t = withoutData(f, l, reason, message)
 	}
 	t.timers = t.with(wake)
 	return t
+}
+
+// withoutData after the deadline.
+func withoutData(f Facts, l Ledger, reason xpv2.ConditionReason, message string) transition {
+	phase, onNoData := l.Standing(), f.Lifecycle.OnNoData
+	baking, stepping := phase == v1alpha1.RolloutBaking, phase == v1alpha1.RolloutStepping && l.Weight > 0
+	switch {
+	case onNoData == v1alpha1.NoDataRollback && baking && f.bears(l):
+		return goBack(l, reason, message)
+	case onNoData == v1alpha1.NoDataRollback && !baking:
+		return fail(f, l, reason, message)
+	case onNoData == v1alpha1.NoDataContinue && baking:
+		return finish(v1alpha1.ReasonContinued, message)
+	case onNoData == v1alpha1.NoDataContinue:
+		t := grow(f, l, f.nextShare(l), v1alpha1.ReasonContinued, f.promotes(l.Candidate))
+		if change, next := t.change, f.nextShare(l); change == nil {
+			t.change = func(l Ledger) Ledger { return l.growing(next, v1alpha1.ReasonContinued) }
+		}
+		return t
+	case stepping && reason == v1alpha1.ReasonMetricsUnavailable:
+		return withhold(false, "nothing was known of the candidate for the deadline, and no request reaches it any more: "+message)
+	case stepping && !f.Evidence.known():
+		return withhold(true, unmeasured(l))
+	default:
+		return hold(l, phase, reason, message)
+	}
 }
 
 // resumes what is held for one of some reasons.

@@ -97,7 +97,7 @@ func apply(l Ledger, t transition, now time.Time) Ledger {
 func stay(message string) transition { return transition{message: message} }
 
 // withhold requests from a candidate of which nothing is known. Nothing is known against it either.
-func withhold(l Ledger, measurable bool, message string) transition {
+func withhold(measurable bool, message string) transition {
 	return transition{
 		to: v1alpha1.RolloutHolding, held: v1alpha1.RolloutPreparing, reason: v1alpha1.ReasonEvidenceMissing, message: message,
 		change: func(l Ledger) Ledger {

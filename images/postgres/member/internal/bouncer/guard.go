@@ -32,7 +32,7 @@ const (
 	Unclear Outlook = iota
 	// Answers means that a server is there that does not say whether it is the leader. No client should wait for it.
 	Answers
-	// `Leads` means that a server answers that takes writes.
+	// Leads means that a server answers that takes writes.
 	Leads
 	// Gone means that no server takes the connection, or one that takes no writes.
 	Gone

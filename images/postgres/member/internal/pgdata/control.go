@@ -82,7 +82,7 @@ func content(values map[string]string) (volume.Content, error) {
 	return c, nil
 }
 
-// `Led` reports whether PostgreSQL is the leader on the data, or was when it ran last; else it is a standby.
+// Led reports whether PostgreSQL is the leader on the data, or was when it ran last; else it is a standby.
 func Led(data string) (bool, error) {
 	_, err := os.Stat(filepath.Join(data, "standby.signal"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
