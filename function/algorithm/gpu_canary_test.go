@@ -66,7 +66,8 @@ func TestGPUCanary(t *testing.T) {
 		},
 		"None": {
 			"without a histogram the rollout goes on, and a condition says so", "",
-			[]string{"success", "success-against-baseline", "latency"}, v1alpha1.ReasonDriftNotMeasured,
+			[]string{"success", "success-against-baseline", "latency"},
+			v1alpha1.ReasonDriftNotMeasured,
 		},
 	}
 	for name, tc := range cases {
@@ -163,7 +164,7 @@ func TestGPUScaling(t *testing.T) {
 			}
 			p := w.plan()
 			var follows []string
-			for _, m := range compose.List(compose.Map(object(t, p, names.Autoscaler(names.SlotA)), "spec", "forProvider", "autoscaler"), "metrics") {
+			for _, m := range compose.List(object(t, p, names.ComposedAutoscaler(names.SlotA)), "spec", "metrics") {
 				follows = append(follows, compose.Text(m.(map[string]any), "type"))
 			}
 			if !slices.Equal(tc.follows, follows) {
@@ -183,7 +184,7 @@ func TestGPUAutoscalerOfBefore(t *testing.T) {
 	w.run(nil)
 	w.edit("{image: x, resources: {gpu: nvidia.com/gpu}, scaling: {maxReplicas: 9}}")
 	p := w.plan()
-	if o := object(t, p, names.Autoscaler(names.SlotA)); o != nil {
+	if o := object(t, p, names.ComposedAutoscaler(names.SlotA)); o != nil {
 		t.Errorf("nothing should follow the CPU of a GPU, got %v", o)
 	}
 	if got := scene(t, p); got != "a=x*auto callers=a" && got != "a=x*5 callers=a" {

@@ -75,7 +75,8 @@ func TestUncountedFailures(t *testing.T) {
 	for reason, tc := range map[string]struct{ lifecycle, want, missing string }{
 		"a threshold that cannot be measured holds": {"{soak: 1m}", "success", ""},
 		"without one and without another check nothing can pass": {
-			"{soak: 1m, successThreshold: 0}", "", "no check of spec.lifecycle can be measured: " + words + ", or add latency or metrics"},
+			"{soak: 1m, successThreshold: 0}", "", "no check of spec.lifecycle can be measured: " + words + ", or add latency or metrics",
+		},
 		"other checks are enough": {"{soak: 1m, successThreshold: 0, latency: {maxMs: 50}}", "latency", ""},
 	} {
 		w := serving(t, "{image: x, replicas: 4, lifecycle: "+tc.lifecycle+"}")

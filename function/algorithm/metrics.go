@@ -30,18 +30,9 @@ func (p *pass) metricsAvailable() *xpv2.Condition {
 	if message := p.unapplied(); message != "" {
 		return not(v1alpha1.ReasonNotScaling, message)
 	}
-	scaler, since := p.scalerFailure()
-	if p.Now.Before(since.Add(scalerTimeout)) {
-		scaler = ""
-	}
-	noSignal := p.noSignal()
-	switch {
-	case !p.measures() && noSignal != "":
-		return not(v1alpha1.ReasonNoSignal, noSignal)
-	case !p.measures() && scaler == "":
-		return nil
-	case !p.measures():
-		return not(v1alpha1.ReasonNotScaling, notScaling+scaler+": check the metrics server of the cluster")
+	scaler, noSignal := p.unscaled(), p.noSignal()
+	if !p.measures() {
+		return p.cpuAvailable(scaler, noSignal)
 	}
 	failed := firstWith(p.metrics, observev1alpha1.VerdictError, false)
 	empty := firstWith(p.metrics, observev1alpha1.VerdictNoData, true)
@@ -59,11 +50,7 @@ func (p *pass) metricsAvailable() *xpv2.Condition {
 	case noSignal != "":
 		return not(v1alpha1.ReasonNoSignal, noSignal)
 	case p.learned.Message != "" && p.spec.Scaling != nil:
-		reason := v1alpha1.ReasonNoData
-		if p.spec.Scaling.Signal == string(observev1alpha1.SignalQuery) {
-			reason = v1alpha1.ReasonQueryFailed
-		}
-		return not(reason, "spec.scaling: "+p.learned.Message)
+		return not(p.loadUnknown(), "spec.scaling: "+p.learned.Message)
 	case empty != nil:
 		return not(v1alpha1.ReasonNoData, empty.Name+": "+empty.Message)
 	case len(p.metrics) == 0:
@@ -77,6 +64,25 @@ func (p *pass) metricsAvailable() *xpv2.Condition {
 	default:
 		return new(compose.True(v1alpha1.TypeMetricsAvailable, v1alpha1.ReasonMeasured, "every metric that is needed is known"))
 	}
+}
+
+// cpuAvailable reports whether an autoscaler gets the use of the CPU, where it needs no other metric.
+func (p *pass) cpuAvailable(scaler, noSignal string) *xpv2.Condition {
+	switch {
+	case noSignal != "":
+		return new(compose.False(v1alpha1.TypeMetricsAvailable, v1alpha1.ReasonNoSignal, noSignal))
+	case scaler != "":
+		return new(compose.False(v1alpha1.TypeMetricsAvailable, v1alpha1.ReasonNotScaling, notScaling+scaler+": check the metrics server of the cluster"))
+	}
+	return nil
+}
+
+// loadUnknown is why the load is not known: a query of one's own failed, or there is no data.
+func (p *pass) loadUnknown() xpv2.ConditionReason {
+	if p.spec.Scaling.Signal == string(observev1alpha1.SignalQuery) {
+		return v1alpha1.ReasonQueryFailed
+	}
+	return v1alpha1.ReasonNoData
 }
 
 // noSignal is why replicas with a GPU keep their number, if they do.
@@ -102,6 +108,15 @@ func (f *facts) scalerFailure() (message string, since time.Time) {
 	}
 	message, since = f.autoscaler.Failure()
 	return ofPod.ReplaceAllString(message, "of a pod"), since
+}
+
+// unscaled is why the autoscaler has not scaled for too long, or empty.
+func (f *facts) unscaled() string {
+	message, since := f.scalerFailure()
+	if f.Now.Before(since.Add(scalerTimeout)) {
+		return ""
+	}
+	return message
 }
 
 // unapplied is why the provider has not applied the autoscaler as it should be, or empty.

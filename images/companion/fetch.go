@@ -26,9 +26,9 @@ type fetchCmd struct {
 	Key    string   `help:"Name of the model's folder on the volume: lower case letters, digits and dashes. Another model, digest or size needs another key." placeholder:"KEY"                                          required:""`
 	Keep   []string `env:"KEEP_KEYS"                                                                                                                          help:"Keys of models that are never removed to make room." placeholder:"KEY"`
 
-	Endpoint    string `help:"URL of the S3 or MLflow server. Default: from the credentials."              placeholder:"URL"`
-	Region      string `help:"Region of the bucket. Default: from the credentials, and else us-east-1."    placeholder:"REGION"`
-	Credentials string `help:"Folder with the keys of a Secret, a file each."                              placeholder:"DIR"`
+	Endpoint    string `help:"URL of the S3 or MLflow server. Default: from the credentials."           placeholder:"URL"`
+	Region      string `help:"Region of the bucket. Default: from the credentials, and else us-east-1." placeholder:"REGION"`
+	Credentials string `help:"Folder with the keys of a Secret, a file each."                           placeholder:"DIR"`
 
 	Pod      string        `env:"POD_UID" help:"What distinguishes this pod from others. With it, a container that starts again need not wait for itself." placeholder:"UID"`
 	Parallel int           `default:"8"   help:"Requests side by side."`

@@ -331,11 +331,12 @@ func TestReports(t *testing.T) {
 
 // verdictsDecide is what decisions take from the verdicts of all checks.
 func verdictsDecide(c *v1alpha1.CanaryObservation) string {
-	all := fmt.Sprint(min(c.Errors, v1alpha1.ErrorsInRow))
+	var all strings.Builder
+	fmt.Fprint(&all, min(c.Errors, v1alpha1.ErrorsInRow))
 	for _, k := range c.Checks {
-		all += fmt.Sprintf(" %+v", v1alpha1.StandingOf(k.Verdicts))
+		fmt.Fprintf(&all, " %+v", v1alpha1.StandingOf(k.Verdicts))
 	}
-	return all
+	return all.String()
 }
 
 // TestWrongQuery shows that what is wrong with one query is told of its check only.

@@ -4,6 +4,7 @@ package analysis
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"strings"
@@ -109,9 +110,7 @@ func (c *cluster) edit(spec string) {
 // rewrite the Algorithm, which wakes Crossplane.
 func (c *cluster) rewrite(change func(composetest.Object)) {
 	xr := composetest.Object{}
-	for k, v := range c.request.Composite.Map() {
-		xr[k] = v
-	}
+	maps.Copy(xr, c.request.Composite.Map())
 	change(xr)
 	xr["metadata"] = map[string]any{
 		"name": "reco", "namespace": "shop", "generation": c.generation,
@@ -218,9 +217,7 @@ func (c *cluster) report(p *compose.Plan) {
 		conditions = append(conditions, map[string]any{"type": string(k.Type), "status": string(k.Status), "reason": string(k.Reason), "message": k.Message})
 	}
 	was := composetest.Object{}
-	for k, v := range compose.Map(c.request.Composite.Map(), "status") {
-		was[k] = v
-	}
+	maps.Copy(was, compose.Map(c.request.Composite.Map(), "status"))
 	reported := was["conditions"]
 	delete(was, "conditions")
 	changed := !reflect.DeepEqual(map[string]any(was), map[string]any(status))
@@ -255,9 +252,7 @@ func (c *cluster) change(name string, modify func(composetest.Object)) {
 		return
 	}
 	observed := map[string]compose.Object{}
-	for k, v := range c.request.Observed {
-		observed[k] = v
-	}
+	maps.Copy(observed, c.request.Observed)
 	observed[name] = is
 	c.request.Observed = observed
 	c.wake(name)

@@ -70,7 +70,7 @@ func TestServer(t *testing.T) {
 	testbench.Create(t, kube, before)
 	a := scaled(9)
 	a.Namespace, a.UID, a.OwnerReferences = ns.Name, "", []metav1.OwnerReference{owner}
-	a.Spec.ForProvider.Autoscaler.Raw, _ = json.Marshal(should)
+	a.Spec.ForProvider.Autoscaler.Raw, _ = json.Marshal(should) //nolint:errchkjson // Quantities of tests always marshal.
 	testbench.Create(t, kube, a)
 
 	h := &autoscalingv2.HorizontalPodAutoscaler{}
@@ -111,7 +111,7 @@ func TestServer(t *testing.T) {
 
 	// What the API server refuses is reported.
 	should.MaxReplicas = 1
-	a.Spec.ForProvider.Autoscaler.Raw, _ = json.Marshal(should)
+	a.Spec.ForProvider.Autoscaler.Raw, _ = json.Marshal(should) //nolint:errchkjson // Quantities of tests always marshal.
 	if err := kube.Update(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func scaled(most int32) *v1alpha1.Autoscaler {
 		},
 		Spec: v1alpha1.AutoscalerSpec{ManagementPolicies: xpv2.ManagementPolicies{xpv2.ManagementActionObserve, xpv2.ManagementActionUpdate}},
 	}
-	a.Spec.ForProvider.Autoscaler.Raw, _ = json.Marshal(spec(most))
+	a.Spec.ForProvider.Autoscaler.Raw, _ = json.Marshal(spec(most)) //nolint:errchkjson // Quantities of tests always marshal.
 	return a
 }
 
@@ -184,7 +184,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("It should become ready in one write, got %q", got)
 	}
 	a := s.get()
-	a.Spec.ForProvider.Autoscaler.Raw, _ = json.Marshal(spec(12))
+	a.Spec.ForProvider.Autoscaler.Raw, _ = json.Marshal(spec(12)) //nolint:errchkjson // Quantities of tests always marshal.
 	if err := s.kube.Update(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}

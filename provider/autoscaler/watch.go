@@ -86,8 +86,7 @@ func matters(asksFor func(client.Object) bool) predicate.Predicate {
 		if equality.Semantic.DeepEqual(&was, fresh) {
 			return false
 		}
-		was.Status.CurrentReplicas, was.Status.DesiredReplicas, was.Status.CurrentMetrics =
-			fresh.Status.CurrentReplicas, fresh.Status.DesiredReplicas, fresh.Status.CurrentMetrics
+		was.Status.CurrentReplicas, was.Status.DesiredReplicas, was.Status.CurrentMetrics = fresh.Status.CurrentReplicas, fresh.Status.DesiredReplicas, fresh.Status.CurrentMetrics
 		return !equality.Semantic.DeepEqual(&was, fresh) || asksFor(fresh)
 	}}
 }

@@ -208,7 +208,7 @@ func TestAutoscalerIsTakenOver(t *testing.T) {
 	}
 	eventually(t, "the autoscaler goes with the field", func(ctx context.Context) error {
 		if _, err := get(ctx, &autoscalingv2.HorizontalPodAutoscaler{}, ns, "reco-a"); client.IgnoreNotFound(err) != nil || err == nil {
-			return fmt.Errorf("it is still there (%v)", err)
+			return fmt.Errorf("it is still there (%w)", err)
 		}
 		_, err := get(ctx, &appsv1.Deployment{}, ns, "reco-a")
 

@@ -59,7 +59,7 @@ import (
 var version = "unknown"
 
 type cli struct {
-	Run        agent.Command      `cmd:"" default:"1"                                                                                                           help:"Run the member until a signal ends it."`
+	Run        agent.Command      `cmd:"" default:"1"                                                                                                                   help:"Run the member until a signal ends it."`
 	Handover   command.Handover   `cmd:"" help:"Promote another member, if this one is the leader and another is fit."`
 	Callback   command.Callback   `cmd:"" help:"Notify the running member of a change, as Patroni calls it."`
 	BeforeStop command.BeforeStop `cmd:"" help:"Let clients of the poolers wait and stop PostgreSQL, if this member is the leader, as Patroni calls it before it does."`

@@ -97,8 +97,9 @@ func Matters(reported, fresh *v1alpha1.CanaryObservation, interval time.Duration
 // standing of a canary is all that decisions take from it.
 func standing(c *v1alpha1.CanaryObservation) any {
 	type check struct {
-		name string
 		v1alpha1.Standing
+
+		name         string
 		incomparable bool
 	}
 	of := struct {
@@ -110,7 +111,7 @@ func standing(c *v1alpha1.CanaryObservation) any {
 		of.result = c.Experiment.Result
 	}
 	for _, k := range c.Checks {
-		of.checks = append(of.checks, check{k.Name, v1alpha1.StandingOf(k.Verdicts), k.Incomparable})
+		of.checks = append(of.checks, check{v1alpha1.StandingOf(k.Verdicts), k.Name, k.Incomparable})
 	}
 	return of
 }
