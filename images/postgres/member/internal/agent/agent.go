@@ -79,7 +79,7 @@ func (c *Command) loops(k kube.Client, log *slog.Logger) (*Supervisor, []func(co
 			Members: pgmember.FolderMembers, Server: pgmember.FolderServer, Link: pgmember.FolderTLS, Settle: certificate.Settle,
 		}
 		leadership                = &role.Leadership{}
-		leads                     = leadership.Leads
+		leads                     = leadership.IsLeader
 		reporter                  = report.New(own, log)
 		label, manage, fence      = loop.NewWakeup(), loop.NewWakeup(), loop.NewWakeup()
 		backupEnded, archiveNoted = loop.NewWakeup(), loop.NewWakeup()

@@ -123,7 +123,7 @@ func (f *Fencer) prepare(ctx context.Context) error {
 
 // checkFollower returns why the copy does not get everything that the leader wrote.
 func checkFollower(ctx context.Context) error {
-	follows, lag, err := managed.Follower(ctx, pgmember.FolderSocket, members.FollowerSlot)
+	follows, lag, err := managed.Streams(ctx, pgmember.FolderSocket, members.FollowerSlot)
 	switch {
 	case err != nil:
 		return err

@@ -56,7 +56,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 			text = err.Error()
 		}
 		if (text == "") != (last == "") {
-			k.Log.Info("looked for the leader", "leads", s.Outlook == Leads, "error", text)
+			k.Log.Info("looked for the leader", "leads", s.Outlook == TakesWrites, "error", text)
 		}
 		last = text
 		k.mu.Lock()

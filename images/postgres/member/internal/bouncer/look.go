@@ -90,7 +90,7 @@ func (l *Lookout) ask(ctx context.Context) (Sight, error) {
 		l.Close()
 		return Sight{Outlook: Gone}, nil
 	}
-	return Sight{Leads, string(row[1])}, nil
+	return Sight{TakesWrites, string(row[1])}, nil
 }
 
 // connect unless there is a connection.

@@ -27,7 +27,7 @@ func (g *Gate) checkFence(ctx context.Context) error {
 	if id == "" {
 		return g.reportFence(ctx, nil)
 	}
-	led, err := pgdata.Led(pgmember.FolderData)
+	led, err := pgdata.WasLeader(pgmember.FolderData)
 	if err != nil {
 		return err
 	}

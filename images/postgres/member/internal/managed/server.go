@@ -27,9 +27,9 @@ func Checkpoint(ctx context.Context, socket string) error {
 	return nil
 }
 
-// Follower reports whether the client of a replication slot gets what the server behind a socket's folder writes, and how many bytes
+// Streams reports whether the client of a replication slot gets what the server behind a socket's folder writes, and how many bytes
 // it is behind. Without the slot there should be none.
-func Follower(ctx context.Context, socket, slot string) (follows bool, lag int64, err error) {
+func Streams(ctx context.Context, socket, slot string) (follows bool, lag int64, err error) {
 	conn, err := connect(ctx, socket, "postgres")
 	if err != nil {
 		return false, 0, err

@@ -56,7 +56,7 @@ func Read(ctx context.Context, programs, data string) (volume.Content, error) {
 	if err != nil {
 		return volume.Content{}, err
 	}
-	c.Led, err = Led(data)
+	c.Led, err = WasLeader(data)
 	return c, err
 }
 
@@ -82,8 +82,8 @@ func content(values map[string]string) (volume.Content, error) {
 	return c, nil
 }
 
-// Led reports whether PostgreSQL is the leader on the data, or was when it ran last; else it is a standby.
-func Led(data string) (bool, error) {
+// WasLeader reports whether PostgreSQL is the leader on the data, or was when it ran last; else it is a standby.
+func WasLeader(data string) (bool, error) {
 	_, err := os.Stat(filepath.Join(data, "standby.signal"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, fmt.Errorf("cannot find out whether the data is a replica's: %w", err)

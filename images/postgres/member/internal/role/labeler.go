@@ -156,7 +156,7 @@ func (l *Labeler) write(ctx context.Context, role string, at time.Time, pause ti
 
 // observe the role of the member by what Patroni reports, whether it is the leader, and whether both are known.
 func (l *Labeler) observe(ctx context.Context) (role string, leads bool, s patroni.State, ok bool) {
-	led := l.Role.Leads()
+	led := l.Role.IsLeader()
 	if !l.Supervised() {
 		// A PostgreSQL without Patroni continues in its role.
 		_, running := postmaster.Find(pgmember.FolderData)

@@ -81,7 +81,7 @@ func (k *LockKeeper) Run(ctx context.Context) error {
 			if err := k.release(ctx, l); err != nil && ctx.Err() == nil {
 				k.Log.Warn("cannot release the lock of a leader that is gone, trying on", "leader", l.Holder, "error", err)
 			}
-		case time.Since(l.since) > lookEvery+lockEvery && !k.Role.Leads():
+		case time.Since(l.since) > lookEvery+lockEvery && !k.Role.IsLeader():
 			k.Label.Call() // it is not renewed as it should be: does replication from its holder still work?
 		}
 		return lockEvery

@@ -11,5 +11,5 @@ type Leadership struct {
 	leads, cutOff atomic.Bool
 }
 
-// Leads reports whether this member is the leader.
-func (l *Leadership) Leads() bool { return l.leads.Load() }
+// IsLeader reports whether this member is the leader.
+func (l *Leadership) IsLeader() bool { return l.leads.Load() }
