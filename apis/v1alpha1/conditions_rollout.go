@@ -36,6 +36,9 @@ const (
 	ReasonBaked xpv2.ConditionReason = "Baked"
 	// ReasonContinued: there is too little data, and spec.lifecycle.onNoData is Continue.
 	ReasonContinued xpv2.ConditionReason = "Continued"
+	// ReasonComparing: a metric of the revision was out of bounds with all traffic, and it is compared with the previous
+	// revision once more.
+	ReasonComparing xpv2.ConditionReason = "Comparing"
 	// ReasonResumed: the reason to hold is gone.
 	ReasonResumed xpv2.ConditionReason = "Resumed"
 	// ReasonEdited: the spec describes another revision.
@@ -66,6 +69,13 @@ const (
 	ReasonMetricsUnavailable xpv2.ConditionReason = "MetricsUnavailable"
 	// ReasonNoCapacity: the cluster has no room for replicas of the revision. Make room.
 	ReasonNoCapacity xpv2.ConditionReason = "NoCapacity"
+	// ReasonSourceUnreachable: the registry of the image or the source of the model does not respond, or a node has no
+	// room for them. It continues when they can be downloaded.
+	ReasonSourceUnreachable xpv2.ConditionReason = "SourceUnreachable"
+	// ReasonNodeFault: pods of the revision fail on one node only. Repair or cordon the node.
+	ReasonNodeFault xpv2.ConditionReason = "NodeFault"
+	// ReasonSharedFault: the live revision fails a check as well. It continues when they pass.
+	ReasonSharedFault xpv2.ConditionReason = "SharedFault"
 	// ReasonFreezeWindow: a window of spec.lifecycle.freeze is open. Wait, or set spec.lifecycle.promote.
 	ReasonFreezeWindow xpv2.ConditionReason = "FreezeWindow"
 	// ReasonErrorBudget: the error budget of spec.slo is used up. Wait, or set spec.lifecycle.promote for a revision
@@ -90,7 +100,8 @@ const (
 	ReasonMetricFailed xpv2.ConditionReason = "MetricFailed"
 	// ReasonDrifted: the outputs of the revision have another distribution than the outputs of the live revision.
 	ReasonDrifted xpv2.ConditionReason = "Drifted"
-	// ReasonNotServing: no replica of the revision is ready any more.
+	// ReasonNotServing: no replica of the revision is ready any more. The rollout holds until one is, and the revision is
+	// rolled back when none was for probes.startupSeconds and ten minutes.
 	ReasonNotServing xpv2.ConditionReason = "NotServing"
 	// ReasonNeverReady: replicas of the revision did not become ready in probes.startupSeconds.
 	ReasonNeverReady xpv2.ConditionReason = "NeverReady"

@@ -63,6 +63,22 @@ func (m *remembered) settled(cr *v1alpha1.Analysis, now time.Time) time.Duration
 	return passed - defaultSettle
 }
 
+// counted is for how long checks count of an epoch that settled so long ago: not from before counting began again.
+func counted(c *v1alpha1.CanaryObservation, settled time.Duration, now time.Time) time.Duration {
+	if c.CountedFrom == nil {
+		return settled
+	}
+	return min(settled, now.Sub(c.CountedFrom.Time))
+}
+
+// known of a canary. After a restart what is reported is all.
+func (m *remembered) known(reported *v1alpha1.CanaryObservation) *v1alpha1.CanaryObservation {
+	if reported == nil || m.canary == nil || m.canary.Epoch != reported.Epoch || !m.canary.StartedAt.Equal(&reported.StartedAt) {
+		return reported
+	}
+	return m.canary
+}
+
 // seeCanary adds a look to what is known of a canary, unless another epoch has begun meanwhile. The status reports it when it
 // matters: each report has Crossplane apply every object of the Algorithm once more.
 func (m *remembered) seeCanary(cr *v1alpha1.Analysis, k seen, pods []corev1.Pod, lookedAt time.Time) {
@@ -70,11 +86,7 @@ func (m *remembered) seeCanary(cr *v1alpha1.Analysis, k seen, pods []corev1.Pod,
 	if p.Canary == nil || reported == nil || k.evidence == nil || !k.since.Equal(&reported.StartedAt) {
 		return
 	}
-	// After a restart what is reported is all that is known.
-	if m.canary == nil || m.canary.Epoch != reported.Epoch || !m.canary.StartedAt.Equal(&reported.StartedAt) {
-		m.canary = reported
-	}
-	m.canary = verdict.Canary(m.canary, p.Canary, k.evidence, readyIn(pods), lookedAt)
+	m.canary = verdict.Canary(m.known(reported), p.Canary, k.evidence, readyIn(pods), lookedAt)
 	if verdict.Matters(reported, m.canary, intervalOf(p)) {
 		m.canary.LooksUntil = verdict.Promise(m.canary.StartedAt.Time, lookedAt, intervalOf(p))
 		cr.Status.AtProvider.Canary = m.canary.DeepCopy()

@@ -398,12 +398,12 @@ func TestCanaryRoundTrips(t *testing.T) {
 			want: []string{"abc discovery", built("ab", "2m"), built("ab", "10m")},
 		},
 		"Queries": {
-			reason: "Values are asked over the recent window, of the baseline only where they are compared, and distributions over both.", settled: 10 * time.Minute,
+			reason: "Values are asked over the recent window, and distributions over both. A baseline may miss a value as well.", settled: 10 * time.Minute,
 			mod: func(m *v1alpha1.MetricsParameters) {
 				m.Canary.Checks = append(m.Canary.Checks, queue, revenue, scores, past)
 			},
 			want: []string{
-				built("ab", "2m"), built("ab", "10m"), "b queue[2m]", "a revenue[2m]", "b revenue[2m]", "a scores[2m]", "b scores[2m]", "a scores[10m]", "b scores[10m]",
+				built("ab", "2m"), built("ab", "10m"), "a queue[2m]", "b queue[2m]", "a revenue[2m]", "b revenue[2m]", "a scores[2m]", "b scores[2m]", "a scores[10m]", "b scores[10m]",
 				"b past[2m]", "* past[2m] 24h0m0s ago", "b past[10m]", "* past[10m] 24h0m0s ago",
 			},
 		},
@@ -466,5 +466,26 @@ func TestTwice(t *testing.T) {
 	m.seeCanary(cr, seen{since: start}, nil, now)
 	if got := cr.Status.AtProvider.Canary.Looks; got != 3 {
 		t.Errorf("Nor without a canary, got %d looks", got)
+	}
+}
+
+// TestCounted: checks count from when counting began again, and nothing counts before its epoch has settled.
+func TestCounted(t *testing.T) {
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		reason  string
+		from    *metav1.Time
+		settled time.Duration
+		want    time.Duration
+	}{
+		"Epoch":   {"Without a fault that both had, all of the epoch counts.", nil, time.Hour, time.Hour},
+		"Anew":    {"After one, what came later.", new(metav1.NewTime(at.Add(-time.Minute))), time.Hour, time.Minute},
+		"Settles": {"An epoch that has not settled does not count yet.", new(metav1.NewTime(at.Add(-time.Minute))), -time.Second, -time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := counted(&v1alpha1.CanaryObservation{CountedFrom: tc.from}, tc.settled, at); got != tc.want {
+				t.Errorf("%s: want %s, got %s", tc.reason, tc.want, got)
+			}
+		})
 	}
 }

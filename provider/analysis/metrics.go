@@ -128,7 +128,7 @@ func (l *looker) see(ctx context.Context, cr *v1alpha1.Analysis, before found, s
 		return seen{ours: true}
 	}
 	if m.Canary != nil && canary != nil {
-		s.evidence, s.since = a.Evidence(ctx, m, settled, s.sample.Failure), canary.StartedAt
+		s.evidence, s.since = a.Evidence(ctx, m, settled, counted(canary, settled, now), s.sample.Failure), canary.StartedAt
 	}
 	if err != nil {
 		return s
@@ -164,7 +164,9 @@ func (o *observer) measure(ctx context.Context, cr *v1alpha1.Analysis, pods []co
 			m.found = found{}
 		}
 		m.asks, m.lookedAt = asks, now
-		m.look = o.looker.begin(ctx, cr, m.found, m.settled(cr, now))
+		about := cr.DeepCopy()
+		about.Status.AtProvider.Canary = m.known(at.Canary).DeepCopy()
+		m.look = o.looker.begin(ctx, about, m.found, m.settled(cr, now))
 		timer := time.NewTimer(linger)
 		defer timer.Stop()
 		select {

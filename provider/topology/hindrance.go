@@ -52,6 +52,7 @@ var images = podhealth.PullRemedies{
 	podhealth.PullNetwork:   "see that the nodes reach the registry",
 	podhealth.PullPlatform:  "choose an image that is, or other nodes",
 	podhealth.PullRoom:      "make room on the nodes",
+	podhealth.PullRate:      "see that the nodes may pull as often as they need to",
 }
 
 // ends of the containers of members.

@@ -203,6 +203,30 @@ type SecretObservation struct {
 	Fingerprint string `json:"fingerprint"`
 }
 
+// FindingCause is where the cause of a finding lies.
+//
+// +kubebuilder:validation:Enum=Revision;Outside
+type FindingCause string
+
+const (
+	// FindingOfRevision: what the revision requires is wrong or missing.
+	FindingOfRevision FindingCause = "Revision"
+	// FindingOutside: something that the revision needs does not do its part.
+	FindingOutside FindingCause = "Outside"
+)
+
+// FindingExtent is how many pods of a slot have the reason of a finding.
+//
+// +kubebuilder:validation:Enum=Node;Few
+type FindingExtent string
+
+const (
+	// FindingOnNode: only pods on one node, while pods on other nodes are ready.
+	FindingOnNode FindingExtent = "Node"
+	// FindingOfFew: a small part of the pods.
+	FindingOfFew FindingExtent = "Few"
+)
+
 // A Finding is one cause that blocks pods from becoming ready.
 type Finding struct {
 	// Reason in one word. The Algorithm's condition PodsHealthy has the same reasons: ImagePullFailed, InsufficientGPU,
@@ -213,6 +237,25 @@ type Finding struct {
 
 	// Message has cause and remedy. It has no pod name, time or count that would change without an event.
 	Message string `json:"message"`
+
+	// Cause is where the cause lies, as far as it is known. Revision: what the revision requires is wrong or missing, and
+	// waiting does not help. Outside: a registry, an object storage or a node does not do its part, and waiting may help.
+	// Empty: the replicas may only need more time.
+	//
+	// +optional
+	Cause FindingCause `json:"cause,omitempty"`
+
+	// Extent is how many pods of the slot have the reason of the finding. Node: only pods on one node, while pods on other
+	// nodes are ready. Few: fewer than a quarter of them, and of more than one pod fewer than two. Empty: more than that.
+	//
+	// +optional
+	Extent FindingExtent `json:"extent,omitempty"`
+
+	// Since is when the youngest of these pods was created. A pod that takes the place of an evicted one has its own time to
+	// start.
+	//
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
 
 	// Slot of the blocked pods: the label capstan.dev/slot.
 	//

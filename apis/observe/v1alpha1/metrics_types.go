@@ -299,6 +299,12 @@ type CanaryObservation struct {
 	// +optional
 	LooksUntil *metav1.Time `json:"looksUntil,omitempty"`
 
+	// CountedFrom is when counting began again, because both revisions had failed a check before. Checks count from then
+	// on, and an experiment from the beginning of the epoch. Empty: they count from the beginning as well.
+	//
+	// +optional
+	CountedFrom *metav1.Time `json:"countedFrom,omitempty"`
+
 	// Looks is the number of evaluations since the epoch settled.
 	Looks int64 `json:"looks"`
 
@@ -326,8 +332,8 @@ type CanaryCheck struct {
 	// Name of the check.
 	Name string `json:"name"`
 
-	// Verdicts of the latest evaluations of the epoch, at most 10 and the latest last: P for Pass, F for Fail, I for
-	// Insufficient, N for NoData, E for Error.
+	// Verdicts of the latest evaluations of the epoch, at most 10 and the latest last: P for Pass, F for Fail, S for Shared
+	// (candidate and baseline fail alike), I for Insufficient, N for NoData, E for Error.
 	//
 	// +kubebuilder:validation:MaxLength=10
 	// +optional

@@ -28,6 +28,9 @@ type Standing struct {
 	// Passing and Failing report whether the check passes or fails the candidate.
 	Passing, Failing bool
 
+	// Shared reports whether the latest evaluation with an answer found a fault that both revisions have.
+	Shared bool
+
 	// Harmless reports whether as many evaluations as would have shown a violation have been answered, and the latest
 	// of them is no failure.
 	Harmless bool
@@ -40,6 +43,7 @@ func StandingOf(verdicts string) Standing {
 		Latest:   verdicts[max(len(verdicts)-1, 0):],
 		Passing:  strings.HasSuffix(verdicts, strings.Repeat("P", PassesNeeded)),
 		Failing:  strings.HasSuffix(verdicts, strings.Repeat("F", FailuresInRow)) || strings.Count(recent, "F") >= FailuresOf,
+		Shared:   strings.HasSuffix(answered, "S"),
 		Harmless: len(answered) >= PassesNeeded && !strings.HasSuffix(answered, "F"),
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
@@ -29,17 +30,22 @@ const maxFindings = 8
 // The same causes give the same findings: they hold no name of a pod, no time and no count that would change by itself, and do
 // not depend on the order of the pods.
 func Of(pods []corev1.Pod, container string, missing []string, now time.Time) []v1alpha1.Finding {
-	found := map[group]*tally{}
+	found, spread := map[group]*tally{}, map[trouble]hit{}
 	for i := range pods {
 		for _, h := range hindrances(&pods[i], container, missing, now) {
-			g := group{
-				slot: pods[i].GetLabels()[v1alpha1.LabelSlot], revision: pods[i].GetAnnotations()[v1alpha1.AnnotationRevision],
-				reason: h.Reason, what: h.What, remedy: h.Remedy,
+			of := trouble{placeOf(&pods[i]), h.Reason}
+			if spread[of] == nil {
+				spread[of] = hit{}
 			}
+			spread[of][i] = true
+			g := group{place: placeOf(&pods[i]), reason: h.Reason, what: h.What, remedy: h.Remedy, cause: h.Cause}
 			if found[g] == nil {
 				found[g] = &tally{details: map[string]int{}}
 			}
 			found[g].pods++
+			if at := pods[i].CreationTimestamp; at.After(found[g].since.Time) {
+				found[g].since = at
+			}
 			found[g].details[h.Detail]++
 		}
 	}
@@ -51,12 +57,20 @@ func Of(pods []corev1.Pod, container string, missing []string, now time.Time) []
 			cmp.Compare(a.revision, b.revision),
 			cmp.Compare(a.what, b.what),
 			cmp.Compare(a.remedy, b.remedy),
+			cmp.Compare(a.cause, b.cause),
 		)
 	})
 	out := make([]v1alpha1.Finding, 0, min(len(groups), maxFindings))
 	for _, g := range groups[:min(len(groups), maxFindings)] {
 		h := podhealth.Hindrance{What: g.what, Detail: found[g].detail(), Remedy: g.remedy}
-		out = append(out, v1alpha1.Finding{Reason: string(g.reason), Message: h.Message(), Slot: g.slot, Revision: g.revision})
+		finding := v1alpha1.Finding{
+			Reason: string(g.reason), Message: h.Message(), Slot: g.slot, Revision: g.revision,
+			Cause: g.cause, Extent: spread[trouble{g.place, g.reason}].extent(g.place, pods),
+		}
+		if since := found[g].since; !since.IsZero() {
+			finding.Since = &since
+		}
+		out = append(out, finding)
 	}
 	return out
 }
@@ -68,24 +82,37 @@ func NextChange(pods []corev1.Pod, container string, now time.Time) time.Time {
 	for i := range pods {
 		for _, s := range subjects(&pods[i], container, now) {
 			_, dueAt := s.checks()
-			if at, ok := dueAt(s); ok && at.After(now) && (next.IsZero() || at.Before(next)) {
-				next = at
+			at, ok := dueAt(s)
+			for _, at := range []time.Time{at, s.CalmAt()} {
+				if ok && at.After(now) && (next.IsZero() || at.Before(next)) {
+					next = at
+				}
 			}
 		}
 	}
 	return next
 }
 
-// A group of hindrances makes one finding.
-type group struct {
-	slot, revision string
-	reason         xpv2.ConditionReason
-	what, remedy   string
+// A place of pods.
+type place struct{ slot, revision string }
+
+func placeOf(p *corev1.Pod) place {
+	return place{p.GetLabels()[v1alpha1.LabelSlot], p.GetAnnotations()[v1alpha1.AnnotationRevision]}
 }
 
-// A tally counts the pods of a group, and their details.
+// A group of hindrances makes one finding.
+type group struct {
+	place
+
+	reason       xpv2.ConditionReason
+	what, remedy string
+	cause        v1alpha1.FindingCause
+}
+
+// A tally counts the pods of a group, and their details. Since is when the youngest of them was created.
 type tally struct {
 	pods    int
+	since   metav1.Time
 	details map[string]int
 }
 
@@ -148,7 +175,6 @@ func hindrances(p *corev1.Pod, container string, missing []string, now time.Time
 type subject struct {
 	podhealth.Subject
 
-	now time.Time
 	// container is the name of the Algorithm's own.
 	container string
 }
@@ -157,7 +183,8 @@ func subjects(p *corev1.Pod, container string, now time.Time) []subject {
 	all := podhealth.Subjects(p)
 	out := make([]subject, 0, len(all))
 	for _, s := range all {
-		out = append(out, subject{Subject: s, now: now, container: container})
+		s.Now = now
+		out = append(out, subject{Subject: s, container: container})
 	}
 	return out
 }

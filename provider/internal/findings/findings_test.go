@@ -101,7 +101,7 @@ func before(code int32, message string, lived time.Duration, restarts int32) fun
 	return func(p *corev1.Pod) {
 		p.Status.ContainerStatuses[0].RestartCount = restarts
 		p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{
-			ExitCode: code, Reason: "Error", Message: message, StartedAt: ago(time.Hour), FinishedAt: ago(time.Hour - lived),
+			ExitCode: code, Reason: "Error", Message: message, StartedAt: ago(time.Minute + lived), FinishedAt: ago(time.Minute),
 		}
 	}
 }
@@ -122,6 +122,7 @@ var causes = map[string]struct {
 	reason  string
 	mods    []func(*corev1.Pod)
 	finding string
+	cause   v1alpha1.FindingCause
 	message string
 }{
 	"ImageMissing": {
@@ -129,6 +130,7 @@ var causes = map[string]struct {
 		mods: []func(*corev1.Pod){waiting("ErrImagePull", `rpc error: code = NotFound desc = failed to pull and unpack image "`+
 			image+`": failed to resolve image: `+image+`: not found`)},
 		finding: "ImagePullFailed",
+		cause:   v1alpha1.FindingOfRevision,
 		message: `image "` + image + `" cannot be pulled: the registry has no such image or tag; ` +
 			"correct spec.image, or push the image",
 	},
@@ -137,6 +139,7 @@ var causes = map[string]struct {
 		mods: []func(*corev1.Pod){waiting("ImagePullBackOff", backoff+`rpc error: code = NotFound desc = failed to pull and unpack image "`+
 			image+`": failed to resolve image: `+image+`: not found`)},
 		finding: "ImagePullFailed",
+		cause:   v1alpha1.FindingOfRevision,
 		message: `image "` + image + `" cannot be pulled: the registry has no such image or tag; ` +
 			"correct spec.image, or push the image",
 	},
@@ -145,6 +148,7 @@ var causes = map[string]struct {
 		mods: []func(*corev1.Pod){waiting("ImagePullBackOff", backoff+`failed to authorize: failed to fetch oauth token: unexpected status `+
 			`from GET request to https://registry.example.org/token?scope=a: 401 Unauthorized`)},
 		finding: "ImagePullFailed",
+		cause:   v1alpha1.FindingOfRevision,
 		message: `image "` + image + `" cannot be pulled: the registry gives no access, or has no such repository; ` +
 			"name a Secret that opens the registry in spec.imagePullSecrets, or correct spec.image",
 	},
@@ -153,6 +157,7 @@ var causes = map[string]struct {
 		mods: []func(*corev1.Pod){waiting("ImagePullBackOff", backoff+`failed to do request: Head "https://registry.example.org/v2/": dial tcp: `+
 			`lookup registry.example.org on 10.0.0.53:53: read udp 198.18.3.11:38628->10.0.0.53:53: i/o timeout`)},
 		finding: "ImagePullFailed",
+		cause:   v1alpha1.FindingOutside,
 		message: `image "` + image + `" cannot be pulled: the name of the registry cannot be resolved; ` +
 			"see that the nodes reach the registry, or name another one in spec.image",
 	},
@@ -161,8 +166,26 @@ var causes = map[string]struct {
 		mods: []func(*corev1.Pod){waiting("ErrImagePull", `failed to do request: Head "https://registry.example.org:5000/v2/": dial tcp `+
 			`10.0.0.9:5000: connect: connection refused`)},
 		finding: "ImagePullFailed",
+		cause:   v1alpha1.FindingOutside,
 		message: `image "` + image + `" cannot be pulled: the registry refuses connections; ` +
 			"see that the nodes reach the registry, or name another one in spec.image",
+	},
+	"ImageRegistryFails": {
+		reason: "A registry that fails says nothing about the image.",
+		mods: []func(*corev1.Pod){waiting("ErrImagePull", `failed to resolve reference "`+image+`": unexpected status from HEAD request to `+
+			`https://registry.example.org/v2/reco/manifests/1: 502 Bad Gateway`)},
+		finding: "ImagePullFailed",
+		cause:   v1alpha1.FindingOutside,
+		message: `image "` + image + `" cannot be pulled: the registry fails; ` +
+			"see that the nodes reach the registry, or name another one in spec.image",
+	},
+	"ImageRateLimited": {
+		reason:  "Nor does one that wants to be asked later.",
+		mods:    []func(*corev1.Pod){waiting("ErrImagePull", `failed to resolve image: 429 Too Many Requests`)},
+		finding: "ImagePullFailed",
+		cause:   v1alpha1.FindingOutside,
+		message: `image "` + image + `" cannot be pulled: the registry limits the rate of pulls; ` +
+			"name a Secret with a greater allowance in spec.imagePullSecrets, or another registry in spec.image",
 	},
 	"ImageOtherCause": {
 		reason: "A cause that we do not know is told in the registry's words, without what is volatile.",
@@ -179,6 +202,7 @@ var causes = map[string]struct {
 			waiting("ErrImagePull", `failed to resolve image: r.example.org/denied:429: not found`),
 		},
 		finding: "ImagePullFailed",
+		cause:   v1alpha1.FindingOfRevision,
 		message: `image "r.example.org/denied:429" cannot be pulled: the registry has no such image or tag; ` +
 			"correct spec.image, or push the image",
 	},
@@ -187,6 +211,7 @@ var causes = map[string]struct {
 		mods: []func(*corev1.Pod){waiting("InvalidImageName",
 			`Failed to apply default image tag "A/b": couldn't parse image name "A/b": invalid reference format`)},
 		finding: "ImagePullFailed",
+		cause:   v1alpha1.FindingOfRevision,
 		message: `image "` + image + `" is not a valid reference; correct spec.image`,
 	},
 	"NoGPU": {
@@ -216,12 +241,14 @@ var causes = map[string]struct {
 		reason:  "A Secret that is missing is named.",
 		mods:    []func(*corev1.Pod){waiting("CreateContainerConfigError", `secret "reco-license" not found`)},
 		finding: "ConfigError",
+		cause:   v1alpha1.FindingOfRevision,
 		message: `the container cannot be made: secret "reco-license" not found; make the Secret or key, or correct spec.env`,
 	},
 	"KeyMissing": {
 		reason:  "A key that is missing is named.",
 		mods:    []func(*corev1.Pod){waiting("CreateContainerConfigError", `couldn't find key k in ConfigMap shop/tuning`)},
 		finding: "ConfigError",
+		cause:   v1alpha1.FindingOfRevision,
 		message: `the container cannot be made: couldn't find key k in ConfigMap shop/tuning; make the ConfigMap or key, or correct spec.env`,
 	},
 	"Root": {
@@ -229,6 +256,7 @@ var causes = map[string]struct {
 		mods: []func(*corev1.Pod){waiting("CreateContainerConfigError", `container has runAsNonRoot and image will run as root `+
 			`(pod: "reco-a-6544fb8cd6-8vkfz_shop(69f96f2b-eef6-46b9-ad7d-97a3f9e2b4fc)", container: algorithm)`)},
 		finding: "RunsAsRoot",
+		cause:   v1alpha1.FindingOfRevision,
 		message: `image "` + image + `" runs as root, which pods must not; ` +
 			"set spec.runAsUser to a number above 0, or give the image a numeric USER",
 	},
@@ -237,6 +265,7 @@ var causes = map[string]struct {
 		mods: []func(*corev1.Pod){waiting("CreateContainerConfigError", `container has runAsNonRoot and image has non-numeric user (nobody), `+
 			`cannot verify user is non-root (pod: "x_shop(69f96f2b-eef6-46b9-ad7d-97a3f9e2b4fc)", container: algorithm)`)},
 		finding: "RunsAsRoot",
+		cause:   v1alpha1.FindingOfRevision,
 		message: `image "` + image + `" runs as user "nobody", which may be root: its name does not show it; ` +
 			"set spec.runAsUser to a number above 0, or give the image a numeric USER",
 	},
@@ -351,6 +380,7 @@ var causes = map[string]struct {
 			}}
 		}, waiting("PodInitializing", "")},
 		finding: "ImagePullFailed",
+		cause:   v1alpha1.FindingOfRevision,
 		message: `image "mesh/proxy:1" cannot be pulled: the registry has no such image or tag; ` +
 			`container "proxy" is not the Algorithm's own: ask the people who add it to the pods`,
 	},
@@ -363,7 +393,7 @@ func TestCauses(t *testing.T) {
 	for name, tc := range causes {
 		t.Run(name, func(t *testing.T) {
 			p := pod("reco-a-1", tc.mods...)
-			want := []v1alpha1.Finding{{Reason: tc.finding, Message: tc.message, Slot: "a", Revision: revision}}
+			want := []v1alpha1.Finding{{Reason: tc.finding, Message: tc.message, Slot: "a", Revision: revision, Cause: tc.cause}}
 			if diff := cmp.Diff(want, Of([]corev1.Pod{p}, container, nil, now)); diff != "" {
 				t.Errorf("\n%s\nFindings(...): -want, +got:\n%s", tc.reason, diff)
 			}
@@ -383,10 +413,13 @@ func TestNoCause(t *testing.T) {
 		reason string
 		mods   []func(*corev1.Pod)
 	}{
-		"Starting":     {reason: "A container that is being made is none.", mods: []func(*corev1.Pod){waiting("ContainerCreating", "")}},
-		"JustRunning":  {reason: "A container may need a minute.", mods: []func(*corev1.Pod){running(59 * time.Second)}},
-		"EndedOnce":    {reason: "One end is no loop.", mods: []func(*corev1.Pod){terminated(1, "Error", ""), restarts(0)}},
-		"RestartOnce":  {reason: "One restart is no loop.", mods: []func(*corev1.Pod){before(1, "", 0, 1), running(0)}},
+		"Starting":    {reason: "A container that is being made is none.", mods: []func(*corev1.Pod){waiting("ContainerCreating", "")}},
+		"JustRunning": {reason: "A container may need a minute.", mods: []func(*corev1.Pod){running(59 * time.Second)}},
+		"EndedOnce":   {reason: "One end is no loop.", mods: []func(*corev1.Pod){terminated(1, "Error", ""), restarts(0)}},
+		"RestartOnce": {reason: "One restart is no loop.", mods: []func(*corev1.Pod){before(1, "", 0, 1), running(0)}},
+		"RestartsOfLongAgo": {reason: "One end after hours is no loop, however often it ended before.", mods: []func(*corev1.Pod){
+			before(1, "", 3*time.Hour, 5), running(30 * time.Second),
+		}},
 		"KubeletStart": {reason: "A kubelet that has just started says so for seconds.", mods: []func(*corev1.Pod){waiting("CreateContainerConfigError", "services have not yet been read at least once, cannot construct envvars")}},
 		"Unprobed": {reason: "Without a probe nothing is asked of the container.", mods: []func(*corev1.Pod){
 			running(time.Hour), func(p *corev1.Pod) { p.Spec.Containers[0].StartupProbe = nil },
@@ -433,8 +466,8 @@ func TestMany(t *testing.T) {
 	got := Of(pods, container, nil, now)
 	want := []v1alpha1.Finding{
 		{Slot: "a", Revision: revision, Reason: "CrashLooping", Message: "the container crashes with exit code 1: the pod died; see the logs of its pods, and correct the image, spec.args or spec.env"},
-		{Slot: "b", Revision: revision, Reason: "ImagePullFailed", Message: `image "` + image + `" is not a valid reference; correct spec.image`},
-		{Slot: "b", Revision: revision, Reason: "CrashLooping", Message: "the container crashes with exit code 1: the pod died; see the logs of its pods, and correct the image, spec.args or spec.env"},
+		{Slot: "b", Revision: revision, Reason: "ImagePullFailed", Cause: v1alpha1.FindingOfRevision, Message: `image "` + image + `" is not a valid reference; correct spec.image`},
+		{Slot: "b", Revision: revision, Reason: "CrashLooping", Extent: v1alpha1.FindingOfFew, Message: "the container crashes with exit code 1: the pod died; see the logs of its pods, and correct the image, spec.args or spec.env"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Each cause of a slot should be told once, the most frequent first: -want, +got:\n%s", diff)

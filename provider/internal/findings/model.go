@@ -12,6 +12,7 @@ import (
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/podhealth"
 	"github.com/capstan-dev/capstan/provider/internal/words"
@@ -28,16 +29,20 @@ const remedyCompanion = "ask the platform team: it is the image that their setti
 // lastWords of the container that downloads the model, when it fails.
 var lastWords = regexp.MustCompile(`(?m)^\s*(Model[A-Za-z]+): (.+)$`)
 
-// modelReasons that it may give.
-var modelReasons = []xpv2.ConditionReason{
-	v1alpha1.ReasonModelNotFound, v1alpha1.ReasonModelForbidden, v1alpha1.ReasonModelUnreachable,
-	v1alpha1.ReasonModelDigestMismatch, v1alpha1.ReasonModelSizeMismatch, v1alpha1.ReasonModelNoSpace,
-	v1alpha1.ReasonModelInvalid,
+// modelReasons that it may give, with where their causes lie.
+var modelReasons = map[xpv2.ConditionReason]observev1alpha1.FindingCause{
+	v1alpha1.ReasonModelNotFound:       observev1alpha1.FindingOfRevision,
+	v1alpha1.ReasonModelForbidden:      observev1alpha1.FindingOfRevision,
+	v1alpha1.ReasonModelDigestMismatch: observev1alpha1.FindingOfRevision,
+	v1alpha1.ReasonModelSizeMismatch:   observev1alpha1.FindingOfRevision,
+	v1alpha1.ReasonModelInvalid:        observev1alpha1.FindingOfRevision,
+	v1alpha1.ReasonModelUnreachable:    observev1alpha1.FindingOutside,
+	v1alpha1.ReasonModelNoSpace:        observev1alpha1.FindingOutside,
 }
 
 // fetching finds a model that cannot be downloaded, or is being downloaded for a while.
 func fetching(s subject) *podhealth.Hindrance {
-	if at, runs := s.fetchingAt(); runs && !s.now.Before(at) {
+	if at, runs := s.fetchingAt(); runs && !s.Now.Before(at) {
 		return &podhealth.Hindrance{
 			Reason: v1alpha1.ReasonModelFetching,
 			What:   "the model is being downloaded",
@@ -48,11 +53,15 @@ func fetching(s subject) *podhealth.Hindrance {
 	if t == nil {
 		return nil
 	}
-	if m := lastWords.FindStringSubmatch(words.Bounded(t.Message, words.MaxHeard)); m != nil && slices.Contains(modelReasons, xpv2.ConditionReason(m[1])) {
-		return &podhealth.Hindrance{
-			Reason: xpv2.ConditionReason(m[1]),
-			What:   "the model cannot be used",
-			Detail: words.Steady(m[2], s.Pod.GetName()),
+	if m := lastWords.FindStringSubmatch(words.Bounded(t.Message, words.MaxHeard)); m != nil {
+		reason := xpv2.ConditionReason(m[1])
+		if cause, known := modelReasons[reason]; known {
+			return &podhealth.Hindrance{
+				Reason: reason,
+				What:   "the model cannot be used",
+				Detail: words.Steady(m[2], s.Pod.GetName()),
+				Cause:  cause,
+			}
 		}
 	}
 	h := &podhealth.Hindrance{
@@ -95,7 +104,7 @@ func (s subject) fetchingAt() (time.Time, bool) {
 // notWarm finds a replica that serves and whose first requests do not succeed.
 func notWarm(s subject) *podhealth.Hindrance {
 	at, cold := s.coldAt()
-	if !cold || s.now.Before(at) {
+	if !cold || s.Now.Before(at) {
 		return nil
 	}
 	return &podhealth.Hindrance{

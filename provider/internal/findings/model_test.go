@@ -77,23 +77,24 @@ func TestModelFindings(t *testing.T) {
 		reason  string
 		mod     func(*corev1.Pod)
 		finding string
+		cause   v1alpha1.FindingCause
 		message string
 		next    time.Time
 	}{
 		"Missing": {
 			reason:  "One attempt is enough, and the companion's words are told as they are.",
 			mod:     fetchingModel(gaveUp(words, time.Minute, false)),
-			finding: "ModelNotFound", message: missing,
+			finding: "ModelNotFound", cause: v1alpha1.FindingOfRevision, message: missing,
 		},
 		"MissingBackOff": {
 			reason:  "Between two attempts it is the same.",
 			mod:     fetchingModel(waits("CrashLoopBackOff", "back-off 20s restarting failed container=model"), gaveUp("fetching\n"+words+"\n", time.Minute, true)),
-			finding: "ModelNotFound", message: missing,
+			finding: "ModelNotFound", cause: v1alpha1.FindingOfRevision, message: missing,
 		},
 		"MissingAgain": {
 			reason:  "While it is tried again it stays, until that has taken longer than the last time.",
 			mod:     fetchingModel(runs(90*time.Second), gaveUp(words, time.Minute, true)),
-			finding: "ModelNotFound", message: missing, next: now.Add(30 * time.Second),
+			finding: "ModelNotFound", cause: v1alpha1.FindingOfRevision, message: missing, next: now.Add(30 * time.Second),
 		},
 		"Better": {
 			reason:  "Then it is being downloaded.",
@@ -111,7 +112,7 @@ func TestModelFindings(t *testing.T) {
 		"Steady": {
 			reason:  "What differs from one attempt to the next is left out.",
 			mod:     fetchingModel(gaveUp("ModelUnreachable: the server did not answer within 30.1s at 2026-11-20T13:59:58Z: see that it runs", time.Minute, false)),
-			finding: "ModelUnreachable", message: "the model cannot be used: the server did not answer within … at : see that it runs",
+			finding: "ModelUnreachable", cause: v1alpha1.FindingOutside, message: "the model cannot be used: the server did not answer within … at : see that it runs",
 		},
 		"OtherWords": {
 			reason:  "Without a reason that is known it is a crash.",
@@ -121,7 +122,7 @@ func TestModelFindings(t *testing.T) {
 		"CompanionImage": {
 			reason:  "The companion's image is the platform's.",
 			mod:     fetchingModel(waits("ErrImagePull", "failed to resolve image: "+companion+": not found")),
-			finding: "ImagePullFailed",
+			finding: "ImagePullFailed", cause: v1alpha1.FindingOfRevision,
 			message: `image "` + companion + `" cannot be pulled: the registry has no such image or tag; ` + remedyCompanion,
 		},
 		"ImageVolume": {
@@ -130,7 +131,7 @@ func TestModelFindings(t *testing.T) {
 				waiting("ImagePullBackOff", `Back-off pulling image "`+volume+`": ErrImagePull: failed to resolve image: `+volume+`: not found`)(p)
 				p.Spec.Volumes = []corev1.Volume{{Name: "model", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: volume}}}}
 			},
-			finding: "ImagePullFailed",
+			finding: "ImagePullFailed", cause: v1alpha1.FindingOfRevision,
 			message: `image "` + volume + `" cannot be pulled: the registry has no such image or tag; ` +
 				"correct spec.model.oci.reference, or push the image (spec.model.oci.reference names the image)",
 		},
@@ -159,7 +160,7 @@ func TestModelFindings(t *testing.T) {
 			p := pod("reco-a-1", tc.mod)
 			var want []v1alpha1.Finding
 			if tc.finding != "" {
-				want = []v1alpha1.Finding{{Reason: tc.finding, Message: tc.message, Slot: "a", Revision: revision}}
+				want = []v1alpha1.Finding{{Reason: tc.finding, Message: tc.message, Slot: "a", Revision: revision, Cause: tc.cause}}
 			}
 			slim, err := Slim(&p)
 			if err != nil {

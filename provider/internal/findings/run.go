@@ -29,7 +29,7 @@ const (
 // its silence.
 func notListening(s subject) *podhealth.Hindrance {
 	at, runs := s.silentAt()
-	if (!runs || s.now.Before(at)) && !silenced(s) {
+	if (!runs || s.Now.Before(at)) && !silenced(s) {
 		return nil
 	}
 	probe, port := question(s.Spec)
@@ -58,7 +58,7 @@ func (s subject) silentAt() (time.Time, bool) {
 // silenced reports whether the container was killed for not answering its startup probe. No status says so; that it was ended by
 // a signal, about when the probe fails, does. A server that handles the signal ends with 0.
 func silenced(s subject) bool {
-	t, probe := podhealth.Ended(s.Status), s.Spec.StartupProbe
+	t, probe := s.Ended(), s.Spec.StartupProbe
 	if t == nil || probe == nil || t.Reason == podhealth.OutOfMemory {
 		return false
 	}

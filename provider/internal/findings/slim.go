@@ -18,12 +18,14 @@ func Slim(o any) (any, error) {
 	small := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion, DeletionTimestamp: p.DeletionTimestamp,
-			Labels: map[string]string{},
+			CreationTimestamp: p.CreationTimestamp,
+			Labels:            map[string]string{},
 		},
 		Spec: corev1.PodSpec{
 			InitContainers: slim(p.Spec.InitContainers, slimContainer),
 			Containers:     slim(p.Spec.Containers, slimContainer),
 			Volumes:        imageVolumes(p.Spec.Volumes),
+			NodeName:       p.Spec.NodeName,
 		},
 		Status: corev1.PodStatus{
 			Phase:                 p.Status.Phase,

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/podhealth"
 	"github.com/capstan-dev/capstan/provider/internal/words"
@@ -73,6 +74,7 @@ func withoutSecrets(p *corev1.Pod, missing []string) []podhealth.Hindrance {
 		out = append(out, podhealth.Hindrance{
 			Reason: v1alpha1.ReasonConfigError,
 			What:   fmt.Sprintf("Secret %q is missing, and the containers wait for it", name),
+			Cause:  observev1alpha1.FindingOfRevision,
 			Remedy: "make it, or correct the field of the spec that names it",
 		})
 	}
@@ -87,6 +89,7 @@ var images = podhealth.PullRemedies{
 	podhealth.PullNetwork:   "see that the nodes reach the registry, or name another one in spec.image",
 	podhealth.PullPlatform:  "build the image for the platform of the nodes, or choose other nodes by spec.scheduling.nodeSelector",
 	podhealth.PullRoom:      "make room on the nodes, or make the image smaller",
+	podhealth.PullRate:      "name a Secret with a greater allowance in spec.imagePullSecrets, or another registry in spec.image",
 }
 
 // imagePull finds a container whose image, or the image of its model, cannot be pulled.
@@ -153,6 +156,7 @@ func root(image, detail string) *podhealth.Hindrance {
 	h := &podhealth.Hindrance{
 		Reason: v1alpha1.ReasonRunsAsRoot,
 		What:   fmt.Sprintf("image %q runs as root, which pods must not", image),
+		Cause:  observev1alpha1.FindingOfRevision,
 		Remedy: "set spec.runAsUser to a number above 0, or give the image a numeric USER",
 	}
 	if m := userByName.FindStringSubmatch(detail); m != nil {

@@ -5,6 +5,7 @@ package podhealth
 import (
 	"strings"
 
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/words"
 )
@@ -26,5 +27,6 @@ func (s Subject) Config(remedy string) *Hindrance {
 		What:   "the container cannot be made",
 		Detail: said,
 		Remedy: remedy,
+		Cause:  observev1alpha1.FindingOfRevision,
 	}
 }

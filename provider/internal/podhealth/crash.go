@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -43,7 +44,7 @@ func (s Subject) Crash(ends Ends) *Hindrance {
 	if w := s.Status.State.Waiting; w != nil && w.Reason == "RunContainerError" {
 		return s.notStarted(w.Message, ends.Unstartable)
 	}
-	t := Ended(s.Status)
+	t := s.Ended()
 	if t == nil {
 		return nil
 	}
@@ -72,19 +73,39 @@ func (s Subject) OverLimit(container string) string {
 	return said
 }
 
+// Recently is how long ago a container may have ended to count as one that does so again and again. It is the time after which
+// the kubelet, too, restarts a container without a delay again.
+const Recently = 10 * time.Minute
+
 // Ended is how the container ended, if it does so again and again. Between two ends it runs for a while, which does not make it
-// well.
-func Ended(st corev1.ContainerStatus) *corev1.ContainerStateTerminated {
+// well. Ends of long ago do not count.
+func (s Subject) Ended() *corev1.ContainerStateTerminated {
+	st := s.Status
 	last := st.LastTerminationState.Terminated
 	switch now := st.State; {
-	case now.Terminated != nil && (st.RestartCount > 0 || startFailed(now.Terminated)):
+	case now.Terminated != nil && (st.RestartCount > 0 && brief(now.Terminated) || startFailed(now.Terminated)):
 		return now.Terminated
 	case now.Waiting != nil && now.Waiting.Reason == "CrashLoopBackOff":
 		return last
-	case now.Terminated == nil && st.RestartCount > 1:
+	case now.Terminated == nil && st.RestartCount > 1 && last != nil && brief(last) && (s.CalmAt().IsZero() || s.Now.Before(s.CalmAt())):
 		return last
 	}
 	return nil
+}
+
+// brief reports whether a container ran so briefly that its end and the one before belong together. Where the runtime does not say
+// when it started, they do.
+func brief(t *corev1.ContainerStateTerminated) bool {
+	return t.StartedAt.IsZero() || t.FinishedAt.Sub(t.StartedAt.Time) < Recently
+}
+
+// CalmAt is when the last end of the container is long ago, or zero if it never ended or nobody knows when.
+func (s Subject) CalmAt() time.Time {
+	t := s.Status.LastTerminationState.Terminated
+	if t == nil || t.FinishedAt.IsZero() {
+		return time.Time{}
+	}
+	return t.FinishedAt.Add(Recently)
 }
 
 // startFailed reports whether the runtime could not even start the command.

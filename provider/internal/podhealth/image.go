@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/words"
 )
@@ -28,6 +29,8 @@ const (
 	PullPlatform
 	// PullRoom: the node has no room for it.
 	PullRoom
+	// PullRate: the registry limits the rate of pulls.
+	PullRate
 
 	pullFaults
 )
@@ -50,7 +53,7 @@ var refusals = []struct {
 	},
 	{regexp.MustCompile(`HTTP response to HTTPS client`), "the registry speaks plain HTTP", PullNetwork},
 	{regexp.MustCompile(`x509:|tls: `), "the certificate of the registry is not trusted", PullNetwork},
-	{regexp.MustCompile(`(?i)too ?many ?requests|\b429\b`), "the registry limits the rate of pulls", PullAccess},
+	{regexp.MustCompile(`(?i)too ?many ?requests|\b429\b`), "the registry limits the rate of pulls", PullRate},
 	{regexp.MustCompile(`no space left`), "the node has no room for it", PullRoom},
 	{regexp.MustCompile(`no match for platform|no matching manifest`), "it is not built for the platform of the node", PullPlatform},
 	{
@@ -59,6 +62,16 @@ var refusals = []struct {
 	},
 	{regexp.MustCompile(`(?i)not found|(manifest|name) unknown`), "the registry has no such image or tag", PullMissing},
 	{regexp.MustCompile(`\b50[0-4] [A-Z]`), "the registry fails", PullNetwork},
+}
+
+// cause of a fault. A registry that does not answer, or that answers later, says nothing about the image.
+func (f PullFault) cause() observev1alpha1.FindingCause {
+	switch f {
+	case PullNetwork, PullRoom, PullRate:
+		return observev1alpha1.FindingOutside
+	default:
+		return observev1alpha1.FindingOfRevision
+	}
 }
 
 // Pull finds that an image cannot be had which the container waits for: its own, or the image of a volume.
@@ -75,10 +88,10 @@ func (s Subject) Pull(image string, remedies PullRemedies) *Hindrance {
 	switch w.Reason {
 	case "InvalidImageName":
 		h.What = fmt.Sprintf("image %q is not a valid reference", words.Bounded(image, words.MaxDetail))
-		h.Remedy = remedies[PullReference]
+		h.Remedy, h.Cause = remedies[PullReference], PullReference.cause()
 		return h
 	case "ErrImageNeverPull":
-		h.Detail = "it is not on the node, and the pull policy forbids to pull it"
+		h.Detail, h.Cause = "it is not on the node, and the pull policy forbids to pull it", PullMissing.cause()
 		return h
 	case "ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
 	default:
@@ -93,7 +106,7 @@ func (s Subject) Pull(image string, remedies PullRemedies) *Hindrance {
 	for _, r := range refusals {
 		if r.said.MatchString(said) {
 			h.What += ": " + r.what
-			h.Remedy = remedies[r.fault]
+			h.Remedy, h.Cause = remedies[r.fault], r.fault.cause()
 			return h
 		}
 	}

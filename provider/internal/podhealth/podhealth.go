@@ -9,11 +9,13 @@ package podhealth
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/words"
 )
 
@@ -34,6 +36,9 @@ type Hindrance struct {
 
 	// Remedy says what to do. May be empty.
 	Remedy string
+
+	// Cause is where the cause lies, or empty.
+	Cause observev1alpha1.FindingCause
 }
 
 // Message says all of it, at most 1024 bytes.
@@ -55,6 +60,9 @@ type Subject struct {
 	// Spec is empty when the pod's has no such container.
 	Spec   corev1.Container
 	Status corev1.ContainerStatus
+
+	// Now is the time by which it is long ago that a container ended. If it is zero, nothing is.
+	Now time.Time
 }
 
 // Subjects are the containers of a pod that are not ready, first those that run before the others. A pod that is ready or on its

@@ -53,11 +53,15 @@ func SlotsOf(c *v1alpha1.CanaryParameters) []string {
 // Evidence about the canary of an epoch that settled so long ago: by the same queries as everything else, over the recent window
 // and over the whole period. More time would add no confidence to custom queries of single values, so that they cover the recent
 // window only. When Prometheus did not answer before, it gets no more queries.
-func (a *Asker) Evidence(ctx context.Context, m *v1alpha1.MetricsParameters, settled time.Duration, failure *outside.Failure) *Evidence {
-	if failure != nil || settled < LeastPeriod {
-		return &Evidence{Failure: failure, Settling: settled < LeastPeriod}
+//
+// Checks count for the time counted, which is shorter than settled when counting began again. An experiment counts all of it.
+func (a *Asker) Evidence(
+	ctx context.Context, m *v1alpha1.MetricsParameters, settled, counted time.Duration, failure *outside.Failure,
+) *Evidence {
+	if failure != nil || counted < LeastPeriod {
+		return &Evidence{Failure: failure, Settling: counted < LeastPeriod}
 	}
-	e := &Evidence{Period: min(settled.Truncate(time.Second), mostPeriod)}
+	e := &Evidence{Period: min(counted.Truncate(time.Second), mostPeriod)}
 	e.Window = min(WindowOf(m), e.Period)
 	e.Recent = a.canary(ctx, m, e.Window, m.Canary.Checks)
 	e.Whole, e.Failure = e.Recent, e.Recent.Failure

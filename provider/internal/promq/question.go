@@ -193,8 +193,8 @@ func (a *Asker) checks(q Question, s Sample) []inquiry {
 	var all []inquiry
 	for _, c := range q.Checks {
 		for _, slot := range q.Slots {
-			// A baseline needs only the queries of checks that compare with it.
-			if q.Canary != "" && slot != q.Canary && c.RelativeTo == "" {
+			// A baseline needs the queries of checks that compare with it, and of values that it may miss as well.
+			if q.Canary != "" && slot != q.Canary && c.RelativeTo == "" && c.Kind != v1alpha1.CheckQuery {
 				continue
 			}
 			at := Place{slot, c.Name}

@@ -12,6 +12,8 @@ const (
 	// EnoughOddsRecently are the odds at which it counts as failed by the recent window alone. Windows that follow each other
 	// have no such bound together, so that each has a smaller one.
 	EnoughOddsRecently = 1000
+	// EnoughOddsShared are the odds at which a canary counts as worse than a baseline that fails, too.
+	EnoughOddsShared = 20
 	// Noticeable is the difference of two shares that is expected, one point of a percent: the standard deviation of the mixture.
 	// It is also what a canary may be worse than the baseline where the check does not say so.
 	Noticeable = 0.01

@@ -48,7 +48,7 @@ func (j judge) latency() Verdict {
 	v = v.estimate(l.Value, l.Bounds())
 	v.Sigma = (l.Value - l.Lower) / stats.Confident
 	if j.Canary {
-		return j.slow(v, p, need, last.Histogram, all.Histogram)
+		return j.slow(v, p, need, last.Histogram, all.Histogram, baseline.Histogram)
 	}
 	bounds := func(z float64) stats.Span { return all.Quantile(p, z).Bounds() }
 	switch is := j.hold(bounds); {
@@ -66,8 +66,9 @@ func (j judge) tooFewForPercentile(p float64) string {
 }
 
 // slow decides whether too many requests take longer than the check allows. A percentile is at most so much when the share of the
-// requests that take no longer is at least that percentile, which is tested like any share.
-func (j judge) slow(v Verdict, p, need float64, last, all stats.Histogram) Verdict {
+// requests that take no longer is at least that percentile, which is tested like any share. What the baseline fails as well is no
+// fault of the canary.
+func (j judge) slow(v Verdict, p, need float64, last, all, baseline stats.Histogram) Verdict {
 	odds := func(h stats.Histogram) float64 {
 		most := 0.0
 		if h == nil {
@@ -85,7 +86,17 @@ func (j judge) slow(v Verdict, p, need float64, last, all stats.Histogram) Verdi
 	}
 	n, l := math.Round(all.Samples()), all.Quantile(p, stats.Confident)
 	is := fmt.Sprintf("p%.0f of %s is %s, %s", 100*p, grouped(n), inMilliseconds(l.Value), demand(j.check, inMilliseconds))
+	alike := func(canary, baseline stats.Histogram) bool {
+		if j.check.Max == nil {
+			return false
+		}
+		c, b := within(canary, *j.check.Max), within(baseline, *j.check.Max)
+		return b.N > 0 && b.Share() < p && !muchWorse(c, b)
+	}
 	switch o, r := odds(all), odds(last); {
+	case o >= stats.EnoughOdds && alike(all, baseline),
+		r >= stats.EnoughOddsRecently && alike(last, j.Recent.Of(j.Baseline).Latency.Histogram):
+		return v.is(shared, is+", and the baseline is as slow: both fail, so that it is no fault of the canary alone")
 	case o >= stats.EnoughOdds:
 		return v.fail("%s; sequential odds %s", is, oddsOf(o))
 	case r >= stats.EnoughOddsRecently:

@@ -132,34 +132,45 @@ func Canary(
 		o.Experiment = Experiment(p.Experiment, e.Arms, reported.Experiment)
 	}
 	o.Looks++
+	found, both := make([]Verdict, len(p.Checks)), false
+	for i, c := range p.Checks {
+		found[i] = Verdict{Is: v1alpha1.VerdictError}
+		if e.Failure == nil {
+			found[i] = ofCanary(c, p, e, ready)
+		}
+		both = both || found[i].Is == shared
+	}
 	o.Checks = make([]v1alpha1.CanaryCheck, 0, len(p.Checks))
-	for _, c := range p.Checks {
+	for i, c := range p.Checks {
 		before := v1alpha1.CanaryCheck{Name: c.Name}
 		if i := slices.IndexFunc(reported.Checks, func(o v1alpha1.CanaryCheck) bool { return o.Name == c.Name }); i >= 0 {
 			before = reported.Checks[i]
 		}
-		o.Checks = append(o.Checks, next(before, c, p, e, ready))
+		if both && found[i].excused(c) {
+			found[i].Is = shared
+		}
+		o.Checks = append(o.Checks, next(before, found[i], e))
+	}
+	if both {
+		// What was counted while both failed would never be made up for.
+		o.CountedFrom = new(o.LookedAt)
 	}
 	return o
 }
 
 // next report on a check of a canary. When Prometheus does not answer, the numbers stay as they were.
-func next(
-	before v1alpha1.CanaryCheck, c v1alpha1.Check, p *v1alpha1.CanaryParameters, e *promq.Evidence, ready func(slot string) int,
-) v1alpha1.CanaryCheck {
-	now, is := before, v1alpha1.VerdictError
+func next(before v1alpha1.CanaryCheck, v Verdict, e *promq.Evidence) v1alpha1.CanaryCheck {
+	now := before
 	if e.Failure != nil {
 		now.Message = promq.Bounded(e.Failure.Error())
 	} else {
-		v := ofCanary(c, p, e, ready)
-		is = v.Is
 		now = v1alpha1.CanaryCheck{
-			Name: c.Name, Value: v.Value, Lower: v.Lower, Upper: v.Upper, Baseline: v.Baseline, Samples: v.Samples,
+			Name: before.Name, Value: v.Value, Lower: v.Lower, Upper: v.Upper, Baseline: v.Baseline, Samples: v.Samples,
 			Incomparable: v.Incomparable, Message: v.Message,
 		}
 	}
 	// Their first letters are all different.
-	now.Verdicts = before.Verdicts + string(is[:1])
+	now.Verdicts = before.Verdicts + string(v.Is[:1])
 	now.Verdicts = now.Verdicts[max(len(now.Verdicts)-lastVerdicts, 0):]
 	return now
 }

@@ -46,7 +46,7 @@ func (j judge) successRatio() Verdict {
 	case j.relative():
 		return j.worse(v, outcomes(last), c, outcomes(j.Recent.Of(j.Baseline)), outcomes(baseline))
 	default:
-		return j.share(v, outcomes(last), c)
+		return j.share(v, outcomes(last), c, outcomes(j.Recent.Of(j.Baseline)), outcomes(baseline))
 	}
 }
 
@@ -76,8 +76,9 @@ func (j judge) tooFewToDecide() string {
 	return fmt.Sprintf("too few %s in %s to decide", what, promq.Range(j.Window))
 }
 
-// share of the requests of a canary that succeed, against the bounds of the check.
-func (j judge) share(v Verdict, last, all stats.Outcomes) Verdict {
+// share of the requests of a canary that succeed, against the bounds of the check. What the baseline fails as well is no fault of
+// the canary.
+func (j judge) share(v Verdict, last, all, lastOfBaseline, baseline stats.Outcomes) Verdict {
 	odds := func(c stats.Outcomes) float64 {
 		most := 0.0
 		if j.check.Min != nil {
@@ -92,7 +93,14 @@ func (j judge) share(v Verdict, last, all stats.Outcomes) Verdict {
 		return fmt.Sprintf("%s of %s succeed, %s", percent(c.Share()), n, demand(j.check, percent))
 	}
 	least := ptr.Deref(j.check.Min, 0)
+	alike := func(c, b stats.Outcomes) bool {
+		within := b.N > 0 && b.Share() >= least && b.Share() <= ptr.Deref(j.check.Max, 1)
+		return b.N > 0 && !within && !muchWorse(c, b)
+	}
 	switch o, r := odds(all), odds(last); {
+	case o >= stats.EnoughOdds && alike(all, baseline), r >= stats.EnoughOddsRecently && alike(last, lastOfBaseline):
+		return v.is(shared, fmt.Sprintf("%s, and of the baseline %s of %s: both fail, so that it is no fault of the canary alone",
+			succeed(all, grouped(all.N)), percent(baseline.Share()), grouped(baseline.N)))
 	case o >= stats.EnoughOdds:
 		return v.fail("%s; sequential odds %s", succeed(all, grouped(all.N)), oddsOf(o))
 	case r >= stats.EnoughOddsRecently:

@@ -3,6 +3,7 @@
 package verdict
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
@@ -42,6 +43,8 @@ func (j judge) value() Verdict {
 	switch {
 	case j.Canary && requests.Known() && n < j.least():
 		return j.tooFew(v, "", n, j.least())
+	case failed && j.Canary && j.baselineFails():
+		return v.is(shared, fmt.Sprintf("%s, %s, and the baseline fails as well: it is no fault of the canary alone", is, demand(j.check, in)))
 	case failed && j.Canary:
 		return v.fail("%s, %s", is, demand(j.check, in))
 	case failed:
@@ -49,6 +52,15 @@ func (j judge) value() Verdict {
 	default:
 		return v.pass()
 	}
+}
+
+// baselineFails reports whether the value of the baseline is out of the bounds of a check that is not relative to it.
+func (j judge) baselineFails() bool {
+	if j.relative() || j.Baseline == "" {
+		return false
+	}
+	b := j.reading(j.Baseline)
+	return b.Known() && compare(j.check, stats.Span{Lower: b.Value, Upper: b.Value}) == v1alpha1.VerdictFail
 }
 
 // sigma of what arrives at random.
