@@ -171,7 +171,28 @@ func TestExperiment(t *testing.T) {
 			w.later(25 * time.Hour)
 			w.finds(observev1alpha1.ExperimentUndecided, "PPP")
 		}, both},
-		"NotServing": {"Arm B fails all of its callers.", func(w *world) { w.available(names.SlotB, 0) }, ended(v1alpha1.WinnerInconclusive, v1alpha1.ReasonNotServing)},
+		"NotServing": {"A pod that was evicted pauses it.", func(w *world) { w.available(names.SlotB, 0) }, want{
+			v1alpha1.ExperimentRunning, "", string(v1alpha1.ReasonNotServing), "Unknown", "reco-slot-a:100 reco-slot-b:0",
+		}},
+		"NeverServing": {"No replica of arm B serves again.", func(w *world) {
+			for range 3 {
+				w.available(names.SlotB, 0)
+				w.compose(w.plan())
+				w.later(7 * time.Minute)
+			}
+			w.available(names.SlotB, 0)
+		}, ended(v1alpha1.WinnerInconclusive, v1alpha1.ReasonNotServing)},
+		"ServingAgain": {"It goes on with what it counted, as the same experiment.", func(w *world) {
+			epoch := rolloutEpoch(t, w)
+			w.available(names.SlotB, 0)
+			w.compose(w.plan())
+			w.compose(w.plan())
+			if got := rolloutEpoch(t, w); got != epoch {
+				t.Errorf("what was counted in epoch %d is still gathered, got epoch %d", epoch, got)
+			}
+			w.runIn(names.SlotB, nil)
+			w.settle()
+		}, both},
 		"Removed": {"Nobody asks for it any more.", func(w *world) {
 			edited("experiment: {id: ranking", "x: {id: ranking")(w)
 		}, want{v1alpha1.ExperimentEnded, v1alpha1.WinnerInconclusive, string(v1alpha1.ReasonExperimentRemoved), "", "reco-slot-a:100 reco-slot-b:0"}},
@@ -208,6 +229,12 @@ func TestExperiment(t *testing.T) {
 			}
 		})
 	}
+}
+
+// rolloutEpoch that evidence is gathered for.
+func rolloutEpoch(tb testing.TB, w *world) int64 {
+	tb.Helper()
+	return compose.Number(w.request.Observed[names.Analysis].Map(), 0, "spec", "forProvider", "metrics", "canary", "epoch")
 }
 
 // TestExperimentToldOpen: who waits for an experiment, or reads what came of it, is told of guardrails that keep it from its end.

@@ -115,6 +115,7 @@ func (f *facts) requested(r rollout.Facts) rollout.Facts {
 	spec := &f.spec
 	r.Lifecycle, r.Scaling, r.Experiment, r.Replicas = spec.Lifecycle, spec.Scaling, spec.Experiment,
 		replicas(spec, r, compose.Number(f.Composite.Map(), 0, "status", "replicas"))
+	r.Startup = time.Duration(*spec.Probes.StartupSeconds) * time.Second
 	r.Drain = time.Duration(*spec.Availability.DrainSeconds) * time.Second
 	r.HasRoute = spec.Route != nil
 	r.ByReplicas = spec.Route == nil || f.Kinds[RouteGVK] == compose.Unavailable && f.Observed[names.Route] == nil
@@ -168,30 +169,40 @@ func (f *facts) slot(slot string, route observed.HTTPRoute, findings []observev1
 	weight, named := route.Weights[service]
 	s.Routed.Weight, s.Routed.Named, s.Routed.Chosen = weight, named, route.Chosen[service]
 	s.Routed.Mirrored = route.Mirror == service
-	s.Trouble, s.TroubleMessage = trouble(slot, s, findings)
+	found := trouble(slot, s, findings)
+	s.Trouble, s.TroubleMessage, s.TroubleCause, s.TroubleExtent = xpv2.ConditionReason(found.Reason), found.Message, found.Cause, found.Extent
+	if found.Since != nil {
+		s.TroubleSince = found.Since.Time
+	}
 	return s
 }
 
-// trouble that keeps the pods of a slot from serving, as reason and message. While every pod serves there is none, whatever was
-// found before.
-func trouble(slot string, s rollout.Slot, findings []observev1alpha1.Finding) (xpv2.ConditionReason, string) {
+// trouble that keeps the pods of a slot from serving, as a finding. While every pod serves there is none, whatever was found
+// before.
+func trouble(slot string, s rollout.Slot, findings []observev1alpha1.Finding) observev1alpha1.Finding {
 	refusal := withoutPod(s.Refusal)
 	switch {
 	case s.Complete():
-		return "", ""
+		return observev1alpha1.Finding{}
 	case strings.Contains(refusal, "exceeded quota"):
-		return v1alpha1.ReasonQuotaExceeded, refusal + ": raise the quota of the namespace, or lower spec.replicas or spec.resources"
+		return observev1alpha1.Finding{
+			Reason:  string(v1alpha1.ReasonQuotaExceeded),
+			Message: refusal + ": raise the quota of the namespace, or lower spec.replicas or spec.resources",
+		}
 	case refusal != "":
-		return v1alpha1.ReasonPodsRefused, refusal + ": satisfy what refuses the pods, or correct the field of the spec that it names"
+		return observev1alpha1.Finding{
+			Reason:  string(v1alpha1.ReasonPodsRefused),
+			Message: refusal + ": satisfy what refuses the pods, or correct the field of the spec that it names",
+		}
 	}
 	for _, found := range findings {
 		// Findings may be about earlier pods for a while after others have their slot.
 		earlier := found.Revision != "" && s.Exists && found.Revision != s.Revision
 		if (found.Slot == "" || found.Slot == slot) && !earlier && found.Reason != "" {
-			return xpv2.ConditionReason(found.Reason), found.Message
+			return found
 		}
 	}
-	return "", ""
+	return observev1alpha1.Finding{}
 }
 
 // usedOfQuota is the part of a refusal by a quota that says what is used, which changes without us:

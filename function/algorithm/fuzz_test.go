@@ -30,7 +30,7 @@ func FuzzPlan(f *testing.F) {
 		`{"image":"x","model":{"from":"registry","registry":{"name":"a","alias":"b"}},"route":{"gateway":{"name":"g"}},"metrics":{}}`,
 	} {
 		f.Add("reco", []byte(s), []byte(fullJSON(f)), uint16(0), "")
-		f.Add(strings.Repeat("a", 63), []byte(`{"image":"x"}`), []byte(s), uint16(0x5), `cannot apply composed resource "pdb": no`)
+		f.Add(strings.Repeat("a", 63), []byte(`{"image":"x"}`), []byte(s), uint16(0x5), `cannot apply composed resource "pdb-a": no`)
 	}
 	server := composetest.NewServer()
 	f.Fuzz(func(t *testing.T, name string, before, after []byte, hidden uint16, synced string) {

@@ -268,7 +268,7 @@ func TestPhases(t *testing.T) {
 				edit(plain, "z", "")(w)
 				w.compose(w.plan())
 				w.runIn(names.SlotB, func(s map[string]any) { s["availableReplicas"] = 0.0 })
-				w.find(observev1alpha1.Finding{Reason: "ImagePullFailed", Message: "not found", Slot: "b"})
+				w.find(observev1alpha1.Finding{Reason: "ImagePullFailed", Message: "not found", Slot: "b", Cause: observev1alpha1.FindingOfRevision})
 			}, "a=x*4 b=z*1 callers=a", "Preparing"},
 			{"for three minutes", all(seen, later(3*time.Minute)), "a=x*4 b=z*0 callers=a", "RollingBack/ImagePullFailed"},
 		}},

@@ -83,7 +83,7 @@ func objects(d *compose.Draft, p *pass) ([]string, error) {
 	}
 	slotServices(d, p)
 	autoscalers(d, p)
-	disruptionBudget(d, p)
+	disruptionBudgets(d, p)
 	service(d, p)
 	route(d, p)
 	networkPolicy(d, p)

@@ -29,9 +29,9 @@ func TestObjects(t *testing.T) {
 	}{
 		"Smallest":   {"an image is enough", newWorld(t, "{image: x}"), basic},
 		"Stopped":    {"zero replicas keep their address", newWorld(t, "{image: x, replicas: 0}"), basic},
-		"Budget":     {"two replicas get a budget", newWorld(t, "{image: x, replicas: 2}"), append(basic, "pdb")},
+		"Budget":     {"two replicas get a budget", newWorld(t, "{image: x, replicas: 2}"), append(basic, "pdb-a")},
 		"OwnAccount": {"an own ServiceAccount is not composed", newWorld(t, "{image: x, serviceAccountName: own}"), without(basic, "serviceaccount")},
-		"Full":       {"every object", newWorld(t, full), append(basic, "hpa-a", "pdb", "config-9a2c1b554f")},
+		"Full":       {"every object", newWorld(t, full), append(basic, "hpa-a", "pdb-a", "config-9a2c1b554f")},
 		"OneAtMost": {
 			"an autoscaler that never adds a second replica needs no budget",
 			newWorld(t, "{image: x, replicas: 5, scaling: {maxReplicas: 1}}"), append(basic, "hpa-a"),
@@ -157,7 +157,7 @@ func TestFields(t *testing.T) {
 			"an account without a token", "{image: x}", "serviceaccount", []string{"automountServiceAccountToken"}, false,
 		},
 		"Budget": {
-			"a share may be missing", full, "pdb",
+			"a share may be missing", full, "pdb-a",
 			[]string{"spec"},
 			parse(t, `{maxUnavailable: 25%, unhealthyPodEvictionPolicy: AlwaysAllow, selector: {matchLabels: {capstan.dev/algorithm: reco, capstan.dev/slot: a}}}`),
 		},
@@ -285,7 +285,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	for _, key := range []string{
-		"Deployment/reco-a", "HorizontalPodAutoscaler/reco-a", "PodDisruptionBudget/reco", "Service/reco", "NetworkPolicy/reco",
+		"Deployment/reco-a", "HorizontalPodAutoscaler/reco-a", "PodDisruptionBudget/reco-a", "Service/reco", "NetworkPolicy/reco",
 		"ServiceAccount/reco", "Analysis/reco", "ConfigMap/reco-config-9a2c1b554f",
 	} {
 		if names[key] != "reco" {

@@ -169,7 +169,7 @@ func TestRefusedDependency(t *testing.T) {
 // TestRefusals converges when two objects are refused, whatever order Crossplane applies objects in.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t, "{image: x, replicas: 2, scaling: {minReplicas: 2, maxReplicas: 4}}")
-	refused := []string{names.ComposedAutoscaler(names.SlotA), names.Budget}
+	refused := []string{names.ComposedAutoscaler(names.SlotA), names.Budget(names.SlotA)}
 	for pass := range 6 {
 		p := w.plan()
 

@@ -4,6 +4,7 @@ package algorithm
 
 import (
 	"encoding/json"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -23,10 +24,6 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/observed"
 )
-
-// downloadSeconds is the time for an image and a model to arrive before a replica starts. When it and the time to start are over,
-// an update counts as stalled.
-const downloadSeconds = 600
 
 // serviceAccount without rights and without a token, so that what a right is given to some day is this Algorithm and not the
 // default account of the namespace.
@@ -80,7 +77,8 @@ func deployment(d *compose.Draft, p *pass, r rollout.Run) {
 			WithRollingUpdate(applyappsv1.RollingUpdateDeployment().
 				WithMaxUnavailable(intstr.FromInt32(0)).
 				WithMaxSurge(intstr.FromString("25%")))).
-		WithProgressDeadlineSeconds(*p.spec.Probes.StartupSeconds + downloadSeconds).
+		// When the time to download and the time to start are over, an update counts as stalled.
+		WithProgressDeadlineSeconds(*p.spec.Probes.StartupSeconds + int32(rollout.DownloadTime/time.Second)).
 		WithRevisionHistoryLimit(2)
 	spec.Replicas = r.Size
 	// The first pods wait for the ServiceAccount. Crossplane applies objects in no order, and a Deployment whose pods were
@@ -200,11 +198,12 @@ func behavior(calm int32) *applyautoscalingv2.HorizontalPodAutoscalerBehaviorApp
 			WithPolicies(policy(autoscalingv2.PercentScalingPolicy, 10), policy(autoscalingv2.PodsScalingPolicy, 1)))
 }
 
-// disruptionBudget keeps node drains from taking too many replicas of the live slot at a time; those of the other serve nothing
-// yet, or finish what they have wherever they are. It moves to another slot together with traffic. A single replica gets none,
-// because its node could never be drained. It counts the missing ones, since a minimum equal to the size would block drains as
-// well, and pods that do not serve may always go.
-func disruptionBudget(d *compose.Draft, p *pass) {
+// disruptionBudgets keep node drains from taking too many replicas of a slot at a time: of the live slot, and of the other while
+// requests reach it or could go back to it. Its replicas otherwise serve nothing yet, or finish what they have wherever they are.
+// Each slot has its own, since no pod may be counted by two. A single replica gets none, because its node could never be drained.
+// A budget counts the missing ones, since a minimum equal to the size would block drains as well, and pods that do not serve may
+// always go.
+func disruptionBudgets(d *compose.Draft, p *pass) {
 	most := p.rollout.Replicas
 	if p.spec.Scaling != nil {
 		most = p.spec.Scaling.MaxReplicas
@@ -212,10 +211,18 @@ func disruptionBudget(d *compose.Draft, p *pass) {
 	if most <= 1 {
 		return
 	}
-	d.Require(names.Budget, applypolicyv1.PodDisruptionBudget(p.Name, p.Namespace).
-		WithLabels(p.Labels()).
+	live, beside := p.decision.Live.Slot, p.decision.Beside
+	d.Require(names.Budget(live), disruptionBudget(p, live))
+	if stands := p.decision.Ledger.Previous != ""; beside.Revision != "" && (stands || p.decision.Weight > 0) {
+		d.Offer(names.Budget(beside.Slot), disruptionBudget(p, beside.Slot))
+	}
+}
+
+func disruptionBudget(p *pass, slot string) *applypolicyv1.PodDisruptionBudgetApplyConfiguration {
+	return applypolicyv1.PodDisruptionBudget(p.OfSlot(slot), p.Namespace).
+		WithLabels(p.SlotLabels(slot)).
 		WithSpec(applypolicyv1.PodDisruptionBudgetSpec().
 			WithMaxUnavailable(*p.spec.Availability.MaxUnavailable).
 			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
-			WithSelector(applymetav1.LabelSelector().WithMatchLabels(p.SlotPods(p.decision.Live.Slot)))))
+			WithSelector(applymetav1.LabelSelector().WithMatchLabels(p.SlotPods(slot))))
 }

@@ -13,7 +13,6 @@ import (
 // object.
 const (
 	Analysis           = "analysis"
-	Budget             = "pdb"
 	ConfigPrefix       = "config-"
 	ModelAliasPrefix   = "modelalias-"
 	ModelCache         = "models"
@@ -54,6 +53,9 @@ func Deployment(slot string) string { return "deployment-" + slot }
 
 // SlotService of a slot within the composition.
 func SlotService(slot string) string { return "service-" + slot }
+
+// Budget of a slot for disruptions within the composition.
+func Budget(slot string) string { return "pdb-" + slot }
 
 // Autoscaler of a slot within the composition.
 func Autoscaler(slot string) string { return "autoscaler-" + slot }

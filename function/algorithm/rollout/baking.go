@@ -21,7 +21,7 @@ func previousGone(f Facts, l Ledger) (transition, bool) {
 
 // regret is why requests should go back from the candidate that all of them reach, or should.
 func (f Facts) regret(l Ledger) (reason xpv2.ConditionReason, message string, reverted bool) {
-	reason, message = f.fault(l.Slot, l.Candidate)
+	reason, message = f.fault(l.Slot)
 	if f.aborts(l.Candidate) {
 		reason, message = v1alpha1.ReasonAborted, "spec.lifecycle.abort names it"
 	}
@@ -33,7 +33,7 @@ func superseded(f Facts, l Ledger) (transition, bool) {
 	return transition{
 		to: v1alpha1.RolloutDraining, reason: v1alpha1.ReasonSuperseded,
 		message: fmt.Sprintf("the spec asks for revision %s before %s has baked", f.Target, l.Candidate),
-	}, reason == "" && !reverted && f.Target != "" && f.Target != l.Candidate
+	}, reason == "" && !reverted && f.Target != "" && f.Target != l.Candidate && !f.lost(l.Slot, l.Candidate)
 }
 
 func takenBack(f Facts, l Ledger) (transition, bool) {
@@ -42,6 +42,9 @@ func takenBack(f Facts, l Ledger) (transition, bool) {
 	case reason == "" && !reverted:
 		return transition{}, false
 	case f.bears(l):
+		if t, compares := compareAgain(f, l, reason, message); compares && !reverted {
+			return t, true
+		}
 		return goBack(l, reason, message), true
 	}
 	if reverted {

@@ -115,12 +115,14 @@ func (d Decision) following(f Facts, idle Slot) Decision {
 		}
 		d.Beside.Revision, d.Coming = l.Candidate, true
 		d.Beside.Size, d.Beside.Least = f.candidateSize(idle, d.Rollout.size, phase == v1alpha1.RolloutStepping)
+		if l.holdsFor(v1alpha1.ReasonNotServing) {
+			d = d.takingBack(f)
+		}
 	case v1alpha1.RolloutPromoting, v1alpha1.RolloutBaking:
 		d.Beside.Revision, d.Beside.Size = l.Previous, f.standbySize(l, idle)
 	default:
-		// The revision that takes requests back has as many replicas as served them, before its autoscaler can know.
-		if s := f.live(l); f.Scaling != nil && l.Standing() == v1alpha1.RolloutRollingBack && s.Exists && s.Size < int64(*d.Live.Least) {
-			d.Live.Size = d.Live.Least
+		if phase == v1alpha1.RolloutRollingBack {
+			d = d.takingBack(f)
 		}
 		if idle.Exists {
 			return d.ending(f, idle, !f.Now.Before(l.Since.Add(f.Drain)) && f.drained(d.Beside.Slot))
@@ -162,6 +164,14 @@ func (f Facts) standbySize(l Ledger, idle Slot) *int32 {
 		size = new(min(*n, *size))
 	}
 	return size
+}
+
+// takingBack requests takes as many replicas as served them, before its autoscaler can know.
+func (d Decision) takingBack(f Facts) Decision {
+	if s := f.live(d.Ledger); f.Scaling != nil && s.Exists && s.Size < int64(*d.Live.Least) {
+		d.Live.Size = d.Live.Least
+	}
+	return d
 }
 
 // firstRun is what begins in the live slot where nothing has served yet. Another revision that is there makes room first.
@@ -283,21 +293,22 @@ func Rescue(f Facts) (Decision, bool) {
 	if l.Previous != "" {
 		slot = l.Slot
 	}
-	reason, message := f.fault(slot, l.Candidate)
-	if reason == "" {
+	reason, message := f.fault(slot)
+	if reason == "" && !f.lost(slot, l.Candidate) {
 		return Decision{}, false
 	}
 	var t transition
-	switch l.Standing() {
-	case v1alpha1.RolloutStepping:
-		if l.Weight > 0 {
-			t = fail(f, l, reason, message)
-		}
-	case v1alpha1.RolloutPromoting, v1alpha1.RolloutBaking:
-		if idle.Revision == l.Previous && f.bears(l) {
-			t = goBack(l, reason, message)
-		}
-	default:
+	baking := l.Standing() == v1alpha1.RolloutPromoting || l.Standing() == v1alpha1.RolloutBaking
+	back := baking && idle.Revision == l.Previous && f.bears(l)
+	switch reached := l.Standing() == v1alpha1.RolloutStepping && l.Weight > 0; {
+	case reached && reason != "":
+		t = fail(f, l, reason, message)
+	case reached:
+		t = pause(l, v1alpha1.RolloutStepping, l.Weight)
+	case back && reason != "":
+		t = goBack(l, reason, message)
+	case back:
+		t = pauseLive(l)
 	}
 	if t.to == "" {
 		return Decision{}, false

@@ -56,7 +56,7 @@ type Rehearsal struct {
 
 // known reports whether any look showed anything of the candidate, as far as looks are remembered.
 func (e Evidence) known() bool {
-	return slices.ContainsFunc(e.Checks, func(c Check) bool { return strings.ContainsAny(c.Verdicts, "PFI") })
+	return slices.ContainsFunc(e.Checks, func(c Check) bool { return strings.ContainsAny(c.Verdicts, "PFSI") })
 }
 
 // A Check is the evidence of one check of the candidate.
@@ -98,6 +98,16 @@ func (c Check) status() v1alpha1.EvidenceStatus {
 func (e Evidence) failing() *Check {
 	for i := range e.Checks {
 		if c := e.Checks[i]; !slices.Contains(e.Waived, c.Name) && c.standing().Failing {
+			return &e.Checks[i]
+		}
+	}
+	return nil
+}
+
+// shared is the first check that both revisions fail, or nil. Looks without an answer show nothing new.
+func (e Evidence) shared() *Check {
+	for i := range e.Checks {
+		if e.Checks[i].standing().Shared {
 			return &e.Checks[i]
 		}
 	}

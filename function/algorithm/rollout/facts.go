@@ -10,6 +10,7 @@ import (
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/observed"
@@ -29,9 +30,13 @@ type Slot struct {
 	// Needs is the number of replicas that its load asks for, as far as its autoscaler knows, or 0.
 	Needs float64
 
-	// Trouble that blocks its pods, as reason and message, or empty.
+	// Trouble that blocks its pods, as reason and message, or empty, where its cause lies, how many pods have it, and when the
+	// youngest of these was created.
 	Trouble        xpv2.ConditionReason
 	TroubleMessage string
+	TroubleCause   observev1alpha1.FindingCause
+	TroubleExtent  observev1alpha1.FindingExtent
+	TroubleSince   time.Time
 
 	// HasService reports whether the Service of the slot exists.
 	HasService bool
@@ -71,6 +76,9 @@ type Facts struct {
 	Scaling    *v1alpha1.Scaling
 	Experiment *v1alpha1.Experiment
 	Replicas   int32
+
+	// Startup is how long a replica may take to start, without the time for image and model.
+	Startup time.Duration
 
 	// Drain is how long a revision stays that no requests reach any more.
 	Drain time.Duration

@@ -39,13 +39,11 @@ func (f Facts) unknown(l Ledger) (reason xpv2.ConditionReason, message string, s
 }
 
 // fault of the candidate in a slot, as reason and message, or empty.
-func (f Facts) fault(slot, candidate string) (xpv2.ConditionReason, string) {
+func (f Facts) fault(slot string) (xpv2.ConditionReason, string) {
 	s := f.Slots[slot]
 	switch failing := f.Evidence.failing(); {
-	case s.Trouble == v1alpha1.ReasonCrashLooping:
+	case s.crashes():
 		return s.Trouble, s.TroubleMessage
-	case !s.Exists || s.Revision == candidate && s.Noticed && s.Available == 0:
-		return v1alpha1.ReasonNotServing, "none of its replicas serves any more"
 	case failing == nil:
 		return "", ""
 	case failing.Name == CheckDrift:

@@ -84,6 +84,17 @@ type Ledger struct {
 	Trouble   xpv2.ConditionReason `json:"trouble,omitempty"`
 	TroubleAt time.Time            `json:"troubleAt,omitzero"`
 
+	// Started is since when another replica of the candidate should become ready, Serving how many are, and Excused reports
+	// whether they wait for what the revision cannot give.
+	Started time.Time `json:"started,omitzero"`
+	Serving int64     `json:"serving,omitempty"`
+	Excused bool      `json:"excused,omitempty"`
+
+	// Interrupted is when the candidate lost all of its replicas, the latest first. Doubted reports whether it failed a check
+	// with all requests, and is compared with the revision before it once more.
+	Interrupted []time.Time `json:"interrupted,omitempty"`
+	Doubted     bool        `json:"doubted,omitempty"`
+
 	// Experiment under way, ids of the experiments that were run, the latest first, and the result of the last.
 	Experiment   *Trial                     `json:"experiment,omitempty"`
 	Experimented []string                   `json:"experimented,omitempty"`
@@ -189,14 +200,41 @@ func (l Ledger) uncounted() Ledger {
 // testing a candidate, from its start.
 func (l Ledger) testing(candidate string, t *Trial) Ledger {
 	l.Candidate, l.Previous, l.Weight, l.Evidence, l.Began = candidate, "", 0, 0, l.Entered
-	l.Experiment, l.Unmeasured = t, false
-	return l.growing(0, "")
+	l.Experiment, l.Unmeasured, l.Interrupted, l.Doubted = t, false, nil, false
+	return l.growing(0, "").startingAt(l.Entered)
 }
 
 // growing for the next share, or for none (0).
 func (l Ledger) growing(next int32, why xpv2.ConditionReason) Ledger {
 	l.Next, l.NextBy = next, why
+	if next > 0 {
+		l.Started = l.Entered
+	}
 	return l
+}
+
+// startingAt a time, or not at all (zero), the candidate has no replica yet.
+func (l Ledger) startingAt(t time.Time) Ledger {
+	l.Started, l.Serving, l.Excused = t, 0, false
+	return l
+}
+
+// interrupted candidate, of which no replica serves: a share of requests waits for it. What was counted is about a share that no
+// longer reaches it; the arms of an experiment are counted all the same.
+func (l Ledger) interrupted(share int32) Ledger {
+	if l.Weight > 0 {
+		l.Since = l.Entered
+	}
+	l.Interrupted = append([]time.Time{l.Entered}, l.Interrupted[:min(len(l.Interrupted), interruptions-1)]...)
+	l.Weight = 0
+	l = l.startingAt(l.Entered)
+	if l.Experiment == nil {
+		l.Evidence = 0
+	}
+	if share == 0 {
+		return l.growing(0, "")
+	}
+	return l.growing(share, v1alpha1.ReasonResumed)
 }
 
 // weighing the candidate at a share.
@@ -209,7 +247,7 @@ func (l Ledger) weighing(share int32) Ledger {
 func (l Ledger) promoted() Ledger {
 	l = l.weighing(100).counting()
 	l.Slot, l.Revision, l.Previous, l.Since = names.Other(l.Slot), l.Candidate, l.Revision, l.Entered
-	return l
+	return l.startingAt(time.Time{})
 }
 
 // left candidate: no request reaches it any more.
@@ -218,14 +256,14 @@ func (l Ledger) left() Ledger {
 		l.Since = l.Entered
 	}
 	l.Weight, l.Evidence = 0, 0
-	return l.growing(0, "")
+	return l.growing(0, "").startingAt(time.Time{})
 }
 
 // returned to the previous revision, with all requests.
 func (l Ledger) returned() Ledger {
 	l.Slot, l.Revision, l.Previous = names.Other(l.Slot), l.Previous, ""
 	l.Since, l.Weight, l.Evidence = l.Entered, 0, 0
-	return l.growing(0, "")
+	return l.growing(0, "").startingAt(time.Time{})
 }
 
 // condemned revision: it is not tried again by itself.

@@ -71,13 +71,13 @@ func (f Facts) trouble(l Ledger) xpv2.ConditionReason {
 
 func replicasWithoutRoom(f Facts, l Ledger) (transition, bool) {
 	idle := f.idle(l)
-	return noRoom(f, l, v1alpha1.RolloutPreparing, idle.TroubleMessage), outOfRoom(idle.Trouble)
+	return noRoom(f, l, v1alpha1.RolloutPreparing, idle.TroubleMessage), idle.awaits() != "" && !f.readyFor(l, f.first(l).size)
 }
 
-// replicasBlocked for too long by what is wrong with the revision itself, as far as is known.
+// replicasBlocked for too long by what is wrong with the revision itself, and what waiting does not change.
 func replicasBlocked(f Facts, l Ledger) (transition, bool) {
 	idle := f.idle(l)
-	if idle.Trouble == "" || outOfRoom(idle.Trouble) || idle.Trouble == v1alpha1.ReasonModelFetching {
+	if !idle.blocked() || f.readyFor(l, f.first(l).size) {
 		return transition{}, false
 	}
 	late, wake := f.due(l.TroubleAt, troubleTimeout)
@@ -88,8 +88,18 @@ func replicasBlocked(f Facts, l Ledger) (transition, bool) {
 }
 
 func neverReady(f Facts, l Ledger) (transition, bool) {
-	idle := f.idle(l)
-	return fail(f, l, v1alpha1.ReasonNeverReady, "its replicas were not ready in the time they have"), idle.Stalled && idle.Revision == l.Candidate
+	if f.readyFor(l, f.first(l).size) {
+		return transition{}, false
+	}
+	late, wake := f.late(l)
+	if !late {
+		return transition{timers: wake}, false
+	}
+	message := fmt.Sprintf("its replicas were not ready in %s: %s", f.startTime(), f.bounds())
+	if s := f.idle(l); s.Trouble != "" {
+		message += fmt.Sprintf(": %s: %s", s.Trouble, s.TroubleMessage)
+	}
+	return fail(f, l, v1alpha1.ReasonNeverReady, message), true
 }
 
 func firstMirrorRefused(f Facts, l Ledger) (transition, bool) {
@@ -97,9 +107,9 @@ func firstMirrorRefused(f Facts, l Ledger) (transition, bool) {
 }
 
 func replicasStart(f Facts, l Ledger) (transition, bool) {
-	report := fmt.Sprintf("replicas of revision %s start, and no caller reaches it", l.Candidate)
+	report := fmt.Sprintf("replicas of revision %s start, and no caller reaches it", l.Candidate) + f.awaited(l)
 	t := stay(report)
-	if l.holdsFor(v1alpha1.ReasonNoCapacity) {
+	if l.holdsFor(v1alpha1.ReasonNoCapacity, v1alpha1.ReasonSourceUnreachable, v1alpha1.ReasonNodeFault) {
 		t = resume(l)
 		t.report = report
 	}

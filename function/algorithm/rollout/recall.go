@@ -67,7 +67,8 @@ func (l Ledger) until(now time.Time) Ledger {
 	if l.Since.After(now) {
 		l.Since = now
 	}
-	for _, at := range []*time.Time{&l.Entered, &l.Began, &l.TroubleAt} {
+	l.Interrupted = slices.DeleteFunc(slices.Clone(l.Interrupted), func(at time.Time) bool { return at.After(now.Add(MostAhead)) })
+	for _, at := range []*time.Time{&l.Entered, &l.Began, &l.TroubleAt, &l.Started} {
 		if at.After(now.Add(MostAhead)) {
 			*at = now
 		}

@@ -48,6 +48,10 @@ var rules = map[v1alpha1.RolloutPhase][]rule{
 		{"withdrawn", withdrawn},
 		{"replaced", replaced},
 		{"candidate fails", candidateFails},
+		{"candidate lost", candidateLost},
+		{"paused", paused},
+		{"fault shared", sharedFault},
+		{"fault over", faultOver},
 		{"grows", grows},
 		{"promoted", promoted},
 		{"mirror removed", mirrorRemoved},
@@ -62,12 +66,18 @@ var rules = map[v1alpha1.RolloutPhase][]rule{
 		{"withdrawn", withdrawn},
 		{"replaced", replaced},
 		{"candidate fails", candidateFails},
+		{"candidate lost", candidateLost},
+		{"paused", paused},
 		{"arms not apart", ofExperiment(shareNotInForce)},
 		{"arms apart", ofExperiment(shareInForce)},
 		{"experiment ends", ofExperiment(experimentEnds)},
 		{"experiment without metrics", ofExperiment(experimentWithoutMetrics)},
 		{"experiment resumes", ofExperiment(resumes(v1alpha1.ReasonMetricsUnavailable, v1alpha1.ReasonAwaitingRoute))},
 		{"experiment continues", ofExperiment(experimentGoesOn)},
+		{"fault shared", sharedFault},
+		{"fault over", faultOver},
+		{"node at fault", nodeFault},
+		{"node repaired", resumes(v1alpha1.ReasonNodeFault)},
 		{"grows", grows},
 		{"promoted", promoted},
 		{"state lost", stateLost},
@@ -81,6 +91,7 @@ var rules = map[v1alpha1.RolloutPhase][]rule{
 		{"previous gone", previousGone},
 		{"superseded", superseded},
 		{"taken back", takenBack},
+		{"live lost", liveLost},
 		{"promotion not in force", promotionNotInForce},
 		{"promotion in force", promotionInForce},
 	},
@@ -88,6 +99,7 @@ var rules = map[v1alpha1.RolloutPhase][]rule{
 		{"previous gone", previousGone},
 		{"superseded", superseded},
 		{"taken back", takenBack},
+		{"live lost", liveLost},
 		{"baking without metrics", bakingWithoutMetrics},
 		{"metrics again", resumes(v1alpha1.ReasonMetricsUnavailable)},
 		{"nothing to take back", resumes(v1alpha1.ReasonStandbyStarting)},
@@ -112,9 +124,9 @@ var resting = []rule{
 
 // rulesWhileClockIsBack are those that time has no part in. All others wait for the time to come again.
 var rulesWhileClockIsBack = map[v1alpha1.RolloutPhase][]rule{
-	v1alpha1.RolloutStepping:  {{"withdrawn", withdrawn}, {"candidate fails", candidateFails}},
-	v1alpha1.RolloutPromoting: {{"previous gone", previousGone}, {"superseded", superseded}, {"taken back", takenBack}},
-	v1alpha1.RolloutBaking:    {{"previous gone", previousGone}, {"superseded", superseded}, {"taken back", takenBack}},
+	v1alpha1.RolloutStepping:  {{"withdrawn", withdrawn}, {"candidate fails", candidateFails}, {"candidate lost", candidateLost}},
+	v1alpha1.RolloutPromoting: {{"previous gone", previousGone}, {"superseded", superseded}, {"taken back", takenBack}, {"live lost", liveLost}},
+	v1alpha1.RolloutBaking:    {{"previous gone", previousGone}, {"superseded", superseded}, {"taken back", takenBack}, {"live lost", liveLost}},
 }
 
 // An Outcome of one pass over the rules.
@@ -136,7 +148,7 @@ type Outcome struct {
 
 // advance a ledger by one transition, if any is due.
 func advance(f Facts, l Ledger) Outcome {
-	l = l.suffering(f.trouble(l), f.clock())
+	l = l.suffering(f.trouble(l), f.clock()).starting(f)
 	of, o := rules, Outcome{Ledger: l}
 	if l.Entered.After(f.clock()) {
 		of = rulesWhileClockIsBack

@@ -80,7 +80,8 @@ func (f Facts) baseOf(l Ledger) int32 {
 	switch phase := l.Standing(); {
 	case f.Scaling == nil:
 		return 0
-	case l.Shared(), phase == v1alpha1.RolloutRollingBack:
+	case l.Shared(), phase == v1alpha1.RolloutRollingBack, phase == v1alpha1.RolloutStepping && l.Next > 0,
+		phase == v1alpha1.RolloutPreparing && l.Doubted:
 		return f.fullSize()
 	case phase != v1alpha1.RolloutPromoting && phase != v1alpha1.RolloutBaking && phase != v1alpha1.RolloutDraining:
 		return 0

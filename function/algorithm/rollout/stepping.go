@@ -20,7 +20,7 @@ func replaced(f Facts, l Ledger) (transition, bool) {
 
 // candidateFails those requests that reach it.
 func candidateFails(f Facts, l Ledger) (transition, bool) {
-	reason, message := f.fault(names.Other(l.Slot), l.Candidate)
+	reason, message := f.fault(names.Other(l.Slot))
 	if reason == "" {
 		return transition{}, false
 	}
@@ -67,13 +67,34 @@ func grow(f Facts, l Ledger, next int32, why xpv2.ConditionReason, promoted bool
 		t = weigh(l, next, why, "its replicas serve")
 	default:
 		message := fmt.Sprintf("replicas of revision %s start for %d %% of callers", l.Candidate, next)
-		t = noRoom(f, l, v1alpha1.RolloutStepping, message)
-		if late, _ := f.due(l.TroubleAt, roomTimeout); l.Phase == v1alpha1.RolloutHolding && (!outOfRoom(f.idle(l).Trouble) || !late) {
+		t = noRoom(f, l, v1alpha1.RolloutStepping, message+f.awaited(l))
+		waits := f.idle(l).awaits() != ""
+		late, wake := f.late(l)
+		late = late && l.Next == next // otherwise they only begin to start
+		if held, _ := f.due(l.TroubleAt, roomTimeout); l.Phase == v1alpha1.RolloutHolding && (!waits || !held) && !late {
 			t.to, t.reason, t.message = v1alpha1.RolloutStepping, why, message
+		}
+		t.timers = t.with(wake)
+		if late {
+			t = neverGrown(f, l, next)
 		}
 	}
 	t.size, t.timers = next, t.with(b.timers)
 	return t
+}
+
+// neverGrown: replicas for a share of requests do not become ready. Where only a few of them do not, they are not the evidence.
+func neverGrown(f Facts, l Ledger, next int32) transition {
+	s := f.idle(l)
+	message := fmt.Sprintf("its replicas for %d %% of callers were not ready in %s: %s", next, f.startTime(), f.bounds())
+	if s.Trouble != "" {
+		message += fmt.Sprintf(": %s: %s", s.Trouble, s.TroubleMessage)
+	}
+	if s.TroubleExtent == "" {
+		return fail(f, l, v1alpha1.ReasonNeverReady, message)
+	}
+	return hold(l, v1alpha1.RolloutStepping, v1alpha1.ReasonNeverReady,
+		message+fmt.Sprintf("; it goes on by itself when they are, or name revision %s in spec.lifecycle.promote or abort", l.Candidate))
 }
 
 func promoted(f Facts, l Ledger) (transition, bool) {

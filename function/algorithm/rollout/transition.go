@@ -231,16 +231,23 @@ func (f Facts) routeRefused() string {
 		f.Gateway.Name, f.Gateway.Namespace)
 }
 
-// noRoom holds a candidate whose replicas find no room for too long, and otherwise stays.
+// noRoom holds a candidate whose replicas wait too long for room, or for what else the revision cannot give, and otherwise stays.
 func noRoom(f Facts, l Ledger, phase v1alpha1.RolloutPhase, report string) transition {
 	s := f.Slots[names.Other(l.Slot)]
 	t := stay(report)
-	if !outOfRoom(s.Trouble) {
+	reason, message := s.awaits(), s.TroubleMessage
+	switch reason {
+	case "":
 		return t
+	case v1alpha1.ReasonSourceUnreachable:
+		message = fmt.Sprintf("replicas of revision %s cannot get what they need, which goes on by itself when they can: %s: %s",
+			l.Candidate, s.Trouble, s.TroubleMessage)
+	case v1alpha1.ReasonNodeFault:
+		message = onNode(s, l)
 	}
 	late, wake := f.due(l.TroubleAt, roomTimeout)
 	if late {
-		t = hold(l, phase, v1alpha1.ReasonNoCapacity, s.TroubleMessage)
+		t = hold(l, phase, reason, message)
 	}
 	t.timers = at(wake)
 	return t
