@@ -28,7 +28,7 @@ func TestDrain(t *testing.T) {
 	create(t, algorithm(ns, "reco", versioned("v1"), sized(2), draining(drainSeconds), routed(host)))
 	eventually(t, "the Gateway serves it", answers(host, "/predict", 200))
 	eventually(t, "the budget counts its pods", func(ctx context.Context) error {
-		b, err := get(ctx, &policyv1.PodDisruptionBudget{}, ns, "reco")
+		b, err := get(ctx, &policyv1.PodDisruptionBudget{}, ns, "reco-a")
 		if err != nil {
 			return err
 		}

@@ -191,7 +191,7 @@ func TestSharedFaultHolds(t *testing.T) {
 		t.Fatal("there was no outage")
 	}
 	unlessRolledBack(t, ns, "reco", 2*timeout, "it holds for a fault that both share", func(context.Context) error {
-		return c.was(v1alpha1.RolloutHolding, "SharedFault", "both", "promote")
+		return c.was(v1alpha1.RolloutHolding, string(v1alpha1.ReasonSharedFault), "both", "promote")
 	})
 	unlessRolledBack(t, ns, "reco", 2*timeout, "evidence is gathered again", stepping(ns, "reco", 50))
 	unlessRolledBack(t, ns, "reco", 3*timeout, "v2 bakes", rollout(ns, "reco", v1alpha1.RolloutBaking, ""))
