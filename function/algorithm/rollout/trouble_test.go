@@ -296,8 +296,9 @@ func TestTrouble(t *testing.T) {
 		},
 		"FailsInTheBake": {
 			reason: "beside the revision before it, which shows whose fault it is",
-			ledger: ledger(v1alpha1.RolloutBaking, func(l *Ledger) { baking(l); l.Entered, l.Began = now, now }), facts: judged("FF"),
-			want: decision{preparing, "", v1alpha1.ReasonComparing, 0, 0, false},
+			ledger: ledger(v1alpha1.RolloutBaking, func(l *Ledger) { baking(l); l.Entered, l.Began = now, now }),
+			facts:  both(judged("FF"), pods(names.SlotB, 4, 4, observev1alpha1.Finding{})),
+			want:   decision{preparing, "", v1alpha1.ReasonComparing, 0, 0, false},
 		},
 		"FailsInTheBakeAgain": {
 			reason: "once is enough",
