@@ -88,7 +88,7 @@ func TestCapacity(t *testing.T) {
 				tr.round()
 				tr.round()
 				tr.round()
-			}, v1alpha1.RolloutRollingBack, 12,
+			}, v1alpha1.RolloutPreparing, 12,
 		},
 		"SmallStandby": {
 			"a revision that keeps one replica grows before it takes requests back", func(tr *trial) {
@@ -110,7 +110,7 @@ func TestCapacity(t *testing.T) {
 				}
 				tr.round()
 				tr.round()
-			}, v1alpha1.RolloutRollingBack, 10,
+			}, v1alpha1.RolloutPreparing, 10,
 		},
 		"WithoutMetrics": {
 			"what is to take requests back after the deadline grows before it", func(tr *trial) {

@@ -505,7 +505,8 @@ func (tr *trial) holdsClock(p *compose.Plan) {
 	if !known || !planned || ahead <= 0 || tr.wish.invalid || tr.wish.bare {
 		return
 	}
-	taken := after.Phase == v1alpha1.RolloutRollingBack || after.Phase == v1alpha1.RolloutDraining
+	taken := after.Phase == v1alpha1.RolloutRollingBack || after.Phase == v1alpha1.RolloutDraining ||
+		after.Reason == v1alpha1.ReasonNotServing || after.Reason == v1alpha1.ReasonComparing
 	if ahead < time.Hour && after.Epoch > before.Epoch && !taken {
 		tr.failf("I7", "the clock is %s behind, and it goes from %s to %s for %s", ahead, before.Phase, after.Phase, after.Reason)
 	}
@@ -844,6 +845,12 @@ func (tr *trial) remembers() {
 	// What is given up begins anew.
 	switch l.Standing() {
 	case v1alpha1.RolloutStepping, v1alpha1.RolloutPreparing, v1alpha1.RolloutMirroring:
+		if l.Reason == v1alpha1.ReasonComparing {
+			tr.passed = map[string]int32{}
+		}
+	case v1alpha1.RolloutPromoting, v1alpha1.RolloutBaking:
+		// Who had all callers has them again once its pods are back.
+		tr.passed = map[string]int32{l.Candidate: 100}
 	default:
 		tr.passed = map[string]int32{}
 	}

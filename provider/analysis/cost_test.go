@@ -299,15 +299,15 @@ func (c *cluster) serves(name string) {
 		n := compose.Number(o, 1, "spec", "replicas")
 		o["status"] = deploymentStatus(o, n, min(n, compose.Number(o, 0, "status", "availableReplicas")+1))
 	})
-	// The live slot's budget counts them.
+	// The budget of a slot counts them.
 	c.after(20*time.Millisecond, func() {
-		c.change(names.Budget, func(o composetest.Object) {
-			slot := compose.Text(o, "spec", "selector", "matchLabels", names.LabelSlot)
-			d := c.request.Observed[names.Deployment(slot)]
-			if d != nil {
-				o["status"] = map[string]any{"currentHealthy": float64(compose.Number(d.Map(), 0, "status", "availableReplicas"))}
-			}
-		})
+		for _, slot := range names.Slots {
+			c.change(names.Budget(slot), func(o composetest.Object) {
+				if d := c.request.Observed[names.Deployment(slot)]; d != nil {
+					o["status"] = map[string]any{"currentHealthy": float64(compose.Number(d.Map(), 0, "status", "availableReplicas"))}
+				}
+			})
+		}
 	})
 }
 
