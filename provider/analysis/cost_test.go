@@ -67,6 +67,7 @@ func newCluster(t *testing.T, spec string, kinds ...schema.GroupVersionKind) *cl
 		request: compose.Request{
 			Settings: inputv1alpha1.Settings{Algorithm: inputv1alpha1.AlgorithmSettings{
 				CPU: new(resource.MustParse("250m")), Memory: new(resource.MustParse("256Mi")),
+				GPU: inputv1alpha1.AlgorithmGPUSettings{CPU: new(resource.MustParse("1")), Memory: new(resource.MustParse("4Gi"))},
 			}},
 			Kinds: map[schema.GroupVersionKind]compose.Availability{
 				v1alpha1.AnalysisGroupVersionKind: compose.Available, planner.RouteGVK: compose.Available,
@@ -415,8 +416,8 @@ func TestRolloutCost(t *testing.T) {
 		reason, spec string
 		most         int
 	}{
-		"Fixed":  {"Only what may change a decision reaches anybody.", "{image: %s, replicas: 3, " + routedTo + ", lifecycle: {}}", 800},
-		"Scaled": {"So it is with the load of both revisions.", "{image: %s, scaling: {minReplicas: 3, maxReplicas: 9, signal: CPU}, " + routedTo + ", lifecycle: {}}", 1000},
+		"Fixed":  {"Only what may change a decision reaches anybody.", "{image: %s, replicas: 3, " + routedTo + ", lifecycle: {}}", 900},
+		"Scaled": {"So it is with the load of both revisions.", "{image: %s, scaling: {minReplicas: 3, maxReplicas: 9, signal: CPU}, " + routedTo + ", lifecycle: {}}", 1050},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
