@@ -43,6 +43,9 @@ func TestHonestStart(t *testing.T) {
 	for range 4 {
 		w.settle()
 	}
+	expect("what cannot be measured yet is waited for", "Preparing/Edited", 0, "scrapes no pod")
+	w.later(2 * time.Minute)
+	w.settle()
 	expect("what cannot be measured holds", "Holding/EvidenceMissing", 0, "success", "scrapes no pod", "spec.lifecycle.promote")
 	w.later(time.Hour)
 	w.settle()

@@ -146,8 +146,12 @@ func firstEvidenceMissing(f Facts, l Ledger) (transition, bool) {
 	silent, wake := f.due(l.Entered, silentIntervals*f.Interval)
 	message, tried := f.rehearsed(held || silent)
 	switch {
-	case !tried:
+	case !tried, message != "" && !held && !silent:
+		// What was scraped once, or not yet, is no reason for alarm.
 		t := stay(fmt.Sprintf("the checks of revision %s are tried on revision %s, and no request reaches it", l.Candidate, l.Revision))
+		if message != "" {
+			t.message += ": " + message
+		}
 		t.timers = at(wake)
 		return t, true
 	case message == "":

@@ -220,12 +220,17 @@ func TestNothingStands(t *testing.T) {
 		},
 		"NoProvider": {
 			reason: "neither is one that is not there",
-			phase:  v1alpha1.RolloutPreparing, facts: []func(*Facts){func(f *Facts) { f.Observes = false }},
+			phase:  v1alpha1.RolloutPreparing, facts: []func(*Facts){func(f *Facts) { f.Observes, f.Interval = false, time.Minute }},
 			want: decision{Phase: v1alpha1.RolloutHolding, Held: v1alpha1.RolloutPreparing, Reason: v1alpha1.ReasonEvidenceMissing},
+		},
+		"Unmeasured": {
+			reason: "what was scraped once only will be measured soon",
+			phase:  v1alpha1.RolloutPreparing, facts: []func(*Facts){missing},
+			want: decision{Phase: v1alpha1.RolloutPreparing},
 		},
 		"Unmeasurable": {
 			reason: "what cannot be measured of the live revision would not be of the candidate",
-			phase:  v1alpha1.RolloutPreparing, facts: []func(*Facts){missing},
+			phase:  v1alpha1.RolloutPreparing, facts: []func(*Facts){missing, func(f *Facts) { f.Interval = time.Minute }},
 			want: decision{Phase: v1alpha1.RolloutHolding, Held: v1alpha1.RolloutPreparing, Reason: v1alpha1.ReasonEvidenceMissing},
 		},
 		"UnmeasurablePromoted": {
