@@ -149,7 +149,7 @@ func firstEvidenceMissing(f Facts, l Ledger) (transition, bool) {
 	case !tried, message != "" && !held && !silent:
 		// What was scraped once, or not yet, is no reason for alarm.
 		t := stay(fmt.Sprintf("the checks of revision %s are tried on revision %s, and no request reaches it", l.Candidate, l.Revision))
-		if message != "" {
+		if tried {
 			t.message += ": " + message
 		}
 		t.timers = at(wake)
