@@ -73,9 +73,19 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("cannot name metrics: %w", err)
 	}
-	client := prom.NewClientForAPI(prom.NewGenericAPIClient(http.DefaultClient, base, nil), http.MethodGet)
+	client := prom.NewClientForAPI(patient{prom.NewGenericAPIClient(http.DefaultClient, base, nil)}, http.MethodGet)
 	provider, lister := external.NewExternalPrometheusProvider(client, namers, a.relist, a.maxAge)
 	lister.RunUntil(ctx.Done())
 	a.WithExternalMetrics(provider)
 	return a.Run(ctx)
+}
+
+// patient asks without the parameter timeout. The library computes it with the wrong sign from the deadline that requests to a newer
+// API server have, and Prometheus refuses that. The deadline ends the request all the same.
+type patient struct{ prom.GenericAPIClient }
+
+// Do asks Prometheus.
+func (p patient) Do(ctx context.Context, verb, endpoint string, query url.Values) (prom.APIResponse, error) {
+	query.Del("timeout")
+	return p.GenericAPIClient.Do(ctx, verb, endpoint, query)
 }
