@@ -99,12 +99,11 @@ func (f *fleet) findings() []observev1alpha1.Finding {
 	for _, slot := range names.Slots {
 		byReason := map[string]*observev1alpha1.Finding{}
 		for _, p := range f.pods[slot] {
-			reason, cause := "", observev1alpha1.FindingCause("")
+			reason, cause := "ImagePullFailed", observev1alpha1.FindingOutside
 			switch {
 			case !p.pulled:
-				reason, cause = "ImagePullFailed", observev1alpha1.FindingOutside
 			case !p.serves(f.now()) && f.now().Sub(p.created) >= time.Minute:
-				reason = "NotListening"
+				reason, cause = "NotListening", ""
 			default:
 				continue
 			}

@@ -213,7 +213,11 @@ func disruptionBudgets(d *compose.Draft, p *pass) {
 	}
 	live, beside := p.decision.Live.Slot, p.decision.Beside
 	d.Require(names.Budget(live), disruptionBudget(p, live))
-	if stands := p.decision.Ledger.Previous != ""; beside.Revision != "" && (stands || p.decision.Weight > 0) {
+	size := p.rollout.Slots[beside.Slot].Size
+	if beside.Size != nil {
+		size = int64(*beside.Size)
+	}
+	if stands := p.decision.Ledger.Previous != ""; size > 1 && beside.Revision != "" && (stands || p.decision.Weight > 0) {
 		d.Offer(names.Budget(beside.Slot), disruptionBudget(p, beside.Slot))
 	}
 }

@@ -208,6 +208,7 @@ type SecretObservation struct {
 // +kubebuilder:validation:Enum=Revision;Outside
 type FindingCause string
 
+// Causes of findings.
 const (
 	// FindingOfRevision: what the revision requires is wrong or missing.
 	FindingOfRevision FindingCause = "Revision"
@@ -220,6 +221,7 @@ const (
 // +kubebuilder:validation:Enum=Node;Few
 type FindingExtent string
 
+// Extents of findings.
 const (
 	// FindingOnNode: only pods on one node, while pods on other nodes are ready.
 	FindingOnNode FindingExtent = "Node"
@@ -246,7 +248,7 @@ type Finding struct {
 	Cause FindingCause `json:"cause,omitempty"`
 
 	// Extent is how many pods of the slot have the reason of the finding. Node: only pods on one node, while pods on other
-	// nodes are ready. Few: fewer than a quarter of them, and of more than one pod fewer than two. Empty: more than that.
+	// nodes are ready. Few: fewer than a quarter of several pods, or fewer than two. Empty: more.
 	//
 	// +optional
 	Extent FindingExtent `json:"extent,omitempty"`

@@ -244,6 +244,7 @@ func noRoom(f Facts, l Ledger, phase v1alpha1.RolloutPhase, report string) trans
 			l.Candidate, s.Trouble, s.TroubleMessage)
 	case v1alpha1.ReasonNodeFault:
 		message = onNode(s, l)
+	default:
 	}
 	late, wake := f.due(l.TroubleAt, roomTimeout)
 	if late {

@@ -21,6 +21,9 @@ const (
 	// DownloadTime is the time for an image and a model to arrive before a replica starts.
 	DownloadTime = 10 * time.Minute
 
+	// startMoment is how much of the time of a replica is not worth a change of the ledger.
+	startMoment = time.Minute
+
 	// A third loss of all replicas within interruptionTime is one too many to go on at once.
 	interruptions    = 3
 	interruptionTime = time.Hour
@@ -59,24 +62,29 @@ func (s Slot) awaits() xpv2.ConditionReason {
 }
 
 // starting candidate: since when another of its replicas should become ready. Each has its own time, so that replicas that start
-// one after the other, or take the place of evicted ones, do not add up. The time in which they wait for others, or download their model, does not count.
+// one after the other, or take the place of evicted ones, do not add up. The time in which they wait for others, or download their
+// model, does not count. Each change of the ledger is a write: what a moment changes is not worth one.
 func (l Ledger) starting(f Facts) Ledger {
 	if !l.Testing() {
 		return l.startingAt(time.Time{})
 	}
-	s := f.idle(l)
-	excused := !s.Exists || s.Revision != l.Candidate || s.awaits() != "" || s.Trouble == v1alpha1.ReasonModelFetching
-	ready := int64(0)
-	if s.Exists && s.Revision == l.Candidate {
+	if l.Standing() != v1alpha1.RolloutPreparing && l.Next == 0 && !l.holdsFor(v1alpha1.ReasonNotServing) {
+		return l
+	}
+	s, ready := f.idle(l), int64(0)
+	there := s.Exists && s.Revision == l.Candidate
+	if there {
 		ready = s.Available
 	}
-	if l.Started.IsZero() || ready != l.Serving || l.Excused && !excused {
-		l.Started = f.clock()
-	}
-	if s.TroubleSince.After(l.Started) && !s.TroubleSince.After(f.clock()) {
+	excused := !there || s.awaits() != "" || s.Trouble == v1alpha1.ReasonModelFetching
+	now := f.clock()
+	switch over := now.Sub(l.Started) >= startMoment; {
+	case l.Started.IsZero(), l.Excused && !excused, ready != l.Serving && over:
+		l.Started, l.Serving = now, ready
+	case s.TroubleSince.Sub(l.Started) >= startMoment && !s.TroubleSince.After(now):
 		l.Started = s.TroubleSince
 	}
-	l.Serving, l.Excused = ready, excused
+	l.Excused = excused
 	return l
 }
 
@@ -247,7 +255,7 @@ func sharedFault(f Facts, l Ledger) (transition, bool) {
 }
 
 // faultOver: nothing that was measured before counts.
-func faultOver(f Facts, l Ledger) (transition, bool) {
+func faultOver(_ Facts, l Ledger) (transition, bool) {
 	t := resume(l)
 	t.change = func(l Ledger) Ledger { return l.growing(0, "").counting() }
 	return t, l.holdsFor(v1alpha1.ReasonSharedFault)

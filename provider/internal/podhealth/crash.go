@@ -99,7 +99,7 @@ func brief(t *corev1.ContainerStateTerminated) bool {
 	return t.StartedAt.IsZero() || t.FinishedAt.Sub(t.StartedAt.Time) < Recently
 }
 
-// CalmAt is when the last end of the container is long ago, or zero if it never ended or nobody knows when.
+// CalmAt is when the last end of the container is long ago, or zero if it never ended, or ended at an unknown time.
 func (s Subject) CalmAt() time.Time {
 	t := s.Status.LastTerminationState.Terminated
 	if t == nil || t.FinishedAt.IsZero() {

@@ -3,6 +3,7 @@
 package verdict
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -27,11 +28,11 @@ func TestSharedFault(t *testing.T) {
 		want             string
 		anew             bool
 	}{
-		"Both":       {reason: "A scrape more of the canary is no difference.", canary: slotSeen{requests: 1000, failures: 200, upTo: 40}, baseline: slotSeen{requests: 4000, failures: 400, upTo: 40}, want: "S S P", anew: true},
-		"MuchWorse":  {reason: "Ten times as many failures are one.", canary: slotSeen{requests: 1000, failures: 500, upTo: 40}, baseline: slotSeen{requests: 4000, failures: 200, upTo: 40}, want: "F F P"},
-		"CanaryOnly": {reason: "A baseline that is well excuses nothing.", canary: slotSeen{requests: 1000, failures: 50, upTo: 40}, baseline: slotSeen{requests: 4000, upTo: 40}, want: "F F P"},
-		"Neither":    {reason: "Both are well.", canary: slotSeen{requests: 1000, upTo: 40}, baseline: slotSeen{requests: 4000, upTo: 40}, want: "P P P"},
-		"OtherCheck": {reason: "What both fail does not excuse what only the canary does.", canary: slotSeen{requests: 1000, failures: 200, upTo: 400}, baseline: slotSeen{requests: 4000, failures: 800, upTo: 40}, want: "S I F", anew: true},
+		"Both":       {reason: "A scrape more of the canary is no difference.", canary: slotSeen{requests: 1000, failures: 200, upTo: 40}, baseline: slotSeen{requests: 4000, failures: 400, upTo: 40}, want: "SSP", anew: true},
+		"MuchWorse":  {reason: "Ten times as many failures are one.", canary: slotSeen{requests: 1000, failures: 500, upTo: 40}, baseline: slotSeen{requests: 4000, failures: 200, upTo: 40}, want: "FFP"},
+		"CanaryOnly": {reason: "A baseline that is well excuses nothing.", canary: slotSeen{requests: 1000, failures: 50, upTo: 40}, baseline: slotSeen{requests: 4000, upTo: 40}, want: "FFP"},
+		"Neither":    {reason: "Both are well.", canary: slotSeen{requests: 1000, upTo: 40}, baseline: slotSeen{requests: 4000, upTo: 40}, want: "PPP"},
+		"OtherCheck": {reason: "What both fail does not excuse what only the canary does.", canary: slotSeen{requests: 1000, failures: 200, upTo: 400}, baseline: slotSeen{requests: 4000, failures: 800, upTo: 40}, want: "SIF", anew: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -40,14 +41,11 @@ func TestSharedFault(t *testing.T) {
 			e := &promq.Evidence{Window: 2 * time.Minute, Period: 10 * time.Minute, Recent: seen, Whole: seen}
 			lookedAt := began.Add(10 * time.Minute)
 			o := Canary(&v1alpha1.CanaryObservation{Epoch: 4, StartedAt: began}, p, e, func(string) int { return 1 }, lookedAt)
-			got := ""
-			for i, c := range o.Checks {
-				if i > 0 {
-					got += " "
-				}
-				got += c.Verdicts
+			var got strings.Builder
+			for _, c := range o.Checks {
+				got.WriteString(c.Verdicts)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := cmp.Diff(tc.want, got.String()); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s\n%+v", tc.reason, diff, o.Checks)
 			}
 			if anew := o.CountedFrom != nil; anew != tc.anew || anew && !o.CountedFrom.Time.Equal(lookedAt) {
