@@ -216,7 +216,8 @@ func TestCrashLoopingCandidate(t *testing.T) {
 		f[0].Reason != string(v1alpha1.ReasonCrashLooping) && f[0].Reason != string(v1alpha1.ReasonNotServing) {
 		t.Errorf("the revision should have failed by a crash, got %+v", f)
 	}
-	c.took(t, v1alpha1.RolloutStable, v1alpha1.RolloutPreparing, v1alpha1.RolloutStepping, v1alpha1.RolloutRollingBack, v1alpha1.RolloutRolledBack)
+	// A pod that ends pauses the rollout, until it ends again and again.
+	c.tookBut(t, v1alpha1.RolloutHolding, v1alpha1.RolloutStable, v1alpha1.RolloutPreparing, v1alpha1.RolloutStepping, v1alpha1.RolloutRollingBack, v1alpha1.RolloutRolledBack)
 }
 
 // TestEditMidRollout edits to a third revision in the middle of a step, reverts, and deletes.

@@ -268,12 +268,20 @@ func (c *course) story() string {
 // rest of the status is not written, so that a short phase can be missed; the first and the last cannot.
 func (c *course) took(t *testing.T, want ...v1alpha1.RolloutPhase) {
 	t.Helper()
+	c.tookBut(t, "", want...)
+}
+
+// tookBut for what comes and goes, and is not counted.
+func (c *course) tookBut(t *testing.T, not v1alpha1.RolloutPhase, want ...v1alpha1.RolloutPhase) {
+	t.Helper()
 	within(t, 20*time.Second, "the course of the rollout is reported", func(context.Context) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		var got []v1alpha1.RolloutPhase
 		for _, s := range c.stages {
-			got = append(got, s.Phase)
+			if s.Phase != not {
+				got = append(got, s.Phase)
+			}
 		}
 		got = slices.Compact(got)
 		left := want
