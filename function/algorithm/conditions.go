@@ -43,7 +43,7 @@ func conditions(d *compose.Draft, p *pass) []xpv2.Condition {
 }
 
 func (p *pass) podsHealthy() xpv2.Condition {
-	healthy := compose.True(v1alpha1.TypePodsHealthy, v1alpha1.ReasonServing, "pods serve, and nothing hinders them")
+	healthy := compose.True(v1alpha1.TypePodsHealthy, v1alpha1.ReasonServing, "pods serve, and nothing blocks them")
 	starting := func(message string) xpv2.Condition {
 		return compose.False(v1alpha1.TypePodsHealthy, v1alpha1.ReasonStarting, message)
 	}

@@ -96,7 +96,7 @@ func TestHealth(t *testing.T) {
 			v1alpha1.ReasonServing, nil, v1alpha1.PhaseReady, true, 30 * time.Minute,
 		},
 		"ScalingUpHindered": {
-			"unless something hinders it", "{image: x, scaling: {minReplicas: 2, maxReplicas: 9}}",
+			"unless something blocks it", "{image: x, scaling: {minReplicas: 2, maxReplicas: 9}}",
 			func(w *world) { w.scale(5); w.run(available(2)); w.find(pull) },
 			v1alpha1.ReasonImagePullFailed, nil, v1alpha1.PhaseDegraded, true, 30 * time.Minute,
 		},

@@ -355,7 +355,7 @@ func TestExperimentByHeader(t *testing.T) {
 	}
 }
 
-// TestExperimentOutage: a time without metrics holds it, and nothing is counted anew.
+// TestExperimentOutage: a time without metrics holds it, and nothing is counted from zero.
 func TestExperimentOutage(t *testing.T) {
 	w := experimented(t, fmt.Sprintf(experimental, "", ""))
 	asked := compose.Number(w.canaryAsked(), 0, "epoch")

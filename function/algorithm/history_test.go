@@ -49,7 +49,7 @@ var events = []func(w *world, n int){
 	func(w *world, n int) { withDeployment(w, 0, func(string) { w.scale(float64(n % 5)) }) },
 	// Somebody deletes an object.
 	func(w *world, n int) { hide(w, 1<<(n%8)) },
-	// Something hinders the pods.
+	// Something blocks the pods.
 	func(w *world, _ int) {
 		if w.request.Observed[names.Analysis] != nil {
 			w.find(observev1alpha1.Finding{Reason: "CrashLooping", Message: "it ends"})

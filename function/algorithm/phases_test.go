@@ -120,7 +120,7 @@ func TestPhases(t *testing.T) {
 			{"a share goes there once it serves", settle, "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Stepping/Applying"},
 			{"evidence counts from when it is in force", settle, "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Stepping/Soaking"},
 			{"time without evidence is nothing", all(settle, later(5*time.Minute)), "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Holding/MetricsUnavailable"},
-			{"evidence after that counts anew", all(settle, later(time.Minute), looked(passed)), "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Stepping/Soaking"},
+			{"evidence after that counts from zero", all(settle, later(time.Minute), looked(passed)), "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Stepping/Soaking"},
 			{"it soaks as long as it must", judge(passed), "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Stepping/Soaking"},
 			{"and grows before its share does", all(later(time.Minute), looked(passed)), "a=x*4 b=z*3 callers=a reco-slot-a:90 reco-slot-b:10", "Stepping/Sizing"},
 			{"which then does", settle, "a=x*4 b=z*3 callers=a reco-slot-a:60 reco-slot-b:40", "Stepping/Applying"},
@@ -298,7 +298,7 @@ func TestPhases(t *testing.T) {
 			{"a share tries it", all(edit(plain, "z", ""), settle, settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
 			{"time alone proves nothing", all(settle, settle, later(10*time.Minute), seen), "a=x*4 b=z*1 callers=", "Holding/MetricsUnavailable"},
 			{"it goes on where it was once somebody looks", all(settle, later(10*time.Second), judge(passed)), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
-			{"and counts anew", all(seen, settle, later(time.Minute), judge(passed)), "a=x*4 b=z*4 callers=", "Stepping/Sizing"},
+			{"and counts from zero", all(seen, settle, later(time.Minute), judge(passed)), "a=x*4 b=z*4 callers=", "Stepping/Sizing"},
 		}},
 		"BadEdit": {plain, []step{
 			{"a share tries it", all(edit(plain, "z", ""), settle, settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},

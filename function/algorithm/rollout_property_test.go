@@ -474,7 +474,7 @@ func (tr *trial) holdsSilence(p *compose.Plan) {
 		return
 	}
 
-	// That its time has begun anew does not mean that anybody looks again.
+	// That its time has begun again does not mean that anybody looks again.
 	unheard := tr.canary == nil || tr.canary.Epoch != before.Evidence || !tr.canary.LookedAt.After(before.Entered)
 	if held && after.Reason == v1alpha1.ReasonResumed && unheard {
 		tr.failf("I6", "nobody has looked since %s, and it resumes", before.Entered)
@@ -842,7 +842,7 @@ func (tr *trial) remembers() {
 		}
 	}
 
-	// What is given up begins anew.
+	// What is given up begins again.
 	switch l.Standing() {
 	case v1alpha1.RolloutStepping, v1alpha1.RolloutPreparing, v1alpha1.RolloutMirroring:
 		if l.Reason == v1alpha1.ReasonComparing {
@@ -1431,7 +1431,7 @@ func TestRolloutHistories(t *testing.T) {
 		// A status of before, restored where the Service does not remember: callers were sent to a slot without pods, and those
 		// that served them ended.
 		"Restored": "b30ef50df717a00ff90e9d0d060ea40d4a02e90e250ef90fe90df41d621e8f",
-		// The epoch that evidence of another revision had been gathered for began anew.
+		// The epoch that evidence of another revision had been gathered for began again.
 		"EpochAgain": "3a21560ff7115718df13f31dbc1ede",
 	} {
 		t.Run(name, func(t *testing.T) {

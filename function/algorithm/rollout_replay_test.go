@@ -25,7 +25,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose/composetest"
 )
 
-var recordAnew = flag.Bool("record", false, "record the rollouts in testdata anew, and read the change like code")
+var rerecord = flag.Bool("record", false, "record the rollouts in testdata, and read the change like code")
 
 // A frame of a recording is one pass: what had changed since the one before, and what changes in the plan. What is null is gone.
 type frame struct {
@@ -217,7 +217,7 @@ func TestRolloutReplay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join("testdata", name+".yaml")
 			w := serving(t, "{image: x}")
-			if *recordAnew {
+			if *rerecord {
 				writeFilm(t, file, rollouts[name])
 			}
 			raw, err := os.ReadFile(file)

@@ -36,7 +36,7 @@ func TestRefusedWhileFencing(t *testing.T) {
 		spec   string
 		want   int
 	}{
-		"Upgrade": {"Clients are led over.", func(*world) {}, atVersion("18", ""), 2},
+		"Upgrade": {"Clients are switched over.", func(*world) {}, atVersion("18", ""), 2},
 		"UpgradeFails": {
 			"The former version goes on when the upgrade fails.", func(w *world) { w.upgrades.failure = "pg_upgrade ended" }, atVersion("18", ""), 1,
 		},
@@ -53,7 +53,7 @@ func TestRefusedWhileFencing(t *testing.T) {
 			}, "", 1,
 		},
 		"UndoUpgrade": {"Clients are led back.", upgraded, atVersion("17", ", upgrade: {undo: upgrade-17-18}"), 1},
-		"Restore":     {"Clients are led over.", func(*world) {}, fmt.Sprintf(backedUp, ", restore: {id: r1}"), 2},
+		"Restore":     {"Clients are switched over.", func(*world) {}, fmt.Sprintf(backedUp, ", restore: {id: r1}"), 2},
 		"UndoRestore": {
 			"Clients are led back.", func(w *world) {
 				w.edit(fmt.Sprintf(backedUp, ", restore: {id: r1}"))

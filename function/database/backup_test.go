@@ -123,11 +123,11 @@ func TestBackupConditions(t *testing.T) {
 			b.Archive, b.Since, b.Message = observev1alpha1.ArchiveFailing, "2026-11-20T11:00:00Z", "no connection"
 		}, map[string]string{"BackupFresh": "True Fresh", "ArchiveHealthy": "False ArchiveFailing", "PITRContinuous": "True Continuous"}},
 		"Gap": {
-			"Something was let go after the last backup.", on, func(b *observev1alpha1.BackupReport) { b.Dropped = "2026-11-20T11:00:00Z" },
+			"Something was discarded after the last backup.", on, func(b *observev1alpha1.BackupReport) { b.Dropped = "2026-11-20T11:00:00Z" },
 			map[string]string{"BackupFresh": "True Fresh", "ArchiveHealthy": "True Archiving", "PITRContinuous": "False ArchiveGap"},
 		},
 		"OldGap": {
-			"Something was let go before the last backup.", on, func(b *observev1alpha1.BackupReport) { b.Dropped = "2026-11-19T11:00:00Z" },
+			"Something was discarded before the last backup.", on, func(b *observev1alpha1.BackupReport) { b.Dropped = "2026-11-19T11:00:00Z" },
 			map[string]string{"BackupFresh": "True Fresh", "ArchiveHealthy": "True Archiving", "PITRContinuous": "True Continuous"},
 		},
 		"Off": {

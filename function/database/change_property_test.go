@@ -53,16 +53,16 @@ type fleet struct {
 type tenant struct {
 	template string
 
-	// down for so many steps; by us, or by a fault; hindered for good.
+	// down for so many steps; by us, or by a fault; blocked for good.
 	down     int
 	ours     bool
-	hindered bool
+	blocked  bool
 	behind   int
 	cordoned bool
 	stopped  bool
 }
 
-func (m *tenant) serves() bool { return !m.stopped && m.down == 0 && !m.hindered }
+func (m *tenant) serves() bool { return !m.stopped && m.down == 0 && !m.blocked }
 
 func (m *tenant) well() bool { return m.serves() && m.behind == 0 }
 
@@ -172,8 +172,8 @@ func (f *fleet) carryOut(p *compose.Plan, hash string) {
 			f.members[letter] = &tenant{template: template(f.t, is), down: 1 + f.r.IntN(2)}
 			f.sayf("%s is made", letter)
 		case was != nil && is == nil:
-			f.sayf("%s is let go", letter)
-			f.held(letter, hash, "let go")
+			f.sayf("%s is removed", letter)
+			f.held(letter, hash, "removed")
 			f.hooked(hash)
 			repositoryAddress = append(repositoryAddress, letter)
 			touched = append(touched, letter)
@@ -184,13 +184,13 @@ func (f *fleet) carryOut(p *compose.Plan, hash string) {
 			f.start(letter)
 		case is != nil && template(f.t, is) != m.template:
 			f.sayf("%s is restarted (serves %t, leads %t)", letter, m.serves(), letter == f.leader)
-			if !m.hindered {
+			if !m.blocked {
 				f.held(letter, hash, "restarted")
 				f.hooked(hash)
 				repositoryAddress = append(repositoryAddress, letter)
 			}
 			touched = append(touched, letter)
-			m.template, m.hindered = template(f.t, is), f.spec == 5
+			m.template, m.blocked = template(f.t, is), f.spec == 5
 			m.down, m.ours = 1+f.r.IntN(2), true
 		}
 	}
@@ -222,7 +222,7 @@ func (f *fleet) sourceDatabase(touched []string) {
 	if len(touched) == 0 || len(f.members) < 2 {
 		return
 	}
-	if f.members[touched[0]] != nil && f.members[touched[0]].hindered {
+	if f.members[touched[0]] != nil && f.members[touched[0]].blocked {
 		return
 	}
 	if !slices.ContainsFunc(compose.SortedKeys(f.members), func(l string) bool { return f.members[l].serves() }) {
@@ -291,7 +291,7 @@ func (f *fleet) tell() {
 			t.State = observev1alpha1.MemberStopped
 		case m.down > 0:
 			t.State, t.Node = observev1alpha1.MemberStarting, "node-"+letter
-		case m.hindered:
+		case m.blocked:
 			t.State, t.Reason, t.Message = observev1alpha1.MemberFailed, "Unschedulable", "no room"
 		case letter == f.leader:
 			t.State, t.Role, t.Ready, t.Node = observev1alpha1.MemberRunning, observev1alpha1.RoleLeader, true, "node-"+letter

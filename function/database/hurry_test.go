@@ -41,7 +41,7 @@ func TestHurry(t *testing.T) {
 				w.pass()
 			}
 			if seen == 0 || w.remembers().Active != 2 {
-				t.Errorf("%s: clients were not led over: %s", tc.reason, w.secret)
+				t.Errorf("%s: clients were not switched over: %s", tc.reason, w.secret)
 			}
 		})
 	}

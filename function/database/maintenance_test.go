@@ -202,7 +202,7 @@ func TestNotHeld(t *testing.T) {
 		}
 		dcs := w.request.Observed[names.DCS].Map()["metadata"].(map[string]any)["annotations"].(map[string]any)[names.AnnotationConfig].(string)
 		if len(w.revisions()) != 3 || !strings.Contains(dcs, `"synchronous_mode":"quorum"`) || w.request.Observed[names.Budget] == nil {
-			t.Errorf("members that wait to be let go serve as before: %v, %s", w.revisions(), dcs)
+			t.Errorf("members that wait to be removed serve as before: %v, %s", w.revisions(), dcs)
 		}
 	})
 }

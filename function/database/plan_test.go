@@ -304,7 +304,7 @@ func TestScale(t *testing.T) {
 		w.pass()
 		n := len(w.revisions())
 		if at-n > 1 {
-			t.Fatalf("%d members are let go at once", at-n)
+			t.Fatalf("%d members are removed at once", at-n)
 		}
 		at = n
 	}
@@ -392,7 +392,7 @@ func TestNothingIsLost(t *testing.T) {
 			}
 		}
 		if changed > 1 {
-			t.Fatalf("seed %d: %d members are changed or let go at once", seed, changed)
+			t.Fatalf("seed %d: %d members are changed or removed at once", seed, changed)
 		}
 		if again := w.plan(); encoded(t, again) != encoded(t, p) {
 			t.Fatalf("seed %d: the same request gives another plan", seed)

@@ -67,8 +67,8 @@ func TestPoolerPods(t *testing.T) {
 		planner  string
 		restarts bool
 	}{
-		"Version":  {"Another version of the function alone starts none anew.", withPooler, "v2", false},
-		"Sizes":    {"Sizes are read anew.", `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, pooler: {poolSize: 7, maxClients: 900, mode: Session}}`, "v2", false},
+		"Version":  {"Another version of the function alone restarts none.", withPooler, "v2", false},
+		"Sizes":    {"Sizes are read again.", `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, pooler: {poolSize: 7, maxClients: 900, mode: Session}}`, "v2", false},
 		"Replicas": {"More of them are the same ones.", `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, pooler: {replicas: 4}}`, "v2", false},
 		"Memory":   {"Memory is the pod's.", `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, pooler: {resources: {memory: 1Gi}}}`, "v1", true},
 		"Issuer":   {"Another certificate is mounted.", `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, pooler: {}, tls: {issuerRef: {name: company}}}`, "v1", true},
@@ -82,7 +82,7 @@ func TestPoolerPods(t *testing.T) {
 			w.pass()
 			diff := cmp.Diff(before, compose.Map(w.request.Observed[names.Pooler].Map(), "spec", "template"))
 			if (diff != "") != tc.restarts {
-				t.Errorf("%s: started anew: %t, want %t\n%s", tc.reason, diff != "", tc.restarts, diff)
+				t.Errorf("%s: restarted: %t, want %t\n%s", tc.reason, diff != "", tc.restarts, diff)
 			}
 		})
 	}

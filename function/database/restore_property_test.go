@@ -131,10 +131,10 @@ func (h *history) holds(next map[string]compose.Object) {
 			continue
 		}
 		if g == is {
-			h.failf("%s of the generation that serves is let go", name)
+			h.failf("%s of the generation that serves is removed", name)
 		}
 		if until := h.keptUntil[g]; h.request.Now.Before(until) {
-			h.failf("%s is let go, although its generation is to be kept until %s", name, until)
+			h.failf("%s is removed, although its generation is to be kept until %s", name, until)
 		}
 	}
 }
@@ -406,7 +406,7 @@ func (h *history) ends() {
 		h.about("{undo: upgrade-17-18-last, keepOldFor: 1h}")
 		over("taken back", func() bool { return h.remembers().Versions[h.remembers().Generation()] == "17" && serves() })
 	}
-	over("let go", func() bool {
+	over("removed", func() bool {
 		for name := range h.request.Observed {
 			if g, ok := names.GenerationOf(name); ok && g != h.remembers().Generation() {
 				return false

@@ -240,8 +240,8 @@ func TestRestoreTakenBack(t *testing.T) {
 		until  func(*world) bool
 		back   string
 	}{
-		"Filling":  {"While the new one comes up.", func(w *world) bool { return len(w.replicas(2)) == 3 }, ""},
-		"Hindered": {"When it cannot come up.", func(w *world) bool { return len(w.replicas(2)) == 3 }, ""},
+		"Filling": {"While the new one comes up.", func(w *world) bool { return len(w.replicas(2)) == 3 }, ""},
+		"Blocked": {"When it cannot come up.", func(w *world) bool { return len(w.replicas(2)) == 3 }, ""},
 		"Fencing": {
 			"When the old one is being stopped already.",
 			func(w *world) bool { return w.replicas(1)["b"] == 0 }, "",
@@ -250,12 +250,12 @@ func TestRestoreTakenBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := restorable(t)
-			if name == "Hindered" {
+			if name == "Blocked" {
 				w.broken["orders-db-g2-a"], w.broken["orders-db-g2-b"], w.broken["orders-db-g2-c"] = "RestoreFailed", "RestoreFailed", "RestoreFailed"
 			}
 			w.want(`{id: r1}`)
 			w.until(func() bool { return tc.until(w) })
-			if name == "Hindered" {
+			if name == "Blocked" {
 				for range 4 {
 					w.pass()
 				}

@@ -73,9 +73,9 @@ func TestSwitchoverWaits(t *testing.T) {
 			reason: "There must be such a member.", spec: strings.Replace(moved, "orders-db-b", "orders-db-x", 1),
 			want: "AwaitingCandidate", message: "is none of the members",
 		},
-		"Hindered": {
+		"Blocked": {
 			reason: "It must be well.", spec: moved, change: func(w *world) { w.broken["orders-db-b"] = "CrashLooping" },
-			want: "AwaitingCandidate", message: "orders-db-b is hindered",
+			want: "AwaitingCandidate", message: "orders-db-b is blocked",
 		},
 		"Cordoned": {
 			reason: "Its node must take pods.", spec: moved, change: func(w *world) { w.cordoned = []string{"orders-db-b"} },

@@ -58,8 +58,8 @@ func TestUpdated(t *testing.T) {
 				seen(w)["role"], seen(w)["state"], seen(w)["lag"] = observev1alpha1.RoleReplica, observev1alpha1.MemberStreaming, observev1alpha1.LagBehind
 			}, []string{"False", "AwaitingStandby"},
 		},
-		"Hindered": {
-			"What hinders the last member is told as of any other.", "False", func(w *world) {
+		"Blocked": {
+			"What blocks the last member is told as of any other.", "False", func(w *world) {
 				gone(w)
 				seen(w)["reason"], seen(w)["message"] = "Unschedulable", "no node has room"
 			}, []string{"False", "Unschedulable"},

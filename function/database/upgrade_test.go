@@ -78,7 +78,7 @@ func TestUpgrade(t *testing.T) {
 	w.until(w.active(2))
 	p := w.until(func() bool { return w.selected(names.ReadWrite) == "orders-db.g2" })
 	if w.fenceOf(1) != "upgrade-17-18" {
-		t.Error("the fence of the former generation is taken away although clients were led over")
+		t.Error("the fence of the former generation is taken away although clients were switched over")
 	}
 	for range 6 {
 		p = w.pass()
@@ -160,7 +160,7 @@ func TestUpgradeTakenBack(t *testing.T) {
 		until  func(w *world) bool
 	}{
 		"Filling": {"Before the fence nothing was changed.", func(w *world) bool { return len(w.replicas(2)) == 1 }},
-		"Fencing": {"As long as clients were not led over, nothing was either.", func(w *world) bool { return w.fenceOf(1) != "" }},
+		"Fencing": {"As long as clients were not switched over, nothing was either.", func(w *world) bool { return w.fenceOf(1) != "" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := restorable(t)
@@ -212,7 +212,7 @@ func TestUpgradeHindered(t *testing.T) {
 			"", "ImagePullFailed", "member orders-db-g2-a: it says why: correct it", false,
 		},
 		"Approval": {
-			"Clients are led over once somebody approved.", func(*world) {},
+			"Clients are switched over once somebody approved.", func(*world) {},
 			", maintenance: {approval: Manual}", "AwaitingApproval", "spec.maintenance.approve", false,
 		},
 		"Window": {

@@ -218,7 +218,7 @@ func TestTurns(t *testing.T) {
 		s.looks(9 * time.Minute)
 		s.wants("it is not idle for long", "api-b", "", "api")
 		s.looks(2 * time.Minute)
-		s.wants("it was idle, and is made anew for the next turn", "api-b", "3-3f2a9c1b", "")
+		s.wants("it was idle, and is made again for the next turn", "api-b", "3-3f2a9c1b", "")
 		s.mustNot("the password before", "password authentication failed", "api", "password-of-turn-1", "orders")
 
 		// And the other way round, to the end of the overlap.
@@ -256,7 +256,7 @@ func TestSecretIsGone(t *testing.T) {
 	}
 	s.must("api", "password-of-turn-1", "orders", "SELECT 1")
 
-	// The Credential makes it anew, of the other login, because clients have this one.
+	// The Credential makes it again, of the other login, because clients have this one.
 	s.secret(consumerSecret, map[string]string{"username": "api-b", "password": "password-of-turn-2"})
 	s.write(func(o *corev1.Secret) {
 		o.Annotations[credentialsv1alpha1.AnnotationOverlapUntil] = s.clock().Add(time.Hour).UTC().Format(time.RFC3339)
@@ -312,7 +312,7 @@ func TestTurnsCutOff(t *testing.T) {
 				phase.change()
 				c.arm(at, answered)
 				s.cr.Spec.ForProvider.Server.Port = &c.port
-				// The provider was started anew.
+				// The provider was started again.
 				s.c.proofs, s.c.idle = newProofs(s.clock), newIdleness(s.clock)
 				_, _ = s.reconcile()
 				cut = c.fired() || cut

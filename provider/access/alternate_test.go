@@ -129,7 +129,7 @@ func TestIdleness(t *testing.T) {
 		t.Error("after ten minutes without a session it is idle")
 	}
 	if look(30*time.Second, 1) || look(30*time.Second, 0) {
-		t.Error("after a session it begins anew")
+		t.Error("after a session it begins again")
 	}
 	for range 18 {
 		look(30*time.Second, 0)
@@ -139,7 +139,7 @@ func TestIdleness(t *testing.T) {
 	}
 	i.forget("x")
 	if look(time.Second, 0) {
-		t.Error("what is forgotten begins anew")
+		t.Error("what is forgotten begins again")
 	}
 }
 

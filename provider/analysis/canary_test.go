@@ -162,25 +162,25 @@ func TestEpochBeginsAnew(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		events []func(*stand)
-		anew   bool
+		again  bool
 	}{
 		"Nothing":   {reason: "It goes on when nothing happens."},
 		"Restart":   {reason: "It goes on after a restart of the provider.", events: []func(*stand){restart}},
 		"Restarts":  {reason: "However many there are.", events: []func(*stand){restart, restart}},
 		"Interval":  {reason: "How often it is looked at is no part of what is counted.", events: []func(*stand){change(func(m *v1alpha1.MetricsParameters) { m.Slots = []string{"b", "a"} })}},
-		"Slot":      {reason: "Another slot is another canary.", events: []func(*stand){change(func(m *v1alpha1.MetricsParameters) { m.Canary.Slot, m.Canary.Baseline = "a", "b" })}, anew: true},
-		"Baseline":  {reason: "Another baseline makes another comparison.", events: []func(*stand){change(func(m *v1alpha1.MetricsParameters) { m.Canary.Baseline = "" })}, anew: true},
-		"Checks":    {reason: "Verdicts on other bounds are not verdicts on these.", events: []func(*stand){change(func(m *v1alpha1.MetricsParameters) { m.Canary.Checks[0].Min = new(0.9) })}, anew: true},
-		"Queries":   {reason: "Nor are those on other queries.", events: []func(*stand){change(func(m *v1alpha1.MetricsParameters) { m.Queries = &v1alpha1.Queries{InFlight: "x"} })}, anew: true},
-		"Meanwhile": {reason: "What changed while the provider was away may have been any of it.", events: []func(*stand){change(func(m *v1alpha1.MetricsParameters) { m.Canary.Checks[0].Min = new(0.9) }), restart}, anew: true},
-		"ClockBack": {reason: "A clock that went back by an hour does not stop the count for an hour.", events: []func(*stand){func(s *stand) { s.clock = s.clock.Add(-time.Hour) }, restart}, anew: true},
+		"Slot":      {reason: "Another slot is another canary.", events: []func(*stand){change(func(m *v1alpha1.MetricsParameters) { m.Canary.Slot, m.Canary.Baseline = "a", "b" })}, again: true},
+		"Baseline":  {reason: "Another baseline makes another comparison.", events: []func(*stand){change(func(m *v1alpha1.MetricsParameters) { m.Canary.Baseline = "" })}, again: true},
+		"Checks":    {reason: "Verdicts on other bounds are not verdicts on these.", events: []func(*stand){change(func(m *v1alpha1.MetricsParameters) { m.Canary.Checks[0].Min = new(0.9) })}, again: true},
+		"Queries":   {reason: "Nor are those on other queries.", events: []func(*stand){change(func(m *v1alpha1.MetricsParameters) { m.Queries = &v1alpha1.Queries{InFlight: "x"} })}, again: true},
+		"Meanwhile": {reason: "What changed while the provider was away may have been any of it.", events: []func(*stand){change(func(m *v1alpha1.MetricsParameters) { m.Canary.Checks[0].Min = new(0.9) }), restart}, again: true},
+		"ClockBack": {reason: "A clock that went back by an hour does not stop the count for an hour.", events: []func(*stand){func(s *stand) { s.clock = s.clock.Add(-time.Hour) }, restart}, again: true},
 		"Lost": {reason: "A status that was lost is not known.", events: []func(*stand){func(s *stand) {
 			a := s.get()
 			a.Status.AtProvider.Canary = nil
 			if err := s.kube.Status().Update(s.t.Context(), a); err != nil {
 				s.t.Fatal(err)
 			}
-		}}, anew: true},
+		}}, again: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -196,10 +196,10 @@ func TestEpochBeginsAnew(t *testing.T) {
 				// What is reported is all that is known after a restart.
 				want = kept.Looks + 1
 			}
-			if tc.anew {
+			if tc.again {
 				want = 0
 			}
-			if after.Looks != want || tc.anew == after.StartedAt.Equal(&before.StartedAt) || !after.LookedAt.Time.Equal(s.clock) {
+			if after.Looks != want || tc.again == after.StartedAt.Equal(&before.StartedAt) || !after.LookedAt.Time.Equal(s.clock) {
 				t.Errorf("\n%s\nwant %d looks, got %+v, before %+v", tc.reason, want, after, before)
 			}
 			if c := s.pass(5); letters(c) == "" {
@@ -479,7 +479,7 @@ func TestCounted(t *testing.T) {
 		want    time.Duration
 	}{
 		"Epoch":   {"Without a fault that both had, all of the epoch counts.", nil, time.Hour, time.Hour},
-		"Anew":    {"After one, what came later.", new(metav1.NewTime(at.Add(-time.Minute))), time.Hour, time.Minute},
+		"Again":   {"After one, what came later.", new(metav1.NewTime(at.Add(-time.Minute))), time.Hour, time.Minute},
 		"Settles": {"An epoch that has not settled does not count yet.", new(metav1.NewTime(at.Add(-time.Minute))), -time.Second, -time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -352,7 +352,7 @@ func TestExistingSecret(t *testing.T) {
 			},
 		},
 		"LostPassword": {
-			reason: "A password that was lost is not generated anew: what it opens still expects the old one.",
+			reason: "A password that was lost is not generated again: what it opens still expects the old one.",
 			secret: secret(ours(), map[string][]byte{"user": []byte("shop")}),
 			want: want{
 				secret: secret(ours(), map[string][]byte{"user": []byte("shop")}),

@@ -288,7 +288,7 @@ func TestIdentityIsGivenBack(t *testing.T) {
 	b.settle()
 	is := b.secret()
 	if cmp.Equal(was.Data["password"], is.Data["password"]) {
-		t.Error("A Secret that was deleted should be made anew")
+		t.Error("A Secret that was deleted should be made again")
 	}
 	if want, got := recall(was).identity, recall(is).identity; got != want || got == "" {
 		t.Errorf("Identity: want %q, got %q", want, got)

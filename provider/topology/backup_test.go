@@ -48,12 +48,12 @@ func TestBackup(t *testing.T) {
 	}{
 		"None": {"Without backups there is nothing to tell.", "a", nil, []corev1.Pod{telling(t, "a", v1alpha1.BackupReport{})}, nil},
 		"Leader": {
-			"The leader tells, and of what was let go each of them.", "a", nil,
+			"The leader tells, and of what was discarded each of them.", "a", nil,
 			[]corev1.Pod{telling(t, "a", leads), telling(t, "b", v1alpha1.BackupReport{Dropped: "2026-11-20T05:00:00Z"})},
 			with(leads, "2026-11-20T05:00:00Z"),
 		},
 		"Later": {
-			"The last of what was let go counts.", "a", &before,
+			"The last of what was discarded counts.", "a", &before,
 			[]corev1.Pod{telling(t, "a", leads), telling(t, "b", v1alpha1.BackupReport{Dropped: "2026-11-18T05:00:00Z"})},
 			with(leads, "2026-11-19T09:00:00Z"),
 		},

@@ -30,7 +30,7 @@ func TestTransformsTwice(t *testing.T) {
 		in        any
 		kept      string
 	}{
-		"Pod": {"What Patroni says is of a provider that was started anew as well.", slimPod, &corev1.Pod{
+		"Pod": {"What Patroni says is of a provider that was started again as well.", slimPod, &corev1.Pod{
 			ObjectMeta: meta(map[string]string{annotationStatus: `{"state":"running","role":"primary","xlog_location":7}`, members.AnnotationUpgrade: `{"id":"u1"}`}),
 			Spec:       corev1.PodSpec{NodeName: "a", Containers: []corev1.Container{{Name: container}}},
 			Status:     corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: container, Ready: true}}},

@@ -420,7 +420,7 @@ func TestFailover(t *testing.T) {
 				v.recalled.led = led{}
 			}), want: took(v1alpha1.CauseSwitchover),
 		},
-		"OtherData": {reason: "What was made anew takes over from nobody.", in: over(func(v *view) { v.was.SystemIdentifier = "1" })},
+		"OtherData": {reason: "What was made again takes over from nobody.", in: over(func(v *view) { v.was.SystemIdentifier = "1" })},
 		"Kept": {
 			reason: "It stays until the next.", want: old(v1alpha1.CausePodDeleted, time.Hour),
 			in: over(func(v *view) {

@@ -42,7 +42,7 @@ func TestHindrance(t *testing.T) {
 		message string
 	}{
 		"Well": {
-			reason: "A container that runs is hindered by nothing.",
+			reason: "A container that runs is blocked by nothing.",
 			in:     &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: container}}}},
 		},
 		"Unschedulable": {

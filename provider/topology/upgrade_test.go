@@ -41,7 +41,7 @@ func TestUpgrade(t *testing.T) {
 		"Gone":     {"While there is no pod, what it said last.", ready, []string{""}, ready},
 		"Nonsense": {"Who may annotate a pod could write anything.", ready, []string{`[]`}, ready},
 		"Incompatible": {
-			"What is measured anew in each try is left out.", nil,
+			"What is measured again in each try is left out.", nil,
 			[]string{`{"id":"u","phase":"Incompatible","findings":"a\nb","gapSeconds":6,"checked":"2026-11-22T16:00:00Z"}`},
 			&v1alpha1.UpgradeReport{ID: "u", Phase: "Incompatible", Findings: "a b"},
 		},

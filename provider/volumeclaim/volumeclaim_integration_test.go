@@ -157,7 +157,7 @@ func TestVolumesGrow(t *testing.T) {
 	b.grant(other, "80Gi")
 	b.eventually("volumes that have grown", func() bool { return b.state(v) == v1alpha1.VolumeReady })
 	if diff := cmp.Diff([]string{"50Gi", "50Gi"}, []string{b.requested(gone), b.requested(stranger)}); diff != "" {
-		t.Errorf("volumes of a member that was let go, and of another Database, are left alone: -want, +got:\n%s", diff)
+		t.Errorf("volumes of a member that was removed, and of another Database, are left alone: -want, +got:\n%s", diff)
 	}
 	t.Run("Shrinks", func(t *testing.T) {
 		b.resize(v, "60Gi")

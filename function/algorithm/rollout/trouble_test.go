@@ -282,7 +282,7 @@ func TestTrouble(t *testing.T) {
 			want: decision{holding, onStep, v1alpha1.ReasonSharedFault, 20, 0, false},
 		},
 		"BothFailNoMore": {
-			reason: "and then counts anew",
+			reason: "and then counts from zero",
 			ledger: ledger(onStep, func(l *Ledger) {
 				stepping(l)
 				l.Phase, l.Held, l.Reason = holding, onStep, v1alpha1.ReasonSharedFault

@@ -142,7 +142,7 @@ func restoreBlocked(s *facts.Cluster, at v1alpha1.Moment) (xpv2.ConditionReason,
 	case t != nil && b.Archive == observev1alpha1.ArchiveFailing && latest != nil && t.After(latest.Time):
 		return waiting, "what was written by spec.restore.at did not come into the archive: see the condition ArchiveHealthy, or choose a moment up to status.backup.latestRestorable"
 	case len(s.Memory.Kept) >= mostKept:
-		return waiting, fmt.Sprintf("%d generations are kept already: it begins when the first of them is let go (see status.generation.kept)", mostKept)
+		return waiting, fmt.Sprintf("%d generations are kept already: it begins when the first of them is removed (see status.generation.kept)", mostKept)
 	default:
 		return "", ""
 	}

@@ -94,7 +94,7 @@ func (s *Decision) upgradeRequest() *Upgrading {
 		return say(v1alpha1.ReasonUpgradeWaiting, "no member leads, whose data could be copied: see the condition Available")
 	}
 	if !u.undo && len(s.Memory.Kept) >= mostKept {
-		return say(v1alpha1.ReasonUpgradeWaiting, fmt.Sprintf("%d generations are kept already: it begins when the first of them is let go (see status.generation.kept)", mostKept))
+		return say(v1alpha1.ReasonUpgradeWaiting, fmt.Sprintf("%d generations are kept already: it begins when the first of them is removed (see status.generation.kept)", mostKept))
 	}
 	return u
 }
@@ -169,7 +169,7 @@ func (s *Pass) advanceUpgrade(m memory.Memory) (memory.Memory, bool) {
 	case r.ID == step.ID && r.Phase == apimembers.UpgradeFailed:
 		return fails(r.Message)
 	case fencing && !s.Now.Before(step.FencedUntil()):
-		return fails(fmt.Sprintf("no member of generation %d led in time: see what hindered it in the log of member %s", step.To, to.Member(names.Letters[0])))
+		return fails(fmt.Sprintf("no member of generation %d led in time: see the cause in the log of member %s", step.To, to.Member(names.Letters[0])))
 	case fencing:
 		return m, false
 	}

@@ -104,7 +104,7 @@ func (s Situation) Wake() Order {
 		o.Message = "members that follow are started"
 	case !s.Known:
 		o.Reason, o.Message = v1alpha1.ReasonAwaitingTopology, UnknownMembers
-	case slices.ContainsFunc(up, View.Hindered), s.synchronous && slices.ContainsFunc(up, View.runs):
+	case slices.ContainsFunc(up, View.Blocked), s.synchronous && slices.ContainsFunc(up, View.runs):
 		// Where commits wait for others, the members know which of them has all commits, and may have to ask the others. Where
 		// the former leader is blocked the others are started as well: members promote none that lacks something.
 		o.Start = letters(sleeping)

@@ -81,8 +81,8 @@ func (v View) Healthy() bool {
 	return v.State == observev1alpha1.MemberStreaming && v.Lag == observev1alpha1.LagInSync
 }
 
-// Hindered member: it does not serve, and that does not pass by itself.
-func (v View) Hindered() bool { return !v.Ready && v.Reason != "" }
+// Blocked member: it does not serve, and that does not pass by itself.
+func (v View) Blocked() bool { return !v.Ready && v.Reason != "" }
 
 // A Situation is what an order is given in.
 type Situation struct {
@@ -155,7 +155,7 @@ func (s Situation) Decide() Order {
 
 // Repairs reports whether an order changes a member that does not serve.
 func (s Situation) Repairs(o Order) bool {
-	return slices.ContainsFunc(s.Views, func(v View) bool { return v.letter == o.Change && v.Hindered() })
+	return slices.ContainsFunc(s.Views, func(v View) bool { return v.letter == o.Change && v.Blocked() })
 }
 
 // Rolled out is what the spec asks for, one member after the other.
@@ -176,7 +176,7 @@ func (s Situation) Rolled() Order {
 		return o
 	}
 	if len(outdated) == 0 {
-		return s.waiting("the next member is let go once all that remain are well")
+		return s.waiting("the next member is removed once all that remain are well")
 	}
 	return s.update(outdated)
 }
@@ -210,7 +210,7 @@ func (s Situation) shrink(surplus []View) (Order, bool) {
 	if !s.othersWell(last) {
 		return Order{}, false
 	}
-	return Order{Remove: last.letter, Reason: v1alpha1.ReasonRemoving, Message: fmt.Sprintf("member %s is let go; its volume stays", last.Name)}, true
+	return Order{Remove: last.letter, Reason: v1alpha1.ReasonRemoving, Message: fmt.Sprintf("member %s is removed; its volume stays", last.Name)}, true
 }
 
 // othersWell reports whether all members but one, those that should be there and those that are, are well.
@@ -225,11 +225,11 @@ func (s Situation) update(outdated []View) Order {
 	o := Order{
 		Change: next.letter, Again: next.Current,
 		Reason:  v1alpha1.ReasonRestarting,
-		Message: fmt.Sprintf("member %s is started anew with what the spec asks for", next.Name),
+		Message: fmt.Sprintf("member %s restarts with what the spec asks for", next.Name),
 	}
 	// Who does not serve loses nothing by being changed. Only one at a time nevertheless, and a change that did not help the
 	// first is not tried on others as long as somebody leads.
-	if next.Hindered() {
+	if next.Blocked() {
 		if busy := s.Having(func(v View) bool { return v.letter != next.letter && s.busy(v) }); len(busy) > 0 {
 			return s.WaitingFor(busy[0])
 		}
@@ -250,7 +250,7 @@ func (s Situation) update(outdated []View) Order {
 // rank of the members by who is changed first.
 func rank(v View) int {
 	switch {
-	case v.Hindered():
+	case v.Blocked():
 		return 0
 	case !v.Leading():
 		return 1
@@ -291,9 +291,9 @@ func (s Situation) waiting(message string) Order {
 
 // WaitingFor a member that is not well. One that was changed and is blocked is a step that failed: it needs somebody.
 func (s Situation) WaitingFor(v View) Order {
-	if v.Hindered() {
+	if v.Blocked() {
 		o := Order{Reason: xpv2.ConditionReason(v.Reason), Failed: v.Current}
-		o.Message = fmt.Sprintf("it does not go on, because member %s is hindered: %s", v.Name, v.Message)
+		o.Message = fmt.Sprintf("it does not go on, because member %s is blocked: %s", v.Name, v.Message)
 		return o
 	}
 	return Order{Reason: v1alpha1.ReasonAwaitingStandby, Message: fmt.Sprintf("waiting for member %s to be ready and to have every commit", v.Name)}

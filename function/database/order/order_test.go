@@ -115,12 +115,12 @@ func TestDecide(t *testing.T) {
 			want:   Order{Change: "a", Reason: v1alpha1.ReasonRestarting},
 		},
 		"Failed": {
-			reason: "A change that hinders a member is not tried on the next.",
+			reason: "A change that blocks a member is not tried on the next.",
 			sit:    situated(leader("a").outdated(), follower("b").stuck("ImagePullFailed"), follower("c").outdated()),
 			want:   Order{Reason: "ImagePullFailed", Failed: true},
 		},
 		"FailedIsCorrected": {
-			reason: "Another edit reaches the hindered one first.",
+			reason: "Another edit reaches the blocked one first.",
 			sit:    situated(leader("a").outdated(), follower("b").stuck("ImagePullFailed").outdated(), follower("c").outdated()),
 			want:   Order{Change: "b", Reason: v1alpha1.ReasonRestarting},
 		},
@@ -144,7 +144,7 @@ func TestDecide(t *testing.T) {
 			want: Order{Reason: v1alpha1.ReasonPaused},
 		},
 		"AllDownByTheSpec": {
-			reason: "When nobody leads, who is hindered is changed, because nobody is lost by it.",
+			reason: "When nobody leads, who is blocked is changed, because nobody is lost by it.",
 			sit:    situated(follower("a").stuck("CrashLooping").outdated(), follower("b").stuck("CrashLooping").outdated()),
 			want:   Order{Change: "a", Reason: v1alpha1.ReasonRestarting},
 		},
@@ -254,8 +254,8 @@ func broken(sit Situation, o Order, touched View) []string {
 	say(!sit.Known, "it is not known how members are")
 	say(sit.Paused, "failover is paused")
 	say(touched.Leading() && len(sit.Views) > 1 && well == 0, "the leader is touched with nobody to follow it")
-	say(o.Remove != "" && (!sit.Leads || !sit.Applied || len(sit.Strangers) > 0), "a member is let go too early")
-	say(o.Remove != "" && touched.Expected, "a member is let go that should be there")
+	say(o.Remove != "" && (!sit.Leads || !sit.Applied || len(sit.Strangers) > 0), "a member is removed too early")
+	say(o.Remove != "" && touched.Expected, "a member is removed that should be there")
 	say(o.Change != "" && touched.Current && !o.Again, "a member is changed that is as asked")
 	return words
 }

@@ -30,9 +30,9 @@ func (s Situation) cannotLead(to string) string {
 	}
 	switch v := s.Views[i]; {
 	case !v.Expected:
-		return fmt.Sprintf("member %s is to be let go: choose another one", to)
-	case v.Hindered():
-		return fmt.Sprintf("member %s is hindered: %s", to, v.Message)
+		return fmt.Sprintf("member %s is to be removed: choose another one", to)
+	case v.Blocked():
+		return fmt.Sprintf("member %s is blocked: %s", to, v.Message)
 	case !v.Healthy():
 		return fmt.Sprintf("member %s is not ready, or does not have every commit yet: wait, or choose another one", to)
 	case v.Cordoned:

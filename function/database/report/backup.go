@@ -151,7 +151,7 @@ func pitrContinuous(s *decision.Pass) xpv2.Condition {
 		return unknown(v1alpha1.ReasonBackupUnknown, "it is not known what backups there are: see the condition BackupFresh")
 	case dropped != nil && dropped.After(began.Time):
 		return no(v1alpha1.ReasonArchiveGap, fmt.Sprintf(
-			"more than %s waited for the archive, and the oldest was let go: from shortly before status.backup.gapAt to the next backup nothing can be restored. "+
+			"more than %s waited for the archive, and the oldest was discarded: from shortly before status.backup.gapAt to the next backup nothing can be restored. "+
 				"Once the condition ArchiveHealthy is True, take a backup: set spec.backup.now to a new id", backlogText(s.Cluster)))
 	case dropped != nil && dropped.After(earliest.Time):
 		return yes(v1alpha1.ReasonContinuous,

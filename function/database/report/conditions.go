@@ -44,7 +44,7 @@ func available(s *decision.Pass) xpv2.Condition {
 		return xpv2.Condition{Status: status, Reason: reason, Message: message}
 	}
 	full, stopped := fullStop(s.Cluster)
-	switch hindered, is := hindered(s.Cluster); {
+	switch blocked, is := blocked(s.Cluster); {
 	case order.Hibernated(s.Cluster):
 		return no(v1alpha1.ReasonHibernated, "members are stopped and keep their data: set spec.hibernated to false to start them")
 	case s.Leads() && s.Seen.Paused:
@@ -64,7 +64,7 @@ func available(s *decision.Pass) xpv2.Condition {
 	case stopped:
 		return no(v1alpha1.ReasonStorageFull, full)
 	case is:
-		return no(xpv2.ConditionReason(hindered.Reason), about(hindered))
+		return no(xpv2.ConditionReason(blocked.Reason), about(blocked))
 	case s.Seen.Phase == observev1alpha1.TopologyBootstrapping || s.Seen.Phase == observev1alpha1.TopologyEmpty:
 		return no(v1alpha1.ReasonBootstrapping, "members start for the first time")
 	default:
@@ -95,8 +95,8 @@ func about(m observev1alpha1.TopologyMember) string {
 	return fmt.Sprintf("member %s: %s", m.Name, strings.TrimSpace(m.Message))
 }
 
-// hindered is the first member that something blocks. That the former leader is waited for explains more than anything else.
-func hindered(s *facts.Cluster) (observev1alpha1.TopologyMember, bool) {
+// blocked is the first member that something blocks. That the former leader is waited for explains more than anything else.
+func blocked(s *facts.Cluster) (observev1alpha1.TopologyMember, bool) {
 	var (
 		first observev1alpha1.TopologyMember
 		found bool
@@ -134,13 +134,13 @@ func highlyAvailable(s *decision.Pass) xpv2.Condition {
 		return no(v1alpha1.ReasonPaused, "failover is paused by hand: "+s.Traits.Resume)
 	case len(candidates) == 0:
 		message := "no member follows closely enough to lead without a loss: it is being made, copied, or restarted"
-		if m, ok := hindered(s.Cluster); ok {
+		if m, ok := blocked(s.Cluster); ok {
 			message = about(m)
 		}
 		return no(v1alpha1.ReasonNoStandby, message)
 	case len(missing) > 0:
 		message := "another member can lead, and members are missing: " + strings.Join(missing, ", ")
-		if m, ok := hindered(s.Cluster); ok {
+		if m, ok := blocked(s.Cluster); ok {
 			message += "; " + about(m)
 		}
 		return yes(v1alpha1.ReasonMembersMissing, message)
@@ -254,7 +254,7 @@ func updated(s *decision.Pass) xpv2.Condition {
 	}
 	g, after := hooksAfter(s.Decision)
 	arriving := s.Before.Arriving(compose.IsTrue(s.Composite.Map(), v1alpha1.TypeUpdated))
-	hindered := slices.IndexFunc(arriving, order.View.Hindered)
+	blocked := slices.IndexFunc(arriving, order.View.Blocked)
 	switch {
 	case len(s.Problems)+len(s.Refused) > 0:
 		return no(v1alpha1.ReasonNotAccepted, "the spec is not carried out: see the condition Accepted")
@@ -271,8 +271,8 @@ func updated(s *decision.Pass) xpv2.Condition {
 			". The others go on as they were. Correct the field of the spec that causes it, or set it back")
 	case !s.Order.Done:
 		return no(s.Order.Reason, s.Order.Message)
-	case hindered >= 0:
-		o := s.Before.WaitingFor(arriving[hindered])
+	case blocked >= 0:
+		o := s.Before.WaitingFor(arriving[blocked])
 		return no(o.Reason, o.Message)
 	case len(arriving) > 0:
 		// They are not named: they come one after the other, and each write would wake the Database up.

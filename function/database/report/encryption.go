@@ -38,11 +38,11 @@ func backupEncrypted(s *decision.Pass) xpv2.Condition {
 	}
 	k, b := backup.Key(s.Cluster), s.BackupReport()
 	depends := fmt.Sprintf("whoever loses the value %s of Secret %q loses the backups: Capstan has no copy of it; keep one outside of this cluster", k.Key, k.Secret)
-	trouble, hindered := kindsOfKeyTrouble[b.Key]
+	trouble, blocked := kindsOfKeyTrouble[b.Key]
 	switch {
 	case !s.TakesBackups():
 		return no(v1alpha1.ReasonBackupsOff, "backups are off: set spec.backup.enabled to true. Those that there are stay encrypted: "+depends)
-	case hindered:
+	case blocked:
 		return no(trouble.reason, fmt.Sprintf(trouble.message, k.Secret, k.Key))
 	case !b.Asked:
 		return unknown(v1alpha1.ReasonBackupUnknown, "the leader has not told yet whether the key opens the bucket's backups: see the condition BackupFresh. "+depends)

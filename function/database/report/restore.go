@@ -86,14 +86,14 @@ func progressOf(s *decision.Pass, step *memory.Step) (xpv2.ConditionReason, stri
 	if t == nil {
 		return v1alpha1.ReasonRestoreFilling, begun + decision.TakeBack(*step)
 	}
-	hindered, is := hindered(t.Cluster)
+	blocked, is := blocked(t.Cluster)
 	switch {
 	case is:
-		return xpv2.ConditionReason(hindered.Reason), begun + about(hindered) + "; " + decision.TakeBack(*step)
+		return xpv2.ConditionReason(blocked.Reason), begun + about(blocked) + "; " + decision.TakeBack(*step)
 	case len(t.Sets) == 0 && members.MissingFor(t.Cluster, s.Known && s.Pending != "") != nil:
 		return v1alpha1.ReasonRestoreFilling, begun + members.MissingFor(t.Cluster, s.Known && s.Pending != "").Message
 	case order.AllHealthy(t.Cluster, t.Before):
-		return v1alpha1.ReasonRestoreWaiting, fmt.Sprintf("generation %d is ready: %s", step.To, cmp.Or(s.SwitchBlocked(), "clients are about to be led over"))
+		return v1alpha1.ReasonRestoreWaiting, fmt.Sprintf("generation %d is ready: %s", step.To, cmp.Or(s.SwitchBlocked(), "clients are about to be switched over"))
 	case t.HasTopology && t.Seen.Paused:
 		return v1alpha1.ReasonPaused, begun + "failover in it is paused by hand: " + s.Traits.Resume
 	case t.Leads():

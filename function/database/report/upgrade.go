@@ -141,7 +141,7 @@ func preparing(s *decision.Pass, step *memory.Step, r observev1alpha1.UpgradeRep
 			strings.TrimRight(r.Findings, ". "), back)
 	case apimembers.UpgradeReady:
 		g := s.MayFence()
-		return phase, cmp.Or(g.Reason, v1alpha1.ReasonUpgradeWaiting), "the copy is ready: " + cmp.Or(g.Message, "clients are about to be led over") + back
+		return phase, cmp.Or(g.Reason, v1alpha1.ReasonUpgradeWaiting), "the copy is ready: " + cmp.Or(g.Message, "clients are about to be switched over") + back
 	case apimembers.UpgradeChecking:
 		return phase, v1alpha1.ReasonUpgradePreparing, begun + "; its copy follows, and it is tried whether it can be upgraded" + back
 	case "":
@@ -166,7 +166,7 @@ func blockedUpgrade(s *decision.Decision) (observev1alpha1.TopologyMember, bool)
 	if s == nil {
 		return observev1alpha1.TopologyMember{}, false
 	}
-	m, is := hindered(s.Cluster)
+	m, is := blocked(s.Cluster)
 	return m, is && !slices.Contains(whileUpgrading, m.Reason)
 }
 

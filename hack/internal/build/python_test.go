@@ -79,7 +79,7 @@ func TestInstall(t *testing.T) {
 		t.Error("an environment that was left half is built upon")
 	}
 	if got := read(filepath.Join(folder(), "package")); got != "whole\n" {
-		t.Errorf("an environment that was left half is not made anew: %q", got)
+		t.Errorf("an environment that was left half is not made again: %q", got)
 	}
 	calls := read(filepath.Join(dir, "calls"))
 	if err := ensure(); err != nil || read(filepath.Join(dir, "calls")) != calls {

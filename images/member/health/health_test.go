@@ -20,7 +20,7 @@ func TestLive(t *testing.T) {
 		"Sick":    {reason: "A loop that stands still for long does not.", state: func(s *State) { s.Beat(begun, false, true) }, after: Sick},
 		"Storage": {reason: "A volume that hangs would hang for a new container, too.", state: func(s *State) { s.Beat(begun, false, false) }, after: time.Hour, live: true},
 		"Held":    {reason: "A member that is held on purpose is well.", state: func(s *State) { s.Hold("x"); s.Beat(begun, false, true) }, after: time.Hour, live: true},
-		"Again": {reason: "Standing still is counted anew after a turn.", state: func(s *State) {
+		"Again": {reason: "Standing still is counted again after a turn.", state: func(s *State) {
 			s.Beat(begun.Add(-time.Hour), false, true)
 			s.Beat(begun, true, true)
 			s.Beat(begun, false, true)
@@ -67,7 +67,7 @@ func TestWatch(t *testing.T) {
 				why = w.Look(begun.Add(l.at), l.silent, l.alive)
 			}
 			if (why != "") != tc.renew {
-				t.Errorf("\n%s\nLook(...): %q, want anew: %v", tc.reason, why, tc.renew)
+				t.Errorf("\n%s\nLook(...): %q, want again: %v", tc.reason, why, tc.renew)
 			}
 		})
 	}

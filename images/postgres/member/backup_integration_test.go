@@ -221,8 +221,8 @@ func (c *cluster) archived(letter string) bool {
 	return err == nil && waits == 0
 }
 
-// hinderedBy is what hinders a member, as its pod tells.
-func (c *cluster) hinderedBy(letter string) (reason, message string) {
+// blockedBy is what blocks a member, as its pod tells.
+func (c *cluster) blockedBy(letter string) (reason, message string) {
 	var r members.Report
 	_ = json.Unmarshal([]byte(c.pods()[letter].Annotations[members.AnnotationReport]), &r)
 	return r.Reason, r.Message
@@ -296,7 +296,7 @@ func TestRestore(t *testing.T) {
 				t.Errorf("%s: %q, want %q", query, got, want)
 			}
 		}
-		if reason, message := d.hinderedBy("a"); reason != "" {
+		if reason, message := d.blockedBy("a"); reason != "" {
 			t.Errorf("the copy tells %s: %s", reason, message)
 		}
 		// Those that follow have nothing of where the restore ended: they would stop there.
@@ -324,7 +324,7 @@ func TestRestore(t *testing.T) {
 		from.At = new(taken.Ended.Add(-time.Hour))
 		d := restored(t, s, from, "a")
 		d.eventually("it is told", time.Minute, func() bool {
-			reason, message := d.hinderedBy("a")
+			reason, message := d.blockedBy("a")
 			return reason == members.ReasonRestoreFailed && strings.Contains(message, "the first time that can be restored is")
 		})
 	})
@@ -333,14 +333,14 @@ func TestRestore(t *testing.T) {
 		from.At = new(time.Now().Add(-time.Second))
 		d := restored(t, s, from, "a")
 		d.eventually("it is told", 2*time.Minute, func() bool {
-			reason, message := d.hinderedBy("a")
+			reason, message := d.blockedBy("a")
 			return reason == members.ReasonRestoreFailed && strings.Contains(message, "what was archived ends before")
 		})
 		// It is tried again, and then what was archived may go on to the moment.
 		commit(1000)
 		c.switchLog("a")
 		d.eventually("the copy is ready after all", 3*time.Minute, func() bool { return d.ready("a") })
-		d.eventually("nothing hinders it any more", time.Minute, func() bool { reason, _ := d.hinderedBy("a"); return reason == "" })
+		d.eventually("nothing blocks it any more", time.Minute, func() bool { reason, _ := d.blockedBy("a"); return reason == "" })
 	})
 	t.Run("BackupsExist", func(t *testing.T) {
 		d := newClusterWith(t, []string{"a"}, archives)
@@ -350,7 +350,7 @@ func TestRestore(t *testing.T) {
 		d.want(pgmember.Config{Backup: &settings})
 		d.start("a")
 		d.eventually("it waits beside backups of its name", time.Minute, func() bool {
-			reason, message := d.hinderedBy("a")
+			reason, message := d.blockedBy("a")
 			return reason == members.ReasonBackupsExist && strings.Contains(message, scope+"-17")
 		})
 		settings.StartEmpty = true
@@ -361,10 +361,10 @@ func TestRestore(t *testing.T) {
 		s.tamper(t, strings.TrimPrefix(source.Path, "/")+"/backup/"+scope+"-17/"+taken.Label+"/bundle/")
 		d := restored(t, s, source, "a")
 		d.eventually("it is told", 2*time.Minute, func() bool {
-			reason, _ := d.hinderedBy("a")
+			reason, _ := d.blockedBy("a")
 			return reason == members.ReasonRestoreFailed
 		})
-		_, message := d.hinderedBy("a")
+		_, message := d.blockedBy("a")
 		t.Logf("told: %s", message)
 		if d.probe("a", "/readyz") == nil {
 			t.Error("a backup that was tampered with is served")

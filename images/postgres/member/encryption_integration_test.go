@@ -170,10 +170,10 @@ func TestEncrypted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := copyOf(t, tc.encrypted, tc.key)
 			d.eventually("it is told", 2*time.Minute, func() bool {
-				reason, message := d.hinderedBy("a")
+				reason, message := d.blockedBy("a")
 				return reason == members.ReasonRestoreFailed && strings.Contains(message, tc.want)
 			})
-			_, message := d.hinderedBy("a")
+			_, message := d.blockedBy("a")
 			t.Logf("%s Told: %s", tc.reason, message)
 			if d.probe("a", "/readyz") == nil {
 				t.Errorf("%s: it serves", tc.reason)

@@ -232,7 +232,7 @@ func TestRepository(t *testing.T) {
 	t.Run("WithoutKey", func(t *testing.T) {
 		d := v.copied("", func(*pgmember.Source) {})
 		d.eventually("it is told", 2*time.Minute, func() bool {
-			reason, message := d.hinderedBy("a")
+			reason, message := d.blockedBy("a")
 			return reason == members.ReasonRestoreFailed && strings.Contains(message, "does not open with the key")
 		})
 		d.running("a").kill()
@@ -258,7 +258,7 @@ func TestRepository(t *testing.T) {
 			w.goesOn(10 * time.Second)
 			c.switchLog(c.leader())
 		}
-		c.eventually("that archiving fails and what was let go is told", 3*time.Minute, func() bool {
+		c.eventually("that archiving fails and what was discarded is told", 3*time.Minute, func() bool {
 			b := c.told(c.leader())
 			return b.Archive == members.ArchiveFailing && b.Dropped != ""
 		})

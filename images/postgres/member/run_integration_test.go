@@ -352,7 +352,7 @@ func certificateRenewed(t *testing.T, c *cluster, w *writer) {
 	defer w.mu.Unlock()
 	t.Logf("longest gap in writing: %s", gap)
 	if failed > 0 || w.conns != conns {
-		t.Errorf("%d writes failed and %d connections were made anew, want none", failed, w.conns-conns)
+		t.Errorf("%d writes failed and %d connections were made again, want none", failed, w.conns-conns)
 	}
 }
 

@@ -256,7 +256,7 @@ func TestFrozenFormerLeader(t *testing.T) {
 	c.fence("u1")
 	c.phase(members.UpgradeFailed, upgrader.StopLimit+time.Minute)
 	took := c.eventually("the former leader is ended", upgrader.StopLimit+time.Minute, func() bool {
-		reason, message := c.hinderedBy(former)
+		reason, message := c.blockedBy(former)
 		return reason == members.ReasonFenced && strings.Contains(message, "did not stop cleanly")
 	})
 	t.Logf("the upgrade failed: %s; the former leader is ended %s later", c.upgrading().Message, took)

@@ -326,7 +326,7 @@ func TestRestorePoint(t *testing.T) {
 		from.RestorePoint = "v2"
 		d := restored(t, s, from, "a")
 		d.eventually("it is told", time.Minute, func() bool {
-			reason, message := d.hinderedBy("a")
+			reason, message := d.blockedBy("a")
 			return reason == members.ReasonRestoreFailed && strings.Contains(message, `no restore point "v2"`)
 		})
 	})

@@ -85,7 +85,7 @@ func (r *replica) forward(to float64, done func(took float64)) {
 type farm struct {
 	r *rand.Rand
 
-	// service is the mean of the work of a request, which is drawn anew for each.
+	// service is the mean of the work of a request, which is drawn for each.
 	service float64
 	cores   float64
 

@@ -15,7 +15,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// TestTellingKeepsTime shows that a service that answers and then refuses, in every reconcile anew, does not change the condition
+// TestTellingKeepsTime shows that a service that answers and then refuses, in every reconcile, does not change the condition
 // each time.
 func TestTellingKeepsTime(t *testing.T) {
 	refused := &Failure{Reason: v1alpha1.ReasonForbidden, Message: "no"}

@@ -26,13 +26,13 @@ func TestSharedFault(t *testing.T) {
 		reason           string
 		canary, baseline slotSeen
 		want             string
-		anew             bool
+		again            bool
 	}{
-		"Both":       {reason: "A scrape more of the canary is no difference.", canary: slotSeen{requests: 1000, failures: 200, upTo: 40}, baseline: slotSeen{requests: 4000, failures: 400, upTo: 40}, want: "SSP", anew: true},
+		"Both":       {reason: "A scrape more of the canary is no difference.", canary: slotSeen{requests: 1000, failures: 200, upTo: 40}, baseline: slotSeen{requests: 4000, failures: 400, upTo: 40}, want: "SSP", again: true},
 		"MuchWorse":  {reason: "Ten times as many failures are one.", canary: slotSeen{requests: 1000, failures: 500, upTo: 40}, baseline: slotSeen{requests: 4000, failures: 200, upTo: 40}, want: "FFP"},
 		"CanaryOnly": {reason: "A baseline that is well excuses nothing.", canary: slotSeen{requests: 1000, failures: 50, upTo: 40}, baseline: slotSeen{requests: 4000, upTo: 40}, want: "FFP"},
 		"Neither":    {reason: "Both are well.", canary: slotSeen{requests: 1000, upTo: 40}, baseline: slotSeen{requests: 4000, upTo: 40}, want: "PPP"},
-		"OtherCheck": {reason: "What both fail does not excuse what only the canary does.", canary: slotSeen{requests: 1000, failures: 200, upTo: 400}, baseline: slotSeen{requests: 4000, failures: 800, upTo: 40}, want: "SIF", anew: true},
+		"OtherCheck": {reason: "What both fail does not excuse what only the canary does.", canary: slotSeen{requests: 1000, failures: 200, upTo: 400}, baseline: slotSeen{requests: 4000, failures: 800, upTo: 40}, want: "SIF", again: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestSharedFault(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got.String()); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s\n%+v", tc.reason, diff, o.Checks)
 			}
-			if anew := o.CountedFrom != nil; anew != tc.anew || anew && !o.CountedFrom.Time.Equal(lookedAt) {
+			if again := o.CountedFrom != nil; again != tc.again || again && !o.CountedFrom.Time.Equal(lookedAt) {
 				t.Errorf("%s: counted from %v", tc.reason, o.CountedFrom)
 			}
 			if !o.StartedAt.Equal(&began) {

@@ -187,7 +187,7 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	if requests.Load() <= 4+9 {
-		t.Errorf("want broken connections to be opened anew, got %d requests", requests.Load())
+		t.Errorf("want broken connections to be opened again, got %d requests", requests.Load())
 	}
 }
 

@@ -29,8 +29,8 @@ func TestGuard(t *testing.T) {
 			[]Action{Nothing, Hold, Nothing, Nothing, Release},
 		},
 		"Restart": {
-			"A leader that starts anew is another server.",
-			[]event{{0, false, leads("a")}, {0, true, Sight{}}, {time.Second, false, gone}, {time.Second, false, leads("a, started anew")}},
+			"A leader that starts again is another server.",
+			[]event{{0, false, leads("a")}, {0, true, Sight{}}, {time.Second, false, gone}, {time.Second, false, leads("a, started again")}},
 			[]Action{Nothing, Hold, Nothing, Release},
 		},
 		"NoStop": {
