@@ -178,6 +178,35 @@ func othersSeries(set func(*observev1alpha1.MetricsParameters, string)) func(*te
 	}
 }
 
+// othersTrial is an attack by bank, whose live slot has no series: a check that is tried on it with a query for series of others must
+// not count as measured, because that tells that those series exist.
+func othersTrial(t *testing.T, s *stage) {
+	t.Helper()
+	s.series(t)
+
+	a := analysis("bank", s.name(), "reco")
+	most := 1e6
+	for i, q := range greedy() {
+		a.Spec.ForProvider.Metrics.Trial = append(a.Spec.ForProvider.Metrics.Trial,
+			observev1alpha1.Check{Name: fmt.Sprint("query-", i), Kind: observev1alpha1.CheckQuery, Query: q, Max: &most})
+	}
+	s.apply(a)
+	s.eventually(2*time.Minute, "the checks being tried", func() string {
+		s.get(a)
+
+		return map[bool]string{true: "not yet"}[len(a.Status.AtProvider.Trial) == 0]
+	})
+
+	if got := status(a); strings.Contains(got, precious) {
+		t.Errorf("want nothing of others, got %s", got)
+	}
+	for i, o := range a.Status.AtProvider.Trial {
+		if o.Verdict == observev1alpha1.VerdictPass {
+			t.Errorf("%s: want no series seen, got it measured", greedy()[i])
+		}
+	}
+}
+
 // othersCanary is an attack by bank, which has no candidate: with every query, as a check and as the metric of an
 // experiment, and with names of missing slots.
 func othersCanary(t *testing.T, s *stage) {
