@@ -67,13 +67,6 @@ func takenBack(f Facts, l Ledger) (transition, bool) {
 	return t, true
 }
 
-// bears reports whether the revision before the candidate can take requests back: it has just served all of them, or at least as
-// many of its replicas serve as replicas of the candidate, which may be none.
-func (f Facts) bears(l Ledger) bool {
-	n := f.idle(l).Available
-	return n > 0 && (l.Standing() == v1alpha1.RolloutPromoting || n >= f.live(l).Available)
-}
-
 func promotionNotInForce(f Facts, l Ledger) (transition, bool) {
 	if f.inForce(l) {
 		return transition{}, false

@@ -32,6 +32,12 @@ const (
 	loopLimit = 3
 )
 
+// A third loss of all replicas within interruptionTime is one too many to continue at once.
+const (
+	interruptionTime = time.Hour
+	interruptions    = 3
+)
+
 // A Ledger says which revision requests reach and where, and how far the next one has come. It is an annotation of what sends
 // requests there: of the Algorithm's Service, and of its route while a rollout decides about weights. So the effect and the
 // memory of it are written together. The status holds it as well. Of several the one of the latest epoch counts: Crossplane
@@ -312,24 +318,6 @@ func (l Ledger) suffering(reason xpv2.ConditionReason, now time.Time) Ledger {
 		l.Trouble, l.TroubleAt = "", time.Time{}
 	default:
 		l.Trouble, l.TroubleAt = reason, now
-	}
-	return l
-}
-
-// aborted candidate: nothing says that it is good enough for all requests. A person who removes its tests has not requested its
-// promotion. It is not tried again by itself.
-func (f Facts) aborted(l Ledger) Ledger {
-	if !l.Testing() || l.Experiment != nil {
-		return l
-	}
-	message := "spec.lifecycle was removed before it had passed"
-	if f.Lifecycle != nil {
-		message = "spec.replicas was set to 0 before it had passed"
-	}
-	l.Entered = f.clock()
-	l = l.left()
-	if f.Target == l.Candidate || f.Target == "" {
-		l = l.condemned(l.Candidate, v1alpha1.ReasonAborted, message)
 	}
 	return l
 }

@@ -28,27 +28,6 @@ func withdrawn(f Facts, l Ledger) (transition, bool) {
 	}
 }
 
-// A beginning is the first share of requests of a candidate.
-type beginning struct {
-	// weight is the share, and size the one that the candidate is sized for.
-	weight, size int32
-
-	// promoted reports whether it gets all requests because the spec says so, copied whether it gets copies of requests first.
-	promoted, copied bool
-}
-
-func (f Facts) first(l Ledger) beginning {
-	b := beginning{weight: f.nextShare(l), promoted: l.Experiment == nil && f.promotes(l.Candidate)}
-	if b.promoted {
-		b.weight = 100
-	}
-	b.size, b.copied = b.weight, f.mirrorsFirst(l) && !b.promoted
-	if b.copied {
-		b.size = max(b.weight, f.Lifecycle.Mirror.Percent)
-	}
-	return b
-}
-
 func slotTaken(f Facts, l Ledger) (transition, bool) {
 	idle := f.idle(l)
 	if idle.Exists && idle.Revision != l.Candidate && !f.drained(names.Other(l.Slot)) {

@@ -4,135 +4,16 @@ package rollout
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
-	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm/names"
 )
 
-// Trouble with the pods of a candidate. One blip condemns no revision: what the cluster around it does holds a rollout, and a revision
-// is condemned for what waiting does not change, for evidence, or when the time for it is over.
-
-const (
-	// DownloadTime is the time for an image and a model to arrive before a replica starts.
-	DownloadTime = 10 * time.Minute
-
-	// startMoment is how much of the time of a replica is not worth a change of the ledger.
-	startMoment = time.Minute
-
-	// A third loss of all replicas within interruptionTime is one too many to continue at once.
-	interruptions    = 3
-	interruptionTime = time.Hour
-)
-
-// incurable reasons are those that no waiting changes, where the revision itself is their cause.
-var incurable = []xpv2.ConditionReason{
-	v1alpha1.ReasonImagePullFailed, v1alpha1.ReasonConfigError, v1alpha1.ReasonRunsAsRoot, v1alpha1.ReasonModelNotFound,
-	v1alpha1.ReasonModelForbidden, v1alpha1.ReasonModelDigestMismatch, v1alpha1.ReasonModelSizeMismatch, v1alpha1.ReasonModelInvalid,
-}
-
-// crashes reports whether the pods of the slot crash again and again, and not only a few of them or those on one node.
-func (s Slot) crashes() bool {
-	return s.Trouble == v1alpha1.ReasonCrashLooping && s.TroubleExtent == ""
-}
-
-// blocked reports whether waiting does not help the pods of the slot.
-func (s Slot) blocked() bool {
-	ofRevision := s.TroubleCause == observev1alpha1.FindingOfRevision && s.TroubleExtent == ""
-	return s.crashes() || ofRevision && slices.Contains(incurable, s.Trouble)
-}
-
-// waitsFor is why the pods of the slot wait for what the revision cannot give: room, a registry or bucket, another node. It is
-// empty where they do not.
-func (s Slot) waitsFor() xpv2.ConditionReason {
-	switch {
-	case outOfRoom(s.Trouble):
-		return v1alpha1.ReasonNoCapacity
-	case s.TroubleCause == observev1alpha1.FindingOutside:
-		return v1alpha1.ReasonSourceUnreachable
-	case s.TroubleExtent == observev1alpha1.FindingOnNode:
-		return v1alpha1.ReasonNodeFault
-	default:
-		return ""
-	}
-}
-
-// starting candidate: since when another of its replicas should become ready. Each has its own time, so that replicas that start
-// one after the other, or take the place of evicted ones, do not add up. The time in which they wait for others, or download their
-// model, does not count. Each change of the ledger is a write: what a moment changes is not worth one.
-func (l Ledger) starting(f Facts) Ledger {
-	if !l.Testing() {
-		return l.startingAt(time.Time{})
-	}
-	if l.Standing() != v1alpha1.RolloutPreparing && l.Next == 0 && !l.holdsFor(v1alpha1.ReasonNotServing) {
-		return l
-	}
-	s, ready := f.idle(l), int64(0)
-	there := s.Exists && s.Revision == l.Candidate
-	if there {
-		ready = s.Available
-	}
-	excused := !there || s.waitsFor() != "" || s.Trouble == v1alpha1.ReasonModelFetching
-	now := f.clock()
-	switch over := now.Sub(l.Started) >= startMoment; {
-	case l.Started.IsZero(), l.Excused && !excused, ready != l.Serving && over:
-		l.Started, l.Serving = now, ready
-	case s.TroubleSince.Sub(l.Started) >= startMoment && !s.TroubleSince.After(now):
-		l.Started = s.TroubleSince
-	}
-	l.Excused = excused
-	return l
-}
-
-// startTime is how long a replica may take until it is ready.
-func (f Facts) startTime() time.Duration { return f.Startup + DownloadTime }
-
-// bounds are what ends the wait for a replica, in words.
-func (f Facts) bounds() string {
-	return fmt.Sprintf("spec.probes.startupSeconds (%.0f) and %.0f minutes for image and model", f.Startup.Seconds(), DownloadTime.Minutes())
-}
-
-// late reports whether no other replica became ready in the time it has. Otherwise the timer is when it has had its time.
-func (f Facts) late(l Ledger) (bool, timers) {
-	if l.Excused {
-		return false, timers{}
-	}
-	late, wake := f.due(l.Started, f.startTime())
-	return late, at(wake)
-}
-
-// awaited is what replicas wait for and what ends that, in words, or empty where they simply start.
-func (f Facts) awaited(l Ledger) string {
-	s := f.idle(l)
-	switch {
-	case s.Trouble == "":
-		return ""
-	case l.Excused:
-		return fmt.Sprintf(": %s: %s", s.Trouble, s.TroubleMessage)
-	default:
-		return fmt.Sprintf(": %s: %s; another replica has to be ready by %s: it has %s",
-			s.Trouble, s.TroubleMessage, l.Started.Add(f.startTime()).UTC().Format(time.RFC3339), f.bounds())
-	}
-}
-
-// readyFor reports whether as many replicas of the candidate serve as a share of requests needs.
-func (f Facts) readyFor(l Ledger, share int32) bool {
-	enough := int64(max(f.sizeFor(share), 1))
-	if share == 100 {
-		enough = min(enough, max(1, l.scaledUp(f.live(l).Available)))
-	}
-	return f.idle(l).Runs(l.Candidate) && f.idle(l).Available >= enough
-}
-
-// lost reports whether no replica of a revision serves in a slot.
-func (f Facts) lost(slot, revision string) bool {
-	s := f.Slots[slot]
-	return !s.Exists || s.Revision == revision && s.Noticed && s.Available == 0
-}
+// Trouble with the pods of a candidate. One blip condemns no revision: what the cluster around it does holds a rollout, and a
+// revision is condemned for what waiting does not change, for evidence, or when the time for it is over.
 
 // candidateLost: requests leave a candidate without a replica that serves, until one does.
 func candidateLost(f Facts, l Ledger) (transition, bool) {
@@ -235,12 +116,6 @@ func nodeFault(f Facts, l Ledger) (transition, bool) {
 		return transition{timers: at(wake)}, false
 	}
 	return hold(l, l.Standing(), v1alpha1.ReasonNodeFault, onNode(s, l)), true
-}
-
-// onNode is what to do about pods that fail on one node only.
-func onNode(s Slot, l Ledger) string {
-	return fmt.Sprintf("pods of revision %s fail on one node only: repair or cordon it, and the rollout continues by itself, or name the revision in "+
-		"spec.lifecycle.promote or abort: %s: %s", l.Candidate, s.Trouble, s.TroubleMessage)
 }
 
 // sharedFault holds a candidate that fails its checks no more than the live revision does.
