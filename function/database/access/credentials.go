@@ -24,7 +24,7 @@ type credentialSpec struct {
 	ForProvider credentialsv1alpha1.CredentialParameters `json:"forProvider"`
 }
 
-// accessMetadata names the generation, so that logins are looked at as soon as clients are switched to another one.
+// accessMetadata names the generation, so that the provider reconciles logins as soon as clients are switched to another one.
 func accessMetadata(s *facts.Cluster) *applymetav1.ObjectMetaApplyConfiguration {
 	m := s.Metadata(s.Name)
 	if s.Generation > 1 || !s.Memory.IsEmpty() {
@@ -38,7 +38,7 @@ type accessSpec struct {
 	ForProvider accessv1alpha1.AccessParameters `json:"forProvider"`
 }
 
-// Credential is what the provider logs in with. It is made first, and its identity is that of the Database: it outlives the
+// Credential is what the provider logs in with. It is made first, and its identity is the Database's identity: it outlives the
 // Database together with the volumes.
 func Credential(d *compose.Draft, s *facts.Cluster, remember string) {
 	spec, m := s.AcceptedSpec(), s.Metadata(s.Called(names.SuffixAccess))
@@ -59,8 +59,8 @@ func credential(m *applymetav1.ObjectMetaApplyConfiguration, p credentialsv1alph
 	return objects.Manifest(credentialsv1alpha1.CredentialGroupVersionKind, m, credentialSpec{ForProvider: p})
 }
 
-// Consumers get a Secret each, with all that it takes to connect. Nobody who is not a consumer any more has one that is kept up
-// to date; the Secret itself stays.
+// Consumers get a Secret each, with all that it takes to connect. The Secret of a consumer that was removed stays, and is no
+// longer updated.
 func Consumers(d *compose.Draft, s *facts.Cluster) {
 	for _, c := range s.Spec.Consumers {
 		d.Require(names.ConsumerPrefix+c.Name, credential(s.Metadata(s.Called(c.Name)), credentialsv1alpha1.CredentialParameters{
@@ -77,7 +77,7 @@ func Consumers(d *compose.Draft, s *facts.Cluster) {
 	}
 }
 
-// connection of a consumer: one name that leads to the right member, and all members, for clients that look for it themselves.
+// connection of a consumer: one name that resolves to the right member, and all members, for clients that find it themselves.
 func connection(s *facts.Cluster, c v1alpha1.Consumer) *credentialsv1alpha1.Connection {
 	hosts := make([]credentialsv1alpha1.HostPort, 0, len(names.Letters))
 	for _, letter := range s.Expected() {
@@ -117,7 +117,7 @@ func connection(s *facts.Cluster, c v1alpha1.Consumer) *credentialsv1alpha1.Conn
 	return connection
 }
 
-// Logins makes databases, logins and grants once there is somebody to make them.
+// Logins makes databases, logins and grants once the provider has an identity to make them with.
 func Logins(d *compose.Draft, s *facts.Cluster) {
 	if s.Identity == "" {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// BackupLeaf is a certificate of a client that stands for no role of the server.
+// BackupLeaf is a client certificate without a role in the server.
 func BackupLeaf(s *names.Names, suffix, commonName string) *compose.Manifest[Spec] {
 	return New(s, s.Called(suffix), Spec{
 		CommonName:     commonName,

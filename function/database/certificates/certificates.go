@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certificates composes what members and poolers show each other and clients.
+// Package certificates composes the certificates that members and poolers show each other and clients.
 package certificates
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/objects"
 )
 
-// Lives of certificates. That of an authority is long, because clients have a copy of it.
+// Lifetimes of certificates. An authority lives long, because clients have a copy of it.
 const (
 	lifeOfAuthority = "43800h"
 	renewAuthority  = "8760h"
@@ -25,7 +25,7 @@ const (
 	renewLeaf       = "720h"
 )
 
-// Spec has the fields of cert-manager's Certificate that are asked for.
+// Spec has the fields of cert-manager's Certificate that Capstan sets.
 type Spec struct {
 	CommonName     string          `json:"commonName,omitempty"`
 	DNSNames       []string        `json:"dnsNames,omitempty"`
@@ -57,7 +57,7 @@ type secretTemplate struct {
 	Labels map[string]string `json:"labels"`
 }
 
-// issuerSpec has the two ways to sign that are asked for.
+// issuerSpec has the two ways to sign that Capstan uses.
 type issuerSpec struct {
 	SelfSigned *struct{}     `json:"selfSigned,omitempty"`
 	CA         *issuerSecret `json:"ca,omitempty"`
@@ -67,7 +67,8 @@ type issuerSecret struct {
 	SecretName string `json:"secretName"`
 }
 
-// Compose of the members. They trust each other by an authority of this Database, whoever signs what clients see.
+// Compose the certificates of members. Members trust each other by an authority of this Database, also when the platform's issuer
+// signs the certificate that clients see.
 func Compose(d *compose.Draft, s *facts.Cluster) {
 	if s.Kinds[names.CertificateGVK] != compose.Available {
 		return
@@ -163,14 +164,14 @@ func Awaited(s *facts.Cluster) []Reference {
 	return ws
 }
 
-// Trouble tells why a certificate is not there, if cert-manager says so.
+// Trouble is why a certificate is not ready, as far as cert-manager reports it: a reason, and text that follows the certificate's name.
 func Trouble(m map[string]any) (xpv2.ConditionReason, string) {
-	issuing, told := compose.Condition(m, "Issuing"), compose.Condition(m, "Ready")
+	issuing, ready := compose.Condition(m, "Issuing"), compose.Condition(m, "Ready")
 	if compose.Text(issuing, "status") == string(corev1.ConditionFalse) && compose.Text(issuing, "reason") == "Failed" {
-		return v1alpha1.ReasonCertificateFailed, fmt.Sprintf(", which cert-manager cannot make: %s: see kubectl describe certificaterequests",
+		return v1alpha1.ReasonCertificateFailed, fmt.Sprintf(": cert-manager cannot issue it: %s: run kubectl describe certificaterequests, and fix the cause",
 			compose.Text(issuing, "message"))
 	}
-	if message := compose.Text(told, "message"); message != "" {
+	if message := compose.Text(ready, "message"); message != "" {
 		return v1alpha1.ReasonMakingReady, ": " + message
 	}
 	return v1alpha1.ReasonMakingReady, ""

@@ -33,8 +33,8 @@ type bucketParameters struct {
 	ForceDestroy bool `json:"forceDestroy,omitempty"`
 }
 
-// Backups of the Database: a bucket, who takes backups and when. What was made for backups that are no longer mentioned stays, so
-// that no bucket goes by an edit.
+// Backups of the Database: a bucket, and the pods that take backups and when. Objects of backups that the spec no longer mentions
+// stay, so that no edit deletes a bucket.
 func Backups(d *compose.Draft, s *facts.Cluster) {
 	if s.Spec.Backup == nil {
 		if s.Observed[names.Backup] != nil {
@@ -63,7 +63,7 @@ func Backups(d *compose.Draft, s *facts.Cluster) {
 	verify(d, s)
 }
 
-// bucket of the backups' own.
+// bucket that only this Database uses.
 func bucket(s *facts.Cluster) compose.Named {
 	spec := bucketSpec{WriteConnectionSecretToReference: &xpv2.LocalSecretReference{Name: s.Called(names.SuffixBackupBucket)}}
 	if s.Spec.Backup.OnDelete == v1alpha1.BackupsDeleted {
@@ -86,14 +86,14 @@ func backupCertificate(d *compose.Draft, s *facts.Cluster) {
 	d.Offer(names.BackupCertificate, certificates.BackupLeaf(&s.Names, names.SuffixBackupClient, s.Traits.CommonNames.Backup))
 }
 
-// backupNow composes a Job for the id that is asked for, and one until there is a first backup. A Job stays as it was made: its
-// template cannot be changed.
+// backupNow composes a Job for the requested id, and one until there is a first backup. A Job stays as it was made: its template
+// cannot be changed.
 func backupNow(d *compose.Draft, s *facts.Cluster) {
 	ids := map[string]bool{}
 	if id := s.Spec.Backup.Now; id != "" {
 		ids[backup.NowName(id)] = true
 	}
-	// A Job that failed goes when it is time for another, which is made once it is gone.
+	// A failed Job is removed when it is time for another one, which is made once the first is gone.
 	if again, failed := backup.FirstAgain(s); s.Leads() && s.Seen.Backup != nil && s.Seen.Backup.Asked && s.Seen.Backup.Label == "" && !backup.Past(s, again, failed) {
 		ids[backup.NowName(backup.FirstBackup)] = true
 	}
@@ -108,7 +108,7 @@ func backupNow(d *compose.Draft, s *facts.Cluster) {
 	removeOthers(d, s, names.BackupNowPrefix, ids)
 }
 
-// backupLabels of the pods that take backups. They are not those of members.
+// backupLabels of the pods that take backups. Members have other labels.
 func backupLabels(s *names.Names) map[string]string {
 	return s.PodLabels(s.Traits.App+"-backup", names.LabelBackupOf)
 }
@@ -130,7 +130,7 @@ func backupJobSpec(s *facts.Cluster) *applybatchv1.JobSpecApplyConfiguration {
 			pods.EmptyVolume(names.VolumeTmp, resource.MustParse("256Mi"), ""),
 			pods.ConfigVolume(names.VolumeConfig, s.OwnMembers()),
 			pods.SecretVolume(names.VolumeMembers, s.Called(names.SuffixBackupClient)))
-	// The host of a volume takes the backup, and this pod asks it to.
+	// The host of a volume takes the backup at the request of this pod.
 	if !backup.IsOnVolume(s) {
 		pod.WithVolumes(pods.SecretVolume(names.VolumeBackup, backup.BucketSecret(s)))
 		pod.Containers[0].WithVolumeMounts(pods.Mount(names.VolumeBackup, "/etc/capstan/backup", true))

@@ -28,7 +28,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/pods"
 )
 
-// Hooks around a change: their Jobs, what they may reach, and what is remembered.
+// Hooks around a change: their Jobs, their network policy, and what is remembered of them.
 func Hooks(d *compose.Draft, s *decision.Decision) {
 	steps := hooks.Steps(s.Cluster, s.Hooks)
 	wanted, ended := map[string]bool{}, maps.Clone(s.Hooks.Ended)
@@ -78,8 +78,8 @@ func hookLabels(s *names.Names) map[string]string {
 	return s.PodLabels(s.Traits.App+"-hook", names.LabelHookOf)
 }
 
-// hookRun is the Job of a hook. It has one pod, and another one only when the first was evicted: what it did is not done again
-// because it failed.
+// hookRun is the Job of a hook. It has one pod, and another one only when the first was evicted: a hook that failed does not run
+// again.
 func hookRun(s *facts.Cluster, st hooks.Step) compose.Named {
 	env := func(name, value string) *applycorev1.EnvVarApplyConfiguration {
 		return applycorev1.EnvVar().WithName("CAPSTAN_HOOK_" + name).WithValue(pods.Verbatim(value))
@@ -111,8 +111,8 @@ func hookRun(s *facts.Cluster, st hooks.Step) compose.Named {
 		WithTemplate(applycorev1.PodTemplateSpec().WithLabels(hookLabels(&s.Names)).WithSpec(pod)))
 }
 
-// hookNetworkPolicy lets nobody reach hooks, and hooks what they are for: name servers, members if one runs SQL, and where their
-// requests go, as far as a policy can say it.
+// hookNetworkPolicy lets no client reach hooks, and hooks only what they need: name servers, members if one runs SQL, and the
+// destinations of their requests, as far as a policy can express them.
 func hookNetworkPolicy(s *facts.Cluster) compose.Named {
 	rules := []*network.EgressRule{network.ToNameServers()}
 	if len(network.HookPeers(s)) > 0 {
@@ -166,8 +166,7 @@ func destinationOf(text, own string) (destination, bool) {
 	return d, true
 }
 
-// rule for a destination. The port of a Service is not that of its pods, which is what a policy goes by, so that of a namespace
-// every port is reached.
+// rule for a destination. It allows every port of a namespace: a policy matches ports of pods, and a Service may have other ports.
 func (d destination) rule() *applynetworkingv1.NetworkPolicyEgressRuleApplyConfiguration {
 	r := applynetworkingv1.NetworkPolicyEgressRule()
 	at := applynetworkingv1.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromInt32(d.port))

@@ -24,9 +24,9 @@ func scheduled(s *facts.Cluster, suffix, schedule string, labels map[string]stri
 			// While members are stopped, nothing can be read of them, and nothing reads what a Job reports.
 			WithSuspend(order.Hibernated(s)).
 			WithTimeZone("Etc/UTC").
-			// Two at a time would hold each other up.
+			// Two at a time would block each other.
 			WithConcurrencyPolicy(batchv1.ForbidConcurrent).
-			// One that was missed while the control plane was away is made up for.
+			// A run that was missed while the control plane was down starts later.
 			WithStartingDeadlineSeconds(3600).
 			WithSuccessfulJobsHistoryLimit(1).
 			WithFailedJobsHistoryLimit(1).

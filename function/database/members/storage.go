@@ -15,8 +15,8 @@ type VolumeClaimSpec struct {
 	ForProvider storagev1alpha1.VolumeClaimParameters `json:"forProvider"`
 }
 
-// Storage of the members that exist: their volumes grow to the size that is wanted. StatefulSets cannot do that, their claims are
-// as they were made.
+// Storage of the members that exist: their volumes grow to the desired size. StatefulSets cannot do that: their claims stay as they
+// were made.
 func Storage(d *compose.Draft, s *facts.Cluster) {
 	members := make([]string, 0, len(s.Sets))
 	for _, letter := range compose.SortedKeys(s.Sets) {

@@ -50,9 +50,9 @@ func Topology(d *compose.Draft, s *decision.Decision) {
 	d.Add(s.In(names.Topology), objects.Manifest(observev1alpha1.TopologyGroupVersionKind, s.Metadata(s.Base()), spec), s.Side)
 }
 
-// removable Secrets are those of certificates, which can be made again.
+// removable are the Secrets of certificates, which cert-manager can issue again.
 func removable(s *facts.Cluster) []string {
-	// They are of the generation that clients are switched to.
+	// They belong to the generation that clients are switched to.
 	if s.Side {
 		return nil
 	}

@@ -22,8 +22,8 @@ const (
 	seriesMember   = "member"
 )
 
-// Monitor lets Prometheus scrape the exporters by way of the pods, and labels what it finds there with Database and member. The
-// label database of the exporter is a database in the server, and becomes datname.
+// Monitor makes Prometheus scrape the exporters of the pods, and labels their series with Database and member. The label database
+// of the exporter is a database in the server, and becomes datname.
 func Monitor(d *compose.Draft, s *facts.Cluster) {
 	if !s.Exports() {
 		d.Remove(names.Monitor)
@@ -51,8 +51,8 @@ func Monitor(d *compose.Draft, s *facts.Cluster) {
 		}))
 }
 
-// relabelled series: those of the generation that clients are switched to have the name of the Database, and those of another one
-// have not, so that alerts do not take its leader for a second one.
+// relabelled series: only series of the generation that clients are switched to have the name of the Database, so that alerts do
+// not take the leader of another generation for a second one.
 func relabelled(s *names.Names) []monitoringv1.RelabelConfig {
 	if s.Generation <= 1 {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/facts"
 )
 
-// poolerAlerts are those of a Database with poolers, whose series have these labels.
+// poolerAlerts of a Database with poolers. of selects the poolers' series.
 func poolerAlerts(s *facts.Cluster, of string) []engine.Alert {
 	if !s.Pooled() {
 		return nil
@@ -18,12 +18,12 @@ func poolerAlerts(s *facts.Cluster, of string) []engine.Alert {
 		{
 			Name: "DatabasePoolerClientsWait", Severity: engine.SeverityTicket, For: "5m",
 			Expr:    fmt.Sprintf("max by (login) (capstan_pooler_longest_wait_seconds{%s}) > 5", of),
-			Summary: "Clients of Database %s of namespace %s wait for a connection of its poolers for more than 5 s: raise spec.pooler.poolSize, or look for long transactions.",
+			Summary: "Clients of Database %s in namespace %s wait more than 5 s for a connection of its poolers: raise spec.pooler.poolSize, or end long transactions.",
 		},
 		{
 			Name: "DatabasePoolerClientsNearlyUsedUp", Severity: engine.SeverityTicket, For: "5m",
 			Expr:    fmt.Sprintf("max(sum by (pod) (capstan_pooler_clients{%s})) / %d > 0.85", of, *s.Spec.Pooler.MaxClients),
-			Summary: "A pooler of Database %s of namespace %s has over 85 %% of its clients: raise spec.pooler.maxClients or spec.pooler.replicas.",
+			Summary: "A pooler of Database %s in namespace %s has over 85 %% of the clients it can take: raise spec.pooler.maxClients or spec.pooler.replicas.",
 		},
 	}
 }

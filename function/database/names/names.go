@@ -46,7 +46,7 @@ const (
 // KindStatefulSet is the kind of members.
 const KindStatefulSet = "StatefulSet"
 
-// Labels and annotations of composed objects and of pods, beside those that the Topology goes by.
+// Labels and annotations of composed objects and of pods, beside the labels that the Topology selects by.
 const (
 	LabelName       = "app.kubernetes.io/name"
 	LabelInstance   = "app.kubernetes.io/instance"
@@ -68,18 +68,18 @@ const (
 	// AnnotationInputs holds, on a StatefulSet, what its revision was made of.
 	AnnotationInputs = "capstan.dev/revision-of"
 
-	// AnnotationStopped tells, on a StatefulSet of a Database that is hibernated, whether its member led or followed when it was
-	// stopped.
+	// AnnotationStopped reports, on a StatefulSet of a hibernated Database, whether its member was the leader or a standby when it
+	// was stopped.
 	AnnotationStopped = "capstan.dev/stopped"
 
 	// AnnotationSkipped holds, on the coordination object, the id of the switchover that the Database was made with.
 	AnnotationSkipped = "capstan.dev/switchover-skipped"
 
-	// AnnotationPinned holds, on the coordination object, the parameters that need a restart as they were computed when they were
-	// asked for.
+	// AnnotationPinned holds, on the coordination object, the parameters that need a restart, as they were computed when the spec
+	// requested them.
 	AnnotationPinned = "capstan.dev/pinned-parameters"
 
-	// AnnotationConfig holds, on the coordination object, what members follow at run time.
+	// AnnotationConfig holds, on the coordination object, the configuration that members apply at run time.
 	AnnotationConfig = "config"
 
 	// AnnotationAccepted of the first Credential is the spec that was accepted last, while clients are switched to another
@@ -117,7 +117,7 @@ var Letters = strings.Split("abcdefghi", "")
 func (s *Names) Called(suffix string) string { return s.Name + "-" + suffix }
 
 // Base that everything of this generation of the Database is found by: the value of the label of the Database on its pods and
-// volumes. No Database has a dot in its name, so that of a later generation is no other's.
+// volumes. No Database has a dot in its name, so the base of a later generation is no other Database's name.
 func (s *Names) Base() string { return BaseOf(s.Name, s.Generation) }
 
 // BaseOf a generation of a Database.
@@ -151,7 +151,7 @@ func (s *Names) MemberPrefix() string {
 // Member of a letter.
 func (s *Names) Member(letter string) string { return s.MemberPrefix() + letter }
 
-// Scope that members keep their objects under. It has a part of the identity, so that a stranger of the same name finds nothing.
+// Scope that members keep their objects under. It has a part of the identity, so that a later Database of the same name finds nothing.
 func (s *Names) Scope() string {
 	if s.Identity == "" {
 		return ""
@@ -179,7 +179,7 @@ func (s *Names) Labels() map[string]string {
 	return s.PodLabels(s.Traits.App, observev1alpha1.LabelDatabase)
 }
 
-// PodLabels of pods that are not members: those of an app, which are found by a label that holds the name of the Database.
+// PodLabels of pods of an app that are not members. The label, which policies select by, holds the name of the Database.
 func (s *Names) PodLabels(app, label string) map[string]string {
 	return map[string]string{LabelName: app, LabelInstance: s.Name, LabelManagedBy: "capstan", label: s.Name}
 }
@@ -241,7 +241,7 @@ func (s *Names) RepositorySelector() map[string]string {
 	return map[string]string{LabelRepositoryOf: s.Name}
 }
 
-// LetterOf a member, or nothing for a stranger.
+// LetterOf a member, or "" for a pod that is none of this generation.
 func (s *Names) LetterOf(member string) string {
 	letter, ok := strings.CutPrefix(member, s.MemberPrefix())
 	if !ok || !slices.Contains(Letters, letter) {

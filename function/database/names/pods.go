@@ -32,7 +32,7 @@ const (
 
 // Keys of Secrets.
 const (
-	// KeyPassword and KeyVerifier are of the first Credential, the password also of those of consumers.
+	// KeyPassword and KeyVerifier are keys of the first Credential; Credentials of consumers have the password, too.
 	KeyPassword = "password"
 	KeyVerifier = "verifier"
 

@@ -13,8 +13,8 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// DisruptionBudget keeps drains from taking more than one member at a time. It is over all of them, whatever they do: one over
-// the leader alone would let the last follower go. A single member gets none, because its node could never be drained.
+// DisruptionBudget keeps drains from taking more than one member at a time. It covers all of them: a budget of the leader alone
+// would allow a drain to take the last standby. A single member gets none, because its node could never be drained.
 func DisruptionBudget(d *compose.Draft, s *decision.Decision) {
 	if s.Headcount(s.Holds) < 2 {
 		d.Remove(names.Budget)

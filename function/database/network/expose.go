@@ -13,8 +13,8 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// External Service by which clients outside the cluster come: to the poolers, or to the leader. The address that they come from
-// is kept, so that the network policy can hold to it.
+// External Service for clients outside the cluster, of the poolers or of the leader. It keeps the clients' addresses, so that the
+// network policy can check them.
 func External(d *compose.Draft, s *facts.Cluster) {
 	if !s.Exposed() {
 		d.Remove(names.External)
@@ -39,7 +39,7 @@ func External(d *compose.Draft, s *facts.Cluster) {
 		WithSpec(spec))
 }
 
-// Outside are those whom spec.expose lets in.
+// Outside are the peers that spec.expose admits.
 func Outside(s *facts.Cluster) []*compose.Peer {
 	if !s.Exposed() {
 		return nil

@@ -19,9 +19,9 @@ import (
 // providerName is the label of the provider's pods.
 const providerName = "provider-capstan"
 
-// Policy lets clients, members and the provider reach the server, members and the provider the port of coordination, what
-// scrapes metrics the exporter, and nobody else reach anything. Probes come from the node and need no rule. What members may call
-// stays open: the API server has no address that a policy could name.
+// Policy lets clients, members and the provider reach the server, members and the provider the port of coordination, Prometheus
+// the exporter, and no other pod anything. Probes come from the node and need no rule. Requests of members are not restricted:
+// the API server has no address that a policy could name.
 func Policy(d *compose.Draft, s *facts.Cluster) {
 	members := Members(s)
 	provider := applynetworkingv1.NetworkPolicyPeer().
@@ -43,7 +43,7 @@ func Policy(d *compose.Draft, s *facts.Cluster) {
 			WithIngress(rules...)))
 }
 
-// direct peers of the server: those given, clients, poolers, and whom spec.expose lets in unless they come by the poolers.
+// direct peers of the server: the given ones, clients, poolers, hooks, and without poolers also the peers of spec.expose.
 func direct(s *facts.Cluster, peers ...*compose.Peer) []*compose.Peer {
 	peers = slices.Concat(peers, Clients(s), poolerPeers(s), HookPeers(s))
 	if !s.Pooled() {
@@ -52,7 +52,7 @@ func direct(s *facts.Cluster, peers ...*compose.Peer) []*compose.Peer {
 	return peers
 }
 
-// Clients that spec.network lets in: by default every pod of the namespace.
+// Clients that spec.network admits: by default every pod of the namespace.
 func Clients(s *facts.Cluster) []*compose.Peer {
 	from := []v1alpha1.DatabaseClient{{}}
 	if s.Spec.Network != nil {

@@ -29,7 +29,7 @@ func backupPeers(s *facts.Cluster) []*compose.IngressRule {
 		WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(by)))}
 }
 
-// HookPeers reach the members' server, whoever else may.
+// HookPeers are the pods of hooks that run SQL. They reach the members' server also when spec.network does not admit them.
 func HookPeers(s *facts.Cluster) []*compose.Peer {
 	for _, h := range s.AllHooks() {
 		if h.SQL != nil {
@@ -40,23 +40,23 @@ func HookPeers(s *facts.Cluster) []*compose.Peer {
 	return nil
 }
 
-// Ingress lets peers reach a port. Without any it lets everybody.
+// Ingress lets peers reach a port. Without peers it admits all traffic.
 func Ingress(port int32, peers ...*compose.Peer) *compose.IngressRule {
 	return compose.Ingress(intstr.FromInt32(port), peers...)
 }
 
-// Ports of name servers. Some listen to another one behind their Service.
+// Ports of name servers. Some listen on another port behind their Service.
 const (
 	portDNS       = 53
 	portDNSBehind = 5353
 )
 
-// Port a port of a protocol.
+// Port of a protocol.
 func Port(protocol corev1.Protocol, number int32) *applynetworkingv1.NetworkPolicyPortApplyConfiguration {
 	return applynetworkingv1.NetworkPolicyPort().WithProtocol(protocol).WithPort(intstr.FromInt32(number))
 }
 
-// ToNameServers lets pods ask for names.
+// ToNameServers lets pods resolve names.
 func ToNameServers() *applynetworkingv1.NetworkPolicyEgressRuleApplyConfiguration {
 	return applynetworkingv1.NetworkPolicyEgressRule().WithPorts(
 		Port(corev1.ProtocolUDP, portDNS), Port(corev1.ProtocolTCP, portDNS),
@@ -79,7 +79,7 @@ func ToRepository(s *names.Names) *applynetworkingv1.NetworkPolicyEgressRuleAppl
 		WithPorts(Port(corev1.ProtocolTCP, s.Traits.Ports.Backup), Port(corev1.ProtocolTCP, s.Traits.Ports.Repository))
 }
 
-// NewPolicy of the pods with some labels: nothing but these rules lets anything reach them, or them anything.
+// NewPolicy of the pods with some labels. Only these rules allow traffic to and from them.
 func NewPolicy(s *names.Names, suffix string, of map[string]string, ingress []*compose.IngressRule, egress ...*EgressRule) *applynetworkingv1.NetworkPolicyApplyConfiguration {
 	return applynetworkingv1.NetworkPolicy(s.Called(suffix), s.Namespace).
 		WithLabels(s.Labels()).
@@ -112,7 +112,7 @@ func Members(s *facts.Cluster) *compose.Peer {
 	return applynetworkingv1.NetworkPolicyPeer().WithPodSelector(s.EveryMember())
 }
 
-// ServicePort that leads to the port of the same name of pods.
+// ServicePort for the port of the same name of pods.
 func ServicePort(name string, number int32) *applycorev1.ServicePortApplyConfiguration {
 	return applycorev1.ServicePort().WithName(name).WithProtocol(corev1.ProtocolTCP).WithPort(number).WithTargetPort(intstr.FromString(name))
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// Services are the names of members, one that leads to the leader, and one that leads to those that follow. Members label
-// themselves.
+// Services with the names of members, of the leader, and of the standbys. Members label themselves.
 func Services(d *compose.Draft, s *facts.Cluster) {
 	pods := service(&s.Names, names.SuffixPods, nil, applycorev1.ServiceSpec().
 		WithClusterIP(corev1.ClusterIPNone).

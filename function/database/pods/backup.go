@@ -49,11 +49,11 @@ func backupMounts(s *facts.Cluster) []*applycorev1.VolumeMountApplyConfiguration
 
 const (
 
-	// keyFile is what the key is called where it is mounted, whatever it is called in its Secret.
+	// keyFile is the name of the key where it is mounted. Its Secret may use another name.
 	keyFile = "passphrase"
 )
 
-// KeyVolume with the key alone, whatever else the Secret has.
+// KeyVolume with the key alone. The Secret may have more.
 func KeyVolume(k facts.KeyRef, name string) *applycorev1.VolumeApplyConfiguration {
 	return applycorev1.Volume().WithName(name).
 		WithSecret(applycorev1.SecretVolumeSource().
@@ -62,14 +62,14 @@ func KeyVolume(k facts.KeyRef, name string) *applycorev1.VolumeApplyConfiguratio
 			WithItems(applycorev1.KeyToPath().WithKey(k.Key).WithPath(keyFile)))
 }
 
-// OptionalKeyVolume volume with the key: who mounts it starts without it.
+// OptionalKeyVolume with the key: a pod that mounts it also starts without it.
 func OptionalKeyVolume(k facts.KeyRef, name string) *applycorev1.VolumeApplyConfiguration {
 	v := KeyVolume(k, name)
 	v.Secret.WithOptional(true)
 	return v
 }
 
-// WithKey mounts the key into a pod that works with backups. Without its Secret the pod waits, and goes on when it is there.
+// WithKey mounts the key into a pod that works with backups. The pod waits until its Secret exists.
 func WithKey(s *facts.Cluster, pod *applycorev1.PodSpecApplyConfiguration) {
 	k := backup.Key(s)
 	if !k.Encrypted() {

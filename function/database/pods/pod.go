@@ -52,7 +52,7 @@ func SetSpec(s *facts.Cluster, letter, target string) *applyappsv1.StatefulSetSp
 		WithVolumeClaimTemplates(claim(s, letter))
 }
 
-// claim of the data of a new member. Its labels tell whose data it is.
+// claim of the data of a new member. Its labels identify the Database of the data.
 func claim(s *facts.Cluster, letter string) *applycorev1.PersistentVolumeClaimApplyConfiguration {
 	spec := applycorev1.PersistentVolumeClaimSpec().
 		WithAccessModes(corev1.ReadWriteOnce).
@@ -110,8 +110,7 @@ func Lost(taint string) *applycorev1.TolerationApplyConfiguration {
 		WithTolerationSeconds(lostSeconds)
 }
 
-// spread of the members. A node without a zone would take none if zones were asked for, so that they are only where nodes have
-// them.
+// spread of the members. Zones are a constraint only where nodes have them, because a node without a zone would get no members.
 func spread(s *facts.Cluster) []*applycorev1.TopologySpreadConstraintApplyConfiguration {
 	over := func(key string) *applycorev1.TopologySpreadConstraintApplyConfiguration {
 		return applycorev1.TopologySpreadConstraint().
@@ -210,7 +209,7 @@ func HardenedPod(s *facts.Cluster) *applycorev1.PodSpecApplyConfiguration {
 // Hardened container: it satisfies the Pod Security Standard "restricted".
 func Hardened(c *applycorev1.ContainerApplyConfiguration) *applycorev1.ContainerApplyConfiguration {
 	return c.
-		// So that the last words of a container that ends can be told.
+		// So that a report can quote the last lines of a container that ended.
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(applycorev1.SecurityContext().
 			WithAllowPrivilegeEscalation(false).

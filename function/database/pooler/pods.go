@@ -54,7 +54,7 @@ func poolerReplicas(s *facts.Cluster) int32 {
 	return *s.Spec.Pooler.Replicas
 }
 
-// poolerDeployment as the spec asks for, or as it is but for its size, as long as the spec asks for nothing else.
+// poolerDeployment of the spec. One that has its revision already stays as it is, except for its size.
 func poolerDeployment(s *facts.Cluster) compose.Named {
 	revision := poolerRevision(s)
 	if o := s.Observed[names.Pooler]; o != nil && compose.Text(o.Map(), "metadata", "annotations", names.AnnotationRevision) == revision {
@@ -77,7 +77,7 @@ func poolerDeployment(s *facts.Cluster) compose.Named {
 			WithTemplate(poolerTemplate(s)))
 }
 
-// poolerTemplate satisfies the Pod Security Standard "restricted". A pooler calls nobody but the leader, and has no account.
+// poolerTemplate satisfies the Pod Security Standard "restricted". A pooler connects only to the leader, and has no account.
 func poolerTemplate(s *facts.Cluster) *applycorev1.PodTemplateSpecApplyConfiguration {
 	over := func(key string) *applycorev1.TopologySpreadConstraintApplyConfiguration {
 		return applycorev1.TopologySpreadConstraint().
@@ -131,12 +131,12 @@ func poolerContainer(s *facts.Cluster) *applycorev1.ContainerApplyConfiguration 
 		))
 }
 
-// poolerNetworkPolicy lets clients reach poolers, members ask them to wait, and what scrapes metrics measure them. They
-// themselves reach members and name servers only: they are what strangers talk to.
+// poolerNetworkPolicy lets clients reach poolers, members pause them, and Prometheus scrape them. Poolers themselves
+// reach members and name servers only, because untrusted clients connect to them.
 func poolerNetworkPolicy(s *facts.Cluster) *applynetworkingv1.NetworkPolicyApplyConfiguration {
 	members := network.Members(s)
 	rules := []*compose.IngressRule{network.Ingress(s.Traits.Ports.Pause, members)}
-	// Without any peer it would be everybody.
+	// A rule without peers would admit all traffic.
 	if peers := append(network.Clients(s), network.Outside(s)...); len(peers) > 0 {
 		rules = append(rules, network.Ingress(s.Traits.Ports.Client, peers...))
 	}

@@ -61,7 +61,7 @@ func PoolSize(s *facts.Cluster) int32 {
 	return max(1, min(defaultPoolSize, PoolRoom(s)/Pools(s)))
 }
 
-// Compose before the leader, if they are asked for.
+// Compose the poolers before the leader, if spec.pooler requests them.
 func Compose(d *compose.Draft, s *facts.Cluster) {
 	if !s.Pooled() {
 		for _, name := range PoolerNames {
@@ -95,8 +95,8 @@ func poolerInputs(s *facts.Cluster) engine.Pooler {
 	return p
 }
 
-// poolerLabels of those pods, and of the Service that leads to them: with the label of the members it would be taken for one of
-// theirs.
+// poolerLabels of the pods of poolers, and of their Service. With the label of members, the members' ServiceMonitor would select
+// it, too.
 func poolerLabels(s *names.Names) map[string]string {
 	return s.PodLabels(s.Traits.PoolerApp, names.LabelPooler)
 }
@@ -192,8 +192,8 @@ func poolerMonitor(d *compose.Draft, s *facts.Cluster) {
 		}))
 }
 
-// poolLimits of databases with a consumer that has two logins: each login has a pool, and in an overlap there would be more
-// connections than the server was asked for.
+// poolLimits of databases with a consumer that has two logins: each login has a pool, and an overlap would open more connections
+// than the server was sized for.
 func poolLimits(s *facts.Cluster) map[string]int32 {
 	limits, alternating := map[string]int32{}, map[string]bool{}
 	for _, c := range s.Spec.Consumers {

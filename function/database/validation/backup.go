@@ -26,7 +26,7 @@ func checkBackup(s *facts.Cluster) []check.Problem {
 	if b := s.Spec.Backup; b != nil {
 		ps = append(ps, checkSchedule(s, "spec.backup.schedule", b.Schedule)...)
 		if q := b.MaxArchiveBacklog; q != nil && q.Value() > s.Spec.Storage.Value()/mostOfStorage {
-			ps = append(ps, check.Invalid("spec.backup.maxArchiveBacklog", q.String(), "must be at most half of spec.storage, which holds data and what waits"))
+			ps = append(ps, check.Invalid("spec.backup.maxArchiveBacklog", q.String(), "must be at most half of spec.storage, because the volume holds data and the backlog: lower it, or raise spec.storage"))
 		}
 	}
 	return slices.Concat(ps, checkRepository(s), checkEncryption(s), checkVerify(s), checkSource(s))
@@ -41,7 +41,7 @@ func checkSchedule(s *facts.Cluster, field, schedule string) []check.Problem {
 	case err != nil, strings.Contains(schedule, "@"), strings.Contains(schedule, "TZ"):
 		return []check.Problem{check.Invalid(field, schedule, "must be minute, hour, day, month and weekday, for instance 0 */6 * * *")}
 	case Never(schedule, s.Now):
-		return []check.Problem{check.Invalid(field, schedule, "must name a time that comes")}
+		return []check.Problem{check.Invalid(field, schedule, "must name a time that comes: this schedule has none")}
 	default:
 		return nil
 	}
@@ -58,7 +58,7 @@ func checkSource(s *facts.Cluster) []check.Problem {
 	case from.Database != nil:
 		path, at = "spec.from.database.at", from.Database.At
 		if from.Database.Name == s.Name {
-			return []check.Problem{check.Invalid("spec.from.database.name", s.Name, "must be another Database: use spec.from.backup for the backups of one that is gone")}
+			return []check.Problem{check.Invalid("spec.from.database.name", s.Name, "must be another Database: to restore a deleted Database from its backups, use spec.from.backup")}
 		}
 	case from.Backup != nil:
 		at = from.Backup.At

@@ -22,10 +22,10 @@ func checkEncryption(s *facts.Cluster) []check.Problem {
 		if o.BucketSecret == "" || o.BackupKey.Encrypted() == now.Encrypted() {
 			continue
 		}
-		remedy := "the backups in the bucket are not encrypted, and " + s.Traits.BackupTool + " cannot encrypt later in the same place: remove the field, " +
+		remedy := "the existing backups are not encrypted, and " + s.Traits.BackupTool + " cannot turn encryption on in the same place: remove the field, " +
 			"or make another Database with spec.from.database and a key"
 		if !now.Encrypted() {
-			remedy = fmt.Sprintf("the backups in the bucket are encrypted with the value %s of Secret %q, and %s cannot turn encryption off in the same place: set the field back to it",
+			remedy = fmt.Sprintf("the existing backups are encrypted with the key %s of Secret %q, and %s cannot turn encryption off in the same place: set the field to that Secret and key",
 				o.BackupKey.Key, o.BackupKey.Secret, s.Traits.BackupTool)
 		}
 		return []check.Problem{check.Invalid("spec.backup.encryption", now.Secret, remedy)}

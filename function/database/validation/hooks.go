@@ -18,7 +18,7 @@ func checkHooks(s *facts.Cluster) []check.Problem {
 		if h.SQL != nil {
 			if _, ok := s.HookConsumer(h); !ok {
 				ps = append(ps, check.Invalid(field+".sql.database", h.SQL.Database,
-					"must be a database that one of spec.consumers reads and writes, because it is run as that consumer: add one, or name another database"))
+					"must be a database that one of spec.consumers reads and writes, because the hook runs as that consumer: add a consumer, or name another database"))
 			}
 		} else if u, err := url.Parse(h.HTTP.URL); err != nil || u.Hostname() == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
 			ps = append(ps, check.Invalid(field+".http.url", h.HTTP.URL, "must be an http or https URL without a user"))

@@ -17,8 +17,8 @@ func checkPooler(s *facts.Cluster) []check.Problem {
 	}
 	if room := pooler.PoolRoom(s); room > 0 && pooler.PoolSize(s)*pooler.Pools(s) > room {
 		return []check.Problem{check.Invalid("spec.pooler.poolSize", pooler.PoolSize(s), fmt.Sprintf(
-			"%d poolers with as many connections for each of %d consumers are more than %d, which is four fifths of the connections of a member: "+
-				"lower it, or raise spec.config.max_connections or choose a larger plan", *p.Replicas, max(1, len(s.Spec.Consumers)), room))}
+			"%d poolers open that many connections for each of %d consumers, together more than %d, which is four fifths of the connections of a member: "+
+				"lower spec.pooler.poolSize, raise spec.config.max_connections, or choose a larger spec.plan", *p.Replicas, max(1, len(s.Spec.Consumers)), room))}
 	}
 	return nil
 }

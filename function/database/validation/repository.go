@@ -11,14 +11,14 @@ import (
 	"github.com/capstan-dev/capstan/function/database/facts"
 )
 
-// checkRepository holds what the schema cannot say of the volume of backups: one that was moved away from and back to has no
-// value before.
+// checkRepository holds what the schema cannot express about the volume of backups: the schema sees no previous value after a
+// target was removed and added again.
 func checkRepository(s *facts.Cluster) []check.Problem {
 	v := backup.RepositoryVolume(s)
 	var ps []check.Problem
 	if was := backup.RepositoryClaimed(s); v.Size != nil && v.Size.Cmp(was) < 0 {
 		ps = append(ps, check.Invalid("spec.backup.to.volume.size", v.Size.String(),
-			fmt.Sprintf("the volume has %s and cannot shrink: set that, or more", was.String())))
+			fmt.Sprintf("the volume has %[1]s and cannot shrink: set %[1]s or more", was.String())))
 	}
 	made := backup.RepositoryMade(s)
 	if made == nil || v.StorageClassName == "" {
@@ -26,7 +26,7 @@ func checkRepository(s *facts.Cluster) []check.Problem {
 	}
 	if class := compose.Text(made, "spec", "storageClassName"); class != v.StorageClassName {
 		ps = append(ps, check.Invalid("spec.backup.to.volume.storageClassName", v.StorageClassName, fmt.Sprintf(
-			"the volume stays in the class it was made in, which is %q: set that, or leave the field out", class)))
+			"the volume exists with StorageClass %[1]q, which cannot change: set %[1]q, or remove the field", class)))
 	}
 	return ps
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/facts"
 )
 
-// checkVerify holds what the schema cannot say of verifications.
+// checkVerify holds what the schema cannot express about verifications.
 func checkVerify(s *facts.Cluster) []check.Problem {
 	if s.Spec.Backup == nil || s.Spec.Backup.Verify == nil {
 		return nil
@@ -20,7 +20,7 @@ func checkVerify(s *facts.Cluster) []check.Problem {
 	ps := checkSchedule(s, "spec.backup.verify.schedule", v.Schedule)
 	for i, a := range v.Assertions {
 		if !slices.ContainsFunc(s.Spec.Databases, func(d v1alpha1.LogicalDatabase) bool { return d.Name == a.Database }) {
-			ps = append(ps, check.Invalid(fmt.Sprintf("spec.backup.verify.assertions[%d].database", i), a.Database, "must be one of spec.databases"))
+			ps = append(ps, check.Invalid(fmt.Sprintf("spec.backup.verify.assertions[%d].database", i), a.Database, "must be one of spec.databases: add it there, or name another database"))
 		}
 	}
 	return ps

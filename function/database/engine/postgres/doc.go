@@ -28,8 +28,8 @@ type Server struct {
 
 // Pace says how soon silence counts as a loss, in seconds.
 type Pace struct {
-	// TTL is the life of the leader's lock, LoopWait the time between two looks, RetryTimeout the time an answer of the API
-	// server may take. LoopWait and twice RetryTimeout must not exceed TTL, and Patroni takes no TTL below 20.
+	// TTL is the life of the leader lock, LoopWait the time between two runs of Patroni's loop, RetryTimeout the time an answer of
+	// the API server may take. LoopWait and twice RetryTimeout must not exceed TTL, and Patroni takes no TTL below 20.
 	TTL, LoopWait, RetryTimeout int
 
 	// SenderTimeout ends a connection of replication that is silent.

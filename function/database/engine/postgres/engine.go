@@ -33,7 +33,7 @@ func (Engine) Traits() engine.Traits {
 		App:              "postgres",
 		PoolerApp:        "pgbouncer",
 		Role:             "capstan:postgres-member",
-		Resume:           "end it with patronictl resume in a member",
+		Resume:           "run patronictl resume in a member to end the pause",
 		BackupTool:       "pgBackRest",
 		BackupPort:       "pgbackrest",
 		CoordinationPort: "patroni",
@@ -100,7 +100,7 @@ func major(version string) int {
 }
 
 // CheckConfig finds parameters that a Database cannot set, and values that a member has no room for: a server that takes more
-// than its memory is killed, and one that fills its volume stops.
+// than its memory is killed, and one with a full volume stops.
 func (Engine) CheckConfig(s engine.Server) []check.Problem {
 	var ps []check.Problem
 	for _, name := range compose.SortedKeys(s.Config) {
@@ -122,7 +122,7 @@ func (Engine) CheckConfig(s engine.Server) []check.Problem {
 		}
 		value, set := s.Config[l.name]
 		if n, ok := Bytes(l.name, value); set && ok && n > whole.Value()/2 {
-			ps = append(ps, check.Invalid("spec.config."+l.name, value, fmt.Sprintf("must be at most half the %s of a member, which is %s", l.what, whole.String())))
+			ps = append(ps, check.Invalid("spec.config."+l.name, value, fmt.Sprintf("must be at most half the %s of a member, which is %s: lower it, or give members more %s", l.what, whole.String(), l.what)))
 		}
 	}
 	return ps
@@ -131,10 +131,10 @@ func (Engine) CheckConfig(s engine.Server) []check.Problem {
 // extensionCron lives in one database, which its parameters have to name.
 const extensionCron = "pg_cron"
 
-// CheckExtensions finds those that do not go with the rest of the spec.
+// CheckExtensions finds extensions that contradict the rest of the spec.
 func (Engine) CheckExtensions(s engine.Server) []check.Problem {
 	if slices.Contains(s.Extensions, extensionCron) && len(s.Databases) > 1 {
-		return []check.Problem{check.Invalid("spec.extensions", extensionCron, "can be in one database of a server only: ask for one database, or leave it out")}
+		return []check.Problem{check.Invalid("spec.extensions", extensionCron, "can be in one database of a server only: leave one entry in spec.databases, or remove the extension")}
 	}
 	return nil
 }
@@ -169,7 +169,7 @@ func (Engine) Connection(readOnly bool) engine.Connection {
 	return c
 }
 
-// server as Patroni and its parameters see it.
+// server with what PostgreSQL and Patroni make of its values.
 func server(s engine.Server) Server {
 	pace, ok := map[v1alpha1.FailoverProfile]Pace{v1alpha1.FailoverFast: Fast, v1alpha1.FailoverPatient: Patient}[s.Profile]
 	if !ok {
@@ -240,14 +240,14 @@ func (Engine) Filling(database, member string, v *observev1alpha1.VolumeReport) 
 	case v == nil:
 		return ""
 	case v.Fill == observev1alpha1.FillSlot && strings.HasPrefix(v.Slot, strings.ReplaceAll(database, "-", "_")+"_"):
-		return fmt.Sprintf("%s keeps write-ahead log for a member that does not follow (slot %q): see the condition HighlyAvailable", member, v.Slot)
+		return fmt.Sprintf("%s keeps write-ahead log for a standby that does not stream it (slot %q): check the condition HighlyAvailable", member, v.Slot)
 	case v.Fill == observev1alpha1.FillSlot:
-		return fmt.Sprintf("replication slot %q holds the write-ahead log of %s back: let its consumer catch up, or drop it with "+
-			"select pg_drop_replication_slot('%s')", v.Slot, member, v.Slot)
+		return fmt.Sprintf("%s keeps write-ahead log for replication slot %q: start the slot's consumer, or drop the slot with "+
+			"select pg_drop_replication_slot('%s')", member, v.Slot, v.Slot)
 	case v.Fill == observev1alpha1.FillArchive:
-		return fmt.Sprintf("the write-ahead log of %s waits to be archived: see why that fails", member)
+		return fmt.Sprintf("%s cannot archive its write-ahead log: check the condition ArchiveHealthy for the cause", member)
 	case v.Fill == observev1alpha1.FillWAL:
-		return fmt.Sprintf("the write-ahead log fills the volume of %s: see spec.config.wal_keep_size, max_wal_size and max_slot_wal_keep_size, and replication slots", member)
+		return fmt.Sprintf("write-ahead log fills the volume of %s: lower wal_keep_size, max_wal_size or max_slot_wal_keep_size in spec.config, or drop replication slots", member)
 	case v.Fill == observev1alpha1.FillData:
 		return "data fills it"
 	default:

@@ -26,8 +26,8 @@ const (
 
 // A parameter that a Database may set. Bounds and what needs a restart are what the servers report (postgres --describe-config,
 // recorded in testdata and compared by a test) and PostgreSQL's documentation has, chapter Server Configuration. Bounds are
-// narrower where the server takes what would stop it, or what members rely on. What is not in the table decides about members,
-// data or durability, and is Capstan's.
+// narrower where the server takes what would stop it, or what members rely on. Parameters that are not in the table
+// decide about members, data or durability, and only Capstan sets them.
 type parameter struct {
 	kind kind
 
@@ -251,16 +251,16 @@ var parameters = map[string]parameter{
 	"pg_stat_statements.track_utility": flag().of("pg_stat_statements"),
 }
 
-// Check a parameter that a Database sets. The remedy is empty when nothing is wrong.
+// Check a parameter that a Database sets. The remedy is empty when name and value are valid.
 func Check(name, value string, major int, extensions []string) (remedy string) {
 	p, ok := parameters[name]
 	switch {
 	case !ok:
-		return "is no parameter that a Database sets: remove it, or see docs/database.md for those there are"
+		return "is not a parameter that a Database can set: remove it; docs/database.md lists all that can be set"
 	case !p.there(major):
-		return fmt.Sprintf("is no parameter of version %d: remove it", major)
+		return fmt.Sprintf("does not exist in version %d: remove it", major)
 	case p.extension != "" && !slices.Contains(extensions, p.extension):
-		return fmt.Sprintf("is a parameter of an extension: add %q to spec.extensions", p.extension)
+		return fmt.Sprintf("needs the extension %[1]q: add %[1]q to spec.extensions", p.extension)
 	case p.accepts(value):
 		return ""
 	default:
@@ -361,7 +361,7 @@ func (p parameter) wanted() string {
 		}
 	}
 	if p.hasOff {
-		words += fmt.Sprintf(", or %s for none", plain(p.off))
+		words += fmt.Sprintf(", or %s to turn it off", plain(p.off))
 	}
 	return words
 }

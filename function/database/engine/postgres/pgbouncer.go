@@ -20,7 +20,7 @@ const (
 
 // A Pooler is what the configuration of PgBouncer follows from.
 type Pooler struct {
-	// Host that leads to the leader.
+	// Host of the leader.
 	Host string
 
 	// Databases that clients connect to, sorted.

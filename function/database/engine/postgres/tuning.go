@@ -38,7 +38,7 @@ func (s Server) Restarting() map[string]string {
 	}
 	if s.CronDatabase != "" {
 		ps["cron.database_name"] = s.CronDatabase
-		// Its jobs would else connect by the network, where no rule lets them in.
+		// Without it, its jobs connect by the network, where no rule admits them.
 		ps["cron.use_background_workers"] = "on"
 	}
 	s.archivingAtStart(ps)
