@@ -9,7 +9,7 @@ import (
 )
 
 // Alerts on the series of postgres_exporter.
-func (Engine) Alerts(w engine.Watched) engine.Alerts {
+func (postgreSQL) Alerts(w engine.Watched) engine.Alerts {
 	of := w.Series
 	// A series of a member that is gone lasts for five minutes: only series that are scraped now count.
 	leaders := fmt.Sprintf("count((pg_replication_is_replica{%s} == 0) and on (member) (pg_up{%s} == 1))", of, of)

@@ -7,14 +7,8 @@ import "github.com/capstan-dev/capstan/apis/members"
 // archiveTimeout is how long writes that do not fill a segment wait for the archive at most.
 const archiveTimeout = "60s"
 
-// archivingAtStart adds what archiving needs at the start of the server. The command finds out each time what to archive and where.
-func (s Server) archivingAtStart(ps map[string]string) {
-	if s.Archives {
-		ps["archive_mode"] = "on"
-	}
-}
-
-// archiving adds what takes effect at once. The command discards segments while backups are off.
+// archiving adds what takes effect at once. The command finds out each time what to archive and where, and discards segments while
+// backups are off.
 func (s Server) archiving(ps map[string]string) {
 	if s.Archives {
 		// The shell drops what follows #. pgBackRest takes backups only where it reads its own name.

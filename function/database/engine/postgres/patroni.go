@@ -17,12 +17,10 @@ import (
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 )
 
-// Labels that Patroni and members go by.
+// Labels that Patroni selects pods by, and that it writes on its own pod.
 const (
-	// LabelPatroniRole is written by Patroni on its own pod.
-	LabelPatroniRole = "capstan.dev/patroni-role"
-
-	labelScope = "cluster-name"
+	labelScope       = "cluster-name"
+	labelPatroniRole = "capstan.dev/patroni-role"
 )
 
 // dynamic configuration, which Patroni keeps in the annotation config of the ConfigMap <scope>-config. Every member applies it.
@@ -151,7 +149,7 @@ func (s Server) Patroni() (string, error) {
 			"namespace":          s.Namespace,
 			"labels":             map[string]any{members.LabelDatabase: s.Database},
 			"scope_label":        labelScope,
-			"role_label":         LabelPatroniRole,
+			"role_label":         labelPatroniRole,
 			"use_endpoints":      false,
 			"bypass_api_service": false,
 		},
