@@ -29,13 +29,8 @@ func credentials(s *facts.Cluster, c v1alpha1.Consumer) *v1alpha1.DatabaseCreden
 	if c.Credentials == nil && s.Spec.Credentials == nil {
 		return nil
 	}
-	own, all := v1alpha1.DatabaseCredentials{}, v1alpha1.DatabaseCredentials{}
-	if c.Credentials != nil {
-		own = *c.Credentials
-	}
-	if s.Spec.Credentials != nil {
-		all = *s.Spec.Credentials
-	}
+	none := &v1alpha1.DatabaseCredentials{}
+	own, all := cmp.Or(c.Credentials, none), cmp.Or(s.Spec.Credentials, none)
 	return &v1alpha1.DatabaseCredentials{
 		RotateEvery: cmp.Or(own.RotateEvery, all.RotateEvery),
 		Overlap:     cmp.Or(own.Overlap, all.Overlap, defaultOverlap),
@@ -72,7 +67,6 @@ func retiresWhenIdle(s *facts.Cluster, c v1alpha1.Consumer) bool {
 	return !s.Pooled() && (c.Access != v1alpha1.ConsumerReadOnly || s.Spec.Replicas == 1)
 }
 
-// accessLogin of a consumer.
 func accessLogin(s *facts.Cluster, c v1alpha1.Consumer) accessv1alpha1.Login {
 	l := accessv1alpha1.Login{
 		Name: facts.Login(c.Name), Database: c.Database, Access: string(c.Access),

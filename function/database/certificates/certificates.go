@@ -5,6 +5,8 @@ package certificates
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -23,6 +25,12 @@ const (
 	renewAuthority  = "8760h"
 	lifeOfLeaf      = "2160h"
 	renewLeaf       = "720h"
+)
+
+// Usages of keys. With ECDSA a key enciphers nothing.
+var (
+	ServerAndClient = []string{"digital signature", "server auth", "client auth"}
+	ServerOnly      = []string{"digital signature", "server auth"}
 )
 
 // Spec has the fields of cert-manager's Certificate that Capstan sets.
@@ -86,14 +94,9 @@ func Compose(d *compose.Draft, s *facts.Cluster) {
 		Usages:     []string{"cert sign", "crl sign", "digital signature"},
 	}))
 	d.Require(names.Issuer, issuer(&s.Names, s.Called(names.SuffixCA), issuerSpec{CA: &issuerSecret{s.Called(names.SuffixCA)}}))
-	d.Require(names.MembersCertificate, New(&s.Names, s.Called(names.SuffixOfMembers), Leaf(s, names.SuffixOfMembers, s.Traits.CommonNames.Members,
-		IssuedBy(&s.Names, names.SuffixCA),
-		// With ECDSA a key enciphers nothing.
-		[]string{"digital signature", "server auth", "client auth"})))
+	d.Require(names.MembersCertificate, memberLeaf(s, names.SuffixOfMembers, s.Traits.CommonNames.Members, IssuedBy(&s.Names, names.SuffixCA), ServerAndClient))
 	if s.PlatformSigned() {
-		ref := s.IssuerRef()
-		d.Require(names.ServerCertificate, New(&s.Names, s.Called(names.SuffixServer), Leaf(s, names.SuffixServer, "",
-			IssuedByPlatform(ref), []string{"digital signature", "server auth"})))
+		d.Require(names.ServerCertificate, memberLeaf(s, names.SuffixServer, "", IssuedByPlatform(s.IssuerRef()), ServerOnly))
 		return
 	}
 	// It stays as long as a member shows it.
@@ -105,19 +108,32 @@ func Compose(d *compose.Draft, s *facts.Cluster) {
 	d.Remove(names.ServerCertificate)
 }
 
-// Leaf certificate, for every name that the members are reached by.
-func Leaf(s *facts.Cluster, suffix, commonName string, by IssuerRef, usages []string) Spec {
-	pods := s.Host(names.SuffixPods)
-	rw, ro := s.Called(names.SuffixRW), s.Called(names.SuffixRO)
-	listed := []string{
-		"*." + pods, "*." + pods + ".cluster.local",
-		rw, rw + "." + s.Namespace, s.Host(names.SuffixRW), s.Host(names.SuffixRW) + ".cluster.local",
-		ro, ro + "." + s.Namespace, s.Host(names.SuffixRO), s.Host(names.SuffixRO) + ".cluster.local",
-		"localhost",
+// memberLeaf is a certificate for every name that the members are reached by.
+func memberLeaf(s *facts.Cluster, suffix, commonName string, by IssuerRef, usages []string) compose.Named {
+	c, pods := Leaf(&s.Names, suffix, commonName, by, usages), s.Host(names.SuffixPods)
+	c.DNSNames = slices.Concat([]string{"*." + pods, "*." + pods + ".cluster.local"},
+		ServiceNames(&s.Names, names.SuffixRW), ServiceNames(&s.Names, names.SuffixRO), []string{"localhost"})
+	if s.Called(suffix) == s.ServerSecret() && !s.Pooled() {
+		c = WithExternalNames(s, c)
 	}
-	c := Spec{
+	return New(&s.Names, s.Called(suffix), c)
+}
+
+// ServiceNames are the names of a Service of the Database.
+func ServiceNames(s *names.Names, suffix string) []string {
+	name, host := s.Called(suffix), s.Host(suffix)
+	return []string{name, name + "." + s.Namespace, host, host + ".cluster.local"}
+}
+
+// BackupLeaf is a client certificate without a role in the server.
+func BackupLeaf(s *names.Names, suffix, commonName string) *compose.Manifest[Spec] {
+	return New(s, s.Called(suffix), Leaf(s, suffix, commonName, IssuedBy(s, names.SuffixCA), []string{"digital signature", "client auth"}))
+}
+
+// Leaf certificate without names of hosts.
+func Leaf(s *names.Names, suffix, commonName string, by IssuerRef, usages []string) Spec {
+	return Spec{
 		CommonName:  commonName,
-		DNSNames:    listed,
 		Duration:    lifeOfLeaf,
 		RenewBefore: renewLeaf,
 		IssuerRef:   by,
@@ -127,10 +143,6 @@ func Leaf(s *facts.Cluster, suffix, commonName string, by IssuerRef, usages []st
 		SecretTemplate: &secretTemplate{Labels: map[string]string{names.LabelPartOf: "capstan"}},
 		Usages:         usages,
 	}
-	if s.Called(suffix) == s.ServerSecret() && !s.Pooled() {
-		c = WithExternalNames(s, c)
-	}
-	return c
 }
 
 // IssuedBy an Issuer of the Database.
@@ -175,4 +187,24 @@ func Trouble(m map[string]any) (xpv2.ConditionReason, string) {
 		return v1alpha1.ReasonMakingReady, ": " + message
 	}
 	return v1alpha1.ReasonMakingReady, ""
+}
+
+// WithExternalNames is a certificate that is for what clients outside connect to as well.
+func WithExternalNames(s *facts.Cluster, c Spec) Spec {
+	if !s.Exposed() {
+		return c
+	}
+	if name := s.Spec.Expose.Hostname; name != "" {
+		c.DNSNames = append(c.DNSNames, name)
+	}
+	address := s.Assigned()
+	if address == "" || address == s.Spec.Expose.Hostname {
+		return c
+	}
+	if _, err := netip.ParseAddr(address); err == nil {
+		c.IPAddresses = append(c.IPAddresses, address)
+	} else {
+		c.DNSNames = append(c.DNSNames, address)
+	}
+	return c
 }

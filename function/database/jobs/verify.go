@@ -90,61 +90,46 @@ func verifyJobSpec(s *facts.Cluster, id string) *applybatchv1.JobSpecApplyConfig
 	if id != "" {
 		command = append(command, "--id="+id)
 	}
-	claim := applycorev1.PersistentVolumeClaimSpec().
-		WithAccessModes(corev1.ReadWriteOnce).
-		WithResources(applycorev1.VolumeResourceRequirements().
-			WithRequests(corev1.ResourceList{corev1.ResourceStorage: s.Sizes.Created}))
-	if c := s.Size.StorageClassName; c != "" {
-		claim.WithStorageClassName(c)
-	}
-	pod := pods.HardenedPod(s).
-		WithRestartPolicy(corev1.RestartPolicyNever).
-		WithContainers(pods.Hardened(applycorev1.Container().
-			WithName("verify").
-			WithImage(repository.ReaderImage(s)).
-			WithCommand(command...).
-			WithResources(applycorev1.ResourceRequirements().
-				WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("512Mi")}).
-				WithLimits(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Gi")})).
-			WithVolumeMounts(
-				pods.Mount(names.VolumeTmp, "/tmp", false),
-				pods.Mount(names.VolumeData, "/data", false),
-				pods.Mount(names.VolumeConfig, "/etc/capstan/config", true),
-				pods.Mount(names.VolumeBackup, "/etc/capstan/backup", true)))).
-		WithVolumes(
-			pods.EmptyVolume(names.VolumeTmp, resource.MustParse("256Mi"), ""),
-			applycorev1.Volume().WithName(names.VolumeData).WithEphemeral(applycorev1.EphemeralVolumeSource().
-				WithVolumeClaimTemplate(applycorev1.PersistentVolumeClaimTemplate().
-					WithLabels(verifyLabels(&s.Names)).
-					WithSpec(claim))),
-			pods.ConfigVolume(names.VolumeConfig, s.OwnMembers()),
-			pods.SecretVolume(names.VolumeBackup, backup.BucketSecret(s)))
+	pod := podOf(s, applycorev1.Container().
+		WithName("verify").
+		WithImage(repository.ReaderImage(s)).
+		WithCommand(command...).
+		WithResources(applycorev1.ResourceRequirements().
+			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("512Mi")}).
+			WithLimits(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Gi")})).
+		WithVolumeMounts(
+			pods.Mount(names.VolumeTmp, "/tmp", false),
+			pods.Mount(names.VolumeData, "/data", false),
+			pods.Mount(names.VolumeConfig, "/etc/capstan/config", true),
+			pods.Mount(names.VolumeBackup, "/etc/capstan/backup", true)),
+		pods.EmptyVolume(names.VolumeTmp, resource.MustParse("256Mi"), ""),
+		applycorev1.Volume().WithName(names.VolumeData).WithEphemeral(applycorev1.EphemeralVolumeSource().
+			WithVolumeClaimTemplate(applycorev1.PersistentVolumeClaimTemplate().
+				WithLabels(verifyLabels(&s.Names)).
+				WithSpec(pods.ClaimSpec(s)))),
+		pods.ConfigVolume(names.VolumeConfig, s.OwnMembers()),
+		pods.SecretVolume(names.VolumeBackup, backup.BucketSecret(s)))
 	pod.SecurityContext.WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 	pods.WithKey(s, pod)
-	return applybatchv1.JobSpec().
-		// A backup that fails once fails again. A pod that had to make room does not count.
-		WithBackoffLimit(0).
-		WithPodFailurePolicy(unlessEvicted()).
-		WithActiveDeadlineSeconds(int64(backup.VerifyDeadline.Seconds())).
-		WithTemplate(applycorev1.PodTemplateSpec().WithLabels(verifyLabels(&s.Names)).WithSpec(pod))
+	// A backup that fails once fails again. A pod that had to make room does not count.
+	return jobSpec(pod, verifyLabels(&s.Names), 0, backup.VerifyDeadline).WithPodFailurePolicy(unlessEvicted())
 }
 
 // verifyPolicy lets no client reach pods that verify, and these pods only name servers and the bucket: its namespace when it is in
 // the cluster, its port when it is not, or the host of the volume. For a bucket of spec.backup.to it allows all of TCP, because
 // only the bucket's Secret has the address.
 func verifyPolicy(s *facts.Cluster) compose.Named {
-	bucket := applynetworkingv1.NetworkPolicyEgressRule()
+	bucket, anyPort := applynetworkingv1.NetworkPolicyEgressRule(), applynetworkingv1.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP)
 	switch namespace, port := bucketPlace(s); {
 	case backup.IsOnVolume(s):
 		bucket = network.ToRepository(&s.Names)
 	case namespace != "":
 		// The pods behind a Service may have another port.
-		bucket.WithTo(applynetworkingv1.NetworkPolicyPeer().WithNamespaceSelector(compose.Namespace(namespace))).
-			WithPorts(applynetworkingv1.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP))
+		bucket = network.To(applynetworkingv1.NetworkPolicyPeer().WithNamespaceSelector(compose.Namespace(namespace))).WithPorts(anyPort)
 	case port > 0:
 		bucket.WithPorts(network.Port(corev1.ProtocolTCP, port))
 	default:
-		bucket.WithPorts(applynetworkingv1.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP))
+		bucket.WithPorts(anyPort)
 	}
 	return network.NewPolicy(&s.Names, names.SuffixVerify, map[string]string{names.LabelVerificationOf: s.Name}, nil, network.ToNameServers(), bucket)
 }

@@ -3,8 +3,6 @@
 package pooler
 
 import (
-	"maps"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -58,11 +56,7 @@ func poolerReplicas(s *facts.Cluster) int32 {
 func poolerDeployment(s *facts.Cluster) compose.Named {
 	revision := poolerRevision(s)
 	if o := s.Observed[names.Pooler]; o != nil && compose.Text(o.Map(), "metadata", "annotations", names.AnnotationRevision) == revision {
-		k := maps.Clone(objects.Kept(compose.Keep(o)))
-		spec := maps.Clone(compose.Map(k, "spec"))
-		spec["replicas"] = int64(poolerReplicas(s))
-		k["spec"] = spec
-		return k
+		return objects.With(compose.Keep(o), nil, map[string]any{"replicas": int64(poolerReplicas(s))})
 	}
 	return applyappsv1.Deployment(s.Called(names.SuffixPooler), s.Namespace).
 		WithLabels(poolerLabels(&s.Names)).

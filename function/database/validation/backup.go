@@ -3,6 +3,7 @@
 package validation
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/check"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/backup"
 	"github.com/capstan-dev/capstan/function/database/facts"
 )
 
@@ -73,4 +76,69 @@ func checkSource(s *facts.Cluster) []check.Problem {
 func Never(schedule string, now time.Time) bool {
 	parsed, err := cron.ParseStandard(schedule)
 	return err == nil && parsed.Next(now.UTC()).IsZero()
+}
+
+// checkRepository holds what the schema cannot express about the volume of backups: the schema sees no previous value after a
+// target was removed and added again.
+func checkRepository(s *facts.Cluster) []check.Problem {
+	v := backup.RepositoryVolume(s)
+	var ps []check.Problem
+	if was := backup.RepositoryClaimed(s); v.Size != nil && v.Size.Cmp(was) < 0 {
+		ps = append(ps, check.Invalid("spec.backup.to.volume.size", v.Size.String(),
+			fmt.Sprintf("the volume has %[1]s and cannot shrink: set %[1]s or more", was.String())))
+	}
+	made := backup.RepositoryMade(s)
+	if made == nil || v.StorageClassName == "" {
+		return ps
+	}
+	if class := compose.Text(made, "spec", "storageClassName"); class != v.StorageClassName {
+		ps = append(ps, check.Invalid("spec.backup.to.volume.storageClassName", v.StorageClassName, fmt.Sprintf(
+			"the volume exists with StorageClass %[1]q, which cannot change: set %[1]q, or remove the field", class)))
+	}
+	return ps
+}
+
+// checkEncryption holds what the schema cannot say: a block that was removed and put back has no value before.
+func checkEncryption(s *facts.Cluster) []check.Problem {
+	if s.Spec.Backup == nil {
+		return nil
+	}
+	now := backup.Key(s)
+	for _, letter := range compose.SortedKeys(s.Sets) {
+		o := s.Sets[letter]
+		if o.BucketSecret == "" || o.BackupKey.Encrypted() == now.Encrypted() {
+			continue
+		}
+		remedy := "the existing backups are not encrypted, and " + s.Traits.BackupTool + " cannot turn encryption on in the same place: remove the field, " +
+			"or make another Database with spec.from.database and a key"
+		if !now.Encrypted() {
+			remedy = fmt.Sprintf("the existing backups are encrypted with the key %s of Secret %q, and %s cannot turn encryption off in the same place: set the field to that Secret and key",
+				o.BackupKey.Key, o.BackupKey.Secret, s.Traits.BackupTool)
+		}
+		return []check.Problem{check.Invalid("spec.backup.encryption", now.Secret, remedy)}
+	}
+	return nil
+}
+
+// checkVerify holds what the schema cannot express about verifications.
+func checkVerify(s *facts.Cluster) []check.Problem {
+	if s.Spec.Backup == nil || s.Spec.Backup.Verify == nil {
+		return nil
+	}
+	v := s.Spec.Backup.Verify
+	ps := checkSchedule(s, "spec.backup.verify.schedule", v.Schedule)
+	for i, a := range v.Assertions {
+		if !slices.ContainsFunc(s.Spec.Databases, func(d v1alpha1.LogicalDatabase) bool { return d.Name == a.Database }) {
+			ps = append(ps, check.Invalid(fmt.Sprintf("spec.backup.verify.assertions[%d].database", i), a.Database, "must be one of spec.databases: add it there, or name another database"))
+		}
+	}
+	return ps
+}
+
+func checkRestore(s *facts.Cluster) []check.Problem {
+	r := s.Spec.Restore
+	if r != nil && r.At != "" && facts.Moment(r.At) == nil {
+		return []check.Problem{check.Invalid("spec.restore.at", string(r.At), "must be a time with its zone, for instance 2026-11-21T08:59:00Z")}
+	}
+	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/pooler"
 )
 
 // Checks of a spec with its defaults that its schema accepts: what the schema cannot see. All are made, so that one edit can
@@ -115,4 +116,17 @@ func checkNetwork(s *facts.Cluster) []check.Problem {
 		}
 	}
 	return ps
+}
+
+func checkPooler(s *facts.Cluster) []check.Problem {
+	p := s.Spec.Pooler
+	if p == nil {
+		return nil
+	}
+	if room := pooler.PoolRoom(s); room > 0 && pooler.PoolSize(s)*pooler.Pools(s) > room {
+		return []check.Problem{check.Invalid("spec.pooler.poolSize", pooler.PoolSize(s), fmt.Sprintf(
+			"%d poolers open that many connections for each of %d consumers, together more than %d, which is four fifths of the connections of a member: "+
+				"lower spec.pooler.poolSize, raise spec.config.max_connections, or choose a larger spec.plan", *p.Replicas, max(1, len(s.Spec.Consumers)), room))}
+	}
+	return nil
 }
