@@ -7,7 +7,6 @@ package members
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
@@ -49,9 +48,7 @@ func Compose(d *compose.Draft, s *decision.Decision, awaits *facts.Awaited) {
 // inputs, if an earlier version of Capstan did not write it.
 func same(s *decision.Decision, letter string) objects.Kept {
 	k := objects.Kept(compose.Keep(s.Sets[letter].Object))
-	annotations := map[string]any{}
-	maps.Copy(annotations, compose.Map(k, "metadata", "annotations"))
-	replicas := 1.0
+	annotations, replicas := encoding.Union(compose.Map(k, "metadata", "annotations"), nil), 1.0
 	switch {
 	case slices.Contains(s.Order.Stop, letter):
 		replicas, annotations[names.AnnotationStopped] = 0, facts.StoppedFollowing
@@ -107,11 +104,9 @@ func MissingFor(s *facts.Cluster, isMemoryPending bool) *facts.Awaited {
 func changed(s *decision.Decision, letter, target string) objects.Kept {
 	live := s.Sets[letter].Object
 	k := objects.Kept(compose.Keep(live))
-	annotations := map[string]any{}
-	maps.Copy(annotations, compose.Map(k, "metadata", "annotations"))
-	annotations[names.AnnotationRevision] = target
-	annotations[names.AnnotationVersion] = s.Data
-	annotations[names.AnnotationInputs] = encoding.JSON(podinputs.Inputs(s.Cluster))
+	annotations := encoding.Union(compose.Map(k, "metadata", "annotations"), map[string]any{
+		names.AnnotationRevision: target, names.AnnotationVersion: s.Data, names.AnnotationInputs: encoding.JSON(podinputs.Inputs(s.Cluster)),
+	})
 	delete(annotations, names.AnnotationRestarted)
 	if s.Order.Again {
 		annotations[names.AnnotationRestarted] = target

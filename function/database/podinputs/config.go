@@ -29,18 +29,11 @@ func CoordinationApplied(s *facts.Cluster) bool {
 
 // MemberFile is what the program in members has to know, for any engine.
 func MemberFile(s *facts.Cluster) engine.Member {
-	f := engine.Member{Databases: []string{}, Extensions: slices.Sorted(slices.Values(s.Spec.Extensions))}
-	for _, d := range s.Spec.Databases {
-		f.Databases = append(f.Databases, d.Name)
+	sorted := func(values []string) []string { return append([]string{}, slices.Sorted(slices.Values(values))...) }
+	return engine.Member{
+		Databases: sorted(s.Fields().Databases), Extensions: sorted(s.Spec.Extensions), Volumes: volumesBefore(s), Pooled: s.Pooled(),
+		Backup: backup.File(s), From: backup.SourceFile(s), Upgrade: upgradeFile(s),
 	}
-	slices.Sort(f.Databases)
-	if f.Extensions == nil {
-		f.Extensions = []string{}
-	}
-	f.Volumes = volumesBefore(s)
-	f.Pooled = s.Pooled()
-	f.Backup, f.From, f.Upgrade = backup.File(s), backup.SourceFile(s), upgradeFile(s)
-	return f
 }
 
 // volumesBefore the first member was made. They are recorded once, because later every member has a volume.

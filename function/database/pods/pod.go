@@ -61,7 +61,7 @@ func claim(s *facts.Cluster, letter string) *applycorev1.PersistentVolumeClaimAp
 		WithSpec(ClaimSpec(s))
 }
 
-// ClaimSpec of a volume like those of new members.
+// ClaimSpec of a volume like the volumes of new members.
 func ClaimSpec(s *facts.Cluster) *applycorev1.PersistentVolumeClaimSpecApplyConfiguration {
 	spec := applycorev1.PersistentVolumeClaimSpec().
 		WithAccessModes(corev1.ReadWriteOnce).

@@ -83,14 +83,10 @@ func Compose(d *compose.Draft, s *facts.Cluster) {
 
 // poolerInputs are what the configuration of poolers follows from.
 func poolerInputs(s *facts.Cluster) engine.Pooler {
-	p := engine.Pooler{
-		Host: s.Host(names.SuffixRW), Mode: s.Spec.Pooler.Mode, PoolSize: PoolSize(s), MaxClients: *s.Spec.Pooler.MaxClients,
-		Limits: poolLimits(s), ServerAuthority: s.PlatformSigned(),
+	return engine.Pooler{
+		Host: s.Host(names.SuffixRW), Databases: s.Fields().Databases, Mode: s.Spec.Pooler.Mode, PoolSize: PoolSize(s),
+		MaxClients: *s.Spec.Pooler.MaxClients, Limits: poolLimits(s), ServerAuthority: s.PlatformSigned(),
 	}
-	for _, d := range s.Spec.Databases {
-		p.Databases = append(p.Databases, d.Name)
-	}
-	return p
 }
 
 // poolerLabels of the pods of poolers, and of their Service. With the label of members, the members' ServiceMonitor would select

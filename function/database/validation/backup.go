@@ -17,18 +17,12 @@ import (
 	"github.com/capstan-dev/capstan/function/database/facts"
 )
 
-// Suffixes of what belongs to backups. The Secrets begin with pg-, which no consumer does, so that none has the name of a
-// consumer's.
-const (
-	mostOfStorage = 2
-)
-
 // checkBackup holds what the schema cannot say of backups.
 func checkBackup(s *facts.Cluster) []check.Problem {
 	var ps []check.Problem
 	if b := s.Spec.Backup; b != nil {
 		ps = append(ps, checkSchedule(s, "spec.backup.schedule", b.Schedule)...)
-		if q := b.MaxArchiveBacklog; q != nil && q.Value() > s.Spec.Storage.Value()/mostOfStorage {
+		if q := b.MaxArchiveBacklog; q != nil && q.Value() > s.Spec.Storage.Value()/2 {
 			ps = append(ps, check.Invalid("spec.backup.maxArchiveBacklog", q.String(), "must be at most half of spec.storage, because the volume holds data and the backlog: lower it, or raise spec.storage"))
 		}
 	}
@@ -51,23 +45,22 @@ func checkSchedule(s *facts.Cluster, field, schedule string) []check.Problem {
 }
 
 func checkSource(s *facts.Cluster) []check.Problem {
-	from := s.Spec.From
-	if from == nil {
-		return nil
-	}
-	var at v1alpha1.Moment
-	path := "spec.from.backup.at"
-	switch {
-	case from.Database != nil:
-		path, at = "spec.from.database.at", from.Database.At
+	switch from := s.Spec.From; {
+	case from != nil && from.Database != nil:
 		if from.Database.Name == s.Name {
 			return []check.Problem{check.Invalid("spec.from.database.name", s.Name, "must be another Database: to restore a deleted Database from its backups, use spec.from.backup")}
 		}
-	case from.Backup != nil:
-		at = from.Backup.At
+		return checkMoment("spec.from.database.at", from.Database.At)
+	case from != nil && from.Backup != nil:
+		return checkMoment("spec.from.backup.at", from.Backup.At)
 	}
+	return nil
+}
+
+// checkMoment of a field, which may be empty.
+func checkMoment(field string, at v1alpha1.Moment) []check.Problem {
 	if at != "" && facts.Moment(at) == nil {
-		return []check.Problem{check.Invalid(path, string(at), "must be a time with its zone, for instance 2026-11-21T08:59:00Z")}
+		return []check.Problem{check.Invalid(field, string(at), "must be a time with its zone, for instance 2026-11-21T08:59:00Z")}
 	}
 	return nil
 }
@@ -136,9 +129,8 @@ func checkVerify(s *facts.Cluster) []check.Problem {
 }
 
 func checkRestore(s *facts.Cluster) []check.Problem {
-	r := s.Spec.Restore
-	if r != nil && r.At != "" && facts.Moment(r.At) == nil {
-		return []check.Problem{check.Invalid("spec.restore.at", string(r.At), "must be a time with its zone, for instance 2026-11-21T08:59:00Z")}
+	if s.Spec.Restore == nil {
+		return nil
 	}
-	return nil
+	return checkMoment("spec.restore.at", s.Spec.Restore.At)
 }

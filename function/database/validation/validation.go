@@ -41,9 +41,7 @@ func checkSettings(s *facts.Cluster) []check.Problem {
 }
 
 func checkVersion(s *facts.Cluster) []check.Problem {
-	var versions []string
-	var found facts.Image
-	if found, versions = s.Find(s.Spec.Version); found.Name == "" {
+	if found, versions := s.Find(s.Spec.Version); found.Name == "" {
 		return []check.Problem{{Reason: v1alpha1.ReasonVersionUnavailable, Message: fmt.Sprintf(
 			"spec.version: %q: the platform has no image of this version: choose one of %s, or ask the platform team to add an image (database.images in the settings)",
 			s.Spec.Version, strings.Join(versions, ", "))}}
@@ -76,13 +74,9 @@ func checkSize(s *facts.Cluster) []check.Problem {
 		for _, p := range s.Settings.Database.Plans {
 			names = append(names, p.Name)
 		}
-		name := s.Spec.Plan
-		if name == "" {
-			name = facts.PlanDefault
-		}
 		return []check.Problem{{Reason: v1alpha1.ReasonPlanUnavailable, Message: fmt.Sprintf(
 			"spec.plan: %q: the platform has no plan of this name: choose one of %s, or set spec.resources and ask the platform team to add a plan named %s",
-			name, strings.Join(names, ", "), facts.PlanDefault)}}
+			s.PlanName(), strings.Join(names, ", "), facts.PlanDefault)}}
 	}
 	return nil
 }

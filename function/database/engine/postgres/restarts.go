@@ -103,19 +103,20 @@ func (e postgreSQL) Reloaded(r engine.Reload) []v1alpha1.ChangeEffect {
 
 // fieldOf a parameter that is reloaded: where its value comes from.
 func fieldOf(r engine.Reload, parameter string) (field, cause string) {
-	_, set := r.Server.Config[parameter]
-	switch {
-	case set || slices.Contains(r.Set, parameter):
+	if _, set := r.Server.Config[parameter]; set || slices.Contains(r.Set, parameter) {
 		return "spec.config", v1alpha1.ChangedBySpec
-	case slices.Contains([]string{"max_wal_size", "min_wal_size", "max_slot_wal_keep_size", "wal_keep_size"}, parameter):
+	}
+	switch parameter {
+	case "max_wal_size", "min_wal_size", "max_slot_wal_keep_size", "wal_keep_size":
 		return "spec.storage", v1alpha1.ChangedBySpec
-	case slices.Contains([]string{"wal_sender_timeout", "wal_receiver_timeout"}, parameter):
+	case "wal_sender_timeout", "wal_receiver_timeout":
 		return "spec.availability.profile", v1alpha1.ChangedBySpec
-	case !slices.Contains([]string{"effective_cache_size", "maintenance_work_mem", "work_mem"}, parameter):
-		return fieldCapstan, v1alpha1.ChangedByCapstan
-	case r.OwnMemory:
-		return "spec.resources.memory", v1alpha1.ChangedBySpec
-	default:
+	case "effective_cache_size", "maintenance_work_mem", "work_mem":
+		if r.OwnMemory {
+			return "spec.resources.memory", v1alpha1.ChangedBySpec
+		}
 		return "spec.plan", v1alpha1.ChangedBySpec
+	default:
+		return fieldCapstan, v1alpha1.ChangedByCapstan
 	}
 }
