@@ -60,7 +60,7 @@ func TestEncryption(t *testing.T) {
 func TestEncryptionFixed(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, before, after, want string }{
 		"Added":   {"What is there is plain.", withBackup(`{}`), withKey("vault"), "remove the field"},
-		"Removed": {"What is there is encrypted.", withKey("vault"), withBackup(`{}`), `value passphrase of Secret "vault"`},
+		"Removed": {"What is there is encrypted.", withKey("vault"), withBackup(`{}`), `key passphrase of Secret "vault"`},
 		"Moved":   {"Another Secret may have the same value.", withKey("vault"), withKey("safe"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -94,7 +94,7 @@ func TestStorage(t *testing.T) {
 		"ArchiveIsNotFed": {
 			reason: "Neither does one that is not archived.",
 			spec:   growing, filled: full("Low", 90, observev1alpha1.FillArchive, "49Gi"), passes: 3, want: "50Gi", status: "False", told: "GrowthHeld",
-			words: []string{"archived"},
+			words: []string{"ArchiveHealthy"},
 		},
 		"UnknownIsNotFed": {
 			reason: "Neither does what nobody tells.",

@@ -54,8 +54,8 @@ func available(s *decision.Pass) xpv2.Condition {
 		return yes(v1alpha1.ReasonLeading, "a member leads and takes writes")
 	case len(s.Sets) == 0 && len(s.Problems) > 0:
 		return no(s.Problems[0].Reason, "there are no members, because the spec is not accepted: see the condition Accepted")
-	case len(s.Sets) == 0 && members.Awaits(s) != nil:
-		return no(members.Awaits(s).Reason, members.Awaits(s).Message)
+	case len(s.Sets) == 0 && members.Missing(s) != nil:
+		return no(members.Missing(s).Reason, members.Missing(s).Message)
 	case len(s.Sets) == 0:
 		return no(v1alpha1.ReasonMakingReady, "members are being made: see the condition Composed")
 	case !s.HasTopology:
@@ -262,8 +262,8 @@ func updated(s *decision.Pass) xpv2.Condition {
 		return yes(v1alpha1.ReasonHibernated, "every member is stopped, as the spec asks; what else it asks for is done when they are started")
 	case s.Asleep():
 		return no(s.Order.Reason, s.Order.Message)
-	case len(missing) > 0 && members.Awaits(s) != nil:
-		return no(members.Awaits(s).Reason, members.Awaits(s).Message)
+	case len(missing) > 0 && members.Missing(s) != nil:
+		return no(members.Missing(s).Reason, members.Missing(s).Message)
 	case len(missing) > 0:
 		return no(v1alpha1.ReasonAddingMembers, "members are being made: "+strings.Join(missing, ", "))
 	case !s.Order.Done && s.Order.Failed:
