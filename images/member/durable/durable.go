@@ -4,7 +4,10 @@
 package durable
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -33,4 +36,35 @@ func Sync(folder string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// ReadJSON reads a file into a value, and reports whether there is such a file.
+func ReadJSON(file string, into any) (bool, error) {
+	raw, err := os.ReadFile(filepath.Clean(file))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, json.Unmarshal(raw, into)
+}
+
+// WriteJSON writes a value to a file as Write does.
+func WriteJSON(file string, value any) error {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return Write(file, append(raw, '\n'))
+}
+
+// Folders makes folders, unless they exist. Only their owner opens them.
+func Folders(all ...string) error {
+	for _, dir := range all {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("cannot prepare folders: %w", err)
+		}
+	}
+	return nil
 }

@@ -42,14 +42,15 @@ func (c Console) connect(ctx context.Context) (*pgconn.PgConn, error) {
 	return conn, nil
 }
 
-// command that returns nothing.
-func (c Console) command(ctx context.Context, command string) error {
-	_, err := c.table(ctx, command)
-	return err
+// table that a command shows within answerLimit, a map from column to value for each row.
+func (c Console) table(ctx context.Context, command string) ([]map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	return c.run(ctx, command)
 }
 
-// table that a command shows, a map from column to value for each row.
-func (c Console) table(ctx context.Context, command string) ([]map[string]string, error) {
+// run a command, and return what it shows like table.
+func (c Console) run(ctx context.Context, command string) ([]map[string]string, error) {
 	conn, err := c.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -82,51 +83,38 @@ func closeSoon(ctx context.Context, conn *pgconn.PgConn) {
 // Pause lets clients wait: no transaction begins from now on. It returns when those that are under way have ended, or with the
 // context, after which clients wait nevertheless.
 func (c Console) Pause(ctx context.Context) error {
-	err := c.command(ctx, "PAUSE")
-	if p := (*pgconn.PgError)(nil); errors.As(err, &p) {
-		return nil // it pauses already, and says nothing else
-	}
-	return err
+	_, err := c.run(ctx, "PAUSE")
+	return unlessRefused(err) // it pauses already, and says nothing else
 }
 
 // Resume lets clients continue.
 func (c Console) Resume(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
-	defer cancel()
-	err := c.command(ctx, "RESUME")
+	_, err := c.table(ctx, "RESUME")
+	return unlessRefused(err) // it does not pause
+}
+
+// unlessRefused is an error, unless it is an answer of PgBouncer.
+func unlessRefused(err error) error {
 	if p := (*pgconn.PgError)(nil); errors.As(err, &p) {
-		return nil // it does not pause
+		return nil
 	}
 	return err
 }
 
 // Reconnect ends connections to the server as soon as no client uses them.
 func (c Console) Reconnect(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
-	defer cancel()
-	return c.command(ctx, "RECONNECT")
+	_, err := c.table(ctx, "RECONNECT")
+	return err
 }
 
 // State reports whether PgBouncer pauses. An error means that it does not answer.
 func (c Console) State(ctx context.Context) (paused bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
-	defer cancel()
-	rows, err := c.table(ctx, "SHOW STATE")
-	if err != nil {
-		return false, err
-	}
-	for _, r := range rows {
-		if r["key"] == "paused" {
-			paused = r["value"] == "yes"
-		}
-	}
-	return paused, nil
+	value, err := c.setting(ctx, "SHOW STATE", "paused")
+	return value == "yes", err
 }
 
 // Clients returns how many are connected, busy or not.
 func (c Console) Clients(ctx context.Context) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
-	defer cancel()
 	rows, err := c.table(ctx, "SHOW POOLS")
 	if err != nil {
 		return 0, err
@@ -144,16 +132,20 @@ func (c Console) Clients(ctx context.Context) (int, error) {
 
 // Sessions reports whether clients have connections to the server for as long as they are connected themselves.
 func (c Console) Sessions(ctx context.Context) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
-	defer cancel()
-	rows, err := c.table(ctx, "SHOW CONFIG")
-	if err != nil {
-		return false, err
+	value, err := c.setting(ctx, "SHOW CONFIG", "pool_mode")
+	if err == nil && value == "" {
+		err = errors.New("PgBouncer does not show its pool_mode")
 	}
+	return value == "session", err
+}
+
+// setting is a value that a command shows; "" when it does not.
+func (c Console) setting(ctx context.Context, command, key string) (string, error) {
+	rows, err := c.table(ctx, command)
 	for _, r := range rows {
-		if r["key"] == "pool_mode" {
-			return r["value"] == "session", nil
+		if r["key"] == key {
+			return r["value"], nil
 		}
 	}
-	return false, errors.New("PgBouncer does not show its pool_mode")
+	return "", err
 }

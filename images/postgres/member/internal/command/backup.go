@@ -66,9 +66,7 @@ func (c *Backup) Run(ctx context.Context, log *slog.Logger) error {
 
 // take the backup here, or let the host of the volume take it.
 func (c *Backup) take(ctx context.Context, log *slog.Logger, s pgmember.Backup) (Result, error) {
-	tls := pgbackrest.TLS{
-		Cert: filepath.Join(pgmember.FolderMembers, "tls.crt"), Key: filepath.Join(pgmember.FolderMembers, "tls.key"), CA: filepath.Join(pgmember.FolderMembers, "ca.crt"),
-	}
+	tls := pgbackrest.Identity(pgmember.FolderMembers)
 	if s.Repository != "" && !pgbackrest.IsBucket(pgmember.FolderBackup) {
 		log.Info("asking for a backup", "host", s.Repository, "stanza", s.Stanza)
 		var r Result
@@ -80,11 +78,11 @@ func (c *Backup) take(ctx context.Context, log *slog.Logger, s pgmember.Backup) 
 		return Result{}, err
 	}
 	folders := pgbackrest.Folders{Data: pgmember.FolderData, Socket: pgmember.FolderSocket, Lock: filepath.Join(c.Folder, "lock")}
-	file := filepath.Join(c.Folder, "pgbackrest.conf")
-	if _, err := pgbackrest.Host(s, bucket, folders, tls, layout.PgBackRest).Write(file); err != nil {
+	run, err := pgbackrest.Host(s, bucket, folders, tls, layout.PgBackRest).Runner(filepath.Join(c.Folder, "pgbackrest.conf"))
+	if err != nil {
 		return Result{}, err
 	}
-	return take(ctx, log, pgbackrest.Runner{Program: pgbackrest.Program, Config: file}, s)
+	return take(ctx, log, run, s)
 }
 
 // take a backup of the stanza, which is made if there is none.
@@ -113,10 +111,10 @@ func take(ctx context.Context, log *slog.Logger, run pgbackrest.Runner, s pgmemb
 	if err != nil {
 		return Result{}, err
 	}
-	if len(all) == 0 || len(all[0].Backups) == 0 {
+	last, ok := pgbackrest.Latest(all).Last()
+	if !ok {
 		return Result{}, fmt.Errorf("the backup ended, and %s has none: see whether something else removes what is there", pgbackrest.Place(s.Repository))
 	}
-	last := all[0].Backups[len(all[0].Backups)-1]
 	return Result{
 		Label: last.Label, Type: last.Type, Size: last.Info.Size, Added: last.Info.Repository.Delta, Began: last.Began(), Ended: last.Ended(),
 	}, nil

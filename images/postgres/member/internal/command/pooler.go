@@ -147,10 +147,8 @@ func (p *pooler) await(ctx context.Context) error {
 		if err := p.child.Signal(s.signal); err != nil {
 			return err
 		}
-		select {
-		case <-p.child.Done():
-			return nil
-		case <-time.After(s.limit):
+		if p.child.Within(s.limit) {
+			break
 		}
 	}
 	return nil

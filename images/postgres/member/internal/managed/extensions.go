@@ -18,7 +18,7 @@ func extensions(ctx context.Context, socket, database string, wanted []string) e
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	defer Close(ctx, conn)
 	var problems []error
 	for _, e := range wanted {
 		if err := extension(ctx, conn, e); err != nil {

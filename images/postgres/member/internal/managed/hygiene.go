@@ -19,7 +19,7 @@ const public = `select d.datname || ' ' || a.privilege_type from pg_database d,
 // hygiene takes from everybody what they have in the databases of PostgreSQL itself: applications have databases of their own,
 // and who may connect to this one can fill the disk with temporary tables.
 func hygiene(ctx context.Context, conn *pgx.Conn) error {
-	open, err := list(ctx, conn, public)
+	open, err := List(ctx, conn, public)
 	if err != nil {
 		return fmt.Errorf("cannot look at privileges of databases: %w", err)
 	}
@@ -28,7 +28,7 @@ func hygiene(ctx context.Context, conn *pgx.Conn) error {
 			return fmt.Errorf("cannot take privileges of databases from everybody: %w", err)
 		}
 	}
-	need, err := list(ctx, conn, `select rolname from pg_roles where rolname = any($1) and not has_database_privilege(oid, 'postgres', 'connect')`,
+	need, err := List(ctx, conn, `select rolname from pg_roles where rolname = any($1) and not has_database_privilege(oid, 'postgres', 'connect')`,
 		[]string{pgmember.RoleAccess, pgmember.RoleExporter, pgmember.RoleRewind, pgmember.RolePooler})
 	if err != nil {
 		return fmt.Errorf("cannot look at privileges of databases: %w", err)
@@ -47,7 +47,7 @@ func inTemplate(ctx context.Context, socket string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	defer Close(ctx, conn)
 	return noCreate(ctx, conn)
 }
 

@@ -16,7 +16,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -31,14 +30,12 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/reach"
+	"github.com/capstan-dev/capstan/images/member/web"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 )
 
-// limit of one call, and most bytes of an object.
-const (
-	limit = 30 * time.Second
-	most  = 1 << 20
-)
+// limit of one call.
+const limit = 30 * time.Second
 
 // Path of objects at the host that serves a volume.
 const Path = "/objects/"
@@ -142,16 +139,11 @@ func (b *Store) call(ctx context.Context, method, key string, content []byte) ([
 	if err != nil {
 		return nil, 0, err
 	}
-	res, err := b.client.Do(req)
+	status, body, err := web.Do(b.client, req)
 	if err != nil {
 		return nil, 0, plain(err)
 	}
-	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(res.Body, most+1))
-	if err == nil && len(body) > most {
-		err = fmt.Errorf("it has more than %d bytes", most)
-	}
-	return body, res.StatusCode, err
+	return body, status, nil
 }
 
 // request of an object, signed if it is one of a bucket.

@@ -52,6 +52,12 @@ func (c *Config) Write(file string) (bool, error) {
 	return true, nil
 }
 
+// Runner of pgBackRest with the configuration, which is written to a file.
+func (c *Config) Runner(file string) (Runner, error) {
+	_, err := c.Write(file)
+	return Runner{Program: Program, Config: file}, err
+}
+
 // Folders that a configuration needs.
 type Folders struct {
 	// Data of PostgreSQL, and Socket of its server.

@@ -23,7 +23,7 @@ import (
 func Control(ctx context.Context, programs, data string) (map[string]string, error) {
 	said, err := process.Run(ctx, "", filepath.Join(programs, "pg_controldata"), data)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the control file of the data: %w: %s", err, strings.Join(strings.Fields(said), " "))
+		return nil, fmt.Errorf("cannot read the control file of the data: %w: %s", err, process.Head(said, 1500))
 	}
 	return ParseControl(said), nil
 }
