@@ -77,10 +77,3 @@ func (m *memory) forget(uid types.UID) {
 	defer m.mu.Unlock()
 	delete(m.all, uid)
 }
-
-// size is how many are remembered.
-func (m *memory) size() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.all)
-}

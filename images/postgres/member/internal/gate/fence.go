@@ -77,12 +77,7 @@ func (g *Gate) reportFence(ctx context.Context, f *members.FenceReport) error {
 		if err != nil {
 			return err
 		}
-		g.fence = &fenceReported{}
-		for _, p := range list {
-			if p.Name == g.Names.Pod {
-				g.fence.at = p.Fenced
-			}
-		}
+		g.fence = &fenceReported{g.Pods.Own(list).Fenced}
 	}
 	before := g.fence.at
 	if (f == nil) == (before == nil) && (f == nil || *f == *before) {

@@ -127,10 +127,8 @@ func (g *Gate) checkData(ctx context.Context, programs string) error {
 
 // reportVolume writes what this member's volume holds, unless its pod has that already.
 func (g *Gate) reportVolume(ctx context.Context, own volume.Content, list []pods.Pod) error {
-	for _, p := range list {
-		if p.Name == g.Names.Pod && p.Volume != nil && *p.Volume == own {
-			return nil
-		}
+	if v := g.Pods.Own(list).Volume; v != nil && *v == own {
+		return nil
 	}
 	return g.Pods.Annotate(ctx, pods.AnnotationVolume, own)
 }

@@ -24,8 +24,8 @@ func hygiene(ctx context.Context, conn *pgx.Conn) error {
 		return fmt.Errorf("cannot look at privileges of databases: %w", err)
 	}
 	if len(open) > 0 {
-		if err := do(ctx, conn, "revoke all on database postgres, template1 from public"); err != nil {
-			return fmt.Errorf("cannot take privileges of databases from everybody: %w", err)
+		if err := do(ctx, conn, "take privileges of databases from everybody", "revoke all on database postgres, template1 from public"); err != nil {
+			return err
 		}
 	}
 	need, err := List(ctx, conn, `select rolname from pg_roles where rolname = any($1) and not has_database_privilege(oid, 'postgres', 'connect')`,
@@ -34,8 +34,8 @@ func hygiene(ctx context.Context, conn *pgx.Conn) error {
 		return fmt.Errorf("cannot look at privileges of databases: %w", err)
 	}
 	for _, r := range need {
-		if err := do(ctx, conn, "grant connect on database postgres to "+name(r)); err != nil {
-			return fmt.Errorf("cannot let role %q connect: %w", r, err)
+		if err := do(ctx, conn, fmt.Sprintf("let role %q connect", r), "grant connect on database postgres to "+name(r)); err != nil {
+			return err
 		}
 	}
 	return noCreate(ctx, conn)
@@ -55,16 +55,10 @@ func inTemplate(ctx context.Context, socket string) error {
 // data was upgraded from an older one.
 func noCreate(ctx context.Context, conn *pgx.Conn) error {
 	var open bool
-	err := conn.QueryRow(ctx, `select exists (select from pg_namespace n, aclexplode(n.nspacl) a
-		where n.nspname = 'public' and a.grantee = 0 and a.privilege_type = 'CREATE')`).Scan(&open)
-	if err != nil {
-		return fmt.Errorf("cannot look at privileges of the schema public: %w", err)
+	_, err := row(ctx, conn, "look at privileges of the schema public", `select exists (select from pg_namespace n, aclexplode(n.nspacl) a
+		where n.nspname = 'public' and a.grantee = 0 and a.privilege_type = 'CREATE')`, nil, &open)
+	if err != nil || !open {
+		return err
 	}
-	if !open {
-		return nil
-	}
-	if err := do(ctx, conn, "revoke create on schema public from public"); err != nil {
-		return fmt.Errorf("cannot take the schema public from everybody: %w", err)
-	}
-	return nil
+	return do(ctx, conn, "take the schema public from everybody", "revoke create on schema public from public")
 }

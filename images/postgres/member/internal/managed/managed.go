@@ -124,11 +124,19 @@ func Ask(ctx context.Context, socket string, port uint16, query string, args []a
 		return false, err
 	}
 	defer Close(ctx, conn)
-	err = conn.QueryRow(ctx, query, args...).Scan(into...)
+	return row(ctx, conn, "query", query, args, into...)
+}
+
+// row reads the only row of a query, and reports whether there is one. What it is for is in the error.
+func row(ctx context.Context, conn *pgx.Conn, what, query string, args []any, into ...any) (bool, error) {
+	err := conn.QueryRow(ctx, query, args...).Scan(into...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
-	return err == nil, err
+	if err != nil {
+		return false, fmt.Errorf("cannot %s: %w", what, err)
+	}
+	return true, nil
 }
 
 // List the texts that a query returns.

@@ -67,11 +67,11 @@ func MakePoint(ctx context.Context, socket, label string) (Point, error) {
 	}
 	defer Close(ctx, conn)
 	var p Point
-	if err := conn.QueryRow(ctx, "select pg_create_restore_point($1)::text, clock_timestamp()", label).Scan(&p.LSN, &p.At); err != nil {
-		return Point{}, fmt.Errorf("cannot make a restore point: %w", err)
+	if _, err := row(ctx, conn, "make a restore point", "select pg_create_restore_point($1)::text, clock_timestamp()", []any{label}, &p.LSN, &p.At); err != nil {
+		return Point{}, err
 	}
-	if err := conn.QueryRow(ctx, "select pg_walfile_name($1::pg_lsn)", p.LSN).Scan(&p.Segment); err != nil {
-		return Point{}, fmt.Errorf("cannot find out where the restore point is: %w", err)
+	if _, err := row(ctx, conn, "find out where the restore point is", "select pg_walfile_name($1::pg_lsn)", []any{p.LSN}, &p.Segment); err != nil {
+		return Point{}, err
 	}
 	if len(p.Segment) != 24 {
 		return Point{}, fmt.Errorf("cannot find out where the restore point is: %q is no segment", p.Segment)
@@ -122,12 +122,12 @@ func updateExtensions(ctx context.Context, socket, database string) ([]string, e
 	if err != nil {
 		return nil, fmt.Errorf("cannot look for extensions of database %q: %w", database, err)
 	}
-	if err := do(ctx, conn, "set statement_timeout = '"+updateLimit+"'"); err != nil {
+	if err := do(ctx, conn, "set the limit of an update", "set statement_timeout = '"+updateLimit+"'"); err != nil {
 		return nil, err
 	}
 	var stuck []string
 	for _, e := range old {
-		if err := do(ctx, conn, "alter extension "+name(e)+" update"); err != nil {
+		if err := do(ctx, conn, "update it", "alter extension "+name(e)+" update"); err != nil {
 			stuck = append(stuck, fmt.Sprintf("extension %q of database %q stays in its former version: %v", e, database, err))
 		}
 	}

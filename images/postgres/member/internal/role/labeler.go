@@ -41,9 +41,9 @@ type Labeler struct {
 	Lock       *LockKeeper
 	Reporter   *report.Reporter
 	Role       *Leadership
-	// Wake wakes the Labeler. It calls Manage when this member becomes the leader or no longer is, and Fence while Patroni is paused.
-	Wake, Manage, Fence loop.Wakeup
-	Log                 *slog.Logger
+	// Manage is called when this member becomes the leader or no longer is, and Fence while Patroni is paused.
+	Manage, Fence loop.Wakeup
+	Log           *slog.Logger
 
 	label label
 	// cutOff is since when this standby has lost its leader, demoted since when this leader is none any more.
@@ -91,14 +91,8 @@ func handedOver(role, label string, s patroni.State) bool {
 	return role == "" && label == members.RoleLeader && s.Role == "demoted"
 }
 
-// Run until the context ends.
-func (l *Labeler) Run(ctx context.Context) error {
-	loop.Repeat(ctx, l.Wake, l.once)
-	return nil
-}
-
-// once observes the role and writes it if need be. It returns the pause before the next time.
-func (l *Labeler) once(ctx context.Context) time.Duration {
+// Once observes the role and writes it if need be. It returns the pause before the next time.
+func (l *Labeler) Once(ctx context.Context) time.Duration {
 	at := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, at.Add(fresh))
 	defer cancel()
