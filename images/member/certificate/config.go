@@ -25,7 +25,7 @@ func ConfigForServer(dir string, another bool) (*tls.Config, error) {
 	if err != nil || !another {
 		return c, err
 	}
-	c.RootCAs, err = authorities(filepath.Join(dir, "server-ca.crt"))
+	c.RootCAs, err = Authorities(filepath.Join(dir, "server-ca.crt"))
 	return c, err
 }
 
@@ -35,11 +35,12 @@ func Identity(cert, key, authority string) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the certificate: %w", err)
 	}
-	roots, err := authorities(authority)
+	roots, err := Authorities(authority)
 	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12}, err
 }
 
-func authorities(file string) (*x509.CertPool, error) {
+// Authorities are the certificates in a file.
+func Authorities(file string) (*x509.CertPool, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the authority %s: %w", filepath.Base(file), err)

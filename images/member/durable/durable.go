@@ -14,8 +14,19 @@ import (
 
 // Write a file that only its owner reads, as a whole or not at all.
 func Write(file string, content []byte) error {
-	next := file + ".next"
-	f, err := os.OpenFile(next, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	root, err := os.OpenRoot(filepath.Dir(file))
+	if err != nil {
+		return err
+	}
+	return errors.Join(WriteIn(root, filepath.Base(file), content), root.Close())
+}
+
+// Next is what the name ends with that a file has until it is whole.
+const Next = ".next"
+
+// WriteIn writes a file below a folder like Write.
+func WriteIn(root *os.Root, name string, content []byte) error {
+	f, err := root.OpenFile(name+Next, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
@@ -23,10 +34,10 @@ func Write(file string, content []byte) error {
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(next, file); err != nil {
+	if err := root.Rename(name+Next, name); err != nil {
 		return err
 	}
-	return Sync(filepath.Dir(file))
+	return Sync(filepath.Join(root.Name(), filepath.Dir(name)))
 }
 
 // Sync a folder, so that what was renamed in it stays so.

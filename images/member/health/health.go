@@ -92,7 +92,6 @@ func Serve(ctx context.Context, address string, s *State, ready Ready) error {
 	return web.Serve(ctx, l, &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second})
 }
 
-// answer a probe.
 func answer(w http.ResponseWriter, err error) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)

@@ -19,7 +19,6 @@ type Problem struct { //nolint:errname // It is one for a person.
 	Reason, Message string
 }
 
-// Error is the reason and the message.
 func (p *Problem) Error() string { return p.Reason + ": " + p.Message }
 
 // mark is what the first start leaves on a volume.

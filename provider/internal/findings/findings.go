@@ -192,7 +192,6 @@ func (s subject) is(name string) bool { return s.Status.Name != s.container && s
 // companion reports whether the container is one that Capstan adds.
 func (s subject) companion() bool { return s.is(containerModel) || s.is(containerWarmUp) }
 
-// lived is how long a container ran.
 func lived(t *corev1.ContainerStateTerminated) time.Duration {
 	return max(t.FinishedAt.Sub(t.StartedAt.Time), 0)
 }

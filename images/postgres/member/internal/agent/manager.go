@@ -64,7 +64,6 @@ func (m *Manager) once(ctx context.Context) time.Duration {
 	return pause
 }
 
-// manage roles and extensions once.
 func manage(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()

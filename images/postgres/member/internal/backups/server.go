@@ -38,7 +38,6 @@ func (r *server) ended() <-chan struct{} {
 	return r.child.Done()
 }
 
-// end the server.
 func (r *server) end() {
 	if r.child != nil {
 		_ = r.child.Signal(syscall.SIGTERM)

@@ -27,7 +27,6 @@ const own = "pgbouncer"
 // answerLimit is how long PgBouncer may take for an answer that waits for nothing.
 const answerLimit = 5 * time.Second
 
-// connect to the console.
 func (c Console) connect(ctx context.Context) (*pgconn.PgConn, error) {
 	cfg, err := pgconn.ParseConfig("sslmode=disable")
 	if err != nil {

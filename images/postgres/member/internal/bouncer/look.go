@@ -93,7 +93,6 @@ func (l *Lookout) ask(ctx context.Context) (Sight, error) {
 	return Sight{TakesWrites, string(row[1])}, nil
 }
 
-// connect unless there is a connection.
 func (l *Lookout) connect(ctx context.Context) error {
 	if l.conn != nil && !l.conn.IsClosed() {
 		return nil

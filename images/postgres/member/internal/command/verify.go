@@ -87,7 +87,6 @@ func (c *Verify) Run(ctx context.Context, log *slog.Logger) error {
 	return err
 }
 
-// try the latest backup.
 func (c *Verify) try(ctx context.Context, log *slog.Logger, repository pgbackrest.Repository, s pgmember.Backup) (verification.Passed, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Limit, &verification.Failure{
 		Kind: members.VerifyOther, Message: fmt.Sprintf("the verification did not end within %s", c.Limit),

@@ -34,7 +34,6 @@ type Missing struct { //nolint:errname // managed.Missing says it.
 	Databases []string
 }
 
-// Error names the databases.
 func (m *Missing) Error() string { return fmt.Sprintf("databases %q are not there yet", m.Databases) }
 
 // Apply makes what is wanted on the server behind a socket's folder. The error is a *Missing when all is well except databases
@@ -81,7 +80,6 @@ func Apply(ctx context.Context, socket string, w Wanted) error {
 	return nil
 }
 
-// connect to the member's server.
 func connect(ctx context.Context, socket, database string) (*pgx.Conn, error) {
 	return Connect(ctx, socket, pgmember.PortPostgres, database)
 }

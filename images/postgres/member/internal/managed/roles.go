@@ -23,7 +23,6 @@ type role struct {
 	Path                                                            bool
 }
 
-// roles of the platform.
 func roles(ctx context.Context, conn *pgx.Conn, verifier string) error {
 	if !verifiers.MatchString(verifier) {
 		return errors.New("the Secret with the platform's password has no SCRAM verifier")
@@ -64,7 +63,6 @@ func verb(exists bool) string {
 	return "create"
 }
 
-// get a role.
 func get(ctx context.Context, conn *pgx.Conn, which string) (role, error) {
 	var r role
 	var err error

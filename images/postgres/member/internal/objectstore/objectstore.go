@@ -10,7 +10,6 @@ import (
 	"crypto/md5" //nolint:gosec // Buckets that are locked ask for it.
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -19,7 +18,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -29,6 +27,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/certificate"
 	"github.com/capstan-dev/capstan/images/member/reach"
 	"github.com/capstan-dev/capstan/images/member/web"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
@@ -89,13 +88,9 @@ func configOf(r pgbackrest.Repository) (*tls.Config, error) {
 	if r.CA == "" {
 		return config, nil
 	}
-	pem, err := os.ReadFile(r.CA)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the authority of the bucket's server: %w", err)
-	}
-	config.RootCAs = x509.NewCertPool()
-	if !config.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, errors.New("the value ca.crt of the bucket's connection Secret has no certificate: correct it")
+	var err error
+	if config.RootCAs, err = certificate.Authorities(r.CA); err != nil {
+		return nil, fmt.Errorf("cannot use ca.crt of the bucket's connection Secret: %w: correct it", err)
 	}
 	return config, nil
 }
@@ -133,7 +128,6 @@ func (b *Store) Write(ctx context.Context, key string, value any) error {
 	return nil
 }
 
-// call the server, and return what it answers.
 func (b *Store) call(ctx context.Context, method, key string, content []byte) ([]byte, int, error) {
 	req, err := b.request(ctx, method, strings.TrimLeft(key, "/"), content)
 	if err != nil {

@@ -82,20 +82,17 @@ func (c *Client) State(ctx context.Context) (State, error) {
 }
 
 // HasLock reports whether this member has the leader's lock, whether or not its PostgreSQL runs.
-func (c *Client) HasLock(ctx context.Context) (bool, error) {
-	code, _, err := c.do(ctx, http.MethodGet, "/leader", nil)
-	return code == http.StatusOK, err
-}
+func (c *Client) HasLock(ctx context.Context) (bool, error) { return c.is(ctx, "/leader") }
 
 // Ready reports whether clients may be sent to this member.
-func (c *Client) Ready(ctx context.Context) (bool, error) {
-	code, _, err := c.do(ctx, http.MethodGet, "/readiness", nil)
-	return code == http.StatusOK, err
-}
+func (c *Client) Ready(ctx context.Context) (bool, error) { return c.is(ctx, "/readiness") }
 
 // Alive reports whether Patroni's loop runs. The error says that Patroni does not answer at all.
-func (c *Client) Alive(ctx context.Context) (bool, error) {
-	code, _, err := c.do(ctx, http.MethodGet, "/liveness", nil)
+func (c *Client) Alive(ctx context.Context) (bool, error) { return c.is(ctx, "/liveness") }
+
+// is what a path of Patroni's API asks.
+func (c *Client) is(ctx context.Context, path string) (bool, error) {
+	code, _, err := c.do(ctx, http.MethodGet, path, nil)
 	return code == http.StatusOK, err
 }
 

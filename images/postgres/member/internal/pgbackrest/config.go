@@ -33,7 +33,6 @@ func (c *Config) section(name string, options ...Option) {
 	c.b.WriteByte('\n')
 }
 
-// String is the text of the file.
 func (c *Config) String() string { return c.b.String() }
 
 // Write the file, readable for its owner only, as a whole or not at all. It reports whether the file was another before.

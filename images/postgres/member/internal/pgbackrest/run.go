@@ -34,7 +34,6 @@ type Runner struct {
 // A Failure of pgBackRest, in its own words.
 type Failure struct{ Command, Said string } //nolint:errname // It is pgBackRest's failure.
 
-// Error is the command and the words.
 func (f *Failure) Error() string { return fmt.Sprintf("pgbackrest %s: %s", f.Command, f.Said) }
 
 // noise is what stands before each line of pgBackRest: level, and code of the error.
@@ -237,7 +236,6 @@ func ParseLSN(text string) (LSN, error) {
 	return LSN(h<<32 | l), nil
 }
 
-// String is how PostgreSQL writes it.
 func (l LSN) String() string { return fmt.Sprintf("%X/%X", uint64(l)>>32, uint64(l)&0xffffffff) }
 
 // segment is where a segment of the write-ahead log begins, by its name: timeline, file and part, of eight digits each.

@@ -70,7 +70,6 @@ type heard struct {
 	something func()
 }
 
-// Read and report it.
 func (h heard) Read(p []byte) (int, error) {
 	n, err := h.Reader.Read(p)
 	if n > 0 {

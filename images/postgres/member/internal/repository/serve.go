@@ -117,7 +117,6 @@ func settings(w http.ResponseWriter, r *http.Request) (pgmember.Backup, bool) {
 	return s, err == nil
 }
 
-// create the stanza of the settings of a request.
 func (h Host) create(w http.ResponseWriter, r *http.Request) {
 	s, ok := settings(w, r)
 	if !ok {

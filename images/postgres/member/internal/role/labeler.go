@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package role knows whether this member is the leader. It labels the member's pod with its role and observes the leader's lock.
 package role
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/members"
@@ -30,6 +32,15 @@ const (
 	// keepFor is how long a former leader keeps the label for the next leader to take. Most take a second.
 	keepFor = 10 * time.Second
 )
+
+// A Leadership is what is known of this member's role. Only the Labeler writes it.
+type Leadership struct {
+	// `leads` reports whether this member was the leader when last observed, cutOff whether it is a standby that lost its leader.
+	leads, cutOff atomic.Bool
+}
+
+// IsLeader reports whether this member is the leader.
+func (l *Leadership) IsLeader() bool { return l.leads.Load() }
 
 // A Labeler labels the pod with the member's role, and knows whether this member is the leader.
 type Labeler struct {

@@ -157,12 +157,11 @@ func (j *Job) answers(ctx context.Context, server *process.Child, port uint16) e
 		if err == nil {
 			return conn.Close(ctx)
 		}
-		select {
-		case <-server.Done():
+		if server.Within(50 * time.Millisecond) {
 			return errors.New("PostgreSQL ends when it starts: see the log of the pod")
-		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
 			return fmt.Errorf("PostgreSQL does not answer: %w", err)
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }

@@ -107,12 +107,11 @@ func start(ctx context.Context, programs, data, folder string, preload []string)
 // await that all is replayed.
 func (s *server) await(ctx context.Context) error {
 	for {
-		select {
-		case <-s.child.Done():
+		if s.child.Within(lookEvery) {
 			return &Failure{members.VerifyRestore, "PostgreSQL does not start on what was restored: " + s.said.cause()}
-		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
 			return fmt.Errorf("cannot wait for the server of the verification: %w", ctx.Err())
-		case <-time.After(lookEvery):
 		}
 		conn, err := s.connect(ctx, pgmember.RoleSuperuser, "postgres", nil)
 		var said *pgconn.PgError
@@ -147,7 +146,6 @@ func (s *server) replayed(ctx context.Context) (pgbackrest.LSN, time.Time, error
 	return lsn, *at, err
 }
 
-// connect over the socket.
 func (s *server) connect(ctx context.Context, user, database string, parameters map[string]string) (*pgx.Conn, error) {
 	all := map[string]string{"application_name": "capstan-verification"}
 	maps.Copy(all, parameters)
@@ -183,7 +181,6 @@ type tail struct {
 
 const maxTail = 16 << 10
 
-// Write more.
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -27,7 +27,6 @@ type Failure struct { //nolint:errname // verification.Failure says it.
 	Message string
 }
 
-// Error is the message.
 func (f *Failure) Error() string { return f.Message }
 
 // A Trial is what is restored, where, and what has to hold.
