@@ -6,6 +6,7 @@ package bouncer
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strconv"
@@ -28,17 +29,22 @@ const own = "pgbouncer"
 const answerLimit = 5 * time.Second
 
 func (c Console) connect(ctx context.Context) (*pgconn.PgConn, error) {
-	cfg, err := pgconn.ParseConfig("sslmode=disable")
-	if err != nil {
-		return nil, fmt.Errorf("cannot reach PgBouncer: %w", err)
-	}
-	cfg.Host, cfg.Port, cfg.User, cfg.Password, cfg.Database = c.Folder, c.Port, own, "", own
-	cfg.ConnectTimeout, cfg.RuntimeParams = answerLimit, map[string]string{}
-	conn, err := pgconn.ConnectConfig(ctx, cfg)
+	conn, err := connect(ctx, c.Folder, c.Port, own, own, nil, nil)
 	if err != nil {
 		return nil, fmt.Errorf("cannot reach PgBouncer: %w", err)
 	}
 	return conn, nil
+}
+
+// connect as a user whom a certificate or the socket identifies.
+func connect(ctx context.Context, host string, port uint16, user, database string, verify *tls.Config, parameters map[string]string) (*pgconn.PgConn, error) {
+	cfg, err := pgconn.ParseConfig("sslmode=disable")
+	if err != nil {
+		return nil, err
+	}
+	cfg.Host, cfg.Port, cfg.User, cfg.Password, cfg.Database = host, port, user, "", database
+	cfg.TLSConfig, cfg.Fallbacks, cfg.RuntimeParams, cfg.ConnectTimeout = verify, nil, parameters, answerLimit
+	return pgconn.ConnectConfig(ctx, cfg)
 }
 
 // table that a command shows within answerLimit, a map from column to value for each row.

@@ -99,10 +99,7 @@ func take(ctx context.Context, log *slog.Logger, run pgbackrest.Runner, s pgmemb
 			return Result{}, err
 		}
 	}
-	kind, err := next(ctx, run, s, time.Now())
-	if err != nil {
-		return Result{}, err
-	}
+	kind := next(all, s, time.Now())
 	log.Info("taking a backup", "type", kind, "stanza", s.Stanza)
 	if _, err := run.Run(ctx, "backup", stanza, "--type="+kind); err != nil {
 		return Result{}, err
@@ -121,22 +118,18 @@ func take(ctx context.Context, log *slog.Logger, run pgbackrest.Runner, s pgmemb
 }
 
 // next type of backup: full when there is none, or the last full one is a week old or as old as what is kept.
-func next(ctx context.Context, run pgbackrest.Runner, s pgmember.Backup, now time.Time) (string, error) {
+func next(all []pgbackrest.Stanza, s pgmember.Backup, now time.Time) string {
 	every := fullEvery
 	if s.RetentionDays > 0 {
 		every = min(every, time.Duration(s.RetentionDays)*24*time.Hour)
-	}
-	all, err := run.Info(ctx, s.Stanza)
-	if err != nil {
-		return "", err
 	}
 	for _, stanza := range all {
 		for _, b := range stanza.Backups {
 			// What is taken a moment earlier than the last time counts.
 			if b.Type == pgbackrest.Full && !b.Error && now.Sub(b.Began()) < every-time.Hour {
-				return pgbackrest.Incremental, nil
+				return pgbackrest.Incremental
 			}
 		}
 	}
-	return pgbackrest.Full, nil
+	return pgbackrest.Full
 }

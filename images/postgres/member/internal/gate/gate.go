@@ -44,8 +44,9 @@ type Gate struct {
 	Log   *slog.Logger
 
 	backups existingBackups
-	// fence is the report that the pod is known to have of a stop for a fence; nil until it was read.
-	fence *fenceReported
+	// fence is the report that the pod has of a stop for a fence, if any, once that is known.
+	fence      *members.FenceReport
+	fenceKnown bool
 }
 
 // Check returns what blocks this member: a Problem that a person has to solve, a Wait for other members, or another error.
