@@ -100,7 +100,7 @@ func placeOf(p *corev1.Pod) place {
 	return place{p.GetLabels()[v1alpha1.LabelSlot], p.GetAnnotations()[v1alpha1.AnnotationRevision]}
 }
 
-// A group of hindrances, alike but for their details, makes one finding.
+// A group of hindrances, alike except for their details, makes one finding.
 type group struct {
 	place
 	podhealth.Hindrance

@@ -117,15 +117,17 @@ func Usage(ctx context.Context, r pgbackrest.Repository) (volume.Usage, error) {
 	return volume.Usage{Percent: u.Percent, Size: u.Size}, nil
 }
 
-// call a host, with the JSON of a body. An answer that is not 200 is an error.
+// call a host, with the JSON of a body, if any. An answer that is not 200 is an error.
 func call(ctx context.Context, identity pgbackrest.TLS, method, host, path string, body any) (*http.Response, error) {
 	config, err := identity.Client()
 	if err != nil {
 		return nil, err
 	}
-	content, err := json.Marshal(body)
-	if err != nil {
-		return nil, fmt.Errorf("cannot call %s: %w", host, err)
+	var content []byte
+	if body != nil {
+		if content, err = json.Marshal(body); err != nil {
+			return nil, fmt.Errorf("cannot call %s: %w", host, err)
+		}
 	}
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: config, DisableKeepAlives: true, TLSHandshakeTimeout: greeting, DialContext: reach.Dial, ResponseHeaderTimeout: silence,

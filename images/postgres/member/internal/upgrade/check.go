@@ -111,7 +111,7 @@ func (j *Job) prepare(ctx context.Context) error {
 // options of the later server, so that it can load what is in the databases: the libraries of the former one.
 func (j *Job) options(ctx context.Context) ([]string, error) {
 	var libraries, cron string
-	_, err := ask(ctx, "select replace(current_setting('shared_preload_libraries'), ' ', ''), coalesce(current_setting('cron.database_name', true), '')", nil, &libraries, &cron)
+	err := ask(ctx, "select replace(current_setting('shared_preload_libraries'), ' ', ''), coalesce(current_setting('cron.database_name', true), '')", nil, &libraries, &cron)
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask the copy for its libraries: %w", err)
 	}

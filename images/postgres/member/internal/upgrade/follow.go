@@ -204,7 +204,7 @@ func replays(title string) string {
 func (j *Job) Streams(ctx context.Context) (bool, error) {
 	var streams bool
 	// One that has less than the leader of something pauses instead of falling behind in silence.
-	_, err := ask(ctx, `select exists (select from pg_stat_wal_receiver where status = 'streaming') and pg_get_wal_replay_pause_state() = 'not paused'`, nil, &streams)
+	err := ask(ctx, `select exists (select from pg_stat_wal_receiver where status = 'streaming') and pg_get_wal_replay_pause_state() = 'not paused'`, nil, &streams)
 	if err != nil {
 		return false, fmt.Errorf("cannot ask the copy how far it is: %w", err)
 	}
@@ -214,15 +214,16 @@ func (j *Job) Streams(ctx context.Context) (bool, error) {
 // Has reports whether the copy has replayed the write-ahead log up to a position.
 func (j *Job) Has(ctx context.Context, position string) (bool, error) {
 	var has bool
-	if _, err := ask(ctx, "select coalesce(pg_last_wal_replay_lsn() > $1::pg_lsn, false)", []any{position}, &has); err != nil {
+	if err := ask(ctx, "select coalesce(pg_last_wal_replay_lsn() > $1::pg_lsn, false)", []any{position}, &has); err != nil {
 		return false, fmt.Errorf("cannot ask the copy how far it is: %w", err)
 	}
 	return has, nil
 }
 
 // ask the copy's server for the only row of a query.
-func ask(ctx context.Context, query string, args []any, into ...any) (bool, error) {
-	return managed.Ask(ctx, layout.UpgradeWork, 5432, query, args, into...)
+func ask(ctx context.Context, query string, args []any, into ...any) error {
+	_, err := managed.Ask(ctx, layout.UpgradeWork, 5432, query, args, into...)
+	return err
 }
 
 // connect to a server of this package as superuser.
