@@ -221,6 +221,12 @@ type AlgorithmSpec struct {
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
+	// Pod adds sidecars, init containers, volumes, labels and annotations to the pods, within what the Pod Security
+	// Standard "restricted" and the platform allow. A change makes a new revision. Default: nothing.
+	//
+	// +optional
+	Pod *PodOverlay `json:"pod,omitempty"`
+
 	// RunAsUser is the numeric user that the container runs as. An image needs it when its user is root or only a name,
 	// because pods run under the Pod Security Standard "restricted". A change makes a new revision. Default: the
 	// image's user.

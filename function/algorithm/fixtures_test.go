@@ -47,6 +47,7 @@ func newWorld(tb testing.TB, spec string) *world {
 				CPU:    new(resource.MustParse("1")),
 				Memory: new(resource.MustParse("4Gi")),
 			},
+			Pod: inputv1alpha1.AlgorithmPodSettings{Volumes: inputv1alpha1.UsualPodVolumes()},
 		}},
 		Kinds: map[schema.GroupVersionKind]compose.Availability{
 			observev1alpha1.AnalysisGroupVersionKind:      compose.Available,
