@@ -54,6 +54,7 @@ func newWorld(tb testing.TB, spec string) *world {
 			registryv1alpha1.ModelVersionGroupVersionKind: compose.Available,
 			registryv1alpha1.ModelAliasGroupVersionKind:   compose.Available,
 			RouteGVK:          compose.Available,
+			GRPCRouteGVK:      compose.Available,
 			ServiceMonitorGVK: compose.Available,
 			PrometheusRuleGVK: compose.Available,
 		},

@@ -13,7 +13,7 @@ import (
 
 // podInputs are the fields that reach the pods of a revision.
 var podInputs = []string{
-	"args[]", "command[]", "image", "imagePullSecrets[].name", "port", "runAsUser", "serviceAccountName",
+	"args[]", "command[]", "image", "imagePullSecrets[].name", "port", "protocol", "runAsUser", "serviceAccountName",
 	"availability.drainSeconds", "availability.zones",
 	"config.files{}", "config.mountPath",
 	"env[].name", "env[].value", "env[].valueFrom.configMapKeyRef.key", "env[].valueFrom.configMapKeyRef.name",
@@ -65,7 +65,7 @@ func TestEveryFieldIsClassified(t *testing.T) {
 // upgrade.
 func TestUsual(t *testing.T) {
 	want := map[string]any{
-		"port": 8080.0, "config.mountPath": "/etc/algorithm", "secrets[].rotate": "Restartless", "model.mountPath": "/models",
+		"port": 8080.0, "protocol": "HTTP", "config.mountPath": "/etc/algorithm", "secrets[].rotate": "Restartless", "model.mountPath": "/models",
 		"model.oci.delivery": "ImageVolume", "probes.startupSeconds": 600.0, "probes.warmUp.requests": 10.0,
 		"probes.warmUp.contentType": "application/json", "availability.zones": "Preferred", "availability.drainSeconds": 30.0,
 		"resources.gpuCount": 1.0,
