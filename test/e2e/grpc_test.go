@@ -14,14 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
@@ -35,8 +34,8 @@ type rpcClient struct{ connection *grpc.ClientConn }
 // dial the Gateway for a host.
 func dial(t *testing.T, host string) rpcClient {
 	t.Helper()
-	address := "dns:///" + strings.TrimPrefix(gateway, "http://") + ":80"
-	c, err := grpc.NewClient(address, grpc.WithAuthority(host), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	address := "passthrough:///" + strings.TrimPrefix(gateway, "http://") + ":80"
+	c, err := grpc.NewClient(address, grpc.WithAuthority(host), grpc.WithNoProxy(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
