@@ -24,7 +24,7 @@ const (
 	predictMethod    = "Predict"
 )
 
-// a predictor answers the method Predict.
+// A predictor answers the method Predict.
 type predictor interface {
 	predictRPC(ctx context.Context, in *wrapperspb.StringValue) (*wrapperspb.StringValue, error)
 }

@@ -4,6 +4,7 @@ package pods
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -117,9 +118,7 @@ func labels(in Inputs) map[string]string {
 	if in.Spec.Pod != nil {
 		all = texts(in.Spec.Pod.Labels)
 	}
-	for key, value := range in.Labels() {
-		all[key] = value
-	}
+	maps.Copy(all, in.Labels())
 	return all
 }
 

@@ -218,12 +218,17 @@ func tokens(at *field.Path, s v1alpha1.AlgorithmSpec, v corev1.Volume) field.Err
 	}
 	var errs field.ErrorList
 	for i, source := range v.Projected.Sources {
-		for name, is := range map[string]bool{"serviceAccountToken": source.ServiceAccountToken != nil, "podCertificate": source.PodCertificate != nil} {
-			if is {
-				errs = append(errs, field.Invalid(at.Child("projected", "sources").Index(i).Child(name), v.Name,
-					"needs an own account: set spec.serviceAccountName, or remove it"))
-			}
+		name := ""
+		switch {
+		case source.ServiceAccountToken != nil:
+			name = "serviceAccountToken"
+		case source.PodCertificate != nil:
+			name = "podCertificate"
+		default:
+			continue
 		}
+		errs = append(errs, field.Invalid(at.Child("projected", "sources").Index(i).Child(name), v.Name,
+			"needs an own account: set spec.serviceAccountName, or remove it"))
 	}
 	return errs
 }
