@@ -157,7 +157,7 @@ func hindrances(p *corev1.Pod, container string, missing []string, now time.Time
 				continue
 			}
 			if s.Status.Name != s.container && !s.companion() {
-				h.Remedy = fmt.Sprintf("container %q is not the Algorithm's own: ask the people who add it to the pods", s.Status.Name)
+				h.Remedy = fmt.Sprintf("container %q is not the Algorithm's own: correct its entry in spec.pod, or ask the people who add it to the pods", s.Status.Name)
 			}
 			if !slices.Contains(out, *h) {
 				out = append(out, *h)
