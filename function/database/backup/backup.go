@@ -27,8 +27,8 @@ const (
 	minArchiveBacklogMB = 128 << 20
 )
 
-// Archives reports whether members can archive: they can once there were backups, so that switching them off and on restarts
-// nobody.
+// Archives reports whether members can archive: they can once there were backups, so that switching them off and on
+// restarts no member.
 func Archives(s *facts.Cluster) bool {
 	if s.Spec.Backup != nil {
 		return true
@@ -59,7 +59,7 @@ func BucketSecret(s *facts.Cluster) string {
 	return ""
 }
 
-// Stanza that backups are kept under: by identity, so that a stranger of the same name has another, and by version, because an
+// Stanza that backups are kept under: by identity, so that another Database of the same name has another, and by version, because an
 // upgrade begins other data.
 func Stanza(s *facts.Cluster) string { return StanzaOf(s, s.Generation) }
 
@@ -114,7 +114,7 @@ func retention(text string) (days, full int) {
 	return 0, n
 }
 
-// Schedule of backups: the one that is asked for, or once a night. When in the night follows from namespace and name, so that not
+// Schedule of backups: the one in the spec, or once a night. When in the night follows from namespace and name, so that not
 // all Databases begin at once.
 func Schedule(s *facts.Cluster) string {
 	if text := s.Spec.Backup.Schedule; text != "" {

@@ -33,10 +33,10 @@ func FirstAgain(s *facts.Cluster) (time.Time, bool) {
 // NowName of an id, which may be longer than there is room in a name.
 func NowName(id string) string { return compose.Hash([]byte(id)) }
 
-// looked is how many runs of a schedule its longest pause is looked for in.
-const looked = 100
+// runsCompared is the number of runs of a schedule among which its longest pause is found.
+const runsCompared = 100
 
-// LongestPause between two runs of a schedule. It is looked for from a fixed day on, so that it is the same in every pass.
+// LongestPause between two runs of a schedule. It counts from a fixed day, so that it is the same in every pass.
 func LongestPause(schedule string) time.Duration {
 	parsed, err := cron.ParseStandard(schedule)
 	if err != nil {
@@ -44,7 +44,7 @@ func LongestPause(schedule string) time.Duration {
 	}
 	var longest time.Duration
 	at := parsed.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	for range looked {
+	for range runsCompared {
 		next := parsed.Next(at)
 		if next.IsZero() {
 			break
@@ -104,7 +104,7 @@ const (
 // Past reports whether a time that is known has passed.
 func Past(s *facts.Cluster, at time.Time, known bool) bool { return known && s.Now.After(at) }
 
-// VerifyLost is when a verification that began cannot go on any longer.
+// VerifyLost is the deadline of a verification that began.
 func VerifyLost(s *facts.Cluster) (time.Time, bool) {
 	began := facts.Stamp(s.BackupReport().Verification.Began)
 	if !Verifies(s) || began == nil {

@@ -10,13 +10,10 @@ import (
 	"github.com/capstan-dev/capstan/function/database/facts"
 )
 
-const (
+// defaultKey in a Secret.
+const defaultKey = "passphrase"
 
-	// defaultKey in a Secret.
-	defaultKey = "passphrase"
-)
-
-// keyOf what a spec says.
+// keyOf the encryption in a spec.
 func keyOf(e *v1alpha1.BackupEncryption) facts.KeyRef {
 	if e == nil {
 		return facts.KeyRef{}

@@ -10,10 +10,8 @@ import (
 	"github.com/capstan-dev/capstan/function/database/facts"
 )
 
-const (
-	// VerifyDeadline is how long a verification may take. The program in its pod ends half an hour before by itself, to tell why.
-	VerifyDeadline = 12 * time.Hour
-)
+// VerifyDeadline is how long a verification may take. The program in its pod ends by itself half an hour earlier, to report why.
+const VerifyDeadline = 12 * time.Hour
 
 // Verifies reports whether backups are verified.
 func Verifies(s *facts.Cluster) bool { return s.TakesBackups() && s.Spec.Backup.Verify != nil }
@@ -33,7 +31,7 @@ func verifyFile(s *facts.Cluster) *engine.Verify {
 	return f
 }
 
-// VerifySchedule is the one that is asked for, or once a week in the hours after those in which backups are taken.
+// VerifySchedule is the one in the spec, or once a week in the hours after those in which backups are taken.
 func VerifySchedule(s *facts.Cluster) string {
 	if text := s.Spec.Backup.Verify.Schedule; text != "" {
 		return text
@@ -43,7 +41,7 @@ func VerifySchedule(s *facts.Cluster) string {
 	return fmt.Sprintf("%d %d * * %d", minute%60, hoursOfNight+minute/60, n/(hoursOfNight*60)%7)
 }
 
-// preload libraries of the extensions that are asked for.
+// preload libraries of the extensions in the spec.
 func preload(s *facts.Cluster) []string {
 	return s.Engine.Libraries(s.Fields())
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/capstan-dev/capstan/function/database/switchover"
 )
 
-// changeHash names what is to be done to members that serve: what they are to run, how many remain, and without either, which of
-// them is to be relieved of the lead, or what they are upgraded to.
+// changeHash names the next change of members that serve: what they run, how many remain, and without either, a switchover or an
+// upgrade.
 func changeHash(s *facts.Cluster, target string, sit order.Situation, m *switchover.Move) string {
 	key, value := "", ""
 	switch {

@@ -52,10 +52,10 @@ func decideSibling(c *facts.Cluster) *Decision {
 	return d
 }
 
-// down reports whether no member of this generation runs, and none can before its StatefulSet is changed: nobody writes there any
-// more.
+// down reports whether no member of this generation runs, and none can before its StatefulSet is changed: no client writes there
+// any more.
 func (s *Decision) down() bool {
-	return s.HasTopology && len(s.Before.Strangers) == 0 &&
+	return s.HasTopology && len(s.Before.Leaving) == 0 &&
 		!slices.ContainsFunc(s.Before.Views, func(v order.View) bool { return v.Exists && !v.Away() })
 }
 
@@ -84,7 +84,7 @@ func decide(c *facts.Cluster) *Decision {
 	return d
 }
 
-// IsMemoryPending reports that something is to be written down before there are members.
+// IsMemoryPending reports that the memory has to be recorded before there are members.
 func (s *Pass) IsMemoryPending() bool { return s.Known && s.Remember != s.Told }
 
 // A Decision is what happens to a generation in this pass.
@@ -95,7 +95,7 @@ type Decision struct {
 	Before order.Situation
 	Order  order.Order
 
-	// Target is the revision that the spec asks for, changeID names the change to it, and planned are its effects.
+	// Target is the revision that the spec asks for, ChangeID names the change to it, and Planned are its effects.
 	Target, ChangeID string
 	Planned          []v1alpha1.ChangeEffect
 
@@ -109,7 +109,7 @@ type Decision struct {
 	Move *switchover.Move
 }
 
-// Pass of a pass: what was decided for every generation, and the objects that follow.
+// A Pass is what was decided for every generation.
 type Pass struct {
 	*Decision
 
@@ -119,7 +119,7 @@ type Pass struct {
 	// Siblings are the other generations, by number.
 	Siblings map[int]*Decision
 
-	// Restoring and upgrading are requests that are not carried out yet.
+	// Restoring and Upgrading are requests that are not carried out yet.
 	Restoring *Restoring
 	Upgrading *Upgrading
 }

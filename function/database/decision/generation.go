@@ -11,7 +11,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/order"
 )
 
-// next memory, if something is to be written down. It is called only when all that was written down before is known to be kept.
+// next memory, if it changes. It is called only when the memory of the last pass is known to be kept.
 func (s *Pass) next() (memory.Memory, bool) {
 	m := s.Memory.Copy()
 	w := s.Restoring
@@ -37,7 +37,7 @@ func (s *Pass) next() (memory.Memory, bool) {
 	return m, len(m.Kept) != before
 }
 
-// begin what is asked for.
+// begin a restore, or its undoing.
 func begin(s *facts.Cluster, m memory.Memory, w *Restoring) memory.Memory {
 	m.Active = m.Generation()
 	step := &memory.Step{ID: w.ID, Kind: memory.StepRestore, From: m.Active, At: w.At, RestorePoint: w.Point, Phase: v1alpha1.RestoreFilling, Since: s.Moment()}
@@ -63,7 +63,7 @@ func (s *Pass) advance(m memory.Memory) (memory.Memory, bool) {
 	}
 	switch {
 	case !Reference(s.Cluster, step):
-		// Whoever serves goes on serving.
+		// The active generation continues to serve.
 		m.Step = nil
 		return m, true
 	case step.Phase == v1alpha1.RestoreFilling && order.AllHealthy(to.Cluster, to.Before) && s.SwitchBlocked() == "":
@@ -100,8 +100,8 @@ func switchClients(s *facts.Cluster, m memory.Memory) memory.Memory {
 	return m
 }
 
-// Remembered wishes, the last ones, and those that the spec still names: forgotten, they would be carried out once more. Why one
-// failed is told only as long as it is named.
+// Remembered requests: the last ones, and those that the spec still names, because they would be carried out again if forgotten.
+// Why one failed is kept only as long as the spec names it.
 func Remembered(s *facts.Cluster, all []memory.Done, d memory.Done) []memory.Done {
 	named := func(o memory.Done) bool {
 		if o.Kind == memory.StepUpgrade {

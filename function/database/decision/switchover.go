@@ -7,7 +7,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/switchover"
 )
 
-// Switchover for the Topology: the one that is wanted, as soon as it can be, or the last one, so that nothing changes after it is
+// Switchover for the Topology: the requested one, as soon as it can begin, or the last one, so that nothing changes when it is
 // done.
 func (s *Decision) Switchover() *observev1alpha1.TopologySwitchover {
 	h := switchover.Handed(s.Cluster)

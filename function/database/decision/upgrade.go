@@ -25,11 +25,11 @@ type Upgrading struct {
 	ID   string
 	undo bool
 
-	// From and to are major versions, and back the generation that an undo goes back to.
+	// From and To are major versions, and back is the generation that an undo goes back to.
 	From, To string
 	back     int
 
-	// Reason and message why it is not begun now, if it is not; until is when it is worth another look.
+	// Reason and Message why it does not begin now; Until is when that may change.
 	Reason  xpv2.ConditionReason
 	Message string
 	Until   time.Time
@@ -44,12 +44,12 @@ func UpgradeID(s *facts.Cluster) string {
 	return id
 }
 
-// IsVersionLater reports whether the spec asks for a later version than that of the data.
+// IsVersionLater reports whether the spec asks for a later version than the data has.
 func IsVersionLater(s *facts.Cluster) bool {
 	return s.Engine.CompareVersions(s.Spec.Version, s.Data) > 0 && s.UndoID() == ""
 }
 
-// isUpgradeRequested reports whether a step of an upgrade is still asked for.
+// isUpgradeRequested reports whether the spec still requests a step of an upgrade.
 func isUpgradeRequested(s *facts.Cluster, step *memory.Step) bool {
 	if step.Kind == memory.StepUndoUpgrade {
 		return s.UndoID() == step.ID
@@ -91,35 +91,35 @@ func (s *Decision) upgradeRequest() *Upgrading {
 		return say(v1alpha1.ReasonUpgradeWaiting, why)
 	}
 	if !u.undo && !s.Leads() {
-		return say(v1alpha1.ReasonUpgradeWaiting, "no member leads, whose data could be copied: see the condition Available")
+		return say(v1alpha1.ReasonUpgradeWaiting, "there is no leader to copy data from: see the condition Available")
 	}
 	if !u.undo && len(s.Memory.Kept) >= mostKept {
-		return say(v1alpha1.ReasonUpgradeWaiting, fmt.Sprintf("%d generations are kept already: it begins when the first of them is removed (see status.generation.kept)", mostKept))
+		return say(v1alpha1.ReasonUpgradeWaiting, fmt.Sprintf("%d generations are kept already: the upgrade starts when one of them is removed (see status.generation.kept)", mostKept))
 	}
 	return u
 }
 
-// upgradeBlocked says why a wish cannot be carried out as it is written, if it cannot.
+// upgradeBlocked is why an upgrade or its undoing is impossible, or "".
 func upgradeBlocked(s *facts.Cluster, u *Upgrading, done memory.Done, ended bool) string {
 	if u.undo {
 		u.back = done.From
 		u.From, u.To = s.Memory.Versions[done.From], s.Memory.Versions[done.To]
 		switch {
 		case !ended:
-			return fmt.Sprintf("spec.upgrade.undo: %q: no upgrade with this id led clients anywhere: see status.upgrade.id", u.ID)
+			return fmt.Sprintf("spec.upgrade.undo: %q: no upgrade with this id switched clients: see status.upgrade.id", u.ID)
 		case !s.Memory.Keeps(done.From) || s.Memory.Generation() != done.To:
-			return fmt.Sprintf("spec.upgrade.undo: %q: generation %d is not kept any more, or clients were led elsewhere since: take spec.upgrade.undo out; "+
-				"the backups of that generation are still in the bucket, under stanza %s, for spec.from.backup of another Database", u.ID, done.From, backup.StanzaOf(s, done.From))
+			return fmt.Sprintf("spec.upgrade.undo: %q: generation %d is no longer kept, or clients were switched again since then: remove spec.upgrade.undo; "+
+				"its backups are still in the bucket, in stanza %s; another Database can restore them with spec.from.backup", u.ID, done.From, backup.StanzaOf(s, done.From))
 		default:
 			return ""
 		}
 	}
 	next, _ := s.Find(s.Spec.Version)
 	if next.Name != s.Image.Name {
-		return fmt.Sprintf("spec.version: %q: image %s of this version has no programs of version %s, which read the data: ask who runs the platform for an image that has both (database.images of its settings)",
+		return fmt.Sprintf("spec.version: %q: image %s of this version has no programs of version %s, which the data needs: ask the platform team for an image that has both versions (database.images of the settings)",
 			s.Spec.Version, next.Name, s.Data)
 	}
-	// What one version takes another may not.
+	// One version may refuse what another accepts.
 	fields := s.Fields()
 	fields.Version, fields.Image = s.Spec.Version, next.Version
 	if ps := slices.Concat(s.Engine.CheckConfig(fields), s.ExtensionProblems(fields)); len(ps) > 0 {
@@ -128,7 +128,7 @@ func upgradeBlocked(s *facts.Cluster, u *Upgrading, done memory.Done, ended bool
 	return ""
 }
 
-// beginUpgrade that is asked for.
+// beginUpgrade begins an upgrade, or its undoing.
 func beginUpgrade(s *facts.Cluster, m memory.Memory, u *Upgrading) memory.Memory {
 	m.Active = m.Generation()
 	step := &memory.Step{ID: u.ID, Kind: memory.StepUpgrade, From: m.Active, To: u.back, Phase: v1alpha1.RestoreFilling, Since: s.Moment()}
@@ -146,9 +146,9 @@ func beginUpgrade(s *facts.Cluster, m memory.Memory, u *Upgrading) memory.Memory
 	return m
 }
 
-// advanceUpgrade that is under way. Clients are switched once a member leads the new generation, which none does before the
-// former leader has stopped for the fence. Until that is written down the generation before can go on at any time: nobody was led
-// to what the new one has.
+// advanceUpgrade that is under way. Clients are switched once the new generation has a leader, which it gets only after the former
+// leader has stopped for the fence. Until that is recorded, the generation before can continue at any time, because no client has
+// used the new one.
 func (s *Pass) advanceUpgrade(m memory.Memory) (memory.Memory, bool) {
 	step, to, r := m.Step, s.Siblings[m.Step.To], s.UpgradeReport()
 	fails := func(why string) (memory.Memory, bool) {
@@ -169,7 +169,7 @@ func (s *Pass) advanceUpgrade(m memory.Memory) (memory.Memory, bool) {
 	case r.ID == step.ID && r.Phase == apimembers.UpgradeFailed:
 		return fails(r.Message)
 	case fencing && !s.Now.Before(step.FencedUntil()):
-		return fails(fmt.Sprintf("no member of generation %d led in time: see the cause in the log of member %s", step.To, to.Member(names.Letters[0])))
+		return fails(fmt.Sprintf("no member of generation %d became the leader in time: the log of member %s has the cause", step.To, to.Member(names.Letters[0])))
 	case fencing:
 		return m, false
 	}
@@ -180,7 +180,7 @@ func (s *Pass) advanceUpgrade(m memory.Memory) (memory.Memory, bool) {
 	return m, true
 }
 
-// bounded words, which are remembered.
+// bounded text, because it is remembered.
 func bounded(why string) string {
 	const most = 300
 	if r := []rune(why); len(r) > most {
@@ -189,7 +189,7 @@ func bounded(why string) string {
 	return why
 }
 
-// MayFence tells what the fence of an upgrade that is ready waits for.
+// MayFence is what the fence of an upgrade waits for.
 func (s *Decision) MayFence() maintenance.Gate {
 	waits := func(message string) maintenance.Gate {
 		return maintenance.Gate{Reason: v1alpha1.ReasonUpgradeWaiting, Message: message}
@@ -208,7 +208,7 @@ func (s *Decision) MayFence() maintenance.Gate {
 	case s.Seen.Paused:
 		return waits("failover is paused by hand: " + s.Traits.Resume)
 	case !order.AllHealthy(s.Cluster, s.Before):
-		return waits("every member has to be well first: see the condition HighlyAvailable")
+		return waits("every member must be healthy first: see the condition HighlyAvailable")
 	default:
 		return maintenance.Gate{}
 	}

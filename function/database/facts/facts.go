@@ -38,7 +38,7 @@ type Facts struct {
 	Catalogue []inputv1alpha1.DatabaseImage
 	Size      Size
 
-	// Opened are the Secrets that open where backups go, as members have them: those of the active generation first.
+	// Opened are the Secrets with which members open the place of backups, the active generation's first.
 	Opened []string
 }
 

@@ -13,7 +13,7 @@ import (
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
-// Image of the members, for the version that is asked for.
+// Image of the members, for the desired version.
 type Image struct {
 	// Name with its tag, and what of it belongs to a revision: a tag that follows the version of the function does not.
 	Name, Pinned string
@@ -57,11 +57,10 @@ const PlanDefault = "default"
 // defaultConnections of a plan that does not say how many.
 const defaultConnections = 100
 
-// PlanName is the plan that is asked for.
+// PlanName is the plan in the spec.
 func (s *Facts) PlanName() string { return cmp.Or(s.Spec.Plan, PlanDefault) }
 
-// Sized by the plan, or by resources of the spec, which stand in for those of the plan default. It is not found when there is no
-// such plan.
+// Sized by the plan, or by resources of the spec, which replace the plan's. It is not found when there is no such plan.
 func (s *Facts) Sized() (Size, bool) {
 	name := s.PlanName()
 	plans := s.Settings.Database.Plans

@@ -11,7 +11,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// BucketSecrets open where backups go, of the members that exist: those of the active generation first.
+// BucketSecrets open the place of backups for the members that exist, the active generation's first.
 func BucketSecrets(r compose.Request, n names.Names) []string {
 	var active, others []string
 	for _, resource := range compose.SortedKeys(r.Observed) {
@@ -31,7 +31,7 @@ func BucketSecrets(r compose.Request, n names.Names) []string {
 	return append(active, others...)
 }
 
-// Sibling is another generation of the Database. What fits into the volumes of one has to fit into those of another.
+// Sibling is another generation of the Database. The volumes of every generation have to hold the same data.
 func (s *Cluster) Sibling(generation int) *Cluster {
 	n := s.Names
 	n.Generation = generation
@@ -59,7 +59,7 @@ func (s *Cluster) versioned(version string) (string, Image) {
 	return data, found
 }
 
-// Backwards reports whether the spec asks for an earlier version than that of the data, and not by taking an upgrade back.
+// Backwards reports whether the spec asks for an earlier version than the data has, and not by undoing an upgrade.
 func (s *Cluster) Backwards(data string) bool {
 	return s.Engine.CompareVersions(data, s.Spec.Version) > 0 && !s.undoesTo(s.Spec.Version)
 }
@@ -90,7 +90,7 @@ func Identify(r compose.Request, sets map[string]Set) string {
 	return compose.Text(r.Composite.Map(), "status", "identity")
 }
 
-// Ready reports whether an observed object does what it is for: those that tell by a condition Ready, and members, by their pods.
+// Ready reports whether an observed object does what it is for: by its condition Ready, or, for a StatefulSet, by its pods.
 func Ready(o compose.Object) bool {
 	if o == nil {
 		return false

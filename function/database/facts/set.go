@@ -28,7 +28,7 @@ type KeyRef struct{ Secret, Key string }
 // Encrypted reports whether there is a key.
 func (k KeyRef) Encrypted() bool { return k.Secret != "" }
 
-// Text for the revision of those who have it.
+// Text for the revision of pods that have it.
 func (k KeyRef) Text() string { return k.Secret + "/" + k.Key }
 
 // KeyIn a volume of a pod template, if there is one.
@@ -71,10 +71,10 @@ type Set struct {
 	letter string
 	Object compose.Object
 
-	// revision, restarted and version as annotations tell, identity as the labels of the volume do.
+	// Revision, Restarted and version are annotations; identity is a label of the volume.
 	Revision, Restarted, version, identity string
 
-	// storage that the volume was asked for with.
+	// storage is the size that the volume was created with.
 	storage string
 
 	// ServerSecret is the Secret with the certificate that clients see.
@@ -83,16 +83,16 @@ type Set struct {
 	// BucketSecret is the Secret that opens the bucket for backups, if it has one.
 	BucketSecret string
 
-	// BackupKey is where the key of those backups is, if they are encrypted.
+	// BackupKey is where the key of its backups is, if they are encrypted.
 	BackupKey KeyRef
 
-	// Template is the revision of its pod template, once the controller has looked at it, and rolledOut reports that a pod of it
-	// was ready since.
+	// Template is the revision of its pod template, once the controller has observed it. RolledOut reports that a pod of it has
+	// been ready.
 	Template  string
 	RolledOut bool
 
-	// Replicas that it asks for, emptied that its controller knows of no pod, and stopped what the member was when it was stopped
-	// on purpose.
+	// Replicas that it asks for. Emptied reports that its controller knows of no pod. Stopped is the role of the member when it was
+	// stopped on purpose.
 	Replicas int64
 	Emptied  bool
 	Stopped  string

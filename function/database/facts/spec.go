@@ -18,7 +18,7 @@ import (
 // TakesBackups reports whether backups are taken.
 func (s *Cluster) TakesBackups() bool { return s.Spec.Backup != nil && *s.Spec.Backup.Enabled }
 
-// IssuerRef is who signs what clients see, if it is not the Database's own authority.
+// IssuerRef is the issuer of the certificate that clients see, if it is not the Database's own authority.
 func (s *Cluster) IssuerRef() *v1alpha1.IssuerReference {
 	if t := s.Spec.TLS; t != nil && t.IssuerRef != nil {
 		return t.IssuerRef
@@ -77,7 +77,7 @@ func (s *Cluster) AllHooks() map[string]v1alpha1.MaintenanceHook {
 	return all
 }
 
-// HookConsumer is who runs the SQL of a hook.
+// HookConsumer is the consumer that runs the SQL of a hook.
 func (s *Cluster) HookConsumer(h v1alpha1.MaintenanceHook) (v1alpha1.Consumer, bool) {
 	i := slices.IndexFunc(s.Spec.Consumers, func(c v1alpha1.Consumer) bool {
 		return c.Database == h.SQL.Database && c.Access == v1alpha1.ConsumerReadWrite
@@ -106,7 +106,8 @@ func (s *Cluster) Synchronous(holds bool) bool {
 	return s.Headcount(holds) > 1 && s.Spec.Availability != nil && s.Spec.Availability.Durability != v1alpha1.DurabilityAsynchronous
 }
 
-// Headcount of the members that count: those that are asked for, and as long as nobody may be removed, those that are.
+// Headcount is the number of members that the spec asks for. As long as no member may be removed, it is at least the number of
+// members that exist.
 func (s *Cluster) Headcount(holds bool) int32 {
 	n := s.Spec.Replicas
 	if holds {
@@ -124,7 +125,7 @@ func (s *Cluster) ExtensionProblems(f engine.Server) []check.Problem {
 	for i, e := range f.Extensions {
 		if f.Image.Version != "" && !slices.Contains(f.Image.Extensions, e) {
 			ps = append(ps, check.Problem{Reason: v1alpha1.ReasonExtensionUnavailable, Message: fmt.Sprintf(
-				"spec.extensions[%d]: %q: is not in the image for version %s: choose one of %s, or ask who runs the platform for an image that has it",
+				"spec.extensions[%d]: %q: is not in the image for version %s: choose one of %s, or ask the platform team for an image that has it",
 				i, e, f.Version, strings.Join(f.Image.Extensions, ", "))})
 		}
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/capstan-dev/capstan/function/database/memory"
 )
 
-// AllHealthy reports whether every member of this generation that the spec asks for leads or follows closely.
+// AllHealthy reports whether every member of this generation that the spec asks for is healthy.
 func AllHealthy(s *facts.Cluster, sit Situation) bool {
 	return s.HasTopology && s.Leads() && !s.Seen.Paused && len(sit.Views) > 0 &&
 		!slices.ContainsFunc(sit.Views, func(v View) bool { return v.Expected && !v.Healthy() })
 }
 
-// Hibernated reports whether nothing runs any more, as the spec asks.
+// Hibernated reports whether no member runs any more, as the spec asks.
 func Hibernated(s *facts.Cluster) bool {
 	if !s.Asleep() || !s.Spec.Hibernated && len(s.Problems) == 0 {
 		return false
@@ -26,11 +26,11 @@ func Hibernated(s *facts.Cluster) bool {
 	return !slices.ContainsFunc(Of(s, "").Views, func(v View) bool { return v.Exists && !v.Away() })
 }
 
-// Of of the members.
+// Of the members of a generation: the situation, with the target revision.
 func Of(s *facts.Cluster, target string) Situation {
 	sit := Situation{
 		Known:       s.HasTopology,
-		Leads:       s.Leads(),
+		HasLeader:   s.Leads(),
 		Paused:      s.Seen.Paused,
 		Resume:      s.Traits.Resume,
 		synchronous: s.Synchronous(false),
@@ -62,14 +62,13 @@ func Of(s *facts.Cluster, target string) Situation {
 	}
 	for _, m := range s.Seen.Members {
 		if letter := s.LetterOf(m.Name); !all[letter] {
-			sit.Strangers = append(sit.Strangers, m.Name)
+			sit.Leaving = append(sit.Leaving, m.Name)
 		}
 	}
 	return sit
 }
 
-// UpgradeNext reports whether the next thing to happen to members is that they are fenced for an upgrade: its copy is ready, and
-// no other change is to be done before.
+// UpgradeNext reports whether members are fenced for an upgrade next: its copy is ready, and no other change comes first.
 func UpgradeNext(s *facts.Cluster, sit Situation) bool {
 	step := s.Memory.Step
 	return step != nil && step.Kind == memory.StepUpgrade && step.Phase == v1alpha1.RestoreFilling && s.Generation == step.From &&

@@ -21,7 +21,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// backupsFresh reports whether there are backups and the last one is as recent as the schedule asks.
+// backupsFresh reports whether there are backups and the last one is as recent as the schedule requires.
 func backupsFresh(s *decision.Pass) xpv2.Condition {
 	if s.Spec.Backup == nil {
 		return xpv2.Condition{}
@@ -36,26 +36,26 @@ func backupsFresh(s *decision.Pass) xpv2.Condition {
 	case !b.Asked && placeTrouble(s.Cluster) != "":
 		return no(placeUnready(s.Cluster), placeTrouble(s.Cluster))
 	case !b.Asked && b.Unread != "":
-		return unknown(v1alpha1.ReasonBackupUnknown, place(s.Cluster)+" could not be asked: "+b.Unread)
+		return unknown(v1alpha1.ReasonBackupUnknown, "the leader cannot read "+place(s.Cluster)+": "+b.Unread)
 	case !b.Asked && b.Archive == observev1alpha1.ArchiveFailing:
 		return no(placeUnready(s.Cluster), b.Message)
 	case !b.Asked:
-		return unknown(v1alpha1.ReasonBackupUnknown, "the leader has not told yet what backups there are: see the condition Available")
+		return unknown(v1alpha1.ReasonBackupUnknown, "the leader has not reported its backups yet: see the condition Available")
 	case b.Label == "" && failed:
 		return no(v1alpha1.ReasonBackupFailed,
-			fmt.Sprintf("the first backup failed, and is tried again at %s; %s", again.UTC().Format(time.RFC3339), whereToLook(&s.Names)))
+			fmt.Sprintf("the first backup failed, and Capstan tries again at %s; %s", again.UTC().Format(time.RFC3339), whereToLook(&s.Names)))
 	case b.Label == "":
 		return no(v1alpha1.ReasonFirstBackupPending, "there is no backup yet; "+whereToLook(&s.Names))
 	case known && s.Now.After(due):
-		return no(v1alpha1.ReasonBackupOverdue, "the last backup is older than the schedule asks; "+whereToLook(&s.Names))
+		return no(v1alpha1.ReasonBackupOverdue, "the last backup is older than spec.backup.schedule allows; "+whereToLook(&s.Names))
 	case isNotMadeUp(s.Cluster, scheduled, missed):
 		return no(v1alpha1.ReasonBackupFailed,
-			"the last backup that the schedule asked for failed; "+whereToLook(&s.Names)+"; to take one at once set spec.backup.now to a new id")
+			"the last scheduled backup failed; "+whereToLook(&s.Names)+"; to take a backup now, set spec.backup.now to a new id")
 	case nowFailed(s.Cluster):
 		return no(v1alpha1.ReasonBackupFailed,
-			fmt.Sprintf("the backup that spec.backup.now %q asks for failed; %s; to try again set another id", s.Spec.Backup.Now, whereToLook(&s.Names)))
+			fmt.Sprintf("the backup of spec.backup.now %q failed; %s; to try again, set spec.backup.now to a new id", s.Spec.Backup.Now, whereToLook(&s.Names)))
 	default:
-		return yes(v1alpha1.ReasonFresh, "the last backup is as recent as the schedule asks: see status.backup")
+		return yes(v1alpha1.ReasonFresh, "the last backup is as recent as spec.backup.schedule requires: see status.backup")
 	}
 }
 
@@ -65,7 +65,7 @@ func nowFailed(s *facts.Cluster) bool {
 	return isNotMadeUp(s, began, failed)
 }
 
-// isNotMadeUp reports whether a backup that began at a time and failed is one that none has made up for since.
+// isNotMadeUp reports whether a backup that began at a time has failed, and none has succeeded since.
 func isNotMadeUp(s *facts.Cluster, began time.Time, failed bool) bool {
 	last := facts.Stamp(s.BackupReport().Ended)
 	return failed && (last == nil || last.Time.Before(began))
@@ -74,12 +74,12 @@ func isNotMadeUp(s *facts.Cluster, began time.Time, failed bool) bool {
 // place is where backups go, for people.
 func place(s *facts.Cluster) string {
 	if backup.IsOnVolume(s) {
-		return "the volume of backups"
+		return "the backup volume"
 	}
 	return "the bucket"
 }
 
-// placeUnready is the reason of what is wrong there.
+// placeUnready is the reason for a problem there.
 func placeUnready(s *facts.Cluster) xpv2.ConditionReason {
 	if backup.IsOnVolume(s) {
 		return v1alpha1.ReasonRepositoryUnready
@@ -87,7 +87,7 @@ func placeUnready(s *facts.Cluster) xpv2.ConditionReason {
 	return v1alpha1.ReasonBucketUnready
 }
 
-// placeTrouble is what the Bucket of this Database tells when it has no bucket, or why nobody serves its volume.
+// placeTrouble is what the Bucket of this Database reports when it has no bucket, or why its backup volume is not served.
 func placeTrouble(s *facts.Cluster) string {
 	if backup.IsOnVolume(s) {
 		return backup.RepositoryTrouble(s)
@@ -103,12 +103,12 @@ func placeTrouble(s *facts.Cluster) string {
 	return fmt.Sprintf("Bucket %q: %s", s.Name+"-"+names.SuffixBackup, compose.Text(c, "message"))
 }
 
-// whereToLook says where to look.
+// whereToLook for the cause of a failed backup.
 func whereToLook(s *names.Names) string {
-	return fmt.Sprintf("see kubectl -n %s get pods -l %s=%s and the log of the last one", s.Namespace, names.LabelBackupOf, s.Name)
+	return fmt.Sprintf("run kubectl -n %s get pods -l %s=%s and read the log of the newest pod", s.Namespace, names.LabelBackupOf, s.Name)
 }
 
-// archiveHealthy reports whether what is written comes into the archive.
+// archiveHealthy reports whether changes reach the archive.
 func archiveHealthy(s *decision.Pass) xpv2.Condition {
 	if s.Spec.Backup == nil {
 		return xpv2.Condition{}
@@ -118,15 +118,15 @@ func archiveHealthy(s *decision.Pass) xpv2.Condition {
 		return no(v1alpha1.ReasonBackupsOff, "nothing is archived: set spec.backup.enabled to true")
 	case b.Archive == observev1alpha1.ArchiveFailing && backup.RepositoryDisk(s.Cluster).Disk == facts.DiskFull:
 		return no(v1alpha1.ReasonRepositoryFull, fmt.Sprintf(
-			"the volume of backups (%s) is full, and what is written waits on the volume of the leader, at most %s, and cannot be restored yet: %s",
+			"the backup volume (%s) is full; changes wait on the volume of the leader, at most %s, and cannot be restored yet: %s",
 			backup.RepositoryClaim(&s.Names), backlogText(s.Cluster), backup.RepositoryRoom(s.Cluster)))
 	case b.Archive == observev1alpha1.ArchiveFailing:
 		return no(v1alpha1.ReasonArchiveFailing, fmt.Sprintf(
-			"what is written waits on the volume of the leader, at most %s, and cannot be restored yet: %s", backlogText(s.Cluster), b.Message))
+			"archiving fails; changes wait on the volume of the leader, at most %s, and cannot be restored yet: %s", backlogText(s.Cluster), b.Message))
 	case b.Archive == observev1alpha1.ArchiveOK:
-		return yes(v1alpha1.ReasonArchiving, "what is written comes into the archive within a minute")
+		return yes(v1alpha1.ReasonArchiving, "changes reach the archive within a minute")
 	default:
-		return unknown(v1alpha1.ReasonBackupUnknown, "the leader has not told yet how archiving is: see the condition Available")
+		return unknown(v1alpha1.ReasonBackupUnknown, "the leader has not reported yet whether archiving works: see the condition Available")
 	}
 }
 
@@ -146,22 +146,22 @@ func pitrContinuous(s *decision.Pass) xpv2.Condition {
 	case !s.TakesBackups():
 		return no(v1alpha1.ReasonBackupsOff, "nothing is archived: set spec.backup.enabled to true")
 	case b.Label == "" && b.Asked:
-		return no(v1alpha1.ReasonFirstBackupPending, "nothing can be restored before the first backup")
+		return no(v1alpha1.ReasonFirstBackupPending, "nothing can be restored until the first backup is complete")
 	case b.Label == "":
-		return unknown(v1alpha1.ReasonBackupUnknown, "it is not known what backups there are: see the condition BackupFresh")
+		return unknown(v1alpha1.ReasonBackupUnknown, "the leader has not reported its backups yet: see the condition BackupFresh")
 	case dropped != nil && dropped.After(began.Time):
 		return no(v1alpha1.ReasonArchiveGap, fmt.Sprintf(
-			"more than %s waited for the archive, and the oldest was discarded: from shortly before status.backup.gapAt to the next backup nothing can be restored. "+
+			"more than %s waited for the archive, and the leader discarded the oldest changes: nothing between shortly before status.backup.gapAt and the next backup can be restored. "+
 				"Once the condition ArchiveHealthy is True, take a backup: set spec.backup.now to a new id", backlogText(s.Cluster)))
 	case dropped != nil && dropped.After(earliest.Time):
 		return yes(v1alpha1.ReasonContinuous,
-			"every moment since the last backup can be restored; of those before, not the ones from shortly before status.backup.gapAt to the backup after it")
+			"every moment since the last backup can be restored, and every earlier one except from shortly before status.backup.gapAt to the next backup after it")
 	default:
 		return yes(v1alpha1.ReasonContinuous, "every moment since status.backup.earliestRestorable can be restored")
 	}
 }
 
-// backupStatus tells what backups there are.
+// backupStatus is what backups there are.
 func backupStatus(s *facts.Cluster) *v1alpha1.BackupStatus {
 	if s.Spec.Backup == nil || s.Identity == "" {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/podinputs"
 )
 
-// change that is still to be done, or nil.
+// change that is not complete yet, or nil.
 func change(s *decision.Decision) *v1alpha1.DatabaseChange {
 	if len(s.Problems) > 0 || len(s.Sets) == 0 || s.Spec.Hibernated {
 		return nil
@@ -48,13 +48,13 @@ func change(s *decision.Decision) *v1alpha1.DatabaseChange {
 	if upgrades {
 		describeUpgrade(s, c)
 	} else {
-		stand(s, c)
+		setState(s, c)
 	}
 	return c
 }
 
-// stand of a change that touches members.
-func stand(s *decision.Decision, c *v1alpha1.DatabaseChange) {
+// setState of a change that touches members.
+func setState(s *decision.Decision, c *v1alpha1.DatabaseChange) {
 	total := len(s.Before.Having(func(v order.View) bool { return v.Exists }))
 	done := total - len(c.Order)
 	switch approved := s.Spec.Maintenance != nil && s.Spec.Maintenance.Approval == v1alpha1.ApprovalManual && s.Spec.Maintenance.Approve == c.Hash; {
@@ -70,10 +70,10 @@ func stand(s *decision.Decision, c *v1alpha1.DatabaseChange) {
 		c.State, c.Message = v1alpha1.ChangeWaiting, s.Order.Message
 	case s.Order.Done:
 	default:
-		c.Message = fmt.Sprintf("%d of %d members are as asked", done, total)
+		c.Message = fmt.Sprintf("%d of %d members match the spec", done, total)
 	}
 	if c.State != v1alpha1.ChangeRunning && done > 0 && len(c.Order) > 0 {
-		c.Message += fmt.Sprintf("; %d of %d members are as asked", done, total)
+		c.Message += fmt.Sprintf("; %d of %d members match the spec", done, total)
 	}
 }
 
@@ -91,7 +91,7 @@ func summary(c *v1alpha1.DatabaseChange) string {
 		{v1alpha1.EffectGrow, "grow volumes"},
 		{v1alpha1.EffectScale, "add or remove members"},
 		{v1alpha1.EffectRestart, fmt.Sprintf("restart %d of the members", len(c.Order))},
-		{v1alpha1.EffectSwitchover, "move the lead"},
+		{v1alpha1.EffectSwitchover, "switch over"},
 		{v1alpha1.EffectUpgrade, "upgrade the data"},
 	} {
 		if fs := fields[e.effect]; len(fs) > 0 {

@@ -17,10 +17,10 @@ func exposedCondition(s *decision.Pass) xpv2.Condition {
 		return xpv2.Condition{}
 	case s.Assigned() == "":
 		return no(v1alpha1.ReasonAddressPending,
-			"the load balancer has no address yet: if that lasts, see the events of Service "+s.Called(names.SuffixExternal)+
-				"; a cluster needs a controller of load balancers for it. Clients inside the cluster do not depend on it")
+			"the load balancer has no address yet: if this takes minutes, see the events of Service "+s.Called(names.SuffixExternal)+
+				"; the cluster needs a load balancer controller. Clients inside the cluster do not depend on it")
 	case s.Spec.Expose.Hostname != "" && s.Assigned() != s.Spec.Expose.Hostname:
-		return yes(v1alpha1.ReasonAddressAssigned, "clients outside the cluster connect to "+s.ExternalEndpoint()+", which has to lead to "+s.Assigned())
+		return yes(v1alpha1.ReasonAddressAssigned, "clients outside the cluster connect to "+s.ExternalEndpoint()+"; this name must resolve to "+s.Assigned())
 	default:
 		return yes(v1alpha1.ReasonAddressAssigned, "clients outside the cluster connect to "+s.ExternalEndpoint())
 	}

@@ -27,7 +27,7 @@ func hookStatus(s *decision.Decision) []v1alpha1.HookStatus {
 	return all
 }
 
-// hooksAfter tells what holds up the end of a change whose members are done.
+// hooksAfter is what the end of a change waits for whose members are done.
 func hooksAfter(s *decision.Decision) (maintenance.Gate, bool) {
 	left := func(st hooks.Step) bool { return st.When == v1alpha1.HookAfter && !st.Done() }
 	switch {
@@ -36,6 +36,6 @@ func hooksAfter(s *decision.Decision) (maintenance.Gate, bool) {
 	case s.Hooks.Gate.Closed():
 		return s.Hooks.Gate, s.Hooks.After
 	default:
-		return maintenance.Gate{Reason: v1alpha1.ReasonHookRunning, Message: "the hooks of spec.maintenance.hooks.after are run once every member is well"}, true
+		return maintenance.Gate{Reason: v1alpha1.ReasonHookRunning, Message: "the hooks of spec.maintenance.hooks.after run when every member is healthy"}, true
 	}
 }

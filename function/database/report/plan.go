@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report has the conditions and the status of a Database, and when it is worth another look.
+// Package report has the conditions and the status of a Database, and the time of its next reconcile.
 package report
 
 import (
@@ -51,7 +51,7 @@ func Plan(s *decision.Pass, d *compose.Draft) *compose.Plan {
 		}
 	}
 	p.TTL = ttl(s, d, p.Ready)
-	// In a preview nothing is written, and what an edit will do is what one looks for.
+	// A preview writes nothing, and shows what an edit will do.
 	preview := len(compose.List(s.Composite.Map(), "metadata", "managedFields")) == 0
 	d.Settle(p, preview)
 	return p

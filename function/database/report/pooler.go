@@ -14,7 +14,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// poolersReady reports whether poolers take clients.
+// poolersReady reports whether poolers accept clients.
 func poolersReady(s *decision.Pass) xpv2.Condition {
 	if !s.Pooled() {
 		return xpv2.Condition{}
@@ -28,15 +28,15 @@ func poolersReady(s *decision.Pass) xpv2.Condition {
 	case s.Asleep():
 		return no(v1alpha1.ReasonPoolersPending, "poolers are stopped together with the members")
 	case there == 0 && !s.Leads():
-		return no(v1alpha1.ReasonPoolersPending, "poolers take clients once they have seen a leader: see the condition Available")
+		return no(v1alpha1.ReasonPoolersPending, "poolers accept clients when there is a leader: see the condition Available")
 	case there == 0:
 		return no(v1alpha1.ReasonPoolersPending, fmt.Sprintf(
-			"no pooler takes clients: if that lasts, see kubectl describe pods -n %s -l %s=%s", s.Namespace, names.LabelPooler, s.Name))
+			"no pooler accepts clients: if this takes minutes, run kubectl describe pods -n %s -l %s=%s", s.Namespace, names.LabelPooler, s.Name))
 	case there < wanted:
 		return yes(v1alpha1.ReasonPoolersMissing, fmt.Sprintf(
-			"a pooler takes clients, and others are missing: if that lasts, see kubectl describe pods -n %s -l %s=%s", s.Namespace, names.LabelPooler, s.Name))
+			"a pooler accepts clients, but others are missing: if this takes minutes, run kubectl describe pods -n %s -l %s=%s", s.Namespace, names.LabelPooler, s.Name))
 	default:
-		return yes(v1alpha1.ReasonPooling, "every pooler takes clients")
+		return yes(v1alpha1.ReasonPooling, "every pooler accepts clients")
 	}
 }
 

@@ -13,8 +13,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/facts"
 )
 
-// restorePointMade tells what became of the restore point that is asked for. The leader makes it, and writes it down in the
-// bucket.
+// restorePointMade reports whether the restore point of the spec exists. The leader creates it, and records it beside the backups.
 func restorePointMade(s *decision.Pass) xpv2.Condition {
 	if s.Spec.Backup == nil || s.Spec.Backup.RestorePoint == "" {
 		return xpv2.Condition{}
@@ -28,10 +27,10 @@ func restorePointMade(s *decision.Pass) xpv2.Condition {
 	case b.RestorePointWait != "":
 		return no(v1alpha1.ReasonRestorePointPending, name+": "+b.RestorePointWait)
 	case !b.Asked:
-		return unknown(v1alpha1.ReasonBackupUnknown, "the leader has not told yet what the bucket has: see the condition BackupFresh")
+		return unknown(v1alpha1.ReasonBackupUnknown, "the leader has not reported its restore points yet: see the condition BackupFresh")
 	default:
 		return no(v1alpha1.ReasonRestorePointPending, name+
-			" is not among those that can be restored: the leader makes it within a minute, unless this name was given before and the backups that it needs are kept no longer: then choose another name")
+			" cannot be restored yet: the leader creates it within a minute. If this name was used before and its backups have expired, choose another name")
 	}
 }
 
