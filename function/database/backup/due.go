@@ -14,14 +14,15 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// Names of the objects of backups within the composition.
 const (
-
 	// FirstBackup is the id of the backup that is taken as soon as there is a leader: without one nothing can be restored.
 	FirstBackup = "first"
 
 	// firstBackupAgain is how long after the first backup failed it is tried again.
 	firstBackupAgain = 10 * time.Minute
+
+	// FirstVerify names the verification that begins as soon as there is a backup.
+	FirstVerify = "first"
 )
 
 // FirstAgain is when the first backup is tried again, if it failed.
@@ -60,12 +61,17 @@ func Due(s *facts.Cluster) (time.Time, bool) {
 	if !s.TakesBackups() || began == nil {
 		return time.Time{}, false
 	}
-	schedule, err := cron.ParseStandard(Schedule(s))
+	return dueAfter(began.Time, Schedule(s), Deadline)
+}
+
+// dueAfter a time: when the next run of a schedule, which may take as long as a deadline, should have ended.
+func dueAfter(at time.Time, schedule string, deadline time.Duration) (time.Time, bool) {
+	parsed, err := cron.ParseStandard(schedule)
 	if err != nil {
 		return time.Time{}, false
 	}
-	next := schedule.Next(began.UTC())
-	return next.Add(Deadline), !next.IsZero()
+	next := parsed.Next(at.UTC())
+	return next.Add(deadline), !next.IsZero()
 }
 
 // Failure is when a Job began and when it failed, if it did: none of its pods is started again.
@@ -94,13 +100,6 @@ func ScheduledFailure(cron compose.Object) (time.Time, bool) {
 	return began.Time, true
 }
 
-// Names of the objects of verifications within the composition.
-const (
-
-	// FirstVerify names the verification that begins as soon as there is a backup.
-	FirstVerify = "first"
-)
-
 // Past reports whether a time that is known has passed.
 func Past(s *facts.Cluster, at time.Time, known bool) bool { return known && s.Now.After(at) }
 
@@ -123,10 +122,8 @@ func VerifyDue(s *facts.Cluster) (time.Time, bool) {
 	if from == nil {
 		from = facts.Stamp(b.Earliest)
 	}
-	schedule, err := cron.ParseStandard(VerifySchedule(s))
-	if err != nil || from == nil {
+	if from == nil {
 		return time.Time{}, false
 	}
-	next := schedule.Next(from.UTC())
-	return next.Add(VerifyDeadline), !next.IsZero()
+	return dueAfter(from.Time, VerifySchedule(s), VerifyDeadline)
 }

@@ -3,6 +3,7 @@
 package backup
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -83,38 +84,18 @@ func RepositorySize(s *facts.Cluster) resource.Quantity {
 
 // RepositoryClaimed is the size that was requested last.
 func RepositoryClaimed(s *facts.Cluster) resource.Quantity {
-	o := s.Observed[names.RepositoryVolumeClaim]
-	if o == nil {
-		return resource.Quantity{}
-	}
-	q, err := resource.ParseQuantity(compose.Text(o.Map(), "spec", "forProvider", "size"))
-	if err != nil {
-		return resource.Quantity{}
-	}
-	return q
+	return facts.ClaimedBy(s.Observed[names.RepositoryVolumeClaim])
 }
 
 // RepositoryClass of the volume, or "" for the cluster's default.
 func RepositoryClass(s *facts.Cluster) string {
-	if c := RepositoryVolume(s).StorageClassName; c != "" {
-		return c
-	}
-	if c := s.Settings.Database.Backup.StorageClassName; c != "" {
-		return c
-	}
-	return s.Size.StorageClassName
+	return cmp.Or(RepositoryVolume(s).StorageClassName, s.Settings.Database.Backup.StorageClassName, s.Size.StorageClassName)
 }
 
 // RepositoryMade is the claim that the StatefulSet was made with, if there is one.
 func RepositoryMade(s *facts.Cluster) map[string]any {
-	o := s.Observed[names.Repository]
-	if o == nil {
-		return nil
-	}
-	for _, c := range compose.List(o.Map(), "spec", "volumeClaimTemplates") {
-		if claim, ok := c.(map[string]any); ok {
-			return claim
-		}
+	if o := s.Observed[names.Repository]; o != nil {
+		return facts.First(compose.List(o.Map(), "spec", "volumeClaimTemplates"))
 	}
 	return nil
 }

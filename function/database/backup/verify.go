@@ -3,6 +3,7 @@
 package backup
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -21,7 +22,7 @@ func verifyFile(s *facts.Cluster) *engine.Verify {
 	if !Verifies(s) {
 		return nil
 	}
-	f := &engine.Verify{Preload: preload(s)}
+	f := &engine.Verify{Preload: s.Engine.Libraries(s.Fields())}
 	for _, a := range s.Spec.Backup.Verify.Assertions {
 		f.Assertions = append(f.Assertions, engine.Assertion(a))
 	}
@@ -33,15 +34,7 @@ func verifyFile(s *facts.Cluster) *engine.Verify {
 
 // VerifySchedule is the one in the spec, or once a week in the hours after those in which backups are taken.
 func VerifySchedule(s *facts.Cluster) string {
-	if text := s.Spec.Backup.Verify.Schedule; text != "" {
-		return text
-	}
 	n := s.Hashed()
 	minute := n % (hoursOfNight * 60)
-	return fmt.Sprintf("%d %d * * %d", minute%60, hoursOfNight+minute/60, n/(hoursOfNight*60)%7)
-}
-
-// preload libraries of the extensions in the spec.
-func preload(s *facts.Cluster) []string {
-	return s.Engine.Libraries(s.Fields())
+	return cmp.Or(s.Spec.Backup.Verify.Schedule, fmt.Sprintf("%d %d * * %d", minute%60, hoursOfNight+minute/60, n/(hoursOfNight*60)%7))
 }

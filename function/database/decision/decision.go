@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"slices"
 
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/hooks"
@@ -122,4 +123,33 @@ type Pass struct {
 	// Restoring and Upgrading are requests that are not carried out yet.
 	Restoring *Restoring
 	Upgrading *Upgrading
+}
+
+// changeHash names the next change of members that serve: what they run, how many remain, and without either, a switchover or an
+// upgrade.
+func changeHash(s *facts.Cluster, target string, sit order.Situation, m *switchover.Move) string {
+	key, value := "", ""
+	switch {
+	case m != nil && m.Own && len(sit.Outdated()) == 0 && len(sit.Surplus()) == 0:
+		key, value = "switchover", m.ID
+	case order.UpgradeNext(s, sit):
+		key, value = "upgrade", s.Memory.Step.ID
+	}
+	return podinputs.ChangePrefix + podinputs.HashOf(s, target, key, value)
+}
+
+// Switchover for the Topology: the requested one, as soon as it can begin, or the last one, so that nothing changes when it is
+// done.
+func (s *Decision) Switchover() *observev1alpha1.TopologySwitchover {
+	h := switchover.Handed(s.Cluster)
+	switch {
+	case s.Move != nil && s.Move.Asked:
+		return h
+	case s.Move != nil && s.Move.Begin:
+		return &observev1alpha1.TopologySwitchover{ID: s.Move.ID, From: s.Move.From, To: s.Move.To}
+	case h != nil && switchover.Ended(s.Cluster, h.ID):
+		return h
+	default:
+		return nil
+	}
 }

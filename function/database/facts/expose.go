@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"cmp"
 	"net"
 	"strconv"
 
@@ -18,10 +19,8 @@ func (s *Cluster) Assigned() string {
 	}
 	for _, v := range compose.List(o.Map(), "status", "loadBalancer", "ingress") {
 		at, _ := v.(map[string]any)
-		for _, key := range []string{"ip", "hostname"} {
-			if text := compose.Text(at, key); text != "" {
-				return text
-			}
+		if text := cmp.Or(compose.Text(at, "ip"), compose.Text(at, "hostname")); text != "" {
+			return text
 		}
 	}
 	return ""

@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/capstan-dev/capstan/function/compose"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
@@ -84,13 +83,5 @@ func (s *Facts) Sized() (Size, bool) {
 
 // DataVersion is the major version of the data, or empty when there is none yet.
 func (s *Cluster) DataVersion() string {
-	if v := s.Memory.Versions[s.Generation]; v != "" {
-		return v
-	}
-	for _, letter := range compose.SortedKeys(s.Sets) {
-		if v := s.Sets[letter].version; v != "" {
-			return v
-		}
-	}
-	return ""
+	return cmp.Or(s.Memory.Versions[s.Generation], FirstOf(s.Sets, func(v Set) string { return v.version }))
 }

@@ -3,6 +3,8 @@
 package facts
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -64,6 +66,17 @@ func (s *Cluster) Backwards(data string) bool {
 	return s.Engine.CompareVersions(data, s.Spec.Version) > 0 && !s.undoesTo(s.Spec.Version)
 }
 
+// FirstOf is the first value that a StatefulSet has, by the letters of members, or the zero value.
+func FirstOf[V comparable](sets map[string]Set, of func(Set) V) V {
+	var zero V
+	for _, letter := range compose.SortedKeys(sets) {
+		if v := of(sets[letter]); v != zero {
+			return v
+		}
+	}
+	return zero
+}
+
 // ObserveSets of a generation, by the letter of their member.
 func ObserveSets(r compose.Request, n names.Names) map[string]Set {
 	sets := map[string]Set{}
@@ -77,17 +90,11 @@ func ObserveSets(r compose.Request, n names.Names) map[string]Set {
 
 // Identify the Database: by what its members carry, or else by its first Credential, or by what was known before.
 func Identify(r compose.Request, sets map[string]Set) string {
-	for _, letter := range compose.SortedKeys(sets) {
-		if id := sets[letter].identity; id != "" {
-			return id
-		}
-	}
+	remembered := ""
 	if o := r.Observed[names.AccessCredential]; o != nil {
-		if id := compose.Text(o.Map(), "status", "atProvider", "identity"); id != "" {
-			return id
-		}
+		remembered = compose.Text(o.Map(), "status", "atProvider", "identity")
 	}
-	return compose.Text(r.Composite.Map(), "status", "identity")
+	return cmp.Or(FirstOf(sets, func(v Set) string { return v.identity }), remembered, compose.Text(r.Composite.Map(), "status", "identity"))
 }
 
 // Ready reports whether an observed object does what it is for: by its condition Ready, or, for a StatefulSet, by its pods.

@@ -49,7 +49,7 @@ type Sizes struct {
 
 // measured sizes, each at least as large as least.
 func (s *Cluster) measured(least resource.Quantity) Sizes {
-	z := Sizes{claimed: s.claimed(), Granted: s.granted(), Usable: s.Spec.Storage}
+	z := Sizes{claimed: ClaimedBy(s.Observed[s.In(names.VolumeClaim)]), Granted: s.granted(), Usable: s.Spec.Storage}
 	z.Wanted, z.Held, z.Bound = s.wantedStorage(least, z.claimed)
 	z.Created = z.Wanted
 	if n := len(z.Granted); n > 0 {
@@ -114,9 +114,8 @@ func enlarged(size resource.Quantity, percent int32) resource.Quantity {
 	return *resource.NewQuantity((bytes+gib-1)/gib*gib, resource.BinarySI)
 }
 
-// claimed is the size that the VolumeClaim had last.
-func (s *Cluster) claimed() resource.Quantity {
-	o := s.Observed[s.In(names.VolumeClaim)]
+// ClaimedBy a VolumeClaim: the size that it had last, or 0.
+func ClaimedBy(o compose.Object) resource.Quantity {
 	if o == nil {
 		return resource.Quantity{}
 	}

@@ -18,12 +18,23 @@ func (v View) runs() bool {
 	return !v.Stopped && v.Node != "" && v.State != observev1alpha1.MemberStopped
 }
 
+// wanted reports that the StatefulSet of a member asks for a pod.
+func (v View) wanted() bool { return v.Exists && !v.Stopped }
+
+func letters(vs []View) []string {
+	out := make([]string, 0, len(vs))
+	for _, v := range vs {
+		out = append(out, v.letter)
+	}
+	return out
+}
+
 // hibernate stops the members: first the standbys, and once their pods are gone the leader, which ends in good order with every
 // commit. Its StatefulSet records that it was the leader.
 func (s Situation) hibernate() Order {
 	o := Order{Reason: v1alpha1.ReasonHibernating}
 	up := s.Having(func(v View) bool { return v.Exists && !v.Away() })
-	running := s.Having(func(v View) bool { return v.Exists && !v.Stopped })
+	running := s.Having(View.wanted)
 	switch leader := slices.IndexFunc(running, View.Leading); {
 	case len(up) == 0:
 		return Order{Done: true}
@@ -41,11 +52,7 @@ func (s Situation) hibernate() Order {
 		o.Reason = v1alpha1.ReasonNoLeader
 		o.Message = "members are stopped when there is a leader, so that the member with every commit stops last: see the condition Available"
 	case len(running) > 1:
-		for i, v := range running {
-			if i != leader {
-				o.Stop = append(o.Stop, v.letter)
-			}
-		}
+		o.Stop = letters(slices.Delete(running, leader, leader+1))
 		o.Message = "standbys are being stopped; the leader is stopped after them"
 	case len(up) > 1:
 		o.Message = "the leader is stopped when the pods of the standbys have ended"
@@ -59,26 +66,21 @@ func (s Situation) hibernate() Order {
 // Fence a generation from which clients are switched to another: its members are stopped in the same order, so that every commit
 // is in its archive and on the volume of its last leader. Without a leader there is nothing to wait for.
 func (s Situation) Fence() Order {
-	running := s.Having(func(v View) bool { return v.Exists && !v.Stopped })
+	running := s.Having(View.wanted)
 	if !s.Known || s.HasLeader || len(running) == 0 {
 		return s.hibernate()
 	}
-	o := Order{Reason: v1alpha1.ReasonHibernating, Message: "members are stopped all at once, because there is no leader"}
-	for _, v := range running {
-		o.Stop = append(o.Stop, v.letter)
-	}
-	return o
+	return Order{Reason: v1alpha1.ReasonHibernating, Message: "members are stopped all at once, because there is no leader", Stop: letters(running)}
 }
 
 // Halt all members of a generation at once that an upgrade has fenced: its leader has stopped in good order, and its standbys
 // have every commit.
 func (s Situation) Halt() Order {
-	o := Order{Reason: v1alpha1.ReasonHibernating, Message: "members are stopped: another generation continues with their data"}
-	for _, v := range s.Having(func(v View) bool { return v.Exists && !v.Stopped }) {
-		o.Stop = append(o.Stop, v.letter)
+	running := s.Having(View.wanted)
+	return Order{
+		Reason: v1alpha1.ReasonHibernating, Message: "members are stopped: another generation continues with their data",
+		Stop: letters(running), Done: len(running) == 0,
 	}
-	o.Done = len(o.Stop) == 0
-	return o
 }
 
 // Wake the members: first the last leader, because the others may lack what was committed after they were stopped, then the
@@ -86,15 +88,8 @@ func (s Situation) Halt() Order {
 func (s Situation) Wake() Order {
 	o := Order{Reason: v1alpha1.ReasonWaking}
 	sleeping := s.Having(func(v View) bool { return v.Exists && v.Stopped })
-	up := s.Having(func(v View) bool { return v.Exists && !v.Stopped })
+	up := s.Having(View.wanted)
 	last := slices.IndexFunc(sleeping, func(v View) bool { return v.ledLast })
-	letters := func(vs []View) []string {
-		out := make([]string, 0, len(vs))
-		for _, v := range vs {
-			out = append(out, v.letter)
-		}
-		return out
-	}
 	switch {
 	case last >= 0:
 		o.Start = []string{sleeping[last].letter}

@@ -4,6 +4,7 @@
 package order
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -138,11 +139,7 @@ func (s Situation) Decide() Order {
 	case slices.ContainsFunc(s.Views, func(v View) bool { return v.Stopped }):
 		return s.Wake()
 	}
-	g := s.Gate
-	if !g.Closed() {
-		g = s.Hooks
-	}
-	o := s.Rolled()
+	g, o := cmp.Or(s.Gate, s.Hooks), s.Rolled()
 	if !g.Closed() || o.Done || o.Failed || s.Repairs(o) {
 		return o
 	}
@@ -160,8 +157,7 @@ func (s Situation) Repairs(o Order) bool {
 
 // Rolled is the order that rolls out the spec, one member after the other.
 func (s Situation) Rolled() Order {
-	outdated := s.Outdated()
-	surplus := s.Having(func(v View) bool { return v.Exists && !v.Expected })
+	outdated, surplus := s.Outdated(), s.Surplus()
 	switch {
 	case len(outdated) == 0 && len(surplus) == 0:
 		return Order{Done: true}
@@ -172,13 +168,14 @@ func (s Situation) Rolled() Order {
 	case s.Moving:
 		return Order{Reason: v1alpha1.ReasonSwitchingOver, Message: "waiting for the switchover to end: see the condition SwitchedOver"}
 	}
-	if o, ok := s.shrink(surplus); ok {
+	switch o := s.shrink(surplus); {
+	case o.Remove != "":
 		return o
-	}
-	if len(outdated) == 0 {
+	case len(outdated) == 0:
 		return s.waiting("the next member is removed when all remaining members are healthy")
+	default:
+		return s.update(outdated)
 	}
-	return s.update(outdated)
 }
 
 // Having returns the members with a property.
@@ -192,35 +189,31 @@ func (s Situation) Having(is func(View) bool) []View {
 	return vs
 }
 
-// Outdated members, or, when there are none, members that have to restart again: a standby can take some parameters only after
-// its leader.
+// Outdated members in the order of changes, or, when there are none, members that have to restart again: a standby can take some
+// parameters only after its leader.
 func (s Situation) Outdated() []View {
-	if vs := s.Having(func(v View) bool { return v.Exists && !v.Current }); len(vs) > 0 {
-		return vs
+	vs := s.Having(func(v View) bool { return v.Exists && !v.Current })
+	if len(vs) == 0 {
+		vs = s.Having(func(v View) bool { return v.Healthy() && !v.restarted && len(v.PendingRestart) > 0 })
 	}
-	return s.Having(func(v View) bool { return v.Healthy() && !v.restarted && len(v.PendingRestart) > 0 })
+	slices.SortStableFunc(vs, func(a, b View) int { return rank(a) - rank(b) })
+	return vs
 }
 
 // shrink removes the last surplus member, when all that remain are healthy.
-func (s Situation) shrink(surplus []View) (Order, bool) {
+func (s Situation) shrink(surplus []View) Order {
 	if len(surplus) == 0 || !s.HasLeader || !s.Applied || len(s.Leaving) > 0 {
-		return Order{}, false
+		return Order{}
 	}
 	last := surplus[len(surplus)-1]
-	if !s.othersWell(last) {
-		return Order{}, false
+	if slices.ContainsFunc(s.Views, func(v View) bool { return v.letter != last.letter && !v.Healthy() }) {
+		return Order{}
 	}
-	return Order{Remove: last.letter, Reason: v1alpha1.ReasonRemoving, Message: fmt.Sprintf("member %s is removed; its volume stays", last.Name)}, true
-}
-
-// othersWell reports whether all members except one are healthy, members that should exist and members that do.
-func (s Situation) othersWell(than View) bool {
-	return !slices.ContainsFunc(s.Views, func(v View) bool { return v.letter != than.letter && !v.Healthy() })
+	return Order{Remove: last.letter, Reason: v1alpha1.ReasonRemoving, Message: fmt.Sprintf("member %s is removed; its volume stays", last.Name)}
 }
 
 // update the next of the members that are outdated.
 func (s Situation) update(outdated []View) Order {
-	slices.SortStableFunc(outdated, func(a, b View) int { return rank(a) - rank(b) })
 	next := outdated[0]
 	o := Order{
 		Change: next.letter, Again: next.Current,
@@ -241,7 +234,7 @@ func (s Situation) update(outdated []View) Order {
 	if ill := s.Having(func(v View) bool { return v.letter != next.letter && !v.Healthy() }); len(ill) > 0 {
 		return s.WaitingFor(ill[0])
 	}
-	if next.Leading() && len(s.Views) > 1 && !s.successor() {
+	if next.Leading() && len(s.Views) > 1 && !slices.ContainsFunc(s.Views, s.CanLead) {
 		return s.waiting("the leader restarts when a standby with every commit, on a node that accepts pods, can become the leader")
 	}
 	return o
@@ -268,14 +261,6 @@ func (s Situation) busy(v View) bool {
 	return v.Exists && v.Current && !v.Healthy()
 }
 
-// successor reports whether a member can become the leader at once.
-func (s Situation) successor() bool {
-	return slices.ContainsFunc(s.Views, func(v View) bool {
-		return v.Expected && !v.Leading() && v.Healthy() && !v.Cordoned &&
-			(!s.synchronous || v.Role == observev1alpha1.RoleSyncStandby)
-	})
-}
-
 // Arriving members, for which a change is not over: members that do not run what their StatefulSets ask for yet, and, until all
 // were healthy once, members that are not healthy. A member that is lost later undoes no change.
 func (s Situation) Arriving(wereWell bool) []View {
@@ -292,21 +277,20 @@ func (s Situation) waiting(message string) Order {
 // WaitingFor a member that is not healthy. A member that was changed and is blocked is a failed step: it needs a person.
 func (s Situation) WaitingFor(v View) Order {
 	if v.Blocked() {
-		o := Order{Reason: xpv2.ConditionReason(v.Reason), Failed: v.Current}
-		o.Message = fmt.Sprintf("the change is stopped, because member %s is blocked: %s", v.Name, v.Message)
-		return o
+		return Order{
+			Reason: xpv2.ConditionReason(v.Reason), Failed: v.Current,
+			Message: fmt.Sprintf("the change is stopped, because member %s is blocked: %s", v.Name, v.Message),
+		}
 	}
 	return Order{Reason: v1alpha1.ReasonAwaitingStandby, Message: fmt.Sprintf("waiting for member %s to be ready and to have every commit", v.Name)}
 }
 
 // Queue of the members that are still to be touched, in that order.
 func (s Situation) Queue() []string {
-	outdated := s.Outdated()
-	slices.SortStableFunc(outdated, func(a, b View) int { return rank(a) - rank(b) })
 	surplus := s.Surplus()
 	slices.Reverse(surplus)
 	var names []string
-	for _, v := range append(surplus, outdated...) {
+	for _, v := range append(surplus, s.Outdated()...) {
 		if !slices.Contains(names, v.Name) {
 			names = append(names, v.Name)
 		}

@@ -40,11 +40,11 @@ func unknown(reason xpv2.ConditionReason, message string) xpv2.Condition {
 
 // available reports whether there is a leader that takes writes, and if not, what blocks it.
 func available(s *decision.Pass) xpv2.Condition {
-	if status, reason, message := fencedAvailability(s.Cluster); reason != "" {
-		return xpv2.Condition{Status: status, Reason: reason, Message: message}
+	if c := fencedAvailability(s.Cluster); c.Status != "" {
+		return c
 	}
-	full, stopped := fullStop(s.Cluster)
-	switch blocked, is := blocked(s.Cluster); {
+	full, m := fullStop(s.Cluster), blocked(s.Cluster)
+	switch {
 	case order.Hibernated(s.Cluster):
 		return no(v1alpha1.ReasonHibernated, "members are stopped and keep their data: set spec.hibernated to false to start them")
 	case s.Leads() && s.Seen.Paused:
@@ -61,10 +61,10 @@ func available(s *decision.Pass) xpv2.Condition {
 	case !s.HasTopology:
 		return unknown(v1alpha1.ReasonAwaitingTopology,
 			"the leader is unknown: check that provider-capstan runs; members continue without it")
-	case stopped:
+	case full != "":
 		return no(v1alpha1.ReasonStorageFull, full)
-	case is:
-		return no(xpv2.ConditionReason(blocked.Reason), about(blocked))
+	case m != nil:
+		return no(xpv2.ConditionReason(m.Reason), about(*m))
 	case s.Seen.Phase == observev1alpha1.TopologyBootstrapping || s.Seen.Phase == observev1alpha1.TopologyEmpty:
 		return no(v1alpha1.ReasonBootstrapping, "members start for the first time")
 	default:
@@ -76,17 +76,16 @@ func available(s *decision.Pass) xpv2.Condition {
 
 // fencedAvailability reports whether writes are taken while clients are being switched to another generation, or nothing while they
 // are not.
-func fencedAvailability(s *facts.Cluster) (corev1.ConditionStatus, xpv2.ConditionReason, string) {
-	_, unfenced := cannotFence(s)
+func fencedAvailability(s *facts.Cluster) xpv2.Condition {
 	switch {
 	case s.Fenced() && !s.Leads():
-		return corev1.ConditionFalse, v1alpha1.ReasonRestoreFencing, "clients are being switched to another generation: see the conditions Restored and Upgraded"
-	case unfenced:
-		return corev1.ConditionTrue, v1alpha1.ReasonLeading, "a leader takes writes, although it should stop for an upgrade: see the condition Upgraded"
+		return no(v1alpha1.ReasonRestoreFencing, "clients are being switched to another generation: see the conditions Restored and Upgraded")
+	case cannotFence(s) != nil:
+		return yes(v1alpha1.ReasonLeading, "a leader takes writes, although it should stop for an upgrade: see the condition Upgraded")
 	case s.Fence() != "":
-		return corev1.ConditionFalse, v1alpha1.ReasonUpgradeSwitching, "writes wait until the data is upgraded and clients are switched to it: see the condition Upgraded"
+		return no(v1alpha1.ReasonUpgradeSwitching, "writes wait until the data is upgraded and clients are switched to it: see the condition Upgraded")
 	default:
-		return "", "", ""
+		return xpv2.Condition{}
 	}
 }
 
@@ -96,28 +95,25 @@ func about(m observev1alpha1.TopologyMember) string {
 }
 
 // blocked is the first member that is blocked, but first of all one that waits for the former leader: that explains the most.
-func blocked(s *facts.Cluster) (observev1alpha1.TopologyMember, bool) {
-	var (
-		first observev1alpha1.TopologyMember
-		found bool
-	)
-	for _, m := range s.Seen.Members {
-		if m.Ready || m.Reason == "" {
-			continue
-		}
-		if m.Reason == string(v1alpha1.ReasonWaitingForFormerLeader) {
-			return m, true
-		}
-		if !found {
-			first, found = m, true
-		}
+func blocked(s *facts.Cluster) *observev1alpha1.TopologyMember {
+	all := filtered(s.Seen.Members, func(m observev1alpha1.TopologyMember) bool { return !m.Ready && m.Reason != "" })
+	if len(all) == 0 {
+		return nil
 	}
-	return first, found
+	waits := func(m observev1alpha1.TopologyMember) bool {
+		return m.Reason == string(v1alpha1.ReasonWaitingForFormerLeader)
+	}
+	return &all[max(0, slices.IndexFunc(all, waits))]
+}
+
+// filtered returns the members that match.
+func filtered(ms []observev1alpha1.TopologyMember, match func(observev1alpha1.TopologyMember) bool) []observev1alpha1.TopologyMember {
+	return slices.DeleteFunc(slices.Clone(ms), func(m observev1alpha1.TopologyMember) bool { return !match(m) })
 }
 
 // highlyAvailable reports whether a standby can become the leader without losing commits.
 func highlyAvailable(s *decision.Pass) xpv2.Condition {
-	candidates, missing := candidates(s.Decision), missing(s.Cluster)
+	candidates, missing, m := candidates(s.Decision), missing(s.Cluster), blocked(s.Cluster)
 	switch {
 	case len(s.Problems) > 0 && len(s.Sets) == 0, !s.HasTopology && len(s.Sets) > 0:
 		return unknown(v1alpha1.ReasonAwaitingTopology, "the state of members is unknown: see the condition Available")
@@ -132,16 +128,14 @@ func highlyAvailable(s *decision.Pass) xpv2.Condition {
 		return no(v1alpha1.ReasonUpgradeSwitching, "no standby can become the leader while the data is upgraded: see the condition Upgraded")
 	case s.Seen.Paused:
 		return no(v1alpha1.ReasonPaused, "failover is paused by hand: "+s.Traits.Resume)
+	case len(candidates) == 0 && m != nil:
+		return no(v1alpha1.ReasonNoStandby, about(*m))
 	case len(candidates) == 0:
-		message := "no standby could become the leader without losing commits: standbys are being created, copied or restarted"
-		if m, ok := blocked(s.Cluster); ok {
-			message = about(m)
-		}
-		return no(v1alpha1.ReasonNoStandby, message)
+		return no(v1alpha1.ReasonNoStandby, "no standby could become the leader without losing commits: standbys are being created, copied or restarted")
 	case len(missing) > 0:
 		message := "a standby can become the leader, but members are missing: " + strings.Join(missing, ", ")
-		if m, ok := blocked(s.Cluster); ok {
-			message += "; " + about(m)
+		if m != nil {
+			message += "; " + about(*m)
 		}
 		return yes(v1alpha1.ReasonMembersMissing, message)
 	default:
@@ -151,16 +145,14 @@ func highlyAvailable(s *decision.Pass) xpv2.Condition {
 
 // candidates that can become the leader at once: where commits are synchronous, the synchronous standbys, else standbys without lag.
 func candidates(s *decision.Decision) []observev1alpha1.TopologyMember {
-	var ms []observev1alpha1.TopologyMember
-	for _, m := range s.Seen.Members {
-		switch {
-		case !m.Ready || m.State != observev1alpha1.MemberStreaming:
-		case s.Synchronous(s.Holds) && m.Role == observev1alpha1.RoleSyncStandby,
-			!s.Synchronous(s.Holds) && m.Role != observev1alpha1.RoleLeader && m.Lag == observev1alpha1.LagInSync:
-			ms = append(ms, m)
+	synchronous := s.Synchronous(s.Holds)
+	return filtered(s.Seen.Members, func(m observev1alpha1.TopologyMember) bool {
+		isCandidate := m.Role != observev1alpha1.RoleLeader && m.Lag == observev1alpha1.LagInSync
+		if synchronous {
+			isCandidate = m.Role == observev1alpha1.RoleSyncStandby
 		}
-	}
-	return ms
+		return isCandidate && m.Ready && m.State == observev1alpha1.MemberStreaming
+	})
 }
 
 // missing members are neither a running leader nor a streaming standby.
@@ -177,7 +169,6 @@ func missing(s *facts.Cluster) []string {
 
 // consumersReady reports whether every consumer can log in.
 func consumersReady(s *decision.Pass) xpv2.Condition {
-	o := s.Observed[names.Access]
 	var pending []string
 	for _, c := range s.Spec.Consumers {
 		if !access.LoggedIn(s.Cluster, c) {
@@ -185,7 +176,7 @@ func consumersReady(s *decision.Pass) xpv2.Condition {
 		}
 	}
 	trouble := ""
-	if o != nil {
+	if o := s.Observed[names.Access]; o != nil {
 		synced := compose.Condition(o.Map(), string(xpv2.TypeSynced))
 		if compose.Text(synced, "status") == string(corev1.ConditionFalse) {
 			trouble = compose.Text(synced, "message")

@@ -56,13 +56,7 @@ func topologySafe(s *decision.Pass) xpv2.Condition {
 
 // placed members are on a node.
 func placed(s *facts.Cluster) []observev1alpha1.TopologyMember {
-	var ms []observev1alpha1.TopologyMember
-	for _, m := range s.Seen.Members {
-		if m.Node != "" {
-			ms = append(ms, m)
-		}
-	}
-	return ms
+	return filtered(s.Seen.Members, func(m observev1alpha1.TopologyMember) bool { return m.Node != "" })
 }
 
 // grouped members by place. A member whose place is unknown is in no group.
@@ -89,11 +83,10 @@ func shared(groups map[string][]string) string {
 
 // resilience is what the loss of each member, node and zone would do, by the current places and lag of members.
 func resilience(s *decision.Decision) *v1alpha1.Resilience {
-	if !s.Leads() || len(placed(s.Cluster)) == 0 {
+	ms, r := placed(s.Cluster), &v1alpha1.Resilience{}
+	if !s.Leads() || len(ms) == 0 {
 		return nil
 	}
-	r := &v1alpha1.Resilience{}
-	ms := placed(s.Cluster)
 	for _, kind := range []struct {
 		name  string
 		place func(observev1alpha1.TopologyMember) string
@@ -142,9 +135,4 @@ func without(s *decision.Decision, lost []string) string {
 	default:
 		return ""
 	}
-}
-
-// filtered returns the members that match.
-func filtered(ms []observev1alpha1.TopologyMember, match func(observev1alpha1.TopologyMember) bool) []observev1alpha1.TopologyMember {
-	return slices.DeleteFunc(slices.Clone(ms), func(m observev1alpha1.TopologyMember) bool { return !match(m) })
 }

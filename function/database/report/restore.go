@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -30,42 +29,56 @@ func restores(s *decision.Pass) bool {
 		s.Upgrading != nil && s.Upgrading.Reason == v1alpha1.ReasonUpgradeWaiting
 }
 
-// restoreDeadlines are the times at which the state of restores may change.
-func restoreDeadlines(s *decision.Pass) []time.Time {
-	var at []time.Time
-	for _, k := range s.Memory.Kept {
-		at = append(at, k.Until)
-	}
-	if s.Restoring != nil && !s.Restoring.Until.IsZero() {
-		at = append(at, s.Restoring.Until)
-	}
-	return at
-}
-
 // restored reports the outcome of spec.restore, or the progress of the step that is under way.
 func restored(s *decision.Pass) xpv2.Condition {
-	if len(s.Problems) > 0 || s.Spec.Restore == nil && decision.RestoreStep(s.Cluster) == nil {
+	if len(s.Problems) > 0 {
 		return xpv2.Condition{}
 	}
+	c, _ := restoreState(s)
+	return c
+}
+
+// restoreStatus is the same in the status.
+func restoreStatus(s *decision.Pass) *v1alpha1.RestoreStatus {
+	_, st := restoreState(s)
+	return st
+}
+
+func restoreState(s *decision.Pass) (xpv2.Condition, *v1alpha1.RestoreStatus) {
 	if step := decision.RestoreStep(s.Cluster); step != nil {
 		reason, message := progressOf(s, step)
-		return no(reason, step.ID+": "+message)
+		return no(reason, step.ID+": "+message), &v1alpha1.RestoreStatus{
+			ID: step.ID, Undo: step.Kind == memory.StepUndo, Phase: step.Phase, At: step.At, RestorePoint: step.RestorePoint, Message: message,
+			From: int32(step.From), To: int32(step.To), Since: &metav1.Time{Time: step.Since}, //nolint:gosec // They count restores.
+		}
+	}
+	if s.Spec.Restore == nil || len(s.Problems) > 0 {
+		return xpv2.Condition{}, nil
 	}
 	if w := s.Restoring; w != nil {
-		if w.Reason == "" {
-			return no(v1alpha1.ReasonRestoreWaiting, w.ID+": the restore starts when Capstan has recorded it")
+		c := no(w.Reason, w.Message)
+		if !w.Closed() {
+			c = no(v1alpha1.ReasonRestoreWaiting, w.ID+": the restore starts when Capstan has recorded it")
 		}
-		return no(w.Reason, w.Message)
+		return c, &v1alpha1.RestoreStatus{ID: w.ID, Undo: w.Undo, Phase: v1alpha1.RestoreWaiting, At: w.At, RestorePoint: w.Point, Message: w.Message}
 	}
 	id := decision.RestoreID(s.Cluster)
-	switch done, _ := s.Memory.Restored(id); done.State {
+	done, ended := s.Memory.Restored(id)
+	if !ended {
+		return xpv2.Condition{}, nil
+	}
+	st := &v1alpha1.RestoreStatus{
+		ID: id, Undo: done.State == v1alpha1.RestoreUndone, Phase: done.State, At: done.At, RestorePoint: done.RestorePoint,
+		From: int32(done.From), To: int32(done.To), Since: &metav1.Time{Time: done.When}, //nolint:gosec // They count restores.
+	}
+	switch done.State {
 	case v1alpha1.RestoreSkipped:
-		return no(v1alpha1.ReasonRestoreSkipped, id+": the Database was created with this id, so nothing was restored: for a restore, choose another id")
+		return no(v1alpha1.ReasonRestoreSkipped, id+": the Database was created with this id, so nothing was restored: for a restore, choose another id"), st
 	case v1alpha1.RestoreUndone:
-		return yes(v1alpha1.ReasonRestoreUndone, fmt.Sprintf("%s: clients were switched back to generation %d; for another restore, choose another id", id, done.From))
+		return yes(v1alpha1.ReasonRestoreUndone, fmt.Sprintf("%s: clients were switched back to generation %d; for another restore, choose another id", id, done.From)), st
 	default:
 		return yes(v1alpha1.ReasonRestored, fmt.Sprintf(
-			"%s: clients were switched to generation %d; to go back while generation %d is kept, set spec.restore to {undo: %s}", id, done.To, done.From, id))
+			"%s: clients were switched to generation %d; to go back while generation %d is kept, set spec.restore to {undo: %s}", id, done.To, done.From, id)), st
 	}
 }
 
@@ -86,14 +99,14 @@ func progressOf(s *decision.Pass, step *memory.Step) (xpv2.ConditionReason, stri
 	if t == nil {
 		return v1alpha1.ReasonRestoreFilling, begun + decision.HowToCancel(*step)
 	}
-	m, isBlocked := blocked(t.Cluster)
+	m, awaited := blocked(t.Cluster), awaitedBy(s, t)
 	switch {
-	case isBlocked:
-		return xpv2.ConditionReason(m.Reason), begun + about(m) + "; " + decision.HowToCancel(*step)
-	case len(t.Sets) == 0 && members.MissingFor(t.Cluster, s.Known && s.Pending != "") != nil:
-		return v1alpha1.ReasonRestoreFilling, begun + members.MissingFor(t.Cluster, s.Known && s.Pending != "").Message
+	case m != nil:
+		return xpv2.ConditionReason(m.Reason), begun + about(*m) + "; " + decision.HowToCancel(*step)
+	case awaited != nil:
+		return v1alpha1.ReasonRestoreFilling, begun + awaited.Message
 	case order.AllHealthy(t.Cluster, t.Before):
-		return v1alpha1.ReasonRestoreWaiting, fmt.Sprintf("generation %d is ready: %s", step.To, cmp.Or(s.SwitchBlocked(), "clients are about to be switched"))
+		return v1alpha1.ReasonRestoreWaiting, fmt.Sprintf("generation %d is ready: %s", step.To, cmp.Or(s.SwitchGate(v1alpha1.ReasonRestoreWaiting).Message, "clients are about to be switched"))
 	case t.HasTopology && t.Seen.Paused:
 		return v1alpha1.ReasonPaused, begun + "its failover is paused by hand: " + s.Traits.Resume
 	case t.Leads():
@@ -101,6 +114,14 @@ func progressOf(s *decision.Pass, step *memory.Step) (xpv2.ConditionReason, stri
 	default:
 		return v1alpha1.ReasonRestoreFilling, begun + "it has no leader yet; " + decision.HowToCancel(*step)
 	}
+}
+
+// awaitedBy a generation that has no members yet, or nil.
+func awaitedBy(s *decision.Pass, t *decision.Decision) *facts.Awaited {
+	if t == nil || len(t.Sets) > 0 {
+		return nil
+	}
+	return members.MissingFor(t.Cluster, s.Known && s.Pending != "")
 }
 
 // unhealthy members of this generation that should be there.
@@ -130,30 +151,4 @@ func generationStatus(s *facts.Cluster) *v1alpha1.GenerationStatus {
 		})
 	}
 	return st
-}
-
-// restoreStatus is the outcome of spec.restore, or the step that is under way.
-func restoreStatus(s *decision.Pass) *v1alpha1.RestoreStatus {
-	if step := decision.RestoreStep(s.Cluster); step != nil {
-		_, message := progressOf(s, step)
-		return &v1alpha1.RestoreStatus{
-			ID: step.ID, Undo: step.Kind == memory.StepUndo, Phase: step.Phase, At: step.At, RestorePoint: step.RestorePoint, Message: message,
-			From: int32(step.From), To: int32(step.To), Since: &metav1.Time{Time: step.Since}, //nolint:gosec // They count restores.
-		}
-	}
-	r := s.Spec.Restore
-	if r == nil || len(s.Problems) > 0 {
-		return nil
-	}
-	if w := s.Restoring; w != nil {
-		return &v1alpha1.RestoreStatus{ID: w.ID, Undo: w.Undo, Phase: v1alpha1.RestoreWaiting, At: w.At, RestorePoint: w.Point, Message: w.Message}
-	}
-	done, ended := s.Memory.Restored(decision.RestoreID(s.Cluster))
-	if !ended {
-		return nil
-	}
-	return &v1alpha1.RestoreStatus{
-		ID: done.ID, Undo: done.State == v1alpha1.RestoreUndone, Phase: done.State, At: done.At, RestorePoint: done.RestorePoint,
-		From: int32(done.From), To: int32(done.To), Since: &metav1.Time{Time: done.When}, //nolint:gosec // They count restores.
-	}
 }

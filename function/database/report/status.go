@@ -53,7 +53,11 @@ func status(s *decision.Pass, d *compose.Draft) v1alpha1.DatabaseStatus {
 	for _, c := range s.Spec.Consumers {
 		st.ConnectionSecrets = append(st.ConnectionSecrets, access.ConnectionSecret(s.Cluster, c))
 	}
-	for _, v := range order.Of(s.Cluster, runs(s.Cluster)).Views {
+	revision := ""
+	if len(s.Problems) == 0 {
+		revision = podinputs.Revision(s.Cluster)
+	}
+	for _, v := range order.Of(s.Cluster, revision).Views {
 		if !v.Exists && v.State == observev1alpha1.MemberUnknown {
 			continue
 		}
@@ -73,14 +77,6 @@ func status(s *decision.Pass, d *compose.Draft) v1alpha1.DatabaseStatus {
 		st.LastFailover = &v1alpha1.FailoverStatus{At: f.At, From: f.From, To: f.To, Cause: f.Cause}
 	}
 	return st
-}
-
-// runs is the revision that members should run, or nothing while the spec is not carried out.
-func runs(s *facts.Cluster) string {
-	if len(s.Problems) > 0 {
-		return ""
-	}
-	return podinputs.Revision(s)
 }
 
 func phase(s *decision.Decision) v1alpha1.DatabasePhase {
@@ -136,28 +132,34 @@ func isReady(s *decision.Pass, d *compose.Draft) bool {
 	}
 }
 
-// moveDeadlines are the times at which a switchover that waits may begin.
-func moveDeadlines(s *decision.Decision) []time.Time {
-	if s.Move == nil || s.Move.Gate.Until.IsZero() {
-		return nil
-	}
-	return []time.Time{s.Move.Gate.Until}
-}
-
 // ttl until the next reconcile, by what the Database waits for.
 func ttl(s *decision.Pass, d *compose.Draft, ready bool) time.Duration {
-	deadlines := slices.Concat(restoreDeadlines(s), upgradeDeadlines(s), moveDeadlines(s.Decision), d.Deadlines())
-	if !s.Order.Until.IsZero() {
-		deadlines = append(deadlines, s.Order.Until)
-	}
-	if w := maintenance.WindowAt(s.Spec.Maintenance, s.Now); w != nil && len(s.Planned) > 0 && !s.Order.Held {
-		deadlines = append(deadlines, w.End.Add(-maintenance.MemberTakes))
-	}
+	deadlines := d.Deadlines()
 	add := func(at time.Time, known bool) {
-		if known {
+		if known && !at.IsZero() {
 			deadlines = append(deadlines, at)
 		}
 	}
+	for _, k := range s.Memory.Kept {
+		add(k.Until, true)
+	}
+	if s.Restoring != nil {
+		add(s.Restoring.Until, true)
+	}
+	if s.Upgrading != nil {
+		add(s.Upgrading.Until, true)
+	}
+	if s.Known && s.Fence() != "" {
+		add(s.Memory.Step.FencedUntil(), true)
+	}
+	if s.Move != nil {
+		add(s.Move.Gate.Until, true)
+	}
+	if w := maintenance.WindowAt(s.Spec.Maintenance, s.Now); w != nil {
+		add(w.End.Add(-maintenance.MemberTakes), len(s.Planned) > 0 && !s.Order.Held)
+	}
+	add(s.Before.Gate.Until, order.UpgradeNext(s.Cluster, s.Before))
+	add(s.Order.Until, true)
 	add(backup.Due(s.Cluster))
 	add(backup.FirstAgain(s.Cluster))
 	add(backup.VerifyLost(s.Cluster))

@@ -42,7 +42,7 @@ func storageHealthy(s *decision.Pass) xpv2.Condition {
 		return no(v1alpha1.ReasonVolumeOfAnother, strings.Join(foreign, "; "))
 	case len(full) > 0:
 		return no(v1alpha1.ReasonStorageFull,
-			"over 95 % full, and a server stops when it cannot write: "+strings.Join(full, "; ")+". "+makeRoom(s.Cluster, failed, stuck))
+			"over 95 % full, and a server stops when it cannot write: "+strings.Join(full, "; ")+". "+makeRoom(s.Cluster))
 	case len(failed) > 0:
 		return no(v1alpha1.ReasonGrowthFailed, fmt.Sprintf(
 			"volumes cannot grow to %s yet, and Capstan tries again: %s", s.Sizes.Wanted.String(), strings.Join(failed, "; ")))
@@ -57,7 +57,7 @@ func storageHealthy(s *decision.Pass) xpv2.Condition {
 		case w.Held != "":
 			reason = v1alpha1.ReasonGrowthHeld
 		}
-		return no(reason, "over 85 % full: "+strings.Join(low, "; ")+". "+makeRoom(s.Cluster, failed, stuck))
+		return no(reason, "over 85 % full: "+strings.Join(low, "; ")+". "+makeRoom(s.Cluster))
 	case backups != "":
 		return no(need, backups)
 	case len(s.Sets) == 0 || !known:
@@ -82,10 +82,11 @@ func fill(s *facts.Cluster, m observev1alpha1.TopologyMember) string {
 }
 
 // makeRoom is the remedy for volumes that fill up.
-func makeRoom(s *facts.Cluster, failed, stuck []string) string {
+func makeRoom(s *facts.Cluster) string {
+	failed, stuck := having(s, storagev1alpha1.VolumeFailed), having(s, storagev1alpha1.VolumeNotExpandable)
 	switch w := s.Sizes; {
 	case len(failed) > 0:
-		return fmt.Sprintf("They cannot grow to %s: %s", s.Sizes.Wanted.String(), strings.Join(failed, "; "))
+		return fmt.Sprintf("They cannot grow to %s: %s", w.Wanted.String(), strings.Join(failed, "; "))
 	case len(stuck) > 0:
 		return "Remove data, or create another Database with a storage class that allows growth, and move the data: " + strings.Join(stuck, "; ")
 	case growing(s):
@@ -101,9 +102,8 @@ func makeRoom(s *facts.Cluster, failed, stuck []string) string {
 
 // growing reports whether volumes are smaller than desired.
 func growing(s *facts.Cluster) bool {
-	has := s.Sizes.Granted
-	size := s.Sizes.Wanted
-	return len(has) > 0 && has[0].Cmp(size) < 0
+	granted := s.Sizes.Granted
+	return len(granted) > 0 && granted[0].Cmp(s.Sizes.Wanted) < 0
 }
 
 // progress of growth, for people.
@@ -134,12 +134,11 @@ func storageStatus(s *facts.Cluster) *v1alpha1.StorageStatus {
 	if len(s.Sets) == 0 || len(s.Problems) > 0 {
 		return nil
 	}
-	seen := s.OnDisk
-	st := &v1alpha1.StorageStatus{Wanted: s.Sizes.Wanted.String(), State: seen.State}
+	st := &v1alpha1.StorageStatus{Wanted: s.Sizes.Wanted.String(), State: s.OnDisk.State}
 	if has := s.Sizes.Granted; len(has) > 0 && len(has) == len(s.Sets) {
 		st.Size = has[0].String()
 	}
-	for _, v := range seen.Volumes {
+	for _, v := range s.OnDisk.Volumes {
 		o := v1alpha1.VolumeStatus{Member: v.Member, Size: v.Granted}
 		if m := s.SeenMember(s.LetterOf(v.Member)).Volume; m != nil {
 			o.UsedPercent, o.Fill = m.UsedPercent, m.Fill
@@ -149,13 +148,12 @@ func storageStatus(s *facts.Cluster) *v1alpha1.StorageStatus {
 	return st
 }
 
-// fullStop reports whether members do not serve because their volumes are full.
-func fullStop(s *facts.Cluster) (string, bool) {
+// fullStop is why there is no leader when a volume is full, or "".
+func fullStop(s *facts.Cluster) string {
 	for _, letter := range compose.SortedKeys(s.Sets) {
 		if m := s.SeenMember(letter); m.Disk == facts.DiskFull && !m.Ready {
-			return fmt.Sprintf("there is no leader, because a volume is full: %s. %s", fill(s, m),
-				makeRoom(s, having(s, storagev1alpha1.VolumeFailed), having(s, storagev1alpha1.VolumeNotExpandable))), true
+			return fmt.Sprintf("there is no leader, because a volume is full: %s. %s", fill(s, m), makeRoom(s))
 		}
 	}
-	return "", false
+	return ""
 }

@@ -5,8 +5,6 @@ package report
 import (
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
@@ -23,8 +21,8 @@ func switchedOver(s *decision.Pass) xpv2.Condition {
 		return xpv2.Condition{}
 	}
 	if w != nil {
-		if status, reason, message := requestedOutcome(s.Decision, w.ID); reason != "" {
-			return xpv2.Condition{Status: status, Reason: reason, Message: message}
+		if c := requestedOutcome(s.Decision, w.ID); c.Status != "" {
+			return c
 		}
 	}
 	if m == nil {
@@ -45,18 +43,18 @@ func switchedOver(s *decision.Pass) xpv2.Condition {
 }
 
 // requestedOutcome of the switchover of the spec, when that is known.
-func requestedOutcome(s *decision.Decision, id string) (corev1.ConditionStatus, xpv2.ConditionReason, string) {
+func requestedOutcome(s *decision.Decision, id string) xpv2.Condition {
 	switch o, known := switchover.Outcome(s.Cluster, id); {
 	case known && o.State == observev1alpha1.SwitchoverDone:
-		return corev1.ConditionTrue, v1alpha1.ReasonSwitchedOver, fmt.Sprintf("%s: member %s became the leader; for another switchover, choose another id", id, o.To)
+		return yes(v1alpha1.ReasonSwitchedOver, fmt.Sprintf("%s: member %s became the leader; for another switchover, choose another id", id, o.To))
 	case known && o.State == observev1alpha1.SwitchoverFailed:
-		return corev1.ConditionFalse, v1alpha1.ReasonSwitchoverFailed, fmt.Sprintf("%s: %s; to try again, choose another id", id, o.Message)
+		return no(v1alpha1.ReasonSwitchoverFailed, fmt.Sprintf("%s: %s; to try again, choose another id", id, o.Message))
 	case id == switchover.Skipped(s.Cluster):
-		return corev1.ConditionFalse, v1alpha1.ReasonSwitchoverSkipped, id + ": the Database was created with this id, so nothing was switched over: for a switchover, choose another id"
+		return no(v1alpha1.ReasonSwitchoverSkipped, id+": the Database was created with this id, so nothing was switched over: for a switchover, choose another id")
 	case s.Move != nil && s.Move.ID != id:
-		return corev1.ConditionFalse, v1alpha1.ReasonSwitchingOver, id + ": another switchover must end first"
+		return no(v1alpha1.ReasonSwitchingOver, id+": another switchover must end first")
 	default:
-		return "", "", ""
+		return xpv2.Condition{}
 	}
 }
 

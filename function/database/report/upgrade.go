@@ -19,10 +19,8 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/database/decision"
 	"github.com/capstan-dev/capstan/function/database/facts"
-	"github.com/capstan-dev/capstan/function/database/members"
 	"github.com/capstan-dev/capstan/function/database/memory"
 	"github.com/capstan-dev/capstan/function/database/names"
-	"github.com/capstan-dev/capstan/function/database/order"
 )
 
 // whileUpgrading are the reasons of members during an upgrade without a problem.
@@ -110,15 +108,15 @@ func progressOfUpgrade(s *decision.Pass, step *memory.Step) *upgradeState {
 
 // switching is what is reported while the active generation is fenced.
 func switching(s *decision.Pass, step *memory.Step, r observev1alpha1.UpgradeReport) (xpv2.ConditionReason, string) {
-	if m, is := cannotFence(s.Cluster); is {
-		return v1alpha1.ReasonCannotFence, about(m) + ", and continues to serve; if this lasts two minutes, the upgrade fails and changes nothing"
+	if m := cannotFence(s.Cluster); m != nil {
+		return v1alpha1.ReasonCannotFence, about(*m) + ", and continues to serve; if this lasts two minutes, the upgrade fails and changes nothing"
 	}
 	message := fmt.Sprintf("generation %d takes no writes while its data is upgraded: clients are switched to generation %d when it has a leader", step.From, step.To)
 	if r.Phase != "" {
 		message += "; the member that upgrades is in the phase " + r.Phase
 	}
-	if m, is := blockedUpgrade(s.Siblings[step.To]); is {
-		message += ": " + about(m)
+	if m := blockedUpgrade(s.Siblings[step.To]); m != nil {
+		message += ": " + about(*m)
 	}
 	return v1alpha1.ReasonUpgradeSwitching, message + fmt.Sprintf("; if this does not end by %s, the former version continues", step.FencedUntil().UTC().Format(time.RFC3339))
 }
@@ -129,8 +127,8 @@ func preparing(s *decision.Pass, step *memory.Step, r observev1alpha1.UpgradeRep
 	begun := fmt.Sprintf("generation %d of version %s is being prepared while generation %d serves", step.To, s.VersionOf(step.To), step.From)
 	back := fmt.Sprintf("; to cancel, set spec.version back to %q", s.VersionOf(step.From))
 	phase := v1alpha1.UpgradePhase(r.Phase)
-	if m, is := blockedUpgrade(t); is {
-		return cmp.Or(phase, v1alpha1.UpgradeCopying), xpv2.ConditionReason(m.Reason), begun + ": " + about(m) + back
+	if m := blockedUpgrade(t); m != nil {
+		return cmp.Or(phase, v1alpha1.UpgradeCopying), xpv2.ConditionReason(m.Reason), begun + ": " + about(*m) + back
 	}
 	if r.Message != "" {
 		begun += ": " + r.Message
@@ -145,29 +143,31 @@ func preparing(s *decision.Pass, step *memory.Step, r observev1alpha1.UpgradeRep
 	case apimembers.UpgradeChecking:
 		return phase, v1alpha1.ReasonUpgradePreparing, begun + "; Capstan copies the data next, and tries the upgrade on the copy" + back
 	case "":
-		if t != nil && len(t.Sets) == 0 && members.MissingFor(t.Cluster, s.Known && s.Pending != "") != nil {
-			begun += ": " + members.MissingFor(t.Cluster, s.Known && s.Pending != "").Message
+		if a := awaitedBy(s, t); a != nil {
+			begun += ": " + a.Message
 		}
 	}
 	return v1alpha1.UpgradeCopying, v1alpha1.ReasonUpgradePreparing, begun + "; the data is being copied" + back
 }
 
 // cannotFence is the leader that should stop for a fence but continues to serve, if it does.
-func cannotFence(s *facts.Cluster) (observev1alpha1.TopologyMember, bool) {
+func cannotFence(s *facts.Cluster) *observev1alpha1.TopologyMember {
 	i := slices.IndexFunc(s.Seen.Members, func(m observev1alpha1.TopologyMember) bool { return m.Reason == string(v1alpha1.ReasonCannotFence) })
 	if i < 0 || s.Fence() == "" {
-		return observev1alpha1.TopologyMember{}, false
+		return nil
 	}
-	return s.Seen.Members[i], true
+	return &s.Seen.Members[i]
 }
 
 // blockedUpgrade is the member that upgrades, if something blocks it.
-func blockedUpgrade(s *decision.Decision) (observev1alpha1.TopologyMember, bool) {
+func blockedUpgrade(s *decision.Decision) *observev1alpha1.TopologyMember {
 	if s == nil {
-		return observev1alpha1.TopologyMember{}, false
+		return nil
 	}
-	m, is := blocked(s.Cluster)
-	return m, is && !slices.Contains(whileUpgrading, m.Reason)
+	if m := blocked(s.Cluster); m != nil && !slices.Contains(whileUpgrading, m.Reason) {
+		return m
+	}
+	return nil
 }
 
 // outcomeOfUpgrade is what is reported of an upgrade that is over.
@@ -210,38 +210,4 @@ func settling(s *facts.Cluster, st *upgradeState, done memory.Done) {
 	if r.Message != "" {
 		st.Message += "; " + r.Message
 	}
-}
-
-// upgradePause of writes that clients have to expect.
-func upgradePause(s *facts.Cluster) string {
-	return fmt.Sprintf("about as long as the upgrade of the copy took, %d s, and some seconds more, once, while the leader stops and the data is upgraded", s.UpgradeReport().GapSeconds)
-}
-
-// describeUpgrade as the change that comes next.
-func describeUpgrade(s *decision.Decision, c *v1alpha1.DatabaseChange) {
-	g := s.MayFence()
-	approved := s.Spec.Maintenance != nil && s.Spec.Maintenance.Approval == v1alpha1.ApprovalManual && s.Spec.Maintenance.Approve == c.Hash
-	switch c.Message = g.Message; {
-	case g.Failed:
-		c.State = v1alpha1.ChangeFailed
-	case g.Closed() && approved:
-		c.State = v1alpha1.ChangeApproved
-	case g.Closed():
-		c.State = v1alpha1.ChangeWaiting
-	}
-}
-
-// upgradeDeadlines are the times at which the state of upgrades may change.
-func upgradeDeadlines(s *decision.Pass) []time.Time {
-	var at []time.Time
-	if s.Upgrading != nil && !s.Upgrading.Until.IsZero() {
-		at = append(at, s.Upgrading.Until)
-	}
-	if s.Known && s.Fence() != "" {
-		at = append(at, s.Memory.Step.FencedUntil())
-	}
-	if order.UpgradeNext(s.Cluster, s.Before) && !s.Before.Gate.Until.IsZero() {
-		at = append(at, s.Before.Gate.Until)
-	}
-	return at
 }

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -28,30 +29,24 @@ var kindsOfFailure = map[string]xpv2.ConditionReason{
 
 // backupVerified reports whether the latest backup could be restored when that was last tried.
 func backupVerified(s *decision.Pass) xpv2.Condition {
-	if s.Spec.Backup == nil || s.Spec.Backup.Verify == nil {
+	if s.Spec.Backup.Verify == nil {
 		return xpv2.Condition{}
 	}
 	again := "; to verify now, set spec.backup.verify.now to a new id"
-	see := fmt.Sprintf("run kubectl -n %s get pods -l %s=%s", s.Namespace, names.LabelVerificationOf, s.Name)
+	see := seePods(&s.Names, names.LabelVerificationOf)
 	b := s.BackupReport()
 	v := b.Verification
 	lost, begun := backup.VerifyLost(s.Cluster)
 	due, known := backup.VerifyDue(s.Cluster)
 	switch {
-	case !s.TakesBackups():
-		return no(v1alpha1.ReasonBackupsOff, "backups are off: set spec.backup.enabled to true")
 	case !v.Asked:
 		return unknown(v1alpha1.ReasonBackupUnknown, "the leader has not reported the results of verifications yet: see the condition BackupFresh")
 	case v.Failure != "":
-		reason, ok := kindsOfFailure[v.Failure]
-		if !ok {
-			reason = v1alpha1.ReasonVerificationFailed
-		}
 		message := v.Message
 		if v.Backup != "" {
 			message = fmt.Sprintf("backup %s: %s", v.Backup, v.Message)
 		}
-		return no(reason, message+again)
+		return no(cmp.Or(kindsOfFailure[v.Failure], v1alpha1.ReasonVerificationFailed), message+again)
 	case backup.Past(s.Cluster, lost, begun):
 		return no(v1alpha1.ReasonVerificationLost,
 			"a verification began but ended without a result, because its pod lost its node or ran out of memory; "+see+again)

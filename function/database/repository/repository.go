@@ -146,19 +146,16 @@ func repositoryClaimTemplate(s *facts.Cluster) *applycorev1.PersistentVolumeClai
 // repositoryImage is the leader's image: the backup tool talks only to its own version, and the archive must not wait until the
 // repository is updated.
 func repositoryImage(s *facts.Cluster) string {
+	containers := []string{"spec", "template", "spec", "containers"}
 	if o, ok := s.Sets[s.LetterOf(s.Seen.Leader)]; ok {
-		for _, c := range compose.List(o.Object.Map(), "spec", "template", "spec", "containers") {
-			if container, ok := c.(map[string]any); ok && container["name"] == s.Traits.App {
-				return compose.Text(container, "image")
-			}
+		if c := facts.Entry(compose.List(o.Object.Map(), containers...), s.Traits.App); c != nil {
+			return compose.Text(c, "image")
 		}
 	}
 	// Between two leaders it stays.
 	if o := s.Observed[names.Repository]; o != nil {
-		for _, c := range compose.List(o.Map(), "spec", "template", "spec", "containers") {
-			if container, ok := c.(map[string]any); ok {
-				return compose.Text(container, "image")
-			}
+		if c := facts.First(compose.List(o.Map(), containers...)); c != nil {
+			return compose.Text(c, "image")
 		}
 	}
 	return s.Image.Name

@@ -47,3 +47,19 @@ func poolerEndpoint(s *facts.Cluster) string {
 	}
 	return fmt.Sprintf("%s:%d", s.Host(names.SuffixPooler), s.Traits.Ports.Client)
 }
+
+// exposedCondition reports whether clients outside have an address.
+func exposedCondition(s *decision.Pass) xpv2.Condition {
+	switch {
+	case !s.Exposed():
+		return xpv2.Condition{}
+	case s.Assigned() == "":
+		return no(v1alpha1.ReasonAddressPending,
+			"the load balancer has no address yet: if this takes minutes, see the events of Service "+s.Called(names.SuffixExternal)+
+				"; the cluster needs a load balancer controller. Clients inside the cluster do not depend on it")
+	case s.Spec.Expose.Hostname != "" && s.Assigned() != s.Spec.Expose.Hostname:
+		return yes(v1alpha1.ReasonAddressAssigned, "clients outside the cluster connect to "+s.ExternalEndpoint()+"; this name must resolve to "+s.Assigned())
+	default:
+		return yes(v1alpha1.ReasonAddressAssigned, "clients outside the cluster connect to "+s.ExternalEndpoint())
+	}
+}
