@@ -60,7 +60,6 @@ func StanzaOf(s *facts.Cluster, generation int) string {
 	return fmt.Sprintf("%s-%s", scope, s.VersionOf(generation))
 }
 
-// repositoryOf a Database in its bucket.
 func repositoryOf(namespace, name string) string { return "/" + namespace + "/" + name }
 
 // ArchiveBacklog that is allowed, in bytes.
@@ -125,10 +124,8 @@ func ArchivesAs(s *facts.Cluster, e map[string]any) {
 	}
 }
 
-// defaultKey in a Secret.
 const defaultKey = "passphrase"
 
-// keyOf the encryption in a spec.
 func keyOf(e *v1alpha1.BackupEncryption) facts.KeyRef {
 	if e == nil {
 		return facts.KeyRef{}

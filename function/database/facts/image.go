@@ -68,10 +68,7 @@ func (s *Facts) Sized() (Size, bool) {
 		return Size{}, false
 	}
 	p := plans[i]
-	out := Size{CPU: p.CPU, Memory: p.Memory, Connections: p.MaxConnections, StorageClassName: p.StorageClassName}
-	if out.Connections == 0 {
-		out.Connections = defaultConnections
-	}
+	out := Size{CPU: p.CPU, Memory: p.Memory, Connections: cmp.Or(p.MaxConnections, defaultConnections), StorageClassName: p.StorageClassName}
 	if s.Spec.Resources.CPU != nil {
 		out.CPU = *s.Spec.Resources.CPU
 	}

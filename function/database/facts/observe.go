@@ -4,11 +4,14 @@ package facts
 
 import (
 	"cmp"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/names"
 )
@@ -110,4 +113,23 @@ func Ready(o compose.Object) bool {
 		return compose.IsTrue(m, xpv2.TypeReady)
 	}
 	return compose.Ready(o)
+}
+
+// Moment of a text, or nil for the latest. The spec was checked.
+func Moment(at v1alpha1.Moment) *time.Time {
+	t, err := time.Parse(time.RFC3339Nano, string(at))
+	if err != nil {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// Stamp of a text that members wrote, or nil.
+func Stamp(text string) *metav1.Time {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return nil
+	}
+	return &metav1.Time{Time: t}
 }

@@ -3,14 +3,18 @@
 package facts
 
 import (
+	"cmp"
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/check"
+	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/engine"
 	"github.com/capstan-dev/capstan/function/database/names"
 )
@@ -68,11 +72,10 @@ func (s *Cluster) AllHooks() map[string]v1alpha1.MaintenanceHook {
 	if s.Spec.Maintenance == nil || s.Spec.Maintenance.Hooks == nil {
 		return all
 	}
-	for i, h := range s.Spec.Maintenance.Hooks.Before {
-		all[fmt.Sprintf("spec.maintenance.hooks.before[%d]", i)] = h
-	}
-	for i, h := range s.Spec.Maintenance.Hooks.After {
-		all[fmt.Sprintf("spec.maintenance.hooks.after[%d]", i)] = h
+	for when, hooks := range map[string][]v1alpha1.MaintenanceHook{"before": s.Spec.Maintenance.Hooks.Before, "after": s.Spec.Maintenance.Hooks.After} {
+		for i, h := range hooks {
+			all[fmt.Sprintf("spec.maintenance.hooks.%s[%d]", when, i)] = h
+		}
 	}
 	return all
 }
@@ -134,3 +137,35 @@ func (s *Cluster) ExtensionProblems(f engine.Server) []check.Problem {
 
 // Login of a consumer.
 func Login(consumer string) string { return strings.ReplaceAll(consumer, "-", "_") }
+
+// Assigned address of the load balancer, a name or an IP address, or nothing.
+func (s *Cluster) Assigned() string {
+	o := s.Observed[names.External]
+	if o == nil || !s.Exposed() {
+		return ""
+	}
+	for _, v := range compose.List(o.Map(), "status", "loadBalancer", "ingress") {
+		at, _ := v.(map[string]any)
+		if text := cmp.Or(compose.Text(at, "ip"), compose.Text(at, "hostname")); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// ExternalHost that clients outside connect to, or nothing as long as there is none.
+func (s *Cluster) ExternalHost() string {
+	address := s.Assigned()
+	if address != "" && s.Spec.Expose.Hostname != "" {
+		return s.Spec.Expose.Hostname
+	}
+	return address
+}
+
+// ExternalEndpoint is host and port of that.
+func (s *Cluster) ExternalEndpoint() string {
+	if host := s.ExternalHost(); host != "" {
+		return net.JoinHostPort(host, strconv.Itoa(int(s.Traits.Ports.Client)))
+	}
+	return ""
+}

@@ -35,7 +35,7 @@ func (s *Cluster) SeenMember(letter string) observev1alpha1.TopologyMember {
 	return observev1alpha1.TopologyMember{Name: s.Member(letter), State: observev1alpha1.MemberUnknown, Lag: observev1alpha1.LagUnknown}
 }
 
-// There is a leader, as far as is known.
+// Leads reports whether there is a leader, as far as is known.
 func (s *Cluster) Leads() bool {
 	return s.HasTopology && s.Seen.Leader != "" && s.Seen.Phase != observev1alpha1.TopologyNoLeader
 }

@@ -190,7 +190,6 @@ func runHooks(s *facts.Cluster, h State, when v1alpha1.HookTime, may bool) (Stat
 	return h, maintenance.Gate{}
 }
 
-// hookFailure in words.
 func hookFailure(s *facts.Cluster, st Step) string {
 	how := "failed"
 	if o := s.Observed[names.HookPrefix+st.ID]; o != nil &&

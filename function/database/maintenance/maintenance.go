@@ -62,33 +62,28 @@ func Frozen(m *v1alpha1.DatabaseMaintenance, now time.Time) Gate {
 		return Gate{}
 	}
 	return Gate{
-		Reason: v1alpha1.ReasonFrozen,
+		Reason: v1alpha1.ReasonFrozen, Until: m.Freeze.Until.Time,
 		Message: fmt.Sprintf("spec.maintenance.freeze blocks every change until %s: to continue now, set spec.maintenance.freeze.until to a time in the past",
 			m.Freeze.Until.UTC().Format(time.RFC3339)),
-		Until: m.Freeze.Until.Time,
 	}
 }
 
 // openAt a time: inside a window that lasts for one member more.
 func openAt(windows []v1alpha1.MaintenanceWindow, now time.Time) Gate {
-	if len(windows) == 0 {
-		return Gate{}
-	}
 	p, ok := next(windows, now)
-	if !ok {
+	switch {
+	case len(windows) == 0, ok && !p.start.After(now):
+		return Gate{}
+	case !ok:
 		return Gate{
 			Reason:  v1alpha1.ReasonAwaitingWindow,
 			Message: "no window of spec.maintenance.windows is long enough: the change of a member takes up to 10 minutes, so set a window of 15 minutes or more",
 		}
 	}
-	if !p.start.After(now) {
-		return Gate{}
-	}
 	return Gate{
-		Reason: v1alpha1.ReasonAwaitingWindow,
+		Reason: v1alpha1.ReasonAwaitingWindow, Until: p.start,
 		Message: fmt.Sprintf("the next member is changed in the window from %s to %s: to continue sooner, extend spec.maintenance.windows",
 			p.start.UTC().Format(time.RFC3339), p.end.UTC().Format(time.RFC3339)),
-		Until: p.start,
 	}
 }
 

@@ -267,6 +267,7 @@ func (s Situation) Arriving(wereWell bool) []View {
 	return s.Having(func(v View) bool { return v.rolling || !wereWell && !v.Healthy() })
 }
 
+// waiting for the first member that is not healthy, or for what a message names.
 func (s Situation) waiting(message string) Order {
 	if ill := s.Having(func(v View) bool { return !v.Healthy() }); len(ill) > 0 {
 		return s.WaitingFor(ill[0])

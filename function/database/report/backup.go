@@ -43,6 +43,7 @@ func backupsFresh(s *decision.Pass) xpv2.Condition {
 	again, failed := backup.FirstAgain(s.Cluster)
 	place, unready := place(s.Cluster)
 	scheduled, missed := backup.ScheduledFailure(s.Observed[names.Backup])
+	now, _, nowFailed := backup.Failure(s.Observed[names.BackupNowPrefix+backup.NowName(s.Spec.Backup.Now)])
 	switch {
 	case !b.Asked && placeTrouble(s.Cluster) != "":
 		return no(unready, placeTrouble(s.Cluster))
@@ -62,18 +63,12 @@ func backupsFresh(s *decision.Pass) xpv2.Condition {
 	case isNotMadeUp(s.Cluster, scheduled, missed):
 		return no(v1alpha1.ReasonBackupFailed,
 			"the last scheduled backup failed; "+see+"; to take a backup now, set spec.backup.now to a new id")
-	case nowFailed(s.Cluster):
+	case isNotMadeUp(s.Cluster, now, nowFailed):
 		return no(v1alpha1.ReasonBackupFailed,
 			fmt.Sprintf("the backup of spec.backup.now %q failed; %s; to try again, set spec.backup.now to a new id", s.Spec.Backup.Now, see))
 	default:
 		return yes(v1alpha1.ReasonFresh, "the last backup is as recent as spec.backup.schedule requires: see status.backup")
 	}
-}
-
-// nowFailed reports whether the backup of spec.backup.now failed.
-func nowFailed(s *facts.Cluster) bool {
-	began, _, failed := backup.Failure(s.Observed[names.BackupNowPrefix+backup.NowName(s.Spec.Backup.Now)])
-	return isNotMadeUp(s, began, failed)
 }
 
 // isNotMadeUp reports whether a backup that began at a time has failed, and none has succeeded since.
@@ -128,7 +123,6 @@ func archiveHealthy(s *decision.Pass) xpv2.Condition {
 	}
 }
 
-// backlogText is how much may wait.
 func backlogText(s *facts.Cluster) string {
 	return resource.NewQuantity(backup.ArchiveBacklog(s), resource.BinarySI).String()
 }
@@ -216,7 +210,6 @@ func restorePointMade(s *decision.Pass) xpv2.Condition {
 	}
 }
 
-// restorePoints that can be restored.
 func restorePoints(s *facts.Cluster) []v1alpha1.RestorePoint {
 	out := make([]v1alpha1.RestorePoint, 0, len(s.Seen.RestorePoints))
 	for _, p := range s.Seen.RestorePoints {

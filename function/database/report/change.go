@@ -78,7 +78,6 @@ func stateOf(s *decision.Decision, c *v1alpha1.DatabaseChange, o order.Order) (v
 	return state, message
 }
 
-// summary of a change in a line.
 func summary(c *v1alpha1.DatabaseChange) string {
 	fields := map[string][]string{}
 	for _, e := range c.Effects {

@@ -40,7 +40,6 @@ func poolersReady(s *decision.Pass) xpv2.Condition {
 	}
 }
 
-// poolerEndpoint is host and port of the poolers.
 func poolerEndpoint(s *facts.Cluster) string {
 	if !s.Pooled() || s.Observed[names.PoolerService] == nil {
 		return ""

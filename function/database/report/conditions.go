@@ -28,12 +28,10 @@ func yes(reason xpv2.ConditionReason, message string) xpv2.Condition {
 	return compose.True("", reason, message)
 }
 
-// no is a condition with the status False.
 func no(reason xpv2.ConditionReason, message string) xpv2.Condition {
 	return compose.False("", reason, message)
 }
 
-// unknown is a condition with that status.
 func unknown(reason xpv2.ConditionReason, message string) xpv2.Condition {
 	return compose.Unknown("", reason, message)
 }
@@ -89,7 +87,6 @@ func fencedAvailability(s *facts.Cluster) xpv2.Condition {
 	}
 }
 
-// about a member that is blocked.
 func about(m observev1alpha1.TopologyMember) string {
 	return fmt.Sprintf("member %s: %s", m.Name, strings.TrimSpace(m.Message))
 }
@@ -279,7 +276,6 @@ func updated(s *decision.Pass) xpv2.Condition {
 	}
 }
 
-// pendingRestart are members with parameters that wait for a restart.
 func pendingRestart(s *facts.Cluster) []string {
 	var words []string
 	for _, m := range s.Seen.Members {

@@ -54,7 +54,6 @@ func topologySafe(s *decision.Pass) xpv2.Condition {
 	}
 }
 
-// placed members are on a node.
 func placed(s *facts.Cluster) []observev1alpha1.TopologyMember {
 	return filtered(s.Seen.Members, func(m observev1alpha1.TopologyMember) bool { return m.Node != "" })
 }
@@ -70,7 +69,6 @@ func grouped(ms []observev1alpha1.TopologyMember, by func(observev1alpha1.Topolo
 	return groups
 }
 
-// shared places in words.
 func shared(groups map[string][]string) string {
 	var words []string
 	for _, place := range compose.SortedKeys(groups) {

@@ -124,7 +124,6 @@ func awaitedBy(s *decision.Pass, t *decision.Decision) *facts.Awaited {
 	return members.MissingFor(t.Cluster, s.Known && s.Pending != "")
 }
 
-// unhealthy members of this generation that should be there.
 func unhealthy(s *decision.Decision) []string {
 	var names []string
 	for _, v := range s.Before.Views {

@@ -167,7 +167,6 @@ func ttl(s *decision.Pass, d *compose.Draft, ready bool) time.Duration {
 	return pace(s, d, ready).TTL(s.Now, deadlines...)
 }
 
-// pace of the Database.
 func pace(s *decision.Pass, d *compose.Draft, ready bool) compose.Pace {
 	pace := compose.Settled
 	if !ready || changing(s.Decision) || restores(s) || incomplete(s.Decision) || s.Hooks.Gate.Closed() && !s.Hooks.Gate.Failed {

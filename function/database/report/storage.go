@@ -69,7 +69,6 @@ func storageHealthy(s *decision.Pass) xpv2.Condition {
 	}
 }
 
-// fill of the volume of a member, for people.
 func fill(s *facts.Cluster, m observev1alpha1.TopologyMember) string {
 	words := "the volume of " + m.Name
 	if m.VolumeSize != "" {
@@ -106,7 +105,6 @@ func growing(s *facts.Cluster) bool {
 	return len(granted) > 0 && granted[0].Cmp(s.Sizes.Wanted) < 0
 }
 
-// progress of growth, for people.
 func progress(s *facts.Cluster) string {
 	var words []string
 	size := s.Sizes.Wanted

@@ -59,11 +59,6 @@ func Compose(d *compose.Draft, s *facts.Cluster) {
 // called so.
 func repositoryBase(s *names.Names) string { return s.Name + "." + names.SuffixRepository }
 
-// repositoryLabels of that pod. Members have other labels.
-func repositoryLabels(s *names.Names) map[string]string {
-	return s.PodLabels(s.Traits.App+"-repository", names.LabelRepositoryOf)
-}
-
 // repositoryCertificate is what the host of the volume shows to members, and what opens their backup tool to it: it takes the
 // backups.
 func repositoryCertificate(s *names.Names) *compose.Manifest[certificates.Spec] {
@@ -115,7 +110,7 @@ func repositorySet(s *facts.Cluster) compose.Named {
 			WithPersistentVolumeClaimRetentionPolicy(applyappsv1.StatefulSetPersistentVolumeClaimRetentionPolicy().
 				WithWhenDeleted(whenDeleted).WithWhenScaled(appsv1.RetainPersistentVolumeClaimRetentionPolicyType)).
 			WithSelector(applymetav1.LabelSelector().WithMatchLabels(s.RepositorySelector())).
-			WithTemplate(applycorev1.PodTemplateSpec().WithLabels(repositoryLabels(&s.Names)).WithSpec(repositoryPod(s))))
+			WithTemplate(applycorev1.PodTemplateSpec().WithLabels(s.PodLabels(s.Traits.App+"-repository", names.LabelRepositoryOf)).WithSpec(repositoryPod(s))))
 	live := s.Observed[names.Repository]
 	if live == nil {
 		set.Spec.WithVolumeClaimTemplates(repositoryClaimTemplate(s))
