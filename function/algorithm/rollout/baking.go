@@ -15,7 +15,7 @@ func previousGone(f Facts, l Ledger) (transition, bool) {
 	idle := f.idle(l)
 	return transition{
 		to: v1alpha1.RolloutDraining, reason: v1alpha1.ReasonStateLost,
-		message: fmt.Sprintf("revision %s is not there any more to take requests back", l.Previous),
+		message: fmt.Sprintf("revision %s no longer exists, so requests cannot go back to it", l.Previous),
 	}, idle.Exists && idle.Revision != l.Previous
 }
 
@@ -51,7 +51,7 @@ func takenBack(f Facts, l Ledger) (transition, bool) {
 		message = "the spec asks for it again"
 	}
 	// Where requests would go back to must be able to take them. A person who aborts does not wait for that without end.
-	wait := fmt.Sprintf("requests go back to revision %s once %d of its replicas serve, and %d do: %s",
+	wait := fmt.Sprintf("requests go back to revision %s once %d of its replicas serve, and %d serve now: %s",
 		l.Previous, max(f.live(l).Available, 1), f.idle(l).Available, message)
 	if l.Standing() == v1alpha1.RolloutPromoting {
 		return stay(wait), true
@@ -67,8 +67,8 @@ func takenBack(f Facts, l Ledger) (transition, bool) {
 	return t, true
 }
 
-// bears reports whether the revision before the candidate can take requests back: it has just served all of them, or as many of
-// its replicas serve as of the candidate, of which none may.
+// bears reports whether the revision before the candidate can take requests back: it has just served all of them, or at least as
+// many of its replicas serve as replicas of the candidate, which may be none.
 func (f Facts) bears(l Ledger) bool {
 	n := f.idle(l).Available
 	return n > 0 && (l.Standing() == v1alpha1.RolloutPromoting || n >= f.live(l).Available)
@@ -78,7 +78,7 @@ func promotionNotInForce(f Facts, l Ledger) (transition, bool) {
 	if f.inForce(l) {
 		return transition{}, false
 	}
-	t := stay(fmt.Sprintf("what sends all requests to revision %s is not in force yet", l.Candidate))
+	t := stay(fmt.Sprintf("the change that sends all requests to revision %s is not in force yet", l.Candidate))
 	late, wake := f.due(l.Entered, routeTimeout)
 	if late || l.holdsFor(v1alpha1.ReasonAwaitingRoute) {
 		t = hold(l, v1alpha1.RolloutPromoting, v1alpha1.ReasonAwaitingRoute, fmt.Sprintf(
@@ -95,7 +95,7 @@ func promotionInForce(_ Facts, l Ledger) (transition, bool) {
 }
 
 func bakes(l Ledger) string {
-	return fmt.Sprintf("all callers reach revision %s, and %s stays to take them back", l.Candidate, l.Previous)
+	return fmt.Sprintf("all clients reach revision %s, and revision %s stays so that they can go back", l.Candidate, l.Previous)
 }
 
 func bakingWithoutMetrics(f Facts, l Ledger) (transition, bool) {
@@ -112,7 +112,7 @@ func bakingWithoutMetrics(f Facts, l Ledger) (transition, bool) {
 func baked(f Facts, l Ledger) (transition, bool) {
 	over, wake := f.due(l.Began, f.Lifecycle.Bake.Duration)
 	if over {
-		return finish(v1alpha1.ReasonBaked, fmt.Sprintf("revision %s has baked: %s ends", l.Candidate, l.Previous)), true
+		return finish(v1alpha1.ReasonBaked, fmt.Sprintf("revision %s has baked: revision %s ends", l.Candidate, l.Previous)), true
 	}
 	t := stay(bakes(l))
 	t.timers = at(wake)

@@ -219,7 +219,7 @@ func (l Ledger) startingAt(t time.Time) Ledger {
 	return l
 }
 
-// interrupted candidate, of which no replica serves: a share of requests waits for it. What was counted is about a share that no
+// interrupted candidate, without a replica that serves: a share of requests waits for it. What was counted is about a share that no
 // longer reaches it; the arms of an experiment are counted all the same.
 func (l Ledger) interrupted(share int32) Ledger {
 	if l.Weight > 0 {
@@ -243,7 +243,7 @@ func (l Ledger) weighing(share int32) Ledger {
 	return l.growing(0, "").uncounted()
 }
 
-// promoted candidate: it is live from now on. Requests may reach it at once, whatever the Gateway reports.
+// promoted candidate: it is live from now on. Requests may reach it at once, even if the Gateway does not report it.
 func (l Ledger) promoted() Ledger {
 	l = l.weighing(100).counting()
 	l.Slot, l.Revision, l.Previous, l.Since = names.Other(l.Slot), l.Candidate, l.Revision, l.Entered
@@ -316,8 +316,8 @@ func (l Ledger) suffering(reason xpv2.ConditionReason, now time.Time) Ledger {
 	return l
 }
 
-// aborted candidate, of which nothing says that it is good enough for all requests: who removes what it is tested by has not asked
-// for that. It is not tried again by itself.
+// aborted candidate: nothing says that it is good enough for all requests. A person who removes its tests has not requested its
+// promotion. It is not tried again by itself.
 func (f Facts) aborted(l Ledger) Ledger {
 	if !l.Testing() || l.Experiment != nil {
 		return l

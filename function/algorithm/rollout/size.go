@@ -160,9 +160,9 @@ func (f Facts) shareOf(l Ledger) *float64 {
 
 // shareInWords is a share of requests, with the true one where replicas cannot be divided so finely.
 func (f Facts) shareInWords(l Ledger, weight int32) string {
-	words := fmt.Sprintf("%d %% of callers", weight)
+	words := fmt.Sprintf("%d %% of requests", weight)
 	if s := f.shareOf(l); s != nil && *s > float64(weight) {
-		words += fmt.Sprintf(" (%g %%, because without spec.route one replica is the least share)", *s)
+		words += fmt.Sprintf(" (%g %%, because without spec.route one replica is the smallest share)", *s)
 	}
 	return words
 }

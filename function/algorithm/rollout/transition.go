@@ -96,7 +96,7 @@ func apply(l Ledger, t transition, now time.Time) Ledger {
 // stay in the phase.
 func stay(message string) transition { return transition{message: message} }
 
-// withhold requests from a candidate of which nothing is known. Nothing is known against it either.
+// withhold requests from a candidate about which nothing is known. Nothing is known against it either.
 func withhold(measurable bool, message string) transition {
 	return transition{
 		to: v1alpha1.RolloutHolding, held: v1alpha1.RolloutPreparing, reason: v1alpha1.ReasonEvidenceMissing, message: message,
@@ -119,7 +119,7 @@ func hold(l Ledger, phase v1alpha1.RolloutPhase, reason xpv2.ConditionReason, me
 // resume what is held. After a time without metrics everything is counted again, but the arms of an experiment: Prometheus
 // counted them all the same.
 func resume(l Ledger) transition {
-	t := transition{to: l.Held, reason: v1alpha1.ReasonResumed, message: "what held it is gone"}
+	t := transition{to: l.Held, reason: v1alpha1.ReasonResumed, message: "the cause of the hold is gone"}
 	if l.Reason == v1alpha1.ReasonMetricsUnavailable && l.Experiment == nil {
 		t.change = Ledger.counting
 	}
@@ -130,12 +130,12 @@ func resume(l Ledger) transition {
 func weigh(l Ledger, weight int32, reason xpv2.ConditionReason, why string) transition {
 	if weight < 100 {
 		return transition{
-			to: v1alpha1.RolloutStepping, reason: reason, message: fmt.Sprintf("%d %% of callers may reach revision %s: %s", weight, l.Candidate, why),
+			to: v1alpha1.RolloutStepping, reason: reason, message: fmt.Sprintf("%d %% of requests may reach revision %s: %s", weight, l.Candidate, why),
 			change: func(l Ledger) Ledger { return l.weighing(weight) },
 		}
 	}
 	return transition{
-		to: v1alpha1.RolloutPromoting, reason: reason, message: fmt.Sprintf("all callers go to revision %s: %s", l.Candidate, why),
+		to: v1alpha1.RolloutPromoting, reason: reason, message: fmt.Sprintf("all requests go to revision %s: %s", l.Candidate, why),
 		change: Ledger.promoted,
 	}
 }
@@ -144,7 +144,7 @@ func weigh(l Ledger, weight int32, reason xpv2.ConditionReason, why string) tran
 func pass(f Facts, l Ledger, next int32, reason xpv2.ConditionReason, why string) transition {
 	t := transition{
 		to: v1alpha1.RolloutStepping, reason: reason,
-		message: fmt.Sprintf("replicas of revision %s start for %d %% of callers: %s", l.Candidate, next, why),
+		message: fmt.Sprintf("replicas of revision %s start for %d %% of requests: %s", l.Candidate, next, why),
 		change:  func(l Ledger) Ledger { return l.growing(next, reason) },
 	}
 	if f.grown(l, next) {
@@ -216,7 +216,7 @@ func awaitRoute(f Facts, l Ledger, phase v1alpha1.RolloutPhase) transition {
 	if l.Trouble == v1alpha1.ReasonAwaitingRoute {
 		since = l.TroubleAt
 	}
-	t := stay("the Gateway has not taken the latest change of the route yet")
+	t := stay("the Gateway has not applied the latest change of the route yet")
 	late, wake := f.due(since, routeTimeout)
 	if late {
 		t = hold(l, phase, v1alpha1.ReasonAwaitingRoute, f.routeRefused())
@@ -227,7 +227,7 @@ func awaitRoute(f Facts, l Ledger, phase v1alpha1.RolloutPhase) transition {
 
 // routeRefused says that the Gateway has not taken the route, and what to do.
 func (f Facts) routeRefused() string {
-	return fmt.Sprintf("Gateway %q of namespace %q has not taken the route: see the condition RouteAccepted, or remove spec.route",
+	return fmt.Sprintf("Gateway %q of namespace %q has not accepted the route: see the condition RouteAccepted, or remove spec.route",
 		f.Gateway.Name, f.Gateway.Namespace)
 }
 
@@ -235,12 +235,12 @@ func (f Facts) routeRefused() string {
 func noRoom(f Facts, l Ledger, phase v1alpha1.RolloutPhase, report string) transition {
 	s := f.Slots[names.Other(l.Slot)]
 	t := stay(report)
-	reason, message := s.awaits(), s.TroubleMessage
+	reason, message := s.waitsFor(), s.TroubleMessage
 	switch reason {
 	case "":
 		return t
 	case v1alpha1.ReasonSourceUnreachable:
-		message = fmt.Sprintf("replicas of revision %s cannot get what they need, which goes on by itself when they can: %s: %s",
+		message = fmt.Sprintf("replicas of revision %s cannot get what they need, and the rollout continues by itself when they can: %s: %s",
 			l.Candidate, s.Trouble, s.TroubleMessage)
 	case v1alpha1.ReasonNodeFault:
 		message = onNode(s, l)

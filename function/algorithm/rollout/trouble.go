@@ -14,7 +14,7 @@ import (
 	"github.com/capstan-dev/capstan/function/algorithm/names"
 )
 
-// Trouble with the pods of a candidate. One blip condemns nobody: what the cluster around it does holds a rollout, and a revision
+// Trouble with the pods of a candidate. One blip condemns no revision: what the cluster around it does holds a rollout, and a revision
 // is condemned for what waiting does not change, for evidence, or when the time for it is over.
 
 const (
@@ -24,7 +24,7 @@ const (
 	// startMoment is how much of the time of a replica is not worth a change of the ledger.
 	startMoment = time.Minute
 
-	// A third loss of all replicas within interruptionTime is one too many to go on at once.
+	// A third loss of all replicas within interruptionTime is one too many to continue at once.
 	interruptions    = 3
 	interruptionTime = time.Hour
 )
@@ -46,9 +46,9 @@ func (s Slot) blocked() bool {
 	return s.crashes() || ofRevision && slices.Contains(incurable, s.Trouble)
 }
 
-// awaits is why the pods of the slot wait for what the revision cannot give: room, a registry or bucket, another node. It is
+// waitsFor is why the pods of the slot wait for what the revision cannot give: room, a registry or bucket, another node. It is
 // empty where they do not.
-func (s Slot) awaits() xpv2.ConditionReason {
+func (s Slot) waitsFor() xpv2.ConditionReason {
 	switch {
 	case outOfRoom(s.Trouble):
 		return v1alpha1.ReasonNoCapacity
@@ -76,7 +76,7 @@ func (l Ledger) starting(f Facts) Ledger {
 	if there {
 		ready = s.Available
 	}
-	excused := !there || s.awaits() != "" || s.Trouble == v1alpha1.ReasonModelFetching
+	excused := !there || s.waitsFor() != "" || s.Trouble == v1alpha1.ReasonModelFetching
 	now := f.clock()
 	switch over := now.Sub(l.Started) >= startMoment; {
 	case l.Started.IsZero(), l.Excused && !excused, ready != l.Serving && over:
@@ -114,7 +114,7 @@ func (f Facts) awaited(l Ledger) string {
 	case l.Excused:
 		return fmt.Sprintf(": %s: %s", s.Trouble, s.TroubleMessage)
 	default:
-		return fmt.Sprintf(": %s: %s; another replica has to be ready by %s: %s are the time that it has",
+		return fmt.Sprintf(": %s: %s; another replica has to be ready by %s: it has %s",
 			s.Trouble, s.TroubleMessage, l.Started.Add(f.startTime()).UTC().Format(time.RFC3339), f.bounds())
 	}
 }
@@ -134,17 +134,17 @@ func (f Facts) lost(slot, revision string) bool {
 	return !s.Exists || s.Revision == revision && s.Noticed && s.Available == 0
 }
 
-// candidateLost: requests leave a candidate of which no replica serves, until one does.
+// candidateLost: requests leave a candidate without a replica that serves, until one does.
 func candidateLost(f Facts, l Ledger) (transition, bool) {
 	reached := l.Weight > 0 || l.Standing() == v1alpha1.RolloutMirroring
 	return pause(l, l.Standing(), l.Weight), reached && !l.holdsFor(v1alpha1.ReasonNotServing) && f.lost(names.Other(l.Slot), l.Candidate)
 }
 
-// pause a candidate of which no replica serves. Its share of requests waits for it.
+// pause a candidate without a replica that serves. Its share of requests waits for it.
 func pause(l Ledger, phase v1alpha1.RolloutPhase, share int32) transition {
 	return transition{
 		to: v1alpha1.RolloutHolding, held: phase, reason: v1alpha1.ReasonNotServing, size: share,
-		message: fmt.Sprintf("no replica of revision %s serves, so that no caller reaches it until one does", l.Candidate),
+		message: fmt.Sprintf("no replica of revision %s serves, so that no request reaches it until one does", l.Candidate),
 		change:  func(l Ledger) Ledger { return l.interrupted(share) },
 	}
 }
@@ -184,7 +184,7 @@ func paused(f Facts, l Ledger) (transition, bool) {
 
 // waiting for the replicas of a paused candidate, as long as that takes.
 func waiting(f Facts, l Ledger, size int32) (transition, bool) {
-	none := fmt.Sprintf("no replica of revision %s serves since %s, and no caller reaches it", l.Candidate, l.Entered.UTC().Format(time.RFC3339))
+	none := fmt.Sprintf("no replica of revision %s serves since %s, and no request reaches it", l.Candidate, l.Entered.UTC().Format(time.RFC3339))
 	if !f.readyFor(l, size) {
 		if t, blocked := replicasBlocked(f, l); blocked {
 			return t, true
@@ -193,9 +193,9 @@ func waiting(f Facts, l Ledger, size int32) (transition, bool) {
 		if late {
 			return fail(f, l, v1alpha1.ReasonNotServing, fmt.Sprintf("none of its replicas served for %s: %s", f.startTime(), f.bounds())), true
 		}
-		end := "; when this is over, and they serve, it goes on by itself"
+		end := "; when this is over and they serve, the rollout continues by itself"
 		if !l.Excused {
-			end = fmt.Sprintf("; when they serve it goes on by itself, and without one it is rolled back at %s: %s",
+			end = fmt.Sprintf("; when they serve, the rollout continues by itself; if none is ready, it is rolled back at %s: %s",
 				l.Started.Add(f.startTime()).UTC().Format(time.RFC3339), f.bounds())
 		}
 		if s := f.idle(l); s.Trouble != "" {
@@ -210,7 +210,7 @@ func waiting(f Facts, l Ledger, size int32) (transition, bool) {
 	}
 	if len(l.Interrupted) >= interruptions {
 		if ok, wake := f.due(l.Interrupted[interruptions-1], interruptionTime); !ok {
-			t := stay(fmt.Sprintf("revision %s lost all of its replicas %d times within an hour: it goes on at %s, or name it in spec.lifecycle.promote or abort",
+			t := stay(fmt.Sprintf("revision %s lost all of its replicas %d times within an hour: the rollout continues at %s, or name the revision in spec.lifecycle.promote or abort",
 				l.Candidate, interruptions, wake.UTC().Format(time.RFC3339)))
 			t.timers = at(wake)
 			return t, true
@@ -224,10 +224,10 @@ func waiting(f Facts, l Ledger, size int32) (transition, bool) {
 	return transition{}, false
 }
 
-// nodeFault holds a candidate of which the pods on one node fail, and no others: the node is at fault.
+// nodeFault holds a candidate whose pods fail on one node only: the node is at fault.
 func nodeFault(f Facts, l Ledger) (transition, bool) {
 	s := f.idle(l)
-	if s.awaits() != v1alpha1.ReasonNodeFault || l.Experiment != nil || f.promotes(l.Candidate) {
+	if s.waitsFor() != v1alpha1.ReasonNodeFault || l.Experiment != nil || f.promotes(l.Candidate) {
 		return transition{}, false
 	}
 	late, wake := f.due(l.TroubleAt, roomTimeout)
@@ -239,7 +239,7 @@ func nodeFault(f Facts, l Ledger) (transition, bool) {
 
 // onNode is what to do about pods that fail on one node only.
 func onNode(s Slot, l Ledger) string {
-	return fmt.Sprintf("pods of revision %s fail on one node only: repair or cordon it, and it goes on by itself, or name the revision in "+
+	return fmt.Sprintf("pods of revision %s fail on one node only: repair or cordon it, and the rollout continues by itself, or name the revision in "+
 		"spec.lifecycle.promote or abort: %s: %s", l.Candidate, s.Trouble, s.TroubleMessage)
 }
 
@@ -250,7 +250,7 @@ func sharedFault(f Facts, l Ledger) (transition, bool) {
 		return transition{}, false
 	}
 	return hold(l, l.Standing(), v1alpha1.ReasonSharedFault, fmt.Sprintf(
-		"both revisions fail: %s: it goes on by itself, with new evidence, when they do not any more, or name revision %s in spec.lifecycle.promote or abort",
+		"both revisions fail: %s: the rollout continues by itself, with new evidence, when they pass, or name revision %s in spec.lifecycle.promote or abort",
 		inWords(c), l.Candidate)), true
 }
 
@@ -261,7 +261,7 @@ func faultOver(_ Facts, l Ledger) (transition, bool) {
 	return t, l.holdsFor(v1alpha1.ReasonSharedFault)
 }
 
-// liveLost: requests go back from a candidate of which no replica serves, until one does. It is not condemned.
+// liveLost: requests go back from a candidate without a replica that serves, until one does. It is not condemned.
 func liveLost(f Facts, l Ledger) (transition, bool) {
 	switch {
 	case !f.lost(l.Slot, l.Candidate):
@@ -289,7 +289,7 @@ func compareAgain(f Facts, l Ledger, reason xpv2.ConditionReason, message string
 	}
 	return transition{
 		to: v1alpha1.RolloutPreparing, reason: v1alpha1.ReasonComparing, size: first,
-		message: fmt.Sprintf("revision %s fails with all callers: %s: they go back, and its first share of them compares it with revision %s once more",
+		message: fmt.Sprintf("revision %s fails with all requests: %s: they go back, and the first step compares it with revision %s once more",
 			l.Candidate, message, l.Previous),
 		change: func(l Ledger) Ledger {
 			l = l.returned().startingAt(l.Entered)
