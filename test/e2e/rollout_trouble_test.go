@@ -103,8 +103,8 @@ func TestLostPodsPauseRollout(t *testing.T) {
 	c := courseOf(t, ns, "reco")
 	calls := callOutside(t, calling(host, 60))
 
-	// Without a pod for so long, that it is noticed for sure.
-	edit(t, reco("v2", starting(20*time.Second)))
+	// Without a pod for so long that it is noticed even while Crossplane lets events through only every half minute.
+	edit(t, reco("v2", starting(45*time.Second)))
 	unlessRolledBack(t, ns, "reco", 2*timeout, "20 % of callers may reach v2", stepping(ns, "reco", 20))
 	loses := func(how string, lose func(context.Context, *corev1.Pod) error) {
 		t.Helper()
