@@ -92,8 +92,9 @@ const (
 	LabelPartOf     = "app.kubernetes.io/part-of"
 	LabelGeneration = "capstan.dev/generation"
 
-	// These labels are on pods that take backups, verify them and run hooks, on poolers, and on the host of a volume of backups and its
-	// claim. Policies select pods by them. They hold the name of the Database, and none of these pods has the label of its members.
+	// LabelBackupOf and the next labels are on pods that take backups, verify them and run hooks, on poolers, and on the host of a
+	// volume of backups and its claim. Policies select pods by them. They hold the name of the Database, and none of these pods has the
+	// label of its members.
 	LabelBackupOf       = "capstan.dev/backup-of"
 	LabelVerificationOf = "capstan.dev/verification-of"
 	LabelHookOf         = "capstan.dev/hook-of"

@@ -262,7 +262,7 @@ func (postgreSQL) Filling(database, member string, v *observev1alpha1.VolumeRepo
 		return fmt.Sprintf("%s keeps write-ahead log for replication slot %q: start the slot's consumer, or drop the slot with "+
 			"select pg_drop_replication_slot('%s')", member, v.Slot, v.Slot)
 	case observev1alpha1.FillArchive:
-		return fmt.Sprintf("%s cannot archive its write-ahead log: check the condition ArchiveHealthy for the cause", member)
+		return member + " cannot archive its write-ahead log: check the condition ArchiveHealthy for the cause"
 	case observev1alpha1.FillWAL:
 		return fmt.Sprintf("write-ahead log fills the volume of %s: lower wal_keep_size, max_wal_size or max_slot_wal_keep_size in spec.config, or drop replication slots", member)
 	case observev1alpha1.FillData:
