@@ -27,6 +27,9 @@ const mostKept = 2
 
 // Restoring is what spec.restore asks for and is neither under way nor carried out.
 type Restoring struct {
+	// Gate that blocks it now, if any.
+	maintenance.Gate
+
 	ID    string
 	At    v1alpha1.Moment
 	Point v1alpha1.RestorePointName
@@ -34,9 +37,6 @@ type Restoring struct {
 
 	// to is the generation that an undo goes back to.
 	to int
-
-	// Gate that blocks it now, if any.
-	maintenance.Gate
 }
 
 // keepsFor is how long the generation before is kept.

@@ -19,15 +19,15 @@ import (
 
 // Upgrading is an upgrade, or its undoing, that the spec asks for and that is neither under way nor carried out.
 type Upgrading struct {
+	// Gate that blocks it now, if any.
+	maintenance.Gate
+
 	ID   string
 	undo bool
 
 	// From and To are major versions, and back is the generation that an undo goes back to.
 	From, To string
 	back     int
-
-	// Gate that blocks it now, if any.
-	maintenance.Gate
 }
 
 // UpgradeID names the upgrade that the spec asks for.
