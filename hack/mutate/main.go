@@ -85,7 +85,9 @@ func (c cli) run(ctx context.Context, out io.Writer) error {
 			survived = append(survived, m.Name)
 			by = "NO TEST"
 		}
-		fmt.Fprintf(out, "%-40s noticed by %s (%s)\n", m.Name, by, time.Since(began).Round(time.Second))
+		if _, err := fmt.Fprintf(out, "%-40s noticed by %s (%s)\n", m.Name, by, time.Since(began).Round(time.Second)); err != nil {
+			return fmt.Errorf("cannot print: %w", err)
+		}
 	}
 	if len(survived) > 0 {
 		return fmt.Errorf("no test notices: %s", strings.Join(survived, ", "))
