@@ -3,12 +3,12 @@
 package algorithm
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
@@ -20,6 +20,15 @@ var managed = []string{
 	"availability.maxUnavailable", "model.cache",
 	"model.registry.version", "model.registry.alias", "model.registry.liveAlias", "model.registry.candidateAlias", "model.registry.providerConfigRef",
 }
+
+// managedPaths are the managed fields, divided once.
+var managedPaths = func() [][]string {
+	paths := make([][]string, 0, len(managed))
+	for _, path := range managed {
+		paths = append(paths, strings.Split(path, "."))
+	}
+	return paths
+}()
 
 // usual values of fields mean the same as none: the defaults of the schema, so that a field that comes with a later version
 // changes no revision. The number of GPUs has a default only where there is a GPU.
@@ -38,8 +47,8 @@ func (t target) podInputs() map[string]any {
 	if err != nil {
 		return nil
 	}
-	for _, path := range managed {
-		spec = removed(spec, strings.Split(path, "."))
+	for _, path := range managedPaths {
+		unstructured.RemoveNestedField(spec, path...)
 	}
 	inputs, _ := significant("", spec).(map[string]any)
 	if inputs == nil {
@@ -69,20 +78,6 @@ func canonical(spec v1alpha1.AlgorithmSpec) v1alpha1.AlgorithmSpec {
 		}
 	}
 	return s
-}
-
-// removed is a map without the field at a path.
-func removed(m map[string]any, path []string) map[string]any {
-	if _, ok := m[path[0]]; !ok {
-		return m
-	}
-	out := maps.Clone(m)
-	if below, ok := out[path[0]].(map[string]any); ok && len(path) > 1 {
-		out[path[0]] = removed(below, path[1:])
-	} else if len(path) == 1 {
-		delete(out, path[0])
-	}
-	return out
 }
 
 // significant part of a value: without what is usual, and what is empty by then.
