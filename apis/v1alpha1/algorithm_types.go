@@ -61,6 +61,9 @@ type AlgorithmList struct {
 // AlgorithmSpec is the desired state of an Algorithm.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(oldSelf.scaling) || !has(self.replicas) || self.replicas == 0 || has(oldSelf.replicas) && oldSelf.replicas in [0, self.replicas]",fieldPath=".replicas",message="another number has no effect with scaling, where the autoscaler sets it: change scaling.minReplicas or scaling.maxReplicas, or set 0, which stops the Algorithm"
+// +kubebuilder:validation:XValidation:rule="!has(self.lifecycle) || !has(self.lifecycle.capacity) || self.lifecycle.capacity == 'Surge' || !has(self.scaling)",fieldPath=".lifecycle.capacity",message="Borrow and Recreate need a fixed number of replicas, which an autoscaler would change: remove scaling and set replicas, or set capacity to Surge"
+// +kubebuilder:validation:XValidation:rule="!has(self.lifecycle) || !has(self.lifecycle.capacity) || self.lifecycle.capacity == 'Surge' || has(self.scaling) || has(self.replicas)",fieldPath=".lifecycle.capacity",message="Borrow and Recreate need the number of replicas that both revisions share: set replicas, or set capacity to Surge"
+// +kubebuilder:validation:XValidation:rule="!has(self.lifecycle) || !has(self.lifecycle.capacity) || self.lifecycle.capacity != 'Borrow' || !has(self.replicas) || self.replicas != 1",fieldPath=".lifecycle.capacity",message="Borrow needs at least 2 replicas, because one serves while the other is exchanged: raise replicas, or set capacity to Recreate where clients can be refused for a while, or to Surge"
 type AlgorithmSpec struct {
 	// Image that serves the algorithm, for instance registry.example.org/algo/reco:2.1.4. Use a digest or a tag that
 	// never moves, so that every replica runs the same image. A change makes a new revision.
@@ -419,7 +422,8 @@ type Availability struct {
 	Zones Spread `json:"zones,omitempty"`
 
 	// MaxUnavailable is the number or percentage of replicas that can be missing during a drain of nodes. A rollout
-	// never goes below the desired number. A change restarts nothing. Default: 1.
+	// never goes below the desired number, except with lifecycle.capacity: Borrow, where so many, but not all, can be
+	// missing. A change restarts nothing. Default: 1.
 	//
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XIntOrString

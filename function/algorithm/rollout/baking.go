@@ -71,6 +71,14 @@ func takenBack(f Facts, l Ledger) (transition, bool) {
 // its replicas serve as of the candidate, of which none may.
 func (f Facts) bears(l Ledger) bool {
 	n := f.idle(l).Available
+	switch f.capacity(l) {
+	case v1alpha1.CapacityRecreate:
+		return true
+	case v1alpha1.CapacityBorrow:
+		// The others follow, as its replicas and requests came.
+		return n > 0 && (l.Standing() == v1alpha1.RolloutPromoting || n >= min(f.mayMiss(), f.live(l).Available))
+	default:
+	}
 	return n > 0 && (l.Standing() == v1alpha1.RolloutPromoting || n >= f.live(l).Available)
 }
 

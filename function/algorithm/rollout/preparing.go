@@ -212,5 +212,13 @@ func firstShareBegins(f Facts, l Ledger) (transition, bool) {
 	if weight == 100 && f.indivisible(1) {
 		why += ", and without spec.route a single replica shares requests with none"
 	}
+	if weight == 100 && f.capacity(l) == v1alpha1.CapacityBorrow {
+		// The rest of the replicas, and the requests with them, go over one after the other.
+		reason := v1alpha1.ReasonPassed
+		if f.first(l).promoted {
+			reason = v1alpha1.ReasonPromoted
+		}
+		return pass(f, l, weight, reason, why), true
+	}
 	return weigh(l, weight, v1alpha1.ReasonPassed, why), true
 }

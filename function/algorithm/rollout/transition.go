@@ -246,6 +246,9 @@ func noRoom(f Facts, l Ledger, phase v1alpha1.RolloutPhase, report string) trans
 		message = onNode(s, l)
 	default:
 	}
+	if reason == v1alpha1.ReasonNoCapacity {
+		return withoutRoom(f, l, phase, t)
+	}
 	late, wake := f.due(l.TroubleAt, roomTimeout)
 	if late {
 		t = hold(l, phase, reason, message)

@@ -122,7 +122,10 @@ func (f Facts) awaited(l Ledger) string {
 // readyFor reports whether as many replicas of the candidate serve as a share of requests needs.
 func (f Facts) readyFor(l Ledger, share int32) bool {
 	enough := int64(max(f.sizeFor(share), 1))
-	if share == 100 {
+	switch {
+	case f.capacity(l) != v1alpha1.CapacitySurge:
+		enough = f.toBegin(l, share)
+	case share == 100:
 		enough = min(enough, max(1, l.scaledUp(f.live(l).Available)))
 	}
 	return f.idle(l).Runs(l.Candidate) && f.idle(l).Available >= enough
@@ -284,7 +287,7 @@ func pauseLive(l Ledger) transition {
 // is the cause. That is possible once, where the spec has a share below all of them.
 func compareAgain(f Facts, l Ledger, reason xpv2.ConditionReason, message string) (transition, bool) {
 	first := f.nextShare(Ledger{})
-	if reason != v1alpha1.ReasonMetricFailed || l.Doubted || first >= 100 {
+	if reason != v1alpha1.ReasonMetricFailed || l.Doubted || first >= 100 || f.capacity(l) != v1alpha1.CapacitySurge {
 		return transition{}, false
 	}
 	return transition{
