@@ -21,7 +21,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
-// An object of a request. Most are never looked at, and decoding costs more than planning, so it waits until somebody does.
+// An object of a request. Most are never read, and decoding costs more than planning, so it waits for the first read.
 type object struct {
 	resource *structpb.Struct
 	decoded  map[string]any
@@ -96,7 +96,7 @@ func structOf(v any) (*structpb.Struct, error) {
 func fields(m map[string]any) (*structpb.Struct, error) {
 	s := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(m))}
 
-	// Sorted, so that of two errors it is always the same that is told.
+	// Sorted, so that the same one of two errors is always reported.
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		if m[k] == nil {
 			continue

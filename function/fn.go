@@ -23,7 +23,7 @@ import (
 // contextKeyNow overrides the clock with a time in RFC 3339, for previews.
 const contextKeyNow = "capstan.dev/now"
 
-// Crossplane applies composed objects one by one on every pass, and takes no message above 4 MiB, neither of which can be
+// Crossplane applies composed objects one by one on every pass, and takes no message above 4 MiB. Neither can be
 // configured. Both limits leave room for other steps of the pipeline.
 const (
 	maxObjects = 80

@@ -32,11 +32,11 @@ type cli struct {
 	HealthAddress  string `default:":8081" help:"Address of /livez and /readyz. Empty for none."`
 	MetricsAddress string `default:":8080" help:"Address of /metrics. Empty for none."`
 
-	DrainDelay   time.Duration `default:"5s"  help:"How long to serve on when told to end, until callers know."`
+	DrainDelay   time.Duration `default:"5s"  help:"How long to continue to serve after a signal to end, until clients know."`
 	DrainTimeout time.Duration `default:"20s" help:"How long running calls may take to end after that."`
 }
 
-// Run serves until the process is told to end.
+// Run serves until the process gets a signal to end.
 func (c *cli) Run() error {
 	level := slog.LevelInfo
 	if c.Debug {

@@ -36,7 +36,7 @@ func respond(req *fnv1.RunFunctionRequest, p *compose.Plan) (*fnv1.RunFunctionRe
 	}, nil
 }
 
-// composed objects of a plan beside those of earlier steps.
+// composed objects of a plan beside the objects of earlier steps.
 func composed(req *fnv1.RunFunctionRequest, p *compose.Plan) (map[string]*fnv1.Resource, error) {
 	rs := make(map[string]*fnv1.Resource, len(p.Objects))
 	maps.Copy(rs, req.GetDesired().GetResources())

@@ -47,11 +47,11 @@ const (
 	kindClusterConfig = "ClusterProviderConfig"
 )
 
-// maxMistakes is how many mistakes in settings are told of. A condition's message is for people.
+// maxMistakes is how many mistakes in settings are reported. A condition's message is for people.
 const maxMistakes = 3
 
 // settingsOf the platform: built-in defaults, over them the function's input in the Composition, over it the EnvironmentConfig,
-// field by field. A field that cannot be used is left out and told of in the error, which names its source, path and value; the
+// field by field. A field that cannot be used is left out and reported in the error, which names its source, path and value; the
 // settings are usable nevertheless.
 func settingsOf(req *fnv1.RunFunctionRequest) (v1alpha1.Settings, error) {
 	s := defaults()
@@ -108,7 +108,7 @@ func plans() []v1alpha1.DatabasePlan {
 	}
 }
 
-// checkInput tells whether the function's input is of our type.
+// checkInput reports whether the function's input is of our type.
 func checkInput(req *fnv1.RunFunctionRequest) []string {
 	in := &object{resource: req.GetInput()}
 	if in.resource == nil {
@@ -130,7 +130,7 @@ func inputFields(req *fnv1.RunFunctionRequest) map[string]any {
 	return m
 }
 
-// override settings by those of a source. When they cannot be used as a whole they are set field by field, so that a mistake
+// override settings by the settings of a source. When they cannot be used as a whole they are set field by field, so that a mistake
 // costs one field and the message names it.
 func override(s *v1alpha1.Settings, source string, m map[string]any) []string {
 	all := leaves(m)
@@ -191,7 +191,7 @@ func put(m map[string]any, path []string, value any) {
 	m[path[len(path)-1]] = value
 }
 
-// checkAlgorithm checks settings of which one field is new, so that what is wrong is about it.
+// checkAlgorithm checks settings with one new field, so that what is wrong is about it.
 func checkAlgorithm(a v1alpha1.AlgorithmSettings) error {
 	for _, q := range []*resource.Quantity{a.CPU, a.Memory, a.GPU.CPU, a.GPU.Memory} {
 		if q.Sign() <= 0 {
@@ -227,7 +227,7 @@ func checkImage(image string) error {
 	return nil
 }
 
-// checkDatabase settings of which one field is new.
+// checkDatabase settings with one new field.
 func checkDatabase(d v1alpha1.DatabaseSettings) error {
 	images := []string{d.Image}
 	for _, i := range d.Images {
@@ -313,7 +313,7 @@ func checkGateway(g *apisv1alpha1.GatewayReference) error {
 // because makes a sentence of what a validator of Kubernetes says.
 func because(errs []string) string { return strings.Join(errs, ", and ") }
 
-// complete tells of what only all sources together can say, and leaves it out when they do not. The companion is of our version,
+// complete reports what only all sources together can define, and leaves it out when they do not. The companion is of our version,
 // unless another is named.
 func complete(s *v1alpha1.Settings) []string {
 	if image := s.Algorithm.CompanionImage; !strings.ContainsAny(image[strings.LastIndex(image, "/")+1:], ":@") {

@@ -16,13 +16,13 @@ import (
 )
 
 // The oldest versions that Capstan supports. Crossplane itself refuses packages that ask for a later version of it, unless
-// somebody set ignoreCrossplaneConstraints.
+// ignoreCrossplaneConstraints is set.
 const (
 	oldestKubernetes = "1.30"
 	oldestCrossplane = "v2.4"
 )
 
-// The API server tells no version to a function. ValidatingAdmissionPolicy became part of v1 in Kubernetes 1.30, and
+// The API server reports no version to a function. ValidatingAdmissionPolicy became part of v1 in Kubernetes 1.30, and
 // package/platform.yaml guards data by it.
 const (
 	requiredPolicy   = "validatingadmissionpolicy"
@@ -30,7 +30,7 @@ const (
 	policyKind       = "ValidatingAdmissionPolicy"
 )
 
-// unproven tells whether it is still to be checked that cluster and Crossplane are supported: until the spec of a composite
+// unproven reports whether it must still be checked that cluster and Crossplane are supported: until the spec of a composite
 // resource is accepted for the first time. Afterwards the check would cost Crossplane the OpenAPI document of a whole API group
 // on each run, and clusters do not go back to an older version. What has no managed fields does not come from an API server: a
 // preview has no cluster to check.
@@ -47,7 +47,7 @@ func unproven(req *fnv1.RunFunctionRequest) bool {
 	})
 }
 
-// unsupported tells what of the cluster and of Crossplane is too old for Capstan. Nothing new is composed then, and everything
+// unsupported is what of the cluster and of Crossplane is too old for Capstan. Nothing new is composed then, and everything
 // that is there is kept.
 func unsupported(req *fnv1.RunFunctionRequest) []check.Problem {
 	if !unproven(req) {

@@ -50,21 +50,21 @@ func (p *pass) podsHealthy() xpv2.Condition {
 	switch {
 	case !p.live.Exists && !p.accepted():
 		return starting("nothing runs, because the spec is not accepted: see the condition Accepted")
-	case !p.live.Exists && p.target.awaits != nil:
+	case !p.live.Exists && p.target.missing != nil:
 		return starting("nothing runs yet: see the condition Updated")
 	case !p.live.Exists:
 		return starting("the Deployment does not exist yet: see the condition Composed")
 	case p.stopped():
-		return compose.True(v1alpha1.TypePodsHealthy, v1alpha1.ReasonStopped, "zero replicas are asked for: raise spec.replicas to serve")
+		return compose.True(v1alpha1.TypePodsHealthy, v1alpha1.ReasonStopped, "zero replicas are desired: raise spec.replicas to serve")
 	case p.live.Trouble != "":
 		return compose.False(v1alpha1.TypePodsHealthy, p.live.Trouble, p.live.TroubleMessage)
 	case p.rolledOut() && p.serving(), p.unblocked() && compose.IsTrue(p.Composite.Map(), v1alpha1.TypePodsHealthy):
 		return healthy
 	case p.live.Stalled:
-		return starting(fmt.Sprintf("pods are not ready after the time they have, and no cause was found: read their logs with kubectl logs -n %s -l %s",
+		return starting(fmt.Sprintf("pods did not become ready in time, and no cause was found: read their logs with kubectl logs -n %s -l %s",
 			p.Namespace, labelQuery(p.SlotPods(p.rollout.Ledger.Slot))))
 	case p.serving():
-		return starting("new pods are starting, and those before them serve until then")
+		return starting("new pods are starting, and earlier pods serve until then")
 	default:
 		return starting("pods are starting")
 	}
@@ -77,10 +77,10 @@ func (p *pass) updated() xpv2.Condition {
 	if dec.Coming {
 		slot = dec.Beside.Slot
 	}
-	// Whatever happens to the new revision, this is what people want to know first.
+	// For every state of the new revision, this is what people want to know first.
 	serves := ""
 	if live.Revision != "" {
-		serves = "; until then callers reach revision " + live.Revision
+		serves = "; until then clients reach revision " + live.Revision
 	}
 	not := func(reason xpv2.ConditionReason, message string) xpv2.Condition {
 		return compose.False(v1alpha1.TypeUpdated, reason, message+serves)
@@ -89,22 +89,22 @@ func (p *pass) updated() xpv2.Condition {
 	switch rolling := dec.Updated(p.rollout, serves); {
 	case !p.accepted():
 		return compose.False(v1alpha1.TypeUpdated, v1alpha1.ReasonNotAccepted, "the spec is not carried out: see the condition Accepted")
-	case p.target.awaits != nil:
-		return not(p.target.awaits.reason, p.target.awaits.message)
+	case p.target.missing != nil:
+		return not(p.target.missing.reason, p.target.missing.message)
 	case dec.Ledger.Revision == target:
-		return compose.True(v1alpha1.TypeUpdated, v1alpha1.ReasonLive, "callers reach revision "+target)
+		return compose.True(v1alpha1.TypeUpdated, v1alpha1.ReasonLive, "clients reach revision "+target)
 	case rolling != nil:
 		return *rolling
 	case dec.Waits == v1alpha1.ReasonAwaitingDrain:
-		return not(dec.Waits, fmt.Sprintf("revision %s starts once the one before the live one has finished its requests", target))
+		return not(dec.Waits, fmt.Sprintf("revision %s starts once the revision before the live one has finished its requests", target))
 	case dec.Waits == v1alpha1.ReasonAwaitingRoute:
 		return not(dec.Waits, fmt.Sprintf(
-			"revision %s waits for the Gateway to take the latest change of the route: see the condition RouteAccepted, or remove spec.route", target))
+			"revision %s waits for the Gateway to apply the latest change of the route: see the condition RouteAccepted, or remove spec.route", target))
 	case s.Trouble != "":
 		return not(s.Trouble, fmt.Sprintf("revision %s: %s", target, s.TroubleMessage))
 	case s.Stalled && s.Revision == target:
 		return not(v1alpha1.ReasonPreparing, fmt.Sprintf(
-			"revision %s is not ready after the time it has, and no cause was found: read the logs of its pods with kubectl logs -n %s -l %s",
+			"revision %s did not become ready in time, and no cause was found: read the logs of its pods with kubectl logs -n %s -l %s",
 			target, p.Namespace, labelQuery(p.SlotPods(slot))))
 	default:
 		return not(v1alpha1.ReasonPreparing, fmt.Sprintf("pods of revision %s are starting", target))
@@ -123,11 +123,11 @@ func (p *pass) imagePinned() xpv2.Condition {
 	case strings.Contains(image, "@"):
 		return compose.True(v1alpha1.TypeImagePinned, v1alpha1.ReasonByDigest, "every replica runs the same image")
 	case tagged && !movingTag.MatchString(strings.ToLower(tag)):
-		return compose.True(v1alpha1.TypeImagePinned, v1alpha1.ReasonByTag, "every replica runs the same image, as long as nobody moves the tag")
+		return compose.True(v1alpha1.TypeImagePinned, v1alpha1.ReasonByTag, "every replica runs the same image, unless its tag is moved to another image")
 	default:
 		return compose.False(v1alpha1.TypeImagePinned, v1alpha1.ReasonMutableTag, fmt.Sprintf(
-			"spec.image: %q: this name may mean another image tomorrow, and replicas that start then would run it beside those of today, "+
-				"without a new revision: name the digest, or a tag that never moves", image))
+			"spec.image: %q: this name may refer to another image later, and replicas that start then would run it beside the others, "+
+				"without a new revision: use the digest, or a tag that never moves", image))
 	}
 }
 
@@ -143,21 +143,21 @@ func (p *pass) routeAccepted() *xpv2.Condition {
 	switch {
 	case !r.Exists && p.Kinds[RouteGVK] == compose.Unavailable:
 		return not(v1alpha1.ReasonGatewayAPIMissing,
-			"the cluster does not serve the Gateway API: install its CRDs and a controller, or remove spec.route; callers inside the cluster need none")
+			"the cluster does not serve the Gateway API: install its CRDs and a controller, or remove spec.route; clients inside the cluster need no route")
 	case !r.Exists || !r.Known:
 		return not(v1alpha1.ReasonRoutePending, fmt.Sprintf(
-			"no controller has taken the route: check that Gateway %q of namespace %q exists and that its controller runs", g.Name, g.Namespace))
+			"no controller has accepted the route: check that Gateway %q of namespace %q exists and that its controller runs", g.Name, g.Namespace))
 	case r.Reason != "":
 		return not(v1alpha1.ReasonRouteRefused, fmt.Sprintf(
 			"Gateway %q of namespace %q does not serve the route: %s: %s. Correct spec.route, or what the Gateway allows", g.Name, g.Namespace, r.Reason, r.Message))
 	case !r.Current && (!compose.IsTrue(p.Composite.Map(), v1alpha1.TypeRouteAccepted) || !p.routeFresh()):
 		return not(v1alpha1.ReasonRoutePending, fmt.Sprintf(
-			"Gateway %q of namespace %q has not taken the latest change of the route yet: check that its controller runs", g.Name, g.Namespace))
+			"Gateway %q of namespace %q has not applied the latest change of the route yet: check that its controller runs", g.Name, g.Namespace))
 	}
 	message := "the Gateway serves the route"
 	// A Gateway that ignores it reports nothing.
 	if p.spec.Route.Timeout != nil {
-		message += "; spec.route.timeout counts where status.supportedFeatures of its GatewayClass names HTTPRouteRequestTimeout"
+		message += "; spec.route.timeout has an effect only if status.supportedFeatures of its GatewayClass has HTTPRouteRequestTimeout"
 	}
 	return new(compose.True(v1alpha1.TypeRouteAccepted, v1alpha1.ReasonRouteAccepted, message))
 }
@@ -190,7 +190,7 @@ func (p *pass) rolledOut() bool {
 	return p.live.Runs(p.decision.Live.Revision)
 }
 
-// upToDate reports whether requests reach what the spec asks for, and nothing goes on beside it.
+// upToDate reports whether requests reach what the spec asks for, and nothing else runs.
 func (p *pass) upToDate() bool {
 	target := p.target.revision
 	return p.accepted() && target != "" && p.rollout.Ledger.Revision == target && p.decision.Beside.Revision == "" && p.rolledOut()

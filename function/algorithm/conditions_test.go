@@ -56,7 +56,7 @@ func TestHealth(t *testing.T) {
 				w.change(names.Deployment(names.SlotA), func(d composetest.Object) { d["metadata"].(map[string]any)["generation"] = 7.0 })
 			},
 			v1alpha1.ReasonStarting,
-			[]string{"before them serve"},
+			[]string{"earlier pods serve"},
 			v1alpha1.PhaseProgressing, true, 5 * time.Minute,
 		},
 		"Edited": {
@@ -69,7 +69,7 @@ func TestHealth(t *testing.T) {
 				w.run(func(s map[string]any) { s["replicas"], s["updatedReplicas"], s["availableReplicas"] = 4.0, 1.0, 3.0 })
 			},
 			v1alpha1.ReasonStarting,
-			[]string{"before them serve"},
+			[]string{"earlier pods serve"},
 			v1alpha1.PhaseProgressing, true, 5 * time.Minute,
 		},
 		"UpdateHindered": {

@@ -202,7 +202,7 @@ func TestHinderedUpdate(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	c := condition(p, v1alpha1.TypeUpdated)
-	if c.Status != "False" || c.Reason != "CrashLooping" || !strings.Contains(c.Message, "the container ends with 1") || !strings.Contains(c.Message, "callers reach revision") {
+	if c.Status != "False" || c.Reason != "CrashLooping" || !strings.Contains(c.Message, "the container ends with 1") || !strings.Contains(c.Message, "clients reach revision") {
 		t.Errorf("Updated: %s %s %q", c.Status, c.Reason, c.Message)
 	}
 	if c := condition(p, v1alpha1.TypePodsHealthy); c.Status != "True" || !p.Ready {

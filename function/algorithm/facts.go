@@ -85,7 +85,7 @@ func gather(r compose.Request) (*facts, error) {
 	return f, nil
 }
 
-// remembered facts about revisions: what is observed and what the ledger says, whatever the spec does.
+// remembered facts about revisions: what is observed and what the ledger says. They do not depend on the spec.
 func (f *facts) remembered() rollout.Facts {
 	xr, service, route := f.Composite.Map(), f.Observed[names.Service], f.Observed[names.Route]
 	r := rollout.Facts{
@@ -132,9 +132,9 @@ func (f *facts) requested(r rollout.Facts) rollout.Facts {
 	return r
 }
 
-// replicas that the spec asks for. Where nobody has written a number, the one that runs stays, such as the one that an autoscaler
-// left. While requests go back, the revision that they leave has it: the one that takes them back may have kept only some. Of a
-// Deployment that somebody deleted the status knows it.
+// replicas that the spec asks for. Without a number in the spec the present one stays, such as the number that an autoscaler left.
+// While requests go back, the revision that they leave has it: the one that takes them back may have kept only some. The status
+// has the number of a Deployment that was deleted.
 func replicas(spec *v1alpha1.AlgorithmSpec, r rollout.Facts, reported int64) int32 {
 	if spec.Replicas != nil {
 		return *spec.Replicas
@@ -178,8 +178,8 @@ func (f *facts) slot(slot string, route observed.HTTPRoute, findings []observev1
 	return s
 }
 
-// trouble that keeps the pods of a slot from serving, as a finding. While every pod serves there is none, whatever was found
-// before.
+// trouble that keeps the pods of a slot from serving, as a finding. While every pod serves there is none, and earlier
+// findings do not count.
 func trouble(slot string, s rollout.Slot, findings []observev1alpha1.Finding) observev1alpha1.Finding {
 	refusal := withoutPod(s.Refusal)
 	switch {

@@ -7,7 +7,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// Optional kinds: that of a route, and those of the Prometheus Operator.
+// Optional kinds: the route, and the kinds of the Prometheus Operator.
 var (
 	RouteGVK          = gatewayv1.SchemeGroupVersion.WithKind("HTTPRoute")
 	ServiceMonitorGVK = monitoringv1.SchemeGroupVersion.WithKind(monitoringv1.ServiceMonitorsKind)

@@ -40,11 +40,11 @@ func (p *pass) metricsAvailable() *xpv2.Condition {
 	case !p.observes:
 		return not(v1alpha1.ReasonProviderMissing, rollout.ProviderMissing)
 	case p.stopped():
-		return new(compose.Unknown(v1alpha1.TypeMetricsAvailable, v1alpha1.ReasonMeasuring, "zero replicas are asked for, and have no metrics"))
+		return new(compose.Unknown(v1alpha1.TypeMetricsAvailable, v1alpha1.ReasonMeasuring, "zero replicas are desired, so there are no metrics"))
 	case measure.RecordsOwn(&p.spec) && p.Kinds[PrometheusRuleGVK] == compose.Unavailable && p.Observed[names.Rules] == nil:
 		return not(v1alpha1.ReasonOperatorMissing,
-			"what the autoscaler is to follow by a query of one's own (spec.scaling.query, spec.metrics.queries) is recorded by the Prometheus Operator, "+
-				"which the cluster does not have: install it, or let the autoscaler follow what is known of the server")
+			"the autoscaler follows your own query (spec.scaling.query, spec.metrics.queries), which needs the Prometheus Operator to record it, "+
+				"and the cluster does not have it: install it, or remove the query, so that the autoscaler follows the model server's metrics")
 	case failed != nil:
 		return not(v1alpha1.ReasonQueryFailed, failed.Name+": "+failed.Message)
 	case noSignal != "":
@@ -54,15 +54,15 @@ func (p *pass) metricsAvailable() *xpv2.Condition {
 	case empty != nil:
 		return not(v1alpha1.ReasonNoData, empty.Name+": "+empty.Message)
 	case len(p.metrics) == 0:
-		return new(compose.Unknown(v1alpha1.TypeMetricsAvailable, v1alpha1.ReasonMeasuring, "Prometheus was not asked yet"))
+		return new(compose.Unknown(v1alpha1.TypeMetricsAvailable, v1alpha1.ReasonMeasuring, "Prometheus has not been queried yet"))
 	case scaler != "":
 		return not(v1alpha1.ReasonNotScaling, notScaling+scaler+
 			": check Prometheus, the rules of package/monitoring and the adapter that serves external metrics")
 	case measure.DriftNotMeasured(&p.spec):
-		return not(v1alpha1.ReasonDriftNotMeasured, "spec.lifecycle.drift: the pods expose no histogram of what they answer that is known, "+
-			"so that rollouts go on without this check: expose algorithm_prediction_score, or name a histogram in spec.lifecycle.drift.query")
+		return not(v1alpha1.ReasonDriftNotMeasured, "spec.lifecycle.drift: the pods expose no known histogram of their predictions, "+
+			"so rollouts continue without this check: expose algorithm_prediction_score, or name a histogram in spec.lifecycle.drift.query")
 	default:
-		return new(compose.True(v1alpha1.TypeMetricsAvailable, v1alpha1.ReasonMeasured, "every metric that is needed is known"))
+		return new(compose.True(v1alpha1.TypeMetricsAvailable, v1alpha1.ReasonMeasured, "every metric that is needed is available"))
 	}
 }
 
@@ -77,7 +77,7 @@ func (p *pass) cpuAvailable(scaler, noSignal string) *xpv2.Condition {
 	return nil
 }
 
-// loadUnknown is why the load is not known: a query of one's own failed, or there is no data.
+// loadUnknown is why the load is not known: a query of the spec failed, or there is no data.
 func (p *pass) loadUnknown() xpv2.ConditionReason {
 	if p.spec.Scaling.Signal == string(observev1alpha1.SignalQuery) {
 		return v1alpha1.ReasonQueryFailed
@@ -91,10 +91,10 @@ func (p *pass) noSignal() string {
 	case !measure.NoSignal(&p.spec, p.learned, p.observes):
 		return ""
 	case !p.measures() || p.spec.Scaling.Signal == "":
-		return "spec.scaling: the number of replicas stays, because nothing says how much load they have, and the CPU says little " +
+		return "spec.scaling: the number of replicas does not change, because no metric of their load is set, and CPU usage says little " +
 			"about a GPU: set targetLatencyMs, or signal with perReplica"
 	default:
-		return "spec.scaling: the number of replicas stays, because their load is not known, and the CPU says little about a GPU: " + p.learned.Message
+		return "spec.scaling: the number of replicas does not change, because their load is unknown, and CPU usage says little about a GPU: " + p.learned.Message
 	}
 }
 
@@ -128,7 +128,7 @@ func (f *facts) unapplied() string {
 	if why == "" || f.Now.Before(since.Add(scalerTimeout)) {
 		return ""
 	}
-	return fmt.Sprintf("the autoscaler is not as spec.scaling asks: %s: see the conditions of Autoscaler %s", why, f.OfSlot(f.rollout.Ledger.Slot))
+	return fmt.Sprintf("the autoscaler does not match spec.scaling: %s: see the conditions of Autoscaler %s", why, f.OfSlot(f.rollout.Ledger.Slot))
 }
 
 // ofPod is how an autoscaler names one of many pods, another one at every try.
@@ -144,7 +144,7 @@ func firstWith(ms []measure.Metric, verdict observev1alpha1.Verdict, bounded boo
 	return nil
 }
 
-// withinTargets reports whether the live revision keeps what is asked of it, or is nil where nothing is.
+// withinTargets reports whether the live revision meets the targets of the spec, or is nil without targets.
 func (p *pass) withinTargets() *xpv2.Condition {
 	if !p.measures() {
 		return nil
@@ -171,13 +171,13 @@ func (p *pass) withinTargets() *xpv2.Condition {
 	case len(missed) > 0:
 		message := strings.Join(missed, "; ")
 		if p.learned.LoadIndependent {
-			message += ": replicas have little to do, so that more of them would not help: look at what they wait for"
+			message += ": replicas are mostly idle, so more of them would not help: check what they wait for"
 		}
 		return new(compose.False(v1alpha1.TypeWithinTargets, v1alpha1.ReasonTargetMissed, message))
 	case passed == asked:
 		return new(compose.True(v1alpha1.TypeWithinTargets, v1alpha1.ReasonTargetsMet, "every target is met"))
 	default:
-		return new(compose.Unknown(v1alpha1.TypeWithinTargets, v1alpha1.ReasonTooLittleData, "too little is known to say so: see status.metrics"))
+		return new(compose.Unknown(v1alpha1.TypeWithinTargets, v1alpha1.ReasonTooLittleData, "there is too little data to decide: see status.metrics"))
 	}
 }
 
@@ -192,13 +192,13 @@ func (p *pass) dataDrift() *xpv2.Condition {
 		case m.Name != measure.CheckDataDrift:
 		case m.Verdict == string(observev1alpha1.VerdictFail):
 			return new(compose.True(v1alpha1.TypeDataDrift, v1alpha1.ReasonDistributionLeft,
-				"what the live revision tells has left the distribution of "+p.spec.Lifecycle.Drift.Reference.Duration.String()+
-					" ago: look at what comes in, and train again if it is to stay"))
+				"predictions of the live revision are no longer distributed as "+p.spec.Lifecycle.Drift.Reference.Duration.String()+
+					" ago: check the incoming data, and train again if the change is permanent"))
 		case m.Verdict == string(observev1alpha1.VerdictPass):
-			return new(compose.False(v1alpha1.TypeDataDrift, v1alpha1.ReasonDistributionKept, "what the live revision tells is distributed as before"))
+			return new(compose.False(v1alpha1.TypeDataDrift, v1alpha1.ReasonDistributionKept, "predictions of the live revision are distributed as before"))
 		}
 	}
-	return new(compose.Unknown(v1alpha1.TypeDataDrift, v1alpha1.ReasonTooLittleData, "too little is known to say so: see status.metrics"))
+	return new(compose.Unknown(v1alpha1.TypeDataDrift, v1alpha1.ReasonTooLittleData, "there is too little data to decide: see status.metrics"))
 }
 
 // withinSLO reports whether some of the error budget is left, or is nil without an objective.
@@ -220,9 +220,9 @@ func (p *pass) withinSLO() *xpv2.Condition {
 	case o.Verdict == observev1alpha1.VerdictInsufficient:
 		return unknown(v1alpha1.ReasonTooLittleData, o.Message)
 	case o.BudgetRemainingPercent == nil || o.Availability == nil:
-		return unknown(v1alpha1.ReasonMeasuring, "the error budget was not looked at yet")
+		return unknown(v1alpha1.ReasonMeasuring, "the error budget has not been evaluated yet")
 	case o.Verdict == observev1alpha1.VerdictFail:
-		message := fmt.Sprintf("nothing of the error budget is left: availability %g %% over %s, asked for %g %%",
+		message := fmt.Sprintf("the error budget is used up: availability %g %% over %s, must be at least %g %%",
 			*o.Availability, check.Duration(p.spec.SLO.Window.Duration), p.spec.SLO.Availability)
 		if freezes != "" {
 			message += fmt.Sprintf("; rollouts hold until more than %d %% of it is left", *p.spec.SLO.MinBudgetPercent)
@@ -231,6 +231,6 @@ func (p *pass) withinSLO() *xpv2.Condition {
 	case freezes != "":
 		return new(compose.True(v1alpha1.TypeWithinSLO, v1alpha1.ReasonBudgetLow, freezes))
 	default:
-		return new(compose.True(v1alpha1.TypeWithinSLO, v1alpha1.ReasonBudgetLeft, "some of the error budget is left: status.slo tells how much"))
+		return new(compose.True(v1alpha1.TypeWithinSLO, v1alpha1.ReasonBudgetLeft, "some of the error budget is left: status.slo shows how much"))
 	}
 }

@@ -19,7 +19,7 @@ const (
 )
 
 // mirror is why no request can be copied as the spec asks, or empty, and the objects that say so. An HTTPRoute with a filter that
-// a Gateway does not know is not served at all, so that nothing is tried. It is asked only where requests shall be copied.
+// a Gateway does not know is not served at all, so that nothing is tried. It is required only where requests are copied.
 func (f *facts) mirror() (map[string]compose.Requirement, string) {
 	if f.spec.Lifecycle == nil || f.spec.Lifecycle.Mirror == nil {
 		return nil, ""

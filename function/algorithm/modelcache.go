@@ -15,7 +15,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
-// modelCache is the claim that all replicas share. A claim that exists does not shrink, whatever the spec says: Kubernetes would
+// modelCache is the claim that all replicas share. A claim that exists never shrinks, even if the spec says so: Kubernetes would
 // refuse the rest of the object with it.
 func modelCache(d *compose.Draft, p *pass) {
 	m := p.spec.Model

@@ -174,7 +174,7 @@ func (p *pass) alerts() []monitoringv1.Rule {
 			Labels: p.series("severity", severityTicket),
 			Annotations: map[string]string{
 				"summary":     summary,
-				"description": fmt.Sprintf("kubectl -n %s describe algorithm %s tells more.", p.Namespace, p.Name),
+				"description": fmt.Sprintf("kubectl -n %s describe algorithm %s shows more.", p.Namespace, p.Name),
 			},
 		})
 	}
@@ -216,7 +216,7 @@ type burn struct {
 	words       string
 }
 
-// burns are those of Google, The Site Reliability Workbook, chapter 5, table 5-8. Of a budget for 30 days they are 2 % in an
+// burns are from Google, The Site Reliability Workbook, chapter 5, table 5-8. Of a budget for 30 days they are 2 % in an
 // hour, 5 % in six, and 10 % in three days.
 var burns = []burn{
 	{"AlgorithmErrorBudgetBurnsFast", severityPage, 14.4, time.Hour, 5 * time.Minute, "more than 14.4 times as fast as it may in the last hour"},
@@ -249,7 +249,7 @@ func (p *pass) sloRules() []monitoringv1.Rule {
 			Labels: p.series("severity", b.severity),
 			Annotations: map[string]string{
 				"summary": fmt.Sprintf("Algorithm %s of namespace %s used its error budget %s.", p.Name, p.Namespace, b.words),
-				"description": fmt.Sprintf("%s of requests went badly, and %s %% may. kubectl -n %s describe algorithm %s tells more.",
+				"description": fmt.Sprintf("%s of requests did not meet spec.slo, and at most %s %% may. kubectl -n %s describe algorithm %s shows more.",
 					"{{ $value | humanizePercentage }}", number(100-o.Availability), p.Namespace, p.Name),
 			},
 		})

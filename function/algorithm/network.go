@@ -34,7 +34,7 @@ func service(d *compose.Draft, p *pass) {
 			WithPorts(httpPort())))
 }
 
-// slotServices are where a Gateway and Prometheus find the pods of a slot. Both exist or none, whatever runs: a Service or
+// slotServices are where a Gateway and Prometheus find the pods of a slot. Both exist or none, independent of what runs: a Service or
 // backend that came and went with each revision would wake the Algorithm up several times for it, and its Gateway too.
 func slotServices(d *compose.Draft, p *pass) {
 	if p.spec.Route == nil && !p.measures() {
@@ -71,7 +71,7 @@ func httpPort() *applycorev1.ServicePortApplyConfiguration {
 		WithTargetPort(intstr.FromString(names.PortHTTP))
 }
 
-// networkPolicy lets clients reach the one port that they use, what scrapes metrics the port of those, and nothing else reach
+// networkPolicy lets clients reach the one port that they use, what scrapes metrics the port of the metrics, and nothing else reach
 // anything. A port is all or nothing: what may scrape metrics on the port of the clients may send requests as well. Probes come
 // from the node and need no rule. What pods may call stays open: an Algorithm fetches models, features and licences from places
 // that only its image knows, and a policy that guesses them breaks it.

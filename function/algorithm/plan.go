@@ -12,7 +12,7 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
-// Plan one Algorithm. It errs only for a composite resource that has no name or namespace; whatever a user can write becomes a
+// Plan one Algorithm. It errs only for a composite resource that has no name or namespace; every mistake that a user can make becomes a
 // condition.
 func Plan(r compose.Request) (*compose.Plan, error) {
 	f, err := gather(r)
@@ -20,8 +20,8 @@ func Plan(r compose.Request) (*compose.Plan, error) {
 		return nil, err
 	}
 	// No object is ever reported as unready: the plan says whether the Algorithm is ready, and Crossplane would make nothing of
-	// it but one event of the Algorithm each time it looks. Of those 25 get through, and then one in five minutes, so that
-	// transitions would not be heard of.
+	// it but one event of the Algorithm each time it looks. Only 25 of these get through, and then one in five minutes, so that
+	// transitions would not be reported.
 	d := compose.NewDraft(r, nil)
 	p, history, err := desired(d, f)
 	if err != nil {

@@ -96,7 +96,7 @@ func TestEvidenceIsCalm(t *testing.T) {
 		words := ""
 		for _, e := range rolloutOf(t, w.plan()).Evidence {
 			if e.Name == "success" {
-				words = fmt.Sprintf("%s of %d, asked %s", e.Verdicts, *e.Samples, e.Asked)
+				words = fmt.Sprintf("%s of %d, required %s", e.Verdicts, *e.Samples, e.Asked)
 			}
 		}
 		return words
@@ -109,12 +109,12 @@ func TestEvidenceIsCalm(t *testing.T) {
 		want     string
 	}{
 		{"Nothing is known yet.", "", 0, 0, ""},
-		{"The first verdict.", "I", 41, 0.9, "I of 10, asked at least 0.99"},
-		{"More requests.", "I", 99, 0.99, "I of 10, asked at least 0.99"},
-		{"Many more.", "II", 100, 0.99, "II of 100, asked at least 0.99"},
-		{"It passes.", "IIPPP", 3000, 0.99, "PPP of 1000, asked at least 0.99"},
-		{"It still does.", "IIPPPPPPPP", 9999, 0.999, "PPP of 1000, asked at least 0.99"},
-		{"One failure.", "PPPPPPPPPF", 9999, 0.999, "PPPPF of 1000, asked at least 0.99"},
+		{"The first verdict.", "I", 41, 0.9, "I of 10, required at least 0.99"},
+		{"More requests.", "I", 99, 0.99, "I of 10, required at least 0.99"},
+		{"Many more.", "II", 100, 0.99, "II of 100, required at least 0.99"},
+		{"It passes.", "IIPPP", 3000, 0.99, "PPP of 1000, required at least 0.99"},
+		{"It still does.", "IIPPPPPPPP", 9999, 0.999, "PPP of 1000, required at least 0.99"},
+		{"One failure.", "PPPPPPPPPF", 9999, 0.999, "PPPPF of 1000, required at least 0.99"},
 	}
 	for _, tc := range cases {
 		if got := look(tc.verdicts, tc.n, tc.value); got != tc.want {

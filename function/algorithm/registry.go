@@ -18,7 +18,7 @@ import (
 	"github.com/capstan-dev/capstan/function/observed"
 )
 
-// pollAlias is how often the registry is asked whether an alias has moved.
+// pollAlias is how often the registry is queried whether an alias has moved.
 const pollAlias = "1m"
 
 // annotationPoll sets how often the provider looks.
@@ -139,9 +139,9 @@ func (f *facts) modelResolved(t target) (*v1alpha1.ModelStatus, xpv2.Condition) 
 	o := f.Observed[names.ModelVersionPrefix+hashOf(m.Name)]
 	switch {
 	case o == nil && f.Kinds[registryv1alpha1.ModelVersionGroupVersionKind] == compose.Unavailable:
-		return is(v1alpha1.ReasonProviderMissing, "provider-capstan asks the model registry, and is not installed: install the package capstan")
+		return is(v1alpha1.ReasonProviderMissing, "provider-capstan, which queries the model registry, is not installed: install the package capstan")
 	case o == nil:
-		return is(v1alpha1.ReasonResolving, "the model registry was not asked yet for "+meant)
+		return is(v1alpha1.ReasonResolving, "the model registry has not been queried yet for "+meant)
 	}
 	v := observed.NewModelVersion(o)
 	st := v.Status()
@@ -149,14 +149,14 @@ func (f *facts) modelResolved(t target) (*v1alpha1.ModelStatus, xpv2.Condition) 
 	_, said, readyNow := v.Condition(xpv2.TypeReady)
 	switch {
 	case !syncedNow || !asks(v, m):
-		return is(v1alpha1.ReasonResolving, "the model registry is being asked for "+meant)
+		return is(v1alpha1.ReasonResolving, "the model registry is being queried for "+meant)
 	case synced != corev1.ConditionTrue:
 		return is(v1alpha1.ReasonRegistryFailed, fmt.Sprintf(
-			"%s: %s. What serves goes on, and only a revision with another version of the model has to wait", meant, v.Failure()))
+			"%s: %s. The live revision is not affected. Only a revision with another version of the model has to wait", meant, v.Failure()))
 	case !readyNow:
-		return is(v1alpha1.ReasonResolving, "the model registry is being asked for "+meant)
+		return is(v1alpha1.ReasonResolving, "the model registry is being queried for "+meant)
 	case st.Version == "":
-		return is(v1alpha1.ReasonRegistryFailed, "the model registry has no "+meant+": make it, or correct spec.model.registry")
+		return is(v1alpha1.ReasonRegistryFailed, "the model registry has no "+meant+": create it, or correct spec.model.registry")
 	case st.Status != "" && st.Status != modelReady:
 		return is(v1alpha1.ReasonVersionNotReady, fmt.Sprintf(
 			"version %s of model %q is %s in the registry: wait, or register it again", st.Version, m.Name, st.Status))

@@ -17,8 +17,8 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
-// revisions that are kept: the live one, those that run or are asked for and have served before, and a few more of those, so that
-// going back finds what served then. It returns those that served, the latest first.
+// revisions that are kept: the live one, revisions that run or are desired and have served before, and a few earlier ones, so that
+// going back finds what served then. It returns the revisions that served, the latest first.
 func revisions(d *compose.Draft, p *pass) ([]string, error) {
 	live := p.decision.Ledger.Revision
 	needed := map[string]bool{live: true, p.decision.Beside.Revision: true, p.target.revision: true}

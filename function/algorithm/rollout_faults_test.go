@@ -86,7 +86,7 @@ func TestRolloutByReplicas(t *testing.T) {
 		for range 4 {
 			p := w.plan()
 			if both := compose.Text(object(t, p, names.Service), "spec", "selector", names.LabelSlot) == ""; both && rolloutOf(t, p).Weight < 20 && sizeIn(t, p, names.SlotB) > 1 {
-				t.Fatalf("one replica is the least share, and more than that is above %d %% of callers: %s", rolloutOf(t, p).Weight, scene(t, p))
+				t.Fatalf("one replica is the least share, and more than that is above %d %% of requests: %s", rolloutOf(t, p).Weight, scene(t, p))
 			}
 			if len(rolloutOf(t, p).Failed) > 0 {
 				t.Fatalf("who removes the route condemns the candidate: %s", rolloutOf(t, p).Failed[0].Message)

@@ -63,7 +63,7 @@ func TestRolloutTrouble(t *testing.T) {
 		w.settle()
 		condemned(t, w)
 		if st := rolloutOf(t, w.plan()); st.Weight != 20 {
-			t.Errorf("its pod is back, and it has %d %% of callers: %s", st.Weight, st.Message)
+			t.Errorf("its pod is back, and it has %d %% of requests: %s", st.Weight, st.Message)
 		}
 	})
 	t.Run("EvictedInTheBake", func(t *testing.T) {

@@ -49,7 +49,7 @@ func route(d *compose.Draft, p *pass) {
 	d.Require(names.Route, compose.NewManifest(RouteGVK.GroupVersion().String(), RouteGVK.Kind, metadata, spec))
 }
 
-// routeLedger is the ledger as of when the route changed last: each write of it has the Gateway and Crossplane look at it again,
+// routeLedger is the ledger as of when the route changed last: each write of it makes the Gateway and Crossplane reconcile it,
 // and the Service has the latest one.
 func (p *pass) routeLedger() string {
 	text := ledgerText(p.Observed[names.Route])

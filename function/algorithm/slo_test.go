@@ -54,7 +54,7 @@ func TestWithinSLO(t *testing.T) {
 		frozen bool
 	}{
 		"None":      {"nobody asked", "{image: x:1, metrics: {}}", nil, "", "", "", false},
-		"Measuring": {"Prometheus was not asked yet", objective, nil, "Unknown", v1alpha1.ReasonMeasuring, "", false},
+		"Measuring": {"Prometheus has not been queried yet", objective, nil, "Unknown", v1alpha1.ReasonMeasuring, "", false},
 		"Left":      {"more is left than rollouts must leave", objective, told(spentTo(11)), "True", v1alpha1.ReasonBudgetLeft, "status.slo", false},
 		"Low":       {"what is left is for what callers do, not for rollouts", objective, told(spentTo(10)), "True", v1alpha1.ReasonBudgetLow, "10 % of the error budget", true},
 		"LowNone":   {"rollouts are not to be held", tolerant, told(spentTo(10)), "True", v1alpha1.ReasonBudgetLeft, "", false},
@@ -63,10 +63,10 @@ func TestWithinSLO(t *testing.T) {
 		},
 		"Exhausted": {
 			"nothing is left", objective, told(spentTo(-3)), "False", v1alpha1.ReasonBudgetExhausted,
-			"availability 99.93 % over 720h, asked for 99.9 %; rollouts hold until more than 10 % of it is left", true,
+			"availability 99.93 % over 720h, must be at least 99.9 %; rollouts hold until more than 10 % of it is left", true,
 		},
 		"ExhaustedNone": {
-			"nothing is left, and nobody cares", tolerant, told(spentTo(0)), "False", v1alpha1.ReasonBudgetExhausted, "asked for 99.9 %", false,
+			"nothing is left, and nobody cares", tolerant, told(spentTo(0)), "False", v1alpha1.ReasonBudgetExhausted, "must be at least 99.9 %", false,
 		},
 		"ExhaustedAllowed": {"the last percent is gone", spendable, told(spentTo(0)), "False", v1alpha1.ReasonBudgetExhausted, "more than 0 %", true},
 		"Few":              {"too few requests have no budget", objective, told(unspent(observev1alpha1.VerdictInsufficient)), "Unknown", v1alpha1.ReasonTooLittleData, "why", false},
@@ -189,7 +189,7 @@ func TestSLOAlert(t *testing.T) {
 		"labels": map[string]any{"severity": "critical", "namespace": "shop", "algorithm": "reco"},
 		"annotations": map[string]any{
 			"summary":     "Algorithm reco of namespace shop used its error budget more than 14.4 times as fast as it may in the last hour.",
-			"description": "{{ $value | humanizePercentage }} of requests went badly, and 0.1 % may. kubectl -n shop describe algorithm reco tells more.",
+			"description": "{{ $value | humanizePercentage }} of requests did not meet spec.slo, and at most 0.1 % may. kubectl -n shop describe algorithm reco shows more.",
 		},
 	}
 	if diff := cmp.Diff(want, fast); diff != "" {

@@ -16,13 +16,13 @@ import (
 
 // A target is a revision that the spec asks for, with what it is made of.
 type target struct {
-	// revision is empty while something that belongs to it is unknown; awaits then says what.
+	// revision is empty while something that belongs to it is unknown; missing is what.
 	revision string
-	awaits   *awaited
+	missing  *awaited
 
 	spec, written *v1alpha1.AlgorithmSpec
 
-	// resolved is the model of the registry, fingerprints those of the Secrets whose changes make revisions.
+	// resolved is the model of the registry, fingerprints the hashes of Secrets whose changes make revisions.
 	resolved     *v1alpha1.ModelStatus
 	fingerprints map[string]string
 
@@ -41,12 +41,12 @@ func (f *facts) target() (target, error) {
 	t := target{spec: &f.spec, written: &f.written}
 	if m := f.registered(); m != nil {
 		if t.resolved = f.recallModel(m); t.resolved == nil {
-			t.awaits = &awaited{v1alpha1.ReasonAwaitingModel, "the version of the model is not resolved: see the condition ModelResolved"}
+			t.missing = &awaited{v1alpha1.ReasonAwaitingModel, "the version of the model is not resolved: see the condition ModelResolved"}
 		}
 	}
 	var missing *awaited
-	if t.fingerprints, missing = f.fingerprints(); t.awaits == nil {
-		t.awaits = missing
+	if t.fingerprints, missing = f.fingerprints(); t.missing == nil {
+		t.missing = missing
 	}
 	return t.named()
 }
@@ -54,7 +54,7 @@ func (f *facts) target() (target, error) {
 // named target: by what reaches the pods, as far as the spec says it. Neither the platform's settings nor the version of this
 // function make a revision.
 func (t target) named() (target, error) {
-	if t.awaits != nil {
+	if t.missing != nil {
 		return t, nil
 	}
 	if m := t.spec.Model; m != nil && t.resolved != nil {
@@ -104,7 +104,7 @@ func (f *facts) fingerprints() (map[string]string, *awaited) {
 		known[name] = reported[name]
 		if known[name] == "" && missing == nil {
 			missing = &awaited{
-				v1alpha1.ReasonAwaitingSecret, "Secret \"" + name + "\" of spec.secrets is not there, or was not looked at yet: make it",
+				v1alpha1.ReasonAwaitingSecret, "Secret \"" + name + "\" of spec.secrets does not exist, or has not been read yet: create it",
 			}
 		}
 	}

@@ -91,7 +91,7 @@ func TestParticularConditions(t *testing.T) {
 			delete(w.request.Observed, names.Route)
 		}, v1alpha1.TypeRouteAccepted, "False", v1alpha1.ReasonGatewayAPIMissing, "spec.route"},
 		"NotMeasured": {"nobody asked for metrics", "{image: x:1}", nil, v1alpha1.TypeMetricsAvailable, "", "", ""},
-		"Measuring":   {"Prometheus was not asked yet", checked, nil, v1alpha1.TypeMetricsAvailable, "Unknown", v1alpha1.ReasonMeasuring, ""},
+		"Measuring":   {"Prometheus has not been queried yet", checked, nil, v1alpha1.TypeMetricsAvailable, "Unknown", v1alpha1.ReasonMeasuring, ""},
 		"Measured":    {"all is known", checked, func(w *world) { w.measure(metrics(pass("success"), pass("queue"))) }, v1alpha1.TypeMetricsAvailable, "True", v1alpha1.ReasonMeasured, ""},
 		"NoProvider":  {"nobody asks", checked, func(w *world) { withKind(w, compose.Unavailable); delete(w.request.Observed, names.Analysis) }, v1alpha1.TypeMetricsAvailable, "False", v1alpha1.ReasonProviderMissing, "provider-capstan"},
 		"QueryFailed": {"one query is wrong", checked, func(w *world) {
@@ -134,7 +134,7 @@ func TestParticularConditions(t *testing.T) {
 		}, v1alpha1.TypeWithinTargets, "Unknown", v1alpha1.ReasonTooLittleData, ""},
 		"Missed": {"a target is missed, with value and target", checked, func(w *world) {
 			w.measure(metrics(pass("success"), observev1alpha1.MetricObservation{Name: "queue", Verdict: "Fail", Value: value(7)}))
-		}, v1alpha1.TypeWithinTargets, "False", v1alpha1.ReasonTargetMissed, "queue: 7, asked for at most 3"},
+		}, v1alpha1.TypeWithinTargets, "False", v1alpha1.ReasonTargetMissed, "queue: 7, must be at most 3"},
 		"OtherSlot": {"what another slot's pods do is another matter", checked, func(w *world) {
 			w.measure(observev1alpha1.AnalysisObservation{Metrics: []observev1alpha1.MetricObservation{{Slot: names.SlotB, Name: "queue", Verdict: "Fail", Value: value(7)}}})
 		}, v1alpha1.TypeWithinTargets, "Unknown", v1alpha1.ReasonTooLittleData, ""},

@@ -82,7 +82,7 @@ func deployment(d *compose.Draft, p *pass, r rollout.Run) {
 		WithRevisionHistoryLimit(2)
 	spec.Replicas = r.Size
 	// The first pods wait for the ServiceAccount. Crossplane applies objects in no order, and a Deployment whose pods were
-	// refused once for want of it keeps reporting so, whatever else refuses them later.
+	// refused once for lack of it keeps reporting so, even if another cause refuses them later.
 	if p.spec.ServiceAccountName == "" && p.Observed[names.ServiceAccount] == nil && slot.Total == 0 {
 		spec.WithPaused(true)
 	}
@@ -130,7 +130,7 @@ func autoscaler(d *compose.Draft, p *pass, r rollout.Run) {
 	unguarded := p.learned.LoadIndependent || slot != p.decision.Live.Slot
 	metrics := measure.ScalingMetrics(&p.spec, p.load(), unguarded, p.guarded(), p.Name, slot)
 	if len(metrics) == 0 {
-		// The metric of the load is not known yet. Whatever scales goes on by the metrics that it has.
+		// The metric of the load is not known yet. An autoscaler that scales keeps the metrics that it has.
 		metrics = measure.Kept(&p.spec, p.scaler(slot).Metrics())
 	}
 	if len(metrics) == 0 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package check is what the checks of specs have in common: what a problem is, how it is worded, and how problems are told.
+// Package check is what the checks of specs have in common: what a problem is, how it is worded, and how problems are reported.
 package check
 
 import (
@@ -32,7 +32,7 @@ func All[S any](s S, checks []func(S) []Problem) []Problem {
 	return ps
 }
 
-// maxProblems that one message tells. Who corrects those sees the rest.
+// maxProblems that one message has. A person who corrects these sees the rest.
 const maxProblems = 5
 
 // Accepted is the condition of that type, for the problems of a spec.

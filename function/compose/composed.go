@@ -20,22 +20,22 @@ type Asked struct {
 	Resource string
 	// Kind and Name are what people know it by.
 	Kind, Name string
-	// Observed tells whether it exists.
+	// Observed reports whether it exists.
 	Observed bool
-	// New tells that no earlier pass asked for it, so that it cannot exist yet.
+	// New reports that no earlier pass required it, so that it cannot exist yet.
 	New bool
-	// Optional tells that its absence does not make the composite resource not ready.
+	// Optional reports that its absence does not make the composite resource not ready.
 	Optional bool
 }
 
 // String is what people know the object by.
 func (a Asked) String() string { return fmt.Sprintf("%s %q", a.Kind, a.Name) }
 
-// Missing tells whether an object is waited for. One that is new is not when all was well before: an edit that adds an object
-// would turn a condition around and back within a second, to nobody's use (see Settle for what that costs).
+// Missing reports whether an object is waited for. One that is new is not when all was well before: an edit that adds an object
+// would change a condition and change it back within a second, without use (see Settle for what that costs).
 func (a Asked) Missing(wellBefore bool) bool { return !a.Observed && (!a.New || !wellBefore) }
 
-// Referenced tells whether a composite resource refers to an object, which it does from the first pass on that asked for it.
+// Referenced reports whether a composite resource refers to an object, which it does from the first pass on that asked for it.
 func Referenced(xr map[string]any, kind, name string) bool {
 	return slices.ContainsFunc(List(xr, "spec", "crossplane", "resourceRefs"), func(v any) bool {
 		ref, ok := v.(map[string]any)
@@ -43,8 +43,8 @@ func Referenced(xr map[string]any, kind, name string) bool {
 	})
 }
 
-// Composed is the condition of that type: whether every object that was asked for exists as asked, and if not, what to do. Of a
-// spec that is not accepted nothing is asked for.
+// Composed is the condition of that type: whether every desired object exists as desired, and if not, what to do. A spec that is not
+// accepted has no desired objects.
 func Composed(r Request, asked []Asked, w *Withholding, accepted bool) xpv2.Condition {
 	var refused, waiting []string
 	before := IsTrue(r.Composite.Map(), v1alpha1.TypeComposed)
@@ -84,7 +84,7 @@ func Composed(r Request, asked []Asked, w *Withholding, accepted bool) xpv2.Cond
 	return c
 }
 
-// notAllowed tells whether a refusal is about Crossplane's rights. Quotas and admission policies refuse with the word forbidden,
+// notAllowed reports whether a refusal is about Crossplane's rights. Quotas and admission policies refuse with the word forbidden,
 // too, but name no user.
 func notAllowed(refusal string) bool { return strings.Contains(refusal, "forbidden: User ") }
 

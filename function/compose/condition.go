@@ -29,7 +29,7 @@ func Unknown(t xpv2.ConditionType, reason xpv2.ConditionReason, message string) 
 	return NewCondition(t, corev1.ConditionUnknown, reason, message)
 }
 
-// Unchanged conditions: those of the given types as the composite resource has them, if it does.
+// Unchanged conditions of the given types, as the composite resource has them, if it does.
 func Unchanged(xr map[string]any, types ...xpv2.ConditionType) []xpv2.Condition {
 	var cs []xpv2.Condition
 	for _, t := range types {

@@ -28,7 +28,7 @@ type Draft struct {
 	removed     map[string]bool
 }
 
-// NewDraft without objects. ready reports whether an observed object does what it is for, and is asked about nil as well; a nil
+// NewDraft without objects. ready reports whether an observed object does what it is for, and is called with nil as well; a nil
 // function takes every object for ready.
 func NewDraft(r Request, ready func(live Object) bool) *Draft {
 	if ready == nil {

@@ -42,7 +42,7 @@ func Number(m map[string]any, otherwise int64, path ...string) int64 {
 	}
 }
 
-// IsTrue tells whether the condition of a type is True in the status of an object.
+// IsTrue reports whether the condition of a type is True in the status of an object.
 func IsTrue(m map[string]any, conditionType xpv2.ConditionType) bool {
 	return Condition(m, string(conditionType))["status"] == string(corev1.ConditionTrue)
 }

@@ -19,11 +19,11 @@ const (
 )
 
 // Keep is an observed object as Capstan applied it before, and nothing else of it: to apply it again changes neither a value nor
-// the owner of a field. It is what a plan holds for an object whose wish cannot be known right now, because what a plan leaves
+// the owner of a field. It is what a plan holds for an object whose desired state cannot be known right now, because what a plan leaves
 // out is deleted.
 //
-// The API server keeps account of the fields each manager applied. An object without that account, as in a preview, is kept whole
-// but for what only the API server writes. An object with an account in which Crossplane does not appear is kept by its name
+// The API server keeps account of the fields each manager applied. An object without that account, as in a preview, is kept whole,
+// except what only the API server writes. An object with an account in which Crossplane does not appear is kept by its name
 // alone.
 func Keep(o Object) map[string]any {
 	live := o.Map()
@@ -41,7 +41,7 @@ func Keep(o Object) map[string]any {
 	return identified(live, kept)
 }
 
-// OwnsField tells whether a manager other than Crossplane owns a field by way of a subresource, for instance an autoscaler
+// OwnsField reports whether a manager other than Crossplane owns a field by way of a subresource, for instance an autoscaler
 // spec.replicas by way of scale.
 func OwnsField(o Object, subresource string, path ...string) bool {
 	at := make([]string, 0, len(path)+1)
@@ -112,7 +112,7 @@ func ownedItem(item any, fields map[string]any) (map[string]any, bool) {
 	return nil, false
 }
 
-// hasKeys tells whether an item has the keys of a list's selector.
+// hasKeys reports whether an item has the keys of a list's selector.
 func hasKeys(item, keys any) bool {
 	m, ok := item.(map[string]any)
 	ks, isMap := keys.(map[string]any)
@@ -127,7 +127,7 @@ func hasKeys(item, keys any) bool {
 	return true
 }
 
-// equal tells whether a value is the string, number or boolean wanted. Selectors hold nothing else.
+// equal reports whether a value is the string, number or boolean wanted. Selectors hold nothing else.
 func equal(value, want any) bool {
 	switch want.(type) {
 	case string, float64, bool:

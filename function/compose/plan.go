@@ -18,7 +18,7 @@ import (
 
 // A Planner decides what should exist for one composite resource. It is pure:
 // the same request gives the same plan. It returns an error only for a request that cannot be understood at all; then nothing is
-// changed. Whatever a user can cause becomes a condition of the plan instead.
+// changed. What a user can cause becomes a condition of the plan instead.
 type Planner func(Request) (*Plan, error)
 
 // A Request is everything that a planner may look at.
@@ -35,11 +35,11 @@ type Request struct {
 	// Settings of the platform, defaults included.
 	Settings v1alpha1.Settings
 
-	// SettingsErr tells which of the platform's settings cannot be used, if any. Settings then holds what remains: a planner
+	// SettingsErr reports which of the platform's settings cannot be used, if any. Settings then holds what remains: a planner
 	// keeps everything that is observed and says so.
 	SettingsErr error
 
-	// Unsupported tells what of the cluster and of Crossplane is too old, if anything is. A planner keeps everything that is
+	// Unsupported is what of the cluster and of Crossplane is too old, if anything is. A planner keeps everything that is
 	// observed and says so.
 	Unsupported []check.Problem
 
@@ -47,11 +47,11 @@ type Request struct {
 	// exist is not there.
 	Required map[string]Object
 
-	// Kinds tells which of the optional kinds that planners ask about the cluster serves.
+	// Kinds reports which of the optional kinds that planners ask about the cluster serves.
 	Kinds map[schema.GroupVersionKind]Availability
 }
 
-// An Object is a Kubernetes object that is decoded only when it is looked at.
+// An Object is a Kubernetes object that is decoded only when it is read.
 type Object interface {
 	// Map is the object as decoded JSON (map[string]any, []any, string, float64, bool, nil). It must not be changed.
 	Map() map[string]any
@@ -62,7 +62,7 @@ type Availability int
 
 // Whether the cluster serves an optional kind.
 const (
-	// AvailabilityUnknown: Crossplane has not told yet. What is observed of the kind must be kept, nothing new is asked for.
+	// AvailabilityUnknown: Crossplane has not reported it yet. What is observed of the kind must be kept, nothing new is composed.
 	AvailabilityUnknown Availability = iota
 	// Unavailable: the cluster does not serve the kind.
 	Unavailable
@@ -70,12 +70,12 @@ const (
 	Available
 )
 
-// A Plan is what should exist, and what is to be told about it.
+// A Plan is what should exist, and what is reported about it.
 type Plan struct {
 	// Objects that should exist, by their names within the composition. What is observed and missing here is deleted.
 	Objects map[string]Desired
 
-	// Ready tells whether the composite resource as a whole is ready.
+	// Ready reports whether the composite resource as a whole is ready.
 	Ready bool
 
 	// Status of the composite resource, complete, as a value that marshals to JSON and without conditions.
@@ -84,7 +84,7 @@ type Plan struct {
 	// Conditions of the composite resource.
 	Conditions []xpv2.Condition
 
-	// Events to tell of what happens in this pass. A pass that changes nothing has none: each would be told again and again.
+	// Events that report what happens in this pass. A pass that changes nothing has none: each would be reported again and again.
 	Events []Event
 
 	// Requires names objects of others that the next plan has to look at. Crossplane fetches them and asks again at once; it
@@ -95,7 +95,7 @@ type Plan struct {
 	TTL time.Duration
 }
 
-// A Requirement is an object of somebody else. Crossplane needs the right to read it, or the whole pass fails.
+// A Requirement is an object that is not ours. Crossplane needs the right to read it, or the whole pass fails.
 type Requirement struct {
 	Kind schema.GroupVersionKind
 
@@ -105,7 +105,7 @@ type Requirement struct {
 
 // An Event of the composite resource.
 type Event struct {
-	// Warning tells that somebody should look.
+	// Warning reports that a person should check.
 	Warning bool
 
 	// Reason in one word, and a message.
@@ -118,6 +118,6 @@ type Desired struct {
 	// and no others.
 	Object any
 
-	// Ready tells whether it is as it should be.
+	// Ready reports whether it is as it should be.
 	Ready bool
 }

@@ -4,12 +4,12 @@ package compose
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// checks tell by kind whether an object does what it is for. An object of another kind does as soon as it exists.
+// checks report by kind whether an object does what it is for. An object of another kind does as soon as it exists.
 var checks = map[schema.GroupKind]func(map[string]any) bool{
 	{Group: "apps", Kind: "Deployment"}: deploymentReady,
 }
 
-// Ready tells whether an observed object does what it is for. One that is not observed (nil) does not.
+// Ready reports whether an observed object does what it is for. One that is not observed (nil) does not.
 func Ready(o Object) bool {
 	if o == nil {
 		return false
@@ -20,7 +20,7 @@ func Ready(o Object) bool {
 	return !ok || check(m)
 }
 
-// deploymentReady when as many pods serve as it asks for, of whatever revision:
+// deploymentReady when as many pods serve as it asks for, of any revision:
 // while pods are replaced, the earlier ones serve.
 func deploymentReady(m map[string]any) bool {
 	return Number(m, 0, "status", "availableReplicas") >= Number(m, 1, "spec", "replicas")

@@ -33,7 +33,7 @@ func Settle(r Request, p *Plan, urgent bool) {
 	p.TTL = min(p.TTL, ttlAsking)
 }
 
-// changesConditions tells whether Crossplane will write conditions after a pass with this plan: ours, its own Ready, or the
+// changesConditions reports whether Crossplane will write conditions after a pass with this plan: ours, its own Ready, or the
 // generation they speak of.
 func changesConditions(xr map[string]any, p *Plan) bool {
 	ready := xpv2.Condition{Type: xpv2.TypeReady, Status: corev1.ConditionFalse, Reason: xpv2.ReasonCreating}

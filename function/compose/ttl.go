@@ -16,9 +16,9 @@ const (
 	// Waiting: for something Crossplane watches, so that a change wakes it up.
 	Waiting
 	// Following: for what may have gone unheard. When many things change at once, Crossplane stops listening to the composite
-	// resource for a while; so one more look follows a change, and looks go on until it listens again.
+	// resource for a while; so one more pass follows a change, and passes continue until it listens again.
 	Following
-	// Asking: for an object that was asked for and does not exist yet. Crossplane watches it as well, but whether it was refused
+	// Asking: for a desired object that does not exist yet. Crossplane watches it as well, but whether it was refused
 	// shows nowhere else.
 	Asking
 	// Expecting: for something that is on its way, while changes may go unheard.
@@ -42,13 +42,13 @@ const (
 // and of what it composes.
 const typeResponsive = "Responsive"
 
-// notListening is how long Crossplane does not listen once it has had too much, five minutes unless it is told otherwise, and as
-// long as it may overlook a change after that. It goes on to say so until the next change comes, however long that takes; but
+// notListening is how long Crossplane does not listen once it has had too much, five minutes unless it is configured differently, and as
+// long as it may overlook a change after that. It continues to say so until the next change comes, however long that takes; but
 // that one it hears.
 const notListening = 5*time.Minute + ttlFollowing
 
-// Unheard tells whether a change may go unheard: Crossplane says that it does not listen, and has not said so for longer than
-// that can be true; or something wrote the composite resource within the time that Following waits, going by the API server's
+// Unheard reports whether a change may go unheard: Crossplane says that it does not listen, and has not said so for longer than
+// this can be true; or something wrote the composite resource within the time that Following waits, going by the API server's
 // account of who wrote what.
 func Unheard(r Request) bool {
 	responsive := Condition(r.Composite.Map(), typeResponsive)
@@ -63,7 +63,7 @@ func Unheard(r Request) bool {
 	return false
 }
 
-// within tells whether something happened less than a while ago. A time that is a little ahead is that of another clock; one far
+// within reports whether something happened less than a while ago. A time that is a little ahead comes from another clock; one far
 // ahead, and what is no time, never.
 func within(now time.Time, happened any, while time.Duration) bool {
 	text, _ := happened.(string)
@@ -72,7 +72,7 @@ func within(now time.Time, happened any, while time.Duration) bool {
 	return err == nil && age > -ttlFollowing && age < while
 }
 
-// TTL is the time until the next look: that of the pace, or less when a deadline is nearer. It is never less than a second.
+// TTL is the time until the next pass: the pace, or less when a deadline is nearer. It is never less than a second.
 func (p Pace) TTL(now time.Time, deadlines ...time.Time) time.Duration {
 	ttl := map[Pace]time.Duration{
 		Settled: ttlSettled, Following: ttlFollowing, Waiting: ttlWaiting, Asking: ttlAsking, Expecting: ttlExpecting,

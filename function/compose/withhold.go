@@ -29,9 +29,9 @@ const (
 // Withholding is the memory of refused objects.
 //
 // Crossplane applies composed objects one by one in no order. When the API
-// server finds one invalid, Crossplane goes on. Any other refusal ends the pass:
+// server finds one invalid, Crossplane continues. Any other refusal ends the pass:
 // a random part of the rest is not applied, no status is written, and the condition Synced names the one object that was refused.
-// So that one is left out for a while, the rest gets applied, and the status can tell.
+// So that one is left out for a while, the rest gets applied, and the status can report it.
 //
 // The memory is in the status, which the pass that learns of a refusal has to write. It would not if another new object were
 // refused as well, and two refused objects would take turns for ever. So that one pass asks for nothing new at all. What is
@@ -75,7 +75,7 @@ func Withhold(r Request) *Withholding {
 	return w
 }
 
-// LeavesOut tells whether an object is to be left out of this plan.
+// LeavesOut reports whether this plan must leave an object out.
 func (w *Withholding) LeavesOut(name string) bool {
 	if w.observed[name] != nil {
 		return false
@@ -84,7 +84,7 @@ func (w *Withholding) LeavesOut(name string) bool {
 	return refused || w.learning
 }
 
-// Keeps tells whether an observed object is to be kept as it is, because a change of it was refused.
+// Keeps reports whether an observed object must be kept as it is, because a change of it was refused.
 func (w *Withholding) Keeps(name string) bool {
 	_, refused := w.entries[name]
 	return refused && w.observed[name] != nil
@@ -93,11 +93,11 @@ func (w *Withholding) Keeps(name string) bool {
 // Refusal is why the API server refused an object, or "".
 func (w *Withholding) Refusal(name string) string { return w.entries[name].Message }
 
-// Invalid tells whether the API server found an object invalid. Why it did is in an event only, because the words change from try
+// Invalid reports whether the API server found an object invalid. Why it did is in an event only, because the words change from try
 // to try.
 func (w *Withholding) Invalid(name string) bool { return slices.Contains(w.invalid, name) }
 
-// Entries for the status, of those objects that are still asked for, by name.
+// Entries for the status, of objects that are still desired, by name.
 func (w *Withholding) Entries(asked []Asked) []v1alpha1.Withheld {
 	var es []v1alpha1.Withheld
 	for _, a := range asked {

@@ -37,7 +37,7 @@ type Options struct {
 	// Log that the server writes to.
 	Log *slog.Logger
 
-	// Kinds that have a metric of their own. What else is asked for counts as "other", as callers could choose any name.
+	// Kinds that have a metric of their own. Any other kind counts as "other", as clients could choose any name.
 	Kinds []string
 
 	// Address that Crossplane calls.
@@ -55,7 +55,7 @@ type Options struct {
 	// MetricsAddress serves /metrics. None when empty.
 	MetricsAddress string
 
-	// DrainDelay is how long to go on serving after being told to end.
+	// DrainDelay is how long to continue to serve after the context ended.
 	DrainDelay time.Duration
 
 	// DrainTimeout is how long running calls may take to end after that.
@@ -120,7 +120,7 @@ func (s *Server) Addr() net.Addr {
 	return s.listener.Addr()
 }
 
-// Run serves until the context ends, then drains: callers are told first, calls are served on for the delay, running ones get the
+// Run serves until the context ends, then drains: clients are notified first, calls are served for the delay, running ones get the
 // timeout to end. It returns an error when something cannot be served any more.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.close()

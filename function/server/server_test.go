@@ -319,7 +319,7 @@ func TestNew(t *testing.T) {
 		"NoCertificates": {
 			reason: "Without certificates nothing should be served by accident.",
 			o:      Options{Address: loopback},
-			want: "cannot serve without certificates: name their folder (--tls-certs-dir), or serve to anybody in a " +
+			want: "cannot serve without certificates: name their folder (--tls-certs-dir), or serve to every client in a " +
 				"local run (--insecure)",
 		},
 		"AddressTaken": {

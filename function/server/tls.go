@@ -24,7 +24,7 @@ func transport(o Options) (credentials.TransportCredentials, error) {
 	}
 	if o.CertsDir == "" {
 		return nil, errors.New("cannot serve without certificates: name their folder (--tls-certs-dir), or serve to " +
-			"anybody in a local run (--insecure)")
+			"every client in a local run (--insecure)")
 	}
 	c := &certificates{dir: o.CertsDir, log: o.Log}
 	if err := c.reload(); err != nil {
@@ -40,7 +40,7 @@ const (
 	fileClientCA    = "ca.crt"
 )
 
-// certificates of a folder. They are read at every handshake, of which there are few, so that a rotation counts from the next one
+// certificates of a folder. They are read at every handshake, because there are few, so that a rotation counts from the next one
 // on. Contents are compared, not times: a Secret's volume changes by the swap of a symbolic link.
 type certificates struct {
 	dir string

@@ -36,14 +36,14 @@ const seen = `{"metadata": {"name": "reco", "namespace": "demo", "generation": 4
 }}`
 
 const stepping = `{
-	"phase": "Stepping", "reason": "Soaking", "message": "20 % of callers may reach revision 7c9f7c9f7c, and evidence is being gathered",
+	"phase": "Stepping", "reason": "Soaking", "message": "20 % of requests may reach revision 7c9f7c9f7c, and evidence is being gathered",
 	"epoch": 7, "weight": 20, "stable": "51aa51aa51", "candidate": "7c9f7c9f7c", "since": "2026-01-01T11:59:18Z", "until": "2026-01-01T12:00:30Z",
 	"evidence": [
 		{"name": "success", "verdicts": "IPF", "value": 0.95123, "lower": 0.93, "upper": 0.96, "samples": 240, "asked": "at least 0.99"},
 		{"name": "success-against-baseline", "verdicts": "N", "asked": "not less than the baseline beyond doubt"}
 	],
 	"lastDecision": {"from": "Preparing", "to": "Stepping", "reason": "Passed", "message": "replicas of revision 7c9f7c9f7c serve", "at": "2026-01-01T11:59:18Z"},
-	"failed": [{"revision": "0badc0de00", "reason": "MetricFailed", "message": "success 0.9 (0.88 to 0.92) of 300 requests, asked at least 0.99", "attempts": 1, "retryAfter": "2026-01-01T12:08:00Z"}]
+	"failed": [{"revision": "0badc0de00", "reason": "MetricFailed", "message": "success 0.9 (0.88 to 0.92) of 300 requests, required at least 0.99", "attempts": 1, "retryAfter": "2026-01-01T12:08:00Z"}]
 }`
 
 func viewOf(t *testing.T, rollout, deployments string) view {
@@ -70,7 +70,7 @@ func TestDraw(t *testing.T) {
 			want: []string{
 				"Algorithm demo/reco is Progressing",
 				"Stepping, Soaking  for 42s, 30s to go  epoch 7",
-				"20 % of callers may reach revision 7c9f7c9f7c, and evidence is being gathered",
+				"20 % of requests may reach revision 7c9f7c9f7c, and evidence is being gathered",
 				"",
 				"slot a  live       51aa51aa51   2 of  2 replicas  " + strings.Repeat("█", 32) + strings.Repeat("░", 8) + "    80 %",
 				"slot b  candidate  7c9f7c9f7c   1 of  1 replicas  " + strings.Repeat("█", 8) + strings.Repeat("░", 32) + "    20 %",
@@ -80,7 +80,7 @@ func TestDraw(t *testing.T) {
 				"success-against-baseline  N                                                            not less than the baseline beyond doubt",
 				"",
 				"last decision  Preparing → Stepping, Passed: replicas of revision 7c9f7c9f7c serve",
-				"failed         0badc0de00, attempt 1, MetricFailed: success 0.9 (0.88 to 0.92) of 300 requests, asked at least 0.99",
+				"failed         0badc0de00, attempt 1, MetricFailed: success 0.9 (0.88 to 0.92) of 300 requests, required at least 0.99",
 			},
 		},
 		"Held": {
@@ -161,11 +161,11 @@ func TestFollow(t *testing.T) {
 	early := viewOf(t, `{"phase": "Stable", "reason": "Drained"}`, `[]`)
 	early.algorithm.Status.Conditions[1] = condition{Type: "Updated", Status: "False", Reason: "RollingOut"}
 	tried := viewOf(t, `{"phase": "Stepping", "reason": "Soaking", "weight": 20, "candidate": "7c9f7c9f7c", "evidence": [{"name": "success", "verdicts": "P", "value": 1, "samples": 60}], "message": "20 % of callers"}`, both)
-	done := viewOf(t, `{"phase": "Stable", "reason": "Drained", "message": "callers reach revision 7c9f7c9f7c"}`, `[]`)
+	done := viewOf(t, `{"phase": "Stable", "reason": "Drained", "message": "clients reach revision 7c9f7c9f7c"}`, `[]`)
 	const (
 		first  = "   0.0 s  Stable          0 %  Drained  \n"
 		second = "   2.0 s  Stepping       20 %  Soaking  slot a: 51aa51aa51 2/2  slot b: 7c9f7c9f7c 1/1  success: P 1 of 60  20 % of callers\n"
-		third  = "   4.0 s  cannot read\n   5.0 s  Stable          0 %  Drained  callers reach revision 7c9f7c9f7c\n"
+		third  = "   4.0 s  cannot read\n   5.0 s  Stable          0 %  Drained  clients reach revision 7c9f7c9f7c\n"
 	)
 	cases := map[string]struct {
 		reason string
@@ -178,9 +178,9 @@ func TestFollow(t *testing.T) {
 			reason: "A pass that knew of the edit before it acted on it does not count either.",
 			c:      command{Until: []string{"Stable"}, After: "Stable", For: time.Minute},
 			looks:  []view{done, tried, done},
-			want: "   0.0 s  Stable          0 %  Drained  callers reach revision 7c9f7c9f7c\n" +
+			want: "   0.0 s  Stable          0 %  Drained  clients reach revision 7c9f7c9f7c\n" +
 				"   1.0 s  Stepping       20 %  Soaking  slot a: 51aa51aa51 2/2  slot b: 7c9f7c9f7c 1/1  success: P 1 of 60  20 % of callers\n" +
-				"   2.0 s  Stable          0 %  Drained  callers reach revision 7c9f7c9f7c\n",
+				"   2.0 s  Stable          0 %  Drained  clients reach revision 7c9f7c9f7c\n",
 		},
 		"Until": {
 			reason: "A phase from before the edit does not count, and what does not change is written once.",

@@ -28,7 +28,7 @@ const (
 )
 
 // Discovery is a query that finds which metrics of known names there are, and whether pods are scraped at all, by slot. What drift
-// is measured by tells nothing about the server.
+// is measured by says nothing about the server.
 func Discovery() string {
 	servers := Servers()
 	names := make([]string, 0, 4*len(servers))
@@ -87,7 +87,7 @@ func counted(window string, selectors []string) string {
 }
 
 // Counts is what each series of a counter has counted in a window. Many counters are born with the first event that they count,
-// as those of failures are, and increase takes their first value for the one they began with. So where a series was not there
+// as counters of failures are, and increase takes their first value for the one they began with. So where a series was not there
 // when the window began, and has fewer samples than its pod has scrapes, its value counts from zero. A pod that is itself new to
 // Prometheus may have counted long before: its series count from their first value.
 func Counts(selector, window string) string {

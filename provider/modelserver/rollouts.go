@@ -43,20 +43,20 @@ func rolloutRules() []Rule {
 
 // rolloutAlerts fire when a person has to look at a rollout. One that waits for people or for a time of day by design is none.
 func rolloutAlerts() []Alert {
-	const where = "kubectl -n {{ $labels.namespace }} describe algorithm {{ $labels.algorithm }} tells why, and what to do."
+	const where = "kubectl -n {{ $labels.namespace }} describe algorithm {{ $labels.algorithm }} shows why, and what to do."
 	return []Alert{
 		{
 			Alert: "AlgorithmRolledBack", Severity: "warning", For: "1m",
 			Expr:        RecordRolloutPhase + `{` + LabelPhase + `="RolledBack"} == 1`,
 			Summary:     "The revision that Algorithm {{ $labels.algorithm }} of namespace {{ $labels.namespace }} asks for was rolled back.",
-			Description: "All callers reach the revision before. " + where,
+			Description: "All clients reach the revision before. " + where,
 		},
 		{
 			Alert: "AlgorithmRolloutHolds", Severity: "warning", For: "1m",
 			Expr: fmt.Sprintf("%s{%s=\"Holding\",%s!~\"AwaitingApproval|FreezeWindow\"} == 1\n  and on (%s, %s) %s > %d",
 				RecordRolloutPhase, LabelPhase, LabelReason, LabelNamespace, LabelAlgorithm, RecordRolloutSeconds, holdsLong),
 			Summary:     "The rollout of Algorithm {{ $labels.algorithm }} of namespace {{ $labels.namespace }} has been held for an hour: {{ $labels.reason }}.",
-			Description: "Callers stay as they are. " + where,
+			Description: "The traffic to each revision stays as it is. " + where,
 		},
 		{
 			// A step that soaks lasts as long as the spec says, and holds at its deadline.

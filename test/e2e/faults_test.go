@@ -69,7 +69,7 @@ func TestBadRevision(t *testing.T) {
 
 			edit(t, reco("v2", tc.modify))
 			eventually(t, "the cause is reported", algorithmCondition(ns, name, v1alpha1.TypeUpdated, corev1.ConditionFalse, tc.reason,
-				append(tc.words, "callers reach revision "+first)...))
+				append(tc.words, "clients reach revision "+first)...))
 			eventually(t, "it is degraded, and Ready", ready(ns, name, v1alpha1.PhaseDegraded, 1))
 			eventually(t, "the pods with traffic are healthy", algorithmCondition(ns, name, v1alpha1.TypePodsHealthy, corev1.ConditionTrue, v1alpha1.ReasonServing))
 

@@ -190,7 +190,7 @@ func TestMetricChecks(t *testing.T) {
 	eventually(t, "everything is healthy", algorithmCondition(ns, "reco", v1alpha1.TypeWithinTargets, corev1.ConditionTrue, v1alpha1.ReasonTargetsMet))
 	edit(t, reco(v1alpha1.MetricCheck{Name: "missed", Query: "sum(algorithm_inflight)", Min: new(7.0)}))
 	eventually(t, "a target that is missed is reported", algorithmCondition(ns, "reco", v1alpha1.TypeWithinTargets, corev1.ConditionFalse,
-		v1alpha1.ReasonTargetMissed, "missed: 0, asked for at least 7"))
+		v1alpha1.ReasonTargetMissed, "missed: 0, must be at least 7"))
 }
 
 // TestScalesByQuery follows a query of the spec, which needs its own recording rule.

@@ -185,7 +185,7 @@ func TestUpgradeRestartsNothing(t *testing.T) {
 	stable(t, tried("v1"))
 	course := courseOf(t, ns, "tried")
 	edit(t, tried("v2"))
-	within(t, 2*timeout, "20 % of callers may reach v2", stepping(ns, "tried", 20))
+	within(t, 2*timeout, "20 % of requests may reach v2", stepping(ns, "tried", 20))
 	type state struct {
 		pods       map[types.UID]int32
 		generation int64

@@ -92,7 +92,7 @@ func TestMetricsOutageHolds(t *testing.T) {
 	calls := callers(t, ns, "reco", host, outsideKept, outsideNew)
 
 	edit(t, reco("v2"))
-	within(t, 2*timeout, "20 % of callers may reach v2", stepping(ns, "reco", 20))
+	within(t, 2*timeout, "20 % of requests may reach v2", stepping(ns, "reco", 20))
 	within(t, timeout, "a look has passed", func(ctx context.Context) error {
 		if e := rolloutOf(ctx, ns, "reco").Evidence; !slices.ContainsFunc(e, func(s v1alpha1.EvidenceStatus) bool { return strings.HasSuffix(s.Verdicts, "P") }) {
 			return errors.New(letters(e))

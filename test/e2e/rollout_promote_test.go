@@ -32,7 +32,7 @@ func TestCanaryPromotes(t *testing.T) {
 	began := time.Now()
 	edit(t, reco("v2"))
 	for _, weight := range []int32{20, 50} {
-		within(t, 2*timeout, fmt.Sprintf("%d %% of callers may reach v2", weight), stepping(ns, "reco", weight))
+		within(t, 2*timeout, fmt.Sprintf("%d %% of requests may reach v2", weight), stepping(ns, "reco", weight))
 		meets(t, calling(host, 60), "v2", float64(weight), 10)
 	}
 	within(t, 2*timeout, "v2 bakes", rollout(ns, "reco", v1alpha1.RolloutBaking, ""))
@@ -120,7 +120,7 @@ func TestCanaryWithoutGateway(t *testing.T) {
 	within(t, 2*timeout, "all traffic of a single replica shifts", rollout(ns, "small", v1alpha1.RolloutBaking, ""))
 	single.took(t, v1alpha1.RolloutStable, v1alpha1.RolloutPreparing, v1alpha1.RolloutPromoting, v1alpha1.RolloutBaking)
 
-	within(t, 2*timeout, "20 % of callers may reach v2", stepping(ns, "reco", 20))
+	within(t, 2*timeout, "20 % of requests may reach v2", stepping(ns, "reco", 20))
 	eventually(t, "one replica beside four is their share", func(ctx context.Context) error {
 		if s := rolloutOf(ctx, ns, "reco").Share; s == nil || *s != 20 {
 			return fmt.Errorf("status.rollout.share is %v", s)

@@ -92,7 +92,7 @@ func TestCanaryRollsBack(t *testing.T) {
 	tried := c.routedAt(20, began)
 	back := c.routedAt(0, tried)
 	look, check := c.firstFailure()
-	t.Logf("20 %% of callers were sent to v2 %s after the edit; the first look that failed, at %s, came %s after that; weight 0 %s after that look, %s after the first caller",
+	t.Logf("20 %% of requests were sent to v2 %s after the edit; the first look that failed, at %s, came %s after that; weight 0 %s after that look, %s after the first caller",
 		tried.Sub(began).Round(10*time.Millisecond), check, look.Sub(tried).Round(10*time.Millisecond),
 		back.Sub(look).Round(10*time.Millisecond), back.Sub(tried).Round(10*time.Millisecond))
 	exposed := float64(r.LastFailure.Sub(r.FirstFailure).Seconds()) * 120
@@ -138,7 +138,7 @@ func TestCanaryRollsBack(t *testing.T) {
 		t.Errorf("nothing should start while it cools down, got %d pods", n)
 	}
 	edit(t, reco("v3", careful()))
-	within(t, 2*timeout, "20 % of callers may reach v3", stepping(ns, "reco", 20))
+	within(t, 2*timeout, "20 % of requests may reach v3", stepping(ns, "reco", 20))
 	meets(t, calling(host, 60), "v3", 20, 10)
 	if !maps.Equal(pods, w.podsOf("a")) {
 		t.Errorf("the pods of v1 should be those from before: %v, got %v", pods, w.podsOf("a"))
@@ -233,7 +233,7 @@ func TestEditMidRollout(t *testing.T) {
 	calls := callers(t, ns, "reco", host, outsideNew)
 	tries := func(v string) {
 		t.Helper()
-		within(t, 2*timeout, "20 % of callers may reach "+v, func(ctx context.Context) error {
+		within(t, 2*timeout, "20 % of requests may reach "+v, func(ctx context.Context) error {
 			if err := stepping(ns, "reco", 20)(ctx); err != nil {
 				return err
 			}

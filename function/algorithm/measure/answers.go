@@ -164,11 +164,11 @@ func against(c observev1alpha1.Check, v float64) string {
 	}
 	switch {
 	case c.Min != nil && c.Max != nil:
-		return fmt.Sprintf("%s: %.3g, asked for %g to %g", what, v, *c.Min, *c.Max)
+		return fmt.Sprintf("%s: %.3g, must be %g to %g", what, v, *c.Min, *c.Max)
 	case c.Min != nil:
-		return fmt.Sprintf("%s: %.3g, asked for at least %g", what, v, *c.Min)
+		return fmt.Sprintf("%s: %.3g, must be at least %g", what, v, *c.Min)
 	case c.Max != nil:
-		return fmt.Sprintf("%s: %.3g, asked for at most %g", what, v, *c.Max)
+		return fmt.Sprintf("%s: %.3g, must be at most %g", what, v, *c.Max)
 	default:
 		return fmt.Sprintf("%s: %.3g", what, v)
 	}
@@ -180,6 +180,6 @@ func BudgetExhausted(o *v1alpha1.SLO, left *int32) string {
 	if o == nil || o.OnExhausted != v1alpha1.ExhaustedFreezeRollouts || left == nil || *left > *o.MinBudgetPercent {
 		return ""
 	}
-	return fmt.Sprintf("%d %% of the error budget of spec.slo is left: rollouts go on when it is more than minBudgetPercent, %d %%",
+	return fmt.Sprintf("%d %% of the error budget of spec.slo is left: rollouts continue when it is more than minBudgetPercent, %d %%",
 		*left, *o.MinBudgetPercent)
 }

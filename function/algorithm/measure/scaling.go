@@ -131,7 +131,7 @@ func ScalingMetrics(
 	return ms
 }
 
-// Kept are the metrics that an autoscaler has, and goes on by while that of the load is unknown. Replicas with a GPU may have been
+// Kept are the metrics that an autoscaler has, and keeps while the metric of the load is unknown. Replicas with a GPU may have been
 // without one before.
 func Kept(spec *v1alpha1.AlgorithmSpec, metrics []*applyautoscalingv2.MetricSpecApplyConfiguration) []*applyautoscalingv2.MetricSpecApplyConfiguration {
 	if spec.Resources.GPU == "" || spec.Scaling.Signal == string(observev1alpha1.SignalCPU) {
@@ -170,7 +170,7 @@ const excused = 1.05
 
 // Guard is the series of the guard, and the expression that records it for the pods that a selector names: the latency while it
 // is above the target, and zero while it is not. An autoscaler takes a value near its target for a reason to keep every replica.
-// So a latency that is just below it would keep those of a peak for ever.
+// So a latency that is just below it would keep the replicas of a peak for ever.
 func Guard(spec *v1alpha1.AlgorithmSpec, selector string) (series, expression string) {
 	latency := strings.Replace(LatencyMetric(spec), "_", ":", 1) + selector
 	return strings.Replace(guardMetric, "_", ":", 1),

@@ -15,7 +15,7 @@ func previousGone(f Facts, l Ledger) (transition, bool) {
 	idle := f.idle(l)
 	return transition{
 		to: v1alpha1.RolloutDraining, reason: v1alpha1.ReasonStateLost,
-		message: fmt.Sprintf("revision %s is not there any more to take requests back", l.Previous),
+		message: fmt.Sprintf("revision %s no longer exists, so requests cannot go back to it", l.Previous),
 	}, idle.Exists && idle.Revision != l.Previous
 }
 
@@ -51,7 +51,7 @@ func takenBack(f Facts, l Ledger) (transition, bool) {
 		message = "the spec asks for it again"
 	}
 	// Where requests would go back to must be able to take them. A person who aborts does not wait for that without end.
-	wait := fmt.Sprintf("requests go back to revision %s once %d of its replicas serve, and %d do: %s",
+	wait := fmt.Sprintf("requests go back to revision %s once %d of its replicas serve, and %d serve now: %s",
 		l.Previous, max(f.live(l).Available, 1), f.idle(l).Available, message)
 	if l.Standing() == v1alpha1.RolloutPromoting {
 		return stay(wait), true
@@ -67,26 +67,11 @@ func takenBack(f Facts, l Ledger) (transition, bool) {
 	return t, true
 }
 
-// bears reports whether the revision before the candidate can take requests back: it has just served all of them, or as many of
-// its replicas serve as of the candidate, of which none may.
-func (f Facts) bears(l Ledger) bool {
-	n := f.idle(l).Available
-	switch f.capacity(l) {
-	case v1alpha1.CapacityRecreate:
-		return true
-	case v1alpha1.CapacityBorrow:
-		// The others follow, as its replicas and requests came.
-		return n > 0 && (l.Standing() == v1alpha1.RolloutPromoting || n >= min(f.mayMiss(), f.live(l).Available))
-	default:
-	}
-	return n > 0 && (l.Standing() == v1alpha1.RolloutPromoting || n >= f.live(l).Available)
-}
-
 func promotionNotInForce(f Facts, l Ledger) (transition, bool) {
 	if f.inForce(l) {
 		return transition{}, false
 	}
-	t := stay(fmt.Sprintf("what sends all requests to revision %s is not in force yet", l.Candidate))
+	t := stay(fmt.Sprintf("the change that sends all requests to revision %s is not in force yet", l.Candidate))
 	late, wake := f.due(l.Entered, routeTimeout)
 	if late || l.holdsFor(v1alpha1.ReasonAwaitingRoute) {
 		t = hold(l, v1alpha1.RolloutPromoting, v1alpha1.ReasonAwaitingRoute, fmt.Sprintf(
@@ -103,7 +88,7 @@ func promotionInForce(_ Facts, l Ledger) (transition, bool) {
 }
 
 func bakes(l Ledger) string {
-	return fmt.Sprintf("all callers reach revision %s, and %s stays to take them back", l.Candidate, l.Previous)
+	return fmt.Sprintf("all clients reach revision %s, and revision %s stays so that they can go back", l.Candidate, l.Previous)
 }
 
 func bakingWithoutMetrics(f Facts, l Ledger) (transition, bool) {
@@ -120,7 +105,7 @@ func bakingWithoutMetrics(f Facts, l Ledger) (transition, bool) {
 func baked(f Facts, l Ledger) (transition, bool) {
 	over, wake := f.due(l.Began, f.Lifecycle.Bake.Duration)
 	if over {
-		return finish(v1alpha1.ReasonBaked, fmt.Sprintf("revision %s has baked: %s ends", l.Candidate, l.Previous)), true
+		return finish(v1alpha1.ReasonBaked, fmt.Sprintf("revision %s has baked: revision %s ends", l.Candidate, l.Previous)), true
 	}
 	t := stay(bakes(l))
 	t.timers = at(wake)

@@ -65,13 +65,13 @@ func (f Facts) mayGoOn(l Ledger, weight int32, needsApproval bool) block {
 	if b := f.mayShift(l); b.Reason != "" || !needsApproval || f.approved(l.Candidate, weight) {
 		return b
 	}
-	share := fmt.Sprintf("%d %% of callers do", weight)
+	share := fmt.Sprintf("%d %% of requests", weight)
 	if weight == 100 {
-		share = "all callers go over"
+		share = "all requests"
 	}
 	return block{Reason: v1alpha1.ReasonAwaitingApproval, Message: fmt.Sprintf(
-		"somebody has to agree that %s: add %q to spec.lifecycle.approve, or %q to spec.lifecycle.abort",
-		share, fmt.Sprintf("%s:%d", l.Candidate, weight), l.Candidate)}
+		"a person has to approve that %s may reach revision %s: add %q to spec.lifecycle.approve, or %q to spec.lifecycle.abort",
+		share, l.Candidate, fmt.Sprintf("%s:%d", l.Candidate, weight), l.Candidate)}
 }
 
 // approved reports whether a share of requests needs no approval, or has it.

@@ -330,3 +330,21 @@ func Rescue(f Facts) (Decision, bool) {
 	o := Outcome{Ledger: l}.after(t, f.clock())
 	return Decision{Ledger: o.Ledger, Rollout: &o}, true
 }
+
+// aborted candidate: nothing says that it is good enough for all requests. A person who removes its tests has not requested its
+// promotion. It is not tried again by itself.
+func (f Facts) aborted(l Ledger) Ledger {
+	if !l.Testing() || l.Experiment != nil {
+		return l
+	}
+	message := "spec.lifecycle was removed before it had passed"
+	if f.Lifecycle != nil {
+		message = "spec.replicas was set to 0 before it had passed"
+	}
+	l.Entered = f.clock()
+	l = l.left()
+	if f.Target == l.Candidate || f.Target == "" {
+		l = l.condemned(l.Candidate, v1alpha1.ReasonAborted, message)
+	}
+	return l
+}

@@ -22,7 +22,7 @@ const CheckDrift = "drift"
 const silentIntervals = 4
 
 // ProviderMissing is what to do where no Analysis can exist.
-const ProviderMissing = "provider-capstan asks Prometheus, and is not installed: install the package capstan"
+const ProviderMissing = "provider-capstan, which queries Prometheus, is not installed: install the package capstan"
 
 // Evidence about a candidate is what was gathered since its weight is in force.
 type Evidence struct {
@@ -66,7 +66,7 @@ type Check struct {
 	// Verdicts of the latest looks, the latest last.
 	Verdicts string
 
-	// Value in the unit of the check with its bounds, that of the baseline, and the number of requests behind it.
+	// Value in the unit of the check with its bounds, the value of the baseline, and the number of requests behind it.
 	Value, Lower, Upper, Baseline *float64
 	Samples                       *int64
 
@@ -175,7 +175,7 @@ func inWords(c *Check) string {
 		words += fmt.Sprintf(" of %d requests", *c.Samples)
 	}
 	if c.Asked != "" {
-		words += ", asked " + c.Asked
+		words += ", required " + c.Asked
 	}
 	if c.Message != "" {
 		words += ": " + c.Message

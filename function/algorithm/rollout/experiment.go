@@ -53,11 +53,11 @@ func (f Facts) mayExperiment(l Ledger) block {
 	case f.ArmB == "":
 		return because(v1alpha1.ReasonAwaitingModel, f.ArmBUnknown)
 	case f.ArmB == l.Revision:
-		return because(v1alpha1.ReasonSameRevision, "arm B is what the spec asks for: change something in spec.experiment.armB")
+		return because(v1alpha1.ReasonSameRevision, "arm B is the same as the spec: change something in spec.experiment.armB")
 	case failed != nil:
 		return because(v1alpha1.ReasonRolledBack, fmt.Sprintf("revision %s of arm B was rolled back: %s: change spec.experiment.armB", f.ArmB, failed.Reason))
 	case idle.Exists && idle.Revision != f.ArmB:
-		return because(v1alpha1.ReasonRolloutFirst, "arm B starts once what is in its place is gone")
+		return because(v1alpha1.ReasonRolloutFirst, "arm B starts once the revision in its slot is gone")
 	case f.live(l).Available == 0:
 		return because(v1alpha1.ReasonNotServing, "no replica of arm A serves")
 	default:
@@ -73,7 +73,7 @@ func experimentBegins(f Facts, l Ledger) (transition, bool) {
 	begin := func(l Ledger) Ledger { return l.testing(f.ArmB, &Trial{ID: e.ID, Key: KeyOf(e)}) }
 	return transition{
 		to: v1alpha1.RolloutPreparing, reason: v1alpha1.ReasonExperimentBegins, change: begin, size: e.Assignment.Percent,
-		message: fmt.Sprintf("experiment %s: replicas of arm B, revision %s, start, and no caller reaches it", e.ID, f.ArmB),
+		message: fmt.Sprintf("experiment %s: replicas of arm B, revision %s, start, and no request reaches it", e.ID, f.ArmB),
 	}, true
 }
 
@@ -89,7 +89,7 @@ func experimentWithdrawn(f Facts, l Ledger) (transition, bool) {
 	case e == nil:
 		return ends(v1alpha1.ReasonExperimentRemoved, "spec.experiment was removed")
 	case e.ID != l.Experiment.ID, KeyOf(e) != l.Experiment.Key:
-		return ends(v1alpha1.ReasonExperimentEdited, "what was counted is about another one")
+		return ends(v1alpha1.ReasonExperimentEdited, "what was counted belongs to another experiment")
 	case f.Target != "" && f.Target != l.Revision:
 		return ends(v1alpha1.ReasonSuperseded, fmt.Sprintf("the spec asks for revision %s, and its rollout goes first", f.Target))
 	case f.ArmB != "" && f.ArmB != l.Candidate:
@@ -123,7 +123,7 @@ func experimentEnds(f Facts, l Ledger) (transition, bool) {
 	if !over {
 		return transition{timers: at(wake)}, false
 	}
-	why := "too little is known: " + differs(found)
+	why := "there is too little evidence: " + differs(found)
 	if decided {
 		why = fmt.Sprintf("guardrails have not passed (%s), although %s: %s", strings.Join(open, ", "), v.message, differs(found))
 	}

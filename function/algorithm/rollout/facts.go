@@ -4,7 +4,6 @@ package rollout
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -157,13 +156,6 @@ func (f Facts) Needed() int64 {
 		return int64(f.Scaling.MinReplicas)
 	}
 	return int64(f.Replicas)
-}
-
-// outOfRoom reports whether replicas wait for others to make room.
-func outOfRoom(reason xpv2.ConditionReason) bool {
-	return slices.Contains([]xpv2.ConditionReason{
-		v1alpha1.ReasonInsufficientGPU, v1alpha1.ReasonUnschedulable, v1alpha1.ReasonQuotaExceeded, v1alpha1.ReasonPodsRefused,
-	}, reason)
 }
 
 // mirrorsFirst reports whether copies of requests reach the candidate before requests do.

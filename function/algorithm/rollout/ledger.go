@@ -32,6 +32,12 @@ const (
 	loopLimit = 3
 )
 
+// A third loss of all replicas within interruptionTime is one too many to continue at once.
+const (
+	interruptionTime = time.Hour
+	interruptions    = 3
+)
+
 // A Ledger says which revision requests reach and where, and how far the next one has come. It is an annotation of what sends
 // requests there: of the Algorithm's Service, and of its route while a rollout decides about weights. So the effect and the
 // memory of it are written together. The status holds it as well. Of several the one of the latest epoch counts: Crossplane
@@ -224,7 +230,7 @@ func (l Ledger) startingAt(t time.Time) Ledger {
 	return l
 }
 
-// interrupted candidate, of which no replica serves: a share of requests waits for it. What was counted is about a share that no
+// interrupted candidate, without a replica that serves: a share of requests waits for it. What was counted is about a share that no
 // longer reaches it; the arms of an experiment are counted all the same.
 func (l Ledger) interrupted(share int32) Ledger {
 	if l.Weight > 0 {
@@ -248,7 +254,7 @@ func (l Ledger) weighing(share int32) Ledger {
 	return l.growing(0, "").uncounted()
 }
 
-// promoted candidate: it is live from now on. Requests may reach it at once, whatever the Gateway reports.
+// promoted candidate: it is live from now on. Requests may reach it at once, even if the Gateway does not report it.
 func (l Ledger) promoted() Ledger {
 	l = l.weighing(100).counting()
 	l.Slot, l.Revision, l.Previous, l.Since = names.Other(l.Slot), l.Candidate, l.Revision, l.Entered
@@ -318,24 +324,6 @@ func (l Ledger) suffering(reason xpv2.ConditionReason, now time.Time) Ledger {
 		l.Trouble, l.TroubleAt = "", time.Time{}
 	default:
 		l.Trouble, l.TroubleAt = reason, now
-	}
-	return l
-}
-
-// aborted candidate, of which nothing says that it is good enough for all requests: who removes what it is tested by has not asked
-// for that. It is not tried again by itself.
-func (f Facts) aborted(l Ledger) Ledger {
-	if !l.Testing() || l.Experiment != nil {
-		return l
-	}
-	message := "spec.lifecycle was removed before it had passed"
-	if f.Lifecycle != nil {
-		message = "spec.replicas was set to 0 before it had passed"
-	}
-	l.Entered = f.clock()
-	l = l.left()
-	if f.Target == l.Candidate || f.Target == "" {
-		l = l.condemned(l.Candidate, v1alpha1.ReasonAborted, message)
 	}
 	return l
 }

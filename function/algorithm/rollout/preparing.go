@@ -28,33 +28,12 @@ func withdrawn(f Facts, l Ledger) (transition, bool) {
 	}
 }
 
-// A beginning is the first share of requests of a candidate.
-type beginning struct {
-	// weight is the share, and size the one that the candidate is sized for.
-	weight, size int32
-
-	// promoted reports whether it gets all requests because the spec says so, copied whether it gets copies of requests first.
-	promoted, copied bool
-}
-
-func (f Facts) first(l Ledger) beginning {
-	b := beginning{weight: f.nextShare(l), promoted: l.Experiment == nil && f.promotes(l.Candidate)}
-	if b.promoted {
-		b.weight = 100
-	}
-	b.size, b.copied = b.weight, f.mirrorsFirst(l) && !b.promoted
-	if b.copied {
-		b.size = max(b.weight, f.Lifecycle.Mirror.Percent)
-	}
-	return b
-}
-
 func slotTaken(f Facts, l Ledger) (transition, bool) {
 	idle := f.idle(l)
 	if idle.Exists && idle.Revision != l.Candidate && !f.drained(names.Other(l.Slot)) {
 		return awaitRoute(f, l, v1alpha1.RolloutPreparing), true
 	}
-	return stay(fmt.Sprintf("revision %s starts once what is in its place is gone", l.Candidate)), idle.Exists && idle.Revision != l.Candidate
+	return stay(fmt.Sprintf("revision %s starts once the revision in its slot is gone", l.Candidate)), idle.Exists && idle.Revision != l.Candidate
 }
 
 // trouble that the candidate has now. That a Gateway does not take the route lasts until it does.
@@ -71,7 +50,7 @@ func (f Facts) trouble(l Ledger) xpv2.ConditionReason {
 
 func replicasWithoutRoom(f Facts, l Ledger) (transition, bool) {
 	idle := f.idle(l)
-	return noRoom(f, l, v1alpha1.RolloutPreparing, idle.TroubleMessage), idle.awaits() != "" && !f.readyFor(l, f.first(l).size)
+	return noRoom(f, l, v1alpha1.RolloutPreparing, idle.TroubleMessage), idle.waitsFor() != "" && !f.readyFor(l, f.first(l).size)
 }
 
 // replicasBlocked for too long by what is wrong with the revision itself, and what waiting does not change.
@@ -107,7 +86,7 @@ func firstMirrorRefused(f Facts, l Ledger) (transition, bool) {
 }
 
 func replicasStart(f Facts, l Ledger) (transition, bool) {
-	report := fmt.Sprintf("replicas of revision %s start, and no caller reaches it", l.Candidate) + f.awaited(l)
+	report := fmt.Sprintf("replicas of revision %s start, and no request reaches it", l.Candidate) + f.awaited(l)
 	t := stay(report)
 	if l.holdsFor(v1alpha1.ReasonNoCapacity, v1alpha1.ReasonSourceUnreachable, v1alpha1.ReasonNodeFault) {
 		t = resume(l)
@@ -132,8 +111,8 @@ func notMeasuredBefore(f Facts, l Ledger) (transition, bool) {
 }
 
 func unmeasured(l Ledger) string {
-	return fmt.Sprintf("nothing was known of revision %s until the deadline of its step, although the live revision can be measured: "+
-		"see that its pods serve metrics on spec.metrics.port and path, and correct the spec, or name it in spec.lifecycle.promote or abort", l.Candidate)
+	return fmt.Sprintf("there was no data about revision %s until the deadline of its step, although the live revision can be measured: "+
+		"check that its pods serve metrics on spec.metrics.port and path, and correct the spec, or name it in spec.lifecycle.promote or abort", l.Candidate)
 }
 
 // firstEvidenceMissing: the checks of the candidate cannot be measured on the live revision. What is measured by the same queries
@@ -210,7 +189,7 @@ func firstShareBlocked(f Facts, l Ledger) (transition, bool) {
 func firstShareBegins(f Facts, l Ledger) (transition, bool) {
 	weight, why := f.first(l).weight, fmt.Sprintf("replicas of revision %s serve", l.Candidate)
 	if weight == 100 && f.indivisible(1) {
-		why += ", and without spec.route a single replica shares requests with none"
+		why += ", and without spec.route a single replica cannot share requests with another"
 	}
 	if weight == 100 && f.capacity(l) == v1alpha1.CapacityBorrow {
 		// The rest of the replicas, and the requests with them, go over one after the other.

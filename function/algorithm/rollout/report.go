@@ -128,7 +128,7 @@ func (d Decision) Updated(f Facts, serves string) *xpv2.Condition {
 	case phase == v1alpha1.RolloutStepping, phase == v1alpha1.RolloutMirroring,
 		phase == v1alpha1.RolloutPreparing && f.Slots[d.Beside.Slot].Trouble == "":
 		return is(v1alpha1.ReasonRollingOut, fmt.Sprintf(
-			"revision %s is tried, and all other callers reach %s: see status.rollout", l.Candidate, l.Revision))
+			"revision %s is under test, and all other clients reach revision %s: see status.rollout", l.Candidate, l.Revision))
 	default:
 		return nil
 	}

@@ -43,7 +43,7 @@ func stable(f Facts, l Ledger) bool {
 
 func requestsFinish(f Facts, l Ledger) (transition, bool) {
 	decides := f.Target == l.Revision && f.idle(l).Exists && l.Phase != v1alpha1.RolloutHolding && l.Phase != v1alpha1.RolloutRolledBack
-	return stay("the revision that callers have left finishes its requests"), decides
+	return stay("the previous revision finishes its requests"), decides
 }
 
 func settled(f Facts, l Ledger) (transition, bool) {
@@ -52,7 +52,7 @@ func settled(f Facts, l Ledger) (transition, bool) {
 		reason = v1alpha1.ReasonEdited
 	}
 	return transition{
-		to: v1alpha1.RolloutStable, reason: reason, message: "callers reach revision " + l.Revision,
+		to: v1alpha1.RolloutStable, reason: reason, message: "clients reach revision " + l.Revision,
 		change: func(l Ledger) Ledger {
 			l.Candidate, l.Previous = "", ""
 			return l
@@ -111,7 +111,7 @@ func rolloutBegins(f Facts, l Ledger) (transition, bool) {
 	begun := l.testing(f.Target, nil)
 	return transition{
 		to: v1alpha1.RolloutPreparing, reason: v1alpha1.ReasonEdited, size: f.nextShare(begun),
-		message: fmt.Sprintf("replicas of revision %s start, and no caller reaches it", f.Target),
+		message: fmt.Sprintf("replicas of revision %s start, and no request reaches it", f.Target),
 		change:  func(l Ledger) Ledger { return l.testing(f.Target, nil) },
 	}, true
 }

@@ -183,20 +183,3 @@ func (o Outcome) after(t transition, now time.Time) Outcome {
 	}
 	return o
 }
-
-// usualSize of the candidate in a phase, as the share of requests that it is sized for.
-func (f Facts) usualSize(l Ledger) int32 {
-	switch l.Standing() {
-	case v1alpha1.RolloutPreparing:
-		return f.first(l).size
-	case v1alpha1.RolloutMirroring:
-		if f.Lifecycle.Mirror != nil {
-			return max(f.nextShare(l), f.Lifecycle.Mirror.Percent)
-		}
-		return f.nextShare(l)
-	case v1alpha1.RolloutStepping:
-		return l.Weight
-	default:
-		return 0
-	}
-}

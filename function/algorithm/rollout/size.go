@@ -169,9 +169,9 @@ func (f Facts) shareOf(l Ledger) *float64 {
 
 // shareInWords is a share of requests, with the true one where replicas cannot be divided so finely.
 func (f Facts) shareInWords(l Ledger, weight int32) string {
-	words := fmt.Sprintf("%d %% of callers", weight)
+	words := fmt.Sprintf("%d %% of requests", weight)
 	if s := f.shareOf(l); s != nil && *s > float64(weight) {
-		words += fmt.Sprintf(" (%g %%, because without spec.route one replica is the least share)", *s)
+		words += fmt.Sprintf(" (%g %%, because without spec.route one replica is the smallest share)", *s)
 	}
 	return words
 }
@@ -190,6 +190,15 @@ func (f Facts) grown(l Ledger, weight int32) bool {
 		return true
 	}
 	return f.idle(l).Runs(l.Candidate) && f.idle(l).Available >= enough
+}
+
+// toBegin is the number of replicas of a candidate that its first requests need. Borrowed are as many at first as may be missing.
+func (f Facts) toBegin(l Ledger, weight int32) int64 {
+	n := int64(f.sizeFor(weight))
+	if f.capacity(l) == v1alpha1.CapacityBorrow {
+		n = min(n, f.mayMiss())
+	}
+	return n
 }
 
 // canBegin reports whether the candidate is large enough for its first share of requests, and could get it.
@@ -255,4 +264,42 @@ func (f Facts) replicas(slot string, least *int32) *int32 {
 	default:
 		return new(max(int32(s.Size), *least)) //nolint:gosec // The API server keeps it in an int32.
 	}
+}
+
+// usualSize of the candidate in a phase, as the share of requests that it is sized for.
+func (f Facts) usualSize(l Ledger) int32 {
+	switch l.Standing() {
+	case v1alpha1.RolloutPreparing:
+		return f.first(l).size
+	case v1alpha1.RolloutMirroring:
+		if f.Lifecycle.Mirror != nil {
+			return max(f.nextShare(l), f.Lifecycle.Mirror.Percent)
+		}
+		return f.nextShare(l)
+	case v1alpha1.RolloutStepping:
+		return l.Weight
+	default:
+		return 0
+	}
+}
+
+// A beginning is the first share of requests of a candidate.
+type beginning struct {
+	// weight is the share, and size the one that the candidate is sized for.
+	weight, size int32
+
+	// promoted reports whether it gets all requests because the spec says so, copied whether it gets copies of requests first.
+	promoted, copied bool
+}
+
+func (f Facts) first(l Ledger) beginning {
+	b := beginning{weight: f.nextShare(l), promoted: l.Experiment == nil && f.promotes(l.Candidate)}
+	if b.promoted {
+		b.weight = 100
+	}
+	b.size, b.copied = b.weight, f.mirrorsFirst(l) && !b.promoted
+	if b.copied {
+		b.size = max(b.weight, f.Lifecycle.Mirror.Percent)
+	}
+	return b
 }

@@ -15,7 +15,7 @@ import (
 // known.
 func replaced(f Facts, l Ledger) (transition, bool) {
 	idle := f.idle(l)
-	return leave(f, l, v1alpha1.ReasonStateLost, "another revision runs in the place of "+l.Candidate), idle.Exists && idle.Revision != l.Candidate
+	return leave(f, l, v1alpha1.ReasonStateLost, "another revision runs in the slot of "+l.Candidate), idle.Exists && idle.Revision != l.Candidate
 }
 
 // candidateFails those requests that reach it.
@@ -66,9 +66,9 @@ func grow(f Facts, l Ledger, next int32, why xpv2.ConditionReason, promoted bool
 	case sized:
 		t = weigh(l, next, why, "its replicas serve")
 	default:
-		message := fmt.Sprintf("replicas of revision %s start for %d %% of callers", l.Candidate, next)
+		message := fmt.Sprintf("replicas of revision %s start for %d %% of requests", l.Candidate, next)
 		t = noRoom(f, l, v1alpha1.RolloutStepping, message+f.awaited(l))
-		waits := f.idle(l).awaits() != ""
+		waits := f.idle(l).waitsFor() != ""
 		late, wake := f.late(l)
 		late = late && l.Next == next // otherwise they only begin to start
 		if held, _ := f.due(l.TroubleAt, roomTimeout); l.Phase == v1alpha1.RolloutHolding && (!waits || !held) && !late {
@@ -86,7 +86,7 @@ func grow(f Facts, l Ledger, next int32, why xpv2.ConditionReason, promoted bool
 // neverGrown: replicas for a share of requests do not become ready. Where only a few of them do not, they are not the evidence.
 func neverGrown(f Facts, l Ledger, next int32) transition {
 	s := f.idle(l)
-	message := fmt.Sprintf("its replicas for %d %% of callers were not ready in %s: %s", next, f.startTime(), f.bounds())
+	message := fmt.Sprintf("its replicas for %d %% of requests were not ready in %s: %s", next, f.startTime(), f.bounds())
 	if s.Trouble != "" {
 		message += fmt.Sprintf(": %s: %s", s.Trouble, s.TroubleMessage)
 	}
@@ -94,7 +94,7 @@ func neverGrown(f Facts, l Ledger, next int32) transition {
 		return fail(f, l, v1alpha1.ReasonNeverReady, message)
 	}
 	return hold(l, v1alpha1.RolloutStepping, v1alpha1.ReasonNeverReady,
-		message+fmt.Sprintf("; it goes on by itself when they are, or name revision %s in spec.lifecycle.promote or abort", l.Candidate))
+		message+fmt.Sprintf("; the rollout continues by itself when they are, or name revision %s in spec.lifecycle.promote or abort", l.Candidate))
 }
 
 func promoted(f Facts, l Ledger) (transition, bool) {
@@ -105,7 +105,7 @@ func promoted(f Facts, l Ledger) (transition, bool) {
 }
 
 func stateLost(_ Facts, l Ledger) (transition, bool) {
-	return stay(fmt.Sprintf("nothing remembers how far revision %s had come: name it in spec.lifecycle.promote or abort", l.Candidate)),
+	return stay(fmt.Sprintf("the progress of revision %s was lost: name it in spec.lifecycle.promote or abort", l.Candidate)),
 		l.holdsFor(v1alpha1.ReasonStateLost)
 }
 
@@ -116,7 +116,7 @@ func shareNotInForce(f Facts, l Ledger) (transition, bool) {
 	if !f.ByReplicas {
 		return awaitRoute(f, l, v1alpha1.RolloutStepping), true
 	}
-	return noRoom(f, l, v1alpha1.RolloutStepping, fmt.Sprintf("replicas of revision %s start for %d %% of callers", l.Candidate, l.Weight)), true
+	return noRoom(f, l, v1alpha1.RolloutStepping, fmt.Sprintf("replicas of revision %s start for %d %% of requests", l.Candidate, l.Weight)), true
 }
 
 // shareInForce: evidence counts from when it is seen to be.
@@ -133,7 +133,7 @@ func shareInForce(f Facts, l Ledger) (transition, bool) {
 	}, l.Evidence == 0
 }
 
-// evidenceMissing: the state of the candidate is unknown, or too little is known after the deadline of the step.
+// evidenceMissing: the state of the candidate is unknown, or there is too little evidence after the deadline of the step.
 func evidenceMissing(f Facts, l Ledger) (transition, bool) {
 	reason, message, silentAt := f.unknown(l)
 	known := timers{silentAt: silentAt}
@@ -142,7 +142,7 @@ func evidenceMissing(f Facts, l Ledger) (transition, bool) {
 		known.wake = wake
 		if late {
 			reason = v1alpha1.ReasonInconclusive
-			message = "too little is known after the deadline of the step: send more requests, lower spec.lifecycle.minSamples, " +
+			message = "there is too little evidence after the deadline of the step: send more requests, lower spec.lifecycle.minSamples, " +
 				"or name the revision in spec.lifecycle.promote or abort"
 		}
 	}
@@ -186,7 +186,7 @@ func withoutData(f Facts, l Ledger, reason xpv2.ConditionReason, message string)
 		}
 		return t
 	case stepping && reason == v1alpha1.ReasonMetricsUnavailable:
-		return withhold(false, "nothing was known of the candidate for the deadline, and no request reaches it any more: "+message)
+		return withhold(false, "there was no data about the candidate until the deadline, so no request reaches it any more: "+message)
 	case stepping && !f.Evidence.known():
 		return withhold(true, unmeasured(l))
 	default:

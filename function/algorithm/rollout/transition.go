@@ -96,7 +96,7 @@ func apply(l Ledger, t transition, now time.Time) Ledger {
 // stay in the phase.
 func stay(message string) transition { return transition{message: message} }
 
-// withhold requests from a candidate of which nothing is known. Nothing is known against it either.
+// withhold requests from a candidate about which nothing is known. Nothing is known against it either.
 func withhold(measurable bool, message string) transition {
 	return transition{
 		to: v1alpha1.RolloutHolding, held: v1alpha1.RolloutPreparing, reason: v1alpha1.ReasonEvidenceMissing, message: message,
@@ -119,7 +119,7 @@ func hold(l Ledger, phase v1alpha1.RolloutPhase, reason xpv2.ConditionReason, me
 // resume what is held. After a time without metrics everything is counted again, but the arms of an experiment: Prometheus
 // counted them all the same.
 func resume(l Ledger) transition {
-	t := transition{to: l.Held, reason: v1alpha1.ReasonResumed, message: "what held it is gone"}
+	t := transition{to: l.Held, reason: v1alpha1.ReasonResumed, message: "the cause of the hold is gone"}
 	if l.Reason == v1alpha1.ReasonMetricsUnavailable && l.Experiment == nil {
 		t.change = Ledger.counting
 	}
@@ -130,12 +130,12 @@ func resume(l Ledger) transition {
 func weigh(l Ledger, weight int32, reason xpv2.ConditionReason, why string) transition {
 	if weight < 100 {
 		return transition{
-			to: v1alpha1.RolloutStepping, reason: reason, message: fmt.Sprintf("%d %% of callers may reach revision %s: %s", weight, l.Candidate, why),
+			to: v1alpha1.RolloutStepping, reason: reason, message: fmt.Sprintf("%d %% of requests may reach revision %s: %s", weight, l.Candidate, why),
 			change: func(l Ledger) Ledger { return l.weighing(weight) },
 		}
 	}
 	return transition{
-		to: v1alpha1.RolloutPromoting, reason: reason, message: fmt.Sprintf("all callers go to revision %s: %s", l.Candidate, why),
+		to: v1alpha1.RolloutPromoting, reason: reason, message: fmt.Sprintf("all requests go to revision %s: %s", l.Candidate, why),
 		change: Ledger.promoted,
 	}
 }
@@ -144,7 +144,7 @@ func weigh(l Ledger, weight int32, reason xpv2.ConditionReason, why string) tran
 func pass(f Facts, l Ledger, next int32, reason xpv2.ConditionReason, why string) transition {
 	t := transition{
 		to: v1alpha1.RolloutStepping, reason: reason,
-		message: fmt.Sprintf("replicas of revision %s start for %d %% of callers: %s", l.Candidate, next, why),
+		message: fmt.Sprintf("replicas of revision %s start for %d %% of requests: %s", l.Candidate, next, why),
 		change:  func(l Ledger) Ledger { return l.growing(next, reason) },
 	}
 	if f.grown(l, next) {
@@ -216,7 +216,7 @@ func awaitRoute(f Facts, l Ledger, phase v1alpha1.RolloutPhase) transition {
 	if l.Trouble == v1alpha1.ReasonAwaitingRoute {
 		since = l.TroubleAt
 	}
-	t := stay("the Gateway has not taken the latest change of the route yet")
+	t := stay("the Gateway has not applied the latest change of the route yet")
 	late, wake := f.due(since, routeTimeout)
 	if late {
 		t = hold(l, phase, v1alpha1.ReasonAwaitingRoute, f.routeRefused())
@@ -227,7 +227,7 @@ func awaitRoute(f Facts, l Ledger, phase v1alpha1.RolloutPhase) transition {
 
 // routeRefused says that the Gateway has not taken the route, and what to do.
 func (f Facts) routeRefused() string {
-	return fmt.Sprintf("Gateway %q of namespace %q has not taken the route: see the condition RouteAccepted, or remove spec.route",
+	return fmt.Sprintf("Gateway %q of namespace %q has not accepted the route: see the condition RouteAccepted, or remove spec.route",
 		f.Gateway.Name, f.Gateway.Namespace)
 }
 
@@ -235,12 +235,12 @@ func (f Facts) routeRefused() string {
 func noRoom(f Facts, l Ledger, phase v1alpha1.RolloutPhase, report string) transition {
 	s := f.Slots[names.Other(l.Slot)]
 	t := stay(report)
-	reason, message := s.awaits(), s.TroubleMessage
+	reason, message := s.waitsFor(), s.TroubleMessage
 	switch reason {
 	case "":
 		return t
 	case v1alpha1.ReasonSourceUnreachable:
-		message = fmt.Sprintf("replicas of revision %s cannot get what they need, which goes on by itself when they can: %s: %s",
+		message = fmt.Sprintf("replicas of revision %s cannot get what they need, and the rollout continues by itself when they can: %s: %s",
 			l.Candidate, s.Trouble, s.TroubleMessage)
 	case v1alpha1.ReasonNodeFault:
 		message = onNode(s, l)
@@ -255,4 +255,62 @@ func noRoom(f Facts, l Ledger, phase v1alpha1.RolloutPhase, report string) trans
 	}
 	t.timers = at(wake)
 	return t
+}
+
+// withoutRoom for replicas of a candidate, which otherwise stays. After the deadline it does not wait for room any more: what
+// becomes free belongs to what serves.
+func withoutRoom(f Facts, l Ledger, phase v1alpha1.RolloutPhase, otherwise transition) transition {
+	s, mode, t := f.idle(l), f.capacity(l), otherwise
+	timeout := roomTimeout
+	if mode != v1alpha1.CapacitySurge {
+		// The pods whose place it takes finish their requests.
+		timeout += f.Drain
+	}
+	late, wake := f.due(l.TroubleAt, timeout)
+	t.timers = at(wake)
+	if !late {
+		return t
+	}
+	if l.Stopped {
+		return fail(f, l, v1alpha1.ReasonNoCapacity, fmt.Sprintf("its replicas found no room in the place of revision %s: %s", l.Revision, s.TroubleMessage))
+	}
+	message := s.TroubleMessage
+	if mode == v1alpha1.CapacitySurge && f.promotes(l.Candidate) && l.Experiment == nil {
+		message += fmt.Sprintf("; revision %s gets all requests once there is room for its replicas: make room, or set spec.lifecycle.capacity to Borrow", l.Candidate)
+		t = hold(l, phase, v1alpha1.ReasonNoCapacity, message)
+		return t
+	}
+	t = hold(l, phase, v1alpha1.ReasonNoCapacity, message)
+	if l.holdsFor(v1alpha1.ReasonNoCapacity) {
+		over, end := f.due(l.Entered, f.Lifecycle.Deadline.Duration)
+		if over {
+			return release(f, l)
+		}
+		t.timers = at(end)
+	}
+	return t
+}
+
+// release the room that replicas of a candidate wait for.
+func release(f Facts, l Ledger) transition {
+	return transition{
+		to: v1alpha1.RolloutHolding, held: v1alpha1.RolloutPreparing, reason: v1alpha1.ReasonCandidateReleased,
+		message: releasedWords(f, l, f.clock()) + ": " + f.idle(l).TroubleMessage,
+		change: func(l Ledger) Ledger {
+			l = l.left()
+			if l.Experiment == nil {
+				l.Evidence = 0
+			}
+			return l
+		},
+	}
+}
+
+func releasedWords(f Facts, l Ledger, since time.Time) string {
+	remedy := "make room, set spec.lifecycle.capacity to Borrow"
+	if f.Lifecycle.Capacity != v1alpha1.CapacitySurge {
+		remedy = "make room"
+	}
+	return fmt.Sprintf("replicas of revision %s found no room for spec.lifecycle.deadline (%s) and are removed: %s, or name it in spec.lifecycle.promote or abort; they start again at %s",
+		l.Candidate, f.Lifecycle.Deadline.Duration, remedy, since.Add(f.Lifecycle.Deadline.Duration).UTC().Format(time.RFC3339))
 }

@@ -24,11 +24,11 @@ func lifecycle(s v1alpha1.AlgorithmSpec) field.ErrorList {
 	deadline := lc.Deadline.Duration
 	if lc.Soak.Duration > deadline {
 		errs = append(errs, field.Invalid(at.Child("soak"), lc.Soak.Duration,
-			fmt.Sprintf("is longer than deadline %s, when a step has to know enough: raise deadline or lower soak", check.Duration(deadline))))
+			fmt.Sprintf("is longer than deadline %s, by which a step must have enough evidence: raise deadline or lower soak", check.Duration(deadline))))
 	}
 	if m := lc.Mirror; m != nil && m.For.Duration > deadline {
 		errs = append(errs, field.Invalid(at.Child("mirror", "for"), m.For.Duration,
-			fmt.Sprintf("is longer than deadline %s, when a step has to know enough: raise deadline or lower it", check.Duration(deadline))))
+			fmt.Sprintf("is longer than deadline %s, by which a step must have enough evidence: raise deadline or lower it", check.Duration(deadline))))
 	}
 	if s.Route == nil && lc.Mirror != nil {
 		errs = append(errs, field.Invalid(at.Child("mirror"), none, "needs spec.route: only a Gateway copies requests"))
@@ -78,7 +78,7 @@ func experiment(s v1alpha1.AlgorithmSpec) field.ErrorList {
 	var errs field.ErrorList
 	at, none := spec.Child("experiment"), field.OmitValueType{}
 	if s.Lifecycle == nil {
-		errs = append(errs, field.Invalid(at, none, "needs spec.lifecycle, which remembers the arm of each client: set it, {} will do"))
+		errs = append(errs, field.Invalid(at, none, "needs spec.lifecycle, which remembers the arm of each client: set it, for instance to {}"))
 	}
 	if s.Route == nil {
 		errs = append(errs, field.Invalid(at, none, "needs spec.route: only a Gateway keeps the arms apart"))

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
+)
+
+// TestGuards has a case for each rule that only keeps something from happening: without the rule the rollout would continue.
+// hack/mutate removes them one by one.
+func TestGuards(t *testing.T) {
+	type decision struct {
+		Phase  v1alpha1.RolloutPhase
+		Reason xpv2.ConditionReason
+	}
+	stepping := func(l *Ledger) { l.Weight, l.Evidence = 20, 5 }
+	baking := func(l *Ledger) {
+		l.Slot, l.Revision, l.Previous, l.Weight, l.Evidence = names.SlotB, candidate, live, 100, 5
+	}
+	begunNow := func(change func(*Ledger)) func(*Ledger) {
+		return func(l *Ledger) {
+			change(l)
+			l.Entered, l.Began = now, now
+		}
+	}
+	judged := func(verdicts string) func(*Facts) {
+		return func(f *Facts) {
+			f.Evidence = Evidence{Asked: true, LookedAt: now, Checks: []Check{{Name: "success", Verdicts: verdicts}}}
+		}
+	}
+	failed := func(l *Ledger) {
+		l.Failed = []v1alpha1.FailedRevision{{Revision: candidate, Reason: "MetricFailed", Attempts: 1, RetryAfter: metav1.NewTime(now.Add(time.Minute))}}
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		phase  v1alpha1.RolloutPhase
+		ledger func(*Ledger)
+		facts  []func(*Facts)
+		want   decision
+	}{
+		"CopiesFail": {
+			reason: "a candidate that fails with copies of requests never gets requests",
+			phase:  v1alpha1.RolloutMirroring, ledger: func(l *Ledger) { l.Evidence = 5 },
+			facts: []func(*Facts){judged("FF"), func(f *Facts) { f.Lifecycle.Mirror = &v1alpha1.Mirror{Percent: 100, For: f.Lifecycle.Soak} }},
+			want:  decision{v1alpha1.RolloutRollingBack, v1alpha1.ReasonMetricFailed},
+		},
+		"FailsWhileTheClockIsBack": {
+			reason: "a fault does not wait for the clock",
+			phase:  v1alpha1.RolloutStepping, ledger: func(l *Ledger) { stepping(l); l.Entered = now.Add(time.Minute) },
+			facts: []func(*Facts){judged("FF")},
+			want:  decision{v1alpha1.RolloutRollingBack, v1alpha1.ReasonMetricFailed},
+		},
+		"SlotNotFree": {
+			reason: "what is in the slot of the candidate ends first",
+			phase:  v1alpha1.RolloutStable,
+			facts:  []func(*Facts){func(f *Facts) { f.Slots[names.SlotB] = running(f.Slots[names.SlotB], "3333333333") }},
+			want:   decision{Phase: v1alpha1.RolloutStable},
+		},
+		"Replaced": {
+			reason: "requests that reach another revision than the candidate go back",
+			phase:  v1alpha1.RolloutStepping, ledger: stepping,
+			facts: []func(*Facts){judged("II"), func(f *Facts) { f.Slots[names.SlotB] = running(f.Slots[names.SlotB], "3333333333") }},
+			want:  decision{v1alpha1.RolloutRollingBack, v1alpha1.ReasonStateLost},
+		},
+		"TooLittleEvidence": {
+			reason: "a candidate that has had its time does not pass without evidence",
+			phase:  v1alpha1.RolloutStepping, ledger: stepping, facts: []func(*Facts){judged("PII")},
+			want: decision{Phase: v1alpha1.RolloutStepping},
+		},
+		"TooSoon": {
+			reason: "evidence that passes does not shorten a step",
+			phase:  v1alpha1.RolloutStepping, ledger: begunNow(stepping), facts: []func(*Facts){judged("PPP")},
+			want: decision{Phase: v1alpha1.RolloutStepping},
+		},
+		"NotApproved": {
+			reason: "a step that passed waits for its approval",
+			phase:  v1alpha1.RolloutStepping, ledger: stepping,
+			facts: []func(*Facts){judged("PPP"), func(f *Facts) { f.Lifecycle.Approval = v1alpha1.ApprovalEveryStep }},
+			want:  decision{v1alpha1.RolloutHolding, v1alpha1.ReasonAwaitingApproval},
+		},
+		"Bakes": {
+			reason: "the revision before stays for as long as the spec says",
+			phase:  v1alpha1.RolloutBaking, ledger: begunNow(baking), facts: []func(*Facts){judged("PPP")},
+			want: decision{Phase: v1alpha1.RolloutBaking},
+		},
+		"TooFewToGoBack": {
+			reason: "requests do not go back to fewer replicas than serve them now",
+			phase:  v1alpha1.RolloutBaking, ledger: begunNow(baking),
+			facts: []func(*Facts){serving(4), func(f *Facts) {
+				s := f.Slots[names.SlotA]
+				s.Available, f.Target = 1, live
+				f.Slots[names.SlotA] = s
+			}},
+			want: decision{v1alpha1.RolloutHolding, v1alpha1.ReasonStandbyStarting},
+		},
+		"TargetUnknownInTheBake": {
+			reason: "a target that is unknown for a moment supersedes nothing",
+			phase:  v1alpha1.RolloutBaking, ledger: begunNow(baking),
+			facts: []func(*Facts){judged("PPP"), func(f *Facts) { f.Target = "" }},
+			want:  decision{Phase: v1alpha1.RolloutBaking},
+		},
+		"CoolsDown": {
+			reason: "another attempt waits until the failed revision has cooled down",
+			phase:  v1alpha1.RolloutRolledBack, ledger: failed,
+			facts: []func(*Facts){serving(0), func(f *Facts) { f.Lifecycle.Retry = candidate + "#2" }},
+			want:  decision{v1alpha1.RolloutRolledBack, v1alpha1.ReasonCoolingDown},
+		},
+		"RollbackLoop": {
+			reason: "a fourth rollout within an hour of three rollbacks waits",
+			phase:  v1alpha1.RolloutStable,
+			ledger: func(l *Ledger) {
+				l.Rollbacks = []time.Time{now.Add(-time.Minute), now.Add(-2 * time.Minute), now.Add(-3 * time.Minute)}
+			},
+			want: decision{v1alpha1.RolloutHolding, v1alpha1.ReasonRollbackLoop},
+		},
+		"GuardrailsOpen": {
+			reason: "an experiment does not end by its metric before its guardrails have passed",
+			phase:  v1alpha1.RolloutStepping,
+			ledger: begunNow(func(l *Ledger) { stepping(l); l.Experiment = &Trial{ID: "e1"} }),
+			facts: []func(*Facts){judged("PII"), routed(80, 20, true), func(f *Facts) {
+				f.Target, f.ArmB = live, candidate
+				f.Evidence.Experiment = observev1alpha1.ExperimentObservation{Result: observev1alpha1.ExperimentCanaryBetter}
+				f.Experiment = &v1alpha1.Experiment{
+					ID: "e1", Metric: v1alpha1.ExperimentMetric{MinEffect: new(0.0)},
+					Stop: &v1alpha1.ExperimentStop{Duration: &metav1.Duration{Duration: time.Hour}},
+				}
+				f.Ledger.Experiment.Key = KeyOf(f.Experiment)
+			}},
+			want: decision{Phase: v1alpha1.RolloutStepping},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := facts()
+			f.Ledger = ledger(tc.phase, tc.ledger)
+			for _, modify := range tc.facts {
+				modify(&f)
+			}
+			o := advance(f, f.Ledger)
+			if diff := cmp.Diff(tc.want, decision{o.Ledger.Phase, o.Ledger.Reason}); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s%s", tc.reason, diff, o.Message)
+			}
+		})
+	}
+}
