@@ -71,13 +71,15 @@ func (w *world) settle() {
 // TestPhases of a rollout.
 func TestPhases(t *testing.T) {
 	const (
-		routed  = "{image: %s, replicas: 4, route: {gateway: {name: shared, namespace: gateway}}, lifecycle: {steps: [10, 40], soak: 1m, bake: 10m%s}}"
-		plain   = "{image: %s, replicas: 4, lifecycle: {canaryWeight: 20, soak: 1m, bake: 10m%s}}"
-		bare    = "{image: %s, replicas: 4}"
-		single  = "{image: %s, replicas: 1, lifecycle: {canaryWeight: 20, soak: 1m, bake: 10m%s}}"
-		atOnce  = "{image: %s, replicas: 1, lifecycle: {canaryWeight: 100, bake: 10m%s}}"
-		passed  = "PPP"
-		failing = "PPFF"
+		routed   = "{image: %s, replicas: 4, route: {gateway: {name: shared, namespace: gateway}}, lifecycle: {steps: [10, 40], soak: 1m, bake: 10m%s}}"
+		plain    = "{image: %s, replicas: 4, lifecycle: {canaryWeight: 20, soak: 1m, bake: 10m%s}}"
+		bare     = "{image: %s, replicas: 4}"
+		single   = "{image: %s, replicas: 1, lifecycle: {canaryWeight: 20, soak: 1m, bake: 10m%s}}"
+		atOnce   = "{image: %s, replicas: 1, lifecycle: {canaryWeight: 100, bake: 10m%s}}"
+		passed   = "PPP"
+		borrow   = "{image: %s, replicas: 4, lifecycle: {canaryWeight: 50, soak: 1m, bake: 10m, capacity: Borrow%s}}"
+		recreate = "{image: %s, replicas: 1, lifecycle: {soak: 1m, bake: 10m, capacity: Recreate%s}}"
+		failing  = "PPFF"
 	)
 	type step struct {
 		reason string
@@ -262,6 +264,49 @@ func TestPhases(t *testing.T) {
 			}, "a=x*4 b=z*1 callers=a", "Preparing"},
 			{"for two minutes", all(seen, later(2*time.Minute)), "a=x*4 b=z*1 callers=a", "Holding/NoCapacity"},
 			{"and then it does", settle, "a=x*4 b=z*1 callers=", "Stepping/Applying"},
+		}},
+		"Released": {plain, []step{
+			{"it finds no room", func(w *world) {
+				edit(plain, "z", "")(w)
+				w.compose(w.plan())
+				w.runIn(names.SlotB, func(s map[string]any) { s["availableReplicas"] = 0.0 })
+				w.find(observev1alpha1.Finding{Reason: "Unschedulable", Message: "no node", Slot: "b"})
+			}, "a=x*4 b=z*1 callers=a", "Preparing"},
+			{"for two minutes", all(seen, later(2*time.Minute)), "a=x*4 b=z*1 callers=a", "Holding/NoCapacity"},
+			{"and an hour: what becomes free is not for it", all(seen, later(time.Hour)), "a=x*4 b=z*0 callers=a", "Holding/CandidateReleased"},
+			{"until a person promotes it", all(settle, token(plain, "promote: HASH")), "a=x*4 b=z*4 callers=a", "Preparing"},
+		}},
+		"Borrowed": {borrow, []step{
+			{"a live replica goes first", edit(borrow, "z", ""), "a=x*3 b=z*0 callers=a", "Preparing"},
+			{"and one of the candidate takes its place", settle, "a=x*3 b=z*1 callers=a", "Preparing"},
+			{"and serves with the others", settle, "a=x*3 b=z*1 callers=", "Stepping/Applying"},
+			{"then the next one goes", settle, "a=x*2 b=z*1 callers=", "Stepping/Applying"},
+			{"for the second of the candidate", settle, "a=x*2 b=z*2 callers=", "Stepping/Applying"},
+			{"which is half of all", settle, "a=x*2 b=z*2 callers=", "Stepping/Soaking"},
+			{"the rest follows", all(later(time.Minute), judge(passed)), "a=x*1 b=z*2 callers=", "Stepping/Sizing"},
+			{"one by one", settle, "a=x*1 b=z*3 callers=", "Stepping/Sizing"},
+			{"until the candidate is enough for all requests", settle, "a=x*1 b=z*3 callers=b", "Promoting"},
+			{"then the last one goes", settle, "a=x*0 b=z*3 callers=b", "Baking"},
+			{"and the candidate is whole", settle, "a=x*0 b=z*4 callers=b", "Baking"},
+			{"a fault", judge(failing), "a=x*0 b=z*3 callers=b", "Holding/StandbyStarting"},
+			{"starts the one before again", settle, "a=x*1 b=z*3 callers=b", "Holding/StandbyStarting"},
+			{"and requests go back as they came", settle, "a=x*1 b=z*3 callers=", "RollingBack/MetricFailed"},
+			{"one replica", settle, "a=x*1 b=z*2 callers=", "RollingBack/MetricFailed"},
+			{"after the other", all(settle, settle, settle), "a=x*3 b=z*1 callers=", "RollingBack/MetricFailed"},
+			{"until the live ones are enough", settle, "a=x*3 b=z*1 callers=a", "RollingBack/MetricFailed"},
+			{"and all of them are back", all(settle, later(time.Minute), settle, settle, settle), "a=x*4 callers=a", "RolledBack/RolledBack"},
+		}},
+		"Recreated": {recreate, []step{
+			{"nothing starts yet", edit(recreate, "z", ""), "a=x*1 b=z*0 callers=a", "Preparing"},
+			{"the live revision stops", settle, "a=x*0 b=z*0 callers=a", "Preparing"},
+			{"and makes room", settle, "a=x*0 b=z*1 callers=a", "Preparing"},
+			{"for what gets all requests", settle, "a=x*0 b=z*1 callers=b", "Promoting"},
+			{"as long as it does well", settle, "a=x*0 b=z*1 callers=b", "Baking"},
+			{"it stops in turn", judge(failing), "a=x*0 b=z*0 callers=a", "RollingBack/MetricFailed"},
+			{"for the one before", settle, "a=x*1 b=z*0 callers=a", "RollingBack/MetricFailed"},
+		}},
+		"RecreatedWithApproval": {recreate, []step{
+			{"the live revision serves until a person agrees", all(edit(recreate, "z", ", approval: BeforePromotion"), settle), "a=x*1 b=z*0 callers=a", "Holding/AwaitingApproval"},
 		}},
 		"NeverPulled": {plain, []step{
 			{"its image is not there", func(w *world) {
