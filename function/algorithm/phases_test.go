@@ -283,7 +283,7 @@ func TestPhases(t *testing.T) {
 			{"then the next one goes", settle, "a=x*2 b=z*1 callers=", "Stepping/Applying"},
 			{"for the second of the candidate", settle, "a=x*2 b=z*2 callers=", "Stepping/Applying"},
 			{"which is half of all", settle, "a=x*2 b=z*2 callers=", "Stepping/Soaking"},
-			{"the rest follows", all(later(time.Minute), judge(passed)), "a=x*1 b=z*2 callers=", "Stepping/Sizing"},
+			{"the rest follows", all(settle, later(time.Minute), judge(passed)), "a=x*1 b=z*2 callers=", "Stepping/Sizing"},
 			{"one by one", settle, "a=x*1 b=z*3 callers=", "Stepping/Sizing"},
 			{"until the candidate is enough for all requests", settle, "a=x*1 b=z*3 callers=b", "Promoting"},
 			{"then the last one goes", settle, "a=x*0 b=z*3 callers=b", "Baking"},
