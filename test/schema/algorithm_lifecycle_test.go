@@ -107,9 +107,6 @@ func lifecycleRefused() map[string]refused {
 		`spec.lifecycle.capacity: Unsupported value: "Steal": supported values: "Surge", "Borrow", "Recreate"`)
 	add("BorrowUnnumbered", "Of how many?", `capacity: Borrow`,
 		"spec.lifecycle.capacity: Invalid value: Borrow and Recreate need the number of replicas that both revisions share: set replicas, or set capacity to Surge")
-	add("BorrowStandby", "Nothing stands by.", `capacity: Borrow, standbyReplicas: 1`,
-		"spec.lifecycle.standbyReplicas: Invalid value: needs capacity: Surge, because with Borrow and Recreate the previous revision keeps no replicas: remove standbyReplicas, or set capacity to Surge",
-		"spec.lifecycle.capacity: Invalid value: Borrow and Recreate need the number of replicas that both revisions share: set replicas, or set capacity to Surge")
 	for name, c := range map[string]struct{ reason, spec, want string }{
 		"BorrowSingle": {
 			"A single replica cannot be exchanged and serve.", `{replicas: 1, lifecycle: {capacity: Borrow}}`,
@@ -118,6 +115,10 @@ func lifecycleRefused() map[string]refused {
 		"RecreateScaled": {
 			"An autoscaler would start what has to stop.", `{replicas: 2, scaling: {maxReplicas: 4}, lifecycle: {capacity: Recreate}}`,
 			"spec.lifecycle.capacity: Invalid value: Borrow and Recreate need a fixed number of replicas, which an autoscaler would change: remove scaling and set replicas, or set capacity to Surge",
+		},
+		"BorrowStandby": {
+			"Nothing stands by.", `{replicas: 2, lifecycle: {capacity: Borrow, standbyReplicas: 1}}`,
+			"spec.lifecycle.standbyReplicas: Invalid value: needs capacity: Surge, because with Borrow and Recreate the previous revision keeps no replicas: remove standbyReplicas, or set capacity to Surge",
 		},
 		"BorrowMirror": {
 			"Copies of requests need replicas of their own.", `{replicas: 2, route: {}, lifecycle: {capacity: Borrow, mirror: {percent: 100}}}`,
