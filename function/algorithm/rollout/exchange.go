@@ -61,7 +61,7 @@ func (d Decision) borrowing(f Facts) Decision {
 	case phase == v1alpha1.RolloutBaking, weight > 0:
 		beside = 0
 	}
-	// Clients of the Service share out to both by the number of replicas, while those of one are too few for them.
+	// Clients of the Service share out to both by the number of replicas, while the live replicas are too few for them.
 	live := f.live(l)
 	d.Pooled = weight > 0 && min(live.Available, int64(f.Replicas)-beside) < f.floor()
 	m := f.exchanged(l, weight, beside, d.Pooled)

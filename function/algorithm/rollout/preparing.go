@@ -192,7 +192,7 @@ func firstShareBegins(f Facts, l Ledger) (transition, bool) {
 		why += ", and without spec.route a single replica cannot share requests with another"
 	}
 	if weight == 100 && f.capacity(l) == v1alpha1.CapacityBorrow {
-		// The rest of the replicas, and the requests with them, go over one after the other.
+		// The other replicas are exchanged one by one, and requests follow them.
 		reason := v1alpha1.ReasonPassed
 		if f.first(l).promoted {
 			reason = v1alpha1.ReasonPromoted
