@@ -299,16 +299,16 @@ func TestLifecycleDefaults(t *testing.T) {
 			spec:   `lifecycle: {}`,
 			want: map[string]any{
 				"soak": "2m", "deadline": "1h", "bake": "30m", "successThreshold": 0.99, "minSamples": int64(100),
-				"onNoData": "Hold", "approval": "None",
+				"onNoData": "Hold", "approval": "None", "capacity": "Surge",
 			},
 		},
 		"Below": {
 			reason: "What is set has defaults of its own.",
-			spec: `lifecycle: {soak: 0s, deadline: 2h, bake: 0s, successThreshold: 0, minSamples: 1, onNoData: Continue, approval: EveryStep, ` +
+			spec: `lifecycle: {soak: 0s, deadline: 2h, bake: 0s, successThreshold: 0, minSamples: 1, onNoData: Continue, approval: EveryStep, capacity: Surge, ` +
 				`latency: {maxMs: 50}, drift: {query: q, reference: 24h}, freeze: [{cron: "0 17 * * 5", for: 62h}]}`,
 			want: map[string]any{
 				"soak": "0s", "deadline": "2h", "bake": "0s", "successThreshold": int64(0), "minSamples": int64(1),
-				"onNoData": "Continue", "approval": "EveryStep",
+				"onNoData": "Continue", "approval": "EveryStep", "capacity": "Surge",
 				"latency": map[string]any{"maxMs": int64(50), "percentile": int64(95)},
 				"drift":   map[string]any{"action": "Rollback", "query": "q", "reference": "24h", "method": "PSI", "max": 0.2},
 				"freeze":  []any{map[string]any{"cron": "0 17 * * 5", "for": "62h", "timeZone": "UTC"}},
