@@ -46,6 +46,7 @@ func kinds() map[schema.GroupKind]kind {
 			"modelversion":   registryv1alpha1.ModelVersionGroupVersionKind,
 			"modelalias":     registryv1alpha1.ModelAliasGroupVersionKind,
 			"httproute":      algorithm.RouteGVK,
+			"grpcroute":      algorithm.GRPCRouteGVK,
 			requiredMonitor:  algorithm.ServiceMonitorGVK,
 			requiredRules:    algorithm.PrometheusRuleGVK,
 		}},

@@ -83,6 +83,7 @@ func defaults() *v1alpha1.Settings {
 			Prometheus:        &xpv2.ProviderConfigReference{Kind: kindClusterConfig, Name: "prometheus"},
 			MetricsNamespaces: []string{"monitoring"},
 			MLflow:            &xpv2.ProviderConfigReference{Kind: kindClusterConfig, Name: "mlflow"},
+			Pod:               v1alpha1.AlgorithmPodSettings{Volumes: v1alpha1.UsualPodVolumes()},
 		},
 		Database: v1alpha1.DatabaseSettings{
 			Image:               postgresRepository,
@@ -207,6 +208,11 @@ func checkAlgorithm(a v1alpha1.AlgorithmSettings) error {
 	for _, name := range slices.Concat(a.GatewayNamespaces, a.MetricsNamespaces) {
 		if errs := validation.IsDNS1123Label(name); name != "*" && len(errs) > 0 {
 			return fmt.Errorf("%q is neither * nor the name of a namespace: %s", name, because(errs))
+		}
+	}
+	for _, kind := range a.Pod.Volumes {
+		if kinds := v1alpha1.PodVolumeKinds(); !slices.Contains(kinds, kind) {
+			return fmt.Errorf("%q is no kind of volume that restricted pods can have: use any of %v", kind, kinds)
 		}
 	}
 	for _, ref := range []*xpv2.ProviderConfigReference{a.Prometheus, a.MLflow} {

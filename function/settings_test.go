@@ -404,3 +404,35 @@ func TestGPUSettings(t *testing.T) {
 		})
 	}
 }
+
+func TestPodSettings(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		volumes []any
+		want    []v1alpha1.PodVolumeKind
+		mistake string
+	}{
+		"Defaults": {reason: "Kinds that stay within the namespace are allowed.", want: v1alpha1.UsualPodVolumes()},
+		"Set":      {reason: "The list of the platform is the list.", volumes: []any{"secret", "csi"}, want: []v1alpha1.PodVolumeKind{"secret", "csi"}},
+		"None":     {reason: "An empty list allows none.", volumes: []any{}, want: []v1alpha1.PodVolumeKind{}},
+		"HostPath": {
+			reason: "No setting allows what restricted pods cannot have.", volumes: []any{"hostPath"}, want: v1alpha1.UsualPodVolumes(),
+			mistake: "algorithm.pod.volumes",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			algorithm := map[string]any{}
+			if tc.volumes != nil {
+				algorithm["pod"] = map[string]any{"volumes": tc.volumes}
+			}
+			s, err := settingsOf(request(environment(settingsFor(algorithm))))
+			if (err != nil) != (tc.mistake != "") || err != nil && !strings.Contains(err.Error(), tc.mistake) {
+				t.Errorf("%s\nsettingsOf(…): want a mistake about %q, got %v", tc.reason, tc.mistake, err)
+			}
+			if diff := cmp.Diff(tc.want, s.Algorithm.Pod.Volumes); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

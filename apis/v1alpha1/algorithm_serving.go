@@ -8,6 +8,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type Probes struct {
 	// Path for HTTP GET on spec.port that returns a status from 200 to 399 while the replica is ready. A replica that
 	// stops responding gets no more requests. It restarts only after its port has refused connections for a minute.
+	// With protocol GRPC it is / and the service of the gRPC health check (grpc.health.v1): / asks for the whole server.
 	// Default: a replica is ready when its port accepts connections.
 	//
 	// +kubebuilder:validation:MaxLength=512
@@ -69,7 +70,7 @@ type WarmUp struct {
 	ContentType string `json:"contentType,omitempty"`
 }
 
-// Route makes an Algorithm reachable through a Gateway of the Gateway API.
+// Route makes an Algorithm reachable through a Gateway of the Gateway API, by an HTTPRoute, or by a GRPCRoute with protocol GRPC.
 type Route struct {
 	// Host of the route. Default: every host of the Gateway's listener.
 	//
@@ -79,7 +80,7 @@ type Route struct {
 	// +optional
 	Host string `json:"host,omitempty"`
 
-	// Path prefix of the requests, which the Gateway does not rewrite. Default: /.
+	// Path prefix of the requests, which the Gateway does not rewrite. With protocol GRPC it is /. Default: /.
 	//
 	// +kubebuilder:default="/"
 	// +kubebuilder:validation:MaxLength=512

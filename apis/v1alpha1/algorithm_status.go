@@ -35,7 +35,7 @@ type AlgorithmStatus struct {
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
 
-	// Endpoint is the URL for clients inside the cluster.
+	// Endpoint is the address for clients inside the cluster: a URL, or host and port with protocol GRPC.
 	//
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`

@@ -64,6 +64,12 @@ type AlgorithmList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.lifecycle) || !has(self.lifecycle.capacity) || self.lifecycle.capacity == 'Surge' || !has(self.scaling)",fieldPath=".lifecycle.capacity",message="Borrow and Recreate need a fixed number of replicas, which an autoscaler would change: remove scaling and set replicas, or set capacity to Surge"
 // +kubebuilder:validation:XValidation:rule="!has(self.lifecycle) || !has(self.lifecycle.capacity) || self.lifecycle.capacity == 'Surge' || has(self.scaling) || has(self.replicas)",fieldPath=".lifecycle.capacity",message="Borrow and Recreate need the number of replicas that both revisions share: set replicas, or set capacity to Surge"
 // +kubebuilder:validation:XValidation:rule="!has(self.lifecycle) || !has(self.lifecycle.capacity) || self.lifecycle.capacity != 'Borrow' || !has(self.replicas) || self.replicas != 1",fieldPath=".lifecycle.capacity",message="Borrow needs at least 2 replicas, because one serves while the other is exchanged: raise replicas, or set capacity to Recreate where clients can be refused for a while, or to Surge"
+// +kubebuilder:validation:XValidation:rule="!has(self.route) || !has(oldSelf.route) || (has(self.protocol) ? self.protocol : 'HTTP') == (has(oldSelf.protocol) ? oldSelf.protocol : 'HTTP')",fieldPath=".protocol",message="cannot change while route is set, because the Gateway would send requests of one protocol to replicas of the other: remove route, change protocol, and set route again when the new revision is live"
+// +kubebuilder:validation:XValidation:rule="!has(self.protocol) || self.protocol != 'GRPC' || !has(self.probes) || !has(self.probes.path) || self.probes.path.matches('^/[-a-zA-Z0-9._]*$')",fieldPath=".probes.path",message="must be / and the service of the gRPC health check with protocol GRPC: / for the whole server, or for instance /reco.v1.Reco"
+// +kubebuilder:validation:XValidation:rule="!has(self.protocol) || self.protocol != 'GRPC' || !has(self.probes) || !has(self.probes.warmUp)",fieldPath=".probes.warmUp",message="needs protocol HTTP: remove warmUp, and report the server as not serving in its gRPC health check until it is warm"
+// +kubebuilder:validation:XValidation:rule="!has(self.protocol) || self.protocol != 'GRPC' || !has(self.route) || !has(self.route.path) || self.route.path == '/'",fieldPath=".route.path",message="must be / with protocol GRPC: a GRPCRoute has no path, choose a host instead"
+// +kubebuilder:validation:XValidation:rule="!has(self.protocol) || self.protocol != 'GRPC' || !has(self.route) || !has(self.route.timeout)",fieldPath=".route.timeout",message="needs protocol HTTP: a GRPCRoute has no timeout, set deadlines in the clients instead"
+// +kubebuilder:validation:XValidation:rule="!has(self.protocol) || self.protocol != 'GRPC' || !has(self.lifecycle) || !has(self.lifecycle.mirror)",fieldPath=".lifecycle.mirror",message="needs protocol HTTP: no feature of a Gateway reports whether it can copy gRPC requests"
 type AlgorithmSpec struct {
 	// Image that serves the algorithm, for instance registry.example.org/algo/reco:2.1.4. Use a digest or a tag that
 	// never moves, so that every replica runs the same image. A change makes a new revision.
@@ -102,6 +108,16 @@ type AlgorithmSpec struct {
 	// +kubebuilder:example=8080
 	// +optional
 	Port *int32 `json:"port,omitempty"`
+
+	// Protocol that the port speaks: HTTP or GRPC. With GRPC the Services announce HTTP/2 without TLS (appProtocol
+	// kubernetes.io/h2c), spec.route makes a GRPCRoute, and spec.probes.path names the service of the gRPC health check.
+	// It cannot change while spec.route is set, because the Gateway would send requests of one protocol to replicas of
+	// the other. A change makes a new revision. Default: HTTP.
+	//
+	// +kubebuilder:default=HTTP
+	// +kubebuilder:example=GRPC
+	// +optional
+	Protocol Protocol `json:"protocol,omitempty"`
 
 	// Command replaces the entrypoint of the image. A change makes a new revision. Default: the entrypoint of the
 	// image.
@@ -224,6 +240,12 @@ type AlgorithmSpec struct {
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
+	// Pod adds sidecars, init containers, volumes, labels and annotations to the pods, within what the Pod Security
+	// Standard "restricted" and the platform allow. A change makes a new revision. Default: nothing.
+	//
+	// +optional
+	Pod *PodOverlay `json:"pod,omitempty"`
+
 	// RunAsUser is the numeric user that the container runs as. An image needs it when its user is root or only a name,
 	// because pods run under the Pod Security Standard "restricted". A change makes a new revision. Default: the
 	// image's user.
@@ -245,6 +267,17 @@ type AlgorithmSpec struct {
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 }
+
+// Protocol that the port of an Algorithm speaks.
+//
+// +kubebuilder:validation:Enum=HTTP;GRPC
+type Protocol string
+
+// Protocols that the port of an Algorithm speaks.
+const (
+	ProtocolHTTP Protocol = "HTTP"
+	ProtocolGRPC Protocol = "GRPC"
+)
 
 // LocalReference names an object of the same namespace.
 type LocalReference struct {

@@ -141,7 +141,11 @@ func (p *pass) routeAccepted() *xpv2.Condition {
 		return new(compose.False(v1alpha1.TypeRouteAccepted, reason, message))
 	}
 	switch {
-	case !r.Exists && p.Kinds[RouteGVK] == compose.Unavailable:
+	case !r.Exists && p.spec.Protocol == v1alpha1.ProtocolGRPC && p.Kinds[GRPCRouteGVK] == compose.Unavailable:
+		return not(v1alpha1.ReasonGatewayAPIMissing,
+			"the cluster does not serve GRPCRoutes of the Gateway API: install its CRDs of version 1.1 or later and a controller that serves them, "+
+				"or remove spec.route; clients inside the cluster need no route")
+	case !r.Exists && p.Kinds[p.routeKind().gvk] == compose.Unavailable:
 		return not(v1alpha1.ReasonGatewayAPIMissing,
 			"the cluster does not serve the Gateway API: install its CRDs and a controller, or remove spec.route; clients inside the cluster need no route")
 	case !r.Exists || !r.Known:

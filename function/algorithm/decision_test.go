@@ -48,7 +48,11 @@ func scene(tb testing.TB, p *compose.Plan) string {
 
 // accept the route as a Gateway controller does.
 func (w *world) accept() {
-	w.change(names.Route, func(o composetest.Object) {
+	resource := names.Route
+	if w.request.Observed[resource] == nil {
+		resource = names.GRPCRoute
+	}
+	w.change(resource, func(o composetest.Object) {
 		seen := map[string]any{"status": "True", "observedGeneration": compose.Map(o, "metadata")["generation"]}
 		accepted, resolved := maps.Clone(seen), maps.Clone(seen)
 		accepted["type"], resolved["type"] = "Accepted", "ResolvedRefs"

@@ -46,7 +46,8 @@ func read(r compose.Request) (written, spec v1alpha1.AlgorithmSpec, problems []c
 		spec = defaulted(written, r.Settings.Algorithm)
 	}
 	if ok && len(found) == 0 {
-		found = check.Errors(validation.Spec(name, spec))
+		found = check.Errors(slices.Concat(
+			validation.Spec(name, spec), validation.Overlay(spec, compose.Map(xr, "spec"), r.Settings.Algorithm.Pod)))
 	}
 	return written, spec, slices.Concat(r.Unsupported, checkSettings(r), checkConfig(xr), found)
 }

@@ -87,7 +87,7 @@ func gather(r compose.Request) (*facts, error) {
 
 // remembered facts about revisions: what is observed and what the ledger says. They do not depend on the spec.
 func (f *facts) remembered() rollout.Facts {
-	xr, service, route := f.Composite.Map(), f.Observed[names.Service], f.Observed[names.Route]
+	xr, service, route := f.Composite.Map(), f.Observed[names.Service], f.observedRoute()
 	r := rollout.Facts{
 		Now: f.Now, Name: f.Name, Observes: f.observes, Selects: rollout.NoService,
 		Route:         observed.NewHTTPRoute(route),
@@ -119,7 +119,7 @@ func (f *facts) requested(r rollout.Facts) rollout.Facts {
 	r.Drain = time.Duration(*spec.Availability.DrainSeconds) * time.Second
 	r.MaxUnavailable = *spec.Availability.MaxUnavailable
 	r.HasRoute = spec.Route != nil
-	r.ByReplicas = spec.Route == nil || f.Kinds[RouteGVK] == compose.Unavailable && f.Observed[names.Route] == nil
+	r.ByReplicas = spec.Route == nil || f.Kinds[f.routeKind().gvk] == compose.Unavailable && f.Observed[f.routeKind().resource] == nil
 	r.Gateway = f.gateway()
 	r.BudgetExhausted = measure.BudgetExhausted(spec.SLO, f.slo.BudgetRemainingPercent)
 	if spec.Metrics != nil {

@@ -10,6 +10,7 @@ import (
 // Optional kinds: the route, and the kinds of the Prometheus Operator.
 var (
 	RouteGVK          = gatewayv1.SchemeGroupVersion.WithKind("HTTPRoute")
+	GRPCRouteGVK      = gatewayv1.SchemeGroupVersion.WithKind("GRPCRoute")
 	ServiceMonitorGVK = monitoringv1.SchemeGroupVersion.WithKind(monitoringv1.ServiceMonitorsKind)
 	PrometheusRuleGVK = monitoringv1.SchemeGroupVersion.WithKind(monitoringv1.PrometheusRuleKind)
 )

@@ -3,6 +3,7 @@
 package algorithm
 
 import (
+	"fmt"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +32,7 @@ func service(d *compose.Draft, p *pass) {
 		WithAnnotations(map[string]string{names.AnnotationLedger: p.decision.Ledger.Text()}).
 		WithSpec(applycorev1.ServiceSpec().
 			WithSelector(selector).
-			WithPorts(httpPort())))
+			WithPorts(p.servingPort())))
 }
 
 // slotServices are where a Gateway and Prometheus find the pods of a slot. Both exist or none, independent of what runs: a Service or
@@ -41,7 +42,7 @@ func slotServices(d *compose.Draft, p *pass) {
 		return
 	}
 	for _, slot := range names.Slots {
-		spec := applycorev1.ServiceSpec().WithSelector(p.SlotPods(slot)).WithPorts(httpPort())
+		spec := applycorev1.ServiceSpec().WithSelector(p.SlotPods(slot)).WithPorts(p.servingPort())
 		svc := applycorev1.Service(p.ServiceOf(slot), p.Namespace).WithLabels(p.SlotLabels(slot)).WithSpec(spec)
 		if p.measures() {
 			port := measure.Port(&p.spec)
@@ -63,12 +64,35 @@ func slotServices(d *compose.Draft, p *pass) {
 	}
 }
 
-func httpPort() *applycorev1.ServicePortApplyConfiguration {
-	return applycorev1.ServicePort().
+// appProtocolGRPC is HTTP/2 without TLS. Gateways and meshes speak HTTP/1.1 with a Service that does not announce it.
+const appProtocolGRPC = "kubernetes.io/h2c"
+
+// servingPort of a Service. Its name is the same for every protocol, because pods of all revisions have it.
+func (p *pass) servingPort() *applycorev1.ServicePortApplyConfiguration {
+	port := applycorev1.ServicePort().
 		WithName(names.PortHTTP).
 		WithProtocol(corev1.ProtocolTCP).
-		WithPort(80).
+		WithPort(servicePort).
 		WithTargetPort(intstr.FromString(names.PortHTTP))
+	if p.spec.Protocol == v1alpha1.ProtocolGRPC {
+		port.WithAppProtocol(appProtocolGRPC)
+	}
+	return port
+}
+
+// servicePort is the port of every Service for clients.
+const servicePort = 80
+
+// endpoint for clients inside the cluster, as its Service is observed. A target of gRPC is no URL.
+func (f *facts) endpoint(service compose.Object) string {
+	host := fmt.Sprintf("%s.%s.svc", f.Name, f.Namespace)
+	for _, v := range compose.List(service.Map(), "spec", "ports") {
+		port, _ := v.(map[string]any)
+		if compose.Text(port, "appProtocol") == appProtocolGRPC {
+			return fmt.Sprintf("%s:%d", host, servicePort)
+		}
+	}
+	return "http://" + host
 }
 
 // networkPolicy lets clients reach the one port that they use, what scrapes metrics the port of the metrics, and nothing else reach

@@ -63,7 +63,7 @@ func (w *world) settle() {
 			w.runIn(slot, nil)
 		}
 	}
-	if w.request.Observed[names.Route] != nil {
+	if w.request.Observed[names.Route] != nil || w.request.Observed[names.GRPCRoute] != nil {
 		w.accept()
 	}
 }

@@ -289,6 +289,7 @@ func TestRestricted(t *testing.T) {
 		"Rich":     rich,
 		"Image":    "{image: x, model: {from: oci, oci: {reference: r}}}",
 		"Volume":   "{image: x, model: {from: volume, volume: {claimName: a}, size: 3}}",
+		"Overlay":  overlaid,
 		"EmptyDir": "{image: x, model: {from: s3, s3: {uri: s3://models/b}}, probes: {warmUp: {path: /}}}",
 	} {
 		t.Run(name, func(t *testing.T) {

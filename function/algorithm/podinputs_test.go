@@ -13,7 +13,7 @@ import (
 
 // podInputs are the fields that reach the pods of a revision.
 var podInputs = []string{
-	"args[]", "command[]", "image", "imagePullSecrets[].name", "port", "runAsUser", "serviceAccountName",
+	"args[]", "command[]", "image", "imagePullSecrets[].name", "port", "protocol", "runAsUser", "serviceAccountName",
 	"availability.drainSeconds", "availability.zones",
 	"config.files{}", "config.mountPath",
 	"env[].name", "env[].value", "env[].valueFrom.configMapKeyRef.key", "env[].valueFrom.configMapKeyRef.name",
@@ -21,6 +21,14 @@ var podInputs = []string{
 	"model.credentials.name", "model.digest", "model.from", "model.mountPath", "model.oci.delivery", "model.oci.reference",
 	"model.registry.endpoint", "model.registry.name", "model.registry.s3Endpoint", "model.s3.endpoint", "model.s3.region", "model.s3.uri",
 	"model.size", "model.volume.claimName", "model.volume.path",
+	"pod.annotations{}", "pod.labels{}",
+	"pod.initContainers[].image", "pod.initContainers[].name", "pod.initContainers[].securityContext.allowPrivilegeEscalation",
+	"pod.initContainers[].securityContext.privileged", "pod.initContainers[].securityContext.runAsNonRoot",
+	"pod.initContainers[].securityContext.runAsUser",
+	"pod.sidecars[].image", "pod.sidecars[].name", "pod.sidecars[].securityContext.allowPrivilegeEscalation",
+	"pod.sidecars[].securityContext.privileged", "pod.sidecars[].securityContext.runAsNonRoot", "pod.sidecars[].securityContext.runAsUser",
+	"pod.volumes[].name",
+	"pod.volumeMounts[].mountPath", "pod.volumeMounts[].name", "pod.volumeMounts[].readOnly", "pod.volumeMounts[].subPath",
 	"probes.path", "probes.startupSeconds", "probes.warmUp.body", "probes.warmUp.contentType", "probes.warmUp.path", "probes.warmUp.requests",
 	"resources.cpu", "resources.gpu", "resources.gpuCount", "resources.gpuProducts[]", "resources.memory", "resources.sharedMemory",
 	"scheduling.nodeSelector{}", "scheduling.priorityClassName", "scheduling.runtimeClassName", "scheduling.tolerations[].effect",
@@ -57,7 +65,7 @@ func TestEveryFieldIsClassified(t *testing.T) {
 // upgrade.
 func TestUsual(t *testing.T) {
 	want := map[string]any{
-		"port": 8080.0, "config.mountPath": "/etc/algorithm", "secrets[].rotate": "Restartless", "model.mountPath": "/models",
+		"port": 8080.0, "protocol": "HTTP", "config.mountPath": "/etc/algorithm", "secrets[].rotate": "Restartless", "model.mountPath": "/models",
 		"model.oci.delivery": "ImageVolume", "probes.startupSeconds": 600.0, "probes.warmUp.requests": 10.0,
 		"probes.warmUp.contentType": "application/json", "availability.zones": "Preferred", "availability.drainSeconds": 30.0,
 		"resources.gpuCount": 1.0,

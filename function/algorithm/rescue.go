@@ -12,7 +12,7 @@ import (
 
 // redirect kept objects, so that all requests reach the slot of a ledger.
 func redirect(d *compose.Draft, f *facts, l rollout.Ledger) {
-	for _, resource := range []string{names.Service, names.Route} {
+	for _, resource := range []string{names.Service, names.Route, names.GRPCRoute} {
 		kept, isMap := d.Objects()[resource].Object.(map[string]any)
 		if !isMap {
 			continue

@@ -4,12 +4,15 @@ package algorithm
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/algorithm/rollout"
 	"github.com/capstan-dev/capstan/function/compose"
@@ -18,7 +21,8 @@ import (
 // route sends what a Gateway receives to the live slot.
 func route(d *compose.Draft, p *pass) {
 	r := p.spec.Route
-	if r == nil || !p.available(RouteGVK, names.Route) {
+	kind := p.routeKind()
+	if r == nil || !p.available(kind.gvk, kind.resource) {
 		return
 	}
 	rule := gatewayv1.HTTPRouteRule{
@@ -46,13 +50,69 @@ func route(d *compose.Draft, p *pass) {
 	if p.spec.Lifecycle != nil {
 		metadata.WithAnnotations(map[string]string{names.AnnotationLedger: p.routeLedger()})
 	}
-	d.Require(names.Route, compose.NewManifest(RouteGVK.GroupVersion().String(), RouteGVK.Kind, metadata, spec))
+	apiVersion, name := kind.gvk.ToAPIVersionAndKind()
+	if kind.gvk == GRPCRouteGVK {
+		d.Require(kind.resource, compose.NewManifest(apiVersion, name, metadata, grpcRoute(spec)))
+		return
+	}
+	d.Require(kind.resource, compose.NewManifest(apiVersion, name, metadata, spec))
+}
+
+// A routeKind is a kind of route, with its name within the composition: an object of another kind is another object.
+type routeKind struct {
+	gvk      schema.GroupVersionKind
+	resource string
+}
+
+// routeKind for the protocol of the spec.
+func (f *facts) routeKind() routeKind {
+	if f.spec.Protocol == v1alpha1.ProtocolGRPC {
+		return routeKind{GRPCRouteGVK, names.GRPCRoute}
+	}
+	return routeKind{RouteGVK, names.Route}
+}
+
+// observedRoute is the route for the protocol that the spec is written with, or else the other one: both exist while one replaces
+// the other, and an invalid spec keeps the one that exists.
+func (f *facts) observedRoute() compose.Object {
+	resources := []string{names.Route, names.GRPCRoute}
+	if compose.Text(f.Composite.Map(), "spec", "protocol") == string(v1alpha1.ProtocolGRPC) {
+		slices.Reverse(resources)
+	}
+	if o := f.Observed[resources[0]]; o != nil {
+		return o
+	}
+	return f.Observed[resources[1]]
+}
+
+// grpcRoute sends requests as an HTTPRoute does. It has no paths, and every rule without a match is for all requests.
+func grpcRoute(of gatewayv1.HTTPRouteSpec) gatewayv1.GRPCRouteSpec {
+	spec := gatewayv1.GRPCRouteSpec{CommonRouteSpec: of.CommonRouteSpec, Hostnames: of.Hostnames}
+	for _, rule := range of.Rules {
+		out := gatewayv1.GRPCRouteRule{}
+		for _, b := range rule.BackendRefs {
+			out.BackendRefs = append(out.BackendRefs, gatewayv1.GRPCBackendRef{BackendRef: b.BackendRef})
+		}
+		for _, m := range rule.Matches {
+			match := gatewayv1.GRPCRouteMatch{}
+			for _, h := range m.Headers {
+				match.Headers = append(match.Headers, gatewayv1.GRPCHeaderMatch{
+					Type: new(gatewayv1.GRPCHeaderMatchType(*h.Type)), Name: gatewayv1.GRPCHeaderName(h.Name), Value: h.Value,
+				})
+			}
+			if len(match.Headers) > 0 {
+				out.Matches = append(out.Matches, match)
+			}
+		}
+		spec.Rules = append(spec.Rules, out)
+	}
+	return spec
 }
 
 // routeLedger is the ledger as of when the route changed last: each write of it makes the Gateway and Crossplane reconcile it,
 // and the Service has the latest one.
 func (p *pass) routeLedger() string {
-	text := ledgerText(p.Observed[names.Route])
+	text := ledgerText(p.Observed[p.routeKind().resource])
 	if l, ok := rollout.ParseLedger(text); ok && l.SendsLike(p.decision.Ledger) {
 		return text
 	}

@@ -23,8 +23,8 @@ func status(d *compose.Draft, p *pass, history []string) (any, error) {
 		Selector:      labelQuery(p.SlotPods(p.rollout.Ledger.Slot)),
 		Withheld:      d.Withheld(),
 	}
-	if p.Observed[names.Service] != nil {
-		st.Endpoint = fmt.Sprintf("http://%s.%s.svc", p.Name, p.Namespace)
+	if service := p.Observed[names.Service]; service != nil {
+		st.Endpoint = p.endpoint(service)
 	}
 	if !p.accepted() {
 		next, err := compose.AsMap(st)

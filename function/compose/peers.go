@@ -9,7 +9,7 @@ import (
 	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
 )
 
-// The entry Everybody means every namespace in a spec, and in settings also what is outside the cluster.
+// Everybody is every namespace in a spec, and in settings also what is outside the cluster.
 const Everybody = "*"
 
 type (

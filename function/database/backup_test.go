@@ -260,7 +260,7 @@ func TestFirstBackupFails(t *testing.T) {
 		t.Fatal("the Job that failed goes at once, and its log with it")
 	}
 	p := w.plan()
-	if status, reason, message := condition(p, "BackupFresh"); status != "False" || reason != "BackupFailed" || !strings.Contains(message, "tried again at 2026-11-20T12:09:00Z") {
+	if status, reason, message := condition(p, "BackupFresh"); status != "False" || reason != "BackupFailed" || !strings.Contains(message, "tries again at 2026-11-20T12:09:00Z") {
 		t.Errorf("BackupFresh is %s %s: %s", status, reason, message)
 	}
 	if want := 9 * time.Minute; p.TTL > want {

@@ -60,7 +60,7 @@ func TestEncryption(t *testing.T) {
 func TestEncryptionFixed(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, before, after, want string }{
 		"Added":   {"What is there is plain.", withBackup(`{}`), withKey("vault"), "remove the field"},
-		"Removed": {"What is there is encrypted.", withKey("vault"), withBackup(`{}`), `value passphrase of Secret "vault"`},
+		"Removed": {"What is there is encrypted.", withKey("vault"), withBackup(`{}`), `key passphrase of Secret "vault"`},
 		"Moved":   {"Another Secret may have the same value.", withKey("vault"), withKey("safe"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestEncryptionFixed(t *testing.T) {
 }
 
 func TestEncryptionConditions(t *testing.T) {
-	depends := `whoever loses the value passphrase of Secret "vault" loses the backups`
+	depends := `without the value passphrase of Secret "vault" the backups are lost`
 	for name, tc := range map[string]struct {
 		reason, spec         string
 		told                 func(*observev1alpha1.BackupReport)
@@ -85,9 +85,9 @@ func TestEncryptionConditions(t *testing.T) {
 	}{
 		"Held":     {"From the first day on it is told what depends on the key.", withKey("vault"), func(*observev1alpha1.BackupReport) {}, "True", "KeyHeld", depends},
 		"Unknown":  {"Also while nobody told yet.", withKey("vault"), func(b *observev1alpha1.BackupReport) { *b = observev1alpha1.BackupReport{} }, "Unknown", "BackupUnknown", depends},
-		"Missing":  {"The Secret was deleted.", withKey("vault"), func(b *observev1alpha1.BackupReport) { b.Key = observev1alpha1.KeyMissing }, "False", "KeyMissing", "bring the Secret back"},
+		"Missing":  {"The Secret was deleted.", withKey("vault"), func(b *observev1alpha1.BackupReport) { b.Key = observev1alpha1.KeyMissing }, "False", "KeyMissing", "restore the Secret from your copy"},
 		"Invalid":  {"It is too short.", withKey("vault"), func(b *observev1alpha1.BackupReport) { b.Key = observev1alpha1.KeyInvalid }, "False", "KeyInvalid", "24 to 1024"},
-		"Mismatch": {"It is another one.", withKey("vault"), func(b *observev1alpha1.BackupReport) { b.Key = observev1alpha1.KeyMismatch }, "False", "KeyMismatch", "bring the key back"},
+		"Mismatch": {"It is another one.", withKey("vault"), func(b *observev1alpha1.BackupReport) { b.Key = observev1alpha1.KeyMismatch }, "False", "KeyMismatch", "restore the key that these backups were encrypted with"},
 		"Off": {
 			"What the bucket has stays encrypted.", withBackup(`{enabled: false, encryption: {secretRef: {name: vault}}}`),
 			func(b *observev1alpha1.BackupReport) { *b = observev1alpha1.BackupReport{} }, "False", "BackupsOff", depends,

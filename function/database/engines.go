@@ -13,7 +13,7 @@ import (
 )
 
 // engines that a Database can run, by spec.engine. This is the only place that names one.
-var engines = map[v1alpha1.Engine]engine.Engine{v1alpha1.EnginePostgres: postgres.Engine{}}
+var engines = map[v1alpha1.Engine]engine.Engine{v1alpha1.EnginePostgres: postgres.New()}
 
 // defaultEngine of specs and images that name none.
 const defaultEngine = v1alpha1.EnginePostgres

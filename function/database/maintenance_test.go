@@ -39,7 +39,7 @@ func TestHeld(t *testing.T) {
 		"OtherApproval": {
 			reason:      "Of this change.",
 			maintenance: `{approval: Manual, approve: abcdef}`,
-			want:        "AwaitingApproval", message: `"abcdef" was another change`,
+			want:        "AwaitingApproval", message: `"abcdef" approves another change`,
 		},
 		"Freeze": {
 			reason:      "A freeze holds whatever the windows say.",
@@ -134,7 +134,7 @@ func TestWindowEnds(t *testing.T) {
 	}
 	status, reason, message := condition(p, "Updated")
 	c := told(t, p).Change
-	if changed != 1 || status != "False" || reason != "AwaitingWindow" || c == nil || !strings.Contains(c.Message, "1 of 3 members are as asked") {
+	if changed != 1 || status != "False" || reason != "AwaitingWindow" || c == nil || !strings.Contains(c.Message, "1 of 3 members match the spec") {
 		t.Errorf("at the end of a window %d members are changed; Updated is %s, %s: %s; change is %+v", changed, status, reason, message, c)
 	}
 	if !p.Ready || told(t, p).Phase != v1alpha1.DatabaseRunning {

@@ -36,7 +36,7 @@ func composing(d *compose.Draft, s *decision.Pass) {
 	network.External(d, c)
 	jobs.Backups(d, c)
 	members.Storage(d, c)
-	members.Compose(d, s.Decision, members.Awaits(s))
+	members.Compose(d, s.Decision, members.Missing(s))
 	members.OtherGenerations(d, s)
 	network.DisruptionBudget(d, s.Decision)
 	network.Policy(d, c)
@@ -48,7 +48,7 @@ func composing(d *compose.Draft, s *decision.Pass) {
 }
 
 // Planner of Databases, of the function of a version. It fails only for a composite resource that has no name or namespace;
-// whatever a user can write becomes a condition.
+// any mistake in a spec becomes a condition.
 func Planner(version string) compose.Planner {
 	return func(r compose.Request) (*compose.Plan, error) {
 		c, err := gather(r, version)
@@ -66,7 +66,7 @@ func Planner(version string) compose.Planner {
 	}
 }
 
-// forgotten generations are removed: what they had was observed, and nothing knows of them any more. Their volumes stay.
+// forgotten removes objects of generations that the memory no longer names. Their volumes stay.
 func forgotten(d *compose.Draft, s *facts.Cluster) {
 	stay := s.Generations()
 	for resource := range s.Observed {

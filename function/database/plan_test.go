@@ -318,7 +318,7 @@ func TestScale(t *testing.T) {
 
 func TestRefusedSpecKeepsAll(t *testing.T) {
 	for name, tc := range map[string]struct{ spec, reason, message string }{
-		"Version":   {`{engine: postgres, version: "15", replicas: 3, storage: 50Gi}`, "VersionChangeUnsupported", "the data is of version 17"},
+		"Version":   {`{engine: postgres, version: "15", replicas: 3, storage: 50Gi}`, "VersionChangeUnsupported", "the data has version 17"},
 		"Missing":   {`{engine: postgres, version: "12", replicas: 3, storage: 50Gi}`, "VersionUnavailable", "choose one of 15, 17, 18"},
 		"Plan":      {`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, plan: huge}`, "PlanUnavailable", "default, medium"},
 		"Parameter": {`{engine: postgres, version: "17", replicas: 1, storage: 50Gi, config: {fsync: "off"}}`, "InvalidSpec", "spec.config.fsync"},

@@ -106,7 +106,7 @@ func TestVolume(t *testing.T) {
 	if diff := cmp.Diff(&v1alpha1.BackupVolumeStatus{Claim: "data-orders-db-repository-0", Size: "150Gi", UsedPercent: 20}, told(t, p).Backup.Volume); diff != "" {
 		t.Errorf("the status: -want, +got:\n%s", diff)
 	}
-	if risks := strings.Join(told(t, p).Resilience.Risks, "; "); !strings.Contains(risks, "takes all backups with it") {
+	if risks := strings.Join(told(t, p).Resilience.Risks, "; "); !strings.Contains(risks, "destroys all backups") {
 		t.Errorf("that all backups are in one volume is not told: %s", risks)
 	}
 }
@@ -252,7 +252,7 @@ func TestVolumeConditions(t *testing.T) {
 			w.edit(withBackup(`{to: {volume: {size: 200Gi, storageClassName: archive}}}`))
 			w.pass()
 			w.backup.Repository = observev1alpha1.RepositoryReport{Disk: facts.DiskLow, UsedPercent: 85}
-		}, "StorageHealthy", []string{"False", "StorageLow", "cannot: it says why: correct it"}},
+		}, "StorageHealthy", []string{"False", "StorageLow", "cannot grow to 200Gi: it says why: correct it"}},
 		"Unready": {"Nobody serves it.", func(w *world) {
 			*w.backup = observev1alpha1.BackupReport{Unread: "no connection"}
 			w.react()
@@ -260,7 +260,7 @@ func TestVolumeConditions(t *testing.T) {
 		}, "BackupFresh", []string{"False", "RepositoryUnready", "describe pod orders-db-repository-0"}},
 		"Unread": {"It does not answer, and nobody knows why.", func(w *world) {
 			*w.backup = observev1alpha1.BackupReport{Unread: "no connection"}
-		}, "BackupFresh", []string{"Unknown", "BackupUnknown", "the volume of backups could not be asked"}},
+		}, "BackupFresh", []string{"Unknown", "BackupUnknown", "the leader cannot read the backup volume"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := running(t, withBackup(toVolume))

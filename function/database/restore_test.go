@@ -259,7 +259,7 @@ func TestRestoreTakenBack(t *testing.T) {
 				for range 4 {
 					w.pass()
 				}
-				if _, reason, message := condition(w.plan(), "Restored"); reason != "RestoreFailed" || !strings.Contains(message, "take spec.restore back") {
+				if _, reason, message := condition(w.plan(), "Restored"); reason != "RestoreFailed" || !strings.Contains(message, "to cancel, remove spec.restore") {
 					t.Errorf("%s it is told why: %s: %s", tc.reason, reason, message)
 				}
 			}

@@ -144,24 +144,24 @@ func TestCredentialsFresh(t *testing.T) {
 		"Fresh": {
 			reason: "Nothing is to be done.", credential: map[string]any{"username": "app", "generation": 1.0},
 			pair: map[string]any{"active": "app"}, status: "True", because: "CredentialsFresh",
-			message: "every Secret has the login of its last rotation, and no other is good", login: "app",
+			message: "every Secret has the newest login, and no older login works", login: "app",
 		},
 		"Rotating": {
 			reason: "The next one is being made.", credential: map[string]any{"username": "app", "generation": 1.0, "staged": "2-3f2a9c1b"},
 			pair: map[string]any{"active": "app"}, status: "False", because: "Rotating",
-			message: `the next login of app is being made; the present one stays: if that lasts, see Access "orders-db" and Credential "orders-db-app"`, login: "app",
+			message: `the next login of app is being created, and the current login stays valid: if this takes minutes, see Access "orders-db" and Credential "orders-db-app"`, login: "app",
 		},
 		"Overlap": {
 			reason: "Both are good.", credential: map[string]any{"username": "app-b", "generation": 2.0, "previousUntil": until},
 			pair: map[string]any{"active": "app-b", "retiring": "app"}, status: "True", because: "CredentialsOverlap",
-			message: "every Secret has the login of its last rotation; still good for clients that have not read it: login app of consumer app until " + until,
+			message: "every Secret has the newest login; for clients that have not read it yet, these older logins still work: login app of consumer app until " + until,
 			login:   "app-b", retiring: "app",
 		},
 		"Waits": {
 			reason:     "There are two logins and no third.",
 			credential: map[string]any{"username": "app-b", "generation": 2.0, "previousUntil": until, "staged": "3-3f2a9c1b"},
 			pair:       map[string]any{"active": "app-b", "retiring": "app"}, status: "False", because: "RotationWaits",
-			message: "the next rotation waits for login app of consumer app, which is good until " + until + ": set its overlap to 0s to end it now",
+			message: "the next rotation starts when these logins have expired: login app of consumer app (expires at " + until + "); to expire them now, set credentials.overlap of the consumer to 0s",
 			login:   "app-b", retiring: "app",
 		},
 	}

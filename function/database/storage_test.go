@@ -66,7 +66,7 @@ func TestStorage(t *testing.T) {
 		"FullAndGrowing": {
 			reason: "A volume that is full and grows says both.",
 			spec:   raised, filled: full("Full", 100, observev1alpha1.FillData, "49Gi"), passes: 1, want: "80Gi", status: "False", told: "StorageFull",
-			words: []string{"They grow", "orders-db-a from 50Gi to 80Gi"},
+			words: []string{"They are growing", "orders-db-a from 50Gi to 80Gi"},
 		},
 		"FullBySlot": {
 			reason: "A slot that holds the log back is named, with what to do.",
@@ -75,7 +75,7 @@ func TestStorage(t *testing.T) {
 		},
 		"GrowsByItself": {
 			reason: "Data fills a volume, so that all grow by a step, to whole GiB.",
-			spec:   growing, filled: data, passes: 1, want: "60Gi", status: "False", told: "StorageLow", words: []string{"They grow"},
+			spec:   growing, filled: data, passes: 1, want: "60Gi", status: "False", told: "StorageLow", words: []string{"They are growing"},
 		},
 		"OneStepOnly": {
 			reason: "What was measured before a step does not bring about another.",
@@ -89,12 +89,12 @@ func TestStorage(t *testing.T) {
 		"SlotIsNotFed": {
 			reason: "Write-ahead log that a dead slot holds back does not let volumes grow.",
 			spec:   growing, filled: full("Low", 90, observev1alpha1.FillSlot, "49Gi"), passes: 3, want: "50Gi", status: "False", told: "GrowthHeld",
-			words: []string{`"cdc"`, "do not grow by themselves for that"},
+			words: []string{`"cdc"`, "does not grow them for this cause"},
 		},
 		"ArchiveIsNotFed": {
 			reason: "Neither does one that is not archived.",
 			spec:   growing, filled: full("Low", 90, observev1alpha1.FillArchive, "49Gi"), passes: 3, want: "50Gi", status: "False", told: "GrowthHeld",
-			words: []string{"archived"},
+			words: []string{"ArchiveHealthy"},
 		},
 		"UnknownIsNotFed": {
 			reason: "Neither does what nobody tells.",

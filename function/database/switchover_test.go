@@ -48,7 +48,7 @@ func TestSwitchover(t *testing.T) {
 	w.pass()
 	w.pass()
 	p := w.plan()
-	if status, reason, message := condition(p, "SwitchedOver"); status != "True" || !strings.Contains(message, "orders-db-b leads since") {
+	if status, reason, message := condition(p, "SwitchedOver"); status != "True" || !strings.Contains(message, "orders-db-b became the leader") {
 		t.Errorf("SwitchedOver is %s, %s: %s", status, reason, message)
 	}
 	if st := told(t, p).Switchover; st == nil || st.Outcome != observev1alpha1.SwitchoverDone || st.To != "orders-db-b" {
@@ -71,7 +71,7 @@ func TestSwitchoverWaits(t *testing.T) {
 	}{
 		"Unknown": {
 			reason: "There must be such a member.", spec: strings.Replace(moved, "orders-db-b", "orders-db-x", 1),
-			want: "AwaitingCandidate", message: "is none of the members",
+			want: "AwaitingCandidate", message: "is not one of the members",
 		},
 		"Blocked": {
 			reason: "It must be well.", spec: moved, change: func(w *world) { w.broken["orders-db-b"] = "CrashLooping" },

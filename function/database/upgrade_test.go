@@ -94,7 +94,7 @@ func TestUpgrade(t *testing.T) {
 		t.Errorf("who led last is to be known for the way back, got %q", led)
 	}
 	status, reason, message := condition(p, "Upgraded")
-	if status != "True" || reason != "Upgraded" || !strings.Contains(message, "pg_partman could not be updated") || !strings.Contains(message, "WITHOUT what was committed since") {
+	if status != "True" || reason != "Upgraded" || !strings.Contains(message, "pg_partman could not be updated") || !strings.Contains(message, "WITHOUT the commits made since") {
 		t.Errorf("%s %s: %s", status, reason, message)
 	}
 	st := told(t, p)
@@ -129,7 +129,7 @@ func TestUpgradeUndo(t *testing.T) {
 		t.Errorf("%s: %s", reason, message)
 	}
 	w.edit(atVersion("17", ", upgrade: {undo: upgrade-17-18}"))
-	if message := w.says("Upgraded", "UpgradeUndoing"); !strings.Contains(message, "WHAT WAS COMMITTED SINCE") {
+	if message := w.says("Upgraded", "UpgradeUndoing"); !strings.Contains(message, "COMMITS MADE SINCE THE UPGRADE") {
 		t.Error(message)
 	}
 	w.until(w.active(1))
@@ -193,19 +193,19 @@ func TestUpgradeHindered(t *testing.T) {
 		"Incompatible": {
 			"PostgreSQL's own words are told, and the remedy.",
 			func(w *world) { w.upgrades.findings = "extension adminpack is not available" },
-			"", "Incompatible", `extension adminpack is not available; drop or change what it names: it is tried again every minute; to end it, set spec.version back to "17"`, false,
+			"", "Incompatible", `extension adminpack is not available; drop or change the objects that this names: Capstan tries again every minute; to cancel, set spec.version back to "17"`, false,
 		},
 		"CannotFence": {
 			"A leader that cannot stop goes on.", func(w *world) { w.upgrades.stubborn = true },
-			"", "CannotFence", "orders-db-b has not heard yet that nobody is to be promoted, and goes on serving", false,
+			"", "CannotFence", "orders-db-b has not heard yet that nobody is to be promoted, and continues to serve", false,
 		},
 		"Failed": {
 			"What failed is told, and nothing was changed.", func(w *world) { w.upgrades.failure = "pg_upgrade: could not connect" },
-			"", "UpgradeFailed", "goes on with nothing changed: pg_upgrade: could not connect; to try it once more", true,
+			"", "UpgradeFailed", "continues unchanged: pg_upgrade: could not connect; to try again", true,
 		},
 		"Late": {
 			"A fence does not last for ever.", func(w *world) { w.upgrades.stuck = true },
-			"", "UpgradeFailed", "no member of generation 2 led in time", true,
+			"", "UpgradeFailed", "no member of generation 2 became the leader in time", true,
 		},
 		"Broken": {
 			"A member that does not start says why.", func(w *world) { w.broken["orders-db-g2-a"] = "ImagePullFailed" },
@@ -221,7 +221,7 @@ func TestUpgradeHindered(t *testing.T) {
 		},
 		"Frozen": {
 			"In a freeze not even a copy is begun.", func(*world) {},
-			`, maintenance: {freeze: {until: "2026-11-21T00:00:00Z"}}`, "Frozen", "nothing is begun before", true,
+			`, maintenance: {freeze: {until: "2026-11-21T00:00:00Z"}}`, "Frozen", "spec.maintenance.freeze blocks every change until", true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

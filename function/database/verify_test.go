@@ -115,7 +115,7 @@ func TestBackupVerified(t *testing.T) {
 		"Untold": {
 			"A new leader has not asked yet.", verifying,
 			func(b *observev1alpha1.BackupReport) { b.Verification = observev1alpha1.VerificationReport{} },
-			"Unknown BackupUnknown", "not told yet",
+			"Unknown BackupUnknown", "not reported the results",
 		},
 		"Pending": {
 			"The first is on its way.", verifying,
@@ -132,7 +132,7 @@ func TestBackupVerified(t *testing.T) {
 			"Unknown VerificationPending", "BackupFresh",
 		},
 		"Again":     {"Another one that goes on changes nothing.", verifying, func(b *observev1alpha1.BackupReport) { b.Verification.Began = "2026-11-20T11:00:00Z" }, "True Verified", ""},
-		"Lost":      {"One that began and never ended is no success.", verifying, func(b *observev1alpha1.BackupReport) { b.Verification.Began = "2026-11-19T11:00:00Z" }, "False VerificationLost", "taken away"},
+		"Lost":      {"One that began and never ended is no success.", verifying, func(b *observev1alpha1.BackupReport) { b.Verification.Began = "2026-11-19T11:00:00Z" }, "False VerificationLost", "lost its node"},
 		"Overdue":   {"One did not come.", verifying, func(b *observev1alpha1.BackupReport) { b.Verification.Ended = "2026-11-13T06:10:00Z" }, "False VerificationOverdue", "get pods"},
 		"Assertion": {"The assertion is named.", verifying, fails(observev1alpha1.VerifyAssertion, "assertions[1]: it does not hold"), "False AssertionFailed", "backup 20261120-060000F: assertions[1]"},
 		"Restore":   {"What pgBackRest says is told.", verifying, fails(observev1alpha1.VerifyRestore, "checksum"), "False RestoreFailed", "spec.backup.verify.now"},

@@ -41,7 +41,7 @@ type mutation struct {
 	// Old text, which the file has once, and the New one.
 	Old string `json:"old"`
 	New string `json:"new"`
-	// Tests are packages, of which one has to fail. The fastest comes first.
+	// Tests are packages. A test of one of them has to fail. The fastest comes first.
 	Tests []string `json:"tests"`
 }
 
@@ -85,7 +85,9 @@ func (c cli) run(ctx context.Context, out io.Writer) error {
 			survived = append(survived, m.Name)
 			by = "NO TEST"
 		}
-		fmt.Fprintf(out, "%-40s noticed by %s (%s)\n", m.Name, by, time.Since(began).Round(time.Second))
+		if _, err := fmt.Fprintf(out, "%-40s noticed by %s (%s)\n", m.Name, by, time.Since(began).Round(time.Second)); err != nil {
+			return fmt.Errorf("cannot print: %w", err)
+		}
 	}
 	if len(survived) > 0 {
 		return fmt.Errorf("no test notices: %s", strings.Join(survived, ", "))
@@ -138,8 +140,11 @@ func (m mutation) noticedBy(ctx context.Context, root string) (string, error) {
 	}
 	for _, p := range m.Tests {
 		failed, err := test(ctx, root, overlay, p)
-		if failed != "" || err != nil {
-			return failed, err
+		if err != nil {
+			return "", fmt.Errorf("mutation %q: %w", m.Name, err)
+		}
+		if failed != "" {
+			return failed, nil
 		}
 	}
 	return "", nil

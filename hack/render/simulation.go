@@ -192,7 +192,7 @@ func (st *stage) tell() map[string]any {
 		case "Deployment":
 			containers, _ := at(o, "spec", "template", "spec", "containers").([]any)
 			slots[strings.TrimPrefix(name, "deployment-")] = fmt.Sprintf("%v of %v", at(o, "spec", "replicas"), at(containers[0], "image"))
-		case "HTTPRoute":
+		case "HTTPRoute", "GRPCRoute":
 			rules, _ := at(o, "spec", "rules").([]any)
 			refs, _ := at(rules[len(rules)-1], "backendRefs").([]any)
 			for _, ref := range refs {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -28,6 +29,7 @@ const maxInput = 1 << 20
 //	GET, POST /admin/behaviour  the Behaviour; POST changes what its query names
 //	GET /healthz            200, and 503 while draining
 //	GET /metrics            for Prometheus
+//	demo.v1.Predictor/Predict, grpc.health.v1.Health/Check  the same by gRPC, with HTTP/2 without TLS
 type handler struct {
 	http.Handler
 
@@ -77,7 +79,7 @@ func newHandler(version string, b Behaviour) (*handler, error) {
 	mux.HandleFunc("POST /admin/behaviour", h.behave)
 	mux.HandleFunc("GET /healthz", h.health)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(h.metrics.registry, promhttp.HandlerOpts{}))
-	h.Handler = h.parting(mux)
+	h.Handler = h.parting(either(newGRPC(h), mux))
 	return h, nil
 }
 
@@ -96,15 +98,36 @@ func (h *handler) parting(next http.Handler) http.Handler {
 }
 
 func (h *handler) predict(w http.ResponseWriter, r *http.Request) {
-	input, err := read(w, r)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxInput))
 	if err != nil {
-		fail(w, http.StatusBadRequest, err)
+		fail(w, http.StatusBadRequest, fmt.Errorf("cannot read the input: %w", err))
 		return
 	}
+	switch p, err := h.compute(r.Context(), input(body)); {
+	case errors.Is(err, errInput):
+		fail(w, http.StatusBadRequest, err)
+	case errors.Is(err, errPrediction):
+		fail(w, http.StatusInternalServerError, err)
+	case err != nil: // The client has hung up.
+	default:
+		reply(w, http.StatusOK, p)
+	}
+}
 
+// What a prediction can fail with, beside the end of its context.
+var (
+	errInput      = errors.New("cannot read the input: it is not JSON")
+	errPrediction = errors.New("cannot predict: set to fail this often")
+)
+
+// compute a prediction, as slowly and as wrongly as the behaviour says.
+func (h *handler) compute(ctx context.Context, input json.RawMessage) (Prediction, error) {
+	if !json.Valid(input) {
+		return Prediction{}, errInput
+	}
 	// A request that waits for a turn counts as in flight and takes longer, as clients see it.
-	if !h.workers.take(r.Context()) {
-		return
+	if !h.workers.take(ctx) {
+		return Prediction{}, ctx.Err()
 	}
 	defer h.workers.giveBack()
 	b := *h.behaviour.Load()
@@ -112,16 +135,15 @@ func (h *handler) predict(w http.ResponseWriter, r *http.Request) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-r.Context().Done():
-		return
+	case <-ctx.Done():
+		return Prediction{}, ctx.Err()
 	}
 	if b.fails(h.random(), time.Since(h.began)) {
-		fail(w, http.StatusInternalServerError, errors.New("cannot predict: set to fail this often"))
-		return
+		return Prediction{}, errPrediction
 	}
 	s := b.shifted(score(input))
 	h.metrics.score.Observe(s)
-	reply(w, http.StatusOK, Prediction{Score: s, Input: input, Version: h.version, ModelDigest: h.modelDigest, Host: h.host})
+	return Prediction{Score: s, Input: input, Version: h.version, ModelDigest: h.modelDigest, Host: h.host}, nil
 }
 
 func (h *handler) tell(w http.ResponseWriter, _ *http.Request) {
@@ -147,19 +169,12 @@ func (h *handler) health(w http.ResponseWriter, _ *http.Request) {
 	reply(w, http.StatusOK, map[string]string{"version": h.version})
 }
 
-// read returns the input of a prediction: the body, or null without one.
-func read(w http.ResponseWriter, r *http.Request) (json.RawMessage, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxInput))
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the input: %w", err)
-	}
+// input of a prediction: the body, or null without one.
+func input(body []byte) json.RawMessage {
 	if len(body) == 0 {
-		return json.RawMessage("null"), nil
+		return json.RawMessage("null")
 	}
-	if !json.Valid(body) {
-		return nil, errors.New("cannot read the input: it is not JSON")
-	}
-	return body, nil
+	return body
 }
 
 // score spreads inputs evenly over 0 to 1.
@@ -177,4 +192,10 @@ func reply(w http.ResponseWriter, code int, answer any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(answer) //nolint:errchkjson // All answers are ours and can be encoded.
+}
+
+// text of an answer.
+func text(answer any) string {
+	raw, _ := json.Marshal(answer) //nolint:errchkjson // All answers are ours and can be encoded.
+	return string(raw)
 }

@@ -97,7 +97,11 @@ func serve(ctx context.Context, log *slog.Logger, o Options, modelDigest string,
 		return err
 	}
 	h.modelDigest = modelDigest
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute}
+	// Clients of gRPC begin with HTTP/2, without TLS.
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, Protocols: protocols}
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(listener) }()
 	log.Info("serving", "address", listener.Addr().String(), "version", o.Version)

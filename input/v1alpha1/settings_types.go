@@ -98,6 +98,59 @@ type AlgorithmSettings struct {
 	// +kubebuilder:example={"kind": "ClusterProviderConfig", "name": "mlflow"}
 	// +optional
 	MLflow *xpv2.ProviderConfigReference `json:"mlflow,omitempty"`
+
+	// Pod limits what spec.pod of an Algorithm can add to pods.
+	//
+	// +optional
+	Pod AlgorithmPodSettings `json:"pod,omitzero"`
+}
+
+// AlgorithmPodSettings limit what spec.pod of an Algorithm can add to pods.
+type AlgorithmPodSettings struct {
+	// Volumes are the kinds of volumes that spec.pod.volumes can have, as core/v1 names them. With an empty list it can
+	// have none. The Pod Security Standard "restricted" has no other kinds. An Algorithm with a kind that is removed
+	// keeps what runs, and its condition Accepted is False. Default: configMap, downwardAPI, emptyDir,
+	// persistentVolumeClaim, projected and secret.
+	//
+	// +kubebuilder:validation:MaxItems=9
+	// +listType=set
+	// +kubebuilder:example={"configMap","emptyDir","secret"}
+	// +optional
+	Volumes []PodVolumeKind `json:"volumes,omitempty"`
+}
+
+// PodVolumeKind is a kind of volume, as core/v1 names it.
+//
+// +kubebuilder:validation:Enum=configMap;csi;downwardAPI;emptyDir;ephemeral;image;persistentVolumeClaim;projected;secret
+type PodVolumeKind string
+
+// Kinds of volumes.
+const (
+	VolumeConfigMap             PodVolumeKind = "configMap"
+	VolumeCSI                   PodVolumeKind = "csi"
+	VolumeDownwardAPI           PodVolumeKind = "downwardAPI"
+	VolumeEmptyDir              PodVolumeKind = "emptyDir"
+	VolumeEphemeral             PodVolumeKind = "ephemeral"
+	VolumeImage                 PodVolumeKind = "image"
+	VolumePersistentVolumeClaim PodVolumeKind = "persistentVolumeClaim"
+	VolumeProjected             PodVolumeKind = "projected"
+	VolumeSecret                PodVolumeKind = "secret"
+)
+
+// PodVolumeKinds are all kinds, in the order of the alphabet.
+func PodVolumeKinds() []PodVolumeKind {
+	return []PodVolumeKind{
+		VolumeConfigMap, VolumeCSI, VolumeDownwardAPI, VolumeEmptyDir, VolumeEphemeral, VolumeImage, VolumePersistentVolumeClaim,
+		VolumeProjected, VolumeSecret,
+	}
+}
+
+// UsualPodVolumes are the kinds without settings: those that reach nothing beyond the namespace. CSI drivers and generic
+// ephemeral volumes can, and images of volumes need a later Kubernetes.
+func UsualPodVolumes() []PodVolumeKind {
+	return []PodVolumeKind{
+		VolumeConfigMap, VolumeDownwardAPI, VolumeEmptyDir, VolumePersistentVolumeClaim, VolumeProjected, VolumeSecret,
+	}
 }
 
 // AlgorithmGPUSettings are the defaults of replicas that request a GPU.

@@ -44,7 +44,6 @@ type remembered struct {
 // forgotten is when an unused Analysis is forgotten: one that was deleted during a look was remembered once more.
 const forgotten = 3 * time.Hour
 
-// of an Analysis.
 func (m *memory) of(uid types.UID, now time.Time) *remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,11 +75,4 @@ func (m *memory) forget(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.all, uid)
-}
-
-// size is how many are remembered.
-func (m *memory) size() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.all)
 }

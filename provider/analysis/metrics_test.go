@@ -625,7 +625,7 @@ func TestCadence(t *testing.T) {
 	if got := s.get().Status.AtProvider.Metrics; p.count() == 0 || len(got) != 8 {
 		t.Errorf("Another slot should be asked about at once, got %+v", got)
 	}
-	if got := s.obs.memory.size(); got != 1 {
+	if got := len(s.obs.memory.all); got != 1 {
 		t.Errorf("There should be one in memory, got %d", got)
 	}
 
@@ -639,12 +639,12 @@ func TestCadence(t *testing.T) {
 	if got := s.get(); got.Status.AtProvider.Metrics != nil || got.Status.AtProvider.Server != "" || got.GetCondition(apis.TypeConnected).Reason != "" {
 		t.Errorf("What is no longer asked should not be told, got %+v", got.Status)
 	}
-	if got := s.obs.memory.size(); got != 0 {
+	if got := len(s.obs.memory.all); got != 0 {
 		t.Errorf("Memory should be free, got %d", got)
 	}
 	s.obs.memory.of("watch", now)
 	s.obs.forgetful().Delete(t.Context(), event.DeleteEvent{Object: a}, nil)
-	if got := s.obs.memory.size(); got != 0 {
+	if got := len(s.obs.memory.all); got != 0 {
 		t.Errorf("Memory of an Analysis that is gone should be free, got %d", got)
 	}
 }

@@ -27,6 +27,8 @@ var (
 
 // An observer looks at the pods of Algorithms in the cache, at the Secrets that they use, and through its looker at Prometheus.
 type observer struct {
+	kind.Nothing[*v1alpha1.Analysis]
+
 	kube    client.Reader
 	now     func() time.Time
 	memory  *memory
@@ -89,24 +91,3 @@ func (o *observer) pods(ctx context.Context, cr *v1alpha1.Analysis) ([]corev1.Po
 	}
 	return l.Items, nil
 }
-
-// Create does nothing: an Analysis only observes.
-func (o *observer) Create(context.Context, *v1alpha1.Analysis) (managed.ExternalCreation, error) {
-	return managed.ExternalCreation{}, nil
-}
-
-// Update does nothing: an Analysis only observes.
-func (o *observer) Update(context.Context, *v1alpha1.Analysis) (managed.ExternalUpdate, error) {
-	return managed.ExternalUpdate{}, nil
-}
-
-// Delete does nothing: an Analysis only observes.
-func (o *observer) Delete(context.Context, *v1alpha1.Analysis) (managed.ExternalDelete, error) {
-	return managed.ExternalDelete{}, nil
-}
-
-// Disconnect does nothing: there is no connection.
-func (o *observer) Disconnect(context.Context) error { return nil }
-
-// nothing is what the finalizer of an Analysis does.
-func nothing(context.Context, resource.Object) error { return nil }

@@ -26,7 +26,6 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
-	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/kind"
@@ -99,6 +98,6 @@ func options(obs *observer) []managed.ReconcilerOption {
 		// An Analysis has nothing outside: no name of its own there to keep, and nothing to clean up. So it costs no write but
 		// its status, and goes at once when its Algorithm goes, even while the provider is stopped.
 		managed.WithInitializers(),
-		managed.WithFinalizer(resource.FinalizerFns{AddFinalizerFn: nothing, RemoveFinalizerFn: nothing}),
+		kind.NoFinalizer(),
 	}
 }

@@ -19,6 +19,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/kind"
 )
 
 var (
@@ -40,6 +41,9 @@ var ofPod = regexp.MustCompile(`of [Pp]od \S+`)
 
 // A scaler keeps HorizontalPodAutoscalers.
 type scaler struct {
+	// An autoscaler exists for us before it does (see Observe), and Kubernetes deletes it with its owner.
+	kind.Nothing[*v1alpha1.Autoscaler]
+
 	// kube writes.
 	kube client.Client
 
@@ -138,6 +142,3 @@ func readiness(h *autoscalingv2.HorizontalPodAutoscaler) xpv2.Condition {
 		return xpv2.Available()
 	}
 }
-
-// Disconnect does nothing: there is no connection.
-func (s *scaler) Disconnect(context.Context) error { return nil }

@@ -8,7 +8,6 @@
 package autoscaler
 
 import (
-	"context"
 	"fmt"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -20,7 +19,6 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
-	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/kind"
@@ -48,9 +46,6 @@ func options(s *scaler) []managed.ReconcilerOption {
 		// The name is its own. Kubernetes deletes what belongs to it, so that it goes at once when its Algorithm goes, even while
 		// the provider is stopped.
 		managed.WithInitializers(),
-		managed.WithFinalizer(resource.FinalizerFns{AddFinalizerFn: nothing, RemoveFinalizerFn: nothing}),
+		kind.NoFinalizer(),
 	}
 }
-
-// nothing is what the finalizer of an Autoscaler does.
-func nothing(context.Context, resource.Object) error { return nil }

@@ -137,13 +137,3 @@ func mayTake(h *autoscalingv2.HorizontalPodAutoscaler, cr *v1alpha1.Autoscaler) 
 	earlier := err == nil && gv.Group == v1alpha1.GroupVersion.Group && owner.Kind == v1alpha1.AutoscalerGroupVersionKind.Kind && owner.Name == cr.GetName()
 	return owner.UID == cr.GetUID() || earlier || composite != nil && owner.UID == composite.UID
 }
-
-// Create does nothing: an autoscaler exists for us before it does (see Observe).
-func (s *scaler) Create(context.Context, *v1alpha1.Autoscaler) (managed.ExternalCreation, error) {
-	return managed.ExternalCreation{}, nil
-}
-
-// Delete does nothing: Kubernetes deletes the autoscaler with its owner.
-func (s *scaler) Delete(context.Context, *v1alpha1.Autoscaler) (managed.ExternalDelete, error) {
-	return managed.ExternalDelete{}, nil
-}

@@ -18,6 +18,7 @@ import (
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/storage/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/internal/kind"
 )
 
 var (
@@ -27,6 +28,9 @@ var (
 
 // A grower lets volumes grow.
 type grower struct {
+	// StatefulSets make claims, and volumes outlive everything.
+	kind.Nothing[*v1alpha1.VolumeClaim]
+
 	// kube writes.
 	kube client.Client
 
@@ -118,16 +122,3 @@ func judge(at v1alpha1.VolumeClaimObservation) xpv2.Condition {
 	}
 	return xpv2.Unavailable().WithMessage(strings.Join(words, "; "))
 }
-
-// Create does nothing: StatefulSets make claims.
-func (g *grower) Create(context.Context, *v1alpha1.VolumeClaim) (managed.ExternalCreation, error) {
-	return managed.ExternalCreation{}, nil
-}
-
-// Delete does nothing: volumes outlive everything.
-func (g *grower) Delete(context.Context, *v1alpha1.VolumeClaim) (managed.ExternalDelete, error) {
-	return managed.ExternalDelete{}, nil
-}
-
-// Disconnect does nothing: there is no connection.
-func (g *grower) Disconnect(context.Context) error { return nil }

@@ -19,18 +19,21 @@ import (
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
-// busy is how many Algorithms are busy and for how long: one for a minute, and also fifty for five minutes in `make
+// busy is how many Algorithms are busy and for how long: one for three minutes, and also fifty for five minutes in `make
 // nightly`.
 func busy(t *testing.T) (int, time.Duration) {
 	t.Helper()
-	n, d := 1, time.Minute
+	n, d := 1, 3*time.Minute
 	var err error
 	if text := os.Getenv("CAPSTAN_BUSY"); text != "" {
 		if n, err = strconv.Atoi(text); err != nil || n < 1 {
@@ -45,6 +48,18 @@ func busy(t *testing.T) (int, time.Duration) {
 
 	return n, d
 }
+
+const (
+	// busyRequests is the most API requests that a busy Algorithm may cost in an hour.
+	busyRequests = 600.0
+
+	// podRequests is the most API requests for a pod that starts or ends: four passes, because Deployment, PodDisruptionBudget
+	// and status change with it.
+	podRequests = 44.0
+
+	// settled is how long no autoscaler must have scaled before it is measured what their reports cost.
+	settled = time.Minute
+)
 
 // TestBusyIsNotNoisy counts the requests for Algorithms whose autoscalers report a change every quarter of a minute.
 func TestBusyIsNotNoisy(t *testing.T) {
@@ -99,10 +114,40 @@ func TestBusyIsNotNoisy(t *testing.T) {
 		return fmt.Errorf("none of %d", len(list.Items))
 	})
 
-	// Every change of a composed object wakes up Crossplane.
+	within(t, 3*timeout, "the load has the replicas that it needs", func(ctx context.Context) error {
+		list := &autoscalingv2.HorizontalPodAutoscalerList{}
+		if err := kube.List(ctx, list, client.InNamespace(ns)); err != nil {
+			return err
+		}
+		for _, h := range list.Items {
+			if last := h.Status.LastScaleTime; last != nil && time.Since(last.Time) < settled {
+				return fmt.Errorf("%s scaled at %s", h.Name, last)
+			}
+		}
+
+		return nil
+	})
+
 	var mu sync.Mutex
+	pods, comings := map[types.UID]bool{}, 0
+	existing := &corev1.PodList{}
+	if err := kube.List(t.Context(), existing, client.InNamespace(ns)); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range existing.Items {
+		pods[p.UID] = true
+	}
+	stop := []func(){watching(t, &corev1.PodList{}, func(e watch.EventType, p *corev1.Pod) {
+		mu.Lock()
+		defer mu.Unlock()
+		if e == watch.Deleted || !pods[p.UID] {
+			comings++
+		}
+		pods[p.UID] = true
+	}, client.InNamespace(ns))}
+
+	// Every change of a composed object wakes up Crossplane.
 	changes := map[string]int{}
-	var stop []func()
 	for _, gvk := range append(slices.Clone(composedKinds), v1alpha1.AlgorithmGroupVersionKind) {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(gvk)
@@ -129,14 +174,21 @@ func TestBusyIsNotNoisy(t *testing.T) {
 		}
 	}
 	total := 0
-	for _, n := range changes {
-		total += n
+	for kind, n := range changes {
+		// What is not composed wakes up nothing.
+		if kind != "HorizontalPodAutoscaler" || composes(t, ns, names[0], kind) {
+			total += n
+		}
 	}
 	t.Logf("%d busy for %s, each minute of each: %.1f changes (%v in all), %.1f passes", n, d, float64(total)/minutes, changes, float64(passes)/minutes)
 	t.Logf("the function was called %.0f times, with what else there was, and took %.2f ms", after.count-calls.count,
 		1000*(after.seconds-calls.seconds)/max(after.count-calls.count, 1))
 	t.Logf("API requests each minute of each %s", tally(requests, minutes))
 	t.Logf("API requests in a busy hour of each: %.0f; writes: %.0f", 60*float64(len(requests))/minutes, 60*float64(len(writes(requests)))/minutes)
+	if most := busyRequests*minutes/60 + podRequests*float64(comings); float64(len(requests)) > most {
+		t.Errorf("%d busy for %s cost %d API requests, want at most %.0f: %.0f in an hour of each, and %.0f for each of %d pods that started or ended",
+			n, d, len(requests), most, busyRequests, podRequests, comings)
+	}
 	if passes > 0 {
 		// Crossplane makes only two passes an hour for an idle one (see TestIdleIsQuiet).
 		t.Logf("API requests of a pass: %.1f; so of an idle hour of each: %.0f", float64(len(requests))/float64(passes), 2*float64(len(requests))/float64(passes))
@@ -158,6 +210,26 @@ func TestBusyIsNotNoisy(t *testing.T) {
 			t.Errorf("the API server could not answer: %s", e)
 		}
 	}
+}
+
+// composes reports whether an Algorithm composes an object of a kind, by what Crossplane remembers of it.
+func composes(t *testing.T, ns, name, kind string) bool {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(v1alpha1.AlgorithmGroupVersionKind)
+	if err := kube.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, u); err != nil {
+		t.Fatal(err)
+	}
+	refs, _, err := unstructured.NestedSlice(u.Object, "spec", "crossplane", "resourceRefs")
+	if err != nil || len(refs) == 0 {
+		t.Fatalf("Algorithm %s refers to no composed object (%v)", name, err)
+	}
+
+	return slices.ContainsFunc(refs, func(ref any) bool {
+		m, _ := ref.(map[string]any)
+
+		return m["kind"] == kind
+	})
 }
 
 // calls of the function, and their duration.

@@ -52,7 +52,7 @@ func TestDatabaseBackupVolume(t *testing.T) {
 	})
 	createDatabase(t, d)
 	first := nextBackup(t, d, "")
-	within(t, time.Minute, "what is written comes into the archive", databaseCondition(d, v1alpha1.TypeArchiveHealthy, corev1.ConditionTrue, v1alpha1.ReasonArchiving))
+	within(t, time.Minute, "changes reach the archive", databaseCondition(d, v1alpha1.TypeArchiveHealthy, corev1.ConditionTrue, v1alpha1.ReasonArchiving))
 	within(t, time.Minute, "the status has the volume and the risk of a single place", func(ctx context.Context) error {
 		got, err := get(ctx, &v1alpha1.Database{}, ns, d.Name)
 		if err != nil {

@@ -51,7 +51,7 @@ func preparesAndWaits(t *testing.T, d *v1alpha1.Database, app session) {
 	// pg_upgrade rejects columns that hold the object identifier of a catalogue entry.
 	app.must(t, `create table stands_in_the_way (c regproc)`)
 	merge(t, d, `{"version":"17","upgrade":{"keepOldFor":"2h"},"maintenance":{"approval":"Manual"}}`)
-	within(t, upgrading, "what blocks the upgrade is reported", databaseCondition(d, v1alpha1.TypeUpgraded, corev1.ConditionFalse, v1alpha1.ReasonUpgradeIncompatible, "tried again every minute"))
+	within(t, upgrading, "what blocks the upgrade is reported", databaseCondition(d, v1alpha1.TypeUpgraded, corev1.ConditionFalse, v1alpha1.ReasonUpgradeIncompatible, "tries again every minute"))
 	app.must(t, `drop table stands_in_the_way`)
 	within(t, upgrading, "the copy is ready", databaseCondition(d, v1alpha1.TypeUpgraded, corev1.ConditionFalse, v1alpha1.ReasonChangeNotApproved, "spec.maintenance.approve"))
 

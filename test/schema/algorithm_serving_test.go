@@ -56,6 +56,8 @@ func servingAccepted() map[string]map[string]any {
 		"AccessSome":            `access: {from: [{}, {podLabels: {app: web}}, {namespace: shop-2, podLabels: {app.kubernetes.io/name: ""}}]}`,
 		"LongDrain":             `availability: {drainSeconds: 3600}`,
 		"NoHistory":             `revisionHistoryLimit: 0`,
+		"GRPC":                  `{protocol: GRPC, probes: {path: /reco.v1.Reco}, route: {host: reco.example.org}}`,
+		"GRPCWholeServer":       `{protocol: GRPC, probes: {path: /}, route: {path: /}}`,
 	} {
 		objects[name] = smallest(spec(text))
 	}
@@ -89,6 +91,38 @@ func servingRefused() map[string]refused {
 	checks := func(text string) map[string]any { return smallest(spec(`metrics: {checks: [` + text + `]}`)) }
 
 	return map[string]refused{
+		"UnknownProtocol": {
+			reason: "The choices are named.",
+			object: smallest(spec(`protocol: HTTP2`)),
+			want:   []string{`spec.protocol: Unsupported value: "HTTP2": supported values: "HTTP", "GRPC"`},
+		},
+		"GRPCProbeOfQuery": {
+			reason: "No service has such a name.",
+			object: smallest(spec(`{protocol: GRPC, probes: {path: "/a?b"}}`)),
+			want: []string{"spec.probes.path: Invalid value: must be / and the service of the gRPC health check with protocol GRPC: " +
+				"/ for the whole server, or for instance /reco.v1.Reco"},
+		},
+		"GRPCWarmUp": {
+			reason: "The companion sends HTTP requests.",
+			object: smallest(spec(`{protocol: GRPC, probes: {warmUp: {path: /}}}`)),
+			want: []string{"spec.probes.warmUp: Invalid value: needs protocol HTTP: remove warmUp, and report the server as not serving " +
+				"in its gRPC health check until it is warm"},
+		},
+		"GRPCRoutePath": {
+			reason: "A GRPCRoute has no path.",
+			object: smallest(spec(`{protocol: GRPC, route: {path: /a}}`)),
+			want:   []string{"spec.route.path: Invalid value: must be / with protocol GRPC: a GRPCRoute has no path, choose a host instead"},
+		},
+		"GRPCRouteTimeout": {
+			reason: "A GRPCRoute has no timeout.",
+			object: smallest(spec(`{protocol: GRPC, route: {timeout: 2s}}`)),
+			want:   []string{"spec.route.timeout: Invalid value: needs protocol HTTP: a GRPCRoute has no timeout, set deadlines in the clients instead"},
+		},
+		"GRPCMirror": {
+			reason: "No Gateway reports that it can.",
+			object: smallest(spec(`{protocol: GRPC, route: {}, lifecycle: {mirror: {percent: 100}}}`)),
+			want:   []string{"spec.lifecycle.mirror: Invalid value: needs protocol HTTP: no feature of a Gateway reports whether it can copy gRPC requests"},
+		},
 		"SecretInUpperCase": {
 			reason: "No Secret can have the name.",
 			object: smallest(spec(`secrets: [{name: S}]`)),
@@ -615,6 +649,23 @@ func TestAlgorithmChanged(t *testing.T) {
 			reason: "Without scaling the number counts.",
 			before: smallest(spec(`{replicas: 3, scaling: {maxReplicas: 9}}`)),
 			after:  smallest(spec(`{replicas: 4}`)),
+		},
+		"ProtocolUnderRoute": {
+			reason: "The Gateway would speak it with replicas that do not.",
+			before: smallest(spec(`{route: {}}`)),
+			after:  smallest(spec(`{route: {}, protocol: GRPC}`)),
+			want: []string{"spec.protocol: Invalid value: cannot change while route is set, because the Gateway would send requests of one " +
+				"protocol to replicas of the other: remove route, change protocol, and set route again when the new revision is live"},
+		},
+		"ProtocolWithoutRoute": {
+			reason: "Only the new replicas are probed by it.",
+			before: smallest(),
+			after:  smallest(spec(`{protocol: GRPC}`)),
+		},
+		"ProtocolThenRoute": {
+			reason: "That is the way.",
+			before: smallest(spec(`{protocol: GRPC}`)),
+			after:  smallest(spec(`{route: {}, protocol: GRPC}`)),
 		},
 		"CacheGoes": {
 			reason: "What is gone has no class.",

@@ -129,6 +129,7 @@ lifecycle: {canaryWeight: 20, successThreshold: 0.99, rollbackOnDrift: true}`)),
 	maps.Copy(accepted, sloAccepted())
 	maps.Copy(accepted, experimentsAccepted())
 	maps.Copy(accepted, lifecycleAccepted())
+	maps.Copy(accepted, podAccepted())
 	for name, object := range accepted {
 		cases[name] = struct {
 			reason string
@@ -566,6 +567,7 @@ func TestAlgorithmRefused(t *testing.T) {
 	maps.Copy(cases, sloRefused())
 	maps.Copy(cases, experimentsRefused())
 	maps.Copy(cases, lifecycleRefused())
+	maps.Copy(cases, podRefused())
 
 	var all []string
 	for name, tc := range cases {

@@ -95,6 +95,9 @@ func paths(path string, typ reflect.Type) []string {
 	case reflect.Struct:
 		for field := range typ.Fields() {
 			name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if name == "-" {
+				continue // What the schema keeps without naming it.
+			}
 			if strings.Contains(options, "inline") {
 				all = append(all, paths(path, field.Type)[1:]...)
 				continue

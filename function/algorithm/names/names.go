@@ -14,6 +14,7 @@ import (
 const (
 	Analysis           = "analysis"
 	ConfigPrefix       = "config-"
+	GRPCRoute          = "grpcroute"
 	ModelAliasPrefix   = "modelalias-"
 	ModelCache         = "models"
 	ModelsKept         = "models-kept"

@@ -58,7 +58,7 @@ func mounts(in Inputs) []*applycorev1.VolumeMountApplyConfiguration {
 			WithName(volumeSharedMemory).
 			WithMountPath(SharedMemoryPath))
 	}
-	return slices.Concat(ms, secretMounts(in), modelMounts(in))
+	return slices.Concat(ms, secretMounts(in), modelMounts(in), overlayMounts(in))
 }
 
 func envVar(e v1alpha1.EnvVar) *applycorev1.EnvVarApplyConfiguration {

@@ -62,7 +62,7 @@ func (in Inputs) Template() *applycorev1.PodTemplateSpecApplyConfiguration {
 		WithSecurityContext(security).
 		WithEnableServiceLinks(false).
 		WithTerminationGracePeriodSeconds(preStopSeconds + int64(*in.Spec.Availability.DrainSeconds)).
-		WithInitContainers(initContainers(in)...).
+		WithInitContainers(slices.Concat(overlayContainers(in), initContainers(in))...).
 		WithContainers(container(in)).
 		WithVolumes(volumes(in)...).
 		WithTopologySpreadConstraints(spread(in)...)
@@ -72,7 +72,7 @@ func (in Inputs) Template() *applycorev1.PodTemplateSpecApplyConfiguration {
 	account(pod, in)
 	scheduling(pod, in)
 	return applycorev1.PodTemplateSpec().
-		WithLabels(in.Labels()).
+		WithLabels(labels(in)).
 		WithAnnotations(annotations(in)).
 		WithSpec(pod)
 }
@@ -195,13 +195,18 @@ func volumes(in Inputs) []*applycorev1.VolumeApplyConfiguration {
 				WithMedium(corev1.StorageMediumMemory).
 				WithSizeLimit(*size)))
 	}
-	return slices.Concat(vs, secretVolumes(in), modelVolumes(in), warmUpVolumes(in))
+	return slices.Concat(vs, secretVolumes(in), modelVolumes(in), warmUpVolumes(in), overlayVolumes(in))
 }
 
 // annotations of the pods: their revision, so that findings about them are not held against the next ones in their slot, a hash
 // of the fingerprints of Secrets, which says nothing about what is in them, and the body of the requests that warm a replica up.
 func annotations(in Inputs) map[string]string {
 	m := map[string]string{}
+	if o := in.Spec.Pod; o != nil {
+		for key, value := range o.Annotations {
+			m[key] = string(value)
+		}
+	}
 	if in.Revision != "" {
 		m[names.AnnotationRevision] = in.Revision
 	}

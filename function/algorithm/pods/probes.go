@@ -4,12 +4,14 @@ package pods
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm/names"
 )
 
@@ -76,11 +78,19 @@ func (in Inputs) serves() *applycorev1.ProbeApplyConfiguration {
 	if path == "" {
 		return connects()
 	}
+	if in.Spec.Protocol == v1alpha1.ProtocolGRPC {
+		return in.checksHealth(strings.TrimPrefix(path, "/"))
+	}
 	return applycorev1.Probe().
 		WithHTTPGet(applycorev1.HTTPGetAction().
 			WithPort(intstr.FromString(names.PortHTTP)).
 			WithPath(path).
 			WithScheme(corev1.URISchemeHTTP))
+}
+
+// checksHealth asks the server for the health of a service, or for its own without a name. The kubelet needs the number of the port.
+func (in Inputs) checksHealth(service string) *applycorev1.ProbeApplyConfiguration {
+	return applycorev1.Probe().WithGRPC(applycorev1.GRPCAction().WithPort(*in.Spec.Port).WithService(service))
 }
 
 // connects probes whether the port accepts connections, which asks nothing of the image.

@@ -109,6 +109,12 @@ func TestGuards(t *testing.T) {
 			facts: []func(*Facts){judged("PPP"), func(f *Facts) { f.Target = "" }},
 			want:  decision{Phase: v1alpha1.RolloutBaking},
 		},
+		"ComparedBefore": {
+			reason: "a candidate that fails with all requests once more is rolled back, and not compared again",
+			phase:  v1alpha1.RolloutBaking, ledger: begunNow(func(l *Ledger) { baking(l); l.Doubted = true }),
+			facts: []func(*Facts){serving(4), judged("FF")},
+			want:  decision{v1alpha1.RolloutRollingBack, v1alpha1.ReasonMetricFailed},
+		},
 		"CoolsDown": {
 			reason: "another attempt waits until the failed revision has cooled down",
 			phase:  v1alpha1.RolloutRolledBack, ledger: failed,

@@ -66,6 +66,11 @@ func mounts(s v1alpha1.AlgorithmSpec) field.ErrorList {
 	if s.Model != nil {
 		ms = append(ms, mount{spec.Child("model", "mountPath"), s.Model.MountPath})
 	}
+	if s.Pod != nil {
+		for i, m := range s.Pod.VolumeMounts {
+			ms = append(ms, mount{spec.Child("pod", "volumeMounts").Index(i).Child("mountPath"), m.MountPath})
+		}
+	}
 	var errs field.ErrorList
 	for i, m := range ms {
 		if path.Clean(m.path) == "/" {

@@ -19,12 +19,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/objects"
 )
 
-// credentialSpec without what the schema fills in: its default keeps the Secret when the Credential goes.
-type credentialSpec struct {
-	ForProvider credentialsv1alpha1.CredentialParameters `json:"forProvider"`
-}
-
-// accessMetadata names the generation, so that logins are looked at as soon as clients are switched to another one.
+// accessMetadata names the generation, so that the provider reconciles logins as soon as clients are switched to another one.
 func accessMetadata(s *facts.Cluster) *applymetav1.ObjectMetaApplyConfiguration {
 	m := s.Metadata(s.Name)
 	if s.Generation > 1 || !s.Memory.IsEmpty() {
@@ -33,12 +28,7 @@ func accessMetadata(s *facts.Cluster) *applymetav1.ObjectMetaApplyConfiguration 
 	return m
 }
 
-// accessSpec without what the schema fills in.
-type accessSpec struct {
-	ForProvider accessv1alpha1.AccessParameters `json:"forProvider"`
-}
-
-// Credential is what the provider logs in with. It is made first, and its identity is that of the Database: it outlives the
+// Credential is what the provider logs in with. It is made first, and its identity is the Database's identity: it outlives the
 // Database together with the volumes.
 func Credential(d *compose.Draft, s *facts.Cluster, remember string) {
 	spec, m := s.AcceptedSpec(), s.Metadata(s.Called(names.SuffixAccess))
@@ -55,12 +45,13 @@ func Credential(d *compose.Draft, s *facts.Cluster, remember string) {
 	}))
 }
 
+// credential by its schema keeps the Secret when it is deleted.
 func credential(m *applymetav1.ObjectMetaApplyConfiguration, p credentialsv1alpha1.CredentialParameters) compose.Named {
-	return objects.Manifest(credentialsv1alpha1.CredentialGroupVersionKind, m, credentialSpec{ForProvider: p})
+	return objects.Managed(credentialsv1alpha1.CredentialGroupVersionKind, m, p)
 }
 
-// Consumers get a Secret each, with all that it takes to connect. Nobody who is not a consumer any more has one that is kept up
-// to date; the Secret itself stays.
+// Consumers get a Secret each, with all that it takes to connect. The Secret of a consumer that was removed stays, and is no
+// longer updated.
 func Consumers(d *compose.Draft, s *facts.Cluster) {
 	for _, c := range s.Spec.Consumers {
 		d.Require(names.ConsumerPrefix+c.Name, credential(s.Metadata(s.Called(c.Name)), credentialsv1alpha1.CredentialParameters{
@@ -77,19 +68,15 @@ func Consumers(d *compose.Draft, s *facts.Cluster) {
 	}
 }
 
-// connection of a consumer: one name that leads to the right member, and all members, for clients that look for it themselves.
+// connection of a consumer: one name that resolves to the right member, and all members, for clients that find it themselves.
 func connection(s *facts.Cluster, c v1alpha1.Consumer) *credentialsv1alpha1.Connection {
-	hosts := make([]credentialsv1alpha1.HostPort, 0, len(names.Letters))
-	for _, letter := range s.Expected() {
-		hosts = append(hosts, credentialsv1alpha1.HostPort{Host: credentialsv1alpha1.Host(s.PodHost(letter)), Port: s.Traits.Ports.Client})
-	}
-	own := s.Engine.Connection(c.Access == v1alpha1.ConsumerReadOnly)
+	port, readOnly := s.Traits.Ports.Client, c.Access == v1alpha1.ConsumerReadOnly
+	own := s.Engine.Connection(readOnly)
 	connection := &credentialsv1alpha1.Connection{
 		Type:        own.Type,
 		Provider:    "capstan",
 		Host:        credentialsv1alpha1.Host(s.Host(names.SuffixRW)),
-		Port:        new(s.Traits.Ports.Client),
-		Hosts:       hosts,
+		Port:        new(port),
 		Database:    c.Database,
 		Username:    facts.Login(c.Name),
 		Options:     own.Options,
@@ -98,26 +85,28 @@ func connection(s *facts.Cluster, c v1alpha1.Consumer) *credentialsv1alpha1.Conn
 			Name: s.ServerSecret(), Key: names.KeyOfCertificate,
 		}},
 	}
+	for _, letter := range s.Expected() {
+		connection.Hosts = append(connection.Hosts, credentialsv1alpha1.HostPort{Host: credentialsv1alpha1.Host(s.PodHost(letter)), Port: port})
+	}
 	if HasTwoLogins(s, c) {
 		connection.AlternateUsername = alternate(c.Name)
 	}
+	endpoint := func(name, host string) {
+		connection.Endpoints = append(connection.Endpoints, credentialsv1alpha1.Endpoint{Name: name, Host: credentialsv1alpha1.Host(host), Port: port})
+	}
 	if s.Pooled() {
-		connection.Endpoints = append(connection.Endpoints, credentialsv1alpha1.Endpoint{
-			Name: names.SuffixPooler, Host: credentialsv1alpha1.Host(s.Host(names.SuffixPooler)), Port: s.Traits.Ports.Client,
-		})
+		endpoint(names.SuffixPooler, s.Host(names.SuffixPooler))
 	}
 	if host := s.ExternalHost(); host != "" {
-		connection.Endpoints = append(connection.Endpoints, credentialsv1alpha1.Endpoint{
-			Name: names.SuffixExternal, Host: credentialsv1alpha1.Host(host), Port: s.Traits.Ports.Client,
-		})
+		endpoint(names.SuffixExternal, host)
 	}
-	if c.Access == v1alpha1.ConsumerReadOnly && s.Spec.Replicas > 1 {
+	if readOnly && s.Spec.Replicas > 1 {
 		connection.Host = credentialsv1alpha1.Host(s.Host(names.SuffixRO))
 	}
 	return connection
 }
 
-// Logins makes databases, logins and grants once there is somebody to make them.
+// Logins makes databases, logins and grants once the provider has an identity to make them with.
 func Logins(d *compose.Draft, s *facts.Cluster) {
 	if s.Identity == "" {
 		return
@@ -139,7 +128,7 @@ func Logins(d *compose.Draft, s *facts.Cluster) {
 	for _, c := range s.Spec.Consumers {
 		p.Logins = append(p.Logins, accessLogin(s, c))
 	}
-	d.Require(names.Access, objects.Manifest(accessv1alpha1.AccessGroupVersionKind, accessMetadata(s), accessSpec{ForProvider: p}))
+	d.Require(names.Access, objects.Managed(accessv1alpha1.AccessGroupVersionKind, accessMetadata(s), p))
 }
 
 // LoggedIn reports whether a consumer can log in.

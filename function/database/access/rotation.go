@@ -21,21 +21,16 @@ const defaultOverlap = "24h"
 // suffixAlternate ends the second login of a consumer. No login of another consumer has a - in it.
 const suffixAlternate = "-b"
 
-// alternate is the login that takes turns with that of a consumer.
+// alternate is the second login of a consumer, which takes turns with the first.
 func alternate(consumer string) string { return facts.Login(consumer) + suffixAlternate }
 
-// credentials of a consumer: what it says itself, and else what all have. None when nothing asks for a rotation.
+// credentials of a consumer: its own settings, or else those for all consumers. Nil when neither has any.
 func credentials(s *facts.Cluster, c v1alpha1.Consumer) *v1alpha1.DatabaseCredentials {
 	if c.Credentials == nil && s.Spec.Credentials == nil {
 		return nil
 	}
-	own, all := v1alpha1.DatabaseCredentials{}, v1alpha1.DatabaseCredentials{}
-	if c.Credentials != nil {
-		own = *c.Credentials
-	}
-	if s.Spec.Credentials != nil {
-		all = *s.Spec.Credentials
-	}
+	none := &v1alpha1.DatabaseCredentials{}
+	own, all := cmp.Or(c.Credentials, none), cmp.Or(s.Spec.Credentials, none)
 	return &v1alpha1.DatabaseCredentials{
 		RotateEvery: cmp.Or(own.RotateEvery, all.RotateEvery),
 		Overlap:     cmp.Or(own.Overlap, all.Overlap, defaultOverlap),
@@ -43,8 +38,8 @@ func credentials(s *facts.Cluster, c v1alpha1.Consumer) *v1alpha1.DatabaseCreden
 	}
 }
 
-// Rotation of a consumer's login. What was staged is accepted once the Access has logged in with it: nobody is told of a login
-// before that.
+// Rotation of a consumer's login. A staged password is accepted once the Access has logged in with it: no connection Secret has a
+// login before that.
 func Rotation(s *facts.Cluster, c v1alpha1.Consumer) *credentialsv1alpha1.Rotation {
 	w := credentials(s, c)
 	if w == nil || w.RotateEvery == "" && w.ID == "" {
@@ -56,8 +51,8 @@ func Rotation(s *facts.Cluster, c v1alpha1.Consumer) *credentialsv1alpha1.Rotati
 	}
 }
 
-// HasTwoLogins reports whether a consumer has two logins that take turns. Who has had them keeps them, because the second may be
-// the one in use.
+// HasTwoLogins reports whether a consumer has two logins that take turns. A consumer that had two keeps them, because the
+// second may be the one in use.
 func HasTwoLogins(s *facts.Cluster, c v1alpha1.Consumer) bool {
 	if Rotation(s, c) != nil {
 		return true
@@ -66,13 +61,12 @@ func HasTwoLogins(s *facts.Cluster, c v1alpha1.Consumer) bool {
 	return o != nil && compose.Text(o.Map(), "spec", "forProvider", "connection", "alternateUsername") != ""
 }
 
-// retiresWhenIdle reports whether the server that leads knows of all sessions of a consumer. It knows nothing of those on other
-// members, and poolers keep clients whose sessions have ended.
+// retiresWhenIdle reports whether the leader knows of all sessions of a consumer. It knows nothing of sessions on other members,
+// and poolers keep clients whose sessions have ended.
 func retiresWhenIdle(s *facts.Cluster, c v1alpha1.Consumer) bool {
 	return !s.Pooled() && (c.Access != v1alpha1.ConsumerReadOnly || s.Spec.Replicas == 1)
 }
 
-// accessLogin of a consumer.
 func accessLogin(s *facts.Cluster, c v1alpha1.Consumer) accessv1alpha1.Login {
 	l := accessv1alpha1.Login{
 		Name: facts.Login(c.Name), Database: c.Database, Access: string(c.Access),
@@ -84,7 +78,7 @@ func accessLogin(s *facts.Cluster, c v1alpha1.Consumer) accessv1alpha1.Login {
 	return l
 }
 
-// pairOf the logins of a consumer, as the Access tells of it, or nothing.
+// pairOf the logins of a consumer, as the Access reports it, or nil.
 func pairOf(s *facts.Cluster, c v1alpha1.Consumer) map[string]any {
 	o := s.Observed[names.Access]
 	if o == nil {
@@ -98,7 +92,7 @@ func pairOf(s *facts.Cluster, c v1alpha1.Consumer) map[string]any {
 	return nil
 }
 
-// ConnectionSecret of a consumer, as far as it is there.
+// ConnectionSecret of a consumer, as far as it exists.
 func ConnectionSecret(s *facts.Cluster, c v1alpha1.Consumer) v1alpha1.ConnectionSecret {
 	st := v1alpha1.ConnectionSecret{Consumer: c.Name, Secret: s.Called(c.Name), Ready: LoggedIn(s, c)}
 	o := s.Observed[names.ConsumerPrefix+c.Name]
@@ -124,7 +118,7 @@ func hours(text string) string {
 	}
 	n, err := strconv.Atoi(days)
 	if err != nil {
-		return text // It is told by checkCredentials.
+		return text // The schema refuses such a spec.
 	}
 	return strconv.Itoa(24*n) + "h"
 }

@@ -4,6 +4,7 @@
 package backup
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -27,18 +28,10 @@ const (
 	minArchiveBacklogMB = 128 << 20
 )
 
-// Archives reports whether members can archive: they can once there were backups, so that switching them off and on restarts
-// nobody.
+// Archives reports whether members can archive: they can once there were backups, so that switching them off and on
+// restarts no member.
 func Archives(s *facts.Cluster) bool {
-	if s.Spec.Backup != nil {
-		return true
-	}
-	for _, o := range s.Sets {
-		if o.BucketSecret != "" {
-			return true
-		}
-	}
-	return false
+	return s.Spec.Backup != nil || facts.FirstOf(s.Sets, func(v facts.Set) string { return v.BucketSecret }) != ""
 }
 
 // BucketSecret holds what opens the bucket, or the volume. A Database that no longer mentions backups keeps the one it had.
@@ -51,15 +44,10 @@ func BucketSecret(s *facts.Cluster) string {
 	case s.Spec.Backup != nil:
 		return s.Called(names.SuffixBackupBucket)
 	}
-	for _, letter := range compose.SortedKeys(s.Sets) {
-		if name := s.Sets[letter].BucketSecret; name != "" {
-			return name
-		}
-	}
-	return ""
+	return facts.FirstOf(s.Sets, func(v facts.Set) string { return v.BucketSecret })
 }
 
-// Stanza that backups are kept under: by identity, so that a stranger of the same name has another, and by version, because an
+// Stanza that backups are kept under: by identity, so that another Database of the same name has another, and by version, because an
 // upgrade begins other data.
 func Stanza(s *facts.Cluster) string { return StanzaOf(s, s.Generation) }
 
@@ -72,7 +60,6 @@ func StanzaOf(s *facts.Cluster, generation int) string {
 	return fmt.Sprintf("%s-%s", scope, s.VersionOf(generation))
 }
 
-// repositoryOf a Database in its bucket.
 func repositoryOf(namespace, name string) string { return "/" + namespace + "/" + name }
 
 // ArchiveBacklog that is allowed, in bytes.
@@ -114,14 +101,11 @@ func retention(text string) (days, full int) {
 	return 0, n
 }
 
-// Schedule of backups: the one that is asked for, or once a night. When in the night follows from namespace and name, so that not
+// Schedule of backups: the one in the spec, or once a night. When in the night follows from namespace and name, so that not
 // all Databases begin at once.
 func Schedule(s *facts.Cluster) string {
-	if text := s.Spec.Backup.Schedule; text != "" {
-		return text
-	}
 	minute := s.Hashed() % (hoursOfNight * 60)
-	return fmt.Sprintf("%d %d * * *", minute%60, minute/60)
+	return cmp.Or(s.Spec.Backup.Schedule, fmt.Sprintf("%d %d * * *", minute%60, minute/60))
 }
 
 // ArchivesAs is what of backups reaches the pods, for the revision.
@@ -138,4 +122,26 @@ func ArchivesAs(s *facts.Cluster, e map[string]any) {
 	if k := SourceKey(s); k.Encrypted() {
 		e["sourceKey"] = k.Text()
 	}
+}
+
+const defaultKey = "passphrase"
+
+func keyOf(e *v1alpha1.BackupEncryption) facts.KeyRef {
+	if e == nil {
+		return facts.KeyRef{}
+	}
+	return facts.KeyRef{Secret: e.SecretRef.Name, Key: cmp.Or(e.SecretRef.Key, defaultKey)}
+}
+
+// Key of the backups. A Database that no longer mentions backups keeps the one it had, as it does the bucket's Secret.
+func Key(s *facts.Cluster) facts.KeyRef {
+	if s.Spec.Backup != nil {
+		return keyOf(s.Spec.Backup.Encryption)
+	}
+	for _, letter := range compose.SortedKeys(s.Sets) {
+		if s.Sets[letter].BucketSecret != "" {
+			return s.Sets[letter].BackupKey
+		}
+	}
+	return facts.KeyRef{}
 }

@@ -3,6 +3,8 @@
 package backup
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -10,18 +12,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/engine"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// Names of the objects of backups within the composition.
 const (
-
 	// FirstBackup is the id of the backup that is taken as soon as there is a leader: without one nothing can be restored.
 	FirstBackup = "first"
 
 	// firstBackupAgain is how long after the first backup failed it is tried again.
 	firstBackupAgain = 10 * time.Minute
+
+	// FirstVerify names the verification that begins as soon as there is a backup.
+	FirstVerify = "first"
 )
 
 // FirstAgain is when the first backup is tried again, if it failed.
@@ -33,10 +37,10 @@ func FirstAgain(s *facts.Cluster) (time.Time, bool) {
 // NowName of an id, which may be longer than there is room in a name.
 func NowName(id string) string { return compose.Hash([]byte(id)) }
 
-// looked is how many runs of a schedule its longest pause is looked for in.
-const looked = 100
+// runsCompared is the number of runs of a schedule among which its longest pause is found.
+const runsCompared = 100
 
-// LongestPause between two runs of a schedule. It is looked for from a fixed day on, so that it is the same in every pass.
+// LongestPause between two runs of a schedule. It counts from a fixed day, so that it is the same in every pass.
 func LongestPause(schedule string) time.Duration {
 	parsed, err := cron.ParseStandard(schedule)
 	if err != nil {
@@ -44,7 +48,7 @@ func LongestPause(schedule string) time.Duration {
 	}
 	var longest time.Duration
 	at := parsed.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	for range looked {
+	for range runsCompared {
 		next := parsed.Next(at)
 		if next.IsZero() {
 			break
@@ -60,12 +64,17 @@ func Due(s *facts.Cluster) (time.Time, bool) {
 	if !s.TakesBackups() || began == nil {
 		return time.Time{}, false
 	}
-	schedule, err := cron.ParseStandard(Schedule(s))
+	return dueAfter(began.Time, Schedule(s), Deadline)
+}
+
+// dueAfter a time: when the next run of a schedule, which may take as long as a deadline, should have ended.
+func dueAfter(at time.Time, schedule string, deadline time.Duration) (time.Time, bool) {
+	parsed, err := cron.ParseStandard(schedule)
 	if err != nil {
 		return time.Time{}, false
 	}
-	next := schedule.Next(began.UTC())
-	return next.Add(Deadline), !next.IsZero()
+	next := parsed.Next(at.UTC())
+	return next.Add(deadline), !next.IsZero()
 }
 
 // Failure is when a Job began and when it failed, if it did: none of its pods is started again.
@@ -94,17 +103,10 @@ func ScheduledFailure(cron compose.Object) (time.Time, bool) {
 	return began.Time, true
 }
 
-// Names of the objects of verifications within the composition.
-const (
-
-	// FirstVerify names the verification that begins as soon as there is a backup.
-	FirstVerify = "first"
-)
-
 // Past reports whether a time that is known has passed.
 func Past(s *facts.Cluster, at time.Time, known bool) bool { return known && s.Now.After(at) }
 
-// VerifyLost is when a verification that began cannot go on any longer.
+// VerifyLost is the deadline of a verification that began.
 func VerifyLost(s *facts.Cluster) (time.Time, bool) {
 	began := facts.Stamp(s.BackupReport().Verification.Began)
 	if !Verifies(s) || began == nil {
@@ -123,10 +125,35 @@ func VerifyDue(s *facts.Cluster) (time.Time, bool) {
 	if from == nil {
 		from = facts.Stamp(b.Earliest)
 	}
-	schedule, err := cron.ParseStandard(VerifySchedule(s))
-	if err != nil || from == nil {
+	if from == nil {
 		return time.Time{}, false
 	}
-	next := schedule.Next(from.UTC())
-	return next.Add(VerifyDeadline), !next.IsZero()
+	return dueAfter(from.Time, VerifySchedule(s), VerifyDeadline)
+}
+
+// VerifyDeadline is how long a verification may take. The program in its pod ends by itself half an hour earlier, to report why.
+const VerifyDeadline = 12 * time.Hour
+
+// Verifies reports whether backups are verified.
+func Verifies(s *facts.Cluster) bool { return s.TakesBackups() && s.Spec.Backup.Verify != nil }
+
+func verifyFile(s *facts.Cluster) *engine.Verify {
+	if !Verifies(s) {
+		return nil
+	}
+	f := &engine.Verify{Preload: s.Engine.Libraries(s.Fields())}
+	for _, a := range s.Spec.Backup.Verify.Assertions {
+		f.Assertions = append(f.Assertions, engine.Assertion(a))
+	}
+	if d := s.Spec.Backup.Verify.MaxRestoreTime; d != nil {
+		f.MaxRestoreSeconds = max(1, int64(d.Seconds()))
+	}
+	return f
+}
+
+// VerifySchedule is the one in the spec, or once a week in the hours after those in which backups are taken.
+func VerifySchedule(s *facts.Cluster) string {
+	n := s.Hashed()
+	minute := n % (hoursOfNight * 60)
+	return cmp.Or(s.Spec.Backup.Verify.Schedule, fmt.Sprintf("%d %d * * %d", minute%60, hoursOfNight+minute/60, n/(hoursOfNight*60)%7))
 }

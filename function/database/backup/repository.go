@@ -3,6 +3,7 @@
 package backup
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -19,12 +20,12 @@ import (
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
-// partsOfStorage is how many times the size of a member's volume that of backups has, unless the spec says otherwise: weekly full
-// ones of a month, compressed, with what is archived in between.
+// partsOfStorage is the default size of the backup volume, in volumes of a member: it holds the weekly full backups of a month,
+// compressed, and the archive between them.
 const partsOfStorage = 3
 
-// IsOnVolume reports whether backups go to a volume of the Database's own: because the spec says so, or because they did before,
-// or because the platform says so. What a Database has is not changed by settings.
+// IsOnVolume reports whether backups go to a volume of the Database: because the spec says so, because they went there before, or
+// because the settings say so. Settings never move the backups that a Database has.
 func IsOnVolume(s *facts.Cluster) bool {
 	if b := s.Spec.Backup; b != nil && b.To != nil {
 		return b.To.Volume != nil
@@ -52,8 +53,8 @@ func RepositoryHost(namespace, name string) string {
 	return fmt.Sprintf("%s-%s.%s.svc", name, names.SuffixRepository, namespace)
 }
 
-// served is the host of the volume that backups go to, or that members still go to until they are recreated after backups were
-// moved, or "". Each goes by the Secret that it has.
+// repositoryAddress is the host of the backup volume, or "". After backups were moved elsewhere, members use it until they are
+// recreated: each uses the Secret that it has.
 func repositoryAddress(s *facts.Cluster) string {
 	if !IsOnVolume(s) && !slices.Contains(s.Opened, s.Called(names.SuffixRepositoryClient)) {
 		return ""
@@ -81,45 +82,25 @@ func RepositorySize(s *facts.Cluster) resource.Quantity {
 	return size
 }
 
-// RepositoryClaimed is the size that was asked for last.
+// RepositoryClaimed is the size that was requested last.
 func RepositoryClaimed(s *facts.Cluster) resource.Quantity {
-	o := s.Observed[names.RepositoryVolumeClaim]
-	if o == nil {
-		return resource.Quantity{}
-	}
-	q, err := resource.ParseQuantity(compose.Text(o.Map(), "spec", "forProvider", "size"))
-	if err != nil {
-		return resource.Quantity{}
-	}
-	return q
+	return facts.ClaimedBy(s.Observed[names.RepositoryVolumeClaim])
 }
 
 // RepositoryClass of the volume, or "" for the cluster's default.
 func RepositoryClass(s *facts.Cluster) string {
-	if c := RepositoryVolume(s).StorageClassName; c != "" {
-		return c
-	}
-	if c := s.Settings.Database.Backup.StorageClassName; c != "" {
-		return c
-	}
-	return s.Size.StorageClassName
+	return cmp.Or(RepositoryVolume(s).StorageClassName, s.Settings.Database.Backup.StorageClassName, s.Size.StorageClassName)
 }
 
 // RepositoryMade is the claim that the StatefulSet was made with, if there is one.
 func RepositoryMade(s *facts.Cluster) map[string]any {
-	o := s.Observed[names.Repository]
-	if o == nil {
-		return nil
-	}
-	for _, c := range compose.List(o.Map(), "spec", "volumeClaimTemplates") {
-		if claim, ok := c.(map[string]any); ok {
-			return claim
-		}
+	if o := s.Observed[names.Repository]; o != nil {
+		return facts.First(compose.List(o.Map(), "spec", "volumeClaimTemplates"))
 	}
 	return nil
 }
 
-// RepositoryDisk is how full the volume of backups is, as the leader tells.
+// RepositoryDisk is how full the backup volume is, as the leader reports.
 func RepositoryDisk(s *facts.Cluster) observev1alpha1.RepositoryReport {
 	if !IsOnVolume(s) {
 		return observev1alpha1.RepositoryReport{}
@@ -132,52 +113,52 @@ func RepositoryClaim(s *names.Names) string {
 	return names.VolumeData + "-" + s.Called(names.SuffixRepository) + "-0"
 }
 
-// RepositoryFill tells why the volume of backups needs room, if it does: the reason of StorageHealthy and its message.
+// RepositoryFill is the reason and message of StorageHealthy when the backup volume needs more free space.
 func RepositoryFill(s *facts.Cluster) (xpv2.ConditionReason, string) {
 	switch RepositoryDisk(s).Disk {
 	case facts.DiskFull:
-		return v1alpha1.ReasonStorageFull, fmt.Sprintf("the volume of backups (%s) is over 95 %% full, and once it is full, what is to be archived waits on that of the leader: %s",
+		return v1alpha1.ReasonStorageFull, fmt.Sprintf("the backup volume (%s) is over 95 %% full; when it is full, the archive waits on the volume of the leader: %s",
 			RepositoryClaim(&s.Names), RepositoryRoom(s))
 	case facts.DiskLow:
-		return v1alpha1.ReasonStorageLow, fmt.Sprintf("the volume of backups (%s) is over 85 %% full: %s", RepositoryClaim(&s.Names), RepositoryRoom(s))
+		return v1alpha1.ReasonStorageLow, fmt.Sprintf("the backup volume (%s) is over 85 %% full: %s", RepositoryClaim(&s.Names), RepositoryRoom(s))
 	default:
 		return "", ""
 	}
 }
 
-// repositoryGrowth tells how the volume of backups comes to the size that is wanted, and whether it does not.
+// repositoryGrowth is how the backup volume grows to the desired size, in words, and whether it cannot.
 func repositoryGrowth(s *facts.Cluster) (words string, stuck bool) {
 	for _, v := range facts.ObserveVolumes(s.Observed[names.RepositoryVolumeClaim]).Volumes {
 		switch v.State {
 		case storagev1alpha1.VolumeFailed, storagev1alpha1.VolumeNotExpandable:
 			return v.Message, true
 		case storagev1alpha1.VolumeGrowing, storagev1alpha1.VolumeFileSystemPending:
-			return "it is made larger", false
+			return "it is growing", false
 		}
 	}
 	return "", false
 }
 
-// RepositoryRoom tells what to do about a volume of backups that fills up.
+// RepositoryRoom is the remedy for a backup volume that fills up.
 func RepositoryRoom(s *facts.Cluster) string {
 	size := RepositorySize(s)
 	switch words, stuck := repositoryGrowth(s); {
 	case stuck:
-		return fmt.Sprintf("it is to grow to %s, and cannot: %s", size.String(), words)
+		return fmt.Sprintf("it cannot grow to %s: %s", size.String(), words)
 	case words != "":
 		return words
 	default:
-		return fmt.Sprintf("raise spec.backup.to.volume.size (%s), or let spec.backup.retention keep less", size.String())
+		return fmt.Sprintf("raise spec.backup.to.volume.size (%s), or lower spec.backup.retention", size.String())
 	}
 }
 
-// RepositoryTrouble is why the host of the volume of backups does not answer, as far as its StatefulSet tells.
+// RepositoryTrouble is why the host of the backup volume does not answer, as far as its StatefulSet shows.
 func RepositoryTrouble(s *facts.Cluster) string {
 	o := s.Observed[names.Repository]
 	if o == nil || facts.Ready(o) {
 		return ""
 	}
-	return fmt.Sprintf("the pod that serves the volume of backups is not ready: see kubectl -n %s describe pod %s-0", s.Namespace, s.Called(names.SuffixRepository))
+	return fmt.Sprintf("the pod that serves the backup volume is not ready: run kubectl -n %s describe pod %s-0", s.Namespace, s.Called(names.SuffixRepository))
 }
 
 // RepositoryStatus is the volume that backups go to, if it is one.

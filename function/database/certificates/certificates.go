@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certificates composes what members and poolers show each other and clients.
+// Package certificates composes the certificates that members and poolers show each other and clients.
 package certificates
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -17,7 +19,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/objects"
 )
 
-// Lives of certificates. That of an authority is long, because clients have a copy of it.
+// Lifetimes of certificates. An authority lives long, because clients have a copy of it.
 const (
 	lifeOfAuthority = "43800h"
 	renewAuthority  = "8760h"
@@ -25,7 +27,13 @@ const (
 	renewLeaf       = "720h"
 )
 
-// Spec has the fields of cert-manager's Certificate that are asked for.
+// Usages of keys. With ECDSA a key enciphers nothing.
+var (
+	ServerAndClient = []string{"digital signature", "server auth", "client auth"}
+	ServerOnly      = []string{"digital signature", "server auth"}
+)
+
+// Spec has the fields of cert-manager's Certificate that Capstan sets.
 type Spec struct {
 	CommonName     string          `json:"commonName,omitempty"`
 	DNSNames       []string        `json:"dnsNames,omitempty"`
@@ -57,7 +65,7 @@ type secretTemplate struct {
 	Labels map[string]string `json:"labels"`
 }
 
-// issuerSpec has the two ways to sign that are asked for.
+// issuerSpec has the two ways to sign that Capstan uses.
 type issuerSpec struct {
 	SelfSigned *struct{}     `json:"selfSigned,omitempty"`
 	CA         *issuerSecret `json:"ca,omitempty"`
@@ -67,7 +75,8 @@ type issuerSecret struct {
 	SecretName string `json:"secretName"`
 }
 
-// Compose of the members. They trust each other by an authority of this Database, whoever signs what clients see.
+// Compose the certificates of members. Members trust each other by an authority of this Database, also when the platform's issuer
+// signs the certificate that clients see.
 func Compose(d *compose.Draft, s *facts.Cluster) {
 	if s.Kinds[names.CertificateGVK] != compose.Available {
 		return
@@ -85,14 +94,9 @@ func Compose(d *compose.Draft, s *facts.Cluster) {
 		Usages:     []string{"cert sign", "crl sign", "digital signature"},
 	}))
 	d.Require(names.Issuer, issuer(&s.Names, s.Called(names.SuffixCA), issuerSpec{CA: &issuerSecret{s.Called(names.SuffixCA)}}))
-	d.Require(names.MembersCertificate, New(&s.Names, s.Called(names.SuffixOfMembers), Leaf(s, names.SuffixOfMembers, s.Traits.CommonNames.Members,
-		IssuedBy(&s.Names, names.SuffixCA),
-		// With ECDSA a key enciphers nothing.
-		[]string{"digital signature", "server auth", "client auth"})))
+	d.Require(names.MembersCertificate, memberLeaf(s, names.SuffixOfMembers, s.Traits.CommonNames.Members, IssuedBy(&s.Names, names.SuffixCA), ServerAndClient))
 	if s.PlatformSigned() {
-		ref := s.IssuerRef()
-		d.Require(names.ServerCertificate, New(&s.Names, s.Called(names.SuffixServer), Leaf(s, names.SuffixServer, "",
-			IssuedByPlatform(ref), []string{"digital signature", "server auth"})))
+		d.Require(names.ServerCertificate, memberLeaf(s, names.SuffixServer, "", IssuedByPlatform(s.IssuerRef()), ServerOnly))
 		return
 	}
 	// It stays as long as a member shows it.
@@ -104,19 +108,32 @@ func Compose(d *compose.Draft, s *facts.Cluster) {
 	d.Remove(names.ServerCertificate)
 }
 
-// Leaf certificate, for every name that the members are reached by.
-func Leaf(s *facts.Cluster, suffix, commonName string, by IssuerRef, usages []string) Spec {
-	pods := s.Host(names.SuffixPods)
-	rw, ro := s.Called(names.SuffixRW), s.Called(names.SuffixRO)
-	listed := []string{
-		"*." + pods, "*." + pods + ".cluster.local",
-		rw, rw + "." + s.Namespace, s.Host(names.SuffixRW), s.Host(names.SuffixRW) + ".cluster.local",
-		ro, ro + "." + s.Namespace, s.Host(names.SuffixRO), s.Host(names.SuffixRO) + ".cluster.local",
-		"localhost",
+// memberLeaf is a certificate for every name that the members are reached by.
+func memberLeaf(s *facts.Cluster, suffix, commonName string, by IssuerRef, usages []string) compose.Named {
+	c, pods := Leaf(&s.Names, suffix, commonName, by, usages), s.Host(names.SuffixPods)
+	c.DNSNames = slices.Concat([]string{"*." + pods, "*." + pods + ".cluster.local"},
+		ServiceNames(&s.Names, names.SuffixRW), ServiceNames(&s.Names, names.SuffixRO), []string{"localhost"})
+	if s.Called(suffix) == s.ServerSecret() && !s.Pooled() {
+		c = WithExternalNames(s, c)
 	}
-	c := Spec{
+	return New(&s.Names, s.Called(suffix), c)
+}
+
+// ServiceNames are the names of a Service of the Database.
+func ServiceNames(s *names.Names, suffix string) []string {
+	name, host := s.Called(suffix), s.Host(suffix)
+	return []string{name, name + "." + s.Namespace, host, host + ".cluster.local"}
+}
+
+// BackupLeaf is a client certificate without a role in the server.
+func BackupLeaf(s *names.Names, suffix, commonName string) *compose.Manifest[Spec] {
+	return New(s, s.Called(suffix), Leaf(s, suffix, commonName, IssuedBy(s, names.SuffixCA), []string{"digital signature", "client auth"}))
+}
+
+// Leaf certificate without names of hosts.
+func Leaf(s *names.Names, suffix, commonName string, by IssuerRef, usages []string) Spec {
+	return Spec{
 		CommonName:  commonName,
-		DNSNames:    listed,
 		Duration:    lifeOfLeaf,
 		RenewBefore: renewLeaf,
 		IssuerRef:   by,
@@ -126,10 +143,6 @@ func Leaf(s *facts.Cluster, suffix, commonName string, by IssuerRef, usages []st
 		SecretTemplate: &secretTemplate{Labels: map[string]string{names.LabelPartOf: "capstan"}},
 		Usages:         usages,
 	}
-	if s.Called(suffix) == s.ServerSecret() && !s.Pooled() {
-		c = WithExternalNames(s, c)
-	}
-	return c
 }
 
 // IssuedBy an Issuer of the Database.
@@ -163,15 +176,35 @@ func Awaited(s *facts.Cluster) []Reference {
 	return ws
 }
 
-// Trouble tells why a certificate is not there, if cert-manager says so.
+// Trouble is why a certificate is not ready, as far as cert-manager reports it: a reason, and text that follows the certificate's name.
 func Trouble(m map[string]any) (xpv2.ConditionReason, string) {
-	issuing, told := compose.Condition(m, "Issuing"), compose.Condition(m, "Ready")
+	issuing, ready := compose.Condition(m, "Issuing"), compose.Condition(m, "Ready")
 	if compose.Text(issuing, "status") == string(corev1.ConditionFalse) && compose.Text(issuing, "reason") == "Failed" {
-		return v1alpha1.ReasonCertificateFailed, fmt.Sprintf(", which cert-manager cannot make: %s: see kubectl describe certificaterequests",
+		return v1alpha1.ReasonCertificateFailed, fmt.Sprintf(": cert-manager cannot issue it: %s: run kubectl describe certificaterequests, and fix the cause",
 			compose.Text(issuing, "message"))
 	}
-	if message := compose.Text(told, "message"); message != "" {
+	if message := compose.Text(ready, "message"); message != "" {
 		return v1alpha1.ReasonMakingReady, ": " + message
 	}
 	return v1alpha1.ReasonMakingReady, ""
+}
+
+// WithExternalNames is a certificate that is for what clients outside connect to as well.
+func WithExternalNames(s *facts.Cluster, c Spec) Spec {
+	if !s.Exposed() {
+		return c
+	}
+	if name := s.Spec.Expose.Hostname; name != "" {
+		c.DNSNames = append(c.DNSNames, name)
+	}
+	address := s.Assigned()
+	if address == "" || address == s.Spec.Expose.Hostname {
+		return c
+	}
+	if _, err := netip.ParseAddr(address); err == nil {
+		c.IPAddresses = append(c.IPAddresses, address)
+	} else {
+		c.DNSNames = append(c.DNSNames, address)
+	}
+	return c
 }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"slices"
 
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/hooks"
@@ -52,10 +53,10 @@ func decideSibling(c *facts.Cluster) *Decision {
 	return d
 }
 
-// down reports whether no member of this generation runs, and none can before its StatefulSet is changed: nobody writes there any
-// more.
+// down reports whether no member of this generation runs, and none can before its StatefulSet is changed: no client writes there
+// any more.
 func (s *Decision) down() bool {
-	return s.HasTopology && len(s.Before.Strangers) == 0 &&
+	return s.HasTopology && len(s.Before.Leaving) == 0 &&
 		!slices.ContainsFunc(s.Before.Views, func(v order.View) bool { return v.Exists && !v.Away() })
 }
 
@@ -84,7 +85,7 @@ func decide(c *facts.Cluster) *Decision {
 	return d
 }
 
-// IsMemoryPending reports that something is to be written down before there are members.
+// IsMemoryPending reports that the memory has to be recorded before there are members.
 func (s *Pass) IsMemoryPending() bool { return s.Known && s.Remember != s.Told }
 
 // A Decision is what happens to a generation in this pass.
@@ -95,7 +96,7 @@ type Decision struct {
 	Before order.Situation
 	Order  order.Order
 
-	// Target is the revision that the spec asks for, changeID names the change to it, and planned are its effects.
+	// Target is the revision that the spec asks for, ChangeID names the change to it, and Planned are its effects.
 	Target, ChangeID string
 	Planned          []v1alpha1.ChangeEffect
 
@@ -109,7 +110,7 @@ type Decision struct {
 	Move *switchover.Move
 }
 
-// Pass of a pass: what was decided for every generation, and the objects that follow.
+// A Pass is what was decided for every generation.
 type Pass struct {
 	*Decision
 
@@ -119,7 +120,36 @@ type Pass struct {
 	// Siblings are the other generations, by number.
 	Siblings map[int]*Decision
 
-	// Restoring and upgrading are requests that are not carried out yet.
+	// Restoring and Upgrading are requests that are not carried out yet.
 	Restoring *Restoring
 	Upgrading *Upgrading
+}
+
+// changeHash names the next change of members that serve: what they run, how many remain, and without either, a switchover or an
+// upgrade.
+func changeHash(s *facts.Cluster, target string, sit order.Situation, m *switchover.Move) string {
+	key, value := "", ""
+	switch {
+	case m != nil && m.Own && len(sit.Outdated()) == 0 && len(sit.Surplus()) == 0:
+		key, value = "switchover", m.ID
+	case order.UpgradeNext(s, sit):
+		key, value = "upgrade", s.Memory.Step.ID
+	}
+	return podinputs.ChangePrefix + podinputs.HashOf(s, target, key, value)
+}
+
+// Switchover for the Topology: the requested one, as soon as it can begin, or the last one, so that nothing changes when it is
+// done.
+func (s *Decision) Switchover() *observev1alpha1.TopologySwitchover {
+	h := switchover.Handed(s.Cluster)
+	switch {
+	case s.Move != nil && s.Move.Asked:
+		return h
+	case s.Move != nil && s.Move.Begin:
+		return &observev1alpha1.TopologySwitchover{ID: s.Move.ID, From: s.Move.From, To: s.Move.To}
+	case h != nil && switchover.Ended(s.Cluster, h.ID):
+		return h
+	default:
+		return nil
+	}
 }

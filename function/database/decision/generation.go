@@ -11,7 +11,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/order"
 )
 
-// next memory, if something is to be written down. It is called only when all that was written down before is known to be kept.
+// next memory, if it changes. It is called only when the memory of the last pass is known to be kept.
 func (s *Pass) next() (memory.Memory, bool) {
 	m := s.Memory.Copy()
 	w := s.Restoring
@@ -26,31 +26,41 @@ func (s *Pass) next() (memory.Memory, bool) {
 	if m.Step != nil {
 		return s.advance(m)
 	}
-	if w != nil && w.Reason == "" {
-		return begin(s.Cluster, m, w), true
+	if w != nil && !w.Closed() {
+		m = begin(s.Cluster, m, memory.Step{ID: w.ID, Kind: memory.StepRestore, To: w.to, At: w.At, RestorePoint: w.Point})
+		if w.Undo {
+			m.Step.Kind = memory.StepUndo
+		} else if len(m.Versions) > 0 {
+			m.Versions[m.Step.To] = s.Data
+		}
+		return m, true
 	}
-	if u := s.Upgrading; u != nil && u.Reason == "" {
-		return beginUpgrade(s.Cluster, m, u), true
+	if u := s.Upgrading; u != nil && !u.Closed() {
+		m = begin(s.Cluster, m, memory.Step{ID: u.ID, Kind: memory.StepUpgrade, To: u.back})
+		if u.undo {
+			m.Step.Kind = memory.StepUndoUpgrade
+		} else {
+			if m.Versions == nil {
+				m.Versions = map[int]string{}
+			}
+			m.Versions[m.Step.From], m.Versions[m.Step.To] = s.Data, s.Spec.Version
+		}
+		return m, true
 	}
 	before := len(m.Kept)
 	m.Kept = slices.DeleteFunc(m.Kept, func(k memory.Kept) bool { return !s.Now.Before(k.Until) })
 	return m, len(m.Kept) != before
 }
 
-// begin what is asked for.
-func begin(s *facts.Cluster, m memory.Memory, w *Restoring) memory.Memory {
+// begin a step. An undo goes back to a generation that is kept, any other step fills a new one.
+func begin(s *facts.Cluster, m memory.Memory, step memory.Step) memory.Memory {
 	m.Active = m.Generation()
-	step := &memory.Step{ID: w.ID, Kind: memory.StepRestore, From: m.Active, At: w.At, RestorePoint: w.Point, Phase: v1alpha1.RestoreFilling, Since: s.Moment()}
-	if w.Undo {
-		step.Kind, step.To = memory.StepUndo, w.to
-	} else {
+	step.From, step.Phase, step.Since = m.Active, v1alpha1.RestoreFilling, s.Moment()
+	if step.To == 0 {
 		m.Last = max(m.Last, m.Active) + 1
 		step.To = m.Last
-		if len(m.Versions) > 0 {
-			m.Versions[step.To] = s.Data
-		}
 	}
-	m.Step = step
+	m.Step = &step
 	return m
 }
 
@@ -63,10 +73,10 @@ func (s *Pass) advance(m memory.Memory) (memory.Memory, bool) {
 	}
 	switch {
 	case !Reference(s.Cluster, step):
-		// Whoever serves goes on serving.
+		// The active generation continues to serve.
 		m.Step = nil
 		return m, true
-	case step.Phase == v1alpha1.RestoreFilling && order.AllHealthy(to.Cluster, to.Before) && s.SwitchBlocked() == "":
+	case step.Phase == v1alpha1.RestoreFilling && order.AllHealthy(to.Cluster, to.Before) && !s.SwitchGate(v1alpha1.ReasonRestoreWaiting).Closed():
 		step.Phase, step.Since = v1alpha1.RestoreFencing, s.Moment()
 		return m, true
 	case step.Phase == v1alpha1.RestoreFencing && s.down():
@@ -100,8 +110,8 @@ func switchClients(s *facts.Cluster, m memory.Memory) memory.Memory {
 	return m
 }
 
-// Remembered wishes, the last ones, and those that the spec still names: forgotten, they would be carried out once more. Why one
-// failed is told only as long as it is named.
+// Remembered requests: the last ones, and those that the spec still names, because they would be carried out again if forgotten.
+// Why one failed is kept only as long as the spec names it.
 func Remembered(s *facts.Cluster, all []memory.Done, d memory.Done) []memory.Done {
 	named := func(o memory.Done) bool {
 		if o.Kind == memory.StepUpgrade {

@@ -3,6 +3,7 @@
 package decision
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -21,11 +22,14 @@ import (
 // keepOldFor is how long a generation is kept unless the spec says otherwise.
 const keepOldFor = 24 * time.Hour
 
-// mostKept is how many generations are kept at a time, beside the active one and one that comes up.
+// mostKept is how many generations are kept at a time, in addition to the active one and one that comes up.
 const mostKept = 2
 
 // Restoring is what spec.restore asks for and is neither under way nor carried out.
 type Restoring struct {
+	// Gate that blocks it now, if any.
+	maintenance.Gate
+
 	ID    string
 	At    v1alpha1.Moment
 	Point v1alpha1.RestorePointName
@@ -33,11 +37,6 @@ type Restoring struct {
 
 	// to is the generation that an undo goes back to.
 	to int
-
-	// Reason and message why it is not begun now, if it is not; until is when it is worth another look.
-	Reason  xpv2.ConditionReason
-	Message string
-	Until   time.Time
 }
 
 // keepsFor is how long the generation before is kept.
@@ -51,7 +50,7 @@ func keepsFor(s *facts.Cluster, step *memory.Step) time.Duration {
 	return keepOldFor
 }
 
-// Reference reports whether a step is still asked for.
+// Reference reports whether the spec still requests a step.
 func Reference(s *facts.Cluster, step *memory.Step) bool {
 	r := s.Spec.Restore
 	switch {
@@ -66,127 +65,119 @@ func Reference(s *facts.Cluster, step *memory.Step) bool {
 	}
 }
 
-// wish of the spec, unless it was carried out or is under way.
+// restoreRequest of the spec, unless it was carried out or is under way.
 func (s *Decision) restoreRequest() *Restoring {
 	r := s.Spec.Restore
 	if r == nil || RestoreStep(s.Cluster) != nil {
 		return nil
 	}
-	w := &Restoring{ID: r.ID, At: r.At, Point: r.RestorePoint, Undo: r.Undo != ""}
-	if w.Undo {
-		w.ID = r.Undo
-	}
+	w := &Restoring{ID: RestoreID(s.Cluster), At: r.At, Point: r.RestorePoint, Undo: r.Undo != ""}
 	done, ended := s.Memory.Restored(w.ID)
 	if ended && (!w.Undo || done.State != v1alpha1.RestoreDone) {
 		return nil
 	}
-	say := func(reason xpv2.ConditionReason, message string) *Restoring {
-		w.Reason, w.Message = reason, message
-		return w
-	}
-	if reason, message := memoryBlocks(s.Cluster, v1alpha1.ReasonRestoreWaiting); reason != "" {
-		return say(reason, message)
-	}
+	known := memoryGate(s.Cluster, v1alpha1.ReasonRestoreWaiting)
 	switch {
-	case len(s.Sets) == 0 && w.Undo:
-		return say(v1alpha1.ReasonRestoreWaiting, "there are no members yet: see the condition Available")
+	case known.Closed(), len(s.Sets) == 0 && !w.Undo:
+		w.Gate = known
 	case len(s.Sets) == 0:
-		return w
-	}
-	if w.Undo {
-		if reason, message := undoBlocked(s.Cluster, w, done, ended); reason != "" {
-			return say(reason, message)
-		}
-	} else if reason, message := restoreBlocked(s.Cluster, w.At); reason != "" {
-		return say(reason, message)
-	}
-	if g := maintenance.Frozen(s.Spec.Maintenance, s.Now); g.Closed() {
-		w.Until = g.Until
-		return say(g.Reason, g.Message)
-	}
-	if why := s.SwitchBlocked(); why != "" {
-		return say(v1alpha1.ReasonRestoreWaiting, why)
+		w.Gate = maintenance.Gate{Reason: v1alpha1.ReasonRestoreWaiting, Message: noMembers}
+	case w.Undo:
+		w.Gate = cmp.Or(undoGate(s.Cluster, w, done, ended), s.SwitchGate(v1alpha1.ReasonRestoreWaiting))
+	default:
+		w.Gate = cmp.Or(restoreGate(s.Cluster, w.At), s.SwitchGate(v1alpha1.ReasonRestoreWaiting))
 	}
 	return w
 }
 
-// undoBlocked says why there is nothing to go back to, if there is not.
-func undoBlocked(s *facts.Cluster, w *Restoring, done memory.Done, ended bool) (xpv2.ConditionReason, string) {
-	if !ended {
-		return v1alpha1.ReasonRestoreImpossible, fmt.Sprintf("spec.restore.undo: %q: there was no restore with this id: see status.generation, and name the one that led clients here", w.ID)
-	}
-	if !s.Memory.Keeps(done.From) || s.Memory.Generation() != done.To {
-		return v1alpha1.ReasonRestoreImpossible, fmt.Sprintf("spec.restore.undo: %q: generation %d is not kept any more, or clients were led elsewhere since: "+
-			"its backups are still in the bucket, under stanza %s, for spec.from.backup of another Database", w.ID, done.From, backup.StanzaOf(s, done.From))
-	}
+const noMembers = "there are no members yet: see the condition Available"
+
+// undoGate is closed when there is nothing to go back to.
+func undoGate(s *facts.Cluster, w *Restoring, done memory.Done, ended bool) maintenance.Gate {
 	w.to = done.From
-	return "", ""
+	switch {
+	case !ended:
+		return maintenance.Gate{Reason: v1alpha1.ReasonRestoreImpossible, Message: fmt.Sprintf(
+			"spec.restore.undo: %q: there was no restore with this id: name the restore that switched clients to the active generation, see status.generation", w.ID)}
+	case !s.Memory.Keeps(done.From) || s.Memory.Generation() != done.To:
+		return maintenance.Gate{Reason: v1alpha1.ReasonRestoreImpossible, Message: fmt.Sprintf(
+			"spec.restore.undo: %q: generation %d is no longer kept, or clients were switched again since then: "+
+				"its backups are still in the bucket, in stanza %s; another Database can restore them with spec.from.backup", w.ID, done.From, backup.StanzaOf(s, done.From))}
+	default:
+		return maintenance.Gate{}
+	}
 }
 
-// restoreBlocked says why a moment cannot be restored, or not yet.
-func restoreBlocked(s *facts.Cluster, at v1alpha1.Moment) (xpv2.ConditionReason, string) {
-	upgradeBlocked, waiting := v1alpha1.ReasonRestoreImpossible, v1alpha1.ReasonRestoreWaiting
+// restoreGate is closed when a moment cannot be restored, or not yet.
+func restoreGate(s *facts.Cluster, at v1alpha1.Moment) maintenance.Gate {
+	impossible := func(message string) maintenance.Gate {
+		return maintenance.Gate{Reason: v1alpha1.ReasonRestoreImpossible, Message: message}
+	}
+	waits := func(message string) maintenance.Gate {
+		return maintenance.Gate{Reason: v1alpha1.ReasonRestoreWaiting, Message: message}
+	}
 	b := s.BackupReport()
 	t, earliest, latest := facts.Moment(at), facts.Stamp(b.Earliest), facts.Stamp(b.Since)
 	switch {
 	case s.Spec.Backup == nil:
-		return upgradeBlocked, "spec.restore: the Database has no backups: there is nothing to restore without spec.backup"
+		return impossible("spec.restore: the Database has no backups: there is nothing to restore without spec.backup")
 	case !s.HasTopology, !b.Asked && b.Label == "" && s.Leads():
-		return waiting, "it is not known yet what backups there are: see the condition BackupFresh"
+		return waits("the leader has not reported its backups yet: see the condition BackupFresh")
 	case b.Asked && b.Label == "":
-		return upgradeBlocked, "there is no backup of this generation yet: wait for the first (see the condition BackupFresh), or undo the restore before"
+		return impossible("there is no backup of this generation yet: wait for the first (see the condition BackupFresh), or undo the last restore")
 	case t != nil && t.After(s.Now):
-		return upgradeBlocked, fmt.Sprintf("spec.restore.at: %q: is in the future: choose an earlier moment, or none for the latest", at)
+		return impossible(fmt.Sprintf("spec.restore.at: %q: is in the future: choose an earlier moment, or remove it to restore the latest", at))
 	case t != nil && earliest != nil && t.Before(earliest.Time):
-		return upgradeBlocked, fmt.Sprintf("spec.restore.at: %q: is before status.backup.earliestRestorable: choose a moment from then on", at)
+		return impossible(fmt.Sprintf("spec.restore.at: %q: is before status.backup.earliestRestorable: choose a later moment", at))
 	case t != nil && b.Archive == observev1alpha1.ArchiveFailing && latest != nil && t.After(latest.Time):
-		return waiting, "what was written by spec.restore.at did not come into the archive: see the condition ArchiveHealthy, or choose a moment up to status.backup.latestRestorable"
+		return waits("the archive does not reach spec.restore.at yet: see the condition ArchiveHealthy, or choose a moment up to status.backup.latestRestorable")
 	case len(s.Memory.Kept) >= mostKept:
-		return waiting, fmt.Sprintf("%d generations are kept already: it begins when the first of them is removed (see status.generation.kept)", mostKept)
+		return waits(fmt.Sprintf("%d generations are kept already: the restore starts when one of them is removed (see status.generation.kept)", mostKept))
 	default:
-		return "", ""
+		return maintenance.Gate{}
 	}
 }
 
-// SwitchBlocked says why clients cannot be led to another generation now, if they cannot. Members are not stopped halfway through
-// a change of them.
-func (s *Decision) SwitchBlocked() string {
-	switch {
-	case maintenance.Frozen(s.Spec.Maintenance, s.Now).Closed():
-		return "spec.maintenance.freeze: " + maintenance.Frozen(s.Spec.Maintenance, s.Now).Message
+// SwitchGate is closed when clients cannot be switched to another generation now. Members are not stopped halfway through a change.
+func (s *Decision) SwitchGate(waiting xpv2.ConditionReason) maintenance.Gate {
+	switch g := maintenance.Frozen(s.Spec.Maintenance, s.Now); {
+	case g.Closed():
+		return g
 	case s.Asleep():
-		return "members are stopped, or are being started: it goes on once they run"
+		return maintenance.Gate{Reason: waiting, Message: "members are stopped or being started: this continues when they run"}
 	case s.Order.Touches():
-		return "a member is being changed: it goes on once that is done"
+		return maintenance.Gate{Reason: waiting, Message: "a member is being changed: this continues after that"}
 	case switchover.Moving(s.Cluster, s.Move):
-		return "the lead is moving: it goes on once that is done"
+		return maintenance.Gate{Reason: waiting, Message: "a switchover is under way: this continues after that"}
 	default:
-		return ""
+		return maintenance.Gate{}
 	}
 }
 
-// memoryBlocks says why no restore or upgrade can be begun, if it is not known what was done before, or another one is under way.
-func memoryBlocks(s *facts.Cluster, waiting xpv2.ConditionReason) (xpv2.ConditionReason, string) {
+// memoryGate is closed when it is not known what was restored or upgraded before, or another step is under way.
+func memoryGate(s *facts.Cluster, waiting xpv2.ConditionReason) maintenance.Gate {
 	switch {
 	case s.Unread:
-		return v1alpha1.ReasonMemoryUnread, fmt.Sprintf("what is kept of earlier restores and upgrades cannot be read, and nothing is restored or upgraded: "+
-			"see the annotation credentials.capstan.dev/remembered of Secret %q", s.Called(names.SuffixAccess))
+		return maintenance.Gate{Reason: v1alpha1.ReasonMemoryUnread, Message: fmt.Sprintf(
+			"the record of earlier restores and upgrades cannot be read, so nothing is restored or upgraded: "+
+				"see the annotation credentials.capstan.dev/remembered of Secret %q", s.Called(names.SuffixAccess))}
 	case !s.Known:
-		return waiting, fmt.Sprintf("waiting for Credential %q to tell what was restored or upgraded before: see whether provider-capstan runs", s.Called(names.SuffixAccess))
+		return maintenance.Gate{Reason: waiting, Message: fmt.Sprintf(
+			"waiting for Credential %q to report earlier restores and upgrades: check that provider-capstan runs", s.Called(names.SuffixAccess))}
 	case s.Memory.Step != nil:
-		return waiting, s.Memory.Step.ID + " is under way: it begins once that is over"
+		return maintenance.Gate{Reason: waiting, Message: s.Memory.Step.ID + " is under way: this starts when that ends"}
 	default:
-		return "", ""
+		return maintenance.Gate{}
 	}
 }
 
-// TakeBack says how to end a step before clients are switched.
-func TakeBack(s memory.Step) string {
+// HowToCancel a step before clients are switched.
+func HowToCancel(s memory.Step) string {
 	field := "spec.restore"
 	if s.IsUpgrade() {
 		field = "spec.upgrade.undo"
 	}
-	return "to end it, take " + field + " back: this generation goes on serving"
+	return "to cancel, remove " + field + ": this generation continues to serve"
 }
 
 // RestoreStep is the step of a restore that is under way, if one is.
@@ -199,12 +190,8 @@ func RestoreStep(s *facts.Cluster) *memory.Step {
 
 // RestoreID is the id of spec.restore.
 func RestoreID(s *facts.Cluster) string {
-	switch r := s.Spec.Restore; {
-	case r == nil:
-		return ""
-	case r.Undo != "":
-		return r.Undo
-	default:
-		return r.ID
+	if r := s.Spec.Restore; r != nil {
+		return cmp.Or(r.Undo, r.ID)
 	}
+	return ""
 }

@@ -6,9 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
-
-	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	apimembers "github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
@@ -22,17 +19,15 @@ import (
 
 // Upgrading is an upgrade, or its undoing, that the spec asks for and that is neither under way nor carried out.
 type Upgrading struct {
+	// Gate that blocks it now, if any.
+	maintenance.Gate
+
 	ID   string
 	undo bool
 
-	// From and to are major versions, and back the generation that an undo goes back to.
+	// From and To are major versions, and back is the generation that an undo goes back to.
 	From, To string
 	back     int
-
-	// Reason and message why it is not begun now, if it is not; until is when it is worth another look.
-	Reason  xpv2.ConditionReason
-	Message string
-	Until   time.Time
 }
 
 // UpgradeID names the upgrade that the spec asks for.
@@ -44,12 +39,12 @@ func UpgradeID(s *facts.Cluster) string {
 	return id
 }
 
-// IsVersionLater reports whether the spec asks for a later version than that of the data.
+// IsVersionLater reports whether the spec asks for a later version than the data has.
 func IsVersionLater(s *facts.Cluster) bool {
 	return s.Engine.CompareVersions(s.Spec.Version, s.Data) > 0 && s.UndoID() == ""
 }
 
-// isUpgradeRequested reports whether a step of an upgrade is still asked for.
+// isUpgradeRequested reports whether the spec still requests a step of an upgrade.
 func isUpgradeRequested(s *facts.Cluster, step *memory.Step) bool {
 	if step.Kind == memory.StepUndoUpgrade {
 		return s.UndoID() == step.ID
@@ -70,85 +65,63 @@ func (s *Decision) upgradeRequest() *Upgrading {
 	if ended && (!u.undo || done.State != v1alpha1.RestoreDone) {
 		return nil
 	}
-	say := func(reason xpv2.ConditionReason, message string) *Upgrading {
-		u.Reason, u.Message = reason, message
+	waits := func(message string) maintenance.Gate {
+		return maintenance.Gate{Reason: v1alpha1.ReasonUpgradeWaiting, Message: message}
+	}
+	u.Gate = memoryGate(s.Cluster, v1alpha1.ReasonUpgradeWaiting)
+	switch {
+	case u.Closed():
+		return u
+	case len(s.Sets) == 0:
+		u.Gate = waits(noMembers)
 		return u
 	}
-	if reason, message := memoryBlocks(s.Cluster, v1alpha1.ReasonUpgradeWaiting); reason != "" {
-		return say(reason, message)
-	}
-	if len(s.Sets) == 0 {
-		return say(v1alpha1.ReasonUpgradeWaiting, "there are no members yet: see the condition Available")
-	}
-	if why := upgradeBlocked(s.Cluster, u, done, ended); why != "" {
-		return say(v1alpha1.ReasonUpgradeImpossible, why)
-	}
-	if g := maintenance.Frozen(s.Spec.Maintenance, s.Now); g.Closed() {
-		u.Until = g.Until
-		return say(g.Reason, g.Message)
-	}
-	if why := s.SwitchBlocked(); why != "" {
-		return say(v1alpha1.ReasonUpgradeWaiting, why)
-	}
-	if !u.undo && !s.Leads() {
-		return say(v1alpha1.ReasonUpgradeWaiting, "no member leads, whose data could be copied: see the condition Available")
-	}
-	if !u.undo && len(s.Memory.Kept) >= mostKept {
-		return say(v1alpha1.ReasonUpgradeWaiting, fmt.Sprintf("%d generations are kept already: it begins when the first of them is removed (see status.generation.kept)", mostKept))
+	u.Gate = cmp.Or(upgradeGate(s.Cluster, u, done, ended), s.SwitchGate(v1alpha1.ReasonUpgradeWaiting))
+	switch {
+	case u.Closed(), u.undo:
+	case !s.Leads():
+		u.Gate = waits("there is no leader to copy data from: see the condition Available")
+	case len(s.Memory.Kept) >= mostKept:
+		u.Gate = waits(fmt.Sprintf("%d generations are kept already: the upgrade starts when one of them is removed (see status.generation.kept)", mostKept))
 	}
 	return u
 }
 
-// upgradeBlocked says why a wish cannot be carried out as it is written, if it cannot.
-func upgradeBlocked(s *facts.Cluster, u *Upgrading, done memory.Done, ended bool) string {
+// upgradeGate is closed when an upgrade or its undoing is impossible.
+func upgradeGate(s *facts.Cluster, u *Upgrading, done memory.Done, ended bool) maintenance.Gate {
+	impossible := func(format string, of ...any) maintenance.Gate {
+		return maintenance.Gate{Reason: v1alpha1.ReasonUpgradeImpossible, Message: fmt.Sprintf(format, of...)}
+	}
 	if u.undo {
 		u.back = done.From
 		u.From, u.To = s.Memory.Versions[done.From], s.Memory.Versions[done.To]
 		switch {
 		case !ended:
-			return fmt.Sprintf("spec.upgrade.undo: %q: no upgrade with this id led clients anywhere: see status.upgrade.id", u.ID)
+			return impossible("spec.upgrade.undo: %q: no upgrade with this id switched clients: see status.upgrade.id", u.ID)
 		case !s.Memory.Keeps(done.From) || s.Memory.Generation() != done.To:
-			return fmt.Sprintf("spec.upgrade.undo: %q: generation %d is not kept any more, or clients were led elsewhere since: take spec.upgrade.undo out; "+
-				"the backups of that generation are still in the bucket, under stanza %s, for spec.from.backup of another Database", u.ID, done.From, backup.StanzaOf(s, done.From))
+			return impossible("spec.upgrade.undo: %q: generation %d is no longer kept, or clients were switched again since then: remove spec.upgrade.undo; "+
+				"its backups are still in the bucket, in stanza %s; another Database can restore them with spec.from.backup", u.ID, done.From, backup.StanzaOf(s, done.From))
 		default:
-			return ""
+			return maintenance.Gate{}
 		}
 	}
 	next, _ := s.Find(s.Spec.Version)
 	if next.Name != s.Image.Name {
-		return fmt.Sprintf("spec.version: %q: image %s of this version has no programs of version %s, which read the data: ask who runs the platform for an image that has both (database.images of its settings)",
+		return impossible("spec.version: %q: image %s of this version has no programs of version %s, which the data needs: ask the platform team for an image that has both versions (database.images of the settings)",
 			s.Spec.Version, next.Name, s.Data)
 	}
-	// What one version takes another may not.
+	// One version may refuse what another accepts.
 	fields := s.Fields()
 	fields.Version, fields.Image = s.Spec.Version, next.Version
 	if ps := slices.Concat(s.Engine.CheckConfig(fields), s.ExtensionProblems(fields)); len(ps) > 0 {
-		return fmt.Sprintf("spec.version: %q: the spec does not fit this version: %s", s.Spec.Version, ps[0].Message)
+		return impossible("spec.version: %q: the spec does not fit this version: %s", s.Spec.Version, ps[0].Message)
 	}
-	return ""
+	return maintenance.Gate{}
 }
 
-// beginUpgrade that is asked for.
-func beginUpgrade(s *facts.Cluster, m memory.Memory, u *Upgrading) memory.Memory {
-	m.Active = m.Generation()
-	step := &memory.Step{ID: u.ID, Kind: memory.StepUpgrade, From: m.Active, To: u.back, Phase: v1alpha1.RestoreFilling, Since: s.Moment()}
-	if u.undo {
-		step.Kind = memory.StepUndoUpgrade
-	} else {
-		m.Last = max(m.Last, m.Active) + 1
-		step.To = m.Last
-		if m.Versions == nil {
-			m.Versions = map[int]string{}
-		}
-		m.Versions[step.From], m.Versions[step.To] = s.Data, s.Spec.Version
-	}
-	m.Step = step
-	return m
-}
-
-// advanceUpgrade that is under way. Clients are switched once a member leads the new generation, which none does before the
-// former leader has stopped for the fence. Until that is written down the generation before can go on at any time: nobody was led
-// to what the new one has.
+// advanceUpgrade that is under way. Clients are switched once the new generation has a leader, which it gets only after the former
+// leader has stopped for the fence. Until that is recorded, the generation before can continue at any time, because no client has
+// used the new one.
 func (s *Pass) advanceUpgrade(m memory.Memory) (memory.Memory, bool) {
 	step, to, r := m.Step, s.Siblings[m.Step.To], s.UpgradeReport()
 	fails := func(why string) (memory.Memory, bool) {
@@ -169,7 +142,7 @@ func (s *Pass) advanceUpgrade(m memory.Memory) (memory.Memory, bool) {
 	case r.ID == step.ID && r.Phase == apimembers.UpgradeFailed:
 		return fails(r.Message)
 	case fencing && !s.Now.Before(step.FencedUntil()):
-		return fails(fmt.Sprintf("no member of generation %d led in time: see the cause in the log of member %s", step.To, to.Member(names.Letters[0])))
+		return fails(fmt.Sprintf("no member of generation %d became the leader in time: the log of member %s has the cause", step.To, to.Member(names.Letters[0])))
 	case fencing:
 		return m, false
 	}
@@ -180,7 +153,7 @@ func (s *Pass) advanceUpgrade(m memory.Memory) (memory.Memory, bool) {
 	return m, true
 }
 
-// bounded words, which are remembered.
+// bounded text, because it is remembered.
 func bounded(why string) string {
 	const most = 300
 	if r := []rune(why); len(r) > most {
@@ -189,7 +162,7 @@ func bounded(why string) string {
 	return why
 }
 
-// MayFence tells what the fence of an upgrade that is ready waits for.
+// MayFence is what the fence of an upgrade waits for.
 func (s *Decision) MayFence() maintenance.Gate {
 	waits := func(message string) maintenance.Gate {
 		return maintenance.Gate{Reason: v1alpha1.ReasonUpgradeWaiting, Message: message}
@@ -203,12 +176,12 @@ func (s *Decision) MayFence() maintenance.Gate {
 		return s.Before.Gate
 	case s.Before.Hooks.Closed():
 		return s.Before.Hooks
-	case s.SwitchBlocked() != "":
-		return waits(s.SwitchBlocked())
+	case s.SwitchGate(v1alpha1.ReasonUpgradeWaiting).Closed():
+		return s.SwitchGate(v1alpha1.ReasonUpgradeWaiting)
 	case s.Seen.Paused:
 		return waits("failover is paused by hand: " + s.Traits.Resume)
 	case !order.AllHealthy(s.Cluster, s.Before):
-		return waits("every member has to be well first: see the condition HighlyAvailable")
+		return waits("every member must be healthy first: see the condition HighlyAvailable")
 	default:
 		return maintenance.Gate{}
 	}

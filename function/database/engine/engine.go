@@ -218,7 +218,7 @@ type Server struct {
 	// Restored reports that the data begins with a backup.
 	Restored bool
 
-	// Followed reports that a generation of a later version copies and follows this one. Fence, when not empty, stops the leader
+	// Followed reports that a generation of a later version copies this one and replays its writes. Fence, when not empty, stops the leader
 	// for good in favour of the generation of that identifier: no other member is promoted.
 	Followed bool
 	Fence    string

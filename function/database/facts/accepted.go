@@ -12,13 +12,13 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// While clients are led from one generation to another nobody can write, so that has to end whatever becomes of the spec. The
-// first Credential, which remembers the step, carries the spec that was accepted last for as long as there is one. When the spec
-// is not accepted any more that one stands in for it, until a spec is accepted again. As long as a step only fills a generation
-// writes go on, and it waits as all else does.
+// While clients are switched from one generation to another, no client can write. The step has to end even if the spec becomes
+// invalid. The first Credential, which remembers the step, also keeps the spec that was accepted last, as long as there is a step.
+// It replaces a spec that is no longer accepted, until one is accepted again. While a step only fills a generation, writes
+// continue, and the step waits like everything else.
 
-// StandIn is the spec that was accepted last, if writes stand still until a step is over that was begun by it. It has to be
-// acceptable still: settings may have changed.
+// StandIn is the spec that was accepted last, while writes wait for a step that it began. It has to be validated again, because
+// settings may have changed.
 func (s *Cluster) StandIn() map[string]any {
 	var spec map[string]any
 	text := s.acceptedBefore()
@@ -36,7 +36,7 @@ func (s *Cluster) acceptedBefore() string {
 	return ""
 }
 
-// AcceptedSpec is what is to be kept of the spec, if anything is.
+// AcceptedSpec is the spec to keep, or "".
 func (s *Cluster) AcceptedSpec() string {
 	switch {
 	case len(s.Refused) > 0:

@@ -5,6 +5,8 @@
 package facts
 
 import (
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	storagev1alpha1 "github.com/capstan-dev/capstan/apis/storage/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
@@ -38,7 +40,7 @@ type Facts struct {
 	Catalogue []inputv1alpha1.DatabaseImage
 	Size      Size
 
-	// Opened are the Secrets that open where backups go, as members have them: those of the active generation first.
+	// Opened are the Secrets with which members open the place of backups, the active generation's first.
 	Opened []string
 }
 
@@ -65,4 +67,10 @@ type Cluster struct {
 	// OnDisk is what the VolumeClaim reports of volumes, and sizes what follows for them.
 	OnDisk storagev1alpha1.VolumeClaimObservation
 	Sizes  Sizes
+}
+
+// Awaited is what there cannot be members without.
+type Awaited struct {
+	Reason  xpv2.ConditionReason
+	Message string
 }

@@ -28,7 +28,7 @@ func (s *Cluster) Fenced() bool {
 		// The members themselves hold the fence of an upgrade.
 		return step.Phase == v1alpha1.RestoreFencing && step.Kind != memory.StepUpgrade
 	}
-	// Of those nothing is known for, nothing is stopped.
+	// A generation about which nothing is known is not stopped.
 	return s.Memory.Keeps(s.Generation)
 }
 
@@ -74,7 +74,7 @@ func (s *Cluster) VersionOf(generation int) string {
 	return cmp.Or(s.Memory.Versions[generation], s.Data)
 }
 
-// UndoID names the upgrade that the spec takes back, if it does.
+// UndoID names the upgrade that the spec undoes, if it does.
 func (s *Cluster) UndoID() string {
 	if s.Spec.Upgrade == nil {
 		return ""
@@ -82,14 +82,14 @@ func (s *Cluster) UndoID() string {
 	return s.Spec.Upgrade.Undo
 }
 
-// undoesTo reports whether the spec takes an upgrade back that went away from a version.
+// undoesTo reports whether the spec undoes an upgrade, back to a version.
 func (s *Cluster) undoesTo(version string) bool {
 	done, ok := s.Memory.Upgraded(s.UndoID())
 	return ok && s.Memory.Versions[done.From] == version
 }
 
-// UpgradeReport is what the member reports that fills the generation of a later version. What it tells of another upgrade does
-// not count.
+// UpgradeReport is the report of the member that fills the generation of a later version. A report of another upgrade does not
+// count.
 func (s *Cluster) UpgradeReport() observev1alpha1.UpgradeReport {
 	step := s.Memory.Step
 	if step == nil || step.Kind != memory.StepUpgrade {
@@ -102,8 +102,8 @@ func (s *Cluster) UpgradeReport() observev1alpha1.UpgradeReport {
 	return *seen.Upgrade
 }
 
-// Fence of the members for an upgrade, while this generation is to stop, or nothing. As long as it is not known what is under way
-// it stays as it is: were it taken away, this generation would take writes that the one that is about to lead does not have.
+// Fence of the members for an upgrade, while this generation has to stop, or "". While it is not known what is under way, the
+// fence stays: without it, this generation would take writes that the next one does not have.
 func (s *Cluster) Fence() string {
 	if !s.Known {
 		return s.Coordinated().Fence
@@ -123,7 +123,7 @@ func (s *Cluster) Followed() bool {
 	return step != nil && step.Kind == memory.StepUpgrade && step.From == s.Generation
 }
 
-// Coordinated is what members were told before this pass.
+// Coordinated is the coordination that members had before this pass.
 func (s *Cluster) Coordinated() engine.Coordinated {
 	if o := s.Observed[s.In(names.DCS)]; o != nil {
 		return s.Engine.Coordinated(compose.Text(o.Map(), "metadata", "annotations", names.AnnotationConfig))
@@ -131,7 +131,7 @@ func (s *Cluster) Coordinated() engine.Coordinated {
 	return engine.Coordinated{}
 }
 
-// Kept tells how this generation is kept, if it is.
+// Kept is how this generation is kept, if it is.
 func (s *Cluster) Kept() memory.Kept {
 	if i := slices.IndexFunc(s.Memory.Kept, func(k memory.Kept) bool { return k.Generation == s.Generation }); i >= 0 {
 		return s.Memory.Kept[i]
@@ -140,7 +140,7 @@ func (s *Cluster) Kept() memory.Kept {
 }
 
 // AloneSinceUpgrade reports whether this generation came up by an upgrade and no second member has followed its leader yet.
-// Nobody could write if commits had to wait for one.
+// No client could write if commits had to wait for one.
 func (s *Cluster) AloneSinceUpgrade() bool {
 	came := s.ComesUpBy(memory.StepUpgrade) || slices.ContainsFunc(s.Memory.Done, func(d memory.Done) bool {
 		return d.Kind == memory.StepUpgrade && d.State == v1alpha1.RestoreDone && d.To == s.Generation
@@ -148,7 +148,7 @@ func (s *Cluster) AloneSinceUpgrade() bool {
 	if !came {
 		return false
 	}
-	// Once commits wait they go on to.
+	// Once commits wait, they continue to wait.
 	return !s.Coordinated().Strict && !slices.ContainsFunc(s.Seen.Members, func(m observev1alpha1.TopologyMember) bool {
 		return m.State == observev1alpha1.MemberStreaming
 	})

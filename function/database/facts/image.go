@@ -9,11 +9,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/capstan-dev/capstan/function/compose"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
-// Image of the members, for the version that is asked for.
+// Image of the members, for the desired version.
 type Image struct {
 	// Name with its tag, and what of it belongs to a revision: a tag that follows the version of the function does not.
 	Name, Pinned string
@@ -57,11 +56,10 @@ const PlanDefault = "default"
 // defaultConnections of a plan that does not say how many.
 const defaultConnections = 100
 
-// PlanName is the plan that is asked for.
+// PlanName is the plan in the spec.
 func (s *Facts) PlanName() string { return cmp.Or(s.Spec.Plan, PlanDefault) }
 
-// Sized by the plan, or by resources of the spec, which stand in for those of the plan default. It is not found when there is no
-// such plan.
+// Sized by the plan, or by resources of the spec, which replace the plan's. It is not found when there is no such plan.
 func (s *Facts) Sized() (Size, bool) {
 	name := s.PlanName()
 	plans := s.Settings.Database.Plans
@@ -70,10 +68,7 @@ func (s *Facts) Sized() (Size, bool) {
 		return Size{}, false
 	}
 	p := plans[i]
-	out := Size{CPU: p.CPU, Memory: p.Memory, Connections: p.MaxConnections, StorageClassName: p.StorageClassName}
-	if out.Connections == 0 {
-		out.Connections = defaultConnections
-	}
+	out := Size{CPU: p.CPU, Memory: p.Memory, Connections: cmp.Or(p.MaxConnections, defaultConnections), StorageClassName: p.StorageClassName}
 	if s.Spec.Resources.CPU != nil {
 		out.CPU = *s.Spec.Resources.CPU
 	}
@@ -85,13 +80,5 @@ func (s *Facts) Sized() (Size, bool) {
 
 // DataVersion is the major version of the data, or empty when there is none yet.
 func (s *Cluster) DataVersion() string {
-	if v := s.Memory.Versions[s.Generation]; v != "" {
-		return v
-	}
-	for _, letter := range compose.SortedKeys(s.Sets) {
-		if v := s.Sets[letter].version; v != "" {
-			return v
-		}
-	}
-	return ""
+	return cmp.Or(s.Memory.Versions[s.Generation], FirstOf(s.Sets, func(v Set) string { return v.version }))
 }

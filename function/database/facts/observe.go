@@ -3,15 +3,20 @@
 package facts
 
 import (
+	"cmp"
+	"time"
+
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// BucketSecrets open where backups go, of the members that exist: those of the active generation first.
+// BucketSecrets open the place of backups for the members that exist, the active generation's first.
 func BucketSecrets(r compose.Request, n names.Names) []string {
 	var active, others []string
 	for _, resource := range compose.SortedKeys(r.Observed) {
@@ -31,7 +36,7 @@ func BucketSecrets(r compose.Request, n names.Names) []string {
 	return append(active, others...)
 }
 
-// Sibling is another generation of the Database. What fits into the volumes of one has to fit into those of another.
+// Sibling is another generation of the Database. The volumes of every generation have to hold the same data.
 func (s *Cluster) Sibling(generation int) *Cluster {
 	n := s.Names
 	n.Generation = generation
@@ -59,9 +64,20 @@ func (s *Cluster) versioned(version string) (string, Image) {
 	return data, found
 }
 
-// Backwards reports whether the spec asks for an earlier version than that of the data, and not by taking an upgrade back.
+// Backwards reports whether the spec asks for an earlier version than the data has, and not by undoing an upgrade.
 func (s *Cluster) Backwards(data string) bool {
 	return s.Engine.CompareVersions(data, s.Spec.Version) > 0 && !s.undoesTo(s.Spec.Version)
+}
+
+// FirstOf is the first value that a StatefulSet has, by the letters of members, or the zero value.
+func FirstOf[V comparable](sets map[string]Set, of func(Set) V) V {
+	var zero V
+	for _, letter := range compose.SortedKeys(sets) {
+		if v := of(sets[letter]); v != zero {
+			return v
+		}
+	}
+	return zero
 }
 
 // ObserveSets of a generation, by the letter of their member.
@@ -77,20 +93,14 @@ func ObserveSets(r compose.Request, n names.Names) map[string]Set {
 
 // Identify the Database: by what its members carry, or else by its first Credential, or by what was known before.
 func Identify(r compose.Request, sets map[string]Set) string {
-	for _, letter := range compose.SortedKeys(sets) {
-		if id := sets[letter].identity; id != "" {
-			return id
-		}
-	}
+	remembered := ""
 	if o := r.Observed[names.AccessCredential]; o != nil {
-		if id := compose.Text(o.Map(), "status", "atProvider", "identity"); id != "" {
-			return id
-		}
+		remembered = compose.Text(o.Map(), "status", "atProvider", "identity")
 	}
-	return compose.Text(r.Composite.Map(), "status", "identity")
+	return cmp.Or(FirstOf(sets, func(v Set) string { return v.identity }), remembered, compose.Text(r.Composite.Map(), "status", "identity"))
 }
 
-// Ready reports whether an observed object does what it is for: those that tell by a condition Ready, and members, by their pods.
+// Ready reports whether an observed object does what it is for: by its condition Ready, or, for a StatefulSet, by its pods.
 func Ready(o compose.Object) bool {
 	if o == nil {
 		return false
@@ -103,4 +113,23 @@ func Ready(o compose.Object) bool {
 		return compose.IsTrue(m, xpv2.TypeReady)
 	}
 	return compose.Ready(o)
+}
+
+// Moment of a text, or nil for the latest. The spec was checked.
+func Moment(at v1alpha1.Moment) *time.Time {
+	t, err := time.Parse(time.RFC3339Nano, string(at))
+	if err != nil {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// Stamp of a text that members wrote, or nil.
+func Stamp(text string) *metav1.Time {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return nil
+	}
+	return &metav1.Time{Time: t}
 }

@@ -12,14 +12,28 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// SecretOf a volume of a pod template, or "".
-func SecretOf(volumes []any, name string) string {
-	for _, v := range volumes {
-		if volume, ok := v.(map[string]any); ok && volume["name"] == name {
-			return compose.Text(volume, "secret", "secretName")
+// Entry of a list that has a name, or nil.
+func Entry(list []any, name string) map[string]any {
+	for _, v := range list {
+		if entry, ok := v.(map[string]any); ok && entry["name"] == name {
+			return entry
 		}
 	}
-	return ""
+	return nil
+}
+
+// First entry of a list, or nil.
+func First(list []any) map[string]any {
+	if len(list) == 0 {
+		return nil
+	}
+	entry, _ := list[0].(map[string]any)
+	return entry
+}
+
+// SecretOf a volume of a pod template, or "".
+func SecretOf(volumes []any, name string) string {
+	return compose.Text(Entry(volumes, name), "secret", "secretName")
 }
 
 // KeyRef is where the key of backups is. Without a Secret backups are not encrypted.
@@ -28,26 +42,19 @@ type KeyRef struct{ Secret, Key string }
 // Encrypted reports whether there is a key.
 func (k KeyRef) Encrypted() bool { return k.Secret != "" }
 
-// Text for the revision of those who have it.
+// Text for the revision of pods that have it.
 func (k KeyRef) Text() string { return k.Secret + "/" + k.Key }
 
 // KeyIn a volume of a pod template, if there is one.
 func KeyIn(volumes []any, name string) KeyRef {
-	for _, v := range volumes {
-		volume, ok := v.(map[string]any)
-		if !ok || volume["name"] != name {
-			continue
-		}
-		for _, i := range compose.List(volume, "secret", "items") {
-			if item, ok := i.(map[string]any); ok {
-				return KeyRef{Secret: compose.Text(volume, "secret", "secretName"), Key: compose.Text(item, "key")}
-			}
-		}
+	item := First(compose.List(Entry(volumes, name), "secret", "items"))
+	if item == nil {
+		return KeyRef{}
 	}
-	return KeyRef{}
+	return KeyRef{Secret: SecretOf(volumes, name), Key: compose.Text(item, "key")}
 }
 
-// What is written on the StatefulSet of a member that is stopped.
+// Roles of a member, recorded on its StatefulSet when it is stopped.
 const (
 	StoppedLeading   = "Leader"
 	StoppedFollowing = "Follower"
@@ -71,10 +78,10 @@ type Set struct {
 	letter string
 	Object compose.Object
 
-	// revision, restarted and version as annotations tell, identity as the labels of the volume do.
+	// Revision, Restarted and version are annotations; identity is a label of the volume.
 	Revision, Restarted, version, identity string
 
-	// storage that the volume was asked for with.
+	// storage is the size that the volume was created with.
 	storage string
 
 	// ServerSecret is the Secret with the certificate that clients see.
@@ -83,16 +90,16 @@ type Set struct {
 	// BucketSecret is the Secret that opens the bucket for backups, if it has one.
 	BucketSecret string
 
-	// BackupKey is where the key of those backups is, if they are encrypted.
+	// BackupKey is where the key of its backups is, if they are encrypted.
 	BackupKey KeyRef
 
-	// Template is the revision of its pod template, once the controller has looked at it, and rolledOut reports that a pod of it
-	// was ready since.
+	// Template is the revision of its pod template, once the controller has observed it. RolledOut reports that a pod of it has
+	// been ready.
 	Template  string
 	RolledOut bool
 
-	// Replicas that it asks for, emptied that its controller knows of no pod, and stopped what the member was when it was stopped
-	// on purpose.
+	// Replicas that it asks for. Emptied reports that its controller knows of no pod. Stopped is the role of the member when it was
+	// stopped on purpose.
 	Replicas int64
 	Emptied  bool
 	Stopped  string
@@ -117,19 +124,12 @@ func observeSet(letter string, o compose.Object, server string) Set {
 		v.RolledOut = cmp.Or(compose.Text(m, "status", "currentRevision"), v.Template) == v.Template
 		v.Emptied = compose.Number(m, 0, "status", "replicas") == 0
 	}
-	for _, c := range compose.List(m, "spec", "volumeClaimTemplates") {
-		if claim, ok := c.(map[string]any); ok {
-			v.identity = compose.Text(claim, "metadata", "labels", observev1alpha1.LabelIdentity)
-			v.storage = compose.Text(claim, "spec", "resources", "requests", "storage")
-		}
-	}
-	for _, c := range compose.List(m, "spec", "template", "spec", "containers") {
-		if container, ok := c.(map[string]any); ok && container["name"] == server {
-			q, err := resource.ParseQuantity(compose.Text(container, "resources", "limits", "memory"))
-			if err == nil {
-				v.Memory = q.Value()
-			}
-		}
+	claim := First(compose.List(m, "spec", "volumeClaimTemplates"))
+	v.identity = compose.Text(claim, "metadata", "labels", observev1alpha1.LabelIdentity)
+	v.storage = compose.Text(claim, "spec", "resources", "requests", "storage")
+	container := Entry(compose.List(m, "spec", "template", "spec", "containers"), server)
+	if q, err := resource.ParseQuantity(compose.Text(container, "resources", "limits", "memory")); err == nil {
+		v.Memory = q.Value()
 	}
 	volumes := compose.List(m, "spec", "template", "spec", "volumes")
 	v.ServerSecret, v.BucketSecret, v.BackupKey = SecretOf(volumes, names.VolumeServer), SecretOf(volumes, names.VolumeBackup), KeyIn(volumes, names.VolumeBackupKey)

@@ -3,14 +3,18 @@
 package facts
 
 import (
+	"cmp"
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/check"
+	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/engine"
 	"github.com/capstan-dev/capstan/function/database/names"
 )
@@ -18,7 +22,7 @@ import (
 // TakesBackups reports whether backups are taken.
 func (s *Cluster) TakesBackups() bool { return s.Spec.Backup != nil && *s.Spec.Backup.Enabled }
 
-// IssuerRef is who signs what clients see, if it is not the Database's own authority.
+// IssuerRef is the issuer of the certificate that clients see, if it is not the Database's own authority.
 func (s *Cluster) IssuerRef() *v1alpha1.IssuerReference {
 	if t := s.Spec.TLS; t != nil && t.IssuerRef != nil {
 		return t.IssuerRef
@@ -68,16 +72,15 @@ func (s *Cluster) AllHooks() map[string]v1alpha1.MaintenanceHook {
 	if s.Spec.Maintenance == nil || s.Spec.Maintenance.Hooks == nil {
 		return all
 	}
-	for i, h := range s.Spec.Maintenance.Hooks.Before {
-		all[fmt.Sprintf("spec.maintenance.hooks.before[%d]", i)] = h
-	}
-	for i, h := range s.Spec.Maintenance.Hooks.After {
-		all[fmt.Sprintf("spec.maintenance.hooks.after[%d]", i)] = h
+	for when, hooks := range map[string][]v1alpha1.MaintenanceHook{"before": s.Spec.Maintenance.Hooks.Before, "after": s.Spec.Maintenance.Hooks.After} {
+		for i, h := range hooks {
+			all[fmt.Sprintf("spec.maintenance.hooks.%s[%d]", when, i)] = h
+		}
 	}
 	return all
 }
 
-// HookConsumer is who runs the SQL of a hook.
+// HookConsumer is the consumer that runs the SQL of a hook.
 func (s *Cluster) HookConsumer(h v1alpha1.MaintenanceHook) (v1alpha1.Consumer, bool) {
 	i := slices.IndexFunc(s.Spec.Consumers, func(c v1alpha1.Consumer) bool {
 		return c.Database == h.SQL.Database && c.Access == v1alpha1.ConsumerReadWrite
@@ -106,7 +109,8 @@ func (s *Cluster) Synchronous(holds bool) bool {
 	return s.Headcount(holds) > 1 && s.Spec.Availability != nil && s.Spec.Availability.Durability != v1alpha1.DurabilityAsynchronous
 }
 
-// Headcount of the members that count: those that are asked for, and as long as nobody may be removed, those that are.
+// Headcount is the number of members that the spec asks for. As long as no member may be removed, it is at least the number of
+// members that exist.
 func (s *Cluster) Headcount(holds bool) int32 {
 	n := s.Spec.Replicas
 	if holds {
@@ -124,7 +128,7 @@ func (s *Cluster) ExtensionProblems(f engine.Server) []check.Problem {
 	for i, e := range f.Extensions {
 		if f.Image.Version != "" && !slices.Contains(f.Image.Extensions, e) {
 			ps = append(ps, check.Problem{Reason: v1alpha1.ReasonExtensionUnavailable, Message: fmt.Sprintf(
-				"spec.extensions[%d]: %q: is not in the image for version %s: choose one of %s, or ask who runs the platform for an image that has it",
+				"spec.extensions[%d]: %q: is not in the image for version %s: choose one of %s, or ask the platform team for an image that has it",
 				i, e, f.Version, strings.Join(f.Image.Extensions, ", "))})
 		}
 	}
@@ -133,3 +137,35 @@ func (s *Cluster) ExtensionProblems(f engine.Server) []check.Problem {
 
 // Login of a consumer.
 func Login(consumer string) string { return strings.ReplaceAll(consumer, "-", "_") }
+
+// Assigned address of the load balancer, a name or an IP address, or nothing.
+func (s *Cluster) Assigned() string {
+	o := s.Observed[names.External]
+	if o == nil || !s.Exposed() {
+		return ""
+	}
+	for _, v := range compose.List(o.Map(), "status", "loadBalancer", "ingress") {
+		at, _ := v.(map[string]any)
+		if text := cmp.Or(compose.Text(at, "ip"), compose.Text(at, "hostname")); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// ExternalHost that clients outside connect to, or nothing as long as there is none.
+func (s *Cluster) ExternalHost() string {
+	address := s.Assigned()
+	if address != "" && s.Spec.Expose.Hostname != "" {
+		return s.Spec.Expose.Hostname
+	}
+	return address
+}
+
+// ExternalEndpoint is host and port of that.
+func (s *Cluster) ExternalEndpoint() string {
+	if host := s.ExternalHost(); host != "" {
+		return net.JoinHostPort(host, strconv.Itoa(int(s.Traits.Ports.Client)))
+	}
+	return ""
+}

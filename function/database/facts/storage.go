@@ -14,7 +14,7 @@ import (
 	"github.com/capstan-dev/capstan/function/observed"
 )
 
-// Classes of how full a volume is, as members tell.
+// Classes of how full a volume is, as members report.
 const (
 	DiskFull = "Full"
 	DiskLow  = "Low"
@@ -34,7 +34,7 @@ type Sizes struct {
 	Held  string
 	Bound bool
 
-	// claimed is what the VolumeClaim was asked for last; what was wanted once does not shrink.
+	// claimed is the size that the VolumeClaim had last; it never shrinks.
 	claimed resource.Quantity
 
 	// Granted are the sizes of volumes that exist, smallest first.
@@ -47,9 +47,9 @@ type Sizes struct {
 	Usable resource.Quantity
 }
 
-// measured sizes, none of which is less than the least.
+// measured sizes, each at least as large as least.
 func (s *Cluster) measured(least resource.Quantity) Sizes {
-	z := Sizes{claimed: s.claimed(), Granted: s.granted(), Usable: s.Spec.Storage}
+	z := Sizes{claimed: ClaimedBy(s.Observed[s.In(names.VolumeClaim)]), Granted: s.granted(), Usable: s.Spec.Storage}
 	z.Wanted, z.Held, z.Bound = s.wantedStorage(least, z.claimed)
 	z.Created = z.Wanted
 	if n := len(z.Granted); n > 0 {
@@ -63,7 +63,7 @@ func (s *Cluster) measured(least resource.Quantity) Sizes {
 	return z
 }
 
-// wantedStorage grows by one step at a time, which is not measured by what was before.
+// wantedStorage grows by one step at a time: the next step needs a measurement of the volume after the last.
 func (s *Cluster) wantedStorage(least, claimed resource.Quantity) (size resource.Quantity, held string, bound bool) {
 	size = s.Spec.Storage
 	if least.Cmp(size) > 0 {
@@ -114,9 +114,8 @@ func enlarged(size resource.Quantity, percent int32) resource.Quantity {
 	return *resource.NewQuantity((bytes+gib-1)/gib*gib, resource.BinarySI)
 }
 
-// claimed size: what the VolumeClaim was asked for last.
-func (s *Cluster) claimed() resource.Quantity {
-	o := s.Observed[s.In(names.VolumeClaim)]
+// ClaimedBy a VolumeClaim: the size that it had last, or 0.
+func ClaimedBy(o compose.Object) resource.Quantity {
 	if o == nil {
 		return resource.Quantity{}
 	}
@@ -127,7 +126,7 @@ func (s *Cluster) claimed() resource.Quantity {
 	return q
 }
 
-// ObserveVolumes is what the VolumeClaim tells, if it tells anything yet.
+// ObserveVolumes is what the VolumeClaim reports, if it reports anything yet.
 func ObserveVolumes(o compose.Object) storagev1alpha1.VolumeClaimObservation {
 	seen, _ := observed.Status[storagev1alpha1.VolumeClaimObservation](o)
 	return seen
@@ -145,7 +144,7 @@ func (s *Cluster) granted() []resource.Quantity {
 	return sizes
 }
 
-// GrantedTo a member: the size of its volume, as the VolumeClaim tells, or else the Topology.
+// GrantedTo a member: the size of its volume, as the VolumeClaim reports, or else the Topology.
 func (s *Cluster) GrantedTo(letter string) (resource.Quantity, bool) {
 	text := s.SeenMember(letter).VolumeSize
 	for _, v := range s.OnDisk.Volumes {

@@ -10,14 +10,14 @@ import (
 	"github.com/capstan-dev/capstan/function/observed"
 )
 
-// observeTopology reads what a Topology tells, if it was looked at.
+// observeTopology is what a Topology reports, and whether it reports anything yet.
 func observeTopology(o compose.Object) (observev1alpha1.TopologyObservation, bool) {
 	seen, _ := observed.Status[observev1alpha1.TopologyObservation](o)
 	return seen, seen.Phase != ""
 }
 
-// Expected letters of the members that the spec asks for. In a generation that comes up by an upgrade it is one, until clients
-// are led there: the others copy it then.
+// Expected letters of the members that the spec asks for. In a generation that comes up by an upgrade there is one, until
+// clients are switched to it: then the others copy it.
 func (s *Cluster) Expected() []string {
 	if s.ComesUpBy(memory.StepUpgrade) {
 		return names.Letters[:1]
@@ -25,7 +25,7 @@ func (s *Cluster) Expected() []string {
 	return names.Letters[:min(int(s.Spec.Replicas), len(names.Letters))]
 }
 
-// SeenMember is what the Topology tells of a member.
+// SeenMember is what the Topology reports of a member.
 func (s *Cluster) SeenMember(letter string) observev1alpha1.TopologyMember {
 	for _, m := range s.Seen.Members {
 		if m.Name == s.Member(letter) {
@@ -35,12 +35,12 @@ func (s *Cluster) SeenMember(letter string) observev1alpha1.TopologyMember {
 	return observev1alpha1.TopologyMember{Name: s.Member(letter), State: observev1alpha1.MemberUnknown, Lag: observev1alpha1.LagUnknown}
 }
 
-// Leads reports whether a member takes writes, as far as is known.
+// Leads reports whether there is a leader, as far as is known.
 func (s *Cluster) Leads() bool {
 	return s.HasTopology && s.Seen.Leader != "" && s.Seen.Phase != observev1alpha1.TopologyNoLeader
 }
 
-// BackupReport is what members tell.
+// BackupReport is what members report of backups.
 func (s *Cluster) BackupReport() observev1alpha1.BackupReport {
 	if s.Seen.Backup == nil {
 		return observev1alpha1.BackupReport{}

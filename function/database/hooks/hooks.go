@@ -30,8 +30,8 @@ const (
 // State is what is known of hooks in a pass. What has to be remembered is in a ConfigMap that is there from before the first
 // hook until after the last.
 type State struct {
-	// Change that hooks are run for, or "" when there is none, and begun when it began, which tells its Jobs from those of the
-	// same change at another time.
+	// Change that hooks are run for, or "" when there is none, and Begun is when it began: the same change at another time
+	// has other Jobs.
 	Change, Begun string
 
 	// After reports that members are done, and the hooks after are run.
@@ -57,7 +57,7 @@ type Step struct {
 	State v1alpha1.HookState
 }
 
-// holds reports whether the step has failed and nothing goes on.
+// holds reports whether the step has failed and blocks the change.
 func (st Step) holds() bool {
 	return st.State == v1alpha1.HookFailed && st.OnFailure != v1alpha1.HookContinues
 }
@@ -94,7 +94,7 @@ func Steps(s *facts.Cluster, h State) []Step {
 		for _, hook := range hooks {
 			of := map[string]any{"change": h.Change, "begun": h.Begun, "when": when, "hook": hook}
 			if when == v1alpha1.HookAfter {
-				delete(of, "change") // They follow whatever was done last.
+				delete(of, "change") // They follow the change that was done last.
 			}
 			st := Step{MaintenanceHook: hook, When: when, ID: encoding.Hash(of)}
 			st.State = hookState(s, h, st)
@@ -106,7 +106,7 @@ func Steps(s *facts.Cluster, h State) []Step {
 	return steps
 }
 
-// hookState by what was written down, or what its Job tells. One that failed is run again when its Job is deleted.
+// hookState by what is remembered, or by its Job. A hook that failed is run again when its Job is deleted.
 func hookState(s *facts.Cluster, h State, st Step) v1alpha1.HookState {
 	o := s.Observed[names.HookPrefix+st.ID]
 	switch {
@@ -122,23 +122,23 @@ func hookState(s *facts.Cluster, h State, st Step) v1alpha1.HookState {
 }
 
 // aboutToRun holds members for a pass.
-var aboutToRun = maintenance.Gate{Reason: v1alpha1.ReasonHookRunning, Message: "the hooks of spec.maintenance.hooks are about to be run"}
+var aboutToRun = maintenance.Gate{Reason: v1alpha1.ReasonHookRunning, Message: "the hooks of spec.maintenance.hooks are about to run"}
 
 // Decide is what hooks do in this pass, by how members are and what would happen to them if there were no hooks, and the
 // gate that holds members that serve.
 func Decide(s *facts.Cluster, sit order.Situation, target, change string) (State, maintenance.Gate) {
 	h := rememberHooks(s)
 	if sit.Hibernated || slices.ContainsFunc(sit.Views, func(v order.View) bool { return v.Stopped }) {
-		return h, maintenance.Gate{} // They go on when members have started.
+		return h, maintenance.Gate{} // They continue when members have started.
 	}
 	next := sit.Rolled()
-	// With a member that does not serve nobody asks first.
+	// A member that does not serve is repaired without hooks.
 	due := (next.Change != "" || next.Remove != "" || order.UpgradeNext(s, sit) && order.AllHealthy(s, sit)) && !sit.Gate.Closed() && !sit.Repairs(next)
 	switch {
 	case sit.Handing:
-		return h, maintenance.Gate{} // They go on when clients are switched, or it is given up.
+		return h, maintenance.Gate{} // They continue when clients are switched, or the upgrade is aborted.
 	case h.Change == "" && due && len(s.AllHooks()) > 0:
-		// It is written down first.
+		// It is remembered before the first hook runs.
 		h.Change, h.Begun = change, s.Now.UTC().Format(time.RFC3339)
 		return h, aboutToRun
 	case h.Change == "":
@@ -153,9 +153,10 @@ func Decide(s *facts.Cluster, sit order.Situation, target, change string) (State
 	return runHooks(s, h, v1alpha1.HookBefore, due && isNoted)
 }
 
-// endHooks of a change whose members are done. Once a hook after has begun they are all run, whatever else is due.
+// endHooks of a change whose members are done. Once the first hook after has begun, all of them are run, even if
+// another change is due.
 func endHooks(s *facts.Cluster, h State, sit order.Situation, due bool) (State, maintenance.Gate) {
-	may := sit.Known && sit.Leads
+	may := sit.Known && sit.HasLeader
 	h.After = h.After || may && !slices.ContainsFunc(sit.Views, func(v order.View) bool { return !v.Healthy() || !v.Expected })
 	if !h.After {
 		return h, maintenance.Gate{}
@@ -189,23 +190,19 @@ func runHooks(s *facts.Cluster, h State, when v1alpha1.HookTime, may bool) (Stat
 	return h, maintenance.Gate{}
 }
 
-// hookFailure in words.
 func hookFailure(s *facts.Cluster, st Step) string {
 	how := "failed"
 	if o := s.Observed[names.HookPrefix+st.ID]; o != nil &&
 		compose.Text(compose.Condition(o.Map(), "Failed"), "reason") == "DeadlineExceeded" {
 		how = fmt.Sprintf("did not end within %s", Deadline(st.MaintenanceHook))
 	}
-	return fmt.Sprintf("hook %q of spec.maintenance.hooks.%s %s: read kubectl logs -n %s job/%s; to run it again delete that Job; "+
-		"to go on without it correct it, take it out, or set its onFailure to Continue",
+	return fmt.Sprintf("hook %q of spec.maintenance.hooks.%s %s: run kubectl logs -n %s job/%s for the cause; to run it again, delete that Job; "+
+		"to continue without it, correct it, remove it, or set its onFailure to Continue",
 		st.Name, strings.ToLower(string(st.When)), how, s.Namespace, s.HookJob(st.ID))
 }
 
-// Times of hooks.
-const (
-	// grace is how long a pod may take to be placed and to have its image, on top.
-	grace = 5 * time.Minute
-)
+// grace is how long a pod may take to be scheduled and to pull its image, in addition to the timeout of the hook.
+const grace = 5 * time.Minute
 
 // Deadline of the Job of a hook.
 func Deadline(h v1alpha1.MaintenanceHook) time.Duration { return h.Timeout.Duration + grace }

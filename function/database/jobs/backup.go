@@ -3,7 +3,6 @@
 package jobs
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
@@ -22,25 +21,16 @@ import (
 	"github.com/capstan-dev/capstan/function/database/repository"
 )
 
-// bucketSpec without what the schema fills in.
-type bucketSpec struct {
-	ManagementPolicies               xpv2.ManagementPolicies    `json:"managementPolicies,omitempty"`
-	WriteConnectionSecretToReference *xpv2.LocalSecretReference `json:"writeConnectionSecretToRef"`
-	ForProvider                      bucketParameters           `json:"forProvider"`
-}
-
+// bucketParameters without what the schema fills in.
 type bucketParameters struct {
 	ForceDestroy bool `json:"forceDestroy,omitempty"`
 }
 
-// Backups of the Database: a bucket, who takes backups and when. What was made for backups that are no longer mentioned stays, so
-// that no bucket goes by an edit.
+// Backups of the Database: a bucket, and the pods that take backups and when. Objects of backups that the spec no longer mentions
+// stay, so that no edit deletes a bucket.
 func Backups(d *compose.Draft, s *facts.Cluster) {
 	if s.Spec.Backup == nil {
-		if s.Observed[names.Backup] != nil {
-			d.Remove(names.Backup)
-		}
-		noVerify(d, s)
+		noBackups(d, s)
 		return
 	}
 	switch {
@@ -49,10 +39,12 @@ func Backups(d *compose.Draft, s *facts.Cluster) {
 	case s.Spec.Backup.To == nil:
 		d.Offer(names.BackupBucket, bucket(s))
 	}
-	backupCertificate(d, s)
+	// The pods that take backups show it to the members' backup tool. It gives no access to the server.
+	if s.Kinds[names.CertificateGVK] == compose.Available {
+		d.Offer(names.BackupCertificate, certificates.BackupLeaf(&s.Names, names.SuffixBackupClient, s.Traits.CommonNames.Backup))
+	}
 	if !s.TakesBackups() {
-		d.Remove(names.Backup)
-		noVerify(d, s)
+		noBackups(d, s)
 		return
 	}
 	if s.Identity == "" {
@@ -63,37 +55,34 @@ func Backups(d *compose.Draft, s *facts.Cluster) {
 	verify(d, s)
 }
 
-// bucket of the backups' own.
+// bucket that only this Database uses.
 func bucket(s *facts.Cluster) compose.Named {
-	spec := bucketSpec{WriteConnectionSecretToReference: &xpv2.LocalSecretReference{Name: s.Called(names.SuffixBackupBucket)}}
-	if s.Spec.Backup.OnDelete == v1alpha1.BackupsDeleted {
-		spec.ForProvider.ForceDestroy = true
-		spec.ManagementPolicies = xpv2.ManagementPolicies{xpv2.ManagementActionAll}
-	} else {
-		spec.ManagementPolicies = xpv2.ManagementPolicies{
-			xpv2.ManagementActionObserve, xpv2.ManagementActionCreate, xpv2.ManagementActionUpdate, xpv2.ManagementActionLateInitialize,
-		}
+	deleted := s.Spec.Backup.OnDelete == v1alpha1.BackupsDeleted
+	b := objects.Managed(storagev1alpha1.BucketGroupVersionKind, s.Metadata(s.Called(names.SuffixBackup)), bucketParameters{ForceDestroy: deleted})
+	b.Spec.WriteConnectionSecretToReference = &xpv2.LocalSecretReference{Name: s.Called(names.SuffixBackupBucket)}
+	b.Spec.ManagementPolicies = xpv2.ManagementPolicies{
+		xpv2.ManagementActionObserve, xpv2.ManagementActionCreate, xpv2.ManagementActionUpdate, xpv2.ManagementActionLateInitialize,
 	}
-	gvk := storagev1alpha1.BucketGroupVersionKind
-	return objects.Manifest(gvk, s.Metadata(s.Called(names.SuffixBackup)), spec)
+	if deleted {
+		b.Spec.ManagementPolicies = xpv2.ManagementPolicies{xpv2.ManagementActionAll}
+	}
+	return b
 }
 
-// backupCertificate of the pods that take backups. It opens the members' backup tool and nothing of the server.
-func backupCertificate(d *compose.Draft, s *facts.Cluster) {
-	if s.Kinds[names.CertificateGVK] != compose.Available {
-		return
-	}
-	d.Offer(names.BackupCertificate, certificates.BackupLeaf(&s.Names, names.SuffixBackupClient, s.Traits.CommonNames.Backup))
+// noBackups removes the objects that take and verify backups.
+func noBackups(d *compose.Draft, s *facts.Cluster) {
+	d.Remove(names.Backup)
+	noVerify(d, s)
 }
 
-// backupNow composes a Job for the id that is asked for, and one until there is a first backup. A Job stays as it was made: its
-// template cannot be changed.
+// backupNow composes a Job for the requested id, and one until there is a first backup. A Job stays as it was made: its template
+// cannot be changed.
 func backupNow(d *compose.Draft, s *facts.Cluster) {
 	ids := map[string]bool{}
 	if id := s.Spec.Backup.Now; id != "" {
 		ids[backup.NowName(id)] = true
 	}
-	// A Job that failed goes when it is time for another, which is made once it is gone.
+	// A failed Job is removed when it is time for another one, which is made once the first is gone.
 	if again, failed := backup.FirstAgain(s); s.Leads() && s.Seen.Backup != nil && s.Seen.Backup.Asked && s.Seen.Backup.Label == "" && !backup.Past(s, again, failed) {
 		ids[backup.NowName(backup.FirstBackup)] = true
 	}
@@ -108,36 +97,30 @@ func backupNow(d *compose.Draft, s *facts.Cluster) {
 	removeOthers(d, s, names.BackupNowPrefix, ids)
 }
 
-// backupLabels of the pods that take backups. They are not those of members.
+// backupLabels of the pods that take backups. Members have other labels.
 func backupLabels(s *names.Names) map[string]string {
 	return s.PodLabels(s.Traits.App+"-backup", names.LabelBackupOf)
 }
 
-// backupJobSpec is one backup. A pod that fails is not started again in place, so that its log stays.
+// backupJobSpec is one backup.
 func backupJobSpec(s *facts.Cluster) *applybatchv1.JobSpecApplyConfiguration {
-	pod := pods.HardenedPod(s).
-		WithRestartPolicy(corev1.RestartPolicyNever).
-		WithContainers(pods.Hardened(applycorev1.Container().
-			WithName("backup").
-			WithImage(s.Image.Name).
-			WithCommand(pods.MemberProgram, "backup").
-			WithResources(pods.Resources(resource.MustParse("100m"), resource.MustParse("128Mi"), resource.MustParse("512Mi"))).
-			WithVolumeMounts(
-				pods.Mount(names.VolumeTmp, "/tmp", false),
-				pods.Mount(names.VolumeConfig, "/etc/capstan/config", true),
-				pods.Mount(names.VolumeMembers, "/etc/capstan/tls/members", true)))).
-		WithVolumes(
-			pods.EmptyVolume(names.VolumeTmp, resource.MustParse("256Mi"), ""),
-			pods.ConfigVolume(names.VolumeConfig, s.OwnMembers()),
-			pods.SecretVolume(names.VolumeMembers, s.Called(names.SuffixBackupClient)))
-	// The host of a volume takes the backup, and this pod asks it to.
+	pod := podOf(s, applycorev1.Container().
+		WithName("backup").
+		WithImage(s.Image.Name).
+		WithCommand(pods.MemberProgram, "backup").
+		WithResources(pods.Resources(resource.MustParse("100m"), resource.MustParse("128Mi"), resource.MustParse("512Mi"))).
+		WithVolumeMounts(
+			pods.Mount(names.VolumeTmp, "/tmp", false),
+			pods.Mount(names.VolumeConfig, "/etc/capstan/config", true),
+			pods.Mount(names.VolumeMembers, "/etc/capstan/tls/members", true)),
+		pods.EmptyVolume(names.VolumeTmp, resource.MustParse("256Mi"), ""),
+		pods.ConfigVolume(names.VolumeConfig, s.OwnMembers()),
+		pods.SecretVolume(names.VolumeMembers, s.Called(names.SuffixBackupClient)))
+	// The host of a volume takes the backup at the request of this pod.
 	if !backup.IsOnVolume(s) {
 		pod.WithVolumes(pods.SecretVolume(names.VolumeBackup, backup.BucketSecret(s)))
 		pod.Containers[0].WithVolumeMounts(pods.Mount(names.VolumeBackup, "/etc/capstan/backup", true))
 		pods.WithKey(s, pod)
 	}
-	return applybatchv1.JobSpec().
-		WithBackoffLimit(2).
-		WithActiveDeadlineSeconds(int64(backup.Deadline.Seconds())).
-		WithTemplate(applycorev1.PodTemplateSpec().WithLabels(backupLabels(&s.Names)).WithSpec(pod))
+	return jobSpec(pod, backupLabels(&s.Names), 2, backup.Deadline)
 }

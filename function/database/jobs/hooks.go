@@ -13,8 +13,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
 
@@ -28,33 +26,26 @@ import (
 	"github.com/capstan-dev/capstan/function/database/pods"
 )
 
-// Hooks around a change: their Jobs, what they may reach, and what is remembered.
+// Hooks around a change: their Jobs, their network policy, and what is remembered of them.
 func Hooks(d *compose.Draft, s *decision.Decision) {
-	steps := hooks.Steps(s.Cluster, s.Hooks)
-	wanted, ended := map[string]bool{}, maps.Clone(s.Hooks.Ended)
+	desired, ended := map[string]bool{}, maps.Clone(s.Hooks.Ended)
 	if s.Hooks.Change == "" || s.Hooks.Over {
 		d.Remove(names.Hooks)
 		d.Remove(names.HooksNetworkPolicy)
 	} else {
-		for _, st := range steps {
+		for _, st := range hooks.Steps(s.Cluster, s.Hooks) {
 			if st.Done() {
 				ended[st.ID] = st.State
 			}
-			wanted[names.HookPrefix+st.ID] = true
+			desired[st.ID] = true
 		}
 		d.Require(names.Hooks, hookMemory(s, ended))
 		d.Require(names.HooksNetworkPolicy, hookNetworkPolicy(s.Cluster))
 	}
-	for resource := range s.Observed {
-		if !strings.HasPrefix(resource, names.HookPrefix) {
-			continue
-		}
-		if wanted[resource] {
-			d.Keep(resource) // The template of a Job cannot be changed.
-		} else {
-			d.Remove(resource)
-		}
+	for id := range desired {
+		d.Keep(names.HookPrefix + id) // The template of a Job cannot be changed.
 	}
+	removeOthers(d, s.Cluster, names.HookPrefix, desired)
 	if st := s.Hooks.Start; st != nil {
 		d.Offer(names.HookPrefix+st.ID, hookRun(s.Cluster, *st))
 	}
@@ -74,45 +65,37 @@ func hookMemory(s *decision.Decision, ended map[string]v1alpha1.HookState) compo
 		})
 }
 
-func hookLabels(s *names.Names) map[string]string {
-	return s.PodLabels(s.Traits.App+"-hook", names.LabelHookOf)
-}
-
-// hookRun is the Job of a hook. It has one pod, and another one only when the first was evicted: what it did is not done again
-// because it failed.
+// hookRun is the Job of a hook. It has one pod, and another one only when the first was evicted: a hook that failed does not run
+// again.
 func hookRun(s *facts.Cluster, st hooks.Step) compose.Named {
 	env := func(name, value string) *applycorev1.EnvVarApplyConfiguration {
-		return applycorev1.EnvVar().WithName("CAPSTAN_HOOK_" + name).WithValue(pods.Verbatim(value))
+		return pods.Env("CAPSTAN_HOOK_"+name, pods.Verbatim(value))
 	}
+	var volumes []*applycorev1.VolumeApplyConfiguration
 	c := applycorev1.Container().
 		WithName("hook").
 		WithImage(s.Image.Name).
 		WithCommand(pods.MemberProgram, "hook").
 		WithEnv(env("TIMEOUT", st.Timeout.Duration.String())).
 		WithResources(pods.Resources(resource.MustParse("10m"), resource.MustParse("32Mi"), resource.MustParse("128Mi")))
-	pod := pods.HardenedPod(s).
-		WithRestartPolicy(corev1.RestartPolicyNever)
 	if st.SQL != nil {
 		consumer, _ := s.HookConsumer(st.MaintenanceHook)
 		c.WithEnv(env("SQL", st.SQL.Statement)).WithVolumeMounts(pods.Mount(names.VolumeHook, "/etc/capstan/connection", true))
-		pod.WithVolumes(pods.SecretVolume(names.VolumeHook, s.Called(consumer.Name)))
+		volumes = append(volumes, pods.SecretVolume(names.VolumeHook, s.Called(consumer.Name)))
 	} else {
 		c.WithEnv(env("URL", st.HTTP.URL), env("METHOD", st.HTTP.Method))
 		if st.HTTP.ExpectedStatus != 0 {
 			c.WithEnv(env("EXPECTED_STATUS", strconv.Itoa(int(st.HTTP.ExpectedStatus))))
 		}
 	}
-	pod.WithContainers(pods.Hardened(c))
-	return once(s, s.HookJob(st.ID), applybatchv1.JobSpec().
-		WithBackoffLimit(0).
-		WithActiveDeadlineSeconds(int64(hooks.Deadline(st.MaintenanceHook).Seconds())).
+	labels := s.PodLabels(s.Traits.App+"-hook", names.LabelHookOf)
+	return once(s, s.HookJob(st.ID), jobSpec(podOf(s, c, volumes...), labels, 0, hooks.Deadline(st.MaintenanceHook)).
 		WithPodReplacementPolicy(batchv1.Failed).
-		WithPodFailurePolicy(unlessEvicted()).
-		WithTemplate(applycorev1.PodTemplateSpec().WithLabels(hookLabels(&s.Names)).WithSpec(pod)))
+		WithPodFailurePolicy(unlessEvicted()))
 }
 
-// hookNetworkPolicy lets nobody reach hooks, and hooks what they are for: name servers, members if one runs SQL, and where their
-// requests go, as far as a policy can say it.
+// hookNetworkPolicy lets no client reach hooks, and hooks only what they need: name servers, members if one runs SQL, and the
+// destinations of their requests, as far as a policy can express them.
 func hookNetworkPolicy(s *facts.Cluster) compose.Named {
 	rules := []*network.EgressRule{network.ToNameServers()}
 	if len(network.HookPeers(s)) > 0 {
@@ -166,18 +149,14 @@ func destinationOf(text, own string) (destination, bool) {
 	return d, true
 }
 
-// rule for a destination. The port of a Service is not that of its pods, which is what a policy goes by, so that of a namespace
-// every port is reached.
-func (d destination) rule() *applynetworkingv1.NetworkPolicyEgressRuleApplyConfiguration {
-	r := applynetworkingv1.NetworkPolicyEgressRule()
-	at := applynetworkingv1.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromInt32(d.port))
+// rule for a destination. It allows every port of a namespace: a policy matches ports of pods, and a Service may have other ports.
+func (d destination) rule() *network.EgressRule {
 	switch {
 	case d.address.IsValid():
-		return r.WithTo(applynetworkingv1.NetworkPolicyPeer().WithIPBlock(applynetworkingv1.IPBlock().
-			WithCIDR(netip.PrefixFrom(d.address, d.address.BitLen()).String()))).WithPorts(at)
+		return network.To(network.Addresses(netip.PrefixFrom(d.address, d.address.BitLen()).String()), d.port)
 	case d.namespace != "":
-		return r.WithTo(applynetworkingv1.NetworkPolicyPeer().WithNamespaceSelector(compose.Namespace(d.namespace)))
+		return network.To(applynetworkingv1.NetworkPolicyPeer().WithNamespaceSelector(compose.Namespace(d.namespace)))
 	default:
-		return r.WithPorts(at)
+		return applynetworkingv1.NetworkPolicyEgressRule().WithPorts(network.Port(corev1.ProtocolTCP, d.port))
 	}
 }

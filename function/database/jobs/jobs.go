@@ -5,14 +5,17 @@ package jobs
 
 import (
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	applybatchv1 "k8s.io/client-go/applyconfigurations/batch/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/order"
+	"github.com/capstan-dev/capstan/function/database/pods"
 )
 
 // scheduled is a CronJob of the Database.
@@ -24,9 +27,9 @@ func scheduled(s *facts.Cluster, suffix, schedule string, labels map[string]stri
 			// While members are stopped, nothing can be read of them, and nothing reads what a Job reports.
 			WithSuspend(order.Hibernated(s)).
 			WithTimeZone("Etc/UTC").
-			// Two at a time would hold each other up.
+			// Two at a time would block each other.
 			WithConcurrencyPolicy(batchv1.ForbidConcurrent).
-			// One that was missed while the control plane was away is made up for.
+			// A run that was missed while the control plane was down starts later.
 			WithStartingDeadlineSeconds(3600).
 			WithSuccessfulJobsHistoryLimit(1).
 			WithFailedJobsHistoryLimit(1).
@@ -36,6 +39,19 @@ func scheduled(s *facts.Cluster, suffix, schedule string, labels map[string]stri
 // once is a Job of the Database.
 func once(s *facts.Cluster, name string, spec *applybatchv1.JobSpecApplyConfiguration) compose.Named {
 	return applybatchv1.Job(name, s.Namespace).WithLabels(s.Labels()).WithSpec(spec)
+}
+
+// podOf a Job, with one container. It is not started again in place, so that its log stays.
+func podOf(s *facts.Cluster, c *applycorev1.ContainerApplyConfiguration, volumes ...*applycorev1.VolumeApplyConfiguration) *applycorev1.PodSpecApplyConfiguration {
+	return pods.HardenedPod(s).WithRestartPolicy(corev1.RestartPolicyNever).WithContainers(pods.Hardened(c)).WithVolumes(volumes...)
+}
+
+// jobSpec with a number of pods that may fail before the Job does, and the time that it has for all of them.
+func jobSpec(pod *applycorev1.PodSpecApplyConfiguration, labels map[string]string, retries int32, deadline time.Duration) *applybatchv1.JobSpecApplyConfiguration {
+	return applybatchv1.JobSpec().
+		WithBackoffLimit(retries).
+		WithActiveDeadlineSeconds(int64(deadline.Seconds())).
+		WithTemplate(applycorev1.PodTemplateSpec().WithLabels(labels).WithSpec(pod))
 }
 
 // unlessEvicted is the policy of a Job that runs once: only a pod that had to make room may be followed by another one.

@@ -27,7 +27,7 @@ import (
 // pod ends, is kept as long.
 const verifyKept = time.Hour
 
-// verify backups on schedule, the first one at once, and whenever it is asked for.
+// verify backups on schedule, the first one at once, and on request.
 func verify(d *compose.Draft, s *facts.Cluster) {
 	if !backup.Verifies(s) {
 		noVerify(d, s)
@@ -39,30 +39,30 @@ func verify(d *compose.Draft, s *facts.Cluster) {
 	verifyNow(d, s)
 }
 
-// noVerify lets all that verifies go.
+// noVerify removes everything that verifies.
 func noVerify(d *compose.Draft, s *facts.Cluster) {
 	d.Remove(names.Verify)
 	d.Remove(names.VerifyPolicy)
 	removeOthers(d, s, names.VerifyNowPrefix, map[string]bool{})
 }
 
-// verifyNow composes a Job for the id that is asked for, and one for the first backup, until the leader tells what it came to.
-// That outlasts the Job, so that none begins twice. The Job of one that failed is kept for its log while its id stays.
+// verifyNow composes a Job for the requested id, and one for the first backup, until the leader reports the result. The report
+// outlasts the Job, so that no verification begins twice. A failed Job is kept for its log while its id stays.
 func verifyNow(d *compose.Draft, s *facts.Cluster) {
-	told, ids := s.BackupReport(), verifyIDs(s)
+	backups, ids := s.BackupReport(), verifyIDs(s)
 	for _, name := range compose.SortedKeys(ids) {
 		switch {
 		case begun(s, name):
 			d.Keep(names.VerifyNowPrefix + name)
-		case s.Leads() && told.Asked && told.Label != "" && told.Verification.Asked:
+		case s.Leads() && backups.Asked && backups.Label != "" && backups.Verification.Asked:
 			d.Offer(names.VerifyNowPrefix+name, once(s, s.Called(names.SuffixVerify+"-"+name), verifyJobSpec(s, ids[name])))
 		}
 	}
 	removeOthers(d, s, names.VerifyNowPrefix, ids)
 }
 
-// verifyIDs are the ids of the verifications that there should be Jobs for, by the Jobs' names. The first has no id: that one
-// ended is its memory.
+// verifyIDs are the ids of the verifications that should have Jobs, by the Jobs' names. The first has no id: the end of any
+// verification is its memory.
 func verifyIDs(s *facts.Cluster) map[string]string {
 	v := s.BackupReport().Verification
 	ids := map[string]string{}
@@ -78,73 +78,58 @@ func verifyIDs(s *facts.Cluster) map[string]string {
 // begun reports whether there is a Job of a name.
 func begun(s *facts.Cluster, name string) bool { return s.Observed[names.VerifyNowPrefix+name] != nil }
 
-// verifyLabels of the pods that verify. They are neither those of members nor those of backups, which members let in.
+// verifyLabels of the pods that verify. Members and backup pods have other labels, and members admit backup pods.
 func verifyLabels(s *names.Names) map[string]string {
 	return s.PodLabels(s.Traits.App+"-verify", names.LabelVerificationOf)
 }
 
-// verifyJobSpec is one verification. It restores to a volume of the members' storage class and size, which goes with its pod: on
-// the node's own disk it would take the room of other pods, and an eviction would end it.
+// verifyJobSpec is one verification. It restores to a volume of the members' storage class and size, which is deleted with
+// its pod: on the node's own disk it would take the room of other pods, and an eviction would end it.
 func verifyJobSpec(s *facts.Cluster, id string) *applybatchv1.JobSpecApplyConfiguration {
 	command := []string{pods.MemberProgram, "verify"}
 	if id != "" {
 		command = append(command, "--id="+id)
 	}
-	claim := applycorev1.PersistentVolumeClaimSpec().
-		WithAccessModes(corev1.ReadWriteOnce).
-		WithResources(applycorev1.VolumeResourceRequirements().
-			WithRequests(corev1.ResourceList{corev1.ResourceStorage: s.Sizes.Created}))
-	if c := s.Size.StorageClassName; c != "" {
-		claim.WithStorageClassName(c)
-	}
-	pod := pods.HardenedPod(s).
-		WithRestartPolicy(corev1.RestartPolicyNever).
-		WithContainers(pods.Hardened(applycorev1.Container().
-			WithName("verify").
-			WithImage(repository.ReaderImage(s)).
-			WithCommand(command...).
-			WithResources(applycorev1.ResourceRequirements().
-				WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("512Mi")}).
-				WithLimits(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Gi")})).
-			WithVolumeMounts(
-				pods.Mount(names.VolumeTmp, "/tmp", false),
-				pods.Mount(names.VolumeData, "/data", false),
-				pods.Mount(names.VolumeConfig, "/etc/capstan/config", true),
-				pods.Mount(names.VolumeBackup, "/etc/capstan/backup", true)))).
-		WithVolumes(
-			pods.EmptyVolume(names.VolumeTmp, resource.MustParse("256Mi"), ""),
-			applycorev1.Volume().WithName(names.VolumeData).WithEphemeral(applycorev1.EphemeralVolumeSource().
-				WithVolumeClaimTemplate(applycorev1.PersistentVolumeClaimTemplate().
-					WithLabels(verifyLabels(&s.Names)).
-					WithSpec(claim))),
-			pods.ConfigVolume(names.VolumeConfig, s.OwnMembers()),
-			pods.SecretVolume(names.VolumeBackup, backup.BucketSecret(s)))
+	pod := podOf(s, applycorev1.Container().
+		WithName("verify").
+		WithImage(repository.ReaderImage(s)).
+		WithCommand(command...).
+		WithResources(applycorev1.ResourceRequirements().
+			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("512Mi")}).
+			WithLimits(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Gi")})).
+		WithVolumeMounts(
+			pods.Mount(names.VolumeTmp, "/tmp", false),
+			pods.Mount(names.VolumeData, "/data", false),
+			pods.Mount(names.VolumeConfig, "/etc/capstan/config", true),
+			pods.Mount(names.VolumeBackup, "/etc/capstan/backup", true)),
+		pods.EmptyVolume(names.VolumeTmp, resource.MustParse("256Mi"), ""),
+		applycorev1.Volume().WithName(names.VolumeData).WithEphemeral(applycorev1.EphemeralVolumeSource().
+			WithVolumeClaimTemplate(applycorev1.PersistentVolumeClaimTemplate().
+				WithLabels(verifyLabels(&s.Names)).
+				WithSpec(pods.ClaimSpec(s)))),
+		pods.ConfigVolume(names.VolumeConfig, s.OwnMembers()),
+		pods.SecretVolume(names.VolumeBackup, backup.BucketSecret(s)))
 	pod.SecurityContext.WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 	pods.WithKey(s, pod)
-	return applybatchv1.JobSpec().
-		// What is wrong with a backup is wrong the next time, too. A pod that had to make room does not count.
-		WithBackoffLimit(0).
-		WithPodFailurePolicy(unlessEvicted()).
-		WithActiveDeadlineSeconds(int64(backup.VerifyDeadline.Seconds())).
-		WithTemplate(applycorev1.PodTemplateSpec().WithLabels(verifyLabels(&s.Names)).WithSpec(pod))
+	// A backup that fails once fails again. A pod that had to make room does not count.
+	return jobSpec(pod, verifyLabels(&s.Names), 0, backup.VerifyDeadline).WithPodFailurePolicy(unlessEvicted())
 }
 
-// verifyPolicy lets nobody reach those who verify, and them only names and the bucket: its namespace when it is in the cluster,
-// its port when it is not, or the host of the volume. Of a bucket of spec.backup.to that is all of TCP: only its Secret says
-// where it is.
+// verifyPolicy lets no client reach pods that verify, and these pods only name servers and the bucket: its namespace when it is in
+// the cluster, its port when it is not, or the host of the volume. For a bucket of spec.backup.to it allows all of TCP, because
+// only the bucket's Secret has the address.
 func verifyPolicy(s *facts.Cluster) compose.Named {
-	bucket := applynetworkingv1.NetworkPolicyEgressRule()
+	bucket, anyPort := applynetworkingv1.NetworkPolicyEgressRule(), applynetworkingv1.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP)
 	switch namespace, port := bucketPlace(s); {
 	case backup.IsOnVolume(s):
 		bucket = network.ToRepository(&s.Names)
 	case namespace != "":
-		// The port of a Service is not that of its pods.
-		bucket.WithTo(applynetworkingv1.NetworkPolicyPeer().WithNamespaceSelector(compose.Namespace(namespace))).
-			WithPorts(applynetworkingv1.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP))
+		// The pods behind a Service may have another port.
+		bucket = network.To(applynetworkingv1.NetworkPolicyPeer().WithNamespaceSelector(compose.Namespace(namespace))).WithPorts(anyPort)
 	case port > 0:
 		bucket.WithPorts(network.Port(corev1.ProtocolTCP, port))
 	default:
-		bucket.WithPorts(applynetworkingv1.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP))
+		bucket.WithPorts(anyPort)
 	}
 	return network.NewPolicy(&s.Names, names.SuffixVerify, map[string]string{names.LabelVerificationOf: s.Name}, nil, network.ToNameServers(), bucket)
 }

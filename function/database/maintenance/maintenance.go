@@ -47,9 +47,9 @@ func GateOf(m *v1alpha1.DatabaseMaintenance, hash string, now time.Time) Gate {
 		return g
 	}
 	if m.Approval == v1alpha1.ApprovalManual && m.Approve != hash {
-		message := fmt.Sprintf("the change waits for an approval: look at status.change, and set spec.maintenance.approve to %q", hash)
+		message := fmt.Sprintf("the change waits for approval: check status.change, then set spec.maintenance.approve to %q", hash)
 		if m.Approve != "" {
-			message += fmt.Sprintf("; %q was another change", m.Approve)
+			message += fmt.Sprintf("; %q approves another change", m.Approve)
 		}
 		return Gate{Reason: v1alpha1.ReasonChangeNotApproved, Message: message}
 	}
@@ -62,33 +62,28 @@ func Frozen(m *v1alpha1.DatabaseMaintenance, now time.Time) Gate {
 		return Gate{}
 	}
 	return Gate{
-		Reason: v1alpha1.ReasonFrozen,
-		Message: fmt.Sprintf("nothing is begun before %s: set spec.maintenance.freeze.until to a time that is past to go on",
+		Reason: v1alpha1.ReasonFrozen, Until: m.Freeze.Until.Time,
+		Message: fmt.Sprintf("spec.maintenance.freeze blocks every change until %s: to continue now, set spec.maintenance.freeze.until to a time in the past",
 			m.Freeze.Until.UTC().Format(time.RFC3339)),
-		Until: m.Freeze.Until.Time,
 	}
 }
 
 // openAt a time: inside a window that lasts for one member more.
 func openAt(windows []v1alpha1.MaintenanceWindow, now time.Time) Gate {
-	if len(windows) == 0 {
-		return Gate{}
-	}
 	p, ok := next(windows, now)
-	if !ok {
+	switch {
+	case len(windows) == 0, ok && !p.start.After(now):
+		return Gate{}
+	case !ok:
 		return Gate{
 			Reason:  v1alpha1.ReasonAwaitingWindow,
-			Message: "no window of spec.maintenance.windows is long enough: a member takes up to 10 minutes, so make one that lasts 15 minutes or more",
+			Message: "no window of spec.maintenance.windows is long enough: the change of a member takes up to 10 minutes, so set a window of 15 minutes or more",
 		}
 	}
-	if !p.start.After(now) {
-		return Gate{}
-	}
 	return Gate{
-		Reason: v1alpha1.ReasonAwaitingWindow,
-		Message: fmt.Sprintf("the next member is begun in the window from %s to %s: make spec.maintenance.windows wider to go on sooner",
+		Reason: v1alpha1.ReasonAwaitingWindow, Until: p.start,
+		Message: fmt.Sprintf("the next member is changed in the window from %s to %s: to continue sooner, extend spec.maintenance.windows",
 			p.start.UTC().Format(time.RFC3339), p.end.UTC().Format(time.RFC3339)),
-		Until: p.start,
 	}
 }
 
@@ -107,11 +102,11 @@ func next(windows []v1alpha1.MaintenanceWindow, now time.Time) (period, bool) {
 	return period{}, false
 }
 
-// periods of a window around a time: those that last, and those of more than a week to come.
+// periods of a window around a time: the current one, and the next ones for more than a week.
 func periods(w v1alpha1.MaintenanceWindow, now time.Time) []period {
 	zone, err := time.LoadLocation(w.TimeZone)
 	if err != nil {
-		return nil // It is told by checkMaintenance.
+		return nil // Validation reports it.
 	}
 	at, err := time.Parse("15:04", w.Start)
 	if err != nil {
@@ -148,7 +143,7 @@ func joined(all []period) []period {
 }
 
 // clock is when the clocks of a zone show a time of a day: the first time when they show it twice, and when they leave it out,
-// the moment that they go on at.
+// the moment at which they continue.
 func clock(year int, month time.Month, day, hour, minute int, zone *time.Location) time.Time {
 	t := time.Date(year, month, day, hour, minute, 0, 0, zone)
 	begins, ends := t.ZoneBounds()

@@ -12,7 +12,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// Account of the members of a generation: they agree on the leader by objects of the API server.
+// Account of the members of a generation, which agree on the leader by objects of the API server.
 func Account(d *compose.Draft, s *facts.Cluster) {
 	name := s.OwnMembers()
 	d.Add(s.In(names.ServiceAccount), applycorev1.ServiceAccount(name, s.Namespace).

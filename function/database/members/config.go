@@ -14,7 +14,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/switchover"
 )
 
-// Config of the members, and what all of them follow at run time.
+// Config of the members, and the configuration that all of them apply at run time.
 func Config(d *compose.Draft, s *decision.Decision) {
 	if s.Identity == "" {
 		return

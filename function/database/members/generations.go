@@ -8,8 +8,8 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// OtherGenerations than the active one: the one that comes up is composed as the active is, and those that are kept stay as they
-// are, stopped.
+// OtherGenerations than the active one. A generation that starts is composed as the active one is, and kept generations stay
+// stopped.
 func OtherGenerations(d *compose.Draft, s *decision.Pass) {
 	for _, g := range compose.SortedKeys(s.Siblings) {
 		t := s.Siblings[g]
@@ -26,7 +26,7 @@ func OtherGenerations(d *compose.Draft, s *decision.Pass) {
 	}
 }
 
-// keepStopped a generation that is kept: its members are stopped if one of them is not, and all else stays.
+// keepStopped stops members of a kept generation that run, and keeps all else.
 func keepStopped(d *compose.Draft, s *decision.Decision) {
 	Topology(d, s)
 	for _, letter := range compose.SortedKeys(s.Sets) {

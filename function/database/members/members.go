@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package members composes the members of a generation, and what belongs to them alone: their account, configuration, Topology and
-// volumes.
+// Package members composes the members of a generation, and what belongs to them alone: their account, configuration, Topology
+// and volumes.
 package members
 
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
@@ -24,8 +23,8 @@ import (
 	"github.com/capstan-dev/capstan/function/database/pods"
 )
 
-// Compose that are asked for and those that exist: new ones are made, and at most one that exists is changed or removed (see
-// order.go).
+// Compose the members that are desired and those that exist: new ones are made, and at most one that exists is changed or removed
+// (see the package order).
 func Compose(d *compose.Draft, s *decision.Decision, awaits *facts.Awaited) {
 	for _, letter := range s.Expected() {
 		if _, exists := s.Sets[letter]; exists || awaits != nil || s.Asleep() {
@@ -45,17 +44,15 @@ func Compose(d *compose.Draft, s *decision.Decision, awaits *facts.Awaited) {
 	}
 }
 
-// same StatefulSet as there is, but for what hibernation wants of it. One that is as the spec asks is told what that is, where a
-// version before has not done so.
+// same StatefulSet as there is, except for what hibernation changes. One that is as the spec desires gets the annotation with its
+// inputs, if an earlier version of Capstan did not write it.
 func same(s *decision.Decision, letter string) objects.Kept {
 	k := objects.Kept(compose.Keep(s.Sets[letter].Object))
-	annotations := map[string]any{}
-	maps.Copy(annotations, compose.Map(k, "metadata", "annotations"))
-	replicas := 1.0
+	annotations, replicas := encoding.Union(compose.Map(k, "metadata", "annotations"), nil), 1.0
 	switch {
 	case slices.Contains(s.Order.Stop, letter):
 		replicas, annotations[names.AnnotationStopped] = 0, facts.StoppedFollowing
-		if led := cmp.Or(s.Seen.Leader, s.Kept().Led); led == s.Member(letter) {
+		if leader := cmp.Or(s.Seen.Leader, s.Kept().Led); leader == s.Member(letter) {
 			annotations[names.AnnotationStopped] = facts.StoppedLeading
 		}
 	case slices.Contains(s.Order.Start, letter):
@@ -69,28 +66,28 @@ func same(s *decision.Decision, letter string) objects.Kept {
 	return objects.With(k, annotations, map[string]any{"replicas": replicas})
 }
 
-// Awaits is what members that do not exist yet wait for, if there is anything.
-func Awaits(s *decision.Pass) *facts.Awaited { return MissingFor(s.Cluster, s.IsMemoryPending()) }
+// Missing is what members that do not exist yet wait for; nil when nothing is missing.
+func Missing(s *decision.Pass) *facts.Awaited { return MissingFor(s.Cluster, s.IsMemoryPending()) }
 
-// MissingFor members that do not exist yet, while a memory is or is not to be written first.
+// MissingFor is what new members of a generation wait for; nil when nothing is missing. A pending memory must be written first.
 func MissingFor(s *facts.Cluster, isMemoryPending bool) *facts.Awaited {
 	making := func(message string) *facts.Awaited {
 		return &facts.Awaited{Reason: v1alpha1.ReasonMakingReady, Message: message}
 	}
 	switch {
 	case isMemoryPending && len(s.Sets) == 0:
-		return making(fmt.Sprintf("waiting for the Secret of Credential %q to remember which generation there is: see whether provider-capstan runs", s.Called(names.SuffixAccess)))
+		return making(fmt.Sprintf("waiting for provider-capstan to write the generation to the Secret of Credential %q: check that provider-capstan runs", s.Called(names.SuffixAccess)))
 	case s.Kinds[names.CertificateGVK] == compose.Unavailable:
-		return &facts.Awaited{Reason: v1alpha1.ReasonCertManagerMissing, Message: "certificates of members come from cert-manager, which the cluster does not have: install cert-manager"}
+		return &facts.Awaited{Reason: v1alpha1.ReasonCertManagerMissing, Message: "members need certificates of cert-manager, which the cluster does not have: install cert-manager"}
 	case s.Identity == "":
-		return making(fmt.Sprintf("waiting for the identity of Credential %q: see whether provider-capstan runs", s.Called(names.SuffixAccess)))
+		return making(fmt.Sprintf("waiting for provider-capstan to set the identity of Credential %q: check that provider-capstan runs", s.Called(names.SuffixAccess)))
 	case !s.HasTopology:
-		return making(fmt.Sprintf("waiting for Topology %q to tell of nodes and zones: see whether provider-capstan runs", s.Base()))
+		return making(fmt.Sprintf("waiting for provider-capstan to report nodes and zones in Topology %q: check that provider-capstan runs", s.Base()))
 	}
 	for _, c := range certificates.Awaited(s) {
 		switch o := s.Observed[c.Resource]; {
 		case o == nil:
-			return making(fmt.Sprintf("waiting for Certificate %q", c.Name))
+			return making(fmt.Sprintf("waiting for Certificate %q, which does not exist yet: check the condition Composed", c.Name))
 		case !compose.IsTrue(o.Map(), "Ready"):
 			reason, message := certificates.Trouble(o.Map())
 			return &facts.Awaited{Reason: reason, Message: fmt.Sprintf("waiting for Certificate %q%s", c.Name, message)}
@@ -98,20 +95,18 @@ func MissingFor(s *facts.Cluster, isMemoryPending bool) *facts.Awaited {
 	}
 	needed := []string{s.In(names.Config), s.In(names.ServiceAccount), s.In(names.RoleBinding), s.In(names.DCS), names.Pods}
 	if !podinputs.KnowsVolumes(s) || slices.ContainsFunc(needed, func(resource string) bool { return s.Observed[resource] == nil }) {
-		return making("waiting for what members need to start: see the condition Composed")
+		return making("members wait for their configuration, account or Service: check the condition Composed")
 	}
 	return nil
 }
 
-// changed StatefulSet: with the template that the spec asks for, and with all else as it is. Its claims cannot be changed.
+// changed StatefulSet: with the template that the spec desires, and with all else as it is. Its claims cannot be changed.
 func changed(s *decision.Decision, letter, target string) objects.Kept {
 	live := s.Sets[letter].Object
 	k := objects.Kept(compose.Keep(live))
-	annotations := map[string]any{}
-	maps.Copy(annotations, compose.Map(k, "metadata", "annotations"))
-	annotations[names.AnnotationRevision] = target
-	annotations[names.AnnotationVersion] = s.Data
-	annotations[names.AnnotationInputs] = encoding.JSON(podinputs.Inputs(s.Cluster))
+	annotations := encoding.Union(compose.Map(k, "metadata", "annotations"), map[string]any{
+		names.AnnotationRevision: target, names.AnnotationVersion: s.Data, names.AnnotationInputs: encoding.JSON(podinputs.Inputs(s.Cluster)),
+	})
 	delete(annotations, names.AnnotationRestarted)
 	if s.Order.Again {
 		annotations[names.AnnotationRestarted] = target

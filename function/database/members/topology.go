@@ -16,13 +16,6 @@ import (
 	"github.com/capstan-dev/capstan/function/database/objects"
 )
 
-// topologySpec without what the schema fills in. Only a switchover takes more than to observe.
-type topologySpec struct {
-	ManagementPolicies xpv2.ManagementPolicies `json:"managementPolicies,omitempty"`
-
-	ForProvider observev1alpha1.TopologyParameters `json:"forProvider"`
-}
-
 // Topology watches the members. It is there from the first pass on, so that zones and nodes are known before there are members.
 func Topology(d *compose.Draft, s *decision.Decision) {
 	listed := make([]string, 0, len(names.Letters))
@@ -34,25 +27,26 @@ func Topology(d *compose.Draft, s *decision.Decision) {
 			listed = append(listed, name)
 		}
 	}
-	spec := topologySpec{ForProvider: observev1alpha1.TopologyParameters{
+	topology := objects.Managed(observev1alpha1.TopologyGroupVersionKind, s.Metadata(s.Base()), observev1alpha1.TopologyParameters{
 		Database:      s.Base(),
 		Scope:         s.Scope(),
 		Members:       listed,
 		Hibernated:    s.Spec.Hibernated || s.Fenced(),
 		Switchover:    s.Switchover(),
 		RemoveSecrets: removable(s.Cluster),
-	}}
-	if spec.ForProvider.Switchover != nil {
-		spec.ManagementPolicies = xpv2.ManagementPolicies{
+	})
+	// By its schema it only observes, and a switchover takes more.
+	if topology.Spec.ForProvider.Switchover != nil {
+		topology.Spec.ManagementPolicies = xpv2.ManagementPolicies{
 			xpv2.ManagementActionObserve, xpv2.ManagementActionCreate, xpv2.ManagementActionUpdate, xpv2.ManagementActionDelete,
 		}
 	}
-	d.Add(s.In(names.Topology), objects.Manifest(observev1alpha1.TopologyGroupVersionKind, s.Metadata(s.Base()), spec), s.Side)
+	d.Add(s.In(names.Topology), topology, s.Side)
 }
 
-// removable Secrets are those of certificates, which can be made again.
+// removable are the Secrets of certificates, which cert-manager can issue again.
 func removable(s *facts.Cluster) []string {
-	// They are of the generation that clients are switched to.
+	// They belong to the generation that clients are switched to.
 	if s.Side {
 		return nil
 	}

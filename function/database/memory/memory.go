@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory has what a Database has to know of its generations whatever becomes of it, and how that is read.
+// Package memory has what a Database has to remember of its generations even when it is deleted, and reads it.
 package memory
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// A Memory is what a Database has to know of its generations whatever becomes of it. It is kept with the Secret of the first
-// Credential, which outlives the Database together with its volumes: an annotation there, which the Credential writes from its
-// field remember and tells in its status. What happens next is written down first, and done once the Secret has it. Without a
-// Memory there is generation 1 and nothing to be done.
+// A Memory is what a Database has to remember of its generations even when it is deleted. It is an annotation of the Secret of
+// the first Credential, which outlives the Database together with its volumes. The Credential writes it from its field remember
+// and reports it in its status. A step is recorded first, and done once the Secret has it. Without a Memory there is generation 1
+// and nothing to do.
 type Memory struct {
 	// Active is the generation that clients are switched to, and Since when they were; no number is 1.
 	Active int        `json:"active,omitempty"`
@@ -34,7 +34,7 @@ type Memory struct {
 	// Kept generations are stopped.
 	Kept []Kept `json:"kept,omitempty"`
 
-	// Done are the wishes that were carried out, oldest first.
+	// Done are the requests that were carried out, oldest first.
 	Done []Done `json:"done,omitempty"`
 
 	// Versions are the major versions of the data of generations, once there was an upgrade.
@@ -53,7 +53,7 @@ const (
 	StepUndoUpgrade = "UndoUpgrade"
 )
 
-// A Step leads clients from one generation to another.
+// A Step switches clients from one generation to another.
 type Step struct {
 	ID   string `json:"id"`
 	Kind string `json:"kind"`
@@ -68,8 +68,7 @@ type Step struct {
 	Phase v1alpha1.RestorePhase `json:"phase"`
 	Since time.Time             `json:"since"`
 
-	// Gap in seconds that writes were expected to wait, and Led the member that led, when an upgrade began to fence the active
-	// generation.
+	// When an upgrade began to fence the active generation: for how many seconds writes were expected to wait, and its leader.
 	Gap int64  `json:"gap,omitempty"`
 	Led string `json:"led,omitempty"`
 }
@@ -83,13 +82,12 @@ type Kept struct {
 	ID         string    `json:"id"`
 	Until      time.Time `json:"until"`
 
-	// Fenced reports that an upgrade fenced it, and so that its leader has stopped in good order before its members are; Led is
-	// that leader.
+	// Fenced reports that an upgrade fenced it, and its leader has stopped in good order before the other members.
 	Fenced bool   `json:"fenced,omitempty"`
 	Led    string `json:"led,omitempty"`
 }
 
-// A Done was carried out, or is never to be.
+// A Done request was carried out, or never will be.
 type Done struct {
 	ID    string                `json:"id"`
 	State v1alpha1.RestorePhase `json:"state"`
@@ -105,10 +103,10 @@ type Done struct {
 	RestorePoint v1alpha1.RestorePointName `json:"restorePoint,omitempty"`
 }
 
-// DoneKept is how many wishes are remembered. They are a few hundred bytes each.
+// DoneKept is how many requests are remembered. They are a few hundred bytes each.
 const DoneKept = 32
 
-// Generation generation.
+// Generation is the active generation.
 func (m Memory) Generation() int { return max(1, m.Active) }
 
 // IsEmpty memory: nothing ever happened.
@@ -135,7 +133,7 @@ func (m Memory) Keeps(generation int) bool {
 	return slices.ContainsFunc(m.Kept, func(k Kept) bool { return k.Generation == generation })
 }
 
-// Generations that there are: the active one, the one that is gone to, those kept.
+// Generations that exist: the active one, the next one, and those kept.
 func (m Memory) Generations() []int {
 	all := []int{m.Generation()}
 	if m.Step != nil {
@@ -170,10 +168,10 @@ func (m Memory) Text() string {
 type Recollection struct {
 	Memory Memory
 
-	// Known reports that the Secret was seen, and unread that it has what nobody can read.
+	// Known reports that the Secret was read, and Unread that its content cannot be parsed.
 	Known, Unread bool
 
-	// Told is what the Secret has, and pending what it is about to have: until then nothing else is decided.
+	// The first is what the Secret has, and Pending is what it is about to have: until then nothing else is decided.
 	Told, Pending string
 
 	// ToCome are generations of what is pending.
@@ -188,10 +186,10 @@ func Recall(q compose.Request) Recollection {
 		r.Told = compose.Text(o.Map(), "status", "atProvider", "remembered")
 		r.Unread = r.Told != "" && json.Unmarshal([]byte(r.Told), &r.Memory) != nil
 		r.Known = !r.Unread
-		if asked := compose.Text(o.Map(), "spec", "forProvider", "remember"); asked != "" && asked != r.Told {
+		if desired := compose.Text(o.Map(), "spec", "forProvider", "remember"); desired != "" && desired != r.Told {
 			var next Memory
-			if json.Unmarshal([]byte(asked), &next) == nil {
-				r.Pending, r.ToCome = asked, next.Generations()
+			if json.Unmarshal([]byte(desired), &next) == nil {
+				r.Pending, r.ToCome = desired, next.Generations()
 			}
 		}
 	}
@@ -201,7 +199,7 @@ func Recall(q compose.Request) Recollection {
 	return r
 }
 
-// guessed generation: the one that the status tells, or else the first that has members which are not stopped.
+// guessed generation: the one in the status, or else the first with members that are not stopped.
 func guessed(q compose.Request) int {
 	if n := compose.Number(q.Composite.Map(), 0, "status", "generation", "active"); n > 0 {
 		return int(n)
@@ -219,11 +217,11 @@ func guessed(q compose.Request) int {
 	return slices.Min(running)
 }
 
-// fenceLimit is how long the active generation may be fenced before it goes on again, beside several times what the upgrade took
-// when it was tried.
+// fenceLimit is how long the active generation may be fenced before it continues, in addition to several times the duration of
+// the upgrade of the copy.
 const fenceLimit = 5 * time.Minute
 
-// FencedUntil is when the fence of an upgrade that does not end is taken away.
+// FencedUntil is when the fence of an upgrade that does not end is removed.
 func (s Step) FencedUntil() time.Time {
 	return s.Since.Add(fenceLimit + 5*time.Duration(s.Gap)*time.Second)
 }

@@ -11,29 +11,26 @@ import (
 	"github.com/capstan-dev/capstan/function/database/facts"
 )
 
-// backupAlarms of a Database that is backed up.
+// backupAlerts of a Database that is backed up.
 func backupAlerts(s *facts.Cluster, archive []engine.Alert) []engine.Alert {
 	if !s.TakesBackups() {
 		return nil
 	}
-	// The provider tells of all Databases; what scrapes it may have given the label another name.
-	told := fmt.Sprintf("namespace=%q,database=%q", s.Namespace, s.Base())
-	last := fmt.Sprintf("capstan_database_last_backup_timestamp_seconds{exported_namespace=%q,database=%q} or capstan_database_last_backup_timestamp_seconds{%s}",
-		s.Namespace, s.Base(), told)
+	// The provider exports series of all Databases; what scrapes it may have given the label another name.
+	series := func(name string) string {
+		return fmt.Sprintf("%[1]s{exported_namespace=%[2]q,database=%[3]q} or %[1]s{namespace=%[2]q,database=%[3]q}", name, s.Namespace, s.Base())
+	}
 	alerts := append(slices.Clone(archive),
 		engine.Alert{
 			Name: "DatabaseBackupOverdue", Severity: engine.SeverityTicket, For: "10m",
-			Expr:    fmt.Sprintf("time() - max(%s) > %.0f", last, (backup.LongestPause(backup.Schedule(s)) + backup.Deadline).Seconds()),
-			Summary: "The last backup of Database %s of namespace %s is older than its schedule asks.",
+			Expr:    fmt.Sprintf("time() - max(%s) > %.0f", series("capstan_database_last_backup_timestamp_seconds"), (backup.LongestPause(backup.Schedule(s)) + backup.Deadline).Seconds()),
+			Summary: "The last backup of Database %s in namespace %s is older than spec.backup.schedule allows: check the condition BackupFresh.",
 		})
-	series := func(name string) string {
-		return fmt.Sprintf("(%s{exported_namespace=%q,database=%q} or %s{%s})", name, s.Namespace, s.Base(), name, told)
-	}
 	if backup.IsOnVolume(s) {
 		alerts = append(alerts, engine.Alert{
 			Name: "DatabaseBackupVolumeLow", Severity: engine.SeverityTicket, For: "5m",
-			Expr:    fmt.Sprintf("max(%s) >= 85", series("capstan_database_backup_volume_used_percent")),
-			Summary: "The volume of backups of Database %s of namespace %s fills up. When it is full, nothing is archived.",
+			Expr:    fmt.Sprintf("max((%s)) >= 85", series("capstan_database_backup_volume_used_percent")),
+			Summary: "The backup volume of Database %s in namespace %s is over 85 %% full. When it is full, archiving stops: raise spec.backup.to.volume.size.",
 		})
 	}
 	if !backup.Verifies(s) {
@@ -42,12 +39,12 @@ func backupAlerts(s *facts.Cluster, archive []engine.Alert) []engine.Alert {
 	return append(alerts,
 		engine.Alert{
 			Name: "DatabaseBackupUnverified", Severity: engine.SeverityPage, For: "5m",
-			Expr:    fmt.Sprintf("max(%s) > 0", series("capstan_database_backup_verification_failed")),
-			Summary: "The latest backup of Database %s of namespace %s could not be restored, or what was restored is wrong.",
+			Expr:    fmt.Sprintf("max((%s)) > 0", series("capstan_database_backup_verification_failed")),
+			Summary: "The verification of the latest backup of Database %s in namespace %s failed: a restore may fail or lose data.",
 		},
 		engine.Alert{
 			Name: "DatabaseVerificationOverdue", Severity: engine.SeverityTicket, For: "10m",
-			Expr:    fmt.Sprintf("time() - max(%s) > %.0f", series("capstan_database_last_verification_timestamp_seconds"), (backup.LongestPause(backup.VerifySchedule(s)) + backup.VerifyDeadline).Seconds()),
-			Summary: "No backup of Database %s of namespace %s was verified since the schedule asked for it.",
+			Expr:    fmt.Sprintf("time() - max((%s)) > %.0f", series("capstan_database_last_verification_timestamp_seconds"), (backup.LongestPause(backup.VerifySchedule(s)) + backup.VerifyDeadline).Seconds()),
+			Summary: "No backup of Database %s in namespace %s was verified on time: check the Jobs of spec.backup.verify.",
 		})
 }

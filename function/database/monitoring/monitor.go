@@ -22,37 +22,37 @@ const (
 	seriesMember   = "member"
 )
 
-// Monitor lets Prometheus scrape the exporters by way of the pods, and labels what it finds there with Database and member. The
-// label database of the exporter is a database in the server, and becomes datname.
+// Monitor makes Prometheus scrape the exporters of the pods, and labels their series with Database and member. The label database
+// of the exporter is a database in the server, and becomes datname.
 func Monitor(d *compose.Draft, s *facts.Cluster) {
+	Scrape(d, s, names.Monitor, names.SuffixOfMembers, map[string]string{observev1alpha1.LabelDatabase: s.Name},
+		append([]monitoringv1.RelabelConfig{
+			SeriesLabel(SeriesDatabase, "capstan_dev_database"), SeriesLabel(seriesMember, "capstan_dev_member"),
+		}, relabelled(&s.Names)...)...)
+}
+
+// Scrape the port metrics of the pods of a Service with some labels, if the Database exports metrics.
+func Scrape(d *compose.Draft, s *facts.Cluster, resource, suffix string, of map[string]string, relabel ...monitoringv1.RelabelConfig) {
 	if !s.Exports() {
-		d.Remove(names.Monitor)
+		d.Remove(resource)
 		return
 	}
 	if s.Kinds[names.ServiceMonitorGVK] != compose.Available {
 		return
 	}
-	label := func(pod, series string) monitoringv1.RelabelConfig {
-		return monitoringv1.RelabelConfig{
-			SourceLabels: []monitoringv1.LabelName{monitoringv1.LabelName("__meta_kubernetes_pod_label_" + pod)},
-			TargetLabel:  series,
-		}
-	}
-	d.Offer(names.Monitor, objects.Manifest(names.ServiceMonitorGVK, s.Metadata(s.Called(names.SuffixOfMembers)),
-		monitoringv1.ServiceMonitorSpec{
-			Selector: metav1.LabelSelector{MatchLabels: map[string]string{observev1alpha1.LabelDatabase: s.Name}},
-			Endpoints: []monitoringv1.Endpoint{{
-				Port: names.PortMetrics,
-				RelabelConfigs: append([]monitoringv1.RelabelConfig{
-					label("capstan_dev_database", SeriesDatabase),
-					label("capstan_dev_member", seriesMember),
-				}, relabelled(&s.Names)...),
-			}},
-		}))
+	d.Offer(resource, objects.Manifest(names.ServiceMonitorGVK, s.Metadata(s.Called(suffix)), monitoringv1.ServiceMonitorSpec{
+		Selector:  metav1.LabelSelector{MatchLabels: of},
+		Endpoints: []monitoringv1.Endpoint{{Port: names.PortMetrics, RelabelConfigs: relabel}},
+	}))
 }
 
-// relabelled series: those of the generation that clients are switched to have the name of the Database, and those of another one
-// have not, so that alerts do not take its leader for a second one.
+// SeriesLabel is a label of series with the value of a label of pods.
+func SeriesLabel(series, pod string) monitoringv1.RelabelConfig {
+	return monitoringv1.RelabelConfig{SourceLabels: []monitoringv1.LabelName{monitoringv1.LabelName("__meta_kubernetes_pod_label_" + pod)}, TargetLabel: series}
+}
+
+// relabelled series: only series of the generation that clients are switched to have the name of the Database, so that alerts do
+// not take the leader of another generation for a second one.
 func relabelled(s *names.Names) []monitoringv1.RelabelConfig {
 	if s.Generation <= 1 {
 		return nil

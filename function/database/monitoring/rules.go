@@ -17,9 +17,9 @@ import (
 	"github.com/capstan-dev/capstan/function/database/objects"
 )
 
-// Rules raise alerts for what the conditions of a Database cannot tell, because nobody looks at them at night.
+// Rules raise alerts, because no person watches conditions at night.
 func Rules(d *compose.Draft, s *facts.Cluster) {
-	// Nobody is woken up for members that are stopped on purpose.
+	// Members that are stopped on purpose must wake up no one.
 	if !s.Exports() || s.Asleep() {
 		d.Remove(names.Rules)
 		return
@@ -42,12 +42,12 @@ func alerts(s *facts.Cluster) []monitoringv1.Rule {
 		{
 			Name: "DatabaseVolumeNearlyFull", Severity: engine.SeverityTicket, For: "10m",
 			Expr:    full + " > 0.85",
-			Summary: "A volume of Database %s of namespace %s is over 85 %% full.",
+			Summary: "A volume of Database %s in namespace %s is over 85 %% full: raise spec.storage, or delete data.",
 		},
 		{
 			Name: "DatabaseVolumeFull", Severity: engine.SeverityPage, For: "2m",
 			Expr:    full + " > 0.95",
-			Summary: "A volume of Database %s of namespace %s is over 95 %% full, and the server is about to stop.",
+			Summary: "A volume of Database %s in namespace %s is over 95 %% full, and the server is about to stop: raise spec.storage now.",
 		},
 	}
 	alerts := slices.Concat(own.Leader, volumes, own.Server, poolerAlerts(s, of), backupAlerts(s, own.Archive), own.Standbys)
@@ -60,17 +60,36 @@ func alerts(s *facts.Cluster) []monitoringv1.Rule {
 			Labels: map[string]string{"severity": a.Severity, "namespace": s.Namespace, SeriesDatabase: s.Name},
 			Annotations: map[string]string{
 				"summary":     fmt.Sprintf(a.Summary, s.Name, s.Namespace),
-				"description": fmt.Sprintf("kubectl -n %s describe database %s tells more.", s.Namespace, s.Name),
+				"description": fmt.Sprintf("For details run: kubectl -n %s describe database %s", s.Namespace, s.Name),
 			},
 		})
 	}
 	return rules
 }
 
-// lagBound in seconds. Where commits wait for followers, one that is behind matters sooner.
+// lagBound in seconds. Where commits wait for standbys, a standby that is behind matters sooner.
 func lagBound(s *facts.Cluster) int {
 	if s.Spec.Availability.Durability == v1alpha1.DurabilityAsynchronous {
 		return 300
 	}
 	return 60
+}
+
+// poolerAlerts of a Database with poolers. of selects the poolers' series.
+func poolerAlerts(s *facts.Cluster, of string) []engine.Alert {
+	if !s.Pooled() {
+		return nil
+	}
+	return []engine.Alert{
+		{
+			Name: "DatabasePoolerClientsWait", Severity: engine.SeverityTicket, For: "5m",
+			Expr:    fmt.Sprintf("max by (login) (capstan_pooler_longest_wait_seconds{%s}) > 5", of),
+			Summary: "Clients of Database %s in namespace %s wait more than 5 s for a connection of its poolers: raise spec.pooler.poolSize, or end long transactions.",
+		},
+		{
+			Name: "DatabasePoolerClientsNearlyUsedUp", Severity: engine.SeverityTicket, For: "5m",
+			Expr:    fmt.Sprintf("max(sum by (pod) (capstan_pooler_clients{%s})) / %d > 0.85", of, *s.Spec.Pooler.MaxClients),
+			Summary: "A pooler of Database %s in namespace %s has over 85 %% of the clients it can take: raise spec.pooler.maxClients or spec.pooler.replicas.",
+		},
+	}
 }

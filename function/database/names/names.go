@@ -16,89 +16,6 @@ import (
 	"github.com/capstan-dev/capstan/function/database/engine"
 )
 
-// Names of the objects within the composition. Crossplane knows an object by them, so that another name would make another
-// object, and lose the first.
-const (
-	Access             = "access"
-	AccessCredential   = "access-credential"
-	Budget             = "pdb"
-	CA                 = "ca"
-	CAIssuer           = "ca-issuer"
-	Config             = "config"
-	ConsumerPrefix     = "consumer-"
-	DCS                = "dcs"
-	Issuer             = "issuer"
-	MemberPrefix       = "member-"
-	MembersCertificate = "members-certificate"
-	Monitor            = "monitor"
-	NetworkPolicy      = "networkpolicy"
-	Pods               = "pods"
-	ReadOnly           = "ro"
-	ReadWrite          = "rw"
-	RoleBinding        = "rolebinding"
-	Rules              = "rules"
-	ServerCertificate  = "server-certificate"
-	ServiceAccount     = "serviceaccount"
-	Topology           = "topology"
-	VolumeClaim        = "volumeclaim"
-)
-
-// KindStatefulSet is the kind of members.
-const KindStatefulSet = "StatefulSet"
-
-// Labels and annotations of composed objects and of pods, beside those that the Topology goes by.
-const (
-	LabelName       = "app.kubernetes.io/name"
-	LabelInstance   = "app.kubernetes.io/instance"
-	LabelManagedBy  = "app.kubernetes.io/managed-by"
-	LabelPartOf     = "app.kubernetes.io/part-of"
-	LabelGeneration = "capstan.dev/generation"
-
-	// AnnotationRevision names, on a StatefulSet, all that reaches its pod as far as the spec and the platform's settings say it.
-	// Its template is pinned by it.
-	AnnotationRevision = "capstan.dev/revision"
-
-	// AnnotationVersion holds, on a StatefulSet, the major version of its data.
-	AnnotationVersion = "capstan.dev/version"
-
-	// AnnotationRestarted holds, on a StatefulSet, the revision that was started twice, because some parameters take effect only
-	// after the leader has them.
-	AnnotationRestarted = "capstan.dev/restarted"
-
-	// AnnotationInputs holds, on a StatefulSet, what its revision was made of.
-	AnnotationInputs = "capstan.dev/revision-of"
-
-	// AnnotationStopped tells, on a StatefulSet of a Database that is hibernated, whether its member led or followed when it was
-	// stopped.
-	AnnotationStopped = "capstan.dev/stopped"
-
-	// AnnotationSkipped holds, on the coordination object, the id of the switchover that the Database was made with.
-	AnnotationSkipped = "capstan.dev/switchover-skipped"
-
-	// AnnotationPinned holds, on the coordination object, the parameters that need a restart as they were computed when they were
-	// asked for.
-	AnnotationPinned = "capstan.dev/pinned-parameters"
-
-	// AnnotationConfig holds, on the coordination object, what members follow at run time.
-	AnnotationConfig = "config"
-
-	// AnnotationAccepted of the first Credential is the spec that was accepted last, while clients are switched to another
-	// generation by it.
-	AnnotationAccepted = "capstan.dev/accepted-spec"
-)
-
-// Suffixes of the names of objects.
-const (
-	SuffixAccess    = "access"
-	SuffixCA        = "ca"
-	SuffixOfMembers = "members"
-	SuffixPods      = "pods"
-	SuffixRO        = "ro"
-	SuffixRW        = "rw"
-	SuffixSigner    = "selfsigned"
-	SuffixServer    = "server"
-)
-
 // Names of everything that one generation of a Database has.
 type Names struct {
 	Name, Namespace string
@@ -117,7 +34,7 @@ var Letters = strings.Split("abcdefghi", "")
 func (s *Names) Called(suffix string) string { return s.Name + "-" + suffix }
 
 // Base that everything of this generation of the Database is found by: the value of the label of the Database on its pods and
-// volumes. No Database has a dot in its name, so that of a later generation is no other's.
+// volumes. No Database has a dot in its name, so the base of a later generation is no other Database's name.
 func (s *Names) Base() string { return BaseOf(s.Name, s.Generation) }
 
 // BaseOf a generation of a Database.
@@ -151,7 +68,7 @@ func (s *Names) MemberPrefix() string {
 // Member of a letter.
 func (s *Names) Member(letter string) string { return s.MemberPrefix() + letter }
 
-// Scope that members keep their objects under. It has a part of the identity, so that a stranger of the same name finds nothing.
+// Scope that members keep their objects under. It has a part of the identity, so that a later Database of the same name finds nothing.
 func (s *Names) Scope() string {
 	if s.Identity == "" {
 		return ""
@@ -179,7 +96,7 @@ func (s *Names) Labels() map[string]string {
 	return s.PodLabels(s.Traits.App, observev1alpha1.LabelDatabase)
 }
 
-// PodLabels of pods that are not members: those of an app, which are found by a label that holds the name of the Database.
+// PodLabels of pods of an app that are not members. The label, which policies select by, holds the name of the Database.
 func (s *Names) PodLabels(app, label string) map[string]string {
 	return map[string]string{LabelName: app, LabelInstance: s.Name, LabelManagedBy: "capstan", label: s.Name}
 }
@@ -241,7 +158,7 @@ func (s *Names) RepositorySelector() map[string]string {
 	return map[string]string{LabelRepositoryOf: s.Name}
 }
 
-// LetterOf a member, or nothing for a stranger.
+// LetterOf a member, or "" for a pod that is none of this generation.
 func (s *Names) LetterOf(member string) string {
 	letter, ok := strings.CutPrefix(member, s.MemberPrefix())
 	if !ok || !slices.Contains(Letters, letter) {

@@ -2,99 +2,193 @@
 
 package names
 
-import "github.com/capstan-dev/capstan/function/database/engine"
+import (
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
-// Suffixes of what belongs to backups. The Secrets begin with pg-, which no consumer does, so that none has the name of a
-// consumer's.
-const (
-	SuffixBackup       = "backup"
-	SuffixBackupBucket = "pg-backup-bucket"
-	SuffixBackupClient = "pg-backup"
-	SuffixVerify       = "verify"
-
-	// LabelBackupOf is on the pods that take backups.
-	LabelBackupOf = "capstan.dev/backup-of"
+	"github.com/capstan-dev/capstan/function/database/engine"
 )
 
-// Names of the objects of backups within the composition.
+// Names of the objects within the composition. Crossplane knows an object by them, so that another name would make another
+// object, and lose the first.
 const (
-	BackupBucket      = "backup-bucket"
-	BackupCertificate = "backup-certificate"
-	Backup            = "backup"
-	BackupNowPrefix   = "backup-now-"
-)
-
-// External within the composition.
-const External = "external"
-
-// SuffixExternal of the Service for clients outside of the cluster.
-const SuffixExternal = "external"
-
-// Names of the objects of hooks within the composition.
-const (
-	Hooks              = "hooks"
-	HooksNetworkPolicy = "hooks-networkpolicy"
-	HookPrefix         = "hook-"
-)
-
-// LabelHookOf is on the pods of hooks, which members find them by, and holds the name of the Database.
-const LabelHookOf = "capstan.dev/hook-of"
-
-// Names within the composition.
-const (
-	Pooler                  = "pooler"
-	PoolerBudget            = "pooler-pdb"
-	PoolerCertificate       = "pooler-certificate"
-	PoolerConfig            = "pooler-config"
-	PoolerMonitor           = "pooler-monitor"
-	PoolerNetworkPolicy     = "pooler-networkpolicy"
-	PoolerServerCertificate = "pooler-server-certificate"
-	PoolerService           = "pooler-service"
-)
-
-// Suffixes of the names of what poolers have.
-const (
-	SuffixPooler       = "pooler"
-	SuffixPoolerServer = "pooler-server"
-)
-
-// LabelPooler is on the pods of poolers, which members find them by, and holds the name of the Database. They do not have the
-// label of its members.
-const LabelPooler = engine.LabelPooler
-
-// Suffixes of what belongs to the host of a volume of backups.
-const (
-	SuffixRepository       = "repository"
-	SuffixRepositoryClient = "pg-repository"
-	SuffixRepositoryServer = "pg-repository-server"
-)
-
-// Names of the objects of a volume of backups within the composition.
-const (
+	Access                      = "access"
+	AccessCredential            = "access-credential"
+	Backup                      = "backup"
+	BackupBucket                = "backup-bucket"
+	BackupCertificate           = "backup-certificate"
+	BackupNowPrefix             = "backup-now-"
+	Budget                      = "pdb"
+	CA                          = "ca"
+	CAIssuer                    = "ca-issuer"
+	Config                      = "config"
+	ConsumerPrefix              = "consumer-"
+	DCS                         = "dcs"
+	External                    = "external"
+	HookPrefix                  = "hook-"
+	Hooks                       = "hooks"
+	HooksNetworkPolicy          = "hooks-networkpolicy"
+	Issuer                      = "issuer"
+	MemberPrefix                = "member-"
+	MembersCertificate          = "members-certificate"
+	Monitor                     = "monitor"
+	NetworkPolicy               = "networkpolicy"
+	Pods                        = "pods"
+	Pooler                      = "pooler"
+	PoolerBudget                = "pooler-pdb"
+	PoolerCertificate           = "pooler-certificate"
+	PoolerConfig                = "pooler-config"
+	PoolerMonitor               = "pooler-monitor"
+	PoolerNetworkPolicy         = "pooler-networkpolicy"
+	PoolerServerCertificate     = "pooler-server-certificate"
+	PoolerService               = "pooler-service"
+	ReadOnly                    = "ro"
+	ReadWrite                   = "rw"
 	Repository                  = "repository"
 	RepositoryCertificate       = "repository-certificate"
 	RepositoryClientCertificate = "repository-client-certificate"
 	RepositoryNetworkPolicy     = "repository-networkpolicy"
 	RepositoryService           = "repository-service"
 	RepositoryVolumeClaim       = "repository-volumeclaim"
+	RoleBinding                 = "rolebinding"
+	Rules                       = "rules"
+	ServerCertificate           = "server-certificate"
+	ServiceAccount              = "serviceaccount"
+	Topology                    = "topology"
+	Verify                      = "verify"
+	VerifyNowPrefix             = "verify-now-"
+	VerifyPolicy                = "verify-networkpolicy"
+	VolumeClaim                 = "volumeclaim"
 )
 
-// Labels of what has to do with a volume of backups.
+// Suffixes of the names of objects. Secrets of backups begin with pg-, which no consumer does, so that none has the name of a
+// consumer's Secret.
 const (
-	// LabelRepositoryOf is on the pod that serves it, and on its claim.
-	LabelRepositoryOf = "capstan.dev/repository-of"
+	SuffixAccess           = "access"
+	SuffixBackup           = "backup"
+	SuffixBackupBucket     = "pg-backup-bucket"
+	SuffixBackupClient     = "pg-backup"
+	SuffixCA               = "ca"
+	SuffixExternal         = "external"
+	SuffixOfMembers        = "members"
+	SuffixPods             = "pods"
+	SuffixPooler           = "pooler"
+	SuffixPoolerServer     = "pooler-server"
+	SuffixRO               = "ro"
+	SuffixRW               = "rw"
+	SuffixRepository       = "repository"
+	SuffixRepositoryClient = "pg-repository"
+	SuffixRepositoryServer = "pg-repository-server"
+	SuffixServer           = "server"
+	SuffixSigner           = "selfsigned"
+	SuffixVerify           = "verify"
+)
+
+// Labels and annotations of composed objects and of pods, beside the labels that the Topology selects by.
+const (
+	LabelName       = "app.kubernetes.io/name"
+	LabelInstance   = "app.kubernetes.io/instance"
+	LabelManagedBy  = "app.kubernetes.io/managed-by"
+	LabelPartOf     = "app.kubernetes.io/part-of"
+	LabelGeneration = "capstan.dev/generation"
+
+	// LabelBackupOf and the next labels are on pods that take backups, verify them and run hooks, on poolers, and on the host of a
+	// volume of backups and its claim. Policies select pods by them. They hold the name of the Database, and none of these pods has the
+	// label of its members.
+	LabelBackupOf       = "capstan.dev/backup-of"
+	LabelVerificationOf = "capstan.dev/verification-of"
+	LabelHookOf         = "capstan.dev/hook-of"
+	LabelPooler         = engine.LabelPooler
+	LabelRepositoryOf   = "capstan.dev/repository-of"
 
 	// LabelCopyOf is on the pods of members that begin with the backups of another Database of their namespace, whose volume lets
 	// them in by it.
 	LabelCopyOf = "capstan.dev/copy-of"
+
+	// AnnotationRevision names, on a StatefulSet, all that reaches its pod as far as the spec and the platform's settings say it.
+	// Its template is pinned by it.
+	AnnotationRevision = "capstan.dev/revision"
+
+	// AnnotationVersion holds, on a StatefulSet, the major version of its data.
+	AnnotationVersion = "capstan.dev/version"
+
+	// AnnotationRestarted holds, on a StatefulSet, the revision that was started twice, because some parameters take effect only
+	// after the leader has them.
+	AnnotationRestarted = "capstan.dev/restarted"
+
+	// AnnotationInputs holds, on a StatefulSet, what its revision was made of.
+	AnnotationInputs = "capstan.dev/revision-of"
+
+	// AnnotationStopped reports, on a StatefulSet of a hibernated Database, whether its member was the leader or a standby when it
+	// was stopped.
+	AnnotationStopped = "capstan.dev/stopped"
+
+	// AnnotationSkipped holds, on the coordination object, the id of the switchover that the Database was made with.
+	AnnotationSkipped = "capstan.dev/switchover-skipped"
+
+	// AnnotationPinned holds, on the coordination object, the parameters that need a restart, as they were computed when the spec
+	// requested them.
+	AnnotationPinned = "capstan.dev/pinned-parameters"
+
+	// AnnotationConfig holds, on the coordination object, the configuration that members apply at run time.
+	AnnotationConfig = "config"
+
+	// AnnotationAccepted of the first Credential is the spec that was accepted last, while clients are switched to another
+	// generation by it.
+	AnnotationAccepted = "capstan.dev/accepted-spec"
 )
 
-// Names of the objects of verifications within the composition.
+// Kinds of cert-manager, whose Issuer signs for one namespace, of the Prometheus Operator, and of members.
+var (
+	CertificateGVK    = schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: "Certificate"}
+	IssuerGVK         = schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: KindIssuer}
+	ServiceMonitorGVK = monitoringv1.SchemeGroupVersion.WithKind(monitoringv1.ServiceMonitorsKind)
+	PrometheusRuleGVK = monitoringv1.SchemeGroupVersion.WithKind(monitoringv1.PrometheusRuleKind)
+)
+
+// Kinds that have no constant elsewhere.
 const (
-	Verify          = "verify"
-	VerifyPolicy    = "verify-networkpolicy"
-	VerifyNowPrefix = "verify-now-"
+	KindIssuer      = "Issuer"
+	KindStatefulSet = "StatefulSet"
 )
 
-// LabelVerificationOf is on the pods that verify backups.
-const LabelVerificationOf = "capstan.dev/verification-of"
+// Volumes of the pods of a Database.
+const (
+	VolumeData    = "data"
+	VolumeSocket  = "run"
+	VolumeTLS     = "tls"
+	VolumeTmp     = "tmp"
+	VolumeShared  = "shared-memory"
+	VolumeConfig  = "config"
+	VolumeMembers = "members"
+	VolumeServer  = "server"
+	VolumeAccess  = "access"
+	VolumeToken   = "token"
+
+	// VolumeBackup has what opens the bucket, or the volume, that backups go to, and VolumeBackupKey the key of the backups.
+	VolumeBackup    = "backup"
+	VolumeBackupKey = "backup-key"
+
+	// VolumeSource and VolumeSourceKey have the same of the backup that a Database begins with.
+	VolumeSource    = "source"
+	VolumeSourceKey = "source-key"
+
+	// VolumeSourceRepository has what opens the source's volume of backups, if it has one.
+	VolumeSourceRepository = "source-repository"
+
+	// VolumeHook holds the Secret of the consumer that a hook runs SQL as.
+	VolumeHook = "connection"
+)
+
+// Keys of Secrets.
+const (
+	// KeyPassword and KeyVerifier are keys of the first Credential; Credentials of consumers have the password, too.
+	KeyPassword = "password"
+	KeyVerifier = "verifier"
+
+	// KeyOfCertificate is what a certificate is checked with.
+	KeyOfCertificate = "ca.crt"
+)
+
+// PortMetrics is the name of the exporter's port.
+const PortMetrics = "metrics"

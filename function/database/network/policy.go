@@ -6,12 +6,16 @@ package network
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/backup"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
 )
@@ -19,14 +23,13 @@ import (
 // providerName is the label of the provider's pods.
 const providerName = "provider-capstan"
 
-// Policy lets clients, members and the provider reach the server, members and the provider the port of coordination, what
-// scrapes metrics the exporter, and nobody else reach anything. Probes come from the node and need no rule. What members may call
-// stays open: the API server has no address that a policy could name.
+// Policy lets clients, members and the provider reach the server, members and the provider the port of coordination, Prometheus
+// the exporter, and no other pod anything. Probes come from the node and need no rule. Requests of members are not restricted:
+// the API server has no address that a policy could name.
 func Policy(d *compose.Draft, s *facts.Cluster) {
 	members := Members(s)
-	provider := applynetworkingv1.NetworkPolicyPeer().
-		WithNamespaceSelector(compose.Namespace(s.Settings.Database.CrossplaneNamespace)).
-		WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(map[string]string{names.LabelName: providerName}))
+	provider := Pods(map[string]string{names.LabelName: providerName}).
+		WithNamespaceSelector(compose.Namespace(s.Settings.Database.CrossplaneNamespace))
 	rules := []*compose.IngressRule{
 		Ingress(s.Traits.Ports.Client, direct(s, members, provider)...),
 		Ingress(s.Traits.Ports.Coordination, members, provider),
@@ -43,16 +46,15 @@ func Policy(d *compose.Draft, s *facts.Cluster) {
 			WithIngress(rules...)))
 }
 
-// direct peers of the server: those given, clients, poolers, and whom spec.expose lets in unless they come by the poolers.
+// direct peers of the server: the given ones, clients, poolers, hooks, and without poolers also the peers of spec.expose.
 func direct(s *facts.Cluster, peers ...*compose.Peer) []*compose.Peer {
-	peers = slices.Concat(peers, Clients(s), poolerPeers(s), HookPeers(s))
-	if !s.Pooled() {
-		peers = append(peers, Outside(s)...)
+	if s.Pooled() {
+		return slices.Concat(peers, Clients(s), []*compose.Peer{Pods(s.PoolerSelector())}, HookPeers(s))
 	}
-	return peers
+	return slices.Concat(peers, Clients(s), HookPeers(s), Outside(s))
 }
 
-// Clients that spec.network lets in: by default every pod of the namespace.
+// Clients that spec.network admits: by default every pod of the namespace.
 func Clients(s *facts.Cluster) []*compose.Peer {
 	from := []v1alpha1.DatabaseClient{{}}
 	if s.Spec.Network != nil {
@@ -60,14 +62,104 @@ func Clients(s *facts.Cluster) []*compose.Peer {
 	}
 	peers := make([]*compose.Peer, 0, len(from))
 	for _, c := range from {
-		peers = append(peers, client(c))
+		if c.CIDR != "" {
+			peers = append(peers, Addresses(c.CIDR))
+		} else {
+			peers = append(peers, compose.NewPeer(c.Namespace, c.PodLabels))
+		}
 	}
 	return peers
 }
 
-func client(c v1alpha1.DatabaseClient) *compose.Peer {
-	if c.CIDR != "" {
-		return applynetworkingv1.NetworkPolicyPeer().WithIPBlock(applynetworkingv1.IPBlock().WithCIDR(c.CIDR))
+// Addresses of a network.
+func Addresses(cidr string) *compose.Peer {
+	return applynetworkingv1.NetworkPolicyPeer().WithIPBlock(applynetworkingv1.IPBlock().WithCIDR(cidr))
+}
+
+// backupPeers are the pods that take backups: no others reach the members' backup tool.
+func backupPeers(s *facts.Cluster) []*compose.IngressRule {
+	if !backup.Archives(s) {
+		return nil
 	}
-	return compose.NewPeer(c.Namespace, c.PodLabels)
+	by := map[string]string{names.LabelBackupOf: s.Name}
+	if backup.IsOnVolume(s) {
+		by = s.RepositorySelector()
+	}
+	return []*compose.IngressRule{Ingress(s.Traits.Ports.Backup, Pods(by))}
+}
+
+// HookPeers are the pods of hooks that run SQL. They reach the members' server also when spec.network does not admit them.
+func HookPeers(s *facts.Cluster) []*compose.Peer {
+	for _, h := range s.AllHooks() {
+		if h.SQL != nil {
+			return []*compose.Peer{Pods(map[string]string{names.LabelHookOf: s.Name})}
+		}
+	}
+	return nil
+}
+
+// Ingress lets peers reach a port. Without peers it admits all traffic.
+func Ingress(port int32, peers ...*compose.Peer) *compose.IngressRule {
+	return compose.Ingress(intstr.FromInt32(port), peers...)
+}
+
+// Ports of name servers. Some listen on another port behind their Service.
+const (
+	portDNS       = 53
+	portDNSBehind = 5353
+)
+
+// Port of a protocol.
+func Port(protocol corev1.Protocol, number int32) *applynetworkingv1.NetworkPolicyPortApplyConfiguration {
+	return applynetworkingv1.NetworkPolicyPort().WithProtocol(protocol).WithPort(intstr.FromInt32(number))
+}
+
+// ToNameServers lets pods resolve names.
+func ToNameServers() *EgressRule {
+	return applynetworkingv1.NetworkPolicyEgressRule().WithPorts(
+		Port(corev1.ProtocolUDP, portDNS), Port(corev1.ProtocolTCP, portDNS),
+		Port(corev1.ProtocolUDP, portDNSBehind), Port(corev1.ProtocolTCP, portDNSBehind))
+}
+
+// ToRepository lets pods reach the host of the volume of backups.
+func ToRepository(s *names.Names) *EgressRule {
+	return To(Pods(s.RepositorySelector()), s.Traits.Ports.Backup, s.Traits.Ports.Repository)
+}
+
+// NewPolicy of the pods with some labels. Only these rules allow traffic to and from them.
+func NewPolicy(s *names.Names, suffix string, of map[string]string, ingress []*compose.IngressRule, egress ...*EgressRule) *applynetworkingv1.NetworkPolicyApplyConfiguration {
+	return applynetworkingv1.NetworkPolicy(s.Called(suffix), s.Namespace).
+		WithLabels(s.Labels()).
+		WithSpec(applynetworkingv1.NetworkPolicySpec().
+			WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(of)).
+			WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress).
+			WithIngress(ingress...).
+			WithEgress(egress...))
+}
+
+// EgressRule of a policy.
+type EgressRule = applynetworkingv1.NetworkPolicyEgressRuleApplyConfiguration
+
+// To is a rule that lets pods reach ports of peers.
+func To(peer *compose.Peer, ports ...int32) *EgressRule {
+	r := applynetworkingv1.NetworkPolicyEgressRule().WithTo(peer)
+	for _, number := range ports {
+		r.WithPorts(Port(corev1.ProtocolTCP, number))
+	}
+	return r
+}
+
+// Pods with some labels.
+func Pods(labels map[string]string) *compose.Peer {
+	return applynetworkingv1.NetworkPolicyPeer().WithPodSelector(applymetav1.LabelSelector().WithMatchLabels(labels))
+}
+
+// Members of all generations.
+func Members(s *facts.Cluster) *compose.Peer {
+	return applynetworkingv1.NetworkPolicyPeer().WithPodSelector(s.EveryMember())
+}
+
+// ServicePort for the port of the same name of pods.
+func ServicePort(name string, number int32) *applycorev1.ServicePortApplyConfiguration {
+	return applycorev1.ServicePort().WithName(name).WithProtocol(corev1.ProtocolTCP).WithPort(number).WithTargetPort(intstr.FromString(name))
 }

@@ -4,6 +4,7 @@
 package order
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -17,27 +18,26 @@ import (
 
 // An Order is what happens to the members that exist in one pass: at most one of them is changed, restarted or removed.
 type Order struct {
-	// Change is the letter of the member that is given what the spec asks for, and again that it already was and is only started
-	// once more.
+	// Change is the letter of the member that gets what the spec asks for. Again reports that it has that already and only restarts.
 	Change string
 	Again  bool
 
 	// Remove is the letter of the member that is removed. Its volume stays.
 	Remove string
 
-	// Reason and message why it does not go on, when it does not; failed when it does not go on by itself.
+	// Reason and message of what happens, or why nothing does. Failed reports that it does not continue by itself.
 	Reason  xpv2.ConditionReason
 	Message string
 	Failed  bool
 
-	// Done reports that every member is as asked.
+	// Done reports that every member matches the spec.
 	Done bool
 
-	// Held reports that it would go on, and may not now; until is when it is worth another look, if that is known.
+	// Held reports that it could continue, but is not allowed to now; Until is when that may change, if known.
 	Held  bool
 	Until time.Time
 
-	// Stop and start are members of a Database that is hibernated or wakes.
+	// Stop and Start are members of a Database that hibernates or wakes.
 	Stop, Start []string
 }
 
@@ -52,25 +52,24 @@ type View struct {
 
 	letter, Name string
 
-	// Exists reports whether its StatefulSet is there, and expected whether it should.
+	// Exists reports whether its StatefulSet exists, and Expected whether it should.
 	Exists, Expected bool
 
-	// current reports whether its StatefulSet is as the spec asks, and restarted that it was started once more since.
+	// Current reports whether its StatefulSet matches the spec, and restarted that it was restarted since.
 	Current, restarted bool
 
-	// settled reports whether its pod is the one that its StatefulSet asks for, and rolling that one has yet to take the place of
-	// another.
+	// Settled reports whether its pod is the one that its StatefulSet asks for, and rolling that its pod has yet to be replaced.
 	Settled, rolling bool
 
-	// stopped reports that its StatefulSet asks for no pod, ledLast that it led when that began, and emptied that its controller
-	// knows of none.
+	// Stopped reports that its StatefulSet asks for no pod, ledLast that it was the leader when that began, and emptied that its
+	// controller knows of no pod.
 	Stopped, ledLast, emptied bool
 }
 
 // Leading member.
 func (v View) Leading() bool { return v.Role == observev1alpha1.RoleLeader }
 
-// Healthy member: it leads, or follows closely.
+// Healthy member: a running leader, or a standby with every commit.
 func (v View) Healthy() bool {
 	if !v.Exists || !v.Settled || !v.Ready {
 		return false
@@ -88,8 +87,8 @@ func (v View) Blocked() bool { return !v.Ready && v.Reason != "" }
 type Situation struct {
 	Views []View
 
-	// Known reports whether the Topology has told, and leads that a member leads.
-	Known, Leads, Paused bool
+	// Known reports whether the Topology has reported, HasLeader that there is a leader, and Paused that failover is paused by hand.
+	Known, HasLeader, Paused bool
 
 	// Resume says how a person ends a pause.
 	Resume string
@@ -101,36 +100,38 @@ type Situation struct {
 	// removed.
 	Applied bool
 
-	// Strangers are members that are on their way out and still there.
-	Strangers []string
+	// Leaving are members that are being removed and still exist.
+	Leaving []string
 
-	// Hibernated is what the spec asks for, and fenced what a restore does.
+	// Hibernated is what the spec asks for. Fenced reports that a restore stops this generation.
 	Hibernated, Fenced bool
 
-	// Handing reports that an upgrade fences this generation: nothing happens to its members until clients are led away, or it
-	// goes on.
+	// Handing reports that an upgrade fences this generation: its members stay unchanged until clients are switched to another, or
+	// until it continues.
 	Handing bool
 
-	// Moving reports that the leader was asked to hand over.
+	// Moving reports that the leader is handing over.
 	Moving bool
 
-	// Gate for members that serve, and freeze the part of it that holds everything.
+	// Gate for members that serve, and Freeze its part that blocks everything.
 	Gate, Freeze maintenance.Gate
 
-	// Hooks hold members that serve, too, as long as those before a change are not done.
+	// Hooks block members that serve, too, until the hooks before a change are done.
 	Hooks maintenance.Gate
 }
 
-// Decide what happens to the members. The rules: nothing while it is not known who leads; nobody that serves is touched unless
-// all others are well; whoever was changed last is well again before the next; followers come before the leader, and those that
-// do not serve anyway before those that do. Nobody that serves is touched while the gate is closed.
+// Decide what happens to the members. The rules:
+//   - While the leader is unknown, nothing happens.
+//   - A member that serves is changed only when all others are healthy and the gate is open.
+//   - The member that was changed last is healthy again before the next.
+//   - Members that do not serve come first, then standbys, then the leader.
 func (s Situation) Decide() Order {
 	switch {
 	case s.Fenced:
 		return s.Fence()
 	case s.Handing:
 		return Order{
-			Reason: v1alpha1.ReasonUpgradeSwitching, Message: "nothing is done to members while the data is upgraded: see the condition Upgraded",
+			Reason: v1alpha1.ReasonUpgradeSwitching, Message: "members are not changed while the data is upgraded: see the condition Upgraded",
 			Held: true, Done: len(s.Outdated())+len(s.Surplus()) == 0 && !s.Hibernated,
 		}
 	case s.Hibernated:
@@ -138,15 +139,11 @@ func (s Situation) Decide() Order {
 	case slices.ContainsFunc(s.Views, func(v View) bool { return v.Stopped }):
 		return s.Wake()
 	}
-	g := s.Gate
-	if !g.Closed() {
-		g = s.Hooks
-	}
-	o := s.Rolled()
+	g, o := cmp.Or(s.Gate, s.Hooks), s.Rolled()
 	if !g.Closed() || o.Done || o.Failed || s.Repairs(o) {
 		return o
 	}
-	// What waits for a member as well is told when it would go on.
+	// An order that waits for a member anyway keeps its own message.
 	if o.Change == "" && o.Remove == "" && o.Reason != v1alpha1.ReasonAwaitingStandby {
 		return o
 	}
@@ -158,10 +155,9 @@ func (s Situation) Repairs(o Order) bool {
 	return slices.ContainsFunc(s.Views, func(v View) bool { return v.letter == o.Change && v.Blocked() })
 }
 
-// Rolled out is what the spec asks for, one member after the other.
+// Rolled is the order that rolls out the spec, one member after the other.
 func (s Situation) Rolled() Order {
-	outdated := s.Outdated()
-	surplus := s.Having(func(v View) bool { return v.Exists && !v.Expected })
+	outdated, surplus := s.Outdated(), s.Surplus()
 	switch {
 	case len(outdated) == 0 && len(surplus) == 0:
 		return Order{Done: true}
@@ -170,18 +166,19 @@ func (s Situation) Rolled() Order {
 	case s.Paused:
 		return Order{Reason: v1alpha1.ReasonPaused, Message: "failover is paused by hand: " + s.Resume}
 	case s.Moving:
-		return Order{Reason: v1alpha1.ReasonSwitchingOver, Message: "waiting for the lead to move: see the condition SwitchedOver"}
+		return Order{Reason: v1alpha1.ReasonSwitchingOver, Message: "waiting for the switchover to end: see the condition SwitchedOver"}
 	}
-	if o, ok := s.shrink(surplus); ok {
+	switch o := s.shrink(surplus); {
+	case o.Remove != "":
 		return o
+	case len(outdated) == 0:
+		return s.waiting("the next member is removed when all remaining members are healthy")
+	default:
+		return s.update(outdated)
 	}
-	if len(outdated) == 0 {
-		return s.waiting("the next member is removed once all that remain are well")
-	}
-	return s.update(outdated)
 }
 
-// Having a property: those members.
+// Having returns the members with a property.
 func (s Situation) Having(is func(View) bool) []View {
 	var vs []View
 	for _, v := range s.Views {
@@ -192,43 +189,39 @@ func (s Situation) Having(is func(View) bool) []View {
 	return vs
 }
 
-// Outdated members, or, when there are none, those that have to start once more: some parameters a follower can only have after
-// its leader.
+// Outdated members in the order of changes, or, when there are none, members that have to restart again: a standby can take some
+// parameters only after its leader.
 func (s Situation) Outdated() []View {
-	if vs := s.Having(func(v View) bool { return v.Exists && !v.Current }); len(vs) > 0 {
-		return vs
+	vs := s.Having(func(v View) bool { return v.Exists && !v.Current })
+	if len(vs) == 0 {
+		vs = s.Having(func(v View) bool { return v.Healthy() && !v.restarted && len(v.PendingRestart) > 0 })
 	}
-	return s.Having(func(v View) bool { return v.Healthy() && !v.restarted && len(v.PendingRestart) > 0 })
+	slices.SortStableFunc(vs, func(a, b View) int { return rank(a) - rank(b) })
+	return vs
 }
 
-// shrink lets the last surplus member go, when all that remain are well.
-func (s Situation) shrink(surplus []View) (Order, bool) {
-	if len(surplus) == 0 || !s.Leads || !s.Applied || len(s.Strangers) > 0 {
-		return Order{}, false
+// shrink removes the last surplus member, when all that remain are healthy.
+func (s Situation) shrink(surplus []View) Order {
+	if len(surplus) == 0 || !s.HasLeader || !s.Applied || len(s.Leaving) > 0 {
+		return Order{}
 	}
 	last := surplus[len(surplus)-1]
-	if !s.othersWell(last) {
-		return Order{}, false
+	if slices.ContainsFunc(s.Views, func(v View) bool { return v.letter != last.letter && !v.Healthy() }) {
+		return Order{}
 	}
-	return Order{Remove: last.letter, Reason: v1alpha1.ReasonRemoving, Message: fmt.Sprintf("member %s is removed; its volume stays", last.Name)}, true
-}
-
-// othersWell reports whether all members but one, those that should be there and those that are, are well.
-func (s Situation) othersWell(than View) bool {
-	return !slices.ContainsFunc(s.Views, func(v View) bool { return v.letter != than.letter && !v.Healthy() })
+	return Order{Remove: last.letter, Reason: v1alpha1.ReasonRemoving, Message: fmt.Sprintf("member %s is removed; its volume stays", last.Name)}
 }
 
 // update the next of the members that are outdated.
 func (s Situation) update(outdated []View) Order {
-	slices.SortStableFunc(outdated, func(a, b View) int { return rank(a) - rank(b) })
 	next := outdated[0]
 	o := Order{
 		Change: next.letter, Again: next.Current,
 		Reason:  v1alpha1.ReasonRestarting,
-		Message: fmt.Sprintf("member %s restarts with what the spec asks for", next.Name),
+		Message: fmt.Sprintf("member %s restarts to apply the spec", next.Name),
 	}
-	// Who does not serve loses nothing by being changed. Only one at a time nevertheless, and a change that did not help the
-	// first is not tried on others as long as somebody leads.
+	// A member that does not serve loses nothing by a change. Still only one at a time: while there is a leader, a change that did
+	// not help the first is not tried on others.
 	if next.Blocked() {
 		if busy := s.Having(func(v View) bool { return v.letter != next.letter && s.busy(v) }); len(busy) > 0 {
 			return s.WaitingFor(busy[0])
@@ -241,13 +234,13 @@ func (s Situation) update(outdated []View) Order {
 	if ill := s.Having(func(v View) bool { return v.letter != next.letter && !v.Healthy() }); len(ill) > 0 {
 		return s.WaitingFor(ill[0])
 	}
-	if next.Leading() && len(s.Views) > 1 && !s.successor() {
-		return s.waiting("the leader is changed once a member that has every commit can lead on a node that takes pods")
+	if next.Leading() && len(s.Views) > 1 && !slices.ContainsFunc(s.Views, s.CanLead) {
+		return s.waiting("the leader restarts when a standby with every commit, on a node that accepts pods, can become the leader")
 	}
 	return o
 }
 
-// rank of the members by who is changed first.
+// rank of a member in the order of changes.
 func rank(v View) int {
 	switch {
 	case v.Blocked():
@@ -259,29 +252,22 @@ func rank(v View) int {
 	}
 }
 
-// busy member: one that was changed and is not well. While nobody leads nobody can be well, and it is enough that its pod is the
-// new one.
+// busy member: one that was changed and is not healthy. Without a leader no member can be healthy, and it is enough that its pod
+// is the new one.
 func (s Situation) busy(v View) bool {
-	if !s.Leads {
+	if !s.HasLeader {
 		return v.Exists && v.Current && !v.Settled
 	}
 	return v.Exists && v.Current && !v.Healthy()
 }
 
-// successor reports whether a member can lead at once.
-func (s Situation) successor() bool {
-	return slices.ContainsFunc(s.Views, func(v View) bool {
-		return v.Expected && !v.Leading() && v.Healthy() && !v.Cordoned &&
-			(!s.synchronous || v.Role == observev1alpha1.RoleSyncStandby)
-	})
-}
-
-// Arriving members, with which a change is not over: those that do not run yet what their StatefulSets ask for, and, until all
-// were well once, those that are not well. A member that is lost later undoes no change.
+// Arriving members, for which a change is not over: members that do not run what their StatefulSets ask for yet, and, until all
+// were healthy once, members that are not healthy. A member that is lost later undoes no change.
 func (s Situation) Arriving(wereWell bool) []View {
 	return s.Having(func(v View) bool { return v.rolling || !wereWell && !v.Healthy() })
 }
 
+// waiting for the first member that is not healthy, or for what a message names.
 func (s Situation) waiting(message string) Order {
 	if ill := s.Having(func(v View) bool { return !v.Healthy() }); len(ill) > 0 {
 		return s.WaitingFor(ill[0])
@@ -289,24 +275,23 @@ func (s Situation) waiting(message string) Order {
 	return Order{Reason: v1alpha1.ReasonAwaitingStandby, Message: message}
 }
 
-// WaitingFor a member that is not well. One that was changed and is blocked is a step that failed: it needs somebody.
+// WaitingFor a member that is not healthy. A member that was changed and is blocked is a failed step: it needs a person.
 func (s Situation) WaitingFor(v View) Order {
 	if v.Blocked() {
-		o := Order{Reason: xpv2.ConditionReason(v.Reason), Failed: v.Current}
-		o.Message = fmt.Sprintf("it does not go on, because member %s is blocked: %s", v.Name, v.Message)
-		return o
+		return Order{
+			Reason: xpv2.ConditionReason(v.Reason), Failed: v.Current,
+			Message: fmt.Sprintf("the change is stopped, because member %s is blocked: %s", v.Name, v.Message),
+		}
 	}
 	return Order{Reason: v1alpha1.ReasonAwaitingStandby, Message: fmt.Sprintf("waiting for member %s to be ready and to have every commit", v.Name)}
 }
 
 // Queue of the members that are still to be touched, in that order.
 func (s Situation) Queue() []string {
-	outdated := s.Outdated()
-	slices.SortStableFunc(outdated, func(a, b View) int { return rank(a) - rank(b) })
 	surplus := s.Surplus()
 	slices.Reverse(surplus)
 	var names []string
-	for _, v := range append(surplus, outdated...) {
+	for _, v := range append(surplus, s.Outdated()...) {
 		if !slices.Contains(names, v.Name) {
 			names = append(names, v.Name)
 		}
@@ -317,18 +302,18 @@ func (s Situation) Queue() []string {
 // Pause of writes that clients have to expect.
 func (s Situation) Pause(requestedMove bool) string {
 	touched := append(s.Outdated(), s.Surplus()...)
-	leads := requestedMove || slices.ContainsFunc(touched, View.Leading)
+	moves := requestedMove || slices.ContainsFunc(touched, View.Leading)
 	switch {
-	case leads && len(s.Views) == 1:
+	case moves && len(s.Views) == 1:
 		return "until the only member has started again, usually less than a minute"
-	case leads:
-		return "2 to 4 s, once, while the lead moves to a member that has every commit"
+	case moves:
+		return "2 to 4 s, once, while a standby with every commit becomes the leader"
 	default:
 		return "none"
 	}
 }
 
-// Surplus members, by letter.
+// Surplus members exist and should not, by letter.
 func (s Situation) Surplus() []View {
 	return s.Having(func(v View) bool { return v.Exists && !v.Expected })
 }

@@ -54,7 +54,7 @@ func (v View) pending() View { v.PendingRestart = []string{"max_connections"}; r
 func situated(views ...View) Situation {
 	return Situation{
 		Views: views, Known: true, synchronous: true, Applied: true,
-		Leads: slices.ContainsFunc(views, func(v View) bool { return v.Leading() }),
+		HasLeader: slices.ContainsFunc(views, func(v View) bool { return v.Leading() }),
 	}
 }
 
@@ -177,7 +177,7 @@ func TestDecide(t *testing.T) {
 			reason: "Nor while the one before is on its way out.",
 			sit: func() Situation {
 				s := situated(leader("a"), follower("b").surplus())
-				s.Strangers = []string{"db-c"}
+				s.Leaving = []string{"db-c"}
 				return s
 			}(),
 			want: Order{Reason: awaits},
@@ -247,14 +247,14 @@ func broken(sit Situation, o Order, touched View) []string {
 		}
 
 		// The one that was changed before is well again, unless nobody leads.
-		say(v.Exists && v.Current && sit.Leads && !v.Healthy() && o.Change != "", "%s was changed and is not well", v.letter)
+		say(v.Exists && v.Current && sit.HasLeader && !v.Healthy() && o.Change != "", "%s was changed and is not well", v.letter)
 		say(touched.Ready && v.Expected && !v.Healthy(), "%s serves and is touched while %s is not well", touched.letter, v.letter)
 		say(touched.Leading() && o.Change != "" && v.Exists && !v.Current && !v.Healthy(), "the leader is changed before %s", v.letter)
 	}
 	say(!sit.Known, "it is not known how members are")
 	say(sit.Paused, "failover is paused")
 	say(touched.Leading() && len(sit.Views) > 1 && well == 0, "the leader is touched with nobody to follow it")
-	say(o.Remove != "" && (!sit.Leads || !sit.Applied || len(sit.Strangers) > 0), "a member is removed too early")
+	say(o.Remove != "" && (!sit.HasLeader || !sit.Applied || len(sit.Leaving) > 0), "a member is removed too early")
 	say(o.Remove != "" && touched.Expected, "a member is removed that should be there")
 	say(o.Change != "" && touched.Current && !o.Again, "a member is changed that is as asked")
 	return words
@@ -263,7 +263,7 @@ func broken(sit Situation, o Order, touched View) []string {
 func random(r *rand.Rand) Situation {
 	sit := Situation{Known: r.IntN(10) > 0, Paused: r.IntN(20) == 0, synchronous: r.IntN(2) == 0, Applied: r.IntN(4) > 0}
 	if r.IntN(6) == 0 {
-		sit.Strangers = []string{"db-z"}
+		sit.Leaving = []string{"db-z"}
 	}
 	n, expected := 1+r.IntN(5), 1+r.IntN(5)
 	led := r.IntN(5) == 0
@@ -279,7 +279,7 @@ func random(r *rand.Rand) Situation {
 		case x < 3 && !led && v.Exists:
 			role := leader(v.letter)
 			v.TopologyMember, led = role.TopologyMember, true
-			sit.Leads = true
+			sit.HasLeader = true
 		case x == 3:
 			v = v.starting()
 		case x == 4:

@@ -3,22 +3,24 @@
 package order
 
 import (
+	"fmt"
 	"slices"
 
 	apimembers "github.com/capstan-dev/capstan/apis/members"
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/memory"
 )
 
-// AllHealthy reports whether every member of this generation that the spec asks for leads or follows closely.
+// AllHealthy reports whether every member of this generation that the spec asks for is healthy.
 func AllHealthy(s *facts.Cluster, sit Situation) bool {
 	return s.HasTopology && s.Leads() && !s.Seen.Paused && len(sit.Views) > 0 &&
 		!slices.ContainsFunc(sit.Views, func(v View) bool { return v.Expected && !v.Healthy() })
 }
 
-// Hibernated reports whether nothing runs any more, as the spec asks.
+// Hibernated reports whether no member runs any more, as the spec asks.
 func Hibernated(s *facts.Cluster) bool {
 	if !s.Asleep() || !s.Spec.Hibernated && len(s.Problems) == 0 {
 		return false
@@ -26,11 +28,11 @@ func Hibernated(s *facts.Cluster) bool {
 	return !slices.ContainsFunc(Of(s, "").Views, func(v View) bool { return v.Exists && !v.Away() })
 }
 
-// Of of the members.
+// Of the members of a generation: the situation, with the target revision.
 func Of(s *facts.Cluster, target string) Situation {
 	sit := Situation{
 		Known:       s.HasTopology,
-		Leads:       s.Leads(),
+		HasLeader:   s.Leads(),
 		Paused:      s.Seen.Paused,
 		Resume:      s.Traits.Resume,
 		synchronous: s.Synchronous(false),
@@ -62,16 +64,62 @@ func Of(s *facts.Cluster, target string) Situation {
 	}
 	for _, m := range s.Seen.Members {
 		if letter := s.LetterOf(m.Name); !all[letter] {
-			sit.Strangers = append(sit.Strangers, m.Name)
+			sit.Leaving = append(sit.Leaving, m.Name)
 		}
 	}
 	return sit
 }
 
-// UpgradeNext reports whether the next thing to happen to members is that they are fenced for an upgrade: its copy is ready, and
-// no other change is to be done before.
+// UpgradeNext reports whether members are fenced for an upgrade next: its copy is ready, and no other change comes first.
 func UpgradeNext(s *facts.Cluster, sit Situation) bool {
 	step := s.Memory.Step
 	return step != nil && step.Kind == memory.StepUpgrade && step.Phase == v1alpha1.RestoreFilling && s.Generation == step.From &&
 		s.UpgradeReport().Phase == apimembers.UpgradeReady && len(sit.Outdated())+len(sit.Surplus()) == 0
+}
+
+// CanLead reports whether a member can become the leader at once: it has every commit, and its node takes pods.
+func (s Situation) CanLead(v View) bool {
+	return v.Exists && v.Expected && !v.Stopped && !v.Leading() && v.Healthy() && !v.Cordoned &&
+		(!s.synchronous || v.Role == observev1alpha1.RoleSyncStandby)
+}
+
+// cannotLead is why a member cannot become the leader now, with the remedy, or "" when it can.
+func (s Situation) cannotLead(to string) string {
+	i := slices.IndexFunc(s.Views, func(v View) bool { return v.Name == to })
+	switch {
+	case i < 0:
+		names := make([]string, 0, len(s.Views))
+		for _, v := range s.Views {
+			names = append(names, v.Name)
+		}
+		return fmt.Sprintf("spec.switchover.to: %q: is not one of the members %v: choose one of them, and another id", to, names)
+	case s.CanLead(s.Views[i]):
+		return ""
+	}
+	switch v := s.Views[i]; {
+	case !v.Expected:
+		return fmt.Sprintf("member %s will be removed: choose another member", to)
+	case v.Blocked():
+		return fmt.Sprintf("member %s is blocked: %s", to, v.Message)
+	case !v.Healthy():
+		return fmt.Sprintf("member %s is not ready, or does not have every commit yet: wait, or choose another member", to)
+	case v.Cordoned:
+		return fmt.Sprintf("member %s is on node %s, which is cordoned: choose another member, or run kubectl uncordon %s", to, v.Node, v.Node)
+	default:
+		return fmt.Sprintf("member %s is not a synchronous standby: wait, or choose another member", to)
+	}
+}
+
+// Candidate for a move is the member that is named, or else the first that can lead; or why there is none.
+func (s Situation) Candidate(from, to string) (candidate, why string) {
+	switch i := slices.IndexFunc(s.Views, s.CanLead); {
+	case to != "" && to == from:
+		return to, "" // It is the leader already, which is recorded.
+	case to != "":
+		return to, s.cannotLead(to)
+	case i < 0:
+		return "", "no standby with every commit is on a node that accepts pods: wait, or raise spec.replicas"
+	default:
+		return s.Views[i].Name, ""
+	}
 }

@@ -27,23 +27,16 @@ func CoordinationApplied(s *facts.Cluster) bool {
 	return live != nil && s.Identity != "" && coordination(s, false) == compose.Text(live.Map(), "metadata", "annotations", names.AnnotationConfig)
 }
 
-// MemberFile is what the program in members has to know, whatever engine it runs.
+// MemberFile is what the program in members has to know, for any engine.
 func MemberFile(s *facts.Cluster) engine.Member {
-	f := engine.Member{Databases: []string{}, Extensions: slices.Sorted(slices.Values(s.Spec.Extensions))}
-	for _, d := range s.Spec.Databases {
-		f.Databases = append(f.Databases, d.Name)
+	sorted := func(values []string) []string { return append([]string{}, slices.Sorted(slices.Values(values))...) }
+	return engine.Member{
+		Databases: sorted(s.Fields().Databases), Extensions: sorted(s.Spec.Extensions), Volumes: volumesBefore(s), Pooled: s.Pooled(),
+		Backup: backup.File(s), From: backup.SourceFile(s), Upgrade: upgradeFile(s),
 	}
-	slices.Sort(f.Databases)
-	if f.Extensions == nil {
-		f.Extensions = []string{}
-	}
-	f.Volumes = volumesBefore(s)
-	f.Pooled = s.Pooled()
-	f.Backup, f.From, f.Upgrade = backup.File(s), backup.SourceFile(s), upgradeFile(s)
-	return f
 }
 
-// volumesBefore the first member was made. They are written down once: later there are those of all members.
+// volumesBefore the first member was made. They are recorded once, because later every member has a volume.
 func volumesBefore(s *facts.Cluster) *[]string {
 	if before := volumesRecorded(s); before != nil {
 		return before
@@ -87,8 +80,8 @@ func Server(s *facts.Cluster, holds bool) engine.Server {
 	return f
 }
 
-// roomOfMembers is the memory that every member has: what is asked for, or less as long as one runs with less. What takes effect
-// at once reaches them all.
+// roomOfMembers is the memory that every member has: the desired memory, or less as long as a member runs with less. Parameters
+// that take effect at once reach all members.
 func roomOfMembers(s *facts.Cluster) int64 {
 	n := s.Size.Memory.Value()
 	for _, o := range s.Sets {
@@ -99,8 +92,8 @@ func roomOfMembers(s *facts.Cluster) int64 {
 	return n
 }
 
-// upgradeFile of this generation, as long as it comes up. After that it has data: were its volumes lost, it must not begin with
-// that of the former version again.
+// upgradeFile of this generation while it starts. After that it has data: if its volumes are lost, it must not begin with the data
+// of the earlier version again.
 func upgradeFile(s *facts.Cluster) *engine.Upgrade {
 	if !s.ComesUpBy(memory.StepUpgrade) {
 		return nil

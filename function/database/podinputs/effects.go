@@ -18,44 +18,44 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// RevisionInputs are what a revision was made of. StatefulSets record them, so that it is known later what has changed, and by
-// whom.
+// RevisionInputs are what a revision was made of. StatefulSets record them, so that a later pass knows what changed, and whether
+// the spec or the platform's settings changed it.
 type RevisionInputs struct {
-	// Essence is what the revision is the hash of.
-	Essence essence `json:"essence"`
+	// PodInputs are what the revision is the hash of. Annotations of StatefulSets that exist have them under this key.
+	PodInputs podInputs `json:"essence"`
 
-	// Plan, and what the spec said itself, tell a change of the spec from one of the platform's settings.
+	// Plan, and which values the spec sets itself, distinguish a change of the spec from a change of the platform's settings.
 	Plan   string `json:"plan,omitempty"`
 	CPU    bool   `json:"ownCPU,omitempty"`
 	Memory bool   `json:"ownMemory,omitempty"`
 	Issuer bool   `json:"ownIssuer,omitempty"`
 }
 
-// An essence is all that reaches the pods of members, as far as the spec and the platform's settings say it.
-type essence map[string]any
+// podInputs are all that reaches the pods of members, as far as the spec and the platform's settings determine it.
+type podInputs map[string]any
 
-// Inputs of the revision that the spec asks for.
+// Inputs of the revision that the spec desires.
 func Inputs(s *facts.Cluster) RevisionInputs {
 	return RevisionInputs{
-		Essence: essenceOf(s),
-		Plan:    s.PlanName(),
-		CPU:     s.Spec.Resources.CPU != nil,
-		Memory:  s.Spec.Resources.Memory != nil,
-		Issuer:  s.Spec.TLS != nil && s.Spec.TLS.IssuerRef != nil,
+		PodInputs: podInputsOf(s),
+		Plan:      s.PlanName(),
+		CPU:       s.Spec.Resources.CPU != nil,
+		Memory:    s.Spec.Resources.Memory != nil,
+		Issuer:    s.Spec.TLS != nil && s.Spec.TLS.IssuerRef != nil,
 	}
 }
 
-// written wish of a member, the way that JSON has it. There is none on those that were made by an older version.
+// written inputs of a member. StatefulSets that an older version of Capstan made have none.
 func written(o facts.Set) (RevisionInputs, bool) {
-	var w RevisionInputs
+	var inputs RevisionInputs
 	text := compose.Text(o.Object.Map(), "metadata", "annotations", names.AnnotationInputs)
-	return w, json.Unmarshal([]byte(text), &w) == nil && w.Essence != nil
+	return inputs, json.Unmarshal([]byte(text), &inputs) == nil && inputs.PodInputs != nil
 }
 
-// Effects of what is asked for on what runs, by field.
+// Effects of the desired state on members that run, by field.
 func Effects(s *facts.Cluster, target string, holds bool) []v1alpha1.ChangeEffect {
 	es := append(restarts(s, target), reloads(s, holds)...)
-	if n, wanted := len(s.Sets), int(s.Spec.Replicas); n != wanted {
+	if len(s.Sets) != int(s.Spec.Replicas) {
 		es = append(es, v1alpha1.ChangeEffect{Field: "spec.replicas", Effect: v1alpha1.EffectScale, Cause: v1alpha1.ChangedBySpec})
 	}
 	if grows(s) {
@@ -64,7 +64,7 @@ func Effects(s *facts.Cluster, target string, holds bool) []v1alpha1.ChangeEffec
 	return gathered(es)
 }
 
-// grows reports whether a volume has less than is asked for.
+// grows reports whether a volume is smaller than spec.storage.
 func grows(s *facts.Cluster) bool {
 	for letter := range s.Sets {
 		size, err := resource.ParseQuantity(s.SeenMember(letter).VolumeSize)
@@ -100,17 +100,17 @@ func restarts(s *facts.Cluster, target string) []v1alpha1.ChangeEffect {
 	return es
 }
 
-// Fields that several things are told of.
+// Fields that several effects name.
 const (
 	fieldConfig  = "spec.config"
 	fieldPlans   = "settings.database.plans"
 	FieldVersion = "spec.version"
 )
 
-// decodedInputs is a wish as it is when it was written down and read.
-func decodedInputs(w RevisionInputs) RevisionInputs {
+// decodedInputs are inputs after a round trip through JSON, as recorded ones are.
+func decodedInputs(inputs RevisionInputs) RevisionInputs {
 	var out RevisionInputs
-	_ = json.Unmarshal([]byte(encoding.JSON(w)), &out) // It was encoded just now.
+	_ = json.Unmarshal([]byte(encoding.JSON(inputs)), &out) // It was encoded just now.
 	return out
 }
 
@@ -120,7 +120,7 @@ func differences(e engine.Engine, was, now RevisionInputs) []v1alpha1.ChangeEffe
 	add := func(field, cause string, parameters ...string) {
 		es = append(es, v1alpha1.ChangeEffect{Field: field, Effect: v1alpha1.EffectRestart, Parameters: parameters, Cause: cause})
 	}
-	// sized tells by whom a part of the size was changed.
+	// sized adds an effect with the field that changed a part of the size.
 	sized := func(own, owned bool, field string, parameters ...string) {
 		switch {
 		case own || owned:
@@ -131,29 +131,29 @@ func differences(e engine.Engine, was, now RevisionInputs) []v1alpha1.ChangeEffe
 			add(fieldPlans, v1alpha1.ChangedBySettings, parameters...)
 		}
 	}
-	for _, key := range compose.SortedKeys(encoding.Union(was.Essence, now.Essence)) {
-		if encoding.Same(was.Essence[key], now.Essence[key]) {
+	for _, key := range compose.SortedKeys(encoding.Union(was.PodInputs, now.PodInputs)) {
+		if encoding.Same(was.PodInputs[key], now.PodInputs[key]) {
 			continue
 		}
 		switch key {
-		case essenceImage:
-			if !encoding.Same(was.Essence[essenceVersion], now.Essence[essenceVersion]) {
+		case inputImage:
+			if !encoding.Same(was.PodInputs[inputVersion], now.PodInputs[inputVersion]) {
 				continue // It comes with the version.
 			}
 			add("settings.database.images", v1alpha1.ChangedBySettings)
-		case essenceCPU:
+		case inputCPU:
 			sized(now.CPU, was.CPU, "spec.resources.cpu")
-		case essenceMemory:
+		case inputMemory:
 			sized(now.Memory, was.Memory, "spec.resources.memory")
-		case essenceServer:
+		case inputServer:
 			if now.Issuer || was.Issuer {
 				add("spec.tls.issuerRef", v1alpha1.ChangedBySpec)
 			} else {
 				add("settings.database.issuerRef", v1alpha1.ChangedBySettings)
 			}
-		case essenceParameters:
-			before, after := compose.Map(was.Essence, key), compose.Map(now.Essence, key)
-			if !encoding.Same(before[essenceMemory], after[essenceMemory]) {
+		case inputParameters:
+			before, after := compose.Map(was.PodInputs, key), compose.Map(now.PodInputs, key)
+			if !encoding.Same(before[inputMemory], after[inputMemory]) {
 				sized(now.Memory, was.Memory, "spec.resources.memory", "shared_buffers")
 			}
 			if !encoding.Same(before["connections"], after["connections"]) {
@@ -167,12 +167,12 @@ func differences(e engine.Engine, was, now RevisionInputs) []v1alpha1.ChangeEffe
 	return es
 }
 
-// plainFields of the spec that one part of an essence follows from.
+// plainFields of the spec by the one pod input that follows from each.
 var plainFields = map[string]string{
-	essenceVersion:     FieldVersion,
-	essenceSpread:      "spec.availability.spread",
-	essenceExporter:    "spec.monitoring.enabled",
-	essencePullSecrets: "spec.imagePullSecrets",
+	inputVersion:     FieldVersion,
+	inputSpread:      "spec.availability.spread",
+	inputExporter:    "spec.monitoring.enabled",
+	inputPullSecrets: "spec.imagePullSecrets",
 }
 
 // reloads are effects of another coordination of the members, which take effect at once.

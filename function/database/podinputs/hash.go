@@ -8,7 +8,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/memory"
 )
 
-// HashOf what members are to run, how many there are, and what else is done, if anything.
+// HashOf the revision that members should run, their number, and what else a change does, if anything.
 func HashOf(s *facts.Cluster, target, key, value string) string {
 	e := map[string]any{"revision": target, "replicas": s.Spec.Replicas}
 	if key != "" {
@@ -20,7 +20,7 @@ func HashOf(s *facts.Cluster, target, key, value string) string {
 // ChangePrefix keeps YAML from taking a hash for a number.
 const ChangePrefix = "c"
 
-// UpgradeHash is the change of the upgrade that is under way, or "".
+// UpgradeHash is the change of the upgrade in progress, or "".
 func UpgradeHash(s *facts.Cluster, target string) string {
 	step := s.Memory.Step
 	if step == nil || step.Kind != memory.StepUpgrade {

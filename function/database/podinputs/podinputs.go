@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podinputs has what reaches the pods of members: what they are configured with, the revision that it makes, and what a change of
-// it does to members that run.
+// Package podinputs has what reaches the pods of members: their configuration, the revision that it makes, and the effects of a
+// change on members that run.
 package podinputs
 
 import (
@@ -15,42 +15,42 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// Revision that the spec asks for: a hash of all that reaches the pods, as far as the spec and the platform's settings say it.
+// Revision that the spec desires: a hash of all that reaches the pods, as far as the spec and the platform's settings determine it.
 // The version of this function is not in it, so that an upgrade restarts nothing. A field that comes with a later version must be
 // left out of it while it means what was before, or the upgrade would restart every Database.
-func Revision(s *facts.Cluster) string { return encoding.Hash(essenceOf(s)) }
+func Revision(s *facts.Cluster) string { return encoding.Hash(podInputsOf(s)) }
 
-// Parts of an essence.
+// Keys of podInputs.
 const (
-	essenceVersion     = "version"
-	essenceImage       = "image"
-	essenceCPU         = "cpu"
-	essenceMemory      = "memory"
-	essenceSpread      = "spread"
-	essenceParameters  = "parameters"
-	essenceExporter    = "exporter"
-	essenceServer      = "server"
-	essencePullSecrets = "pullSecrets"
+	inputVersion     = "version"
+	inputImage       = "image"
+	inputCPU         = "cpu"
+	inputMemory      = "memory"
+	inputSpread      = "spread"
+	inputParameters  = "parameters"
+	inputExporter    = "exporter"
+	inputServer      = "server"
+	inputPullSecrets = "pullSecrets"
 )
 
-func essenceOf(s *facts.Cluster) essence {
-	e := essence{
-		essenceVersion:    s.Data,
-		essenceImage:      s.Image.Pinned,
-		essenceCPU:        facts.Canonical(s.Size.CPU),
-		essenceMemory:     facts.Canonical(s.Size.Memory),
-		essenceSpread:     s.Spec.Availability.Spread,
-		essenceParameters: restartInputs(s),
+func podInputsOf(s *facts.Cluster) podInputs {
+	e := podInputs{
+		inputVersion:    s.Data,
+		inputImage:      s.Image.Pinned,
+		inputCPU:        facts.Canonical(s.Size.CPU),
+		inputMemory:     facts.Canonical(s.Size.Memory),
+		inputSpread:     s.Spec.Availability.Spread,
+		inputParameters: restartInputs(s),
 	}
 	if s.Exports() {
-		e[essenceExporter] = true
+		e[inputExporter] = true
 	}
 	if s.PlatformSigned() {
-		e[essenceServer] = true
+		e[inputServer] = true
 	}
 	backup.ArchivesAs(s, e)
 	if len(s.Spec.ImagePullSecrets) > 0 {
-		e[essencePullSecrets] = s.PullSecrets()
+		e[inputPullSecrets] = s.PullSecrets()
 	}
 	return e
 }
@@ -70,7 +70,7 @@ func restartInputs(s *facts.Cluster) map[string]any {
 }
 
 // Pinned parameters: those that need a restart, as they were computed when the spec asked for them. Another version of this
-// function may compute others, and members would wait for a restart that nobody asked for.
+// function may compute others, and members would wait for a restart that no edit requested.
 type Pinned struct {
 	// Inputs names what the parameters follow from.
 	Inputs string `json:"inputs"`
@@ -78,8 +78,8 @@ type Pinned struct {
 	// Parameters as they were computed.
 	Parameters map[string]string `json:"parameters"`
 
-	// Reloaded are names of the parameters of the spec that take effect at once, so that one that is taken out of it is told as
-	// such.
+	// Reloaded are names of the parameters of the spec that take effect at once, so that the effect of a removed one names
+	// spec.config.
 	Reloaded []string `json:"reloaded,omitempty"`
 }
 

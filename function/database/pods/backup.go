@@ -13,26 +13,24 @@ import (
 
 // backupVolumes of a member. A member starts without them: the bucket may come later, and a Database does not depend on it.
 func backupVolumes(s *facts.Cluster) []*applycorev1.VolumeApplyConfiguration {
-	optional := func(name, of string) *applycorev1.VolumeApplyConfiguration {
-		v := SecretVolume(name, of)
-		v.Secret.WithOptional(true)
-		return v
-	}
 	var volumes []*applycorev1.VolumeApplyConfiguration
 	if backup.Archives(s) {
-		volumes = append(volumes, optional(names.VolumeBackup, backup.BucketSecret(s)))
+		volumes = append(volumes, SecretVolume(names.VolumeBackup, backup.BucketSecret(s)))
 		if k := backup.Key(s); k.Encrypted() {
-			volumes = append(volumes, OptionalKeyVolume(k, names.VolumeBackupKey))
+			volumes = append(volumes, keyVolume(k, names.VolumeBackupKey))
 		}
 	}
 	if name := backup.SourceSecret(s); name != "" {
-		volumes = append(volumes, optional(names.VolumeSource, name))
+		volumes = append(volumes, SecretVolume(names.VolumeSource, name))
 		if k := backup.SourceKey(s); k.Encrypted() {
-			volumes = append(volumes, OptionalKeyVolume(k, names.VolumeSourceKey))
+			volumes = append(volumes, keyVolume(k, names.VolumeSourceKey))
 		}
 	}
 	if name := backup.SourceDatabase(s); name != "" {
-		volumes = append(volumes, optional(names.VolumeSourceRepository, name+"-"+names.SuffixRepositoryClient))
+		volumes = append(volumes, SecretVolume(names.VolumeSourceRepository, name+"-"+names.SuffixRepositoryClient))
+	}
+	for _, v := range volumes {
+		v.Secret.WithOptional(true)
 	}
 	return volumes
 }
@@ -47,39 +45,25 @@ func backupMounts(s *facts.Cluster) []*applycorev1.VolumeMountApplyConfiguration
 	return mounts
 }
 
-const (
+// keyFile is the name of the key where it is mounted. Its Secret may use another name.
+const keyFile = "passphrase"
 
-	// keyFile is what the key is called where it is mounted, whatever it is called in its Secret.
-	keyFile = "passphrase"
-)
-
-// KeyVolume with the key alone, whatever else the Secret has.
-func KeyVolume(k facts.KeyRef, name string) *applycorev1.VolumeApplyConfiguration {
-	return applycorev1.Volume().WithName(name).
-		WithSecret(applycorev1.SecretVolumeSource().
-			WithSecretName(k.Secret).
-			WithDefaultMode(0o440).
-			WithItems(applycorev1.KeyToPath().WithKey(k.Key).WithPath(keyFile)))
-}
-
-// OptionalKeyVolume volume with the key: who mounts it starts without it.
-func OptionalKeyVolume(k facts.KeyRef, name string) *applycorev1.VolumeApplyConfiguration {
-	v := KeyVolume(k, name)
-	v.Secret.WithOptional(true)
+// keyVolume with the key alone. The Secret may have more.
+func keyVolume(k facts.KeyRef, name string) *applycorev1.VolumeApplyConfiguration {
+	v := SecretVolume(name, k.Secret)
+	v.Secret.WithItems(applycorev1.KeyToPath().WithKey(k.Key).WithPath(keyFile))
 	return v
 }
 
-// WithKey mounts the key into a pod that works with backups. Without its Secret the pod waits, and goes on when it is there.
+// WithKey mounts the key into a pod that works with backups. The pod waits until its Secret exists.
 func WithKey(s *facts.Cluster, pod *applycorev1.PodSpecApplyConfiguration) {
 	k := backup.Key(s)
 	if !k.Encrypted() {
 		return
 	}
-	pod.WithVolumes(KeyVolume(k, names.VolumeBackupKey))
+	pod.WithVolumes(keyVolume(k, names.VolumeBackupKey))
 	pod.Containers[0].WithVolumeMounts(Mount(names.VolumeBackupKey, "/etc/capstan/"+names.VolumeBackupKey, true))
 }
 
-// Containers, and the program of the members.
-const (
-	MemberProgram = engine.Program
-)
+// MemberProgram is the program in the image of the members.
+const MemberProgram = engine.Program

@@ -5,6 +5,7 @@ package pods
 
 import (
 	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,11 +21,6 @@ import (
 	"github.com/capstan-dev/capstan/function/database/backup"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
-)
-
-// Containers, and the program of the members.
-const (
-	containerExporter = "exporter"
 )
 
 // gracePeriodSeconds is how long a member may take to hand over and to end. A server that is killed has to recover.
@@ -52,15 +48,8 @@ func SetSpec(s *facts.Cluster, letter, target string) *applyappsv1.StatefulSetSp
 		WithVolumeClaimTemplates(claim(s, letter))
 }
 
-// claim of the data of a new member. Its labels tell whose data it is.
+// claim of the data of a new member. Its labels identify the Database of the data.
 func claim(s *facts.Cluster, letter string) *applycorev1.PersistentVolumeClaimApplyConfiguration {
-	spec := applycorev1.PersistentVolumeClaimSpec().
-		WithAccessModes(corev1.ReadWriteOnce).
-		WithResources(applycorev1.VolumeResourceRequirements().
-			WithRequests(corev1.ResourceList{corev1.ResourceStorage: s.Sizes.Created}))
-	if c := s.Size.StorageClassName; c != "" {
-		spec.WithStorageClassName(c)
-	}
 	c := &applycorev1.PersistentVolumeClaimApplyConfiguration{}
 	return c.WithName(names.VolumeData).
 		WithLabels(map[string]string{
@@ -69,7 +58,19 @@ func claim(s *facts.Cluster, letter string) *applycorev1.PersistentVolumeClaimAp
 			observev1alpha1.LabelIdentity: s.Identity,
 			names.LabelGeneration:         strconv.Itoa(max(1, s.Generation)),
 		}).
-		WithSpec(spec)
+		WithSpec(ClaimSpec(s))
+}
+
+// ClaimSpec of a volume like the volumes of new members.
+func ClaimSpec(s *facts.Cluster) *applycorev1.PersistentVolumeClaimSpecApplyConfiguration {
+	spec := applycorev1.PersistentVolumeClaimSpec().
+		WithAccessModes(corev1.ReadWriteOnce).
+		WithResources(applycorev1.VolumeResourceRequirements().
+			WithRequests(corev1.ResourceList{corev1.ResourceStorage: s.Sizes.Created}))
+	if c := s.Size.StorageClassName; c != "" {
+		spec.WithStorageClassName(c)
+	}
+	return spec
 }
 
 // PodTemplate of a member. It satisfies the Pod Security Standard "restricted".
@@ -110,8 +111,7 @@ func Lost(taint string) *applycorev1.TolerationApplyConfiguration {
 		WithTolerationSeconds(lostSeconds)
 }
 
-// spread of the members. A node without a zone would take none if zones were asked for, so that they are only where nodes have
-// them.
+// spread of the members. Zones are a constraint only where nodes have them, because a node without a zone would get no members.
 func spread(s *facts.Cluster) []*applycorev1.TopologySpreadConstraintApplyConfiguration {
 	over := func(key string) *applycorev1.TopologySpreadConstraintApplyConfiguration {
 		return applycorev1.TopologySpreadConstraint().
@@ -121,14 +121,14 @@ func spread(s *facts.Cluster) []*applycorev1.TopologySpreadConstraintApplyConfig
 			WithNodeTaintsPolicy(corev1.NodeInclusionPolicyHonor).
 			WithLabelSelector(applymetav1.LabelSelector().WithMatchLabels(s.Selector()))
 	}
-	var constraints []*applycorev1.TopologySpreadConstraintApplyConfiguration
-	if s.Spec.Availability.Spread == v1alpha1.SpreadAnywhere {
+	switch hosts := over(corev1.LabelHostname); {
+	case s.Spec.Availability.Spread == v1alpha1.SpreadAnywhere:
 		return nil
+	case s.Spec.Availability.Spread == v1alpha1.SpreadOverZones && len(s.Seen.Zones) > 0:
+		return []*applycorev1.TopologySpreadConstraintApplyConfiguration{over(corev1.LabelTopologyZone), hosts}
+	default:
+		return []*applycorev1.TopologySpreadConstraintApplyConfiguration{hosts}
 	}
-	if s.Spec.Availability.Spread == v1alpha1.SpreadOverZones && len(s.Seen.Zones) > 0 {
-		constraints = append(constraints, over(corev1.LabelTopologyZone))
-	}
-	return append(constraints, over(corev1.LabelHostname))
 }
 
 // serverContainer: the program of the members, which runs the server. There is no limit on CPU: a throttled leader would look
@@ -176,7 +176,7 @@ func serverContainer(s *facts.Cluster, letter string) *applycorev1.ContainerAppl
 func exporter(s *facts.Cluster) *applycorev1.ContainerApplyConfiguration {
 	e, memory := s.Traits.Exporter, resource.MustParse("64Mi")
 	c := Hardened(applycorev1.Container().
-		WithName(containerExporter).
+		WithName("exporter").
 		WithImage(s.Image.Name).
 		WithCommand(e.Command...).
 		WithArgs(e.Args...).
@@ -210,7 +210,7 @@ func HardenedPod(s *facts.Cluster) *applycorev1.PodSpecApplyConfiguration {
 // Hardened container: it satisfies the Pod Security Standard "restricted".
 func Hardened(c *applycorev1.ContainerApplyConfiguration) *applycorev1.ContainerApplyConfiguration {
 	return c.
-		// So that the last words of a container that ends can be told.
+		// So that a report can quote the last lines of a container that ended.
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(applycorev1.SecurityContext().
 			WithAllowPrivilegeEscalation(false).
@@ -299,3 +299,6 @@ func volumes(s *facts.Cluster) []*applycorev1.VolumeApplyConfiguration {
 			)),
 	}
 }
+
+// Verbatim text in an environment variable, in which Kubernetes would put the values of others in for $(…).
+func Verbatim(text string) string { return strings.ReplaceAll(text, "$", "$$") }

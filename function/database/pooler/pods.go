@@ -3,8 +3,6 @@
 package pooler
 
 import (
-	"maps"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -54,15 +52,11 @@ func poolerReplicas(s *facts.Cluster) int32 {
 	return *s.Spec.Pooler.Replicas
 }
 
-// poolerDeployment as the spec asks for, or as it is but for its size, as long as the spec asks for nothing else.
+// poolerDeployment of the spec. One that has its revision already stays as it is, except for its size.
 func poolerDeployment(s *facts.Cluster) compose.Named {
 	revision := poolerRevision(s)
 	if o := s.Observed[names.Pooler]; o != nil && compose.Text(o.Map(), "metadata", "annotations", names.AnnotationRevision) == revision {
-		k := maps.Clone(objects.Kept(compose.Keep(o)))
-		spec := maps.Clone(compose.Map(k, "spec"))
-		spec["replicas"] = int64(poolerReplicas(s))
-		k["spec"] = spec
-		return k
+		return objects.With(compose.Keep(o), nil, map[string]any{"replicas": int64(poolerReplicas(s))})
 	}
 	return applyappsv1.Deployment(s.Called(names.SuffixPooler), s.Namespace).
 		WithLabels(poolerLabels(&s.Names)).
@@ -77,7 +71,7 @@ func poolerDeployment(s *facts.Cluster) compose.Named {
 			WithTemplate(poolerTemplate(s)))
 }
 
-// poolerTemplate satisfies the Pod Security Standard "restricted". A pooler calls nobody but the leader, and has no account.
+// poolerTemplate satisfies the Pod Security Standard "restricted". A pooler connects only to the leader, and has no account.
 func poolerTemplate(s *facts.Cluster) *applycorev1.PodTemplateSpecApplyConfiguration {
 	over := func(key string) *applycorev1.TopologySpreadConstraintApplyConfiguration {
 		return applycorev1.TopologySpreadConstraint().
@@ -131,12 +125,12 @@ func poolerContainer(s *facts.Cluster) *applycorev1.ContainerApplyConfiguration 
 		))
 }
 
-// poolerNetworkPolicy lets clients reach poolers, members ask them to wait, and what scrapes metrics measure them. They
-// themselves reach members and name servers only: they are what strangers talk to.
+// poolerNetworkPolicy lets clients reach poolers, members pause them, and Prometheus scrape them. Poolers themselves
+// reach members and name servers only, because untrusted clients connect to them.
 func poolerNetworkPolicy(s *facts.Cluster) *applynetworkingv1.NetworkPolicyApplyConfiguration {
 	members := network.Members(s)
 	rules := []*compose.IngressRule{network.Ingress(s.Traits.Ports.Pause, members)}
-	// Without any peer it would be everybody.
+	// A rule without peers would admit all traffic.
 	if peers := append(network.Clients(s), network.Outside(s)...); len(peers) > 0 {
 		rules = append(rules, network.Ingress(s.Traits.Ports.Client, peers...))
 	}

@@ -6,14 +6,9 @@ package pooler
 import (
 	"maps"
 
-	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
-	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
-	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
 
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/access"
@@ -23,7 +18,6 @@ import (
 	"github.com/capstan-dev/capstan/function/database/monitoring"
 	"github.com/capstan-dev/capstan/function/database/names"
 	"github.com/capstan-dev/capstan/function/database/network"
-	"github.com/capstan-dev/capstan/function/database/objects"
 )
 
 // PoolerNames are all of them.
@@ -61,7 +55,7 @@ func PoolSize(s *facts.Cluster) int32 {
 	return max(1, min(defaultPoolSize, PoolRoom(s)/Pools(s)))
 }
 
-// Compose before the leader, if they are asked for.
+// Compose the poolers before the leader, if spec.pooler requests them.
 func Compose(d *compose.Draft, s *facts.Cluster) {
 	if !s.Pooled() {
 		for _, name := range PoolerNames {
@@ -73,8 +67,12 @@ func Compose(d *compose.Draft, s *facts.Cluster) {
 		return // It could not start.
 	}
 	poolerCertificates(d, s)
-	poolerBudget(d, s)
-	poolerMonitor(d, s)
+	if *s.Spec.Pooler.Replicas < 2 {
+		d.Remove(names.PoolerBudget)
+	} else {
+		d.Require(names.PoolerBudget, network.NewBudget(&s.Names, names.SuffixPooler, policyv1.AlwaysAllow, s.PoolerSelector()))
+	}
+	monitoring.Scrape(d, s, names.PoolerMonitor, names.SuffixPooler, s.PoolerSelector(), monitoring.SeriesLabel(monitoring.SeriesDatabase, "capstan_dev_pooler"))
 	d.Require(names.PoolerNetworkPolicy, poolerNetworkPolicy(s))
 	d.Require(names.PoolerService, poolerService(&s.Names))
 	d.Require(names.PoolerConfig, applycorev1.ConfigMap(s.Called(names.SuffixPooler), s.Namespace).
@@ -85,18 +83,14 @@ func Compose(d *compose.Draft, s *facts.Cluster) {
 
 // poolerInputs are what the configuration of poolers follows from.
 func poolerInputs(s *facts.Cluster) engine.Pooler {
-	p := engine.Pooler{
-		Host: s.Host(names.SuffixRW), Mode: s.Spec.Pooler.Mode, PoolSize: PoolSize(s), MaxClients: *s.Spec.Pooler.MaxClients,
-		Limits: poolLimits(s), ServerAuthority: s.PlatformSigned(),
+	return engine.Pooler{
+		Host: s.Host(names.SuffixRW), Databases: s.Fields().Databases, Mode: s.Spec.Pooler.Mode, PoolSize: PoolSize(s),
+		MaxClients: *s.Spec.Pooler.MaxClients, Limits: poolLimits(s), ServerAuthority: s.PlatformSigned(),
 	}
-	for _, d := range s.Spec.Databases {
-		p.Databases = append(p.Databases, d.Name)
-	}
-	return p
 }
 
-// poolerLabels of those pods, and of the Service that leads to them: with the label of the members it would be taken for one of
-// theirs.
+// poolerLabels of the pods of poolers, and of their Service. With the label of members, the members' ServiceMonitor would select
+// it, too.
 func poolerLabels(s *names.Names) map[string]string {
 	return s.PodLabels(s.Traits.PoolerApp, names.LabelPooler)
 }
@@ -106,19 +100,14 @@ func poolerCertificates(d *compose.Draft, s *facts.Cluster) {
 	if s.Kinds[names.CertificateGVK] != compose.Available {
 		return
 	}
-	own := poolerLeaf(s, names.SuffixPooler, s.Traits.CommonNames.Pooler, certificates.IssuedBy(&s.Names, names.SuffixCA),
-		[]string{"digital signature", "server auth", "client auth"})
-	if !s.PlatformSigned() {
-		d.Require(names.PoolerCertificate, certificates.New(&s.Names, s.Called(names.SuffixPooler), own))
-		if poolerSecretShown(s) != s.Called(names.SuffixPoolerServer) {
-			d.Remove(names.PoolerServerCertificate)
-		}
-		return
+	d.Require(names.PoolerCertificate, poolerLeaf(s, names.SuffixPooler, s.Traits.CommonNames.Pooler,
+		certificates.IssuedBy(&s.Names, names.SuffixCA), certificates.ServerAndClient))
+	switch {
+	case s.PlatformSigned():
+		d.Require(names.PoolerServerCertificate, poolerLeaf(s, names.SuffixPoolerServer, "", certificates.IssuedByPlatform(s.IssuerRef()), certificates.ServerOnly))
+	case poolerSecretShown(s) != s.Called(names.SuffixPoolerServer):
+		d.Remove(names.PoolerServerCertificate)
 	}
-	ref := s.IssuerRef()
-	d.Require(names.PoolerCertificate, certificates.New(&s.Names, s.Called(names.SuffixPooler), own))
-	d.Require(names.PoolerServerCertificate, certificates.New(&s.Names, s.Called(names.SuffixPoolerServer), poolerLeaf(s, names.SuffixPoolerServer, "",
-		certificates.IssuedByPlatform(ref), []string{"digital signature", "server auth"})))
 }
 
 // poolerSecretShown to clients by the poolers that there are.
@@ -138,28 +127,13 @@ func poolerSecret(s *facts.Cluster) string {
 }
 
 // poolerLeaf is a certificate for every name that poolers are reached by.
-func poolerLeaf(s *facts.Cluster, suffix, commonName string, by certificates.IssuerRef, usages []string) certificates.Spec {
-	c := certificates.Leaf(s, suffix, commonName, by, usages)
-	name := s.Called(names.SuffixPooler)
-	c.DNSNames = []string{name, name + "." + s.Namespace, s.Host(names.SuffixPooler), s.Host(names.SuffixPooler) + ".cluster.local", "localhost"}
-	c.IPAddresses = nil
+func poolerLeaf(s *facts.Cluster, suffix, commonName string, by certificates.IssuerRef, usages []string) compose.Named {
+	c := certificates.Leaf(&s.Names, suffix, commonName, by, usages)
+	c.DNSNames = append(certificates.ServiceNames(&s.Names, names.SuffixPooler), "localhost")
 	if s.Called(suffix) == poolerSecret(s) {
 		c = certificates.WithExternalNames(s, c)
 	}
-	return c
-}
-
-func poolerBudget(d *compose.Draft, s *facts.Cluster) {
-	if *s.Spec.Pooler.Replicas < 2 {
-		d.Remove(names.PoolerBudget)
-		return
-	}
-	d.Require(names.PoolerBudget, applypolicyv1.PodDisruptionBudget(s.Called(names.SuffixPooler), s.Namespace).
-		WithLabels(s.Labels()).
-		WithSpec(applypolicyv1.PodDisruptionBudgetSpec().
-			WithMaxUnavailable(intstr.FromInt32(1)).
-			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
-			WithSelector(applymetav1.LabelSelector().WithMatchLabels(s.PoolerSelector()))))
+	return certificates.New(&s.Names, s.Called(suffix), c)
 }
 
 func poolerService(s *names.Names) *applycorev1.ServiceApplyConfiguration {
@@ -170,30 +144,8 @@ func poolerService(s *names.Names) *applycorev1.ServiceApplyConfiguration {
 			WithPorts(network.ServicePort(s.Traits.App, s.Traits.Ports.Client), network.ServicePort(names.PortMetrics, s.Traits.Ports.PoolerMetrics)))
 }
 
-// poolerMonitor lets Prometheus scrape the poolers.
-func poolerMonitor(d *compose.Draft, s *facts.Cluster) {
-	if !s.Exports() {
-		d.Remove(names.PoolerMonitor)
-		return
-	}
-	if s.Kinds[names.ServiceMonitorGVK] != compose.Available {
-		return
-	}
-	d.Offer(names.PoolerMonitor, objects.Manifest(names.ServiceMonitorGVK, s.Metadata(s.Called(names.SuffixPooler)),
-		monitoringv1.ServiceMonitorSpec{
-			Selector: metav1.LabelSelector{MatchLabels: s.PoolerSelector()},
-			Endpoints: []monitoringv1.Endpoint{{
-				Port: names.PortMetrics,
-				RelabelConfigs: []monitoringv1.RelabelConfig{{
-					SourceLabels: []monitoringv1.LabelName{"__meta_kubernetes_pod_label_capstan_dev_pooler"},
-					TargetLabel:  monitoring.SeriesDatabase,
-				}},
-			}},
-		}))
-}
-
-// poolLimits of databases with a consumer that has two logins: each login has a pool, and in an overlap there would be more
-// connections than the server was asked for.
+// poolLimits of databases with a consumer that has two logins: each login has a pool, and an overlap would open more connections
+// than the server was sized for.
 func poolLimits(s *facts.Cluster) map[string]int32 {
 	limits, alternating := map[string]int32{}, map[string]bool{}
 	for _, c := range s.Spec.Consumers {

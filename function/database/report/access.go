@@ -32,7 +32,7 @@ func credentialsFresh(s *decision.Pass) xpv2.Condition {
 		st := access.ConnectionSecret(s.Cluster, c)
 		switch {
 		case staged && st.Retiring != "":
-			waiting = append(waiting, fmt.Sprintf("login %s of consumer %s, which is good until %s", st.Retiring, c.Name, until(st)))
+			waiting = append(waiting, fmt.Sprintf("login %s of consumer %s (expires at %s)", st.Retiring, c.Name, until(st)))
 		case staged:
 			making = append(making, c.Name)
 		case st.Retiring != "":
@@ -42,26 +42,26 @@ func credentialsFresh(s *decision.Pass) xpv2.Condition {
 	switch {
 	case len(waiting) > 0:
 		return no(v1alpha1.ReasonRotationWaits, fmt.Sprintf(
-			"the next rotation waits for %s: set its overlap to 0s to end it now", strings.Join(waiting, ", ")))
+			"the next rotation starts when these logins have expired: %s; to expire them now, set credentials.overlap of the consumer to 0s", strings.Join(waiting, ", ")))
 	case len(making) > 0 && (s.Asleep() || !s.Leads()):
 		return no(v1alpha1.ReasonRotating, fmt.Sprintf(
-			"the next login of %s is made once a member leads; the present one stays", strings.Join(making, ", ")))
+			"the next login of %s is created when there is a leader; the current login stays valid", strings.Join(making, ", ")))
 	case len(making) > 0:
 		return no(v1alpha1.ReasonRotating, fmt.Sprintf(
-			"the next login of %s is being made; the present one stays: if that lasts, see Access %q and Credential %q",
+			"the next login of %s is being created, and the current login stays valid: if this takes minutes, see Access %q and Credential %q",
 			strings.Join(making, ", "), s.Name, s.Called(making[0])))
 	case len(overlapping) > 0:
 		return yes(v1alpha1.ReasonCredentialsOverlap,
-			"every Secret has the login of its last rotation; still good for clients that have not read it: "+strings.Join(overlapping, ", "))
+			"every Secret has the newest login; for clients that have not read it yet, these older logins still work: "+strings.Join(overlapping, ", "))
 	default:
-		return yes(v1alpha1.ReasonCredentialsFresh, "every Secret has the login of its last rotation, and no other is good")
+		return yes(v1alpha1.ReasonCredentialsFresh, "every Secret has the newest login, and no older login works")
 	}
 }
 
-// until when the login before is good.
+// until is the time at which the previous login expires.
 func until(st v1alpha1.ConnectionSecret) string {
 	if st.RetiresAt == nil {
-		return "its overlap ends"
+		return "the end of its overlap"
 	}
 	return st.RetiresAt.UTC().Format(time.RFC3339)
 }

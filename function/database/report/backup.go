@@ -4,6 +4,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,73 +22,70 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// backupsFresh reports whether there are backups and the last one is as recent as the schedule asks.
-func backupsFresh(s *decision.Pass) xpv2.Condition {
-	if s.Spec.Backup == nil {
-		return xpv2.Condition{}
+// ofBackups is a condition that exists only with spec.backup, and is False while backups are off.
+func ofBackups(of func(*decision.Pass) xpv2.Condition) func(*decision.Pass) xpv2.Condition {
+	return func(s *decision.Pass) xpv2.Condition {
+		if s.Spec.Backup == nil {
+			return xpv2.Condition{}
+		}
+		c := of(s)
+		if c.Status != "" && !s.TakesBackups() {
+			return no(v1alpha1.ReasonBackupsOff, "backups are off: set spec.backup.enabled to true")
+		}
+		return c
 	}
-	b := s.BackupReport()
+}
+
+// backupsFresh reports whether there are backups and the last one is as recent as the schedule requires.
+func backupsFresh(s *decision.Pass) xpv2.Condition {
+	b, see := s.BackupReport(), seePods(&s.Names, names.LabelBackupOf)+" and read the log of the newest pod"
 	due, known := backup.Due(s.Cluster)
 	again, failed := backup.FirstAgain(s.Cluster)
+	place, unready := place(s.Cluster)
 	scheduled, missed := backup.ScheduledFailure(s.Observed[names.Backup])
+	now, _, nowFailed := backup.Failure(s.Observed[names.BackupNowPrefix+backup.NowName(s.Spec.Backup.Now)])
 	switch {
-	case !s.TakesBackups():
-		return no(v1alpha1.ReasonBackupsOff, "backups are off: set spec.backup.enabled to true")
 	case !b.Asked && placeTrouble(s.Cluster) != "":
-		return no(placeUnready(s.Cluster), placeTrouble(s.Cluster))
+		return no(unready, placeTrouble(s.Cluster))
 	case !b.Asked && b.Unread != "":
-		return unknown(v1alpha1.ReasonBackupUnknown, place(s.Cluster)+" could not be asked: "+b.Unread)
+		return unknown(v1alpha1.ReasonBackupUnknown, "the leader cannot read "+place+": "+b.Unread)
 	case !b.Asked && b.Archive == observev1alpha1.ArchiveFailing:
-		return no(placeUnready(s.Cluster), b.Message)
+		return no(unready, b.Message)
 	case !b.Asked:
-		return unknown(v1alpha1.ReasonBackupUnknown, "the leader has not told yet what backups there are: see the condition Available")
+		return unknown(v1alpha1.ReasonBackupUnknown, "the leader has not reported its backups yet: see the condition Available")
 	case b.Label == "" && failed:
 		return no(v1alpha1.ReasonBackupFailed,
-			fmt.Sprintf("the first backup failed, and is tried again at %s; %s", again.UTC().Format(time.RFC3339), whereToLook(&s.Names)))
+			fmt.Sprintf("the first backup failed, and Capstan tries again at %s; %s", again.UTC().Format(time.RFC3339), see))
 	case b.Label == "":
-		return no(v1alpha1.ReasonFirstBackupPending, "there is no backup yet; "+whereToLook(&s.Names))
+		return no(v1alpha1.ReasonFirstBackupPending, "there is no backup yet; "+see)
 	case known && s.Now.After(due):
-		return no(v1alpha1.ReasonBackupOverdue, "the last backup is older than the schedule asks; "+whereToLook(&s.Names))
+		return no(v1alpha1.ReasonBackupOverdue, "the last backup is older than spec.backup.schedule allows; "+see)
 	case isNotMadeUp(s.Cluster, scheduled, missed):
 		return no(v1alpha1.ReasonBackupFailed,
-			"the last backup that the schedule asked for failed; "+whereToLook(&s.Names)+"; to take one at once set spec.backup.now to a new id")
-	case nowFailed(s.Cluster):
+			"the last scheduled backup failed; "+see+"; to take a backup now, set spec.backup.now to a new id")
+	case isNotMadeUp(s.Cluster, now, nowFailed):
 		return no(v1alpha1.ReasonBackupFailed,
-			fmt.Sprintf("the backup that spec.backup.now %q asks for failed; %s; to try again set another id", s.Spec.Backup.Now, whereToLook(&s.Names)))
+			fmt.Sprintf("the backup of spec.backup.now %q failed; %s; to try again, set spec.backup.now to a new id", s.Spec.Backup.Now, see))
 	default:
-		return yes(v1alpha1.ReasonFresh, "the last backup is as recent as the schedule asks: see status.backup")
+		return yes(v1alpha1.ReasonFresh, "the last backup is as recent as spec.backup.schedule requires: see status.backup")
 	}
 }
 
-// nowFailed reports whether the backup of spec.backup.now failed.
-func nowFailed(s *facts.Cluster) bool {
-	began, _, failed := backup.Failure(s.Observed[names.BackupNowPrefix+backup.NowName(s.Spec.Backup.Now)])
-	return isNotMadeUp(s, began, failed)
-}
-
-// isNotMadeUp reports whether a backup that began at a time and failed is one that none has made up for since.
+// isNotMadeUp reports whether a backup that began at a time has failed, and none has succeeded since.
 func isNotMadeUp(s *facts.Cluster, began time.Time, failed bool) bool {
 	last := facts.Stamp(s.BackupReport().Ended)
 	return failed && (last == nil || last.Time.Before(began))
 }
 
-// place is where backups go, for people.
-func place(s *facts.Cluster) string {
+// place where backups go, for people, and the reason for a problem there.
+func place(s *facts.Cluster) (string, xpv2.ConditionReason) {
 	if backup.IsOnVolume(s) {
-		return "the volume of backups"
+		return "the backup volume", v1alpha1.ReasonRepositoryUnready
 	}
-	return "the bucket"
+	return "the bucket", v1alpha1.ReasonBucketUnready
 }
 
-// placeUnready is the reason of what is wrong there.
-func placeUnready(s *facts.Cluster) xpv2.ConditionReason {
-	if backup.IsOnVolume(s) {
-		return v1alpha1.ReasonRepositoryUnready
-	}
-	return v1alpha1.ReasonBucketUnready
-}
-
-// placeTrouble is what the Bucket of this Database tells when it has no bucket, or why nobody serves its volume.
+// placeTrouble is what the Bucket of this Database reports when it has no bucket, or why its backup volume is not served.
 func placeTrouble(s *facts.Cluster) string {
 	if backup.IsOnVolume(s) {
 		return backup.RepositoryTrouble(s)
@@ -103,65 +101,54 @@ func placeTrouble(s *facts.Cluster) string {
 	return fmt.Sprintf("Bucket %q: %s", s.Name+"-"+names.SuffixBackup, compose.Text(c, "message"))
 }
 
-// whereToLook says where to look.
-func whereToLook(s *names.Names) string {
-	return fmt.Sprintf("see kubectl -n %s get pods -l %s=%s and the log of the last one", s.Namespace, names.LabelBackupOf, s.Name)
+// seePods is how to list the pods that a label selects.
+func seePods(s *names.Names, label string) string {
+	return fmt.Sprintf("run kubectl -n %s get pods -l %s=%s", s.Namespace, label, s.Name)
 }
 
-// archiveHealthy reports whether what is written comes into the archive.
+// archiveHealthy reports whether changes reach the archive.
 func archiveHealthy(s *decision.Pass) xpv2.Condition {
-	if s.Spec.Backup == nil {
-		return xpv2.Condition{}
-	}
 	switch b := s.BackupReport(); {
-	case !s.TakesBackups():
-		return no(v1alpha1.ReasonBackupsOff, "nothing is archived: set spec.backup.enabled to true")
 	case b.Archive == observev1alpha1.ArchiveFailing && backup.RepositoryDisk(s.Cluster).Disk == facts.DiskFull:
 		return no(v1alpha1.ReasonRepositoryFull, fmt.Sprintf(
-			"the volume of backups (%s) is full, and what is written waits on the volume of the leader, at most %s, and cannot be restored yet: %s",
+			"the backup volume (%s) is full; changes wait on the volume of the leader, at most %s, and cannot be restored yet: %s",
 			backup.RepositoryClaim(&s.Names), backlogText(s.Cluster), backup.RepositoryRoom(s.Cluster)))
 	case b.Archive == observev1alpha1.ArchiveFailing:
 		return no(v1alpha1.ReasonArchiveFailing, fmt.Sprintf(
-			"what is written waits on the volume of the leader, at most %s, and cannot be restored yet: %s", backlogText(s.Cluster), b.Message))
+			"archiving fails; changes wait on the volume of the leader, at most %s, and cannot be restored yet: %s", backlogText(s.Cluster), b.Message))
 	case b.Archive == observev1alpha1.ArchiveOK:
-		return yes(v1alpha1.ReasonArchiving, "what is written comes into the archive within a minute")
+		return yes(v1alpha1.ReasonArchiving, "changes reach the archive within a minute")
 	default:
-		return unknown(v1alpha1.ReasonBackupUnknown, "the leader has not told yet how archiving is: see the condition Available")
+		return unknown(v1alpha1.ReasonBackupUnknown, "the leader has not reported yet whether archiving works: see the condition Available")
 	}
 }
 
-// backlogText is how much may wait.
 func backlogText(s *facts.Cluster) string {
 	return resource.NewQuantity(backup.ArchiveBacklog(s), resource.BinarySI).String()
 }
 
 // pitrContinuous reports whether every moment since the last backup can be restored.
 func pitrContinuous(s *decision.Pass) xpv2.Condition {
-	if s.Spec.Backup == nil {
-		return xpv2.Condition{}
-	}
 	b := s.BackupReport()
 	dropped, began, earliest := facts.Stamp(b.Dropped), facts.Stamp(b.Began), facts.Stamp(b.Earliest)
 	switch {
-	case !s.TakesBackups():
-		return no(v1alpha1.ReasonBackupsOff, "nothing is archived: set spec.backup.enabled to true")
 	case b.Label == "" && b.Asked:
-		return no(v1alpha1.ReasonFirstBackupPending, "nothing can be restored before the first backup")
+		return no(v1alpha1.ReasonFirstBackupPending, "nothing can be restored until the first backup is complete")
 	case b.Label == "":
-		return unknown(v1alpha1.ReasonBackupUnknown, "it is not known what backups there are: see the condition BackupFresh")
+		return unknown(v1alpha1.ReasonBackupUnknown, "the leader has not reported its backups yet: see the condition BackupFresh")
 	case dropped != nil && dropped.After(began.Time):
 		return no(v1alpha1.ReasonArchiveGap, fmt.Sprintf(
-			"more than %s waited for the archive, and the oldest was discarded: from shortly before status.backup.gapAt to the next backup nothing can be restored. "+
+			"more than %s waited for the archive, and the leader discarded the oldest changes: nothing between shortly before status.backup.gapAt and the next backup can be restored. "+
 				"Once the condition ArchiveHealthy is True, take a backup: set spec.backup.now to a new id", backlogText(s.Cluster)))
 	case dropped != nil && dropped.After(earliest.Time):
 		return yes(v1alpha1.ReasonContinuous,
-			"every moment since the last backup can be restored; of those before, not the ones from shortly before status.backup.gapAt to the backup after it")
+			"every moment since the last backup can be restored, and every earlier one except from shortly before status.backup.gapAt to the next backup after it")
 	default:
 		return yes(v1alpha1.ReasonContinuous, "every moment since status.backup.earliestRestorable can be restored")
 	}
 }
 
-// backupStatus tells what backups there are.
+// backupStatus is what backups there are.
 func backupStatus(s *facts.Cluster) *v1alpha1.BackupStatus {
 	if s.Spec.Backup == nil || s.Identity == "" {
 		return nil
@@ -202,4 +189,31 @@ func bytesText(n int64) string {
 		}
 	}
 	return strconv.FormatInt(n, 10)
+}
+
+// restorePointMade reports whether the restore point of the spec exists. The leader creates it, and records it beside the backups.
+func restorePointMade(s *decision.Pass) xpv2.Condition {
+	if s.Spec.Backup.RestorePoint == "" {
+		return xpv2.Condition{}
+	}
+	name, b := string(s.Spec.Backup.RestorePoint), s.BackupReport()
+	switch {
+	case slices.ContainsFunc(s.Seen.RestorePoints, func(p observev1alpha1.RestorePoint) bool { return p.Name == name }):
+		return yes(v1alpha1.ReasonRestorePointMade, name+" can be restored: see status.backup.restorePoints")
+	case b.RestorePointWait != "":
+		return no(v1alpha1.ReasonRestorePointPending, name+": "+b.RestorePointWait)
+	case !b.Asked:
+		return unknown(v1alpha1.ReasonBackupUnknown, "the leader has not reported its restore points yet: see the condition BackupFresh")
+	default:
+		return no(v1alpha1.ReasonRestorePointPending, name+
+			" cannot be restored yet: the leader creates it within a minute. If this name was used before and its backups have expired, choose another name")
+	}
+}
+
+func restorePoints(s *facts.Cluster) []v1alpha1.RestorePoint {
+	out := make([]v1alpha1.RestorePoint, 0, len(s.Seen.RestorePoints))
+	for _, p := range s.Seen.RestorePoints {
+		out = append(out, v1alpha1.RestorePoint{Name: p.Name, At: facts.Stamp(p.At), LSN: p.LSN, Label: p.Label})
+	}
+	return out
 }

@@ -22,148 +22,137 @@ import (
 	"github.com/capstan-dev/capstan/function/database/order"
 )
 
-// yes is a condition with the status True. No message holds what changes by itself: each write of one wakes the Database up
-// again.
+// yes is a condition with the status True. No message has a value that changes by itself, because each write starts another
+// reconcile of the Database.
 func yes(reason xpv2.ConditionReason, message string) xpv2.Condition {
 	return compose.True("", reason, message)
 }
 
-// no is a condition with the status False.
 func no(reason xpv2.ConditionReason, message string) xpv2.Condition {
 	return compose.False("", reason, message)
 }
 
-// unknown is a condition with that status.
 func unknown(reason xpv2.ConditionReason, message string) xpv2.Condition {
 	return compose.Unknown("", reason, message)
 }
 
-// available reports whether writes are taken, and if not, what blocks it.
+// available reports whether there is a leader that takes writes, and if not, what blocks it.
 func available(s *decision.Pass) xpv2.Condition {
-	if status, reason, message := fencedAvailability(s.Cluster); reason != "" {
-		return xpv2.Condition{Status: status, Reason: reason, Message: message}
+	if c := fencedAvailability(s.Cluster); c.Status != "" {
+		return c
 	}
-	full, stopped := fullStop(s.Cluster)
-	switch blocked, is := blocked(s.Cluster); {
+	full, m := fullStop(s.Cluster), blocked(s.Cluster)
+	switch {
 	case order.Hibernated(s.Cluster):
 		return no(v1alpha1.ReasonHibernated, "members are stopped and keep their data: set spec.hibernated to false to start them")
 	case s.Leads() && s.Seen.Paused:
 		return yes(v1alpha1.ReasonPaused,
-			"a member leads, and would not be followed if it were lost: failover is paused by hand; "+s.Traits.Resume)
+			"a leader takes writes, but no standby would replace it: failover is paused by hand; "+s.Traits.Resume)
 	case s.Leads():
-		return yes(v1alpha1.ReasonLeading, "a member leads and takes writes")
+		return yes(v1alpha1.ReasonLeading, "a leader takes writes")
 	case len(s.Sets) == 0 && len(s.Problems) > 0:
 		return no(s.Problems[0].Reason, "there are no members, because the spec is not accepted: see the condition Accepted")
-	case len(s.Sets) == 0 && members.Awaits(s) != nil:
-		return no(members.Awaits(s).Reason, members.Awaits(s).Message)
+	case len(s.Sets) == 0 && members.Missing(s) != nil:
+		return no(members.Missing(s).Reason, members.Missing(s).Message)
 	case len(s.Sets) == 0:
-		return no(v1alpha1.ReasonMakingReady, "members are being made: see the condition Composed")
+		return no(v1alpha1.ReasonMakingReady, "members are being created: see the condition Composed")
 	case !s.HasTopology:
 		return unknown(v1alpha1.ReasonAwaitingTopology,
-			"it is not known who leads: see whether provider-capstan runs; members go on without it")
-	case stopped:
+			"the leader is unknown: check that provider-capstan runs; members continue without it")
+	case full != "":
 		return no(v1alpha1.ReasonStorageFull, full)
-	case is:
-		return no(xpv2.ConditionReason(blocked.Reason), about(blocked))
+	case m != nil:
+		return no(xpv2.ConditionReason(m.Reason), about(*m))
 	case s.Seen.Phase == observev1alpha1.TopologyBootstrapping || s.Seen.Phase == observev1alpha1.TopologyEmpty:
 		return no(v1alpha1.ReasonBootstrapping, "members start for the first time")
 	default:
 		return no(v1alpha1.ReasonNoLeader, fmt.Sprintf(
-			"no member leads: one that can does within the time of spec.availability.profile; if none does, read kubectl logs -n %s -l %s=%s -c %s",
+			"there is no leader: a member that can becomes the leader within the time of spec.availability.profile; if none does, run kubectl logs -n %s -l %s=%s -c %s",
 			s.Namespace, observev1alpha1.LabelDatabase, s.Base(), s.Traits.App))
 	}
 }
 
-// fencedAvailability tells what becomes of writes while clients are being led to another generation, or nothing while they are
-// not.
-func fencedAvailability(s *facts.Cluster) (corev1.ConditionStatus, xpv2.ConditionReason, string) {
-	_, unfenced := cannotFence(s)
+// fencedAvailability reports whether writes are taken while clients are being switched to another generation, or nothing while they
+// are not.
+func fencedAvailability(s *facts.Cluster) xpv2.Condition {
 	switch {
 	case s.Fenced() && !s.Leads():
-		return corev1.ConditionFalse, v1alpha1.ReasonRestoreFencing, "clients are led to another generation: see the conditions Restored and Upgraded"
-	case unfenced:
-		return corev1.ConditionTrue, v1alpha1.ReasonLeading, "a member leads and takes writes, although it is to stop for an upgrade: see the condition Upgraded"
+		return no(v1alpha1.ReasonRestoreFencing, "clients are being switched to another generation: see the conditions Restored and Upgraded")
+	case cannotFence(s) != nil:
+		return yes(v1alpha1.ReasonLeading, "a leader takes writes, although it should stop for an upgrade: see the condition Upgraded")
 	case s.Fence() != "":
-		return corev1.ConditionFalse, v1alpha1.ReasonUpgradeSwitching, "writes wait until the data is upgraded and clients are led to it: see the condition Upgraded"
+		return no(v1alpha1.ReasonUpgradeSwitching, "writes wait until the data is upgraded and clients are switched to it: see the condition Upgraded")
 	default:
-		return "", "", ""
+		return xpv2.Condition{}
 	}
 }
 
-// about a member that is blocked.
 func about(m observev1alpha1.TopologyMember) string {
 	return fmt.Sprintf("member %s: %s", m.Name, strings.TrimSpace(m.Message))
 }
 
-// blocked is the first member that something blocks. That the former leader is waited for explains more than anything else.
-func blocked(s *facts.Cluster) (observev1alpha1.TopologyMember, bool) {
-	var (
-		first observev1alpha1.TopologyMember
-		found bool
-	)
-	for _, m := range s.Seen.Members {
-		if m.Ready || m.Reason == "" {
-			continue
-		}
-		if m.Reason == string(v1alpha1.ReasonWaitingForFormerLeader) {
-			return m, true
-		}
-		if !found {
-			first, found = m, true
-		}
+// blocked is the first member that is blocked, but first of all one that waits for the former leader: that explains the most.
+func blocked(s *facts.Cluster) *observev1alpha1.TopologyMember {
+	all := filtered(s.Seen.Members, func(m observev1alpha1.TopologyMember) bool { return !m.Ready && m.Reason != "" })
+	if len(all) == 0 {
+		return nil
 	}
-	return first, found
+	waits := func(m observev1alpha1.TopologyMember) bool {
+		return m.Reason == string(v1alpha1.ReasonWaitingForFormerLeader)
+	}
+	return &all[max(0, slices.IndexFunc(all, waits))]
 }
 
-// highlyAvailable reports whether another member can lead without a loss.
+// filtered returns the members that match.
+func filtered(ms []observev1alpha1.TopologyMember, match func(observev1alpha1.TopologyMember) bool) []observev1alpha1.TopologyMember {
+	return slices.DeleteFunc(slices.Clone(ms), func(m observev1alpha1.TopologyMember) bool { return !match(m) })
+}
+
+// highlyAvailable reports whether a standby can become the leader without losing commits.
 func highlyAvailable(s *decision.Pass) xpv2.Condition {
-	candidates, missing := candidates(s.Decision), missing(s.Cluster)
+	candidates, missing, m := candidates(s.Decision), missing(s.Cluster), blocked(s.Cluster)
 	switch {
 	case len(s.Problems) > 0 && len(s.Sets) == 0, !s.HasTopology && len(s.Sets) > 0:
-		return unknown(v1alpha1.ReasonAwaitingTopology, "it is not known: see the condition Available")
+		return unknown(v1alpha1.ReasonAwaitingTopology, "the state of members is unknown: see the condition Available")
 	case s.Asleep():
 		return no(v1alpha1.ReasonHibernated, "members are stopped or being started: see the condition Updated")
 	case s.Spec.Replicas == 1 && len(s.Sets) <= 1:
 		return no(v1alpha1.ReasonSingleMember,
-			"there is one member: while it or its node is away there are no writes; raise spec.replicas to 2 or more")
+			"there is one member: writes fail while it or its node is down; raise spec.replicas to 2 or more")
 	case !s.Leads():
-		return no(v1alpha1.ReasonNoLeader, "no member leads: see the condition Available")
+		return no(v1alpha1.ReasonNoLeader, "there is no leader: see the condition Available")
 	case s.Fence() != "":
-		return no(v1alpha1.ReasonUpgradeSwitching, "nobody else leads this generation while the data is upgraded: see the condition Upgraded")
+		return no(v1alpha1.ReasonUpgradeSwitching, "no standby can become the leader while the data is upgraded: see the condition Upgraded")
 	case s.Seen.Paused:
 		return no(v1alpha1.ReasonPaused, "failover is paused by hand: "+s.Traits.Resume)
+	case len(candidates) == 0 && m != nil:
+		return no(v1alpha1.ReasonNoStandby, about(*m))
 	case len(candidates) == 0:
-		message := "no member follows closely enough to lead without a loss: it is being made, copied, or restarted"
-		if m, ok := blocked(s.Cluster); ok {
-			message = about(m)
-		}
-		return no(v1alpha1.ReasonNoStandby, message)
+		return no(v1alpha1.ReasonNoStandby, "no standby could become the leader without losing commits: standbys are being created, copied or restarted")
 	case len(missing) > 0:
-		message := "another member can lead, and members are missing: " + strings.Join(missing, ", ")
-		if m, ok := blocked(s.Cluster); ok {
-			message += "; " + about(m)
+		message := "a standby can become the leader, but members are missing: " + strings.Join(missing, ", ")
+		if m != nil {
+			message += "; " + about(*m)
 		}
 		return yes(v1alpha1.ReasonMembersMissing, message)
 	default:
-		return yes(v1alpha1.ReasonStandbyInSync, "another member can lead at once, with every commit that a client was told of")
+		return yes(v1alpha1.ReasonStandbyInSync, "a standby can become the leader at once, with every acknowledged commit")
 	}
 }
 
-// candidates that can lead at once: with a synchronous commit those that it waits for, else those that follow closely.
+// candidates that can become the leader at once: where commits are synchronous, the synchronous standbys, else standbys without lag.
 func candidates(s *decision.Decision) []observev1alpha1.TopologyMember {
-	var ms []observev1alpha1.TopologyMember
-	for _, m := range s.Seen.Members {
-		switch {
-		case !m.Ready || m.State != observev1alpha1.MemberStreaming:
-		case s.Synchronous(s.Holds) && m.Role == observev1alpha1.RoleSyncStandby,
-			!s.Synchronous(s.Holds) && m.Role != observev1alpha1.RoleLeader && m.Lag == observev1alpha1.LagInSync:
-			ms = append(ms, m)
+	synchronous := s.Synchronous(s.Holds)
+	return filtered(s.Seen.Members, func(m observev1alpha1.TopologyMember) bool {
+		isCandidate := m.Role != observev1alpha1.RoleLeader && m.Lag == observev1alpha1.LagInSync
+		if synchronous {
+			isCandidate = m.Role == observev1alpha1.RoleSyncStandby
 		}
-	}
-	return ms
+		return isCandidate && m.Ready && m.State == observev1alpha1.MemberStreaming
+	})
 }
 
-// missing members neither lead nor follow.
+// missing members are neither a running leader nor a streaming standby.
 func missing(s *facts.Cluster) []string {
 	var names []string
 	for _, letter := range s.Expected() {
@@ -175,9 +164,8 @@ func missing(s *facts.Cluster) []string {
 	return names
 }
 
-// consumersReady reports whether everybody can log in.
+// consumersReady reports whether every consumer can log in.
 func consumersReady(s *decision.Pass) xpv2.Condition {
-	o := s.Observed[names.Access]
 	var pending []string
 	for _, c := range s.Spec.Consumers {
 		if !access.LoggedIn(s.Cluster, c) {
@@ -185,7 +173,7 @@ func consumersReady(s *decision.Pass) xpv2.Condition {
 		}
 	}
 	trouble := ""
-	if o != nil {
+	if o := s.Observed[names.Access]; o != nil {
 		synced := compose.Condition(o.Map(), string(xpv2.TypeSynced))
 		if compose.Text(synced, "status") == string(corev1.ConditionFalse) {
 			trouble = compose.Text(synced, "message")
@@ -194,11 +182,11 @@ func consumersReady(s *decision.Pass) xpv2.Condition {
 	missing := missingExtensions(s.Cluster)
 	switch {
 	case s.Fenced():
-		return no(v1alpha1.ReasonRestoreFencing, "clients are led to another generation: see the conditions Restored and Upgraded")
+		return no(v1alpha1.ReasonRestoreFencing, "clients are being switched to another generation: see the conditions Restored and Upgraded")
 	case s.Asleep():
-		return no(v1alpha1.ReasonHibernated, "nobody can log in while members are stopped: set spec.hibernated to false to start them")
+		return no(v1alpha1.ReasonHibernated, "consumers cannot log in while members are stopped: set spec.hibernated to false to start them")
 	case !s.Leads() && (len(pending) > 0 || trouble != ""):
-		return no(v1alpha1.ReasonConsumersPending, "logins are made once a member leads: see the condition Available")
+		return no(v1alpha1.ReasonConsumersPending, "logins are created when there is a leader: see the condition Available")
 	case trouble != "":
 		return no(v1alpha1.ReasonAccessFailed, fmt.Sprintf("Access %q: %s", s.Name, trouble))
 	case len(pending) > 0:
@@ -211,7 +199,7 @@ func consumersReady(s *decision.Pass) xpv2.Condition {
 	}
 }
 
-// notManaged is why the leader could not make what only a superuser may, if it says so: the reason is its own.
+// notManaged is why the leader could not create what only a superuser may, if it reports that, with its own reason.
 func notManaged(s *facts.Cluster) string {
 	for _, m := range s.Seen.Members {
 		if m.Name == s.Seen.Leader && m.Reason == s.Traits.Unmanaged {
@@ -221,7 +209,7 @@ func notManaged(s *facts.Cluster) string {
 	return ""
 }
 
-// missingExtensions by database, as the Access tells.
+// missingExtensions by database, as the Access reports.
 func missingExtensions(s *facts.Cluster) []string {
 	o := s.Observed[names.Access]
 	if o == nil {
@@ -239,12 +227,12 @@ func missingExtensions(s *facts.Cluster) []string {
 
 func deletionProtected(s *decision.Pass) xpv2.Condition {
 	if s.Spec.DeletionProtection == nil || *s.Spec.DeletionProtection {
-		return yes(v1alpha1.ReasonProtected, "deleting it is refused: to delete it, set spec.deletionProtection to false first; its volumes stay either way")
+		return yes(v1alpha1.ReasonProtected, "deletion of this Database is refused: to delete it, set spec.deletionProtection to false first; its volumes stay even then")
 	}
-	return no(v1alpha1.ReasonUnprotected, "it may be deleted; its volumes stay")
+	return no(v1alpha1.ReasonUnprotected, "this Database can be deleted; its volumes stay")
 }
 
-// updated reports whether every member runs what the spec asks for and was well with it, and if not, what it waits for.
+// updated reports whether every member runs what the spec asks for and was healthy with it, and if not, what it waits for.
 func updated(s *decision.Pass) xpv2.Condition {
 	var missing []string
 	for _, letter := range s.Expected() {
@@ -257,38 +245,37 @@ func updated(s *decision.Pass) xpv2.Condition {
 	blocked := slices.IndexFunc(arriving, order.View.Blocked)
 	switch {
 	case len(s.Problems)+len(s.Refused) > 0:
-		return no(v1alpha1.ReasonNotAccepted, "the spec is not carried out: see the condition Accepted")
+		return no(v1alpha1.ReasonNotAccepted, "the spec is not applied: see the condition Accepted")
 	case order.Hibernated(s.Cluster):
-		return yes(v1alpha1.ReasonHibernated, "every member is stopped, as the spec asks; what else it asks for is done when they are started")
+		return yes(v1alpha1.ReasonHibernated, "every member is stopped, as spec.hibernated requests; other changes of the spec are applied when members start")
 	case s.Asleep():
 		return no(s.Order.Reason, s.Order.Message)
-	case len(missing) > 0 && members.Awaits(s) != nil:
-		return no(members.Awaits(s).Reason, members.Awaits(s).Message)
+	case len(missing) > 0 && members.Missing(s) != nil:
+		return no(members.Missing(s).Reason, members.Missing(s).Message)
 	case len(missing) > 0:
-		return no(v1alpha1.ReasonAddingMembers, "members are being made: "+strings.Join(missing, ", "))
+		return no(v1alpha1.ReasonAddingMembers, "members are being created: "+strings.Join(missing, ", "))
 	case !s.Order.Done && s.Order.Failed:
 		return no(s.Order.Reason, s.Order.Message+
-			". The others go on as they were. Correct the field of the spec that causes it, or set it back")
+			". The other members stay unchanged. Correct the field of the spec that causes this, or revert it")
 	case !s.Order.Done:
 		return no(s.Order.Reason, s.Order.Message)
 	case blocked >= 0:
 		o := s.Before.WaitingFor(arriving[blocked])
 		return no(o.Reason, o.Message)
 	case len(arriving) > 0:
-		// They are not named: they come one after the other, and each write would wake the Database up.
+		// They are not named: they change one after the other, and each write would start another reconcile.
 		return no(v1alpha1.ReasonAwaitingStandby,
-			"every member was told what the spec asks for: waiting until all run it and lead or follow closely: see status.members")
+			"every member has its new configuration: waiting until all run it and have every commit: see status.members")
 	case after:
-		return no(g.Reason, "every member is as the spec asks; "+g.Message)
+		return no(g.Reason, "every member matches the spec; "+g.Message)
 	case len(pendingRestart(s.Cluster)) > 0:
 		return no(v1alpha1.ReasonRestartPending, fmt.Sprintf(
 			"parameters wait for a restart although members were restarted for them: %s: correct them in spec.config", strings.Join(pendingRestart(s.Cluster), ", ")))
 	default:
-		return yes(v1alpha1.ReasonUpdated, "every member is as the spec asks")
+		return yes(v1alpha1.ReasonUpdated, "every member matches the spec")
 	}
 }
 
-// pendingRestart are members with parameters that wait for a restart.
 func pendingRestart(s *facts.Cluster) []string {
 	var words []string
 	for _, m := range s.Seen.Members {

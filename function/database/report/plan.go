@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report has the conditions and the status of a Database, and when it is worth another look.
+// Package report has the conditions and the status of a Database, and the time of its next reconcile.
 package report
 
 import (
@@ -28,12 +28,12 @@ var conditions = []struct {
 	{v1alpha1.TypePooled, poolersReady},
 	{v1alpha1.TypeExposed, exposedCondition},
 	{v1alpha1.TypeDeletionProtected, deletionProtected},
-	{v1alpha1.TypeBackupFresh, backupsFresh},
-	{v1alpha1.TypeArchiveHealthy, archiveHealthy},
-	{v1alpha1.TypePITRContinuous, pitrContinuous},
-	{v1alpha1.TypeBackupVerified, backupVerified},
+	{v1alpha1.TypeBackupFresh, ofBackups(backupsFresh)},
+	{v1alpha1.TypeArchiveHealthy, ofBackups(archiveHealthy)},
+	{v1alpha1.TypePITRContinuous, ofBackups(pitrContinuous)},
+	{v1alpha1.TypeBackupVerified, ofBackups(backupVerified)},
 	{v1alpha1.TypeBackupEncrypted, backupEncrypted},
-	{v1alpha1.TypeRestorePointMade, restorePointMade},
+	{v1alpha1.TypeRestorePointMade, ofBackups(restorePointMade)},
 	{v1alpha1.TypeRestored, restored},
 	{v1alpha1.TypeUpgraded, upgraded},
 	{v1alpha1.TypeUpdated, updated},
@@ -51,7 +51,7 @@ func Plan(s *decision.Pass, d *compose.Draft) *compose.Plan {
 		}
 	}
 	p.TTL = ttl(s, d, p.Ready)
-	// In a preview nothing is written, and what an edit will do is what one looks for.
+	// A preview writes nothing, and shows what an edit will do.
 	preview := len(compose.List(s.Composite.Map(), "metadata", "managedFields")) == 0
 	d.Settle(p, preview)
 	return p

@@ -18,54 +18,47 @@ import (
 	"github.com/capstan-dev/capstan/function/database/facts"
 )
 
-// topologySafe reports whether members are spread as asked.
+// topologySafe reports whether members are spread as the spec asks.
 func topologySafe(s *decision.Pass) xpv2.Condition {
 	placed := placed(s.Cluster)
 	nodes := grouped(placed, func(m observev1alpha1.TopologyMember) string { return m.Node })
 	zones := grouped(placed, func(m observev1alpha1.TopologyMember) string { return m.Zone })
-	asked := v1alpha1.SpreadOverZones
+	spread := v1alpha1.SpreadOverZones
 	if s.Spec.Availability != nil {
-		asked = s.Spec.Availability.Spread
+		spread = s.Spec.Availability.Spread
 	}
-	// More than that share a zone or node only where there are too few of them.
+	// Where there are enough places, no place has more members than its fair share.
 	crowd := func(groups map[string][]string, places int) bool {
 		fair := (len(placed) + max(places, 1) - 1) / max(places, 1)
 		return slices.ContainsFunc(slices.Collect(maps.Values(groups)), func(ms []string) bool { return len(ms) > fair })
 	}
 	switch n := int(s.Spec.Replicas); {
 	case !s.HasTopology || len(placed) < n:
-		return unknown(v1alpha1.ReasonSpreadUnknown, "it is not known yet where all members are: see the condition HighlyAvailable")
-	case asked == v1alpha1.SpreadAnywhere:
-		return yes(v1alpha1.ReasonSpread, "spec.availability.spread is None: members are where the scheduler chose")
+		return unknown(v1alpha1.ReasonSpreadUnknown, "the nodes of some members are not known yet: see the condition HighlyAvailable")
+	case spread == v1alpha1.SpreadAnywhere:
+		return yes(v1alpha1.ReasonSpread, "spec.availability.spread is None: the scheduler chose the nodes")
 	case n == 1:
 		return yes(v1alpha1.ReasonSpread, "there is one member")
 	case len(nodes) == 1:
-		return no(v1alpha1.ReasonOneNode, "all members are on one node: its loss ends the service; add nodes, and members move when they are recreated")
-	case asked == v1alpha1.SpreadOverZones && crowd(zones, len(s.Seen.Zones)) && len(s.Seen.Zones) > 0:
+		return no(v1alpha1.ReasonOneNode, "all members are on one node, and its loss stops the Database: add nodes; members move when they are recreated")
+	case spread == v1alpha1.SpreadOverZones && crowd(zones, len(s.Seen.Zones)) && len(s.Seen.Zones) > 0:
 		return no(v1alpha1.ReasonZoneShared, "members share a zone although there are enough zones ("+shared(zones)+
-			"): their volumes hold them there; see docs/database-runbook.md to move one")
+			"): their volumes keep them there; to move one, see docs/database-runbook.md")
 	case crowd(nodes, int(s.Seen.Nodes)):
 		return no(v1alpha1.ReasonNodeShared, "members share a node although there are enough nodes ("+shared(nodes)+
-			"): their volumes hold them there; see docs/database-runbook.md to move one")
-	case asked == v1alpha1.SpreadOverZones && len(s.Seen.Zones) > 0 && len(s.Seen.Zones) < n && len(s.Seen.Zones) < 2:
-		return no(v1alpha1.ReasonTooFewZones, "the cluster has one zone: its loss ends the service; add nodes in other zones, or set spec.availability.spread to Nodes")
+			"): their volumes keep them there; to move one, see docs/database-runbook.md")
+	case spread == v1alpha1.SpreadOverZones && len(s.Seen.Zones) > 0 && len(s.Seen.Zones) < n && len(s.Seen.Zones) < 2:
+		return no(v1alpha1.ReasonTooFewZones, "the cluster has one zone, and its loss stops the Database: add nodes in other zones, or set spec.availability.spread to Nodes")
 	default:
 		return yes(v1alpha1.ReasonSpread, "members are spread as evenly as the cluster allows")
 	}
 }
 
-// placed members are on a node.
 func placed(s *facts.Cluster) []observev1alpha1.TopologyMember {
-	var ms []observev1alpha1.TopologyMember
-	for _, m := range s.Seen.Members {
-		if m.Node != "" {
-			ms = append(ms, m)
-		}
-	}
-	return ms
+	return filtered(s.Seen.Members, func(m observev1alpha1.TopologyMember) bool { return m.Node != "" })
 }
 
-// grouped members by where they are. Those of whom it is not known are in no group.
+// grouped members by place. A member whose place is unknown is in no group.
 func grouped(ms []observev1alpha1.TopologyMember, by func(observev1alpha1.TopologyMember) string) map[string][]string {
 	groups := map[string][]string{}
 	for _, m := range ms {
@@ -76,7 +69,6 @@ func grouped(ms []observev1alpha1.TopologyMember, by func(observev1alpha1.Topolo
 	return groups
 }
 
-// shared places in words.
 func shared(groups map[string][]string) string {
 	var words []string
 	for _, place := range compose.SortedKeys(groups) {
@@ -87,14 +79,12 @@ func shared(groups map[string][]string) string {
 	return strings.Join(words, "; ")
 }
 
-// resilience tells what the loss of each member, node and zone would do, from where members are and how closely they follow right
-// now.
+// resilience is what the loss of each member, node and zone would do, by the current places and lag of members.
 func resilience(s *decision.Decision) *v1alpha1.Resilience {
-	if !s.Leads() || len(placed(s.Cluster)) == 0 {
+	ms, r := placed(s.Cluster), &v1alpha1.Resilience{}
+	if !s.Leads() || len(ms) == 0 {
 		return nil
 	}
-	r := &v1alpha1.Resilience{}
-	ms := placed(s.Cluster)
 	for _, kind := range []struct {
 		name  string
 		place func(observev1alpha1.TopologyMember) string
@@ -117,35 +107,30 @@ func resilience(s *decision.Decision) *v1alpha1.Resilience {
 			r.Survives = append(r.Survives, kind.name)
 		}
 	}
-	// It ends no writes, and nothing else says so.
+	// It stops no writes, and nothing else reports it.
 	if s.TakesBackups() && backup.IsOnVolume(s.Cluster) {
-		r.Risks = append(r.Risks, fmt.Sprintf("the loss of volume %s takes all backups with it, because they are in one volume of this cluster", backup.RepositoryClaim(&s.Names)))
+		r.Risks = append(r.Risks, fmt.Sprintf("the loss of volume %s destroys all backups, because they are on one volume of this cluster", backup.RepositoryClaim(&s.Names)))
 	}
 	return r
 }
 
-// without some members: what becomes of writes, or nothing when they go on or come back by themselves.
+// without some members: what happens to writes, or "" when they continue or recover by themselves.
 func without(s *decision.Decision, lost []string) string {
 	remain := func(m observev1alpha1.TopologyMember) bool { return !slices.Contains(lost, m.Name) }
-	leads := slices.Contains(lost, s.Seen.Leader)
-	candidates := len(those(candidates(s), remain))
-	followers := len(those(s.Seen.Members, func(m observev1alpha1.TopologyMember) bool {
+	leader := slices.Contains(lost, s.Seen.Leader)
+	candidates := len(filtered(candidates(s), remain))
+	standbys := len(filtered(s.Seen.Members, func(m observev1alpha1.TopologyMember) bool {
 		return remain(m) && m.Role != observev1alpha1.RoleLeader && m.State == observev1alpha1.MemberStreaming && m.Ready
 	}))
 	strict := s.Spec.Availability != nil && s.Spec.Availability.Durability == v1alpha1.DurabilityStrict && s.Spec.Replicas > 1
 	switch {
-	case leads && s.Seen.Paused:
-		return "ends writes, because failover is paused by hand"
-	case leads && candidates == 0:
-		return "ends writes until it is back, because no other member could lead"
-	case leads && strict && followers < 2, !leads && strict && followers < 1:
-		return "holds up commits until it is back, because spec.availability.durability is Strict and no member would be left to wait for"
+	case leader && s.Seen.Paused:
+		return "stops writes, because failover is paused by hand"
+	case leader && candidates == 0:
+		return "stops writes until it is back, because no other member could become the leader"
+	case leader && strict && standbys < 2, !leader && strict && standbys < 1:
+		return "blocks commits until it is back, because spec.availability.durability is Strict and no standby would be left"
 	default:
 		return ""
 	}
-}
-
-// those of the members that are so.
-func those(ms []observev1alpha1.TopologyMember, are func(observev1alpha1.TopologyMember) bool) []observev1alpha1.TopologyMember {
-	return slices.DeleteFunc(slices.Clone(ms), func(m observev1alpha1.TopologyMember) bool { return !are(m) })
 }

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -24,86 +23,107 @@ import (
 // restores reports whether a restore is under way, or about to be.
 func restores(s *decision.Pass) bool {
 	if step := s.Memory.Step; step != nil && step.Kind == memory.StepUpgrade && step.Phase == v1alpha1.RestoreFilling && s.UpgradeReport().ID == step.ID {
-		return s.IsMemoryPending() // The Topology tells when there is something to do.
+		return s.IsMemoryPending() // The Topology reports when there is something to do.
 	}
 	return s.Memory.Step != nil || s.IsMemoryPending() || s.Restoring != nil && s.Restoring.Reason == v1alpha1.ReasonRestoreWaiting ||
 		s.Upgrading != nil && s.Upgrading.Reason == v1alpha1.ReasonUpgradeWaiting
 }
 
-// restoreDeadlines are when restores are worth another look.
-func restoreDeadlines(s *decision.Pass) []time.Time {
-	var at []time.Time
-	for _, k := range s.Memory.Kept {
-		at = append(at, k.Until)
-	}
-	if s.Restoring != nil && !s.Restoring.Until.IsZero() {
-		at = append(at, s.Restoring.Until)
-	}
-	return at
-}
-
-// restored tells what became of spec.restore, or how far the step is that is under way.
+// restored reports the outcome of spec.restore, or the progress of the step that is under way.
 func restored(s *decision.Pass) xpv2.Condition {
-	if len(s.Problems) > 0 || s.Spec.Restore == nil && decision.RestoreStep(s.Cluster) == nil {
+	if len(s.Problems) > 0 {
 		return xpv2.Condition{}
 	}
+	c, _ := restoreState(s)
+	return c
+}
+
+// restoreStatus is the same in the status.
+func restoreStatus(s *decision.Pass) *v1alpha1.RestoreStatus {
+	_, st := restoreState(s)
+	return st
+}
+
+func restoreState(s *decision.Pass) (xpv2.Condition, *v1alpha1.RestoreStatus) {
 	if step := decision.RestoreStep(s.Cluster); step != nil {
 		reason, message := progressOf(s, step)
-		return no(reason, step.ID+": "+message)
+		return no(reason, step.ID+": "+message), &v1alpha1.RestoreStatus{
+			ID: step.ID, Undo: step.Kind == memory.StepUndo, Phase: step.Phase, At: step.At, RestorePoint: step.RestorePoint, Message: message,
+			From: int32(step.From), To: int32(step.To), Since: &metav1.Time{Time: step.Since}, //nolint:gosec // They count restores.
+		}
+	}
+	if s.Spec.Restore == nil || len(s.Problems) > 0 {
+		return xpv2.Condition{}, nil
 	}
 	if w := s.Restoring; w != nil {
-		if w.Reason == "" {
-			return no(v1alpha1.ReasonRestoreWaiting, w.ID+": it is being written down that it begins")
+		c := no(w.Reason, w.Message)
+		if !w.Closed() {
+			c = no(v1alpha1.ReasonRestoreWaiting, w.ID+": the restore starts when Capstan has recorded it")
 		}
-		return no(w.Reason, w.Message)
+		return c, &v1alpha1.RestoreStatus{ID: w.ID, Undo: w.Undo, Phase: v1alpha1.RestoreWaiting, At: w.At, RestorePoint: w.Point, Message: w.Message}
 	}
 	id := decision.RestoreID(s.Cluster)
-	switch done, _ := s.Memory.Restored(id); done.State {
+	done, ended := s.Memory.Restored(id)
+	if !ended {
+		return xpv2.Condition{}, nil
+	}
+	st := &v1alpha1.RestoreStatus{
+		ID: id, Undo: done.State == v1alpha1.RestoreUndone, Phase: done.State, At: done.At, RestorePoint: done.RestorePoint,
+		From: int32(done.From), To: int32(done.To), Since: &metav1.Time{Time: done.When}, //nolint:gosec // They count restores.
+	}
+	switch done.State {
 	case v1alpha1.RestoreSkipped:
-		return no(v1alpha1.ReasonRestoreSkipped, id+": the Database was made with this id, and nothing was restored: for a restore choose another id")
+		return no(v1alpha1.ReasonRestoreSkipped, id+": the Database was created with this id, so nothing was restored: for a restore, choose another id"), st
 	case v1alpha1.RestoreUndone:
-		return yes(v1alpha1.ReasonRestoreUndone, fmt.Sprintf("%s: clients were led back to generation %d; for another restore choose another id", id, done.From))
+		return yes(v1alpha1.ReasonRestoreUndone, fmt.Sprintf("%s: clients were switched back to generation %d; for another restore, choose another id", id, done.From)), st
 	default:
 		return yes(v1alpha1.ReasonRestored, fmt.Sprintf(
-			"%s: clients were led to generation %d; to go back while generation %d is kept, set spec.restore to {undo: %s}", id, done.To, done.From, id))
+			"%s: clients were switched to generation %d; to go back while generation %d is kept, set spec.restore to {undo: %s}", id, done.To, done.From, id)), st
 	}
 }
 
 // progressOf a step: how far it is, and what blocks it.
 func progressOf(s *decision.Pass, step *memory.Step) (xpv2.ConditionReason, string) {
 	if s.Pending != "" {
-		return v1alpha1.ReasonRestoreWaiting, fmt.Sprintf("waiting for Credential %q to remember what comes next", s.Called(names.SuffixAccess))
+		return v1alpha1.ReasonRestoreWaiting, fmt.Sprintf("waiting for Credential %q to record the next step", s.Called(names.SuffixAccess))
 	}
 	if step.Phase == v1alpha1.RestoreFencing {
-		message := fmt.Sprintf("generation %d is stopped, and clients are led to generation %d once no member of it runs", step.From, step.To)
+		message := fmt.Sprintf("generation %d is being stopped; clients are switched to generation %d when no member of generation %d runs", step.From, step.To, step.From)
 		if s.Order.Message != "" {
 			message += ": " + s.Order.Message
 		}
 		return v1alpha1.ReasonRestoreFencing, message
 	}
 	t := s.Siblings[step.To]
-	begun := fmt.Sprintf("generation %d comes up beside generation %d, which serves: ", step.To, step.From)
+	begun := fmt.Sprintf("generation %d is being prepared while generation %d serves: ", step.To, step.From)
 	if t == nil {
-		return v1alpha1.ReasonRestoreFilling, begun + decision.TakeBack(*step)
+		return v1alpha1.ReasonRestoreFilling, begun + decision.HowToCancel(*step)
 	}
-	blocked, is := blocked(t.Cluster)
+	m, awaited := blocked(t.Cluster), awaitedBy(s, t)
 	switch {
-	case is:
-		return xpv2.ConditionReason(blocked.Reason), begun + about(blocked) + "; " + decision.TakeBack(*step)
-	case len(t.Sets) == 0 && members.MissingFor(t.Cluster, s.Known && s.Pending != "") != nil:
-		return v1alpha1.ReasonRestoreFilling, begun + members.MissingFor(t.Cluster, s.Known && s.Pending != "").Message
+	case m != nil:
+		return xpv2.ConditionReason(m.Reason), begun + about(*m) + "; " + decision.HowToCancel(*step)
+	case awaited != nil:
+		return v1alpha1.ReasonRestoreFilling, begun + awaited.Message
 	case order.AllHealthy(t.Cluster, t.Before):
-		return v1alpha1.ReasonRestoreWaiting, fmt.Sprintf("generation %d is ready: %s", step.To, cmp.Or(s.SwitchBlocked(), "clients are about to be switched over"))
+		return v1alpha1.ReasonRestoreWaiting, fmt.Sprintf("generation %d is ready: %s", step.To, cmp.Or(s.SwitchGate(v1alpha1.ReasonRestoreWaiting).Message, "clients are about to be switched"))
 	case t.HasTopology && t.Seen.Paused:
-		return v1alpha1.ReasonPaused, begun + "failover in it is paused by hand: " + s.Traits.Resume
+		return v1alpha1.ReasonPaused, begun + "its failover is paused by hand: " + s.Traits.Resume
 	case t.Leads():
 		return v1alpha1.ReasonRestoreFilling, begun + "waiting for " + strings.Join(unhealthy(t), ", ") + " to be ready and to have every commit"
 	default:
-		return v1alpha1.ReasonRestoreFilling, begun + "no member of it leads yet; " + decision.TakeBack(*step)
+		return v1alpha1.ReasonRestoreFilling, begun + "it has no leader yet; " + decision.HowToCancel(*step)
 	}
 }
 
-// unhealthy members of this generation that should be there.
+// awaitedBy a generation that has no members yet, or nil.
+func awaitedBy(s *decision.Pass, t *decision.Decision) *facts.Awaited {
+	if t == nil || len(t.Sets) > 0 {
+		return nil
+	}
+	return members.MissingFor(t.Cluster, s.Known && s.Pending != "")
+}
+
 func unhealthy(s *decision.Decision) []string {
 	var names []string
 	for _, v := range s.Before.Views {
@@ -114,7 +134,7 @@ func unhealthy(s *decision.Decision) []string {
 	return names
 }
 
-// generationStatus tells which generation there is, once there was a restore.
+// generationStatus is the active generation and those kept, once there was a restore.
 func generationStatus(s *facts.Cluster) *v1alpha1.GenerationStatus {
 	if !s.Known && s.Generation <= 1 || s.Memory.Active == 0 {
 		return nil
@@ -130,30 +150,4 @@ func generationStatus(s *facts.Cluster) *v1alpha1.GenerationStatus {
 		})
 	}
 	return st
-}
-
-// restoreStatus is what became of spec.restore, or the step that is under way.
-func restoreStatus(s *decision.Pass) *v1alpha1.RestoreStatus {
-	if step := decision.RestoreStep(s.Cluster); step != nil {
-		_, message := progressOf(s, step)
-		return &v1alpha1.RestoreStatus{
-			ID: step.ID, Undo: step.Kind == memory.StepUndo, Phase: step.Phase, At: step.At, RestorePoint: step.RestorePoint, Message: message,
-			From: int32(step.From), To: int32(step.To), Since: &metav1.Time{Time: step.Since}, //nolint:gosec // They count restores.
-		}
-	}
-	r := s.Spec.Restore
-	if r == nil || len(s.Problems) > 0 {
-		return nil
-	}
-	if w := s.Restoring; w != nil {
-		return &v1alpha1.RestoreStatus{ID: w.ID, Undo: w.Undo, Phase: v1alpha1.RestoreWaiting, At: w.At, RestorePoint: w.Point, Message: w.Message}
-	}
-	done, ended := s.Memory.Restored(decision.RestoreID(s.Cluster))
-	if !ended {
-		return nil
-	}
-	return &v1alpha1.RestoreStatus{
-		ID: done.ID, Undo: done.State == v1alpha1.RestoreUndone, Phase: done.State, At: done.At, RestorePoint: done.RestorePoint,
-		From: int32(done.From), To: int32(done.To), Since: &metav1.Time{Time: done.When}, //nolint:gosec // They count restores.
-	}
 }

@@ -53,7 +53,11 @@ func status(s *decision.Pass, d *compose.Draft) v1alpha1.DatabaseStatus {
 	for _, c := range s.Spec.Consumers {
 		st.ConnectionSecrets = append(st.ConnectionSecrets, access.ConnectionSecret(s.Cluster, c))
 	}
-	for _, v := range order.Of(s.Cluster, runs(s.Cluster)).Views {
+	revision := ""
+	if len(s.Problems) == 0 {
+		revision = podinputs.Revision(s.Cluster)
+	}
+	for _, v := range order.Of(s.Cluster, revision).Views {
 		if !v.Exists && v.State == observev1alpha1.MemberUnknown {
 			continue
 		}
@@ -73,14 +77,6 @@ func status(s *decision.Pass, d *compose.Draft) v1alpha1.DatabaseStatus {
 		st.LastFailover = &v1alpha1.FailoverStatus{At: f.At, From: f.From, To: f.To, Cause: f.Cause}
 	}
 	return st
-}
-
-// runs is the revision that members should run, or nothing while the spec is not carried out.
-func runs(s *facts.Cluster) string {
-	if len(s.Problems) > 0 {
-		return ""
-	}
-	return podinputs.Revision(s)
 }
 
 func phase(s *decision.Decision) v1alpha1.DatabasePhase {
@@ -113,51 +109,57 @@ func phase(s *decision.Decision) v1alpha1.DatabasePhase {
 	}
 }
 
-// changing reports whether a change is under way and goes on by itself.
+// changing reports whether a change is under way and continues by itself.
 func changing(s *decision.Decision) bool {
 	return len(s.Problems) == 0 && !s.Order.Done && !s.Order.Failed && !s.Order.Held
 }
 
-// readiness of the Database: it is as asked. Stopped members are when the spec asks for that; else a member leads, and nothing it
-// needs is missing. For the first time every consumer can log in and finds the extensions, too: what waits for a Database that is
-// Ready begins with its migrations. Once ready, it stays so while a member leads.
+// isReady reports whether the Database matches the spec: members are stopped if the spec asks for that; otherwise there is a
+// leader, and nothing it needs is missing. For the first time, every consumer can also log in and finds the extensions, because
+// programs that wait for a Ready Database start with their migrations. Once ready, it stays ready while there is a leader.
 func isReady(s *decision.Pass, d *compose.Draft) bool {
 	before := compose.IsTrue(s.Composite.Map(), xpv2.TypeReady)
-	repositoryAddress := len(missingExtensions(s.Cluster)) == 0 &&
+	consumersServed := len(missingExtensions(s.Cluster)) == 0 &&
 		!slices.ContainsFunc(s.Spec.Consumers, func(c v1alpha1.Consumer) bool { return !access.LoggedIn(s.Cluster, c) })
 	switch {
 	case order.Hibernated(s.Cluster):
 		return d.Complete()
 	case len(s.Sets) > 0 && !s.HasTopology:
-		// Nobody looks: what was is what is known.
+		// Without the Topology, the last known state stays.
 		return before
 	default:
-		return s.Leads() && (before || d.Complete() && repositoryAddress && len(missing(s.Cluster)) == 0)
+		return s.Leads() && (before || d.Complete() && consumersServed && len(missing(s.Cluster)) == 0)
 	}
 }
 
-// moveDeadlines are when a switchover that waits is worth another look.
-func moveDeadlines(s *decision.Decision) []time.Time {
-	if s.Move == nil || s.Move.Gate.Until.IsZero() {
-		return nil
-	}
-	return []time.Time{s.Move.Gate.Until}
-}
-
-// ttl by what the Database waits for.
+// ttl until the next reconcile, by what the Database waits for.
 func ttl(s *decision.Pass, d *compose.Draft, ready bool) time.Duration {
-	deadlines := slices.Concat(restoreDeadlines(s), upgradeDeadlines(s), moveDeadlines(s.Decision), d.Deadlines())
-	if !s.Order.Until.IsZero() {
-		deadlines = append(deadlines, s.Order.Until)
-	}
-	if w := maintenance.WindowAt(s.Spec.Maintenance, s.Now); w != nil && len(s.Planned) > 0 && !s.Order.Held {
-		deadlines = append(deadlines, w.End.Add(-maintenance.MemberTakes))
-	}
+	deadlines := d.Deadlines()
 	add := func(at time.Time, known bool) {
-		if known {
+		if known && !at.IsZero() {
 			deadlines = append(deadlines, at)
 		}
 	}
+	for _, k := range s.Memory.Kept {
+		add(k.Until, true)
+	}
+	if s.Restoring != nil {
+		add(s.Restoring.Until, true)
+	}
+	if s.Upgrading != nil {
+		add(s.Upgrading.Until, true)
+	}
+	if s.Known && s.Fence() != "" {
+		add(s.Memory.Step.FencedUntil(), true)
+	}
+	if s.Move != nil {
+		add(s.Move.Gate.Until, true)
+	}
+	if w := maintenance.WindowAt(s.Spec.Maintenance, s.Now); w != nil {
+		add(w.End.Add(-maintenance.MemberTakes), len(s.Planned) > 0 && !s.Order.Held)
+	}
+	add(s.Before.Gate.Until, order.UpgradeNext(s.Cluster, s.Before))
+	add(s.Order.Until, true)
 	add(backup.Due(s.Cluster))
 	add(backup.FirstAgain(s.Cluster))
 	add(backup.VerifyLost(s.Cluster))
@@ -165,7 +167,6 @@ func ttl(s *decision.Pass, d *compose.Draft, ready bool) time.Duration {
 	return pace(s, d, ready).TTL(s.Now, deadlines...)
 }
 
-// pace of the Database.
 func pace(s *decision.Pass, d *compose.Draft, ready bool) compose.Pace {
 	pace := compose.Settled
 	if !ready || changing(s.Decision) || restores(s) || incomplete(s.Decision) || s.Hooks.Gate.Closed() && !s.Hooks.Gate.Failed {
@@ -188,17 +189,17 @@ func pace(s *decision.Pass, d *compose.Draft, ready bool) compose.Pace {
 	return pace
 }
 
-// incomplete reports whether a member that should run does not, or none could lead in the leader's place.
+// incomplete reports whether a member that should run does not, or none could replace the leader.
 func incomplete(s *decision.Decision) bool {
 	return !order.Hibernated(s.Cluster) && (len(missing(s.Cluster)) > 0 || s.Spec.Replicas > 1 && len(candidates(s)) == 0)
 }
 
-// HurryFor is how long a step that nobody can write during is looked at all the time. One that takes longer waits for a pod or a
-// node, not for us.
+// HurryFor is how long a step during which clients cannot write is reconciled all the time. A longer step waits for a pod or a
+// node, not for Capstan.
 const HurryFor = 5 * time.Minute
 
-// Hurried reports whether clients wait until they are led to another generation. What leads to that is several changes one after
-// the other, and with each that goes unheard writes would stand still for half a minute more.
+// Hurried reports whether clients wait until they are switched to another generation. That takes several changes one after the
+// other, and each change that Crossplane does not notice would block writes for half a minute more.
 func Hurried(s *facts.Cluster) bool {
 	step := s.Memory.Step
 	return step != nil && step.Phase == v1alpha1.RestoreFencing && s.Now.Before(step.Since.Add(HurryFor))

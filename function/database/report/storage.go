@@ -17,15 +17,15 @@ import (
 	"github.com/capstan-dev/capstan/function/database/facts"
 )
 
-// storageHealthy tells about the volumes, the worst first.
+// storageHealthy reports the worst problem of the volumes.
 func storageHealthy(s *decision.Pass) xpv2.Condition {
-	var full, low, strange []string
+	var full, low, foreign []string
 	known := true
 	for _, letter := range compose.SortedKeys(s.Sets) {
 		m := s.SeenMember(letter)
 		switch {
 		case m.Reason == string(v1alpha1.ReasonVolumeOfAnother):
-			strange = append(strange, about(m))
+			foreign = append(foreign, about(m))
 		case m.Disk == facts.DiskFull:
 			full = append(full, fill(s.Cluster, m))
 		case m.Disk == facts.DiskLow:
@@ -38,17 +38,17 @@ func storageHealthy(s *decision.Pass) xpv2.Condition {
 	stuck := having(s.Cluster, storagev1alpha1.VolumeNotExpandable)
 	need, backups := backup.RepositoryFill(s.Cluster)
 	switch {
-	case len(strange) > 0:
-		return no(v1alpha1.ReasonVolumeOfAnother, strings.Join(strange, "; "))
+	case len(foreign) > 0:
+		return no(v1alpha1.ReasonVolumeOfAnother, strings.Join(foreign, "; "))
 	case len(full) > 0:
 		return no(v1alpha1.ReasonStorageFull,
-			"over 95 % full, and a server that cannot write stops: "+strings.Join(full, "; ")+". "+makeRoom(s.Cluster, failed, stuck))
+			"over 95 % full, and a server stops when it cannot write: "+strings.Join(full, "; ")+". "+makeRoom(s.Cluster))
 	case len(failed) > 0:
 		return no(v1alpha1.ReasonGrowthFailed, fmt.Sprintf(
-			"volumes are to have %s, and it is tried again: %s", s.Sizes.Wanted.String(), strings.Join(failed, "; ")))
+			"volumes cannot grow to %s yet, and Capstan tries again: %s", s.Sizes.Wanted.String(), strings.Join(failed, "; ")))
 	case len(stuck) > 0:
 		return no(v1alpha1.ReasonGrowthUnsupported, fmt.Sprintf(
-			"volumes are to have %s and stay as they are: %s", s.Sizes.Wanted.String(), strings.Join(stuck, "; ")))
+			"volumes cannot grow to %s: %s", s.Sizes.Wanted.String(), strings.Join(stuck, "; ")))
 	case len(low) > 0:
 		reason := v1alpha1.ReasonStorageLow
 		switch w := s.Sizes; {
@@ -57,19 +57,18 @@ func storageHealthy(s *decision.Pass) xpv2.Condition {
 		case w.Held != "":
 			reason = v1alpha1.ReasonGrowthHeld
 		}
-		return no(reason, "over 85 % full: "+strings.Join(low, "; ")+". "+makeRoom(s.Cluster, failed, stuck))
+		return no(reason, "over 85 % full: "+strings.Join(low, "; ")+". "+makeRoom(s.Cluster))
 	case backups != "":
 		return no(need, backups)
 	case len(s.Sets) == 0 || !known:
-		return unknown(v1alpha1.ReasonVolumePending, "volumes are being made, or it is not known how full they are")
+		return unknown(v1alpha1.ReasonVolumePending, "volumes are being created, or their usage is not known yet")
 	case growing(s.Cluster):
-		return yes(v1alpha1.ReasonGrowing, "every volume has room, and is made larger: "+progress(s.Cluster))
+		return yes(v1alpha1.ReasonGrowing, "every volume has room, and volumes are growing: "+progress(s.Cluster))
 	default:
 		return yes(v1alpha1.ReasonStorageReady, "every volume has room")
 	}
 }
 
-// fill of the volume of a member, for people.
 func fill(s *facts.Cluster, m observev1alpha1.TopologyMember) string {
 	words := "the volume of " + m.Name
 	if m.VolumeSize != "" {
@@ -81,32 +80,31 @@ func fill(s *facts.Cluster, m observev1alpha1.TopologyMember) string {
 	return words
 }
 
-// makeRoom tells what to do about volumes that fill up.
-func makeRoom(s *facts.Cluster, failed, stuck []string) string {
+// makeRoom is the remedy for volumes that fill up.
+func makeRoom(s *facts.Cluster) string {
+	failed, stuck := having(s, storagev1alpha1.VolumeFailed), having(s, storagev1alpha1.VolumeNotExpandable)
 	switch w := s.Sizes; {
 	case len(failed) > 0:
-		return fmt.Sprintf("They are to grow to %s, and cannot: %s", s.Sizes.Wanted.String(), strings.Join(failed, "; "))
+		return fmt.Sprintf("They cannot grow to %s: %s", w.Wanted.String(), strings.Join(failed, "; "))
 	case len(stuck) > 0:
-		return "Remove data, or make another Database of a class of storage that grows and move the data: " + strings.Join(stuck, "; ")
+		return "Remove data, or create another Database with a storage class that allows growth, and move the data: " + strings.Join(stuck, "; ")
 	case growing(s):
-		return "They grow: " + progress(s)
+		return "They are growing: " + progress(s)
 	case w.Bound:
-		return fmt.Sprintf("They have grown to spec.storageGrowth.max (%s): raise that or spec.storage, or remove data", s.Spec.StorageGrowth.Max.String())
+		return fmt.Sprintf("They have reached spec.storageGrowth.max (%s): raise it or spec.storage, or remove data", s.Spec.StorageGrowth.Max.String())
 	case w.Held != "":
-		return "They do not grow by themselves for that. Once the cause is mended the room is free again; raising spec.storage helps until then"
+		return "Capstan does not grow them for this cause. When the cause is fixed, the room is free again; raising spec.storage helps until then"
 	default:
 		return fmt.Sprintf("Raise spec.storage (%s), which takes effect without a restart and also while the server is stopped, or remove data", s.Spec.Storage.String())
 	}
 }
 
-// growing reports whether volumes are on their way to the size that is wanted.
+// growing reports whether volumes are smaller than desired.
 func growing(s *facts.Cluster) bool {
-	has := s.Sizes.Granted
-	size := s.Sizes.Wanted
-	return len(has) > 0 && has[0].Cmp(size) < 0
+	granted := s.Sizes.Granted
+	return len(granted) > 0 && granted[0].Cmp(s.Sizes.Wanted) < 0
 }
 
-// progress of growth, for people.
 func progress(s *facts.Cluster) string {
 	var words []string
 	size := s.Sizes.Wanted
@@ -118,7 +116,7 @@ func progress(s *facts.Cluster) string {
 	return strings.Join(words, ", ")
 }
 
-// having a state: what those volumes tell.
+// having a state: what these volumes report.
 func having(s *facts.Cluster, state string) []string {
 	var words []string
 	for _, v := range s.OnDisk.Volumes {
@@ -129,17 +127,16 @@ func having(s *facts.Cluster, state string) []string {
 	return words
 }
 
-// storageStatus tells how large and how full volumes are, once there are any.
+// storageStatus is how large and how full volumes are, once there are any.
 func storageStatus(s *facts.Cluster) *v1alpha1.StorageStatus {
 	if len(s.Sets) == 0 || len(s.Problems) > 0 {
 		return nil
 	}
-	seen := s.OnDisk
-	st := &v1alpha1.StorageStatus{Wanted: s.Sizes.Wanted.String(), State: seen.State}
+	st := &v1alpha1.StorageStatus{Wanted: s.Sizes.Wanted.String(), State: s.OnDisk.State}
 	if has := s.Sizes.Granted; len(has) > 0 && len(has) == len(s.Sets) {
 		st.Size = has[0].String()
 	}
-	for _, v := range seen.Volumes {
+	for _, v := range s.OnDisk.Volumes {
 		o := v1alpha1.VolumeStatus{Member: v.Member, Size: v.Granted}
 		if m := s.SeenMember(s.LetterOf(v.Member)).Volume; m != nil {
 			o.UsedPercent, o.Fill = m.UsedPercent, m.Fill
@@ -149,13 +146,12 @@ func storageStatus(s *facts.Cluster) *v1alpha1.StorageStatus {
 	return st
 }
 
-// fullStop reports whether members do not serve because their volumes are full.
-func fullStop(s *facts.Cluster) (string, bool) {
+// fullStop is why there is no leader when a volume is full, or "".
+func fullStop(s *facts.Cluster) string {
 	for _, letter := range compose.SortedKeys(s.Sets) {
 		if m := s.SeenMember(letter); m.Disk == facts.DiskFull && !m.Ready {
-			return fmt.Sprintf("no member leads, and %s. %s", fill(s, m),
-				makeRoom(s, having(s, storagev1alpha1.VolumeFailed), having(s, storagev1alpha1.VolumeNotExpandable))), true
+			return fmt.Sprintf("there is no leader, because a volume is full: %s. %s", fill(s, m), makeRoom(s))
 		}
 	}
-	return "", false
+	return ""
 }

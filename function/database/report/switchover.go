@@ -5,8 +5,6 @@ package report
 import (
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
@@ -16,15 +14,15 @@ import (
 	"github.com/capstan-dev/capstan/function/database/switchover"
 )
 
-// switchedOver tells what became of the switchover of the spec, or of Capstan's own.
+// switchedOver reports the outcome of the switchover of the spec, or of Capstan's own.
 func switchedOver(s *decision.Pass) xpv2.Condition {
 	w, m := s.Spec.Switchover, s.Move
 	if len(s.Problems) > 0 || w == nil && (m == nil || m.Asked && !m.Own) {
 		return xpv2.Condition{}
 	}
 	if w != nil {
-		if status, reason, message := requestedOutcome(s.Decision, w.ID); reason != "" {
-			return xpv2.Condition{Status: status, Reason: reason, Message: message}
+		if c := requestedOutcome(s.Decision, w.ID); c.Status != "" {
+			return c
 		}
 	}
 	if m == nil {
@@ -32,11 +30,11 @@ func switchedOver(s *decision.Pass) xpv2.Condition {
 	}
 	what := m.ID
 	if m.Own {
-		what = fmt.Sprintf("node %s of the leader takes no pods", m.Node)
+		what = fmt.Sprintf("node %s of the leader is cordoned", m.Node)
 	}
 	switch {
 	case m.Asked || m.Begin:
-		return no(v1alpha1.ReasonSwitchingOver, fmt.Sprintf("%s: member %s was asked to hand over to %s", what, m.From, m.To))
+		return no(v1alpha1.ReasonSwitchingOver, fmt.Sprintf("%s: the leader, member %s, hands over to member %s", what, m.From, m.To))
 	case m.Gate.Closed():
 		return no(m.Gate.Reason, what+": "+m.Gate.Message)
 	default:
@@ -44,31 +42,31 @@ func switchedOver(s *decision.Pass) xpv2.Condition {
 	}
 }
 
-// requestedOutcome is what became of the switchover of the spec, when that is known.
-func requestedOutcome(s *decision.Decision, id string) (corev1.ConditionStatus, xpv2.ConditionReason, string) {
-	switch o, told := switchover.Outcome(s.Cluster, id); {
-	case told && o.State == observev1alpha1.SwitchoverDone:
-		return corev1.ConditionTrue, v1alpha1.ReasonSwitchedOver, fmt.Sprintf("%s: member %s leads since; for another switchover choose another id", id, o.To)
-	case told && o.State == observev1alpha1.SwitchoverFailed:
-		return corev1.ConditionFalse, v1alpha1.ReasonSwitchoverFailed, fmt.Sprintf("%s: %s; to try again choose another id", id, o.Message)
+// requestedOutcome of the switchover of the spec, when that is known.
+func requestedOutcome(s *decision.Decision, id string) xpv2.Condition {
+	switch o, known := switchover.Outcome(s.Cluster, id); {
+	case known && o.State == observev1alpha1.SwitchoverDone:
+		return yes(v1alpha1.ReasonSwitchedOver, fmt.Sprintf("%s: member %s became the leader; for another switchover, choose another id", id, o.To))
+	case known && o.State == observev1alpha1.SwitchoverFailed:
+		return no(v1alpha1.ReasonSwitchoverFailed, fmt.Sprintf("%s: %s; to try again, choose another id", id, o.Message))
 	case id == switchover.Skipped(s.Cluster):
-		return corev1.ConditionFalse, v1alpha1.ReasonSwitchoverSkipped, id + ": the Database was made with this id, and nothing was moved: for a switchover choose another id"
+		return no(v1alpha1.ReasonSwitchoverSkipped, id+": the Database was created with this id, so nothing was switched over: for a switchover, choose another id")
 	case s.Move != nil && s.Move.ID != id:
-		return corev1.ConditionFalse, v1alpha1.ReasonSwitchingOver, id + ": another switchover has to end first"
+		return no(v1alpha1.ReasonSwitchingOver, id+": another switchover must end first")
 	default:
-		return "", "", ""
+		return xpv2.Condition{}
 	}
 }
 
-// switchoverStatus is what became of the switchover of the spec.
+// switchoverStatus is the outcome of the switchover of the spec.
 func switchoverStatus(s *decision.Decision) *v1alpha1.SwitchoverStatus {
 	w := s.Spec.Switchover
 	if w == nil {
 		return nil
 	}
 	st := &v1alpha1.SwitchoverStatus{ID: w.ID, To: w.To, Outcome: v1alpha1.SwitchoverWaiting}
-	switch o, told := switchover.Outcome(s.Cluster, w.ID); {
-	case told:
+	switch o, known := switchover.Outcome(s.Cluster, w.ID); {
+	case known:
 		st.Outcome, st.From, st.To, st.Message, st.At = o.State, o.From, o.To, o.Message, &o.At
 	case w.ID == switchover.Skipped(s.Cluster):
 		st.Outcome = v1alpha1.SwitchoverSkipped

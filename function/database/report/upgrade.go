@@ -19,16 +19,14 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/database/decision"
 	"github.com/capstan-dev/capstan/function/database/facts"
-	"github.com/capstan-dev/capstan/function/database/members"
 	"github.com/capstan-dev/capstan/function/database/memory"
 	"github.com/capstan-dev/capstan/function/database/names"
-	"github.com/capstan-dev/capstan/function/database/order"
 )
 
-// Reasons that the program of the members has while it upgrades as it should.
+// whileUpgrading are the reasons of members during an upgrade without a problem.
 var whileUpgrading = []string{apimembers.ReasonUpgrading, apimembers.ReasonWaitingForUpgrade}
 
-// A standing is what is told of an upgrade.
+// An upgradeState is what is reported of an upgrade.
 type upgradeState struct {
 	v1alpha1.UpgradeStatus
 
@@ -36,7 +34,7 @@ type upgradeState struct {
 	reason xpv2.ConditionReason
 }
 
-// upgraded tells what became of an upgrade, or how far it is.
+// upgraded reports the outcome of an upgrade, or its progress.
 func upgraded(s *decision.Pass) xpv2.Condition {
 	if st := upgradeProgress(s); st != nil {
 		return xpv2.Condition{Status: st.status, Reason: st.reason, Message: st.ID + ": " + st.Message}
@@ -52,7 +50,7 @@ func upgradeStatus(s *decision.Pass) *v1alpha1.UpgradeStatus {
 	return nil
 }
 
-// upgradeProgress of the upgrade that is under way, or else asked for, or else was the last one to be carried out.
+// upgradeProgress of the upgrade that is under way, or else requested, or else was carried out last.
 func upgradeProgress(s *decision.Pass) *upgradeState {
 	if len(s.Problems) > 0 {
 		return nil
@@ -64,7 +62,7 @@ func upgradeProgress(s *decision.Pass) *upgradeState {
 		st := &upgradeState{status: corev1.ConditionFalse, reason: u.Reason}
 		st.UpgradeStatus = v1alpha1.UpgradeStatus{ID: u.ID, From: u.From, To: u.To, Phase: v1alpha1.UpgradeWaiting, Message: u.Message}
 		if u.Reason == "" {
-			st.reason, st.Message = v1alpha1.ReasonUpgradeWaiting, "it is being written down that it begins"
+			st.reason, st.Message = v1alpha1.ReasonUpgradeWaiting, "the upgrade starts when Capstan has recorded it"
 		}
 		return st
 	}
@@ -82,7 +80,7 @@ func upgradeProgress(s *decision.Pass) *upgradeState {
 	return nil
 }
 
-// progressOfUpgrade a step that is under way.
+// progressOfUpgrade of a step that is under way.
 func progressOfUpgrade(s *decision.Pass, step *memory.Step) *upgradeState {
 	r := s.UpgradeReport()
 	st := &upgradeState{status: corev1.ConditionFalse}
@@ -94,7 +92,7 @@ func progressOfUpgrade(s *decision.Pass, step *memory.Step) *upgradeState {
 	case step.Kind == memory.StepUndoUpgrade:
 		st.From, st.To, st.Phase, st.reason = st.To, st.From, v1alpha1.UpgradeUndoing, v1alpha1.ReasonUpgradeUndoing
 		_, st.Message = progressOf(s, step)
-		st.Message += fmt.Sprintf("; WHAT WAS COMMITTED SINCE THE UPGRADE STAYS BEHIND in generation %d", step.From)
+		st.Message += fmt.Sprintf("; COMMITS MADE SINCE THE UPGRADE STAY BEHIND in generation %d", step.From)
 		return st
 	case step.Phase == v1alpha1.RestoreFencing:
 		st.Phase = v1alpha1.UpgradeSwitching
@@ -103,93 +101,95 @@ func progressOfUpgrade(s *decision.Pass, step *memory.Step) *upgradeState {
 		st.Phase, st.reason, st.Message = preparing(s, step, r)
 	}
 	if s.Pending != "" {
-		st.Message += fmt.Sprintf("; waiting for Credential %q to remember what comes next", s.Called(names.SuffixAccess))
+		st.Message += fmt.Sprintf("; waiting for Credential %q to record the next step", s.Called(names.SuffixAccess))
 	}
 	return st
 }
 
-// switching is what is told while the active generation is fenced.
+// switching is what is reported while the active generation is fenced.
 func switching(s *decision.Pass, step *memory.Step, r observev1alpha1.UpgradeReport) (xpv2.ConditionReason, string) {
-	if m, is := cannotFence(s.Cluster); is {
-		return v1alpha1.ReasonCannotFence, about(m) + ", and goes on serving; if that lasts for two minutes, the upgrade fails and nothing was changed"
+	if m := cannotFence(s.Cluster); m != nil {
+		return v1alpha1.ReasonCannotFence, about(*m) + ", and continues to serve; if this lasts two minutes, the upgrade fails and changes nothing"
 	}
-	message := fmt.Sprintf("generation %d takes no writes, and its data is upgraded: clients are led to generation %d once a member of it leads", step.From, step.To)
+	message := fmt.Sprintf("generation %d takes no writes while its data is upgraded: clients are switched to generation %d when it has a leader", step.From, step.To)
 	if r.Phase != "" {
 		message += "; the member that upgrades is in the phase " + r.Phase
 	}
-	if m, is := blockedUpgrade(s.Siblings[step.To]); is {
-		message += ": " + about(m)
+	if m := blockedUpgrade(s.Siblings[step.To]); m != nil {
+		message += ": " + about(*m)
 	}
-	return v1alpha1.ReasonUpgradeSwitching, message + fmt.Sprintf("; unless it ends by %s the former version goes on", step.FencedUntil().UTC().Format(time.RFC3339))
+	return v1alpha1.ReasonUpgradeSwitching, message + fmt.Sprintf("; if this does not end by %s, the former version continues", step.FencedUntil().UTC().Format(time.RFC3339))
 }
 
-// preparing is what is told while the active generation serves.
+// preparing is what is reported while the active generation serves.
 func preparing(s *decision.Pass, step *memory.Step, r observev1alpha1.UpgradeReport) (v1alpha1.UpgradePhase, xpv2.ConditionReason, string) {
 	t := s.Siblings[step.To]
-	begun := fmt.Sprintf("generation %d of version %s comes up beside generation %d, which serves", step.To, s.VersionOf(step.To), step.From)
-	back := fmt.Sprintf("; to end it, set spec.version back to %q", s.VersionOf(step.From))
+	begun := fmt.Sprintf("generation %d of version %s is being prepared while generation %d serves", step.To, s.VersionOf(step.To), step.From)
+	back := fmt.Sprintf("; to cancel, set spec.version back to %q", s.VersionOf(step.From))
 	phase := v1alpha1.UpgradePhase(r.Phase)
-	if m, is := blockedUpgrade(t); is {
-		return cmp.Or(phase, v1alpha1.UpgradeCopying), xpv2.ConditionReason(m.Reason), begun + ": " + about(m) + back
+	if m := blockedUpgrade(t); m != nil {
+		return cmp.Or(phase, v1alpha1.UpgradeCopying), xpv2.ConditionReason(m.Reason), begun + ": " + about(*m) + back
 	}
 	if r.Message != "" {
 		begun += ": " + r.Message
 	}
 	switch r.Phase {
 	case apimembers.UpgradeIncompatible:
-		return phase, v1alpha1.ReasonUpgradeIncompatible, fmt.Sprintf("the data cannot be upgraded as it is: %s; drop or change what it names: it is tried again every minute%s",
+		return phase, v1alpha1.ReasonUpgradeIncompatible, fmt.Sprintf("the data cannot be upgraded: %s; drop or change the objects that this names: Capstan tries again every minute%s",
 			strings.TrimRight(r.Findings, ". "), back)
 	case apimembers.UpgradeReady:
 		g := s.MayFence()
-		return phase, cmp.Or(g.Reason, v1alpha1.ReasonUpgradeWaiting), "the copy is ready: " + cmp.Or(g.Message, "clients are about to be switched over") + back
+		return phase, cmp.Or(g.Reason, v1alpha1.ReasonUpgradeWaiting), "the copy is ready: " + cmp.Or(g.Message, "clients are about to be switched") + back
 	case apimembers.UpgradeChecking:
-		return phase, v1alpha1.ReasonUpgradePreparing, begun + "; its copy follows, and it is tried whether it can be upgraded" + back
+		return phase, v1alpha1.ReasonUpgradePreparing, begun + "; Capstan copies the data next, and tries the upgrade on the copy" + back
 	case "":
-		if t != nil && len(t.Sets) == 0 && members.MissingFor(t.Cluster, s.Known && s.Pending != "") != nil {
-			begun += ": " + members.MissingFor(t.Cluster, s.Known && s.Pending != "").Message
+		if a := awaitedBy(s, t); a != nil {
+			begun += ": " + a.Message
 		}
 	}
-	return v1alpha1.UpgradeCopying, v1alpha1.ReasonUpgradePreparing, begun + "; the data is copied" + back
+	return v1alpha1.UpgradeCopying, v1alpha1.ReasonUpgradePreparing, begun + "; the data is being copied" + back
 }
 
-// cannotFence is the leader that is to stop for a fence and goes on serving, if it does.
-func cannotFence(s *facts.Cluster) (observev1alpha1.TopologyMember, bool) {
+// cannotFence is the leader that should stop for a fence but continues to serve, if it does.
+func cannotFence(s *facts.Cluster) *observev1alpha1.TopologyMember {
 	i := slices.IndexFunc(s.Seen.Members, func(m observev1alpha1.TopologyMember) bool { return m.Reason == string(v1alpha1.ReasonCannotFence) })
 	if i < 0 || s.Fence() == "" {
-		return observev1alpha1.TopologyMember{}, false
+		return nil
 	}
-	return s.Seen.Members[i], true
+	return &s.Seen.Members[i]
 }
 
-// blockedUpgrade is what blocks the member that upgrades, beside what it does.
-func blockedUpgrade(s *decision.Decision) (observev1alpha1.TopologyMember, bool) {
+// blockedUpgrade is the member that upgrades, if something blocks it.
+func blockedUpgrade(s *decision.Decision) *observev1alpha1.TopologyMember {
 	if s == nil {
-		return observev1alpha1.TopologyMember{}, false
+		return nil
 	}
-	m, is := blocked(s.Cluster)
-	return m, is && !slices.Contains(whileUpgrading, m.Reason)
+	if m := blocked(s.Cluster); m != nil && !slices.Contains(whileUpgrading, m.Reason) {
+		return m
+	}
+	return nil
 }
 
-// outcomeOfUpgrade is what is told of an upgrade that is over.
+// outcomeOfUpgrade is what is reported of an upgrade that is over.
 func outcomeOfUpgrade(s *facts.Cluster, done memory.Done) *upgradeState {
 	from, to := s.Memory.Versions[done.From], s.Memory.Versions[done.To]
 	st := &upgradeState{status: corev1.ConditionFalse}
 	st.UpgradeStatus = v1alpha1.UpgradeStatus{ID: done.ID, From: from, To: to, Since: &metav1.Time{Time: done.When}}
-	again := "to try it once more, set spec.upgrade to {retry: <a word that it was not tried with>}"
+	again := "to try again, set spec.upgrade to {retry: <a new word>}"
 	switch done.State {
 	case memory.UpgradeFailed:
 		st.Phase, st.reason = v1alpha1.UpgradeFailed, v1alpha1.ReasonUpgradeFailed
-		st.Message = fmt.Sprintf("it failed, and generation %d of version %s goes on with nothing changed: %s; %s, or set spec.version back to %q",
+		st.Message = fmt.Sprintf("the upgrade failed, and generation %d of version %s continues unchanged: %s; %s, or set spec.version back to %q",
 			done.From, from, strings.TrimRight(done.Why, ". "), again, from)
 	case v1alpha1.RestoreUndone:
 		st.Phase, st.reason = v1alpha1.UpgradeUndone, v1alpha1.ReasonUpgradeUndone
-		st.Message = fmt.Sprintf("clients were led back to generation %d of version %s; what was committed after the upgrade is only in generation %d; set spec.version to %q and take spec.upgrade.undo out; %s",
+		st.Message = fmt.Sprintf("clients were switched back to generation %d of version %s; commits made after the upgrade are only in generation %d; set spec.version to %q and remove spec.upgrade.undo; %s",
 			done.From, from, done.To, from, again)
 	default:
 		st.status, st.Phase, st.reason = corev1.ConditionTrue, v1alpha1.UpgradeDone, v1alpha1.ReasonUpgraded
-		st.Message = fmt.Sprintf("clients are led to generation %d of version %s", done.To, to)
+		st.Message = fmt.Sprintf("clients were switched to generation %d of version %s", done.To, to)
 		if s.Memory.Keeps(done.From) {
-			st.Message += fmt.Sprintf("; generation %d of version %s is kept: {undo: %s} in spec.upgrade and version %q go back to it, WITHOUT what was committed since",
+			st.Message += fmt.Sprintf("; generation %d of version %s is kept: to go back to it, WITHOUT the commits made since, set spec.upgrade to {undo: %s} and spec.version to %q",
 				done.From, from, done.ID, from)
 		}
 		settling(s, st, done)
@@ -197,7 +197,7 @@ func outcomeOfUpgrade(s *facts.Cluster, done memory.Done) *upgradeState {
 	return st
 }
 
-// settling adds what the member reports that upgraded the data and serves.
+// settling adds the report of the member that upgraded the data and serves.
 func settling(s *facts.Cluster, st *upgradeState, done memory.Done) {
 	r := s.Seen.Upgrade
 	if r == nil || r.ID != done.ID {
@@ -205,43 +205,9 @@ func settling(s *facts.Cluster, st *upgradeState, done memory.Done) {
 	}
 	if r.Phase != apimembers.UpgradeDone {
 		st.Phase, st.reason = v1alpha1.UpgradeSettling, v1alpha1.ReasonUpgradeSettling
-		st.Message += "; statistics are computed, and until that is done some queries may be slower"
+		st.Message += "; statistics are being computed, and some queries may be slower until then"
 	}
 	if r.Message != "" {
 		st.Message += "; " + r.Message
 	}
-}
-
-// upgradePause of writes that clients have to expect.
-func upgradePause(s *facts.Cluster) string {
-	return fmt.Sprintf("about as long as it took on the copy, %d s, and some seconds more, once, while the leader stops and the data is upgraded", s.UpgradeReport().GapSeconds)
-}
-
-// describeUpgrade as the change that comes next.
-func describeUpgrade(s *decision.Decision, c *v1alpha1.DatabaseChange) {
-	g := s.MayFence()
-	approved := s.Spec.Maintenance != nil && s.Spec.Maintenance.Approval == v1alpha1.ApprovalManual && s.Spec.Maintenance.Approve == c.Hash
-	switch c.Message = g.Message; {
-	case g.Failed:
-		c.State = v1alpha1.ChangeFailed
-	case g.Closed() && approved:
-		c.State = v1alpha1.ChangeApproved
-	case g.Closed():
-		c.State = v1alpha1.ChangeWaiting
-	}
-}
-
-// upgradeDeadlines are when upgrades are worth another look.
-func upgradeDeadlines(s *decision.Pass) []time.Time {
-	var at []time.Time
-	if s.Upgrading != nil && !s.Upgrading.Until.IsZero() {
-		at = append(at, s.Upgrading.Until)
-	}
-	if s.Known && s.Fence() != "" {
-		at = append(at, s.Memory.Step.FencedUntil())
-	}
-	if order.UpgradeNext(s.Cluster, s.Before) && !s.Before.Gate.Until.IsZero() {
-		at = append(at, s.Before.Gate.Until)
-	}
-	return at
 }

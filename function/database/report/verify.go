@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -16,8 +17,8 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// kindsOfFailure of a verification that are reasons of the condition. Others, of a member of another version, are told as what
-// they are: failures.
+// kindsOfFailure of a verification that are reasons of the condition. Others, from a member of another version, are reported as
+// failures.
 var kindsOfFailure = map[string]xpv2.ConditionReason{
 	observev1alpha1.VerifyRestore:   v1alpha1.ReasonRestoreFailed,
 	observev1alpha1.VerifySlow:      v1alpha1.ReasonRestoreTooSlow,
@@ -28,53 +29,49 @@ var kindsOfFailure = map[string]xpv2.ConditionReason{
 
 // backupVerified reports whether the latest backup could be restored when that was last tried.
 func backupVerified(s *decision.Pass) xpv2.Condition {
-	if s.Spec.Backup == nil || s.Spec.Backup.Verify == nil {
+	if s.Spec.Backup.Verify == nil {
 		return xpv2.Condition{}
 	}
-	again := "; to verify at once set spec.backup.verify.now to a new id"
-	see := fmt.Sprintf("see kubectl -n %s get pods -l %s=%s", s.Namespace, names.LabelVerificationOf, s.Name)
+	again := "; to verify now, set spec.backup.verify.now to a new id"
+	see := seePods(&s.Names, names.LabelVerificationOf)
 	b := s.BackupReport()
 	v := b.Verification
 	lost, begun := backup.VerifyLost(s.Cluster)
 	due, known := backup.VerifyDue(s.Cluster)
 	switch {
-	case !s.TakesBackups():
-		return no(v1alpha1.ReasonBackupsOff, "backups are off: set spec.backup.enabled to true")
 	case !v.Asked:
-		return unknown(v1alpha1.ReasonBackupUnknown, "the leader has not told yet what verifications came to: see the condition BackupFresh")
+		return unknown(v1alpha1.ReasonBackupUnknown, "the leader has not reported the results of verifications yet: see the condition BackupFresh")
 	case v.Failure != "":
-		reason, ok := kindsOfFailure[v.Failure]
-		if !ok {
-			reason = v1alpha1.ReasonVerificationFailed
-		}
 		message := v.Message
 		if v.Backup != "" {
 			message = fmt.Sprintf("backup %s: %s", v.Backup, v.Message)
 		}
-		return no(reason, message+again)
+		return no(cmp.Or(kindsOfFailure[v.Failure], v1alpha1.ReasonVerificationFailed), message+again)
 	case backup.Past(s.Cluster, lost, begun):
 		return no(v1alpha1.ReasonVerificationLost,
-			"a verification began and was ended before it told a result: its node or its memory was taken away; "+see+again)
+			"a verification began but ended without a result, because its pod lost its node or ran out of memory; "+see+again)
 	case isVerificationSilent(s.Cluster):
-		return no(v1alpha1.ReasonVerificationLost, "the last verification ended without success and told no result; "+see+again)
+		return no(v1alpha1.ReasonVerificationLost, "the last verification failed and reported no result; "+see+again)
 	case backup.Past(s.Cluster, due, known):
-		return no(v1alpha1.ReasonVerificationOverdue, "no backup was verified since the schedule asked for it: "+see+again)
+		return no(v1alpha1.ReasonVerificationOverdue, "the verification of spec.backup.verify.schedule is overdue: "+see+again)
 	case v.Ended == "" && b.Label == "":
 		return unknown(v1alpha1.ReasonVerificationPending, "there is no backup yet: see the condition BackupFresh")
 	case v.Ended == "":
 		return unknown(v1alpha1.ReasonVerificationPending, "the first backup is being verified: "+see)
 	default:
-		return yes(v1alpha1.ReasonVerified, "the latest backup was restored when it was last tried, and all that is asked of it held: see status.backup.lastVerified")
+		return yes(v1alpha1.ReasonVerified, "the last verification restored the latest backup, and every check passed: see status.backup.lastVerified")
 	}
 }
 
-// isVerificationSilent reports whether a verification ended without success, and nobody told why.
+// isVerificationSilent reports whether a verification ended without success and without a report.
 func isVerificationSilent(s *facts.Cluster) bool {
 	if !backup.Verifies(s) {
 		return false
 	}
-	told := facts.Stamp(s.BackupReport().Verification.Ended)
-	silent := func(began time.Time, failed bool) bool { return failed && (told == nil || told.Time.Before(began)) }
+	reported := facts.Stamp(s.BackupReport().Verification.Ended)
+	silent := func(began time.Time, failed bool) bool {
+		return failed && (reported == nil || reported.Time.Before(began))
+	}
 	for _, name := range []string{backup.FirstVerify, backup.NowName(s.Spec.Backup.Verify.Now)} {
 		if began, _, failed := backup.Failure(s.Observed[names.VerifyNowPrefix+name]); silent(began, failed) {
 			return true

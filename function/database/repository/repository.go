@@ -29,16 +29,14 @@ import (
 )
 
 // identityOfRepository is the label of the claim in place of an identity: backups are kept under the name of the Database, as
-// they are in a bucket, and whoever has the name has them.
+// in a bucket, and belong to the Database that has the name.
 const identityOfRepository = "repository"
 
-// Ports of the host of a volume of backups, by their names.
-const (
-	portRepositoryBackups = "backups"
-)
+// portRepositoryBackups is the name of the port that serves backups.
+const portRepositoryBackups = "backups"
 
-// Compose of backups on a volume: a pod that serves it, its certificate and that of who may come, and how large it is. A
-// Database that no longer keeps its backups there leaves it as it is, as it does a bucket.
+// Compose what backups on a volume need: a pod that serves the volume, the certificates of server and clients, and the size of
+// the volume. A Database that no longer keeps its backups there leaves it as it is, as it does a bucket.
 func Compose(d *compose.Draft, s *facts.Cluster) {
 	if s.Kinds[names.CertificateGVK] == compose.Available {
 		d.Offer(names.RepositoryCertificate, repositoryCertificate(&s.Names))
@@ -61,11 +59,6 @@ func Compose(d *compose.Draft, s *facts.Cluster) {
 // called so.
 func repositoryBase(s *names.Names) string { return s.Name + "." + names.SuffixRepository }
 
-// repositoryLabels of that pod. They are not those of members.
-func repositoryLabels(s *names.Names) map[string]string {
-	return s.PodLabels(s.Traits.App+"-repository", names.LabelRepositoryOf)
-}
-
 // repositoryCertificate is what the host of the volume shows to members, and what opens their backup tool to it: it takes the
 // backups.
 func repositoryCertificate(s *names.Names) *compose.Manifest[certificates.Spec] {
@@ -86,8 +79,8 @@ func repositoryService(s *names.Names) *applycorev1.ServiceApplyConfiguration {
 			WithPorts(network.ServicePort(s.Traits.BackupPort, s.Traits.Ports.Backup), network.ServicePort(portRepositoryBackups, s.Traits.Ports.Repository)))
 }
 
-// repositoryPolicy lets members, those who take and verify backups, and members of copies reach the host of the volume, and it
-// only names and members.
+// repositoryPolicy lets members, Jobs that take and verify backups, and members of copies reach the host of the volume. The host
+// reaches only name servers and members.
 func repositoryPolicy(s *facts.Cluster) *applynetworkingv1.NetworkPolicyApplyConfiguration {
 	labelled := func(label string) *compose.Peer { return network.Pods(map[string]string{label: s.Name}) }
 	members := network.Members(s)
@@ -117,7 +110,7 @@ func repositorySet(s *facts.Cluster) compose.Named {
 			WithPersistentVolumeClaimRetentionPolicy(applyappsv1.StatefulSetPersistentVolumeClaimRetentionPolicy().
 				WithWhenDeleted(whenDeleted).WithWhenScaled(appsv1.RetainPersistentVolumeClaimRetentionPolicyType)).
 			WithSelector(applymetav1.LabelSelector().WithMatchLabels(s.RepositorySelector())).
-			WithTemplate(applycorev1.PodTemplateSpec().WithLabels(repositoryLabels(&s.Names)).WithSpec(repositoryPod(s))))
+			WithTemplate(applycorev1.PodTemplateSpec().WithLabels(s.PodLabels(s.Traits.App+"-repository", names.LabelRepositoryOf)).WithSpec(repositoryPod(s))))
 	live := s.Observed[names.Repository]
 	if live == nil {
 		set.Spec.WithVolumeClaimTemplates(repositoryClaimTemplate(s))
@@ -145,28 +138,25 @@ func repositoryClaimTemplate(s *facts.Cluster) *applycorev1.PersistentVolumeClai
 	return c.WithName(names.VolumeData).WithLabels(labels).WithSpec(spec)
 }
 
-// repositoryImage is that of the leader: the backup tool talks only to another one of its own version, and what is archived must
-// not wait for who is not updated yet.
+// repositoryImage is the leader's image: the backup tool talks only to its own version, and the archive must not wait until the
+// repository is updated.
 func repositoryImage(s *facts.Cluster) string {
+	containers := []string{"spec", "template", "spec", "containers"}
 	if o, ok := s.Sets[s.LetterOf(s.Seen.Leader)]; ok {
-		for _, c := range compose.List(o.Object.Map(), "spec", "template", "spec", "containers") {
-			if container, ok := c.(map[string]any); ok && container["name"] == s.Traits.App {
-				return compose.Text(container, "image")
-			}
+		if c := facts.Entry(compose.List(o.Object.Map(), containers...), s.Traits.App); c != nil {
+			return compose.Text(c, "image")
 		}
 	}
 	// Between two leaders it stays.
 	if o := s.Observed[names.Repository]; o != nil {
-		for _, c := range compose.List(o.Map(), "spec", "template", "spec", "containers") {
-			if container, ok := c.(map[string]any); ok {
-				return compose.Text(container, "image")
-			}
+		if c := facts.First(compose.List(o.Map(), containers...)); c != nil {
+			return compose.Text(c, "image")
 		}
 	}
 	return s.Image.Name
 }
 
-// ReaderImage is that of pods which read backups: where a host serves them, its own, for the same reason.
+// ReaderImage is the image of pods that read backups: where a host serves them, the host's, for the same reason.
 func ReaderImage(s *facts.Cluster) string {
 	if backup.IsOnVolume(s) {
 		return repositoryImage(s)

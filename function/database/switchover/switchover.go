@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package switchover decides whether the leader is asked to hand over, and to whom.
+// Package switchover decides whether the leader hands over, and to which member.
 package switchover
 
 import (
@@ -18,27 +18,27 @@ import (
 	"github.com/capstan-dev/capstan/function/database/order"
 )
 
-// A Move is a switchover that is wanted and has no outcome yet.
+// A Move is a switchover that is requested and has no outcome yet.
 type Move struct {
 	ID, From, To string
 
-	// Own reports that it is Capstan's own, because node, on which the leader runs, is being emptied.
+	// Own reports that it is Capstan's own, because Node, on which the leader runs, is cordoned.
 	Own  bool
 	Node string
 
-	// Asked reports that the Topology has it already, and begin that it gets it now.
+	// Asked reports that the Topology has it already, and Begin that it gets it now.
 	Asked, Begin bool
 
-	// Gate that holds it, or reason and message why nobody could lead.
+	// Gate that blocks it, or reason and message why no member can become the leader.
 	Gate    maintenance.Gate
 	Reason  xpv2.ConditionReason
 	Message string
 }
 
-// OwnMoves begin the ids of switchovers that Capstan asks for itself.
+// OwnMoves begin the ids of Capstan's own switchovers.
 const OwnMoves = "capstan-"
 
-// Outcome of a switchover that the Topology tells of.
+// Outcome of a switchover that the Topology reports.
 func Outcome(s *facts.Cluster, id string) (observev1alpha1.SwitchoverOutcome, bool) {
 	i := slices.IndexFunc(s.Seen.Switchovers, func(o observev1alpha1.SwitchoverOutcome) bool { return o.ID == id })
 	if i < 0 {
@@ -49,8 +49,8 @@ func Outcome(s *facts.Cluster, id string) (observev1alpha1.SwitchoverOutcome, bo
 
 // Ended reports whether a switchover has an outcome.
 func Ended(s *facts.Cluster, id string) bool {
-	o, told := Outcome(s, id)
-	return told && o.State != observev1alpha1.SwitchoverAsked
+	o, known := Outcome(s, id)
+	return known && o.State != observev1alpha1.SwitchoverAsked
 }
 
 // Handed is the switchover that the Topology was given before.
@@ -67,9 +67,9 @@ func Handed(s *facts.Cluster) *observev1alpha1.TopologySwitchover {
 }
 
 // Skipped is the id that the Database was made with: recreated from its manifest, it must not switch over a second time.
-// It is written down before there is a member.
+// It is recorded before there is a member.
 func Skipped(s *facts.Cluster) string {
-	// No switchover that was asked for before clients are switched is meant for another generation.
+	// A switchover that was requested before clients are switched is not meant for another generation.
 	if o := s.Observed[s.In(names.DCS)]; o != nil && !s.Side {
 		return compose.Text(o.Map(), "metadata", "annotations", names.AnnotationSkipped)
 	}
@@ -79,12 +79,12 @@ func Skipped(s *facts.Cluster) string {
 	return ""
 }
 
-// Requested switchover: one that the Topology was given and that is not over, then that of the spec, then
-// one of a leader whose node is being emptied.
+// Requested switchover: first the one that the Topology has and that is not over, then the one of the spec, then one of a leader
+// whose node is cordoned.
 func Requested(s *facts.Cluster, sit order.Situation) *Move {
 	if h := Handed(s); h != nil && !Ended(s, h.ID) {
 		m := &Move{ID: h.ID, From: h.From, To: h.To, Asked: true}
-		// A request that is taken back before members have it was never made.
+		// A request that is removed from the spec before members have it was never made.
 		_, begun := Outcome(s, h.ID)
 		if begun || s.Spec.Switchover != nil && s.Spec.Switchover.ID == h.ID {
 			return m
@@ -100,8 +100,8 @@ func Requested(s *facts.Cluster, sit order.Situation) *Move {
 	return moveOffNode(s, sit)
 }
 
-// moveOffNode a node that is being emptied: before the pod of the leader has to go, and only when somebody can lead elsewhere. It
-// is asked for once on each timeline, so that it does not go back and forth, and is not tried again when it fails.
+// moveOffNode moves the leader off a cordoned node before its pod is evicted, and only when another member can become the leader.
+// It is requested once on each timeline, so that it does not repeat, and not again when it fails.
 func moveOffNode(s *facts.Cluster, sit order.Situation) *Move {
 	i := slices.IndexFunc(sit.Views, order.View.Leading)
 	if !s.Leads() || i < 0 || !sit.Views[i].Cordoned || sit.Views[i].Node == "" {
@@ -117,12 +117,12 @@ func moveOffNode(s *facts.Cluster, sit order.Situation) *Move {
 	return &Move{ID: OwnMoves + h, From: sit.Views[i].Name, Own: true, Node: sit.Views[i].Node}
 }
 
-// Judge move: whether it can be asked for now, and who leads then.
+// Judge a move: whether it can begin now, and which member becomes the leader.
 func Judge(s *facts.Cluster, m Move, sit order.Situation, o order.Order) *Move {
 	if m.Asked || sit.Handing {
 		return &m
 	}
-	// One that was asked for by hand is a decision, which only a freeze holds.
+	// A person decided on a switchover of the spec, so only a freeze blocks it.
 	m.Gate = sit.Freeze
 	if m.Own {
 		m.Gate = sit.Gate
@@ -135,12 +135,12 @@ func Judge(s *facts.Cluster, m Move, sit order.Situation, o order.Order) *Move {
 		m.Reason, m.Message = v1alpha1.ReasonAwaitingTopology, order.UnknownMembers
 	case sit.Paused:
 		m.Reason, m.Message = v1alpha1.ReasonPaused, "failover is paused by hand: "+sit.Resume
-	case !sit.Leads:
-		m.Reason, m.Message = v1alpha1.ReasonNoLeader, "no member leads: see the condition Available"
+	case !sit.HasLeader:
+		m.Reason, m.Message = v1alpha1.ReasonNoLeader, "there is no leader: see the condition Available"
 	case o.Touches():
-		m.Reason, m.Message = v1alpha1.ReasonAwaitingCandidate, "a member is being changed: the lead moves afterwards"
+		m.Reason, m.Message = v1alpha1.ReasonAwaitingCandidate, "a member is being changed: the switchover starts after that"
 	case m.Own && slices.ContainsFunc(sit.Views, ill):
-		m.Reason, m.Message = v1alpha1.ReasonAwaitingCandidate, "a member is not well: the lead moves once it is"
+		m.Reason, m.Message = v1alpha1.ReasonAwaitingCandidate, "a member is not healthy: the switchover starts when it is"
 	default:
 		if m.To, m.Message = sit.Candidate(m.From, m.To); m.Message != "" {
 			m.Reason = v1alpha1.ReasonAwaitingCandidate
@@ -150,7 +150,7 @@ func Judge(s *facts.Cluster, m Move, sit order.Situation, o order.Order) *Move {
 	return &m
 }
 
-// Moving reports whether the leader was asked to hand over and nothing was heard yet.
+// Moving reports whether the leader is handing over, without an outcome yet.
 func Moving(s *facts.Cluster, m *Move) bool {
 	return m != nil && m.Asked || slices.ContainsFunc(s.Seen.Switchovers, func(o observev1alpha1.SwitchoverOutcome) bool {
 		return o.State == observev1alpha1.SwitchoverAsked

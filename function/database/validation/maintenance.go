@@ -4,10 +4,12 @@ package validation
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
 	"github.com/capstan-dev/capstan/function/check"
+	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/facts"
 )
 
@@ -19,9 +21,26 @@ func checkMaintenance(s *facts.Cluster) []check.Problem {
 	var ps []check.Problem
 	for i, w := range m.Windows {
 		field := fmt.Sprintf("spec.maintenance.windows[%d]", i)
-		// An empty name is UTC, and Local that of whatever machine this runs on.
+		// An empty name is UTC, and Local is the zone of the machine that runs this.
 		if _, err := time.LoadLocation(w.TimeZone); err != nil || strings.EqualFold(w.TimeZone, "local") {
 			ps = append(ps, check.Invalid(field+".timeZone", w.TimeZone, "must be the name of a time zone, for instance Europe/Zurich"))
+		}
+	}
+	return ps
+}
+
+func checkHooks(s *facts.Cluster) []check.Problem {
+	var ps []check.Problem
+	all := s.AllHooks()
+	for _, field := range compose.SortedKeys(all) {
+		h := all[field]
+		if h.SQL != nil {
+			if _, ok := s.HookConsumer(h); !ok {
+				ps = append(ps, check.Invalid(field+".sql.database", h.SQL.Database,
+					"must be a database that one of spec.consumers reads and writes, because the hook runs as that consumer: add a consumer, or name another database"))
+			}
+		} else if u, err := url.Parse(h.HTTP.URL); err != nil || u.Hostname() == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
+			ps = append(ps, check.Invalid(field+".http.url", h.HTTP.URL, "must be an http or https URL without a user"))
 		}
 	}
 	return ps

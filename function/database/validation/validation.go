@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/pooler"
 )
 
 // Checks of a spec with its defaults that its schema accepts: what the schema cannot see. All are made, so that one edit can
@@ -40,17 +41,15 @@ func checkSettings(s *facts.Cluster) []check.Problem {
 }
 
 func checkVersion(s *facts.Cluster) []check.Problem {
-	var versions []string
-	var found facts.Image
-	if found, versions = s.Find(s.Spec.Version); found.Name == "" {
+	if found, versions := s.Find(s.Spec.Version); found.Name == "" {
 		return []check.Problem{{Reason: v1alpha1.ReasonVersionUnavailable, Message: fmt.Sprintf(
-			"spec.version: %q: is none of those that the platform has: choose one of %s, or ask who runs the platform for an image of it (database.images of its settings)",
+			"spec.version: %q: the platform has no image of this version: choose one of %s, or ask the platform team to add an image (database.images in the settings)",
 			s.Spec.Version, strings.Join(versions, ", "))}}
 	}
 	return checkData(s)
 }
 
-// checkData holds the version that is asked for against that of the data. All but the upgrade goes by the latter.
+// checkData compares the requested version with the version of the data. Everything except the upgrade depends on the latter.
 func checkData(s *facts.Cluster) []check.Problem {
 	data := s.DataVersion()
 	if data == "" || data == s.Spec.Version {
@@ -58,12 +57,12 @@ func checkData(s *facts.Cluster) []check.Problem {
 	}
 	if s.Backwards(data) {
 		return []check.Problem{{Reason: v1alpha1.ReasonVersionChangeUnsupported, Message: fmt.Sprintf(
-			"spec.version: %q: the data is of version %s, and data is not taken to an earlier version: set it back to %q; to go back to the data as it was "+
-				"before an upgrade, set spec.upgrade.undo to the id of that as well, while the generation before it is kept", s.Spec.Version, data, data)}}
+			"spec.version: %q: the data has version %s, and Capstan cannot convert data to an earlier version: set spec.version to %q; to return to the data as it was "+
+				"before an upgrade, also set spec.upgrade.undo to the id of that upgrade, while the earlier generation is kept", s.Spec.Version, data, data)}}
 	}
 	if s.Image.Name == "" {
 		return []check.Problem{{Reason: v1alpha1.ReasonVersionUnavailable, Message: fmt.Sprintf(
-			"spec.version: %q: the data is of version %s, of which the platform has no image any more: ask who runs the platform for one that has both (database.images of its settings)",
+			"spec.version: %q: the data has version %s, and the platform has no image with both versions: ask the platform team to add one (database.images in the settings)",
 			s.Spec.Version, data)}}
 	}
 	return nil
@@ -75,13 +74,9 @@ func checkSize(s *facts.Cluster) []check.Problem {
 		for _, p := range s.Settings.Database.Plans {
 			names = append(names, p.Name)
 		}
-		name := s.Spec.Plan
-		if name == "" {
-			name = facts.PlanDefault
-		}
 		return []check.Problem{{Reason: v1alpha1.ReasonPlanUnavailable, Message: fmt.Sprintf(
-			"spec.plan: %q: is none of those that the platform has: choose one of %s, or set spec.resources and ask for a plan of the name %s",
-			name, strings.Join(names, ", "), facts.PlanDefault)}}
+			"spec.plan: %q: the platform has no plan of this name: choose one of %s, or set spec.resources and ask the platform team to add a plan named %s",
+			s.PlanName(), strings.Join(names, ", "), facts.PlanDefault)}}
 	}
 	return nil
 }
@@ -95,7 +90,7 @@ func checkDatabases(s *facts.Cluster) []check.Problem {
 	for i, d := range s.Spec.Databases {
 		if s.Engine.Reserved(d.Name) {
 			ps = append(ps, check.Invalid(fmt.Sprintf("spec.databases[%d].name", i), d.Name,
-				"is a name that the server uses itself: set spec.databases to another one"))
+				"is a name that the server itself uses: choose another name"))
 		}
 	}
 	return ps
@@ -115,4 +110,17 @@ func checkNetwork(s *facts.Cluster) []check.Problem {
 		}
 	}
 	return ps
+}
+
+func checkPooler(s *facts.Cluster) []check.Problem {
+	p := s.Spec.Pooler
+	if p == nil {
+		return nil
+	}
+	if room := pooler.PoolRoom(s); room > 0 && pooler.PoolSize(s)*pooler.Pools(s) > room {
+		return []check.Problem{check.Invalid("spec.pooler.poolSize", pooler.PoolSize(s), fmt.Sprintf(
+			"%d poolers open that many connections for each of %d consumers, together more than %d, which is four fifths of the connections of a member: "+
+				"lower spec.pooler.poolSize, raise spec.config.max_connections, or choose a larger spec.plan", *p.Replicas, max(1, len(s.Spec.Consumers)), room))}
+	}
+	return nil
 }

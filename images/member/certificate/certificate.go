@@ -75,7 +75,10 @@ func (c *Copies) Refresh(now time.Time) (bool, error) {
 	if err != nil || same {
 		return false, err
 	}
-	return true, c.write(files)
+	if err := c.write(files); err != nil {
+		return true, fmt.Errorf("cannot copy certificates: %w", err)
+	}
+	return true, nil
 }
 
 // read a mounted Secret, and make sure that it can be used.
@@ -107,16 +110,13 @@ func (c *Copies) settled(mounted bundle, now time.Time) (cert, key []byte, err e
 		seen = now
 		c.since = map[string]time.Time{id: now}
 	}
-	use, err := os.ReadFile(filepath.Join(c.Link, "members.crt"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return mounted.cert, mounted.key, nil
+	use, err := c.copyOf("members.crt")
+	if use == nil || err != nil {
+		return mounted.cert, mounted.key, err
 	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("cannot read the copy of the certificate: %w", err)
-	}
-	useKey, err := os.ReadFile(filepath.Join(c.Link, "members.key"))
-	if err != nil {
-		return nil, nil, fmt.Errorf("cannot read the copy of the key: %w", err)
+	useKey, err := c.copyOf("members.key")
+	if useKey == nil || err != nil {
+		return mounted.cert, mounted.key, err
 	}
 	leaf, err := first(use)
 	if err != nil {
@@ -135,9 +135,9 @@ func (c *Copies) settled(mounted bundle, now time.Time) (cert, key []byte, err e
 // trusted returns the authorities to trust: the mounted one, and those that the copy has and that are valid still, for others may
 // use a certificate of theirs.
 func (c *Copies) trusted(mounted []byte, now time.Time) ([]byte, error) {
-	before, err := os.ReadFile(filepath.Join(c.Link, "members-ca.crt"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("cannot read the copy of the authority: %w", err)
+	before, err := c.copyOf("members-ca.crt")
+	if err != nil {
+		return nil, err
 	}
 	var out []byte
 	var have [][]byte
@@ -174,43 +174,40 @@ func first(raw []byte) (*x509.Certificate, error) {
 // same reports whether the copies are these files.
 func (c *Copies) same(files map[string][]byte) (bool, error) {
 	for name, want := range files {
-		got, err := os.ReadFile(filepath.Join(c.Link, name))
-		if errors.Is(err, fs.ErrNotExist) {
-			return false, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("cannot read a copy of a certificate: %w", err)
-		}
-		if !bytes.Equal(got, want) {
-			return false, nil
+		if got, err := c.copyOf(name); err != nil || !bytes.Equal(got, want) {
+			return false, err
 		}
 	}
 	return true, nil
+}
+
+// copyOf a mounted file, or nil when there is none.
+func (c *Copies) copyOf(name string) ([]byte, error) {
+	raw, err := os.ReadFile(filepath.Join(c.Link, name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot read the copy of %s: %w", name, err)
+	}
+	return raw, nil
 }
 
 // write the files into a folder of their own and let the link lead there.
 func (c *Copies) write(files map[string][]byte) error {
 	dir, err := os.MkdirTemp(filepath.Dir(c.Link), filepath.Base(c.Link)+".")
 	if err != nil {
-		return fmt.Errorf("cannot copy certificates: %w", err)
+		return err
 	}
 	for name, raw := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), raw, 0o600); err != nil {
-			return fmt.Errorf("cannot copy certificates: %w", err)
+			return err
 		}
 	}
 	before, _ := os.Readlink(c.Link)
 	next := dir + ".link"
 	if err := os.Symlink(filepath.Base(dir), next); err != nil {
-		return fmt.Errorf("cannot copy certificates: %w", err)
+		return err
 	}
-	if err := os.Rename(next, c.Link); err != nil {
-		return fmt.Errorf("cannot copy certificates: %w", err)
+	if err := os.Rename(next, c.Link); err != nil || before == "" {
+		return err
 	}
-	if before != "" {
-		if err := os.RemoveAll(filepath.Join(filepath.Dir(c.Link), before)); err != nil {
-			return fmt.Errorf("cannot remove old copies of certificates: %w", err)
-		}
-	}
-	return nil
+	return os.RemoveAll(filepath.Join(filepath.Dir(c.Link), before))
 }

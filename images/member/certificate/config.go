@@ -15,15 +15,7 @@ import (
 // Config for one connection among members and poolers: with the copies in a folder it shows who this is and trusts the authority
 // of members. They are read again for each, for certificates change.
 func Config(dir string) (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "members.crt"), filepath.Join(dir, "members.key"))
-	if err != nil {
-		return nil, fmt.Errorf("cannot use the certificate of members: %w", err)
-	}
-	roots, err := authorities(dir, "members-ca.crt")
-	if err != nil {
-		return nil, err
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12}, nil
+	return Identity(filepath.Join(dir, "members.crt"), filepath.Join(dir, "members.key"), filepath.Join(dir, "members-ca.crt"))
 }
 
 // ConfigForServer is the same for a connection to the port of clients, where servers show another certificate if the platform has
@@ -33,19 +25,30 @@ func ConfigForServer(dir string, another bool) (*tls.Config, error) {
 	if err != nil || !another {
 		return c, err
 	}
-	if c.RootCAs, err = authorities(dir, "server-ca.crt"); err != nil {
-		return nil, err
-	}
-	return c, nil
+	c.RootCAs, err = Authorities(filepath.Join(dir, "server-ca.crt"))
+	return c, err
 }
 
-func authorities(dir, file string) (*x509.CertPool, error) {
-	raw, err := os.ReadFile(filepath.Join(dir, file))
+// Identity for one connection: a certificate with its key, and the authority to trust, from these files.
+func Identity(cert, key, authority string) (*tls.Config, error) {
+	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
-		return nil, fmt.Errorf("cannot use the authority %s: %w", file, err)
+		return nil, fmt.Errorf("cannot use the certificate: %w", err)
+	}
+	roots, err := Authorities(authority)
+	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12}, err
+}
+
+// Authorities are the certificates in a file.
+func Authorities(file string) (*x509.CertPool, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the authority %s: %w", filepath.Base(file), err)
 	}
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(raw)
+	if !roots.AppendCertsFromPEM(raw) {
+		return nil, fmt.Errorf("cannot use the authority: %s has no certificate", filepath.Base(file))
+	}
 	return roots, nil
 }
 

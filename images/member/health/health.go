@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/capstan-dev/capstan/images/member/web"
 )
 
 // Sick is how long Patroni's loop may be frozen, with the volume fast enough, before the container has to be restarted. Patroni
@@ -87,18 +89,9 @@ func Serve(ctx context.Context, address string, s *State, ready Ready) error {
 	if err != nil {
 		return fmt.Errorf("cannot listen for probes: %w", err)
 	}
-	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	go func() {
-		<-ctx.Done()
-		_ = srv.Close()
-	}()
-	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("cannot answer probes: %w", err)
-	}
-	return nil
+	return web.Serve(ctx, l, &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second})
 }
 
-// answer a probe.
 func answer(w http.ResponseWriter, err error) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)

@@ -40,6 +40,14 @@ func Repeat(ctx context.Context, wake Wakeup, do func(context.Context) time.Dura
 	}
 }
 
+// Every is a loop of Repeat.
+func Every(wake Wakeup, do func(context.Context) time.Duration) func(context.Context) error {
+	return func(ctx context.Context) error {
+		Repeat(ctx, wake, do)
+		return nil
+	}
+}
+
 // Sleep for a while or until the context ends.
 func Sleep(ctx context.Context, d time.Duration) {
 	select {

@@ -94,13 +94,12 @@ type Pod struct {
 
 // List the pods of the Database.
 func (c *Client) List(ctx context.Context) ([]Pod, error) {
-	var list corev1.PodList
-	selector := labels.Set{members.LabelDatabase: c.database}.String()
-	if err := c.rest.Get().Namespace(c.namespace).Resource("pods").Param("labelSelector", selector).Do(ctx).Into(&list); err != nil {
-		return nil, fmt.Errorf("cannot list the pods of the Database: %w", err)
+	list, err := c.list(ctx, labels.Set{members.LabelDatabase: c.database})
+	if err != nil {
+		return nil, err
 	}
 	var out []Pod
-	for _, p := range list.Items {
+	for _, p := range list {
 		member := p.Labels[members.LabelMember]
 		if member == "" {
 			continue // a pod that is no member, such as a Job's
@@ -134,20 +133,38 @@ func decode[T any](p corev1.Pod, name string, into **T) error {
 
 // Poolers returns the addresses of the pods with a label, those that stop among them: they have clients for a while.
 func (c *Client) Poolers(ctx context.Context, label string) ([]string, error) {
-	var list corev1.PodList
 	// All generations of a Database have the same poolers.
 	database, _, _ := strings.Cut(c.database, ".")
-	selector := labels.Set{label: database}.String()
-	if err := c.rest.Get().Namespace(c.namespace).Resource("pods").Param("labelSelector", selector).Do(ctx).Into(&list); err != nil {
-		return nil, fmt.Errorf("cannot list the poolers of the Database: %w", err)
+	list, err := c.list(ctx, labels.Set{label: database})
+	if err != nil {
+		return nil, err
 	}
 	var out []string
-	for _, p := range list.Items {
+	for _, p := range list {
 		if p.Status.Phase == corev1.PodRunning && p.Status.PodIP != "" {
 			out = append(out, p.Status.PodIP)
 		}
 	}
 	return out, nil
+}
+
+// list the pods with some labels.
+func (c *Client) list(ctx context.Context, selector labels.Set) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	if err := c.rest.Get().Namespace(c.namespace).Resource("pods").Param("labelSelector", selector.String()).Do(ctx).Into(&list); err != nil {
+		return nil, fmt.Errorf("cannot list the pods of the Database: %w", err)
+	}
+	return list.Items, nil
+}
+
+// Own pod among the pods of the Database; the zero value when it is not there.
+func (c *Client) Own(list []Pod) Pod {
+	for _, p := range list {
+		if p.Name == c.pod {
+			return p
+		}
+	}
+	return Pod{}
 }
 
 // get the member's own pod.

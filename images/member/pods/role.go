@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -39,14 +38,13 @@ func (c *Client) SetRole(ctx context.Context, role string) (bool, error) {
 // Otherwise a Service would have no pod for a moment: no server would answer the next try of its clients, which then takes a
 // second. Proxies would learn of the new leader up to a second later, because they had just learned that there was none.
 func (c *Client) lead(ctx context.Context) (wrote bool, err error) {
-	var leaders corev1.PodList
-	selector := labels.Set{members.LabelDatabase: c.database, members.LabelRole: members.RoleLeader}.String()
-	if err := c.rest.Get().Namespace(c.namespace).Resource("pods").Param("labelSelector", selector).Do(ctx).Into(&leaders); err != nil {
-		return false, fmt.Errorf("cannot find out which pods have the label of the leader: %w", err)
+	leaders, err := c.list(ctx, labels.Set{members.LabelDatabase: c.database, members.LabelRole: members.RoleLeader})
+	if err != nil {
+		return false, err
 	}
 	own := false
 	var first, last []string
-	for _, p := range leaders.Items {
+	for _, p := range leaders {
 		switch {
 		case p.Name == c.pod:
 			own = true

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -30,13 +31,23 @@ func Start(path string, environment []string, args ...string) (*Child, error) {
 	cmd := exec.Command(path, args...)
 	cmd.Env = append(os.Environ(), environment...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if err := begin(cmd); err != nil {
-		return nil, err
+	return Begin(cmd)
+}
+
+// Begin a command. In a program that reaps, its own Start may not learn how it ended.
+func Begin(cmd *exec.Cmd) (*Child, error) {
+	awaited.Lock()
+	defer awaited.Unlock()
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("cannot start %s: %w", cmd.Path, err)
 	}
 	c := &Child{cmd: cmd, done: make(chan struct{})}
+	awaited.pids[c.PID()] = true
 	go func() {
 		c.err = cmd.Wait()
-		ended(cmd)
+		awaited.Lock()
+		delete(awaited.pids, c.PID())
+		awaited.Unlock()
 		close(c.done)
 	}()
 	return c, nil
@@ -49,39 +60,22 @@ func Run(ctx context.Context, folder, path string, args ...string) (string, erro
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, &said, &said
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = grace
-	if err := Do(cmd); err != nil {
+	if err := Do(cmd, grace); err != nil {
 		return said.String(), fmt.Errorf("%s: %w", filepath.Base(path), err)
 	}
 	return said.String(), nil
 }
 
-// Do a command to its end, as its own Run does, which in a program that reaps may not learn how it ended.
-func Do(cmd *exec.Cmd) error {
-	if err := begin(cmd); err != nil {
+// Do a command to its end. When its context ends first, Do signals it to stop, and kills it after some time.
+func Do(cmd *exec.Cmd, within time.Duration) error {
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = within
+	c, err := Begin(cmd)
+	if err != nil {
 		return err
 	}
-	defer ended(cmd)
-	return cmd.Wait()
-}
-
-// begin a program whose end is waited for.
-func begin(cmd *exec.Cmd) error {
-	awaited.Lock()
-	defer awaited.Unlock()
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("cannot start %s: %w", cmd.Path, err)
-	}
-	awaited.pids[cmd.Process.Pid] = true
-	return nil
-}
-
-// ended records that a program was waited for.
-func ended(cmd *exec.Cmd) {
-	awaited.Lock()
-	defer awaited.Unlock()
-	delete(awaited.pids, cmd.Process.Pid)
+	<-c.done
+	return c.err
 }
 
 // Owns reports whether a process was started by this program, which waits for its end.
@@ -106,4 +100,51 @@ func (c *Child) Signal(s syscall.Signal) error {
 		return fmt.Errorf("cannot signal process %d: %w", c.PID(), err)
 	}
 	return nil
+}
+
+// Ended reports whether the child has ended.
+func (c *Child) Ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Within waits until the child has ended or a time has passed, and reports whether the child has ended.
+func (c *Child) Within(limit time.Duration) bool {
+	select {
+	case <-c.done:
+		return true
+	case <-time.After(limit):
+		return false
+	}
+}
+
+// Stop the child with a signal, and kill it if it has not ended in time.
+func (c *Child) Stop(s syscall.Signal, within time.Duration) {
+	_ = c.Signal(s)
+	if !c.Within(within) {
+		_ = c.Signal(syscall.SIGKILL)
+		<-c.done
+	}
+}
+
+// Head is the beginning of what a program said: one line of at most so many bytes and an ellipsis.
+func Head(said string, most int) string {
+	said = strings.Join(strings.Fields(said), " ")
+	if len(said) > most {
+		return strings.ToValidUTF8(said[:most], "") + " …"
+	}
+	return said
+}
+
+// Tail is the end of what a program said, like Head.
+func Tail(said string, most int) string {
+	said = strings.Join(strings.Fields(said), " ")
+	if len(said) > most {
+		return "… " + strings.ToValidUTF8(said[len(said)-most:], "")
+	}
+	return said
 }

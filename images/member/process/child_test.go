@@ -42,3 +42,21 @@ func TestRun(t *testing.T) {
 		})
 	}
 }
+
+func TestHeadAndTail(t *testing.T) {
+	for _, short := range []func(string, int) string{Head, Tail} {
+		if got := short("a\n  b\n", 3); got != "a b" {
+			t.Errorf("a short text = %q, want one line", got)
+		}
+	}
+	long := "the beginning" + strings.Repeat("x", 300) + "the end"
+	if got := Head(long, 100); !strings.HasPrefix(got, "the beginning") || !strings.HasSuffix(got, " …") || len(got) > 105 {
+		t.Errorf("Head(...) of a long text = %q, want its beginning", got)
+	}
+	if got := Tail(long, 100); !strings.HasPrefix(got, "… ") || !strings.HasSuffix(got, "the end") || len(got) > 105 {
+		t.Errorf("Tail(...) of a long text = %q, want its end", got)
+	}
+	if got := Head("äöü", 3); got != "ä …" {
+		t.Errorf("Head(...) = %q, want whole characters", got)
+	}
+}

@@ -9,13 +9,12 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -36,7 +35,7 @@ func Adopt() error {
 }
 
 // Reap orphans that end until the context does, and call ended with each one's number. Children that this program started with
-// Start, Run or Do are left to the goroutines that wait for them.
+// Start, Begin, Run or Do are left to the goroutines that wait for them.
 func Reap(ctx context.Context, ended func(pid int)) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGCHLD)
@@ -80,39 +79,28 @@ type Process struct {
 
 // Get a process.
 func Get(pid int) (Process, bool) {
-	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	p, err := procfs.NewProc(pid)
 	if err != nil {
 		return Process{}, false
 	}
-	return parse(pid, string(raw))
+	return read(p)
 }
 
-// parse four of the fifty fields of /proc/PID/stat, which is read every 20 ms while PostgreSQL stops: "PID (name) state parent
-// …", where the name may hold anything.
-func parse(pid int, stat string) (Process, bool) {
-	open, closing := strings.IndexByte(stat, '('), strings.LastIndexByte(stat, ')')
-	if open < 0 || closing < open {
-		return Process{}, false
-	}
-	rest := strings.Fields(stat[closing+1:])
-	if len(rest) < 2 {
-		return Process{}, false
-	}
-	parent, err := strconv.Atoi(rest[1])
-	if err != nil {
-		return Process{}, false
-	}
-	dead := rest[0] == "Z" || rest[0] == "X"
-	return Process{PID: pid, Parent: parent, Name: stat[open+1 : closing], Dead: dead, Stopped: rest[0] == "T" || rest[0] == "t"}, true
+// read a process, if it is still there.
+func read(p procfs.Proc) (Process, bool) {
+	s, err := p.Stat()
+	dead := s.State == "Z" || s.State == "X"
+	return Process{PID: p.PID, Parent: s.PPID, Name: s.Comm, Dead: dead, Stopped: s.State == "T" || s.State == "t"}, err == nil
 }
 
 // Title of a process: what it was started with, or says of itself instead. It is empty when there is no such process.
 func Title(pid int) string {
-	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	p, err := procfs.NewProc(pid)
 	if err != nil {
 		return ""
 	}
-	return strings.TrimSpace(strings.ReplaceAll(string(raw), "\x00", " "))
+	words, _ := p.CmdLine()
+	return strings.TrimSpace(strings.Join(words, " "))
 }
 
 // Children of a process.
@@ -149,17 +137,10 @@ func Descendants(parent int, without ...int) []Process {
 
 // all processes of the namespace.
 func all() []Process {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
-	var out []Process
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		if p, ok := Get(pid); ok {
+	procs, _ := procfs.AllProcs()
+	out := make([]Process, 0, len(procs))
+	for _, p := range procs {
+		if p, ok := read(p); ok {
 			out = append(out, p)
 		}
 	}

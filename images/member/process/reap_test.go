@@ -3,31 +3,59 @@
 package process
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestParse(t *testing.T) {
-	for name, tc := range map[string]struct {
-		stat string
-		want Process
-		ok   bool
-	}{
-		"Runs":    {"7 (postgres) S 1 7 7 0", Process{PID: 7, Parent: 1, Name: "postgres"}, true},
-		"Dead":    {"7 (patroni) Z 1 7 7 0", Process{PID: 7, Parent: 1, Name: "patroni", Dead: true}, true},
-		"Stopped": {"7 (patroni) T 1 7 7 0", Process{PID: 7, Parent: 1, Name: "patroni", Stopped: true}, true},
-		"Name":    {"7 (a) Z 9 (b) S 1 7", Process{PID: 7, Parent: 1, Name: "a) Z 9 (b"}, true},
-		"Short":   {"7 (postgres) S", Process{}, false},
-		"Nothing": {"", Process{}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, ok := parse(7, tc.stat)
-			if diff := cmp.Diff(tc.want, got); diff != "" || ok != tc.ok {
-				t.Errorf("parse(%q): %v, -want, +got:\n%s", tc.stat, ok, diff)
+func TestGet(t *testing.T) {
+	raw, err := os.ReadFile("/bin/sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "a) Z 9 (b")
+	if err := os.WriteFile(path, raw, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := cmd.Process.Pid
+	want := Process{PID: pid, Parent: os.Getpid(), Name: "a) Z 9 (b"}
+	until := func(reason string, want Process) {
+		t.Helper()
+		var got Process
+		for range 500 {
+			if got, _ = Get(pid); got == want {
+				return
 			}
-		})
+			time.Sleep(10 * time.Millisecond)
+		}
+		t.Errorf("%s\nGet(...): -want, +got:\n%s", reason, cmp.Diff(want, got))
+	}
+	until("One that runs, whatever its name.", want)
+	if !slices.Contains(Children(os.Getpid()), want) || !slices.Contains(Descendants(os.Getpid()), want) {
+		t.Error("it is not among the children")
+	}
+	if slices.Contains(Descendants(os.Getpid(), pid), want) {
+		t.Error("it is among the descendants without it")
+	}
+	want.Stopped = true
+	_ = cmd.Process.Signal(syscall.SIGSTOP)
+	until("One that a signal holds.", want)
+	want.Stopped, want.Dead = false, true
+	_ = cmd.Process.Kill()
+	until("One that ended, and nobody waited for it.", want)
+	_ = cmd.Wait()
+	if got, ok := Get(pid); ok {
+		t.Errorf("One that is gone is there: %v", got)
 	}
 }
 

@@ -17,7 +17,6 @@ type Wait struct { //nolint:errname // It is no fault.
 	Reason, Message string
 }
 
-// Error is the reason and the message.
 func (w *Wait) Error() string { return w.Reason + ": " + w.Message }
 
 // Content is what a volume holds, as far as it matters for which member may begin.

@@ -4,7 +4,6 @@
 package volume
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,7 +19,6 @@ type Problem struct { //nolint:errname // It is one for a person.
 	Reason, Message string
 }
 
-// Error is the reason and the message.
 func (p *Problem) Error() string { return p.Reason + ": " + p.Message }
 
 // mark is what the first start leaves on a volume.
@@ -34,20 +32,16 @@ type mark struct {
 // Claim makes sure that a volume belongs to the Database of an identity. A volume without data and without a mark is taken. The
 // error is a *Problem when the volume is another's.
 func Claim(markFile, data, identity, version string) error {
-	raw, err := os.ReadFile(markFile)
+	var m mark
+	found, err := durable.ReadJSON(markFile, &m)
 	switch {
-	case err == nil:
-		var m mark
-		if err := json.Unmarshal(raw, &m); err != nil {
-			return fmt.Errorf("cannot read %s, which says whose the volume is: %w", markFile, err)
-		}
-		if m.Identity != identity {
-			return &Problem{members.ReasonVolumeOfAnother, fmt.Sprintf("the volume belongs to the Database of the identity %s, and this one has %s: "+
-				"give the volume back to its Database, or remove the volume if its data is not needed", m.Identity, identity)}
-		}
+	case err != nil:
+		return fmt.Errorf("cannot read %s, which says whose the volume is: %w", markFile, err)
+	case found && m.Identity != identity:
+		return &Problem{members.ReasonVolumeOfAnother, fmt.Sprintf("the volume belongs to the Database of the identity %s, and this one has %s: "+
+			"give the volume back to its Database, or remove the volume if its data is not needed", m.Identity, identity)}
+	case found:
 		return nil
-	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("cannot find out whose the volume is: %w", err)
 	}
 	empty, err := Empty(data)
 	if err != nil {
@@ -56,11 +50,7 @@ func Claim(markFile, data, identity, version string) error {
 	if !empty {
 		return &Problem{members.ReasonVolumeOfAnother, "the volume has data that no Database of this kind made: remove the volume if its data is not needed"}
 	}
-	raw, err = json.Marshal(mark{Identity: identity, Version: version})
-	if err == nil {
-		err = durable.Write(markFile, append(raw, '\n'))
-	}
-	if err != nil {
+	if err := durable.WriteJSON(markFile, mark{Identity: identity, Version: version}); err != nil {
 		return fmt.Errorf("cannot write whose the volume is: %w", err)
 	}
 	return nil

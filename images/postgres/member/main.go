@@ -81,7 +81,6 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run the program and return its exit code.
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -107,7 +106,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// die with last words.
 func die(stderr io.Writer, file string, err error) int {
 	words := strings.ReplaceAll(err.Error(), "\n", " ")
 	if len(words) > maxWords {

@@ -134,7 +134,6 @@ func (l lesson) compare(w term, breaks, holds bool) lesson {
 	return l
 }
 
-// lower is the next step down.
 func (l lesson) lower() float64 {
 	next := stats.Rounded(max(l.perReplica*down, leastLoad), 2)
 	if l.held > next {

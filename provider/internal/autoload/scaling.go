@@ -239,7 +239,6 @@ func firstGuess(by v1alpha1.Signal, target float64, load promq.Reading, ready in
 	return min(max(stats.Rounded(guess, 2), leastLoad), mostLoad)
 }
 
-// term of a window.
 func (m Memory) term(in Look, load promq.Reading) term {
 	changedAt, n, seen := m.changedAt, float64(len(in.Ready)), in.Sample.Of(in.Metrics.Scaling.Slot)
 	for _, pod := range in.Ready {

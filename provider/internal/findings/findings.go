@@ -14,8 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
-
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/podhealth"
 )
@@ -38,7 +36,8 @@ func Of(pods []corev1.Pod, container string, missing []string, now time.Time) []
 				spread[of] = hit{}
 			}
 			spread[of][i] = true
-			g := group{place: placeOf(&pods[i]), reason: h.Reason, what: h.What, remedy: h.Remedy, cause: h.Cause}
+			g := group{placeOf(&pods[i]), h}
+			g.Detail = ""
 			if found[g] == nil {
 				found[g] = &tally{details: map[string]int{}}
 			}
@@ -52,23 +51,24 @@ func Of(pods []corev1.Pod, container string, missing []string, now time.Time) []
 	groups := slices.SortedFunc(maps.Keys(found), func(a, b group) int {
 		return cmp.Or(
 			cmp.Compare(found[b].pods, found[a].pods),
-			cmp.Compare(a.reason, b.reason),
+			cmp.Compare(a.Reason, b.Reason),
 			cmp.Compare(a.slot, b.slot),
 			cmp.Compare(a.revision, b.revision),
-			cmp.Compare(a.what, b.what),
-			cmp.Compare(a.remedy, b.remedy),
-			cmp.Compare(a.cause, b.cause),
+			cmp.Compare(a.What, b.What),
+			cmp.Compare(a.Remedy, b.Remedy),
+			cmp.Compare(a.Cause, b.Cause),
 		)
 	})
 	out := make([]v1alpha1.Finding, 0, min(len(groups), maxFindings))
 	for _, g := range groups[:min(len(groups), maxFindings)] {
-		h := podhealth.Hindrance{What: g.what, Detail: found[g].detail(), Remedy: g.remedy}
+		extent := spread[trouble{g.place, g.Reason}].extent(g.place, pods)
+		of := found[g]
+		g.Detail = of.detail()
 		finding := v1alpha1.Finding{
-			Reason: string(g.reason), Message: h.Message(), Slot: g.slot, Revision: g.revision,
-			Cause: g.cause, Extent: spread[trouble{g.place, g.reason}].extent(g.place, pods),
+			Reason: string(g.Reason), Message: g.Message(), Slot: g.slot, Revision: g.revision, Cause: g.Cause, Extent: extent,
 		}
-		if since := found[g].since; !since.IsZero() {
-			finding.Since = &since
+		if !of.since.IsZero() {
+			finding.Since = &of.since
 		}
 		out = append(out, finding)
 	}
@@ -100,13 +100,10 @@ func placeOf(p *corev1.Pod) place {
 	return place{p.GetLabels()[v1alpha1.LabelSlot], p.GetAnnotations()[v1alpha1.AnnotationRevision]}
 }
 
-// A group of hindrances makes one finding.
+// A group of hindrances, alike except for their details, makes one finding.
 type group struct {
 	place
-
-	reason       xpv2.ConditionReason
-	what, remedy string
-	cause        v1alpha1.FindingCause
+	podhealth.Hindrance
 }
 
 // A tally counts the pods of a group, and their details. Since is when the youngest of them was created.
@@ -160,7 +157,7 @@ func hindrances(p *corev1.Pod, container string, missing []string, now time.Time
 				continue
 			}
 			if s.Status.Name != s.container && !s.companion() {
-				h.Remedy = fmt.Sprintf("container %q is not the Algorithm's own: ask the people who add it to the pods", s.Status.Name)
+				h.Remedy = fmt.Sprintf("container %q is not the Algorithm's own: correct its entry in spec.pod, or ask the people who add it to the pods", s.Status.Name)
 			}
 			if !slices.Contains(out, *h) {
 				out = append(out, *h)
@@ -195,7 +192,6 @@ func (s subject) is(name string) bool { return s.Status.Name != s.container && s
 // companion reports whether the container is one that Capstan adds.
 func (s subject) companion() bool { return s.is(containerModel) || s.is(containerWarmUp) }
 
-// lived is how long a container ran.
 func lived(t *corev1.ContainerStateTerminated) time.Duration {
 	return max(t.FinishedAt.Sub(t.StartedAt.Time), 0)
 }

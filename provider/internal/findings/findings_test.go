@@ -382,7 +382,7 @@ var causes = map[string]struct {
 		finding: "ImagePullFailed",
 		cause:   v1alpha1.FindingOfRevision,
 		message: `image "mesh/proxy:1" cannot be pulled: the registry has no such image or tag; ` +
-			`container "proxy" is not the Algorithm's own: ask the people who add it to the pods`,
+			`container "proxy" is not the Algorithm's own: correct its entry in spec.pod, or ask the people who add it to the pods`,
 	},
 }
 

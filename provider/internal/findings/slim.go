@@ -63,7 +63,6 @@ func imageVolumes(in []corev1.Volume) []corev1.Volume {
 	return out
 }
 
-// slim each of a list.
 func slim[T any](in []T, one func(T) T) []T {
 	out := make([]T, 0, len(in))
 	for _, x := range in {

@@ -118,7 +118,6 @@ type authorized struct {
 	authorize func(*http.Request)
 }
 
-// RoundTrip sends a request.
 func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	a.authorize(r)
@@ -133,7 +132,6 @@ func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// refused answers, by their status.
 func refused(status int) *outside.Failure {
 	switch {
 	case status == http.StatusUnauthorized:

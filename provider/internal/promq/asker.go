@@ -258,18 +258,14 @@ func NoHistogram(server modelserver.Server, remedy string) string {
 }
 
 // Once sends the same query only once per look: questions about a canary cover the same window as all other questions.
-func Once(q Querier) Querier { return &once{querier: q, answers: map[string]answer{}} }
+func Once(q Querier) Querier {
+	return &once{querier: q, answers: map[string]func() (model.Value, error){}}
+}
 
 type once struct {
 	querier Querier
 	mu      sync.Mutex
-	answers map[string]answer
-}
-
-// An answer of Prometheus.
-type answer struct {
-	value model.Value
-	err   error
+	answers map[string]func() (model.Value, error)
 }
 
 // QueryAt returns the answer of an earlier call with the same arguments, and sends the query when there was none.
@@ -277,14 +273,11 @@ func (o *once) QueryAt(ctx context.Context, pods prometheus.Pods, query string, 
 	slots := slices.Sorted(slices.Values(pods.Slots))
 	key := fmt.Sprintf("%q %t %q %d", strings.Join(slots, "|"), pods.AnySlot, query, at.UnixNano())
 	o.mu.Lock()
-	known, ok := o.answers[key]
-	o.mu.Unlock()
-	if ok {
-		return known.value, known.err
+	answer := o.answers[key]
+	if answer == nil {
+		answer = sync.OnceValues(func() (model.Value, error) { return o.querier.QueryAt(ctx, pods, query, at) })
+		o.answers[key] = answer
 	}
-	v, err := o.querier.QueryAt(ctx, pods, query, at)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.answers[key] = answer{v, err}
-	return v, err
+	o.mu.Unlock()
+	return answer()
 }

@@ -85,7 +85,6 @@ func Account(ctx context.Context, a *promq.Asker, m *v1alpha1.MetricsParameters,
 	return at
 }
 
-// windowOf an objective.
 func windowOf(p *v1alpha1.SLOParameters) time.Duration {
 	return promq.Positive(p.Window, defaultWindow)
 }

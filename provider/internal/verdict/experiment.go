@@ -40,7 +40,6 @@ func Experiment(p *v1alpha1.ExperimentParameters, by *promq.Arms, reported *v1al
 	}
 }
 
-// between the arms.
 func between(p *v1alpha1.ExperimentParameters, b, a promq.ArmCount) *v1alpha1.ExperimentObservation {
 	effect := b.Share() - a.Share()
 	off := stats.AlwaysWithin(stats.ShareVariance(a.Events, a.N)+stats.ShareVariance(b.Events, b.N), p.MinEffect, 1-p.Confidence/100)

@@ -4,18 +4,11 @@ package postgres
 
 import "github.com/capstan-dev/capstan/apis/members"
 
-// archiveTimeout is how long what was written waits for the archive at most, when it does not fill a segment.
+// archiveTimeout is how long writes that do not fill a segment wait for the archive at most.
 const archiveTimeout = "60s"
 
-// archivingAtStart adds what archiving needs at the start of the server. What is archived and where, the command finds out each
-// time.
-func (s Server) archivingAtStart(ps map[string]string) {
-	if s.Archives {
-		ps["archive_mode"] = "on"
-	}
-}
-
-// archiving adds what takes effect at once. The command discards what comes while backups are off.
+// archiving adds what takes effect at once. The command finds out each time what to archive and where, and discards segments while
+// backups are off.
 func (s Server) archiving(ps map[string]string) {
 	if s.Archives {
 		// The shell drops what follows #. pgBackRest takes backups only where it reads its own name.
@@ -34,7 +27,7 @@ func (s Server) bootstrap() map[string]any {
 		b["restore"] = map[string]any{
 			"command":   members.Program + " restore",
 			"no_params": true,
-			// The command writes what is replayed and up to when.
+			// The command writes what to replay and until when.
 			"keep_existing_recovery_conf": true,
 		}
 	}

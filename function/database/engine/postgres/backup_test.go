@@ -6,11 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/database/engine"
 )
 
 func TestBackup(t *testing.T) {
-	s := Server{Server: engine.Server{Members: 3, Memory: 1 << 30, Storage: 50 << 30, Synchronous: true}, Major: 17, MaxConnections: 100, Pace: Fast}
+	s := Server{Server: engine.Server{Members: 3, Memory: 1 << 30, Storage: 50 << 30, Synchronous: true}, Major: 17, MaxConnections: 100, Pace: paces[v1alpha1.FailoverFast]}
 	for name, tc := range map[string]struct {
 		reason              string
 		archives, archiving bool

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package postgres knows PostgreSQL and Patroni: what parameters there are, which follow from the size of a member, and the files
+// that members start with. It knows nothing of Kubernetes objects.
 package postgres
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/members"
@@ -21,19 +27,19 @@ import (
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
-// An Engine is PostgreSQL with Patroni, pgBackRest and PgBouncer.
-type Engine struct{}
+// postgreSQL with Patroni, pgBackRest and PgBouncer.
+type postgreSQL struct{}
 
-var _ engine.Engine = Engine{}
+// New engine.
+func New() engine.Engine { return postgreSQL{} }
 
-// Traits of PostgreSQL.
-func (Engine) Traits() engine.Traits {
+func (postgreSQL) Traits() engine.Traits {
 	return engine.Traits{
 		Engine:           v1alpha1.EnginePostgres,
 		App:              "postgres",
 		PoolerApp:        "pgbouncer",
 		Role:             "capstan:postgres-member",
-		Resume:           "end it with patronictl resume in a member",
+		Resume:           "run patronictl resume in a member to end the pause",
 		BackupTool:       "pgBackRest",
 		BackupPort:       "pgbackrest",
 		CoordinationPort: "patroni",
@@ -65,8 +71,7 @@ func (Engine) Traits() engine.Traits {
 // preloaded are extensions of our image whose library has to be loaded at the start.
 var preloaded = []string{extensionCron, "pg_stat_statements", "pgaudit"}
 
-// Catalogue of our image.
-func (Engine) Catalogue() ([]inputv1alpha1.DatabaseVersion, error) {
+func (postgreSQL) Catalogue() ([]inputv1alpha1.DatabaseVersion, error) {
 	c, err := catalogue.Postgres()
 	if err != nil {
 		return nil, err
@@ -83,8 +88,7 @@ func (Engine) Catalogue() ([]inputv1alpha1.DatabaseVersion, error) {
 // firstMajor version that members can run.
 const firstMajor = 15
 
-// CheckVersion of a platform's own image.
-func (Engine) CheckVersion(version string) string {
+func (postgreSQL) CheckVersion(version string) string {
 	if n, err := strconv.Atoi(version); err != nil || n < firstMajor {
 		return fmt.Sprintf("must be a major version of at least %d, for instance \"17\"", firstMajor)
 	}
@@ -92,7 +96,7 @@ func (Engine) CheckVersion(version string) string {
 }
 
 // CompareVersions of data. They are numbers: the schema takes nothing else.
-func (Engine) CompareVersions(a, b string) int { return major(a) - major(b) }
+func (postgreSQL) CompareVersions(a, b string) int { return major(a) - major(b) }
 
 func major(version string) int {
 	n, _ := strconv.Atoi(version)
@@ -100,52 +104,43 @@ func major(version string) int {
 }
 
 // CheckConfig finds parameters that a Database cannot set, and values that a member has no room for: a server that takes more
-// than its memory is killed, and one that fills its volume stops.
-func (Engine) CheckConfig(s engine.Server) []check.Problem {
+// than its memory is killed, and one with a full volume stops.
+func (postgreSQL) CheckConfig(s engine.Server) []check.Problem {
 	var ps []check.Problem
 	for _, name := range compose.SortedKeys(s.Config) {
 		if remedy := Check(name, s.Config[name], major(s.Image.Version), s.Extensions); remedy != "" && s.Image.Version != "" {
 			ps = append(ps, check.Invalid("spec.config."+name, s.Config[name], remedy))
 		}
 	}
-	for _, l := range []struct{ name, what string }{
-		{"shared_buffers", "memory"},
-		{"maintenance_work_mem", "memory"},
-		{"work_mem", "memory"},
-		{"max_wal_size", "storage"},
-		{"wal_keep_size", "storage"},
-		{"max_slot_wal_keep_size", "storage"},
-	} {
-		whole := s.SpecMemory
-		if l.what == "storage" {
-			whole = s.SpecStorage
-		}
-		value, set := s.Config[l.name]
-		if n, ok := Bytes(l.name, value); set && ok && n > whole.Value()/2 {
-			ps = append(ps, check.Invalid("spec.config."+l.name, value, fmt.Sprintf("must be at most half the %s of a member, which is %s", l.what, whole.String())))
+	limited := func(what string, whole resource.Quantity, names ...string) {
+		for _, name := range names {
+			if n, ok := bytesOf(name, s.Config[name]); ok && n > whole.Value()/2 {
+				ps = append(ps, check.Invalid("spec.config."+name, s.Config[name], fmt.Sprintf(
+					"must be at most half the %[1]s of a member, which is %[2]s: lower it, or give members more %[1]s", what, whole.String())))
+			}
 		}
 	}
+	limited("memory", s.SpecMemory, "shared_buffers", "maintenance_work_mem", "work_mem")
+	limited("storage", s.SpecStorage, "max_wal_size", "wal_keep_size", "max_slot_wal_keep_size")
 	return ps
 }
 
 // extensionCron lives in one database, which its parameters have to name.
 const extensionCron = "pg_cron"
 
-// CheckExtensions finds those that do not go with the rest of the spec.
-func (Engine) CheckExtensions(s engine.Server) []check.Problem {
+// CheckExtensions finds extensions that contradict the rest of the spec.
+func (postgreSQL) CheckExtensions(s engine.Server) []check.Problem {
 	if slices.Contains(s.Extensions, extensionCron) && len(s.Databases) > 1 {
-		return []check.Problem{check.Invalid("spec.extensions", extensionCron, "can be in one database of a server only: ask for one database, or leave it out")}
+		return []check.Problem{check.Invalid("spec.extensions", extensionCron, "can be in one database of a server only: leave one entry in spec.databases, or remove the extension")}
 	}
 	return nil
 }
 
-// Reserved names of databases.
-func (Engine) Reserved(database string) bool {
+func (postgreSQL) Reserved(database string) bool {
 	return slices.Contains([]string{"postgres", "template0", "template1", "capstan"}, database) || strings.HasPrefix(database, "pg_")
 }
 
-// Connections that a member takes.
-func (Engine) Connections(s engine.Server) int32 {
+func (postgreSQL) Connections(s engine.Server) int32 {
 	if n, err := strconv.ParseInt(s.Config["max_connections"], 10, 32); err == nil {
 		return int32(n)
 	}
@@ -153,31 +148,63 @@ func (Engine) Connections(s engine.Server) int32 {
 }
 
 // Libraries of extensions that the image says have to be loaded.
-func (Engine) Libraries(s engine.Server) []string { return Preloads(s.Extensions, s.Image.Preload) }
-
-// Connection of a consumer.
-func (Engine) Connection(readOnly bool) engine.Connection {
-	c := engine.Connection{
-		Type:        credentialsv1alpha1.TypePostgreSQL,
-		Options:     map[string]credentialsv1alpha1.OptionValue{"sslmode": "verify-full"},
-		JDBCOptions: map[string]credentialsv1alpha1.OptionValue{"sslmode": "verify-full"},
-	}
-	if readOnly {
-		c.Options["target_session_attrs"] = "prefer-standby"
-		c.JDBCOptions["targetServerType"] = "preferSecondary"
-	}
-	return c
+func (postgreSQL) Libraries(s engine.Server) []string {
+	libraries := slices.DeleteFunc(slices.Clone(s.Extensions), func(e string) bool { return !slices.Contains(s.Image.Preload, e) })
+	slices.Sort(libraries)
+	return slices.Compact(libraries)
 }
 
-// server as Patroni and its parameters see it.
-func server(s engine.Server) Server {
-	pace, ok := map[v1alpha1.FailoverProfile]Pace{v1alpha1.FailoverFast: Fast, v1alpha1.FailoverPatient: Patient}[s.Profile]
-	if !ok {
-		pace = Balanced
+func (postgreSQL) Connection(readOnly bool) engine.Connection {
+	options := map[string]credentialsv1alpha1.OptionValue{"sslmode": "verify-full"}
+	jdbc := maps.Clone(options)
+	if readOnly {
+		options["target_session_attrs"], jdbc["targetServerType"] = "prefer-standby", "preferSecondary"
 	}
+	return engine.Connection{Type: credentialsv1alpha1.TypePostgreSQL, Options: options, JDBCOptions: jdbc}
+}
+
+// A Server is what the configuration of a Database's members follows from, with what PostgreSQL makes of it.
+type Server struct {
+	engine.Server
+
+	// Major version.
+	Major int
+
+	// MaxConnections of each member.
+	MaxConnections int32
+
+	// Preload names libraries that are loaded at the start, sorted.
+	Preload []string
+
+	// CronDatabase is the one database that pg_cron lives in, or empty without pg_cron.
+	CronDatabase string
+
+	// Pace of failover.
+	Pace Pace
+}
+
+// Pace says how soon silence counts as a loss, in seconds.
+type Pace struct {
+	// TTL is the life of the leader lock, LoopWait the time between two runs of Patroni's loop, RetryTimeout the time an answer of
+	// the API server may take. LoopWait and twice RetryTimeout must not exceed TTL, and Patroni takes no TTL below 20.
+	TTL, LoopWait, RetryTimeout int
+
+	// SenderTimeout ends a connection of replication that is silent.
+	SenderTimeout int
+}
+
+// paces by how soon a standby becomes the leader.
+var paces = map[v1alpha1.FailoverProfile]Pace{
+	v1alpha1.FailoverFast:     {TTL: 20, LoopWait: 5, RetryTimeout: 5, SenderTimeout: 5},
+	v1alpha1.FailoverBalanced: {TTL: 30, LoopWait: 10, RetryTimeout: 10, SenderTimeout: 10},
+	v1alpha1.FailoverPatient:  {TTL: 90, LoopWait: 10, RetryTimeout: 35, SenderTimeout: 10},
+}
+
+// server with what PostgreSQL and Patroni make of its values.
+func server(s engine.Server) Server {
 	return Server{
-		Server: s, Major: major(s.Version), MaxConnections: s.Connections,
-		Preload: Preloads(s.Extensions, s.Image.Preload), CronDatabase: cronDatabase(s), Pace: pace,
+		Server: s, Major: major(s.Version), MaxConnections: s.Connections, Preload: postgreSQL{}.Libraries(s), CronDatabase: cronDatabase(s),
+		Pace: cmp.Or(paces[s.Profile], paces[v1alpha1.FailoverBalanced]),
 	}
 }
 
@@ -198,15 +225,15 @@ func must(text string, err error) string {
 }
 
 // Files of a member: Patroni's file, and the file of the program that runs it.
-func (Engine) Files(s engine.Server, m engine.Member) map[string]string {
+func (postgreSQL) Files(s engine.Server, m engine.Member) map[string]string {
 	return map[string]string{pgmember.FilePatroni: must(server(s).Patroni()), pgmember.FileConfig: memberFile(m)}
 }
 
 // Coordination is the dynamic configuration of Patroni.
-func (Engine) Coordination(s engine.Server) string { return must(server(s).Dynamic()) }
+func (postgreSQL) Coordination(s engine.Server) string { return must(server(s).Dynamic()) }
 
 // Coordinated reads a dynamic configuration. People may write anything into it with patronictl.
-func (Engine) Coordinated(text string) engine.Coordinated {
+func (postgreSQL) Coordinated(text string) engine.Coordinated {
 	var c struct {
 		Pause  any                       `json:"pause"`
 		Fence  string                    `json:"capstan_fence"`
@@ -219,36 +246,26 @@ func (Engine) Coordinated(text string) engine.Coordinated {
 	return engine.Coordinated{Paused: c.Pause == true, Fence: c.Fence, Followed: len(c.Slots[members.FollowerSlot]) > 0, Strict: c.Strict}
 }
 
-// PoolerFiles are PgBouncer's files.
-func (Engine) PoolerFiles(p engine.Pooler) map[string]string {
-	mode := PoolTransactions
-	if p.Mode == v1alpha1.PoolSession {
-		mode = PoolSessions
-	}
-	return map[string]string{
-		pgmember.FilePooler: Pooler{
-			Host: p.Host, Databases: slices.Sorted(slices.Values(p.Databases)), Mode: mode, PoolSize: p.PoolSize, MaxClients: p.MaxClients,
-			Limits: p.Limits, ServerAuthority: p.ServerAuthority,
-		}.Config(),
-		pgmember.FilePoolerAccess: PoolerAccess,
-	}
+func (postgreSQL) PoolerFiles(p engine.Pooler) map[string]string {
+	return map[string]string{pgmember.FilePooler: Pooler(p).Config(), pgmember.FilePoolerAccess: PoolerAccess}
 }
 
-// Filling explains what fills the volume of a member, and what to do about it.
-func (Engine) Filling(database, member string, v *observev1alpha1.VolumeReport) string {
-	switch {
-	case v == nil:
+func (postgreSQL) Filling(database, member string, v *observev1alpha1.VolumeReport) string {
+	if v == nil {
 		return ""
-	case v.Fill == observev1alpha1.FillSlot && strings.HasPrefix(v.Slot, strings.ReplaceAll(database, "-", "_")+"_"):
-		return fmt.Sprintf("%s keeps write-ahead log for a member that does not follow (slot %q): see the condition HighlyAvailable", member, v.Slot)
-	case v.Fill == observev1alpha1.FillSlot:
-		return fmt.Sprintf("replication slot %q holds the write-ahead log of %s back: let its consumer catch up, or drop it with "+
-			"select pg_drop_replication_slot('%s')", v.Slot, member, v.Slot)
-	case v.Fill == observev1alpha1.FillArchive:
-		return fmt.Sprintf("the write-ahead log of %s waits to be archived: see why that fails", member)
-	case v.Fill == observev1alpha1.FillWAL:
-		return fmt.Sprintf("the write-ahead log fills the volume of %s: see spec.config.wal_keep_size, max_wal_size and max_slot_wal_keep_size, and replication slots", member)
-	case v.Fill == observev1alpha1.FillData:
+	}
+	switch v.Fill {
+	case observev1alpha1.FillSlot:
+		if strings.HasPrefix(v.Slot, strings.ReplaceAll(database, "-", "_")+"_") {
+			return fmt.Sprintf("%s keeps write-ahead log for a standby that does not stream it (slot %q): check the condition HighlyAvailable", member, v.Slot)
+		}
+		return fmt.Sprintf("%s keeps write-ahead log for replication slot %q: start the slot's consumer, or drop the slot with "+
+			"select pg_drop_replication_slot('%s')", member, v.Slot, v.Slot)
+	case observev1alpha1.FillArchive:
+		return member + " cannot archive its write-ahead log: check the condition ArchiveHealthy for the cause"
+	case observev1alpha1.FillWAL:
+		return fmt.Sprintf("write-ahead log fills the volume of %s: lower wal_keep_size, max_wal_size or max_slot_wal_keep_size in spec.config, or drop replication slots", member)
+	case observev1alpha1.FillData:
 		return "data fills it"
 	default:
 		return ""

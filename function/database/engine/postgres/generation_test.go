@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/database/engine"
 )
 
@@ -37,7 +38,7 @@ func TestFenceAndFollower(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			tc.server.Database, tc.server.Scope, tc.server.Major, tc.server.Pace = "orders", "orders-1", 17, Balanced
+			tc.server.Database, tc.server.Scope, tc.server.Major, tc.server.Pace = "orders", "orders-1", 17, paces[v1alpha1.FailoverBalanced]
 			tc.server.Members, tc.server.Memory, tc.server.Storage, tc.server.MaxConnections = 3, 256*bytesMB, 1024*bytesMB, 50
 			text, err := tc.server.Dynamic()
 			if err != nil {

@@ -12,21 +12,16 @@ import (
 
 // memberFile is what the program in members reads.
 func memberFile(m engine.Member) string {
-	c := pgmember.Config{Databases: m.Databases, Extensions: m.Extensions, Volumes: m.Volumes, Pooled: m.Pooled}
+	c := pgmember.Config{
+		Databases: m.Databases, Extensions: m.Extensions, Volumes: m.Volumes, Pooled: m.Pooled,
+		From: (*pgmember.Source)(m.From), Upgrade: (*pgmember.Upgrade)(m.Upgrade),
+	}
 	if b := m.Backup; b != nil {
 		c.Backup = &pgmember.Backup{
 			Enabled: b.Enabled, Stanza: b.Stanza, Path: b.Path, Repository: b.Repository, Queue: b.Queue, Members: b.Members,
 			RetentionDays: b.RetentionDays, RetentionFull: b.RetentionFull, StartEmpty: b.StartEmpty, RestorePoint: b.RestorePoint,
 			Encrypted: b.Encrypted, Verify: verify(b.Verify),
 		}
-	}
-	if f := m.From; f != nil {
-		c.From = &pgmember.Source{
-			Path: f.Path, Repository: f.Repository, Either: f.Either, Stanza: f.Stanza, At: f.At, RestorePoint: f.RestorePoint, Encrypted: f.Encrypted,
-		}
-	}
-	if u := m.Upgrade; u != nil {
-		c.Upgrade = &pgmember.Upgrade{ID: u.ID, From: u.From, Database: u.Database, Scope: u.Scope, Member: u.Member}
 	}
 	return encoding.JSON(c)
 }
@@ -38,13 +33,13 @@ func verify(v *engine.Verify) *pgmember.Verify {
 	}
 	out := &pgmember.Verify{MaxRestoreSeconds: v.MaxRestoreSeconds, Preload: v.Preload}
 	for _, a := range v.Assertions {
-		out.Assertions = append(out.Assertions, pgmember.Assertion{Database: a.Database, SQL: a.SQL})
+		out.Assertions = append(out.Assertions, pgmember.Assertion(a))
 	}
 	return out
 }
 
 // Volumes that a file of the member names.
-func (Engine) Volumes(files map[string]string) *[]string {
+func (postgreSQL) Volumes(files map[string]string) *[]string {
 	var c pgmember.Config
 	if json.Unmarshal([]byte(files[pgmember.FileConfig]), &c) != nil {
 		return nil

@@ -54,7 +54,7 @@ func TestMemberFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	want.Version = 0 // the default is left out
-	got, err := pgmember.ParseConfig([]byte(Engine{}.Files(engine.Server{Version: "17", Members: 1, Memory: 1 << 30, Storage: 50 << 30, Connections: 100}, m)[pgmember.FileConfig]))
+	got, err := pgmember.ParseConfig([]byte(postgreSQL{}.Files(engine.Server{Version: "17", Members: 1, Memory: 1 << 30, Storage: 50 << 30, Connections: 100}, m)[pgmember.FileConfig]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestVolumes(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, (Engine{}).Volumes(tc.files)); diff != "" {
+			if diff := cmp.Diff(tc.want, (postgreSQL{}).Volumes(tc.files)); diff != "" {
 				t.Errorf("\n%s\nVolumes(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})

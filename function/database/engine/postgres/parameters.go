@@ -3,7 +3,9 @@
 package postgres
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -26,8 +28,8 @@ const (
 
 // A parameter that a Database may set. Bounds and what needs a restart are what the servers report (postgres --describe-config,
 // recorded in testdata and compared by a test) and PostgreSQL's documentation has, chapter Server Configuration. Bounds are
-// narrower where the server takes what would stop it, or what members rely on. What is not in the table decides about members,
-// data or durability, and is Capstan's.
+// narrower where the server takes what would stop it, or what members rely on. Parameters that are not in the table
+// decide about members, data or durability, and only Capstan sets them.
 type parameter struct {
 	kind kind
 
@@ -66,16 +68,11 @@ const (
 	maxInt = float64(math.MaxInt32)
 )
 
-func flag() parameter { return parameter{kind: boolean} }
-
-func number(least, most float64) parameter {
-	return parameter{kind: integer, least: least, most: most}
-}
-
+func number(least, most float64) parameter { return parameter{kind: integer, least: least, most: most} }
 func decimalOf(least, most float64) parameter {
 	return parameter{kind: decimal, least: least, most: most}
 }
-
+func oneOf(values ...string) parameter { return parameter{kind: enum, values: values} }
 func amount(unit int64, least, most float64) parameter {
 	return parameter{kind: memory, unit: unit, least: least, most: most}
 }
@@ -84,19 +81,14 @@ func lasting(unit int64, least, most float64) parameter {
 	return parameter{kind: duration, unit: unit, least: least, most: most}
 }
 
-func oneOf(values ...string) parameter { return parameter{kind: enum, values: values} }
-
-func (p parameter) offAt(v float64) parameter { p.off, p.hasOff = v, true; return p }
-func (p parameter) restarts() parameter       { p.restart = true; return p }
-func (p parameter) restartsUntil(v int) parameter {
-	p.restart, p.restartUntil = true, v
-	return p
-}
-func (p parameter) from(v int) parameter  { p.since = v; return p }
-func (p parameter) of(e string) parameter { p.extension = e; return p }
+func (p parameter) offAt(v float64) parameter     { p.off, p.hasOff = v, true; return p }
+func (p parameter) restarts() parameter           { p.restart = true; return p }
+func (p parameter) restartsUntil(v int) parameter { p.restart, p.restartUntil = true, v; return p }
+func (p parameter) from(v int) parameter          { p.since = v; return p }
+func (p parameter) of(e string) parameter         { p.extension = e; return p }
 
 // parameters that a Database may set.
-var parameters = map[string]parameter{
+var parameters = merged(map[string]parameter{
 	// Connections.
 	"max_connections":                     number(20, 10000).restarts(),
 	"superuser_reserved_connections":      number(3, 100).restarts(),
@@ -149,9 +141,8 @@ var parameters = map[string]parameter{
 	"checkpoint_completion_target": decimalOf(0, 1),
 	"commit_delay":                 number(0, 100000),
 	"commit_siblings":              number(0, 1000),
-	"hot_standby_feedback":         flag(),
 	"max_standby_streaming_delay":  lasting(ms, 0, maxInt).offAt(-1),
-	"track_commit_timestamp":       flag().restarts(),
+	"track_commit_timestamp":       parameter{kind: boolean}.restarts(),
 
 	// Background writer and vacuum.
 	"bgwriter_delay":                        lasting(ms, 10, 10000),
@@ -181,40 +172,15 @@ var parameters = map[string]parameter{
 	"vacuum_multixact_failsafe_age":         number(0, 2100000000),
 
 	// Planner.
-	"seq_page_cost":                  decimalOf(0, math.MaxFloat64),
-	"random_page_cost":               decimalOf(0, math.MaxFloat64),
-	"cpu_tuple_cost":                 decimalOf(0, math.MaxFloat64),
-	"cpu_index_tuple_cost":           decimalOf(0, math.MaxFloat64),
-	"cpu_operator_cost":              decimalOf(0, math.MaxFloat64),
-	"parallel_setup_cost":            decimalOf(0, math.MaxFloat64),
-	"parallel_tuple_cost":            decimalOf(0, math.MaxFloat64),
-	"min_parallel_table_scan_size":   amount(block, 0, 715827882),
-	"min_parallel_index_scan_size":   amount(block, 0, 715827882),
-	"default_statistics_target":      number(1, 10000),
-	"constraint_exclusion":           oneOf("partition", "on", "off"),
-	"cursor_tuple_fraction":          decimalOf(0, 1),
-	"from_collapse_limit":            number(1, maxInt),
-	"join_collapse_limit":            number(1, maxInt),
-	"geqo":                           flag(),
-	"geqo_threshold":                 number(2, maxInt),
-	"plan_cache_mode":                oneOf("auto", "force_generic_plan", "force_custom_plan"),
-	"enable_bitmapscan":              flag(),
-	"enable_hashagg":                 flag(),
-	"enable_hashjoin":                flag(),
-	"enable_incremental_sort":        flag(),
-	"enable_indexonlyscan":           flag(),
-	"enable_indexscan":               flag(),
-	"enable_material":                flag(),
-	"enable_memoize":                 flag(),
-	"enable_mergejoin":               flag(),
-	"enable_nestloop":                flag(),
-	"enable_partition_pruning":       flag(),
-	"enable_partitionwise_aggregate": flag(),
-	"enable_partitionwise_join":      flag(),
-	"enable_seqscan":                 flag(),
-	"enable_sort":                    flag(),
-	"parallel_leader_participation":  flag(),
-	"synchronize_seqscans":           flag(),
+	"min_parallel_table_scan_size": amount(block, 0, 715827882),
+	"min_parallel_index_scan_size": amount(block, 0, 715827882),
+	"default_statistics_target":    number(1, 10000),
+	"constraint_exclusion":         oneOf("partition", "on", "off"),
+	"cursor_tuple_fraction":        decimalOf(0, 1),
+	"from_collapse_limit":          number(1, maxInt),
+	"join_collapse_limit":          number(1, maxInt),
+	"geqo_threshold":               number(2, maxInt),
+	"plan_cache_mode":              oneOf("auto", "force_generic_plan", "force_custom_plan"),
 
 	// Clients.
 	"bytea_output":                  oneOf("hex", "escape"),
@@ -225,42 +191,60 @@ var parameters = map[string]parameter{
 
 	// Log and statistics.
 	"log_autovacuum_min_duration": lasting(ms, 0, maxInt).offAt(-1),
-	"log_checkpoints":             flag(),
-	"log_connections":             flag(),
-	"log_disconnections":          flag(),
-	"log_duration":                flag(),
 	"log_error_verbosity":         oneOf("terse", "default", "verbose"),
-	"log_lock_waits":              flag(),
 	"log_min_duration_statement":  lasting(ms, 0, maxInt).offAt(-1),
 	"log_min_duration_sample":     lasting(ms, 0, maxInt).offAt(-1),
 	"log_min_messages":            oneOf("info", "notice", "warning", "error", "log"),
 	"log_min_error_statement":     oneOf("info", "notice", "warning", "error", "log"),
 	"log_parameter_max_length":    amount(1, 0, 1073741823).offAt(-1),
-	"log_recovery_conflict_waits": flag(),
 	"log_statement":               oneOf("none", "ddl", "mod", "all"),
 	"log_statement_sample_rate":   decimalOf(0, 1),
 	"log_transaction_sample_rate": decimalOf(0, 1),
 	"log_temp_files":              amount(bytesKB, 0, maxInt).offAt(-1),
 	"track_functions":             oneOf("none", "pl", "all"),
-	"track_io_timing":             flag(),
-	"track_wal_io_timing":         flag(),
 
 	// Extensions.
 	"pg_stat_statements.max":           number(100, 1073741823).restarts().of("pg_stat_statements"),
 	"pg_stat_statements.track":         oneOf("none", "top", "all").of("pg_stat_statements"),
-	"pg_stat_statements.track_utility": flag().of("pg_stat_statements"),
+	"pg_stat_statements.track_utility": parameter{kind: boolean}.of("pg_stat_statements"),
+}, alike(parameter{kind: boolean},
+	"enable_bitmapscan", "enable_hashagg", "enable_hashjoin", "enable_incremental_sort", "enable_indexonlyscan",
+	"enable_indexscan", "enable_material", "enable_memoize", "enable_mergejoin", "enable_nestloop",
+	"enable_partition_pruning", "enable_partitionwise_aggregate", "enable_partitionwise_join", "enable_seqscan",
+	"enable_sort", "geqo", "hot_standby_feedback", "log_checkpoints", "log_connections", "log_disconnections",
+	"log_duration", "log_lock_waits", "log_recovery_conflict_waits", "parallel_leader_participation",
+	"synchronize_seqscans", "track_io_timing", "track_wal_io_timing",
+), alike(decimalOf(0, math.MaxFloat64),
+	"cpu_index_tuple_cost", "cpu_operator_cost", "cpu_tuple_cost", "parallel_setup_cost", "parallel_tuple_cost",
+	"random_page_cost", "seq_page_cost",
+))
+
+// alike are parameters that take the same values.
+func alike(p parameter, names ...string) map[string]parameter {
+	all := map[string]parameter{}
+	for _, name := range names {
+		all[name] = p
+	}
+	return all
 }
 
-// Check a parameter that a Database sets. The remedy is empty when nothing is wrong.
+func merged(table map[string]parameter, others ...map[string]parameter) map[string]parameter {
+	for _, o := range others {
+		maps.Copy(table, o)
+	}
+	return table
+}
+
+// Check a parameter that a Database sets. The remedy is empty when name and value are valid.
 func Check(name, value string, major int, extensions []string) (remedy string) {
 	p, ok := parameters[name]
 	switch {
 	case !ok:
-		return "is no parameter that a Database sets: remove it, or see docs/database.md for those there are"
-	case !p.there(major):
-		return fmt.Sprintf("is no parameter of version %d: remove it", major)
+		return "is not a parameter that a Database can set: remove it; docs/database.md lists all that can be set"
+	case major < p.since:
+		return fmt.Sprintf("does not exist in version %d: remove it", major)
 	case p.extension != "" && !slices.Contains(extensions, p.extension):
-		return fmt.Sprintf("is a parameter of an extension: add %q to spec.extensions", p.extension)
+		return fmt.Sprintf("needs the extension %[1]q: add %[1]q to spec.extensions", p.extension)
 	case p.accepts(value):
 		return ""
 	default:
@@ -268,24 +252,20 @@ func Check(name, value string, major int, extensions []string) (remedy string) {
 	}
 }
 
-// NeedsRestart reports whether a parameter is only read when a server starts.
-func NeedsRestart(name string, major int) bool {
+// needsRestart reports whether a parameter is only read when a server starts.
+func needsRestart(name string, major int) bool {
 	p := parameters[name]
 	return p.restart && (p.restartUntil == 0 || major < p.restartUntil)
 }
 
-// Bytes that a value of a parameter of memory means.
-func Bytes(name, value string) (int64, bool) {
+// bytesOf a value of a parameter of memory.
+func bytesOf(name, value string) (int64, bool) {
 	p := parameters[name]
 	n, ok := p.parsed(value)
 	if p.kind != memory || !ok {
 		return 0, false
 	}
 	return int64(n * float64(p.unit)), true
-}
-
-func (p parameter) there(major int) bool {
-	return major >= p.since
 }
 
 var booleans = []string{"on", "off", "true", "false", "yes", "no", "1", "0"}
@@ -361,7 +341,7 @@ func (p parameter) wanted() string {
 		}
 	}
 	if p.hasOff {
-		words += fmt.Sprintf(", or %s for none", plain(p.off))
+		words += fmt.Sprintf(", or %s to turn it off", plain(p.off))
 	}
 	return words
 }
@@ -370,23 +350,24 @@ func plain(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
 // size in the largest unit that keeps it whole.
 func size(bytes float64) string {
-	for _, u := range []string{"TB", "GB", "MB", "kB"} {
-		if n := bytes / float64(memoryUnits[u]); n >= 1 && n == math.Trunc(n) {
-			return plain(n) + u
-		}
-	}
-	if kb := math.Floor(bytes / float64(bytesKB)); kb >= 1 {
+	text := whole(bytes, memoryUnits, "TB", "GB", "MB", "kB")
+	if kb := math.Floor(bytes / float64(bytesKB)); text == "" && kb >= 1 {
 		return plain(kb) + "kB"
 	}
-	return plain(bytes) + "B"
+	return cmp.Or(text, plain(bytes)+"B")
 }
 
 // span of time in the largest unit that keeps it whole.
 func span(us float64) string {
-	for _, u := range []string{"d", "h", "min", "s"} {
-		if n := us / float64(durationUnits[u]); n >= 1 && n == math.Trunc(n) {
-			return plain(n) + u
+	return cmp.Or(whole(us, durationUnits, "d", "h", "min", "s"), plain(us/float64(ms))+"ms")
+}
+
+// whole number in the first of the units that it is a multiple of; "" if there is none.
+func whole(n float64, units map[string]int64, names ...string) string {
+	for _, u := range names {
+		if v := n / float64(units[u]); v >= 1 && v == math.Trunc(v) {
+			return plain(v) + u
 		}
 	}
-	return plain(us/float64(ms)) + "ms"
+	return ""
 }

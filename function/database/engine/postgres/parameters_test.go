@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/database/engine"
 )
 
@@ -30,14 +31,14 @@ func TestTable(t *testing.T) {
 				continue
 			}
 			d, there := described[name]
-			if there != p.there(major) {
+			if there != (major >= p.since) {
 				t.Errorf("%s: the server of version %d has it: %t", name, major, there)
 				continue
 			}
 			if !there {
 				continue
 			}
-			if restart := d[0] == "postmaster"; restart != NeedsRestart(name, major) {
+			if restart := d[0] == "postmaster"; restart != needsRestart(name, major) {
 				t.Errorf("%s: version %d needs a restart: %t", name, major, restart)
 			}
 			if p.kind != integer && p.kind != decimal && p.kind != memory && p.kind != duration {
@@ -79,8 +80,8 @@ func parsed(t *testing.T, text string) float64 {
 func TestOwn(t *testing.T) {
 	for _, major := range majors {
 		described := describe(t, major)
-		s := Server{Server: engine.Server{Members: 3, Memory: 1 << 30, Storage: 50 << 30}, Major: major, MaxConnections: 100, Pace: Balanced}
-		for name := range s.Restarting() {
+		s := Server{Server: engine.Server{Members: 3, Memory: 1 << 30, Storage: 50 << 30}, Major: major, MaxConnections: 100, Pace: paces[v1alpha1.FailoverBalanced]}
+		for name := range s.restarting() {
 			if d := described[name]; d == nil || d[0] != "postmaster" {
 				t.Errorf("%s is set at the start, and version %d says %v", name, major, d)
 			}
@@ -108,11 +109,11 @@ func TestCheck(t *testing.T) {
 		"Off":         {"A value that turns it off is beside the bounds.", "log_min_duration_statement", "-1", 17, nil, ""},
 		"Duration":    {"Times have units, too.", "statement_timeout", "30s", 17, nil, ""},
 		"Members":     {"What members need is not for sale.", "max_wal_senders", "2", 17, nil, "must be a number from 20 to 1000"},
-		"Unlisted":    {"Durability is Capstan's.", "fsync", "off", 17, nil, "is no parameter that a Database sets: remove it, or see docs/database.md for those there are"},
-		"Version":     {"Versions differ.", "transaction_timeout", "1min", 15, nil, "is no parameter of version 15: remove it"},
+		"Unlisted":    {"Durability is Capstan's.", "fsync", "off", 17, nil, "is not a parameter that a Database can set: remove it; docs/database.md lists all that can be set"},
+		"Version":     {"Versions differ.", "transaction_timeout", "1min", 15, nil, "does not exist in version 15: remove it"},
 		"Enum":        {"Words are those there are.", "wal_level", "minimal", 17, nil, "must be one of replica, logical"},
 		"Boolean":     {"Switches are on or off.", "geqo", "maybe", 17, nil, "must be on or off"},
-		"Extension":   {"Those of an extension need it.", "pg_stat_statements.max", "5000", 17, nil, `is a parameter of an extension: add "pg_stat_statements" to spec.extensions`},
+		"Extension":   {"Those of an extension need it.", "pg_stat_statements.max", "5000", 17, nil, `needs the extension "pg_stat_statements": add "pg_stat_statements" to spec.extensions`},
 		"Extended":    {"With it they are taken.", "pg_stat_statements.max", "5000", 17, []string{"pg_stat_statements"}, ""},
 		"Fraction":    {"A fraction is no whole number.", "max_connections", "100.5", 17, nil, "must be a number from 20 to 10000"},
 		"Injection":   {"A line break is no part of any value.", "timezone", "UTC\nfsync = off", 17, nil, "must be the name of a time zone, for instance Europe/Zurich"},
@@ -163,7 +164,7 @@ func TestSizes(t *testing.T) {
 // TestDynamic holds the configuration to the form that Patroni writes, so that it finds nothing to correct: Python's
 // json.dumps(…, separators=(',', ':')).
 func TestDynamic(t *testing.T) {
-	s := Server{Server: engine.Server{Members: 3, Memory: 1 << 30, Storage: 50 << 30, Synchronous: true}, Major: 17, MaxConnections: 100, Pace: Fast}
+	s := Server{Server: engine.Server{Members: 3, Memory: 1 << 30, Storage: 50 << 30, Synchronous: true}, Major: 17, MaxConnections: 100, Pace: paces[v1alpha1.FailoverFast]}
 	s.Config = map[string]string{"timezone": "<é\U0001F600\u007f&>"}
 	got, err := s.Dynamic()
 	if err != nil {
@@ -184,7 +185,7 @@ func TestDynamic(t *testing.T) {
 }
 
 func TestPaces(t *testing.T) {
-	for _, p := range []Pace{Fast, Balanced, Patient} {
+	for _, p := range paces {
 		if p.LoopWait+2*p.RetryTimeout > p.TTL || p.TTL < 20 {
 			t.Errorf("Patroni corrects %+v", p)
 		}
@@ -217,7 +218,7 @@ func TestAccess(t *testing.T) {
 func TestPooled(t *testing.T) {
 	for name, pooled := range map[string]bool{"Without": false, "With": true} {
 		t.Run(name, func(t *testing.T) {
-			s := Server{Server: engine.Server{Members: 3, Memory: 1 << 30, Storage: 50 << 30, Pooled: pooled}, Major: 17, MaxConnections: 100, Pace: Fast}
+			s := Server{Server: engine.Server{Members: 3, Memory: 1 << 30, Storage: 50 << 30, Pooled: pooled}, Major: 17, MaxConnections: 100, Pace: paces[v1alpha1.FailoverFast]}
 			file, err := s.Patroni()
 			if err != nil {
 				t.Fatal(err)
@@ -248,7 +249,7 @@ func TestPooler(t *testing.T) {
 			"client_tls_sslmode = require", "server_tls_sslmode = verify-full", "server_tls_ca_file = /run/capstan/tls/members-ca.crt",
 			"auth_type = hba", "auth_hba_file = /etc/capstan/config/pgbouncer_hba.conf", "pool_mode = transaction", "default_pool_size = 20", "max_client_conn = 1000",
 		}},
-		"Sessions":  {"The mode is that of the spec.", func(p *Pooler) { p.Mode = PoolSessions }, []string{"pool_mode = session"}},
+		"Sessions":  {"The mode is that of the spec.", func(p *Pooler) { p.Mode = v1alpha1.PoolSession }, []string{"pool_mode = session"}},
 		"Authority": {"An issuer of the platform's signs the server.", func(p *Pooler) { p.ServerAuthority = true }, []string{"server_tls_ca_file = /run/capstan/tls/server-ca.crt"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,28 +17,26 @@ import (
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 )
 
-// Labels that Patroni and members go by.
+// Labels that Patroni selects pods by, and that it writes on its own pod.
 const (
-	// LabelPatroniRole is written by Patroni on its own pod.
-	LabelPatroniRole = "capstan.dev/patroni-role"
-
-	labelScope = "cluster-name"
+	labelScope       = "cluster-name"
+	labelPatroniRole = "capstan.dev/patroni-role"
 )
 
-// dynamic configuration, which Patroni keeps in the annotation config of the ConfigMap <scope>-config, and every member follows.
+// dynamic configuration, which Patroni keeps in the annotation config of the ConfigMap <scope>-config. Every member applies it.
 func (s Server) dynamic() map[string]any {
 	c := map[string]any{
 		"ttl":           s.Pace.TTL,
 		"loop_wait":     s.Pace.LoopWait,
 		"retry_timeout": s.Pace.RetryTimeout,
-		// Of members that follow asynchronously, one that is further behind does not lead.
+		// An asynchronous standby that is further behind is not promoted.
 		"maximum_lag_on_failover": bytesMB,
 		// Seconds that Patroni waits for a leader to start again, or to stop.
 		"primary_start_timeout": 30,
 		"primary_stop_timeout":  30,
 		// While the API server is down, the leader continues as long as all members acknowledge it.
 		"failsafe_mode": true,
-		// What a member that went away needs is kept for so long.
+		// Slots of members that are down are kept for this time.
 		"member_slots_ttl": "30min",
 		"synchronous_mode": false,
 		"postgresql": map[string]any{
@@ -56,7 +54,7 @@ func (s Server) dynamic() map[string]any {
 		c["pause"] = true
 	}
 	if s.Fence != "" {
-		// Both are one annotation: who sees the fence sees the pause.
+		// Both are one annotation: a member that reads the fence reads the pause, too.
 		c["pause"] = true
 		c["capstan_fence"] = s.Fence
 	}
@@ -92,7 +90,7 @@ func (s Server) Dynamic() (string, error) {
 	return out.String(), nil
 }
 
-// Patroni is its configuration file, the same for every member. What differs the program of the members sets in the environment.
+// Patroni is its configuration file, the same for every member. The program of the members sets what differs in the environment.
 func (s Server) Patroni() (string, error) {
 	tls := map[string]any{"sslcert": pgmember.FileMemberCert, "sslkey": pgmember.FileMemberKey, "sslrootcert": pgmember.FileServerCA, "sslmode": "verify-ca"}
 	role := func(name string) map[string]any {
@@ -135,7 +133,7 @@ func (s Server) Patroni() (string, error) {
 		"before_stop": members.Program + " before-stop",
 	}
 	if s.Pooled || s.Archives {
-		// Poolers and those who take backups have a certificate of the same authority, and Patroni knows no names.
+		// Certificates of poolers and of backup pods have the same authority, and Patroni does not check names.
 		restapi["allowlist_include_members"] = true
 	}
 	raw, err := yaml.Marshal(map[string]any{
@@ -151,7 +149,7 @@ func (s Server) Patroni() (string, error) {
 			"namespace":          s.Namespace,
 			"labels":             map[string]any{members.LabelDatabase: s.Database},
 			"scope_label":        labelScope,
-			"role_label":         LabelPatroniRole,
+			"role_label":         labelPatroniRole,
 			"use_endpoints":      false,
 			"bypass_api_service": false,
 		},

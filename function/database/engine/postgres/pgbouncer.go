@@ -4,46 +4,27 @@ package postgres
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/database/engine"
 )
 
 // PoolMode says for how long a client has a connection to the server to itself.
-type PoolMode string
+type PoolMode = v1alpha1.PoolerMode
 
-// For how long a client has a connection to the server to itself.
-const (
-	PoolTransactions PoolMode = "transaction"
-	PoolSessions     PoolMode = "session"
-)
+// PoolTransactions lends connections for one transaction.
+const PoolTransactions = v1alpha1.PoolTransaction
 
 // A Pooler is what the configuration of PgBouncer follows from.
-type Pooler struct {
-	// Host that leads to the leader.
-	Host string
+type Pooler engine.Pooler
 
-	// Databases that clients connect to, sorted.
-	Databases []string
-
-	Mode PoolMode
-
-	// PoolSize is the number of connections to the server of each login in each database. MaxClients is the number of
-	// clients' connections.
-	PoolSize, MaxClients int32
-
-	// Limits are the numbers of connections to the server in databases whose logins take turns: two at a time have no more than
-	// one has.
-	Limits map[string]int32
-
-	// ServerAuthority reports whether the server's certificate and the members' certificates have different authorities.
-	ServerAuthority bool
-}
-
-// LookupDatabase is where PgBouncer looks verifiers of passwords up, and lookup the query: a function of the superuser's that
+// lookupDatabase is where PgBouncer looks verifiers of passwords up, and lookup the query: a function of the superuser's that
 // returns nothing about roles of Capstan's own.
 const (
-	LookupDatabase = "postgres"
+	lookupDatabase = "postgres"
 
 	lookup = "SELECT name, verifier FROM capstan.lookup($1)"
 )
@@ -54,7 +35,7 @@ const (
 //
 //nolint:dupword // The file says all for each of its columns.
 const PoolerAccess = `hostssl all ` + pgmember.RolePooler + ` all reject
-hostssl ` + LookupDatabase + ` all all reject
+hostssl ` + lookupDatabase + ` all all reject
 hostssl all all all scram-sha-256
 host all all all reject
 `
@@ -70,14 +51,15 @@ func (p Pooler) Config() string {
 	}
 	var b strings.Builder
 	b.WriteString("[databases]\n")
-	for _, d := range p.Databases {
-		limit := ""
+	for _, d := range slices.Sorted(slices.Values(p.Databases)) {
+		fmt.Fprintf(&b, "%s = host=%s port=%d", d, p.Host, pgmember.PortPostgres)
+		// Two logins of a consumer that take turns have no more connections than one has.
 		if n := p.Limits[d]; n > 0 {
-			limit = fmt.Sprintf(" max_db_connections=%d", n)
+			fmt.Fprintf(&b, " max_db_connections=%d", n)
 		}
-		fmt.Fprintf(&b, "%s = host=%s port=%d%s\n", d, p.Host, pgmember.PortPostgres, limit)
+		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "%s = host=%s port=%d pool_size=2 max_db_connections=2\n", LookupDatabase, p.Host, pgmember.PortPostgres)
+	fmt.Fprintf(&b, "%s = host=%s port=%d pool_size=2 max_db_connections=2\n", lookupDatabase, p.Host, pgmember.PortPostgres)
 	b.WriteString("\n[pgbouncer]\n")
 	for _, o := range []struct {
 		name  string
@@ -91,7 +73,7 @@ func (p Pooler) Config() string {
 		{"auth_type", "hba"},
 		{"auth_hba_file", pgmember.FolderConfig + "/" + pgmember.FilePoolerAccess},
 		{"auth_user", pgmember.RolePooler},
-		{"auth_dbname", LookupDatabase},
+		{"auth_dbname", lookupDatabase},
 		{"auth_query", lookup},
 		{"client_tls_sslmode", "require"},
 		{"client_tls_protocols", "secure"},
@@ -102,7 +84,7 @@ func (p Pooler) Config() string {
 		{"server_tls_ca_file", authority},
 		{"server_tls_cert_file", pgmember.FileMemberCert},
 		{"server_tls_key_file", pgmember.FileMemberKey},
-		{"pool_mode", p.Mode},
+		{"pool_mode", strings.ToLower(string(p.Mode))},
 		{"default_pool_size", p.PoolSize},
 		{"max_client_conn", p.MaxClients},
 		{"max_prepared_statements", 200},

@@ -24,14 +24,9 @@ const (
 )
 
 // RestartInputs are parameters of the spec that are read at the start, and what extensions need.
-func (e Engine) RestartInputs(s engine.Server) map[string]any {
-	inputs, config := map[string]any{}, map[string]string{}
-	for name, v := range s.Config {
-		if e.NeedsRestart(name, s.Version) {
-			config[name] = v
-		}
-	}
-	if len(config) > 0 {
+func (e postgreSQL) RestartInputs(s engine.Server) map[string]any {
+	inputs := map[string]any{}
+	if config := server(s).configured(true); len(config) > 0 {
 		inputs[inputConfig] = config
 	}
 	if libraries := e.Libraries(s); len(libraries) > 0 {
@@ -43,16 +38,14 @@ func (e Engine) RestartInputs(s engine.Server) map[string]any {
 	return inputs
 }
 
-// Restarting parameters.
-func (Engine) Restarting(s engine.Server) map[string]string { return server(s).Restarting() }
+func (postgreSQL) Restarting(s engine.Server) map[string]string { return server(s).restarting() }
 
-// NeedsRestart reports whether a parameter is only read at the start.
-func (Engine) NeedsRestart(parameter, version string) bool {
-	return NeedsRestart(parameter, major(version))
+func (postgreSQL) NeedsRestart(parameter, version string) bool {
+	return needsRestart(parameter, major(version))
 }
 
 // Restarted are the fields that other restart inputs come from.
-func (Engine) Restarted(before, after map[string]any) []v1alpha1.ChangeEffect {
+func (postgreSQL) Restarted(before, after map[string]any) []v1alpha1.ChangeEffect {
 	var effects []v1alpha1.ChangeEffect
 	add := func(field string, parameters ...string) {
 		effects = append(effects, v1alpha1.ChangeEffect{Field: field, Effect: v1alpha1.EffectRestart, Parameters: parameters, Cause: v1alpha1.ChangedBySpec})
@@ -70,7 +63,7 @@ func (Engine) Restarted(before, after map[string]any) []v1alpha1.ChangeEffect {
 }
 
 // Reloaded are the fields that another dynamic configuration comes from, without what needs a restart.
-func (e Engine) Reloaded(r engine.Reload) []v1alpha1.ChangeEffect {
+func (e postgreSQL) Reloaded(r engine.Reload) []v1alpha1.ChangeEffect {
 	var was, now map[string]any
 	if r.Before == r.After || json.Unmarshal([]byte(r.Before), &was) != nil || json.Unmarshal([]byte(r.After), &now) != nil {
 		return nil
@@ -110,19 +103,20 @@ func (e Engine) Reloaded(r engine.Reload) []v1alpha1.ChangeEffect {
 
 // fieldOf a parameter that is reloaded: where its value comes from.
 func fieldOf(r engine.Reload, parameter string) (field, cause string) {
-	_, set := r.Server.Config[parameter]
-	switch {
-	case set || slices.Contains(r.Set, parameter):
+	if _, set := r.Server.Config[parameter]; set || slices.Contains(r.Set, parameter) {
 		return "spec.config", v1alpha1.ChangedBySpec
-	case slices.Contains([]string{"max_wal_size", "min_wal_size", "max_slot_wal_keep_size", "wal_keep_size"}, parameter):
+	}
+	switch parameter {
+	case "max_wal_size", "min_wal_size", "max_slot_wal_keep_size", "wal_keep_size":
 		return "spec.storage", v1alpha1.ChangedBySpec
-	case slices.Contains([]string{"wal_sender_timeout", "wal_receiver_timeout"}, parameter):
+	case "wal_sender_timeout", "wal_receiver_timeout":
 		return "spec.availability.profile", v1alpha1.ChangedBySpec
-	case !slices.Contains([]string{"effective_cache_size", "maintenance_work_mem", "work_mem"}, parameter):
-		return fieldCapstan, v1alpha1.ChangedByCapstan
-	case r.OwnMemory:
-		return "spec.resources.memory", v1alpha1.ChangedBySpec
-	default:
+	case "effective_cache_size", "maintenance_work_mem", "work_mem":
+		if r.OwnMemory {
+			return "spec.resources.memory", v1alpha1.ChangedBySpec
+		}
 		return "spec.plan", v1alpha1.ChangedBySpec
+	default:
+		return fieldCapstan, v1alpha1.ChangedByCapstan
 	}
 }

@@ -5,15 +5,14 @@ package postgres
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 )
 
-// Restarting are the parameters that need a restart, with what follows from the size of a member.
-func (s Server) Restarting() map[string]string {
+// restarting are the parameters that need a restart, with what follows from the size of a member.
+func (s Server) restarting() map[string]string {
 	ps := map[string]string{
 		"max_connections": strconv.Itoa(int(s.MaxConnections)),
 		// Enough for nine members, backups and a few consumers of changes. They do not depend on the number of members: to add
@@ -38,15 +37,13 @@ func (s Server) Restarting() map[string]string {
 	}
 	if s.CronDatabase != "" {
 		ps["cron.database_name"] = s.CronDatabase
-		// Its jobs would else connect by the network, where no rule lets them in.
+		// Without it, its jobs connect by the network, where no rule admits them.
 		ps["cron.use_background_workers"] = "on"
 	}
-	s.archivingAtStart(ps)
-	for name, v := range s.Config {
-		if NeedsRestart(name, s.Major) {
-			ps[name] = v
-		}
+	if s.Archives {
+		ps["archive_mode"] = "on"
 	}
+	maps.Copy(ps, s.configured(true))
 	return ps
 }
 
@@ -95,35 +92,26 @@ func (s Server) reloading() map[string]string {
 		"track_io_timing":             "on",
 	}
 	s.archiving(ps)
-	for name, v := range s.Config {
-		if !NeedsRestart(name, s.Major) {
-			ps[name] = v
-		}
-	}
+	maps.Copy(ps, s.configured(false))
+	return ps
+}
+
+// configured parameters of the spec: those that are read when the server starts, or all others.
+func (s Server) configured(restart bool) map[string]string {
+	ps := maps.Clone(s.Config)
+	maps.DeleteFunc(ps, func(name, _ string) bool { return needsRestart(name, s.Major) != restart })
 	return ps
 }
 
 // parameters of the members, all of them.
 func (s Server) parameters() map[string]string {
 	ps := s.reloading()
-	restarting := s.Pinned
-	if restarting == nil {
-		restarting = s.Restarting()
+	if s.Pinned != nil {
+		maps.Copy(ps, s.Pinned)
+	} else {
+		maps.Copy(ps, s.restarting())
 	}
-	maps.Copy(ps, restarting)
 	return ps
-}
-
-// Preloads are the libraries of extensions that have to be loaded at the start, sorted.
-func Preloads(extensions, preload []string) []string {
-	var libraries []string
-	for _, e := range extensions {
-		if slices.Contains(preload, e) {
-			libraries = append(libraries, e)
-		}
-	}
-	slices.Sort(libraries)
-	return slices.Compact(libraries)
 }
 
 func megabytes(n int64) string { return fmt.Sprintf("%dMB", n/bytesMB) }

@@ -27,6 +27,7 @@ import (
 	"github.com/capstan-dev/capstan/images/member/loop"
 	"github.com/capstan-dev/capstan/images/member/pods"
 	"github.com/capstan-dev/capstan/images/member/process"
+	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/backups"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/dcs"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/gate"
@@ -96,19 +97,21 @@ func (c *Command) loops(k kube.Client, log *slog.Logger) (*Supervisor, []func(co
 		func(ctx context.Context) error { return health.Serve(ctx, c.Health, probes, api.Ready) },
 		(&Reaper{patroni: api, leads: leads, log: log}).Run,
 		(&Listener{reporter: reporter, label: label, backupEnded: backupEnded, archiveNoted: archiveNoted, log: log}).Run,
-		reporter.Run,
-		(&role.Labeler{
+		loop.Every(reporter.Changed, reporter.Once),
+		loop.Every(label, (&role.Labeler{
 			Pod: c.Pod, Pods: own, Patroni: api, Supervised: func() bool { return supervisor.Child() != nil }, Lock: lock, Reporter: reporter,
-			Role: leadership, Wake: label, Manage: manage, Fence: fence, Log: log,
-		}).Run,
-		(&Manager{leads: leads, reporter: reporter, wake: manage, log: log}).Run,
+			Role: leadership, Manage: manage, Fence: fence, Log: log,
+		}).Once),
+		loop.Every(manage, (&Manager{leads: leads, reporter: reporter, log: log, missing: manageFirst}).once),
 		(&Refresher{copies: copies, supervisor: supervisor, manage: manage, log: log}).Run,
-		(&Meter{reporter: reporter, log: log}).Run,
-		(&Watchdog{patroni: api, supervisor: supervisor, probes: probes, log: log}).Run,
+		loop.Every(nil, (&Meter{reporter: reporter, log: log}).once),
+		loop.Every(nil, (&Watchdog{
+			patroni: api, supervisor: supervisor, probes: probes, log: log, storage: &volume.Responder{Dir: pgmember.FolderVolume},
+		}).once),
 		(&backups.Keeper{IP: c.IP, Leads: leads, Reporter: reporter, BackupEnded: backupEnded, ArchiveNoted: archiveNoted, Log: log}).Run,
 		(&Fencer{names: c.Names, pods: own, dcs: store, kube: k, supervisor: supervisor, leads: leads, reporter: reporter, wake: fence, log: log}).Run,
-		(&upgrader.Settler{Names: c.Names, Pods: own, Leads: leads, Log: log}).Run,
-		lock.Watch,
-		lock.Run,
+		loop.Every(nil, (&upgrader.Settler{Names: c.Names, Pods: own, Leads: leads, Log: log}).Once),
+		loop.Every(nil, lock.Watch),
+		loop.Every(nil, lock.Once),
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
-	"github.com/capstan-dev/capstan/images/member/loop"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/report"
@@ -30,19 +29,11 @@ const (
 type Manager struct {
 	leads    func() bool
 	reporter *report.Reporter
-	wake     loop.Wakeup
 	log      *slog.Logger
 
 	// missing is the next pause while something is missing, and last the last result.
 	missing time.Duration
 	last    string
-}
-
-// Run until the context ends.
-func (m *Manager) Run(ctx context.Context) error {
-	m.missing = manageFirst
-	loop.Repeat(ctx, m.wake, m.once)
-	return nil
 }
 
 // once creates what is missing, and returns the pause before the next time.
@@ -73,7 +64,6 @@ func (m *Manager) once(ctx context.Context) time.Duration {
 	return pause
 }
 
-// manage roles and extensions once.
 func manage(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()

@@ -10,7 +10,6 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
-	"github.com/capstan-dev/capstan/images/member/loop"
 	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgdata"
@@ -30,19 +29,15 @@ type Meter struct {
 	last  string
 }
 
-// Run until the context ends.
-func (m *Meter) Run(ctx context.Context) error {
-	loop.Repeat(ctx, nil, func(ctx context.Context) time.Duration {
-		if err := m.measure(ctx); err != nil && err.Error() != m.last {
-			m.last = err.Error()
-			m.log.Error("cannot measure the volume", "error", err)
-		}
-		return measureEvery
-	})
-	return nil
+// once measures the volume, and returns the pause before the next time.
+func (m *Meter) once(ctx context.Context) time.Duration {
+	if err := m.measure(ctx); err != nil && err.Error() != m.last {
+		m.last = err.Error()
+		m.log.Error("cannot measure the volume", "error", err)
+	}
+	return measureEvery
 }
 
-// measure the volume once.
 func (m *Meter) measure(ctx context.Context) error {
 	u, err := volume.Measure(pgmember.FolderVolume)
 	if err != nil {

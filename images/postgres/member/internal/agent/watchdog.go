@@ -8,9 +8,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/health"
-	"github.com/capstan-dev/capstan/images/member/loop"
 	"github.com/capstan-dev/capstan/images/member/process"
 	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/patroni"
@@ -21,6 +19,7 @@ type Watchdog struct {
 	patroni    *patroni.Client
 	supervisor *Supervisor
 	probes     *health.State
+	storage    *volume.Responder
 	log        *slog.Logger
 
 	// watch over the Patroni of.
@@ -28,40 +27,36 @@ type Watchdog struct {
 	of    *process.Child
 }
 
-// Run until the context ends.
-func (w *Watchdog) Run(ctx context.Context) error {
-	storage := &volume.Responder{Dir: pgmember.FolderVolume}
-	loop.Repeat(ctx, nil, func(ctx context.Context) time.Duration {
-		child := w.supervisor.Child()
-		if child == nil {
-			w.of, w.watch = nil, nil
-			w.probes.Beat(time.Now(), true, true)
-			return 5 * time.Second
-		}
-		if child != w.of {
-			w.of, w.watch = child, health.NewWatch(time.Now())
-		}
-		ask, cancel := context.WithTimeout(ctx, 3*time.Second)
-		defer cancel()
-		alive, err := w.patroni.Alive(ask)
-		silent := patroni.Silent(err)
-		if err != nil && !silent {
-			// It runs, and the trouble is between us: a new one would not fix it.
-			w.log.Error("cannot understand Patroni", "error", err)
-			alive = true
-		}
-		answers := alive || storage.Answers(2*time.Second)
-		now := time.Now()
-		w.probes.Beat(now, alive, answers)
-		// A volume that hangs blocks Patroni, and the next one would fare no better.
-		if why := w.watch.Look(now, silent, alive); why != "" && answers && ctx.Err() == nil {
-			w.supervisor.Restart(child, fmt.Sprintf("%s (%v)", why, err))
-			w.of = nil
-		}
-		if silent {
-			return time.Second // it has to be known before the lock expires
-		}
+// once looks at Patroni, and returns the pause before the next look.
+func (w *Watchdog) once(ctx context.Context) time.Duration {
+	child := w.supervisor.Child()
+	if child == nil {
+		w.of, w.watch = nil, nil
+		w.probes.Beat(time.Now(), true, true)
 		return 5 * time.Second
-	})
-	return nil
+	}
+	if child != w.of {
+		w.of, w.watch = child, health.NewWatch(time.Now())
+	}
+	ask, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	alive, err := w.patroni.Alive(ask)
+	silent := patroni.Silent(err)
+	if err != nil && !silent {
+		// It runs, and the trouble is between us: a new one would not fix it.
+		w.log.Error("cannot understand Patroni", "error", err)
+		alive = true
+	}
+	answers := alive || w.storage.Answers(2*time.Second)
+	now := time.Now()
+	w.probes.Beat(now, alive, answers)
+	// A volume that hangs blocks Patroni, and the next one would fare no better.
+	if why := w.watch.Look(now, silent, alive); why != "" && answers && ctx.Err() == nil {
+		w.supervisor.Restart(child, fmt.Sprintf("%s (%v)", why, err))
+		w.of = nil
+	}
+	if silent {
+		return time.Second // it has to be known before the lock expires
+	}
+	return 5 * time.Second
 }

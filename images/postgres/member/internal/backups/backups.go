@@ -67,7 +67,6 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// once does everything that is due.
 func (k *Keeper) once(ctx context.Context) {
 	if k.Leads() {
 		k.Reporter.Clear(members.ReasonRestoreFailed)

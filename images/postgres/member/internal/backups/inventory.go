@@ -73,12 +73,11 @@ func (v *inventory) read(ctx context.Context, s pgmember.Backup) error {
 		}
 	}
 	facts := members.BackupReport{Asked: true}
-	if len(all) > 0 && len(all[0].Backups) > 0 {
-		list := all[0].Backups
-		first, last := list[0], list[len(list)-1]
+	stanza := pgbackrest.Latest(all)
+	if last, ok := stanza.Last(); ok {
 		facts.Label, facts.Type, facts.Size, facts.Added = last.Label, last.Type, last.Info.Size, last.Info.Repository.Delta
 		facts.Began, facts.Ended = last.Began().Format(time.RFC3339), last.Ended().Format(time.RFC3339)
-		facts.Earliest = first.Ended().Format(time.RFC3339)
+		facts.Earliest = stanza.Backups[0].Ended().Format(time.RFC3339)
 	}
 	v.facts = facts
 	return nil

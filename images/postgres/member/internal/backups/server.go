@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/durable"
 	"github.com/capstan-dev/capstan/images/member/process"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
@@ -37,7 +38,6 @@ func (r *server) ended() <-chan struct{} {
 	return r.child.Done()
 }
 
-// end the server.
 func (r *server) end() {
 	if r.child != nil {
 		_ = r.child.Signal(syscall.SIGTERM)
@@ -54,27 +54,23 @@ func (r *server) configure(s pgmember.Backup, address string, log *slog.Logger) 
 		return false, err
 	}
 	folders := pgbackrest.Folders{Data: pgmember.FolderData, Socket: pgmember.FolderSocket, Spool: layout.Spool, Lock: layout.Lock}
-	for _, dir := range []string{folders.Spool, folders.Lock} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return false, fmt.Errorf("cannot prepare folders of backups: %w", err)
-		}
+	if err := durable.Folders(folders.Spool, folders.Lock); err != nil {
+		return false, err
 	}
 	tls := pgbackrest.TLS{Cert: pgmember.FileMemberCert, Key: pgmember.FileMemberKey, CA: pgmember.FileMemberCA, Address: address}
 	changed, err = pgbackrest.Member(s, where, folders, tls).Write(layout.PgBackRest)
 	if err != nil {
 		return false, err
 	}
-	if r.child != nil {
-		select {
-		case <-r.child.Done():
-			log.Warn("the server of pgBackRest ended", "result", fmt.Sprint(r.child.Err()))
-			r.child = nil
-		default:
-			if changed {
-				return true, r.child.Signal(syscall.SIGHUP)
-			}
-			return false, nil
-		}
+	switch {
+	case r.child == nil:
+	case r.child.Ended():
+		log.Warn("the server of pgBackRest ended", "result", fmt.Sprint(r.child.Err()))
+		r.child = nil
+	case changed:
+		return true, r.child.Signal(syscall.SIGHUP)
+	default:
+		return false, nil
 	}
 	_, err = os.Stat(tls.Cert)
 	// Copies of certificates come when the member may run.

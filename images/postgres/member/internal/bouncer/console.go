@@ -6,6 +6,7 @@ package bouncer
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strconv"
@@ -27,29 +28,34 @@ const own = "pgbouncer"
 // answerLimit is how long PgBouncer may take for an answer that waits for nothing.
 const answerLimit = 5 * time.Second
 
-// connect to the console.
 func (c Console) connect(ctx context.Context) (*pgconn.PgConn, error) {
-	cfg, err := pgconn.ParseConfig("sslmode=disable")
-	if err != nil {
-		return nil, fmt.Errorf("cannot reach PgBouncer: %w", err)
-	}
-	cfg.Host, cfg.Port, cfg.User, cfg.Password, cfg.Database = c.Folder, c.Port, own, "", own
-	cfg.ConnectTimeout, cfg.RuntimeParams = answerLimit, map[string]string{}
-	conn, err := pgconn.ConnectConfig(ctx, cfg)
+	conn, err := connect(ctx, c.Folder, c.Port, own, own, nil, nil)
 	if err != nil {
 		return nil, fmt.Errorf("cannot reach PgBouncer: %w", err)
 	}
 	return conn, nil
 }
 
-// command that returns nothing.
-func (c Console) command(ctx context.Context, command string) error {
-	_, err := c.table(ctx, command)
-	return err
+// connect as a user whom a certificate or the socket identifies.
+func connect(ctx context.Context, host string, port uint16, user, database string, verify *tls.Config, parameters map[string]string) (*pgconn.PgConn, error) {
+	cfg, err := pgconn.ParseConfig("sslmode=disable")
+	if err != nil {
+		return nil, err
+	}
+	cfg.Host, cfg.Port, cfg.User, cfg.Password, cfg.Database = host, port, user, "", database
+	cfg.TLSConfig, cfg.Fallbacks, cfg.RuntimeParams, cfg.ConnectTimeout = verify, nil, parameters, answerLimit
+	return pgconn.ConnectConfig(ctx, cfg)
 }
 
-// table that a command shows, a map from column to value for each row.
+// table that a command shows within answerLimit, a map from column to value for each row.
 func (c Console) table(ctx context.Context, command string) ([]map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	return c.run(ctx, command)
+}
+
+// run a command, and return what it shows like table.
+func (c Console) run(ctx context.Context, command string) ([]map[string]string, error) {
 	conn, err := c.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -82,51 +88,38 @@ func closeSoon(ctx context.Context, conn *pgconn.PgConn) {
 // Pause lets clients wait: no transaction begins from now on. It returns when those that are under way have ended, or with the
 // context, after which clients wait nevertheless.
 func (c Console) Pause(ctx context.Context) error {
-	err := c.command(ctx, "PAUSE")
-	if p := (*pgconn.PgError)(nil); errors.As(err, &p) {
-		return nil // it pauses already, and says nothing else
-	}
-	return err
+	_, err := c.run(ctx, "PAUSE")
+	return unlessRefused(err) // it pauses already, and says nothing else
 }
 
 // Resume lets clients continue.
 func (c Console) Resume(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
-	defer cancel()
-	err := c.command(ctx, "RESUME")
+	_, err := c.table(ctx, "RESUME")
+	return unlessRefused(err) // it does not pause
+}
+
+// unlessRefused is an error, unless it is an answer of PgBouncer.
+func unlessRefused(err error) error {
 	if p := (*pgconn.PgError)(nil); errors.As(err, &p) {
-		return nil // it does not pause
+		return nil
 	}
 	return err
 }
 
 // Reconnect ends connections to the server as soon as no client uses them.
 func (c Console) Reconnect(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
-	defer cancel()
-	return c.command(ctx, "RECONNECT")
+	_, err := c.table(ctx, "RECONNECT")
+	return err
 }
 
 // State reports whether PgBouncer pauses. An error means that it does not answer.
 func (c Console) State(ctx context.Context) (paused bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
-	defer cancel()
-	rows, err := c.table(ctx, "SHOW STATE")
-	if err != nil {
-		return false, err
-	}
-	for _, r := range rows {
-		if r["key"] == "paused" {
-			paused = r["value"] == "yes"
-		}
-	}
-	return paused, nil
+	value, err := c.setting(ctx, "SHOW STATE", "paused")
+	return value == "yes", err
 }
 
 // Clients returns how many are connected, busy or not.
 func (c Console) Clients(ctx context.Context) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
-	defer cancel()
 	rows, err := c.table(ctx, "SHOW POOLS")
 	if err != nil {
 		return 0, err
@@ -144,16 +137,20 @@ func (c Console) Clients(ctx context.Context) (int, error) {
 
 // Sessions reports whether clients have connections to the server for as long as they are connected themselves.
 func (c Console) Sessions(ctx context.Context) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
-	defer cancel()
-	rows, err := c.table(ctx, "SHOW CONFIG")
-	if err != nil {
-		return false, err
+	value, err := c.setting(ctx, "SHOW CONFIG", "pool_mode")
+	if err == nil && value == "" {
+		err = errors.New("PgBouncer does not show its pool_mode")
 	}
+	return value == "session", err
+}
+
+// setting is a value that a command shows; "" when it does not.
+func (c Console) setting(ctx context.Context, command, key string) (string, error) {
+	rows, err := c.table(ctx, command)
 	for _, r := range rows {
-		if r["key"] == "pool_mode" {
-			return r["value"] == "session", nil
+		if r["key"] == key {
+			return r["value"], nil
 		}
 	}
-	return false, errors.New("PgBouncer does not show its pool_mode")
+	return "", err
 }

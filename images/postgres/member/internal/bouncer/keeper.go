@@ -32,8 +32,10 @@ type Keeper struct {
 	// says so.
 	hold *hold
 
+	// waited is how often clients waited, by cause.
+	waited map[string]float64
+
 	known, answers atomic.Bool
-	counts         sync.Map // from cause to *atomic.Int64
 }
 
 type hold struct {
@@ -114,7 +116,10 @@ func (k *Keeper) act(ctx context.Context, a Action) {
 	case Nothing:
 	case Hold:
 		cause := k.guard.Cause()
-		k.count(cause).Add(1)
+		if k.waited == nil {
+			k.waited = map[string]float64{}
+		}
+		k.waited[cause]++
 		k.Log.Info("clients wait", "cause", cause)
 		ctx, end := context.WithTimeout(context.WithoutCancel(ctx), LossLimit+HandoverLimit)
 		h := &hold{drained: make(chan struct{}), end: end}
@@ -176,9 +181,9 @@ func (k *Keeper) Waits() bool {
 	return k.guard.Cause() != ""
 }
 
-// count of the waits of a cause.
-func (k *Keeper) count(cause string) *atomic.Int64 {
-	v, _ := k.counts.LoadOrStore(cause, new(atomic.Int64))
-	n, _ := v.(*atomic.Int64)
-	return n
+// Waited returns how often clients waited for a cause.
+func (k *Keeper) Waited(cause string) float64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.waited[cause]
 }

@@ -93,7 +93,6 @@ func (l *Lookout) ask(ctx context.Context) (Sight, error) {
 	return Sight{TakesWrites, string(row[1])}, nil
 }
 
-// connect unless there is a connection.
 func (l *Lookout) connect(ctx context.Context) error {
 	if l.conn != nil && !l.conn.IsClosed() {
 		return nil
@@ -104,14 +103,7 @@ func (l *Lookout) connect(ctx context.Context) error {
 	}
 	verify = verify.Clone()
 	verify.ServerName = l.Host
-	cfg, err := pgconn.ParseConfig("sslmode=require")
-	if err != nil {
-		return fmt.Errorf("cannot reach the server: %w", err)
-	}
-	cfg.Host, cfg.Port, cfg.User, cfg.Password, cfg.Database = l.Host, l.Port, l.User, "", l.Database
-	cfg.TLSConfig, cfg.Fallbacks = verify, nil
-	cfg.RuntimeParams = map[string]string{"application_name": "capstan-pooler", "search_path": "pg_catalog"}
-	conn, err := pgconn.ConnectConfig(ctx, cfg)
+	conn, err := connect(ctx, l.Host, l.Port, l.User, l.Database, verify, map[string]string{"application_name": "capstan-pooler", "search_path": "pg_catalog"})
 	if err != nil {
 		return fmt.Errorf("cannot reach the server: %w", err)
 	}

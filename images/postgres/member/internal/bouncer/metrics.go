@@ -4,7 +4,6 @@ package bouncer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -13,6 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/capstan-dev/capstan/images/member/web"
 )
 
 // A metric of PgBouncer's own: columns of what it shows.
@@ -76,7 +77,7 @@ func (k *Keeper) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- prometheus.MustNewConstMetric(waiting, prometheus.GaugeValue, is)
 	for _, cause := range []string{Handover, Loss} {
-		ch <- prometheus.MustNewConstMetric(waits, prometheus.CounterValue, float64(k.count(cause).Load()), cause)
+		ch <- prometheus.MustNewConstMetric(waits, prometheus.CounterValue, k.Waited(cause), cause)
 	}
 	for command, show := range map[string]struct {
 		metrics []metric
@@ -129,10 +130,5 @@ func ServeMetrics(ctx context.Context, address string, k *Keeper) error {
 	if err != nil {
 		return fmt.Errorf("cannot listen for metrics: %w", err)
 	}
-	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	context.AfterFunc(ctx, func() { _ = srv.Close() })
-	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("cannot serve metrics: %w", err)
-	}
-	return nil
+	return web.Serve(ctx, l, &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second})
 }

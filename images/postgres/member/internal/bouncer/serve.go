@@ -7,14 +7,13 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"time"
 
 	"github.com/capstan-dev/capstan/images/member/certificate"
+	"github.com/capstan-dev/capstan/images/member/web"
 )
 
 // pausePath is where members ask poolers to wait.
@@ -50,12 +49,7 @@ func Serve(ctx context.Context, address string, config func() (*tls.Config, erro
 	if err != nil {
 		return err
 	}
-	srv := &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
-	context.AfterFunc(ctx, func() { _ = srv.Close() })
-	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("cannot answer members: %w", err)
-	}
-	return nil
+	return web.Serve(ctx, l, &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10})
 }
 
 // reachLimit is how long a pooler may take to be reached. One that cannot be does not hold up a leader that stops.
@@ -74,20 +68,11 @@ func Pause(ctx context.Context, address string, config *tls.Config) (Answer, err
 		},
 		ResponseHeaderTimeout: DrainLimit + reachLimit,
 	}}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://localhost"+pausePath, bytes.NewReader(nil))
+	status, raw, err := web.Send(ctx, client, http.MethodPost, "https://localhost"+pausePath, nil)
 	if err != nil {
 		return Answer{}, fmt.Errorf("cannot ask pooler %s to wait: %w", address, err)
 	}
-	resp, err := client.Do(r)
-	if err != nil {
-		return Answer{}, fmt.Errorf("cannot ask pooler %s to wait: %w", address, err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
-	if err != nil {
-		return Answer{}, fmt.Errorf("cannot ask pooler %s to wait: %w", address, err)
-	}
-	if resp.StatusCode != http.StatusOK {
+	if status != http.StatusOK {
 		return Answer{}, fmt.Errorf("pooler %s refuses to wait: %s", address, bytes.TrimSpace(raw))
 	}
 	var a Answer

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/loop"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/notes"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
@@ -55,7 +56,6 @@ func (c *Archive) Run(ctx context.Context, log *slog.Logger) error {
 	return err
 }
 
-// archive the file, and return the result.
 func (c *Archive) archive(ctx context.Context, s pgmember.Backup, a pgbackrest.Archived) (pgbackrest.Archived, error) {
 	waits, err := pgbackrest.Backlog(pgmember.FolderData)
 	if err != nil {
@@ -67,21 +67,12 @@ func (c *Archive) archive(ctx context.Context, s pgmember.Backup, a pgbackrest.A
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	full := errors.New("more waits than may")
-	go func() {
-		tick := time.NewTicker(backlogEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if waits, err := pgbackrest.Backlog(pgmember.FolderData); err == nil && waits > s.Queue {
-					cancel(full)
-					return
-				}
-			}
+	go loop.Repeat(ctx, nil, func(context.Context) time.Duration {
+		if waits, err := pgbackrest.Backlog(pgmember.FolderData); err == nil && waits > s.Queue {
+			cancel(full)
 		}
-	}()
+		return backlogEvery
+	})
 	// What pushes is another process, which continues.
 	run := pgbackrest.Runner{Program: pgbackrest.Program, Config: layout.PgBackRest, Grace: time.Second}
 	_, err = run.Run(ctx, "archive-push", "--stanza="+s.Stanza, filepath.Clean(c.Path))

@@ -66,9 +66,7 @@ func (c *Backup) Run(ctx context.Context, log *slog.Logger) error {
 
 // take the backup here, or let the host of the volume take it.
 func (c *Backup) take(ctx context.Context, log *slog.Logger, s pgmember.Backup) (Result, error) {
-	tls := pgbackrest.TLS{
-		Cert: filepath.Join(pgmember.FolderMembers, "tls.crt"), Key: filepath.Join(pgmember.FolderMembers, "tls.key"), CA: filepath.Join(pgmember.FolderMembers, "ca.crt"),
-	}
+	tls := pgbackrest.Identity(pgmember.FolderMembers)
 	if s.Repository != "" && !pgbackrest.IsBucket(pgmember.FolderBackup) {
 		log.Info("asking for a backup", "host", s.Repository, "stanza", s.Stanza)
 		var r Result
@@ -80,11 +78,11 @@ func (c *Backup) take(ctx context.Context, log *slog.Logger, s pgmember.Backup) 
 		return Result{}, err
 	}
 	folders := pgbackrest.Folders{Data: pgmember.FolderData, Socket: pgmember.FolderSocket, Lock: filepath.Join(c.Folder, "lock")}
-	file := filepath.Join(c.Folder, "pgbackrest.conf")
-	if _, err := pgbackrest.Host(s, bucket, folders, tls, layout.PgBackRest).Write(file); err != nil {
+	run, err := pgbackrest.Host(s, bucket, folders, tls, layout.PgBackRest).Runner(filepath.Join(c.Folder, "pgbackrest.conf"))
+	if err != nil {
 		return Result{}, err
 	}
-	return take(ctx, log, pgbackrest.Runner{Program: pgbackrest.Program, Config: file}, s)
+	return take(ctx, log, run, s)
 }
 
 // take a backup of the stanza, which is made if there is none.
@@ -101,10 +99,7 @@ func take(ctx context.Context, log *slog.Logger, run pgbackrest.Runner, s pgmemb
 			return Result{}, err
 		}
 	}
-	kind, err := next(ctx, run, s, time.Now())
-	if err != nil {
-		return Result{}, err
-	}
+	kind := next(all, s, time.Now())
 	log.Info("taking a backup", "type", kind, "stanza", s.Stanza)
 	if _, err := run.Run(ctx, "backup", stanza, "--type="+kind); err != nil {
 		return Result{}, err
@@ -113,32 +108,28 @@ func take(ctx context.Context, log *slog.Logger, run pgbackrest.Runner, s pgmemb
 	if err != nil {
 		return Result{}, err
 	}
-	if len(all) == 0 || len(all[0].Backups) == 0 {
+	last, ok := pgbackrest.Latest(all).Last()
+	if !ok {
 		return Result{}, fmt.Errorf("the backup ended, and %s has none: see whether something else removes what is there", pgbackrest.Place(s.Repository))
 	}
-	last := all[0].Backups[len(all[0].Backups)-1]
 	return Result{
 		Label: last.Label, Type: last.Type, Size: last.Info.Size, Added: last.Info.Repository.Delta, Began: last.Began(), Ended: last.Ended(),
 	}, nil
 }
 
 // next type of backup: full when there is none, or the last full one is a week old or as old as what is kept.
-func next(ctx context.Context, run pgbackrest.Runner, s pgmember.Backup, now time.Time) (string, error) {
+func next(all []pgbackrest.Stanza, s pgmember.Backup, now time.Time) string {
 	every := fullEvery
 	if s.RetentionDays > 0 {
 		every = min(every, time.Duration(s.RetentionDays)*24*time.Hour)
-	}
-	all, err := run.Info(ctx, s.Stanza)
-	if err != nil {
-		return "", err
 	}
 	for _, stanza := range all {
 		for _, b := range stanza.Backups {
 			// What is taken a moment earlier than the last time counts.
 			if b.Type == pgbackrest.Full && !b.Error && now.Sub(b.Began()) < every-time.Hour {
-				return pgbackrest.Incremental, nil
+				return pgbackrest.Incremental
 			}
 		}
 	}
-	return pgbackrest.Full, nil
+	return pgbackrest.Full
 }

@@ -108,7 +108,6 @@ func (c *Hook) statements(ctx context.Context) error {
 	return fmt.Errorf("the connection broke while the statements ran; they may have been committed: %w", err)
 }
 
-// request once.
 func (c *Hook) request(ctx context.Context) error {
 	r, err := http.NewRequestWithContext(ctx, c.Method, c.URL, http.NoBody)
 	if err != nil {

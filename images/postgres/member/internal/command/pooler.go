@@ -147,10 +147,8 @@ func (p *pooler) await(ctx context.Context) error {
 		if err := p.child.Signal(s.signal); err != nil {
 			return err
 		}
-		select {
-		case <-p.child.Done():
-			return nil
-		case <-time.After(s.limit):
+		if p.child.Within(s.limit) {
+			break
 		}
 	}
 	return nil
@@ -162,14 +160,7 @@ func (p *pooler) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), LeaveLimit)
 	defer cancel()
 	p.log.Info("waiting for clients to leave", "limit", LeaveLimit.String())
-	for {
-		select {
-		case <-p.child.Done():
-			return
-		case <-ctx.Done():
-			return
-		case <-time.After(time.Second):
-		}
+	for ctx.Err() == nil && !p.child.Within(time.Second) {
 		if n, err := p.keeper.Console.Clients(ctx); err == nil && n == 0 {
 			return
 		}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/certificate"
+	"github.com/capstan-dev/capstan/images/member/durable"
 	"github.com/capstan-dev/capstan/images/member/health"
 	"github.com/capstan-dev/capstan/images/member/loop"
 	"github.com/capstan-dev/capstan/images/member/process"
@@ -47,20 +48,17 @@ type repositoryHost struct {
 // Run until the context ends.
 func (c *Repository) Run(ctx context.Context, log *slog.Logger, version layout.Version) error {
 	h := &repositoryHost{
-		log: log,
-		tls: pgbackrest.TLS{
-			Cert: filepath.Join(pgmember.FolderMembers, "tls.crt"), Key: filepath.Join(pgmember.FolderMembers, "tls.key"), CA: filepath.Join(pgmember.FolderMembers, "ca.crt"), Address: c.IP,
-		},
+		log:     log,
+		tls:     pgbackrest.Identity(pgmember.FolderMembers),
 		folders: pgbackrest.Folders{Data: pgmember.FolderData, Socket: pgmember.FolderSocket, Lock: filepath.Join(filepath.Dir(pgbackrest.ServerConfig), "lock")},
 		address: net.JoinHostPort(c.IP, strconv.Itoa(pgmember.PortBackup)),
 	}
+	h.tls.Address = c.IP
 	// To make a stanza locks out who archives. What is served has locks of its own.
 	served := h.folders
 	served.Lock += "-served"
-	for _, dir := range []string{h.folders.Lock, served.Lock, layout.Repository} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("cannot prepare folders of the repository: %w", err)
-		}
+	if err := durable.Folders(h.folders.Lock, served.Lock, layout.Repository); err != nil {
+		return err
 	}
 	if _, err := pgbackrest.Server(layout.Repository, served, h.tls).Write(pgbackrest.ServerConfig); err != nil {
 		return err
@@ -185,10 +183,9 @@ func (h *repositoryHost) with(s pgmember.Backup, do func(pgbackrest.Runner) erro
 	if err != nil {
 		return fmt.Errorf("cannot prepare a configuration: %w", err)
 	}
-	file := filepath.Join(dir, "pgbackrest.conf")
-	_, err = pgbackrest.Host(s, local, h.folders, h.tls, layout.PgBackRest).Write(file)
+	run, err := pgbackrest.Host(s, local, h.folders, h.tls, layout.PgBackRest).Runner(filepath.Join(dir, "pgbackrest.conf"))
 	if err == nil {
-		err = do(pgbackrest.Runner{Program: pgbackrest.Program, Config: file})
+		err = do(run)
 	}
 	return errors.Join(err, os.RemoveAll(dir))
 }

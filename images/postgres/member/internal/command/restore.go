@@ -15,6 +15,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/durable"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/notes"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/objectstore"
@@ -27,18 +28,14 @@ type Restore struct{}
 // Run restores, and notifies the running member when it fails.
 func (c *Restore) Run(ctx context.Context, log *slog.Logger) error {
 	said, err := c.restore(ctx)
-	text := ""
 	if err == nil {
 		log.Info(said)
 		err = os.WriteFile(layout.Restored, nil, 0o600)
 	}
-	if err != nil {
-		text = err.Error()
-	}
-	if text == "" {
+	if err == nil {
 		return nil
 	}
-	if nerr := notes.Send(context.WithoutCancel(ctx), notes.Restore+": "+text); nerr != nil {
+	if nerr := notes.Send(context.WithoutCancel(ctx), notes.Restore+": "+err.Error()); nerr != nil {
 		log.Warn("cannot notify the running member", "error", nerr)
 	}
 	return err
@@ -53,18 +50,16 @@ func (c *Restore) restore(ctx context.Context) (string, error) {
 		return "", errors.New("the Database is to begin with a backup, and it is not known with which: see its ConfigMap")
 	}
 	lock := filepath.Join(pgmember.FolderPrivate, "restore-lock")
-	for _, dir := range []string{lock, layout.Spool} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return "", fmt.Errorf("cannot prepare folders of the restore: %w", err)
-		}
+	if err := durable.Folders(lock, layout.Spool); err != nil {
+		return "", err
 	}
 	folders := pgbackrest.Folders{Data: pgmember.FolderData, Socket: pgmember.FolderSocket, Spool: layout.Spool, Lock: lock}
 	where, err := repositoryFrom(ctx, *w.From, folders)
 	if err != nil {
 		return "", err
 	}
-	run := pgbackrest.Runner{Program: pgbackrest.Program, Config: layout.PgBackRestSource}
-	if _, err := pgbackrest.Reader(w.From.Path, w.From.Stanza, where, folders).Write(layout.PgBackRestSource); err != nil {
+	run, err := pgbackrest.Reader(w.From.Path, w.From.Stanza, where, folders).Runner(layout.PgBackRestSource)
+	if err != nil {
 		return "", err
 	}
 	point, from, err := asked(ctx, where, *w.From)
@@ -172,11 +167,11 @@ func mounted(folder string) bool {
 
 // latestOf the stanzas of a repository, or the one that is named.
 func latestOf(ctx context.Context, r pgbackrest.Repository, s pgmember.Source, f pgbackrest.Folders) (pgbackrest.Stanza, error) {
-	file := filepath.Join(f.Lock, "latest.conf")
-	if _, err := pgbackrest.Reader(s.Path, s.Stanza, r, f).Write(file); err != nil {
+	run, err := pgbackrest.Reader(s.Path, s.Stanza, r, f).Runner(filepath.Join(f.Lock, "latest.conf"))
+	if err != nil {
 		return pgbackrest.Stanza{}, err
 	}
-	all, err := pgbackrest.Runner{Program: pgbackrest.Program, Config: file}.Info(ctx, s.Stanza)
+	all, err := run.Info(ctx, s.Stanza)
 	return pgbackrest.Latest(all), err
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/durable"
 	"github.com/capstan-dev/capstan/images/member/loop"
 	"github.com/capstan-dev/capstan/images/member/process"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
@@ -86,7 +87,6 @@ func (c *Verify) Run(ctx context.Context, log *slog.Logger) error {
 	return err
 }
 
-// try the latest backup.
 func (c *Verify) try(ctx context.Context, log *slog.Logger, repository pgbackrest.Repository, s pgmember.Backup) (verification.Passed, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Limit, &verification.Failure{
 		Kind: members.VerifyOther, Message: fmt.Sprintf("the verification did not end within %s", c.Limit),
@@ -97,18 +97,15 @@ func (c *Verify) try(ctx context.Context, log *slog.Logger, repository pgbackres
 	}
 	socket := filepath.Join(c.Folder, "verify")
 	folders := pgbackrest.Folders{Data: pgmember.FolderData, Socket: socket, Spool: filepath.Join(c.Folder, "spool"), Lock: filepath.Join(c.Folder, "lock")}
-	for _, dir := range []string{socket, folders.Spool, folders.Lock} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return verification.Passed{}, fmt.Errorf("cannot prepare folders of the verification: %w", err)
-		}
+	if err := durable.Folders(socket, folders.Spool, folders.Lock); err != nil {
+		return verification.Passed{}, err
 	}
-	config := filepath.Join(c.Folder, "pgbackrest.conf")
-	if _, err := pgbackrest.Reader(s.Path, s.Stanza, repository, folders).Write(config); err != nil {
+	run, err := pgbackrest.Reader(s.Path, s.Stanza, repository, folders).Runner(filepath.Join(c.Folder, "pgbackrest.conf"))
+	if err != nil {
 		return verification.Passed{}, err
 	}
 	return verification.Trial{
-		Run: pgbackrest.Runner{Program: pgbackrest.Program, Config: config}, Stanza: s.Stanza, Data: pgmember.FolderData, Folder: socket,
-		Programs: pgmember.Programs, Verify: *s.Verify, Log: log,
+		Run: run, Stanza: s.Stanza, Data: pgmember.FolderData, Folder: socket, Programs: pgmember.Programs, Verify: *s.Verify, Log: log,
 	}.Try(ctx)
 }
 

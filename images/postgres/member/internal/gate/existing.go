@@ -114,11 +114,11 @@ func stanzas(ctx context.Context, s pgmember.Backup) ([]pgbackrest.Stanza, error
 	if err != nil {
 		return nil, err
 	}
-	file := layout.PgBackRest + ".existing"
-	if _, err := pgbackrest.Reader(s.Path, "", repository, pgbackrest.Folders{Lock: layout.Lock}).Write(file); err != nil {
+	run, err := pgbackrest.Reader(s.Path, "", repository, pgbackrest.Folders{Lock: layout.Lock}).Runner(layout.PgBackRest + ".existing")
+	if err != nil {
 		return nil, err
 	}
-	all, err := pgbackrest.Runner{Program: pgbackrest.Program, Config: file}.Info(ctx, "")
+	all, err := run.Info(ctx, "")
 	var failure *pgbackrest.Failure
 	if errors.As(err, &failure) {
 		return nil, errors.New(failure.Said)

@@ -5,6 +5,8 @@ package gate
 import (
 	"context"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/volume"
@@ -67,35 +69,23 @@ func (g *Gate) stopForFence(ctx context.Context) {
 	}
 }
 
-// fenceReported is the report of a stop for a fence that a pod has, if any.
-type fenceReported struct{ at *members.FenceReport }
-
 // reportFence writes where this member stopped, or removes it, unless its pod has that already.
 func (g *Gate) reportFence(ctx context.Context, f *members.FenceReport) error {
-	if g.fence == nil {
+	if !g.fenceKnown {
 		list, err := g.Pods.List(ctx)
 		if err != nil {
 			return err
 		}
-		g.fence = &fenceReported{}
-		for _, p := range list {
-			if p.Name == g.Names.Pod {
-				g.fence.at = p.Fenced
-			}
-		}
+		g.fence, g.fenceKnown = g.Pods.Own(list).Fenced, true
 	}
-	before := g.fence.at
-	if (f == nil) == (before == nil) && (f == nil || *f == *before) {
+	if ptr.Equal(f, g.fence) {
 		return nil
 	}
 	var value any // a nil report in it would be written as null
 	if f != nil {
 		value = f
 	}
-	if err := g.Pods.Annotate(ctx, members.AnnotationFenced, value); err != nil {
-		g.fence = nil // it may have been written all the same
-		return err
-	}
-	g.fence = &fenceReported{f}
-	return nil
+	err := g.Pods.Annotate(ctx, members.AnnotationFenced, value)
+	g.fence, g.fenceKnown = f, err == nil // it may have been written all the same
+	return err
 }

@@ -44,8 +44,9 @@ type Gate struct {
 	Log   *slog.Logger
 
 	backups existingBackups
-	// fence is the report that the pod is known to have of a stop for a fence; nil until it was read.
-	fence *fenceReported
+	// fence is the report that the pod has of a stop for a fence, if any, once that is known.
+	fence      *members.FenceReport
+	fenceKnown bool
 }
 
 // Check returns what blocks this member: a Problem that a person has to solve, a Wait for other members, or another error.
@@ -127,10 +128,8 @@ func (g *Gate) checkData(ctx context.Context, programs string) error {
 
 // reportVolume writes what this member's volume holds, unless its pod has that already.
 func (g *Gate) reportVolume(ctx context.Context, own volume.Content, list []pods.Pod) error {
-	for _, p := range list {
-		if p.Name == g.Names.Pod && p.Volume != nil && *p.Volume == own {
-			return nil
-		}
+	if v := g.Pods.Own(list).Volume; v != nil && *v == own {
+		return nil
 	}
 	return g.Pods.Annotate(ctx, pods.AnnotationVolume, own)
 }

@@ -18,7 +18,7 @@ func extensions(ctx context.Context, socket, database string, wanted []string) e
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	defer Close(ctx, conn)
 	var problems []error
 	for _, e := range wanted {
 		if err := extension(ctx, conn, e); err != nil {
@@ -31,57 +31,46 @@ func extensions(ctx context.Context, socket, database string, wanted []string) e
 // extension makes one that is there, not trusted and not made.
 func extension(ctx context.Context, conn *pgx.Conn, wanted string) error {
 	var trusted, made, fixed bool
-	err := conn.QueryRow(ctx, `select v.trusted, e.installed_version is not null, v.schema is not null
+	there, err := row(ctx, conn, "look for it", `select v.trusted, e.installed_version is not null, v.schema is not null
 		from pg_available_extensions e join pg_available_extension_versions v on v.name = e.name and v.version = e.default_version
-		where e.name = $1`, wanted).Scan(&trusted, &made, &fixed)
-	if errors.Is(err, pgx.ErrNoRows) {
+		where e.name = $1`, []any{wanted}, &trusted, &made, &fixed)
+	switch {
+	case err != nil:
+		return err
+	case !there:
 		return errors.New("the image has no such extension")
-	}
-	if err != nil {
-		return fmt.Errorf("cannot look for it: %w", err)
-	}
-	if made || trusted {
+	case made || trusted:
 		return nil
-	}
-	if fixed {
-		return do(ctx, conn, "create extension if not exists "+name(wanted)+" cascade")
+	case fixed:
+		return do(ctx, conn, "create it", "create extension if not exists "+name(wanted)+" cascade")
 	}
 	if err := schema(ctx, conn); err != nil {
 		return err
 	}
-	return do(ctx, conn, "create extension if not exists "+name(wanted)+" schema "+name(Schema)+" cascade")
+	return do(ctx, conn, "create it", "create extension if not exists "+name(wanted)+" schema "+name(Schema)+" cascade")
 }
 
 // schema for extensions. The owner of the schema of an extension could put functions into the way of its script, so one that is
 // another's is not used. Every role finds what is in it unless the database has a search path of its own.
 func schema(ctx context.Context, conn *pgx.Conn) error {
 	var owner string
-	err := conn.QueryRow(ctx, "select pg_get_userbyid(nspowner) from pg_namespace where nspname = $1", Schema).Scan(&owner)
+	there, err := row(ctx, conn, fmt.Sprintf("look for schema %q", Schema), "select pg_get_userbyid(nspowner) from pg_namespace where nspname = $1", []any{Schema}, &owner)
 	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		if err := do(ctx, conn, "create schema "+name(Schema), "grant usage on schema "+name(Schema)+" to public"); err != nil {
-			return fmt.Errorf("cannot make schema %q: %w", Schema, err)
-		}
 	case err != nil:
-		return fmt.Errorf("cannot look for schema %q: %w", Schema, err)
+	case !there:
+		err = do(ctx, conn, fmt.Sprintf("make schema %q", Schema), "create schema "+name(Schema), "grant usage on schema "+name(Schema)+" to public")
 	case owner != pgmember.RoleSuperuser:
-		return fmt.Errorf("schema %q belongs to %q: rename it", Schema, owner)
+		err = fmt.Errorf("schema %q belongs to %q: rename it", Schema, owner)
+	}
+	if err != nil {
+		return err
 	}
 	var has bool
-	err = conn.QueryRow(ctx, `select exists (select from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase, unnest(s.setconfig) c
-		where d.datname = current_database() and s.setrole = 0 and c like 'search\_path=%')`).Scan(&has)
-	if err != nil {
-		return fmt.Errorf("cannot look at the search path: %w", err)
-	}
-	if has {
-		return nil
-	}
 	var database string
-	if err := conn.QueryRow(ctx, "select current_database()").Scan(&database); err != nil {
-		return fmt.Errorf("cannot read the database's name: %w", err)
+	_, err = row(ctx, conn, "look at the search path", `select exists (select from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase, unnest(s.setconfig) c
+		where d.datname = current_database() and s.setrole = 0 and c like 'search\_path=%'), current_database()`, nil, &has, &database)
+	if err != nil || has {
+		return err
 	}
-	if err := do(ctx, conn, "alter database "+name(database)+` set search_path = "$user", public, `+name(Schema)); err != nil {
-		return fmt.Errorf("cannot set the search path: %w", err)
-	}
-	return nil
+	return do(ctx, conn, "set the search path", "alter database "+name(database)+` set search_path = "$user", public, `+name(Schema))
 }

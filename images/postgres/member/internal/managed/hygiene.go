@@ -19,23 +19,23 @@ const public = `select d.datname || ' ' || a.privilege_type from pg_database d,
 // hygiene takes from everybody what they have in the databases of PostgreSQL itself: applications have databases of their own,
 // and who may connect to this one can fill the disk with temporary tables.
 func hygiene(ctx context.Context, conn *pgx.Conn) error {
-	open, err := list(ctx, conn, public)
+	open, err := List(ctx, conn, public)
 	if err != nil {
 		return fmt.Errorf("cannot look at privileges of databases: %w", err)
 	}
 	if len(open) > 0 {
-		if err := do(ctx, conn, "revoke all on database postgres, template1 from public"); err != nil {
-			return fmt.Errorf("cannot take privileges of databases from everybody: %w", err)
+		if err := do(ctx, conn, "take privileges of databases from everybody", "revoke all on database postgres, template1 from public"); err != nil {
+			return err
 		}
 	}
-	need, err := list(ctx, conn, `select rolname from pg_roles where rolname = any($1) and not has_database_privilege(oid, 'postgres', 'connect')`,
+	need, err := List(ctx, conn, `select rolname from pg_roles where rolname = any($1) and not has_database_privilege(oid, 'postgres', 'connect')`,
 		[]string{pgmember.RoleAccess, pgmember.RoleExporter, pgmember.RoleRewind, pgmember.RolePooler})
 	if err != nil {
 		return fmt.Errorf("cannot look at privileges of databases: %w", err)
 	}
 	for _, r := range need {
-		if err := do(ctx, conn, "grant connect on database postgres to "+name(r)); err != nil {
-			return fmt.Errorf("cannot let role %q connect: %w", r, err)
+		if err := do(ctx, conn, fmt.Sprintf("let role %q connect", r), "grant connect on database postgres to "+name(r)); err != nil {
+			return err
 		}
 	}
 	return noCreate(ctx, conn)
@@ -47,7 +47,7 @@ func inTemplate(ctx context.Context, socket string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	defer Close(ctx, conn)
 	return noCreate(ctx, conn)
 }
 
@@ -55,16 +55,10 @@ func inTemplate(ctx context.Context, socket string) error {
 // data was upgraded from an older one.
 func noCreate(ctx context.Context, conn *pgx.Conn) error {
 	var open bool
-	err := conn.QueryRow(ctx, `select exists (select from pg_namespace n, aclexplode(n.nspacl) a
-		where n.nspname = 'public' and a.grantee = 0 and a.privilege_type = 'CREATE')`).Scan(&open)
-	if err != nil {
-		return fmt.Errorf("cannot look at privileges of the schema public: %w", err)
+	_, err := row(ctx, conn, "look at privileges of the schema public", `select exists (select from pg_namespace n, aclexplode(n.nspacl) a
+		where n.nspname = 'public' and a.grantee = 0 and a.privilege_type = 'CREATE')`, nil, &open)
+	if err != nil || !open {
+		return err
 	}
-	if !open {
-		return nil
-	}
-	if err := do(ctx, conn, "revoke create on schema public from public"); err != nil {
-		return fmt.Errorf("cannot take the schema public from everybody: %w", err)
-	}
-	return nil
+	return do(ctx, conn, "take the schema public from everybody", "revoke create on schema public from public")
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -33,7 +34,6 @@ type Missing struct { //nolint:errname // managed.Missing says it.
 	Databases []string
 }
 
-// Error names the databases.
 func (m *Missing) Error() string { return fmt.Sprintf("databases %q are not there yet", m.Databases) }
 
 // Apply makes what is wanted on the server behind a socket's folder. The error is a *Missing when all is well except databases
@@ -43,7 +43,7 @@ func Apply(ctx context.Context, socket string, w Wanted) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	defer Close(ctx, conn)
 	if err := roles(ctx, conn, w.Verifier); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func Apply(ctx context.Context, socket string, w Wanted) error {
 	if err := inTemplate(ctx, socket); err != nil {
 		return err
 	}
-	there, err := list(ctx, conn, "select datname from pg_database where datallowconn and datname = any($1)", w.Databases)
+	there, err := List(ctx, conn, "select datname from pg_database where datallowconn and datname = any($1)", w.Databases)
 	if err != nil {
 		return fmt.Errorf("cannot list databases: %w", err)
 	}
@@ -80,25 +80,30 @@ func Apply(ctx context.Context, socket string, w Wanted) error {
 	return nil
 }
 
-// connect to the member's server.
 func connect(ctx context.Context, socket, database string) (*pgx.Conn, error) {
 	return Connect(ctx, socket, pgmember.PortPostgres, database)
 }
 
-// Connect over the socket in a folder as superuser. Names are looked up in pg_catalog only, so that no other function replaces
-// one of the system's. A commit does not wait for other members, which may be what is missing, and no statement is logged,
-// because some hold a verifier.
+// Connect over the socket in a folder as superuser. A commit does not wait for other members, which may be what is missing, and no
+// statement is logged, because some hold a verifier.
 func Connect(ctx context.Context, socket string, port uint16, database string) (*pgx.Conn, error) {
+	return Dial(ctx, socket, port, pgmember.RoleSuperuser, database, map[string]string{
+		"application_name": "capstan-member", "synchronous_commit": "local",
+		"statement_timeout": "30s", "lock_timeout": "5s", "idle_in_transaction_session_timeout": "30s",
+		"log_statement": "none", "log_min_error_statement": "panic", "log_min_duration_statement": "-1", "client_min_messages": "warning",
+	})
+}
+
+// Dial the server behind the socket in a folder. Unless the parameters differ, names are looked up in pg_catalog only, so that no
+// other function replaces one of the system's.
+func Dial(ctx context.Context, socket string, port uint16, user, database string, parameters map[string]string) (*pgx.Conn, error) {
 	cfg, err := pgx.ParseConfig("sslmode=disable")
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect: %w", err)
 	}
-	cfg.Host, cfg.Port, cfg.User, cfg.Password, cfg.Database = socket, port, pgmember.RoleSuperuser, "", database
-	cfg.RuntimeParams = map[string]string{
-		"application_name": "capstan-member", "search_path": "pg_catalog", "synchronous_commit": "local",
-		"statement_timeout": "30s", "lock_timeout": "5s", "idle_in_transaction_session_timeout": "30s",
-		"log_statement": "none", "log_min_error_statement": "panic", "log_min_duration_statement": "-1", "client_min_messages": "warning",
-	}
+	cfg.Host, cfg.Port, cfg.User, cfg.Password, cfg.Database = socket, port, user, "", database
+	cfg.RuntimeParams = map[string]string{"search_path": "pg_catalog"}
+	maps.Copy(cfg.RuntimeParams, parameters)
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // a pooled plan has no use here
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
@@ -107,17 +112,38 @@ func Connect(ctx context.Context, socket string, port uint16, database string) (
 	return conn, nil
 }
 
-// list the texts that a query of one argument returns.
-func list(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([]string, error) {
+// Close a connection, also when the context has ended.
+func Close(ctx context.Context, conn *pgx.Conn) { _ = conn.Close(context.WithoutCancel(ctx)) }
+
+// Ask over the socket in a folder as superuser for the only row of a query, and report whether there is one.
+func Ask(ctx context.Context, socket string, port uint16, query string, args []any, into ...any) (bool, error) {
+	conn, err := Connect(ctx, socket, port, "postgres")
+	if err != nil {
+		return false, err
+	}
+	defer Close(ctx, conn)
+	return row(ctx, conn, "query", query, args, into...)
+}
+
+// row reads the only row of a query, and reports whether there is one. What it is for is in the error.
+func row(ctx context.Context, conn *pgx.Conn, what, query string, args []any, into ...any) (bool, error) {
+	err := conn.QueryRow(ctx, query, args...).Scan(into...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot %s: %w", what, err)
+	}
+	return true, nil
+}
+
+// List the texts that a query returns.
+func List(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([]string, error) {
 	rows, err := conn.Query(ctx, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot query: %w", err)
 	}
-	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("cannot query: %w", err)
-	}
-	return out, nil
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 // name quotes an identifier.

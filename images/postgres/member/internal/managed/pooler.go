@@ -4,7 +4,6 @@ package managed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -40,37 +39,29 @@ func pooler(ctx context.Context, conn *pgx.Conn, wanted bool) error {
 	var mark string
 	var right, made bool
 	// A function of an earlier version is another one.
-	err := conn.QueryRow(ctx, `select coalesce(shobj_description(r.oid, 'pg_authid'), ''),
+	exists, err := row(ctx, conn, fmt.Sprintf("look at role %q", pgmember.RolePooler), `select coalesce(shobj_description(r.oid, 'pg_authid'), ''),
 			r.rolcanlogin and not (r.rolsuper or r.rolcreaterole or r.rolcreatedb or r.rolreplication or r.rolbypassrls) and r.rolpassword is null,
 			exists (select from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = $2 and p.proname = 'lookup'
 				and obj_description(p.oid, 'pg_proc') = md5($3) and p.prosecdef and pg_get_userbyid(p.proowner) = $4
 				and has_function_privilege(r.oid, p.oid, 'execute') and has_schema_privilege(r.oid, n.oid, 'usage')
 				and not has_function_privilege('public', p.oid, 'execute'))
-		from pg_authid r where r.rolname = $1`, pgmember.RolePooler, Lookup, lookup, pgmember.RoleSuperuser).Scan(&mark, &right, &made)
-	exists := true
-	if errors.Is(err, pgx.ErrNoRows) {
-		exists = false
-	} else if err != nil {
-		return fmt.Errorf("cannot look at role %q: %w", pgmember.RolePooler, err)
-	}
+		from pg_authid r where r.rolname = $1`, []any{pgmember.RolePooler, Lookup, lookup, pgmember.RoleSuperuser}, &mark, &right, &made)
 	switch {
+	case err != nil:
+		return err
 	case exists && mark != poolerMark && wanted:
 		return fmt.Errorf("role %q exists and Capstan did not make it for poolers: rename or drop it", pgmember.RolePooler)
 	case exists && mark != poolerMark, !exists && !wanted, exists && wanted && right && made:
 		return nil
 	case !wanted:
-		err = do(ctx, conn, "drop schema if exists "+name(Lookup)+" cascade", "revoke all on database postgres from "+name(pgmember.RolePooler),
-			"drop role "+name(pgmember.RolePooler))
-		if err != nil {
-			return fmt.Errorf("cannot remove role %q: %w", pgmember.RolePooler, err)
-		}
-		return nil
+		return do(ctx, conn, fmt.Sprintf("remove role %q", pgmember.RolePooler), "drop schema if exists "+name(Lookup)+" cascade",
+			"revoke all on database postgres from "+name(pgmember.RolePooler), "drop role "+name(pgmember.RolePooler))
 	}
 	var sum string
-	if err := conn.QueryRow(ctx, "select md5($1)", lookup).Scan(&sum); err != nil {
-		return fmt.Errorf("cannot name the function of poolers: %w", err)
+	if _, err := row(ctx, conn, "name the function of poolers", "select md5($1)", []any{lookup}, &sum); err != nil {
+		return err
 	}
-	err = do(ctx, conn,
+	return do(ctx, conn, fmt.Sprintf("make role %q", pgmember.RolePooler),
 		verb(exists)+" role "+name(pgmember.RolePooler)+" login nosuperuser nocreaterole nocreatedb noreplication nobypassrls password null",
 		"comment on role "+name(pgmember.RolePooler)+" is '"+poolerMark+"'",
 		"create schema if not exists "+name(Lookup),
@@ -79,8 +70,4 @@ func pooler(ctx context.Context, conn *pgx.Conn, wanted bool) error {
 		"revoke all on function "+name(Lookup)+".lookup(text) from public",
 		"grant usage on schema "+name(Lookup)+" to "+name(pgmember.RolePooler),
 		"grant execute on function "+name(Lookup)+".lookup(text) to "+name(pgmember.RolePooler))
-	if err != nil {
-		return fmt.Errorf("cannot make role %q: %w", pgmember.RolePooler, err)
-	}
-	return nil
 }

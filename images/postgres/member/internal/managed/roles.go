@@ -23,7 +23,6 @@ type role struct {
 	Path                                                            bool
 }
 
-// roles of the platform.
 func roles(ctx context.Context, conn *pgx.Conn, verifier string) error {
 	if !verifiers.MatchString(verifier) {
 		return errors.New("the Secret with the platform's password has no SCRAM verifier")
@@ -38,8 +37,8 @@ func roles(ctx context.Context, conn *pgx.Conn, verifier string) error {
 			verb(is.Exists) + " role " + name(pgmember.RoleAccess) + " login nosuperuser createrole createdb noreplication nobypassrls password '" + verifier + "'",
 			"alter role " + name(pgmember.RoleAccess) + " set search_path = pg_catalog",
 		}
-		if err := do(ctx, conn, statements...); err != nil {
-			return fmt.Errorf("cannot make role %q: %w", pgmember.RoleAccess, err)
+		if err := do(ctx, conn, fmt.Sprintf("make role %q", pgmember.RoleAccess), statements...); err != nil {
+			return err
 		}
 	}
 	is, err = get(ctx, conn, pgmember.RoleExporter)
@@ -48,8 +47,9 @@ func roles(ctx context.Context, conn *pgx.Conn, verifier string) error {
 	}
 	if want := (role{Exists: true, Login: true}); is != want {
 		statement := verb(is.Exists) + " role " + name(pgmember.RoleExporter) + " login nosuperuser nocreaterole nocreatedb noreplication nobypassrls password null"
-		if err := do(ctx, conn, statement, "alter role "+name(pgmember.RoleExporter)+" reset search_path"); err != nil {
-			return fmt.Errorf("cannot make role %q: %w", pgmember.RoleExporter, err)
+		err := do(ctx, conn, fmt.Sprintf("make role %q", pgmember.RoleExporter), statement, "alter role "+name(pgmember.RoleExporter)+" reset search_path")
+		if err != nil {
+			return err
 		}
 	}
 	return grant(ctx, conn)
@@ -63,53 +63,45 @@ func verb(exists bool) string {
 	return "create"
 }
 
-// get a role.
 func get(ctx context.Context, conn *pgx.Conn, which string) (role, error) {
-	r := role{Exists: true}
-	err := conn.QueryRow(ctx, `select rolcanlogin, rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls,
+	var r role
+	var err error
+	r.Exists, err = row(ctx, conn, fmt.Sprintf("look at role %q", which), `select rolcanlogin, rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls,
 		coalesce(rolpassword, ''), exists (select from pg_db_role_setting s where s.setrole = a.oid and s.setdatabase = 0
 			and 'search_path=pg_catalog' = any(s.setconfig))
-		from pg_authid a where rolname = $1`, which).
-		Scan(&r.Login, &r.Super, &r.CreateRole, &r.CreateDB, &r.Replication, &r.Bypass, &r.Verifier, &r.Path)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return role{}, nil
-	}
-	if err != nil {
-		return role{}, fmt.Errorf("cannot look at role %q: %w", which, err)
-	}
-	return r, nil
+		from pg_authid a where rolname = $1`, []any{which},
+		&r.Login, &r.Super, &r.CreateRole, &r.CreateDB, &r.Replication, &r.Bypass, &r.Verifier, &r.Path)
+	return r, err
 }
 
 // grant what the roles need: the exporter reads statistics, the platform ends sessions of roles that it takes away.
 func grant(ctx context.Context, conn *pgx.Conn) error {
 	for _, g := range []struct{ group, to string }{{"pg_monitor", pgmember.RoleExporter}, {"pg_signal_backend", pgmember.RoleAccess}} {
 		var has bool
-		err := conn.QueryRow(ctx, `select exists (select from pg_auth_members m join pg_roles g on g.oid = m.roleid
-			join pg_roles r on r.oid = m.member where g.rolname = $1 and r.rolname = $2)`, g.group, g.to).Scan(&has)
+		_, err := row(ctx, conn, fmt.Sprintf("look at the members of role %q", g.group), `select exists (select from pg_auth_members m join pg_roles g on g.oid = m.roleid
+			join pg_roles r on r.oid = m.member where g.rolname = $1 and r.rolname = $2)`, []any{g.group, g.to}, &has)
+		if err == nil && !has {
+			err = do(ctx, conn, fmt.Sprintf("grant role %q", g.group), "grant "+name(g.group)+" to "+name(g.to))
+		}
 		if err != nil {
-			return fmt.Errorf("cannot look at the members of role %q: %w", g.group, err)
-		}
-		if has {
-			continue
-		}
-		if err := do(ctx, conn, "grant "+name(g.group)+" to "+name(g.to)); err != nil {
-			return fmt.Errorf("cannot grant role %q: %w", g.group, err)
+			return err
 		}
 	}
 	return nil
 }
 
-// do statements, all or none.
-func do(ctx context.Context, conn *pgx.Conn, statements ...string) error {
-	tx, err := conn.Begin(ctx)
-	if err != nil {
-		return fmt.Errorf("cannot begin: %w", err)
-	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	for _, s := range statements {
-		if _, err := tx.Exec(ctx, s); err != nil {
-			return err
+// do statements, all or none. What it is for is in the error.
+func do(ctx context.Context, conn *pgx.Conn, what string, statements ...string) error {
+	err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		for _, s := range statements {
+			if _, err := tx.Exec(ctx, s); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("cannot %s: %w", what, err)
 	}
-	return tx.Commit(ctx)
+	return nil
 }

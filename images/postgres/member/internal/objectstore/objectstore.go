@@ -10,17 +10,14 @@ import (
 	"crypto/md5" //nolint:gosec // Buckets that are locked ask for it.
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -30,15 +27,14 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/certificate"
 	"github.com/capstan-dev/capstan/images/member/reach"
+	"github.com/capstan-dev/capstan/images/member/web"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 )
 
-// limit of one call, and most bytes of an object.
-const (
-	limit = 30 * time.Second
-	most  = 1 << 20
-)
+// limit of one call.
+const limit = 30 * time.Second
 
 // Path of objects at the host that serves a volume.
 const Path = "/objects/"
@@ -92,13 +88,9 @@ func configOf(r pgbackrest.Repository) (*tls.Config, error) {
 	if r.CA == "" {
 		return config, nil
 	}
-	pem, err := os.ReadFile(r.CA)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the authority of the bucket's server: %w", err)
-	}
-	config.RootCAs = x509.NewCertPool()
-	if !config.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, errors.New("the value ca.crt of the bucket's connection Secret has no certificate: correct it")
+	var err error
+	if config.RootCAs, err = certificate.Authorities(r.CA); err != nil {
+		return nil, fmt.Errorf("cannot use ca.crt of the bucket's connection Secret: %w: correct it", err)
 	}
 	return config, nil
 }
@@ -136,22 +128,16 @@ func (b *Store) Write(ctx context.Context, key string, value any) error {
 	return nil
 }
 
-// call the server, and return what it answers.
 func (b *Store) call(ctx context.Context, method, key string, content []byte) ([]byte, int, error) {
 	req, err := b.request(ctx, method, strings.TrimLeft(key, "/"), content)
 	if err != nil {
 		return nil, 0, err
 	}
-	res, err := b.client.Do(req)
+	status, body, err := web.Do(b.client, req)
 	if err != nil {
 		return nil, 0, plain(err)
 	}
-	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(res.Body, most+1))
-	if err == nil && len(body) > most {
-		err = fmt.Errorf("it has more than %d bytes", most)
-	}
-	return body, res.StatusCode, err
+	return body, status, nil
 }
 
 // request of an object, signed if it is one of a bucket.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/capstan-dev/capstan/images/member/web"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 )
 
@@ -77,7 +78,7 @@ func TestRefused(t *testing.T) {
 		"NoBucket": {"No bucket is not an empty one.", http.StatusNotFound, "<Error><Code>NoSuchBucket</Code></Error>", "NoSuchBucket (404)"},
 		"Proxy":    {"What is between answers in its own way.", http.StatusBadGateway, "<html>", "502 Bad Gateway"},
 		"NoJSON":   {"Half an object is none.", http.StatusOK, `{"a":`, "cannot understand"},
-		"Large":    {"Nobody makes the member read without end.", http.StatusOK, strings.Repeat("x", most+1), "more than"},
+		"Large":    {"Nobody makes the member read without end.", http.StatusOK, strings.Repeat("x", web.MaxAnswer+1), "more than"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := serve(t, func(w http.ResponseWriter, _ *http.Request) {

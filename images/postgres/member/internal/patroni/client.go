@@ -4,14 +4,12 @@
 package patroni
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -23,10 +21,8 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/certificate"
+	"github.com/capstan-dev/capstan/images/member/web"
 )
-
-// maxAnswer is what is read of an answer at most, in bytes. The answer of a Database with nine members has about 4 KiB.
-const maxAnswer = 1 << 20
 
 // A Client of the Patroni of a member.
 type Client struct {
@@ -47,16 +43,7 @@ func At(ip string) *Client {
 			}
 			// The address is the pod's own, and the certificate of members is for localhost, too.
 			cfg.ServerName = "localhost"
-			raw, err := dialer.DialContext(ctx, network, address)
-			if err != nil {
-				return nil, fmt.Errorf("cannot reach Patroni: %w", err)
-			}
-			conn := tls.Client(raw, cfg)
-			if err := conn.HandshakeContext(ctx); err != nil {
-				_ = raw.Close()
-				return nil, fmt.Errorf("cannot reach Patroni: %w", err)
-			}
-			return conn, nil
+			return (&tls.Dialer{NetDialer: dialer, Config: cfg}).DialContext(ctx, network, address)
 		},
 	}}}
 }
@@ -95,20 +82,17 @@ func (c *Client) State(ctx context.Context) (State, error) {
 }
 
 // HasLock reports whether this member has the leader's lock, whether or not its PostgreSQL runs.
-func (c *Client) HasLock(ctx context.Context) (bool, error) {
-	code, _, err := c.do(ctx, http.MethodGet, "/leader", nil)
-	return code == http.StatusOK, err
-}
+func (c *Client) HasLock(ctx context.Context) (bool, error) { return c.is(ctx, "/leader") }
 
 // Ready reports whether clients may be sent to this member.
-func (c *Client) Ready(ctx context.Context) (bool, error) {
-	code, _, err := c.do(ctx, http.MethodGet, "/readiness", nil)
-	return code == http.StatusOK, err
-}
+func (c *Client) Ready(ctx context.Context) (bool, error) { return c.is(ctx, "/readiness") }
 
 // Alive reports whether Patroni's loop runs. The error says that Patroni does not answer at all.
-func (c *Client) Alive(ctx context.Context) (bool, error) {
-	code, _, err := c.do(ctx, http.MethodGet, "/liveness", nil)
+func (c *Client) Alive(ctx context.Context) (bool, error) { return c.is(ctx, "/liveness") }
+
+// is what a path of Patroni's API asks.
+func (c *Client) is(ctx context.Context, path string) (bool, error) {
+	code, _, err := c.do(ctx, http.MethodGet, path, nil)
 	return code == http.StatusOK, err
 }
 
@@ -177,28 +161,11 @@ func (c *Client) Switchover(ctx context.Context, leader, candidate string) error
 
 // do a request. With any status, an answer is no error.
 func (c *Client) do(ctx context.Context, method, path string, body any) (int, []byte, error) {
-	var reader io.Reader
-	if body != nil {
-		raw, err := json.Marshal(body)
-		if err != nil {
-			return 0, nil, fmt.Errorf("cannot ask Patroni for %s: %w", path, err)
-		}
-		reader = bytes.NewReader(raw)
-	}
-	r, err := http.NewRequestWithContext(ctx, method, "https://localhost"+path, reader)
+	code, answer, err := web.Send(ctx, c.http, method, "https://localhost"+path, body)
 	if err != nil {
 		return 0, nil, fmt.Errorf("cannot ask Patroni for %s: %w", path, err)
 	}
-	resp, err := c.http.Do(r)
-	if err != nil {
-		return 0, nil, fmt.Errorf("cannot ask Patroni for %s: %w", path, err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil {
-		return 0, nil, fmt.Errorf("cannot ask Patroni for %s: %w", path, err)
-	}
-	return resp.StatusCode, answer, nil
+	return code, answer, nil
 }
 
 // expect an answer that says that it is done.

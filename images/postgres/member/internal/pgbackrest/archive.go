@@ -3,10 +3,7 @@
 package pgbackrest
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,15 +27,8 @@ type Archived struct {
 
 // ReadArchived from a file. Without one all was well.
 func ReadArchived(file string) (Archived, error) {
-	raw, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Archived{}, nil
-	}
 	var a Archived
-	if err == nil {
-		err = json.Unmarshal(raw, &a)
-	}
-	if err != nil {
+	if _, err := durable.ReadJSON(file, &a); err != nil {
 		return Archived{}, fmt.Errorf("cannot read the result of archiving: %w", err)
 	}
 	return a, nil
@@ -46,11 +36,7 @@ func ReadArchived(file string) (Archived, error) {
 
 // Write it to a file, as a whole or not at all.
 func (a Archived) Write(file string) error {
-	raw, err := json.Marshal(a)
-	if err == nil {
-		err = durable.Write(file, raw)
-	}
-	if err != nil {
+	if err := durable.WriteJSON(file, a); err != nil {
 		return fmt.Errorf("cannot write the result of archiving: %w", err)
 	}
 	return nil
@@ -58,19 +44,14 @@ func (a Archived) Write(file string) error {
 
 // Backlog is how many bytes of the write-ahead log wait for the archive.
 func Backlog(data string) (int64, error) {
-	dir, err := os.Open(filepath.Join(data, "pg_wal", "archive_status"))
-	if err != nil {
-		return 0, fmt.Errorf("cannot find out what waits for the archive: %w", err)
-	}
-	defer func() { _ = dir.Close() }()
-	names, err := dir.Readdirnames(-1)
+	names, err := os.ReadDir(filepath.Join(data, "pg_wal", "archive_status"))
 	if err != nil {
 		return 0, fmt.Errorf("cannot find out what waits for the archive: %w", err)
 	}
 	var n int64
 	for _, name := range names {
 		// Histories and labels of backups are small.
-		if base, ok := strings.CutSuffix(name, ".ready"); ok && len(base) == 24 {
+		if base, ok := strings.CutSuffix(name.Name(), ".ready"); ok && len(base) == 24 {
 			n++
 		}
 	}

@@ -33,7 +33,6 @@ func (c *Config) section(name string, options ...Option) {
 	c.b.WriteByte('\n')
 }
 
-// String is the text of the file.
 func (c *Config) String() string { return c.b.String() }
 
 // Write the file, readable for its owner only, as a whole or not at all. It reports whether the file was another before.
@@ -50,6 +49,12 @@ func (c *Config) Write(file string) (bool, error) {
 		return false, fmt.Errorf("cannot write the configuration of backups: %w", err)
 	}
 	return true, nil
+}
+
+// Runner of pgBackRest with the configuration, which is written to a file.
+func (c *Config) Runner(file string) (Runner, error) {
+	_, err := c.Write(file)
+	return Runner{Program: Program, Config: file}, err
 }
 
 // Folders that a configuration needs.

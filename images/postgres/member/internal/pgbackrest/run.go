@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/capstan-dev/capstan/images/member/process"
@@ -35,7 +34,6 @@ type Runner struct {
 // A Failure of pgBackRest, in its own words.
 type Failure struct{ Command, Said string } //nolint:errname // It is pgBackRest's failure.
 
-// Error is the command and the words.
 func (f *Failure) Error() string { return fmt.Sprintf("pgbackrest %s: %s", f.Command, f.Said) }
 
 // noise is what stands before each line of pgBackRest: level, and code of the error.
@@ -48,12 +46,10 @@ var passing = regexp.MustCompile(` '?[0-9A-F]{24}'?| on \d+ retr(y|ies) (from|at
 // Run a command and return what it prints. The error is a *Failure when pgBackRest said why.
 func (r Runner) Run(ctx context.Context, command string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, r.Program, append([]string{"--config=" + r.Config, command}, args...)...)
-	// It ends its own processes and removes its lock at SIGTERM.
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = cmp.Or(r.Grace, grace)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
-	err := process.Do(cmd)
+	// It ends its own processes and removes its lock at SIGTERM.
+	err := process.Do(cmd, cmp.Or(r.Grace, grace))
 	if err == nil {
 		return out.String(), nil
 	}
@@ -82,11 +78,7 @@ func words(said string) string {
 		}
 		*into = append(*into, noise.ReplaceAllString(line, ""))
 	}
-	text := passing.ReplaceAllString(strings.Join(append(errs, warnings...), "; "), "")
-	if len(text) > maxSaid {
-		text = strings.ToValidUTF8(text[:maxSaid], "") + " …"
-	}
-	return text
+	return process.Head(passing.ReplaceAllString(strings.Join(append(errs, warnings...), "; "), ""), maxSaid)
 }
 
 // A Stanza is what there is of one.
@@ -200,8 +192,8 @@ func (r Runner) Info(ctx context.Context, stanza string) ([]Stanza, error) {
 
 // Ended is when the last backup of a Stanza ended; the zero time when it has none.
 func (s Stanza) Ended() time.Time {
-	if n := len(s.Backups); n > 0 {
-		return s.Backups[n-1].Ended()
+	if last, ok := s.Last(); ok {
+		return last.Ended()
 	}
 	return time.Time{}
 }
@@ -209,6 +201,14 @@ func (s Stanza) Ended() time.Time {
 // Missing reports whether the one requested stanza is still to be made.
 func Missing(all []Stanza) bool {
 	return len(all) == 0 || all[0].Status.Code == 1 || all[0].Status.Code == 3
+}
+
+// Last backup of a Stanza; false when it has none.
+func (s Stanza) Last() (Backup, bool) {
+	if n := len(s.Backups); n > 0 {
+		return s.Backups[n-1], true
+	}
+	return Backup{}, false
 }
 
 // Latest stanza: the one with backups whose last one ended last. "" when none has any.
@@ -236,7 +236,6 @@ func ParseLSN(text string) (LSN, error) {
 	return LSN(h<<32 | l), nil
 }
 
-// String is how PostgreSQL writes it.
 func (l LSN) String() string { return fmt.Sprintf("%X/%X", uint64(l)>>32, uint64(l)&0xffffffff) }
 
 // segment is where a segment of the write-ahead log begins, by its name: timeline, file and part, of eight digits each.

@@ -4,7 +4,6 @@ package pgbackrest
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/certificate"
 )
 
 // ServerConfig is the configuration of the pgBackRest that serves a repository, on its host.
@@ -28,21 +28,18 @@ type Served struct {
 	TLS TLS
 }
 
+// Identity in the folder that its Secret is mounted to.
+func Identity(dir string) TLS {
+	return TLS{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), CA: filepath.Join(dir, "ca.crt")}
+}
+
 // Client side of a connection with this identity. Its files are read again for each, for certificates change.
 func (t TLS) Client() (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	c, err := certificate.Identity(t.Cert, t.Key, t.CA)
 	if err != nil {
-		return nil, fmt.Errorf("cannot use the certificate for the volume of backups: %w", err)
+		return nil, fmt.Errorf("cannot reach the volume of backups: %w", err)
 	}
-	pem, err := os.ReadFile(t.CA)
-	if err != nil {
-		return nil, fmt.Errorf("cannot use the authority of the volume of backups: %w", err)
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("cannot use the authority of the volume of backups: %s has no certificate", filepath.Base(t.CA))
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12}, nil
+	return c, nil
 }
 
 // Words for where backups are.
@@ -70,7 +67,7 @@ func Place(server string) string {
 // ReadServed is the repository at a host, with the identity in the folder that its Secret is mounted to. The error is a *NotReady
 // when something is missing there.
 func ReadServed(dir, server string) (Repository, error) {
-	s := &Served{server, TLS{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), CA: filepath.Join(dir, "ca.crt")}}
+	s := &Served{server, Identity(dir)}
 	for _, file := range []string{s.TLS.Cert, s.TLS.Key, s.TLS.CA} {
 		_, err := os.Stat(file)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -14,8 +14,8 @@ import (
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 )
 
-// certificate files, as the Secret of who uses a volume of backups is mounted.
-func certificate(t *testing.T, names ...string) string {
+// makeCertificate files, as the Secret of who uses a volume of backups is mounted.
+func makeCertificate(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range names {
@@ -40,7 +40,7 @@ func TestRead(t *testing.T) {
 		"Bucket":  {"Without a host it is a bucket, which this is not.", "", []string{"tls.crt", "tls.key", "ca.crt"}, true, inBucket},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := Read(certificate(t, tc.files...), tc.server)
+			r, err := Read(makeCertificate(t, tc.files...), tc.server)
 			var n *NotReady
 			if errors.As(err, &n) != tc.missing || err != nil && !tc.missing {
 				t.Fatalf("%s: got error %v", tc.reason, err)

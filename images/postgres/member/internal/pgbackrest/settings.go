@@ -35,7 +35,6 @@ type NotReady struct { //nolint:errname // It is for a person.
 	Key string
 }
 
-// Error is the message.
 func (n *NotReady) Error() string { return n.Message }
 
 // ReadRepository from the folder that the connection Secret is mounted to. The error is a *NotReady when something is missing

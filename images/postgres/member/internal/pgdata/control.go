@@ -23,7 +23,7 @@ import (
 func Control(ctx context.Context, programs, data string) (map[string]string, error) {
 	said, err := process.Run(ctx, "", filepath.Join(programs, "pg_controldata"), data)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the control file of the data: %w: %s", err, strings.Join(strings.Fields(said), " "))
+		return nil, fmt.Errorf("cannot read the control file of the data: %w: %s", err, process.Head(said, 1500))
 	}
 	return ParseControl(said), nil
 }
@@ -103,6 +103,27 @@ func CheckVersion(data, want string) error {
 	}
 	if got := strings.TrimSpace(string(raw)); got != want {
 		return &volume.Problem{Reason: members.ReasonDataOfAnotherVersion, Message: fmt.Sprintf("the data is PostgreSQL %s's and version %s is wanted: set spec.version to %s", got, want, got)}
+	}
+	return nil
+}
+
+// Clear a data folder that has no control file, and so is no data of PostgreSQL: what is left of a copy that did not end. With
+// one nothing is removed, and the error says so.
+func Clear(data string) error {
+	entries, err := os.ReadDir(data)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read the data folder: %w", err)
+	}
+	if _, err := os.Lstat(filepath.Join(data, "global", "pg_control")); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot clear %s: it is not known to be without data", data)
+	}
+	for _, e := range entries {
+		if err := os.RemoveAll(filepath.Join(data, e.Name())); err != nil {
+			return fmt.Errorf("cannot clear what is left of a copy: %w", err)
+		}
 	}
 	return nil
 }

@@ -19,29 +19,32 @@ import (
 
 // A Reporter keeps the report of the member and writes it to the pod whenever it changes.
 type Reporter struct {
-	pods    *pods.Client
-	log     *slog.Logger
-	changed loop.Wakeup
+	// Changed wakes the loop of Once.
+	Changed loop.Wakeup
+
+	pods *pods.Client
+	log  *slog.Logger
 
 	mu  sync.Mutex
 	now members.Report
-	// written is what the pod has, once it is known. Only Run uses it.
+	// written is what the pod has, once it is known, and failing whether the last try failed. Only Once uses them.
 	written *members.Report
+	failing bool
 }
 
 // New Reporter, which writes through a Client of the member's pod.
 func New(own *pods.Client, log *slog.Logger) *Reporter {
-	return &Reporter{pods: own, log: log, changed: loop.NewWakeup()}
+	return &Reporter{pods: own, log: log, Changed: loop.NewWakeup()}
 }
 
-// Change the report, and wake Run if it differs.
+// Change the report, and wake its loop if it differs.
 func (r *Reporter) Change(by func(*members.Report)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.now
 	by(&r.now)
 	if !reflect.DeepEqual(r.now, before) {
-		r.changed.Call()
+		r.Changed.Call()
 	}
 }
 
@@ -74,26 +77,16 @@ func (r *Reporter) Report() members.Report {
 	return r.now
 }
 
-// Run until the context ends.
-func (r *Reporter) Run(ctx context.Context) error {
-	failing := false
-	for {
-		var retry <-chan time.Time
-		err := r.write(ctx)
-		if err != nil {
-			if !failing {
-				r.log.Warn("cannot report how the member is, trying on", "error", err)
-			}
-			retry = time.After(5 * time.Second)
-		}
-		failing = err != nil
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-r.changed:
-		case <-retry:
-		}
+// Once writes the report if it has changed, and returns the pause before the next try.
+func (r *Reporter) Once(ctx context.Context) time.Duration {
+	err := r.write(ctx)
+	if err != nil && !r.failing {
+		r.log.Warn("cannot report how the member is, trying on", "error", err)
 	}
+	if r.failing = err != nil; r.failing {
+		return 5 * time.Second
+	}
+	return time.Hour // only a change needs another
 }
 
 // write the report unless the pod has it.

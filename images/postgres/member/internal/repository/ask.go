@@ -34,13 +34,9 @@ const (
 
 // Take a backup at the host of the settings, as a pod that takes backups, and put the answer into result.
 func Take(ctx context.Context, tls pgbackrest.TLS, s pgmember.Backup, result any) error {
-	body, err := json.Marshal(s)
-	if err != nil {
-		return fmt.Errorf("cannot ask for a backup: %w", err)
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	res, err := call(ctx, tls, http.MethodPost, s.Repository, pathBackup, body)
+	res, err := call(ctx, tls, http.MethodPost, s.Repository, pathBackup, s)
 	if err != nil {
 		return fmt.Errorf("cannot ask for a backup: %w", err)
 	}
@@ -74,7 +70,6 @@ type heard struct {
 	something func()
 }
 
-// Read and report it.
 func (h heard) Read(p []byte) (int, error) {
 	n, err := h.Reader.Read(p)
 	if n > 0 {
@@ -98,11 +93,7 @@ func CreateStanza(ctx context.Context, run pgbackrest.Runner, s pgmember.Backup)
 
 // Create the stanza of the settings at the host of a repository, unless it is there: pgBackRest does so only there.
 func Create(ctx context.Context, r pgbackrest.Repository, s pgmember.Backup) error {
-	body, err := json.Marshal(s)
-	if err != nil {
-		return fmt.Errorf("cannot ask for a stanza: %w", err)
-	}
-	res, err := call(ctx, r.Served.TLS, http.MethodPost, r.Served.Server, pathStanza, body)
+	res, err := call(ctx, r.Served.TLS, http.MethodPost, r.Served.Server, pathStanza, s)
 	if err != nil {
 		return fmt.Errorf("cannot make the stanza: %w", err)
 	}
@@ -126,17 +117,23 @@ func Usage(ctx context.Context, r pgbackrest.Repository) (volume.Usage, error) {
 	return volume.Usage{Percent: u.Percent, Size: u.Size}, nil
 }
 
-// call a host. An answer that is not 200 is an error.
-func call(ctx context.Context, identity pgbackrest.TLS, method, host, path string, body []byte) (*http.Response, error) {
+// call a host, with the JSON of a body, if any. An answer that is not 200 is an error.
+func call(ctx context.Context, identity pgbackrest.TLS, method, host, path string, body any) (*http.Response, error) {
 	config, err := identity.Client()
 	if err != nil {
 		return nil, err
+	}
+	var content []byte
+	if body != nil {
+		if content, err = json.Marshal(body); err != nil {
+			return nil, fmt.Errorf("cannot call %s: %w", host, err)
+		}
 	}
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: config, DisableKeepAlives: true, TLSHandshakeTimeout: greeting, DialContext: reach.Dial, ResponseHeaderTimeout: silence,
 	}}
 	to := "https://" + net.JoinHostPort(host, strconv.Itoa(pgmember.PortRepository)) + path
-	req, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(content))
 	if err != nil {
 		return nil, fmt.Errorf("cannot call %s: %w", host, err)
 	}

@@ -12,13 +12,12 @@ import (
 	"path"
 	"strings"
 	"sync"
+
+	"github.com/capstan-dev/capstan/images/member/durable"
 )
 
 // mostObject is how long an object may be, in bytes.
 const mostObject = 1 << 20
-
-// next is what ends the name of an object that is being written.
-const next = ".next"
 
 // objects in a folder, which no name escapes.
 type objects struct {
@@ -41,7 +40,6 @@ func open(folder string) (*objects, error) {
 
 func (o *objects) close() { _ = o.root.Close() }
 
-// get an object.
 func (o *objects) get(w http.ResponseWriter, r *http.Request) {
 	raw, err := o.root.ReadFile(r.PathValue("key"))
 	switch {
@@ -70,24 +68,17 @@ func (o *objects) put(w http.ResponseWriter, r *http.Request) {
 }
 
 // write an object, so that it outlasts a host that is lost.
-func (o *objects) write(key string, raw []byte) (err error) {
+func (o *objects) write(key string, raw []byte) error {
 	o.writing.Lock()
 	defer o.writing.Unlock()
-	if key == "" || strings.HasSuffix(key, next) {
+	if key == "" || strings.HasSuffix(key, durable.Next) {
 		return errors.New("an object needs a name")
 	}
-	if err := o.root.MkdirAll(path.Dir(key), 0o700); err != nil {
-		return fmt.Errorf("cannot write the object: %w", err)
+	err := o.root.MkdirAll(path.Dir(key), 0o700)
+	if err == nil {
+		err = durable.WriteIn(o.root, key, raw)
 	}
-	f, err := o.root.OpenFile(key+next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
-		return fmt.Errorf("cannot write the object: %w", err)
-	}
-	_, err = f.Write(raw)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("cannot write the object: %w", err)
-	}
-	if err := o.root.Rename(key+next, key); err != nil {
 		return fmt.Errorf("cannot write the object: %w", err)
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/certificate"
 	"github.com/capstan-dev/capstan/images/member/volume"
+	"github.com/capstan-dev/capstan/images/member/web"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/objectstore"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 )
@@ -79,15 +80,10 @@ func (h Host) Serve(ctx context.Context) error {
 		return err
 	}
 	// A backup takes hours, which are not bounded here but by who asks for it.
-	srv := &http.Server{
+	return web.Serve(ctx, l, &http.Server{
 		Handler: mux, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
-	}
-	context.AfterFunc(ctx, func() { _ = srv.Close() })
-	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("cannot answer members: %w", err)
-	}
-	return nil
+	})
 }
 
 // only who has a certificate of a common name may come.
@@ -121,7 +117,6 @@ func settings(w http.ResponseWriter, r *http.Request) (pgmember.Backup, bool) {
 	return s, err == nil
 }
 
-// create the stanza of the settings of a request.
 func (h Host) create(w http.ResponseWriter, r *http.Request) {
 	s, ok := settings(w, r)
 	if !ok {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package role knows whether this member is the leader. It labels the member's pod with its role and observes the leader's lock.
 package role
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/members"
@@ -31,6 +33,15 @@ const (
 	keepFor = 10 * time.Second
 )
 
+// A Leadership is what is known of this member's role. Only the Labeler writes it.
+type Leadership struct {
+	// `leads` reports whether this member was the leader when last observed, cutOff whether it is a standby that lost its leader.
+	leads, cutOff atomic.Bool
+}
+
+// IsLeader reports whether this member is the leader.
+func (l *Leadership) IsLeader() bool { return l.leads.Load() }
+
 // A Labeler labels the pod with the member's role, and knows whether this member is the leader.
 type Labeler struct {
 	Pod     string
@@ -41,9 +52,9 @@ type Labeler struct {
 	Lock       *LockKeeper
 	Reporter   *report.Reporter
 	Role       *Leadership
-	// Wake wakes the Labeler. It calls Manage when this member becomes the leader or no longer is, and Fence while Patroni is paused.
-	Wake, Manage, Fence loop.Wakeup
-	Log                 *slog.Logger
+	// Manage is called when this member becomes the leader or no longer is, and Fence while Patroni is paused.
+	Manage, Fence loop.Wakeup
+	Log           *slog.Logger
 
 	label label
 	// cutOff is since when this standby has lost its leader, demoted since when this leader is none any more.
@@ -91,14 +102,8 @@ func handedOver(role, label string, s patroni.State) bool {
 	return role == "" && label == members.RoleLeader && s.Role == "demoted"
 }
 
-// Run until the context ends.
-func (l *Labeler) Run(ctx context.Context) error {
-	loop.Repeat(ctx, l.Wake, l.once)
-	return nil
-}
-
-// once observes the role and writes it if need be. It returns the pause before the next time.
-func (l *Labeler) once(ctx context.Context) time.Duration {
+// Once observes the role and writes it if need be. It returns the pause before the next time.
+func (l *Labeler) Once(ctx context.Context) time.Duration {
 	at := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, at.Add(fresh))
 	defer cancel()

@@ -52,41 +52,35 @@ func (k *LockKeeper) observed() observedLock {
 	return observedLock{}
 }
 
-// Watch the leader's lock until the context ends, so that the role is observed as soon as another member has it.
-func (k *LockKeeper) Watch(ctx context.Context) error {
-	loop.Repeat(ctx, nil, func(ctx context.Context) time.Duration {
-		// Streams end every few minutes, and other loops complain when the API server is down.
-		_ = k.DCS.Locks(ctx, func(l dcs.Lock) {
-			before := k.lock.Load()
-			if before != nil && before.Lock == l {
-				return
-			}
-			k.lock.Store(&observedLock{l, time.Now()})
-			if before == nil || before.Holder != l.Holder {
-				k.Label.Call()
-			}
-		})
-		return lockEvery
+// Watch the leader's lock until the stream ends, so that the role is observed as soon as another member has it.
+func (k *LockKeeper) Watch(ctx context.Context) time.Duration {
+	// Streams end every few minutes, and other loops complain when the API server is down.
+	_ = k.DCS.Locks(ctx, func(l dcs.Lock) {
+		before := k.lock.Load()
+		if before != nil && before.Lock == l {
+			return
+		}
+		k.lock.Store(&observedLock{l, time.Now()})
+		if before == nil || before.Holder != l.Holder {
+			k.Label.Call()
+		}
 	})
-	return nil
+	return lockEvery
 }
 
-// Run until the context ends.
-func (k *LockKeeper) Run(ctx context.Context) error {
-	loop.Repeat(ctx, nil, func(ctx context.Context) time.Duration {
-		l := k.observed()
-		switch {
-		case l.Holder == "" || l.Holder == k.Pod:
-		case k.Role.cutOff.Load():
-			if err := k.release(ctx, l); err != nil && ctx.Err() == nil {
-				k.Log.Warn("cannot release the lock of a leader that is gone, trying on", "leader", l.Holder, "error", err)
-			}
-		case time.Since(l.since) > lookEvery+lockEvery && !k.Role.IsLeader():
-			k.Label.Call() // it is not renewed as it should be: does replication from its holder still work?
+// Once looks at the age of the lock.
+func (k *LockKeeper) Once(ctx context.Context) time.Duration {
+	l := k.observed()
+	switch {
+	case l.Holder == "" || l.Holder == k.Pod:
+	case k.Role.cutOff.Load():
+		if err := k.release(ctx, l); err != nil && ctx.Err() == nil {
+			k.Log.Warn("cannot release the lock of a leader that is gone, trying on", "leader", l.Holder, "error", err)
 		}
-		return lockEvery
-	})
-	return nil
+	case time.Since(l.since) > lookEvery+lockEvery && !k.Role.IsLeader():
+		k.Label.Call() // it is not renewed as it should be: does replication from its holder still work?
+	}
+	return lockEvery
 }
 
 // release the lock of a leader that this standby lost, when it does not answer either and has not renewed the lock for so long

@@ -14,13 +14,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/durable"
 	"github.com/capstan-dev/capstan/images/member/process"
 	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
 )
 
 // portTrial is where the server of a trial listens, in the folder of sockets.
@@ -87,10 +86,10 @@ func (j *Job) initialize(ctx context.Context) error {
 	if err := os.RemoveAll(layout.UpgradeTrial); err != nil {
 		return fmt.Errorf("cannot remove what an earlier try left: %w", err)
 	}
-	said, err := process.Run(ctx, layout.UpgradeWork, j.after("initdb"), "--pgdata="+layout.UpgradeTrial, "--username="+pgmember.RoleSuperuser, "--data-checksums",
+	err := run(ctx, j.after("initdb"), "--pgdata="+layout.UpgradeTrial, "--username="+pgmember.RoleSuperuser, "--data-checksums",
 		"--encoding=UTF8", "--locale=C.UTF-8", "--auth=peer")
 	if err != nil {
-		return fmt.Errorf("cannot make data of version %s: %w: %s", j.To, err, brief(said))
+		return fmt.Errorf("cannot make data of version %s: %w", j.To, err)
 	}
 	return nil
 }
@@ -111,14 +110,8 @@ func (j *Job) prepare(ctx context.Context) error {
 
 // options of the later server, so that it can load what is in the databases: the libraries of the former one.
 func (j *Job) options(ctx context.Context) ([]string, error) {
-	conn, err := connect(ctx, 5432)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	var libraries, cron string
-	err = conn.QueryRow(ctx, "select replace(current_setting('shared_preload_libraries'), ' ', ''), coalesce(current_setting('cron.database_name', true), '')").
-		Scan(&libraries, &cron)
+	err := ask(ctx, "select replace(current_setting('shared_preload_libraries'), ' ', ''), coalesce(current_setting('cron.database_name', true), '')", nil, &libraries, &cron)
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask the copy for its libraries: %w", err)
 	}
@@ -172,11 +165,11 @@ func (j *Job) rehearse(ctx context.Context, options []string) (string, int64, er
 	into := []string{"--host=" + layout.UpgradeWork, "--port=" + strconv.Itoa(portTrial), "--username=" + pgmember.RoleSuperuser, "--no-password", "--no-psqlrc", "--quiet", "--file=" + file}
 
 	// Roles first. The superuser is there already, which is no finding; a role that is missing is one, in the definitions.
-	if said, err := process.Run(ctx, layout.UpgradeWork, j.after("pg_dumpall"), append(slices.Clip(from), "--globals-only", "--database="+pgmember.RoleSuperuser)...); err != nil {
-		return "", 0, fmt.Errorf("cannot read the roles of the copy: %w: %s", err, brief(said))
+	if err := run(ctx, j.after("pg_dumpall"), append(slices.Clip(from), "--globals-only", "--database="+pgmember.RoleSuperuser)...); err != nil {
+		return "", 0, fmt.Errorf("cannot read the roles of the copy: %w", err)
 	}
-	if said, err := process.Run(ctx, layout.UpgradeWork, j.after("psql"), append(slices.Clip(into), "--dbname="+pgmember.RoleSuperuser)...); err != nil {
-		return "", 0, fmt.Errorf("cannot make the roles of the copy: %w: %s", err, brief(said))
+	if err := run(ctx, j.after("psql"), append(slices.Clip(into), "--dbname="+pgmember.RoleSuperuser)...); err != nil {
+		return "", 0, fmt.Errorf("cannot make the roles of the copy: %w", err)
 	}
 	for _, d := range databases {
 		read, load := append(slices.Clip(from), "--schema-only", "--dbname="+dbname(d)), append(slices.Clip(into), "--set=ON_ERROR_STOP=1")
@@ -189,13 +182,13 @@ func (j *Job) rehearse(ctx context.Context, options []string) (string, int64, er
 			if ctx.Err() != nil {
 				return "", 0, fmt.Errorf("cannot read the definitions of the copy: %w", ctx.Err())
 			}
-			return fmt.Sprintf("the definitions of database %q cannot be read with version %s: %s", d, j.To, brief(said)), 0, nil
+			return fmt.Sprintf("the definitions of database %q cannot be read with version %s: %s", d, j.To, process.Tail(said, maxFindings)), 0, nil
 		}
 		if said, err := process.Run(ctx, layout.UpgradeWork, j.after("psql"), load...); err != nil {
 			if ctx.Err() != nil {
 				return "", 0, fmt.Errorf("cannot load the definitions of the copy: %w", ctx.Err())
 			}
-			return fmt.Sprintf("the definitions of database %q cannot be loaded into version %s: %s", d, j.To, brief(said)), 0, nil
+			return fmt.Sprintf("the definitions of database %q cannot be loaded into version %s: %s", d, j.To, process.Tail(said, maxFindings)), 0, nil
 		}
 	}
 	size, err := usage(layout.UpgradeTrial)
@@ -213,12 +206,8 @@ func (j *Job) databases(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	rows, err := conn.Query(ctx, "select datname::text from pg_database where datallowconn and datname <> 'template0' order by 1")
-	if err != nil {
-		return nil, fmt.Errorf("cannot list the databases of the copy: %w", err)
-	}
-	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	defer managed.Close(ctx, conn)
+	out, err := managed.List(ctx, conn, "select datname::text from pg_database where datallowconn and datname <> 'template0' order by 1")
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the databases of the copy: %w", err)
 	}
@@ -244,7 +233,7 @@ func findings(said, data string) string {
 			kept = append(kept, strings.Join(strings.Fields(string(raw)), " "))
 		}
 	}
-	return cut(strings.Join(kept, " "), maxFindings)
+	return process.Head(strings.Join(kept, " "), maxFindings)
 }
 
 // usage of a folder, in bytes.
@@ -273,21 +262,4 @@ func ignoreGone(err error) error {
 		return nil
 	}
 	return err
-}
-
-// brief form of what a program says: its last words, in one line.
-func brief(said string) string {
-	words := strings.Join(strings.Fields(said), " ")
-	if len(words) > maxFindings {
-		words = "… " + strings.ToValidUTF8(words[len(words)-maxFindings:], "")
-	}
-	return words
-}
-
-// cut a text after so many bytes.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + " …"
 }

@@ -55,9 +55,8 @@ func (j *Job) finish(ctx context.Context) error {
 		return err
 	}
 	// It reads statements from what it is given, which is nothing.
-	said, err := process.Run(ctx, layout.UpgradeWork, j.before("postgres"), "--single", "-D", layout.UpgradeCopy, "template1")
-	if err != nil {
-		return fmt.Errorf("cannot end the following of the copy: %w: %s", err, brief(said))
+	if err := run(ctx, j.before("postgres"), "--single", "-D", layout.UpgradeCopy, "template1"); err != nil {
+		return fmt.Errorf("cannot end the following of the copy: %w", err)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/durable"
 	"github.com/capstan-dev/capstan/images/member/process"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
@@ -40,6 +41,15 @@ type Job struct {
 func (j *Job) before(name string) string { return filepath.Join(pgmember.Programs(j.From), name) }
 func (j *Job) after(name string) string  { return filepath.Join(pgmember.Programs(j.To), name) }
 
+// run a program to its end. The error has what it said last.
+func run(ctx context.Context, program string, args ...string) error {
+	said, err := process.Run(ctx, layout.UpgradeWork, program, args...)
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, process.Tail(said, maxFindings))
+	}
+	return nil
+}
+
 // conninfo of the leader at an address.
 func conninfo(address string) string {
 	return fmt.Sprintf("host=%s port=%d user=%s dbname=replication application_name=%s sslmode=verify-ca sslcert=%s sslkey=%s sslrootcert=%s "+
@@ -54,13 +64,13 @@ func (j *Job) Copy(ctx context.Context, address string) error {
 	if err := Discard(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(layout.UpgradeWork, 0o700); err != nil {
-		return fmt.Errorf("cannot make the folder of the upgrade: %w", err)
+	if err := durable.Folders(layout.UpgradeWork); err != nil {
+		return err
 	}
-	said, err := process.Run(ctx, layout.UpgradeWork, j.before("pg_basebackup"), "--dbname="+conninfo(address), "--pgdata="+layout.UpgradeCopy,
+	err := run(ctx, j.before("pg_basebackup"), "--dbname="+conninfo(address), "--pgdata="+layout.UpgradeCopy,
 		"--wal-method=stream", "--slot="+members.FollowerSlot, "--checkpoint=fast", "--no-password")
 	if err != nil {
-		return fmt.Errorf("cannot copy the data: %w: %s", err, brief(said))
+		return fmt.Errorf("cannot copy the data: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(layout.UpgradeCopy, "standby.signal"), nil, 0o600); err != nil {
 		return fmt.Errorf("cannot make the copy a standby: %w", err)
@@ -132,16 +142,10 @@ func unlock() error {
 
 // running reports whether the copy's server runs.
 func (j *Job) running() bool {
-	if j.standby == nil {
-		return false
-	}
-	select {
-	case <-j.standby.Done():
+	if j.standby != nil && j.standby.Ended() {
 		j.standby = nil
-		return false
-	default:
-		return true
 	}
+	return j.standby != nil
 }
 
 // answers waits until a server does that was just started.
@@ -153,12 +157,11 @@ func (j *Job) answers(ctx context.Context, server *process.Child, port uint16) e
 		if err == nil {
 			return conn.Close(ctx)
 		}
-		select {
-		case <-server.Done():
+		if server.Within(50 * time.Millisecond) {
 			return errors.New("PostgreSQL ends when it starts: see the log of the pod")
-		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
 			return fmt.Errorf("PostgreSQL does not answer: %w", err)
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
@@ -172,15 +175,7 @@ func (j *Job) Stop() {
 }
 
 // stop a server at once but cleanly. One that does not is killed, which loses nothing that was promised to anybody.
-func stop(server *process.Child) {
-	_ = server.Signal(syscall.SIGINT)
-	select {
-	case <-server.Done():
-	case <-time.After(time.Minute):
-		_ = server.Signal(syscall.SIGKILL)
-		<-server.Done()
-	}
-}
+func stop(server *process.Child) { server.Stop(syscall.SIGINT, time.Minute) }
 
 // Replays is which segment of the write-ahead log the copy replays, as in "000000010000000000000007"; nothing when that is not
 // known. Later ones sort later. A server answers no client before the copy is consistent, which may take as long as the copy took.
@@ -207,14 +202,9 @@ func replays(title string) string {
 
 // Streams reports whether the copy gets what the leader writes.
 func (j *Job) Streams(ctx context.Context) (bool, error) {
-	conn, err := connect(ctx, 5432)
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	var streams bool
 	// One that has less than the leader of something pauses instead of falling behind in silence.
-	err = conn.QueryRow(ctx, `select exists (select from pg_stat_wal_receiver where status = 'streaming') and pg_get_wal_replay_pause_state() = 'not paused'`).Scan(&streams)
+	err := ask(ctx, `select exists (select from pg_stat_wal_receiver where status = 'streaming') and pg_get_wal_replay_pause_state() = 'not paused'`, nil, &streams)
 	if err != nil {
 		return false, fmt.Errorf("cannot ask the copy how far it is: %w", err)
 	}
@@ -223,16 +213,17 @@ func (j *Job) Streams(ctx context.Context) (bool, error) {
 
 // Has reports whether the copy has replayed the write-ahead log up to a position.
 func (j *Job) Has(ctx context.Context, position string) (bool, error) {
-	conn, err := connect(ctx, 5432)
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	var has bool
-	if err := conn.QueryRow(ctx, "select coalesce(pg_last_wal_replay_lsn() > $1::pg_lsn, false)", position).Scan(&has); err != nil {
+	if err := ask(ctx, "select coalesce(pg_last_wal_replay_lsn() > $1::pg_lsn, false)", []any{position}, &has); err != nil {
 		return false, fmt.Errorf("cannot ask the copy how far it is: %w", err)
 	}
 	return has, nil
+}
+
+// ask the copy's server for the only row of a query.
+func ask(ctx context.Context, query string, args []any, into ...any) error {
+	_, err := managed.Ask(ctx, layout.UpgradeWork, 5432, query, args, into...)
+	return err
 }
 
 // connect to a server of this package as superuser.

@@ -5,10 +5,7 @@
 package upgrade
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 
 	"github.com/capstan-dev/capstan/images/member/durable"
@@ -67,30 +64,20 @@ func Load(id string) (State, error) {
 
 // Left returns the state of the upgrade that is on the volume, and whether there is one.
 func Left() (State, bool, error) {
-	raw, err := os.ReadFile(layout.UpgradeState)
-	if errors.Is(err, fs.ErrNotExist) {
-		return State{}, false, nil
-	}
+	var s State
+	found, err := durable.ReadJSON(layout.UpgradeState, &s)
 	if err != nil {
 		return State{}, false, fmt.Errorf("cannot read how far the upgrade is: %w", err)
 	}
-	var s State
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return State{}, false, fmt.Errorf("cannot understand how far the upgrade is: %w", err)
-	}
-	return s, true, nil
+	return s, found, nil
 }
 
 // Save the state durably, as a whole or not at all.
 func (s State) Save() error {
-	raw, err := json.Marshal(s)
-	if err != nil {
-		return fmt.Errorf("cannot write how far the upgrade is: %w", err)
+	if err := durable.Folders(layout.Upgrade); err != nil {
+		return err
 	}
-	if err := os.MkdirAll(layout.Upgrade, 0o700); err != nil {
-		return fmt.Errorf("cannot make the folder of the upgrade: %w", err)
-	}
-	if err := durable.Write(layout.UpgradeState, append(raw, '\n')); err != nil {
+	if err := durable.WriteJSON(layout.UpgradeState, s); err != nil {
 		return fmt.Errorf("cannot write how far the upgrade is: %w", err)
 	}
 	return nil

@@ -118,15 +118,6 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-func TestBrief(t *testing.T) {
-	if got := brief("a\n  b\n"); got != "a b" {
-		t.Errorf("brief(...) = %q, want one line", got)
-	}
-	if got := brief(strings.Repeat("x", 3*maxFindings) + "the end"); !strings.HasPrefix(got, "… ") || !strings.HasSuffix(got, "the end") {
-		t.Errorf("brief(...) of a long text = %q, want its end", got)
-	}
-}
-
 func TestReplays(t *testing.T) {
 	for title, want := range map[string]string{
 		"postgres: orders-db.g2: startup recovering 000000020000000000000007": "000000020000000000000007",

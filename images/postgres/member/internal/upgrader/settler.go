@@ -10,7 +10,6 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
-	"github.com/capstan-dev/capstan/images/member/loop"
 	"github.com/capstan-dev/capstan/images/member/pods"
 	"github.com/capstan-dev/capstan/images/member/process"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
@@ -85,19 +84,15 @@ type Settler struct {
 	tries int
 }
 
-// Run until the context ends.
-func (s *Settler) Run(ctx context.Context) error {
-	loop.Repeat(ctx, nil, func(ctx context.Context) time.Duration {
-		if err := s.once(ctx); err != nil && ctx.Err() == nil {
-			s.Log.Warn("cannot settle the upgrade", "error", err)
-		}
-		return settleEvery
-	})
-	return nil
+// Once does what there is to do now, and returns the pause before the next time.
+func (s *Settler) Once(ctx context.Context) time.Duration {
+	if err := s.settle(ctx); err != nil && ctx.Err() == nil {
+		s.Log.Warn("cannot settle the upgrade", "error", err)
+	}
+	return settleEvery
 }
 
-// once does what there is to do now.
-func (s *Settler) once(ctx context.Context) error {
+func (s *Settler) settle(ctx context.Context) error {
 	leads := s.Leads()
 	var state *upgrade.State
 	if own, left, err := upgrade.Left(); err != nil {
@@ -151,10 +146,8 @@ func (s *Settler) reportSettling(ctx context.Context, r members.UpgradeReport, l
 	if leaderOf(list) == "" {
 		return nil
 	}
-	for _, p := range list {
-		if p.Name == s.Names.Pod && p.Upgrade != nil && *p.Upgrade == r {
-			return nil
-		}
+	if u := s.Pods.Own(list).Upgrade; u != nil && *u == r {
+		return nil
 	}
 	s.Log.Info("upgrade", "phase", r.Phase)
 	return s.Pods.Annotate(ctx, members.AnnotationUpgrade, r)

@@ -6,17 +6,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/process"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
 )
 
 // assertionLimit is how long an assertion may take.
@@ -66,7 +65,7 @@ func (s *server) amcheck(ctx context.Context) error {
 	var exit *exec.ExitError
 	// 2 means damage, 1 that it is unknown.
 	if errors.As(err, &exit) && exit.ExitCode() != 2 {
-		return &Failure{members.VerifyOther, "pg_amcheck cannot check what was restored: " + brief(said)}
+		return &Failure{members.VerifyOther, "pg_amcheck cannot check what was restored: " + process.Head(said, maxSaid)}
 	}
 	if err != nil {
 		return damaged("tables or indexes are damaged", said, err)
@@ -80,25 +79,12 @@ func damaged(what, said string, err error) error {
 	if !errors.As(err, &exit) {
 		return fmt.Errorf("cannot check what was restored: %w", err)
 	}
-	return &Failure{members.VerifyData, fmt.Sprintf("%s: %s. See whether the members' own data is well before the last good backup expires", what, brief(said))}
-}
-
-// brief is the begin of what a program said, in one line.
-func brief(said string) string {
-	said = strings.Join(strings.Fields(said), " ")
-	if len(said) > maxSaid {
-		said = strings.ToValidUTF8(said[:maxSaid], "") + " …"
-	}
-	return said
+	return &Failure{members.VerifyData, fmt.Sprintf("%s: %s. See whether the members' own data is well before the last good backup expires", what, process.Head(said, maxSaid))}
 }
 
 // program of PostgreSQL, and what it says.
 func (s *server) program(ctx context.Context, name string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(s.programs, name), args...)
-	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
-	cmd.WaitDelay = 10 * time.Second
-	out, err := cmd.CombinedOutput()
-	return string(out), err
+	return process.Run(ctx, "", filepath.Join(s.programs, name), args...)
 }
 
 // reader makes the login that assertions run as: it reads everything, and is no superuser.
@@ -107,7 +93,7 @@ func (s *server) reader(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	defer managed.Close(ctx, conn)
 	for _, statement := range []string{
 		"do $$ begin create role " + verifier + "; exception when duplicate_object then null; end $$",
 		// Row-level security hides rows from roles without a policy.
@@ -118,11 +104,7 @@ func (s *server) reader(ctx context.Context) error {
 			return fmt.Errorf("cannot make the login that asks the assertions: %w", err)
 		}
 	}
-	rows, err := conn.Query(ctx, "select datname from pg_database where datallowconn")
-	if err != nil {
-		return fmt.Errorf("cannot list what was restored: %w", err)
-	}
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	names, err := managed.List(ctx, conn, "select datname from pg_database where datallowconn")
 	if err != nil {
 		return fmt.Errorf("cannot list what was restored: %w", err)
 	}
@@ -142,7 +124,7 @@ func (s *server) assert(ctx context.Context, a pgmember.Assertion) error {
 	if err != nil {
 		return plain(err)
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	defer managed.Close(ctx, conn)
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return plain(err)

@@ -23,6 +23,8 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	"github.com/capstan-dev/capstan/images/member/process"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgdata"
 )
@@ -44,15 +46,14 @@ type server struct {
 	// checksums reports that the data has them.
 	checksums bool
 
-	cmd  *exec.Cmd
-	said *tail
-	done chan struct{}
+	child *process.Child
+	said  *tail
 }
 
 // start a server, and wait until it has replayed all that was archived. It archives nothing, sends and takes nothing, and runs no
 // worker of any extension: what was restored is a copy, and must not act like the one it is of.
 func start(ctx context.Context, programs, data, folder string, preload []string) (*server, error) {
-	s := &server{programs: programs, data: data, folder: folder, said: &tail{}, done: make(chan struct{})}
+	s := &server{programs: programs, data: data, folder: folder, said: &tail{}}
 	control, err := pgdata.Control(ctx, programs, data)
 	if err != nil {
 		return nil, &Failure{members.VerifyRestore, err.Error()}
@@ -91,12 +92,11 @@ func start(ctx context.Context, programs, data, folder string, preload []string)
 	} {
 		args = append(args, "-c", o[0]+"="+o[1])
 	}
-	s.cmd = exec.Command(filepath.Join(programs, "postgres"), args...)
-	s.cmd.Stdout, s.cmd.Stderr = os.Stderr, io.MultiWriter(os.Stderr, s.said)
-	if err := s.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("cannot start the server of the verification: %w", err)
+	cmd := exec.Command(filepath.Join(programs, "postgres"), args...)
+	cmd.Stdout, cmd.Stderr = os.Stderr, io.MultiWriter(os.Stderr, s.said)
+	if s.child, err = process.Begin(cmd); err != nil {
+		return nil, err
 	}
-	go func() { _ = s.cmd.Wait(); close(s.done) }()
 	if err := s.await(ctx); err != nil {
 		s.Kill()
 		return nil, err
@@ -107,12 +107,11 @@ func start(ctx context.Context, programs, data, folder string, preload []string)
 // await that all is replayed.
 func (s *server) await(ctx context.Context) error {
 	for {
-		select {
-		case <-s.done:
+		if s.child.Within(lookEvery) {
 			return &Failure{members.VerifyRestore, "PostgreSQL does not start on what was restored: " + s.said.cause()}
-		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
 			return fmt.Errorf("cannot wait for the server of the verification: %w", ctx.Err())
-		case <-time.After(lookEvery):
 		}
 		conn, err := s.connect(ctx, pgmember.RoleSuperuser, "postgres", nil)
 		var said *pgconn.PgError
@@ -132,7 +131,7 @@ func (s *server) replayed(ctx context.Context) (pgbackrest.LSN, time.Time, error
 	if err != nil {
 		return 0, time.Time{}, err
 	}
-	defer func() { _ = conn.Close(ctx) }()
+	defer managed.Close(ctx, conn)
 	var (
 		text string
 		at   *time.Time
@@ -147,29 +146,22 @@ func (s *server) replayed(ctx context.Context) (pgbackrest.LSN, time.Time, error
 	return lsn, *at, err
 }
 
-// connect over the socket.
 func (s *server) connect(ctx context.Context, user, database string, parameters map[string]string) (*pgx.Conn, error) {
-	cfg, err := pgx.ParseConfig("sslmode=disable")
-	if err != nil {
-		return nil, fmt.Errorf("cannot connect: %w", err)
-	}
-	cfg.Host, cfg.Port, cfg.User, cfg.Password, cfg.Database = s.folder, 5432, user, "", database
-	cfg.RuntimeParams = map[string]string{"application_name": "capstan-verification", "search_path": "pg_catalog"}
-	maps.Copy(cfg.RuntimeParams, parameters)
-	conn, err := pgx.ConnectConfig(ctx, cfg)
-	if err != nil {
-		return nil, fmt.Errorf("cannot connect to database %q: %w", database, err)
-	}
-	return conn, nil
+	all := map[string]string{"application_name": "capstan-verification"}
+	maps.Copy(all, parameters)
+	return managed.Dial(ctx, s.folder, 5432, user, database, all)
 }
 
 // Stop the server so that its data is whole.
 func (s *server) Stop(ctx context.Context) error {
-	if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil {
+	if s.child.Ended() {
+		return errors.New("the server of the verification ended by itself")
+	}
+	if err := s.child.Signal(syscall.SIGINT); err != nil {
 		return fmt.Errorf("cannot stop the server of the verification: %w", err)
 	}
 	select {
-	case <-s.done:
+	case <-s.child.Done():
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -178,17 +170,8 @@ func (s *server) Stop(ctx context.Context) error {
 	}
 }
 
-// Kill it, if it runs. Its data is removed next.
-func (s *server) Kill() {
-	// At once, and its processes with it.
-	_ = s.cmd.Process.Signal(syscall.SIGQUIT)
-	select {
-	case <-s.done:
-	case <-time.After(10 * time.Second):
-		_ = s.cmd.Process.Kill()
-		<-s.done
-	}
-}
+// Kill it with its processes, if it runs. Its data is removed next.
+func (s *server) Kill() { s.child.Stop(syscall.SIGQUIT, 10*time.Second) }
 
 // A tail is the end of what a program said.
 type tail struct {
@@ -198,7 +181,6 @@ type tail struct {
 
 const maxTail = 16 << 10
 
-// Write more.
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -220,7 +202,7 @@ func cause(said string) string {
 	for line := range strings.Lines(said) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "FATAL:") || strings.HasPrefix(line, "PANIC:") {
-			last = strings.Join(strings.Fields(line), " ")
+			last = process.Head(line, maxTail)
 		}
 	}
 	return last

@@ -27,7 +27,6 @@ type Failure struct { //nolint:errname // verification.Failure says it.
 	Message string
 }
 
-// Error is the message.
 func (f *Failure) Error() string { return f.Message }
 
 // A Trial is what is restored, where, and what has to hold.
@@ -60,10 +59,11 @@ func (t Trial) Try(ctx context.Context) (Passed, error) {
 	if err != nil {
 		return Passed{}, &Failure{members.VerifyRestore, fmt.Sprintf("the bucket does not say what backups there are: %v", err)}
 	}
-	if len(all) == 0 || len(all[0].Backups) == 0 {
+	stanza := pgbackrest.Latest(all)
+	last, ok := stanza.Last()
+	if !ok {
 		return Passed{}, &Failure{members.VerifyRestore, "there is no backup: see the condition BackupFresh"}
 	}
-	last := all[0].Backups[len(all[0].Backups)-1]
 	p := Passed{Backup: last.Label, ReplayedTo: last.Ended()}
 	begun := time.Now()
 	server, err := t.restore(ctx, last.Label)
@@ -80,7 +80,7 @@ func (t Trial) Try(ctx context.Context) (Passed, error) {
 	if !at.IsZero() {
 		p.ReplayedTo = at
 	}
-	if from := all[0].Archived(); to <= from {
+	if from := stanza.Archived(); to <= from {
 		return p, &Failure{members.VerifyArchive, fmt.Sprintf("the archive continues at %s, and what could be replayed ends at %s: "+
 			"something in between is missing; take a backup: set spec.backup.now to a new id", from, to)}
 	}

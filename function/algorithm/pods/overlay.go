@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pods
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+)
+
+// ReservedVolume reports whether Capstan uses the name of a volume for itself, in this pod or in another.
+func ReservedVolume(name string) bool {
+	own := []string{volumeConfig, volumeSharedMemory, VolumeModel, volumeCredentials, volumeWarmUp}
+	return slices.Contains(own, name) || strings.HasPrefix(name, "secret-")
+}
+
+// Restricted is a container of spec.pod with what the Pod Security Standard "restricted" requires, as far as it does not say
+// otherwise. A sidecar keeps running beside the container that serves.
+func Restricted(c corev1.Container, sidecar bool) corev1.Container {
+	c = *c.DeepCopy()
+	if c.SecurityContext == nil {
+		c.SecurityContext = &corev1.SecurityContext{}
+	}
+	if c.SecurityContext.AllowPrivilegeEscalation == nil {
+		c.SecurityContext.AllowPrivilegeEscalation = new(false)
+	}
+	if c.SecurityContext.Capabilities == nil {
+		c.SecurityContext.Capabilities = &corev1.Capabilities{}
+	}
+	if len(c.SecurityContext.Capabilities.Drop) == 0 {
+		c.SecurityContext.Capabilities.Drop = []corev1.Capability{"ALL"}
+	}
+	if sidecar {
+		c.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+	}
+	if c.TerminationMessagePolicy == "" {
+		c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
+	}
+	requested(&c)
+	return c
+}
+
+// requested CPU and memory of a container that names none: an autoscaler that follows the CPU cannot compute a utilization for a
+// pod with a container that requests none, and quotas refuse such a pod. A limit is also a request.
+func requested(c *corev1.Container) {
+	for name, least := range map[corev1.ResourceName]resource.Quantity{
+		corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi"),
+	} {
+		_, hasRequest := c.Resources.Requests[name]
+		_, hasLimit := c.Resources.Limits[name]
+		if hasRequest || hasLimit {
+			continue
+		}
+		if c.Resources.Requests == nil {
+			c.Resources.Requests = corev1.ResourceList{}
+		}
+		c.Resources.Requests[name] = least
+	}
+}
+
+// overlayContainers of spec.pod start before the containers of Capstan: what they prepare may be needed to download a model.
+func overlayContainers(in Inputs) []*applycorev1.ContainerApplyConfiguration {
+	o := in.Spec.Pod
+	if o == nil {
+		return nil
+	}
+	cs := make([]*applycorev1.ContainerApplyConfiguration, 0, len(o.InitContainers)+len(o.Sidecars))
+	for _, c := range o.InitContainers {
+		cs = append(cs, applied[applycorev1.ContainerApplyConfiguration](Restricted(c.Core, false)))
+	}
+	for _, c := range o.Sidecars {
+		cs = append(cs, applied[applycorev1.ContainerApplyConfiguration](Restricted(c.Core, true)))
+	}
+	return cs
+}
+
+func overlayVolumes(in Inputs) []*applycorev1.VolumeApplyConfiguration {
+	if in.Spec.Pod == nil {
+		return nil
+	}
+	vs := make([]*applycorev1.VolumeApplyConfiguration, 0, len(in.Spec.Pod.Volumes))
+	for _, v := range in.Spec.Pod.Volumes {
+		vs = append(vs, applied[applycorev1.VolumeApplyConfiguration](v.Core))
+	}
+	return vs
+}
+
+// overlayMounts of the container that serves.
+func overlayMounts(in Inputs) []*applycorev1.VolumeMountApplyConfiguration {
+	if in.Spec.Pod == nil {
+		return nil
+	}
+	ms := make([]*applycorev1.VolumeMountApplyConfiguration, 0, len(in.Spec.Pod.VolumeMounts))
+	for _, m := range in.Spec.Pod.VolumeMounts {
+		mount := applycorev1.VolumeMount().WithName(m.Name).WithMountPath(m.MountPath)
+		if m.SubPath != "" {
+			mount.WithSubPath(m.SubPath)
+		}
+		// The API server stores no false, and would report one as a change.
+		if m.ReadOnly {
+			mount.WithReadOnly(true)
+		}
+		ms = append(ms, mount)
+	}
+	return ms
+}
+
+// labels of the pods. Those that select them win.
+func labels(in Inputs) map[string]string {
+	all := map[string]string{}
+	if in.Spec.Pod != nil {
+		all = texts(in.Spec.Pod.Labels)
+	}
+	maps.Copy(all, in.Labels())
+	return all
+}
+
+func texts(of map[string]v1alpha1.LabelValue) map[string]string {
+	m := make(map[string]string, len(of))
+	for key, value := range of {
+		m[key] = string(value)
+	}
+	return m
+}
+
+// applied is a value of core/v1 as what is applied of it: both have the same form as JSON.
+func applied[T any](value any) *T {
+	into := new(T)
+	raw, _ := json.Marshal(value) //nolint:errchkjson // What was decoded from JSON always marshals.
+	_ = json.Unmarshal(raw, into) // The same fields of the same types.
+	return into
+}
