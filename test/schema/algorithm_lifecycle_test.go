@@ -304,7 +304,7 @@ func TestLifecycleDefaults(t *testing.T) {
 		},
 		"Below": {
 			reason: "What is set has defaults of its own.",
-			spec: `lifecycle: {soak: 0s, deadline: 2h, bake: 0s, successThreshold: 0, minSamples: 1, onNoData: Continue, approval: EveryStep, capacity: Surge, ` +
+			spec: `lifecycle: {soak: 0s, deadline: 2h, bake: 0s, successThreshold: 0, minSamples: 1, onNoData: Continue, approval: EveryStep, ` +
 				`latency: {maxMs: 50}, drift: {query: q, reference: 24h}, freeze: [{cron: "0 17 * * 5", for: 62h}]}`,
 			want: map[string]any{
 				"soak": "0s", "deadline": "2h", "bake": "0s", "successThreshold": int64(0), "minSamples": int64(1),
