@@ -824,7 +824,9 @@ func (tr *trial) holdsFloor(was rollout.Ledger, before map[string]bool) {
 	tr.tb.Helper()
 	l, known := tr.memory()
 	aborted := was.Standing() == v1alpha1.RolloutBaking && was.Candidate == tr.wish.abort
-	borrows := tr.wish.room() == v1alpha1.CapacityBorrow && was.Capacity == v1alpha1.CapacityBorrow && l.Capacity == v1alpha1.CapacityBorrow
+	// Another way to find room in the spec changes nothing of an exchange. An autoscaler, no lifecycle and a single replica end it.
+	lends := !tr.wish.scaled && !tr.wish.bare && tr.wish.replicas > 1
+	borrows := lends && was.Capacity == v1alpha1.CapacityBorrow && l.Capacity == v1alpha1.CapacityBorrow
 	if !known || !borrows || tr.amnesia || tr.wish.invalid || aborted || l.Experiment != nil || was.Experiment != nil {
 		return
 	}
@@ -1524,11 +1526,6 @@ func TestRolloutProperties(t *testing.T) {
 	const trials, length = 24, 60
 	for seed := range uint64(trials) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			// A load that doubles in the moment in which a candidate is superseded finds too few live replicas, in every mode of
-			// capacity: the trial counts it as borne a moment before, within its slack.
-			if seed == 5 {
-				t.Skip("I10 at the moment of a burst: to be decided whether the trial or the planner is wrong")
-			}
 			tries(t, randomly(rand.New(rand.NewPCG(seed, 5)), length))
 		})
 	}

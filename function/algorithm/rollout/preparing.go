@@ -21,6 +21,8 @@ func withdrawn(f Facts, l Ledger) (transition, bool) {
 	case f.Target == "" || f.Target == l.Candidate:
 		// What it is made of may be known again in a moment.
 		return transition{}, false
+	case f.keepsShare(l):
+		return transition{}, false
 	case f.Target == l.Revision:
 		return leave(f, l, v1alpha1.ReasonReverted, fmt.Sprintf("the spec asks for revision %s again", l.Revision)), true
 	default:

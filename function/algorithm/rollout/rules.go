@@ -80,6 +80,7 @@ var rules = map[v1alpha1.RolloutPhase][]rule{
 		{"fault over", faultOver},
 		{"node at fault", nodeFault},
 		{"node repaired", resumes(v1alpha1.ReasonNodeFault)},
+		{"live grows before it takes back", liveGrows},
 		{"grows", grows},
 		{"promoted", promoted},
 		{"state lost", stateLost},
