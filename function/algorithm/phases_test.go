@@ -80,6 +80,8 @@ func TestPhases(t *testing.T) {
 		borrow   = "{image: %s, replicas: 4, lifecycle: {canaryWeight: 50, soak: 1m, bake: 10m, capacity: Borrow%s}}"
 		recreate = "{image: %s, replicas: 1, lifecycle: {soak: 1m, bake: 10m, capacity: Recreate%s}}"
 		failing  = "PPFF"
+
+		borrowRouted = "{image: %s, replicas: 4, route: {gateway: {name: shared, namespace: gateway}}, lifecycle: {canaryWeight: 50, soak: 1m, bake: 10m, capacity: Borrow%s}}"
 	)
 	type step struct {
 		reason string
@@ -112,6 +114,13 @@ func TestPhases(t *testing.T) {
 			w.edit(fmt.Sprintf(spec, "z", ", "+strings.ReplaceAll(field, "HASH", c)))
 		}
 	}
+	// No pod of the candidate finds room.
+	full := func(w *world) {
+		w.compose(w.plan())
+		w.runIn(names.SlotB, func(s map[string]any) { s["availableReplicas"] = 0.0 })
+		w.find(observev1alpha1.Finding{Reason: "Unschedulable", Message: "no node", Slot: "b"})
+	}
+	surge := strings.Replace(borrow, "Borrow", "Surge", 1)
 	cases := map[string]struct {
 		spec  string
 		steps []step
@@ -295,6 +304,50 @@ func TestPhases(t *testing.T) {
 			{"after the other", all(settle, settle, settle), "a=x*3 b=z*1 callers=", "RollingBack/MetricFailed"},
 			{"until the live ones are enough", settle, "a=x*3 b=z*1 callers=a", "RollingBack/MetricFailed"},
 			{"and all of them are back", all(settle, later(time.Minute), settle, settle, settle), "a=x*4 callers=a", "RolledBack/RolledBack"},
+		}},
+		"BorrowedRouted": {borrowRouted, []step{
+			{"a live replica goes first", edit(borrowRouted, "z", ""), "a=x*3 b=z*0 callers=a reco-slot-a:100 reco-slot-b:0", "Preparing"},
+			{"and one of the candidate takes its place", settle, "a=x*3 b=z*1 callers=a reco-slot-a:100 reco-slot-b:0", "Preparing"},
+			{"which gets what it bears", settle, "a=x*3 b=z*1 callers= reco-slot-a:67 reco-slot-b:33", "Stepping/Applying"},
+			{"the next one goes once the Gateway has taken that", settle, "a=x*2 b=z*1 callers= reco-slot-a:67 reco-slot-b:33", "Stepping/Applying"},
+			{"for the second of the candidate", settle, "a=x*2 b=z*2 callers= reco-slot-a:66 reco-slot-b:34", "Stepping/Applying"},
+			{"which bears half of all", settle, "a=x*2 b=z*2 callers= reco-slot-a:50 reco-slot-b:50", "Stepping/Applying"},
+			{"and evidence counts", settle, "a=x*2 b=z*2 callers= reco-slot-a:50 reco-slot-b:50", "Stepping/Soaking"},
+			{"requests go before the replicas that served them", all(settle, settle, later(time.Minute), judge(passed)), "a=x*2 b=z*2 callers= reco-slot-a:34 reco-slot-b:66", "Stepping/Sizing"},
+			{"which then go", settle, "a=x*1 b=z*2 callers= reco-slot-a:34 reco-slot-b:66", "Stepping/Sizing"},
+			{"one by one", settle, "a=x*1 b=z*3 callers= reco-slot-a:33 reco-slot-b:67", "Stepping/Sizing"},
+			{"until the candidate is enough for all requests", settle, "a=x*1 b=z*3 callers=b reco-slot-a:0 reco-slot-b:100", "Promoting"},
+			{"then the last one goes", settle, "a=x*0 b=z*3 callers=b reco-slot-a:0 reco-slot-b:100", "Baking"},
+			{"and the candidate is whole", settle, "a=x*0 b=z*4 callers=b reco-slot-a:0 reco-slot-b:100", "Baking"},
+		}},
+		"BorrowedSwitchedToSurge": {borrow, []step{
+			{"half is lent", all(edit(borrow, "z", ""), settle, settle, settle, settle, settle, settle), "a=x*2 b=z*2 callers=", "Stepping/Soaking"},
+			{"another way to find room changes nothing of that", edit(surge, "z", ""), "a=x*2 b=z*2 callers=", "Stepping/Soaking"},
+			{"all requests would be too many for two replicas, so one comes back", edit(surge, "x", ""), "a=x*2 b=z*1 callers=", "RollingBack/Reverted"},
+			{"and starts", settle, "a=x*3 b=z*1 callers=", "RollingBack/Reverted"},
+			{"and is enough for all requests with the others", settle, "a=x*3 b=z*1 callers=a", "RollingBack/Reverted"},
+			{"the next candidate finds room beside them", all(settle, later(time.Minute), settle, settle, settle, edit(surge, "v", ""), settle), "a=x*4 b=v*4 callers=a", "Preparing"},
+		}},
+		"BorrowedNoCapacity": {borrow, []step{
+			{"another pod takes the place of the live replica", all(edit(borrow, "z", ""), settle, full), "a=x*3 b=z*1 callers=a", "Preparing"},
+			{"for two minutes, and the time to finish requests", all(seen, later(3*time.Minute)), "a=x*3 b=z*1 callers=a", "Holding/NoCapacity"},
+			{"a person who promotes it makes no room", all(seen, token(borrow, "promote: HASH")), "a=x*3 b=z*1 callers=a", "Holding/NoCapacity"},
+			{"so its room is free for an hour later", all(seen, later(time.Hour)), "a=x*3 b=z*0 callers=a", "Holding/CandidateReleased"},
+			{"but it is promoted, and is tried again", seen, "a=x*3 b=z*1 callers=a", "Preparing"},
+			{"and now there is room", settle, "a=x*3 b=z*1 callers=", "Stepping/Sizing"},
+			{"for one", settle, "a=x*2 b=z*1 callers=", "Stepping/Sizing"},
+			{"after the other", settle, "a=x*2 b=z*2 callers=", "Stepping/Sizing"},
+		}},
+		"BorrowedReleased": {borrow, []step{
+			{"another pod takes the place of the live replica", all(edit(borrow, "z", ""), settle, full, seen, later(3*time.Minute), seen, later(time.Hour)), "a=x*3 b=z*0 callers=a", "Holding/CandidateReleased"},
+			{"what becomes free belongs to what serves", settle, "a=x*4 b=z*0 callers=a", "Holding/CandidateReleased"},
+			{"until it is tried again", all(settle, later(time.Hour)), "a=x*3 b=z*0 callers=a", "Preparing"},
+		}},
+		"RecreatedNoCapacity": {recreate, []step{
+			{"the live revision stops, and others take its room", all(edit(recreate, "z", ""), settle, settle, full), "a=x*0 b=z*1 callers=a", "Preparing"},
+			{"a person who promotes it makes no room", all(seen, token(recreate, "promote: HASH")), "a=x*0 b=z*1 callers=a", "Preparing"},
+			{"so the one before serves again", all(seen, later(3*time.Minute)), "a=x*0 b=z*0 callers=a", "RollingBack/NoCapacity"},
+			{"once the candidate is gone", settle, "a=x*1 callers=a", "RollingBack/NoCapacity"},
 		}},
 		"Recreated": {recreate, []step{
 			{"nothing starts yet", edit(recreate, "z", ""), "a=x*1 b=z*0 callers=a", "Preparing"},

@@ -28,11 +28,13 @@ func (l Ledger) within(f Facts) Ledger {
 }
 
 // capacity is how a rollout finds room. Both arms of an experiment are as large as their shares, and an autoscaler follows the
-// load of one revision.
+// load of one revision. With Surge in the spec, a live revision that has stopped starts again at once. But replicas that are lent
+// come back one by one, since requests would otherwise return to too few.
 func (f Facts) capacity(l Ledger) v1alpha1.Capacity {
 	c := l.Capacity
 	unshared := c == v1alpha1.CapacityBorrow && f.Replicas < 2
-	if c == "" || unshared || l.Experiment != nil || f.Scaling != nil || f.Lifecycle == nil || f.Lifecycle.Capacity == v1alpha1.CapacitySurge {
+	restarts := c == v1alpha1.CapacityRecreate && f.Lifecycle != nil && f.Lifecycle.Capacity == v1alpha1.CapacitySurge
+	if c == "" || unshared || restarts || l.Experiment != nil || f.Scaling != nil || f.Lifecycle == nil {
 		return v1alpha1.CapacitySurge
 	}
 	return c
