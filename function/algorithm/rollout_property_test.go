@@ -772,8 +772,8 @@ func (tr *trial) refuses() bool {
 	return l.Capacity == v1alpha1.CapacityRecreate || tr.wish.room() == v1alpha1.CapacityRecreate
 }
 
-// holdsRoom: I12. Both revisions together have no more replicas than before, where they are exchanged, and only one has any, where
-// the other stops first.
+// holdsRoom: I12. Both revisions together have no more replicas than before, where they are exchanged, and one starts in the place of
+// another only after that one has gone. Only one revision has any, where the other stops first.
 func (tr *trial) holdsRoom(p *compose.Plan) {
 	tr.tb.Helper()
 	after, planned := tr.decided(p)
@@ -791,6 +791,8 @@ func (tr *trial) holdsRoom(p *compose.Plan) {
 	switch total := int64(tr.wish.replicas); {
 	case mode == v1alpha1.CapacityBorrow && then[0]+then[1] > max(total, there[0]+there[1]):
 		tr.failf("I12", "there are to be %v replicas, where %d are lent, in %s %s", then, total, after.Phase, after.Reason)
+	case mode == v1alpha1.CapacityBorrow && (then[0] > there[0] && then[0]+there[1] > total || then[1] > there[1] && then[1]+there[0] > total):
+		tr.failf("I12", "there are to be %v replicas, before those that make room are gone, of %v, in %s %s", then, there, after.Phase, after.Reason)
 	case mode == v1alpha1.CapacityRecreate && then[0] > 0 && then[1] > 0 && (there[0] == 0 || there[1] == 0):
 		tr.failf("I12", "there are to be %v replicas, and one revision has to stop first, in %s %s", then, after.Phase, after.Reason)
 	}
