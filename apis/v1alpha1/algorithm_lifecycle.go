@@ -74,8 +74,8 @@ type Lifecycle struct {
 	// that serve. Borrow exchanges replicas one after the other, and both revisions together have at most spec.replicas;
 	// at most availability.maxUnavailable of them are missing. Recreate stops the live revision before the candidate
 	// starts: until the candidate is ready, clients are refused. Borrow and Recreate need spec.replicas, and no
-	// spec.scaling. An experiment always uses Surge. A change to Surge takes effect at once, and another one while no
-	// traffic reaches the candidate. Default: Surge.
+	// spec.scaling. An experiment always uses Surge. A change takes effect once no traffic reaches the candidate, except
+	// that Surge starts a stopped live revision again at once. Default: Surge.
 	//
 	// +kubebuilder:default=Surge
 	// +kubebuilder:example=Borrow
