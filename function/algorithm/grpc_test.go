@@ -28,16 +28,19 @@ func TestGRPC(t *testing.T) {
 		want     string
 	}{
 		"Service": {
-			"clients and meshes learn that it is HTTP/2", names.Service, []string{"spec", "ports"},
+			"clients and meshes learn that it is HTTP/2", names.Service,
+			[]string{"spec", "ports"},
 			"[{name: http, protocol: TCP, port: 80, targetPort: http, appProtocol: kubernetes.io/h2c}]",
 		},
 		"SlotService": {
-			"the Gateway learns it from the Service of the slot", names.SlotService(names.SlotB), []string{"spec", "ports"},
+			"the Gateway learns it from the Service of the slot", names.SlotService(names.SlotB),
+			[]string{"spec", "ports"},
 			"[{name: http, protocol: TCP, port: 80, targetPort: http, appProtocol: kubernetes.io/h2c}]",
 		},
 		"Hosts": {"the host of the spec", names.GRPCRoute, []string{"spec", "hostnames"}, "[reco.example.org]"},
 		"Rules": {
-			"a rule without a match is for all requests", names.GRPCRoute, []string{"spec", "rules"},
+			"a rule without a match is for all requests", names.GRPCRoute,
+			[]string{"spec", "rules"},
 			`[{backendRefs: [{group: "", kind: Service, name: reco-slot-a, port: 80, weight: 100}, {group: "", kind: Service, name: reco-slot-b, port: 80, weight: 0}]}]`,
 		},
 	}

@@ -47,7 +47,8 @@ func TestOverlay(t *testing.T) {
 		want   string
 	}{
 		"Containers": {
-			"those of the spec start first, restricted, with a request; a limit is also a request", []string{"spec", "initContainers"},
+			"those of the spec start first, restricted, with a request; a limit is also a request",
+			[]string{"spec", "initContainers"},
 			`
 - name: features
   image: f
@@ -70,7 +71,8 @@ func TestOverlay(t *testing.T) {
 			"as they are written", []string{"spec", "volumes"}, `[{name: features, emptyDir: {}}, {name: calendar, configMap: {name: calendar}}]`,
 		},
 		"Metadata": {
-			"beside what Capstan sets", []string{"metadata"},
+			"beside what Capstan sets",
+			[]string{"metadata"},
 			`{labels: {app.kubernetes.io/name: reco, app.kubernetes.io/managed-by: capstan, capstan.dev/algorithm: reco, example.org/team: reco},
 			  annotations: {example.org/contact: reco-team}}`,
 		},

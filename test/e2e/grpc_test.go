@@ -52,7 +52,9 @@ func (c rpcClient) predict(ctx context.Context) (string, error) {
 	if err := c.connection.Invoke(ctx, predictMethod, wrapperspb.String(`{"user": 1}`), out); err != nil {
 		return "", err
 	}
-	var answer struct{ Version string }
+	var answer struct {
+		Version string `json:"version"`
+	}
 	if err := json.Unmarshal([]byte(out.GetValue()), &answer); err != nil {
 		return "", fmt.Errorf("cannot read the response %q: %w", out.GetValue(), err)
 	}

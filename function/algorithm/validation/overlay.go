@@ -218,7 +218,7 @@ func tokens(at *field.Path, s v1alpha1.AlgorithmSpec, v corev1.Volume) field.Err
 	}
 	var errs field.ErrorList
 	for i, source := range v.Projected.Sources {
-		name := ""
+		var name string
 		switch {
 		case source.ServiceAccountToken != nil:
 			name = "serviceAccountToken"

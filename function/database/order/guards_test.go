@@ -68,7 +68,7 @@ func TestGuards(t *testing.T) {
 		"HibernateWithoutLeader": {
 			reason: "Where the report of the leader is not sure, none stops.",
 			sit: having(situated(leader("a"), follower("b")), func(s *Situation) {
-				s.Hibernated, s.Leads = true, false
+				s.Hibernated, s.HasLeader = true, false
 			}),
 			want: Order{Reason: v1alpha1.ReasonNoLeader},
 		},
