@@ -9,6 +9,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // decide: promote or roll back. Only measurements decide: too little data, or none, holds the rollout.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.canaryWeight) && has(self.steps))",fieldPath=".steps",message="steps replace canaryWeight: set only one of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.capacity) || self.capacity == 'Surge' || !has(self.mirror)",fieldPath=".mirror",message="needs capacity: Surge, because copies of all requests need replicas beside those that serve: remove mirror, or set capacity to Surge"
+// +kubebuilder:validation:XValidation:rule="!has(self.capacity) || self.capacity == 'Surge' || !has(self.standbyReplicas)",fieldPath=".standbyReplicas",message="needs capacity: Surge, because with Borrow and Recreate the previous revision keeps no replicas: remove standbyReplicas, or set capacity to Surge"
 // +kubebuilder:validation:XValidation:rule="!has(self.rollbackOnDrift) || !has(self.drift) || self.rollbackOnDrift == (self.drift.action == 'Rollback')",fieldPath=".rollbackOnDrift",message="contradicts drift.action: remove rollbackOnDrift, or set drift.action to Report where it is false"
 type Lifecycle struct {
 	// CanaryWeight is the percentage of traffic that goes to a candidate before it gets all traffic. 100 shifts all
@@ -67,6 +69,18 @@ type Lifecycle struct {
 	// +kubebuilder:example="30m"
 	// +optional
 	Bake *metav1.Duration `json:"bake,omitempty"`
+
+	// Capacity is where the replicas of a candidate find room: Surge, Borrow or Recreate. Surge starts them beside those
+	// that serve. Borrow exchanges replicas one after the other, and both revisions together have at most spec.replicas;
+	// at most availability.maxUnavailable of them are missing. Recreate stops the live revision before the candidate
+	// starts: until the candidate is ready, clients are refused. Borrow and Recreate need spec.replicas, and no
+	// spec.scaling. An experiment always uses Surge. A change takes effect once no traffic reaches the candidate, except
+	// that Surge starts a stopped live revision again at once. Default: Surge.
+	//
+	// +kubebuilder:default=Surge
+	// +kubebuilder:example=Borrow
+	// +optional
+	Capacity Capacity `json:"capacity,omitempty"`
 
 	// StandbyReplicas is the number of replicas that the previous revision keeps while the new one bakes. A small
 	// number saves capacity, but before a rollback the other replicas must start. Default: as many as it had.
@@ -395,6 +409,21 @@ const (
 	NoDataRollback OnNoData = "Rollback"
 	// NoDataContinue continues as if all checks had passed.
 	NoDataContinue OnNoData = "Continue"
+)
+
+// Capacity is where the replicas of a candidate find room.
+//
+// +kubebuilder:validation:Enum=Surge;Borrow;Recreate
+type Capacity string
+
+// Where the replicas of a candidate find room.
+const (
+	// CapacitySurge starts them beside those that serve.
+	CapacitySurge Capacity = "Surge"
+	// CapacityBorrow exchanges replicas of the live revision for them, one after the other.
+	CapacityBorrow Capacity = "Borrow"
+	// CapacityRecreate stops the live revision before they start.
+	CapacityRecreate Capacity = "Recreate"
 )
 
 // Approval is where a rollout waits for an approval.

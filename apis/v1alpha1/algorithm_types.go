@@ -61,6 +61,9 @@ type AlgorithmList struct {
 // AlgorithmSpec is the desired state of an Algorithm.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(oldSelf.scaling) || !has(self.replicas) || self.replicas == 0 || has(oldSelf.replicas) && oldSelf.replicas in [0, self.replicas]",fieldPath=".replicas",message="another number has no effect with scaling, where the autoscaler sets it: change scaling.minReplicas or scaling.maxReplicas, or set 0, which stops the Algorithm"
+// +kubebuilder:validation:XValidation:rule="!has(self.lifecycle) || !has(self.lifecycle.capacity) || self.lifecycle.capacity == 'Surge' || !has(self.scaling)",fieldPath=".lifecycle.capacity",message="Borrow and Recreate need a fixed number of replicas, which an autoscaler would change: remove scaling and set replicas, or set capacity to Surge"
+// +kubebuilder:validation:XValidation:rule="!has(self.lifecycle) || !has(self.lifecycle.capacity) || self.lifecycle.capacity == 'Surge' || has(self.scaling) || has(self.replicas)",fieldPath=".lifecycle.capacity",message="Borrow and Recreate need the number of replicas that both revisions share: set replicas, or set capacity to Surge"
+// +kubebuilder:validation:XValidation:rule="!has(self.lifecycle) || !has(self.lifecycle.capacity) || self.lifecycle.capacity != 'Borrow' || !has(self.replicas) || self.replicas != 1",fieldPath=".lifecycle.capacity",message="Borrow needs at least 2 replicas, because one serves while the other is exchanged: raise replicas, or set capacity to Recreate where clients can be refused for a while, or to Surge"
 // +kubebuilder:validation:XValidation:rule="!has(self.route) || !has(oldSelf.route) || (has(self.protocol) ? self.protocol : 'HTTP') == (has(oldSelf.protocol) ? oldSelf.protocol : 'HTTP')",fieldPath=".protocol",message="cannot change while route is set, because the Gateway would send requests of one protocol to replicas of the other: remove route, change protocol, and set route again when the new revision is live"
 // +kubebuilder:validation:XValidation:rule="!has(self.protocol) || self.protocol != 'GRPC' || !has(self.probes) || !has(self.probes.path) || self.probes.path.matches('^/[-a-zA-Z0-9._]*$')",fieldPath=".probes.path",message="must be / and the service of the gRPC health check with protocol GRPC: / for the whole server, or for instance /reco.v1.Reco"
 // +kubebuilder:validation:XValidation:rule="!has(self.protocol) || self.protocol != 'GRPC' || !has(self.probes) || !has(self.probes.warmUp)",fieldPath=".probes.warmUp",message="needs protocol HTTP: remove warmUp, and report the server as not serving in its gRPC health check until it is warm"
@@ -452,7 +455,8 @@ type Availability struct {
 	Zones Spread `json:"zones,omitempty"`
 
 	// MaxUnavailable is the number or percentage of replicas that can be missing during a drain of nodes. A rollout
-	// never goes below the desired number. A change restarts nothing. Default: 1.
+	// never goes below the desired number, except with lifecycle.capacity: Borrow, where so many, but not all, can be
+	// missing. A change restarts nothing. Default: 1.
 	//
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XIntOrString

@@ -28,6 +28,8 @@ const (
 	ReasonSoaking xpv2.ConditionReason = "Soaking"
 	// ReasonSizing: replicas start for the next share of traffic.
 	ReasonSizing xpv2.ConditionReason = "Sizing"
+	// ReasonRecreating: the live revision stops, and then replicas of the candidate start.
+	ReasonRecreating xpv2.ConditionReason = "Recreating"
 	// ReasonPassed: the evidence is sufficient.
 	ReasonPassed xpv2.ConditionReason = "Passed"
 	// ReasonPromoted: spec.lifecycle.promote names the revision.
@@ -67,8 +69,12 @@ const (
 	ReasonEvidenceMissing xpv2.ConditionReason = "EvidenceMissing"
 	// ReasonMetricsUnavailable: there are no measurements of the revision. See the condition MetricsAvailable.
 	ReasonMetricsUnavailable xpv2.ConditionReason = "MetricsUnavailable"
-	// ReasonNoCapacity: the cluster has no room for replicas of the revision. Make room.
+	// ReasonNoCapacity: the cluster has no room for replicas of the revision. Make room, or set spec.lifecycle.capacity
+	// to Borrow.
 	ReasonNoCapacity xpv2.ConditionReason = "NoCapacity"
+	// ReasonCandidateReleased: replicas of the revision found no room for spec.lifecycle.deadline, and were removed. They
+	// start again after the same time. Make room, set spec.lifecycle.capacity to Borrow, or set spec.lifecycle.promote.
+	ReasonCandidateReleased xpv2.ConditionReason = "CandidateReleased"
 	// ReasonSourceUnreachable: the registry of the image or the source of the model does not respond, or a node has no
 	// room for them. It continues when they can be downloaded.
 	ReasonSourceUnreachable xpv2.ConditionReason = "SourceUnreachable"

@@ -117,6 +117,7 @@ func (f *facts) requested(r rollout.Facts) rollout.Facts {
 		replicas(spec, r, compose.Number(f.Composite.Map(), 0, "status", "replicas"))
 	r.Startup = time.Duration(*spec.Probes.StartupSeconds) * time.Second
 	r.Drain = time.Duration(*spec.Availability.DrainSeconds) * time.Second
+	r.MaxUnavailable = *spec.Availability.MaxUnavailable
 	r.HasRoute = spec.Route != nil
 	r.ByReplicas = spec.Route == nil || f.Kinds[f.routeKind().gvk] == compose.Unavailable && f.Observed[f.routeKind().resource] == nil
 	r.Gateway = f.gateway()

@@ -24,7 +24,7 @@ import (
 // the port of the pods instead of numbering it, so that it is right for every revision.
 func service(d *compose.Draft, p *pass) {
 	selector := p.SlotPods(p.decision.Ledger.Slot)
-	if p.decision.Weight > 0 && p.rollout.ByReplicas {
+	if p.decision.Pooled {
 		selector = p.Pods()
 	}
 	d.Require(names.Service, applycorev1.Service(p.Name, p.Namespace).

@@ -71,13 +71,17 @@ func (w *world) settle() {
 // TestPhases of a rollout.
 func TestPhases(t *testing.T) {
 	const (
-		routed  = "{image: %s, replicas: 4, route: {gateway: {name: shared, namespace: gateway}}, lifecycle: {steps: [10, 40], soak: 1m, bake: 10m%s}}"
-		plain   = "{image: %s, replicas: 4, lifecycle: {canaryWeight: 20, soak: 1m, bake: 10m%s}}"
-		bare    = "{image: %s, replicas: 4}"
-		single  = "{image: %s, replicas: 1, lifecycle: {canaryWeight: 20, soak: 1m, bake: 10m%s}}"
-		atOnce  = "{image: %s, replicas: 1, lifecycle: {canaryWeight: 100, bake: 10m%s}}"
-		passed  = "PPP"
-		failing = "PPFF"
+		routed   = "{image: %s, replicas: 4, route: {gateway: {name: shared, namespace: gateway}}, lifecycle: {steps: [10, 40], soak: 1m, bake: 10m%s}}"
+		plain    = "{image: %s, replicas: 4, lifecycle: {canaryWeight: 20, soak: 1m, bake: 10m%s}}"
+		bare     = "{image: %s, replicas: 4}"
+		single   = "{image: %s, replicas: 1, lifecycle: {canaryWeight: 20, soak: 1m, bake: 10m%s}}"
+		atOnce   = "{image: %s, replicas: 1, lifecycle: {canaryWeight: 100, bake: 10m%s}}"
+		passed   = "PPP"
+		borrow   = "{image: %s, replicas: 4, lifecycle: {canaryWeight: 50, soak: 1m, bake: 10m, capacity: Borrow%s}}"
+		recreate = "{image: %s, replicas: 1, lifecycle: {soak: 1m, bake: 10m, capacity: Recreate%s}}"
+		failing  = "PPFF"
+
+		borrowRouted = "{image: %s, replicas: 4, route: {gateway: {name: shared, namespace: gateway}}, lifecycle: {canaryWeight: 50, soak: 1m, bake: 10m, capacity: Borrow%s}}"
 	)
 	type step struct {
 		reason string
@@ -110,6 +114,13 @@ func TestPhases(t *testing.T) {
 			w.edit(fmt.Sprintf(spec, "z", ", "+strings.ReplaceAll(field, "HASH", c)))
 		}
 	}
+	// No pod of the candidate finds room.
+	full := func(w *world) {
+		w.compose(w.plan())
+		w.runIn(names.SlotB, func(s map[string]any) { s["availableReplicas"] = 0.0 })
+		w.find(observev1alpha1.Finding{Reason: "Unschedulable", Message: "no node", Slot: "b"})
+	}
+	surge := strings.Replace(borrow, "Borrow", "Surge", 1)
 	cases := map[string]struct {
 		spec  string
 		steps []step
@@ -262,6 +273,93 @@ func TestPhases(t *testing.T) {
 			}, "a=x*4 b=z*1 callers=a", "Preparing"},
 			{"for two minutes", all(seen, later(2*time.Minute)), "a=x*4 b=z*1 callers=a", "Holding/NoCapacity"},
 			{"and then it does", settle, "a=x*4 b=z*1 callers=", "Stepping/Applying"},
+		}},
+		"Released": {plain, []step{
+			{"it finds no room", func(w *world) {
+				edit(plain, "z", "")(w)
+				w.compose(w.plan())
+				w.runIn(names.SlotB, func(s map[string]any) { s["availableReplicas"] = 0.0 })
+				w.find(observev1alpha1.Finding{Reason: "Unschedulable", Message: "no node", Slot: "b"})
+			}, "a=x*4 b=z*1 callers=a", "Preparing"},
+			{"for two minutes", all(seen, later(2*time.Minute)), "a=x*4 b=z*1 callers=a", "Holding/NoCapacity"},
+			{"and an hour: what becomes free is not for it", all(seen, later(time.Hour)), "a=x*4 b=z*0 callers=a", "Holding/CandidateReleased"},
+			{"until a person promotes it", all(settle, token(plain, "promote: HASH")), "a=x*4 b=z*4 callers=a", "Preparing"},
+		}},
+		"Borrowed": {borrow, []step{
+			{"a live replica goes first", edit(borrow, "z", ""), "a=x*3 b=z*0 callers=a", "Preparing"},
+			{"and one of the candidate takes its place", settle, "a=x*3 b=z*1 callers=a", "Preparing"},
+			{"and serves with the others", settle, "a=x*3 b=z*1 callers=", "Stepping/Applying"},
+			{"then the next one goes", settle, "a=x*2 b=z*1 callers=", "Stepping/Applying"},
+			{"for the second of the candidate", settle, "a=x*2 b=z*2 callers=", "Stepping/Applying"},
+			{"which is half of all", settle, "a=x*2 b=z*2 callers=", "Stepping/Soaking"},
+			{"the rest follows", all(settle, later(time.Minute), judge(passed)), "a=x*1 b=z*2 callers=", "Stepping/Sizing"},
+			{"one by one", settle, "a=x*1 b=z*3 callers=", "Stepping/Sizing"},
+			{"until the candidate is enough for all requests", settle, "a=x*1 b=z*3 callers=b", "Promoting"},
+			{"then the last one goes", settle, "a=x*0 b=z*3 callers=b", "Baking"},
+			{"and the candidate is whole", settle, "a=x*0 b=z*4 callers=b", "Baking"},
+			{"a fault", judge(failing), "a=x*0 b=z*3 callers=b", "Holding/StandbyStarting"},
+			{"starts the one before again", settle, "a=x*1 b=z*3 callers=b", "Holding/StandbyStarting"},
+			{"and requests go back as they came", settle, "a=x*1 b=z*3 callers=", "RollingBack/MetricFailed"},
+			{"one replica", settle, "a=x*1 b=z*2 callers=", "RollingBack/MetricFailed"},
+			{"after the other", all(settle, settle, settle), "a=x*3 b=z*1 callers=", "RollingBack/MetricFailed"},
+			{"until the live ones are enough", settle, "a=x*3 b=z*1 callers=a", "RollingBack/MetricFailed"},
+			{"and all of them are back", all(settle, later(time.Minute), settle, settle, settle), "a=x*4 callers=a", "RolledBack/RolledBack"},
+		}},
+		"BorrowedRouted": {borrowRouted, []step{
+			{"a live replica goes first", edit(borrowRouted, "z", ""), "a=x*3 b=z*0 callers=a reco-slot-a:100 reco-slot-b:0", "Preparing"},
+			{"and one of the candidate takes its place", settle, "a=x*3 b=z*1 callers=a reco-slot-a:100 reco-slot-b:0", "Preparing"},
+			{"which gets what it bears", settle, "a=x*3 b=z*1 callers= reco-slot-a:67 reco-slot-b:33", "Stepping/Applying"},
+			{"the next one goes once the Gateway has taken that", settle, "a=x*2 b=z*1 callers= reco-slot-a:67 reco-slot-b:33", "Stepping/Applying"},
+			{"for the second of the candidate", settle, "a=x*2 b=z*2 callers= reco-slot-a:66 reco-slot-b:34", "Stepping/Applying"},
+			{"which bears half of all", settle, "a=x*2 b=z*2 callers= reco-slot-a:50 reco-slot-b:50", "Stepping/Applying"},
+			{"and evidence counts", settle, "a=x*2 b=z*2 callers= reco-slot-a:50 reco-slot-b:50", "Stepping/Soaking"},
+			{"requests go before the replicas that served them", all(settle, settle, later(time.Minute), judge(passed)), "a=x*2 b=z*2 callers= reco-slot-a:34 reco-slot-b:66", "Stepping/Sizing"},
+			{"which then go", settle, "a=x*1 b=z*2 callers= reco-slot-a:34 reco-slot-b:66", "Stepping/Sizing"},
+			{"one by one", settle, "a=x*1 b=z*3 callers= reco-slot-a:33 reco-slot-b:67", "Stepping/Sizing"},
+			{"until the candidate is enough for all requests", settle, "a=x*1 b=z*3 callers=b reco-slot-a:0 reco-slot-b:100", "Promoting"},
+			{"then the last one goes", settle, "a=x*0 b=z*3 callers=b reco-slot-a:0 reco-slot-b:100", "Baking"},
+			{"and the candidate is whole", settle, "a=x*0 b=z*4 callers=b reco-slot-a:0 reco-slot-b:100", "Baking"},
+		}},
+		"BorrowedSwitchedToSurge": {borrow, []step{
+			{"half is lent", all(edit(borrow, "z", ""), settle, settle, settle, settle, settle, settle), "a=x*2 b=z*2 callers=", "Stepping/Soaking"},
+			{"another way to find room changes nothing of that", edit(surge, "z", ""), "a=x*2 b=z*2 callers=", "Stepping/Soaking"},
+			{"all requests would be too many for two replicas, so one comes back", edit(surge, "x", ""), "a=x*2 b=z*1 callers=", "RollingBack/Reverted"},
+			{"and starts", settle, "a=x*3 b=z*1 callers=", "RollingBack/Reverted"},
+			{"and is enough for all requests with the others", settle, "a=x*3 b=z*1 callers=a", "RollingBack/Reverted"},
+			{"the next candidate finds room beside them", all(settle, later(time.Minute), settle, settle, settle, edit(surge, "v", ""), settle), "a=x*4 b=v*4 callers=a", "Preparing"},
+		}},
+		"BorrowedNoCapacity": {borrow, []step{
+			{"another pod takes the place of the live replica", all(edit(borrow, "z", ""), settle, full), "a=x*3 b=z*1 callers=a", "Preparing"},
+			{"for two minutes, and the time to finish requests", all(seen, later(3*time.Minute)), "a=x*3 b=z*1 callers=a", "Holding/NoCapacity"},
+			{"a person who promotes it makes no room", all(seen, token(borrow, "promote: HASH")), "a=x*3 b=z*1 callers=a", "Holding/NoCapacity"},
+			{"so its room is free for an hour later", all(seen, later(time.Hour)), "a=x*3 b=z*0 callers=a", "Holding/CandidateReleased"},
+			{"but it is promoted, and is tried again", seen, "a=x*3 b=z*1 callers=a", "Preparing"},
+			{"and now there is room", settle, "a=x*3 b=z*1 callers=", "Stepping/Sizing"},
+			{"for one", settle, "a=x*2 b=z*1 callers=", "Stepping/Sizing"},
+			{"after the other", settle, "a=x*2 b=z*2 callers=", "Stepping/Sizing"},
+		}},
+		"BorrowedReleased": {borrow, []step{
+			{"another pod takes the place of the live replica", all(edit(borrow, "z", ""), settle, full, seen, later(3*time.Minute), seen, later(time.Hour)), "a=x*3 b=z*0 callers=a", "Holding/CandidateReleased"},
+			{"what becomes free belongs to what serves", settle, "a=x*4 b=z*0 callers=a", "Holding/CandidateReleased"},
+			{"until it is tried again", all(settle, later(time.Hour)), "a=x*3 b=z*0 callers=a", "Preparing"},
+		}},
+		"RecreatedNoCapacity": {recreate, []step{
+			{"the live revision stops, and others take its room", all(edit(recreate, "z", ""), settle, settle, full), "a=x*0 b=z*1 callers=a", "Preparing"},
+			{"a person who promotes it makes no room", all(seen, token(recreate, "promote: HASH")), "a=x*0 b=z*1 callers=a", "Preparing"},
+			{"so the one before serves again", all(seen, later(3*time.Minute)), "a=x*0 b=z*0 callers=a", "RollingBack/NoCapacity"},
+			{"once the candidate is gone", settle, "a=x*1 callers=a", "RollingBack/NoCapacity"},
+		}},
+		"Recreated": {recreate, []step{
+			{"nothing starts yet", edit(recreate, "z", ""), "a=x*1 b=z*0 callers=a", "Preparing"},
+			{"the live revision stops", settle, "a=x*0 b=z*0 callers=a", "Preparing"},
+			{"and makes room", settle, "a=x*0 b=z*1 callers=a", "Preparing"},
+			{"for what gets all requests", settle, "a=x*0 b=z*1 callers=b", "Promoting"},
+			{"as long as it does well", settle, "a=x*0 b=z*1 callers=b", "Baking"},
+			{"it stops in turn", judge(failing), "a=x*0 b=z*0 callers=a", "RollingBack/MetricFailed"},
+			{"for the one before", settle, "a=x*1 b=z*0 callers=a", "RollingBack/MetricFailed"},
+		}},
+		"RecreatedWithApproval": {recreate, []step{
+			{"the live revision serves until a person agrees", all(edit(recreate, "z", ", approval: BeforePromotion"), settle), "a=x*1 b=z*0 callers=a", "Holding/AwaitingApproval"},
 		}},
 		"NeverPulled": {plain, []step{
 			{"its image is not there", func(w *world) {

@@ -120,6 +120,7 @@ type wish struct {
 	noData   string
 	standby  int
 	provider bool // keeps the autoscalers
+	capacity v1alpha1.Capacity
 
 	// mirror copies requests first, with evidence as of any step.
 	mirror bool
@@ -163,10 +164,13 @@ func (w wish) spec() map[string]any {
 	if w.approve != "" {
 		lc["approve"] = []any{w.approve}
 	}
-	if w.standby > 0 {
+	if w.room() != v1alpha1.CapacitySurge {
+		lc["capacity"] = string(w.room())
+	}
+	if w.standby > 0 && w.room() == v1alpha1.CapacitySurge {
 		lc["standbyReplicas"] = float64(w.standby)
 	}
-	if w.mirror && w.routed {
+	if w.mirror && w.routed && w.room() == v1alpha1.CapacitySurge {
 		lc["mirror"] = map[string]any{"percent": float64(100), "for": "2m"}
 	}
 	if w.experiment != "" && w.routed {
@@ -177,6 +181,14 @@ func (w wish) spec() map[string]any {
 	}
 	spec["lifecycle"] = lc
 	return spec
+}
+
+// room for a candidate that the spec asks for. An autoscaler, and a single replica that would be lent, are refused with it.
+func (w wish) room() v1alpha1.Capacity {
+	if w.capacity == "" || w.scaled || w.bare || w.capacity == v1alpha1.CapacityBorrow && w.replicas < 2 {
+		return v1alpha1.CapacitySurge
+	}
+	return w.capacity
 }
 
 // next share of callers after one.
@@ -293,6 +305,9 @@ func (tr *trial) right(revision string, l rollout.Ledger) int32 {
 	}
 	// Beside a single replica there is no smaller share than half.
 	single := !tr.wish.routed && runningIn(tr.request.Observed[names.Deployment(l.Slot)]).Size <= 1 && tr.wish.next(l.Weight) < 50
+	// One replica of two that are exchanged has half of the requests, and what stops first shares with none.
+	single = single || !tr.wish.routed && l.Capacity == v1alpha1.CapacityBorrow && tr.wish.replicas == 2 && tr.wish.next(l.Weight) < 50
+	single = single || l.Capacity == v1alpha1.CapacityRecreate
 	if tr.wish.noData == "Continue" || single {
 		return 100
 	}
@@ -336,6 +351,7 @@ func (tr *trial) pass() *compose.Plan {
 	tr.holdsSilence(p)
 	tr.holdsClock(p)
 	tr.holdsSlots(p)
+	tr.holdsRoom(p)
 	return p
 }
 
@@ -420,7 +436,7 @@ func (tr *trial) holdsRollout(p *compose.Plan) {
 		if routed := p.Objects[names.Route].Object != nil; !routed && there > 1 && 100*there > int64(after.Weight)*(there+live) {
 			tr.failf("I2", "%d %% of callers are to go to %s, and %d of %d replicas are its own", after.Weight, after.Candidate, there, there+live)
 		}
-		if n := int64(tr.wish.replicas); p.Objects[names.Route].Object != nil && !tr.wish.scaled && 100*there < n*int64(after.Weight) {
+		if n := int64(tr.wish.replicas); p.Objects[names.Route].Object != nil && !tr.wish.scaled && after.Capacity == "" && 100*there < n*int64(after.Weight) {
 			tr.failf("I5", "%d %% of callers go to %d replicas of %d", after.Weight, there, n)
 		}
 		if there == 0 {
@@ -431,7 +447,7 @@ func (tr *trial) holdsRollout(p *compose.Plan) {
 	if forth := after.Slot != before.Slot && after.Phase == v1alpha1.RolloutPromoting; forth && !tr.wish.scaled && tr.ready[after.Slot] < grown {
 		tr.failf("I5", "all callers go to slot %s, where %d pods serve instead of %d", after.Slot, tr.ready[after.Slot], grown)
 	}
-	if after.Slot != before.Slot && before.Revision != "" && tr.ready[after.Slot] == 0 && tr.wish.replicas > 0 {
+	if after.Slot != before.Slot && before.Revision != "" && tr.ready[after.Slot] == 0 && after.Capacity != v1alpha1.CapacityRecreate && tr.wish.replicas > 0 {
 		tr.failf("I5", "all callers go to slot %s, where no pod serves", after.Slot)
 	}
 	if after.Epoch > before.Epoch && after.Phase == v1alpha1.RolloutRollingBack {
@@ -650,7 +666,7 @@ func (tr *trial) holdsSlots(p *compose.Plan) {
 		d := runningIn(tr.request.Observed[names.Deployment(slot)])
 		o := object(tr.tb, p, names.Deployment(slot))
 		n := compose.Number(o, 1, "spec", "replicas")
-		if ends := o == nil || n == 0; ends && d.Size > 0 && (byRoute[slot] > 0 || byService[slot] > 0) && tr.ready[slot] > 0 {
+		if ends := o == nil || n == 0; ends && !tr.refuses() && d.Size > 0 && (byRoute[slot] > 0 || byService[slot] > 0) && tr.ready[slot] > 0 {
 			tr.failf("I4", "%.0f %% of callers by the Service and %.0f %% by the route reach slot %s, and its pods end: %s",
 				byService[slot], byRoute[slot], slot, scene(tr.tb, p))
 		}
@@ -696,10 +712,11 @@ func (tr *trial) write(p *compose.Plan, writes func(resource string) bool, statu
 		}
 		next[resource], tr.applied[resource] = applied[resource], text
 	}
-	borne := tr.borne()
+	borne, kept := tr.borne(), tr.kept()
 	before, _ := tr.memory()
 	tr.request.Observed = next
 	tr.holdsCapacity(before, borne)
+	tr.holdsFloor(before, kept)
 	if status {
 		tr.told(p)
 		tr.statuses = append(tr.statuses, compose.Map(tr.request.Composite.Map(), "status"))
@@ -745,6 +762,81 @@ func (tr *trial) holdsCapacity(was rollout.Ledger, before map[string]bool) {
 		if bears, reached := after[way]; before[way] && reached && !bears {
 			tr.failf("I10", "requests that need %.1f replicas go by the %s to %v of the Service and %v of the route, where %v serve: %s %s",
 				tr.load, way, byService, byRoute, tr.ready, l.Phase, l.Reason)
+		}
+	}
+}
+
+// refuses reports whether the live revision may stop before the candidate starts, so that requests are refused.
+func (tr *trial) refuses() bool {
+	l, _ := tr.memory()
+	return l.Capacity == v1alpha1.CapacityRecreate || tr.wish.room() == v1alpha1.CapacityRecreate
+}
+
+// holdsRoom: I12. Both revisions together have no more replicas than before, where they are exchanged, and one starts in the place of
+// another only after that one has gone. Only one revision has any, where the other stops first.
+func (tr *trial) holdsRoom(p *compose.Plan) {
+	tr.tb.Helper()
+	after, planned := tr.decided(p)
+	mode := tr.wish.room()
+	if !planned || tr.amnesia || tr.wish.invalid || after.Capacity != mode || after.Experiment != nil {
+		return
+	}
+	var there, then [2]int64
+	for i, slot := range names.Slots {
+		there[i] = runningIn(tr.request.Observed[names.Deployment(slot)]).Size
+		if o := object(tr.tb, p, names.Deployment(slot)); o != nil {
+			then[i] = compose.Number(o, 1, "spec", "replicas")
+		}
+	}
+	switch total := int64(tr.wish.replicas); {
+	case mode == v1alpha1.CapacityBorrow && then[0]+then[1] > max(total, there[0]+there[1]):
+		tr.failf("I12", "there are to be %v replicas, where %d are lent, in %s %s", then, total, after.Phase, after.Reason)
+	case mode == v1alpha1.CapacityBorrow && (then[0] > there[0] && then[0]+there[1] > total || then[1] > there[1] && then[1]+there[0] > total):
+		tr.failf("I12", "there are to be %v replicas, before those that make room are gone, of %v, in %s %s", then, there, after.Phase, after.Reason)
+	case mode == v1alpha1.CapacityRecreate && then[0] > 0 && then[1] > 0 && (there[0] == 0 || there[1] == 0):
+		tr.failf("I12", "there are to be %v replicas, and one revision has to stop first, in %s %s", then, after.Phase, after.Reason)
+	}
+}
+
+// kept reports of each way that requests come by whether no more than one of the replicas is missing that all of them have.
+func (tr *trial) kept() map[string]bool {
+	byService, byRoute := tr.reached()
+	floor, all := float64(tr.wish.replicas-1), 0.0
+	serving := map[string]float64{}
+	for _, slot := range names.Slots {
+		serving[slot] = float64(min(tr.ready[slot], runningIn(tr.request.Observed[names.Deployment(slot)]).Size))
+		all += serving[slot]
+	}
+	out := map[string]bool{"route": true, "Service": true}
+	for slot, share := range byRoute {
+		out["route"] = out["route"] && serving[slot] >= (share-1)*floor/100
+	}
+	if o := tr.request.Observed[names.Service]; o != nil {
+		if slot := compose.Text(o.Map(), "spec", "selector", names.LabelSlot); slot != "" {
+			all = serving[slot]
+		}
+		out["Service"] = byService == nil || all >= floor
+	}
+	return out
+}
+
+// holdsFloor: I13. Where replicas are exchanged, no more than one is missing behind the weight of each revision because of what was
+// written.
+func (tr *trial) holdsFloor(was rollout.Ledger, before map[string]bool) {
+	tr.tb.Helper()
+	l, known := tr.memory()
+	aborted := was.Standing() == v1alpha1.RolloutBaking && was.Candidate == tr.wish.abort
+	// Another way to find room in the spec changes nothing of an exchange. An autoscaler, no lifecycle and a single replica end it.
+	lends := !tr.wish.scaled && !tr.wish.bare && tr.wish.replicas > 1
+	borrows := lends && was.Capacity == v1alpha1.CapacityBorrow && l.Capacity == v1alpha1.CapacityBorrow
+	if !known || !borrows || tr.amnesia || tr.wish.invalid || aborted || l.Experiment != nil || was.Experiment != nil {
+		return
+	}
+	byService, byRoute := tr.reached()
+	for way, kept := range tr.kept() {
+		if before[way] && !kept {
+			tr.failf("I13", "requests that have %d replicas go by the %s to %v of the Service and %v of the route, where %v serve: %s %s",
+				tr.wish.replicas, way, byService, byRoute, tr.ready, l.Phase, l.Reason)
 		}
 	}
 }
@@ -905,6 +997,9 @@ func (tr *trial) holdsCallers() {
 	if tr.wish.replicas == 0 && !tr.wish.scaled {
 		return
 	}
+	if tr.refuses() {
+		return
+	}
 	byService, byRoute := tr.reached()
 	for _, share := range []map[string]float64{byService, byRoute} {
 		for slot, w := range share {
@@ -928,6 +1023,10 @@ func (tr *trial) holdsShare(slot string, w float64) {
 	l, _ := tr.memory()
 	well := tr.mode[names.SlotA] == podsReady && tr.mode[names.SlotB] == podsReady
 	least := tr.request.Observed[names.Route] == nil && tr.ready[slot] == 1
+	if l.Capacity == v1alpha1.CapacityBorrow {
+		// Clients of the Service share out by whole replicas.
+		w -= 100 / float64(max(tr.ready[names.SlotA]+tr.ready[names.SlotB], 1))
+	}
 	if r := tr.right(revision, l); well && !tr.wish.invalid && !least && w > tr.exposed[revision] && w > float64(r) {
 		tr.failf("I2", "%.0f %% of callers can reach %s in slot %s, which has a right to %d %%", w, revision, slot, r)
 	}
@@ -1264,6 +1363,10 @@ var happenings = []struct {
 			passes(tr, 1)
 		}
 	}},
+	{"capacity", func(tr *trial, n int) {
+		tr.wish.capacity = []v1alpha1.Capacity{v1alpha1.CapacityBorrow, v1alpha1.CapacityRecreate, ""}[n%3]
+		tr.asks()
+	}},
 }
 
 // forget takes the ledger off an observed object.
@@ -1306,7 +1409,7 @@ func (tr *trial) rests() {
 // mended world: everything does what it is to do, and the spec asks for an image.
 func (tr *trial) mended(image string) {
 	tr.notef("mended, %s", image)
-	tr.wish = wish{image: image, replicas: 4, routed: tr.wish.routed, scaled: tr.wish.scaled, steps: []int{25, 50}}
+	tr.wish = wish{image: image, replicas: 4, routed: tr.wish.routed, scaled: tr.wish.scaled, capacity: tr.wish.capacity, steps: []int{25, 50}}
 	tr.mode, tr.slow = map[string]int{}, map[string]int64{}
 	// Without a Gateway a quarter takes three replicas beside the one of the candidate.
 	tr.load = 8
@@ -1374,13 +1477,18 @@ func (tr *trial) slotsInUse() []string {
 	return in
 }
 
+// roomOf a history, by its first byte.
+func roomOf(b byte) v1alpha1.Capacity {
+	return []v1alpha1.Capacity{v1alpha1.CapacityBorrow, v1alpha1.CapacityRecreate, "", ""}[b/8%4]
+}
+
 // tries a history on a world, and then to mend it: a good candidate gets there, and a bad one is rolled back.
 func tries(tb testing.TB, history []byte) {
 	tb.Helper()
 	if len(history) == 0 {
 		return
 	}
-	tr := newTrial(tb, wish{image: "x", replicas: 4, routed: history[0]%2 == 0, provider: history[0]%8 > 3, steps: []int{25, 50}})
+	tr := newTrial(tb, wish{image: "x", replicas: 4, routed: history[0]%2 == 0, provider: history[0]%8 > 3, capacity: roomOf(history[0]), steps: []int{25, 50}})
 	tr.happens(history[1:])
 	tr.rests()
 	tr.mended("z")

@@ -23,6 +23,10 @@ func lifecycleAccepted() map[string]map[string]any {
 		"LifecycleShortTimes":    `lifecycle: {soak: 0s, deadline: 1m, bake: 0s}`,
 		"LifecycleLongTimes":     `lifecycle: {soak: 168h, deadline: 168h, bake: 168h}`,
 		"LifecycleMixedTimes":    `lifecycle: {soak: 1h30m, deadline: 1.5h}`,
+		"LifecycleBorrow":        `{replicas: 2, lifecycle: {capacity: Borrow}}`,
+		"LifecycleBorrowNone":    `{replicas: 0, lifecycle: {capacity: Borrow}}`,
+		"LifecycleRecreate":      `{replicas: 1, lifecycle: {capacity: Recreate, steps: [5, 50]}}`,
+		"LifecycleSurge":         `{scaling: {maxReplicas: 4}, lifecycle: {capacity: Surge, standbyReplicas: 1}}`,
 		"LifecycleOneStandby":    `lifecycle: {standbyReplicas: 1}`,
 		"LifecycleNoThreshold":   `lifecycle: {successThreshold: 0}`,
 		"LifecycleManyNines":     `lifecycle: {successThreshold: 0.99999}`,
@@ -99,6 +103,30 @@ func lifecycleRefused() map[string]refused {
 	add("DeadlineTooLong", "The bound is named.", `deadline: 168h1s`, `spec.lifecycle.deadline: Invalid value: "168h1s": `+deadline)
 	add("BakeInDays", "Go, whose times these are, has no days.", `bake: 1d`, `spec.lifecycle.bake: Invalid value: "1d": `+week+"30m")
 
+	add("OtherCapacity", "The choices are named.", `capacity: Steal`,
+		`spec.lifecycle.capacity: Unsupported value: "Steal": supported values: "Surge", "Borrow", "Recreate"`)
+	add("BorrowUnnumbered", "Of how many?", `capacity: Borrow`,
+		"spec.lifecycle.capacity: Invalid value: Borrow and Recreate need the number of replicas that both revisions share: set replicas, or set capacity to Surge")
+	for name, c := range map[string]struct{ reason, spec, want string }{
+		"BorrowSingle": {
+			"A single replica cannot be exchanged and serve.", `{replicas: 1, lifecycle: {capacity: Borrow}}`,
+			"spec.lifecycle.capacity: Invalid value: Borrow needs at least 2 replicas, because one serves while the other is exchanged: raise replicas, or set capacity to Recreate where clients can be refused for a while, or to Surge",
+		},
+		"RecreateScaled": {
+			"An autoscaler would start what has to stop.", `{replicas: 2, scaling: {maxReplicas: 4}, lifecycle: {capacity: Recreate}}`,
+			"spec.lifecycle.capacity: Invalid value: Borrow and Recreate need a fixed number of replicas, which an autoscaler would change: remove scaling and set replicas, or set capacity to Surge",
+		},
+		"BorrowStandby": {
+			"Nothing stands by.", `{replicas: 2, lifecycle: {capacity: Borrow, standbyReplicas: 1}}`,
+			"spec.lifecycle.standbyReplicas: Invalid value: needs capacity: Surge, because with Borrow and Recreate the previous revision keeps no replicas: remove standbyReplicas, or set capacity to Surge",
+		},
+		"BorrowMirror": {
+			"Copies of requests need replicas of their own.", `{replicas: 2, route: {}, lifecycle: {capacity: Borrow, mirror: {percent: 100}}}`,
+			"spec.lifecycle.mirror: Invalid value: needs capacity: Surge, because copies of all requests need replicas beside those that serve: remove mirror, or set capacity to Surge",
+		},
+	} {
+		cases["Lifecycle"+name] = refused{reason: c.reason, object: smallest(spec(c.spec)), want: []string{c.want}}
+	}
 	add("NoStandby", "Nobody could take callers back.", `standbyReplicas: 0`, bound("standbyReplicas", "0", "greater", "1"))
 	add("ManyStandby", "The bound is named.", `standbyReplicas: 1001`, bound("standbyReplicas", "1001", "less", "1000"))
 	add("ThresholdOfAll", "No number of requests tells that nothing ever fails.", `successThreshold: 1`,
@@ -271,7 +299,7 @@ func TestLifecycleDefaults(t *testing.T) {
 			spec:   `lifecycle: {}`,
 			want: map[string]any{
 				"soak": "2m", "deadline": "1h", "bake": "30m", "successThreshold": 0.99, "minSamples": int64(100),
-				"onNoData": "Hold", "approval": "None",
+				"onNoData": "Hold", "approval": "None", "capacity": "Surge",
 			},
 		},
 		"Below": {
@@ -280,7 +308,7 @@ func TestLifecycleDefaults(t *testing.T) {
 				`latency: {maxMs: 50}, drift: {query: q, reference: 24h}, freeze: [{cron: "0 17 * * 5", for: 62h}]}`,
 			want: map[string]any{
 				"soak": "0s", "deadline": "2h", "bake": "0s", "successThreshold": int64(0), "minSamples": int64(1),
-				"onNoData": "Continue", "approval": "EveryStep",
+				"onNoData": "Continue", "approval": "EveryStep", "capacity": "Surge",
 				"latency": map[string]any{"maxMs": int64(50), "percentile": int64(95)},
 				"drift":   map[string]any{"action": "Rollback", "query": "q", "reference": "24h", "method": "PSI", "max": 0.2},
 				"freeze":  []any{map[string]any{"cron": "0 17 * * 5", "for": "62h", "timeZone": "UTC"}},

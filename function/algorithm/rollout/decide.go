@@ -54,6 +54,9 @@ type Decision struct {
 	// Share of requests in percent that reach the candidate by the number of replicas, or nil.
 	Share *float64
 
+	// Pooled reports whether the Service selects the pods of both revisions.
+	Pooled bool
+
 	// Mirror reports whether the revision beside gets copies of requests.
 	Mirror bool
 
@@ -85,7 +88,7 @@ func Decide(f Facts) Decision {
 	idle := f.Slots[d.Beside.Slot]
 	switch {
 	case d.Rollout != nil:
-		d = d.following(f, idle)
+		d = d.following(f, idle).within(f)
 	case d.Ledger.Revision == "":
 		d.Live = f.firstRun(d.Live, live)
 		fallthrough
@@ -115,6 +118,13 @@ func (d Decision) following(f Facts, idle Slot) Decision {
 		}
 		d.Beside.Revision, d.Coming = l.Candidate, true
 		d.Beside.Size, d.Beside.Least = f.candidateSize(idle, d.Rollout.size, phase == v1alpha1.RolloutStepping)
+		if l.holdsFor(v1alpha1.ReasonCandidateReleased) {
+			// It starts again here, and nothing of it is kept until then but its name.
+			d.Beside.Size, d.Beside.Least = idle.sizeAsIs(), nil
+			if f.drained(d.Beside.Slot) && !f.Now.Before(l.Since.Add(f.Drain)) {
+				d.Beside.Size = new(int32(0))
+			}
+		}
 		if l.holdsFor(v1alpha1.ReasonNotServing) {
 			d = d.takingBack(f)
 		}
@@ -272,10 +282,14 @@ func (d Decision) weighted(f Facts) Decision {
 	runs := d.Rollout != nil && idle.Revision == l.Candidate
 	phase := l.Standing()
 	// While there are too few live replicas beside the candidate, no request reaches it.
-	if runs && phase == v1alpha1.RolloutStepping && f.bearable(max(l.Weight, l.Next)) {
+	switch bears := runs && phase == v1alpha1.RolloutStepping && f.bearable(max(l.Weight, l.Next)); {
+	case d.Rollout != nil && f.capacity(l) == v1alpha1.CapacityBorrow:
+		d.Weight = f.borrowedWeight(l)
+	case bears:
 		d.Weight = l.Weight
 	}
-	if d.Drawn = f.drawn(l, d.Weight); d.Weight > 0 {
+	d.Pooled = d.Pooled || d.Weight > 0 && f.ByReplicas
+	if d.Drawn = f.drawn(l, d.Weight); d.Weight > 0 && phase == v1alpha1.RolloutStepping {
 		d.Assigned = f.assigned(l)
 	}
 	d.Mirror = runs && phase == v1alpha1.RolloutMirroring && f.Lifecycle.Mirror != nil && f.MirrorRefused == ""
@@ -299,7 +313,7 @@ func Rescue(f Facts) (Decision, bool) {
 	}
 	var t transition
 	baking := l.Standing() == v1alpha1.RolloutPromoting || l.Standing() == v1alpha1.RolloutBaking
-	back := baking && idle.Revision == l.Previous && f.bears(l)
+	back := baking && idle.Revision == l.Previous && idle.Available > 0 && f.bears(l)
 	switch reached := l.Standing() == v1alpha1.RolloutStepping && l.Weight > 0; {
 	case reached && reason != "":
 		t = fail(f, l, reason, message)

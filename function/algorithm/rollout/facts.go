@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
+
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
@@ -75,6 +77,9 @@ type Facts struct {
 	Scaling    *v1alpha1.Scaling
 	Experiment *v1alpha1.Experiment
 	Replicas   int32
+
+	// MaxUnavailable is how many replicas may be missing.
+	MaxUnavailable intstr.IntOrString
 
 	// Startup is how long a replica may take to start, without the time for image and model.
 	Startup time.Duration

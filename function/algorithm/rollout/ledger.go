@@ -75,6 +75,11 @@ type Ledger struct {
 	// Base is the number of replicas that all requests need, while an autoscaler follows the load of a part of them.
 	Base int32 `json:"base,omitempty"`
 
+	// Capacity is where the candidate's replicas find room, empty for Surge. Stopped reports whether the live revision has stopped
+	// so that they find it.
+	Capacity v1alpha1.Capacity `json:"capacity,omitempty"`
+	Stopped  bool              `json:"stopped,omitempty"`
+
 	// Unmeasured reports whether nothing was known of the candidate in a step, although the live revision can be measured.
 	Unmeasured bool `json:"unmeasured,omitempty"`
 
@@ -206,7 +211,7 @@ func (l Ledger) uncounted() Ledger {
 // testing a candidate, from its start.
 func (l Ledger) testing(candidate string, t *Trial) Ledger {
 	l.Candidate, l.Previous, l.Weight, l.Evidence, l.Began = candidate, "", 0, 0, l.Entered
-	l.Experiment, l.Unmeasured, l.Interrupted, l.Doubted = t, false, nil, false
+	l.Experiment, l.Unmeasured, l.Interrupted, l.Doubted, l.Stopped = t, false, nil, false, false
 	return l.growing(0, "").startingAt(l.Entered)
 }
 
@@ -253,6 +258,7 @@ func (l Ledger) weighing(share int32) Ledger {
 func (l Ledger) promoted() Ledger {
 	l = l.weighing(100).counting()
 	l.Slot, l.Revision, l.Previous, l.Since = names.Other(l.Slot), l.Candidate, l.Revision, l.Entered
+	l.Stopped = false
 	return l.startingAt(time.Time{})
 }
 
@@ -261,7 +267,7 @@ func (l Ledger) left() Ledger {
 	if l.Weight > 0 {
 		l.Since = l.Entered
 	}
-	l.Weight, l.Evidence = 0, 0
+	l.Weight, l.Evidence, l.Stopped = 0, 0, false
 	return l.growing(0, "").startingAt(time.Time{})
 }
 

@@ -21,6 +21,8 @@ func withdrawn(f Facts, l Ledger) (transition, bool) {
 	case f.Target == "" || f.Target == l.Candidate:
 		// What it is made of may be known again in a moment.
 		return transition{}, false
+	case f.keepsShare(l):
+		return transition{}, false
 	case f.Target == l.Revision:
 		return leave(f, l, v1alpha1.ReasonReverted, fmt.Sprintf("the spec asks for revision %s again", l.Revision)), true
 	default:
@@ -190,6 +192,14 @@ func firstShareBegins(f Facts, l Ledger) (transition, bool) {
 	weight, why := f.first(l).weight, fmt.Sprintf("replicas of revision %s serve", l.Candidate)
 	if weight == 100 && f.indivisible(1) {
 		why += ", and without spec.route a single replica cannot share requests with another"
+	}
+	if weight == 100 && f.capacity(l) == v1alpha1.CapacityBorrow {
+		// The other replicas are exchanged one by one, and requests follow them.
+		reason := v1alpha1.ReasonPassed
+		if f.first(l).promoted {
+			reason = v1alpha1.ReasonPromoted
+		}
+		return pass(f, l, weight, reason, why), true
 	}
 	return weigh(l, weight, v1alpha1.ReasonPassed, why), true
 }

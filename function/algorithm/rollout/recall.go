@@ -40,7 +40,8 @@ func Recall(f Facts, m Memory) Ledger {
 			latest, known = l, true
 		}
 	}
-	if known && !f.deserted(latest.Slot) {
+	stopping := latest.Capacity == v1alpha1.CapacityRecreate && latest.Standing() == v1alpha1.RolloutRollingBack
+	if known && (stopping || !f.deserted(latest.Slot)) {
 		latest.Epoch = max(latest.Epoch, m.Epoch)
 		return latest.until(f.clock())
 	}

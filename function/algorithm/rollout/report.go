@@ -69,6 +69,8 @@ func (d Decision) measured(f Facts) string {
 		words = "copies of requests " + through
 	case f.ByReplicas:
 		words = "requests to the Service, by the number of replicas"
+	case d.Pooled:
+		words = "requests " + through + "; clients of the Service reach both revisions by the number of replicas, and count for the one that they reach"
 	default:
 		words = "requests " + through + "; clients of the Service reach the live revision only, and count for the baseline"
 	}

@@ -32,16 +32,18 @@ var rules = map[v1alpha1.RolloutPhase][]rule{
 	v1alpha1.RolloutPreparing: {
 		{"withdrawn", withdrawn},
 		{"slot taken", slotTaken},
+		{"released", released},
+		{"live revision stops", liveStops},
 		{"no room for replicas", replicasWithoutRoom},
 		{"replicas blocked", replicasBlocked},
 		{"never ready", neverReady},
 		{"mirror refused before it begins", firstMirrorRefused},
 		{"replicas start", replicasStart},
-		{"not measured before", notMeasuredBefore},
-		{"evidence missing before it begins", firstEvidenceMissing},
-		{"route not taken", firstRouteNotTaken},
+		{"not measured before", unlessStopped(notMeasuredBefore)},
+		{"evidence missing before it begins", unlessStopped(firstEvidenceMissing)},
+		{"route not taken", unlessStopped(firstRouteNotTaken)},
 		{"mirror begins", mirrorBegins},
-		{"first share may not begin", firstShareBlocked},
+		{"first share may not begin", unlessStopped(firstShareBlocked)},
 		{"first share begins", firstShareBegins},
 	},
 	v1alpha1.RolloutMirroring: {
@@ -78,6 +80,7 @@ var rules = map[v1alpha1.RolloutPhase][]rule{
 		{"fault over", faultOver},
 		{"node at fault", nodeFault},
 		{"node repaired", resumes(v1alpha1.ReasonNodeFault)},
+		{"live grows before it takes back", liveGrows},
 		{"grows", grows},
 		{"promoted", promoted},
 		{"state lost", stateLost},
@@ -109,6 +112,7 @@ var rules = map[v1alpha1.RolloutPhase][]rule{
 
 // resting is where requests reach one revision, until another is requested.
 var resting = []rule{
+	{"gives back", givesBack},
 	{"route keeps the one before", routeKeepsPrevious},
 	{"target unknown", targetUnknown},
 	{"experiment not requested", experimentNotRequested},
@@ -148,7 +152,7 @@ type Outcome struct {
 
 // advance a ledger by one transition, if any is due.
 func advance(f Facts, l Ledger) Outcome {
-	l = l.suffering(f.trouble(l), f.clock()).starting(f)
+	l = l.within(f).suffering(f.trouble(l), f.clock()).starting(f)
 	of, o := rules, Outcome{Ledger: l}
 	if l.Entered.After(f.clock()) {
 		of = rulesWhileClockIsBack

@@ -78,7 +78,10 @@ func (f Facts) awaited(l Ledger) string {
 // readyFor reports whether as many replicas of the candidate serve as a share of requests needs.
 func (f Facts) readyFor(l Ledger, share int32) bool {
 	enough := int64(max(f.sizeFor(share), 1))
-	if share == 100 {
+	switch {
+	case f.capacity(l) != v1alpha1.CapacitySurge:
+		enough = f.toBegin(l, share)
+	case share == 100:
 		enough = min(enough, max(1, l.scaledUp(f.live(l).Available)))
 	}
 	return f.idle(l).Runs(l.Candidate) && f.idle(l).Available >= enough
@@ -88,6 +91,14 @@ func (f Facts) readyFor(l Ledger, share int32) bool {
 // many of its replicas serve as replicas of the candidate, which may be none.
 func (f Facts) bears(l Ledger) bool {
 	n := f.idle(l).Available
+	switch f.capacity(l) {
+	case v1alpha1.CapacityRecreate:
+		return true
+	case v1alpha1.CapacityBorrow:
+		// The others follow, as its replicas and requests came.
+		return n > 0 && (l.Standing() == v1alpha1.RolloutPromoting || n >= min(f.mayMiss(), f.live(l).Available))
+	default:
+	}
 	return n > 0 && (l.Standing() == v1alpha1.RolloutPromoting || n >= f.live(l).Available)
 }
 

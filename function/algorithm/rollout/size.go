@@ -18,6 +18,9 @@ func (f Facts) nextShare(l Ledger) int32 {
 	if f.Experiment != nil && l.Experiment != nil {
 		return f.Experiment.Assignment.Percent
 	}
+	if f.capacity(l) == v1alpha1.CapacityRecreate {
+		return 100
+	}
 	shares := f.Lifecycle.Steps
 	if len(shares) == 0 {
 		shares = []int32{*f.Lifecycle.CanaryWeight}
@@ -33,7 +36,11 @@ func (f Facts) nextShare(l Ledger) int32 {
 // indivisible reports whether a share cannot be given where the number of replicas makes it: one pod beside a single replica gets
 // half of the requests. A greater share follows, and all requests at last.
 func (f Facts) indivisible(weight int32) bool {
-	return f.ByReplicas && weight < 50 && f.live(f.Ledger).Size <= 1
+	rest := f.live(f.Ledger).Size
+	if f.capacity(f.Ledger) == v1alpha1.CapacityBorrow {
+		rest = int64(f.Replicas) - 1
+	}
+	return f.ByReplicas && weight < 50 && rest <= 1
 }
 
 // fullSize at which a revision serves all requests.
@@ -108,6 +115,8 @@ func (f Facts) sizeFor(weight int32) int32 {
 	switch {
 	case weight >= 100:
 		return max(total, 1)
+	case f.capacity(f.Ledger) == v1alpha1.CapacityBorrow:
+		return f.borrowedSize(weight)
 	case f.ByReplicas:
 		return max(weight*int32(f.live(f.Ledger).Size)/(100-weight), 1) //nolint:gosec // The API server keeps it in an int32.
 	default:
@@ -172,6 +181,8 @@ func (f Facts) shareInWords(l Ledger, weight int32) string {
 func (f Facts) grown(l Ledger, weight int32) bool {
 	enough := int64(f.sizeFor(weight))
 	switch {
+	case weight == 100 && f.capacity(l) == v1alpha1.CapacityBorrow:
+		enough = f.floor()
 	case weight == 100:
 		enough = min(enough, max(1, l.scaledUp(f.live(l).Available)))
 	case f.ByReplicas:
@@ -181,10 +192,19 @@ func (f Facts) grown(l Ledger, weight int32) bool {
 	return f.idle(l).Runs(l.Candidate) && f.idle(l).Available >= enough
 }
 
+// toBegin is the number of replicas of a candidate that its first requests need. Borrowed are as many at first as may be missing.
+func (f Facts) toBegin(l Ledger, weight int32) int64 {
+	n := int64(f.sizeFor(weight))
+	if f.capacity(l) == v1alpha1.CapacityBorrow {
+		n = min(n, f.mayMiss())
+	}
+	return n
+}
+
 // canBegin reports whether the candidate is large enough for its first share of requests, and could get it.
 func (f Facts) canBegin(l Ledger, weight int32) bool {
 	idle := f.idle(l)
-	return idle.Runs(l.Candidate) && idle.Available >= int64(f.sizeFor(weight)) && (f.ByReplicas || idle.HasService) && f.bearable(weight)
+	return idle.Runs(l.Candidate) && idle.Available >= f.toBegin(l, weight) && (f.ByReplicas || idle.HasService) && f.bearable(weight)
 }
 
 // inForce reports whether the ledger's weight is in force.

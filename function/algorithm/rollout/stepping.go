@@ -27,6 +27,29 @@ func candidateFails(f Facts, l Ledger) (transition, bool) {
 	return fail(f, l, reason, message), true
 }
 
+// keepsShare reports whether the load asks for more replicas than the live revision has, so that it cannot take back requests of a
+// candidate that is not requested any more. It grows at once. That ends with the deadline, as its replicas may never serve. Without
+// a Gateway the share of the candidate would rise while the live revision grows more slowly.
+func (f Facts) keepsShare(l Ledger) bool {
+	live, idle := f.live(l), f.idle(l)
+	if f.Scaling == nil || f.ByReplicas || l.Weight == 0 || l.Experiment != nil || f.Target == "" || f.Target == l.Candidate {
+		return false
+	}
+	over, _ := f.due(l.Entered, f.Lifecycle.Deadline.Duration)
+	return !over && live.Trouble == "" && idle.Available > 0 && live.Available < int64(f.fullSize())
+}
+
+// liveGrows before it takes back the requests of a candidate that is not requested any more, which gets no greater share either.
+func liveGrows(f Facts, l Ledger) (transition, bool) {
+	if !f.keepsShare(l) {
+		return transition{}, false
+	}
+	if reason, message, _ := f.unknown(l); reason != "" && l.Evidence != 0 {
+		return hold(l, v1alpha1.RolloutStepping, reason, message), true
+	}
+	return stay(fmt.Sprintf("the spec does not ask for revision %s any more: its requests go back once %d replicas of %s serve", l.Candidate, f.fullSize(), l.Revision)), true
+}
+
 // grows for a share of requests that the candidate passed for.
 func grows(f Facts, l Ledger) (transition, bool) {
 	if l.Next == 0 {

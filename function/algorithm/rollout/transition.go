@@ -246,10 +246,71 @@ func noRoom(f Facts, l Ledger, phase v1alpha1.RolloutPhase, report string) trans
 		message = onNode(s, l)
 	default:
 	}
+	if reason == v1alpha1.ReasonNoCapacity {
+		return withoutRoom(f, l, phase, t)
+	}
 	late, wake := f.due(l.TroubleAt, roomTimeout)
 	if late {
 		t = hold(l, phase, reason, message)
 	}
 	t.timers = at(wake)
 	return t
+}
+
+// withoutRoom for replicas of a candidate, which otherwise stays. After the deadline it does not wait for room any more: what
+// becomes free belongs to what serves.
+func withoutRoom(f Facts, l Ledger, phase v1alpha1.RolloutPhase, otherwise transition) transition {
+	s, mode, t := f.idle(l), f.capacity(l), otherwise
+	timeout := roomTimeout
+	if mode != v1alpha1.CapacitySurge {
+		// The pods whose place it takes finish their requests.
+		timeout += f.Drain
+	}
+	late, wake := f.due(l.TroubleAt, timeout)
+	t.timers = at(wake)
+	if !late {
+		return t
+	}
+	if l.Stopped {
+		return fail(f, l, v1alpha1.ReasonNoCapacity, fmt.Sprintf("its replicas found no room in the place of revision %s: %s", l.Revision, s.TroubleMessage))
+	}
+	message := s.TroubleMessage
+	if mode == v1alpha1.CapacitySurge && f.promotes(l.Candidate) && l.Experiment == nil {
+		message += fmt.Sprintf("; revision %s gets all requests once there is room for its replicas: make room, or set spec.lifecycle.capacity to Borrow", l.Candidate)
+		t = hold(l, phase, v1alpha1.ReasonNoCapacity, message)
+		return t
+	}
+	t = hold(l, phase, v1alpha1.ReasonNoCapacity, message)
+	if l.holdsFor(v1alpha1.ReasonNoCapacity) {
+		over, end := f.due(l.Entered, f.Lifecycle.Deadline.Duration)
+		if over {
+			return release(f, l)
+		}
+		t.timers = at(end)
+	}
+	return t
+}
+
+// release the room that replicas of a candidate wait for.
+func release(f Facts, l Ledger) transition {
+	return transition{
+		to: v1alpha1.RolloutHolding, held: v1alpha1.RolloutPreparing, reason: v1alpha1.ReasonCandidateReleased,
+		message: releasedWords(f, l, f.clock()) + ": " + f.idle(l).TroubleMessage,
+		change: func(l Ledger) Ledger {
+			l = l.left()
+			if l.Experiment == nil {
+				l.Evidence = 0
+			}
+			return l
+		},
+	}
+}
+
+func releasedWords(f Facts, l Ledger, since time.Time) string {
+	remedy := "make room, set spec.lifecycle.capacity to Borrow"
+	if f.Lifecycle.Capacity != v1alpha1.CapacitySurge {
+		remedy = "make room"
+	}
+	return fmt.Sprintf("replicas of revision %s found no room for spec.lifecycle.deadline (%s) and are removed: %s, or name it in spec.lifecycle.promote or abort; they start again at %s",
+		l.Candidate, f.Lifecycle.Deadline.Duration, remedy, since.Add(f.Lifecycle.Deadline.Duration).UTC().Format(time.RFC3339))
 }

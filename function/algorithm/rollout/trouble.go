@@ -159,7 +159,7 @@ func pauseLive(l Ledger) transition {
 // is the cause. That is possible once, where the spec has a share below all of them.
 func compareAgain(f Facts, l Ledger, reason xpv2.ConditionReason, message string) (transition, bool) {
 	first := f.nextShare(Ledger{})
-	if reason != v1alpha1.ReasonMetricFailed || l.Doubted || first >= 100 {
+	if reason != v1alpha1.ReasonMetricFailed || l.Doubted || first >= 100 || f.capacity(l) != v1alpha1.CapacitySurge {
 		return transition{}, false
 	}
 	return transition{

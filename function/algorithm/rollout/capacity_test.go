@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
+)
+
+// TestKeepsShare: a good candidate that is not requested any more keeps its requests until the live revision bears them.
+func TestKeepsShare(t *testing.T) {
+	type decision struct {
+		Phase  v1alpha1.RolloutPhase
+		Reason xpv2.ConditionReason
+		Weight int32
+	}
+	stays := decision{v1alpha1.RolloutStepping, "", 50}
+	leaves := decision{v1alpha1.RolloutRollingBack, v1alpha1.ReasonReverted, 0}
+	alter := func(change func(*Slot)) func(*Facts) {
+		return func(f *Facts) {
+			s := f.Slots[names.SlotA]
+			change(&s)
+			f.Slots[names.SlotA] = s
+		}
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		facts  func(*Facts)
+		want   decision
+	}{
+		"Needed": {"both bear twice what the live revision does", nil, stays},
+		"Passed": {"it gets no greater share either", func(f *Facts) { f.Evidence.Checks[0].Verdicts = "PPP" }, stays},
+		"Grown":  {"the live revision bears all requests", alter(func(s *Slot) { s.Size, s.Available = 8, 8 }), leaves},
+		"OtherNoMore": {"no replica of the candidate serves", func(f *Facts) {
+			s := f.Slots[names.SlotB]
+			s.Available = 0
+			f.Slots[names.SlotB] = s
+		}, leaves},
+		"Fixed":      {"with a fixed number the spec says how many are enough", func(f *Facts) { f.Scaling = nil }, leaves},
+		"ByReplicas": {"the number of replicas is the share", func(f *Facts) { f.ByReplicas = true }, leaves},
+		"NoRoom":     {"the live revision cannot grow", alter(func(s *Slot) { s.Trouble = v1alpha1.ReasonUnschedulable }), leaves},
+		"Late":       {"it did not grow before the deadline", func(f *Facts) { f.Ledger.Entered = now.Add(-time.Hour) }, leaves},
+		"Fails": {
+			"a bad candidate gives its requests back in any case", func(f *Facts) { f.Evidence.Checks[0].Verdicts = "PFF" },
+			decision{v1alpha1.RolloutRollingBack, v1alpha1.ReasonMetricFailed, 0},
+		},
+		"Silent": {
+			"nothing is known of it any more", func(f *Facts) { f.Evidence.LookedAt, f.Interval = now.Add(-10*time.Minute), 15*time.Second },
+			decision{v1alpha1.RolloutHolding, v1alpha1.ReasonMetricsUnavailable, 50},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := facts()
+			routed(50, 50, true)(&f)
+			f.Target, f.Scaling = live, &v1alpha1.Scaling{MinReplicas: 2, MaxReplicas: 20}
+			f.Evidence = Evidence{Asked: true, LookedAt: now, Checks: []Check{{Name: "success", Verdicts: "P"}}}
+			f.Ledger = ledger(v1alpha1.RolloutStepping, func(l *Ledger) { l.Weight, l.Evidence, l.Base = 50, 5, 4 })
+			for slot, s := range f.Slots {
+				s.Size, s.Available, s.Needs = 4, 4, 4
+				f.Slots[slot] = s
+			}
+			if tc.facts != nil {
+				tc.facts(&f)
+			}
+			l := advance(f, f.Ledger).Ledger
+			if diff := cmp.Diff(tc.want, decision{l.Phase, l.Reason, l.Weight}); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestMeasured names the clients that the evidence is about.
+func TestMeasured(t *testing.T) {
+	borrows := func(f *Facts) { f.Lifecycle.Capacity = v1alpha1.CapacityBorrow }
+	for name, tc := range map[string]struct {
+		reason string
+		facts  func(*Facts)
+		want   string
+	}{
+		"Gateway":  {"the live revision bears what the Service sends", routed(50, 50, true), "reach the live revision only"},
+		"Borrowed": {"and does not, with half of its replicas", func(f *Facts) { routed(50, 50, true)(f); borrows(f) }, "reach both revisions by the number of replicas"},
+		"Service":  {"there is nothing else without a Gateway", borrows, "requests to the Service, by the number of replicas"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := facts()
+			tc.facts(&f)
+			f.Evidence = Evidence{Asked: true, LookedAt: now, Checks: []Check{{Name: "success", Verdicts: "P"}}}
+			f.Ledger = ledger(v1alpha1.RolloutStepping, func(l *Ledger) { l.Weight, l.Evidence, l.Capacity = 50, 5, f.Lifecycle.Capacity })
+			for slot, s := range f.Slots {
+				s.Size, s.Available = 2, 2
+				f.Slots[slot] = s
+			}
+			if got := Decide(f).measured(f); !strings.Contains(got, tc.want) {
+				t.Errorf("%s: want %q in %q", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
