@@ -306,7 +306,7 @@ func TestModelFromRegistry(t *testing.T) {
 		return nil
 	})
 	lookAgain(t, ns)
-	eventually(t, "the outage is reported", resolves(corev1.ConditionFalse, v1alpha1.ReasonRegistryFailed, "What serves goes on"))
+	eventually(t, "the outage is reported", resolves(corev1.ConditionFalse, v1alpha1.ReasonRegistryFailed, "The live revision is not affected"))
 	edit(t, reco(model, "champion", versioned("edited")))
 	within(t, 2*timeout, "an edit is rolled out all the same", live(ns, "reco", "edited"))
 	if err := v3.serves(host)(t.Context()); err != nil {
