@@ -11,4 +11,6 @@ var (
 	Algorithm []byte
 	//go:embed database/definition.yaml
 	Database []byte
+	//go:embed experiment/definition.yaml
+	Experiment []byte
 )

@@ -28,4 +28,6 @@ const (
 	ReasonFenced = "Fenced"
 	// ReasonCannotFence: this member is the leader, and cannot stop for a fence without losing something.
 	ReasonCannotFence = "CannotFence"
+	// ReasonStandbyLost: this standby cannot follow, because its leader has removed what it needs next.
+	ReasonStandbyLost = "StandbyLost"
 )

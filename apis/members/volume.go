@@ -36,4 +36,11 @@ type VolumeReport struct {
 	//
 	// +optional
 	Slot string `json:"slot,omitempty"`
+
+	// Diverged is since when the volume also holds data of a former leader that
+	// could not be kept in use, if it does. It is removed after seven days, or
+	// when the volume gets full.
+	//
+	// +optional
+	Diverged string `json:"diverged,omitempty"`
 }

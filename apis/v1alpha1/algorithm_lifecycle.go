@@ -11,7 +11,6 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:XValidation:rule="!(has(self.canaryWeight) && has(self.steps))",fieldPath=".steps",message="steps replace canaryWeight: set only one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.capacity) || self.capacity == 'Surge' || !has(self.mirror)",fieldPath=".mirror",message="needs capacity: Surge, because copies of all requests need replicas beside those that serve: remove mirror, or set capacity to Surge"
 // +kubebuilder:validation:XValidation:rule="!has(self.capacity) || self.capacity == 'Surge' || !has(self.standbyReplicas)",fieldPath=".standbyReplicas",message="needs capacity: Surge, because with Borrow and Recreate the previous revision keeps no replicas: remove standbyReplicas, or set capacity to Surge"
-// +kubebuilder:validation:XValidation:rule="!has(self.rollbackOnDrift) || !has(self.drift) || self.rollbackOnDrift == (self.drift.action == 'Rollback')",fieldPath=".rollbackOnDrift",message="contradicts drift.action: remove rollbackOnDrift, or set drift.action to Report where it is false"
 type Lifecycle struct {
 	// CanaryWeight is the percentage of traffic that goes to a candidate before it gets all traffic. 100 shifts all
 	// traffic at once; then only spec.lifecycle.bake is left for an automatic rollback. Without spec.route the number
@@ -91,11 +90,10 @@ type Lifecycle struct {
 	// +optional
 	StandbyReplicas *int32 `json:"standbyReplicas,omitempty"`
 
-	// SuccessThreshold is the minimum share of requests to the candidate that must succeed, from 0 to less than 1. With
-	// 0 only the comparison with the live revision counts. A server that counts no failed requests needs 0, and another
-	// check. Default: 0.99.
+	// SuccessThreshold is the minimum share of requests to the candidate that must succeed, from 0 to less than 1, where
+	// it differs from the objective. With 0 only the comparison with the live revision counts. A server that counts no
+	// failed requests needs 0, and another check. Default: objectives.successRatio, or 0.99 without one.
 	//
-	// +kubebuilder:default=0.99
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:ExclusiveMaximum=true
 	// +kubebuilder:validation:Maximum=1
@@ -114,6 +112,15 @@ type Lifecycle struct {
 	// +optional
 	MaxFailureIncreasePercent *int32 `json:"maxFailureIncreasePercent,omitempty"`
 
+	// MaxLatencyIncreasePercent is the percentage by which the latency of the candidate can exceed the latency of the
+	// live revision, at objectives.latencyPercentile. Default: only objectives.latencyMs counts.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	// +kubebuilder:example=10
+	// +optional
+	MaxLatencyIncreasePercent *int32 `json:"maxLatencyIncreasePercent,omitempty"`
+
 	// MinSamples is the minimum number of requests to the candidate before a check of a step can pass. A strict
 	// threshold needs more to be certain: 0.99 needs 268 requests without a failure. Default: 100.
 	//
@@ -124,30 +131,16 @@ type Lifecycle struct {
 	// +optional
 	MinSamples *int32 `json:"minSamples,omitempty"`
 
-	// Latency that the candidate must reach. Default: scaling.targetLatencyMs, where it is set.
-	//
-	// +optional
-	Latency *LatencyTarget `json:"latency,omitempty"`
-
-	// Metrics are your own checks of the candidate, beside the built-in ones.
-	//
-	// +kubebuilder:validation:MaxItems=8
-	// +listType=map
-	// +listMapKey=name
-	// +optional
-	Metrics []LifecycleMetric `json:"metrics,omitempty"`
-
 	// RollbackOnDrift rolls a candidate back when the distribution of its outputs differs from the one of the live
-	// revision, which gets the same kind of requests. It is the short form of drift with its defaults. Default: false,
-	// unless drift is set.
+	// revision, which gets the same kind of requests. True without drift uses the defaults of drift. False beside drift
+	// only reports the distance. Default: true where drift is set.
 	//
 	// +kubebuilder:example=true
 	// +optional
-	RollbackOnDrift bool `json:"rollbackOnDrift,omitempty"`
+	RollbackOnDrift *bool `json:"rollbackOnDrift,omitempty"`
 
-	// Drift rolls a candidate back when the distribution of its outputs differs from the one of the live revision, unless
-	// its action is Report. It defines which distribution is compared, and how. Default: its defaults, with
-	// rollbackOnDrift.
+	// Drift defines which distribution of outputs is compared, and how. A candidate that has drifted is rolled back,
+	// unless rollbackOnDrift is false. Default: its defaults, with rollbackOnDrift.
 	//
 	// +optional
 	Drift *Drift `json:"drift,omitempty"`
@@ -161,51 +154,13 @@ type Lifecycle struct {
 	// +optional
 	OnNoData OnNoData `json:"onNoData,omitempty"`
 
-	// Approval is where a rollout waits for an approval: None, BeforePromotion, or EveryStep, which is before each
-	// share of traffic after the first. Default: None.
+	// Approval is where a rollout waits for an approval in spec.rollout.approve: None, BeforePromotion, or EveryStep,
+	// which is before each share of traffic after the first. Default: None.
 	//
 	// +kubebuilder:default=None
 	// +kubebuilder:example=BeforePromotion
 	// +optional
 	Approval Approval `json:"approval,omitempty"`
-
-	// Approve lists approved revisions: REVISION approves every step, REVISION:WEIGHT approves shares up to this
-	// percentage, and 100 is promotion. Entries for other revisions have no effect, so an old entry never approves a
-	// new revision.
-	//
-	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:items:MaxLength=32
-	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[0-9a-f]{10}(:([1-9]|[1-9][0-9]|100))?$')",message="must be a revision of status.rollout, or one with a weight, for instance 1a2b3c4d5e:50"
-	// +listType=set
-	// +kubebuilder:example={"1a2b3c4d5e:100"}
-	// +optional
-	Approve []string `json:"approve,omitempty"`
-
-	// Promote is a revision that gets all traffic without evidence or approval, even in a freeze window or without
-	// error budget. It still waits until its replicas are ready and the Gateway has the route, and it bakes.
-	//
-	// +kubebuilder:validation:MaxLength=10
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{10}$')",message="must be a revision of status.rollout, for instance 1a2b3c4d5e"
-	// +kubebuilder:example="1a2b3c4d5e"
-	// +optional
-	Promote string `json:"promote,omitempty"`
-
-	// Abort is a revision to roll back at once.
-	//
-	// +kubebuilder:validation:MaxLength=10
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{10}$')",message="must be a revision of status.rollout, for instance 1a2b3c4d5e"
-	// +kubebuilder:example="1a2b3c4d5e"
-	// +optional
-	Abort string `json:"abort,omitempty"`
-
-	// Retry starts another attempt of a revision that was rolled back: REVISION#ATTEMPT, where 2 is the second attempt.
-	// The attempt starts after a cooldown of 10 minutes, which doubles with each attempt up to 6 hours.
-	//
-	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{10}#([2-9]|[1-9][0-9]{1,3})$')",message="must be a revision of status.rollout.failed and the number of the attempt, for instance 1a2b3c4d5e#2"
-	// +kubebuilder:example="1a2b3c4d5e#2"
-	// +optional
-	Retry string `json:"retry,omitempty"`
 
 	// Freeze lists time windows in which no rollout starts or advances. A rollback is always possible.
 	//
@@ -221,6 +176,15 @@ type Lifecycle struct {
 	// +listType=atomic
 	// +optional
 	Match []CallerMatch `json:"match,omitempty"`
+
+	// Hooks are HTTP requests and Jobs at points of a rollout: tests, gates, clean-up and notifications. A rollback never
+	// waits for them, and spec.rollout.promote does not. They do not run for experiments.
+	//
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Hooks []RolloutHook `json:"hooks,omitempty"`
 }
 
 // Mirror defines which requests are copied to a candidate, and for how long.
@@ -243,83 +207,6 @@ type Mirror struct {
 	For *metav1.Duration `json:"for,omitempty"`
 }
 
-// LatencyTarget is the latency that a revision must reach.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.maxMs) || has(self.maxRegressionPercent)",message="maxMs, maxRegressionPercent: set at least one, otherwise nothing is checked"
-type LatencyTarget struct {
-	// MaxMs is the maximum latency in milliseconds.
-	//
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=3600000
-	// +kubebuilder:example=50
-	// +optional
-	MaxMs *int32 `json:"maxMs,omitempty"`
-
-	// MaxRegressionPercent is the percentage by which the latency can exceed the latency of the live revision.
-	//
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=1000
-	// +kubebuilder:example=10
-	// +optional
-	MaxRegressionPercent *int32 `json:"maxRegressionPercent,omitempty"`
-
-	// Percentile of the latency: 50, 90, 95 or 99. Default: 95.
-	//
-	// +kubebuilder:default=95
-	// +kubebuilder:validation:Enum=50;90;95;99
-	// +kubebuilder:example=95
-	// +optional
-	Percentile int32 `json:"percentile,omitempty"`
-}
-
-// Baseline is what a metric of a candidate is compared with.
-//
-// +kubebuilder:validation:Enum=Baseline
-type Baseline string
-
-// RelativeToBaseline compares with the live revision over the same time.
-const RelativeToBaseline Baseline = "Baseline"
-
-// LifecycleMetric is a check of a candidate by a PromQL expression, with at least one of min and max.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.min) || has(self.max)",message="min, max: set at least one, otherwise nothing is checked"
-// +kubebuilder:validation:XValidation:rule="!has(self.min) || !has(self.max) || self.min <= self.max",fieldPath=".min",message="min must not be above max: lower min or raise max"
-type LifecycleMetric struct {
-	// Name of the check, which evidence and messages use.
-	//
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="must be lower case letters, digits and '-', start with a letter and end with a letter or digit"
-	// +kubebuilder:validation:XValidation:rule="!(self in ['success', 'success-against-baseline', 'latency', 'latency-against-baseline', 'drift'])",message="must not be the name of a built-in check (success, success-against-baseline, latency, latency-against-baseline, drift): choose another"
-	// +kubebuilder:example="revenue"
-	Name string `json:"name"`
-
-	// Query is a PromQL expression with one value. $window stands for the time window, and only series of the
-	// revision's pods are visible to it.
-	//
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:example="sum(increase(revenue_total[$window])) / sum(increase(http_requests_total[$window]))"
-	Query string `json:"query"`
-
-	// Min is the lowest value that passes. Default: no lower bound.
-	//
-	// +kubebuilder:example=0.98
-	// +optional
-	Min *float64 `json:"min,omitempty"`
-
-	// Max is the highest value that passes. Default: no upper bound.
-	//
-	// +kubebuilder:example=1.1
-	// +optional
-	Max *float64 `json:"max,omitempty"`
-
-	// RelativeTo Baseline checks the value divided by the value of the live revision. Default: the value itself.
-	//
-	// +kubebuilder:example=Baseline
-	// +optional
-	RelativeTo Baseline `json:"relativeTo,omitempty"`
-}
-
 // DriftMethod is how two distributions are compared.
 //
 // +kubebuilder:validation:Enum=PSI;KS
@@ -334,31 +221,8 @@ const (
 	DriftKS DriftMethod = "KS"
 )
 
-// DriftAction is what happens to a candidate whose outputs have drifted.
-//
-// +kubebuilder:validation:Enum=Rollback;Report
-type DriftAction string
-
-// What happens to a candidate whose outputs have drifted.
-const (
-	// DriftRollback rolls it back.
-	DriftRollback DriftAction = "Rollback"
-	// DriftReport does not check it: only the live revision is compared with itself.
-	DriftReport DriftAction = "Report"
-)
-
 // Drift defines which distribution is compared, and how.
-//
-// +kubebuilder:validation:XValidation:rule="self.action != 'Report' || has(self.reference)",fieldPath=".action",message="Report has no effect without reference, the time to compare with: set reference, or remove drift"
 type Drift struct {
-	// Action is what happens when a candidate has drifted. Rollback rolls it back. Report does not check candidates:
-	// only the live revision is compared with itself, see reference. Default: Rollback.
-	//
-	// +kubebuilder:default=Rollback
-	// +kubebuilder:example=Rollback
-	// +optional
-	Action DriftAction `json:"action,omitempty"`
-
 	// Query returns the buckets of a histogram of the revision's outputs, for instance of its scores, with the label
 	// le. $window stands for the time window. Default: the histogram algorithm_prediction_score, or the one that is
 	// known of the server, such as the number of generated tokens of vLLM. Without any, drift is not checked, and the

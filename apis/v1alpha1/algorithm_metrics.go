@@ -9,7 +9,7 @@ import (
 )
 
 // Metrics defines how the pods are scraped and which values they must reach. Capstan knows the metric names of the
-// common model servers: vLLM, Triton, TorchServe, TensorFlow Serving, KServe, MLServer, and the plain
+// common model servers: vLLM, SGLang, TGI, Triton, TorchServe, TensorFlow Serving, KServe, MLServer, and the plain
 // http_requests_total and http_request_duration_seconds.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.interval) || !has(self.window) || ![self.interval, self.window].all(d, d.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h)){1,4}$')) || duration(self.window) >= duration(self.interval)",fieldPath=".window",message="window must not be shorter than interval, otherwise some requests never count: raise window or lower interval"
@@ -63,19 +63,10 @@ type Metrics struct {
 	// +optional
 	Queries *MetricQueries `json:"queries,omitempty"`
 
-	// SuccessRatio is the minimum share of requests that must succeed, from 0 to 1. The condition WithinTargets reports
-	// when it is missed.
+	// Checks compare values of PromQL expressions with bounds. For the live revision, the condition WithinTargets
+	// reports when a value is out of bounds. A candidate of spec.lifecycle is rolled back for it.
 	//
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=1
-	// +kubebuilder:example=0.99
-	// +optional
-	SuccessRatio *float64 `json:"successRatio,omitempty"`
-
-	// Checks compare values of PromQL expressions with bounds. The condition WithinTargets reports when a value is out
-	// of bounds.
-	//
-	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=name
 	// +optional
@@ -118,31 +109,70 @@ type MetricQueries struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.min) || has(self.max)",message="min, max: set at least one, otherwise nothing is checked"
 // +kubebuilder:validation:XValidation:rule="!has(self.min) || !has(self.max) || self.min <= self.max",fieldPath=".min",message="min must not be above max: lower min or raise max"
+// +kubebuilder:validation:XValidation:rule="!has(self.relativeTo) || !has(self.appliesTo) || self.appliesTo == 'Candidate'",fieldPath=".appliesTo",message="must be Candidate with relativeTo, because the live revision is what the candidate is compared with: remove appliesTo or relativeTo"
 type MetricCheck struct {
-	// Name of the check. success, latency, request-rate and in-flight are names of built-in checks.
+	// Name of the check, which status, evidence and messages use.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="must be lower case letters, digits and '-', start with a letter and end with a letter or digit"
-	// +kubebuilder:validation:XValidation:rule="!(self in ['success', 'latency', 'request-rate', 'in-flight'])",message="must not be the name of a built-in check (success, latency, request-rate, in-flight): choose another"
-	// +kubebuilder:example="queue"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['success', 'success-against-baseline', 'latency', 'latency-against-baseline', 'drift', 'data-drift', 'request-rate', 'in-flight', 'time-to-first-token', 'time-per-output-token', 'tokens-per-second', 'requests-waiting', 'cache-use'])",message="must not be the name of a built-in check (success, success-against-baseline, latency, latency-against-baseline, drift, data-drift, request-rate, in-flight, time-to-first-token, time-per-output-token, tokens-per-second, requests-waiting, cache-use): choose another"
+	// +kubebuilder:example="revenue"
 	Name string `json:"name"`
 
-	// Query is a PromQL expression with one value.
+	// Query is a PromQL expression with one value. $window stands for the time window, and only series of one revision's
+	// pods are visible to it.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:example="avg(queue_length)"
+	// +kubebuilder:example="sum(increase(revenue_total[$window])) / sum(increase(http_requests_total[$window]))"
 	Query string `json:"query"`
 
 	// Min is the lowest value that passes. Default: no lower bound.
 	//
-	// +kubebuilder:example=1
+	// +kubebuilder:example=0.98
 	// +optional
 	Min *float64 `json:"min,omitempty"`
 
 	// Max is the highest value that passes. Default: no upper bound.
 	//
-	// +kubebuilder:example=10
+	// +kubebuilder:example=1.1
 	// +optional
 	Max *float64 `json:"max,omitempty"`
+
+	// AppliesTo is which revision has to pass: Live, the Candidate of spec.lifecycle, or Both. Default: Both, and
+	// Candidate with relativeTo.
+	//
+	// +kubebuilder:example=Candidate
+	// +optional
+	AppliesTo CheckedRevision `json:"appliesTo,omitempty"`
+
+	// RelativeTo Baseline checks the value of a candidate divided by the value of the live revision. Default: the value
+	// itself.
+	//
+	// +kubebuilder:example=Baseline
+	// +optional
+	RelativeTo Baseline `json:"relativeTo,omitempty"`
 }
+
+// CheckedRevision is which revision has to pass a check.
+//
+// +kubebuilder:validation:Enum=Live;Candidate;Both
+type CheckedRevision string
+
+// Which revision has to pass a check.
+const (
+	// CheckLive: the revision that clients reach.
+	CheckLive CheckedRevision = "Live"
+	// CheckCandidate: the revision under test.
+	CheckCandidate CheckedRevision = "Candidate"
+	// CheckBoth of them.
+	CheckBoth CheckedRevision = "Both"
+)
+
+// Baseline is what a metric of a candidate is compared with.
+//
+// +kubebuilder:validation:Enum=Baseline
+type Baseline string
+
+// RelativeToBaseline compares with the live revision over the same time.
+const RelativeToBaseline Baseline = "Baseline"

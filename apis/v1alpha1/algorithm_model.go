@@ -5,71 +5,82 @@ package v1alpha1
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// ModelOrigin is where a model comes from.
+// ModelDelivery is how the files of an image reach the container.
 //
-// +kubebuilder:validation:Enum=registry;s3;oci;volume
-type ModelOrigin string
+// +kubebuilder:validation:Enum=ImageVolume;InitContainer
+type ModelDelivery string
 
-// Where a model comes from.
+// How the files of an image reach the container.
 const (
-	// ModelFromRegistry: from the model registry, by version or alias.
-	ModelFromRegistry ModelOrigin = "registry"
-	// ModelFromS3: from object storage.
-	ModelFromS3 ModelOrigin = "s3"
-	// ModelFromOCI: from a registry of container images.
-	ModelFromOCI ModelOrigin = "oci"
-	// ModelFromVolume: from an existing PersistentVolumeClaim that holds the model.
-	ModelFromVolume ModelOrigin = "volume"
+	// DeliverImageVolume mounts the image, which the node pulls and caches.
+	DeliverImageVolume ModelDelivery = "ImageVolume"
+	// DeliverInitContainer downloads the image before the container starts, for clusters whose nodes cannot mount
+	// images.
+	DeliverInitContainer ModelDelivery = "InitContainer"
 )
 
 // Model is verified before the container starts, and mounted read-only. It is part of the revision: another version is
 // another revision.
 //
-// +kubebuilder:validation:XValidation:rule="(self.from == 'registry') == has(self.registry)",fieldPath=".registry",message="registry is required when from is registry, and only then"
-// +kubebuilder:validation:XValidation:rule="(self.from == 's3') == has(self.s3)",fieldPath=".s3",message="s3 is required when from is s3, and only then"
-// +kubebuilder:validation:XValidation:rule="(self.from == 'oci') == has(self.oci)",fieldPath=".oci",message="oci is required when from is oci, and only then"
-// +kubebuilder:validation:XValidation:rule="(self.from == 'volume') == has(self.volume)",fieldPath=".volume",message="volume is required when from is volume, and only then"
-// +kubebuilder:validation:XValidation:rule="!has(self.cache) || (self.from != 'volume' && (self.from != 'oci' || (has(self.oci) && has(self.oci.delivery) && self.oci.delivery == 'InitContainer')))",fieldPath=".cache",message="a cache is only for downloaded models: remove it, because a volume needs none and the node caches an image volume"
-// +kubebuilder:validation:XValidation:rule="self.from != 'oci' || !has(self.digest) || (has(self.oci) && has(self.oci.delivery) && self.oci.delivery == 'InitContainer')",fieldPath=".digest",message="an image volume is verified by the digest in oci.reference: move it there"
-// +kubebuilder:validation:XValidation:rule="self.from != 'oci' || !has(self.size) || (has(self.oci) && has(self.oci.delivery) && self.oci.delivery == 'InitContainer')",fieldPath=".size",message="an image volume is verified by the digest in oci.reference: remove size"
-// +kubebuilder:validation:XValidation:rule="self.from != 'volume' || !has(self.credentials)",fieldPath=".credentials",message="credentials are only for downloads, and a volume is not downloaded: remove them"
+// +kubebuilder:validation:XValidation:rule="!has(self.delivery) || self.uri.startsWith('oci:')",fieldPath=".delivery",message="delivery is only for an image: remove it, or name an image with oci:// in uri"
+// +kubebuilder:validation:XValidation:rule="!has(self.cache) || !self.uri.startsWith('pvc:') && (!self.uri.startsWith('oci:') || has(self.delivery) && self.delivery == 'InitContainer')",fieldPath=".cache",message="a cache is only for downloaded models: remove it, because a volume needs none and the node caches an image volume"
+// +kubebuilder:validation:XValidation:rule="!has(self.digest) || !self.uri.startsWith('oci:') || has(self.delivery) && self.delivery == 'InitContainer'",fieldPath=".digest",message="an image volume is verified by the digest of the image: append @sha256:… to uri, and remove digest"
+// +kubebuilder:validation:XValidation:rule="has(self.digest) || !self.uri.startsWith('http:')",fieldPath=".digest",message="is missing: anyone on the way can replace what http:// downloads: set digest, or use https://"
+// +kubebuilder:validation:XValidation:rule="!has(self.size) || !self.uri.startsWith('oci:') || has(self.delivery) && self.delivery == 'InitContainer'",fieldPath=".size",message="an image volume is verified by the digest of the image: append @sha256:… to uri, and remove size"
+// +kubebuilder:validation:XValidation:rule="!has(self.credentials) || !self.uri.startsWith('pvc:')",fieldPath=".credentials",message="credentials are only for downloads, and a volume is not downloaded: remove them"
+// +kubebuilder:validation:XValidation:rule="!has(self.config) || self.uri.startsWith('models:')",fieldPath=".config",message="config is only for the model registry: remove it, or name a model of the registry with models:/ in uri"
+// +kubebuilder:validation:XValidation:rule="!has(self.liveAlias) || self.uri.startsWith('models:')",fieldPath=".liveAlias",message="liveAlias is only for the model registry: remove it, or name a model of the registry with models:/ in uri"
+// +kubebuilder:validation:XValidation:rule="!has(self.candidateAlias) || self.uri.startsWith('models:')",fieldPath=".candidateAlias",message="candidateAlias is only for the model registry: remove it, or name a model of the registry with models:/ in uri"
+// +kubebuilder:validation:XValidation:rule="!has(self.liveAlias) || !self.uri.startsWith('models:') || !self.uri.split('?')[0].endsWith('@' + self.liveAlias)",fieldPath=".liveAlias",message="liveAlias must differ from the alias in uri: that one chooses the version, liveAlias reports the live one"
+// +kubebuilder:validation:XValidation:rule="!has(self.candidateAlias) || !self.uri.startsWith('models:') || !self.uri.split('?')[0].endsWith('@' + self.candidateAlias) && (!has(self.liveAlias) || self.liveAlias != self.candidateAlias)",fieldPath=".candidateAlias",message="candidateAlias must differ from the alias in uri and from liveAlias: choose another name"
 type Model struct {
-	// From is where the model comes from: registry, s3, oci or volume. The field of the same name must be set, and no
-	// other of them.
+	// URI of the model, by its scheme:
 	//
-	// +kubebuilder:example=registry
-	From ModelOrigin `json:"from"`
+	// s3://bucket/prefix, object storage: one object, or all whose keys begin with it and a slash. ?endpoint=https://…
+	// and &region=… say where. Default: the keys endpoint and region of the credentials, otherwise AWS and us-east-1.
+	//
+	// gs://bucket/prefix, Google Cloud Storage, likewise. ?endpoint=https://… says where. Default: the key endpoint of
+	// the credentials, otherwise Google.
+	//
+	// hf://organisation/repository@revision, Hugging Face: a commit, tag or branch, default main, and /path for a part
+	// of it. ?endpoint=https://… names another hub. Default: the key endpoint of the credentials, otherwise
+	// https://huggingface.co.
+	//
+	// https://host/file, one file. http:// needs digest.
+	//
+	// models:/name/7 or models:/name@champion, the model registry: a version, or an alias. When an alias moves to
+	// another version, a new revision rolls out. ?endpoint=https://… is the registry for downloads that it serves
+	// itself, &s3Endpoint=https://… the object storage of the others. Default: the key endpoint of the credentials,
+	// for object storage otherwise AWS.
+	//
+	// oci://registry/repository:tag, an image or artifact, preferably with @sha256:…, so that it never moves.
+	//
+	// pvc://claim/path, a folder of a PersistentVolumeClaim of this namespace.
+	//
+	// +kubebuilder:validation:MaxLength=1536
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(models:/|(s3|gs|hf|oci|pvc|https?)://)')",message="must begin with s3://, gs://, hf://, https://, http://, models:/, oci:// or pvc://"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('s3:') || self.matches('^s3://[a-z0-9][-a-z0-9.]+/[^[:space:]?#]*[^/[:space:]?#]/?([?](endpoint=https?://[^[:space:]?&#]+|region=[a-z0-9-]+)(&(endpoint=https?://[^[:space:]?&#]+|region=[a-z0-9-]+))?)?$') && !self.contains('..')",message="must be of the form s3://bucket/prefix or s3://bucket/prefix?endpoint=https://host&region=eu-central-1, without .."
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('gs:') || self.matches('^gs://[a-z0-9][-a-z0-9._]+/[^[:space:]?#]*[^/[:space:]?#]/?([?]endpoint=https?://[^[:space:]?&#]+)?$') && !self.contains('..')",message="must be of the form gs://bucket/prefix or gs://bucket/prefix?endpoint=https://host, without .."
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('hf:') || self.matches('^hf://[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*(@(refs/(pr|convert)/)?[A-Za-z0-9][A-Za-z0-9._-]*)?(/[^[:space:]?#@]*[^/[:space:]?#@])?([?]endpoint=https?://[^[:space:]?&#]+)?$') && !self.contains('..')",message="must be of the form hf://organisation/repository, with @revision, /path and ?endpoint=https://host as needed, without .."
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('http') || self.matches('^https?://[^/[:space:]?#@]+/([^[:space:]?#]*[^/[:space:]?#])([?][^[:space:]#]*)?$')",message="must name a file, as in https://host/path/file, without a login: that belongs into the Secret of credentials"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('models:') || self.matches('^models:/[^/:%?#]+(/[1-9][0-9]{0,17}|@[A-Za-z0-9_-]{1,200})([?](endpoint|s3Endpoint)=https?://[^[:space:]?&#]+(&(endpoint|s3Endpoint)=https?://[^[:space:]?&#]+)?)?$')",message="must name a version or an alias: models:/name/7 or models:/name@alias, with ?endpoint=https://host and &s3Endpoint=https://host as needed; a name has no / : % ? and #"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('models:') || !self.matches('(?i)^models:/[^?]*@(latest|v[0-9]+)([?]|$)')",message="must not have the alias latest or v with digits, which the registry reserves: choose another"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('oci:') || self.matches('^oci://[a-zA-Z0-9][a-zA-Z0-9._:/-]*(@sha256:[0-9a-f]{64})?$')",message="must be oci:// and the reference of an image, for instance oci://registry.example.org/models/reco@sha256:…"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('pvc:') || self.matches('^pvc://[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*(/[^?#]*)?$') && !self.matches('/[.][.](/|$)')",message="must be of the form pvc://claim/path, with the name of a PersistentVolumeClaim and without .., ? and #"
+	// +kubebuilder:example="s3://models/reco/7"
+	URI string `json:"uri"`
 
-	// Registry is a model in the model registry.
+	// Credentials is the name of a Secret of this namespace for the download. It has the keys of a Bucket's connection
+	// Secret, or serviceAccountKey of Google, or username and password or token, or .dockerconfigjson. Default:
+	// spec.imagePullSecrets for an image volume, otherwise none.
 	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
+	// +kubebuilder:example="models"
 	// +optional
-	Registry *RegistryModel `json:"registry,omitempty"`
-
-	// S3 is a set of objects in object storage.
-	//
-	// +optional
-	S3 *S3Model `json:"s3,omitempty"`
-
-	// OCI is an image or artifact in a container registry.
-	//
-	// +optional
-	OCI *OCIModel `json:"oci,omitempty"`
-
-	// Volume is a PersistentVolumeClaim that holds the model.
-	//
-	// +optional
-	Volume *VolumeModel `json:"volume,omitempty"`
-
-	// Credentials name a Secret of this namespace for the download. It has the keys of a Bucket's connection Secret,
-	// or username and password or token of the model registry, or .dockerconfigjson. Default: spec.imagePullSecrets for
-	// an image volume, otherwise none.
-	//
-	// +optional
-	Credentials *LocalReference `json:"credentials,omitempty"`
+	Credentials string `json:"credentials,omitempty"`
 
 	// Digest that the model must have: sha256 of the sorted lines that sha256sum prints for its files. Default: the tag
 	// digest of the registry's version if it has one, otherwise no check.
@@ -96,42 +107,18 @@ type Model struct {
 	// +optional
 	MountPath string `json:"mountPath,omitempty"`
 
+	// Delivery is how the files of an image (oci://) reach the container: ImageVolume, which needs Kubernetes 1.35 and a
+	// container runtime that mounts images, or InitContainer. Default: ImageVolume.
+	//
+	// +kubebuilder:example=ImageVolume
+	// +optional
+	Delivery ModelDelivery `json:"delivery,omitempty"`
+
 	// Cache keeps downloaded models on a volume that all replicas share. A change makes no new revision. Default: each
 	// replica downloads the model to the disk of its node.
 	//
 	// +optional
 	Cache *ModelCache `json:"cache,omitempty"`
-}
-
-// RegistryModel is a model of the model registry, by version or by alias.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.version) != has(self.alias)",message="set exactly one of version and alias"
-// +kubebuilder:validation:XValidation:rule="!has(self.alias) || !has(self.liveAlias) || self.alias != self.liveAlias",fieldPath=".liveAlias",message="liveAlias must differ from alias: alias chooses the version, liveAlias reports the live one"
-// +kubebuilder:validation:XValidation:rule="!has(self.candidateAlias) || (!has(self.alias) || self.alias != self.candidateAlias) && (!has(self.liveAlias) || self.liveAlias != self.candidateAlias)",fieldPath=".candidateAlias",message="candidateAlias must differ from alias and liveAlias: choose another name"
-type RegistryModel struct {
-	// Name of the model in the registry.
-	//
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[^/:%]+$')",message="must be the name of a model: without / : and %"
-	// +kubebuilder:example="reco"
-	Name string `json:"name"`
-
-	// Version to serve: its number.
-	//
-	// +kubebuilder:validation:MaxLength=18
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[1-9][0-9]*$')",message="must be the number of a version"
-	// +kubebuilder:example="7"
-	// +optional
-	Version string `json:"version,omitempty"`
-
-	// Alias whose version to serve. When it moves to another version, a new revision rolls out.
-	//
-	// +kubebuilder:validation:MaxLength=200
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_-]+$') && self.lowerAscii() != 'latest' && !self.lowerAscii().matches('^v[0-9]+$')",message="must be letters, digits, '_' and '-', and not be latest or v with digits, which the registry reserves"
-	// +kubebuilder:example="champion"
-	// +optional
-	Alias string `json:"alias,omitempty"`
 
 	// LiveAlias is an alias that Capstan keeps on the version of the live revision. Only one Algorithm can manage an
 	// alias.
@@ -152,108 +139,14 @@ type RegistryModel struct {
 	// +optional
 	CandidateAlias string `json:"candidateAlias,omitempty"`
 
-	// ProviderConfigReference names the ProviderConfig of this namespace, or the ClusterProviderConfig, with the
-	// address of the registry. Default: the platform's setting, or the ClusterProviderConfig mlflow.
+	// Config is the kind and name of what has the address of the model registry: ProviderConfig/NAME of this namespace,
+	// or ClusterProviderConfig/NAME. Default: the platform's setting, or ClusterProviderConfig/mlflow.
 	//
-	// +kubebuilder:validation:XValidation:rule="self.kind in ['ProviderConfig', 'ClusterProviderConfig']",messageExpression="'providerConfigRef.kind: ' + self.kind + ' is neither ProviderConfig nor ClusterProviderConfig'"
-	// +kubebuilder:validation:XValidation:rule="size(self.name) <= 63 && self.name.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",messageExpression="'providerConfigRef.name: ' + self.name + ' is not the name of a config: at most 63 lower case letters, digits, - and .'"
-	// +kubebuilder:example={"kind": "ClusterProviderConfig", "name": "mlflow"}
+	// +kubebuilder:validation:MaxLength=85
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(Cluster)?ProviderConfig/[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$')",message="must be ProviderConfig/NAME or ClusterProviderConfig/NAME, with at most 63 lower case letters, digits, - and . in NAME"
+	// +kubebuilder:example="ClusterProviderConfig/mlflow"
 	// +optional
-	ProviderConfigReference *xpv2.ProviderConfigReference `json:"providerConfigRef,omitempty"`
-
-	// Endpoint is the URL of the registry for downloads, when the registry serves the files itself (mlflow-artifacts:).
-	// Default: the key endpoint of spec.model.credentials.
-	//
-	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://[^[:space:]]+$')",message="must be a URL that begins with https:// or http://"
-	// +kubebuilder:example="https://mlflow.example.org"
-	// +optional
-	Endpoint string `json:"endpoint,omitempty"`
-
-	// S3Endpoint is the URL of the object storage for downloads, when the version's source is in object storage.
-	// Default: the key endpoint of spec.model.credentials, otherwise AWS.
-	//
-	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://[^[:space:]]+$')",message="must be a URL that begins with https:// or http://"
-	// +kubebuilder:example="https://s3.example.org"
-	// +optional
-	S3Endpoint string `json:"s3Endpoint,omitempty"`
-}
-
-// S3Model is a set of objects in object storage.
-type S3Model struct {
-	// URI of one object, or of all objects whose keys begin with it and a slash.
-	//
-	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self.matches('^s3://[a-z0-9][-a-z0-9.]+/[^[:space:]]*[^/[:space:]]/?$') && !self.contains('..')",message="must be of the form s3://bucket/prefix"
-	// +kubebuilder:example="s3://models/reco/7"
-	URI string `json:"uri"`
-
-	// Endpoint is the URL of the object storage. Default: the key endpoint of spec.model.credentials, otherwise AWS.
-	//
-	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://[^[:space:]]+$')",message="must be a URL that begins with https:// or http://"
-	// +kubebuilder:example="https://s3.example.org"
-	// +optional
-	Endpoint string `json:"endpoint,omitempty"`
-
-	// Region of the bucket. Default: the key region of spec.model.credentials, otherwise us-east-1.
-	//
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9-]+$')",message="must be the name of a region, for instance eu-central-1"
-	// +kubebuilder:example="eu-central-1"
-	// +optional
-	Region string `json:"region,omitempty"`
-}
-
-// ModelDelivery is how the files of an image reach the container.
-//
-// +kubebuilder:validation:Enum=ImageVolume;InitContainer
-type ModelDelivery string
-
-// How the files of an image reach the container.
-const (
-	// DeliverImageVolume mounts the image, which the node pulls and caches.
-	DeliverImageVolume ModelDelivery = "ImageVolume"
-	// DeliverInitContainer downloads the image before the container starts, for clusters whose nodes cannot mount
-	// images.
-	DeliverInitContainer ModelDelivery = "InitContainer"
-)
-
-// OCIModel is an image or artifact that holds a model.
-type OCIModel struct {
-	// Reference of the image, preferably with its digest, so that it never moves.
-	//
-	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9][a-zA-Z0-9._:/-]*(@sha256:[0-9a-f]{64})?$')",message="must be the reference of an image, for instance registry.example.org/models/reco@sha256:…"
-	// +kubebuilder:example="registry.example.org/models/reco:7"
-	Reference string `json:"reference"`
-
-	// Delivery is how the files reach the container: ImageVolume, which needs Kubernetes 1.35 and a container runtime
-	// that mounts images, or InitContainer. Default: ImageVolume.
-	//
-	// +kubebuilder:default=ImageVolume
-	// +kubebuilder:example=ImageVolume
-	// +optional
-	Delivery ModelDelivery `json:"delivery,omitempty"`
-}
-
-// VolumeModel is an existing PersistentVolumeClaim that holds the model.
-type VolumeModel struct {
-	// ClaimName is the name of the claim in this namespace.
-	//
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
-	// +kubebuilder:example="models"
-	ClaimName string `json:"claimName"`
-
-	// Path of the model in the volume. Default: the whole volume.
-	//
-	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.matches('(^|/)[.][.](/|$)')",message="must be relative and without .."
-	// +kubebuilder:example="reco/7"
-	// +optional
-	Path string `json:"path,omitempty"`
+	Config string `json:"config,omitempty"`
 }
 
 // ModelCache is a volume that all replicas share. Capstan creates it with the first revision that uses it, and deletes

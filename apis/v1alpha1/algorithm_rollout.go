@@ -77,6 +77,12 @@ type RolloutStatus struct {
 	// +optional
 	Candidate string `json:"candidate,omitempty"`
 
+	// PreviewURL is the address of the candidate inside the cluster, from its first replica until all traffic shifts to
+	// it. Pods that reach the Algorithm's Service reach this address as well. Empty: there is no candidate.
+	//
+	// +optional
+	PreviewURL string `json:"previewURL,omitempty"`
+
 	// Since is when the phase began.
 	//
 	// +optional
@@ -100,6 +106,13 @@ type RolloutStatus struct {
 	// +listMapKey=name
 	// +optional
 	Evidence []EvidenceStatus `json:"evidence,omitempty"`
+
+	// Hooks are the latest runs of hooks.
+	//
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	Hooks []RolloutHookStatus `json:"hooks,omitempty"`
 
 	// LastDecision is the latest transition.
 	//
@@ -190,6 +203,6 @@ type FailedRevision struct {
 	// Attempts is the number of attempts so far.
 	Attempts int32 `json:"attempts"`
 
-	// RetryAfter is when spec.lifecycle.retry can start the next attempt.
+	// RetryAfter is when spec.rollout.retry can start the next attempt.
 	RetryAfter metav1.Time `json:"retryAfter"`
 }

@@ -11,19 +11,31 @@ package v1alpha1
 // stays as it is.
 //
 // +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",fieldPath=".minReplicas",message="minReplicas must not be above maxReplicas: lower minReplicas or raise maxReplicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.idleAfterSeconds) || self.minReplicas == 0",fieldPath=".idleAfterSeconds",message="idleAfterSeconds needs an Algorithm that may sleep: set minReplicas to 0, or remove idleAfterSeconds"
 // +kubebuilder:validation:XValidation:rule="!has(self.signal) || !(self.signal in ['InFlight', 'RequestRate']) || has(self.perReplica) || has(self.targetLatencyMs)",fieldPath=".signal",message="signal InFlight or RequestRate needs the load for one replica: set perReplica, or targetLatencyMs to learn it"
 // +kubebuilder:validation:XValidation:rule="(has(self.signal) && self.signal == 'Query') == has(self.query)",fieldPath=".query",message="query is only for signal Query, which needs it: set both or neither"
 // +kubebuilder:validation:XValidation:rule="!has(self.query) || has(self.perReplica)",fieldPath=".perReplica",message="query needs perReplica: set it to the load for one replica, in the unit of query"
 // +kubebuilder:validation:XValidation:rule="!has(self.perReplica) || (has(self.signal) && self.signal in ['InFlight', 'RequestRate', 'Query'])",fieldPath=".perReplica",message="perReplica needs a unit: set signal to InFlight, RequestRate or Query"
 type Scaling struct {
-	// MinReplicas is the minimum number of replicas. Default: 1.
+	// MinReplicas is the minimum number of replicas. With 0 the Algorithm sleeps while it is idle (idleAfterSeconds): no
+	// replica runs, and an activator holds the first request until one is ready. While it is awake there is at least one,
+	// and requests reach replicas directly. It needs metrics of the requests. Default: 1.
 	//
 	// +kubebuilder:default=1
-	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +kubebuilder:example=1
 	// +optional
-	MinReplicas int32 `json:"minReplicas,omitempty"`
+	MinReplicas int32 `json:"minReplicas"`
+
+	// IdleAfterSeconds is how long, in seconds, no request must come until an Algorithm with minReplicas 0 sleeps. Before
+	// that its requests go through the activator for a while, so that none can come unnoticed. Default: 600.
+	//
+	// +kubebuilder:validation:Minimum=60
+	// +kubebuilder:validation:Maximum=86400
+	// +kubebuilder:example=600
+	// +optional
+	IdleAfterSeconds *int32 `json:"idleAfterSeconds,omitempty"`
 
 	// MaxReplicas is the maximum number of replicas.
 	//
@@ -43,22 +55,15 @@ type Scaling struct {
 	// +optional
 	ScaleDownAfterSeconds *int32 `json:"scaleDownAfterSeconds,omitempty"`
 
-	// TargetLatencyMs is the latency to keep, in milliseconds, at the percentile below. A candidate must reach it as
-	// well, unless spec.lifecycle.latency is set.
+	// TargetLatencyMs is the latency that the number of replicas keeps, in milliseconds, at objectives.latencyPercentile.
+	// Without objectives.latencyMs it is the objective as well, which a candidate must reach. Default: replicas do not
+	// follow the latency.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600000
 	// +kubebuilder:example=50
 	// +optional
 	TargetLatencyMs *int32 `json:"targetLatencyMs,omitempty"`
-
-	// Percentile of the requests that must get a response within targetLatencyMs: 50, 90, 95 or 99. Default: 95.
-	//
-	// +kubebuilder:default=95
-	// +kubebuilder:validation:Enum=50;90;95;99
-	// +kubebuilder:example=95
-	// +optional
-	Percentile int32 `json:"percentile,omitempty"`
 
 	// Signal is the load that the number of replicas follows: InFlight (requests in progress), RequestRate (requests
 	// per second), CPU, Query (the value of query), or Auto. Auto is the first of InFlight, RequestRate and CPU for

@@ -4,23 +4,18 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// SLO is a service level objective: the share of requests with a good response over a long time, whichever revision
-// responds. The rest is the error budget.
+// SLO is the service level objective: objectives.successRatio over a long time, whichever revision responds. The rest is
+// the error budget.
 type SLO struct {
-	// Availability is the percentage of requests that must have a good response: no failure and, where latencyMs is
-	// set, within that time. Above 0 and below 100.
-	//
-	// +kubebuilder:validation:XValidation:rule="self > 0.0 && self < 100.0",message="must be above 0 and below 100, for instance 99.9: 100 leaves no error budget"
-	// +kubebuilder:example=99.9
-	Availability float64 `json:"availability"`
-
-	// LatencyMs is the time limit of a good response in milliseconds. Default: latency does not count.
+	// FailedAfterMs is the time in milliseconds after which a response counts as a failed request of the error budget. It
+	// is for every request, and so longer than objectives.latencyMs, which some of them can exceed. Default: only requests
+	// that fail count.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600000
 	// +kubebuilder:example=250
 	// +optional
-	LatencyMs *int32 `json:"latencyMs,omitempty"`
+	FailedAfterMs *int32 `json:"failedAfterMs,omitempty"`
 
 	// Window is the time range of the objective, up to now: from 1h to 2160h, which is 90 days. Default: 720h, which is
 	// 30 days.

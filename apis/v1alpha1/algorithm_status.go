@@ -24,13 +24,15 @@ const (
 	PhaseDegraded Phase = "Degraded"
 	// PhaseStopped: the desired number of replicas is zero.
 	PhaseStopped Phase = "Stopped"
+	// PhaseAsleep: the Algorithm is idle and no replica runs. The first request starts one.
+	PhaseAsleep Phase = "Asleep"
 )
 
 // AlgorithmStatus is the observed state of an Algorithm.
 type AlgorithmStatus struct {
 	xpv2.ConditionedStatus `json:",inline"`
 
-	// Phase in one word: Pending, Progressing, Ready, Degraded or Stopped.
+	// Phase in one word: Pending, Progressing, Ready, Degraded, Stopped or Asleep.
 	//
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
@@ -56,10 +58,10 @@ type AlgorithmStatus struct {
 	// +optional
 	Rollout *RolloutStatus `json:"rollout,omitempty"`
 
-	// Experiment is the state of spec.experiment, or the result of the latest experiment.
+	// Experiment is the state of the Experiment that spec.experiment names, or the result of the latest experiment.
 	//
 	// +optional
-	Experiment *ExperimentStatus `json:"experiment,omitempty"`
+	Experiment *AlgorithmExperiment `json:"experiment,omitempty"`
 
 	// SLO is the state of the error budget of spec.slo.
 	//

@@ -70,6 +70,10 @@ type AlgorithmList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.protocol) || self.protocol != 'GRPC' || !has(self.route) || !has(self.route.path) || self.route.path == '/'",fieldPath=".route.path",message="must be / with protocol GRPC: a GRPCRoute has no path, choose a host instead"
 // +kubebuilder:validation:XValidation:rule="!has(self.protocol) || self.protocol != 'GRPC' || !has(self.route) || !has(self.route.timeout)",fieldPath=".route.timeout",message="needs protocol HTTP: a GRPCRoute has no timeout, set deadlines in the clients instead"
 // +kubebuilder:validation:XValidation:rule="!has(self.protocol) || self.protocol != 'GRPC' || !has(self.lifecycle) || !has(self.lifecycle.mirror)",fieldPath=".lifecycle.mirror",message="needs protocol HTTP: no feature of a Gateway reports whether it can copy gRPC requests"
+// +kubebuilder:validation:XValidation:rule="!has(self.rollout) || has(self.lifecycle)",fieldPath=".rollout",message="needs lifecycle, because without it there is no rollout to pause, approve, promote, abort or retry: set lifecycle, or remove rollout"
+// +kubebuilder:validation:XValidation:rule="!has(self.objectives) || has(self.objectives.successRatio) || has(self.objectives.latencyMs) || has(self.objectives.timeToFirstTokenMs) || has(self.objectives.timePerOutputTokenMs) || (has(self.scaling) && has(self.scaling.targetLatencyMs)) || (has(self.lifecycle) && has(self.lifecycle.maxLatencyIncreasePercent))",fieldPath=".objectives",message="has no effect without successRatio, latencyMs, timeToFirstTokenMs and timePerOutputTokenMs: set at least one of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.slo) || (has(self.objectives) && has(self.objectives.successRatio))",fieldPath=".slo",message="needs objectives.successRatio, the share of requests that must succeed: the error budget is the rest of it"
+// +kubebuilder:validation:XValidation:rule="!has(self.slo) || !has(self.slo.failedAfterMs) || !has(self.objectives) || !has(self.objectives.latencyMs) || self.slo.failedAfterMs >= self.objectives.latencyMs",fieldPath=".slo.failedAfterMs",message="must not be less than objectives.latencyMs: no request can be late for the error budget that is still in time for the objective"
 type AlgorithmSpec struct {
 	// Image that serves the algorithm, for instance registry.example.org/algo/reco:2.1.4. Use a digest or a tag that
 	// never moves, so that every replica runs the same image. A change makes a new revision.
@@ -177,8 +181,15 @@ type AlgorithmSpec struct {
 	// +optional
 	Scaling *Scaling `json:"scaling,omitempty"`
 
-	// Metrics defines how Prometheus scrapes the pods and which values it must find. A change restarts nothing.
-	// Default: nothing is scraped, unless spec.scaling, spec.lifecycle, spec.experiment or spec.slo need metrics.
+	// Objectives are the share of requests that must succeed, and their latency, of language models also the time to the
+	// first token and for each further one. They need metrics; where spec.metrics is
+	// not set, its defaults apply. A change restarts nothing.
+	//
+	// +optional
+	Objectives *Objectives `json:"objectives,omitempty"`
+
+	// Metrics defines how Prometheus scrapes the pods, and your own checks of what it finds. A change restarts nothing.
+	// Default: nothing is scraped, unless spec.objectives, spec.scaling, spec.lifecycle or spec.slo need metrics.
 	//
 	// +optional
 	Metrics *Metrics `json:"metrics,omitempty"`
@@ -190,14 +201,26 @@ type AlgorithmSpec struct {
 	// +optional
 	Lifecycle *Lifecycle `json:"lifecycle,omitempty"`
 
-	// Experiment compares the live revision (arm A) with a variant of it (arm B) over a long time, outside of rollouts.
-	// It does not restart the replicas of arm A.
+	// Rollout holds what a person asks of a rollout: to pause, approve, promote, abort or retry. A change takes effect at
+	// once and restarts nothing. Default: nothing.
 	//
 	// +optional
-	Experiment *Experiment `json:"experiment,omitempty"`
+	// +nullable
+	Rollout *RolloutRequests `json:"rollout,omitempty"`
 
-	// SLO is the service level objective that clients can rely on over weeks. It needs metrics; where spec.metrics is
-	// not set, its defaults apply. A change restarts nothing.
+	// Experiment is the name of an Experiment of this namespace that shall run now. It compares the live revision (arm A)
+	// with a variant of it (arm B) over a long time, outside of rollouts, and needs spec.lifecycle and spec.route. It
+	// does not restart the replicas of arm A. Removing the name ends the experiment, and so does another name. Each name
+	// runs once. Default: no experiment.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of an Experiment: lower case letters, digits and '-', with a letter or digit at both ends"
+	// +kubebuilder:example="ranking-2026-11"
+	// +optional
+	Experiment string `json:"experiment,omitempty"`
+
+	// SLO makes objectives.successRatio what clients can rely on over weeks, with an error budget. A change restarts
+	// nothing. Default: no error budget.
 	//
 	// +optional
 	SLO *SLO `json:"slo,omitempty"`
@@ -376,7 +399,9 @@ type FileContent string
 // use the idle CPU of its node.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.gpuProducts) || has(self.gpu)",fieldPath=".gpuProducts",message="gpuProducts needs gpu: name the resource of the GPU as nodes advertise it, for instance nvidia.com/gpu"
-// +kubebuilder:validation:XValidation:rule="!has(self.gpuCount) || has(self.gpu)",fieldPath=".gpuCount",message="gpuCount needs gpu: name the resource of the GPU as nodes advertise it, for instance nvidia.com/gpu"
+// +kubebuilder:validation:XValidation:rule="!has(self.gpuCount) || has(self.gpu) || has(self.deviceClass)",fieldPath=".gpuCount",message="gpuCount needs gpu or deviceClass: set gpu to the resource of the GPU as nodes advertise it, for instance nvidia.com/gpu, or deviceClass to a DeviceClass of the cluster"
+// +kubebuilder:validation:XValidation:rule="!has(self.deviceClass) || !has(self.gpu)",fieldPath=".deviceClass",message="deviceClass and gpu exclude each other: remove gpu to claim devices of a DRA driver, or deviceClass to request an extended resource"
+// +kubebuilder:validation:XValidation:rule="!has(self.deviceSelectors) || has(self.deviceClass)",fieldPath=".deviceSelectors",message="deviceSelectors needs deviceClass: set it to the DeviceClass whose devices they choose from, for instance gpu.nvidia.com"
 type Resources struct {
 	// CPU request. Default: the platform's setting, 250m unless changed, and 1 with a GPU.
 	//
@@ -402,7 +427,7 @@ type Resources struct {
 	// +optional
 	GPU string `json:"gpu,omitempty"`
 
-	// GPUCount is the number of GPUs of one replica. Default: 1 when gpu is set.
+	// GPUCount is the number of GPUs of one replica. Default: 1 when gpu or deviceClass is set.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=64
@@ -420,6 +445,28 @@ type Resources struct {
 	// +optional
 	GPUProducts []LabelValue `json:"gpuProducts,omitempty"`
 
+	// DeviceClass is the DeviceClass of a DRA driver, for instance gpu.nvidia.com, in place of gpu. Each replica claims
+	// gpuCount devices of it (dynamic resource allocation). The cluster must serve ResourceClaimTemplate of resource.k8s.io/v1,
+	// which is so since Kubernetes 1.34. For taints of the nodes see spec.scheduling.tolerations.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="must be the name of a DeviceClass, for instance gpu.nvidia.com"
+	// +kubebuilder:example="gpu.nvidia.com"
+	// +optional
+	DeviceClass string `json:"deviceClass,omitempty"`
+
+	// DeviceSelectors are CEL expressions that every device of the claim meets, by the attributes and capacities that the
+	// DRA driver publishes. Default: any device of the class.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=1024
+	// +listType=atomic
+	// +kubebuilder:example={"device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('40Gi')) >= 0"}
+	// +optional
+	DeviceSelectors []string `json:"deviceSelectors,omitempty"`
+
 	// SharedMemory is the size of /dev/shm. Data loaders and the collective communication of GPU frameworks need it. It
 	// counts as memory of the replica. Default: 64Mi, from the container runtime.
 	//
@@ -428,6 +475,9 @@ type Resources struct {
 	// +optional
 	SharedMemory *resource.Quantity `json:"sharedMemory,omitempty"`
 }
+
+// Accelerated reports whether replicas have GPUs, of a device plugin or of a DRA driver.
+func (r *Resources) Accelerated() bool { return r.GPU != "" || r.DeviceClass != "" }
 
 // Spread is how strictly replicas are spread over zones.
 //

@@ -4,11 +4,15 @@ package v1alpha1
 
 import xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
-// Conditions of an Algorithm and a Database, beside the conditions of Crossplane (Synced, Ready, Responsive).
+// Conditions of an Algorithm and a Database and an Experiment, beside the conditions of Crossplane (Synced, Ready,
+// Responsive).
 const (
 	// TypeAccepted: True when the spec is valid and in effect. While it is False, everything that runs stays unchanged.
 	TypeAccepted xpv2.ConditionType = "Accepted"
+)
 
+// Conditions of an Algorithm and a Database.
+const (
 	// TypeComposed: True when every desired object exists.
 	TypeComposed xpv2.ConditionType = "Composed"
 
@@ -39,6 +43,10 @@ const (
 	// metrics.
 	TypeMetricsAvailable xpv2.ConditionType = "MetricsAvailable"
 
+	// TypeAsleep: True while the Algorithm is idle and no replica runs. The first request starts one, and is held until it
+	// is ready. It exists only with spec.scaling.minReplicas 0.
+	TypeAsleep xpv2.ConditionType = "Asleep"
+
 	// TypeWithinTargets: True when the live revision meets the targets of spec.metrics and
 	// spec.scaling.targetLatencyMs. It is Unknown while there is too little data, and exists only with a target.
 	TypeWithinTargets xpv2.ConditionType = "WithinTargets"
@@ -50,7 +58,7 @@ const (
 	ReasonValid xpv2.ConditionReason = "Valid"
 	// ReasonInvalidSpec: a field of the spec is invalid. Correct the field that the message names.
 	ReasonInvalidSpec xpv2.ConditionReason = "InvalidSpec"
-	// ReasonInvalidSettings: the platform's settings are invalid. The platform team must correct them.
+	// ReasonInvalidSettings: the platform's settings are invalid, or gone. The platform team must correct them, or apply them again.
 	ReasonInvalidSettings xpv2.ConditionReason = "InvalidSettings"
 	// ReasonKubernetesTooOld: Kubernetes is older than Capstan needs. The platform team must upgrade it. It is checked
 	// until a spec is accepted for the first time.
@@ -110,6 +118,19 @@ const (
 	// ReasonPodsRefused: the API server rejects pods for another reason, for instance an admission policy or a missing
 	// ServiceAccount. The message has its error.
 	ReasonPodsRefused xpv2.ConditionReason = "PodsRefused"
+)
+
+// Reasons of the condition Asleep. The first is a reason of PodsHealthy, too.
+const (
+	// ReasonAsleep: the Algorithm is idle, and no replica runs. Nothing to do.
+	ReasonAsleep xpv2.ConditionReason = "Asleep"
+	// ReasonAwake: replicas run, because requests came in the last spec.scaling.idleAfterSeconds, or something changes.
+	ReasonAwake xpv2.ConditionReason = "Awake"
+	// ReasonStartingUp: a replica starts, and requests wait until it is ready.
+	ReasonStartingUp xpv2.ConditionReason = "StartingUp"
+	// ReasonScaleToZeroUnavailable: something that sleeping needs is missing, so that replicas keep running. The message
+	// has what and the remedy.
+	ReasonScaleToZeroUnavailable xpv2.ConditionReason = "ScaleToZeroUnavailable"
 )
 
 // Reasons of the condition PodsHealthy about the model and the warm-up.

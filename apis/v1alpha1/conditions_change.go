@@ -29,7 +29,8 @@ const (
 const (
 	// ReasonHookRunning: a hook of spec.maintenance.hooks runs. Wait.
 	ReasonHookRunning xpv2.ConditionReason = "HookRunning"
-	// ReasonHookFailed: a hook of spec.maintenance.hooks failed. Correct it, delete its Job to run it again, or set its
-	// onFailure to Continue.
+	// ReasonHookFailed: a hook of spec.maintenance.hooks or spec.lifecycle.hooks failed. See the condition for the cause.
+	// For a Database, correct it, delete its Job to run it again, or set its onFailure to Continue. For an Algorithm, set
+	// spec.rollout.promote or abort to the revision, or change the hook.
 	ReasonHookFailed xpv2.ConditionReason = "HookFailed"
 )

@@ -61,6 +61,9 @@ const (
 	// ReasonAwaitingStandby: the next member waits until the others are healthy, or the last changed member is not
 	// healthy yet. If it stays so, read the log of the member that the message names.
 	ReasonAwaitingStandby xpv2.ConditionReason = "AwaitingStandby"
+	// ReasonAwaitingArchive: the leader does not hand over while changes wait on its volume for the archive. Correct what the
+	// condition ArchiveHealthy names. spec.switchover moves the leader all the same.
+	ReasonAwaitingArchive xpv2.ConditionReason = "AwaitingArchive"
 	// ReasonRestartPending: a parameter is not in effect although the members have restarted. The message names it.
 	ReasonRestartPending xpv2.ConditionReason = "RestartPending"
 	// ReasonAwaitingWindow: the next member waits for a window of spec.maintenance.
@@ -119,6 +122,9 @@ const (
 	ReasonNoStandby xpv2.ConditionReason = "NoStandby"
 	// ReasonMembersMissing: a standby is ready, and other members are missing.
 	ReasonMembersMissing xpv2.ConditionReason = "MembersMissing"
+	// ReasonStandbyLost: a standby cannot follow, because its leader has removed what it needs next of the write-ahead
+	// log. The member replays the archive, or is copied again, by itself: the message has which.
+	ReasonStandbyLost xpv2.ConditionReason = "StandbyLost"
 )
 
 // Reasons of the condition TopologySafe.

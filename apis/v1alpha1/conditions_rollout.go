@@ -10,6 +10,9 @@ const (
 	// rolled back: the input has changed, and another revision would get the same input. It exists only when
 	// spec.lifecycle.drift has a reference.
 	TypeDataDrift xpv2.ConditionType = "DataDrift"
+	// TypeHooksPassed: True when the latest hooks of spec.lifecycle.hooks have passed and notifications were delivered.
+	// It exists only when the spec has hooks.
+	TypeHooksPassed xpv2.ConditionType = "HooksPassed"
 )
 
 // Reasons of the condition DataDrift.
@@ -32,7 +35,7 @@ const (
 	ReasonRecreating xpv2.ConditionReason = "Recreating"
 	// ReasonPassed: the evidence is sufficient.
 	ReasonPassed xpv2.ConditionReason = "Passed"
-	// ReasonPromoted: spec.lifecycle.promote names the revision.
+	// ReasonPromoted: spec.rollout.promote names the revision.
 	ReasonPromoted xpv2.ConditionReason = "Promoted"
 	// ReasonBaked: the revision had all traffic for long enough.
 	ReasonBaked xpv2.ConditionReason = "Baked"
@@ -54,12 +57,12 @@ const (
 	// ReasonRollingOut: the candidate is under test.
 	ReasonRollingOut xpv2.ConditionReason = "RollingOut"
 	// ReasonRolledBack: the spec still describes a revision that was rolled back. Correct the spec, or set
-	// spec.lifecycle.retry.
+	// spec.rollout.retry.
 	ReasonRolledBack xpv2.ConditionReason = "RolledBack"
-	// ReasonCoolingDown: the cooldown before another attempt is not over. Wait, or set spec.lifecycle.promote.
+	// ReasonCoolingDown: the cooldown before another attempt is not over. Wait, or set spec.rollout.promote.
 	ReasonCoolingDown xpv2.ConditionReason = "CoolingDown"
 	// ReasonAwaitingApproval: spec.lifecycle.approval requires an approval. Add the entry that the message names to
-	// spec.lifecycle.approve.
+	// spec.rollout.approve.
 	ReasonAwaitingApproval xpv2.ConditionReason = "AwaitingApproval"
 	// ReasonInconclusive: a step has reached its deadline with too little data. Send more requests, raise its share, or
 	// lower minSamples.
@@ -73,7 +76,7 @@ const (
 	// to Borrow.
 	ReasonNoCapacity xpv2.ConditionReason = "NoCapacity"
 	// ReasonCandidateReleased: replicas of the revision found no room for spec.lifecycle.deadline, and were removed. They
-	// start again after the same time. Make room, set spec.lifecycle.capacity to Borrow, or set spec.lifecycle.promote.
+	// start again after the same time. Make room, set spec.lifecycle.capacity to Borrow, or set spec.rollout.promote.
 	ReasonCandidateReleased xpv2.ConditionReason = "CandidateReleased"
 	// ReasonSourceUnreachable: the registry of the image or the source of the model does not respond, or a node has no
 	// room for them. It continues when they can be downloaded.
@@ -82,18 +85,20 @@ const (
 	ReasonNodeFault xpv2.ConditionReason = "NodeFault"
 	// ReasonSharedFault: the live revision fails a check as well. It continues when they pass.
 	ReasonSharedFault xpv2.ConditionReason = "SharedFault"
-	// ReasonFreezeWindow: a window of spec.lifecycle.freeze is open. Wait, or set spec.lifecycle.promote.
+	// ReasonRolloutPaused: spec.rollout.pause is set. It continues when pause is removed.
+	ReasonRolloutPaused xpv2.ConditionReason = "Paused"
+	// ReasonFreezeWindow: a window of spec.lifecycle.freeze is open. Wait, or set spec.rollout.promote.
 	ReasonFreezeWindow xpv2.ConditionReason = "FreezeWindow"
-	// ReasonErrorBudget: the error budget of spec.slo is used up. Wait, or set spec.lifecycle.promote for a revision
+	// ReasonErrorBudget: the error budget of spec.slo is used up. Wait, or set spec.rollout.promote for a revision
 	// that fixes the cause.
 	ReasonErrorBudget xpv2.ConditionReason = "ErrorBudget"
 	// ReasonRollbackLoop: three revisions were rolled back within an hour. Find the cause; the next one starts an hour
 	// after the first of them.
 	ReasonRollbackLoop xpv2.ConditionReason = "RollbackLoop"
 	// ReasonStandbyStarting: requests go back to the revision before, once it has as many replicas that serve as
-	// the present one. Wait, or set spec.lifecycle.abort to the revision to go back to those that there are.
+	// the present one. Wait, or set spec.rollout.abort to the revision to go back to those that there are.
 	ReasonStandbyStarting xpv2.ConditionReason = "StandbyStarting"
-	// ReasonStateLost: the state of the rollout is lost. Set spec.lifecycle.promote or abort to the revision.
+	// ReasonStateLost: the state of the rollout is lost. Set spec.rollout.promote or abort to the revision.
 	ReasonStateLost xpv2.ConditionReason = "StateLost"
 	// ReasonMirrorNotOffered: the Gateway does not support spec.lifecycle.mirror. Remove mirror, set its percent to
 	// 100, or use another Gateway.
@@ -111,7 +116,7 @@ const (
 	ReasonNotServing xpv2.ConditionReason = "NotServing"
 	// ReasonNeverReady: replicas of the revision did not become ready in probes.startupSeconds.
 	ReasonNeverReady xpv2.ConditionReason = "NeverReady"
-	// ReasonAborted: spec.lifecycle.abort names the revision, or spec.lifecycle was removed before it had passed.
+	// ReasonAborted: spec.rollout.abort names the revision, or spec.lifecycle was removed before it had passed.
 	ReasonAborted xpv2.ConditionReason = "Aborted"
 	// ReasonReverted: the spec describes the previous revision again.
 	ReasonReverted xpv2.ConditionReason = "Reverted"

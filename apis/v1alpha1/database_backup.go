@@ -95,7 +95,8 @@ type DatabaseBackup struct {
 
 	// MaxArchiveBacklog is how much write-ahead log can wait on the volume while the bucket is unreachable, at most
 	// half of spec.storage. Beyond it the oldest log is dropped, so that writes can continue. Then some moments before
-	// the next backup cannot be restored, which the condition PITRContinuous reports. Default: a fifth of spec.storage.
+	// the next backup cannot be restored, which the condition PITRContinuous reports. By default a fifth of spec.storage can wait,
+	// and more as long as the volume is not nearly full.
 	//
 	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('128Mi')) >= 0",message="must be a quantity of at least 128Mi, for instance 5Gi"
 	// +kubebuilder:example="5Gi"

@@ -2,7 +2,10 @@
 
 package v1alpha1
 
-import "k8s.io/apimachinery/pkg/api/resource"
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // StorageGrowth lets volumes grow automatically when data fills them. They do not grow for write-ahead log that a
 // replication slot or a failing archive retains: more space would only delay the failure.
@@ -79,4 +82,10 @@ type VolumeStatus struct {
 	//
 	// +optional
 	Fill string `json:"fill,omitempty"`
+
+	// Diverged is since when the volume also holds data of a former leader that could not follow, in the folder
+	// pgdata.diverged. It is removed after seven days, or when the volume gets full.
+	//
+	// +optional
+	Diverged *metav1.Time `json:"diverged,omitempty"`
 }

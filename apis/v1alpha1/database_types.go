@@ -60,6 +60,9 @@ const EnginePostgres Engine = "postgres"
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.plan) && has(self.resources))",message="set plan or resources, not both: a plan defines the resources"
 // +kubebuilder:validation:XValidation:rule="!has(self.consumers) || self.consumers.all(c, !has(c.database) || (has(self.databases) && self.databases.exists(d, d.name == c.database)))",fieldPath=".consumers",message="database must be one of spec.databases: add it there, or remove it for the first"
+// +kubebuilder:validation:XValidation:rule="!has(self.replication) || !has(self.replication.slots) || self.replication.slots.all(c, !has(c.database) || (has(self.databases) && self.databases.exists(d, d.name == c.database)))",fieldPath=".replication.slots",message="database must be one of spec.databases: add it there, or remove it for the first"
+// +kubebuilder:validation:XValidation:rule="!has(self.replication) || !has(self.replication.publications) || self.replication.publications.all(c, !has(c.database) || (has(self.databases) && self.databases.exists(d, d.name == c.database)))",fieldPath=".replication.publications",message="database must be one of spec.databases: add it there, or remove it for the first"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.config) || !('wal_level' in oldSelf.config) || oldSelf.config['wal_level'].lowerAscii() != 'logical' || (has(self.config) && 'wal_level' in self.config && self.config['wal_level'].lowerAscii() == 'logical')",fieldPath=".config",message="wal_level cannot change from logical to another value, because a server with replication slots does not start then: keep it; logical only writes a little more"
 // +kubebuilder:validation:XValidation:rule="has(self.from) == has(oldSelf.from) && (!has(self.from) || self.from == oldSelf.from)",fieldPath=".from",message="from cannot be changed, added or removed: it is used only when a Database is created; make another Database"
 type DatabaseSpec struct {
 	// Engine: postgres. It cannot change.
@@ -138,6 +141,13 @@ type DatabaseSpec struct {
 	// +listMapKey=name
 	// +optional
 	Consumers []Consumer `json:"consumers,omitempty"`
+
+	// Replication lets consumers read changes of data in the order of commits (change data capture). A change restarts
+	// nothing. Default: no slots and no publications.
+	//
+	// +kubebuilder:example={"publications":{{"name":"orders_changes","allTables":true}}}
+	// +optional
+	Replication *DatabaseReplication `json:"replication,omitempty"`
 
 	// Credentials define how the logins of consumers are rotated. Default: no rotation.
 	//
@@ -401,6 +411,15 @@ type Consumer struct {
 	// +kubebuilder:example=ReadWrite
 	// +optional
 	Access ConsumerAccess `json:"access,omitempty"`
+
+	// Replication lets the consumer read changes from replication slots, of every table that is published. It can also
+	// create slots and drop them, also slots of other consumers. Its Secret points to the leader, and it cannot use
+	// poolers. It needs version 17 or later and the parameter wal_level with the value logical. A change restarts
+	// nothing. Default: false.
+	//
+	// +kubebuilder:example=true
+	// +optional
+	Replication bool `json:"replication,omitempty"`
 
 	// Credentials of this consumer: a field here overrides the same field of spec.credentials.
 	//

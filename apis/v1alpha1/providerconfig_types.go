@@ -32,8 +32,9 @@ const (
 
 // A ProviderConfig connects managed resources of the same namespace to one outside service: an S3 server, an MLflow
 // model registry or a Prometheus. Its Secrets are read from this namespace only. Its URLs are checked at every
-// connection: loopback, link-local and metadata addresses and the API server are blocked, unless the provider runs with
-// --allow-tenant-cidr. It cannot be deleted while a managed resource uses it.
+// connection: private, loopback, link-local and metadata addresses and the API server are blocked, except Services of the
+// same namespace, unless the provider runs with --allow-tenant-cidr or --allow-tenant-host. It cannot be deleted while a
+// managed resource uses it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -249,6 +250,7 @@ type S3Config struct {
 
 // SharedS3Config is the address of an S3 server that many namespaces share.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.workloadKeyPerNamespace) || !self.workloadKeyPerNamespace || has(self.workloadCredentials)",message="workloadKeyPerNamespace: needs workloadCredentials, whose secretRef.name is the first part of the names of the Secrets"
 // +kubebuilder:example={"endpoint": "https://s3.example.org", "credentials": {"secretRef": {"name": "s3"}}}
 type SharedS3Config struct {
 	S3Config `json:",inline"`
@@ -263,6 +265,15 @@ type SharedS3Config struct {
 	// +kubebuilder:example="{namespace}-"
 	// +optional
 	BucketPrefix *string `json:"bucketPrefix,omitempty"`
+
+	// WorkloadKeyPerNamespace reads the key for the clients of buckets from a Secret for each namespace: the name in
+	// workloadCredentials, a hyphen, and the namespace of the Bucket. The key of a namespace needs rights on the buckets
+	// of that namespace only. Default: false, so that the clients of all namespaces have the same key, and with it the
+	// buckets of all.
+	//
+	// +kubebuilder:example=true
+	// +optional
+	WorkloadKeyPerNamespace bool `json:"workloadKeyPerNamespace,omitempty"`
 }
 
 // S3Credentials are an access key.

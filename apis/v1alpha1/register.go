@@ -15,6 +15,7 @@ var GroupVersion = schema.GroupVersion{Group: "capstan.dev", Version: "v1alpha1"
 var (
 	AlgorithmGroupVersionKind               = GroupVersion.WithKind("Algorithm")
 	DatabaseGroupVersionKind                = GroupVersion.WithKind("Database")
+	ExperimentGroupVersionKind              = GroupVersion.WithKind("Experiment")
 	ProviderConfigGroupVersionKind          = GroupVersion.WithKind("ProviderConfig")
 	ClusterProviderConfigGroupVersionKind   = GroupVersion.WithKind("ClusterProviderConfig")
 	ProviderConfigUsageGroupVersionKind     = GroupVersion.WithKind("ProviderConfigUsage")
@@ -26,6 +27,7 @@ var SchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&Algorithm{}, &AlgorithmList{},
 		&Database{}, &DatabaseList{},
+		&Experiment{}, &ExperimentList{},
 		&ProviderConfig{}, &ProviderConfigList{},
 		&ClusterProviderConfig{}, &ClusterProviderConfigList{},
 		&ProviderConfigUsage{}, &ProviderConfigUsageList{},

@@ -65,6 +65,11 @@ type DatabaseSettings struct {
 	//
 	// +optional
 	Backup DatabaseBackupSettings `json:"backup,omitzero"`
+
+	// Allowed limits what specs can name beyond their namespace. Default: no limits.
+	//
+	// +optional
+	Allowed AllowedToDatabases `json:"allowed,omitzero"`
 }
 
 // DatabaseBackupSettings are where backups go for Databases without spec.backup.to.
@@ -81,6 +86,14 @@ type DatabaseBackupSettings struct {
 	// +kubebuilder:example="standard"
 	// +optional
 	StorageClassName string `json:"storageClassName,omitempty"`
+
+	// LeastRate is the rate, in bytes per second, that the slowest backup of a whole member reaches on this platform. A
+	// backup may take as long as the data of a Database takes at this rate, but at least 6 hours, and a verification twice
+	// as long. A change restarts nothing. Default: 20Mi.
+	//
+	// +kubebuilder:example="20Mi"
+	// +optional
+	LeastRate *resource.Quantity `json:"leastRate,omitempty"`
 }
 
 // BackupDestination is a kind of destination for backups.

@@ -29,6 +29,22 @@ type Settings struct {
 	//
 	// +optional
 	Database DatabaseSettings `json:"database,omitempty"`
+
+	// Alerts holds settings of the alerts of both kinds.
+	//
+	// +optional
+	Alerts AlertSettings `json:"alerts,omitzero"`
+}
+
+// AlertSettings are the choices of a platform team for the alerts of Algorithms and Databases.
+type AlertSettings struct {
+	// RunbookPage is the page that the annotation runbook_url of alerts leads to: an http or https URL without #. The URL
+	// of an alert has # and the alert's name in lower case after it. Default: docs/alerts.md of Capstan.
+	//
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:example="https://wiki.example.org/runbooks/capstan"
+	// +optional
+	RunbookPage string `json:"runbookPage,omitempty"`
 }
 
 // AlgorithmSettings are the choices of a platform team for every Algorithm. A change affects Algorithms that do not set
@@ -103,6 +119,11 @@ type AlgorithmSettings struct {
 	//
 	// +optional
 	Pod AlgorithmPodSettings `json:"pod,omitzero"`
+
+	// Allowed limits what specs can name beyond their namespace. Default: no limits.
+	//
+	// +optional
+	Allowed AllowedToAlgorithms `json:"allowed,omitzero"`
 }
 
 // AlgorithmPodSettings limit what spec.pod of an Algorithm can add to pods.

@@ -32,47 +32,78 @@ func lifecycleAccepted() map[string]map[string]any {
 		"LifecycleManyNines":     `lifecycle: {successThreshold: 0.99999}`,
 		"LifecycleOneSample":     `lifecycle: {minSamples: 1}`,
 		"LifecycleMostSamples":   `lifecycle: {minSamples: 1000000}`,
-		"LifecycleLatency":       `lifecycle: {latency: {maxMs: 50, percentile: 99}}`,
-		"LifecycleRegression":    `lifecycle: {latency: {maxRegressionPercent: 10}}`,
+		"LifecycleLatency":       `{lifecycle: {maxLatencyIncreasePercent: 10}, objectives: {latencyPercentile: 99}}`,
+		"ObjectivesWhole":        `objectives: {successRatio: 0.9999, latencyMs: 3600000, latencyPercentile: 50}`,
+		"ObjectivesOfScaling":    `{objectives: {latencyPercentile: 99}, scaling: {maxReplicas: 10, targetLatencyMs: 50}}`,
 		"LifecycleFailures":      `lifecycle: {maxFailureIncreasePercent: 1000}`,
-		"LifecycleMetric":        `lifecycle: {metrics: [{name: revenue, query: sum(revenue), min: 0.98, max: 0.98, relativeTo: Baseline}]}`,
-		"LifecycleMetricBelow0":  `lifecycle: {metrics: [{name: p, query: sum(revenue), max: -1}]}`,
+		"LifecycleMetric":        `{lifecycle: {}, metrics: {checks: [{name: revenue, query: sum(revenue), min: 0.98, max: 0.98, relativeTo: Baseline}]}}`,
+		"LifecycleMetricSaysSo":  `{lifecycle: {}, metrics: {checks: [{name: p, query: sum(revenue), max: -1, appliesTo: Candidate, relativeTo: Baseline}]}}`,
 		"LifecycleDrift":         `lifecycle: {rollbackOnDrift: true, drift: {query: q}}`,
 		"LifecycleDriftOfServer": `lifecycle: {rollbackOnDrift: true, drift: {max: 0.3}}`,
 		"LifecycleDriftAlone":    `lifecycle: {drift: {query: q}}`,
-		"LifecycleDriftReported": `lifecycle: {rollbackOnDrift: false, drift: {action: Report, reference: 24h}}`,
+		"LifecycleDriftReported": `lifecycle: {rollbackOnDrift: false, drift: {query: q}}`,
 		"LifecycleDataDrift":     `lifecycle: {drift: {query: q, reference: 720h, method: KS, max: 0.05}}`,
 		"LifecycleNoDrift":       `lifecycle: {rollbackOnDrift: false}`,
 		"LifecycleContinue":      `lifecycle: {onNoData: Continue}`,
-		"LifecycleApproved":      `lifecycle: {approval: EveryStep, approve: [1a2b3c4d5e, "1a2b3c4d5e:1", "1a2b3c4d5e:50", "0123456789:100"]}`,
-		"LifecycleByHand":        `lifecycle: {promote: 1a2b3c4d5e, abort: 2b3c4d5e6f, retry: "0a1b2c3d4e#2"}`,
-		"LifecycleManyRetries":   `lifecycle: {retry: "0a1b2c3d4e#9999"}`,
+		"LifecycleApproved":      `{lifecycle: {approval: EveryStep}, rollout: {approve: [1a2b3c4d5e, "1a2b3c4d5e:1", "1a2b3c4d5e:50", "0123456789:100"]}}`,
+		"LifecycleByHand":        `{lifecycle: {}, rollout: {pause: true, promote: 1a2b3c4d5e, abort: 2b3c4d5e6f, retry: "0a1b2c3d4e#2"}}`,
+		"LifecycleManyRetries":   `{lifecycle: {}, rollout: {retry: "0a1b2c3d4e#9999"}}`,
 		"LifecycleFrozen":        `lifecycle: {freeze: [{cron: "0 17 * * 5", for: 62h, timeZone: Europe/Berlin}, {cron: "* * 1 1 *", for: 1m}, {cron: "0 0 1 * *", for: 744h, timeZone: Etc/GMT+1}]}`,
 		"LifecycleMatch":         `{route: {}, lifecycle: {match: [{header: X-User-Group, value: beta}, {cookie: early-access, value: "1"}]}}`,
-		"CandidateAlias":         `model: {from: registry, registry: {name: reco, alias: champion, liveAlias: live, candidateAlias: challenger}}`,
-		"CandidateAliasAlone":    `model: {from: registry, registry: {name: reco, version: "7", candidateAlias: challenger}}`,
 	} {
 		objects[name] = smallest(spec(text))
 	}
 	return objects
 }
 
+// addHooks with mistakes.
+func addHooks(add func(name, reason, lifecycle string, want ...string)) {
+	const (
+		one  = "spec.lifecycle.hooks[0]: Invalid value: set either job, or url, secretName or both of these"
+		url  = "must be an http or https URL without a user, for instance http://smoke.shop.svc/reco"
+		node = "must not be an address of a node, of a metadata service or of the API server: use the address of the hook"
+	)
+	hook := func(at, rest string) string { return `hooks: [{name: smoke, at: ` + at + `, ` + rest + `}]` }
+	at := func(field, value, says string) string {
+		return "spec.lifecycle.hooks[0]." + field + ": Invalid value: \"" + value + "\": " + says
+	}
+	add("HookOfTwo", "One of them runs.", hook("BeforeTraffic", `url: "http://a", job: {image: a}`), one)
+	add("HookOfNothing", "Nothing would run.", hook("BeforeTraffic", `timeout: 1m`), one)
+	add("HookJobTold", "Jobs are no notifications.", hook("Transition", `job: {image: a}`),
+		"spec.lifecycle.hooks[0].job: Invalid value: at Transition only HTTP requests are sent: set url, or another at")
+	add("HookUndoes", "What is decided stays.", hook("AfterRollback", `url: "http://a", onFailure: Hold`),
+		"spec.lifecycle.hooks[0].onFailure: Invalid value: needs at BeforeTraffic, DuringStep or BeforePromotion: the failure of a later hook is only reported: remove onFailure")
+	add("HookOfUser", "Everybody who reads the spec would know it.", hook("DuringStep", `url: "http://a:b@c"`), at("url", "http://a:b@c", url))
+	for name, target := range map[string]string{
+		"Loopback": "http://127.0.0.1:8080/", "Localhost": "https://localhost", "Metadata": "http://169.254.169.254/latest", "LinkLocal": "http://[fe80::1]/",
+		"APIServer": "https://kubernetes.default.svc/api", "None": "http://0.0.0.0",
+	} {
+		add("HookAt"+name, "The provider would refuse it.", hook("BeforePromotion", `url: "`+target+`"`), at("url", target, node))
+	}
+	add("HookSecret", "A Secret has no such name.", hook("BeforeTraffic", `secretName: A`), at("secretName", "A", "must be the name of a Secret"))
+	add("HookTimeout", "The bound is named.", hook("BeforeTraffic", `url: "http://a", timeout: 25h`), at("timeout", "25h", "must be from 1s to 24h, for instance 5m"))
+	add("HookImage", "It is no image.", hook("BeforeTraffic", `job: {image: "a b"}`),
+		at("job.image", "a b", "must be an image reference: letters, digits and any of . _ - / : @ +"))
+	add("HookName", "It is part of names.", `hooks: [{name: A, at: DuringStep, url: "http://a"}]`,
+		at("name", "A", "must be lower case letters, digits and '-', with a letter or digit at both ends"))
+}
+
 // lifecycleRefused are Algorithms with mistakes in it.
 func lifecycleRefused() map[string]refused {
 	const (
-		week     = "must be a time of at most 168h, for instance "
-		rising   = "must rise, for instance 5, 20, 50"
-		revision = "must be a revision of status.rollout, for instance 1a2b3c4d5e"
-		approval = "must be a revision of status.rollout, or one with a weight, for instance 1a2b3c4d5e:50"
-		retry    = "must be a revision of status.rollout.failed and the number of the attempt, for instance 1a2b3c4d5e#2"
-		deadline = "must be a time from 1m to 168h, for instance 1h"
-		frozen   = "must be a time from 1m to 744h, for instance 62h"
-		past     = "must be a time from 1m to 720h, for instance 24h"
-		distance = "must be above 0 and at most 10"
-		check    = "must be lower case letters, digits and '-', start with a letter and end with a letter or digit"
-		builtIn  = "must not be the name of a built-in check (success, success-against-baseline, latency, latency-against-baseline, drift): choose another"
-		value    = "must be letters, digits, '-', '_', '.' and '~'"
-		alias    = "must be letters, digits, '_' and '-', and not be latest or v with digits, which the registry reserves"
+		week      = "must be a time of at most 168h, for instance "
+		rising    = "must rise, for instance 5, 20, 50"
+		revision  = "must be a revision of status.rollout, for instance 1a2b3c4d5e"
+		approval  = "must be a revision of status.rollout, or one with a weight, for instance 1a2b3c4d5e:50"
+		retry     = "must be a revision of status.rollout.failed and the number of the attempt, for instance 1a2b3c4d5e#2"
+		deadline  = "must be a time from 1m to 168h, for instance 1h"
+		frozen    = "must be a time from 1m to 744h, for instance 62h"
+		past      = "must be a time from 1m to 720h, for instance 24h"
+		distance  = "must be above 0 and at most 10"
+		checkName = "must be lower case letters, digits and '-', start with a letter and end with a letter or digit"
+		builtIn   = "must not be the name of a built-in check (success, success-against-baseline, latency, latency-against-baseline, drift, data-drift, request-rate, in-flight, time-to-first-token, time-per-output-token, tokens-per-second, requests-waiting, cache-use): choose another"
+		value     = "must be letters, digits, '-', '_', '.' and '~'"
+		alias     = "must be letters, digits, '_' and '-', and not be latest or v with digits, which the registry reserves"
 	)
 	bound := func(field, is, says, at string) string {
 		return "spec.lifecycle." + field + ": Invalid value: " + is + ": spec.lifecycle." + field + " in body should be " + says + " than or equal to " + at
@@ -81,6 +112,11 @@ func lifecycleRefused() map[string]refused {
 	// add a case. A mistake is always told with the field that it is in.
 	add := func(name, reason, lifecycle string, want ...string) {
 		cases["Lifecycle"+name] = refused{reason: reason, object: smallest(spec(`lifecycle: {` + lifecycle + `}`)), want: want}
+	}
+
+	// ask is a case of what a person asks of a rollout.
+	ask := func(name, reason, rollout string, want ...string) {
+		cases["Rollout"+name] = refused{reason: reason, object: smallest(spec(`{lifecycle: {}, rollout: {` + rollout + `}}`)), want: want}
 	}
 
 	add("WeightAndSteps", "Which of them holds?", `canaryWeight: 20, steps: [5, 50]`,
@@ -127,6 +163,7 @@ func lifecycleRefused() map[string]refused {
 	} {
 		cases["Lifecycle"+name] = refused{reason: c.reason, object: smallest(spec(c.spec)), want: []string{c.want}}
 	}
+	addHooks(add)
 	add("NoStandby", "Nobody could take callers back.", `standbyReplicas: 0`, bound("standbyReplicas", "0", "greater", "1"))
 	add("ManyStandby", "The bound is named.", `standbyReplicas: 1001`, bound("standbyReplicas", "1001", "less", "1000"))
 	add("ThresholdOfAll", "No number of requests tells that nothing ever fails.", `successThreshold: 1`,
@@ -135,46 +172,76 @@ func lifecycleRefused() map[string]refused {
 	add("NoSamples", "No evidence is none.", `minSamples: 0`, bound("minSamples", "0", "greater", "1"))
 	add("ManySamples", "The bound is named.", `minSamples: 1000001`, bound("minSamples", "1000001", "less", "1000000"))
 
-	add("LatencyOfNothing", "Which latency?", `latency: {percentile: 99}`,
-		"spec.lifecycle.latency: Invalid value: maxMs, maxRegressionPercent: set at least one, otherwise nothing is checked")
-	add("LatencyAtOnce", "Every answer takes time.", `latency: {maxMs: 0}`, bound("latency.maxMs", "0", "greater", "1"))
-	add("LatencyTooSlow", "An hour is no answer.", `latency: {maxMs: 3600001}`, bound("latency.maxMs", "3600001", "less", "3600000"))
 	add("NoFailures", "Chance alone would exceed it.", `maxFailureIncreasePercent: 0`, bound("maxFailureIncreasePercent", "0", "greater", "1"))
 	add("AnyFailures", "The bound is named.", `maxFailureIncreasePercent: 1001`, bound("maxFailureIncreasePercent", "1001", "less", "1000"))
-	add("NoRegression", "Chance alone would exceed it.", `latency: {maxRegressionPercent: 0}`, bound("latency.maxRegressionPercent", "0", "greater", "1"))
-	add("AnyRegression", "The bound is named.", `latency: {maxRegressionPercent: 1001}`, bound("latency.maxRegressionPercent", "1001", "less", "1000"))
-	add("OtherPercentile", "The choices are named.", `latency: {maxMs: 50, percentile: 98}`,
-		`spec.lifecycle.latency.percentile: Unsupported value: 98: supported values: "50", "90", "95", "99"`)
+	add("NoLatencyIncrease", "Chance alone would exceed it.", `maxLatencyIncreasePercent: 0`, bound("maxLatencyIncreasePercent", "0", "greater", "1"))
+	add("AnyLatencyIncrease", "The bound is named.", `maxLatencyIncreasePercent: 1001`, bound("maxLatencyIncreasePercent", "1001", "less", "1000"))
+	for name, c := range map[string]struct{ reason, spec, want string }{
+		"Empty": {
+			"Nothing would come of it.", `objectives: {latencyPercentile: 99}`,
+			"spec.objectives: Invalid value: has no effect without successRatio, latencyMs, timeToFirstTokenMs and timePerOutputTokenMs: set at least one of them",
+		},
+		"OfAll": {
+			"No number of requests tells that nothing ever fails.", `objectives: {successRatio: 1}`,
+			"spec.objectives.successRatio: Invalid value: 1: must be above 0 and below 1, for instance 0.99: with 1 no request can fail",
+		},
+		"InPercent": {
+			"The form is named.", `objectives: {successRatio: 99}`,
+			"spec.objectives.successRatio: Invalid value: 99: must be above 0 and below 1, for instance 0.99: with 1 no request can fail",
+		},
+		"AtOnce": {
+			"Every answer takes time.", `objectives: {latencyMs: 0}`,
+			"spec.objectives.latencyMs: Invalid value: 0: spec.objectives.latencyMs in body should be greater than or equal to 1",
+		},
+		"TooSlow": {
+			"An hour is no answer.", `objectives: {latencyMs: 3600001}`,
+			"spec.objectives.latencyMs: Invalid value: 3600001: spec.objectives.latencyMs in body should be less than or equal to 3600000",
+		},
+		"OtherPercentile": {
+			"The choices are named.", `objectives: {latencyMs: 50, latencyPercentile: 98}`,
+			`spec.objectives.latencyPercentile: Unsupported value: 98: supported values: "50", "90", "95", "99"`,
+		},
+		"OldName": {
+			"Who edits an old manifest is told.", `lifecycle: {latency: {maxMs: 50}}`, `unknown field "spec.lifecycle.latency"`,
+		},
+		"RolloutAlone": {
+			"There is none to pause.", `rollout: {pause: true}`,
+			"spec.rollout: Invalid value: needs lifecycle, because without it there is no rollout to pause, approve, promote, abort or retry: set lifecycle, or remove rollout",
+		},
+	} {
+		cases["Objectives"+name] = refused{reason: c.reason, object: smallest(spec(c.spec)), want: []string{c.want}}
+	}
 
 	metric := `name: revenue, query: sum(revenue)`
-	add("ManyMetrics", "Each is a query each time.", `metrics: [`+ownMetrics(9)+`]`,
-		"spec.lifecycle.metrics: Too many: 9: must have at most 8 items")
-	add("MetricWithoutBounds", "Nothing would be asked.", `metrics: [{`+metric+`}]`,
-		"spec.lifecycle.metrics[0]: Invalid value: min, max: set at least one, otherwise nothing is checked")
-	add("MetricMinAboveMax", "Nothing could pass.", `metrics: [{`+metric+`, min: 2, max: 1}]`,
-		"spec.lifecycle.metrics[0].min: Invalid value: min must not be above max: lower min or raise max")
-	add("MetricInUpperCase", "The form is named.", `metrics: [{name: Revenue, query: q, min: 1}]`,
-		`spec.lifecycle.metrics[0].name: Invalid value: "Revenue": `+check)
-	add("MetricOfOurs", "Two checks would have the name.", `metrics: [{name: latency-against-baseline, query: q, min: 1}]`,
-		`spec.lifecycle.metrics[0].name: Invalid value: "latency-against-baseline": `+builtIn)
-	add("MetricLongName", "The bound is named.", `metrics: [{name: `+strings.Repeat("a", 64)+`, query: q, min: 1}]`,
-		"spec.lifecycle.metrics[0].name: Too long: may not be more than 63 bytes")
-	add("MetricTwice", "Which one holds?", `metrics: [{`+metric+`, min: 1}, {`+metric+`, max: 2}]`, `spec.lifecycle.metrics[1]: Duplicate value: {"name":"revenue"}`)
-	add("MetricWithoutQuery", "What is asked?", `metrics: [{name: revenue, min: 1}]`, "spec.lifecycle.metrics[0].query: Required value")
-	add("MetricEmptyQuery", "What is asked?", `metrics: [{name: revenue, query: "", min: 1}]`,
-		`spec.lifecycle.metrics[0].query: Invalid value: "": spec.lifecycle.metrics[0].query in body should be at least 1 chars long`)
-	add("MetricLongQuery", "The bound is named.", `metrics: [{name: revenue, query: `+strings.Repeat("q", 2049)+`, min: 1}]`,
-		"spec.lifecycle.metrics[0].query: Too long: may not be more than 2048 bytes")
-	add("MetricRelativeToOther", "The choice is named.", `metrics: [{`+metric+`, min: 1, relativeTo: Yesterday}]`,
-		`spec.lifecycle.metrics[0].relativeTo: Unsupported value: "Yesterday": supported values: "Baseline"`)
+	check := func(name, reason, checks string, want ...string) {
+		cases["Lifecycle"+name] = refused{reason: reason, object: smallest(spec(`{lifecycle: {}, metrics: {checks: [` + checks + `]}}`)), want: want}
+	}
+	check("ManyMetrics", "Each is a query each time.", ``+ownMetrics(17)+``,
+		"spec.metrics.checks: Too many: 17: must have at most 16 items")
+	check("MetricWithoutBounds", "Nothing would be asked.", `{`+metric+`}`,
+		"spec.metrics.checks[0]: Invalid value: min, max: set at least one, otherwise nothing is checked")
+	check("MetricMinAboveMax", "Nothing could pass.", `{`+metric+`, min: 2, max: 1}`,
+		"spec.metrics.checks[0].min: Invalid value: min must not be above max: lower min or raise max")
+	check("MetricInUpperCase", "The form is named.", `{name: Revenue, query: q, min: 1}`,
+		`spec.metrics.checks[0].name: Invalid value: "Revenue": `+checkName)
+	check("MetricOfOurs", "Two checks would have the name.", `{name: latency-against-baseline, query: q, min: 1}`,
+		`spec.metrics.checks[0].name: Invalid value: "latency-against-baseline": `+builtIn)
+	check("MetricLongName", "The bound is named.", `{name: `+strings.Repeat("a", 64)+`, query: q, min: 1}`,
+		"spec.metrics.checks[0].name: Too long: may not be more than 63 bytes")
+	check("MetricTwice", "Which one holds?", `{`+metric+`, min: 1}, {`+metric+`, max: 2}`, `spec.metrics.checks[1]: Duplicate value: {"name":"revenue"}`)
+	check("MetricWithoutQuery", "What is asked?", `{name: revenue, min: 1}`, "spec.metrics.checks[0].query: Required value")
+	check("MetricEmptyQuery", "What is asked?", `{name: revenue, query: "", min: 1}`,
+		`spec.metrics.checks[0].query: Invalid value: "": spec.metrics.checks[0].query in body should be at least 1 chars long`)
+	check("MetricLongQuery", "The bound is named.", `{name: revenue, query: `+strings.Repeat("q", 2049)+`, min: 1}`,
+		"spec.metrics.checks[0].query: Too long: may not be more than 2048 bytes")
+	check("MetricRelativeToOther", "The choice is named.", `{`+metric+`, min: 1, relativeTo: Yesterday}`,
+		`spec.metrics.checks[0].relativeTo: Unsupported value: "Yesterday": supported values: "Baseline"`)
 
-	const contradicts = "spec.lifecycle.rollbackOnDrift: Invalid value: contradicts drift.action: remove rollbackOnDrift, or set drift.action to Report where it is false"
-	add("DriftForNothing", "Nothing would come of it.", `drift: {query: q, action: Report}`,
-		"spec.lifecycle.drift.action: Invalid value: Report has no effect without reference, the time to compare with: set reference, or remove drift")
-	add("DriftNotRolledBack", "Which of the two?", `rollbackOnDrift: false, drift: {query: q}`, contradicts)
-	add("DriftOnlyReported", "Which of the two?", `rollbackOnDrift: true, drift: {query: q, action: Report, reference: 24h}`, contradicts)
-	add("DriftIgnored", "The choices are named.", `drift: {action: Ignore}`,
-		`spec.lifecycle.drift.action: Unsupported value: "Ignore": supported values: "Rollback", "Report"`)
+	check("MetricOfBothToOne", "What would the live revision be compared with?", `{`+metric+`, min: 1, relativeTo: Baseline, appliesTo: Both}`,
+		"spec.metrics.checks[0].appliesTo: Invalid value: must be Candidate with relativeTo, because the live revision is what the candidate is compared with: remove appliesTo or relativeTo")
+	check("MetricOfOther", "The choices are named.", `{`+metric+`, min: 1, appliesTo: Next}`,
+		`spec.metrics.checks[0].appliesTo: Unsupported value: "Next": supported values: "Live", "Candidate", "Both"`)
+
 	add("DriftEmptyQuery", "Which distribution?", `rollbackOnDrift: true, drift: {query: ""}`,
 		`spec.lifecycle.drift.query: Invalid value: "": spec.lifecycle.drift.query in body should be at least 1 chars long`)
 	add("DriftLongQuery", "The bound is named.", `rollbackOnDrift: true, drift: {query: `+strings.Repeat("q", 2049)+`}`,
@@ -192,19 +259,19 @@ func lifecycleRefused() map[string]refused {
 		`spec.lifecycle.onNoData: Unsupported value: "Promote": supported values: "Hold", "Rollback", "Continue"`)
 	add("ApprovalAlways", "The choices are named.", `approval: Always`,
 		`spec.lifecycle.approval: Unsupported value: "Always": supported values: "None", "BeforePromotion", "EveryStep"`)
-	add("ApproveAnything", "It would approve what nobody knows yet.", `approve: ["*"]`, `spec.lifecycle.approve[0]: Invalid value: "*": `+approval)
-	add("ApproveNothing", "A share of no callers needs nobody to agree.", `approve: ["1a2b3c4d5e:0"]`, `spec.lifecycle.approve[0]: Invalid value: "1a2b3c4d5e:0": `+approval)
-	add("ApproveTwice", "Once is enough.", `approve: [1a2b3c4d5e, 1a2b3c4d5e]`, `spec.lifecycle.approve[1]: Duplicate value: "1a2b3c4d5e"`)
-	add("ApproveLong", "The bound is named.", `approve: [`+strings.Repeat("a", 33)+`]`, "spec.lifecycle.approve[0]: Too long: may not be more than 32 bytes")
-	add("ApproveMany", "Those that are left behind mean nothing.", `approve: [`+approvals(33)+`]`,
-		"spec.lifecycle.approve: Too many: 33: must have at most 32 items")
-	add("PromoteImage", "A tag may mean another revision tomorrow.", `promote: "2.1.5"`, `spec.lifecycle.promote: Invalid value: "2.1.5": `+revision)
-	add("PromoteLong", "The bound is named.", `promote: 1a2b3c4d5e6`, "spec.lifecycle.promote: Too long: may not be more than 10 bytes")
-	add("AbortTrue", "Which revision?", `abort: "true"`, `spec.lifecycle.abort: Invalid value: "true": `+revision)
-	add("AbortLong", "The bound is named.", `abort: 1a2b3c4d5e6`, "spec.lifecycle.abort: Too long: may not be more than 10 bytes")
-	add("RetryFirst", "The first attempt is the one that failed.", `retry: "1a2b3c4d5e#1"`, `spec.lifecycle.retry: Invalid value: "1a2b3c4d5e#1": `+retry)
-	add("RetryWithoutNumber", "It would be tried again and again.", `retry: 1a2b3c4d5e`, `spec.lifecycle.retry: Invalid value: "1a2b3c4d5e": `+retry)
-	add("RetryLong", "The bound is named.", `retry: "1a2b3c4d5e#123456"`, "spec.lifecycle.retry: Too long: may not be more than 16 bytes")
+	ask("ApproveAnything", "It would approve what nobody knows yet.", `approve: ["*"]`, `spec.rollout.approve[0]: Invalid value: "*": `+approval)
+	ask("ApproveNothing", "A share of no callers needs nobody to agree.", `approve: ["1a2b3c4d5e:0"]`, `spec.rollout.approve[0]: Invalid value: "1a2b3c4d5e:0": `+approval)
+	ask("ApproveTwice", "Once is enough.", `approve: [1a2b3c4d5e, 1a2b3c4d5e]`, `spec.rollout.approve[1]: Duplicate value: "1a2b3c4d5e"`)
+	ask("ApproveLong", "The bound is named.", `approve: [`+strings.Repeat("a", 33)+`]`, "spec.rollout.approve[0]: Too long: may not be more than 32 bytes")
+	ask("ApproveMany", "Those that are left behind mean nothing.", `approve: [`+approvals(33)+`]`,
+		"spec.rollout.approve: Too many: 33: must have at most 32 items")
+	ask("PromoteImage", "A tag may mean another revision tomorrow.", `promote: "2.1.5"`, `spec.rollout.promote: Invalid value: "2.1.5": `+revision)
+	ask("PromoteLong", "The bound is named.", `promote: 1a2b3c4d5e6`, "spec.rollout.promote: Too long: may not be more than 10 bytes")
+	ask("AbortTrue", "Which revision?", `abort: "true"`, `spec.rollout.abort: Invalid value: "true": `+revision)
+	ask("AbortLong", "The bound is named.", `abort: 1a2b3c4d5e6`, "spec.rollout.abort: Too long: may not be more than 10 bytes")
+	ask("RetryFirst", "The first attempt is the one that failed.", `retry: "1a2b3c4d5e#1"`, `spec.rollout.retry: Invalid value: "1a2b3c4d5e#1": `+retry)
+	ask("RetryWithoutNumber", "It would be tried again and again.", `retry: 1a2b3c4d5e`, `spec.rollout.retry: Invalid value: "1a2b3c4d5e": `+retry)
+	ask("RetryLong", "The bound is named.", `retry: "1a2b3c4d5e#123456"`, "spec.rollout.retry: Too long: may not be more than 16 bytes")
 
 	add("FreezeWithoutEnd", "How long does it last?", `freeze: [{cron: "0 17 * * 5"}]`, "spec.lifecycle.freeze[0].for: Required value")
 	add("FreezeWithoutBegin", "When does it begin?", `freeze: [{for: 1h}]`, "spec.lifecycle.freeze[0].cron: Required value")
@@ -244,27 +311,6 @@ func lifecycleRefused() map[string]refused {
 		"spec.lifecycle.match: Too many: 5: must have at most 4 items")
 	add("Unknown", "A typing error is told, not ignored.", `canaryWeigth: 20`, `unknown field "spec.lifecycle.canaryWeigth"`)
 
-	for name, text := range map[string]string{
-		"CandidateIsFollowed": `alias: challenger`,
-		"CandidateIsLive":     `version: "7", liveAlias: challenger`,
-	} {
-		cases[name] = refused{
-			reason: "It would say two things.",
-			object: smallest(spec(`model: {from: registry, registry: {name: reco, candidateAlias: challenger, ` + text + `}}`)),
-			want: []string{"spec.model.registry.candidateAlias: Invalid value: candidateAlias must differ from alias and liveAlias: " +
-				"choose another name"},
-		}
-	}
-	cases["ReservedCandidateAlias"] = refused{
-		reason: "MLflow keeps it for itself.",
-		object: smallest(spec(`model: {from: registry, registry: {name: reco, version: "7", candidateAlias: latest}}`)),
-		want:   []string{`spec.model.registry.candidateAlias: Invalid value: "latest": ` + alias},
-	}
-	cases["LongCandidateAlias"] = refused{
-		reason: "The bound is named.",
-		object: smallest(spec(`model: {from: registry, registry: {name: reco, version: "7", candidateAlias: ` + strings.Repeat("a", 201) + `}}`)),
-		want:   []string{"spec.model.registry.candidateAlias: Too long: may not be more than 200 bytes"},
-	}
 	return cases
 }
 
@@ -298,20 +344,19 @@ func TestLifecycleDefaults(t *testing.T) {
 			reason: "The share of callers has no default here, because steps take its place.",
 			spec:   `lifecycle: {}`,
 			want: map[string]any{
-				"soak": "2m", "deadline": "1h", "bake": "30m", "successThreshold": 0.99, "minSamples": int64(100),
+				"soak": "2m", "deadline": "1h", "bake": "30m", "minSamples": int64(100),
 				"onNoData": "Hold", "approval": "None", "capacity": "Surge",
 			},
 		},
 		"Below": {
 			reason: "What is set has defaults of its own.",
 			spec: `lifecycle: {soak: 0s, deadline: 2h, bake: 0s, successThreshold: 0, minSamples: 1, onNoData: Continue, approval: EveryStep, ` +
-				`latency: {maxMs: 50}, drift: {query: q, reference: 24h}, freeze: [{cron: "0 17 * * 5", for: 62h}]}`,
+				`drift: {query: q, reference: 24h}, freeze: [{cron: "0 17 * * 5", for: 62h}]}`,
 			want: map[string]any{
 				"soak": "0s", "deadline": "2h", "bake": "0s", "successThreshold": int64(0), "minSamples": int64(1),
 				"onNoData": "Continue", "approval": "EveryStep", "capacity": "Surge",
-				"latency": map[string]any{"maxMs": int64(50), "percentile": int64(95)},
-				"drift":   map[string]any{"action": "Rollback", "query": "q", "reference": "24h", "method": "PSI", "max": 0.2},
-				"freeze":  []any{map[string]any{"cron": "0 17 * * 5", "for": "62h", "timeZone": "UTC"}},
+				"drift":  map[string]any{"query": "q", "reference": "24h", "method": "PSI", "max": 0.2},
+				"freeze": []any{map[string]any{"cron": "0 17 * * 5", "for": "62h", "timeZone": "UTC"}},
 			},
 		},
 	}

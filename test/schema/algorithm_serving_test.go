@@ -9,28 +9,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// servingAccepted are Algorithms with the fields that serve: model, scaling, metrics, probes, route, access.
+// servingAccepted are Algorithms with the fields that serve: scaling, metrics, probes, route, access.
 func servingAccepted() map[string]map[string]any {
 	objects := map[string]map[string]any{}
 	for name, text := range map[string]string{
 		"SecretWithDots":        `secrets: [{name: reco.license}]`,
-		"ModelByVersion":        `model: {from: registry, registry: {name: reco, version: "7"}}`,
-		"ModelByAlias":          `model: {from: registry, registry: {name: reco, alias: champion, liveAlias: live}}`,
-		"ModelWithSpaces":       `model: {from: registry, registry: {name: "reco für alle", version: "7"}}`,
-		"AliasLikeVersion":      `model: {from: registry, registry: {name: reco, alias: v1-stable}}`,
-		"ModelOneObject":        `model: {from: s3, s3: {uri: s3://models/reco/7/model.onnx}}`,
-		"ModelFolder":           `model: {from: s3, s3: {uri: s3://models/reco/7/}}`,
-		"ModelOnMinIO":          `model: {from: s3, s3: {uri: s3://models/reco, endpoint: "http://minio.storage.svc:9000"}}`,
-		"ModelImage":            `model: {from: oci, oci: {reference: "registry.example.org:5000/models/reco@sha256:` + strings.Repeat("0", 64) + `"}}`,
-		"ModelImageWithLogin":   `model: {from: oci, oci: {reference: registry.example.org/models/reco:7}, credentials: {name: login}}`,
-		"ModelImageVerified":    `model: {from: oci, oci: {reference: r.example.org/reco:7, delivery: InitContainer}, digest: "sha256:` + strings.Repeat("a", 64) + `", cache: {size: 1Gi}}`,
-		"ModelVolume":           `model: {from: volume, volume: {claimName: models}}`,
-		"ModelVolumePath":       `model: {from: volume, volume: {claimName: models, path: reco..old/7}}`,
-		"ModelVolumeVerified":   `model: {from: volume, volume: {claimName: models}, size: 12}`,
-		"WholeCache":            `model: {from: s3, s3: {uri: s3://models/reco}, cache: {size: 21474836480, accessMode: ReadWriteOnce}}`,
 		"MIG":                   `resources: {gpu: nvidia.com/mig-1g.10gb, gpuProducts: [NVIDIA-A100-SXM4-40GB]}`,
+		"DeviceClass":           `resources: {deviceClass: gpu.nvidia.com, gpuCount: 2, deviceSelectors: ["device.driver == 'gpu.nvidia.com'"]}`,
 		"LatencyTarget":         `scaling: {maxReplicas: 10, targetLatencyMs: 50}`,
-		"LatencyTargetBySignal": `scaling: {maxReplicas: 10, targetLatencyMs: 50, signal: InFlight, percentile: 99}`,
+		"LatencyTargetBySignal": `scaling: {maxReplicas: 10, targetLatencyMs: 50, signal: InFlight}`,
 		"InFlightPerReplica":    `scaling: {maxReplicas: 10, signal: InFlight, perReplica: 6}`,
 		"RatePerReplica":        `scaling: {maxReplicas: 10, signal: RequestRate, perReplica: 0.5}`,
 		"OwnQuery":              `scaling: {maxReplicas: 10, signal: Query, query: sum(queue_length), perReplica: 20}`,
@@ -41,10 +28,9 @@ func servingAccepted() map[string]map[string]any {
 		"SameWindow":            `metrics: {interval: 30s, window: 30s}`,
 		"LongestWindow":         `metrics: {interval: 1h, window: 6h}`,
 		"WindowAloneMayBeShort": `metrics: {window: 30s}`,
-		"BoundsOfRatio":         `metrics: {successRatio: 1}`,
 		"CheckOneValue":         `metrics: {checks: [{name: queue, query: avg(q), min: 1, max: 1}]}`,
 		"CheckZero":             `metrics: {checks: [{name: queue, query: avg(q), max: 0}]}`,
-		"CheckBelowZero":        `metrics: {checks: [{name: drift, query: avg(q), min: -0.5}]}`,
+		"CheckBelowZero":        `metrics: {checks: [{name: skew, appliesTo: Live, query: avg(q), min: -0.5}]}`,
 		"ProbePath":             `probes: {path: "/health?deep=1", startupSeconds: 7200}`,
 		"WarmUpByGet":           `probes: {warmUp: {path: /}}`,
 		"WarmUpText":            `probes: {warmUp: {path: /predict, body: "läuft", contentType: "text/plain; charset=utf-8"}}`,
@@ -70,22 +56,10 @@ func servingRefused() map[string]refused {
 		object = "must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
 		label  = "must be the value of a label: letters, digits, '-', '_' and '.', with a letter or digit at both ends"
 		folder = "must be an absolute path without ':', other than / and /dev/shm"
-		url    = "must be a URL that begins with https:// or http://"
-		alias  = "must be letters, digits, '_' and '-', and not be latest or v with digits, which the registry reserves"
-		cached = "a cache is only for downloaded models: remove it, because a volume needs none and the node caches an image volume"
-		inRef  = "an image volume is verified by the digest in oci.reference: "
-		s3     = "must be of the form s3://bucket/prefix"
-		image  = "must be the reference of an image, for instance registry.example.org/models/reco@sha256:…"
-		bytes  = "must be a quantity of at least 1Mi, for instance 20Gi"
-		number = "must be the number of a version"
 		check  = "must be lower case letters, digits and '-', start with a letter and end with a letter or digit"
 		plain  = "must be an absolute path of a URL, without a query"
 		asked  = "must be an absolute path of a URL"
 	)
-	model := func(text string) map[string]any {
-		return smallest(spec(`model: {from: registry, registry: ` + text + `}`))
-	}
-	fromS3 := func(text string) map[string]any { return smallest(spec(`model: {from: s3, s3: ` + text + `}`)) }
 	scaling := func(text string) map[string]any { return smallest(spec(`scaling: {maxReplicas: 10, ` + text + `}`)) }
 	metrics := func(text string) map[string]any { return smallest(spec(`metrics: {` + text + `}`)) }
 	checks := func(text string) map[string]any { return smallest(spec(`metrics: {checks: [` + text + `]}`)) }
@@ -143,212 +117,6 @@ func servingRefused() map[string]refused {
 			object: smallest(spec(`secrets: [{name: a, rotate: Always}]`)),
 			want:   []string{`spec.secrets[0].rotate: Unsupported value: "Always": supported values: "Restartless", "Rolling"`},
 		},
-		"UnknownOrigin": {
-			reason: "The choices are named.",
-			object: smallest(spec(`model: {from: ftp}`)),
-			want:   []string{`spec.model.from: Unsupported value: "ftp": supported values: "registry", "s3", "oci", "volume"`},
-		},
-		"RegistryMissing": {
-			reason: "Which model?",
-			object: smallest(spec(`model: {from: registry}`)),
-			want:   []string{"spec.model.registry: Invalid value: registry is required when from is registry, and only then"},
-		},
-		"S3Missing": {
-			reason: "Which model?",
-			object: smallest(spec(`model: {from: s3}`)),
-			want:   []string{"spec.model.s3: Invalid value: s3 is required when from is s3, and only then"},
-		},
-		"OCIMissing": {
-			reason: "Which model?",
-			object: smallest(spec(`model: {from: oci}`)),
-			want:   []string{"spec.model.oci: Invalid value: oci is required when from is oci, and only then"},
-		},
-		"VolumeMissing": {
-			reason: "Which model?",
-			object: smallest(spec(`model: {from: volume}`)),
-			want:   []string{"spec.model.volume: Invalid value: volume is required when from is volume, and only then"},
-		},
-		"TwoOrigins": {
-			reason: "Which one holds?",
-			object: smallest(spec(`model: {from: s3, s3: {uri: s3://models/reco}, volume: {claimName: models}}`)),
-			want:   []string{"spec.model.volume: Invalid value: volume is required when from is volume, and only then"},
-		},
-		"CacheOfVolume": {
-			reason: "It is a volume already.",
-			object: smallest(spec(`model: {from: volume, volume: {claimName: models}, cache: {size: 1Gi}}`)),
-			want:   []string{"spec.model.cache: Invalid value: " + cached},
-		},
-		"CacheOfImageVolume": {
-			reason: "Nodes keep images.",
-			object: smallest(spec(`model: {from: oci, oci: {reference: r.example.org/reco:7}, cache: {size: 1Gi}}`)),
-			want:   []string{"spec.model.cache: Invalid value: " + cached},
-		},
-		"DigestOfImageVolume": {
-			reason: "Nothing would compare it.",
-			object: smallest(spec(`model: {from: oci, oci: {reference: r.example.org/reco:7}, digest: "sha256:` + strings.Repeat("a", 64) + `"}`)),
-			want:   []string{"spec.model.digest: Invalid value: " + inRef + "move it there"},
-		},
-		"SizeOfImageVolume": {
-			reason: "Nothing would compare it.",
-			object: smallest(spec(`model: {from: oci, oci: {reference: r.example.org/reco:7}, size: 5}`)),
-			want:   []string{"spec.model.size: Invalid value: " + inRef + "remove size"},
-		},
-		"CredentialsOfVolume": {
-			reason: "Nothing would read them.",
-			object: smallest(spec(`model: {from: volume, volume: {claimName: models}, credentials: {name: a}}`)),
-			want:   []string{"spec.model.credentials: Invalid value: credentials are only for downloads, and a volume is not downloaded: remove them"},
-		},
-		"CredentialsInUpperCase": {
-			reason: "No Secret can have the name.",
-			object: smallest(spec(`model: {from: s3, s3: {uri: s3://models/reco}, credentials: {name: A}}`)),
-			want:   []string{`spec.model.credentials.name: Invalid value: "A": ` + object},
-		},
-		"ShortDigest": {
-			reason: "It could never be right.",
-			object: smallest(spec(`model: {from: s3, s3: {uri: s3://models/reco}, digest: "sha256:abc"}`)),
-			want:   []string{`spec.model.digest: Invalid value: "sha256:abc": must be sha256: and 64 hexadecimal digits in lower case, as companion digest prints it`},
-		},
-		"NoSize": {
-			reason: "A model of no bytes is none.",
-			object: smallest(spec(`model: {from: s3, s3: {uri: s3://models/reco}, size: 0}`)),
-			want:   []string{"spec.model.size: Invalid value: 0: spec.model.size in body should be greater than or equal to 1"},
-		},
-		"ModelOverSharedMemory": {
-			reason: "resources.sharedMemory is mounted there.",
-			object: smallest(spec(`model: {from: s3, s3: {uri: s3://models/reco}, mountPath: /dev/shm}`)),
-			want:   []string{`spec.model.mountPath: Invalid value: "/dev/shm": ` + folder},
-		},
-		"VersionAndAlias": {
-			reason: "Which one holds?",
-			object: model(`{name: reco, version: "7", alias: champion}`),
-			want:   []string{"spec.model.registry: Invalid value: set exactly one of version and alias"},
-		},
-		"NeitherVersionNorAlias": {
-			reason: "Which version?",
-			object: model(`{name: reco}`),
-			want:   []string{"spec.model.registry: Invalid value: set exactly one of version and alias"},
-		},
-		"LiveAliasIsAlias": {
-			reason: "What is live would say what should be.",
-			object: model(`{name: reco, alias: champion, liveAlias: champion}`),
-			want:   []string{"spec.model.registry.liveAlias: Invalid value: liveAlias must differ from alias: alias chooses the version, liveAlias reports the live one"},
-		},
-		"ModelWithSlash": {
-			reason: "MLflow cannot have it.",
-			object: model(`{name: a/b, version: "7"}`),
-			want:   []string{`spec.model.registry.name: Invalid value: "a/b": must be the name of a model: without / : and %`},
-		},
-		"VersionInWords": {
-			reason: "Versions are numbers.",
-			object: model(`{name: reco, version: latest}`),
-			want:   []string{`spec.model.registry.version: Invalid value: "latest": ` + number},
-		},
-		"VersionZero": {
-			reason: "Versions begin with one.",
-			object: model(`{name: reco, version: "0"}`),
-			want:   []string{`spec.model.registry.version: Invalid value: "0": ` + number},
-		},
-		"ReservedAlias": {
-			reason: "MLflow keeps it for itself, in any case of its letters.",
-			object: model(`{name: reco, alias: Latest}`),
-			want:   []string{`spec.model.registry.alias: Invalid value: "Latest": ` + alias},
-		},
-		"ReservedLiveAlias": {
-			reason: "MLflow keeps it for itself.",
-			object: model(`{name: reco, version: "7", liveAlias: V12}`),
-			want:   []string{`spec.model.registry.liveAlias: Invalid value: "V12": ` + alias},
-		},
-		"RegistryConfigKind": {
-			reason: "The choices are named.",
-			object: model(`{name: reco, version: "7", providerConfigRef: {kind: Config, name: mlflow}}`),
-			want:   []string{`spec.model.registry.providerConfigRef: Invalid value: providerConfigRef.kind: Config is neither ProviderConfig nor ClusterProviderConfig`},
-		},
-		"RegistryConfigName": {
-			reason: "No config can have the name.",
-			object: model(`{name: reco, version: "7", providerConfigRef: {kind: ProviderConfig, name: MLflow}}`),
-			want: []string{`spec.model.registry.providerConfigRef: Invalid value: providerConfigRef.name: MLflow is not the name of a config: ` +
-				`at most 63 lower case letters, digits, - and .`},
-		},
-		"RegistryEndpoint": {
-			reason: "The form is named.",
-			object: model(`{name: reco, version: "7", endpoint: mlflow.example.org}`),
-			want:   []string{`spec.model.registry.endpoint: Invalid value: "mlflow.example.org": ` + url},
-		},
-		"RegistryS3Endpoint": {
-			reason: "The form is named.",
-			object: model(`{name: reco, version: "7", s3Endpoint: "https://a b"}`),
-			want:   []string{`spec.model.registry.s3Endpoint: Invalid value: "https://a b": ` + url},
-		},
-		"BucketAlone": {
-			reason: "A whole bucket is a mistake more often than a model.",
-			object: fromS3(`{uri: s3://models}`),
-			want:   []string{`spec.model.s3.uri: Invalid value: "s3://models": ` + s3},
-		},
-		"URIWithDots": {
-			reason: "It might lead elsewhere.",
-			object: fromS3(`{uri: s3://models/../secrets}`),
-			want:   []string{`spec.model.s3.uri: Invalid value: "s3://models/../secrets": ` + s3},
-		},
-		"OtherScheme": {
-			reason: "The form is named.",
-			object: fromS3(`{uri: "gs://models/reco"}`),
-			want:   []string{`spec.model.s3.uri: Invalid value: "gs://models/reco": ` + s3},
-		},
-		"S3Endpoint": {
-			reason: "The form is named.",
-			object: fromS3(`{uri: s3://models/reco, endpoint: "s3.example.org"}`),
-			want:   []string{`spec.model.s3.endpoint: Invalid value: "s3.example.org": ` + url},
-		},
-		"S3Region": {
-			reason: "The form is named.",
-			object: fromS3(`{uri: s3://models/reco, region: "EU Central"}`),
-			want:   []string{`spec.model.s3.region: Invalid value: "EU Central": must be the name of a region, for instance eu-central-1`},
-		},
-		"ImageWithScheme": {
-			reason: "References have none.",
-			object: smallest(spec(`model: {from: oci, oci: {reference: "oci://r.example.org/reco@x"}}`)),
-			want:   []string{`spec.model.oci.reference: Invalid value: "oci://r.example.org/reco@x": ` + image},
-		},
-		"UnknownDelivery": {
-			reason: "The choices are named.",
-			object: smallest(spec(`model: {from: oci, oci: {reference: r.example.org/reco, delivery: Copy}}`)),
-			want:   []string{`spec.model.oci.delivery: Unsupported value: "Copy": supported values: "ImageVolume", "InitContainer"`},
-		},
-		"ClaimInUpperCase": {
-			reason: "No claim can have the name.",
-			object: smallest(spec(`model: {from: volume, volume: {claimName: A}}`)),
-			want:   []string{`spec.model.volume.claimName: Invalid value: "A": ` + object},
-		},
-		"PathUpwards": {
-			reason: "It would leave the volume.",
-			object: smallest(spec(`model: {from: volume, volume: {claimName: a, path: b/../..}}`)),
-			want:   []string{`spec.model.volume.path: Invalid value: "b/../..": must be relative and without ..`},
-		},
-		"PathFromRoot": {
-			reason: "Relative to the volume, or to the container?",
-			object: smallest(spec(`model: {from: volume, volume: {claimName: a, path: /b}}`)),
-			want:   []string{`spec.model.volume.path: Invalid value: "/b": must be relative and without ..`},
-		},
-		"CacheWithoutSize": {
-			reason: "A volume needs a size.",
-			object: smallest(spec(`model: {from: s3, s3: {uri: s3://models/reco}, cache: {}}`)),
-			want:   []string{"spec.model.cache.size: Required value"},
-		},
-		"CacheOfMilliBytes": {
-			reason: "20m is no byte at all.",
-			object: smallest(spec(`model: {from: s3, s3: {uri: s3://models/reco}, cache: {size: 20m}}`)),
-			want:   []string{`spec.model.cache.size: Invalid value: "20m": ` + bytes},
-		},
-		"CacheClass": {
-			reason: "No class can have the name.",
-			object: smallest(spec(`model: {from: s3, s3: {uri: s3://models/reco}, cache: {size: 1Gi, storageClassName: A}}`)),
-			want:   []string{`spec.model.cache.storageClassName: Invalid value: "A": ` + object},
-		},
-		"CacheReadOnly": {
-			reason: "Nothing could be put into it.",
-			object: smallest(spec(`model: {from: s3, s3: {uri: s3://models/reco}, cache: {size: 1Gi, accessMode: ReadOnlyMany}}`)),
-			want:   []string{`spec.model.cache.accessMode: Unsupported value: "ReadOnlyMany": supported values: "ReadWriteMany", "ReadWriteOnce"`},
-		},
 		"ProductsAlone": {
 			reason: "Whose products?",
 			object: smallest(spec(`resources: {gpuProducts: [A100]}`)),
@@ -358,6 +126,23 @@ func servingRefused() map[string]refused {
 			reason: "No node can have the label.",
 			object: smallest(spec(`resources: {gpu: nvidia.com/gpu, gpuProducts: [A100 40GB]}`)),
 			want:   []string{`spec.resources.gpuProducts[0]: Invalid value: "A100 40GB": ` + label},
+		},
+		"TwoKindsOfGPU": {
+			reason: "Which of the two?",
+			object: smallest(spec(`resources: {gpu: nvidia.com/gpu, deviceClass: gpu.nvidia.com}`)),
+			want: []string{"spec.resources.deviceClass: Invalid value: deviceClass and gpu exclude each other: remove gpu to claim devices of a DRA " +
+				"driver, or deviceClass to request an extended resource"},
+		},
+		"SelectorsAlone": {
+			reason: "Of which class?",
+			object: smallest(spec(`resources: {deviceSelectors: ["true"]}`)),
+			want: []string{"spec.resources.deviceSelectors: Invalid value: deviceSelectors needs deviceClass: set it to the DeviceClass whose devices " +
+				"they choose from, for instance gpu.nvidia.com"},
+		},
+		"ClassInWords": {
+			reason: "No DeviceClass can have the name.",
+			object: smallest(spec(`resources: {deviceClass: Big GPU}`)),
+			want:   []string{`spec.resources.deviceClass: Invalid value: "Big GPU": must be the name of a DeviceClass, for instance gpu.nvidia.com`},
 		},
 		"SignalWithoutMeasure": {
 			reason: "How much of it does a replica bear?",
@@ -397,11 +182,6 @@ func servingRefused() map[string]refused {
 			reason: "The choices are named.",
 			object: scaling(`signal: Memory`),
 			want:   []string{`spec.scaling.signal: Unsupported value: "Memory": supported values: "Auto", "InFlight", "RequestRate", "CPU", "Query"`},
-		},
-		"UnknownPercentile": {
-			reason: "The choices are named.",
-			object: scaling(`targetLatencyMs: 50, percentile: 98`),
-			want:   []string{`spec.scaling.percentile: Unsupported value: 98: supported values: "50", "90", "95", "99"`},
 		},
 		"LatencyZero": {
 			reason: "Nothing is that fast.",
@@ -449,11 +229,6 @@ func servingRefused() map[string]refused {
 			want: []string{"spec.metrics.window: Invalid value: window must not be shorter than interval, otherwise some requests never count: " +
 				"raise window or lower interval"},
 		},
-		"RatioInPercent": {
-			reason: "The bound is named.",
-			object: metrics(`successRatio: 99`),
-			want:   []string{"spec.metrics.successRatio: Invalid value: 99: spec.metrics.successRatio in body should be less than or equal to 1"},
-		},
 		"MetricsConfigKind": {
 			reason: "The choices are named.",
 			object: metrics(`providerConfigRef: {kind: Secret, name: a}`),
@@ -484,7 +259,7 @@ func servingRefused() map[string]refused {
 			reason: "There would be two of the name.",
 			object: checks(`{name: in-flight, query: avg(q), min: 2}`),
 			want: []string{`spec.metrics.checks[0].name: Invalid value: "in-flight": must not be the name of a built-in check ` +
-				`(success, latency, request-rate, in-flight): choose another`},
+				`(success, success-against-baseline, latency, latency-against-baseline, drift, data-drift, request-rate, in-flight, time-to-first-token, time-per-output-token, tokens-per-second, requests-waiting, cache-use): choose another`},
 		},
 		"CheckTwice": {
 			reason: "Which one holds?",
@@ -591,7 +366,7 @@ func servingRefused() map[string]refused {
 func TestAlgorithmChanged(t *testing.T) {
 	a := newAdmission(t, readXRD(t, algorithmXRD))
 	cached := func(text string) map[string]any {
-		return smallest(spec(`model: {from: s3, s3: {uri: s3://models/reco}, cache: ` + text + `}`))
+		return smallest(spec(`model: {uri: s3://models/reco, cache: ` + text + `}`))
 	}
 	const autoscaled = "another number has no effect with scaling, where the autoscaler sets it: change scaling.minReplicas or scaling.maxReplicas, " +
 		"or set 0, which stops the Algorithm"

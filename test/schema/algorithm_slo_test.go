@@ -11,15 +11,17 @@ import (
 func sloAccepted() map[string]map[string]any {
 	objects := map[string]map[string]any{}
 	for name, text := range map[string]string{
-		"ObjectiveByDefault":  `slo: {availability: 99.9}`,
-		"ObjectiveWhole":      `slo: {availability: 99}`,
-		"ObjectiveManyNines":  `slo: {availability: 99.9999}`,
-		"ObjectiveOfLatency":  `slo: {availability: 95, latencyMs: 1}`,
-		"ObjectiveShortest":   `slo: {availability: 99.9, window: 1h}`,
-		"ObjectiveLongest":    `slo: {availability: 99.9, window: 2160h}`,
-		"ObjectiveAllBudget":  `slo: {availability: 99.9, minBudgetPercent: 0}`,
-		"ObjectiveOnlyTold":   `slo: {availability: 99.9, onExhausted: None}`,
-		"ObjectiveAndMetrics": `{slo: {availability: 99.9}, metrics: {queries: {requests: "increase(n[$window])"}}}`,
+		"ObjectiveByDefault":  `{objectives: {successRatio: 0.999}, slo: {}}`,
+		"ObjectiveWhole":      `{objectives: {successRatio: 0.99}, slo: {}}`,
+		"ObjectiveManyNines":  `{objectives: {successRatio: 0.999999}, slo: {}}`,
+		"ObjectiveOfLatency":  `{objectives: {successRatio: 0.95}, slo: {failedAfterMs: 1}}`,
+		"ObjectiveShortest":   `{objectives: {successRatio: 0.999}, slo: {window: 1h}}`,
+		"ObjectiveLongest":    `{objectives: {successRatio: 0.999}, slo: {window: 2160h}}`,
+		"ObjectiveAllBudget":  `{objectives: {successRatio: 0.999}, slo: {minBudgetPercent: 0}}`,
+		"ObjectiveOnlyTold":   `{objectives: {successRatio: 0.999}, slo: {onExhausted: None}}`,
+		"FirstTokenOnly":      `objectives: {timeToFirstTokenMs: 500}`,
+		"TokensOnly":          `objectives: {timePerOutputTokenMs: 50, latencyPercentile: 99}`,
+		"ObjectiveAndMetrics": `{objectives: {successRatio: 0.999}, slo: {}, metrics: {queries: {requests: "increase(n[$window])"}}}`,
 	} {
 		objects[name] = smallest(spec(text))
 	}
@@ -28,66 +30,66 @@ func sloAccepted() map[string]map[string]any {
 
 // sloRefused are Algorithms with mistakes in it.
 func sloRefused() map[string]refused {
-	const (
-		budget = "must be above 0 and below 100, for instance 99.9: 100 leaves no error budget"
-		window = "must be a time from 1h to 2160h, for instance 720h for 30 days"
-	)
-	slo := func(text string) map[string]any { return smallest(spec(`slo: {` + text + `}`)) }
+	const window = "must be a time from 1h to 2160h, for instance 720h for 30 days"
+	slo := func(text string) map[string]any {
+		return smallest(spec(`{objectives: {successRatio: 0.99}, slo: {` + text + `}}`))
+	}
 
 	return map[string]refused{
 		"ObjectiveOfNothing": {
-			reason: "What is asked?",
-			object: slo(`latencyMs: 50`),
-			want:   []string{"spec.slo.availability: Required value"},
+			reason: "Of which share would the rest be the budget?",
+			object: smallest(spec(`slo: {}`)),
+			want:   []string{"spec.slo: Invalid value: needs objectives.successRatio, the share of requests that must succeed: the error budget is the rest of it"},
 		},
-		"ObjectiveOfAll": {
-			reason: "Nothing is always there.",
-			object: slo(`availability: 100`),
-			want:   []string{"spec.slo.availability: Invalid value: 100: " + budget},
+		"ObjectiveSooner": {
+			reason: "What is in time cannot be late.",
+			object: smallest(spec(`{objectives: {successRatio: 0.99, latencyMs: 50}, slo: {failedAfterMs: 49}}`)),
+			want: []string{"spec.slo.failedAfterMs: Invalid value: must not be less than objectives.latencyMs: " +
+				"no request can be late for the error budget that is still in time for the objective"},
 		},
-		"ObjectiveOfNone": {
-			reason: "Nothing would be asked.",
-			object: slo(`availability: 0`),
-			want:   []string{"spec.slo.availability: Invalid value: 0: " + budget},
+		"FirstTokenAtOnce": {
+			reason: "Every token takes time.",
+			object: smallest(spec(`objectives: {timeToFirstTokenMs: 0}`)),
+			want:   []string{"spec.objectives.timeToFirstTokenMs: Invalid value: 0: spec.objectives.timeToFirstTokenMs in body should be greater than or equal to 1"},
 		},
 		"ObjectiveAtOnce": {
 			reason: "Every answer takes time.",
-			object: slo(`availability: 99, latencyMs: 0`),
-			want:   []string{"spec.slo.latencyMs: Invalid value: 0: spec.slo.latencyMs in body should be greater than or equal to 1"},
+			object: slo(`failedAfterMs: 0`),
+			want:   []string{"spec.slo.failedAfterMs: Invalid value: 0: spec.slo.failedAfterMs in body should be greater than or equal to 1"},
 		},
 		"ObjectiveTooSlow": {
 			reason: "An hour is no answer.",
-			object: slo(`availability: 99, latencyMs: 3600001`),
-			want:   []string{"spec.slo.latencyMs: Invalid value: 3600001: spec.slo.latencyMs in body should be less than or equal to 3600000"},
+			object: slo(`failedAfterMs: 3600001`),
+			want:   []string{"spec.slo.failedAfterMs: Invalid value: 3600001: spec.slo.failedAfterMs in body should be less than or equal to 3600000"},
 		},
 		"ObjectiveInDays": {
 			reason: "Times have no days.",
-			object: slo(`availability: 99, window: 30d`),
+			object: slo(`window: 30d`),
 			want:   []string{`spec.slo.window: Invalid value: "30d": ` + window},
 		},
 		"ObjectiveOfMinutes": {
 			reason: "Burn rates are of an hour.",
-			object: slo(`availability: 99, window: 59m`),
+			object: slo(`window: 59m`),
 			want:   []string{`spec.slo.window: Invalid value: "59m": ` + window},
 		},
 		"ObjectiveOfAYear": {
 			reason: "Nobody keeps that much.",
-			object: slo(`availability: 99, window: 2161h`),
+			object: slo(`window: 2161h`),
 			want:   []string{`spec.slo.window: Invalid value: "2161h": ` + window},
 		},
 		"BudgetUntouched": {
 			reason: "No rollout could ever begin.",
-			object: slo(`availability: 99, minBudgetPercent: 100`),
+			object: slo(`minBudgetPercent: 100`),
 			want:   []string{"spec.slo.minBudgetPercent: Invalid value: 100: spec.slo.minBudgetPercent in body should be less than or equal to 99"},
 		},
 		"BudgetBelowNothing": {
 			reason: "There is nothing below nothing.",
-			object: slo(`availability: 99, minBudgetPercent: -1`),
+			object: slo(`minBudgetPercent: -1`),
 			want:   []string{"spec.slo.minBudgetPercent: Invalid value: -1: spec.slo.minBudgetPercent in body should be greater than or equal to 0"},
 		},
 		"UnknownExhaustion": {
 			reason: "The choices are named.",
-			object: slo(`availability: 99, onExhausted: Stop`),
+			object: slo(`onExhausted: Stop`),
 			want:   []string{`spec.slo.onExhausted: Unsupported value: "Stop": supported values: "FreezeRollouts", "None"`},
 		},
 	}

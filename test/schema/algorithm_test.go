@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"sigs.k8s.io/yaml"
 )
 
@@ -106,6 +107,8 @@ lifecycle: {canaryWeight: 20, successThreshold: 0.99, rollbackOnDrift: true}`)),
 		"FractionOfCPU":      {reason: "A quantity may be a string.", object: smallest(spec(`resources: {cpu: 500m, memory: 1.5Gi}`))},
 		"DecimalCPU":         {reason: "A quantity may be a decimal in quotes.", object: smallest(spec(`resources: {cpu: "0.5"}`))},
 		"SharedMemory":       {reason: "Training frameworks need it.", object: smallest(spec(`resources: {sharedMemory: 2Gi}`))},
+		"MinIsZero":          {reason: "An idle Algorithm may sleep.", object: smallest(spec(`scaling: {minReplicas: 0, maxReplicas: 4}`))},
+		"SleepsSoon":         {reason: "And sooner than usual.", object: smallest(spec(`scaling: {minReplicas: 0, maxReplicas: 4, idleAfterSeconds: 60}`))},
 		"MinIsMax":           {reason: "A fixed size is a size.", object: smallest(spec(`scaling: {minReplicas: 4, maxReplicas: 4}`))},
 		"MaxUnavailableOne":  {reason: "A number is taken.", object: smallest(spec(`availability: {maxUnavailable: 1}`))},
 		"MaxUnavailableHalf": {reason: "A share is taken.", object: smallest(spec(`availability: {maxUnavailable: "50%"}`))},
@@ -126,8 +129,8 @@ lifecycle: {canaryWeight: 20, successThreshold: 0.99, rollbackOnDrift: true}`)),
 		},
 	}
 	accepted := servingAccepted()
+	maps.Copy(accepted, modelAccepted())
 	maps.Copy(accepted, sloAccepted())
-	maps.Copy(accepted, experimentsAccepted())
 	maps.Copy(accepted, lifecycleAccepted())
 	maps.Copy(accepted, podAccepted())
 	for name, object := range accepted {
@@ -143,6 +146,19 @@ lifecycle: {canaryWeight: 20, successThreshold: 0.99, rollbackOnDrift: true}`)),
 				t.Errorf("\n%s\ncreate(...): want no errors, got:\n%s", tc.reason, strings.Join(errs, "\n"))
 			}
 		})
+	}
+}
+
+// TestAlgorithmNullApplied: where spec.rollout had fields of another manager or of an earlier apply, server-side apply of an empty block
+// stores null. The API server prunes null from what people send, and not from what the apply results in.
+func TestAlgorithmNullApplied(t *testing.T) {
+	a := newAdmission(t, readXRD(t, algorithmXRD))
+	object := smallest(spec(`{rollout: null, lifecycle: {soak: 1m}}`))
+	if errs := validation.ValidateCustomResource(nil, object, a.validator); len(errs) > 0 {
+		t.Errorf("nothing is asked of the rollout, got %v", errs)
+	}
+	if _, errs := a.create(t, object); len(errs) > 0 {
+		t.Errorf("nor do the rules refuse it, got %v", errs)
 	}
 }
 
@@ -261,7 +277,8 @@ func TestAlgorithmRefused(t *testing.T) {
 		"GPUCountAlone": {
 			reason: "A number of nothing says nothing.",
 			object: smallest(spec(`resources: {gpuCount: 2}`)),
-			want:   []string{"spec.resources.gpuCount: Invalid value: gpuCount needs gpu: name the resource of the GPU as nodes advertise it, for instance nvidia.com/gpu"},
+			want: []string{"spec.resources.gpuCount: Invalid value: gpuCount needs gpu or deviceClass: set gpu to the resource of the GPU as nodes " +
+				"advertise it, for instance nvidia.com/gpu, or deviceClass to a DeviceClass of the cluster"},
 		},
 		"ZeroGPUs": {
 			reason: "No GPU is asked for by leaving both out.",
@@ -288,10 +305,21 @@ func TestAlgorithmRefused(t *testing.T) {
 			object: smallest(spec(`scaling: {minReplicas: 2}`)),
 			want:   []string{"spec.scaling.maxReplicas: Required value"},
 		},
-		"ZeroMin": {
-			reason: "Scaling to zero would never scale up again.",
-			object: smallest(spec(`scaling: {minReplicas: 0, maxReplicas: 3}`)),
-			want:   []string{"spec.scaling.minReplicas: Invalid value: 0: spec.scaling.minReplicas in body should be greater than or equal to 1"},
+		"NegativeMin": {
+			reason: "Less than nothing is no size.",
+			object: smallest(spec(`scaling: {minReplicas: -1, maxReplicas: 3}`)),
+			want:   []string{"spec.scaling.minReplicas: Invalid value: -1: spec.scaling.minReplicas in body should be greater than or equal to 0"},
+		},
+		"IdleWithoutSleep": {
+			reason: "It would have no effect.",
+			object: smallest(spec(`scaling: {maxReplicas: 3, idleAfterSeconds: 600}`)),
+			want: []string{"spec.scaling.idleAfterSeconds: Invalid value: idleAfterSeconds needs an Algorithm that may sleep: " +
+				"set minReplicas to 0, or remove idleAfterSeconds"},
+		},
+		"IdleForAMoment": {
+			reason: "A window of the metrics has to pass.",
+			object: smallest(spec(`scaling: {minReplicas: 0, maxReplicas: 3, idleAfterSeconds: 10}`)),
+			want:   []string{"spec.scaling.idleAfterSeconds: Invalid value: 10: spec.scaling.idleAfterSeconds in body should be greater than or equal to 60"},
 		},
 		"ZeroCPU": {
 			reason: "Zero is no size.",
@@ -557,6 +585,21 @@ func TestAlgorithmRefused(t *testing.T) {
 				`unknown field "spec.resources.gpus"`,
 			},
 		},
+		"ExperimentName": {
+			reason: "No Experiment has such a name.",
+			object: smallest(spec(`{lifecycle: {}, route: {gateway: {name: shared, namespace: gateway}}, experiment: "A b"}`)),
+			want:   []string{"spec.experiment: Invalid value: \"A b\": must be the name of an Experiment: lower case letters, digits and '-', with a letter or digit at both ends"},
+		},
+		"MirrorOfNothing": {
+			reason: "Nothing would be copied.",
+			object: smallest(spec(`lifecycle: {mirror: {percent: 0}}`)),
+			want:   []string{"spec.lifecycle.mirror.percent: Invalid value: 0: spec.lifecycle.mirror.percent in body should be greater than or equal to 1"},
+		},
+		"MirrorTooLong": {
+			reason: "A week is enough.",
+			object: smallest(spec(`lifecycle: {mirror: {percent: 5, for: 169h}}`)),
+			want:   []string{`spec.lifecycle.mirror.for: Invalid value: "169h": must be a time of at most 168h, for instance 5m`},
+		},
 		"FieldOfTomorrow": {
 			reason: "A field comes with what makes it work.",
 			object: smallest(spec(`train: {image: r.example.org/train:1}`)),
@@ -564,11 +607,17 @@ func TestAlgorithmRefused(t *testing.T) {
 		},
 	}
 	maps.Copy(cases, servingRefused())
+	maps.Copy(cases, modelRefused())
 	maps.Copy(cases, sloRefused())
-	maps.Copy(cases, experimentsRefused())
 	maps.Copy(cases, lifecycleRefused())
 	maps.Copy(cases, podRefused())
 
+	a.refuses(t, algorithmXRD, cases)
+}
+
+// refuses objects for what is wrong with them, and shows that every rule of the definition refuses one.
+func (a admission) refuses(t *testing.T, xrd string, cases map[string]refused) {
+	t.Helper()
 	var all []string
 	for name, tc := range cases {
 		all = append(all, tc.want...)
@@ -580,7 +629,7 @@ func TestAlgorithmRefused(t *testing.T) {
 		})
 	}
 
-	for _, rule := range rules(t, written(t)[algorithmXRD]) {
+	for _, rule := range rules(t, written(t)[xrd]) {
 		if !slices.ContainsFunc(all, rule.says) {
 			t.Errorf("nothing is refused by the rule of %s: %s", rule.path, rule.message)
 		}

@@ -91,7 +91,7 @@ func TestAnalysisRefused(t *testing.T) {
 	check := func(c string) string { return `metrics: {slots: [a], checks: [` + c + `]}` }
 	scaling := func(s string) string { return `metrics: {slots: [a], scaling: {slot: a, ` + s + `}}` }
 	canary := func(c string) string { return `metrics: {slots: [a, b], canary: {` + c + `}}` }
-	tooMany := make([]string, 21)
+	tooMany := make([]string, 25)
 	for i := range tooMany {
 		tooMany[i] = fmt.Sprintf(`{name: c%d, kind: RequestRate}`, i)
 	}
@@ -111,10 +111,10 @@ func TestAnalysisRefused(t *testing.T) {
 		"SecretsMany":    {reason: "Each is a watch.", parameters: `secrets: [s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, s12, s13, s14, s15, s16, s17]`, want: "must have at most 17 items"},
 		"SecretName":     {reason: "A name is no path.", parameters: `secrets: [../x]`, want: "must be names of Secrets"},
 		"SecretTwice":    {reason: "Each once.", parameters: `secrets: [a, a]`, want: "Duplicate value"},
-		"ChecksMany":     {reason: "Status has room for forty.", parameters: `metrics: {slots: [a], checks: [` + strings.Join(tooMany, ", ") + `]}`, want: "must have at most 20 items"},
+		"ChecksMany":     {reason: "Status has room for forty-eight.", parameters: `metrics: {slots: [a], checks: [` + strings.Join(tooMany, ", ") + `]}`, want: "must have at most 24 items"},
 		"CheckTwice":     {reason: "A name is a check.", parameters: check(`{name: a, kind: RequestRate}, {name: a, kind: InFlight}`), want: "Duplicate value"},
 		"CheckName":      {reason: "A name is a label.", parameters: check(`{name: A_b, kind: RequestRate}`), want: "must be lower case letters, digits and '-', start with a letter and end with a letter or digit"},
-		"CheckKind":      {reason: "Of kinds there are six.", parameters: check(`{name: a, kind: Errors}`), want: `Unsupported value: "Errors"`},
+		"CheckKind":      {reason: "Of kinds there are eleven.", parameters: check(`{name: a, kind: Errors}`), want: `Unsupported value: "Errors"`},
 		"DriftOfWhat":    {reason: "A distribution is asked for.", parameters: check(`{name: a, kind: Drift, max: 0.2, reference: 24h}`), want: "query is required for the kinds Query and Drift, and only for them"},
 		"DriftAlone":     {reason: "A distance is one of two.", parameters: check(`{name: a, kind: Drift, query: q, max: 0.2}`), want: "relativeTo, reference: kind Drift needs one of them to compare with"},
 		"DriftOfThree":   {reason: "A distance is one of two.", parameters: check(`{name: a, kind: Drift, query: q, max: 0.2, reference: 24h, relativeTo: Baseline}`), want: "relativeTo, reference: kind Drift needs one of them to compare with"},
@@ -128,7 +128,7 @@ func TestAnalysisRefused(t *testing.T) {
 		"CanaryEpoch":    {reason: "Epochs are counted from one.", parameters: canary(`epoch: 0, slot: b, checks: [{name: a, kind: Latency, max: 1}]`), want: "greater than or equal to 1"},
 		"CanarySlot":     {reason: "Whose evidence?", parameters: canary(`epoch: 1, checks: [{name: a, kind: Latency, max: 1}]`), want: "canary.slot: Required value"},
 		"CanaryNothing":  {reason: "Nothing is no evidence.", parameters: canary(`epoch: 1, slot: b, checks: []`), want: "should have at least 1 items"},
-		"CanaryMany":     {reason: "Eight of one's own, and ours.", parameters: canary(`epoch: 1, slot: b, checks: [` + strings.Join(tooMany[:17], ", ") + `]`), want: "must have at most 16 items"},
+		"CanaryMany":     {reason: "Sixteen of one's own, and ours.", parameters: canary(`epoch: 1, slot: b, checks: [` + strings.Join(tooMany, ", ") + `]`), want: "must have at most 24 items"},
 		"CanarySettle":   {reason: "It would never begin.", parameters: canary(`epoch: 1, slot: b, settle: 2h, checks: [{name: a, kind: Latency, max: 1}]`), want: "must be at most 1h"},
 		"CanarySamples":  {reason: "Nothing is no evidence.", parameters: canary(`epoch: 1, slot: b, minSamples: 0, checks: [{name: a, kind: Latency, max: 1}]`), want: "greater than or equal to 1"},
 		"Boundless":      {reason: "Without a bound there is nothing to check.", parameters: check(`{name: a, kind: Latency}`), want: "min, max: set at least one, otherwise nothing is checked"},

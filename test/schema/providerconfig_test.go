@@ -54,6 +54,8 @@ func TestConfig(t *testing.T) {
 		"MLflowBasic":  {reason: "Or want a user.", kind: own, spec: `mlflow: {url: "https://mlflow.example.org", credentials: {basic: {secretRef: {name: m}}}}`},
 		"Prometheus":   {reason: "Or a token.", kind: own, spec: `prometheus: {url: "https://p.example.org/prom", credentials: {bearer: {secretRef: {name: m}}}}`},
 		"Retry":        {reason: "Waits may be longer.", kind: own, spec: `{s3: {` + key + `}, retry: {baseDelay: 5s, maxDelay: 10m}}`},
+		"KeyEach":      {reason: "Each namespace may have a key of its own.", kind: shared, spec: `{s3: {` + key + `, workloadCredentials: {secretRef: {name: s3-workload}}, workloadKeyPerNamespace: true}}`},
+		"KeyOfWhom":    {reason: "Keys of namespaces need the first part of their names.", kind: shared, spec: `{s3: {` + key + `, workloadKeyPerNamespace: true}}`, want: "needs workloadCredentials"},
 		"Shared":       {reason: "The platform says who may use it.", kind: shared, spec: `{s3: {` + key + `, bucketPrefix: "prod-{namespace}-"}, allowedNamespaces: [shop, "team-*"], adoption: Unowned, secretsNamespace: platform}`},
 		"NoPrefix":     {reason: "One who wants no prefix says so.", kind: shared, spec: `s3: {` + key + `, bucketPrefix: ""}`},
 		"Nothing":      {reason: "A config of nothing is none.", kind: own, spec: `{}`, want: "exactly one of the fields in [s3 mlflow prometheus] must be set"},

@@ -32,10 +32,12 @@ import (
 // types are the Go types of every definition.
 func types() map[string]reflect.Type {
 	return map[string]reflect.Type{
-		algorithmXRD: reflect.TypeFor[v1alpha1.Algorithm](),
-		databaseXRD:  reflect.TypeFor[v1alpha1.Database](),
+		algorithmXRD:  reflect.TypeFor[v1alpha1.Algorithm](),
+		databaseXRD:   reflect.TypeFor[v1alpha1.Database](),
+		experimentXRD: reflect.TypeFor[v1alpha1.Experiment](),
 		"package/provider/crds/access.capstan.dev_accesses.yaml":           reflect.TypeFor[access.Access](),
 		"package/provider/crds/observe.capstan.dev_autoscalers.yaml":       reflect.TypeFor[observe.Autoscaler](),
+		"package/provider/crds/observe.capstan.dev_hooks.yaml":             reflect.TypeFor[observe.Hook](),
 		"package/provider/crds/observe.capstan.dev_topologies.yaml":        reflect.TypeFor[observe.Topology](),
 		"package/provider/crds/storage.capstan.dev_volumeclaims.yaml":      reflect.TypeFor[storage.VolumeClaim](),
 		"package/provider/crds/capstan.dev_clusterproviderconfigs.yaml":    reflect.TypeFor[v1alpha1.ClusterProviderConfig](),
@@ -111,7 +113,13 @@ func paths(path string, typ reflect.Type) []string {
 
 // TestRoundTrip shows that nothing that is stored is lost on its way through the Go type.
 func TestRoundTrip(t *testing.T) {
-	files, err := filepath.Glob("testdata/algorithm*.yaml")
+	roundTrip(t, "algorithm", algorithmXRD, func() any { return &v1alpha1.Algorithm{} })
+	roundTrip(t, "experiment", experimentXRD, func() any { return &v1alpha1.Experiment{} })
+}
+
+func roundTrip(t *testing.T, kind, xrd string, empty func() any) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/" + kind + "*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,11 +132,11 @@ func TestRoundTrip(t *testing.T) {
 		cover(covered, "", object)
 
 		t.Run(file, func(t *testing.T) {
-			if _, errs := newAdmission(t, readXRD(t, algorithmXRD)).create(t, whole(object).(map[string]any)); len(errs) > 0 {
+			if _, errs := newAdmission(t, readXRD(t, xrd)).create(t, whole(object).(map[string]any)); len(errs) > 0 {
 				t.Errorf("it is not valid:\n%s", strings.Join(errs, "\n"))
 			}
 
-			typed := &v1alpha1.Algorithm{}
+			typed := empty()
 			readYAML(t, path, typed)
 			data, err := json.Marshal(typed)
 			if err != nil {
@@ -148,9 +156,9 @@ func TestRoundTrip(t *testing.T) {
 		})
 	}
 
-	for _, n := range nodes(t, "", written(t)[algorithmXRD], nil) {
+	for _, n := range nodes(t, "", written(t)[xrd], nil) {
 		if n.leaf() && !covered[n.path] {
-			t.Errorf("testdata/algorithm*.yaml lack %s", n.path)
+			t.Errorf("testdata/%s*.yaml lack %s", kind, n.path)
 		}
 	}
 }

@@ -33,6 +33,12 @@ type Config struct {
 	Volumes *[]string `json:"volumes,omitempty"`
 	// Pooled reports whether there are poolers, which look passwords up.
 	Pooled bool `json:"pooled,omitempty"`
+	// Slots for consumers of changes. The leader makes them, and drops those that it made and that are listed no more.
+	Slots []Slot `json:"slots,omitempty"`
+	// Publications that consumers of changes read, which the leader makes and drops likewise.
+	Publications []Publication `json:"publications,omitempty"`
+	// Replicators are logins that may read changes. The leader gives them REPLICATION and takes it from other logins of Capstan.
+	Replicators []string `json:"replicators,omitempty"`
 	// Backup says how backups are taken. Nil when there never were any.
 	Backup *Backup `json:"backup,omitempty"`
 	// From is the backup that the Database begins with, if any.
@@ -54,6 +60,24 @@ func ParseConfig(raw []byte) (Config, error) {
 	return c, nil
 }
 
+// A Slot of logical replication, which survives a failover.
+type Slot struct {
+	Name     string `json:"name"`
+	Database string `json:"database"`
+	// Plugin writes the changes.
+	Plugin string `json:"plugin"`
+}
+
+// A Publication of a database.
+type Publication struct {
+	Name     string `json:"name"`
+	Database string `json:"database"`
+	// Tables as schema.table.
+	Tables []string `json:"tables,omitempty"`
+	// AllTables publishes every table, now and later.
+	AllTables bool `json:"allTables,omitempty"`
+}
+
 // Backup says how backups are taken.
 type Backup struct {
 	// Enabled reports whether the write-ahead log is archived and backups are taken. While it is false, segments are dropped.
@@ -67,12 +91,17 @@ type Backup struct {
 	Repository string `json:"repository,omitempty"`
 	// Queue is how many bytes of the write-ahead log may wait for the archive before the oldest are dropped.
 	Queue int64 `json:"queue"`
+	// UntilLow lets more wait than Queue as long as the volume is not nearly full.
+	UntilLow bool `json:"untilLow,omitempty"`
 	// Members by the host names of their pods.
 	Members []string `json:"members,omitempty"`
 	// RetentionDays is how many days backups are kept. 0: RetentionFull counts.
 	RetentionDays int `json:"retentionDays,omitempty"`
 	// RetentionFull is how many full backups are kept, with all that build on them.
 	RetentionFull int `json:"retentionFull,omitempty"`
+	// Former are stanzas of generations that are not kept any more. Their backups expire by the same retention, and they are removed once
+	// the backups of this stanza reach back far enough.
+	Former []string `json:"former,omitempty"`
 	// StartEmpty lets the Database begin without data although there are backups under its name.
 	StartEmpty bool `json:"startEmpty,omitempty"`
 	// RestorePoint is the name to give the current moment, once.
@@ -81,6 +110,8 @@ type Backup struct {
 	Encrypted bool `json:"encrypted,omitempty"`
 	// Verify says what a restored backup has to prove. Nil: backups are not verified.
 	Verify *Verify `json:"verify,omitempty"`
+	// Processes of pgBackRest at a time. Default: 1 that takes a backup, 2 that archive or restore.
+	Processes int64 `json:"processes,omitempty"`
 }
 
 // Source is the backup that a Database begins with.
@@ -99,6 +130,8 @@ type Source struct {
 	RestorePoint string `json:"restorePoint,omitempty"`
 	// Encrypted reports whether the repository is encrypted, with a key that is mounted.
 	Encrypted bool `json:"encrypted,omitempty"`
+	// Processes of pgBackRest at a time. Default: 2.
+	Processes int64 `json:"processes,omitempty"`
 }
 
 // Verify says how backups are verified.

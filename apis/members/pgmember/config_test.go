@@ -19,16 +19,18 @@ func complete() Config {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	return Config{
 		Version: 1, Databases: []string{"app", "audit"}, Extensions: []string{"pg_cron", "postgis"}, Volumes: &[]string{"orders-db-a"}, Pooled: true,
+		Slots: []Slot{{Name: "cdc", Database: "app", Plugin: "pgoutput"}}, Replicators: []string{"feed", "feed-b"},
+		Publications: []Publication{{Name: "changes", Database: "app", Tables: []string{"public.orders"}, AllTables: true}},
 		Backup: &Backup{
-			Enabled: true, Stanza: "orders-db-3f2a9c1b-17", Path: "/shop/orders-db", Repository: "orders-db-repository.shop.svc", Queue: 10 << 30,
-			Members: []string{"orders-db-a-0.orders-db-pods.shop.svc"}, RetentionDays: 30, RetentionFull: 4, StartEmpty: true, RestorePoint: "before-v2",
+			Enabled: true, Stanza: "orders-db-3f2a9c1b-17", Path: "/shop/orders-db", Repository: "orders-db-repository.shop.svc", Queue: 10 << 30, UntilLow: true,
+			Members: []string{"orders-db-a-0.orders-db-pods.shop.svc"}, RetentionDays: 30, RetentionFull: 4, Former: []string{"orders-db-3f2a9c1b-16"}, StartEmpty: true, RestorePoint: "before-v2",
 			Encrypted: true, Verify: &Verify{
 				Assertions: []Assertion{{Database: "app", SQL: "select true"}}, MaxRestoreSeconds: 2700, Preload: []string{"pg_stat_statements"},
-			},
+			}, Processes: 4,
 		},
 		From: &Source{
 			Path: "/shop/other", Repository: "other-repository.shop.svc", Either: "other-repository.shop.svc", Stanza: "other-1-16", At: &at,
-			RestorePoint: "v1", Encrypted: true,
+			RestorePoint: "v1", Encrypted: true, Processes: 4,
 		},
 		Upgrade: &Upgrade{ID: "upgrade-17-18", From: "17", Database: "orders-db", Scope: "orders-db-3f2a9c1b", Member: "orders-db-g2-a"},
 	}

@@ -163,7 +163,7 @@ type AnalysisObservation struct {
 
 	// Trial has the results of the checks that are tried.
 	//
-	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:MaxItems=24
 	// +listType=map
 	// +listMapKey=name
 	// +optional
@@ -171,7 +171,7 @@ type AnalysisObservation struct {
 
 	// Metrics by slot and name.
 	//
-	// +kubebuilder:validation:MaxItems=40
+	// +kubebuilder:validation:MaxItems=48
 	// +listType=map
 	// +listMapKey=slot
 	// +listMapKey=name
@@ -187,6 +187,19 @@ type AnalysisObservation struct {
 	//
 	// +optional
 	Canary *CanaryObservation `json:"canary,omitempty"`
+
+	// IdleSince is since when no request has come to the first slot, once that is idleAfterSeconds ago. It is absent
+	// while requests come, and while the number of requests is unknown.
+	//
+	// +optional
+	IdleSince *metav1.Time `json:"idleSince,omitempty"`
+
+	// Requested is another text each time an activator has a request for an Algorithm that is asleep or falls asleep. The
+	// activator writes it, and nothing else of an Analysis.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Requested string `json:"requested,omitempty"`
 
 	// SLO is the state of the error budget.
 	//

@@ -17,12 +17,15 @@ var AnalysisGroupVersionKind = GroupVersion.WithKind("Analysis")
 // AutoscalerGroupVersionKind is the type of an Autoscaler.
 var AutoscalerGroupVersionKind = GroupVersion.WithKind("Autoscaler")
 
+// HookGroupVersionKind is the type of a Hook.
+var HookGroupVersionKind = GroupVersion.WithKind("Hook")
+
 // TopologyGroupVersionKind is the type of a Topology.
 var TopologyGroupVersionKind = GroupVersion.WithKind("Topology")
 
 // SchemeBuilder registers the types of this package.
 var SchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &Analysis{}, &AnalysisList{}, &Autoscaler{}, &AutoscalerList{}, &Topology{}, &TopologyList{})
+	s.AddKnownTypes(GroupVersion, &Analysis{}, &AnalysisList{}, &Autoscaler{}, &AutoscalerList{}, &Hook{}, &HookList{}, &Topology{}, &TopologyList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 })

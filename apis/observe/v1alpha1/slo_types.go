@@ -89,6 +89,12 @@ type SLOObservation struct {
 	Message string `json:"message,omitempty"`
 }
 
+// Series that an Algorithm with an objective records of all its slots together: see SLOExpression.
+const (
+	SeriesSLORequests = "capstan:slo_requests_per_second"
+	SeriesSLOBad      = "capstan:slo_bad_per_second"
+)
+
 // SLOExpression is a PromQL expression for the pods of all slots together.
 type SLOExpression struct {
 	// Series to record it as: capstan:slo_requests_per_second and capstan:slo_bad_per_second.

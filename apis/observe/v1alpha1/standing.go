@@ -36,6 +36,14 @@ type Standing struct {
 	Harmless bool
 }
 
+// Deciding is the part of a standing that ends the step of a candidate: a single pass does not.
+func (s Standing) Deciding() Standing {
+	if s.Harmless = false; s.Latest == string(VerdictPass[:1]) {
+		s.Latest = ""
+	}
+	return s
+}
+
 // StandingOf verdicts. The last letter is the latest one.
 func StandingOf(verdicts string) Standing {
 	answered, recent := strings.ReplaceAll(verdicts, "E", ""), verdicts[max(len(verdicts)-FailuresAmong, 0):]

@@ -2,19 +2,64 @@
 
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Experiment compares two arms over a long time: A is the revision that the spec describes, B is the same revision with
-// a few fields changed. It needs spec.lifecycle and spec.route, and runs only while no rollout does. At the end all
-// traffic returns to A, with any result. To adopt B, write its fields into the spec.
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+)
+
+// An Experiment compares two arms of an Algorithm over a long time: A is the revision that the Algorithm's spec
+// describes, B is the same revision with a few fields changed. It runs once the Algorithm names it in spec.experiment,
+// and only while no rollout does. At the end all traffic returns to A, with any result. To adopt B, write its fields
+// into the Algorithm's spec. Each name runs once: another experiment needs another name.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,shortName=exp,categories={capstan,composite}
+// +kubebuilder:printcolumn:name="Algorithm",type=string,JSONPath=`.spec.algorithm`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Winner",type=string,JSONPath=`.status.winner`
+// +kubebuilder:printcolumn:name="Effect",type=number,JSONPath=`.status.effect`
+// +kubebuilder:printcolumn:name="Lower",type=number,JSONPath=`.status.lower`
+// +kubebuilder:printcolumn:name="Upper",type=number,JSONPath=`.status.upper`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason`
+// +kubebuilder:printcolumn:name="Started",type=date,JSONPath=`.status.startedAt`
+// +kubebuilder:printcolumn:name="Ended",type=date,JSONPath=`.status.endedAt`,priority=1
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`,priority=1
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",fieldPath=".metadata.name",message="must be at most 63 lower case letters, digits and '-', with a letter or digit at both ends"
 type Experiment struct {
-	// ID of the experiment. Each ID runs once; another experiment needs another ID. Any edit except an edit of
-	// stop.duration ends the experiment.
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what to compare. Any edit except an edit of stop.duration ends an experiment that runs.
+	Spec ExperimentSpec `json:"spec"`
+
+	// Status is the state and the result. The result stays after the end, also without the Algorithm.
+	//
+	// +optional
+	Status ExperimentStatus `json:"status,omitempty"`
+}
+
+// ExperimentList is a list of Experiments.
+//
+// +kubebuilder:object:root=true
+type ExperimentList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Experiment `json:"items"`
+}
+
+// ExperimentSpec is what an Experiment compares.
+type ExperimentSpec struct {
+	// Algorithm of this namespace that the experiment is about. It cannot change. The experiment begins when
+	// spec.experiment of the Algorithm has the name of this Experiment.
 	//
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be lower case letters, digits and '-', with a letter or digit at both ends"
-	// +kubebuilder:example="ranking-2026-11"
-	ID string `json:"id"`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of an Algorithm: lower case letters, digits and '-', with a letter first and no '-' at the end"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed: make another Experiment"
+	// +kubebuilder:example=reco
+	Algorithm string `json:"algorithm"`
 
 	// ArmB holds the fields in which arm B differs.
 	ArmB ExperimentArm `json:"armB"`
@@ -51,7 +96,8 @@ type ExperimentArm struct {
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// Env holds variables of arm B. They replace variables of the same name in spec.env.
+	// Env holds variables of arm B. They replace variables of the same name in spec.env of the
+	// Algorithm.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
@@ -60,7 +106,7 @@ type ExperimentArm struct {
 	// +optional
 	Env []EnvVar `json:"env,omitempty"`
 
-	// ModelVersion of arm B, in the registry of spec.model, which must be set. Default: the version of A.
+	// ModelVersion of arm B, in the registry of spec.model of the Algorithm, which must be set. Default: the version of A.
 	//
 	// +kubebuilder:validation:MaxLength=10
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[1-9][0-9]*$')",message="must be the number of a version, for instance 12"
@@ -136,6 +182,7 @@ type ExperimentMetric struct {
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="self.contains('$window')",message="must contain $window, which stands for the time since the experiment began"
 	// +kubebuilder:example="sum(increase(purchases_total[$window]))"
 	// +optional
 	Query string `json:"query,omitempty"`
@@ -145,6 +192,7 @@ type ExperimentMetric struct {
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="self.contains('$window')",message="must contain $window, which stands for the time since the experiment began"
 	// +kubebuilder:example="sum(increase(recommendations_total[$window]))"
 	// +optional
 	Of string `json:"of,omitempty"`
@@ -178,9 +226,8 @@ type ExperimentMetric struct {
 // ExperimentGuardrails end the experiment at once when arm B fails them.
 type ExperimentGuardrails struct {
 	// SuccessThreshold is the minimum share of requests to arm B that must succeed, from 0 to less than 1. With 0 only
-	// the comparison with A counts. Default: 0.99.
+	// the comparison with A counts. Default: objectives.successRatio, or 0.99 without one.
 	//
-	// +kubebuilder:default=0.99
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:ExclusiveMaximum=true
 	// +kubebuilder:validation:Maximum=1
@@ -188,7 +235,7 @@ type ExperimentGuardrails struct {
 	// +optional
 	SuccessThreshold *float64 `json:"successThreshold,omitempty"`
 
-	// Latency that arm B must reach.
+	// Latency that arm B must reach. Default: objectives.latencyMs, where it is set.
 	//
 	// +optional
 	Latency *LatencyTarget `json:"latency,omitempty"`
@@ -258,13 +305,27 @@ const (
 	WinnerInconclusive ExperimentWinner = "Inconclusive"
 )
 
-// ExperimentStatus is the state and the result of an experiment. It stays until another experiment begins.
+// ExperimentStatus is the observed state of an Experiment.
 type ExperimentStatus struct {
-	// ID of the experiment.
-	ID string `json:"id"`
+	xpv2.ConditionedStatus `json:",inline"`
 
+	ExperimentState `json:",inline"`
+}
+
+// AlgorithmExperiment is the experiment of an Algorithm. It stays until another experiment begins.
+type AlgorithmExperiment struct {
+	ExperimentState `json:",inline"`
+
+	// Name of the Experiment.
+	Name string `json:"name"`
+}
+
+// ExperimentState is the state and the result of an experiment.
+type ExperimentState struct {
 	// Phase of the experiment: Waiting, Preparing, Running or Ended.
-	Phase ExperimentPhase `json:"phase"`
+	//
+	// +optional
+	Phase ExperimentPhase `json:"phase,omitempty"`
 
 	// Reason in one word: what it waits for, or why it ended.
 	//
@@ -331,4 +392,33 @@ type ExperimentArmStatus struct {
 	//
 	// +optional
 	Samples *int64 `json:"samples,omitempty"`
+}
+
+// LatencyTarget is the latency that a revision must reach.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.maxMs) || has(self.maxRegressionPercent)",message="maxMs, maxRegressionPercent: set at least one, otherwise nothing is checked"
+type LatencyTarget struct {
+	// MaxMs is the maximum latency in milliseconds.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600000
+	// +kubebuilder:example=50
+	// +optional
+	MaxMs *int32 `json:"maxMs,omitempty"`
+
+	// MaxRegressionPercent is the percentage by which the latency can exceed the latency of the live revision.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	// +kubebuilder:example=10
+	// +optional
+	MaxRegressionPercent *int32 `json:"maxRegressionPercent,omitempty"`
+
+	// Percentile of the latency: 50, 90, 95 or 99. Default: 95.
+	//
+	// +kubebuilder:default=95
+	// +kubebuilder:validation:Enum=50;90;95;99
+	// +kubebuilder:example=95
+	// +optional
+	Percentile int32 `json:"percentile,omitempty"`
 }

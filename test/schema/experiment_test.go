@@ -2,13 +2,24 @@
 
 package schema
 
-// experiment of an Algorithm: the fields that each needs, and others.
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const experimentXRD = "apis/experiment/definition.yaml"
+
+// experimentOf is an Experiment: the fields that each needs, and others.
 func experimentOf(id, armB, assignment, metric, more string) map[string]any {
-	return smallest(spec(`{lifecycle: {}, route: {gateway: {name: shared, namespace: gateway}}, experiment: {id: ` + id + `, armB: ` + armB +
-		`, assignment: ` + assignment + `, metric: ` + metric + more + `}}`))
+	object := smallest(name(id))
+	object["kind"], object["spec"] = "Experiment", map[string]any{"algorithm": "reco"}
+	spec(`{armB: ` + armB + `, assignment: ` + assignment + `, metric: ` + metric + more + `}`)(object)
+	return object
 }
 
-// experimentsAccepted are Algorithms with an experiment.
+// experimentsAccepted are Experiments.
 func experimentsAccepted() map[string]map[string]any {
 	const half, success = `{percent: 50}`, `{kind: SuccessRatio}`
 
@@ -24,15 +35,15 @@ func experimentsAccepted() map[string]map[string]any {
 	}
 }
 
-// experimentsRefused are Algorithms with mistakes in it.
+// experimentsRefused are Experiments with mistakes.
 func experimentsRefused() map[string]refused {
-	const half, success, at = `{percent: 50}`, `{kind: SuccessRatio}`, "spec.experiment."
+	const half, success, at = `{percent: 50}`, `{kind: SuccessRatio}`, "spec."
 
 	return map[string]refused{
-		"ExperimentWithoutID": {
-			reason: "What has run once could not be told.",
-			object: experimentOf(`"A b"`, `{image: x}`, half, success, ""),
-			want:   []string{at + "id: Invalid value: \"A b\": must be lower case letters, digits and '-', with a letter or digit at both ends"},
+		"ExperimentName": {
+			reason: "Labels and messages have it.",
+			object: experimentOf("a.b", `{image: x}`, half, success, ""),
+			want:   []string{"metadata.name: Invalid value: must be at most 63 lower case letters, digits and '-', with a letter or digit at both ends"},
 		},
 		"ExperimentOfNothing": {
 			reason: "Both arms would be the same.",
@@ -47,12 +58,33 @@ func experimentsRefused() map[string]refused {
 		"ExperimentForMost": {
 			reason: "Most callers reach what the spec asks for.",
 			object: experimentOf("a", `{image: x}`, `{percent: 51}`, success, ""),
-			want:   []string{at + "assignment.percent: Invalid value: 51: spec.experiment.assignment.percent in body should be less than or equal to 50"},
+			want:   []string{at + "assignment.percent: Invalid value: 51: spec.assignment.percent in body should be less than or equal to 50"},
 		},
 		"ExperimentWithoutQuery": {
 			reason: "A share of what?",
 			object: experimentOf("a", `{image: x}`, half, `{kind: Share}`, ""),
 			want:   []string{at + "metric.query: Invalid value: query is required for kind Share, and only for it"},
+		},
+		"ExperimentOfNoWindow": {
+			reason: "It would count since ever.",
+			object: experimentOf("a", `{image: x}`, half, `{kind: Share, query: "sum(n)"}`, ""),
+			want: []string{
+				at + "metric.query: Invalid value: \"sum(n)\": must contain $window, which stands for the time since the experiment began",
+			},
+		},
+		"ExperimentOfAllWithoutWindow": {
+			reason: "It would compare the events of a time with all since ever.",
+			object: experimentOf("a", `{image: x}`, half, `{kind: Share, query: "sum(n[$window])", of: "sum(m)"}`, ""),
+			want: []string{
+				at + "metric.of: Invalid value: \"sum(m)\": must contain $window, which stands for the time since the experiment began",
+			},
+		},
+		"ExperimentOfNobody": {
+			reason: "No Algorithm has such a name.",
+			object: experimentOf("a", `{image: x}`, half, success, `, algorithm: "1.a"`),
+			want: []string{
+				at + "algorithm: Invalid value: \"1.a\": must be the name of an Algorithm: lower case letters, digits and '-', with a letter first and no '-' at the end",
+			},
 		},
 		"ExperimentOfTwoKinds": {
 			reason: "A field without effect is a mistake.",
@@ -116,7 +148,7 @@ func experimentsRefused() map[string]refused {
 		},
 		"ExperimentOf": {
 			reason: "Of what it is a share only matters for one.",
-			object: experimentOf("a", `{image: x}`, half, `{kind: SuccessRatio, of: a}`, ""),
+			object: experimentOf("a", `{image: x}`, half, `{kind: SuccessRatio, of: a$window}`, ""),
 			want:   []string{at + "metric.of: Invalid value: of is only for kind Share: remove it"},
 		},
 		"ExperimentSecretName": {
@@ -139,20 +171,36 @@ func experimentsRefused() map[string]refused {
 			object: experimentOf("a", `{env: [{name: A, valueFrom: {configMapKeyRef: {name: s, key: "a b"}}}]}`, half, success, ""),
 			want:   []string{at + "armB.env[0].valueFrom.configMapKeyRef.key: Invalid value: \"a b\": must be letters, digits, '-', '_' and '.', and not start with '..'"},
 		},
-		"MirrorOfNothing": {
-			reason: "Nothing would be copied.",
-			object: smallest(spec(`lifecycle: {mirror: {percent: 0}}`)),
-			want:   []string{"spec.lifecycle.mirror.percent: Invalid value: 0: spec.lifecycle.mirror.percent in body should be greater than or equal to 1"},
-		},
-		"MirrorTooLong": {
-			reason: "A week is enough.",
-			object: smallest(spec(`lifecycle: {mirror: {percent: 5, for: 169h}}`)),
-			want:   []string{`spec.lifecycle.mirror.for: Invalid value: "169h": must be a time of at most 168h, for instance 5m`},
-		},
 		"ExperimentLatencyOfNothing": {
 			reason: "Nothing would be asked.",
 			object: experimentOf("a", `{image: x}`, half, success, `, guardrails: {latency: {percentile: 95}}`),
 			want:   []string{at + "guardrails.latency: Invalid value: maxMs, maxRegressionPercent: set at least one, otherwise nothing is checked"},
 		},
+	}
+}
+
+func TestExperiment(t *testing.T) {
+	a := newAdmission(t, readXRD(t, experimentXRD))
+	for name, object := range experimentsAccepted() {
+		t.Run(name, func(t *testing.T) {
+			if _, errs := a.create(t, object); len(errs) > 0 {
+				t.Errorf("create(...): want no errors, got:\n%s", strings.Join(errs, "\n"))
+			}
+		})
+	}
+	a.refuses(t, experimentXRD, experimentsRefused())
+}
+
+// TestExperimentStays with its Algorithm: another one is another experiment.
+func TestExperimentStays(t *testing.T) {
+	a := newAdmission(t, readXRD(t, experimentXRD))
+	before, errs := a.create(t, experimentOf("a", `{image: x}`, `{percent: 50}`, `{kind: SuccessRatio}`, ""))
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	got := a.update(t, before, experimentOf("a", `{image: x}`, `{percent: 50}`, `{kind: SuccessRatio}`, `, algorithm: other`))
+	want := []string{`spec.algorithm: Invalid value: "other": cannot be changed: make another Experiment`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want errors, +got:\n%s", diff)
 	}
 }
