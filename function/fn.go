@@ -6,17 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
-
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/edge"
 	"github.com/capstan-dev/capstan/function/server"
 )
 
@@ -32,32 +30,29 @@ const (
 
 // A Function answers a request of Crossplane with what the planner of the composite resource's kind decides.
 type Function struct {
-	fnv1.UnimplementedFunctionRunnerServiceServer
-
 	kinds map[schema.GroupKind]kind
 	clock func() time.Time
+	memo  memo
 }
 
-// RunFunction never returns an error. A fatal result ends Crossplane's pass before anything is applied or deleted.
-func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+// Run never fails. A fatal result ends Crossplane's pass before anything is applied or deleted.
+func (f *Function) Run(_ context.Context, req *edge.Request) *edge.Answer {
 	k := f.kinds[kindOf(req).GroupKind()]
-	rsp, err := f.run(req, k)
+	a, err := f.run(req, k)
 	if err != nil {
-		rsp = server.Fatal(req, err.Error())
-		rsp.Requirements = requirements(req, k.optional, nil)
+		a = server.Fatal(req, err.Error())
+		a.Rest.Requirements = requirements(req, k.optional, nil)
 	}
-	return rsp, nil
+	return a
 }
 
 // kindOf the composite resource.
-func kindOf(req *fnv1.RunFunctionRequest) schema.GroupVersionKind {
-	xr := &object{resource: req.GetObserved().GetComposite().GetResource()}
-	return schema.FromAPIVersionAndKind(xr.str("apiVersion"), xr.str("kind"))
+func kindOf(req *edge.Request) schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(req.XR.Text("apiVersion"), req.XR.Text("kind"))
 }
 
-func (f *Function) run(req *fnv1.RunFunctionRequest, k kind) (*fnv1.RunFunctionResponse, error) {
-	xr := &object{resource: req.GetObserved().GetComposite().GetResource()}
-	if xr.resource == nil {
+func (f *Function) run(req *edge.Request, k kind) (*edge.Answer, error) {
+	if req.XR == nil {
 		return nil, errors.New("function-capstan is for Compositions only: there is no composite resource to compose " +
 			"for, as in an Operation. Use it in the pipeline of a Composition")
 	}
@@ -69,48 +64,90 @@ func (f *Function) run(req *fnv1.RunFunctionRequest, k kind) (*fnv1.RunFunctionR
 	if err != nil {
 		return nil, err
 	}
-	settings, settingsErr := settingsOf(req)
-	p, err := k.plan(compose.Request{
-		Now:         now,
-		Composite:   xr,
-		Observed:    objects(req.GetObserved().GetResources()),
-		Settings:    settings,
-		SettingsErr: settingsErr,
-		Unsupported: unsupported(req),
-		Required:    required(req),
-		Kinds:       availability(req, k.optional),
-	})
+	settings, settingsErr := f.memo.settingsOf(req)
+	from := settingsFrom(req)
+	if missed := compose.ComposedWith(req.Observed, k.remembers); from == "" && missed != "" {
+		settingsErr = errMissed(missed)
+	}
+	r := compose.Request{
+		Now:          now,
+		Composite:    req.XR,
+		Observed:     req.Observed,
+		Settings:     settings,
+		SettingsErr:  settingsErr,
+		SettingsFrom: from,
+		Unsupported:  unsupported(req),
+		Required:     required(req),
+		Sought:       sought(req),
+		Kinds:        availability(req, k.optional),
+	}
+	p, err := k.plan(r)
 	if err != nil {
-		return nil, fmt.Errorf("cannot plan %s %q: %w", gvk.Kind, xr.name(), err)
+		return nil, fmt.Errorf("cannot plan %s %q: %w", gvk.Kind, nameOf(req), err)
 	}
 	if n := len(p.Objects); n > maxObjects {
 		return nil, fmt.Errorf("cannot compose %s %q: it takes %d objects, and the limit is %d. Ask for less in its "+
-			"spec, or divide it into several of kind %s", gvk.Kind, xr.name(), n, maxObjects, gvk.Kind)
+			"spec, or divide it into several of kind %s", gvk.Kind, nameOf(req), n, maxObjects, gvk.Kind)
 	}
-	rsp, err := respond(req, p)
+	a, err := respond(req, p)
 	if err != nil {
-		return nil, fmt.Errorf("cannot answer for %s %q: %w", gvk.Kind, xr.name(), err)
+		return nil, fmt.Errorf("cannot answer for %s %q: %w", gvk.Kind, nameOf(req), err)
 	}
-	rsp.Requirements = requirements(req, k.optional, p.Requires)
-	if n := proto.Size(rsp); n > maxBytes {
-		name, size := largest(rsp.GetDesired().GetResources())
+	requires := compose.Existing(r, references(a.Composed))
+	maps.Copy(requires, p.Requires)
+	a.Rest.Requirements = requirements(req, k.optional, requires)
+	wire, err := a.Wire()
+	if err != nil {
+		return nil, fmt.Errorf("cannot answer for %s %q: %w", gvk.Kind, nameOf(req), err)
+	}
+	if n := len(wire); n > maxBytes {
+		name, size := largest(a.Composed)
 		return nil, fmt.Errorf("cannot compose %s %q: its objects take %d KiB, and the limit is %d KiB. The largest is "+
-			"%q with %d KiB: make what it holds smaller in the spec", gvk.Kind, xr.name(), n>>10, maxBytes>>10, name, size>>10)
+			"%q with %d KiB: make what it holds smaller in the spec", gvk.Kind, nameOf(req), n>>10, maxBytes>>10, name, size>>10)
 	}
-	return rsp, nil
+	return a, nil
+}
+
+// nameOf the composite resource with its namespace.
+func nameOf(req *edge.Request) string {
+	return req.XR.Text("metadata", "namespace") + "/" + req.XR.Text("metadata", "name")
+}
+
+// largest object and its size in bytes.
+func largest(rs map[string]edge.Resource) (string, int) {
+	name, size := "", -1
+	for _, n := range slices.Sorted(maps.Keys(rs)) {
+		if s := len(rs[n].Object); s > size {
+			name, size = n, s
+		}
+	}
+	return name, size
+}
+
+// references of planned objects that have a name of their own, by their names within the composition.
+func references(composed map[string]edge.Resource) map[string]compose.Reference {
+	refs := make(map[string]compose.Reference, len(composed))
+	for resource, r := range composed {
+		o := r.View()
+		if name := o.Text("metadata", "name"); name != "" {
+			refs[resource] = compose.Reference{
+				Kind: schema.FromAPIVersionAndKind(o.Text("apiVersion"), o.Text("kind")), Name: name,
+			}
+		}
+	}
+	return refs
 }
 
 // now is the time of the request's context, or of the clock.
-func (f *Function) now(req *fnv1.RunFunctionRequest) (time.Time, error) {
-	v, ok := req.GetContext().GetFields()[contextKeyNow]
-	if !ok {
+func (f *Function) now(req *edge.Request) (time.Time, error) {
+	if !req.Context.Has(contextKeyNow) {
 		return f.clock().UTC(), nil
 	}
-	s, ok := v.GetKind().(*structpb.Value_StringValue)
+	s, ok := req.Context.Field(contextKeyNow).(string)
 	if !ok {
 		return time.Time{}, fmt.Errorf("cannot use context key %q: it must be a string", contextKeyNow)
 	}
-	now, err := time.Parse(time.RFC3339, s.StringValue)
+	now, err := time.Parse(time.RFC3339, s)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("cannot use context key %q: %w", contextKeyNow, err)
 	}

@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,8 +27,11 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
+	"github.com/capstan-dev/capstan/apis/optional"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/compose/composetest"
+	"github.com/capstan-dev/capstan/function/edge"
 )
 
 var now = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -34,7 +39,7 @@ var now = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 // function with one planner, for Algorithms.
 func function(p compose.Planner) *Function {
 	return &Function{
-		kinds: map[schema.GroupKind]kind{algorithmKind: {p, kinds()[algorithmKind].optional}},
+		kinds: map[schema.GroupKind]kind{algorithmKind: {plan: p, optional: kinds()[algorithmKind].optional}},
 		clock: func() time.Time { return now },
 	}
 }
@@ -77,7 +82,7 @@ func structFrom(m map[string]any) *structpb.Struct {
 	return s
 }
 
-func TestRunFunction(t *testing.T) {
+func TestRun(t *testing.T) {
 	service := map[string]any{"apiVersion": "v1", "kind": "Service", "spec": map[string]any{"type": "ClusterIP"}}
 	cases := map[string]struct {
 		reason  string
@@ -124,7 +129,7 @@ func TestRunFunction(t *testing.T) {
 					Type: "PodsHealthy", Status: fnv1.Status_STATUS_CONDITION_TRUE, Reason: "Serving",
 					Message: new("all is well"), Target: fnv1.Target_TARGET_COMPOSITE.Enum(),
 				}},
-				Requirements: requirements(nil, kinds()[algorithmKind].optional, nil),
+				Requirements: requirements(&edge.Request{}, kinds()[algorithmKind].optional, nil),
 			},
 		},
 		"NotReady": {
@@ -144,7 +149,7 @@ func TestRunFunction(t *testing.T) {
 						"service": {Resource: structFrom(service), Ready: fnv1.Ready_READY_FALSE},
 					},
 				},
-				Requirements: requirements(nil, kinds()[algorithmKind].optional, nil),
+				Requirements: requirements(&edge.Request{}, kinds()[algorithmKind].optional, nil),
 			},
 		},
 		"Operation": {
@@ -213,16 +218,9 @@ func TestRunFunction(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			before := proto.Clone(tc.req)
-			got, err := function(tc.planner).RunFunction(t.Context(), tc.req)
-			if err != nil {
-				t.Fatalf("%s\nRunFunction(...): unexpected error: %v", tc.reason, err)
-			}
+			got := run(t, function(tc.planner), tc.req)
 			if diff := cmp.Diff(tc.want, got, protocmp.Transform()); diff != "" {
-				t.Errorf("%s\nRunFunction(...): -want, +got:\n%s", tc.reason, diff)
-			}
-			if diff := cmp.Diff(before, proto.Message(tc.req), protocmp.Transform()); diff != "" {
-				t.Errorf("%s\nRunFunction(...) changed its request: -before, +after:\n%s", tc.reason, diff)
+				t.Errorf("%s\nRun(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}
@@ -236,13 +234,13 @@ func refused(tag, message string) *fnv1.RunFunctionResponse {
 		Results: []*fnv1.Result{{
 			Severity: fnv1.Severity_SEVERITY_FATAL, Message: message, Target: fnv1.Target_TARGET_COMPOSITE.Enum(),
 		}},
-		Requirements: requirements(nil, kinds()[algorithmKind].optional, nil),
+		Requirements: requirements(&edge.Request{}, kinds()[algorithmKind].optional, nil),
 	}
 }
 
 // ofNoKind requires nothing that a planner asks for.
 func ofNoKind(rsp *fnv1.RunFunctionResponse) *fnv1.RunFunctionResponse {
-	rsp.Requirements = requirements(nil, nil, nil)
+	rsp.Requirements = requirements(&edge.Request{}, nil, nil)
 	return rsp
 }
 
@@ -298,6 +296,34 @@ func TestRequest(t *testing.T) {
 				Observed: []string{"service=Service"},
 			},
 		},
+		"Reported": {
+			reason: "A kind that the provider reports should be what it reports, and no schema be asked for.",
+			req: request(func(req *fnv1.RunFunctionRequest) {
+				req.RequiredSchemas = map[string]*fnv1.Schema{requiredAnalysis: {}}
+				req.RequiredResources = map[string]*fnv1.Resources{requiredKinds: reported(map[string]any{optional.Key(analysis): true})}
+			}),
+			want: want{Now: now, Analysis: compose.Available, Image: "registry.example.org/algo/reco:2.1.4"},
+		},
+		"ReportedMissing": {
+			reason: "A kind that the cluster does not serve is no available one, whatever an old schema says.",
+			req: request(func(req *fnv1.RunFunctionRequest) {
+				req.RequiredSchemas = map[string]*fnv1.Schema{
+					requiredAnalysis: {OpenapiV3: structFrom(map[string]any{"type": "object"})},
+				}
+				req.RequiredResources = map[string]*fnv1.Resources{requiredKinds: reported(map[string]any{optional.Key(analysis): false})}
+			}),
+			want: want{Now: now, Analysis: compose.Unavailable, Image: "registry.example.org/algo/reco:2.1.4"},
+		},
+		"NotReported": {
+			reason: "A provider of an earlier version does not know a kind: Crossplane tells by its schema.",
+			req: request(func(req *fnv1.RunFunctionRequest) {
+				req.RequiredSchemas = map[string]*fnv1.Schema{
+					requiredAnalysis: {OpenapiV3: structFrom(map[string]any{"type": "object"})},
+				}
+				req.RequiredResources = map[string]*fnv1.Resources{requiredKinds: reported(map[string]any{"example.org/v1/Other": true})}
+			}),
+			want: want{Now: now, Analysis: compose.Available, Image: "registry.example.org/algo/reco:2.1.4"},
+		},
 		"OwnClock": {
 			reason: "The context's time should win over the clock, in UTC.",
 			req:    request(inContext(contextKeyNow, "2027-01-01T01:00:00+01:00")),
@@ -321,9 +347,7 @@ func TestRequest(t *testing.T) {
 				}
 				return &compose.Plan{}, nil
 			})
-			if _, err := f.RunFunction(t.Context(), tc.req); err != nil {
-				t.Fatalf("%s\nRunFunction(...): unexpected error: %v", tc.reason, err)
-			}
+			run(t, f, tc.req)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\nrequest: -want, +got:\n%s", tc.reason, diff)
 			}
@@ -331,13 +355,33 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// reported kinds, as the provider keeps them.
+func reported(kinds map[string]any) *fnv1.Resources {
+	return &fnv1.Resources{Items: []*fnv1.Resource{resourceOf(map[string]any{"data": map[string]any{"kinds": kinds}})}}
+}
+
+// TestSchemas are asked for only of kinds that the provider does not report.
+func TestSchemas(t *testing.T) {
+	all := kinds()[algorithmKind].optional
+	known := map[string]any{}
+	for name, gvk := range all {
+		if name != requiredAnalysis {
+			known[optional.Key(gvk)] = name == "httproute"
+		}
+	}
+	req := request(func(req *fnv1.RunFunctionRequest) {
+		req.RequiredResources = map[string]*fnv1.Resources{requiredKinds: reported(known)}
+	})
+	got := slices.Collect(maps.Keys(requirements(received(t, req), all, nil).GetSchemas()))
+	if diff := cmp.Diff([]string{requiredAnalysis}, got); diff != "" {
+		t.Errorf("-want, +asked for:\n%s", diff)
+	}
+}
+
 // TestBootstrap compares what the function requires with what the Compositions name beforehand, so that Crossplane need not call
 // twice.
 func TestBootstrap(t *testing.T) {
-	for folder, kind := range map[string]schema.GroupKind{
-		"algorithm": algorithmKind,
-		"database":  v1alpha1.DatabaseGroupVersionKind.GroupKind(),
-	} {
+	for _, folder := range []string{"algorithm", "database"} {
 		data, err := os.ReadFile(filepath.Join("..", "apis", folder, "composition.yaml"))
 		if err != nil {
 			t.Fatal(err)
@@ -346,7 +390,7 @@ func TestBootstrap(t *testing.T) {
 			Spec struct {
 				Pipeline []struct {
 					Requirements struct {
-						RequiredSchemas []struct{ RequirementName, APIVersion, Kind string }
+						RequiredResources []struct{ RequirementName, APIVersion, Kind, Name string }
 					}
 				}
 			}
@@ -354,13 +398,32 @@ func TestBootstrap(t *testing.T) {
 		if err := yaml.Unmarshal(data, &c); err != nil {
 			t.Fatal(err)
 		}
-		named := map[string]schema.GroupVersionKind{}
-		for _, s := range c.Spec.Pipeline[0].Requirements.RequiredSchemas {
-			named[s.RequirementName] = schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)
+		named := map[string]*fnv1.ResourceSelector{}
+		for _, r := range c.Spec.Pipeline[0].Requirements.RequiredResources {
+			named[r.RequirementName] = &fnv1.ResourceSelector{
+				ApiVersion: r.APIVersion, Kind: r.Kind, Match: &fnv1.ResourceSelector_MatchName{MatchName: r.Name},
+			}
 		}
-		if diff := cmp.Diff(named, kinds()[kind].optional); diff != "" {
+		if diff := cmp.Diff(named, requirements(received(t, request()), nil, nil).GetResources(), protocmp.Transform()); diff != "" {
 			t.Errorf("%s: -named by the Composition, +asked for:\n%s", folder, diff)
 		}
+	}
+}
+
+// TestKinds compares the kinds that the provider reports with those that the function asks about.
+func TestKinds(t *testing.T) {
+	asked := map[string]bool{}
+	for _, k := range kinds() {
+		for _, gvk := range k.optional {
+			asked[optional.Key(gvk)] = true
+		}
+	}
+	reported := map[string]bool{}
+	for _, gvk := range optional.Kinds() {
+		reported[optional.Key(gvk)] = true
+	}
+	if diff := cmp.Diff(asked, reported); diff != "" {
+		t.Errorf("-asked about, +reported by the provider:\n%s", diff)
 	}
 }
 
@@ -375,9 +438,9 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
-// FuzzRunFunction looks for requests that make the function panic, or give two answers: bytes as they come from the wire, and
-// over them objects that are JSON.
-func FuzzRunFunction(f *testing.F) {
+// FuzzRun looks for requests that make the function panic, or give two answers: bytes as they come from the wire, and over them
+// objects that are JSON. Objects that the stock codec decoded whole are to give the same answer.
+func FuzzRun(f *testing.F) {
 	fn := &Function{kinds: kinds(), clock: func() time.Time { return now }}
 	for _, req := range []*fnv1.RunFunctionRequest{{}, request(), basic(), settled(f, fn, basic())} {
 		f.Add(deterministic(f, req), "", "", "", "")
@@ -394,6 +457,9 @@ func FuzzRunFunction(f *testing.F) {
 		b := deterministic(t, run(t, fn, proto.CloneOf(req)))
 		if !bytes.Equal(a, b) {
 			t.Error("two answers to one request differ")
+		}
+		if diff := cmp.Diff(run(t, fn, req), answer(t, fn.Run(t.Context(), decoded(t, req))), protocmp.Transform()); diff != "" {
+			t.Errorf("-answer to what is decoded where it is read, +to what was decoded whole:\n%s", diff)
 		}
 	})
 }
@@ -422,11 +488,41 @@ func overlay(req *fnv1.RunFunctionRequest, xr, name, observed, settings string) 
 
 func run(tb testing.TB, f *Function, req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
 	tb.Helper()
-	rsp, err := f.RunFunction(context.Background(), req)
+	return answer(tb, f.Run(context.Background(), received(tb, req)))
+}
+
+// answer as Crossplane gets it.
+func answer(tb testing.TB, a *edge.Answer) *fnv1.RunFunctionResponse {
+	tb.Helper()
+	raw, err := a.Wire()
 	if err != nil {
-		tb.Fatalf("RunFunction(...): unexpected error: %v", err)
+		tb.Fatalf("cannot encode the answer: %v", err)
+	}
+	rsp := &fnv1.RunFunctionResponse{}
+	if err := proto.Unmarshal(raw, rsp); err != nil {
+		tb.Fatalf("cannot decode the answer: %v", err)
 	}
 	return rsp
+}
+
+// decoded is a request whose objects the stock codec decoded.
+func decoded(tb testing.TB, req *fnv1.RunFunctionRequest) *edge.Request {
+	tb.Helper()
+	r := received(tb, req)
+	for name, o := range req.GetObserved().GetResources() {
+		r.Observed[name] = composetest.Object(o.GetResource().AsMap())
+	}
+	return r
+}
+
+// received is a request as the function gets it.
+func received(tb testing.TB, req *fnv1.RunFunctionRequest) *edge.Request {
+	tb.Helper()
+	r, err := edge.Read(req)
+	if err != nil {
+		tb.Fatalf("cannot read the request: %v", err)
+	}
+	return r
 }
 
 func deterministic(tb testing.TB, m proto.Message) []byte {

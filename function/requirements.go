@@ -8,18 +8,23 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	optionalkinds "github.com/capstan-dev/capstan/apis/optional"
 	registryv1alpha1 "github.com/capstan-dev/capstan/apis/registry/v1alpha1"
 	apisv1alpha1 "github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm"
+	algorithmnames "github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database"
 	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/edge"
+	"github.com/capstan-dev/capstan/function/experiment"
 )
 
 // Names of what the function requires. The Compositions bootstrap the same under the same names, so that Crossplane need not call
 // twice.
 const (
 	requiredSettings = "settings"
+	requiredKinds    = "kinds"
 	requiredAnalysis = "analysis"
 	requiredMonitor  = "servicemonitor"
 	requiredRules    = "prometheusrule"
@@ -35,41 +40,49 @@ type kind struct {
 	// optional kinds of composed objects, by the names their schemas are required under. To compose a kind that the cluster does
 	// not serve would end Crossplane's whole pass.
 	optional map[string]schema.GroupVersionKind
+
+	// remembers is the name of the composed object with the note of the settings that there were (see compose.NoteSettings). A kind
+	// without objects has none.
+	remembers string
 }
 
 // kinds that the function composes for.
 func kinds() map[schema.GroupKind]kind {
 	return map[schema.GroupKind]kind{
-		apisv1alpha1.AlgorithmGroupVersionKind.GroupKind(): {algorithm.Plan, map[string]schema.GroupVersionKind{
+		apisv1alpha1.AlgorithmGroupVersionKind.GroupKind(): {plan: algorithm.Plan, remembers: algorithmnames.Service, optional: map[string]schema.GroupVersionKind{
 			requiredAnalysis: observev1alpha1.AnalysisGroupVersionKind,
 			"autoscaler":     observev1alpha1.AutoscalerGroupVersionKind,
+			"hook":           observev1alpha1.HookGroupVersionKind,
 			"modelversion":   registryv1alpha1.ModelVersionGroupVersionKind,
 			"modelalias":     registryv1alpha1.ModelAliasGroupVersionKind,
 			"httproute":      algorithm.RouteGVK,
 			"grpcroute":      algorithm.GRPCRouteGVK,
+			"claimtemplate":  algorithm.ClaimTemplateGVK,
 			requiredMonitor:  algorithm.ServiceMonitorGVK,
 			requiredRules:    algorithm.PrometheusRuleGVK,
 		}},
-		apisv1alpha1.DatabaseGroupVersionKind.GroupKind(): {database.Planner(version), map[string]schema.GroupVersionKind{
+		apisv1alpha1.DatabaseGroupVersionKind.GroupKind(): {plan: database.Planner(version), remembers: names.AccessCredential, optional: map[string]schema.GroupVersionKind{
 			"certificate":   names.CertificateGVK,
 			"issuer":        names.IssuerGVK,
 			requiredMonitor: names.ServiceMonitorGVK,
 			requiredRules:   names.PrometheusRuleGVK,
 		}},
+		apisv1alpha1.ExperimentGroupVersionKind.GroupKind(): {plan: experiment.Plan},
 	}
 }
 
 // requirements of every call, and the objects that a plan requires. Crossplane forgets those that are not repeated. It calls
 // again with what it found until nothing new is required, so that an answer without them is never the one that counts.
-func requirements(req *fnv1.RunFunctionRequest, optional map[string]schema.GroupVersionKind, objects map[string]compose.Requirement) *fnv1.Requirements {
+func requirements(req *edge.Request, optional map[string]schema.GroupVersionKind, objects map[string]compose.Requirement) *fnv1.Requirements {
 	rs := &fnv1.Requirements{Schemas: map[string]*fnv1.SchemaSelector{}, Resources: map[string]*fnv1.ResourceSelector{
-		requiredSettings: {
-			ApiVersion: "apiextensions.crossplane.io/v1beta1",
-			Kind:       "EnvironmentConfig",
-			Match:      &fnv1.ResourceSelector_MatchName{MatchName: settingsName},
-		},
+		requiredSettings: environmentConfig(settingsName),
+		requiredKinds:    environmentConfig(optionalkinds.Config),
 	}}
+	served := reportedKinds(req)
 	for name, gvk := range optional {
+		if _, reported := served[optionalkinds.Key(gvk)]; reported {
+			continue
+		}
 		apiVersion, k := gvk.ToAPIVersionAndKind()
 		rs.Schemas[name] = &fnv1.SchemaSelector{ApiVersion: apiVersion, Kind: k}
 	}
@@ -87,15 +100,39 @@ func requirements(req *fnv1.RunFunctionRequest, optional map[string]schema.Group
 	return rs
 }
 
-// availability of optional kinds in the cluster. A Crossplane too old for the capability of required schemas never reports it.
-// For it a kind stays unknown, which is safe: what exists is kept, and nothing is composed that might not be served.
-func availability(req *fnv1.RunFunctionRequest, optional map[string]schema.GroupVersionKind) map[schema.GroupVersionKind]compose.Availability {
-	ks := map[schema.GroupVersionKind]compose.Availability{}
+// environmentConfig of a name.
+func environmentConfig(name string) *fnv1.ResourceSelector {
+	return &fnv1.ResourceSelector{
+		ApiVersion: "apiextensions.crossplane.io/v1beta1",
+		Kind:       "EnvironmentConfig",
+		Match:      &fnv1.ResourceSelector_MatchName{MatchName: name},
+	}
+}
+
+// reportedKinds are the kinds that the provider knows to be served or not, by their keys.
+func reportedKinds(req *edge.Request) map[string]any {
+	for _, item := range req.Required[requiredKinds] {
+		return compose.Map(item.Map(), "data", "kinds")
+	}
+	return nil
+}
+
+// availability of optional kinds in the cluster, as the provider reports it. Where it does not, as in a preview, schemas show it: to
+// find one, Crossplane parses the OpenAPI document of a whole API group on each pass. A Crossplane too old for the capability of
+// required schemas never answers. For it a kind stays unknown, which is safe: what exists is kept, and nothing is composed that
+// might not be served.
+func availability(req *edge.Request, optional map[string]schema.GroupVersionKind) map[schema.GroupVersionKind]compose.Availability {
+	ks, served := map[schema.GroupVersionKind]compose.Availability{}, reportedKinds(req)
 	for name, gvk := range optional {
-		switch s, known := req.GetRequiredSchemas()[name]; {
+		found, known := req.Served[name]
+		switch is, reported := served[optionalkinds.Key(gvk)]; {
+		case reported && is == true:
+			ks[gvk] = compose.Available
+		case reported:
+			ks[gvk] = compose.Unavailable
 		case !known:
 			ks[gvk] = compose.AvailabilityUnknown
-		case len(s.GetOpenapiV3().GetFields()) == 0:
+		case !found:
 			ks[gvk] = compose.Unavailable
 		default:
 			ks[gvk] = compose.Available
@@ -104,12 +141,21 @@ func availability(req *fnv1.RunFunctionRequest, optional map[string]schema.Group
 	return ks
 }
 
-// required objects that Crossplane has found, except the platform's settings.
-func required(req *fnv1.RunFunctionRequest) map[string]compose.Object {
+// sought are the names of the required objects that Crossplane has sought. They need not exist.
+func sought(req *edge.Request) map[string]bool {
+	names := map[string]bool{}
+	for name := range req.Required {
+		names[name] = true
+	}
+	return names
+}
+
+// required objects that Crossplane has found, except the platform's settings and the kinds that are served.
+func required(req *edge.Request) map[string]compose.Object {
 	found := map[string]compose.Object{}
-	for name, r := range req.GetRequiredResources() {
-		if items := r.GetItems(); name != requiredSettings && len(items) > 0 {
-			found[name] = &object{resource: items[0].GetResource()}
+	for name, items := range req.Required {
+		if name != requiredSettings && name != requiredKinds && len(items) > 0 {
+			found[name] = items[0]
 		}
 	}
 	return found

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
@@ -15,11 +16,12 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/edge"
 )
 
 // respond to a request with a plan. What earlier steps of the pipeline desire passes through.
-func respond(req *fnv1.RunFunctionRequest, p *compose.Plan) (*fnv1.RunFunctionResponse, error) {
-	resources, err := composed(req, p)
+func respond(req *edge.Request, p *compose.Plan) (*edge.Answer, error) {
+	resources, err := composed(p)
 	if err != nil {
 		return nil, err
 	}
@@ -27,48 +29,50 @@ func respond(req *fnv1.RunFunctionRequest, p *compose.Plan) (*fnv1.RunFunctionRe
 	if err != nil {
 		return nil, err
 	}
-	return &fnv1.RunFunctionResponse{
-		Meta:       &fnv1.ResponseMeta{Tag: req.GetMeta().GetTag(), Ttl: durationpb.New(p.TTL)},
-		Desired:    &fnv1.State{Composite: xr, Resources: resources},
-		Context:    req.GetContext(),
-		Conditions: conditions(p.Conditions),
-		Results:    results(p.Events),
+	return &edge.Answer{
+		Rest: &fnv1.RunFunctionResponse{
+			Meta:       &fnv1.ResponseMeta{Tag: req.Meta.GetTag(), Ttl: durationpb.New(p.TTL)},
+			Conditions: conditions(p.Conditions),
+			Results:    results(p.Events),
+		},
+		Desired:  &fnv1.State{Composite: xr, Resources: req.Desired.GetResources()},
+		Context:  req.Context,
+		Composed: resources,
 	}, nil
 }
 
-// composed objects of a plan beside the objects of earlier steps.
-func composed(req *fnv1.RunFunctionRequest, p *compose.Plan) (map[string]*fnv1.Resource, error) {
-	rs := make(map[string]*fnv1.Resource, len(p.Objects))
-	maps.Copy(rs, req.GetDesired().GetResources())
+// composed objects of a plan.
+func composed(p *compose.Plan) (map[string]edge.Resource, error) {
+	rs, encoder := make(map[string]edge.Resource, len(p.Objects)), &edge.Encoder{}
 	for _, name := range slices.Sorted(maps.Keys(p.Objects)) {
 		o := p.Objects[name]
-		s, err := encode(o.Object)
+		raw, err := encoder.EncodeComposed(o.Object)
 		if err != nil {
 			return nil, fmt.Errorf("cannot encode composed object %q: %w", name, err)
 		}
-		rs[name] = &fnv1.Resource{Resource: s, Ready: ready(o.Ready)}
+		rs[name] = edge.Resource{Object: raw, Ready: ready(o.Ready)}
 	}
 	return rs, nil
 }
 
 // composite resource with nothing but its status, field by field over what earlier steps say of it. Its type is part of it
 // because the function specification asks for objects that can be decoded.
-func composite(req *fnv1.RunFunctionRequest, p *compose.Plan) (*fnv1.Resource, error) {
-	status := &structpb.Struct{Fields: map[string]*structpb.Value{}}
-	before := req.GetDesired().GetComposite()
-	maps.Copy(status.GetFields(), before.GetResource().GetFields()["status"].GetStructValue().GetFields())
-	if p.Status != nil {
-		s, err := structOf(p.Status)
-		if err != nil {
-			return nil, fmt.Errorf("cannot encode status: %w", err)
-		}
-		maps.Copy(status.GetFields(), s.GetFields())
+func composite(req *edge.Request, p *compose.Plan) (*fnv1.Resource, error) {
+	raw, err := (&edge.Encoder{}).Encode(p.Status)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode status: %w", err)
 	}
-	observed := req.GetObserved().GetComposite().GetResource().GetFields()
+	ours, status := &structpb.Struct{}, &structpb.Struct{Fields: map[string]*structpb.Value{}}
+	if err := proto.Unmarshal([]byte(raw), ours); err != nil {
+		return nil, fmt.Errorf("cannot encode status: %w", err)
+	}
+	before := req.Desired.GetComposite()
+	maps.Copy(status.GetFields(), before.GetResource().GetFields()["status"].GetStructValue().GetFields())
+	maps.Copy(status.GetFields(), ours.GetFields())
 	return &fnv1.Resource{
 		Resource: &structpb.Struct{Fields: map[string]*structpb.Value{
-			"apiVersion": observed["apiVersion"],
-			"kind":       observed["kind"],
+			"apiVersion": structpb.NewStringValue(req.XR.Text("apiVersion")),
+			"kind":       structpb.NewStringValue(req.XR.Text("kind")),
 			"status":     structpb.NewStructValue(status),
 		}},
 		ConnectionDetails: before.GetConnectionDetails(),

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -16,11 +17,14 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
-	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	apisv1alpha1 "github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/allow"
+	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database"
+	"github.com/capstan-dev/capstan/function/edge"
 	"github.com/capstan-dev/capstan/input/v1alpha1"
+	"github.com/capstan-dev/capstan/internal/runbook"
 )
 
 // Type of the function's input.
@@ -53,13 +57,12 @@ const maxMistakes = 3
 // settingsOf the platform: built-in defaults, over them the function's input in the Composition, over it the EnvironmentConfig,
 // field by field. A field that cannot be used is left out and reported in the error, which names its source, path and value; the
 // settings are usable nevertheless.
-func settingsOf(req *fnv1.RunFunctionRequest) (v1alpha1.Settings, error) {
+func settingsOf(req *edge.Request) (v1alpha1.Settings, error) {
 	s := defaults()
 	mistakes := checkInput(req)
 	mistakes = append(mistakes, override(s, sourceInput, inputFields(req))...)
-	for _, item := range req.GetRequiredResources()[requiredSettings].GetItems() {
-		data := item.GetResource().GetFields()["data"].GetStructValue().AsMap()
-		mistakes = append(mistakes, override(s, sourceEnvironment, data)...)
+	for _, item := range req.Required[requiredSettings] {
+		mistakes = append(mistakes, override(s, sourceEnvironment, compose.Map(item.Map(), "data"))...)
 	}
 	mistakes = append(mistakes, complete(s)...)
 	if len(mistakes) == 0 {
@@ -69,6 +72,20 @@ func settingsOf(req *fnv1.RunFunctionRequest) (v1alpha1.Settings, error) {
 		mistakes = append(mistakes[:maxMistakes], fmt.Sprintf("%d more", n))
 	}
 	return *s, errors.New(strings.Join(mistakes, "; "))
+}
+
+// settingsFrom names the EnvironmentConfig that there is, or is empty.
+func settingsFrom(req *edge.Request) string {
+	if len(req.Required[requiredSettings]) == 0 {
+		return ""
+	}
+	return settingsName
+}
+
+// errMissed reports an EnvironmentConfig that what runs was composed with, and that is gone.
+func errMissed(name string) error {
+	return fmt.Errorf("EnvironmentConfig %q does not exist, and this object was composed with it. Nothing changes until it exists: apply "+
+		"it again, or create it with no data for the defaults", name)
 }
 
 func defaults() *v1alpha1.Settings {
@@ -91,6 +108,7 @@ func defaults() *v1alpha1.Settings {
 			MetricsNamespaces:   []string{"monitoring"},
 			CrossplaneNamespace: "crossplane-system",
 		},
+		Alerts: v1alpha1.AlertSettings{RunbookPage: runbook.Page},
 	}
 }
 
@@ -110,12 +128,11 @@ func plans() []v1alpha1.DatabasePlan {
 }
 
 // checkInput reports whether the function's input is of our type.
-func checkInput(req *fnv1.RunFunctionRequest) []string {
-	in := &object{resource: req.GetInput()}
-	if in.resource == nil {
+func checkInput(req *edge.Request) []string {
+	if req.Input == nil {
 		return nil
 	}
-	if v, k := in.str("apiVersion"), in.str("kind"); v != inputAPIVersion || k != inputKind {
+	if v, k := req.Input.Text("apiVersion"), req.Input.Text("kind"); v != inputAPIVersion || k != inputKind {
 		return []string{fmt.Sprintf("%s: cannot use apiVersion %q and kind %q: must be %s %s",
 			sourceInput, v, k, inputAPIVersion, inputKind)}
 	}
@@ -123,8 +140,11 @@ func checkInput(req *fnv1.RunFunctionRequest) []string {
 }
 
 // inputFields are the settings in the function's input.
-func inputFields(req *fnv1.RunFunctionRequest) map[string]any {
-	m := req.GetInput().AsMap()
+func inputFields(req *edge.Request) map[string]any {
+	if req.Input == nil {
+		return nil
+	}
+	m := maps.Clone(req.Input.Map())
 	maps.DeleteFunc(m, func(k string, _ any) bool {
 		return k == "apiVersion" || k == "kind" || k == "metadata"
 	})
@@ -175,6 +195,9 @@ func set(s *v1alpha1.Settings, ls ...leaf) error {
 	if err := checkDatabase(next.Database); err != nil {
 		return err
 	}
+	if err := checkPage(next.Alerts.RunbookPage); err != nil {
+		return err
+	}
 	*s = *next
 	return nil
 }
@@ -223,6 +246,15 @@ func checkAlgorithm(a v1alpha1.AlgorithmSettings) error {
 			return errors.New(because(errs))
 		}
 	}
+	return allow.CheckAlgorithms(a.Allowed)
+}
+
+// checkPage that alerts lead to.
+func checkPage(page string) error {
+	u, err := url.Parse(page)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || strings.Contains(page, "#") {
+		return errors.New("must be an http or https URL without #")
+	}
 	return nil
 }
 
@@ -266,7 +298,7 @@ func checkDatabase(d v1alpha1.DatabaseSettings) error {
 			return fmt.Errorf("%q is neither * nor the name of a namespace: %s", name, because(errs))
 		}
 	}
-	return nil
+	return allow.CheckDatabases(d.Allowed)
 }
 
 func checkBackup(b v1alpha1.DatabaseBackupSettings) error {
@@ -276,8 +308,14 @@ func checkBackup(b v1alpha1.DatabaseBackupSettings) error {
 	if errs := validation.IsDNS1123Subdomain(b.StorageClassName); b.StorageClassName != "" && len(errs) > 0 {
 		return errors.New(because(errs))
 	}
+	if r := b.LeastRate; r != nil && (r.Cmp(slowest) < 0 || r.Cmp(fastest) > 0) {
+		return fmt.Errorf("leastRate must be from %s to %s, in bytes per second", slowest.String(), fastest.String())
+	}
 	return nil
 }
+
+// slowest and fastest rate of backups that deadlines may be made of.
+var slowest, fastest = resource.MustParse("1Mi"), resource.MustParse("10Gi")
 
 func checkPlans(ps []v1alpha1.DatabasePlan) error {
 	for _, p := range ps {

@@ -3,18 +3,24 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	apisv1alpha1 "github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/edge"
 	"github.com/capstan-dev/capstan/input/v1alpha1"
+	"github.com/capstan-dev/capstan/internal/runbook"
 )
 
 // input of the function with fields.
@@ -132,7 +138,7 @@ func TestSettingsOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s, err := settingsOf(tc.req)
+			s, err := settingsOf(received(t, tc.req))
 			got := want{cpu: s.Algorithm.CPU.String(), memory: s.Algorithm.Memory.String()}
 			if err != nil {
 				got.mistakes = err.Error()
@@ -258,7 +264,7 @@ func TestSettingsOfAlgorithm(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := settingsOf(tc.req)
+			got, err := settingsOf(received(t, tc.req))
 			want := defaults()
 			if tc.want != nil {
 				tc.want(&want.Algorithm)
@@ -340,6 +346,18 @@ func TestSettingsOfDatabase(t *testing.T) {
 			req:    database(map[string]any{"backup": map[string]any{"storageClassName": "Fast SSD"}}),
 			want:   "database.backup.storageClassName: cannot use",
 		},
+		"BackupRate": {
+			reason: "A platform knows what its slowest backups reach.",
+			req:    database(map[string]any{"backup": map[string]any{"leastRate": "200Mi"}}),
+			change: func(d *v1alpha1.DatabaseSettings) {
+				d.Backup = v1alpha1.DatabaseBackupSettings{LeastRate: new(resource.MustParse("200Mi"))}
+			},
+		},
+		"BackupRateInMilli": {
+			reason: "What nobody means would make deadlines of years.",
+			req:    database(map[string]any{"backup": map[string]any{"leastRate": "20m"}}),
+			want:   `database.backup.leastRate: cannot use "20m": leastRate must be from 1Mi to 10Gi, in bytes per second`,
+		},
 		"ImageWithoutVersions": {
 			reason: "An image that says nothing of its versions could not be chosen.",
 			req:    database(map[string]any{"images": []any{map[string]any{"image": "x"}}}),
@@ -362,7 +380,7 @@ func TestSettingsOfDatabase(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := settingsOf(tc.req)
+			got, err := settingsOf(received(t, tc.req))
 			want := defaults().Database
 			if tc.change != nil {
 				tc.change(&want)
@@ -394,7 +412,7 @@ func TestGPUSettings(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s, err := settingsOf(request(environment(settingsFor(map[string]any{"gpu": tc.gpu}))))
+			s, err := settingsOf(received(t, request(environment(settingsFor(map[string]any{"gpu": tc.gpu})))))
 			if (err != nil) != (tc.mistake != "") || err != nil && !strings.Contains(err.Error(), tc.mistake) {
 				t.Errorf("%s\nsettingsOf(…): want a mistake about %q, got %v", tc.reason, tc.mistake, err)
 			}
@@ -426,12 +444,194 @@ func TestPodSettings(t *testing.T) {
 			if tc.volumes != nil {
 				algorithm["pod"] = map[string]any{"volumes": tc.volumes}
 			}
-			s, err := settingsOf(request(environment(settingsFor(algorithm))))
+			s, err := settingsOf(received(t, request(environment(settingsFor(algorithm)))))
 			if (err != nil) != (tc.mistake != "") || err != nil && !strings.Contains(err.Error(), tc.mistake) {
 				t.Errorf("%s\nsettingsOf(…): want a mistake about %q, got %v", tc.reason, tc.mistake, err)
 			}
 			if diff := cmp.Diff(tc.want, s.Algorithm.Pod.Volumes); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestMemo expects the same settings as without a memory, also after other requests and after changes of what was returned.
+func TestMemo(t *testing.T) {
+	reqs := []*fnv1.RunFunctionRequest{
+		request(), request(environment(nil)), request(input(nil)),
+		request(input(settingsFor(map[string]any{"cpu": "3"})), environment(settingsFor(map[string]any{"cpu": "fast"}))),
+		request(environment(settingsFor(map[string]any{"companionImage": strings.Repeat("x", maxMemoryLength)}))),
+	}
+	for i := range maxMemories + 1 {
+		reqs = append(reqs, request(environment(settingsFor(map[string]any{"cpu": i + 1}))))
+	}
+	m := &memo{}
+	for range 3 {
+		for i, req := range reqs {
+			want, wantErr := settingsOf(received(t, req))
+			got, err := m.settingsOf(received(t, req))
+			if diff := cmp.Diff(want, got); diff != "" || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+				t.Errorf("request %d: want error %v, got %v: -want, +got:\n%s", i, wantErr, err, diff)
+			}
+			got.Algorithm.CPU.Add(*got.Algorithm.CPU)
+			got.Algorithm.MetricsNamespaces[0] = "changed"
+			if n := len(m.known); n > maxMemories {
+				t.Errorf("There should be at most %d memories, got %d", maxMemories, n)
+			}
+		}
+	}
+}
+
+// BenchmarkSettings that are read each time, and remembered.
+func BenchmarkSettings(b *testing.B) {
+	req := received(b, request(
+		input(settingsFor(map[string]any{"cpu": "1", "memory": "1Gi", "gpu": map[string]any{"cpu": "2"}})),
+		environment(map[string]any{
+			"algorithm": map[string]any{
+				"companionImage": "mirror.example.org/companion", "metricsNamespaces": []any{"monitoring"},
+				"gateway": map[string]any{"name": "shared", "namespace": "gateway"},
+				"mlflow":  map[string]any{"kind": "ClusterProviderConfig", "name": "registry"},
+			},
+			"database": map[string]any{
+				"image": "mirror.example.org/postgres", "metricsNamespaces": []any{"monitoring"},
+				"issuerRef": map[string]any{"name": "platform"}, "backup": map[string]any{"to": "Bucket"},
+			},
+		}),
+	))
+	m := &memo{}
+	for name, settings := range map[string]func(*edge.Request) (v1alpha1.Settings, error){"Read": settingsOf, "Remembered": m.settingsOf} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := settings(req); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func TestAllowedSettings(t *testing.T) {
+	list := func(name any) []any { return []any{map[string]any{"name": name}} }
+	cases := map[string]struct {
+		reason  string
+		allowed map[string]any
+		want    v1alpha1.AllowedToAlgorithms
+		mistake string
+	}{
+		"Unset": {reason: "Without lists everything is allowed."},
+		"Set": {
+			reason: "The list of the platform is the list.", allowed: map[string]any{"priorityClasses": list("batch")},
+			want: v1alpha1.AllowedToAlgorithms{PriorityClasses: []v1alpha1.Allowed{{Name: "batch"}}},
+		},
+		"Empty": {
+			reason: "An empty list allows nothing, and is not taken for one that is not set.", allowed: map[string]any{"hosts": []any{}},
+			want: v1alpha1.AllowedToAlgorithms{Hosts: []v1alpha1.Allowed{}},
+		},
+		"Mistake": {reason: "A name that cannot match is a mistake.", allowed: map[string]any{"hosts": list("a.*.b")}, mistake: "algorithm.allowed.hosts"},
+		"Unknown": {reason: "An unknown list is a mistake.", allowed: map[string]any{"nodes": list("a")}, mistake: "algorithm.allowed.nodes"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s, err := settingsOf(received(t, request(environment(settingsFor(map[string]any{"allowed": tc.allowed})))))
+			if (err != nil) != (tc.mistake != "") || err != nil && !strings.Contains(err.Error(), tc.mistake) {
+				t.Errorf("%s\nsettingsOf(…): want a mistake about %q, got %v", tc.reason, tc.mistake, err)
+			}
+			if diff := cmp.Diff(tc.want, s.Algorithm.Allowed); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+	db := map[string]any{"database": map[string]any{"allowed": map[string]any{"issuers": list("platform")}}}
+	if _, err := settingsOf(received(t, request(environment(db)))); err == nil || !strings.Contains(err.Error(), "database.allowed.issuers") {
+		t.Errorf("an issuer without its kind is a mistake, got %v", err)
+	}
+}
+
+// TestSettingsAreMissed holds the function to this: settings that were there when objects were composed are not replaced by
+// defaults when they are gone.
+func TestSettingsAreMissed(t *testing.T) {
+	image := settingsFor(map[string]any{"companionImage": "registry.example.org/companion:v1", "cpu": "1"})
+	withSettings := func(req *fnv1.RunFunctionRequest) *fnv1.RunFunctionRequest {
+		req = proto.CloneOf(req)
+		environment(image)(req)
+		return req
+	}
+	without := func(req *fnv1.RunFunctionRequest) *fnv1.RunFunctionRequest {
+		req = proto.CloneOf(req)
+		req.RequiredResources = map[string]*fnv1.Resources{requiredSettings: nil}
+		return req
+	}
+	f := &Function{kinds: kinds(), clock: func() time.Time { return now }}
+	database := proto.CloneOf(basic())
+	database.Observed.Composite = resourceOf(map[string]any{
+		"apiVersion": "capstan.dev/v1alpha1", "kind": "Database",
+		"metadata": map[string]any{"namespace": "demo", "name": "orders-db"},
+		"spec":     map[string]any{"engine": "postgres", "version": "17", "replicas": 3, "storage": "10Gi"},
+	})
+	for kind, req := range map[string]*fnv1.RunFunctionRequest{"Algorithm": basic(), "Database": database} {
+		t.Run(kind, func(t *testing.T) {
+			composed := settled(t, f, withSettings(req))
+			missed := run(t, f, without(composed))
+			for name, o := range received(t, composed).Observed {
+				before := compose.Keep(o)
+				if diff := cmp.Diff(before, missed.GetDesired().GetResources()[name].GetResource().AsMap()); diff != "" {
+					t.Errorf("%s changes when the settings are gone: -observed, +desired:\n%s", name, diff)
+				}
+			}
+			accepted := conditionOf(missed, apisv1alpha1.TypeAccepted)
+			if accepted.GetStatus() != fnv1.Status_STATUS_CONDITION_FALSE || accepted.GetReason() != string(apisv1alpha1.ReasonInvalidSettings) {
+				t.Errorf("Accepted: got %s %s", accepted.GetStatus(), accepted.GetReason())
+			}
+			for _, part := range []string{sourceEnvironment, "does not exist", "apply it again", "with no data for the defaults"} {
+				if !strings.Contains(accepted.GetMessage(), part) {
+					t.Errorf("Accepted: want %q in %q", part, accepted.GetMessage())
+				}
+			}
+			// Settings without data are settings, and the way to the defaults.
+			empty := proto.CloneOf(composed)
+			environment(nil)(empty)
+			if c := conditionOf(run(t, f, empty), apisv1alpha1.TypeAccepted); c.GetStatus() != fnv1.Status_STATUS_CONDITION_TRUE {
+				t.Errorf("with settings that have no data: %s %q", c.GetStatus(), c.GetMessage())
+			}
+			// What was composed without settings goes on without them, and what is new begins without.
+			if c := conditionOf(run(t, f, without(settled(t, f, without(req)))), apisv1alpha1.TypeAccepted); c.GetStatus() != fnv1.Status_STATUS_CONDITION_TRUE {
+				t.Errorf("an installation without settings: %s %q", c.GetStatus(), c.GetMessage())
+			}
+		})
+	}
+}
+
+// conditionOf a response.
+func conditionOf(rsp *fnv1.RunFunctionResponse, kind xpv2.ConditionType) *fnv1.Condition {
+	for _, c := range rsp.GetConditions() {
+		if c.GetType() == string(kind) {
+			return c
+		}
+	}
+	return nil
+}
+
+func TestSettingsOfAlerts(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		page     string
+		want     string
+		mistakes string
+	}{
+		"Own":      {reason: "A platform team should lead alerts to its own page.", page: "https://wiki.example.org/capstan", want: "https://wiki.example.org/capstan"},
+		"Relative": {reason: "A link of an alert needs a host.", page: "docs/alerts.md", want: runbook.Page, mistakes: "must be an http or https URL without #"},
+		"Fragment": {reason: "The alert's name comes behind #.", page: "https://wiki.example.org/#capstan", want: runbook.Page, mistakes: "must be an http or https URL without #"},
+		"Script":   {reason: "A link that people click should not be a program.", page: "javascript:alert(1)", want: runbook.Page, mistakes: "must be an http or https URL without #"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s, err := settingsOf(received(t, request(environment(map[string]any{"alerts": map[string]any{"runbookPage": tc.page}}))))
+			if (err == nil) != (tc.mistakes == "") || err != nil && !strings.Contains(err.Error(), tc.mistakes) {
+				t.Errorf("%s: want %q, got %v", tc.reason, tc.mistakes, err)
+			}
+			if s.Alerts.RunbookPage != tc.want {
+				t.Errorf("%s: want %q, got %q", tc.reason, tc.want, s.Alerts.RunbookPage)
 			}
 		})
 	}

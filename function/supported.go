@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"slices"
 
-	"google.golang.org/protobuf/types/known/structpb"
-	corev1 "k8s.io/api/core/v1"
-
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/check"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/edge"
 )
 
 // The oldest versions that Capstan supports. Crossplane itself refuses packages that ask for a later version of it, unless
@@ -34,33 +33,27 @@ const (
 // resource is accepted for the first time. Afterwards the check would cost Crossplane the OpenAPI document of a whole API group
 // on each run, and clusters do not go back to an older version. What has no managed fields does not come from an API server: a
 // preview has no cluster to check.
-//
-// It walks the request, because decoding the composite resource costs more than the rest.
-func unproven(req *fnv1.RunFunctionRequest) bool {
-	xr := req.GetObserved().GetComposite().GetResource().GetFields()
-	if len(xr["metadata"].GetStructValue().GetFields()["managedFields"].GetListValue().GetValues()) == 0 {
+func unproven(req *edge.Request) bool {
+	if req.XR == nil || len(req.XR.Managed()) == 0 {
 		return false
 	}
-	return !slices.ContainsFunc(xr["status"].GetStructValue().GetFields()["conditions"].GetListValue().GetValues(), func(v *structpb.Value) bool {
-		c := v.GetStructValue().GetFields()
-		return c["type"].GetStringValue() == string(v1alpha1.TypeAccepted) && c["status"].GetStringValue() == string(corev1.ConditionTrue)
-	})
+	return !compose.IsTrue(req.XR.Map(), v1alpha1.TypeAccepted)
 }
 
 // unsupported is what of the cluster and of Crossplane is too old for Capstan. Nothing new is composed then, and everything
 // that is there is kept.
-func unsupported(req *fnv1.RunFunctionRequest) []check.Problem {
+func unsupported(req *edge.Request) []check.Problem {
 	if !unproven(req) {
 		return nil
 	}
-	if !slices.Contains(req.GetMeta().GetCapabilities(), fnv1.Capability_CAPABILITY_REQUIRED_SCHEMAS) {
+	if !slices.Contains(req.Meta.GetCapabilities(), fnv1.Capability_CAPABILITY_REQUIRED_SCHEMAS) {
 		return []check.Problem{{Reason: v1alpha1.ReasonCrossplaneTooOld, Message: fmt.Sprintf(
 			"this version of Crossplane does not answer functions that ask which kinds the cluster has: Capstan needs Crossplane %s or later, "+
 				"so upgrade Crossplane", oldestCrossplane)}}
 	}
 
 	// Before the first answer it is not known, and Crossplane calls again with one.
-	if s, answered := req.GetRequiredSchemas()[requiredPolicy]; answered && len(s.GetOpenapiV3().GetFields()) == 0 {
+	if served, answered := req.Served[requiredPolicy]; answered && !served {
 		return []check.Problem{{Reason: v1alpha1.ReasonKubernetesTooOld, Message: fmt.Sprintf(
 			"the cluster does not serve %s in %s, which protects data from deletion: Capstan needs Kubernetes %s or later, so upgrade the cluster",
 			policyKind, policyAPIVersion, oldestKubernetes)}}

@@ -93,6 +93,8 @@ func remedy(refusal string) string {
 	switch {
 	case notAllowed(refusal):
 		return "Apply platform.yaml of the installed release (package/platform.yaml in the sources), which lets Crossplane compose this kind"
+	case strings.Contains(refusal, takeoverRemedy):
+		return "Capstan tries again within a minute"
 	case strings.Contains(refusal, "exceeded quota"):
 		return "Raise the quota of the namespace, or ask for less"
 	case strings.Contains(refusal, "no matches for kind"):

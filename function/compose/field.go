@@ -32,7 +32,11 @@ func Text(m map[string]any, path ...string) string {
 
 // Number at a path of decoded JSON, or the given one when there is none.
 func Number(m map[string]any, otherwise int64, path ...string) int64 {
-	switch v := at(m, path).(type) {
+	return number(at(m, path), otherwise)
+}
+
+func number(v any, otherwise int64) int64 {
+	switch v := v.(type) {
 	case float64:
 		return int64(v)
 	case int64:
@@ -40,6 +44,20 @@ func Number(m map[string]any, otherwise int64, path ...string) int64 {
 	default:
 		return otherwise
 	}
+}
+
+// Field at a path of decoded JSON, or nil.
+func Field(m map[string]any, path ...string) any { return at(m, path) }
+
+// TextOf an object at a path, or "". Nothing else of it is decoded.
+func TextOf(o Object, path ...string) string {
+	v, _ := o.Field(path...).(string)
+	return v
+}
+
+// NumberOf an object at a path, or the given one when there is none. Nothing else of it is decoded.
+func NumberOf(o Object, otherwise int64, path ...string) int64 {
+	return number(o.Field(path...), otherwise)
 }
 
 // IsTrue reports whether the condition of a type is True in the status of an object.

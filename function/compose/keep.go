@@ -27,7 +27,7 @@ const (
 // alone.
 func Keep(o Object) map[string]any {
 	live := o.Map()
-	entries := List(live, "metadata", "managedFields")
+	entries := o.Managed()
 	if len(entries) == 0 {
 		return identified(live, pruned(live))
 	}
@@ -49,7 +49,7 @@ func OwnsField(o Object, subresource string, path ...string) bool {
 	for _, k := range path {
 		at = append(at, "f:"+k)
 	}
-	for _, v := range List(o.Map(), "metadata", "managedFields") {
+	for _, v := range o.Managed() {
 		e, ok := v.(map[string]any)
 		if ok && Text(e, "subresource") == subresource && Map(e, at...) != nil {
 			return true

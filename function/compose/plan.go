@@ -39,6 +39,10 @@ type Request struct {
 	// keeps everything that is observed and says so.
 	SettingsErr error
 
+	// SettingsFrom names the EnvironmentConfig that Settings were read from. It is empty where there is none, and only defaults and
+	// the input of the Composition count. A planner notes it on an object that always exists (see NoteSettings).
+	SettingsFrom string
+
 	// Unsupported is what of the cluster and of Crossplane is too old, if anything is. A planner keeps everything that is
 	// observed and says so.
 	Unsupported []check.Problem
@@ -47,14 +51,25 @@ type Request struct {
 	// exist is not there.
 	Required map[string]Object
 
+	// Sought holds the names of the required objects that Crossplane has sought. What was sought and is not in Required does not
+	// exist; of what was not sought yet nothing is known.
+	Sought map[string]bool
+
 	// Kinds reports which of the optional kinds that planners ask about the cluster serves.
 	Kinds map[schema.GroupVersionKind]Availability
 }
 
-// An Object is a Kubernetes object that is decoded only when it is read.
+// An Object is a Kubernetes object. No more of it is decoded than is read.
 type Object interface {
-	// Map is the object as decoded JSON (map[string]any, []any, string, float64, bool, nil). It must not be changed.
+	// Field at a path, as in Map, or nil. The rest of a large object stays as it is.
+	Field(path ...string) any
+
+	// Map is the object as decoded JSON (map[string]any, []any, string, float64, bool, nil). It must not be changed. What the API
+	// server keeps account of may be missing: see Managed.
 	Map() map[string]any
+
+	// Managed is metadata.managedFields, the API server's account of who wrote what, as decoded JSON. It must not be changed.
+	Managed() []any
 }
 
 // Availability of an optional kind.

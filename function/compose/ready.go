@@ -5,7 +5,7 @@ package compose
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
 // checks report by kind whether an object does what it is for. An object of another kind does as soon as it exists.
-var checks = map[schema.GroupKind]func(map[string]any) bool{
+var checks = map[schema.GroupKind]func(Object) bool{
 	{Group: "apps", Kind: "Deployment"}: deploymentReady,
 }
 
@@ -14,14 +14,13 @@ func Ready(o Object) bool {
 	if o == nil {
 		return false
 	}
-	m := o.Map()
-	gvk := schema.FromAPIVersionAndKind(Text(m, "apiVersion"), Text(m, "kind"))
+	gvk := schema.FromAPIVersionAndKind(TextOf(o, "apiVersion"), TextOf(o, "kind"))
 	check, ok := checks[gvk.GroupKind()]
-	return !ok || check(m)
+	return !ok || check(o)
 }
 
 // deploymentReady when as many pods serve as it asks for, of any revision:
 // while pods are replaced, the earlier ones serve.
-func deploymentReady(m map[string]any) bool {
-	return Number(m, 0, "status", "availableReplicas") >= Number(m, 1, "spec", "replicas")
+func deploymentReady(o Object) bool {
+	return NumberOf(o, 0, "status", "availableReplicas") >= NumberOf(o, 1, "spec", "replicas")
 }

@@ -33,6 +33,52 @@ func Settle(r Request, p *Plan, urgent bool) {
 	p.TTL = min(p.TTL, ttlAsking)
 }
 
+// Hold back the conditions of a plan that changes composed objects: they stay as they were observed, and follow in the next pass, which
+// the changed objects wake up. The rest of the status is written together with the objects. It reports whether it holds any back.
+//
+// The events of changed objects wake up a pass before Crossplane has seen the conditions that it writes last. That pass would put
+// the old ones back, and correct them: a pass more for each change. The same status twice is no change.
+//
+// Where Crossplane writes conditions in any case, because the spec was edited or other objects are referred to, nothing is held
+// back: then the rest waits (see Settle).
+func Hold(r Request, p *Plan) bool {
+	xr := r.Composite.Map()
+	if len(Map(xr, "status")) == 0 || regenerated(xr) || refersAnew(r, p) || !changesConditions(xr, p) {
+		return false
+	}
+	types := make([]xpv2.ConditionType, 0, len(p.Conditions))
+	for _, c := range p.Conditions {
+		types = append(types, c.Type)
+	}
+	before := Unchanged(xr, types...)
+	if len(before) != len(types) {
+		return false // A new one is not kept back.
+	}
+	p.Conditions, p.Ready = before, IsTrue(xr, xpv2.TypeReady)
+	p.TTL = min(p.TTL, ttlAsking)
+	return true
+}
+
+// refersAnew reports whether a plan has other objects than there are, so that Crossplane changes its references to them: a change of
+// the spec.
+func refersAnew(r Request, p *Plan) bool {
+	if len(p.Objects) != len(r.Observed) {
+		return true
+	}
+	for resource := range p.Objects {
+		if r.Observed[resource] == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// regenerated reports whether the spec was changed since Crossplane wrote conditions.
+func regenerated(xr map[string]any) bool {
+	generation := Number(xr, 0, "metadata", "generation")
+	return Number(Condition(xr, string(xpv2.TypeSynced)), generation, "observedGeneration") != generation
+}
+
 // changesConditions reports whether Crossplane will write conditions after a pass with this plan: ours, its own Ready, or the
 // generation they speak of.
 func changesConditions(xr map[string]any, p *Plan) bool {
@@ -40,8 +86,7 @@ func changesConditions(xr map[string]any, p *Plan) bool {
 	if p.Ready {
 		ready.Status, ready.Reason = corev1.ConditionTrue, xpv2.ReasonAvailable
 	}
-	generation := Number(xr, 0, "metadata", "generation")
-	if synced := Condition(xr, string(xpv2.TypeSynced)); Number(synced, generation, "observedGeneration") != generation {
+	if regenerated(xr) {
 		return true
 	}
 	for _, c := range append([]xpv2.Condition{ready}, p.Conditions...) {

@@ -69,6 +69,60 @@ func TestSettle(t *testing.T) {
 	}
 }
 
+// TestHold keeps conditions back in a pass that changes objects, so that one pass changes either, and the status with the objects.
+func TestHold(t *testing.T) {
+	stored := func(ct, status, reason, message string) any {
+		return map[string]any{"type": ct, "status": status, "reason": reason, "message": message, "observedGeneration": float64(2)}
+	}
+	told := []any{stored("Synced", "True", "ReconcileSuccess", ""), stored("Ready", "False", "Creating", ""), stored("Accepted", "True", "Valid", "fine")}
+	was := xpv2.Condition{Type: v1alpha1.TypeAccepted, Status: corev1.ConditionTrue, Reason: "Valid", Message: "fine"}
+	is := xpv2.Condition{Type: v1alpha1.TypeAccepted, Status: corev1.ConditionFalse, Reason: "InvalidSpec", Message: "wrong"}
+	here := map[string]compose.Object{"service": composetest.Object{}}
+	type want struct {
+		Held      bool
+		Condition xpv2.Condition
+		Ready     bool
+		TTL       time.Duration
+	}
+	now := want{Condition: is, Ready: true, TTL: time.Hour}
+	cases := map[string]struct {
+		reason     string
+		conditions []any
+		generation float64
+		observed   map[string]compose.Object
+		desired    xpv2.Condition
+		want       want
+	}{
+		"Held":      {"The objects' events wake up the pass that tells it.", told, 2, here, is, want{Held: true, Condition: was, TTL: 20 * time.Second}},
+		"NothingTo": {"Conditions do not change.", append(told[:1:1], stored("Ready", "True", "Available", ""), told[2]), 2, here, was, want{Condition: was, Ready: true, TTL: time.Hour}},
+		"New":       {"A condition that was not there cannot stay as it was.", told[:2], 2, here, is, now},
+		"Edited":    {"Crossplane writes which generation it speaks of.", told, 3, here, is, now},
+		"Created":   {"Another object changes the references, which are part of the spec.", told, 2, nil, is, now},
+		"Removed": {
+			"So does one that goes.", told, 2, map[string]compose.Object{"service": composetest.Object{}, "old": composetest.Object{}}, is, now,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			xr := composetest.Object{"metadata": map[string]any{"generation": tc.generation}, "status": map[string]any{"conditions": tc.conditions}}
+			status := map[string]any{"phase": "Asleep"}
+			p := &compose.Plan{
+				Status: status, Ready: true, Conditions: []xpv2.Condition{tc.desired}, TTL: time.Hour,
+				Objects: map[string]compose.Desired{"service": {}},
+			}
+			held := compose.Hold(compose.Request{Composite: xr, Observed: tc.observed}, p)
+			got := want{Held: held, Condition: p.Conditions[0], Ready: p.Ready, TTL: p.TTL}
+			got.Condition.LastTransitionTime = tc.want.Condition.LastTransitionTime
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(status, p.Status); diff != "" {
+				t.Errorf("%s the rest of the status is written: %s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func TestMissing(t *testing.T) {
 	cases := map[string]struct {
 		reason string

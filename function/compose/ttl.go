@@ -51,16 +51,21 @@ const notListening = 5*time.Minute + ttlFollowing
 // this can be true; or something wrote the composite resource within the time that Following waits, going by the API server's
 // account of who wrote what.
 func Unheard(r Request) bool {
-	responsive := Condition(r.Composite.Map(), typeResponsive)
-	if Text(responsive, "status") == "False" && within(r.Now, responsive["lastTransitionTime"], notListening) {
+	if Unresponsive(r) {
 		return true
 	}
-	for _, v := range List(r.Composite.Map(), "metadata", "managedFields") {
+	for _, v := range r.Composite.Managed() {
 		if entry, _ := v.(map[string]any); within(r.Now, entry["time"], ttlFollowing-ttlFollowing/6) {
 			return true
 		}
 	}
 	return false
+}
+
+// Unresponsive reports whether Crossplane says that it does not listen, and has not said so for longer than this can be true.
+func Unresponsive(r Request) bool {
+	responsive := Condition(r.Composite.Map(), typeResponsive)
+	return Text(responsive, "status") == "False" && within(r.Now, responsive["lastTransitionTime"], notListening)
 }
 
 // within reports whether something happened less than a while ago. A time that is a little ahead comes from another clock; one far

@@ -26,6 +26,12 @@ const (
 	syncedInvalid  = "Unsynced resources: "
 )
 
+// takeoverDenied precedes what the policy capstan-takeover of package/platform.yaml has to say. It says all of it.
+const (
+	takeoverDenied = "ValidatingAdmissionPolicy 'capstan-takeover' with binding 'capstan-takeover' denied request: "
+	takeoverRemedy = "with the annotation " + annotationAdopt + "="
+)
+
 // Withholding is the memory of refused objects.
 //
 // Crossplane applies composed objects one by one in no order. When the API
@@ -53,6 +59,9 @@ func Withhold(r Request) *Withholding {
 			w.entries[e.Resource] = e
 		}
 	}
+	for name, refusal := range takeovers(r) {
+		w.remember(r, name, refusal)
+	}
 	synced := Condition(xr, "Synced")
 	if synced["status"] != "False" {
 		return w
@@ -67,12 +76,17 @@ func Withhold(r Request) *Withholding {
 		return w
 	}
 	w.learning = true
+	w.remember(r, name, refusal)
+	return w
+}
+
+// remember a new refusal for a while.
+func (w *Withholding) remember(r Request, name, refusal string) {
 	w.entries[name] = v1alpha1.Withheld{
 		Resource: name,
 		Message:  refusal,
 		Until:    metav1.NewTime(r.Now.Add(withholdFor).UTC().Truncate(time.Second)),
 	}
-	return w
 }
 
 // LeavesOut reports whether this plan must leave an object out.
@@ -154,6 +168,11 @@ func refusalIn(message string) (name, refusal string, ok bool) {
 
 	// … composed resource "x" is namespaced (a Kind named y): no matches for kind …
 	if _, after, found := strings.Cut(refusal, "): "); found && strings.HasPrefix(refusal, " is namespaced (") {
+		refusal = after
+	}
+
+	// … denied request: NAME exists …
+	if _, after, found := strings.Cut(refusal, takeoverDenied); found {
 		refusal = after
 	}
 	return name, shortened(strings.TrimLeft(refusal, ": "), maxRefusal), ok && name != ""

@@ -117,6 +117,13 @@ func TestWithhold(t *testing.T) {
 			},
 			leavesOut: []string{"hpa-a", "pdb-a", "service"},
 		},
+		"LongNames": {
+			reason: "of two names as long as names may be, the remedy is kept",
+			synced: `cannot compose resources: cannot apply composed resource "pdb-a": poddisruptionbudgets.policy "` + strings.Repeat("a", 63) +
+				`" is forbidden: ValidatingAdmissionPolicy 'capstan-takeover' with binding 'capstan-takeover' denied request: ` + takeover(strings.Repeat("a", 63)),
+			want:      []v1alpha1.Withheld{entry("pdb-a", takeover(strings.Repeat("a", 63)), time.Minute)},
+			leavesOut: []string{"hpa-a", "pdb-a", "service"},
+		},
 		"OtherTrouble": {
 			reason: "a message that names no object withholds none",
 			synced: `cannot compose resources: cannot get existing composed resources: timeout`,
@@ -159,6 +166,12 @@ func TestWithhold(t *testing.T) {
 	}
 }
 
+// takeover is refused with these words.
+func takeover(name string) string {
+	return "PodDisruptionBudget " + name + " exists, and Algorithm " + name + " did not make it: rename one of the two, " +
+		"or hand it over with the annotation capstan.dev/adopt=" + name
+}
+
 func TestComposed(t *testing.T) {
 	missing := []compose.Asked{
 		{Resource: "service", Kind: "Service", Name: "reco", Observed: true},
@@ -189,6 +202,13 @@ func TestComposed(t *testing.T) {
 		"Policy": {
 			"a policy refuses", missing, withRefusal(`admission webhook "w" denied the request: no`), v1alpha1.ReasonRefused,
 			[]string{"denied the request", "policy"},
+		},
+		"Takeover": {
+			"an object of the name is somebody else's, and the policy says what to do", missing,
+			withRefusal(`networkpolicies.networking.k8s.io "default-deny" is forbidden: ValidatingAdmissionPolicy 'capstan-takeover' ` +
+				`with binding 'capstan-takeover' denied request: NetworkPolicy default-deny exists, and Algorithm default-deny did not make it: ` +
+				`rename one of the two, or hand it over with the annotation capstan.dev/adopt=default-deny`), v1alpha1.ReasonRefused,
+			[]string{`was refused: NetworkPolicy default-deny exists, and`, "capstan.dev/adopt=default-deny. Capstan tries again within a minute"},
 		},
 		"NoKind": {
 			"the kind is not served", missing, withRefusal(`no matches for kind "X" in version "y"`), v1alpha1.ReasonRefused,

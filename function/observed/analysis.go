@@ -62,6 +62,12 @@ func (a Analysis) Scaling() observev1alpha1.ScalingObservation {
 // Distribution is the histogram by which drift is measured unless the spec names one, or empty.
 func (a Analysis) Distribution() string { return compose.Text(a.status, "distribution") }
 
+// IdleSince is since when no request has come, or zero.
+func (a Analysis) IdleSince() time.Time { return timeAt(a.status, "idleSince") }
+
+// Requested is what the activator wrote last.
+func (a Analysis) Requested() string { return compose.Text(a.status, "requested") }
+
 // SLO is the state of the error budget.
 func (a Analysis) SLO() observev1alpha1.SLOObservation {
 	return part[observev1alpha1.SLOObservation](a, "slo")

@@ -52,6 +52,9 @@ func (a Autoscaler) Metrics() []*applyautoscalingv2.MetricSpecApplyConfiguration
 // Needs is the number of replicas of a Deployment that the load asked for when the autoscaler looked last, without its bounds, and
 // zero while that is unknown. The provider reports it of an autoscaler that it keeps.
 func (a Autoscaler) Needs(d Deployment) float64 {
+	if !a.Exists {
+		return 0
+	}
 	if a.managed != nil {
 		seen, _ := decode[observev1alpha1.AutoscalerObservation](compose.Map(a.managed, "status", "atProvider"))
 		switch {

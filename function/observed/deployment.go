@@ -33,12 +33,12 @@ func NewDeployment(o compose.Object) Deployment {
 	if o == nil {
 		return Deployment{}
 	}
-	m := o.Map()
+	m := map[string]any{"status": o.Field("status")}
 	status := compose.Map(m, "status")
 	d := Deployment{
 		Exists:     true,
-		Noticed:    compose.Number(status, 0, "observedGeneration") >= compose.Number(m, 0, "metadata", "generation"),
-		Size:       compose.Number(m, 1, "spec", "replicas"),
+		Noticed:    compose.Number(status, 0, "observedGeneration") >= compose.NumberOf(o, 0, "metadata", "generation"),
+		Size:       compose.NumberOf(o, 1, "spec", "replicas"),
 		Total:      compose.Number(status, 0, "replicas"),
 		Updated:    compose.Number(status, 0, "updatedReplicas"),
 		Ready:      compose.Number(status, 0, "readyReplicas"),

@@ -23,6 +23,7 @@ type metrics struct {
 	seconds  *prometheus.HistogramVec
 	composed *prometheus.HistogramVec
 	panics   prometheus.Counter
+	waiting  prometheus.Gauge
 }
 
 func newMetrics(kinds []string) *metrics {
@@ -45,9 +46,13 @@ func newMetrics(kinds []string) *metrics {
 			Name: "capstan_function_panics_total",
 			Help: "Calls that ended in a panic.",
 		}),
+		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "capstan_function_waiting_calls",
+			Help: "Calls that wait until there is memory to decode their requests.",
+		}),
 	}
 	m.registry.MustRegister(
-		m.seconds, m.composed, m.panics,
+		m.seconds, m.composed, m.panics, m.waiting,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)

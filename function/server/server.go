@@ -18,8 +18,6 @@ import (
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
-
-	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
 // maxRequest is the size of the greatest request in bytes. Crossplane sends nothing greater.
@@ -75,7 +73,7 @@ type Server struct {
 
 // New returns a server that listens at all of its addresses and serves none yet. It returns an error when an address is taken or
 // a certificate cannot be used.
-func New(fn fnv1.FunctionRunnerServiceServer, o Options) (*Server, error) {
+func New(fn Runner, o Options) (*Server, error) {
 	creds, err := transport(o)
 	if err != nil {
 		return nil, err
@@ -86,13 +84,14 @@ func New(fn fnv1.FunctionRunnerServiceServer, o Options) (*Server, error) {
 	s.grpc = grpc.NewServer(
 		grpc.Creds(creds),
 		grpc.MaxRecvMsgSize(maxRequest),
-		grpc.UnaryInterceptor(c.intercept),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.ForceServerCodecV2(codec{stockCodec()}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionAge:      maxConnectionAge,
 			MaxConnectionAgeGrace: maxConnectionAgeGrace,
 		}),
 	)
-	fnv1.RegisterFunctionRunnerServiceServer(s.grpc, fn)
+	s.grpc.RegisterService(newGate(m.waiting).service(c), fn)
 	healthv1.RegisterHealthServer(s.grpc, s.health)
 	if err := s.listen(m.handler()); err != nil {
 		s.close()

@@ -25,25 +25,19 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/capstan-dev/capstan/function/edge"
 )
 
 const loopback = "127.0.0.1:0"
 
 // A functionFunc is a function for tests.
-type functionFunc func(req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse
+type functionFunc func(req *edge.Request) *edge.Answer
 
-type function struct {
-	fnv1.UnimplementedFunctionRunnerServiceServer
+func (f functionFunc) Run(_ context.Context, req *edge.Request) *edge.Answer { return f(req) }
 
-	run functionFunc
-}
-
-func (f function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
-	return f.run(req), nil
-}
-
-func echo(req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
-	return &fnv1.RunFunctionResponse{Meta: &fnv1.ResponseMeta{Tag: req.GetMeta().GetTag()}}
+func echo(req *edge.Request) *edge.Answer {
+	return &edge.Answer{Rest: &fnv1.RunFunctionResponse{Meta: &fnv1.ResponseMeta{Tag: req.Meta.GetTag()}}}
 }
 
 // A log that can be read while it is written.
@@ -90,7 +84,7 @@ func start(t *testing.T, run functionFunc, mods ...func(*Options)) *running {
 		mod(&o)
 	}
 	var err error
-	if r.Server, err = New(function{run: run}, o); err != nil {
+	if r.Server, err = New(run, o); err != nil {
 		t.Fatalf("New(...): unexpected error: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -156,15 +150,15 @@ func request(tag, kind string) *fnv1.RunFunctionRequest {
 }
 
 func TestPanic(t *testing.T) {
-	r := start(t, func(req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
-		if req.GetMeta().GetTag() == "bad" {
+	r := start(t, func(req *edge.Request) *edge.Answer {
+		if req.Meta.GetTag() == "bad" {
 			panic("on purpose")
 		}
 		return echo(req)
 	})
 	client := r.client(t)
-	want := Fatal(request("bad", "Algorithm"), `cannot compose Algorithm "shop/reco": function-capstan has a bug. Nothing was `+
-		`changed. Please report it with the stack that the function logged for tag "bad"`)
+	want := Fatal(&edge.Request{Meta: &fnv1.RequestMeta{Tag: "bad"}}, `cannot compose Algorithm "shop/reco": function-capstan has a bug. Nothing was `+
+		`changed. Please report it with the stack that the function logged for tag "bad"`).Rest
 	got, err := client.RunFunction(t.Context(), request("bad", "Algorithm"))
 	if err != nil {
 		t.Fatalf("A panic should be answered: %v", err)
@@ -187,8 +181,8 @@ func TestPanic(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	r := start(t, func(req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
-		switch req.GetMeta().GetTag() {
+	r := start(t, func(req *edge.Request) *edge.Answer {
+		switch req.Meta.GetTag() {
 		case "panic":
 			panic("boom")
 		case "fatal":
@@ -228,8 +222,8 @@ func TestMetrics(t *testing.T) {
 // before they know are served.
 func TestDrain(t *testing.T) {
 	running, release := make(chan struct{}), make(chan struct{})
-	r := start(t, func(req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
-		if req.GetMeta().GetTag() == "slow" {
+	r := start(t, func(req *edge.Request) *edge.Answer {
+		if req.Meta.GetTag() == "slow" {
 			close(running)
 			<-release
 		}
@@ -275,7 +269,7 @@ func TestDrain(t *testing.T) {
 func TestDrainTimeout(t *testing.T) {
 	running, release := make(chan struct{}), make(chan struct{})
 	defer close(release)
-	r := start(t, func(req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
+	r := start(t, func(req *edge.Request) *edge.Answer {
 		close(running)
 		<-release
 		return echo(req)
@@ -341,7 +335,7 @@ func TestNew(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.o.Log = slog.New(slog.DiscardHandler)
-			_, err := New(function{run: echo}, tc.o)
+			_, err := New(functionFunc(echo), tc.o)
 			if err == nil || err.Error() != tc.want {
 				t.Errorf("%s\nNew(...): want error %q, got %v", tc.reason, tc.want, err)
 			}

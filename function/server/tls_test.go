@@ -248,13 +248,13 @@ func TestBadCertificates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			mount(t, dir, "..1", tc.cert, tc.key, tc.ca)
-			_, err := New(function{run: echo}, Options{Address: loopback, CertsDir: dir})
+			_, err := New(functionFunc(echo), Options{Address: loopback, CertsDir: dir})
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s\nNew(...): want error with %q, got %v", tc.reason, tc.want, err)
 			}
 		})
 	}
-	if _, err := New(function{run: echo}, Options{Address: loopback, CertsDir: t.TempDir()}); err == nil {
+	if _, err := New(functionFunc(echo), Options{Address: loopback, CertsDir: t.TempDir()}); err == nil {
 		t.Error("An empty folder should be told.")
 	}
 }

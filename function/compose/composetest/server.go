@@ -29,6 +29,12 @@ type Object map[string]any
 // Map is the object as decoded JSON.
 func (o Object) Map() map[string]any { return o }
 
+// Field at a path.
+func (o Object) Field(path ...string) any { return compose.Field(o, path...) }
+
+// Managed fields of the object.
+func (o Object) Managed() []any { return compose.List(o, "metadata", "managedFields") }
+
 // Decode anything that marshals to a JSON object.
 func Decode(v any) (Object, error) {
 	raw, err := json.Marshal(v)

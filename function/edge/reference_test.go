@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package edge
 
 import (
 	"bytes"
@@ -12,67 +12,15 @@ import (
 	"strconv"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
-
-	"github.com/capstan-dev/capstan/function/compose"
 )
 
-// An object of a request. Most are never read, and decoding costs more than planning, so it waits for the first read.
-type object struct {
-	resource *structpb.Struct
-	decoded  map[string]any
-}
-
-// objects of a request by their names.
-func objects(rs map[string]*fnv1.Resource) map[string]compose.Object {
-	os := make(map[string]compose.Object, len(rs))
-	for name, r := range rs {
-		os[name] = &object{resource: r.GetResource()}
-	}
-	return os
-}
-
-// Map is the object as decoded JSON.
-func (o *object) Map() map[string]any {
-	if o.decoded == nil {
-		o.decoded = o.resource.AsMap()
-	}
-	return o.decoded
-}
-
-// str reads a string without decoding the rest.
-func (o *object) str(path ...string) string {
-	v := structpb.NewStructValue(o.resource)
-	for _, k := range path {
-		v = v.GetStructValue().GetFields()[k]
-	}
-	return v.GetStringValue()
-}
-
-// name of the object with its namespace.
-func (o *object) name() string {
-	return o.str("metadata", "namespace") + "/" + o.str("metadata", "name")
-}
-
-// encode a composed object. The status that API types bring along is left out:
-// it is not for Crossplane to apply.
-func encode(v any) (*structpb.Struct, error) {
-	s, err := structOf(v)
-	if err != nil {
-		return nil, err
-	}
-	delete(s.GetFields(), "status")
-	return s, nil
-}
+// The encoder that tests compare with. It goes by way of Kubernetes' and the standard library's own JSON.
 
 // structOf anything that marshals to a JSON object. Nulls are left out, as API types write one for a time that is not set and
 // server-side apply would own the field.
 func structOf(v any) (*structpb.Struct, error) {
-	// A struct is walked rather than marshalled and parsed again, which was half of the time of a call.
 	if t := reflect.TypeOf(v); t != nil && t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct {
 		m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(v)
 		if err != nil {
@@ -154,15 +102,4 @@ func number(n json.Number) (*structpb.Value, error) {
 		return nil, fmt.Errorf("cannot represent integer %s exactly", n)
 	}
 	return structpb.NewNumberValue(f), nil
-}
-
-// largest object and its size in bytes.
-func largest(rs map[string]*fnv1.Resource) (string, int) {
-	name, size := "", -1
-	for _, n := range slices.Sorted(maps.Keys(rs)) {
-		if s := proto.Size(rs[n]); s > size {
-			name, size = n, s
-		}
-	}
-	return name, size
 }
