@@ -34,7 +34,7 @@ func modelAliases(d *compose.Draft, p *pass) {
 }
 
 // aliasOf a revision, if there is one of the registry.
-func (p *pass) aliasOf(d *compose.Draft, m *v1alpha1.RegistryModel, alias, revision string) {
+func (p *pass) aliasOf(d *compose.Draft, m *registeredModel, alias, revision string) {
 	if alias == "" {
 		return
 	}
@@ -57,7 +57,7 @@ func (p *pass) aliasOf(d *compose.Draft, m *v1alpha1.RegistryModel, alias, revis
 		ManagementPolicies: xpv2.ManagementPolicies{
 			xpv2.ManagementActionObserve, xpv2.ManagementActionCreate, xpv2.ManagementActionUpdate, xpv2.ManagementActionDelete,
 		},
-		ProviderConfigReference: m.ProviderConfigReference,
+		ProviderConfigReference: m.reference(),
 		ForProvider: registryv1alpha1.ModelAliasParameters{
 			Model: r.Model.Name, Alias: alias, Version: r.Model.Version, Evidence: p.aliasEvidence(revision, r),
 		},

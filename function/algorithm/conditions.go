@@ -14,6 +14,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/sleep"
 	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
 )
@@ -25,7 +26,7 @@ func conditions(d *compose.Draft, p *pass) []xpv2.Condition {
 	if !p.accepted() {
 		return append(cs, compose.Unchanged(p.Composite.Map(), v1alpha1.TypeImagePinned, v1alpha1.TypeModelResolved,
 			v1alpha1.TypeRouteAccepted, v1alpha1.TypeMetricsAvailable, v1alpha1.TypeWithinTargets, v1alpha1.TypeDataDrift,
-			v1alpha1.TypeWithinSLO, v1alpha1.TypeExperimentDecided)...)
+			v1alpha1.TypeWithinSLO, v1alpha1.TypeExperimentDecided, v1alpha1.TypeAsleep, v1alpha1.TypeHooksPassed)...)
 	}
 	cs = append(cs, p.imagePinned())
 	if p.registered() != nil {
@@ -34,6 +35,7 @@ func conditions(d *compose.Draft, p *pass) []xpv2.Condition {
 	}
 	for _, c := range []*xpv2.Condition{
 		p.routeAccepted(), p.metricsAvailable(), p.withinTargets(), p.dataDrift(), p.withinSLO(), p.decision.ExperimentDecided(p.rollout),
+		p.asleep(), p.hooksPassed(),
 	} {
 		if c != nil {
 			cs = append(cs, *c)
@@ -56,6 +58,10 @@ func (p *pass) podsHealthy() xpv2.Condition {
 		return starting("the Deployment does not exist yet: see the condition Composed")
 	case p.stopped():
 		return compose.True(v1alpha1.TypePodsHealthy, v1alpha1.ReasonStopped, "zero replicas are desired: raise spec.replicas to serve")
+	case p.sleep.State == sleep.Asleep && p.well():
+		return compose.True(v1alpha1.TypePodsHealthy, v1alpha1.ReasonAsleep, asleepMessage)
+	case p.sleep.State == sleep.Waking && p.well():
+		return starting("pods are starting, and requests wait until one is ready")
 	case p.live.Trouble != "":
 		return compose.False(v1alpha1.TypePodsHealthy, p.live.Trouble, p.live.TroubleMessage)
 	case p.rolledOut() && p.serving(), p.unblocked() && compose.IsTrue(p.Composite.Map(), v1alpha1.TypePodsHealthy):

@@ -323,7 +323,7 @@ func TestEssence(t *testing.T) {
 		},
 		"how many, for whom and how they are watched is no part of it": {
 			"{image: x}",
-			"{image: x, replicas: 3, scaling: {maxReplicas: 4}, metrics: {successRatio: 0.9}, access: {from: []}, route: {gateway: {name: g}}}",
+			"{image: x, replicas: 3, scaling: {maxReplicas: 4}, objectives: {successRatio: 0.9}, access: {from: []}, route: {gateway: {name: g}}}",
 		},
 	}
 	for reason, specs := range same {
@@ -336,7 +336,7 @@ func TestEssence(t *testing.T) {
 		"{image: x}", "{image: v}", "{image: x, port: 9000}", "{image: x, args: [a]}", "{image: x, args: [a, b]}", "{image: x, args: ['']}",
 		"{image: x, env: [{name: A}]}", "{image: x, env: [{name: A, value: b}]}", "{image: x, config: {files: {a: ''}}}",
 		"{image: x, secrets: [{name: s}]}", "{image: x, resources: {cpu: 1}}", "{image: x, availability: {drainSeconds: 31}}", "{image: x, runAsUser: 1}",
-		"{image: x, model: {from: s3, s3: {uri: s3://bbb/c}}}", "{image: x, model: {from: s3, s3: {uri: s3://bbb/c}, cache: {size: 1Gi}}}",
+		"{image: x, model: {uri: s3://bbb/c}}", "{image: x, model: {uri: s3://bbb/c, cache: {size: 1Gi}}}",
 		"{image: x, probes: {path: /a}}", "{image: x, scheduling: {nodeSelector: {a: b}}}", "{image: x, imagePullSecrets: [{name: a}]}",
 	} {
 		hash := target(spec)

@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-dev/capstan/apis"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/modeluri"
 	"github.com/capstan-dev/capstan/function/algorithm/validation"
 	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
@@ -47,7 +48,9 @@ func read(r compose.Request) (written, spec v1alpha1.AlgorithmSpec, problems []c
 	}
 	if ok && len(found) == 0 {
 		found = check.Errors(slices.Concat(
-			validation.Spec(name, spec), validation.Overlay(spec, compose.Map(xr, "spec"), r.Settings.Algorithm.Pod)))
+			validation.Spec(name, spec), validation.Overlay(spec, compose.Map(xr, "spec"), r.Settings.Algorithm.Pod),
+			validation.Hooks(spec, compose.Map(xr, "spec")),
+			validation.Allowed(compose.Text(xr, "metadata", "namespace"), spec, r.Settings.Algorithm)))
 	}
 	return written, spec, slices.Concat(r.Unsupported, checkSettings(r), checkConfig(xr), found)
 }
@@ -56,7 +59,8 @@ func read(r compose.Request) (written, spec v1alpha1.AlgorithmSpec, problems []c
 func needsMetrics(spec map[string]any) bool {
 	scaling := compose.Map(spec, "scaling")
 	signal := compose.Text(scaling, "signal")
-	return spec["lifecycle"] != nil || spec["slo"] != nil || scaling["targetLatencyMs"] != nil ||
+	return spec["objectives"] != nil || spec["lifecycle"] != nil || spec["slo"] != nil ||
+		compose.Number(scaling, 1, "minReplicas") == 0 || scaling["targetLatencyMs"] != nil ||
 		signal != "" && signal != string(observev1alpha1.SignalCPU)
 }
 
@@ -105,6 +109,9 @@ func checkSettings(r compose.Request) []check.Problem {
 	return ps
 }
 
+// usualIdle is how long, in seconds, no request must come before an Algorithm sleeps.
+const usualIdle = 600
+
 // defaulted spec: what depends on other fields or on the platform's settings. The schema has the other defaults.
 func defaulted(s v1alpha1.AlgorithmSpec, settings inputv1alpha1.AlgorithmSettings) v1alpha1.AlgorithmSpec {
 	s = *s.DeepCopy()
@@ -114,7 +121,7 @@ func defaulted(s v1alpha1.AlgorithmSpec, settings inputv1alpha1.AlgorithmSetting
 	s.Resources = cmp.Or(s.Resources, &v1alpha1.Resources{})
 	s.Scheduling = cmp.Or(s.Scheduling, &v1alpha1.Scheduling{})
 	cpu, memory := settings.CPU, settings.Memory
-	if s.Resources.GPU != "" {
+	if s.Resources.Accelerated() {
 		cpu, memory = settings.GPU.CPU, settings.GPU.Memory
 		s.Resources.GPUCount = cmp.Or(s.Resources.GPUCount, new(int32(1)))
 	}
@@ -130,38 +137,63 @@ func defaulted(s v1alpha1.AlgorithmSpec, settings inputv1alpha1.AlgorithmSetting
 		switch {
 		case sc.TargetLatencyMs != nil:
 			sc.Signal = string(observev1alpha1.SignalAuto)
-		case s.Resources.GPU == "":
+		case !s.Resources.Accelerated():
 			sc.Signal = string(observev1alpha1.SignalCPU)
 		}
+	}
+	if sc := s.Scaling; sc != nil && sc.MinReplicas == 0 {
+		sc.IdleAfterSeconds = cmp.Or(sc.IdleAfterSeconds, new(int32(usualIdle)))
 	}
 	if r := s.Route; r != nil {
 		r.Gateway = cmp.Or(r.Gateway, settings.Gateway)
 	}
-	if s.Lifecycle != nil {
-		defaultLifecycle(s.Lifecycle, s.Scaling)
-	}
-	if m := s.Model; m != nil && m.Registry != nil {
-		m.Registry.ProviderConfigReference = cmp.Or(m.Registry.ProviderConfigReference, settings.MLflow)
+	defaultEvidence(&s)
+	if m, r := s.Model, settings.MLflow; m != nil && r != nil && m.Config == "" && modeluri.Parse(m.URI).Scheme == modeluri.Registry {
+		m.Config = r.Kind + "/" + r.Name
 	}
 	return s
 }
 
-// Drift that is acted on where the spec does not say so: the defaults of the schema for spec.lifecycle.drift, which hold only
-// where that block is set.
+// defaultEvidence of revisions: what they must meet, where it depends on other fields.
+func defaultEvidence(s *v1alpha1.AlgorithmSpec) {
+	s.Objectives = cmp.Or(s.Objectives, &v1alpha1.Objectives{LatencyPercentile: usualPercentile})
+	if sc := s.Scaling; sc != nil {
+		s.Objectives.LatencyMs = cmp.Or(s.Objectives.LatencyMs, sc.TargetLatencyMs)
+	}
+	if s.Lifecycle != nil {
+		defaultLifecycle(s.Lifecycle, *s.Objectives)
+	}
+	if m := s.Metrics; m != nil {
+		for i, c := range m.Checks {
+			m.Checks[i].AppliesTo = cmp.Or(c.AppliesTo, appliesTo(c))
+		}
+	}
+}
+
+// Defaults of the schema for blocks that can be absent: they hold also then.
 const (
+	usualPercentile  = 95
+	usualSuccess     = 0.99
 	usualDriftMethod = v1alpha1.DriftPSI
 	usualDrift       = 0.2
 )
 
-// defaultLifecycle sets what depends on other fields. A latency that the autoscaler keeps is one that a candidate has to keep.
-func defaultLifecycle(l *v1alpha1.Lifecycle, sc *v1alpha1.Scaling) {
+// defaultLifecycle sets what depends on other fields. An objective of the live revision is one of a candidate.
+func defaultLifecycle(l *v1alpha1.Lifecycle, o v1alpha1.Objectives) {
 	if len(l.Steps) == 0 {
 		l.CanaryWeight = cmp.Or(l.CanaryWeight, new(int32(20)))
 	}
-	if l.Latency == nil && sc != nil && sc.TargetLatencyMs != nil {
-		l.Latency = &v1alpha1.LatencyTarget{MaxMs: sc.TargetLatencyMs, Percentile: sc.Percentile}
+	l.SuccessThreshold = cmp.Or(l.SuccessThreshold, o.SuccessRatio, new(usualSuccess))
+	l.RollbackOnDrift = cmp.Or(l.RollbackOnDrift, new(l.Drift != nil))
+	if l.Drift == nil && *l.RollbackOnDrift {
+		l.Drift = &v1alpha1.Drift{Method: usualDriftMethod, Max: new(usualDrift)}
 	}
-	if l.Drift == nil && l.RollbackOnDrift {
-		l.Drift = &v1alpha1.Drift{Action: v1alpha1.DriftRollback, Method: usualDriftMethod, Max: new(usualDrift)}
+}
+
+// appliesTo is the revision that a check is about where it does not say so.
+func appliesTo(c v1alpha1.MetricCheck) v1alpha1.CheckedRevision {
+	if c.RelativeTo != "" {
+		return v1alpha1.CheckCandidate
 	}
+	return v1alpha1.CheckBoth
 }

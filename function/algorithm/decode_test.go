@@ -19,10 +19,10 @@ func TestDefaults(t *testing.T) {
 		"Rich":     rich,
 		"Empty": `{image: x, config: {files: {a: b}}, secrets: [{name: a}], resources: {gpu: a.org/b}, scaling: {maxReplicas: 3}, metrics: {},
 		  probes: {warmUp: {path: /}}, route: {}, access: {from: [{}]}, availability: {}, scheduling: {}}`,
-		"S3":       "{image: x, model: {from: s3, s3: {uri: s3://models/a}, cache: {size: 1Gi}}}",
-		"OCI":      "{image: x, model: {from: oci, oci: {reference: a}}}",
-		"Volume":   "{image: x, model: {from: volume, volume: {claimName: a}}}",
-		"Registry": "{image: x, model: {from: registry, registry: {name: a, alias: b}}}",
+		"S3":       "{image: x, model: {uri: s3://models/a, cache: {size: 1Gi}}}",
+		"OCI":      "{image: x, model: {uri: oci://a}}",
+		"Volume":   "{image: x, model: {uri: pvc://a}}",
+		"Registry": "{image: x, model: {uri: models:/a@b}}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, spec).platform()

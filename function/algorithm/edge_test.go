@@ -34,7 +34,7 @@ func (w *world) analysis(atProvider map[string]any) {
 }
 
 func TestNeverServedPinned(t *testing.T) {
-	w := newWorld(t, "{image: x, model: {from: s3, s3: {uri: s3://bbb/c}}}")
+	w := newWorld(t, "{image: x, model: {uri: s3://bbb/c}}")
 	w.request.Settings.Algorithm.CompanionImage = "registry.example.org/typo/companion:1"
 	for range 3 {
 		w.compose(w.plan())
@@ -124,7 +124,7 @@ func TestQuantityForms(t *testing.T) {
 	}
 }
 
-const registered = "{image: %s, model: {from: registry, registry: {name: m, alias: champion, liveAlias: live%s}}}"
+const registered = "{image: %s, model: {uri: models:/m@champion, liveAlias: live%s}}"
 
 func modelled(t *testing.T, w *world, version string) {
 	t.Helper()
@@ -153,7 +153,7 @@ func TestModelOfLostRecord(t *testing.T) {
 }
 
 func TestObservedRefused(t *testing.T) {
-	const spec = "{image: x, model: {from: s3, s3: {uri: s3://bbb/c}, cache: {size: %s}}}"
+	const spec = "{image: x, model: {uri: s3://bbb/c, cache: {size: %s}}}"
 	w := serving(t, fmt.Sprintf(spec, "1Gi"))
 	w.told(w.plan())
 	w.edit(fmt.Sprintf(spec, "2Gi"))
@@ -400,7 +400,7 @@ func TestOwnQueries(t *testing.T) {
 
 // TestReadWriteOnce: ReadWriteOnce.
 func TestReadWriteOnce(t *testing.T) {
-	w := serving(t, `{image: x, replicas: 3, model: {from: s3, s3: {uri: s3://bbb/c}, cache: {size: 1Gi, accessMode: ReadWriteOnce}}}`)
+	w := serving(t, `{image: x, replicas: 3, model: {uri: s3://bbb/c, cache: {size: 1Gi, accessMode: ReadWriteOnce}}}`)
 	s := compose.Map(object(t, w.plan(), names.Deployment(names.SlotA)), "spec", "template", "spec")
 	if compose.Map(s, "affinity", "podAffinity") == nil {
 		t.Errorf("nothing keeps replicas on one node, and this spreads them: %v", s["topologySpreadConstraints"])

@@ -4,6 +4,7 @@ package algorithm
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -39,11 +40,11 @@ func experimented(tb testing.TB, spec string) *world {
 	return nil
 }
 
-func experimentOf(tb testing.TB, p *compose.Plan) v1alpha1.ExperimentStatus {
+func experimentOf(tb testing.TB, p *compose.Plan) v1alpha1.AlgorithmExperiment {
 	tb.Helper()
 	st, ok := p.Status.(v1alpha1.AlgorithmStatus)
 	if !ok || st.Experiment == nil {
-		return v1alpha1.ExperimentStatus{}
+		return v1alpha1.AlgorithmExperiment{}
 	}
 	return *st.Experiment
 }
@@ -286,11 +287,14 @@ func TestExperimentOnce(t *testing.T) {
 		if r := rolloutOf(t, p); r.Phase != v1alpha1.RolloutStable || len(r.Failed) > 0 || object(t, p, names.Deployment(names.SlotB)) != nil {
 			t.Errorf("arm B should be gone and condemned by nobody, got %s, failed %v", r.Phase, r.Failed)
 		}
+		if o, required := p.Requires[requiredExperiment]; required {
+			t.Errorf("an experiment that is over should wake up nobody any more, and %v is required", o)
+		}
 	}
 	w.edit(strings.Replace(spec, "id: ranking", "id: another", 1))
 	w.settle()
 	w.settle()
-	if st := experimentOf(t, w.plan()); st.Phase != v1alpha1.ExperimentRunning || st.ID != "another" {
+	if st := experimentOf(t, w.plan()); st.Phase != v1alpha1.ExperimentRunning || st.Name != "another" {
 		t.Errorf("another id should begin another experiment, got %+v", st)
 	}
 }
@@ -327,6 +331,143 @@ func TestExperimentWaits(t *testing.T) {
 				t.Error("nothing should start")
 			}
 		})
+	}
+}
+
+// TestExperimentObject: what becomes of the Experiment that the spec names, or should.
+func TestExperimentObject(t *testing.T) {
+	type want struct {
+		Name     string
+		Phase    v1alpha1.ExperimentPhase
+		Reason   string
+		Accepted string
+		Moves    string
+		Says     string
+	}
+	const both, back = "reco-slot-a:50 reco-slot-b:50", "reco-slot-a:100 reco-slot-b:0"
+	spec := fmt.Sprintf(experimental, "", "")
+	modify := func(name string, change func(spec map[string]any)) func(w *world) {
+		return func(w *world) {
+			o, err := composetest.Decode(w.experiments[name])
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			change(compose.Map(o, "spec"))
+			w.experiments[name] = o
+		}
+	}
+	rename := func(w *world) {
+		s := maps.Clone(compose.Map(w.request.Composite.Map(), "spec"))
+		s["experiment"] = "wrong"
+		xr := composetest.Object(maps.Clone(w.request.Composite.Map()))
+		xr["spec"] = s
+		w.request.Composite = xr
+	}
+	cases := map[string]struct {
+		reason string
+		do     func(w *world)
+		want   want
+	}{
+		"Unread": {"Crossplane has not looked for it yet: that is no reason to end it.", func(w *world) { w.unread = true }, want{
+			Accepted: "AwaitingExperiment", Moves: both, Says: `spec.experiment: "ranking": this Experiment has not been read yet`,
+		}},
+		"Deleted": {"Nobody asks for it any more.", func(w *world) { delete(w.experiments, "ranking") }, want{
+			"ranking", v1alpha1.ExperimentEnded, "ExperimentRemoved", "Valid", back, "its Experiment was deleted",
+		}},
+		"Edited": {"What was counted is about another one.", modify("ranking", func(s map[string]any) {
+			compose.Map(s, "assignment")["percent"] = 10.0
+		}), want{"ranking", v1alpha1.ExperimentEnded, "ExperimentEdited", "Valid", back, "it was edited"}},
+		"Lengthened": {"The test holds whenever it ends.", modify("ranking", func(s map[string]any) {
+			compose.Map(s, "stop")["duration"] = "48h"
+		}), want{"ranking", v1alpha1.ExperimentRunning, "Experimenting", "Valid", both, "arm A is revision"}},
+		"Invalid": {"A bad edit touches nothing that runs.", modify("ranking", func(s map[string]any) {
+			s["armB"] = map[string]any{}
+		}), want{Accepted: "ExperimentInvalid", Moves: both, Says: "spec.armB: image, env, modelVersion: set at least one"}},
+		"WrongName": {"A typing error does not end what runs.", rename, want{
+			"ranking", v1alpha1.ExperimentRunning, "Experimenting", "Valid", both, "arm A is revision",
+		}},
+		"WrongNameAndDeleted": {"Nothing that is asked for runs.", func(w *world) { rename(w); delete(w.experiments, "ranking") }, want{
+			"wrong", v1alpha1.ExperimentWaiting, "ExperimentMissing", "Valid", back, "has no such Experiment",
+		}},
+		"Other": {"Another one ends it.", func(w *world) { w.edit(strings.Replace(spec, "id: ranking", "id: another", 1)) }, want{
+			"another", v1alpha1.ExperimentWaiting, "RolloutFirst", "Valid", back, "it begins once all requests reach what the spec asks for",
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := experimented(t, spec)
+			tc.do(w)
+			p := w.plan()
+			st, c := experimentOf(t, p), condition(p, v1alpha1.TypeAccepted)
+			got := want{st.Name, st.Phase, st.Reason, string(c.Reason), callersOf(t, p), tc.want.Says}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if !strings.Contains(st.Message+c.Message, tc.want.Says) {
+				t.Errorf("%s\nwant %q in %q, %q", tc.reason, tc.want.Says, st.Message, c.Message)
+			}
+			if p.Requires[requiredExperiment].Namespace != "shop" {
+				t.Errorf("the Experiment should be required, got %v", p.Requires)
+			}
+		})
+	}
+}
+
+// TestExperimentUnusable: an Experiment that cannot run is reported with field, value and remedy, and rollouts go on.
+func TestExperimentUnusable(t *testing.T) {
+	spec := fmt.Sprintf(experimental, "", "")
+	cases := map[string]struct {
+		reason string
+		spec   string
+		do     func(w *world)
+		want   xpv2.ConditionReason
+		says   string
+	}{
+		"Missing": {
+			"A name that nobody has.", spec, func(w *world) { clear(w.experiments) }, v1alpha1.ReasonExperimentMissing,
+			`spec.experiment: "ranking": namespace "shop" has no such Experiment: create it, or correct the name`,
+		},
+		"Terminating": {"It is about to be gone.", spec, func(w *world) {
+			compose.Map(w.experiments["ranking"], "metadata")["deletionTimestamp"] = "2026-11-20T12:00:00Z"
+		}, v1alpha1.ReasonExperimentMissing, "has no such Experiment"},
+		"OfAnother": {
+			"It is about another Algorithm.", strings.Replace(spec, "id: ranking", "id: ranking, algorithm: search", 1), func(*world) {},
+			v1alpha1.ReasonExperimentInvalid,
+			`spec.experiment: "ranking": this Experiment cannot run: spec.algorithm: "search": is another Algorithm: name an Experiment of Algorithm "reco" in spec.experiment`,
+		},
+		"OfNoRegistry": {
+			"There is no version.", strings.Replace(spec, "env: [{name: MODE, value: new}]", "modelVersion: '3'", 1), func(*world) {},
+			v1alpha1.ReasonExperimentInvalid, `spec.armB.modelVersion: "3": needs a model of the registry`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tc.spec)
+			tc.do(w)
+			for range 4 {
+				w.settle()
+			}
+			p := w.plan()
+			st, c := experimentOf(t, p), condition(p, v1alpha1.TypeExperimentDecided)
+			if st.Phase != v1alpha1.ExperimentWaiting || c.Reason != tc.want || !strings.Contains(c.Message, tc.says) {
+				t.Errorf("%s\nwant %s with %q, got %+v, %+v", tc.reason, tc.want, tc.says, st, c)
+			}
+			if condition(p, v1alpha1.TypeUpdated).Status != "True" || object(t, p, names.Deployment(names.SlotB)) != nil {
+				t.Error("the Algorithm should serve, and nothing else start")
+			}
+		})
+	}
+}
+
+// TestExperimentOver: what the Experiment remembers counts when the ledger was lost.
+func TestExperimentOver(t *testing.T) {
+	w := newWorld(t, fmt.Sprintf(experimental, "", ""))
+	w.experiments["ranking"]["status"] = map[string]any{"phase": "Ended", "winner": "B"}
+	for range 6 {
+		w.settle()
+	}
+	if st := experimentOf(t, w.plan()); st.Phase != v1alpha1.ExperimentEnded || st.Reason != string(v1alpha1.ReasonExperimentOver) {
+		t.Errorf("it has been run, and should not run again, got %+v", st)
 	}
 }
 
@@ -375,7 +516,7 @@ func TestExperimentOutage(t *testing.T) {
 
 // TestExperimentOfModels gives arm B a version of its own.
 func TestExperimentOfModels(t *testing.T) {
-	const spec = "{image: x, replicas: 2, model: {from: registry, registry: {name: m, version: \"3\", candidateAlias: challenger}}, " +
+	const spec = "{image: x, replicas: 2, model: {uri: models:/m/3, candidateAlias: challenger}, " +
 		"route: {gateway: {name: shared, namespace: gateway}}, lifecycle: {}, " +
 		"experiment: {id: models, armB: {modelVersion: \"4\"}, assignment: {percent: 50}, metric: {kind: SuccessRatio}}}"
 	w := newWorld(t, spec)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -17,6 +18,7 @@ import (
 	"github.com/capstan-dev/capstan/function/algorithm/measure"
 	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/algorithm/rollout"
+	"github.com/capstan-dev/capstan/function/algorithm/sleep"
 	"github.com/capstan-dev/capstan/function/algorithm/validation"
 	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
@@ -42,14 +44,23 @@ type facts struct {
 	slo      observev1alpha1.SLOObservation
 	metrics  []measure.Metric
 
+	// foreign series that the analysis reports, although the provider makes none of that name, or "".
+	foreign string
+
 	// autoscaler of the live slot.
 	autoscaler observed.Autoscaler
 
 	// rollout is what decisions about revisions are made by, as far as it is known before the target is.
 	rollout rollout.Facts
 
+	// experiments that are required to know them.
+	experiments map[string]compose.Requirement
+
 	// live slot of the remembered ledger, as observed.
 	live rollout.Slot
+
+	// mark of whether it sleeps, as remembered.
+	mark sleep.Mark
 }
 
 // gather the facts of a request. It errs only for a composite resource that has no name or namespace.
@@ -65,14 +76,22 @@ func gather(r compose.Request) (*facts, error) {
 	}
 	f.observes = f.analysis.Exists || r.Kinds[observev1alpha1.AnalysisGroupVersionKind] == compose.Available
 	f.rollout = f.remembered()
+	f.mark, _ = observedSleep(r.Observed[names.Service])
 	f.live = f.rollout.Slots[f.rollout.Ledger.Slot]
 	f.autoscaler = f.scaler(f.rollout.Ledger.Slot)
 	f.written, f.spec, f.problems = read(r)
 	if m, claim := f.spec.Model, f.Observed[names.ModelCache]; m != nil && len(f.problems) == 0 && claim != nil {
 		f.problems = check.Errors(validation.Claim(m.Cache, f.CacheClaim(), claim.Map()))
 	}
+	if len(f.problems) == 0 && f.spec.Resources.DeviceClass != "" && f.Kinds[ClaimTemplateGVK] == compose.Unavailable {
+		f.problems = check.Errors(validation.NoDeviceClaims(f.spec.Resources.DeviceClass))
+	}
+	compared := f.rollout
+	if len(f.problems) == 0 {
+		compared, f.problems = f.compares(f.rollout)
+	}
 	if len(f.problems) > 0 {
-		f.rollout.Evidence = measure.AllEvidence(f.analysis, f.rollout.Ledger, f.rollout.Uneven())
+		f.rollout.Evidence = measure.AllEvidence(f.analysis, f.rollout.Ledger, f.rollout.Uneven(), driftReports(xr))
 		return f, nil
 	}
 	f.spec.Lifecycle = measure.WithDistribution(f.spec.Lifecycle, f.analysis.Distribution())
@@ -80,22 +99,27 @@ func gather(r compose.Request) (*facts, error) {
 	if f.spec.SLO != nil {
 		f.slo = f.analysis.SLO()
 	}
+	f.foreign = measure.ForeignSeries(f.learned, f.slo)
 	f.metrics = measure.Metrics(&f.spec, f.analysis, f.rollout.Ledger.Slot)
-	f.rollout = f.requested(f.rollout)
+	f.rollout = f.requested(compared)
 	return f, nil
+}
+
+// driftReports reports whether drift of a candidate is only reported, also where the spec cannot be carried out.
+func driftReports(xr map[string]any) bool {
+	rolls, set := compose.Map(xr, "spec", "lifecycle")["rollbackOnDrift"].(bool)
+	return set && !rolls
 }
 
 // remembered facts about revisions: what is observed and what the ledger says. They do not depend on the spec.
 func (f *facts) remembered() rollout.Facts {
 	xr, service, route := f.Composite.Map(), f.Observed[names.Service], f.observedRoute()
 	r := rollout.Facts{
-		Now: f.Now, Name: f.Name, Observes: f.observes, Selects: rollout.NoService,
+		Now: f.Now, Name: f.Name, Observes: f.observes,
 		Route:         observed.NewHTTPRoute(route),
 		LastCandidate: compose.Text(xr, "status", "revision", "candidate"),
 	}
-	if service != nil {
-		r.Selects = compose.Text(service.Map(), "spec", "selector", names.LabelSlot)
-	}
+	_, r.Selects = observedSleep(service)
 	findings := f.analysis.Findings()
 	r.Slots = map[string]rollout.Slot{
 		names.SlotA: f.slot(names.SlotA, r.Route, findings),
@@ -113,8 +137,12 @@ func (f *facts) remembered() rollout.Facts {
 // requested facts beside the remembered ones: what the spec says about revisions.
 func (f *facts) requested(r rollout.Facts) rollout.Facts {
 	spec := &f.spec
-	r.Lifecycle, r.Scaling, r.Experiment, r.Replicas = spec.Lifecycle, spec.Scaling, spec.Experiment,
+	r.Shown = shown(f.Composite.Map())
+	r.Lifecycle, r.Scaling, r.Replicas = spec.Lifecycle, spec.Scaling,
 		replicas(spec, r, compose.Number(f.Composite.Map(), 0, "status", "replicas"))
+	if spec.Rollout != nil {
+		r.Requests = *spec.Rollout
+	}
 	r.Startup = time.Duration(*spec.Probes.StartupSeconds) * time.Second
 	r.Drain = time.Duration(*spec.Availability.DrainSeconds) * time.Second
 	r.MaxUnavailable = *spec.Availability.MaxUnavailable
@@ -126,10 +154,22 @@ func (f *facts) requested(r rollout.Facts) rollout.Facts {
 		r.Interval = spec.Metrics.Interval.Duration
 	}
 	if spec.Lifecycle != nil {
-		r.Evidence = measure.Evidence(spec, f.analysis, r.Ledger, f.Now, r.Uneven())
-		r.Rehearsal = measure.Rehearsal(spec, f.analysis, r.Ledger)
+		r.Hooks, r.SendsHooks = f.hooksSeen(r.Ledger), f.sendsHooks()
+		r.Evidence = measure.Evidence(spec, r.Experiment, f.analysis, r.Ledger, f.Now, r.Uneven())
+		r.Rehearsal = measure.Rehearsal(spec, r.Experiment, f.analysis, r.Ledger)
 	}
 	return r
+}
+
+// shown evidence of the status.
+func shown(xr map[string]any) []v1alpha1.EvidenceStatus {
+	var st struct {
+		Evidence []v1alpha1.EvidenceStatus `json:"evidence"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(compose.Map(xr, "status", "rollout"), &st); err != nil {
+		return nil
+	}
+	return st.Evidence
 }
 
 // replicas that the spec asks for. Without a number in the spec the present one stays, such as the number that an autoscaler left.
@@ -154,7 +194,7 @@ func ledgerText(o compose.Object) string {
 	if o == nil {
 		return ""
 	}
-	return compose.Text(o.Map(), "metadata", "annotations", names.AnnotationLedger)
+	return compose.TextOf(o, "metadata", "annotations", names.AnnotationLedger)
 }
 
 // slot as observed.
@@ -162,7 +202,7 @@ func (f *facts) slot(slot string, route observed.HTTPRoute, findings []observev1
 	o := f.Observed[names.Deployment(slot)]
 	s := rollout.Slot{Deployment: observed.NewDeployment(o), HasService: f.Observed[names.SlotService(slot)] != nil}
 	if o != nil {
-		s.Revision = compose.Text(o.Map(), "metadata", "annotations", names.AnnotationRevision)
+		s.Revision = compose.TextOf(o, "metadata", "annotations", names.AnnotationRevision)
 		s.Served = f.Observed[names.RevisionPrefix+s.Revision] != nil
 	}
 	s.Needs = f.scaler(slot).Needs(s.Deployment)
@@ -252,6 +292,8 @@ func (f *facts) available(gvk schema.GroupVersionKind, resource string) bool {
 // needed is the number of pods that have to serve. While a spec cannot be carried out, they are those that there are.
 func (f *facts) needed() int64 {
 	switch {
+	case f.resting():
+		return 0
 	case f.accepted():
 		return f.rollout.Needed()
 	case f.autoscaler.Exists:
@@ -265,7 +307,16 @@ func (f *facts) needed() int64 {
 func (f *facts) serving() bool { return f.live.Exists && f.live.Available >= f.needed() }
 
 // stopped reports whether no pods are desired.
-func (f *facts) stopped() bool { return f.live.Exists && f.needed() == 0 }
+func (f *facts) stopped() bool { return f.live.Exists && f.needed() == 0 && !f.resting() }
+
+// resting reports whether the Algorithm is asleep, or wakes without trouble. It is as ready then as with pods that serve: no
+// request fails.
+func (f *facts) resting() bool {
+	return f.mark.Down() && f.well()
+}
+
+// well reports whether nothing blocks the pods that requests reach, as far as there are any.
+func (f *facts) well() bool { return f.live.Exists && f.live.Trouble == "" && !f.live.Stalled }
 
 // unblocked reports whether pods serve and those that are missing are on their way, as after a change of size. What was well
 // until then stays well: the phase shows the progress.

@@ -31,6 +31,10 @@ type world struct {
 	server  *composetest.Server
 	request compose.Request
 
+	// experiments of the namespace, by name, and whether Crossplane looks for none of them.
+	experiments map[string]composetest.Object
+	unread      bool
+
 	// unmeasured is why no check can be measured, or empty.
 	unmeasured string
 }
@@ -38,7 +42,7 @@ type world struct {
 // newWorld with an Algorithm of the given spec and nothing else.
 func newWorld(tb testing.TB, spec string) *world {
 	tb.Helper()
-	w := &world{t: tb, server: composetest.NewServer(), request: compose.Request{
+	w := &world{t: tb, server: composetest.NewServer(), experiments: map[string]composetest.Object{}, request: compose.Request{
 		Now: now,
 		Settings: inputv1alpha1.Settings{Algorithm: inputv1alpha1.AlgorithmSettings{
 			CPU:    new(resource.MustParse("250m")),
@@ -63,7 +67,7 @@ func newWorld(tb testing.TB, spec string) *world {
 		"apiVersion": "capstan.dev/v1alpha1",
 		"kind":       "Algorithm",
 		"metadata":   map[string]any{"name": "reco", "namespace": "shop"},
-		"spec":       parse(tb, spec),
+		"spec":       w.separate(parse(tb, spec)),
 	}
 	return w
 }
@@ -98,8 +102,27 @@ func (w *world) later(d time.Duration) { w.request.Now = w.request.Now.Add(d) }
 // edit the spec.
 func (w *world) edit(spec string) {
 	xr := composetest.Object(maps.Clone(w.request.Composite.Map()))
-	xr["spec"] = parse(w.t, spec)
+	xr["spec"] = w.separate(parse(w.t, spec))
 	w.request.Composite = xr
+}
+
+// separate the experiment of a spec, which tests write within it, into an Experiment that the spec names.
+func (w *world) separate(spec map[string]any) map[string]any {
+	e, within := spec["experiment"].(map[string]any)
+	if !within {
+		return spec
+	}
+	name, _ := e["id"].(string)
+	delete(e, "id")
+	if e["algorithm"] == nil {
+		e["algorithm"] = "reco"
+	}
+	w.experiments[name] = composetest.Object{
+		"apiVersion": "capstan.dev/v1alpha1", "kind": "Experiment",
+		"metadata": map[string]any{"name": name, "namespace": "shop"}, "spec": e,
+	}
+	spec["experiment"] = name
+	return spec
 }
 
 // named otherwise.
@@ -125,10 +148,33 @@ func (w *world) synced(message string, withheld []v1alpha1.Withheld) {
 func (w *world) plan() *compose.Plan {
 	w.t.Helper()
 	p, err := Plan(w.request)
+	if err == nil && w.request.Composite.Map()["spec"].(map[string]any)["experiment"] != nil && !w.unread {
+		// As Crossplane does: it finds what the planner requires, and asks again.
+		p, err = Plan(w.found(p.Requires))
+	}
 	if err != nil {
 		w.t.Fatalf("Plan: %v", err)
 	}
 	return p
+}
+
+// found is the request with the Experiments that are required.
+func (w *world) found(requires map[string]compose.Requirement) compose.Request {
+	r := w.request
+	r.Required, r.Sought = maps.Clone(r.Required), map[string]bool{}
+	if r.Required == nil {
+		r.Required = map[string]compose.Object{}
+	}
+	for resource, required := range requires {
+		if required.Kind != v1alpha1.ExperimentGroupVersionKind {
+			continue
+		}
+		r.Sought[resource] = true
+		if o := w.experiments[required.Name]; o != nil {
+			r.Required[resource] = o
+		}
+	}
+	return r
 }
 
 // compose a plan as Crossplane does.

@@ -114,9 +114,8 @@ func TestLatencyGate(t *testing.T) {
 		spec   string
 		want   string
 	}{
-		"Scaling":   {"what the autoscaler keeps a candidate keeps as well", "scaling: {maxReplicas: 9, targetLatencyMs: 50, percentile: 99}, lifecycle: {}", "p99 max 50"},
-		"Lifecycle": {"unless the lifecycle asks for another", "scaling: {maxReplicas: 9, targetLatencyMs: 50}, lifecycle: {latency: {maxMs: 80}}", "p95 max 80"},
-		"Relative":  {"or only for a comparison", "scaling: {maxReplicas: 9, targetLatencyMs: 50}, lifecycle: {latency: {maxRegressionPercent: 10}}", ""},
+		"Scaling":   {"what the autoscaler keeps a candidate keeps as well", "scaling: {maxReplicas: 9, targetLatencyMs: 50}, objectives: {latencyPercentile: 99}, lifecycle: {}", "p99 max 50"},
+		"Objective": {"unless the objective is another", "scaling: {maxReplicas: 9, targetLatencyMs: 50}, objectives: {latencyMs: 80}, lifecycle: {}", "p95 max 80"},
 		"None":      {"without a target there is none", "scaling: {maxReplicas: 9}, lifecycle: {}", ""},
 	}
 	for name, tc := range cases {
@@ -127,8 +126,8 @@ func TestLatencyGate(t *testing.T) {
 				t.Fatal(problems)
 			}
 			got := ""
-			if l := s.Lifecycle.Latency; l != nil && l.MaxMs != nil {
-				got = "p" + number(float64(l.Percentile)) + " max " + number(float64(*l.MaxMs))
+			if o := s.Objectives; o.LatencyMs != nil {
+				got = "p" + number(float64(o.LatencyPercentile)) + " max " + number(float64(*o.LatencyMs))
 			}
 			if got != tc.want {
 				t.Errorf("%s: want %q, got %q", tc.reason, tc.want, got)

@@ -46,7 +46,7 @@ func TestHonestStart(t *testing.T) {
 	expect("what cannot be measured yet is waited for", "Preparing/Edited", 0, "scrapes no pod")
 	w.later(2 * time.Minute)
 	w.settle()
-	expect("what cannot be measured holds", "Holding/EvidenceMissing", 0, "success", "scrapes no pod", "spec.lifecycle.promote")
+	expect("what cannot be measured holds", "Holding/EvidenceMissing", 0, "success", "scrapes no pod", "spec.rollout.promote")
 	w.later(time.Hour)
 	w.settle()
 	expect("for as long as it lasts", "Holding/EvidenceMissing", 0)
@@ -64,7 +64,7 @@ func TestHonestStart(t *testing.T) {
 	w.later(10 * time.Minute)
 	w.judge("NNNNNNNNNN")
 	w.compose(w.plan())
-	expect("has no requests after the deadline", "Holding/EvidenceMissing", 0, "spec.metrics.port", "spec.lifecycle.promote or abort")
+	expect("has no requests after the deadline", "Holding/EvidenceMissing", 0, "spec.metrics.port", "spec.rollout.promote or abort")
 	for range 4 {
 		w.settle()
 		w.later(time.Hour)
@@ -78,9 +78,9 @@ func TestUncountedFailures(t *testing.T) {
 	for reason, tc := range map[string]struct{ lifecycle, want, missing string }{
 		"a threshold that cannot be measured holds": {"{soak: 1m}", "success", ""},
 		"without one and without another check nothing can pass": {
-			"{soak: 1m, successThreshold: 0}", "", "no check of spec.lifecycle can be measured: " + words + ", or add latency or metrics",
+			"{soak: 1m, successThreshold: 0}", "", "no check of spec.lifecycle can be measured: " + words + ", or set spec.objectives.latencyMs, or add spec.metrics.checks",
 		},
-		"other checks are enough": {"{soak: 1m, successThreshold: 0, latency: {maxMs: 50}}", "latency", ""},
+		"other checks are enough": {"{soak: 1m, successThreshold: 0}, objectives: {latencyMs: 50}", "latency", ""},
 	} {
 		w := serving(t, "{image: x, replicas: 4, lifecycle: "+tc.lifecycle+"}")
 		w.unmeasured = words

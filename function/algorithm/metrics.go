@@ -39,8 +39,12 @@ func (p *pass) metricsAvailable() *xpv2.Condition {
 	switch {
 	case !p.observes:
 		return not(v1alpha1.ReasonProviderMissing, rollout.ProviderMissing)
-	case p.stopped():
-		return new(compose.Unknown(v1alpha1.TypeMetricsAvailable, v1alpha1.ReasonMeasuring, "zero replicas are desired, so there are no metrics"))
+	case p.foreign != "":
+		return not(v1alpha1.ReasonQueryFailed, fmt.Sprintf("the status of Analysis %q asks to record the series %q, which the provider never does: "+
+			"another client wrote it, so the recorded rules stay as they are. Find that client, and remove the annotation "+
+			"crossplane.io/paused from the Analysis, if it has it: the provider then replaces the status", p.Name, p.foreign))
+	case p.quiet() != "":
+		return new(compose.Unknown(v1alpha1.TypeMetricsAvailable, v1alpha1.ReasonMeasuring, p.quiet()))
 	case measure.RecordsOwn(&p.spec) && p.Kinds[PrometheusRuleGVK] == compose.Unavailable && p.Observed[names.Rules] == nil:
 		return not(v1alpha1.ReasonOperatorMissing,
 			"the autoscaler follows your own query (spec.scaling.query, spec.metrics.queries), which needs the Prometheus Operator to record it, "+
@@ -63,6 +67,18 @@ func (p *pass) metricsAvailable() *xpv2.Condition {
 			"so rollouts continue without this check: expose algorithm_prediction_score, or name a histogram in spec.lifecycle.drift.query")
 	default:
 		return new(compose.True(v1alpha1.TypeMetricsAvailable, v1alpha1.ReasonMeasured, "every metric that is needed is available"))
+	}
+}
+
+// quiet says why there is nothing to measure, or is empty.
+func (p *pass) quiet() string {
+	switch {
+	case p.stopped():
+		return "zero replicas are desired, so there are no metrics"
+	case p.sleep.Down():
+		return "the Algorithm is asleep, so there are no metrics"
+	default:
+		return ""
 	}
 }
 
@@ -223,7 +239,7 @@ func (p *pass) withinSLO() *xpv2.Condition {
 		return unknown(v1alpha1.ReasonMeasuring, "the error budget has not been evaluated yet")
 	case o.Verdict == observev1alpha1.VerdictFail:
 		message := fmt.Sprintf("the error budget is used up: availability %g %% over %s, must be at least %g %%",
-			*o.Availability, check.Duration(p.spec.SLO.Window.Duration), p.spec.SLO.Availability)
+			*o.Availability, check.Duration(p.spec.SLO.Window.Duration), measure.Availability(&p.spec))
 		if freezes != "" {
 			message += fmt.Sprintf("; rollouts hold until more than %d %% of it is left", *p.spec.SLO.MinBudgetPercent)
 		}

@@ -116,7 +116,7 @@ func TestMirrorPromoted(t *testing.T) {
 		w.settle()
 	}
 	candidate := rolloutOf(t, w.plan()).Candidate
-	w.edit(fmt.Sprintf(spec, "z", `, promote: "`+candidate+`"`))
+	w.edit(fmt.Sprintf(spec, "z", acts("promote: "+candidate)))
 	if r := rolloutOf(t, w.plan()); r.LastDecision.Reason != string(v1alpha1.ReasonPromoted) {
 		t.Errorf("somebody is sure of it, got %s: %s", r.Phase, r.Message)
 	}

@@ -38,15 +38,15 @@ env: [{name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}]
 	}{
 		"S3": {
 			reason:  "each replica downloads for itself",
-			model:   "{from: s3, s3: {uri: s3://models/reco}}",
+			model:   "{uri: s3://models/reco}",
 			init:    fetch + `{args: [fetch, --source=s3://models/reco, --cache=/cache, --key=KEY], volumeMounts: [{name: model, mountPath: /cache}]}`,
 			volumes: "[{name: model, emptyDir: {}}]",
 			mount:   "{name: model, mountPath: /models, subPath: KEY, readOnly: true}",
 		},
 		"S3WithEverything": {
 			reason: "what the spec says reaches the companion, and the Secret only it",
-			model: `{from: s3, s3: {uri: "s3://models/$(A)", endpoint: "https://s3.example.org", region: eu-central-1}, mountPath: /opt/m,
-			  credentials: {name: bucket}, digest: "` + digest + `", size: 5, cache: {size: 1Gi}}`,
+			model: `{uri: 's3://models/$(A)?endpoint=https://s3.example.org&region=eu-central-1', mountPath: /opt/m,
+			  credentials: bucket, digest: "` + digest + `", size: 5, cache: {size: 1Gi}}`,
 			init: fetch + `{args: [fetch, "--source=s3://models/$$(A)", --cache=/cache, --key=KEY, "--digest=` + digest + `", --size=5,
 			  "--endpoint=https://s3.example.org", --region=eu-central-1, --credentials=/credentials],
 			  env: [{name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}},
@@ -57,16 +57,43 @@ env: [{name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}]
 		},
 		"RegistryOnS3": {
 			reason: "the source of a version in object storage is asked for there",
-			model:  `{from: registry, registry: {name: reco, version: "7", endpoint: "https://mlflow.example.org", s3Endpoint: "https://s3.example.org"}}`,
+			model:  `{uri: 'models:/reco/7?endpoint=https://mlflow.example.org&s3Endpoint=https://s3.example.org'}`,
 			source: &pods.Source{URI: "s3://mlflow/7/artifacts"},
 			init: fetch + `{args: [fetch, "--source=s3://mlflow/7/artifacts", --cache=/cache, --key=KEY, "--endpoint=https://s3.example.org"],
 			  volumeMounts: [{name: model, mountPath: /cache}]}`,
 			volumes: "[{name: model, emptyDir: {}}]",
 			mount:   "{name: model, mountPath: /models, subPath: KEY, readOnly: true}",
 		},
+		"RegistryOnHub": {
+			reason: "the endpoint of the registry is none of a hub",
+			model:  `{uri: 'models:/reco/7?endpoint=https://mlflow.example.org'}`,
+			source: &pods.Source{URI: "hf://org/repo"},
+			init: fetch + `{args: [fetch, "--source=hf://org/repo", --cache=/cache, --key=KEY, "--endpoint=https://huggingface.co"],
+			  volumeMounts: [{name: model, mountPath: /cache}]}`,
+			volumes: "[{name: model, emptyDir: {}}]",
+			mount:   "{name: model, mountPath: /models, subPath: KEY, readOnly: true}",
+		},
+		"RegistryWithCredentials": {
+			reason: "credentials go to servers that the spec names, and not to those that the registry names",
+			model:  `{uri: 'models:/reco/7?endpoint=https://mlflow.example.org', credentials: login}`,
+			source: &pods.Source{URI: "https://files.example.org/reco.onnx"},
+			init: fetch + `{args: [fetch, "--source=https://files.example.org/reco.onnx", --cache=/cache, --key=KEY,
+			  "--endpoint=https://mlflow.example.org", --credentials=/credentials, --registered, "--trusted=https://mlflow.example.org"],
+			  volumeMounts: [{name: model, mountPath: /cache}, {name: model-credentials, mountPath: /credentials, readOnly: true}]}`,
+			volumes: "[{name: model, emptyDir: {}}, {name: model-credentials, secret: {secretName: login}}]",
+			mount:   "{name: model, mountPath: /models, subPath: KEY, readOnly: true}",
+		},
+		"Hub": {
+			reason: "the revision is the companion's, the query is not",
+			model:  `{uri: 'hf://org/repo@main/onnx?endpoint=https://hub.example.org', credentials: hub}`,
+			init: fetch + `{args: [fetch, "--source=hf://org/repo@main/onnx", --cache=/cache, --key=KEY, "--endpoint=https://hub.example.org",
+			  --credentials=/credentials], volumeMounts: [{name: model, mountPath: /cache}, {name: model-credentials, mountPath: /credentials, readOnly: true}]}`,
+			volumes: "[{name: model, emptyDir: {}}, {name: model-credentials, secret: {secretName: hub}}]",
+			mount:   "{name: model, mountPath: /models, subPath: KEY, readOnly: true}",
+		},
 		"RegistryItself": {
 			reason: "what the registry hands out is asked for there, and its digest compared",
-			model:  `{from: registry, registry: {name: reco, version: "7", endpoint: "https://mlflow.example.org", s3Endpoint: "https://s3.example.org"}}`,
+			model:  `{uri: 'models:/reco/7?endpoint=https://mlflow.example.org&s3Endpoint=https://s3.example.org'}`,
 			source: &pods.Source{URI: "mlflow-artifacts:/1/7", Digest: digest},
 			init: fetch + `{args: [fetch, "--source=mlflow-artifacts:/1/7", --cache=/cache, --key=KEY, "--digest=` + digest + `",
 			  "--endpoint=https://mlflow.example.org"], volumeMounts: [{name: model, mountPath: /cache}]}`,
@@ -75,20 +102,20 @@ env: [{name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}]
 		},
 		"ImageVolume": {
 			reason:      "the node mounts the image, with the login that the model names beside that of the image",
-			model:       "{from: oci, oci: {reference: r.example.org/reco:7}, credentials: {name: models}}",
+			model:       "{uri: oci://r.example.org/reco:7, credentials: models}",
 			volumes:     "[{name: model, image: {reference: 'r.example.org/reco:7', pullPolicy: IfNotPresent}}]",
 			mount:       "{name: model, mountPath: /models, readOnly: true}",
 			pullSecrets: "[{name: login}, {name: models}]",
 		},
 		"ImageVolumeSameLogin": {
 			reason:  "a login that is there already is not named again",
-			model:   "{from: oci, oci: {reference: r.example.org/reco:7}, credentials: {name: login}}",
+			model:   "{uri: oci://r.example.org/reco:7, credentials: login}",
 			volumes: "[{name: model, image: {reference: 'r.example.org/reco:7', pullPolicy: IfNotPresent}}]",
 			mount:   "{name: model, mountPath: /models, readOnly: true}",
 		},
 		"ImageDownloaded": {
 			reason: "where nodes mount no images, the companion downloads them",
-			model:  "{from: oci, oci: {reference: r.example.org/reco:7, delivery: InitContainer}, credentials: {name: models}}",
+			model:  "{uri: oci://r.example.org/reco:7, delivery: InitContainer, credentials: models}",
 			init: fetch + `{args: [fetch, "--source=oci://r.example.org/reco:7", --cache=/cache, --key=KEY, --credentials=/credentials],
 			  volumeMounts: [{name: model, mountPath: /cache}, {name: model-credentials, mountPath: /credentials, readOnly: true}]}`,
 			volumes: "[{name: model, emptyDir: {}}, {name: model-credentials, secret: {secretName: models}}]",
@@ -96,13 +123,13 @@ env: [{name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}]
 		},
 		"Volume": {
 			reason:  "what somebody has filled is mounted as it is",
-			model:   "{from: volume, volume: {claimName: models}}",
+			model:   "{uri: pvc://models}",
 			volumes: "[{name: model, persistentVolumeClaim: {claimName: models, readOnly: true}}]",
 			mount:   "{name: model, mountPath: /models, readOnly: true}",
 		},
 		"VolumeVerified": {
 			reason: "a volume is verified like the rest",
-			model:  `{from: volume, volume: {claimName: models, path: reco/7/}, digest: "` + digest + `", size: 9}`,
+			model:  `{uri: pvc://models/reco/7/, digest: "` + digest + `", size: 9}`,
 			init: companion + `{args: [verify, --model=/model, "--digest=` + digest + `", --size=9],
 			  volumeMounts: [{name: model, mountPath: /model, subPath: reco/7, readOnly: true}]}`,
 			volumes: "[{name: model, persistentVolumeClaim: {claimName: models, readOnly: true}}]",
@@ -145,24 +172,24 @@ env: [{name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}]
 // TestModelKeys shows which models share a folder of a cache.
 func TestModelKeys(t *testing.T) {
 	key := func(model string) string { return gathered(t, newWorld(t, "{image: x, model: "+model+"}")).Model.Key }
-	first := key("{from: s3, s3: {uri: s3://models/reco}}")
+	first := key("{uri: s3://models/reco}")
 	if !regexp.MustCompile(`^[a-z0-9]{1,63}$`).MatchString(first) {
 		t.Errorf("%q cannot be the name of a folder", first)
 	}
 	for model, same := range map[string]bool{
-		"{from: s3, s3: {uri: s3://models/reco}, mountPath: /m, cache: {size: 1Gi}}":                true,
-		"{from: s3, s3: {uri: s3://models/reco}, credentials: {name: a}}":                           true,
-		"{from: s3, s3: {uri: s3://models/reco, region: eu-central-1}}":                             true,
-		"{from: s3, s3: {uri: s3://models/other}}":                                                  false,
-		"{from: s3, s3: {uri: s3://models/reco, endpoint: 'https://s3.example.org'}}":               false,
-		"{from: s3, s3: {uri: s3://models/reco}, size: 5}":                                          false,
-		"{from: s3, s3: {uri: s3://models/reco}, digest: 'sha256:" + strings.Repeat("a", 64) + "'}": false,
+		"{uri: s3://models/reco, mountPath: /m, cache: {size: 1Gi}}":                true,
+		"{uri: s3://models/reco, credentials: a}":                                   true,
+		"{uri: 's3://models/reco?region=eu-central-1'}":                             true,
+		"{uri: s3://models/other}":                                                  false,
+		"{uri: 's3://models/reco?endpoint=https://s3.example.org'}":                 false,
+		"{uri: s3://models/reco, size: 5}":                                          false,
+		"{uri: s3://models/reco, digest: 'sha256:" + strings.Repeat("a", 64) + "'}": false,
 	} {
 		if got := key(model); (got == first) != same {
 			t.Errorf("the model %s has key %s, the first has %s: want the same: %t", model, got, first, same)
 		}
 	}
-	registry := gathered(t, newWorld(t, "{image: x, model: {from: registry, registry: {name: reco, alias: a}}}")).Spec.Model
+	registry := gathered(t, newWorld(t, "{image: x, model: {uri: models:/reco@a}}")).Spec.Model
 	if pods.NewSource(registry, "s3://a/7", "").Key == pods.NewSource(registry, "s3://a/8", "").Key {
 		t.Error("two versions have the same key")
 	}
@@ -172,7 +199,7 @@ func TestModelKeys(t *testing.T) {
 // it.
 func TestModelsInUse(t *testing.T) {
 	spec := func(uri, more string) string {
-		return "{image: x, model: {from: s3, s3: {uri: " + uri + "}" + more + "}}"
+		return "{image: x, model: {uri: " + uri + more + "}}"
 	}
 	cases := map[string]struct {
 		reason        string
@@ -183,7 +210,7 @@ func TestModelsInUse(t *testing.T) {
 		"Same":       {"one model is one, whoever mounts it", spec("s3://models/a", ", cache: {size: 1Gi}"), spec("s3://models/a", ", cache: {size: 1Gi}, mountPath: /m"), 1},
 		"NotCached":  {"a model on the disk of a node is not in the cache", spec("s3://models/a", ""), spec("s3://models/b", ", cache: {size: 1Gi}"), 1},
 		"NoCache":    {"the cache stays as long as pods mount it", spec("s3://models/a", ", cache: {size: 1Gi}"), spec("s3://models/b", ""), 1},
-		"FromVolume": {"the path in a volume is no key", "{image: x, model: {from: volume, volume: {claimName: m, path: a/b}}}", spec("s3://models/b", ", cache: {size: 1Gi}"), 1},
+		"FromVolume": {"the path in a volume is no key", "{image: x, model: {uri: pvc://m/a/b}}", spec("s3://models/b", ", cache: {size: 1Gi}"), 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -199,7 +226,7 @@ func TestModelsInUse(t *testing.T) {
 
 func TestModelCache(t *testing.T) {
 	spec := func(cache string) string {
-		return "{image: x, model: {from: s3, s3: {uri: s3://models/reco}, cache: " + cache + "}}"
+		return "{image: x, model: {uri: s3://models/reco, cache: " + cache + "}}"
 	}
 	claim := func(fields string) composetest.Object {
 		o := parse(t, "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: reco-models}}")
@@ -266,7 +293,7 @@ func TestModelCache(t *testing.T) {
 			}
 		})
 	}
-	if o := object(t, newWorld(t, "{image: x, model: {from: s3, s3: {uri: s3://models/reco}}}").plan(), names.ModelCache); o != nil {
+	if o := object(t, newWorld(t, "{image: x, model: {uri: s3://models/reco}}").plan(), names.ModelCache); o != nil {
 		t.Errorf("nobody asked for a cache: %v", o)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/capstan-dev/capstan/function/algorithm/pods"
 	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/internal/runbook"
 )
 
 type analysisSpec struct {
@@ -39,7 +40,7 @@ func analysis(d *compose.Draft, p *pass) {
 		Algorithm: p.Name,
 		Container: names.Container,
 		Secrets:   p.neededSecrets(),
-		Metrics:   measure.Parameters(&p.spec, p.decision, p.analysis.UncountedFailures()),
+		Metrics:   measure.Parameters(&p.spec, p.rollout.Experiment, p.decision, p.analysis.UncountedFailures()),
 	}}
 	if p.measures() {
 		spec.ProviderConfigReference = p.spec.Metrics.ProviderConfigReference
@@ -60,8 +61,8 @@ func (p *pass) neededSecrets() []string {
 	for _, m := range p.spec.Secrets {
 		secrets = append(secrets, m.Name)
 	}
-	if m := p.spec.Model; m != nil && m.Credentials != nil && pods.Downloads(m) && !slices.Contains(secrets, m.Credentials.Name) {
-		secrets = append(secrets, m.Credentials.Name)
+	if m := p.spec.Model; m != nil && m.Credentials != "" && pods.Downloads(m) && !slices.Contains(secrets, m.Credentials) {
+		secrets = append(secrets, m.Credentials)
 	}
 	return secrets
 }
@@ -104,13 +105,14 @@ func monitor(d *compose.Draft, p *pass) {
 }
 
 // prometheusRules record the load that a query of the spec reports, so that the autoscaler can follow it, and raise alerts for
-// what the spec asks. What records the load stays while what it is made of is unknown.
+// what the spec asks. What records the load stays while what it is made of is unknown, and everything stays while another client
+// wrote what it would be made of.
 func prometheusRules(d *compose.Draft, p *pass) {
 	if !p.available(PrometheusRuleGVK, names.Rules) {
 		return
 	}
 	records := measure.RecordsOwn(&p.spec)
-	if records && len(p.learned.Expressions) == 0 {
+	if p.foreign != "" || records && len(p.learned.Expressions) == 0 {
 		d.Keep(names.Rules)
 		return
 	}
@@ -173,17 +175,20 @@ func (p *pass) alerts() []monitoringv1.Rule {
 			For:    new(monitoringv1.Duration("10m")),
 			Labels: p.series("severity", severityTicket),
 			Annotations: map[string]string{
-				"summary":     summary,
-				"description": fmt.Sprintf("kubectl -n %s describe algorithm %s shows more.", p.Namespace, p.Name),
+				"summary":          summary,
+				"description":      fmt.Sprintf("kubectl -n %s describe algorithm %s shows more.", p.Namespace, p.Name),
+				runbook.Annotation: p.runbook(name),
 			},
 		})
 	}
-	if sc := p.spec.Scaling; sc != nil && sc.TargetLatencyMs != nil {
+	o := p.spec.Objectives
+	if o.LatencyMs != nil && measure.RecordsLatency(&p.spec) {
 		alert("AlgorithmLatencyAboveTarget",
-			fmt.Sprintf("max(%s%s) > %d", strings.Replace(measure.LatencyMetric(&p.spec), "_", ":", 1), of, *sc.TargetLatencyMs),
-			fmt.Sprintf("Algorithm %s of namespace %s answers p%d of its requests slower than %d ms.", p.Name, p.Namespace, sc.Percentile, *sc.TargetLatencyMs))
+			fmt.Sprintf("max(%s%s) > %d", strings.Replace(measure.LatencyMetric(&p.spec), "_", ":", 1), of, *o.LatencyMs),
+			fmt.Sprintf("Algorithm %s of namespace %s answers p%d of its requests slower than %d ms.", p.Name, p.Namespace, o.LatencyPercentile, *o.LatencyMs))
 	}
-	if r := p.spec.Metrics.SuccessRatio; r != nil {
+	// How fast an error budget is used says more than the share of ten minutes.
+	if r := o.SuccessRatio; r != nil && p.spec.SLO == nil {
 		failures := number(1 - *r)
 		alert("AlgorithmRequestsFail",
 			fmt.Sprintf("sum(capstan:failures_per_second%s) / sum(capstan:requests_per_second%s) > %s", of, of, failures),
@@ -192,13 +197,10 @@ func (p *pass) alerts() []monitoringv1.Rule {
 	return rs
 }
 
-// Series about the objective, of all slots together. The provider's expressions are recorded as the first two; the third is the
-// objective, so that dashboards know it.
-const (
-	seriesSLORequests  = "capstan:slo_requests_per_second"
-	seriesSLOBad       = "capstan:slo_bad_per_second"
-	seriesSLOObjective = "capstan:slo_objective"
-)
+// runbook is the URL of what to do about an alert.
+func (f *facts) runbook(alert string) string {
+	return runbook.URL(f.Settings.Alerts.RunbookPage, alert)
+}
 
 // Severities of alerts: a page is to look at now, a ticket in the next days.
 const (
@@ -236,7 +238,7 @@ func (p *pass) sloRules() []monitoringv1.Rule {
 		rs = append(rs, monitoringv1.Rule{Record: e.Series, Expr: intstr.FromString(e.Expression), Labels: p.series()})
 	}
 	rs = append(rs, monitoringv1.Rule{
-		Record: seriesSLOObjective, Expr: intstr.FromString("vector(" + number(o.Availability/100) + ")"), Labels: p.series(),
+		Record: measure.SeriesSLOObjective, Expr: intstr.FromString("vector(" + number(*p.spec.Objectives.SuccessRatio) + ")"), Labels: p.series(),
 	})
 	for _, b := range burns {
 		// What lasts longer than the window is not about its budget.
@@ -250,7 +252,8 @@ func (p *pass) sloRules() []monitoringv1.Rule {
 			Annotations: map[string]string{
 				"summary": fmt.Sprintf("Algorithm %s of namespace %s used its error budget %s.", p.Name, p.Namespace, b.words),
 				"description": fmt.Sprintf("%s of requests did not meet spec.slo, and at most %s %% may. kubectl -n %s describe algorithm %s shows more.",
-					"{{ $value | humanizePercentage }}", number(100-o.Availability), p.Namespace, p.Name),
+					"{{ $value | humanizePercentage }}", number(100-measure.Availability(&p.spec)), p.Namespace, p.Name),
+				runbook.Annotation: p.runbook(b.alert),
 			},
 		})
 	}
@@ -262,7 +265,7 @@ func (p *pass) burnsAt(b burn, over time.Duration) string {
 	sum := func(series string) string {
 		return fmt.Sprintf("sum_over_time(%s{namespace=%q,algorithm=%q}[%s])", series, p.Namespace, p.Name, check.Duration(over))
 	}
-	return fmt.Sprintf("%s / %s > %s", sum(seriesSLOBad), sum(seriesSLORequests), number(b.rate*(100-p.spec.SLO.Availability)/100))
+	return fmt.Sprintf("%s / %s > %s", sum(observev1alpha1.SeriesSLOBad), sum(observev1alpha1.SeriesSLORequests), number(b.rate*(100-measure.Availability(&p.spec))/100))
 }
 
 // number without the digits that computers add.

@@ -20,16 +20,23 @@ import (
 )
 
 // service is where clients reach the Algorithm: the pods of the live slot, so that nothing reaches a revision under test by way
-// of it. Only where no Gateway sends a share of requests to that one by weight, the Service does by the number of pods. It names
+// of it. While the Algorithm sleeps or wakes it is the activator. Only where no Gateway sends a share of requests to that one by weight, the Service does by the number of pods. It names
 // the port of the pods instead of numbering it, so that it is right for every revision.
 func service(d *compose.Draft, p *pass) {
 	selector := p.SlotPods(p.decision.Ledger.Slot)
-	if p.decision.Pooled {
+	switch {
+	case p.sleep.Activated():
+		selector = p.ActivatorPods()
+	case p.decision.Pooled:
 		selector = p.Pods()
+	}
+	annotations := map[string]string{names.AnnotationLedger: p.decision.Ledger.Text()}
+	if p.sleep.State != "" {
+		annotations[names.AnnotationSleep] = p.sleep.Text()
 	}
 	d.Require(names.Service, applycorev1.Service(p.Name, p.Namespace).
 		WithLabels(p.Labels()).
-		WithAnnotations(map[string]string{names.AnnotationLedger: p.decision.Ledger.Text()}).
+		WithAnnotations(p.NoteSettings(annotations)).
 		WithSpec(applycorev1.ServiceSpec().
 			WithSelector(selector).
 			WithPorts(p.servingPort())))
@@ -84,8 +91,8 @@ func (p *pass) servingPort() *applycorev1.ServicePortApplyConfiguration {
 const servicePort = 80
 
 // endpoint for clients inside the cluster, as its Service is observed. A target of gRPC is no URL.
-func (f *facts) endpoint(service compose.Object) string {
-	host := fmt.Sprintf("%s.%s.svc", f.Name, f.Namespace)
+func (f *facts) endpoint(service compose.Object, name string) string {
+	host := fmt.Sprintf("%s.%s.svc", name, f.Namespace)
 	for _, v := range compose.List(service.Map(), "spec", "ports") {
 		port, _ := v.(map[string]any)
 		if compose.Text(port, "appProtocol") == appProtocolGRPC {
@@ -111,6 +118,22 @@ func networkPolicy(d *compose.Draft, p *pass) {
 // ingress of the pods: the clients that spec.access lets in, by default every pod of the namespace, what serves the Gateway, and
 // what scrapes metrics. The port of metrics goes by its number: it is no part of a revision, and so the pods have no name for it.
 func (p *pass) ingress() []*compose.IngressRule {
+	rules, serving := p.clients(), intstr.FromString(names.PortHTTP)
+	if p.activated() && p.spec.Access != nil {
+		rules = append(rules, compose.Ingress(serving, compose.NewPeer("", p.ActivatorPods())))
+	}
+	if ns := p.Settings.Algorithm.MetricsNamespaces; p.measures() && len(ns) > 0 {
+		port := serving
+		if measure.OwnPort(&p.spec) {
+			port = intstr.FromInt32(measure.Port(&p.spec))
+		}
+		rules = append(rules, compose.Ingress(port, compose.PodsOf(ns)...))
+	}
+	return rules
+}
+
+// clients that may send requests.
+func (p *pass) clients() []*compose.IngressRule {
 	var rules []*compose.IngressRule
 	serving := intstr.FromString(names.PortHTTP)
 	from := []v1alpha1.Client{{}}
@@ -121,6 +144,10 @@ func (p *pass) ingress() []*compose.IngressRule {
 	for _, c := range from {
 		peers = append(peers, compose.NewPeer(c.Namespace, c.PodLabels))
 	}
+	if p.hasJobs() && p.spec.Access != nil {
+		peers = append(peers, applynetworkingv1.NetworkPolicyPeer().WithPodSelector(
+			applymetav1.LabelSelector().WithMatchLabels(map[string]string{names.LabelHookOf: p.Name})))
+	}
 	if len(peers) > 0 {
 		rules = append(rules, compose.Ingress(serving, peers...))
 	}
@@ -130,13 +157,6 @@ func (p *pass) ingress() []*compose.IngressRule {
 			gateways = []string{g.Namespace}
 		}
 		rules = append(rules, compose.Ingress(serving, compose.PodsOf(gateways)...))
-	}
-	if ns := p.Settings.Algorithm.MetricsNamespaces; p.measures() && len(ns) > 0 {
-		port := serving
-		if measure.OwnPort(&p.spec) {
-			port = intstr.FromInt32(measure.Port(&p.spec))
-		}
-		rules = append(rules, compose.Ingress(port, compose.PodsOf(ns)...))
 	}
 	return rules
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/algorithm/rollout"
+	"github.com/capstan-dev/capstan/function/algorithm/sleep"
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
@@ -21,8 +22,11 @@ type pass struct {
 	rollout  rollout.Facts
 	decision rollout.Decision
 
-	// requires are the objects that say what the Gateway offers.
-	requires map[string]compose.Requirement
+	// sleep is whether it sleeps after this pass.
+	sleep sleep.Mark
+
+	// required are the objects of others that the plan depends on.
+	required map[string]compose.Requirement
 
 	// records of all revisions that run or are kept.
 	records map[string]record
@@ -39,15 +43,23 @@ func decide(f *facts) (*pass, error) {
 		return nil, err
 	}
 	p.rollout.Target, p.rollout.ArmB = p.target.revision, p.armB.revision
-	if e := f.spec.Experiment; e != nil && e.ArmB.ModelVersion != "" {
+	if e := f.rollout.Experiment; e != nil && e.ArmB.ModelVersion != "" {
 		m := f.armModel(e.ArmB.ModelVersion)
 		p.rollout.ArmBUnknown = "version " + m.Version + " of the model is not known: see ModelVersion " +
 			f.OfModel(hashOf(m.Name, "armB")) + " of this namespace"
 	}
-	p.requires, p.rollout.MirrorRefused = f.mirror()
+	gateway, refused := f.mirror()
+	p.required, p.rollout.MirrorRefused = f.requires(gateway), refused
 	p.decision = rollout.Decide(p.rollout)
+	p.rested()
 	p.records = p.recorded()
 	return p, nil
+}
+
+// moves reports whether the pass changes what the Service remembers, and with it the objects that follow from that: which revision
+// gets which share of requests, and whether any runs.
+func (p *pass) moves() bool {
+	return p.accepted() && (p.sleep != p.mark || p.decision.Ledger.Text() != ledgerText(p.Observed[names.Service]))
 }
 
 // runs are the revisions that run: the live one and the one beside it.

@@ -68,6 +68,9 @@ func (w *world) settle() {
 	}
 }
 
+// acts are what a person asks of a rollout, for the end of a template whose last block is the lifecycle.
+func acts(requests string) string { return "}, rollout: {" + requests }
+
 // TestPhases of a rollout.
 func TestPhases(t *testing.T) {
 	const (
@@ -111,7 +114,7 @@ func TestPhases(t *testing.T) {
 	token := func(spec, field string) func(w *world) {
 		return func(w *world) {
 			c := rolloutOf(w.t, w.plan()).Candidate
-			w.edit(fmt.Sprintf(spec, "z", ", "+strings.ReplaceAll(field, "HASH", c)))
+			w.edit(fmt.Sprintf(spec, "z", strings.ReplaceAll(field, "HASH", c)))
 		}
 	}
 	// No pod of the candidate finds room.
@@ -156,7 +159,7 @@ func TestPhases(t *testing.T) {
 		}},
 		"Retried": {plain, []step{
 			{"it is rolled back", all(edit(plain, "z", ""), settle, settle, settle, settle, judge(failing), settle, later(time.Minute), settle, settle), "a=x*4 callers=a", "RolledBack/RolledBack"},
-			{"too early to try again", token(plain, "retry: 'HASH#2'"), "a=x*4 callers=a", "RolledBack/CoolingDown"},
+			{"too early to try again", token(plain, acts("retry: 'HASH#2'")), "a=x*4 callers=a", "RolledBack/CoolingDown"},
 			{"and then it is", all(settle, later(9*time.Minute)), "a=x*4 b=z*1 callers=a", "Preparing"},
 			{"it fails again", all(settle, settle, settle, settle, judge(failing), settle, later(time.Minute), settle, settle), "a=x*4 callers=a", "RolledBack/RolledBack"},
 			{"the same attempt is not made twice", all(settle, later(24*time.Hour)), "a=x*4 callers=a", "RolledBack/RolledBack"},
@@ -202,22 +205,22 @@ func TestPhases(t *testing.T) {
 		}},
 		"SingleReplicaApproved": {single, []step{
 			{"all callers at once need an approval where promotion does", all(edit(single, "z", ", approval: BeforePromotion"), settle), "a=x*1 b=z*1 callers=a", "Holding/AwaitingApproval"},
-			{"and go over with it", token(single, "approval: BeforePromotion, approve: ['HASH:100']"), "a=x*1 b=z*1 callers=b", "Promoting"},
+			{"and go over with it", token(single, ", approval: BeforePromotion"+acts("approve: ['HASH:100']")), "a=x*1 b=z*1 callers=b", "Promoting"},
 		}},
 		"Approved": {plain, []step{
 			{"somebody has to agree", all(edit(plain, "z", ", approval: BeforePromotion"), settle, settle, settle, settle, later(time.Minute), judge(passed)), "a=x*4 b=z*1 callers=", "Holding/AwaitingApproval"},
-			{"about this revision", all(settle, edit(plain, "z", ", approval: BeforePromotion, approve: ['0123456789:100']")), "a=x*4 b=z*1 callers=", "Holding/AwaitingApproval"},
-			{"and that far", all(settle, token(plain, "approval: BeforePromotion, approve: ['HASH:50']")), "a=x*4 b=z*1 callers=", "Holding/AwaitingApproval"},
-			{"twice is once", all(settle, token(plain, "approval: BeforePromotion, approve: ['HASH:100', HASH]")), "a=x*4 b=z*4 callers=", "Stepping/Sizing"},
+			{"about this revision", all(settle, edit(plain, "z", ", approval: BeforePromotion"+acts("approve: ['0123456789:100']"))), "a=x*4 b=z*1 callers=", "Holding/AwaitingApproval"},
+			{"and that far", all(settle, token(plain, ", approval: BeforePromotion"+acts("approve: ['HASH:50']"))), "a=x*4 b=z*1 callers=", "Holding/AwaitingApproval"},
+			{"twice is once", all(settle, token(plain, ", approval: BeforePromotion"+acts("approve: ['HASH:100', HASH]"))), "a=x*4 b=z*4 callers=", "Stepping/Sizing"},
 			{"and on it goes", settle, "a=x*4 b=z*4 callers=b", "Promoting"},
 		}},
 		"Aborted": {plain, []step{
 			{"a share tries it", all(edit(plain, "z", ""), settle, settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
-			{"somebody knows better", token(plain, "abort: HASH"), "a=x*4 b=z*1 callers=a", "RollingBack/Aborted"},
+			{"somebody knows better", token(plain, acts("abort: HASH")), "a=x*4 b=z*1 callers=a", "RollingBack/Aborted"},
 		}},
 		"PromotedByHand": {plain, []step{
 			{"a share tries it", all(edit(plain, "z", ""), settle, settle, settle), "a=x*4 b=z*1 callers=", "Stepping/Soaking"},
-			{"somebody knows better", token(plain, "promote: HASH"), "a=x*4 b=z*4 callers=", "Stepping/Sizing"},
+			{"somebody knows better", token(plain, acts("promote: HASH")), "a=x*4 b=z*4 callers=", "Stepping/Sizing"},
 			{"and all callers go over", settle, "a=x*4 b=z*4 callers=b", "Promoting"},
 		}},
 		"Superseded": {plain, []step{
@@ -230,7 +233,7 @@ func TestPhases(t *testing.T) {
 			{"nobody has said that it is good enough for all", edit(bare, "z"), "a=x*4 b=z*1 callers=a", ""},
 			{"and it stays away", all(settle, later(time.Minute), settle, settle, settle), "a=x*4 callers=a", ""},
 			{"until it is tried again", all(edit(plain, "z", ""), settle), "a=x*4 callers=a", "RolledBack/RolledBack"},
-			{"by a person who says so", token(plain, "retry: 'HASH#2'"), "a=x*4 callers=a", "RolledBack/CoolingDown"},
+			{"by a person who says so", token(plain, acts("retry: 'HASH#2'")), "a=x*4 callers=a", "RolledBack/CoolingDown"},
 		}},
 		"LifecycleRemovedEarly": {plain, []step{
 			{"nobody has met it yet", edit(plain, "z", ""), "a=x*4 b=z*1 callers=a", "Preparing"},
@@ -283,7 +286,7 @@ func TestPhases(t *testing.T) {
 			}, "a=x*4 b=z*1 callers=a", "Preparing"},
 			{"for two minutes", all(seen, later(2*time.Minute)), "a=x*4 b=z*1 callers=a", "Holding/NoCapacity"},
 			{"and an hour: what becomes free is not for it", all(seen, later(time.Hour)), "a=x*4 b=z*0 callers=a", "Holding/CandidateReleased"},
-			{"until a person promotes it", all(settle, token(plain, "promote: HASH")), "a=x*4 b=z*4 callers=a", "Preparing"},
+			{"until a person promotes it", all(settle, token(plain, acts("promote: HASH"))), "a=x*4 b=z*4 callers=a", "Preparing"},
 		}},
 		"Borrowed": {borrow, []step{
 			{"a live replica goes first", edit(borrow, "z", ""), "a=x*3 b=z*0 callers=a", "Preparing"},
@@ -331,7 +334,7 @@ func TestPhases(t *testing.T) {
 		"BorrowedNoCapacity": {borrow, []step{
 			{"another pod takes the place of the live replica", all(edit(borrow, "z", ""), settle, full), "a=x*3 b=z*1 callers=a", "Preparing"},
 			{"for two minutes, and the time to finish requests", all(seen, later(3*time.Minute)), "a=x*3 b=z*1 callers=a", "Holding/NoCapacity"},
-			{"a person who promotes it makes no room", all(seen, token(borrow, "promote: HASH")), "a=x*3 b=z*1 callers=a", "Holding/NoCapacity"},
+			{"a person who promotes it makes no room", all(seen, token(borrow, acts("promote: HASH"))), "a=x*3 b=z*1 callers=a", "Holding/NoCapacity"},
 			{"so its room is free for an hour later", all(seen, later(time.Hour)), "a=x*3 b=z*0 callers=a", "Holding/CandidateReleased"},
 			{"but it is promoted, and is tried again", seen, "a=x*3 b=z*1 callers=a", "Preparing"},
 			{"and now there is room", settle, "a=x*3 b=z*1 callers=", "Stepping/Sizing"},
@@ -345,7 +348,7 @@ func TestPhases(t *testing.T) {
 		}},
 		"RecreatedNoCapacity": {recreate, []step{
 			{"the live revision stops, and others take its room", all(edit(recreate, "z", ""), settle, settle, full), "a=x*0 b=z*1 callers=a", "Preparing"},
-			{"a person who promotes it makes no room", all(seen, token(recreate, "promote: HASH")), "a=x*0 b=z*1 callers=a", "Preparing"},
+			{"a person who promotes it makes no room", all(seen, token(recreate, acts("promote: HASH"))), "a=x*0 b=z*1 callers=a", "Preparing"},
 			{"so the one before serves again", all(seen, later(3*time.Minute)), "a=x*0 b=z*0 callers=a", "RollingBack/NoCapacity"},
 			{"once the candidate is gone", settle, "a=x*1 callers=a", "RollingBack/NoCapacity"},
 		}},
@@ -423,7 +426,7 @@ func TestPhases(t *testing.T) {
 				delete(w.request.Observed, names.Service)
 				w.change(names.Route, func(o composetest.Object) { delete(compose.Map(o, "metadata", "annotations"), names.AnnotationLedger) })
 			}, "a=x*4 b=z*1 callers=a reco-slot-a:90 reco-slot-b:10", "Holding/StateLost"},
-			{"until somebody does", token(routed, "abort: HASH"), "a=x*4 b=z*1 callers=a reco-slot-a:100 reco-slot-b:0", "RollingBack/Aborted"},
+			{"until somebody does", token(routed, acts("abort: HASH")), "a=x*4 b=z*1 callers=a reco-slot-a:100 reco-slot-b:0", "RollingBack/Aborted"},
 		}},
 		"RouteNeverTaken": {routed, []step{
 			{"the candidate is there", func(w *world) {

@@ -38,8 +38,11 @@ func Plan(r compose.Request) (*compose.Plan, error) {
 		Status:     st,
 		Conditions: conditions(d, p),
 		Events:     p.decision.Events(),
-		Requires:   p.requires,
+		Requires:   p.required,
 		TTL:        p.ttl(d, ready),
+	}
+	if p.moves() {
+		compose.Hold(r, plan)
 	}
 	d.Settle(plan, false)
 	return plan, nil
@@ -50,10 +53,12 @@ func Plan(r compose.Request) (*compose.Plan, error) {
 func desired(d *compose.Draft, f *facts) (*pass, []string, error) {
 	if !f.accepted() {
 		d.KeepRest()
-		p := &pass{facts: f, rollout: f.rollout}
+		p := &pass{facts: f, rollout: f.rollout, required: f.experiments}
 		if rescued, ok := rollout.Rescue(f.rollout); ok {
 			p.decision = rescued
 			redirect(d, f, rescued.Ledger)
+		} else {
+			rouse(d, p)
 		}
 		return p, nil, nil
 	}
@@ -71,6 +76,7 @@ func objects(d *compose.Draft, p *pass) ([]string, error) {
 	armVersion(d, p.facts, p.target)
 	serviceAccount(d, p)
 	config(d, p)
+	deviceClaim(d, p)
 	modelCache(d, p)
 	history, err := revisions(d, p)
 	if err != nil {
@@ -85,9 +91,11 @@ func objects(d *compose.Draft, p *pass) ([]string, error) {
 	autoscalers(d, p)
 	disruptionBudgets(d, p)
 	service(d, p)
+	activator(d, p)
 	route(d, p)
 	networkPolicy(d, p)
 	analysis(d, p)
+	hooks(d, p)
 	monitor(d, p)
 	prometheusRules(d, p)
 	modelAliases(d, p)

@@ -14,7 +14,7 @@ import (
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
-	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/modeluri"
 	"github.com/capstan-dev/capstan/function/algorithm/pods"
 	"github.com/capstan-dev/capstan/function/compose"
 )
@@ -43,7 +43,7 @@ func gathered(tb testing.TB, w *world) pods.Inputs {
 		tb.Fatalf("the spec is not accepted: %v", f.problems)
 	}
 	in := f.inputs(target{spec: &f.spec, written: &f.written})
-	if m := f.spec.Model; m != nil && m.From != v1alpha1.ModelFromRegistry {
+	if m := f.spec.Model; m != nil && modeluri.Parse(m.URI).Scheme != modeluri.Registry {
 		in.Model = pods.NewSource(m, "", "")
 	}
 	return in
@@ -80,7 +80,7 @@ probes:
   warmUp: {path: /predict, requests: 50, body: '{"cost": "$(USER)"}'}
 availability: {drainSeconds: 120}
 metrics: {port: 9090}
-model: {from: s3, s3: {uri: s3://models/reco}, credentials: {name: models}, cache: {size: 1Gi}}
+model: {uri: s3://models/reco, credentials: models, cache: {size: 1Gi}}
 `
 
 func TestPodTemplate(t *testing.T) {
@@ -287,10 +287,10 @@ func TestRestricted(t *testing.T) {
 		"Smallest": "{image: x}",
 		"Full":     full,
 		"Rich":     rich,
-		"Image":    "{image: x, model: {from: oci, oci: {reference: r}}}",
-		"Volume":   "{image: x, model: {from: volume, volume: {claimName: a}, size: 3}}",
+		"Image":    "{image: x, model: {uri: oci://r}}",
+		"Volume":   "{image: x, model: {uri: pvc://a, size: 3}}",
 		"Overlay":  overlaid,
-		"EmptyDir": "{image: x, model: {from: s3, s3: {uri: s3://models/b}}, probes: {warmUp: {path: /}}}",
+		"EmptyDir": "{image: x, model: {uri: s3://models/b}, probes: {warmUp: {path: /}}}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw, err := json.Marshal(rendered(t, gathered(t, newWorld(t, spec).platform())))

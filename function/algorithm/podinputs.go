@@ -11,14 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/modeluri"
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
 // managed fields of a spec do not reach the pods: they are about how many there are, their clients and how they are watched.
 var managed = []string{
-	"replicas", "scaling", "metrics", "route", "access", "lifecycle", "experiment", "slo", "revisionHistoryLimit",
+	"replicas", "scaling", "objectives", "metrics", "route", "access", "lifecycle", "rollout", "experiment", "slo", "revisionHistoryLimit",
 	"availability.maxUnavailable", "model.cache",
-	"model.registry.version", "model.registry.alias", "model.registry.liveAlias", "model.registry.candidateAlias", "model.registry.providerConfigRef",
+	"model.liveAlias", "model.candidateAlias", "model.config",
 }
 
 // managedPaths are the managed fields, divided once.
@@ -70,6 +71,13 @@ func (t target) podInputs() map[string]any {
 func canonical(spec v1alpha1.AlgorithmSpec) v1alpha1.AlgorithmSpec {
 	s := *spec.DeepCopy()
 	slices.SortFunc(s.Secrets, func(a, b v1alpha1.MountedSecret) int { return strings.Compare(a.Name, b.Name) })
+	if m := s.Model; m != nil {
+		// The version or alias of a model of the registry is in modelVersion as the registry resolves it.
+		m.URI = modeluri.Parse(m.URI).Canonical()
+		if m.Delivery == v1alpha1.DeliverImageVolume {
+			m.Delivery = "" // the default of an image
+		}
+	}
 	if r := s.Resources; r != nil {
 		for _, q := range []*resource.Quantity{r.CPU, r.Memory, r.SharedMemory} {
 			if q != nil {

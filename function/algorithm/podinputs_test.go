@@ -18,9 +18,7 @@ var podInputs = []string{
 	"config.files{}", "config.mountPath",
 	"env[].name", "env[].value", "env[].valueFrom.configMapKeyRef.key", "env[].valueFrom.configMapKeyRef.name",
 	"env[].valueFrom.secretKeyRef.key", "env[].valueFrom.secretKeyRef.name",
-	"model.credentials.name", "model.digest", "model.from", "model.mountPath", "model.oci.delivery", "model.oci.reference",
-	"model.registry.endpoint", "model.registry.name", "model.registry.s3Endpoint", "model.s3.endpoint", "model.s3.region", "model.s3.uri",
-	"model.size", "model.volume.claimName", "model.volume.path",
+	"model.credentials", "model.delivery", "model.digest", "model.mountPath", "model.size", "model.uri",
 	"pod.annotations{}", "pod.labels{}",
 	"pod.initContainers[].image", "pod.initContainers[].name", "pod.initContainers[].securityContext.allowPrivilegeEscalation",
 	"pod.initContainers[].securityContext.privileged", "pod.initContainers[].securityContext.runAsNonRoot",
@@ -30,7 +28,8 @@ var podInputs = []string{
 	"pod.volumes[].name",
 	"pod.volumeMounts[].mountPath", "pod.volumeMounts[].name", "pod.volumeMounts[].readOnly", "pod.volumeMounts[].subPath",
 	"probes.path", "probes.startupSeconds", "probes.warmUp.body", "probes.warmUp.contentType", "probes.warmUp.path", "probes.warmUp.requests",
-	"resources.cpu", "resources.gpu", "resources.gpuCount", "resources.gpuProducts[]", "resources.memory", "resources.sharedMemory",
+	"resources.cpu", "resources.deviceClass", "resources.deviceSelectors[]",
+	"resources.gpu", "resources.gpuCount", "resources.gpuProducts[]", "resources.memory", "resources.sharedMemory",
 	"scheduling.nodeSelector{}", "scheduling.priorityClassName", "scheduling.runtimeClassName", "scheduling.tolerations[].effect",
 	"scheduling.tolerations[].key", "scheduling.tolerations[].operator", "scheduling.tolerations[].tolerationSeconds",
 	"scheduling.tolerations[].value",
@@ -66,7 +65,7 @@ func TestEveryFieldIsClassified(t *testing.T) {
 func TestUsual(t *testing.T) {
 	want := map[string]any{
 		"port": 8080.0, "protocol": "HTTP", "config.mountPath": "/etc/algorithm", "secrets[].rotate": "Restartless", "model.mountPath": "/models",
-		"model.oci.delivery": "ImageVolume", "probes.startupSeconds": 600.0, "probes.warmUp.requests": 10.0,
+		"probes.startupSeconds": 600.0, "probes.warmUp.requests": 10.0,
 		"probes.warmUp.contentType": "application/json", "availability.zones": "Preferred", "availability.drainSeconds": 30.0,
 		"resources.gpuCount": 1.0,
 	}

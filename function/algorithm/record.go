@@ -106,6 +106,10 @@ func labelled(template map[string]any, slot string) map[string]any {
 // uses adds the objects that a pod template names, as kind/name.
 func uses(template map[string]any, into map[string]bool) {
 	spec := compose.Map(template, "spec")
+	for _, c := range compose.List(spec, "resourceClaims") {
+		claim, _ := c.(map[string]any)
+		into["ResourceClaimTemplate/"+compose.Text(claim, "resourceClaimTemplateName")] = true
+	}
 	into["ServiceAccount/"+compose.Text(spec, "serviceAccountName")] = true
 	for _, v := range compose.List(spec, "volumes") {
 		volume, _ := v.(map[string]any)

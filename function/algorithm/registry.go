@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -13,6 +14,7 @@ import (
 
 	registryv1alpha1 "github.com/capstan-dev/capstan/apis/registry/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/modeluri"
 	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/observed"
@@ -30,12 +32,37 @@ type modelVersionSpec struct {
 	ForProvider             registryv1alpha1.ModelVersionParameters `json:"forProvider"`
 }
 
-// registered is the model of the registry that the spec asks for, or nil.
-func (f *facts) registered() *v1alpha1.RegistryModel {
-	if m := f.spec.Model; m != nil && m.From == v1alpha1.ModelFromRegistry {
-		return m.Registry
+// A registeredModel is a model of the registry, by its version or an alias.
+type registeredModel struct {
+	Name, Version, Alias string
+	// Config is the kind and name of what says where the registry is, with a slash between. Empty is the provider's default.
+	Config string
+	// LiveAlias and CandidateAlias are those that Capstan keeps.
+	LiveAlias, CandidateAlias string
+}
+
+// reference to the config of the registry, or nil for the provider's default.
+func (m *registeredModel) reference() *xpv2.ProviderConfigReference {
+	kind, name, ok := strings.Cut(m.Config, "/")
+	if !ok {
+		return nil
 	}
-	return nil
+	return &xpv2.ProviderConfigReference{Kind: kind, Name: name}
+}
+
+// registered is the model of the registry that the spec asks for, or nil.
+func (f *facts) registered() *registeredModel {
+	m := f.spec.Model
+	if m == nil {
+		return nil
+	}
+	u := modeluri.Parse(m.URI)
+	if u.Scheme != modeluri.Registry {
+		return nil
+	}
+	return &registeredModel{
+		Name: u.Name, Version: u.Version, Alias: u.Alias, Config: m.Config, LiveAlias: m.LiveAlias, CandidateAlias: m.CandidateAlias,
+	}
 }
 
 // modelVersion asks the registry which version the spec means. What it answered last is in the status, from where revisions take
@@ -49,15 +76,15 @@ func modelVersion(d *compose.Draft, f *facts) {
 
 // armVersion asks the registry for the version of arm B.
 func armVersion(d *compose.Draft, f *facts, a target) {
-	if a.revision != "" && f.rollout.Requested() && f.spec.Experiment.ArmB.ModelVersion != "" {
-		m := f.armModel(f.spec.Experiment.ArmB.ModelVersion)
+	if a.revision != "" && f.rollout.Requested() && f.rollout.Experiment.ArmB.ModelVersion != "" {
+		m := f.armModel(f.rollout.Experiment.ArmB.ModelVersion)
 		f.askRegistry(d, &m, hashOf(m.Name, "armB"))
 	}
 }
 
 // askRegistry for a model, by a ModelVersion with a hash in its name. Its model cannot be changed, so that each model has its
 // own.
-func (f *facts) askRegistry(d *compose.Draft, m *v1alpha1.RegistryModel, hash string) {
+func (f *facts) askRegistry(d *compose.Draft, m *registeredModel, hash string) {
 	gvk, resource := registryv1alpha1.ModelVersionGroupVersionKind, names.ModelVersionPrefix+hash
 	if !f.available(gvk, resource) {
 		return
@@ -72,13 +99,13 @@ func (f *facts) askRegistry(d *compose.Draft, m *v1alpha1.RegistryModel, hash st
 	apiVersion, kind := gvk.ToAPIVersionAndKind()
 	d.Offer(resource, compose.NewManifest(apiVersion, kind, metadata, modelVersionSpec{
 		ManagementPolicies:      xpv2.ManagementPolicies{xpv2.ManagementActionObserve},
-		ProviderConfigReference: m.ProviderConfigReference,
+		ProviderConfigReference: m.reference(),
 		ForProvider:             p,
 	}))
 }
 
 // armModel is the model of the registry at the version of arm B.
-func (f *facts) armModel(version string) v1alpha1.RegistryModel {
+func (f *facts) armModel(version string) registeredModel {
 	m := *f.registered()
 	m.Version, m.Alias = version, ""
 	return m
@@ -102,28 +129,14 @@ func (f *facts) modelOfArm(version string) *v1alpha1.ModelStatus {
 // modelReady is the status of a version whose files are complete.
 const modelReady = "READY"
 
-// hashOf texts, for the names of what cannot change from one to another.
-func hashOf(texts ...string) string {
-	raw, _ := json.Marshal(texts) //nolint:errchkjson // Text always marshals.
-	return compose.Hash(raw)
-}
-
 // recallModel from the status, if it is of what the spec asks for.
-func (f *facts) recallModel(m *v1alpha1.RegistryModel) *v1alpha1.ModelStatus {
+func (f *facts) recallModel(m *registeredModel) *v1alpha1.ModelStatus {
 	known := modelStatus(compose.Map(f.Composite.Map(), "status", "model"))
-	if known.Name == m.Name && known.Version != "" && known.Alias == m.Alias && known.ProviderConfig == configOf(m) &&
+	if known.Name == m.Name && known.Version != "" && known.Alias == m.Alias && known.ProviderConfig == m.Config &&
 		(m.Alias != "" || known.Version == m.Version) {
 		return known
 	}
 	return nil
-}
-
-// configOf a model says where its registry is.
-func configOf(m *v1alpha1.RegistryModel) string {
-	if r := m.ProviderConfigReference; r != nil {
-		return r.Kind + "/" + r.Name
-	}
-	return ""
 }
 
 // modelResolved is what the registry says now, for the status, and the condition about it.
@@ -156,7 +169,7 @@ func (f *facts) modelResolved(t target) (*v1alpha1.ModelStatus, xpv2.Condition) 
 	case !readyNow:
 		return is(v1alpha1.ReasonResolving, "the model registry is being queried for "+meant)
 	case st.Version == "":
-		return is(v1alpha1.ReasonRegistryFailed, "the model registry has no "+meant+": create it, or correct spec.model.registry")
+		return is(v1alpha1.ReasonRegistryFailed, "the model registry has no "+meant+": create it, or correct spec.model.uri")
 	case st.Status != "" && st.Status != modelReady:
 		return is(v1alpha1.ReasonVersionNotReady, fmt.Sprintf(
 			"version %s of model %q is %s in the registry: wait, or register it again", st.Version, m.Name, st.Status))
@@ -170,9 +183,9 @@ func (f *facts) modelResolved(t target) (*v1alpha1.ModelStatus, xpv2.Condition) 
 }
 
 // asks reports whether a ModelVersion asks for what the spec does.
-func asks(v observed.ModelVersion, m *v1alpha1.RegistryModel) bool {
+func asks(v observed.ModelVersion, m *registeredModel) bool {
 	p, config := v.Asks()
-	same := m.ProviderConfigReference == nil || configOf(m) == config
+	same := m.Config == "" || m.Config == config
 	return same && p.Model == m.Name && deref(p.Alias) == m.Alias && deref(p.Version) == m.Version
 }
 
@@ -184,9 +197,9 @@ func deref(s *string) string {
 }
 
 // resolvedModel is what the registry says of the model that the spec asks for.
-func resolvedModel(m *v1alpha1.RegistryModel, st registryv1alpha1.ModelVersionObservation) *v1alpha1.ModelStatus {
+func resolvedModel(m *registeredModel, st registryv1alpha1.ModelVersionObservation) *v1alpha1.ModelStatus {
 	return &v1alpha1.ModelStatus{
-		Name: m.Name, ProviderConfig: configOf(m), Alias: m.Alias, Version: st.Version,
+		Name: m.Name, ProviderConfig: m.Config, Alias: m.Alias, Version: st.Version,
 		Source: cmp.Or(st.ArtifactURI, st.Source), Digest: st.Digest,
 	}
 }

@@ -25,7 +25,7 @@ func revisions(d *compose.Draft, p *pass) ([]string, error) {
 	numbers := map[string]int64{}
 	for resource, o := range p.Observed {
 		if hash, ok := strings.CutPrefix(resource, names.RevisionPrefix); ok {
-			numbers[hash] = compose.Number(o.Map(), 0, "revision")
+			numbers[hash] = compose.NumberOf(o, 0, "revision")
 		}
 	}
 	for hash := range needed {
@@ -90,7 +90,7 @@ func pin(d *compose.Draft, p *pass, numbers map[string]int64) (int64, error) {
 }
 
 // lingering objects are those that the spec no longer asks for and revisions that are kept still use: a pod that is started again
-// needs its config, its ServiceAccount and its cache.
+// needs its config, its claim of devices, its ServiceAccount and its cache.
 func lingering(d *compose.Draft, p *pass, history []string) {
 	used := map[string]bool{}
 	for _, hash := range append([]string{p.decision.Live.Revision, p.decision.Beside.Revision}, history...) {
@@ -99,8 +99,9 @@ func lingering(d *compose.Draft, p *pass, history []string) {
 		}
 	}
 	for resource, o := range p.Observed {
-		lingers := resource == names.ServiceAccount || resource == names.ModelCache || strings.HasPrefix(resource, names.ConfigPrefix)
-		key := compose.Text(o.Map(), "kind") + "/" + compose.Text(o.Map(), "metadata", "name")
+		lingers := resource == names.ServiceAccount || resource == names.ModelCache ||
+			strings.HasPrefix(resource, names.ConfigPrefix) || strings.HasPrefix(resource, names.ClaimPrefix)
+		key := compose.TextOf(o, "kind") + "/" + compose.TextOf(o, "metadata", "name")
 		if lingers && !d.Has(resource) && used[key] {
 			d.Keep(resource)
 		}

@@ -13,7 +13,7 @@ import (
 // BenchmarkRollout plans an Algorithm in each phase of a rollout.
 func BenchmarkRollout(b *testing.B) {
 	const spec = "{image: %q, replicas: 4, route: {gateway: {name: shared, namespace: gateway}}, " +
-		"lifecycle: {steps: [10, 50], soak: 1m, bake: 5m, latency: {maxMs: 50, maxRegressionPercent: 10}%s}}"
+		"objectives: {latencyMs: 50}, lifecycle: {steps: [10, 50], soak: 1m, bake: 5m, maxLatencyIncreasePercent: 10%s}}"
 	edited := func(lifecycle string) func(w *world) {
 		return func(w *world) { w.edit(fmt.Sprintf(spec, "z", lifecycle)) }
 	}

@@ -175,7 +175,7 @@ func TestRolloutHeldOn(t *testing.T) {
 		w := soaking(t, strings.Replace(plain, "%s}}", "onNoData: Hold}}", 1))
 		spec := fmt.Sprintf(strings.Replace(plain, "%s}}", "onNoData: Hold}}", 1), "z")
 		hash := rolloutOf(t, w.plan()).Candidate
-		w.edit(strings.Replace(spec, "onNoData", "promote: "+hash+", onNoData", 1))
+		w.edit(strings.Replace(spec, "}}", acts("promote: "+hash)+"}}", 1))
 		w.compose(w.plan()) // its replicas start for all callers
 		w.available(names.SlotB, 1)
 		w.edit(spec)
@@ -229,7 +229,7 @@ func TestRolloutHeldOn(t *testing.T) {
 			t.Fatalf("got %s", got)
 		}
 		hash := rolloutOf(t, w.plan()).Candidate
-		w.edit(strings.Replace(fmt.Sprintf(spec, "z"), "approval", "approve: ["+hash+"], approval", 1))
+		w.edit(strings.Replace(fmt.Sprintf(spec, "z"), "}}", acts("approve: ["+hash+"]")+"}}", 1))
 		for range 20 {
 			w.judge("PPPIIIIIII")
 			w.settle()
@@ -358,12 +358,12 @@ func TestRolloutLifecycleRemoved(t *testing.T) {
 	t.Run("AskedTwice", func(t *testing.T) {
 		w := rolledBack(t)
 		hash := rolloutOf(t, w.plan()).Candidate
-		w.edit(fmt.Sprintf(plain, "z", fmt.Sprintf(", retry: %q", hash+"#2")))
+		w.edit(fmt.Sprintf(plain, "z", acts(fmt.Sprintf("retry: %q", hash+"#2"))))
 		w.settle()
 		if got := standsAt(t, w.plan()); got != "RolledBack/CoolingDown" {
 			t.Errorf("another attempt waits for its time: got %s", got)
 		}
-		w.edit(fmt.Sprintf(plain, "z", fmt.Sprintf(", retry: %q, promote: %q", hash+"#2", hash)))
+		w.edit(fmt.Sprintf(plain, "z", acts(fmt.Sprintf("retry: %q, promote: %q", hash+"#2", hash))))
 		for range 6 {
 			w.settle()
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/capstan-dev/capstan/function/algorithm/rollout"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
+	"github.com/capstan-dev/capstan/function/experiment"
 	"github.com/capstan-dev/capstan/function/observed"
 )
 
@@ -117,6 +118,7 @@ type wish struct {
 	promote  string
 	abort    string
 	retry    string
+	pause    bool
 	noData   string
 	standby  int
 	provider bool // keeps the autoscalers
@@ -154,16 +156,21 @@ func (w wish) spec() map[string]any {
 	} else {
 		lc["steps"] = steps
 	}
-	for field, value := range map[string]string{
-		"approval": w.approval, "promote": w.promote, "abort": w.abort, "retry": w.retry, "onNoData": w.noData,
-	} {
+	for field, value := range map[string]string{"approval": w.approval, "onNoData": w.noData} {
 		if value != "" {
 			lc[field] = value
 		}
 	}
-	if w.approve != "" {
-		lc["approve"] = []any{w.approve}
+	requests := map[string]any{"pause": w.pause}
+	for field, value := range map[string]string{"promote": w.promote, "abort": w.abort, "retry": w.retry} {
+		if value != "" {
+			requests[field] = value
+		}
 	}
+	if w.approve != "" {
+		requests["approve"] = []any{w.approve}
+	}
+	spec["rollout"] = requests
 	if w.room() != v1alpha1.CapacitySurge {
 		lc["capacity"] = string(w.room())
 	}
@@ -228,7 +235,7 @@ func newTrial(tb testing.TB, first wish) *trial {
 // asks for what is wished.
 func (tr *trial) asks() {
 	xr := composetest.Object(maps.Clone(tr.request.Composite.Map()))
-	xr["spec"] = tr.wish.spec()
+	xr["spec"] = tr.separate(tr.wish.spec())
 	tr.request.Composite = xr
 }
 
@@ -369,7 +376,12 @@ func (tr *trial) holdsAlways(p *compose.Plan) {
 	if len(p.Events) > 1 {
 		tr.failf("I8", "one pass tells %d events", len(p.Events))
 	}
-	if p.TTL < time.Second || st.Phase == v1alpha1.RolloutStepping && p.TTL > time.Minute && !tr.wish.invalid && tr.wish.experiment == "" {
+	// While evidence is gathered, the provider reports what changes a decision: then the end of its promise counts.
+	longest := time.Minute
+	if l, ok := tr.decided(p); ok && l.Evidence != 0 && l.Next == 0 {
+		longest = 2 * time.Minute
+	}
+	if p.TTL < time.Second || st.Phase == v1alpha1.RolloutStepping && p.TTL > longest && !tr.wish.invalid && tr.wish.experiment == "" {
 		tr.failf("I8", "TTL %s in phase %s", p.TTL, st.Phase)
 	}
 	before, known := tr.memory()
@@ -521,8 +533,9 @@ func (tr *trial) holdsClock(p *compose.Plan) {
 	if !known || !planned || ahead <= 0 || tr.wish.invalid || tr.wish.bare {
 		return
 	}
+	// Replicas that are to take callers back start because of a fault or somebody, too.
 	taken := after.Phase == v1alpha1.RolloutRollingBack || after.Phase == v1alpha1.RolloutDraining ||
-		after.Reason == v1alpha1.ReasonNotServing || after.Reason == v1alpha1.ReasonComparing
+		after.Reason == v1alpha1.ReasonNotServing || after.Reason == v1alpha1.ReasonComparing || after.Reason == v1alpha1.ReasonStandbyStarting
 	if ahead < time.Hour && after.Epoch > before.Epoch && !taken {
 		tr.failf("I7", "the clock is %s behind, and it goes from %s to %s for %s", ahead, before.Phase, after.Phase, after.Reason)
 	}
@@ -619,12 +632,12 @@ func (tr *trial) holdsReason(before, after rollout.Ledger) {
 }
 
 // rolloutExperiment that the spec asks for, with its defaults.
-func rolloutExperiment(tr *trial) *v1alpha1.Experiment {
-	s, err := gather(tr.request)
-	if err != nil || s.spec.Experiment == nil {
-		return &v1alpha1.Experiment{Stop: &v1alpha1.ExperimentStop{}}
+func rolloutExperiment(tr *trial) *v1alpha1.ExperimentSpec {
+	e, problems := experiment.Read(tr.experiments[tr.wish.experiment])
+	if len(problems) > 0 {
+		return &v1alpha1.ExperimentSpec{Stop: &v1alpha1.ExperimentStop{}}
 	}
-	return s.spec.Experiment
+	return &e
 }
 
 // failing: two failures at the end, or three of the last five.
@@ -753,7 +766,8 @@ func (tr *trial) holdsCapacity(was rollout.Ledger, before map[string]bool) {
 	}
 	// Who aborts what bakes goes back to fewer replicas after a while, rather than to none.
 	aborted := was.Standing() == v1alpha1.RolloutBaking && was.Candidate == tr.wish.abort
-	if tr.amnesia || aborted || !tr.wish.scaled || tr.wish.bare || tr.wish.invalid {
+	// An exchange of replicas has a fixed number of them, also if the spec gets an autoscaler meanwhile: I13 is about that.
+	if tr.amnesia || aborted || !tr.wish.scaled || tr.wish.bare || tr.wish.invalid || was.Capacity == v1alpha1.CapacityBorrow {
 		return
 	}
 	after := tr.borne()
@@ -826,8 +840,9 @@ func (tr *trial) holdsFloor(was rollout.Ledger, before map[string]bool) {
 	tr.tb.Helper()
 	l, known := tr.memory()
 	aborted := was.Standing() == v1alpha1.RolloutBaking && was.Candidate == tr.wish.abort
-	// Another way to find room in the spec changes nothing of an exchange. An autoscaler, no lifecycle and a single replica end it.
-	lends := !tr.wish.scaled && !tr.wish.bare && tr.wish.replicas > 1
+	// Another way to find room in the spec changes nothing of an exchange, nor does an autoscaler. No lifecycle and a single replica
+	// end it.
+	lends := !tr.wish.bare && tr.wish.replicas > 1
 	borrows := lends && was.Capacity == v1alpha1.CapacityBorrow && l.Capacity == v1alpha1.CapacityBorrow
 	if !known || !borrows || tr.amnesia || tr.wish.invalid || aborted || l.Experiment != nil || was.Experiment != nil {
 		return
@@ -1262,8 +1277,8 @@ var happenings = []struct {
 		}
 		tr.asks()
 	}},
-	{"no tokens", func(tr *trial, _ int) {
-		tr.wish.promote, tr.wish.abort, tr.wish.approve, tr.wish.retry = "", "", "", ""
+	{"no tokens", func(tr *trial, n int) {
+		tr.wish.promote, tr.wish.abort, tr.wish.approve, tr.wish.retry, tr.wish.pause = "", "", "", "", n%4 == 3
 		tr.asks()
 	}},
 	{"invalid", func(tr *trial, n int) {
@@ -1541,6 +1556,12 @@ func TestRolloutHistories(t *testing.T) {
 		"Restored": "b30ef50df717a00ff90e9d0d060ea40d4a02e90e250ef90fe90df41d621e8f",
 		// The epoch that evidence of another revision had been gathered for began again.
 		"EpochAgain": "3a21560ff7115718df13f31dbc1ede",
+		// Somebody aborted while the clock was behind, and replicas started to take callers back.
+		"AbortedWhileClockIsBack": "152999229c14e20d07001d10e5004e06be07bf06bf103314d4094409390c43013a25d10e4d0f9501dd03c30be1294309e201eb16991ec000100d6c2522091328ea28dd0b010d9f169211252650148225d70bfc07050d3f13120fe30e44195610da003e256a0e97063d011117a1131a09b914da26e525ef266b",
+		// An autoscaler in the spec ended an exchange of replicas, and callers met half of them.
+		"AutoscalerInExchange": "c0177a240e0f3514b30d900e770013284c0fb801d90d9003db020c12e5272702ad16e4292412ef105503c80dc023d208fc00270e6801970d9d013a0b6901950e2b1c0a024b1c5f0e5d0e11008901c81c23037014b40bf722bf16b326a10d740e7d20c10d4c2228153a10b600ad0e8f03fd0e80216826be2248",
+		// Replicas that started counted as if they bore load, so that the candidate got too few for all callers.
+		"LoadOfThoseThatServe": "6100420034027303260f6510f906bd0b002662028224da03850df403e80e421d0e0c64020a21b31ae00cfd12ed12a403a2025d28b804322846120300bb1cf421ce00bf0d640f09271b286b13ca0dc2099600a60fe40f8a0f830dab24b71af9216314c5266a0563183616ac16af1dc910d90e5d20130dab01dd",
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, err := hex.DecodeString(history)

@@ -88,22 +88,26 @@ func TestHandOver(t *testing.T) {
 
 // TestConfigChange keeps each config as long as a revision that is kept uses it.
 func TestConfigChange(t *testing.T) {
-	const before, after = `{image: x, revisionHistoryLimit: 0, config: {files: {a: "1"}}}`, `{image: x, revisionHistoryLimit: 0, config: {files: {a: "2"}}}`
-	configs := func(p *compose.Plan) int {
-		return len(slices.DeleteFunc(slices.Collect(maps.Keys(p.Objects)), func(n string) bool { return !strings.HasPrefix(n, names.ConfigPrefix) }))
-	}
-	w := serving(t, before)
+	lingers(t, names.ConfigPrefix, `config: {files: {a: "1"}}`, `config: {files: {a: "2"}}`)
+}
+
+// lingers fails unless objects whose names within the composition begin with a prefix, which are named by the content of a field,
+// stay as long as a revision that is kept uses them.
+func lingers(t *testing.T, prefix, before, after string) {
+	t.Helper()
+	with := func(field string) string { return "{image: x, revisionHistoryLimit: 0, " + field + "}" }
+	w := serving(t, with(before))
 	for _, step := range []struct {
 		reason string
 		do     func()
 		want   int
 	}{
-		{"both are there as soon as the spec changes", func() { w.edit(after) }, 2},
+		{"both are there as soon as the spec changes", func() { w.edit(with(after)) }, 2},
 		{"both are there while pods of the revision before run", w.update, 2},
 		{"the one before goes when its pods are gone", func() { w.later(time.Minute); w.update() }, 1},
 		{"nothing comes back", w.update, 1},
-		{"going back finds no old one and makes it again", func() { w.edit(before) }, 2},
-		{"a config that is no longer asked for stays until its pods are gone", func() {
+		{"going back finds no old one and makes it again", func() { w.edit(with(before)) }, 2},
+		{"one that is no longer asked for stays until its pods are gone", func() {
 			w.update()
 			w.later(time.Minute)
 			w.update()
@@ -112,10 +116,15 @@ func TestConfigChange(t *testing.T) {
 		{"and then goes", func() { w.update(); w.later(time.Minute); w.update() }, 0},
 	} {
 		step.do()
-		if got := configs(w.plan()); got != step.want {
-			t.Errorf("%s: got %d ConfigMaps, want %d", step.reason, got, step.want)
+		if got := resourcesOf(w.plan(), prefix); len(got) != step.want {
+			t.Errorf("%s: got %v, want %d", step.reason, got, step.want)
 		}
 	}
+}
+
+// resourcesOf a plan whose names within the composition begin with a prefix.
+func resourcesOf(p *compose.Plan, prefix string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(p.Objects)), func(n string) bool { return !strings.HasPrefix(n, prefix) })
 }
 
 func TestServiceAccountLingers(t *testing.T) {

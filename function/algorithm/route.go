@@ -4,15 +4,12 @@ package algorithm
 
 import (
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/algorithm/rollout"
 	"github.com/capstan-dev/capstan/function/compose"
@@ -56,33 +53,6 @@ func route(d *compose.Draft, p *pass) {
 		return
 	}
 	d.Require(kind.resource, compose.NewManifest(apiVersion, name, metadata, spec))
-}
-
-// A routeKind is a kind of route, with its name within the composition: an object of another kind is another object.
-type routeKind struct {
-	gvk      schema.GroupVersionKind
-	resource string
-}
-
-// routeKind for the protocol of the spec.
-func (f *facts) routeKind() routeKind {
-	if f.spec.Protocol == v1alpha1.ProtocolGRPC {
-		return routeKind{GRPCRouteGVK, names.GRPCRoute}
-	}
-	return routeKind{RouteGVK, names.Route}
-}
-
-// observedRoute is the route for the protocol that the spec is written with, or else the other one: both exist while one replaces
-// the other, and an invalid spec keeps the one that exists.
-func (f *facts) observedRoute() compose.Object {
-	resources := []string{names.Route, names.GRPCRoute}
-	if compose.Text(f.Composite.Map(), "spec", "protocol") == string(v1alpha1.ProtocolGRPC) {
-		slices.Reverse(resources)
-	}
-	if o := f.Observed[resources[0]]; o != nil {
-		return o
-	}
-	return f.Observed[resources[1]]
 }
 
 // grpcRoute sends requests as an HTTPRoute does. It has no paths, and every rule without a match is for all requests.
@@ -169,19 +139,32 @@ func (p *pass) parent() gatewayv1.ParentReference {
 	return ref
 }
 
-// backends are always both slots, so that the Gateway knows the idle one long before traffic shifts there.
+// backends are always both slots, so that the Gateway knows the idle one long before traffic shifts there. For the same reason the
+// Service of the Algorithm is one where it may sleep: then it selects the activator.
 func (p *pass) backends() []gatewayv1.HTTPBackendRef {
 	w := p.decision.Drawn
 	weights := map[string]int32{p.decision.Live.Slot: 100 - w, p.decision.Beside.Slot: w}
-	return []gatewayv1.HTTPBackendRef{p.backend(names.SlotA, weights[names.SlotA]), p.backend(names.SlotB, weights[names.SlotB])}
+	whole := int32(0)
+	if p.sleep.Activated() {
+		weights, whole = map[string]int32{}, 100
+	}
+	bs := []gatewayv1.HTTPBackendRef{p.backend(names.SlotA, weights[names.SlotA]), p.backend(names.SlotB, weights[names.SlotB])}
+	if p.activated() {
+		bs = append(bs, backend(p.Name, whole))
+	}
+	return bs
 }
 
 func (p *pass) backend(slot string, weight int32) gatewayv1.HTTPBackendRef {
+	return backend(p.ServiceOf(slot), weight)
+}
+
+func backend(service string, weight int32) gatewayv1.HTTPBackendRef {
 	return gatewayv1.HTTPBackendRef{BackendRef: gatewayv1.BackendRef{
 		BackendObjectReference: gatewayv1.BackendObjectReference{
 			Group: new(gatewayv1.Group("")),
 			Kind:  new(gatewayv1.Kind("Service")),
-			Name:  gatewayv1.ObjectName(p.ServiceOf(slot)),
+			Name:  gatewayv1.ObjectName(service),
 			Port:  new(gatewayv1.PortNumber(80)),
 		},
 		Weight: &weight,

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	objective = "{image: x:1, slo: {availability: 99.9}}"
-	tolerant  = "{image: x:1, slo: {availability: 99.9, onExhausted: None}}"
-	spendable = "{image: x:1, slo: {availability: 99.9, minBudgetPercent: 0}}"
+	objective = "{image: x:1, objectives: {successRatio: 0.999}, slo: {}}"
+	tolerant  = "{image: x:1, objectives: {successRatio: 0.999}, slo: {onExhausted: None}}"
+	spendable = "{image: x:1, objectives: {successRatio: 0.999}, slo: {minBudgetPercent: 0}}"
 )
 
 // spentTo is what the Analysis tells of a budget of which so much is left.
@@ -102,7 +102,7 @@ func TestWithinSLO(t *testing.T) {
 func TestSLOStatus(t *testing.T) {
 	w := serving(t, "{image: x:1}")
 	before := compose.Text(object(t, w.plan(), names.Deployment(names.SlotA)), "metadata", "annotations", names.AnnotationRevision)
-	w.edit("{image: x:1, slo: {availability: 99.95, latencyMs: 250, window: 168h}}")
+	w.edit("{image: x:1, objectives: {successRatio: 0.9995}, slo: {failedAfterMs: 250, window: 168h}}")
 	w.compose(w.plan())
 	asked := compose.Map(object(t, w.plan(), names.Analysis), "spec", "forProvider", "metrics", "slo")
 	if diff := cmp.Diff(map[string]any{"availability": 99.95, "latencyMs": float64(250), "window": "168h0m0s"}, asked); diff != "" {
@@ -121,7 +121,7 @@ func TestSLOStatus(t *testing.T) {
 
 	// A spec that cannot be carried out leaves it as it is.
 	w.told(p)
-	w.edit("{image: x:1, slo: {availability: 100}}")
+	w.edit("{image: x:1, objectives: {successRatio: 1}, slo: {}}")
 	p = w.plan()
 	if c := condition(p, v1alpha1.TypeWithinSLO); c.Reason != v1alpha1.ReasonBudgetLeft {
 		t.Errorf("What was told should be told again, got %+v", c)
@@ -140,8 +140,8 @@ func TestSLORules(t *testing.T) {
 		"Month": {"A month has all three.", objective, []string{
 			"AlgorithmErrorBudgetBurnsFast", "AlgorithmErrorBudgetBurns", "AlgorithmErrorBudgetBurnsSlowly",
 		}},
-		"Day":  {"Three days are no part of one.", "{image: x:1, slo: {availability: 99, window: 24h}}", []string{"AlgorithmErrorBudgetBurnsFast", "AlgorithmErrorBudgetBurns"}},
-		"Hour": {"An hour is the least.", "{image: x:1, slo: {availability: 99, window: 1h}}", []string{"AlgorithmErrorBudgetBurnsFast"}},
+		"Day":  {"Three days are no part of one.", "{image: x:1, objectives: {successRatio: 0.99}, slo: {window: 24h}}", []string{"AlgorithmErrorBudgetBurnsFast", "AlgorithmErrorBudgetBurns"}},
+		"Hour": {"An hour is the least.", "{image: x:1, objectives: {successRatio: 0.99}, slo: {window: 1h}}", []string{"AlgorithmErrorBudgetBurnsFast"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -178,6 +178,7 @@ func TestSLORules(t *testing.T) {
 
 func TestSLOAlert(t *testing.T) {
 	w := serving(t, objective)
+	w.request.Settings.Alerts.RunbookPage = "https://wiki.example.org/capstan"
 	w.measure(spentTo(50))
 	groups := compose.List(object(t, w.plan(), names.Rules), "spec", "groups")
 	fast := compose.List(groups[0].(map[string]any), "rules")[3]
@@ -190,6 +191,7 @@ func TestSLOAlert(t *testing.T) {
 		"annotations": map[string]any{
 			"summary":     "Algorithm reco of namespace shop used its error budget more than 14.4 times as fast as it may in the last hour.",
 			"description": "{{ $value | humanizePercentage }} of requests did not meet spec.slo, and at most 0.1 % may. kubectl -n shop describe algorithm reco shows more.",
+			"runbook_url": "https://wiki.example.org/capstan#algorithmerrorbudgetburnsfast",
 		},
 	}
 	if diff := cmp.Diff(want, fast); diff != "" {
@@ -203,14 +205,16 @@ func TestSLOIsChecked(t *testing.T) {
 		slo    string
 		want   string
 	}{
-		"All":        {"of everything there is no budget", "{availability: 100}", "spec.slo.availability: 100: must be above 0 and below 100"},
-		"Nothing":    {"nothing is asked", "{availability: 0}", "spec.slo.availability: 0: must be above 0 and below 100"},
-		"Short":      {"an hour is the least that burn rates are of", "{availability: 99, window: 30m}", `spec.slo.window: "30m": must be a time from 1h to 2160h`},
-		"Long":       {"nobody keeps that much", "{availability: 99, window: 2161h}", `spec.slo.window: "2161h": must be a time from 1h to 2160h`},
-		"NoTime":     {"days are no unit", "{availability: 99, window: 30d}", `spec.slo.window: "30d": must be a time from 1h to 2160h`},
-		"Latency":    {"at once is never", "{availability: 99, latencyMs: 0}", "spec.slo.latencyMs: 0: must be from 1 to 3600000"},
-		"Budget":     {"all of it is never left", "{availability: 99, minBudgetPercent: 100}", "spec.slo.minBudgetPercent: 100: must be from 0 to 99"},
-		"OnExhauste": {"the choices are named", "{availability: 99, onExhausted: Stop}", `spec.slo.onExhausted: "Stop": must be FreezeRollouts or None`},
+		"All":        {"of everything there is no budget", "{}, objectives: {successRatio: 1}", "spec.objectives.successRatio: 1: must be above 0 and below 1"},
+		"Nothing":    {"nothing is asked", "{}, objectives: {successRatio: 0}", "spec.objectives.successRatio: 0: must be above 0 and below 1"},
+		"No share":   {"there is no budget of nothing", "{}", "spec.slo: needs objectives.successRatio"},
+		"Sooner":     {"late is not sooner than slow", "{failedAfterMs: 40}, objectives: {successRatio: 0.99, latencyMs: 50}", "spec.slo.failedAfterMs: 40: must not be less than objectives.latencyMs"},
+		"Short":      {"an hour is the least that burn rates are of", "{window: 30m}, objectives: {successRatio: 0.99}", `spec.slo.window: "30m": must be a time from 1h to 2160h`},
+		"Long":       {"nobody keeps that much", "{window: 2161h}, objectives: {successRatio: 0.99}", `spec.slo.window: "2161h": must be a time from 1h to 2160h`},
+		"NoTime":     {"days are no unit", "{window: 30d}, objectives: {successRatio: 0.99}", `spec.slo.window: "30d": must be a time from 1h to 2160h`},
+		"Latency":    {"at once is never", "{failedAfterMs: 0}, objectives: {successRatio: 0.99}", "spec.slo.failedAfterMs: 0: must be from 1 to 3600000"},
+		"Budget":     {"all of it is never left", "{minBudgetPercent: 100}, objectives: {successRatio: 0.99}", "spec.slo.minBudgetPercent: 100: must be from 0 to 99"},
+		"OnExhauste": {"the choices are named", "{onExhausted: Stop}, objectives: {successRatio: 0.99}", `spec.slo.onExhausted: "Stop": must be FreezeRollouts or None`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,9 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/measure"
 	"github.com/capstan-dev/capstan/function/algorithm/names"
+	"github.com/capstan-dev/capstan/function/algorithm/sleep"
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
@@ -23,8 +25,12 @@ func status(d *compose.Draft, p *pass, history []string) (any, error) {
 		Selector:      labelQuery(p.SlotPods(p.rollout.Ledger.Slot)),
 		Withheld:      d.Withheld(),
 	}
+	if p.sleep.State == sleep.Asleep {
+		// Those that this pass ends count no more, as Kubernetes counts them a moment later.
+		st.Replicas, st.ReadyReplicas = 0, 0
+	}
 	if service := p.Observed[names.Service]; service != nil {
-		st.Endpoint = p.endpoint(service)
+		st.Endpoint = p.endpoint(service, p.Name)
 	}
 	if !p.accepted() {
 		next, err := compose.AsMap(st)
@@ -41,6 +47,9 @@ func status(d *compose.Draft, p *pass, history []string) (any, error) {
 	}
 	st.Revision = p.revisionStatus(history)
 	st.Rollout = p.decision.Status(p.rollout)
+	if slot := p.decision.Previewed(p.rollout); slot != "" && st.Rollout != nil {
+		st.Rollout.PreviewURL = p.endpoint(p.Observed[names.SlotService(slot)], p.ServiceOf(slot))
+	}
 	st.Experiment = p.decision.ExperimentStatus(p.rollout)
 	if o := p.slo; o.Verdict != "" {
 		st.SLO = &v1alpha1.SLOStatus{
@@ -57,10 +66,18 @@ func status(d *compose.Draft, p *pass, history []string) (any, error) {
 			st.Scaling = &l
 		}
 	}
-	for _, m := range p.metrics {
+	for _, m := range p.measured() {
 		st.Metrics = append(st.Metrics, v1alpha1.MetricStatus{Name: m.Name, Verdict: m.Verdict, Value: m.Value})
 	}
 	return st, nil
+}
+
+// measured are the metrics that people see. Without replicas there is nothing to measure, and that is no news.
+func (p *pass) measured() []measure.Metric {
+	if p.sleep.Down() {
+		return nil
+	}
+	return p.metrics
 }
 
 func (p *pass) revisionStatus(history []string) *v1alpha1.RevisionStatus {
@@ -83,6 +100,10 @@ func (p *pass) phase() v1alpha1.Phase {
 		return v1alpha1.PhasePending
 	case p.stopped():
 		return v1alpha1.PhaseStopped
+	case p.sleep.State == sleep.Asleep && p.well():
+		return v1alpha1.PhaseAsleep
+	case p.sleep.State == sleep.Waking && p.well():
+		return v1alpha1.PhaseProgressing
 	case p.live.Trouble != "", p.decision.Coming && p.rollout.Slots[p.decision.Beside.Slot].Trouble != "":
 		return v1alpha1.PhaseDegraded
 	case p.rolledOut() && p.serving() && settled:
@@ -104,7 +125,12 @@ func (p *pass) ttl(d *compose.Draft, ready bool) time.Duration {
 	if !ready || !p.upToDate() && !p.decision.Watched() {
 		pace = compose.Waiting
 	}
-	if compose.Unheard(p.Request) {
+	// The end of the Analysis' promise is a deadline, should its report go unheard.
+	unheard := compose.Unheard(p.Request)
+	if p.decision.Watched() {
+		unheard = compose.Unresponsive(p.Request)
+	}
+	if unheard {
 		pace = compose.Following
 	}
 	if d.Waits() {
@@ -114,6 +140,9 @@ func (p *pass) ttl(d *compose.Draft, ready bool) time.Duration {
 	_, unapplied := p.autoscaler.Unapplied()
 	deadlines := d.Deadlines()
 	due := append(p.decision.Deadlines(p.Now), p.decision.Until, failing.Add(scalerTimeout), unapplied.Add(scalerTimeout))
+	if p.accepted() {
+		due = append(due, p.sleep.Due(p.sleepFacts()))
+	}
 	if r := p.rollout.Route; r.Exists && !r.Current {
 		due = append(due, r.ChangedAt.Add(routeTakes))
 	}

@@ -75,7 +75,7 @@ func (f *facts) inputs(t target) pods.Inputs {
 	asked := t.written.Resources
 	return pods.Inputs{
 		Names: f.Names, Spec: *t.spec, CompanionImage: f.Settings.Algorithm.CompanionImage,
-		MemoryUnlimited: asked != nil && asked.GPU != "" && asked.Memory == nil,
+		MemoryUnlimited: asked != nil && asked.Accelerated() && asked.Memory == nil,
 		Revision:        t.revision, Model: t.model, Fingerprints: t.fingerprints,
 	}
 }
@@ -116,7 +116,7 @@ func (f *facts) armB(a target) (target, error) {
 	if a.revision == "" || !f.rollout.Requested() {
 		return target{}, nil
 	}
-	arm := f.spec.Experiment.ArmB
+	arm := f.rollout.Experiment.ArmB
 	b := a
 	b.revision, b.spec, b.written = "", withArm(a.spec, arm), withArm(a.written, arm)
 	if arm.ModelVersion != "" {

@@ -51,7 +51,7 @@ func (w *world) scaler(status, reason string, since time.Time) {
 func TestParticularConditions(t *testing.T) {
 	const (
 		routed  = "{image: x:1, route: {host: h.example.org, gateway: {name: shared, namespace: gateway}}}"
-		checked = "{image: x:1, metrics: {successRatio: 0.99, checks: [{name: queue, query: q, max: 3}]}}"
+		checked = "{image: x:1, objectives: {successRatio: 0.99}, metrics: {checks: [{name: queue, query: q, max: 3}]}}"
 		scaled  = "{image: x:1, scaling: {maxReplicas: 4, targetLatencyMs: 50}}"
 		queried = "{image: x:1, scaling: {maxReplicas: 4, signal: Query, query: q, perReplica: 3}}"
 		byCPU   = "{image: x:1, scaling: {maxReplicas: 4}}"
@@ -167,7 +167,7 @@ func (w *world) learn(o observev1alpha1.AnalysisObservation) {
 }
 
 func TestAutoscaler(t *testing.T) {
-	const spec = "{image: x, scaling: {minReplicas: 2, maxReplicas: 9, targetLatencyMs: 50, percentile: 99}}"
+	const spec = "{image: x, scaling: {minReplicas: 2, maxReplicas: 9, targetLatencyMs: 50}, objectives: {latencyPercentile: 99}}"
 	metrics := func(w *world) string {
 		o := object(t, w.plan(), names.ComposedAutoscaler(names.SlotA))
 		if o == nil {
@@ -243,7 +243,7 @@ func TestAutoscaler(t *testing.T) {
 
 // TestRegistry resolves a version before there is a revision, and goes on with it while the registry is away.
 func TestRegistry(t *testing.T) {
-	const spec = "{image: x:1, model: {from: registry, registry: {name: m, alias: champion, liveAlias: live}}}"
+	const spec = "{image: x:1, model: {uri: models:/m@champion, liveAlias: live}}"
 	w := newWorld(t, spec)
 	says := func(version, synced string) {
 		w.change(names.ModelVersionPrefix+hashOf("m"), func(o composetest.Object) {
@@ -306,7 +306,7 @@ func TestRegistry(t *testing.T) {
 	next()
 	says("8", "True")
 	expect("until callers have gone over", "a=x:1*1 b=x:1*1 callers=b live=8", v1alpha1.ReasonResolved, v1alpha1.ReasonLive)
-	w.edit(strings.Replace(spec, "name: m,", "name: other,", 1))
+	w.edit(strings.Replace(spec, "models:/m@", "models:/other@", 1))
 	expect("another model is asked for, and what serves keeps its alias", "a=x:1*1 b=x:1*1 callers=b live=8", v1alpha1.ReasonResolving, v1alpha1.ReasonAwaitingModel)
 	if v := object(t, w.plan(), names.ModelVersionPrefix+hashOf("other")); compose.Text(v, "spec", "forProvider", "model") != "other" {
 		t.Errorf("asked of the registry: %v", v)

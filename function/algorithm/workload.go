@@ -15,6 +15,7 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	applypolicyv1 "k8s.io/client-go/applyconfigurations/policy/v1"
+	applyresourcev1 "k8s.io/client-go/applyconfigurations/resource/v1"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm/measure"
@@ -22,7 +23,6 @@ import (
 	"github.com/capstan-dev/capstan/function/algorithm/pods"
 	"github.com/capstan-dev/capstan/function/algorithm/rollout"
 	"github.com/capstan-dev/capstan/function/compose"
-	"github.com/capstan-dev/capstan/function/observed"
 )
 
 // serviceAccount without rights and without a token, so that what a right is given to some day is this Algorithm and not the
@@ -50,6 +50,20 @@ func config(d *compose.Draft, p *pass) {
 		WithLabels(p.Labels()).
 		WithImmutable(true).
 		WithData(data))
+}
+
+// deviceClaim is the template of the claims of the replicas, which cannot change: it is named by its content, like the config.
+func deviceClaim(d *compose.Draft, p *pass) {
+	r := p.spec.Resources
+	if r.DeviceClass == "" {
+		return
+	}
+	hash := pods.DevicesHash(r)
+	d.Require(names.ClaimPrefix+hash, applyresourcev1.ResourceClaimTemplate(p.DeviceClaim(hash), p.Namespace).
+		WithLabels(p.Labels()).
+		WithSpec(applyresourcev1.ResourceClaimTemplateSpec().
+			WithLabels(p.Labels()).
+			WithSpec(pods.Devices(r))))
 }
 
 // deploymentSpec is the spec of a Deployment whose template stays as it was pinned: to decode it into a type would drop what a
@@ -97,7 +111,7 @@ func deployment(d *compose.Draft, p *pass, r rollout.Run) {
 	// API server refuses one that is out of date, and Crossplane looks again. A Crossplane that is short of CPU may see what was
 	// a minute ago.
 	if o := p.Observed[resource]; o != nil && r.Least != nil && r.Size != nil {
-		if v := compose.Text(o.Map(), "metadata", "resourceVersion"); v != "" {
+		if v := compose.TextOf(o, "metadata", "resourceVersion"); v != "" {
 			metadata.WithResourceVersion(v)
 		}
 	}
@@ -108,7 +122,8 @@ func deployment(d *compose.Draft, p *pass, r rollout.Run) {
 // refused reports whether something that pods of the target need to start is left out.
 func (p *pass) refused(d *compose.Draft) bool {
 	account := p.spec.ServiceAccountName == "" && d.LeavesOut(names.ServiceAccount)
-	return account || p.spec.Config != nil && d.LeavesOut(names.ConfigPrefix+pods.ConfigHash(p.spec.Config))
+	claim := p.spec.Resources.DeviceClass != "" && d.LeavesOut(names.ClaimPrefix+pods.DevicesHash(p.spec.Resources))
+	return account || claim || p.spec.Config != nil && d.LeavesOut(names.ConfigPrefix+pods.ConfigHash(p.spec.Config))
 }
 
 // autoscalers of the slots that requests reach. Each follows the load: how much of it a replica bears is known, so that the right
@@ -145,11 +160,6 @@ func autoscaler(d *compose.Draft, p *pass, r rollout.Run) {
 		WithMaxReplicas(sc.MaxReplicas).
 		WithMetrics(metrics...).
 		WithBehavior(behavior(*sc.ScaleDownAfterSeconds)))
-}
-
-// scaler of a slot, as observed.
-func (f *facts) scaler(slot string) observed.Autoscaler {
-	return observed.NewAutoscaler(f.Observed[names.Autoscaler(slot)], f.Observed[names.ComposedAutoscaler(slot)])
 }
 
 type autoscalerSpec struct {
@@ -217,7 +227,10 @@ func disruptionBudgets(d *compose.Draft, p *pass) {
 	if beside.Size != nil {
 		size = int64(*beside.Size)
 	}
-	if stands := p.decision.Ledger.Previous != ""; size > 1 && beside.Revision != "" && (stands || p.decision.Weight > 0) {
+	// It goes with its Deployment: each object that comes or goes alone is another generation of the Algorithm.
+	lasts := p.Observed[names.Budget(beside.Slot)] != nil
+	stands := p.decision.Ledger.Previous != "" || p.decision.Weight > 0
+	if beside.Revision != "" && (size > 1 && stands || lasts) {
 		d.Offer(names.Budget(beside.Slot), disruptionBudget(p, beside.Slot))
 	}
 }

@@ -15,10 +15,10 @@ import (
 
 // Evidence of the ledger's epoch about what the spec asks of the candidate. What was seen in another epoch does not count, and
 // neither does a comparison of latencies under loads that are uneven for some reason.
-func Evidence(spec *v1alpha1.AlgorithmSpec, a observed.Analysis, l rollout.Ledger, now time.Time, uneven string) rollout.Evidence {
+func Evidence(spec *v1alpha1.AlgorithmSpec, x *rollout.Experiment, a observed.Analysis, l rollout.Ledger, now time.Time, uneven string) rollout.Evidence {
 	standing := l.Standing()
-	lc, uncounted := asked(spec, l), a.UncountedFailures()
-	checks := candidateChecks(lc, standing == v1alpha1.RolloutStepping || standing == v1alpha1.RolloutMirroring, uncounted)
+	criteria, uncounted := asked(spec, x, l), a.UncountedFailures()
+	checks := criteria.checks(standing == v1alpha1.RolloutStepping || standing == v1alpha1.RolloutMirroring, uncounted)
 	e := rollout.Evidence{Asked: len(checks) > 0, Omitted: uncounted}
 	if !a.Exists {
 		return e
@@ -46,9 +46,12 @@ func Evidence(spec *v1alpha1.AlgorithmSpec, a observed.Analysis, l rollout.Ledge
 			st.Message = uneven
 			e.Waived = append(e.Waived, c.Name)
 		}
+		if criteria.onlyReports(c.Name) {
+			e.Waived = append(e.Waived, c.Name)
+		}
 		e.Checks = append(e.Checks, st)
 		// What compares with the baseline by default is waived where it cannot; what the spec asks for is not.
-		if found.Incomparable && c.Name == CheckSuccessAgainst && lc.MaxFailureIncreasePercent == nil {
+		if found.Incomparable && c.Name == CheckSuccessAgainst && criteria.maxFailureIncreasePercent == nil {
 			e.Waived = append(e.Waived, c.Name)
 		}
 	}
@@ -56,14 +59,15 @@ func Evidence(spec *v1alpha1.AlgorithmSpec, a observed.Analysis, l rollout.Ledge
 }
 
 // Rehearsal of the checks of a candidate on the live revision.
-func Rehearsal(spec *v1alpha1.AlgorithmSpec, a observed.Analysis, l rollout.Ledger) rollout.Rehearsal {
+func Rehearsal(spec *v1alpha1.AlgorithmSpec, x *rollout.Experiment, a observed.Analysis, l rollout.Ledger) rollout.Rehearsal {
 	if spec.Metrics == nil || !l.Testing() {
 		return rollout.Rehearsal{}
 	}
 	uncounted := a.UncountedFailures()
-	checks := candidateChecks(asked(spec, l), true, uncounted)
+	criteria := asked(spec, x, l)
+	checks := criteria.checks(true, uncounted)
 	if len(checks) == 0 {
-		return rollout.Rehearsal{Done: true, Missing: "no check of spec.lifecycle can be measured: " + uncounted + ", or add latency or metrics"}
+		return rollout.Rehearsal{Done: true, Missing: "no check of spec.lifecycle can be measured: " + uncounted + ", or set spec.objectives.latencyMs, or add spec.metrics.checks"}
 	}
 	byName := map[string]observev1alpha1.TrialObservation{}
 	for _, o := range a.Trial() {
@@ -74,7 +78,7 @@ func Rehearsal(spec *v1alpha1.AlgorithmSpec, a observed.Analysis, l rollout.Ledg
 		switch {
 		case !tried:
 			return rollout.Rehearsal{}
-		case o.Verdict == observev1alpha1.VerdictPass:
+		case o.Verdict == observev1alpha1.VerdictPass, criteria.onlyReports(c.Name):
 			continue
 		}
 		message := fmt.Sprintf("check %s cannot be measured on the live revision: %s", c.Name, o.Message)
@@ -86,13 +90,13 @@ func Rehearsal(spec *v1alpha1.AlgorithmSpec, a observed.Analysis, l rollout.Ledg
 	return rollout.Rehearsal{Done: true}
 }
 
-// AllEvidence of the ledger's epoch, also of checks that the spec does not have.
-func AllEvidence(a observed.Analysis, l rollout.Ledger, uneven string) rollout.Evidence {
+// AllEvidence of the ledger's epoch, also of checks that the spec does not have. What only reports is not judged.
+func AllEvidence(a observed.Analysis, l rollout.Ledger, uneven string, driftReports bool) rollout.Evidence {
 	seen := a.Canary(l.Evidence)
 	e := rollout.Evidence{Experiment: seen.Experiment}
 	for _, c := range seen.Checks {
 		e.Checks = append(e.Checks, status(c))
-		if c.Name == CheckLatencyAgainst && uneven != "" {
+		if c.Name == CheckLatencyAgainst && uneven != "" || c.Name == CheckDrift && driftReports {
 			e.Waived = append(e.Waived, c.Name)
 		}
 	}
@@ -158,6 +162,10 @@ func against(c observev1alpha1.Check, v float64) string {
 	switch c.Kind {
 	case observev1alpha1.CheckLatency:
 		what = fmt.Sprintf("latency p%d in ms", c.Percentile)
+	case observev1alpha1.CheckFirstToken:
+		what = fmt.Sprintf("time to the first token p%d in ms", c.Percentile)
+	case observev1alpha1.CheckEachToken:
+		what = fmt.Sprintf("time per output token p%d in ms", c.Percentile)
 	case observev1alpha1.CheckSuccessRatio:
 		what = "share of requests that succeed"
 	default:

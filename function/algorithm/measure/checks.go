@@ -4,6 +4,7 @@
 package measure
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -21,6 +22,8 @@ const (
 	CheckLatencyAgainst = "latency-against-baseline"
 	CheckDrift          = rollout.CheckDrift
 	CheckDataDrift      = "data-drift"
+	CheckFirstToken     = "time-to-first-token"
+	CheckEachToken      = "time-per-output-token" //nolint:gosec // The name of a check and no secret.
 )
 
 // Checks of the live slot: what the spec asks of the metrics, and beside it the load, which people want to see.
@@ -30,13 +33,21 @@ func Checks(spec *v1alpha1.AlgorithmSpec) []observev1alpha1.Check {
 		{Name: "request-rate", Kind: observev1alpha1.CheckRequestRate},
 		{Name: "in-flight", Kind: observev1alpha1.CheckInFlight},
 	}
-	if m.SuccessRatio != nil {
-		cs = append(cs, observev1alpha1.Check{Name: CheckSuccess, Kind: observev1alpha1.CheckSuccessRatio, Min: m.SuccessRatio})
+	o := spec.Objectives
+	if o.SuccessRatio != nil {
+		cs = append(cs, observev1alpha1.Check{Name: CheckSuccess, Kind: observev1alpha1.CheckSuccessRatio, Min: o.SuccessRatio})
 	}
-	if sc := spec.Scaling; sc != nil && sc.TargetLatencyMs != nil {
+	if o.LatencyMs != nil {
 		cs = append(cs, observev1alpha1.Check{
-			Name: CheckLatency, Kind: observev1alpha1.CheckLatency, Percentile: sc.Percentile, Max: new(float64(*sc.TargetLatencyMs)),
+			Name: CheckLatency, Kind: observev1alpha1.CheckLatency, Percentile: o.LatencyPercentile, Max: new(float64(*o.LatencyMs)),
 		})
+	}
+	if of := tokens(o); len(of) > 0 {
+		cs = append(cs, of...)
+		cs = append(cs,
+			observev1alpha1.Check{Name: "tokens-per-second", Kind: observev1alpha1.CheckTokenRate},
+			observev1alpha1.Check{Name: "requests-waiting", Kind: observev1alpha1.CheckWaiting},
+			observev1alpha1.Check{Name: "cache-use", Kind: observev1alpha1.CheckCacheUse})
 	}
 	if d := drift(spec); d != nil && ComparesData(spec) {
 		cs = append(cs, observev1alpha1.Check{
@@ -44,9 +55,19 @@ func Checks(spec *v1alpha1.AlgorithmSpec) []observev1alpha1.Check {
 			Method: observev1alpha1.DriftMethod(d.Method), Max: d.Max, Reference: d.Reference,
 		})
 	}
-	for _, c := range m.Checks {
-		cs = append(cs, observev1alpha1.Check{Name: c.Name, Kind: observev1alpha1.CheckQuery, Query: c.Query, Min: c.Min, Max: c.Max})
+	return append(cs, ownChecks(m, v1alpha1.CheckLive)...)
+}
+
+// tokens are the checks of how fast tokens come, or none.
+func tokens(o *v1alpha1.Objectives) []observev1alpha1.Check {
+	var cs []observev1alpha1.Check
+	add := func(name string, kind observev1alpha1.CheckKind, most *int32) {
+		if most != nil {
+			cs = append(cs, observev1alpha1.Check{Name: name, Kind: kind, Percentile: o.LatencyPercentile, Max: new(float64(*most))})
+		}
 	}
+	add(CheckFirstToken, observev1alpha1.CheckFirstToken, o.TimeToFirstTokenMs)
+	add(CheckEachToken, observev1alpha1.CheckEachToken, o.TimePerOutputTokenMs)
 	return cs
 }
 
@@ -79,19 +100,64 @@ func ComparesData(spec *v1alpha1.AlgorithmSpec) bool {
 	return lc != nil && lc.Drift != nil && lc.Drift.Reference != nil
 }
 
-// asked is what a candidate has to meet: the lifecycle, or for arm B the guardrails.
-func asked(spec *v1alpha1.AlgorithmSpec, l rollout.Ledger) *v1alpha1.Lifecycle {
-	e := spec.Experiment
-	if l.Experiment == nil || e == nil {
-		return spec.Lifecycle
+// ownChecks of the spec that a revision has to pass.
+func ownChecks(m *v1alpha1.Metrics, of v1alpha1.CheckedRevision) []observev1alpha1.Check {
+	var cs []observev1alpha1.Check
+	for _, c := range m.Checks {
+		if c.AppliesTo == of || c.AppliesTo == v1alpha1.CheckBoth {
+			cs = append(cs, observev1alpha1.Check{
+				Name: c.Name, Kind: observev1alpha1.CheckQuery, Query: c.Query, Min: c.Min, Max: c.Max, RelativeTo: observev1alpha1.Baseline(c.RelativeTo),
+			})
+		}
 	}
-	return &v1alpha1.Lifecycle{
-		SuccessThreshold: e.Guardrails.SuccessThreshold, Latency: e.Guardrails.Latency, MinSamples: e.Stop.MinSamples,
+	return cs
+}
+
+// criteria are what a candidate has to meet.
+type criteria struct {
+	successThreshold          float64
+	maxFailureIncreasePercent *int32
+
+	// latency at a percentile, or none.
+	latency v1alpha1.LatencyTarget
+
+	// tokens are how fast they have to come.
+	tokens []observev1alpha1.Check
+
+	// drift to measure, and whether it only reports.
+	drift       *v1alpha1.Drift
+	driftReport bool
+
+	own        []observev1alpha1.Check
+	minSamples int32
+}
+
+// asked is what a candidate has to meet: the objectives as the lifecycle has them, or for arm B the guardrails, which default to the
+// objectives.
+func asked(spec *v1alpha1.AlgorithmSpec, e *rollout.Experiment, l rollout.Ledger) criteria {
+	o := spec.Objectives
+	latency := v1alpha1.LatencyTarget{MaxMs: o.LatencyMs, Percentile: o.LatencyPercentile}
+	if l.Experiment != nil && e != nil {
+		if e.Guardrails.Latency != nil {
+			latency = *e.Guardrails.Latency
+		}
+		threshold := cmp.Or(e.Guardrails.SuccessThreshold, o.SuccessRatio, new(usualThreshold))
+		return criteria{successThreshold: *threshold, latency: latency, minSamples: *e.Stop.MinSamples}
+	}
+	lc := spec.Lifecycle
+	latency.MaxRegressionPercent = lc.MaxLatencyIncreasePercent
+	return criteria{
+		successThreshold: *lc.SuccessThreshold, maxFailureIncreasePercent: lc.MaxFailureIncreasePercent, latency: latency, tokens: tokens(o),
+		drift: drift(spec), driftReport: !*lc.RollbackOnDrift, own: ownChecks(spec.Metrics, v1alpha1.CheckCandidate), minSamples: *lc.MinSamples,
 	}
 }
 
+// onlyReports reports whether a check of a name does not decide.
+func (c criteria) onlyReports(check string) bool { return check == CheckDrift && c.driftReport }
+
 const (
-	// usualThreshold takes the place of a successThreshold of 0, which allows no margin.
+	// usualThreshold is the default of a guardrail without an objective, and takes the place of a successThreshold of 0, which
+	// allows no margin.
 	usualThreshold = 0.99
 	// usualIncrease is the default of spec.lifecycle.maxFailureIncreasePercent.
 	usualIncrease = 25
@@ -99,54 +165,55 @@ const (
 
 // margin by which the share of requests that succeed may be below the share of the baseline: a part of what the objective lets
 // fail.
-func margin(lc *v1alpha1.Lifecycle) float64 {
-	threshold, percent := *lc.SuccessThreshold, int32(usualIncrease)
+func (c criteria) margin() float64 {
+	threshold, percent := c.successThreshold, int32(usualIncrease)
 	if threshold == 0 {
 		threshold = usualThreshold
 	}
-	if p := lc.MaxFailureIncreasePercent; p != nil {
+	if p := c.maxFailureIncreasePercent; p != nil {
 		percent = *p
 	}
 	// The digits that people write are enough, and the same on every machine.
 	return math.Round((1-threshold)*float64(percent)*1e6) / 1e8
 }
 
-// candidateChecks of a candidate. Without a baseline beside it only what is not relative can be checked, and failures are only
-// compared where they are counted.
-func candidateChecks(lc *v1alpha1.Lifecycle, beside bool, uncounted string) []observev1alpha1.Check {
+// checks of a candidate. Without a baseline beside it only what is not relative can be checked, and failures are only compared
+// where they are counted.
+func (c criteria) checks(beside bool, uncounted string) []observev1alpha1.Check {
 	var cs []observev1alpha1.Check
 	add := func(c observev1alpha1.Check) {
 		if beside || c.RelativeTo == "" {
 			cs = append(cs, c)
 		}
 	}
-	if t := *lc.SuccessThreshold; t > 0 {
+	if t := c.successThreshold; t > 0 {
 		add(observev1alpha1.Check{Name: CheckSuccess, Kind: observev1alpha1.CheckSuccessRatio, Min: &t})
 	}
 	if uncounted == "" {
 		add(observev1alpha1.Check{
-			Name: CheckSuccessAgainst, Kind: observev1alpha1.CheckSuccessRatio, Max: new(margin(lc)), RelativeTo: observev1alpha1.RelativeToBaseline,
+			Name: CheckSuccessAgainst, Kind: observev1alpha1.CheckSuccessRatio, Max: new(c.margin()), RelativeTo: observev1alpha1.RelativeToBaseline,
 		})
 	}
-	if l := lc.Latency; l != nil && l.MaxMs != nil {
+	if l := c.latency; l.MaxMs != nil {
 		add(observev1alpha1.Check{Name: CheckLatency, Kind: observev1alpha1.CheckLatency, Percentile: l.Percentile, Max: new(float64(*l.MaxMs))})
 	}
-	if l := lc.Latency; l != nil && l.MaxRegressionPercent != nil {
+	if l := c.latency; l.MaxRegressionPercent != nil {
 		add(observev1alpha1.Check{
 			Name: CheckLatencyAgainst, Kind: observev1alpha1.CheckLatency, Percentile: l.Percentile,
 			Max: new(1 + float64(*l.MaxRegressionPercent)/100), RelativeTo: observev1alpha1.RelativeToBaseline,
 		})
 	}
-	if d := lc.Drift; d != nil && d.Query != "" && d.Action == v1alpha1.DriftRollback {
+	for _, t := range c.tokens {
+		add(t)
+	}
+	if d := c.drift; d != nil {
 		add(observev1alpha1.Check{
 			Name: CheckDrift, Kind: observev1alpha1.CheckDrift, Query: d.Query, Method: observev1alpha1.DriftMethod(d.Method),
 			Max: d.Max, RelativeTo: observev1alpha1.RelativeToBaseline,
 		})
 	}
-	for _, m := range lc.Metrics {
-		add(observev1alpha1.Check{
-			Name: m.Name, Kind: observev1alpha1.CheckQuery, Query: m.Query, Min: m.Min, Max: m.Max, RelativeTo: observev1alpha1.Baseline(m.RelativeTo),
-		})
+	for _, own := range c.own {
+		add(own)
 	}
 	return cs
 }
@@ -159,7 +226,7 @@ func askedInWords(c observev1alpha1.Check) string {
 		return fmt.Sprintf("%s to the baseline at most %g", c.Method, *c.Max)
 	case c.Kind == observev1alpha1.CheckSuccessRatio && c.RelativeTo != "":
 		return fmt.Sprintf("at most %.4g less than the baseline", *c.Max)
-	case c.Kind == observev1alpha1.CheckLatency:
+	case inMilliseconds(c.Kind):
 		words = append(words, fmt.Sprintf("p%d", c.Percentile))
 	}
 	if c.Min != nil {
@@ -172,9 +239,14 @@ func askedInWords(c observev1alpha1.Check) string {
 	switch {
 	case c.RelativeTo != "":
 		return text + " times the baseline"
-	case c.Kind == observev1alpha1.CheckLatency:
+	case inMilliseconds(c.Kind):
 		return text + " ms"
 	default:
 		return text
 	}
+}
+
+// inMilliseconds reports whether checks of a kind are about a percentile of times.
+func inMilliseconds(k observev1alpha1.CheckKind) bool {
+	return k == observev1alpha1.CheckLatency || k == observev1alpha1.CheckFirstToken || k == observev1alpha1.CheckEachToken
 }

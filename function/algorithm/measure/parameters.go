@@ -3,6 +3,7 @@
 package measure
 
 import (
+	"math"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,50 +28,59 @@ func Port(spec *v1alpha1.AlgorithmSpec) int32 {
 // OwnPort reports whether metrics have another port than requests.
 func OwnPort(spec *v1alpha1.AlgorithmSpec) bool { return Port(spec) != *spec.Port }
 
+// Availability is the share of requests that spec.slo asks for, in percent.
+func Availability(spec *v1alpha1.AlgorithmSpec) float64 {
+	// The digits that people write are enough, and the same on every machine.
+	return math.Round(*spec.Objectives.SuccessRatio*1e10) / 1e8
+}
+
 // Parameters are the questions to Prometheus about the pods, or nil where the spec needs no metrics.
-func Parameters(spec *v1alpha1.AlgorithmSpec, d rollout.Decision, uncounted string) *observev1alpha1.MetricsParameters {
+func Parameters(spec *v1alpha1.AlgorithmSpec, e *rollout.Experiment, d rollout.Decision, uncounted string) *observev1alpha1.MetricsParameters {
 	m := spec.Metrics
 	if m == nil {
 		return nil
 	}
 	p := &observev1alpha1.MetricsParameters{
 		Interval: m.Interval, Window: m.Window, Slots: []string{d.Live.Slot}, Checks: Checks(spec),
-		Canary: canary(spec, d, uncounted),
+		Canary: canary(spec, e, d, uncounted),
 	}
 	if d.Rollout != nil && d.Ledger.Standing() == v1alpha1.RolloutPreparing {
-		p.Trial = candidateChecks(asked(spec, d.Ledger), true, uncounted)
+		p.Trial = asked(spec, e, d.Ledger).checks(true, uncounted)
 	}
 	if d.Coming {
 		p.Slots = append(p.Slots, d.Beside.Slot)
 	}
 	if o := spec.SLO; o != nil {
-		p.SLO = &observev1alpha1.SLOParameters{Availability: o.Availability, LatencyMs: o.LatencyMs, Window: o.Window}
+		p.SLO = &observev1alpha1.SLOParameters{Availability: Availability(spec), LatencyMs: o.FailedAfterMs, Window: o.Window}
 	}
 	if q := m.Queries; q != nil {
 		p.Queries = &observev1alpha1.Queries{Requests: q.Requests, Failures: q.Failures, Latency: q.Latency, InFlight: q.InFlight}
 	}
+	if sc := spec.Scaling; sc != nil && sc.MinReplicas == 0 {
+		p.IdleAfterSeconds = sc.IdleAfterSeconds
+	}
 	if sc := spec.Scaling; sc != nil && sc.Signal != "" {
 		p.Scaling = &observev1alpha1.ScalingParameters{
 			Slot: d.Live.Slot, Signal: observev1alpha1.Signal(sc.Signal), Query: sc.Query, PerReplica: sc.PerReplica,
-			TargetLatencyMs: sc.TargetLatencyMs, Percentile: sc.Percentile,
+			TargetLatencyMs: sc.TargetLatencyMs, Percentile: spec.Objectives.LatencyPercentile,
 		}
 	}
 	return p
 }
 
 // canary asks for evidence, while there is something to learn.
-func canary(spec *v1alpha1.AlgorithmSpec, d rollout.Decision, uncounted string) *observev1alpha1.CanaryParameters {
+func canary(spec *v1alpha1.AlgorithmSpec, e *rollout.Experiment, d rollout.Decision, uncounted string) *observev1alpha1.CanaryParameters {
 	l := d.Ledger
 	if spec.Lifecycle == nil || l.Evidence == 0 {
 		return nil
 	}
-	lc := asked(spec, l)
+	criteria := asked(spec, e, l)
 	p := &observev1alpha1.CanaryParameters{
 		Epoch:      l.Evidence,
 		Settle:     &metav1.Duration{Duration: min(spec.Metrics.Interval.Duration, mostSettle)},
-		MinSamples: *lc.MinSamples,
+		MinSamples: criteria.minSamples,
 	}
-	if e := spec.Experiment; e != nil && l.Experiment != nil {
+	if e != nil && l.Experiment != nil {
 		p.Experiment = &observev1alpha1.ExperimentParameters{
 			Kind: observev1alpha1.ExperimentKind(e.Metric.Kind), Events: e.Metric.Query, Of: e.Metric.Of, WithinMs: e.Metric.WithinMs,
 			LowerIsBetter: e.Metric.Direction == v1alpha1.DirectionLower,
@@ -81,7 +91,7 @@ func canary(spec *v1alpha1.AlgorithmSpec, d rollout.Decision, uncounted string) 
 	case v1alpha1.RolloutMirroring, v1alpha1.RolloutStepping:
 		p.Slot, p.Baseline = names.Other(l.Slot), l.Slot
 		// Where the Gateway draws each request, the numbers of both show whether all of them were drawn.
-		if l.Experiment == nil && l.Weight > 0 && l.Weight < 100 && spec.Route != nil && d.Share == nil && len(lc.Match) == 0 {
+		if l.Experiment == nil && l.Weight > 0 && l.Weight < 100 && spec.Route != nil && d.Share == nil && len(spec.Lifecycle.Match) == 0 {
 			p.Percent = new(l.Weight)
 		}
 	case v1alpha1.RolloutPromoting, v1alpha1.RolloutBaking:
@@ -89,7 +99,7 @@ func canary(spec *v1alpha1.AlgorithmSpec, d rollout.Decision, uncounted string) 
 	default:
 		return nil
 	}
-	if p.Checks = candidateChecks(lc, p.Baseline != "", uncounted); len(p.Checks) == 0 {
+	if p.Checks = criteria.checks(p.Baseline != "", uncounted); len(p.Checks) == 0 {
 		return nil
 	}
 	return p

@@ -63,6 +63,12 @@ func RecordsOwn(spec *v1alpha1.AlgorithmSpec) bool {
 	return sc.Signal == string(observev1alpha1.SignalQuery) || latency || load
 }
 
+// RecordsLatency reports whether the latency of the pods is recorded: by the platform's rules, or where the spec has a query of its
+// own, for the autoscaler.
+func RecordsLatency(spec *v1alpha1.AlgorithmSpec) bool {
+	return ownQueries(spec).Latency == "" || spec.Scaling != nil && spec.Scaling.TargetLatencyMs != nil
+}
+
 // Load that the autoscaler follows. Its signal is empty as long as it is unknown. Without an Analysis only the CPU is known, which
 // replicas with a GPU are scaled by only where the spec says so: it is busy with feeding the GPU, however much that has to do.
 func Load(spec *v1alpha1.AlgorithmSpec, learned observev1alpha1.ScalingObservation, observes bool) v1alpha1.ScalingStatus {
@@ -82,7 +88,7 @@ func Load(spec *v1alpha1.AlgorithmSpec, learned observev1alpha1.ScalingObservati
 // NoSignal reports whether nothing says how much load replicas with a GPU have. Then their number stays as it is.
 func NoSignal(spec *v1alpha1.AlgorithmSpec, learned observev1alpha1.ScalingObservation, observes bool) bool {
 	sc := spec.Scaling
-	if sc == nil || spec.Resources.GPU == "" || sc.Signal == string(observev1alpha1.SignalCPU) || sc.PerReplica != nil {
+	if sc == nil || !spec.Resources.Accelerated() || sc.Signal == string(observev1alpha1.SignalCPU) || sc.PerReplica != nil {
 		return false
 	}
 	return sc.Signal == "" || !observes || learned.Signal == observev1alpha1.SignalCPU
@@ -134,7 +140,7 @@ func ScalingMetrics(
 // Kept are the metrics that an autoscaler has, and keeps while the metric of the load is unknown. Replicas with a GPU may have been
 // without one before.
 func Kept(spec *v1alpha1.AlgorithmSpec, metrics []*applyautoscalingv2.MetricSpecApplyConfiguration) []*applyautoscalingv2.MetricSpecApplyConfiguration {
-	if spec.Resources.GPU == "" || spec.Scaling.Signal == string(observev1alpha1.SignalCPU) {
+	if !spec.Resources.Accelerated() || spec.Scaling.Signal == string(observev1alpha1.SignalCPU) {
 		return metrics
 	}
 	return slices.DeleteFunc(metrics, func(m *applyautoscalingv2.MetricSpecApplyConfiguration) bool {
@@ -159,7 +165,7 @@ func LatencyMetric(spec *v1alpha1.AlgorithmSpec) string {
 	if ownQueries(spec).Latency != "" {
 		return "capstan_own_latency_ms"
 	}
-	return latencyMetrics[spec.Scaling.Percentile]
+	return latencyMetrics[spec.Objectives.LatencyPercentile]
 }
 
 // guardMetric is the recorded guard of the latency.

@@ -12,9 +12,17 @@ import (
 // Names of the objects within the composition. Crossplane knows an object by them, so that another name would make another
 // object.
 const (
+	Activator          = "activator"
+	ActivatorAccount   = "activator-serviceaccount"
+	ActivatorBinding   = "activator-rolebinding"
+	ActivatorPolicy    = "activator-networkpolicy"
 	Analysis           = "analysis"
+	AwakeService       = "service-awake"
+	ClaimPrefix        = "claim-"
 	ConfigPrefix       = "config-"
 	GRPCRoute          = "grpcroute"
+	HookPrefix         = "hook-"
+	HookJobPrefix      = "hookjob-"
 	ModelAliasPrefix   = "modelalias-"
 	ModelCache         = "models"
 	ModelsKept         = "models-kept"
@@ -71,6 +79,9 @@ const (
 	LabelAlgorithm = "capstan.dev/algorithm"
 	LabelSlot      = "capstan.dev/slot"
 
+	// LabelHookOf is on the pods of hooks. They have none of the labels above, by which the pods of the Algorithm are selected.
+	LabelHookOf = "capstan.dev/hook-of"
+
 	// AnnotationRevision is, on the Deployment and on pods, the hash of everything that reaches the pods. It identifies the
 	// observed Deployment, which no comparison could: admission may change any other field.
 	AnnotationRevision = "capstan.dev/revision"
@@ -80,6 +91,12 @@ const (
 
 	// AnnotationLedger holds, on the Service and the route of the Algorithm, what requests reach.
 	AnnotationLedger = "capstan.dev/ledger"
+
+	// AnnotationSleep holds, on the Service of an Algorithm that may sleep, whether it does.
+	AnnotationSleep = "capstan.dev/sleep"
+
+	// LabelActivator has, on the pods of an activator, the name of its Algorithm. They have none of the labels of its own pods.
+	LabelActivator = "capstan.dev/activator"
 )
 
 // Names of the container that serves and of its ports.
@@ -119,14 +136,32 @@ func (n Names) OfSlot(slot string) string { return compose.Name(n.Name, slot) }
 // must not collide in one namespace.
 func (n Names) ServiceOf(slot string) string { return compose.Name(n.Name, "slot", slot) }
 
+// ActivatorName is the name of the objects of the activator. No Algorithm has such a name (see package validation).
+func (n Names) ActivatorName() string { return compose.Name(n.Name, "slot", "activator") }
+
+// ActivatorPods selects the pods of the activator.
+func (n Names) ActivatorPods() map[string]string { return map[string]string{LabelActivator: n.Name} }
+
+// AwakeName is the name of the Service by which the activator reaches the pods of the live slot.
+func (n Names) AwakeName() string { return compose.Name(n.Name, "slot", "live") }
+
 // CacheClaim is the name of the claim of the model cache.
 func (n Names) CacheClaim() string { return compose.Name(n.Name, "models") }
 
 // Config is the name of the ConfigMap whose content has a hash.
 func (n Names) Config(hash string) string { return compose.Name(n.Name, "config", hash) }
 
+// DeviceClaim is the name of the ResourceClaimTemplate whose content has a hash.
+func (n Names) DeviceClaim(hash string) string { return compose.Name(n.Name, "devices", hash) }
+
 // OfModel is the name of an object about a model of the registry.
 func (n Names) OfModel(hash string) string { return compose.Name(n.Name, "model", hash) }
+
+// OfHook is the name of what sends the requests of a hook. With the hash no hook of another Algorithm has it: both names may contain
+// hyphens.
+func (n Names) OfHook(hook string) string {
+	return compose.Name(n.Name, "hook", hook, compose.Hash([]byte(n.Name+"/"+hook)))
+}
 
 // Metadata of an object of the Algorithm.
 func (n Names) Metadata(name string) *applymetav1.ObjectMetaApplyConfiguration {

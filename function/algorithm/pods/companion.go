@@ -12,9 +12,14 @@ import (
 
 // companion is an init container of the companion's image.
 func companion(in Inputs, name string, args []string, memory resource.Quantity) *applycorev1.ContainerApplyConfiguration {
+	return Companion(in.CompanionImage, name, args, memory)
+}
+
+// Companion is a container of the companion's image, with as few rights as the Pod Security Standard "restricted" asks for.
+func Companion(image, name string, args []string, memory resource.Quantity) *applycorev1.ContainerApplyConfiguration {
 	return applycorev1.Container().
 		WithName(name).
-		WithImage(in.CompanionImage).
+		WithImage(image).
 		WithArgs(literal(args)...).
 		WithResources(applycorev1.ResourceRequirements().
 			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: memory}).

@@ -99,5 +99,12 @@ func resources(in Inputs) *applycorev1.ResourceRequirementsApplyConfiguration {
 		requests[corev1.ResourceName(r.GPU)] = count
 		limits[corev1.ResourceName(r.GPU)] = count
 	}
-	return applycorev1.ResourceRequirements().WithRequests(requests).WithLimits(limits)
+	out := applycorev1.ResourceRequirements().WithRequests(requests)
+	if len(limits) > 0 {
+		out.WithLimits(limits)
+	}
+	if r.DeviceClass != "" {
+		out.WithClaims(applycorev1.ResourceClaim().WithName(devices))
+	}
+	return out
 }

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"path"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +13,7 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/modeluri"
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
@@ -36,7 +36,7 @@ const cacheGroup = 65532
 
 // A Source is where a model comes from, resolved to what never changes.
 type Source struct {
-	// URI that the companion fetches: s3://…, mlflow-artifacts:… or oci://….
+	// URI that the companion fetches, such as s3://…, mlflow-artifacts:… or oci://….
 	URI string
 	// Key is the folder of the model in a cache: lower case letters and digits.
 	Key string
@@ -47,48 +47,45 @@ type Source struct {
 
 // NewSource of a model. The registry says the URI and digest of its models; for all others the spec does, and both are empty.
 func NewSource(m *v1alpha1.Model, uri, digest string) *Source {
-	switch m.From {
-	case v1alpha1.ModelFromS3:
-		uri = m.S3.URI
-	case v1alpha1.ModelFromOCI:
-		uri = "oci://" + m.OCI.Reference
-	default:
+	u := modeluri.Parse(m.URI)
+	if u.Scheme != modeluri.Registry {
+		uri = u.Base
 	}
 	src := &Source{URI: uri, Digest: cmp.Or(m.Digest, digest)}
 	if m.Size != nil {
 		src.Size = *m.Size
 	}
 	// The same name elsewhere is another model, and so is another digest or size: a cache must not answer for it.
-	raw, _ := json.Marshal([]any{m.From, uri, endpoint(m, uri), src.Digest, src.Size}) //nolint:errchkjson // Text and numbers always marshal.
+	raw, _ := json.Marshal([]any{u.Scheme, uri, endpoint(u, uri), src.Digest, src.Size}) //nolint:errchkjson // Text and numbers always marshal.
 	src.Key = compose.Hash(raw)
 	return src
 }
 
 // Downloads reports whether the model is downloaded before the container starts.
 func Downloads(m *v1alpha1.Model) bool {
-	switch m.From {
-	case v1alpha1.ModelFromRegistry, v1alpha1.ModelFromS3:
-		return true
-	case v1alpha1.ModelFromOCI:
-		return m.OCI.Delivery == v1alpha1.DeliverInitContainer
-	default:
-		return false
-	}
+	return !isVolume(m) && !MountsImage(m)
 }
 
 // endpoint that the spec names for a URI. Without one the credentials do.
-func endpoint(m *v1alpha1.Model, uri string) string {
-	switch {
-	case m.From == v1alpha1.ModelFromS3:
-		return m.S3.Endpoint
-	case m.From == v1alpha1.ModelFromRegistry && strings.HasPrefix(uri, "s3:"):
-		return m.Registry.S3Endpoint
-	case m.From == v1alpha1.ModelFromRegistry:
-		return m.Registry.Endpoint
+func endpoint(u modeluri.URI, uri string) string {
+	if u.Scheme != modeluri.Registry {
+		return u.Endpoint
+	}
+	// The endpoint in the credentials is the registry's, and no server of another kind.
+	switch source, _, _ := strings.Cut(uri, ":"); source {
+	case modeluri.S3:
+		return u.S3Endpoint
+	case modeluri.GS:
+		return "https://storage.googleapis.com"
+	case modeluri.HF:
+		return "https://huggingface.co"
 	default:
-		return ""
+		return u.Endpoint
 	}
 }
+
+// isVolume reports whether the model is on a volume that exists without Capstan.
+func isVolume(m *v1alpha1.Model) bool { return modeluri.Parse(m.URI).Scheme == modeluri.PVC }
 
 // modelContainer is the init container that downloads and verifies the model, or verifies the one of a volume. None when there is
 // nothing to do.
@@ -99,9 +96,9 @@ func modelContainer(in Inputs) *applycorev1.ContainerApplyConfiguration {
 		return nil
 	case Downloads(m):
 		return fetching(in)
-	case m.From == v1alpha1.ModelFromVolume && len(expectations(in.Model)) > 0:
+	case isVolume(m) && len(expectations(in.Model)) > 0:
 		args := append([]string{"verify", "--model=" + modelFolder}, expectations(in.Model)...)
-		return companion(in, modelName, args, fetchMemory()).WithVolumeMounts(volumeMount(m.Volume).WithMountPath(modelFolder))
+		return companion(in, modelName, args, fetchMemory()).WithVolumeMounts(volumeMount(m).WithMountPath(modelFolder))
 	default:
 		return nil
 	}
@@ -112,18 +109,26 @@ func fetchMemory() resource.Quantity { return resource.MustParse("128Mi") }
 
 func fetching(in Inputs) *applycorev1.ContainerApplyConfiguration {
 	m := in.Spec.Model
+	u := modeluri.Parse(m.URI)
 	args := []string{"fetch", "--source=" + in.Model.URI, "--cache=" + cacheFolder, "--key=" + in.Model.Key}
 	into := applycorev1.VolumeMount().WithName(VolumeModel).WithMountPath(cacheFolder)
 	args = append(args, expectations(in.Model)...)
-	if e := endpoint(m, in.Model.URI); e != "" {
+	if e := endpoint(u, in.Model.URI); e != "" {
 		args = append(args, "--endpoint="+e)
 	}
-	if m.S3 != nil && m.S3.Region != "" {
-		args = append(args, "--region="+m.S3.Region)
+	if u.Region != "" {
+		args = append(args, "--region="+u.Region)
 	}
 	mounts := []*applycorev1.VolumeMountApplyConfiguration{into}
-	if m.Credentials != nil {
+	if m.Credentials != "" {
 		args = append(args, "--credentials="+credentialsFolder)
+		// What a registry answers must not lead the credentials of its readers to a server of the person who wrote the version.
+		if u.Scheme == modeluri.Registry {
+			args = append(args, "--registered")
+			if u.Endpoint != "" {
+				args = append(args, "--trusted="+u.Endpoint)
+			}
+		}
 		mounts = append(mounts, applycorev1.VolumeMount().
 			WithName(volumeCredentials).
 			WithMountPath(credentialsFolder).
@@ -173,13 +178,13 @@ func modelVolumes(in Inputs) []*applycorev1.VolumeApplyConfiguration {
 	}
 	v := applycorev1.Volume().WithName(VolumeModel)
 	switch {
-	case m.From == v1alpha1.ModelFromVolume:
+	case isVolume(m):
 		v.WithPersistentVolumeClaim(applycorev1.PersistentVolumeClaimVolumeSource().
-			WithClaimName(m.Volume.ClaimName).
+			WithClaimName(modeluri.Parse(m.URI).Claim).
 			WithReadOnly(true))
 	case MountsImage(in.Spec.Model):
 		v.WithImage(applycorev1.ImageVolumeSource().
-			WithReference(m.OCI.Reference).
+			WithReference(modeluri.Parse(m.URI).Reference()).
 			WithPullPolicy(corev1.PullIfNotPresent))
 	case m.Cache != nil:
 		v.WithPersistentVolumeClaim(applycorev1.PersistentVolumeClaimVolumeSource().WithClaimName(in.CacheClaim()))
@@ -187,17 +192,17 @@ func modelVolumes(in Inputs) []*applycorev1.VolumeApplyConfiguration {
 		v.WithEmptyDir(applycorev1.EmptyDirVolumeSource())
 	}
 	vs := []*applycorev1.VolumeApplyConfiguration{v}
-	if Downloads(m) && m.Credentials != nil {
+	if Downloads(m) && m.Credentials != "" {
 		vs = append(vs, applycorev1.Volume().
 			WithName(volumeCredentials).
-			WithSecret(applycorev1.SecretVolumeSource().WithSecretName(m.Credentials.Name)))
+			WithSecret(applycorev1.SecretVolumeSource().WithSecretName(m.Credentials)))
 	}
 	return vs
 }
 
 // MountsImage reports whether the model is an image that the node mounts.
 func MountsImage(m *v1alpha1.Model) bool {
-	return m != nil && m.From == v1alpha1.ModelFromOCI && m.OCI.Delivery != v1alpha1.DeliverInitContainer
+	return m != nil && m.Delivery != v1alpha1.DeliverInitContainer && modeluri.Parse(m.URI).Scheme == modeluri.OCI
 }
 
 // modelMounts of the container that serves.
@@ -208,17 +213,17 @@ func modelMounts(in Inputs) []*applycorev1.VolumeMountApplyConfiguration {
 	}
 	mount := applycorev1.VolumeMount().WithName(VolumeModel)
 	switch {
-	case m.From == v1alpha1.ModelFromVolume:
-		mount = volumeMount(m.Volume)
+	case isVolume(m):
+		mount = volumeMount(m)
 	case Downloads(m) && in.Model != nil:
 		mount.WithSubPath(in.Model.Key)
 	}
 	return []*applycorev1.VolumeMountApplyConfiguration{mount.WithMountPath(m.MountPath).WithReadOnly(true)}
 }
 
-func volumeMount(v *v1alpha1.VolumeModel) *applycorev1.VolumeMountApplyConfiguration {
+func volumeMount(m *v1alpha1.Model) *applycorev1.VolumeMountApplyConfiguration {
 	mount := applycorev1.VolumeMount().WithName(VolumeModel).WithReadOnly(true)
-	if sub := path.Clean(v.Path); sub != "." {
+	if sub := modeluri.Parse(m.URI).Path; sub != "" {
 		mount.WithSubPath(sub)
 	}
 	return mount

@@ -69,6 +69,11 @@ func (in Inputs) Template() *applycorev1.PodTemplateSpecApplyConfiguration {
 	for _, name := range pullSecrets(in) {
 		pod.WithImagePullSecrets(applycorev1.LocalObjectReference().WithName(name))
 	}
+	if r := in.Spec.Resources; r.DeviceClass != "" {
+		pod.WithResourceClaims(applycorev1.PodResourceClaim().
+			WithName(devices).
+			WithResourceClaimTemplateName(in.DeviceClaim(DevicesHash(r))))
+	}
 	account(pod, in)
 	scheduling(pod, in)
 	return applycorev1.PodTemplateSpec().
@@ -83,8 +88,8 @@ func pullSecrets(in Inputs) []string {
 	for _, ref := range in.Spec.ImagePullSecrets {
 		names = append(names, ref.Name)
 	}
-	if MountsImage(in.Spec.Model) && in.Spec.Model.Credentials != nil && !slices.Contains(names, in.Spec.Model.Credentials.Name) {
-		names = append(names, in.Spec.Model.Credentials.Name)
+	if MountsImage(in.Spec.Model) && in.Spec.Model.Credentials != "" && !slices.Contains(names, in.Spec.Model.Credentials) {
+		names = append(names, in.Spec.Model.Credentials)
 	}
 	return names
 }

@@ -10,11 +10,11 @@ import (
 )
 
 // compared arms of the ledger's experiment.
-func compared(l Ledger, found observev1alpha1.ExperimentObservation) v1alpha1.ExperimentStatus {
-	st := v1alpha1.ExperimentStatus{
-		ID: l.Experiment.ID, Effect: found.Effect, Lower: found.Lower, Upper: found.Upper,
+func compared(l Ledger, found observev1alpha1.ExperimentObservation) v1alpha1.AlgorithmExperiment {
+	st := v1alpha1.AlgorithmExperiment{Name: l.Experiment.ID, ExperimentState: v1alpha1.ExperimentState{
+		Effect: found.Effect, Lower: found.Lower, Upper: found.Upper,
 		A: armStatus(l.Revision, found.Baseline), B: armStatus(l.Candidate, found.Canary),
-	}
+	}}
 	if started := l.Experiment.Started; !started.IsZero() {
 		st.StartedAt = &metav1.Time{Time: started}
 	}

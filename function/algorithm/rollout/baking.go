@@ -23,7 +23,7 @@ func previousGone(f Facts, l Ledger) (transition, bool) {
 func (f Facts) regret(l Ledger) (reason xpv2.ConditionReason, message string, reverted bool) {
 	reason, message = f.fault(l.Slot)
 	if f.aborts(l.Candidate) {
-		reason, message = v1alpha1.ReasonAborted, "spec.lifecycle.abort names it"
+		reason, message = v1alpha1.ReasonAborted, "spec.rollout.abort names it"
 	}
 	return reason, message, f.Target == l.Previous && f.Target != ""
 }
@@ -75,7 +75,7 @@ func promotionNotInForce(f Facts, l Ledger) (transition, bool) {
 	late, wake := f.due(l.Entered, routeTimeout)
 	if late || l.holdsFor(v1alpha1.ReasonAwaitingRoute) {
 		t = hold(l, v1alpha1.RolloutPromoting, v1alpha1.ReasonAwaitingRoute, fmt.Sprintf(
-			"%s, and may be sending requests to either revision: name revision %s in spec.lifecycle.abort to go back", f.routeRefused(), l.Candidate))
+			"%s, and may be sending requests to either revision: name revision %s in spec.rollout.abort to go back", f.routeRefused(), l.Candidate))
 	}
 	t.timers = at(wake)
 	return t, true

@@ -46,9 +46,12 @@ func (f Facts) mayBegin(l Ledger) block {
 
 // mayShift traffic to a revision at this time, or why not.
 func (f Facts) mayShift(l Ledger) block {
-	otherwise := fmt.Sprintf("wait, or name revision %s in spec.lifecycle.promote", f.Target)
+	otherwise := fmt.Sprintf("wait, or name revision %s in spec.rollout.promote", f.Target)
 	if f.Target == l.Revision {
 		otherwise = "wait" // for an experiment, which is never so urgent
+	}
+	if f.Requests.Pause {
+		return block{Reason: v1alpha1.ReasonRolloutPaused, Message: "spec.rollout.pause holds rollouts: remove it to continue"}
 	}
 	if until, frozen := Frozen(f.Lifecycle.Freeze, f.Now); frozen {
 		return block{Reason: v1alpha1.ReasonFreezeWindow, timers: at(until), Message: fmt.Sprintf(
@@ -70,7 +73,7 @@ func (f Facts) mayGoOn(l Ledger, weight int32, needsApproval bool) block {
 		share = "all requests"
 	}
 	return block{Reason: v1alpha1.ReasonAwaitingApproval, Message: fmt.Sprintf(
-		"a person has to approve that %s may reach revision %s: add %q to spec.lifecycle.approve, or %q to spec.lifecycle.abort",
+		"a person has to approve that %s may reach revision %s: add %q to spec.rollout.approve, or %q to spec.rollout.abort",
 		share, l.Candidate, fmt.Sprintf("%s:%d", l.Candidate, weight), l.Candidate)}
 }
 
@@ -80,7 +83,7 @@ func (f Facts) approved(candidate string, weight int32) bool {
 	if lc.Approval != v1alpha1.ApprovalEveryStep && (lc.Approval != v1alpha1.ApprovalBeforePromotion || weight != 100) {
 		return true
 	}
-	return slices.ContainsFunc(lc.Approve, func(entry string) bool {
+	return slices.ContainsFunc(f.Requests.Approve, func(entry string) bool {
 		revision, upTo, limited := strings.Cut(entry, ":")
 		n, err := strconv.Atoi(upTo)
 		return revision == candidate && (!limited || err == nil && n >= int(weight))

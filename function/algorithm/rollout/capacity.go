@@ -40,6 +40,28 @@ func (f Facts) capacity(l Ledger) v1alpha1.Capacity {
 	return c
 }
 
+// exchanging facts: an autoscaler that the spec gets while replicas are exchanged begins when that is done. It would follow the load
+// of a part of the requests, and the replicas of the other revision would be missing for the rest. The exchange continues with the
+// number of replicas that it began with.
+func (f Facts) exchanging() Facts {
+	l := f.Ledger
+	if f.Scaling == nil || f.Lifecycle == nil || l.Capacity != v1alpha1.CapacityBorrow || l.Base < 2 || l.Experiment != nil {
+		return f
+	}
+	fixed := f
+	fixed.Scaling, fixed.Replicas = nil, l.Base
+	switch l.Standing() {
+	case v1alpha1.RolloutStepping, v1alpha1.RolloutPromoting:
+		return fixed
+	case v1alpha1.RolloutPreparing, v1alpha1.RolloutRollingBack:
+		if f.shareBeside(l) > 0 || f.live(l).Available < fixed.floor() {
+			return fixed
+		}
+	default:
+	}
+	return f
+}
+
 // mayMiss is how many replicas may be missing while they are exchanged: never all of them.
 func (f Facts) mayMiss() int64 {
 	n, err := intstr.GetScaledValueFromIntOrPercent(&f.MaxUnavailable, int(f.Replicas), true)

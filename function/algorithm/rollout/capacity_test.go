@@ -78,6 +78,51 @@ func TestKeepsShare(t *testing.T) {
 	}
 }
 
+// TestExchanging: an autoscaler that the spec gets waits for the end of an exchange of replicas.
+func TestExchanging(t *testing.T) {
+	type given struct {
+		Scaled   bool
+		Replicas int32
+	}
+	fixed, scaled := given{false, 4}, given{true, 1}
+	lends := func(phase v1alpha1.RolloutPhase) Ledger {
+		return ledger(phase, func(l *Ledger) { l.Capacity, l.Base = v1alpha1.CapacityBorrow, 4 })
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		ledger Ledger
+		facts  func(*Facts)
+		want   given
+	}{
+		"Stepping":  {"both revisions share what there was", lends(v1alpha1.RolloutStepping), nil, fixed},
+		"Promoting": {"some are still to be exchanged", lends(v1alpha1.RolloutPromoting), nil, fixed},
+		"GivesBack": {"requests go back with the replicas", lends(v1alpha1.RolloutRollingBack), routed(75, 25, true), fixed},
+		"Back":      {"all replicas are back, and all requests", lends(v1alpha1.RolloutRollingBack), routed(100, 0, true), scaled},
+		"Short": {"requests are back before the replicas", lends(v1alpha1.RolloutPreparing), func(f *Facts) {
+			routed(100, 0, true)(f)
+			s := f.Slots[names.SlotA]
+			s.Available = 2
+			f.Slots[names.SlotA] = s
+		}, fixed},
+		"Baking":     {"all requests reach one revision", lends(v1alpha1.RolloutBaking), nil, scaled},
+		"Surge":      {"there is no exchange", ledger(v1alpha1.RolloutStepping, func(l *Ledger) { l.Base = 4 }), nil, scaled},
+		"Forgotten":  {"an earlier version did not remember the number", ledger(v1alpha1.RolloutStepping, func(l *Ledger) { l.Capacity = v1alpha1.CapacityBorrow }), nil, scaled},
+		"WithoutOne": {"no autoscaler, no end", lends(v1alpha1.RolloutStepping), func(f *Facts) { f.Scaling = nil }, given{false, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := facts()
+			f.Scaling, f.Replicas, f.Ledger = &v1alpha1.Scaling{MinReplicas: 1, MaxReplicas: 20}, 1, tc.ledger
+			if tc.facts != nil {
+				tc.facts(&f)
+			}
+			got := f.exchanging()
+			if diff := cmp.Diff(tc.want, given{got.Scaling != nil, got.Replicas}); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestMeasured names the clients that the evidence is about.
 func TestMeasured(t *testing.T) {
 	borrows := func(f *Facts) { f.Lifecycle.Capacity = v1alpha1.CapacityBorrow }

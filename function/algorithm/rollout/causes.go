@@ -54,5 +54,5 @@ func (s Slot) waitsFor() xpv2.ConditionReason {
 // onNode is what to do about pods that fail on one node only.
 func onNode(s Slot, l Ledger) string {
 	return fmt.Sprintf("pods of revision %s fail on one node only: repair or cordon it, and the rollout continues by itself, or name the revision in "+
-		"spec.lifecycle.promote or abort: %s: %s", l.Candidate, s.Trouble, s.TroubleMessage)
+		"spec.rollout.promote or abort: %s: %s", l.Candidate, s.Trouble, s.TroubleMessage)
 }

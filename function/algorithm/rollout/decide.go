@@ -66,6 +66,7 @@ type Decision struct {
 
 // Decide about the revisions.
 func Decide(f Facts) Decision {
+	f = f.exchanging()
 	l := f.Ledger
 	live := f.live(l)
 	// The first pod that serves makes its revision the live one.
@@ -327,7 +328,7 @@ func Rescue(f Facts) (Decision, bool) {
 	if t.to == "" {
 		return Decision{}, false
 	}
-	o := Outcome{Ledger: l}.after(t, f.clock())
+	o := Outcome{Ledger: l}.after(f, t)
 	return Decision{Ledger: o.Ledger, Rollout: &o}, true
 }
 

@@ -116,21 +116,6 @@ func (f Facts) exchanged(l Ledger, weight int32, wanted int64, pooled bool) size
 	return sizes{int32(live), int32(beside)} //nolint:gosec // They are at most what the API server keeps in an int32.
 }
 
-// serving replicas that stay, when one that does not serve goes first.
-func (s Slot) serving() int64 { return min(s.Available, s.Size) }
-
-// holds is the number of replicas that a slot has room for.
-func (s Slot) holds() int64 { return max(s.Size, s.Total) }
-
-// shrunk slot on the way to a size: so many of its replicas have to stay that serve, and so many of them can be spared.
-func (s Slot) shrunk(to, stay, spare int64) int64 {
-	if s.Size <= to {
-		return s.Size
-	}
-	n := s.serving()
-	return max(to, n-max(min(n-stay, spare), 0))
-}
-
 // recreating: no revision has a replica before the last one of the other is gone.
 func (d Decision) recreating(f Facts) Decision {
 	l := d.Ledger

@@ -23,7 +23,7 @@ import (
 
 // Requested reports whether the spec asks for an experiment that has not been run.
 func (f Facts) Requested() bool {
-	return f.Experiment != nil && !f.Ledger.experimented(f.Experiment.ID)
+	return f.Experiment != nil && !f.Experiment.Over && !f.Ledger.Ran(f.Experiment.ID)
 }
 
 func experimentNotRequested(f Facts, l Ledger) (transition, bool) {
@@ -53,9 +53,9 @@ func (f Facts) mayExperiment(l Ledger) block {
 	case f.ArmB == "":
 		return because(v1alpha1.ReasonAwaitingModel, f.ArmBUnknown)
 	case f.ArmB == l.Revision:
-		return because(v1alpha1.ReasonSameRevision, "arm B is the same as the spec: change something in spec.experiment.armB")
+		return because(v1alpha1.ReasonSameRevision, "arm B is the same as the spec: change something in spec.armB of the Experiment")
 	case failed != nil:
-		return because(v1alpha1.ReasonRolledBack, fmt.Sprintf("revision %s of arm B was rolled back: %s: change spec.experiment.armB", f.ArmB, failed.Reason))
+		return because(v1alpha1.ReasonRolledBack, fmt.Sprintf("revision %s of arm B was rolled back: %s: change spec.armB of the Experiment", f.ArmB, failed.Reason))
 	case idle.Exists && idle.Revision != f.ArmB:
 		return because(v1alpha1.ReasonRolloutFirst, "arm B starts once the revision in its slot is gone")
 	case f.live(l).Available == 0:
@@ -70,7 +70,7 @@ func experimentBegins(f Facts, l Ledger) (transition, bool) {
 		return transition{}, false
 	}
 	e := f.Experiment
-	begin := func(l Ledger) Ledger { return l.testing(f.ArmB, &Trial{ID: e.ID, Key: KeyOf(e)}) }
+	begin := func(l Ledger) Ledger { return l.testing(f.ArmB, &Trial{ID: e.ID, Key: KeyOf(&e.ExperimentSpec)}) }
 	return transition{
 		to: v1alpha1.RolloutPreparing, reason: v1alpha1.ReasonExperimentBegins, change: begin, size: e.Assignment.Percent,
 		message: fmt.Sprintf("experiment %s: replicas of arm B, revision %s, start, and no request reaches it", e.ID, f.ArmB),
@@ -85,11 +85,15 @@ func experimentWithdrawn(f Facts, l Ledger) (transition, bool) {
 	}
 	switch {
 	case f.aborts(l.Candidate):
-		return fail(f, l, v1alpha1.ReasonAborted, "spec.lifecycle.abort names it"), true
-	case e == nil:
+		return fail(f, l, v1alpha1.ReasonAborted, "spec.rollout.abort names it"), true
+	case e == nil && f.Named == "":
 		return ends(v1alpha1.ReasonExperimentRemoved, "spec.experiment was removed")
-	case e.ID != l.Experiment.ID, KeyOf(e) != l.Experiment.Key:
-		return ends(v1alpha1.ReasonExperimentEdited, "what was counted belongs to another experiment")
+	case e == nil:
+		return ends(v1alpha1.ReasonExperimentRemoved, "its Experiment was deleted")
+	case e.ID != l.Experiment.ID:
+		return ends(v1alpha1.ReasonExperimentEdited, "spec.experiment names another one")
+	case KeyOf(&e.ExperimentSpec) != l.Experiment.Key:
+		return ends(v1alpha1.ReasonExperimentEdited, "it was edited, so what was counted belongs to another experiment")
 	case f.Target != "" && f.Target != l.Revision:
 		return ends(v1alpha1.ReasonSuperseded, fmt.Sprintf("the spec asks for revision %s, and its rollout goes first", f.Target))
 	case f.ArmB != "" && f.ArmB != l.Candidate:

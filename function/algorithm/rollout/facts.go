@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,7 +12,6 @@ import (
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
-	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/observed"
@@ -20,43 +20,8 @@ import (
 // NoService is what the Service of an Algorithm selects while it does not exist.
 const NoService = "none"
 
-// A Slot is what is observed of one slot.
-type Slot struct {
-	observed.Deployment
-
-	// Revision that runs there, and whether it has served before.
-	Revision string
-	Served   bool
-
-	// Needs is the number of replicas that its load asks for, as far as its autoscaler knows, or 0.
-	Needs float64
-
-	// Trouble that blocks its pods, as reason and message, or empty, where its cause lies, how many pods have it, and when the
-	// youngest of these was created.
-	Trouble        xpv2.ConditionReason
-	TroubleMessage string
-	TroubleCause   observev1alpha1.FindingCause
-	TroubleExtent  observev1alpha1.FindingExtent
-	TroubleSince   time.Time
-
-	// HasService reports whether the Service of the slot exists.
-	HasService bool
-
-	// Routed is what the route says of that Service: whether it names it, the weight that it gives to it, whether some requests
-	// go there by a header or cookie, and whether it gets copies of requests.
-	Routed struct {
-		Named, Chosen, Mirrored bool
-		Weight                  int64
-	}
-}
-
-// Runs reports whether the pods are of a revision, and no others.
-func (s Slot) Runs(revision string) bool { return s.Current() && s.Revision == revision }
-
-// sizeAsIs is the number of pods that are desired now.
-func (s Slot) sizeAsIs() *int32 {
-	return new(int32(s.Size)) //nolint:gosec // The API server keeps it in an int32.
-}
+// ByActivator is what it selects while requests go through the activator: the pods of no slot.
+const ByActivator = "activator"
 
 // Facts are everything that decisions about revisions are made by. They do not change within a pass.
 type Facts struct {
@@ -72,11 +37,19 @@ type Facts struct {
 	Slots  map[string]Slot
 	Ledger Ledger
 
-	// Lifecycle, Scaling and Experiment of the spec, or nil, and its Replicas.
-	Lifecycle  *v1alpha1.Lifecycle
-	Scaling    *v1alpha1.Scaling
-	Experiment *v1alpha1.Experiment
-	Replicas   int32
+	// Lifecycle and Scaling of the spec, or nil, and its Replicas.
+	Lifecycle *v1alpha1.Lifecycle
+	Scaling   *v1alpha1.Scaling
+	Replicas  int32
+
+	// Experiment that shall run, or nil, and Named, the name in spec.experiment. They differ while the one that is named cannot
+	// be used, for the reason Unusable, and another one runs.
+	Experiment *Experiment
+	Named      string
+	Unusable   Waiting
+
+	// Requests of a person about the rollout.
+	Requests v1alpha1.RolloutRequests
 
 	// MaxUnavailable is how many replicas may be missing.
 	MaxUnavailable intstr.IntOrString
@@ -93,17 +66,24 @@ type Facts struct {
 	Route                observed.HTTPRoute
 	Gateway              v1alpha1.GatewayReference
 
-	// Selects is the slot whose pods the observed Service selects: empty for both, NoService without one.
+	// Selects is the slot whose pods the observed Service selects: empty for both, NoService without one, or ByActivator.
 	Selects string
 
 	// LastCandidate is the revision that an earlier pass reported as candidate.
 	LastCandidate string
+
+	// Shown is the evidence that the status shows.
+	Shown []v1alpha1.EvidenceStatus
 
 	// Evidence about the candidate, Rehearsal of its checks, Observes whether an Analysis exists or can, and Interval between two looks.
 	Evidence  Evidence
 	Rehearsal Rehearsal
 	Observes  bool
 	Interval  time.Duration
+
+	// Hooks are the observed runs of hooks and notices, and SendsHooks reports whether the provider can send requests.
+	Hooks      HooksSeen
+	SendsHooks bool
 
 	// BudgetExhausted is why the error budget blocks rollouts, or empty. MirrorRefused is why no request can be copied as
 	// spec.lifecycle.mirror asks, or empty.
@@ -153,10 +133,13 @@ func (f Facts) drained(slot string) bool {
 // Needed is the number of pods that have to serve. What an autoscaler adds beyond its minimum is not needed.
 func (f Facts) Needed() int64 {
 	if f.Scaling != nil {
-		return int64(f.Scaling.MinReplicas)
+		return int64(f.fewest())
 	}
 	return int64(f.Replicas)
 }
+
+// fewest replicas that an autoscaler keeps. It keeps none where an Algorithm may sleep, which is not its decision.
+func (f Facts) fewest() int32 { return max(f.Scaling.MinReplicas, 1) }
 
 // mirrorsFirst reports whether copies of requests reach the candidate before requests do.
 func (f Facts) mirrorsFirst(l Ledger) bool { return f.Lifecycle.Mirror != nil && l.Experiment == nil }
@@ -164,15 +147,41 @@ func (f Facts) mirrorsFirst(l Ledger) bool { return f.Lifecycle.Mirror != nil &&
 // retries reports whether the spec requests another attempt of a failed revision.
 func (f Facts) retries(failed *v1alpha1.FailedRevision) bool {
 	var n int32
-	revision, attempt, _ := strings.Cut(f.Lifecycle.Retry, "#")
+	revision, attempt, _ := strings.Cut(f.Requests.Retry, "#")
 	_, err := fmt.Sscan(attempt, &n)
 	return err == nil && revision == failed.Revision && n > failed.Attempts
 }
 
 // promotes reports whether the spec requests the promotion of a revision.
 func (f Facts) promotes(revision string) bool {
-	return revision != "" && f.Lifecycle.Promote == revision
+	return revision != "" && f.Requests.Promote == revision
 }
 
 // aborts reports whether the spec requests the end of a candidate.
-func (f Facts) aborts(revision string) bool { return revision != "" && f.Lifecycle.Abort == revision }
+func (f Facts) aborts(revision string) bool { return revision != "" && f.Requests.Abort == revision }
+
+// hook of the spec.
+func (f Facts) hook(name string, at v1alpha1.HookPoint) (v1alpha1.RolloutHook, bool) {
+	i := slices.IndexFunc(f.Lifecycle.Hooks, func(h v1alpha1.RolloutHook) bool { return h.Name == name && h.At == at })
+	if i < 0 {
+		return v1alpha1.RolloutHook{}, false
+	}
+	return f.Lifecycle.Hooks[i], true
+}
+
+// hooksAt a point, in their order.
+func (f Facts) hooksAt(at v1alpha1.HookPoint) []v1alpha1.RolloutHook {
+	var hs []v1alpha1.RolloutHook
+	for _, h := range f.Lifecycle.Hooks {
+		if h.At == at {
+			hs = append(hs, h)
+		}
+	}
+	return hs
+}
+
+// Waiting is a reason and a message.
+type Waiting struct {
+	Reason  xpv2.ConditionReason
+	Message string
+}

@@ -118,7 +118,7 @@ func TestGuards(t *testing.T) {
 		"CoolsDown": {
 			reason: "another attempt waits until the failed revision has cooled down",
 			phase:  v1alpha1.RolloutRolledBack, ledger: failed,
-			facts: []func(*Facts){serving(0), func(f *Facts) { f.Lifecycle.Retry = candidate + "#2" }},
+			facts: []func(*Facts){serving(0), func(f *Facts) { f.Requests.Retry = candidate + "#2" }},
 			want:  decision{v1alpha1.RolloutRolledBack, v1alpha1.ReasonCoolingDown},
 		},
 		"RollbackLoop": {
@@ -136,11 +136,11 @@ func TestGuards(t *testing.T) {
 			facts: []func(*Facts){judged("PII"), routed(80, 20, true), func(f *Facts) {
 				f.Target, f.ArmB = live, candidate
 				f.Evidence.Experiment = observev1alpha1.ExperimentObservation{Result: observev1alpha1.ExperimentCanaryBetter}
-				f.Experiment = &v1alpha1.Experiment{
-					ID: "e1", Metric: v1alpha1.ExperimentMetric{MinEffect: new(0.0)},
-					Stop: &v1alpha1.ExperimentStop{Duration: &metav1.Duration{Duration: time.Hour}},
-				}
-				f.Ledger.Experiment.Key = KeyOf(f.Experiment)
+				f.Experiment = &Experiment{ID: "e1", ExperimentSpec: v1alpha1.ExperimentSpec{
+					Metric: v1alpha1.ExperimentMetric{MinEffect: new(0.0)},
+					Stop:   &v1alpha1.ExperimentStop{Duration: &metav1.Duration{Duration: time.Hour}},
+				}}
+				f.Ledger.Experiment.Key = KeyOf(&f.Experiment.ExperimentSpec)
 			}},
 			want: decision{Phase: v1alpha1.RolloutStepping},
 		},

@@ -72,7 +72,8 @@ type Ledger struct {
 	Next   int32                `json:"next,omitempty"`
 	NextBy xpv2.ConditionReason `json:"nextBy,omitempty"`
 
-	// Base is the number of replicas that all requests need, while an autoscaler follows the load of a part of them.
+	// Base is the number of replicas that all requests need, while an autoscaler follows the load of a part of them, or that two
+	// revisions share while they exchange replicas.
 	Base int32 `json:"base,omitempty"`
 
 	// Capacity is where the candidate's replicas find room, empty for Surge. Stopped reports whether the live revision has stopped
@@ -107,9 +108,17 @@ type Ledger struct {
 	Doubted     bool        `json:"doubted,omitempty"`
 
 	// Experiment under way, ids of the experiments that were run, the latest first, and the result of the last.
-	Experiment   *Trial                     `json:"experiment,omitempty"`
-	Experimented []string                   `json:"experimented,omitempty"`
-	Compared     *v1alpha1.ExperimentStatus `json:"compared,omitempty"`
+	Experiment   *Trial                        `json:"experiment,omitempty"`
+	Experimented []string                      `json:"experimented,omitempty"`
+	Compared     *v1alpha1.AlgorithmExperiment `json:"compared,omitempty"`
+
+	// Attempt names the present attempt of the candidate by an epoch of it, where there are hooks. Hooks are their latest runs.
+	Attempt int64     `json:"attempt,omitempty"`
+	Hooks   []HookRun `json:"hooks,omitempty"`
+
+	// Notices that are not delivered yet, and Unheard is why the last one was not, if so.
+	Notices []Notice `json:"notices,omitempty"`
+	Unheard string   `json:"unheard,omitempty"`
 
 	// Last decision, for people.
 	Last *v1alpha1.RolloutDecision `json:"last,omitempty"`
@@ -180,8 +189,8 @@ func (l Ledger) Failure(revision string) *v1alpha1.FailedRevision {
 	return nil
 }
 
-// experimented reports whether an experiment of an id has been run.
-func (l Ledger) experimented(id string) bool { return slices.Contains(l.Experimented, id) }
+// Ran reports whether an experiment of an id has been run.
+func (l Ledger) Ran(id string) bool { return slices.Contains(l.Experimented, id) }
 
 // holdsFor reports whether the rollout holds for one of some reasons.
 func (l Ledger) holdsFor(reasons ...xpv2.ConditionReason) bool {
@@ -212,7 +221,7 @@ func (l Ledger) uncounted() Ledger {
 func (l Ledger) testing(candidate string, t *Trial) Ledger {
 	l.Candidate, l.Previous, l.Weight, l.Evidence, l.Began = candidate, "", 0, 0, l.Entered
 	l.Experiment, l.Unmeasured, l.Interrupted, l.Doubted, l.Stopped = t, false, nil, false, false
-	return l.growing(0, "").startingAt(l.Entered)
+	return l.growing(0, "").startingAt(l.Entered).attempting()
 }
 
 // growing for the next share, or for none (0).
@@ -259,7 +268,7 @@ func (l Ledger) promoted() Ledger {
 	l = l.weighing(100).counting()
 	l.Slot, l.Revision, l.Previous, l.Since = names.Other(l.Slot), l.Candidate, l.Revision, l.Entered
 	l.Stopped = false
-	return l.startingAt(time.Time{})
+	return l.startingAt(time.Time{}).ungated()
 }
 
 // left candidate: no request reaches it any more.
@@ -268,14 +277,14 @@ func (l Ledger) left() Ledger {
 		l.Since = l.Entered
 	}
 	l.Weight, l.Evidence, l.Stopped = 0, 0, false
-	return l.growing(0, "").startingAt(time.Time{})
+	return l.growing(0, "").startingAt(time.Time{}).ungated()
 }
 
 // returned to the previous revision, with all requests.
 func (l Ledger) returned() Ledger {
 	l.Slot, l.Revision, l.Previous = names.Other(l.Slot), l.Previous, ""
 	l.Since, l.Weight, l.Evidence = l.Entered, 0, 0
-	return l.growing(0, "").startingAt(time.Time{})
+	return l.growing(0, "").startingAt(time.Time{}).ungated()
 }
 
 // condemned revision: it is not tried again by itself.
@@ -309,8 +318,8 @@ func (l Ledger) trusting(revision string) Ledger {
 }
 
 // concluded experiment: it is remembered with its result, so that it does not run again.
-func (l Ledger) concluded(result v1alpha1.ExperimentStatus) Ledger {
-	l.Experimented = slices.Insert(slices.Clone(l.Experimented), 0, result.ID)
+func (l Ledger) concluded(result v1alpha1.AlgorithmExperiment) Ledger {
+	l.Experimented = slices.Insert(slices.Clone(l.Experimented), 0, result.Name)
 	l.Experimented = l.Experimented[:min(len(l.Experimented), mostExperimented)]
 	l.Compared, l.Experiment = &result, nil
 	return l
@@ -336,10 +345,10 @@ func (l Ledger) withoutRollout() Ledger {
 		epoch++
 	}
 	if t := l.Experiment; t != nil {
-		l = l.concluded(v1alpha1.ExperimentStatus{
-			ID: t.ID, Phase: v1alpha1.ExperimentEnded, Winner: v1alpha1.WinnerInconclusive, Reason: string(v1alpha1.ReasonExperimentRemoved),
+		l = l.concluded(v1alpha1.AlgorithmExperiment{Name: t.ID, ExperimentState: v1alpha1.ExperimentState{
+			Phase: v1alpha1.ExperimentEnded, Winner: v1alpha1.WinnerInconclusive, Reason: string(v1alpha1.ReasonExperimentRemoved),
 			Message: "spec.lifecycle was removed, or no replicas are desired",
-		})
+		}})
 	}
 	return Ledger{
 		Slot: l.Slot, Revision: l.Revision, Since: l.Since, Epoch: epoch,

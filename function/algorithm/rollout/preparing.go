@@ -17,7 +17,7 @@ func withdrawn(f Facts, l Ledger) (transition, bool) {
 	case l.Experiment != nil:
 		return experimentWithdrawn(f, l)
 	case f.aborts(l.Candidate):
-		return fail(f, l, v1alpha1.ReasonAborted, "spec.lifecycle.abort names it"), true
+		return fail(f, l, v1alpha1.ReasonAborted, "spec.rollout.abort names it"), true
 	case f.Target == "" || f.Target == l.Candidate:
 		// What it is made of may be known again in a moment.
 		return transition{}, false
@@ -114,7 +114,7 @@ func notMeasuredBefore(f Facts, l Ledger) (transition, bool) {
 
 func unmeasured(l Ledger) string {
 	return fmt.Sprintf("there was no data about revision %s until the deadline of its step, although the live revision can be measured: "+
-		"check that its pods serve metrics on spec.metrics.port and path, and correct the spec, or name it in spec.lifecycle.promote or abort", l.Candidate)
+		"check that its pods serve metrics on spec.metrics.port and path, and correct the spec, or name it in spec.rollout.promote or abort", l.Candidate)
 }
 
 // firstEvidenceMissing: the checks of the candidate cannot be measured on the live revision. What is measured by the same queries
@@ -147,7 +147,7 @@ func firstEvidenceMissing(f Facts, l Ledger) (transition, bool) {
 	}
 	message += ". Until then no request reaches revision " + l.Candidate
 	if l.Experiment == nil {
-		message += ", unless spec.lifecycle.promote names it"
+		message += ", unless spec.rollout.promote names it"
 	}
 	t := hold(l, v1alpha1.RolloutPreparing, v1alpha1.ReasonEvidenceMissing, message)
 	if held {

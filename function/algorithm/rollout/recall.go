@@ -68,6 +68,12 @@ func (l Ledger) until(now time.Time) Ledger {
 	if l.Since.After(now) {
 		l.Since = now
 	}
+	l.Hooks = slices.Clone(l.Hooks)
+	for i := range l.Hooks {
+		if at := &l.Hooks[i].Started; at.After(now.Add(MostAhead)) {
+			*at = now
+		}
+	}
 	l.Interrupted = slices.DeleteFunc(slices.Clone(l.Interrupted), func(at time.Time) bool { return at.After(now.Add(MostAhead)) })
 	for _, at := range []*time.Time{&l.Entered, &l.Began, &l.TroubleAt, &l.Started} {
 		if at.After(now.Add(MostAhead)) {

@@ -34,7 +34,7 @@ func (d Decision) Status(f Facts) *v1alpha1.RolloutStatus {
 	}
 	st.Phase, st.Held, st.Reason, st.Message = cmp.Or(l.Phase, v1alpha1.RolloutStable), l.Held, string(l.Reason), o.Message
 	st.Weight, st.Share, st.Candidate = d.Weight, d.Share, l.Candidate
-	st.LastDecision, st.Failed = l.Last, l.Failed
+	st.LastDecision, st.Failed, st.Hooks = l.Last, l.Failed, l.hookStatus()
 	switch {
 	case l.Previous != "":
 		st.Stable, st.Weight = l.Previous, 100
@@ -49,13 +49,47 @@ func (d Decision) Status(f Facts) *v1alpha1.RolloutStatus {
 	if !l.Entered.IsZero() {
 		st.Since = &metav1.Time{Time: l.Entered}
 	}
-	if !o.wake.IsZero() {
-		st.Until = &metav1.Time{Time: o.wake.UTC().Truncate(time.Second)}
+	if until := at(o.wake).with(at(o.soaks)).wake; !until.IsZero() {
+		st.Until = &metav1.Time{Time: until.UTC().Truncate(time.Second)}
 	}
-	if d.evidenceCounts(f) {
-		st.Evidence, st.Measured = f.Evidence.status(), d.measured(f)
+	if phase := l.Standing(); l.Evidence != 0 && (l.Testing() || phase == v1alpha1.RolloutPromoting || phase == v1alpha1.RolloutBaking) {
+		st.Measured, st.Evidence = d.measured(f), d.evidence(f)
 	}
 	return st
+}
+
+// evidence that the status shows: what it showed before, as long as that leads to the same decisions.
+func (d Decision) evidence(f Facts) []v1alpha1.EvidenceStatus {
+	var known []v1alpha1.EvidenceStatus
+	if d.evidenceCounts(f) {
+		known = f.Evidence.status()
+	}
+	if o := d.Rollout; !o.Moved && alike(f.Shown, known, d.Ledger.Standing() != v1alpha1.RolloutBaking && o.soaks.IsZero()) {
+		return f.Shown
+	}
+	return known
+}
+
+// alike reports whether what was shown of the checks leads to the same decisions as what is known now. That they pass leads to one
+// where a step can end by it.
+func alike(shown, known []v1alpha1.EvidenceStatus, steps bool) bool {
+	deciding := func(verdicts string) observev1alpha1.Standing {
+		s := observev1alpha1.StandingOf(verdicts).Deciding()
+		s.Passing = s.Passing && steps
+		return s
+	}
+	return slices.EqualFunc(shown, known, func(a, b v1alpha1.EvidenceStatus) bool {
+		return a.Name == b.Name && a.Asked == b.Asked && a.Message == b.Message && deciding(a.Verdicts) == deciding(b.Verdicts)
+	})
+}
+
+// Previewed is the slot in which a candidate can be tried before all requests reach it, or empty.
+func (d Decision) Previewed(f Facts) string {
+	beside := f.Slots[d.Beside.Slot]
+	if d.Tested() == "" || !d.Coming || !beside.Exists || beside.Revision != d.Ledger.Candidate || !beside.HasService {
+		return ""
+	}
+	return d.Beside.Slot
 }
 
 // measured requests, in words.
@@ -144,6 +178,7 @@ func (d Decision) RolledBack(target string) bool {
 // expected are reasons to hold or to go back that are no cause for worry.
 var expected = []xpv2.ConditionReason{
 	v1alpha1.ReasonReverted, v1alpha1.ReasonSuperseded, v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonFreezeWindow,
+	v1alpha1.ReasonRolloutPaused,
 	v1alpha1.ReasonArmABetter, v1alpha1.ReasonArmBBetter, v1alpha1.ReasonNoDifference, v1alpha1.ReasonDurationOver,
 	v1alpha1.ReasonExperimentEdited, v1alpha1.ReasonExperimentRemoved,
 }
@@ -174,8 +209,8 @@ func (d Decision) Deadlines(now time.Time) []time.Time {
 		return nil
 	}
 	at := []time.Time{d.Rollout.wake, d.Rollout.silentAt}
-	// What an experiment waits for lasts for days, and the Analysis reports it.
-	if d.Experimenting() {
+	// The Analysis reports what it waits for.
+	if d.Watched() && !d.Rollout.silentAt.IsZero() {
 		return at
 	}
 	switch d.Ledger.Phase {
@@ -192,7 +227,14 @@ func (d Decision) Experimenting() bool { return d.Ledger.Experiment != nil && d.
 // Watched reports whether nothing but evidence and time ends the phase. The Analysis promises to report what changes a decision, and
 // the end of that promise is a deadline.
 func (d Decision) Watched() bool {
-	return d.Experimenting() || d.Rollout != nil && d.Ledger.Phase == v1alpha1.RolloutBaking
+	return d.Experimenting() || d.Rollout != nil && (d.Ledger.Phase == v1alpha1.RolloutBaking || d.Soaking())
+}
+
+// Soaking reports whether a share of requests, or copies of them, are in force, and evidence is being gathered.
+func (d Decision) Soaking() bool {
+	l := d.Ledger
+	soaks := l.Phase == v1alpha1.RolloutStepping || l.Phase == v1alpha1.RolloutMirroring
+	return d.Rollout != nil && soaks && l.Evidence != 0 && l.Next == 0
 }
 
 // Tested is the candidate until all requests reach it, or empty. An arm of an experiment is no candidate to be live.
@@ -204,49 +246,76 @@ func (d Decision) Tested() string {
 }
 
 // ExperimentStatus is where an experiment stands, or the result of the last one.
-func (d Decision) ExperimentStatus(f Facts) *v1alpha1.ExperimentStatus {
-	l, e, o := d.Ledger, f.Experiment, d.Rollout
+func (d Decision) ExperimentStatus(f Facts) *v1alpha1.AlgorithmExperiment {
+	l, o := d.Ledger, d.Rollout
+	over := l.Ran(f.Named) || f.Experiment != nil && f.Experiment.Over
+	named := func(phase v1alpha1.ExperimentPhase, winner v1alpha1.ExperimentWinner, w Waiting) *v1alpha1.AlgorithmExperiment {
+		return &v1alpha1.AlgorithmExperiment{Name: f.Named, ExperimentState: v1alpha1.ExperimentState{
+			Phase: phase, Winner: winner, Reason: string(w.Reason), Message: w.Message,
+		}}
+	}
 	switch {
 	case o != nil && l.Experiment != nil:
-		var found observev1alpha1.ExperimentObservation
-		if d.evidenceCounts(f) {
-			found = f.Evidence.Experiment
+		return d.underWay(f)
+	case f.Named != "" && !over:
+		waits := Waiting{v1alpha1.ReasonRolloutFirst, "it begins once all requests reach what the spec asks for, and nothing else is in the other slot"}
+		if f.Unusable.Reason != "" {
+			waits = f.Unusable
+		} else if o != nil && o.Waits.Reason != "" {
+			waits = o.Waits
 		}
-		st := compared(l, found)
-		st.Phase, st.Reason, st.Message = v1alpha1.ExperimentRunning, string(v1alpha1.ReasonExperimenting), o.Message
-		if l.Standing() == v1alpha1.RolloutPreparing {
-			st.Phase, st.Reason = v1alpha1.ExperimentPreparing, string(v1alpha1.ReasonPreparing)
-		}
-		if l.Phase == v1alpha1.RolloutHolding {
-			st.Reason = string(l.Reason)
-		}
-		return &st
-	case e != nil && !l.experimented(e.ID):
-		st := &v1alpha1.ExperimentStatus{
-			ID: e.ID, Phase: v1alpha1.ExperimentWaiting, Reason: string(v1alpha1.ReasonRolloutFirst),
-			Message: "it begins once all requests reach what the spec asks for, and nothing else is in the other slot",
-		}
-		if o != nil && o.Waits.Reason != "" {
-			st.Reason, st.Message = string(o.Waits.Reason), o.Waits.Message
-		}
-		return st
-	case e != nil && (l.Compared == nil || l.Compared.ID != e.ID):
-		return &v1alpha1.ExperimentStatus{
-			ID: e.ID, Phase: v1alpha1.ExperimentEnded, Reason: string(v1alpha1.ReasonExperimentOver), Winner: v1alpha1.WinnerInconclusive,
-			Message: fmt.Sprintf("experiment %s has been run: choose another id, or remove spec.experiment", e.ID),
-		}
+		return named(v1alpha1.ExperimentWaiting, "", waits)
+	case f.Named != "" && (l.Compared == nil || l.Compared.Name != f.Named):
+		return named(v1alpha1.ExperimentEnded, v1alpha1.WinnerInconclusive, Waiting{v1alpha1.ReasonExperimentOver, fmt.Sprintf(
+			"experiment %s has been run: create an Experiment with another name, or remove spec.experiment", f.Named)})
 	default:
 		return l.Compared
 	}
 }
 
+// underWay is the state of the experiment that runs.
+func (d Decision) underWay(f Facts) *v1alpha1.AlgorithmExperiment {
+	l := d.Ledger
+	var found observev1alpha1.ExperimentObservation
+	if d.evidenceCounts(f) {
+		found = f.Evidence.Experiment
+	}
+	st := compared(l, found)
+	st.Phase, st.Reason, st.Message = v1alpha1.ExperimentRunning, string(v1alpha1.ReasonExperimenting), d.Rollout.Message
+	if l.Standing() == v1alpha1.RolloutPreparing {
+		st.Phase, st.Reason = v1alpha1.ExperimentPreparing, string(v1alpha1.ReasonPreparing)
+	}
+	if l.Phase == v1alpha1.RolloutHolding {
+		st.Reason = string(l.Reason)
+	}
+	return &st
+}
+
 // ExperimentDecided is the result of the requested experiment as the condition of that type, or nil without one. It changes with
-// the phase only: numbers that change by themselves are in status.experiment.
+// the phase only: numbers that change by themselves are in status.experiment. It says so when spec.experiment names one that
+// cannot be used while another one runs, which continues.
 func (d Decision) ExperimentDecided(f Facts) *xpv2.Condition {
 	st := d.ExperimentStatus(f)
-	if st == nil || f.Experiment == nil {
+	if st == nil || f.Named == "" {
 		return nil
 	}
+	if f.Unusable.Reason != "" && st.Name != f.Named {
+		return new(compose.Unknown(v1alpha1.TypeExperimentDecided, f.Unusable.Reason,
+			fmt.Sprintf("%s; experiment %s continues", f.Unusable.Message, st.Name)))
+	}
+	return new(Decided(st.ExperimentState))
+}
+
+// PreparesMessage is the message of an experiment that is prepared, where it is not to follow each step.
+const PreparesMessage = "replicas of arm B start, and no request reaches it: see status.experiment"
+
+// Prepares reports whether an experiment is prepared as it should, so that only time passes.
+func Prepares(st v1alpha1.ExperimentState) bool {
+	return st.Phase == v1alpha1.ExperimentPreparing && st.Reason == string(v1alpha1.ReasonPreparing)
+}
+
+// Decided is the result of an experiment as the condition ExperimentDecided.
+func Decided(st v1alpha1.ExperimentState) xpv2.Condition {
 	status := corev1.ConditionUnknown
 	switch {
 	case st.Phase == v1alpha1.ExperimentEnded && st.Winner == v1alpha1.WinnerInconclusive:
@@ -254,5 +323,9 @@ func (d Decision) ExperimentDecided(f Facts) *xpv2.Condition {
 	case st.Phase == v1alpha1.ExperimentEnded:
 		status = corev1.ConditionTrue
 	}
-	return new(compose.NewCondition(v1alpha1.TypeExperimentDecided, status, xpv2.ConditionReason(st.Reason), st.Message))
+	message := st.Message
+	if Prepares(st) {
+		message = PreparesMessage
+	}
+	return compose.NewCondition(v1alpha1.TypeExperimentDecided, status, xpv2.ConditionReason(st.Reason), message)
 }

@@ -90,7 +90,7 @@ func staysRolledBack(f Facts, l Ledger) (transition, bool) {
 
 // remedyOf a revision that was rolled back.
 func remedyOf(f *v1alpha1.FailedRevision) string {
-	return fmt.Sprintf("revision %s was rolled back: %s: %s. Correct the spec, or try it again from %s on with spec.lifecycle.retry: %q",
+	return fmt.Sprintf("revision %s was rolled back: %s: %s. Correct the spec, or try it again from %s on with spec.rollout.retry: %q",
 		f.Revision, f.Reason, f.Message, f.RetryAfter.UTC().Format(time.RFC3339), fmt.Sprintf("%s#%d", f.Revision, f.Attempts+1))
 }
 

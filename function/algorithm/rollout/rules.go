@@ -38,10 +38,12 @@ var rules = map[v1alpha1.RolloutPhase][]rule{
 		{"replicas blocked", replicasBlocked},
 		{"never ready", neverReady},
 		{"mirror refused before it begins", firstMirrorRefused},
+		{"paused on request", unlessStopped(pausedOnRequest)},
 		{"replicas start", replicasStart},
 		{"not measured before", unlessStopped(notMeasuredBefore)},
 		{"evidence missing before it begins", unlessStopped(firstEvidenceMissing)},
 		{"route not taken", unlessStopped(firstRouteNotTaken)},
+		{"hooks before traffic", hooksBeforeTraffic},
 		{"mirror begins", mirrorBegins},
 		{"first share may not begin", unlessStopped(firstShareBlocked)},
 		{"first share begins", firstShareBegins},
@@ -54,6 +56,7 @@ var rules = map[v1alpha1.RolloutPhase][]rule{
 		{"paused", paused},
 		{"fault shared", sharedFault},
 		{"fault over", faultOver},
+		{"paused on request", pausedOnRequest},
 		{"grows", grows},
 		{"promoted", promoted},
 		{"mirror removed", mirrorRemoved},
@@ -62,6 +65,7 @@ var rules = map[v1alpha1.RolloutPhase][]rule{
 		{"mirror in force", mirrorInForce},
 		{"evidence missing", evidenceMissing},
 		{"metrics again", resumes(v1alpha1.ReasonMetricsUnavailable)},
+		{"hooks again", hooksAgain},
 		{"judged", judged},
 	},
 	v1alpha1.RolloutStepping: {
@@ -81,13 +85,16 @@ var rules = map[v1alpha1.RolloutPhase][]rule{
 		{"node at fault", nodeFault},
 		{"node repaired", resumes(v1alpha1.ReasonNodeFault)},
 		{"live grows before it takes back", liveGrows},
+		{"paused on request", pausedOnRequest},
 		{"grows", grows},
 		{"promoted", promoted},
 		{"state lost", stateLost},
 		{"share not in force", shareNotInForce},
 		{"share in force", shareInForce},
 		{"evidence missing", evidenceMissing},
+		{"hooks of the step", hooksDuringStep},
 		{"metrics again", resumes(v1alpha1.ReasonMetricsUnavailable)},
+		{"hooks again", hooksAgain},
 		{"judged", judged},
 	},
 	v1alpha1.RolloutPromoting: {
@@ -103,6 +110,7 @@ var rules = map[v1alpha1.RolloutPhase][]rule{
 		{"superseded", superseded},
 		{"taken back", takenBack},
 		{"live lost", liveLost},
+		{"paused on request", bakesPaused},
 		{"baking without metrics", bakingWithoutMetrics},
 		{"metrics again", resumes(v1alpha1.ReasonMetricsUnavailable)},
 		{"nothing to take back", resumes(v1alpha1.ReasonStandbyStarting)},
@@ -146,18 +154,22 @@ type Outcome struct {
 	// Waits is what a requested experiment waits for, if any.
 	Waits Waiting
 
+	// soaks is until when a share of requests has to last, or zero when it has.
+	soaks time.Time
+
 	// size is the share of requests that the candidate is sized for.
 	size int32
 }
 
 // advance a ledger by one transition, if any is due.
 func advance(f Facts, l Ledger) Outcome {
-	l = l.within(f).suffering(f.trouble(l), f.clock()).starting(f)
+	l = l.within(f).suffering(f.trouble(l), f.clock()).starting(f).hooked(f)
 	of, o := rules, Outcome{Ledger: l}
+	o.timers = f.hookWake(l)
 	if l.Entered.After(f.clock()) {
 		of = rulesWhileClockIsBack
 		if of[l.Standing()] == nil {
-			o.timers = at(l.Entered)
+			o.timers = o.with(at(l.Entered))
 		}
 	} else {
 		o.size = f.usualSize(l)
@@ -166,16 +178,48 @@ func advance(f Facts, l Ledger) Outcome {
 		t, decides := r.when(f, l)
 		o.timers = o.with(t.timers)
 		if decides {
-			return o.after(t, f.clock())
+			return o.after(f, t).foreseen(f)
 		}
 	}
 	return o
 }
 
+// foreseen is a transition as the next pass would report it, if it saw what this one sees: what the phase waits for, and until when.
+// Else the report would change with that pass, and have Crossplane apply every object once more.
+func (o Outcome) foreseen(f Facts) Outcome {
+	if !o.Moved {
+		return o
+	}
+	if o.Ledger.Evidence != f.Ledger.Evidence {
+		f.Evidence = Evidence{Asked: f.Evidence.Asked, Omitted: f.Evidence.Omitted}
+	}
+	f.Ledger = o.Ledger
+	l := o.Ledger.suffering(f.trouble(o.Ledger), f.clock())
+	next := Outcome{Ledger: l, Moved: true, size: o.size}
+	for _, r := range rules[l.Standing()] {
+		t, decides := r.when(f, l)
+		if next.timers = next.with(t.timers); !decides {
+			continue
+		}
+		if t.to != "" {
+			return o
+		}
+		next = next.after(f, t)
+		next.Moved, next.size = true, o.size
+		return next
+	}
+	next.Message = ""
+	return next
+}
+
 // after a transition.
-func (o Outcome) after(t transition, now time.Time) Outcome {
-	o.Ledger = apply(o.Ledger, t, now)
-	o.Moved, o.Message, o.Waits = t.to != "", t.message, t.waits
+func (o Outcome) after(f Facts, t transition) Outcome {
+	before := o.Ledger
+	o.Ledger = apply(o.Ledger, t, f.clock())
+	if t.to != "" {
+		o.Ledger = o.Ledger.notifying(f, before)
+	}
+	o.Moved, o.Message, o.Waits, o.soaks = t.to != "", t.message, t.waits, t.soaks
 	if t.report != "" {
 		o.Message = t.report
 	}

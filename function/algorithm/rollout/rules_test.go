@@ -158,6 +158,56 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestForeseen: the pass of a transition reports what the next one would, so that no status changes with that one alone.
+func TestForeseen(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason  string
+		ledger  Ledger
+		facts   func(*Facts)
+		phase   v1alpha1.RolloutPhase
+		message string
+		wake    time.Time
+	}{
+		"Begins": {
+			"replicas have a time to become ready", ledger(v1alpha1.RolloutStable, nil), func(f *Facts) { f.Slots[names.SlotB] = Slot{} },
+			v1alpha1.RolloutPreparing, "replicas of revision 2222222222 start, and no request reaches it", now.Add(DownloadTime),
+		},
+		"FirstShare": {
+			"the Gateway has a time to take the weight", ledger(v1alpha1.RolloutPreparing, nil), routed(100, 0, true),
+			v1alpha1.RolloutStepping, "the Gateway has not applied the latest change of the route yet", now.Add(routeTimeout),
+		},
+		"InForce": {
+			"a step has a deadline", ledger(v1alpha1.RolloutStepping, func(l *Ledger) { l.Weight = 20 }), routed(80, 20, true),
+			v1alpha1.RolloutStepping, "20 % of requests may reach revision 2222222222, and evidence is being gathered", now.Add(time.Hour),
+		},
+		"Bakes": {
+			"a bake ends", ledger(v1alpha1.RolloutPromoting, func(l *Ledger) {
+				l.Slot, l.Revision, l.Previous, l.Weight, l.Evidence = names.SlotB, candidate, live, 100, 5
+			}), func(f *Facts) { f.Selects = names.SlotB },
+			v1alpha1.RolloutBaking, "all clients reach revision 2222222222, and revision 1111111111 stays so that they can go back", now.Add(time.Minute),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := facts()
+			tc.facts(&f)
+			f.Evidence, f.Ledger = Evidence{Asked: true}, tc.ledger
+			o := advance(f, tc.ledger)
+			if !o.Moved || o.Ledger.Standing() != tc.phase || o.Message != tc.message || !o.wake.Equal(tc.wake) {
+				t.Fatalf("%s: want %s until %s: %q, got %s until %s: %q", tc.reason, tc.phase, tc.wake, tc.message, o.Ledger.Standing(), o.wake, o.Message)
+			}
+			f.Ledger = o.Ledger
+			if s := f.Slots[names.SlotB]; !s.Exists {
+				s.Exists, s.Size, s.Revision = true, 1, candidate
+				f.Slots[names.SlotB] = s
+			}
+			next := advance(f, o.Ledger)
+			if diff := cmp.Diff(o.Ledger, next.Ledger); diff != "" || next.Moved || next.Message != o.Message || !next.wake.Equal(o.wake) {
+				t.Errorf("%s: the next pass should report the same, got until %s: %q, ledger -before, +after:\n%s", tc.reason, next.wake, next.Message, diff)
+			}
+		})
+	}
+}
+
 // routed facts: a Gateway that serves the route sends so many percent of requests to each slot.
 func routed(a, b int64, current bool) func(*Facts) {
 	return func(f *Facts) {
@@ -235,7 +285,7 @@ func TestNothingStands(t *testing.T) {
 		},
 		"UnmeasurablePromoted": {
 			reason: "a person may do without",
-			phase:  v1alpha1.RolloutPreparing, facts: []func(*Facts){missing, func(f *Facts) { f.Lifecycle.Promote = candidate }, serving(4)},
+			phase:  v1alpha1.RolloutPreparing, facts: []func(*Facts){missing, func(f *Facts) { f.Requests.Promote = candidate }, serving(4)},
 			want: decision{Phase: v1alpha1.RolloutPromoting, Reason: v1alpha1.ReasonPassed, Weight: 100},
 		},
 		"MeasurableAgain": {

@@ -53,7 +53,7 @@ func (f Facts) fullSize() int32 {
 
 // scalable is the number of replicas within the bounds of the autoscaler that is nearest to another.
 func (f Facts) scalable(size int64) int32 {
-	return min(max(int32(size), f.Scaling.MinReplicas), f.Scaling.MaxReplicas) //nolint:gosec // The API server keeps it in an int32.
+	return min(max(int32(size), f.fewest()), f.Scaling.MaxReplicas) //nolint:gosec // The API server keeps it in an int32.
 }
 
 // base is the number of replicas that all requests need. While they reach one revision, its autoscaler keeps that number. Once a
@@ -71,8 +71,9 @@ func (f Facts) base() int64 {
 		base = l.scaledUp(live.Size)
 	}
 	needs := live.Needs + idle.Needs
-	if f.ByReplicas && live.Size > 0 {
-		needs = live.Needs * float64(live.Size+idle.Size) / float64(live.Size)
+	// Those that serve share the load. Those that start do not yet: they would make the share of the live ones seem larger.
+	if n := live.serving(); f.ByReplicas && n > 0 {
+		needs = live.Needs * float64(n+idle.serving()) / float64(n)
 	}
 	if needs > tolerance*float64(base) {
 		base = int64(math.Ceil(needs))
@@ -81,10 +82,12 @@ func (f Facts) base() int64 {
 }
 
 // baseOf a ledger that comes of this pass: it is remembered from the first share of requests on, until they reach one revision
-// for long enough that its autoscaler knows its load.
+// for long enough that its autoscaler knows its load. An exchange of replicas remembers the number that it is of.
 func (f Facts) baseOf(l Ledger) int32 {
 	before := f.Ledger.Standing()
 	switch phase := l.Standing(); {
+	case f.capacity(l) == v1alpha1.CapacityBorrow && (l.Testing() || l.Previous != "" || phase == v1alpha1.RolloutRollingBack):
+		return f.Replicas
 	case f.Scaling == nil:
 		return 0
 	case l.Shared(), phase == v1alpha1.RolloutRollingBack, phase == v1alpha1.RolloutStepping && l.Next > 0,

@@ -112,6 +112,20 @@ func TestBase(t *testing.T) {
 	}
 }
 
+// TestBaseByReplicas: where the number of replicas makes the share, all that serve have the load, and those that start do not yet.
+func TestBaseByReplicas(t *testing.T) {
+	f := facts()
+	f.ByReplicas, f.Scaling = true, &v1alpha1.Scaling{MinReplicas: 2, MaxReplicas: 20}
+	f.Ledger = ledger(v1alpha1.RolloutStepping, func(l *Ledger) { l.Weight, l.Base = 50, 2 })
+	a, b := f.Slots[names.SlotA], f.Slots[names.SlotB]
+	a.Size, a.Available, a.Needs = 4, 2, 4
+	b.Size, b.Available = 2, 2
+	f.Slots = map[string]Slot{names.SlotA: a, names.SlotB: b}
+	if got := f.fullSize(); got != 8 {
+		t.Errorf("two of four that serve have the load of four, so that all requests need eight, got %d", got)
+	}
+}
+
 // TestBaseOf the ledger that a pass ends with.
 func TestBaseOf(t *testing.T) {
 	f := facts()

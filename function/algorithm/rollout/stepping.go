@@ -65,7 +65,7 @@ func grows(f Facts, l Ledger) (transition, bool) {
 // notPromoted any more.
 func notPromoted(l Ledger) transition {
 	t := transition{
-		to: v1alpha1.RolloutStepping, reason: v1alpha1.ReasonResumed, message: "spec.lifecycle.promote does not name it any more",
+		to: v1alpha1.RolloutStepping, reason: v1alpha1.ReasonResumed, message: "spec.rollout.promote does not name it any more",
 		change: func(l Ledger) Ledger { return l.growing(0, "") }, size: l.Next,
 	}
 	// No request reaches it yet, as when it was promoted while it got copies of requests.
@@ -117,18 +117,18 @@ func neverGrown(f Facts, l Ledger, next int32) transition {
 		return fail(f, l, v1alpha1.ReasonNeverReady, message)
 	}
 	return hold(l, v1alpha1.RolloutStepping, v1alpha1.ReasonNeverReady,
-		message+fmt.Sprintf("; the rollout continues by itself when they are, or name revision %s in spec.lifecycle.promote or abort", l.Candidate))
+		message+fmt.Sprintf("; the rollout continues by itself when they are, or name revision %s in spec.rollout.promote or abort", l.Candidate))
 }
 
 func promoted(f Facts, l Ledger) (transition, bool) {
 	if !f.promotes(l.Candidate) {
 		return transition{}, false
 	}
-	return pass(f, l, 100, v1alpha1.ReasonPromoted, "spec.lifecycle.promote names it"), true
+	return pass(f, l, 100, v1alpha1.ReasonPromoted, "spec.rollout.promote names it"), true
 }
 
 func stateLost(_ Facts, l Ledger) (transition, bool) {
-	return stay(fmt.Sprintf("the progress of revision %s was lost: name it in spec.lifecycle.promote or abort", l.Candidate)),
+	return stay(fmt.Sprintf("the progress of revision %s was lost: name it in spec.rollout.promote or abort", l.Candidate)),
 		l.holdsFor(v1alpha1.ReasonStateLost)
 }
 
@@ -166,7 +166,7 @@ func evidenceMissing(f Facts, l Ledger) (transition, bool) {
 		if late {
 			reason = v1alpha1.ReasonInconclusive
 			message = "there is too little evidence after the deadline of the step: send more requests, lower spec.lifecycle.minSamples, " +
-				"or name the revision in spec.lifecycle.promote or abort"
+				"or name the revision in spec.rollout.promote or abort"
 		}
 	}
 	if reason == "" {
@@ -203,6 +203,9 @@ func withoutData(f Facts, l Ledger, reason xpv2.ConditionReason, message string)
 	case onNoData == v1alpha1.NoDataContinue && baking:
 		return finish(v1alpha1.ReasonContinued, message)
 	case onNoData == v1alpha1.NoDataContinue:
+		if t, waits := hooksBefore(f, l, f.nextShare(l)); waits {
+			return t
+		}
 		t := grow(f, l, f.nextShare(l), v1alpha1.ReasonContinued, f.promotes(l.Candidate))
 		if change, next := t.change, f.nextShare(l); change == nil {
 			t.change = func(l Ledger) Ledger { return l.growing(next, v1alpha1.ReasonContinued) }
@@ -229,10 +232,14 @@ func judged(f Facts, l Ledger) (transition, bool) {
 	if mirrors {
 		soak, report = f.Lifecycle.Mirror.For.Duration, f.copies(l)
 	}
-	soaked, wake := f.due(l.Began, soak)
+	soaked, end := f.due(l.Began, soak)
 	if !soaked || !f.Evidence.passing() {
 		t := stay(report)
-		t.timers = at(wake)
+		t.soaks = end
+		// Without evidence the end of the time changes nothing.
+		if f.Evidence.passing() {
+			t.timers = at(end)
+		}
 		return t, true
 	}
 	next := f.nextShare(l)
@@ -240,6 +247,9 @@ func judged(f Facts, l Ledger) (transition, bool) {
 	if b.Reason != "" {
 		t := hold(l, l.Standing(), b.Reason, b.Message)
 		t.timers = b.timers
+		return t, true
+	}
+	if t, waits := hooksBefore(f, l, next); waits {
 		return t, true
 	}
 	return pass(f, l, next, v1alpha1.ReasonPassed, f.Evidence.summary()), true

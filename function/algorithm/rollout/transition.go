@@ -40,17 +40,14 @@ type transition struct {
 	// size is the share of requests that the candidate is sized for, where that is not the usual one of the phase.
 	size int32
 
+	// soaks is until when a share of requests has to last, or zero when it has.
+	soaks time.Time
+
 	// suffers is what keeps the candidate waiting that no finding is about.
 	suffers xpv2.ConditionReason
 
 	// waits is what a requested experiment waits for.
 	waits Waiting
-}
-
-// Waiting is a reason and a message.
-type Waiting struct {
-	Reason  xpv2.ConditionReason
-	Message string
 }
 
 // timers are times at which something may change by time alone: wake is the earliest one, silentAt when the state of the
@@ -311,6 +308,6 @@ func releasedWords(f Facts, l Ledger, since time.Time) string {
 	if f.Lifecycle.Capacity != v1alpha1.CapacitySurge {
 		remedy = "make room"
 	}
-	return fmt.Sprintf("replicas of revision %s found no room for spec.lifecycle.deadline (%s) and are removed: %s, or name it in spec.lifecycle.promote or abort; they start again at %s",
+	return fmt.Sprintf("replicas of revision %s found no room for spec.lifecycle.deadline (%s) and are removed: %s, or name it in spec.rollout.promote or abort; they start again at %s",
 		l.Candidate, f.Lifecycle.Deadline.Duration, remedy, since.Add(f.Lifecycle.Deadline.Duration).UTC().Format(time.RFC3339))
 }

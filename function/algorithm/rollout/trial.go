@@ -21,8 +21,19 @@ type Trial struct {
 	Started time.Time `json:"started,omitzero"`
 }
 
+// An Experiment that shall run.
+type Experiment struct {
+	v1alpha1.ExperimentSpec
+
+	// ID is the name of its object.
+	ID string
+
+	// Over reports whether its object remembers that it has run, also when the ledger does not.
+	Over bool
+}
+
 // KeyOf everything that an experiment is about. How long it may last is not: the test holds whenever it ends.
-func KeyOf(e *v1alpha1.Experiment) string {
+func KeyOf(e *v1alpha1.ExperimentSpec) string {
 	about := e.DeepCopy()
 	about.Stop.Duration = nil
 	raw, _ := json.Marshal(about) //nolint:errchkjson // Text and finite numbers always marshal.

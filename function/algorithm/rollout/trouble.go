@@ -91,7 +91,7 @@ func waiting(f Facts, l Ledger, size int32) (transition, bool) {
 	}
 	if len(l.Interrupted) >= interruptions {
 		if ok, wake := f.due(l.Interrupted[interruptions-1], interruptionTime); !ok {
-			t := stay(fmt.Sprintf("revision %s lost all of its replicas %d times within an hour: the rollout continues at %s, or name the revision in spec.lifecycle.promote or abort",
+			t := stay(fmt.Sprintf("revision %s lost all of its replicas %d times within an hour: the rollout continues at %s, or name the revision in spec.rollout.promote or abort",
 				l.Candidate, interruptions, wake.UTC().Format(time.RFC3339)))
 			t.timers = at(wake)
 			return t, true
@@ -125,7 +125,7 @@ func sharedFault(f Facts, l Ledger) (transition, bool) {
 		return transition{}, false
 	}
 	return hold(l, l.Standing(), v1alpha1.ReasonSharedFault, fmt.Sprintf(
-		"both revisions fail: %s: the rollout continues by itself, with new evidence, when they pass, or name revision %s in spec.lifecycle.promote or abort",
+		"both revisions fail: %s: the rollout continues by itself, with new evidence, when they pass, or name revision %s in spec.rollout.promote or abort",
 		inWords(c), l.Candidate)), true
 }
 

@@ -131,7 +131,7 @@ func TestTrouble(t *testing.T) {
 			reason: "a person who promotes it waits for it, too",
 			ledger: ledger(preparing, since(v1alpha1.ReasonNotListening, 19*time.Minute, nil)),
 			facts: both(pods(names.SlotB, 0, 4, finding(v1alpha1.ReasonNotListening)), func(f *Facts) {
-				f.Lifecycle.Promote = candidate
+				f.Requests.Promote = candidate
 			}),
 			want: decision{Phase: preparing},
 		},
@@ -139,7 +139,7 @@ func TestTrouble(t *testing.T) {
 			reason: "enough replicas serve, and one more that does not is no reason to wait",
 			ledger: ledger(preparing, since(v1alpha1.ReasonImagePullFailed, 10*time.Minute, nil)),
 			facts: both(pods(names.SlotB, 4, 5, ofRevision(v1alpha1.ReasonImagePullFailed)), func(f *Facts) {
-				f.Lifecycle.Promote = candidate
+				f.Requests.Promote = candidate
 			}),
 			want: decision{promoting, "", v1alpha1.ReasonPassed, 100, 0, false},
 		},
@@ -291,7 +291,7 @@ func TestTrouble(t *testing.T) {
 		},
 		"BothFailAndPromoted": {
 			reason: "a person may know better",
-			ledger: ledger(onStep, stepping), facts: both(judged("SSS"), func(f *Facts) { f.Lifecycle.Promote = candidate }),
+			ledger: ledger(onStep, stepping), facts: both(judged("SSS"), func(f *Facts) { f.Requests.Promote = candidate }),
 			want: decision{onStep, "", v1alpha1.ReasonPromoted, 20, 100, false},
 		},
 		"FailsInTheBake": {

@@ -4,12 +4,12 @@ package validation
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/modeluri"
 	"github.com/capstan-dev/capstan/function/algorithm/rollout"
 	"github.com/capstan-dev/capstan/function/check"
 )
@@ -71,31 +71,35 @@ func freeze(at *field.Path, w v1alpha1.FreezeWindow) *field.Error {
 }
 
 func experiment(s v1alpha1.AlgorithmSpec) field.ErrorList {
-	e := s.Experiment
-	if e == nil {
+	if s.Experiment == "" {
 		return nil
 	}
 	var errs field.ErrorList
-	at, none := spec.Child("experiment"), field.OmitValueType{}
+	at := spec.Child("experiment")
 	if s.Lifecycle == nil {
-		errs = append(errs, field.Invalid(at, none, "needs spec.lifecycle, which remembers the arm of each client: set it, for instance to {}"))
+		errs = append(errs, field.Invalid(at, s.Experiment, "needs spec.lifecycle, which remembers the arm of each client: set it, for instance to {}"))
 	}
 	if s.Route == nil {
-		errs = append(errs, field.Invalid(at, none, "needs spec.route: only a Gateway keeps the arms apart"))
+		errs = append(errs, field.Invalid(at, s.Experiment, "needs spec.route: only a Gateway keeps the arms apart"))
 	}
-	switch m, version := s.Model, e.ArmB.ModelVersion; {
+	return errs
+}
+
+// Experiment returns what keeps an Experiment that its schema accepts from running on the Algorithm of a name. Errors name fields of
+// the Experiment.
+func Experiment(name string, s v1alpha1.AlgorithmSpec, e v1alpha1.ExperimentSpec) field.ErrorList {
+	var errs field.ErrorList
+	if e.Algorithm != name {
+		errs = append(errs, field.Invalid(spec.Child("algorithm"), e.Algorithm, fmt.Sprintf(
+			"is another Algorithm: name an Experiment of Algorithm %q in spec.experiment", name)))
+	}
+	switch m, version, at := s.Model, e.ArmB.ModelVersion, spec.Child("armB", "modelVersion"); {
 	case version == "":
-	case m == nil || m.Registry == nil:
-		errs = append(errs, field.Invalid(at.Child("armB", "modelVersion"), version, "needs a model of the registry: spec.model.from: registry"))
+	case m == nil || modeluri.Parse(m.URI).Scheme != modeluri.Registry:
+		errs = append(errs, field.Invalid(at, version, "needs a model of the registry: spec.model.uri: models:/… of the Algorithm"))
 	case m.Digest != "" || m.Size != nil:
-		errs = append(errs, field.Invalid(at.Child("armB", "modelVersion"), version,
-			"is another model than spec.model.digest and size are of: remove them, and let the registry report the digest"))
-	}
-	for _, q := range [][2]string{{"query", e.Metric.Query}, {"of", e.Metric.Of}} {
-		if q[1] != "" && !strings.Contains(q[1], "$window") {
-			errs = append(errs, field.Invalid(at.Child("metric", q[0]), q[1],
-				"must contain $window, which stands for the time since the experiment began"))
-		}
+		errs = append(errs, field.Invalid(at, version,
+			"is another model than spec.model.digest and size of the Algorithm are of: remove them, and let the registry report the digest"))
 	}
 	return errs
 }

@@ -29,15 +29,15 @@ func Spec(name string, s v1alpha1.AlgorithmSpec) field.ErrorList {
 	return slices.Concat(objectName(name), mounts(s), gpu(s), ports(s), gateway(s), lifecycle(s), experiment(s), labels(s))
 }
 
-var slotServiceSuffix = regexp.MustCompile(`-slot-[ab]$`)
+var ownSuffix = regexp.MustCompile(`-slot-(a|b|live|activator)$`)
 
 // objectName must not be one of an object that Kubernetes makes: a Service or ServiceAccount of that name would be taken over,
 // and deleted with the Algorithm.
 func objectName(name string) field.ErrorList {
 	at := field.NewPath("metadata", "name")
 	switch {
-	case slotServiceSuffix.MatchString(name):
-		return field.ErrorList{field.Invalid(at, name, "ends like the Service of a slot of another Algorithm: choose another name")}
+	case ownSuffix.MatchString(name):
+		return field.ErrorList{field.Invalid(at, name, "ends like an object of another Algorithm: choose another name")}
 	case name == "default" || name == "kubernetes":
 		return field.ErrorList{field.Invalid(at, name, "is the name of an object that Kubernetes makes: choose another name")}
 	default:
@@ -117,6 +117,13 @@ func gpu(s v1alpha1.AlgorithmSpec) field.ErrorList {
 		errs = append(errs, field.Invalid(spec.Child("resources", "gpuProducts").Index(i), "", "must be the value of a node's label"))
 	}
 	return errs
+}
+
+// NoDeviceClaims is what is wrong with a claim of devices in a cluster that has no such claims.
+func NoDeviceClaims(class string) field.ErrorList {
+	return field.ErrorList{field.Invalid(spec.Child("resources", "deviceClass"), class,
+		"the cluster does not serve ResourceClaimTemplate of resource.k8s.io/v1: upgrade Kubernetes to 1.34 or later, or set "+
+			"spec.resources.gpu to a resource that nodes advertise")}
 }
 
 // ports that two containers of a pod would need.

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pods
+
+import (
+	"encoding/json"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	applyresourcev1 "k8s.io/client-go/applyconfigurations/resource/v1"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
+)
+
+// devices is the name of the claim within the pod, and of its one request.
+const devices = "devices"
+
+// Devices that each replica claims from a DRA driver. The count is exact: a claim that got fewer would serve more slowly than
+// what was measured.
+func Devices(r *v1alpha1.Resources) *applyresourcev1.ResourceClaimSpecApplyConfiguration {
+	exactly := applyresourcev1.ExactDeviceRequest().
+		WithDeviceClassName(r.DeviceClass).
+		WithAllocationMode(resourcev1.DeviceAllocationModeExactCount).
+		WithCount(int64(*r.GPUCount))
+	for _, expression := range r.DeviceSelectors {
+		exactly.WithSelectors(applyresourcev1.DeviceSelector().
+			WithCEL(applyresourcev1.CELDeviceSelector().WithExpression(expression)))
+	}
+	return applyresourcev1.ResourceClaimSpec().WithDevices(applyresourcev1.DeviceClaim().
+		WithRequests(applyresourcev1.DeviceRequest().WithName(devices).WithExactly(exactly)))
+}
+
+// DevicesHash is the same for claims of the same devices.
+func DevicesHash(r *v1alpha1.Resources) string {
+	raw, _ := json.Marshal(Devices(r)) //nolint:errchkjson // Numbers and text always marshal.
+	return compose.Hash(raw)
+}

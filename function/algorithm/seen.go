@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package algorithm
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/algorithm/names"
+	"github.com/capstan-dev/capstan/function/algorithm/rollout"
+	"github.com/capstan-dev/capstan/function/algorithm/sleep"
+	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/observed"
+)
+
+// observedSleep is what the Service remembers, and the slot that it selects.
+func observedSleep(service compose.Object) (m sleep.Mark, selects string) {
+	if service == nil {
+		return sleep.Mark{}, rollout.NoService
+	}
+	if compose.Text(service.Map(), "spec", "selector", names.LabelActivator) != "" {
+		selects = rollout.ByActivator
+	} else {
+		selects = compose.Text(service.Map(), "spec", "selector", names.LabelSlot)
+	}
+	return sleep.Parse(compose.Text(service.Map(), "metadata", "annotations", names.AnnotationSleep)), selects
+}
+
+// scaler of a slot, as observed.
+func (f *facts) scaler(slot string) observed.Autoscaler {
+	return observed.NewAutoscaler(f.Observed[names.Autoscaler(slot)], f.Observed[names.ComposedAutoscaler(slot)])
+}
+
+// A routeKind is a kind of route, with its name within the composition: an object of another kind is another object.
+type routeKind struct {
+	gvk      schema.GroupVersionKind
+	resource string
+}
+
+// routeKind for the protocol of the spec.
+func (f *facts) routeKind() routeKind {
+	if f.spec.Protocol == v1alpha1.ProtocolGRPC {
+		return routeKind{GRPCRouteGVK, names.GRPCRoute}
+	}
+	return routeKind{RouteGVK, names.Route}
+}
+
+// observedRoute is the route for the protocol that the spec is written with, or else the other one: both exist while one replaces
+// the other, and an invalid spec keeps the one that exists.
+func (f *facts) observedRoute() compose.Object {
+	resources := []string{names.Route, names.GRPCRoute}
+	if compose.Text(f.Composite.Map(), "spec", "protocol") == string(v1alpha1.ProtocolGRPC) {
+		slices.Reverse(resources)
+	}
+	if o := f.Observed[resources[0]]; o != nil {
+		return o
+	}
+	return f.Observed[resources[1]]
+}
+
+// sendsHooks reports whether the provider can send requests.
+func (f *facts) sendsHooks() bool {
+	return slices.ContainsFunc(f.spec.Lifecycle.Hooks, func(h v1alpha1.RolloutHook) bool {
+		return f.available(observev1alpha1.HookGroupVersionKind, names.HookPrefix+h.Name)
+	})
+}
+
+// hooksSeen are the runs and notices of a ledger, as observed.
+func (f *facts) hooksSeen(l rollout.Ledger) rollout.HooksSeen {
+	seen := rollout.HooksSeen{}
+	for _, h := range f.spec.Lifecycle.Hooks {
+		results := hookResults(f.Observed[names.HookPrefix+h.Name])
+		for _, n := range l.Notices {
+			if s, done := results[n.Key()]; done && h.At == v1alpha1.HookTransition {
+				seen[rollout.NoticeKey(h.Name, n)] = s
+			}
+		}
+		for _, r := range l.Hooks {
+			if r.Name != h.Name || r.At != h.At {
+				continue
+			}
+			if s, done := results[r.Key()]; done && h.Job == nil {
+				seen[r.Key()] = s
+			}
+			if o := f.Observed[jobOf(r)]; o != nil && h.Job != nil {
+				seen[r.Key()] = f.jobSeen(r, o.Map())
+			}
+		}
+	}
+	return seen
+}
+
+// hookResults that the provider reports, by the keys of the requests.
+func hookResults(o compose.Object) rollout.HooksSeen {
+	seen := rollout.HooksSeen{}
+	st, _ := observed.Status[observev1alpha1.HookObservation](o)
+	for _, r := range st.Results {
+		seen[r.Key] = rollout.HookSeen{Done: true, Passed: r.Result == observev1alpha1.HookPassed, Message: r.Message}
+	}
+	return seen
+}
+
+// jobSeen is how far a Job is. One that is being deleted does not end any more.
+func (f *facts) jobSeen(r rollout.HookRun, job map[string]any) rollout.HookSeen {
+	s := rollout.HookSeen{Job: compose.Text(job, "metadata", "deletionTimestamp") == ""}
+	switch {
+	case compose.IsTrue(job, xpv2.ConditionType(batchv1.JobComplete)):
+		s.Done, s.Passed = true, true
+	case compose.IsTrue(job, xpv2.ConditionType(batchv1.JobFailed)):
+		how := "failed"
+		if compose.Text(compose.Condition(job, string(batchv1.JobFailed)), "reason") == batchv1.JobReasonDeadlineExceeded {
+			how = "did not end until the timeout"
+		}
+		s.Done, s.Message = true, fmt.Sprintf("its Job %s: see kubectl logs -n %s job/%s", how, f.Namespace, f.hookJobName(r))
+	}
+	return s
+}
+
+// jobOf a run within the composition.
+func jobOf(r rollout.HookRun) string { return names.HookJobPrefix + hashOf(r.Key()) }
+
+func (f *facts) hookJobName(r rollout.HookRun) string {
+	return compose.Name(f.Name, "hook", r.Name, hashOf(f.Name, r.Key()))
+}
+
+// hashOf texts, for the names of what cannot change from one to another.
+func hashOf(texts ...string) string {
+	raw, _ := json.Marshal(texts) //nolint:errchkjson // Text always marshals.
+	return compose.Hash(raw)
+}
