@@ -69,7 +69,7 @@ func TestBackup(t *testing.T) {
 		t.Error("the bucket goes with the Database although nobody asked for it")
 	}
 	want := &pgmember.Backup{
-		Enabled: true, Stanza: "orders-db-3f2a9c1b-17", Path: "/shop/orders-db", Queue: 10 << 30, RetentionDays: 30,
+		Enabled: true, Stanza: "orders-db-3f2a9c1b-17", Path: "/shop/orders-db", Queue: 10 << 30, UntilLow: true, RetentionDays: 30,
 		Members: []string{"orders-db-a-0.orders-db-pods.shop.svc", "orders-db-b-0.orders-db-pods.shop.svc", "orders-db-c-0.orders-db-pods.shop.svc"},
 	}
 	if diff := cmp.Diff(want, w.memberTold().Backup); diff != "" {
@@ -229,6 +229,38 @@ func TestBackupNow(t *testing.T) {
 	if w.request.Observed[first] != nil || w.request.Observed[names.BackupNowPrefix+backup.NowName("two")] == nil {
 		t.Errorf("another id is not another backup: %v", compose.SortedKeys(w.request.Observed))
 	}
+}
+
+// TestBackupFollowsGap: after a gap a backup is taken by itself, one at a time, and only where the archive takes what follows.
+func TestBackupFollowsGap(t *testing.T) {
+	w := running(t, withBackup(`{enabled: true}`))
+	w.backup = wellBackedUp()
+	job := names.BackupNowPrefix + backup.NowName(backup.GapBackup)
+	step := func(reason string, want bool) {
+		t.Helper()
+		w.react()
+		w.pass()
+		if got := w.request.Observed[job] != nil; got != want {
+			t.Fatalf("%s: there is a Job: %t", reason, got)
+		}
+	}
+	step("no gap", false)
+	w.backup.Dropped, w.backup.Archive = "2026-11-20T11:00:00Z", observev1alpha1.ArchiveFailing
+	step("the archive is down", false)
+	w.backup.Archive = observev1alpha1.ArchiveOK
+	step("the archive works again", true)
+	w.backup.Archive, w.backup.Dropped = observev1alpha1.ArchiveFailing, "2026-11-20T11:30:00Z"
+	step("what runs is kept, also when more is missing", true)
+	w.backup.Archive = observev1alpha1.ArchiveOK
+	now := w.request.Now
+	w.fails(job, now.Add(-2*time.Minute), now.Add(-time.Minute))
+	step("one that failed is kept for its log", true)
+	w.fails(job, now.Add(-time.Hour), now.Add(-11*time.Minute))
+	step("and goes", false)
+	step("for the next one", true)
+	w.backup.Began = "2026-11-20T11:40:00Z"
+	w.fails(job, now.Add(-time.Minute), now)
+	step("the gap is over", false)
 }
 
 // fails a Job, which has run from one time to another.

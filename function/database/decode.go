@@ -39,6 +39,14 @@ func defaulted(s v1alpha1.DatabaseSpec, name string) v1alpha1.DatabaseSpec {
 	for i := range s.Consumers {
 		s.Consumers[i].Database = cmp.Or(s.Consumers[i].Database, s.Databases[0].Name)
 	}
+	if r := s.Replication; r != nil {
+		for i := range r.Slots {
+			r.Slots[i].Database = cmp.Or(r.Slots[i].Database, s.Databases[0].Name)
+		}
+		for i := range r.Publications {
+			r.Publications[i].Database = cmp.Or(r.Publications[i].Database, s.Databases[0].Name)
+		}
+	}
 	if m := s.Maintenance; m != nil && m.Hooks != nil {
 		for _, hooks := range [][]v1alpha1.MaintenanceHook{m.Hooks.Before, m.Hooks.After} {
 			for _, h := range hooks {

@@ -83,6 +83,9 @@ func TestExpose(t *testing.T) {
 			if got := fmt.Sprint(compose.Map(service, "spec", "selector")); !strings.Contains(got, tc.selects) {
 				t.Errorf("%s: the Service leads to %s, want %s", tc.reason, got, tc.selects)
 			}
+			if _, always := compose.Map(service, "spec")["publishNotReadyAddresses"]; always == strings.Contains(tc.spec, "pooler") {
+				t.Errorf("%s: readiness decides %t about the leader's clients, and has to about the poolers' alone", tc.reason, !always)
+			}
 			if got := fmt.Sprint(compose.List(service, "spec", "loadBalancerSourceRanges"), " ", compose.Text(service, "spec", "type"), " ", compose.Text(service, "spec", "externalTrafficPolicy")); got != "[203.0.113.0/24 2001:db8::/32] LoadBalancer Local" {
 				t.Errorf("%s: the Service is %s", tc.reason, got)
 			}

@@ -204,6 +204,42 @@ func TestUpgradeRestartsNothing(t *testing.T) {
 	}
 }
 
+// TestTemplateOfBeforeStays: a pod template that an earlier version of the function wrote differently stays until a member restarts anyway.
+func TestTemplateOfBeforeStays(t *testing.T) {
+	w := running(t, basic)
+	template := compose.Map(w.request.Observed["member-a"].Map(), "spec", "template", "spec")
+	exporter, _ := compose.List(template, "containers")[1].(map[string]any)
+	limits := compose.Map(exporter, "resources", "limits")
+	limits["memory"] = "64Mi"
+	has := func(limit string) (string, bool) {
+		got := fmt.Sprint(compose.List(w.request.Observed["member-a"].Map(), "spec", "template", "spec", "containers")[1])
+		return got, strings.Contains(got, "limits:map[memory:"+limit+"]")
+	}
+	for range 3 {
+		w.pass()
+	}
+	if got, ok := has("64Mi"); !ok {
+		t.Errorf("the template of a running member changes: %s", got)
+	}
+	w.edit(`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, resources: {memory: 2Gi}}`)
+	for range 8 {
+		w.pass()
+	}
+	if got, ok := has("192Mi"); !ok {
+		t.Errorf("a member that restarts has the template of before: %s", got)
+	}
+}
+
+// TestReadinessOfLeader: clients of the leader do not depend on readiness, and with it on the exporter. Those of standbys do.
+func TestReadinessOfLeader(t *testing.T) {
+	w := running(t, basic)
+	for name, want := range map[string]bool{names.ReadWrite: true, names.Pods: true, names.ReadOnly: false} {
+		if got, _ := compose.Map(w.request.Observed[name].Map(), "spec")["publishNotReadyAddresses"].(bool); got != want {
+			t.Errorf("Service %s: publishNotReadyAddresses is %t, want %t", name, got, want)
+		}
+	}
+}
+
 // TestUpdateOrder follows an edit until every member has it.
 func TestUpdateOrder(t *testing.T) {
 	for name, spec := range map[string]string{
@@ -326,6 +362,7 @@ func TestRefusedSpecKeepsAll(t *testing.T) {
 		"Room":      {`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, config: {shared_buffers: 900MB}}`, "InvalidSpec", "half the memory"},
 		"Database":  {`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, databases: [{name: postgres}]}`, "InvalidSpec", "spec.databases[0].name"},
 		"Consumer":  {`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, databases: [{name: x}], consumers: [{name: x-owner}]}`, "InvalidSpec", "end in -owner or -reader"},
+		"Slots":     {`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, replication: {slots: [{name: cdc}]}}`, "InvalidSpec", "set spec.config.wal_level to logical"},
 		"Network":   {`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, network: {from: [{cidr: "10.0.0.0/99"}]}}`, "InvalidSpec", "10.0.0.0/8"},
 		"Quantity":  {`{engine: postgres, version: "17", replicas: 3, storage: many}`, "InvalidSpec", "spec.storage"},
 	} {

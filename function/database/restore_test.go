@@ -118,6 +118,9 @@ func TestRestore(t *testing.T) {
 		t.Errorf("it archives to %q, among what the old one wrote", begun.Backup.Stanza)
 	}
 	made := w.revisionsOf(2)
+	if begun.Backup.Former != nil {
+		t.Errorf("stanzas %q expire while a restore is under way", begun.Backup.Former)
+	}
 
 	// Clients are switched.
 	w.until(w.active(2))
@@ -136,6 +139,9 @@ func TestRestore(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(compose.Text(w.request.Observed[names.Config+"-g2"].Map(), "data", fileMember)), &begun); err != nil {
 		t.Fatal(err)
+	}
+	if begun.Backup.Former != nil {
+		t.Errorf("stanzas %q expire while the restore can be undone", begun.Backup.Former)
 	}
 	st, at1, later := told(t, p), metav1.NewTime(now), metav1.NewTime(now.Add(24*time.Hour))
 	if diff := cmp.Diff(&v1alpha1.GenerationStatus{
@@ -165,6 +171,22 @@ func TestRestore(t *testing.T) {
 	}
 	if w.selected(names.ReadWrite) != "orders-db.g2" || len(w.replicas(2)) != 3 {
 		t.Error("the new one goes as well")
+	}
+	former := func() []string {
+		var file pgmember.Config
+		if err := json.Unmarshal([]byte(compose.Text(w.request.Observed[names.Config+"-g2"].Map(), "data", fileMember)), &file); err != nil {
+			t.Fatal(err)
+		}
+		return file.Backup.Former
+	}
+	w.pass()
+	if diff := cmp.Diff([]string{"orders-db-3f2a9c1b-17"}, former()); diff != "" {
+		t.Errorf("its backups expire: -want, +got:\n%s", diff)
+	}
+	w.want(`{id: r2, at: "2026-11-20T10:00:00Z"}`)
+	w.pass()
+	if got := former(); got != nil {
+		t.Errorf("stanzas %q expire although another restore is asked for", got)
 	}
 }
 

@@ -5,6 +5,7 @@ package database
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -22,6 +23,25 @@ const (
 // full volume of a member, of which this much is used, and by what.
 func full(disk string, percent int32, fill, of string) filled {
 	return filled{disk: disk, VolumeReport: observev1alpha1.VolumeReport{UsedPercent: percent, FileSystem: of, Fill: fill, Slot: map[string]string{observev1alpha1.FillSlot: "cdc"}[fill]}}
+}
+
+// diverging volume, which also holds data of a former leader.
+func diverging(f filled) filled {
+	f.Diverged = "2026-11-20T06:00:00Z"
+	return f
+}
+
+// TestDivergedIsReported in the status, as long as a member reports it.
+func TestDivergedIsReported(t *testing.T) {
+	w := running(t, basic)
+	w.filled["orders-db-b"] = diverging(full("Ok", 40, "", "49Gi"))
+	w.react()
+	w.pass()
+	for _, v := range told(t, w.plan()).Storage.Volumes {
+		if is := v.Diverged != nil && v.Diverged.UTC().Equal(time.Date(2026, 11, 20, 6, 0, 0, 0, time.UTC)); is != (v.Member == "orders-db-b") {
+			t.Errorf("%s: diverged is %v", v.Member, v.Diverged)
+		}
+	}
 }
 
 func TestStorage(t *testing.T) {
@@ -76,6 +96,10 @@ func TestStorage(t *testing.T) {
 		"GrowsByItself": {
 			reason: "Data fills a volume, so that all grow by a step, to whole GiB.",
 			spec:   growing, filled: data, passes: 1, want: "60Gi", status: "False", told: "StorageLow", words: []string{"They are growing"},
+		},
+		"Diverged": {
+			reason: "What fills it is kept for a person, and goes before space is short.",
+			spec:   growing, filled: diverging(full("Low", 90, observev1alpha1.FillData, "49Gi")), passes: 1, want: "50Gi", status: "False", told: "StorageLow",
 		},
 		"OneStepOnly": {
 			reason: "What was measured before a step does not bring about another.",

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/names"
 	"github.com/capstan-dev/capstan/function/database/switchover"
@@ -175,6 +176,97 @@ func TestVacates(t *testing.T) {
 		w.pass()
 		if got := w.handedOver(); got == nil {
 			t.Error("in the window the Topology is asked for nothing")
+		}
+	})
+}
+
+// TestArchiveHoldsLeader: while archiving fails, changes wait on the volume of the leader, and it does not hand over by Capstan's doing.
+// A person may decide otherwise.
+func TestArchiveHoldsLeader(t *testing.T) {
+	const (
+		backedUp = `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, backup: {}`
+		failing  = "no connection to the bucket"
+	)
+	failed := func(t *testing.T) *world {
+		t.Helper()
+		w := running(t, backedUp+"}")
+		w.backup = wellBackedUp()
+		w.backup.Archive, w.backup.Message = observev1alpha1.ArchiveFailing, failing
+		w.react()
+		w.pass()
+		return w
+	}
+	for name, tc := range map[string]struct {
+		reason, spec, condition string
+		cordoned                []string
+		says                    []string
+	}{
+		"Change": {
+			"The standbys are changed, the leader is not.", backedUp + `, config: {max_connections: "200"}}`, "Updated", nil,
+			[]string{"orders-db-a, restarts", failing, "ArchiveHealthy", "spec.switchover", "spec.backup.enabled"},
+		},
+		"Node": {
+			"A cordoned node keeps its leader.", backedUp + "}", "SwitchedOver",
+			[]string{"orders-db-a"},
+			[]string{"orders-db-a", failing, "ArchiveHealthy", "spec.switchover", "spec.backup.enabled"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := failed(t)
+			before := w.revisions()
+			w.cordoned = tc.cordoned
+			w.edit(tc.spec)
+			for range 8 {
+				w.pass()
+			}
+			if now := w.revisions(); now["a"] != before["a"] {
+				t.Errorf("%s: the leader is changed", tc.reason)
+			} else if name == "Change" && (now["b"] == before["b"] || now["c"] == before["c"]) {
+				t.Errorf("%s: standbys are not changed: %v", tc.reason, now)
+			}
+			if got := w.handedOver(); got != nil {
+				t.Errorf("%s: the Topology is asked for %v", tc.reason, got)
+			}
+			status, reason, message := condition(w.plan(), tc.condition)
+			if status != "False" || reason != string(v1alpha1.ReasonAwaitingArchive) {
+				t.Errorf("%s: %s is %s, %s: %s", tc.reason, tc.condition, status, reason, message)
+			}
+			for _, part := range tc.says {
+				if !strings.Contains(message, part) {
+					t.Errorf("%s: want %q in %q", tc.reason, part, message)
+				}
+			}
+			if c := told(t, w.plan()).Change; c == nil || c.State != v1alpha1.ChangeWaiting || !strings.Contains(c.Message, failing) {
+				t.Errorf("%s: status.change is %+v", tc.reason, c)
+			}
+			// With a bucket that works again it continues.
+			w.backup.Archive, w.backup.Message = observev1alpha1.ArchiveOK, ""
+			for range 3 {
+				w.react()
+				w.pass()
+			}
+			if now := w.revisions(); name == "Change" && now["a"] == before["a"] || name == "Node" && w.handedOver() == nil {
+				t.Errorf("%s: it does not continue", tc.reason)
+			}
+		})
+	}
+	t.Run("Requested", func(t *testing.T) {
+		w := failed(t)
+		w.edit(backedUp + ", switchover: {id: first, to: orders-db-b}}")
+		w.pass()
+		if got := compose.Text(w.handedOver(), "id"); got != "first" {
+			t.Errorf("the switchover of the spec is a decision of a person, but the Topology is asked for %q", got)
+		}
+	})
+	t.Run("Mends", func(t *testing.T) {
+		w := failed(t)
+		before := w.revisions()
+		w.edit(`{engine: postgres, version: "17", replicas: 3, storage: 50Gi, backup: {to: {volume: {}}}}`)
+		for range 12 {
+			w.pass()
+		}
+		if now := w.revisions(); now["a"] == before["a"] {
+			t.Error("a change of the place of backups would wait for the place that it replaces")
 		}
 	})
 }

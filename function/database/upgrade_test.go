@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/backup"
@@ -389,4 +390,25 @@ func TestUpgradeBackup(t *testing.T) {
 	w.until(func() bool {
 		return w.request.Observed[names.BackupNowPrefix+backup.NowName(backup.FirstBackup)] != nil
 	})
+}
+
+// TestUpgradeAwaitsArchive: the tail of the former generation would be on the volume of a leader that never archives again.
+func TestUpgradeAwaitsArchive(t *testing.T) {
+	w := restorable(t)
+	w.backup.Archive, w.backup.Message = observev1alpha1.ArchiveFailing, "no connection to the bucket"
+	w.edit(atVersion("18", ""))
+	message := w.says("Upgraded", string(v1alpha1.ReasonAwaitingArchive))
+	for range 4 {
+		w.pass()
+	}
+	if step := w.remembers().Step; step == nil || step.Phase != v1alpha1.RestoreFilling {
+		t.Errorf("the step is %+v", step)
+	}
+	for _, part := range []string{"no connection to the bucket", "ArchiveHealthy", "spec.backup.enabled to false"} {
+		if !strings.Contains(message, part) {
+			t.Errorf("want %q in %q", part, message)
+		}
+	}
+	w.backup.Archive = observev1alpha1.ArchiveOK
+	w.until(w.active(2))
 }

@@ -151,14 +151,18 @@ func (d *Definition) Fields() map[string]any {
 }
 
 // Decode a spec with the defaults of the schema, and report the problems of it. It is false when nothing can be decoded.
-func Decode[T any](d *Definition, name string, spec map[string]any, objects ...string) (T, []check.Problem, bool) {
-	var into, none T
-	e, err := d.evaluate(name, spec, objects)
+func Decode[T any, P interface {
+	*T
+	DeepCopy() *T
+}](d *Definition, name string, spec map[string]any, objects ...string) (T, []check.Problem, bool) {
+	var none T
+	e, err := d.evaluate(name, spec, objects, func(defaulted []byte) (any, error) {
+		into := new(T)
+		return P(into), kjson.Unmarshal(defaulted, into)
+	})
 	if err == nil {
-		err = kjson.Unmarshal(e.spec, &into)
-	}
-	if err == nil {
-		return into, e.problems, true
+		into, _ := e.decoded.(P) // One definition has one type.
+		return *into.DeepCopy(), e.problems, true
 	}
 	if len(e.problems) == 0 {
 		e.problems = check.Errors(field.ErrorList{field.Invalid(field.NewPath("spec"), field.OmitValueType{},
@@ -167,17 +171,18 @@ func Decode[T any](d *Definition, name string, spec map[string]any, objects ...s
 	return none, e.problems, false
 }
 
-// evaluated is a spec with its defaults as JSON, and its problems.
+// evaluated is a spec with its defaults, decoded, and its problems.
 type evaluated struct {
-	spec     []byte
+	decoded  any
 	problems []check.Problem
 }
 
-// maxBytes of specs that are remembered, several thousand of usual size.
-const maxBytes = 8 << 20
+// maxBytes of specs that are remembered, as JSON: several thousand of usual size. Decoded they take about three times as much.
+const maxBytes = 4 << 20
 
 // evaluate a spec once: the rules cost more than all the rest of a plan, and most calls are about a spec that has not changed.
-func (d *Definition) evaluate(name string, spec map[string]any, objects []string) (evaluated, error) {
+// A spec that cannot be decoded is not remembered.
+func (d *Definition) evaluate(name string, spec map[string]any, objects []string, decode func([]byte) (any, error)) (evaluated, error) {
 	raw, err := json.Marshal(spec)
 	if err != nil {
 		return evaluated{}, err
@@ -190,15 +195,18 @@ func (d *Definition) evaluate(name string, spec map[string]any, objects []string
 		return e, nil
 	}
 	whole := d.Defaulted(spec, objects...)
-	if e.spec, err = json.Marshal(whole); err != nil {
+	if raw, err = json.Marshal(whole); err != nil {
 		return evaluated{}, err
 	}
 	e.problems = check.Errors(d.Check(name, whole))
+	if e.decoded, err = decode(raw); err != nil {
+		return e, err
+	}
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	if d.bytes += len(e.spec); d.bytes > maxBytes {
+	if d.bytes += len(raw); d.bytes > maxBytes {
 		clear(d.evaluated)
-		d.bytes = len(e.spec)
+		d.bytes = len(raw)
 	}
 	d.evaluated[key] = e
 	return e, nil

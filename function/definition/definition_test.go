@@ -29,15 +29,27 @@ func parse(t *testing.T, text string) map[string]any {
 	return m
 }
 
-func TestDecode(t *testing.T) {
-	type spec struct {
-		Image    string `json:"image"`
-		Replicas int32  `json:"replicas"`
-		Port     int32  `json:"port"`
-		Probes   *struct {
-			StartupSeconds int32 `json:"startupSeconds"`
-		} `json:"probes"`
+// spec has some fields of the one of an Algorithm.
+type spec struct {
+	Image    string `json:"image"`
+	Replicas int32  `json:"replicas"`
+	Port     int32  `json:"port"`
+	Probes   *struct {
+		StartupSeconds int32 `json:"startupSeconds"`
+	} `json:"probes"`
+}
+
+// DeepCopy of a spec.
+func (s *spec) DeepCopy() *spec {
+	out := *s
+	if s.Probes != nil {
+		probes := *s.Probes
+		out.Probes = &probes
 	}
+	return &out
+}
+
+func TestDecode(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		object   string
@@ -49,6 +61,11 @@ func TestDecode(t *testing.T) {
 			reason: "What a spec leaves out has the default of the schema.",
 			object: "{spec: {image: x, replicas: 3.0}}",
 			want:   spec{Image: "x", Replicas: 3, Port: 8080}, ok: true,
+		},
+		"Null": {
+			reason: "A block that is null asks for nothing.",
+			object: "{spec: {image: x, rollout: null, lifecycle: {soak: 1m}}}",
+			want:   spec{Image: "x", Port: 8080}, ok: true,
 		},
 		"Bound": {
 			reason:   "A value out of bounds is named with the bounds, and decoded nevertheless.",
@@ -69,9 +86,9 @@ func TestDecode(t *testing.T) {
 		},
 		"Enum": {
 			reason:   "All values of an enum are named.",
-			object:   "{spec: {image: x, model: {from: ftp}}}",
+			object:   "{spec: {image: x, model: {uri: 'oci://a', delivery: Copy}}}",
 			want:     spec{Image: "x", Port: 8080},
-			problems: []string{`spec.model.from: "ftp": must be registry, s3, oci or volume`}, ok: true,
+			problems: []string{`spec.model.delivery: "Copy": must be ImageVolume or InitContainer`}, ok: true,
 		},
 		"Twice": {
 			reason:   "An item of a map that is there twice is named by its key.",
@@ -87,7 +104,7 @@ func TestDecode(t *testing.T) {
 		},
 		"Transition": {
 			reason: "Rules about a change are those of the API server: there is nothing to compare with.",
-			object: "{spec: {image: x, model: {from: s3, s3: {uri: 's3://a1/b'}, cache: {size: 1Gi}}}}",
+			object: "{spec: {image: x, model: {uri: s3://a1/b, cache: {size: 1Gi}}}}",
 			want:   spec{Image: "x", Port: 8080}, ok: true,
 		},
 	}

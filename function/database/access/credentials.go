@@ -35,6 +35,7 @@ func Credential(d *compose.Draft, s *facts.Cluster, remember string) {
 	if spec != "" {
 		m.WithAnnotations(map[string]string{names.AnnotationAccepted: spec})
 	}
+	m.WithAnnotations(s.NoteSettings(nil))
 	d.Require(names.AccessCredential, credential(m, credentialsv1alpha1.CredentialParameters{
 		Keys: []credentialsv1alpha1.Key{{
 			Name: names.KeyPassword,
@@ -70,7 +71,8 @@ func Consumers(d *compose.Draft, s *facts.Cluster) {
 
 // connection of a consumer: one name that resolves to the right member, and all members, for clients that find it themselves.
 func connection(s *facts.Cluster, c v1alpha1.Consumer) *credentialsv1alpha1.Connection {
-	port, readOnly := s.Traits.Ports.Client, c.Access == v1alpha1.ConsumerReadOnly
+	// Slots are the leader's.
+	port, readOnly := s.Traits.Ports.Client, c.Access == v1alpha1.ConsumerReadOnly && !c.Replication
 	own := s.Engine.Connection(readOnly)
 	connection := &credentialsv1alpha1.Connection{
 		Type:        own.Type,
@@ -94,7 +96,7 @@ func connection(s *facts.Cluster, c v1alpha1.Consumer) *credentialsv1alpha1.Conn
 	endpoint := func(name, host string) {
 		connection.Endpoints = append(connection.Endpoints, credentialsv1alpha1.Endpoint{Name: name, Host: credentialsv1alpha1.Host(host), Port: port})
 	}
-	if s.Pooled() {
+	if s.Pooled() && !c.Replication {
 		endpoint(names.SuffixPooler, s.Host(names.SuffixPooler))
 	}
 	if host := s.ExternalHost(); host != "" {
@@ -104,6 +106,17 @@ func connection(s *facts.Cluster, c v1alpha1.Consumer) *credentialsv1alpha1.Conn
 		connection.Host = credentialsv1alpha1.Host(s.Host(names.SuffixRO))
 	}
 	return connection
+}
+
+// Replicators are the logins of consumers that may read changes, of each consumer both.
+func Replicators(s *facts.Cluster) []string {
+	var logins []string
+	for _, c := range s.Spec.Consumers {
+		if c.Replication {
+			logins = append(logins, facts.Login(c.Name), alternate(c.Name))
+		}
+	}
+	return logins
 }
 
 // Logins makes databases, logins and grants once the provider has an identity to make them with.

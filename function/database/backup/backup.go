@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/engine"
 	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/database/memory"
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
@@ -21,7 +21,6 @@ import (
 // consumer's.
 const (
 	hoursOfNight        = 6
-	Deadline            = 6 * time.Hour
 	suffixDays          = "d"
 	partOfStorage       = 5
 	maxRetention        = 9999
@@ -78,14 +77,42 @@ func File(s *facts.Cluster) *engine.Backup {
 	}
 	f := &engine.Backup{
 		Enabled: s.TakesBackups(), Stanza: Stanza(s), Path: repositoryOf(s.Namespace, s.Name), Repository: repositoryAddress(s), Queue: ArchiveBacklog(s),
+		UntilLow:     s.Spec.Backup.MaxArchiveBacklog == nil,
 		StartEmpty:   s.Spec.Backup.OnExisting == v1alpha1.ExistingLeft,
-		RestorePoint: string(s.Spec.Backup.RestorePoint), Encrypted: Key(s).Encrypted(), Verify: verifyFile(s),
+		RestorePoint: string(s.Spec.Backup.RestorePoint), Encrypted: Key(s).Encrypted(), Verify: verifyFile(s), Processes: parallel(s),
 	}
 	f.RetentionDays, f.RetentionFull = retention(s.Spec.Backup.Retention)
+	f.Former = formerStanzas(s)
 	for _, letter := range s.Expected() {
 		f.Members = append(f.Members, s.PodHost(letter))
 	}
 	return f
+}
+
+// formerStanzas are stanzas of generations that are no longer kept. While a restore or an upgrade is under way, or a restore is
+// requested, there are none: what it reads must not go.
+func formerStanzas(s *facts.Cluster) []string {
+	m := s.Memory
+	if r := s.Spec.Restore; m.Step != nil || s.Generation != m.Generation() || r != nil && pending(m, r) {
+		return nil
+	}
+	var former []string
+	for g := 1; g <= m.Last; g++ {
+		if g != s.Generation && !m.Keeps(g) {
+			former = append(former, StanzaOf(s, g))
+		}
+	}
+	return former
+}
+
+// pending reports whether a restore or its undo is requested and was not carried out.
+func pending(m memory.Memory, r *v1alpha1.DatabaseRestore) bool {
+	if r.Undo != "" {
+		done, _ := m.Restored(r.Undo)
+		return done.State != v1alpha1.RestoreUndone
+	}
+	_, done := m.Restored(r.ID)
+	return !done
 }
 
 // retention in days, or else as a number of full backups; both 0 when it is neither.
@@ -108,13 +135,19 @@ func Schedule(s *facts.Cluster) string {
 	return cmp.Or(s.Spec.Backup.Schedule, fmt.Sprintf("%d %d * * *", minute%60, minute/60))
 }
 
+// Pod inputs of a member that archives: the Secret of the place of backups, and their key.
+const (
+	InputPlace = "backup"
+	InputKey   = "backupKey"
+)
+
 // ArchivesAs is what of backups reaches the pods, for the revision.
 func ArchivesAs(s *facts.Cluster, e map[string]any) {
 	if Archives(s) {
-		e["backup"] = BucketSecret(s)
+		e[InputPlace] = BucketSecret(s)
 	}
 	if k := Key(s); Archives(s) && k.Encrypted() {
-		e["backupKey"] = k.Text()
+		e[InputKey] = k.Text()
 	}
 	if name := SourceSecret(s); name != "" {
 		e["source"] = name

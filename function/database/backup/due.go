@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/engine"
 	"github.com/capstan-dev/capstan/function/database/facts"
@@ -32,6 +33,42 @@ const (
 func FirstAgain(s *facts.Cluster) (time.Time, bool) {
 	_, ended, failed := Failure(s.Observed[names.BackupNowPrefix+NowName(FirstBackup)])
 	return ended.Add(firstBackupAgain), failed
+}
+
+// GapBackup is the id of the backup that follows a gap in the archive by itself.
+const GapBackup = "after a gap"
+
+// Gap reports whether changes are missing in the archive since the last backup began, so that only another backup makes the time
+// from now on restorable.
+func Gap(s *facts.Cluster) bool {
+	b := s.BackupReport()
+	dropped, began := facts.Stamp(b.Dropped), facts.Stamp(b.Began)
+	return s.TakesBackups() && b.Label != "" && dropped != nil && began != nil && dropped.After(began.Time)
+}
+
+// GapAgain is when a backup after a gap may be taken again, if the last one ended.
+func GapAgain(s *facts.Cluster) (time.Time, bool) {
+	job := s.Observed[names.BackupNowPrefix+NowName(GapBackup)]
+	if job == nil {
+		return time.Time{}, false
+	}
+	for _, end := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
+		c := compose.Condition(job.Map(), string(end))
+		if at := facts.Stamp(compose.Text(c, "lastTransitionTime")); at != nil && compose.Text(c, "status") == string(corev1.ConditionTrue) {
+			return at.Add(firstBackupAgain), true
+		}
+	}
+	return time.Time{}, false
+}
+
+// FollowsGap reports whether there has to be a Job for a backup after a gap: one that runs is kept until it ends, and one that
+// ended for a while, because the leader learns of the backup a moment later.
+func FollowsGap(s *facts.Cluster) bool {
+	again, ended := GapAgain(s)
+	if s.Observed[names.BackupNowPrefix+NowName(GapBackup)] != nil && !ended {
+		return true
+	}
+	return Gap(s) && s.BackupReport().Archive == observev1alpha1.ArchiveOK && !Past(s, again, ended)
 }
 
 // NowName of an id, which may be longer than there is room in a name.
@@ -64,7 +101,7 @@ func Due(s *facts.Cluster) (time.Time, bool) {
 	if !s.TakesBackups() || began == nil {
 		return time.Time{}, false
 	}
-	return dueAfter(began.Time, Schedule(s), Deadline)
+	return dueAfter(began.Time, Schedule(s), Deadline(s))
 }
 
 // dueAfter a time: when the next run of a schedule, which may take as long as a deadline, should have ended.
@@ -112,7 +149,7 @@ func VerifyLost(s *facts.Cluster) (time.Time, bool) {
 	if !Verifies(s) || began == nil {
 		return time.Time{}, false
 	}
-	return began.Add(VerifyDeadline), true
+	return began.Add(VerifyDeadline(s)), true
 }
 
 // VerifyDue is when the next verification should have ended. Before the first it is not known, but that a backup was there since.
@@ -128,11 +165,8 @@ func VerifyDue(s *facts.Cluster) (time.Time, bool) {
 	if from == nil {
 		return time.Time{}, false
 	}
-	return dueAfter(from.Time, VerifySchedule(s), VerifyDeadline)
+	return dueAfter(from.Time, VerifySchedule(s), VerifyDeadline(s))
 }
-
-// VerifyDeadline is how long a verification may take. The program in its pod ends by itself half an hour earlier, to report why.
-const VerifyDeadline = 12 * time.Hour
 
 // Verifies reports whether backups are verified.
 func Verifies(s *facts.Cluster) bool { return s.TakesBackups() && s.Spec.Backup.Verify != nil }

@@ -22,13 +22,13 @@ func SourceFile(s *facts.Cluster) *engine.Source {
 	case from.Database != nil:
 		return &engine.Source{
 			Path: repositoryOf(s.Namespace, from.Database.Name), Either: RepositoryHost(s.Namespace, from.Database.Name), At: facts.Moment(from.Database.At),
-			RestorePoint: string(from.Database.RestorePoint), Encrypted: SourceKey(s).Encrypted(),
+			RestorePoint: string(from.Database.RestorePoint), Encrypted: SourceKey(s).Encrypted(), Processes: parallel(s),
 		}
 	default:
 		b := from.Backup
 		return &engine.Source{
 			Path: repositoryOf(cmp.Or(b.Namespace, s.Namespace), b.Database), Stanza: b.Stanza, At: facts.Moment(b.At),
-			RestorePoint: string(b.RestorePoint), Encrypted: SourceKey(s).Encrypted(),
+			RestorePoint: string(b.RestorePoint), Encrypted: SourceKey(s).Encrypted(), Processes: parallel(s),
 		}
 	}
 }
@@ -83,6 +83,6 @@ func filledFrom(s *facts.Cluster) *engine.Source {
 	step := s.Memory.Step
 	return &engine.Source{
 		Path: repositoryOf(s.Namespace, s.Name), Repository: repositoryAddress(s), Stanza: StanzaOf(s, step.From), At: facts.Moment(step.At),
-		RestorePoint: string(step.RestorePoint), Encrypted: SourceKey(s).Encrypted(),
+		RestorePoint: string(step.RestorePoint), Encrypted: SourceKey(s).Encrypted(), Processes: parallel(s),
 	}
 }

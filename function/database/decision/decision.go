@@ -67,6 +67,7 @@ func decide(c *facts.Cluster) *Decision {
 	sit := order.Of(c, target)
 	m := switchover.Requested(c, sit)
 	sit.Applied, sit.Hibernated, sit.Moving, sit.Fenced, sit.Handing = podinputs.CoordinationApplied(c), c.Spec.Hibernated, switchover.Moving(c, m), c.Fenced(), c.Fence() != ""
+	sit.Unarchived = unarchived(c)
 	id := changeHash(c, target, sit, m)
 	sit.Gate, sit.Freeze = maintenance.GateOf(c.Spec.Maintenance, id, c.Now), maintenance.Frozen(c.Spec.Maintenance, c.Now)
 	var held hooks.State
@@ -83,6 +84,16 @@ func decide(c *facts.Cluster) *Decision {
 		d.Planned = podinputs.Effects(c, target, d.Holds)
 	}
 	return d
+}
+
+// unarchived is why changes that the leader has do not reach the archive, or "". A change of the place of backups does not wait for the
+// place that it replaces.
+func unarchived(c *facts.Cluster) string {
+	b := c.BackupReport()
+	if !c.TakesBackups() || b.Archive != observev1alpha1.ArchiveFailing || podinputs.MovesArchive(c) {
+		return ""
+	}
+	return cmp.Or(b.Message, "archiving fails")
 }
 
 // IsMemoryPending reports that the memory has to be recorded before there are members.

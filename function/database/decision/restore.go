@@ -102,7 +102,7 @@ func undoGate(s *facts.Cluster, w *Restoring, done memory.Done, ended bool) main
 	case !s.Memory.Keeps(done.From) || s.Memory.Generation() != done.To:
 		return maintenance.Gate{Reason: v1alpha1.ReasonRestoreImpossible, Message: fmt.Sprintf(
 			"spec.restore.undo: %q: generation %d is no longer kept, or clients were switched again since then: "+
-				"its backups are still in the bucket, in stanza %s; another Database can restore them with spec.from.backup", w.ID, done.From, backup.StanzaOf(s, done.From))}
+				"its backups are in the bucket for as long as spec.backup.retention says, in stanza %s; another Database can restore them with spec.from.backup", w.ID, done.From, backup.StanzaOf(s, done.From))}
 	default:
 		return maintenance.Gate{}
 	}

@@ -100,7 +100,7 @@ func upgradeGate(s *facts.Cluster, u *Upgrading, done memory.Done, ended bool) m
 			return impossible("spec.upgrade.undo: %q: no upgrade with this id switched clients: see status.upgrade.id", u.ID)
 		case !s.Memory.Keeps(done.From) || s.Memory.Generation() != done.To:
 			return impossible("spec.upgrade.undo: %q: generation %d is no longer kept, or clients were switched again since then: remove spec.upgrade.undo; "+
-				"its backups are still in the bucket, in stanza %s; another Database can restore them with spec.from.backup", u.ID, done.From, backup.StanzaOf(s, done.From))
+				"its backups are in the bucket for as long as spec.backup.retention says, in stanza %s; another Database can restore them with spec.from.backup", u.ID, done.From, backup.StanzaOf(s, done.From))
 		default:
 			return maintenance.Gate{}
 		}
@@ -178,6 +178,8 @@ func (s *Decision) MayFence() maintenance.Gate {
 		return s.Before.Hooks
 	case s.SwitchGate(v1alpha1.ReasonUpgradeWaiting).Closed():
 		return s.SwitchGate(v1alpha1.ReasonUpgradeWaiting)
+	case s.Before.Unarchived != "":
+		return maintenance.Gate{Reason: v1alpha1.ReasonAwaitingArchive, Message: "clients are switched " + s.Before.HoldsLeader(order.ActBackupsOff)}
 	case s.Seen.Paused:
 		return waits("failover is paused by hand: " + s.Traits.Resume)
 	case !order.AllHealthy(s.Cluster, s.Before):

@@ -39,13 +39,21 @@ type Versions interface {
 	CompareVersions(a, b string) int
 }
 
-// Fields of a spec that only the engine understands.
-type Fields interface {
+// Checks of fields of a spec that only the engine understands.
+type Checks interface {
 	// CheckConfig is about spec.config.
 	CheckConfig(s Server) []check.Problem
 
 	// CheckExtensions is about spec.extensions, of an image that has them.
 	CheckExtensions(s Server) []check.Problem
+
+	// CheckReplication is about spec.replication and consumers that read changes.
+	CheckReplication(s Server) []check.Problem
+}
+
+// Fields of a spec, and what the engine makes of them.
+type Fields interface {
+	Checks
 
 	// Reserved reports whether the server itself uses a name of a logical database.
 	Reserved(database string) bool
@@ -228,6 +236,11 @@ type Server struct {
 
 	// Pooled reports that there are poolers.
 	Pooled bool
+
+	// Slots report that the spec lists replication slots for consumers of changes, and Replicating names the consumers that may read
+	// changes.
+	Slots       bool
+	Replicating []string
 }
 
 // Coordinated is the Coordination that members got before, as far as Capstan depends on it.
@@ -302,4 +315,4 @@ type Watched struct {
 }
 
 // Alerts on the metrics of an engine, by what they are about.
-type Alerts struct{ Leader, Server, Archive, Standbys []Alert }
+type Alerts struct{ Leader, Server, Standbys []Alert }

@@ -17,12 +17,29 @@ type Member struct {
 	// Pooled reports that there are poolers.
 	Pooled bool
 
+	// Slots and Publications are what consumers of changes read, and Replicators the logins that may read them.
+	Slots        []Slot
+	Publications []Publication
+	Replicators  []string
+
 	// Backup says how backups are taken; nil when there never were any.
 	Backup *Backup
 
 	// From is the backup that the generation begins with, and Upgrade the upgrade; nil without one.
 	From    *Source
 	Upgrade *Upgrade
+}
+
+// A Slot keeps changes of a database until its consumer has read them.
+type Slot struct{ Name, Database, Plugin string }
+
+// A Publication names the tables of a database whose changes can be read.
+type Publication struct {
+	Name, Database string
+
+	// Tables as schema.table, sorted. AllTables are all there are, now and later.
+	Tables    []string
+	AllTables bool
 }
 
 // Backup says how backups are taken.
@@ -36,12 +53,17 @@ type Backup struct {
 
 	// Queue is how many bytes may wait for the archive before the oldest are dropped.
 	Queue int64
+	// UntilLow lets more wait than Queue as long as the volume is not nearly full.
+	UntilLow bool
 
 	// Members by the host names of their pods.
 	Members []string
 
 	// RetentionDays is how many days backups are kept, or RetentionFull how many full ones; the other one is 0.
 	RetentionDays, RetentionFull int
+
+	// Former are the names under which generations that are not kept any more left backups. They expire as well.
+	Former []string
 
 	// StartEmpty lets the Database begin without data although there are backups under its name.
 	StartEmpty bool
@@ -54,6 +76,9 @@ type Backup struct {
 
 	// Verify says what a restored backup has to prove; nil when backups are not verified.
 	Verify *Verify
+
+	// Processes of the backup tool at a time; 0 for as many as it has by itself.
+	Processes int64
 }
 
 // Source is the backup that a generation begins with.
@@ -71,6 +96,9 @@ type Source struct {
 
 	// Encrypted reports that the repository is encrypted, with a key that is mounted.
 	Encrypted bool
+
+	// Processes of the backup tool at a time; 0 for as many as it has by itself.
+	Processes int64
 }
 
 // Verify says how backups are verified.

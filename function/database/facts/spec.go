@@ -53,6 +53,12 @@ func (s *Cluster) Fields() engine.Server {
 	for _, d := range s.Spec.Databases {
 		f.Databases = append(f.Databases, d.Name)
 	}
+	f.Slots = s.Spec.Replication != nil && len(s.Spec.Replication.Slots) > 0
+	for _, c := range s.Spec.Consumers {
+		if c.Replication {
+			f.Replicating = append(f.Replicating, c.Name)
+		}
+	}
 	return f
 }
 
@@ -106,7 +112,7 @@ func (s *Cluster) Exports() bool { return *s.Spec.Monitoring.Enabled }
 // Synchronous reports whether a commit waits for another member.
 func (s *Cluster) Synchronous(holds bool) bool {
 	// Of a spec that cannot be read nothing was set.
-	return s.Headcount(holds) > 1 && s.Spec.Availability != nil && s.Spec.Availability.Durability != v1alpha1.DurabilityAsynchronous
+	return s.Copies(holds) > 1 && s.Spec.Availability != nil && s.Spec.Availability.Durability != v1alpha1.DurabilityAsynchronous
 }
 
 // Headcount is the number of members that the spec asks for. As long as no member may be removed, it is at least the number of
@@ -117,6 +123,12 @@ func (s *Cluster) Headcount(holds bool) int32 {
 		n = max(n, int32(len(s.Sets))) //nolint:gosec // At most nine.
 	}
 	return n
+}
+
+// Copies is the number of members that have the data: those that the spec asks for, and those that will be removed and exist. Each of
+// them may be promoted, so a commit has to wait for another one until the last of them is gone.
+func (s *Cluster) Copies(holds bool) int32 {
+	return max(s.Headcount(holds), int32(len(s.Sets))) //nolint:gosec // At most nine.
 }
 
 // Pooled reports whether there are poolers before the leader.

@@ -85,6 +85,9 @@ func (s *Cluster) wantedStorage(least, claimed resource.Quantity) (size resource
 		if err != nil || granted.Cmp(size) > 0 || m == nil || m.UsedPercent < 100-growth.WhenFreePercent || !isMeasured(m, granted) {
 			continue
 		}
+		if m.Diverged != "" {
+			continue // The member removes data that is kept beside its own before space is short.
+		}
 		if m.Fill != observev1alpha1.FillData {
 			held = s.Engine.Filling(s.Name, v.Member, m)
 			continue

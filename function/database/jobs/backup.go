@@ -86,6 +86,9 @@ func backupNow(d *compose.Draft, s *facts.Cluster) {
 	if again, failed := backup.FirstAgain(s); s.Leads() && s.Seen.Backup != nil && s.Seen.Backup.Asked && s.Seen.Backup.Label == "" && !backup.Past(s, again, failed) {
 		ids[backup.NowName(backup.FirstBackup)] = true
 	}
+	if backup.FollowsGap(s) {
+		ids[backup.NowName(backup.GapBackup)] = true
+	}
 	for name := range ids {
 		switch {
 		case s.Observed[names.BackupNowPrefix+name] != nil:
@@ -108,7 +111,7 @@ func backupJobSpec(s *facts.Cluster) *applybatchv1.JobSpecApplyConfiguration {
 		WithName("backup").
 		WithImage(s.Image.Name).
 		WithCommand(pods.MemberProgram, "backup").
-		WithResources(pods.Resources(resource.MustParse("100m"), resource.MustParse("128Mi"), resource.MustParse("512Mi"))).
+		WithResources(backupResources(s)).
 		WithVolumeMounts(
 			pods.Mount(names.VolumeTmp, "/tmp", false),
 			pods.Mount(names.VolumeConfig, "/etc/capstan/config", true),
@@ -122,5 +125,5 @@ func backupJobSpec(s *facts.Cluster) *applybatchv1.JobSpecApplyConfiguration {
 		pod.Containers[0].WithVolumeMounts(pods.Mount(names.VolumeBackup, "/etc/capstan/backup", true))
 		pods.WithKey(s, pod)
 	}
-	return jobSpec(pod, backupLabels(&s.Names), 2, backup.Deadline)
+	return jobSpec(pod, backupLabels(&s.Names), 2, backup.Deadline(s))
 }

@@ -90,13 +90,14 @@ func verifyJobSpec(s *facts.Cluster, id string) *applybatchv1.JobSpecApplyConfig
 	if id != "" {
 		command = append(command, "--id="+id)
 	}
+	if limit, longer := backup.VerifyLimit(s); longer {
+		command = append(command, "--limit="+limit.String())
+	}
 	pod := podOf(s, applycorev1.Container().
 		WithName("verify").
 		WithImage(repository.ReaderImage(s)).
 		WithCommand(command...).
-		WithResources(applycorev1.ResourceRequirements().
-			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("512Mi")}).
-			WithLimits(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Gi")})).
+		WithResources(verifyResources(s)).
 		WithVolumeMounts(
 			pods.Mount(names.VolumeTmp, "/tmp", false),
 			pods.Mount(names.VolumeData, "/data", false),
@@ -112,7 +113,7 @@ func verifyJobSpec(s *facts.Cluster, id string) *applybatchv1.JobSpecApplyConfig
 	pod.SecurityContext.WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 	pods.WithKey(s, pod)
 	// A backup that fails once fails again. A pod that had to make room does not count.
-	return jobSpec(pod, verifyLabels(&s.Names), 0, backup.VerifyDeadline).WithPodFailurePolicy(unlessEvicted())
+	return jobSpec(pod, verifyLabels(&s.Names), 0, backup.VerifyDeadline(s)).WithPodFailurePolicy(unlessEvicted())
 }
 
 // verifyPolicy lets no client reach pods that verify, and these pods only name servers and the bucket: its namespace when it is in

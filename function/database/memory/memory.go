@@ -168,7 +168,8 @@ func (m Memory) Text() string {
 type Recollection struct {
 	Memory Memory
 
-	// Known reports that the Secret was read, and Unread that its content cannot be parsed.
+	// Known reports that the Secret was read, and Unread that its content cannot be parsed, or is missing although there is more than
+	// the first generation.
 	Known, Unread bool
 
 	// The first is what the Secret has, and Pending is what it is about to have: until then nothing else is decided.
@@ -185,6 +186,8 @@ func Recall(q compose.Request) Recollection {
 	if o := q.Observed[names.AccessCredential]; o != nil && compose.Text(o.Map(), "status", "atProvider", "identity") != "" {
 		r.Told = compose.Text(o.Map(), "status", "atProvider", "remembered")
 		r.Unread = r.Told != "" && json.Unmarshal([]byte(r.Told), &r.Memory) != nil
+		// The memory is written before the second generation begins, and is never empty afterwards.
+		r.Unread = r.Unread || r.Told == "" && laterGenerations(q)
 		r.Known = !r.Unread
 		if desired := compose.Text(o.Map(), "spec", "forProvider", "remember"); desired != "" && desired != r.Told {
 			var next Memory
@@ -197,6 +200,19 @@ func Recall(q compose.Request) Recollection {
 		r.Memory = Memory{Active: guessed(q)}
 	}
 	return r
+}
+
+// laterGenerations reports whether there is more than the first generation, by the status or by the objects that exist.
+func laterGenerations(q compose.Request) bool {
+	if compose.Number(q.Composite.Map(), 0, "status", "generation", "active") > 1 {
+		return true
+	}
+	for resource := range q.Observed {
+		if g, ok := names.GenerationOf(resource); ok && g > 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // guessed generation: the one in the status, or else the first with members that are not stopped.

@@ -4,7 +4,6 @@ package monitoring
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/capstan-dev/capstan/function/database/backup"
 	"github.com/capstan-dev/capstan/function/database/engine"
@@ -12,7 +11,7 @@ import (
 )
 
 // backupAlerts of a Database that is backed up.
-func backupAlerts(s *facts.Cluster, archive []engine.Alert) []engine.Alert {
+func backupAlerts(s *facts.Cluster) []engine.Alert {
 	if !s.TakesBackups() {
 		return nil
 	}
@@ -20,12 +19,24 @@ func backupAlerts(s *facts.Cluster, archive []engine.Alert) []engine.Alert {
 	series := func(name string) string {
 		return fmt.Sprintf("%[1]s{exported_namespace=%[2]q,database=%[3]q} or %[1]s{namespace=%[2]q,database=%[3]q}", name, s.Namespace, s.Base())
 	}
-	alerts := append(slices.Clone(archive),
-		engine.Alert{
+	// The server's own counters take a discarded change for an archived one.
+	alerts := []engine.Alert{
+		{
+			Name: "DatabaseArchiveFailing", Severity: engine.SeverityPage, For: "5m",
+			Expr:    fmt.Sprintf("max((%s)) > 0", series("capstan_database_archive_failing")),
+			Summary: "Database %s in namespace %s cannot archive changes, which wait on the leader's volume and fill it: check the condition ArchiveHealthy.",
+		},
+		{
+			Name: "DatabaseArchiveGap", Severity: engine.SeverityPage, For: "5m",
+			Expr:    fmt.Sprintf("max((%s)) > 0", series("capstan_database_archive_gap")),
+			Summary: "Changes of Database %s in namespace %s are missing in the archive and cannot be restored until the next backup ends: check the condition PITRContinuous.",
+		},
+		{
 			Name: "DatabaseBackupOverdue", Severity: engine.SeverityTicket, For: "10m",
-			Expr:    fmt.Sprintf("time() - max(%s) > %.0f", series("capstan_database_last_backup_timestamp_seconds"), (backup.LongestPause(backup.Schedule(s)) + backup.Deadline).Seconds()),
+			Expr:    fmt.Sprintf("time() - max(%s) > %.0f", series("capstan_database_last_backup_timestamp_seconds"), (backup.LongestPause(backup.Schedule(s)) + backup.Deadline(s)).Seconds()),
 			Summary: "The last backup of Database %s in namespace %s is older than spec.backup.schedule allows: check the condition BackupFresh.",
-		})
+		},
+	}
 	if backup.IsOnVolume(s) {
 		alerts = append(alerts, engine.Alert{
 			Name: "DatabaseBackupVolumeLow", Severity: engine.SeverityTicket, For: "5m",
@@ -44,7 +55,7 @@ func backupAlerts(s *facts.Cluster, archive []engine.Alert) []engine.Alert {
 		},
 		engine.Alert{
 			Name: "DatabaseVerificationOverdue", Severity: engine.SeverityTicket, For: "10m",
-			Expr:    fmt.Sprintf("time() - max((%s)) > %.0f", series("capstan_database_last_verification_timestamp_seconds"), (backup.LongestPause(backup.VerifySchedule(s)) + backup.VerifyDeadline).Seconds()),
+			Expr:    fmt.Sprintf("time() - max((%s)) > %.0f", series("capstan_database_last_verification_timestamp_seconds"), (backup.LongestPause(backup.VerifySchedule(s)) + backup.VerifyDeadline(s)).Seconds()),
 			Summary: "No backup of Database %s in namespace %s was verified on time: check the Jobs of spec.backup.verify.",
 		})
 }

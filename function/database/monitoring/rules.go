@@ -15,6 +15,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
 	"github.com/capstan-dev/capstan/function/database/objects"
+	"github.com/capstan-dev/capstan/internal/runbook"
 )
 
 // Rules raise alerts, because no person watches conditions at night.
@@ -50,7 +51,7 @@ func alerts(s *facts.Cluster) []monitoringv1.Rule {
 			Summary: "A volume of Database %s in namespace %s is over 95 %% full, and the server is about to stop: raise spec.storage now.",
 		},
 	}
-	alerts := slices.Concat(own.Leader, volumes, own.Server, poolerAlerts(s, of), backupAlerts(s, own.Archive), own.Standbys)
+	alerts := slices.Concat(own.Leader, volumes, own.Server, poolerAlerts(s, of), backupAlerts(s), own.Standbys)
 	rules := make([]monitoringv1.Rule, 0, len(alerts))
 	for _, a := range alerts {
 		rules = append(rules, monitoringv1.Rule{
@@ -59,8 +60,9 @@ func alerts(s *facts.Cluster) []monitoringv1.Rule {
 			For:    new(monitoringv1.Duration(a.For)),
 			Labels: map[string]string{"severity": a.Severity, "namespace": s.Namespace, SeriesDatabase: s.Name},
 			Annotations: map[string]string{
-				"summary":     fmt.Sprintf(a.Summary, s.Name, s.Namespace),
-				"description": fmt.Sprintf("For details run: kubectl -n %s describe database %s", s.Namespace, s.Name),
+				"summary":          fmt.Sprintf(a.Summary, s.Name, s.Namespace),
+				"description":      fmt.Sprintf("For details run: kubectl -n %s describe database %s", s.Namespace, s.Name),
+				runbook.Annotation: runbook.URL(s.Settings.Alerts.RunbookPage, a.Name),
 			},
 		})
 	}

@@ -20,6 +20,10 @@ import (
 )
 
 // Services with the names of members, of the leader, and of the standbys. Members label themselves.
+//
+// The label alone decides who is the leader: it follows the leader's lock, and goes when another member takes that. Readiness must not take
+// the leader from its clients, because it depends on more than the server: on every container of the pod, and on probes that are late on a
+// busy node. It does decide which standbys have clients, because one that is far behind must have none.
 func Services(d *compose.Draft, s *facts.Cluster) {
 	pods := service(&s.Names, names.SuffixPods, nil, applycorev1.ServiceSpec().
 		WithClusterIP(corev1.ClusterIPNone).
@@ -30,7 +34,8 @@ func Services(d *compose.Draft, s *facts.Cluster) {
 		pods.Spec.Selector = map[string]string{names.LabelName: s.Traits.App, names.LabelInstance: s.Name}
 	}
 	d.Require(names.Pods, pods)
-	d.Require(names.ReadWrite, service(&s.Names, names.SuffixRW, map[string]string{observev1alpha1.LabelRole: observev1alpha1.RoleLabelLeader}, applycorev1.ServiceSpec()))
+	leader := map[string]string{observev1alpha1.LabelRole: observev1alpha1.RoleLabelLeader}
+	d.Require(names.ReadWrite, service(&s.Names, names.SuffixRW, leader, applycorev1.ServiceSpec().WithPublishNotReadyAddresses(true)))
 	d.Require(names.ReadOnly, service(&s.Names, names.SuffixRO, map[string]string{observev1alpha1.LabelRole: observev1alpha1.RoleLabelReplica}, applycorev1.ServiceSpec()))
 }
 
@@ -71,16 +76,18 @@ func External(d *compose.Draft, s *facts.Cluster) {
 		d.Remove(names.External)
 		return
 	}
-	selector := s.Selector()
-	selector[observev1alpha1.LabelRole] = observev1alpha1.RoleLabelLeader
-	if s.Pooled() {
-		selector = s.PoolerSelector()
-	}
 	spec := applycorev1.ServiceSpec().
 		WithType(corev1.ServiceTypeLoadBalancer).
 		WithExternalTrafficPolicy(corev1.ServiceExternalTrafficPolicyLocal).
-		WithSelector(selector).
 		WithPorts(ServicePort(s.Traits.App, s.Traits.Ports.Client))
+	if s.Pooled() {
+		spec.WithSelector(s.PoolerSelector())
+	} else {
+		// As of the Service of the leader.
+		spec.WithSelector(s.Selector()).
+			WithSelector(map[string]string{observev1alpha1.LabelRole: observev1alpha1.RoleLabelLeader}).
+			WithPublishNotReadyAddresses(true)
+	}
 	for _, r := range s.Spec.Expose.SourceRanges {
 		spec.WithLoadBalancerSourceRanges(string(r))
 	}

@@ -53,6 +53,38 @@ func TestGuards(t *testing.T) {
 			sit:    having(outdated(), func(s *Situation) { s.Handing = true }),
 			want:   Order{Reason: v1alpha1.ReasonUpgradeSwitching, Held: true},
 		},
+		"LeaderWhileArchiveFails": {
+			reason: "The leader does not hand over by Capstan's doing while changes wait on its volume for the archive.",
+			sit:    having(situated(leader("a").outdated(), follower("b")), func(s *Situation) { s.Unarchived = "no connection" }),
+			want:   Order{Reason: v1alpha1.ReasonAwaitingArchive, Held: true},
+		},
+		"StandbyWhileArchiveFails": {
+			reason: "A standby has nothing to archive.",
+			sit:    having(outdated(), func(s *Situation) { s.Unarchived = "no connection" }),
+			want:   Order{Change: "b", Reason: v1alpha1.ReasonRestarting},
+		},
+		"SingleWhileArchiveFails": {
+			reason: "A leader that is the only member leads again after its restart, with the same volume.",
+			sit:    having(situated(leader("a").outdated()), func(s *Situation) { s.Unarchived = "no connection" }),
+			want:   Order{Change: "a", Reason: v1alpha1.ReasonRestarting},
+		},
+		"BlockedWhileArchiveFails": {
+			reason: "What does not serve is repaired all the same.",
+			sit: having(situated(leader("a").stuck("ImagePullFailed").outdated(), follower("b")), func(s *Situation) {
+				s.Unarchived = "no connection"
+			}),
+			want: Order{Change: "a", Reason: v1alpha1.ReasonRestarting},
+		},
+		"RemovedLeaderWhileArchiveFails": {
+			reason: "A leader that is removed hands over, too.",
+			sit:    having(situated(follower("a"), leader("b").surplus()), func(s *Situation) { s.Unarchived = "no connection" }),
+			want:   Order{Reason: v1alpha1.ReasonAwaitingArchive, Held: true},
+		},
+		"RemovedStandbyWhileArchiveFails": {
+			reason: "A standby that is removed takes nothing with it.",
+			sit:    having(situated(leader("a"), follower("b"), follower("c").surplus()), func(s *Situation) { s.Unarchived = "no connection" }),
+			want:   Order{Remove: "c", Reason: v1alpha1.ReasonRemoving},
+		},
 		"HibernateStandbysFirst": {
 			reason: "The leader stops last, with every commit.",
 			sit:    having(situated(leader("a"), follower("b"), follower("c")), func(s *Situation) { s.Hibernated = true }),

@@ -113,6 +113,9 @@ type Situation struct {
 	// Moving reports that the leader is handing over.
 	Moving bool
 
+	// Unarchived is why changes that the leader has do not reach the archive, or "". Then only a person moves the leader.
+	Unarchived string
+
 	// Gate for members that serve, and Freeze its part that blocks everything.
 	Gate, Freeze maintenance.Gate
 
@@ -169,7 +172,7 @@ func (s Situation) Rolled() Order {
 		return Order{Reason: v1alpha1.ReasonSwitchingOver, Message: "waiting for the switchover to end: see the condition SwitchedOver"}
 	}
 	switch o := s.shrink(surplus); {
-	case o.Remove != "":
+	case o.Remove != "", o.Held:
 		return o
 	case len(outdated) == 0:
 		return s.waiting("the next member is removed when all remaining members are healthy")
@@ -209,6 +212,9 @@ func (s Situation) shrink(surplus []View) Order {
 	if slices.ContainsFunc(s.Views, func(v View) bool { return v.letter != last.letter && !v.Healthy() }) {
 		return Order{}
 	}
+	if why := s.HoldsLeader(ActMove); why != "" && last.Leading() {
+		return awaitsArchive(fmt.Sprintf("the leader, member %s, is removed %s", last.Name, why))
+	}
 	return Order{Remove: last.letter, Reason: v1alpha1.ReasonRemoving, Message: fmt.Sprintf("member %s is removed; its volume stays", last.Name)}
 }
 
@@ -237,7 +243,15 @@ func (s Situation) update(outdated []View) Order {
 	if next.Leading() && len(s.Views) > 1 && !slices.ContainsFunc(s.Views, s.CanLead) {
 		return s.waiting("the leader restarts when a standby with every commit, on a node that accepts pods, can become the leader")
 	}
+	if why := s.HoldsLeader(ActMove); why != "" && next.Leading() && len(s.Views) > 1 {
+		return awaitsArchive(fmt.Sprintf("the leader, member %s, restarts %s", next.Name, why))
+	}
 	return o
+}
+
+// awaitsArchive is the order of a leader that does not hand over yet.
+func awaitsArchive(message string) Order {
+	return Order{Reason: v1alpha1.ReasonAwaitingArchive, Message: message, Held: true}
 }
 
 // rank of a member in the order of changes.

@@ -83,6 +83,24 @@ func (s Situation) CanLead(v View) bool {
 		(!s.synchronous || v.Role == observev1alpha1.RoleSyncStandby)
 }
 
+// HoldsLeader is why the leader does not hand over by Capstan's doing, with the way out, or "". Another leader archives what it has
+// itself, and what waits on this volume may not be among it. Acts are what a person may set instead of correcting the archive.
+func (s Situation) HoldsLeader(acts string) string {
+	if s.Unarchived == "" {
+		return ""
+	}
+	return fmt.Sprintf("when changes reach the archive again, which now wait on the leader's volume (%s). Correct what the condition ArchiveHealthy "+
+		"names; to continue without it, set %s", s.Unarchived, acts)
+}
+
+// Acts by which a person decides that the leader hands over although archiving fails.
+const (
+	// ActBackupsOff ends the archive, and the gap is reported.
+	ActBackupsOff = "spec.backup.enabled to false"
+	// ActMove is a switchover, or that.
+	ActMove = "spec.switchover to a new id, or " + ActBackupsOff
+)
+
 // cannotLead is why a member cannot become the leader now, with the remedy, or "" when it can.
 func (s Situation) cannotLead(to string) string {
 	i := slices.IndexFunc(s.Views, func(v View) bool { return v.Name == to })

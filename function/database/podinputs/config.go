@@ -7,6 +7,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/access"
 	"github.com/capstan-dev/capstan/function/database/backup"
 	"github.com/capstan-dev/capstan/function/database/engine"
 	"github.com/capstan-dev/capstan/function/database/facts"
@@ -30,10 +31,23 @@ func CoordinationApplied(s *facts.Cluster) bool {
 // MemberFile is what the program in members has to know, for any engine.
 func MemberFile(s *facts.Cluster) engine.Member {
 	sorted := func(values []string) []string { return append([]string{}, slices.Sorted(slices.Values(values))...) }
-	return engine.Member{
+	m := engine.Member{
 		Databases: sorted(s.Fields().Databases), Extensions: sorted(s.Spec.Extensions), Volumes: volumesBefore(s), Pooled: s.Pooled(),
-		Backup: backup.File(s), From: backup.SourceFile(s), Upgrade: upgradeFile(s),
+		Backup: backup.File(s), From: backup.SourceFile(s), Upgrade: upgradeFile(s), Replicators: access.Replicators(s),
 	}
+	r := s.Spec.Replication
+	if r == nil {
+		return m
+	}
+	for _, c := range r.Slots {
+		m.Slots = append(m.Slots, engine.Slot{Name: c.Name, Database: c.Database, Plugin: c.Plugin})
+	}
+	for _, p := range r.Publications {
+		m.Publications = append(m.Publications, engine.Publication{
+			Name: p.Name, Database: p.Database, Tables: slices.Sorted(slices.Values(p.Tables)), AllTables: p.AllTables,
+		})
+	}
+	return m
 }
 
 // volumesBefore the first member was made. They are recorded once, because later every member has a volume.
@@ -69,9 +83,10 @@ func KnowsVolumes(s *facts.Cluster) bool {
 func Server(s *facts.Cluster, holds bool) engine.Server {
 	f, usable := s.Fields(), s.Sizes.Usable
 	f.Database, f.Scope, f.Namespace = s.Base(), s.Scope(), s.Namespace
-	f.Members, f.Memory, f.Storage = s.Headcount(holds), roomOfMembers(s), usable.Value()
+	f.Members, f.Memory, f.Storage = s.Copies(holds), roomOfMembers(s), usable.Value()
 	f.Profile, f.Synchronous = s.Spec.Availability.Profile, s.Synchronous(holds)
-	f.Strict = s.Spec.Availability.Durability == v1alpha1.DurabilityStrict && !s.AloneSinceUpgrade()
+	// Members that will be removed must not keep commits from ending.
+	f.Strict = s.Spec.Availability.Durability == v1alpha1.DurabilityStrict && !s.AloneSinceUpgrade() && s.Headcount(holds) > 1
 	f.Archives, f.Archiving, f.Restored = backup.Archives(s), s.TakesBackups(), backup.SourceFile(s) != nil
 	f.Followed, f.Fence, f.Pooled = s.Followed(), s.Fence(), s.Pooled()
 	// The pause of a fence is not by hand.

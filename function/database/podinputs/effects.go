@@ -12,6 +12,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/database/backup"
 	"github.com/capstan-dev/capstan/function/database/encoding"
 	"github.com/capstan-dev/capstan/function/database/engine"
 	"github.com/capstan-dev/capstan/function/database/facts"
@@ -62,6 +63,18 @@ func Effects(s *facts.Cluster, target string, holds bool) []v1alpha1.ChangeEffec
 		es = append(es, v1alpha1.ChangeEffect{Field: "spec.storage", Effect: v1alpha1.EffectGrow, Cause: v1alpha1.ChangedBySpec})
 	}
 	return gathered(es)
+}
+
+// MovesArchive reports whether the leader has yet to restart for another place of backups, or another key of them.
+func MovesArchive(s *facts.Cluster) bool {
+	set, ok := s.Sets[s.LetterOf(s.Seen.Leader)]
+	if !ok {
+		return false
+	}
+	was, known := written(set)
+	now := map[string]any{}
+	backup.ArchivesAs(s, now)
+	return known && (!encoding.Same(was.PodInputs[backup.InputPlace], now[backup.InputPlace]) || !encoding.Same(was.PodInputs[backup.InputKey], now[backup.InputKey]))
 }
 
 // grows reports whether a volume is smaller than spec.storage.

@@ -172,16 +172,17 @@ func serverContainer(s *facts.Cluster, letter string) *applycorev1.ContainerAppl
 		WithVolumeMounts(backupMounts(s)...))
 }
 
-// exporter of metrics. It comes by the socket, with the rights of a monitor.
+// exporter of metrics. It comes by the socket, with the rights of a monitor. Its memory grows with the number of databases and tables, so
+// that the limit is a multiple of what it takes at first.
 func exporter(s *facts.Cluster) *applycorev1.ContainerApplyConfiguration {
-	e, memory := s.Traits.Exporter, resource.MustParse("64Mi")
+	e, memory, most := s.Traits.Exporter, resource.MustParse("64Mi"), resource.MustParse("192Mi")
 	c := Hardened(applycorev1.Container().
 		WithName("exporter").
 		WithImage(s.Image.Name).
 		WithCommand(e.Command...).
 		WithArgs(e.Args...).
 		WithPorts(Port(names.PortMetrics, s.Traits.Ports.Metrics)).
-		WithResources(Resources(resource.MustParse("10m"), memory, memory)).
+		WithResources(Resources(resource.MustParse("10m"), memory, most)).
 		WithVolumeMounts(Mount(names.VolumeSocket, s.Traits.SocketDir, true)))
 	for _, name := range compose.SortedKeys(e.Env) {
 		c.WithEnv(Env(name, e.Env[name]))

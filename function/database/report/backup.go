@@ -112,10 +112,10 @@ func archiveHealthy(s *decision.Pass) xpv2.Condition {
 	case b.Archive == observev1alpha1.ArchiveFailing && backup.RepositoryDisk(s.Cluster).Disk == facts.DiskFull:
 		return no(v1alpha1.ReasonRepositoryFull, fmt.Sprintf(
 			"the backup volume (%s) is full; changes wait on the volume of the leader, at most %s, and cannot be restored yet: %s",
-			backup.RepositoryClaim(&s.Names), backlogText(s.Cluster), backup.RepositoryRoom(s.Cluster)))
+			backup.RepositoryClaim(&s.Names), waitsText(s.Cluster), backup.RepositoryRoom(s.Cluster)))
 	case b.Archive == observev1alpha1.ArchiveFailing:
 		return no(v1alpha1.ReasonArchiveFailing, fmt.Sprintf(
-			"archiving fails; changes wait on the volume of the leader, at most %s, and cannot be restored yet: %s", backlogText(s.Cluster), b.Message))
+			"archiving fails; changes wait on the volume of the leader, at most %s, and cannot be restored yet: %s", waitsText(s.Cluster), b.Message))
 	case b.Archive == observev1alpha1.ArchiveOK:
 		return yes(v1alpha1.ReasonArchiving, "changes reach the archive within a minute")
 	default:
@@ -125,6 +125,14 @@ func archiveHealthy(s *decision.Pass) xpv2.Condition {
 
 func backlogText(s *facts.Cluster) string {
 	return resource.NewQuantity(backup.ArchiveBacklog(s), resource.BinarySI).String()
+}
+
+// waitsText is how much waits for the archive at most.
+func waitsText(s *facts.Cluster) string {
+	if s.Spec.Backup.MaxArchiveBacklog != nil {
+		return backlogText(s)
+	}
+	return backlogText(s) + " once the volume is nearly full"
 }
 
 // pitrContinuous reports whether every moment since the last backup can be restored.
@@ -138,8 +146,8 @@ func pitrContinuous(s *decision.Pass) xpv2.Condition {
 		return unknown(v1alpha1.ReasonBackupUnknown, "the leader has not reported its backups yet: see the condition BackupFresh")
 	case dropped != nil && dropped.After(began.Time):
 		return no(v1alpha1.ReasonArchiveGap, fmt.Sprintf(
-			"more than %s waited for the archive, and the leader discarded the oldest changes: nothing between shortly before status.backup.gapAt and the next backup can be restored. "+
-				"Once the condition ArchiveHealthy is True, take a backup: set spec.backup.now to a new id", backlogText(s.Cluster)))
+			"some changes did not reach the archive, because backups were off, more than %s waited, or the leader changed before: nothing between shortly before status.backup.gapAt and the next backup can be restored. "+
+				"That backup begins by itself once the condition ArchiveHealthy is True", backlogText(s.Cluster)))
 	case dropped != nil && dropped.After(earliest.Time):
 		return yes(v1alpha1.ReasonContinuous,
 			"every moment since the last backup can be restored, and every earlier one except from shortly before status.backup.gapAt to the next backup after it")

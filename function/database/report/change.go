@@ -66,6 +66,8 @@ func stateOf(s *decision.Decision, c *v1alpha1.DatabaseChange, o order.Order) (v
 	case o.Held:
 	case s.Move != nil && s.Move.Gate.Closed():
 		message = s.Move.Gate.Message
+	case s.Move != nil && s.Move.Reason == v1alpha1.ReasonAwaitingArchive:
+		message = s.Move.Message
 	case !o.Touches() && o.Reason == v1alpha1.ReasonAwaitingTopology, o.Reason == v1alpha1.ReasonPaused:
 	case o.Done:
 		return v1alpha1.ChangeRunning, ""

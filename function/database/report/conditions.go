@@ -41,35 +41,56 @@ func available(s *decision.Pass) xpv2.Condition {
 	if c := fencedAvailability(s.Cluster); c.Status != "" {
 		return c
 	}
-	full, m := fullStop(s.Cluster), blocked(s.Cluster)
+	full, m, writable := fullStop(s.Cluster), blocked(s.Cluster), takesWrites(s.Cluster)
 	switch {
 	case order.Hibernated(s.Cluster):
 		return no(v1alpha1.ReasonHibernated, "members are stopped and keep their data: set spec.hibernated to false to start them")
-	case s.Leads() && s.Seen.Paused:
+	case writable && s.Seen.Paused:
 		return yes(v1alpha1.ReasonPaused,
 			"a leader takes writes, but no standby would replace it: failover is paused by hand; "+s.Traits.Resume)
-	case s.Leads():
+	case writable:
 		return yes(v1alpha1.ReasonLeading, "a leader takes writes")
-	case len(s.Sets) == 0 && len(s.Problems) > 0:
-		return no(s.Problems[0].Reason, "there are no members, because the spec is not accepted: see the condition Accepted")
-	case len(s.Sets) == 0 && members.Missing(s) != nil:
-		return no(members.Missing(s).Reason, members.Missing(s).Message)
 	case len(s.Sets) == 0:
-		return no(v1alpha1.ReasonMakingReady, "members are being created: see the condition Composed")
+		return withoutMembers(s)
 	case !s.HasTopology:
 		return unknown(v1alpha1.ReasonAwaitingTopology,
 			"the leader is unknown: check that provider-capstan runs; members continue without it")
 	case full != "":
 		return no(v1alpha1.ReasonStorageFull, full)
-	case m != nil:
+	case m != nil && (!s.Leads() || m.Name == s.Seen.Leader):
 		return no(xpv2.ConditionReason(m.Reason), about(*m))
 	case s.Seen.Phase == observev1alpha1.TopologyBootstrapping || s.Seen.Phase == observev1alpha1.TopologyEmpty:
 		return no(v1alpha1.ReasonBootstrapping, "members start for the first time")
+	case s.Leads():
+		return no(v1alpha1.ReasonNoLeader, fmt.Sprintf(
+			"member %s is the leader and takes no writes: its server starts again, or another member replaces it", s.Seen.Leader))
 	default:
 		return no(v1alpha1.ReasonNoLeader, fmt.Sprintf(
 			"there is no leader: a member that can becomes the leader within the time of spec.availability.profile; if none does, run kubectl logs -n %s -l %s=%s -c %s",
 			s.Namespace, observev1alpha1.LabelDatabase, s.Base(), s.Traits.App))
 	}
+}
+
+// withoutMembers is why there is no leader where no member was composed.
+func withoutMembers(s *decision.Pass) xpv2.Condition {
+	if len(s.Problems) > 0 {
+		return no(s.Problems[0].Reason, "there are no members, because the spec is not accepted: see the condition Accepted")
+	}
+	if m := members.Missing(s); m != nil {
+		return no(m.Reason, m.Message)
+	}
+	return no(v1alpha1.ReasonMakingReady, "members are being created: see the condition Composed")
+}
+
+// takesWrites reports whether a leader takes writes, as far as is known. Its server may have ended, while it holds the lock.
+func takesWrites(s *facts.Cluster) bool {
+	if !s.Leads() {
+		return false
+	}
+	ended := []string{observev1alpha1.MemberStarting, observev1alpha1.MemberStopped, observev1alpha1.MemberFailed}
+	return !slices.ContainsFunc(s.Seen.Members, func(m observev1alpha1.TopologyMember) bool {
+		return m.Name == s.Seen.Leader && !m.Ready && slices.Contains(ended, m.State)
+	})
 }
 
 // fencedAvailability reports whether writes are taken while clients are being switched to another generation, or nothing while they
@@ -110,7 +131,6 @@ func filtered(ms []observev1alpha1.TopologyMember, match func(observev1alpha1.To
 
 // highlyAvailable reports whether a standby can become the leader without losing commits.
 func highlyAvailable(s *decision.Pass) xpv2.Condition {
-	candidates, missing, m := candidates(s.Decision), missing(s.Cluster), blocked(s.Cluster)
 	switch {
 	case len(s.Problems) > 0 && len(s.Sets) == 0, !s.HasTopology && len(s.Sets) > 0:
 		return unknown(v1alpha1.ReasonAwaitingTopology, "the state of members is unknown: see the condition Available")
@@ -125,6 +145,19 @@ func highlyAvailable(s *decision.Pass) xpv2.Condition {
 		return no(v1alpha1.ReasonUpgradeSwitching, "no standby can become the leader while the data is upgraded: see the condition Upgraded")
 	case s.Seen.Paused:
 		return no(v1alpha1.ReasonPaused, "failover is paused by hand: "+s.Traits.Resume)
+	default:
+		return standbys(s)
+	}
+}
+
+// standbys that can become the leader, while one may.
+func standbys(s *decision.Pass) xpv2.Condition {
+	candidates, missing, m, lost := candidates(s.Decision), missing(s.Cluster), blocked(s.Cluster), lostStandby(s.Cluster)
+	switch {
+	case lost != nil && len(candidates) == 0:
+		return no(v1alpha1.ReasonStandbyLost, about(*lost))
+	case lost != nil:
+		return no(v1alpha1.ReasonStandbyLost, about(*lost)+"; another standby can become the leader")
 	case len(candidates) == 0 && m != nil:
 		return no(v1alpha1.ReasonNoStandby, about(*m))
 	case len(candidates) == 0:
@@ -138,6 +171,17 @@ func highlyAvailable(s *decision.Pass) xpv2.Condition {
 	default:
 		return yes(v1alpha1.ReasonStandbyInSync, "a standby can become the leader at once, with every acknowledged commit")
 	}
+}
+
+// lostStandby is a standby that cannot follow, because its leader has removed what it needs next; nil when there is none.
+func lostStandby(s *facts.Cluster) *observev1alpha1.TopologyMember {
+	i := slices.IndexFunc(s.Seen.Members, func(m observev1alpha1.TopologyMember) bool {
+		return m.Reason == string(v1alpha1.ReasonStandbyLost)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &s.Seen.Members[i]
 }
 
 // candidates that can become the leader at once: where commits are synchronous, the synchronous standbys, else standbys without lag.

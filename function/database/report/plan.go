@@ -52,7 +52,7 @@ func Plan(s *decision.Pass, d *compose.Draft) *compose.Plan {
 	}
 	p.TTL = ttl(s, d, p.Ready)
 	// A preview writes nothing, and shows what an edit will do.
-	preview := len(compose.List(s.Composite.Map(), "metadata", "managedFields")) == 0
+	preview := len(s.Composite.Managed()) == 0
 	d.Settle(p, preview)
 	return p
 }

@@ -66,7 +66,7 @@ func status(s *decision.Pass, d *compose.Draft) v1alpha1.DatabaseStatus {
 			PendingRestart: len(v.PendingRestart) > 0,
 			Updated:        v.Current && v.Settled && len(s.Problems)+len(s.Refused) == 0,
 		})
-		if v.Ready && v.State != observev1alpha1.MemberStarting {
+		if v.Ready && v.State != observev1alpha1.MemberStarting && v.State != observev1alpha1.MemberUnknown {
 			st.ReadyReplicas++
 		}
 		if v.Leading() {
@@ -162,6 +162,7 @@ func ttl(s *decision.Pass, d *compose.Draft, ready bool) time.Duration {
 	add(s.Order.Until, true)
 	add(backup.Due(s.Cluster))
 	add(backup.FirstAgain(s.Cluster))
+	add(backup.GapAgain(s.Cluster))
 	add(backup.VerifyLost(s.Cluster))
 	add(backup.VerifyDue(s.Cluster))
 	return pace(s, d, ready).TTL(s.Now, deadlines...)

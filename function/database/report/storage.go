@@ -139,7 +139,7 @@ func storageStatus(s *facts.Cluster) *v1alpha1.StorageStatus {
 	for _, v := range s.OnDisk.Volumes {
 		o := v1alpha1.VolumeStatus{Member: v.Member, Size: v.Granted}
 		if m := s.SeenMember(s.LetterOf(v.Member)).Volume; m != nil {
-			o.UsedPercent, o.Fill = m.UsedPercent, m.Fill
+			o.UsedPercent, o.Fill, o.Diverged = m.UsedPercent, m.Fill, facts.Stamp(m.Diverged)
 		}
 		st.Volumes = append(st.Volumes, o)
 	}

@@ -4,6 +4,7 @@
 package switchover
 
 import (
+	"fmt"
 	"slices"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -127,27 +128,37 @@ func Judge(s *facts.Cluster, m Move, sit order.Situation, o order.Order) *Move {
 	if m.Own {
 		m.Gate = sit.Gate
 	}
-	ill := func(v order.View) bool { return v.Exists && v.Current && !v.Healthy() }
-	switch {
-	case s.Spec.Hibernated || slices.ContainsFunc(sit.Views, func(v order.View) bool { return v.Stopped }):
-		m.Reason, m.Message = v1alpha1.ReasonHibernated, "members are stopped: set spec.hibernated to false"
-	case !sit.Known:
-		m.Reason, m.Message = v1alpha1.ReasonAwaitingTopology, order.UnknownMembers
-	case sit.Paused:
-		m.Reason, m.Message = v1alpha1.ReasonPaused, "failover is paused by hand: "+sit.Resume
-	case !sit.HasLeader:
-		m.Reason, m.Message = v1alpha1.ReasonNoLeader, "there is no leader: see the condition Available"
-	case o.Touches():
-		m.Reason, m.Message = v1alpha1.ReasonAwaitingCandidate, "a member is being changed: the switchover starts after that"
-	case m.Own && slices.ContainsFunc(sit.Views, ill):
-		m.Reason, m.Message = v1alpha1.ReasonAwaitingCandidate, "a member is not healthy: the switchover starts when it is"
-	default:
+	m.Reason, m.Message = obstacle(s, m, sit, o)
+	if m.Reason == "" {
 		if m.To, m.Message = sit.Candidate(m.From, m.To); m.Message != "" {
 			m.Reason = v1alpha1.ReasonAwaitingCandidate
 		}
 	}
 	m.Begin = m.Reason == "" && !m.Gate.Closed()
 	return &m
+}
+
+// obstacle to a move that begins now, whichever member is to lead, or nothing.
+func obstacle(s *facts.Cluster, m Move, sit order.Situation, o order.Order) (reason xpv2.ConditionReason, message string) {
+	ill := func(v order.View) bool { return v.Exists && v.Current && !v.Healthy() }
+	switch {
+	case s.Spec.Hibernated || slices.ContainsFunc(sit.Views, func(v order.View) bool { return v.Stopped }):
+		return v1alpha1.ReasonHibernated, "members are stopped: set spec.hibernated to false"
+	case !sit.Known:
+		return v1alpha1.ReasonAwaitingTopology, order.UnknownMembers
+	case sit.Paused:
+		return v1alpha1.ReasonPaused, "failover is paused by hand: " + sit.Resume
+	case !sit.HasLeader:
+		return v1alpha1.ReasonNoLeader, "there is no leader: see the condition Available"
+	case o.Touches():
+		return v1alpha1.ReasonAwaitingCandidate, "a member is being changed: the switchover starts after that"
+	case m.Own && sit.Unarchived != "":
+		return v1alpha1.ReasonAwaitingArchive, fmt.Sprintf("the leader, member %s, hands over %s", m.From, sit.HoldsLeader(order.ActMove))
+	case m.Own && slices.ContainsFunc(sit.Views, ill):
+		return v1alpha1.ReasonAwaitingCandidate, "a member is not healthy: the switchover starts when it is"
+	default:
+		return "", ""
+	}
 }
 
 // Moving reports whether the leader is handing over, without an outcome yet.

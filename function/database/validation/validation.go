@@ -21,11 +21,13 @@ import (
 var Checks = []func(*facts.Cluster) []check.Problem{
 	checkPlatform,
 	checkSettings,
+	checkAllowed,
 	checkVersion,
 	checkSize,
 	checkConfig,
 	checkExtensions,
 	checkDatabases,
+	checkReplication,
 	checkHooks,
 	checkNetwork,
 	checkBackup,
@@ -84,6 +86,8 @@ func checkSize(s *facts.Cluster) []check.Problem {
 func checkConfig(s *facts.Cluster) []check.Problem { return s.Engine.CheckConfig(s.Fields()) }
 
 func checkExtensions(s *facts.Cluster) []check.Problem { return s.ExtensionProblems(s.Fields()) }
+
+func checkReplication(s *facts.Cluster) []check.Problem { return s.Engine.CheckReplication(s.Fields()) }
 
 func checkDatabases(s *facts.Cluster) []check.Problem {
 	var ps []check.Problem

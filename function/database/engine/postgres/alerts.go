@@ -43,11 +43,6 @@ func (postgreSQL) Alerts(w engine.Watched) engine.Alerts {
 				Summary: "Database %s in namespace %s has used half of its transaction ids since the last VACUUM FREEZE: run one, or the server will refuse writes.",
 			},
 		},
-		Archive: []engine.Alert{{
-			Name: "DatabaseArchiveFailing", Severity: engine.SeverityPage, For: "5m",
-			Expr:    fmt.Sprintf("sum(increase(pg_stat_archiver_failed_count{%s}[10m])) > 0 unless sum(increase(pg_stat_archiver_archived_count{%s}[10m])) > 0", of, of),
-			Summary: "Database %s in namespace %s cannot archive its write-ahead log, which fills the leader's volume: check the condition ArchiveHealthy.",
-		}},
 	}
 	if w.Replicas > 1 {
 		a.Standbys = []engine.Alert{

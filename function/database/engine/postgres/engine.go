@@ -68,8 +68,8 @@ func (postgreSQL) Traits() engine.Traits {
 	}
 }
 
-// preloaded are extensions of our image whose library has to be loaded at the start.
-var preloaded = []string{extensionCron, "pg_stat_statements", "pgaudit"}
+// preloaded are extensions of our image whose library has to be loaded at the start, and libraries that are no extensions.
+var preloaded = []string{libraryExplain, extensionCron, "pg_stat_statements", extensionAudit}
 
 func (postgreSQL) Catalogue() ([]inputv1alpha1.DatabaseVersion, error) {
 	c, err := catalogue.Postgres()
@@ -108,6 +108,11 @@ func major(version string) int {
 func (postgreSQL) CheckConfig(s engine.Server) []check.Problem {
 	var ps []check.Problem
 	for _, name := range compose.SortedKeys(s.Config) {
+		if l := parameters[name].library; l != "" && s.Image.Version != "" && !slices.Contains(s.Image.Preload, l) {
+			ps = append(ps, check.Invalid("spec.config."+name, s.Config[name], fmt.Sprintf(
+				"needs the library %q: remove it, or ask the platform team for an image that has it (preload of database.images in the settings)", l)))
+			continue
+		}
 		if remedy := Check(name, s.Config[name], major(s.Image.Version), s.Extensions); remedy != "" && s.Image.Version != "" {
 			ps = append(ps, check.Invalid("spec.config."+name, s.Config[name], remedy))
 		}
@@ -127,6 +132,12 @@ func (postgreSQL) CheckConfig(s engine.Server) []check.Problem {
 
 // extensionCron lives in one database, which its parameters have to name.
 const extensionCron = "pg_cron"
+
+// extensionAudit logs what statements do.
+const extensionAudit = "pgaudit"
+
+// libraryExplain logs the plans of slow statements. It is no extension.
+const libraryExplain = "auto_explain"
 
 // CheckExtensions finds extensions that contradict the rest of the spec.
 func (postgreSQL) CheckExtensions(s engine.Server) []check.Problem {

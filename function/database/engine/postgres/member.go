@@ -14,13 +14,19 @@ import (
 func memberFile(m engine.Member) string {
 	c := pgmember.Config{
 		Databases: m.Databases, Extensions: m.Extensions, Volumes: m.Volumes, Pooled: m.Pooled,
-		From: (*pgmember.Source)(m.From), Upgrade: (*pgmember.Upgrade)(m.Upgrade),
+		From: (*pgmember.Source)(m.From), Upgrade: (*pgmember.Upgrade)(m.Upgrade), Replicators: m.Replicators,
+	}
+	for _, s := range m.Slots {
+		c.Slots = append(c.Slots, pgmember.Slot(s))
+	}
+	for _, p := range m.Publications {
+		c.Publications = append(c.Publications, pgmember.Publication(p))
 	}
 	if b := m.Backup; b != nil {
 		c.Backup = &pgmember.Backup{
-			Enabled: b.Enabled, Stanza: b.Stanza, Path: b.Path, Repository: b.Repository, Queue: b.Queue, Members: b.Members,
-			RetentionDays: b.RetentionDays, RetentionFull: b.RetentionFull, StartEmpty: b.StartEmpty, RestorePoint: b.RestorePoint,
-			Encrypted: b.Encrypted, Verify: verify(b.Verify),
+			Enabled: b.Enabled, Stanza: b.Stanza, Path: b.Path, Repository: b.Repository, Queue: b.Queue, UntilLow: b.UntilLow, Members: b.Members,
+			RetentionDays: b.RetentionDays, RetentionFull: b.RetentionFull, Former: b.Former, StartEmpty: b.StartEmpty, RestorePoint: b.RestorePoint,
+			Encrypted: b.Encrypted, Verify: verify(b.Verify), Processes: b.Processes,
 		}
 	}
 	return encoding.JSON(c)

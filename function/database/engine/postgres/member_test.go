@@ -20,15 +20,17 @@ func complete() engine.Member {
 	return engine.Member{
 		Databases: []string{"app", "audit"}, Extensions: []string{"pg_cron", "postgis"}, Volumes: &[]string{"orders-db-a"}, Pooled: true,
 		Backup: &engine.Backup{
-			Enabled: true, Stanza: "orders-db-3f2a9c1b-17", Path: "/shop/orders-db", Repository: "orders-db-repository.shop.svc", Queue: 10 << 30,
-			Members: []string{"orders-db-a-0.orders-db-pods.shop.svc"}, RetentionDays: 30, RetentionFull: 4, StartEmpty: true, RestorePoint: "before-v2",
+			Enabled: true, Stanza: "orders-db-3f2a9c1b-17", Path: "/shop/orders-db", Repository: "orders-db-repository.shop.svc", Queue: 10 << 30, UntilLow: true,
+			Members: []string{"orders-db-a-0.orders-db-pods.shop.svc"}, RetentionDays: 30, RetentionFull: 4, Former: []string{"orders-db-3f2a9c1b-16"}, StartEmpty: true, RestorePoint: "before-v2",
 			Encrypted: true, Verify: &engine.Verify{
 				Assertions: []engine.Assertion{{Database: "app", SQL: "select true"}}, MaxRestoreSeconds: 2700, Preload: []string{"pg_stat_statements"},
-			},
+			}, Processes: 4,
 		},
+		Slots: []engine.Slot{{Name: "cdc", Database: "app", Plugin: "pgoutput"}}, Replicators: []string{"feed", "feed-b"},
+		Publications: []engine.Publication{{Name: "changes", Database: "app", Tables: []string{"public.orders"}, AllTables: true}},
 		From: &engine.Source{
 			Path: "/shop/other", Repository: "other-repository.shop.svc", Either: "other-repository.shop.svc", Stanza: "other-1-16", At: &at,
-			RestorePoint: "v1", Encrypted: true,
+			RestorePoint: "v1", Encrypted: true, Processes: 4,
 		},
 		Upgrade: &engine.Upgrade{ID: "upgrade-17-18", From: "17", Database: "orders-db", Scope: "orders-db-3f2a9c1b", Member: "orders-db-g2-a"},
 	}
@@ -37,7 +39,7 @@ func complete() engine.Member {
 // TestMemberFile pins that every value reaches the field that the program in members reads it from.
 func TestMemberFile(t *testing.T) {
 	m := complete()
-	for _, part := range []any{m, *m.Backup, *m.Backup.Verify, m.Backup.Verify.Assertions[0], *m.From, *m.Upgrade} {
+	for _, part := range []any{m, *m.Backup, *m.Backup.Verify, m.Backup.Verify.Assertions[0], m.Slots[0], m.Publications[0], *m.From, *m.Upgrade} {
 		v := reflect.ValueOf(part)
 		for i := range v.NumField() {
 			if v.Field(i).IsZero() {

@@ -24,6 +24,8 @@ const (
 	memory   // an integer of unit, or with B, kB, MB, GB or TB
 	duration // an integer of unit, or with us, ms, s, min, h or d
 	zone     // a time zone
+	classes  // a list of words; a - before a word takes it away
+	word     // a name
 )
 
 // A parameter that a Database may set. Bounds and what needs a restart are what the servers report (postgres --describe-config,
@@ -55,6 +57,9 @@ type parameter struct {
 
 	// extension whose parameter it is.
 	extension string
+
+	// library whose parameter it is. Sessions load it as soon as one of its parameters is set.
+	library string
 }
 
 const (
@@ -86,6 +91,7 @@ func (p parameter) restarts() parameter           { p.restart = true; return p }
 func (p parameter) restartsUntil(v int) parameter { p.restart, p.restartUntil = true, v; return p }
 func (p parameter) from(v int) parameter          { p.since = v; return p }
 func (p parameter) of(e string) parameter         { p.extension = e; return p }
+func (p parameter) explains() parameter           { p.library = libraryExplain; return p }
 
 // parameters that a Database may set.
 var parameters = merged(map[string]parameter{
@@ -207,7 +213,27 @@ var parameters = merged(map[string]parameter{
 	"pg_stat_statements.max":           number(100, 1073741823).restarts().of("pg_stat_statements"),
 	"pg_stat_statements.track":         oneOf("none", "top", "all").of("pg_stat_statements"),
 	"pg_stat_statements.track_utility": parameter{kind: boolean}.of("pg_stat_statements"),
-}, alike(parameter{kind: boolean},
+	"pgaudit.log": parameter{kind: classes, values: []string{
+		"none", "all", "read", "write", "function", "role", "ddl", "misc", "misc_set",
+	}}.of(extensionAudit),
+	"pgaudit.log_level":                     oneOf("log", "notice", "info", "warning").of(extensionAudit),
+	"pgaudit.log_parameter_max_size":        number(0, maxInt).from(17).of(extensionAudit),
+	"pgaudit.role":                          parameter{kind: word}.of(extensionAudit),
+	"cron.log_min_messages":                 oneOf("info", "notice", "warning", "error", "log", "fatal", "panic").of(extensionCron),
+	"cron.max_running_jobs":                 number(1, 100).restarts().of(extensionCron),
+	"cron.timezone":                         parameter{kind: zone}.restarts().of(extensionCron),
+	"auto_explain.log_format":               oneOf("text", "xml", "json", "yaml").explains(),
+	"auto_explain.log_level":                oneOf("info", "notice", "warning", "log").explains(),
+	"auto_explain.log_min_duration":         lasting(ms, 0, maxInt).offAt(-1).explains(),
+	"auto_explain.log_parameter_max_length": amount(1, 0, maxInt).offAt(-1).from(17).explains(),
+	"auto_explain.sample_rate":              decimalOf(0, 1).explains(),
+}, alike(parameter{kind: boolean}.of(extensionAudit),
+	"pgaudit.log_catalog", "pgaudit.log_client", "pgaudit.log_parameter", "pgaudit.log_relation", "pgaudit.log_rows", "pgaudit.log_statement",
+	"pgaudit.log_statement_once",
+), alike(parameter{kind: boolean}.restarts().of(extensionCron), "cron.log_run", "cron.log_statement"), alike(parameter{kind: boolean}.of(extensionCron), "cron.launch_active_jobs"), alike(parameter{kind: boolean}.explains(),
+	"auto_explain.log_analyze", "auto_explain.log_buffers", "auto_explain.log_nested_statements", "auto_explain.log_settings",
+	"auto_explain.log_timing", "auto_explain.log_triggers", "auto_explain.log_verbose", "auto_explain.log_wal",
+), alike(parameter{kind: boolean},
 	"enable_bitmapscan", "enable_hashagg", "enable_hashjoin", "enable_incremental_sort", "enable_indexonlyscan",
 	"enable_indexscan", "enable_material", "enable_memoize", "enable_mergejoin", "enable_nestloop",
 	"enable_partition_pruning", "enable_partitionwise_aggregate", "enable_partitionwise_join", "enable_seqscan",
@@ -233,6 +259,18 @@ func merged(table map[string]parameter, others ...map[string]parameter) map[stri
 		maps.Copy(table, o)
 	}
 	return table
+}
+
+// ParametersOfLibraries are the names of parameters that the servers of a major version have only with an extension or a library, sorted.
+func ParametersOfLibraries(major int) []string {
+	var names []string
+	for name, p := range parameters {
+		if (p.extension != "" || p.library != "") && major >= p.since {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // Check a parameter that a Database sets. The remedy is empty when name and value are valid.
@@ -273,6 +311,9 @@ var booleans = []string{"on", "off", "true", "false", "yes", "no", "1", "0"}
 // zoneName is the name of a time zone, such as Europe/Zurich.
 var zoneName = regexp.MustCompile(`^[A-Za-z][-+A-Za-z0-9_]*(/[A-Za-z0-9][-+A-Za-z0-9_]*){0,2}$`)
 
+// roleName is the name of a role that needs no quotes.
+var roleName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+
 func (p parameter) accepts(value string) bool {
 	switch p.kind {
 	case boolean:
@@ -281,6 +322,12 @@ func (p parameter) accepts(value string) bool {
 		return slices.Contains(p.values, strings.ToLower(value))
 	case zone:
 		return zoneName.MatchString(value)
+	case word:
+		return roleName.MatchString(value)
+	case classes:
+		return !slices.ContainsFunc(strings.Split(value, ","), func(c string) bool {
+			return !slices.Contains(p.values, strings.TrimPrefix(strings.ToLower(strings.TrimSpace(c)), "-"))
+		})
 	default:
 		n, ok := p.parsed(value)
 		return ok && (n >= p.least && n <= p.most || p.hasOff && n == p.off)
@@ -330,6 +377,10 @@ func (p parameter) wanted() string {
 		return "must be one of " + strings.Join(p.values, ", ")
 	case zone:
 		return "must be the name of a time zone, for instance Europe/Zurich"
+	case word:
+		return "must be the name of a role: lower case letters, digits and _"
+	case classes:
+		return "must be a list of " + strings.Join(p.values, ", ") + "; a - before one takes it away"
 	case memory:
 		words = fmt.Sprintf("must be from %s to %s, with kB, MB or GB", size(p.least*float64(p.unit)), size(p.most*float64(p.unit)))
 	case duration:

@@ -27,7 +27,7 @@ func TestTable(t *testing.T) {
 	for _, major := range majors {
 		described := describe(t, major)
 		for name, p := range parameters {
-			if p.extension != "" {
+			if p.extension != "" || p.library != "" {
 				continue
 			}
 			d, there := described[name]
@@ -115,6 +115,13 @@ func TestCheck(t *testing.T) {
 		"Boolean":     {"Switches are on or off.", "geqo", "maybe", 17, nil, "must be on or off"},
 		"Extension":   {"Those of an extension need it.", "pg_stat_statements.max", "5000", 17, nil, `needs the extension "pg_stat_statements": add "pg_stat_statements" to spec.extensions`},
 		"Extended":    {"With it they are taken.", "pg_stat_statements.max", "5000", 17, []string{"pg_stat_statements"}, ""},
+		"Audit":       {"Classes are listed, and taken away with a minus.", "pgaudit.log", "all, -misc,-read", 17, []string{"pgaudit"}, ""},
+		"AuditClass":  {"Classes are those there are.", "pgaudit.log", "ddl, dml", 17, []string{"pgaudit"}, "must be a list of none, all, read, write, function, role, ddl, misc, misc_set; a - before one takes it away"},
+		"AuditRole":   {"A role is a name.", "pgaudit.role", "auditor'", 17, []string{"pgaudit"}, "must be the name of a role: lower case letters, digits and _"},
+		"AuditAlone":  {"Without the extension nothing would happen.", "pgaudit.log", "ddl", 17, nil, `needs the extension "pgaudit": add "pgaudit" to spec.extensions`},
+		"Cron":        {"Its jobs follow a zone.", "cron.timezone", "Europe/Zurich", 17, []string{"pg_cron"}, ""},
+		"CronHost":    {"Where it connects is Capstan's.", "cron.host", "example.org", 17, []string{"pg_cron"}, "is not a parameter that a Database can set: remove it; docs/database.md lists all that can be set"},
+		"Explain":     {"It is no extension.", "auto_explain.log_min_duration", "250ms", 17, nil, ""},
 		"Fraction":    {"A fraction is no whole number.", "max_connections", "100.5", 17, nil, "must be a number from 20 to 10000"},
 		"Injection":   {"A line break is no part of any value.", "timezone", "UTC\nfsync = off", 17, nil, "must be the name of a time zone, for instance Europe/Zurich"},
 	} {

@@ -25,6 +25,17 @@ const (
 
 // dynamic configuration, which Patroni keeps in the annotation config of the ConfigMap <scope>-config. Every member applies it.
 func (s Server) dynamic() map[string]any {
+	postgresql := map[string]any{
+		"use_pg_rewind": true,
+		"use_slots":     true,
+		"parameters":    s.parameters(),
+		"pg_hba":        s.access(),
+		"pg_ident":      s.identities(),
+	}
+	if s.Archives {
+		// Only a standby that its leader has outrun reads the archive.
+		postgresql["recovery_conf"] = map[string]any{"restore_command": members.Program + " fetch %f %p"}
+	}
 	c := map[string]any{
 		"ttl":           s.Pace.TTL,
 		"loop_wait":     s.Pace.LoopWait,
@@ -39,16 +50,14 @@ func (s Server) dynamic() map[string]any {
 		// Slots of members that are down are kept for this time.
 		"member_slots_ttl": "30min",
 		"synchronous_mode": false,
-		"postgresql": map[string]any{
-			"use_pg_rewind": true,
-			"use_slots":     true,
-			"parameters":    s.parameters(),
-			"pg_hba":        s.access(),
-			"pg_ident":      s.identities(),
-		},
+		"postgresql":       postgresql,
 	}
 	if s.Followed {
 		c["slots"] = map[string]any{members.FollowerSlot: map[string]any{"type": "physical"}}
+	}
+	if s.logical() {
+		// Patroni drops slots that it does not know as soon as no consumer reads them.
+		c["ignore_slots"] = []any{map[string]any{"type": "logical"}}
 	}
 	if s.Paused {
 		c["pause"] = true
@@ -189,6 +198,10 @@ func (s Server) access() []string {
 		"local all all reject",
 		"hostssl replication standby all cert map=members",
 		"hostssl postgres rewind all cert map=members",
+	}
+	if s.synchronizesSlots() {
+		// Standbys ask the leader for its slots of logical replication.
+		lines = append(lines, "hostssl postgres "+pgmember.RoleReplication+" all cert map=members")
 	}
 	closed := "postgres,standby,rewind,exporter"
 	if s.Pooled {

@@ -5,7 +5,6 @@ package postgres
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
@@ -62,6 +61,9 @@ func (postgreSQL) Restarted(before, after map[string]any) []v1alpha1.ChangeEffec
 	return effects
 }
 
+// withExtensions come from spec.extensions, and change when a member starts.
+var withExtensions = []string{"cron.database_name", "cron.use_background_workers", "shared_preload_libraries"}
+
 // Reloaded are the fields that another dynamic configuration comes from, without what needs a restart.
 func (e postgreSQL) Reloaded(r engine.Reload) []v1alpha1.ChangeEffect {
 	var was, now map[string]any
@@ -78,21 +80,22 @@ func (e postgreSQL) Reloaded(r engine.Reload) []v1alpha1.ChangeEffect {
 			add("spec.availability.profile", v1alpha1.ChangedBySpec)
 		case "synchronous_mode", "synchronous_node_count", "synchronous_mode_strict":
 			add("spec.availability.durability", v1alpha1.ChangedBySpec)
+		case "ignore_slots": // It comes with wal_level.
 		case "postgresql", "slots", "pause", "capstan_fence": // An upgrade reports itself.
 		default:
 			add(fieldCapstan, v1alpha1.ChangedByCapstan)
 		}
 	}
 	before, after := compose.Map(was, "postgresql"), compose.Map(now, "postgresql")
+	withLevel := !encoding.Same(was["ignore_slots"], now["ignore_slots"]) // They come with wal_level, and so does a line of pg_hba.
 	for _, key := range encoding.Differing(before, after) {
-		if key != "parameters" {
+		if key != "parameters" && (key != "pg_hba" || !withLevel) {
 			add(fieldCapstan, v1alpha1.ChangedByCapstan)
 		}
 	}
 	restarting := e.Restarting(r.Server)
 	for _, name := range encoding.Differing(compose.Map(before, "parameters"), compose.Map(after, "parameters")) {
-		_, restarts := restarting[name]
-		if restarts || e.NeedsRestart(name, r.Server.Version) || strings.HasPrefix(name, "cron.") || name == "shared_preload_libraries" {
+		if _, restarts := restarting[name]; restarts || e.NeedsRestart(name, r.Server.Version) || slices.Contains(withExtensions, name) {
 			continue // The effects of what members run report it.
 		}
 		field, cause := fieldOf(r, name)
@@ -109,6 +112,8 @@ func fieldOf(r engine.Reload, parameter string) (field, cause string) {
 	switch parameter {
 	case "max_wal_size", "min_wal_size", "max_slot_wal_keep_size", "wal_keep_size":
 		return "spec.storage", v1alpha1.ChangedBySpec
+	case "sync_replication_slots", "hot_standby_feedback", "session_preload_libraries":
+		return "spec.config", v1alpha1.ChangedBySpec // They come with wal_level, and with parameters of a library.
 	case "wal_sender_timeout", "wal_receiver_timeout":
 		return "spec.availability.profile", v1alpha1.ChangedBySpec
 	case "effective_cache_size", "maintenance_work_mem", "work_mem":

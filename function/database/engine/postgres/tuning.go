@@ -92,7 +92,19 @@ func (s Server) reloading() map[string]string {
 		"track_io_timing":             "on",
 	}
 	s.archiving(ps)
-	maps.Copy(ps, s.configured(false))
+	if s.synchronizesSlots() {
+		ps["sync_replication_slots"] = "on"
+		// Without it, the leader could remove rows of its catalogs that a slot on a standby still needs.
+		ps["hot_standby_feedback"] = "on"
+	}
+	own := s.configured(false)
+	for name := range own {
+		if l := parameters[name].library; l != "" {
+			// Sessions load it when they begin: no member restarts for it.
+			ps["session_preload_libraries"] = l
+		}
+	}
+	maps.Copy(ps, own)
 	return ps
 }
 
