@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/capstan-dev/capstan/images/companion/internal/failure"
@@ -21,14 +22,17 @@ const memory = 40 << 20
 type fetchCmd struct {
 	expectations
 
-	Source string   `help:"Where the model is: s3://bucket/prefix, mlflow-artifacts:/path, oci://reference or https://host/file."                             placeholder:"URI"                                          required:""`
-	Cache  string   `help:"Folder of the volume that models are kept on."                                                                                     placeholder:"DIR"                                          required:""`
-	Key    string   `help:"Name of the model's folder on the volume: lower case letters, digits and dashes. Another model, digest or size needs another key." placeholder:"KEY"                                          required:""`
-	Keep   []string `env:"KEEP_KEYS"                                                                                                                          help:"Keys of models that are never removed to make room." placeholder:"KEY"`
+	Source string   `help:"Where the model is: s3://bucket/prefix, gs://bucket/prefix, hf://organisation/repository@revision, https://host/file, mlflow-artifacts:/path or oci://reference." placeholder:"URI"                                          required:""`
+	Cache  string   `help:"Folder of the volume that models are kept on."                                                                                                                    placeholder:"DIR"                                          required:""`
+	Key    string   `help:"Name of the model's folder on the volume: lower case letters, digits and dashes. Another model, digest or size needs another key."                                placeholder:"KEY"                                          required:""`
+	Keep   []string `env:"KEEP_KEYS"                                                                                                                                                         help:"Keys of models that are never removed to make room." placeholder:"KEY"`
 
-	Endpoint    string `help:"URL of the S3 or MLflow server. Default: from the credentials."           placeholder:"URL"`
-	Region      string `help:"Region of the bucket. Default: from the credentials, and else us-east-1." placeholder:"REGION"`
-	Credentials string `help:"Folder with the keys of a Secret, a file each."                           placeholder:"DIR"`
+	Endpoint    string `help:"URL of the S3, Google, Hugging Face or MLflow server. Default: from the credentials." placeholder:"URL"`
+	Region      string `help:"Region of the bucket. Default: from the credentials, and else us-east-1."             placeholder:"REGION"`
+	Credentials string `help:"Folder with the keys of a Secret, a file each."                                       placeholder:"DIR"`
+
+	Registered bool   `help:"A model registry named the source: send username, password and token only to the servers of --trusted and of the credentials' own endpoint."`
+	Trusted    string `help:"URL of the server that credentials may be sent to although a model registry named it."                                                       placeholder:"URL"`
 
 	Pod      string        `env:"POD_UID" help:"What distinguishes this pod from others. With it, a container that starts again need not wait for itself." placeholder:"UID"`
 	Parallel int           `default:"8"   help:"Requests side by side."`
@@ -45,6 +49,9 @@ func (c *fetchCmd) Run(ctx context.Context, log *slog.Logger) error {
 	}
 	if err := c.validate(); err != nil {
 		return err
+	}
+	if strings.HasPrefix(c.Source, "http:") && c.Digest == "" {
+		return failure.New(failure.Invalid, "anyone on the way can replace what http:// downloads", "set spec.model.digest, or use https://")
 	}
 	credentials, err := source.ReadCredentials(c.Credentials)
 	if err != nil {
@@ -93,13 +100,14 @@ func (c *fetchCmd) fetch(ctx context.Context, log *slog.Logger, s *store.Store, 
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	log.Info("fetching", "source", c.Source, "key", c.Key)
+	log.Info("fetching", "source", source.Public(c.Source), "key", c.Key)
 	progress := transfer.NewProgress(ctx, log, c.Progress)
 	src, err := source.New(ctx, c.Source, source.Options{
 		Options: transfer.Options{
 			Retry: transfer.Retry{Limit: c.Patience, Log: log}, Parallel: c.Parallel, Progress: progress,
 		},
 		Endpoint: c.Endpoint, Region: c.Region, Credentials: credentials, MaxSize: c.Size, Log: log,
+		Registered: c.Registered, Trusted: c.Trusted,
 	})
 	if err != nil {
 		return err

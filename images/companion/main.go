@@ -12,6 +12,10 @@
 //
 //	companion warm-up --url=http://127.0.0.1:8080/predict --requests=50
 //
+// In pods of its own it takes the requests for an Algorithm that is asleep, and holds them until a replica serves:
+//
+//	companion hold --upstream=reco-slot-live.demo.svc:80 --analysis=reco --namespace=demo
+//
 // And for people and pipelines it prints a model's digest:
 //
 //	companion digest ./model
@@ -38,6 +42,7 @@ type cli struct {
 	Fetch  fetchCmd  `cmd:"" help:"Download a model onto a volume, unless it is there, and verify it."`
 	Verify verifyCmd `cmd:"" help:"Verify a model that is there."`
 	WarmUp warmUpCmd `cmd:"" help:"Send requests to a server until it is warm, and report whether it is." name:"warm-up"`
+	Hold   holdCmd   `cmd:"" help:"Hold requests for an Algorithm that is asleep, and wake it."`
 	Digest digestCmd `cmd:"" help:"Print the digest of a model in a folder."`
 
 	TerminationLog string `default:"/dev/termination-log" env:"TERMINATION_LOG" help:"File for the last words of a program that fails."`

@@ -54,10 +54,15 @@ func TestCommandLine(t *testing.T) {
 			args:   []string{"fetch", "--source=s3://models/reco", "--cache=.", "--key=reco", "--digest=md5:1"},
 			want:   `ModelInvalid: digest "md5:1" is none: write sha256:`,
 		},
+		"Plain": {
+			reason: "A version of the registry may be there, too.",
+			args:   []string{"fetch", "--source=http://example.org/m", "--cache=" + t.TempDir(), "--key=reco"},
+			want:   "ModelInvalid: anyone on the way can replace what http:// downloads: set spec.model.digest",
+		},
 		"Scheme": {
 			reason: "What cannot be downloaded is told with what can.",
-			args:   []string{"fetch", "--source=gs://models/reco", "--cache=" + t.TempDir(), "--key=reco"},
-			want:   `ModelInvalid: cannot download from "gs://models/reco": models come from s3://`,
+			args:   []string{"fetch", "--source=ftp://models/reco", "--cache=" + t.TempDir(), "--key=reco"},
+			want:   `ModelInvalid: cannot download from "ftp://models/reco": models come from s3://`,
 		},
 		"NoVolume": {
 			reason: "A mount that was forgotten.",

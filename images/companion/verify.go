@@ -70,7 +70,7 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 	case err != nil:
 		return unreadable(err)
 	case files == 0:
-		return failure.New(failure.NotFound, "the volume has no files where the model should be", "correct spec.model.volume.path, or fill the volume")
+		return failure.New(failure.NotFound, "the volume has no files where the model should be", "correct the path in spec.model.uri, or fill the volume")
 	case c.Size > 0 && size != c.Size:
 		return c.wrongSize(size)
 	}
@@ -90,7 +90,7 @@ func unreadable(err error) error {
 	if errors.Is(err, os.ErrNotExist) {
 		return &failure.Failure{
 			Reason: failure.NotFound, Cause: "the volume has nothing where the model should be", Err: err,
-			Remedy: "correct spec.model.volume.path, or fill the volume",
+			Remedy: "correct the path in spec.model.uri, or fill the volume",
 		}
 	}
 	return &failure.Failure{

@@ -37,6 +37,7 @@ type handler struct {
 	modelDigest string
 	host        string
 	metrics     *metrics
+	llm         *llm
 	behaviour   atomic.Pointer[Behaviour]
 	workers     workers
 	draining    atomic.Bool
@@ -126,24 +127,42 @@ func (h *handler) compute(ctx context.Context, input json.RawMessage) (Predictio
 		return Prediction{}, errInput
 	}
 	// A request that waits for a turn counts as in flight and takes longer, as clients see it.
-	if !h.workers.take(ctx) {
+	began, over := time.Now(), h.llm.wait()
+	took := h.workers.take(ctx)
+	over()
+	if !took {
 		return Prediction{}, ctx.Err()
 	}
 	defer h.workers.giveBack()
+	defer h.llm.run()()
 	b := *h.behaviour.Load()
-	timer := time.NewTimer(b.latency(h.random()))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+	if !pause(ctx, b.latency(h.random())) {
 		return Prediction{}, ctx.Err()
 	}
+	first := time.Now()
 	if b.fails(h.random(), time.Since(h.began)) {
+		h.llm.done(began, first, true)
 		return Prediction{}, errPrediction
 	}
+	if !pause(ctx, h.llm.rest()) {
+		return Prediction{}, ctx.Err()
+	}
+	h.llm.done(began, first, false)
 	s := b.shifted(score(input))
 	h.metrics.score.Observe(s)
 	return Prediction{Score: s, Input: input, Version: h.version, ModelDigest: h.modelDigest, Host: h.host}, nil
+}
+
+// pause for a time, and report whether the context was not done before.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func (h *handler) tell(w http.ResponseWriter, _ *http.Request) {

@@ -35,6 +35,9 @@ type Options struct {
 	FailAfterSeconds float64       `default:"0"          env:"FAIL_AFTER_SECONDS"                                                     help:"How many seconds after the start predictions begin to fail."`
 	ScoreShift       float64       `default:"0"          env:"SCORE_SHIFT"                                                            help:"What is added to every score, from -1 to 1."`
 	Workers          int           `default:"0"          env:"CONCURRENCY"                                                            help:"How many predictions are computed at a time. Others wait for their turn. 0 computes all at once."`
+	Metrics          string        `default:"Algorithm"  enum:"Algorithm,vLLM,SGLang"                                                 env:"METRICS"                                                                                                       help:"Metrics to expose: of an algorithm, or of a server of language models under its names."`
+	Tokens           int           `default:"16"         env:"TOKENS"                                                                 help:"With metrics of a server of language models: how many tokens an answer has. The first one takes the latency."`
+	TokenMs          float64       `default:"2"          env:"TOKEN_MS"                                                               help:"How long each further token takes, in milliseconds."`
 	ModelFile        string        `env:"MODEL_FILE"     help:"File of a model, which is read at the start. Answers name its digest." placeholder:"PATH"`
 	Start            time.Duration `default:"0s"         env:"START_DELAY"                                                            help:"How long to take before listening, as servers do that load a model."`
 	CrashAfter       time.Duration `default:"0s"         env:"CRASH_AFTER"                                                            help:"How long to serve before the program ends with an error. 0 serves until a signal ends it."`
@@ -97,6 +100,10 @@ func serve(ctx context.Context, log *slog.Logger, o Options, modelDigest string,
 		return err
 	}
 	h.modelDigest = modelDigest
+	if o.Metrics == serverVLLM || o.Metrics == serverSGLang {
+		h.metrics.hide()
+		h.llm = newLLM(o.Metrics, o.Tokens, time.Duration(o.TokenMs*float64(time.Millisecond)), h.metrics.registry)
+	}
 	// Clients of gRPC begin with HTTP/2, without TLS.
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)

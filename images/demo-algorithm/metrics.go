@@ -47,6 +47,13 @@ func newMetrics() *metrics {
 	return m
 }
 
+// hide them, because a server whose metrics are exposed instead has none of these names.
+func (m *metrics) hide() {
+	for _, c := range []prometheus.Collector{m.requests, m.duration, m.inFlight, m.score} {
+		m.registry.Unregister(c)
+	}
+}
+
 // measure counts and times what next answers.
 func (m *metrics) measure(next http.Handler) http.Handler {
 	return promhttp.InstrumentHandlerInFlight(m.inFlight,

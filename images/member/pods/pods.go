@@ -26,13 +26,13 @@ const AnnotationVolume = "capstan.dev/member-volume"
 
 // A Client for the pods of one Database.
 type Client struct {
-	rest                     rest.Interface
+	rest, stream             rest.Interface
 	namespace, pod, database string
 }
 
 // New Client for a member's pod.
 func New(k kube.Client, namespace, pod, database string) *Client {
-	return &Client{k.REST, namespace, pod, database}
+	return &Client{k.REST, k.Stream, namespace, pod, database}
 }
 
 // Annotate the member's pod with the JSON of a value; nil removes the annotation.
@@ -45,7 +45,7 @@ func (c *Client) Annotate(ctx context.Context, name string, value any) error {
 		}
 		text = string(raw)
 	}
-	if err := c.patch(ctx, c.pod, "annotations", name, text); err != nil {
+	if err := c.patch(ctx, c.pod, "annotations", name, text, ""); err != nil {
 		return fmt.Errorf("cannot write annotation %s: %w", name, err)
 	}
 	return nil
@@ -84,6 +84,9 @@ type Pod struct {
 	Stopping bool
 	// Started pods run, or did.
 	Started bool
+	// Reason that the member reports, if any, and whether its Patroni copies the data of another one.
+	Reason string
+	Copied bool
 	// Volume is what its volume holds, when it reported that.
 	Volume *volume.Content
 	// Fenced is what it reports of the fence that stopped it, when one did.
@@ -113,9 +116,21 @@ func (c *Client) List(ctx context.Context) ([]Pod, error) {
 		if err != nil {
 			return nil, err
 		}
+		one.Reason, one.Copied = stated(p)
 		out = append(out, one)
 	}
 	return out, nil
+}
+
+// stated by a pod: the reason of its report, and whether it is a copy that is being made. What cannot be understood says nothing.
+func stated(p corev1.Pod) (reason string, copied bool) {
+	var r members.Report
+	var s struct {
+		State string `json:"state"`
+	}
+	_ = json.Unmarshal([]byte(p.Annotations[members.AnnotationReport]), &r)
+	_ = json.Unmarshal([]byte(p.Annotations["status"]), &s)
+	return r.Reason, s.State == "creating replica"
 }
 
 // decode the JSON of an annotation, if the pod has it.
@@ -176,9 +191,13 @@ func (c *Client) get(ctx context.Context) (*corev1.Pod, error) {
 	return p, nil
 }
 
-// patch one label or annotation of a pod.
-func (c *Client) patch(ctx context.Context, pod, where, key string, value any) error {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{where: map[string]any{key: value}}})
+// patch one label or annotation of a pod. With a version, only if the pod still has it.
+func (c *Client) patch(ctx context.Context, pod, where, key string, value any, version string) error {
+	metadata := map[string]any{where: map[string]any{key: value}}
+	if version != "" {
+		metadata["resourceVersion"] = version
+	}
+	body, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return fmt.Errorf("cannot patch: %w", err)
 	}

@@ -3,6 +3,7 @@
 package pods
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -93,12 +94,63 @@ func TestLead(t *testing.T) {
 				got = append(got, path.Base(r.URL.Path)+"="+p.Labels[members.LabelRole])
 				answer(t, w, http.StatusOK, corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}})
 			})
-			wrote, err := c.SetRole(t.Context(), members.RoleLeader)
+			wrote, err := c.SetRole(t.Context(), members.RoleLeader, func(context.Context) error { return nil })
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" || wrote != tc.wrote {
 				t.Errorf("\n%s\nSetRole(...): wrote %t, -want, +got:\n%s", tc.reason, wrote, diff)
+			}
+		})
+	}
+}
+
+// TestLeadHoldsLock: the label follows the lock. Patroni alone takes a leader that was frozen for the leader.
+func TestLeadHoldsLock(t *testing.T) {
+	leader := pod("orders-b-0", "leader", `{"state":"running","role":"primary"}`)
+	leader.ResourceVersion = "42"
+	for name, tc := range map[string]struct {
+		reason    string
+		holds     []error
+		conflicts int
+		want      []string
+		fails     bool
+	}{
+		"Holder":   {"The holder takes the label from a pod as it was read.", []error{nil, nil}, 0, []string{"orders-b-0=@42", "orders-a-0=leader@"}, false},
+		"Another":  {"The lock is another's: nothing is touched.", []error{ErrNotHolder}, 0, nil, true},
+		"Lost":     {"The lock is lost at the same moment: the label is taken back.", []error{nil, ErrNotHolder}, 0, []string{"orders-b-0=@42", "orders-a-0=leader@", "orders-a-0=@"}, true},
+		"Changed":  {"The pod changed after it was read: all is read again.", []error{nil, nil, nil}, 1, []string{"orders-b-0=@42", "orders-b-0=@42", "orders-a-0=leader@"}, false},
+		"Overtake": {"It changed because another took the lock.", []error{nil, ErrNotHolder}, 1, []string{"orders-b-0=@42"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			conflicts := tc.conflicts
+			c := client(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodGet {
+					answer(t, w, http.StatusOK, corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: []corev1.Pod{leader}})
+					return
+				}
+				var p corev1.Pod
+				if err := json.NewDecoder(r.Body).Decode(&p); err != nil {
+					t.Error(err)
+				}
+				got = append(got, path.Base(r.URL.Path)+"="+p.Labels[members.LabelRole]+"@"+p.ResourceVersion)
+				if conflicts > 0 {
+					conflicts--
+					answer(t, w, http.StatusConflict, metav1.Status{
+						TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonConflict, Code: http.StatusConflict,
+					})
+					return
+				}
+				answer(t, w, http.StatusOK, corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}})
+			})
+			asked := 0
+			_, err := c.SetRole(t.Context(), members.RoleLeader, func(context.Context) error { asked++; return tc.holds[asked-1] })
+			if (err != nil) != tc.fails {
+				t.Errorf("%s: SetRole(...): got the error %v", tc.reason, err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: SetRole(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

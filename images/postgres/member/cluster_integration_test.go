@@ -25,6 +25,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -73,18 +74,29 @@ type cluster struct {
 	upgrade string          // that the second generation begins with
 	net     int             // second number of the addresses
 	sub     int             // third number of the addresses
+	ipv6    bool            // the one member has the one address of IPv6 that every machine has
 	letters []string
 	reaches []string // lines of /etc/hosts beyond those of members
 
 	mu      sync.Mutex
 	members map[string]*running
 	events  []leaders
+	locks   []locked
+}
+
+// locked is who held the leader's lock from a version of the API server's storage on.
+type locked struct {
+	version int64
+	holder  string
 }
 
 // leaders is who had the label of the leader from an instant on.
 type leaders struct {
 	at    time.Time
 	names []string
+	// got is who got it now, if any, and version that of the change.
+	got     string
+	version int64
 }
 
 // newCluster with the objects that a Database has, and no member yet.
@@ -140,6 +152,7 @@ func newClusterWith(t *testing.T, letters []string, adjust func(*cluster)) *clus
 		c.pod(l)
 	}
 	go c.follow(t.Context())
+	go c.followLock(t.Context())
 	t.Cleanup(func() {
 		for _, l := range c.letters {
 			if r := c.running(l); r != nil {
@@ -272,8 +285,12 @@ func (c *cluster) identify(letter string) layout.Names {
 			Scope: secondScope, Identity: identity, Version: strconv.Itoa(c.second.Major),
 		}
 	}
+	ip := fmt.Sprintf("127.%d.%d.%d", c.net, c.sub, 11+int(letter[0]-'a'))
+	if c.ipv6 {
+		ip = "::1"
+	}
 	return layout.Names{
-		Pod: name + "-0", Namespace: c.ns, IP: fmt.Sprintf("127.%d.%d.%d", c.net, c.sub, 11+int(letter[0]-'a')), Database: database, Name: name,
+		Pod: name + "-0", Namespace: c.ns, IP: ip, Database: database, Name: name,
 		Scope: scope, Identity: identity, Version: strconv.Itoa(c.server.Major),
 	}
 }
@@ -298,7 +315,7 @@ func (c *cluster) start(letter string) *running {
 		},
 	}
 	host, port, _ := net.SplitHostPort(c.api.address)
-	r := box.start(c.t, filepath.Join(c.logs, "log-"+letter), []string{
+	env := []string{
 		"POD_NAME=" + m.Pod, "POD_NAMESPACE=" + m.Namespace, "POD_IP=" + m.IP, "CAPSTAN_DATABASE=" + m.Database, "CAPSTAN_MEMBER=" + m.Name,
 		"CAPSTAN_SCOPE=" + m.Scope, "CAPSTAN_IDENTITY=" + m.Identity, "CAPSTAN_VERSION=" + m.Version,
 		"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port, "CAPSTAN_HEALTH_ADDRESS=" + m.Address(pgmember.PortHealth),
@@ -306,7 +323,11 @@ func (c *cluster) start(letter string) *running {
 		"PATRONI_POSTGRESQL_LISTEN=" + m.Address(pgmember.PortPostgres), "PATRONI_RESTAPI_LISTEN=" + m.Address(pgmember.PortPatroni),
 		// What a member says to itself comes from here, and from its own address elsewhere.
 		"PATRONI_RESTAPI_ALLOWLIST=127.0.0.1",
-	})
+	}
+	if c.ipv6 {
+		env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, "PATRONI_RESTAPI_") })
+	}
+	r := box.start(c.t, filepath.Join(c.logs, "log-"+letter), env)
 	c.mu.Lock()
 	c.members[letter] = r
 	c.mu.Unlock()
@@ -357,6 +378,10 @@ func (c *cluster) follow(ctx context.Context) {
 				has[p.Name] = true
 			}
 			now := leaders{at: time.Now()}
+			if leads {
+				now.got = p.Name
+				now.version, _ = strconv.ParseInt(p.ResourceVersion, 10, 64)
+			}
 			for n := range has {
 				now.names = append(now.names, n)
 			}
@@ -365,6 +390,69 @@ func (c *cluster) follow(ctx context.Context) {
 			c.mu.Unlock()
 		}
 		w.Stop()
+	}
+}
+
+// followLock is who holds the leader's lock: every change of it, in order.
+func (c *cluster) followLock(ctx context.Context) {
+	for ctx.Err() == nil {
+		w, err := c.client.CoreV1().ConfigMaps(c.ns).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + scope + "-leader"})
+		if err != nil {
+			return
+		}
+		for e := range w.ResultChan() {
+			cm, ok := e.Object.(*corev1.ConfigMap)
+			if !ok {
+				break
+			}
+			version, _ := strconv.ParseInt(cm.ResourceVersion, 10, 64)
+			c.mu.Lock()
+			c.locks = append(c.locks, locked{version, cm.Annotations["leader"]})
+			c.mu.Unlock()
+		}
+		w.Stop()
+	}
+}
+
+// holderAt a version of the API server's storage, in which all objects of a test are: who held the leader's lock.
+func (c *cluster) holderAt(version int64) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	holder := ""
+	for _, l := range c.locks {
+		if l.version <= version {
+			holder = l.holder
+		}
+	}
+	return holder
+}
+
+// labelFollowsLock: whoever gets the label of the leader holds the lock at that moment, or loses the label at once.
+func (c *cluster) labelFollowsLock() {
+	c.t.Helper()
+	time.Sleep(time.Second)
+	c.mu.Lock()
+	events := slices.Clone(c.events)
+	c.mu.Unlock()
+	for i, e := range events {
+		if e.got == "" {
+			continue
+		}
+		holder := c.holderAt(e.version)
+		if holder == e.got {
+			continue
+		}
+		until := time.Now()
+		for _, later := range events[i+1:] {
+			if !slices.Contains(later.names, e.got) {
+				until = later.at
+				break
+			}
+		}
+		c.t.Logf("%s got the label of the leader while %q held the lock, for %s", e.got, holder, until.Sub(e.at))
+		if until.Sub(e.at) > 500*time.Millisecond {
+			c.t.Errorf("%s had the label of the leader for %s while %q held the lock", e.got, until.Sub(e.at), holder)
+		}
 	}
 }
 

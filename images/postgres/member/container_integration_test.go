@@ -252,6 +252,9 @@ func (r *running) postmaster() int {
 func rootfs(t *testing.T) string {
 	t.Helper()
 	if os.Getuid() != 0 {
+		if os.Getenv("CAPSTAN_CI") != "" {
+			t.Fatal("containers need root")
+		}
 		t.Skip("containers need root")
 	}
 	if dir := os.Getenv("CAPSTAN_POSTGRES_ROOTFS"); dir != "" {

@@ -28,6 +28,12 @@
 //	capstan-member archive pg_wal/000000010000000000000003
 //	capstan-member backup
 //
+// Patroni runs it under the name pg_rewind, so that it keeps data that cannot follow before that is removed.
+//
+// A standby whose leader has removed what it needs next has it fetch that from the archive:
+//
+//	capstan-member fetch 000000010000000000000003 pg_wal/RECOVERYXLOG
+//
 // When backups go to a volume, a pod of its own serves it, and takes backups on request:
 //
 //	capstan-member repository
@@ -52,6 +58,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/agent"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/command"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/diverged"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 )
 
@@ -65,6 +72,7 @@ type cli struct {
 	BeforeStop command.BeforeStop `cmd:"" help:"Let clients of the poolers wait and stop PostgreSQL, if this member is the leader, as Patroni calls it before it does."`
 	Pooler     command.Pooler     `cmd:"" help:"Run a pooler until a signal ends it."`
 	Archive    command.Archive    `cmd:"" help:"Bring a file of the write-ahead log into the archive, as PostgreSQL calls it."`
+	Fetch      command.Fetch      `cmd:"" help:"Bring a file of the write-ahead log back from the archive, as PostgreSQL calls it."`
 	Backup     command.Backup     `cmd:"" help:"Take a backup, in a pod of its own."`
 	Verify     command.Verify     `cmd:"" help:"Restore the latest backup and prove that it is good, in a pod of its own."`
 	Repository command.Repository `cmd:"" help:"Serve a volume of backups until a signal ends it, in a pod of its own."`
@@ -78,6 +86,9 @@ type cli struct {
 const maxWords = 4096
 
 func main() {
+	if diverged.IsRewind(os.Args[0]) {
+		os.Exit(diverged.Rewind(os.Getenv("CAPSTAN_VERSION"), os.Args[1:], os.Stdout, os.Stderr))
+	}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 

@@ -133,6 +133,7 @@ func TestThreeMembers(t *testing.T) {
 	c.t = t
 	w.check(t)
 	c.oneLeader()
+	c.labelFollowsLock()
 	c.onePromotion()
 }
 

@@ -4,26 +4,32 @@ package source
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
 
 	"github.com/capstan-dev/capstan/images/companion/internal/failure"
+	"github.com/capstan-dev/capstan/images/companion/internal/model"
 )
 
-// Credentials are the keys of a Secret that a folder holds: the keys of the connection Secret of a Bucket, username and password or
-// token of a server, or the .dockerconfigjson of a registry of images.
+// Credentials are the keys of a Secret that a folder holds: the keys of the connection Secret of a Bucket, the key of a service
+// account of Google, username and password or token of a server, or the .dockerconfigjson of a registry of images.
 type Credentials struct {
 	Endpoint, Region, Bucket                   string
 	AccessKeyID, SecretAccessKey, SessionToken string
 	Username, Password, Token                  string
+	// ServiceAccountKey of Google, JSON.
+	ServiceAccountKey string
 	// CA are further authorities whose certificates count, PEM.
 	CA []byte
 	// Docker are the logins of a .dockerconfigjson by registry.
@@ -48,6 +54,8 @@ func ReadCredentials(dir string) (Credentials, error) {
 		"accessKeyId": &c.AccessKeyID, "secretAccessKey": &c.SecretAccessKey, "sessionToken": &c.SessionToken,
 		"username": &c.Username, "password": &c.Password, "token": &c.Token,
 		".dockerconfigjson": &docker,
+		// The second name is the one that KServe's users have in their Secrets.
+		"serviceAccountKey": &c.ServiceAccountKey, "gcloud-application-credentials.json": &c.ServiceAccountKey,
 	} {
 		value, err := os.ReadFile(filepath.Join(dir, key))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -112,6 +120,71 @@ func (c *Credentials) registry(host string) authn.Authenticator {
 		return authn.FromConfig(authn.AuthConfig{Username: c.Username, Password: c.Password})
 	}
 	return authn.Anonymous
+}
+
+// toward a server: the options without what is not for it. What a Secret has for one registry of images, what proves itself to
+// Google and keys that only sign are not sent to others in any case.
+func (o Options) toward(server *url.URL) Options {
+	c := &o.Credentials
+	if !o.Registered || names(o.Trusted, server) || names(c.Endpoint, server) {
+		return o
+	}
+	o.withheld = c.Token != "" || c.Username != ""
+	c.Token, c.Username, c.Password = "", "", ""
+	return o
+}
+
+// names reports whether a URL names a server, with TLS if the URL has it.
+func names(address string, server *url.URL) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Host != "" && u.Host == server.Host && (server.Scheme == u.Scheme || server.Scheme == schemeHTTPS)
+}
+
+// serverOf a source that username, password or token are sent to as they are. Servers of other sources are what the spec or the credentials
+// name in any case.
+func serverOf(scheme, uri string, o Options) (*url.URL, bool) {
+	var u *url.URL
+	var err error
+	switch scheme {
+	case "gs":
+		u, err = endpointOf(o, googleEndpoint, "Google Cloud Storage")
+	case "hf":
+		u, err = endpointOf(o, hubEndpoint, "a hub")
+	case schemeOCI:
+		var ref name.Reference
+		if ref, err = name.ParseReference(strings.TrimPrefix(uri, "oci://")); err == nil {
+			u = &url.URL{Scheme: schemeHTTPS, Host: ref.Context().RegistryStr()}
+		}
+	case schemeHTTPS, schemeHTTP:
+		u, err = url.Parse(uri)
+	default:
+		return nil, false
+	}
+	return u, err == nil
+}
+
+// unsigned is a source whose server the credentials are not sent to.
+type unsigned struct{ Source }
+
+// Size of the model.
+func (s unsigned) Size(ctx context.Context) (int64, bool, error) {
+	size, exact, err := s.Source.Size(ctx)
+	return size, exact, explained(err)
+}
+
+// Fetch the model.
+func (s unsigned) Fetch(ctx context.Context, folder *model.Folder) error {
+	return explained(s.Source.Fetch(ctx, folder))
+}
+
+// explained refusal of a server that credentials were not sent to.
+func explained(err error) error {
+	var refusal *failure.Failure
+	if !errors.As(err, &refusal) || refusal.Reason != failure.Forbidden {
+		return err
+	}
+	return failure.New(failure.Forbidden, refusal.Cause+"; the credentials were not sent, because only the model registry names this server",
+		"set the key endpoint of the Secret that spec.model.credentials names to the URL of this server, if they are for it")
 }
 
 // sign a request as a person or a program that shows a token.

@@ -24,11 +24,14 @@ import (
 	_ "golang.org/x/crypto/x509roots/fallback"
 )
 
+// dialTimeout of a connection.
+const dialTimeout = 15 * time.Second
+
 // newTransport returns what all sources speak HTTP with. Answers may take a while to begin.
 func newTransport(c *Credentials, begin time.Duration) (*http.Transport, error) {
 	t := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: 15 * time.Second}).DialContext,
+		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		TLSHandshakeTimeout:   15 * time.Second,
 		TLSClientConfig:       &tls.Config{MinVersion: tls.VersionTLS12},
 		ResponseHeaderTimeout: begin,
@@ -55,8 +58,18 @@ func newTransport(c *Credentials, begin time.Duration) (*http.Transport, error) 
 	return t, nil
 }
 
+// newClient returns what speaks HTTP with servers that may redirect. Answers may take a while to begin.
+func newClient(c *Credentials, begin time.Duration) (*http.Client, error) {
+	t, err := newTransport(c, begin)
+	if err != nil {
+		return nil, err
+	}
+	return new(guard).client(t), nil
+}
+
 // unanswered explains a request without an answer.
 func unanswered(err error) error {
+	var final *failure.Failure
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var wrong *tls.CertificateVerificationError
@@ -64,6 +77,8 @@ func unanswered(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return err
+	case errors.As(err, &final):
+		return final
 	case errors.As(err, &unknown), errors.As(err, &name), errors.As(err, &wrong):
 		return &failure.Failure{
 			Reason: failure.Unreachable, Cause: transfer.Plain(err), Err: err,
@@ -98,28 +113,43 @@ func refused(what string, status int, says string, after time.Duration) error {
 
 // retryAfter is how long a server wants to be left alone.
 func retryAfter(h http.Header) time.Duration {
-	seconds, err := strconv.Atoi(h.Get("Retry-After"))
-	if err != nil || seconds < 0 {
-		return 0
+	value := h.Get("Retry-After")
+	var wait time.Duration
+	if seconds, err := strconv.Atoi(value); err == nil {
+		wait = time.Duration(min(seconds, 60)) * time.Second
+	} else if at, err := http.ParseTime(value); err == nil {
+		wait = time.Until(at)
 	}
-	return min(time.Duration(seconds)*time.Second, time.Minute)
+	return min(max(wait, 0), time.Minute)
 }
 
 // A getter gets files from a server by plain HTTP.
 type getter struct {
 	client *http.Client
 	sign   func(r *http.Request)
+	// authorize a request beside sign, with what may expire, if it is not nil.
+	authorize func(r *http.Request) error
+	// encoding that the server may send what is stored in, "" for none.
+	encoding string
 	// explain turns the begin of an answer that is no success into what the server says.
 	explain func(body []byte) string
 }
 
 // get what a URL names, from an offset on. The answer's body has size-offset bytes if size is not negative.
 func (g *getter) get(ctx context.Context, address, what string, offset, size int64) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	req, err := http.NewRequestWithContext(followed(ctx), http.MethodGet, address, nil)
 	if err != nil {
 		return nil, invalid(what, "it is no URL")
 	}
 	g.sign(req)
+	if g.authorize != nil {
+		if err := g.authorize(req); err != nil {
+			return nil, err
+		}
+	}
+	if g.encoding != "" {
+		req.Header.Set("Accept-Encoding", g.encoding)
+	}
 	switch {
 	case offset > 0 && size > 0:
 		// Some registries know no range without an end.
@@ -159,18 +189,37 @@ func changed(what string) error {
 		"upload each version of a model under a name of its own")
 }
 
+// Schemes of web servers, and of registries of images.
+const (
+	schemeOCI   = "oci"
+	schemeHTTP  = "http"
+	schemeHTTPS = "https"
+)
+
+// web reports whether a scheme is one of a web server.
+func web(scheme string) bool { return scheme == schemeHTTPS || scheme == schemeHTTP }
+
+// Public part of a URI, for logs and messages: without user, password and query, which may hold a signature.
+func Public(uri string) string {
+	u, err := url.Parse(uri)
+	if err != nil || !web(u.Scheme) {
+		return uri
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
 // newWeb returns the one file that a URL names.
 func newWeb(u *url.URL, o Options) (Source, error) {
 	name := path.Base(u.Path)
 	if u.Host == "" || u.User != nil || name == "/" || name == "." {
-		return nil, invalid(u.Redacted(), "a URL of a file looks like https://host/path/file")
+		return nil, invalid(Public(u.String()), "a URL of a file looks like https://host/path/file")
 	}
-	t, err := newTransport(&o.Credentials, time.Minute)
+	client, err := newClient(&o.Credentials, time.Minute)
 	if err != nil {
 		return nil, err
 	}
-	what := strconv.Quote((&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String())
-	g := &getter{client: &http.Client{Transport: t}, sign: o.Credentials.sign, explain: func([]byte) string { return "" }}
+	what := strconv.Quote(Public(u.String()))
+	g := &getter{client: client, sign: o.Credentials.sign, explain: func([]byte) string { return "" }}
 	return &files{o: o.Options, list: func(ctx context.Context) ([]transfer.File, error) {
 		resp, err := g.get(ctx, u.String(), what, 0, -1)
 		if err != nil {
@@ -178,12 +227,6 @@ func newWeb(u *url.URL, o Options) (Source, error) {
 		}
 		_ = resp.Body.Close()
 		size := resp.ContentLength
-		return []transfer.File{{Path: name, Size: size, Open: func(ctx context.Context, offset int64) (io.ReadCloser, error) {
-			resp, err := g.get(ctx, u.String(), what, offset, size)
-			if err != nil {
-				return nil, err
-			}
-			return resp.Body, nil
-		}}}, nil
+		return []transfer.File{{Path: name, Size: size, Open: g.opener(u.String(), what, size)}}, nil
 	}}, nil
 }

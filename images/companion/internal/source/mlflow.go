@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"path"
 	"strconv"
@@ -41,9 +40,9 @@ func newMLflow(u *url.URL, o Options) (Source, error) {
 		endpoint = o.Credentials.Endpoint
 	}
 	base, err := url.Parse(strings.TrimRight(endpoint, "/"))
-	if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" {
+	if err != nil || base.Host == "" || !web(base.Scheme) {
 		return nil, failure.New(failure.Invalid, fmt.Sprintf("endpoint %s is not the URL of an MLflow server", strconv.Quote(endpoint)),
-			"set spec.model.registry.endpoint, or the key endpoint of the credentials")
+			"add ?endpoint= to spec.model.uri, or the key endpoint of the credentials")
 	}
 	if u.Host != "" && u.Host != base.Host {
 		return nil, invalid(u.String(), fmt.Sprintf("its server is not the endpoint %q", endpoint))
@@ -52,12 +51,12 @@ func newMLflow(u *url.URL, o Options) (Source, error) {
 	if err := model.ValidPath(root); err != nil {
 		return nil, invalid(u.String(), "it names no artifact")
 	}
-	t, err := newTransport(&o.Credentials, mlflowBegin)
+	client, err := newClient(&o.Credentials, mlflowBegin)
 	if err != nil {
 		return nil, err
 	}
 	m := &mlflow{
-		getter: getter{client: &http.Client{Transport: t}, sign: o.Credentials.sign, explain: mlflowSays},
+		getter: getter{client: client, sign: o.Credentials.sign, explain: mlflowSays},
 		base:   base.JoinPath("api/2.0/mlflow-artifacts/artifacts"),
 	}
 	return &files{o: o.Options, list: func(ctx context.Context) ([]transfer.File, error) { return m.all(ctx, root) }}, nil
@@ -157,13 +156,7 @@ func (m *mlflow) ls(ctx context.Context, dir string) ([]artifact, error) {
 
 func (m *mlflow) file(from, name string, size int64) transfer.File {
 	address := m.base.JoinPath(strings.Split(escaped(from), "/")...).String()
-	return transfer.File{Path: name, Size: size, Open: func(ctx context.Context, offset int64) (io.ReadCloser, error) {
-		resp, err := m.get(ctx, address, strconv.Quote("mlflow-artifacts:/"+from), offset, size)
-		if err != nil {
-			return nil, err
-		}
-		return resp.Body, nil
-	}}
+	return transfer.File{Path: name, Size: size, Open: m.opener(address, strconv.Quote("mlflow-artifacts:/"+from), size)}
 }
 
 // escaped path, whose steps may hold what means something else in a URL.

@@ -95,7 +95,7 @@ func (b *bucketOf) explain(key string, err error) error {
 	case status == http.StatusPreconditionFailed:
 		return changed("object " + what)
 	case status == http.StatusMovedPermanently || status == http.StatusTemporaryRedirect:
-		return failure.New(failure.Invalid, fmt.Sprintf("bucket %q is in another region%s", b.bucket, regionOf(resp)), "set spec.model.s3.region")
+		return failure.New(failure.Invalid, fmt.Sprintf("bucket %q is in another region%s", b.bucket, regionOf(resp)), "add region= to the query of spec.model.uri, or set the key region of the credentials")
 	case status != 0:
 		if code != "" && code != http.StatusText(status) {
 			says = strings.TrimSpace(code + " " + says)
@@ -126,7 +126,7 @@ func (b *bucketOf) known(code, what, says string) *failure.Failure {
 	case "ExpiredToken", "TokenRefreshRequired", "InvalidToken":
 		return failure.New(failure.Forbidden, "the session token has expired or is wrong", remedySecret)
 	case "AuthorizationHeaderMalformed", "IllegalLocationConstraintException":
-		return failure.New(failure.Invalid, fmt.Sprintf("cannot get %s: %s", what, says), "set spec.model.s3.region")
+		return failure.New(failure.Invalid, fmt.Sprintf("cannot get %s: %s", what, says), "add region= to the query of spec.model.uri, or set the key region of the credentials")
 	case "RequestTimeTooSkewed":
 		return failure.New(failure.Forbidden, "the clocks of the node and of the object storage differ by more than they may", "set the clock of the node")
 	case "InvalidObjectState":

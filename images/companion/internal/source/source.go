@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package source downloads models from where they are kept: object storage, a model registry, a registry of images, a web server.
+// Package source downloads models from where they are kept: object storage, a model registry, a registry of images, a hub, a web server.
 package source
 
 import (
@@ -34,26 +34,53 @@ type Options struct {
 	// MaxSize of the model in bytes, 0 if unknown. More is not unpacked.
 	MaxSize int64
 	Log     *slog.Logger
+
+	// Registered reports that a model registry named the source, and not the spec. Then token, username and password are sent to
+	// two servers only: the one at the URL Trusted, which the spec names, and the one that the credentials name as their endpoint.
+	Registered bool
+	Trusted    string
+
+	// withheld reports that credentials there are were not sent.
+	withheld bool
+
+	// google reports that S3's protocol is spoken with Google.
+	google bool
 }
 
 // New returns the Source that a URI names.
 func New(ctx context.Context, uri string, o Options) (Source, error) {
 	scheme, _, _ := strings.Cut(uri, ":")
 	u, err := url.Parse(uri)
-	if err != nil && scheme != "s3" && scheme != "oci" {
+	if err != nil && scheme != "s3" && scheme != "gs" && scheme != schemeOCI {
 		return nil, invalid(uri, "it is no URI")
 	}
+	if server, ok := serverOf(scheme, uri, o); ok {
+		o = o.toward(server)
+	}
+	src, err := open(ctx, scheme, uri, u, o)
+	if err == nil && o.withheld {
+		src = unsigned{src}
+	}
+	return src, err
+}
+
+// open the source of a scheme.
+func open(ctx context.Context, scheme, uri string, u *url.URL, o Options) (Source, error) {
 	switch scheme {
 	case "s3":
 		return newS3(ctx, uri, o)
 	case "mlflow-artifacts":
 		return newMLflow(u, o)
-	case "oci":
+	case schemeOCI:
 		return newOCI(uri, o)
-	case "https":
+	case "gs":
+		return newGoogle(ctx, uri, o)
+	case "hf":
+		return newHub(uri, o)
+	case schemeHTTPS, schemeHTTP:
 		return newWeb(u, o)
 	}
-	return nil, invalid(uri, "models come from s3://, mlflow-artifacts:, oci:// and https://")
+	return nil, invalid(uri, "models come from s3://, gs://, hf://, https://, http://, mlflow-artifacts: and oci://")
 }
 
 func invalid(uri, why string) error {

@@ -38,7 +38,11 @@ func reference(tb testing.TB) name.Reference {
 
 func TestNew(t *testing.T) {
 	for uri, reason := range map[string]string{
-		"gs://models/reco":                       "nobody has written that",
+		"ftp://models/reco":                      "nobody has written that",
+		"gs://models":                            "a whole bucket is no model",
+		"hf://org":                               "it names no repository",
+		"hf://org/repo@main/../x":                "it leads elsewhere",
+		"http://user:pw@example.org/a":           "passwords belong into Secrets",
 		"models:/reco/7":                         "the registry resolves that",
 		"file:///etc/passwd":                     "files of the node are none of a model's",
 		"s3:models/reco":                         "it names no bucket",

@@ -4,12 +4,13 @@
 // does what Patroni leaves to others.
 //
 // Each loop is a type with a method Run, which alone reads and writes the type's plain fields. A loop that needs nothing of another
-// one is in a package of its own: report, role, gate, upgrader, backups. What loops share is an atomic value with one writer, a
+// one is in a package of its own: report, role, gate, upgrader, backups, standby. What loops share is an atomic value with one writer, a
 // lock or a Wakeup:
 //
 //	role.Leadership    written by the role.Labeler, read by all that act for the leader only
 //	role.LockKeeper    owns what was observed of the leader's lock
 //	Supervisor         owns the Patroni that runs; others read it by Child
+//	Watchdog           knows whether that Patroni works; the Leash reads it by Works
 //	report.Reporter    takes reports from all, under a lock
 package agent
 
@@ -30,11 +31,13 @@ import (
 	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/backups"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/dcs"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/diverged"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/gate"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/patroni"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/report"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/role"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/standby"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/upgrader"
 )
 
@@ -59,6 +62,9 @@ func (c *Command) Run(ctx context.Context, log *slog.Logger, version layout.Vers
 		if err := os.MkdirAll(dir, 0o750); err != nil {
 			return fmt.Errorf("cannot prepare folders: %w", err)
 		}
+	}
+	if err := diverged.MakeRewind(layout.Rewind); err != nil {
+		return err
 	}
 	log.Info("starting", "version", version, "member", c.Name, "database", c.Database)
 	supervisor, loops := c.loops(k, log)
@@ -85,7 +91,7 @@ func (c *Command) loops(k kube.Client, log *slog.Logger) (*Supervisor, []func(co
 		label, manage, fence      = loop.NewWakeup(), loop.NewWakeup(), loop.NewWakeup()
 		backupEnded, archiveNoted = loop.NewWakeup(), loop.NewWakeup()
 	)
-	lock := &role.LockKeeper{Pod: c.Pod, Pods: own, DCS: store, Role: leadership, Label: label, Log: log}
+	lock := &role.LockKeeper{DCS: store, Label: label}
 	supervisor := &Supervisor{
 		names: c.Names, probes: probes, reporter: reporter, label: label, log: log,
 		gate: &gate.Gate{
@@ -93,25 +99,31 @@ func (c *Command) loops(k kube.Client, log *slog.Logger) (*Supervisor, []func(co
 			Upgrader: &upgrader.Upgrader{Names: c.Names, Kube: k, Pods: own, Log: log},
 		},
 	}
+	labeler := &role.Labeler{
+		Pod: c.Pod, Pods: own, Patroni: api, Supervised: func() bool { return supervisor.Child() != nil }, Lock: lock, Reporter: reporter,
+		Holds: func(ctx context.Context) error { return store.Holds(ctx, c.Pod) },
+		Role:  leadership, Manage: manage, Archive: archiveNoted, Fence: fence, Wake: label, Log: log,
+	}
+	watchdog := &Watchdog{
+		patroni: api, supervisor: supervisor, probes: probes, log: log, storage: &volume.Responder{Dir: pgmember.FolderVolume},
+	}
+	leash := &Leash{pod: c.Pod, works: watchdog.Works, lock: lock.Observed, lifetime: store.Lifetime, log: log}
 	return supervisor, []func(context.Context) error{
 		func(ctx context.Context) error { return health.Serve(ctx, c.Health, probes, api.Ready) },
 		(&Reaper{patroni: api, leads: leads, log: log}).Run,
 		(&Listener{reporter: reporter, label: label, backupEnded: backupEnded, archiveNoted: archiveNoted, log: log}).Run,
 		loop.Every(reporter.Changed, reporter.Once),
-		loop.Every(label, (&role.Labeler{
-			Pod: c.Pod, Pods: own, Patroni: api, Supervised: func() bool { return supervisor.Child() != nil }, Lock: lock, Reporter: reporter,
-			Role: leadership, Manage: manage, Fence: fence, Log: log,
-		}).Once),
+		loop.Every(label, labeler.Once),
+		loop.Every(nil, labeler.Watch),
 		loop.Every(manage, (&Manager{leads: leads, reporter: reporter, log: log, missing: manageFirst}).once),
 		(&Refresher{copies: copies, supervisor: supervisor, manage: manage, log: log}).Run,
 		loop.Every(nil, (&Meter{reporter: reporter, log: log}).once),
-		loop.Every(nil, (&Watchdog{
-			patroni: api, supervisor: supervisor, probes: probes, log: log, storage: &volume.Responder{Dir: pgmember.FolderVolume},
-		}).once),
+		loop.Every(nil, watchdog.once),
+		loop.Every(nil, leash.once),
 		(&backups.Keeper{IP: c.IP, Leads: leads, Reporter: reporter, BackupEnded: backupEnded, ArchiveNoted: archiveNoted, Log: log}).Run,
 		(&Fencer{names: c.Names, pods: own, dcs: store, kube: k, supervisor: supervisor, leads: leads, reporter: reporter, wake: fence, log: log}).Run,
 		loop.Every(nil, (&upgrader.Settler{Names: c.Names, Pods: own, Leads: leads, Log: log}).Once),
+		loop.Every(nil, (&standby.Keeper{Pod: c.Pod, Pods: own, Patroni: api, Holder: lock.Holder, Reporter: reporter, Log: log}).Once),
 		loop.Every(nil, lock.Watch),
-		loop.Every(nil, lock.Once),
 	}
 }

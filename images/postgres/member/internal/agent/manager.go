@@ -23,6 +23,7 @@ const (
 	manageEvery   = 10 * time.Minute
 	manageMissing = 15 * time.Second
 	manageFirst   = time.Second
+	manageStandby = time.Minute
 )
 
 // A Manager creates what only a superuser can, while this member is the leader.
@@ -41,7 +42,7 @@ func (m *Manager) once(ctx context.Context) time.Duration {
 	if !m.leads() {
 		m.reporter.Clear(pgmember.ReasonRolesOrExtensionsFailed)
 		m.missing = manageFirst
-		return manageEvery
+		return m.follow(ctx)
 	}
 	pause := manageEvery
 	err := manage(ctx)
@@ -64,6 +65,18 @@ func (m *Manager) once(ctx context.Context) time.Duration {
 	return pause
 }
 
+// follow removes from a standby what only a leader has, and returns the pause before the next time. While its server does not answer
+// it tries again soon.
+func (m *Manager) follow(ctx context.Context) time.Duration {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := managed.DropFormer(ctx, pgmember.FolderSocket); err != nil {
+		m.log.Info("cannot look at replication slots of a standby", "error", err)
+		return manageMissing
+	}
+	return manageStandby
+}
+
 func manage(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -77,5 +90,6 @@ func manage(ctx context.Context) error {
 	}
 	return managed.Apply(ctx, pgmember.FolderSocket, managed.Wanted{
 		Databases: config.Databases, Extensions: config.Extensions, Verifier: strings.TrimSpace(string(verifier)), Pooled: config.Pooled,
+		Slots: config.Slots, Publications: config.Publications, Replicators: config.Replicators,
 	})
 }

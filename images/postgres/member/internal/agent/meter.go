@@ -11,6 +11,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/volume"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/diverged"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/managed"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgdata"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/report"
@@ -56,6 +57,13 @@ func (m *Meter) measure(ctx context.Context) error {
 		if slot, held, err := managed.HoldingSlot(ctx, pgmember.FolderSocket); err == nil {
 			r.Fill, r.Slot = pgdata.Fill(u, l, slot, held)
 		}
+	}
+	since, err := diverged.Own.Since(time.Now(), m.class)
+	if err != nil {
+		return err
+	}
+	if !since.IsZero() {
+		r.Diverged = since.Format(time.RFC3339)
 	}
 	m.reporter.Change(func(report *members.Report) { report.Disk, report.Volume = m.class, r })
 	return nil

@@ -20,6 +20,7 @@ import (
 	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/gate"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgdata"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/postmaster"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/report"
 )
@@ -29,6 +30,8 @@ const (
 	firstPause = time.Second
 	lastPause  = 30 * time.Second
 	settled    = time.Minute
+	// lastPauseOfLeader is the longest pause while PostgreSQL takes writes: a quarter of the shortest ttl.
+	lastPauseOfLeader = shortestTTL / 4
 )
 
 // A Supervisor starts Patroni whenever the member may run and Patroni does not.
@@ -79,13 +82,22 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		if pause > firstPause && s.reporter.Report().Reason != members.ReasonRestoreFailed {
 			s.reporter.Block(pgmember.ReasonPatroniEnded, "Patroni ends soon after its start: see the log of the pod")
 		}
-		loop.Sleep(ctx, pause)
+		loop.Sleep(ctx, leaderPause(pause))
 		pause = min(2*pause, lastPause)
 	}
 	s.gate.Stop()
 	// A Patroni that ended by itself may have left PostgreSQL behind. It gets as much time as the pod has.
 	postmaster.Stop(context.WithoutCancel(ctx), pgmember.FolderData)
 	return nil //nolint:nilerr // That Patroni ended is why it stops.
+}
+
+// leaderPause shortens a pause while PostgreSQL takes writes: the Leash ends it when no Patroni comes back in time.
+func leaderPause(pause time.Duration) time.Duration {
+	led, err := pgdata.WasLeader(pgmember.FolderData)
+	if _, running := postmaster.Find(pgmember.FolderData); running && (led || err != nil) {
+		return min(pause, lastPauseOfLeader)
+	}
+	return pause
 }
 
 // wait for the end of Patroni, which a signal causes once the context ends: it stops PostgreSQL first, and a leader releases its

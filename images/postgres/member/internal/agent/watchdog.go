@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/capstan-dev/capstan/images/member/health"
@@ -22,16 +23,22 @@ type Watchdog struct {
 	storage    *volume.Responder
 	log        *slog.Logger
 
+	// works reports whether Patroni answered at the last look, and its loop ran. Only once writes it.
+	works atomic.Bool
 	// watch over the Patroni of.
 	watch *health.Watch
 	of    *process.Child
 }
+
+// Works reports whether there is a Patroni that answered at the last look, and whose loop ran.
+func (w *Watchdog) Works() bool { return w.works.Load() && w.supervisor.Child() != nil }
 
 // once looks at Patroni, and returns the pause before the next look.
 func (w *Watchdog) once(ctx context.Context) time.Duration {
 	child := w.supervisor.Child()
 	if child == nil {
 		w.of, w.watch = nil, nil
+		w.works.Store(false)
 		w.probes.Beat(time.Now(), true, true)
 		return 5 * time.Second
 	}
@@ -47,6 +54,7 @@ func (w *Watchdog) once(ctx context.Context) time.Duration {
 		w.log.Error("cannot understand Patroni", "error", err)
 		alive = true
 	}
+	w.works.Store(alive)
 	answers := alive || w.storage.Answers(2*time.Second)
 	now := time.Now()
 	w.probes.Beat(now, alive, answers)

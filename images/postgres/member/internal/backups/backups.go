@@ -37,10 +37,11 @@ type Keeper struct {
 	BackupEnded, ArchiveNoted loop.Wakeup
 	Log                       *slog.Logger
 
-	server    server
-	inventory inventory
-	records   records
-	points    points.Points
+	server     server
+	inventory  inventory
+	continuity continuity
+	records    records
+	points     points.Points
 	// last error that was logged.
 	last string
 }
@@ -79,6 +80,7 @@ func (k *Keeper) once(ctx context.Context) {
 	if config.Backup == nil || !config.Backup.Enabled {
 		k.server.end()
 		k.inventory.forget()
+		k.continuity = continuity{}
 		k.points = points.Points{}
 		k.Reporter.Change(func(r *members.Report) { r.Backup, r.RestorePoints = members.BackupReport{}, nil })
 		return
@@ -91,6 +93,7 @@ func (k *Keeper) once(ctx context.Context) {
 	k.warn(err)
 	k.server.hasten(ctx, k.Leads(), k.Log)
 	k.write(s, err) // a repository that does not answer takes its time below
+	k.continuity.keep(ctx, s, k.Leads(), k.Log)
 	k.inventory.ask(ctx, s, k.Leads(), err)
 	k.records.read(ctx, s, k.Leads(), k.inventory.facts.Unread == "", k.Log)
 	if k.Leads() {

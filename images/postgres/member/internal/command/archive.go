@@ -13,6 +13,7 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/loop"
+	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/notes"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
@@ -35,14 +36,14 @@ func (c *Archive) Run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if w.Backup == nil || !w.Backup.Enabled {
-		return nil
+	if w.Backup == nil {
+		return nil // there never were backups
 	}
 	before, err := pgbackrest.ReadArchived(layout.Archive)
 	if err != nil {
 		log.Warn("archiving continues", "error", err)
 	}
-	now, err := c.archive(ctx, *w.Backup, before)
+	now, err := c.result(ctx, *w.Backup, before)
 	if now != before {
 		if werr := now.Write(layout.Archive); werr != nil {
 			log.Error("cannot note the result of archiving", "error", werr)
@@ -56,19 +57,27 @@ func (c *Archive) Run(ctx context.Context, log *slog.Logger) error {
 	return err
 }
 
+// result of archiving the file. While backups are off it is released, which leaves a gap for when they are on again.
+func (c *Archive) result(ctx context.Context, s pgmember.Backup, before pgbackrest.Archived) (pgbackrest.Archived, error) {
+	if !s.Enabled {
+		return letGo(before), nil
+	}
+	return c.archive(ctx, s, before)
+}
+
 func (c *Archive) archive(ctx context.Context, s pgmember.Backup, a pgbackrest.Archived) (pgbackrest.Archived, error) {
 	waits, err := pgbackrest.Backlog(pgmember.FolderData)
 	if err != nil {
 		return a, err
 	}
-	if waits > s.Queue {
+	if isFull(s, waits, nearlyFull) {
 		return letGo(a), nil
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	full := errors.New("more waits than may")
 	go loop.Repeat(ctx, nil, func(context.Context) time.Duration {
-		if waits, err := pgbackrest.Backlog(pgmember.FolderData); err == nil && waits > s.Queue {
+		if waits, err := pgbackrest.Backlog(pgmember.FolderData); err == nil && isFull(s, waits, nearlyFull) {
 			cancel(full)
 		}
 		return backlogEvery
@@ -91,6 +100,18 @@ func (c *Archive) archive(ctx context.Context, s pgmember.Backup, a pgbackrest.A
 	}
 	a.Message = err.Error()
 	return a, fmt.Errorf("cannot archive %s: %w", c.Path, err)
+}
+
+// isFull reports whether more waits for the archive than may. Unless the spec has a bound of its own, segments wait as long as the
+// volume has room for them.
+func isFull(s pgmember.Backup, waits int64, nearlyFull func() bool) bool {
+	return waits > s.Queue && (!s.UntilLow || nearlyFull())
+}
+
+// nearlyFull reports whether the volume has little room left, or it is unknown.
+func nearlyFull() bool {
+	u, err := volume.Measure(pgmember.FolderVolume)
+	return err != nil || volume.Class("", u.Percent) != volume.DiskOk
 }
 
 // letGo notes that a segment was released unarchived, at most once a minute.

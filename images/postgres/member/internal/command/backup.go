@@ -112,6 +112,7 @@ func take(ctx context.Context, log *slog.Logger, run pgbackrest.Runner, s pgmemb
 	if !ok {
 		return Result{}, fmt.Errorf("the backup ended, and %s has none: see whether something else removes what is there", pgbackrest.Place(s.Repository))
 	}
+	expireFormer(ctx, log, run, s, pgbackrest.Latest(all), time.Now())
 	return Result{
 		Label: last.Label, Type: last.Type, Size: last.Info.Size, Added: last.Info.Repository.Delta, Began: last.Began(), Ended: last.Ended(),
 	}, nil

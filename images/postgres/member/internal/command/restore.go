@@ -50,15 +50,15 @@ func (c *Restore) restore(ctx context.Context) (string, error) {
 		return "", errors.New("the Database is to begin with a backup, and it is not known with which: see its ConfigMap")
 	}
 	lock := filepath.Join(pgmember.FolderPrivate, "restore-lock")
-	if err := durable.Folders(lock, layout.Spool); err != nil {
+	if err := durable.Folders(lock, layout.SourceSpool); err != nil {
 		return "", err
 	}
-	folders := pgbackrest.Folders{Data: pgmember.FolderData, Socket: pgmember.FolderSocket, Spool: layout.Spool, Lock: lock}
+	folders := pgbackrest.Folders{Data: pgmember.FolderData, Socket: pgmember.FolderSocket, Spool: layout.SourceSpool, Lock: lock}
 	where, err := repositoryFrom(ctx, *w.From, folders)
 	if err != nil {
 		return "", err
 	}
-	run, err := pgbackrest.Reader(w.From.Path, w.From.Stanza, where, folders).Runner(layout.PgBackRestSource)
+	run, err := pgbackrest.Reader(w.From.Path, w.From.Stanza, w.From.Processes, where, folders).Runner(layout.PgBackRestSource)
 	if err != nil {
 		return "", err
 	}
@@ -74,7 +74,7 @@ func (c *Restore) restore(ctx context.Context) (string, error) {
 	if stanza.Name == "" {
 		return "", fmt.Errorf("%s has no backup under %s: see spec.from or spec.restore of the Database", where.Place(), w.From.Path)
 	}
-	if _, err := pgbackrest.Reader(w.From.Path, stanza.Name, where, folders).Write(layout.PgBackRestSource); err != nil {
+	if _, err := pgbackrest.Reader(w.From.Path, stanza.Name, w.From.Processes, where, folders).Write(layout.PgBackRestSource); err != nil {
 		return "", err
 	}
 	// Archiving of the new Database has its own place: what the source had set does not count.
@@ -167,7 +167,7 @@ func mounted(folder string) bool {
 
 // latestOf the stanzas of a repository, or the one that is named.
 func latestOf(ctx context.Context, r pgbackrest.Repository, s pgmember.Source, f pgbackrest.Folders) (pgbackrest.Stanza, error) {
-	run, err := pgbackrest.Reader(s.Path, s.Stanza, r, f).Runner(filepath.Join(f.Lock, "latest.conf"))
+	run, err := pgbackrest.Reader(s.Path, s.Stanza, s.Processes, r, f).Runner(filepath.Join(f.Lock, "latest.conf"))
 	if err != nil {
 		return pgbackrest.Stanza{}, err
 	}

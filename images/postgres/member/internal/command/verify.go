@@ -100,12 +100,12 @@ func (c *Verify) try(ctx context.Context, log *slog.Logger, repository pgbackres
 	if err := durable.Folders(socket, folders.Spool, folders.Lock); err != nil {
 		return verification.Passed{}, err
 	}
-	run, err := pgbackrest.Reader(s.Path, s.Stanza, repository, folders).Runner(filepath.Join(c.Folder, "pgbackrest.conf"))
+	run, err := pgbackrest.Reader(s.Path, s.Stanza, s.Processes, repository, folders).Runner(filepath.Join(c.Folder, "pgbackrest.conf"))
 	if err != nil {
 		return verification.Passed{}, err
 	}
 	return verification.Trial{
-		Run: run, Stanza: s.Stanza, Data: pgmember.FolderData, Folder: socket, Programs: pgmember.Programs, Verify: *s.Verify, Log: log,
+		Run: run, Stanza: s.Stanza, Data: pgmember.FolderData, Folder: socket, Programs: pgmember.Programs, Verify: *s.Verify, Processes: s.Processes, Log: log,
 	}.Try(ctx)
 }
 

@@ -14,9 +14,9 @@ import (
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/capstan-dev/capstan/images/member/kube"
+	"github.com/capstan-dev/capstan/images/member/pods"
 )
 
 // annotationHolder of the object that is the leader's lock names the pod that holds it.
@@ -45,10 +45,9 @@ func (c *Client) Fence(ctx context.Context) (string, error) {
 
 // config is what members need of Patroni's configuration.
 type config struct {
-	Fence        string `json:"capstan_fence"`
-	Pause        bool   `json:"pause"`
-	LoopWait     int    `json:"loop_wait"`
-	RetryTimeout int    `json:"retry_timeout"`
+	Fence string `json:"capstan_fence"`
+	Pause bool   `json:"pause"`
+	TTL   int    `json:"ttl"`
 }
 
 // config of the scope. It is zero when there is none yet.
@@ -120,32 +119,24 @@ func (c *Client) Locks(ctx context.Context, observe func(Lock)) error {
 	return ctx.Err()
 }
 
-// Lifetime is how long a lock must not have been renewed until its holder is sure to have stepped down: it looks once in
-// loop_wait, and its requests to the API server may take retry_timeout, twice. Patroni's ttl is at least that, and never less
-// than 20 s. It is 0 while no member may be promoted.
+// Holds checks with the API server that a pod holds the leader's lock at this moment. The error is pods.ErrNotHolder when it does not.
+func (c *Client) Holds(ctx context.Context, pod string) error {
+	holder, err := c.Holder(ctx)
+	if err == nil && holder != pod {
+		err = pods.ErrNotHolder
+	}
+	return err
+}
+
+// Lifetime is Patroni's ttl: how long the lock lives that its holder does not renew. It is 0 while no member may be promoted, and
+// when there is no configuration yet.
 func (c *Client) Lifetime(ctx context.Context) (time.Duration, error) {
 	config, err := c.config(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("cannot find out how long a lock lives: %w", err)
 	}
-	if config.Pause || config.LoopWait <= 0 || config.RetryTimeout <= 0 {
+	if config.Pause {
 		return 0, nil
 	}
-	return time.Duration(config.LoopWait+2*config.RetryTimeout) * time.Second, nil
-}
-
-// Release the leader's lock for its holder, in the way that Patroni does it. It fails with a conflict when the lock was renewed
-// in the meantime.
-func (c *Client) Release(ctx context.Context, observed Lock) error {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": observed.Version, "annotations": map[string]any{annotationHolder: nil},
-	}})
-	if err != nil {
-		return fmt.Errorf("cannot release the leader's lock: %w", err)
-	}
-	err = c.kube.REST.Patch(types.MergePatchType).Namespace(c.namespace).Resource("configmaps").Name(c.scope + "-leader").Body(body).Do(ctx).Error()
-	if err != nil {
-		return fmt.Errorf("cannot release the leader's lock: %w", err)
-	}
-	return nil
+	return time.Duration(config.TTL) * time.Second, nil
 }

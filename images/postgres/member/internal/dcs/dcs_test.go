@@ -4,19 +4,18 @@ package dcs
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
-	"path"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/capstan-dev/capstan/images/member/kube"
+	"github.com/capstan-dev/capstan/images/member/pods"
 )
 
 // client of an API server that answers as a function says.
@@ -46,7 +45,7 @@ func TestLifetime(t *testing.T) {
 		config string
 		want   time.Duration
 	}{
-		"Fast":   {"What a leader may take to give up is what counts.", `{"ttl":20,"loop_wait":5,"retry_timeout":5}`, 15 * time.Second},
+		"Fast":   {"Patroni's own time is what counts.", `{"ttl":20,"loop_wait":5,"retry_timeout":5}`, 20 * time.Second},
 		"Paused": {"In a pause nobody is promoted.", `{"ttl":20,"loop_wait":5,"retry_timeout":5,"pause":true}`, 0},
 		"None":   {"Without a configuration nothing is known.", "", 0},
 	} {
@@ -65,24 +64,31 @@ func TestLifetime(t *testing.T) {
 	}
 }
 
-// TestRelease of a lock that was renewed must fail, so the version that was seen goes with it.
-func TestRelease(t *testing.T) {
-	var sent string
-	c := client(t, func(w http.ResponseWriter, r *http.Request) {
-		var body map[string]any
-		_ = json.NewDecoder(r.Body).Decode(&body)
-		raw, _ := json.Marshal(body)
-		sent = r.Method + " " + path.Base(r.URL.Path) + " " + string(raw)
-		answer(t, w, http.StatusConflict, metav1.Status{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonConflict, Code: http.StatusConflict,
+// TestHolds: only the holder holds it, and an API server that does not answer is no answer.
+func TestHolds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		holder string
+		code   int
+		want   error
+	}{
+		"Own":    {"orders-a-0", http.StatusOK, nil},
+		"Other":  {"orders-b-0", http.StatusOK, pods.ErrNotHolder},
+		"Nobody": {"", http.StatusOK, pods.ErrNotHolder},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := client(t, func(w http.ResponseWriter, _ *http.Request) {
+				answer(t, w, tc.code, corev1.ConfigMap{
+					TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+					ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationHolder: tc.holder}},
+				})
+			})
+			if err := c.Holds(t.Context(), "orders-a-0"); !errors.Is(err, tc.want) {
+				t.Errorf("Holds(...): got %v, want %v", err, tc.want)
+			}
 		})
-	})
-	err := c.Release(t.Context(), Lock{Holder: "orders-b-0", Version: "42"})
-	if !kerrors.IsConflict(err) {
-		t.Errorf("Release(...): got %v, want a conflict", err)
 	}
-	want := `PATCH orders-1-leader {"metadata":{"annotations":{"leader":null},"resourceVersion":"42"}}`
-	if diff := cmp.Diff(want, sent); diff != "" {
-		t.Errorf("Release(...): -want, +got:\n%s", diff)
+	down := client(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
+	if err := down.Holds(t.Context(), "orders-a-0"); err == nil || errors.Is(err, pods.ErrNotHolder) {
+		t.Errorf("Holds(...) of an API server that refuses: got %v", err)
 	}
 }

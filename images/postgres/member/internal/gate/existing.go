@@ -114,7 +114,7 @@ func stanzas(ctx context.Context, s pgmember.Backup) ([]pgbackrest.Stanza, error
 	if err != nil {
 		return nil, err
 	}
-	run, err := pgbackrest.Reader(s.Path, "", repository, pgbackrest.Folders{Lock: layout.Lock}).Runner(layout.PgBackRest + ".existing")
+	run, err := pgbackrest.Reader(s.Path, "", 0, repository, pgbackrest.Folders{Lock: layout.Lock}).Runner(layout.PgBackRest + ".existing")
 	if err != nil {
 		return nil, err
 	}

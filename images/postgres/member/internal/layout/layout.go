@@ -29,6 +29,10 @@ const (
 
 // Files of a running member.
 const (
+	// Rewind is what Patroni runs as pg_rewind.
+	Rewind = pgmember.FolderPrivate + "/pg_rewind"
+	// Diverged holds the data of a former leader that could not follow.
+	Diverged = pgmember.FolderData + ".diverged"
 	// Mark says which Database the volume belongs to.
 	Mark = pgmember.FolderVolume + "/capstan.json"
 	// Socket is where the running member receives notes from the programs that Patroni and PostgreSQL call.
@@ -45,6 +49,10 @@ const (
 	// Lock holds pgBackRest's locks, and Spool segments on their way to the archive.
 	Lock  = pgmember.FolderPrivate + "/pgbackrest-lock"
 	Spool = pgmember.FolderVolume + "/spool"
+	// SourceSpool holds segments of the backup that the member begins with. They are wanted during the restore only.
+	SourceSpool = "/tmp/capstan-source"
+	// Fetch exists while PostgreSQL may read the archive, because this standby cannot follow without it.
+	Fetch = pgmember.FolderPrivate + "/fetch"
 	// Archive is the last result of archiving. It outlasts a restart.
 	Archive = pgmember.FolderVolume + "/archive.json"
 	// Repository is where the host of a repository keeps backups on its volume, and Objects where it keeps small objects beside
@@ -107,6 +115,9 @@ func (m Names) Environment() []string {
 		"PATRONI_KUBERNETES_POD_IP=" + m.IP,
 		"PATRONI_POSTGRESQL_CONNECT_ADDRESS=" + m.Address(pgmember.PortPostgres),
 		"PATRONI_RESTAPI_CONNECT_ADDRESS=" + m.Address(pgmember.PortPatroni),
+		// The address of the pod and no other, whichever version of IP it is of.
+		"PATRONI_RESTAPI_LISTEN=" + m.Address(pgmember.PortPatroni),
+		"PATRONI_POSTGRESQL_BIN_PG_REWIND=" + Rewind,
 		// Patroni starts a Python of its own for each start of PostgreSQL. With what an earlier one compiled, that takes 0.25 s
 		// of processor time instead of 0.9 s, and a killed PostgreSQL is back that much earlier.
 		"PYTHONDONTWRITEBYTECODE=", "PYTHONPYCACHEPREFIX=" + Compiled,

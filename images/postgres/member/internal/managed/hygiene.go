@@ -29,7 +29,7 @@ func hygiene(ctx context.Context, conn *pgx.Conn) error {
 		}
 	}
 	need, err := List(ctx, conn, `select rolname from pg_roles where rolname = any($1) and not has_database_privilege(oid, 'postgres', 'connect')`,
-		[]string{pgmember.RoleAccess, pgmember.RoleExporter, pgmember.RoleRewind, pgmember.RolePooler})
+		[]string{pgmember.RoleAccess, pgmember.RoleExporter, pgmember.RoleRewind, pgmember.RolePooler, pgmember.RoleReplication})
 	if err != nil {
 		return fmt.Errorf("cannot look at privileges of databases: %w", err)
 	}

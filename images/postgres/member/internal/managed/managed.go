@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -27,6 +28,10 @@ type Wanted struct {
 	Verifier string
 	// Pooled reports that there are poolers.
 	Pooled bool
+	// Slots, Publications and the logins of consumers that read changes.
+	Slots        []pgmember.Slot
+	Publications []pgmember.Publication
+	Replicators  []string
 }
 
 // Missing databases are there later. Nothing is wrong.
@@ -44,6 +49,9 @@ func Apply(ctx context.Context, socket string, w Wanted) error {
 		return err
 	}
 	defer Close(ctx, conn)
+	if err := noPrograms(ctx, conn); err != nil {
+		return err
+	}
 	if err := roles(ctx, conn, w.Verifier); err != nil {
 		return err
 	}
@@ -54,6 +62,9 @@ func Apply(ctx context.Context, socket string, w Wanted) error {
 		return err
 	}
 	if err := inTemplate(ctx, socket); err != nil {
+		return err
+	}
+	if err := replicators(ctx, conn, w.Replicators); err != nil {
 		return err
 	}
 	there, err := List(ctx, conn, "select datname from pg_database where datallowconn and datname = any($1)", w.Databases)
@@ -70,14 +81,21 @@ func Apply(ctx context.Context, socket string, w Wanted) error {
 		if len(w.Extensions) > 0 {
 			problems = append(problems, extensions(ctx, socket, name, w.Extensions))
 		}
+		problems = append(problems, publications(ctx, socket, name, w.publishedIn(name)))
 	}
-	if err := errors.Join(problems...); err != nil {
+	without, err := slots(ctx, conn, socket, w.Slots)
+	if err := errors.Join(append(problems, err)...); err != nil {
 		return err
 	}
-	if len(missing.Databases) > 0 && len(w.Extensions) > 0 {
+	if len(missing.Databases) > 0 && len(w.Extensions)+len(w.Publications) > 0 || len(without) > 0 {
 		return missing
 	}
 	return nil
+}
+
+// publishedIn are the publications of one database.
+func (w Wanted) publishedIn(database string) []pgmember.Publication {
+	return slices.DeleteFunc(slices.Clone(w.Publications), func(p pgmember.Publication) bool { return p.Database != database })
 }
 
 func connect(ctx context.Context, socket, database string) (*pgx.Conn, error) {
@@ -85,12 +103,13 @@ func connect(ctx context.Context, socket, database string) (*pgx.Conn, error) {
 }
 
 // Connect over the socket in a folder as superuser. A commit does not wait for other members, which may be what is missing, and no
-// statement is logged, because some hold a verifier.
+// statement is logged or counted, because some hold a verifier.
 func Connect(ctx context.Context, socket string, port uint16, database string) (*pgx.Conn, error) {
 	return Dial(ctx, socket, port, pgmember.RoleSuperuser, database, map[string]string{
 		"application_name": "capstan-member", "synchronous_commit": "local",
 		"statement_timeout": "30s", "lock_timeout": "5s", "idle_in_transaction_session_timeout": "30s",
 		"log_statement": "none", "log_min_error_statement": "panic", "log_min_duration_statement": "-1", "client_min_messages": "warning",
+		"pg_stat_statements.track_utility": "off",
 	})
 }
 
@@ -145,6 +164,9 @@ func List(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([]str
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
+
+// text quotes a string constant. The server has standard_conforming_strings on.
+func text(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // name quotes an identifier.
 func name(n string) string { return pgx.Identifier{n}.Sanitize() }

@@ -20,28 +20,51 @@ var verifiers = regexp.MustCompile(`^SCRAM-SHA-256\$[0-9]{1,9}:[A-Za-z0-9+/=]+\$
 type role struct {
 	Exists, Login, Super, CreateRole, CreateDB, Replication, Bypass bool
 	Verifier                                                        string
-	Path                                                            bool
+	// Set reports that sessions begin with the desired settings.
+	Set bool
 }
+
+// path that names are looked up in, and what keeps statements that hold verifiers from logs and statistics, also when the server logs
+// all other statements. Only a superuser can set these, and no session of the role can undo it.
+var (
+	path  = setting{"search_path", "pg_catalog"}
+	quiet = []setting{
+		{"log_statement", "none"},
+		{"log_min_duration_statement", "-1"},
+		{"log_min_duration_sample", "-1"},
+		{"log_transaction_sample_rate", "0"},
+		{"log_min_error_statement", "panic"},
+		{"pg_stat_statements.track_utility", "off"},
+	}
+)
+
+// A setting of a role.
+type setting struct{ name, value string }
+
+func (s setting) String() string { return s.name + "=" + s.value }
 
 func roles(ctx context.Context, conn *pgx.Conn, verifier string) error {
 	if !verifiers.MatchString(verifier) {
 		return errors.New("the Secret with the platform's password has no SCRAM verifier")
 	}
-	is, err := get(ctx, conn, pgmember.RoleAccess)
+	settings := append([]setting{path}, quiet...)
+	is, err := get(ctx, conn, pgmember.RoleAccess, settings...)
 	if err != nil {
 		return err
 	}
-	want := role{Exists: true, Login: true, CreateRole: true, CreateDB: true, Verifier: verifier, Path: true}
+	want := role{Exists: true, Login: true, CreateRole: true, CreateDB: true, Verifier: verifier, Set: true}
 	if is != want {
 		statements := []string{
 			verb(is.Exists) + " role " + name(pgmember.RoleAccess) + " login nosuperuser createrole createdb noreplication nobypassrls password '" + verifier + "'",
-			"alter role " + name(pgmember.RoleAccess) + " set search_path = pg_catalog",
+		}
+		for _, s := range settings {
+			statements = append(statements, "alter role "+name(pgmember.RoleAccess)+" set "+s.name+" = '"+s.value+"'")
 		}
 		if err := do(ctx, conn, fmt.Sprintf("make role %q", pgmember.RoleAccess), statements...); err != nil {
 			return err
 		}
 	}
-	is, err = get(ctx, conn, pgmember.RoleExporter)
+	is, err = get(ctx, conn, pgmember.RoleExporter, path)
 	if err != nil {
 		return err
 	}
@@ -63,14 +86,19 @@ func verb(exists bool) string {
 	return "create"
 }
 
-func get(ctx context.Context, conn *pgx.Conn, which string) (role, error) {
+// get a role as it is, and whether it has all of some settings.
+func get(ctx context.Context, conn *pgx.Conn, which string, settings ...setting) (role, error) {
 	var r role
 	var err error
+	asked := make([]string, 0, len(settings))
+	for _, s := range settings {
+		asked = append(asked, s.String())
+	}
 	r.Exists, err = row(ctx, conn, fmt.Sprintf("look at role %q", which), `select rolcanlogin, rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls,
 		coalesce(rolpassword, ''), exists (select from pg_db_role_setting s where s.setrole = a.oid and s.setdatabase = 0
-			and 'search_path=pg_catalog' = any(s.setconfig))
-		from pg_authid a where rolname = $1`, []any{which},
-		&r.Login, &r.Super, &r.CreateRole, &r.CreateDB, &r.Replication, &r.Bypass, &r.Verifier, &r.Path)
+			and s.setconfig @> $2::text[])
+		from pg_authid a where rolname = $1`, []any{which, asked},
+		&r.Login, &r.Super, &r.CreateRole, &r.CreateDB, &r.Replication, &r.Bypass, &r.Verifier, &r.Set)
 	return r, err
 }
 

@@ -159,6 +159,15 @@ func (c *Client) Switchover(ctx context.Context, leader, candidate string) error
 	return expect(code, body, err)
 }
 
+// Reinitialize lets Patroni remove the data of this standby and copy it again from the leader. It returns when that has begun.
+//
+// Patroni reads the leader's lock for it in another thread, as for Wake. That does no harm here: a standby that has to be
+// copied is too far behind to take the lock.
+func (c *Client) Reinitialize(ctx context.Context) error {
+	code, body, err := c.do(ctx, http.MethodPost, "/reinitialize", map[string]any{"from_leader": true})
+	return expect(code, body, err)
+}
+
 // do a request. With any status, an answer is no error.
 func (c *Client) do(ctx context.Context, method, path string, body any) (int, []byte, error) {
 	code, answer, err := web.Send(ctx, c.http, method, "https://localhost"+path, body)

@@ -68,6 +68,9 @@ type Folders struct {
 // A TLS identity of one side: files of certificate, key and authority, and where a server listens.
 type TLS struct{ Cert, Key, CA, Address string }
 
+// fetchAhead is how much of the archive is fetched before it is wanted. It is less than the volume of a spool has room for.
+const fetchAhead = "64MiB"
+
 // repository options, for an archive or backup at a path.
 func (r Repository) options(path string) []Option {
 	cipher := ""
@@ -113,7 +116,7 @@ func Member(s pgmember.Backup, r Repository, f Folders, t TLS) *Config {
 		Option{"tls-server-key-file", t.Key},
 		Option{"tls-server-ca-file", t.CA},
 		Option{"tls-server-auth", pgmember.BackupCommonName + "=" + s.Stanza})...)
-	c.section("global:archive-push", Option{"process-max", "2"})
+	c.section("global:archive-push", atLeastTwo(s.Processes))
 	c.section(s.Stanza, Option{"pg1-path", f.Data}, Option{"pg1-socket-path", f.Socket})
 	return c
 }
@@ -127,7 +130,8 @@ func Host(s pgmember.Backup, r Repository, f Folders, t TLS, file string) *Confi
 		Option{"start-fast", "y"},
 		Option{"backup-standby", "prefer"},
 		// A standby that is read has to end a checkpoint first, which may take twice checkpoint_timeout.
-		Option{"archive-timeout", "1800"})
+		Option{"archive-timeout", "1800"},
+		Option{"process-max", strconv.FormatInt(max(1, s.Processes), 10)})
 	if s.RetentionDays > 0 {
 		options = append(options, Option{"repo1-retention-full-type", "time"}, Option{"repo1-retention-full", strconv.Itoa(s.RetentionDays)})
 	} else {
@@ -152,10 +156,19 @@ func Host(s pgmember.Backup, r Repository, f Folders, t TLS, file string) *Confi
 	return c
 }
 
-// Reader is the configuration to restore from a repository. It writes nothing there.
-func Reader(path, stanza string, r Repository, f Folders) *Config {
+// atLeastTwo processes: they wait for the repository more than they compute.
+func atLeastTwo(processes int64) Option {
+	return Option{"process-max", strconv.FormatInt(max(2, processes), 10)}
+}
+
+// Reader is the configuration to restore from a repository with a number of processes. It writes nothing there. While PostgreSQL replays a
+// segment, the next ones are fetched.
+func Reader(path, stanza string, processes int64, r Repository, f Folders) *Config {
 	c := &Config{}
-	c.section("global", append(append(r.options(path), f.common()...), Option{"spool-path", f.Spool}, Option{"process-max", "2"})...)
+	c.section("global", append(append(r.options(path), f.common()...), Option{"spool-path", f.Spool}, atLeastTwo(processes))...)
+	if f.Spool != "" {
+		c.section("global:archive-get", Option{"archive-async", "y"}, Option{"archive-get-queue-max", fetchAhead})
+	}
 	if stanza != "" {
 		c.section(stanza, Option{"pg1-path", f.Data}, Option{"pg1-socket-path", f.Socket})
 	}

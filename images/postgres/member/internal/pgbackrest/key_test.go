@@ -42,14 +42,14 @@ func TestReadEncrypted(t *testing.T) {
 			if err != nil && tc.files[pgmember.FileBackupKey] != "" && strings.Contains(err.Error(), tc.files[pgmember.FileBackupKey]) {
 				t.Errorf("%s: the error has the key: %v", tc.reason, err)
 			}
-			if text := Reader("/demo/orders", "s", got, Folders{}).String(); strings.Contains(text, "repo1-cipher-type=aes-256-cbc\nrepo1-cipher-pass="+good+"\n") != (tc.want != "") {
+			if text := Reader("/demo/orders", "s", 0, got, Folders{}).String(); strings.Contains(text, "repo1-cipher-type=aes-256-cbc\nrepo1-cipher-pass="+good+"\n") != (tc.want != "") {
 				t.Errorf("%s: the configuration is\n%s", tc.reason, text)
 			}
 		})
 	}
 	t.Run("Plain", func(t *testing.T) {
 		got, err := ReadEncrypted(folder(t, secret()), "", "")
-		if err != nil || strings.Contains(Reader("/demo/orders", "s", got, Folders{}).String(), "cipher") {
+		if err != nil || strings.Contains(Reader("/demo/orders", "s", 0, got, Folders{}).String(), "cipher") {
 			t.Errorf("backups without a key are encrypted: %v", err)
 		}
 	})

@@ -25,7 +25,7 @@ func TestParseLSN(t *testing.T) {
 }
 
 func TestLastArchived(t *testing.T) {
-	s := Stanza{Archives: []Archive{{"000000010000000000000042"}, {"000000030000000100000002"}, {""}}}
+	s := Stanza{Archives: []Archive{{Max: "000000010000000000000042"}, {Max: "000000030000000100000002"}, {Max: ""}}}
 	if got := s.Archived().String(); got != "1/2000000" {
 		t.Errorf("the last segment begins at %s, want 1/2000000", got)
 	}

@@ -232,3 +232,32 @@ func TestBacklog(t *testing.T) {
 		t.Error("without a folder nothing waits")
 	}
 }
+
+// TestProcesses that each command runs: as many as the plan has CPUs, and what there was before for files that do not say.
+func TestProcesses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason                 string
+		processes              int64
+		archive, take, restore string
+	}{
+		"OldFile": {"A file of an earlier function does not say.", 0, "2", "1", "2"},
+		"Four":    {"All that read or write the repository work in parallel.", 4, "4", "4", "4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := pgmember.Backup{Stanza: "orders-17", Path: "/demo/orders", Processes: tc.processes}
+			for who, text := range map[string][2]string{
+				"archives": {Member(s, Repository{}, Folders{}, TLS{}).String(), "[global:archive-push]\nprocess-max=" + tc.archive + "\n"},
+				"backs up": {Host(s, Repository{}, Folders{}, TLS{}, "").String(), "\nprocess-max=" + tc.take + "\n"},
+				"restores": {Reader("/demo/orders", "orders-17", tc.processes, Repository{}, Folders{Spool: "/tmp/spool"}).String(), "\nprocess-max=" + tc.restore + "\n"},
+				"replays":  {Reader("/demo/orders", "orders-17", tc.processes, Repository{}, Folders{Spool: "/tmp/spool"}).String(), "[global:archive-get]\narchive-async=y\n"},
+			} {
+				if !strings.Contains(text[0], text[1]) {
+					t.Errorf("%s: who %s has no %q in\n%s", tc.reason, who, text[1], text[0])
+				}
+			}
+		})
+	}
+	if text := Reader("/demo/orders", "orders-17", 4, Repository{}, Folders{}).String(); strings.Contains(text, "archive-async") {
+		t.Errorf("without a folder for it, the archive is fetched ahead:\n%s", text)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os/exec"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/process"
 )
 
@@ -96,6 +98,7 @@ type Stanza struct {
 
 // An Archive of a Stanza.
 type Archive struct {
+	ID string `json:"id"`
 	// Max is the last segment there is.
 	Max string `json:"max"`
 }
@@ -146,6 +149,10 @@ type Backup struct {
 	LSN struct {
 		Stop string `json:"stop"`
 	} `json:"lsn"`
+	// Archive is what of the write-ahead log it needs: the first segment.
+	Archive struct {
+		Start string `json:"start"`
+	} `json:"archive"`
 	Info struct {
 		// Size of the data, and in the Repository what this backup added.
 		Size       int64 `json:"size"`
@@ -158,6 +165,18 @@ type Backup struct {
 
 // Began is when the backup began.
 func (b Backup) Began() time.Time { return time.Unix(b.Timestamp.Start, 0).UTC() }
+
+// Remove a stanza with all of its backups and archives. pgBackRest does that only after a stop, which other stanzas do not notice.
+func (r Runner) Remove(ctx context.Context, stanza string) error {
+	name := "--stanza=" + stanza
+	if _, err := r.Run(ctx, "stop", name); err != nil {
+		return err
+	}
+	// No server writes to it: its generation is gone.
+	_, err := r.Run(ctx, "stanza-delete", name, "--force", "--pg1-path="+pgmember.FolderData)
+	_, again := r.Run(ctx, "start", name)
+	return errors.Join(err, again)
+}
 
 // Ended is when the backup was consistent: the earliest time that it restores.
 func (b Backup) Ended() time.Time { return time.Unix(b.Timestamp.Stop, 0).UTC() }

@@ -32,6 +32,16 @@ func Find(data string) (pid int, running bool) {
 	return pid, ok && !p.Dead && p.Name == "postgres"
 }
 
+// lineStatus of PostgreSQL's file says how far its first process is.
+const lineStatus = 7
+
+// IsStopping reports whether PostgreSQL is being shut down: it has ended its sessions and accepts no more.
+func IsStopping(data string) bool {
+	raw, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+	lines := strings.Split(string(raw), "\n")
+	return err == nil && len(lines) > lineStatus && strings.TrimSpace(lines[lineStatus]) == "stopping"
+}
+
 // frozenLooks is how many looks in a row have to find a postmaster frozen before it is ended: another program may have
 // stopped it only to inspect it.
 const frozenLooks = 100

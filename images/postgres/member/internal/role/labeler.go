@@ -35,8 +35,8 @@ const (
 
 // A Leadership is what is known of this member's role. Only the Labeler writes it.
 type Leadership struct {
-	// `leads` reports whether this member was the leader when last observed, cutOff whether it is a standby that lost its leader.
-	leads, cutOff atomic.Bool
+	// `leads` reports whether this member was the leader when last observed.
+	leads atomic.Bool
 }
 
 // IsLeader reports whether this member is the leader.
@@ -50,13 +50,19 @@ type Labeler struct {
 	// Supervised reports whether a Patroni runs.
 	Supervised func() bool
 	Lock       *LockKeeper
-	Reporter   *report.Reporter
-	Role       *Leadership
-	// Manage is called when this member becomes the leader or no longer is, and Fence while Patroni is paused.
-	Manage, Fence loop.Wakeup
-	Log           *slog.Logger
+	// Holds checks that this member holds the leader's lock at this moment.
+	Holds    pods.Holds
+	Reporter *report.Reporter
+	Role     *Leadership
+	// Manage and Archive are called when this member becomes the leader or no longer is, and Fence while Patroni is paused.
+	Manage, Archive, Fence loop.Wakeup
+	// Wake this loop.
+	Wake loop.Wakeup
+	Log  *slog.Logger
 
 	label label
+	// disputed reports whether a pod has a label that contradicts this member's. Watch sets it, and Once clears it.
+	disputed atomic.Bool
 	// cutOff is since when this standby has lost its leader, demoted since when this leader is none any more.
 	cutOff, demoted since
 	// cleared reports whether the pod no longer says what the volume held before the Database began.
@@ -91,7 +97,7 @@ func (s since) within(limit time.Duration, now time.Time) bool {
 	return !s.IsZero() && now.Sub(s.Time) < limit
 }
 
-// lostLeader reports whether a standby does not hear from its leader: another one may lead soon, or there is a lock to release.
+// lostLeader reports whether a standby does not hear from its leader: another one may lead soon.
 func lostLeader(role string, s patroni.State) bool {
 	return role == members.RoleReplica && s.Replication != "streaming"
 }
@@ -114,13 +120,12 @@ func (l *Labeler) Once(ctx context.Context) time.Duration {
 	pause := lookEvery
 	// A standby that never finds a leader is left alone after a while.
 	l.cutOff = l.cutOff.next(lostLeader(role, s), at)
-	cutOff := l.cutOff.within(cutOffFor, at)
-	l.Role.cutOff.Store(cutOff)
-	if cutOff {
+	if l.cutOff.within(cutOffFor, at) {
 		pause = retryEvery
 	}
 	if l.Role.leads.Swap(leads) != leads {
 		l.Manage.Call()
+		l.Archive.Call()
 	}
 	// It keeps the label for the next leader to take.
 	l.demoted = l.demoted.next(handedOver(role, l.label.role, s), at)
@@ -131,15 +136,30 @@ func (l *Labeler) Once(ctx context.Context) time.Duration {
 	if role == members.RoleLeader {
 		every = checkLeader
 	}
+	if l.disputed.Swap(false) {
+		l.label.known = false
+	}
 	if l.label.known && role == l.label.role && at.Sub(l.label.checked) < every {
 		return pause
 	}
 	return l.write(ctx, role, at, pause)
 }
 
+// Watch the labels of all pods, so that a leader takes its label back at once from any that took it wrongly.
+func (l *Labeler) Watch(ctx context.Context) time.Duration {
+	// Streams end every few minutes, and other loops complain when the API server is down.
+	_ = l.Pods.WatchRoles(ctx, func(pod, role string) {
+		if l.Role.IsLeader() && (pod == l.Pod) != (role == members.RoleLeader) {
+			l.disputed.Store(true)
+			l.Wake.Call()
+		}
+	})
+	return retryEvery
+}
+
 // write the role, and return the pause before the next time: the one given, unless it fails.
 func (l *Labeler) write(ctx context.Context, role string, at time.Time, pause time.Duration) time.Duration {
-	wrote, err := l.Pods.SetRole(ctx, role)
+	wrote, err := l.Pods.SetRole(ctx, role, l.Holds)
 	if err == nil && !l.cleared && role != "" {
 		// A Database that begins again later must not take the annotation for what the volume holds then.
 		err = l.Pods.ClearVolume(ctx)
@@ -177,8 +197,14 @@ func (l *Labeler) observe(ctx context.Context) (role string, leads bool, s patro
 	if s.Version > 0 {
 		l.Reporter.Change(func(r *members.Report) { r.Version = fmt.Sprintf("%d.%d", s.Version/10000, s.Version%10000) })
 	}
+	holder, _, known := l.Lock.Observed()
+	if s.Leads && !known {
+		return "", false, patroni.State{}, false
+	}
+	// Patroni takes itself for the leader until its own time is up, and while it stops.
+	s.Leads = s.Leads && holder == l.Pod
 	hasLock := false
-	if !s.Leads && (led || l.Lock.observed().Holder == l.Pod) {
+	if !s.Leads && holder == l.Pod {
 		if hasLock, err = l.Patroni.HasLock(ctx); err != nil {
 			return "", false, patroni.State{}, false
 		}

@@ -4,34 +4,21 @@ package role
 
 import (
 	"context"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/capstan-dev/capstan/images/member/loop"
-	"github.com/capstan-dev/capstan/images/member/pods"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/dcs"
-	"github.com/capstan-dev/capstan/images/postgres/member/internal/patroni"
 )
 
-const (
-	// lockEvery is how often the age of the leader's lock is checked, and the pause before it is watched again.
-	lockEvery = time.Second
-	// askHolder is how long the holder of the lock gets to answer.
-	askHolder = 2 * time.Second
-)
+// lockEvery is the pause before the lock is watched again.
+const lockEvery = time.Second
 
-// A LockKeeper observes the leader's lock. It releases the lock of a leader that is gone as soon as that leader is sure to have
-// stepped down.
-// Patroni's lock lives 20 s at least, also where the leader steps down after 15 s without it.
+// A LockKeeper observes the leader's lock.
 type LockKeeper struct {
-	Pod  string
-	Pods *pods.Client
-	DCS  *dcs.Client
-	Role *Leadership
+	DCS *dcs.Client
 	// Label wakes the Labeler.
 	Label loop.Wakeup
-	Log   *slog.Logger
 
 	// lock as it was last observed. Only Watch writes it.
 	lock atomic.Pointer[observedLock]
@@ -44,12 +31,20 @@ type observedLock struct {
 	since time.Time
 }
 
-// observed is the leader's lock as it was last observed.
-func (k *LockKeeper) observed() observedLock {
-	if l := k.lock.Load(); l != nil {
-		return *l
+// Observed is who holds the leader's lock, "" for no member, and when it was renewed last, as it was last observed. It reports
+// whether anything was observed yet.
+func (k *LockKeeper) Observed() (holder string, renewed time.Time, known bool) {
+	l := k.lock.Load()
+	if l == nil {
+		return "", time.Time{}, false
 	}
-	return observedLock{}
+	return l.Holder, l.since, true
+}
+
+// Holder of the leader's lock as it was last observed; "" for none.
+func (k *LockKeeper) Holder() string {
+	holder, _, _ := k.Observed()
+	return holder
 }
 
 // Watch the leader's lock until the stream ends, so that the role is observed as soon as another member has it.
@@ -66,64 +61,4 @@ func (k *LockKeeper) Watch(ctx context.Context) time.Duration {
 		}
 	})
 	return lockEvery
-}
-
-// Once looks at the age of the lock.
-func (k *LockKeeper) Once(ctx context.Context) time.Duration {
-	l := k.observed()
-	switch {
-	case l.Holder == "" || l.Holder == k.Pod:
-	case k.Role.cutOff.Load():
-		if err := k.release(ctx, l); err != nil && ctx.Err() == nil {
-			k.Log.Warn("cannot release the lock of a leader that is gone, trying on", "leader", l.Holder, "error", err)
-		}
-	case time.Since(l.since) > lookEvery+lockEvery && !k.Role.IsLeader():
-		k.Label.Call() // it is not renewed as it should be: does replication from its holder still work?
-	}
-	return lockEvery
-}
-
-// release the lock of a leader that this standby lost, when it does not answer either and has not renewed the lock for so long
-// that it takes no writes any more.
-func (k *LockKeeper) release(ctx context.Context, l observedLock) error {
-	ctx, cancel := context.WithTimeout(ctx, fresh+askHolder)
-	defer cancel()
-	if time.Since(l.since) < lookEvery {
-		return nil
-	}
-	life, err := k.DCS.Lifetime(ctx)
-	if err != nil || life == 0 || time.Since(l.since) < life-askHolder {
-		return err
-	}
-	gone, err := k.silent(ctx, l.Holder)
-	if err != nil || !gone {
-		return err
-	}
-	loop.Sleep(ctx, life-time.Since(l.since))
-	if k.observed() != l || !k.Role.cutOff.Load() || ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err := k.DCS.Release(ctx, l.Lock); err != nil {
-		return err
-	}
-	k.Log.Info("released the lock of a leader that is gone", "leader", l.Holder, "after", time.Since(l.since).Round(time.Millisecond).String())
-	return nil
-}
-
-// silent reports whether nothing answers where the Patroni of a pod should be, or the pod does not exist.
-func (k *LockKeeper) silent(ctx context.Context, pod string) (bool, error) {
-	list, err := k.Pods.List(ctx)
-	if err != nil {
-		return false, err
-	}
-	for _, p := range list {
-		if p.Name != pod || p.IP == "" {
-			continue
-		}
-		ctx, cancel := context.WithTimeout(ctx, askHolder)
-		defer cancel()
-		_, err := patroni.At(p.IP).Alive(ctx)
-		return patroni.Silent(err), nil
-	}
-	return true, nil
 }

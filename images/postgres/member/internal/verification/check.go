@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -30,7 +31,7 @@ const maxSaid = 600
 // check what was restored: tables, indexes and catalogues of all databases, then the assertions, and with the server stopped the
 // checksums of all pages.
 func (t Trial) check(ctx context.Context, s *server) error {
-	if err := s.amcheck(ctx); err != nil {
+	if err := s.amcheck(ctx, t.Processes); err != nil {
 		return because(ctx, err)
 	}
 	t.Log.Info("checked tables and indexes")
@@ -59,9 +60,9 @@ func (t Trial) check(ctx context.Context, s *server) error {
 }
 
 // amcheck checks the structure of all tables and indexes, including the catalogues.
-func (s *server) amcheck(ctx context.Context) error {
+func (s *server) amcheck(ctx context.Context, processes int64) error {
 	said, err := s.program(ctx, "pg_amcheck", "--host="+s.folder, "--port=5432", "--username="+pgmember.RoleSuperuser, "--no-password",
-		"--all", "--install-missing", "--jobs=2")
+		"--all", "--install-missing", "--jobs="+strconv.FormatInt(max(2, processes), 10))
 	var exit *exec.ExitError
 	// 2 means damage, 1 that it is unknown.
 	if errors.As(err, &exit) && exit.ExitCode() != 2 {

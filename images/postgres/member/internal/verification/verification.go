@@ -36,6 +36,8 @@ type Trial struct {
 	// Run is pgBackRest, which reads Stanza.
 	Run    pgbackrest.Runner
 	Stanza string
+	// Processes that check at a time, at least two.
+	Processes int64
 	// Data is the folder to restore to, and Folder one for what is needed while it runs.
 	Data, Folder string
 	// Programs is the folder of PostgreSQL's programs of a major version.
