@@ -15,6 +15,8 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/customresourcesgate"
+
+	"github.com/capstan-dev/capstan/provider/optional"
 )
 
 // setup adds the controller of a kind to a manager.
@@ -44,7 +46,7 @@ func start(
 		if err := customresourcesgate.Setup(mgr, o); err != nil {
 			return fmt.Errorf("cannot watch CRDs: %w", err)
 		}
-		return nil
+		return optional.Setup(mgr, o)
 	}
 	o.Logger.Info("Not allowed to watch CRDs, so every kind must be active")
 	for gvk := range all {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,6 +30,7 @@ import (
 	"github.com/capstan-dev/capstan/provider/autoscaler"
 	"github.com/capstan-dev/capstan/provider/bucket"
 	"github.com/capstan-dev/capstan/provider/credential"
+	"github.com/capstan-dev/capstan/provider/hook"
 	"github.com/capstan-dev/capstan/provider/internal/mlflow"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 	"github.com/capstan-dev/capstan/provider/internal/prometheus"
@@ -49,6 +51,8 @@ func (c *CLI) guard(mgr ctrl.Manager) (*outside.Guard, error) {
 	}
 	return &outside.Guard{
 		Allowed:   allowed,
+		Hosts:     c.AllowTenantHost,
+		Services:  services(mgr.GetAPIReader()),
 		APIServer: apiServer(mgr.GetAPIReader(), mgr.GetConfig()),
 	}, nil
 }
@@ -63,6 +67,7 @@ func kinds(r *outside.Resolver, guard *outside.Guard) map[schema.GroupVersionKin
 		credentialsv1alpha1.CredentialGroupVersionKind:   credential.Setup,
 		observev1alpha1.AnalysisGroupVersionKind:         analysis.Setup(metrics),
 		observev1alpha1.AutoscalerGroupVersionKind:       autoscaler.Setup,
+		observev1alpha1.HookGroupVersionKind:             hook.Setup(guard),
 		observev1alpha1.TopologyGroupVersionKind:         topology.Setup,
 		registryv1alpha1.ModelAliasGroupVersionKind:      modelalias.Setup(models),
 		registryv1alpha1.ModelVersionGroupVersionKind:    modelversion.Setup(models),
@@ -73,6 +78,27 @@ func kinds(r *outside.Resolver, guard *outside.Guard) map[schema.GroupVersionKin
 			v1alpha1.ProviderConfigGroupVersionKind, buckets, models, metrics),
 		v1alpha1.ClusterProviderConfigGroupVersionKind: providerconfig.Setup(
 			v1alpha1.ClusterProviderConfigGroupVersionKind, buckets, models, metrics),
+	}
+}
+
+// services returns a function that finds the addresses that Kubernetes gave a Service. Addresses of its pods are not among them,
+// because users who may edit the endpoints of a Service can write others there.
+func services(kube client.Reader) func(context.Context, string, string) ([]netip.Addr, error) {
+	return func(ctx context.Context, namespace, name string) ([]netip.Addr, error) {
+		s := &corev1.Service{}
+		if err := kube.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, s); err != nil {
+			return nil, client.IgnoreNotFound(err)
+		}
+		if s.Spec.Type == corev1.ServiceTypeExternalName {
+			return nil, nil
+		}
+		var all []netip.Addr
+		for _, ip := range s.Spec.ClusterIPs {
+			if a, err := netip.ParseAddr(ip); err == nil { // None is no address
+				all = append(all, a)
+			}
+		}
+		return all, nil
 	}
 }
 

@@ -10,10 +10,12 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/validation"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	// The image holds nothing but the program: without these, no public service could be trusted, and every one would need a
@@ -29,9 +31,11 @@ type CLI struct {
 	Debug bool `env:"DEBUG" help:"Log every reconcile." short:"d"`
 
 	PollInterval     time.Duration `default:"10m" env:"POLL_INTERVAL"      help:"How often what is ready is compared with the outside."`
-	MaxReconcileRate int           `default:"10"  env:"MAX_RECONCILE_RATE" help:"Reconciles per second, of all kinds together."`
+	MaxReconcileRate int           `default:"20"  env:"MAX_RECONCILE_RATE" help:"Reconciles per second of each kind, apart from Analysis and Topology."`
+	MaxLookRate      int           `default:"100" env:"MAX_LOOK_RATE"      help:"Reconciles per second of Analyses, and as many of Topologies."`
 
-	AllowTenantCIDR []string `env:"ALLOW_TENANT_CIDR" help:"Address ranges that URLs in ProviderConfigs of namespaces may lead to although they are loopback, link-local, metadata or API server addresses." sep:","`
+	AllowTenantCIDR []string `env:"ALLOW_TENANT_CIDR" help:"Address ranges that URLs of tenants may lead to although they are private, loopback, link-local, metadata or API server addresses."               sep:","`
+	AllowTenantHost []string `env:"ALLOW_TENANT_HOST" help:"Hosts, or *. and the end of hosts, that URLs of tenants may have although they lead to private addresses. {namespace} is the tenant's namespace." sep:","`
 
 	LeaderElection bool `default:"true" env:"LEADER_ELECTION" help:"Act only while holding a Lease." negatable:""`
 
@@ -49,8 +53,17 @@ func (c *CLI) Validate() error {
 	if c.MaxReconcileRate < 1 {
 		return fmt.Errorf("max reconcile rate %d is not positive", c.MaxReconcileRate)
 	}
+	if c.MaxLookRate < 1 {
+		return fmt.Errorf("max look rate %d is not positive", c.MaxLookRate)
+	}
 	if _, err := c.allowed(); err != nil {
 		return err
+	}
+	for _, h := range c.AllowTenantHost {
+		name := strings.ReplaceAll(strings.TrimPrefix(h, "*."), "{namespace}", "a")
+		if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 {
+			return fmt.Errorf("cannot use host %q, want for instance *.tools.svc: %s", h, strings.Join(errs, ", and "))
+		}
 	}
 	return nil
 }

@@ -28,7 +28,6 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/gate"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
-	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/customresourcesgate"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/statemetrics"
@@ -82,7 +81,10 @@ func (c *CLI) manager(ctx context.Context, cfg *rest.Config, fail func(error)) (
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := ctrl.NewManager(ratelimiter.LimitRESTConfig(cfg, c.MaxReconcileRate), o)
+	cfg = rest.CopyConfig(cfg)
+	requests := c.requests(kinds(nil, nil))
+	cfg.QPS, cfg.Burst = float32(requests), 2*requests
+	mgr, err := ctrl.NewManager(cfg, o)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a manager: %w", err)
 	}
@@ -101,7 +103,7 @@ func (c *CLI) manager(ctx context.Context, cfg *rest.Config, fail func(error)) (
 		return nil, err
 	}
 	r := outside.NewResolver(mgr.GetClient(), guard)
-	if err := start(ctx, mgr, co, kinds(r, guard), fail); err != nil {
+	if err := start(ctx, mgr, co, c.limited(kinds(r, guard)), fail); err != nil {
 		return nil, err
 	}
 	return mgr, nil
@@ -168,13 +170,11 @@ func (c *CLI) controllers(ctx context.Context) (controller.Options, error) {
 		return controller.Options{}, err
 	}
 	return controller.Options{
-		Logger:                  logging.NewLogrLogger(ctrl.Log.WithName("provider-capstan")),
-		GlobalRateLimiter:       ratelimiter.NewGlobal(c.MaxReconcileRate),
-		PollInterval:            c.PollInterval,
-		MaxConcurrentReconciles: c.MaxReconcileRate,
-		MetricOptions:           m,
-		ChangeLogOptions:        changes,
-		Gate:                    new(gate.Gate[schema.GroupVersionKind]),
+		Logger:           logging.NewLogrLogger(ctrl.Log.WithName("provider-capstan")),
+		PollInterval:     c.PollInterval,
+		MetricOptions:    m,
+		ChangeLogOptions: changes,
+		Gate:             new(gate.Gate[schema.GroupVersionKind]),
 	}, nil
 }
 

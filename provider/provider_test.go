@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -43,12 +45,16 @@ func TestValidate(t *testing.T) {
 		cli    CLI
 		want   string
 	}{
-		"Good":     {reason: "The defaults are fine.", cli: CLI{PollInterval: 10 * time.Minute, MaxReconcileRate: 10}},
-		"NoPoll":   {reason: "Polling all the time is no polling.", cli: CLI{MaxReconcileRate: 10}, want: "poll interval"},
+		"Good":     {reason: "The defaults are fine.", cli: CLI{PollInterval: 10 * time.Minute, MaxReconcileRate: 10, MaxLookRate: 100}},
+		"NoPoll":   {reason: "Polling all the time is no polling.", cli: CLI{MaxReconcileRate: 10, MaxLookRate: 100}, want: "poll interval"},
 		"NoRate":   {reason: "A rate of zero does nothing.", cli: CLI{PollInterval: time.Minute}, want: "reconcile rate"},
-		"Allowed":  {reason: "Address ranges are prefixes.", cli: CLI{PollInterval: time.Minute, MaxReconcileRate: 1, AllowTenantCIDR: []string{"10.0.0.0/8", "fd00::/8"}}},
-		"NoRange":  {reason: "An address is no range.", cli: CLI{PollInterval: time.Minute, MaxReconcileRate: 1, AllowTenantCIDR: []string{"10.0.0.1"}}, want: `address range "10.0.0.1"`},
-		"Negative": {reason: "A negative rate is none.", cli: CLI{PollInterval: time.Minute, MaxReconcileRate: -1}, want: "reconcile rate"},
+		"Allowed":  {reason: "Address ranges are prefixes.", cli: CLI{PollInterval: time.Minute, MaxReconcileRate: 1, MaxLookRate: 100, AllowTenantCIDR: []string{"10.0.0.0/8", "fd00::/8"}}},
+		"NoRange":  {reason: "An address is no range.", cli: CLI{PollInterval: time.Minute, MaxReconcileRate: 1, MaxLookRate: 100, AllowTenantCIDR: []string{"10.0.0.1"}}, want: `address range "10.0.0.1"`},
+		"Hosts":    {reason: "Hosts may begin with a star and name the namespace.", cli: CLI{PollInterval: time.Minute, MaxReconcileRate: 1, MaxLookRate: 1, AllowTenantHost: []string{"ci.tools.svc", "*.{namespace}.example.org"}}},
+		"NoHost":   {reason: "A star is only in front.", cli: CLI{PollInterval: time.Minute, MaxReconcileRate: 1, MaxLookRate: 1, AllowTenantHost: []string{"a.*.svc"}}, want: `host "a.*.svc"`},
+		"AnyHost":  {reason: "A star alone would be every host: ranges say that better.", cli: CLI{PollInterval: time.Minute, MaxReconcileRate: 1, MaxLookRate: 1, AllowTenantHost: []string{"*"}}, want: `host "*"`},
+		"NoLook":   {reason: "A rate of zero looks at nothing.", cli: CLI{PollInterval: time.Minute, MaxReconcileRate: 1}, want: "look rate"},
+		"Negative": {reason: "A negative rate is none.", cli: CLI{PollInterval: time.Minute, MaxReconcileRate: -1, MaxLookRate: 100}, want: "reconcile rate"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -121,6 +127,24 @@ func TestCache(t *testing.T) {
 		}
 		if _, ok := list.(resource.ManagedList); !ok {
 			t.Errorf("%T cannot be counted by the state metrics", list)
+		}
+	}
+}
+
+func TestServices(t *testing.T) {
+	service := func(name string, spec corev1.ServiceSpec) *corev1.Service {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: spec}
+	}
+	kube := fake.NewClientBuilder().WithObjects(
+		service("hooks", corev1.ServiceSpec{ClusterIPs: []string{"10.96.7.7", "fd00::7"}}),
+		service("headless", corev1.ServiceSpec{ClusterIPs: []string{corev1.ClusterIPNone}}),
+		service("external", corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "mlflow.ml.svc", ClusterIPs: []string{"10.1.2.3"}}),
+	).Build()
+	for name, want := range map[string][]netip.Addr{
+		"hooks": {netip.MustParseAddr("10.96.7.7"), netip.MustParseAddr("fd00::7")}, "headless": nil, "external": nil, "missing": nil,
+	} {
+		if got, err := services(kube)(t.Context(), "shop", name); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: want %v, got %v, %v", name, want, got, err)
 		}
 	}
 }

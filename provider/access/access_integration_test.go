@@ -26,6 +26,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/capstan-dev/capstan/apis/access/v1alpha1"
+	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 	apis "github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 	servers "github.com/capstan-dev/capstan/test/outside"
@@ -82,7 +83,9 @@ func newBench(t *testing.T, version string) *bench {
 // secret is made, or gets another content.
 func (b *bench) secret(name string, data map[string]string) {
 	b.t.Helper()
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Data: map[string][]byte{}}
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: name, Labels: map[string]string{credentialsv1alpha1.LabelCredential: name},
+	}, Data: map[string][]byte{}}
 	for k, v := range data {
 		s.Data[k] = []byte(v)
 	}
@@ -485,7 +488,7 @@ func TestFaults(t *testing.T) {
 func TestGuard(t *testing.T) {
 	b := newBench(t, "17")
 	b.databases("orders")
-	b.c.dialer.ControlContext = (&outside.Guard{APIServer: func(context.Context) ([]netip.Addr, error) { return nil, nil }}).Control
+	b.c.guard = &outside.Guard{APIServer: func(context.Context) ([]netip.Addr, error) { return nil, nil }}
 	if _, err := b.reconcile(); err == nil || !strings.Contains(err.Error(), "a loopback address") {
 		t.Errorf("want loopback to be refused, got %v", err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 
 	"github.com/capstan-dev/capstan/apis/access/v1alpha1"
+	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 	apis "github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 	"github.com/capstan-dev/capstan/provider/internal/scram"
@@ -54,7 +55,7 @@ const (
 // A connector of Accesses with their servers.
 type connector struct {
 	kube   client.Reader
-	dialer *net.Dialer
+	guard  *outside.Guard
 	lookup pgconn.LookupFunc
 	proofs *proofs
 	idle   *idleness
@@ -63,7 +64,7 @@ type connector struct {
 func newConnector(kube client.Reader, guard *outside.Guard) *connector {
 	return &connector{
 		kube:   kube,
-		dialer: &net.Dialer{Timeout: connectTimeout, ControlContext: guard.Control},
+		guard:  guard,
 		lookup: net.DefaultResolver.LookupHost,
 		proofs: newProofs(time.Now),
 		idle:   newIdleness(time.Now),
@@ -145,7 +146,7 @@ func (e *external) config(ctx context.Context) (*pgx.ConnConfig, error) {
 	if err := ownHost(s.Host, e.cr.GetNamespace()); err != nil {
 		return nil, err
 	}
-	password, err := e.secret(ctx, "server.passwordSecretRef", s.PasswordSecretRef)
+	password, err := e.secretToSend(ctx, "server.passwordSecretRef", s.PasswordSecretRef)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +175,8 @@ func (e *external) config(ctx context.Context) (*pgx.ConnConfig, error) {
 	cfg.TLSConfig = &tls.Config{ServerName: s.Host, RootCAs: roots, MinVersion: tls.VersionTLS12}
 	cfg.Fallbacks = nil
 	cfg.ConnectTimeout = connectTimeout
-	cfg.DialFunc = e.dialer.DialContext
+	// The name is looked up before, so that the dialler gets addresses.
+	cfg.DialFunc = pgconn.DialFunc(e.guard.Dialer(net.Dialer{Timeout: connectTimeout}, e.cr.GetNamespace(), s.Host))
 	cfg.LookupFunc = e.lookup
 	cfg.KerberosSrvName, cfg.KerberosSpn = "", ""
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
@@ -207,29 +209,62 @@ func ownHost(host, namespace string) error {
 
 // secret is a key of a Secret of the own namespace. what names the field that refers to it.
 func (c *external) secret(ctx context.Context, what string, ref v1alpha1.SecretKeyReference) ([]byte, error) {
-	s := &corev1.Secret{}
-	err := c.kube.Get(ctx, client.ObjectKey{Namespace: c.cr.GetNamespace(), Name: ref.Name}, s)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, outside.InCluster("cannot get Secret %q of %s: %w", ref.Name, what, err)
+	s, err := c.secretObject(ctx, what, ref)
+	if err != nil {
+		return nil, err
 	}
-	if v := s.Data[ref.Key]; err == nil && len(v) > 0 {
+	return keyOf(s, what, ref)
+}
+
+// keyOf a Secret, or a Failure.
+func keyOf(s *corev1.Secret, what string, ref v1alpha1.SecretKeyReference) ([]byte, error) {
+	if v := s.Data[ref.Key]; len(v) > 0 {
 		return v, nil
 	}
-	f := &outside.Failure{
+	return nil, &outside.Failure{
 		Reason:  apis.ReasonCredentialsMissing,
 		Message: fmt.Sprintf("%s: Secret %q has no key %q", what, ref.Name, ref.Key),
 		Remedy:  "put it there, or name another",
 	}
-	if kerrors.IsNotFound(err) {
-		f.Message = fmt.Sprintf("%s: there is no Secret %q", what, ref.Name)
-		f.Remedy = "make it, or name another"
+}
+
+// secretToSend is a key of a Secret of the own namespace that is meant for servers. The author of an Access chooses the server, and need
+// not be able to read Secrets.
+func (c *external) secretToSend(ctx context.Context, what string, ref v1alpha1.SecretKeyReference) ([]byte, error) {
+	s, err := c.secretObject(ctx, what, ref)
+	if err != nil {
+		return nil, err
 	}
-	return nil, f
+	if s.GetLabels()[credentialsv1alpha1.LabelCredential] == "" {
+		return nil, &outside.Failure{
+			Reason:  apis.ReasonCredentialsMissing,
+			Message: fmt.Sprintf("%s: Secret %q is not of a Credential, so nothing of it is sent to a server", what, ref.Name),
+			Remedy: fmt.Sprintf("name the Secret of a Credential, or label this one with %s=%s if it is for this server",
+				credentialsv1alpha1.LabelCredential, ref.Name),
+		}
+	}
+	return keyOf(s, what, ref)
+}
+
+func (c *external) secretObject(ctx context.Context, what string, ref v1alpha1.SecretKeyReference) (*corev1.Secret, error) {
+	s := &corev1.Secret{}
+	err := c.kube.Get(ctx, client.ObjectKey{Namespace: c.cr.GetNamespace(), Name: ref.Name}, s)
+	if kerrors.IsNotFound(err) {
+		return nil, &outside.Failure{
+			Reason:  apis.ReasonCredentialsMissing,
+			Message: fmt.Sprintf("%s: there is no Secret %q", what, ref.Name),
+			Remedy:  "make it, or name another",
+		}
+	}
+	if err != nil {
+		return nil, outside.InCluster("cannot get Secret %q of %s: %w", ref.Name, what, err)
+	}
+	return s, nil
 }
 
 // password of a login, or a Failure when it cannot be used.
 func (c *external) password(ctx context.Context, l v1alpha1.Login) (string, error) {
-	p, err := c.secret(ctx, fmt.Sprintf("login %q", l.Name), l.PasswordSecretRef)
+	p, err := c.secretToSend(ctx, fmt.Sprintf("login %q", l.Name), l.PasswordSecretRef)
 	if err != nil {
 		return "", err
 	}

@@ -57,10 +57,35 @@ func (m *remembered) settled(cr *v1alpha1.Analysis, now time.Time) time.Duration
 	if !m.epochAt.IsZero() {
 		passed = min(passed, now.Sub(m.epochAt))
 	}
-	if s := cr.Spec.ForProvider.Metrics.Canary.Settle; s != nil && s.Duration >= 0 {
-		return passed - s.Duration
+	return passed - m.settle(cr.Spec.ForProvider.Metrics.Canary)
+}
+
+// settle is how long an epoch takes to settle.
+func (m *remembered) settle(p *v1alpha1.CanaryParameters) time.Duration {
+	asked := defaultSettle
+	if s := p.Settle; s != nil && s.Duration >= 0 {
+		asked = s.Duration
 	}
-	return passed - defaultSettle
+	return m.found.Settle(asked)
+}
+
+// due is when the next look is: an interval after the last one, or as soon as there can be evidence about a canary. After a failure
+// the next look is as soon as there can be more.
+func (m *remembered) due(cr *v1alpha1.Analysis) time.Time {
+	p := cr.Spec.ForProvider.Metrics
+	next := m.lookedAt.Add(intervalOf(p))
+	c := m.known(cr.Status.AtProvider.Canary)
+	if p.Canary == nil || c == nil {
+		return next
+	}
+	least := m.found.LeastPeriod()
+	if first := c.StartedAt.Add(m.settle(p.Canary) + least); m.lookedAt.Before(first) && first.Before(next) {
+		return first
+	}
+	if again := m.lookedAt.Add(least); again.Before(next) && verdict.Suspects(c) {
+		return again
+	}
+	return next
 }
 
 // counted is for how long checks count of an epoch that settled so long ago: not from before counting began again.
@@ -87,7 +112,7 @@ func (m *remembered) seeCanary(cr *v1alpha1.Analysis, k seen, pods []corev1.Pod,
 		return
 	}
 	m.canary = verdict.Canary(m.known(reported), p.Canary, k.evidence, readyIn(pods), lookedAt)
-	if verdict.Matters(reported, m.canary, intervalOf(p)) {
+	if verdict.Matters(p.Canary, reported, m.canary, intervalOf(p)) {
 		m.canary.LooksUntil = verdict.Promise(m.canary.StartedAt.Time, lookedAt, intervalOf(p))
 		cr.Status.AtProvider.Canary = m.canary.DeepCopy()
 	}

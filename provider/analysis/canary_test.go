@@ -96,7 +96,7 @@ func TestEpoch(t *testing.T) {
 	s := newStand(t, p, nil, tried(), &one)
 	s.reconcile()
 	began := metav1.NewTime(now)
-	until := metav1.NewTime(now.Add(2 * time.Minute))
+	until := metav1.NewTime(now.Add(3 * time.Minute))
 	want := &v1alpha1.CanaryObservation{Epoch: 41, StartedAt: began, LookedAt: began, LooksUntil: &until}
 	if diff := cmp.Diff(want, s.canary()); diff != "" {
 		t.Fatalf("An epoch should begin at once, and have nothing: -want, +got:\n%s", diff)
@@ -150,6 +150,76 @@ func TestEpoch(t *testing.T) {
 	}
 	if s.writes != 0 {
 		t.Errorf("Without a canary nothing should be written, got %d writes", s.writes)
+	}
+}
+
+// TestEpochOfFrequentScrapes follows a bad canary whose pods are scraped every five seconds: it is looked at as soon as there can be
+// evidence, and again as soon as there can be more.
+func TestEpochOfFrequentScrapes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason   string
+		interval time.Duration
+		bad      float64
+		// want is after how long there is which evidence.
+		want map[time.Duration]string
+	}{
+		"Bad": {
+			"two looks are enough", 30 * time.Second, 300,
+			map[time.Duration]string{17 * time.Second: "", 18 * time.Second: "F", 30 * time.Second: "F", 31 * time.Second: "FF"},
+		},
+		"BadOften": {
+			"not more often than asked", 10 * time.Second, 300,
+			map[time.Duration]string{17 * time.Second: "", 18 * time.Second: "F", 27 * time.Second: "F", 28 * time.Second: "FF"},
+		},
+		"Good": {
+			"what passes waits for the interval", 30 * time.Second, 0,
+			map[time.Duration]string{17 * time.Second: "", 18 * time.Second: "P", 47 * time.Second: "P", 48 * time.Second: "PP"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := well()
+			for slot, of := range p.slots {
+				of.scrapes = 12
+				p.slots[slot] = of
+			}
+			canary := p.slots["b"]
+			canary.failures = tc.bad
+			p.slots["b"] = canary
+			s := newStand(t, p, nil, tried(func(m *v1alpha1.MetricsParameters) {
+				m.Interval, m.Canary.Checks = &metav1.Duration{Duration: tc.interval}, m.Canary.Checks[:1]
+			}))
+			s.reconcile()
+			for at := time.Second; at <= time.Minute; at += time.Second {
+				s.clock = s.clock.Add(time.Second)
+				s.reconcile()
+				if want, ok := tc.want[at]; ok && letters(s.canary()) != want {
+					t.Errorf("%s: after %s want %q, got %q", tc.reason, at, want, letters(s.canary()))
+				}
+			}
+		})
+	}
+}
+
+// TestLoadWhileTried shows that the load of the live slot, which follows its share of requests, is no news while a canary is tried,
+// unlike afterwards.
+func TestLoadWhileTried(t *testing.T) {
+	p, one := well(), pod("reco-a-1", slot("a"), ready)
+	s := newStand(t, p, nil, tried(func(m *v1alpha1.MetricsParameters) {
+		m.Slots, m.Checks = []string{"a"}, []v1alpha1.Check{{Name: "request-rate", Kind: v1alpha1.CheckRequestRate}}
+	}), &one)
+	s.reconcile()
+	s.pass(2)
+	s.writes = 0
+	p.slots["a"] = algorithm(6000, 0, 2)
+	if s.pass(2); s.writes != 0 {
+		t.Errorf("half of the load should be no news, got %d writes", s.writes)
+	}
+	s.change(func(m *v1alpha1.MetricsParameters) { m.Canary = nil })
+	s.reconcile()
+	s.clock = s.clock.Add(time.Minute)
+	s.reconcile()
+	if got := s.get().Status.AtProvider.Metrics; len(got) != 1 || *got[0].Value != 50 {
+		t.Errorf("afterwards the load is told as it is, got %+v", got)
 	}
 }
 
@@ -295,10 +365,10 @@ func TestReports(t *testing.T) {
 		want    string
 		reports int
 	}{
-		{"A first verdict is news.", nil, 1, "P/P", 1},
+		{"A first pass ends nothing.", nil, 1, "P/P", 0},
 		{"Three passes in a row pass a check.", nil, 2, "PPP/PPP", 1},
-		{"More of them change nothing, until the promise ends.", nil, 7, "PPPPPPPPPP/PPPPPPPPPP", 1},
-		{"Hours later it is one report in five minutes.", func() { s.pass(240) }, 20, "PPPPPPPPPP/PPPPPPPPPP", 1},
+		{"More of them change nothing, until the promise ends.", nil, 16, "PPPPPPPPPP/PPPPPPPPPP", 1},
+		{"Hours later it is one report in nine minutes.", func() { s.pass(240) }, 36, "PPPPPPPPPP/PPPPPPPPPP", 1},
 		{"A failure is news.", func() { p.slots["b"] = bad }, 1, "PPPPPPPPPF/PPPPPPPPPP", 1},
 		{"A second one fails the check.", nil, 1, "PPPPPPPPFF/PPPPPPPPPP", 1},
 		{"More of them change nothing.", nil, 8, "FFFFFFFFFF/PPPPPPPPPP", 0},
@@ -323,7 +393,7 @@ func TestReports(t *testing.T) {
 		if got := letters(s.canary()); st.want != "" && got != st.want {
 			t.Errorf("%s: want %s, got %s", st.reason, st.want, got)
 		}
-		if c := s.reported(); !c.LooksUntil.After(s.clock) || c.LooksUntil.Sub(s.clock) > 7*time.Minute {
+		if c := s.reported(); !c.LooksUntil.After(s.clock) || c.LooksUntil.Sub(s.clock) > 11*time.Minute {
 			t.Errorf("%s: what is reported counts until %s, at %s", st.reason, c.LooksUntil, s.clock)
 		}
 	}
@@ -334,7 +404,9 @@ func verdictsDecide(c *v1alpha1.CanaryObservation) string {
 	var all strings.Builder
 	fmt.Fprint(&all, min(c.Errors, v1alpha1.ErrorsInRow))
 	for _, k := range c.Checks {
-		fmt.Fprintf(&all, " %+v", v1alpha1.StandingOf(k.Verdicts))
+		if s := v1alpha1.StandingOf(k.Verdicts).Deciding(); s != (v1alpha1.Standing{}) {
+			fmt.Fprintf(&all, " %s %+v", k.Name, s)
+		}
 	}
 	return all.String()
 }

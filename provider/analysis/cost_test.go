@@ -416,8 +416,8 @@ func TestRolloutCost(t *testing.T) {
 		reason, spec string
 		most         int
 	}{
-		"Fixed":  {"Only what may change a decision reaches anybody.", "{image: %s, replicas: 3, " + routedTo + ", lifecycle: {}}", 850},
-		"Scaled": {"So it is with the load of both revisions.", "{image: %s, scaling: {minReplicas: 3, maxReplicas: 9, signal: CPU}, " + routedTo + ", lifecycle: {}}", 1000},
+		"Fixed":  {"Only what may change a decision reaches anybody.", "{image: %s, replicas: 3, " + routedTo + ", lifecycle: {}}", 570},
+		"Scaled": {"So it is with the load of both revisions.", "{image: %s, scaling: {minReplicas: 3, maxReplicas: 9, signal: CPU}, " + routedTo + ", lifecycle: {}}", 700},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -37,6 +37,8 @@ type remembered struct {
 	epochAt time.Time
 	// canary is what all looks have shown. The status reports the part that changes a decision.
 	canary *v1alpha1.CanaryObservation
+	// idleSince is since when no request has come, or zero.
+	idleSince time.Time
 	// load that a replica bears, as far as it is learned.
 	load autoload.Memory
 }
@@ -58,16 +60,16 @@ func (m *memory) of(uid types.UID, now time.Time) *remembered {
 }
 
 // nextLook at Prometheus, or zero when there was none.
-func (m *memory) nextLook(uid types.UID, interval time.Duration) time.Time {
+func (m *memory) nextLook(cr *v1alpha1.Analysis) time.Time {
 	m.mu.Lock()
-	r := m.all[uid]
+	r := m.all[cr.GetUID()]
 	m.mu.Unlock()
 	if r == nil {
 		return time.Time{}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.lookedAt.Add(interval)
+	return r.due(cr)
 }
 
 // forget an Analysis that is gone.

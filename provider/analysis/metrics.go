@@ -147,7 +147,7 @@ func (o *observer) measure(ctx context.Context, cr *v1alpha1.Analysis, pods []co
 	if p == nil {
 		o.memory.forget(cr.GetUID())
 		at.Server, at.UncountedFailures, at.Distribution, at.Trial, at.Metrics = "", "", "", nil, nil
-		at.Scaling, at.SLO, at.Canary = nil, nil, nil
+		at.Scaling, at.SLO, at.Canary, at.IdleSince = nil, nil, nil, nil
 		cr.Status.Conditions = slices.DeleteFunc(cr.Status.Conditions, func(c xpv2.Condition) bool { return c.Type == apis.TypeConnected })
 		return
 	}
@@ -159,7 +159,7 @@ func (o *observer) measure(ctx context.Context, cr *v1alpha1.Analysis, pods []co
 	}
 	m.startEpoch(cr, now)
 	asks := asksOf(cr)
-	if m.look == nil && (m.asks != asks || !now.Before(m.lookedAt.Add(intervalOf(p)))) {
+	if m.look == nil && (m.asks != asks || !now.Before(m.due(cr))) {
 		if m.asks != asks {
 			m.found = found{}
 		}
@@ -186,6 +186,8 @@ func (o *observer) measure(ctx context.Context, cr *v1alpha1.Analysis, pods []co
 	}
 	m.found = k.found
 	m.load = report(cr, m.load, k.seen, pods, now)
+	m.idleSince = idleSince(m.idleSince, p, k.sample, m.lookedAt)
+	at.IdleSince = reportedIdle(m.idleSince, p, now)
 	m.seeCanary(cr, k.seen, pods, m.lookedAt)
 }
 
@@ -282,5 +284,5 @@ func (o *observer) nextLook(cr *v1alpha1.Analysis) time.Time {
 	if cr.Spec.ForProvider.Metrics == nil {
 		return time.Time{}
 	}
-	return o.memory.nextLook(cr.GetUID(), intervalOf(cr.Spec.ForProvider.Metrics))
+	return o.memory.nextLook(cr)
 }

@@ -66,8 +66,12 @@ type told struct {
 	down               bool
 	requests, failures float64
 	inFlight           float64
+	scrapes            float64             // in a minute
 	latency            map[float64]float64 // in the unit of the server
-	names              []string
+	// first and each are the times of tokens, and gauges what else is told, by measure.
+	first, each map[float64]float64
+	gauges      map[string]float64
+	names       []string
 }
 
 func (p *prom) Query(ctx context.Context, pods prometheus.Pods, query string) (model.Value, error) {
@@ -121,6 +125,9 @@ func (p *prom) QueryAt(ctx context.Context, pods prometheus.Pods, query string, 
 		if query == modelserver.Discovery() {
 			continue
 		}
+		if t.scrapes > 0 {
+			line(slot, modelserver.MeasureScrapes, t.scrapes)
+		}
 		if t.requests >= 0 {
 			line(slot, modelserver.MeasureRequests, t.requests)
 		}
@@ -132,6 +139,18 @@ func (p *prom) QueryAt(ctx context.Context, pods prometheus.Pods, query string, 
 		}
 		for le, n := range t.latency {
 			line(slot, modelserver.MeasureLatency, n, "le", strconv.FormatFloat(le, 'g', -1, 64))
+		}
+		if !strings.Contains(query, modelserver.MeasureTokens) {
+			continue
+		}
+		for le, n := range t.first {
+			line(slot, modelserver.MeasureFirstToken, n, "le", strconv.FormatFloat(le, 'g', -1, 64))
+		}
+		for le, n := range t.each {
+			line(slot, modelserver.MeasureEachToken, n, "le", strconv.FormatFloat(le, 'g', -1, 64))
+		}
+		for measure, v := range t.gauges {
+			line(slot, measure, v)
 		}
 	}
 	return out, nil
@@ -192,6 +211,26 @@ func observation(slot, name string, v v1alpha1.Verdict, message string, numbers 
 	return o
 }
 
+// tokenChecks are what is measured of tokens.
+var tokenChecks = []v1alpha1.Check{
+	{Name: "first", Kind: v1alpha1.CheckFirstToken, Percentile: 95, Max: new(500.0)},
+	{Name: "each", Kind: v1alpha1.CheckEachToken, Percentile: 95, Max: new(50.0)},
+	{Name: "rate", Kind: v1alpha1.CheckTokenRate},
+	{Name: "waiting", Kind: v1alpha1.CheckWaiting},
+	{Name: "cache", Kind: v1alpha1.CheckCacheUse},
+}
+
+// llm tells what a server of language models tells when first tokens come evenly within 400 ms, and each has so many samples.
+func llm(prefix string, requests, samples float64) told {
+	return told{
+		requests: requests, inFlight: 8,
+		first:  map[float64]float64{0.2: requests / 2, 0.4: requests, math.Inf(1): requests},
+		each:   map[float64]float64{0.02: samples / 2, 0.04: samples, math.Inf(1): samples},
+		gauges: map[string]float64{modelserver.MeasureTokens: 60_000, modelserver.MeasureWaiting: 4, modelserver.MeasureCache: 1.2},
+		names:  []string{prefix + "time_to_first_token_seconds_bucket"},
+	}
+}
+
 func TestVerdicts(t *testing.T) {
 	const (
 		tooFew = "too few requests in 2m to decide: at least 268 are needed when none fails, and more when some do"
@@ -237,6 +276,28 @@ func TestVerdicts(t *testing.T) {
 				observation("a", "latency", fail, "", 95, 94.7, 95.3, 12000),
 				observation("a", "rate", fail, "", 50, nan, nan, 12000),
 				observation("a", "inflight", fail, "", 30),
+			},
+		},
+		"Tokens": {
+			reason: "What a vLLM tells of its tokens, of two replicas.",
+			tells:  map[string]told{"a": llm("vllm:", 1200, 1200)}, checks: tokenChecks,
+			want: []v1alpha1.MetricObservation{
+				observation("a", "first", pass, "", 380, 376, 384, 1200),
+				observation("a", "each", pass, "", 38, 37.6, 38.4, 1200),
+				observation("a", "rate", pass, "", 250), observation("a", "waiting", pass, "", 2), observation("a", "cache", pass, "", 0.6),
+			},
+		},
+		"TokensEach": {
+			reason: "Of an SGLang, whose tokens are no more evidence than its requests.",
+			tells:  map[string]told{"a": llm("sglang:", 1200, 60_000)}, checks: tokenChecks[1:2],
+			want: []v1alpha1.MetricObservation{observation("a", "each", pass, "", 38, 37.6, 38.4, 1200)},
+		},
+		"NoTokens": {
+			reason: "A server that generates none says so.", tells: map[string]told{"a": algorithm(12000, 12, 6)}, checks: tokenChecks[:3],
+			want: []v1alpha1.MetricObservation{
+				observation("a", "first", none, "the pods run Algorithm and expose no histogram of the time to the first token: set a check of your own in its place"),
+				observation("a", "each", none, "the pods run Algorithm and expose no histogram of the time for each token: set a check of your own in its place"),
+				observation("a", "rate", none, "the pods run Algorithm and expose no number of tokens: set a check of your own in its place"),
 			},
 		},
 		"Few": {

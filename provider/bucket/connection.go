@@ -26,7 +26,11 @@ func (e *external) details(ctx context.Context, cr *v1alpha1.Bucket, b found) (m
 	if e.client.CABundle != "" {
 		d[v1alpha1.KeyCA] = []byte(e.client.CABundle)
 	}
-	if k := e.client.Workload; k != nil {
+	k := e.client.Workload
+	if own := e.tenant.Workload; own.ID != "" {
+		k = &own
+	}
+	if k != nil {
 		d[v1alpha1.KeyAccessKeyID] = []byte(k.ID)
 		d[v1alpha1.KeySecretAccessKey] = []byte(k.Secret)
 		if k.Session != "" {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 	yamlutil "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
 // A composedRule is one that the function makes for an Algorithm.
@@ -74,7 +76,7 @@ func TestComposedRules(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{RecordSLORequests, RecordSLOBad, "AlgorithmErrorBudgetBurnsFast", "AlgorithmRequestsFail", "AlgorithmLatencyAboveTarget"} {
+	for _, want := range []string{v1alpha1.SeriesSLORequests, v1alpha1.SeriesSLOBad, "AlgorithmErrorBudgetBurnsFast", "AlgorithmRequestsFail", "AlgorithmLatencyAboveTarget"} {
 		if !slices.Contains(told, want) {
 			t.Errorf("No example has a rule %s", want)
 		}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
 // A dashboard of Grafana, as far as it matters whether it shows anything.
@@ -80,7 +82,7 @@ func TestDashboardQueries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := []string{"up", RecordSLORequests, RecordSLOBad, "capstan:slo_objective"}
+	known := []string{"up", v1alpha1.SeriesSLORequests, v1alpha1.SeriesSLOBad, "capstan:slo_objective"}
 	for _, r := range append(Rules(), rolloutRules()...) {
 		known = append(known, r.Record)
 	}

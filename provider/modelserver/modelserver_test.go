@@ -17,7 +17,7 @@ import (
 func TestQueriesAreValid(t *testing.T) {
 	all := map[string]string{"Discovery": Discovery()}
 	for _, s := range Servers() {
-		all[s.Name] = s.Query("1m30s")
+		all[s.Name], all[s.Name+" with tokens"] = s.Query("1m30s", false), s.Query("1m30s", true)
 	}
 	for name, query := range all {
 		e, err := parser.ParseExpr(query)
@@ -70,6 +70,8 @@ func TestRecognise(t *testing.T) {
 		"Own":     {reason: "The first in the table wins.", names: []string{"http_requests_total", "algorithm_inflight"}, want: "Algorithm"},
 		"VLLM":    {reason: "It tells metrics of its HTTP server, too.", names: []string{"http_requests_total", "vllm:num_requests_running"}, want: "vLLM"},
 		"HTTP":    {reason: "The last resort.", names: []string{"http_request_duration_seconds_bucket"}, want: "HTTP"},
+		"SGLang":  {reason: "It counts its answers under a name of its own.", names: []string{"sglang:http_responses_total"}, want: "SGLang"},
+		"TGI":     {reason: "It is recognised by its queue.", names: []string{"tgi_queue_size"}, want: "TGI"},
 		"Sign":    {reason: "A sign is enough.", names: []string{"rest_server_requests_total"}, want: "MLServer"},
 		"Unknown": {reason: "Other names are nobody's.", names: []string{"up", "predictions_total"}},
 	}

@@ -13,6 +13,8 @@ const (
 	LabelMeasure = "capstan_measure"
 	// MeasureUp is the number of pods that are scraped.
 	MeasureUp = "up"
+	// MeasureScrapes is how often the pod that is scraped the longest was scraped in the last minute.
+	MeasureScrapes = "scrapes"
 	// MeasureSeries is the number of series of a name, which is in __name__.
 	MeasureSeries = "series"
 	// MeasureDistribution is the number of series of a histogram that drift is measured by, whose name is in __name__.
@@ -25,6 +27,16 @@ const (
 	MeasureInFlight = "inflight"
 	// MeasureLatency is the number of requests in the window that took at most le.
 	MeasureLatency = "latency"
+	// MeasureFirstToken is the number of requests in the window that had their first token after at most le.
+	MeasureFirstToken = "first-token"
+	// MeasureEachToken is the number of samples in the window whose time for each further token was at most le.
+	MeasureEachToken = "each-token"
+	// MeasureTokens is the number of tokens that requests in the window were answered with.
+	MeasureTokens = "tokens"
+	// MeasureWaiting is the number of requests that wait for their turn, as a mean over the window.
+	MeasureWaiting = "waiting"
+	// MeasureCache is the share of the cache of each pod that is in use, as a mean over the window, added up.
+	MeasureCache = "cache"
 )
 
 // Discovery is a query that finds which metrics of known names there are, and whether pods are scraped at all, by slot. What drift
@@ -43,22 +55,39 @@ func Discovery() string {
 }
 
 // Query of everything that the server exposes about a window such as 2m, by slot. It is one, so that all of it is about the same
-// moment.
-func (s Server) Query(window string) string {
+// moment. Metrics of tokens are queried only where a check needs them.
+func (s Server) Query(window string, tokens bool) string {
 	parts := []string{
 		measure(MeasureSeries, fmt.Sprintf("count by (%s, __name__) (%s)", LabelSlot, anyOf(s.Names()))),
 		measure(MeasureUp, up()),
+		measure(MeasureScrapes, fmt.Sprintf("max by (%s) (count_over_time(up[1m]))", LabelSlot)),
 		measure(MeasureRequests, fmt.Sprintf("sum by (%s) (%s)", LabelSlot, counted(window, s.Requests))),
 	}
 	if len(s.Failures) > 0 {
 		parts = append(parts, measure(MeasureFailures, fmt.Sprintf("sum by (%s) (%s)", LabelSlot, counted(window, s.Failures))))
 	}
-	if len(s.InFlight) > 0 {
-		parts = append(parts, measure(MeasureInFlight, fmt.Sprintf("sum by (%s) (%s)", LabelSlot, added("avg_over_time", window, s.InFlight))))
+	gauge := func(name string, selectors []string) {
+		if len(selectors) > 0 {
+			parts = append(parts, measure(name, fmt.Sprintf("sum by (%s) (%s)", LabelSlot, added("avg_over_time", window, selectors))))
+		}
 	}
-	if b := s.Latency.Buckets; b != "" {
-		parts = append(parts, measure(MeasureLatency, fmt.Sprintf("sum by (%s, le) (%s)", LabelSlot, counted(window, []string{b}))))
+	histogram := func(name string, h Histogram) {
+		if h.Buckets != "" {
+			parts = append(parts, measure(name, fmt.Sprintf("sum by (%s, le) (%s)", LabelSlot, counted(window, []string{h.Buckets}))))
+		}
 	}
+	gauge(MeasureInFlight, s.InFlight)
+	histogram(MeasureLatency, s.Latency)
+	if !tokens {
+		return joined(parts...)
+	}
+	histogram(MeasureFirstToken, s.Tokens.First)
+	histogram(MeasureEachToken, s.Tokens.Each)
+	if len(s.Tokens.Generated) > 0 {
+		parts = append(parts, measure(MeasureTokens, fmt.Sprintf("sum by (%s) (%s)", LabelSlot, counted(window, s.Tokens.Generated))))
+	}
+	gauge(MeasureWaiting, s.Tokens.Waiting)
+	gauge(MeasureCache, s.Tokens.Cache)
 	return joined(parts...)
 }
 

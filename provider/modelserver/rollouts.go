@@ -53,7 +53,7 @@ func rolloutAlerts() []Alert {
 		},
 		{
 			Alert: "AlgorithmRolloutHolds", Severity: "warning", For: "1m",
-			Expr: fmt.Sprintf("%s{%s=\"Holding\",%s!~\"AwaitingApproval|FreezeWindow\"} == 1\n  and on (%s, %s) %s > %d",
+			Expr: fmt.Sprintf("%s{%s=\"Holding\",%s!~\"AwaitingApproval|FreezeWindow|Paused\"} == 1\n  and on (%s, %s) %s > %d",
 				RecordRolloutPhase, LabelPhase, LabelReason, LabelNamespace, LabelAlgorithm, RecordRolloutSeconds, holdsLong),
 			Summary:     "The rollout of Algorithm {{ $labels.algorithm }} of namespace {{ $labels.namespace }} has been held for an hour: {{ $labels.reason }}.",
 			Description: "The traffic to each revision stays as it is. " + where,

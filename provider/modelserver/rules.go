@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/capstan-dev/capstan/internal/runbook"
 )
 
 // Files that Rules makes, below package/monitoring.
@@ -197,6 +199,7 @@ func groups(indent string) string {
 		line(4, "annotations:")
 		line(5, "summary: "+strconv.Quote(a.Summary))
 		line(5, "description: "+strconv.Quote(a.Description))
+		line(5, runbook.Annotation+": "+strconv.Quote(runbook.URL(runbook.Page, a.Alert)))
 	}
 	return b.String()
 }

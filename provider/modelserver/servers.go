@@ -33,6 +33,8 @@ type Server struct {
 	Latency Histogram
 	// InFlight are gauges of the requests that wait or are worked on.
 	InFlight []string
+	// Tokens is what a server that generates tokens exposes about them.
+	Tokens Tokens
 	// Distribution is the histogram of what it answers that drift is measured by, beside the one that any server can expose. None
 	// when empty.
 	Distribution string
@@ -48,6 +50,21 @@ type Histogram struct {
 	Buckets string
 	// Milliseconds that its unit has.
 	Milliseconds float64
+	// EachToken means that every token is a sample. Samples of one request depend on each other, so that they say together no
+	// more than one sample for each request does.
+	EachToken bool
+}
+
+// Tokens are the measures of a server that generates tokens.
+type Tokens struct {
+	// First is the histogram of the time from a request's arrival to its first token, and Each of the time for each further one.
+	First, Each Histogram
+	// Generated are counters of the tokens that requests were answered with.
+	Generated []string
+	// Waiting are gauges of the requests that wait for their turn.
+	Waiting []string
+	// Cache are gauges of the share of the key-value cache that is in use, from 0 to 1.
+	Cache []string
 }
 
 // Units of histograms, in milliseconds.
@@ -65,6 +82,9 @@ const Distribution = `algorithm_prediction_score_bucket`
 const notProbes = `handler!~"/metrics|/health.*|/livez|/ready.*|/ping",` +
 	`path!~"/metrics|/health.*|/livez|/ready.*|/ping",` +
 	`endpoint!~"/metrics|/health.*|/livez|/ready.*|/ping"`
+
+// generates leaves out what generates nothing: health, metrics and administration.
+const generates = `endpoint=~"/v1/.*|/generate|/encode|/classify",endpoint!="/v1/models"`
 
 // Servers that are known, the most specific first: a pod that exposes the metrics of several counts as the first of them.
 func Servers() []Server {
@@ -87,8 +107,54 @@ func Servers() []Server {
 			Failures: []string{`vllm:request_success_total{finished_reason="error"}`},
 			Latency:  Histogram{Buckets: `vllm:e2e_request_latency_seconds_bucket`, Milliseconds: seconds},
 			InFlight: []string{`vllm:num_requests_running`, `vllm:num_requests_waiting`},
+			// In the same file, of the engine V1. request_time_per_output_token_seconds has a sample for each finished request, beside
+			// inter_token_latency_seconds, which has one for each token. Older releases have only the latter, as
+			// time_per_output_token_seconds, and gpu_cache_usage_perc.
+			Tokens: Tokens{
+				First:     Histogram{Buckets: `vllm:time_to_first_token_seconds_bucket`, Milliseconds: seconds},
+				Each:      Histogram{Buckets: `vllm:request_time_per_output_token_seconds_bucket`, Milliseconds: seconds},
+				Generated: []string{`vllm:generation_tokens_total`},
+				Waiting:   []string{`vllm:num_requests_waiting`},
+				Cache:     []string{`vllm:kv_cache_usage_perc`},
+			},
 			// How many tokens a request was answered with, in the same file.
 			Distribution: `vllm:request_generation_tokens_bucket`,
+		},
+		{
+			// sgl-project/sglang, python/sglang/srt/observability/metrics_collector.py (commit 016d860), and
+			// add_prometheus_track_response_middleware beside it: with --enable-metrics. Histograms in seconds. The counters of the
+			// engine leave out what failed, so that requests are counted by the answers of the HTTP server. A stream counts when it
+			// begins: what fails later is not counted.
+			Name:     "SGLang",
+			Requests: []string{`sglang:http_responses_total{` + generates + `}`},
+			Failures: []string{`sglang:http_responses_total{status_code=~"5..",` + generates + `}`},
+			Latency:  Histogram{Buckets: `sglang:e2e_request_latency_seconds_bucket`, Milliseconds: seconds},
+			InFlight: []string{`sglang:num_running_reqs`, `sglang:num_queue_reqs`},
+			Tokens: Tokens{
+				First: Histogram{Buckets: `sglang:time_to_first_token_seconds_bucket`, Milliseconds: seconds},
+				// A sample for each token.
+				Each:      Histogram{Buckets: `sglang:inter_token_latency_seconds_bucket`, Milliseconds: seconds, EachToken: true},
+				Generated: []string{`sglang:generation_tokens_total`},
+				Waiting:   []string{`sglang:num_queue_reqs`},
+				Cache:     []string{`sglang:token_usage`},
+			},
+			Distribution: `sglang:generation_tokens_histogram_bucket`,
+		},
+		{
+			// huggingface/text-generation-inference, docs/source/reference/metrics.md (commit 53fdbe6) and the counters
+			// tgi_request_failure of router/src: by err. The client causes validation, and dropped is when it leaves.
+			// Histograms in seconds. There is none of the time to the first token, and tgi_request_mean_time_per_token_duration
+			// contains that time.
+			Name:     "TGI",
+			Requests: []string{`tgi_request_count`},
+			Failures: []string{`tgi_request_failure{err!~"validation|dropped"}`},
+			Latency:  Histogram{Buckets: `tgi_request_duration_bucket`, Milliseconds: seconds},
+			InFlight: []string{`tgi_batch_current_size`, `tgi_queue_size`},
+			Tokens: Tokens{
+				Generated: []string{`tgi_request_generated_tokens_sum`},
+				Waiting:   []string{`tgi_queue_size`},
+			},
+			Distribution: `tgi_request_generated_tokens_bucket`,
 		},
 		{
 			// triton-inference-server/server, docs/user_guide/metrics.md and qa/L0_metrics. Durations are only summed up
@@ -156,9 +222,11 @@ func Servers() []Server {
 
 // Names of the metrics by which the server is recognised, each once, sorted.
 func (s Server) Names() []string {
-	all := slices.Concat(s.Requests, s.Failures, s.InFlight, s.Signs)
-	if s.Latency.Buckets != "" {
-		all = append(all, s.Latency.Buckets)
+	all := slices.Concat(s.Requests, s.Failures, s.InFlight, s.Signs, s.Tokens.Generated, s.Tokens.Waiting, s.Tokens.Cache)
+	for _, h := range []Histogram{s.Latency, s.Tokens.First, s.Tokens.Each} {
+		if h.Buckets != "" {
+			all = append(all, h.Buckets)
+		}
 	}
 	for i, selector := range all {
 		all[i], _, _ = strings.Cut(selector, "{")

@@ -8,12 +8,6 @@ import (
 	"strings"
 )
 
-// Records that each Algorithm with a service level objective has of its own, of all its slots together.
-const (
-	RecordSLORequests = "capstan:slo_requests_per_second"
-	RecordSLOBad      = "capstan:slo_bad_per_second"
-)
-
 // everySeconds is every in seconds: a rate that is recorded each 15 s stands for as many requests as it has in that time.
 const everySeconds = 15
 

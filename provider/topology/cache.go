@@ -84,7 +84,7 @@ func slimPod(o any) (any, error) {
 	if said, ok := p.Annotations[members.AnnotationUpgrade]; ok {
 		small.Annotations[members.AnnotationUpgrade] = steadyUpgrade(said)
 	}
-	if said, ok := p.Annotations[annotationStatus]; ok {
+	if said, ok := p.Annotations[annotationStatus]; ok && !former(p) {
 		small.Annotations[annotationFacts], small.Annotations[annotationPosition] = split(said)
 	}
 	for _, c := range p.Spec.Containers {

@@ -33,7 +33,9 @@ func TestTransformsTwice(t *testing.T) {
 		"Pod": {"What Patroni says is of a provider that was started again as well.", slimPod, &corev1.Pod{
 			ObjectMeta: meta(map[string]string{annotationStatus: `{"state":"running","role":"primary","xlog_location":7}`, members.AnnotationUpgrade: `{"id":"u1"}`}),
 			Spec:       corev1.PodSpec{NodeName: "a", Containers: []corev1.Container{{Name: container}}},
-			Status:     corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: container, Ready: true}}},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
+				Name: container, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+			}}},
 		}, annotationFacts},
 		"ConfigMap": {"So is a pause.", slimConfigMap, paused, annotationPause},
 		"Claim": {"And a size.", slimClaim, &corev1.PersistentVolumeClaim{

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/podhealth"
 )
@@ -121,7 +122,7 @@ func (v *view) member(name, leader string) v1alpha1.TopologyMember {
 // state of a member. Of one that cannot be heard nothing is believed.
 func (v *view) state(p *corev1.Pod, n *corev1.Node, told said, leads bool) string {
 	switch {
-	case p.Spec.NodeName != "" && (n == nil || !ready(n)):
+	case p.Spec.NodeName != "" && (n == nil || !ready(n)), v.recalled.silent[p.GetName()]:
 		return v1alpha1.MemberUnknown
 	case p.Status.Phase == corev1.PodFailed, p.Status.Phase == corev1.PodSucceeded:
 		return v1alpha1.MemberStopped
@@ -140,6 +141,9 @@ func (v *view) state(p *corev1.Pod, n *corev1.Node, told said, leads bool) strin
 		case told.Role == rolePrimary || told.Role == roleMaster:
 			// It says that it is the leader, and another one is, or none.
 			return v1alpha1.MemberUnknown
+		case report(p).Reason == members.ReasonStandbyLost:
+			// It streams for a moment at each try, until the leader refuses.
+			return v1alpha1.MemberStarting
 		case told.Replication == "streaming":
 			return v1alpha1.MemberStreaming
 		default:

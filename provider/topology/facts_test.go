@@ -89,6 +89,21 @@ func waiting(reason, message string) func(*corev1.Pod) {
 	}
 }
 
+// restarted is a container that began later than Patroni last wrote, or as much earlier as after is negative.
+func restarted(after time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		wrote := metav1.NewTime(now.Add(-time.Minute))
+		p.ManagedFields = []metav1.ManagedFieldsEntry{
+			{Manager: "Patroni", Time: &wrote, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{".":{},"f:status":{}}}}`)},
+			{Manager: "kubelet", Time: new(metav1.NewTime(now)), Subresource: "status", FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:phase":{}}}`)},
+			{Manager: "capstan-member", Time: new(metav1.NewTime(now)), FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:capstan.dev/member-report":{}}}}`)},
+		}
+		s := &p.Status.ContainerStatuses[0]
+		s.Ready, s.State.Running = false, &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(wrote.Add(after))}
+		unready(p)
+	}
+}
+
 func node(letter string, change ...func(*corev1.Node)) corev1.Node {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "node-" + letter, Labels: map[string]string{corev1.LabelTopologyZone: "zone-" + letter, "more": "x"}},
@@ -206,6 +221,19 @@ func TestFacts(t *testing.T) {
 			want: want(func(o *v1alpha1.TopologyObservation) {
 				o.Phase = v1alpha1.TopologyDegraded
 				o.Members[2] = saw("c", "", v1alpha1.MemberStarting, v1alpha1.LagUnknown, notReady)
+			}),
+		},
+		"StandbyLost": {
+			reason: "A member that its leader has outrun streams for a moment at each try, and is no standby.",
+			in: well(func(v *view) {
+				v.pods[1] = pod("b", fmt.Sprintf(follows, at), func(p *corev1.Pod) {
+					p.Annotations[v1alpha1.AnnotationMember] = `{"reason":"StandbyLost","message":"it is copied again"}`
+				})
+			}),
+			want: want(func(o *v1alpha1.TopologyObservation) {
+				o.Phase = v1alpha1.TopologyDegraded
+				m := &o.Members[1]
+				m.State, m.Reason, m.Message, m.Version, m.Disk = v1alpha1.MemberStarting, "StandbyLost", "it is copied again", "", ""
 			}),
 		},
 		"PendingRestart": {
@@ -331,6 +359,50 @@ func TestFacts(t *testing.T) {
 				o.Phase = v1alpha1.TopologyDegraded
 				o.Members[2] = saw("c", "", v1alpha1.MemberStarting, v1alpha1.LagUnknown, notReady)
 				o.Members[2].Reason, o.Members[2].Message = "VolumeOfAnother", "the volume is of another"
+			}),
+		},
+		"FormerContainer": {
+			reason: "What a container wrote that ended is not believed of its successor, which has not written yet.",
+			in:     well(func(v *view) { v.pods[1] = pod("b", fmt.Sprintf(follows, at), restarted(time.Second)) }),
+			want: want(func(o *v1alpha1.TopologyObservation) {
+				o.Phase = v1alpha1.TopologyDegraded
+				o.Members[1] = saw("b", "", v1alpha1.MemberStarting, v1alpha1.LagUnknown, notReady)
+			}),
+		},
+		"SameContainer": {
+			reason: "What the container itself wrote is believed, although it is not ready.",
+			in:     well(func(v *view) { v.pods[1] = pod("b", fmt.Sprintf(follows, at), restarted(-time.Second)) }),
+			want: want(func(o *v1alpha1.TopologyObservation) {
+				o.Phase = v1alpha1.TopologyDegraded
+				notReady(&o.Members[1])
+			}),
+		},
+		"ReadyContainer": {
+			reason: "A container that is ready follows. Patroni does not write again what the pod has already.",
+			in: well(func(v *view) {
+				v.pods[1] = pod("b", fmt.Sprintf(follows, at), restarted(time.Second), func(p *corev1.Pod) {
+					p.Status.ContainerStatuses[0].Ready, p.Status.Conditions[0].Status = true, corev1.ConditionTrue
+				})
+			}),
+			want: want(),
+		},
+		"EndedContainer": {
+			reason: "A container that ended has no role and no lag.",
+			in:     well(func(v *view) { v.pods[1] = pod("b", fmt.Sprintf(follows, at), waiting("ContainerCreating", "")) }),
+			want: want(func(o *v1alpha1.TopologyObservation) {
+				o.Phase = v1alpha1.TopologyDegraded
+				o.Members[1] = saw("b", "", v1alpha1.MemberStarting, v1alpha1.LagUnknown, notReady)
+			}),
+		},
+		"Silent": {
+			reason: "A standby that reports no position while its leader writes may be gone: nothing is believed.",
+			in: well(func(v *view) {
+				v.recalled.silent = map[string]bool{"orders-db-b-0": true}
+				v.recalled.lag["orders-db-b-0"] = v1alpha1.LagFarBehind
+			}),
+			want: want(func(o *v1alpha1.TopologyObservation) {
+				o.Phase = v1alpha1.TopologyDegraded
+				o.Members[1] = saw("b", "", v1alpha1.MemberUnknown, v1alpha1.LagFarBehind)
 			}),
 		},
 		"Extra": {

@@ -23,6 +23,10 @@ const (
 	// follows closely never seems to be behind.
 	reportAge = 12 * time.Second
 
+	// silence is how long a standby may report the same position while its leader writes, before nothing of it is believed. That is two
+	// of Patroni's loops, and time for a slow API server. Kubernetes takes 40 seconds to notice that a node is lost.
+	silence = 25 * time.Second
+
 	// suspicion is how long the leader's lock may be expired before that is reported. A healthy standby is promoted sooner.
 	suspicion = 15 * time.Second
 
@@ -37,12 +41,24 @@ type memory struct {
 
 	mu  sync.Mutex
 	all map[types.NamespacedName]*scope
+
+	// held has the scope of each object that reports something. A scope is there as long as one of its objects is.
+	held map[reporter]types.NamespacedName
+}
+
+// A reporter for a scope: a pod, or a ConfigMap of Patroni's.
+type reporter struct {
+	pod             bool
+	namespace, name string
 }
 
 // A scope is what Patroni knows one group of members by.
 type scope struct {
 	// database that the members are of.
 	database string
+
+	// objects that report for it.
+	objects map[reporter]bool
 
 	// leader is the pod that holds the lock, renewed the value it last wrote to keep it, and renewedAt when that was seen.
 	leader, renewed string
@@ -54,10 +70,11 @@ type scope struct {
 	expired     bool
 
 	// written are positions of the leader, oldest first; positions are those that the standbys reported last, lag their classes.
-	// All by the names of pods.
+	// silent are those that do not report although they would have to. All by the names of pods.
 	written   []sample
-	positions map[string]int64
+	positions map[string]sample
 	lag       map[string]string
+	silent    map[string]bool
 
 	// askedAt is when another leader was last requested.
 	askedAt time.Time
@@ -69,7 +86,7 @@ type scope struct {
 	led, previous led
 }
 
-// A sample of a position.
+// A sample of a position, and when it was first seen.
 type sample struct {
 	at       time.Time
 	position int64
@@ -86,54 +103,99 @@ type led struct {
 }
 
 func newMemory(now func() time.Time) *memory {
-	return &memory{now: now, all: map[types.NamespacedName]*scope{}}
+	return &memory{now: now, all: map[types.NamespacedName]*scope{}, held: map[reporter]types.NamespacedName{}}
+}
+
+func reporterOf(o client.Object) reporter {
+	_, pod := o.(*corev1.Pod)
+	return reporter{pod: pod, namespace: o.GetNamespace(), name: o.GetName()}
 }
 
 // of returns the scope that an object belongs to, or nil. The lock must be held.
 func (m *memory) of(o client.Object) *scope {
-	name := o.GetLabels()[v1alpha1.LabelScope]
-	if name == "" {
+	key, id := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetLabels()[v1alpha1.LabelScope]}, reporterOf(o)
+	if was, ok := m.held[id]; ok && was != key {
+		m.release(id)
+	}
+	if key.Name == "" {
 		return nil
 	}
-	key := types.NamespacedName{Namespace: o.GetNamespace(), Name: name}
 	s := m.all[key]
 	if s == nil {
-		s = &scope{positions: map[string]int64{}, lag: map[string]string{}}
+		s = &scope{objects: map[reporter]bool{}, positions: map[string]sample{}, lag: map[string]string{}, silent: map[string]bool{}}
 		m.all[key] = s
 	}
+	s.objects[id], m.held[id] = true, key
 	s.database = o.GetLabels()[v1alpha1.LabelDatabase]
 	return s
+}
+
+// release an object from its scope, which goes with its last one. The lock must be held.
+func (m *memory) release(id reporter) {
+	key, ok := m.held[id]
+	if !ok {
+		return
+	}
+	delete(m.held, id)
+	s := m.all[key]
+	delete(s.objects, id)
+	if id.pod {
+		s.unknown(id.name)
+	}
+	if len(s.objects) == 0 {
+		delete(m.all, key)
+	}
+}
+
+// lose an object that is gone.
+func (m *memory) lose(o client.Object) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.release(reporterOf(o))
 }
 
 // forget a scope whose Topology is deleted.
 func (m *memory) forget(namespace, name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.all, types.NamespacedName{Namespace: namespace, Name: name})
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	if s := m.all[key]; s != nil {
+		for id := range s.objects {
+			delete(m.held, id)
+		}
+	}
+	delete(m.all, key)
 }
 
 // pod records an observed pod, and reports whether a class of lag has changed.
 func (m *memory) pod(p *corev1.Pod, gone bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if gone {
+		m.release(reporterOf(p))
+		return false
+	}
 	s := m.of(p)
 	if s == nil {
 		return false
 	}
-	if gone {
-		delete(s.positions, p.GetName())
-		delete(s.lag, p.GetName())
-		return false
-	}
-	if n, err := strconv.ParseInt(p.GetAnnotations()[annotationPosition], 10, 64); err == nil {
-		s.positions[p.GetName()] = n
-	} else {
-		delete(s.positions, p.GetName())
+	switch n, err := strconv.ParseInt(p.GetAnnotations()[annotationPosition], 10, 64); {
+	case err != nil:
+		s.unknown(p.GetName())
+	case s.positions[p.GetName()].position != n:
+		s.positions[p.GetName()] = sample{at: m.now(), position: n}
 	}
 	if st := join(p.GetAnnotations()[annotationFacts]).State; p.GetName() == s.leader && (st == stateCrashed || st == stateStartFailed) {
 		s.crashedAt = m.now()
 	}
 	return s.judge(m.now())
+}
+
+// unknown is a pod that reports no position.
+func (s *scope) unknown(pod string) {
+	delete(s.positions, pod)
+	delete(s.lag, pod)
+	delete(s.silent, pod)
 }
 
 // lead records the observed ConfigMap of the leader, and reports whether the leader, its lock or a class of lag has changed.
@@ -172,7 +234,8 @@ func (m *memory) asked(o *metav1.PartialObjectMetadata) {
 	}
 }
 
-// judge the lag of all standbys, and report whether a class has changed.
+// judge the lag of all standbys and which of them are silent, and report whether that has changed. A standby has to report what its leader
+// had written reportAge ago. One that does not, and has reported nothing else for a time, may be gone.
 func (s *scope) judge(now time.Time) bool {
 	// Keep the newest sample that is at least reportAge old; drop those before it.
 	at := -1
@@ -186,19 +249,20 @@ func (s *scope) judge(now time.Time) bool {
 	}
 	s.written = slices.Delete(s.written, 0, at)
 	changed := false
-	for pod, position := range s.positions {
+	for pod, had := range s.positions {
 		if pod == s.leader {
 			delete(s.lag, pod)
+			delete(s.silent, pod)
 			continue
 		}
-		if c := class(s.written[0].position-position, s.lag[pod]); c != s.lag[pod] {
+		behind := s.written[0].position - had.position
+		if c := class(behind, s.lag[pod]); c != s.lag[pod] {
 			s.lag[pod], changed = c, true
 		}
+		if is := behind > 0 && now.Sub(had.at) >= silence; is != s.silent[pod] {
+			s.silent[pod], changed = is, true
+		}
 	}
-	maps.DeleteFunc(s.lag, func(pod, _ string) bool {
-		_, ok := s.positions[pod]
-		return !ok
-	})
 	return changed
 }
 
@@ -228,6 +292,9 @@ type recollection struct {
 	expired bool
 	lag     map[string]string
 
+	// silent standbys, by the names of pods: see scope.judge.
+	silent map[string]bool
+
 	// asked for another leader, and crashed, recently.
 	asked, crashed bool
 
@@ -255,6 +322,7 @@ func (m *memory) recall(namespace, name string) recollection {
 	return recollection{
 		expired:  s.expired,
 		lag:      maps.Clone(s.lag),
+		silent:   maps.Clone(s.silent),
 		asked:    !s.askedAt.IsZero() && m.now().Sub(s.askedAt) < recently,
 		crashed:  !s.crashedAt.IsZero() && m.now().Sub(s.crashedAt) < recently,
 		led:      s.led,

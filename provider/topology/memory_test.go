@@ -82,6 +82,13 @@ func TestLag(t *testing.T) {
 		if c := got["orders-db-c-0"]; s > 20 && c != v1alpha1.LagInSync {
 			t.Errorf("after %d s: c follows closely, got %q", s, c)
 		}
+		silent := m.recall("shop", "orders-db-3f2a9c1b").silent
+		if silent["orders-db-c-0"] || silent["orders-db-a-0"] || silent["orders-db-b-0"] && (s < 60 || s > 125) {
+			t.Errorf("after %d s: nobody is silent, got %v", s, silent)
+		}
+		if s > 90 && s < 120 && !silent["orders-db-b-0"] {
+			t.Errorf("after %d s: b has been silent since 60 s, got %v", s, silent)
+		}
 		b, want := got["orders-db-b-0"], ""
 		switch {
 		case s > 20 && s < 60, s > 125:
@@ -97,6 +104,48 @@ func TestLag(t *testing.T) {
 	// The leader at first, classes for the first time, behind, far behind, in sync.
 	if len(woken) > 7 {
 		t.Errorf("want few looks in four minutes, got them at %v", woken)
+	}
+}
+
+// TestSilentNever: a standby has nothing to report while its leader writes nothing, nor in the time in which no report arrives at all.
+func TestSilentNever(t *testing.T) {
+	clock := now
+	m := newMemory(func() time.Time { return clock })
+	b := pod("b", fmt.Sprintf(follows, at))
+	m.pod(&b, false)
+	silent := func() bool { return m.recall("shop", "orders-db-3f2a9c1b").silent["orders-db-b-0"] }
+	for s := 0; s <= 600; s += 10 {
+		clock = now.Add(time.Duration(s) * time.Second)
+		if m.lead(leaderMap("orders-db-a-0", at, clock)); silent() {
+			t.Fatalf("after %d s: the leader has written nothing", s)
+		}
+	}
+
+	// The API server was away for ten minutes; the leader comes first.
+	clock = clock.Add(10 * time.Minute)
+	m.lead(leaderMap("orders-db-a-0", at+mebibyte, clock))
+	clock = clock.Add(10 * time.Second)
+	if m.lead(leaderMap("orders-db-a-0", at+mebibyte, clock)); silent() {
+		t.Error("A standby has time to report, too.")
+	}
+	clock = clock.Add(time.Second)
+	b = pod("b", fmt.Sprintf(follows, at+mebibyte))
+	m.pod(&b, false)
+	clock = clock.Add(10 * time.Second)
+	if m.lead(leaderMap("orders-db-a-0", at+mebibyte, clock)); silent() {
+		t.Error("It has all.")
+	}
+
+	// A member whose container ended is no longer judged.
+	clock = clock.Add(time.Minute)
+	m.lead(leaderMap("orders-db-a-0", at+2*mebibyte, clock))
+	clock = clock.Add(15 * time.Second)
+	if m.lead(leaderMap("orders-db-a-0", at+2*mebibyte, clock)); !silent() {
+		t.Error("It has not reported what the leader wrote.")
+	}
+	b = pod("b", fmt.Sprintf(follows, at+mebibyte), waiting("ContainerCreating", ""))
+	if m.pod(&b, false); silent() {
+		t.Error("Its container ended, which says enough.")
 	}
 }
 

@@ -29,6 +29,8 @@ type counts struct {
 	verified  *prometheus.Desc
 	failed    *prometheus.Desc
 	used      *prometheus.Desc
+	archive   *prometheus.Desc
+	gap       *prometheus.Desc
 	failovers *prometheus.CounterVec
 }
 
@@ -45,6 +47,10 @@ func newCounts(kube client.Reader, log logging.Logger) *counts {
 			"Whether the last verification of a backup of a Database failed, by namespace and Database.", []string{"namespace", "database"}, nil),
 		used: prometheus.NewDesc("capstan_database_backup_volume_used_percent",
 			"How much of the volume that the backups of a Database go to is used, in percent and steps of 5, by namespace and Database.", []string{"namespace", "database"}, nil),
+		archive: prometheus.NewDesc("capstan_database_archive_failing",
+			"Whether changes of a Database do not reach its archive, by namespace and Database.", []string{"namespace", "database"}, nil),
+		gap: prometheus.NewDesc("capstan_database_archive_gap",
+			"Whether changes of a Database since its last backup began are missing in its archive, by namespace and Database.", []string{"namespace", "database"}, nil),
 		failovers: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capstan_database_failovers_total",
 			Help: "Changes of leaders of Databases that were seen, by namespace and cause.",
@@ -74,6 +80,8 @@ func (c *counts) Describe(to chan<- *prometheus.Desc) {
 	to <- c.verified
 	to <- c.failed
 	to <- c.used
+	to <- c.archive
+	to <- c.gap
 }
 
 // Collect the count of Databases, their last backups and verifications, and how full the volumes are that backups go to.
@@ -107,9 +115,34 @@ func (c *counts) Collect(to chan<- prometheus.Metric) {
 			to <- prometheus.MustNewConstMetric(c.used, prometheus.GaugeValue, used, l.Items[i].GetNamespace(), l.Items[i].Spec.ForProvider.Database)
 		}
 	}
+	for i := range l.Items {
+		if failing, gap, ok := archived(&l.Items[i]); ok {
+			of := []string{l.Items[i].GetNamespace(), l.Items[i].Spec.ForProvider.Database}
+			to <- prometheus.MustNewConstMetric(c.archive, prometheus.GaugeValue, failing, of...)
+			to <- prometheus.MustNewConstMetric(c.gap, prometheus.GaugeValue, gap, of...)
+		}
+	}
 	for g, v := range n {
 		to <- prometheus.MustNewConstMetric(c.databases, prometheus.GaugeValue, v, g.namespace, g.phase)
 	}
+}
+
+// archived is whether the archive of a Database fails, and whether it has a gap since the last backup began; 1 when it is so. There is
+// none before the members report their archive.
+func archived(t *v1alpha1.Topology) (failing, gap float64, ok bool) {
+	b := t.Status.AtProvider.Backup
+	if b == nil || b.Archive == "" {
+		return 0, 0, false
+	}
+	if b.Archive == v1alpha1.ArchiveFailing {
+		failing = 1
+	}
+	dropped, err := time.Parse(time.RFC3339, b.Dropped)
+	began, errBegan := time.Parse(time.RFC3339, b.Began)
+	if err == nil && errBegan == nil && dropped.After(began) {
+		gap = 1
+	}
+	return failing, gap, true
 }
 
 // verification of a Database: when the last one that was passed ended, in seconds since 1970, and whether the last one failed.

@@ -19,7 +19,7 @@ func report(p *corev1.Pod) v1alpha1.MemberReport {
 	if err := json.Unmarshal([]byte(p.GetAnnotations()[v1alpha1.AnnotationMember]), &r); err != nil {
 		return v1alpha1.MemberReport{}
 	}
-	for _, field := range []*string{&r.Version, &r.Disk, &r.Reason, &r.Volume.FileSystem, &r.Volume.Fill, &r.Volume.Slot} {
+	for _, field := range []*string{&r.Version, &r.Disk, &r.Reason, &r.Volume.FileSystem, &r.Volume.Fill, &r.Volume.Slot, &r.Volume.Diverged} {
 		*field = words.Bounded(words.OneLine(*field), maxReason)
 	}
 	r.Message = words.Bounded(words.OneLine(r.Message), maxMessage)

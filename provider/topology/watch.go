@@ -74,6 +74,9 @@ func (w *watcher) note(o client.Object, gone bool) bool {
 		case suffixFailover:
 			w.memory.asked(o)
 		}
+		if gone {
+			w.memory.lose(o)
+		}
 	}
 	return false
 }

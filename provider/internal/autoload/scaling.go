@@ -289,16 +289,16 @@ func recorded(m *v1alpha1.MetricsParameters, by v1alpha1.Signal) [][2]string {
 	own := ptr.Deref(m.Queries, v1alpha1.Queries{})
 	switch {
 	case by == v1alpha1.SignalQuery:
-		all = append(all, [2]string{"capstan:custom", m.Scaling.Query})
+		all = append(all, [2]string{v1alpha1.SeriesCustom, m.Scaling.Query})
 	case by == v1alpha1.SignalInFlight && own.InFlight != "":
-		all = append(all, [2]string{"capstan:own_inflight", fmt.Sprintf("sum(%s)", own.InFlight)})
+		all = append(all, [2]string{v1alpha1.SeriesOwnInFlight, fmt.Sprintf("sum(%s)", own.InFlight)})
 	case by == v1alpha1.SignalRequestRate && own.Requests != "":
 		all = append(all, [2]string{
-			"capstan:own_requests_per_second", fmt.Sprintf("sum(%s) / %g", own.Requests, promq.WindowOf(m).Seconds()),
+			v1alpha1.SeriesOwnRequestRate, fmt.Sprintf("sum(%s) / %g", own.Requests, promq.WindowOf(m).Seconds()),
 		})
 	}
 	if m.Scaling.TargetLatencyMs != nil && own.Latency != "" {
-		all = append(all, [2]string{"capstan:own_latency_ms", fmt.Sprintf(
+		all = append(all, [2]string{v1alpha1.SeriesOwnLatency, fmt.Sprintf(
 			"1000 * histogram_quantile(%g, sum by (le) (%s)) > 0 or 0 * (count(up == 1) > 0)", float64(m.Scaling.Percentile)/100, own.Latency)})
 	}
 	return all

@@ -222,6 +222,21 @@ var causes = map[string]struct {
 		message: "no node has 2 nvidia.com/gpu free for a replica: Insufficient nvidia.com/gpu, node(s) had untolerated taint {gpu: only}; " +
 			"lower spec.resources.gpuCount, name another device in spec.resources.gpu, or add nodes that have it",
 	},
+	"NoDevices": {
+		reason: "The scheduler does not say which claim it cannot allocate.",
+		mods: []func(*corev1.Pod){unfit("0/1 nodes are available: 1 cannot allocate all claims. no new claims to deallocate, " +
+			"preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.")},
+		finding: "InsufficientGPU",
+		message: "no node has the devices free that a replica claims: cannot allocate all claims; " +
+			"lower spec.resources.gpuCount, correct spec.resources.deviceSelectors, or add nodes that have such devices",
+	},
+	"NoDeviceClass": {
+		reason:  "A DeviceClass that is missing is named by the scheduler.",
+		mods:    []func(*corev1.Pod){unfit("0/1 nodes are available: request devices: device class gpu.none does not exist. no new claims to deallocate, preemption: not eligible.")},
+		finding: "Unschedulable",
+		message: "no node takes a replica: request devices: device class gpu.none does not exist; " +
+			"name a DeviceClass that exists in spec.resources.deviceClass, or add nodes that fit",
+	},
 	"NoRoom": {
 		reason: "Each thing that is short names its field.",
 		mods: []func(*corev1.Pod){unfit("0/5 nodes are available: 2 Insufficient cpu, 3 Insufficient memory. " +

@@ -69,8 +69,8 @@ func warming(started bool, mods ...func(*corev1.ContainerStatus)) func(*corev1.P
 
 func TestModelFindings(t *testing.T) {
 	const (
-		words   = "ModelNotFound: there is no object s3://models/reco/7: correct spec.model.s3.uri"
-		missing = "the model cannot be used: there is no object s3://models/reco/7: correct spec.model.s3.uri"
+		words   = "ModelNotFound: there is no object s3://models/reco/7: correct spec.model.uri"
+		missing = "the model cannot be used: there is no object s3://models/reco/7: correct spec.model.uri"
 		volume  = "registry.example.org/models/reco:7"
 	)
 	cases := map[string]struct {
@@ -133,13 +133,13 @@ func TestModelFindings(t *testing.T) {
 			},
 			finding: "ImagePullFailed", cause: v1alpha1.FindingOfRevision,
 			message: `image "` + volume + `" cannot be pulled: the registry has no such image or tag; ` +
-				"correct spec.model.oci.reference, or push the image (spec.model.oci.reference names the image)",
+				"correct spec.model.uri, or push the image (spec.model.uri names the image)",
 		},
 		"NoClaim": {
 			reason:  "A claim that is missing names its field.",
 			mod:     unfit(`0/2 nodes are available: persistentvolumeclaim "models" not found. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.`),
 			finding: "Unschedulable",
-			message: `no node takes a replica: persistentvolumeclaim "models" not found; make the claim, or correct spec.model.volume.claimName, or add nodes that fit`,
+			message: `no node takes a replica: persistentvolumeclaim "models" not found; make the claim, or correct the claim in spec.model.uri, or add nodes that fit`,
 		},
 		"Cold": {
 			reason:  "A replica that serves and does not become warm.",

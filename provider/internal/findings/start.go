@@ -26,11 +26,12 @@ var placement = podhealth.Placement{
 		{"Insufficient cpu", "lower spec.resources.cpu"},
 		{"Insufficient memory", "lower spec.resources.memory"},
 		{"taint", "tolerate the taint in spec.scheduling.tolerations"},
+		{"device class", "name a DeviceClass that exists in spec.resources.deviceClass"},
 		{"node affinity", "correct spec.scheduling.nodeSelector"},
 		{"node selector", "correct spec.scheduling.nodeSelector"},
 		{"topology spread", "set spec.availability.zones to Preferred"},
 		{"unschedulable", "uncordon nodes"},
-		{"persistentvolumeclaim", "make the claim, or correct spec.model.volume.claimName"},
+		{"persistentvolumeclaim", "make the claim, or correct the claim in spec.model.uri"},
 		{"unbound immediate PersistentVolumeClaims", "see the events of the claim: its storage class must be able to provide the volume"},
 	},
 }
@@ -38,6 +39,13 @@ var placement = podhealth.Placement{
 // withoutDevice finds a replica that waits for a GPU.
 func withoutDevice(p *corev1.Pod, objections []string, all string) *podhealth.Hindrance {
 	for _, o := range objections {
+		if strings.Contains(o, "cannot allocate all claims") {
+			return &podhealth.Hindrance{
+				Reason: v1alpha1.ReasonInsufficientGPU,
+				What:   "no node has the devices free that a replica claims: " + all,
+				Remedy: "lower spec.resources.gpuCount, correct spec.resources.deviceSelectors, or add nodes that have such devices",
+			}
+		}
 		device, ok := strings.CutPrefix(o, "Insufficient ")
 		if !ok || !strings.Contains(device, "/") {
 			continue
@@ -126,7 +134,7 @@ func each(remedies podhealth.PullRemedies, in func(string) string) podhealth.Pul
 
 // ofModel is a remedy for the image of a volume.
 func ofModel(remedy string) string {
-	return strings.ReplaceAll(remedy, "spec.image,", "spec.model.oci.reference,") + " (spec.model.oci.reference names the image)"
+	return strings.ReplaceAll(remedy, "spec.image,", "spec.model.uri,") + " (spec.model.uri names the image)"
 }
 
 // userByName is how the kubelet quotes a user that may be root.

@@ -30,6 +30,9 @@ type Connection struct {
 	// Shared means that it is a ClusterProviderConfig.
 	Shared bool
 
+	// Namespace of the ProviderConfig, or empty when it is shared.
+	Namespace string
+
 	// CABundle of the backend.
 	CABundle string
 
@@ -65,6 +68,9 @@ type Tenant struct {
 
 	// Adoption means that a managed resource may ask for what has no owner.
 	Adoption bool
+
+	// Workload is the key for users of the namespace's buckets, if each namespace has one of its own.
+	Workload AccessKey
 
 	// BucketPrefix begins the names of buckets, {namespace} being replaced.
 	BucketPrefix string

@@ -8,9 +8,12 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/capstan-dev/capstan/internal/addresses"
 )
 
 // An AddressError means that a namespace's own config leads to an address that it must not reach.
@@ -25,11 +28,18 @@ func (e *AddressError) Error() string {
 }
 
 // A Guard keeps the connections of tenants away from what only the provider can reach: itself, its node, the metadata service of
-// a cloud, the API server. It looks at the address that is dialled and not at the URL, so names that resolve to such an address,
-// at first or later, do not help.
+// a cloud, the API server, and what is in private networks, as the pods and Services of other namespaces are. It looks at the address
+// that is dialled and not at the URL, so names that resolve to such an address, at first or later, do not help.
 type Guard struct {
 	// Allowed addresses are never refused.
 	Allowed []netip.Prefix
+
+	// Hosts may have private addresses: names, or *. and the end of names. {namespace} in them is the tenant's namespace.
+	Hosts []string
+
+	// Services returns the addresses of a Service itself. A tenant reaches Services of its own namespace. A Service of
+	// type ExternalName has no address of its own.
+	Services func(ctx context.Context, namespace, name string) ([]netip.Addr, error)
 
 	// APIServer returns the addresses of the API server.
 	APIServer func(context.Context) ([]netip.Addr, error)
@@ -42,32 +52,38 @@ type Guard struct {
 // remember is how long the addresses of the API server are.
 const remember = time.Minute
 
-// metadata services of clouds that are not at link-local addresses.
-var metadata = []netip.Prefix{
-	netip.MustParsePrefix("fd00:ec2::254/128"),  // Amazon
-	netip.MustParsePrefix("fd20:ce::254/128"),   // Google
-	netip.MustParsePrefix("100.100.100.200/32"), // Alibaba
-	netip.MustParsePrefix("168.63.129.16/32"),   // Azure
-	netip.MustParsePrefix("192.0.0.0/24"),       // Oracle, and other protocol assignments
+// A target of a connection: a host that a tenant named.
+type target struct{ namespace, host string }
+
+// A Dial function connects with an address.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Dialer of connections on behalf of a tenant. The host is what the tenant named, or empty when it is in the address that is dialled.
+func (g *Guard) Dialer(d net.Dialer, namespace, host string) Dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		to := target{namespace: namespace, host: host}
+		if h, _, err := net.SplitHostPort(address); err == nil && host == "" {
+			to.host = h
+		}
+		guarded := d // a copy: connections are made at the same time
+		guarded.ControlContext = func(ctx context.Context, _, address string, _ syscall.RawConn) error {
+			return g.check(ctx, to, address)
+		}
+		return guarded.DialContext(ctx, network, address)
+	}
 }
 
-// embedded are IPv6 prefixes after which an IPv4 address follows (RFC 6052, RFC 3056 has it elsewhere).
-var embedded = []netip.Prefix{
-	netip.MustParsePrefix("64:ff9b::/96"),
-	netip.MustParsePrefix("::/96"),
-}
-
-// Control is for net.Dialer: it runs before each connection is made.
-func (g *Guard) Control(ctx context.Context, _, address string, _ syscall.RawConn) error {
+// check an address before a connection is made.
+func (g *Guard) check(ctx context.Context, from target, address string) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return &net.AddrError{Err: "not an address", Addr: address}
 	}
-	a := plain(to.Addr())
+	a := addresses.Plain(to.Addr())
 	if slices.ContainsFunc(g.Allowed, func(p netip.Prefix) bool { return p.Contains(a) }) {
 		return nil
 	}
-	if kind := private(a); kind != "" {
+	if kind := refused(a); kind != "" {
 		return &AddressError{Kind: kind}
 	}
 	api, err := g.apiServer(ctx)
@@ -77,37 +93,54 @@ func (g *Guard) Control(ctx context.Context, _, address string, _ syscall.RawCon
 	if slices.Contains(api, a) {
 		return &AddressError{Kind: "the API server"}
 	}
-	return nil
-}
-
-// private says what kind of address a is, or "" when every tenant may reach it.
-func private(a netip.Addr) string {
-	switch {
-	case a.IsLoopback():
-		return "a loopback address"
-	case a.IsLinkLocalUnicast(), a.IsLinkLocalMulticast(), a.IsInterfaceLocalMulticast():
-		return "a link-local address"
-	case a.IsMulticast():
-		return "a multicast address"
-	case !a.IsValid(), a.IsUnspecified(), a.Is4() && a.As4()[0] == 0, a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
-		return "no address of a host"
-	case slices.ContainsFunc(metadata, func(p netip.Prefix) bool { return p.Contains(a) }):
-		return "a metadata service"
-	default:
-		return ""
+	if !addresses.IsPrivate(a) {
+		return nil
 	}
+	return g.private(ctx, from, a)
 }
 
-// plain address: without zone, and the IPv4 address that an IPv6 address stands for.
-func plain(a netip.Addr) netip.Addr {
-	a = a.WithZone("").Unmap()
-	for _, p := range embedded {
-		if p.Contains(a) && a != netip.IPv6Loopback() && a != netip.IPv6Unspecified() {
-			b := a.As16()
-			return netip.AddrFrom4([4]byte(b[12:]))
+// private addresses are refused, except hosts that the platform allows and Services of the tenant's namespace.
+func (g *Guard) private(ctx context.Context, from target, a netip.Addr) error {
+	if slices.ContainsFunc(g.Hosts, from.matches) {
+		return nil
+	}
+	if service := from.service(); service != "" && g.Services != nil {
+		own, err := g.Services(ctx, from.namespace, service)
+		if err != nil {
+			return InCluster("cannot get the address of a Service: %w", err)
+		}
+		if slices.ContainsFunc(own, func(o netip.Addr) bool { return addresses.Plain(o) == a }) {
+			return nil
 		}
 	}
-	return a
+	return &AddressError{Kind: "a private address"}
+}
+
+// matches reports whether a pattern of the platform is about the host.
+func (t target) matches(pattern string) bool {
+	host := strings.ToLower(strings.TrimSuffix(t.host, "."))
+	pattern = strings.ReplaceAll(pattern, "{namespace}", t.namespace)
+	if end, ok := strings.CutPrefix(pattern, "*"); ok {
+		return strings.HasSuffix(host, end)
+	}
+	return host == pattern
+}
+
+// service of the tenant's namespace that the host names, as <Service>.<namespace>.svc with or without the domain of the cluster.
+func (t target) service() string {
+	parts := strings.Split(strings.ToLower(strings.TrimSuffix(t.host, ".")), ".")
+	if len(parts) < 3 || parts[1] != t.namespace || parts[2] != "svc" {
+		return ""
+	}
+	return parts[0]
+}
+
+// refused kind of address, or "" when every tenant may reach it.
+func refused(a netip.Addr) string {
+	if a.IsLoopback() {
+		return "a loopback address"
+	}
+	return addresses.Reserved(a)
 }
 
 func (g *Guard) apiServer(ctx context.Context) ([]netip.Addr, error) {
@@ -122,7 +155,7 @@ func (g *Guard) apiServer(ctx context.Context) ([]netip.Addr, error) {
 	}
 	g.addresses, g.fresh = make([]netip.Addr, 0, len(all)), time.Now()
 	for _, a := range all {
-		g.addresses = append(g.addresses, plain(a))
+		g.addresses = append(g.addresses, addresses.Plain(a))
 	}
 	return g.addresses, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
@@ -73,6 +74,12 @@ func (p *Pool[C]) Client(ctx context.Context, mg resource.ModernManaged) (C, Ten
 	t, err := p.resolver.tenant(ctx, c, mg.GetNamespace())
 	if err != nil {
 		return none, Tenant{}, err
+	}
+	// What is deleted is used by no client any more.
+	if !meta.WasDeleted(mg) {
+		if t.Workload, err = p.resolver.workload(ctx, c, mg.GetNamespace()); err != nil {
+			return none, Tenant{}, err
+		}
 	}
 	cl, err := p.client(ctx, c)
 	return cl, t, err

@@ -113,6 +113,7 @@ func TestClient(t *testing.T) {
 		return []client.Object{
 			tenants("shop"), platforms(),
 			keySecret("shop", "s3", "shops"), keySecret("bank", "s3", "banks"), keySecret("crossplane-system", "s3", "platforms"),
+			keySecret("crossplane-system", "workload", "shared"), keySecret("crossplane-system", "workload-shop", "of-shop"),
 			&v1alpha1.ProviderConfig{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "models", UID: "pc-models"},
 				Spec:       v1alpha1.ProviderConfigSpec{MLflow: &v1alpha1.MLflowConfig{URL: "https://mlflow.example.org"}},
@@ -176,6 +177,29 @@ func TestClient(t *testing.T) {
 			want: want{key: "platforms", tenant: Tenant{
 				Cluster: "cluster", Namespace: "shop", Config: `ClusterProviderConfig "s3"`, Shared: true, BucketPrefix: "shop-",
 			}},
+		},
+		"KeyPerNamespace": {
+			reason: "Each namespace gets its own key, which opens no bucket of others.",
+			change: func(all []client.Object) {
+				s := all[1].(*v1alpha1.ClusterProviderConfig).Spec.S3
+				s.WorkloadCredentials = &v1alpha1.S3Credentials{SecretRef: v1alpha1.SecretReference{Name: "workload"}}
+				s.WorkloadKeyPerNamespace = true
+			},
+			mg: bucketOf("shop", KindClusterProviderConfig, "s3"),
+			want: want{key: "platforms", tenant: Tenant{
+				Cluster: "cluster", Namespace: "shop", Config: `ClusterProviderConfig "s3"`, Shared: true, BucketPrefix: "shop-",
+				Workload: AccessKey{ID: "of-shop", Secret: "x"},
+			}},
+		},
+		"NoKeyOfTheNamespace": {
+			reason: "A namespace without a key gets none of others.",
+			change: func(all []client.Object) {
+				s := all[1].(*v1alpha1.ClusterProviderConfig).Spec.S3
+				s.WorkloadCredentials = &v1alpha1.S3Credentials{SecretRef: v1alpha1.SecretReference{Name: "workload"}}
+				s.WorkloadKeyPerNamespace = true
+			},
+			mg:   bucketOf("bank", KindClusterProviderConfig, "s3"),
+			want: want{reason: v1alpha1.ReasonCredentialsMissing},
 		},
 		"NoSecret": {
 			reason: "A missing Secret is told with its keys.",

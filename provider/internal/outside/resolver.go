@@ -66,6 +66,8 @@ type config struct {
 	namespaces   []string
 	adoption     bool
 	bucketPrefix string
+	// perNamespace means that the key for users of buckets is another one for each namespace.
+	perNamespace bool
 	retry        *v1alpha1.Retry
 }
 
@@ -195,6 +197,7 @@ func newSharedConfig(pc *v1alpha1.ClusterProviderConfig) (*config, error) {
 	}
 	if s := pc.Spec.S3; s != nil {
 		c.s3 = &s.S3Config
+		c.perNamespace = s.WorkloadKeyPerNamespace && s.WorkloadCredentials != nil
 		if s.BucketPrefix != nil {
 			c.bucketPrefix = *s.BucketPrefix
 		}

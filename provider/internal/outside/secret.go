@@ -99,7 +99,7 @@ func (s *secrets) authorization(ctx context.Context, field string, c *v1alpha1.H
 // connection that c describes, and the versions of the Secrets that it is made of.
 func (r *Resolver) connection(ctx context.Context, c *config) (*Connection, string, error) {
 	s := &secrets{resolver: r, config: c}
-	n := &Connection{Backend: c.backend, S3: c.s3, MLflow: c.mlflow, Prometheus: c.prometheus, Shared: c.shared}
+	n := &Connection{Backend: c.backend, S3: c.s3, MLflow: c.mlflow, Prometheus: c.prometheus, Shared: c.shared, Namespace: c.object.GetNamespace()}
 	var err error
 	switch c.backend {
 	case S3:
@@ -121,7 +121,7 @@ func (s *secrets) s3(ctx context.Context, n *Connection) error {
 		return err
 	}
 	n.Key = key
-	if n.S3.WorkloadCredentials == nil {
+	if n.S3.WorkloadCredentials == nil || s.config.perNamespace {
 		return nil
 	}
 	workload, err := s.accessKey(ctx, "spec.s3.workloadCredentials.secretRef", *n.S3.WorkloadCredentials)
@@ -130,4 +130,14 @@ func (s *secrets) s3(ctx context.Context, n *Connection) error {
 	}
 	n.Workload = &workload
 	return nil
+}
+
+// workload is the key for users of the buckets of a namespace, or none when they have the one of the config.
+func (r *Resolver) workload(ctx context.Context, c *config, namespace string) (AccessKey, error) {
+	if !c.perNamespace {
+		return AccessKey{}, nil
+	}
+	of := *c.s3.WorkloadCredentials
+	of.SecretRef.Name += "-" + namespace
+	return (&secrets{resolver: r, config: c}).accessKey(ctx, "spec.s3.workloadKeyPerNamespace", of)
 }

@@ -53,13 +53,13 @@ func newHTTPClient(c *Connection, guard *Guard) (*http.Client, error) {
 		return nil, errors.New("cannot find the default HTTP transport")
 	}
 	t = t.Clone()
-	d := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
+	d := net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
+	t.DialContext = d.DialContext
 	if !c.Shared {
-		d.ControlContext = guard.Control
+		t.DialContext = guard.Dialer(d, c.Namespace, "")
 		// Behind a proxy the guard would see the proxy's address only.
 		t.Proxy = nil
 	}
-	t.DialContext = d.DialContext
 	t.TLSHandshakeTimeout = dialTimeout
 	t.ResponseHeaderTimeout = answerTimeout
 	t.MaxResponseHeaderBytes = maxHeader
@@ -147,4 +147,11 @@ func (l *limited) Read(p []byte) (int, error) {
 		return n - 1, ErrTooLarge
 	}
 	return n, err
+}
+
+// NewHTTPClient for a URL that a tenant names without a config: it is guarded, limits answers and follows no redirect. The service
+// names it in metrics, and namespace is the tenant's. caBundle has the authorities of the server's certificate, or is empty for the
+// authorities of the system.
+func NewHTTPClient(service Backend, namespace, caBundle string, guard *Guard) (*http.Client, error) {
+	return newHTTPClient(&Connection{Backend: service, Namespace: namespace, CABundle: caBundle}, guard)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -35,6 +36,8 @@ type Discovery struct {
 	At      time.Time
 	// Distributions that drift is measured by, by slot.
 	Distributions map[string]string
+	// Scrapes is the time between two scrapes of a pod, in whole seconds, or zero while it is unknown.
+	Scrapes time.Duration
 	// Arms of an experiment, as they were counted last.
 	Arms *Arms
 }
@@ -119,15 +122,18 @@ func (a *Asker) builtIn(ctx context.Context, q Question, slots map[string]*Measu
 		if !ok {
 			continue
 		}
-		lines, f := a.vector(ctx, server.Query(Range(q.Window)), by[name])
+		lines, f := a.vector(ctx, server.Query(Range(q.Window), q.needs().tokens), by[name])
 		if f != nil {
 			return f
+		}
+		if every := scrapes(lines); every > 0 {
+			a.Found.Scrapes = every
 		}
 		for _, slot := range by[name] {
 			slots[slot] = read(server, ofSlot(lines, slot))
 			// The pods may run another server by now.
 			if slots[slot].Server == "" {
-				a.Found = Discovery{Arms: a.Found.Arms}
+				a.Found = Discovery{Arms: a.Found.Arms, Scrapes: a.Found.Scrapes}
 			}
 		}
 	}
@@ -156,7 +162,9 @@ func (a *Asker) Discover(ctx context.Context, slots []string) *outside.Failure {
 	if f != nil {
 		return f
 	}
-	a.Found = Discovery{Servers: map[string]string{}, Distributions: map[string]string{}, At: a.Now, Arms: a.Found.Arms}
+	a.Found = Discovery{
+		Servers: map[string]string{}, Distributions: map[string]string{}, At: a.Now, Arms: a.Found.Arms, Scrapes: a.Found.Scrapes,
+	}
 	for _, slot := range all {
 		if l := ofSlot(lines, slot); len(l[modelserver.MeasureUp]) > 0 {
 			server, _ := modelserver.Recognise(names(l, modelserver.MeasureSeries))
@@ -164,6 +172,21 @@ func (a *Asker) Discover(ctx context.Context, slots []string) *outside.Failure {
 		}
 	}
 	return nil
+}
+
+// scrapes is the time between two scrapes of the pod that was scraped most often in a minute: others may be younger. It is zero
+// without one.
+func scrapes(lines model.Vector) time.Duration {
+	most := 0.0
+	for _, l := range lines {
+		if string(l.Metric[modelserver.LabelMeasure]) == modelserver.MeasureScrapes {
+			most = max(most, float64(l.Value))
+		}
+	}
+	if most < 1 {
+		return 0
+	}
+	return time.Duration(math.Ceil(60/most)) * time.Second
 }
 
 // ofSlot are the lines of an answer that are about a slot, by measure.
@@ -233,7 +256,42 @@ func read(server modelserver.Server, lines map[string]model.Vector) *Measures {
 	default:
 		m.Latency.Message = NoHistogram(server, server.WithoutLatency)
 	}
+	m.Tokens = readTokens(server, lines, there, m.Requests)
 	return m
+}
+
+// readTokens of a slot, where the question was about them.
+func readTokens(server modelserver.Server, lines map[string]model.Vector, there map[string]bool, requests Reading) Tokens {
+	remedy := func(what string) string {
+		return fmt.Sprintf("the pods run %s and expose no %s: set a check of your own in its place", server.Name, what)
+	}
+	histogram := func(measure string, h modelserver.Histogram, what string) Distribution {
+		d := Buckets(lines[measure], nil, h.Milliseconds)
+		switch {
+		case d.Verdict != v1alpha1.VerdictNoData:
+		case h.Buckets != "" && (requests.Known() && requests.Value == 0 || modelserver.Exposes([]string{h.Buckets}, there)):
+			d.Message = NoRequests
+		default:
+			d.Message = remedy(what)
+		}
+		if h.EachToken && d.Known() && requests.Known() {
+			d.Histogram = d.Counting(requests.Value)
+		}
+		return d
+	}
+	sum := func(measure, what string) Reading {
+		if l := lines[measure]; len(l) > 0 {
+			return Total(l)
+		}
+		return NoData(remedy(what))
+	}
+	return Tokens{
+		First:     histogram(modelserver.MeasureFirstToken, server.Tokens.First, "histogram of the time to the first token"),
+		Each:      histogram(modelserver.MeasureEachToken, server.Tokens.Each, "histogram of the time for each token"),
+		Generated: sum(modelserver.MeasureTokens, "number of tokens"),
+		Waiting:   sum(modelserver.MeasureWaiting, "number of requests that wait"),
+		Cache:     sum(modelserver.MeasureCache, "use of a cache"),
+	}
 }
 
 func noFailures(server string) string {

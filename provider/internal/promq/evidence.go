@@ -15,9 +15,13 @@ import (
 )
 
 const (
-	// LeastPeriod is how much time must have passed since an epoch settled before its evidence is queried: an increase takes two
-	// scrapes.
+	// LeastPeriod is how much time must have passed since an epoch settled before its evidence is queried, unless pods are scraped
+	// often: an increase takes two scrapes.
 	LeastPeriod = 20 * time.Second
+	// ShortestPeriod is the same where pods are scraped often.
+	ShortestPeriod = 10 * time.Second
+	// shortestSettle is the least time that an epoch takes to settle: Gateways take the weights, and send requests by them.
+	shortestSettle = 5 * time.Second
 	// mostPeriod is how far back the evidence of an epoch is queried: the longest window there is.
 	mostPeriod = 6 * time.Hour
 	// rareLooks is how often the arms of an experiment are counted while it lasts: a look at the whole of a week costs more than
@@ -40,6 +44,23 @@ type Evidence struct {
 	Failure *outside.Failure
 }
 
+// LeastPeriod that has evidence: two scrapes of every pod, and a half because they are not exactly as far from each other.
+func (d Discovery) LeastPeriod() time.Duration {
+	if d.Scrapes <= 0 {
+		return LeastPeriod
+	}
+	return min(max(5*d.Scrapes/2, ShortestPeriod), LeastPeriod)
+}
+
+// Settle is how long an epoch takes to settle, at most as long as asked: what was scraped before may have been counted before the
+// weights changed.
+func (d Discovery) Settle(asked time.Duration) time.Duration {
+	if d.Scrapes <= 0 {
+		return asked
+	}
+	return min(asked, max(d.Scrapes, shortestSettle))
+}
+
 // SlotsOf a canary and of its baseline, if there is one.
 func SlotsOf(c *v1alpha1.CanaryParameters) []string {
 	if c == nil {
@@ -58,8 +79,8 @@ func SlotsOf(c *v1alpha1.CanaryParameters) []string {
 func (a *Asker) Evidence(
 	ctx context.Context, m *v1alpha1.MetricsParameters, settled, counted time.Duration, failure *outside.Failure,
 ) *Evidence {
-	if failure != nil || counted < LeastPeriod {
-		return &Evidence{Failure: failure, Settling: counted < LeastPeriod}
+	if least := a.Found.LeastPeriod(); failure != nil || counted < least {
+		return &Evidence{Failure: failure, Settling: counted < least}
 	}
 	e := &Evidence{Period: min(counted.Truncate(time.Second), mostPeriod)}
 	e.Window = min(WindowOf(m), e.Period)

@@ -34,13 +34,18 @@ type Question struct {
 	Queries v1alpha1.Queries
 	Checks  []v1alpha1.Check
 	Scaling *v1alpha1.ScalingParameters
+	// Idle asks whether any request came.
+	Idle bool
 	// Canary is the slot of the canary that the question is about, if it is about one. The other slot is its baseline.
 	Canary string
 }
 
 // QuestionOf the slots that serve, and of the slot that is scaled.
 func QuestionOf(m *v1alpha1.MetricsParameters) Question {
-	q := Question{Slots: m.Slots, Window: WindowOf(m), Queries: ptr.Deref(m.Queries, v1alpha1.Queries{}), Checks: m.Checks, Scaling: m.Scaling}
+	q := Question{
+		Slots: m.Slots, Window: WindowOf(m), Queries: ptr.Deref(m.Queries, v1alpha1.Queries{}), Checks: m.Checks, Scaling: m.Scaling,
+		Idle: m.IdleAfterSeconds != nil,
+	}
 	if m.Scaling != nil && !slices.Contains(m.Slots, m.Scaling.Slot) {
 		q.Slots = append(slices.Clone(m.Slots), m.Scaling.Slot)
 	}
@@ -77,11 +82,11 @@ func Fill(query string, window time.Duration) string {
 }
 
 // needs are the measures that a question needs.
-type needs struct{ requests, failures, latency, inFlight bool }
+type needs struct{ requests, failures, latency, inFlight, tokens bool }
 
 func (q Question) needs() needs {
 	// Every verdict on a canary takes requests, also when its check is about another measure.
-	n := needs{requests: q.Canary != ""}
+	n := needs{requests: q.Canary != "" || q.Idle, inFlight: q.Idle && (q.Queries.Requests == "" || q.Queries.InFlight != "")}
 	for _, c := range q.Checks {
 		switch c.Kind {
 		case v1alpha1.CheckSuccessRatio:
@@ -92,6 +97,9 @@ func (q Question) needs() needs {
 			n.requests = true
 		case v1alpha1.CheckInFlight:
 			n.inFlight = true
+		case v1alpha1.CheckFirstToken, v1alpha1.CheckEachToken, v1alpha1.CheckTokenRate, v1alpha1.CheckWaiting, v1alpha1.CheckCacheUse:
+			// Tokens have no custom queries, and each request is one of their samples.
+			n.requests, n.tokens = true, true
 		default:
 		}
 	}
@@ -115,7 +123,7 @@ func (q Question) needs() needs {
 func (q Question) BuiltIn() bool {
 	n := q.needs()
 	return n.requests && q.Queries.Requests == "" || n.failures && q.Queries.Failures == "" ||
-		n.latency && q.Queries.Latency == "" || n.inFlight && q.Queries.InFlight == ""
+		n.latency && q.Queries.Latency == "" || n.inFlight && q.Queries.InFlight == "" || n.tokens
 }
 
 // An inquiry is one custom query.

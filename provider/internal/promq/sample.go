@@ -13,13 +13,25 @@ type Measures struct {
 	Requests, Failures, InFlight Reading
 	// Latency in milliseconds.
 	Latency Distribution
+	// Tokens is what is known of the tokens that are generated.
+	Tokens Tokens
 	// HasInFlight and HasRequests mean that there are such series, even if they hold no number yet.
 	HasInFlight, HasRequests bool
 }
 
+// Tokens that the pods of a slot generate.
+type Tokens struct {
+	// First is the time to the first token and Each the time for each further one, in milliseconds.
+	First, Each Distribution
+	// Generated is the number of tokens, Waiting of the requests that wait for their turn, and Cache is the share of the cache of
+	// each pod that is in use, added up.
+	Generated, Waiting, Cache Reading
+}
+
 // unknown are measures that are all without a value for the same reason.
 func unknown(r Reading) *Measures {
-	return &Measures{Requests: r, Failures: r, InFlight: r, Latency: Distribution{Reading: r}}
+	d := Distribution{Reading: r}
+	return &Measures{Requests: r, Failures: r, InFlight: r, Latency: d, Tokens: Tokens{First: d, Each: d, Generated: r, Waiting: r, Cache: r}}
 }
 
 // A Place of a check.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package secretwatch knows the fingerprints of the Secrets that Analyses name. It watches each Secret once, reads it when it has
-// changed, and keeps nothing of it except its fingerprint.
+// changed, and keeps nothing of it except its fingerprint. What is beyond the number of watches is read from time to time.
 package secretwatch
 
 import (
@@ -37,6 +37,12 @@ const (
 	firstRetry, lastRetry = time.Second, time.Minute
 	// fingerprintBytes of the digest are reported.
 	fingerprintBytes = 8
+
+	// Watches of a namespace and of all, because each costs some ten KiB of memory and a stream. Beyond them a Secret is read when an
+	// Analysis looks, and not again for pollEvery.
+	mostOfNamespace, most = 128, 2048
+
+	pollEvery = time.Minute
 )
 
 // A Watcher watches one Secret. Its events may be without content: only their arrival counts.
@@ -66,6 +72,12 @@ type Secrets struct {
 	run   context.Context //nolint:containedctx // Watches last as long as the controller, and no single call does.
 	wake  func(types.NamespacedName)
 	known map[types.NamespacedName]*secret
+
+	// used are the Secrets that each Analysis names, watches how many are watched by namespace, and total in all.
+	used    map[types.UID]map[types.NamespacedName]bool
+	watches map[string]int
+	total   int
+	now     func() time.Time
 }
 
 // A secret that is watched.
@@ -78,12 +90,16 @@ type secret struct {
 	changes int
 	// fingerprint, or "" when there is no such Secret. It is current if read is true.
 	read        bool
+	readAt      time.Time
 	fingerprint string
 }
 
 // New knows no Secret yet.
 func New(kube client.Reader, w Watcher) *Secrets {
-	return &Secrets{kube: kube, watch: w, known: map[types.NamespacedName]*secret{}}
+	return &Secrets{
+		kube: kube, watch: w, now: time.Now, known: map[types.NamespacedName]*secret{},
+		used: map[types.UID]map[types.NamespacedName]bool{}, watches: map[string]int{},
+	}
 }
 
 // Start watching, until ctx ends. Users of what has changed are woken.
@@ -126,9 +142,14 @@ func (s *Secrets) use(cr *v1alpha1.Analysis) {
 		if k == nil {
 			k = &secret{users: map[types.UID]types.NamespacedName{}}
 			s.known[of] = k
-			s.follow(of, k)
 		}
+		// One that is beyond the number of watches may be within it now.
+		s.follow(of, k)
 		k.users[cr.GetUID()] = client.ObjectKeyFromObject(cr)
+		if s.used[cr.GetUID()] == nil {
+			s.used[cr.GetUID()] = map[types.NamespacedName]bool{}
+		}
+		s.used[cr.GetUID()][of] = true
 	}
 }
 
@@ -139,20 +160,35 @@ func (s *Secrets) Forget(uid types.UID) {
 	s.release(uid, func(types.NamespacedName) bool { return false })
 }
 
-// release the Secrets that an Analysis uses, except some.
+// release the Secrets that an Analysis uses, except some. A watch ends with its last user.
 func (s *Secrets) release(uid types.UID, but func(types.NamespacedName) bool) {
-	for of, k := range s.known {
-		if _, uses := k.users[uid]; !uses || but(of) {
+	for of := range s.used[uid] {
+		if but(of) {
 			continue
 		}
+		delete(s.used[uid], of)
+		k := s.known[of]
 		delete(k.users, uid)
 		if len(k.users) > 0 {
 			continue
 		}
 		if k.stop != nil {
 			k.stop()
+			s.count(of.Namespace, -1)
 		}
 		delete(s.known, of)
+	}
+	if len(s.used[uid]) == 0 {
+		delete(s.used, uid)
+	}
+}
+
+// count a watch of a namespace that begins or ends.
+func (s *Secrets) count(namespace string, n int) {
+	s.total += n
+	s.watches[namespace] += n
+	if s.watches[namespace] == 0 {
+		delete(s.watches, namespace)
 	}
 }
 
@@ -163,7 +199,8 @@ func (s *Secrets) fingerprint(ctx context.Context, of types.NamespacedName) (str
 	if k == nil {
 		k = &secret{}
 	}
-	if k.read {
+	polled := s.run != nil && k.stop == nil && s.now().Sub(k.readAt) < pollEvery
+	if k.read || polled {
 		defer s.mu.Unlock()
 		return k.fingerprint, nil
 	}
@@ -179,7 +216,7 @@ func (s *Secrets) fingerprint(ctx context.Context, of types.NamespacedName) (str
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k.fingerprint, k.read = f, k.watched && k.changes == changes
+	k.fingerprint, k.read, k.readAt = f, k.watched && k.changes == changes, s.now()
 	return f, nil
 }
 
@@ -199,11 +236,12 @@ func fingerprint(o *corev1.Secret) string {
 	return hex.EncodeToString(h.Sum(nil)[:fingerprintBytes])
 }
 
-// follow a Secret as long as it is used.
+// follow a Secret as long as it is used, unless there are too many watches.
 func (s *Secrets) follow(of types.NamespacedName, k *secret) {
-	if s.run == nil || k.stop != nil {
+	if s.run == nil || k.stop != nil || s.watches[of.Namespace] >= mostOfNamespace || s.total >= most {
 		return
 	}
+	s.count(of.Namespace, 1)
 	ctx, stop := context.WithCancel(s.run)
 	k.stop = stop
 	go func() {

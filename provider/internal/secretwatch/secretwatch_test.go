@@ -5,6 +5,7 @@ package secretwatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -212,5 +213,98 @@ func TestSecretsUnwatched(t *testing.T) {
 	}
 	if n := cab.count(); n != 3 {
 		t.Errorf("want 3 reads, got %d", n)
+	}
+}
+
+// TestWatchesAreBounded counts the watches that Analyses of one namespace and of many can cause, and what is left of them.
+func TestWatchesAreBounded(t *testing.T) {
+	reads := 0
+	kube := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Get: func(
+		ctx context.Context, k client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption,
+	) error {
+		reads++
+		return k.Get(ctx, key, o, opts...)
+	}}).Build()
+	var mu sync.Mutex
+	open := 0
+	opened := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return open
+	}
+	s := New(kube, func(ctx context.Context, _ types.NamespacedName) (watch.Interface, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		open++
+		w := watch.NewFake()
+		context.AfterFunc(ctx, func() {
+			mu.Lock()
+			defer mu.Unlock()
+			open--
+			w.Stop()
+		})
+		return w, nil
+	})
+	clock := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	s.now = func() time.Time { return clock }
+	s.Start(t.Context(), func(types.NamespacedName) {})
+	settled := func(want int, when string) {
+		t.Helper()
+		for range 500 {
+			if opened() == want {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		t.Errorf("%s: want %d watches, got %d", when, want, opened())
+	}
+	look := func(namespace string, i int) {
+		t.Helper()
+		a := analysisOf(fmt.Sprint("a-", i))
+		a.Namespace, a.UID = namespace, types.UID(fmt.Sprint(namespace, i))
+		for n := range 16 {
+			a.Spec.ForProvider.Secrets = append(a.Spec.ForProvider.Secrets, fmt.Sprint("secret-", i, "-", n))
+		}
+		if _, _, err := s.Observe(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 100 {
+		look("shop", i)
+	}
+	settled(mostOfNamespace, "100 Analyses of one namespace")
+	reads = 0
+	look("shop", 99)
+	if reads != 0 {
+		t.Errorf("What is not watched should not be read at each look, got %d reads", reads)
+	}
+	clock = clock.Add(pollEvery)
+	look("shop", 99)
+	if reads != 16 {
+		t.Errorf("What is not watched should be read after %s, got %d reads", pollEvery, reads)
+	}
+	for i := range 8 { // which have all watches
+		s.Forget(types.UID(fmt.Sprint("shop", i)))
+	}
+	settled(0, "without those that were watched")
+	look("shop", 99)
+	settled(16, "after another look of one that was not watched")
+	for n := range 30 {
+		for i := range 8 {
+			look(fmt.Sprint("namespace-", n), i)
+		}
+	}
+	settled(most, "many namespaces")
+	for i := range 100 {
+		s.Forget(types.UID(fmt.Sprint("shop", i)))
+	}
+	for n := range 30 {
+		for i := range 8 {
+			s.Forget(types.UID(fmt.Sprintf("namespace-%d%d", n, i)))
+		}
+	}
+	settled(0, "after all are gone")
+	if len(s.known)+len(s.used)+len(s.watches)+s.total != 0 {
+		t.Errorf("Nothing should be kept of what is gone, got %d, %d, %d and %d", len(s.known), len(s.used), len(s.watches), s.total)
 	}
 }

@@ -215,8 +215,8 @@ func (k *clerk) expressions(ctx context.Context, e edge) []v1alpha1.SLOExpressio
 	}
 	var all []v1alpha1.SLOExpression
 	for _, s := range [][2]string{
-		{modelserver.RecordSLORequests, "(" + requests + ") < +Inf"}, // not NaN either
-		{modelserver.RecordSLOBad, "(" + bad + ") < +Inf"},
+		{v1alpha1.SeriesSLORequests, "(" + requests + ") < +Inf"}, // not NaN either
+		{v1alpha1.SeriesSLOBad, "(" + bad + ") < +Inf"},
 	} {
 		text, err := k.AllPods().Narrow(s[1])
 		if err != nil {

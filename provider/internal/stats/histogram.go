@@ -35,6 +35,18 @@ func NewHistogram(buckets []Bucket) Histogram {
 // Samples is how many there are.
 func (h Histogram) Samples() float64 { return h[len(h)-1].Count }
 
+// Counting is the histogram as if it had at most so many samples, in the same shares.
+func (h Histogram) Counting(samples float64) Histogram {
+	if n := h.Samples(); samples < n {
+		counted := make(Histogram, 0, len(h))
+		for _, b := range h {
+			counted = append(counted, Bucket{End: b.End, Count: b.Count * max(samples, 0) / n})
+		}
+		return counted
+	}
+	return h
+}
+
 // Largest is the end of the largest finite bucket.
 func (h Histogram) Largest() float64 { return h[len(h)-2].End }
 

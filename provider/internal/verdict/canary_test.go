@@ -47,6 +47,7 @@ func seenAs(slots map[string]slotSeen) promq.Sample {
 		if !of.why.Known() {
 			m.Requests, m.Failures, m.InFlight, m.Latency = of.why, of.why, of.why, promq.Distribution{Reading: of.why}
 		}
+		m.Tokens = promq.Tokens{First: m.Latency, Each: m.Latency, Generated: m.Requests, Waiting: m.InFlight, Cache: m.InFlight}
 		s.Slots[slot] = m
 		s.Checks[promq.Place{Slot: slot, Check: "check"}] = of.value
 		switch {
@@ -79,6 +80,8 @@ func TestWeigh(t *testing.T) {
 	against := v1alpha1.Check{Kind: v1alpha1.CheckSuccessRatio, RelativeTo: v1alpha1.RelativeToBaseline}
 	latency := v1alpha1.Check{Kind: v1alpha1.CheckLatency, Percentile: 95, Max: new(50.0)}
 	slower := v1alpha1.Check{Kind: v1alpha1.CheckLatency, Percentile: 95, Max: new(1.1), RelativeTo: v1alpha1.RelativeToBaseline}
+	firstToken := v1alpha1.Check{Kind: v1alpha1.CheckFirstToken, Percentile: 95, Max: new(50.0)}
+	eachToken := v1alpha1.Check{Kind: v1alpha1.CheckEachToken, Percentile: 95, Max: new(50.0)}
 	query := v1alpha1.Check{Kind: v1alpha1.CheckQuery, Query: "queue", Max: new(10.0)}
 	ratio := v1alpha1.Check{Kind: v1alpha1.CheckQuery, Query: "revenue", Min: new(0.98), RelativeTo: v1alpha1.RelativeToBaseline}
 	drift := v1alpha1.Check{Kind: v1alpha1.CheckDrift, Query: "scores", Max: new(0.2), RelativeTo: v1alpha1.RelativeToBaseline}
@@ -114,6 +117,9 @@ func TestWeigh(t *testing.T) {
 		"SuccessMuchWorse":    {reason: "A fault that both have does not excuse one that only the canary has.", check: success, whole: slotSeen{requests: 1000, failures: 500}, baseline: slotSeen{requests: 4000, failures: 80}, want: fail, message: "50 % of 1,000 succeed, at least 99 % asked; sequential odds more than 1,000,000:1", value: 0.5, comparison: 0.98, samples: 1000},
 		"SuccessBaselineWell": {reason: "A baseline that passes shows that the canary is at fault, also where it is hardly worse.", check: success, whole: slotSeen{requests: 1043, failures: 30}, baseline: slotSeen{requests: 4000, failures: 40}, want: fail, message: "97.12 % of 1,043 succeed, at least 99 % asked; sequential odds 32,092:1", value: 0.9712, comparison: 0.99, samples: 1043},
 		"LatencyBothSlow":     {reason: "What slows both is not the fault of the canary.", check: latency, whole: slotSeen{requests: 1000, upTo: 200}, baseline: slotSeen{requests: 1000, upTo: 190}, want: shared, message: "p95 of 1,000 is 190 ms, at most 50 ms asked, and the baseline is as slow: both fail, so that it is no fault of the canary alone", value: 190, comparison: 180.5, samples: 1000},
+		"FirstTokenSlow":      {reason: "A first token that comes late is the canary's fault.", check: firstToken, whole: slotSeen{requests: 1000, upTo: 200}, baseline: slotSeen{requests: 1000, upTo: 40}, want: fail, message: "p95 of 1,000 is 190 ms, at most 50 ms asked; sequential odds more than 1,000,000:1", value: 190, comparison: 38, samples: 1000},
+		"FirstTokenBothSlow":  {reason: "Unless both are slow.", check: firstToken, whole: slotSeen{requests: 1000, upTo: 200}, baseline: slotSeen{requests: 1000, upTo: 190}, want: shared, message: "p95 of 1,000 is 190 ms, at most 50 ms asked, and the baseline is as slow: both fail, so that it is no fault of the canary alone", value: 190, comparison: 180.5, samples: 1000},
+		"EachTokenWell":       {reason: "Tokens that follow fast enough.", check: eachToken, whole: slotSeen{requests: 1000, upTo: 40}, baseline: slotSeen{requests: 1000, upTo: 40}, want: pass, value: 38, comparison: 38, samples: 1000},
 		"QueryBothFail":       {reason: "Nor is what both do otherwise than asked.", check: query, whole: of(12), baseline: of(11), want: shared, message: "12, at most 10 asked, and the baseline fails as well: it is no fault of the canary alone", value: 12, samples: 500},
 		"SuccessIdle":         {reason: "No traffic is neither.", check: success, want: insufficient, message: "no request yet, at least 100 are needed"},
 		"SuccessMissing":      {reason: "An empty slot tells nothing.", check: success, whole: missing, want: none, message: promq.NotScraped},
@@ -247,6 +253,7 @@ func FuzzWeigh(f *testing.F) {
 	f.Add(500.0, 20.0, 400.0, 2.0, 500.0, 3.0, 0.2, 10.0, uint8(13))
 	kinds := []v1alpha1.CheckKind{
 		v1alpha1.CheckSuccessRatio, v1alpha1.CheckLatency, v1alpha1.CheckQuery, v1alpha1.CheckRequestRate, v1alpha1.CheckInFlight, v1alpha1.CheckDrift,
+		v1alpha1.CheckFirstToken, v1alpha1.CheckEachToken, v1alpha1.CheckTokenRate, v1alpha1.CheckWaiting, v1alpha1.CheckCacheUse,
 	}
 	f.Fuzz(func(t *testing.T, n, bad, recent, recentBad, baseline, baselineBad, bound, upTo float64, how uint8) {
 		c := v1alpha1.Check{Name: "check", Kind: kinds[int(how)%len(kinds)], Percentile: []int32{50, 90, 95, 99}[how%4]}

@@ -12,7 +12,7 @@ import (
 
 // Why arms cannot be compared.
 const (
-	moreThanAll = "there are more events than there could have been: spec.experiment.metric.of must count everything that can have one event"
+	moreThanAll = "there are more events than there could have been: spec.metric.of of the Experiment must count everything that can have one event"
 	ofArmA      = "arm A: "
 	ofArmB      = "arm B: "
 )

@@ -13,8 +13,20 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/stats"
 )
 
+// times that the check is about, in milliseconds.
+func (j judge) times(m *promq.Measures) promq.Distribution {
+	switch j.check.Kind {
+	case v1alpha1.CheckFirstToken:
+		return m.Tokens.First
+	case v1alpha1.CheckEachToken:
+		return m.Tokens.Each
+	default:
+		return m.Latency
+	}
+}
+
 func (j judge) latency() Verdict {
-	last, all, baseline := j.Recent.Of(j.Slot).Latency, j.Whole.Of(j.Slot).Latency, j.Whole.Of(j.Baseline).Latency
+	last, all, baseline := j.times(j.Recent.Of(j.Slot)), j.times(j.Whole.Of(j.Slot)), j.times(j.Whole.Of(j.Baseline))
 	p := promq.Percentile(j.check.Percentile)
 	need := max(j.least(), stats.Fewest(p, stats.Confident))
 	// Without requests there is no histogram of any, which is no lack of data.
@@ -95,7 +107,7 @@ func (j judge) slow(v Verdict, p, need float64, last, all, baseline stats.Histog
 	}
 	switch o, r := odds(all), odds(last); {
 	case o >= stats.EnoughOdds && alike(all, baseline),
-		r >= stats.EnoughOddsRecently && alike(last, j.Recent.Of(j.Baseline).Latency.Histogram):
+		r >= stats.EnoughOddsRecently && alike(last, j.times(j.Recent.Of(j.Baseline)).Histogram):
 		return v.is(shared, is+", and the baseline is as slow: both fail, so that it is no fault of the canary alone")
 	case o >= stats.EnoughOdds:
 		return v.fail("%s; sequential odds %s", is, oddsOf(o))
@@ -137,7 +149,7 @@ func (j judge) ratio(v Verdict, p, need float64, last, all, baseline stats.Histo
 	v = v.estimate(l.Value/b.Value, bounds)
 	is := fmt.Sprintf("p%.0f of %s is %s, %s the %s of the baseline, %s",
 		100*p, grouped(n), inMilliseconds(l.Value), timesBaseline(l.Value/b.Value), inMilliseconds(b.Value), demand(j.check, timesBaseline))
-	recently := j.Recent.Of(j.Baseline).Latency.Histogram
+	recently := j.times(j.Recent.Of(j.Baseline)).Histogram
 	switch {
 	case off(all, baseline):
 		return v.fail("%s", is)

@@ -25,7 +25,7 @@ func Steady(
 	reported []v1alpha1.MetricObservation, m *v1alpha1.MetricsParameters, s promq.Sample, ready func(slot string) int,
 ) []v1alpha1.MetricObservation {
 	fresh := make([]v1alpha1.MetricObservation, 0, len(m.Slots)*len(m.Checks))
-	changed := len(reported) != len(m.Slots)*len(m.Checks)
+	kept, changed := make([]v1alpha1.MetricObservation, 0, cap(fresh)), false
 	for _, slot := range m.Slots {
 		for _, c := range m.Checks {
 			i := slices.IndexFunc(reported, func(o v1alpha1.MetricObservation) bool { return o.Slot == slot && o.Name == c.Name })
@@ -34,7 +34,10 @@ func Steady(
 				before = reported[i]
 			}
 			v := Judge(c, Evidence{Slot: slot, Ready: ready, Recent: s, Window: promq.WindowOf(m), Previous: before.Verdict})
-			changed = changed || i < 0 || v.differs(before)
+			// The load of a slot follows its share of requests while a canary is tried. That is no news.
+			loaded := m.Canary != nil && c.Min == nil && c.Max == nil && v.Is == before.Verdict
+			changed = changed || i < 0 || !loaded && v.differs(before)
+			kept = append(kept, before)
 			fresh = append(fresh, v1alpha1.MetricObservation{
 				Slot: slot, Name: c.Name, Verdict: v.Is, Value: v.Value, Lower: v.Lower, Upper: v.Upper, Samples: v.Samples, Message: v.Message,
 			})
@@ -44,7 +47,7 @@ func Steady(
 	case len(fresh) == 0:
 		return nil
 	case !changed:
-		return reported
+		return kept
 	default:
 		return fresh
 	}
@@ -71,9 +74,9 @@ func (v Verdict) differs(before v1alpha1.MetricObservation) bool {
 const (
 	// promisedIntervals is how many intervals a promise to look lasts at least, and leastPromise its least time.
 	promisedIntervals = 4
-	leastPromise      = 2 * time.Minute
+	leastPromise      = 3 * time.Minute
 	// longestPromise bounds for how long a provider that died goes unnoticed.
-	longestPromise = 6 * time.Minute
+	longestPromise = 10 * time.Minute
 	// lateLook is how late a look may be that renews a promise: as long as queries may take.
 	lateLook = 30 * time.Second
 )
@@ -87,15 +90,24 @@ func Promise(startedAt, lookedAt time.Time, interval time.Duration) *metav1.Time
 
 // Matters reports whether what a look shows of a canary has to be reported: a decision could be another one, or the promise to look
 // would end before the next look.
-func Matters(reported, fresh *v1alpha1.CanaryObservation, interval time.Duration) bool {
+func Matters(p *v1alpha1.CanaryParameters, reported, fresh *v1alpha1.CanaryObservation, interval time.Duration) bool {
 	if reported.LooksUntil == nil || reported.LooksUntil.Sub(fresh.LookedAt.Time) < interval+lateLook {
 		return true
 	}
-	return !reflect.DeepEqual(standing(reported), standing(fresh))
+	return !reflect.DeepEqual(standing(p, reported), standing(p, fresh))
 }
 
-// standing of a canary is all that decisions take from it.
-func standing(c *v1alpha1.CanaryObservation) any {
+// Suspects reports whether the latest evaluation of a check was a failure, and does not fail the canary yet.
+func Suspects(c *v1alpha1.CanaryObservation) bool {
+	return slices.ContainsFunc(c.Checks, func(k v1alpha1.CanaryCheck) bool {
+		s := v1alpha1.StandingOf(k.Verdicts)
+		return s.Latest == string(v1alpha1.VerdictFail[:1]) && !s.Failing
+	})
+}
+
+// standing of a canary is all that decisions take from it. What a pass leads to is the end of a step, or of an experiment: a single
+// pass is no news, and while the canary bakes none is.
+func standing(p *v1alpha1.CanaryParameters, c *v1alpha1.CanaryObservation) any {
 	type check struct {
 		v1alpha1.Standing
 
@@ -111,7 +123,14 @@ func standing(c *v1alpha1.CanaryObservation) any {
 		of.result = c.Experiment.Result
 	}
 	for _, k := range c.Checks {
-		of.checks = append(of.checks, check{v1alpha1.StandingOf(k.Verdicts), k.Name, k.Incomparable})
+		st := v1alpha1.StandingOf(k.Verdicts)
+		if p.Experiment == nil {
+			st = st.Deciding()
+		}
+		st.Passing = st.Passing && p.Baseline != ""
+		if st != (v1alpha1.Standing{}) || k.Incomparable {
+			of.checks = append(of.checks, check{st, k.Name, k.Incomparable})
+		}
 	}
 	return of
 }

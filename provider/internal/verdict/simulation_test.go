@@ -18,11 +18,24 @@ import (
 	"github.com/capstan-dev/capstan/provider/internal/stats"
 )
 
-const (
-	// A step of a rollout as the function takes it: it looks each quarter of a minute for half an hour, and goes on after three
-	// passes when two minutes are over.
-	trialEvery, trialFor, trialSoak, trialWindow = 15 * time.Second, 30 * time.Minute, 2 * time.Minute, 2 * time.Minute
-)
+// A pace is how often Prometheus reads the counters of a pod, all of them at the same moment, and how a step of a rollout is taken:
+// how long requests reach the pods before the epoch settles, when it is looked at first and how often, over which window, and how
+// long it lasts at least.
+type pace struct{ scrape, lead, first, every, window, soak time.Duration }
+
+// usually pods are scraped each quarter of a minute, and looked at as often. Quickly is with the shortest interval and window, and
+// scrapes that allow for it.
+func usually() pace {
+	return pace{15 * time.Second, 30 * time.Second, promq.LeastPeriod, 15 * time.Second, 2 * time.Minute, 2 * time.Minute}
+}
+
+func quickly() pace {
+	found := promq.Discovery{Scrapes: 5 * time.Second}
+	return pace{found.Scrapes, found.Settle(10 * time.Second), found.LeastPeriod(), 10 * time.Second, 20 * time.Second, 10 * time.Second}
+}
+
+// trialFor is how long a step is followed.
+const trialFor = 30 * time.Minute
 
 // trials are how often each case is drawn. make test has few, which take seconds; the figures in the documentation are those of
 // CAPSTAN_TRIALS=4000.
@@ -96,14 +109,8 @@ func shares(ends []float64, cumulative func(float64) float64) []float64 {
 	return out
 }
 
-const (
-	// scrapeEvery is how often Prometheus reads the counters of a pod, all of them at the same moment.
-	scrapeEvery = 15 * time.Second
-
-	// lead is how long requests reach the pods before the epoch settles, and forgotten the time after which Prometheus does not
-	// take an old sample for a present one.
-	lead, forgotten = 30 * time.Second, 5 * time.Minute
-)
+// forgotten is the time after which Prometheus does not take an old sample for a present one.
+const forgotten = 5 * time.Minute
 
 // A counter of a pod, as it was scraped: one series. It is born with the first event that it counts, as those of most libraries
 // are, and its first sample is the scrape after that.
@@ -156,7 +163,7 @@ func increase(at, value []float64, window, now float64) float64 {
 
 // A pod of a slot, scraped at its own moments.
 type pod struct {
-	next            float64
+	next, every     float64
 	scrapes         []float64
 	good, bad       counter
 	latency, scores []counter
@@ -164,8 +171,8 @@ type pod struct {
 
 // until a time, its share of the requests of a population reaches it.
 func (p *pod) until(now float64, of population, r *rand.Rand) {
-	for ; p.next <= now; p.next += scrapeEvery.Seconds() {
-		mean := of.rate * scrapeEvery.Seconds()
+	for ; p.next <= now; p.next += p.every {
+		mean := of.rate * p.every
 		p.bad.add(poisson(r, mean*(1-of.success)))
 		p.good.add(poisson(r, mean*of.success))
 		p.bad.scrape(p.next)
@@ -193,10 +200,11 @@ type arm struct {
 	births bool
 }
 
-func newArm(n int, births bool, r *rand.Rand) *arm {
+func newArm(n int, births bool, at pace, r *rand.Rand) *arm {
 	a := &arm{pods: make([]pod, n), births: births}
 	for i := range a.pods {
-		a.pods[i].next = -lead.Seconds() + scrapeEvery.Seconds()*r.Float64()
+		a.pods[i].every = at.scrape.Seconds()
+		a.pods[i].next = -at.lead.Seconds() + at.scrape.Seconds()*r.Float64()
 	}
 	return a
 }
@@ -253,34 +261,31 @@ func summed(of []float64, ends []float64) stats.Histogram {
 type fate struct{ back, on time.Duration }
 
 // try a canary of a population beside a baseline, which later turns into another.
-func try(r *rand.Rand, c v1alpha1.Check, canary, later, baseline population, turns time.Duration, pods int, births bool) fate {
+func try(r *rand.Rand, c v1alpha1.Check, canary, later, baseline population, turns time.Duration, pods int, births bool, step pace) fate {
 	of := &v1alpha1.CanaryParameters{Slot: "b", Baseline: "a", MinSamples: 100}
 	c.Name = "check"
 	var (
-		one, two = newArm(pods, births, r), newArm(pods, births, r)
+		one, two = newArm(pods, births, step, r), newArm(pods, births, step, r)
 		verdicts string
 		f        fate
 	)
 
 	one.until(0, canary, r)
 	two.until(0, baseline, r)
-	for at := trialEvery; at <= trialFor; at += trialEvery {
+	for at := step.first; at <= trialFor; at += step.every {
 		if at > turns {
 			canary = later
 		}
 		one.until(at, canary, r)
 		two.until(at, baseline, r)
-		if at < promq.LeastPeriod {
-			continue
-		}
-		e := &promq.Evidence{Window: min(trialWindow, at), Period: at, Recent: promq.NewSample(), Whole: promq.NewSample()}
+		e := &promq.Evidence{Window: min(step.window, at), Period: at, Recent: promq.NewSample(), Whole: promq.NewSample()}
 		for slot, a := range map[string]*arm{"b": one, "a": two} {
 			a.seen(&e.Recent, slot, e.Window, at)
 			a.seen(&e.Whole, slot, e.Period, at)
 		}
 		v, _ := weigh(c, of, e, func(string) int { return 1 })
 		verdicts += string(v[:1])
-		if f.on == 0 && at >= trialSoak && goesOn(verdicts) {
+		if f.on == 0 && at >= step.soak && goesOn(verdicts) {
 			f.on = at
 		}
 		if rolledBack(verdicts) {
@@ -346,6 +351,30 @@ func TestRates(t *testing.T) {
 	}
 }
 
+// TestQuickRates shows that what decides as early as frequent scrapes allow does not err more often. The first decision is due 22.5
+// seconds after the epoch has settled.
+func TestQuickRates(t *testing.T) {
+	success := v1alpha1.Check{Kind: v1alpha1.CheckSuccessRatio, Min: new(0.99)}
+	against := v1alpha1.Check{Kind: v1alpha1.CheckSuccessRatio, Max: new(0.0025), RelativeTo: v1alpha1.RelativeToBaseline}
+	latency := v1alpha1.Check{Kind: v1alpha1.CheckLatency, Percentile: 95, Max: new(300.0)}
+	slow := func(mean float64) population { return population{success: 1, latency: exponential(mean)} }
+	p95 := func(ms float64) float64 { return ms / -math.Log(0.05) }
+	good, bad := population{success: 0.995}, population{success: 0.95}
+	for _, s := range []scenario{
+		{name: "success: good, 99.5 %", check: success, canary: good, back: 0.01},
+		{name: "success: 95 %", check: success, canary: bad, baseline: good, least: [3]float64{0.95, 0.99, 0.99}, missed: [3]float64{0.01, 0.01, 0.01}},
+		{name: "against: equal, 99.5 %", check: against, canary: good, back: 0.01},
+		{name: "against: 95 of 99.5 %", check: against, canary: bad, baseline: good, least: [3]float64{0.9, 0.99, 0.99}, missed: [3]float64{0.05, 0.01, 0.01}},
+		{name: "latency: 240 of 300 ms", check: latency, canary: slow(p95(240)), back: 0.01},
+		{name: "latency: 480 ms", check: latency, canary: slow(p95(480)), baseline: slow(p95(240)), least: [3]float64{0.95, 0.99, 0.99}, missed: [3]float64{0.01, 0.01, 0.01}},
+	} {
+		s.pace = quickly()
+		for i, rate := range []float64{0.5, 5, 50} {
+			t.Run(fmt.Sprintf("%s, %g rps", s.name, rate), func(t *testing.T) { s.at(t, rate, s.least[i], s.missed[i]) })
+		}
+	}
+}
+
 // TestBirths shows what it is worth to count failures from the birth of their counters: without it, revisions that fail twice as
 // much as they may are promoted.
 func TestBirths(t *testing.T) {
@@ -354,7 +383,7 @@ func TestBirths(t *testing.T) {
 		n, r := 0, rand.New(rand.NewPCG(7, 7))
 		for range max(trials(), 40) {
 			of := population{success: 0.98, rate: 5}
-			f := try(r, success, of, of, population{success: 0.995, rate: 20}, 0, 30, !unborn)
+			f := try(r, success, of, of, population{success: 0.995, rate: 20}, 0, 30, !unborn, usually())
 			if f.on > 0 && (f.back == 0 || f.on < f.back) {
 				n++
 			}
@@ -386,6 +415,9 @@ type scenario struct {
 	// second, 5 and 50.
 	least, missed [3]float64
 
+	// pace of the step.
+	pace pace
+
 	// unborn means that failures are not counted from the birth of their counters.
 	unborn bool
 }
@@ -404,6 +436,9 @@ func (s scenario) at(t *testing.T, rate, least, missed float64) {
 	if s.baseline.success == 0 {
 		s.baseline = s.canary
 	}
+	if s.pace == (pace{}) {
+		s.pace = usually()
+	}
 	first, later, baseline := s.canary, s.canary, s.baseline
 	if s.turns > 0 {
 		first = s.baseline
@@ -412,7 +447,7 @@ func (s scenario) at(t *testing.T, rate, least, missed float64) {
 	var back, on []time.Duration
 	r, n, early := rand.New(rand.NewPCG(5, uint64(10*rate))), trials(), 0
 	for range n {
-		f := try(r, s.check, first, later, baseline, s.turns, s.pods(), !s.unborn)
+		f := try(r, s.check, first, later, baseline, s.turns, s.pods(), !s.unborn, s.pace)
 		switch {
 		case f.back > 0 && f.back <= s.turns:
 			early++

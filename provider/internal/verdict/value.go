@@ -63,13 +63,22 @@ func (j judge) baselineFails() bool {
 	return b.Known() && compare(j.check, stats.Span{Lower: b.Value, Upper: b.Value}) == v1alpha1.VerdictFail
 }
 
+// fewInCache is how many requests a cache has room for at least.
+const fewInCache = 16
+
 // sigma of what arrives at random.
 func (j judge) sigma(value float64, requests promq.Reading) float64 {
 	ready := float64(max(j.Ready(j.Slot), 1))
 	switch {
 	case j.check.Kind == v1alpha1.CheckRequestRate && requests.Known():
 		return math.Sqrt(max(requests.Value, 1)) / j.Window.Seconds() / ready
-	case j.check.Kind == v1alpha1.CheckInFlight:
+	case j.check.Kind == v1alpha1.CheckTokenRate && requests.Known():
+		// Most of the chance is how many requests there are, and how long their answers.
+		return value * math.Sqrt(2/max(requests.Value, 1))
+	case j.check.Kind == v1alpha1.CheckCacheUse:
+		// The cache varies with the number of requests in it, for which it has room for a few at least.
+		return math.Sqrt(max(value, 0)/fewInCache/ready) / 2
+	case j.check.Kind == v1alpha1.CheckInFlight, j.check.Kind == v1alpha1.CheckWaiting:
 		// What is in flight has its mean as its variance, and a window has four scrapes of each replica at least.
 		return math.Sqrt(max(value, 1)/ready) / 2
 	default:
@@ -85,6 +94,12 @@ func (j judge) reading(slot string) promq.Reading {
 		return j.shared(m.Requests, 1/j.Window.Seconds(), slot)
 	case v1alpha1.CheckInFlight:
 		return j.shared(m.InFlight, 1, slot)
+	case v1alpha1.CheckTokenRate:
+		return j.shared(m.Tokens.Generated, 1/j.Window.Seconds(), slot)
+	case v1alpha1.CheckWaiting:
+		return j.shared(m.Tokens.Waiting, 1, slot)
+	case v1alpha1.CheckCacheUse:
+		return j.shared(m.Tokens.Cache, 1, slot)
 	default:
 		return j.Recent.Check(promq.Place{Slot: slot, Check: j.check.Name})
 	}

@@ -84,7 +84,7 @@ func Judge(c v1alpha1.Check, e Evidence) Verdict {
 		v = v.is(v1alpha1.VerdictNoData, noBaseline)
 	case c.Kind == v1alpha1.CheckSuccessRatio:
 		v = j.successRatio()
-	case c.Kind == v1alpha1.CheckLatency:
+	case c.Kind == v1alpha1.CheckLatency, c.Kind == v1alpha1.CheckFirstToken, c.Kind == v1alpha1.CheckEachToken:
 		v = j.latency()
 	case c.Kind == v1alpha1.CheckDrift:
 		v = j.drift()
