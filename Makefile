@@ -46,10 +46,11 @@ generate: ## Write XRDs, CRDs, deep copies, the API reference and the recording 
 golden: ## Rewrite the golden render of every example; read the diff like code
 	$(HACK) ./render --update $(EXAMPLES)
 
-lint: ## Lint both modules, and the words of documents, comments and messages
+lint: ## Lint both modules, the words of documents, comments and messages, and how files depend on one another
 	$(LINT) run ./...
 	cd hack && $(LINT) run --config=$(CURDIR)/.golangci.yml ./...
 	$(HACK) ./prose
+	$(HACK) ./house --check
 
 fmt: ## Format both modules
 	$(LINT) fmt ./...
@@ -71,8 +72,8 @@ check-compatible: ## Fail when an API breaks what the last release promised
 	./hack/compatible
 
 unit: ## Unit tests of both modules
-	go test -vet=all ./...
-	go -C hack test -vet=all -count=1 ./... # what they read lies outside the module, where the test cache does not look
+	go test -vet=all -timeout=$(TIMEOUT) ./... # a busy machine takes longer than the usual ten minutes for function/database
+	go -C hack test -vet=all -count=1 -timeout=$(TIMEOUT) ./... # what they read lies outside the module, where the test cache does not look
 
 check-golden: ## Compare every example with its golden render
 	$(HACK) ./render --check $(EXAMPLES)

@@ -8,6 +8,7 @@ require (
 	github.com/google/cel-go v0.30.0
 	github.com/google/go-cmp v0.7.0
 	github.com/google/go-containerregistry v0.21.9
+	github.com/google/licensecheck v0.3.1
 	github.com/klauspost/compress v1.20.0
 	github.com/ulikunitz/xz v0.5.17
 	github.com/yuin/gopher-lua v1.1.1

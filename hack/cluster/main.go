@@ -13,6 +13,7 @@
 //	hack/capstan-cluster env                      the variables that exec sets, to be read by a shell
 //	hack/capstan-cluster logs [COMPONENT] [-f]    logs of etcd, apiserver, kubelet, …
 //	hack/capstan-cluster cut|rejoin NODE          take a node (a, b or c) off the network, put it back
+//	hack/capstan-cluster block|unblock ADDRESS    have the API server ignore the address of a pod, or answer it again
 //	hack/capstan-cluster unplug|plug NODE         kill everything on a node at once, boot it again
 //	hack/capstan-cluster down                     remove it; programs and images stay in the cache, but with --all
 //
@@ -45,20 +46,22 @@ type cli struct {
 	Name   string `default:"capstan"  env:"CAPSTAN_CLUSTER"                 help:"Name of the cluster."`
 	Source string `env:"CAPSTAN_HACK" help:"Folder hack of the repository." required:""                 type:"existingdir"`
 
-	Up     upCmd     `cmd:"" help:"Start the cluster and wait until everything is ready."`
-	AddOns addOnsCmd `cmd:"" help:"Install what has changed of the add-ons into the cluster that runs."`
-	Down   downCmd   `cmd:"" help:"Remove the cluster; programs and images stay in the cache, but with --all."`
-	Status statusCmd `cmd:"" help:"Show the machines of the cluster."`
-	Logs   logsCmd   `cmd:"" help:"Show logs of the cluster's components."`
-	Exec   execCmd   `cmd:"" help:"Run a command inside the cluster's network."`
-	Env    envCmd    `cmd:"" help:"Print the variables that describe the cluster."`
-	Build  buildCmd  `cmd:"" help:"Only build the programs."`
-	Cut    cutCmd    `cmd:"" help:"Take a node off the network."`
-	Rejoin rejoinCmd `cmd:"" help:"Put a node back on the network."`
-	Unplug unplugCmd `cmd:"" help:"Kill everything on a node at once."`
-	Plug   plugCmd   `cmd:"" help:"Boot a node that was unplugged."`
-	Freeze freezeCmd `cmd:"" help:"Stop a component of the control plane without ending it, as in apiserver."`
-	Thaw   thawCmd   `cmd:"" help:"Let a frozen component continue."`
+	Up      upCmd      `cmd:"" help:"Start the cluster and wait until everything is ready."`
+	AddOns  addOnsCmd  `cmd:"" help:"Install what has changed of the add-ons into the cluster that runs."`
+	Down    downCmd    `cmd:"" help:"Remove the cluster; programs and images stay in the cache, but with --all."`
+	Status  statusCmd  `cmd:"" help:"Show the machines of the cluster."`
+	Logs    logsCmd    `cmd:"" help:"Show logs of the cluster's components."`
+	Exec    execCmd    `cmd:"" help:"Run a command inside the cluster's network."`
+	Env     envCmd     `cmd:"" help:"Print the variables that describe the cluster."`
+	Build   buildCmd   `cmd:"" help:"Only build the programs."`
+	Cut     cutCmd     `cmd:"" help:"Take a node off the network."`
+	Rejoin  rejoinCmd  `cmd:"" help:"Put a node back on the network."`
+	Block   blockCmd   `cmd:"" help:"Have the API server answer no more to an address, such as the address of a pod."`
+	Unblock unblockCmd `cmd:"" help:"Have the API server answer an address again."`
+	Unplug  unplugCmd  `cmd:"" help:"Kill everything on a node at once."`
+	Plug    plugCmd    `cmd:"" help:"Boot a node that was unplugged."`
+	Freeze  freezeCmd  `cmd:"" help:"Stop a component of the control plane without ending it, as in apiserver."`
+	Thaw    thawCmd    `cmd:"" help:"Let a frozen component continue."`
 }
 
 func main() {
@@ -210,6 +213,20 @@ func (n cutCmd) Run(ctx context.Context, c *cluster.Cluster) error    { return c
 func (n rejoinCmd) Run(ctx context.Context, c *cluster.Cluster) error { return c.Rejoin(ctx, n.Node) }
 func (n unplugCmd) Run(c *cluster.Cluster) error                      { return c.Unplug(n.Node) }
 func (n plugCmd) Run(ctx context.Context, c *cluster.Cluster) error   { return c.Plug(ctx, n.Node) }
+
+type addressArg struct {
+	Address string `arg:"" help:"IP address, as in 198.19.1.7."`
+}
+
+type (
+	blockCmd   addressArg
+	unblockCmd addressArg
+)
+
+func (a blockCmd) Run(ctx context.Context, c *cluster.Cluster) error { return c.Block(ctx, a.Address) }
+func (a unblockCmd) Run(ctx context.Context, c *cluster.Cluster) error {
+	return c.Unblock(ctx, a.Address)
+}
 
 type componentArg struct {
 	Component string `arg:"" help:"Component of the control plane, as in apiserver."`

@@ -81,13 +81,15 @@ var sections = []struct {
 // index lists the pages.
 func index(kinds []described) []byte {
 	w := &bytes.Buffer{}
-	fmt.Fprint(w, generated("apis and input"), "# API reference\n")
+	fmt.Fprint(w, generated("apis and input"), "# API reference\n\n",
+		"The column *fields* counts what a page describes of the spec. A field of a type of another project, such as `EnvVar`, is one of them:\n",
+		"its page names the type, the fields of it that the schema has, and what is checked in them. The schema has all of these fields.\n")
 	for _, s := range sections {
-		fmt.Fprintf(w, "\n## %s\n\n%s\n\n| kind | API version | what it is |\n|---|---|---|\n", s.title, s.intro)
+		fmt.Fprintf(w, "\n## %s\n\n%s\n\n| kind | API version | fields | what it is |\n|---|---|---|---|\n", s.title, s.intro)
 		for _, k := range kinds {
 			if k.role == s.role {
-				fmt.Fprintf(w, "| [%s](%s.md) | `%s` | %s |\n",
-					k.Spec.Names.Kind, k.name(), k.version(), cell(brief(k.schema.Description)))
+				fmt.Fprintf(w, "| [%s](%s.md) | `%s` | %d | %s |\n",
+					k.Spec.Names.Kind, k.name(), k.version(), countable(k.schema), cell(brief(k.schema.Description)))
 			}
 		}
 	}
@@ -110,7 +112,7 @@ func (d described) page() ([]byte, error) {
 
 	var status []field
 	var spec []field
-	for _, f := range fields(d.schema, "") {
+	for _, f := range fields(d.schema) {
 		f.path = strings.TrimPrefix(f.path, ".")
 		switch top, _, _ := strings.Cut(f.path, "."); top {
 		case "apiVersion", "kind", "metadata":
@@ -216,6 +218,7 @@ func detail(w *bytes.Buffer, f field) {
 	if f.Example != nil {
 		fmt.Fprintf(w, "- Example: %s\n", code(f.Example))
 	}
+	parts(w, f)
 	checks(w, "Checked", f.Rules)
 	if suffix, inner := f.children(); suffix != "" {
 		checks(w, "Checked in each", inner.Rules)

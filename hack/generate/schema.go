@@ -181,11 +181,24 @@ type field struct {
 }
 
 // fields returns all fields below a schema, in the order they are read: the required first, then by name, each followed
-// by what is below it.
-func fields(s *schema, path string) []field {
+// by what is below it. What is below a known type is not among them.
+func fields(s *schema) []field {
+	return walk(s, "", func(name string, s *schema) bool {
+		_, ok := knownAt(name, s)
+		return !ok
+	})
+}
+
+// fieldsBelow returns all fields below a schema.
+func fieldsBelow(s *schema) []field {
+	return walk(s, "", func(string, *schema) bool { return true })
+}
+
+// walk the fields below a schema, and what is below those that are entered.
+func walk(s *schema, path string, enters func(name string, s *schema) bool) []field {
 	suffix, inner := s.children()
 	if suffix != "" {
-		return fields(inner, path+suffix)
+		return walk(inner, path+suffix, enters)
 	}
 	names := make([]string, 0, len(s.Properties))
 	for name := range s.Properties {
@@ -206,7 +219,9 @@ func fields(s *schema, path string) []field {
 		below := s.Properties[name]
 		at := path + "." + name
 		out = append(out, field{schema: below, path: at, required: slices.Contains(s.Required, name)})
-		out = append(out, fields(below, at)...)
+		if enters(name, below) {
+			out = append(out, walk(below, at, enters)...)
+		}
 	}
 	return out
 }

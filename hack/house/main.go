@@ -4,6 +4,7 @@
 //
 //	go -C hack run ./house                       the working tree
 //	go -C hack run ./house --base v0.1.0         a revision beside it
+//	go -C hack run ./house --check               only fail where more than ten files depend on one another (make lint)
 //
 // A file depends on another when it uses something that the other declares. Files that depend on one another in a circle (a strongly
 // connected component) can only be understood together. Lines are counted without tests and generated code.
@@ -13,6 +14,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -29,9 +31,10 @@ import (
 var groups = []string{"function/algorithm", "function/database", "provider/analysis", "images/postgres/member", "function", "provider", "images", "apis", "hack"}
 
 type command struct {
-	Base string   `help:"Revision to count, too." placeholder:"REVISION"`
-	Dirs []string `arg:""                         help:"Folders, with all below them."                           optional:""`
-	Max  int      `default:"10"                   help:"Most files of a component before its package is listed."`
+	Base  string   `help:"Revision to count, too."                                                      placeholder:"REVISION"`
+	Check bool     `help:"Print nothing but the packages that are listed, and fail when there are any."`
+	Dirs  []string `arg:""                                                                              help:"Folders, with all below them."                           optional:""`
+	Max   int      `default:"10"                                                                        help:"Most files of a component before its package is listed."`
 }
 
 func main() {
@@ -52,6 +55,9 @@ func (c command) run(ctx context.Context, out io.Writer) error {
 	after, err := read(ctx, root)
 	if err != nil {
 		return err
+	}
+	if c.Check {
+		return check(after, c.Max)
 	}
 	if c.Base == "" {
 		return write(out, dirs, c.Max, tree{"now", after})
@@ -89,10 +95,8 @@ func write(out io.Writer, dirs []string, most int, trees ...tree) error {
 			}
 		}
 		fmt.Fprintf(&listed, "%s: packages with a component of more than %d files\n", t.name, most)
-		for _, p := range slices.SortedFunc(slices.Values(t.packages), func(a, b pkg) int { return cmp.Compare(b.Component, a.Component) }) {
-			if p.Component > most {
-				fmt.Fprintf(&listed, "  %-40s %d of %d files\n", p.dir, p.Component, p.Files)
-			}
+		for _, p := range entangled(t.packages, most) {
+			fmt.Fprintf(&listed, "  %-40s %d of %d files\n", p.dir, p.Component, p.Files)
 		}
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 1, ' ', tabwriter.AlignRight|tabwriter.Debug)
@@ -106,6 +110,24 @@ func write(out io.Writer, dirs []string, most int, trees ...tree) error {
 		return fmt.Errorf("cannot print: %w", err)
 	}
 	return nil
+}
+
+// entangled packages have a component of more files than allowed. The largest come first.
+func entangled(packages []pkg, most int) []pkg {
+	out := slices.DeleteFunc(slices.Clone(packages), func(p pkg) bool { return p.Component <= most })
+	slices.SortFunc(out, func(a, b pkg) int { return cmp.Or(cmp.Compare(b.Component, a.Component), cmp.Compare(a.dir, b.dir)) })
+	return out
+}
+
+// check that no package is entangled.
+func check(packages []pkg, most int) error {
+	found := entangled(packages, most)
+	errs := make([]error, 0, len(found))
+	for _, p := range found {
+		errs = append(errs, fmt.Errorf("%s: %d of %d files depend on one another in a circle, at most %d may: move what the lower files use of the upper ones",
+			p.dir, p.Component, p.Files, most))
+	}
+	return errors.Join(errs...)
 }
 
 // sum of the packages in a folder and below it.

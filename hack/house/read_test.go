@@ -3,6 +3,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,5 +38,15 @@ func TestAddLines(t *testing.T) {
 	c.addLines([]byte("// a\npackage a // b\n\nvar a = `\n\n// text\n`\n"))
 	if diff := cmp.Diff(counts{Lines: 7, Code: 5, Comments: 1, Blank: 1}, c); diff != "" {
 		t.Errorf("lines of a file with a comment, a blank line and text that looks like both: -want, +got:\n%s", diff)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	packages := []pkg{{dir: "a", counts: counts{Files: 20, Component: 10}}, {dir: "b", counts: counts{Files: 20, Component: 11}}}
+	if err := check(packages[:1], 10); err != nil {
+		t.Errorf("a component of the allowed size is fine, got %v", err)
+	}
+	if err := check(packages, 10); err == nil || !strings.HasPrefix(err.Error(), "b: 11 of 20 files") {
+		t.Errorf("a larger one should be named with its package, got %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/capstan-dev/capstan/hack/internal/image"
+	"github.com/capstan-dev/capstan/hack/internal/licenses"
 	"github.com/capstan-dev/capstan/hack/internal/postgres"
 )
 
@@ -151,6 +152,11 @@ func (p *project) buildImage(ctx context.Context, a artifact, platform, dir, fil
 		delete(spec.Labels, "org.opencontainers.image.licenses")
 	}
 	spec.Files = []image.File{{Path: program, Mode: 0o755, Source: binary}}
+	terms, err := p.licences(ctx, a, binary)
+	if err != nil {
+		return err
+	}
+	spec.Files = append(spec.Files, terms...)
 	spec.Entrypoint = []string{program}
 	img, err := image.Build(ctx, spec)
 	if err != nil {
@@ -164,6 +170,21 @@ func (p *project) buildImage(ctx context.Context, a artifact, platform, dir, fil
 		return fmt.Errorf("cannot write the image of %s: %w", a.Name, err)
 	}
 	return nil
+}
+
+// licences of Capstan and of the modules in a program. A program with a module under a licence that is not allowed is not built.
+func (p *project) licences(ctx context.Context, a artifact, binary string) ([]image.File, error) {
+	modules, err := licenses.Of(ctx, p.root, binary)
+	if err != nil {
+		return nil, err
+	}
+	if err := licenses.Check(modules); err != nil {
+		return nil, fmt.Errorf("cannot pass on what is in %s: %w", a.Name, err)
+	}
+	return []image.File{
+		{Path: "/licenses/capstan", Mode: 0o644, Source: filepath.Join(p.root, "LICENSE")},
+		{Path: "/licenses/modules", Mode: 0o644, Content: licenses.Notice(modules)},
+	}, nil
 }
 
 // compile builds a static, stripped program without a trace of where or from which checkout it was built. Its debugging information would

@@ -90,6 +90,7 @@ func TestBuild(t *testing.T) {
 				"CustomResourceDefinition buckets.storage.capstan.dev",
 				"CustomResourceDefinition clusterproviderconfigs.capstan.dev",
 				"CustomResourceDefinition credentials.credentials.capstan.dev",
+				"CustomResourceDefinition hooks.observe.capstan.dev",
 				"CustomResourceDefinition modelaliases.registry.capstan.dev",
 				"CustomResourceDefinition modelversions.registry.capstan.dev",
 				"CustomResourceDefinition providerconfigs.capstan.dev",
@@ -105,8 +106,10 @@ func TestBuild(t *testing.T) {
 				"Configuration capstan",
 				"Composition algorithm",
 				"Composition database",
+				"Composition experiment",
 				"CompositeResourceDefinition algorithms.capstan.dev",
 				"CompositeResourceDefinition databases.capstan.dev",
+				"CompositeResourceDefinition experiments.capstan.dev",
 				"ManagedResourceActivationPolicy capstan",
 			},
 		},
@@ -249,12 +252,12 @@ func find(t *testing.T, name string) artifact {
 func copySource(t *testing.T, root string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, folder := range []string{"apis", "examples", "function", "images", "input", "package", "provider"} {
+	for _, folder := range []string{"apis", "examples", "function", "images", "input", "internal", "package", "provider"} {
 		if err := os.CopyFS(filepath.Join(dir, folder), os.DirFS(filepath.Join(root, folder))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, file := range []string{"go.mod", "go.sum", "crossplane.yaml"} {
+	for _, file := range []string{"go.mod", "go.sum", "crossplane.yaml", "LICENSE"} {
 		data, err := os.ReadFile(filepath.Join(root, file))
 		if err != nil {
 			t.Fatal(err)

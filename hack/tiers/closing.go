@@ -17,10 +17,11 @@ import (
 	"github.com/capstan-dev/capstan/hack/internal/tiers"
 )
 
-// Files of the report's folder. Each line has two fields, and a tab between them.
+// Files of the report's folder. Each line has fields with a tab between them.
 const (
 	reportParts = "parts" // seconds, and the part of CI that took them
 	reportSlow  = "slow"  // name of a slow test that ran, and its result
+	reportOnce  = "once"  // name of a test that failed first, and passed when it ran once more
 )
 
 // dueShown is how many of the slow tests that are due next the closing lines name.
@@ -34,6 +35,12 @@ func (p *project) account(part string, took time.Duration) {
 func (p *project) accountSlow(runs []tiers.Run) {
 	for _, r := range runs {
 		p.append(reportSlow, r.Test+"\t"+r.Result+"\n")
+	}
+}
+
+func (p *project) accountSecond(tests []tiers.Test) {
+	for _, t := range tests {
+		p.append(reportOnce, t.Name+"\n")
 	}
 }
 
@@ -51,7 +58,7 @@ func (p *project) append(name, text string) {
 	}
 }
 
-// lines of a file of the report, in two fields each.
+// lines of a file of the report, in two fields each. The second one may be empty.
 func (p *project) lines(name string) ([][2]string, error) {
 	data, err := os.ReadFile(filepath.Join(p.Report, name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -104,6 +111,13 @@ func (c *closingCmd) Run(ctx context.Context, p *project) error {
 	}
 	p.sayf("ci: %d of %d slow e2e tests ran in the time that was left: %s", len(ran), len(p.In(tiers.Rotation)), orNone(did))
 	p.sayf("ci: due next: %s", orNone(due[:min(len(due), dueShown)]))
+	once, err := p.lines(reportOnce)
+	if err != nil {
+		return err
+	}
+	for _, test := range once {
+		p.sayf("ci: FLAKY: %s failed, and passed when it ran once more", test[0])
+	}
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"io"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/capstan-dev/capstan/hack/internal/tiers"
@@ -15,7 +16,15 @@ import (
 var (
 	begun = regexp.MustCompile(`^=== RUN   (Test\w+)$`)
 	ended = regexp.MustCompile(`^--- (PASS|FAIL|SKIP): (Test\w+) \(([0-9.]+s)\)$`)
+	// turns are what go test prints before lines of another test.
+	turns = regexp.MustCompile(`^=== (?:RUN|CONT|NAME) +(Test\w+)`)
+	said  = regexp.MustCompile(`^ +\w+\.go:[0-9]+: `)
+	// reached is how the tests log a state that they waited for.
+	reached = regexp.MustCompile(`: after [0-9.hmsµn]+$`)
 )
+
+// lastSaid is how many lines of a test that failed are printed once more at the end, where the lines of others do not stand between them.
+const lastSaid = 12
 
 // results reads what a test binary prints, and passes it on.
 type results struct {
@@ -23,6 +32,9 @@ type results struct {
 	now    func() time.Time
 	line   []byte
 	byTest map[string]tiers.Run
+	// said is what each test logged, without the states that it reached.
+	said map[string][]string
+	turn string
 }
 
 // Write implements io.Writer.
@@ -41,7 +53,14 @@ func (r *results) Write(p []byte) (int, error) {
 
 func (r *results) read(line string) {
 	if r.byTest == nil {
-		r.byTest = map[string]tiers.Run{}
+		r.byTest, r.said = map[string]tiers.Run{}, map[string][]string{}
+	}
+	if m := turns.FindStringSubmatch(line); m != nil {
+		r.turn = m[1]
+	}
+	if said.MatchString(line) && !reached.MatchString(line) {
+		r.said[r.turn] = append(r.said[r.turn], strings.TrimSpace(line))
+		r.said[r.turn] = r.said[r.turn][max(0, len(r.said[r.turn])-lastSaid):]
 	}
 	// Until it reports more, it is one whose process ended before it did.
 	if m := begun.FindStringSubmatch(line); m != nil {

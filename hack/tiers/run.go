@@ -19,6 +19,10 @@ import (
 // errSlow is that no test failed but slow ones.
 var errSlow = errors.New("only slow tests failed")
 
+// noisy is how many tests of every change may fail for the noise of the machine. More failures are a fault, and repeating the tests would
+// only delay the news.
+const noisy = 3
+
 // timeout of a run that no budget limits.
 const unlimited = 3 * time.Hour
 
@@ -95,7 +99,10 @@ func (c *runCmd) Run(ctx context.Context, p *project) error {
 	d := tiers.DiffOf(ctx, p.root, p.Base, p.ledger())
 	c.commit = d.Commit
 	began := p.now()
-	_, err = c.do(ctx, p, tests, occasion, unlimited, flags)
+	failed, err := c.do(ctx, p, tests, occasion, unlimited, flags)
+	if c.Only == "" && !c.Night && len(failed) <= noisy {
+		err = c.again(ctx, p, failed, occasion, p.Reserve(c.Nodes, p.ledger()), err)
+	}
 	p.account(partOf(c.Nodes, ""), p.now().Sub(began))
 	if err != nil {
 		return err
@@ -145,28 +152,42 @@ func (c *runCmd) rotate(ctx context.Context, p *project, d tiers.Diff) error {
 		if len(tests) == 0 {
 			return nil
 		}
-		if err := c.twice(ctx, p, tests, reserve); err != nil {
+		failed, err := c.do(ctx, p, tests, string(tiers.Rotation), p.left(reserve), []string{"-test.run=" + tiers.Only(tests)})
+		if err = c.again(ctx, p, failed, string(tiers.Rotation), reserve, err); err != nil {
 			return err
 		}
 	}
 }
 
-// twice runs slow tests, and those that fail once more: most of them protect code that the change does not touch, and a busy machine must
-// not stop it. The closing lines name a test that failed first.
-func (c *runCmd) twice(ctx context.Context, p *project, tests []tiers.Test, reserve time.Duration) error {
-	timeout := func() time.Duration {
-		if p.Limit == 0 {
-			return unlimited
-		}
-		return p.Limit - p.now().Sub(time.Unix(p.Started, 0)) - reserve
+// again runs the tests that failed once more, when time is left for it, and returns the error of that run instead of the first one. A busy
+// machine must not stop a change. The closing lines name each test that failed first: it must be corrected all the same.
+func (c *runCmd) again(ctx context.Context, p *project, failed []tiers.Test, occasion string, reserve time.Duration, first error) error {
+	left := p.left(reserve)
+	if len(failed) == 0 || left <= 0 {
+		return first
 	}
-	failed, err := c.do(ctx, p, tests, string(tiers.Rotation), timeout(), []string{"-test.run=" + tiers.Only(tests)})
-	if len(failed) == 0 || timeout() <= 0 {
-		return err
+	p.sayf("%d tests failed and run once more: %s", len(failed), namesOf(failed))
+	_, err := c.do(ctx, p, failed, occasion, left, []string{"-test.run=" + tiers.Only(failed)})
+	if err == nil {
+		p.accountSecond(failed)
 	}
-	p.sayf("slow tests: %d failed and run once more", len(failed))
-	_, err = c.do(ctx, p, failed, string(tiers.Rotation), timeout(), []string{"-test.run=" + tiers.Only(failed)})
 	return err
+}
+
+// left is the time until CI has to end, without what the clusters that follow need.
+func (p *project) left(reserve time.Duration) time.Duration {
+	if p.Limit == 0 {
+		return unlimited
+	}
+	return p.Limit - p.now().Sub(time.Unix(p.Started, 0)) - reserve
+}
+
+func namesOf(tests []tiers.Test) string {
+	names := make([]string, 0, len(tests))
+	for _, t := range tests {
+		names = append(names, t.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // before says whether the cluster with this many nodes comes before the other, and so is gone.
@@ -208,6 +229,10 @@ func (c *runCmd) do(
 			bad = append(bad, t.Name+" "+r.Result)
 			if r.Result == tiers.Failed {
 				failed = append(failed, t)
+			}
+			p.sayf("%s %s. The last lines of its log:", t.Name, r.Result)
+			for _, line := range watch.said[t.Name] {
+				p.sayf("  %s", line)
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -89,6 +90,8 @@ func TestRun(t *testing.T) {
 		want  map[string]string
 		err   string
 		slow  bool
+		// flaky is the test that the closing lines name.
+		flaky string
 	}{
 		"TimeLeft": {
 			reason: "what fits runs after the tests of the change, and the next cluster keeps its twenty minutes", nodes: 1, minutes: 30,
@@ -122,9 +125,31 @@ func TestRun(t *testing.T) {
 			want:  map[string]string{"TestThree": "change passed"},
 		},
 		"ChangeFails": {
-			reason: "nothing slow runs after a failure", nodes: 1, minutes: 10, results: map[string]string{"TestChange": "FAIL"},
-			flags: []string{"-test.timeout=3h0m0s", "-test.parallel=4", "-test.run=^(TestChange)$"},
-			want:  map[string]string{"TestChange": "change failed"}, err: "TestChange failed",
+			reason: "a test that fails twice fails the run, and nothing slow runs after it", nodes: 1, minutes: 10, results: map[string]string{"TestChange": "FAIL"},
+			flags: []string{
+				"-test.timeout=3h0m0s", "-test.parallel=4", "-test.run=^(TestChange)$",
+				"-test.timeout=50m0s", "-test.parallel=4", "-test.run=^(TestChange)$",
+			},
+			want: map[string]string{"TestChange": "change failed"}, err: "TestChange failed",
+		},
+		"ChangeFailsOnce": {
+			reason: "a test that passes the second time stops no change, and is named in the end", nodes: 3, minutes: 75,
+			results: map[string]string{"TestThree": "ONCE"},
+			flags: []string{
+				"-test.timeout=3h0m0s", "-test.parallel=1", "-test.run=^(TestThree)$",
+				"-test.timeout=5m0s", "-test.parallel=1", "-test.run=^(TestThree)$",
+			},
+			want: map[string]string{"TestThree": "change passed"}, flaky: "TestThree",
+		},
+		"ChangeFailsLate": {
+			reason: "when CI has to end, nothing is repeated", nodes: 3, minutes: 80, results: map[string]string{"TestThree": "ONCE"},
+			flags: []string{"-test.timeout=3h0m0s", "-test.parallel=1", "-test.run=^(TestThree)$"},
+			want:  map[string]string{"TestThree": "change failed"}, err: "TestThree failed",
+		},
+		"NamedFails": {
+			reason: "who names a test wants to see it fail", nodes: 1, only: "TestSlow", results: map[string]string{"TestSlow": "ONCE"},
+			flags: []string{"-test.timeout=3h0m0s", "-test.parallel=4", "-test.run=TestSlow", "-test.skip=^(TestSlowThree)$"},
+			want:  map[string]string{"TestSlow": "named failed"}, err: "TestSlow failed",
 		},
 		"SlowFails": {
 			reason: "a slow test that fails has another status than one of the change", nodes: 3, minutes: 10, results: map[string]string{"TestSlowThree": "FAIL"},
@@ -142,7 +167,7 @@ func TestRun(t *testing.T) {
 				"-test.timeout=1h10m0s", "-test.parallel=1", "-test.run=^(TestSlowThree)$",
 				"-test.timeout=1h10m0s", "-test.parallel=1", "-test.run=^(TestSlowThree)$",
 			},
-			want: map[string]string{"TestThree": "change passed", "TestSlowThree": "rotation passed"},
+			want: map[string]string{"TestThree": "change passed", "TestSlowThree": "rotation passed"}, flaky: "TestSlowThree",
 		},
 		"SlowEnds": {
 			reason: "a slow test whose process ended is not repeated", nodes: 3, minutes: 10, results: map[string]string{"TestSlowThree": "ENDS"},
@@ -211,7 +236,42 @@ func TestRun(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s, the ledger should hold (-want +got):\n%s", tc.reason, diff)
 			}
+			out.Reset()
+			if err := (&closingCmd{}).Run(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			if named := regexp.MustCompile(`FLAKY: (\w*)`).FindStringSubmatch(out.String()); len(named) > 0 != (tc.flaky != "") || len(named) > 0 && named[1] != tc.flaky {
+				t.Errorf("%s: the closing lines should name %q, got %s", tc.reason, tc.flaky, out)
+			}
 		})
+	}
+}
+
+func TestManyFailuresAreNoNoise(t *testing.T) {
+	for failures, want := range map[int]int{noisy: 2, noisy + 1: 1} {
+		p, _ := started(t, 10)
+		p.Tests = nil
+		flags, program := filepath.Join(t.TempDir(), "flags"), filepath.Join(t.TempDir(), "binary")
+		t.Setenv("FLAGS", flags)
+		for i := range failures {
+			name := fmt.Sprintf("TestChange%d", i)
+			p.Tests = append(p.Tests, tiers.Test{Name: name, Nodes: 1, Tier: tiers.Change, Minutes: 1})
+			t.Setenv("RESULT_"+name, "ONCE")
+		}
+		if err := os.WriteFile(program, []byte(binary), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		err := (&runCmd{selection: selection{Nodes: 1}, CI: true, Command: []string{program, "exec", "--", "e2e.test"}}).Run(t.Context(), p)
+		if (err == nil) != (want == 2) {
+			t.Errorf("%d tests that pass the second time: got error %v", failures, err)
+		}
+		ran, err := os.ReadFile(flags)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(string(ran), "-test.run="); got != want {
+			t.Errorf("%d tests that fail should run %d times, got %d", failures, want, got)
+		}
 	}
 }
 
@@ -251,6 +311,12 @@ func TestResults(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, r.byTest); diff != "" {
 		t.Errorf("only tests count, not their parts (-want +got):\n%s", diff)
+	}
+	for _, line := range []string{"=== RUN   TestC", "    c_test.go:1: it is there: after 1.5s", "    c_test.go:2: 3 of 4 were lost", "=== NAME  TestA", "    a_test.go:9: other"} {
+		r.read(line)
+	}
+	if diff := cmp.Diff([]string{"c_test.go:2: 3 of 4 were lost"}, r.said["TestC"]); diff != "" {
+		t.Errorf("what a test said should be told apart from what it reached and from what others said (-want +got):\n%s", diff)
 	}
 	if got := r.out.(*bytes.Buffer).String(); got != text {
 		t.Errorf("what a test prints should be passed on, got %q", got)

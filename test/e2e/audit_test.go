@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // An auditEvent is one completed request in the API server's audit log.
@@ -33,6 +34,7 @@ type auditEvent struct {
 	ResponseStatus struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
+	ReceivedAt time.Time `json:"requestReceivedTimestamp"`
 }
 
 // String is short enough for a list of a hundred.

@@ -30,7 +30,7 @@ import (
 // duration is logged with it.
 const slack = 10.0
 
-// cluster runs a command of the embedded cluster: cut, rejoin, unplug, plug, freeze, thaw.
+// cluster runs a command of the embedded cluster: cut, rejoin, block, unblock, unplug, plug, freeze, thaw.
 func cluster(t *testing.T, args ...string) {
 	t.Helper()
 	if err := clusterCommand(args...); err != nil {
@@ -112,6 +112,12 @@ func faultsOf(d *v1alpha1.Database) []fault {
 			cluster(t, "freeze", "apiserver")
 			return func() { cluster(t, "thaw", "apiserver") }
 		}},
+		{name: "leader alone without the API server", aim: 0, lasting: time.Minute, strike: func(t *testing.T, p corev1.Pod) func() {
+			t.Helper()
+			// The others can renew and take locks: that the leader stays is the failsafe of Patroni, which asks every member.
+			cluster(t, "block", p.Status.PodIP)
+			return func() { cluster(t, "unblock", p.Status.PodIP) }
+		}},
 		{name: "leader frozen", aim: 20, lasting: 40 * time.Second, strike: func(t *testing.T, p corev1.Pod) func() {
 			t.Helper()
 			// Everything but the first process, which the kernel protects from such signals.
@@ -145,27 +151,29 @@ func stopCapstan(t *testing.T) func() {
 
 		return kube.Patch(ctx, &d, client.MergeFrom(before))
 	}
-	// Crossplane first: it would restart the others.
+	// Crossplane first, until it has ended: while it stops, it still starts the others again.
 	for _, first := range []bool{true, false} {
+		is := func(name string) bool { return strings.HasPrefix(name, "crossplane") == first }
 		for _, d := range list.Items {
-			if strings.HasPrefix(d.Name, "crossplane") == first {
+			if is(d.Name) {
 				if err := scale(t.Context(), d, 0); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-	}
-	eventually(t, "nothing of Capstan and Crossplane runs", func(ctx context.Context) error {
-		pods := &corev1.PodList{}
-		if err := kube.List(ctx, pods, client.InNamespace(crossplane)); err != nil {
-			return err
-		}
-		if len(pods.Items) > 0 {
-			return fmt.Errorf("%d pods are left", len(pods.Items))
-		}
+		eventually(t, map[bool]string{true: "Crossplane has ended", false: "nothing of Capstan and Crossplane runs"}[first], func(ctx context.Context) error {
+			pods := &corev1.PodList{}
+			if err := kube.List(ctx, pods, client.InNamespace(crossplane)); err != nil {
+				return err
+			}
+			left := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return first && !is(p.Name) })
+			if len(left) > 0 {
+				return fmt.Errorf("%d pods are left, such as %s", len(left), left[0].Name)
+			}
 
-		return nil
-	})
+			return nil
+		})
+	}
 
 	return func() {
 		for _, d := range list.Items {

@@ -18,9 +18,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
@@ -166,14 +164,6 @@ func execIn(ctx context.Context, p *corev1.Pod, container, input string, command
 
 // logs of a container, the last lines or all with 0.
 func logs(ctx context.Context, p *corev1.Pod, container string, lines int64) string {
-	config, err := ctrl.GetConfig()
-	if err != nil {
-		return err.Error()
-	}
-	clients, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err.Error()
-	}
 	o := &corev1.PodLogOptions{Container: container}
 	if lines > 0 {
 		o.TailLines = &lines

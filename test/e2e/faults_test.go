@@ -82,6 +82,8 @@ func TestBadRevision(t *testing.T) {
 
 			edit(t, reco("v3"))
 			within(t, 2*timeout, "traffic goes to v3", live(ns, name, "v3"))
+			// Nodes follow the Service a moment later. When the pods of v1 are gone, all clients have been with v3.
+			within(t, 2*timeout, "v1 is gone", alone(ns, name))
 			r := c.end(t)[insideNew]
 			if _, ok := r.Versions["v2"]; ok || r.Versions["v3"] == nil {
 				t.Errorf("v1 and v3 should answer, and never v2, got %v", r.Versions)

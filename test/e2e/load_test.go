@@ -19,9 +19,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/capstan-dev/capstan/images/demo-algorithm/load"
@@ -170,14 +168,6 @@ func callInside(t *testing.T, ns, name string, o load.Options) func() *load.Repo
 // follow the log of a pod. The returned function waits for its end and returns the last line.
 func follow(t *testing.T, p *corev1.Pod) func() string {
 	t.Helper()
-	config, err := ctrl.GetConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	clients, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
 	stream, err := clients.CoreV1().Pods(p.Namespace).GetLogs(p.Name, &corev1.PodLogOptions{Follow: true}).Stream(t.Context())
 	if err != nil {
 		t.Fatalf("cannot read the words of pod %s: %v", p.Name, err)

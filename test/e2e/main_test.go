@@ -11,6 +11,7 @@
 //	CAPSTAN_VERSION       their version
 //	CAPSTAN_NEXT_VERSION  a second version of the function, for the upgrade
 //	CAPSTAN_BUSYBOX       an image with a shell, for pods of clients
+//	CAPSTAN_KUBELET       the folder of the first node's kubelet, in which a driver of devices listens
 //	CAPSTAN_CLUSTER_COMMAND  disconnects nodes and connects them again, for Databases only
 //	CAPSTAN_ROUNDS        how often each fault hits a Database; 1 unless it is set
 package e2e
@@ -29,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,6 +51,9 @@ const timeout = 2 * time.Minute
 
 // kube is the client of all tests; it reads from the API server and never from a cache.
 var kube client.Client
+
+// clients do what kube cannot: they read logs.
+var clients *kubernetes.Clientset
 
 func TestMain(m *testing.M) {
 	if err := setUp(); err != nil {
@@ -76,6 +81,9 @@ func setUp() error {
 		return fmt.Errorf("cannot load the kubeconfig: %w", err)
 	}
 	config.QPS = -1
+	if clients, err = kubernetes.NewForConfig(config); err != nil {
+		return fmt.Errorf("cannot make a client: %w", err)
+	}
 	kube, err = client.New(config, client.Options{Scheme: scheme})
 	return err
 }

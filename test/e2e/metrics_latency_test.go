@@ -81,7 +81,7 @@ func TestLatencyTarget(t *testing.T) {
 	ns := namespace(t)
 	host := hostOf(ns, "reco")
 	create(t, algorithm(ns, "reco", routed(host), draining(drainSeconds), args("--latency-ms=40", "--workers=2"),
-		measured(func(m *v1alpha1.Metrics) { m.SuccessRatio = new(0.97) }),
+		measured(), func(a *v1alpha1.Algorithm) { a.Spec.Objectives = &v1alpha1.Objectives{SuccessRatio: new(0.97)} },
 		scaled(v1alpha1.Scaling{MinReplicas: 1, MaxReplicas: most, TargetLatencyMs: new(int32(target)), ScaleDownAfterSeconds: new(int32(30))})))
 	eventually(t, "the Gateway serves it", answers(host, "/predict", 200))
 	// There are always some requests.

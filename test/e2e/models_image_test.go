@@ -101,7 +101,7 @@ func TestModelFromImage(t *testing.T) {
 			t.Parallel()
 			host := hostOf(ns, name)
 			of := func(ref string) *v1alpha1.Algorithm {
-				return serving(ns, name, v1alpha1.Model{From: v1alpha1.ModelFromOCI, OCI: &v1alpha1.OCIModel{Reference: ref, Delivery: tc.delivery}})
+				return serving(ns, name, v1alpha1.Model{URI: "oci://" + ref, Delivery: tc.delivery})
 			}
 			create(t, of(first))
 			eventually(t, "v1 is served", v1.serves(host))
@@ -150,7 +150,7 @@ func TestModelFromVolume(t *testing.T) {
 	}
 	of := func(digest string) *v1alpha1.Algorithm {
 		return serving(ns, "reco", v1alpha1.Model{
-			From: v1alpha1.ModelFromVolume, Volume: &v1alpha1.VolumeModel{ClaimName: claim.Name, Path: "reco/1"}, Digest: digest,
+			URI: "pvc://" + claim.Name + "/reco/1", Digest: digest,
 		}, func(a *v1alpha1.Algorithm) {
 			a.Spec.Image, a.Spec.RunAsUser = os.Getenv("CAPSTAN_BUSYBOX"), new(int64(65532))
 			a.Spec.Args = nil

@@ -212,10 +212,8 @@ func TestModelFromRegistry(t *testing.T) {
 
 	reco := func(model, alias string, modify ...func(*v1alpha1.Algorithm)) *v1alpha1.Algorithm {
 		return serving(ns, "reco", v1alpha1.Model{
-			From: v1alpha1.ModelFromRegistry, Credentials: &v1alpha1.LocalReference{Name: "opens"},
-			Registry: &v1alpha1.RegistryModel{
-				Name: model, Alias: alias, LiveAlias: "live", Endpoint: mlflowURL, S3Endpoint: "https://s3.outside.svc",
-			},
+			URI:       "models:/" + model + "@" + alias + "?endpoint=" + mlflowURL + "&s3Endpoint=https://s3.outside.svc",
+			LiveAlias: "live", Credentials: "opens",
 		}, modify...)
 	}
 	resolves := func(status corev1.ConditionStatus, reason xpv2.ConditionReason, words ...string) func(context.Context) error {
@@ -267,7 +265,7 @@ func TestModelFromRegistry(t *testing.T) {
 	c.point(t, other, "champion", "1")
 	second := func(model string) *v1alpha1.Algorithm {
 		a := reco(model, "champion")
-		a.Name, a.Spec.Model.Registry.LiveAlias = "second", "second"
+		a.Name, a.Spec.Model.LiveAlias = "second", "second"
 		a.Spec.Route.Host = hostOf(ns, "second")
 
 		return a

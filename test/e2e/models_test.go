@@ -27,8 +27,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -171,11 +169,18 @@ func newShelf(t *testing.T, ns, name string) shelf {
 		v1alpha1.KeyAccessKeyID: key[v1alpha1.KeyAccessKeyID], v1alpha1.KeySecretAccessKey: key[v1alpha1.KeySecretAccessKey],
 	})
 	account := v1alpha1.S3Credentials{SecretRef: v1alpha1.SecretReference{Name: "s3-account"}}
-	pc := &v1alpha1.ProviderConfig{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "s3"},
-		Spec: v1alpha1.ProviderConfigSpec{S3: &v1alpha1.S3Config{
-			Endpoint: "https://s3.outside.svc", CABundle: outsideAuthority(t), Credentials: account, WorkloadCredentials: &account,
-		}},
+	// A config of the platform: a namespace's own must not lead to Services of other namespaces.
+	pc := &v1alpha1.ClusterProviderConfig{
+		ObjectMeta: metav1.ObjectMeta{Name: "s3-" + ns},
+		Spec: v1alpha1.ClusterProviderConfigSpec{
+			S3: &v1alpha1.SharedS3Config{
+				S3Config: v1alpha1.S3Config{
+					Endpoint: "https://s3.outside.svc", CABundle: outsideAuthority(t), Credentials: account, WorkloadCredentials: &account,
+				},
+				BucketPrefix: new(""),
+			},
+			SecretsNamespace: ns, AllowedNamespaces: []string{ns},
+		},
 	}
 	// All users of the server share one set of names.
 	bucket := &storagev1alpha1.Bucket{
@@ -185,7 +190,7 @@ func newShelf(t *testing.T, ns, name string) shelf {
 			WriteConnectionSecretToReference: &xpv2.LocalSecretReference{Name: name},
 		},
 	}
-	bucket.Spec.ProviderConfigReference = &xpv2.ProviderConfigReference{Kind: "ProviderConfig", Name: "s3"}
+	bucket.Spec.ProviderConfigReference = &xpv2.ProviderConfigReference{Kind: "ClusterProviderConfig", Name: pc.Name}
 	for _, o := range []client.Object{pc, bucket} {
 		if err := apply(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -200,6 +205,7 @@ func newShelf(t *testing.T, ns, name string) shelf {
 		for kube.Delete(ctx, bucket) == nil {
 			time.Sleep(200 * time.Millisecond)
 		}
+		_ = kube.Delete(ctx, pc)
 	})
 
 	return shelf{bucket: bucket.Name, s3: s3.New(s3.Options{
@@ -225,14 +231,6 @@ func (s shelf) put(t *testing.T, prefix string, w weights) string {
 // fetched returns the logs of the containers that download the model, by pod.
 func fetched(t *testing.T, ns, name string) map[string][]string {
 	t.Helper()
-	config, err := ctrl.GetConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	clients, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
 	list := &corev1.PodList{}
 	if err := kube.List(t.Context(), list, client.InNamespace(ns), client.MatchingLabels{"capstan.dev/algorithm": name}); err != nil {
 		t.Fatal(err)
@@ -272,9 +270,8 @@ func TestModelFromS3(t *testing.T) {
 	})
 	from := func(uri string, modify ...func(*v1alpha1.Model)) v1alpha1.Model {
 		m := v1alpha1.Model{
-			From: v1alpha1.ModelFromS3, S3: &v1alpha1.S3Model{URI: uri},
-			Credentials: &v1alpha1.LocalReference{Name: "models"},
-			Cache:       &v1alpha1.ModelCache{Size: new(resource.MustParse("64Mi")), AccessMode: corev1.ReadWriteOnce},
+			URI: uri, Credentials: "models",
+			Cache: &v1alpha1.ModelCache{Size: new(resource.MustParse("64Mi")), AccessMode: corev1.ReadWriteOnce},
 		}
 		for _, mod := range modify {
 			mod(&m)
@@ -328,7 +325,7 @@ func TestModelFromS3(t *testing.T) {
 			[]string{s.bucket, `"reco/3"`},
 		},
 		{
-			"reco", "a key that nobody knows", from(second, func(m *v1alpha1.Model) { m.Credentials.Name = "wrong" }), v1alpha1.ReasonModelForbidden,
+			"reco", "a key that nobody knows", from(second, func(m *v1alpha1.Model) { m.Credentials = "wrong" }), v1alpha1.ReasonModelForbidden,
 			[]string{"spec.model.credentials"},
 		},
 	} {

@@ -185,7 +185,16 @@ func TestTenantCannotReachTheAPIServer(t *testing.T) {
 	if err := kube.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
-	for i, url := range []string{"https://kubernetes.default.svc", "https://kubernetes.default.svc.cluster.local:6443", "http://169.254.169.254", "http://localhost:8080"} {
+	elsewhere := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "leads-elsewhere"}, Spec: corev1.ServiceSpec{
+		Type: corev1.ServiceTypeExternalName, ExternalName: "s3.outside.svc.cluster.local",
+	}}
+	if err := kube.Create(t.Context(), elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	for i, url := range []string{
+		"https://kubernetes.default.svc", "https://kubernetes.default.svc.cluster.local:6443", "http://169.254.169.254", "http://localhost:8080",
+		"https://s3.outside.svc", "https://leads-elsewhere." + ns + ".svc",
+	} {
 		pc := &v1alpha1.ProviderConfig{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: fmt.Sprintf("attack-%d", i)},
 			Spec: v1alpha1.ProviderConfigSpec{S3: &v1alpha1.S3Config{

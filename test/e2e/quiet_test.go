@@ -105,10 +105,17 @@ func resourceVersions(t *testing.T, ns string) string {
 // of the first condition Responsive that was False, or an empty text.
 func watchResponsive(t *testing.T, ns string) func() string {
 	t.Helper()
+
+	return responsiveOf(t, ns, &v1alpha1.AlgorithmList{}, func(a *v1alpha1.Algorithm) xpv2.Condition { return a.Status.GetCondition("Responsive") })
+}
+
+// responsiveOf watches composite resources of one kind for that.
+func responsiveOf[T client.Object](t *testing.T, ns string, list client.ObjectList, responsive func(T) xpv2.Condition) func() string {
+	t.Helper()
 	seen, broke := 0, ""
-	stop := watching(t, &v1alpha1.AlgorithmList{}, func(_ watch.EventType, a *v1alpha1.Algorithm) {
+	stop := watching(t, list, func(_ watch.EventType, o T) {
 		seen++
-		if c := a.Status.GetCondition("Responsive"); c.Status == corev1.ConditionFalse && broke == "" {
+		if c := responsive(o); c.Status == corev1.ConditionFalse && broke == "" {
 			broke = c.Message
 		}
 	}, client.InNamespace(ns))
@@ -297,6 +304,11 @@ func upgradeFunction(t *testing.T, version string) {
 		if err == nil && !strings.HasSuffix(resolved, ":"+version) {
 			err = fmt.Errorf("the current package is %s", resolved)
 		}
+		// Pods of the other version still answer calls while they end.
+		if err == nil {
+			revision, _, _ := unstructured.NestedString(f.Object, "status", "currentRevision")
+			err = onlyPodsOf(ctx, revision)
+		}
 		if err == nil {
 			return
 		}
@@ -306,6 +318,21 @@ func upgradeFunction(t *testing.T, version string) {
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
+}
+
+// onlyPodsOf a revision of the function run.
+func onlyPodsOf(ctx context.Context, revision string) error {
+	list := &corev1.PodList{}
+	if err := kube.List(ctx, list, client.InNamespace(system), client.HasLabels{"pkg.crossplane.io/function"}); err != nil {
+		return err
+	}
+	for _, p := range list.Items {
+		if got := p.Labels["pkg.crossplane.io/revision"]; got != revision {
+			return fmt.Errorf("pod %s of revision %s still runs", p.Name, got)
+		}
+	}
+
+	return nil
 }
 
 // packageHealthy fails until a package is Installed and Healthy.

@@ -65,8 +65,7 @@ func TestAliasFollowsRollout(t *testing.T) {
 
 	reco := func(modify ...func(*v1alpha1.Lifecycle)) *v1alpha1.Algorithm {
 		return serving(ns, "reco", v1alpha1.Model{
-			From: v1alpha1.ModelFromRegistry, Credentials: &v1alpha1.LocalReference{Name: "opens"},
-			Registry: &v1alpha1.RegistryModel{Name: model, Alias: "champion", LiveAlias: "live", CandidateAlias: "challenger", Endpoint: mlflowURL},
+			URI: "models:/" + model + "@champion?endpoint=" + mlflowURL, LiveAlias: "live", CandidateAlias: "challenger", Credentials: "opens",
 		}, rolling(append(modify, canary(50))...))
 	}
 	edit(t, reco())
@@ -101,9 +100,9 @@ func TestAliasFollowsRollout(t *testing.T) {
 	within(t, 2*timeout, "half of the callers may reach version 3", stepping(ns, "reco", 50))
 	eventually(t, "the alias of what is tried is on version 3", c.pointsTo(model, "challenger", "3"))
 	candidate := rolloutOf(t.Context(), ns, "reco").Candidate
-	edit(t, reco(func(l *v1alpha1.Lifecycle) { l.Abort = candidate }))
+	edit(t, requesting(reco(), v1alpha1.RolloutRequests{Abort: candidate}))
 	within(t, 2*timeout, "version 3 is rolled back", rollout(ns, "reco", v1alpha1.RolloutRolledBack, ""))
-	failed(t, ns, "reco", string(v1alpha1.ReasonAborted), "spec.lifecycle.abort")
+	failed(t, ns, "reco", string(v1alpha1.ReasonAborted), "spec.rollout.abort")
 	if err := c.pointsTo(model, "live", "2")(t.Context()); err != nil {
 		t.Errorf("a rollback should leave the alias live where it was: %v", err)
 	}

@@ -182,13 +182,13 @@ func TestRolloutKeepsCapacity(t *testing.T) {
 	// Long enough to remove replicas that have nothing to do: after 30 s, one each minute.
 	time.Sleep(150 * time.Second)
 
-	edit(t, reco("aborted", "v2", func(l *v1alpha1.Lifecycle) { l.Abort = candidates["aborted"] }))
-	approved := func(l *v1alpha1.Lifecycle) { l.Approve = []string{candidates["promoted"] + ":100"} }
-	edit(t, reco("promoted", "v2", approved))
+	edit(t, requesting(reco("aborted", "v2"), v1alpha1.RolloutRequests{Abort: candidates["aborted"]}))
+	approved := v1alpha1.RolloutRequests{Approve: []string{candidates["promoted"] + ":100"}}
+	edit(t, requesting(reco("promoted", "v2"), approved))
 	within(t, 2*timeout, "it is rolled back", rollout(ns, "aborted", v1alpha1.RolloutRolledBack, ""))
 	within(t, 2*timeout, "all traffic goes to v2", rollout(ns, "promoted", v1alpha1.RolloutBaking, ""))
 	time.Sleep(30 * time.Second)
-	edit(t, reco("promoted", "v1", approved))
+	edit(t, requesting(reco("promoted", "v1"), approved))
 	within(t, 2*timeout, "all traffic goes back to v1", rollout(ns, "promoted", v1alpha1.RolloutStable, ""))
 	time.Sleep(10 * time.Second)
 
@@ -225,7 +225,7 @@ func TestEqualRevisionsPass(t *testing.T) {
 		return algorithm(ns, "reco", versioned(v), sized(6), draining(drainSeconds), routed(host),
 			args("--latency-ms=80", "--jitter-ms=70", "--workers=1"), rolling(steps(50), func(l *v1alpha1.Lifecycle) {
 				l.Soak = &metav1.Duration{Duration: time.Minute}
-				l.Latency = &v1alpha1.LatencyTarget{MaxRegressionPercent: new(int32(10))}
+				l.MaxLatencyIncreasePercent = new(int32(10))
 			}))
 	}
 	stable(t, reco("v1"))

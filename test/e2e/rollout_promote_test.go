@@ -7,6 +7,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -33,7 +34,7 @@ func TestCanaryPromotes(t *testing.T) {
 	edit(t, reco("v2"))
 	for _, weight := range []int32{20, 50} {
 		within(t, 2*timeout, fmt.Sprintf("%d %% of requests may reach v2", weight), stepping(ns, "reco", weight))
-		meets(t, calling(host, 60), "v2", float64(weight), 10)
+		meets(t, calling(host, uneven), "v2", float64(weight), 10)
 	}
 	within(t, 2*timeout, "v2 bakes", rollout(ns, "reco", v1alpha1.RolloutBaking, ""))
 	baked := time.Now()
@@ -68,16 +69,18 @@ func TestApproval(t *testing.T) {
 	ns := namespace(t)
 	host := hostOf(ns, "reco")
 	reco := func(v string, approve ...string) *v1alpha1.Algorithm {
-		return algorithm(ns, "reco", versioned(v), draining(drainSeconds), routed(host), rolling(canary(50), func(l *v1alpha1.Lifecycle) {
-			l.Approval, l.Approve = v1alpha1.ApprovalBeforePromotion, approve
+		a := algorithm(ns, "reco", versioned(v), draining(drainSeconds), routed(host), rolling(canary(50), func(l *v1alpha1.Lifecycle) {
+			l.Approval = v1alpha1.ApprovalBeforePromotion
 		}))
+
+		return requesting(a, v1alpha1.RolloutRequests{Approve: approve})
 	}
 	stable(t, reco("v1"))
 	c := courseOf(t, ns, "reco")
 	calls := callers(t, ns, "reco", host, outsideKept)
 
 	edit(t, reco("v2"))
-	held := rollout(ns, "reco", v1alpha1.RolloutHolding, string(v1alpha1.ReasonAwaitingApproval), "spec.lifecycle.approve")
+	held := rollout(ns, "reco", v1alpha1.RolloutHolding, string(v1alpha1.ReasonAwaitingApproval), "spec.rollout.approve")
 	within(t, 2*timeout, "it waits for an approval", held)
 	candidate := rolloutOf(t.Context(), ns, "reco").Candidate
 
@@ -98,6 +101,109 @@ func TestApproval(t *testing.T) {
 		t.Errorf("the HTTPRoute should send %v %% of callers to v2, one after the other, got %v", want, got)
 	}
 	calls.end(t)
+}
+
+// TestPreview is blue-green: only clients of its address reach a candidate until it is approved.
+func TestPreview(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	host := hostOf(ns, "reco")
+	reco := func(v string, approve ...string) *v1alpha1.Algorithm {
+		a := algorithm(ns, "reco", versioned(v), draining(drainSeconds), routed(host), rolling(canary(100), func(l *v1alpha1.Lifecycle) {
+			l.Approval = v1alpha1.ApprovalBeforePromotion
+		}))
+
+		return requesting(a, v1alpha1.RolloutRequests{Approve: approve})
+	}
+	stable(t, reco("v1"))
+	outside := callOutside(t, calling(host, 30))
+	inside := func(name, url string) func() *load.Report {
+		return callInside(t, ns, name, load.Options{URL: url + "/predict", Concurrency: 2, Rate: 20, Timeout: 10 * time.Second, NoKeepAlive: true})
+	}
+	only := func(r *load.Report, who, version string) {
+		t.Helper()
+		lossless(t, who, r)
+		if len(r.Versions) != 1 || r.Versions[version] == nil {
+			t.Errorf("%s should answer %s, got %v", who, version, slices.Sorted(maps.Keys(r.Versions)))
+		}
+	}
+	service := inside("service", "http://reco")
+
+	edit(t, reco("v2"))
+	within(t, 2*timeout, "v2 waits for an approval", rollout(ns, "reco", v1alpha1.RolloutHolding, string(v1alpha1.ReasonAwaitingApproval)))
+	r := rolloutOf(t.Context(), ns, "reco")
+	if want := "http://reco-slot-b." + ns + ".svc"; r.PreviewURL != want || r.Weight != 0 {
+		t.Fatalf("the candidate should be at %s with weight 0, got %q and %d", want, r.PreviewURL, r.Weight)
+	}
+	preview := inside("preview", r.PreviewURL)
+	time.Sleep(2 * evidenceEvery)
+	only(preview(), "the preview", "v2")
+	only(service(), "the Service", "v1")
+	only(outside(), "the Gateway", "v1")
+
+	edit(t, reco("v2", r.Candidate))
+	within(t, 2*timeout, "v2 bakes", rollout(ns, "reco", v1alpha1.RolloutBaking, ""))
+	within(t, timeout, "v2 is live", live(ns, "reco", "v2"))
+	after := inside("service-after", "http://reco")
+	time.Sleep(evidenceEvery / 2)
+	only(after(), "the Service", "v2")
+	eventually(t, "the preview is gone", func(ctx context.Context) error {
+		if url := rolloutOf(ctx, ns, "reco").PreviewURL; url != "" {
+			return fmt.Errorf("the status still has %s", url)
+		}
+
+		return nil
+	})
+}
+
+// TestPause pauses a rollout at its share of traffic, where a candidate that fails is rolled back all the same, and then one that
+// passes: it waits there, and in its bake, until pause is removed.
+func TestPause(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	host := hostOf(ns, "reco")
+	reco := func(v string, pause bool, modify ...func(*v1alpha1.Algorithm)) *v1alpha1.Algorithm {
+		a := algorithm(ns, "reco", append(modify, versioned(v), draining(drainSeconds), routed(host), rolling(canary(50), func(l *v1alpha1.Lifecycle) {
+			l.Approval = v1alpha1.ApprovalBeforePromotion
+		}))...)
+
+		if !pause {
+			return a
+		}
+
+		return requesting(a, v1alpha1.RolloutRequests{Pause: true})
+	}
+	fails := variable("ERROR_RATE", "0.3")
+	stable(t, reco("v1", false))
+	c := courseOf(t, ns, "reco")
+	calls := callers(t, ns, "reco", host, outsideKept)
+	paused := rollout(ns, "reco", v1alpha1.RolloutHolding, string(v1alpha1.ReasonRolloutPaused), "spec.rollout.pause", "50 % of requests")
+
+	edit(t, reco("v2", false))
+	within(t, 2*timeout, "half of the requests may reach v2", stepping(ns, "reco", 50))
+	edit(t, reco("v2", true))
+	eventually(t, "the rollout is paused", paused)
+	// It would pass and wait for an approval.
+	time.Sleep(4 * evidenceEvery)
+	if err := paused(t.Context()); err != nil {
+		t.Errorf("it should be paused for as long as the spec asks for it: %v", err)
+	}
+	edit(t, reco("v2", false))
+	within(t, 2*timeout, "it continues", rollout(ns, "reco", v1alpha1.RolloutHolding, string(v1alpha1.ReasonAwaitingApproval)))
+	if got, want := c.routedTo(), []int64{0, 50}; !slices.Equal(got, want) {
+		t.Errorf("the HTTPRoute should send %v %% of callers to v2, one after the other, got %v", want, got)
+	}
+	calls.end(t)
+
+	edit(t, reco("v3", false, fails))
+	bad := callOutside(t, load.Options{URL: gateway + "/predict", Host: host, Concurrency: 4, Rate: 40, Timeout: 10 * time.Second})
+	within(t, 2*timeout, "half of the requests may reach v3", stepping(ns, "reco", 50))
+	edit(t, reco("v3", true, fails))
+	within(t, 2*timeout, "v3 is rolled back although it is paused", rollout(ns, "reco", v1alpha1.RolloutRolledBack, ""))
+	failed(t, ns, "reco", string(v1alpha1.ReasonMetricFailed), "success")
+	bad()
+	edit(t, reco("v4", true))
+	eventually(t, "no other rollout begins", rollout(ns, "reco", v1alpha1.RolloutHolding, string(v1alpha1.ReasonRolloutPaused), "spec.rollout.pause"))
 }
 
 // TestCanaryWithoutGateway splits traffic by the number of replicas, and shifts all of it where that is impossible.

@@ -86,7 +86,7 @@ func TestCanaryRollsBack(t *testing.T) {
 	bad := reco("v2", careful(), variable("ERROR_RATE", "0.05"))
 	began := time.Now()
 	edit(t, bad)
-	within(t, 2*timeout, "v2 is rolled back", rollout(ns, "reco", v1alpha1.RolloutRolledBack, string(v1alpha1.ReasonRolledBack), "spec.lifecycle.retry"))
+	within(t, 2*timeout, "v2 is rolled back", rollout(ns, "reco", v1alpha1.RolloutRolledBack, string(v1alpha1.ReasonRolledBack), "spec.rollout.retry"))
 	r := calls()
 
 	tried := c.routedAt(20, began)
@@ -131,7 +131,7 @@ func TestCanaryRollsBack(t *testing.T) {
 	}
 
 	// Another attempt is too early, and the corrected spec is another revision.
-	edit(t, reco("v2", careful(func(l *v1alpha1.Lifecycle) { l.Retry = f.Revision + "#2" }), variable("ERROR_RATE", "0.05")))
+	edit(t, requesting(reco("v2", careful(), variable("ERROR_RATE", "0.05")), v1alpha1.RolloutRequests{Retry: f.Revision + "#2"}))
 	eventually(t, "it cools down", rollout(ns, "reco", v1alpha1.RolloutRolledBack, string(v1alpha1.ReasonCoolingDown)))
 	time.Sleep(evidenceEvery)
 	if n := len(w.podsOf("b")); n != 0 {
@@ -139,7 +139,7 @@ func TestCanaryRollsBack(t *testing.T) {
 	}
 	edit(t, reco("v3", careful()))
 	within(t, 2*timeout, "20 % of requests may reach v3", stepping(ns, "reco", 20))
-	meets(t, calling(host, 60), "v3", 20, 10)
+	meets(t, calling(host, uneven), "v3", 20, 10)
 	if !maps.Equal(pods, w.podsOf("a")) {
 		t.Errorf("the pods of v1 should be those from before: %v, got %v", pods, w.podsOf("a"))
 	}

@@ -77,7 +77,7 @@ func TestSlowStartPromotes(t *testing.T) {
 	unlessRolledBack(t, ns, "reco", 5*timeout, "50 % of callers may reach v2", stepping(ns, "reco", 50))
 	t.Logf("v2 was tried %s after the edit", time.Since(began).Round(time.Second))
 	calls := callers(t, ns, "reco", host, outsideKept)
-	meets(t, calling(host, 60), "v2", 50, 10)
+	meets(t, calling(host, uneven), "v2", 50, 10)
 	unlessRolledBack(t, ns, "reco", 2*timeout, "v2 bakes", rollout(ns, "reco", v1alpha1.RolloutBaking, ""))
 	within(t, 2*timeout, "the rollout is over", rollout(ns, "reco", v1alpha1.RolloutStable, ""))
 	within(t, timeout, "v2 is live", live(ns, "reco", "v2"))

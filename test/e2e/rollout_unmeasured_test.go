@@ -48,7 +48,7 @@ func TestUnmeasuredHoldsAtZero(t *testing.T) {
 	// With metrics, the same revision is tried, and found to fail.
 	calls = callOutside(t, calling(host, 60))
 	edit(t, reco("v2", nil, variable("ERROR_RATE", "1")))
-	within(t, 3*timeout, "v2 is rolled back", rollout(ns, "reco", v1alpha1.RolloutRolledBack, string(v1alpha1.ReasonRolledBack), "spec.lifecycle.retry"))
+	within(t, 3*timeout, "v2 is rolled back", rollout(ns, "reco", v1alpha1.RolloutRolledBack, string(v1alpha1.ReasonRolledBack), "spec.rollout.retry"))
 	calls()
 	failed(t, ns, "reco", string(v1alpha1.ReasonMetricFailed), "success")
 }

@@ -10,6 +10,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"maps"
@@ -28,6 +29,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -53,6 +55,7 @@ func TestPolicies(t *testing.T) {
 	member := p.as(t, "system:serviceaccount:shop:orders-db-members")
 	stranger := p.as(t, "system:serviceaccount:shop:team-members")
 	provider := p.as(t, "system:serviceaccount:crossplane-system:provider-capstan")
+	activator := p.as(t, "system:serviceaccount:shop:reco-activator")
 	collector := p.as(t, "system:serviceaccount:kube-system:generic-garbage-collector")
 
 	for name, tc := range map[string]struct {
@@ -60,6 +63,33 @@ func TestPolicies(t *testing.T) {
 		do     func(context.Context) error
 		want   string
 	}{
+		"ActivatorSaysThatARequestWaits": {
+			reason: "That wakes the Algorithm.",
+			do:     p.reports(activator, analysis("reco"), `{"status":{"atProvider":{"requested":"now"}}}`),
+		},
+		"ActivatorAtFirst": {
+			reason: "The provider may not have looked yet.",
+			do:     p.reports(activator, nothingSeen("new"), `{"status":{"atProvider":{"requested":"now"}}}`),
+		},
+		"ActivatorForges": {
+			reason: "Evidence is the provider's.",
+			do:     p.reports(activator, analysis("forged"), `{"status":{"atProvider":{"requested":"now","server":"vLLM"}}}`),
+			want:   "an activator may write only status.atProvider.requested of an Analysis",
+		},
+		"ActivatorAdds": {
+			reason: "Also where there is none yet.",
+			do:     p.reports(activator, analysis("added"), `{"status":{"atProvider":{"idleSince":"2026-11-20T12:00:00Z"}}}`),
+			want:   "an activator may write only status.atProvider.requested of an Analysis",
+		},
+		"ActivatorForgets": {
+			reason: "To remove evidence is to forge it.",
+			do:     p.reports(activator, analysis("emptied"), `{"status":{"atProvider":{"server":null}}}`),
+			want:   "an activator may write only status.atProvider.requested of an Analysis",
+		},
+		"ProviderReports": {
+			reason: "Others are not concerned.",
+			do:     p.reports(p.admin, analysis("reported"), `{"status":{"atProvider":{"server":"vLLM"}}}`),
+		},
 		"DeleteProtected": {
 			reason: "A Database that says nothing is protected.",
 			do:     p.deletes(database("protected", nil)),
@@ -298,7 +328,9 @@ func newPlace(t *testing.T) *place {
 			ObjectMeta: metav1.ObjectMeta{Name: "labeller", Namespace: namespace},
 			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "patch", "update"}}},
 		},
-		bound("team-members", "labeller", "Role"))
+		bound("team-members", "labeller", "Role"),
+		bound("reco-activator", "capstan:activator", "ClusterRole"))
+	p.users(t)
 
 	p.await(t)
 
@@ -309,12 +341,19 @@ func newPlace(t *testing.T) *place {
 func (p *place) await(t *testing.T) {
 	t.Helper()
 
+	try := 0
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+		try++
 		errs := []error{
 			p.deletes(database("probe", true))(t.Context()),
 			p.deletes(secret("probe", ours()))(t.Context()),
 			p.creates(p.as(t, "system:serviceaccount:shop:orders-db-members"), configMap("probe", "orders-db"))(t.Context()),
 			p.labels(p.as(t, "system:serviceaccount:crossplane-system:provider-capstan"), volume("probe", nil, nil))(t.Context()),
+			p.reports(p.as(t, "system:serviceaccount:shop:reco-activator"), analysis("probe"), `{"status":{"atProvider":{"server":"x"}}}`)(t.Context()),
+		}
+
+		for _, probe := range p.probesOfOwners(t, try) {
+			errs = append(errs, probe(t.Context()))
 		}
 
 		denied := 0
@@ -474,9 +513,51 @@ func databases() *extv1.CustomResourceDefinition {
 			Names: extv1.CustomResourceDefinitionNames{Plural: "databases", Singular: "database", Kind: "Database", ListKind: "DatabaseList"},
 			Versions: []extv1.CustomResourceDefinitionVersion{{
 				Name: "v1alpha1", Served: true, Storage: true,
-				Schema: &extv1.CustomResourceValidation{OpenAPIV3Schema: &extv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
+				Subresources: &extv1.CustomResourceSubresources{Status: &extv1.CustomResourceSubresourceStatus{}},
+				Schema:       &extv1.CustomResourceValidation{OpenAPIV3Schema: &extv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
 			}},
 		},
+	}
+}
+
+func nothingSeen(name string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "observe.capstan.dev/v1alpha1", "kind": "Analysis", "spec": map[string]any{"forProvider": map[string]any{"algorithm": name}},
+	}}
+	o.SetName(name)
+	o.SetNamespace(namespace)
+
+	return o
+}
+
+func analysis(name string) *unstructured.Unstructured {
+	o := nothingSeen(name)
+	o.Object["status"] = map[string]any{"atProvider": map[string]any{"server": "Triton"}}
+
+	return o
+}
+
+// reports a change of the status of an existing Analysis as an account.
+func (p *place) reports(c client.Client, o *unstructured.Unstructured, patch string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		status := o.Object["status"]
+
+		if err := client.IgnoreAlreadyExists(p.admin.Create(ctx, o)); err != nil {
+			return errors.New("cannot prepare: " + err.Error())
+		}
+
+		if status != nil {
+			raw, err := json.Marshal(map[string]any{"status": status})
+			if err != nil {
+				return errors.New("cannot prepare: " + err.Error())
+			}
+
+			if err := p.admin.Status().Patch(ctx, o, client.RawPatch(types.MergePatchType, raw)); err != nil {
+				return errors.New("cannot prepare: " + err.Error())
+			}
+		}
+
+		return c.Status().Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(patch)))
 	}
 }
 

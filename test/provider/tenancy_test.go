@@ -44,14 +44,15 @@ type field struct {
 
 // Reasons that many fields share.
 const (
-	platformOnly = "Only the platform team writes this kind, and its reach is theirs."
-	ownBucket    = "It describes the tenant's own bucket, and goes nowhere but to the S3 server as data."
-	ownEntry     = "It describes the tenant's own entry, and goes to the registry as data in JSON."
-	ownSecret    = "It becomes content of the tenant's own Secret."
-	closedSet    = "The schema allows a closed set of values."
-	ownServer    = "It is quoted and goes to a server of the tenant's own namespace, where the provider is no superuser."
-	ownVolumes   = "It selects among the volume claims of Databases of its own namespace, whose quota bounds what they may grow to."
-	ownNamespace = "It is read in the tenant's own namespace, and nothing of it is told."
+	platformOnly  = "Only the platform team writes this kind, and its reach is theirs."
+	ownBucket     = "It describes the tenant's own bucket, and goes nowhere but to the S3 server as data."
+	ownEntry      = "It describes the tenant's own entry, and goes to the registry as data in JSON."
+	ownSecret     = "It becomes content of the tenant's own Secret."
+	closedSet     = "The schema allows a closed set of values."
+	ownServer     = "It is quoted and goes to a server of the tenant's own namespace, where the provider is no superuser."
+	ownVolumes    = "It selects among the volume claims of Databases of its own namespace, whose quota bounds what they may grow to."
+	ownCredential = "It is read in the tenant's own namespace, and sent only if the Secret is of a Credential, whose values are for servers."
+	ownNamespace  = "It is read in the tenant's own namespace, and nothing of it is told."
 )
 
 // fields are all text fields of specs, and the annotation with the external name. A new one without an entry fails the
@@ -196,14 +197,20 @@ func fields() map[string]field {
 		"Access.spec.forProvider.logins[].alternate":                         {harmless: ownServer},
 		"Access.spec.forProvider.logins[].database":                          {harmless: ownServer},
 		"Access.spec.forProvider.logins[].name":                              {harmless: ownServer},
-		"Access.spec.forProvider.logins[].passwordSecretRef.key":             {harmless: ownNamespace},
-		"Access.spec.forProvider.logins[].passwordSecretRef.name":            {harmless: ownNamespace},
+		"Access.spec.forProvider.logins[].passwordSecretRef.key":             {harmless: ownCredential},
+		"Access.spec.forProvider.logins[].passwordSecretRef.name":            {harmless: ownCredential},
 		"Access.spec.forProvider.server.caSecretRef.key":                     {harmless: ownNamespace},
 		"Access.spec.forProvider.server.caSecretRef.name":                    {harmless: ownNamespace},
 		"Access.spec.forProvider.server.host":                                {attack: othersServer},
-		"Access.spec.forProvider.server.passwordSecretRef.key":               {harmless: ownNamespace},
-		"Access.spec.forProvider.server.passwordSecretRef.name":              {harmless: ownNamespace},
+		"Access.spec.forProvider.server.passwordSecretRef.key":               {harmless: ownCredential},
+		"Access.spec.forProvider.server.passwordSecretRef.name":              {attack: strangersSecret},
 		"Access.spec.forProvider.server.username":                            {harmless: ownServer},
+		"Hook.metadata.annotations[crossplane.io/external-name]":             {harmless: "A Hook has nothing outside."},
+		"Hook.spec.forProvider.requests[].body":                              {harmless: "It is data for the URL, and the schema bounds it."},
+		"Hook.spec.forProvider.requests[].key":                               {harmless: "The schema allows no character that would begin another header."},
+		"Hook.spec.forProvider.requests[].until":                             {harmless: "It is a time."},
+		"Hook.spec.forProvider.secretName":                                   {attack: othersHookSecret},
+		"Hook.spec.forProvider.url":                                          {attack: hookURLs},
 		"Topology.metadata.annotations[crossplane.io/external-name]":         {harmless: "A Topology has nothing outside."},
 		"Topology.spec.forProvider.database":                                 {harmless: "It selects among the pods of its own namespace."},
 		"Topology.spec.forProvider.members[]":                                {harmless: "It selects among the pods of its own namespace."},
@@ -429,6 +436,8 @@ func urls(spec func(string) v1alpha1.ProviderConfigSpec) func(*testing.T, *stage
 			"https://0.0.0.0:" + port, "https://127.1.2.3:" + port,
 			"http://169.254.169.254", "http://[fd00:ec2::254]", "http://100.100.100.200", "http://[fe80::1]", "http://224.0.0.1",
 			"https://127.0.0.1:" + api,
+			// Where pods, Services and nodes of others are.
+			"http://10.1.2.3:9000", "http://172.16.1.2", "http://192.168.1.2:10255", "http://100.64.1.2", "http://[fd12::1]", "http://[::ffff:10.1.2.3]",
 		} {
 			pc := &v1alpha1.ProviderConfig{ObjectMeta: meta("bank", s.name()), Spec: spec(url)}
 			s.apply(pc)

@@ -40,6 +40,7 @@ func (c *Cluster) Environment(ctx context.Context) ([]Variable, error) {
 		{"CAPSTAN_REGISTRY", controlplane.RegistryName},
 		{"CAPSTAN_BUSYBOX", controlplane.RegistryName + "/" + addons.BusyboxRepository + ":" + addons.BusyboxTag},
 		{"CAPSTAN_AUDIT_LOG", filepath.Join(c.dir(controlPlane), controlplane.AuditLog)},
+		{"CAPSTAN_KUBELET", filepath.Join(c.dir(letters()[0]), "kubelet")},
 		{"CAPSTAN_CROSSPLANE", programs.Path("crossplane", "crossplane")},
 		{"PATH", strings.Join([]string{
 			programs.Dir("kubernetes"), programs.Dir("crossplane-cli"), os.Getenv("PATH"),

@@ -5,6 +5,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,6 +20,33 @@ func (c *Cluster) Cut(ctx context.Context, name string) error { return c.cable(c
 // Rejoin connects a node again that was cut off.
 func (c *Cluster) Rejoin(ctx context.Context, name string) error {
 	return c.cable(ctx, name, network.Rejoin)
+}
+
+// Block has the API server answer no more to an address, such as the address of a pod.
+func (c *Cluster) Block(ctx context.Context, address string) error {
+	return c.route(ctx, address, network.Block)
+}
+
+// Unblock an address that is blocked.
+func (c *Cluster) Unblock(ctx context.Context, address string) error {
+	return c.route(ctx, address, network.Unblock)
+}
+
+func (c *Cluster) route(ctx context.Context, address string, do func(ctx context.Context, hub int, address netip.Addr) error) error {
+	a, err := netip.ParseAddr(address)
+	if err != nil {
+		return fmt.Errorf("cannot find %q in the network of cluster %q: %w", address, c.Name, err)
+	}
+	unlock, err := c.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	hub, err := c.pid(controlPlane)
+	if err != nil {
+		return err
+	}
+	return do(ctx, hub, a)
 }
 
 func (c *Cluster) cable(

@@ -84,16 +84,20 @@ func TestHealthOfExamples(t *testing.T) {
 		"algorithm/approval":           "Suspended",
 		"algorithm/canary-rolled-back": "Degraded",
 		"algorithm/drift":              "Degraded",
+		"algorithm/not-allowed":        "Degraded",
+		"database/archive-fails":       "Suspended",
 		"database/bad-parameter":       "Degraded",
+		"experiment/ended":             "Healthy",
 		"database/hibernated":          "Suspended",
 		"database/maintenance":         "Suspended",
 		"database/major-upgrade":       "Suspended",
 		"database/no-cert-manager":     "Degraded",
 		"database/rotation":            "Healthy",
+		"database/settings-missing":    "Degraded",
 		"database/version-unavailable": "Degraded",
 	}
 	seen := 0
-	for _, kind := range []string{"algorithm", "database"} {
+	for _, kind := range []string{"algorithm", "database", "experiment"} {
 		files, err := filepath.Glob(filepath.Join(root, "examples", kind, "*", "want.yaml"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("cannot find examples: %v", err)
@@ -175,6 +179,7 @@ func cases() map[string]recorded {
 		"AlgorithmDegraded":    {"Pods are blocked.", algorithm("phase: Degraded", "PodsHealthy=False/ImagePullFailed: no such image", "Updated=False/ImagePullFailed", creating), "Degraded", "PodsHealthy (ImagePullFailed): no such image"},
 		"AlgorithmNewDegraded": {"Pods of the new revision are blocked.", algorithm("phase: Degraded", serving, "Updated=False/CrashLooping: it ends", ready), "Degraded", "Updated (CrashLooping): it ends"},
 		"AlgorithmStopped":     {"Zero replicas are asked for.", algorithm("phase: Stopped", "PodsHealthy=True/Stopped: zero replicas", live, ready), "Suspended", "zero replicas"},
+		"AlgorithmAsleep":      {"It is idle, which is as it should be.", algorithm("phase: Asleep", "PodsHealthy=True/Asleep: the first request starts a replica", live, ready), "Healthy", ""},
 		"AlgorithmRefused":     {"The spec is not carried out.", status("Algorithm", "phase: Ready", synced, "Accepted=False/InvalidSpec: spec.image", ready), "Degraded", "Accepted (InvalidSpec): spec.image"},
 		"AlgorithmTooOld":      {"The cluster is not supported.", status("Algorithm", "", synced, "Accepted=False/KubernetesTooOld: upgrade the cluster", creating), "Degraded", "upgrade the cluster"},
 		"AlgorithmForbidden":   {"A right is missing.", status("Algorithm", "phase: Pending", synced, accepted, "Composed=False/NotAllowedToCompose: no right", creating), "Degraded", "no right"},
@@ -206,6 +211,12 @@ func cases() map[string]recorded {
 		"RolloutReverted":      {"The spec asks for the one before again.", algorithm("phase: Ready; rollout: {phase: RollingBack}", serving, live, ready), "Healthy", ""},
 		"RolloutRolledBack":    {"It failed, and the spec still asks for it.", algorithm("phase: Ready; rollout: {phase: RolledBack}", serving, "Updated=False/RolledBack: latency is too high", ready), "Degraded", "latency is too high"},
 
+		"ExperimentNew":     {"Crossplane has not seen it.", "{apiVersion: capstan.dev/v1alpha1, kind: Experiment, metadata: {name: a, generation: 1}}", "Progressing", "waits for Crossplane"},
+		"ExperimentWaits":   {"A person begins it.", status("Experiment", "phase: Waiting", synced, accepted, "ExperimentDecided=Unknown/NotRequested: set spec.experiment", creating), "Suspended", "set spec.experiment"},
+		"ExperimentRuns":    {"Both arms get requests.", status("Experiment", "phase: Running", synced, accepted, "ExperimentDecided=Unknown/Experimenting: both arms", ready), "Healthy", "both arms"},
+		"ExperimentEnded":   {"No result is a result.", status("Experiment", "phase: Ended", synced, accepted, "ExperimentDecided=False/DurationOver: too few", ready), "Healthy", "too few"},
+		"ExperimentRefused": {"The spec is not carried out.", status("Experiment", "phase: Waiting", synced, "Accepted=False/InvalidSpec: spec.armB", creating), "Degraded", "spec.armB"},
+
 		"DatabasePending":      {"Nothing runs.", database("phase: Pending", "Available=False/MakingReady: certificates", "Updated=False/AddingMembers", creating), "Progressing", "certificates"},
 		"DatabaseCreating":     {"Members start.", database("phase: Creating", "Available=False/Bootstrapping: members start", "Updated=False/AddingMembers", creating), "Progressing", "members start"},
 		"DatabaseRunning":      {"All is well.", database("phase: Running", leading, updated, ready), "Healthy", "a member leads"},
@@ -220,6 +231,7 @@ func cases() map[string]recorded {
 		"DatabaseWindow":       {"It waits for a window.", database("phase: Running", leading, "Updated=False/AwaitingWindow: at night", ready), "Suspended", "at night"},
 		"DatabaseFrozen":       {"It waits for a date.", database("phase: Running", leading, "Updated=False/Frozen: until January", ready), "Suspended", "until January"},
 		"DatabaseMemberFailed": {"A changed member does not start, and the others are not changed.", database("phase: Running", leading, "Updated=False/CrashLooping: member b ends", ready), "Degraded", "member b ends"},
+		"DatabaseArchive":      {"It waits for the bucket.", database("phase: Running", leading, "Updated=False/AwaitingArchive: no bucket", ready), "Suspended", "no bucket"},
 		"DatabaseArriving":     {"The last member is on its way.", database("phase: Running", leading, "Updated=False/AwaitingStandby: waiting", ready), "Progressing", "waiting"},
 		"DatabaseHookFailed":   {"A hook failed.", database("phase: Running", leading, "Updated=False/HookFailed: exit 1", ready), "Degraded", "exit 1"},
 		"DatabaseRestores":     {"It is being restored.", database("phase: Running", leading, updated, "Restored=False/RestoreFilling: 40 GiB", ready), "Progressing", "40 GiB"},

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/netip"
 	"os/exec"
 	"strings"
 
@@ -65,6 +66,16 @@ func Cut(ctx context.Context, controlPlane int, letter string) error {
 // Rejoin puts the cable back.
 func Rejoin(ctx context.Context, controlPlane int, letter string) error {
 	return ip(ctx, controlPlane, []string{"link set " + port(letter) + " up"})
+}
+
+// Block has the control plane, and so the API server, answer an address no more. Pods reach each other by other ways.
+func Block(ctx context.Context, controlPlane int, address netip.Addr) error {
+	return ip(ctx, controlPlane, []string{fmt.Sprintf("route replace blackhole %s/32", address)})
+}
+
+// Unblock an address that is blocked.
+func Unblock(ctx context.Context, controlPlane int, address netip.Addr) error {
+	return ip(ctx, controlPlane, []string{fmt.Sprintf("route del blackhole %s/32", address)})
 }
 
 // IsCut reports whether the node's cable is out.

@@ -48,9 +48,10 @@ group. After it comes a group that the commit's hash selects, so that a second r
 delay the others for 14 days at most, and then by one run each. Without one, they can delay them for as long as each change touches the same
 code. A run with cold caches may have no time left; then it says that no slow test ran, and lists the ones due next.
 
-A slow test that fails runs once more, and makes CI fail when it fails again, also if the change did not touch its code. The closing lines of
-CI name both results: a test that fails for noise must be corrected, not moved. The other tests of the run are still finished, so that one look
-shows everything.
+A test that fails runs once more, and makes CI fail when it fails again. Of the tests of every change at most three are repeated: more failures
+are no noise. A slow test fails CI also if the change did not touch its code. The closing lines of CI name each test that passed only the second
+time as FLAKY: it must be corrected, not moved. The other tests of the run are still finished, so that one look shows everything. A test that
+is run by its name is never repeated.
 
 ` + "`hack/e2e --plan`" + ` prints the order for this tree without a cluster.
 

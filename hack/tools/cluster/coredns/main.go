@@ -6,6 +6,7 @@ package main
 
 import (
 	"github.com/coredns/coredns/coremain"
+
 	_ "github.com/coredns/coredns/plugin/cache"
 	_ "github.com/coredns/coredns/plugin/errors"
 	_ "github.com/coredns/coredns/plugin/health"

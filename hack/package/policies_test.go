@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// TestPoliciesCoverEveryGroup compares the policies of platform.yaml with the kinds that Crossplane composes, and with those whose
+// status is Capstan's.
+func TestPoliciesCoverEveryGroup(t *testing.T) {
+	own := map[string]bool{}
+	for _, kind := range kinds(t) {
+		_, group, _ := strings.Cut(kind, ".")
+		own[group] = true
+	}
+	taken, statuses := groupsOf(t, "capstan-takeover"), groupsOf(t, "capstan-status")
+	for group := range own {
+		if !slices.Contains(statuses, group) {
+			t.Errorf("capstan-status lacks the group %s", group)
+		}
+		if group != "capstan.dev" && !slices.Contains(taken, group) {
+			t.Errorf("capstan-takeover lacks the group %s", group)
+		}
+	}
+	var compose struct {
+		Rules []struct {
+			APIGroups []string `json:"apiGroups"`
+			Resources []string `json:"resources"`
+			Verbs     []string `json:"verbs"`
+		} `json:"rules"`
+	}
+	decode(t, "ClusterRole", "capstan:compose", &compose)
+	for _, rule := range compose.Rules {
+		if !slices.Contains(rule.Verbs, "create") {
+			continue
+		}
+		for _, group := range rule.APIGroups {
+			if !slices.Contains(taken, group) {
+				t.Errorf("capstan-takeover lacks the group %q, of which Crossplane composes %v", group, rule.Resources)
+			}
+		}
+	}
+	// Crossplane's chart grants these.
+	for _, group := range []string{"", "apps"} {
+		if !slices.Contains(taken, group) {
+			t.Errorf("capstan-takeover lacks the group %q", group)
+		}
+	}
+}
+
+// groupsOf all resource rules of a policy.
+func groupsOf(t *testing.T, policy string) []string {
+	t.Helper()
+	var p struct {
+		Spec struct {
+			MatchConstraints struct {
+				ResourceRules []struct {
+					APIGroups []string `json:"apiGroups"`
+				} `json:"resourceRules"`
+			} `json:"matchConstraints"`
+		} `json:"spec"`
+	}
+	decode(t, "ValidatingAdmissionPolicy", policy, &p)
+	var groups []string
+	for _, r := range p.Spec.MatchConstraints.ResourceRules {
+		groups = append(groups, r.APIGroups...)
+	}
+	return groups
+}
+
+// decode an object of platform.yaml.
+func decode(t *testing.T, kind, name string, into any) {
+	t.Helper()
+	for doc := range bytes.SplitSeq(read(t, "package/platform.yaml"), []byte("\n---\n")) {
+		var o object
+		if err := yaml.Unmarshal(doc, &o); err != nil {
+			t.Fatal(err)
+		}
+		if o.Kind == kind && o.Metadata.Name == name {
+			if err := yaml.Unmarshal(doc, into); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatalf("platform.yaml has no %s %s", kind, name)
+}
