@@ -206,7 +206,7 @@ func (w *world) decide(from, to int, said *observev1alpha1.UpgradeReport, id str
 	case w.upgrades.failure != "":
 		r.State, r.Until, r.Why = apimembers.FenceWithdrawn, nil, w.upgrades.failure
 		w.record(from, r)
-	case r.State == apimembers.FenceHeld && strings.Contains(config, "capstan_fence_to"):
+	case r.State != apimembers.FenceCommitted:
 		r.State, r.Until = apimembers.FenceCommitted, nil
 		w.record(from, r)
 		return fence

@@ -108,10 +108,15 @@ func approve(t *testing.T, d *v1alpha1.Database) time.Time {
 		if err != nil {
 			return err
 		}
-		if got.Status.Change == nil {
-			return errors.New("status.change is empty")
+		c := got.Status.Change
+		if c == nil || c.State != v1alpha1.ChangeWaiting {
+			return fmt.Errorf("status.change is %+v", c)
 		}
-		hash = got.Status.Change.Hash
+		// The status follows one pass later: it may still have the change before.
+		if c.Hash == got.Spec.Maintenance.Approve {
+			return errors.New("status.change has what was approved before")
+		}
+		hash = c.Hash
 
 		return nil
 	})
