@@ -326,10 +326,14 @@ func TestUpgradeWithoutCapstan(t *testing.T) {
 	c.eventually("all of it is well", time.Minute, func() bool { return c.leader() != "" && c.ready("a", "b") })
 
 	c.running("g2-a").kill()
+	c.fence("")
 	c.upgradeTo(17, "u2")
 	c.start("g2-a")
 	c.phase(members.UpgradeReady, 3*time.Minute)
 	c.eventually("commits wait for another member", time.Minute, c.synchronous)
+	if r, _ := c.record(); r.State != members.FenceOffered || r.ID != "u2" {
+		t.Fatalf("the record is %+v", r)
+	}
 	w.reset()
 	c.fenceFor("u2", 120)
 	c.eventually("the second generation leads", 2*time.Minute, func() bool { return c.leader() == "g2-a" })
@@ -339,7 +343,9 @@ func TestUpgradeWithoutCapstan(t *testing.T) {
 		t.Errorf("in force %t, with the record %+v", fenced, r)
 	}
 	t.Logf("the second generation leads; writes stood still for %s", gap)
-	upgraded(t, c, "17")
+	if v := c.answer(t, "show server_version_num"); !strings.HasPrefix(v, "17") {
+		t.Errorf("version %s serves", v)
+	}
 	w.check(t)
 	c.oneLeader()
 }

@@ -142,8 +142,7 @@ func (u *Upgrader) convert(ctx context.Context, w pgmember.Upgrade, s upgrade.St
 	if err := upgrade.Accept(); err != nil {
 		return u.fail(ctx, w, s, err.Error())
 	}
-	s.Stage = upgrade.Settling
-	return s.Save()
+	return u.checkAccepted(ctx, w)
 }
 
 // stillFenced fails the upgrade when the generation before may continue: the copy would lack what it writes from then on. It

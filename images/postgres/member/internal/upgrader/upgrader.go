@@ -166,10 +166,12 @@ func (u *Upgrader) fence(ctx context.Context, w pgmember.Upgrade, s upgrade.Stat
 	if err != nil {
 		return false, "", err
 	}
-	if s.Offered {
-		if why, is := o.Lost(w.ID, u.Names.Database); is {
-			return false, "the generation before continues: " + why, nil
-		}
+	switch why, is := o.Lost(w.ID, u.Names.Database); {
+	case s.Offered && is:
+		return false, "the generation before continues: " + why, nil
+	case !s.Offered && o.ID == w.ID && o.To != "":
+		// Members of the generation before end this fence by themselves, and this one would not ask them.
+		return false, "the fence has an end, and this member has not offered to ask before it serves", nil
 	}
 	committed := s.Offered && o.Record.State == members.FenceCommitted
 	return committed || o.InForce() == w.ID, "", nil
