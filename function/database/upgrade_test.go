@@ -494,7 +494,7 @@ func TestUpgradeAsksMembers(t *testing.T) {
 			if !strings.Contains(config, `"pause":true`) || !strings.Contains(config, `"capstan_fence_withdraw":true`) || w.remembers().Step == nil {
 				t.Errorf("the step is %+v with the configuration %s", w.remembers().Step, config)
 			}
-			if _, _, message := condition(w.plan(), "Upgraded"); !strings.Contains(message, "given up, and generation 1 continues when one of its members has recorded that") {
+			if _, _, message := condition(w.plan(), "Upgraded"); !strings.Contains(message, "being stopped, and generation 1 continues when one of its members has recorded that") {
 				t.Error(message)
 			}
 			w.until(func() bool { return w.remembers().Step == nil })

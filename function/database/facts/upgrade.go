@@ -51,7 +51,7 @@ func (s *Cluster) FenceRecord() apimembers.FenceRecord {
 }
 
 // Fence of the members for an upgrade, while this generation has to stop. While it is not known what is under way, the fence stays: without
-// it, this generation would take writes that the next one does not have. Members that decide are asked to end it, and it is removed once
+// it, this generation would take writes that the next one does not have. Capstan requests its end from members that decide, and it is removed once
 // they have: what was observed may be old, and the next generation may serve since.
 func (s *Cluster) Fence() engine.Fence {
 	if !s.Known {

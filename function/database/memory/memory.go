@@ -244,7 +244,7 @@ func (s Step) FencedUntil() time.Time {
 	return s.Since.Add(fenceLimit + 5*time.Duration(s.Gap)*time.Second)
 }
 
-// heldLimit is how long members hold a fence at least. They end it sooner than it is asked for, because they may have to do it alone.
+// heldLimit is how long members hold a fence at least. It is shorter than the time after which Capstan requests its end, because they may have to end it alone.
 const heldLimit = 3 * time.Minute
 
 // HeldFor is how many seconds members wait for the other generation before they end the fence of an upgrade.

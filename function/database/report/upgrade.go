@@ -123,7 +123,7 @@ func switching(s *decision.Pass, step *memory.Step, r observev1alpha1.UpgradeRep
 	case record.State == apimembers.FenceCommitted:
 		return v1alpha1.ReasonUpgradeSwitching, message + fmt.Sprintf("; its members recorded that generation %d takes over, so generation %d does not continue by itself", step.To, step.From)
 	case s.Fence().Withdraw:
-		return v1alpha1.ReasonUpgradeSwitching, message + fmt.Sprintf("; the upgrade is given up, and generation %d continues when one of its members has recorded that", step.From)
+		return v1alpha1.ReasonUpgradeSwitching, message + fmt.Sprintf("; the upgrade is being stopped, and generation %d continues when one of its members has recorded that", step.From)
 	case record.Until != nil:
 		until = *record.Until
 	}

@@ -50,7 +50,7 @@ func (c *Client) config(ctx context.Context) (config, error) {
 	return parse(annotations[annotationConfig])
 }
 
-// parse a configuration of Patroni. That of nothing is zero.
+// parse a configuration of Patroni. The configuration of an empty text is zero.
 func parse(text string) (config, error) {
 	if text == "" {
 		return config{}, nil

@@ -9,7 +9,7 @@
 //	Offered → Held → Committed    the later generation serves from then on, the former never again
 //	        ↘      ↘ Withdrawn    the former generation serves, the later never
 //
-// The later generation takes writes only after it has written Committed, and a member of the former one goes on only after Withdrawn is
+// The later generation takes writes only after it has written Committed, and a member of the former one continues only after Withdrawn is
 // written. Neither changes, so two generations never take writes.
 package fence
 
@@ -35,7 +35,7 @@ var (
 
 // An Object is what a version of the ConfigMap says about the fence.
 type Object struct {
-	// ID of the fence that is asked for, To the generation that it is for, and Limit how long it is held. A function that does not know
+	// ID of the fence that is desired, To the generation that it is for, and Limit how long it is held. A function that does not know
 	// of the record asks without To.
 	ID, To string
 	Limit  time.Duration
@@ -45,10 +45,10 @@ type Object struct {
 	Record members.FenceRecord
 }
 
-// asked reports whether a fence is asked for. Without a pause there is none: another member would be promoted.
+// asked reports whether a fence is desired. Without a pause there is none: another member would be promoted.
 func (o Object) asked() bool { return o.ID != "" && o.Paused }
 
-// recorded reports whether the record is of the fence that is asked for.
+// recorded reports whether the record is of the fence that is desired.
 func (o Object) recorded() bool {
 	return o.Record.ID == o.ID && (o.To == "" || o.Record.To == o.To)
 }
@@ -98,7 +98,7 @@ func (o Object) Settle(now time.Time) (Object, bool) {
 	case r.State == members.FenceCommitted:
 		return o, false
 	case r.State == members.FenceWithdrawn:
-		return o.open(), true // it was asked for by what had not observed that yet
+		return o.open(), true // it was desired by what had not observed that yet
 	case o.Withdraw:
 		return o.withdraw(givenUp), true
 	case r.State == members.FenceHeld && r.Until != nil && !now.Before(*r.Until):

@@ -46,7 +46,7 @@ func (g *Gate) checkFence(ctx context.Context) error {
 	}
 	wait := &volume.Wait{Reason: members.ReasonFenced, Message: "another generation continues with the data of this one, or is about to: this member stays stopped"}
 	if o.Record.Until != nil {
-		wait.Message += ", until " + o.Record.Until.UTC().Format(time.RFC3339) + " unless the other one leads by then"
+		wait.Message += ", until " + o.Record.Until.UTC().Format(time.RFC3339) + " unless the other one takes over by then"
 	}
 	if own.Empty || !own.Led {
 		return wait
