@@ -253,6 +253,12 @@ type DatabaseSpec struct {
 	// +optional
 	Switchover *DatabaseSwitchover `json:"switchover,omitempty"`
 
+	// Reinitialize copies a standby again from the leader, once for each ID, when its data is in doubt. Its own data is
+	// removed first, so that one copy less exists meanwhile.
+	//
+	// +optional
+	Reinitialize *DatabaseReinitialize `json:"reinitialize,omitempty"`
+
 	// Hibernated stops all members, the leader last, and keeps all data, Secrets and Services. Set back to false, the
 	// last leader starts first and the others follow. Default: false.
 	//

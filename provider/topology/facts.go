@@ -108,6 +108,9 @@ func (v *view) member(name, leader string) v1alpha1.TopologyMember {
 	}
 	r := report(p)
 	m.Version, m.Disk, m.Reason, m.Message = r.Version, r.Disk, r.Reason, r.Message
+	if r.Reinitialize.ID != "" {
+		m.Reinitialize = &r.Reinitialize
+	}
 	if r.Volume != (v1alpha1.VolumeReport{}) {
 		m.Volume = &r.Volume
 	}

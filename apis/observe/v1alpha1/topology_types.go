@@ -45,6 +45,9 @@ const (
 // MemberReport is the report of a member about itself, in AnnotationMember.
 type MemberReport = members.Report
 
+// ReinitializeReport is what became of the last request to copy a member again.
+type ReinitializeReport = members.ReinitializeReport
+
 // A Topology is the quiet observer of a Database. It reports the leader and the state and place of the members, from
 // the objects that members keep in the API server. Its status changes only when a fact changes. Its deletion waits
 // until no member is left. Then it removes the objects that members leave behind, but never a volume or a Secret that
@@ -445,6 +448,11 @@ type TopologyMember struct {
 	//
 	// +optional
 	Volume *VolumeReport `json:"volume,omitempty"`
+
+	// Reinitialize is what became of the last request to copy the member again.
+	//
+	// +optional
+	Reinitialize *ReinitializeReport `json:"reinitialize,omitempty"`
 
 	// Reason is what blocks the member in one word, for instance ImagePullFailed, Unschedulable, CrashLooping or
 	// VolumeOfAnother.
