@@ -527,7 +527,7 @@ type Availability struct {
 	DrainSeconds *int32 `json:"drainSeconds,omitempty"`
 }
 
-// Scheduling restricts the nodes that replicas can run on.
+// Scheduling restricts the nodes that pods can run on.
 type Scheduling struct {
 	// NodeSelector holds labels that a node must have, for instance the product of its GPU.
 	//
@@ -537,7 +537,7 @@ type Scheduling struct {
 	// +optional
 	NodeSelector map[string]LabelValue `json:"nodeSelector,omitempty"`
 
-	// Tolerations of taints. The taints of the GPU in spec.resources are tolerated without an entry.
+	// Tolerations of taints. An Algorithm tolerates the taints of the GPU in its spec.resources without an entry.
 	//
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:XValidation:rule="!has(self.operator) || self.operator in ['Equal', 'Exists', 'Lt', 'Gt']",message="operator must be Equal or Exists, or Lt or Gt where the cluster supports them"
