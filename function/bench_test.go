@@ -3,20 +3,18 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"syscall"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
-	"sigs.k8s.io/yaml"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/compose/composetest"
 	"github.com/capstan-dev/capstan/function/edge"
 )
 
@@ -86,15 +84,14 @@ func processors(b *testing.B) time.Duration {
 // threeMembers of the Database of examples/database/basic, with what the example has observed.
 func threeMembers(b *testing.B, f *Function) *fnv1.RunFunctionRequest {
 	b.Helper()
-	const example = "../examples/database/basic/"
-	xr := documents(b, example+"xr.yaml")[0]
-	xr["metadata"].(map[string]any)["uid"] = "5d0c1f8e-8a3f-4d51-9d4f-0d6f1f0f7c12"
-	seen := map[string]*fnv1.Resource{}
-	for _, o := range documents(b, example+"observed/objects.yaml") {
-		seen[compose.Text(o, "metadata", "annotations", "crossplane.io/composition-resource-name")] = resourceOf(o)
+	all, err := composetest.Examples("../examples/database")
+	if err != nil {
+		b.Fatal(err)
 	}
-	req := basic()
-	req.Observed.Composite, req.Observed.Resources = resourceOf(xr), seen
+	example := all["basic"]
+	example.XR["metadata"].(map[string]any)["uid"] = "5d0c1f8e-8a3f-4d51-9d4f-0d6f1f0f7c12"
+	req := requestOf(example)
+	seen := req.GetObserved().GetResources()
 	next := settled(b, f, req)
 	for name, o := range seen {
 		next.Observed.Resources[name].Resource.Fields["status"] = o.GetResource().GetFields()["status"]
@@ -103,24 +100,6 @@ func threeMembers(b *testing.B, f *Function) *fnv1.RunFunctionRequest {
 		b.Fatalf("want all that three members are made of, got %d objects", n)
 	}
 	return next
-}
-
-// documents of a file of YAML.
-func documents(b *testing.B, file string) []map[string]any {
-	b.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		b.Fatal(err)
-	}
-	var all []map[string]any
-	for doc := range bytes.SplitSeq(raw, []byte("\n---\n")) {
-		var o map[string]any
-		if err := yaml.Unmarshal(doc, &o); err != nil {
-			b.Fatalf("cannot read %s: %v", file, err)
-		}
-		all = append(all, o)
-	}
-	return all
 }
 
 // deployments plans n Deployments, and looks at each that is observed.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -21,17 +22,20 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
+// withParts is a Resource with an object, and with the parts that nothing reads.
+func withParts(tb testing.TB, m map[string]any) *fnv1.Resource {
+	tb.Helper()
+	s, err := structpb.NewStruct(m)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &fnv1.Resource{Resource: s, ConnectionDetails: map[string][]byte{"a": {0xff}}, Ready: fnv1.Ready_READY_TRUE}
+}
+
 // example of a request with something in every part.
 func example(tb testing.TB) *fnv1.RunFunctionRequest {
 	tb.Helper()
-	resource := func(m map[string]any) *fnv1.Resource {
-		s, err := structpb.NewStruct(m)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		return &fnv1.Resource{Resource: s, ConnectionDetails: map[string][]byte{"a": {0xff}}, Ready: fnv1.Ready_READY_TRUE}
-	}
-	deployment := resource(map[string]any{
+	deployment := withParts(tb, map[string]any{
 		"kind": "Deployment",
 		"metadata": map[string]any{
 			"name": "reco", "labels": map[string]any{"": "empty"},
@@ -43,7 +47,7 @@ func example(tb testing.TB) *fnv1.RunFunctionRequest {
 	return &fnv1.RunFunctionRequest{
 		Meta:     &fnv1.RequestMeta{Tag: "tag", Capabilities: []fnv1.Capability{fnv1.Capability_CAPABILITY_CONDITIONS}},
 		Observed: &fnv1.State{Composite: deployment, Resources: map[string]*fnv1.Resource{"a": deployment, "b": nil, "c": {}}},
-		Desired:  &fnv1.State{Resources: map[string]*fnv1.Resource{"earlier": resource(nil)}},
+		Desired:  &fnv1.State{Resources: map[string]*fnv1.Resource{"earlier": withParts(tb, nil)}},
 		Input:    deployment.GetResource(),
 		Context:  deployment.GetResource(),
 		Credentials: map[string]*fnv1.Credentials{"secret": {Source: &fnv1.Credentials_CredentialData{
@@ -265,6 +269,13 @@ func FuzzIndex(f *testing.F) {
 	whole := wire(f, example(f))
 	f.Add(whole)
 	f.Add(slices.Concat(whole, whole))
+	for _, e := range examples(f) {
+		req := &fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: withParts(f, e.XR), Resources: map[string]*fnv1.Resource{}}}
+		for i, o := range slices.Concat(e.Observed, e.Want) {
+			req.Observed.Resources[strconv.Itoa(i)] = withParts(f, o)
+		}
+		f.Add(wire(f, req))
+	}
 	f.Add(part(requestObserved, part(stateComposite, part(resourceResource, nested(3)), part(resourceResource, nested(2)))))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		want := &fnv1.RunFunctionRequest{}
