@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -86,6 +87,15 @@ func nested(depth int) []byte {
 	return s
 }
 
+// decodedAll objects.
+func decodedAll(os []compose.Object) []map[string]any {
+	all := make([]map[string]any, 0, len(os))
+	for _, o := range os {
+		all = append(all, o.Map())
+	}
+	return all
+}
+
 // compare a request with what the stock codec makes of the same bytes.
 func compare(t *testing.T, got *Request, want *fnv1.RunFunctionRequest) {
 	t.Helper()
@@ -110,8 +120,29 @@ func compare(t *testing.T, got *Request, want *fnv1.RunFunctionRequest) {
 				t.Errorf("%s: text %v: -want, +got:\n%s", what, path, diff)
 			}
 		}
-		managed, _ := compose.Field(whole, "metadata", "managedFields").([]any)
-		if diff := cmp.Diff(managed, got.Managed()); diff != "" {
+		for _, path := range [][]string{nil, {"metadata"}, {"spec"}, {"a", "a"}} {
+			want, below := map[string]map[string]any{}, map[string]map[string]any{}
+			for k, v := range compose.Map(whole, path...) {
+				want[k], _ = v.(map[string]any)
+			}
+			for _, e := range got.Below(path...) {
+				below[e.Key] = mapOf(e.Value.(*Object).raw, "")
+			}
+			if diff := cmp.Diff(want, below, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s: below %v: -want, +got:\n%s", what, path, diff)
+			}
+		}
+		var managed []map[string]any
+		for _, v := range compose.List(whole, "metadata", "managedFields") {
+			entry, _ := v.(map[string]any)
+			managed = append(managed, maps.Clone(entry))
+		}
+		for i, entry := range got.Managed() {
+			if diff := cmp.Diff(managed[i]["manager"], (&Object{raw: entry.(*Object).raw}).Field("manager")); diff != "" {
+				t.Errorf("%s: manager %d: -want, +got:\n%s", what, i, diff)
+			}
+		}
+		if diff := cmp.Diff(managed, decodedAll(got.Managed()), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: managed fields: -want, +got:\n%s", what, diff)
 		}
 		if m, ok := whole["metadata"].(map[string]any); ok {
