@@ -22,7 +22,7 @@ import (
 // to return what it desires unchanged. Beside the time on the clock it reports that of the processors, of the garbage collector's
 // work, too.
 func BenchmarkRun(b *testing.B) {
-	capstan := &Function{kinds: kinds(), clock: func() time.Time { return now }}
+	capstan := newFunction(kinds(), func() time.Time { return now })
 	fifty := function(deployments(50))
 	cases := map[string]struct {
 		f   *Function
@@ -82,22 +82,22 @@ func processors(b *testing.B) time.Duration {
 }
 
 // threeMembers of the Database of examples/database/basic, with what the example has observed.
-func threeMembers(b *testing.B, f *Function) *fnv1.RunFunctionRequest {
-	b.Helper()
+func threeMembers(tb testing.TB, f *Function) *fnv1.RunFunctionRequest {
+	tb.Helper()
 	all, err := composetest.Examples("../examples/database")
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	example := all["basic"]
 	example.XR["metadata"].(map[string]any)["uid"] = "5d0c1f8e-8a3f-4d51-9d4f-0d6f1f0f7c12"
 	req := requestOf(example)
 	seen := req.GetObserved().GetResources()
-	next := settled(b, f, req)
+	next := settled(tb, f, req)
 	for name, o := range seen {
 		next.Observed.Resources[name].Resource.Fields["status"] = o.GetResource().GetFields()["status"]
 	}
-	if n := len(run(b, f, next).GetDesired().GetResources()); n < 15 {
-		b.Fatalf("want all that three members are made of, got %d objects", n)
+	if n := len(run(tb, f, next).GetDesired().GetResources()); n < 15 {
+		tb.Fatalf("want all that three members are made of, got %d objects", n)
 	}
 	return next
 }
@@ -155,5 +155,38 @@ func deployment(name string) map[string]any {
 				},
 			},
 		},
+	}
+}
+
+// TestAllocations holds what a call may allocate, because time is too uneven to be held by a test. Each bound is a quarter above what
+// it takes. What raises one far is mostly an object that is decoded whole, or twice.
+func TestAllocations(t *testing.T) {
+	capstan := newFunction(kinds(), func() time.Time { return now })
+	fifty := function(deployments(50))
+	cases := map[string]struct {
+		f    *Function
+		req  *fnv1.RunFunctionRequest
+		most float64
+	}{
+		"Algorithm":     {f: capstan, req: settled(t, capstan, basic()), most: 2400},
+		"Database":      {f: capstan, req: threeMembers(t, capstan), most: 8000},
+		"50Deployments": {f: fifty, req: settled(t, fifty, basic()), most: 1100},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			raw := deterministic(t, tc.req)
+			got := testing.AllocsPerRun(20, func() {
+				req, err := edge.Receive(mem.BufferSlice{mem.SliceBuffer(raw)})
+				if err == nil {
+					_, err = tc.f.Run(t.Context(), req).Wire()
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			if got > tc.most {
+				t.Errorf("a call allocates %v times, and may %v times: see BenchmarkRun with -memprofile", got, tc.most)
+			}
+		})
 	}
 }
