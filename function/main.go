@@ -73,11 +73,11 @@ func (c *cli) Run() error {
 	return s.Run(ctx)
 }
 
-// collectLater lets the heap grow to five times what is in use before the collector runs, unless GOGC is set. Little is in use between
+// collectLater lets the heap grow to three times what is in use before the collector runs, unless GOGC is set. Little is in use between
 // calls, and a call leaves much behind: by Go's default the collector takes a quarter of the time. GOMEMLIMIT is a bound all the same.
 func collectLater() {
 	if _, set := os.LookupEnv("GOGC"); !set {
-		debug.SetGCPercent(400)
+		debug.SetGCPercent(200)
 	}
 }
 

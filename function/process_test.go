@@ -178,7 +178,7 @@ type process struct {
 func startServer(b *testing.B, what string) *process {
 	b.Helper()
 	cmd := exec.CommandContext(b.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), serveVariable+"="+what, "GOMEMLIMIT=230MiB")
+	cmd.Env = append(os.Environ(), serveVariable+"="+what, "GOMEMLIMIT=200MiB")
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
