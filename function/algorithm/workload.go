@@ -223,14 +223,9 @@ func disruptionBudgets(d *compose.Draft, p *pass) {
 	}
 	live, beside := p.decision.Live.Slot, p.decision.Beside
 	d.Require(names.Budget(live), disruptionBudget(p, live))
-	size := p.rollout.Slots[beside.Slot].Size
-	if beside.Size != nil {
-		size = int64(*beside.Size)
-	}
-	// It goes with its Deployment: each object that comes or goes alone is another generation of the Algorithm.
+	// It comes and goes with its Deployment: each object that comes or goes alone is another generation of the Algorithm.
 	lasts := p.Observed[names.Budget(beside.Slot)] != nil
-	stands := p.decision.Ledger.Previous != "" || p.decision.Weight > 0
-	if beside.Revision != "" && (size > 1 && stands || lasts) {
+	if beside.Revision != "" && (p.decision.Stands() || lasts) {
 		d.Offer(names.Budget(beside.Slot), disruptionBudget(p, beside.Slot))
 	}
 }

@@ -136,7 +136,7 @@ func (d Decision) following(f Facts, idle Slot) Decision {
 			d = d.takingBack(f)
 		}
 		if idle.Exists {
-			return d.ending(f, idle, !f.Now.Before(l.Since.Add(f.Drain)) && f.drained(d.Beside.Slot))
+			return d.ending(f, idle, f.finished(l))
 		}
 	}
 	return d
@@ -263,6 +263,16 @@ func (d Decision) switched(f Facts) Decision {
 	before := f.Slots[d.Beside.Slot]
 	d.Beside.Revision, d.Beside.Size, d.Beside.Least = before.Revision, before.sizeAsIs(), nil
 	return d
+}
+
+// finished reports whether the idle slot has had its time, and nothing sends requests there.
+func (f Facts) finished(l Ledger) bool {
+	return !f.Now.Before(l.Since.Add(f.Drain)) && f.drained(names.Other(l.Slot))
+}
+
+// ended reports whether nothing of a revision that finished is left but what this pass removes.
+func (f Facts) ended(l Ledger, idle Slot) bool {
+	return f.finished(l) && !idle.HoldsRoom() && idle.Noticed
 }
 
 // ending what runs in the idle slot: once it is drained its pods end; after its pods, the rest of it.

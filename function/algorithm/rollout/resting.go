@@ -41,8 +41,15 @@ func stable(f Facts, l Ledger) bool {
 	return f.Target == l.Revision && l.Standing() == v1alpha1.RolloutStable && l.Phase != v1alpha1.RolloutHolding
 }
 
+// ends reports whether what is in the idle slot still ends: in this pass its pods are given up, or have not gone yet. What is
+// removed in this pass has ended.
+func (f Facts) ends(l Ledger) bool {
+	idle := f.idle(l)
+	return idle.Exists && !f.ended(l, idle)
+}
+
 func requestsFinish(f Facts, l Ledger) (transition, bool) {
-	decides := f.Target == l.Revision && f.idle(l).Exists && l.Phase != v1alpha1.RolloutHolding && l.Phase != v1alpha1.RolloutRolledBack
+	decides := f.Target == l.Revision && f.ends(l) && l.Phase != v1alpha1.RolloutHolding && l.Phase != v1alpha1.RolloutRolledBack
 	return stay("the previous revision finishes its requests"), decides
 }
 
@@ -77,7 +84,7 @@ func staysRolledBack(f Facts, l Ledger) (transition, bool) {
 		reason, t.timers = v1alpha1.ReasonCoolingDown, at(failed.RetryAfter.Time)
 	}
 	// Requests that left it are finished first.
-	left := l.Phase != v1alpha1.RolloutRollingBack || !f.idle(l).Exists
+	left := l.Phase != v1alpha1.RolloutRollingBack || !f.ends(l)
 	if (l.Phase != v1alpha1.RolloutRolledBack || l.Reason != reason) && left {
 		t.to, t.reason = v1alpha1.RolloutRolledBack, reason
 		t.change = func(l Ledger) Ledger {
