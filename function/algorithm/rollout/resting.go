@@ -41,8 +41,7 @@ func stable(f Facts, l Ledger) bool {
 	return f.Target == l.Revision && l.Standing() == v1alpha1.RolloutStable && l.Phase != v1alpha1.RolloutHolding
 }
 
-// ends reports whether what is in the idle slot still ends: in this pass its pods are given up, or have not gone yet. What is
-// removed in this pass has ended.
+// ends reports whether what is in the idle slot still ends: its pods have not gone. What this pass removes has ended.
 func (f Facts) ends(l Ledger) bool {
 	idle := f.idle(l)
 	return idle.Exists && !f.ended(l, idle)
