@@ -265,16 +265,6 @@ func (d Decision) switched(f Facts) Decision {
 	return d
 }
 
-// finished reports whether the idle slot has had its time, and nothing sends requests there.
-func (f Facts) finished(l Ledger) bool {
-	return !f.Now.Before(l.Since.Add(f.Drain)) && f.drained(names.Other(l.Slot))
-}
-
-// ended reports whether nothing of a revision that finished is left but what this pass removes.
-func (f Facts) ended(l Ledger, idle Slot) bool {
-	return f.finished(l) && !idle.HoldsRoom() && idle.Noticed
-}
-
 // ending what runs in the idle slot: once it is drained its pods end; after its pods, the rest of it.
 func (d Decision) ending(f Facts, idle Slot, drained bool) Decision {
 	d.Until = d.Ledger.Since.Add(f.Drain)

@@ -67,7 +67,8 @@ func (d Decision) evidence(f Facts) []v1alpha1.EvidenceStatus {
 	}
 	o := d.Rollout
 	steps := d.Ledger.Standing() != v1alpha1.RolloutBaking && o.soaks.IsZero()
-	if !o.Moved && (alike(f.Shown, known, steps) || len(f.Shown) == 0 && !steps && f.Evidence.passing()) {
+	says := slices.ContainsFunc(known, func(e v1alpha1.EvidenceStatus) bool { return e.Message != "" })
+	if !o.Moved && (alike(f.Shown, known, steps) || len(f.Shown) == 0 && !steps && !says && f.Evidence.passing()) {
 		return f.Shown
 	}
 	return known

@@ -41,12 +41,6 @@ func stable(f Facts, l Ledger) bool {
 	return f.Target == l.Revision && l.Standing() == v1alpha1.RolloutStable && l.Phase != v1alpha1.RolloutHolding
 }
 
-// ends reports whether what is in the idle slot still ends: its pods have not gone. What this pass removes has ended.
-func (f Facts) ends(l Ledger) bool {
-	idle := f.idle(l)
-	return idle.Exists && !f.ended(l, idle)
-}
-
 func requestsFinish(f Facts, l Ledger) (transition, bool) {
 	decides := f.Target == l.Revision && f.ends(l) && l.Phase != v1alpha1.RolloutHolding && l.Phase != v1alpha1.RolloutRolledBack
 	return stay("the previous revision finishes its requests"), decides
