@@ -209,8 +209,9 @@ func behavior(calm int32) *applyautoscalingv2.HorizontalPodAutoscalerBehaviorApp
 }
 
 // disruptionBudgets keep node drains from taking too many replicas of a slot at a time: of the live slot, and of the other while
-// requests reach it or could go back to it. Its replicas otherwise serve nothing yet, or finish what they have wherever they are.
-// Each slot has its own, since no pod may be counted by two. A single replica gets none, because its node could never be drained.
+// a candidate is tried there, or requests could go back to it. Its replicas otherwise finish what they have wherever they are. Each slot
+// has its own, since no pod may be counted by two. An Algorithm of one replica gets none. One that may be missing always may, so that a
+// candidate with a single replica holds up no drain.
 // A budget counts the missing ones, since a minimum equal to the size would block drains as well, and pods that do not serve may
 // always go.
 func disruptionBudgets(d *compose.Draft, p *pass) {
@@ -223,14 +224,9 @@ func disruptionBudgets(d *compose.Draft, p *pass) {
 	}
 	live, beside := p.decision.Live.Slot, p.decision.Beside
 	d.Require(names.Budget(live), disruptionBudget(p, live))
-	size := p.rollout.Slots[beside.Slot].Size
-	if beside.Size != nil {
-		size = int64(*beside.Size)
-	}
-	// It goes with its Deployment: each object that comes or goes alone is another generation of the Algorithm.
+	// It comes and goes with its Deployment: each object that comes or goes alone is another generation of the Algorithm.
 	lasts := p.Observed[names.Budget(beside.Slot)] != nil
-	stands := p.decision.Ledger.Previous != "" || p.decision.Weight > 0
-	if beside.Revision != "" && (size > 1 && stands || lasts) {
+	if beside.Revision != "" && (p.decision.Stands() || lasts) {
 		d.Offer(names.Budget(beside.Slot), disruptionBudget(p, beside.Slot))
 	}
 }
