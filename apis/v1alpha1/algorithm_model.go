@@ -74,7 +74,7 @@ type Model struct {
 
 	// Credentials is the name of a Secret of this namespace for the download. It has the keys of a Bucket's connection
 	// Secret, or serviceAccountKey of Google, or username and password or token, or .dockerconfigjson. Default:
-	// spec.imagePullSecrets for an image volume, otherwise none.
+	// spec.pod.imagePullSecrets for an image volume, otherwise none.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"

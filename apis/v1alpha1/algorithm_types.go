@@ -3,7 +3,6 @@
 package v1alpha1
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -82,15 +81,6 @@ type AlgorithmSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[][a-zA-Z0-9._:/@+-]+$')",message="must be an image reference: letters, digits and any of . _ - / : @ +"
 	// +kubebuilder:example="registry.example.org/algo/reco:2.1.4"
 	Image string `json:"image"`
-
-	// ImagePullSecrets are Secrets of this namespace with credentials for a private registry. A change makes a new
-	// revision.
-	//
-	// +kubebuilder:validation:MaxItems=8
-	// +listType=map
-	// +listMapKey=name
-	// +optional
-	ImagePullSecrets []LocalReference `json:"imagePullSecrets,omitempty"`
 
 	// Replicas is the number of pods. With spec.scaling it is only the initial number; after that the autoscaler sets
 	// it, and a change to another number than 0 is refused. 0 stops the Algorithm, also with spec.scaling. A change
@@ -248,36 +238,34 @@ type AlgorithmSpec struct {
 	// +optional
 	Availability *Availability `json:"availability,omitempty"`
 
-	// Scheduling restricts the nodes that replicas can run on. A change makes a new revision.
+	// VolumeMounts are the folders of the container where volumes of spec.pod.volumes appear. A change makes a new revision.
 	//
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=map
+	// +listMapKey=mountPath
 	// +optional
-	Scheduling *Scheduling `json:"scheduling,omitempty"`
+	VolumeMounts []PodVolumeMount `json:"volumeMounts,omitempty"`
 
-	// ServiceAccountName is a ServiceAccount of this namespace, for workloads that call the Kubernetes API or use
-	// workload identity. A change makes a new revision. Default: Capstan creates an account without rights and without
-	// a token.
+	// Pod is what the pods have beside the container of the Algorithm, within what the Pod Security Standard "restricted"
+	// and the platform allow. A change makes a new revision. Default: nothing.
 	//
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
-	// +kubebuilder:example="reco"
+	// containers are sidecars. They start after initContainers and before the container of the Algorithm, and end after it.
+	// The Algorithm's own container is not among them: image, command, env, resources and others of spec describe it.
+	// Containers without them get allowPrivilegeEscalation false, no capabilities, and requests of 10m of CPU and 32Mi of
+	// memory.
+	//
+	// volumes are of the kinds that the platform's settings define. Default kinds: configMap, downwardAPI, emptyDir,
+	// persistentVolumeClaim, projected and secret. tolerations need none for the GPU of spec.resources. Without
+	// serviceAccountName Capstan creates an account without rights and without a token. securityContext.runAsUser is
+	// needed for an image whose user is root or only a name.
+	//
 	// +optional
-	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+	Pod *PodSpec `json:"pod,omitempty"`
 
-	// Pod adds sidecars, init containers, volumes, labels and annotations to the pods, within what the Pod Security
-	// Standard "restricted" and the platform allow. A change makes a new revision. Default: nothing.
+	// PodMetadata are labels and annotations of the pods, beside those that Capstan sets. A change makes a new revision.
 	//
 	// +optional
-	Pod *PodOverlay `json:"pod,omitempty"`
-
-	// RunAsUser is the numeric user that the container runs as. An image needs it when its user is root or only a name,
-	// because pods run under the Pod Security Standard "restricted". A change makes a new revision. Default: the
-	// image's user.
-	//
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=2147483647
-	// +kubebuilder:example=65532
-	// +optional
-	RunAsUser *int64 `json:"runAsUser,omitempty"`
+	PodMetadata *PodMetadata `json:"podMetadata,omitempty"`
 
 	// RevisionHistoryLimit is the number of revisions to keep beside the live one. A kept revision can be restored
 	// exactly as it was, even after the platform's settings or version have changed. A change restarts nothing.
@@ -447,7 +435,7 @@ type Resources struct {
 
 	// DeviceClass is the DeviceClass of a DRA driver, for instance gpu.nvidia.com, in place of gpu. Each replica claims
 	// gpuCount devices of it (dynamic resource allocation). The cluster must serve ResourceClaimTemplate of resource.k8s.io/v1,
-	// which is so since Kubernetes 1.34. For taints of the nodes see spec.scheduling.tolerations.
+	// which is so since Kubernetes 1.34. For taints of the nodes see spec.pod.tolerations.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="must be the name of a DeviceClass, for instance gpu.nvidia.com"
@@ -525,46 +513,6 @@ type Availability struct {
 	// +kubebuilder:example=30
 	// +optional
 	DrainSeconds *int32 `json:"drainSeconds,omitempty"`
-}
-
-// Scheduling restricts the nodes that replicas can run on.
-type Scheduling struct {
-	// NodeSelector holds labels that a node must have, for instance the product of its GPU.
-	//
-	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))",message="keys must be label keys, for instance nvidia.com/gpu.product"
-	// +kubebuilder:example={"nvidia.com/gpu.product":"NVIDIA-A100-SXM4-40GB"}
-	// +optional
-	NodeSelector map[string]LabelValue `json:"nodeSelector,omitempty"`
-
-	// Tolerations of taints. The taints of the GPU in spec.resources are tolerated without an entry.
-	//
-	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:items:XValidation:rule="!has(self.operator) || self.operator in ['Equal', 'Exists', 'Lt', 'Gt']",message="operator must be Equal or Exists, or Lt or Gt where the cluster supports them"
-	// +kubebuilder:validation:items:XValidation:rule="!has(self.effect) || self.effect in ['', 'NoSchedule', 'PreferNoSchedule', 'NoExecute']",message="effect must be NoSchedule, PreferNoSchedule or NoExecute, or absent for all of them"
-	// +kubebuilder:validation:items:XValidation:rule="(has(self.key) && self.key != '') || (has(self.operator) && self.operator == 'Exists')",message="a toleration without key needs operator Exists, which then tolerates every taint"
-	// +kubebuilder:validation:items:XValidation:rule="!has(self.operator) || self.operator != 'Exists' || !has(self.value) || self.value == ''",message="a toleration with operator Exists must not have a value"
-	// +kubebuilder:validation:items:XValidation:rule="!has(self.tolerationSeconds) || (has(self.effect) && self.effect == 'NoExecute')",message="tolerationSeconds needs effect NoExecute"
-	// +listType=atomic
-	// +kubebuilder:example={{"key":"dedicated","operator":"Equal","value":"gpu","effect":"NoExecute","tolerationSeconds":300}}
-	// +optional
-	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
-
-	// RuntimeClassName selects a container runtime, for instance nvidia.
-	//
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
-	// +kubebuilder:example="nvidia"
-	// +optional
-	RuntimeClassName string `json:"runtimeClassName,omitempty"`
-
-	// PriorityClassName is the priority of the pods when nodes are full.
-	//
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
-	// +kubebuilder:example="production"
-	// +optional
-	PriorityClassName string `json:"priorityClassName,omitempty"`
 }
 
 // LabelValue is the value of a label.

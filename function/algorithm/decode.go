@@ -48,7 +48,7 @@ func read(r compose.Request) (written, spec v1alpha1.AlgorithmSpec, problems []c
 	}
 	if ok && len(found) == 0 {
 		found = check.Errors(slices.Concat(
-			validation.Spec(name, spec), validation.Overlay(spec, compose.Map(xr, "spec"), r.Settings.Algorithm.Pod),
+			validation.Spec(name, spec), validation.Pod(spec, compose.Map(xr, "spec"), r.Settings.Algorithm.Pod),
 			validation.Hooks(spec, compose.Map(xr, "spec")),
 			validation.Allowed(compose.Text(xr, "metadata", "namespace"), spec, r.Settings.Algorithm)))
 	}
@@ -119,7 +119,9 @@ func defaulted(s v1alpha1.AlgorithmSpec, settings inputv1alpha1.AlgorithmSetting
 		s.Scaling = nil // An autoscaler would start replicas again, or be of no use.
 	}
 	s.Resources = cmp.Or(s.Resources, &v1alpha1.Resources{})
-	s.Scheduling = cmp.Or(s.Scheduling, &v1alpha1.Scheduling{})
+	s.Pod = cmp.Or(s.Pod, &v1alpha1.PodSpec{})
+	s.Pod.SecurityContext = cmp.Or(s.Pod.SecurityContext, &v1alpha1.PodSecurity{})
+	s.PodMetadata = cmp.Or(s.PodMetadata, &v1alpha1.PodMetadata{})
 	cpu, memory := settings.CPU, settings.Memory
 	if s.Resources.Accelerated() {
 		cpu, memory = settings.GPU.CPU, settings.GPU.Memory

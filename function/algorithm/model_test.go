@@ -138,7 +138,7 @@ env: [{name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}]
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := gathered(t, newWorld(t, "{image: x, imagePullSecrets: [{name: login}], model: "+tc.model+"}").platform())
+			s := gathered(t, newWorld(t, "{image: x, pod: {imagePullSecrets: [{name: login}]}, model: "+tc.model+"}").platform())
 			if tc.source != nil {
 				s.Model = pods.NewSource(s.Spec.Model, tc.source.URI, tc.source.Digest)
 			}

@@ -66,7 +66,7 @@ func rendered(tb testing.TB, in pods.Inputs) map[string]any {
 // rich spec: every way in which a field of the spec reaches a pod, but for what the spec of plans has.
 const rich = `
 image: x
-runAsUser: 1000
+pod: {securityContext: {runAsUser: 1000}}
 env: [{name: B, value: spec}, {name: A}, {name: D, value: $(B)}]
 config: {files: {a: b}}
 secrets:

@@ -142,7 +142,7 @@ func TestModelFromVolume(t *testing.T) {
 		p.Spec.Volumes = []corev1.Volume{{Name: "to", VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name},
 		}}}
-		p.Spec.SecurityContext.FSGroup = new(int64(65532))
+		p.Spec.SecurityContext.FSGroup = &v1alpha1.PodSpec{SecurityContext: &v1alpha1.PodSecurity{RunAsUser: new(int64(65532))}}
 		p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "to", MountPath: "/to"}}
 	})
 	if !ends(t, filler) {
@@ -152,7 +152,7 @@ func TestModelFromVolume(t *testing.T) {
 		return serving(ns, "reco", v1alpha1.Model{
 			URI: "pvc://" + claim.Name + "/reco/1", Digest: digest,
 		}, func(a *v1alpha1.Algorithm) {
-			a.Spec.Image, a.Spec.RunAsUser = os.Getenv("CAPSTAN_BUSYBOX"), new(int64(65532))
+			a.Spec.Image, a.Spec.Pod = os.Getenv("CAPSTAN_BUSYBOX"), &v1alpha1.PodSpec{SecurityContext: &v1alpha1.PodSecurity{RunAsUser: new(int64(65532))}}
 			a.Spec.Args = nil
 			a.Spec.Command = []string{"sh", "-c", "touch /models/x && exit 1; exec httpd -f -p 8080 -h /models"}
 		})

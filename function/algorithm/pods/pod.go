@@ -53,7 +53,7 @@ func (in Inputs) Template() *applycorev1.PodTemplateSpecApplyConfiguration {
 	security := applycorev1.PodSecurityContext().
 		WithRunAsNonRoot(true).
 		WithSeccompProfile(applycorev1.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
-	security.RunAsUser = in.Spec.RunAsUser
+	security.RunAsUser = in.Spec.Pod.SecurityContext.RunAsUser
 	// A claim would belong to root, and what fills it is not.
 	if m := in.Spec.Model; m != nil && m.Cache != nil {
 		security.WithFSGroup(cacheGroup).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
@@ -84,8 +84,8 @@ func (in Inputs) Template() *applycorev1.PodTemplateSpecApplyConfiguration {
 
 // pullSecrets open private registries. A node mounts an image with the same ones that it runs images with.
 func pullSecrets(in Inputs) []string {
-	names := make([]string, 0, len(in.Spec.ImagePullSecrets)+1)
-	for _, ref := range in.Spec.ImagePullSecrets {
+	names := make([]string, 0, len(in.Spec.Pod.ImagePullSecrets)+1)
+	for _, ref := range in.Spec.Pod.ImagePullSecrets {
 		names = append(names, ref.Name)
 	}
 	if MountsImage(in.Spec.Model) && in.Spec.Model.Credentials != "" && !slices.Contains(names, in.Spec.Model.Credentials) {
@@ -96,15 +96,15 @@ func pullSecrets(in Inputs) []string {
 
 // account that pods run under. An own one decides by itself about its token.
 func account(pod *applycorev1.PodSpecApplyConfiguration, in Inputs) {
-	if in.Spec.ServiceAccountName != "" {
-		pod.WithServiceAccountName(in.Spec.ServiceAccountName)
+	if in.Spec.Pod.ServiceAccountName != "" {
+		pod.WithServiceAccountName(in.Spec.Pod.ServiceAccountName)
 		return
 	}
 	pod.WithServiceAccountName(in.Name).WithAutomountServiceAccountToken(false)
 }
 
 func scheduling(pod *applycorev1.PodSpecApplyConfiguration, in Inputs) {
-	sc := in.Spec.Scheduling
+	sc := in.Spec.Pod
 	for label, value := range sc.NodeSelector {
 		pod.WithNodeSelector(map[string]string{label: string(value)})
 	}
@@ -207,10 +207,8 @@ func volumes(in Inputs) []*applycorev1.VolumeApplyConfiguration {
 // of the fingerprints of Secrets, which says nothing about what is in them, and the body of the requests that warm a replica up.
 func annotations(in Inputs) map[string]string {
 	m := map[string]string{}
-	if o := in.Spec.Pod; o != nil {
-		for key, value := range o.Annotations {
-			m[key] = string(value)
-		}
+	for key, value := range in.Spec.PodMetadata.Annotations {
+		m[key] = string(value)
 	}
 	if in.Revision != "" {
 		m[names.AnnotationRevision] = in.Revision

@@ -23,7 +23,7 @@ func Allowed(namespace string, s v1alpha1.AlgorithmSpec, settings inputv1alpha1.
 	list := func(name string, entries []inputv1alpha1.Allowed) allow.List {
 		return allow.List{Setting: "algorithm.allowed." + name, Namespace: namespace, Entries: entries}
 	}
-	may, scheduling := settings.Allowed, spec.Child("scheduling")
+	may, pod := settings.Allowed, spec.Child("pod")
 	if r := s.Route; r != nil {
 		refuse(spec.Child("route", "host"), r.Host, list("hosts", may.Hosts).Host(r.Host))
 		if r.Gateway != nil {
@@ -35,14 +35,14 @@ func Allowed(namespace string, s v1alpha1.AlgorithmSpec, settings inputv1alpha1.
 			refuse(spec.Child("route", "gateway"), name, gateways.Name(name))
 		}
 	}
-	if class := s.Scheduling.PriorityClassName; class != "" {
-		refuse(scheduling.Child("priorityClassName"), class, list("priorityClasses", may.PriorityClasses).Name(class))
+	if class := s.Pod.PriorityClassName; class != "" {
+		refuse(pod.Child("priorityClassName"), class, list("priorityClasses", may.PriorityClasses).Name(class))
 	}
-	if account := s.ServiceAccountName; account != "" {
-		refuse(spec.Child("serviceAccountName"), account, list("serviceAccounts", may.ServiceAccounts).Name(account))
+	if account := s.Pod.ServiceAccountName; account != "" {
+		refuse(pod.Child("serviceAccountName"), account, list("serviceAccounts", may.ServiceAccounts).Name(account))
 	}
-	for i, t := range s.Scheduling.Tolerations {
-		refuse(scheduling.Child("tolerations").Index(i), allow.Taints(t), list("tolerations", may.Tolerations).Toleration(t))
+	for i, t := range s.Pod.Tolerations {
+		refuse(pod.Child("tolerations").Index(i), allow.Taints(t), list("tolerations", may.Tolerations).Toleration(t))
 	}
 	return errs
 }

@@ -66,10 +66,8 @@ func mounts(s v1alpha1.AlgorithmSpec) field.ErrorList {
 	if s.Model != nil {
 		ms = append(ms, mount{spec.Child("model", "mountPath"), s.Model.MountPath})
 	}
-	if s.Pod != nil {
-		for i, m := range s.Pod.VolumeMounts {
-			ms = append(ms, mount{spec.Child("pod", "volumeMounts").Index(i).Child("mountPath"), m.MountPath})
-		}
+	for i, m := range s.VolumeMounts {
+		ms = append(ms, mount{spec.Child("volumeMounts").Index(i).Child("mountPath"), m.MountPath})
 	}
 	var errs field.ErrorList
 	for i, m := range ms {
@@ -154,8 +152,8 @@ func gateway(s v1alpha1.AlgorithmSpec) field.ErrorList {
 // labels are stricter in Kubernetes than in the schema, and so are tolerations.
 func labels(s v1alpha1.AlgorithmSpec) field.ErrorList {
 	var errs field.ErrorList
-	at := spec.Child("scheduling", "nodeSelector")
-	for _, key := range slices.Sorted(maps.Keys(s.Scheduling.NodeSelector)) {
+	at := spec.Child("pod", "nodeSelector")
+	for _, key := range slices.Sorted(maps.Keys(s.Pod.NodeSelector)) {
 		errs = append(errs, metav1validation.ValidateLabelName(key, at)...)
 	}
 	if s.Access != nil {
@@ -165,8 +163,8 @@ func labels(s v1alpha1.AlgorithmSpec) field.ErrorList {
 			}
 		}
 	}
-	for i, t := range s.Scheduling.Tolerations {
-		at := spec.Child("scheduling", "tolerations").Index(i)
+	for i, t := range s.Pod.Tolerations {
+		at := spec.Child("pod", "tolerations").Index(i)
 		if t.Operator != "" && t.Operator != corev1.TolerationOpEqual && t.Operator != corev1.TolerationOpExists {
 			errs = append(errs, field.Invalid(at.Child("operator"), string(t.Operator), "must be Exists or Equal"))
 		}
