@@ -151,7 +151,7 @@ const (
 	ReasonModelDigestMismatch xpv2.ConditionReason = "ModelDigestMismatch"
 	// ReasonModelSizeMismatch: the model does not have the size of the spec. Find out which of them is wrong.
 	ReasonModelSizeMismatch xpv2.ConditionReason = "ModelSizeMismatch"
-	// ReasonModelNoSpace: the model does not fit on the disk of the node or on the cache. Raise spec.model.cache.size,
+	// ReasonModelNoSpace: the model does not fit on the disk of the node or on the cache. Raise spec.model.cache.resources.requests.storage,
 	// or use a larger disk.
 	ReasonModelNoSpace xpv2.ConditionReason = "ModelNoSpace"
 	// ReasonModelInvalid: the source holds no model that can be downloaded. The message has the cause.

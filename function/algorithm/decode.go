@@ -132,6 +132,12 @@ func defaulted(s v1alpha1.AlgorithmSpec, settings inputv1alpha1.AlgorithmSetting
 	for i := range s.Secrets {
 		s.Secrets[i].MountPath = cmp.Or(s.Secrets[i].MountPath, secretsPath+s.Secrets[i].Name)
 	}
+	if m := s.Model; m != nil {
+		m.Delivery = settings.ModelImages
+		if m.Digest != "" || m.Size != nil || m.Cache != nil {
+			m.Delivery = v1alpha1.DeliverInitContainer // A node compares nothing, and has a cache of its own.
+		}
+	}
 	if m := s.Metrics; m != nil {
 		m.ProviderConfigReference = cmp.Or(m.ProviderConfigReference, settings.Prometheus)
 	}

@@ -19,7 +19,7 @@ func TestDefaults(t *testing.T) {
 		"Rich":     rich,
 		"Empty": `{image: x, config: {files: {a: b}}, secrets: [{name: a}], resources: {gpu: a.org/b}, scaling: {maxReplicas: 3}, metrics: {},
 		  probes: {warmUp: {path: /}}, route: {}, access: {from: [{}]}, availability: {}, pod: {}}`,
-		"S3":       "{image: x, model: {uri: s3://models/a, cache: {size: 1Gi}}}",
+		"S3":       "{image: x, model: {uri: s3://models/a, cache: {resources: {requests: {storage: 1Gi}}}}}",
 		"OCI":      "{image: x, model: {uri: oci://a}}",
 		"Volume":   "{image: x, model: {uri: pvc://a}}",
 		"Registry": "{image: x, model: {uri: models:/a@b}}",

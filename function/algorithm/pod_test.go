@@ -80,7 +80,7 @@ probes:
   warmUp: {path: /predict, requests: 50, body: '{"cost": "$(USER)"}'}
 availability: {drainSeconds: 120}
 metrics: {port: 9090}
-model: {uri: s3://models/reco, credentials: models, cache: {size: 1Gi}}
+model: {uri: s3://models/reco, credentials: models, cache: {resources: {requests: {storage: 1Gi}}}}
 `
 
 func TestPodTemplate(t *testing.T) {

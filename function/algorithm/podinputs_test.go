@@ -18,7 +18,7 @@ var podInputs = []string{
 	"config.files{}", "config.mountPath",
 	"env[].name", "env[].value", "env[].valueFrom.configMapKeyRef.key", "env[].valueFrom.configMapKeyRef.name",
 	"env[].valueFrom.secretKeyRef.key", "env[].valueFrom.secretKeyRef.name",
-	"model.credentials", "model.delivery", "model.digest", "model.mountPath", "model.size", "model.uri",
+	"model.credentials", "model.digest", "model.mountPath", "model.size", "model.uri",
 	"podMetadata.annotations{}", "podMetadata.labels{}", "pod.imagePullSecrets[].name", "pod.securityContext.runAsUser", "pod.serviceAccountName",
 	"pod.initContainers[].image", "pod.initContainers[].name", "pod.initContainers[].securityContext.allowPrivilegeEscalation",
 	"pod.initContainers[].securityContext.privileged", "pod.initContainers[].securityContext.runAsNonRoot",

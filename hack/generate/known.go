@@ -23,6 +23,7 @@ type known struct {
 
 // knownTypes by the name of the field that has them. A field of the same name with other fields is not one of them.
 var knownTypes = map[string]known{
+	"cache":             {name: "PersistentVolumeClaimSpec", of: "core/v1", fields: []string{"accessModes", "resources", "storageClassName"}},
 	"credentials":       {name: "LocalObjectReference", of: "core/v1", fields: []string{"name"}},
 	"env":               {name: "EnvVar", of: "core/v1", fields: []string{"name", "value", "valueFrom"}},
 	"gateway":           {name: "ParentReference", of: "gateway.networking.k8s.io/v1", fields: []string{"name", "namespace", "sectionName"}},

@@ -377,26 +377,26 @@ func TestAlgorithmChanged(t *testing.T) {
 	}{
 		"CacheGrows": {
 			reason: "Many storage classes let it.",
-			before: cached(`{size: 1Gi}`),
-			after:  cached(`{size: 2147483648}`),
+			before: cached(`{resources: {requests: {storage: 1Gi}}}`),
+			after:  cached(`{resources: {requests: {storage: 2147483648}}}`),
 		},
 		"CacheShrinks": {
 			reason: "No volume can.",
-			before: cached(`{size: 2Gi}`),
-			after:  cached(`{size: 1Gi}`),
-			want:   []string{`spec.model.cache.size: Invalid value: "1Gi": cannot be lowered: a volume does not shrink`},
+			before: cached(`{resources: {requests: {storage: 2Gi}}}`),
+			after:  cached(`{resources: {requests: {storage: 1Gi}}}`),
+			want:   []string{`spec.model.cache.resources.requests.storage: Invalid value: "1Gi": cannot be lowered: a volume does not shrink`},
 		},
 		"CacheMoves": {
 			reason: "Kubernetes would refuse the claim.",
-			before: cached(`{size: 2Gi, storageClassName: a}`),
-			after:  cached(`{size: 2Gi, storageClassName: b}`),
+			before: cached(`{resources: {requests: {storage: 2Gi}}, storageClassName: a}`),
+			after:  cached(`{resources: {requests: {storage: 2Gi}}, storageClassName: b}`),
 			want:   []string{`spec.model.cache.storageClassName: Invalid value: "b": cannot be changed: a volume stays in its class`},
 		},
 		"CacheIsShared": {
 			reason: "Kubernetes would refuse the claim.",
-			before: cached(`{size: 2Gi, accessMode: ReadWriteOnce}`),
-			after:  cached(`{size: 2Gi}`),
-			want:   []string{`spec.model.cache.accessMode: Invalid value: "ReadWriteMany": cannot be changed: a volume keeps its access mode`},
+			before: cached(`{resources: {requests: {storage: 2Gi}}, accessModes: [ReadWriteOnce]}`),
+			after:  cached(`{resources: {requests: {storage: 2Gi}}}`),
+			want:   []string{`spec.model.cache.accessModes: Invalid value: ["ReadWriteMany"]: cannot be changed: a volume keeps its access mode`},
 		},
 		"NumberOfAutoscaler": {
 			reason: "It would have no effect.",
@@ -444,7 +444,7 @@ func TestAlgorithmChanged(t *testing.T) {
 		},
 		"CacheGoes": {
 			reason: "What is gone has no class.",
-			before: cached(`{size: 2Gi, storageClassName: a}`),
+			before: cached(`{resources: {requests: {storage: 2Gi}}, storageClassName: a}`),
 			after:  smallest(),
 		},
 	}

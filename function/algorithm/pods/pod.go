@@ -157,7 +157,7 @@ func affinity(in Inputs) *applycorev1.AffinityApplyConfiguration {
 // onOneNode reports whether all replicas share a volume that only one node can have.
 func (in Inputs) onOneNode() bool {
 	m := in.Spec.Model
-	return m != nil && m.Cache != nil && m.Cache.AccessMode == corev1.ReadWriteOnce
+	return m != nil && m.Cache != nil && slices.Contains(m.Cache.AccessModes, corev1.ReadWriteOnce)
 }
 
 // spread replicas over nodes, and over zones as strictly as asked. Each revision is spread by itself, since the pods it replaces

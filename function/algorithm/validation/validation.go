@@ -190,8 +190,8 @@ func Claim(cache *v1alpha1.ModelCache, name string, claim map[string]any) field.
 	if class := compose.Text(claim, "spec", "storageClassName"); cache.StorageClassName != "" && class != "" && class != cache.StorageClassName {
 		errs = append(errs, field.Invalid(at.Child("storageClassName"), cache.StorageClassName, fmt.Sprintf(remedy, class, name)))
 	}
-	if modes := compose.List(claim, "spec", "accessModes"); len(modes) == 1 && modes[0] != string(cache.AccessMode) {
-		errs = append(errs, field.Invalid(at.Child("accessMode"), string(cache.AccessMode), fmt.Sprintf(remedy, modes[0], name)))
+	if modes := compose.List(claim, "spec", "accessModes"); len(modes) == 1 && modes[0] != string(cache.AccessModes[0]) {
+		errs = append(errs, field.Invalid(at.Child("accessModes").Index(0), string(cache.AccessModes[0]), fmt.Sprintf(remedy, modes[0], name)))
 	}
 	return errs
 }
