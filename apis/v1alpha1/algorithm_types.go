@@ -387,9 +387,8 @@ type FileContent string
 // use the idle CPU of its node.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.gpuProducts) || has(self.gpu)",fieldPath=".gpuProducts",message="gpuProducts needs gpu: name the resource of the GPU as nodes advertise it, for instance nvidia.com/gpu"
-// +kubebuilder:validation:XValidation:rule="!has(self.gpuCount) || has(self.gpu) || has(self.deviceClass)",fieldPath=".gpuCount",message="gpuCount needs gpu or deviceClass: set gpu to the resource of the GPU as nodes advertise it, for instance nvidia.com/gpu, or deviceClass to a DeviceClass of the cluster"
-// +kubebuilder:validation:XValidation:rule="!has(self.deviceClass) || !has(self.gpu)",fieldPath=".deviceClass",message="deviceClass and gpu exclude each other: remove gpu to claim devices of a DRA driver, or deviceClass to request an extended resource"
-// +kubebuilder:validation:XValidation:rule="!has(self.deviceSelectors) || has(self.deviceClass)",fieldPath=".deviceSelectors",message="deviceSelectors needs deviceClass: set it to the DeviceClass whose devices they choose from, for instance gpu.nvidia.com"
+// +kubebuilder:validation:XValidation:rule="!has(self.gpuCount) || has(self.gpu)",fieldPath=".gpuCount",message="gpuCount needs gpu: set gpu to the resource of the GPU as nodes advertise it, for instance nvidia.com/gpu, or use deviceRequest, which has its own count"
+// +kubebuilder:validation:XValidation:rule="!has(self.deviceRequest) || !has(self.gpu)",fieldPath=".deviceRequest",message="deviceRequest and gpu exclude each other: remove gpu to claim devices of a DRA driver, or deviceRequest to request an extended resource"
 type Resources struct {
 	// CPU request. Default: the platform's setting, 250m unless changed, and 1 with a GPU.
 	//
@@ -415,7 +414,7 @@ type Resources struct {
 	// +optional
 	GPU string `json:"gpu,omitempty"`
 
-	// GPUCount is the number of GPUs of one replica. Default: 1 when gpu or deviceClass is set.
+	// GPUCount is the number of GPUs of one replica. Default: 1 when gpu is set.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=64
@@ -433,27 +432,12 @@ type Resources struct {
 	// +optional
 	GPUProducts []LabelValue `json:"gpuProducts,omitempty"`
 
-	// DeviceClass is the DeviceClass of a DRA driver, for instance gpu.nvidia.com, in place of gpu. Each replica claims
-	// gpuCount devices of it (dynamic resource allocation). The cluster must serve ResourceClaimTemplate of resource.k8s.io/v1,
-	// which is so since Kubernetes 1.34. For taints of the nodes see spec.pod.tolerations.
+	// DeviceRequest is what each replica claims from a DRA driver (dynamic resource allocation), in place of gpu. The
+	// cluster must serve ResourceClaimTemplate of resource.k8s.io/v1, which is so since Kubernetes 1.34. For taints of
+	// the nodes see spec.pod.tolerations.
 	//
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="must be the name of a DeviceClass, for instance gpu.nvidia.com"
-	// +kubebuilder:example="gpu.nvidia.com"
 	// +optional
-	DeviceClass string `json:"deviceClass,omitempty"`
-
-	// DeviceSelectors are CEL expressions that every device of the claim meets, by the attributes and capacities that the
-	// DRA driver publishes. Default: any device of the class.
-	//
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=8
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=1024
-	// +listType=atomic
-	// +kubebuilder:example={"device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('40Gi')) >= 0"}
-	// +optional
-	DeviceSelectors []string `json:"deviceSelectors,omitempty"`
+	DeviceRequest *DeviceRequest `json:"deviceRequest,omitempty"`
 
 	// SharedMemory is the size of /dev/shm. Data loaders and the collective communication of GPU frameworks need it. It
 	// counts as memory of the replica. Default: 64Mi, from the container runtime.
@@ -465,7 +449,50 @@ type Resources struct {
 }
 
 // Accelerated reports whether replicas have GPUs, of a device plugin or of a DRA driver.
-func (r *Resources) Accelerated() bool { return r.GPU != "" || r.DeviceClass != "" }
+func (r *Resources) Accelerated() bool { return r.GPU != "" || r.DeviceRequest != nil }
+
+// DeviceRequest is an exact number of devices, in the form of an ExactDeviceRequest of resource.k8s.io/v1.
+type DeviceRequest struct {
+	// DeviceClassName is the DeviceClass of a DRA driver, for instance gpu.nvidia.com.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="must be the name of a DeviceClass, for instance gpu.nvidia.com"
+	// +kubebuilder:example="gpu.nvidia.com"
+	DeviceClassName string `json:"deviceClassName"`
+
+	// Count of devices for each replica. Default: 1.
+	//
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=64
+	// +kubebuilder:example=2
+	// +optional
+	Count *int64 `json:"count,omitempty"`
+
+	// Selectors that every device meets. Default: any device of the class.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=atomic
+	// +optional
+	Selectors []DeviceSelector `json:"selectors,omitempty"`
+}
+
+// DeviceSelector chooses devices.
+type DeviceSelector struct {
+	// CEL chooses them by an expression.
+	CEL CELDeviceSelector `json:"cel"`
+}
+
+// CELDeviceSelector chooses devices by an expression of CEL.
+type CELDeviceSelector struct {
+	// Expression about the attributes and capacities that the DRA driver publishes.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:example="device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('40Gi')) >= 0"
+	Expression string `json:"expression"`
+}
 
 // Spread is how strictly replicas are spread over zones.
 //

@@ -125,6 +125,8 @@ func defaulted(s v1alpha1.AlgorithmSpec, settings inputv1alpha1.AlgorithmSetting
 	cpu, memory := settings.CPU, settings.Memory
 	if s.Resources.Accelerated() {
 		cpu, memory = settings.GPU.CPU, settings.GPU.Memory
+	}
+	if s.Resources.GPU != "" {
 		s.Resources.GPUCount = cmp.Or(s.Resources.GPUCount, new(int32(1)))
 	}
 	s.Resources.CPU = cmp.Or(s.Resources.CPU, cpu)
@@ -171,11 +173,6 @@ func defaultEvidence(s *v1alpha1.AlgorithmSpec) {
 	if s.Lifecycle != nil {
 		defaultLifecycle(s.Lifecycle, *s.Objectives)
 	}
-	if m := s.Metrics; m != nil {
-		for i, c := range m.Checks {
-			m.Checks[i].AppliesTo = cmp.Or(c.AppliesTo, appliesTo(c))
-		}
-	}
 }
 
 // Defaults of the schema for blocks that can be absent: they hold also then.
@@ -196,12 +193,4 @@ func defaultLifecycle(l *v1alpha1.Lifecycle, o v1alpha1.Objectives) {
 	if l.Drift == nil && *l.RollbackOnDrift {
 		l.Drift = &v1alpha1.Drift{Method: usualDriftMethod, Max: new(usualDrift)}
 	}
-}
-
-// appliesTo is the revision that a check is about where it does not say so.
-func appliesTo(c v1alpha1.MetricCheck) v1alpha1.CheckedRevision {
-	if c.RelativeTo != "" {
-		return v1alpha1.CheckCandidate
-	}
-	return v1alpha1.CheckBoth
 }

@@ -169,6 +169,40 @@ env: [{name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}]
 	}
 }
 
+// TestModelImages shows when an image is downloaded in place of mounted, and that the setting restarts nothing.
+func TestModelImages(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		setting v1alpha1.ModelDelivery
+		with    string
+		mounted bool
+	}{
+		"Mounted":  {reason: "a node keeps images by itself", setting: v1alpha1.DeliverImageVolume, mounted: true},
+		"Platform": {reason: "nodes that mount no images are the platform's", setting: v1alpha1.DeliverInitContainer},
+		"Digest":   {reason: "a node compares nothing", setting: v1alpha1.DeliverImageVolume, with: ", digest: sha256:" + strings.Repeat("a", 64)},
+		"Size":     {reason: "a node compares nothing", setting: v1alpha1.DeliverImageVolume, with: ", size: 5"},
+		"Cache": {
+			reason: "a node has no shared cache", setting: v1alpha1.DeliverImageVolume, with: ", cache: {resources: {requests: {storage: 1Gi}}}",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := serving(t, "{image: x, model: {uri: oci://r.example.org/reco:7"+tc.with+"}}")
+			template := func() any { return compose.Map(object(t, w.plan(), names.Deployment(names.SlotA)), "spec", "template") }
+			before := template()
+			w.request.Settings.Algorithm.ModelImages = tc.setting
+			if diff := cmp.Diff(before, template()); diff != "" {
+				t.Errorf("pods that run change: -before the setting, +after:\n%s", diff)
+			}
+			fresh := newWorld(t, "{image: x, model: {uri: oci://r.example.org/reco:7"+tc.with+"}}").platform()
+			fresh.request.Settings.Algorithm.ModelImages = tc.setting
+			if got := pods.MountsImage(gathered(t, fresh).Spec.Model); got != tc.mounted {
+				t.Errorf("%s: mounted: want %t, got %t", tc.reason, tc.mounted, got)
+			}
+		})
+	}
+}
+
 // TestModelKeys shows which models share a folder of a cache.
 func TestModelKeys(t *testing.T) {
 	key := func(model string) string { return gathered(t, newWorld(t, "{image: x, model: "+model+"}")).Model.Key }

@@ -54,8 +54,8 @@ func config(d *compose.Draft, p *pass) {
 
 // deviceClaim is the template of the claims of the replicas, which cannot change: it is named by its content, like the config.
 func deviceClaim(d *compose.Draft, p *pass) {
-	r := p.spec.Resources
-	if r.DeviceClass == "" {
+	r := p.spec.Resources.DeviceRequest
+	if r == nil {
 		return
 	}
 	hash := pods.DevicesHash(r)
@@ -122,7 +122,7 @@ func deployment(d *compose.Draft, p *pass, r rollout.Run) {
 // refused reports whether something that pods of the target need to start is left out.
 func (p *pass) refused(d *compose.Draft) bool {
 	account := p.spec.Pod.ServiceAccountName == "" && d.LeavesOut(names.ServiceAccount)
-	claim := p.spec.Resources.DeviceClass != "" && d.LeavesOut(names.ClaimPrefix+pods.DevicesHash(p.spec.Resources))
+	claim := p.spec.Resources.DeviceRequest != nil && d.LeavesOut(names.ClaimPrefix+pods.DevicesHash(p.spec.Resources.DeviceRequest))
 	return account || claim || p.spec.Config != nil && d.LeavesOut(names.ConfigPrefix+pods.ConfigHash(p.spec.Config))
 }
 

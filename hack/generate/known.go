@@ -25,6 +25,7 @@ type known struct {
 var knownTypes = map[string]known{
 	"cache":             {name: "PersistentVolumeClaimSpec", of: "core/v1", fields: []string{"accessModes", "resources", "storageClassName"}},
 	"credentials":       {name: "LocalObjectReference", of: "core/v1", fields: []string{"name"}},
+	"deviceRequest":     {name: "ExactDeviceRequest", of: "resource.k8s.io/v1", fields: []string{"count", "deviceClassName", "selectors"}},
 	"env":               {name: "EnvVar", of: "core/v1", fields: []string{"name", "value", "valueFrom"}},
 	"gateway":           {name: "ParentReference", of: "gateway.networking.k8s.io/v1", fields: []string{"name", "namespace", "sectionName"}},
 	"imagePullSecrets":  {name: "LocalObjectReference", of: "core/v1", fields: []string{"name"}},

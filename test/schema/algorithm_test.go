@@ -277,8 +277,8 @@ func TestAlgorithmRefused(t *testing.T) {
 		"GPUCountAlone": {
 			reason: "A number of nothing says nothing.",
 			object: smallest(spec(`resources: {gpuCount: 2}`)),
-			want: []string{"spec.resources.gpuCount: Invalid value: gpuCount needs gpu or deviceClass: set gpu to the resource of the GPU as nodes " +
-				"advertise it, for instance nvidia.com/gpu, or deviceClass to a DeviceClass of the cluster"},
+			want: []string{"spec.resources.gpuCount: Invalid value: gpuCount needs gpu: set gpu to the resource of the GPU as nodes " +
+				"advertise it, for instance nvidia.com/gpu, or use deviceRequest, which has its own count"},
 		},
 		"ZeroGPUs": {
 			reason: "No GPU is asked for by leaving both out.",

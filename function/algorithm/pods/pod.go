@@ -69,7 +69,7 @@ func (in Inputs) Template() *applycorev1.PodTemplateSpecApplyConfiguration {
 	for _, name := range pullSecrets(in) {
 		pod.WithImagePullSecrets(applycorev1.LocalObjectReference().WithName(name))
 	}
-	if r := in.Spec.Resources; r.DeviceClass != "" {
+	if r := in.Spec.Resources.DeviceRequest; r != nil {
 		pod.WithResourceClaims(applycorev1.PodResourceClaim().
 			WithName(devices).
 			WithResourceClaimTemplateName(in.DeviceClaim(DevicesHash(r))))

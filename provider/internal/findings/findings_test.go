@@ -228,14 +228,14 @@ var causes = map[string]struct {
 			"preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.")},
 		finding: "InsufficientGPU",
 		message: "no node has the devices free that a replica claims: cannot allocate all claims; " +
-			"lower spec.resources.gpuCount, correct spec.resources.deviceSelectors, or add nodes that have such devices",
+			"lower count or correct selectors in spec.resources.deviceRequest, or add nodes that have such devices",
 	},
 	"NoDeviceClass": {
 		reason:  "A DeviceClass that is missing is named by the scheduler.",
 		mods:    []func(*corev1.Pod){unfit("0/1 nodes are available: request devices: device class gpu.none does not exist. no new claims to deallocate, preemption: not eligible.")},
 		finding: "Unschedulable",
 		message: "no node takes a replica: request devices: device class gpu.none does not exist; " +
-			"name a DeviceClass that exists in spec.resources.deviceClass, or add nodes that fit",
+			"name a DeviceClass that exists in spec.resources.deviceRequest.deviceClassName, or add nodes that fit",
 	},
 	"NoRoom": {
 		reason: "Each thing that is short names its field.",

@@ -26,7 +26,7 @@ var placement = podhealth.Placement{
 		{"Insufficient cpu", "lower spec.resources.cpu"},
 		{"Insufficient memory", "lower spec.resources.memory"},
 		{"taint", "tolerate the taint in spec.pod.tolerations"},
-		{"device class", "name a DeviceClass that exists in spec.resources.deviceClass"},
+		{"device class", "name a DeviceClass that exists in spec.resources.deviceRequest.deviceClassName"},
 		{"node affinity", "correct spec.pod.nodeSelector"},
 		{"node selector", "correct spec.pod.nodeSelector"},
 		{"topology spread", "set spec.availability.zones to Preferred"},
@@ -43,7 +43,7 @@ func withoutDevice(p *corev1.Pod, objections []string, all string) *podhealth.Hi
 			return &podhealth.Hindrance{
 				Reason: v1alpha1.ReasonInsufficientGPU,
 				What:   "no node has the devices free that a replica claims: " + all,
-				Remedy: "lower spec.resources.gpuCount, correct spec.resources.deviceSelectors, or add nodes that have such devices",
+				Remedy: "lower count or correct selectors in spec.resources.deviceRequest, or add nodes that have such devices",
 			}
 		}
 		device, ok := strings.CutPrefix(o, "Insufficient ")
