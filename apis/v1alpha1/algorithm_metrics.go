@@ -138,8 +138,8 @@ type MetricCheck struct {
 	// +optional
 	Max *float64 `json:"max,omitempty"`
 
-	// AppliesTo is whose value has to pass: Live, the Candidate of spec.lifecycle, Both, or Ratio, which is the value of
-	// the candidate divided by the value of the live revision. Default: Both.
+	// AppliesTo is the value that has to pass: of the revision that is Live, of the Candidate of spec.lifecycle, of Both,
+	// or the Ratio, which is the value of the candidate divided by the value of the live revision. Default: Both.
 	//
 	// +kubebuilder:default=Both
 	// +kubebuilder:example=Candidate
@@ -147,12 +147,12 @@ type MetricCheck struct {
 	AppliesTo CheckedRevision `json:"appliesTo,omitempty"`
 }
 
-// CheckedRevision is whose value has to pass a check.
+// CheckedRevision is the revision, or the ratio of both, that has to pass a check.
 //
 // +kubebuilder:validation:Enum=Live;Candidate;Both;Ratio
 type CheckedRevision string
 
-// Whose value has to pass a check.
+// Revisions that have to pass a check.
 const (
 	// CheckLive: the revision that clients reach.
 	CheckLive CheckedRevision = "Live"
