@@ -118,28 +118,7 @@ func defaulted(s v1alpha1.AlgorithmSpec, settings inputv1alpha1.AlgorithmSetting
 	if s.Replicas != nil && *s.Replicas == 0 {
 		s.Scaling = nil // An autoscaler would start replicas again, or be of no use.
 	}
-	s.Resources = cmp.Or(s.Resources, &v1alpha1.Resources{})
-	s.Pod = cmp.Or(s.Pod, &v1alpha1.PodSpec{})
-	s.Pod.SecurityContext = cmp.Or(s.Pod.SecurityContext, &v1alpha1.PodSecurity{})
-	s.PodMetadata = cmp.Or(s.PodMetadata, &v1alpha1.PodMetadata{})
-	cpu, memory := settings.CPU, settings.Memory
-	if s.Resources.Accelerated() {
-		cpu, memory = settings.GPU.CPU, settings.GPU.Memory
-	}
-	if s.Resources.GPU != "" {
-		s.Resources.GPUCount = cmp.Or(s.Resources.GPUCount, new(int32(1)))
-	}
-	s.Resources.CPU = cmp.Or(s.Resources.CPU, cpu)
-	s.Resources.Memory = cmp.Or(s.Resources.Memory, memory)
-	for i := range s.Secrets {
-		s.Secrets[i].MountPath = cmp.Or(s.Secrets[i].MountPath, secretsPath+s.Secrets[i].Name)
-	}
-	if m := s.Model; m != nil {
-		m.Delivery = settings.ModelImages
-		if m.Digest != "" || m.Size != nil || m.Cache != nil {
-			m.Delivery = v1alpha1.DeliverInitContainer // A node compares nothing, and has a cache of its own.
-		}
-	}
+	defaultPods(&s, settings)
 	if m := s.Metrics; m != nil {
 		m.ProviderConfigReference = cmp.Or(m.ProviderConfigReference, settings.Prometheus)
 	}
@@ -162,6 +141,32 @@ func defaulted(s v1alpha1.AlgorithmSpec, settings inputv1alpha1.AlgorithmSetting
 		m.Config = r.Kind + "/" + r.Name
 	}
 	return s
+}
+
+// defaultPods sets what the pods have without a field, or by the platform's settings.
+func defaultPods(s *v1alpha1.AlgorithmSpec, settings inputv1alpha1.AlgorithmSettings) {
+	s.Resources = cmp.Or(s.Resources, &v1alpha1.Resources{})
+	s.Pod = cmp.Or(s.Pod, &v1alpha1.PodSpec{})
+	s.Pod.SecurityContext = cmp.Or(s.Pod.SecurityContext, &v1alpha1.PodSecurity{})
+	s.PodMetadata = cmp.Or(s.PodMetadata, &v1alpha1.PodMetadata{})
+	cpu, memory := settings.CPU, settings.Memory
+	if s.Resources.Accelerated() {
+		cpu, memory = settings.GPU.CPU, settings.GPU.Memory
+	}
+	if s.Resources.GPU != "" {
+		s.Resources.GPUCount = cmp.Or(s.Resources.GPUCount, new(int32(1)))
+	}
+	s.Resources.CPU = cmp.Or(s.Resources.CPU, cpu)
+	s.Resources.Memory = cmp.Or(s.Resources.Memory, memory)
+	for i := range s.Secrets {
+		s.Secrets[i].MountPath = cmp.Or(s.Secrets[i].MountPath, secretsPath+s.Secrets[i].Name)
+	}
+	if m := s.Model; m != nil {
+		m.Delivery = settings.ModelImages
+		if m.Digest != "" || m.Size != nil || m.Cache != nil {
+			m.Delivery = v1alpha1.DeliverInitContainer // A node compares nothing, and has a cache of its own.
+		}
+	}
 }
 
 // defaultEvidence of revisions: what they must meet, where it depends on other fields.

@@ -68,7 +68,7 @@ func TestUsual(t *testing.T) {
 		"port": 8080.0, "protocol": "HTTP", "config.mountPath": "/etc/algorithm", "secrets[].rotate": "Restartless", "model.mountPath": "/models",
 		"probes.startupSeconds": 600.0, "probes.warmUp.requests": 10.0,
 		"probes.warmUp.contentType": "application/json", "availability.zones": "Preferred", "availability.drainSeconds": 30.0,
-		"resources.gpuCount": 1.0,
+		"resources.gpuCount": 1.0, "resources.deviceRequest.count": 1.0,
 	}
 	got := maps.Clone(usual())
 	maps.DeleteFunc(got, func(path string, value any) bool { return value == nil || !slices.Contains(podInputs, path) })

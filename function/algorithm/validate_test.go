@@ -105,7 +105,6 @@ func TestBadSpecs(t *testing.T) {
 		"ModelLogin":         {"{image: x, model: {uri: s3://models/b, credentials: A}}", "", []string{"spec.model.credentials", `"A"`}},
 		"ModelDigest":        {"{image: x, model: {uri: s3://models/b, digest: abc}}", "", []string{"spec.model.digest", `"abc"`, "sha256:"}},
 		"ModelSize":          {"{image: x, model: {uri: s3://models/b, size: 0}}", "", []string{"spec.model.size", "at least 1"}},
-		"ModelImageDigest":   {"{image: x, model: {uri: oci://a, size: 5}}", "", []string{"spec.model.size", "append @sha256"}},
 		"CacheOfVolume":      {"{image: x, model: {uri: pvc://a, cache: {resources: {requests: {storage: 1Gi}}}}}", "", []string{"spec.model.cache", "a volume needs none"}},
 		"CacheNoSize":        {"{image: x, model: {uri: s3://models/b, cache: {}}}", "", []string{"spec.model.cache.resources", "is missing"}},
 		"CacheText":          {"{image: x, model: {uri: s3://models/b, cache: {resources: {requests: {storage: big}}}}}", "", []string{"spec.model.cache.resources.requests.storage", `"big"`, "quantity"}},
