@@ -70,6 +70,23 @@ type AllowedToDatabases struct {
 	// +kubebuilder:example={{"name": "ClusterIssuer/platform"}, {"name": "Issuer/*"}}
 	// +optional
 	Issuers []Allowed `json:"issuers,omitempty"`
+
+	// PriorityClasses that spec.scheduling.priorityClassName can be. Default: every class.
+	//
+	// +kubebuilder:validation:MaxItems=256
+	// +listType=atomic
+	// +kubebuilder:example={{"name": "databases"}}
+	// +optional
+	PriorityClasses []Allowed `json:"priorityClasses,omitempty"`
+
+	// Tolerations that spec.scheduling.tolerations can have: the key of a taint for all its values, or key=value. *
+	// allows every toleration, also one without a key, which tolerates every taint. Default: every toleration.
+	//
+	// +kubebuilder:validation:MaxItems=256
+	// +listType=atomic
+	// +kubebuilder:example={{"name": "dedicated=databases"}}
+	// +optional
+	Tolerations []Allowed `json:"tolerations,omitempty"`
 }
 
 // Allowed is one entry of a list.

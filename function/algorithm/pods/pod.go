@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/placement"
 )
 
 // Names of volumes, and where shared memory is mounted.
@@ -104,39 +105,10 @@ func account(pod *applycorev1.PodSpecApplyConfiguration, in Inputs) {
 }
 
 func scheduling(pod *applycorev1.PodSpecApplyConfiguration, in Inputs) {
-	sc := in.Spec.Pod
-	for label, value := range sc.NodeSelector {
-		pod.WithNodeSelector(map[string]string{label: string(value)})
-	}
-	for _, t := range slices.Concat(sc.Tolerations, gpuTolerations(in)) {
-		pod.WithTolerations(toleration(t))
-	}
+	placement.Apply(pod, &in.Spec.Pod.Scheduling, gpuTolerations(in)...)
 	if a := affinity(in); a != nil {
 		pod.WithAffinity(a)
 	}
-	if sc.RuntimeClassName != "" {
-		pod.WithRuntimeClassName(sc.RuntimeClassName)
-	}
-	if sc.PriorityClassName != "" {
-		pod.WithPriorityClassName(sc.PriorityClassName)
-	}
-}
-
-func toleration(t corev1.Toleration) *applycorev1.TolerationApplyConfiguration {
-	out := &applycorev1.TolerationApplyConfiguration{TolerationSeconds: t.TolerationSeconds}
-	if t.Key != "" {
-		out.WithKey(t.Key)
-	}
-	if t.Operator != "" {
-		out.WithOperator(t.Operator)
-	}
-	if t.Value != "" {
-		out.WithValue(t.Value)
-	}
-	if t.Effect != "" {
-		out.WithEffect(t.Effect)
-	}
-	return out
 }
 
 // affinity to nodes with the right GPU, and, with a volume that only one node can have, to the node that has it.

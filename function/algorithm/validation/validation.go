@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -20,6 +19,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm/pods"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/placement"
 )
 
 var spec = field.NewPath("spec")
@@ -149,30 +149,14 @@ func gateway(s v1alpha1.AlgorithmSpec) field.ErrorList {
 			"or ask the platform team to set algorithm.gateway")}
 }
 
-// labels are stricter in Kubernetes than in the schema, and so are tolerations.
+// labels are stricter in Kubernetes than in the schema.
 func labels(s v1alpha1.AlgorithmSpec) field.ErrorList {
-	var errs field.ErrorList
-	at := spec.Child("pod", "nodeSelector")
-	for _, key := range slices.Sorted(maps.Keys(s.Pod.NodeSelector)) {
-		errs = append(errs, metav1validation.ValidateLabelName(key, at)...)
-	}
+	errs := placement.Check(spec.Child("pod"), &s.Pod.Scheduling)
 	if s.Access != nil {
 		for i, c := range s.Access.From {
 			for _, key := range slices.Sorted(maps.Keys(c.PodLabels)) {
 				errs = append(errs, metav1validation.ValidateLabelName(key, spec.Child("access", "from").Index(i).Child("podLabels"))...)
 			}
-		}
-	}
-	for i, t := range s.Pod.Tolerations {
-		at := spec.Child("pod", "tolerations").Index(i)
-		if t.Operator != "" && t.Operator != corev1.TolerationOpEqual && t.Operator != corev1.TolerationOpExists {
-			errs = append(errs, field.Invalid(at.Child("operator"), string(t.Operator), "must be Exists or Equal"))
-		}
-		if t.Key != "" {
-			errs = append(errs, metav1validation.ValidateLabelName(t.Key, at.Child("key"))...)
-		}
-		for _, remedy := range validation.IsValidLabelValue(t.Value) {
-			errs = append(errs, field.Invalid(at.Child("value"), t.Value, remedy))
 		}
 	}
 	return errs

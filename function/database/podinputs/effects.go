@@ -186,6 +186,8 @@ var plainFields = map[string]string{
 	inputSpread:      "spec.availability.spread",
 	inputExporter:    "spec.monitoring.enabled",
 	inputPullSecrets: "spec.imagePullSecrets",
+	inputScheduling:  "spec.scheduling",
+	inputPod:         "spec.pod",
 }
 
 // reloads are effects of another coordination of the members, which take effect at once.

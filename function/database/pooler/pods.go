@@ -18,6 +18,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/network"
 	"github.com/capstan-dev/capstan/function/database/objects"
 	"github.com/capstan-dev/capstan/function/database/pods"
+	"github.com/capstan-dev/capstan/function/placement"
 )
 
 const containerPooler = "pooler"
@@ -40,6 +41,9 @@ func poolerRevision(s *facts.Cluster) string {
 	}
 	if len(s.Spec.ImagePullSecrets) > 0 {
 		e["pullSecrets"] = s.PullSecrets()
+	}
+	if !placement.IsEmpty(s.Spec.Scheduling) {
+		e["scheduling"] = s.Spec.Scheduling
 	}
 	return encoding.Hash(e)
 }
