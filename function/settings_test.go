@@ -187,6 +187,16 @@ func TestSettingsOfAlgorithm(t *testing.T) {
 			req:      request(environment(fields("companionImage", ""))),
 			mistakes: `EnvironmentConfig "capstan": algorithm.companionImage: cannot use "": must name an image, without white space`,
 		},
+		"ModelImages": {
+			reason: "Nodes that mount no images should be possible.",
+			req:    request(environment(fields("modelImages", "InitContainer"))),
+			want:   func(a *v1alpha1.AlgorithmSettings) { a.ModelImages = apisv1alpha1.DeliverInitContainer },
+		},
+		"ModelImagesOtherwise": {
+			reason:   "There is no third way.",
+			req:      request(environment(fields("modelImages", "Copy"))),
+			mistakes: `EnvironmentConfig "capstan": algorithm.modelImages: cannot use "Copy": must be ImageVolume or InitContainer`,
+		},
 		"Gateway": {
 			reason: "Its fields may come from several sources.",
 			req: request(

@@ -28,7 +28,7 @@ import (
 // serviceAccount without rights and without a token, so that what a right is given to some day is this Algorithm and not the
 // default account of the namespace.
 func serviceAccount(d *compose.Draft, p *pass) {
-	if p.spec.ServiceAccountName == "" {
+	if p.spec.Pod.ServiceAccountName == "" {
 		d.Require(names.ServiceAccount, applycorev1.ServiceAccount(p.Name, p.Namespace).
 			WithLabels(p.Labels()).
 			WithAutomountServiceAccountToken(false))
@@ -54,8 +54,8 @@ func config(d *compose.Draft, p *pass) {
 
 // deviceClaim is the template of the claims of the replicas, which cannot change: it is named by its content, like the config.
 func deviceClaim(d *compose.Draft, p *pass) {
-	r := p.spec.Resources
-	if r.DeviceClass == "" {
+	r := p.spec.Resources.DeviceRequest
+	if r == nil {
 		return
 	}
 	hash := pods.DevicesHash(r)
@@ -97,7 +97,7 @@ func deployment(d *compose.Draft, p *pass, r rollout.Run) {
 	spec.Replicas = r.Size
 	// The first pods wait for the ServiceAccount. Crossplane applies objects in no order, and a Deployment whose pods were
 	// refused once for lack of it keeps reporting so, even if another cause refuses them later.
-	if p.spec.ServiceAccountName == "" && p.Observed[names.ServiceAccount] == nil && slot.Total == 0 {
+	if p.spec.Pod.ServiceAccountName == "" && p.Observed[names.ServiceAccount] == nil && slot.Total == 0 {
 		spec.WithPaused(true)
 	}
 	metadata := applymetav1.ObjectMeta().WithName(p.OfSlot(r.Slot)).WithNamespace(p.Namespace).WithLabels(p.SlotLabels(r.Slot)).
@@ -121,8 +121,8 @@ func deployment(d *compose.Draft, p *pass, r rollout.Run) {
 
 // refused reports whether something that pods of the target need to start is left out.
 func (p *pass) refused(d *compose.Draft) bool {
-	account := p.spec.ServiceAccountName == "" && d.LeavesOut(names.ServiceAccount)
-	claim := p.spec.Resources.DeviceClass != "" && d.LeavesOut(names.ClaimPrefix+pods.DevicesHash(p.spec.Resources))
+	account := p.spec.Pod.ServiceAccountName == "" && d.LeavesOut(names.ServiceAccount)
+	claim := p.spec.Resources.DeviceRequest != nil && d.LeavesOut(names.ClaimPrefix+pods.DevicesHash(p.spec.Resources.DeviceRequest))
 	return account || claim || p.spec.Config != nil && d.LeavesOut(names.ConfigPrefix+pods.ConfigHash(p.spec.Config))
 }
 

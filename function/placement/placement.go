@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package placement puts pods on nodes as spec.scheduling says, the same for every kind that has the block.
+// Package placement puts pods on nodes as spec.scheduling of a Database and spec.pod of an Algorithm say, with the same fields.
 package placement
 
 import (

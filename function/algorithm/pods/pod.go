@@ -54,7 +54,7 @@ func (in Inputs) Template() *applycorev1.PodTemplateSpecApplyConfiguration {
 	security := applycorev1.PodSecurityContext().
 		WithRunAsNonRoot(true).
 		WithSeccompProfile(applycorev1.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
-	security.RunAsUser = in.Spec.RunAsUser
+	security.RunAsUser = in.Spec.Pod.SecurityContext.RunAsUser
 	// A claim would belong to root, and what fills it is not.
 	if m := in.Spec.Model; m != nil && m.Cache != nil {
 		security.WithFSGroup(cacheGroup).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
@@ -70,7 +70,7 @@ func (in Inputs) Template() *applycorev1.PodTemplateSpecApplyConfiguration {
 	for _, name := range pullSecrets(in) {
 		pod.WithImagePullSecrets(applycorev1.LocalObjectReference().WithName(name))
 	}
-	if r := in.Spec.Resources; r.DeviceClass != "" {
+	if r := in.Spec.Resources.DeviceRequest; r != nil {
 		pod.WithResourceClaims(applycorev1.PodResourceClaim().
 			WithName(devices).
 			WithResourceClaimTemplateName(in.DeviceClaim(DevicesHash(r))))
@@ -85,8 +85,8 @@ func (in Inputs) Template() *applycorev1.PodTemplateSpecApplyConfiguration {
 
 // pullSecrets open private registries. A node mounts an image with the same ones that it runs images with.
 func pullSecrets(in Inputs) []string {
-	names := make([]string, 0, len(in.Spec.ImagePullSecrets)+1)
-	for _, ref := range in.Spec.ImagePullSecrets {
+	names := make([]string, 0, len(in.Spec.Pod.ImagePullSecrets)+1)
+	for _, ref := range in.Spec.Pod.ImagePullSecrets {
 		names = append(names, ref.Name)
 	}
 	if MountsImage(in.Spec.Model) && in.Spec.Model.Credentials != "" && !slices.Contains(names, in.Spec.Model.Credentials) {
@@ -97,15 +97,15 @@ func pullSecrets(in Inputs) []string {
 
 // account that pods run under. An own one decides by itself about its token.
 func account(pod *applycorev1.PodSpecApplyConfiguration, in Inputs) {
-	if in.Spec.ServiceAccountName != "" {
-		pod.WithServiceAccountName(in.Spec.ServiceAccountName)
+	if in.Spec.Pod.ServiceAccountName != "" {
+		pod.WithServiceAccountName(in.Spec.Pod.ServiceAccountName)
 		return
 	}
 	pod.WithServiceAccountName(in.Name).WithAutomountServiceAccountToken(false)
 }
 
 func scheduling(pod *applycorev1.PodSpecApplyConfiguration, in Inputs) {
-	placement.Apply(pod, in.Spec.Scheduling, gpuTolerations(in)...)
+	placement.Apply(pod, &in.Spec.Pod.Scheduling, gpuTolerations(in)...)
 	if a := affinity(in); a != nil {
 		pod.WithAffinity(a)
 	}
@@ -129,7 +129,7 @@ func affinity(in Inputs) *applycorev1.AffinityApplyConfiguration {
 // onOneNode reports whether all replicas share a volume that only one node can have.
 func (in Inputs) onOneNode() bool {
 	m := in.Spec.Model
-	return m != nil && m.Cache != nil && m.Cache.AccessMode == corev1.ReadWriteOnce
+	return m != nil && m.Cache != nil && slices.Contains(m.Cache.AccessModes, corev1.ReadWriteOnce)
 }
 
 // spread replicas over nodes, and over zones as strictly as asked. Each revision is spread by itself, since the pods it replaces
@@ -179,10 +179,8 @@ func volumes(in Inputs) []*applycorev1.VolumeApplyConfiguration {
 // of the fingerprints of Secrets, which says nothing about what is in them, and the body of the requests that warm a replica up.
 func annotations(in Inputs) map[string]string {
 	m := map[string]string{}
-	if o := in.Spec.Pod; o != nil {
-		for key, value := range o.Annotations {
-			m[key] = string(value)
-		}
+	for key, value := range in.Spec.PodMetadata.Annotations {
+		m[key] = string(value)
 	}
 	if in.Revision != "" {
 		m[names.AnnotationRevision] = in.Revision

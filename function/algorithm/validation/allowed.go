@@ -27,7 +27,7 @@ func Allowed(namespace string, s v1alpha1.AlgorithmSpec, settings inputv1alpha1.
 	list := func(name string, entries []inputv1alpha1.Allowed) allow.List {
 		return allow.List{Setting: setting + "." + name, Namespace: namespace, Entries: entries}
 	}
-	may := settings.Allowed
+	may, pod := settings.Allowed, spec.Child("pod")
 	if r := s.Route; r != nil {
 		refuse(spec.Child("route", "host"), r.Host, list("hosts", may.Hosts).Host(r.Host))
 		if r.Gateway != nil {
@@ -39,11 +39,11 @@ func Allowed(namespace string, s v1alpha1.AlgorithmSpec, settings inputv1alpha1.
 			refuse(spec.Child("route", "gateway"), name, gateways.Name(name))
 		}
 	}
-	if account := s.ServiceAccountName; account != "" {
-		refuse(spec.Child("serviceAccountName"), account, list("serviceAccounts", may.ServiceAccounts).Name(account))
+	if account := s.Pod.ServiceAccountName; account != "" {
+		refuse(pod.Child("serviceAccountName"), account, list("serviceAccounts", may.ServiceAccounts).Name(account))
 	}
 	lists := placement.Lists{Setting: setting, Namespace: namespace, PriorityClasses: may.PriorityClasses, Tolerations: may.Tolerations}
-	return append(errs, lists.Allowed(spec.Child("scheduling"), s.Scheduling)...)
+	return append(errs, lists.Allowed(pod, &s.Pod.Scheduling)...)
 }
 
 // gatewayOf an Algorithm as namespace/name.
