@@ -122,21 +122,21 @@ type DatabaseSpec struct {
 	// +optional
 	Availability *DatabaseAvailability `json:"availability,omitempty"`
 
-	// Scheduling restricts the nodes that the Database's pods can run on: members, poolers, the host of a backup volume
+	// Pod restricts the nodes that the Database's pods can run on: members, poolers, the host of a backup volume
 	// and Jobs. A change restarts the members one by one. A member whose volume is bound to a node or zone can run only
 	// there. A member leaves a lost node after 30 seconds also with a longer toleration. Default: every node without
 	// taints.
 	//
 	// +kubebuilder:example={"nodeSelector":{"example.org/pool":"databases"},"tolerations":{{"key":"dedicated","value":"databases","effect":"NoSchedule"}}}
 	// +optional
-	Scheduling *Scheduling `json:"scheduling,omitempty"`
+	Pod *DatabasePod `json:"pod,omitempty"`
 
-	// Pod holds labels and annotations of the members' pods, for instance for a service mesh or cost reports. A change
+	// PodMetadata are labels and annotations of the members' pods, for instance for a service mesh or cost reports. A change
 	// restarts the members one by one. Default: only those that Capstan sets.
 	//
 	// +kubebuilder:example={"labels":{"example.org/team":"orders"}}
 	// +optional
-	Pod *DatabasePod `json:"pod,omitempty"`
+	PodMetadata *DatabasePodMetadata `json:"podMetadata,omitempty"`
 
 	// Databases in the server. A database that is removed from the list is not dropped. Default: one with the name of
 	// this Database, with _ instead of -.
@@ -309,8 +309,13 @@ type DatabaseResources struct {
 	Memory *resource.Quantity `json:"memory,omitempty"`
 }
 
-// DatabasePod holds labels and annotations of the members' pods.
+// DatabasePod is a part of the PodSpec of core/v1.
 type DatabasePod struct {
+	Scheduling `json:",inline"`
+}
+
+// DatabasePodMetadata are labels and annotations of the members' pods.
+type DatabasePodMetadata struct {
 	// Labels of the pods, beside those that Capstan sets.
 	//
 	// +kubebuilder:validation:MaxProperties=32

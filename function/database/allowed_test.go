@@ -34,12 +34,12 @@ func TestBeyondThePlatform(t *testing.T) {
 			[]string{"spec.expose.hostname", `"login.example.org"`, "*.shop.db.example.org", "database.allowed.hostnames"},
 		},
 		"Priority": {
-			"Who runs before others is the platform's to say.", start + `, scheduling: {priorityClassName: system-node-critical}}`,
-			[]string{"spec.scheduling.priorityClassName", `"system-node-critical"`, "databases", "database.allowed.priorityClasses"},
+			"Who runs before others is the platform's to say.", start + `, pod: {priorityClassName: system-node-critical}}`,
+			[]string{"spec.pod.priorityClassName", `"system-node-critical"`, "databases", "database.allowed.priorityClasses"},
 		},
 		"Toleration": {
-			"Nodes for others stay theirs.", start + `, scheduling: {tolerations: [{operator: Exists}]}}`,
-			[]string{"spec.scheduling.tolerations[0]", `"*"`, "dedicated=databases", "database.allowed.tolerations"},
+			"Nodes for others stay theirs.", start + `, pod: {tolerations: [{operator: Exists}]}}`,
+			[]string{"spec.pod.tolerations[0]", `"*"`, "dedicated=databases", "database.allowed.tolerations"},
 		},
 		"Issuer": {
 			"An issuer of the platform is not for everybody.", start + `, tls: {issuerRef: {kind: ClusterIssuer, name: vault}}}`,

@@ -46,15 +46,15 @@ func TestChange(t *testing.T) {
 		},
 		"Scheduling": {
 			reason: "Other nodes need other pods.",
-			spec:   `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, scheduling: {nodeSelector: {example.org/pool: databases}}, pod: {labels: {example.org/team: orders}}`,
+			spec:   `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, pod: {nodeSelector: {example.org/pool: databases}}, podMetadata: {labels: {example.org/team: orders}}`,
 			effects: []v1alpha1.ChangeEffect{
-				effect("spec.pod", v1alpha1.EffectRestart, v1alpha1.ChangedBySpec), effect("spec.scheduling", v1alpha1.EffectRestart, v1alpha1.ChangedBySpec),
+				effect("spec.pod", v1alpha1.EffectRestart, v1alpha1.ChangedBySpec), effect("spec.podMetadata", v1alpha1.EffectRestart, v1alpha1.ChangedBySpec),
 			},
 			order: all,
 		},
 		"Anywhere": {
 			reason: "An empty block means what its absence means.",
-			spec:   `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, scheduling: {nodeSelector: {}}, pod: {labels: {}}`,
+			spec:   `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, pod: {nodeSelector: {}}, podMetadata: {labels: {}}`,
 		},
 		"Plan": {
 			reason: "Another plan is the spec's doing.",

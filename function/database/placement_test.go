@@ -12,11 +12,11 @@ import (
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
-// TestPlacement puts every pod of a Database where spec.scheduling says, also what runs beside the members.
+// TestPlacement puts every pod of a Database where spec.pod says, also what runs beside the members.
 func TestPlacement(t *testing.T) {
 	w := running(t, `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, pooler: {}, backup: {to: {volume: {size: 20Gi}}, schedule: "0 1 * * *"},
-		scheduling: {nodeSelector: {example.org/pool: databases}, tolerations: [{key: dedicated, value: databases, effect: NoSchedule}], priorityClassName: databases},
-		pod: {labels: {example.org/team: orders}, annotations: {example.org/contact: orders team}}}`)
+		pod: {nodeSelector: {example.org/pool: databases}, tolerations: [{key: dedicated, value: databases, effect: NoSchedule}], priorityClassName: databases},
+		podMetadata: {labels: {example.org/team: orders}, annotations: {example.org/contact: orders team}}}`)
 	p := w.plan()
 	for name, tc := range map[string]struct {
 		reason string

@@ -71,7 +71,7 @@ type AllowedToDatabases struct {
 	// +optional
 	Issuers []Allowed `json:"issuers,omitempty"`
 
-	// PriorityClasses that spec.scheduling.priorityClassName can be. Default: every class.
+	// PriorityClasses that spec.pod.priorityClassName can be. Default: every class.
 	//
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=atomic
@@ -79,7 +79,7 @@ type AllowedToDatabases struct {
 	// +optional
 	PriorityClasses []Allowed `json:"priorityClasses,omitempty"`
 
-	// Tolerations that spec.scheduling.tolerations can have: the key of a taint for all its values, or key=value. *
+	// Tolerations that spec.pod.tolerations can have: the key of a taint for all its values, or key=value. *
 	// allows every toleration, also one without a key, which tolerates every taint. Default: every toleration.
 	//
 	// +kubebuilder:validation:MaxItems=256

@@ -35,7 +35,7 @@ func Topology(d *compose.Draft, s *decision.Decision) {
 		Switchover:    s.Switchover(),
 		RemoveSecrets: removable(s.Cluster),
 	})
-	if sc := s.Spec.Scheduling; sc != nil {
+	if sc := s.Scheduling(); sc != nil {
 		nodes := map[string]string{}
 		for key, value := range sc.NodeSelector {
 			nodes[key] = string(value)

@@ -186,8 +186,8 @@ var plainFields = map[string]string{
 	inputSpread:      "spec.availability.spread",
 	inputExporter:    "spec.monitoring.enabled",
 	inputPullSecrets: "spec.imagePullSecrets",
-	inputScheduling:  "spec.scheduling",
 	inputPod:         "spec.pod",
+	inputPodMetadata: "spec.podMetadata",
 }
 
 // reloads are effects of another coordination of the members, which take effect at once.

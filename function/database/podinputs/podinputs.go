@@ -32,8 +32,8 @@ const (
 	inputExporter    = "exporter"
 	inputServer      = "server"
 	inputPullSecrets = "pullSecrets"
-	inputScheduling  = "scheduling"
 	inputPod         = "pod"
+	inputPodMetadata = "podMetadata"
 )
 
 func podInputsOf(s *facts.Cluster) podInputs {
@@ -55,11 +55,11 @@ func podInputsOf(s *facts.Cluster) podInputs {
 	if len(s.Spec.ImagePullSecrets) > 0 {
 		e[inputPullSecrets] = s.PullSecrets()
 	}
-	if !placement.IsEmpty(s.Spec.Scheduling) {
-		e[inputScheduling] = s.Spec.Scheduling
+	if sc := s.Scheduling(); !placement.IsEmpty(sc) {
+		e[inputPod] = sc
 	}
-	if p := s.Spec.Pod; p != nil && len(p.Labels)+len(p.Annotations) > 0 {
-		e[inputPod] = p
+	if p := s.Spec.PodMetadata; p != nil && len(p.Labels)+len(p.Annotations) > 0 {
+		e[inputPodMetadata] = p
 	}
 	return e
 }

@@ -78,7 +78,7 @@ func ClaimSpec(s *facts.Cluster) *applycorev1.PersistentVolumeClaimSpecApplyConf
 // PodTemplate of a member. It satisfies the Pod Security Standard "restricted".
 func PodTemplate(s *facts.Cluster, letter, target string, again bool) *applycorev1.PodTemplateSpecApplyConfiguration {
 	labels, annotations := map[string]string{}, map[string]string{}
-	if p := s.Spec.Pod; p != nil {
+	if p := s.Spec.PodMetadata; p != nil {
 		for key, value := range p.Labels {
 			labels[key] = string(value)
 		}
@@ -202,7 +202,7 @@ func exporter(s *facts.Cluster) *applycorev1.ContainerApplyConfiguration {
 	return c
 }
 
-// HardenedPod has no token, its files are of the group of the server, and it runs where spec.scheduling says.
+// HardenedPod has no token, its files are of the group of the server, and it runs where spec.pod says.
 func HardenedPod(s *facts.Cluster) *applycorev1.PodSpecApplyConfiguration {
 	pod := applycorev1.PodSpec().
 		WithAutomountServiceAccountToken(false).
@@ -216,7 +216,7 @@ func HardenedPod(s *facts.Cluster) *applycorev1.PodSpecApplyConfiguration {
 	for _, name := range s.PullSecrets() {
 		pod.WithImagePullSecrets(applycorev1.LocalObjectReference().WithName(name))
 	}
-	placement.Apply(pod, s.Spec.Scheduling)
+	placement.Apply(pod, s.Scheduling())
 	return pod
 }
 

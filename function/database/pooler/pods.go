@@ -42,8 +42,8 @@ func poolerRevision(s *facts.Cluster) string {
 	if len(s.Spec.ImagePullSecrets) > 0 {
 		e["pullSecrets"] = s.PullSecrets()
 	}
-	if !placement.IsEmpty(s.Spec.Scheduling) {
-		e["scheduling"] = s.Spec.Scheduling
+	if sc := s.Scheduling(); !placement.IsEmpty(sc) {
+		e["pod"] = sc
 	}
 	return encoding.Hash(e)
 }

@@ -38,7 +38,7 @@ func checkAllowed(s *facts.Cluster) []check.Problem {
 	lists := placement.Lists{
 		Setting: setting, Namespace: s.Namespace, PriorityClasses: settings.Allowed.PriorityClasses, Tolerations: settings.Allowed.Tolerations,
 	}
-	return append(ps, check.Errors(lists.Allowed(scheduling, s.Spec.Scheduling))...)
+	return append(ps, check.Errors(lists.Allowed(pod, s.Scheduling()))...)
 }
 
 // issuer as kind/name.

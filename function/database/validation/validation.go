@@ -121,14 +121,14 @@ func checkNetwork(s *facts.Cluster) []check.Problem {
 	return ps
 }
 
-// scheduling is the path of the block in the spec.
-var scheduling = field.NewPath("spec", "scheduling")
+// pod is the path of the block in the spec.
+var pod = field.NewPath("spec", "pod")
 
 // checkPods of members, by rules of Kubernetes that the schema does not have.
 func checkPods(s *facts.Cluster) []check.Problem {
-	errs := placement.Check(scheduling, s.Spec.Scheduling)
-	if p := s.Spec.Pod; p != nil {
-		at := field.NewPath("spec", "pod")
+	errs := placement.Check(pod, s.Scheduling())
+	if p := s.Spec.PodMetadata; p != nil {
+		at := field.NewPath("spec", "podMetadata")
 		for _, key := range compose.SortedKeys(p.Labels) {
 			errs = append(errs, metav1validation.ValidateLabelName(key, at.Child("labels"))...)
 		}
