@@ -7,7 +7,9 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,4 +111,85 @@ func TestNetworkPolicy(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPodsOfCapstanAreClosed connects with the pods of the function and the provider from everywhere. All rules are on the side of what is
+// reached, but for egress.
+func TestPodsOfCapstanAreClosed(t *testing.T) {
+	stranger := namespace(t)
+	function, provider := runtimePods(t, "pkg.crossplane.io/function"), runtimePods(t, "pkg.crossplane.io/provider")
+	if len(function) == 0 || len(provider) == 0 {
+		t.Fatal("no pods of the function and the provider")
+	}
+	calls := func(p corev1.Pod) string { return "echo | timeout 5 nc " + p.Status.PodIP + " 9443" }
+	metrics := func(p corev1.Pod) string { return "timeout 5 wget -q -O - http://" + p.Status.PodIP + ":8080/metrics" }
+	// The address of the API server's Service is in the environment of every pod. Policies hold for a new pod only a moment after its start.
+	const apiserver = "sleep 10; echo | timeout 5 nc $KUBERNETES_SERVICE_HOST $KUBERNETES_SERVICE_PORT"
+	crossplane := map[string]string{"app": "crossplane"}
+
+	cases := map[string]struct {
+		reason  string
+		ns      string
+		labels  map[string]string
+		command string
+		want    bool
+	}{
+		"CrossplaneCalls": {
+			reason: "Crossplane calls the function.",
+			ns:     system, labels: crossplane, command: calls(function[0]), want: true,
+		},
+		"NeighbourCalls": {
+			reason: "Another provider has a certificate of the same authority, and no business with the function.",
+			ns:     system, command: calls(function[0]),
+		},
+		"StrangerCalls": {
+			reason: "Nor has a pod of a tenant, with Crossplane's labels or without.",
+			ns:     stranger, labels: crossplane, command: calls(function[0]),
+		},
+		"CrossplaneReadsMetrics": {
+			reason: "The right to call does not open other ports.",
+			ns:     system, labels: crossplane, command: metrics(function[0]),
+		},
+		"StrangerReadsMetricsOfTheFunction": {
+			reason: "Metrics are for Prometheus.",
+			ns:     stranger, command: metrics(function[0]),
+		},
+		"StrangerReadsMetricsOfTheProvider": {
+			reason: "They name the Databases of all namespaces.",
+			ns:     stranger, command: metrics(provider[0]),
+		},
+		"PrometheusReadsMetricsOfTheFunction": {
+			reason: "The namespace that platform.yaml names may read them.",
+			ns:     "monitoring", command: metrics(function[0]), want: true,
+		},
+		"PrometheusReadsMetricsOfTheProvider": {
+			reason: "The namespace that platform.yaml names may read them.",
+			ns:     "monitoring", command: metrics(provider[0]), want: true,
+		},
+		"FunctionConnects": {
+			reason: "The function connects with nobody: a pod with its label cannot reach even the API server.",
+			ns:     system, labels: map[string]string{"pkg.crossplane.io/function": functionName}, command: apiserver,
+		},
+		"OthersConnect": {
+			reason: "A pod without that label can: it is the policy that refuses.",
+			ns:     system, command: apiserver, want: true,
+		},
+	}
+	for _, name := range slices.Sorted(maps.Keys(cases)) {
+		tc := cases[name]
+		t.Run(name, func(t *testing.T) {
+			p := caller(t, tc.ns, "closed-"+strings.ToLower(name), tc.command, func(p *corev1.Pod) { p.Labels = tc.labels })
+			t.Cleanup(func() {
+				if err := kube.Delete(context.Background(), p); err != nil {
+					t.Errorf("cannot delete the pod %s: %v", p.Name, err)
+				}
+			})
+			if got := ends(t, p); got != tc.want {
+				t.Errorf("%s\ncommand %q succeeded: want %t, got %t", tc.reason, tc.command, tc.want, got)
+			}
+		})
+	}
+
+	// The real Crossplane, through the same policies.
+	create(t, algorithm(stranger, "reco"))
 }
