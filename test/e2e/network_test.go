@@ -7,9 +7,7 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -121,10 +119,19 @@ func TestPodsOfCapstanAreClosed(t *testing.T) {
 	if len(function) == 0 || len(provider) == 0 {
 		t.Fatal("no pods of the function and the provider")
 	}
-	calls := func(p corev1.Pod) string { return "echo | timeout 5 nc " + p.Status.PodIP + " 9443" }
+	// A handshake of TLS that is none, which a server answers with an alert.
+	answers := func(address string) string {
+		return `test $(printf '\026\003\001\000\004\001\000\000\000' | timeout 5 nc ` + address + " | wc -c) -gt 0"
+	}
+	calls := func(p corev1.Pod) string { return answers(p.Status.PodIP + " 9443") }
 	metrics := func(p corev1.Pod) string { return "timeout 5 wget -q -O - http://" + p.Status.PodIP + ":8080/metrics" }
-	// The address of the API server's Service is in the environment of every pod. Policies hold for a new pod only a moment after its start.
-	const apiserver = "sleep 10; echo | timeout 5 nc $KUBERNETES_SERVICE_HOST $KUBERNETES_SERVICE_PORT"
+	// Policies hold for a new pod only a moment after its start: what they admit is tried again, and what they refuse is tried late.
+	again := func(command string) string {
+		return "for i in 1 2 3 4 5 6 7 8 9 10; do " + command + " && exit 0; sleep 1; done; exit 1"
+	}
+	late := func(command string) string { return "sleep 10; " + command }
+	// The address of the API server's Service is in the environment of every pod.
+	apiserver := answers("$KUBERNETES_SERVICE_HOST $KUBERNETES_SERVICE_PORT")
 	crossplane := map[string]string{"app": "crossplane"}
 
 	cases := map[string]struct {
@@ -136,7 +143,7 @@ func TestPodsOfCapstanAreClosed(t *testing.T) {
 	}{
 		"CrossplaneCalls": {
 			reason: "Crossplane calls the function.",
-			ns:     system, labels: crossplane, command: calls(function[0]), want: true,
+			ns:     system, labels: crossplane, command: again(calls(function[0])), want: true,
 		},
 		"NeighbourCalls": {
 			reason: "Another provider has a certificate of the same authority, and no business with the function.",
@@ -144,11 +151,11 @@ func TestPodsOfCapstanAreClosed(t *testing.T) {
 		},
 		"StrangerCalls": {
 			reason: "Nor has a pod of a tenant, with Crossplane's labels or without.",
-			ns:     stranger, labels: crossplane, command: calls(function[0]),
+			ns:     stranger, labels: crossplane, command: late(calls(function[0])),
 		},
 		"CrossplaneReadsMetrics": {
 			reason: "The right to call does not open other ports.",
-			ns:     system, labels: crossplane, command: metrics(function[0]),
+			ns:     system, labels: crossplane, command: late(metrics(function[0])),
 		},
 		"StrangerReadsMetricsOfTheFunction": {
 			reason: "Metrics are for Prometheus.",
@@ -160,35 +167,37 @@ func TestPodsOfCapstanAreClosed(t *testing.T) {
 		},
 		"PrometheusReadsMetricsOfTheFunction": {
 			reason: "The namespace that platform.yaml names may read them.",
-			ns:     "monitoring", command: metrics(function[0]), want: true,
+			ns:     "monitoring", command: again(metrics(function[0])), want: true,
 		},
 		"PrometheusReadsMetricsOfTheProvider": {
 			reason: "The namespace that platform.yaml names may read them.",
-			ns:     "monitoring", command: metrics(provider[0]), want: true,
+			ns:     "monitoring", command: again(metrics(provider[0])), want: true,
 		},
 		"FunctionConnects": {
 			reason: "The function connects with nobody: a pod with its label cannot reach even the API server.",
-			ns:     system, labels: map[string]string{"pkg.crossplane.io/function": functionName}, command: apiserver,
+			ns:     system, labels: map[string]string{"pkg.crossplane.io/function": functionName}, command: late(apiserver),
 		},
 		"OthersConnect": {
 			reason: "A pod without that label can: it is the policy that refuses.",
-			ns:     system, command: apiserver, want: true,
+			ns:     system, command: late(apiserver), want: true,
 		},
 	}
-	for _, name := range slices.Sorted(maps.Keys(cases)) {
-		tc := cases[name]
-		t.Run(name, func(t *testing.T) {
-			p := caller(t, tc.ns, "closed-"+strings.ToLower(name), tc.command, func(p *corev1.Pod) { p.Labels = tc.labels })
-			t.Cleanup(func() {
-				if err := kube.Delete(context.Background(), p); err != nil {
-					t.Errorf("cannot delete the pod %s: %v", p.Name, err)
+	t.Run("From", func(t *testing.T) {
+		for name, tc := range cases {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				p := caller(t, tc.ns, "closed-"+strings.ToLower(name), tc.command, func(p *corev1.Pod) { p.Labels = tc.labels })
+				t.Cleanup(func() {
+					if err := kube.Delete(context.Background(), p); err != nil {
+						t.Errorf("cannot delete the pod %s: %v", p.Name, err)
+					}
+				})
+				if got := ends(t, p); got != tc.want {
+					t.Errorf("%s\ncommand %q succeeded: want %t, got %t", tc.reason, tc.command, tc.want, got)
 				}
 			})
-			if got := ends(t, p); got != tc.want {
-				t.Errorf("%s\ncommand %q succeeded: want %t, got %t", tc.reason, tc.command, tc.want, got)
-			}
-		})
-	}
+		}
+	})
 
 	// The real Crossplane, through the same policies.
 	create(t, algorithm(stranger, "reco"))
