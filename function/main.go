@@ -26,9 +26,10 @@ var version = "dev"
 type cli struct {
 	Debug bool `help:"Log every call, not only those that fail." short:"d"`
 
-	Address     string `default:":9443"                                                     help:"Address that Crossplane calls."`
-	TLSCertsDir string `env:"TLS_SERVER_CERTS_DIR"                                          help:"Folder with tls.crt, tls.key, and the ca.crt of clients."`
-	Insecure    bool   `help:"Serve without certificates, to anybody. For local runs only."`
+	Address     string   `default:":9443"                                                     help:"Address that Crossplane calls."`
+	TLSCertsDir string   `env:"TLS_SERVER_CERTS_DIR"                                          help:"Folder with tls.crt, tls.key, and the ca.crt of clients."`
+	TLSClients  []string `default:"crossplane.crossplane-system"                              help:"Names in the certificates of clients that may call. Crossplane's is its ServiceAccount, a dot, and its namespace."`
+	Insecure    bool     `help:"Serve without certificates, to anybody. For local runs only."`
 
 	HealthAddress  string `default:":8081" help:"Address of /livez and /readyz. Empty for none."`
 	MetricsAddress string `default:":8080" help:"Address of /metrics. Empty for none."`
@@ -56,6 +57,7 @@ func (c *cli) Run() error {
 		Kinds:          names,
 		Address:        c.Address,
 		CertsDir:       c.TLSCertsDir,
+		Clients:        c.TLSClients,
 		Insecure:       c.Insecure,
 		HealthAddress:  c.HealthAddress,
 		MetricsAddress: c.MetricsAddress,
