@@ -3,20 +3,18 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"syscall"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
-	"sigs.k8s.io/yaml"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/compose/composetest"
 	"github.com/capstan-dev/capstan/function/edge"
 )
 
@@ -24,7 +22,7 @@ import (
 // to return what it desires unchanged. Beside the time on the clock it reports that of the processors, of the garbage collector's
 // work, too.
 func BenchmarkRun(b *testing.B) {
-	capstan := &Function{kinds: kinds(), clock: func() time.Time { return now }}
+	capstan := newFunction(kinds(), func() time.Time { return now })
 	fifty := function(deployments(50))
 	cases := map[string]struct {
 		f   *Function
@@ -84,43 +82,24 @@ func processors(b *testing.B) time.Duration {
 }
 
 // threeMembers of the Database of examples/database/basic, with what the example has observed.
-func threeMembers(b *testing.B, f *Function) *fnv1.RunFunctionRequest {
-	b.Helper()
-	const example = "../examples/database/basic/"
-	xr := documents(b, example+"xr.yaml")[0]
-	xr["metadata"].(map[string]any)["uid"] = "5d0c1f8e-8a3f-4d51-9d4f-0d6f1f0f7c12"
-	seen := map[string]*fnv1.Resource{}
-	for _, o := range documents(b, example+"observed/objects.yaml") {
-		seen[compose.Text(o, "metadata", "annotations", "crossplane.io/composition-resource-name")] = resourceOf(o)
+func threeMembers(tb testing.TB, f *Function) *fnv1.RunFunctionRequest {
+	tb.Helper()
+	all, err := composetest.Examples("../examples/database")
+	if err != nil {
+		tb.Fatal(err)
 	}
-	req := basic()
-	req.Observed.Composite, req.Observed.Resources = resourceOf(xr), seen
-	next := settled(b, f, req)
+	example := all["basic"]
+	example.XR["metadata"].(map[string]any)["uid"] = "5d0c1f8e-8a3f-4d51-9d4f-0d6f1f0f7c12"
+	req := requestOf(example)
+	seen := req.GetObserved().GetResources()
+	next := settled(tb, f, req)
 	for name, o := range seen {
 		next.Observed.Resources[name].Resource.Fields["status"] = o.GetResource().GetFields()["status"]
 	}
-	if n := len(run(b, f, next).GetDesired().GetResources()); n < 15 {
-		b.Fatalf("want all that three members are made of, got %d objects", n)
+	if n := len(run(tb, f, next).GetDesired().GetResources()); n < 15 {
+		tb.Fatalf("want all that three members are made of, got %d objects", n)
 	}
 	return next
-}
-
-// documents of a file of YAML.
-func documents(b *testing.B, file string) []map[string]any {
-	b.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		b.Fatal(err)
-	}
-	var all []map[string]any
-	for doc := range bytes.SplitSeq(raw, []byte("\n---\n")) {
-		var o map[string]any
-		if err := yaml.Unmarshal(doc, &o); err != nil {
-			b.Fatalf("cannot read %s: %v", file, err)
-		}
-		all = append(all, o)
-	}
-	return all
 }
 
 // deployments plans n Deployments, and looks at each that is observed.
@@ -176,5 +155,38 @@ func deployment(name string) map[string]any {
 				},
 			},
 		},
+	}
+}
+
+// TestAllocations holds what a call may allocate, because time is too uneven to be held by a test. Each bound is a quarter above what
+// it takes. What raises one far is mostly an object that is decoded whole, or twice.
+func TestAllocations(t *testing.T) {
+	capstan := newFunction(kinds(), func() time.Time { return now })
+	fifty := function(deployments(50))
+	cases := map[string]struct {
+		f    *Function
+		req  *fnv1.RunFunctionRequest
+		most float64
+	}{
+		"Algorithm":     {f: capstan, req: settled(t, capstan, basic()), most: 2400},
+		"Database":      {f: capstan, req: threeMembers(t, capstan), most: 8000},
+		"50Deployments": {f: fifty, req: settled(t, fifty, basic()), most: 1100},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			raw := deterministic(t, tc.req)
+			got := testing.AllocsPerRun(20, func() {
+				req, err := edge.Receive(mem.BufferSlice{mem.SliceBuffer(raw)})
+				if err == nil {
+					_, err = tc.f.Run(t.Context(), req).Wire()
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			if got > tc.most {
+				t.Errorf("a call allocates %v times, and may %v times: see BenchmarkRun with -memprofile", got, tc.most)
+			}
+		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/edge"
+	"github.com/capstan-dev/capstan/function/memo"
 	"github.com/capstan-dev/capstan/function/server"
 )
 
@@ -32,7 +33,12 @@ const (
 type Function struct {
 	kinds map[schema.GroupKind]kind
 	clock func() time.Time
-	memo  memo
+	memo  *memo.Memo[remembered]
+}
+
+// newFunction for kinds, at the time of a clock.
+func newFunction(ks map[schema.GroupKind]kind, clock func() time.Time) *Function {
+	return &Function{kinds: ks, clock: clock, memo: memo.New[remembered](maxSettings)}
 }
 
 // Run never fails. A fatal result ends Crossplane's pass before anything is applied or deleted.
@@ -64,7 +70,7 @@ func (f *Function) run(req *edge.Request, k kind) (*edge.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings, settingsErr := f.memo.settingsOf(req)
+	settings, settingsErr := remember(f.memo, req)
 	from := settingsFrom(req)
 	if missed := compose.ComposedWith(req.Observed, k.remembers); from == "" && missed != "" {
 		settingsErr = errMissed(missed)

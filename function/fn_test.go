@@ -38,10 +38,8 @@ var now = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 // function with one planner, for Algorithms.
 func function(p compose.Planner) *Function {
-	return &Function{
-		kinds: map[schema.GroupKind]kind{algorithmKind: {plan: p, optional: kinds()[algorithmKind].optional}},
-		clock: func() time.Time { return now },
-	}
+	ks := map[schema.GroupKind]kind{algorithmKind: {plan: p, optional: kinds()[algorithmKind].optional}}
+	return newFunction(ks, func() time.Time { return now })
 }
 
 // plan that is always the same.
@@ -428,7 +426,7 @@ func TestKinds(t *testing.T) {
 }
 
 func TestDeterminism(t *testing.T) {
-	f := &Function{kinds: kinds(), clock: func() time.Time { return now }}
+	f := newFunction(kinds(), func() time.Time { return now })
 	req := settled(t, f, basic())
 	first := deterministic(t, run(t, f, req))
 	for range 20 {
@@ -438,12 +436,31 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
+// requestOf an example: what it has observed.
+func requestOf(e composetest.Example) *fnv1.RunFunctionRequest {
+	req := basic()
+	req.Observed.Composite, req.Observed.Resources = resourceOf(e.XR), map[string]*fnv1.Resource{}
+	for _, o := range e.Observed {
+		req.Observed.Resources[compose.Text(o, "metadata", "annotations", "crossplane.io/composition-resource-name")] = resourceOf(o)
+	}
+	return req
+}
+
 // FuzzRun looks for requests that make the function panic, or give two answers: bytes as they come from the wire, and over them
-// objects that are JSON. Objects that the stock codec decoded whole are to give the same answer.
+// objects that are JSON. Its seeds have the examples, whose answers are golden files. Objects that the stock codec decoded whole are to give the same answer.
 func FuzzRun(f *testing.F) {
-	fn := &Function{kinds: kinds(), clock: func() time.Time { return now }}
+	fn := newFunction(kinds(), func() time.Time { return now })
 	for _, req := range []*fnv1.RunFunctionRequest{{}, request(), basic(), settled(f, fn, basic())} {
 		f.Add(deterministic(f, req), "", "", "", "")
+	}
+	for _, kind := range []string{"algorithm", "database", "experiment"} {
+		examples, err := composetest.Examples("../examples/" + kind)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, e := range examples {
+			f.Add(deterministic(f, requestOf(e)), "", "", "", "")
+		}
 	}
 	f.Add(deterministic(f, basic()), `{"apiVersion":"capstan.dev/v1alpha1","kind":"Algorithm","spec":{"image":3}}`,
 		"deployment", `{"kind":"Deployment","status":{"replicas":1e99}}`, `{"algorithm":{"cpu":{"a":[]}}}`)

@@ -4,51 +4,38 @@ package main
 
 import (
 	"encoding/json"
-	"sync"
 
 	"github.com/capstan-dev/capstan/function/edge"
+	"github.com/capstan-dev/capstan/function/memo"
 	"github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
-// Bounds of a memo. An installation has one EnvironmentConfig and an input in each of a few Compositions.
-const (
-	maxMemories     = 16
-	maxMemoryLength = 64 << 10
-)
+// maxSettings that are remembered, in bytes of what they are read from. An installation has one EnvironmentConfig and an input in
+// each of a few Compositions.
+const maxSettings = 1 << 20
 
-// A memo of settings by all that they are read from, so that they are read and checked once and not in every call. The zero value is
-// one without memories.
-type memo struct {
-	mu    sync.Mutex
-	known map[string]memory
-}
-
-type memory struct {
+// A remembered reading of settings, and what is wrong with them.
+type remembered struct {
 	settings v1alpha1.Settings
 	err      error
 }
 
-// settingsOf the platform, as the function of that name. The result may be changed.
-func (m *memo) settingsOf(req *edge.Request) (v1alpha1.Settings, error) {
-	key, ok := sources(req)
-	if !ok {
+// remember the settings of the platform by all that they are read from, so that they are read and checked once and not in every
+// call. The result may be changed.
+func remember(m *memo.Memo[remembered], req *edge.Request) (v1alpha1.Settings, error) {
+	raw, err := sources(req)
+	if err != nil {
 		return settingsOf(req)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	found, ok := m.known[key]
-	if !ok {
-		found.settings, found.err = settingsOf(req)
-		if m.known == nil || len(m.known) >= maxMemories {
-			m.known = map[string]memory{}
-		}
-		m.known[key] = found
-	}
-	return *found.settings.DeepCopy(), found.err
+	r, _ := m.Of(raw, func() (r remembered, size int, err error) { //nolint:errcheck // There is none: what is wrong is remembered, too.
+		r.settings, r.err = settingsOf(req)
+		return r, len(raw), nil
+	})
+	return *r.settings.DeepCopy(), r.err
 }
 
-// sources of settings as text, in one order, unless they are too long to be remembered.
-func sources(req *edge.Request) (string, bool) {
+// sources of settings as text, in one order.
+func sources(req *edge.Request) ([]byte, error) {
 	all := make([]any, 1, 1+len(req.Required[requiredSettings]))
 	if req.Input != nil {
 		all[0] = req.Input.Map()
@@ -56,6 +43,5 @@ func sources(req *edge.Request) (string, bool) {
 	for _, item := range req.Required[requiredSettings] {
 		all = append(all, item.Field("data"))
 	}
-	raw, err := json.Marshal(all)
-	return string(raw), err == nil && len(raw) <= maxMemoryLength
+	return json.Marshal(all) //nolint:wrapcheck // What cannot be written is read without the memo.
 }

@@ -100,6 +100,7 @@ func defaults() *v1alpha1.Settings {
 			Prometheus:        &xpv2.ProviderConfigReference{Kind: kindClusterConfig, Name: "prometheus"},
 			MetricsNamespaces: []string{"monitoring"},
 			MLflow:            &xpv2.ProviderConfigReference{Kind: kindClusterConfig, Name: "mlflow"},
+			ModelImages:       apisv1alpha1.DeliverImageVolume,
 			Pod:               v1alpha1.AlgorithmPodSettings{Volumes: v1alpha1.UsualPodVolumes()},
 		},
 		Database: v1alpha1.DatabaseSettings{
@@ -232,6 +233,9 @@ func checkAlgorithm(a v1alpha1.AlgorithmSettings) error {
 		if errs := validation.IsDNS1123Label(name); name != "*" && len(errs) > 0 {
 			return fmt.Errorf("%q is neither * nor the name of a namespace: %s", name, because(errs))
 		}
+	}
+	if d := a.ModelImages; d != apisv1alpha1.DeliverImageVolume && d != apisv1alpha1.DeliverInitContainer {
+		return fmt.Errorf("must be %s or %s", apisv1alpha1.DeliverImageVolume, apisv1alpha1.DeliverInitContainer)
 	}
 	for _, kind := range a.Pod.Volumes {
 		if kinds := v1alpha1.PodVolumeKinds(); !slices.Contains(kinds, kind) {

@@ -19,6 +19,7 @@ import (
 	apisv1alpha1 "github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/edge"
+	"github.com/capstan-dev/capstan/function/memo"
 	"github.com/capstan-dev/capstan/input/v1alpha1"
 	"github.com/capstan-dev/capstan/internal/runbook"
 )
@@ -185,6 +186,16 @@ func TestSettingsOfAlgorithm(t *testing.T) {
 			reason:   "Models could not be fetched by no image.",
 			req:      request(environment(fields("companionImage", ""))),
 			mistakes: `EnvironmentConfig "capstan": algorithm.companionImage: cannot use "": must name an image, without white space`,
+		},
+		"ModelImages": {
+			reason: "Nodes that mount no images should be possible.",
+			req:    request(environment(fields("modelImages", "InitContainer"))),
+			want:   func(a *v1alpha1.AlgorithmSettings) { a.ModelImages = apisv1alpha1.DeliverInitContainer },
+		},
+		"ModelImagesOtherwise": {
+			reason:   "There is no third way.",
+			req:      request(environment(fields("modelImages", "Copy"))),
+			mistakes: `EnvironmentConfig "capstan": algorithm.modelImages: cannot use "Copy": must be ImageVolume or InitContainer`,
 		},
 		"Gateway": {
 			reason: "Its fields may come from several sources.",
@@ -460,24 +471,21 @@ func TestMemo(t *testing.T) {
 	reqs := []*fnv1.RunFunctionRequest{
 		request(), request(environment(nil)), request(input(nil)),
 		request(input(settingsFor(map[string]any{"cpu": "3"})), environment(settingsFor(map[string]any{"cpu": "fast"}))),
-		request(environment(settingsFor(map[string]any{"companionImage": strings.Repeat("x", maxMemoryLength)}))),
+		request(environment(settingsFor(map[string]any{"companionImage": strings.Repeat("x", maxSettings)}))),
 	}
-	for i := range maxMemories + 1 {
+	for i := range 20 {
 		reqs = append(reqs, request(environment(settingsFor(map[string]any{"cpu": i + 1}))))
 	}
-	m := &memo{}
+	m := memo.New[remembered](1 << 10)
 	for range 3 {
 		for i, req := range reqs {
 			want, wantErr := settingsOf(received(t, req))
-			got, err := m.settingsOf(received(t, req))
+			got, err := remember(m, received(t, req))
 			if diff := cmp.Diff(want, got); diff != "" || fmt.Sprint(err) != fmt.Sprint(wantErr) {
 				t.Errorf("request %d: want error %v, got %v: -want, +got:\n%s", i, wantErr, err, diff)
 			}
 			got.Algorithm.CPU.Add(*got.Algorithm.CPU)
 			got.Algorithm.MetricsNamespaces[0] = "changed"
-			if n := len(m.known); n > maxMemories {
-				t.Errorf("There should be at most %d memories, got %d", maxMemories, n)
-			}
 		}
 	}
 }
@@ -498,8 +506,8 @@ func BenchmarkSettings(b *testing.B) {
 			},
 		}),
 	))
-	m := &memo{}
-	for name, settings := range map[string]func(*edge.Request) (v1alpha1.Settings, error){"Read": settingsOf, "Remembered": m.settingsOf} {
+	m := memo.New[remembered](maxSettings)
+	for name, settings := range map[string]func(*edge.Request) (v1alpha1.Settings, error){"Read": settingsOf, "Remembered": func(req *edge.Request) (v1alpha1.Settings, error) { return remember(m, req) }} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -562,7 +570,7 @@ func TestSettingsAreMissed(t *testing.T) {
 		req.RequiredResources = map[string]*fnv1.Resources{requiredSettings: nil}
 		return req
 	}
-	f := &Function{kinds: kinds(), clock: func() time.Time { return now }}
+	f := newFunction(kinds(), func() time.Time { return now })
 	database := proto.CloneOf(basic())
 	database.Observed.Composite = resourceOf(map[string]any{
 		"apiVersion": "capstan.dev/v1alpha1", "kind": "Database",

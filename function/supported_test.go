@@ -115,7 +115,7 @@ func TestUnsupported(t *testing.T) {
 	for name, tc := range cases {
 		for kind, of := range map[string]func(*fnv1.RunFunctionRequest){"Algorithm": func(*fnv1.RunFunctionRequest) {}, "Database": ofDatabase} {
 			t.Run(name+kind, func(t *testing.T) {
-				fn := &Function{kinds: kinds(), clock: func() time.Time { return now }}
+				fn := newFunction(kinds(), func() time.Time { return now })
 				rsp := run(t, fn, request(append([]func(*fnv1.RunFunctionRequest){fromCluster, of}, tc.mods...)...))
 				asked, asks := rsp.GetRequirements().GetSchemas()[requiredPolicy]
 				got := want{Asks: asks}
@@ -139,7 +139,7 @@ func TestUnsupported(t *testing.T) {
 
 // TestUnsupportedKeeps shows that nothing is deleted and nothing is made where Capstan is not supported.
 func TestUnsupportedKeeps(t *testing.T) {
-	fn := &Function{kinds: kinds(), clock: func() time.Time { return now }}
+	fn := newFunction(kinds(), func() time.Time { return now })
 	rsp := run(t, fn, request(fromCluster, answered(nil), running))
 	var got []string
 	for name := range rsp.GetDesired().GetResources() {

@@ -60,4 +60,7 @@ type Report struct {
 	// RestorePoints that can be restored, the last ones, oldest first. The leader
 	// reports them.
 	RestorePoints []RestorePoint `json:"restorePoints,omitempty"`
+
+	// Reinitialize says what became of the last request to copy this member again.
+	Reinitialize ReinitializeReport `json:"reinitialize,omitzero"`
 }

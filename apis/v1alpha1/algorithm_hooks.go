@@ -116,7 +116,7 @@ const (
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type HookContainer struct {
-	// Image of the container. spec.imagePullSecrets are also for it.
+	// Image of the container. spec.pod.imagePullSecrets are also for it.
 	//
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[][a-zA-Z0-9._:/@+-]+$')",message="must be an image reference: letters, digits and any of . _ - / : @ +"

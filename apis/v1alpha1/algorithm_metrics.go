@@ -109,7 +109,6 @@ type MetricQueries struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.min) || has(self.max)",message="min, max: set at least one, otherwise nothing is checked"
 // +kubebuilder:validation:XValidation:rule="!has(self.min) || !has(self.max) || self.min <= self.max",fieldPath=".min",message="min must not be above max: lower min or raise max"
-// +kubebuilder:validation:XValidation:rule="!has(self.relativeTo) || !has(self.appliesTo) || self.appliesTo == 'Candidate'",fieldPath=".appliesTo",message="must be Candidate with relativeTo, because the live revision is what the candidate is compared with: remove appliesTo or relativeTo"
 type MetricCheck struct {
 	// Name of the check, which status, evidence and messages use.
 	//
@@ -139,27 +138,21 @@ type MetricCheck struct {
 	// +optional
 	Max *float64 `json:"max,omitempty"`
 
-	// AppliesTo is which revision has to pass: Live, the Candidate of spec.lifecycle, or Both. Default: Both, and
-	// Candidate with relativeTo.
+	// AppliesTo is the value that has to pass: of the revision that is Live, of the Candidate of spec.lifecycle, of Both,
+	// or the Ratio, which is the value of the candidate divided by the value of the live revision. Default: Both.
 	//
+	// +kubebuilder:default=Both
 	// +kubebuilder:example=Candidate
 	// +optional
 	AppliesTo CheckedRevision `json:"appliesTo,omitempty"`
-
-	// RelativeTo Baseline checks the value of a candidate divided by the value of the live revision. Default: the value
-	// itself.
-	//
-	// +kubebuilder:example=Baseline
-	// +optional
-	RelativeTo Baseline `json:"relativeTo,omitempty"`
 }
 
-// CheckedRevision is which revision has to pass a check.
+// CheckedRevision is the revision, or the ratio of both, that has to pass a check.
 //
-// +kubebuilder:validation:Enum=Live;Candidate;Both
+// +kubebuilder:validation:Enum=Live;Candidate;Both;Ratio
 type CheckedRevision string
 
-// Which revision has to pass a check.
+// Revisions that have to pass a check.
 const (
 	// CheckLive: the revision that clients reach.
 	CheckLive CheckedRevision = "Live"
@@ -167,12 +160,6 @@ const (
 	CheckCandidate CheckedRevision = "Candidate"
 	// CheckBoth of them.
 	CheckBoth CheckedRevision = "Both"
+	// CheckRatio: the value of the candidate divided by the value of the live revision over the same time.
+	CheckRatio CheckedRevision = "Ratio"
 )
-
-// Baseline is what a metric of a candidate is compared with.
-//
-// +kubebuilder:validation:Enum=Baseline
-type Baseline string
-
-// RelativeToBaseline compares with the live revision over the same time.
-const RelativeToBaseline Baseline = "Baseline"

@@ -24,11 +24,8 @@ const (
 // Model is verified before the container starts, and mounted read-only. It is part of the revision: another version is
 // another revision.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.delivery) || self.uri.startsWith('oci:')",fieldPath=".delivery",message="delivery is only for an image: remove it, or name an image with oci:// in uri"
-// +kubebuilder:validation:XValidation:rule="!has(self.cache) || !self.uri.startsWith('pvc:') && (!self.uri.startsWith('oci:') || has(self.delivery) && self.delivery == 'InitContainer')",fieldPath=".cache",message="a cache is only for downloaded models: remove it, because a volume needs none and the node caches an image volume"
-// +kubebuilder:validation:XValidation:rule="!has(self.digest) || !self.uri.startsWith('oci:') || has(self.delivery) && self.delivery == 'InitContainer'",fieldPath=".digest",message="an image volume is verified by the digest of the image: append @sha256:… to uri, and remove digest"
+// +kubebuilder:validation:XValidation:rule="!has(self.cache) || !self.uri.startsWith('pvc:')",fieldPath=".cache",message="a cache is only for downloaded models: remove it, because a volume needs none"
 // +kubebuilder:validation:XValidation:rule="has(self.digest) || !self.uri.startsWith('http:')",fieldPath=".digest",message="is missing: anyone on the way can replace what http:// downloads: set digest, or use https://"
-// +kubebuilder:validation:XValidation:rule="!has(self.size) || !self.uri.startsWith('oci:') || has(self.delivery) && self.delivery == 'InitContainer'",fieldPath=".size",message="an image volume is verified by the digest of the image: append @sha256:… to uri, and remove size"
 // +kubebuilder:validation:XValidation:rule="!has(self.credentials) || !self.uri.startsWith('pvc:')",fieldPath=".credentials",message="credentials are only for downloads, and a volume is not downloaded: remove them"
 // +kubebuilder:validation:XValidation:rule="!has(self.config) || self.uri.startsWith('models:')",fieldPath=".config",message="config is only for the model registry: remove it, or name a model of the registry with models:/ in uri"
 // +kubebuilder:validation:XValidation:rule="!has(self.liveAlias) || self.uri.startsWith('models:')",fieldPath=".liveAlias",message="liveAlias is only for the model registry: remove it, or name a model of the registry with models:/ in uri"
@@ -55,7 +52,9 @@ type Model struct {
 	// itself, &s3Endpoint=https://… the object storage of the others. Default: the key endpoint of the credentials,
 	// for object storage otherwise AWS.
 	//
-	// oci://registry/repository:tag, an image or artifact, preferably with @sha256:…, so that it never moves.
+	// oci://registry/repository:tag, an image or artifact, preferably with @sha256:…, so that it never moves. The node
+	// mounts it, or an init container downloads it where the platform's setting modelImages says so, and with digest,
+	// size or cache.
 	//
 	// pvc://claim/path, a folder of a PersistentVolumeClaim of this namespace.
 	//
@@ -74,7 +73,7 @@ type Model struct {
 
 	// Credentials is the name of a Secret of this namespace for the download. It has the keys of a Bucket's connection
 	// Secret, or serviceAccountKey of Google, or username and password or token, or .dockerconfigjson. Default:
-	// spec.imagePullSecrets for an image volume, otherwise none.
+	// spec.pod.imagePullSecrets for an image volume, otherwise none.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
@@ -107,15 +106,11 @@ type Model struct {
 	// +optional
 	MountPath string `json:"mountPath,omitempty"`
 
-	// Delivery is how the files of an image (oci://) reach the container: ImageVolume, which needs Kubernetes 1.35 and a
-	// container runtime that mounts images, or InitContainer. Default: ImageVolume.
-	//
-	// +kubebuilder:example=ImageVolume
-	// +optional
-	Delivery ModelDelivery `json:"delivery,omitempty"`
-
-	// Cache keeps downloaded models on a volume that all replicas share. A change makes no new revision. Default: each
-	// replica downloads the model to the disk of its node.
+	// Cache keeps downloaded models on a volume that all replicas share, which Capstan creates with the first revision
+	// that uses it, and deletes with the Algorithm. It can grow where the storage class allows it, and never shrink.
+	// Models that were not used for a day are removed when space is needed; models in use stay. Access mode
+	// ReadWriteOnce keeps all replicas on one node. A change makes no new revision. Default: each replica downloads the
+	// model to the disk of its node.
 	//
 	// +optional
 	Cache *ModelCache `json:"cache,omitempty"`
@@ -147,18 +142,25 @@ type Model struct {
 	// +kubebuilder:example="ClusterProviderConfig/mlflow"
 	// +optional
 	Config string `json:"config,omitempty"`
+
+	// Delivery is how the files of an image reach the container, by the platform's settings and what the fields above need.
+	Delivery ModelDelivery `json:"-"`
 }
 
-// ModelCache is a volume that all replicas share. Capstan creates it with the first revision that uses it, and deletes
-// it with the Algorithm.
+// ModelCache is the claim of a volume that all replicas share, in the form of a PersistentVolumeClaimSpec of core/v1.
 type ModelCache struct {
-	// Size of the volume. It can grow where the storage class allows it, and never shrink. Models that were not used
-	// for a day are removed when space is needed; models in use stay.
+	// AccessModes of the volume: one, which cannot change. ReadWriteOnce keeps all replicas on one node. Default:
+	// ReadWriteMany.
 	//
-	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1Mi')) >= 0",message="must be a quantity of at least 1Mi, for instance 20Gi"
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",message="cannot be lowered: a volume does not shrink"
-	// +kubebuilder:example="20Gi"
-	Size *resource.Quantity `json:"size"`
+	// +kubebuilder:default={ReadWriteMany}
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=1
+	// +kubebuilder:validation:items:Enum=ReadWriteMany;ReadWriteOnce
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed: a volume keeps its access mode"
+	// +listType=atomic
+	// +kubebuilder:example={ReadWriteMany}
+	// +optional
+	AccessModes []corev1.PersistentVolumeAccessMode `json:"accessModes,omitempty"`
 
 	// StorageClassName of the volume, which cannot change. Default: the cluster's default class.
 	//
@@ -169,13 +171,22 @@ type ModelCache struct {
 	// +optional
 	StorageClassName string `json:"storageClassName,omitempty"`
 
-	// AccessMode of the volume, which cannot change. ReadWriteOnce keeps all replicas on one node. Default:
-	// ReadWriteMany.
+	// Resources of the volume.
+	Resources ModelCacheResources `json:"resources"`
+}
+
+// ModelCacheResources are volume resource requirements of core/v1.
+type ModelCacheResources struct {
+	// Requests of the volume.
+	Requests ModelCacheRequests `json:"requests"`
+}
+
+// ModelCacheRequests are the resources that a volume has.
+type ModelCacheRequests struct {
+	// Storage is the size of the volume. It can grow where the storage class allows it, and never shrink.
 	//
-	// +kubebuilder:default=ReadWriteMany
-	// +kubebuilder:validation:Enum=ReadWriteMany;ReadWriteOnce
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed: a volume keeps its access mode"
-	// +kubebuilder:example=ReadWriteMany
-	// +optional
-	AccessMode corev1.PersistentVolumeAccessMode `json:"accessMode,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1Mi')) >= 0",message="must be a quantity of at least 1Mi, for instance 20Gi"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",message="cannot be lowered: a volume does not shrink"
+	// +kubebuilder:example="20Gi"
+	Storage *resource.Quantity `json:"storage"`
 }

@@ -7,8 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// PodOverlay adds containers and volumes to the pods. The whole pod keeps the Pod Security Standard "restricted".
-type PodOverlay struct {
+// PodSpec is what the pods have beside the container of the Algorithm, in the form of a PodSpec of core/v1. Fields that it
+// does not have are Capstan's own. The whole pod keeps the Pod Security Standard "restricted".
+type PodSpec struct {
 	// InitContainers are containers of core/v1 that run to their end, one after the other, before the model is
 	// downloaded and the container of the Algorithm starts. One with restartPolicy Always keeps running, as a sidecar
 	// does. Unless set, each gets allowPrivilegeEscalation false, drops all capabilities, and requests 10m of CPU and
@@ -21,7 +22,7 @@ type PodOverlay struct {
 	// +optional
 	InitContainers []PodContainer `json:"initContainers,omitempty"`
 
-	// Sidecars are containers of core/v1 that run beside the container of the Algorithm. They start after
+	// Containers are sidecars: containers of core/v1 that run beside the container of the Algorithm. They start after
 	// initContainers and before the container of the Algorithm, and end after it. The defaults of initContainers hold.
 	// Their ports are open only to the pod itself, except spec.metrics.port.
 	//
@@ -30,11 +31,11 @@ type PodOverlay struct {
 	// +listMapKey=name
 	// +kubebuilder:example={{"name":"tokens","image":"registry.example.org/platform/tokens:2.0","args":{"--refresh=5m"}}}
 	// +optional
-	Sidecars []PodContainer `json:"sidecars,omitempty"`
+	Containers []PodContainer `json:"containers,omitempty"`
 
-	// Volumes of core/v1 that volumeMounts and the containers of this block mount. The platform's settings define the
+	// Volumes of core/v1 that spec.volumeMounts and the containers of this block mount. The platform's settings define the
 	// kinds. Default kinds: configMap, downwardAPI, emptyDir, persistentVolumeClaim, projected and secret. A token of
-	// the ServiceAccount needs spec.serviceAccountName.
+	// the ServiceAccount needs serviceAccountName.
 	//
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
@@ -43,14 +44,45 @@ type PodOverlay struct {
 	// +optional
 	Volumes []PodVolume `json:"volumes,omitempty"`
 
-	// VolumeMounts are the folders of the Algorithm's own container where volumes of this block appear.
+	// ServiceAccountName is a ServiceAccount of this namespace, for workloads that call the Kubernetes API or use
+	// workload identity. Default: Capstan creates an account without rights and without a token.
 	//
-	// +kubebuilder:validation:MaxItems=32
-	// +listType=map
-	// +listMapKey=mountPath
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
+	// +kubebuilder:example="reco"
 	// +optional
-	VolumeMounts []PodVolumeMount `json:"volumeMounts,omitempty"`
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
+	// ImagePullSecrets are Secrets of this namespace with credentials for a private registry.
+	//
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	ImagePullSecrets []LocalReference `json:"imagePullSecrets,omitempty"`
+
+	Scheduling `json:",inline"`
+
+	// SecurityContext of the pods.
+	//
+	// +optional
+	SecurityContext *PodSecurity `json:"securityContext,omitempty"`
+}
+
+// PodSecurity is a pod security context of core/v1.
+type PodSecurity struct {
+	// RunAsUser is the numeric user that the containers run as. An image needs it when its user is root or only a name,
+	// because pods run under the Pod Security Standard "restricted". Default: the image's user.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
+	// +kubebuilder:example=65532
+	// +optional
+	RunAsUser *int64 `json:"runAsUser,omitempty"`
+}
+
+// PodMetadata are labels and annotations of the pods.
+type PodMetadata struct {
 	// Labels of the pods, beside those that Capstan sets.
 	//
 	// +kubebuilder:validation:MaxProperties=32
@@ -87,7 +119,7 @@ type PodContainer struct {
 	// +kubebuilder:example="tokens"
 	Name string `json:"name"`
 
-	// Image of the container. spec.imagePullSecrets are also for it.
+	// Image of the container. spec.pod.imagePullSecrets are also for it.
 	//
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[][a-zA-Z0-9._:/@+-]+$')",message="must be an image reference: letters, digits and any of . _ - / : @ +"
@@ -128,7 +160,7 @@ type PodContainerSecurity struct {
 	// +optional
 	RunAsNonRoot *bool `json:"runAsNonRoot,omitempty"`
 
-	// RunAsUser is the numeric user of the container. Default: spec.runAsUser, or else the image's user.
+	// RunAsUser is the numeric user of the container. Default: the one of the pod, or else the image's.
 	//
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 2147483647",message="must be from 1 to 2147483647, which excludes root: pods run under the Pod Security Standard restricted"
 	// +kubebuilder:example=65532

@@ -83,15 +83,6 @@ type AlgorithmSpec struct {
 	// +kubebuilder:example="registry.example.org/algo/reco:2.1.4"
 	Image string `json:"image"`
 
-	// ImagePullSecrets are Secrets of this namespace with credentials for a private registry. A change makes a new
-	// revision.
-	//
-	// +kubebuilder:validation:MaxItems=8
-	// +listType=map
-	// +listMapKey=name
-	// +optional
-	ImagePullSecrets []LocalReference `json:"imagePullSecrets,omitempty"`
-
 	// Replicas is the number of pods. With spec.scaling it is only the initial number; after that the autoscaler sets
 	// it, and a change to another number than 0 is refused. 0 stops the Algorithm, also with spec.scaling. A change
 	// takes effect at once and restarts nothing. Default: the number that runs, for instance after spec.scaling was
@@ -248,36 +239,34 @@ type AlgorithmSpec struct {
 	// +optional
 	Availability *Availability `json:"availability,omitempty"`
 
-	// Scheduling restricts the nodes that replicas can run on. A change makes a new revision.
+	// VolumeMounts are the folders of the container where volumes of spec.pod.volumes appear. A change makes a new revision.
 	//
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=map
+	// +listMapKey=mountPath
 	// +optional
-	Scheduling *Scheduling `json:"scheduling,omitempty"`
+	VolumeMounts []PodVolumeMount `json:"volumeMounts,omitempty"`
 
-	// ServiceAccountName is a ServiceAccount of this namespace, for workloads that call the Kubernetes API or use
-	// workload identity. A change makes a new revision. Default: Capstan creates an account without rights and without
-	// a token.
+	// Pod is what the pods have beside the container of the Algorithm, within what the Pod Security Standard "restricted"
+	// and the platform allow. A change makes a new revision. Default: nothing.
 	//
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
-	// +kubebuilder:example="reco"
+	// containers are sidecars. They start after initContainers and before the container of the Algorithm, and end after it.
+	// The Algorithm's own container is not among them: image, command, env, resources and others of spec describe it.
+	// Containers without them get allowPrivilegeEscalation false, no capabilities, and requests of 10m of CPU and 32Mi of
+	// memory.
+	//
+	// volumes are of the kinds that the platform's settings define. Default kinds: configMap, downwardAPI, emptyDir,
+	// persistentVolumeClaim, projected and secret. tolerations need none for the GPU of spec.resources. Without
+	// serviceAccountName Capstan creates an account without rights and without a token. securityContext.runAsUser is
+	// needed for an image whose user is root or only a name.
+	//
 	// +optional
-	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+	Pod *PodSpec `json:"pod,omitempty"`
 
-	// Pod adds sidecars, init containers, volumes, labels and annotations to the pods, within what the Pod Security
-	// Standard "restricted" and the platform allow. A change makes a new revision. Default: nothing.
+	// PodMetadata are labels and annotations of the pods, beside those that Capstan sets. A change makes a new revision.
 	//
 	// +optional
-	Pod *PodOverlay `json:"pod,omitempty"`
-
-	// RunAsUser is the numeric user that the container runs as. An image needs it when its user is root or only a name,
-	// because pods run under the Pod Security Standard "restricted". A change makes a new revision. Default: the
-	// image's user.
-	//
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=2147483647
-	// +kubebuilder:example=65532
-	// +optional
-	RunAsUser *int64 `json:"runAsUser,omitempty"`
+	PodMetadata *PodMetadata `json:"podMetadata,omitempty"`
 
 	// RevisionHistoryLimit is the number of revisions to keep beside the live one. A kept revision can be restored
 	// exactly as it was, even after the platform's settings or version have changed. A change restarts nothing.
@@ -399,9 +388,8 @@ type FileContent string
 // use the idle CPU of its node.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.gpuProducts) || has(self.gpu)",fieldPath=".gpuProducts",message="gpuProducts needs gpu: name the resource of the GPU as nodes advertise it, for instance nvidia.com/gpu"
-// +kubebuilder:validation:XValidation:rule="!has(self.gpuCount) || has(self.gpu) || has(self.deviceClass)",fieldPath=".gpuCount",message="gpuCount needs gpu or deviceClass: set gpu to the resource of the GPU as nodes advertise it, for instance nvidia.com/gpu, or deviceClass to a DeviceClass of the cluster"
-// +kubebuilder:validation:XValidation:rule="!has(self.deviceClass) || !has(self.gpu)",fieldPath=".deviceClass",message="deviceClass and gpu exclude each other: remove gpu to claim devices of a DRA driver, or deviceClass to request an extended resource"
-// +kubebuilder:validation:XValidation:rule="!has(self.deviceSelectors) || has(self.deviceClass)",fieldPath=".deviceSelectors",message="deviceSelectors needs deviceClass: set it to the DeviceClass whose devices they choose from, for instance gpu.nvidia.com"
+// +kubebuilder:validation:XValidation:rule="!has(self.gpuCount) || has(self.gpu)",fieldPath=".gpuCount",message="gpuCount needs gpu: set gpu to the resource of the GPU as nodes advertise it, for instance nvidia.com/gpu, or use deviceRequest, which has its own count"
+// +kubebuilder:validation:XValidation:rule="!has(self.deviceRequest) || !has(self.gpu)",fieldPath=".deviceRequest",message="deviceRequest and gpu exclude each other: remove gpu to claim devices of a DRA driver, or deviceRequest to request an extended resource"
 type Resources struct {
 	// CPU request. Default: the platform's setting, 250m unless changed, and 1 with a GPU.
 	//
@@ -427,7 +415,7 @@ type Resources struct {
 	// +optional
 	GPU string `json:"gpu,omitempty"`
 
-	// GPUCount is the number of GPUs of one replica. Default: 1 when gpu or deviceClass is set.
+	// GPUCount is the number of GPUs of one replica. Default: 1 when gpu is set.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=64
@@ -445,27 +433,12 @@ type Resources struct {
 	// +optional
 	GPUProducts []LabelValue `json:"gpuProducts,omitempty"`
 
-	// DeviceClass is the DeviceClass of a DRA driver, for instance gpu.nvidia.com, in place of gpu. Each replica claims
-	// gpuCount devices of it (dynamic resource allocation). The cluster must serve ResourceClaimTemplate of resource.k8s.io/v1,
-	// which is so since Kubernetes 1.34. For taints of the nodes see spec.scheduling.tolerations.
+	// DeviceRequest is what each replica claims from a DRA driver (dynamic resource allocation), in place of gpu. The
+	// cluster must serve ResourceClaimTemplate of resource.k8s.io/v1, which is so since Kubernetes 1.34. For taints of
+	// the nodes see spec.pod.tolerations.
 	//
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="must be the name of a DeviceClass, for instance gpu.nvidia.com"
-	// +kubebuilder:example="gpu.nvidia.com"
 	// +optional
-	DeviceClass string `json:"deviceClass,omitempty"`
-
-	// DeviceSelectors are CEL expressions that every device of the claim meets, by the attributes and capacities that the
-	// DRA driver publishes. Default: any device of the class.
-	//
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=8
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=1024
-	// +listType=atomic
-	// +kubebuilder:example={"device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('40Gi')) >= 0"}
-	// +optional
-	DeviceSelectors []string `json:"deviceSelectors,omitempty"`
+	DeviceRequest *DeviceRequest `json:"deviceRequest,omitempty"`
 
 	// SharedMemory is the size of /dev/shm. Data loaders and the collective communication of GPU frameworks need it. It
 	// counts as memory of the replica. Default: 64Mi, from the container runtime.
@@ -477,7 +450,50 @@ type Resources struct {
 }
 
 // Accelerated reports whether replicas have GPUs, of a device plugin or of a DRA driver.
-func (r *Resources) Accelerated() bool { return r.GPU != "" || r.DeviceClass != "" }
+func (r *Resources) Accelerated() bool { return r.GPU != "" || r.DeviceRequest != nil }
+
+// DeviceRequest is an exact number of devices, in the form of an ExactDeviceRequest of resource.k8s.io/v1.
+type DeviceRequest struct {
+	// DeviceClassName is the DeviceClass of a DRA driver, for instance gpu.nvidia.com.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="must be the name of a DeviceClass, for instance gpu.nvidia.com"
+	// +kubebuilder:example="gpu.nvidia.com"
+	DeviceClassName string `json:"deviceClassName"`
+
+	// Count of devices for each replica. Default: 1.
+	//
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=64
+	// +kubebuilder:example=2
+	// +optional
+	Count *int64 `json:"count,omitempty"`
+
+	// Selectors that every device meets. Default: any device of the class.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=atomic
+	// +optional
+	Selectors []DeviceSelector `json:"selectors,omitempty"`
+}
+
+// DeviceSelector chooses devices.
+type DeviceSelector struct {
+	// CEL chooses them by an expression.
+	CEL CELDeviceSelector `json:"cel"`
+}
+
+// CELDeviceSelector chooses devices by an expression of CEL.
+type CELDeviceSelector struct {
+	// Expression about the attributes and capacities that the DRA driver publishes.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:example="device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('40Gi')) >= 0"
+	Expression string `json:"expression"`
+}
 
 // Spread is how strictly replicas are spread over zones.
 //
@@ -527,7 +543,7 @@ type Availability struct {
 	DrainSeconds *int32 `json:"drainSeconds,omitempty"`
 }
 
-// Scheduling restricts the nodes that replicas can run on.
+// Scheduling restricts the nodes that pods can run on.
 type Scheduling struct {
 	// NodeSelector holds labels that a node must have, for instance the product of its GPU.
 	//
@@ -537,7 +553,7 @@ type Scheduling struct {
 	// +optional
 	NodeSelector map[string]LabelValue `json:"nodeSelector,omitempty"`
 
-	// Tolerations of taints. The taints of the GPU in spec.resources are tolerated without an entry.
+	// Tolerations of taints. An Algorithm tolerates the taints of the GPU in its spec.resources without an entry.
 	//
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:XValidation:rule="!has(self.operator) || self.operator in ['Equal', 'Exists', 'Lt', 'Gt']",message="operator must be Equal or Exists, or Lt or Gt where the cluster supports them"

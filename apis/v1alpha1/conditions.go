@@ -98,7 +98,7 @@ const (
 	ReasonStarting xpv2.ConditionReason = "Starting"
 	// ReasonStopped: spec.replicas is zero.
 	ReasonStopped xpv2.ConditionReason = "Stopped"
-	// ReasonImagePullFailed: the image cannot be pulled. Check its name, spec.imagePullSecrets and the registry.
+	// ReasonImagePullFailed: the image cannot be pulled. Check its name, spec.pod.imagePullSecrets and the registry.
 	ReasonImagePullFailed xpv2.ConditionReason = "ImagePullFailed"
 	// ReasonInsufficientGPU: no node has enough free GPUs of the requested resource. Add nodes or free GPUs.
 	ReasonInsufficientGPU xpv2.ConditionReason = "InsufficientGPU"
@@ -109,7 +109,7 @@ const (
 	// ReasonConfigError: the container cannot be created, for instance because a Secret or ConfigMap is missing. Create
 	// it, or correct its name in the spec.
 	ReasonConfigError xpv2.ConditionReason = "ConfigError"
-	// ReasonRunsAsRoot: the user of the image is root or only a name. Set spec.runAsUser to a number.
+	// ReasonRunsAsRoot: the user of the image is root or only a name. Set spec.pod.securityContext.runAsUser to a number.
 	ReasonRunsAsRoot xpv2.ConditionReason = "RunsAsRoot"
 	// ReasonNotListening: the container runs and accepts no connections on its port. Check spec.port.
 	ReasonNotListening xpv2.ConditionReason = "NotListening"
@@ -151,7 +151,7 @@ const (
 	ReasonModelDigestMismatch xpv2.ConditionReason = "ModelDigestMismatch"
 	// ReasonModelSizeMismatch: the model does not have the size of the spec. Find out which of them is wrong.
 	ReasonModelSizeMismatch xpv2.ConditionReason = "ModelSizeMismatch"
-	// ReasonModelNoSpace: the model does not fit on the disk of the node or on the cache. Raise spec.model.cache.size,
+	// ReasonModelNoSpace: the model does not fit on the disk of the node or on the cache. Raise spec.model.cache.resources.requests.storage,
 	// or use a larger disk.
 	ReasonModelNoSpace xpv2.ConditionReason = "ModelNoSpace"
 	// ReasonModelInvalid: the source holds no model that can be downloaded. The message has the cause.

@@ -264,3 +264,38 @@ const (
 	SwitchoverWaiting = "Waiting"
 	SwitchoverSkipped = "Skipped"
 )
+
+// DatabaseReinitialize copies a standby again from the leader.
+type DatabaseReinitialize struct {
+	// ID of the request. Each ID is carried out at most once; use another ID for another copy. A member whose data is
+	// newer than the request does not carry it out.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+	// +kubebuilder:example="2026-11-25-1"
+	ID string `json:"id"`
+
+	// Member to copy again, one of status.members. The leader refuses: switch over first.
+	//
+	// +kubebuilder:validation:MaxLength=42
+	// +kubebuilder:example="orders-db-b"
+	Member string `json:"member"`
+}
+
+// ReinitializeStatus is the result of spec.reinitialize.
+type ReinitializeStatus struct {
+	// ID of the request.
+	ID string `json:"id"`
+
+	// Member to copy again.
+	Member string `json:"member"`
+
+	// Outcome: Waiting, Copying, Done, Refused for the leader, or Skipped for data that is newer than the request.
+	Outcome string `json:"outcome"`
+
+	// Message has details.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
+}

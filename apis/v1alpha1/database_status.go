@@ -89,6 +89,11 @@ type DatabaseStatus struct {
 	// +optional
 	Hooks []HookStatus `json:"hooks,omitempty"`
 
+	// Reinitialize is the result of spec.reinitialize.
+	//
+	// +optional
+	Reinitialize *ReinitializeStatus `json:"reinitialize,omitempty"`
+
 	// Switchover is the result of spec.switchover.
 	//
 	// +optional

@@ -122,6 +122,22 @@ type DatabaseSpec struct {
 	// +optional
 	Availability *DatabaseAvailability `json:"availability,omitempty"`
 
+	// Pod restricts the nodes that the Database's pods can run on: members, poolers, the host of a backup volume
+	// and Jobs. A change restarts the members one by one. A member whose volume is bound to a node or zone can run only
+	// there. A member leaves a lost node after 30 seconds also with a longer toleration. Default: every node without
+	// taints.
+	//
+	// +kubebuilder:example={"nodeSelector":{"example.org/pool":"databases"},"tolerations":{{"key":"dedicated","value":"databases","effect":"NoSchedule"}}}
+	// +optional
+	Pod *DatabasePod `json:"pod,omitempty"`
+
+	// PodMetadata are labels and annotations of the members' pods, for instance for a service mesh or cost reports. A change
+	// restarts the members one by one. Default: only those that Capstan sets.
+	//
+	// +kubebuilder:example={"labels":{"example.org/team":"orders"}}
+	// +optional
+	PodMetadata *DatabasePodMetadata `json:"podMetadata,omitempty"`
+
 	// Databases in the server. A database that is removed from the list is not dropped. Default: one with the name of
 	// this Database, with _ instead of -.
 	//
@@ -237,6 +253,12 @@ type DatabaseSpec struct {
 	// +optional
 	Switchover *DatabaseSwitchover `json:"switchover,omitempty"`
 
+	// Reinitialize copies a standby again from the leader, once for each ID, when its data is in doubt. Its own data is
+	// removed first, so that one copy less exists meanwhile.
+	//
+	// +optional
+	Reinitialize *DatabaseReinitialize `json:"reinitialize,omitempty"`
+
 	// Hibernated stops all members, the leader last, and keeps all data, Secrets and Services. Set back to false, the
 	// last leader starts first and the others follow. Default: false.
 	//
@@ -285,6 +307,32 @@ type DatabaseResources struct {
 	// +kubebuilder:example="4Gi"
 	// +optional
 	Memory *resource.Quantity `json:"memory,omitempty"`
+}
+
+// DatabasePod is a part of the PodSpec of core/v1.
+type DatabasePod struct {
+	Scheduling `json:",inline"`
+}
+
+// DatabasePodMetadata are labels and annotations of the members' pods.
+type DatabasePodMetadata struct {
+	// Labels of the pods, beside those that Capstan sets.
+	//
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))",message="keys must be label keys, for instance example.org/team"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('capstan.dev/') && !(k in ['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by', 'pod-template-hash']))",message="keys must not begin with capstan.dev/ or be app.kubernetes.io/name, app.kubernetes.io/instance, app.kubernetes.io/managed-by or pod-template-hash: Capstan and Kubernetes select pods by them"
+	// +kubebuilder:example={"example.org/team":"orders"}
+	// +optional
+	Labels map[string]LabelValue `json:"labels,omitempty"`
+
+	// Annotations of the pods, beside those that Capstan sets.
+	//
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))",message="keys must be annotation keys, for instance example.org/contact"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('capstan.dev/') && !k.startsWith('container.apparmor.security.beta.kubernetes.io/'))",message="keys must not begin with capstan.dev/ or container.apparmor.security.beta.kubernetes.io/: Capstan sets the first, and the second lifts a restriction"
+	// +kubebuilder:example={"example.org/contact":"orders-team"}
+	// +optional
+	Annotations map[string]AnnotationValue `json:"annotations,omitempty"`
 }
 
 // MemberSpread is what members are spread over.

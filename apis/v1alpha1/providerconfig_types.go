@@ -297,6 +297,7 @@ type SecretReference struct {
 
 // MLflowConfig is the address of an MLflow tracking server and the credentials for it.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.credentials) || (has(self.credentials.allowPlaintext) && self.credentials.allowPlaintext) || !isURL(self.url) || url(self.url).getScheme() != 'http'",message="credentials: over an http URL everybody on the way can read them: use https, or set credentials.allowPlaintext"
 // +kubebuilder:example={"url": "https://mlflow.example.org"}
 type MLflowConfig struct {
 	// URL of the server, with its path if it has one.
@@ -336,6 +337,7 @@ type MLflowConfig struct {
 
 // PrometheusConfig is the address of a Prometheus server and the credentials for it.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.credentials) || (has(self.credentials.allowPlaintext) && self.credentials.allowPlaintext) || !isURL(self.url) || url(self.url).getScheme() != 'http'",message="credentials: over an http URL everybody on the way can read them: use https, or set credentials.allowPlaintext"
 // +kubebuilder:example={"url": "https://prometheus.example.org"}
 type PrometheusConfig struct {
 	// URL of the server, with its path if it has one.
@@ -374,6 +376,13 @@ type HTTPCredentials struct {
 	//
 	// +optional
 	Bearer *BearerCredentials `json:"bearer,omitempty"`
+
+	// AllowPlaintext allows an http URL, over which everybody on the way can read the credentials. It is for networks that encrypt by
+	// themselves, as a service mesh does. Default: false.
+	//
+	// +kubebuilder:example=false
+	// +optional
+	AllowPlaintext bool `json:"allowPlaintext,omitempty"`
 }
 
 // BasicCredentials are a user and a password.

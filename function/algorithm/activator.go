@@ -108,7 +108,7 @@ func (p *pass) activatorTemplate() *applycorev1.PodTemplateSpecApplyConfiguratio
 			WithWhenUnsatisfiable(corev1.ScheduleAnyway).
 			WithLabelSelector(applymetav1.LabelSelector().WithMatchLabels(p.ActivatorPods()))).
 		WithContainers(c)
-	for _, ref := range p.spec.ImagePullSecrets {
+	for _, ref := range p.spec.Pod.ImagePullSecrets {
 		spec.WithImagePullSecrets(applycorev1.LocalObjectReference().WithName(ref.Name))
 	}
 	return applycorev1.PodTemplateSpec().WithLabels(p.ActivatorPods()).WithSpec(spec)

@@ -50,16 +50,16 @@ var beyond = map[string]struct {
 		[]string{"spec.route.gateway", `"gateway/internal"`, "gateway/shared, shop/*", "algorithm.allowed.gateways"},
 	},
 	"PriorityClass": {
-		"A high priority evicts others.", "{image: x, scheduling: {priorityClassName: system-node-critical}}",
-		[]string{"spec.scheduling.priorityClassName", `"system-node-critical"`, "batch", "algorithm.allowed.priorityClasses"},
+		"A high priority evicts others.", "{image: x, pod: {priorityClassName: system-node-critical}}",
+		[]string{"spec.pod.priorityClassName", `"system-node-critical"`, "batch", "algorithm.allowed.priorityClasses"},
 	},
 	"ServiceAccount": {
-		"An account may have rights that the author lacks.", "{image: x, serviceAccountName: deployer}",
-		[]string{"spec.serviceAccountName", `"deployer"`, "reader", "algorithm.allowed.serviceAccounts"},
+		"An account may have rights that the author lacks.", "{image: x, pod: {serviceAccountName: deployer}}",
+		[]string{"spec.pod.serviceAccountName", `"deployer"`, "reader", "algorithm.allowed.serviceAccounts"},
 	},
 	"Toleration": {
-		"A toleration leads to nodes of others.", "{image: x, scheduling: {tolerations: [{key: dedicated, value: gpu}, {operator: Exists}]}}",
-		[]string{"spec.scheduling.tolerations[1]", `"*"`, "dedicated=gpu", "algorithm.allowed.tolerations"},
+		"A toleration leads to nodes of others.", "{image: x, pod: {tolerations: [{key: dedicated, value: gpu}, {operator: Exists}]}}",
+		[]string{"spec.pod.tolerations[1]", `"*"`, "dedicated=gpu", "algorithm.allowed.tolerations"},
 	},
 }
 
@@ -114,7 +114,7 @@ func TestBeyondThePlatform(t *testing.T) {
 func TestWithinThePlatform(t *testing.T) {
 	for _, spec := range []string{
 		"{image: x}",
-		"{image: x, serviceAccountName: reader, scheduling: {priorityClassName: batch, tolerations: [{key: dedicated, value: gpu}]}}",
+		"{image: x, pod: {serviceAccountName: reader, priorityClassName: batch, tolerations: [{key: dedicated, value: gpu}]}}",
 		"{image: x, route: {host: reco.shop.apps.example.org}}",
 		"{image: x, route: {host: '*.shop.apps.example.org', gateway: {name: shared, namespace: gateway, sectionName: web}}}",
 		"{image: x, route: {host: reco.shop.apps.example.org, gateway: {name: own}}}",

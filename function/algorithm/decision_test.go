@@ -335,9 +335,9 @@ func TestEssence(t *testing.T) {
 	for _, spec := range []string{
 		"{image: x}", "{image: v}", "{image: x, port: 9000}", "{image: x, args: [a]}", "{image: x, args: [a, b]}", "{image: x, args: ['']}",
 		"{image: x, env: [{name: A}]}", "{image: x, env: [{name: A, value: b}]}", "{image: x, config: {files: {a: ''}}}",
-		"{image: x, secrets: [{name: s}]}", "{image: x, resources: {cpu: 1}}", "{image: x, availability: {drainSeconds: 31}}", "{image: x, runAsUser: 1}",
-		"{image: x, model: {uri: s3://bbb/c}}", "{image: x, model: {uri: s3://bbb/c, cache: {size: 1Gi}}}",
-		"{image: x, probes: {path: /a}}", "{image: x, scheduling: {nodeSelector: {a: b}}}", "{image: x, imagePullSecrets: [{name: a}]}",
+		"{image: x, secrets: [{name: s}]}", "{image: x, resources: {cpu: 1}}", "{image: x, availability: {drainSeconds: 31}}", "{image: x, pod: {securityContext: {runAsUser: 1}}}",
+		"{image: x, model: {uri: s3://bbb/c}}", "{image: x, model: {uri: s3://bbb/c, cache: {resources: {requests: {storage: 1Gi}}}}}",
+		"{image: x, probes: {path: /a}}", "{image: x, pod: {nodeSelector: {a: b}}}", "{image: x, pod: {imagePullSecrets: [{name: a}]}}",
 	} {
 		hash := target(spec)
 		if other, ok := seen[hash]; ok {

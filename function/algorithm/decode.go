@@ -48,7 +48,7 @@ func read(r compose.Request) (written, spec v1alpha1.AlgorithmSpec, problems []c
 	}
 	if ok && len(found) == 0 {
 		found = check.Errors(slices.Concat(
-			validation.Spec(name, spec), validation.Overlay(spec, compose.Map(xr, "spec"), r.Settings.Algorithm.Pod),
+			validation.Spec(name, spec), validation.Pod(spec, compose.Map(xr, "spec"), r.Settings.Algorithm.Pod),
 			validation.Hooks(spec, compose.Map(xr, "spec")),
 			validation.Allowed(compose.Text(xr, "metadata", "namespace"), spec, r.Settings.Algorithm)))
 	}
@@ -118,18 +118,7 @@ func defaulted(s v1alpha1.AlgorithmSpec, settings inputv1alpha1.AlgorithmSetting
 	if s.Replicas != nil && *s.Replicas == 0 {
 		s.Scaling = nil // An autoscaler would start replicas again, or be of no use.
 	}
-	s.Resources = cmp.Or(s.Resources, &v1alpha1.Resources{})
-	s.Scheduling = cmp.Or(s.Scheduling, &v1alpha1.Scheduling{})
-	cpu, memory := settings.CPU, settings.Memory
-	if s.Resources.Accelerated() {
-		cpu, memory = settings.GPU.CPU, settings.GPU.Memory
-		s.Resources.GPUCount = cmp.Or(s.Resources.GPUCount, new(int32(1)))
-	}
-	s.Resources.CPU = cmp.Or(s.Resources.CPU, cpu)
-	s.Resources.Memory = cmp.Or(s.Resources.Memory, memory)
-	for i := range s.Secrets {
-		s.Secrets[i].MountPath = cmp.Or(s.Secrets[i].MountPath, secretsPath+s.Secrets[i].Name)
-	}
+	defaultPods(&s, settings)
 	if m := s.Metrics; m != nil {
 		m.ProviderConfigReference = cmp.Or(m.ProviderConfigReference, settings.Prometheus)
 	}
@@ -154,6 +143,32 @@ func defaulted(s v1alpha1.AlgorithmSpec, settings inputv1alpha1.AlgorithmSetting
 	return s
 }
 
+// defaultPods sets what the pods have without a field, or by the platform's settings.
+func defaultPods(s *v1alpha1.AlgorithmSpec, settings inputv1alpha1.AlgorithmSettings) {
+	s.Resources = cmp.Or(s.Resources, &v1alpha1.Resources{})
+	s.Pod = cmp.Or(s.Pod, &v1alpha1.PodSpec{})
+	s.Pod.SecurityContext = cmp.Or(s.Pod.SecurityContext, &v1alpha1.PodSecurity{})
+	s.PodMetadata = cmp.Or(s.PodMetadata, &v1alpha1.PodMetadata{})
+	cpu, memory := settings.CPU, settings.Memory
+	if s.Resources.Accelerated() {
+		cpu, memory = settings.GPU.CPU, settings.GPU.Memory
+	}
+	if s.Resources.GPU != "" {
+		s.Resources.GPUCount = cmp.Or(s.Resources.GPUCount, new(int32(1)))
+	}
+	s.Resources.CPU = cmp.Or(s.Resources.CPU, cpu)
+	s.Resources.Memory = cmp.Or(s.Resources.Memory, memory)
+	for i := range s.Secrets {
+		s.Secrets[i].MountPath = cmp.Or(s.Secrets[i].MountPath, secretsPath+s.Secrets[i].Name)
+	}
+	if m := s.Model; m != nil {
+		m.Delivery = settings.ModelImages
+		if m.Digest != "" || m.Size != nil || m.Cache != nil {
+			m.Delivery = v1alpha1.DeliverInitContainer // A node compares nothing, and has a cache of its own.
+		}
+	}
+}
+
 // defaultEvidence of revisions: what they must meet, where it depends on other fields.
 func defaultEvidence(s *v1alpha1.AlgorithmSpec) {
 	s.Objectives = cmp.Or(s.Objectives, &v1alpha1.Objectives{LatencyPercentile: usualPercentile})
@@ -162,11 +177,6 @@ func defaultEvidence(s *v1alpha1.AlgorithmSpec) {
 	}
 	if s.Lifecycle != nil {
 		defaultLifecycle(s.Lifecycle, *s.Objectives)
-	}
-	if m := s.Metrics; m != nil {
-		for i, c := range m.Checks {
-			m.Checks[i].AppliesTo = cmp.Or(c.AppliesTo, appliesTo(c))
-		}
 	}
 }
 
@@ -188,12 +198,4 @@ func defaultLifecycle(l *v1alpha1.Lifecycle, o v1alpha1.Objectives) {
 	if l.Drift == nil && *l.RollbackOnDrift {
 		l.Drift = &v1alpha1.Drift{Method: usualDriftMethod, Max: new(usualDrift)}
 	}
-}
-
-// appliesTo is the revision that a check is about where it does not say so.
-func appliesTo(c v1alpha1.MetricCheck) v1alpha1.CheckedRevision {
-	if c.RelativeTo != "" {
-		return v1alpha1.CheckCandidate
-	}
-	return v1alpha1.CheckBoth
 }

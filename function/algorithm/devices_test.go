@@ -16,8 +16,8 @@ import (
 
 // TestDeviceClaim is what a replica claims of a DRA driver, and how its container gets it.
 func TestDeviceClaim(t *testing.T) {
-	w := newWorld(t, `{image: x, scaling: {maxReplicas: 3}, resources: {deviceClass: gpu.example.com, gpuCount: 2,
-	  deviceSelectors: ["device.attributes['gpu.example.com'].product == 'EX-100'"]}}`)
+	w := newWorld(t, `{image: x, scaling: {maxReplicas: 3}, resources: {deviceRequest: {deviceClassName: gpu.example.com, count: 2,
+	  selectors: [{cel: {expression: "device.attributes['gpu.example.com'].product == 'EX-100'"}}]}}}`)
 	p := w.plan()
 	claims := resourcesOf(p, names.ClaimPrefix)
 	if len(claims) != 1 {
@@ -46,7 +46,7 @@ func TestDeviceClaim(t *testing.T) {
 // TestDeviceClaimChange keeps the template of a claim as long as a revision that is kept uses it: Kubernetes makes the claim of a
 // pod that is started again by it.
 func TestDeviceClaimChange(t *testing.T) {
-	lingers(t, names.ClaimPrefix, "resources: {deviceClass: gpu.example.com}", "resources: {deviceClass: gpu.example.com, gpuCount: 2}")
+	lingers(t, names.ClaimPrefix, "resources: {deviceRequest: {deviceClassName: gpu.example.com}}", "resources: {deviceRequest: {deviceClassName: gpu.example.com, count: 2}}")
 }
 
 // TestNoDeviceClaims changes nothing for a claim that the cluster does not serve: to compose it would end Crossplane's whole pass.
@@ -54,10 +54,10 @@ func TestNoDeviceClaims(t *testing.T) {
 	w := serving(t, "{image: x}")
 	w.request.Kinds[ClaimTemplateGVK] = compose.Unavailable
 	running := object(t, w.plan(), names.Deployment(names.SlotA))
-	w.edit("{image: x, resources: {deviceClass: gpu.example.com}}")
+	w.edit("{image: x, resources: {deviceRequest: {deviceClassName: gpu.example.com}}}")
 	p := w.plan()
 	c := condition(p, v1alpha1.TypeAccepted)
-	for _, word := range []string{"spec.resources.deviceClass", "gpu.example.com", "1.34", "spec.resources.gpu"} {
+	for _, word := range []string{"spec.resources.deviceRequest.deviceClassName", "gpu.example.com", "1.34", "spec.resources.gpu"} {
 		if c.Status != corev1.ConditionFalse || !strings.Contains(c.Message, word) {
 			t.Errorf("Accepted: got %s %q, want a message with %q", c.Status, c.Message, word)
 		}

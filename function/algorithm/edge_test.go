@@ -153,7 +153,7 @@ func TestModelOfLostRecord(t *testing.T) {
 }
 
 func TestObservedRefused(t *testing.T) {
-	const spec = "{image: x, model: {uri: s3://bbb/c, cache: {size: %s}}}"
+	const spec = "{image: x, model: {uri: s3://bbb/c, cache: {resources: {requests: {storage: %s}}}}}"
 	w := serving(t, fmt.Sprintf(spec, "1Gi"))
 	w.told(w.plan())
 	w.edit(fmt.Sprintf(spec, "2Gi"))
@@ -400,7 +400,7 @@ func TestOwnQueries(t *testing.T) {
 
 // TestReadWriteOnce: ReadWriteOnce.
 func TestReadWriteOnce(t *testing.T) {
-	w := serving(t, `{image: x, replicas: 3, model: {uri: s3://bbb/c, cache: {size: 1Gi, accessMode: ReadWriteOnce}}}`)
+	w := serving(t, `{image: x, replicas: 3, model: {uri: s3://bbb/c, cache: {resources: {requests: {storage: 1Gi}}, accessModes: [ReadWriteOnce]}}}`)
 	s := compose.Map(object(t, w.plan(), names.Deployment(names.SlotA)), "spec", "template", "spec")
 	if compose.Map(s, "affinity", "podAffinity") == nil {
 		t.Errorf("nothing keeps replicas on one node, and this spreads them: %v", s["topologySpreadConstraints"])

@@ -83,8 +83,8 @@ func gather(r compose.Request) (*facts, error) {
 	if m, claim := f.spec.Model, f.Observed[names.ModelCache]; m != nil && len(f.problems) == 0 && claim != nil {
 		f.problems = check.Errors(validation.Claim(m.Cache, f.CacheClaim(), claim.Map()))
 	}
-	if len(f.problems) == 0 && f.spec.Resources.DeviceClass != "" && f.Kinds[ClaimTemplateGVK] == compose.Unavailable {
-		f.problems = check.Errors(validation.NoDeviceClaims(f.spec.Resources.DeviceClass))
+	if len(f.problems) == 0 && f.spec.Resources.DeviceRequest != nil && f.Kinds[ClaimTemplateGVK] == compose.Unavailable {
+		f.problems = check.Errors(validation.NoDeviceClaims(f.spec.Resources.DeviceRequest.DeviceClassName))
 	}
 	compared := f.rollout
 	if len(f.problems) == 0 {

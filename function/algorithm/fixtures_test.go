@@ -345,7 +345,6 @@ func parse(tb testing.TB, text string) map[string]any {
 // full spec: every field has a value that shows.
 const full = `
 image: registry.example.org/algo/reco:2.1.4
-imagePullSecrets: [{name: registry-login}]
 replicas: 3
 port: 9000
 command: [/server]
@@ -359,10 +358,11 @@ config: {files: {reco.yaml: "threshold: 0.7"}, mountPath: /config}
 resources: {cpu: 500m, memory: 1Gi, gpu: nvidia.com/gpu, gpuCount: 2, sharedMemory: 2Gi}
 scaling: {minReplicas: 2, maxReplicas: 10, signal: CPU}
 availability: {zones: Required, maxUnavailable: 25%}
-scheduling:
+pod:
+  imagePullSecrets: [{name: registry-login}]
+  securityContext: {runAsUser: 65532}
   nodeSelector: {pool: gpu}
   tolerations: [{key: spot, operator: Equal, value: "true", effect: NoExecute, tolerationSeconds: 60}]
   runtimeClassName: nvidia
   priorityClassName: production
-runAsUser: 65532
 `

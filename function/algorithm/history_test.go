@@ -25,10 +25,9 @@ var fields = []struct {
 	{"port", []string{"8080", "9000", "0"}},
 	{"config", []string{"null", "{files: {a: '1'}}", "{files: {a: '2'}}", "{files: {}}", "{mountPath: /dev/shm, files: {a: '1'}}"}},
 	{"scaling", []string{"null", "{maxReplicas: 3}", "{minReplicas: 2, maxReplicas: 9}", "{minReplicas: 5, maxReplicas: 2}"}},
-	{"serviceAccountName", []string{"null", "own", "A"}},
 	{"resources", []string{"null", "{gpu: a.com/b}", "{gpuCount: 1}", "{memory: 512m}", "{sharedMemory: 1Gi}"}},
 	{"availability", []string{"null", "{zones: None}", "{zones: Some}", "{maxUnavailable: 50%}"}},
-	{"scheduling", []string{"null", "{nodeSelector: {a: b}}", "{nodeSelector: {a: 'b c'}}"}},
+	{"pod", []string{"null", "{nodeSelector: {a: b}}", "{nodeSelector: {a: 'b c'}}", "{serviceAccountName: own}", "{serviceAccountName: A}"}},
 	{"env", []string{"null", "[{name: A, value: b}]", "[{name: A}, {name: A}]"}},
 }
 

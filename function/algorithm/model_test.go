@@ -46,7 +46,7 @@ env: [{name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}]
 		"S3WithEverything": {
 			reason: "what the spec says reaches the companion, and the Secret only it",
 			model: `{uri: 's3://models/$(A)?endpoint=https://s3.example.org&region=eu-central-1', mountPath: /opt/m,
-			  credentials: bucket, digest: "` + digest + `", size: 5, cache: {size: 1Gi}}`,
+			  credentials: bucket, digest: "` + digest + `", size: 5, cache: {resources: {requests: {storage: 1Gi}}}}`,
 			init: fetch + `{args: [fetch, "--source=s3://models/$$(A)", --cache=/cache, --key=KEY, "--digest=` + digest + `", --size=5,
 			  "--endpoint=https://s3.example.org", --region=eu-central-1, --credentials=/credentials],
 			  env: [{name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}},
@@ -115,8 +115,8 @@ env: [{name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}]
 		},
 		"ImageDownloaded": {
 			reason: "where nodes mount no images, the companion downloads them",
-			model:  "{uri: oci://r.example.org/reco:7, delivery: InitContainer, credentials: models}",
-			init: fetch + `{args: [fetch, "--source=oci://r.example.org/reco:7", --cache=/cache, --key=KEY, --credentials=/credentials],
+			model:  `{uri: oci://r.example.org/reco:7, digest: "` + digest + `", credentials: models}`,
+			init: fetch + `{args: [fetch, "--source=oci://r.example.org/reco:7", --cache=/cache, --key=KEY, "--digest=` + digest + `", --credentials=/credentials],
 			  volumeMounts: [{name: model, mountPath: /cache}, {name: model-credentials, mountPath: /credentials, readOnly: true}]}`,
 			volumes: "[{name: model, emptyDir: {}}, {name: model-credentials, secret: {secretName: models}}]",
 			mount:   "{name: model, mountPath: /models, subPath: KEY, readOnly: true}",
@@ -138,7 +138,7 @@ env: [{name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}]
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := gathered(t, newWorld(t, "{image: x, imagePullSecrets: [{name: login}], model: "+tc.model+"}").platform())
+			s := gathered(t, newWorld(t, "{image: x, pod: {imagePullSecrets: [{name: login}]}, model: "+tc.model+"}").platform())
 			if tc.source != nil {
 				s.Model = pods.NewSource(s.Spec.Model, tc.source.URI, tc.source.Digest)
 			}
@@ -169,6 +169,40 @@ env: [{name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}]
 	}
 }
 
+// TestModelImages shows when an image is downloaded in place of mounted, and that the setting restarts nothing.
+func TestModelImages(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		setting v1alpha1.ModelDelivery
+		with    string
+		mounted bool
+	}{
+		"Mounted":  {reason: "a node keeps images by itself", setting: v1alpha1.DeliverImageVolume, mounted: true},
+		"Platform": {reason: "nodes that mount no images are the platform's", setting: v1alpha1.DeliverInitContainer},
+		"Digest":   {reason: "a node compares nothing", setting: v1alpha1.DeliverImageVolume, with: ", digest: sha256:" + strings.Repeat("a", 64)},
+		"Size":     {reason: "a node compares nothing", setting: v1alpha1.DeliverImageVolume, with: ", size: 5"},
+		"Cache": {
+			reason: "a node has no shared cache", setting: v1alpha1.DeliverImageVolume, with: ", cache: {resources: {requests: {storage: 1Gi}}}",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := serving(t, "{image: x, model: {uri: oci://r.example.org/reco:7"+tc.with+"}}")
+			template := func() any { return compose.Map(object(t, w.plan(), names.Deployment(names.SlotA)), "spec", "template") }
+			before := template()
+			w.request.Settings.Algorithm.ModelImages = tc.setting
+			if diff := cmp.Diff(before, template()); diff != "" {
+				t.Errorf("pods that run change: -before the setting, +after:\n%s", diff)
+			}
+			fresh := newWorld(t, "{image: x, model: {uri: oci://r.example.org/reco:7"+tc.with+"}}").platform()
+			fresh.request.Settings.Algorithm.ModelImages = tc.setting
+			if got := pods.MountsImage(gathered(t, fresh).Spec.Model); got != tc.mounted {
+				t.Errorf("%s: mounted: want %t, got %t", tc.reason, tc.mounted, got)
+			}
+		})
+	}
+}
+
 // TestModelKeys shows which models share a folder of a cache.
 func TestModelKeys(t *testing.T) {
 	key := func(model string) string { return gathered(t, newWorld(t, "{image: x, model: "+model+"}")).Model.Key }
@@ -177,13 +211,13 @@ func TestModelKeys(t *testing.T) {
 		t.Errorf("%q cannot be the name of a folder", first)
 	}
 	for model, same := range map[string]bool{
-		"{uri: s3://models/reco, mountPath: /m, cache: {size: 1Gi}}":                true,
-		"{uri: s3://models/reco, credentials: a}":                                   true,
-		"{uri: 's3://models/reco?region=eu-central-1'}":                             true,
-		"{uri: s3://models/other}":                                                  false,
-		"{uri: 's3://models/reco?endpoint=https://s3.example.org'}":                 false,
-		"{uri: s3://models/reco, size: 5}":                                          false,
-		"{uri: s3://models/reco, digest: 'sha256:" + strings.Repeat("a", 64) + "'}": false,
+		"{uri: s3://models/reco, mountPath: /m, cache: {resources: {requests: {storage: 1Gi}}}}": true,
+		"{uri: s3://models/reco, credentials: a}":                                                true,
+		"{uri: 's3://models/reco?region=eu-central-1'}":                                          true,
+		"{uri: s3://models/other}":                                                               false,
+		"{uri: 's3://models/reco?endpoint=https://s3.example.org'}":                              false,
+		"{uri: s3://models/reco, size: 5}":                                                       false,
+		"{uri: s3://models/reco, digest: 'sha256:" + strings.Repeat("a", 64) + "'}":              false,
 	} {
 		if got := key(model); (got == first) != same {
 			t.Errorf("the model %s has key %s, the first has %s: want the same: %t", model, got, first, same)
@@ -206,11 +240,11 @@ func TestModelsInUse(t *testing.T) {
 		before, after string
 		want          int
 	}{
-		"Another":    {"the live model is kept", spec("s3://models/a", ", cache: {size: 1Gi}"), spec("s3://models/b", ", cache: {size: 1Gi}"), 2},
-		"Same":       {"one model is one, whoever mounts it", spec("s3://models/a", ", cache: {size: 1Gi}"), spec("s3://models/a", ", cache: {size: 1Gi}, mountPath: /m"), 1},
-		"NotCached":  {"a model on the disk of a node is not in the cache", spec("s3://models/a", ""), spec("s3://models/b", ", cache: {size: 1Gi}"), 1},
-		"NoCache":    {"the cache stays as long as pods mount it", spec("s3://models/a", ", cache: {size: 1Gi}"), spec("s3://models/b", ""), 1},
-		"FromVolume": {"the path in a volume is no key", "{image: x, model: {uri: pvc://m/a/b}}", spec("s3://models/b", ", cache: {size: 1Gi}"), 1},
+		"Another":    {"the live model is kept", spec("s3://models/a", ", cache: {resources: {requests: {storage: 1Gi}}}"), spec("s3://models/b", ", cache: {resources: {requests: {storage: 1Gi}}}"), 2},
+		"Same":       {"one model is one, whoever mounts it", spec("s3://models/a", ", cache: {resources: {requests: {storage: 1Gi}}}"), spec("s3://models/a", ", cache: {resources: {requests: {storage: 1Gi}}}, mountPath: /m"), 1},
+		"NotCached":  {"a model on the disk of a node is not in the cache", spec("s3://models/a", ""), spec("s3://models/b", ", cache: {resources: {requests: {storage: 1Gi}}}"), 1},
+		"NoCache":    {"the cache stays as long as pods mount it", spec("s3://models/a", ", cache: {resources: {requests: {storage: 1Gi}}}"), spec("s3://models/b", ""), 1},
+		"FromVolume": {"the path in a volume is no key", "{image: x, model: {uri: pvc://m/a/b}}", spec("s3://models/b", ", cache: {resources: {requests: {storage: 1Gi}}}"), 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -242,37 +276,37 @@ func TestModelCache(t *testing.T) {
 	}{
 		"Defaults": {
 			reason: "all replicas write to it, in the cluster's class",
-			spec:   spec("{size: 20Gi}"),
+			spec:   spec("{resources: {requests: {storage: 20Gi}}}"),
 			want:   "{accessModes: [ReadWriteMany], resources: {requests: {storage: 20Gi}}}",
 		},
 		"Chosen": {
 			reason: "what the spec says",
-			spec:   spec("{size: 20Gi, storageClassName: fast, accessMode: ReadWriteOnce}"),
+			spec:   spec("{resources: {requests: {storage: 20Gi}}, storageClassName: fast, accessModes: [ReadWriteOnce]}"),
 			want:   "{accessModes: [ReadWriteOnce], storageClassName: fast, resources: {requests: {storage: 20Gi}}}",
 		},
 		"Grows": {
 			reason:   "a claim can be made larger",
-			spec:     spec("{size: 30Gi}"),
+			spec:     spec("{resources: {requests: {storage: 30Gi}}}"),
 			observed: claim("{accessModes: [ReadWriteMany], storageClassName: standard, resources: {requests: {storage: 20Gi}}}"),
 			want:     "{accessModes: [ReadWriteMany], resources: {requests: {storage: 30Gi}}}",
 		},
 		"Shrinks": {
 			reason:   "a claim cannot be made smaller",
-			spec:     spec("{size: 10Gi}"),
+			spec:     spec("{resources: {requests: {storage: 10Gi}}}"),
 			observed: claim("{accessModes: [ReadWriteMany], storageClassName: standard, resources: {requests: {storage: 20Gi}}}"),
 			want:     "{accessModes: [ReadWriteMany], resources: {requests: {storage: 20Gi}}}",
 		},
 		"OtherClass": {
 			reason:   "a claim that lingers keeps its class",
-			spec:     spec("{size: 10Gi, storageClassName: fast}"),
+			spec:     spec("{resources: {requests: {storage: 10Gi}}, storageClassName: fast}"),
 			observed: claim("{accessModes: [ReadWriteMany], storageClassName: standard}"),
 			problem:  `spec.model.cache.storageClassName: "fast": the volume that exists has "standard", and keeps it: set that, or delete PersistentVolumeClaim "reco-models"`,
 		},
 		"OtherMode": {
 			reason:   "a claim that lingers keeps its access mode",
-			spec:     spec("{size: 10Gi}"),
+			spec:     spec("{resources: {requests: {storage: 10Gi}}}"),
 			observed: claim("{accessModes: [ReadWriteOnce]}"),
-			problem:  `spec.model.cache.accessMode: "ReadWriteMany": the volume that exists has "ReadWriteOnce", and keeps it`,
+			problem:  `spec.model.cache.accessModes[0]: "ReadWriteMany": the volume that exists has "ReadWriteOnce", and keeps it`,
 		},
 	}
 	for name, tc := range cases {

@@ -22,7 +22,7 @@ func modelCache(d *compose.Draft, p *pass) {
 	if m == nil || m.Cache == nil {
 		return
 	}
-	size := *m.Cache.Size
+	size := *m.Cache.Resources.Requests.Storage
 	if o := p.Observed[names.ModelCache]; o != nil {
 		claimed, err := resource.ParseQuantity(compose.Text(o.Map(), "spec", "resources", "requests", "storage"))
 		if err == nil && claimed.Cmp(size) > 0 {
@@ -30,7 +30,7 @@ func modelCache(d *compose.Draft, p *pass) {
 		}
 	}
 	spec := applycorev1.PersistentVolumeClaimSpec().
-		WithAccessModes(m.Cache.AccessMode).
+		WithAccessModes(m.Cache.AccessModes...).
 		WithResources(applycorev1.VolumeResourceRequirements().
 			WithRequests(corev1.ResourceList{corev1.ResourceStorage: size}))
 	if m.Cache.StorageClassName != "" {

@@ -93,7 +93,8 @@ const servicePort = 80
 // endpoint for clients inside the cluster, as its Service is observed. A target of gRPC is no URL.
 func (f *facts) endpoint(service compose.Object, name string) string {
 	host := fmt.Sprintf("%s.%s.svc", name, f.Namespace)
-	for _, v := range compose.List(service.Map(), "spec", "ports") {
+	ports, _ := service.Field("spec", "ports").([]any)
+	for _, v := range ports {
 		port, _ := v.(map[string]any)
 		if compose.Text(port, "appProtocol") == appProtocolGRPC {
 			return fmt.Sprintf("%s:%d", host, servicePort)

@@ -55,9 +55,9 @@ func TestObjectives(t *testing.T) {
 			[]string{"success 0.99", "latency p95 50"},
 		},
 		"Checks": {
-			"a check is for both, unless it says so or is relative",
+			"a check is for both, unless it says so",
 			none + ", metrics: {checks: [{name: b, query: q, max: 1}, {name: l, query: q, max: 2, appliesTo: Live}, " +
-				"{name: c, query: q, max: 3, appliesTo: Candidate}, {name: r, query: q, max: 4, relativeTo: Baseline}]}",
+				"{name: c, query: q, max: 3, appliesTo: Candidate}, {name: r, query: q, max: 4, appliesTo: Ratio}]}",
 			[]string{"b 1", "l 2"},
 			[]string{"success 0.99", "b 1", "c 3", "r 4"},
 		},

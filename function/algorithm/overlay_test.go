@@ -23,7 +23,7 @@ probes: {warmUp: {path: /}}
 pod:
   initContainers:
   - {name: features, image: f, command: [/fetch], volumeMounts: [{name: features, mountPath: /out}]}
-  sidecars:
+  containers:
   - name: tokens
     image: t
     ports: [{name: admin, containerPort: 9000}]
@@ -33,9 +33,10 @@ pod:
   volumes:
   - {name: features, emptyDir: {}}
   - {name: calendar, configMap: {name: calendar}}
-  volumeMounts:
-  - {name: features, mountPath: /features, readOnly: true}
-  - {name: calendar, mountPath: /calendar, subPath: "2026"}
+volumeMounts:
+- {name: features, mountPath: /features, readOnly: true}
+- {name: calendar, mountPath: /calendar, subPath: "2026"}
+podMetadata:
   labels: {example.org/team: reco}
   annotations: {example.org/contact: reco-team}
 `
@@ -103,7 +104,7 @@ func TestOverlay(t *testing.T) {
 
 // TestOverlayRefused shows what spec.pod cannot have, and that what runs stays.
 func TestOverlayRefused(t *testing.T) {
-	sidecar := func(text string) string { return "{image: x, pod: {sidecars: [{name: s, image: i, " + text + "}]}}" }
+	sidecar := func(text string) string { return "{image: x, pod: {containers: [{name: s, image: i, " + text + "}]}}" }
 	volume := func(text string) string { return "{image: x, pod: {volumes: [{name: v, " + text + "}]}}" }
 	const restricted = "Pod Security Standard restricted"
 	cases := map[string]struct {
@@ -111,51 +112,51 @@ func TestOverlayRefused(t *testing.T) {
 		spec   string
 		words  []string
 	}{
-		"Privileged":   {"the schema has a rule", sidecar("securityContext: {privileged: true}"), []string{"spec.pod.sidecars[0].securityContext.privileged", "true", "must be false"}},
+		"Privileged":   {"the schema has a rule", sidecar("securityContext: {privileged: true}"), []string{"spec.pod.containers[0].securityContext.privileged", "true", "must be false"}},
 		"Escalation":   {"the schema has a rule", sidecar("securityContext: {allowPrivilegeEscalation: true}"), []string{"securityContext.allowPrivilegeEscalation", "must be false"}},
 		"Root":         {"the schema has a rule", sidecar("securityContext: {runAsUser: 0}"), []string{"securityContext.runAsUser", "0", "excludes root"}},
 		"MayBeRoot":    {"the schema has a rule", sidecar("securityContext: {runAsNonRoot: false}"), []string{"securityContext.runAsNonRoot", "must be true"}},
-		"Capabilities": {"the standard allows NET_BIND_SERVICE only", sidecar("securityContext: {capabilities: {add: [NET_ADMIN]}}"), []string{"spec.pod.sidecars[0]", `"s"`, restricted, "NET_ADMIN"}},
-		"DropsSome":    {"the standard wants all of them dropped", sidecar("securityContext: {capabilities: {drop: [KILL]}}"), []string{"spec.pod.sidecars[0]", restricted, `capabilities.drop=["ALL"]`}},
-		"HostPort":     {"ports of the node", sidecar("ports: [{containerPort: 9000, hostPort: 9000}]"), []string{"spec.pod.sidecars[0]", restricted, "hostPort"}},
-		"Seccomp":      {"no profile", sidecar("securityContext: {seccompProfile: {type: Unconfined}}"), []string{"spec.pod.sidecars[0]", restricted, "seccomp"}},
-		"ProcMount":    {"the node's processes", sidecar("securityContext: {procMount: Unmasked}"), []string{"spec.pod.sidecars[0]", restricted, "procMount"}},
-		"AppArmor":     {"a profile by annotation", "{image: x, pod: {annotations: {container.apparmor.security.beta.kubernetes.io/algorithm: unconfined}}}", []string{"spec.pod.annotations", restricted, "unconfined"}},
+		"Capabilities": {"the standard allows NET_BIND_SERVICE only", sidecar("securityContext: {capabilities: {add: [NET_ADMIN]}}"), []string{"spec.pod.containers[0]", `"s"`, restricted, "NET_ADMIN"}},
+		"DropsSome":    {"the standard wants all of them dropped", sidecar("securityContext: {capabilities: {drop: [KILL]}}"), []string{"spec.pod.containers[0]", restricted, `capabilities.drop=["ALL"]`}},
+		"HostPort":     {"ports of the node", sidecar("ports: [{containerPort: 9000, hostPort: 9000}]"), []string{"spec.pod.containers[0]", restricted, "hostPort"}},
+		"Seccomp":      {"no profile", sidecar("securityContext: {seccompProfile: {type: Unconfined}}"), []string{"spec.pod.containers[0]", restricted, "seccomp"}},
+		"ProcMount":    {"the node's processes", sidecar("securityContext: {procMount: Unmasked}"), []string{"spec.pod.containers[0]", restricted, "procMount"}},
+		"AppArmor":     {"a profile by annotation", "{image: x, podMetadata: {annotations: {container.apparmor.security.beta.kubernetes.io/algorithm: unconfined}}}", []string{"spec.podMetadata.annotations", restricted, "unconfined"}},
 		"HostPath":     {"folders of the node", volume("hostPath: {path: /}"), []string{"spec.pod.volumes[0].hostPath", `"v"`, "the platform allows only", "restricted"}},
 		"NotAllowed":   {"the platform decides", volume("csi: {driver: d}"), []string{"spec.pod.volumes[0].csi", "configMap, downwardAPI, emptyDir", "algorithm.pod.volumes"}},
 		"NoKind":       {"what would it be", "{image: x, pod: {volumes: [{name: v}]}}", []string{"spec.pod.volumes[0]", "0 kinds", "exactly one"}},
 		"TwoKinds":     {"which one is it", volume("emptyDir: {}, secret: {secretName: a}"), []string{"spec.pod.volumes[0]", "emptyDir, secret", "exactly one"}},
 		"Token": {
 			"Capstan's account has no token", volume("projected: {sources: [{serviceAccountToken: {path: token}}]}"),
-			[]string{"spec.pod.volumes[0].projected.sources[0].serviceAccountToken", "spec.serviceAccountName"},
+			[]string{"spec.pod.volumes[0].projected.sources[0].serviceAccountToken", "spec.pod.serviceAccountName"},
 		},
 		"VolumeName":      {"Capstan uses it", "{image: x, pod: {volumes: [{name: model, emptyDir: {}}]}}", []string{"spec.pod.volumes[0].name", `"model"`, "Capstan uses"}},
 		"SecretName":      {"Capstan uses it", "{image: x, pod: {volumes: [{name: secret-a, emptyDir: {}}]}}", []string{"spec.pod.volumes[0].name", "Capstan uses"}},
-		"ContainerName":   {"Capstan uses it", "{image: x, pod: {sidecars: [{name: algorithm, image: i}]}}", []string{"spec.pod.sidecars[0].name", "Capstan uses"}},
-		"NameInBoth":      {"a pod has each name once", "{image: x, pod: {initContainers: [{name: s, image: i}], sidecars: [{name: s, image: i}]}}", []string{"spec.pod.sidecars[0].name", "spec.pod.initContainers[0]", "another name"}},
-		"NoImage":         {"nothing to run", "{image: x, pod: {sidecars: [{name: s}]}}", []string{"spec.pod.sidecars[0].image", "missing"}},
-		"UnknownField":    {"it would have no effect", sidecar("comand: [a]"), []string{"spec.pod.sidecars[0]", `unknown field "comand"`, "core/v1"}},
-		"UnknownDeep":     {"it would have no effect", sidecar("securityContext: {readOnly: true}"), []string{"spec.pod.sidecars[0]", `"securityContext.readOnly"`}},
+		"ContainerName":   {"Capstan uses it", "{image: x, pod: {containers: [{name: algorithm, image: i}]}}", []string{"spec.pod.containers[0].name", "Capstan uses"}},
+		"NameInBoth":      {"a pod has each name once", "{image: x, pod: {initContainers: [{name: s, image: i}], containers: [{name: s, image: i}]}}", []string{"spec.pod.containers[0].name", "spec.pod.initContainers[0]", "another name"}},
+		"NoImage":         {"nothing to run", "{image: x, pod: {containers: [{name: s}]}}", []string{"spec.pod.containers[0].image", "missing"}},
+		"UnknownField":    {"it would have no effect", sidecar("comand: [a]"), []string{"spec.pod.containers[0]", `unknown field "comand"`, "core/v1"}},
+		"UnknownDeep":     {"it would have no effect", sidecar("securityContext: {readOnly: true}"), []string{"spec.pod.containers[0]", `"securityContext.readOnly"`}},
 		"UnknownInVolume": {"it would have no effect", volume("emptyDir: {size: 1Gi}"), []string{"spec.pod.volumes[0]", `"emptyDir.size"`}},
-		"WrongType":       {"no container can have it", sidecar("command: 5"), []string{"spec", "pod.sidecars.command"}},
-		"PortOfServer":    {"one of both could not listen", sidecar("ports: [{containerPort: 8080}]"), []string{"spec.pod.sidecars[0].ports[0].containerPort", "8080", "spec.port"}},
+		"WrongType":       {"no container can have it", sidecar("command: 5"), []string{"spec", "pod.containers.command"}},
+		"PortOfServer":    {"one of both could not listen", sidecar("ports: [{containerPort: 8080}]"), []string{"spec.pod.containers[0].ports[0].containerPort", "8080", "spec.port"}},
 		"PortOfWarmUp": {
-			"one of both could not listen", "{image: x, probes: {warmUp: {path: /}}, pod: {sidecars: [{name: s, image: i, ports: [{containerPort: 9901}]}]}}",
-			[]string{"spec.pod.sidecars[0].ports[0].containerPort", "9901", "spec.probes.warmUp"},
+			"one of both could not listen", "{image: x, probes: {warmUp: {path: /}}, pod: {containers: [{name: s, image: i, ports: [{containerPort: 9901}]}]}}",
+			[]string{"spec.pod.containers[0].ports[0].containerPort", "9901", "spec.probes.warmUp"},
 		},
-		"PortName":     {"Services would reach it", sidecar("ports: [{name: http, containerPort: 1}]"), []string{"spec.pod.sidecars[0].ports[0].name", `"http"`, "another name"}},
-		"NoVolume":     {"nothing to mount", sidecar("volumeMounts: [{name: config, mountPath: /a}]"), []string{"spec.pod.sidecars[0].volumeMounts[0].name", `"config"`, "spec.pod.volumes"}},
-		"Propagation":  {"mounts of the node", "{image: x, pod: {volumes: [{name: v, emptyDir: {}}], sidecars: [{name: s, image: i, volumeMounts: [{name: v, mountPath: /a, mountPropagation: Bidirectional}]}]}}", []string{"volumeMounts[0].mountPropagation", "Bidirectional"}},
-		"Devices":      {"a device of the node", sidecar("volumeDevices: [{name: v, devicePath: /dev/x}]"), []string{"spec.pod.sidecars[0].volumeDevices", "not supported"}},
-		"RestartNever": {"a sidecar keeps running", sidecar("restartPolicy: Never"), []string{"spec.pod.sidecars[0].restartPolicy", `"Never"`, "Always"}},
-		"ProbeOfInit":  {"it ends", "{image: x, pod: {initContainers: [{name: s, image: i, readinessProbe: {tcpSocket: {port: 1}}}]}}", []string{"spec.pod.initContainers[0]", "no probes", "spec.pod.sidecars"}},
-		"MountNothing": {"nothing to mount", "{image: x, pod: {volumeMounts: [{name: v, mountPath: /a}]}}", []string{"spec.pod.volumeMounts[0].name", `"v"`, "spec.pod.volumes"}},
+		"PortName":     {"Services would reach it", sidecar("ports: [{name: http, containerPort: 1}]"), []string{"spec.pod.containers[0].ports[0].name", `"http"`, "another name"}},
+		"NoVolume":     {"nothing to mount", sidecar("volumeMounts: [{name: config, mountPath: /a}]"), []string{"spec.pod.containers[0].volumeMounts[0].name", `"config"`, "spec.pod.volumes"}},
+		"Propagation":  {"mounts of the node", "{image: x, pod: {volumes: [{name: v, emptyDir: {}}], containers: [{name: s, image: i, volumeMounts: [{name: v, mountPath: /a, mountPropagation: Bidirectional}]}]}}", []string{"volumeMounts[0].mountPropagation", "Bidirectional"}},
+		"Devices":      {"a device of the node", sidecar("volumeDevices: [{name: v, devicePath: /dev/x}]"), []string{"spec.pod.containers[0].volumeDevices", "not supported"}},
+		"RestartNever": {"a sidecar keeps running", sidecar("restartPolicy: Never"), []string{"spec.pod.containers[0].restartPolicy", `"Never"`, "Always"}},
+		"ProbeOfInit":  {"it ends", "{image: x, pod: {initContainers: [{name: s, image: i, readinessProbe: {tcpSocket: {port: 1}}}]}}", []string{"spec.pod.initContainers[0]", "no probes", "spec.pod.containers"}},
+		"MountNothing": {"nothing to mount", "{image: x, volumeMounts: [{name: v, mountPath: /a}]}", []string{"spec.volumeMounts[0].name", `"v"`, "spec.pod.volumes"}},
 		"MountOver": {
-			"files would be hidden", "{image: x, config: {files: {a: b}}, pod: {volumes: [{name: v, emptyDir: {}}], volumeMounts: [{name: v, mountPath: /etc}]}}",
-			[]string{"spec.pod.volumeMounts[0].mountPath", `"/etc"`, "contains /etc/algorithm", "spec.config.mountPath"},
+			"files would be hidden", "{image: x, config: {files: {a: b}}, pod: {volumes: [{name: v, emptyDir: {}}]}, volumeMounts: [{name: v, mountPath: /etc}]}",
+			[]string{"spec.volumeMounts[0].mountPath", `"/etc"`, "contains /etc/algorithm", "spec.config.mountPath"},
 		},
-		"Label":      {"Services select by it", "{image: x, pod: {labels: {capstan.dev/slot: b}}}", []string{"spec.pod.labels", "capstan.dev/slot", "select pods"}},
-		"Annotation": {"Capstan sets it", "{image: x, pod: {annotations: {capstan.dev/revision: a}}}", []string{"spec.pod.annotations", "capstan.dev/"}},
+		"Label":      {"Services select by it", "{image: x, podMetadata: {labels: {capstan.dev/slot: b}}}", []string{"spec.podMetadata.labels", "capstan.dev/slot", "select pods"}},
+		"Annotation": {"Capstan sets it", "{image: x, podMetadata: {annotations: {capstan.dev/revision: a}}}", []string{"spec.podMetadata.annotations", "capstan.dev/"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -184,10 +185,10 @@ func TestOverlayAccepted(t *testing.T) {
 	for name, spec := range map[string]string{
 		"Whole":         overlaid,
 		"Empty":         "{image: x, pod: {}}",
-		"OwnToken":      "{image: x, serviceAccountName: own, pod: {volumes: [{name: t, projected: {sources: [{serviceAccountToken: {path: t, audience: a}}]}}]}}",
-		"ExporterPort":  "{image: x, metrics: {port: 9100}, pod: {sidecars: [{name: exporter, image: e, ports: [{containerPort: 9100}]}]}}",
+		"OwnToken":      "{image: x, pod: {serviceAccountName: own, volumes: [{name: t, projected: {sources: [{serviceAccountToken: {path: t, audience: a}}]}}]}}",
+		"ExporterPort":  "{image: x, metrics: {port: 9100}, pod: {containers: [{name: exporter, image: e, ports: [{containerPort: 9100}]}]}}",
 		"SidecarBefore": "{image: x, pod: {initContainers: [{name: proxy, image: p, restartPolicy: Always, startupProbe: {tcpSocket: {port: 1}}}, {name: f, image: f}]}}",
-		"BindLow":       "{image: x, pod: {sidecars: [{name: s, image: i, securityContext: {capabilities: {drop: [ALL], add: [NET_BIND_SERVICE]}}}]}}",
+		"BindLow":       "{image: x, pod: {containers: [{name: s, image: i, securityContext: {capabilities: {drop: [ALL], add: [NET_BIND_SERVICE]}}}]}}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c := condition(newWorld(t, spec).platform().plan(), v1alpha1.TypeAccepted); c.Status != "True" {
@@ -199,7 +200,7 @@ func TestOverlayAccepted(t *testing.T) {
 
 // TestOverlayMakesRevisions shows which edits of spec.pod start other pods.
 func TestOverlayMakesRevisions(t *testing.T) {
-	const one = "{image: x, pod: {sidecars: [{name: s, image: i, resources: {limits: {cpu: 1}}}], volumes: [{name: v, emptyDir: {}}]}}"
+	const one = "{image: x, pod: {containers: [{name: s, image: i, resources: {limits: {cpu: 1}}}], volumes: [{name: v, emptyDir: {}}]}}"
 	cases := map[string]struct {
 		reason     string
 		from, to   string
@@ -208,8 +209,8 @@ func TestOverlayMakesRevisions(t *testing.T) {
 		"Added":    {"a sidecar reaches the pods", "{image: x}", one, true},
 		"Field":    {"also one that the schema does not name", one, strings.Replace(one, "image: i,", "image: i, args: [a],", 1), true},
 		"Volume":   {"also one that the schema does not name", one, strings.Replace(one, "emptyDir: {}", "secret: {secretName: a}", 1), true},
-		"Label":    {"labels are part of the pods", "{image: x}", "{image: x, pod: {labels: {a: b}}}", true},
-		"Empty":    {"an empty block is none", "{image: x}", "{image: x, pod: {sidecars: [], labels: {}}}", false},
+		"Label":    {"labels are part of the pods", "{image: x}", "{image: x, podMetadata: {labels: {a: b}}}", true},
+		"Empty":    {"an empty block is none", "{image: x}", "{image: x, pod: {containers: []}, podMetadata: {labels: {}}}", false},
 		"Quantity": {"another way to write the same is no other pod", one, strings.Replace(one, "cpu: 1", "cpu: 1000m", 1), false},
 	}
 	for name, tc := range cases {

@@ -144,7 +144,7 @@ func TestPhases(t *testing.T) {
 			{"the one before stays", settle, "a=x*4 b=z*4 callers=b reco-slot-a:0 reco-slot-b:100", "Baking"},
 			{"as long as it bakes", all(settle, settle, later(9*time.Minute), looked("P")), "a=x*4 b=z*4 callers=b reco-slot-a:0 reco-slot-b:100", "Baking"},
 			{"and then ends", all(later(time.Minute), looked("PP")), "a=x*0 b=z*4 callers=b reco-slot-a:0 reco-slot-b:100", "Draining"},
-			{"and is gone", settle, "b=z*4 callers=b reco-slot-a:0 reco-slot-b:100", "Draining"},
+			{"and is gone, which ends the rollout", settle, "b=z*4 callers=b reco-slot-a:0 reco-slot-b:100", "Stable"},
 			{"and all is calm", settle, "b=z*4 callers=b reco-slot-a:0 reco-slot-b:100", "Stable"},
 		}},
 		"RolledBack": {routed, []step{
@@ -329,7 +329,7 @@ func TestPhases(t *testing.T) {
 			{"all requests would be too many for two replicas, so one comes back", edit(surge, "x", ""), "a=x*2 b=z*1 callers=", "RollingBack/Reverted"},
 			{"and starts", settle, "a=x*3 b=z*1 callers=", "RollingBack/Reverted"},
 			{"and is enough for all requests with the others", settle, "a=x*3 b=z*1 callers=a", "RollingBack/Reverted"},
-			{"the next candidate finds room beside them", all(settle, later(time.Minute), settle, settle, settle, edit(surge, "v", ""), settle), "a=x*4 b=v*4 callers=a", "Preparing"},
+			{"the next candidate finds room beside them", all(settle, later(time.Minute), settle, settle, edit(surge, "v", ""), settle), "a=x*4 b=v*4 callers=a", "Preparing"},
 		}},
 		"BorrowedNoCapacity": {borrow, []step{
 			{"another pod takes the place of the live replica", all(edit(borrow, "z", ""), settle, full), "a=x*3 b=z*1 callers=a", "Preparing"},
@@ -350,7 +350,7 @@ func TestPhases(t *testing.T) {
 			{"the live revision stops, and others take its room", all(edit(recreate, "z", ""), settle, settle, full), "a=x*0 b=z*1 callers=a", "Preparing"},
 			{"a person who promotes it makes no room", all(seen, token(recreate, acts("promote: HASH"))), "a=x*0 b=z*1 callers=a", "Preparing"},
 			{"so the one before serves again", all(seen, later(3*time.Minute)), "a=x*0 b=z*0 callers=a", "RollingBack/NoCapacity"},
-			{"once the candidate is gone", settle, "a=x*1 callers=a", "RollingBack/NoCapacity"},
+			{"once the candidate is gone", settle, "a=x*1 callers=a", "RolledBack/RolledBack"},
 		}},
 		"Recreated": {recreate, []step{
 			{"nothing starts yet", edit(recreate, "z", ""), "a=x*1 b=z*0 callers=a", "Preparing"},

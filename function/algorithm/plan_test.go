@@ -30,7 +30,7 @@ func TestObjects(t *testing.T) {
 		"Smallest":   {"an image is enough", newWorld(t, "{image: x}"), basic},
 		"Stopped":    {"zero replicas keep their address", newWorld(t, "{image: x, replicas: 0}"), basic},
 		"Budget":     {"two replicas get a budget", newWorld(t, "{image: x, replicas: 2}"), append(basic, "pdb-a")},
-		"OwnAccount": {"an own ServiceAccount is not composed", newWorld(t, "{image: x, serviceAccountName: own}"), without(basic, "serviceaccount")},
+		"OwnAccount": {"an own ServiceAccount is not composed", newWorld(t, "{image: x, pod: {serviceAccountName: own}}"), without(basic, "serviceaccount")},
 		"Full":       {"every object", newWorld(t, full), append(basic, "hpa-a", "pdb-a", "config-9a2c1b554f")},
 		"OneAtMost": {
 			"an autoscaler that never adds a second replica needs no budget",
@@ -89,7 +89,7 @@ func TestFields(t *testing.T) {
 			slices.Concat(pod, []string{"automountServiceAccountToken"}), false,
 		},
 		"OwnAccountsToken": {
-			"an own ServiceAccount decides about its token", "{image: x, serviceAccountName: own}", "deployment-a",
+			"an own ServiceAccount decides about its token", "{image: x, pod: {serviceAccountName: own}}", "deployment-a",
 			slices.Concat(pod, []string{"automountServiceAccountToken"}), nil,
 		},
 		"Tolerations": {

@@ -66,7 +66,7 @@ func rendered(tb testing.TB, in pods.Inputs) map[string]any {
 // rich spec: every way in which a field of the spec reaches a pod, but for what the spec of plans has.
 const rich = `
 image: x
-runAsUser: 1000
+pod: {securityContext: {runAsUser: 1000}}
 env: [{name: B, value: spec}, {name: A}, {name: D, value: $(B)}]
 config: {files: {a: b}}
 secrets:
@@ -80,7 +80,7 @@ probes:
   warmUp: {path: /predict, requests: 50, body: '{"cost": "$(USER)"}'}
 availability: {drainSeconds: 120}
 metrics: {port: 9090}
-model: {uri: s3://models/reco, credentials: models, cache: {size: 1Gi}}
+model: {uri: s3://models/reco, credentials: models, cache: {resources: {requests: {storage: 1Gi}}}}
 `
 
 func TestPodTemplate(t *testing.T) {

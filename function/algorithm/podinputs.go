@@ -74,9 +74,6 @@ func canonical(spec v1alpha1.AlgorithmSpec) v1alpha1.AlgorithmSpec {
 	if m := s.Model; m != nil {
 		// The version or alias of a model of the registry is in modelVersion as the registry resolves it.
 		m.URI = modeluri.Parse(m.URI).Canonical()
-		if m.Delivery == v1alpha1.DeliverImageVolume {
-			m.Delivery = "" // the default of an image
-		}
 	}
 	if r := s.Resources; r != nil {
 		for _, q := range []*resource.Quantity{r.CPU, r.Memory, r.SharedMemory} {

@@ -13,26 +13,27 @@ import (
 
 // podInputs are the fields that reach the pods of a revision.
 var podInputs = []string{
-	"args[]", "command[]", "image", "imagePullSecrets[].name", "port", "protocol", "runAsUser", "serviceAccountName",
+	"args[]", "command[]", "image", "port", "protocol",
 	"availability.drainSeconds", "availability.zones",
 	"config.files{}", "config.mountPath",
 	"env[].name", "env[].value", "env[].valueFrom.configMapKeyRef.key", "env[].valueFrom.configMapKeyRef.name",
 	"env[].valueFrom.secretKeyRef.key", "env[].valueFrom.secretKeyRef.name",
-	"model.credentials", "model.delivery", "model.digest", "model.mountPath", "model.size", "model.uri",
-	"pod.annotations{}", "pod.labels{}",
+	"model.credentials", "model.digest", "model.mountPath", "model.size", "model.uri",
+	"podMetadata.annotations{}", "podMetadata.labels{}", "pod.imagePullSecrets[].name", "pod.securityContext.runAsUser", "pod.serviceAccountName",
 	"pod.initContainers[].image", "pod.initContainers[].name", "pod.initContainers[].securityContext.allowPrivilegeEscalation",
 	"pod.initContainers[].securityContext.privileged", "pod.initContainers[].securityContext.runAsNonRoot",
 	"pod.initContainers[].securityContext.runAsUser",
-	"pod.sidecars[].image", "pod.sidecars[].name", "pod.sidecars[].securityContext.allowPrivilegeEscalation",
-	"pod.sidecars[].securityContext.privileged", "pod.sidecars[].securityContext.runAsNonRoot", "pod.sidecars[].securityContext.runAsUser",
+	"pod.containers[].image", "pod.containers[].name", "pod.containers[].securityContext.allowPrivilegeEscalation",
+	"pod.containers[].securityContext.privileged", "pod.containers[].securityContext.runAsNonRoot", "pod.containers[].securityContext.runAsUser",
 	"pod.volumes[].name",
-	"pod.volumeMounts[].mountPath", "pod.volumeMounts[].name", "pod.volumeMounts[].readOnly", "pod.volumeMounts[].subPath",
+	"volumeMounts[].mountPath", "volumeMounts[].name", "volumeMounts[].readOnly", "volumeMounts[].subPath",
 	"probes.path", "probes.startupSeconds", "probes.warmUp.body", "probes.warmUp.contentType", "probes.warmUp.path", "probes.warmUp.requests",
-	"resources.cpu", "resources.deviceClass", "resources.deviceSelectors[]",
+	"resources.cpu", "resources.deviceRequest.count", "resources.deviceRequest.deviceClassName",
+	"resources.deviceRequest.selectors[].cel.expression",
 	"resources.gpu", "resources.gpuCount", "resources.gpuProducts[]", "resources.memory", "resources.sharedMemory",
-	"scheduling.nodeSelector{}", "scheduling.priorityClassName", "scheduling.runtimeClassName", "scheduling.tolerations[].effect",
-	"scheduling.tolerations[].key", "scheduling.tolerations[].operator", "scheduling.tolerations[].tolerationSeconds",
-	"scheduling.tolerations[].value",
+	"pod.nodeSelector{}", "pod.priorityClassName", "pod.runtimeClassName", "pod.tolerations[].effect",
+	"pod.tolerations[].key", "pod.tolerations[].operator", "pod.tolerations[].tolerationSeconds",
+	"pod.tolerations[].value",
 	"secrets[].mountPath", "secrets[].name", "secrets[].rotate",
 }
 
@@ -67,7 +68,7 @@ func TestUsual(t *testing.T) {
 		"port": 8080.0, "protocol": "HTTP", "config.mountPath": "/etc/algorithm", "secrets[].rotate": "Restartless", "model.mountPath": "/models",
 		"probes.startupSeconds": 600.0, "probes.warmUp.requests": 10.0,
 		"probes.warmUp.contentType": "application/json", "availability.zones": "Preferred", "availability.drainSeconds": 30.0,
-		"resources.gpuCount": 1.0,
+		"resources.gpuCount": 1.0, "resources.deviceRequest.count": 1.0,
 	}
 	got := maps.Clone(usual())
 	maps.DeleteFunc(got, func(path string, value any) bool { return value == nil || !slices.Contains(podInputs, path) })

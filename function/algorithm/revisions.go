@@ -101,8 +101,7 @@ func lingering(d *compose.Draft, p *pass, history []string) {
 	for resource, o := range p.Observed {
 		lingers := resource == names.ServiceAccount || resource == names.ModelCache ||
 			strings.HasPrefix(resource, names.ConfigPrefix) || strings.HasPrefix(resource, names.ClaimPrefix)
-		key := compose.TextOf(o, "kind") + "/" + compose.TextOf(o, "metadata", "name")
-		if lingers && !d.Has(resource) && used[key] {
+		if lingers && !d.Has(resource) && used[compose.TextOf(o, "kind")+"/"+compose.TextOf(o, "metadata", "name")] {
 			d.Keep(resource)
 		}
 	}

@@ -129,7 +129,7 @@ func resourcesOf(p *compose.Plan, prefix string) []string {
 
 func TestServiceAccountLingers(t *testing.T) {
 	w := serving(t, "{image: x, revisionHistoryLimit: 0}")
-	w.edit("{image: x, serviceAccountName: own, revisionHistoryLimit: 0}")
+	w.edit("{image: x, pod: {serviceAccountName: own}, revisionHistoryLimit: 0}")
 	for range 2 {
 		if w.plan().Objects[names.ServiceAccount].Object == nil {
 			t.Error("pods of the revision before lost their ServiceAccount")
@@ -252,7 +252,7 @@ func TestFirstPodsWait(t *testing.T) {
 			w.compose(w.plan())
 			return w
 		}, nil},
-		"OwnAccount": {"It is not ours to wait for.", func() *world { return newWorld(t, "{image: x, serviceAccountName: own}") }, nil},
+		"OwnAccount": {"It is not ours to wait for.", func() *world { return newWorld(t, "{image: x, pod: {serviceAccountName: own}}") }, nil},
 		"AccountLost": {"Pods that run are not held up.", func() *world {
 			w := serving(t, "{image: x}")
 			delete(w.request.Observed, names.ServiceAccount)

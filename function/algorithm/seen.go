@@ -26,12 +26,12 @@ func observedSleep(service compose.Object) (m sleep.Mark, selects string) {
 	if service == nil {
 		return sleep.Mark{}, rollout.NoService
 	}
-	if compose.Text(service.Map(), "spec", "selector", names.LabelActivator) != "" {
+	if compose.TextOf(service, "spec", "selector", names.LabelActivator) != "" {
 		selects = rollout.ByActivator
 	} else {
-		selects = compose.Text(service.Map(), "spec", "selector", names.LabelSlot)
+		selects = compose.TextOf(service, "spec", "selector", names.LabelSlot)
 	}
-	return sleep.Parse(compose.Text(service.Map(), "metadata", "annotations", names.AnnotationSleep)), selects
+	return sleep.Parse(compose.TextOf(service, "metadata", "annotations", names.AnnotationSleep)), selects
 }
 
 // scaler of a slot, as observed.

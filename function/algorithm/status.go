@@ -4,7 +4,10 @@ package algorithm
 
 import (
 	"fmt"
+	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
@@ -66,10 +69,32 @@ func status(d *compose.Draft, p *pass, history []string) (any, error) {
 			st.Scaling = &l
 		}
 	}
-	for _, m := range p.measured() {
-		st.Metrics = append(st.Metrics, v1alpha1.MetricStatus{Name: m.Name, Verdict: m.Verdict, Value: m.Value})
-	}
+	st.Metrics = p.metricsShown()
 	return st, nil
+}
+
+// metricsShown are the metrics with their values. While a rollout stays in its phase and no verdict changes, they are those that were
+// shown: the load of a revision follows its share of requests, and each change of the status has Crossplane apply every object.
+func (p *pass) metricsShown() []v1alpha1.MetricStatus {
+	var now, before []v1alpha1.MetricStatus
+	for _, m := range p.measured() {
+		now = append(now, v1alpha1.MetricStatus{Name: m.Name, Verdict: m.Verdict, Value: m.Value})
+	}
+	if !p.decision.Stays() {
+		return now
+	}
+	for _, v := range compose.List(p.Composite.Map(), "status", "metrics") {
+		var m v1alpha1.MetricStatus
+		if o, ok := v.(map[string]any); !ok || runtime.DefaultUnstructuredConverter.FromUnstructured(o, &m) != nil {
+			return now
+		}
+		before = append(before, m)
+	}
+	alike := func(a, b v1alpha1.MetricStatus) bool { return a.Name == b.Name && a.Verdict == b.Verdict }
+	if !slices.EqualFunc(before, now, alike) {
+		return now
+	}
+	return before
 }
 
 // measured are the metrics that people see. Without replicas there is nothing to measure, and that is no news.

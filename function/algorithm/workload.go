@@ -28,7 +28,7 @@ import (
 // serviceAccount without rights and without a token, so that what a right is given to some day is this Algorithm and not the
 // default account of the namespace.
 func serviceAccount(d *compose.Draft, p *pass) {
-	if p.spec.ServiceAccountName == "" {
+	if p.spec.Pod.ServiceAccountName == "" {
 		d.Require(names.ServiceAccount, applycorev1.ServiceAccount(p.Name, p.Namespace).
 			WithLabels(p.Labels()).
 			WithAutomountServiceAccountToken(false))
@@ -54,8 +54,8 @@ func config(d *compose.Draft, p *pass) {
 
 // deviceClaim is the template of the claims of the replicas, which cannot change: it is named by its content, like the config.
 func deviceClaim(d *compose.Draft, p *pass) {
-	r := p.spec.Resources
-	if r.DeviceClass == "" {
+	r := p.spec.Resources.DeviceRequest
+	if r == nil {
 		return
 	}
 	hash := pods.DevicesHash(r)
@@ -97,7 +97,7 @@ func deployment(d *compose.Draft, p *pass, r rollout.Run) {
 	spec.Replicas = r.Size
 	// The first pods wait for the ServiceAccount. Crossplane applies objects in no order, and a Deployment whose pods were
 	// refused once for lack of it keeps reporting so, even if another cause refuses them later.
-	if p.spec.ServiceAccountName == "" && p.Observed[names.ServiceAccount] == nil && slot.Total == 0 {
+	if p.spec.Pod.ServiceAccountName == "" && p.Observed[names.ServiceAccount] == nil && slot.Total == 0 {
 		spec.WithPaused(true)
 	}
 	metadata := applymetav1.ObjectMeta().WithName(p.OfSlot(r.Slot)).WithNamespace(p.Namespace).WithLabels(p.SlotLabels(r.Slot)).
@@ -121,8 +121,8 @@ func deployment(d *compose.Draft, p *pass, r rollout.Run) {
 
 // refused reports whether something that pods of the target need to start is left out.
 func (p *pass) refused(d *compose.Draft) bool {
-	account := p.spec.ServiceAccountName == "" && d.LeavesOut(names.ServiceAccount)
-	claim := p.spec.Resources.DeviceClass != "" && d.LeavesOut(names.ClaimPrefix+pods.DevicesHash(p.spec.Resources))
+	account := p.spec.Pod.ServiceAccountName == "" && d.LeavesOut(names.ServiceAccount)
+	claim := p.spec.Resources.DeviceRequest != nil && d.LeavesOut(names.ClaimPrefix+pods.DevicesHash(p.spec.Resources.DeviceRequest))
 	return account || claim || p.spec.Config != nil && d.LeavesOut(names.ConfigPrefix+pods.ConfigHash(p.spec.Config))
 }
 
@@ -209,8 +209,9 @@ func behavior(calm int32) *applyautoscalingv2.HorizontalPodAutoscalerBehaviorApp
 }
 
 // disruptionBudgets keep node drains from taking too many replicas of a slot at a time: of the live slot, and of the other while
-// requests reach it or could go back to it. Its replicas otherwise serve nothing yet, or finish what they have wherever they are.
-// Each slot has its own, since no pod may be counted by two. A single replica gets none, because its node could never be drained.
+// a candidate is tried there, or requests could go back to it. Its replicas otherwise finish what they have wherever they are. Each slot
+// has its own, since no pod may be counted by two. An Algorithm of one replica gets none. One that may be missing always may, so that a
+// candidate with a single replica holds up no drain.
 // A budget counts the missing ones, since a minimum equal to the size would block drains as well, and pods that do not serve may
 // always go.
 func disruptionBudgets(d *compose.Draft, p *pass) {
@@ -223,14 +224,9 @@ func disruptionBudgets(d *compose.Draft, p *pass) {
 	}
 	live, beside := p.decision.Live.Slot, p.decision.Beside
 	d.Require(names.Budget(live), disruptionBudget(p, live))
-	size := p.rollout.Slots[beside.Slot].Size
-	if beside.Size != nil {
-		size = int64(*beside.Size)
-	}
-	// It goes with its Deployment: each object that comes or goes alone is another generation of the Algorithm.
+	// It comes and goes with its Deployment: each object that comes or goes alone is another generation of the Algorithm.
 	lasts := p.Observed[names.Budget(beside.Slot)] != nil
-	stands := p.decision.Ledger.Previous != "" || p.decision.Weight > 0
-	if beside.Revision != "" && (size > 1 && stands || lasts) {
+	if beside.Revision != "" && (p.decision.Stands() || lasts) {
 		d.Offer(names.Budget(beside.Slot), disruptionBudget(p, beside.Slot))
 	}
 }

@@ -5,6 +5,7 @@ package compose
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -26,19 +27,32 @@ const (
 // except what only the API server writes. An object with an account in which Crossplane does not appear is kept by its name
 // alone.
 func Keep(o Object) map[string]any {
-	live := o.Map()
 	entries := o.Managed()
 	if len(entries) == 0 {
-		return identified(live, pruned(live))
+		return identified(o, pruned(o.Map()))
 	}
 	kept := map[string]any{}
-	for _, v := range entries {
-		if e, ok := v.(map[string]any); ok && appliedByCrossplane(e, Text(live, "apiVersion")) {
-			part, _ := owned(live, Map(e, "fieldsV1")).(map[string]any)
-			kept = merged(kept, part)
+	for _, e := range entries {
+		if appliedByCrossplane(e, TextOf(o, "apiVersion")) {
+			kept = merged(kept, ownedOf(o, e.Below("fieldsV1")))
 		}
 	}
-	return identified(live, kept)
+	return identified(o, kept)
+}
+
+// ownedOf an object is the part that a set of fields names (see owned). Nothing else of it is decoded.
+func ownedOf(o Object, fields []Entry) map[string]any {
+	if len(fields) == 0 {
+		return o.Map()
+	}
+	part := map[string]any{}
+	for _, f := range fields {
+		name, isField := strings.CutPrefix(f.Key, "f:")
+		if value := o.Field(name); isField && value != nil {
+			part[name] = owned(value, f.Value)
+		}
+	}
+	return part
 }
 
 // OwnsField reports whether a manager other than Crossplane owns a field by way of a subresource, for instance an autoscaler
@@ -49,42 +63,49 @@ func OwnsField(o Object, subresource string, path ...string) bool {
 	for _, k := range path {
 		at = append(at, "f:"+k)
 	}
-	for _, v := range o.Managed() {
-		e, ok := v.(map[string]any)
-		if ok && Text(e, "subresource") == subresource && Map(e, at...) != nil {
-			return true
+	for _, e := range o.Managed() {
+		if TextOf(e, "subresource") == subresource {
+			if _, owns := e.Field(at...).(map[string]any); owns {
+				return true
+			}
 		}
 	}
 	return false
 }
 
-func appliedByCrossplane(entry map[string]any, apiVersion string) bool {
-	return strings.HasPrefix(Text(entry, "manager"), composedManagerPrefix) &&
-		Text(entry, "operation") == "Apply" &&
-		Text(entry, "subresource") == "" &&
-		Text(entry, "apiVersion") == apiVersion
+func appliedByCrossplane(entry Object, apiVersion string) bool {
+	return strings.HasPrefix(TextOf(entry, "manager"), composedManagerPrefix) &&
+		TextOf(entry, "operation") == "Apply" &&
+		TextOf(entry, "subresource") == "" &&
+		TextOf(entry, "apiVersion") == apiVersion
 }
 
 // owned is the part of a value that a set of fields names. In such a set "f:name" is a field, `k:{"name":"x"}` the item of a list
 // with these keys, `v:"x"` an item that equals a value, "." the value itself, and an empty set stands for everything below.
-func owned(value any, fields map[string]any) any {
-	if len(fields) == 0 {
-		return value
-	}
+func owned(value any, fields Object) any {
 	switch v := value.(type) {
 	case map[string]any:
-		part := map[string]any{}
-		for name, below := range v {
-			if f, ok := fields["f:"+name].(map[string]any); ok {
-				part[name] = owned(below, f)
+		entries := fields.Below()
+		if len(entries) == 0 {
+			return v
+		}
+		part := make(map[string]any, len(entries))
+		for _, e := range entries {
+			name, isField := strings.CutPrefix(e.Key, "f:")
+			if below, ok := v[name]; ok && isField {
+				part[name] = owned(below, e.Value)
 			}
 		}
 		return part
 	case []any:
-		part := []any{}
+		entries := fields.Below()
+		if len(entries) == 0 {
+			return v
+		}
+		part, selectors := []any{}, selectorsIn(entries)
 		for _, item := range v {
-			if f, ok := ownedItem(item, fields); ok {
-				part = append(part, owned(item, f))
+			if i := slices.IndexFunc(selectors, func(s selector) bool { return s.selects(item) }); i >= 0 {
+				part = append(part, owned(item, selectors[i].fields))
 			}
 		}
 		return part
@@ -93,23 +114,32 @@ func owned(value any, fields map[string]any) any {
 	}
 }
 
-// ownedItem is the set of owned fields of one item of a list.
-func ownedItem(item any, fields map[string]any) (map[string]any, bool) {
-	for selector, below := range fields {
-		kind, text, ok := strings.Cut(selector, ":")
-		if !ok {
-			continue
-		}
-		var want any
-		if err := json.Unmarshal([]byte(text), &want); err != nil {
-			continue
-		}
-		if kind == "v" && equal(item, want) || kind == "k" && hasKeys(item, want) {
-			f, _ := below.(map[string]any)
-			return f, true
+// A selector of items of a list: those that equal a value, or have its keys. fields are what is owned of them.
+type selector struct {
+	byKeys bool
+	want   any
+	fields Object
+}
+
+// selectorsIn a set of fields.
+func selectorsIn(entries []Entry) []selector {
+	ss := make([]selector, 0, len(entries))
+	for _, e := range entries {
+		kind, value, _ := strings.Cut(e.Key, ":")
+		s := selector{byKeys: kind == "k", fields: e.Value}
+		if (kind == "v" || kind == "k") && json.Unmarshal([]byte(value), &s.want) == nil {
+			ss = append(ss, s)
 		}
 	}
-	return nil, false
+	slices.Reverse(ss) // The last one of a key counts.
+	return ss
+}
+
+func (s selector) selects(item any) bool {
+	if s.byKeys {
+		return hasKeys(item, s.want)
+	}
+	return equal(item, s.want)
 }
 
 // hasKeys reports whether an item has the keys of a list's selector.
@@ -168,11 +198,11 @@ func pruned(live map[string]any) map[string]any {
 }
 
 // identified is a part of an object with what the object is called by, and without what Crossplane adds again anyway.
-func identified(live, part map[string]any) map[string]any {
+func identified(o Object, part map[string]any) map[string]any {
 	out := maps.Clone(part)
-	out["apiVersion"] = Text(live, "apiVersion")
-	out["kind"] = Text(live, "kind")
-	metadata := map[string]any{"name": Text(live, "metadata", "name")}
+	out["apiVersion"] = TextOf(o, "apiVersion")
+	out["kind"] = TextOf(o, "kind")
+	metadata := map[string]any{"name": TextOf(o, "metadata", "name")}
 	for k, theirs := range map[string]string{"labels": compositeLabel, "annotations": resourceNameAnnotation} {
 		m := maps.Clone(Map(part, "metadata", k))
 		delete(m, theirs)

@@ -68,8 +68,18 @@ type Object interface {
 	// server keeps account of may be missing: see Managed.
 	Map() map[string]any
 
-	// Managed is metadata.managedFields, the API server's account of who wrote what, as decoded JSON. It must not be changed.
-	Managed() []any
+	// Below are the fields at a path, in any order: the last one of a key counts. What is no object is one without fields. None of
+	// them is decoded.
+	Below(path ...string) []Entry
+
+	// Managed is metadata.managedFields, the API server's account of who wrote what: an Object for each entry.
+	Managed() []Object
+}
+
+// An Entry is a field with the object that it is.
+type Entry struct {
+	Key   string
+	Value Object
 }
 
 // Availability of an optional kind.

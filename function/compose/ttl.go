@@ -54,8 +54,8 @@ func Unheard(r Request) bool {
 	if Unresponsive(r) {
 		return true
 	}
-	for _, v := range r.Composite.Managed() {
-		if entry, _ := v.(map[string]any); within(r.Now, entry["time"], ttlFollowing-ttlFollowing/6) {
+	for _, entry := range r.Composite.Managed() {
+		if within(r.Now, entry.Field("time"), ttlFollowing-ttlFollowing/6) {
 			return true
 		}
 	}

@@ -19,6 +19,9 @@ func TestBeyondThePlatform(t *testing.T) {
 	bounded := inputv1alpha1.AllowedToDatabases{
 		Hostnames: []inputv1alpha1.Allowed{{Name: "*.{namespace}.db.example.org"}},
 		Issuers:   []inputv1alpha1.Allowed{{Name: "Issuer/*"}},
+
+		PriorityClasses: []inputv1alpha1.Allowed{{Name: "databases"}},
+		Tolerations:     []inputv1alpha1.Allowed{{Name: "dedicated=databases"}},
 	}
 	const start = `{engine: postgres, version: "17", replicas: 3, storage: 50Gi`
 	for name, tc := range map[string]struct {
@@ -29,6 +32,14 @@ func TestBeyondThePlatform(t *testing.T) {
 		"Hostname": {
 			"A certificate for a name of others would pass for them.", start + `, expose: {sourceRanges: [203.0.113.0/24], hostname: login.example.org}}`,
 			[]string{"spec.expose.hostname", `"login.example.org"`, "*.shop.db.example.org", "database.allowed.hostnames"},
+		},
+		"Priority": {
+			"Who runs before others is the platform's to say.", start + `, pod: {priorityClassName: system-node-critical}}`,
+			[]string{"spec.pod.priorityClassName", `"system-node-critical"`, "databases", "database.allowed.priorityClasses"},
+		},
+		"Toleration": {
+			"Nodes for others stay theirs.", start + `, pod: {tolerations: [{operator: Exists}]}}`,
+			[]string{"spec.pod.tolerations[0]", `"*"`, "dedicated=databases", "database.allowed.tolerations"},
 		},
 		"Issuer": {
 			"An issuer of the platform is not for everybody.", start + `, tls: {issuerRef: {kind: ClusterIssuer, name: vault}}}`,

@@ -44,6 +44,18 @@ func TestChange(t *testing.T) {
 			effects: []v1alpha1.ChangeEffect{effect("spec.resources.memory", v1alpha1.EffectRestart, v1alpha1.ChangedBySpec, "shared_buffers")},
 			order:   all,
 		},
+		"Scheduling": {
+			reason: "Other nodes need other pods.",
+			spec:   `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, pod: {nodeSelector: {example.org/pool: databases}}, podMetadata: {labels: {example.org/team: orders}}`,
+			effects: []v1alpha1.ChangeEffect{
+				effect("spec.pod", v1alpha1.EffectRestart, v1alpha1.ChangedBySpec), effect("spec.podMetadata", v1alpha1.EffectRestart, v1alpha1.ChangedBySpec),
+			},
+			order: all,
+		},
+		"Anywhere": {
+			reason: "An empty block means what its absence means.",
+			spec:   `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, pod: {nodeSelector: {}}, podMetadata: {labels: {}}`,
+		},
 		"Plan": {
 			reason: "Another plan is the spec's doing.",
 			spec:   `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, plan: medium`,

@@ -13,13 +13,14 @@ var (
 	// podInputs are in the revision of a member: another value recreates its pod.
 	podInputs = []string{
 		"availability.spread", "backup.enabled", "backup.encryption", "backup.to", "config{}", "databases[].name", "engine", "extensions[]",
-		"from", "imagePullSecrets[].name", "monitoring.enabled", "plan", "resources", "tls.issuerRef", "version",
+		"from", "imagePullSecrets[].name", "monitoring.enabled", "plan", "pod", "podMetadata", "resources",
+		"tls.issuerRef", "version",
 	}
 	// managed fields reach no pod, or a running one without a restart.
 	managed = []string{
 		"availability.durability", "availability.profile", "backup.maxArchiveBacklog", "backup.now", "backup.onDelete", "backup.onExisting",
 		"backup.restorePoint", "backup.retention", "backup.schedule", "backup.verify", "consumers", "credentials", "deletionProtection",
-		"expose", "hibernated", "maintenance", "network", "pooler", "replicas", "replication", "restore", "storage", "storageGrowth", "switchover", "upgrade",
+		"expose", "hibernated", "maintenance", "network", "pooler", "reinitialize", "replicas", "replication", "restore", "storage", "storageGrowth", "switchover", "upgrade",
 	}
 )
 

@@ -70,6 +70,7 @@ func TestPoolerPods(t *testing.T) {
 		"Version":  {"Another version of the function alone restarts none.", withPooler, "v2", false},
 		"Sizes":    {"Sizes are read again.", `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, pooler: {poolSize: 7, maxClients: 900, mode: Session}}`, "v2", false},
 		"Replicas": {"More of them are the same ones.", `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, pooler: {replicas: 4}}`, "v2", false},
+		"Nodes":    {"They run where members do.", `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, pooler: {}, pod: {nodeSelector: {pool: databases}}}`, "v1", true},
 		"Memory":   {"Memory is the pod's.", `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, pooler: {resources: {memory: 1Gi}}}`, "v1", true},
 		"Issuer":   {"Another certificate is mounted.", `{engine: postgres, version: "17", replicas: 3, storage: 50Gi, pooler: {}, tls: {issuerRef: {name: company}}}`, "v1", true},
 	} {

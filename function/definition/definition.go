@@ -7,7 +7,6 @@ package definition
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -28,6 +27,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/capstan-dev/capstan/function/check"
+	"github.com/capstan-dev/capstan/function/memo"
 )
 
 // A Definition is the schema of a composite resource without its status.
@@ -36,10 +36,8 @@ type Definition struct {
 	structural *structural.Structural
 	validators func() validators
 
-	// mutex guards what is remembered of specs.
-	mutex     sync.Mutex
-	evaluated map[[sha256.Size]byte]evaluated
-	bytes     int
+	// specs that were evaluated.
+	specs *memo.Memo[evaluated]
 }
 
 // validators are compiled at the first use.
@@ -63,7 +61,7 @@ func Read(text []byte) (*Definition, error) {
 	if len(xrd.Spec.Versions) != 1 {
 		return nil, fmt.Errorf("cannot use a definition with %d versions: it must have one", len(xrd.Spec.Versions))
 	}
-	d := &Definition{written: *xrd.Spec.Versions[0].Schema.OpenAPIV3Schema, evaluated: map[[sha256.Size]byte]evaluated{}}
+	d := &Definition{written: *xrd.Spec.Versions[0].Schema.OpenAPIV3Schema, specs: memo.New[evaluated](maxBytes)}
 	delete(d.written.Properties, "status")
 	// Crossplane adds it, and rules about the name refer to it.
 	d.written.Properties["metadata"] = extv1.JSONSchemaProps{Type: "object", Properties: map[string]extv1.JSONSchemaProps{"name": {Type: "string"}}}
@@ -187,29 +185,16 @@ func (d *Definition) evaluate(name string, spec map[string]any, objects []string
 	if err != nil {
 		return evaluated{}, err
 	}
-	key := sha256.Sum256(fmt.Appendf(nil, "%q %q %s", name, objects, raw))
-	d.mutex.Lock()
-	e, ok := d.evaluated[key]
-	d.mutex.Unlock()
-	if ok {
-		return e, nil
-	}
-	whole := d.Defaulted(spec, objects...)
-	if raw, err = json.Marshal(whole); err != nil {
-		return evaluated{}, err
-	}
-	e.problems = check.Errors(d.Check(name, whole))
-	if e.decoded, err = decode(raw); err != nil {
-		return e, err
-	}
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	if d.bytes += len(raw); d.bytes > maxBytes {
-		clear(d.evaluated)
-		d.bytes = len(raw)
-	}
-	d.evaluated[key] = e
-	return e, nil
+	return d.specs.Of(fmt.Appendf(nil, "%q %q %s", name, objects, raw), func() (e evaluated, size int, err error) {
+		whole := d.Defaulted(spec, objects...)
+		defaulted, err := json.Marshal(whole)
+		if err != nil {
+			return e, 0, err
+		}
+		e.problems = check.Errors(d.Check(name, whole))
+		e.decoded, err = decode(defaulted)
+		return e, len(defaulted), err
+	})
 }
 
 // Check an object whose spec has its defaults. Errors are sorted by field.

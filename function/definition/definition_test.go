@@ -86,9 +86,9 @@ func TestDecode(t *testing.T) {
 		},
 		"Enum": {
 			reason:   "All values of an enum are named.",
-			object:   "{spec: {image: x, model: {uri: 'oci://a', delivery: Copy}}}",
+			object:   "{spec: {image: x, availability: {zones: Some}}}",
 			want:     spec{Image: "x", Port: 8080},
-			problems: []string{`spec.model.delivery: "Copy": must be ImageVolume or InitContainer`}, ok: true,
+			problems: []string{`spec.availability.zones: "Some": must be Preferred, Required or None`}, ok: true,
 		},
 		"Twice": {
 			reason:   "An item of a map that is there twice is named by its key.",
@@ -104,7 +104,7 @@ func TestDecode(t *testing.T) {
 		},
 		"Transition": {
 			reason: "Rules about a change are those of the API server: there is nothing to compare with.",
-			object: "{spec: {image: x, model: {uri: s3://a1/b, cache: {size: 1Gi}}}}",
+			object: "{spec: {image: x, model: {uri: s3://a1/b, cache: {resources: {requests: {storage: 1Gi}}}}}}",
 			want:   spec{Image: "x", Port: 8080}, ok: true,
 		},
 	}

@@ -4,7 +4,9 @@ package edge
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,6 +25,7 @@ import (
 	applynetworkingv1 "k8s.io/client-go/applyconfigurations/networking/v1"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose/composetest"
 )
 
 // stockStruct is what the stock codec makes of a Struct.
@@ -145,6 +148,22 @@ func TestEncode(t *testing.T) {
 	}
 }
 
+// examples whose golden files are seeds.
+func examples(tb testing.TB) []composetest.Example {
+	tb.Helper()
+	var all []composetest.Example
+	for _, kind := range []string{"algorithm", "database", "experiment"} {
+		es, err := composetest.Examples("../../examples/" + kind)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		for _, name := range slices.Sorted(maps.Keys(es)) {
+			all = append(all, es[name])
+		}
+	}
+	return all
+}
+
 // FuzzEncode looks for objects that the encoder writes differently from the one that goes by way of JSON, as they are and as objects
 // of types with numbers, times, quantities and embedded structs.
 func FuzzEncode(f *testing.F) {
@@ -160,6 +179,15 @@ func FuzzEncode(f *testing.F) {
 			"rollout":{"steps":[{"weight":5,"duration":"10m"}]},"resources":{"cpu":"0.5","memory":"1Gi"}}}`,
 	} {
 		f.Add([]byte(raw))
+	}
+	for _, e := range examples(f) {
+		for _, o := range slices.Concat([]map[string]any{e.XR}, e.Observed, e.Want) {
+			raw, err := json.Marshal(o)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(raw)
+		}
 	}
 	e := &Encoder{}
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -180,8 +208,8 @@ func FuzzEncode(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			if diff := cmp.Diff(want, stockStruct(t, got), protocmp.Transform()); diff != "" {
-				t.Errorf("Encode(%T): -want, +got:\n%s", v, diff)
+			if have := stockStruct(t, got); !proto.Equal(want, have) {
+				t.Errorf("Encode(%T): -want, +got:\n%s", v, cmp.Diff(want, have, protocmp.Transform()))
 			}
 		}
 	})

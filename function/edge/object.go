@@ -16,7 +16,7 @@ type Object struct {
 	raw string
 
 	whole   map[string]any
-	managed []any
+	managed []compose.Object
 	account bool
 }
 
@@ -25,36 +25,73 @@ func (o *Object) Map() map[string]any {
 	if o.whole == nil {
 		o.whole = mapOf(o.raw, keyMetadata)
 		if v, ok := find(o.raw, keyMetadata); ok {
-			o.whole[keyMetadata] = anyOf(v)
-			if f := content(v); f.number == valueStruct {
-				o.whole[keyMetadata] = mapOf(f.text, keyManagedFields)
-			}
+			o.whole[keyMetadata] = metadata(v)
 		}
 	}
 	return o.whole
 }
 
-// Managed fields of the object, as decoded JSON. They must not be changed.
-func (o *Object) Managed() []any {
+// metadata of an object without its managed fields.
+func metadata(value string) any {
+	if f := content(value); f.number == valueStruct {
+		return mapOf(f.text, keyManagedFields)
+	}
+	return anyOf(value)
+}
+
+// Managed fields of the object, an Object for each entry.
+func (o *Object) Managed() []compose.Object {
 	if !o.account {
-		if v, ok := o.at([]string{keyMetadata, keyManagedFields}); ok {
-			o.managed, _ = anyOf(v).([]any)
+		v, _ := o.at([]string{keyMetadata, keyManagedFields})
+		if list := content(v); list.number == valueList {
+			values(list.text, listValues, func(v string) { o.managed = append(o.managed, objectOf(v)) })
 		}
 		o.account = true
 	}
 	return o.managed
 }
 
+// Below are the fields at a path, as objects. The last one of a key counts.
+func (o *Object) Below(path ...string) []compose.Entry {
+	raw := o.raw
+	if len(path) > 0 {
+		v, _ := o.at(path)
+		raw = objectOf(v).raw
+	}
+	all := make([]compose.Entry, 0, count(raw))
+	values(raw, structFields, func(s string) {
+		key, v, _ := entry(s)
+		all = append(all, compose.Entry{Key: key, Value: objectOf(v)})
+	})
+	return all
+}
+
+// objectOf a Value, without fields for one that is no object.
+func objectOf(v string) *Object {
+	if f := content(v); f.number == valueStruct {
+		return &Object{raw: f.text}
+	}
+	return &Object{}
+}
+
 // Field at a path, as decoded JSON, or nil. Nothing else is decoded. It must not be changed.
 func (o *Object) Field(path ...string) any {
-	account := len(path) > 0 && path[0] == keyMetadata && (len(path) == 1 || path[1] == keyManagedFields)
-	if o.whole != nil || account || len(path) == 0 {
+	if o.whole != nil || len(path) == 0 {
 		return compose.Field(o.Map(), path...)
 	}
-	if v, ok := o.at(path); ok {
+	v, ok := o.at(path)
+	switch {
+	case !ok:
+		return nil
+	case path[0] != keyMetadata:
+		return anyOf(v)
+	case len(path) == 1:
+		return metadata(v)
+	case path[1] == keyManagedFields:
+		return nil
+	default:
 		return anyOf(v)
 	}
-	return nil
 }
 
 // Has reports whether there is a field at a path, which may be null.

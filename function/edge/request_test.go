@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -21,17 +23,20 @@ import (
 	"github.com/capstan-dev/capstan/function/compose"
 )
 
+// withParts is a Resource with an object, and with the parts that nothing reads.
+func withParts(tb testing.TB, m map[string]any) *fnv1.Resource {
+	tb.Helper()
+	s, err := structpb.NewStruct(m)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &fnv1.Resource{Resource: s, ConnectionDetails: map[string][]byte{"a": {0xff}}, Ready: fnv1.Ready_READY_TRUE}
+}
+
 // example of a request with something in every part.
 func example(tb testing.TB) *fnv1.RunFunctionRequest {
 	tb.Helper()
-	resource := func(m map[string]any) *fnv1.Resource {
-		s, err := structpb.NewStruct(m)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		return &fnv1.Resource{Resource: s, ConnectionDetails: map[string][]byte{"a": {0xff}}, Ready: fnv1.Ready_READY_TRUE}
-	}
-	deployment := resource(map[string]any{
+	deployment := withParts(tb, map[string]any{
 		"kind": "Deployment",
 		"metadata": map[string]any{
 			"name": "reco", "labels": map[string]any{"": "empty"},
@@ -43,7 +48,7 @@ func example(tb testing.TB) *fnv1.RunFunctionRequest {
 	return &fnv1.RunFunctionRequest{
 		Meta:     &fnv1.RequestMeta{Tag: "tag", Capabilities: []fnv1.Capability{fnv1.Capability_CAPABILITY_CONDITIONS}},
 		Observed: &fnv1.State{Composite: deployment, Resources: map[string]*fnv1.Resource{"a": deployment, "b": nil, "c": {}}},
-		Desired:  &fnv1.State{Resources: map[string]*fnv1.Resource{"earlier": resource(nil)}},
+		Desired:  &fnv1.State{Resources: map[string]*fnv1.Resource{"earlier": withParts(tb, nil)}},
 		Input:    deployment.GetResource(),
 		Context:  deployment.GetResource(),
 		Credentials: map[string]*fnv1.Credentials{"secret": {Source: &fnv1.Credentials_CredentialData{
@@ -82,6 +87,15 @@ func nested(depth int) []byte {
 	return s
 }
 
+// decodedAll objects.
+func decodedAll(os []compose.Object) []map[string]any {
+	all := make([]map[string]any, 0, len(os))
+	for _, o := range os {
+		all = append(all, o.Map())
+	}
+	return all
+}
+
 // compare a request with what the stock codec makes of the same bytes.
 func compare(t *testing.T, got *Request, want *fnv1.RunFunctionRequest) {
 	t.Helper()
@@ -106,8 +120,29 @@ func compare(t *testing.T, got *Request, want *fnv1.RunFunctionRequest) {
 				t.Errorf("%s: text %v: -want, +got:\n%s", what, path, diff)
 			}
 		}
-		managed, _ := compose.Field(whole, "metadata", "managedFields").([]any)
-		if diff := cmp.Diff(managed, got.Managed()); diff != "" {
+		for _, path := range [][]string{nil, {"metadata"}, {"spec"}, {"a", "a"}} {
+			want, below := map[string]map[string]any{}, map[string]map[string]any{}
+			for k, v := range compose.Map(whole, path...) {
+				want[k], _ = v.(map[string]any)
+			}
+			for _, e := range got.Below(path...) {
+				below[e.Key] = mapOf(e.Value.(*Object).raw, "")
+			}
+			if diff := cmp.Diff(want, below, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s: below %v: -want, +got:\n%s", what, path, diff)
+			}
+		}
+		var managed []map[string]any
+		for _, v := range compose.List(whole, "metadata", "managedFields") {
+			entry, _ := v.(map[string]any)
+			managed = append(managed, maps.Clone(entry))
+		}
+		for i, entry := range got.Managed() {
+			if diff := cmp.Diff(managed[i]["manager"], (&Object{raw: entry.(*Object).raw}).Field("manager")); diff != "" {
+				t.Errorf("%s: manager %d: -want, +got:\n%s", what, i, diff)
+			}
+		}
+		if diff := cmp.Diff(managed, decodedAll(got.Managed()), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: managed fields: -want, +got:\n%s", what, diff)
 		}
 		if m, ok := whole["metadata"].(map[string]any); ok {
@@ -265,6 +300,13 @@ func FuzzIndex(f *testing.F) {
 	whole := wire(f, example(f))
 	f.Add(whole)
 	f.Add(slices.Concat(whole, whole))
+	for _, e := range examples(f) {
+		req := &fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: withParts(f, e.XR), Resources: map[string]*fnv1.Resource{}}}
+		for i, o := range slices.Concat(e.Observed, e.Want) {
+			req.Observed.Resources[strconv.Itoa(i)] = withParts(f, o)
+		}
+		f.Add(wire(f, req))
+	}
 	f.Add(part(requestObserved, part(stateComposite, part(resourceResource, nested(3)), part(resourceResource, nested(2)))))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		want := &fnv1.RunFunctionRequest{}

@@ -213,36 +213,34 @@ func content(s string) field {
 	return field{number: valueNull}
 }
 
-// mapOf a Struct, without a key.
-func mapOf(s, without string) map[string]any {
-	m := make(map[string]any, count(s))
+// values of a repeated field, one by one.
+func values(s string, n protowire.Number, take func(string)) {
 	for c := cursor(s); c != ""; {
 		f, ok := c.next()
 		if !ok {
 			break
 		}
-		if f.number != structFields {
-			continue
-		}
-		if key, value, _ := entry(f.text); without == "" || key != without {
-			m[key] = anyOf(value)
+		if f.number == n {
+			take(f.text)
 		}
 	}
+}
+
+// mapOf a Struct, without a key.
+func mapOf(s, without string) map[string]any {
+	m := make(map[string]any, count(s))
+	values(s, structFields, func(s string) {
+		if key, value, _ := entry(s); without == "" || key != without {
+			m[key] = anyOf(value)
+		}
+	})
 	return m
 }
 
 // listOf a ListValue.
 func listOf(s string) []any {
 	l := make([]any, 0, count(s))
-	for c := cursor(s); c != ""; {
-		f, ok := c.next()
-		if !ok {
-			break
-		}
-		if f.number == listValues {
-			l = append(l, anyOf(f.text))
-		}
-	}
+	values(s, listValues, func(s string) { l = append(l, anyOf(s)) })
 	return l
 }
 

@@ -67,10 +67,9 @@ func NewHTTPRoute(o compose.Object) HTTPRoute {
 			r.add(compose.List(parent, "conditions"), compose.Number(m, 0, "metadata", "generation"))
 		}
 	}
-	for _, v := range o.Managed() {
-		entry, _ := v.(map[string]any)
-		at, err := time.Parse(time.RFC3339, compose.Text(entry, "time"))
-		if err == nil && compose.Text(entry, "subresource") == "" && at.After(r.ChangedAt) {
+	for _, entry := range o.Managed() {
+		at, err := time.Parse(time.RFC3339, compose.TextOf(entry, "time"))
+		if err == nil && compose.TextOf(entry, "subresource") == "" && at.After(r.ChangedAt) {
 			r.ChangedAt = at
 		}
 	}

@@ -44,7 +44,10 @@ type Options struct {
 	// CertsDir is the folder with tls.crt, tls.key and the ca.crt that clients are verified with.
 	CertsDir string
 
-	// Insecure serves without certificates. CertsDir is not looked at.
+	// Clients that may call: DNS names in their certificates, at least one.
+	Clients []string
+
+	// Insecure serves without certificates. CertsDir and Clients are not looked at.
 	Insecure bool
 
 	// HealthAddress serves /livez and /readyz. None when empty.

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"google.golang.org/grpc/credentials"
@@ -26,7 +27,10 @@ func transport(o Options) (credentials.TransportCredentials, error) {
 		return nil, errors.New("cannot serve without certificates: name their folder (--tls-certs-dir), or serve to " +
 			"every client in a local run (--insecure)")
 	}
-	c := &certificates{dir: o.CertsDir, log: o.Log}
+	if len(o.Clients) == 0 {
+		return nil, errors.New("cannot serve without clients: name at least one (--tls-clients)")
+	}
+	c := &certificates{dir: o.CertsDir, clients: o.Clients, log: o.Log}
 	if err := c.reload(); err != nil {
 		return nil, err
 	}
@@ -43,8 +47,9 @@ const (
 // certificates of a folder. They are read at every handshake, because there are few, so that a rotation counts from the next one
 // on. Contents are compared, not times: a Secret's volume changes by the swap of a symbolic link.
 type certificates struct {
-	dir string
-	log *slog.Logger
+	dir     string
+	clients []string
+	log     *slog.Logger
 
 	mu     sync.Mutex
 	files  pem
@@ -75,9 +80,21 @@ func (c *certificates) reload() error {
 	if err != nil {
 		return fmt.Errorf("cannot use certificates in %q: %w", c.dir, err)
 	}
+	config.VerifyConnection = c.verify
 	c.files, c.config = files, config
 	c.log.Info("loaded certificates", "folder", c.dir, "expires", config.Certificates[0].Leaf.NotAfter)
 	return nil
+}
+
+// verify that a client with a certificate of the authority is one that may call. The authority is Crossplane's, which gives a
+// certificate to every provider, too.
+func (c *certificates) verify(s tls.ConnectionState) error {
+	names := s.PeerCertificates[0].DNSNames
+	if slices.ContainsFunc(c.clients, func(name string) bool { return slices.Contains(names, name) }) {
+		return nil
+	}
+	c.log.Warn("refused a client: its certificate has none of the names that may call (--tls-clients)", "names", names, "clients", c.clients)
+	return fmt.Errorf("the certificate of the client has the names %q, and only %q may call", names, c.clients)
 }
 
 // pem holds the contents of the files.

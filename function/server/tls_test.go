@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -25,7 +26,10 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
-const serverName = "function-capstan.crossplane-system"
+const (
+	serverName = "function-capstan.crossplane-system"
+	clientName = "crossplane.crossplane-system"
+)
 
 // An authority issues certificates for one test.
 type authority struct {
@@ -67,11 +71,11 @@ func sign(t *testing.T, template, parent *x509.Certificate, by *ecdsa.PrivateKey
 	return key, der
 }
 
-// issue a certificate, valid for the given time from now.
-func (a *authority) issue(t *testing.T, serial int64, valid time.Duration) (cert, key []byte) {
+// issue a certificate with a name, valid for the given time from now.
+func (a *authority) issue(t *testing.T, name string, serial int64, valid time.Duration) (cert, key []byte) {
 	t.Helper()
 	k, der := sign(t, &x509.Certificate{
-		SerialNumber: big.NewInt(serial), DNSNames: []string{serverName},
+		SerialNumber: big.NewInt(serial), DNSNames: []string{name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(valid),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}, a.cert, a.key)
@@ -109,6 +113,7 @@ func mount(t *testing.T, dir, version string, cert, key, ca []byte) {
 type client struct {
 	roots   *authority
 	by      *authority // Issuer of the client's certificate. None without.
+	name    string     // In the client's certificate. Crossplane's when empty.
 	valid   time.Duration
 	version uint16 // Greatest version of TLS.
 }
@@ -127,7 +132,7 @@ func (c client) call(t *testing.T, r *running) (int64, error) {
 		},
 	}
 	if c.by != nil {
-		cert, key := c.by.issue(t, 100, c.valid)
+		cert, key := c.by.issue(t, cmp.Or(c.name, clientName), 100, c.valid)
 		pair, err := tls.X509KeyPair(cert, key)
 		if err != nil {
 			t.Fatal(err)
@@ -144,12 +149,12 @@ func (c client) call(t *testing.T, r *running) (int64, error) {
 }
 
 func secure(dir string) func(*Options) {
-	return func(o *Options) { o.Insecure, o.CertsDir = false, dir }
+	return func(o *Options) { o.Insecure, o.CertsDir, o.Clients = false, dir, []string{clientName} }
 }
 
 func TestClients(t *testing.T) {
 	ours, foreign := newAuthority(t), newAuthority(t)
-	cert, key := ours.issue(t, 1, time.Hour)
+	cert, key := ours.issue(t, serverName, 1, time.Hour)
 	dir := t.TempDir()
 	mount(t, dir, "..1", cert, key, ours.pem)
 	r := start(t, echo, secure(dir))
@@ -162,6 +167,16 @@ func TestClients(t *testing.T) {
 			reason: "Crossplane's certificate should be let in.",
 			c:      client{roots: ours, by: ours, valid: time.Hour},
 			want:   codes.OK,
+		},
+		"Provider": {
+			reason: "Crossplane's authority gives each provider a certificate with the name of its revision. It should be refused.",
+			c:      client{roots: ours, by: ours, name: "provider-sql-1f9e2c", valid: time.Hour},
+			want:   codes.Unavailable,
+		},
+		"LongerName": {
+			reason: "A name that only begins like Crossplane's should be refused.",
+			c:      client{roots: ours, by: ours, name: clientName + ".example.org", valid: time.Hour},
+			want:   codes.Unavailable,
 		},
 		"None": {
 			reason: "Nobody should get in without a certificate.",
@@ -192,11 +207,14 @@ func TestClients(t *testing.T) {
 			}
 		})
 	}
+	if want := `"names":["provider-sql-1f9e2c"]`; !strings.Contains(r.log.String(), want) {
+		t.Errorf("A refused client should be logged with its names, %s:\n%s", want, r.log)
+	}
 }
 
 func TestRotation(t *testing.T) {
 	before, after := newAuthority(t), newAuthority(t)
-	cert, key := before.issue(t, 1, time.Hour)
+	cert, key := before.issue(t, serverName, 1, time.Hour)
 	dir := t.TempDir()
 	mount(t, dir, "..1", cert, key, before.pem)
 	r := start(t, echo, secure(dir))
@@ -206,7 +224,7 @@ func TestRotation(t *testing.T) {
 	}
 
 	// A volume with a key that is not the certificate's.
-	broken, _ := after.issue(t, 2, time.Hour)
+	broken, _ := after.issue(t, serverName, 2, time.Hour)
 	mount(t, dir, "..2", broken, key, after.pem)
 	if serial, err := old.call(t, r); err != nil || serial != 1 {
 		t.Errorf("With broken files the certificate from before should serve, got %d, %v", serial, err)
@@ -214,7 +232,7 @@ func TestRotation(t *testing.T) {
 	if !strings.Contains(r.log.String(), "cannot pair tls.crt with tls.key") {
 		t.Errorf("Broken files should be logged:\n%s", r.log)
 	}
-	cert, key = after.issue(t, 3, time.Hour)
+	cert, key = after.issue(t, serverName, 3, time.Hour)
 	mount(t, dir, "..3", cert, key, after.pem)
 	if serial, err := renewed.call(t, r); err != nil || serial != 3 {
 		t.Errorf("The first connection after a rotation should see the new certificate, got %d, %v", serial, err)
@@ -226,8 +244,8 @@ func TestRotation(t *testing.T) {
 
 func TestBadCertificates(t *testing.T) {
 	ours := newAuthority(t)
-	cert, key := ours.issue(t, 1, time.Hour)
-	_, other := ours.issue(t, 2, time.Hour)
+	cert, key := ours.issue(t, serverName, 1, time.Hour)
+	_, other := ours.issue(t, serverName, 2, time.Hour)
 	cases := map[string]struct {
 		reason        string
 		cert, key, ca []byte
@@ -248,13 +266,16 @@ func TestBadCertificates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			mount(t, dir, "..1", tc.cert, tc.key, tc.ca)
-			_, err := New(functionFunc(echo), Options{Address: loopback, CertsDir: dir})
+			_, err := New(functionFunc(echo), Options{Address: loopback, CertsDir: dir, Clients: []string{clientName}})
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s\nNew(...): want error with %q, got %v", tc.reason, tc.want, err)
 			}
 		})
 	}
-	if _, err := New(functionFunc(echo), Options{Address: loopback, CertsDir: t.TempDir()}); err == nil {
+	if _, err := New(functionFunc(echo), Options{Address: loopback, CertsDir: t.TempDir(), Clients: []string{clientName}}); err == nil {
 		t.Error("An empty folder should be told.")
+	}
+	if _, err := New(functionFunc(echo), Options{Address: loopback, CertsDir: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "--tls-clients") {
+		t.Errorf("A server that nobody may call should be refused, got %v", err)
 	}
 }

@@ -16,27 +16,37 @@ type known struct {
 
 	// fields of the type that the schema may have.
 	fields []string
+
+	// always is a field that the schema has, where another type has the same name and some of the same fields.
+	always string
 }
 
 // knownTypes by the name of the field that has them. A field of the same name with other fields is not one of them.
 var knownTypes = map[string]known{
-	"credentials":       {"LocalObjectReference", "core/v1", []string{"name"}},
-	"env":               {"EnvVar", "core/v1", []string{"name", "value", "valueFrom"}},
-	"gateway":           {"ParentReference", "gateway.networking.k8s.io/v1", []string{"name", "namespace", "sectionName"}},
-	"imagePullSecrets":  {"LocalObjectReference", "core/v1", []string{"name"}},
-	"initContainers":    {"Container", "core/v1", []string{"image", "name", "securityContext"}},
-	"providerConfigRef": {"ProviderConfigReference", "Crossplane", []string{"kind", "name"}},
-	"sidecars":          {"Container", "core/v1", []string{"image", "name", "securityContext"}},
-	"tolerations":       {"Toleration", "core/v1", []string{"effect", "key", "operator", "tolerationSeconds", "value"}},
-	"volumeMounts":      {"VolumeMount", "core/v1", []string{"mountPath", "name", "readOnly", "subPath"}},
-	"volumes":           {"Volume", "core/v1", []string{"name"}},
+	"cache":             {name: "PersistentVolumeClaimSpec", of: "core/v1", fields: []string{"accessModes", "resources", "storageClassName"}},
+	"credentials":       {name: "LocalObjectReference", of: "core/v1", fields: []string{"name"}},
+	"deviceRequest":     {name: "ExactDeviceRequest", of: "resource.k8s.io/v1", fields: []string{"count", "deviceClassName", "selectors"}},
+	"env":               {name: "EnvVar", of: "core/v1", fields: []string{"name", "value", "valueFrom"}},
+	"gateway":           {name: "ParentReference", of: "gateway.networking.k8s.io/v1", fields: []string{"name", "namespace", "sectionName"}},
+	"imagePullSecrets":  {name: "LocalObjectReference", of: "core/v1", fields: []string{"name"}},
+	"initContainers":    {name: "Container", of: "core/v1", fields: []string{"image", "name", "securityContext"}},
+	"providerConfigRef": {name: "ProviderConfigReference", of: "Crossplane", fields: []string{"kind", "name"}},
+	"job":               {name: "Container", of: "core/v1", fields: []string{"image"}},
+	"pod": {name: "PodSpec", of: "core/v1", fields: []string{
+		"containers", "imagePullSecrets", "initContainers", "nodeSelector", "priorityClassName", "runtimeClassName", "securityContext",
+		"serviceAccountName", "tolerations", "volumes",
+	}, always: "containers"},
+	"podMetadata":  {name: "ObjectMeta", of: "meta/v1", fields: []string{"annotations", "labels"}},
+	"tolerations":  {name: "Toleration", of: "core/v1", fields: []string{"effect", "key", "operator", "tolerationSeconds", "value"}},
+	"volumeMounts": {name: "VolumeMount", of: "core/v1", fields: []string{"mountPath", "name", "readOnly", "subPath"}},
+	"volumes":      {name: "Volume", of: "core/v1", fields: []string{"name"}},
 }
 
 // knownAt returns the type of a field that readers know.
 func knownAt(name string, s *schema) (known, bool) {
 	k, ok := knownTypes[name]
 	_, inner := s.children()
-	if !ok || len(inner.Properties) == 0 {
+	if !ok || len(inner.Properties) == 0 || k.always != "" && inner.Properties[k.always] == nil {
 		return known{}, false
 	}
 	for property := range inner.Properties {

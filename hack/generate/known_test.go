@@ -14,8 +14,8 @@ import (
 func TestFields(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| \\[`spec[.]")
 	for page, most := range map[string]int{
-		// The goal is 120.
-		"algorithm.md": 159,
+		// The goal was 120: docs/changes.md has what was merged, and no two of the rest say the same.
+		"algorithm.md": 140,
 	} {
 		text, err := os.ReadFile(filepath.Join("..", "..", references, page))
 		if err != nil {
@@ -43,6 +43,8 @@ func TestKnown(t *testing.T) {
 	}{
 		"Known":   {"a reader knows what a variable is", "env", &schema{Items: of("name", "value")}, 1},
 		"Other":   {"a field of the same name with a field of ours is ours", "env", &schema{Items: of("name", "rotate")}, 3},
+		"Pod":     {"a part of a PodSpec", "pod", &schema{Properties: of("containers", "volumes").Properties}, 1},
+		"Limits":  {"limits of pods have the name of a field, and are ours", "pod", of("volumes"), 2},
 		"Text":    {"so is a plain value", "gateway", &schema{Type: "string"}, 1},
 		"Unknown": {"so is any other object", "mirror", of("percent", "for"), 3},
 	} {

@@ -99,7 +99,7 @@ func TestImageConfigs(t *testing.T) {
 		rewrites bool
 	}{
 		"Public": {
-			reason: "The public images get their runtime configuration.",
+			reason: "The public images get their runtime configuration, and no image whose name is longer.",
 			file:   "package/platform.yaml", registry: publicRegistry,
 		},
 		"Mirror": {
@@ -109,9 +109,11 @@ func TestImageConfigs(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			want, got := make([]string, 0, len(runtime)), make([]string, 0, len(runtime))
+			want, got := make([]string, 0, 2*len(runtime)), make([]string, 0, 2*len(runtime))
 			for _, r := range runtime {
-				want = append(want, tc.registry+"/"+organisation+"/"+r)
+				for _, end := range []string{":", "@"} {
+					want = append(want, tc.registry+"/"+organisation+"/"+r+end)
+				}
 			}
 			rewrites := false
 			for _, o := range source(t, tc.file) {
@@ -126,7 +128,9 @@ func TestImageConfigs(t *testing.T) {
 					}
 					continue
 				}
-				got = append(got, o.Spec.MatchImages[0].Prefix)
+				for _, m := range o.Spec.MatchImages {
+					got = append(got, m.Prefix)
+				}
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s\n%s: -want, +got:\n%s", tc.reason, tc.file, diff)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 )
 
@@ -90,4 +91,47 @@ func decode(t *testing.T, kind, name string, into any) {
 		}
 	}
 	t.Fatalf("platform.yaml has no %s %s", kind, name)
+}
+
+// TestNetworkPolicies compares the pods that policies select with the names under which packages are installed, and with the labels of
+// their runtime configurations.
+func TestNetworkPolicies(t *testing.T) {
+	for _, a := range artifacts() {
+		if a.Kind != "function" && a.Kind != "provider" {
+			continue
+		}
+		t.Run(a.Name, func(t *testing.T) {
+			var policy struct {
+				Spec struct {
+					PodSelector struct {
+						MatchLabels map[string]string `json:"matchLabels"`
+					} `json:"podSelector"`
+				} `json:"spec"`
+			}
+			decode(t, "NetworkPolicy", a.Name, &policy)
+			if diff := cmp.Diff(map[string]string{"pkg.crossplane.io/" + a.Kind: a.installed()}, policy.Spec.PodSelector.MatchLabels); diff != "" {
+				t.Errorf("labels that Crossplane sets: -want, +got:\n%s", diff)
+			}
+			decode(t, "NetworkPolicy", "capstan-metrics", &policy)
+			var config struct {
+				Spec struct {
+					DeploymentTemplate struct {
+						Spec struct {
+							Template struct {
+								Metadata struct {
+									Labels map[string]string `json:"labels"`
+								} `json:"metadata"`
+							} `json:"template"`
+						} `json:"spec"`
+					} `json:"deploymentTemplate"`
+				} `json:"spec"`
+			}
+			decode(t, "DeploymentRuntimeConfig", a.Name, &config)
+			const key = "app.kubernetes.io/part-of"
+			got := config.Spec.DeploymentTemplate.Spec.Template.Metadata.Labels[key]
+			if diff := cmp.Diff(policy.Spec.PodSelector.MatchLabels[key], got); diff != "" {
+				t.Errorf("capstan-metrics does not select these pods: -want, +got:\n%s", diff)
+			}
+		})
+	}
 }

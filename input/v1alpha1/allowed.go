@@ -23,7 +23,7 @@ type AllowedToAlgorithms struct {
 	// +optional
 	Gateways []Allowed `json:"gateways,omitempty"`
 
-	// PriorityClasses that spec.scheduling.priorityClassName can be. Default: every class.
+	// PriorityClasses that spec.pod.priorityClassName can be. Default: every class.
 	//
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=atomic
@@ -31,7 +31,7 @@ type AllowedToAlgorithms struct {
 	// +optional
 	PriorityClasses []Allowed `json:"priorityClasses,omitempty"`
 
-	// ServiceAccounts that spec.serviceAccountName can be. An Algorithm that names none has an account of its own without
+	// ServiceAccounts that spec.pod.serviceAccountName can be. An Algorithm that names none has an account of its own without
 	// rights, which is always allowed. Default: every ServiceAccount of the Algorithm's namespace.
 	//
 	// +kubebuilder:validation:MaxItems=256
@@ -40,7 +40,7 @@ type AllowedToAlgorithms struct {
 	// +optional
 	ServiceAccounts []Allowed `json:"serviceAccounts,omitempty"`
 
-	// Tolerations that spec.scheduling.tolerations can have: the key of a taint for all its values, or key=value. *
+	// Tolerations that spec.pod.tolerations can have: the key of a taint for all its values, or key=value. *
 	// allows every toleration, also one without a key, which tolerates every taint. Default: every toleration.
 	//
 	// +kubebuilder:validation:MaxItems=256
@@ -70,6 +70,23 @@ type AllowedToDatabases struct {
 	// +kubebuilder:example={{"name": "ClusterIssuer/platform"}, {"name": "Issuer/*"}}
 	// +optional
 	Issuers []Allowed `json:"issuers,omitempty"`
+
+	// PriorityClasses that spec.pod.priorityClassName can be. Default: every class.
+	//
+	// +kubebuilder:validation:MaxItems=256
+	// +listType=atomic
+	// +kubebuilder:example={{"name": "databases"}}
+	// +optional
+	PriorityClasses []Allowed `json:"priorityClasses,omitempty"`
+
+	// Tolerations that spec.pod.tolerations can have: the key of a taint for all its values, or key=value. *
+	// allows every toleration, also one without a key, which tolerates every taint. Default: every toleration.
+	//
+	// +kubebuilder:validation:MaxItems=256
+	// +listType=atomic
+	// +kubebuilder:example={{"name": "dedicated=databases"}}
+	// +optional
+	Tolerations []Allowed `json:"tolerations,omitempty"`
 }
 
 // Allowed is one entry of a list.

@@ -115,6 +115,14 @@ type AlgorithmSettings struct {
 	// +optional
 	MLflow *xpv2.ProviderConfigReference `json:"mlflow,omitempty"`
 
+	// ModelImages is how the files of a model that is an image (oci://) reach the container: ImageVolume, which needs
+	// Kubernetes 1.35 and a container runtime that mounts images, or InitContainer, which downloads them. A model with
+	// digest, size or cache is always downloaded. Default: ImageVolume.
+	//
+	// +kubebuilder:example=InitContainer
+	// +optional
+	ModelImages apisv1alpha1.ModelDelivery `json:"modelImages,omitempty"`
+
 	// Pod limits what spec.pod of an Algorithm can add to pods.
 	//
 	// +optional

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/compose/composetest"
+	"github.com/capstan-dev/capstan/function/experiment"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
@@ -39,9 +41,19 @@ type cluster struct {
 	again, polled time.Time
 	woken         bool
 	generation    float64
-	// passes of Crossplane, and writes of Crossplane and the provider.
-	passes, writes int
-	phases         []string
+	// passes of Crossplane, writes of Crossplane and the provider, and how many of them changed the status or the conditions of the
+	// Algorithm.
+	passes, writes, statuses int
+	phases                   []string
+	// breaker of Crossplane, and what it had left at least.
+	breaker breaker
+	// log of passes.
+	log []string
+	// trials are Experiments by name, requires what the last plan of the Algorithm required, and missing the images that cannot be
+	// pulled.
+	trials   map[string]*trial
+	requires map[string]compose.Requirement
+	missing  string
 	// causes of passes.
 	causes map[string]int
 	cause  string
@@ -49,6 +61,35 @@ type cluster struct {
 	autoscaled int
 	// loaded are the Autoscalers that requests reach.
 	loaded map[string]bool
+}
+
+// A breaker is Crossplane's: events of an Algorithm and of its objects take tokens, and without one Crossplane stops listening.
+type breaker struct {
+	tokens, least float64
+	at            time.Time
+}
+
+// The defaults of Crossplane's flags, by the second, and what a change takes: Crossplane counts the object before and after it.
+const (
+	burst, refill = 100, 1
+	perChange     = 2
+)
+
+// take the tokens of a change.
+func (b *breaker) take(now time.Time) {
+	b.tokens = min(burst, b.tokens+refill*now.Sub(b.at).Seconds()) - perChange
+	b.at, b.least = now, min(b.least, b.tokens)
+}
+
+// A trial is an Experiment, which composes nothing, and looks at its Algorithm as long as it requires it.
+type trial struct {
+	xr         composetest.Object
+	generation float64
+	breaker    breaker
+	woken      bool
+	again      time.Time
+	requires   map[string]compose.Requirement
+	passes     int
 }
 
 type later struct {
@@ -76,7 +117,7 @@ func newCluster(t *testing.T, spec string, kinds ...schema.GroupVersionKind) *cl
 			},
 			Observed: map[string]compose.Object{},
 		},
-		causes: map[string]int{}, loaded: map[string]bool{},
+		causes: map[string]int{}, loaded: map[string]bool{}, trials: map[string]*trial{}, breaker: breaker{tokens: burst, least: burst},
 	}
 	for _, k := range kinds {
 		c.request.Kinds[k] = compose.Available
@@ -93,7 +134,8 @@ func newCluster(t *testing.T, spec string, kinds ...schema.GroupVersionKind) *cl
 	c.edit(spec)
 	c.run(30*time.Minute, "")
 	c.woken = false
-	c.passes, c.writes, c.phases, c.autoscaled, c.causes = 0, 0, nil, 0, map[string]int{}
+	c.passes, c.writes, c.statuses, c.phases, c.log, c.autoscaled, c.causes = 0, 0, 0, nil, nil, 0, map[string]int{}
+	c.breaker.least = burst
 	return c
 }
 
@@ -119,10 +161,115 @@ func (c *cluster) rewrite(change func(composetest.Object)) {
 	}
 	c.request.Composite = xr
 	c.wake("the Algorithm")
+	for _, t := range c.trials {
+		if len(t.requires) > 0 {
+			t.breaker.take(c.clock)
+			t.woken = true
+		}
+	}
 }
 
-// wake Crossplane.
+// experiment as a person writes it, which wakes its own controller, and the Algorithm that requires it.
+func (c *cluster) experiment(name, spec string) {
+	c.t.Helper()
+	var m map[string]any
+	if err := yaml.Unmarshal([]byte(spec), &m); err != nil {
+		c.t.Fatal(err)
+	}
+	t := c.trials[name]
+	if t == nil {
+		t = &trial{breaker: breaker{tokens: burst, least: burst, at: c.clock}}
+		c.trials[name] = t
+	}
+	t.generation++
+	c.revise(name, func(xr composetest.Object) { xr["spec"] = m })
+}
+
+// revise an Experiment.
+func (c *cluster) revise(name string, change func(composetest.Object)) {
+	t, xr := c.trials[name], composetest.Object{}
+	maps.Copy(xr, t.xr)
+	change(xr)
+	xr["apiVersion"], xr["kind"] = "capstan.dev/v1alpha1", "Experiment"
+	xr["metadata"] = map[string]any{"name": name, "namespace": "shop", "generation": t.generation}
+	t.xr, t.woken = xr, true
+	t.breaker.take(c.clock)
+	for _, r := range c.requires {
+		if r.Name == name {
+			c.wake("Experiment " + name)
+		}
+	}
+}
+
+// weigh an Experiment: a pass of Crossplane over it.
+func (c *cluster) weigh(name string) {
+	c.t.Helper()
+	t := c.trials[name]
+	t.woken = false
+	r := compose.Request{Now: c.clock, Composite: t.xr}
+	p, err := experiment.Plan(r)
+	if err == nil && len(p.Requires) > 0 {
+		r.Sought, r.Required = map[string]bool{}, map[string]compose.Object{}
+		for resource := range p.Requires {
+			r.Sought[resource], r.Required[resource] = true, c.request.Composite
+		}
+		p, err = experiment.Plan(r)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	t.requires, t.again = p.Requires, c.clock.Add(p.TTL)
+	t.passes++
+	c.writes += 2
+	changed := c.reports(p, t.xr, t.generation, func(change func(composetest.Object)) { c.revise(name, change) })
+	c.log = append(c.log, strings.Join(append([]string{c.clock.Format("15:04:05.000"), "  Experiment " + name + ":"}, changed...), " "))
+}
+
+// planned is the plan of a pass, with the Experiments that it requires, as Crossplane finds them.
+func (c *cluster) planned() *compose.Plan {
+	c.t.Helper()
+	p, err := planner.Plan(c.request)
+	if err == nil && len(p.Requires) > 0 {
+		r := c.request
+		r.Sought, r.Required = map[string]bool{}, map[string]compose.Object{}
+		for resource, asked := range p.Requires {
+			r.Sought[resource] = true
+			if t := c.trials[asked.Name]; t != nil {
+				r.Required[resource] = t.xr
+			}
+		}
+		p, err = planner.Plan(r)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.requires = p.Requires
+	return p
+}
+
+// due passes, over Experiments first.
+func (c *cluster) duePass() bool {
+	for _, name := range slices.Sorted(maps.Keys(c.trials)) {
+		if c.trials[name].woken {
+			c.weigh(name)
+			return true
+		}
+	}
+	if c.woken {
+		c.pass()
+		return true
+	}
+	return false
+}
+
+// wake Crossplane by a change.
 func (c *cluster) wake(cause string) {
+	c.breaker.take(c.clock)
+	c.lookAgain(cause)
+}
+
+// lookAgain wakes Crossplane without a change.
+func (c *cluster) lookAgain(cause string) {
 	if !c.woken {
 		c.woken, c.cause = true, cause
 	}
@@ -132,11 +279,10 @@ func (c *cluster) wake(cause string) {
 func (c *cluster) run(d time.Duration, until string) {
 	c.t.Helper()
 	for end := c.clock.Add(d); c.clock.Before(end); {
-		for n := 0; c.woken; n++ {
-			if n > 20 {
+		for n := 0; c.duePass(); n++ {
+			if n > 40 {
 				c.t.Fatalf("It wakes itself up for ever, in %v", c.phases)
 			}
-			c.pass()
 		}
 		if n := len(c.phases); until != "" && n > 1 && c.phases[n-1] == until {
 			return
@@ -145,6 +291,11 @@ func (c *cluster) run(d time.Duration, until string) {
 		for _, at := range []time.Time{c.again, c.polled} {
 			if !at.IsZero() && at.Before(next) {
 				next = at
+			}
+		}
+		for _, t := range c.trials {
+			if !t.again.IsZero() && t.again.Before(next) {
+				next = t.again
 			}
 		}
 		var do func()
@@ -161,8 +312,12 @@ func (c *cluster) run(d time.Duration, until string) {
 			do()
 		case next.Equal(c.polled):
 			c.look()
+		case next.Equal(c.again):
+			c.lookAgain("time")
 		default:
-			c.wake("time")
+			for _, t := range c.trials {
+				t.woken = t.woken || t.again.Equal(next)
+			}
 		}
 	}
 }
@@ -178,10 +333,7 @@ func (c *cluster) after(d time.Duration, do func()) {
 func (c *cluster) pass() {
 	c.t.Helper()
 	c.woken, c.request.Now = false, c.clock
-	p, err := planner.Plan(c.request)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	p := c.planned()
 	before := c.request.Observed
 	observed, err := c.server.Compose(before, p)
 	if err != nil {
@@ -189,53 +341,92 @@ func (c *cluster) pass() {
 	}
 	c.passes++
 	c.causes[c.cause]++
-	c.writes += 1 + len(p.Objects)
-	for name := range before {
+	// The references and the status, both also where they are as before.
+	c.writes += 2 + len(p.Objects)
+	line := []string{c.clock.Format("15:04:05.000"), "by " + c.cause + ":"}
+	refers := false
+	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if observed[name] == nil {
-			c.writes++
+			c.writes += 2 // its labels go first
 			c.wake("its own writes")
+			refers, line = true, append(line, "-"+name)
 		}
 	}
 	c.request.Observed = observed
-	for name := range observed {
+	for _, name := range slices.Sorted(maps.Keys(observed)) {
 		if before[name] == nil || !reflect.DeepEqual(before[name].Map(), observed[name].Map()) {
 			c.wake("its own writes")
 			c.applied(name)
+			refers, line = refers || before[name] == nil, append(line, name)
 		}
 	}
-	c.report(p)
+	if refers {
+		c.generation++
+		c.rewrite(func(composetest.Object) {})
+	}
+	if phase := compose.Text(asMap(c.t, p.Status), "rollout", "phase"); phase != "" && (len(c.phases) == 0 || c.phases[len(c.phases)-1] != phase) {
+		c.phases = append(c.phases, phase)
+	}
+	changed := c.reports(p, c.request.Composite.Map(), c.generation, c.rewrite)
+	c.log = append(c.log, fmt.Sprintf("%s (%.0f tokens left)", strings.Join(append(line, changed...), " "), c.breaker.tokens))
 	c.again = c.clock.Add(p.TTL)
 }
 
-// report the status of a plan and its conditions, in two writes as Crossplane does.
-func (c *cluster) report(p *compose.Plan) {
-	status, err := composetest.Decode(p.Status)
+func asMap(tb testing.TB, v any) map[string]any {
+	tb.Helper()
+	o, err := composetest.Decode(v)
 	if err != nil {
-		c.t.Fatal(err)
+		tb.Fatal(err)
 	}
-	conditions := []any{map[string]any{"type": "Ready", "status": map[bool]string{true: "True", false: "False"}[p.Ready], "reason": map[bool]string{true: "Available", false: "Creating"}[p.Ready]}}
+	return o
+}
+
+// reports the status of a plan and its conditions, in two writes as Crossplane does. It returns what changes.
+func (c *cluster) reports(p *compose.Plan, xr map[string]any, generation float64, rewrite func(func(composetest.Object))) []string {
+	c.t.Helper()
+	status := asMap(c.t, p.Status)
+	conditions := []any{
+		map[string]any{"type": "Synced", "status": "True", "observedGeneration": generation},
+		map[string]any{"type": "Ready", "status": map[bool]string{true: "True", false: "False"}[p.Ready], "reason": map[bool]string{true: "Available", false: "Creating"}[p.Ready]},
+	}
 	for _, k := range p.Conditions {
 		conditions = append(conditions, map[string]any{"type": string(k.Type), "status": string(k.Status), "reason": string(k.Reason), "message": k.Message})
 	}
-	was := composetest.Object{}
-	maps.Copy(was, compose.Map(c.request.Composite.Map(), "status"))
+	was := map[string]any{}
+	maps.Copy(was, compose.Map(xr, "status"))
 	reported := was["conditions"]
 	delete(was, "conditions")
-	changed := !reflect.DeepEqual(map[string]any(was), map[string]any(status))
-	if changed {
-		c.writes++
+	var changed []string
+	for _, k := range slices.Sorted(maps.Keys(status)) {
+		if !reflect.DeepEqual(was[k], status[k]) {
+			changed = append(changed, "status."+k)
+		}
+	}
+	if !reflect.DeepEqual(was, status) {
+		c.statuses++
+		rewrite(func(xr composetest.Object) {
+			next := maps.Clone(status)
+			next["conditions"] = reported
+			xr["status"] = next
+		})
 	}
 	if !reflect.DeepEqual(reported, any(conditions)) {
-		c.writes++
-		changed = true
+		c.statuses++
+		changed = append(changed, "conditions:")
+		for _, k := range conditions {
+			if k, _ := k.(map[string]any); !slices.ContainsFunc(compose.List(xr, "status", "conditions"), func(v any) bool { return reflect.DeepEqual(v, any(k)) }) {
+				changed = append(changed, fmt.Sprintf("%s=%v/%v", k["type"], k["status"], k["reason"]))
+			}
+		}
+		rewrite(func(xr composetest.Object) {
+			status["conditions"] = conditions
+			xr["status"] = status
+		})
 	}
-	if phase := compose.Text(status, "rollout", "phase"); phase != "" && (len(c.phases) == 0 || c.phases[len(c.phases)-1] != phase) {
-		c.phases = append(c.phases, phase)
+	if len(changed) > 0 {
+		c.writes++ // Crossplane compares with what it read before, and so writes once more.
 	}
-	if changed {
-		status["conditions"] = conditions
-		c.rewrite(func(xr composetest.Object) { xr["status"] = map[string]any(status) })
-	}
+	return changed
 }
 
 // change a composed object as its controller does, which wakes Crossplane.
@@ -289,6 +480,9 @@ func (c *cluster) starts(name string) {
 		n, status := compose.Number(o, 1, "spec", "replicas"), compose.Map(o, "status")
 		serve := min(n, compose.Number(status, 0, "availableReplicas"))
 		o["status"] = deploymentStatus(o, n, serve)
+		if c.missing != "" && strings.Contains(fmt.Sprint(o["spec"]), c.missing) {
+			return
+		}
 		for i := serve; i < n; i++ {
 			c.after(time.Duration(5+2*(i-serve))*time.Second, func() { c.serves(name) })
 		}
@@ -414,10 +608,12 @@ const routedTo = "route: {gateway: {name: shared, namespace: gateway}}"
 func TestRolloutCost(t *testing.T) {
 	cases := map[string]struct {
 		reason, spec string
-		most         int
+		// most writes, the most of them that change the status, and the least tokens that Crossplane's circuit breaker has left.
+		most, statuses int
+		tokens         float64
 	}{
-		"Fixed":  {"Only what may change a decision reaches anybody.", "{image: %s, replicas: 3, " + routedTo + ", lifecycle: {}}", 570},
-		"Scaled": {"So it is with the load of both revisions.", "{image: %s, scaling: {minReplicas: 3, maxReplicas: 9, signal: CPU}, " + routedTo + ", lifecycle: {}}", 700},
+		"Fixed":  {"Only what may change a decision reaches anybody.", "{image: %s, replicas: 3, " + routedTo + ", lifecycle: {}}", 555, 11, 60},
+		"Scaled": {"So it is with the load of both revisions.", "{image: %s, scaling: {minReplicas: 3, maxReplicas: 9, signal: CPU}, " + routedTo + ", lifecycle: {}}", 715, 13, 50},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -425,8 +621,9 @@ func TestRolloutCost(t *testing.T) {
 			began := c.clock
 			c.edit(fmt.Sprintf(tc.spec, "registry.example.org/x:2"))
 			c.run(2*time.Hour, "Stable")
-			t.Logf("%d writes in %d passes for %d objects, within %s, with %d reports of an autoscaler: %v, %v",
-				c.writes, c.passes, len(c.request.Observed), c.clock.Sub(began).Round(time.Second), c.autoscaled, c.phases, c.causes)
+			t.Logf("%d writes in %d passes for %d objects, %d of them of the status, at least %.0f tokens left, within %s, with %d reports of an autoscaler: %v, %v\n%s",
+				c.writes, c.passes, len(c.request.Observed), c.statuses, c.breaker.least, c.clock.Sub(began).Round(time.Second), c.autoscaled, c.phases, c.causes,
+				strings.Join(c.log, "\n"))
 			want := "Stable Preparing Stepping Promoting Baking Draining Stable"
 			if got := strings.Join(c.phases, " "); got != want {
 				t.Fatalf("The rollout should be %s, got %s", want, got)
@@ -437,10 +634,56 @@ func TestRolloutCost(t *testing.T) {
 			if c.writes > tc.most {
 				t.Errorf("\n%s\nwant at most %d writes, got %d", tc.reason, tc.most, c.writes)
 			}
+			if c.statuses > tc.statuses || c.breaker.least < tc.tokens {
+				t.Errorf("\n%s\nwant at most %d changes of the status and at least %.0f tokens left, got %d and %.0f",
+					tc.reason, tc.statuses, tc.tokens, c.statuses, c.breaker.least)
+			}
 			if scaled := name == "Scaled"; scaled != (c.autoscaled > 0) {
 				t.Errorf("\n%s\ngot %d reports of an autoscaler", tc.reason, c.autoscaled)
 			}
 		})
+	}
+}
+
+// TestExperimentCost has a person write an Experiment in three tries, and counts what that costs. Both kinds look at each other, and
+// each change of one takes tokens of the other's breaker.
+func TestExperimentCost(t *testing.T) {
+	const (
+		algorithm = "{image: %q, replicas: 1, " + routedTo + ", lifecycle: {canaryWeight: 50}, availability: {drainSeconds: 5}, experiment: %s}"
+		tried     = "{algorithm: reco, armB: {%s}, assignment: {percent: 50}, metric: {kind: Latency, withinMs: 100}, " +
+			"guardrails: {successThreshold: 0.95}, stop: {duration: 1h, minSamples: 10000000}}"
+		mostPasses, mostReads, mostWrites = 41, 33, 640
+		// Below zero the breaker opens. This is not met yet, so that it is a bound for what gets worse.
+		leastTokens = -5
+	)
+	c := newCluster(t, fmt.Sprintf(algorithm, "registry.example.org/x:1", "tried"), provided...)
+	c.missing = "nowhere"
+	c.experiment("tried", fmt.Sprintf(tried, "modelVersion: '7'"))
+	c.run(3*time.Second, "")
+	c.experiment("tried", fmt.Sprintf(tried, "image: 'registry.example.org/nowhere:1'"))
+	c.run(3*time.Second, "")
+	c.experiment("tried", fmt.Sprintf(tried, "env: [{name: VERSION, value: b}]"))
+	c.run(time.Second, "")
+	c.experiment("tuned", fmt.Sprintf(tried, "env: [{name: VERSION, value: b}]"))
+	c.edit(fmt.Sprintf(algorithm, "registry.example.org/x:1", "tuned"))
+	c.run(2*time.Minute, "")
+	c.experiment("tuned", strings.Replace(fmt.Sprintf(tried, "env: [{name: VERSION, value: b}]"), "100", "50", 1))
+	c.run(30*time.Second, "")
+	c.edit(strings.Replace(fmt.Sprintf(algorithm, "registry.example.org/x:1", ""), ", experiment: ", "", 1))
+	c.run(5*time.Second, "")
+
+	reads, least := 0, burst*1.0
+	for name, e := range c.trials {
+		reads, least = reads+e.passes, min(least, e.breaker.least)
+		if got := compose.Text(e.xr, "status", "reason"); got != "ExperimentEdited" {
+			t.Errorf("Experiment %s should have ended by its edit, got %s", name, got)
+		}
+	}
+	t.Logf("%d writes, %d of them of the status, in %d passes over the Algorithm and %d over the Experiments; tokens left: %.0f and %.0f; %v\n%s",
+		c.writes, c.statuses, c.passes, reads, c.breaker.least, least, c.phases, strings.Join(c.log, "\n"))
+	if c.passes > mostPasses || reads > mostReads || c.writes > mostWrites || min(c.breaker.least, least) < leastTokens {
+		t.Errorf("want at most %d passes, %d over the Experiments, %d writes, and at least %d tokens, got %d, %d, %d, %.0f and %.0f",
+			mostPasses, mostReads, mostWrites, leastTokens, c.passes, reads, c.writes, c.breaker.least, least)
 	}
 }
 

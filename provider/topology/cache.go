@@ -4,6 +4,8 @@ package topology
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -151,18 +153,19 @@ func slimClaim(o any) (any, error) {
 	return small, nil
 }
 
-// slimNode leaves of a node where it is and whether it takes pods. Its heartbeats change nothing then.
+// slimNode leaves of a node where it is and whether it takes pods, for which a selector may name any label. Its heartbeats change
+// nothing then.
 func slimNode(o any) (any, error) {
 	n, ok := o.(*corev1.Node)
 	if !ok {
 		return o, nil
 	}
 	small := &corev1.Node{
-		ObjectMeta: slimMeta(n, []string{corev1.LabelTopologyZone}, nil),
+		ObjectMeta: slimMeta(n, slices.Collect(maps.Keys(n.GetLabels())), nil),
 		Spec:       corev1.NodeSpec{Unschedulable: n.Spec.Unschedulable},
 	}
 	for _, t := range n.Spec.Taints {
-		small.Spec.Taints = append(small.Spec.Taints, corev1.Taint{Key: t.Key, Effect: t.Effect})
+		small.Spec.Taints = append(small.Spec.Taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
 	}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {

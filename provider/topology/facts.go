@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/capstan-dev/capstan/apis/members"
@@ -107,6 +108,9 @@ func (v *view) member(name, leader string) v1alpha1.TopologyMember {
 	}
 	r := report(p)
 	m.Version, m.Disk, m.Reason, m.Message = r.Version, r.Disk, r.Reason, r.Message
+	if r.Reinitialize.ID != "" {
+		m.Reinitialize = &r.Reinitialize
+	}
 	if r.Volume != (v1alpha1.VolumeReport{}) {
 		m.Volume = &r.Volume
 	}
@@ -189,14 +193,14 @@ func (v *view) lag(p *corev1.Pod) string {
 	return v1alpha1.LagUnknown
 }
 
-// room is in which zones nodes take pods, and how many do.
+// room is in which zones nodes take members, and how many do.
 func (v *view) room() ([]string, int32) {
 	var (
 		zones []string
 		n     int32
 	)
 	for i := range v.nodes {
-		if !takesPods(&v.nodes[i]) {
+		if !v.takes(&v.nodes[i]) {
 			continue
 		}
 		n = min(n+1, maxNodes)
@@ -208,9 +212,22 @@ func (v *view) room() ([]string, int32) {
 	return slices.Compact(zones), n
 }
 
-// takesPods reports whether a pod that tolerates nothing could come to a node.
-func takesPods(n *corev1.Node) bool {
-	return ready(n) && !n.Spec.Unschedulable && !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+// takes reports whether a member could come to a node.
+func (v *view) takes(n *corev1.Node) bool {
+	for key, value := range v.parameters.NodeSelector {
+		if got, ok := n.GetLabels()[key]; !ok || got != value {
+			return false
+		}
+	}
+	return ready(n) && !n.Spec.Unschedulable && !slices.ContainsFunc(n.Spec.Taints, v.repels)
+}
+
+// repels reports whether a taint keeps members away.
+func (v *view) repels(taint corev1.Taint) bool {
+	if taint.Effect != corev1.TaintEffectNoSchedule && taint.Effect != corev1.TaintEffectNoExecute {
+		return false
+	}
+	return !slices.ContainsFunc(v.parameters.Tolerations, func(t corev1.Toleration) bool {
+		return t.ToleratesTaint(logr.Discard(), &taint, false) // Operators that compare are refused in a spec.
 	})
 }

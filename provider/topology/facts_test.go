@@ -119,6 +119,14 @@ func node(letter string, change ...func(*corev1.Node)) corev1.Node {
 	return *o.(*corev1.Node)
 }
 
+// pooled nodes are reserved, by a label and a taint.
+func pooled(pool string) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		n.Labels["pool"] = pool
+		n.Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: pool, Effect: corev1.TaintEffectNoSchedule}}
+	}
+}
+
 func lost(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }
 
 // well is a Database of three members.
@@ -200,6 +208,24 @@ func TestFacts(t *testing.T) {
 				Phase: v1alpha1.TopologyEmpty, Zones: []string{"zone-a"}, Nodes: 1,
 				Members: []v1alpha1.TopologyMember{{Name: "orders-db-a", State: v1alpha1.MemberStopped}},
 			},
+		},
+		"Reserved": {
+			reason: "Nodes count that members may run on, and no others.",
+			in: &view{
+				parameters: v1alpha1.TopologyParameters{
+					Database: "orders-db", NodeSelector: map[string]string{"pool": "databases"},
+					Tolerations: []corev1.Toleration{{Key: "dedicated", Value: "databases", Effect: corev1.TaintEffectNoSchedule}},
+				},
+				nodes: []corev1.Node{node("a"), node("b", pooled("databases")), node("c", pooled("databases")), node("d", pooled("batch"))}, now: now,
+			},
+			want: v1alpha1.TopologyObservation{Phase: v1alpha1.TopologyEmpty, Zones: []string{"zone-b", "zone-c"}, Nodes: 2},
+		},
+		"Repelled": {
+			reason: "Without a toleration reserved nodes do not count.",
+			in: &view{
+				parameters: v1alpha1.TopologyParameters{Database: "orders-db"}, nodes: []corev1.Node{node("a"), node("b", pooled("databases"))}, now: now,
+			},
+			want: v1alpha1.TopologyObservation{Phase: v1alpha1.TopologyEmpty, Zones: []string{"zone-a"}, Nodes: 1},
 		},
 		"Bootstrapping": {
 			reason: "Nobody ever led.",

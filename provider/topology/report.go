@@ -23,6 +23,9 @@ func report(p *corev1.Pod) v1alpha1.MemberReport {
 		*field = words.Bounded(words.OneLine(*field), maxReason)
 	}
 	r.Message = words.Bounded(words.OneLine(r.Message), maxMessage)
+	r.Reinitialize.ID = words.Bounded(words.OneLine(r.Reinitialize.ID), maxReason)
+	r.Reinitialize.Outcome = words.Bounded(words.OneLine(r.Reinitialize.Outcome), maxReason)
+	r.Reinitialize.Message = words.Bounded(words.OneLine(r.Reinitialize.Message), maxMessage)
 	r.Volume.UsedPercent = min(max(r.Volume.UsedPercent, 0), 100)
 	bound(&r.Backup)
 	r.RestorePoints = boundPoints(r.RestorePoints)

@@ -39,9 +39,13 @@ func TestDeviceClaims(t *testing.T) {
 	driver := &deviceDriver{}
 	driver.start(t) // before there is a namespace, which is removed first: pods end once the driver has released their devices
 	ns := namespace(t)
-	asking := func(name, class string, count int32, selectors ...string) *v1alpha1.Algorithm {
+	asking := func(name, class string, count int64, selectors ...string) *v1alpha1.Algorithm {
 		return algorithm(ns, name, func(a *v1alpha1.Algorithm) {
-			a.Spec.Resources.DeviceClass, a.Spec.Resources.GPUCount, a.Spec.Resources.DeviceSelectors = class, new(count), selectors
+			r := &v1alpha1.DeviceRequest{DeviceClassName: class, Count: new(count)}
+			for _, expression := range selectors {
+				r.Selectors = append(r.Selectors, v1alpha1.DeviceSelector{CEL: v1alpha1.CELDeviceSelector{Expression: expression}})
+			}
+			a.Spec.Resources.DeviceRequest = r
 		})
 	}
 
@@ -56,9 +60,9 @@ func TestDeviceClaims(t *testing.T) {
 	edit(t, asking("greedy", dra, 2))
 	edit(t, asking("wrong", "gpu.none", 1))
 	eventually(t, "the status reports that no node has two left", algorithmCondition(ns, "greedy", v1alpha1.TypePodsHealthy, corev1.ConditionFalse,
-		v1alpha1.ReasonInsufficientGPU, "cannot allocate all claims", "spec.resources.gpuCount"))
+		v1alpha1.ReasonInsufficientGPU, "cannot allocate all claims", "spec.resources.deviceRequest"))
 	eventually(t, "the status reports that there is no such class", algorithmCondition(ns, "wrong", v1alpha1.TypePodsHealthy, corev1.ConditionFalse,
-		v1alpha1.ReasonUnschedulable, "gpu.none", "spec.resources.deviceClass"))
+		v1alpha1.ReasonUnschedulable, "gpu.none", "spec.resources.deviceRequest.deviceClassName"))
 
 	// An expression that does not compile is refused by the API server, and the pods that serve stay.
 	edit(t, asking("fits", dra, 1, "device.nothing("))

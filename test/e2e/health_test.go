@@ -53,7 +53,7 @@ func TestHealthTellsTheCause(t *testing.T) {
 		"crash": {
 			modify: func(a *v1alpha1.Algorithm) {
 				a.Spec.Image = os.Getenv("CAPSTAN_BUSYBOX")
-				a.Spec.RunAsUser = ptr.To[int64](65532)
+				a.Spec.Pod = &v1alpha1.PodSpec{SecurityContext: &v1alpha1.PodSecurity{RunAsUser: ptr.To[int64](65532)}}
 				a.Spec.Command = []string{"sh", "-c", "exit 3"}
 			},
 			reason: v1alpha1.ReasonCrashLooping,
@@ -77,7 +77,7 @@ func TestHealthTellsTheCause(t *testing.T) {
 				a.Spec.Command = []string{"sleep", "1000"}
 			},
 			reason: v1alpha1.ReasonRunsAsRoot,
-			words:  []string{"spec.runAsUser"},
+			words:  []string{"spec.pod.securityContext.runAsUser"},
 		},
 		"quota": {
 			modify: func(a *v1alpha1.Algorithm) { a.Spec.Resources.Memory = new(resource.MustParse("8Gi")) },
@@ -86,10 +86,10 @@ func TestHealthTellsTheCause(t *testing.T) {
 		},
 		"node": {
 			modify: func(a *v1alpha1.Algorithm) {
-				a.Spec.Scheduling = &v1alpha1.Scheduling{NodeSelector: map[string]v1alpha1.LabelValue{"no.such/label": "here"}}
+				a.Spec.Pod = &v1alpha1.PodSpec{NodeSelector: map[string]v1alpha1.LabelValue{"no.such/label": "here"}}
 			},
 			reason: v1alpha1.ReasonUnschedulable,
-			words:  []string{"spec.scheduling"},
+			words:  []string{"spec.pod.nodeSelector"},
 		},
 	}
 	for name, tc := range cases {

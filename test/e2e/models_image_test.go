@@ -83,34 +83,34 @@ func TestModelFromImage(t *testing.T) {
 	nowhere := strings.ReplaceAll(first, "models/", "nowhere/")
 
 	cases := map[string]struct {
-		reason   string
-		delivery v1alpha1.ModelDelivery
-		missing  xpv2.ConditionReason
+		reason  string
+		digest  func(weights) string
+		missing xpv2.ConditionReason
 	}{
 		"volume": {
-			reason:   "The node mounts the image.",
-			delivery: v1alpha1.DeliverImageVolume, missing: v1alpha1.ReasonImagePullFailed,
+			reason: "The node mounts the image.",
+			digest: func(weights) string { return "" }, missing: v1alpha1.ReasonImagePullFailed,
 		},
 		"download": {
-			reason:   "The companion downloads it where nodes cannot.",
-			delivery: v1alpha1.DeliverInitContainer, missing: v1alpha1.ReasonModelNotFound,
+			reason: "The companion downloads what has to be compared.",
+			digest: weights.digest, missing: v1alpha1.ReasonModelNotFound,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			host := hostOf(ns, name)
-			of := func(ref string) *v1alpha1.Algorithm {
-				return serving(ns, name, v1alpha1.Model{URI: "oci://" + ref, Delivery: tc.delivery})
+			of := func(ref string, w weights) *v1alpha1.Algorithm {
+				return serving(ns, name, v1alpha1.Model{URI: "oci://" + ref, Digest: tc.digest(w)})
 			}
-			create(t, of(first))
+			create(t, of(first, v1))
 			eventually(t, "v1 is served", v1.serves(host))
-			edit(t, of(nowhere))
+			edit(t, of(nowhere, v1))
 			eventually(t, "a missing image is reported", algorithmCondition(ns, name, v1alpha1.TypeUpdated, corev1.ConditionFalse, tc.missing, "nowhere/"))
 			if err := v1.serves(host)(t.Context()); err != nil {
 				t.Errorf("%s: %v", tc.reason, err)
 			}
-			edit(t, of(second))
+			edit(t, of(second, v2))
 			within(t, 2*timeout, "v2 is served", v2.serves(host))
 		})
 	}
@@ -152,7 +152,7 @@ func TestModelFromVolume(t *testing.T) {
 		return serving(ns, "reco", v1alpha1.Model{
 			URI: "pvc://" + claim.Name + "/reco/1", Digest: digest,
 		}, func(a *v1alpha1.Algorithm) {
-			a.Spec.Image, a.Spec.RunAsUser = os.Getenv("CAPSTAN_BUSYBOX"), new(int64(65532))
+			a.Spec.Image, a.Spec.Pod = os.Getenv("CAPSTAN_BUSYBOX"), &v1alpha1.PodSpec{SecurityContext: &v1alpha1.PodSecurity{RunAsUser: new(int64(65532))}}
 			a.Spec.Args = nil
 			a.Spec.Command = []string{"sh", "-c", "touch /models/x && exit 1; exec httpd -f -p 8080 -h /models"}
 		})

@@ -56,7 +56,7 @@ func TestMountedSecret(t *testing.T) {
 		ns := namespace(t)
 		host := hostOf(ns, "reco")
 		reco := algorithm(ns, "reco", draining(drainSeconds), routed(host), func(a *v1alpha1.Algorithm) {
-			a.Spec.Image, a.Spec.RunAsUser = os.Getenv("CAPSTAN_BUSYBOX"), new(int64(65532))
+			a.Spec.Image, a.Spec.Pod = os.Getenv("CAPSTAN_BUSYBOX"), &v1alpha1.PodSpec{SecurityContext: &v1alpha1.PodSecurity{RunAsUser: new(int64(65532))}}
 			a.Spec.Command = []string{"httpd", "-f", "-p", "8080", "-h", "/etc/secrets/license"}
 			a.Spec.Secrets = []v1alpha1.MountedSecret{{Name: "license"}}
 		})

@@ -271,7 +271,10 @@ func TestModelFromS3(t *testing.T) {
 	from := func(uri string, modify ...func(*v1alpha1.Model)) v1alpha1.Model {
 		m := v1alpha1.Model{
 			URI: uri, Credentials: "models",
-			Cache: &v1alpha1.ModelCache{Size: new(resource.MustParse("64Mi")), AccessMode: corev1.ReadWriteOnce},
+			Cache: &v1alpha1.ModelCache{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources:   v1alpha1.ModelCacheResources{Requests: v1alpha1.ModelCacheRequests{Storage: new(resource.MustParse("64Mi"))}},
+			},
 		}
 		for _, mod := range modify {
 			mod(&m)

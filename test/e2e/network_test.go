@@ -110,3 +110,95 @@ func TestNetworkPolicy(t *testing.T) {
 		})
 	}
 }
+
+// TestPodsOfCapstanAreClosed connects with the pods of the function and the provider from everywhere. All rules are on the side of what is
+// reached, but for egress.
+func TestPodsOfCapstanAreClosed(t *testing.T) {
+	stranger := namespace(t)
+	function, provider := runtimePods(t, "pkg.crossplane.io/function"), runtimePods(t, "pkg.crossplane.io/provider")
+	if len(function) == 0 || len(provider) == 0 {
+		t.Fatal("no pods of the function and the provider")
+	}
+	// A handshake of TLS that is none, which a server answers with an alert.
+	answers := func(address string) string {
+		return `test $(printf '\026\003\001\000\004\001\000\000\000' | timeout 5 nc ` + address + " | wc -c) -gt 0"
+	}
+	calls := func(p corev1.Pod) string { return answers(p.Status.PodIP + " 9443") }
+	metrics := func(p corev1.Pod) string { return "timeout 5 wget -q -O - http://" + p.Status.PodIP + ":8080/metrics" }
+	// Policies hold for a new pod only a moment after its start: what they admit is tried again, and what they refuse is tried late.
+	again := func(command string) string {
+		return "for i in 1 2 3 4 5 6 7 8 9 10; do " + command + " && exit 0; sleep 1; done; exit 1"
+	}
+	late := func(command string) string { return "sleep 10; " + command }
+	// The address of the API server's Service is in the environment of every pod.
+	apiserver := answers("$KUBERNETES_SERVICE_HOST $KUBERNETES_SERVICE_PORT")
+	crossplane := map[string]string{"app": "crossplane"}
+
+	cases := map[string]struct {
+		reason  string
+		ns      string
+		labels  map[string]string
+		command string
+		want    bool
+	}{
+		"CrossplaneCalls": {
+			reason: "Crossplane calls the function.",
+			ns:     system, labels: crossplane, command: again(calls(function[0])), want: true,
+		},
+		"NeighbourCalls": {
+			reason: "Another provider has a certificate of the same authority, and no business with the function.",
+			ns:     system, command: calls(function[0]),
+		},
+		"StrangerCalls": {
+			reason: "Nor has a pod of a tenant, with Crossplane's labels or without.",
+			ns:     stranger, labels: crossplane, command: late(calls(function[0])),
+		},
+		"CrossplaneReadsMetrics": {
+			reason: "The right to call does not open other ports.",
+			ns:     system, labels: crossplane, command: late(metrics(function[0])),
+		},
+		"StrangerReadsMetricsOfTheFunction": {
+			reason: "Metrics are for Prometheus.",
+			ns:     stranger, command: metrics(function[0]),
+		},
+		"StrangerReadsMetricsOfTheProvider": {
+			reason: "They name the Databases of all namespaces.",
+			ns:     stranger, command: metrics(provider[0]),
+		},
+		"PrometheusReadsMetricsOfTheFunction": {
+			reason: "The namespace that platform.yaml names may read them.",
+			ns:     "monitoring", command: again(metrics(function[0])), want: true,
+		},
+		"PrometheusReadsMetricsOfTheProvider": {
+			reason: "The namespace that platform.yaml names may read them.",
+			ns:     "monitoring", command: again(metrics(provider[0])), want: true,
+		},
+		"FunctionConnects": {
+			reason: "The function connects with nobody: a pod with its label cannot reach even the API server.",
+			ns:     system, labels: map[string]string{"pkg.crossplane.io/function": functionName}, command: late(apiserver),
+		},
+		"OthersConnect": {
+			reason: "A pod without that label can: it is the policy that refuses.",
+			ns:     system, command: late(apiserver), want: true,
+		},
+	}
+	t.Run("From", func(t *testing.T) {
+		for name, tc := range cases {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				p := caller(t, tc.ns, "closed-"+strings.ToLower(name), tc.command, func(p *corev1.Pod) { p.Labels = tc.labels })
+				t.Cleanup(func() {
+					if err := kube.Delete(context.Background(), p); err != nil {
+						t.Errorf("cannot delete the pod %s: %v", p.Name, err)
+					}
+				})
+				if got := ends(t, p); got != tc.want {
+					t.Errorf("%s\ncommand %q succeeded: want %t, got %t", tc.reason, tc.command, tc.want, got)
+				}
+			})
+		}
+	})
+
+	// The real Crossplane, through the same policies.
+	create(t, algorithm(stranger, "reco"))
+}

@@ -20,19 +20,20 @@ func overlay(sidecar corev1.Container) func(*v1alpha1.Algorithm) {
 	mount := []corev1.VolumeMount{{Name: "data", MountPath: "/out"}}
 	sidecar.Name, sidecar.Image, sidecar.VolumeMounts = "clock", busybox, mount
 	return func(a *v1alpha1.Algorithm) {
-		a.Spec.Image, a.Spec.RunAsUser = busybox, new(int64(65532))
+		a.Spec.Image = busybox
 		a.Spec.Command = []string{"httpd", "-f", "-p", "8080", "-h", "/data"}
-		a.Spec.Pod = &v1alpha1.PodOverlay{
+		a.Spec.Pod = &v1alpha1.PodSpec{
+			SecurityContext: &v1alpha1.PodSecurity{RunAsUser: new(int64(65532))},
 			InitContainers: []v1alpha1.PodContainer{{Core: corev1.Container{
 				Name: "features", Image: busybox, Command: []string{"sh", "-c", "echo prepared > /out/features"}, VolumeMounts: mount,
 			}}},
-			Sidecars: []v1alpha1.PodContainer{{Core: sidecar}},
+			Containers: []v1alpha1.PodContainer{{Core: sidecar}},
 			Volumes: []v1alpha1.PodVolume{{Core: corev1.Volume{
 				Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
 			}}},
-			VolumeMounts: []v1alpha1.PodVolumeMount{{Name: "data", MountPath: "/data", ReadOnly: true}},
-			Labels:       map[string]v1alpha1.LabelValue{"example.org/team": "reco"},
 		}
+		a.Spec.VolumeMounts = []v1alpha1.PodVolumeMount{{Name: "data", MountPath: "/data", ReadOnly: true}}
+		a.Spec.PodMetadata = &v1alpha1.PodMetadata{Labels: map[string]v1alpha1.LabelValue{"example.org/team": "reco"}}
 	}
 }
 
@@ -59,14 +60,14 @@ func TestPodOverlay(t *testing.T) {
 	before := pods(t.Context(), t, ns, "reco")
 	privileged := running("three")
 	privileged.SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
-	if err := apply(t.Context(), reco(privileged)); err == nil || !strings.Contains(err.Error(), "spec.pod.sidecars[0].securityContext.privileged") {
+	if err := apply(t.Context(), reco(privileged)); err == nil || !strings.Contains(err.Error(), "spec.pod.containers[0].securityContext.privileged") {
 		t.Errorf("a privileged sidecar: want a refusal that names the field, got %v", err)
 	}
 	capable := running("four")
 	capable.SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_ADMIN"}}}
 	edit(t, reco(capable))
 	eventually(t, "capabilities are refused", algorithmCondition(ns, "reco", v1alpha1.TypeAccepted, corev1.ConditionFalse,
-		v1alpha1.ReasonInvalidSpec, "spec.pod.sidecars[0]", "NET_ADMIN", "restricted"))
+		v1alpha1.ReasonInvalidSpec, "spec.pod.containers[0]", "NET_ADMIN", "restricted"))
 	edit(t, algorithm(ns, "reco", draining(drainSeconds), routed(host), overlay(running("five")), func(a *v1alpha1.Algorithm) {
 		a.Spec.Pod.Volumes[0].Core.VolumeSource = corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}
 	}))

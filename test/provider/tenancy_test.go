@@ -52,6 +52,7 @@ const (
 	ownServer     = "It is quoted and goes to a server of the tenant's own namespace, where the provider is no superuser."
 	ownVolumes    = "It selects among the volume claims of Databases of its own namespace, whose quota bounds what they may grow to."
 	ownCredential = "It is read in the tenant's own namespace, and sent only if the Secret is of a Credential, whose values are for servers."
+	countsNodes   = "It selects among nodes, of which only the number and the zones are told. A pod with it would tell as much."
 	ownNamespace  = "It is read in the tenant's own namespace, and nothing of it is told."
 )
 
@@ -214,6 +215,11 @@ func fields() map[string]field {
 		"Topology.metadata.annotations[crossplane.io/external-name]":         {harmless: "A Topology has nothing outside."},
 		"Topology.spec.forProvider.database":                                 {harmless: "It selects among the pods of its own namespace."},
 		"Topology.spec.forProvider.members[]":                                {harmless: "It selects among the pods of its own namespace."},
+		"Topology.spec.forProvider.nodeSelector{}":                           {harmless: countsNodes},
+		"Topology.spec.forProvider.tolerations[].effect":                     {harmless: countsNodes},
+		"Topology.spec.forProvider.tolerations[].key":                        {harmless: countsNodes},
+		"Topology.spec.forProvider.tolerations[].operator":                   {harmless: countsNodes},
+		"Topology.spec.forProvider.tolerations[].value":                      {harmless: countsNodes},
 		"Topology.spec.forProvider.removeSecrets[]":                          {harmless: ownNamespace + " It removes what cert-manager made and can make again."},
 		"Topology.spec.forProvider.switchover.from":                          {harmless: "It is an annotation of a ConfigMap of its own namespace that carries the labels of its own Database."},
 		"Topology.spec.forProvider.switchover.id":                            {harmless: "It is written into an annotation of a ConfigMap of its own namespace that carries the labels of its own Database."},

@@ -36,8 +36,8 @@ func lifecycleAccepted() map[string]map[string]any {
 		"ObjectivesWhole":        `objectives: {successRatio: 0.9999, latencyMs: 3600000, latencyPercentile: 50}`,
 		"ObjectivesOfScaling":    `{objectives: {latencyPercentile: 99}, scaling: {maxReplicas: 10, targetLatencyMs: 50}}`,
 		"LifecycleFailures":      `lifecycle: {maxFailureIncreasePercent: 1000}`,
-		"LifecycleMetric":        `{lifecycle: {}, metrics: {checks: [{name: revenue, query: sum(revenue), min: 0.98, max: 0.98, relativeTo: Baseline}]}}`,
-		"LifecycleMetricSaysSo":  `{lifecycle: {}, metrics: {checks: [{name: p, query: sum(revenue), max: -1, appliesTo: Candidate, relativeTo: Baseline}]}}`,
+		"LifecycleMetric":        `{lifecycle: {}, metrics: {checks: [{name: revenue, query: sum(revenue), min: 0.98, max: 0.98, appliesTo: Ratio}]}}`,
+		"LifecycleMetricSaysSo":  `{lifecycle: {}, metrics: {checks: [{name: p, query: sum(revenue), max: -1, appliesTo: Candidate}]}}`,
 		"LifecycleDrift":         `lifecycle: {rollbackOnDrift: true, drift: {query: q}}`,
 		"LifecycleDriftOfServer": `lifecycle: {rollbackOnDrift: true, drift: {max: 0.3}}`,
 		"LifecycleDriftAlone":    `lifecycle: {drift: {query: q}}`,
@@ -234,13 +234,8 @@ func lifecycleRefused() map[string]refused {
 		`spec.metrics.checks[0].query: Invalid value: "": spec.metrics.checks[0].query in body should be at least 1 chars long`)
 	check("MetricLongQuery", "The bound is named.", `{name: revenue, query: `+strings.Repeat("q", 2049)+`, min: 1}`,
 		"spec.metrics.checks[0].query: Too long: may not be more than 2048 bytes")
-	check("MetricRelativeToOther", "The choice is named.", `{`+metric+`, min: 1, relativeTo: Yesterday}`,
-		`spec.metrics.checks[0].relativeTo: Unsupported value: "Yesterday": supported values: "Baseline"`)
-
-	check("MetricOfBothToOne", "What would the live revision be compared with?", `{`+metric+`, min: 1, relativeTo: Baseline, appliesTo: Both}`,
-		"spec.metrics.checks[0].appliesTo: Invalid value: must be Candidate with relativeTo, because the live revision is what the candidate is compared with: remove appliesTo or relativeTo")
 	check("MetricOfOther", "The choices are named.", `{`+metric+`, min: 1, appliesTo: Next}`,
-		`spec.metrics.checks[0].appliesTo: Unsupported value: "Next": supported values: "Live", "Candidate", "Both"`)
+		`spec.metrics.checks[0].appliesTo: Unsupported value: "Next": supported values: "Live", "Candidate", "Both", "Ratio"`)
 
 	add("DriftEmptyQuery", "Which distribution?", `rollbackOnDrift: true, drift: {query: ""}`,
 		`spec.lifecycle.drift.query: Invalid value: "": spec.lifecycle.drift.query in body should be at least 1 chars long`)

@@ -24,22 +24,22 @@ func modelAccepted() map[string]map[string]any {
 		"OnMinIO":             `{uri: 's3://models/reco?endpoint=http://minio.storage.svc:9000'}`,
 		"Region":              `{uri: 's3://models/reco?region=eu-central-1'}`,
 		"EndpointAndRegion":   `{uri: 's3://models/reco?region=eu-central-1&endpoint=https://s3.example.org', digest: "` + someDigest + `"}`,
-		"Google":              `{uri: gs://my_models.example/reco/7, credentials: google, size: 5, cache: {size: 1Gi}}`,
+		"Google":              `{uri: gs://my_models.example/reco/7, credentials: google, size: 5, cache: {resources: {requests: {storage: 1Gi}}}}`,
 		"GoogleElsewhere":     `{uri: 'gs://models/reco?endpoint=http://gcs.test:4443'}`,
 		"Hub":                 `{uri: hf://BAAI/bge-small-en-v1.5, credentials: hub}`,
-		"HubCommit":           `{uri: hf://org/repo@5c38ec7c405ec4b44b94cc5a9bb96e735b38267a, cache: {size: 1Gi}}`,
+		"HubCommit":           `{uri: hf://org/repo@5c38ec7c405ec4b44b94cc5a9bb96e735b38267a, cache: {resources: {requests: {storage: 1Gi}}}}`,
 		"HubPull":             `{uri: hf://org/repo@refs/pr/3/onnx/model.onnx}`,
 		"HubFile":             `{uri: 'hf://org/repo@main/model-Q4_K_M.gguf?endpoint=https://hub.example.org'}`,
 		"Web":                 `{uri: 'https://models.example.org/reco/7.onnx?sig=a%2Fb'}`,
 		"WebPlain":            `{uri: 'http://models.example.org:8080/7.onnx', digest: "` + someDigest + `"}`,
 		"Image":               `{uri: "oci://registry.example.org:5000/models/reco@` + someDigest + `"}`,
 		"ImageWithLogin":      `{uri: oci://registry.example.org/models/reco:7, credentials: login}`,
-		"ImageVolume":         `{uri: oci://registry.example.org/models/reco:7, delivery: ImageVolume}`,
-		"ImageVerified":       `{uri: oci://r.example.org/reco:7, delivery: InitContainer, digest: "` + someDigest + `", cache: {size: 1Gi}}`,
+		"ImageVolume":         `{uri: oci://registry.example.org/models/reco:7}`,
+		"ImageVerified":       `{uri: oci://r.example.org/reco:7, digest: "` + someDigest + `", cache: {resources: {requests: {storage: 1Gi}}}}`,
 		"Volume":              `{uri: pvc://models}`,
 		"VolumePath":          `{uri: pvc://models/reco..old/7}`,
 		"VolumeVerified":      `{uri: pvc://models/, size: 12}`,
-		"WholeCache":          `{uri: s3://models/reco, cache: {size: 21474836480, accessMode: ReadWriteOnce}}`,
+		"WholeCache":          `{uri: s3://models/reco, cache: {resources: {requests: {storage: 21474836480}}, accessModes: [ReadWriteOnce]}}`,
 	} {
 		objects["Model"+name] = smallest(spec(`model: ` + text))
 	}
@@ -52,8 +52,7 @@ func modelRefused() map[string]refused {
 		object   = "must be the name of an object: lower case letters, digits, '-' and '.', with a letter or digit at both ends"
 		folder   = "must be an absolute path without ':', other than / and /dev/shm"
 		alias    = "must be letters, digits, '_' and '-', and not be latest or v with digits, which the registry reserves"
-		cached   = "a cache is only for downloaded models: remove it, because a volume needs none and the node caches an image volume"
-		inRef    = "an image volume is verified by the digest of the image: append @sha256:… to uri, and remove "
+		cached   = "a cache is only for downloaded models: remove it, because a volume needs none"
 		bytes    = "must be a quantity of at least 1Mi, for instance 20Gi"
 		registry = " is only for the model registry: remove it, or name a model of the registry with models:/ in uri"
 		other    = "candidateAlias must differ from the alias in uri and from liveAlias: choose another name"
@@ -123,17 +122,10 @@ func modelRefused() map[string]refused {
 	add("CandidateAliasOfHub", "There is nothing to keep it in.", `{uri: hf://org/repo, candidateAlias: a}`, ".candidateAlias: Invalid value: candidateAlias"+registry)
 
 	uri("ImageTwice", "References have no scheme of their own.", "oci://oci://r.example.org/reco@x", oci)
-	add("DeliveryOfBucket", "Nothing would read it.", `{uri: s3://models/reco, delivery: InitContainer}`,
-		".delivery: Invalid value: delivery is only for an image: remove it, or name an image with oci:// in uri")
-	add("UnknownDelivery", "The choices are named.", `{uri: oci://r.example.org/reco, delivery: Copy}`,
-		`.delivery: Unsupported value: "Copy": supported values: "ImageVolume", "InitContainer"`)
-	add("DigestOfImageVolume", "Nothing would compare it.", `{uri: oci://r.example.org/reco:7, digest: "`+someDigest+`"}`, ".digest: Invalid value: "+inRef+"digest")
-	add("SizeOfImageVolume", "Nothing would compare it.", `{uri: oci://r.example.org/reco:7, delivery: ImageVolume, size: 5}`, ".size: Invalid value: "+inRef+"size")
-	add("CacheOfImageVolume", "Nodes keep images.", `{uri: oci://r.example.org/reco:7, cache: {size: 1Gi}}`, ".cache: Invalid value: "+cached)
 
 	uri("ClaimInUpperCase", "No claim can have the name.", "pvc://A", pvc)
 	uri("PathUpwards", "It would leave the volume.", "pvc://a/b/../..", pvc)
-	add("CacheOfVolume", "It is a volume already.", `{uri: pvc://models, cache: {size: 1Gi}}`, ".cache: Invalid value: "+cached)
+	add("CacheOfVolume", "It is a volume already.", `{uri: pvc://models, cache: {resources: {requests: {storage: 1Gi}}}}`, ".cache: Invalid value: "+cached)
 	add("CredentialsOfVolume", "Nothing would read them.", `{uri: pvc://models, credentials: a}`,
 		".credentials: Invalid value: credentials are only for downloads, and a volume is not downloaded: remove them")
 
@@ -143,11 +135,11 @@ func modelRefused() map[string]refused {
 	add("NoSize", "A model of no bytes is none.", `{uri: s3://models/reco, size: 0}`,
 		".size: Invalid value: 0: spec.model.size in body should be greater than or equal to 1")
 	add("OverSharedMemory", "resources.sharedMemory is mounted there.", `{uri: s3://models/reco, mountPath: /dev/shm}`, `.mountPath: Invalid value: "/dev/shm": `+folder)
-	add("CacheWithoutSize", "A volume needs a size.", `{uri: s3://models/reco, cache: {}}`, ".cache.size: Required value")
-	add("CacheOfMilliBytes", "20m is no byte at all.", `{uri: s3://models/reco, cache: {size: 20m}}`, `.cache.size: Invalid value: "20m": `+bytes)
-	add("CacheClass", "No class can have the name.", `{uri: s3://models/reco, cache: {size: 1Gi, storageClassName: A}}`,
+	add("CacheWithoutSize", "A volume needs a size.", `{uri: s3://models/reco, cache: {}}`, ".cache.resources: Required value")
+	add("CacheOfMilliBytes", "20m is no byte at all.", `{uri: s3://models/reco, cache: {resources: {requests: {storage: 20m}}}}`, `.cache.resources.requests.storage: Invalid value: "20m": `+bytes)
+	add("CacheClass", "No class can have the name.", `{uri: s3://models/reco, cache: {resources: {requests: {storage: 1Gi}}, storageClassName: A}}`,
 		`.cache.storageClassName: Invalid value: "A": `+object)
-	add("CacheReadOnly", "Nothing could be put into it.", `{uri: s3://models/reco, cache: {size: 1Gi, accessMode: ReadOnlyMany}}`,
-		`.cache.accessMode: Unsupported value: "ReadOnlyMany": supported values: "ReadWriteMany", "ReadWriteOnce"`)
+	add("CacheReadOnly", "Nothing could be put into it.", `{uri: s3://models/reco, cache: {resources: {requests: {storage: 1Gi}}, accessModes: [ReadOnlyMany]}}`,
+		`.cache.accessModes[0]: Unsupported value: "ReadOnlyMany": supported values: "ReadWriteMany", "ReadWriteOnce"`)
 	return cases
 }

@@ -7,10 +7,10 @@ func podAccepted() map[string]map[string]any {
 	objects := map[string]map[string]any{}
 	for name, text := range map[string]string{
 		"PodEmpty":   `pod: {}`,
-		"PodSidecar": `pod: {sidecars: [{name: s, image: i, args: [a], securityContext: {readOnlyRootFilesystem: true, privileged: false}, resources: {limits: {memory: 1Gi}}}]}`,
+		"PodSidecar": `pod: {containers: [{name: s, image: i, args: [a], securityContext: {readOnlyRootFilesystem: true, privileged: false}, resources: {limits: {memory: 1Gi}}}]}`,
 		"PodInit":    `pod: {initContainers: [{name: s, image: i, volumeMounts: [{name: v, mountPath: /a}]}], volumes: [{name: v, emptyDir: {sizeLimit: 1Gi}}]}`,
-		"PodMount":   `pod: {volumes: [{name: v, configMap: {name: c}}], volumeMounts: [{name: v, mountPath: /a, subPath: b/..c, readOnly: true}]}`,
-		"PodLabels":  `pod: {labels: {sidecar.istio.io/inject: "true", team: ""}, annotations: {prometheus.io/scrape: "true"}}`,
+		"PodMount":   `{pod: {volumes: [{name: v, configMap: {name: c}}]}, volumeMounts: [{name: v, mountPath: /a, subPath: b/..c, readOnly: true}]}`,
+		"PodLabels":  `podMetadata: {labels: {sidecar.istio.io/inject: "true", team: ""}, annotations: {prometheus.io/scrape: "true"}}`,
 	} {
 		objects[name] = smallest(spec(text))
 	}
@@ -45,42 +45,42 @@ func podRefused() map[string]refused {
 		},
 		"PodMountOverRoot": {
 			reason: "Nothing of the image would be left.",
-			object: pod(`volumeMounts: [{name: v, mountPath: /}]`),
-			want:   []string{`spec.pod.volumeMounts[0].mountPath: Invalid value: "/": ` + folder},
+			object: smallest(spec(`volumeMounts: [{name: v, mountPath: /}]`)),
+			want:   []string{`spec.volumeMounts[0].mountPath: Invalid value: "/": ` + folder},
 		},
 		"PodMountOutside": {
 			reason: "A volume has nothing above it.",
-			object: pod(`volumeMounts: [{name: v, mountPath: /a, subPath: a/../..}]`),
-			want:   []string{`spec.pod.volumeMounts[0].subPath: Invalid value: "a/../..": ` + inside},
+			object: smallest(spec(`volumeMounts: [{name: v, mountPath: /a, subPath: a/../..}]`)),
+			want:   []string{`spec.volumeMounts[0].subPath: Invalid value: "a/../..": ` + inside},
 		},
 		"PodLabelOfCapstan": {
 			reason: "Services select pods by it.",
-			object: pod(`labels: {capstan.dev/slot: b}`),
-			want:   []string{`spec.pod.labels: Invalid value: ` + selects},
+			object: smallest(spec(`podMetadata: {labels: {capstan.dev/slot: b}}`)),
+			want:   []string{`spec.podMetadata.labels: Invalid value: ` + selects},
 		},
 		"PodLabelKey": {
 			reason: "Kubernetes has no such label.",
-			object: pod(`labels: {"a b": c}`),
-			want:   []string{`spec.pod.labels: Invalid value: keys must be label keys, for instance example.org/team`},
+			object: smallest(spec(`podMetadata: {labels: {"a b": c}}`)),
+			want:   []string{`spec.podMetadata.labels: Invalid value: keys must be label keys, for instance example.org/team`},
 		},
 		"PodLabelValue": {
 			reason: "Kubernetes has no such label.",
-			object: pod(`labels: {a: "b c"}`),
-			want: []string{`spec.pod.labels[a]: Invalid value: "b c": must be the value of a label: letters, digits, '-', '_' and '.', ` +
+			object: smallest(spec(`podMetadata: {labels: {a: "b c"}}`)),
+			want: []string{`spec.podMetadata.labels[a]: Invalid value: "b c": must be the value of a label: letters, digits, '-', '_' and '.', ` +
 				`with a letter or digit at both ends`},
 		},
 		"PodAnnotationOfCapstan": {
 			reason: "Capstan sets it.",
-			object: pod(`annotations: {capstan.dev/revision: b}`),
-			want:   []string{`spec.pod.annotations: Invalid value: keys must not begin with capstan.dev/: Capstan sets those`},
+			object: smallest(spec(`podMetadata: {annotations: {capstan.dev/revision: b}}`)),
+			want:   []string{`spec.podMetadata.annotations: Invalid value: keys must not begin with capstan.dev/: Capstan sets those`},
 		},
 		"PodAnnotationKey": {
 			reason: "Kubernetes has no such annotation.",
-			object: pod(`annotations: {"a b": c}`),
-			want:   []string{`spec.pod.annotations: Invalid value: keys must be annotation keys, for instance example.org/contact`},
+			object: smallest(spec(`podMetadata: {annotations: {"a b": c}}`)),
+			want:   []string{`spec.podMetadata.annotations: Invalid value: keys must be annotation keys, for instance example.org/contact`},
 		},
 	}
-	for _, list := range []string{"initContainers", "sidecars"} {
+	for _, list := range []string{"initContainers", "containers"} {
 		at := "spec.pod." + list + "[0]"
 		for name, c := range map[string][3]string{
 			"Privileged":  {`securityContext: {privileged: true}`, ".securityContext.privileged", "true: must be false: " + restricted},

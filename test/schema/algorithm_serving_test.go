@@ -15,7 +15,7 @@ func servingAccepted() map[string]map[string]any {
 	for name, text := range map[string]string{
 		"SecretWithDots":        `secrets: [{name: reco.license}]`,
 		"MIG":                   `resources: {gpu: nvidia.com/mig-1g.10gb, gpuProducts: [NVIDIA-A100-SXM4-40GB]}`,
-		"DeviceClass":           `resources: {deviceClass: gpu.nvidia.com, gpuCount: 2, deviceSelectors: ["device.driver == 'gpu.nvidia.com'"]}`,
+		"DeviceClass":           `resources: {deviceRequest: {deviceClassName: gpu.nvidia.com, count: 2, selectors: [{cel: {expression: "device.driver == 'gpu.nvidia.com'"}}]}}`,
 		"LatencyTarget":         `scaling: {maxReplicas: 10, targetLatencyMs: 50}`,
 		"LatencyTargetBySignal": `scaling: {maxReplicas: 10, targetLatencyMs: 50, signal: InFlight}`,
 		"InFlightPerReplica":    `scaling: {maxReplicas: 10, signal: InFlight, perReplica: 6}`,
@@ -129,20 +129,19 @@ func servingRefused() map[string]refused {
 		},
 		"TwoKindsOfGPU": {
 			reason: "Which of the two?",
-			object: smallest(spec(`resources: {gpu: nvidia.com/gpu, deviceClass: gpu.nvidia.com}`)),
-			want: []string{"spec.resources.deviceClass: Invalid value: deviceClass and gpu exclude each other: remove gpu to claim devices of a DRA " +
-				"driver, or deviceClass to request an extended resource"},
+			object: smallest(spec(`resources: {gpu: nvidia.com/gpu, deviceRequest: {deviceClassName: gpu.nvidia.com}}`)),
+			want: []string{"spec.resources.deviceRequest: Invalid value: deviceRequest and gpu exclude each other: remove gpu to claim devices of a DRA " +
+				"driver, or deviceRequest to request an extended resource"},
 		},
 		"SelectorsAlone": {
 			reason: "Of which class?",
-			object: smallest(spec(`resources: {deviceSelectors: ["true"]}`)),
-			want: []string{"spec.resources.deviceSelectors: Invalid value: deviceSelectors needs deviceClass: set it to the DeviceClass whose devices " +
-				"they choose from, for instance gpu.nvidia.com"},
+			object: smallest(spec(`resources: {deviceRequest: {selectors: [{cel: {expression: "true"}}]}}`)),
+			want:   []string{"spec.resources.deviceRequest.deviceClassName: Required value"},
 		},
 		"ClassInWords": {
 			reason: "No DeviceClass can have the name.",
-			object: smallest(spec(`resources: {deviceClass: Big GPU}`)),
-			want:   []string{`spec.resources.deviceClass: Invalid value: "Big GPU": must be the name of a DeviceClass, for instance gpu.nvidia.com`},
+			object: smallest(spec(`resources: {deviceRequest: {deviceClassName: Big GPU}}`)),
+			want:   []string{`spec.resources.deviceRequest.deviceClassName: Invalid value: "Big GPU": must be the name of a DeviceClass, for instance gpu.nvidia.com`},
 		},
 		"SignalWithoutMeasure": {
 			reason: "How much of it does a replica bear?",
@@ -377,26 +376,26 @@ func TestAlgorithmChanged(t *testing.T) {
 	}{
 		"CacheGrows": {
 			reason: "Many storage classes let it.",
-			before: cached(`{size: 1Gi}`),
-			after:  cached(`{size: 2147483648}`),
+			before: cached(`{resources: {requests: {storage: 1Gi}}}`),
+			after:  cached(`{resources: {requests: {storage: 2147483648}}}`),
 		},
 		"CacheShrinks": {
 			reason: "No volume can.",
-			before: cached(`{size: 2Gi}`),
-			after:  cached(`{size: 1Gi}`),
-			want:   []string{`spec.model.cache.size: Invalid value: "1Gi": cannot be lowered: a volume does not shrink`},
+			before: cached(`{resources: {requests: {storage: 2Gi}}}`),
+			after:  cached(`{resources: {requests: {storage: 1Gi}}}`),
+			want:   []string{`spec.model.cache.resources.requests.storage: Invalid value: "1Gi": cannot be lowered: a volume does not shrink`},
 		},
 		"CacheMoves": {
 			reason: "Kubernetes would refuse the claim.",
-			before: cached(`{size: 2Gi, storageClassName: a}`),
-			after:  cached(`{size: 2Gi, storageClassName: b}`),
+			before: cached(`{resources: {requests: {storage: 2Gi}}, storageClassName: a}`),
+			after:  cached(`{resources: {requests: {storage: 2Gi}}, storageClassName: b}`),
 			want:   []string{`spec.model.cache.storageClassName: Invalid value: "b": cannot be changed: a volume stays in its class`},
 		},
 		"CacheIsShared": {
 			reason: "Kubernetes would refuse the claim.",
-			before: cached(`{size: 2Gi, accessMode: ReadWriteOnce}`),
-			after:  cached(`{size: 2Gi}`),
-			want:   []string{`spec.model.cache.accessMode: Invalid value: "ReadWriteMany": cannot be changed: a volume keeps its access mode`},
+			before: cached(`{resources: {requests: {storage: 2Gi}}, accessModes: [ReadWriteOnce]}`),
+			after:  cached(`{resources: {requests: {storage: 2Gi}}}`),
+			want:   []string{`spec.model.cache.accessModes: Invalid value: cannot be changed: a volume keeps its access mode`},
 		},
 		"NumberOfAutoscaler": {
 			reason: "It would have no effect.",
@@ -444,7 +443,7 @@ func TestAlgorithmChanged(t *testing.T) {
 		},
 		"CacheGoes": {
 			reason: "What is gone has no class.",
-			before: cached(`{size: 2Gi, storageClassName: a}`),
+			before: cached(`{resources: {requests: {storage: 2Gi}}, storageClassName: a}`),
 			after:  smallest(),
 		},
 	}

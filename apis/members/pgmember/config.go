@@ -39,6 +39,8 @@ type Config struct {
 	Publications []Publication `json:"publications,omitempty"`
 	// Replicators are logins that may read changes. The leader gives them REPLICATION and takes it from other logins of Capstan.
 	Replicators []string `json:"replicators,omitempty"`
+	// Reinitialize is the request to copy a member again from the leader.
+	Reinitialize *Reinitialize `json:"reinitialize,omitempty"`
 	// Backup says how backups are taken. Nil when there never were any.
 	Backup *Backup `json:"backup,omitempty"`
 	// From is the backup that the Database begins with, if any.
@@ -76,6 +78,12 @@ type Publication struct {
 	Tables []string `json:"tables,omitempty"`
 	// AllTables publishes every table, now and later.
 	AllTables bool `json:"allTables,omitempty"`
+}
+
+// Reinitialize is a request to copy a member again from the leader, once for each ID.
+type Reinitialize struct {
+	ID     string `json:"id"`
+	Member string `json:"member"`
 }
 
 // Backup says how backups are taken.

@@ -3,6 +3,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -43,6 +44,9 @@ const (
 
 // MemberReport is the report of a member about itself, in AnnotationMember.
 type MemberReport = members.Report
+
+// ReinitializeReport is what became of the last request to copy a member again.
+type ReinitializeReport = members.ReinitializeReport
 
 // A Topology is the quiet observer of a Database. It reports the leader and the state and place of the members, from
 // the objects that members keep in the API server. Its status changes only when a fact changes. Its deletion waits
@@ -125,6 +129,24 @@ type TopologyParameters struct {
 	// +kubebuilder:example={"orders-db-a","orders-db-b","orders-db-c"}
 	// +optional
 	Members []string `json:"members,omitempty"`
+
+	// NodeSelector of the members' pods. Nodes without these labels do not count for zones and nodes of the status.
+	// Default: every node counts.
+	//
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && self[k].size() <= 63)",message="must be labels of nodes"
+	// +kubebuilder:example={"example.org/pool":"databases"}
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+
+	// Tolerations of the members' pods. Nodes with a taint NoSchedule or NoExecute that none of them tolerates do not
+	// count for zones and nodes of the status. Default: none.
+	//
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +kubebuilder:example={{"key":"dedicated","operator":"Equal","value":"databases","effect":"NoExecute","tolerationSeconds":300}}
+	// +optional
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
 	// Hibernated reports whether members are stopped on request, so that missing pods are not a problem. Default:
 	// false.
@@ -265,13 +287,13 @@ type TopologyObservation struct {
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// Zones of the nodes that accept pods, sorted; empty if nodes have no zone.
+	// Zones of the nodes that accept members, sorted; empty if nodes have no zone.
 	//
 	// +listType=atomic
 	// +optional
 	Zones []string `json:"zones,omitempty"`
 
-	// Nodes is the number of nodes that accept pods, 9 for 9 and more.
+	// Nodes is the number of nodes that accept members, 9 for 9 and more.
 	//
 	// +optional
 	Nodes int32 `json:"nodes,omitempty"`
@@ -426,6 +448,11 @@ type TopologyMember struct {
 	//
 	// +optional
 	Volume *VolumeReport `json:"volume,omitempty"`
+
+	// Reinitialize is what became of the last request to copy the member again.
+	//
+	// +optional
+	Reinitialize *ReinitializeReport `json:"reinitialize,omitempty"`
 
 	// Reason is what blocks the member in one word, for instance ImagePullFailed, Unschedulable, CrashLooping or
 	// VolumeOfAnother.

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
@@ -55,7 +56,7 @@ func Checks(spec *v1alpha1.AlgorithmSpec) []observev1alpha1.Check {
 			Method: observev1alpha1.DriftMethod(d.Method), Max: d.Max, Reference: d.Reference,
 		})
 	}
-	return append(cs, ownChecks(m, v1alpha1.CheckLive)...)
+	return append(cs, ownChecks(m, v1alpha1.CheckLive, v1alpha1.CheckBoth)...)
 }
 
 // tokens are the checks of how fast tokens come, or none.
@@ -100,15 +101,18 @@ func ComparesData(spec *v1alpha1.AlgorithmSpec) bool {
 	return lc != nil && lc.Drift != nil && lc.Drift.Reference != nil
 }
 
-// ownChecks of the spec that a revision has to pass.
-func ownChecks(m *v1alpha1.Metrics, of v1alpha1.CheckedRevision) []observev1alpha1.Check {
+// ownChecks of the spec that apply to any of these.
+func ownChecks(m *v1alpha1.Metrics, to ...v1alpha1.CheckedRevision) []observev1alpha1.Check {
 	var cs []observev1alpha1.Check
 	for _, c := range m.Checks {
-		if c.AppliesTo == of || c.AppliesTo == v1alpha1.CheckBoth {
-			cs = append(cs, observev1alpha1.Check{
-				Name: c.Name, Kind: observev1alpha1.CheckQuery, Query: c.Query, Min: c.Min, Max: c.Max, RelativeTo: observev1alpha1.Baseline(c.RelativeTo),
-			})
+		if !slices.Contains(to, c.AppliesTo) {
+			continue
 		}
+		own := observev1alpha1.Check{Name: c.Name, Kind: observev1alpha1.CheckQuery, Query: c.Query, Min: c.Min, Max: c.Max}
+		if c.AppliesTo == v1alpha1.CheckRatio {
+			own.RelativeTo = observev1alpha1.RelativeToBaseline
+		}
+		cs = append(cs, own)
 	}
 	return cs
 }
@@ -148,7 +152,7 @@ func asked(spec *v1alpha1.AlgorithmSpec, e *rollout.Experiment, l rollout.Ledger
 	latency.MaxRegressionPercent = lc.MaxLatencyIncreasePercent
 	return criteria{
 		successThreshold: *lc.SuccessThreshold, maxFailureIncreasePercent: lc.MaxFailureIncreasePercent, latency: latency, tokens: tokens(o),
-		drift: drift(spec), driftReport: !*lc.RollbackOnDrift, own: ownChecks(spec.Metrics, v1alpha1.CheckCandidate), minSamples: *lc.MinSamples,
+		drift: drift(spec), driftReport: !*lc.RollbackOnDrift, own: ownChecks(spec.Metrics, v1alpha1.CheckCandidate, v1alpha1.CheckBoth, v1alpha1.CheckRatio), minSamples: *lc.MinSamples,
 	}
 }
 

@@ -44,7 +44,9 @@ func Parameters(spec *v1alpha1.AlgorithmSpec, e *rollout.Experiment, d rollout.D
 		Interval: m.Interval, Window: m.Window, Slots: []string{d.Live.Slot}, Checks: Checks(spec),
 		Canary: canary(spec, e, d, uncounted),
 	}
-	if d.Rollout != nil && d.Ledger.Standing() == v1alpha1.RolloutPreparing {
+	// Until evidence is gathered. To take the trial back before would be a change of its own, which the provider answers and Crossplane
+	// follows.
+	if d.Rollout != nil && d.Ledger.Testing() && d.Ledger.Evidence == 0 {
 		p.Trial = asked(spec, e, d.Ledger).checks(true, uncounted)
 	}
 	if d.Coming {

@@ -103,7 +103,7 @@ func resources(in Inputs) *applycorev1.ResourceRequirementsApplyConfiguration {
 	if len(limits) > 0 {
 		out.WithLimits(limits)
 	}
-	if r.DeviceClass != "" {
+	if r.DeviceRequest != nil {
 		out.WithClaims(applycorev1.ResourceClaim().WithName(devices))
 	}
 	return out

@@ -17,21 +17,21 @@ const devices = "devices"
 
 // Devices that each replica claims from a DRA driver. The count is exact: a claim that got fewer would serve more slowly than
 // what was measured.
-func Devices(r *v1alpha1.Resources) *applyresourcev1.ResourceClaimSpecApplyConfiguration {
+func Devices(r *v1alpha1.DeviceRequest) *applyresourcev1.ResourceClaimSpecApplyConfiguration {
 	exactly := applyresourcev1.ExactDeviceRequest().
-		WithDeviceClassName(r.DeviceClass).
+		WithDeviceClassName(r.DeviceClassName).
 		WithAllocationMode(resourcev1.DeviceAllocationModeExactCount).
-		WithCount(int64(*r.GPUCount))
-	for _, expression := range r.DeviceSelectors {
+		WithCount(*r.Count)
+	for _, s := range r.Selectors {
 		exactly.WithSelectors(applyresourcev1.DeviceSelector().
-			WithCEL(applyresourcev1.CELDeviceSelector().WithExpression(expression)))
+			WithCEL(applyresourcev1.CELDeviceSelector().WithExpression(s.CEL.Expression)))
 	}
 	return applyresourcev1.ResourceClaimSpec().WithDevices(applyresourcev1.DeviceClaim().
 		WithRequests(applyresourcev1.DeviceRequest().WithName(devices).WithExactly(exactly)))
 }
 
 // DevicesHash is the same for claims of the same devices.
-func DevicesHash(r *v1alpha1.Resources) string {
+func DevicesHash(r *v1alpha1.DeviceRequest) string {
 	raw, _ := json.Marshal(Devices(r)) //nolint:errchkjson // Numbers and text always marshal.
 	return compose.Hash(raw)
 }

@@ -25,7 +25,7 @@ func (in Inputs) HookTemplate(c corev1.Container, env [][2]string) *applycorev1.
 	security := applycorev1.PodSecurityContext().
 		WithRunAsNonRoot(true).
 		WithSeccompProfile(applycorev1.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
-	security.RunAsUser = in.Spec.RunAsUser
+	security.RunAsUser = in.Spec.Pod.SecurityContext.RunAsUser
 	pod := applycorev1.PodSpec().
 		WithSecurityContext(security).
 		WithEnableServiceLinks(false).

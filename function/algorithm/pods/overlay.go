@@ -68,23 +68,17 @@ func requested(c *corev1.Container) {
 // overlayContainers of spec.pod start before the containers of Capstan: what they prepare may be needed to download a model.
 func overlayContainers(in Inputs) []*applycorev1.ContainerApplyConfiguration {
 	o := in.Spec.Pod
-	if o == nil {
-		return nil
-	}
-	cs := make([]*applycorev1.ContainerApplyConfiguration, 0, len(o.InitContainers)+len(o.Sidecars))
+	cs := make([]*applycorev1.ContainerApplyConfiguration, 0, len(o.InitContainers)+len(o.Containers))
 	for _, c := range o.InitContainers {
 		cs = append(cs, applied[applycorev1.ContainerApplyConfiguration](Restricted(c.Core, false)))
 	}
-	for _, c := range o.Sidecars {
+	for _, c := range o.Containers {
 		cs = append(cs, applied[applycorev1.ContainerApplyConfiguration](Restricted(c.Core, true)))
 	}
 	return cs
 }
 
 func overlayVolumes(in Inputs) []*applycorev1.VolumeApplyConfiguration {
-	if in.Spec.Pod == nil {
-		return nil
-	}
 	vs := make([]*applycorev1.VolumeApplyConfiguration, 0, len(in.Spec.Pod.Volumes))
 	for _, v := range in.Spec.Pod.Volumes {
 		vs = append(vs, applied[applycorev1.VolumeApplyConfiguration](v.Core))
@@ -94,11 +88,8 @@ func overlayVolumes(in Inputs) []*applycorev1.VolumeApplyConfiguration {
 
 // overlayMounts of the container that serves.
 func overlayMounts(in Inputs) []*applycorev1.VolumeMountApplyConfiguration {
-	if in.Spec.Pod == nil {
-		return nil
-	}
-	ms := make([]*applycorev1.VolumeMountApplyConfiguration, 0, len(in.Spec.Pod.VolumeMounts))
-	for _, m := range in.Spec.Pod.VolumeMounts {
+	ms := make([]*applycorev1.VolumeMountApplyConfiguration, 0, len(in.Spec.VolumeMounts))
+	for _, m := range in.Spec.VolumeMounts {
 		mount := applycorev1.VolumeMount().WithName(m.Name).WithMountPath(m.MountPath)
 		if m.SubPath != "" {
 			mount.WithSubPath(m.SubPath)
@@ -114,10 +105,7 @@ func overlayMounts(in Inputs) []*applycorev1.VolumeMountApplyConfiguration {
 
 // labels of the pods. Those that select them win.
 func labels(in Inputs) map[string]string {
-	all := map[string]string{}
-	if in.Spec.Pod != nil {
-		all = texts(in.Spec.Pod.Labels)
-	}
+	all := texts(in.Spec.PodMetadata.Labels)
 	maps.Copy(all, in.Labels())
 	return all
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/placement"
 )
 
 // Names of volumes, and where shared memory is mounted.
@@ -53,7 +54,7 @@ func (in Inputs) Template() *applycorev1.PodTemplateSpecApplyConfiguration {
 	security := applycorev1.PodSecurityContext().
 		WithRunAsNonRoot(true).
 		WithSeccompProfile(applycorev1.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
-	security.RunAsUser = in.Spec.RunAsUser
+	security.RunAsUser = in.Spec.Pod.SecurityContext.RunAsUser
 	// A claim would belong to root, and what fills it is not.
 	if m := in.Spec.Model; m != nil && m.Cache != nil {
 		security.WithFSGroup(cacheGroup).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
@@ -69,7 +70,7 @@ func (in Inputs) Template() *applycorev1.PodTemplateSpecApplyConfiguration {
 	for _, name := range pullSecrets(in) {
 		pod.WithImagePullSecrets(applycorev1.LocalObjectReference().WithName(name))
 	}
-	if r := in.Spec.Resources; r.DeviceClass != "" {
+	if r := in.Spec.Resources.DeviceRequest; r != nil {
 		pod.WithResourceClaims(applycorev1.PodResourceClaim().
 			WithName(devices).
 			WithResourceClaimTemplateName(in.DeviceClaim(DevicesHash(r))))
@@ -84,8 +85,8 @@ func (in Inputs) Template() *applycorev1.PodTemplateSpecApplyConfiguration {
 
 // pullSecrets open private registries. A node mounts an image with the same ones that it runs images with.
 func pullSecrets(in Inputs) []string {
-	names := make([]string, 0, len(in.Spec.ImagePullSecrets)+1)
-	for _, ref := range in.Spec.ImagePullSecrets {
+	names := make([]string, 0, len(in.Spec.Pod.ImagePullSecrets)+1)
+	for _, ref := range in.Spec.Pod.ImagePullSecrets {
 		names = append(names, ref.Name)
 	}
 	if MountsImage(in.Spec.Model) && in.Spec.Model.Credentials != "" && !slices.Contains(names, in.Spec.Model.Credentials) {
@@ -96,47 +97,18 @@ func pullSecrets(in Inputs) []string {
 
 // account that pods run under. An own one decides by itself about its token.
 func account(pod *applycorev1.PodSpecApplyConfiguration, in Inputs) {
-	if in.Spec.ServiceAccountName != "" {
-		pod.WithServiceAccountName(in.Spec.ServiceAccountName)
+	if in.Spec.Pod.ServiceAccountName != "" {
+		pod.WithServiceAccountName(in.Spec.Pod.ServiceAccountName)
 		return
 	}
 	pod.WithServiceAccountName(in.Name).WithAutomountServiceAccountToken(false)
 }
 
 func scheduling(pod *applycorev1.PodSpecApplyConfiguration, in Inputs) {
-	sc := in.Spec.Scheduling
-	for label, value := range sc.NodeSelector {
-		pod.WithNodeSelector(map[string]string{label: string(value)})
-	}
-	for _, t := range slices.Concat(sc.Tolerations, gpuTolerations(in)) {
-		pod.WithTolerations(toleration(t))
-	}
+	placement.Apply(pod, &in.Spec.Pod.Scheduling, gpuTolerations(in)...)
 	if a := affinity(in); a != nil {
 		pod.WithAffinity(a)
 	}
-	if sc.RuntimeClassName != "" {
-		pod.WithRuntimeClassName(sc.RuntimeClassName)
-	}
-	if sc.PriorityClassName != "" {
-		pod.WithPriorityClassName(sc.PriorityClassName)
-	}
-}
-
-func toleration(t corev1.Toleration) *applycorev1.TolerationApplyConfiguration {
-	out := &applycorev1.TolerationApplyConfiguration{TolerationSeconds: t.TolerationSeconds}
-	if t.Key != "" {
-		out.WithKey(t.Key)
-	}
-	if t.Operator != "" {
-		out.WithOperator(t.Operator)
-	}
-	if t.Value != "" {
-		out.WithValue(t.Value)
-	}
-	if t.Effect != "" {
-		out.WithEffect(t.Effect)
-	}
-	return out
 }
 
 // affinity to nodes with the right GPU, and, with a volume that only one node can have, to the node that has it.
@@ -157,7 +129,7 @@ func affinity(in Inputs) *applycorev1.AffinityApplyConfiguration {
 // onOneNode reports whether all replicas share a volume that only one node can have.
 func (in Inputs) onOneNode() bool {
 	m := in.Spec.Model
-	return m != nil && m.Cache != nil && m.Cache.AccessMode == corev1.ReadWriteOnce
+	return m != nil && m.Cache != nil && slices.Contains(m.Cache.AccessModes, corev1.ReadWriteOnce)
 }
 
 // spread replicas over nodes, and over zones as strictly as asked. Each revision is spread by itself, since the pods it replaces
@@ -207,10 +179,8 @@ func volumes(in Inputs) []*applycorev1.VolumeApplyConfiguration {
 // of the fingerprints of Secrets, which says nothing about what is in them, and the body of the requests that warm a replica up.
 func annotations(in Inputs) map[string]string {
 	m := map[string]string{}
-	if o := in.Spec.Pod; o != nil {
-		for key, value := range o.Annotations {
-			m[key] = string(value)
-		}
+	for key, value := range in.Spec.PodMetadata.Annotations {
+		m[key] = string(value)
 	}
 	if in.Revision != "" {
 		m[names.AnnotationRevision] = in.Revision

@@ -136,7 +136,7 @@ func (d Decision) following(f Facts, idle Slot) Decision {
 			d = d.takingBack(f)
 		}
 		if idle.Exists {
-			return d.ending(f, idle, !f.Now.Before(l.Since.Add(f.Drain)) && f.drained(d.Beside.Slot))
+			return d.ending(f, idle, f.finished(l))
 		}
 	}
 	return d

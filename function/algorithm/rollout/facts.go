@@ -130,6 +130,22 @@ func (f Facts) drained(slot string) bool {
 	return f.Selects != slot && f.Selects != "" && !byRoute
 }
 
+// finished reports whether the idle slot has had its time, and nothing sends requests there.
+func (f Facts) finished(l Ledger) bool {
+	return !f.Now.Before(l.Since.Add(f.Drain)) && f.drained(names.Other(l.Slot))
+}
+
+// ended reports whether nothing of a revision that finished is left but what this pass removes.
+func (f Facts) ended(l Ledger, idle Slot) bool {
+	return f.finished(l) && !idle.HoldsRoom() && idle.Noticed
+}
+
+// ends reports whether what is in the idle slot still ends: its pods have not gone. What this pass removes has ended.
+func (f Facts) ends(l Ledger) bool {
+	idle := f.idle(l)
+	return idle.Exists && !f.ended(l, idle)
+}
+
 // Needed is the number of pods that have to serve. What an autoscaler adds beyond its minimum is not needed.
 func (f Facts) Needed() int64 {
 	if f.Scaling != nil {

@@ -166,11 +166,20 @@ func (l Ledger) Shared() bool { return l.Standing() == v1alpha1.RolloutStepping 
 
 // SendsLike reports whether requests go where they do by another ledger, and are taken back from the same revisions.
 func (l Ledger) SendsLike(other Ledger) bool {
-	return l.Slot == other.Slot && l.Revision == other.Revision && l.Previous == other.Previous && l.Candidate == other.Candidate &&
-		l.Weight == other.Weight && l.Standing() == other.Standing() &&
+	alike := l.Candidate == other.Candidate && l.Standing() == other.Standing()
+	return l.Slot == other.Slot && l.Revision == other.Revision && l.Previous == other.Previous && l.Weight == other.Weight &&
+		(alike || l.undivided() && other.undivided()) && slices.Equal(l.Experimented, other.Experimented) &&
 		slices.EqualFunc(l.Failed, other.Failed, func(a, b v1alpha1.FailedRevision) bool {
 			return a.Revision == b.Revision && a.Attempts == b.Attempts
 		})
+}
+
+// undivided reports whether requests reach one revision, and nothing has to be undone for another: a rollout that is forgotten here
+// begins again.
+func (l Ledger) undivided() bool {
+	phase := l.Standing()
+	return l.Weight == 0 && l.Previous == "" && (l.Capacity == "" || l.Capacity == v1alpha1.CapacitySurge) &&
+		(phase == v1alpha1.RolloutStable || phase == v1alpha1.RolloutPreparing || phase == v1alpha1.RolloutRollingBack)
 }
 
 // scaledUp is the number of replicas that all requests need, when those that do not reach the candidate need so many.

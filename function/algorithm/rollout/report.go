@@ -58,16 +58,32 @@ func (d Decision) Status(f Facts) *v1alpha1.RolloutStatus {
 	return st
 }
 
-// evidence that the status shows: what it showed before, as long as that leads to the same decisions.
+// evidence that the status shows: what it showed before, as long as that leads to the same decisions. While only time is waited for,
+// nothing is shown of checks that pass from the first: the decision that follows has their numbers.
 func (d Decision) evidence(f Facts) []v1alpha1.EvidenceStatus {
 	var known []v1alpha1.EvidenceStatus
 	if d.evidenceCounts(f) {
 		known = f.Evidence.status()
 	}
-	if o := d.Rollout; !o.Moved && alike(f.Shown, known, d.Ledger.Standing() != v1alpha1.RolloutBaking && o.soaks.IsZero()) {
+	o := d.Rollout
+	steps := d.Ledger.Standing() != v1alpha1.RolloutBaking && o.soaks.IsZero()
+	says := slices.ContainsFunc(known, func(e v1alpha1.EvidenceStatus) bool { return e.Message != "" })
+	if !o.Moved && (alike(f.Shown, known, steps) || len(f.Shown) == 0 && !steps && !says && f.Evidence.passing()) {
 		return f.Shown
 	}
 	return known
+}
+
+// Stands reports whether requests reach the revision beside the live one, or may: a candidate is going to get them, and the revision
+// before it may get them back.
+func (d Decision) Stands() bool {
+	return d.Ledger.Previous != "" || d.Weight > 0 || d.Rollout != nil && d.Coming
+}
+
+// Stays reports whether a rollout is under way and stays in its phase. What is shown of numbers may then stay as well.
+func (d Decision) Stays() bool {
+	phase := d.Ledger.Standing()
+	return d.Rollout != nil && !d.Rollout.Moved && phase != v1alpha1.RolloutStable && phase != v1alpha1.RolloutRolledBack
 }
 
 // alike reports whether what was shown of the checks leads to the same decisions as what is known now. That they pass leads to one
@@ -282,7 +298,8 @@ func (d Decision) underWay(f Facts) *v1alpha1.AlgorithmExperiment {
 	}
 	st := compared(l, found)
 	st.Phase, st.Reason, st.Message = v1alpha1.ExperimentRunning, string(v1alpha1.ReasonExperimenting), d.Rollout.Message
-	if l.Standing() == v1alpha1.RolloutPreparing {
+	// It runs once the share of arm B is in force.
+	if l.Evidence == 0 {
 		st.Phase, st.Reason = v1alpha1.ExperimentPreparing, string(v1alpha1.ReasonPreparing)
 	}
 	if l.Phase == v1alpha1.RolloutHolding {
@@ -302,6 +319,12 @@ func (d Decision) ExperimentDecided(f Facts) *xpv2.Condition {
 	if f.Unusable.Reason != "" && st.Name != f.Named {
 		return new(compose.Unknown(v1alpha1.TypeExperimentDecided, f.Unusable.Reason,
 			fmt.Sprintf("%s; experiment %s continues", f.Unusable.Message, st.Name)))
+	}
+	// As long as it goes as it should the condition stays the same: each change of it is a pass of Crossplane more, over the Algorithm and
+	// over the Experiment.
+	runs := st.Phase == v1alpha1.ExperimentRunning && st.Reason == string(v1alpha1.ReasonExperimenting)
+	if _, waitsForGuardrails := verdictOf(f.Evidence.Experiment, 0); Prepares(st.ExperimentState) || runs && !waitsForGuardrails {
+		return new(compose.Unknown(v1alpha1.TypeExperimentDecided, v1alpha1.ReasonExperimenting, "the experiment has not ended: see status.experiment"))
 	}
 	return new(Decided(st.ExperimentState))
 }
@@ -323,9 +346,5 @@ func Decided(st v1alpha1.ExperimentState) xpv2.Condition {
 	case st.Phase == v1alpha1.ExperimentEnded:
 		status = corev1.ConditionTrue
 	}
-	message := st.Message
-	if Prepares(st) {
-		message = PreparesMessage
-	}
-	return compose.NewCondition(v1alpha1.TypeExperimentDecided, status, xpv2.ConditionReason(st.Reason), message)
+	return compose.NewCondition(v1alpha1.TypeExperimentDecided, status, xpv2.ConditionReason(st.Reason), st.Message)
 }

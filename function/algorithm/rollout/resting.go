@@ -42,7 +42,7 @@ func stable(f Facts, l Ledger) bool {
 }
 
 func requestsFinish(f Facts, l Ledger) (transition, bool) {
-	decides := f.Target == l.Revision && f.idle(l).Exists && l.Phase != v1alpha1.RolloutHolding && l.Phase != v1alpha1.RolloutRolledBack
+	decides := f.Target == l.Revision && f.ends(l) && l.Phase != v1alpha1.RolloutHolding && l.Phase != v1alpha1.RolloutRolledBack
 	return stay("the previous revision finishes its requests"), decides
 }
 
@@ -77,7 +77,7 @@ func staysRolledBack(f Facts, l Ledger) (transition, bool) {
 		reason, t.timers = v1alpha1.ReasonCoolingDown, at(failed.RetryAfter.Time)
 	}
 	// Requests that left it are finished first.
-	left := l.Phase != v1alpha1.RolloutRollingBack || !f.idle(l).Exists
+	left := l.Phase != v1alpha1.RolloutRollingBack || !f.ends(l)
 	if (l.Phase != v1alpha1.RolloutRolledBack || l.Reason != reason) && left {
 		t.to, t.reason = v1alpha1.RolloutRolledBack, reason
 		t.change = func(l Ledger) Ledger {

@@ -9,8 +9,12 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/allow"
+	"github.com/capstan-dev/capstan/function/placement"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
+
+// setting that has the lists.
+const setting = "algorithm.allowed"
 
 // Allowed returns what a spec with its defaults names and the platform does not allow in the namespace of its Algorithm.
 func Allowed(namespace string, s v1alpha1.AlgorithmSpec, settings inputv1alpha1.AlgorithmSettings) field.ErrorList {
@@ -21,9 +25,9 @@ func Allowed(namespace string, s v1alpha1.AlgorithmSpec, settings inputv1alpha1.
 		}
 	}
 	list := func(name string, entries []inputv1alpha1.Allowed) allow.List {
-		return allow.List{Setting: "algorithm.allowed." + name, Namespace: namespace, Entries: entries}
+		return allow.List{Setting: setting + "." + name, Namespace: namespace, Entries: entries}
 	}
-	may, scheduling := settings.Allowed, spec.Child("scheduling")
+	may, pod := settings.Allowed, spec.Child("pod")
 	if r := s.Route; r != nil {
 		refuse(spec.Child("route", "host"), r.Host, list("hosts", may.Hosts).Host(r.Host))
 		if r.Gateway != nil {
@@ -35,16 +39,11 @@ func Allowed(namespace string, s v1alpha1.AlgorithmSpec, settings inputv1alpha1.
 			refuse(spec.Child("route", "gateway"), name, gateways.Name(name))
 		}
 	}
-	if class := s.Scheduling.PriorityClassName; class != "" {
-		refuse(scheduling.Child("priorityClassName"), class, list("priorityClasses", may.PriorityClasses).Name(class))
+	if account := s.Pod.ServiceAccountName; account != "" {
+		refuse(pod.Child("serviceAccountName"), account, list("serviceAccounts", may.ServiceAccounts).Name(account))
 	}
-	if account := s.ServiceAccountName; account != "" {
-		refuse(spec.Child("serviceAccountName"), account, list("serviceAccounts", may.ServiceAccounts).Name(account))
-	}
-	for i, t := range s.Scheduling.Tolerations {
-		refuse(scheduling.Child("tolerations").Index(i), allow.Taints(t), list("tolerations", may.Tolerations).Toleration(t))
-	}
-	return errs
+	lists := placement.Lists{Setting: setting, Namespace: namespace, PriorityClasses: may.PriorityClasses, Tolerations: may.Tolerations}
+	return append(errs, lists.Allowed(pod, &s.Pod.Scheduling)...)
 }
 
 // gatewayOf an Algorithm as namespace/name.

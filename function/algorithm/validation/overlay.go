@@ -26,21 +26,18 @@ import (
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
-// Overlay returns what is wrong with the parts of spec.pod that have the form of core/v1: the schema does not describe them.
+// Pod returns what is wrong with the parts of spec.pod and spec.podMetadata that have the form of core/v1: the schema does not describe them.
 // Written is the spec as the user wrote it, which still has the fields that no type has.
-func Overlay(s v1alpha1.AlgorithmSpec, written map[string]any, settings inputv1alpha1.AlgorithmPodSettings) field.ErrorList {
+func Pod(s v1alpha1.AlgorithmSpec, written map[string]any, settings inputv1alpha1.AlgorithmPodSettings) field.ErrorList {
 	o := s.Pod
-	if o == nil {
-		return nil
-	}
 	at := spec.Child("pod")
-	errs := slices.Concat(unknown(at, compose.Map(written, "pod")), metadata(at, o), overlayMounts(at, o))
+	errs := slices.Concat(unknown(at, compose.Map(written, "pod")), metadata(s.PodMetadata), ownMounts(s))
 	taken := map[string]*field.Path{}
 	for i, c := range o.InitContainers {
 		errs = append(errs, container(at.Child("initContainers").Index(i), s, c.Core, false, taken)...)
 	}
-	for i, c := range o.Sidecars {
-		errs = append(errs, container(at.Child("sidecars").Index(i), s, c.Core, true, taken)...)
+	for i, c := range o.Containers {
+		errs = append(errs, container(at.Child("containers").Index(i), s, c.Core, true, taken)...)
 	}
 	for i, v := range o.Volumes {
 		errs = append(errs, volume(at.Child("volumes").Index(i), s, v.Core, settings)...)
@@ -56,7 +53,7 @@ func unknown(at *field.Path, written map[string]any) field.ErrorList {
 		into func() any
 	}{
 		{"initContainers", func() any { return &corev1.Container{} }},
-		{"sidecars", func() any { return &corev1.Container{} }},
+		{"containers", func() any { return &corev1.Container{} }},
 		{"volumes", func() any { return &corev1.Volume{} }},
 	} {
 		for i, item := range compose.List(written, list.name) {
@@ -75,8 +72,9 @@ func unknown(at *field.Path, written map[string]any) field.ErrorList {
 }
 
 // metadata of the pods. Kubernetes has further rules than the schema, and annotations that lift a restriction.
-func metadata(at *field.Path, o *v1alpha1.PodOverlay) field.ErrorList {
+func metadata(o *v1alpha1.PodMetadata) field.ErrorList {
 	var errs field.ErrorList
+	at := spec.Child("podMetadata")
 	for _, key := range slices.Sorted(maps.Keys(o.Labels)) {
 		errs = append(errs, metav1validation.ValidateLabelName(key, at.Child("labels"))...)
 	}
@@ -91,19 +89,19 @@ func metadata(at *field.Path, o *v1alpha1.PodOverlay) field.ErrorList {
 	return errs
 }
 
-// overlayMounts of the container that serves. Those that hide each other are found with the mounts of other fields.
-func overlayMounts(at *field.Path, o *v1alpha1.PodOverlay) field.ErrorList {
+// ownMounts of the container that serves. Those that hide each other are found with the mounts of other fields.
+func ownMounts(s v1alpha1.AlgorithmSpec) field.ErrorList {
 	var errs field.ErrorList
-	for i, m := range o.VolumeMounts {
-		if !hasVolume(o, m.Name) {
-			errs = append(errs, field.Invalid(at.Child("volumeMounts").Index(i).Child("name"), m.Name,
+	for i, m := range s.VolumeMounts {
+		if !hasVolume(s.Pod, m.Name) {
+			errs = append(errs, field.Invalid(spec.Child("volumeMounts").Index(i).Child("name"), m.Name,
 				"is no volume of spec.pod.volumes: add it there"))
 		}
 	}
 	return errs
 }
 
-func hasVolume(o *v1alpha1.PodOverlay, name string) bool {
+func hasVolume(o *v1alpha1.PodSpec, name string) bool {
 	return slices.ContainsFunc(o.Volumes, func(v v1alpha1.PodVolume) bool { return v.Name == name })
 }
 
@@ -121,7 +119,7 @@ func container(at *field.Path, s v1alpha1.AlgorithmSpec, c corev1.Container, sid
 	runs := sidecar || c.RestartPolicy != nil
 	if probes := c.StartupProbe != nil || c.ReadinessProbe != nil || c.LivenessProbe != nil; probes && !runs {
 		errs = append(errs, field.Invalid(at, c.Name,
-			"a container that runs to its end has no probes: remove them, or move the container to spec.pod.sidecars"))
+			"a container that runs to its end has no probes: remove them, or move the container to spec.pod.containers"))
 	}
 	if len(c.VolumeDevices) > 0 {
 		errs = append(errs, field.Invalid(at.Child("volumeDevices"), c.VolumeDevices[0].Name, "block devices are not supported: remove it, and mount a volume"))
@@ -153,7 +151,7 @@ func containerPorts(at *field.Path, s v1alpha1.AlgorithmSpec, c corev1.Container
 	return errs
 }
 
-func containerMounts(at *field.Path, o *v1alpha1.PodOverlay, c corev1.Container) field.ErrorList {
+func containerMounts(at *field.Path, o *v1alpha1.PodSpec, c corev1.Container) field.ErrorList {
 	var errs field.ErrorList
 	for i, m := range c.VolumeMounts {
 		if !hasVolume(o, m.Name) {
@@ -213,7 +211,7 @@ func allowed(settings inputv1alpha1.AlgorithmPodSettings) string {
 // tokens and certificates of the pod's identity need an account that the spec names: the one that Capstan makes has none, so that
 // a right of it cannot leave the cluster by mistake.
 func tokens(at *field.Path, s v1alpha1.AlgorithmSpec, v corev1.Volume) field.ErrorList {
-	if v.Projected == nil || s.ServiceAccountName != "" {
+	if v.Projected == nil || s.Pod.ServiceAccountName != "" {
 		return nil
 	}
 	var errs field.ErrorList
@@ -228,7 +226,7 @@ func tokens(at *field.Path, s v1alpha1.AlgorithmSpec, v corev1.Volume) field.Err
 			continue
 		}
 		errs = append(errs, field.Invalid(at.Child("projected", "sources").Index(i).Child(name), v.Name,
-			"needs an own account: set spec.serviceAccountName, or remove it"))
+			"needs an own account: set spec.pod.serviceAccountName, or remove it"))
 	}
 	return errs
 }

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -20,6 +19,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm/pods"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/placement"
 )
 
 var spec = field.NewPath("spec")
@@ -66,10 +66,8 @@ func mounts(s v1alpha1.AlgorithmSpec) field.ErrorList {
 	if s.Model != nil {
 		ms = append(ms, mount{spec.Child("model", "mountPath"), s.Model.MountPath})
 	}
-	if s.Pod != nil {
-		for i, m := range s.Pod.VolumeMounts {
-			ms = append(ms, mount{spec.Child("pod", "volumeMounts").Index(i).Child("mountPath"), m.MountPath})
-		}
+	for i, m := range s.VolumeMounts {
+		ms = append(ms, mount{spec.Child("volumeMounts").Index(i).Child("mountPath"), m.MountPath})
 	}
 	var errs field.ErrorList
 	for i, m := range ms {
@@ -121,7 +119,7 @@ func gpu(s v1alpha1.AlgorithmSpec) field.ErrorList {
 
 // NoDeviceClaims is what is wrong with a claim of devices in a cluster that has no such claims.
 func NoDeviceClaims(class string) field.ErrorList {
-	return field.ErrorList{field.Invalid(spec.Child("resources", "deviceClass"), class,
+	return field.ErrorList{field.Invalid(spec.Child("resources", "deviceRequest", "deviceClassName"), class,
 		"the cluster does not serve ResourceClaimTemplate of resource.k8s.io/v1: upgrade Kubernetes to 1.34 or later, or set "+
 			"spec.resources.gpu to a resource that nodes advertise")}
 }
@@ -151,30 +149,14 @@ func gateway(s v1alpha1.AlgorithmSpec) field.ErrorList {
 			"or ask the platform team to set algorithm.gateway")}
 }
 
-// labels are stricter in Kubernetes than in the schema, and so are tolerations.
+// labels are stricter in Kubernetes than in the schema.
 func labels(s v1alpha1.AlgorithmSpec) field.ErrorList {
-	var errs field.ErrorList
-	at := spec.Child("scheduling", "nodeSelector")
-	for _, key := range slices.Sorted(maps.Keys(s.Scheduling.NodeSelector)) {
-		errs = append(errs, metav1validation.ValidateLabelName(key, at)...)
-	}
+	errs := placement.Check(spec.Child("pod"), &s.Pod.Scheduling)
 	if s.Access != nil {
 		for i, c := range s.Access.From {
 			for _, key := range slices.Sorted(maps.Keys(c.PodLabels)) {
 				errs = append(errs, metav1validation.ValidateLabelName(key, spec.Child("access", "from").Index(i).Child("podLabels"))...)
 			}
-		}
-	}
-	for i, t := range s.Scheduling.Tolerations {
-		at := spec.Child("scheduling", "tolerations").Index(i)
-		if t.Operator != "" && t.Operator != corev1.TolerationOpEqual && t.Operator != corev1.TolerationOpExists {
-			errs = append(errs, field.Invalid(at.Child("operator"), string(t.Operator), "must be Exists or Equal"))
-		}
-		if t.Key != "" {
-			errs = append(errs, metav1validation.ValidateLabelName(t.Key, at.Child("key"))...)
-		}
-		for _, remedy := range validation.IsValidLabelValue(t.Value) {
-			errs = append(errs, field.Invalid(at.Child("value"), t.Value, remedy))
 		}
 	}
 	return errs
@@ -192,8 +174,8 @@ func Claim(cache *v1alpha1.ModelCache, name string, claim map[string]any) field.
 	if class := compose.Text(claim, "spec", "storageClassName"); cache.StorageClassName != "" && class != "" && class != cache.StorageClassName {
 		errs = append(errs, field.Invalid(at.Child("storageClassName"), cache.StorageClassName, fmt.Sprintf(remedy, class, name)))
 	}
-	if modes := compose.List(claim, "spec", "accessModes"); len(modes) == 1 && modes[0] != string(cache.AccessMode) {
-		errs = append(errs, field.Invalid(at.Child("accessMode"), string(cache.AccessMode), fmt.Sprintf(remedy, modes[0], name)))
+	if modes := compose.List(claim, "spec", "accessModes"); len(modes) == 1 && modes[0] != string(cache.AccessModes[0]) {
+		errs = append(errs, field.Invalid(at.Child("accessModes").Index(0), string(cache.AccessModes[0]), fmt.Sprintf(remedy, modes[0], name)))
 	}
 	return errs
 }

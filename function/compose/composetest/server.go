@@ -32,8 +32,27 @@ func (o Object) Map() map[string]any { return o }
 // Field at a path.
 func (o Object) Field(path ...string) any { return compose.Field(o, path...) }
 
+// Below are the fields at a path.
+func (o Object) Below(path ...string) []compose.Entry {
+	m := compose.Map(o, path...)
+	all := make([]compose.Entry, 0, len(m))
+	for k, v := range m {
+		below, _ := v.(map[string]any)
+		all = append(all, compose.Entry{Key: k, Value: Object(below)})
+	}
+	return all
+}
+
 // Managed fields of the object.
-func (o Object) Managed() []any { return compose.List(o, "metadata", "managedFields") }
+func (o Object) Managed() []compose.Object {
+	entries := compose.List(o, "metadata", "managedFields")
+	all := make([]compose.Object, 0, len(entries))
+	for _, v := range entries {
+		entry, _ := v.(map[string]any)
+		all = append(all, Object(entry))
+	}
+	return all
+}
 
 // Decode anything that marshals to a JSON object.
 func Decode(v any) (Object, error) {

@@ -22,6 +22,9 @@ type Member struct {
 	Publications []Publication
 	Replicators  []string
 
+	// Reinitialize is the request to copy a member again; nil without one.
+	Reinitialize *Reinitialize
+
 	// Backup says how backups are taken; nil when there never were any.
 	Backup *Backup
 
@@ -32,6 +35,9 @@ type Member struct {
 
 // A Slot keeps changes of a database until its consumer has read them.
 type Slot struct{ Name, Database, Plugin string }
+
+// Reinitialize is a request to copy a member again from the leader, once for each ID.
+type Reinitialize struct{ ID, Member string }
 
 // A Publication names the tables of a database whose changes can be read.
 type Publication struct {

@@ -20,12 +20,12 @@ import (
 func BucketSecrets(r compose.Request, n names.Names) []string {
 	var active, others []string
 	for _, resource := range compose.SortedKeys(r.Observed) {
-		o := r.Observed[resource].Map()
+		o := r.Observed[resource]
 		g, ok := names.GenerationOf(resource)
-		if !ok || compose.Text(o, "kind") != names.KindStatefulSet {
+		if !ok || compose.TextOf(o, "kind") != names.KindStatefulSet {
 			continue
 		}
-		switch name := SecretOf(compose.List(o, "spec", "template", "spec", "volumes"), names.VolumeBackup); {
+		switch name := SecretOf(compose.List(o.Map(), "spec", "template", "spec", "volumes"), names.VolumeBackup); {
 		case name == "":
 		case g == n.Generation:
 			active = append(active, name)

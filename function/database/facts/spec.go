@@ -97,6 +97,14 @@ func (s *Cluster) HookConsumer(h v1alpha1.MaintenanceHook) (v1alpha1.Consumer, b
 	return s.Spec.Consumers[i], true
 }
 
+// Scheduling of the pods; nil without one.
+func (s *Cluster) Scheduling() *v1alpha1.Scheduling {
+	if s.Spec.Pod == nil {
+		return nil
+	}
+	return &s.Spec.Pod.Scheduling
+}
+
 // PullSecrets open private registries.
 func (s *Cluster) PullSecrets() []string {
 	names := make([]string, 0, len(s.Spec.ImagePullSecrets))

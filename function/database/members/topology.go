@@ -35,6 +35,13 @@ func Topology(d *compose.Draft, s *decision.Decision) {
 		Switchover:    s.Switchover(),
 		RemoveSecrets: removable(s.Cluster),
 	})
+	if sc := s.Scheduling(); sc != nil {
+		nodes := map[string]string{}
+		for key, value := range sc.NodeSelector {
+			nodes[key] = string(value)
+		}
+		topology.Spec.ForProvider.NodeSelector, topology.Spec.ForProvider.Tolerations = nodes, sc.Tolerations
+	}
 	// By its schema it only observes, and a switchover takes more.
 	if topology.Spec.ForProvider.Switchover != nil {
 		topology.Spec.ManagementPolicies = xpv2.ManagementPolicies{

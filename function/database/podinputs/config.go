@@ -35,6 +35,9 @@ func MemberFile(s *facts.Cluster) engine.Member {
 		Databases: sorted(s.Fields().Databases), Extensions: sorted(s.Spec.Extensions), Volumes: volumesBefore(s), Pooled: s.Pooled(),
 		Backup: backup.File(s), From: backup.SourceFile(s), Upgrade: upgradeFile(s), Replicators: access.Replicators(s),
 	}
+	if r := s.Spec.Reinitialize; r != nil {
+		m.Reinitialize = &engine.Reinitialize{ID: r.ID, Member: r.Member}
+	}
 	r := s.Spec.Replication
 	if r == nil {
 		return m

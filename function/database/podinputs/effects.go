@@ -186,6 +186,8 @@ var plainFields = map[string]string{
 	inputSpread:      "spec.availability.spread",
 	inputExporter:    "spec.monitoring.enabled",
 	inputPullSecrets: "spec.imagePullSecrets",
+	inputPod:         "spec.pod",
+	inputPodMetadata: "spec.podMetadata",
 }
 
 // reloads are effects of another coordination of the members, which take effect at once.

@@ -13,6 +13,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/encoding"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/placement"
 )
 
 // Revision that the spec desires: a hash of all that reaches the pods, as far as the spec and the platform's settings determine it.
@@ -31,6 +32,8 @@ const (
 	inputExporter    = "exporter"
 	inputServer      = "server"
 	inputPullSecrets = "pullSecrets"
+	inputPod         = "pod"
+	inputPodMetadata = "podMetadata"
 )
 
 func podInputsOf(s *facts.Cluster) podInputs {
@@ -51,6 +54,12 @@ func podInputsOf(s *facts.Cluster) podInputs {
 	backup.ArchivesAs(s, e)
 	if len(s.Spec.ImagePullSecrets) > 0 {
 		e[inputPullSecrets] = s.PullSecrets()
+	}
+	if sc := s.Scheduling(); !placement.IsEmpty(sc) {
+		e[inputPod] = sc
+	}
+	if p := s.Spec.PodMetadata; p != nil && len(p.Labels)+len(p.Annotations) > 0 {
+		e[inputPodMetadata] = p
 	}
 	return e
 }

@@ -4,6 +4,7 @@
 package pods
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/backup"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/names"
+	"github.com/capstan-dev/capstan/function/placement"
 )
 
 // gracePeriodSeconds is how long a member may take to hand over and to end. A server that is killed has to recover.
@@ -75,12 +77,21 @@ func ClaimSpec(s *facts.Cluster) *applycorev1.PersistentVolumeClaimSpecApplyConf
 
 // PodTemplate of a member. It satisfies the Pod Security Standard "restricted".
 func PodTemplate(s *facts.Cluster, letter, target string, again bool) *applycorev1.PodTemplateSpecApplyConfiguration {
-	labels := s.MemberLabels(letter)
+	labels, annotations := map[string]string{}, map[string]string{}
+	if p := s.Spec.PodMetadata; p != nil {
+		for key, value := range p.Labels {
+			labels[key] = string(value)
+		}
+		for key, value := range p.Annotations {
+			annotations[key] = string(value)
+		}
+	}
+	maps.Copy(labels, s.MemberLabels(letter))
 	labels[observev1alpha1.LabelScope] = s.Scope()
 	if name := backup.SourceDatabase(s); name != "" {
 		labels[names.LabelCopyOf] = name
 	}
-	annotations := map[string]string{names.AnnotationRevision: target}
+	annotations[names.AnnotationRevision] = target
 	if again {
 		annotations[names.AnnotationRestarted] = target
 	}
@@ -191,7 +202,7 @@ func exporter(s *facts.Cluster) *applycorev1.ContainerApplyConfiguration {
 	return c
 }
 
-// HardenedPod has no token, and its files are of the group of the server.
+// HardenedPod has no token, its files are of the group of the server, and it runs where spec.pod says.
 func HardenedPod(s *facts.Cluster) *applycorev1.PodSpecApplyConfiguration {
 	pod := applycorev1.PodSpec().
 		WithAutomountServiceAccountToken(false).
@@ -205,6 +216,7 @@ func HardenedPod(s *facts.Cluster) *applycorev1.PodSpecApplyConfiguration {
 	for _, name := range s.PullSecrets() {
 		pod.WithImagePullSecrets(applycorev1.LocalObjectReference().WithName(name))
 	}
+	placement.Apply(pod, s.Scheduling())
 	return pod
 }
 

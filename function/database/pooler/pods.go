@@ -18,6 +18,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/network"
 	"github.com/capstan-dev/capstan/function/database/objects"
 	"github.com/capstan-dev/capstan/function/database/pods"
+	"github.com/capstan-dev/capstan/function/placement"
 )
 
 const containerPooler = "pooler"
@@ -40,6 +41,9 @@ func poolerRevision(s *facts.Cluster) string {
 	}
 	if len(s.Spec.ImagePullSecrets) > 0 {
 		e["pullSecrets"] = s.PullSecrets()
+	}
+	if sc := s.Scheduling(); !placement.IsEmpty(sc) {
+		e["pod"] = sc
 	}
 	return encoding.Hash(e)
 }

@@ -48,7 +48,7 @@ func topologySafe(s *decision.Pass) xpv2.Condition {
 		return no(v1alpha1.ReasonNodeShared, "members share a node although there are enough nodes ("+shared(nodes)+
 			"): their volumes keep them there; to move one, see docs/database-runbook.md")
 	case spread == v1alpha1.SpreadOverZones && len(s.Seen.Zones) > 0 && len(s.Seen.Zones) < n && len(s.Seen.Zones) < 2:
-		return no(v1alpha1.ReasonTooFewZones, "the cluster has one zone, and its loss stops the Database: add nodes in other zones, or set spec.availability.spread to Nodes")
+		return no(v1alpha1.ReasonTooFewZones, "the nodes that members can run on are in one zone, and its loss stops the Database: add nodes in other zones, or set spec.availability.spread to Nodes")
 	default:
 		return yes(v1alpha1.ReasonSpread, "members are spread as evenly as the cluster allows")
 	}

@@ -34,6 +34,8 @@ func status(s *decision.Pass, d *compose.Draft) v1alpha1.DatabaseStatus {
 		Change:     change(s.Decision),
 		Hooks:      hookStatus(s.Decision),
 		Switchover: switchoverStatus(s.Decision),
+
+		Reinitialize: reinitializeStatus(s.Cluster),
 		Backup:     backupStatus(s.Cluster),
 		Generation: generationStatus(s.Cluster),
 		Restore:    restoreStatus(s),

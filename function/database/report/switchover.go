@@ -4,12 +4,15 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/database/decision"
+	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/order"
 	"github.com/capstan-dev/capstan/function/database/switchover"
 )
@@ -72,6 +75,30 @@ func switchoverStatus(s *decision.Decision) *v1alpha1.SwitchoverStatus {
 		st.Outcome = v1alpha1.SwitchoverSkipped
 	case s.Move != nil && s.Move.ID == w.ID && s.Move.Asked:
 		st.Outcome, st.From, st.To = observev1alpha1.SwitchoverAsked, s.Move.From, s.Move.To
+	}
+	return st
+}
+
+// reinitializeStatus is what became of the request to copy a member again.
+func reinitializeStatus(s *facts.Cluster) *v1alpha1.ReinitializeStatus {
+	r := s.Spec.Reinitialize
+	if r == nil {
+		return nil
+	}
+	st := &v1alpha1.ReinitializeStatus{
+		ID: r.ID, Member: r.Member, Outcome: members.ReinitializeWaiting,
+		Message: "the member has not reported that it has the request: its image may be of an earlier version",
+	}
+	all := make([]string, 0, len(s.Seen.Members))
+	for _, m := range s.Seen.Members {
+		all = append(all, m.Name)
+		if did := m.Reinitialize; m.Name == r.Member && did != nil && did.ID == r.ID {
+			st.Outcome, st.Message = did.Outcome, did.Message
+		}
+	}
+	if len(all) > 0 && !slices.Contains(all, r.Member) {
+		// After a restore members have other names, so that a request of before must not refuse the spec.
+		st.Message = fmt.Sprintf("spec.reinitialize.member: %q: is not one of the members %v: choose one of them", r.Member, all)
 	}
 	return st
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/capstan-dev/capstan/function/allow"
 	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/database/facts"
+	"github.com/capstan-dev/capstan/function/placement"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
@@ -16,8 +17,9 @@ import (
 func checkAllowed(s *facts.Cluster) []check.Problem {
 	var ps []check.Problem
 	settings := s.Settings.Database
+	const setting = "database.allowed"
 	list := func(name string, entries []inputv1alpha1.Allowed) allow.List {
-		return allow.List{Setting: "database.allowed." + name, Namespace: s.Namespace, Entries: entries}
+		return allow.List{Setting: setting + "." + name, Namespace: s.Namespace, Entries: entries}
 	}
 	if e := s.Spec.Expose; e != nil && e.Hostname != "" {
 		if why := list("hostnames", settings.Allowed.Hostnames).Host(e.Hostname); why != "" {
@@ -33,7 +35,10 @@ func checkAllowed(s *facts.Cluster) []check.Problem {
 			ps = append(ps, check.Invalid("spec.tls.issuerRef", issuer(*t.IssuerRef), why))
 		}
 	}
-	return ps
+	lists := placement.Lists{
+		Setting: setting, Namespace: s.Namespace, PriorityClasses: settings.Allowed.PriorityClasses, Tolerations: settings.Allowed.Tolerations,
+	}
+	return append(ps, check.Errors(lists.Allowed(pod, s.Scheduling()))...)
 }
 
 // issuer as kind/name.

@@ -7,13 +7,17 @@ import (
 	"fmt"
 	"strings"
 
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/check"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/facts"
 	"github.com/capstan-dev/capstan/function/database/pooler"
+	"github.com/capstan-dev/capstan/function/placement"
 )
 
 // Checks of a spec with its defaults that its schema accepts: what the schema cannot see. All are made, so that one edit can
@@ -30,6 +34,7 @@ var Checks = []func(*facts.Cluster) []check.Problem{
 	checkReplication,
 	checkHooks,
 	checkNetwork,
+	checkPods,
 	checkBackup,
 	checkRestore,
 	checkMaintenance,
@@ -114,6 +119,26 @@ func checkNetwork(s *facts.Cluster) []check.Problem {
 		}
 	}
 	return ps
+}
+
+// pod is the path of the block in the spec.
+var pod = field.NewPath("spec", "pod")
+
+// checkPods of members, by rules of Kubernetes that the schema does not have.
+func checkPods(s *facts.Cluster) []check.Problem {
+	errs := placement.Check(pod, s.Scheduling())
+	if p := s.Spec.PodMetadata; p != nil {
+		at := field.NewPath("spec", "podMetadata")
+		for _, key := range compose.SortedKeys(p.Labels) {
+			errs = append(errs, metav1validation.ValidateLabelName(key, at.Child("labels"))...)
+		}
+		annotations := make(map[string]string, len(p.Annotations))
+		for key, value := range p.Annotations {
+			annotations[key] = string(value)
+		}
+		errs = append(errs, apivalidation.ValidateAnnotations(annotations, at.Child("annotations"))...)
+	}
+	return check.Errors(errs)
 }
 
 func checkPooler(s *facts.Cluster) []check.Problem {

@@ -83,7 +83,7 @@ func (c *cluster) settings(letters ...string) pgmember.Backup {
 // want backups, and a source to begin with.
 func (c *cluster) want(w pgmember.Config) {
 	c.t.Helper()
-	raw, err := json.Marshal(map[string]any{"databases": []string{"shop"}, "extensions": []string{}, "volumes": []string{}, "backup": w.Backup, "from": w.From})
+	raw, err := json.Marshal(map[string]any{"databases": []string{"shop"}, "extensions": []string{}, "volumes": []string{}, "backup": w.Backup, "from": w.From, "reinitialize": w.Reinitialize})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -156,9 +156,7 @@ func (c *cluster) jobWithin(deadline time.Duration, name string, mounts map[stri
 
 // told is what the pod of a member tells of backups.
 func (c *cluster) told(letter string) members.BackupReport {
-	var r members.Report
-	_ = json.Unmarshal([]byte(c.pods()[letter].Annotations[members.AnnotationReport]), &r)
-	return r.Backup
+	return c.report(letter).Backup
 }
 
 // TestBackup under load, and what is told of it.
@@ -232,9 +230,15 @@ func (c *cluster) archived(letter string) bool {
 
 // blockedBy is what blocks a member, as its pod tells.
 func (c *cluster) blockedBy(letter string) (reason, message string) {
+	r := c.report(letter)
+	return r.Reason, r.Message
+}
+
+// report of a member about itself.
+func (c *cluster) report(letter string) members.Report {
 	var r members.Report
 	_ = json.Unmarshal([]byte(c.pods()[letter].Annotations[members.AnnotationReport]), &r)
-	return r.Reason, r.Message
+	return r
 }
 
 // restoring makes a cluster whose first member begins with a backup.

@@ -150,7 +150,7 @@ var causes = map[string]struct {
 		finding: "ImagePullFailed",
 		cause:   v1alpha1.FindingOfRevision,
 		message: `image "` + image + `" cannot be pulled: the registry gives no access, or has no such repository; ` +
-			"name a Secret that opens the registry in spec.imagePullSecrets, or correct spec.image",
+			"name a Secret that opens the registry in spec.pod.imagePullSecrets, or correct spec.image",
 	},
 	"ImageHostUnknown": {
 		reason: "Addresses and ports of a failed look-up do not show.",
@@ -185,7 +185,7 @@ var causes = map[string]struct {
 		finding: "ImagePullFailed",
 		cause:   v1alpha1.FindingOutside,
 		message: `image "` + image + `" cannot be pulled: the registry limits the rate of pulls; ` +
-			"name a Secret with a greater allowance in spec.imagePullSecrets, or another registry in spec.image",
+			"name a Secret with a greater allowance in spec.pod.imagePullSecrets, or another registry in spec.image",
 	},
 	"ImageOtherCause": {
 		reason: "A cause that we do not know is told in the registry's words, without what is volatile.",
@@ -228,14 +228,14 @@ var causes = map[string]struct {
 			"preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.")},
 		finding: "InsufficientGPU",
 		message: "no node has the devices free that a replica claims: cannot allocate all claims; " +
-			"lower spec.resources.gpuCount, correct spec.resources.deviceSelectors, or add nodes that have such devices",
+			"lower count or correct selectors in spec.resources.deviceRequest, or add nodes that have such devices",
 	},
 	"NoDeviceClass": {
 		reason:  "A DeviceClass that is missing is named by the scheduler.",
 		mods:    []func(*corev1.Pod){unfit("0/1 nodes are available: request devices: device class gpu.none does not exist. no new claims to deallocate, preemption: not eligible.")},
 		finding: "Unschedulable",
 		message: "no node takes a replica: request devices: device class gpu.none does not exist; " +
-			"name a DeviceClass that exists in spec.resources.deviceClass, or add nodes that fit",
+			"name a DeviceClass that exists in spec.resources.deviceRequest.deviceClassName, or add nodes that fit",
 	},
 	"NoRoom": {
 		reason: "Each thing that is short names its field.",
@@ -250,7 +250,7 @@ var causes = map[string]struct {
 		mods:    []func(*corev1.Pod){unfit("0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint {a: b}.")},
 		finding: "Unschedulable",
 		message: "no node takes a replica: node(s) didn't match Pod's node affinity/selector, node(s) had untolerated taint {a: b}; " +
-			"tolerate the taint in spec.scheduling.tolerations, correct spec.scheduling.nodeSelector, or add nodes that fit",
+			"tolerate the taint in spec.pod.tolerations, correct spec.pod.nodeSelector, or add nodes that fit",
 	},
 	"SecretMissing": {
 		reason:  "A Secret that is missing is named.",
@@ -273,7 +273,7 @@ var causes = map[string]struct {
 		finding: "RunsAsRoot",
 		cause:   v1alpha1.FindingOfRevision,
 		message: `image "` + image + `" runs as root, which pods must not; ` +
-			"set spec.runAsUser to a number above 0, or give the image a numeric USER",
+			"set spec.pod.securityContext.runAsUser to a number above 0, or give the image a numeric USER",
 	},
 	"UserByName": {
 		reason: "A user that is only known by name is named.",
@@ -282,7 +282,7 @@ var causes = map[string]struct {
 		finding: "RunsAsRoot",
 		cause:   v1alpha1.FindingOfRevision,
 		message: `image "` + image + `" runs as user "nobody", which may be root: its name does not show it; ` +
-			"set spec.runAsUser to a number above 0, or give the image a numeric USER",
+			"set spec.pod.securityContext.runAsUser to a number above 0, or give the image a numeric USER",
 	},
 	"Crash": {
 		reason: "The last lines tell why, without the time and the pod's name.",

@@ -25,10 +25,10 @@ var placement = podhealth.Placement{
 	Remedies: []struct{ Word, Remedy string }{
 		{"Insufficient cpu", "lower spec.resources.cpu"},
 		{"Insufficient memory", "lower spec.resources.memory"},
-		{"taint", "tolerate the taint in spec.scheduling.tolerations"},
-		{"device class", "name a DeviceClass that exists in spec.resources.deviceClass"},
-		{"node affinity", "correct spec.scheduling.nodeSelector"},
-		{"node selector", "correct spec.scheduling.nodeSelector"},
+		{"taint", "tolerate the taint in spec.pod.tolerations"},
+		{"device class", "name a DeviceClass that exists in spec.resources.deviceRequest.deviceClassName"},
+		{"node affinity", "correct spec.pod.nodeSelector"},
+		{"node selector", "correct spec.pod.nodeSelector"},
 		{"topology spread", "set spec.availability.zones to Preferred"},
 		{"unschedulable", "uncordon nodes"},
 		{"persistentvolumeclaim", "make the claim, or correct the claim in spec.model.uri"},
@@ -43,7 +43,7 @@ func withoutDevice(p *corev1.Pod, objections []string, all string) *podhealth.Hi
 			return &podhealth.Hindrance{
 				Reason: v1alpha1.ReasonInsufficientGPU,
 				What:   "no node has the devices free that a replica claims: " + all,
-				Remedy: "lower spec.resources.gpuCount, correct spec.resources.deviceSelectors, or add nodes that have such devices",
+				Remedy: "lower count or correct selectors in spec.resources.deviceRequest, or add nodes that have such devices",
 			}
 		}
 		device, ok := strings.CutPrefix(o, "Insufficient ")
@@ -93,11 +93,11 @@ func withoutSecrets(p *corev1.Pod, missing []string) []podhealth.Hindrance {
 var images = podhealth.PullRemedies{
 	podhealth.PullReference: "correct spec.image",
 	podhealth.PullMissing:   "correct spec.image, or push the image",
-	podhealth.PullAccess:    "name a Secret that opens the registry in spec.imagePullSecrets, or correct spec.image",
+	podhealth.PullAccess:    "name a Secret that opens the registry in spec.pod.imagePullSecrets, or correct spec.image",
 	podhealth.PullNetwork:   "see that the nodes reach the registry, or name another one in spec.image",
-	podhealth.PullPlatform:  "build the image for the platform of the nodes, or choose other nodes by spec.scheduling.nodeSelector",
+	podhealth.PullPlatform:  "build the image for the platform of the nodes, or choose other nodes by spec.pod.nodeSelector",
 	podhealth.PullRoom:      "make room on the nodes, or make the image smaller",
-	podhealth.PullRate:      "name a Secret with a greater allowance in spec.imagePullSecrets, or another registry in spec.image",
+	podhealth.PullRate:      "name a Secret with a greater allowance in spec.pod.imagePullSecrets, or another registry in spec.image",
 }
 
 // imagePull finds a container whose image, or the image of its model, cannot be pulled.
@@ -165,7 +165,7 @@ func root(image, detail string) *podhealth.Hindrance {
 		Reason: v1alpha1.ReasonRunsAsRoot,
 		What:   fmt.Sprintf("image %q runs as root, which pods must not", image),
 		Cause:  observev1alpha1.FindingOfRevision,
-		Remedy: "set spec.runAsUser to a number above 0, or give the image a numeric USER",
+		Remedy: "set spec.pod.securityContext.runAsUser to a number above 0, or give the image a numeric USER",
 	}
 	if m := userByName.FindStringSubmatch(detail); m != nil {
 		h.What = fmt.Sprintf("image %q runs as user %q, which may be root: its name does not show it", image, words.Bounded(m[1], words.MaxDetail))

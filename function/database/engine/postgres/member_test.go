@@ -27,6 +27,7 @@ func complete() engine.Member {
 			}, Processes: 4,
 		},
 		Slots: []engine.Slot{{Name: "cdc", Database: "app", Plugin: "pgoutput"}}, Replicators: []string{"feed", "feed-b"},
+		Reinitialize: &engine.Reinitialize{ID: "2026-11-25-1", Member: "orders-db-b"},
 		Publications: []engine.Publication{{Name: "changes", Database: "app", Tables: []string{"public.orders"}, AllTables: true}},
 		From: &engine.Source{
 			Path: "/shop/other", Repository: "other-repository.shop.svc", Either: "other-repository.shop.svc", Stanza: "other-1-16", At: &at,
@@ -39,7 +40,7 @@ func complete() engine.Member {
 // TestMemberFile pins that every value reaches the field that the program in members reads it from.
 func TestMemberFile(t *testing.T) {
 	m := complete()
-	for _, part := range []any{m, *m.Backup, *m.Backup.Verify, m.Backup.Verify.Assertions[0], m.Slots[0], m.Publications[0], *m.From, *m.Upgrade} {
+	for _, part := range []any{m, *m.Backup, *m.Backup.Verify, m.Backup.Verify.Assertions[0], m.Slots[0], m.Publications[0], *m.Reinitialize, *m.From, *m.Upgrade} {
 		v := reflect.ValueOf(part)
 		for i := range v.NumField() {
 			if v.Field(i).IsZero() {

@@ -64,7 +64,7 @@ func Of(err error) *Failure {
 	case NoRoom(err):
 		return &Failure{
 			Reason: NoSpace, Cause: "the volume for models is full or its quota is used up",
-			Remedy: "make spec.model.cache.size larger or, without a cache, give nodes more disk", Err: err,
+			Remedy: "make spec.model.cache.resources.requests.storage larger or, without a cache, give nodes more disk", Err: err,
 		}
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return &Failure{

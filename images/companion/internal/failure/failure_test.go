@@ -34,7 +34,7 @@ func TestLastWords(t *testing.T) {
 		"Full": {
 			reason: "A full disk is no space.",
 			err:    &fs.PathError{Op: "write", Path: "/cache/.capstan/reco.1a2b.partial/x", Err: syscall.ENOSPC},
-			want: "ModelNoSpace: the volume for models is full or its quota is used up: make spec.model.cache.size larger or, " +
+			want: "ModelNoSpace: the volume for models is full or its quota is used up: make spec.model.cache.resources.requests.storage larger or, " +
 				"without a cache, give nodes more disk",
 		},
 		"ReadOnly": {

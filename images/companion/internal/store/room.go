@@ -48,7 +48,7 @@ func (s *Store) Room(need int64) error {
 	}
 	return failure.New(failure.NoSpace,
 		fmt.Sprintf("the model needs %s and the volume for models has %s left", Bytes(need), Bytes(max(0, have-spare))),
-		"make spec.model.cache.size larger or, without a cache, give nodes more disk")
+		"make spec.model.cache.resources.requests.storage larger or, without a cache, give nodes more disk")
 }
 
 // available bytes of the volume.

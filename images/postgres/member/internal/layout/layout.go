@@ -35,6 +35,8 @@ const (
 	Diverged = pgmember.FolderData + ".diverged"
 	// Mark says which Database the volume belongs to.
 	Mark = pgmember.FolderVolume + "/capstan.json"
+	// Reinitialized is the last request to copy this member again, and what became of it.
+	Reinitialized = pgmember.FolderVolume + "/reinitialized.json"
 	// Socket is where the running member receives notes from the programs that Patroni and PostgreSQL call.
 	Socket = pgmember.FolderPrivate + "/member.sock"
 )

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// observedFrom names the examples whose objects are observed with documents of this package.
+var observedFrom = map[string]string{
+	"testdata/texts/hooks-of-algorithm.yaml": "../examples/algorithm/hooks/xr.yaml",
+	"testdata/texts/hooks-of-database.yaml":  "../examples/database/hooks/xr.yaml",
+}
+
+// Places where texts of several fields go.
+const (
+	inArgs        = "Deployment.spec.template.spec.containers[].args[]"
+	inImage       = "Deployment.spec.template.spec.containers[].image"
+	inInitImage   = "Deployment.spec.template.spec.initContainers[].image"
+	inMount       = "Deployment.spec.template.spec.containers[].volumeMounts[].mountPath"
+	inVariable    = "Deployment.spec.template.spec.containers[].env[].value"
+	inChecks      = "Analysis.spec.forProvider.metrics.checks[].query"
+	inCanary      = "Analysis.spec.forProvider.metrics.canary.checks[].query"
+	inJobVariable = "Job.spec.template.spec.containers[].env[].value"
+	inRotation    = "Credential.spec.forProvider.rotation.id"
+)
+
+// An entry of a field that accepts hostile texts.
+type entry struct {
+	// places of composed objects where the text goes.
+	places []string
+
+	// nowhere says why it goes to none, or what else tries it.
+	nowhere string
+}
+
+func to(places ...string) *entry { return &entry{places: places} }
+
+// texts are the fields of composite resources that accept a hostile text, and the places of composed objects where it goes.
+func texts() map[string]*entry {
+	queries := "Analysis.spec.forProvider.metrics.queries."
+	later := &entry{nowhere: "It is composed after a restart, by the code that composes hooks before it."}
+	// The API server's own defaults and checks for pods of the standard "restricted".
+	container := &entry{nowhere: "Containers are checked as a whole: TestOverlayRefused and TestHookSpecs in function/algorithm."}
+	return map[string]*entry{
+		"Algorithm.spec.lifecycle.hooks[].job{any}":                container,
+		"Algorithm.spec.pod.initContainers[]{any}":                 container,
+		"Algorithm.spec.pod.initContainers[].securityContext{any}": container,
+		"Algorithm.spec.pod.sidecars[]{any}":                       container,
+		"Algorithm.spec.pod.sidecars[].securityContext{any}":       container,
+		"Algorithm.spec.pod.volumes[]{any}":                        {nowhere: "Volumes are checked as a whole: TestOverlayRefused and TestOverlaySettings in function/algorithm."},
+		"Algorithm.spec.args[]":                                    to(inArgs),
+		"Algorithm.spec.command[]":                                 to("Deployment.spec.template.spec.containers[].command[]"),
+		"Algorithm.spec.config.files{}":                            to("ConfigMap.data.rules.yaml"),
+		"Algorithm.spec.config.mountPath":                          to(inMount),
+		"Algorithm.spec.env[].value":                               to(inVariable),
+		"Algorithm.spec.image":                                     to(inImage),
+		"Algorithm.spec.lifecycle.drift.query":                     to(inChecks),
+		"Algorithm.spec.lifecycle.hooks[].job.image":               to("Job.spec.template.spec.containers[].image"),
+		"Algorithm.spec.lifecycle.hooks[].url":                     to("Hook.spec.forProvider.url"),
+		"Algorithm.spec.metrics.checks[].query":                    to(inCanary),
+		"Algorithm.spec.metrics.path":                              to("Service.metadata.annotations.prometheus.io/path", "ServiceMonitor.spec.endpoints[].path"),
+		"Algorithm.spec.metrics.queries.failures":                  to(queries + "failures"),
+		"Algorithm.spec.metrics.queries.inFlight":                  to(queries + "inFlight"),
+		"Algorithm.spec.metrics.queries.latency":                   to(queries + "latency"),
+		"Algorithm.spec.metrics.queries.requests":                  to(queries + "requests"),
+		"Algorithm.spec.model.mountPath":                           to(inMount),
+		"Algorithm.spec.pod.annotations{}":                         to("Deployment.spec.template.metadata.annotations.example.org/owner"),
+		"Algorithm.spec.pod.initContainers[].image":                to(inInitImage),
+		"Algorithm.spec.pod.sidecars[].image":                      to(inInitImage),
+		"Algorithm.spec.pod.volumeMounts[].mountPath":              to(inMount),
+		"Algorithm.spec.pod.volumeMounts[].subPath":                to("Deployment.spec.template.spec.containers[].volumeMounts[].subPath"),
+		"Algorithm.spec.probes.path":                               to("Deployment.spec.template.spec.containers[].readinessProbe.httpGet.path", "Deployment.spec.template.spec.containers[].startupProbe.httpGet.path"),
+		"Algorithm.spec.probes.warmUp.body":                        to("Deployment.spec.template.metadata.annotations.capstan.dev/warm-up-body"),
+		"Algorithm.spec.probes.warmUp.path":                        to("Deployment.spec.template.spec.initContainers[].args[]"),
+		"Algorithm.spec.resources.deviceSelectors[]":               to("ResourceClaimTemplate.spec.spec.devices.requests[].exactly.selectors[].cel.expression"),
+		"Algorithm.spec.scaling.query":                             to("Analysis.spec.forProvider.metrics.scaling.query"),
+		"Algorithm.spec.secrets[].mountPath":                       to(inMount),
+		"Database.spec.backup.verify.assertions[].sql":             to("ConfigMap.data.member.json|.backup.verify.assertions[].sql"),
+		"Database.spec.consumers[].credentials.id":                 to(inRotation),
+		"Database.spec.credentials.id":                             to(inRotation),
+		"Database.spec.maintenance.hooks.after[].http.url":         later,
+		"Database.spec.maintenance.hooks.after[].sql.statement":    later,
+		"Database.spec.maintenance.hooks.before[].http.url":        to(inJobVariable),
+		"Database.spec.maintenance.hooks.before[].sql.statement":   to(inJobVariable),
+		"Database.spec.switchover.to":                              {nowhere: "It is compared with the names of members."},
+		"Experiment.spec.armB.env[].value":                         to(inVariable),
+		"Experiment.spec.armB.image":                               to(inImage),
+		"Experiment.spec.metric.of":                                to("Analysis.spec.forProvider.metrics.canary.experiment.of"),
+		"Experiment.spec.metric.query":                             to("Analysis.spec.forProvider.metrics.canary.experiment.events"),
+	}
+}
+
+// A meaning of a text in a place of composed objects.
+type meaning struct {
+	// harmless says why the text of one author harms nobody else there.
+	harmless string
+
+	// check that a text is one text of its language.
+	check func(string) error
+
+	// expands reports whether the kubelet expands $(NAME) there. $$ is a $.
+	expands bool
+}
+
+// verify that a text has what an author wrote, and is one text of its language.
+func (m meaning) verify(text, written string) error {
+	if m.harmless == "" {
+		return errors.New("nothing says what a text means there")
+	}
+	if m.expands {
+		text = strings.ReplaceAll(text, "$$", "$")
+	}
+	if !strings.Contains(text, written) {
+		return fmt.Errorf("it is not as it was written: %q", text)
+	}
+	if m.check != nil {
+		return m.check(text)
+	}
+	return nil
+}
+
+// meanings of texts by place.
+func meanings(t *testing.T) map[string]meaning {
+	t.Helper()
+	own := meaning{harmless: "It is for the author's own container."}
+	image := meaning{harmless: "The kubelet pulls it with the Secrets of the author's namespace, or reports that it cannot."}
+	probe := meaning{harmless: "A request goes to the author's own pod.", check: path}
+	all := map[string]meaning{
+		inArgs:        {harmless: own.harmless, expands: true},
+		inImage:       image,
+		inInitImage:   image,
+		inMount:       {harmless: "It is a folder in the author's own container. The runtime resolves it within the container's file system."},
+		inVariable:    {harmless: own.harmless, expands: true},
+		inJobVariable: {expands: true, harmless: "A statement runs in the author's own Database with the rights of an owner, a URL is called from a pod of the author's namespace."},
+		inRotation:    {harmless: "It is compared with what it was."},
+		"ConfigMap.data.member.json|.backup.verify.assertions[].sql":             {harmless: "It runs in a copy of the author's own Database. In the file it is one text of JSON."},
+		"ConfigMap.data.rules.yaml":                                              own,
+		"Deployment.spec.template.metadata.annotations.capstan.dev/warm-up-body": {harmless: "It is the body of a request to the author's own pod, which a file has as it is."},
+		"Deployment.spec.template.metadata.annotations.example.org/owner":        {harmless: "It is as if the author created the pod. Keys of Capstan are refused."},
+		"Deployment.spec.template.spec.containers[].command[]":                   {harmless: own.harmless, expands: true},
+		"Deployment.spec.template.spec.containers[].readinessProbe.httpGet.path": probe,
+		"Deployment.spec.template.spec.containers[].startupProbe.httpGet.path":   probe,
+		"Deployment.spec.template.spec.containers[].volumeMounts[].subPath":      {harmless: "The kubelet resolves it within the volume."},
+		"Deployment.spec.template.spec.initContainers[].args[]":                  {harmless: probe.harmless, check: warmUp, expands: true},
+		"Job.spec.template.spec.containers[].image":                              image,
+		"ResourceClaimTemplate.spec.spec.devices.requests[].exactly.selectors[].cel.expression": {
+			harmless: "It selects among the devices of a class, with the class's own selectors beside it. The API server compiles it.",
+		},
+		"Service.metadata.annotations.prometheus.io/path": probe,
+		"ServiceMonitor.spec.endpoints[].path":            probe,
+	}
+	// What the provider is told has attacks of its own.
+	attacked := string(bytesOf(t, "../test/provider/tenancy_test.go"))
+	for _, place := range []string{
+		inChecks, inCanary, "Analysis.spec.forProvider.metrics.canary.experiment.of", "Analysis.spec.forProvider.metrics.canary.experiment.events",
+		"Analysis.spec.forProvider.metrics.queries.failures", "Analysis.spec.forProvider.metrics.queries.inFlight",
+		"Analysis.spec.forProvider.metrics.queries.latency", "Analysis.spec.forProvider.metrics.queries.requests",
+		"Analysis.spec.forProvider.metrics.scaling.query", "Hook.spec.forProvider.url",
+	} {
+		_, entry, _ := strings.Cut(attacked, fmt.Sprintf("%q:", place))
+		if !strings.HasPrefix(strings.TrimSpace(entry), "{attack:") {
+			t.Errorf("test/provider has no attack for %s", place)
+		}
+		all[place] = meaning{harmless: "The provider narrows queries to the author's Algorithm, and connects to no address of others."}
+	}
+	return all
+}
+
+// path of a URL, which Prometheus and the kubelet append to the address of a pod.
+func path(text string) error { return ofHost("http://192.0.2.1:8080", "http://192.0.2.1:8080"+text) }
+
+// warmUp is an argument of the companion.
+func warmUp(text string) error {
+	return ofHost("http://127.0.0.1:8080", strings.TrimPrefix(text, "--url="))
+}
+
+func ofHost(host, text string) error {
+	u, err := url.Parse(text)
+	if err != nil {
+		return err
+	}
+	if got := u.Scheme + "://" + u.Host; got != host || u.User != nil {
+		return fmt.Errorf("%s leads to %s", text, got)
+	}
+	return nil
+}
