@@ -47,7 +47,7 @@ func TestTexts(t *testing.T) {
 		for _, kind := range []string{"Algorithm", "Database", "Experiment"} {
 			t.Run(kind, func(t *testing.T) {
 				t.Parallel()
-				f := &Function{kinds: kinds(), clock: func() time.Time { return now }}
+				f := newFunction(kinds(), func() time.Time { return now })
 				documents := documentsOf(t, kind)
 				for _, path := range textsOf(t, kind) {
 					t.Run(path, func(t *testing.T) {

@@ -278,7 +278,8 @@ type DatabaseReinitialize struct {
 
 	// Member to copy again, one of status.members. The leader refuses: switch over first.
 	//
-	// +kubebuilder:validation:MaxLength=42
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9.]*[a-z0-9])?$')",message="must be the name of a member, for instance orders-db-b"
 	// +kubebuilder:example="orders-db-b"
 	Member string `json:"member"`
 }

@@ -130,6 +130,8 @@ func TestDatabase(t *testing.T) {
 		"PodLabelOwn":     {reason: "Members are selected by it.", fields: `{podMetadata: {labels: {capstan.dev/role: leader}}}`, want: "keys must not begin with capstan.dev/"},
 		"PodLabelName":    {reason: "So they are by this.", fields: `{podMetadata: {labels: {app.kubernetes.io/instance: other}}}`, want: "Capstan and Kubernetes select pods by them"},
 		"PodAnnotation":   {reason: "It would lift a restriction.", fields: `{podMetadata: {annotations: {container.apparmor.security.beta.kubernetes.io/postgres: unconfined}}}`, want: "the second lifts a restriction"},
+		"Reinitialize":    {reason: "A member is copied again.", fields: `{reinitialize: {id: 2026-11-25-1, member: orders-db-b}}`},
+		"ReinitializeAll": {reason: "One at a time.", fields: `{reinitialize: {id: "1", member: "*"}}`, want: "must be the name of a member"},
 		"SwitchoverID":    {reason: "A switchover is known by its id.", fields: `{switchover: {to: orders-db-b}}`, want: "switchover.id: Required value"},
 		"OwnSwitchover":   {reason: "Capstan has ids of its own.", fields: `{switchover: {id: capstan-1}}`, want: "must not start with capstan-"},
 		"CIDRAndPods":     {reason: "A range has no pods.", fields: `{network: {from: [{cidr: 10.0.0.0/8, namespace: bi}]}}`, want: "set cidr, or namespace and podLabels"},

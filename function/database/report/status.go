@@ -36,11 +36,11 @@ func status(s *decision.Pass, d *compose.Draft) v1alpha1.DatabaseStatus {
 		Switchover: switchoverStatus(s.Decision),
 
 		Reinitialize: reinitializeStatus(s.Cluster),
-		Backup:     backupStatus(s.Cluster),
-		Generation: generationStatus(s.Cluster),
-		Restore:    restoreStatus(s),
-		Upgrade:    upgradeStatus(s),
-		Withheld:   d.Withheld(),
+		Backup:       backupStatus(s.Cluster),
+		Generation:   generationStatus(s.Cluster),
+		Restore:      restoreStatus(s),
+		Upgrade:      upgradeStatus(s),
+		Withheld:     d.Withheld(),
 	}
 	if !s.Leads() {
 		st.Leader = ""
