@@ -86,7 +86,7 @@ func TestHealthTellsTheCause(t *testing.T) {
 		},
 		"node": {
 			modify: func(a *v1alpha1.Algorithm) {
-				a.Spec.Pod = &v1alpha1.PodSpec{NodeSelector: map[string]v1alpha1.LabelValue{"no.such/label": "here"}}
+				a.Spec.Pod = &v1alpha1.PodSpec{Scheduling: v1alpha1.Scheduling{NodeSelector: map[string]v1alpha1.LabelValue{"no.such/label": "here"}}}
 			},
 			reason: v1alpha1.ReasonUnschedulable,
 			words:  []string{"spec.pod.nodeSelector"},
