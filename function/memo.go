@@ -27,7 +27,7 @@ func remember(m *memo.Memo[remembered], req *edge.Request) (v1alpha1.Settings, e
 	if err != nil {
 		return settingsOf(req)
 	}
-	r, _ := m.Of(raw, func() (r remembered, size int, err error) { //nolint:errcheck // There is none: what is wrong is remembered, too.
+	r, _ := m.Of(raw, func() (r remembered, size int, err error) { // There is no error: what is wrong is remembered, too.
 		r.settings, r.err = settingsOf(req)
 		return r, len(raw), nil
 	})

@@ -10,6 +10,8 @@ import (
 // PodSpec is what the pods have beside the container of the Algorithm, in the form of a PodSpec of core/v1. Fields that it
 // does not have are Capstan's own. The whole pod keeps the Pod Security Standard "restricted".
 type PodSpec struct {
+	Scheduling `json:",inline"`
+
 	// InitContainers are containers of core/v1 that run to their end, one after the other, before the model is
 	// downloaded and the container of the Algorithm starts. One with restartPolicy Always keeps running, as a sidecar
 	// does. Unless set, each gets allowPrivilegeEscalation false, drops all capabilities, and requests 10m of CPU and
@@ -60,8 +62,6 @@ type PodSpec struct {
 	// +listMapKey=name
 	// +optional
 	ImagePullSecrets []LocalReference `json:"imagePullSecrets,omitempty"`
-
-	Scheduling `json:",inline"`
 
 	// SecurityContext of the pods.
 	//

@@ -76,8 +76,9 @@ func status(d *compose.Draft, p *pass, history []string) (any, error) {
 // metricsShown are the metrics with their values. While a rollout stays in its phase and no verdict changes, they are those that were
 // shown: the load of a revision follows its share of requests, and each change of the status has Crossplane apply every object.
 func (p *pass) metricsShown() []v1alpha1.MetricStatus {
-	var now, before []v1alpha1.MetricStatus
-	for _, m := range p.measured() {
+	measured := p.measured()
+	now, before := make([]v1alpha1.MetricStatus, 0, len(measured)), make([]v1alpha1.MetricStatus, 0, len(measured))
+	for _, m := range measured {
 		now = append(now, v1alpha1.MetricStatus{Name: m.Name, Verdict: m.Verdict, Value: m.Value})
 	}
 	if !p.decision.Stays() {

@@ -44,7 +44,7 @@ func (o *Object) Managed() []compose.Object {
 	if !o.account {
 		v, _ := o.at([]string{keyMetadata, keyManagedFields})
 		if list := content(v); list.number == valueList {
-			values(list.text, listValues, func(v string) { o.managed = append(o.managed, objectOf(v)) })
+			values(list.text, func(v string) { o.managed = append(o.managed, objectOf(v)) })
 		}
 		o.account = true
 	}
@@ -59,7 +59,7 @@ func (o *Object) Below(path ...string) []compose.Entry {
 		raw = objectOf(v).raw
 	}
 	all := make([]compose.Entry, 0, count(raw))
-	values(raw, structFields, func(s string) {
+	values(raw, func(s string) {
 		key, v, _ := entry(s)
 		all = append(all, compose.Entry{Key: key, Value: objectOf(v)})
 	})

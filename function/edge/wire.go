@@ -213,14 +213,14 @@ func content(s string) field {
 	return field{number: valueNull}
 }
 
-// values of a repeated field, one by one.
-func values(s string, n protowire.Number, take func(string)) {
+// values of the one field of a Struct or a ListValue, one by one.
+func values(s string, take func(string)) {
 	for c := cursor(s); c != ""; {
 		f, ok := c.next()
 		if !ok {
 			break
 		}
-		if f.number == n {
+		if f.number == listValues {
 			take(f.text)
 		}
 	}
@@ -229,7 +229,7 @@ func values(s string, n protowire.Number, take func(string)) {
 // mapOf a Struct, without a key.
 func mapOf(s, without string) map[string]any {
 	m := make(map[string]any, count(s))
-	values(s, structFields, func(s string) {
+	values(s, func(s string) {
 		if key, value, _ := entry(s); without == "" || key != without {
 			m[key] = anyOf(value)
 		}
@@ -240,7 +240,7 @@ func mapOf(s, without string) map[string]any {
 // listOf a ListValue.
 func listOf(s string) []any {
 	l := make([]any, 0, count(s))
-	values(s, listValues, func(s string) { l = append(l, anyOf(s)) })
+	values(s, func(s string) { l = append(l, anyOf(s)) })
 	return l
 }
 
