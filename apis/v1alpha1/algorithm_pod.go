@@ -81,32 +81,6 @@ type PodSecurity struct {
 	RunAsUser *int64 `json:"runAsUser,omitempty"`
 }
 
-// PodMetadata are labels and annotations of the pods.
-type PodMetadata struct {
-	// Labels of the pods, beside those that Capstan sets.
-	//
-	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))",message="keys must be label keys, for instance example.org/team"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('capstan.dev/') && !(k in ['app.kubernetes.io/name', 'app.kubernetes.io/managed-by', 'pod-template-hash']))",message="keys must not begin with capstan.dev/ or be app.kubernetes.io/name, app.kubernetes.io/managed-by or pod-template-hash: Capstan and Kubernetes select pods by them"
-	// +kubebuilder:example={"example.org/team":"reco"}
-	// +optional
-	Labels map[string]LabelValue `json:"labels,omitempty"`
-
-	// Annotations of the pods, beside those that Capstan sets.
-	//
-	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))",message="keys must be annotation keys, for instance example.org/contact"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('capstan.dev/'))",message="keys must not begin with capstan.dev/: Capstan sets those"
-	// +kubebuilder:example={"example.org/contact":"reco-team"}
-	// +optional
-	Annotations map[string]AnnotationValue `json:"annotations,omitempty"`
-}
-
-// AnnotationValue is the value of an annotation.
-//
-// +kubebuilder:validation:MaxLength=4096
-type AnnotationValue string
-
 // PodContainer is a container of core/v1. The schema names only what admission checks. It keeps all other fields, and the
 // function refuses fields that core/v1 does not have: the complete schema would be several times the one of an Algorithm.
 //

@@ -134,9 +134,11 @@ type DatabaseSpec struct {
 	// PodMetadata are labels and annotations of the members' pods, for instance for a service mesh or cost reports. A change
 	// restarts the members one by one. Default: only those that Capstan sets.
 	//
+	// +kubebuilder:validation:XValidation:rule="!has(self.labels) || !('app.kubernetes.io/instance' in self.labels)",message="labels must not have app.kubernetes.io/instance: Capstan selects members by it"
+	// +kubebuilder:validation:XValidation:rule="!has(self.annotations) || self.annotations.all(k, !k.startsWith('container.apparmor.security.beta.kubernetes.io/'))",message="annotations must not begin with container.apparmor.security.beta.kubernetes.io/: they lift a restriction"
 	// +kubebuilder:example={"labels":{"example.org/team":"orders"}}
 	// +optional
-	PodMetadata *DatabasePodMetadata `json:"podMetadata,omitempty"`
+	PodMetadata *PodMetadata `json:"podMetadata,omitempty"`
 
 	// Databases in the server. A database that is removed from the list is not dropped. Default: one with the name of
 	// this Database, with _ instead of -.
@@ -312,27 +314,6 @@ type DatabaseResources struct {
 // DatabasePod is a part of the PodSpec of core/v1.
 type DatabasePod struct {
 	Scheduling `json:",inline"`
-}
-
-// DatabasePodMetadata are labels and annotations of the members' pods.
-type DatabasePodMetadata struct {
-	// Labels of the pods, beside those that Capstan sets.
-	//
-	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))",message="keys must be label keys, for instance example.org/team"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('capstan.dev/') && !(k in ['app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by', 'pod-template-hash']))",message="keys must not begin with capstan.dev/ or be app.kubernetes.io/name, app.kubernetes.io/instance, app.kubernetes.io/managed-by or pod-template-hash: Capstan and Kubernetes select pods by them"
-	// +kubebuilder:example={"example.org/team":"orders"}
-	// +optional
-	Labels map[string]LabelValue `json:"labels,omitempty"`
-
-	// Annotations of the pods, beside those that Capstan sets.
-	//
-	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'))",message="keys must be annotation keys, for instance example.org/contact"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('capstan.dev/') && !k.startsWith('container.apparmor.security.beta.kubernetes.io/'))",message="keys must not begin with capstan.dev/ or container.apparmor.security.beta.kubernetes.io/: Capstan sets the first, and the second lifts a restriction"
-	// +kubebuilder:example={"example.org/contact":"orders-team"}
-	// +optional
-	Annotations map[string]AnnotationValue `json:"annotations,omitempty"`
 }
 
 // MemberSpread is what members are spread over.

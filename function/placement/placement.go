@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package placement puts pods on nodes as spec.scheduling of a Database and spec.pod of an Algorithm say, with the same fields.
+// Package placement has what spec.pod and spec.podMetadata say of pods in the same fields for every kind: nodes, priority,
+// labels and annotations.
 package placement
 
 import (

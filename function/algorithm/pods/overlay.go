@@ -8,11 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/capstan-dev/capstan/function/placement"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
-
-	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
 // ReservedVolume reports whether Capstan uses the name of a volume for itself, in this pod or in another.
@@ -105,17 +104,9 @@ func overlayMounts(in Inputs) []*applycorev1.VolumeMountApplyConfiguration {
 
 // labels of the pods. Those that select them win.
 func labels(in Inputs) map[string]string {
-	all := texts(in.Spec.PodMetadata.Labels)
+	all := placement.Labels(in.Spec.PodMetadata)
 	maps.Copy(all, in.Labels())
 	return all
-}
-
-func texts(of map[string]v1alpha1.LabelValue) map[string]string {
-	m := make(map[string]string, len(of))
-	for key, value := range of {
-		m[key] = string(value)
-	}
-	return m
 }
 
 // applied is a value of core/v1 as what is applied of it: both have the same form as JSON.

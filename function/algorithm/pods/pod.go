@@ -178,10 +178,7 @@ func volumes(in Inputs) []*applycorev1.VolumeApplyConfiguration {
 // annotations of the pods: their revision, so that findings about them are not held against the next ones in their slot, a hash
 // of the fingerprints of Secrets, which says nothing about what is in them, and the body of the requests that warm a replica up.
 func annotations(in Inputs) map[string]string {
-	m := map[string]string{}
-	for key, value := range in.Spec.PodMetadata.Annotations {
-		m[key] = string(value)
-	}
+	m := placement.Annotations(in.Spec.PodMetadata)
 	if in.Revision != "" {
 		m[names.AnnotationRevision] = in.Revision
 	}

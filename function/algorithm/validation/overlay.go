@@ -11,9 +11,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
@@ -23,6 +21,7 @@ import (
 	"github.com/capstan-dev/capstan/function/algorithm/names"
 	"github.com/capstan-dev/capstan/function/algorithm/pods"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/placement"
 	inputv1alpha1 "github.com/capstan-dev/capstan/input/v1alpha1"
 )
 
@@ -71,19 +70,11 @@ func unknown(at *field.Path, written map[string]any) field.ErrorList {
 	return errs
 }
 
-// metadata of the pods. Kubernetes has further rules than the schema, and annotations that lift a restriction.
-func metadata(o *v1alpha1.PodMetadata) field.ErrorList {
-	var errs field.ErrorList
+// metadata of the pods. Some annotations lift a restriction.
+func metadata(m *v1alpha1.PodMetadata) field.ErrorList {
 	at := spec.Child("podMetadata")
-	for _, key := range slices.Sorted(maps.Keys(o.Labels)) {
-		errs = append(errs, metav1validation.ValidateLabelName(key, at.Child("labels"))...)
-	}
-	annotations := make(map[string]string, len(o.Annotations))
-	for key, value := range o.Annotations {
-		annotations[key] = string(value)
-	}
-	errs = append(errs, apivalidation.ValidateAnnotations(annotations, at.Child("annotations"))...)
-	for _, found := range unrestricted(annotations, corev1.PodSpec{Containers: []corev1.Container{pods.Restricted(corev1.Container{}, false)}}) {
+	errs := placement.CheckMetadata(at, m)
+	for _, found := range unrestricted(placement.Annotations(m), corev1.PodSpec{Containers: []corev1.Container{pods.Restricted(corev1.Container{}, false)}}) {
 		errs = append(errs, field.Invalid(at.Child("annotations"), field.OmitValueType{}, found))
 	}
 	return errs

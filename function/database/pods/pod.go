@@ -77,15 +77,7 @@ func ClaimSpec(s *facts.Cluster) *applycorev1.PersistentVolumeClaimSpecApplyConf
 
 // PodTemplate of a member. It satisfies the Pod Security Standard "restricted".
 func PodTemplate(s *facts.Cluster, letter, target string, again bool) *applycorev1.PodTemplateSpecApplyConfiguration {
-	labels, annotations := map[string]string{}, map[string]string{}
-	if p := s.Spec.PodMetadata; p != nil {
-		for key, value := range p.Labels {
-			labels[key] = string(value)
-		}
-		for key, value := range p.Annotations {
-			annotations[key] = string(value)
-		}
-	}
+	labels, annotations := placement.Labels(s.Spec.PodMetadata), placement.Annotations(s.Spec.PodMetadata)
 	maps.Copy(labels, s.MemberLabels(letter))
 	labels[observev1alpha1.LabelScope] = s.Scope()
 	if name := backup.SourceDatabase(s); name != "" {

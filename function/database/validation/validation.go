@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -126,19 +124,8 @@ var pod = field.NewPath("spec", "pod")
 
 // checkPods of members, by rules of Kubernetes that the schema does not have.
 func checkPods(s *facts.Cluster) []check.Problem {
-	errs := placement.Check(pod, s.Scheduling())
-	if p := s.Spec.PodMetadata; p != nil {
-		at := field.NewPath("spec", "podMetadata")
-		for _, key := range compose.SortedKeys(p.Labels) {
-			errs = append(errs, metav1validation.ValidateLabelName(key, at.Child("labels"))...)
-		}
-		annotations := make(map[string]string, len(p.Annotations))
-		for key, value := range p.Annotations {
-			annotations[key] = string(value)
-		}
-		errs = append(errs, apivalidation.ValidateAnnotations(annotations, at.Child("annotations"))...)
-	}
-	return check.Errors(errs)
+	return check.Errors(append(placement.Check(pod, s.Scheduling()),
+		placement.CheckMetadata(field.NewPath("spec", "podMetadata"), s.Spec.PodMetadata)...))
 }
 
 func checkPooler(s *facts.Cluster) []check.Problem {
