@@ -398,6 +398,50 @@ func TestOwnQueries(t *testing.T) {
 	delete(w.request.Observed, names.Rules)
 }
 
+// TestOwnLatencyAlert: the objective of the latency has its alert also where the spec has a query of its own, whether or not
+// replicas are scaled by it.
+func TestOwnLatencyAlert(t *testing.T) {
+	const own = "metrics: {queries: {latency: 'increase(p_seconds_bucket[$window])'}}"
+	recorded := []any{map[string]any{"slot": "a", "series": "capstan:own_latency_ms", "expression": "narrowed"}}
+	for name, tc := range map[string]struct {
+		reason, spec string
+		reported     map[string]any
+		asks         any
+		records      bool
+		alert        bool
+	}{
+		"Recorded":  {"The provider has narrowed the query.", "objectives: {latencyMs: 50, latencyPercentile: 99}, " + own, map[string]any{"latency": recorded}, 99.0, true, true},
+		"NotYet":    {"A rule of a series that nothing records would never raise it.", "objectives: {latencyMs: 50}, " + own, map[string]any{}, 95.0, false, false},
+		"Objective": {"Without an objective nothing is compared.", own, map[string]any{"latency": recorded}, nil, false, false},
+		"Scaled": {"The autoscaler's recording serves both.", "objectives: {latencyMs: 50}, scaling: {maxReplicas: 4, targetLatencyMs: 40}, " + own,
+			map[string]any{"scaling": map[string]any{"signal": "CPU", "expressions": recorded}}, nil, true, true},
+		"BuiltIn": {"The platform's rules record it.", "objectives: {latencyMs: 50}, metrics: {}", map[string]any{}, nil, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := serving(t, "{image: x, "+tc.spec+"}")
+			w.analysis(tc.reported)
+			p := w.plan()
+			asks := compose.Map(object(t, p, names.Analysis), "spec", "forProvider", "metrics")["recordLatency"]
+			if diff := cmp.Diff(tc.asks, asks); diff != "" {
+				t.Errorf("%s recordLatency: -want, +got:\n%s", tc.reason, diff)
+			}
+			var rules string
+			if o := p.Objects[names.Rules]; o.Object != nil {
+				rules = fmt.Sprint(object(t, p, names.Rules)["spec"])
+			}
+			if got := strings.Contains(rules, "record:capstan:own_latency_ms"); got != tc.records {
+				t.Errorf("%s recorded: %v, want %v: %s", tc.reason, got, tc.records, rules)
+			}
+			if got := strings.Contains(rules, "AlgorithmLatencyAboveTarget"); got != tc.alert {
+				t.Errorf("%s alert: %v, want %v: %s", tc.reason, got, tc.alert, rules)
+			}
+			if tc.alert && tc.records && !strings.Contains(rules, "max(capstan:own_latency_ms{") {
+				t.Errorf("%s the alert reads another series than is recorded: %s", tc.reason, rules)
+			}
+		})
+	}
+}
+
 // TestReadWriteOnce: ReadWriteOnce.
 func TestReadWriteOnce(t *testing.T) {
 	w := serving(t, `{image: x, replicas: 3, model: {uri: s3://bbb/c, cache: {resources: {requests: {storage: 1Gi}}, accessModes: [ReadWriteOnce]}}}`)

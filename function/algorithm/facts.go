@@ -5,6 +5,7 @@ package algorithm
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,10 +38,11 @@ type facts struct {
 	problems []check.Problem
 
 	// analysis that is observed, observes whether there is one or can be, and what it reports of the load that a replica bears,
-	// of the error budget, and of the checks of the live slot.
+	// of the latency to record, of the error budget, and of the checks of the live slot.
 	analysis observed.Analysis
 	observes bool
 	learned  observev1alpha1.ScalingObservation
+	latency  []observev1alpha1.SlotExpression
 	slo      observev1alpha1.SLOObservation
 	metrics  []measure.Metric
 
@@ -99,7 +101,10 @@ func gather(r compose.Request) (*facts, error) {
 	if f.spec.SLO != nil {
 		f.slo = f.analysis.SLO()
 	}
-	f.foreign = measure.ForeignSeries(f.learned, f.slo)
+	if measure.RecordsLatency(&f.spec) {
+		f.latency = f.analysis.Latency()
+	}
+	f.foreign = measure.ForeignSeries(slices.Concat(f.learned.Expressions, f.latency), f.slo)
 	f.metrics = measure.Metrics(&f.spec, f.analysis, f.rollout.Ledger.Slot)
 	f.rollout = f.requested(compared)
 	return f, nil

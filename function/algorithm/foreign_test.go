@@ -16,8 +16,8 @@ import (
 // TestForeignSeries keeps what is recorded as it is when somebody else wrote the status of the Analysis: Prometheus evaluates
 // expressions with the rights to read the series of all namespaces.
 func TestForeignSeries(t *testing.T) {
-	const spec = "{image: x:1, metrics: {}, scaling: {minReplicas: 1, maxReplicas: 4, signal: Query, query: q, perReplica: 5}, " +
-		"objectives: {successRatio: 0.999}, slo: {}}"
+	const spec = "{image: x:1, metrics: {queries: {latency: l}}, scaling: {minReplicas: 1, maxReplicas: 4, signal: Query, query: q, perReplica: 5}, " +
+		"objectives: {successRatio: 0.999, latencyMs: 50}, slo: {}}"
 	slot := func(slot, series string) observev1alpha1.AnalysisObservation {
 		o := spentTo(50)
 		o.Scaling = &observev1alpha1.ScalingObservation{
@@ -28,6 +28,8 @@ func TestForeignSeries(t *testing.T) {
 	}
 	slo := slot(names.SlotA, "capstan:custom")
 	slo.SLO.Expressions[1].Series = "capstan:requests_per_second"
+	latency := slot(names.SlotA, "capstan:custom")
+	latency.Latency = []observev1alpha1.SlotExpression{{Slot: names.SlotA, Series: "capstan:latency_p95_ms", Expression: "1"}}
 	for name, tc := range map[string]struct {
 		reason  string
 		told    observev1alpha1.AnalysisObservation
@@ -39,6 +41,7 @@ func TestForeignSeries(t *testing.T) {
 		"Platform":      {"nor one that the platform's rules record of all Algorithms", slot(names.SlotA, "capstan:inflight"), "capstan:inflight"},
 		"NoSeries":      {"nor one without a name", slot(names.SlotA, " "), " "},
 		"Slot":          {"nor one of a slot that there is not", slot("c", "capstan:custom"), "capstan:custom"},
+		"Latency":       {"nor is the latency anything else", latency, "capstan:latency_p95_ms"},
 		"Objective":     {"the objective is as strict", slo, "capstan:requests_per_second"},
 		"OwnAsRequests": {"and so is the rest", slot(names.SlotA, "capstan:own_requests_per_second"), ""},
 	} {

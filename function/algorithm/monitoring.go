@@ -104,8 +104,8 @@ func monitor(d *compose.Draft, p *pass) {
 		}))
 }
 
-// prometheusRules record the load that a query of the spec reports, so that the autoscaler can follow it, and raise alerts for
-// what the spec asks. What records the load stays while what it is made of is unknown, and everything stays while another client
+// prometheusRules record what queries of the spec report, so that the autoscaler can follow it and alerts can compare it, and raise
+// alerts for what the spec asks. What records the load stays while what it is made of is unknown, and everything stays while another client
 // wrote what it would be made of.
 func prometheusRules(d *compose.Draft, p *pass) {
 	if !p.available(PrometheusRuleGVK, names.Rules) {
@@ -118,8 +118,9 @@ func prometheusRules(d *compose.Draft, p *pass) {
 	}
 	var rs []monitoringv1.Rule
 	if records {
-		rs = p.recordedLoad()
+		rs = p.recordings(p.learned.Expressions)
 	}
+	rs = append(rs, p.recordings(p.latency)...)
 	if p.guarded() {
 		series, expr := measure.Guard(&p.spec, p.selector())
 		rs = append(rs, monitoringv1.Rule{Record: series, Expr: intstr.FromString(expr)})
@@ -152,11 +153,11 @@ func (f *facts) series(more ...string) map[string]string {
 	return l
 }
 
-// recordedLoad of each slot that the Analysis has narrowed the query to. The expressions are the provider's, because it knows
-// PromQL.
-func (p *pass) recordedLoad() []monitoringv1.Rule {
-	rs := make([]monitoringv1.Rule, 0, len(p.learned.Expressions))
-	for _, e := range p.learned.Expressions {
+// recordings of queries of the spec, for each slot that the Analysis has narrowed them to. The expressions are the provider's, because
+// it knows PromQL.
+func (p *pass) recordings(expressions []observev1alpha1.SlotExpression) []monitoringv1.Rule {
+	rs := make([]monitoringv1.Rule, 0, len(expressions))
+	for _, e := range expressions {
 		rs = append(rs, monitoringv1.Rule{
 			Record: e.Series, Expr: intstr.FromString(e.Expression), Labels: p.series(measure.SeriesSlot, e.Slot),
 		})
@@ -182,7 +183,7 @@ func (p *pass) alerts() []monitoringv1.Rule {
 		})
 	}
 	o := p.spec.Objectives
-	if o.LatencyMs != nil && measure.RecordsLatency(&p.spec) {
+	if o.LatencyMs != nil && (!measure.RecordsLatency(&p.spec) || len(p.latency) > 0) {
 		alert("AlgorithmLatencyAboveTarget",
 			fmt.Sprintf("max(%s%s) > %d", strings.Replace(measure.LatencyMetric(&p.spec), "_", ":", 1), of, *o.LatencyMs),
 			fmt.Sprintf("Algorithm %s of namespace %s answers p%d of its requests slower than %d ms.", p.Name, p.Namespace, o.LatencyPercentile, *o.LatencyMs))

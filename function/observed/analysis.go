@@ -59,6 +59,11 @@ func (a Analysis) Scaling() observev1alpha1.ScalingObservation {
 	return part[observev1alpha1.ScalingObservation](a, "scaling")
 }
 
+// Latency has the expressions to record the latency of the spec's own query by.
+func (a Analysis) Latency() []observev1alpha1.SlotExpression {
+	return part[[]observev1alpha1.SlotExpression](a, "latency")
+}
+
 // Distribution is the histogram by which drift is measured unless the spec names one, or empty.
 func (a Analysis) Distribution() string { return compose.Text(a.status, "distribution") }
 

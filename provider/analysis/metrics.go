@@ -214,6 +214,7 @@ func report(cr *v1alpha1.Analysis, load autoload.Memory, k seen, pods []corev1.P
 	at.UncountedFailures = promq.UncountedFailures(at.Server, p)
 	at.Distribution = distributionOf(at.Distribution, p, k.found.Discovery)
 	at.SLO = slo.Report(at.SLO, p.SLO, k.sample.Failure, k.found.accounts)
+	at.Latency = autoload.Latency(cr.GetNamespace(), cr.Spec.ForProvider.Algorithm, p)
 	in := autoload.Look{
 		Namespace: cr.GetNamespace(), Algorithm: cr.Spec.ForProvider.Algorithm, Metrics: p, Sample: k.sample, Reported: at.Scaling, Now: now,
 	}

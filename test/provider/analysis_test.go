@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -127,11 +128,13 @@ func (s *stage) seesNothing(t *testing.T, what string, a *observev1alpha1.Analys
 		}
 	}
 
+	expressions := a.Status.AtProvider.Latency
 	if sc := a.Status.AtProvider.Scaling; sc != nil {
-		for _, e := range sc.Expressions {
-			if n := strings.Count(e.Expression, `namespace="bank"`); n == 0 && strings.Contains(e.Expression, "{") {
-				t.Errorf("%s: want an expression about bank, got %s", what, e.Expression)
-			}
+		expressions = slices.Concat(expressions, sc.Expressions)
+	}
+	for _, e := range expressions {
+		if n := strings.Count(e.Expression, `namespace="bank"`); n == 0 && strings.Contains(e.Expression, "{") {
+			t.Errorf("%s: want an expression about bank, got %s", what, e.Expression)
 		}
 	}
 
@@ -167,6 +170,7 @@ func othersSeries(set func(*observev1alpha1.MetricsParameters, string)) func(*te
 			m := a.Spec.ForProvider.Metrics
 			m.Queries = &observev1alpha1.Queries{}
 			least, target := 0.5, int32(10)
+			m.RecordLatency = new(int32(95))
 			m.Checks = append(m.Checks,
 				observev1alpha1.Check{Name: "success", Kind: observev1alpha1.CheckSuccessRatio, Min: &least},
 				observev1alpha1.Check{Name: "latency", Kind: observev1alpha1.CheckLatency, Min: &least},

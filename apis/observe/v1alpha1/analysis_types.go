@@ -183,6 +183,15 @@ type AnalysisObservation struct {
 	// +optional
 	Scaling *ScalingObservation `json:"scaling,omitempty"`
 
+	// Latency has the expressions of queries.latency that recordLatency asks for, one of each slot. It is empty for a query
+	// that cannot be narrowed to the pods of a slot; the checks of the latency say why.
+	//
+	// +listType=map
+	// +listMapKey=slot
+	// +listMapKey=series
+	// +optional
+	Latency []SlotExpression `json:"latency,omitempty"`
+
 	// Canary is the evidence about a candidate.
 	//
 	// +optional

@@ -61,6 +61,14 @@ type MetricsParameters struct {
 	// +optional
 	Scaling *ScalingParameters `json:"scaling,omitempty"`
 
+	// RecordLatency is the percentile of queries.latency that status.atProvider.latency has the expressions of, to record
+	// them: 50, 90, 95 or 99. Default: none. The expressions of the latency that scaling follows are among its own.
+	//
+	// +kubebuilder:validation:Enum=50;90;95;99
+	// +kubebuilder:example=95
+	// +optional
+	RecordLatency *int32 `json:"recordLatency,omitempty"`
+
 	// IdleAfterSeconds has the status report since when no request has come (idleSince), once that is so many seconds
 	// ago. Default: it is not reported.
 	//

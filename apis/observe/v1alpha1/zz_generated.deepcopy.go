@@ -102,6 +102,11 @@ func (in *AnalysisObservation) DeepCopyInto(out *AnalysisObservation) {
 		*out = new(ScalingObservation)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.Latency != nil {
+		in, out := &in.Latency, &out.Latency
+		*out = make([]SlotExpression, len(*in))
+		copy(*out, *in)
+	}
 	if in.Canary != nil {
 		in, out := &in.Canary, &out.Canary
 		*out = new(CanaryObservation)
@@ -858,6 +863,11 @@ func (in *MetricsParameters) DeepCopyInto(out *MetricsParameters) {
 		in, out := &in.Scaling, &out.Scaling
 		*out = new(ScalingParameters)
 		(*in).DeepCopyInto(*out)
+	}
+	if in.RecordLatency != nil {
+		in, out := &in.RecordLatency, &out.RecordLatency
+		*out = new(int32)
+		**out = **in
 	}
 	if in.IdleAfterSeconds != nil {
 		in, out := &in.IdleAfterSeconds, &out.IdleAfterSeconds

@@ -58,6 +58,9 @@ func Parameters(spec *v1alpha1.AlgorithmSpec, e *rollout.Experiment, d rollout.D
 	if q := m.Queries; q != nil {
 		p.Queries = &observev1alpha1.Queries{Requests: q.Requests, Failures: q.Failures, Latency: q.Latency, InFlight: q.InFlight}
 	}
+	if RecordsLatency(spec) {
+		p.RecordLatency = new(spec.Objectives.LatencyPercentile)
+	}
 	if sc := spec.Scaling; sc != nil && sc.MinReplicas == 0 {
 		p.IdleAfterSeconds = sc.IdleAfterSeconds
 	}

@@ -63,10 +63,10 @@ func RecordsOwn(spec *v1alpha1.AlgorithmSpec) bool {
 	return sc.Signal == string(observev1alpha1.SignalQuery) || latency || load
 }
 
-// RecordsLatency reports whether the latency of the pods is recorded: by the platform's rules, or where the spec has a query of its
-// own, for the autoscaler.
+// RecordsLatency reports whether a query of the spec for the latency has to be recorded for an alert about the objective. The
+// autoscaler's own recording serves both.
 func RecordsLatency(spec *v1alpha1.AlgorithmSpec) bool {
-	return ownQueries(spec).Latency == "" || spec.Scaling != nil && spec.Scaling.TargetLatencyMs != nil
+	return spec.Objectives.LatencyMs != nil && ownQueries(spec).Latency != "" && (spec.Scaling == nil || spec.Scaling.TargetLatencyMs == nil)
 }
 
 // Load that the autoscaler follows. Its signal is empty as long as it is unknown. Without an Analysis only the CPU is known, which

@@ -19,8 +19,8 @@ var slotSeries = []string{
 
 // ForeignSeries is the first series that the status of an Analysis asks to record although the provider never does, or "". Another
 // client wrote it: Prometheus would evaluate the expression with the rights to read the series of all namespaces.
-func ForeignSeries(scaling observev1alpha1.ScalingObservation, slo observev1alpha1.SLOObservation) string {
-	for _, e := range scaling.Expressions {
+func ForeignSeries(slots []observev1alpha1.SlotExpression, slo observev1alpha1.SLOObservation) string {
+	for _, e := range slots {
 		if !slices.Contains(slotSeries, e.Series) || !names.IsSlot(e.Slot) {
 			return e.Series
 		}

@@ -265,15 +265,29 @@ func (m Memory) term(in Look, load promq.Reading) term {
 	return w
 }
 
-// expressions that custom queries become, for what the autoscaler follows and the platform's rules do not record. Each is one
-// number for the pods of a slot: zero without traffic, and none when no pod is scraped.
+// expressions that custom queries become, for what the autoscaler follows and the platform's rules do not record.
 func (in Look) expressions(by v1alpha1.Signal) ([]v1alpha1.SlotExpression, string) {
-	slots := slices.Sorted(slices.Values(promq.QuestionOf(in.Metrics).Slots))
+	return narrowed(in.Namespace, in.Algorithm, in.Metrics, recorded(in.Metrics, by))
+}
+
+// Latency has the expressions to record the latency of an own query by, for what only reads it. None of a query that cannot be
+// narrowed to pods.
+func Latency(namespace, algorithm string, m *v1alpha1.MetricsParameters) []v1alpha1.SlotExpression {
+	if m.RecordLatency == nil || m.Queries == nil || m.Queries.Latency == "" {
+		return nil
+	}
+	all, _ := narrowed(namespace, algorithm, m, [][2]string{ownLatency(*m.RecordLatency, m.Queries.Latency)})
+	return all
+}
+
+// narrowed expressions of series, for each slot. Each is one number for its pods: zero without traffic, and none when no pod is
+// scraped.
+func narrowed(namespace, algorithm string, m *v1alpha1.MetricsParameters, series [][2]string) ([]v1alpha1.SlotExpression, string) {
 	var all []v1alpha1.SlotExpression
-	for _, slot := range slots {
-		pods := prometheus.Pods{Namespace: in.Namespace, Algorithm: in.Algorithm, Slots: []string{slot}}
-		for _, s := range recorded(in.Metrics, by) {
-			e, err := pods.Narrow(promq.Fill(s[1], promq.WindowOf(in.Metrics)))
+	for _, slot := range slices.Sorted(slices.Values(promq.QuestionOf(m).Slots)) {
+		pods := prometheus.Pods{Namespace: namespace, Algorithm: algorithm, Slots: []string{slot}}
+		for _, s := range series {
+			e, err := pods.Narrow(promq.Fill(s[1], promq.WindowOf(m)))
 			if err != nil {
 				return nil, promq.Bounded(err.Error())
 			}
@@ -298,8 +312,12 @@ func recorded(m *v1alpha1.MetricsParameters, by v1alpha1.Signal) [][2]string {
 		})
 	}
 	if m.Scaling.TargetLatencyMs != nil && own.Latency != "" {
-		all = append(all, [2]string{v1alpha1.SeriesOwnLatency, fmt.Sprintf(
-			"1000 * histogram_quantile(%g, sum by (le) (%s)) > 0 or 0 * (count(up == 1) > 0)", float64(m.Scaling.Percentile)/100, own.Latency)})
+		all = append(all, ownLatency(m.Scaling.Percentile, own.Latency))
 	}
 	return all
+}
+
+func ownLatency(percentile int32, query string) [2]string {
+	return [2]string{v1alpha1.SeriesOwnLatency, fmt.Sprintf(
+		"1000 * histogram_quantile(%g, sum by (le) (%s)) > 0 or 0 * (count(up == 1) > 0)", float64(percentile)/100, query)}
 }
