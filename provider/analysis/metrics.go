@@ -51,10 +51,12 @@ type looker struct {
 	// wake has an Analysis reconciled.
 	wake  func(types.NamespacedName)
 	slots chan struct{}
+	// linger is how long a reconcile waits for a look.
+	linger time.Duration
 }
 
 func newLooker(c connect, now func() time.Time, wake func(types.NamespacedName)) *looker {
-	return &looker{connect: c, now: now, wake: wake, slots: make(chan struct{}, looks)}
+	return &looker{connect: c, now: now, wake: wake, slots: make(chan struct{}, looks), linger: linger}
 }
 
 // A look at Prometheus. What it shows is set before done is closed.
@@ -147,7 +149,7 @@ func (o *observer) measure(ctx context.Context, cr *v1alpha1.Analysis, pods []co
 	if p == nil {
 		o.memory.forget(cr.GetUID())
 		at.Server, at.UncountedFailures, at.Distribution, at.Trial, at.Metrics = "", "", "", nil, nil
-		at.Scaling, at.SLO, at.Canary, at.IdleSince = nil, nil, nil, nil
+		at.Scaling, at.Latency, at.SLO, at.Canary, at.IdleSince = nil, nil, nil, nil, nil
 		cr.Status.Conditions = slices.DeleteFunc(cr.Status.Conditions, func(c xpv2.Condition) bool { return c.Type == apis.TypeConnected })
 		return
 	}
@@ -167,7 +169,7 @@ func (o *observer) measure(ctx context.Context, cr *v1alpha1.Analysis, pods []co
 		about := cr.DeepCopy()
 		about.Status.AtProvider.Canary = m.known(at.Canary).DeepCopy()
 		m.look = o.looker.begin(ctx, about, m.found, m.settled(cr, now))
-		timer := time.NewTimer(linger)
+		timer := time.NewTimer(o.looker.linger)
 		defer timer.Stop()
 		select {
 		case <-m.look.done:
