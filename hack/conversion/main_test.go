@@ -49,7 +49,7 @@ func TestCheck(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if err := check([]byte(fmt.Sprintf("spec: {versions: [%s, %s]}", stored, tc.beside))); err != nil {
+			if err := check(fmt.Appendf(nil, "spec: {versions: [%s, %s]}", stored, tc.beside)); err != nil {
 				got = strings.TrimSpace(err.Error())
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

@@ -142,7 +142,7 @@ func (l *list) record(used set, whole bool) {
 func (l *list) page(granted []right) []byte {
 	names := map[right]string{}
 	for _, r := range granted {
-		names[r.key()] = r.names
+		names[right{Role: r.Role, Resource: r.Resource}] = r.names
 	}
 	// Headings and introductions of roles, in the order of the list.
 	titles := map[string]string{
@@ -179,10 +179,8 @@ for a right without a use and a reason, and for a reason that is not needed any 
 			}
 		}
 		resource := "`" + e.Resource + "`"
-		for _, verb := range append(slices.Clone(e.Used), slices.Sorted(maps.Keys(e.Unused))...) {
-			if only := names[e.right(verb)]; only != "" {
-				resource += " (" + verb + " only: " + only + ")"
-			}
+		if only := names[e.right("")]; only != "" {
+			resource += ", only " + only
 		}
 		fmt.Fprintf(w, "| %s | %s | %s | %s |\n", resource, e.Need, strings.Join(e.Used, ", "), strings.Join(unused, "; "))
 	}

@@ -88,7 +88,7 @@ func read(root string) (*project, error) {
 }
 
 type seenCmd struct {
-	Logs  []string `arg:"" help:"Audit logs."                                                               type:"existingfile"`
+	Logs  []string `arg:""                                                                                                      help:"Audit logs." type:"existingfile"`
 	Since int64    `help:"Ignore requests before this time, in seconds since 1970: the cluster had another version of Capstan."`
 }
 
@@ -111,7 +111,7 @@ func (c *seenCmd) Run(p *project) error {
 
 // A run is what e2e runs used.
 type run struct {
-	Seen  []string `arg:"" help:"Files with what was seen."                                     optional:"" type:"existingfile"`
+	Seen  []string `arg:""                                                                       help:"Files with what was seen." optional:"" type:"existingfile"`
 	Whole bool     `help:"All e2e tests ran, so that what none of them used is not used at all."`
 }
 

@@ -26,8 +26,8 @@ var allowedBy = regexp.MustCompile(`^RBAC: allowed by \S+ "[^"]*" of ClusterRole
 // set of rights.
 type set map[right]bool
 
-// addLog adds the rights that an audit log shows in use: of those that are granted, the ones for which a request was allowed.
-// Requests from before a time are those of another version of Capstan.
+// addLog adds the granted rights that an audit log shows in use: each for which a request was allowed. Requests from before a time are
+// another version's.
 func (s set) addLog(log io.Reader, granted []right, since time.Time) error {
 	known := set{}
 	for _, r := range granted {
@@ -86,7 +86,7 @@ func (s set) addText(text string) error {
 
 // text has one right in a line, sorted.
 func (s set) text() string {
-	var lines []string
+	lines := make([]string, 0, len(s))
 	for r := range maps.Keys(s) {
 		lines = append(lines, r.String()+"\n")
 	}

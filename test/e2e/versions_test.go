@@ -60,14 +60,19 @@ func TestVersions(t *testing.T) {
 				t.Errorf("%s is served in %v and stored in %v", crd.GetName(), served, in)
 			}
 		}
-		out, err := exec.CommandContext(t.Context(), "kubectl", "get", "capstan", "--namespace", ns, "--output=name").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		names := strings.Fields(string(out))
-		if unique := slices.Compact(slices.Sorted(slices.Values(names))); len(unique) != len(names) || len(names) < 3 {
-			t.Errorf("kubectl lists each object once, got %v", names)
-		}
+		// Another test takes a kind from the cluster, about which discovery complains for a moment.
+		eventually(t, "kubectl lists each object once", func(ctx context.Context) error {
+			out, err := exec.CommandContext(ctx, "kubectl", "get", "capstan", "--namespace", ns, "--output=name").CombinedOutput()
+			if err != nil {
+				return fmt.Errorf("%w: %s", err, out)
+			}
+			names := strings.Fields(string(out))
+			if unique := slices.Compact(slices.Sorted(slices.Values(names))); len(unique) != len(names) || len(names) < 3 {
+				return fmt.Errorf("it lists %v", names)
+			}
+
+			return nil
+		})
 	})
 	t.Run("Rewrite", func(t *testing.T) { rewrites(t, ns) })
 
