@@ -25,7 +25,7 @@ SERVERS     ?= ./images/companion/... ./provider/... ./test/outside/... ./test/p
 # What make test is made of, in this order.
 TEST_PARTS  := check-generated check-compatible unit check-golden integration e2e
 
-.PHONY: help demo test generate golden lint fmt render unit check-generated check-compatible check-golden integration e2e bench \
+.PHONY: help demo test generate rights golden lint fmt render unit check-generated check-compatible check-golden integration e2e bench \
   packages install cluster-up demo-down release e2e-release nightly test-parts
 
 help:
@@ -38,10 +38,15 @@ demo: ## A cluster, Capstan from packages, an Algorithm, a canary that passes an
 test: $(TEST_PARTS) ## Everything that has to hold before a change lands
 
 ##@ While you work
-generate: ## Write XRDs, CRDs, deep copies, the API reference and the recording rules from Go, and the table of e2e tests
+generate: ## Write XRDs, CRDs, deep copies, the API reference and the recording rules from Go, and the tables of e2e tests and of rights
 	$(HACK) ./generate
 	go run ./provider/modelserver/rules
 	$(HACK) ./tiers table
+	$(HACK) ./rights table
+
+rights: ## Record which rights the last e2e run used (WHOLE=true: all of e2e ran, so that what it did not use is not used)
+	$(HACK) ./rights record $(if $(WHOLE),--whole) $(CURDIR)/_output/rights-seen
+	$(HACK) ./rights table
 
 golden: ## Rewrite the golden render of every example; read the diff like code
 	$(HACK) ./render --update $(EXAMPLES)
@@ -67,6 +72,7 @@ check-generated: ## Fail when the tree differs from what generation gives
 	$(HACK) ./generate --check
 	go run ./provider/modelserver/rules --check
 	$(HACK) ./tiers table --check
+	$(HACK) ./rights table --check
 
 check-compatible: ## Fail when an API breaks what the last release promised
 	./hack/compatible

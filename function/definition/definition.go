@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -46,22 +47,28 @@ type validators struct {
 	rules  *cel.Validator
 }
 
-// Read a CompositeResourceDefinition with one version.
+// Read the version of a CompositeResourceDefinition that is referenceable.
 func Read(text []byte) (*Definition, error) {
 	var xrd struct {
 		Spec struct {
 			Versions []struct {
-				Schema extv1.CustomResourceValidation `json:"schema"`
+				Referenceable bool                           `json:"referenceable"`
+				Schema        extv1.CustomResourceValidation `json:"schema"`
 			} `json:"versions"`
 		} `json:"spec"`
 	}
 	if err := yaml.Unmarshal(text, &xrd); err != nil {
 		return nil, fmt.Errorf("cannot read a definition: %w", err)
 	}
-	if len(xrd.Spec.Versions) != 1 {
-		return nil, fmt.Errorf("cannot use a definition with %d versions: it must have one", len(xrd.Spec.Versions))
+	d := &Definition{specs: memo.New[evaluated](maxBytes)}
+	for _, v := range xrd.Spec.Versions {
+		if v.Referenceable { // Crossplane passes objects of this version, whichever one they were written in.
+			d.written = *v.Schema.OpenAPIV3Schema
+		}
 	}
-	d := &Definition{written: *xrd.Spec.Versions[0].Schema.OpenAPIV3Schema, specs: memo.New[evaluated](maxBytes)}
+	if d.written.Properties == nil {
+		return nil, errors.New("cannot use a definition without a version that is referenceable")
+	}
 	delete(d.written.Properties, "status")
 	// Crossplane adds it, and rules about the name refer to it.
 	d.written.Properties["metadata"] = extv1.JSONSchemaProps{Type: "object", Properties: map[string]extv1.JSONSchemaProps{"name": {Type: "string"}}}

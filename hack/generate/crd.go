@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -14,6 +15,10 @@ import (
 
 // group is the API group of composite resources and of the function's input; the groups of managed resources end in it.
 const group = "capstan.dev"
+
+// beta is the version under which every kind of the packages is served beside the version of its Go types, which is what is stored. Its schema
+// is the same, so nothing has to convert one into the other (docs/versions.md).
+const beta = "v1beta1"
 
 // A crd is what of a CustomResourceDefinition this program looks at.
 type crd struct {
@@ -114,9 +119,13 @@ func manifest(root string, c crd) (string, []byte, error) {
 	}
 	switch r {
 	case managed, provider:
-		return path.Join("package/provider/crds", c.file()), c.document(), nil
-	case input:
-		return path.Join("package/function/input", c.file()), c.document(), nil
+		data, err := c.served()
+		if err != nil {
+			return "", nil, err
+		}
+		return path.Join("package/provider/crds", c.file()), c.document(data), nil
+	case input: // nothing serves it
+		return path.Join("package/function/input", c.file()), c.document(c.raw), nil
 	default:
 		return definition(root, c)
 	}
@@ -125,9 +134,28 @@ func manifest(root string, c crd) (string, []byte, error) {
 // file name of a CRD, as is usual.
 func (c crd) file() string { return c.Spec.Group + "_" + c.Spec.Names.Plural + ".yaml" }
 
-// document is the CRD with a first line that sends readers to its source.
-func (c crd) document() []byte {
-	return append([]byte(c.notice()), strings.TrimPrefix(string(c.raw), "---\n")...)
+// served is the CRD with its one version under both names. The one of the Go types is stored.
+func (c crd) served() ([]byte, error) {
+	var object map[string]any
+	if err := yaml.Unmarshal(c.raw, &object); err != nil {
+		return nil, fmt.Errorf("cannot decode the CRD of kind %q: %w", c.Spec.Names.Kind, err)
+	}
+	spec := child(object, "spec")
+	versions, _ := spec["versions"].([]any)
+	stored, _ := versions[0].(map[string]any)
+	beside := maps.Clone(stored)
+	beside["name"], beside["storage"] = beta, false
+	spec["versions"] = []any{stored, beside}
+	data, err := yaml.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode the CRD of kind %q: %w", c.Spec.Names.Kind, err)
+	}
+	return data, nil
+}
+
+// document is a CRD with a first line that sends readers to its source.
+func (c crd) document(data []byte) []byte {
+	return append([]byte(c.notice()), strings.TrimPrefix(string(data), "---\n")...)
 }
 
 // notice is the first line of a generated manifest.

@@ -62,6 +62,16 @@ func definition(root string, c crd) (string, []byte, error) {
 		return s == categoryComposite // Crossplane adds it.
 	})
 	v := c.Spec.Versions[0]
+	stored := xrdVersion{
+		Name:           v.Name,
+		Served:         v.Served,
+		Referenceable:  v.Storage,
+		PrinterColumns: v.PrinterColumns,
+		Schema:         xrdSchema{OpenAPIV3Schema: withoutMachinery(v.Schema.OpenAPIV3Schema)},
+		Subresources:   scale(v.Subresources.Scale),
+	}
+	beside := stored
+	beside.Name, beside.Referenceable = beta, false
 	data, err := yaml.Marshal(xrd{
 		APIVersion: "apiextensions.crossplane.io/v2",
 		Kind:       "CompositeResourceDefinition",
@@ -71,14 +81,7 @@ func definition(root string, c crd) (string, []byte, error) {
 			Group:              c.Spec.Group,
 			Names:              names,
 			Scope:              c.Spec.Scope,
-			Versions: []xrdVersion{{
-				Name:           v.Name,
-				Served:         v.Served,
-				Referenceable:  v.Storage,
-				PrinterColumns: v.PrinterColumns,
-				Schema:         xrdSchema{OpenAPIV3Schema: withoutMachinery(v.Schema.OpenAPIV3Schema)},
-				Subresources:   scale(v.Subresources.Scale),
-			}},
+			Versions:           []xrdVersion{stored, beside},
 		},
 	})
 	if err != nil {

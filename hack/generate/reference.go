@@ -138,7 +138,7 @@ func (d described) facts() string {
 		return facts + " · the input of the function and the data of the EnvironmentConfig, not an object of its own"
 	}
 	parts := make([]string, 0, 2+len(d.Spec.Names.ShortNames))
-	parts = append(parts, facts, strings.ToLower(d.Spec.Scope))
+	parts = append(parts, facts+" or `"+d.Spec.Group+"/"+beta+"`", strings.ToLower(d.Spec.Scope))
 	for _, s := range d.Spec.Names.ShortNames {
 		parts = append(parts, "`kubectl get "+s+"`")
 	}

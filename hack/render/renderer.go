@@ -117,8 +117,13 @@ func (r *renderer) render(ctx context.Context, s scenario, now string) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
+	composition := filepath.Join(api, "composition.yaml")
+	xr, err := stored(s.xr, composition, r.dir)
+	if err != nil {
+		return nil, err
+	}
 	args := []string{
-		"composition", "render", s.xr, filepath.Join(api, "composition.yaml"), r.functions,
+		"composition", "render", xr, composition, r.functions,
 		"--crossplane-binary=" + r.core,
 		"--xrd=" + filepath.Join(api, "definition.yaml"),
 		"--required-schemas=" + schemas,

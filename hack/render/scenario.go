@@ -65,6 +65,42 @@ func kindOf(path string) (string, error) {
 	return strings.ToLower(xr.Kind), nil
 }
 
+// stored returns the composite resource as Crossplane reads it from an API server: in the version to which the Composition refers, whichever
+// it was written in. It writes a copy into a folder unless that is its version already.
+func stored(path, composition, dir string) (string, error) {
+	var xr map[string]any
+	if err := readYAML(path, &xr); err != nil {
+		return "", err
+	}
+	data, err := os.ReadFile(composition)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the Composition: %w", err)
+	}
+	var c struct {
+		Spec struct {
+			CompositeTypeRef struct {
+				APIVersion string `json:"apiVersion"`
+			} `json:"compositeTypeRef"`
+		} `json:"spec"`
+	}
+	if err := yaml.Unmarshal(data, &c); err != nil {
+		return "", fmt.Errorf("cannot parse %q: %w", composition, err)
+	}
+	version := c.Spec.CompositeTypeRef.APIVersion
+	if xr["apiVersion"] == version {
+		return path, nil
+	}
+	xr["apiVersion"] = version
+	if data, err = yaml.Marshal(xr); err != nil {
+		return "", fmt.Errorf("cannot encode the composite resource %q: %w", path, err)
+	}
+	copied := filepath.Join(dir, "xr.yaml")
+	if err := os.WriteFile(copied, data, 0o600); err != nil {
+		return "", fmt.Errorf("cannot copy the composite resource %q: %w", path, err)
+	}
+	return copied, nil
+}
+
 func folder(parent, name string) string {
 	path := filepath.Join(parent, name)
 	if info, err := os.Stat(path); err == nil && info.IsDir() {

@@ -55,6 +55,18 @@ spec:
       served: true
       referenceable: true`
 
+// A second version of each.
+const (
+	crdBeside = `
+    - name: v1beta1
+      served: true
+      storage: false`
+	definitionBeside = `
+    - name: v1beta1
+      served: true
+      referenceable: false`
+)
+
 func TestCompatible(t *testing.T) {
 	change := func(file, from, to string) func(*testing.T, string) {
 		return func(t *testing.T, dir string) {
@@ -68,6 +80,16 @@ func TestCompatible(t *testing.T) {
 	}
 	tag := func(name string) func(*testing.T, string) {
 		return func(t *testing.T, dir string) { t.Helper(); git(t, dir, "tag", name) }
+	}
+	beside := func(file, version string) func(*testing.T, string) {
+		return func(t *testing.T, dir string) {
+			t.Helper()
+			data, err := os.ReadFile(filepath.Join(dir, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			put(t, dir, file, strings.TrimRight(string(data), "\n")+version)
+		}
 	}
 	commit := func(t *testing.T, dir string) {
 		t.Helper()
@@ -103,6 +125,21 @@ func TestCompatible(t *testing.T) {
 			reason: "a kind that was released stays",
 			steps:  steps(tag("v0.1.0"), func(t *testing.T, dir string) { t.Helper(); remove(t, dir, definition) }),
 			fails:  true, want: definition + " of v0.1.0 has no successor",
+		},
+		"Beside": {
+			reason: "a version that is served beside another one with the same schema breaks nobody",
+			steps:  steps(tag("v0.1.0"), beside(crd, crdBeside+schema), beside(definition, definitionBeside+schema)),
+			want:   "comparing with v0.1.0",
+		},
+		"BesideAnother": {
+			reason: "with another schema, objects would lose fields between the two",
+			steps:  steps(beside(crd, crdBeside+strings.ReplaceAll(schema, "size:", "count:"))),
+			fails:  true, want: "v1alpha1 and v1beta1 differ at .schema.openAPIV3Schema.properties.spec.properties.count",
+		},
+		"BesideAnotherDefinition": {
+			reason: "so they would in a composite kind",
+			steps:  steps(beside(definition, definitionBeside+strings.ReplaceAll(schema, "integer", "number"))),
+			fails:  true, want: "v1alpha1 and v1beta1 differ at .schema.openAPIV3Schema.properties.spec.properties.size.type",
 		},
 		"NextRelease": {
 			reason: "a release compares with the one before it",
@@ -148,7 +185,7 @@ func repository(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, file := range []string{
-		"go.mod", "go.sum", "hack/compatible", "hack/tools/crddiff/go.mod", "hack/tools/crddiff/go.sum", "hack/tools/schemadiff/go.mod", "hack/tools/schemadiff/go.sum",
+		"go.mod", "go.sum", "hack/compatible", "hack/conversion/main.go", "hack/go.mod", "hack/go.sum", "hack/tools/crddiff/go.mod", "hack/tools/crddiff/go.sum",
 	} {
 		data, err := os.ReadFile(filepath.Join("..", "..", file))
 		if err != nil {

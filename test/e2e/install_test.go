@@ -6,6 +6,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ import (
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
+	"github.com/capstan-dev/capstan/apis/optional"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
@@ -49,6 +51,24 @@ func TestInstalled(t *testing.T) {
 			})
 		})
 	}
+
+	// It may watch CRDs from its first second, also where Crossplane grants that later.
+	t.Run("ProviderReportsKinds", func(t *testing.T) {
+		eventually(t, "the provider reports optional kinds", func(ctx context.Context) error {
+			u := &unstructured.Unstructured{}
+			u.SetAPIVersion("apiextensions.crossplane.io/v1beta1")
+			u.SetKind("EnvironmentConfig")
+			if err := kube.Get(ctx, client.ObjectKey{Name: optional.Config}, u); err != nil {
+				return err
+			}
+			kinds, _, err := unstructured.NestedMap(u.Object, "data", "kinds")
+			if err == nil && len(kinds) == 0 {
+				err = errors.New("it reports none")
+			}
+
+			return err
+		})
+	})
 
 	t.Run("RuntimePodsAreRestricted", func(t *testing.T) {
 		ns := namespace(t) // enforces the Pod Security Standard "restricted"

@@ -53,7 +53,7 @@ func TestRelease(t *testing.T) {
 		t.Fatal("CAPSTAN_RELEASES is not set: run this by `make e2e-release`")
 	}
 	first, next := filepath.Join(releases, os.Getenv("CAPSTAN_VERSION")), filepath.Join(releases, os.Getenv("CAPSTAN_NEXT_VERSION"))
-	install, upgrade, remove := commands(t, "Install"), commands(t, "Upgrade"), commands(t, "Remove")
+	install, upgrade, remove := commands(t, "install.md", "Install"), commands(t, "install.md", "Upgrade"), commands(t, "install.md", "Remove")
 	if len(install) != 4 || len(upgrade) != 1 || len(remove) != 4 {
 		t.Fatalf("the page has another number of steps than this test knows: %d, %d and %d", len(install), len(upgrade), len(remove))
 	}
@@ -300,35 +300,6 @@ func removed(t *testing.T, folder string, steps []string) {
 	}
 }
 
-// commands are the command blocks of a section of docs/install.md, in order.
-func commands(t *testing.T, section string) []string {
-	t.Helper()
-	page, err := os.ReadFile(filepath.Join(os.Getenv("CAPSTAN_ROOT"), "docs", "install.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, found := strings.Cut(string(page), "\n## "+section+"\n")
-	if !found {
-		t.Fatalf("docs/install.md has no section %q", section)
-	}
-	rest, _, _ = strings.Cut(rest, "\n## ")
-	var blocks []string
-	inside := false
-	for line := range strings.Lines(rest) {
-		switch trimmed := strings.TrimSpace(line); {
-		case !inside && trimmed == "```console":
-			inside = true
-			blocks = append(blocks, "")
-		case inside && trimmed == "```":
-			inside = false
-		case inside:
-			blocks[len(blocks)-1] += trimmed + "\n"
-		}
-	}
-
-	return blocks
-}
-
 // paste runs a block of commands as if pasted into a shell, and fails when it fails.
 func paste(t *testing.T, folder, block string) string {
 	t.Helper()
@@ -338,16 +309,6 @@ func paste(t *testing.T, folder, block string) string {
 	}
 
 	return out
-}
-
-func try(t *testing.T, folder, block string) (string, error) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "bash", "-c", block)
-	cmd.Dir = folder
-	out, err := cmd.CombinedOutput()
-	t.Logf("%s\n%s", block, out)
-
-	return string(out), err
 }
 
 // podsOf the namespace by name and UID, with the restarts of their containers.

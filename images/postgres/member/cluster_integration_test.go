@@ -168,7 +168,7 @@ func (c *cluster) account(cfg *rest.Config) {
 	c.t.Helper()
 	ctx, client := c.t.Context(), c.client
 	rules := []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "get", "list", "watch", "patch", "update"}},
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "get", "list", "watch", "patch"}},
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "watch", "patch"}},
 	}
 	name := metav1.ObjectMeta{Name: database + "-members"}
