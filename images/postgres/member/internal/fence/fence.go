@@ -53,9 +53,12 @@ func (o Object) recorded() bool {
 	return o.Record.ID == o.ID && (o.To == "" || o.Record.To == o.To)
 }
 
+// over reports whether the fence that is desired was withdrawn, and what desires it has not observed that.
+func (o Object) over() bool { return o.recorded() && o.Record.State == members.FenceWithdrawn }
+
 // InForce returns the fence that members of the former generation have to hold; "" when there is none.
 func (o Object) InForce() string {
-	if !o.asked() || o.recorded() && o.Record.State == members.FenceWithdrawn {
+	if !o.asked() || o.over() {
 		return ""
 	}
 	return o.ID
@@ -111,15 +114,19 @@ func (o Object) Settle(now time.Time) (Object, bool) {
 	return o, true
 }
 
-// Offer is what the later generation does once it is ready. It is refused while there is a fence.
+// Offer is what the later generation does once it is ready. It is refused while there is a fence, and removes one that is over: with
+// another record than that of its end, it would be in force again.
 func (o Object) Offer(id, to string) (Object, bool, error) {
 	switch r := o.Record; {
 	case r.ID == id && r.To == to:
 		return o, false, nil
-	case o.ID != "":
+	case o.ID != "" && !o.over():
 		return o, false, ErrTaken
 	case number(r.To) > number(to):
 		return o, false, ErrTaken // a member that was forgotten
+	}
+	if o.over() {
+		o = o.open()
 	}
 	o.Record = members.FenceRecord{ID: id, To: to, State: members.FenceOffered}
 	return o, true, nil
