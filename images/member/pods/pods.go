@@ -185,6 +185,17 @@ func (c *Client) Own(list []Pod) Pod {
 	return Pod{}
 }
 
+// Copying is another member that is copied from the leader now, "" when there is none. One at a time is: until it is done there is one copy
+// of the data less.
+func Copying(list []Pod, own string) string {
+	for _, p := range list {
+		if p.Name != own && p.Copied && p.Started && !p.Stopping {
+			return p.Member
+		}
+	}
+	return ""
+}
+
 // get the member's own pod.
 func (c *Client) get(ctx context.Context) (*corev1.Pod, error) {
 	p := &corev1.Pod{}
