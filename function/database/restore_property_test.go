@@ -153,7 +153,13 @@ func (h *history) holds(next map[string]compose.Object) {
 func (h *history) fenced(next map[string]compose.Object) {
 	h.t.Helper()
 	step := h.remembers().Step
-	if step == nil || step.Kind != memory.StepUpgrade || !h.upgrades.begun[step.To] || h.fenceOf(step.From) == "" {
+	if step == nil || step.Kind != memory.StepUpgrade {
+		return
+	}
+	if id := h.fenceOf(step.To); id != "" {
+		h.failf("generation %d comes up with the fence %s: its members would wait for another one", step.To, id)
+	}
+	if !h.upgrades.begun[step.To] || h.fenceOf(step.From) == "" {
 		return
 	}
 	o := next[(&names.Names{Generation: step.From}).In(names.DCS)]
