@@ -114,8 +114,8 @@ func (o Object) Settle(now time.Time) (Object, bool) {
 	return o, true
 }
 
-// Offer is what the later generation does once it is ready. It is refused while there is a fence, and removes one that is over: with
-// another record than that of its end, it would be in force again.
+// Offer is what the later generation does once it is ready. It is refused while there is a fence, and removes one that is over: without the
+// record of its end, it would be in force again.
 func (o Object) Offer(id, to string) (Object, bool, error) {
 	switch r := o.Record; {
 	case r.ID == id && r.To == to:
