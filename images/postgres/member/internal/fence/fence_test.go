@@ -102,14 +102,15 @@ func TestLater(t *testing.T) {
 		"OfferAgain": {"Once.", offer, idle(members.FenceWithdrawn), idle(members.FenceWithdrawn), false, nil},
 		"OfferLate":  {"Not in a fence that members hold without it.", offer, asked(""), asked(""), false, ErrTaken},
 		"OfferAfterWithdrawn": {
-			"A fence that was withdrawn is over, also while it is desired still: the next one would otherwise be without an end.", func(o Object) (Object, bool, error) { return o.Offer("u2", "orders.g3") },
-			asked(members.FenceWithdrawn), Object{Record: members.FenceRecord{ID: "u2", To: "orders.g3", State: members.FenceOffered}}, true, nil,
+			"A fence that was withdrawn is over, also while it is desired still: otherwise the next one would have no end.",
+			func(o Object) (Object, bool, error) { return o.Offer("u2", "orders.g3") },
+			asked(members.FenceWithdrawn),
+			Object{Record: members.FenceRecord{ID: "u2", To: "orders.g3", State: members.FenceOffered}}, true, nil,
 		},
-		"OfferAfterCommitted": {"The former generation stays stopped.", offer, asked(members.FenceCommitted, func(o *Object) {
-			o.To, o.Record.To = "orders.g1", "orders.g1"
-		}), asked(members.FenceCommitted, func(o *Object) {
-			o.To, o.Record.To = "orders.g1", "orders.g1"
-		}), false, ErrTaken},
+		"OfferAfterCommitted": {
+			"The former generation stays stopped.", func(o Object) (Object, bool, error) { return o.Offer("u2", "orders.g3") },
+			asked(members.FenceCommitted), asked(members.FenceCommitted), false, ErrTaken,
+		},
 		"OfferAfterLater":  {"A generation that was forgotten takes nothing from a later one.", offer, of("orders.g10"), of("orders.g10"), false, ErrTaken},
 		"OfferAfterFormer": {"A later one takes over.", offer, of("orders.g1"), of("orders.g2"), true, nil},
 		"Commit":           {"The fence is held.", commit, asked(members.FenceHeld), asked(members.FenceCommitted), true, nil},
