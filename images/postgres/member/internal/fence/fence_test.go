@@ -105,7 +105,8 @@ func TestLater(t *testing.T) {
 			"A fence that was withdrawn is over, also while it is desired still: otherwise the next one would have no end.",
 			func(o Object) (Object, bool, error) { return o.Offer("u2", "orders.g3") },
 			asked(members.FenceWithdrawn),
-			Object{Record: members.FenceRecord{ID: "u2", To: "orders.g3", State: members.FenceOffered}}, true, nil,
+			Object{Record: members.FenceRecord{ID: "u2", To: "orders.g3", State: members.FenceOffered}},
+			true, nil,
 		},
 		"OfferAfterCommitted": {
 			"The former generation stays stopped.", func(o Object) (Object, bool, error) { return o.Offer("u2", "orders.g3") },
