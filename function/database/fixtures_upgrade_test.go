@@ -5,6 +5,8 @@ package database
 import (
 	"encoding/json"
 	"slices"
+	"strings"
+	"time"
 
 	apimembers "github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
@@ -29,6 +31,9 @@ type upgrades struct {
 	// stop.
 	findings, failure string
 	stubborn          bool
+
+	// decides reports that members decide a fence, as those of this release do. Otherwise they are of an earlier image.
+	decides bool
 
 	// stuck reports that no member of a later generation gets further than to be ready.
 	stuck bool
@@ -75,7 +80,7 @@ func (w *world) upgrade(generation int, seen *observev1alpha1.TopologyObservatio
 			from++
 		}
 		w.upgrades.of[generation] = from
-		r = w.progress(r, u.ID, w.fenceOf(from))
+		r = w.progress(r, u.ID, w.decide(from, generation, r, u.ID))
 		if w.upgrades.reports[generation] = r; r.Phase == apimembers.UpgradeSettling {
 			w.upgrades.begun[generation] = true
 		}
@@ -139,4 +144,75 @@ func (w *world) progress(r *observev1alpha1.UpgradeReport, id, fence string) *ob
 		}
 	}
 	return &next
+}
+
+// keepRecord that members wrote into an object, which Crossplane does not own.
+func keepRecord(was compose.Object, o compose.Object) {
+	if text := compose.Text(was.Map(), "metadata", "annotations", apimembers.AnnotationFence); text != "" {
+		o.Map()["metadata"].(map[string]any)["annotations"].(map[string]any)[apimembers.AnnotationFence] = text
+	}
+}
+
+// recordOf a generation, as its members keep it.
+func (w *world) recordOf(generation int) apimembers.FenceRecord {
+	w.t.Helper()
+	var r apimembers.FenceRecord
+	if o := w.request.Observed[(&names.Names{Generation: generation}).In(names.DCS)]; o != nil {
+		if text := compose.Text(o.Map(), "metadata", "annotations", apimembers.AnnotationFence); text != "" {
+			if err := json.Unmarshal([]byte(text), &r); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+	return r
+}
+
+// record of a generation, as its members write it.
+func (w *world) record(generation int, r apimembers.FenceRecord) {
+	w.t.Helper()
+	raw, err := json.Marshal(r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	o := w.request.Observed[(&names.Names{Generation: generation}).In(names.DCS)]
+	o.Map()["metadata"].(map[string]any)["annotations"].(map[string]any)[apimembers.AnnotationFence] = string(raw)
+}
+
+// decide a fence as members do, and return the fence that is in force for the generation that upgrades.
+func (w *world) decide(from, to int, said *observev1alpha1.UpgradeReport, id string) string {
+	w.t.Helper()
+	fence, r, base := w.fenceOf(from), w.recordOf(from), names.BaseOf("orders-db", to)
+	o := w.request.Observed[(&names.Names{Generation: from}).In(names.DCS)]
+	if o == nil {
+		return fence
+	}
+	config := compose.Text(o.Map(), "metadata", "annotations", names.AnnotationConfig)
+	own := r.ID == id && r.To == base
+	switch {
+	case !own && w.upgrades.decides && fence == "" && said != nil && said.Phase == apimembers.UpgradeChecking:
+		w.record(from, apimembers.FenceRecord{ID: id, To: base, State: apimembers.FenceOffered})
+	case !own, fence != id:
+	case r.State == apimembers.FenceWithdrawn:
+		return ""
+	case strings.Contains(config, "capstan_fence_withdraw"), r.Until != nil && !w.request.Now.Before(*r.Until):
+		r.State, r.Until, r.Why = apimembers.FenceWithdrawn, nil, base+" did not take over"
+		w.record(from, r)
+		return ""
+	case r.State == apimembers.FenceOffered && strings.Contains(config, "capstan_fence_to"):
+		until := w.request.Now.Add(3 * time.Minute)
+		r.State, r.Until = apimembers.FenceHeld, &until
+		w.record(from, r)
+	case w.upgrades.stuck, w.upgrades.stubborn:
+	case w.upgrades.failure != "":
+		r.State, r.Until, r.Why = apimembers.FenceWithdrawn, nil, w.upgrades.failure
+		w.record(from, r)
+	case r.State != apimembers.FenceCommitted:
+		r.State, r.Until = apimembers.FenceCommitted, nil
+		w.record(from, r)
+		return fence
+	}
+	if own && r.State != apimembers.FenceCommitted && w.upgrades.failure == "" {
+		return "" // it does not get further
+	}
+	return fence
 }

@@ -37,6 +37,9 @@ type history struct {
 	// version that is asked for, and words about an upgrade to it.
 	version, upgrade, asked string
 	retries                 int
+
+	// selects is the generation that the Service selected last.
+	selects int
 }
 
 // id of a wish: a new one, or one of before.
@@ -75,6 +78,9 @@ func (h *history) carryOut(p *compose.Plan, crash bool) {
 		if was != nil && was.Map()["status"] != nil {
 			o.Map()["status"] = was.Map()["status"]
 		}
+		if was != nil {
+			keepRecord(was, o)
+		}
 		next[name] = o
 	}
 	for name, o := range h.request.Observed {
@@ -94,10 +100,14 @@ func (h *history) holds(next map[string]compose.Object) {
 		if objects[names.ReadWrite] == nil {
 			return 0
 		}
-		return h.generationNamed(compose.Text(objects[names.ReadWrite].Map(), "spec", "selector", "capstan.dev/database"))
+		if base := compose.Text(objects[names.ReadWrite].Map(), "spec", "selector", "capstan.dev/database"); base != "" {
+			h.selects = h.generationNamed(base)
+		}
+		return h.selects // or whoever leads during an upgrade
 	}
 	h.fenced(next)
-	was, is := selected(h.request.Observed), selected(next)
+	was := selected(h.request.Observed)
+	is := selected(next)
 
 	// One that is recreated learns of its generation a pass later, and has no members before.
 	if was > 0 && is > 0 && was != is && len(h.replicas(was)) > 0 {
@@ -143,11 +153,17 @@ func (h *history) holds(next map[string]compose.Object) {
 func (h *history) fenced(next map[string]compose.Object) {
 	h.t.Helper()
 	step := h.remembers().Step
-	if step == nil || step.Kind != memory.StepUpgrade || !h.upgrades.begun[step.To] || h.fenceOf(step.From) == "" {
+	if step == nil || step.Kind != memory.StepUpgrade {
+		return
+	}
+	if id := h.fenceOf(step.To); id != "" {
+		h.failf("generation %d comes up with the fence %s: its members would wait for another one", step.To, id)
+	}
+	if !h.upgrades.begun[step.To] || h.fenceOf(step.From) == "" {
 		return
 	}
 	o := next[(&names.Names{Generation: step.From}).In(names.DCS)]
-	if o == nil || !strings.Contains(compose.Text(o.Map(), "metadata", "annotations", names.AnnotationConfig), `"capstan_fence"`) {
+	if o == nil || !strings.Contains(compose.Text(o.Map(), "metadata", "annotations", names.AnnotationConfig), `"capstan_fence":`) {
 		h.failf("the fence of generation %d is taken away while generation %d, which has its data, comes up", step.From, step.To)
 	}
 }
@@ -254,6 +270,9 @@ func (h *history) trouble() {
 	case 32, 33, 34, 35:
 		h.sayf("a spec that is refused")
 		h.edit(refusedSpec)
+	case 36:
+		h.upgrades.decides = !h.upgrades.decides
+		h.sayf("members of the next upgrade decide: %t", h.upgrades.decides)
 	case 30, 31:
 		h.upgrades.findings, h.upgrades.failure, h.upgrades.stubborn, h.upgrades.stuck = "", "", false, false
 		switch h.r.IntN(5) {

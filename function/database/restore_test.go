@@ -86,6 +86,13 @@ func (w *world) replicas(generation int) map[string]int64 {
 
 // selected generation: the one that a Service leads to.
 func (w *world) selected(service string) string {
+	if o := w.request.Observed[service]; o != nil && compose.Text(o.Map(), "spec", "selector", names.LabelInstance) != "" {
+		// The leader of either generation, while one is upgraded to the other.
+		if step := w.remembers().Step; step != nil {
+			return names.BaseOf("orders-db", step.From)
+		}
+		return ""
+	}
 	return compose.Text(w.request.Observed[service].Map(), "spec", "selector", observev1alpha1.LabelDatabase)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	apimembers "github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
@@ -411,4 +412,115 @@ func TestUpgradeAwaitsArchive(t *testing.T) {
 	}
 	w.backup.Archive = observev1alpha1.ArchiveOK
 	w.until(w.active(2))
+}
+
+// TestUpgradeDecided: what members record about the fence is what becomes of the upgrade.
+func TestUpgradeDecided(t *testing.T) {
+	fenced := func(w *world) {
+		w.edit(atVersion("18", ""))
+		w.until(func() bool { return w.recordOf(1).State == apimembers.FenceHeld })
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		stuck  bool
+		then   func(w *world)
+		want   string
+		says   string
+		active int
+	}{
+		"Committed": {
+			"The later version takes over.", false, func(*world) {}, "Upgraded", "clients were switched to generation 2", 2,
+		},
+		"Withdrawn": {
+			"Members ended the fence while Capstan did not run: the upgrade is over, and its cause is known.", true, func(w *world) {
+				w.request.Now = w.request.Now.Add(4 * time.Minute)
+				w.react()
+			}, "UpgradeFailed", "continues unchanged: orders-db.g2 did not take over; to try again, set spec.upgrade", 1,
+		},
+		"CancelledLate": {
+			"The later version serves, so that the spec is too late.", true, func(w *world) {
+				r := w.recordOf(1)
+				r.State, r.Until = apimembers.FenceCommitted, nil
+				w.record(1, r)
+				w.edit(atVersion("17", ""))
+				for range 3 {
+					w.pass()
+				}
+				if step := w.remembers().Step; step == nil || w.fenceOf(1) == "" {
+					t.Errorf("the fence is %q, the step %+v", w.fenceOf(1), step)
+				}
+				w.edit(atVersion("18", ""))
+				w.upgrades.stuck = false
+			}, "Upgraded", "clients were switched to generation 2", 2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := restorable(t)
+			w.upgrades.decides, w.upgrades.stuck = true, tc.stuck
+			if tc.stuck {
+				fenced(w)
+			} else {
+				w.edit(atVersion("18", ""))
+			}
+			tc.then(w)
+			if message := w.says("Upgraded", tc.want); !strings.Contains(message, tc.says) {
+				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.says, message)
+			}
+			w.until(func() bool { return w.serves(tc.active) })
+		})
+	}
+}
+
+// TestUpgradeAsksMembers: the fence of members that decide is not removed before they ended it, whatever the spec says and however late
+// it is. What was observed may be old, and the later version may serve since.
+func TestUpgradeAsksMembers(t *testing.T) {
+	for name, end := range map[string]func(w *world){
+		"Cancelled": func(w *world) { w.edit(atVersion("17", "")) },
+		"Late":      func(w *world) { w.request.Now = w.request.Now.Add(time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := restorable(t)
+			w.upgrades.decides, w.upgrades.stuck = true, true
+			w.edit(atVersion("18", ""))
+			w.until(func() bool { return w.recordOf(1).State == apimembers.FenceHeld })
+			held := w.recordOf(1)
+			end(w)
+			config := ""
+			for range 4 { // members do not answer
+				w.compose(w.plan())
+				config = compose.Text(w.request.Observed[names.DCS].Map(), "metadata", "annotations", names.AnnotationConfig)
+				w.record(1, held)
+			}
+			if !strings.Contains(config, `"pause":true`) || !strings.Contains(config, `"capstan_fence_withdraw":true`) || w.remembers().Step == nil {
+				t.Errorf("the step is %+v with the configuration %s", w.remembers().Step, config)
+			}
+			if _, _, message := condition(w.plan(), "Upgraded"); !strings.Contains(message, "being stopped, and generation 1 continues when one of its members has recorded that") {
+				t.Error(message)
+			}
+			w.until(func() bool { return w.remembers().Step == nil })
+			w.until(func() bool { return w.serves(1) })
+		})
+	}
+}
+
+// TestUpgradeService: during an upgrade the Service of the leader selects members of both generations, so that clients follow without
+// Crossplane.
+func TestUpgradeService(t *testing.T) {
+	w := restorable(t)
+	w.upgrades.stuck = true
+	w.edit(atVersion("18", ""))
+	w.until(func() bool { return len(w.replicas(2)) > 0 })
+	want := map[string]any{names.LabelName: "postgres", names.LabelInstance: "orders-db", observev1alpha1.LabelRole: "leader"}
+	if diff := cmp.Diff(want, compose.Map(w.request.Observed[names.ReadWrite].Map(), "spec", "selector")); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	for name, o := range w.request.Observed {
+		if !strings.HasPrefix(name, names.MemberPrefix) {
+			continue
+		}
+		labels := compose.Map(o.Map(), "spec", "template", "metadata", "labels")
+		if labels[names.LabelName] != want[names.LabelName] || labels[names.LabelInstance] != want[names.LabelInstance] {
+			t.Errorf("%s has the labels %v", name, labels)
+		}
+	}
 }

@@ -32,20 +32,26 @@ func backedUpDatabase(t *testing.T, ns string, modify ...func(*v1alpha1.Database
 		d.Spec.Consumers = []v1alpha1.Consumer{{Name: "app"}, {Name: "writer"}}
 		d.Spec.Backup = &v1alpha1.DatabaseBackup{OnDelete: v1alpha1.BackupsDeleted}
 	})...)
+	releaseGenerations(t, d)
+	createDatabase(t, d)
+	nextBackup(t, d, "")
+
+	return d
+}
+
+// releaseGenerations deletes the volumes of later generations when the test ends.
+func releaseGenerations(t *testing.T, d *v1alpha1.Database) {
+	t.Helper()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		for _, g := range []string{".g2", ".g3"} {
-			if err := release(ctx, &corev1.PersistentVolumeClaimList{}, client.InNamespace(ns),
+			if err := release(ctx, &corev1.PersistentVolumeClaimList{}, client.InNamespace(d.Namespace),
 				client.MatchingLabels{observev1alpha1.LabelDatabase: d.Name + g}); err != nil {
 				t.Errorf("cannot delete the volumes of a generation: %v", err)
 			}
 		}
 	})
-	createDatabase(t, d)
-	nextBackup(t, d, "")
-
-	return d
 }
 
 // TestDatabaseRestore restores the rows of an earlier moment in place, with the same name and password. No row of the

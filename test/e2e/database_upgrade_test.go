@@ -75,21 +75,7 @@ func preparesAndWaits(t *testing.T, d *v1alpha1.Database, app session) {
 // switches: clients use the later version, with every acknowledged commit.
 func switches(t *testing.T, d *v1alpha1.Database, app session, w writer) {
 	t.Helper()
-	var hash string
-	eventually(t, "a change waits for approval", func(ctx context.Context) error {
-		got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
-		if err != nil {
-			return err
-		}
-		if got.Status.Change == nil {
-			return errors.New("status.change is empty")
-		}
-		hash = got.Status.Change.Hash
-
-		return nil
-	})
-	begun := time.Now()
-	merge(t, d, fmt.Sprintf(`{"maintenance":{"approve":%q}}`, hash))
+	begun := approve(t, d)
 	within(t, upgrading, "clients are led to the later version", databaseCondition(d, v1alpha1.TypeUpgraded, corev1.ConditionTrue, v1alpha1.ReasonUpgraded, "generation 2 of version 17"))
 	eventually(t, "the rows are there", rows(t, app, 50))
 	if v := app.must(t, `show server_version_num`); !strings.HasPrefix(v, "17") {
@@ -111,6 +97,33 @@ func switches(t *testing.T, d *v1alpha1.Database, app session, w writer) {
 	if len(a.Lost) > 0 || a.Acknowledged == 0 {
 		t.Errorf("%d of %d acknowledged rows are lost: %v", len(a.Lost), a.Acknowledged, a.Lost)
 	}
+}
+
+// approve the change that waits for it, and return when.
+func approve(t *testing.T, d *v1alpha1.Database) time.Time {
+	t.Helper()
+	var hash string
+	eventually(t, "a change waits for approval", func(ctx context.Context) error {
+		got, err := get(ctx, &v1alpha1.Database{}, d.Namespace, d.Name)
+		if err != nil {
+			return err
+		}
+		c := got.Status.Change
+		if c == nil || c.State != v1alpha1.ChangeWaiting {
+			return fmt.Errorf("status.change is %+v", c)
+		}
+		// The status follows one pass later: it may still have the change before.
+		if c.Hash == got.Spec.Maintenance.Approve {
+			return errors.New("status.change has what was approved before")
+		}
+		hash = c.Hash
+
+		return nil
+	})
+	begun := time.Now()
+	merge(t, d, fmt.Sprintf(`{"maintenance":{"approve":%q}}`, hash))
+
+	return begun
 }
 
 // goesBack to the previous version, which has no commit since the upgrade.

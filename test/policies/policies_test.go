@@ -227,6 +227,25 @@ func TestPolicies(t *testing.T) {
 			}),
 			want: "a member of Database orders-db may change only objects with the label capstan.dev/database=orders-db",
 		},
+		"MemberOfLaterGenerationLabelsFormerLeader": {
+			reason: "The generation that takes over takes the label from a leader that is lost.",
+			do: p.changes(p.as(t, "system:serviceaccount:shop:orders-db.g2-members"), pod("orders-db-c-0", "orders-db"), func(o client.Object) {
+				o.SetLabels(with(o.GetLabels(), "capstan.dev/role", "none"))
+			}),
+		},
+		"MemberOfLaterGenerationDecidesFence": {
+			reason: "Both generations decide in one object.",
+			do: p.changes(p.as(t, "system:serviceaccount:shop:orders-db.g2-members"), configMap(scope+"-config", "orders-db"), func(o client.Object) {
+				o.SetAnnotations(map[string]string{"capstan.dev/fence": "{}"})
+			}),
+		},
+		"MemberOfLaterGenerationTakesLock": {
+			reason: "The lock of another generation is not its own.",
+			do: p.changes(p.as(t, "system:serviceaccount:shop:orders-db.g2-members"), configMap(scope+"-failover", "orders-db"), func(o client.Object) {
+				o.SetAnnotations(map[string]string{"leader": "orders-db-g2-a-0"})
+			}),
+			want: "a member may write only the ConfigMaps with Patroni's state",
+		},
 		"MemberLabelsPodsOfAnotherDatabase": {
 			reason: "Another Database's members are others.",
 			do: p.changes(member, pod("ledger-a-0", "ledger"), func(o client.Object) {
@@ -324,6 +343,7 @@ func newPlace(t *testing.T) *place {
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "provider-capstan", Namespace: "crossplane-system"}},
 	})
 	create(bound("orders-db-members", "capstan:postgres-member", "ClusterRole"),
+		bound("orders-db.g2-members", "capstan:postgres-member", "ClusterRole"),
 		&rbacv1.Role{
 			ObjectMeta: metav1.ObjectMeta{Name: "labeller", Namespace: namespace},
 			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "patch", "update"}}},

@@ -66,7 +66,7 @@ func decide(c *facts.Cluster) *Decision {
 	target := podinputs.Revision(c)
 	sit := order.Of(c, target)
 	m := switchover.Requested(c, sit)
-	sit.Applied, sit.Hibernated, sit.Moving, sit.Fenced, sit.Handing = podinputs.CoordinationApplied(c), c.Spec.Hibernated, switchover.Moving(c, m), c.Fenced(), c.Fence() != ""
+	sit.Applied, sit.Hibernated, sit.Moving, sit.Fenced, sit.Handing = podinputs.CoordinationApplied(c), c.Spec.Hibernated, switchover.Moving(c, m), c.Fenced(), c.Fence().ID != ""
 	sit.Unarchived = unarchived(c)
 	id := changeHash(c, target, sit, m)
 	sit.Gate, sit.Freeze = maintenance.GateOf(c.Spec.Maintenance, id, c.Now), maintenance.Frozen(c.Spec.Maintenance, c.Now)

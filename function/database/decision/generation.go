@@ -115,7 +115,7 @@ func switchClients(s *facts.Cluster, m memory.Memory) memory.Memory {
 func Remembered(s *facts.Cluster, all []memory.Done, d memory.Done) []memory.Done {
 	named := func(o memory.Done) bool {
 		if o.Kind == memory.StepUpgrade {
-			return o.ID == s.UndoID() || o.ID == UpgradeID(s)
+			return o.ID == s.UndoID() || o.ID == s.UpgradeID()
 		}
 		return o.ID == RestoreID(s)
 	}

@@ -55,7 +55,7 @@ func Reference(s *facts.Cluster, step *memory.Step) bool {
 	r := s.Spec.Restore
 	switch {
 	case step.IsUpgrade():
-		return isUpgradeRequested(s, step)
+		return s.IsUpgradeRequested(step)
 	case r == nil:
 		return false
 	case step.Kind == memory.StepUndo:

@@ -30,36 +30,14 @@ type Upgrading struct {
 	back     int
 }
 
-// UpgradeID names the upgrade that the spec asks for.
-func UpgradeID(s *facts.Cluster) string {
-	id := fmt.Sprintf("upgrade-%s-%s", s.Data, s.Spec.Version)
-	if u := s.Spec.Upgrade; u != nil && u.Retry != "" {
-		id += "-" + u.Retry
-	}
-	return id
-}
-
-// IsVersionLater reports whether the spec asks for a later version than the data has.
-func IsVersionLater(s *facts.Cluster) bool {
-	return s.Engine.CompareVersions(s.Spec.Version, s.Data) > 0 && s.UndoID() == ""
-}
-
-// isUpgradeRequested reports whether the spec still requests a step of an upgrade.
-func isUpgradeRequested(s *facts.Cluster, step *memory.Step) bool {
-	if step.Kind == memory.StepUndoUpgrade {
-		return s.UndoID() == step.ID
-	}
-	return IsVersionLater(s) && UpgradeID(s) == step.ID
-}
-
 // upgradeRequest of the spec, unless it was carried out or is under way.
 func (s *Decision) upgradeRequest() *Upgrading {
 	u := &Upgrading{ID: s.UndoID(), undo: s.UndoID() != "", From: s.Data, To: s.Spec.Version}
-	if step := s.Memory.Step; step != nil && step.IsUpgrade() || !u.undo && !IsVersionLater(s.Cluster) {
+	if step := s.Memory.Step; step != nil && step.IsUpgrade() || !u.undo && !s.IsVersionLater() {
 		return nil
 	}
 	if !u.undo {
-		u.ID = UpgradeID(s.Cluster)
+		u.ID = s.UpgradeID()
 	}
 	done, ended := s.Memory.Upgraded(u.ID)
 	if ended && (!u.undo || done.State != v1alpha1.RestoreDone) {
@@ -120,8 +98,8 @@ func upgradeGate(s *facts.Cluster, u *Upgrading, done memory.Done, ended bool) m
 }
 
 // advanceUpgrade that is under way. Clients are switched once the new generation has a leader, which it gets only after the former
-// leader has stopped for the fence. Until that is recorded, the generation before can continue at any time, because no client has
-// used the new one.
+// leader has stopped for the fence. Until that is decided, the generation before can continue at any time, because no client has used the
+// new one. Members decide it: while they have not, the fence is only asked to end.
 func (s *Pass) advanceUpgrade(m memory.Memory) (memory.Memory, bool) {
 	step, to, r := m.Step, s.Siblings[m.Step.To], s.UpgradeReport()
 	fails := func(why string) (memory.Memory, bool) {
@@ -131,16 +109,21 @@ func (s *Pass) advanceUpgrade(m memory.Memory) (memory.Memory, bool) {
 		m.Step = nil
 		return m, true
 	}
-	fencing := step.Phase == v1alpha1.RestoreFencing
+	fencing, record := step.Phase == v1alpha1.RestoreFencing, s.FenceRecord()
+	open := fencing && step.Decided && record.State != apimembers.FenceWithdrawn
 	switch {
-	case fencing && to.Leads() && to.Seen.SystemIdentifier != "" && s.Coordinated().Fence == step.ID:
+	case fencing && to.Leads() && to.Seen.SystemIdentifier != "" && s.Coordinated().Fence.ID == step.ID:
 		step.Led = cmp.Or(s.Seen.Leader, step.Led)
 		return switchClients(s.Cluster, m), true
+	case open:
+		return m, false
 	case !Reference(s.Cluster, step):
 		m.Step = nil
 		return m, true
-	case r.ID == step.ID && r.Phase == apimembers.UpgradeFailed:
+	case r.Phase == apimembers.UpgradeFailed:
 		return fails(r.Message)
+	case record.State == apimembers.FenceWithdrawn:
+		return fails(record.Why)
 	case fencing && !s.Now.Before(step.FencedUntil()):
 		return fails(fmt.Sprintf("no member of generation %d became the leader in time: the log of member %s has the cause", step.To, to.Member(names.Letters[0])))
 	case fencing:
@@ -150,6 +133,7 @@ func (s *Pass) advanceUpgrade(m memory.Memory) (memory.Memory, bool) {
 		return m, false
 	}
 	step.Phase, step.Since, step.Gap, step.Led = v1alpha1.RestoreFencing, s.Moment(), r.GapSeconds, s.Seen.Leader
+	step.Decided = record.State == apimembers.FenceOffered
 	return m, true
 }
 

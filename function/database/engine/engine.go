@@ -226,10 +226,10 @@ type Server struct {
 	// Restored reports that the data begins with a backup.
 	Restored bool
 
-	// Followed reports that a generation of a later version copies this one and replays its writes. Fence, when not empty, stops the leader
-	// for good in favour of the generation of that identifier: no other member is promoted.
+	// Followed reports that a generation of a later version copies this one and replays its writes. A Fence with an identifier stops the
+	// leader in favour of that generation: no other member is promoted.
 	Followed bool
-	Fence    string
+	Fence    Fence
 
 	// Paused reports that failover was switched off by hand.
 	Paused bool
@@ -249,8 +249,22 @@ type Coordinated struct {
 	Paused bool
 
 	// Fence, Followed and Strict mean what they mean in Server.
-	Fence            string
+	Fence            Fence
 	Followed, Strict bool
+}
+
+// A Fence of a generation that another one is about to take over from.
+type Fence struct {
+	// ID of the upgrade; "" for no fence.
+	ID string
+
+	// To is the name of the other generation when members decide the outcome themselves, and Seconds how long they wait for it then.
+	// Without it the fence stays until it is removed here.
+	To      string
+	Seconds int64
+
+	// Withdraw asks the members to end the fence, unless the other generation was quicker.
+	Withdraw bool
 }
 
 // Reload is a change of the Coordination.

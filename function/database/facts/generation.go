@@ -102,18 +102,6 @@ func (s *Cluster) UpgradeReport() observev1alpha1.UpgradeReport {
 	return *seen.Upgrade
 }
 
-// Fence of the members for an upgrade, while this generation has to stop, or "". While it is not known what is under way, the
-// fence stays: without it, this generation would take writes that the next one does not have.
-func (s *Cluster) Fence() string {
-	if !s.Known {
-		return s.Coordinated().Fence
-	}
-	if step := s.Memory.Step; s.Followed() && step.Phase == v1alpha1.RestoreFencing {
-		return step.ID
-	}
-	return ""
-}
-
 // Followed reports whether a generation of a later version follows this one.
 func (s *Cluster) Followed() bool {
 	if !s.Known {

@@ -68,9 +68,11 @@ type Step struct {
 	Phase v1alpha1.RestorePhase `json:"phase"`
 	Since time.Time             `json:"since"`
 
-	// When an upgrade began to fence the active generation: for how many seconds writes were expected to wait, and its leader.
-	Gap int64  `json:"gap,omitempty"`
-	Led string `json:"led,omitempty"`
+	// When an upgrade began to fence the active generation: for how many seconds writes were expected to wait, its leader, and whether
+	// members decide the outcome, as their images allow.
+	Gap     int64  `json:"gap,omitempty"`
+	Led     string `json:"led,omitempty"`
+	Decided bool   `json:"decided,omitempty"`
 }
 
 // IsUpgrade reports whether the step is about an upgrade.
@@ -241,6 +243,12 @@ const fenceLimit = 5 * time.Minute
 func (s Step) FencedUntil() time.Time {
 	return s.Since.Add(fenceLimit + 5*time.Duration(s.Gap)*time.Second)
 }
+
+// heldLimit is how long members hold a fence at least. It is shorter than the time after which Capstan requests its end, because they may have to end it alone.
+const heldLimit = 3 * time.Minute
+
+// HeldFor is how many seconds members wait for the other generation before they end the fence of an upgrade.
+func (s Step) HeldFor() int64 { return int64(heldLimit/time.Second) + 3*s.Gap }
 
 // UpgradeFailed is the outcome of an upgrade that did not work.
 const UpgradeFailed v1alpha1.RestorePhase = "Failed"

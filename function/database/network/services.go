@@ -3,8 +3,6 @@
 package network
 
 import (
-	"maps"
-
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -34,14 +32,27 @@ func Services(d *compose.Draft, s *facts.Cluster) {
 		pods.Spec.Selector = map[string]string{names.LabelName: s.Traits.App, names.LabelInstance: s.Name}
 	}
 	d.Require(names.Pods, pods)
-	leader := map[string]string{observev1alpha1.LabelRole: observev1alpha1.RoleLabelLeader}
-	d.Require(names.ReadWrite, service(&s.Names, names.SuffixRW, leader, applycorev1.ServiceSpec().WithPublishNotReadyAddresses(true)))
-	d.Require(names.ReadOnly, service(&s.Names, names.SuffixRO, map[string]string{observev1alpha1.LabelRole: observev1alpha1.RoleLabelReplica}, applycorev1.ServiceSpec()))
+	d.Require(names.ReadWrite, service(&s.Names, names.SuffixRW, leader(s), applycorev1.ServiceSpec().WithPublishNotReadyAddresses(true)))
+	replicas := s.Selector()
+	replicas[observev1alpha1.LabelRole] = observev1alpha1.RoleLabelReplica
+	d.Require(names.ReadOnly, service(&s.Names, names.SuffixRO, replicas, applycorev1.ServiceSpec()))
 }
 
-func service(s *names.Names, suffix string, role map[string]string, spec *applycorev1.ServiceSpecApplyConfiguration) *applycorev1.ServiceApplyConfiguration {
+// leader selects the pod of the leader. During an upgrade that may be one of either generation: members see to it that there is only one,
+// and clients have to reach it while Crossplane is down.
+func leader(s *facts.Cluster) map[string]string {
 	selector := s.Selector()
-	maps.Copy(selector, role)
+	if s.Followed() {
+		selector = map[string]string{names.LabelName: s.Traits.App, names.LabelInstance: s.Name}
+	}
+	selector[observev1alpha1.LabelRole] = observev1alpha1.RoleLabelLeader
+	return selector
+}
+
+func service(s *names.Names, suffix string, selector map[string]string, spec *applycorev1.ServiceSpecApplyConfiguration) *applycorev1.ServiceApplyConfiguration {
+	if selector == nil {
+		selector = s.Selector()
+	}
 	return applycorev1.Service(s.Called(suffix), s.Namespace).
 		WithLabels(s.Labels()).
 		WithSpec(spec.
@@ -84,8 +95,7 @@ func External(d *compose.Draft, s *facts.Cluster) {
 		spec.WithSelector(s.PoolerSelector())
 	} else {
 		// As of the Service of the leader.
-		spec.WithSelector(s.Selector()).
-			WithSelector(map[string]string{observev1alpha1.LabelRole: observev1alpha1.RoleLabelLeader}).
+		spec.WithSelector(leader(s)).
 			WithPublishNotReadyAddresses(true)
 	}
 	for _, r := range s.Spec.Expose.SourceRanges {

@@ -94,7 +94,7 @@ func Server(s *facts.Cluster, holds bool) engine.Server {
 	f.Followed, f.Fence, f.Pooled = s.Followed(), s.Fence(), s.Pooled()
 	// The pause of a fence is not by hand.
 	c := s.Coordinated()
-	f.Paused = c.Paused && c.Fence == ""
+	f.Paused = c.Paused && c.Fence.ID == ""
 	return f
 }
 

@@ -101,7 +101,7 @@ func fencedAvailability(s *facts.Cluster) xpv2.Condition {
 		return no(v1alpha1.ReasonRestoreFencing, "clients are being switched to another generation: see the conditions Restored and Upgraded")
 	case cannotFence(s) != nil:
 		return yes(v1alpha1.ReasonLeading, "a leader takes writes, although it should stop for an upgrade: see the condition Upgraded")
-	case s.Fence() != "":
+	case s.Fence().ID != "":
 		return no(v1alpha1.ReasonUpgradeSwitching, "writes wait until the data is upgraded and clients are switched to it: see the condition Upgraded")
 	default:
 		return xpv2.Condition{}
@@ -141,7 +141,7 @@ func highlyAvailable(s *decision.Pass) xpv2.Condition {
 			"there is one member: writes fail while it or its node is down; raise spec.replicas to 2 or more")
 	case !s.Leads():
 		return no(v1alpha1.ReasonNoLeader, "there is no leader: see the condition Available")
-	case s.Fence() != "":
+	case s.Fence().ID != "":
 		return no(v1alpha1.ReasonUpgradeSwitching, "no standby can become the leader while the data is upgraded: see the condition Upgraded")
 	case s.Seen.Paused:
 		return no(v1alpha1.ReasonPaused, "failover is paused by hand: "+s.Traits.Resume)

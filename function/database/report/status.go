@@ -96,7 +96,7 @@ func phase(s *decision.Decision) v1alpha1.DatabasePhase {
 			return v1alpha1.DatabaseCreating
 		}
 		return v1alpha1.DatabasePhase(before)
-	case s.Fence() != "":
+	case s.Fence().ID != "":
 		return v1alpha1.DatabaseUpdating
 	case !s.Leads() && (s.Seen.Phase != observev1alpha1.TopologyNoLeader && !ever):
 		return v1alpha1.DatabaseCreating
@@ -151,7 +151,7 @@ func ttl(s *decision.Pass, d *compose.Draft, ready bool) time.Duration {
 	if s.Upgrading != nil {
 		add(s.Upgrading.Until, true)
 	}
-	if s.Known && s.Fence() != "" {
+	if s.Known && s.Fence().ID != "" {
 		add(s.Memory.Step.FencedUntil(), true)
 	}
 	if s.Move != nil {

@@ -66,9 +66,9 @@ func upgradeProgress(s *decision.Pass) *upgradeState {
 		}
 		return st
 	}
-	for _, id := range []string{s.UndoID(), decision.UpgradeID(s.Cluster)} {
+	for _, id := range []string{s.UndoID(), s.UpgradeID()} {
 		done, ended := s.Memory.Upgraded(id)
-		if ended && done.State != v1alpha1.RestoreDone && (id == s.UndoID() || decision.IsVersionLater(s.Cluster)) {
+		if ended && done.State != v1alpha1.RestoreDone && (id == s.UndoID() || s.IsVersionLater()) {
 			return outcomeOfUpgrade(s.Cluster, done)
 		}
 	}
@@ -118,7 +118,16 @@ func switching(s *decision.Pass, step *memory.Step, r observev1alpha1.UpgradeRep
 	if m := blockedUpgrade(s.Siblings[step.To]); m != nil {
 		message += ": " + about(*m)
 	}
-	return v1alpha1.ReasonUpgradeSwitching, message + fmt.Sprintf("; if this does not end by %s, the former version continues", step.FencedUntil().UTC().Format(time.RFC3339))
+	until := step.FencedUntil()
+	switch record := s.FenceRecord(); {
+	case record.State == apimembers.FenceCommitted:
+		return v1alpha1.ReasonUpgradeSwitching, message + fmt.Sprintf("; its members recorded that generation %d takes over, so generation %d does not continue by itself", step.To, step.From)
+	case s.Fence().Withdraw:
+		return v1alpha1.ReasonUpgradeSwitching, message + fmt.Sprintf("; the upgrade is being stopped, and generation %d continues when one of its members has recorded that", step.From)
+	case record.Until != nil:
+		until = *record.Until
+	}
+	return v1alpha1.ReasonUpgradeSwitching, message + fmt.Sprintf("; if this does not end by %s, the former version continues", until.UTC().Format(time.RFC3339))
 }
 
 // preparing is what is reported while the active generation serves.
@@ -153,7 +162,7 @@ func preparing(s *decision.Pass, step *memory.Step, r observev1alpha1.UpgradeRep
 // cannotFence is the leader that should stop for a fence but continues to serve, if it does.
 func cannotFence(s *facts.Cluster) *observev1alpha1.TopologyMember {
 	i := slices.IndexFunc(s.Seen.Members, func(m observev1alpha1.TopologyMember) bool { return m.Reason == string(v1alpha1.ReasonCannotFence) })
-	if i < 0 || s.Fence() == "" {
+	if i < 0 || s.Fence().ID == "" {
 		return nil
 	}
 	return &s.Seen.Members[i]

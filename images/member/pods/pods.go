@@ -93,6 +93,8 @@ type Pod struct {
 	Fenced *members.FenceReport
 	// Upgrade is how far it says that an upgrade is, when it does one.
 	Upgrade *members.UpgradeReport
+	// Decides reports whether it takes part in the decision about a fence.
+	Decides bool
 }
 
 // List the pods of the Database.
@@ -110,6 +112,7 @@ func (c *Client) List(ctx context.Context) ([]Pod, error) {
 		one := Pod{
 			Name: p.Name, Member: member, IP: p.Status.PodIP, Role: p.Labels[members.LabelRole],
 			Stopping: p.DeletionTimestamp != nil, Started: p.Status.Phase == corev1.PodRunning,
+			Decides: p.Annotations[members.AnnotationDecides] == "true",
 		}
 		err := errors.Join(decode(p, members.AnnotationFenced, &one.Fenced), decode(p, members.AnnotationUpgrade, &one.Upgrade),
 			decode(p, AnnotationVolume, &one.Volume))
@@ -180,6 +183,17 @@ func (c *Client) Own(list []Pod) Pod {
 		}
 	}
 	return Pod{}
+}
+
+// Copying is another member that is copied from the leader now, "" when there is none. One at a time is: until it is done there is one copy
+// of the data less.
+func Copying(list []Pod, own string) string {
+	for _, p := range list {
+		if p.Name != own && p.Copied && p.Started && !p.Stopping {
+			return p.Member
+		}
+	}
+	return ""
 }
 
 // get the member's own pod.

@@ -108,6 +108,15 @@ func (c *Client) labelHolder(ctx context.Context, holds Holds) error {
 	return nil // an API server that does not answer at this moment takes no lock away
 }
 
+// Unlead takes the label of the leader from all pods of the Database.
+func (c *Client) Unlead(ctx context.Context) error {
+	leaders, err := c.list(ctx, labels.Set{members.LabelDatabase: c.database, members.LabelRole: members.RoleLeader})
+	if err != nil {
+		return err
+	}
+	return c.unlabel(ctx, leaders)
+}
+
 // HandedOver reports whether a status, as Patroni writes it on its pod, says that the member stopped being the leader and that
 // PostgreSQL does not run.
 func HandedOver(status string) bool {

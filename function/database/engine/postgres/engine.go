@@ -246,15 +246,21 @@ func (postgreSQL) Coordination(s engine.Server) string { return must(server(s).D
 // Coordinated reads a dynamic configuration. People may write anything into it with patronictl.
 func (postgreSQL) Coordinated(text string) engine.Coordinated {
 	var c struct {
-		Pause  any                       `json:"pause"`
-		Fence  string                    `json:"capstan_fence"`
-		Slots  map[string]map[string]any `json:"slots"`
-		Strict bool                      `json:"synchronous_mode_strict"`
+		Pause    any                       `json:"pause"`
+		Fence    string                    `json:"capstan_fence"`
+		To       string                    `json:"capstan_fence_to"`
+		Seconds  int64                     `json:"capstan_fence_seconds"`
+		Withdraw bool                      `json:"capstan_fence_withdraw"`
+		Slots    map[string]map[string]any `json:"slots"`
+		Strict   bool                      `json:"synchronous_mode_strict"`
 	}
 	if json.Unmarshal([]byte(text), &c) != nil {
 		return engine.Coordinated{}
 	}
-	return engine.Coordinated{Paused: c.Pause == true, Fence: c.Fence, Followed: len(c.Slots[members.FollowerSlot]) > 0, Strict: c.Strict}
+	return engine.Coordinated{
+		Paused: c.Pause == true, Fence: engine.Fence{ID: c.Fence, To: c.To, Seconds: c.Seconds, Withdraw: c.Withdraw},
+		Followed: len(c.Slots[members.FollowerSlot]) > 0, Strict: c.Strict,
+	}
 }
 
 func (postgreSQL) PoolerFiles(p engine.Pooler) map[string]string {

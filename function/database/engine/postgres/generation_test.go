@@ -29,10 +29,24 @@ func TestFenceAndFollower(t *testing.T) {
 		},
 		"Fenced": {
 			reason: "A fence comes with a pause, or another member would be promoted when the leader stops; the slot stays for the rest.",
-			server: Server{Server: engine.Server{Followed: true, Fence: "u1"}},
+			server: Server{Server: engine.Server{Followed: true, Fence: engine.Fence{ID: "u1"}}},
 			want: map[string]any{
 				"slots": map[string]any{"capstan_upgrade": map[string]any{"type": "physical"}},
 				"pause": true, "capstan_fence": "u1",
+			},
+		},
+		"Decided": {
+			reason: "Members that decide are told for whom, and how long they wait.",
+			server: Server{Server: engine.Server{Fence: engine.Fence{ID: "u1", To: "orders.g2", Seconds: 200}}},
+			want: map[string]any{
+				"pause": true, "capstan_fence": "u1", "capstan_fence_to": "orders.g2", "capstan_fence_seconds": 200.0,
+			},
+		},
+		"GivenUp": {
+			reason: "The pause stays until the members have ended the fence.",
+			server: Server{Server: engine.Server{Fence: engine.Fence{ID: "u1", To: "orders.g2", Seconds: 200, Withdraw: true}}},
+			want: map[string]any{
+				"pause": true, "capstan_fence": "u1", "capstan_fence_to": "orders.g2", "capstan_fence_seconds": 200.0, "capstan_fence_withdraw": true,
 			},
 		},
 	}
@@ -49,13 +63,16 @@ func TestFenceAndFollower(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := map[string]any{}
-			for _, key := range []string{"slots", "pause", "capstan_fence"} {
+			for _, key := range []string{"slots", "pause", "capstan_fence", "capstan_fence_to", "capstan_fence_seconds", "capstan_fence_withdraw"} {
 				if v, ok := all[key]; ok {
 					got[key] = v
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("\n%s\nDynamic(): -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.server.Fence, postgreSQL{}.Coordinated(text).Fence); diff != "" {
+				t.Errorf("\n%s\nCoordinated(): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

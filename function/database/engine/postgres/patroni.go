@@ -24,6 +24,14 @@ const (
 	labelPatroniRole = "capstan.dev/patroni-role"
 )
 
+// Keys of a fence in the dynamic configuration.
+const (
+	keyFence         = "capstan_fence"
+	keyFenceTo       = "capstan_fence_to"
+	keyFenceSeconds  = "capstan_fence_seconds"
+	keyFenceWithdraw = "capstan_fence_withdraw"
+)
+
 // dynamic configuration, which Patroni keeps in the annotation config of the ConfigMap <scope>-config. Every member applies it.
 func (s Server) dynamic() map[string]any {
 	postgresql := map[string]any{
@@ -63,10 +71,16 @@ func (s Server) dynamic() map[string]any {
 	if s.Paused {
 		c["pause"] = true
 	}
-	if s.Fence != "" {
+	if f := s.Fence; f.ID != "" {
 		// Both are one annotation: a member that reads the fence reads the pause, too.
 		c["pause"] = true
-		c["capstan_fence"] = s.Fence
+		c[keyFence] = f.ID
+		if f.To != "" {
+			c[keyFenceTo], c[keyFenceSeconds] = f.To, f.Seconds
+		}
+		if f.Withdraw {
+			c[keyFenceWithdraw] = true
+		}
 	}
 	if s.Synchronous && s.Members > 1 {
 		c["synchronous_mode"] = "quorum"

@@ -81,7 +81,7 @@ func (e postgreSQL) Reloaded(r engine.Reload) []v1alpha1.ChangeEffect {
 		case "synchronous_mode", "synchronous_node_count", "synchronous_mode_strict":
 			add("spec.availability.durability", v1alpha1.ChangedBySpec)
 		case "ignore_slots": // It comes with wal_level.
-		case "postgresql", "slots", "pause", "capstan_fence": // An upgrade reports itself.
+		case "postgresql", "slots", "pause", keyFence, keyFenceTo, keyFenceSeconds, keyFenceWithdraw: // An upgrade reports itself.
 		default:
 			add(fieldCapstan, v1alpha1.ChangedByCapstan)
 		}

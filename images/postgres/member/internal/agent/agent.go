@@ -109,6 +109,7 @@ func (c *Command) loops(k kube.Client, log *slog.Logger) (*Supervisor, []func(co
 		patroni: api, supervisor: supervisor, probes: probes, log: log, storage: &volume.Responder{Dir: pgmember.FolderVolume},
 	}
 	leash := &Leash{pod: c.Pod, works: watchdog.Works, lock: lock.Observed, lifetime: store.Lifetime, log: log}
+	fencer := &Fencer{names: c.Names, pods: own, dcs: store, kube: k, supervisor: supervisor, leads: leads, reporter: reporter, wake: fence, log: log}
 	return supervisor, []func(context.Context) error{
 		func(ctx context.Context) error { return health.Serve(ctx, c.Health, probes, api.Ready) },
 		(&Reaper{patroni: api, leads: leads, log: log}).Run,
@@ -122,7 +123,8 @@ func (c *Command) loops(k kube.Client, log *slog.Logger) (*Supervisor, []func(co
 		loop.Every(nil, watchdog.once),
 		loop.Every(nil, leash.once),
 		(&backups.Keeper{IP: c.IP, Leads: leads, Reporter: reporter, BackupEnded: backupEnded, ArchiveNoted: archiveNoted, Log: log}).Run,
-		(&Fencer{names: c.Names, pods: own, dcs: store, kube: k, supervisor: supervisor, leads: leads, reporter: reporter, wake: fence, log: log}).Run,
+		fencer.Run,
+		loop.Every(nil, fencer.announce),
 		loop.Every(nil, (&upgrader.Settler{Names: c.Names, Pods: own, Leads: leads, Log: log}).Once),
 		loop.Every(nil, (&standby.Keeper{Pod: c.Pod, Pods: own, Patroni: api, Holder: lock.Holder, Reporter: reporter, Log: log}).Once),
 		loop.Every(nil, (&reinitialize.Keeper{Member: c.Name, Pod: c.Pod, Pods: own, Patroni: api, Holder: lock.Holder, Reporter: reporter, Log: log}).Once),

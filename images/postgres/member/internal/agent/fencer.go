@@ -28,6 +28,10 @@ const (
 	// fenceLag is how far the copy may be behind a leader that is about to stop, in bytes. It receives the rest while the leader
 	// stops.
 	fenceLag = 16 << 20
+	// announceEvery is how often the pod's annotation is written, which a person may remove, and announceAgain the pause after a try
+	// that failed.
+	announceEvery = time.Hour
+	announceAgain = 10 * time.Second
 )
 
 // A Fencer stops Patroni when there is a fence and this member is the leader. The gate stops PostgreSQL, also after a restart.
@@ -35,7 +39,7 @@ const (
 // A fence stops the leader of a generation for good, so that another generation continues from exactly there. It is a key of
 // Patroni's configuration, beside the key that pauses Patroni: a member that has read one has read the other. In a pause no
 // member is promoted, and PostgreSQL continues without Patroni. Standbys continue to serve reads. Without the fence the leader
-// starts again, and nothing was changed.
+// starts again, and nothing was changed. Package fence has how long it lasts, and who ends it.
 type Fencer struct {
 	names      layout.Names
 	pods       *pods.Client
@@ -57,17 +61,22 @@ func (f *Fencer) Run(ctx context.Context) error {
 		case <-f.wake:
 		}
 		child := f.supervisor.Child()
-		if child == nil || !f.leads() {
+		if child == nil { // the gate looks after the fence
 			f.reporter.Clear(members.ReasonCannotFence)
 			continue
 		}
-		id, err := f.dcs.Fence(ctx)
-		if err == nil && id == "" {
+		// A standby does this as well: the leader may be lost.
+		o, err := f.dcs.SettleFence(ctx, time.Now())
+		id := o.InForce()
+		if !f.leads() || err == nil && id == "" {
 			f.reporter.Clear(members.ReasonCannotFence)
 			continue
 		}
 		if err == nil {
 			err = f.prepare(ctx)
+		}
+		if left, limited := o.Left(time.Now()); err == nil && limited && left < o.Limit/2 {
+			err = errors.New("too little of the time is left in which the other generation has to take over")
 		}
 		if err != nil {
 			f.log.Warn("cannot stop for the fence", "fence", id, "error", err)
@@ -81,6 +90,16 @@ func (f *Fencer) Run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// announce that this member takes part in the decision about a fence: a generation that would take over asks for it only when all pods
+// have said so. It returns the pause before the next time.
+func (f *Fencer) announce(ctx context.Context) time.Duration {
+	if err := f.pods.Annotate(ctx, members.AnnotationDecides, true); err != nil {
+		f.log.Warn("cannot announce that this member decides about fences", "error", err)
+		return announceAgain
+	}
+	return announceEvery
 }
 
 // prepare a stop after which nothing that was acknowledged is lost: as much as possible of what a stop takes is done before. The

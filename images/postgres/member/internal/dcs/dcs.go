@@ -31,33 +31,32 @@ type Client struct {
 // New Client of a scope.
 func New(k kube.Client, namespace, scope string) *Client { return &Client{k, namespace, scope} }
 
-// Fence returns the identifier of the fence in Patroni's configuration; "" when there is none.
-func (c *Client) Fence(ctx context.Context) (string, error) {
-	config, err := c.config(ctx)
-	if err != nil {
-		return "", fmt.Errorf("cannot find out whether the members of %s are fenced: %w", c.scope, err)
-	}
-	if !config.Pause {
-		return "", nil // without a pause another member would be promoted
-	}
-	return config.Fence, nil
-}
-
 // config is what members need of Patroni's configuration.
 type config struct {
-	Fence string `json:"capstan_fence"`
-	Pause bool   `json:"pause"`
-	TTL   int    `json:"ttl"`
+	Fence    string `json:"capstan_fence"`
+	To       string `json:"capstan_fence_to"`
+	Seconds  int64  `json:"capstan_fence_seconds"`
+	Withdraw bool   `json:"capstan_fence_withdraw"`
+	Pause    bool   `json:"pause"`
+	TTL      int    `json:"ttl"`
 }
 
 // config of the scope. It is zero when there is none yet.
 func (c *Client) config(ctx context.Context) (config, error) {
 	annotations, err := c.annotations(ctx, "config")
-	if err != nil || annotations["config"] == "" {
+	if err != nil {
 		return config{}, err
 	}
+	return parse(annotations[annotationConfig])
+}
+
+// parse a configuration of Patroni. The configuration of an empty text is zero.
+func parse(text string) (config, error) {
+	if text == "" {
+		return config{}, nil
+	}
 	var out config
-	if err := json.Unmarshal([]byte(annotations["config"]), &out); err != nil {
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
 		return config{}, fmt.Errorf("cannot understand the configuration of Patroni: %w", err)
 	}
 	return out, nil
@@ -84,12 +83,21 @@ func (c *Client) Holder(ctx context.Context) (string, error) {
 
 // annotations of an object of the scope. There are none when it does not exist.
 func (c *Client) annotations(ctx context.Context, object string) (map[string]string, error) {
-	var cm corev1.ConfigMap
-	err := c.kube.REST.Get().Namespace(c.namespace).Resource("configmaps").Name(c.scope + "-" + object).Do(ctx).Into(&cm)
-	if kerrors.IsNotFound(err) {
-		return map[string]string{}, nil
+	cm, err := c.object(ctx, object)
+	if err != nil || cm.Annotations == nil {
+		return map[string]string{}, err
 	}
-	return cm.Annotations, err
+	return cm.Annotations, nil
+}
+
+// object of the scope. It is empty when it does not exist.
+func (c *Client) object(ctx context.Context, name string) (*corev1.ConfigMap, error) {
+	cm := &corev1.ConfigMap{}
+	err := c.kube.REST.Get().Namespace(c.namespace).Resource("configmaps").Name(c.scope + "-" + name).Do(ctx).Into(cm)
+	if kerrors.IsNotFound(err) {
+		return &corev1.ConfigMap{}, nil
+	}
+	return cm, err
 }
 
 // A Lock is the leader's lock as it was observed.

@@ -4,6 +4,7 @@ package gate
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/utils/ptr"
 
@@ -19,13 +20,14 @@ import (
 // must not run.
 func (g *Gate) checkFence(ctx context.Context) error {
 	_, running := postmaster.Find(pgmember.FolderData)
-	id, err := g.DCS.Fence(ctx)
+	o, err := g.DCS.SettleFence(ctx, time.Now())
 	if err != nil {
 		if running {
 			return nil // Patroni has to watch over PostgreSQL also while the API server is down
 		}
 		return err
 	}
+	id := o.InForce()
 	if id == "" {
 		return g.reportFence(ctx, nil)
 	}
@@ -43,6 +45,9 @@ func (g *Gate) checkFence(ctx context.Context) error {
 		return err
 	}
 	wait := &volume.Wait{Reason: members.ReasonFenced, Message: "another generation continues with the data of this one, or is about to: this member stays stopped"}
+	if o.Record.Until != nil {
+		wait.Message += ", until " + o.Record.Until.UTC().Format(time.RFC3339) + " unless the other one takes over by then"
+	}
 	if own.Empty || !own.Led {
 		return wait
 	}

@@ -144,11 +144,7 @@ func (k *Keeper) situation(ctx context.Context) (situation, error) {
 	if err != nil {
 		return situation{}, err
 	}
-	for _, p := range list {
-		if p.Name != k.Pod && p.Copied && !p.Stopping {
-			now.other = p.Member
-		}
-	}
+	now.other = pods.Copying(list, k.Pod)
 	return now, nil
 }
 

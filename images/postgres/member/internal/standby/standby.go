@@ -207,11 +207,11 @@ func (k *Keeper) bringBack(ctx context.Context, removed bool, list []pods.Pod) e
 // before this member another one is copied: one that is being copied, or that is lost, too, and has an earlier name. "" when there
 // is none.
 func before(list []pods.Pod, own string) string {
+	if other := pods.Copying(list, own); other != "" {
+		return other
+	}
 	for _, p := range list {
-		if p.Name == own || p.Stopping || !p.Started {
-			continue
-		}
-		if p.Copied || p.Reason == members.ReasonStandbyLost && p.Name < own {
+		if p.Name < own && p.Reason == members.ReasonStandbyLost && p.Started && !p.Stopping {
 			return p.Member
 		}
 	}

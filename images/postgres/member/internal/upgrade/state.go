@@ -39,6 +39,8 @@ type State struct {
 	Verdict *Verdict `json:"verdict,omitempty"`
 	// Tries to convert the copy that have begun.
 	Tries int `json:"tries,omitempty"`
+	// Offered reports that this generation asks before it serves, as package fence has it.
+	Offered bool `json:"offered,omitempty"`
 }
 
 // Fit reports whether the copy is whole and can be upgraded, as far as it is known.

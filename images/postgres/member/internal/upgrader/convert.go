@@ -59,9 +59,9 @@ func (u *Upgrader) catchUp(ctx context.Context, w pgmember.Upgrade, s upgrade.St
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return u.fail(ctx, s, err.Error())
+		return u.fail(ctx, w, s, err.Error())
 	case c.System != end.System || c.Position != end.Position || c.Timeline != end.Timeline:
-		return u.fail(ctx, s, fmt.Sprintf("the copy ends at %s of timeline %d, and the former leader wrote up to %s of timeline %d", c.Position, c.Timeline,
+		return u.fail(ctx, w, s, fmt.Sprintf("the copy ends at %s of timeline %d, and the former leader wrote up to %s of timeline %d", c.Position, c.Timeline,
 			end.Position, end.Timeline))
 	}
 	s.Stage = upgrade.Converting
@@ -75,8 +75,11 @@ func (u *Upgrader) catchUp(ctx context.Context, w pgmember.Upgrade, s upgrade.St
 func (u *Upgrader) waitForStop(ctx context.Context, w pgmember.Upgrade, s upgrade.State) (*members.FenceReport, error) {
 	var last error
 	for ctx.Err() == nil {
-		fence, err := u.from.dcs.Fence(ctx)
-		if err == nil && fence != w.ID { // the fence was withdrawn: the leader did not stop, or is the leader again
+		fenced, lost, err := u.fence(ctx, w, s)
+		switch {
+		case lost != "":
+			return nil, u.fail(ctx, w, s, lost)
+		case err == nil && !fenced: // the fence was withdrawn: the leader did not stop, or is the leader again
 			return nil, u.report(ctx, s, members.UpgradeReady, "")
 		}
 		if err == nil {
@@ -100,7 +103,7 @@ func (u *Upgrader) waitForStop(ctx context.Context, w pgmember.Upgrade, s upgrad
 			if err != nil {
 				why += ", and " + err.Error()
 			}
-			return nil, u.fail(ctx, s, why)
+			return nil, u.fail(ctx, w, s, why)
 		}
 		loop.Sleep(ctx, closely)
 	}
@@ -113,7 +116,7 @@ func (u *Upgrader) convert(ctx context.Context, w pgmember.Upgrade, s upgrade.St
 		return err
 	}
 	if s.Tries >= convertLimit {
-		return u.fail(ctx, s, fmt.Sprintf("the member ended %d times while it upgraded the copy: see why its container ended, as for lack of memory", s.Tries))
+		return u.fail(ctx, w, s, fmt.Sprintf("the member ended %d times while it upgraded the copy: see why its container ended, as for lack of memory", s.Tries))
 	}
 	s.Tries++
 	if err := s.Save(); err != nil {
@@ -130,58 +133,76 @@ func (u *Upgrader) convert(ctx context.Context, w pgmember.Upgrade, s upgrade.St
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return u.fail(ctx, s, err.Error())
+		return u.fail(ctx, w, s, err.Error())
 	}
 	u.Log.Info("converted", "took", time.Since(begun).Round(time.Millisecond).String())
 	if err := u.stillFenced(ctx, w, s); err != nil {
 		return err
 	}
 	if err := upgrade.Accept(); err != nil {
-		return u.fail(ctx, s, err.Error())
+		return u.fail(ctx, w, s, err.Error())
 	}
-	s.Stage = upgrade.Settling
-	return s.Save()
+	return u.checkAccepted(ctx, w)
 }
 
 // stillFenced fails the upgrade when the generation before may continue: the copy would lack what it writes from then on. It
 // waits for an API server that is down, because a copy is converted only once.
 func (u *Upgrader) stillFenced(ctx context.Context, w pgmember.Upgrade, s upgrade.State) error {
 	for {
-		fence, err := u.from.dcs.Fence(ctx)
+		fenced, lost, err := u.fence(ctx, w, s)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
 			u.Log.Warn("cannot find out whether the generation before is fenced", "error", err)
 			loop.Sleep(ctx, time.Second)
-		case fence != w.ID:
-			return u.fail(ctx, s, "the generation before continued, and the copy lacks what it wrote")
+		case lost != "":
+			return u.fail(ctx, w, s, lost)
+		case !fenced:
+			return u.fail(ctx, w, s, "the generation before continued, and the copy lacks what it wrote")
 		default:
 			return nil
 		}
 	}
 }
 
-// checkAccepted: data begins as long as the generation before is fenced for the very upgrade that it comes from: what that wrote
-// between two of them the data would not have.
+// checkAccepted: data begins once it is recorded that it does, which is refused after the generation before continued for the very upgrade
+// that the data comes from: what that wrote between two of them the data would not have. Nothing that may fail comes after it.
 func (u *Upgrader) checkAccepted(ctx context.Context, w pgmember.Upgrade) error {
 	s, left, err := upgrade.Left()
 	if err != nil {
 		return err
 	}
-	if !left || s.ID != w.ID || s.Stage == upgrade.Failed {
+	switch {
+	case left && s.ID == w.ID && s.Stage == upgrade.Failed && s.Offered:
+		return u.fail(ctx, w, s, s.Failure)
+	case !left || s.ID != w.ID || s.Stage == upgrade.Failed:
 		return &volume.Problem{Reason: members.ReasonVolumeOfAnother, Message: fmt.Sprintf("the data does not come from the upgrade %s: remove the volume if its data is not needed", w.ID)}
 	}
-	fence, err := u.from.dcs.Fence(ctx)
-	if err != nil {
+	fenced, lost, err := u.fence(ctx, w, s)
+	switch {
+	case err != nil:
 		return err
-	}
-	if fence != w.ID {
+	case lost != "":
+		return u.fail(ctx, w, s, lost)
+	case !fenced:
 		return &volume.Wait{Reason: members.ReasonUpgrading, Message: "the data is upgraded, and the generation before is not fenced: it does not begin beside it"}
 	}
-	if s.Stage == upgrade.Settling {
+	if s.Stage != upgrade.Settling {
+		s.Stage = upgrade.Settling // it was accepted, and the program ended before it noted that
+		if err := s.Save(); err != nil {
+			return err
+		}
+	}
+	if !s.Offered {
 		return nil
 	}
-	s.Stage = upgrade.Settling // it was accepted, and the program ended before it noted that
-	return s.Save()
+	if err := u.from.dcs.CommitFence(ctx, w.ID, u.Names.Database); err != nil {
+		return err // what is recorded says why, the next time
+	}
+	// A member that is lost keeps its label, and clients of the Service would reach it.
+	if err := u.from.pods.Unlead(ctx); err != nil {
+		u.Log.Warn("cannot take the label of the leader from the generation before", "error", err)
+	}
+	return nil
 }

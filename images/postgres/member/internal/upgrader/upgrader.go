@@ -6,8 +6,11 @@ package upgrader
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"time"
+
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
@@ -15,6 +18,7 @@ import (
 	"github.com/capstan-dev/capstan/images/member/pods"
 	"github.com/capstan-dev/capstan/images/member/volume"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/dcs"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/fence"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/upgrade"
 )
@@ -54,6 +58,9 @@ type Upgrader struct {
 	// when its server was last restarted because it made none, and fencedAt when the fence was first observed.
 	tried, heard, restarted, fencedAt time.Time
 	replayed                          string
+	// gaveUp reports that the fence ended, as far as this member is concerned, and warned is what was logged last.
+	gaveUp bool
+	warned string
 }
 
 // Stop the server of the copy, if it runs.
@@ -87,26 +94,28 @@ func (u *Upgrader) Advance(ctx context.Context, w pgmember.Upgrade, empty bool) 
 	}
 	switch s.Stage {
 	case upgrade.Copying, upgrade.Following:
-		fence, err := u.from.dcs.Fence(ctx)
+		fenced, lost, err := u.fence(ctx, w, s)
 		switch {
 		case err != nil:
 			return err
-		case fence == w.ID && s.Fit():
+		case lost != "":
+			return u.fail(ctx, w, s, lost)
+		case fenced && s.Fit():
 			return u.catchUp(ctx, w, s)
-		case fence == w.ID:
+		case fenced:
 			// There is no leader any more, and no copy to continue with.
-			return u.fail(ctx, s, "the generation before was fenced, and there is no copy that can be upgraded")
+			return u.fail(ctx, w, s, "the generation before was fenced, and there is no copy that can be upgraded")
 		}
 		u.fencedAt = time.Time{}
 		if s.Stage == upgrade.Copying {
 			return u.copy(ctx, s)
 		}
-		return u.follow(ctx, s)
+		return u.follow(ctx, w, s)
 	case upgrade.Converting, upgrade.Settling:
 		return u.convert(ctx, w, s)
 	case upgrade.Failed:
 	}
-	return u.report(ctx, s, members.UpgradeFailed, s.Failure)
+	return u.fail(ctx, w, s, s.Failure)
 }
 
 // report writes how far the upgrade is, and returns what this member waits for.
@@ -131,15 +140,76 @@ func (u *Upgrader) report(ctx context.Context, s upgrade.State, phase, message s
 }
 
 // fail for good, with nothing changed in the generation before.
-func (u *Upgrader) fail(ctx context.Context, s upgrade.State, why string) error {
-	s.Stage, s.Failure = upgrade.Failed, why
-	if err := s.Save(); err != nil {
-		return err
+func (u *Upgrader) fail(ctx context.Context, w pgmember.Upgrade, s upgrade.State, why string) error {
+	if s.Stage != upgrade.Failed {
+		s.Stage, s.Failure = upgrade.Failed, why
+		if err := s.Save(); err != nil {
+			return err
+		}
 	}
-	// Clients may be waiting to write: it is reported before the copy's server has stopped.
+	// Clients may be waiting to write: the fence ends, and that is reported, before the copy's server has stopped.
+	if s.Offered && !u.gaveUp {
+		if err := u.from.dcs.GiveUpFence(ctx, w.ID, u.Names.Database, why); err != nil {
+			u.Log.Warn("cannot end the fence, trying on", "error", err)
+		} else {
+			u.gaveUp = true
+		}
+	}
 	err := u.report(ctx, s, members.UpgradeFailed, why)
 	u.job.Stop()
 	return err
+}
+
+// fence reports whether the generation before is fenced for this upgrade, and why this one can never take over, if that is known.
+func (u *Upgrader) fence(ctx context.Context, w pgmember.Upgrade, s upgrade.State) (fenced bool, lost string, err error) {
+	o, err := u.from.dcs.Fence(ctx)
+	if err != nil {
+		return false, "", err
+	}
+	switch why, is := o.Lost(w.ID, u.Names.Database); {
+	case s.Offered && is:
+		return false, "the generation before continues: " + why, nil
+	case !s.Offered && o.ID == w.ID && o.To != "":
+		// Members of the generation before end this fence by themselves, and this one would not ask them.
+		return false, "the fence has an end, and this member has not offered to ask before it serves", nil
+	}
+	committed := s.Offered && o.Record.State == members.FenceCommitted
+	return committed || o.InForce() == w.ID, "", nil
+}
+
+// offer to ask before this generation serves, if all members of the one before know what that means. Otherwise only the function ends a
+// fence, and so it is when the platform's policy does not let this member write there.
+func (u *Upgrader) offer(ctx context.Context, w pgmember.Upgrade, s *upgrade.State) error {
+	if s.Offered || !s.Fit() {
+		return nil
+	}
+	list, err := u.from.pods.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range list {
+		if p.Started && !p.Stopping && !p.Decides {
+			u.warnOnce("the fence has no end of its own: " + p.Name + " runs an earlier image")
+			return nil
+		}
+	}
+	switch err := u.from.dcs.OfferFence(ctx, w.ID, u.Names.Database); {
+	case errors.Is(err, fence.ErrTaken), kerrors.IsForbidden(err):
+		u.warnOnce("the fence has no end of its own: " + err.Error())
+		return nil
+	case err != nil:
+		return err
+	}
+	s.Offered = true
+	return s.Save()
+}
+
+// warnOnce about what does not change soon.
+func (u *Upgrader) warnOnce(what string) {
+	if u.warned != what {
+		u.Log.Warn(what)
+		u.warned = what
+	}
 }
 
 // copy copies the data of the generation before.
@@ -173,7 +243,7 @@ func (u *Upgrader) copy(ctx context.Context, s upgrade.State) error {
 }
 
 // follow keeps the copy up to date, and finds out whether it can be upgraded.
-func (u *Upgrader) follow(ctx context.Context, s upgrade.State) error {
+func (u *Upgrader) follow(ctx context.Context, w pgmember.Upgrade, s upgrade.State) error {
 	if u.heard.IsZero() {
 		u.heard = time.Now()
 	}
@@ -192,7 +262,7 @@ func (u *Upgrader) follow(ctx context.Context, s upgrade.State) error {
 	streams, err := u.job.Streams(ask)
 	if streams {
 		u.heard = time.Now()
-		return u.check(ctx, s)
+		return u.check(ctx, w, s)
 	}
 	if segment := u.job.Replays(); segment > u.replayed {
 		// What was written during a long copy takes long, and so does what it got before a restart.
@@ -218,7 +288,10 @@ func (u *Upgrader) follow(ctx context.Context, s upgrade.State) error {
 }
 
 // check whether the copy can be upgraded.
-func (u *Upgrader) check(ctx context.Context, s upgrade.State) error {
+func (u *Upgrader) check(ctx context.Context, w pgmember.Upgrade, s upgrade.State) error {
+	if err := u.offer(ctx, w, &s); err != nil {
+		return err
+	}
 	again := checkAgain
 	if s.Fit() {
 		again = checkStale
@@ -239,6 +312,9 @@ func (u *Upgrader) check(ctx context.Context, s upgrade.State) error {
 	}
 	u.tried, s.Verdict = time.Time{}, &v
 	if err := s.Save(); err != nil {
+		return err
+	}
+	if err := u.offer(ctx, w, &s); err != nil { // before it is reported to be ready
 		return err
 	}
 	return u.report(ctx, s, phaseOf(s), "")
