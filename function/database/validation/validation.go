@@ -37,6 +37,7 @@ var Checks = []func(*facts.Cluster) []check.Problem{
 	checkPods,
 	checkBackup,
 	checkRestore,
+	checkStandby,
 	checkMaintenance,
 	checkPooler,
 }

@@ -250,11 +250,15 @@ func (postgreSQL) Coordinated(text string) engine.Coordinated {
 		Fence  string                    `json:"capstan_fence"`
 		Slots  map[string]map[string]any `json:"slots"`
 		Strict bool                      `json:"synchronous_mode_strict"`
+		// Standby is what a standby cluster follows.
+		Standby map[string]any `json:"standby_cluster"`
 	}
 	if json.Unmarshal([]byte(text), &c) != nil {
 		return engine.Coordinated{}
 	}
-	return engine.Coordinated{Paused: c.Pause == true, Fence: c.Fence, Followed: len(c.Slots[members.FollowerSlot]) > 0, Strict: c.Strict}
+	return engine.Coordinated{
+		Paused: c.Pause == true, Fence: c.Fence, Followed: len(c.Slots[members.FollowerSlot]) > 0, Strict: c.Strict, Standby: len(c.Standby) > 0,
+	}
 }
 
 func (postgreSQL) PoolerFiles(p engine.Pooler) map[string]string {
