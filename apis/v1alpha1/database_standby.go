@@ -25,8 +25,8 @@ type StandbyStatus struct {
 	// +optional
 	Stanza string `json:"stanza,omitempty"`
 
-	// ReplayedTo is when the last transaction was committed that is replayed, up to five minutes ago. It stands still
-	// while nothing is written to the primary.
+	// ReplayedTo is when the last transaction was committed that is replayed, up to five minutes ago. It does not
+	// change while nothing is written to the primary.
 	//
 	// +optional
 	ReplayedTo *metav1.Time `json:"replayedTo,omitempty"`

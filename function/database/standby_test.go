@@ -158,6 +158,17 @@ func TestPromote(t *testing.T) {
 	if w.pass(); w.configured() != nil {
 		t.Error("without spec.promote a promoted Database becomes a standby again")
 	}
+	kept := w.secret
+	w.secret = ""
+	for range 2 {
+		if w.react(); w.configured() != nil {
+			t.Error("without its record a promoted Database becomes a standby again")
+		}
+		w.pass()
+	}
+	w.secret = kept
+	w.react()
+	w.pass()
 	w.following = &observev1alpha1.FollowReport{State: observev1alpha1.FollowSecondPrimary, Message: "the former primary has archived more"}
 	w.react()
 	if s, reason, message := condition(w.plan(), "Promoted"); s+reason != "FalseSecondPrimary" || !strings.Contains(message, "spec.from.backup") || !strings.Contains(message, "stop it") {

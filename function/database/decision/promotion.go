@@ -38,7 +38,7 @@ func promotion(s *facts.Cluster) Promotion {
 		return Promotion{Reason: v1alpha1.ReasonPromotionSkipped, Message: "spec.promote.id: \"" + id + "\": the Database was created with this id, " +
 			"which promotes nothing: to promote it, set another id"}
 	case !s.Leads(), f.State == "":
-		return Promotion{Reason: v1alpha1.ReasonPromotionWaits, Message: "no member leads the standby and has reported what it follows: see the condition Available"}
+		return Promotion{Reason: v1alpha1.ReasonPromotionWaits, Message: "the standby has no leader that has reported what it follows: see the condition Available"}
 	case f.Active:
 		return Promotion{Reason: v1alpha1.ReasonPrimaryActive, Message: "spec.promote.id: \"" + id + "\": the primary has archived under stanza " + f.Stanza +
 			" within the last two minutes, so it runs: stop it (spec.hibernated: true in its Database, or stop its nodes), and the promotion begins by itself; " +

@@ -4,6 +4,7 @@ package facts
 
 import (
 	observev1alpha1 "github.com/capstan-dev/capstan/apis/observe/v1alpha1"
+	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/names"
 )
 
@@ -12,17 +13,15 @@ func (s *Cluster) Follows() bool {
 	return s.Generation == 1 && s.Spec.From != nil && s.Spec.From.Backup != nil && s.Spec.From.Backup.Follow
 }
 
-// Standby reports whether the Database is a standby: it replays the archive of another one and takes no writes. While it is not known
-// whether it was promoted, members stay what they are.
+// Standby reports whether the Database is a standby: it replays the archive of another one and takes no writes. Members that were promoted
+// never become standbys again, also without the record of the promotion.
 func (s *Cluster) Standby() bool {
-	switch {
-	case !s.Follows():
+	if !s.Follows() || s.Memory.Promoted != nil {
 		return false
-	case s.Known, s.Observed[s.In(names.DCS)] == nil:
-		return s.Memory.Promoted == nil
-	default:
-		return s.Coordinated().Standby
 	}
+	o := s.Observed[s.In(names.DCS)]
+	began := o != nil && compose.Text(o.Map(), "metadata", "annotations", names.AnnotationConfig) != ""
+	return !began || s.Coordinated().Standby
 }
 
 // BacksUp reports whether backups are taken now. A standby takes none: it archives nothing that they could be restored with.

@@ -22,7 +22,7 @@ func following(s *decision.Pass) xpv2.Condition {
 	case !s.Standby():
 		return xpv2.Condition{}
 	case !s.Leads():
-		return unknown(v1alpha1.ReasonFollowingUnknown, "no member leads the standby: see the condition Available")
+		return unknown(v1alpha1.ReasonFollowingUnknown, "the standby has no leader: see the condition Available")
 	}
 	switch f.State {
 	case observev1alpha1.FollowCaughtUp:

@@ -44,7 +44,7 @@ func status(s *decision.Pass, d *compose.Draft) v1alpha1.DatabaseStatus {
 		Withheld:     d.Withheld(),
 	}
 	if !s.Leads() || s.Standby() {
-		st.Leader = "" // nobody takes writes
+		st.Leader = "" // no member takes writes
 	}
 	if s.Observed[names.ReadWrite] != nil {
 		st.Endpoints = &v1alpha1.DatabaseEndpoints{ReadWrite: fmt.Sprintf("%s:%d", s.Host(names.SuffixRW), s.Traits.Ports.Client)}

@@ -66,5 +66,5 @@ func (postgreSQL) Alerts(w engine.Watched) engine.Alerts {
 }
 
 // behindLeader reports whether an alert is about what a standby has not replayed yet. The time of the last transaction of a standby cluster
-// stands still while nothing is written to its primary.
+// does not change while nothing is written to its primary.
 func behindLeader(a engine.Alert) bool { return a.Name == "DatabaseFollowerBehind" }

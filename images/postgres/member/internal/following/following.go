@@ -50,7 +50,7 @@ type Keeper struct {
 
 // seen is what was observed of the archive before.
 type seen struct {
-	// last segment of the archive, and when it came to be.
+	// last segment of the archive, and since when it is the last.
 	last string
 	grew time.Time
 	// behind is since when something archived waits to be replayed.

@@ -57,7 +57,7 @@ func (s *Source) Stanzas(ctx context.Context, file string) ([]pgbackrest.Stanza,
 // ErrUnknown: no stanza of the repository is of the data.
 var ErrUnknown = errors.New("the repository has no backup of the data with this system identifier: see spec.from.backup of the Database")
 
-// Followed stanza: the one that is named, or of those of the data with a system identifier the one with the latest backup.
+// Followed stanza: the one that is named, or the one with the latest backup of the data with a system identifier.
 func Followed(all []pgbackrest.Stanza, from pgmember.Source, system string) (pgbackrest.Stanza, error) {
 	named := slices.DeleteFunc(slices.Clone(all), func(s pgbackrest.Stanza) bool {
 		return from.Stanza != "" && s.Name != from.Stanza || strconv.FormatUint(s.Origin().System, 10) != system
