@@ -61,6 +61,10 @@ type Report struct {
 	// reports them.
 	RestorePoints []RestorePoint `json:"restorePoints,omitempty"`
 
+	// Following says how the archive is that the Database follows, if it does. The leader
+	// reports it.
+	Following FollowReport `json:"following,omitzero"`
+
 	// Reinitialize says what became of the last request to copy this member again.
 	Reinitialize ReinitializeReport `json:"reinitialize,omitzero"`
 }

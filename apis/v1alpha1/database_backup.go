@@ -185,6 +185,7 @@ type DatabaseSourceDatabase struct {
 // DatabaseSourceBackup is the backups of a Database in a bucket.
 //
 // +kubebuilder:validation:AtMostOneOf=at;restorePoint
+// +kubebuilder:validation:XValidation:rule="!has(self.follow) || !self.follow || !has(self.at) && !has(self.restorePoint)",fieldPath=".follow",message="follow must not be set with at or restorePoint: a standby replays everything that is archived"
 type DatabaseSourceBackup struct {
 	// ConnectionSecretRef names the connection Secret of a Bucket of this namespace. A Bucket with the management
 	// policy Observe is sufficient, because the bucket is only read.
@@ -232,6 +233,14 @@ type DatabaseSourceBackup struct {
 	//
 	// +optional
 	Encryption *BackupEncryption `json:"encryption,omitempty"`
+
+	// Follow makes this Database a standby of that one, the primary: it restores the latest backup, and then replays
+	// what the primary archives. It takes no writes until spec.promote. It only reads the bucket. Its version must be
+	// the primary's. Default: false.
+	//
+	// +kubebuilder:example=false
+	// +optional
+	Follow bool `json:"follow,omitempty"`
 }
 
 // BackupStatus is the state of the backups.

@@ -114,6 +114,11 @@ type DatabaseStatus struct {
 	// +optional
 	Restore *RestoreStatus `json:"restore,omitempty"`
 
+	// Standby is how a Database with spec.from.backup.follow is.
+	//
+	// +optional
+	Standby *StandbyStatus `json:"standby,omitempty"`
+
 	// Backup is the state of the backups.
 	//
 	// +optional

@@ -207,6 +207,13 @@ type DatabaseSpec struct {
 	// +optional
 	From *DatabaseSource `json:"from,omitempty"`
 
+	// Promote ends that a Database with spec.from.backup.follow is a standby: it replays what is archived, begins a
+	// timeline of its own and takes writes. It waits as long as the primary archives, so stop the primary first.
+	// It cannot be undone.
+	//
+	// +optional
+	Promote *DatabasePromotion `json:"promote,omitempty"`
+
 	// Restore restores the data of an earlier moment in place, once for each ID, or undoes that.
 	//
 	// +optional

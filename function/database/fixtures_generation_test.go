@@ -20,7 +20,7 @@ func (w *world) watch(generation int, members []observev1alpha1.TopologyMember, 
 	w.upgrade(generation, &seen)
 	seen.Backup = w.backups[generation]
 	if generation == 1 {
-		seen.Switchovers, seen.Backup = w.requestedMove, w.backup
+		seen.Switchovers, seen.Backup, seen.Following = w.requestedMove, w.backup, w.following
 		seen.Volumes = slices.Clone(w.volumes)
 	}
 	for _, m := range seen.Members {

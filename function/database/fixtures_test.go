@@ -65,6 +65,9 @@ type world struct {
 	// backup is what members tell of backups.
 	backup *observev1alpha1.BackupReport
 
+	// following is what members tell of the archive that they follow.
+	following *observev1alpha1.FollowReport
+
 	// points are the restore points that they tell.
 	points []observev1alpha1.RestorePoint
 
@@ -348,6 +351,8 @@ func (w *world) lead(seen *observev1alpha1.TopologyObservation) {
 	for i := range seen.Members {
 		if m := &seen.Members[i]; m.Name == seen.Leader {
 			m.Role, m.State = observev1alpha1.RoleLeader, observev1alpha1.MemberRunning
+		} else if w.following != nil && m.Role != "" {
+			m.Role = observev1alpha1.RoleReplica // in a standby cluster nothing is committed
 		} else if seen.Leader == "" && m.Ready {
 			m.Ready, m.State = false, observev1alpha1.MemberStarting
 		}

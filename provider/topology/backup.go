@@ -32,6 +32,19 @@ func (v *view) backup(leader string) *v1alpha1.BackupReport {
 	return &out
 }
 
+// following is what the leader reports of the archive that it follows; between two leaders the last report.
+func (v *view) following(leader string) *v1alpha1.FollowReport {
+	for i := range v.pods {
+		if leader != "" && memberOf(&v.pods[i]) == leader && running(&v.pods[i]) {
+			if told := report(&v.pods[i]).Following; told != (v1alpha1.FollowReport{}) {
+				return &told
+			}
+			return nil
+		}
+	}
+	return v.was.Following
+}
+
 // later of two times of RFC 3339 in UTC; either may be missing.
 func later(a, b string) string {
 	x, errA := time.Parse(time.RFC3339, a)

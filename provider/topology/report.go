@@ -28,6 +28,7 @@ func report(p *corev1.Pod) v1alpha1.MemberReport {
 	r.Reinitialize.Message = words.Bounded(words.OneLine(r.Reinitialize.Message), maxMessage)
 	r.Volume.UsedPercent = min(max(r.Volume.UsedPercent, 0), 100)
 	bound(&r.Backup)
+	boundFollowing(&r.Following)
 	r.RestorePoints = boundPoints(r.RestorePoints)
 	return r
 }
@@ -51,6 +52,15 @@ func bound(b *v1alpha1.BackupReport) {
 	b.Repository.FileSystem = words.Bounded(words.OneLine(b.Repository.FileSystem), maxReason)
 	b.RestorePointWait = words.Bounded(words.OneLine(b.RestorePointWait), maxMessage)
 	boundVerification(&b.Verification)
+}
+
+// boundFollowing bounds what a leader reports of the archive that it follows.
+func boundFollowing(f *v1alpha1.FollowReport) {
+	f.State, f.Stanza = words.Bounded(words.OneLine(f.State), maxReason), words.Bounded(words.OneLine(f.Stanza), maxReason)
+	f.Message = words.Bounded(words.OneLine(f.Message), maxMessage)
+	if _, err := time.Parse(time.RFC3339, f.ReplayedTo); err != nil {
+		f.ReplayedTo = ""
+	}
 }
 
 // boundVerification bounds the results of verifications.

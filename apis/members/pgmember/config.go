@@ -132,6 +132,9 @@ type Source struct {
 	Either string `json:"either,omitempty"`
 	// Stanza in the repository. Default: the one with the most recent backup.
 	Stanza string `json:"stanza,omitempty"`
+	// Follow reports that the Database is a standby that replays what the source archives, or was one before it was promoted. Patroni's
+	// configuration says which.
+	Follow bool `json:"follow,omitempty"`
 	// At is the time to restore. Default: the latest there is.
 	At *time.Time `json:"at,omitempty"`
 	// RestorePoint to restore, by its name, instead of a time.

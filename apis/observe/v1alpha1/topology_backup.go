@@ -41,5 +41,17 @@ type VerificationPassed = members.VerificationPassed
 // UpgradeReport is the progress of an upgrade, without the time of the latest attempt.
 type UpgradeReport = members.UpgradeReport
 
+// FollowReport is the report of the leader about the archive that its Database follows.
+type FollowReport = members.FollowReport
+
+// States of a standby cluster.
+const (
+	FollowCaughtUp      = members.FollowCaughtUp
+	FollowBehind        = members.FollowBehind
+	FollowUnreachable   = members.FollowUnreachable
+	FollowReplaced      = members.FollowReplaced
+	FollowSecondPrimary = members.FollowSecondPrimary
+)
+
 // RestorePoint is a moment with a name, which can be restored.
 type RestorePoint = members.RestorePoint

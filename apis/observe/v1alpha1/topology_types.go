@@ -326,6 +326,11 @@ type TopologyObservation struct {
 	// +optional
 	Upgrade *UpgradeReport `json:"upgrade,omitempty"`
 
+	// Following is what the leader reports of the archive that the Database follows, if it does.
+	//
+	// +optional
+	Following *FollowReport `json:"following,omitempty"`
+
 	// RestorePoints are the latest restore points, oldest first.
 	//
 	// +listType=map

@@ -1245,6 +1245,11 @@ func (in *TopologyObservation) DeepCopyInto(out *TopologyObservation) {
 		*out = new(UpgradeReport)
 		**out = **in
 	}
+	if in.Following != nil {
+		in, out := &in.Following, &out.Following
+		*out = new(FollowReport)
+		**out = **in
+	}
 	if in.RestorePoints != nil {
 		in, out := &in.RestorePoints, &out.RestorePoints
 		*out = make([]RestorePoint, len(*in))

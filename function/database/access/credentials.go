@@ -133,7 +133,8 @@ func Logins(d *compose.Draft, s *facts.Cluster) {
 			CASecretRef:       accessv1alpha1.SecretKeyReference{Name: s.ServerSecret(), Key: names.KeyOfCertificate},
 		},
 		Extensions: slices.Sorted(slices.Values(s.Spec.Extensions)),
-		Suspended:  s.Asleep(),
+		// The logins of a standby are the primary's.
+		Suspended: s.Asleep() || s.Standby(),
 	}
 	for _, d := range s.Spec.Databases {
 		p.Databases = append(p.Databases, accessv1alpha1.AccessDatabase{Name: d.Name})

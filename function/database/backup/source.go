@@ -28,7 +28,7 @@ func SourceFile(s *facts.Cluster) *engine.Source {
 		b := from.Backup
 		return &engine.Source{
 			Path: repositoryOf(cmp.Or(b.Namespace, s.Namespace), b.Database), Stanza: b.Stanza, At: facts.Moment(b.At),
-			RestorePoint: string(b.RestorePoint), Encrypted: SourceKey(s).Encrypted(), Processes: parallel(s),
+			RestorePoint: string(b.RestorePoint), Encrypted: SourceKey(s).Encrypted(), Processes: parallel(s), Follow: b.Follow,
 		}
 	}
 }

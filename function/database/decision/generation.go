@@ -17,14 +17,19 @@ func (s *Pass) next() (memory.Memory, bool) {
 	w := s.Restoring
 	// A Database that is recreated from its manifest must not restore a second time.
 	if len(s.Sets) == 0 && m.Step == nil {
+		skipped := s.skipPromotion(&m)
 		if w == nil || w.Undo {
-			return m, false
+			return m, skipped
 		}
 		m.Done = Remembered(s.Cluster, m.Done, memory.Done{ID: w.ID, State: v1alpha1.RestoreSkipped, When: s.Moment()})
 		return m, true
 	}
 	if m.Step != nil {
 		return s.advance(m)
+	}
+	if s.Promotion().Begins {
+		m.Promoted = &memory.Promotion{ID: s.Spec.Promote.ID, When: s.Moment()}
+		return m, true
 	}
 	if w != nil && !w.Closed() {
 		m = begin(s.Cluster, m, memory.Step{ID: w.ID, Kind: memory.StepRestore, To: w.to, At: w.At, RestorePoint: w.Point})

@@ -226,6 +226,10 @@ type Server struct {
 	// Restored reports that the data begins with a backup.
 	Restored bool
 
+	// Follows reports that the data follows another Database's archive, or did before it was promoted. Standby reports that it does now: no
+	// member takes writes.
+	Follows, Standby bool
+
 	// Followed reports that a generation of a later version copies this one and replays its writes. A Fence with an identifier stops the
 	// leader in favour of that generation: no other member is promoted.
 	Followed bool
@@ -248,9 +252,9 @@ type Coordinated struct {
 	// Paused reports that failover is off, by hand or by a fence.
 	Paused bool
 
-	// Fence, Followed and Strict mean what they mean in Server.
-	Fence            Fence
-	Followed, Strict bool
+	// Fence, Followed, Strict and Standby mean what they mean in Server.
+	Fence                     Fence
+	Followed, Strict, Standby bool
 }
 
 // A Fence of a generation that another one is about to take over from.
@@ -326,6 +330,9 @@ type Watched struct {
 
 	// LagSeconds that a standby may be behind.
 	LagSeconds int
+
+	// Standby reports that no member takes writes, because the Database is a standby of another one.
+	Standby bool
 }
 
 // Alerts on the metrics of an engine, by what they are about.

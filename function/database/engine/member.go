@@ -96,6 +96,9 @@ type Source struct {
 	// Stanza in the repository; "" for the one with the most recent backup.
 	Stanza string
 
+	// Follow reports that the data follows the source, or did before it was promoted.
+	Follow bool
+
 	// At is the time to restore, and RestorePoint the name of a moment; without both, the latest there is.
 	At           *time.Time
 	RestorePoint string

@@ -43,7 +43,7 @@ func Backups(d *compose.Draft, s *facts.Cluster) {
 	if s.Kinds[names.CertificateGVK] == compose.Available {
 		d.Offer(names.BackupCertificate, certificates.BackupLeaf(&s.Names, names.SuffixBackupClient, s.Traits.CommonNames.Backup))
 	}
-	if !s.TakesBackups() {
+	if !s.BacksUp() {
 		noBackups(d, s)
 		return
 	}

@@ -37,6 +37,9 @@ type Memory struct {
 	// Done are the requests that were carried out, oldest first.
 	Done []Done `json:"done,omitempty"`
 
+	// Promoted is the promotion of a Database that was a standby; nil before.
+	Promoted *Promotion `json:"promoted,omitempty"`
+
 	// Versions are the major versions of the data of generations, once there was an upgrade.
 	Versions map[int]string `json:"versions,omitempty"`
 }
@@ -51,6 +54,8 @@ const (
 	StepUpgrade = "Upgrade"
 	// StepUndoUpgrade goes back to the generation before an upgrade, which is kept.
 	StepUndoUpgrade = "UndoUpgrade"
+	// StepPromote is a promotion that is never carried out, because the Database was created with its id.
+	StepPromote = "Promote"
 )
 
 // A Step switches clients from one generation to another.
@@ -105,6 +110,12 @@ type Done struct {
 	RestorePoint v1alpha1.RestorePointName `json:"restorePoint,omitempty"`
 }
 
+// A Promotion ended that a Database is a standby, for good.
+type Promotion struct {
+	ID   string    `json:"id"`
+	When time.Time `json:"when"`
+}
+
 // DoneKept is how many requests are remembered. They are a few hundred bytes each.
 const DoneKept = 32
 
@@ -113,7 +124,7 @@ func (m Memory) Generation() int { return max(1, m.Active) }
 
 // IsEmpty memory: nothing ever happened.
 func (m Memory) IsEmpty() bool {
-	return m.Active == 0 && m.Last == 0 && m.Step == nil && len(m.Done) == 0
+	return m.Active == 0 && m.Last == 0 && m.Step == nil && len(m.Done) == 0 && m.Promoted == nil
 }
 
 // Restored is what became of a restore.
@@ -121,6 +132,12 @@ func (m Memory) Restored(id string) (Done, bool) { return m.doneAs("", id) }
 
 // Upgraded is what became of an upgrade.
 func (m Memory) Upgraded(id string) (Done, bool) { return m.doneAs(StepUpgrade, id) }
+
+// SkippedPromotion reports whether the Database was created with the id of a promotion.
+func (m Memory) SkippedPromotion(id string) bool {
+	_, skipped := m.doneAs(StepPromote, id)
+	return skipped
+}
 
 func (m Memory) doneAs(kind, id string) (Done, bool) {
 	i := slices.IndexFunc(m.Done, func(d Done) bool { return d.Kind == kind && d.ID == id })

@@ -12,7 +12,7 @@ import (
 
 // backupAlerts of a Database that is backed up.
 func backupAlerts(s *facts.Cluster) []engine.Alert {
-	if !s.TakesBackups() {
+	if !s.BacksUp() {
 		return nil
 	}
 	// The provider exports series of all Databases; what scrapes it may have given the label another name.

@@ -35,7 +35,7 @@ func Of(s *facts.Cluster, target string) Situation {
 		HasLeader:   s.Leads(),
 		Paused:      s.Seen.Paused,
 		Resume:      s.Traits.Resume,
-		synchronous: s.Synchronous(false),
+		synchronous: s.Synchronous(false) && !s.Standby(), // nothing is committed on a standby
 	}
 	all := map[string]bool{}
 	for _, letter := range s.Expected() {

@@ -91,6 +91,7 @@ func Server(s *facts.Cluster, holds bool) engine.Server {
 	// Members that will be removed must not keep commits from ending.
 	f.Strict = s.Spec.Availability.Durability == v1alpha1.DurabilityStrict && !s.AloneSinceUpgrade() && s.Headcount(holds) > 1
 	f.Archives, f.Archiving, f.Restored = backup.Archives(s), s.TakesBackups(), backup.SourceFile(s) != nil
+	f.Follows, f.Standby = s.Follows(), s.Standby()
 	f.Followed, f.Fence, f.Pooled = s.Followed(), s.Fence(), s.Pooled()
 	// The pause of a fence is not by hand.
 	c := s.Coordinated()

@@ -29,6 +29,9 @@ func ofBackups(of func(*decision.Pass) xpv2.Condition) func(*decision.Pass) xpv2
 			return xpv2.Condition{}
 		}
 		c := of(s)
+		if c.Status != "" && s.Standby() {
+			return no(v1alpha1.ReasonStandby, "a standby archives nothing and is not backed up: its own backups begin after its promotion")
+		}
 		if c.Status != "" && !s.TakesBackups() {
 			return no(v1alpha1.ReasonBackupsOff, "backups are off: set spec.backup.enabled to true")
 		}

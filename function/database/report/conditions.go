@@ -45,6 +45,8 @@ func available(s *decision.Pass) xpv2.Condition {
 	switch {
 	case order.Hibernated(s.Cluster):
 		return no(v1alpha1.ReasonHibernated, "members are stopped and keep their data: set spec.hibernated to false to start them")
+	case writable && s.Standby():
+		return no(v1alpha1.ReasonStandby, "this Database is a standby of another one and takes no writes: clients read at status.endpoints.readOnly; to let it take writes, set spec.promote")
 	case writable && s.Seen.Paused:
 		return yes(v1alpha1.ReasonPaused,
 			"a leader takes writes, but no standby would replace it: failover is paused by hand; "+s.Traits.Resume)
@@ -168,6 +170,8 @@ func standbys(s *decision.Pass) xpv2.Condition {
 			message += "; " + about(*m)
 		}
 		return yes(v1alpha1.ReasonMembersMissing, message)
+	case s.Standby():
+		return yes(v1alpha1.ReasonStandbyInSync, "another member has what the leader replayed, and can replace it at once")
 	default:
 		return yes(v1alpha1.ReasonStandbyInSync, "a standby can become the leader at once, with every acknowledged commit")
 	}
@@ -186,7 +190,7 @@ func lostStandby(s *facts.Cluster) *observev1alpha1.TopologyMember {
 
 // candidates that can become the leader at once: where commits are synchronous, the synchronous standbys, else standbys without lag.
 func candidates(s *decision.Decision) []observev1alpha1.TopologyMember {
-	synchronous := s.Synchronous(s.Holds)
+	synchronous := s.Synchronous(s.Holds) && !s.Standby()
 	return filtered(s.Seen.Members, func(m observev1alpha1.TopologyMember) bool {
 		isCandidate := m.Role != observev1alpha1.RoleLeader && m.Lag == observev1alpha1.LagInSync
 		if synchronous {
@@ -229,6 +233,8 @@ func consumersReady(s *decision.Pass) xpv2.Condition {
 		return no(v1alpha1.ReasonRestoreFencing, "clients are being switched to another generation: see the conditions Restored and Upgraded")
 	case s.Asleep():
 		return no(v1alpha1.ReasonHibernated, "consumers cannot log in while members are stopped: set spec.hibernated to false to start them")
+	case s.Standby():
+		return no(v1alpha1.ReasonStandby, "the logins of a standby are the primary's, with the passwords that they have there: the Secrets of this Database work after its promotion")
 	case !s.Leads() && (len(pending) > 0 || trouble != ""):
 		return no(v1alpha1.ReasonConsumersPending, "logins are created when there is a leader: see the condition Available")
 	case trouble != "":

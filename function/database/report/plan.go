@@ -20,6 +20,8 @@ var conditions = []struct {
 	of   func(*decision.Pass) xpv2.Condition
 }{
 	{v1alpha1.TypeAvailable, available},
+	{v1alpha1.TypeFollowing, following},
+	{v1alpha1.TypePromoted, promoted},
 	{v1alpha1.TypeHighlyAvailable, highlyAvailable},
 	{v1alpha1.TypeTopologySafe, topologySafe},
 	{v1alpha1.TypeStorageHealthy, storageHealthy},

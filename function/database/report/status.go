@@ -36,14 +36,15 @@ func status(s *decision.Pass, d *compose.Draft) v1alpha1.DatabaseStatus {
 		Switchover: switchoverStatus(s.Decision),
 
 		Reinitialize: reinitializeStatus(s.Cluster),
+		Standby:      standbyStatus(s.Cluster),
 		Backup:       backupStatus(s.Cluster),
 		Generation:   generationStatus(s.Cluster),
 		Restore:      restoreStatus(s),
 		Upgrade:      upgradeStatus(s),
 		Withheld:     d.Withheld(),
 	}
-	if !s.Leads() {
-		st.Leader = ""
+	if !s.Leads() || s.Standby() {
+		st.Leader = "" // no member takes writes
 	}
 	if s.Observed[names.ReadWrite] != nil {
 		st.Endpoints = &v1alpha1.DatabaseEndpoints{ReadWrite: fmt.Sprintf("%s:%d", s.Host(names.SuffixRW), s.Traits.Ports.Client)}
@@ -129,6 +130,8 @@ func isReady(s *decision.Pass, d *compose.Draft) bool {
 	case len(s.Sets) > 0 && !s.HasTopology:
 		// Without the Topology, the last known state stays.
 		return before
+	case s.Standby():
+		return s.Leads() && s.FollowReport().State == observev1alpha1.FollowCaughtUp && (before || d.Complete() && len(missing(s.Cluster)) == 0)
 	default:
 		return s.Leads() && (before || d.Complete() && consumersServed && len(missing(s.Cluster)) == 0)
 	}

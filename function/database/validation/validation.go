@@ -35,6 +35,7 @@ var Checks = []func(*facts.Cluster) []check.Problem{
 	checkPods,
 	checkBackup,
 	checkRestore,
+	checkStandby,
 	checkMaintenance,
 	checkPooler,
 }

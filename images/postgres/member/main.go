@@ -45,6 +45,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -111,7 +112,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return die(stderr, c.TerminationLog, fmt.Errorf("cannot understand the command line: %w: see capstan-member --help", err))
 	}
-	if err := selected.Run(); err != nil {
+	err = selected.Run()
+	if errors.Is(err, command.ErrNotArchived) {
+		return 1 // which is no failure
+	}
+	if err != nil {
 		return die(stderr, c.TerminationLog, err)
 	}
 	return 0

@@ -4,6 +4,7 @@ package postgres
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/capstan-dev/capstan/function/database/engine"
 )
@@ -58,5 +59,12 @@ func (postgreSQL) Alerts(w engine.Watched) engine.Alerts {
 			},
 		}
 	}
+	if w.Standby {
+		a.Leader, a.Standbys = nil, slices.DeleteFunc(a.Standbys, behindLeader)
+	}
 	return a
 }
+
+// behindLeader reports whether an alert is about what a standby has not replayed yet. The time of the last transaction of a standby cluster
+// does not change while nothing is written to its primary.
+func behindLeader(a engine.Alert) bool { return a.Name == "DatabaseFollowerBehind" }

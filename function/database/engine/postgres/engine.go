@@ -253,13 +253,15 @@ func (postgreSQL) Coordinated(text string) engine.Coordinated {
 		Withdraw bool                      `json:"capstan_fence_withdraw"`
 		Slots    map[string]map[string]any `json:"slots"`
 		Strict   bool                      `json:"synchronous_mode_strict"`
+		// Standby is what a standby cluster follows.
+		Standby map[string]any `json:"standby_cluster"`
 	}
 	if json.Unmarshal([]byte(text), &c) != nil {
 		return engine.Coordinated{}
 	}
 	return engine.Coordinated{
 		Paused: c.Pause == true, Fence: engine.Fence{ID: c.Fence, To: c.To, Seconds: c.Seconds, Withdraw: c.Withdraw},
-		Followed: len(c.Slots[members.FollowerSlot]) > 0, Strict: c.Strict,
+		Followed: len(c.Slots[members.FollowerSlot]) > 0, Strict: c.Strict, Standby: len(c.Standby) > 0,
 	}
 }
 

@@ -32,6 +32,9 @@ const (
 	keyFenceWithdraw = "capstan_fence_withdraw"
 )
 
+// methodStandby is how Patroni makes the first member of a standby cluster: from the latest backup of what it follows.
+const methodStandby = "standby"
+
 // dynamic configuration, which Patroni keeps in the annotation config of the ConfigMap <scope>-config. Every member applies it.
 func (s Server) dynamic() map[string]any {
 	postgresql := map[string]any{
@@ -41,7 +44,7 @@ func (s Server) dynamic() map[string]any {
 		"pg_hba":        s.access(),
 		"pg_ident":      s.identities(),
 	}
-	if s.Archives {
+	if s.Archives || s.Follows {
 		// Only a standby that its leader has outrun reads the archive.
 		postgresql["recovery_conf"] = map[string]any{"restore_command": members.Program + " fetch %f %p"}
 	}
@@ -60,6 +63,13 @@ func (s Server) dynamic() map[string]any {
 		"member_slots_ttl": "30min",
 		"synchronous_mode": false,
 		"postgresql":       postgresql,
+	}
+	if s.Standby {
+		c["standby_cluster"] = map[string]any{
+			"restore_command": members.Program + " fetch --source %f %p",
+			// The first member has no leader to copy. The others copy it.
+			"create_replica_methods": []string{"basebackup", methodStandby},
+		}
 	}
 	if s.Followed {
 		c["slots"] = map[string]any{members.FollowerSlot: map[string]any{"type": "physical"}}
@@ -156,6 +166,9 @@ func (s Server) Patroni() (string, error) {
 			"on_role_change": members.Program + " callback",
 		},
 		"before_stop": members.Program + " before-stop",
+	}
+	if s.Follows {
+		server[methodStandby] = map[string]any{"command": members.Program + " restore --standby", "no_params": true, "no_leader": true}
 	}
 	if s.Pooled || s.Archives {
 		// Certificates of poolers and of backup pods have the same authority, and Patroni does not check names.

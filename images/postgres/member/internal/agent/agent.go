@@ -32,6 +32,7 @@ import (
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/backups"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/dcs"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/diverged"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/following"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/gate"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/patroni"
@@ -128,6 +129,7 @@ func (c *Command) loops(k kube.Client, log *slog.Logger) (*Supervisor, []func(co
 		loop.Every(nil, (&upgrader.Settler{Names: c.Names, Pods: own, Leads: leads, Log: log}).Once),
 		loop.Every(nil, (&standby.Keeper{Pod: c.Pod, Pods: own, Patroni: api, Holder: lock.Holder, Reporter: reporter, Log: log}).Once),
 		loop.Every(nil, (&reinitialize.Keeper{Member: c.Name, Pod: c.Pod, Pods: own, Patroni: api, Holder: lock.Holder, Reporter: reporter, Log: log}).Once),
+		loop.Every(nil, (&following.Keeper{Pod: c.Pod, Holder: lock.Holder, Reporter: reporter, Log: log}).Once),
 		loop.Every(nil, lock.Watch),
 	}
 }

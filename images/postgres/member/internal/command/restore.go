@@ -8,22 +8,23 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/pgmember"
-	"github.com/capstan-dev/capstan/images/member/durable"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/notes"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/objectstore"
 	"github.com/capstan-dev/capstan/images/postgres/member/internal/pgbackrest"
+	"github.com/capstan-dev/capstan/images/postgres/member/internal/source"
 )
 
 // Restore makes the data of a new Database from a backup, as Patroni calls it. It only reads where the backup is.
-type Restore struct{}
+type Restore struct {
+	Standby bool   `help:"Restore the latest backup for a standby, which replays what the archive has as long as it is one."`
+	Version string `env:"CAPSTAN_VERSION"                                                                                     help:"Major version of PostgreSQL." placeholder:"MAJOR"`
+}
 
 // Run restores, and notifies the running member when it fails.
 func (c *Restore) Run(ctx context.Context, log *slog.Logger) error {
@@ -49,16 +50,12 @@ func (c *Restore) restore(ctx context.Context) (string, error) {
 	if w.From == nil {
 		return "", errors.New("the Database is to begin with a backup, and it is not known with which: see its ConfigMap")
 	}
-	lock := filepath.Join(pgmember.FolderPrivate, "restore-lock")
-	if err := durable.Folders(lock, layout.SourceSpool); err != nil {
-		return "", err
-	}
-	folders := pgbackrest.Folders{Data: pgmember.FolderData, Socket: pgmember.FolderSocket, Spool: layout.SourceSpool, Lock: lock}
-	where, err := repositoryFrom(ctx, *w.From, folders)
+	opened, err := source.Open(ctx, *w.From)
 	if err != nil {
 		return "", err
 	}
-	run, err := pgbackrest.Reader(w.From.Path, w.From.Stanza, w.From.Processes, where, folders).Runner(layout.PgBackRestSource)
+	where := opened.Repository
+	run, err := opened.Runner(w.From.Stanza, layout.PgBackRestSource)
 	if err != nil {
 		return "", err
 	}
@@ -74,8 +71,17 @@ func (c *Restore) restore(ctx context.Context) (string, error) {
 	if stanza.Name == "" {
 		return "", fmt.Errorf("%s has no backup under %s: see spec.from or spec.restore of the Database", where.Place(), w.From.Path)
 	}
-	if _, err := pgbackrest.Reader(w.From.Path, stanza.Name, w.From.Processes, where, folders).Write(layout.PgBackRestSource); err != nil {
+	if has := stanza.Origin().Version; has != "" && c.Version != "" && has != c.Version {
+		return "", fmt.Errorf("the backups of %s have version %s, and this Database has version %s: data is restored and followed in its own version only, "+
+			"so make another Database with version %[2]s", stanza.Name, has, c.Version)
+	}
+	if _, err := opened.Runner(stanza.Name, layout.PgBackRestSource); err != nil {
 		return "", err
+	}
+	if c.Standby {
+		// Patroni writes what a standby recovers from.
+		_, err = run.Run(ctx, "restore", "--stanza="+stanza.Name, "--type=none")
+		return "restored the latest backup of " + stanza.Name + " to follow it", errors.Join(err, source.Note(stanza.Name))
 	}
 	// Archiving of the new Database has its own place: what the source had set does not count.
 	args := []string{"--stanza=" + stanza.Name, "--archive-mode=preserve"}
@@ -117,62 +123,6 @@ func asked(ctx context.Context, where pgbackrest.Repository, from pgmember.Sourc
 		return members.RestorePoint{}, "", fmt.Errorf("the restore point %q is requested of the stanza %s, and it is one of %s", from.RestorePoint, from.Stanza, point.Stanza)
 	}
 	return point, point.Stanza, nil
-}
-
-// repositoryFrom that the Database begins with. A source that has a bucket and a volume has moved: the one with the latest backup
-// is meant.
-func repositoryFrom(ctx context.Context, s pgmember.Source, f pgbackrest.Folders) (pgbackrest.Repository, error) {
-	key := pgbackrest.KeyIf(s.Encrypted, pgmember.FolderSourceKey)
-	if s.Either == "" {
-		return pgbackrest.ReadEncrypted(pgmember.FolderSource, key, s.Repository)
-	}
-	inBucket, inVolume := mounted(pgmember.FolderSource), mounted(pgmember.FolderSourceRepository)
-	switch {
-	case !inBucket && !inVolume:
-		return pgbackrest.Repository{}, &pgbackrest.NotReady{Message: "the source has neither the connection Secret of a bucket nor the connection Secret of a volume of backups: " +
-			"see whether it has spec.backup, and its condition BackupFresh"}
-	case !inVolume:
-		return pgbackrest.ReadEncrypted(pgmember.FolderSource, key, "")
-	case !inBucket:
-		return pgbackrest.ReadEncrypted(pgmember.FolderSourceRepository, key, s.Either)
-	}
-	bucket, err := pgbackrest.ReadEncrypted(pgmember.FolderSource, key, "")
-	if err != nil {
-		return pgbackrest.Repository{}, err
-	}
-	volume, err := pgbackrest.ReadEncrypted(pgmember.FolderSourceRepository, key, s.Either)
-	if err != nil {
-		return pgbackrest.Repository{}, err
-	}
-	ofBucket, err := latestOf(ctx, bucket, s, f)
-	if err != nil {
-		return pgbackrest.Repository{}, err
-	}
-	ofVolume, err := latestOf(ctx, volume, s, f)
-	if err != nil {
-		return pgbackrest.Repository{}, err
-	}
-	if ofBucket.Ended().After(ofVolume.Ended()) {
-		return bucket, nil
-	}
-	return volume, nil
-}
-
-// mounted reports whether a Secret is there that is mounted to a folder, and has anything. The kubelet's own entries, which begin
-// with two dots, are there without any.
-func mounted(folder string) bool {
-	names, err := os.ReadDir(folder)
-	return err == nil && slices.ContainsFunc(names, func(e os.DirEntry) bool { return !strings.HasPrefix(e.Name(), "..") })
-}
-
-// latestOf the stanzas of a repository, or the one that is named.
-func latestOf(ctx context.Context, r pgbackrest.Repository, s pgmember.Source, f pgbackrest.Folders) (pgbackrest.Stanza, error) {
-	run, err := pgbackrest.Reader(s.Path, s.Stanza, s.Processes, r, f).Runner(filepath.Join(f.Lock, "latest.conf"))
-	if err != nil {
-		return pgbackrest.Stanza{}, err
-	}
-	all, err := run.Info(ctx, s.Stanza)
-	return pgbackrest.Latest(all), err
 }
 
 // pointOf a name, from the repository that it is in.

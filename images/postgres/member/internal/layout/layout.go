@@ -53,6 +53,8 @@ const (
 	Spool = pgmember.FolderVolume + "/spool"
 	// SourceSpool holds segments of the backup that the member begins with. They are wanted during the restore only.
 	SourceSpool = "/tmp/capstan-source"
+	// SourceStanza is the stanza that is followed, once that is known.
+	SourceStanza = pgmember.FolderPrivate + "/source-stanza"
 	// Fetch exists while PostgreSQL may read the archive, because this standby cannot follow without it.
 	Fetch = pgmember.FolderPrivate + "/fetch"
 	// Archive is the last result of archiving. It outlasts a restart.

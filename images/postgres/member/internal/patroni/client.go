@@ -67,6 +67,9 @@ type State struct {
 // Follows reports whether PostgreSQL runs as a replica.
 func (s State) Follows() bool { return s.Role == "replica" && s.State == "running" }
 
+// LeadsStandbys reports whether PostgreSQL runs as the leader of a standby cluster: other members follow it, and it takes no writes.
+func (s State) LeadsStandbys() bool { return s.Role == "standby_leader" && s.State == "running" }
+
 // State of this member.
 func (c *Client) State(ctx context.Context) (State, error) {
 	code, body, err := c.do(ctx, http.MethodGet, "/primary", nil)

@@ -34,7 +34,7 @@ func Requeue(data string, timeline int64, archived LSN) (int, error) {
 	for _, name := range names {
 		base, done := strings.CutSuffix(name.Name(), ".done")
 		at, ok := segment(base)
-		if !done || !ok || at+archivedAhead < archived || timelineOf(base) >= timeline {
+		if !done || !ok || at+archivedAhead < archived || TimelineOf(base) >= timeline {
 			continue
 		}
 		if _, err := os.Stat(filepath.Join(data, "pg_wal", base)); err != nil {
@@ -49,8 +49,8 @@ func Requeue(data string, timeline int64, archived LSN) (int, error) {
 	return n, nil
 }
 
-// timelineOf a segment by its name; 0 when it is none.
-func timelineOf(name string) int64 {
+// TimelineOf a segment by its name; 0 when it is none.
+func TimelineOf(name string) int64 {
 	t, err := strconv.ParseInt(name[:min(8, len(name))], 16, 64)
 	if err != nil {
 		return 0

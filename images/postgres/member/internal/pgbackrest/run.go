@@ -94,6 +94,23 @@ type Stanza struct {
 	} `json:"repo"`
 	// Archives of the stanza, one for each server that it ever was of.
 	Archives []Archive `json:"archive"`
+	// Servers that it ever was of, the last one last.
+	Servers []Origin `json:"db"`
+}
+
+// An Origin is a server that a Stanza is of.
+type Origin struct {
+	// System identifier of its data, and its major Version.
+	System  uint64 `json:"system-id"`
+	Version string `json:"version"`
+}
+
+// Origin of the Stanza; zero when it is unknown.
+func (s Stanza) Origin() Origin {
+	if n := len(s.Servers); n > 0 {
+		return s.Servers[n-1]
+	}
+	return Origin{}
 }
 
 // An Archive of a Stanza.
@@ -119,6 +136,17 @@ func (s Stanza) Archived() LSN {
 	for _, a := range s.Archives {
 		if at, ok := segment(a.Max); ok {
 			last = max(last, at)
+		}
+	}
+	return last
+}
+
+// LastSegment is the name of the last segment that a Stanza has; "" when there is none.
+func (s Stanza) LastSegment() string {
+	last := ""
+	for _, a := range s.Archives {
+		if at, ok := segment(a.Max); ok && at >= s.Archived() {
+			last = max(last, a.Max)
 		}
 	}
 	return last

@@ -220,6 +220,8 @@ func roleOf(s patroni.State, led, hasLock bool) (role string, leads bool) {
 	switch {
 	case s.Leads, hasLock && led:
 		return members.RoleLeader, true
+	case s.LeadsStandbys():
+		return members.RoleReplica, false
 	case s.Follows() && hasLock:
 		return members.RoleLeader, false
 	case s.Follows():
