@@ -42,7 +42,7 @@ func (e event) sender() string {
 	return map[string]string{userCore: core, userProvider: provider, userKwok: kwok}[e.User.Username]
 }
 
-// A request of a kind by somebody.
+// A request of a kind, and who sent it.
 type request struct {
 	by, verb, resource string
 }

@@ -30,16 +30,16 @@ type awaited struct {
 	done       func(time.Duration)
 }
 
-// A follower watches all composite resources of a kind, and tells when each has come how far.
-type follower struct {
+// An observer watches all composite resources of a kind, and reports when each has come how far.
+type observer struct {
 	mu      sync.Mutex
 	objects map[string]progressed
 	waiting map[string][]awaited
 }
 
 // follow until ctx ends.
-func follow(ctx context.Context, client dynamic.Interface, gvr schema.GroupVersionResource) (*follower, error) {
-	f := &follower{objects: map[string]progressed{}, waiting: map[string][]awaited{}}
+func follow(ctx context.Context, client dynamic.Interface, gvr schema.GroupVersionResource) (*observer, error) {
+	f := &observer{objects: map[string]progressed{}, waiting: map[string][]awaited{}}
 	informers := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 	informer := informers.ForResource(gvr).Informer()
 	see := func(o any) {
@@ -83,7 +83,7 @@ func progressOf(u *unstructured.Unstructured) progressed {
 	return p
 }
 
-func (f *follower) see(name string, p progressed, now time.Time) {
+func (f *observer) see(name string, p progressed, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.objects[name] = p
@@ -96,7 +96,7 @@ func (f *follower) see(name string, p progressed, now time.Time) {
 	})
 }
 
-func (f *follower) forget(name string) {
+func (f *observer) forget(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.objects, name)
@@ -104,7 +104,7 @@ func (f *follower) forget(name string) {
 }
 
 // await has done called when the object has come as far as that.
-func (f *follower) await(name string, w awaited) {
+func (f *observer) await(name string, w awaited) {
 	f.mu.Lock()
 	f.waiting[name] = append(f.waiting[name], w)
 	p, seen := f.objects[name]
@@ -114,8 +114,8 @@ func (f *follower) await(name string, w awaited) {
 	}
 }
 
-// count of objects, and those of them that are Ready.
-func (f *follower) count() (all, ready int) {
+// count of objects, and of Ready ones among them.
+func (f *observer) count() (all, ready int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, p := range f.objects {

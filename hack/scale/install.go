@@ -73,7 +73,7 @@ spec: {prometheus: {url: "http://%s"}}
 	return apply(ctx, b, config)
 }
 
-// definitions of custom resources: Crossplane's, and those of others that an Algorithm is made of, and the provider's.
+// definitions of custom resources: Crossplane's, the provider's, and others that an Algorithm is made of.
 func definitions(ctx context.Context, b cluster.Bare, root string) ([]string, error) {
 	crossplane, err := b.Builder.ModuleDir(ctx, "crossplane")
 	if err != nil {

@@ -28,7 +28,7 @@ var (
 	compositions = schema.GroupVersionResource{Group: "apiextensions.crossplane.io", Version: "v1", Resource: "compositions"}
 )
 
-// senders is how many requests of the load may be on their way at once. A rate is kept as long as the API server is not slower than that.
+// senders is how many requests of the load may be on their way at once. A rate is kept as long as the API server answers fast enough.
 const senders = 32
 
 // A name of an Algorithm.
@@ -48,7 +48,7 @@ func names(prefix string, n, perNamespace int) []name {
 // A load is what tenants do.
 type load struct {
 	client   dynamic.Interface
-	follower *follower
+	observer *observer
 }
 
 // paced runs do for each of n numbers, so many a second, and returns when all have ended.
@@ -95,7 +95,7 @@ func (l load) create(ctx context.Context, all []name, rate float64, ready *durat
 		if _, err := l.client.Resource(algorithms).Namespace(all[i].namespace).Create(ctx, a, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("cannot create Algorithm %q: %w", all[i].key(), err)
 		}
-		l.follower.await(all[i].key(), awaited{since: since, done: ready.add})
+		l.observer.await(all[i].key(), awaited{since: since, done: ready.add})
 		return nil
 	})
 }
@@ -115,7 +115,7 @@ func (l load) edit(ctx context.Context, all []name, edits int, rate float64, app
 		if err != nil {
 			return fmt.Errorf("cannot edit Algorithm %q: %w", n.key(), err)
 		}
-		l.follower.await(n.key(), awaited{generation: a.GetGeneration(), since: since, done: applied.add})
+		l.observer.await(n.key(), awaited{generation: a.GetGeneration(), since: since, done: applied.add})
 		return nil
 	})
 }

@@ -5,7 +5,7 @@
 // for the Gateway: each Deployment is available at once, so that nothing but Crossplane and Capstan takes time.
 //
 // It creates Algorithms, waits until all are Ready and all is quiet, and counts the requests of an idle time. Then it edits some, alone and beside a
-// tenant who edits all the time, restarts everything, revises the Composition, and deletes all. It tells for each phase how long it took, what
+// tenant who edits all the time, restarts everything, revises the Composition, and deletes all. It reports for each phase how long it took, what
 // each component used, and how many requests it sent.
 package main
 
@@ -37,7 +37,7 @@ type runCmd struct {
 	Noisy        int           `default:"0"             help:"Algorithms of a tenant who edits ten a second."`
 	Rate         float64       `default:"10"            help:"Algorithms that are created a second."`
 	PerNamespace int           `default:"20"            help:"Algorithms of a namespace."`
-	Idle         time.Duration `default:"5m"            help:"How long nobody does anything, while requests are counted."`
+	Idle         time.Duration `default:"5m"            help:"How long no tenant does anything, while requests are counted."`
 	Timeout      time.Duration `default:"30m"           help:"The longest that a phase may take."`
 	Late         time.Duration `default:"0"             help:"How much later answers of the API server reach core and provider."`
 	CoreFlag     []string      `help:"Flags of Crossplane's core, such as --max-reconcile-rate=200."                          sep:"none"`
@@ -67,7 +67,7 @@ func exit(err error) {
 	os.Exit(1)
 }
 
-// Run all phases. What was measured before a failure is told, too.
+// Run all phases. What was measured before a failure is reported, too.
 func (c runCmd) Run(ctx context.Context, p *progress.Printer) (err error) {
 	if c.Algorithms < 1 || c.PerNamespace < 1 || c.Rate <= 0 {
 		return errors.New("cannot measure nothing: algorithms, algorithms of a namespace and their rate must be positive")

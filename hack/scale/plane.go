@@ -51,7 +51,7 @@ type plane struct {
 	coreFlags, providerFlags []string
 }
 
-// components of the plane, with all files that they read. Where a package limits the memory, Go's collector is told as much.
+// components of the plane, with all files that they read. Where a package limits the memory, Go's collector has the same bound.
 func (p plane) components(ctx context.Context, b cluster.Bare) ([]machine.Component, error) {
 	if err := p.programs(ctx, filepath.Join(b.Dir, "bin")); err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ type process struct {
 	pid int
 	// cpu is all the time that it has used of a processor.
 	cpu time.Duration
-	// resident is its memory now, peak the most it has had since it was asked the last time.
+	// resident is its memory now, peak the most it has had since the last look.
 	resident, peak int64
 }
 

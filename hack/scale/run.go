@@ -59,7 +59,7 @@ func newRun(ctx context.Context, c runCmd, b cluster.Bare, p *progress.Printer) 
 		return nil, err
 	}
 	r := &run{
-		load: load{client: client, follower: f}, command: c, dir: b.Dir, sampler: newSampler(b.Dir, b.Namespace), counter: counted, progress: p,
+		load: load{client: client, observer: f}, command: c, dir: b.Dir, sampler: newSampler(b.Dir, b.Namespace), counter: counted, progress: p,
 		report: Report{
 			Time: time.Now(), Processors: runtime.NumCPU(), Load: machineLoad(), Algorithms: c.Algorithms, Noisy: c.Noisy,
 			CoreFlags: c.CoreFlag, ProviderFlags: c.ProviderFlag,
@@ -123,7 +123,7 @@ func (r *run) all(ctx context.Context) error {
 				return time.Time{}, err
 			}
 			return time.Time{}, r.until(ctx, "all are gone", func() (bool, string) {
-				n, _ := r.follower.count()
+				n, _ := r.observer.count()
 				return n == 0, fmt.Sprintf("%d are left", n)
 			})
 		}},
@@ -143,7 +143,7 @@ func (r *run) all(ctx context.Context) error {
 	return nil
 }
 
-// idle is the phase in which nobody does anything.
+// idle is the phase in which no tenant does anything.
 const idle = "idle"
 
 // phase measures what do does. It lasted until the end that do returns, or until now.
@@ -194,7 +194,7 @@ func (r *run) edits(ctx context.Context, sample []name, d *durations) (time.Time
 // waited until no wait is missing. The end is now.
 func (r *run) waited(ctx context.Context, d *durations) (time.Time, error) {
 	return time.Time{}, r.until(ctx, "each has come so far", func() (bool, string) {
-		all, ready := r.follower.count()
+		all, ready := r.observer.count()
 		return d.missing() == 0, fmt.Sprintf("%d are missing; %d of %d are Ready", d.missing(), ready, all)
 	})
 }
@@ -209,7 +209,7 @@ func (r *run) quiet(ctx context.Context) (time.Time, error) {
 	return r.counter.lastWrite(), err
 }
 
-// restart components as a new version does: they are asked to end, and started again.
+// restart components as a new version does: they get a signal to end, and start again.
 func restart(dir string, components ...string) error {
 	for _, name := range components {
 		p, err := machine.Running(dir, name)

@@ -18,7 +18,7 @@ import (
 	"github.com/capstan-dev/capstan/hack/internal/netns"
 )
 
-// watched are the components whose use is told.
+// watched are the components whose use is reported.
 func watched() []string { return []string{core, function, provider, "apiserver", "etcd"} }
 
 // A sampler looks at the components each second, and at their queues each tenth.

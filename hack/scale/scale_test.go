@@ -106,8 +106,8 @@ func TestCounter(t *testing.T) {
 	}
 }
 
-func TestFollower(t *testing.T) {
-	f := &follower{objects: map[string]progressed{}, waiting: map[string][]awaited{}}
+func TestObserver(t *testing.T) {
+	f := &observer{objects: map[string]progressed{}, waiting: map[string][]awaited{}}
 	begin := time.Now()
 	got := map[string]time.Duration{}
 	wait := func(what string, generation int64) {

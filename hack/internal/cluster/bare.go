@@ -20,7 +20,7 @@ import (
 type Bare struct {
 	*addons.Env
 
-	// Identities of the control plane, which issue those of the other components.
+	// Identities of the control plane, which issue certificates for the other components.
 	Identities *pki.Identities
 	// Dir is the machine's data folder, which its components see as machine.Data.
 	Dir string
