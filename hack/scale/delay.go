@@ -13,9 +13,9 @@ import (
 
 // A delayCmd stands before the API server and gives each of its answers late. It is a component of the machine.
 type delayCmd struct {
-	Listen string        `help:"Address that clients call."              required:""`
-	To     string        `help:"Address of the API server."              required:""`
-	By     time.Duration `help:"How much later each answer gets there."  required:""`
+	Listen string        `help:"Address that clients call."             required:""`
+	To     string        `help:"Address of the API server."             required:""`
+	By     time.Duration `help:"How much later each answer gets there." required:""`
 }
 
 // Run until the process is ended.
@@ -76,6 +76,7 @@ func late(to io.Writer, from io.Reader, by time.Duration) {
 			break
 		}
 	}
-	for range parts { //nolint:revive // Its reader may wait to write.
+	for range parts {
+		continue // Its reader may wait to write.
 	}
 }

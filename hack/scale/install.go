@@ -4,13 +4,14 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/capstan-dev/capstan/hack/internal/cluster"
+
+	_ "embed"
 )
 
 //go:embed platform.yaml
@@ -106,7 +107,8 @@ func definitions(ctx context.Context, b cluster.Bare, root string) ([]string, er
 
 // apply files. What a definition among them defines is there a moment later.
 func apply(ctx context.Context, b cluster.Bare, files ...string) error {
-	args := []string{"apply", "--server-side", "--force-conflicts"}
+	args := make([]string, 0, 3+len(files))
+	args = append(args, "apply", "--server-side", "--force-conflicts")
 	for _, f := range files {
 		args = append(args, "--filename="+f)
 	}

@@ -28,21 +28,21 @@ import (
 )
 
 type cli struct {
-	Run   runCmd   `cmd:"" default:"withargs" help:"Measure."`
-	Delay delayCmd `cmd:"" help:"Give answers of the API server late; started by run."        hidden:""`
+	Run   runCmd   `cmd:"" default:"withargs"                                          help:"Measure."`
+	Delay delayCmd `cmd:"" help:"Give answers of the API server late; started by run." hidden:""`
 }
 
 type runCmd struct {
-	Algorithms   int           `default:"100"           help:"Algorithms of tenants."                                        short:"n"`
-	Noisy        int           `default:"0"             help:"Algorithms of a tenant who edits ten a second."`
-	Rate         float64       `default:"10"            help:"Algorithms that are created a second."`
-	PerNamespace int           `default:"20"            help:"Algorithms of a namespace."`
-	Idle         time.Duration `default:"5m"            help:"How long no tenant does anything, while requests are counted."`
-	Timeout      time.Duration `default:"30m"           help:"The longest that a phase may take."`
-	Late         time.Duration `default:"0"             help:"How much later answers of the API server reach core and provider."`
-	CoreFlag     []string      `help:"Flags of Crossplane's core, such as --max-reconcile-rate=200."                          sep:"none"`
-	ProviderFlag []string      `help:"Flags of the provider, such as --max-look-rate=400."                                     sep:"none"`
-	Name         string        `default:"capstan-scale" help:"Name of the cluster, which is removed before and after."`
+	Algorithms   int           `default:"100"                                                                               help:"Algorithms of tenants."                                            short:"n"`
+	Noisy        int           `default:"0"                                                                                 help:"Algorithms of a tenant who edits ten a second."`
+	Rate         float64       `default:"10"                                                                                help:"Algorithms that are created a second."`
+	PerNamespace int           `default:"20"                                                                                help:"Algorithms of a namespace."`
+	Idle         time.Duration `default:"5m"                                                                                help:"How long no tenant does anything, while requests are counted."`
+	Timeout      time.Duration `default:"30m"                                                                               help:"The longest that a phase may take."`
+	Late         time.Duration `default:"0"                                                                                 help:"How much later answers of the API server reach core and provider."`
+	CoreFlag     []string      `help:"Flags of Crossplane's core, such as --max-reconcile-rate=200."                        sep:"none"`
+	ProviderFlag []string      `help:"Flags of the provider, such as --max-look-rate=400."                                  sep:"none"`
+	Name         string        `default:"capstan-scale"                                                                     help:"Name of the cluster, which is removed before and after."`
 	Keep         bool          `help:"Leave the cluster, for a look: hack/capstan-cluster --name NAME exec, and then down."`
 	Output       string        `help:"Folder of the report. Default: _output/scale."`
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +16,8 @@ import (
 	"github.com/capstan-dev/capstan/hack/internal/machine"
 	"github.com/capstan-dev/capstan/hack/internal/network"
 	"github.com/capstan-dev/capstan/hack/internal/pki"
+
+	_ "embed"
 )
 
 //go:embed stages.yaml
@@ -117,7 +118,7 @@ func (p plane) programs(ctx context.Context, to string) error {
 	if err != nil {
 		return fmt.Errorf("cannot copy this program: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(to, "scale"), data, 0o700); err != nil { //nolint:gosec // It is a program.
+	if err := os.WriteFile(filepath.Join(to, "scale"), data, 0o700); err != nil {
 		return fmt.Errorf("cannot copy this program: %w", err)
 	}
 	return nil

@@ -83,7 +83,8 @@ func (r Report) table() string {
 		if p.PerHour > 0 {
 			hour = fmt.Sprintf("%.1f", p.PerHour)
 		}
-		cells := []string{p.Name, fmt.Sprintf("%.0f", p.Seconds), waits}
+		cells := make([]string, 0, 7+len(watched()))
+		cells = append(cells, p.Name, fmt.Sprintf("%.0f", p.Seconds), waits)
 		for _, name := range watched() {
 			u := p.Use[name]
 			cell := fmt.Sprintf("%.1f, %.0f", u.CPU, u.Peak)

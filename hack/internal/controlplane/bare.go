@@ -34,8 +34,9 @@ func PrepareBare(c Config, others ...machine.Component) (machine.Spec, error) {
 		_, bare := flags[m.Name]
 		return !bare
 	})
-	for i, m := range spec.Components {
-		spec.Components[i].Args = append(m.Args, flags[m.Name]...)
+	for i := range spec.Components {
+		m := &spec.Components[i]
+		m.Args = slices.Concat(m.Args, flags[m.Name])
 	}
 	spec.Components = append(spec.Components, others...)
 	return spec, nil
