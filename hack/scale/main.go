@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -45,6 +46,12 @@ type runCmd struct {
 	Name         string        `default:"capstan-scale"                                                                     help:"Name of the cluster, which is removed before and after."`
 	Keep         bool          `help:"Leave the cluster, for a look: hack/capstan-cluster --name NAME exec, and then down."`
 	Output       string        `help:"Folder of the report. Default: _output/scale."`
+}
+
+// The thread that a program begins with is never another goroutine's: one that enters a cluster's network stays there, and this thread cannot
+// end before the program. The cluster would then not be removed, because this program seems to be inside.
+func init() { //nolint:gochecknoinits // Only here is the main goroutine sure to have that thread.
+	runtime.LockOSThread()
 }
 
 func main() {
@@ -91,6 +98,9 @@ func (c runCmd) Run(ctx context.Context, p *progress.Printer) (err error) {
 	if err := p.Step("install Capstan", nil, func() error { return install(ctx, b, root) }); err != nil {
 		return err
 	}
+	// Watches end before the cluster does.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	r, err := newRun(ctx, c, b, p)
 	if err != nil {
 		return err
