@@ -18,6 +18,8 @@ INSIDE      := ./hack/capstan-cluster exec --
 LINT        := go tool -modfile=$(CURDIR)/hack/tools/golangci-lint/go.mod golangci-lint
 EXAMPLES    := $(dir $(wildcard $(CURDIR)/examples/*/*/xr.yaml))
 FUZZTIME    ?= 10m
+# Algorithms of make scale.
+N           ?= 100
 TIMEOUT     ?= 20m
 # What is tested with real servers. Members of a database have a run of their own at night: on a busy machine they prove nothing.
 SERVERS     ?= ./images/companion/... ./provider/... ./test/outside/... ./test/policies/... ./test/provider/...
@@ -26,7 +28,7 @@ SERVERS     ?= ./images/companion/... ./provider/... ./test/outside/... ./test/p
 TEST_PARTS  := check-generated check-compatible unit check-golden integration e2e
 
 .PHONY: help demo test generate rights golden lint fmt render unit check-generated check-compatible check-golden integration e2e bench \
-  packages install cluster-up demo-down release e2e-release nightly test-parts
+  packages install cluster-up demo-down release e2e-release scale nightly test-parts
 
 help:
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -117,5 +119,8 @@ e2e-release: ## Two releases on a cluster of their own: refuse what is changed, 
 	@./hack/e2e-release
 
 ##@ By hand
+scale: ## Measure core, function and provider with N Algorithms and no pods (N=100 FLAGS='--noisy=100 --late=100ms'; docs/sizing.md)
+	$(HACK) ./scale --algorithms=$(N) $(FLAGS)
+
 nightly: ## What takes too long for make test: ten idle minutes, fuzzing, reproducible packages, three nodes
 	@VERSION=$(VERSION) NEXT=$(NEXT) REGISTRY=$(REGISTRY) FUZZTIME=$(FUZZTIME) ./hack/nightly

@@ -213,31 +213,11 @@ func (c *Cluster) programs(ctx context.Context, p *progress.Printer) (*build.Bui
 
 // start boots all machines. They wait for each other by themselves.
 func (c *Cluster) start(ctx context.Context, plan []network.Node, programs build.Programs) error {
-	ids, err := pki.NewIdentities(
-		[]string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "localhost"},
-		[]string{network.ControlPlane, network.KubernetesService, "127.0.0.1"})
+	config, err := c.controlPlane(programs)
 	if err != nil {
 		return err
 	}
-	// What was pushed to an earlier cluster may be newer than what is pushed to this one, and Crossplane takes the newest.
-	if err := os.RemoveAll(c.pushed()); err != nil {
-		return fmt.Errorf("cannot remove the packages of an earlier cluster: %w", err)
-	}
-	if err := host.MakeFolder(c.registry()); err != nil {
-		return err
-	}
-	if err := host.WriteFiles(c.state(), map[string][]byte{
-		"kubeconfig": pki.Kubeconfig(controlplane.Server, ids.Cluster.Cert, ids.Admin),
-		"hosts":      []byte("127.0.0.1 localhost\n" + network.ControlPlane + " registry.localhost\n"),
-		"resolv.conf": []byte("search svc.cluster.local cluster.local\n" +
-			"nameserver " + network.DNS + "\noptions timeout:1 attempts:2\n"),
-	}); err != nil {
-		return err
-	}
-	spec, err := controlplane.Prepare(controlplane.Config{
-		Name: c.machine(controlPlane), Dir: c.dir(controlPlane), Registry: c.registry(),
-		Programs: programs, Identities: ids, Hosts: c.hosts(), Resolver: c.resolver(),
-	})
+	spec, err := controlplane.Prepare(config)
 	if err != nil {
 		return err
 	}
@@ -245,11 +225,40 @@ func (c *Cluster) start(ctx context.Context, plan []network.Node, programs build
 		return err
 	}
 	for _, n := range plan {
-		if err := c.startNode(ctx, n, plan, programs, ids); err != nil {
+		if err := c.startNode(ctx, n, plan, programs, config.Identities); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// controlPlane issues all identities, and writes what machines and commands read of the cluster.
+func (c *Cluster) controlPlane(programs build.Programs) (controlplane.Config, error) {
+	ids, err := pki.NewIdentities(
+		[]string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "localhost"},
+		[]string{network.ControlPlane, network.KubernetesService, "127.0.0.1"})
+	if err != nil {
+		return controlplane.Config{}, err
+	}
+	// What was pushed to an earlier cluster may be newer than what is pushed to this one, and Crossplane takes the newest.
+	if err := os.RemoveAll(c.pushed()); err != nil {
+		return controlplane.Config{}, fmt.Errorf("cannot remove the packages of an earlier cluster: %w", err)
+	}
+	if err := host.MakeFolder(c.registry()); err != nil {
+		return controlplane.Config{}, err
+	}
+	if err := host.WriteFiles(c.state(), map[string][]byte{
+		"kubeconfig": pki.Kubeconfig(controlplane.Server, ids.Cluster.Cert, ids.Admin),
+		"hosts":      []byte("127.0.0.1 localhost\n" + network.ControlPlane + " registry.localhost\n"),
+		"resolv.conf": []byte("search svc.cluster.local cluster.local\n" +
+			"nameserver " + network.DNS + "\noptions timeout:1 attempts:2\n"),
+	}); err != nil {
+		return controlplane.Config{}, err
+	}
+	return controlplane.Config{
+		Name: c.machine(controlPlane), Dir: c.dir(controlPlane), Registry: c.registry(),
+		Programs: programs, Identities: ids, Hosts: c.hosts(), Resolver: c.resolver(),
+	}, nil
 }
 
 func (c *Cluster) startNode(

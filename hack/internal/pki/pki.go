@@ -47,6 +47,8 @@ type Request struct {
 	// Names and Addresses are what a server may be called. Without any, the certificate is a client's.
 	Names     []string
 	Addresses []string
+	// Client makes the certificate a client's although it has names. Crossplane's has one, by which functions know it.
+	Client bool
 }
 
 // NewAuthority returns a self-signed authority.
@@ -85,7 +87,7 @@ func (a *Authority) Issue(req Request) (Pair, error) {
 	}
 	tmpl.KeyUsage = x509.KeyUsageDigitalSignature
 	tmpl.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	if len(req.Names)+len(req.Addresses) > 0 {
+	if len(req.Names)+len(req.Addresses) > 0 && !req.Client {
 		tmpl.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	}
 	tmpl.DNSNames = req.Names

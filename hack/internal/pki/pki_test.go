@@ -22,6 +22,11 @@ func TestIdentities(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	named, err := id.Cluster.Issue(Request{User: "crossplane", Names: []string{"crossplane.crossplane-system"}, Client: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	type want struct {
 		User   string
 		Groups []string
@@ -61,6 +66,11 @@ func TestIdentities(t *testing.T) {
 				User: "system:node:capstan-a", Groups: []string{"system:nodes"},
 				Usage: x509.ExtKeyUsageServerAuth, Host: "198.18.3.11",
 			},
+		},
+		"NamedClient": {
+			reason: "Functions know Crossplane by the name in its client certificate.",
+			pair:   named, by: id.Cluster,
+			want: want{User: "crossplane", Usage: x509.ExtKeyUsageClientAuth, Host: "crossplane.crossplane-system"},
 		},
 		"FrontProxy": {
 			reason: "Who may speak for others is signed by an authority of its own.",
