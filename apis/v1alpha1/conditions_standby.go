@@ -45,5 +45,5 @@ const (
 	ReasonSecondPrimary xpv2.ConditionReason = "SecondPrimary"
 )
 
-// ReasonStandby: the Database is a standby of another one. To let it take writes, set spec.promote.
+// ReasonStandby of Available, of ConsumersReady and of the conditions of backups: the Database is a standby of another one. To let it take writes, set spec.promote.
 const ReasonStandby xpv2.ConditionReason = "Standby"

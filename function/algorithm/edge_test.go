@@ -413,8 +413,11 @@ func TestOwnLatencyAlert(t *testing.T) {
 		"Recorded":  {"The provider has narrowed the query.", "objectives: {latencyMs: 50, latencyPercentile: 99}, " + own, map[string]any{"latency": recorded}, 99.0, true, true},
 		"NotYet":    {"A rule of a series that nothing records would never raise it.", "objectives: {latencyMs: 50}, " + own, map[string]any{}, 95.0, false, false},
 		"Objective": {"Without an objective nothing is compared.", own, map[string]any{"latency": recorded}, nil, false, false},
-		"Scaled": {"The autoscaler's recording serves both.", "objectives: {latencyMs: 50}, scaling: {maxReplicas: 4, targetLatencyMs: 40}, " + own,
-			map[string]any{"scaling": map[string]any{"signal": "CPU", "expressions": recorded}}, nil, true, true},
+		"Scaled": {
+			"The autoscaler's recording serves both.", "objectives: {latencyMs: 50}, scaling: {maxReplicas: 4, targetLatencyMs: 40}, " + own,
+			map[string]any{"scaling": map[string]any{"signal": "CPU", "expressions": recorded}},
+			nil, true, true,
+		},
 		"BuiltIn": {"The platform's rules record it.", "objectives: {latencyMs: 50}, metrics: {}", map[string]any{}, nil, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,8 +23,10 @@ func TestApply(t *testing.T) {
 		own    []corev1.Toleration
 		want   *applycorev1.PodSpecApplyConfiguration
 	}{
-		"Nil": {reason: "A kind tolerates its own taints without a block.", own: []corev1.Toleration{own},
-			want: applycorev1.PodSpec().WithTolerations(applycorev1.Toleration().WithKey("nvidia.com/gpu").WithOperator(corev1.TolerationOpExists))},
+		"Nil": {
+			reason: "A kind tolerates its own taints without a block.", own: []corev1.Toleration{own},
+			want: applycorev1.PodSpec().WithTolerations(applycorev1.Toleration().WithKey("nvidia.com/gpu").WithOperator(corev1.TolerationOpExists)),
+		},
 		"Empty": {reason: "Fields that say nothing are not applied: each would be owned.", block: &v1alpha1.Scheduling{}, want: applycorev1.PodSpec()},
 		"All": {
 			reason: "The tolerations of the user stand before the ones of the kind.",
@@ -87,11 +89,15 @@ func TestChecks(t *testing.T) {
 			NodeSelector: map[string]v1alpha1.LabelValue{"example.org/pool": "databases"},
 			Tolerations:  []corev1.Toleration{{Key: "example.org/pool", Operator: corev1.TolerationOpEqual, Value: "databases"}, {Operator: corev1.TolerationOpExists}},
 		})},
-		"SelectorPrefix": {reason: "A prefix has 253 characters at most.", want: []string{"spec.pod.nodeSelector"},
-			errs: Check(at, &v1alpha1.Scheduling{NodeSelector: map[string]v1alpha1.LabelValue{long + "/pool": "a"}})},
-		"Toleration": {reason: "The schema admits more operators, and leaves key and value open.",
-			want: []string{"spec.pod.tolerations[0].operator", "spec.pod.tolerations[0].key", "spec.pod.tolerations[0].value"},
-			errs: Check(at, &v1alpha1.Scheduling{Tolerations: []corev1.Toleration{{Key: "a b", Operator: "Lt", Value: "a b"}}})},
+		"SelectorPrefix": {
+			reason: "A prefix has 253 characters at most.", want: []string{"spec.pod.nodeSelector"},
+			errs: Check(at, &v1alpha1.Scheduling{NodeSelector: map[string]v1alpha1.LabelValue{long + "/pool": "a"}}),
+		},
+		"Toleration": {
+			reason: "The schema admits more operators, and leaves key and value open.",
+			want:   []string{"spec.pod.tolerations[0].operator", "spec.pod.tolerations[0].key", "spec.pod.tolerations[0].value"},
+			errs:   Check(at, &v1alpha1.Scheduling{Tolerations: []corev1.Toleration{{Key: "a b", Operator: "Lt", Value: "a b"}}}),
+		},
 		"Metadata": {reason: "Sound keys of both.", errs: CheckMetadata(at, &v1alpha1.PodMetadata{
 			Labels: map[string]v1alpha1.LabelValue{"example.org/team": "orders"}, Annotations: map[string]v1alpha1.AnnotationValue{"example.org/contact": "Orders Team"},
 		})},
@@ -111,9 +117,11 @@ func TestChecks(t *testing.T) {
 }
 
 func TestAllowed(t *testing.T) {
-	lists := Lists{Setting: "database.allowed", Namespace: "orders",
+	lists := Lists{
+		Setting: "database.allowed", Namespace: "orders",
 		PriorityClasses: []inputv1alpha1.Allowed{{Name: "databases"}},
-		Tolerations:     []inputv1alpha1.Allowed{{Name: "dedicated"}}}
+		Tolerations:     []inputv1alpha1.Allowed{{Name: "dedicated"}},
+	}
 	at := field.NewPath("spec", "pod")
 	for name, tc := range map[string]struct {
 		reason string
@@ -123,10 +131,12 @@ func TestAllowed(t *testing.T) {
 	}{
 		"Nil":   {reason: "Nothing is named.", lists: lists},
 		"Named": {reason: "Both lists have it.", lists: lists, block: &v1alpha1.Scheduling{PriorityClassName: "databases", Tolerations: []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}}}},
-		"Other": {reason: "Neither list has it.", lists: lists, want: []string{"spec.pod.priorityClassName", "spec.pod.tolerations[1]"},
+		"Other": {
+			reason: "Neither list has it.", lists: lists, want: []string{"spec.pod.priorityClassName", "spec.pod.tolerations[1]"},
 			block: &v1alpha1.Scheduling{PriorityClassName: "system-node-critical", Tolerations: []corev1.Toleration{
 				{Key: "dedicated", Operator: corev1.TolerationOpExists}, {Key: "control-plane", Operator: corev1.TolerationOpExists},
-			}}},
+			}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			errs := tc.lists.Allowed(at, tc.block)

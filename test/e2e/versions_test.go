@@ -195,6 +195,7 @@ func sharesFields(t *testing.T, o client.Object, first, second any, path ...stri
 // rewrites runs the commands of docs/versions.md. A kind of its own shows that they do what they say: its version of storage changes, and
 // its objects are readable when the old version is gone.
 func rewrites(t *testing.T, ns string) {
+	t.Helper()
 	const group = "versions.capstan.dev"
 	crd := definitionOf("things." + group)
 	if err := kube.Create(t.Context(), crd); err != nil {

@@ -8,10 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/capstan-dev/capstan/function/placement"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/capstan-dev/capstan/function/placement"
 )
 
 // ReservedVolume reports whether Capstan uses the name of a volume for itself, in this pod or in another.

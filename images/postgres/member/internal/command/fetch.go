@@ -28,7 +28,7 @@ const fetchLimit = time.Minute
 //
 // The leader of a standby cluster has nothing but the archive of its source, and reads that each time.
 type Fetch struct {
-	Version string `env:"CAPSTAN_VERSION" help:"Major version of PostgreSQL." placeholder:"MAJOR"`
+	Version string `env:"CAPSTAN_VERSION"                                    help:"Major version of PostgreSQL."              placeholder:"MAJOR"`
 	Source  bool   `help:"Fetch from the archive that the Database follows."`
 	File    string `arg:""                                                   help:"Name of the file."`
 	To      string `arg:""                                                   help:"Where it is wanted, from the data folder."`
@@ -68,7 +68,7 @@ func (c *Fetch) fromOwn(ctx context.Context, w pgmember.Config) error {
 	return c.get(ctx, run, w.Backup.Stanza, "--no-archive-async")
 }
 
-// ErrNotArchived: the archive does not have the file. A standby that has replayed all of it hears so every few seconds.
+// ErrNotArchived reports that the archive does not have the file. A standby that has replayed all of it hears so every few seconds.
 var ErrNotArchived = errors.New("the archive does not have the file")
 
 // get the file from the archive of a stanza.

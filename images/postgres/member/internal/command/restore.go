@@ -23,7 +23,7 @@ import (
 // Restore makes the data of a new Database from a backup, as Patroni calls it. It only reads where the backup is.
 type Restore struct {
 	Standby bool   `help:"Restore the latest backup for a standby, which replays what the archive has as long as it is one."`
-	Version string `env:"CAPSTAN_VERSION"                                                                                     help:"Major version of PostgreSQL." placeholder:"MAJOR"`
+	Version string `env:"CAPSTAN_VERSION"                                                                                    help:"Major version of PostgreSQL." placeholder:"MAJOR"`
 }
 
 // Run restores, and notifies the running member when it fails.

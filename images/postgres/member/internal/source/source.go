@@ -54,7 +54,7 @@ func (s *Source) Stanzas(ctx context.Context, file string) ([]pgbackrest.Stanza,
 	return run.Info(ctx, "")
 }
 
-// ErrUnknown: no stanza of the repository is of the data.
+// ErrUnknown reports that no stanza of the repository is of the data.
 var ErrUnknown = errors.New("the repository has no backup of the data with this system identifier: see spec.from.backup of the Database")
 
 // Followed stanza: the one that is named, or the one with the latest backup of the data with a system identifier.
