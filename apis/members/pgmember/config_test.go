@@ -30,7 +30,7 @@ func complete() Config {
 			}, Processes: 4,
 		},
 		From: &Source{
-			Path: "/shop/other", Repository: "other-repository.shop.svc", Either: "other-repository.shop.svc", Stanza: "other-1-16", At: &at,
+			Path: "/shop/other", Repository: "other-repository.shop.svc", Either: "other-repository.shop.svc", Stanza: "other-1-16", Follow: true, At: &at,
 			RestorePoint: "v1", Encrypted: true, Processes: 4,
 		},
 		Upgrade: &Upgrade{ID: "upgrade-17-18", From: "17", Database: "orders-db", Scope: "orders-db-3f2a9c1b", Member: "orders-db-g2-a"},
