@@ -81,6 +81,9 @@ func TestStandby(t *testing.T) {
 			t.Errorf("the alert %s watches a standby", alert)
 		}
 	}
+	if !strings.Contains(string(rules), "DatabaseNotFollowing") || strings.Contains(string(rules), "DatabaseSecondPrimary") {
+		t.Errorf("whether a standby follows is not watched, or it is watched as a primary: %s", rules)
+	}
 	if st := told(t, p); st.Leader != "" || st.Standby == nil || !st.Standby.Standby || st.Standby.ReplayedTo == nil || st.Standby.Stanza == "" {
 		t.Errorf("the status is %+v, leader %q", st.Standby, st.Leader)
 	}
@@ -143,6 +146,15 @@ func TestPromote(t *testing.T) {
 	for name, expected := range map[string]string{"Promoted": "True Promoted", "Following": " ", "Available": "True Leading", "BackupFresh": "False FirstBackupPending"} {
 		if s, reason, message := condition(p, name); s+" "+reason != expected {
 			t.Errorf("%s is %s %s (%s), want %s", name, s, reason, message, expected)
+		}
+	}
+	rules, err := json.Marshal(w.request.Observed[names.Rules].Map())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for alert, want := range map[string]bool{"DatabaseSecondPrimary": true, "DatabaseHasNoLeader": true, "DatabaseBackupOverdue": true, "DatabaseNotFollowing": false} {
+		if got := strings.Contains(string(rules), alert); got != want {
+			t.Errorf("the alert %s of a promoted Database: %t, want %t", alert, got, want)
 		}
 	}
 	if w.request.Observed[names.Backup] == nil || !slices.ContainsFunc(compose.SortedKeys(w.request.Observed), func(n string) bool { return strings.HasPrefix(n, names.BackupNowPrefix) }) {

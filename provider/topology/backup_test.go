@@ -159,3 +159,34 @@ func TestVolumeUsed(t *testing.T) {
 		})
 	}
 }
+
+func TestFollowed(t *testing.T) {
+	report := func(state string) *v1alpha1.FollowReport {
+		return &v1alpha1.FollowReport{State: state, Stanza: "orders-db-1"}
+	}
+	for name, tc := range map[string]struct {
+		reason    string
+		leader    string
+		following *v1alpha1.FollowReport
+		want      [2]float64
+		known     bool
+	}{
+		"Primary":     {"It follows nobody.", "a", nil, [2]float64{}, false},
+		"CaughtUp":    {"All is well.", "a", report(v1alpha1.FollowCaughtUp), [2]float64{0, 0}, true},
+		"NoLeader":    {"What the last leader reported is over: nobody replays.", "", report(v1alpha1.FollowCaughtUp), [2]float64{1, 0}, true},
+		"Behind":      {"It lacks what waits.", "a", report(v1alpha1.FollowBehind), [2]float64{1, 0}, true},
+		"Unreachable": {"It may lack anything.", "a", report(v1alpha1.FollowUnreachable), [2]float64{1, 0}, true},
+		"Replaced":    {"It lacks what the primary writes elsewhere.", "a", report(v1alpha1.FollowReplaced), [2]float64{1, 0}, true},
+		"Promoted":    {"It follows no more, as it should.", "a", report(""), [2]float64{0, 0}, true},
+		"Second":      {"Two take writes.", "a", report(v1alpha1.FollowSecondPrimary), [2]float64{0, 1}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cr := &v1alpha1.Topology{}
+			cr.Status.AtProvider.Leader, cr.Status.AtProvider.Following = tc.leader, tc.following
+			behind, second, known := followed(cr)
+			if got := [2]float64{behind, second}; got != tc.want || known != tc.known {
+				t.Errorf("%s followed: %v, %t, want %v, %t", tc.reason, got, known, tc.want, tc.known)
+			}
+		})
+	}
+}

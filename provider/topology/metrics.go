@@ -31,6 +31,8 @@ type counts struct {
 	used      *prometheus.Desc
 	archive   *prometheus.Desc
 	gap       *prometheus.Desc
+	follows   *prometheus.Desc
+	second    *prometheus.Desc
 	failovers *prometheus.CounterVec
 }
 
@@ -51,6 +53,10 @@ func newCounts(kube client.Reader, log logging.Logger) *counts {
 			"Whether changes of a Database do not reach its archive, by namespace and Database.", []string{"namespace", "database"}, nil),
 		gap: prometheus.NewDesc("capstan_database_archive_gap",
 			"Whether changes of a Database since its last backup began are missing in its archive, by namespace and Database.", []string{"namespace", "database"}, nil),
+		follows: prometheus.NewDesc("capstan_database_not_following",
+			"Whether a standby Database has no leader, or does not replay what its primary archives, by namespace and Database.", []string{"namespace", "database"}, nil),
+		second: prometheus.NewDesc("capstan_database_second_primary",
+			"Whether the former primary of a promoted Database still archives, by namespace and Database.", []string{"namespace", "database"}, nil),
 		failovers: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capstan_database_failovers_total",
 			Help: "Changes of leaders of Databases that were seen, by namespace and cause.",
@@ -82,9 +88,12 @@ func (c *counts) Describe(to chan<- *prometheus.Desc) {
 	to <- c.used
 	to <- c.archive
 	to <- c.gap
+	to <- c.follows
+	to <- c.second
 }
 
-// Collect the count of Databases, their last backups and verifications, and how full the volumes are that backups go to.
+// Collect the count of Databases, their last backups and verifications, how full the volumes are that backups go to, and how standby
+// Databases are.
 func (c *counts) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
 	defer cancel()
@@ -122,6 +131,13 @@ func (c *counts) Collect(to chan<- prometheus.Metric) {
 			to <- prometheus.MustNewConstMetric(c.gap, prometheus.GaugeValue, gap, of...)
 		}
 	}
+	for i := range l.Items {
+		if behind, second, ok := followed(&l.Items[i]); ok {
+			of := []string{l.Items[i].GetNamespace(), l.Items[i].Spec.ForProvider.Database}
+			to <- prometheus.MustNewConstMetric(c.follows, prometheus.GaugeValue, behind, of...)
+			to <- prometheus.MustNewConstMetric(c.second, prometheus.GaugeValue, second, of...)
+		}
+	}
 	for g, v := range n {
 		to <- prometheus.MustNewConstMetric(c.databases, prometheus.GaugeValue, v, g.namespace, g.phase)
 	}
@@ -143,6 +159,26 @@ func archived(t *v1alpha1.Topology) (failing, gap float64, ok bool) {
 		gap = 1
 	}
 	return failing, gap, true
+}
+
+// followed is whether a standby does not follow its primary, and whether a promoted one has a second primary beside it; 1 when it is so. There
+// is none of a Database that follows no other one.
+func followed(t *v1alpha1.Topology) (behind, second float64, ok bool) {
+	at := t.Status.AtProvider
+	if at.Following == nil {
+		return 0, 0, false
+	}
+	switch at.Following.State {
+	case v1alpha1.FollowSecondPrimary:
+		second = 1
+	case v1alpha1.FollowBehind, v1alpha1.FollowUnreachable, v1alpha1.FollowReplaced:
+		behind = 1
+	case v1alpha1.FollowCaughtUp:
+		if at.Leader == "" {
+			behind = 1
+		}
+	}
+	return behind, second, true
 }
 
 // verification of a Database: when the last one that was passed ended, in seconds since 1970, and whether the last one failed.

@@ -15,10 +15,7 @@ func backupAlerts(s *facts.Cluster) []engine.Alert {
 	if !s.BacksUp() {
 		return nil
 	}
-	// The provider exports series of all Databases; what scrapes it may have given the label another name.
-	series := func(name string) string {
-		return fmt.Sprintf("%[1]s{exported_namespace=%[2]q,database=%[3]q} or %[1]s{namespace=%[2]q,database=%[3]q}", name, s.Namespace, s.Base())
-	}
+	series := func(name string) string { return exported(s, name) }
 	// The server's own counters take a discarded change for an archived one.
 	alerts := []engine.Alert{
 		{
