@@ -3,6 +3,8 @@
 package algorithm
 
 import (
+	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +15,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm/modeluri"
 	"github.com/capstan-dev/capstan/function/compose"
+	"github.com/capstan-dev/capstan/function/memo"
 )
 
 // managed fields of a spec do not reach the pods: they are about how many there are, their clients and how they are watched.
@@ -39,22 +42,54 @@ var usual = sync.OnceValue(func() map[string]any {
 	return values
 })
 
-// podInputs are what reaches the pods: fields of the spec as the user wrote them, and what the spec only refers to, which is the
-// version of the model and the content of Secrets whose changes make revisions.
-func (t target) podInputs() map[string]any {
-	// By way of the type: fields that this version does not know, as during an upgrade, make no revision, and neither does
-	// another way to write the same.
-	spec, err := compose.AsMap(canonical(*t.written))
+// A podPart is what of a spec reaches the pods: fields of the spec as the user wrote them.
+type podPart struct {
+	fields map[string]any
+	// revision of the fields alone.
+	revision string
+}
+
+// podParts of specs that were seen, by their JSON. Most calls are about a spec that has not changed.
+var podParts = memo.New[podPart](1 << 20)
+
+// podPartOf a spec. By way of the type: fields that this version does not know, as during an upgrade, make no revision, and neither does
+// another way to write the same.
+func podPartOf(written *v1alpha1.AlgorithmSpec) (podPart, error) {
+	raw, err := json.Marshal(written)
 	if err != nil {
-		return nil
+		return podPart{}, err
 	}
-	for _, path := range managedPaths {
-		unstructured.RemoveNestedField(spec, path...)
+	return podParts.Of(raw, func() (podPart, int, error) {
+		spec, err := compose.AsMap(canonical(*written))
+		if err != nil {
+			return podPart{}, 0, err
+		}
+		for _, path := range managedPaths {
+			unstructured.RemoveNestedField(spec, path...)
+		}
+		p := podPart{}
+		p.fields, _ = significant("", spec).(map[string]any)
+		if p.fields == nil {
+			p.fields = map[string]any{}
+		}
+		p.revision, err = revisionOf(p.fields)
+		return p, len(raw), err
+	})
+}
+
+// revisionOf what reaches the pods.
+func revisionOf(inputs map[string]any) (string, error) {
+	raw, err := json.Marshal(inputs)
+	if err != nil {
+		return "", err
 	}
-	inputs, _ := significant("", spec).(map[string]any)
-	if inputs == nil {
-		inputs = map[string]any{}
-	}
+	return compose.Hash(raw), nil
+}
+
+// referred is what reaches the pods and a spec only refers to: the version of the model and the content of Secrets whose changes make
+// revisions.
+func (t target) referred() map[string]any {
+	inputs := map[string]any{}
 	if m := t.spec.Model; m != nil && m.Cache != nil {
 		inputs["modelCached"] = true
 	}
@@ -65,6 +100,20 @@ func (t target) podInputs() map[string]any {
 		inputs["fingerprints"] = t.fingerprints
 	}
 	return inputs
+}
+
+// name of the revision that a target is.
+func (t target) name() (string, error) {
+	part, err := podPartOf(t.written)
+	if err != nil {
+		return "", err
+	}
+	inputs := t.referred()
+	if len(inputs) == 0 {
+		return part.revision, nil
+	}
+	maps.Copy(inputs, part.fields)
+	return revisionOf(inputs)
 }
 
 // canonical spec: one way to write what can be written in several.

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-dev/capstan/apis/v1alpha1"
 )
 
 // podInputs are the fields that reach the pods of a revision.
@@ -74,5 +76,30 @@ func TestUsual(t *testing.T) {
 	maps.DeleteFunc(got, func(path string, value any) bool { return value == nil || !slices.Contains(podInputs, path) })
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// TestRevisionsOfOneSpec: what a spec only refers to makes revisions, and leaves nothing behind in what is remembered of the spec.
+func TestRevisionsOfOneSpec(t *testing.T) {
+	spec := v1alpha1.AlgorithmSpec{Image: "registry.example.org/one-spec:1", Model: &v1alpha1.Model{URI: "registry://reco"}}
+	plain := target{spec: &spec, written: &spec}
+	rotated, resolved := plain, plain
+	rotated.fingerprints = map[string]string{"token": "f1"}
+	resolved.resolved = &v1alpha1.ModelStatus{Version: "3", Source: "s3://models/reco/3"}
+	names := map[string]string{}
+	for round := range 2 {
+		for name, of := range map[string]target{"plain": plain, "rotated": rotated, "resolved": resolved} {
+			got, err := of.name()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if was := names[name]; round > 0 && got != was {
+				t.Errorf("%s: the same target is revision %s, and was %s", name, got, was)
+			}
+			names[name] = got
+		}
+	}
+	if names["plain"] == names["rotated"] || names["plain"] == names["resolved"] || names["rotated"] == names["resolved"] {
+		t.Errorf("different targets have one revision: %v", names)
 	}
 }

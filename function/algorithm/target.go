@@ -3,7 +3,6 @@
 package algorithm
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -11,7 +10,6 @@ import (
 
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/algorithm/pods"
-	"github.com/capstan-dev/capstan/function/compose"
 )
 
 // A target is a revision that the spec asks for, with what it is made of.
@@ -62,11 +60,10 @@ func (t target) named() (target, error) {
 	} else if m != nil {
 		t.model = pods.NewSource(m, "", "")
 	}
-	raw, err := json.Marshal(t.podInputs())
-	if err != nil {
+	var err error
+	if t.revision, err = t.name(); err != nil {
 		return t, fmt.Errorf("cannot name the revision: %w", err)
 	}
-	t.revision = compose.Hash(raw)
 	return t, nil
 }
 

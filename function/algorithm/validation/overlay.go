@@ -72,6 +72,9 @@ func unknown(at *field.Path, written map[string]any) field.ErrorList {
 
 // metadata of the pods. Some annotations lift a restriction.
 func metadata(m *v1alpha1.PodMetadata) field.ErrorList {
+	if len(m.Labels)+len(m.Annotations) == 0 {
+		return nil // as for most Algorithms, which the standard need not be evaluated for
+	}
 	at := spec.Child("podMetadata")
 	errs := placement.CheckMetadata(at, m)
 	for _, found := range unrestricted(placement.Annotations(m), corev1.PodSpec{Containers: []corev1.Container{pods.Restricted(corev1.Container{}, false)}}) {
