@@ -13,6 +13,9 @@ import (
 	"runtime"
 	"strings"
 	"text/template"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/capstan-dev/capstan/hack/internal/build"
 	"github.com/capstan-dev/capstan/hack/internal/image"
@@ -69,10 +72,20 @@ func (e *Env) Define(ctx context.Context, files ...string) error {
 	if err != nil {
 		return err
 	}
-	// By --for=condition a definition that has no conditions yet is an error; by its path it is waited for.
-	established := `--for=jsonpath={.status.conditions[?(@.type=="Established")].status}=True`
-	_, err = e.Kubectl(ctx, append([]string{"wait", established, "--timeout=1m"}, strings.Fields(names)...)...)
-	return err
+	return established(ctx, e.Kubectl, strings.Fields(names))
+}
+
+// established waits for definitions. By --for=condition one that has no conditions yet is an error, by its path only one whose
+// conditions are null, as the API server writes it first.
+func established(ctx context.Context, kubectl func(ctx context.Context, args ...string) (string, error), names []string) error {
+	args := append([]string{"wait", `--for=jsonpath={.status.conditions[?(@.type=="Established")].status}=True`, "--timeout=1m"}, names...)
+	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		_, err := kubectl(ctx, args...)
+		if err != nil && strings.Contains(err.Error(), "<nil> is not array or slice and cannot be filtered") {
+			return false, nil
+		}
+		return err == nil, err
+	})
 }
 
 // apply applies files and returns the names of what is in them.
