@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package postgres
+package memberimage
 
 import (
 	"archive/tar"
@@ -99,7 +99,7 @@ func TestWrite(t *testing.T) {
 				packages = append(packages, debiantest.Put(t, store, name, debiantest.Deb(t, name, ".xz", tc.packages[name]...)))
 			}
 			var out bytes.Buffer
-			err := write(t.Context(), &out, "17", store, packages)
+			err := Postgres().write(t.Context(), &out, "17", store, packages)
 			if tc.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.fails) {
 					t.Errorf("%s\nwant %q, got %v", tc.reason, tc.fails, err)
@@ -124,7 +124,7 @@ func TestBase(t *testing.T) {
 		link("./bin", "usr/bin", tar.TypeSymlink), debiantest.File{Header: tar.Header{Name: "./etc/", Typeflag: tar.TypeDir, Mode: 0o755}},
 		file("./etc/os-release", 0o644, "ID=debian\n")))
 	var out bytes.Buffer
-	if err := write(t.Context(), &out, base, store, []debian.Package{p}); err != nil {
+	if err := Postgres().write(t.Context(), &out, base, store, []debian.Package{p}); err != nil {
 		t.Fatal(err)
 	}
 	got := entries(t, &out)
@@ -143,7 +143,7 @@ func TestBase(t *testing.T) {
 func TestKeep(t *testing.T) {
 	content := func(w io.Writer) error {
 		tw := tar.NewWriter(w)
-		l := &layerWriter{tar: tw, have: map[string]string{}}
+		l := &layerWriter{tar: tw, have: map[string]string{}, omitted: Postgres().omit()}
 		return errors.Join(l.made(made{path: "a/b", mode: 0o644, content: "x"}), tw.Close())
 	}
 	var digests []v1.Hash
@@ -200,7 +200,7 @@ func TestGroup(t *testing.T) {
 		"postgresql-17": "17", "postgresql-client-18": "18", "postgresql-17-pgvector": "17", "patroni": base, "libpq5": base,
 		"postgresql-16": base, "prometheus-postgres-exporter": base,
 	} {
-		if got := group(debian.Package{Name: name}); got != want {
+		if got := Postgres().group(debian.Package{Name: name}); got != want {
 			t.Errorf("group(%s): want %q, got %q", name, want, got)
 		}
 	}
@@ -209,7 +209,7 @@ func TestGroup(t *testing.T) {
 func TestUnpack(t *testing.T) {
 	l, err := keep(t.TempDir(), "key", func(w io.Writer) error {
 		tw := tar.NewWriter(w)
-		l := &layerWriter{tar: tw, have: map[string]string{}}
+		l := &layerWriter{tar: tw, have: map[string]string{}, omitted: Postgres().omit()}
 		return errors.Join(
 			l.made(made{path: "tmp", mode: os.ModeDir | os.ModeSticky | 0o777}), l.made(made{path: "usr/bin/dash", mode: 0o755, content: "ELF"}),
 			l.made(made{path: "usr/bin/sh", link: "dash"}), tw.Close())
