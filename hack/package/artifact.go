@@ -32,9 +32,9 @@ type artifact struct {
 	Examples []string
 	// Program is the Go package of what runs. Empty when nothing does.
 	Program string
-	// Member puts the program on top of what the image of members of this name has; an image without it holds the program and nothing
-	// else.
-	Member string
+	// Member puts the program on top of what the image of members with the artifact's name has. Other images hold the program and
+	// nothing else.
+	Member bool
 }
 
 // artifacts lists them in the order of an upgrade: the APIs come last, because they ask for a function and a provider at
@@ -59,7 +59,8 @@ func artifacts() []artifact {
 		},
 		{Name: "companion", Program: "./images/companion"},
 		{Name: "demo-algorithm", Program: "./images/demo-algorithm"},
-		{Name: "postgres", Program: "./images/postgres/member", Member: "postgres"},
+		{Name: "postgres", Program: "./images/postgres/member", Member: true},
+		{Name: "mysql", Program: "./images/mysql/member", Member: true},
 		{Name: "demo-database", Program: "./images/demo-database"},
 	}
 }
@@ -71,7 +72,7 @@ func (a artifact) reference(registry, version string) string {
 
 // program is where the image has what runs.
 func (a artifact) program() string {
-	if a.Member != "" {
+	if a.Member {
 		return memberimage.Member
 	}
 	return "/" + path.Base(a.Program)

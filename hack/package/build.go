@@ -139,8 +139,8 @@ func (p *project) buildImage(ctx context.Context, a artifact, platform, dir, fil
 		},
 	}
 	program := a.program()
-	if a.Member != "" {
-		members, err := memberimage.Named(a.Member)
+	if a.Member {
+		members, err := memberimage.Named(a.Name)
 		if err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func TestBuild(t *testing.T) {
 	build := buildCmd{Platform: []string{testPlatform}}
 	var built []artifact
 	for _, a := range artifacts() {
-		if a.Member == "" {
+		if !a.Member {
 			built, build.Only = append(built, a), append(build.Only, a.Name)
 		}
 	}

@@ -38,8 +38,8 @@ func (c *releaseCmd) describe(files map[string][]byte, p *project, images []rele
 			modules,
 		}
 		var packages []debian.Package
-		if img.Member != "" {
-			members, err := memberimage.Named(img.Member)
+		if img.Member {
+			members, err := memberimage.Named(img.Name)
 			if err != nil {
 				return err
 			}
