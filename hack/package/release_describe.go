@@ -77,7 +77,7 @@ func (c *releaseCmd) describe(files map[string][]byte, p *project, images []rele
 	return nil
 }
 
-// packages returns those of a lock for the platforms that are built.
+// packages returns what a lock names for the platforms that are built.
 func (c *releaseCmd) packages(p *project, file string) ([]debian.Package, error) {
 	data, err := os.ReadFile(filepath.Join(p.root, file))
 	if err != nil {

@@ -154,6 +154,11 @@ func (b *Builder) layers(ctx context.Context, image Image, lock debian.Lock, arc
 	if len(groups[base]) == 0 {
 		return nil, fmt.Errorf("cannot build the image %s for %q: the lock has no packages for it", image.Name, architecture)
 	}
+	for _, version := range image.Versions {
+		if len(groups[version]) == 0 {
+			return nil, fmt.Errorf("cannot build the image %s for %q: no package has %s %s", image.Name, architecture, image.Server, version)
+		}
+	}
 	dir := filepath.Join(b.Cache, "layers")
 	names := append([]string{base}, image.Versions...)
 	layers := make([]v1.Layer, len(names))

@@ -163,6 +163,14 @@ func TestLayers(t *testing.T) {
 		t.Errorf("the root file system has %q, %v", got, err)
 	}
 
+	complete := slices.Clone(lock.Packages)
+	lock.Packages = complete[:3]
+	write()
+	if _, err := b.Layers(t.Context(), Postgres(), "linux/amd64"); err == nil || !strings.Contains(err.Error(), "no package has PostgreSQL 18") {
+		t.Errorf("a version of the catalogue that the image has not: want an error, got %v", err)
+	}
+	lock.Packages = complete
+
 	lock.Packages[3].SHA256 = strings.Repeat("0", 64)
 	lock.Packages[3].Path = "pool/main/gone.deb"
 	write()
@@ -211,6 +219,34 @@ func TestDescribe(t *testing.T) {
 		debiantest.File{Header: tar.Header{Name: "./usr/share/postgresql/15/extension/x.control", Mode: 0o644}, Content: "comment = 'x'\n"}))
 	if _, err := Postgres().describe(store, packages); err == nil {
 		t.Error("an extension without a version cannot be made")
+	}
+}
+
+// TestDescribeMySQL expects a version without extensions, which MySQL has not.
+func TestDescribeMySQL(t *testing.T) {
+	packages := []debian.Package{{Name: "mysql-server-core", Version: "9.7.4-2"}, {Name: "prometheus-mysqld-exporter", Version: "0.19.0-2"}}
+	got, err := MySQL().describe(nil, packages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	described, err := got.format(MySQL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `# Written by "go -C hack run ./member-image lock mysql". What the image mysql has.
+lock: ""
+majors:
+- major: "9.7"
+  version: 9.7.4
+tools:
+  mysqld-exporter: 0.19.0
+`
+	if diff := cmp.Diff(want, string(described)); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	packages[0].Version = "26.7.1-1"
+	if _, err := MySQL().describe(nil, packages); err == nil || !strings.Contains(err.Error(), "cannot find MySQL 9.7") {
+		t.Errorf("a package of another series must not get the name of this one, got %v", err)
 	}
 }
 

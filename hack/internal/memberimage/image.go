@@ -56,7 +56,7 @@ type Image struct {
 type program struct {
 	// path below the root of the image.
 	path string
-	// args come after all others, and tell the program where the image's files are: %[1]s is the root of the image.
+	// args come after all others, and name the folders of the image's files: %[1]s is the root of the image.
 	args []string
 }
 

@@ -3,7 +3,7 @@
 package memberimage
 
 import (
-	"slices"
+	"strings"
 
 	"github.com/capstan-dev/capstan/hack/internal/debian"
 )
@@ -32,15 +32,17 @@ func MySQL() Image {
 			},
 		},
 		version: func(p debian.Package) string {
-			if slices.Contains([]string{"mysql-client-core", "mysql-server-core"}, p.Name) {
-				return "9.7"
+			if p.Name != "mysql-client-core" && p.Name != "mysql-server-core" {
+				return ""
 			}
-			return ""
+			// The names are the same for every series.
+			series := upstream(p.Version)
+			return series[:max(0, strings.LastIndex(series, "."))]
 		},
 		server: func(string) string { return "mysql-server-core" },
 		tools:  map[string]string{"prometheus-mysqld-exporter": "mysqld-exporter"},
 		omitted: []string{
-			// A member is started by its own program, and its files are looked at with the server.
+			// A member is started by its own program, and its files are of use to the server alone.
 			`usr/bin/(ibd2sdi|innochecksum|my_print_defaults|myisam.*|mysqld_(multi|safe)|mysqldumpslow|perror)`,
 			`usr/bin/mysql(_.*|check|import|show|slap)`,
 			// Logins of other kinds, telemetry, a parser without its library, and examples.

@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// Programs returns a folder with scripts that run programs of the image on this machine, whatever the age of its own libraries: by the
-// loader, with the libraries and the files of the root file system in the cache.
+// Programs returns a folder with scripts that run programs of the image on this machine, which may have older libraries: by the loader, with
+// the libraries and the files of the root file system in the cache.
 func (b *Builder) Programs(ctx context.Context, image Image) (string, error) {
 	root, err := b.Rootfs(ctx, image, "linux/"+runtime.GOARCH)
 	if err != nil {
@@ -47,12 +47,14 @@ func (p program) script(root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	script := fmt.Sprintf("#!/bin/sh\nexec '%s' --library-path '%s' '%s' \"$@\"",
+	var script strings.Builder
+	fmt.Fprintf(&script, "#!/bin/sh\nexec '%s' --library-path '%s' '%s' \"$@\"",
 		filepath.Join(root, loader), strings.Join(libraries, ":"), filepath.Join(root, p.path))
 	for _, arg := range p.args {
-		script += " '" + fmt.Sprintf(arg, root) + "'"
+		fmt.Fprintf(&script, " '"+arg+"'", root)
 	}
-	return script + "\n", nil
+	script.WriteString("\n")
+	return script.String(), nil
 }
 
 // interpreter is the loader that a program names.
