@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	"github.com/capstan-dev/capstan/test/outside"
 )
 
@@ -54,15 +56,21 @@ func begin(t *testing.T, c *cluster, letters ...string) {
 	t.Logf("%d members ready after %s", len(letters), took)
 	var err error
 	c.eventually("the platform can log in", 30*time.Second, func() bool {
-		conn := c.connect(c.leader(), "")
+		conn := c.connect(c.leader(), mysqlmember.AccountAccess, "")
 		defer func() { _ = conn.Close() }()
 		_, err = conn.ExecContext(t.Context(), "CREATE DATABASE IF NOT EXISTS shop")
 		return err == nil
 	})
-	conn := c.connect(c.leader(), "shop")
+	conn := c.connect(c.leader(), mysqlmember.AccountAccess, "shop")
 	defer func() { _ = conn.Close() }()
-	if _, err := conn.ExecContext(t.Context(), "CREATE TABLE ledger (id BIGINT PRIMARY KEY)"); err != nil {
-		t.Fatal(err)
+	for _, statement := range []string{
+		"CREATE TABLE ledger (id BIGINT PRIMARY KEY)",
+		"CREATE USER api@'%' IDENTIFIED WITH caching_sha2_password AS 0x" + hex.EncodeToString([]byte(verifier(password))) + " REQUIRE SSL",
+		"GRANT ALL ON shop.* TO api@'%'",
+	} {
+		if _, err := conn.ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
 	}
 }
 
