@@ -79,11 +79,12 @@ type Keeper struct {
 	entering atomic.Bool
 	// looked and proved are when it last looked and had a proof, and alone since when the group has no majority; zero for never.
 	looked, proved, alone time.Time
-	// again is the pause after the last try to enter a group that failed, notBefore when it ends, and view the last one that was read.
+	// again is the pause after the last try to enter a group that failed, and notBefore when it ends.
 	again     time.Duration
 	notBefore time.Time
-	view      []record.Seat
-	last      string
+	// only is the id of this member's data while it is the only one of its group.
+	only string
+	last string
 }
 
 // Seen is what was seen last. It is zero when nothing is known.
@@ -196,7 +197,10 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 // belong to a group: report whether it has a majority, and give up one that has none for long.
 func (k *Keeper) belong(ctx context.Context, l decision.Look, s Seen) time.Duration {
 	if l.Majority() {
-		k.alone, k.again = time.Time{}, 0
+		k.alone, k.again, k.only = time.Time{}, 0, ""
+		if len(l.Group) == 1 {
+			k.only = l.Server
+		}
 		k.say(decision.Entry{})
 		if own := l.Own(); own.State == decision.Recovering || (own.Role == decision.Primary && !s.Ready) {
 			return soonAgain
@@ -241,7 +245,7 @@ func (k *Keeper) prove(ctx context.Context, l decision.Look) bool {
 		switch err := k.server.Prove(ctx); {
 		case err == nil:
 			k.proved = begun
-		case !errors.Is(err, mysql.ErrNoAnswer):
+		case !errors.Is(err, mysql.ErrNoAnswer) && !mysql.Electing(err):
 			k.proved = time.Time{}
 			fallthrough
 		default:
