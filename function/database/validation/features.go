@@ -43,7 +43,7 @@ func uses(s *facts.Cluster) []use {
 	data := s.DataVersion()
 	add(data != "" && s.Engine.CompareVersions(data, spec.Version) < 0, engine.FeatureUpgrade, "spec.version", spec.Version)
 	if a := spec.Availability; a != nil {
-		add(a.Durability != v1alpha1.DurabilitySynchronous, engine.FeatureDurability, "spec.availability.durability", a.Durability)
+		add(a.Durability != v1alpha1.DurabilitySynchronous, engine.FeatureDurability, "spec.availability.durability", string(a.Durability))
 	}
 	add(spec.Pooler != nil, engine.FeaturePooler, "spec.pooler", block)
 	add(len(spec.Extensions) > 0, engine.FeatureExtensions, "spec.extensions", spec.Extensions)

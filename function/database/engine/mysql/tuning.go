@@ -3,6 +3,7 @@
 package mysql
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"strconv"
@@ -159,8 +160,8 @@ func (mySQL) CheckConfig(s engine.Server) []check.Problem {
 				"must be at most a sixteenth of the memory of a member, which is %s, because several sessions take it: lower it, or give members more memory", s.SpecMemory.String())))
 		}
 	}
-	capacity, set := parameters[parameterIO].amount(s.Config[parameterIO])
-	if most, both := parameters[parameterIOMax].amount(s.Config[parameterIOMax]); set && both && capacity > most {
+	capacity, _ := parameters[parameterIO].amount(cmp.Or(s.Config[parameterIO], fixed[parameterIO]))
+	if most, ok := parameters[parameterIOMax].amount(cmp.Or(s.Config[parameterIOMax], fixed[parameterIOMax])); ok && capacity > most {
 		ps = append(ps, check.Invalid("spec.config."+parameterIO, s.Config[parameterIO], fmt.Sprintf("must not be above %s: lower it, or raise that", parameterIOMax)))
 	}
 	return ps
