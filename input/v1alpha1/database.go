@@ -20,7 +20,7 @@ type DatabaseSettings struct {
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// MySQLImage is the image of the members of Databases with engine mysql, as image is of those with engine postgres.
+	// MySQLImage is the image of the members of Databases with engine mysql, as image is for engine postgres.
 	// Default: ghcr.io/capstan-dev/mysql.
 	//
 	// +kubebuilder:validation:MinLength=1

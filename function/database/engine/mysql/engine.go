@@ -144,5 +144,5 @@ func (mySQL) Filling(_, member string, v *observev1alpha1.VolumeReport) string {
 	}
 }
 
-// Coordinated reads nothing: no generation takes over from another one yet, and nobody pauses failover.
+// Coordinated reads nothing: no generation takes over from another one yet, and no person can pause failover.
 func (mySQL) Coordinated(string) engine.Coordinated { return engine.Coordinated{} }

@@ -15,7 +15,7 @@ import (
 	"github.com/capstan-dev/capstan/function/database/engine"
 )
 
-// fixed are what every member has, whatever its size. Several differ between series by default, so they are set although they are
+// fixed are what every member of any size has. Several differ between series by default, so they are set although they are
 // the default of one. The program of the member adds what has a path, an address, an id or a certificate in it, and the plugins.
 var fixed = map[string]string{
 	// Clients come with TLS, and members by a port of their own.
@@ -29,7 +29,7 @@ var fixed = map[string]string{
 	"local_infile":                 "OFF",
 	"secure_file_priv":             "NULL",
 
-	// Nobody's SET PERSIST survives a restart, and only the group lets a member take writes.
+	// What a client sets with SET PERSIST ends with a restart, and only the group lets a member take writes.
 	"persisted_globals_load": "OFF",
 	"super_read_only":        "ON",
 	// The name of a database is no pattern in a grant.

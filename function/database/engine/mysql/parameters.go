@@ -23,7 +23,7 @@ const (
 	offset // of a time zone, such as +01:00
 )
 
-// A parameter that a Database may set. Bounds are those of the manual, chapter Server System Variables, but narrower where the server
+// A parameter that a Database may set. Bounds are from the manual, chapter Server System Variables, but narrower where the server
 // takes what would stop it, or what members rely on. Parameters that are not in the table decide about members, data or durability, and
 // only Capstan sets them.
 type parameter struct {

@@ -165,14 +165,14 @@ func TestReloading(t *testing.T) {
 	}
 }
 
-// TestPaces: a leader that is cut off gives up before another one leads.
+// TestPaces: a leader that is cut off stops before there is another one.
 func TestPaces(t *testing.T) {
 	leads := map[int]int{0: 6, 5: 20, 20: 35} // seconds until a member is expelled, as measured
 	const suspected = 5
 	for _, profile := range []v1alpha1.FailoverProfile{v1alpha1.FailoverFast, v1alpha1.FailoverBalanced, v1alpha1.FailoverPatient, ""} {
 		p := paceOf(profile)
 		if at, ok := leads[p.expel]; !ok || suspected+p.majority > at {
-			t.Errorf("profile %q: the leader gives up after %d s, and another one leads after %d s", profile, suspected+p.majority, at)
+			t.Errorf("profile %q: the leader stops after %d s, and there is another one after %d s", profile, suspected+p.majority, at)
 		}
 	}
 }

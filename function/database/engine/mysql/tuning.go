@@ -52,7 +52,7 @@ func messages(memory int64) int64 {
 // A pool of pages of tables in instances, which grow by chunks. The server rounds its size up to whole chunks of all instances.
 type pool struct{ size, chunk, instances int64 }
 
-// bufferPool takes four fifths of what nothing else needs. It does not depend on the node, of which the server would count processors.
+// bufferPool takes four fifths of what nothing else needs. It does not depend on the processors of the node, which the server would count.
 func bufferPool(memory int64, connections int32) pool {
 	n := memory - memoryOfServer - messages(memory) - int64(connections)*memoryOfConnection - memory/partOfTemporary
 	n = max(n*4/5, leastPool)
@@ -99,7 +99,7 @@ func base(s engine.Server) map[string]string {
 		parameterRedo: text(min(max(min(s.Storage/20, bufferPool(s.Memory, mySQL{}.Connections(s)).size/2)/bytesMB*bytesMB, 128*bytesMB), 8*bytesGB)),
 		// A log is removed as a whole.
 		parameterBinlogSize: text(min(max(s.Storage/50/bytesMB*bytesMB, 64*bytesMB), bytesGB)),
-		// A member that was away for longer is copied.
+		// A member that was down for longer is copied.
 		parameterBinlogExpiry: strconv.Itoa(24 * 3600),
 	}
 }
@@ -112,11 +112,11 @@ func reloading(s engine.Server) map[string]string {
 	return ps
 }
 
-// A pace of failover, in seconds. A member that is silent for five seconds is suspected, and suspicions are looked at every fifteen
+// A pace of failover, in seconds. A member that is silent for five seconds is suspected, and suspicions are checked every fifteen
 // seconds: so 0 expels it after about 6 s, 1 to 15 after 20 s, and 20 after 35 s.
 type pace struct{ expel, majority int }
 
-// paces by how soon a standby becomes the leader. A leader that is cut off gives up before another one leads.
+// paces by how soon a standby becomes the leader. A leader that is cut off stops before there is another one.
 var paces = map[v1alpha1.FailoverProfile]pace{
 	v1alpha1.FailoverFast:     {expel: 0, majority: 1},
 	v1alpha1.FailoverBalanced: {expel: 5, majority: 10},
