@@ -17,7 +17,7 @@ import (
 	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 	apis "github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
-	"github.com/capstan-dev/capstan/provider/internal/scram"
+	"github.com/capstan-dev/capstan/provider/internal/password"
 )
 
 // An other role takes turns with a login and is not in use. Which of the two is in use the Secret that clients have says, read in
@@ -75,7 +75,7 @@ func (e *external) pair(ctx context.Context, l v1alpha1.Login, w *wanted) ([]pro
 			Remedy:  "name the Secret of a Credential that has both as username and alternateUsername",
 		})
 	}
-	if err := scram.Check(s.Data[ref.Key]); err != nil {
+	if err := password.Check(s.Data[ref.Key]); err != nil {
 		return leave(&outside.Failure{
 			Reason:  apis.ReasonInvalidConfig,
 			Message: fmt.Sprintf("login %q: key %q of Secret %q is no password that every client understands: %v", l.Name, ref.Key, ref.Name, err),
@@ -88,7 +88,7 @@ func (e *external) pair(ctx context.Context, l v1alpha1.Login, w *wanted) ([]pro
 	if active == l.Name {
 		rest.name = l.Alternate
 	}
-	if next := s.Data[ref.Key+credentialsv1alpha1.SuffixNext]; scram.Check(next) == nil && len(next) > 0 {
+	if next := s.Data[ref.Key+credentialsv1alpha1.SuffixNext]; password.Check(next) == nil && len(next) > 0 {
 		rest.password, rest.staged = string(next), true
 		rest.token = s.GetAnnotations()[credentialsv1alpha1.AnnotationStaged]
 	}

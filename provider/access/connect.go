@@ -23,7 +23,7 @@ import (
 	credentialsv1alpha1 "github.com/capstan-dev/capstan/apis/credentials/v1alpha1"
 	apis "github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
-	"github.com/capstan-dev/capstan/provider/internal/scram"
+	"github.com/capstan-dev/capstan/provider/internal/password"
 )
 
 var (
@@ -268,7 +268,7 @@ func (c *external) password(ctx context.Context, l v1alpha1.Login) (string, erro
 	if err != nil {
 		return "", err
 	}
-	if err := scram.Check(p); err != nil {
+	if err := password.Check(p); err != nil {
 		return "", &outside.Failure{
 			Reason: apis.ReasonInvalidConfig,
 			Message: fmt.Sprintf("login %q: key %q of Secret %q is no password that every client understands: %v",
