@@ -5,7 +5,7 @@ package mysqlmember
 // AccessRights are the statements that give AccountAccess, which exists, the rights that the provider needs, in their order. They may be
 // repeated. The server needs partial_revokes=ON.
 //
-// The account manages logins, but none that has SYSTEM_USER, such as those of the platform. It gives rights in databases, but not in the
+// The account manages logins, but none that has SYSTEM_USER, such as the accounts of the platform. It gives rights in databases, but not in the
 // server's own: rights that it gives on *.* lack what is revoked from itself. It sees which logins there are, and never a verifier.
 func AccessRights() []string {
 	const account = "'" + AccountAccess + "'@'%'"

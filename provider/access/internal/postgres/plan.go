@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package access
+package postgres
 
 import (
 	"fmt"
@@ -9,148 +9,62 @@ import (
 	"strings"
 
 	"github.com/capstan-dev/capstan/apis/access/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/access/internal/engine"
 )
 
-// wanted is what the spec asks of a server.
-type wanted struct {
-	databases  []string
-	logins     []login
-	extensions []string
-
-	// others are the roles that alternate with logins and are not in use.
-	others []other
-}
-
-// A login that the spec asks for.
-type login struct {
-	name, database string
-	readOnly       bool
-
-	// of is its name in the spec, which is the name of one of two alternating roles.
-	of string
-
-	// staged means that the password is the next one, not yet in use.
-	staged bool
-
-	// password, or "" when it is unknown: then the login stays as it is.
-	password string
-
-	// opens means that the password opens the login.
-	opens bool
-}
-
-// role that the login is a member of.
-func (l login) role() string {
-	if l.readOnly {
-		return reader(l.database)
+// roleOf a login is the one that it is a member of.
+func roleOf(l engine.Login) string {
+	if l.ReadOnly {
+		return reader(l.Database)
 	}
-	return owner(l.database)
+	return owner(l.Database)
 }
 
-// roles that matter for what is wanted.
-func (w wanted) roles() []string {
-	all := make([]string, 0, 2*len(w.databases)+len(w.logins))
-	for _, d := range w.databases {
+// rolesFor what is wanted.
+func rolesFor(w engine.Wanted) []string {
+	all := w.Names()
+	for _, d := range w.Databases {
 		all = append(all, owner(d), reader(d))
-	}
-	for _, l := range w.logins {
-		all = append(all, l.name)
-	}
-	for _, o := range w.others {
-		all = append(all, o.name)
 	}
 	return all
 }
 
-// A step towards what is wanted.
-type step struct {
-	// of is the database or login that it is for.
-	of subject
-
-	// what it does, for people.
-	what string
-
-	// database to do it in, "" being the one that is always there.
-	database string
-
-	// statements, all in one transaction, or one alone.
-	statements []string
-	alone      bool
-
-	// evict ends the sessions of this login instead, if it is set.
-	evict string
-
-	// password of the login is set.
-	password bool
-
-	// unused is the login of the spec that must not have taken the role into use since; otherwise nothing is done.
-	unused string
-
-	// extension means that only an extension depends on the step.
-	extension bool
-}
-
-// A subject is a database or a login.
-type subject struct {
-	database, login string
-}
-
-// A problem that SQL cannot solve.
-type problem struct {
-	of   subject
-	text string
-
-	// extension means that only an extension has the problem.
-	extension bool
-}
-
-// A plan of steps, in order, and the problems that block others. What is inside a database that does not exist yet is left to the
-// next plan.
-type plan struct {
-	steps    []step
-	problems []problem
-}
-
-func (p *plan) add(s step) { p.steps = append(p.steps, s) }
-
-func (p *plan) refusef(of subject, format string, args ...any) {
-	p.problems = append(p.problems, problem{of: of, text: fmt.Sprintf(format, args...)})
-}
-
-// blocks reports whether a subject has a problem that is not an extension's.
-func (p *plan) blocks(of subject) bool {
-	return slices.ContainsFunc(p.problems, func(q problem) bool { return q.of == of && !q.extension })
-}
-
-// open reports whether anything but extensions is left to do for a subject.
-func (p *plan) open(of subject) bool {
-	return p.blocks(of) || slices.ContainsFunc(p.steps, func(s step) bool { return s.of == of && !s.extension })
-}
-
-// draw up what to do with a server.
-func draw(s *server, w wanted) plan {
-	p := plan{}
-
-	// Logins that are no longer desired come first: they hold nothing that others need.
+// Ours are the names of logins with our mark, sorted.
+func (s *seen) Ours() []string {
+	var out []string
 	for _, name := range slices.Sorted(maps.Keys(s.roles)) {
-		if s.roles[name].mark == markLogin && !w.names(name) {
-			p.shut(s, name, "")
+		if s.roles[name].mark == markLogin {
+			out = append(out, name)
 		}
 	}
-	for _, d := range w.databases {
-		p.openUp(s, d, w.extensions)
-	}
-	for _, l := range w.logins {
-		p.letIn(s, w, l)
-	}
-	for _, o := range w.others {
-		p.rest(s, w, o)
-	}
-	return p
+	return out
 }
 
-// shut a login out, unless it was taken into use since. Objects that it created stay.
-func (p *plan) shut(s *server, name, unused string) {
+// Role of a name.
+func (s *seen) Role(name string) engine.Role {
+	r, there := s.roles[name]
+	out := engine.Role{There: there, Ours: there && r.mark == markLogin, Open: r.login}
+	for _, n := range r.sessions {
+		out.Sessions += n
+	}
+	return out
+}
+
+// Stands reports whether a login is as asked, except for its password.
+func (s *seen) Stands(l engine.Login) bool {
+	r, ok := s.roles[l.Name]
+	return ok && r.mark == markLogin && r.login && r.memberOf[roleOf(l)].inherits
+}
+
+// Database as a status has it, if it is there.
+func (s *seen) Database(name string, extensions []string) (v1alpha1.ObservedDatabase, bool) {
+	d, ok := s.databases[name]
+	have, not := missing(d.inside, extensions)
+	return v1alpha1.ObservedDatabase{Name: name, Extensions: have, Missing: not}, ok
+}
+
+// Shut a login out, unless it was taken into use since. Objects that it created stay.
+func (s *seen) Shut(p *engine.Plan, name, unused string) {
 	r := s.roles[name]
 	var do []string
 	if r.login {
@@ -159,15 +73,15 @@ func (p *plan) shut(s *server, name, unused string) {
 	do = append(do, leaveAll(s, name, "")...)
 	do = append(do, beginNowhere(s, name, "")...)
 	if len(do) > 0 {
-		p.add(step{of: subject{login: name}, what: fmt.Sprintf("shut out login %q", name), statements: do, unused: unused})
+		p.Add(engine.Step{Of: engine.Subject{Login: name}, What: fmt.Sprintf("shut out login %q", name), Statements: do, Unused: unused})
 	}
 	if len(do) > 0 || len(r.sessions) > 0 {
-		p.add(step{of: subject{login: name}, what: fmt.Sprintf("end the sessions of login %q", name), evict: name, unused: unused})
+		p.Add(engine.Step{Of: engine.Subject{Login: name}, What: fmt.Sprintf("end the sessions of login %q", name), Evict: name, Unused: unused})
 	}
 }
 
 // leaveAll roles of ours but one.
-func leaveAll(s *server, name, but string) []string {
+func leaveAll(s *seen, name, but string) []string {
 	var do []string
 	for _, of := range slices.Sorted(maps.Keys(s.roles[name].memberOf)) {
 		mark := s.roles[of].mark
@@ -179,7 +93,7 @@ func leaveAll(s *server, name, but string) []string {
 }
 
 // beginNowhere as another role but in one database.
-func beginNowhere(s *server, name, but string) []string {
+func beginNowhere(s *seen, name, but string) []string {
 	var do []string
 	for _, d := range slices.Sorted(maps.Keys(s.roles[name].begins)) {
 		if d != but {
@@ -189,27 +103,27 @@ func beginNowhere(s *server, name, but string) []string {
 	return do
 }
 
-// openUp a database: the database, its two roles and their rights.
-func (p *plan) openUp(s *server, name string, extensions []string) {
-	of := subject{database: name}
+// OpenUp a database: the database, its two roles and their rights.
+func (s *seen) OpenUp(p *engine.Plan, name string, extensions []string) {
+	of := engine.Subject{Database: name}
 	for _, r := range rolesOf(name) {
 		if is, ok := s.roles[r.name]; ok && is.mark != r.mark {
-			p.refusef(of, "database %q needs a role %q, and one that Capstan did not make has this name: "+
+			p.Refusef(of, "database %q needs a role %q, and one that Capstan did not make has this name: "+
 				"rename or drop that role, or choose another name for the database", name, r.name)
 			return
 		}
 	}
 	d, there := s.databases[name]
 	if there && d.owner != owner(name) {
-		p.refusef(of, "database %q exists and belongs to role %q, nothing was changed: "+
+		p.Refusef(of, "database %q exists and belongs to role %q, nothing was changed: "+
 			"give it to role %q, or choose another name", name, d.owner, owner(name))
 		return
 	}
-	p.roles(s, name)
+	s.makeRoles(p, name)
 	if !there {
-		p.add(step{
-			of: of, what: fmt.Sprintf("make database %q", name), alone: true,
-			statements: []string{"CREATE DATABASE " + id(name) + " OWNER " + id(owner(name))},
+		p.Add(engine.Step{
+			Of: of, What: fmt.Sprintf("make database %q", name), Alone: true,
+			Statements: []string{"CREATE DATABASE " + id(name) + " OWNER " + id(owner(name))},
 		})
 	}
 	var do []string
@@ -220,10 +134,10 @@ func (p *plan) openUp(s *server, name string, extensions []string) {
 		do = append(do, "GRANT CONNECT ON DATABASE "+id(name)+" TO "+id(reader(name)))
 	}
 	if len(do) > 0 {
-		p.add(step{of: of, what: fmt.Sprintf("close database %q to others", name), statements: do})
+		p.Add(engine.Step{Of: of, What: fmt.Sprintf("close database %q to others", name), Statements: do})
 	}
 	if d.inside != nil {
-		p.furnish(name, d.inside, extensions)
+		furnish(p, name, d.inside, extensions)
 	}
 }
 
@@ -235,25 +149,25 @@ func rolesOf(name string) []marked {
 	return []marked{{owner(name), markOwner + name}, {reader(name), markReader + name}}
 }
 
-// roles of a database.
-func (p *plan) roles(s *server, name string) {
-	of := subject{database: name}
+// makeRoles of a database.
+func (s *seen) makeRoles(p *engine.Plan, name string) {
+	of := engine.Subject{Database: name}
 	for _, r := range rolesOf(name) {
 		if _, ok := s.roles[r.name]; !ok {
-			p.add(step{of: of, what: fmt.Sprintf("make role %q", r.name), statements: createRole(r.name, r.mark)})
+			p.Add(engine.Step{Of: of, What: fmt.Sprintf("make role %q", r.name), Statements: createRole(r.name, r.mark)})
 		}
 	}
 	if m := s.roles[s.self].memberOf[owner(name)]; !m.inherits || !m.becomes {
-		p.add(step{
-			of: of, what: fmt.Sprintf("act as role %q", owner(name)),
-			statements: []string{enter(s.version, owner(name))},
+		p.Add(engine.Step{
+			Of: of, What: fmt.Sprintf("act as role %q", owner(name)),
+			Statements: []string{enter(s.version, owner(name))},
 		})
 	}
 }
 
 // furnish a database: what its reader may see, and extensions.
-func (p *plan) furnish(name string, in *inside, extensions []string) {
-	of, to := subject{database: name}, " TO "+id(reader(name))
+func furnish(p *engine.Plan, name string, in *inside, extensions []string) {
+	of, to := engine.Subject{Database: name}, " TO "+id(reader(name))
 	var do []string
 	for _, k := range []struct{ sort, grant string }{
 		{"r", "SELECT ON TABLES"}, {"S", "SELECT ON SEQUENCES"}, {"n", "USAGE ON SCHEMAS"},
@@ -273,23 +187,23 @@ func (p *plan) furnish(name string, in *inside, extensions []string) {
 		}
 	}
 	if len(do) > 0 {
-		p.add(step{
-			of: of, what: fmt.Sprintf("let role %q read in database %q", reader(name), name),
-			database: name, statements: do,
+		p.Add(engine.Step{
+			Of: of, What: fmt.Sprintf("let role %q read in database %q", reader(name), name),
+			Database: name, Statements: do,
 		})
 	}
 	for _, x := range extensions {
 		is, ok := in.extensions[x]
 		switch {
 		case !ok:
-			p.problems = append(p.problems, problem{of: of, extension: true, text: fmt.Sprintf(
+			p.Problems = append(p.Problems, engine.Problem{Of: of, Extension: true, Text: fmt.Sprintf(
 				"extension %q is not in the image of the server: take it out of extensions, or use an image that has it", x)})
 		case is.installed, !is.trusted:
 		default:
-			p.add(step{
-				of: of, what: fmt.Sprintf("make extension %q in database %q", x, name), database: name, extension: true,
+			p.Add(engine.Step{
+				Of: of, What: fmt.Sprintf("make extension %q in database %q", x, name), Database: name, Extension: true,
 				// As the owner, which can drop it then; in the schema that every session searches.
-				statements: []string{
+				Statements: []string{
 					"SET LOCAL ROLE " + id(owner(name)),
 					"SET LOCAL search_path = public",
 					"CREATE EXTENSION IF NOT EXISTS " + id(x) + " CASCADE",
@@ -299,59 +213,59 @@ func (p *plan) furnish(name string, in *inside, extensions []string) {
 	}
 }
 
-// letIn a login.
-func (p *plan) letIn(s *server, w wanted, l login) {
-	of := subject{login: l.name}
-	if l.name == s.self || slices.ContainsFunc(w.databases, func(d string) bool { return l.name == owner(d) || l.name == reader(d) }) {
-		p.refusef(of, "login %q has the name of a role that Capstan needs for itself: choose another name", l.name)
+// LetIn a login.
+func (s *seen) LetIn(p *engine.Plan, w engine.Wanted, l engine.Login) {
+	of := engine.Subject{Login: l.Name}
+	if l.Name == s.self || slices.ContainsFunc(w.Databases, func(d string) bool { return l.Name == owner(d) || l.Name == reader(d) }) {
+		p.Refusef(of, "login %q has the name of a role that Capstan needs for itself: choose another name", l.Name)
 		return
 	}
 
 	// Its database has a problem of its own then.
-	if p.blocks(subject{database: l.database}) {
+	if p.Blocks(engine.Subject{Database: l.Database}) {
 		return
 	}
-	r, there := s.roles[l.name]
+	r, there := s.roles[l.Name]
 	if there && r.mark != markLogin {
-		p.refusef(of, "role %q exists and Capstan did not make it, nothing was changed: "+
-			"rename or drop it, or choose another name for the login", l.name)
+		p.Refusef(of, "role %q exists and Capstan did not make it, nothing was changed: "+
+			"rename or drop it, or choose another name for the login", l.Name)
 		return
 	}
-	if l.password == "" {
+	if l.Password == "" {
 		return
 	}
-	do, password := standing(s, l), !there || !l.opens
+	do, password := standing(s, l), !there || !l.Opens
 	if len(do) > 0 || password {
-		p.add(step{of: of, what: fmt.Sprintf("make login %q as asked", l.name), statements: do, password: password})
+		p.Add(engine.Step{Of: of, What: fmt.Sprintf("make login %q as asked", l.Name), Statements: do, Password: password})
 	}
 
 	// Its sessions keep the rights that they began with.
-	if len(leaveAll(s, l.name, l.role())) > 0 {
-		p.add(step{of: of, what: fmt.Sprintf("end the sessions of login %q", l.name), evict: l.name})
+	if len(leaveAll(s, l.Name, roleOf(l))) > 0 {
+		p.Add(engine.Step{Of: of, What: fmt.Sprintf("end the sessions of login %q", l.Name), Evict: l.Name})
 	}
 }
 
 // standing is what makes a login what it should be, except its password.
-func standing(s *server, l login) []string {
-	r, there := s.roles[l.name]
+func standing(s *seen, l engine.Login) []string {
+	r, there := s.roles[l.Name]
 	var do []string
 	switch {
 	case !there:
-		do = append(do, "CREATE ROLE "+id(l.name)+" LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE INHERIT NOREPLICATION NOBYPASSRLS",
-			"COMMENT ON ROLE "+id(l.name)+" IS "+text(markLogin))
+		do = append(do, "CREATE ROLE "+id(l.Name)+" LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE INHERIT NOREPLICATION NOBYPASSRLS",
+			"COMMENT ON ROLE "+id(l.Name)+" IS "+text(markLogin))
 	case !r.login || !r.inherit:
-		do = append(do, "ALTER ROLE "+id(l.name)+" LOGIN INHERIT")
+		do = append(do, "ALTER ROLE "+id(l.Name)+" LOGIN INHERIT")
 	}
-	do = append(do, leaveAll(s, l.name, l.role())...)
-	if m := r.memberOf[l.role()]; !m.inherits || !m.becomes {
-		do = append(do, join(s.version, l.role(), l.name))
+	do = append(do, leaveAll(s, l.Name, roleOf(l))...)
+	if m := r.memberOf[roleOf(l)]; !m.inherits || !m.becomes {
+		do = append(do, join(s.version, roleOf(l), l.Name))
 	}
-	if begin := r.begins[l.database]; l.readOnly && begin != "" {
-		do = append(do, beginAsItself(l.name, l.database))
-	} else if !l.readOnly && begin != l.role() {
-		do = append(do, beginAs(l.name, l.database, l.role()))
+	if begin := r.begins[l.Database]; l.ReadOnly && begin != "" {
+		do = append(do, beginAsItself(l.Name, l.Database))
+	} else if !l.ReadOnly && begin != roleOf(l) {
+		do = append(do, beginAs(l.Name, l.Database, roleOf(l)))
 	}
-	return append(do, beginNowhere(s, l.name, l.database)...)
+	return append(do, beginNowhere(s, l.Name, l.Database)...)
 }
 
 // missing extensions of a database: those that only a superuser may create, and those that are not in the image.
@@ -364,23 +278,4 @@ func missing(in *inside, extensions []string) (have, not []string) {
 		}
 	}
 	return have, not
-}
-
-// observe returns what is as the spec says.
-func observe(s *server, w wanted, p plan) v1alpha1.AccessObservation {
-	out := v1alpha1.AccessObservation{}
-	for _, name := range slices.Sorted(slices.Values(w.databases)) {
-		if d, ok := s.databases[name]; ok && !p.open(subject{database: name}) {
-			have, not := missing(d.inside, w.extensions)
-			out.Databases = append(out.Databases, v1alpha1.ObservedDatabase{Name: name, Extensions: have, Missing: not})
-		}
-	}
-	for _, l := range w.logins {
-		if r, ok := s.roles[l.name]; ok && r.login && l.opens && !p.open(subject{login: l.name}) {
-			out.Logins = append(out.Logins, l.of)
-		}
-	}
-	slices.Sort(out.Logins)
-	out.Alternating = alternating(s, w, p)
-	return out
 }
