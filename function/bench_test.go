@@ -92,7 +92,7 @@ func threeMembers(tb testing.TB, f *Function) *fnv1.RunFunctionRequest {
 	example.XR["metadata"].(map[string]any)["uid"] = "5d0c1f8e-8a3f-4d51-9d4f-0d6f1f0f7c12"
 	req := requestOf(example)
 	seen := req.GetObserved().GetResources()
-	next := settled(tb, f, req)
+	next := applied(tb, f, req)
 	for name, o := range seen {
 		next.Observed.Resources[name].Resource.Fields["status"] = o.GetResource().GetFields()["status"]
 	}

@@ -35,13 +35,33 @@ func basic() *fnv1.RunFunctionRequest {
 	})
 }
 
-// settled is the request after everything that the function desires was applied.
+// settled is the request after what the function desires was applied, again and again until it desires nothing else. That is what an
+// instance sends from then on, hour by hour.
 func settled(tb testing.TB, f *Function, req *fnv1.RunFunctionRequest) *fnv1.RunFunctionRequest {
 	tb.Helper()
-	next := proto.CloneOf(req)
+	var before *fnv1.State
+	for range 20 {
+		desired := run(tb, f, req).GetDesired()
+		if proto.Equal(before, desired) {
+			return req
+		}
+		before, req = desired, applied(tb, f, req)
+	}
+	tb.Fatal("the function never desires the same twice")
+	return nil
+}
+
+// applied is the next request after everything that the function desires was applied, and the status of the composite resource was
+// written.
+func applied(tb testing.TB, f *Function, req *fnv1.RunFunctionRequest) *fnv1.RunFunctionRequest {
+	tb.Helper()
+	next, desired := proto.CloneOf(req), run(tb, f, req).GetDesired()
 	next.Observed.Resources = map[string]*fnv1.Resource{}
-	for name, r := range run(tb, f, req).GetDesired().GetResources() {
+	for name, r := range desired.GetResources() {
 		next.Observed.Resources[name] = observe(name, r)
+	}
+	if status := desired.GetComposite().GetResource().GetFields()["status"]; status != nil {
+		next.Observed.Composite.Resource.Fields["status"] = status
 	}
 	return next
 }

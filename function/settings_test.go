@@ -579,7 +579,7 @@ func TestSettingsAreMissed(t *testing.T) {
 	})
 	for kind, req := range map[string]*fnv1.RunFunctionRequest{"Algorithm": basic(), "Database": database} {
 		t.Run(kind, func(t *testing.T) {
-			composed := settled(t, f, withSettings(req))
+			composed := applied(t, f, withSettings(req))
 			missed := run(t, f, without(composed))
 			for name, o := range received(t, composed).Observed {
 				before := compose.Keep(o)
@@ -603,7 +603,7 @@ func TestSettingsAreMissed(t *testing.T) {
 				t.Errorf("with settings that have no data: %s %q", c.GetStatus(), c.GetMessage())
 			}
 			// What was composed without settings goes on without them, and what is new begins without.
-			if c := conditionOf(run(t, f, without(settled(t, f, without(req)))), apisv1alpha1.TypeAccepted); c.GetStatus() != fnv1.Status_STATUS_CONDITION_TRUE {
+			if c := conditionOf(run(t, f, without(applied(t, f, without(req)))), apisv1alpha1.TypeAccepted); c.GetStatus() != fnv1.Status_STATUS_CONDITION_TRUE {
 				t.Errorf("an installation without settings: %s %q", c.GetStatus(), c.GetMessage())
 			}
 		})

@@ -22,7 +22,7 @@ const (
 	SuffixConfig = "config"
 	// AnnotationConfig is the text that members follow at run time.
 	AnnotationConfig = "config"
-	// AnnotationInitialize identifies the data. With it nobody begins without data again.
+	// AnnotationInitialize identifies the data. With it no member begins without data again.
 	AnnotationInitialize = "initialize"
 
 	// <scope>-failover is a request for another leader: AnnotationLeader is the pod that is to hand over, AnnotationCandidate

@@ -16,8 +16,8 @@ func Status[T any](o compose.Object) (T, bool) {
 	if o == nil {
 		return zero, false
 	}
-	seen := compose.Map(o.Map(), "status", "atProvider")
-	if seen == nil {
+	seen, ok := o.Field("status", "atProvider").(map[string]any)
+	if !ok {
 		return zero, false
 	}
 	return decode[T](seen)

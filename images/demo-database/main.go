@@ -4,6 +4,7 @@
 // row that was acknowledged with the rows that are there. Demos and tests of failover are made with it.
 //
 //	demo-database --uri=postgresql://… --for=60s
+//	demo-database --uri=mysql://… --ca=ca.crt --for=60s
 //
 // Each time that no write was acknowledged for longer than usual it prints a Gap, and at its end an Account, as JSON on one line
 // each.
@@ -16,6 +17,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -24,8 +26,9 @@ import (
 
 // Options of the writer.
 type Options struct {
-	URI      string        `env:"URI"        help:"Where to connect to; several hosts are tried in turn."                    required:""`
-	Name     string        `default:"writer" env:"NAME"                                                                      help:"Name that distinguishes the rows of this writer from others."`
+	URI      string        `env:"URI"        help:"Where to connect to, postgresql:// or mysql://. Of PostgreSQL several hosts are tried in turn."             required:""`
+	CA       string        `env:"MYSQL_CA"   help:"File of the authority of a MySQL server. Default: what the system trusts. For PostgreSQL set PGSSLROOTCERT."`
+	Name     string        `default:"writer" env:"NAME"                                                                                                        help:"Name that distinguishes the rows of this writer from others."`
 	Interval time.Duration `default:"50ms"   help:"Pause between writes."`
 	Timeout  time.Duration `default:"1s"     help:"How long a connection, and a write, may take before it counts as failed."`
 	Gap      time.Duration `default:"500ms"  help:"Time without an acknowledged write that is reported."`
@@ -46,7 +49,7 @@ func run(o Options) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	out := json.NewEncoder(os.Stdout)
-	s, err := open(o.URI, o.Timeout)
+	s, err := open(o)
 	if err != nil {
 		return err
 	}
@@ -67,4 +70,12 @@ func run(o Options) error {
 		return err
 	}
 	return out.Encode(account)
+}
+
+// open the server of the URI. It connects only when it is needed.
+func open(o Options) (rows, error) {
+	if strings.HasPrefix(o.URI, "mysql:") {
+		return openMySQL(o.URI, o.CA, o.Timeout)
+	}
+	return openPostgres(o.URI, o.Timeout)
 }

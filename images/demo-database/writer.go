@@ -19,6 +19,9 @@ type rows interface {
 
 	// read the rows of a writer, in order.
 	read(ctx context.Context, writer string, each func(n int64)) error
+
+	// close what is open.
+	close()
 }
 
 // A Gap is a time in which no write was acknowledged.

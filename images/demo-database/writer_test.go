@@ -22,6 +22,8 @@ type scripted struct {
 
 func (s *scripted) prepare(context.Context) error { return nil }
 
+func (s *scripted) close() {}
+
 func (s *scripted) insert(_ context.Context, _ string, n int64) (string, error) {
 	answer := s.answers[0]
 	s.answers = s.answers[1:]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package postgres
+package memberimage
 
 import (
 	"bytes"
@@ -28,16 +28,17 @@ import (
 // no server has one of them any more. A release is never built with it.
 const DriftVariable = "CAPSTAN_DEBIAN_DRIFT"
 
-// Files of the repository that belong to the image.
-const (
-	lockFile      = "images/postgres/packages.lock"
-	catalogueFile = "apis/members/catalogue/postgres.yaml"
-)
+// Lock is the file of the repository that names the packages of the image.
+func (i Image) Lock() string { return "images/" + i.Name + "/packages.lock" }
 
-const lockComment = `Written by "go -C hack run ./postgres-image lock". The packages of Debian that the image postgres consists of.
-`
+// catalogue is the file of the repository that lists what the image has.
+func (i Image) catalogue() string { return "apis/members/catalogue/" + i.Name + ".yaml" }
 
-// A Builder builds the layers below the program of the image, or finds them in its cache.
+func (i Image) lockComment() string {
+	return fmt.Sprintf("Written by \"go -C hack run ./member-image lock %[1]s\". The packages of Debian that the image %[1]s consists of.\n", i.Name)
+}
+
+// A Builder builds the layers below the program of an image, or finds them in its cache.
 type Builder struct {
 	*progress.Printer
 
@@ -71,31 +72,31 @@ func (b *Builder) store() *debian.Store {
 }
 
 // Layers returns the layers for a platform as in linux/amd64, lowest first.
-func (b *Builder) Layers(ctx context.Context, platform string) ([]v1.Layer, error) {
+func (b *Builder) Layers(ctx context.Context, image Image, platform string) ([]v1.Layer, error) {
 	architecture, ok := strings.CutPrefix(platform, "linux/")
 	if !ok {
-		return nil, fmt.Errorf("cannot build the image postgres for %q: Debian is Linux", platform)
+		return nil, fmt.Errorf("cannot build the image %s for %q: Debian is Linux", image.Name, platform)
 	}
-	lock, err := b.lock()
+	lock, err := b.lock(image)
 	if err != nil {
 		return nil, err
 	}
-	layers, err := b.layers(ctx, lock, architecture)
+	layers, err := b.layers(ctx, image, lock, architecture)
 	if !errors.Is(err, debian.ErrGone) {
 		return layers, err
 	}
 	if !b.Drift {
-		return nil, fmt.Errorf("%w\nrun `go -C hack run ./postgres-image lock`, and review what it changes", err)
+		return nil, fmt.Errorf("%w\nrun `go -C hack run ./member-image lock %s`, and review what it changes", err, image.Name)
 	}
-	lock, resolveErr := b.drifted(ctx, lock, architecture)
+	lock, resolveErr := b.drifted(ctx, image, lock, architecture)
 	if resolveErr != nil {
 		return nil, errors.Join(err, resolveErr)
 	}
-	return b.layers(ctx, lock, architecture)
+	return b.layers(ctx, image, lock, architecture)
 }
 
-func (b *Builder) lock() (debian.Lock, error) {
-	data, err := os.ReadFile(filepath.Join(b.Root, lockFile))
+func (b *Builder) lock(image Image) (debian.Lock, error) {
+	data, err := os.ReadFile(filepath.Join(b.Root, image.Lock()))
 	if err != nil {
 		return debian.Lock{}, fmt.Errorf("cannot read the lock of packages: %w", err)
 	}
@@ -103,8 +104,8 @@ func (b *Builder) lock() (debian.Lock, error) {
 }
 
 // drifted resolves again and returns what differs from the lock. The answer holds for a day: resolving takes longer than all the rest.
-func (b *Builder) drifted(ctx context.Context, locked debian.Lock, architecture string) (debian.Lock, error) {
-	want := request()
+func (b *Builder) drifted(ctx context.Context, image Image, locked debian.Lock, architecture string) (debian.Lock, error) {
+	want := image.request
 	want.Architectures = []string{architecture}
 	locked.Packages = locked.For(architecture)
 	sum := sha256.Sum256(locked.Format(""))
@@ -145,20 +146,25 @@ func recent(file string) (debian.Lock, error) {
 }
 
 // layers builds what the cache lacks, one layer on each core.
-func (b *Builder) layers(ctx context.Context, lock debian.Lock, architecture string) ([]v1.Layer, error) {
+func (b *Builder) layers(ctx context.Context, image Image, lock debian.Lock, architecture string) ([]v1.Layer, error) {
 	groups := map[string][]debian.Package{}
 	for _, p := range lock.For(architecture) {
-		groups[group(p)] = append(groups[group(p)], p)
+		groups[image.group(p)] = append(groups[image.group(p)], p)
 	}
 	if len(groups[base]) == 0 {
-		return nil, fmt.Errorf("cannot build the image postgres for %q: the lock has no packages for it", architecture)
+		return nil, fmt.Errorf("cannot build the image %s for %q: the lock has no packages for it", image.Name, architecture)
+	}
+	for _, version := range image.Versions {
+		if len(groups[version]) == 0 {
+			return nil, fmt.Errorf("cannot build the image %s for %q: no package has %s %s", image.Name, architecture, image.Server, version)
+		}
 	}
 	dir := filepath.Join(b.Cache, "layers")
-	names := append([]string{base}, Majors()...)
+	names := append([]string{base}, image.Versions...)
 	layers := make([]v1.Layer, len(names))
 	var missing []int
 	for i, name := range names {
-		l, ok := cached(dir, key(name, groups[name]))
+		l, ok := cached(dir, image.key(name, groups[name]))
 		if ok {
 			layers[i] = l
 		} else {
@@ -185,7 +191,7 @@ func (b *Builder) layers(ctx context.Context, lock debian.Lock, architecture str
 		for _, i := range missing {
 			workers.Go(func() error {
 				packages := groups[names[i]]
-				l, err := keep(dir, key(names[i], packages), func(w io.Writer) error { return write(ctx, w, names[i], store, packages) })
+				l, err := keep(dir, image.key(names[i], packages), func(w io.Writer) error { return image.write(ctx, w, names[i], store, packages) })
 				if err != nil {
 					return fmt.Errorf("cannot build layer %q: %w", names[i], err)
 				}
@@ -195,20 +201,20 @@ func (b *Builder) layers(ctx context.Context, lock debian.Lock, architecture str
 		}
 		return workers.Wait()
 	}
-	return layers, b.Step("build the layers of postgres for "+architecture, nil, build)
+	return layers, b.Step(fmt.Sprintf("build the layers of %s for %s", image.Name, architecture), nil, build)
 }
 
 // Lock resolves the packages again, and writes the lock and the catalogue of what is in them.
-func (b *Builder) Lock(ctx context.Context) error {
+func (b *Builder) Lock(ctx context.Context, image Image) error {
 	var lock debian.Lock
 	err := b.Step("resolve packages of Debian", nil, func() (err error) {
-		lock, err = debian.Resolve(ctx, b.Mirrors, request())
+		lock, err = debian.Resolve(ctx, b.Mirrors, image.request)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	old, err := b.lock()
+	old, err := b.lock(image)
 	if err == nil {
 		changes := debian.Drift(old, lock)
 		for _, line := range changes {
@@ -218,18 +224,18 @@ func (b *Builder) Lock(ctx context.Context) error {
 			lock.Snapshots = old.Snapshots // nothing to review
 		}
 	}
-	content := lock.Format(lockComment)
-	catalogue, err := b.catalogue(ctx, lock)
+	content := lock.Format(image.lockComment())
+	catalogue, err := b.catalogue(ctx, image, lock)
 	if err != nil {
 		return err
 	}
 	sum := sha256.Sum256(content)
 	catalogue.Lock = hex.EncodeToString(sum[:])
-	described, err := catalogue.format()
+	described, err := catalogue.format(image)
 	if err != nil {
 		return err
 	}
-	for file, data := range map[string][]byte{lockFile: content, catalogueFile: described} {
+	for file, data := range map[string][]byte{image.Lock(): content, image.catalogue(): described} {
 		path := filepath.Join(b.Root, file)
 		if had, err := os.ReadFile(path); err == nil && bytes.Equal(had, data) {
 			continue

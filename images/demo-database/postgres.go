@@ -12,14 +12,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// A server is one connection to PostgreSQL, made again whenever it fails.
-type server struct {
+// postgres is one connection to PostgreSQL, made again whenever it fails.
+type postgres struct {
 	config *pgx.ConnConfig
 	conn   *pgx.Conn
 }
 
-// open a server. It connects only when it is needed.
-func open(uri string, timeout time.Duration) (*server, error) {
+// openPostgres understands the URI. It connects only when it is needed.
+func openPostgres(uri string, timeout time.Duration) (*postgres, error) {
 	config, err := pgx.ParseConfig(uri)
 	if err != nil {
 		return nil, fmt.Errorf("cannot understand the URI: %w", err)
@@ -28,7 +28,7 @@ func open(uri string, timeout time.Duration) (*server, error) {
 	// Of several hosts each may take this long.
 	config.ConnectTimeout = timeout
 	config.LookupFunc = remembering(timeout / 4)
-	return &server{config: config}, nil
+	return &postgres{config: config}, nil
 }
 
 // remembering what names meant, as pools and runtimes do: for as long as a name cannot be resolved it means what it meant. A node
@@ -50,7 +50,7 @@ func remembering(limit time.Duration) pgconn.LookupFunc {
 }
 
 // with a connection do something. After an error nothing is known of it, and it is closed.
-func (s *server) with(ctx context.Context, do func(*pgx.Conn) error) error {
+func (s *postgres) with(ctx context.Context, do func(*pgx.Conn) error) error {
 	if s.conn == nil {
 		conn, err := pgx.ConnectConfig(ctx, s.config)
 		if err != nil {
@@ -65,7 +65,7 @@ func (s *server) with(ctx context.Context, do func(*pgx.Conn) error) error {
 	return err
 }
 
-func (s *server) close() {
+func (s *postgres) close() {
 	if s.conn == nil {
 		return
 	}
@@ -75,7 +75,7 @@ func (s *server) close() {
 	s.conn = nil
 }
 
-func (s *server) prepare(ctx context.Context) error {
+func (s *postgres) prepare(ctx context.Context) error {
 	return s.with(ctx, func(c *pgx.Conn) error {
 		_, err := c.Exec(ctx, `create table if not exists account_rows (
 			writer text not null,
@@ -86,7 +86,7 @@ func (s *server) prepare(ctx context.Context) error {
 	})
 }
 
-func (s *server) insert(ctx context.Context, writer string, n int64) (string, error) {
+func (s *postgres) insert(ctx context.Context, writer string, n int64) (string, error) {
 	var member string
 	err := s.with(ctx, func(c *pgx.Conn) error {
 		return c.QueryRow(ctx, `insert into account_rows (writer, n) values ($1, $2)
@@ -95,7 +95,7 @@ func (s *server) insert(ctx context.Context, writer string, n int64) (string, er
 	return member, err
 }
 
-func (s *server) read(ctx context.Context, writer string, each func(int64)) error {
+func (s *postgres) read(ctx context.Context, writer string, each func(int64)) error {
 	return s.with(ctx, func(c *pgx.Conn) error {
 		found, err := c.Query(ctx, `select n from account_rows where writer = $1 order by n`, writer)
 		if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package postgres
+package memberimage
 
 import (
 	"archive/tar"
@@ -17,6 +17,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -36,11 +37,11 @@ const (
 )
 
 // key of a layer in the cache: a hash of all that decides its bytes.
-func key(name string, packages []debian.Package) string {
+func (i Image) key(name string, packages []debian.Package) string {
 	sum := sha256.New()
-	_, _ = fmt.Fprintln(sum, layerFormat, name, omitted, merged())
+	_, _ = fmt.Fprintln(sum, layerFormat, name, i.omit(), merged())
 	if name == base {
-		_, _ = fmt.Fprintln(sum, frame())
+		_, _ = fmt.Fprintln(sum, i.frame())
 	}
 	for _, p := range packages {
 		_, _ = fmt.Fprintln(sum, p.Name, p.SHA256)
@@ -50,10 +51,10 @@ func key(name string, packages []debian.Package) string {
 
 // write writes a layer: what an installation of the packages would leave, owned by root unless it says otherwise, dated 1970,
 // without a file that changes the user. The order is the one of the packages.
-func write(ctx context.Context, w io.Writer, name string, store *debian.Store, packages []debian.Package) error {
-	l := &layerWriter{tar: tar.NewWriter(w), have: map[string]string{}}
+func (i Image) write(ctx context.Context, w io.Writer, name string, store *debian.Store, packages []debian.Package) error {
+	l := &layerWriter{tar: tar.NewWriter(w), have: map[string]string{}, omitted: i.omit()}
 	if name == base {
-		for _, f := range frame() {
+		for _, f := range i.frame() {
 			if err := l.made(f); err != nil {
 				return err
 			}
@@ -77,6 +78,8 @@ func write(ctx context.Context, w io.Writer, name string, store *debian.Store, p
 
 type layerWriter struct {
 	tar *tar.Writer
+	// omitted matches the paths that stay out.
+	omitted *regexp.Regexp
 	// have maps each path that is written to what it is: a kind and, for a link, a target.
 	have map[string]string
 	// bundle collects the certificates that an installation would put into one file.
@@ -97,7 +100,7 @@ func (l *layerWriter) install(file, name string) error {
 
 func (l *layerWriter) unpack(hdr *tar.Header, content io.Reader) error {
 	name := inUsr(hdr.Name)
-	if omitted.MatchString(name) {
+	if l.omitted.MatchString(name) {
 		return nil
 	}
 	if strings.HasPrefix(name, certificates) && path.Ext(name) == ".crt" {
@@ -110,7 +113,7 @@ func (l *layerWriter) unpack(hdr *tar.Header, content io.Reader) error {
 		out.Mode |= hdr.Mode & 0o1000
 	case tar.TypeLink:
 		out.Linkname = inUsr(strings.TrimPrefix(path.Clean("/"+hdr.Linkname), "/"))
-		if omitted.MatchString(out.Linkname) {
+		if l.omitted.MatchString(out.Linkname) {
 			return fmt.Errorf("%s is a link to %s, which is left out", name, out.Linkname)
 		}
 	default:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package postgres
+package memberimage
 
 import (
 	"archive/tar"
@@ -33,6 +33,7 @@ func link(name, target string, kind byte) debiantest.File {
 func TestWrite(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
+		image    Image // default: Postgres
 		packages map[string][]debiantest.File
 		want     []string
 		fails    string
@@ -60,6 +61,23 @@ func TestWrite(t *testing.T) {
 			want: []string{
 				"755 0 usr/", "755 0 usr/share/", "755 0 usr/share/doc/", "755 0 usr/share/doc/a/", "644 0 usr/share/doc/a/copyright =GPL",
 				"644 0 usr/share/manual =",
+			},
+		},
+		"MySQL": {
+			reason: "Messages stay in English, with all character sets; what starts a server by itself stays out, and so do other logins.",
+			image:  MySQL(),
+			packages: map[string][]debiantest.File{"mysql-server-core": {
+				file("./usr/bin/mysql", 0o755, "ELF"), file("./usr/bin/mysqlbinlog", 0o755, "ELF"), file("./usr/bin/mysqld_safe", 0o755, "#!"),
+				file("./usr/bin/mysql_migrate_keyring", 0o755, "ELF"), file("./usr/bin/mysqlslap", 0o755, "ELF"),
+				file("./usr/lib/mysql/plugin/auth_socket.so", 0o644, "ELF"), file("./usr/lib/mysql/plugin/authentication_webauthn.so", 0o644, "ELF"),
+				file("./usr/share/mysql/charsets/Index.xml", 0o644, "<"), file("./usr/share/mysql/english/errmsg.sys", 0o644, "en"),
+				file("./usr/share/mysql/norwegian-ny/errmsg.sys", 0o644, "nn"),
+			}},
+			want: []string{
+				"755 0 usr/", "755 0 usr/bin/", "755 0 usr/bin/mysql =ELF", "755 0 usr/bin/mysqlbinlog =ELF", "755 0 usr/lib/", "755 0 usr/lib/mysql/",
+				"755 0 usr/lib/mysql/plugin/", "644 0 usr/lib/mysql/plugin/auth_socket.so =ELF", "755 0 usr/share/", "755 0 usr/share/mysql/",
+				"755 0 usr/share/mysql/charsets/", "644 0 usr/share/mysql/charsets/Index.xml =<", "755 0 usr/share/mysql/english/",
+				"644 0 usr/share/mysql/english/errmsg.sys =en",
 			},
 		},
 		"Certificates": {
@@ -98,8 +116,12 @@ func TestWrite(t *testing.T) {
 			for _, name := range slices.Sorted(maps.Keys(tc.packages)) {
 				packages = append(packages, debiantest.Put(t, store, name, debiantest.Deb(t, name, ".xz", tc.packages[name]...)))
 			}
+			image := tc.image
+			if image.Name == "" {
+				image = Postgres()
+			}
 			var out bytes.Buffer
-			err := write(t.Context(), &out, "17", store, packages)
+			err := image.write(t.Context(), &out, "17", store, packages)
 			if tc.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.fails) {
 					t.Errorf("%s\nwant %q, got %v", tc.reason, tc.fails, err)
@@ -117,25 +139,42 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestBase looks at what the lowest layer has beyond packages.
+// TestBase looks at what the lowest layers have beyond packages.
 func TestBase(t *testing.T) {
 	store := &debian.Store{Dir: t.TempDir()}
 	p := debiantest.Put(t, store, "base-files", debiantest.Deb(t, "base-files", ".gz",
 		link("./bin", "usr/bin", tar.TypeSymlink), debiantest.File{Header: tar.Header{Name: "./etc/", Typeflag: tar.TypeDir, Mode: 0o755}},
 		file("./etc/os-release", 0o644, "ID=debian\n")))
-	var out bytes.Buffer
-	if err := write(t.Context(), &out, base, store, []debian.Package{p}); err != nil {
-		t.Fatal(err)
-	}
-	got := entries(t, &out)
-	for _, want := range []string{
-		"700 999 data/", "1777 0 tmp/", "777 0 bin ->usr/bin", "777 0 lib64 ->usr/lib64", "777 0 usr/bin/cat ->busybox",
-		"777 0 usr/bin/psql ->../lib/postgresql/18/bin/psql", "644 0 etc/os-release =ID=debian\n",
-		"644 0 var/lib/dpkg/status.d/base-files =Package: base-files\nVersion: 1\n",
+	for name, want := range map[string][]string{
+		"postgres": {
+			"777 0 usr/bin/psql ->../lib/postgresql/18/bin/psql", "775 999 run/postgresql/", "644 0 etc/group =root:x:0:\npostgres:x:999:\nnogroup:x:65534:\n",
+		},
+		"mysql": {
+			"775 999 run/mysqld/", "644 0 etc/group =root:x:0:\nmysql:x:999:\nnogroup:x:65534:\n",
+			"644 0 etc/passwd =root:x:0:0:root:/root:/bin/sh\nmysql:x:999:999:MySQL:/data:/bin/sh\n" +
+				"exporter:x:998:999:Prometheus exporter:/nonexistent:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/bin/sh\n",
+		},
 	} {
-		if n := count(got, want); n != 1 {
-			t.Errorf("want one entry %q, got %d", want, n)
+		image, err := Named(name)
+		if err != nil {
+			t.Fatal(err)
 		}
+		var out bytes.Buffer
+		if err := image.write(t.Context(), &out, base, store, []debian.Package{p}); err != nil {
+			t.Fatal(err)
+		}
+		got := entries(t, &out)
+		for _, want := range append(want,
+			"700 999 data/", "1777 0 tmp/", "777 0 bin ->usr/bin", "777 0 lib64 ->usr/lib64", "777 0 usr/bin/cat ->busybox",
+			"644 0 etc/os-release =ID=debian\n", "644 0 var/lib/dpkg/status.d/base-files =Package: base-files\nVersion: 1\n",
+		) {
+			if n := count(got, want); n != 1 {
+				t.Errorf("%s: want one entry %q, got %d", name, want, n)
+			}
+		}
+	}
+	if _, err := Named("mariadb"); err == nil || !strings.Contains(err.Error(), "there is postgres, mysql") {
+		t.Errorf("an image that is not there: want those that are, got %v", err)
 	}
 }
 
@@ -143,7 +182,7 @@ func TestBase(t *testing.T) {
 func TestKeep(t *testing.T) {
 	content := func(w io.Writer) error {
 		tw := tar.NewWriter(w)
-		l := &layerWriter{tar: tw, have: map[string]string{}}
+		l := &layerWriter{tar: tw, have: map[string]string{}, omitted: Postgres().omit()}
 		return errors.Join(l.made(made{path: "a/b", mode: 0o644, content: "x"}), tw.Close())
 	}
 	var digests []v1.Hash
@@ -196,12 +235,20 @@ func TestKeep(t *testing.T) {
 }
 
 func TestGroup(t *testing.T) {
-	for name, want := range map[string]string{
-		"postgresql-17": "17", "postgresql-client-18": "18", "postgresql-17-pgvector": "17", "patroni": base, "libpq5": base,
-		"postgresql-16": base, "prometheus-postgres-exporter": base,
+	for _, tc := range []struct {
+		image  Image
+		layers map[string]string
+	}{
+		{Postgres(), map[string]string{
+			"postgresql-17": "17", "postgresql-client-18": "18", "postgresql-17-pgvector": "17", "patroni": base, "libpq5": base,
+			"postgresql-16": base, "prometheus-postgres-exporter": base,
+		}},
+		{MySQL(), map[string]string{"mysql-server-core": "9.7", "mysql-client-core": "9.7", "libicu78": base, "prometheus-mysqld-exporter": base}},
 	} {
-		if got := group(debian.Package{Name: name}); got != want {
-			t.Errorf("group(%s): want %q, got %q", name, want, got)
+		for name, want := range tc.layers {
+			if got := tc.image.group(debian.Package{Name: name, Version: "9.7.4-2"}); got != want {
+				t.Errorf("%s: layer of %s: want %q, got %q", tc.image.Name, name, want, got)
+			}
 		}
 	}
 }
@@ -209,7 +256,7 @@ func TestGroup(t *testing.T) {
 func TestUnpack(t *testing.T) {
 	l, err := keep(t.TempDir(), "key", func(w io.Writer) error {
 		tw := tar.NewWriter(w)
-		l := &layerWriter{tar: tw, have: map[string]string{}}
+		l := &layerWriter{tar: tw, have: map[string]string{}, omitted: Postgres().omit()}
 		return errors.Join(
 			l.made(made{path: "tmp", mode: os.ModeDir | os.ModeSticky | 0o777}), l.made(made{path: "usr/bin/dash", mode: 0o755, content: "ELF"}),
 			l.made(made{path: "usr/bin/sh", link: "dash"}), tw.Close())

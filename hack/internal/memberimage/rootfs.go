@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package postgres
+package memberimage
 
 import (
 	"archive/tar"
@@ -18,8 +18,8 @@ import (
 
 // Rootfs unpacks the layers for a platform below the cache, unless they are there, and returns the folder. Tests run what is in it
 // without a container; the program of the image is not in it.
-func (b *Builder) Rootfs(ctx context.Context, platform string) (string, error) {
-	layers, err := b.Layers(ctx, platform)
+func (b *Builder) Rootfs(ctx context.Context, image Image, platform string) (string, error) {
+	layers, err := b.Layers(ctx, image, platform)
 	if err != nil {
 		return "", err
 	}
@@ -31,7 +31,7 @@ func (b *Builder) Rootfs(ctx context.Context, platform string) (string, error) {
 		}
 		names[i] = diff.Hex[:12]
 	}
-	parent := filepath.Join(b.Cache, "postgres")
+	parent := filepath.Join(b.Cache, image.Name)
 	dir := filepath.Join(parent, strings.Join(names, "-"))
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
@@ -46,7 +46,7 @@ func (b *Builder) Rootfs(ctx context.Context, platform string) (string, error) {
 	}
 	defer func() { _ = os.RemoveAll(tmp) }()
 	root := filepath.Join(tmp, "root")
-	if err := b.Step("unpack the root file system of postgres", nil, func() error { return Unpack(layers, root) }); err != nil {
+	if err := b.Step("unpack the root file system of "+image.Name, nil, func() error { return Unpack(layers, root) }); err != nil {
 		return "", err
 	}
 	if err := os.Rename(root, dir); err != nil && !errors.Is(err, fs.ErrExist) {
