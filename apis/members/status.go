@@ -4,7 +4,7 @@ package members
 
 // Where members keep what they know of each other, in the API server. These are the places and words of Patroni, which runs
 // the members of PostgreSQL. Members of other engines write the same, so that one reader understands both. ConfigMaps are named
-// by the scope and a suffix, and have the labels LabelDatabase and capstan.dev/scope.
+// by the scope and a suffix, and have the labels LabelDatabase and LabelScope.
 const (
 	// AnnotationStatus of a pod is a Status as JSON, written when it changes.
 	AnnotationStatus = "status"

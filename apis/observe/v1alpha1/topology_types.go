@@ -27,7 +27,7 @@ const (
 	LabelRole = members.LabelRole
 
 	// LabelScope is the scope, by which Patroni finds its own objects.
-	LabelScope = "cluster-name"
+	LabelScope = members.LabelScope
 
 	// AnnotationMember is the report of a member about itself, a MemberReport in JSON.
 	AnnotationMember = members.AnnotationReport

@@ -7,11 +7,11 @@ import (
 	"context"
 	"log/slog"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/members"
-	"github.com/capstan-dev/capstan/apis/members/pgmember"
 	"github.com/capstan-dev/capstan/images/member/kube"
 	"github.com/capstan-dev/capstan/images/member/loop"
 	"github.com/capstan-dev/capstan/images/member/pods"
@@ -24,6 +24,8 @@ type Reporter struct {
 
 	pods *pods.Client
 	log  *slog.Logger
+	// lasting are the reasons that ClearHold leaves.
+	lasting []string
 
 	mu  sync.Mutex
 	now members.Report
@@ -32,9 +34,9 @@ type Reporter struct {
 	failing bool
 }
 
-// New Reporter, which writes through a Client of the member's pod.
-func New(own *pods.Client, log *slog.Logger) *Reporter {
-	return &Reporter{pods: own, log: log, Changed: loop.NewWakeup()}
+// New Reporter, which writes through a Client of the member's pod. ClearHold leaves the reasons that are lasting.
+func New(own *pods.Client, log *slog.Logger, lasting ...string) *Reporter {
+	return &Reporter{pods: own, log: log, lasting: lasting, Changed: loop.NewWakeup()}
 }
 
 // Change the report, and wake its loop if it differs.
@@ -62,10 +64,9 @@ func (r *Reporter) Clear(reason string) {
 	})
 }
 
-// ClearHold clears any reason except two: the reason of a Patroni that does not stay, which only time clears, and the reason of a
-// restore, which only becoming the leader clears.
+// ClearHold clears any reason that is not lasting: the member is held no longer.
 func (r *Reporter) ClearHold() {
-	if reason := r.Report().Reason; reason != pgmember.ReasonPatroniEnded && reason != members.ReasonRestoreFailed {
+	if reason := r.Report().Reason; !slices.Contains(r.lasting, reason) {
 		r.Clear(reason)
 	}
 }
