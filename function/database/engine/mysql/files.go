@@ -89,8 +89,7 @@ func (mySQL) Files(s engine.Server, m engine.Member) map[string]string {
 // server is the configuration that all members start with. Parameters of the spec that take effect at once are not in it: members set
 // them by the Coordination, and one that is removed there goes back to what is written here.
 func server(s engine.Server) string {
-	ps := maps.Clone(fixed)
-	maps.Copy(ps, base(s))
+	ps := base(s)
 	if s.Pinned != nil {
 		maps.Copy(ps, s.Pinned)
 	} else {

@@ -106,9 +106,9 @@ var parameters = map[string]parameter{
 	"tmp_table_size":      amount(bytesKB, bytesGB, 0),
 	"max_heap_table_size": amount(16*bytesKB, bytesGB, bytesKB),
 
-	// Disks and binary log.
+	// Disks and binary log. The server lowers a capacity to the most that it has, so that the most has to be there first.
 	parameterIO:           number(100, math.MaxUint32),
-	parameterIOMax:        number(100, math.MaxUint32),
+	parameterIOMax:        number(1000, math.MaxUint32).restarts(),
 	"binlog_row_image":    oneOf("FULL", "MINIMAL"),
 	parameterBinlogExpiry: number(3600, math.MaxUint32),
 

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	"github.com/capstan-dev/capstan/apis/v1alpha1"
 	"github.com/capstan-dev/capstan/function/compose"
 	"github.com/capstan-dev/capstan/function/database/engine"
@@ -201,3 +202,73 @@ func TestDocumented(t *testing.T) {
 		}
 	}
 }
+
+// TestPinned: members start with what was computed when the spec asked for it. Another version of Capstan, which computes something else,
+// changes nothing that they would have to restart for.
+func TestPinned(t *testing.T) {
+	s := member("1Gi", 50, 100, map[string]string{"wait_timeout": "600"})
+	s.Pinned = map[string]string{"innodb_buffer_pool_size": "268435456", "of_another_version": "ON"}
+	want := `[mysqld]
+binlog_expire_logs_seconds=86400
+group_replication_member_expel_timeout=5
+group_replication_unreachable_majority_timeout=10
+innodb_buffer_pool_size=268435456
+innodb_redo_log_capacity=167772160
+max_binlog_size=1073741824
+of_another_version=ON
+`
+	if diff := cmp.Diff(want, server(s)); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	dynamic, err := mysqlmember.ParseDynamic(mySQL{}.Coordination(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(want, "\n") {
+		name, _, _ := strings.Cut(line, "=")
+		if _, pinned := s.Pinned[name]; !pinned && strings.Contains(line, "=") && dynamic.Parameters[name] == "" {
+			t.Errorf("members would restart for %s", name)
+		}
+	}
+}
+
+// TestVolumes: what is recorded in the file of a member is read again.
+func TestVolumes(t *testing.T) {
+	for name, volumes := range map[string]*[]string{"Unknown": nil, "None": {}, "Some": {"orders-db-a"}} {
+		t.Run(name, func(t *testing.T) {
+			files := mySQL{}.Files(member("1Gi", 50, 100, nil), engine.Member{Generation: 1, Domain: "orders-db-pods.shop.svc", Volumes: volumes})
+			if diff := cmp.Diff(volumes, mySQL{}.Volumes(files)); diff != "" {
+				t.Errorf("-want, +got:\n%s", diff)
+			}
+		})
+	}
+	if got := (mySQL{}).Volumes(map[string]string{"member.json": "{"}); got != nil {
+		t.Errorf("a broken file names %v", *got)
+	}
+}
+
+func TestVersions(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, a, b string
+		want         int
+	}{
+		"Same":   {"The same series.", "9.7", "9.7", 0},
+		"Later":  {"Numbers, not texts.", "9.7", "28.4", -1},
+		"Second": {"The second number counts as well.", "28.10", "28.4", 1},
+		"Before": {"An earlier series.", "8.4", "9.7", -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := (mySQL{}).CompareVersions(tc.a, tc.b); sign(got) != tc.want {
+				t.Errorf("\n%s\nCompareVersions(%s, %s): %d", tc.reason, tc.a, tc.b, got)
+			}
+		})
+	}
+	for version, want := range map[string]bool{"9.7": true, "28.4": true, "8.4": false, "8.0": false, "9": false, "17": false, "9.x": false, "": false} {
+		if got := New().CheckVersion(version) == ""; got != want {
+			t.Errorf("version %q can be run: %t", version, got)
+		}
+	}
+}
+
+// sign is the sign of a number.
+func sign(n int) int { return max(-1, min(n, 1)) }

@@ -64,11 +64,13 @@ func bufferPool(memory int64, connections int32) pool {
 	return p
 }
 
-// restarting are the parameters that need a restart, with what follows from the size of a member.
+// restarting are all parameters that members start with and do not set later: members ask for a restart when one is another. So what
+// does not depend on the Database is among them, and another version of Capstan restarts nothing.
 func restarting(s engine.Server) map[string]string {
 	connections := mySQL{}.Connections(s)
 	p := bufferPool(s.Memory, connections)
-	ps := map[string]string{
+	ps := maps.Clone(fixed)
+	maps.Copy(ps, map[string]string{
 		parameterConnections:                   strconv.Itoa(int(connections)),
 		parameterBufferPool:                    text(p.size),
 		"innodb_buffer_pool_chunk_size":        text(p.chunk),
@@ -79,7 +81,7 @@ func restarting(s engine.Server) map[string]string {
 		"table_open_cache":                     text(min(max(s.Memory/(5*bytesMB/2), 400), 4000)),
 		"table_definition_cache":               text(min(max(s.Memory/(5*bytesMB/2), 400), 2000)),
 		"collation_server":                     "utf8mb4_0900_ai_ci",
-	}
+	})
 	if s.Memory < largeMember {
 		// The performance schema has the members of the group in it, so it is made small, and not switched off.
 		ps["performance_schema_max_table_instances"] = "500"
