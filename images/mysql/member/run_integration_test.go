@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -85,4 +86,139 @@ func TestOneMember(t *testing.T) {
 	t.Logf("ready again after %s", c.eventually("it serves again", time.Minute, func() bool { return c.ready("a") }))
 	w.goesOn(20 * time.Second)
 	w.check(t)
+}
+
+// TestThreeMembers form a group by copying the first one, and it survives what happens to members, without a lost row.
+func TestThreeMembers(t *testing.T) {
+	c := newCluster(t, "a", "b", "c")
+	begin(t, c, "a", "b", "c")
+	w := c.write()
+	w.goesOn(10 * time.Second)
+	for _, step := range []struct {
+		name string
+		do   func(*testing.T, *cluster, *writer)
+	}{
+		{"Told", told},
+		{"Handover", handOver},
+		{"Switchover", switchOver},
+		{"ServerKilled", serverKilled},
+		{"ServerFrozen", serverFrozen},
+		{"EverythingFrozen", everythingFrozen},
+		{"AllKilled", allKilled},
+	} {
+		if !t.Run(step.name, func(t *testing.T) {
+			c.t = t
+			c.eventually("all members are ready", 2*time.Minute, func() bool { return c.ready("a", "b", "c") })
+			w.goesOn(10 * time.Second)
+			w.reset()
+			step.do(t, c, w)
+		}) {
+			_, errs := w.reset()
+			t.Log(errs)
+		}
+	}
+	c.t = t
+	c.eventually("all members are ready", 2*time.Minute, func() bool { return c.ready("a", "b", "c") })
+	w.check(t)
+	c.oneLeader()
+}
+
+// told: the status of each member, and the record of the group.
+func told(t *testing.T, c *cluster, _ *writer) {
+	c.eventually("all tell their status", 15*time.Second, func() bool {
+		for _, l := range c.letters {
+			s, r, role := c.status(l)
+			if r.Reason != "" || s.State != members.StateRunning {
+				return false
+			}
+			if l == c.leader() {
+				if s.Role != members.StatusPrimary || role != members.RoleLeader {
+					return false
+				}
+			} else if s.Role != members.StatusReplica || role != members.RoleReplica || !s.Synchronous || s.Replication != members.Streaming || s.Lag != members.LagInSync {
+				return false
+			}
+		}
+		return true
+	})
+	t.Log(c.annotations(members.SuffixLeader))
+	t.Log(c.inside("b", "SHOW GRANTS FOR capstan@'%'"))
+}
+
+// gap of the writer over a step: once the writes go on again.
+func gapOf(t *testing.T, c *cluster, w *writer, former string) {
+	t.Helper()
+	c.eventually("another member leads", time.Minute, func() bool { l := c.leader(); return l != "" && l != former })
+	w.goesOn(time.Minute)
+	gap, errs := w.reset()
+	t.Logf("writes waited %s; %v", gap, errs)
+}
+
+func handOver(t *testing.T, c *cluster, w *writer) {
+	former := c.leader()
+	begun := time.Now()
+	c.running(former).terminate(true)
+	t.Logf("stopped after %s", time.Since(begun).Round(time.Millisecond))
+	gapOf(t, c, w, former)
+	c.start(former)
+	t.Logf("ready again after %s", c.eventually("it follows", 2*time.Minute, func() bool { return c.ready(former) }))
+}
+
+func switchOver(t *testing.T, c *cluster, w *writer) {
+	former, next := c.leader(), c.followers()[1]
+	c.annotate(members.SuffixFailover, "provider", map[string]string{
+		members.AnnotationLeader: c.identify(former).Pod, members.AnnotationCandidate: c.identify(next).Pod,
+	})
+	gapOf(t, c, w, former)
+	if l := c.leader(); l != next {
+		t.Errorf("%s leads, want %s", l, next)
+	}
+	c.eventually("the wish is removed", 20*time.Second, func() bool {
+		a := c.annotations(members.SuffixFailover)
+		return a[members.AnnotationLeader] == "" && a[members.AnnotationCandidate] == ""
+	})
+}
+
+func serverKilled(t *testing.T, c *cluster, w *writer) {
+	former := c.leader()
+	if err := syscall.Kill(c.running(former).server(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	gapOf(t, c, w, former)
+	t.Logf("ready again after %s", c.eventually("it follows", 2*time.Minute, func() bool { return c.ready(former) }))
+}
+
+// serverFrozen alone: its program sees that it does not answer.
+func serverFrozen(t *testing.T, c *cluster, w *writer) {
+	former := c.leader()
+	pid := c.running(former).server()
+	_ = syscall.Kill(pid, syscall.SIGSTOP)
+	gapOf(t, c, w, former)
+	_ = syscall.Kill(pid, syscall.SIGCONT)
+	t.Logf("ready again after %s", c.eventually("it follows", 2*time.Minute, func() bool { return c.ready(former) }))
+}
+
+// everythingFrozen: when it goes on it takes itself for the leader for a moment, and must not take the label back.
+func everythingFrozen(t *testing.T, c *cluster, w *writer) {
+	former := c.leader()
+	c.running(former).signal(syscall.SIGSTOP, nil)
+	gapOf(t, c, w, former)
+	c.running(former).signal(syscall.SIGCONT, nil)
+	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		if _, _, role := c.status(former); role == members.RoleLeader {
+			t.Fatal("it took the label of the leader back")
+		}
+	}
+	t.Logf("ready again after %s", c.eventually("it follows", 2*time.Minute, func() bool { return c.ready(former) }))
+}
+
+// allKilled at once: the one that has all begins again.
+func allKilled(t *testing.T, c *cluster, w *writer) {
+	for _, l := range c.letters {
+		_ = syscall.Kill(c.running(l).server(), syscall.SIGKILL)
+	}
+	t.Logf("ready again after %s", c.eventually("all are back", 3*time.Minute, func() bool { return c.ready("a", "b", "c") }))
+	w.goesOn(time.Minute)
+	gap, errs := w.reset()
+	t.Logf("writes waited %s; %v; %v", gap, errs, c.annotations(members.SuffixLeader))
 }
