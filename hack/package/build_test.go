@@ -341,7 +341,8 @@ type object struct {
 			CompanionImage string `json:"companionImage"`
 		} `json:"algorithm"`
 		Database struct {
-			Image string `json:"image"`
+			Image      string `json:"image"`
+			MySQLImage string `json:"mysqlImage"`
 		} `json:"database"`
 	} `json:"data"`
 	Spec struct {

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package access
+package postgres
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/capstan-dev/capstan/provider/access/internal/engine"
 )
 
 // ready is a server with everything that is asked for by asks.
-func ready(version int, change ...func(*server)) *server {
+func ready(version int, change ...func(*seen)) *seen {
 	in := membership{inherits: true, becomes: true}
-	s := &server{
+	s := &seen{
 		version: version, self: "capstan",
 		roles: map[string]role{
 			"capstan":       {memberOf: map[string]membership{"orders_owner": in}},
@@ -34,10 +36,10 @@ func ready(version int, change ...func(*server)) *server {
 	return s
 }
 
-func asks(change ...func(*wanted)) wanted {
-	w := wanted{
-		databases: []string{"orders"}, extensions: []string{"citext"},
-		logins: []login{{name: "api", of: "api", database: "orders", password: "secret", opens: true}},
+func asks(change ...func(*engine.Wanted)) engine.Wanted {
+	w := engine.Wanted{
+		Databases: []string{"orders"}, Extensions: []string{"citext"},
+		Logins: []engine.Login{{Name: "api", Of: "api", Database: "orders", Password: "secret", Opens: true}},
 	}
 	for _, c := range change {
 		c(&w)
@@ -46,18 +48,18 @@ func asks(change ...func(*wanted)) wanted {
 }
 
 func TestDraw(t *testing.T) {
-	nobody := func(w *wanted) { w.logins = nil }
+	nobody := func(w *engine.Wanted) { w.Logins = nil }
 	cases := map[string]struct {
 		reason   string
-		server   *server
-		wanted   wanted
+		server   *seen
+		wanted   engine.Wanted
 		steps    []string
 		problems []string
 	}{
 		"Nothing": {reason: "What is as asked stays.", server: ready(170000), wanted: asks()},
 		"Fresh": {
 			reason: "From nothing; what is inside comes in the next plan.",
-			server: &server{version: 170000, self: "capstan", roles: map[string]role{"capstan": {}}}, wanted: asks(),
+			server: &seen{version: 170000, self: "capstan", roles: map[string]role{"capstan": {}}}, wanted: asks(),
 			steps: []string{
 				`CREATE ROLE "orders_owner" NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE INHERIT NOREPLICATION NOBYPASSRLS; COMMENT ON ROLE "orders_owner" IS 'capstan.dev: owner of database orders'`,
 				`CREATE ROLE "orders_reader" NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE INHERIT NOREPLICATION NOBYPASSRLS; COMMENT ON ROLE "orders_reader" IS 'capstan.dev: reader of database orders'`,
@@ -70,16 +72,16 @@ func TestDraw(t *testing.T) {
 		},
 		"Version15": {
 			reason: "Before 16 a grant has no options.",
-			server: ready(150000, func(s *server) { s.roles["capstan"].memberOf["orders_owner"] = membership{} }), wanted: asks(),
+			server: ready(150000, func(s *seen) { s.roles["capstan"].memberOf["orders_owner"] = membership{} }), wanted: asks(),
 			steps: []string{`GRANT "orders_owner" TO CURRENT_USER`},
 		},
 		"Password": {
 			reason: "A password that does not open is set, and nothing else.",
-			server: ready(170000), wanted: asks(func(w *wanted) { w.logins[0].opens = false }), steps: []string{"password"},
+			server: ready(170000), wanted: asks(func(w *engine.Wanted) { w.Logins[0].Opens = false }), steps: []string{"password"},
 		},
 		"NoPassword": {
 			reason: "Without a password to be had a login stays as it is.",
-			server: ready(170000), wanted: asks(func(w *wanted) { w.logins[0].password, w.logins[0].opens = "", false }),
+			server: ready(170000), wanted: asks(func(w *engine.Wanted) { w.Logins[0].Password, w.Logins[0].Opens = "", false }),
 		},
 		"Unwanted": {
 			reason: "Who is no longer wanted is shut out, and keeps what it has made.", server: ready(170000), wanted: asks(nobody),
@@ -90,15 +92,15 @@ func TestDraw(t *testing.T) {
 		},
 		"ShutOut": {
 			reason: "Once is enough.", wanted: asks(nobody),
-			server: ready(170000, func(s *server) { s.roles["api"] = role{mark: markLogin} }),
+			server: ready(170000, func(s *seen) { s.roles["api"] = role{mark: markLogin} }),
 		},
 		"StillThere": {
 			reason: "A session that began just before is ended.", wanted: asks(nobody), steps: []string{"evict api"},
-			server: ready(170000, func(s *server) { s.roles["api"] = role{mark: markLogin, sessions: map[string]int{"orders": 1}} }),
+			server: ready(170000, func(s *seen) { s.roles["api"] = role{mark: markLogin, sessions: map[string]int{"orders": 1}} }),
 		},
 		"BecomesReader": {
 			reason: "Who may only read loses what it had, also in sessions.", server: ready(170000),
-			wanted: asks(func(w *wanted) { w.logins[0].readOnly = true }),
+			wanted: asks(func(w *engine.Wanted) { w.Logins[0].ReadOnly = true }),
 			steps: []string{
 				`REVOKE "orders_owner" FROM "api"; GRANT "orders_reader" TO "api" WITH INHERIT TRUE, SET TRUE; ALTER ROLE "api" IN DATABASE "orders" RESET role`,
 				`evict api`,
@@ -106,14 +108,14 @@ func TestDraw(t *testing.T) {
 		},
 		"OtherRoles": {
 			reason: "Memberships in roles that are not ours are nobody's business.", wanted: asks(),
-			server: ready(170000, func(s *server) {
+			server: ready(170000, func(s *seen) {
 				s.roles["dba"] = role{}
 				s.roles["api"].memberOf["dba"] = membership{}
 			}),
 		},
 		"Opened": {
 			reason: "A database that somebody opened is closed again.", wanted: asks(),
-			server: ready(170000, func(s *server) {
+			server: ready(170000, func(s *seen) {
 				d := s.databases["orders"]
 				d.public = true
 				s.databases["orders"] = d
@@ -122,7 +124,7 @@ func TestDraw(t *testing.T) {
 		},
 		"Inside": {
 			reason: "What the reader does not see, and an extension that the provider may make.", wanted: asks(),
-			server: ready(170000, func(s *server) {
+			server: ready(170000, func(s *seen) {
 				s.databases["orders"] = database{owner: "orders_owner", read: true, inside: &inside{
 					defaults: "nS", tables: []string{`"public"."a"`, `"public"."b"`}, extensions: map[string]extension{"citext": {trusted: true}},
 				}}
@@ -134,38 +136,38 @@ func TestDraw(t *testing.T) {
 		},
 		"Untrusted": {
 			reason: "Extensions for superusers are left to the member that leads.", wanted: asks(),
-			server: ready(170000, func(s *server) { s.databases["orders"].inside.extensions["citext"] = extension{} }),
+			server: ready(170000, func(s *seen) { s.databases["orders"].inside.extensions["citext"] = extension{} }),
 		},
 		"NoExtension": {
-			reason: "What the image does not have is a problem, and holds up nothing else.", wanted: asks(func(w *wanted) { w.logins[0].opens = false }),
-			server: ready(170000, func(s *server) { delete(s.databases["orders"].inside.extensions, "citext") }),
+			reason: "What the image does not have is a problem, and holds up nothing else.", wanted: asks(func(w *engine.Wanted) { w.Logins[0].Opens = false }),
+			server: ready(170000, func(s *seen) { delete(s.databases["orders"].inside.extensions, "citext") }),
 			steps:  []string{"password"}, problems: []string{`extension "citext" is not in the image of the server: take it out of extensions, or use an image that has it`},
 		},
 		"StrangeOwner": {
-			reason: "A database of another owner is left alone, and so are its logins.", wanted: asks(func(w *wanted) { w.logins[0].opens = false }),
-			server: ready(170000, func(s *server) { s.databases["orders"] = database{owner: "dba"} }),
+			reason: "A database of another owner is left alone, and so are its logins.", wanted: asks(func(w *engine.Wanted) { w.Logins[0].Opens = false }),
+			server: ready(170000, func(s *seen) { s.databases["orders"] = database{owner: "dba"} }),
 			problems: []string{
 				`database "orders" exists and belongs to role "dba", nothing was changed: give it to role "orders_owner", or choose another name`,
 			},
 		},
 		"StrangeLogin": {
 			reason: "A role that we did not make is left alone.", wanted: asks(),
-			server:   ready(170000, func(s *server) { s.roles["api"] = role{login: true} }),
+			server:   ready(170000, func(s *seen) { s.roles["api"] = role{login: true} }),
 			problems: []string{`role "api" exists and Capstan did not make it, nothing was changed: rename or drop it, or choose another name for the login`},
 		},
 		"Self": {
-			reason: "Nobody becomes the provider.", server: ready(170000), wanted: asks(func(w *wanted) {
-				w.logins = append(w.logins, login{name: "capstan", database: "orders", password: "x"})
+			reason: "Nobody becomes the provider.", server: ready(170000), wanted: asks(func(w *engine.Wanted) {
+				w.Logins = append(w.Logins, engine.Login{Name: "capstan", Database: "orders", Password: "x"})
 			}),
 			problems: []string{`login "capstan" has the name of a role that Capstan needs for itself: choose another name`},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := draw(tc.server, tc.wanted)
+			p := engine.Draw(tc.server, tc.wanted)
 			var problems []string
-			for _, q := range p.problems {
-				problems = append(problems, q.text)
+			for _, q := range p.Problems {
+				problems = append(problems, q.Text)
 			}
 			if diff := cmp.Diff(tc.steps, written(p)); diff != "" {
 				t.Errorf("\n%s\nsteps: -want, +got:\n%s", tc.reason, diff)
@@ -178,47 +180,26 @@ func TestDraw(t *testing.T) {
 }
 
 // written steps of a plan, each as a line.
-func written(p plan) []string {
+func written(p engine.Plan) []string {
 	var steps []string
-	for _, s := range p.steps {
-		do := s.statements
-		if s.password {
+	for _, s := range p.Steps {
+		do := s.Statements
+		if s.Password {
 			do = append(do, "password")
 		}
-		if s.evict != "" {
-			do = append(do, "evict "+s.evict)
+		if s.Evict != "" {
+			do = append(do, "evict "+s.Evict)
 		}
 		text := strings.Join(do, "; ")
-		if s.alone {
+		if s.Alone {
 			text = "alone: " + text
 		}
-		if s.database != "" {
-			text = s.database + ": " + text
+		if s.Database != "" {
+			text = s.Database + ": " + text
 		}
 		steps = append(steps, text)
 	}
 	return steps
-}
-
-func TestOwnHost(t *testing.T) {
-	cases := map[string]struct {
-		reason string
-		host   string
-		ok     bool
-	}{
-		"Own":       {reason: "A Service of the own namespace.", host: "orders-db-rw.shop.svc", ok: true},
-		"Other":     {reason: "Another namespace.", host: "orders-db-rw.bank.svc"},
-		"Long":      {reason: "A longer name could lead elsewhere.", host: "orders-db-rw.shop.svc.cluster.local"},
-		"Outside":   {reason: "A name of the internet.", host: "shop.svc"},
-		"Address":   {reason: "An address.", host: "10.0.0.1"},
-		"Empty":     {reason: "No Service.", host: ".shop.svc"},
-		"Subdomain": {reason: "A pod is not a Service.", host: "a.orders-db-pods.shop.svc"},
-	}
-	for name, tc := range cases {
-		if err := ownHost(tc.host, "shop"); (err == nil) != tc.ok {
-			t.Errorf("%s: %s ownHost(%q, shop): got %v", name, tc.reason, tc.host, err)
-		}
-	}
 }
 
 // FuzzQuoting shows that nothing leaves its quotes: a scanner that knows PostgreSQL's rules finds one identifier, or one

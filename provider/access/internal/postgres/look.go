@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package access
+package postgres
 
 import (
 	"context"
@@ -10,11 +10,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	apis "github.com/capstan-dev/capstan/apis/v1alpha1"
+	"github.com/capstan-dev/capstan/provider/access/internal/engine"
 	"github.com/capstan-dev/capstan/provider/internal/outside"
 )
 
-// A server as it is, as far as it matters.
-type server struct {
+// What was seen of a server, as far as it matters.
+type seen struct {
 	// version as a number, 170004 for 17.4.
 	version int
 
@@ -146,33 +147,33 @@ SELECT a.name::text, a.installed_version IS NOT NULL, v.trusted OR NOT v.superus
 FROM pg_available_extensions a JOIN pg_available_extension_versions v ON v.name = a.name AND v.version = a.default_version
 WHERE a.name = ANY($1::text[])`
 
-// look at the server, and into the databases that exist.
-func (e *external) look(ctx context.Context, w wanted) (*server, error) {
-	conn, err := e.in(ctx, maintenance)
+// Look at the server, and into the databases that exist.
+func (c *Server) Look(ctx context.Context, w engine.Wanted) (engine.Seen, error) {
+	conn, err := c.in(ctx, maintenance)
 	if err != nil {
 		return nil, err
 	}
-	s := &server{roles: map[string]role{}, databases: map[string]database{}}
+	s := &seen{roles: map[string]role{}, databases: map[string]database{}}
 	if err := s.lookAtSelf(ctx, conn); err != nil {
 		return nil, err
 	}
-	e.version = s.version
-	if err := s.lookAtRoles(ctx, conn, append(w.roles(), s.self)); err != nil {
+	c.version = s.version
+	if err := s.lookAtRoles(ctx, conn, append(rolesFor(w), s.self)); err != nil {
 		return nil, err
 	}
 	var d database
 	var name string
-	if err := each(ctx, conn, databasesQuery, []any{w.databases}, []any{&name, &d.owner, &d.public, &d.read}, func() {
+	if err := each(ctx, conn, databasesQuery, []any{w.Databases}, []any{&name, &d.owner, &d.public, &d.read}, func() {
 		s.databases[name] = d
 	}); err != nil {
 		return nil, fmt.Errorf("cannot look at databases: %w", err)
 	}
-	for _, name := range w.databases {
+	for _, name := range w.Databases {
 		d, ok := s.databases[name]
 		if !ok || !s.ours(name) {
 			continue
 		}
-		if d.inside, err = e.lookInside(ctx, name, w.extensions); err != nil {
+		if d.inside, err = c.lookInside(ctx, name, w.Extensions); err != nil {
 			return nil, err
 		}
 		s.databases[name] = d
@@ -181,13 +182,13 @@ func (e *external) look(ctx context.Context, w wanted) (*server, error) {
 }
 
 // ours reports whether a database and its two roles are ours and the provider may act as the owner, so that it can look inside.
-func (s *server) ours(name string) bool {
+func (s *seen) ours(name string) bool {
 	_, in := s.roles[s.self].memberOf[owner(name)]
 	return in && s.databases[name].owner == owner(name) &&
 		s.roles[owner(name)].mark == markOwner+name && s.roles[reader(name)].mark == markReader+name
 }
 
-func (s *server) lookAtSelf(ctx context.Context, conn *pgx.Conn) error {
+func (s *seen) lookAtSelf(ctx context.Context, conn *pgx.Conn) error {
 	var recovery, roles, databases bool
 	if err := conn.QueryRow(ctx, selfQuery).Scan(&s.version, &s.self, &recovery, &roles, &databases); err != nil {
 		return fmt.Errorf("cannot look at the server: %w", err)
@@ -209,7 +210,7 @@ func (s *server) lookAtSelf(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-func (s *server) lookAtRoles(ctx context.Context, conn *pgx.Conn, of []string) error {
+func (s *seen) lookAtRoles(ctx context.Context, conn *pgx.Conn, of []string) error {
 	var (
 		name, other, setting string
 		r                    role
@@ -249,8 +250,8 @@ func (s *server) lookAtRoles(ctx context.Context, conn *pgx.Conn, of []string) e
 	return nil
 }
 
-func (e *external) lookInside(ctx context.Context, name string, extensions []string) (*inside, error) {
-	conn, err := e.in(ctx, name)
+func (c *Server) lookInside(ctx context.Context, name string, extensions []string) (*inside, error) {
+	conn, err := c.in(ctx, name)
 	if err != nil {
 		return nil, err
 	}
