@@ -130,6 +130,11 @@ func (k *Keeper) Tell(ctx context.Context) decision.Member {
 	case own.State == decision.Online && l.Majority():
 		m.Proven = !handover.Announced() && k.server.Prove(ctx) == nil
 	}
+	if m.State == decision.Grouped {
+		for _, p := range l.Group {
+			m.Group = append(m.Group, layout.MemberOf(p.Host))
+		}
+	}
 	return m
 }
 
@@ -283,8 +288,8 @@ func (k *Keeper) say(e decision.Entry) {
 			r.Reason, r.Message = e.Reason, e.Message
 		}
 	})
-	if e.Reason != "" {
-		k.note(e.Reason + ": " + e.Message)
+	if e.Message != "" {
+		k.note(strings.TrimPrefix(e.Reason+": "+e.Message, ": "))
 	}
 }
 

@@ -39,6 +39,8 @@ type Member struct {
 	Server string
 	// Has are the transactions that it executed, and those that it received and did not execute yet.
 	Has gtid.Set
+	// Group are the members of the group that it is in, by name.
+	Group []string
 }
 
 // A Seat is a member of the last group that is known to have had a majority, with the id of its data.
@@ -90,9 +92,11 @@ func wait(reason, message string) Entry { return Entry{Wait, reason, message} }
 func Enter(k Known) Entry {
 	var unproven []string
 	group := gtid.Set{}
-	proven := false
+	proven, former := false, false
 	for _, name := range slices.Sorted(maps.Keys(k.Others)) {
-		switch o := k.Others[name]; {
+		o := k.Others[name]
+		former = former || slices.Contains(o.Group, k.Name)
+		switch {
 		case o.Proven:
 			proven = true
 			group = group.Union(o.Has)
@@ -101,6 +105,9 @@ func Enter(k Known) Entry {
 		}
 	}
 	switch {
+	case former:
+		// Coming back at this moment it would be taken for the former one, and the group would never let that go.
+		return wait("", "the group has not let go of this member yet, as it was before its server ended")
 	case proven:
 		return k.join(group)
 	case len(unproven) > 0:

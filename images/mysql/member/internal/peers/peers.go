@@ -35,6 +35,7 @@ type answer struct {
 	Proven bool           `json:"proven,omitempty"`
 	Server string         `json:"server,omitempty"`
 	Has    string         `json:"has,omitempty"`
+	Group  []string       `json:"group,omitempty"`
 }
 
 // Serve what tell returns to members of the scope, until the context ends.
@@ -49,7 +50,7 @@ func Serve(ctx context.Context, address, scope string, tell func(context.Context
 		defer cancel()
 		m := tell(ctx)
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(answer{scope, m.State, m.Proven, m.Server, m.Has.String()})
+		_ = json.NewEncoder(w).Encode(answer{scope, m.State, m.Proven, m.Server, m.Has.String(), m.Group})
 	})
 	l, err := certificate.Listen(address, own)
 	if err != nil {
@@ -103,5 +104,5 @@ func ask(ctx context.Context, scope, host string) (decision.Member, error) {
 	if err != nil {
 		return decision.Member{}, err
 	}
-	return decision.Member{State: a.State, Proven: a.Proven, Server: a.Server, Has: has}, nil
+	return decision.Member{State: a.State, Proven: a.Proven, Server: a.Server, Has: has, Group: a.Group}, nil
 }
