@@ -20,7 +20,7 @@ import (
 const (
 	// enterLimit is how long the server may take to enter a group or to leave it. Data is copied after that.
 	enterLimit = 3 * time.Minute
-	// Pauses after a try that failed. A member that was killed is refused until the group has let it go.
+	// Pauses after a try that failed. A member that was killed is refused until the group has removed it.
 	firstAgain = time.Second
 	lastAgain  = 30 * time.Second
 	// joiningFor is how long a member that said that it joins keeps its seat without having come.
@@ -116,7 +116,7 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 		defer cancel()
 		return decision.Join, k.server.Join(joining, seeds, own.Empty())
 	case decision.Begin:
-		// Whoever asks from now on waits for this member.
+		// Members that ask from now on wait for this one.
 		k.entering.Store(true)
 		defer k.entering.Store(false)
 		if err := k.store.Begin(ctx, rec, seat, own.String()); err != nil {

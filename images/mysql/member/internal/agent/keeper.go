@@ -39,7 +39,7 @@ const (
 	// frozen is the longest pause between two looks that the loop causes. After a longer one the member was frozen, and has to prove itself
 	// again.
 	frozen = 3 * time.Second
-	// aloneFor is how long a member stays in a group without a majority, if the group does not give up by itself.
+	// aloneFor is how long a member stays in a group without a majority, if the group does not end by itself.
 	aloneFor = time.Minute
 )
 
@@ -109,8 +109,8 @@ func (k *Keeper) Ready(context.Context) (bool, error) {
 	return false, fmt.Errorf("the member is %s in its group %s", own.State, own.Role)
 }
 
-// Tell other members what this one has, and whether it is in a group with a majority.
-func (k *Keeper) Tell(ctx context.Context) decision.Member {
+// Answer other members what this one has, and whether it is in a group with a majority.
+func (k *Keeper) Answer(ctx context.Context) decision.Member {
 	if k.child() == nil {
 		return decision.Member{State: decision.Starting}
 	}
@@ -199,7 +199,7 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 	return k.belong(ctx, l, s)
 }
 
-// belong to a group: report whether it has a majority, and give up one that has none for long.
+// belong to a group: report whether it has a majority, and leave one that has none for long.
 func (k *Keeper) belong(ctx context.Context, l decision.Look, s Seen) time.Duration {
 	if l.Majority() {
 		k.alone, k.again, k.only = time.Time{}, 0, ""
@@ -237,7 +237,7 @@ func (k *Keeper) look(ctx context.Context) (decision.Look, error) {
 	return k.server.Look(ctx)
 }
 
-// prove that this member leads, if it takes itself for the leader. A proof that takes too long leaves the last one good for a moment: a large
+// prove that this member is the leader, if it takes itself for that. A proof that takes too long leaves the last one good for a moment: a large
 // transaction under way must not cost all sessions. One that is refused ends it at once.
 func (k *Keeper) prove(ctx context.Context, l decision.Look) bool {
 	if own := l.Own(); own.State != decision.Online || own.Role != decision.Primary || !l.Majority() {
@@ -260,7 +260,7 @@ func (k *Keeper) prove(ctx context.Context, l decision.Look) bool {
 	return time.Since(k.proved) < provenFor
 }
 
-// admit clients, or send them away. One that stops admits nobody again.
+// admit clients, or send them away. One that stops admits no client again.
 func (k *Keeper) admit(ctx context.Context, s Seen, stops bool) error {
 	if s.Open != s.Shut || s.Open && stops {
 		return nil

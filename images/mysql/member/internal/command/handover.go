@@ -18,12 +18,12 @@ import (
 // limit of a handover, which is part of the time that the pod has to stop.
 const limit = 30 * time.Second
 
-// Handover lets another member lead before the pod stops.
+// Handover makes another member the leader before the pod stops.
 type Handover struct {
 	layout.Names
 }
 
-// Run hands over. It does not fail: the running member tries again when it is told to stop.
+// Run hands over. It does not fail: the running member tries again when a signal stops it.
 func (c *Handover) Run(ctx context.Context, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -34,7 +34,7 @@ func (c *Handover) Run(ctx context.Context, log *slog.Logger) error {
 	log.Info(said)
 	// What a hook writes is in no log of the pod.
 	if err := handover.Said(said); err != nil {
-		log.Warn("cannot tell the running member", "error", err)
+		log.Warn("cannot notify the running member", "error", err)
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package handover lets another member lead before this one stops.
+// Package handover makes another member the leader before this one stops.
 package handover
 
 import (
@@ -29,7 +29,7 @@ const (
 // short is the longest queue of a member that takes over at once.
 const short = 1_000
 
-// Candidate is the member that is best fit to lead after this one: its id, or nothing when none is. It is online, has the same version,
+// Candidate is the member that is best fit to be the leader after this one: its id, or nothing when none is. It is online, has the same version,
 // because one that is older could not follow it, and executed almost all that it received. Pods that stop are never fit.
 func Candidate(l decision.Look, stopping []string) (server, member string) {
 	own := l.Own()
@@ -50,7 +50,7 @@ func Candidate(l decision.Look, stopping []string) (server, member string) {
 	return best.Server, layout.MemberOf(best.Host)
 }
 
-// Leave the lead, if this member has it, and send its clients away. It returns what was done. A commit that is under way while the server
+// Leave it to another member to be the leader, if this one is, and send its clients away. It returns what was done. A commit that is under way while the server
 // leaves the group would hold its stop up for a minute, so that none is when this returns.
 func Leave(ctx context.Context, s *mysql.Server, stopping []string) (string, error) {
 	l, err := look(ctx, s)
@@ -60,11 +60,11 @@ func Leave(ctx context.Context, s *mysql.Server, stopping []string) (string, err
 	if own := l.Own(); own.State != decision.Online || own.Role != decision.Primary {
 		return "nothing to hand over", nil
 	}
-	said := "no other member is fit to lead"
+	said := "no other member is fit to be the leader"
 	if server, member := Candidate(l, stopping); server != "" {
 		begun := time.Now()
 		if err = Elect(ctx, s, server); err == nil {
-			said = fmt.Sprintf("member %s leads after %s", member, time.Since(begun).Round(time.Millisecond))
+			said = fmt.Sprintf("member %s is the leader after %s", member, time.Since(begun).Round(time.Millisecond))
 		}
 	}
 	shut, cancel := context.WithTimeout(ctx, shutLimit)
