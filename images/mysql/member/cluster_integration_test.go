@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -159,7 +160,7 @@ func (c *cluster) account(cfg *rest.Config) {
 }
 
 // settings that are the same for all members.
-const settings = `[mysqld]
+var settings = strings.ReplaceAll(`[mysqld]
 port=3306
 admin_port=33062
 create_admin_listener_thread=ON
@@ -211,7 +212,7 @@ group_replication_unreachable_majority_timeout=1
 group_replication_ssl_mode=VERIFY_IDENTITY
 group_replication_recovery_use_ssl=ON
 group_replication_recovery_ssl_verify_server_cert=ON
-`
+`, "single_leader=ON", "single_leader="+cmp.Or(os.Getenv("MM_SINGLE"), "ON"))
 
 // shared files of all members.
 func (c *cluster) shared() {

@@ -32,7 +32,7 @@ import (
 var version = "unknown"
 
 type cli struct {
-	Run      agent.Command    `cmd:"" default:"1"                                                                  help:"Run the member until a signal ends it."`
+	Run      agent.Command    `cmd:"" default:"1"                                                               help:"Run the member until a signal ends it."`
 	Handover command.Handover `cmd:"" help:"Make another member the leader, if this one is and another is fit."`
 
 	TerminationLog string `default:"/dev/termination-log" env:"TERMINATION_LOG" help:"File for the last words of a program that fails."`

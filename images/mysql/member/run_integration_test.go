@@ -140,6 +140,7 @@ func TestThreeMembers(t *testing.T) {
 
 // told: the status of each member, and the record of the group.
 func told(t *testing.T, c *cluster, _ *writer) {
+	t.Helper()
 	c.eventually("all tell their status", 15*time.Second, func() bool {
 		for _, l := range c.letters {
 			s, r, role := c.status(l)
@@ -170,6 +171,7 @@ func gapOf(t *testing.T, c *cluster, w *writer, former string) {
 }
 
 func handOver(t *testing.T, c *cluster, w *writer) {
+	t.Helper()
 	former := c.leader()
 	begun := time.Now()
 	c.running(former).terminate(true)
@@ -180,6 +182,7 @@ func handOver(t *testing.T, c *cluster, w *writer) {
 }
 
 func switchOver(t *testing.T, c *cluster, w *writer) {
+	t.Helper()
 	former, next := c.leader(), c.followers()[1]
 	c.annotate(members.SuffixFailover, "provider", map[string]string{
 		members.AnnotationLeader: c.identify(former).Pod, members.AnnotationCandidate: c.identify(next).Pod,
@@ -195,6 +198,7 @@ func switchOver(t *testing.T, c *cluster, w *writer) {
 }
 
 func serverKilled(t *testing.T, c *cluster, w *writer) {
+	t.Helper()
 	former := c.leader()
 	if err := syscall.Kill(c.running(former).server(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -205,6 +209,7 @@ func serverKilled(t *testing.T, c *cluster, w *writer) {
 
 // serverFrozen alone: its program sees that it does not answer.
 func serverFrozen(t *testing.T, c *cluster, w *writer) {
+	t.Helper()
 	former := c.leader()
 	pid := c.running(former).server()
 	_ = syscall.Kill(pid, syscall.SIGSTOP)
@@ -215,6 +220,7 @@ func serverFrozen(t *testing.T, c *cluster, w *writer) {
 
 // everythingFrozen: when it goes on it takes itself for the leader for a moment, and must not take the label back.
 func everythingFrozen(t *testing.T, c *cluster, w *writer) {
+	t.Helper()
 	former := c.leader()
 	c.running(former).signal(syscall.SIGSTOP, nil)
 	gapOf(t, c, w, former)
@@ -229,6 +235,7 @@ func everythingFrozen(t *testing.T, c *cluster, w *writer) {
 
 // allKilled at once: the one that has all begins again.
 func allKilled(t *testing.T, c *cluster, w *writer) {
+	t.Helper()
 	for _, l := range c.letters {
 		_ = syscall.Kill(c.running(l).server(), syscall.SIGKILL)
 	}
@@ -270,6 +277,7 @@ func parameters(_ *testing.T, c *cluster, _ *writer) {
 
 // certificateRenewed: new connections see the new certificate, and no connection breaks.
 func certificateRenewed(t *testing.T, c *cluster, w *writer) {
+	t.Helper()
 	serial := func(port int) string {
 		out, _ := c.running("a").enter("/usr/bin/mysql", "--no-defaults", "-h", c.identify("a").Pod+"."+c.podsHost(), "-P", strconv.Itoa(port),
 			"-u"+mysqlmember.AccountReplication, "--ssl-ca="+mysqlmember.FileMemberCA, "--ssl-cert="+mysqlmember.FileMemberCert, "--ssl-key="+mysqlmember.FileMemberKey,
@@ -297,6 +305,7 @@ func certificateRenewed(t *testing.T, c *cluster, w *writer) {
 
 // apiServerDown: who leads goes on, and takes the label that it has.
 func apiServerDown(t *testing.T, c *cluster, w *writer) {
+	t.Helper()
 	leader := c.leader()
 	c.setAPI(false)
 	time.Sleep(20 * time.Second)
@@ -313,6 +322,7 @@ func apiServerDown(t *testing.T, c *cluster, w *writer) {
 
 // twoOfThreeKilled: the third one takes neither writes nor reads, and goes on when the others are back.
 func twoOfThreeKilled(t *testing.T, c *cluster, w *writer) {
+	t.Helper()
 	third := c.leader()
 	gone := c.followers()
 	for _, l := range gone {
@@ -339,6 +349,7 @@ func twoOfThreeKilled(t *testing.T, c *cluster, w *writer) {
 
 // extraTransactions keep a member out of the group, and it says which ones.
 func extraTransactions(t *testing.T, c *cluster, _ *writer) {
+	t.Helper()
 	odd := c.followers()[0]
 	out := c.inside(odd, "STOP GROUP_REPLICATION; SET GLOBAL super_read_only = OFF; CREATE DATABASE extra; SELECT CONCAT(@@server_uuid, ':1')")
 	var message string
@@ -358,4 +369,20 @@ func extraTransactions(t *testing.T, c *cluster, _ *writer) {
 	}
 	c.start(odd)
 	t.Logf("ready again after %s", c.eventually("it has the data of the group", 2*time.Minute, func() bool { return c.ready(odd) }))
+}
+
+// TestKilledAfterSwitchover: a leader is killed as soon as it is one, and another member has come back just before, several times.
+func TestKilledAfterSwitchover(t *testing.T) {
+	c := newCluster(t, "a", "b", "c")
+	begin(t, c, "a", "b", "c")
+	w := c.write()
+	for range 4 {
+		c.eventually("all members are ready", 2*time.Minute, func() bool { return c.ready("a", "b", "c") })
+		w.goesOn(10 * time.Second)
+		handOver(t, c, w)
+		switchOver(t, c, w)
+		serverKilled(t, c, w)
+	}
+	w.check(t)
+	c.oneLeader()
 }

@@ -154,6 +154,10 @@ func (w *writer) lost(t *testing.T, letter string) int {
 		}
 		there[id] = true
 	}
+	if err := rows.Err(); err != nil {
+		t.Log(err)
+		return len(w.acked)
+	}
 	lost := 0
 	for _, id := range w.acked {
 		if !there[id] {

@@ -53,8 +53,10 @@ func TestSeats(t *testing.T) {
 	ago := func(d time.Duration) *time.Time { at := now.Add(-d); return &at }
 	s := Seen{Look: decision.Look{Group: []decision.Peer{{Server: "2", Host: "orders-b-0.x"}, {Server: "1", Host: "orders-a-0.x"}}}}
 	before := []record.Seat{
-		{Name: "orders-a", Server: "1", Joining: ago(time.Second)}, {Name: "orders-c", Server: "3", Joining: ago(time.Minute)},
-		{Name: "orders-d", Server: "4"}, {Name: "orders-e", Server: "5", Joining: ago(time.Hour)},
+		{Name: "orders-a", Server: "1", Joining: ago(time.Second)},
+		{Name: "orders-c", Server: "3", Joining: ago(time.Minute)},
+		{Name: "orders-d", Server: "4"},
+		{Name: "orders-e", Server: "5", Joining: ago(time.Hour)},
 	}
 	want := []record.Seat{{Name: "orders-a", Server: "1"}, {Name: "orders-b", Server: "2"}, {Name: "orders-c", Server: "3", Joining: ago(time.Minute)}}
 	if diff := cmp.Diff(want, seats(s, before, now)); diff != "" {
@@ -82,7 +84,8 @@ func TestStatusOf(t *testing.T) {
 			members.Status{State: members.StateRunning, Role: members.StatusReplica, Replication: members.Streaming, Synchronous: true, Lag: members.LagBehind},
 		},
 		"Joining": {
-			"One that receives what it lacks does not run yet.", members.StateRunning, Seen{Look: group(decision.Recovering, decision.Secondary)},
+			"One that receives what it lacks does not run yet.", members.StateRunning,
+			Seen{Look: group(decision.Recovering, decision.Secondary)},
 			members.Status{State: members.StateStarting, Role: members.StatusReplica},
 		},
 		"Outside": {"A server in no group serves nobody.", members.StateRunning, Seen{}, members.Status{State: members.StateStarting}},

@@ -51,10 +51,10 @@ var reasons = []string{
 
 // Seen is what the Keeper saw at a moment.
 type Seen struct {
-	at time.Time
 	decision.Look
 	decision.Standing
 
+	at time.Time
 	// Lag behind what the group has agreed, in words.
 	Lag string
 }
@@ -177,7 +177,7 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 	}
 	stops := handover.Announced()
 	// A proof under way while the server stops would hold it up for a minute.
-	proven := !(stops && l.Shut) && k.prove(ctx, l)
+	proven := (!stops || !l.Shut) && k.prove(ctx, l)
 	before := k.Seen()
 	own := l.Own()
 	s := Seen{at: now, Look: l, Lag: decision.Lag(before.Lag, own.Queue)}
@@ -222,8 +222,8 @@ func (k *Keeper) belong(ctx context.Context, l decision.Look, s Seen) time.Durat
 		}
 	}
 	slices.Sort(silent)
-	k.say(decision.Entry{Reason: mysqlmember.ReasonNoMajority, Message: fmt.Sprintf(
-		"%s do not answer, so this member is in no majority, and takes neither reads nor writes until they are back", strings.Join(silent, ", "))})
+	k.say(decision.Entry{Reason: mysqlmember.ReasonNoMajority, Message: strings.Join(silent, ", ") +
+		" do not answer, so this member is in no majority, and takes neither reads nor writes until they are back"})
 	if time.Since(k.alone) > aloneFor {
 		k.leave(ctx, "the group has no majority for a minute")
 	}

@@ -111,8 +111,8 @@ func Enter(k Known) Entry {
 	case proven:
 		return k.join(group)
 	case len(unproven) > 0:
-		return wait(members.ReasonWaitingForMembers, fmt.Sprintf("%s is in a group, or about to enter one, and cannot prove yet that it has a majority",
-			strings.Join(unproven, ", ")))
+		return wait(members.ReasonWaitingForMembers, strings.Join(unproven, ", ")+
+			" is in a group, or about to enter one, and cannot prove yet that it has a majority")
 	case k.Accepted == k.Name:
 		return Entry{What: Begin}
 	case k.Accepted != "":

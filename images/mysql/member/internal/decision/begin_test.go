@@ -3,7 +3,8 @@
 package decision
 
 import (
-	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,15 +53,18 @@ func TestEnter(t *testing.T) {
 	}{
 		"New": {
 			"The first member of a Database that never had a volume begins.",
-			Known{Own: member("a", Offline, "")}, Begin, "",
+			Known{Own: member("a", Offline, "")},
+			Begin, "",
 		},
 		"NewSecond": {
 			"Of two that come at the same moment the first by name begins; the claim decides if they do not see each other.",
-			Known{Name: "b", Own: member("b", Offline, ""), Others: map[string]Member{"a": member("a", Offline, "")}}, Wait, members.ReasonWaitingForFormerLeader,
+			Known{Name: "b", Own: member("b", Offline, ""), Others: map[string]Member{"a": member("a", Offline, "")}},
+			Wait, members.ReasonWaitingForFormerLeader,
 		},
 		"OldVolumes": {
 			"A member without data does not begin while one that had a volume has not said what it has.",
-			Known{Own: member("a", Offline, ""), Expected: []string{"b"}}, Wait, members.ReasonWaitingForMembers,
+			Known{Own: member("a", Offline, ""), Expected: []string{"b"}},
+			Wait, members.ReasonWaitingForMembers,
 		},
 		"OldVolume": {
 			"A Database that is made again begins with the volume that has data.",
@@ -69,7 +73,8 @@ func TestEnter(t *testing.T) {
 		},
 		"OldVolumeOwn": {
 			"The same as the member with the data sees it.",
-			Known{Own: member("a", Offline, "1-5"), Expected: []string{"a", "b"}, Others: map[string]Member{"b": member("b", Offline, "")}}, Begin, "",
+			Known{Own: member("a", Offline, "1-5"), Expected: []string{"a", "b"}, Others: map[string]Member{"b": member("b", Offline, "")}},
+			Begin, "",
 		},
 		"Emptied": {
 			"Where there was data nobody begins without.",
@@ -78,35 +83,43 @@ func TestEnter(t *testing.T) {
 		},
 		"Alone": {
 			"A Database with one member begins alone each time.",
-			Known{Own: member("a", Offline, "1-5"), Initialized: true, View: seats("a")}, Begin, "",
+			Known{Own: member("a", Offline, "1-5"), Initialized: true, View: seats("a")},
+			Begin, "",
 		},
 		"AloneBeforeTheFirstTransaction": {
 			"One that was killed before it wrote anything has nothing, and it is all there is.",
-			Known{Own: member("a", Offline, ""), Initialized: true, View: seats("a")}, Begin, "",
+			Known{Own: member("a", Offline, ""), Initialized: true, View: seats("a")},
+			Begin, "",
 		},
 		"AloneWithoutItsVolume": {
 			"The only member came back without its data.",
-			Known{Own: member("a", Offline, ""), Initialized: true, View: []Seat{{"a", "former data"}}}, Wait, mysqlmember.ReasonRecoveryNeedsDecision,
+			Known{Own: member("a", Offline, ""), Initialized: true, View: []Seat{{"a", "former data"}}},
+			Wait, mysqlmember.ReasonRecoveryNeedsDecision,
 		},
 		"Join": {
 			"A group that proves its majority is joined.",
-			Known{Own: member("a", Offline, "1-5"), Initialized: true, View: seats("a", "b", "c"), Others: map[string]Member{"b": proven}}, Join, "",
+			Known{Own: member("a", Offline, "1-5"), Initialized: true, View: seats("a", "b", "c"), Others: map[string]Member{"b": proven}},
+			Join, "",
 		},
 		"JoinWithoutData": {
 			"A member without data copies the group's.",
-			Known{Own: member("a", Offline, ""), Initialized: true, View: seats("b", "c"), Others: map[string]Member{"b": proven}}, Join, "",
+			Known{Own: member("a", Offline, ""), Initialized: true, View: seats("b", "c"), Others: map[string]Member{"b": proven}},
+			Join, "",
 		},
 		"Former": {
 			"A member whose server was killed waits until the group has let the former one go.",
-			Known{Own: member("a", Offline, "1-5"), Initialized: true, View: seats("a", "b", "c"), Others: map[string]Member{"b": listing}}, Wait, "",
+			Known{Own: member("a", Offline, "1-5"), Initialized: true, View: seats("a", "b", "c"), Others: map[string]Member{"b": listing}},
+			Wait, "",
 		},
 		"FormerUnproven": {
 			"The same while the group elects another leader.",
-			Known{Own: member("a", Offline, "1-5"), Initialized: true, View: seats("a", "b", "c"), Others: map[string]Member{"b": stuck}}, Wait, "",
+			Known{Own: member("a", Offline, "1-5"), Initialized: true, View: seats("a", "b", "c"), Others: map[string]Member{"b": stuck}},
+			Wait, "",
 		},
 		"Extra": {
 			"Transactions that the group does not have keep a member out, also if it has fewer in all.",
-			Known{Own: member("a", Offline, "1-3:11"), Initialized: true, View: seats("b"), Others: map[string]Member{"b": proven}}, Wait, mysqlmember.ReasonExtraTransactions,
+			Known{Own: member("a", Offline, "1-3:11"), Initialized: true, View: seats("b"), Others: map[string]Member{"b": proven}},
+			Wait, mysqlmember.ReasonExtraTransactions,
 		},
 		"Unproven": {
 			"A member that is in a group without a majority, or about to enter one, is waited for, whatever the others have.",
@@ -130,7 +143,8 @@ func TestEnter(t *testing.T) {
 		},
 		"NotInTheLastGroup": {
 			"A member that had left the group before need not answer.",
-			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a")}, Begin, "",
+			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a")},
+			Begin, "",
 		},
 		"NotInTheLastGroupItself": {
 			"And does not begin, also when it has more of its own.",
@@ -141,13 +155,15 @@ func TestEnter(t *testing.T) {
 			"The one that has all begins.",
 			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a", "b", "c"), Others: map[string]Member{
 				"b": member("b", Offline, "1-8"), "c": member("c", Offline, "1-5"),
-			}}, Begin, "",
+			}},
+			Begin, "",
 		},
 		"NotMost": {
 			"The former leader does not, if another one received more.",
 			Known{Own: member("a", Offline, "1-8"), Leader: "a", Initialized: true, View: seats("a", "b", "c"), Others: map[string]Member{
 				"b": member("b", Offline, "1-9"), "c": member("c", Offline, "1-5"),
-			}}, Wait, members.ReasonWaitingForFormerLeader,
+			}},
+			Wait, members.ReasonWaitingForFormerLeader,
 		},
 		"FormerLeader": {
 			"Among equals the former leader begins.",
@@ -166,15 +182,18 @@ func TestEnter(t *testing.T) {
 		},
 		"Accepted": {
 			"A person decided for this one.",
-			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a", "b", "c"), Accepted: "a"}, Begin, "",
+			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a", "b", "c"), Accepted: "a"},
+			Begin, "",
 		},
 		"AcceptedAnother": {
 			"A person decided for another one.",
-			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a"), Accepted: "b"}, Wait, members.ReasonWaitingForFormerLeader,
+			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a"), Accepted: "b"},
+			Wait, members.ReasonWaitingForFormerLeader,
 		},
 		"AcceptedAndProven": {
 			"A decision that came too late divides no group.",
-			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a", "b", "c"), Accepted: "a", Others: map[string]Member{"b": proven}}, Join, "",
+			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a", "b", "c"), Accepted: "a", Others: map[string]Member{"b": proven}},
+			Join, "",
 		},
 	}
 	for name, tc := range cases {
@@ -201,16 +220,13 @@ func FuzzEnter(f *testing.F) {
 		names := []string{"a", "b", "c"}
 		all := map[string]Member{}
 		for i, bits := range []uint8{x, y, z} {
-			has := ""
+			var has []string
 			for n := range 8 {
 				if bits>>n&1 == 1 {
-					has += fmt.Sprintf(":%d", n+1)
+					has = append(has, strconv.Itoa(n+1))
 				}
 			}
-			if has != "" {
-				has = has[1:]
-			}
-			all[names[i]] = member(names[i], Offline, has)
+			all[names[i]] = member(names[i], Offline, strings.Join(has, ":"))
 		}
 		quiet := ""
 		if silent%4 > 0 {

@@ -53,15 +53,15 @@ type Version string
 
 // Names are who this member is, from the environment of its container.
 type Names struct {
-	Pod       string `env:"POD_NAME"         help:"Name of the pod."                                     placeholder:"NAME"    required:""`
-	Namespace string `env:"POD_NAMESPACE"    help:"Namespace of the pod."                                placeholder:"NAME"    required:""`
-	IP        string `env:"POD_IP"           help:"Address of the pod."                                  placeholder:"ADDRESS" required:""`
-	Database  string `env:"CAPSTAN_DATABASE" help:"Name of the Database."                                placeholder:"NAME"    required:""`
-	Name      string `env:"CAPSTAN_MEMBER"   help:"Name of the member."                                  placeholder:"NAME"    required:""`
-	Scope     string `env:"CAPSTAN_SCOPE"    help:"Scope that the names of the ConfigMaps begin with."   placeholder:"NAME"    required:""`
-	Identity  string `env:"CAPSTAN_IDENTITY" help:"Identity of the Database, which its volumes carry."   placeholder:"HEX"     required:""`
-	Version   string `env:"CAPSTAN_VERSION"  help:"Series of MySQL, as in 9.7."                          placeholder:"SERIES"  required:""`
-	Listen    string `default:"*"            env:"CAPSTAN_LISTEN_ADDRESS"                                help:"Address that the server listens to for clients."`
+	Pod       string `env:"POD_NAME"         help:"Name of the pod."                                   placeholder:"NAME"                                     required:""`
+	Namespace string `env:"POD_NAMESPACE"    help:"Namespace of the pod."                              placeholder:"NAME"                                     required:""`
+	IP        string `env:"POD_IP"           help:"Address of the pod."                                placeholder:"ADDRESS"                                  required:""`
+	Database  string `env:"CAPSTAN_DATABASE" help:"Name of the Database."                              placeholder:"NAME"                                     required:""`
+	Name      string `env:"CAPSTAN_MEMBER"   help:"Name of the member."                                placeholder:"NAME"                                     required:""`
+	Scope     string `env:"CAPSTAN_SCOPE"    help:"Scope that the names of the ConfigMaps begin with." placeholder:"NAME"                                     required:""`
+	Identity  string `env:"CAPSTAN_IDENTITY" help:"Identity of the Database, which its volumes carry." placeholder:"HEX"                                      required:""`
+	Version   string `env:"CAPSTAN_VERSION"  help:"Series of MySQL, as in 9.7."                        placeholder:"SERIES"                                   required:""`
+	Listen    string `default:"*"            env:"CAPSTAN_LISTEN_ADDRESS"                              help:"Address that the server listens to for clients."`
 }
 
 // ReadConfig reads the mysqlmember.Config that the ConfigMap is mounted as.

@@ -14,7 +14,7 @@ import (
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 )
 
-// Accounts of fresh data, which is not in a group yet: the program's, by the user of the container, and the one of members, by their
+// FirstAccounts makes the accounts of fresh data, which is not in a group yet: the program's, by the user of the container, and the one of members, by their
 // certificate. They are in no binary log, so that the member has no transaction of its own. No program logs in as root.
 func (s *Server) FirstAccounts(ctx context.Context) error {
 	own, members := mysqlmember.AccountMember+"@localhost", mysqlmember.AccountReplication+"@'%'"

@@ -35,7 +35,7 @@ func (s *Server) Set(ctx context.Context, parameters map[string]string) error {
 
 // Reset parameters to the server's defaults.
 func (s *Server) Reset(ctx context.Context, names []string) error {
-	var problems []error
+	problems := make([]error, 0, len(names))
 	for _, name := range names {
 		problems = append(problems, s.Do(ctx, "reset "+name, "SET GLOBAL "+name+" = DEFAULT"))
 	}

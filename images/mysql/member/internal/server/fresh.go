@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -41,7 +42,7 @@ func Make(ctx context.Context) error {
 	if said, err := process.Run(ctx, "", layout.Server, append(own, "--initialize-insecure")...); err != nil {
 		return fmt.Errorf("cannot make data: %w: %s", err, process.Tail(said, 500))
 	}
-	args := append(own, "--skip-networking", "--mysqlx=OFF", "--skip-log-bin", "--secure-file-priv=NULL", "--socket="+layout.FreshSocket,
+	args := append(slices.Clone(own), "--skip-networking", "--mysqlx=OFF", "--skip-log-bin", "--secure-file-priv=NULL", "--socket="+layout.FreshSocket,
 		"--pid-file="+layout.FreshSocket+".pid", "--group-replication-start-on-boot=OFF")
 	for _, p := range plugins {
 		args = append(args, "--plugin-load-add="+p)
