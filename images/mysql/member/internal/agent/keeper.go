@@ -127,7 +127,7 @@ func (k *Keeper) Tell(ctx context.Context) decision.Member {
 	case own.State == decision.Outside:
 		m.State = decision.Offline
 	case own.State == decision.Online && l.Majority():
-		m.Proven = k.server.Prove(ctx) == nil
+		m.Proven = !handover.Announced() && k.server.Prove(ctx) == nil
 	}
 	return m
 }
@@ -166,11 +166,12 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 	}
 	l, err := k.look(ctx)
 	if err != nil {
-		k.note("cannot look at the server: " + err.Error())
+		k.note(err.Error())
 		return soonAgain // what was seen last is good for a moment
 	}
-	proven := k.prove(ctx, l)
 	stops := handover.Announced()
+	// A proof under way while the server stops would hold it up for a minute.
+	proven := !(stops && l.Shut) && k.prove(ctx, l)
 	before := k.Seen()
 	own := l.Own()
 	s := Seen{at: now, Look: l, Lag: decision.Lag(before.Lag, own.Queue)}
