@@ -99,7 +99,7 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		look: look, changed: []loop.Wakeup{look, label, status, set},
 	}
 	keeper := &Keeper{
-		names: c.Names, child: supervisor.Child, server: server, pods: own, store: store, reporter: reporter, log: log,
+		names: c.Names, child: supervisor.Child, state: supervisor.State, server: server, pods: own, store: store, reporter: reporter, log: log,
 		changed: []loop.Wakeup{label, note, status, manage, wish},
 	}
 	labeler := &Labeler{pod: c.Pod, pods: own, server: server, seen: keeper.Seen, wake: label, log: log}

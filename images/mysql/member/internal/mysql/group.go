@@ -116,6 +116,11 @@ func (s *Server) TakeNoWrites(ctx context.Context) error {
 	return s.Do(ctx, "take no writes any more", "SET GLOBAL super_read_only = ON")
 }
 
+// TakeWrites again.
+func (s *Server) TakeWrites(ctx context.Context) error {
+	return s.Do(ctx, "take writes again", "SET GLOBAL super_read_only = OFF")
+}
+
 // ReloadTLS lets the server read its certificates again, for clients and for members. No connection breaks.
 func (s *Server) ReloadTLS(ctx context.Context) error {
 	return s.Do(ctx, "reload certificates", "ALTER INSTANCE RELOAD TLS", "ALTER INSTANCE RELOAD TLS FOR CHANNEL mysql_admin")
