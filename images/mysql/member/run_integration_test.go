@@ -6,15 +6,19 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/capstan-dev/capstan/apis/members"
+	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	"github.com/capstan-dev/capstan/test/outside"
 )
 
@@ -54,15 +58,21 @@ func begin(t *testing.T, c *cluster, letters ...string) {
 	t.Logf("%d members ready after %s", len(letters), took)
 	var err error
 	c.eventually("the platform can log in", 30*time.Second, func() bool {
-		conn := c.connect(c.leader(), "")
+		conn := c.connect(c.leader(), mysqlmember.AccountAccess, "")
 		defer func() { _ = conn.Close() }()
 		_, err = conn.ExecContext(t.Context(), "CREATE DATABASE IF NOT EXISTS shop")
 		return err == nil
 	})
-	conn := c.connect(c.leader(), "shop")
+	conn := c.connect(c.leader(), mysqlmember.AccountAccess, "shop")
 	defer func() { _ = conn.Close() }()
-	if _, err := conn.ExecContext(t.Context(), "CREATE TABLE ledger (id BIGINT PRIMARY KEY)"); err != nil {
-		t.Fatal(err)
+	for _, statement := range []string{
+		"CREATE TABLE ledger (id BIGINT PRIMARY KEY)",
+		"CREATE USER api@'%' IDENTIFIED WITH caching_sha2_password AS 0x" + hex.EncodeToString([]byte(verifier(password))) + " REQUIRE SSL",
+		"GRANT ALL ON shop.* TO api@'%'",
+	} {
+		if _, err := conn.ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
 	}
 }
 
@@ -99,12 +109,17 @@ func TestThreeMembers(t *testing.T) {
 		do   func(*testing.T, *cluster, *writer)
 	}{
 		{"Told", told},
+		{"Parameters", parameters},
+		{"CertificateRenewed", certificateRenewed},
+		{"APIServerDown", apiServerDown},
 		{"Handover", handOver},
 		{"Switchover", switchOver},
 		{"ServerKilled", serverKilled},
 		{"ServerFrozen", serverFrozen},
 		{"EverythingFrozen", everythingFrozen},
 		{"AllKilled", allKilled},
+		{"TwoOfThreeKilled", twoOfThreeKilled},
+		{"ExtraTransactions", extraTransactions},
 	} {
 		if !t.Run(step.name, func(t *testing.T) {
 			c.t = t
@@ -221,4 +236,126 @@ func allKilled(t *testing.T, c *cluster, w *writer) {
 	w.goesOn(time.Minute)
 	gap, errs := w.reset()
 	t.Logf("writes waited %s; %v; %v", gap, errs, c.annotations(members.SuffixLeader))
+}
+
+// parameters that members set at run time go back to what the file of the server says, or to the server's default.
+func parameters(_ *testing.T, c *cluster, _ *writer) {
+	is := func(want string) func() bool {
+		return func() bool {
+			for _, l := range c.letters {
+				if c.inside(l, "SELECT @@global.long_query_time, @@global.wait_timeout, @@global.sort_buffer_size, @@global.slow_query_log") != want {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	c.dynamic = map[string]string{"long_query_time": "0.5", "wait_timeout": "600", "sort_buffer_size": "1M", "slow_query_log": "ON"}
+	c.compose()
+	c.eventually("parameters are set", 15*time.Second, is("0.500000\t600\t1048576\t1"))
+	c.dynamic = map[string]string{"slow_query_log": "OFF"}
+	c.compose()
+	c.eventually("parameters are reset", 15*time.Second, is("10.000000\t3600\t262144\t0"))
+	c.file("config/"+mysqlmember.FileServer, []byte(strings.Replace(settings, "table_open_cache=400", "table_open_cache=500", 1)))
+	c.eventually("one parameter waits for a restart", 30*time.Second, func() bool {
+		for _, l := range c.letters {
+			if s, _, _ := c.status(l); len(s.PendingRestart) != 1 || s.PendingRestart["table_open_cache"] == nil {
+				return false
+			}
+		}
+		return true
+	})
+	c.file("config/"+mysqlmember.FileServer, []byte(settings))
+}
+
+// certificateRenewed: new connections see the new certificate, and no connection breaks.
+func certificateRenewed(t *testing.T, c *cluster, w *writer) {
+	serial := func(port int) string {
+		out, _ := c.running("a").enter("/usr/bin/mysql", "--no-defaults", "-h", c.identify("a").Pod+"."+c.podsHost(), "-P", strconv.Itoa(port),
+			"-u"+mysqlmember.AccountReplication, "--ssl-ca="+mysqlmember.FileMemberCA, "--ssl-cert="+mysqlmember.FileMemberCert, "--ssl-key="+mysqlmember.FileMemberKey,
+			"--ssl-mode=VERIFY_IDENTITY", "-N", "-B", "-e", "SHOW STATUS LIKE 'Ssl_server_not_after'; SELECT @@version")
+		return out
+	}
+	before := serial(mysqlmember.PortMembers)
+	if !strings.Contains(before, "9.7.4") {
+		t.Fatalf("members cannot log in with their certificate: %s", before)
+	}
+	c.certificate()
+	for _, l := range c.letters {
+		c.eventually("the certificate is in use on "+l, 40*time.Second, func() bool {
+			raw, _ := os.ReadFile(filepath.Join(c.logs, "log-"+l))
+			return strings.Contains(string(raw), "certificates changed")
+		})
+	}
+	if now := serial(mysqlmember.PortMembers); !strings.Contains(now, "9.7.4") {
+		t.Errorf("members cannot log in with the new certificate: %s", now)
+	}
+	if _, errs := w.reset(); len(errs) > 0 {
+		t.Errorf("clients lost their connections: %v", errs)
+	}
+}
+
+// apiServerDown: who leads goes on, and takes the label that it has.
+func apiServerDown(t *testing.T, c *cluster, w *writer) {
+	leader := c.leader()
+	c.setAPI(false)
+	time.Sleep(20 * time.Second)
+	if !c.ready(c.letters...) || c.leader() != leader {
+		t.Error("members are not ready without the API server")
+	}
+	gap, errs := w.reset()
+	t.Logf("writes waited %s; %v", gap, errs)
+	if gap > 3*time.Second || len(errs) > 0 {
+		t.Error("writes waited for the API server")
+	}
+	c.setAPI(true)
+}
+
+// twoOfThreeKilled: the third one takes neither writes nor reads, and goes on when the others are back.
+func twoOfThreeKilled(t *testing.T, c *cluster, w *writer) {
+	third := c.leader()
+	gone := c.followers()
+	for _, l := range gone {
+		c.running(l).kill()
+	}
+	c.eventually("the third one gives up", 40*time.Second, func() bool {
+		_, r, role := c.status(third)
+		return c.probe(third, "/readyz") != nil && role == "" && r.Reason != ""
+	})
+	c.eventually("it says whom it waits for", 40*time.Second, func() bool {
+		_, r, _ := c.status(third)
+		return r.Reason == members.ReasonWaitingForMembers && strings.Contains(r.Message, database+"-"+gone[0])
+	})
+	w.reset()
+	n := w.count()
+	for _, l := range gone {
+		c.start(l)
+	}
+	t.Logf("ready again after %s", c.eventually("all are back", 3*time.Minute, func() bool { return c.ready("a", "b", "c") }))
+	w.goesOn(time.Minute)
+	gap, errs := w.reset()
+	t.Logf("writes waited %s, after %d rows; %v", gap, n, errs)
+}
+
+// extraTransactions keep a member out of the group, and it says which ones.
+func extraTransactions(t *testing.T, c *cluster, _ *writer) {
+	odd := c.followers()[0]
+	out := c.inside(odd, "STOP GROUP_REPLICATION; SET GLOBAL super_read_only = OFF; CREATE DATABASE extra; SELECT CONCAT(@@server_uuid, ':1')")
+	var message string
+	c.eventually("it tells of them", 30*time.Second, func() bool {
+		_, r, role := c.status(odd)
+		message = r.Message
+		return r.Reason == mysqlmember.ReasonExtraTransactions && role == ""
+	})
+	t.Log(message)
+	if !strings.Contains(message, out) {
+		t.Errorf("it tells %q, and has %q more than the group", message, out)
+	}
+	// As the message says.
+	c.running(odd).kill()
+	if err := os.RemoveAll(filepath.Join(c.base, "data-"+odd)); err != nil {
+		t.Fatal(err)
+	}
+	c.start(odd)
+	t.Logf("ready again after %s", c.eventually("it has the data of the group", 2*time.Minute, func() bool { return c.ready(odd) }))
 }
