@@ -48,7 +48,7 @@ var dialects = map[v1alpha1.Engine]dialect{
 		client: []string{"sh", "-c", `exec mysql --no-defaults --batch --skip-column-names --connect-timeout=5 --ssl-mode=VERIFY_IDENTITY ` +
 			`--ssl-ca="$MYSQL_CA" --host="$PGHOST" --port="$PGPORT" --user="$PGUSER" "$PGDATABASE"`},
 		admin: []string{"mysql", "--no-defaults", "--batch", "--skip-column-names", "--socket=/run/mysqld/mysqld.sock", "--user=capstan_member"},
-		kill:  "kill -KILL $(cat /run/mysqld/mysqld.pid)",
+		kill:  "kill -KILL $(cat /run/capstan/mysqld.pid)",
 		// A group hears nothing of a member for five seconds before it suspects it.
 		killed:    8,
 		followers: "SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE MEMBER_STATE = 'ONLINE' AND MEMBER_ROLE = 'SECONDARY'",

@@ -44,7 +44,7 @@ func MySQL() Image {
 		omitted: []string{
 			// A member is started by its own program, and its files are of use to the server alone.
 			`usr/bin/(ibd2sdi|innochecksum|my_print_defaults|myisam.*|mysqld_(multi|safe)|mysqldumpslow|perror)`,
-			`usr/bin/mysql(_.*|check|import|show|slap)`,
+			`usr/bin/mysql(_(config_editor|migrate_keyring|secure_installation)|check|import|show|slap)`,
 			// Logins of other kinds, telemetry, a parser without its library, and examples.
 			`usr/lib/mysql/plugin/(adt_null|authentication_.*|component_telemetry|libpluginmecab|mypluglib|telemetry_client)\.so`,
 			// Messages are in English: logs are read by programs, too.

@@ -22,11 +22,11 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,9 +68,12 @@ type cluster struct {
 	dynamic map[string]string
 	config  mysqlmember.Config
 
-	mu      sync.Mutex
-	members map[string]*running
-	events  []leaders
+	apiDown atomic.Bool
+
+	mu        sync.Mutex
+	forwarded []net.Conn
+	members   map[string]*running
+	events    []leaders
 }
 
 // leaders is who had the label of the leader from an instant on.
@@ -114,8 +117,9 @@ func newCluster(t *testing.T, letters ...string) *cluster {
 	c.account(cfg)
 	c.shared()
 	c.compose()
+	c.bridge()
 	for _, l := range letters {
-		c.address(l)
+		c.network(l)
 		c.pod(l)
 	}
 	go c.follow(t.Context())
@@ -257,16 +261,6 @@ func (c *cluster) compose() {
 	c.annotate(members.SuffixConfig, "composition", map[string]string{members.AnnotationConfig: string(config)})
 }
 
-// address of a member on an interface of the machine: a server only takes a name for its own that leads to one.
-func (c *cluster) address(letter string) {
-	c.t.Helper()
-	ip := c.identify(letter).IP + "/32"
-	if out, err := exec.Command("ip", "address", "replace", ip, "dev", "lo").CombinedOutput(); err != nil {
-		c.t.Fatalf("cannot give the machine the address %s: %v: %s", ip, err, out)
-	}
-	c.t.Cleanup(func() { _ = exec.Command("ip", "address", "del", ip, "dev", "lo").Run() })
-}
-
 // annotate a ConfigMap of the scope.
 func (c *cluster) annotate(suffix, manager string, annotations map[string]string) {
 	c.t.Helper()
@@ -316,7 +310,7 @@ func (c *cluster) pod(letter string) {
 func (c *cluster) identify(letter string) layout.Names {
 	name := database + "-" + letter
 	return layout.Names{
-		Pod: name + "-0", Namespace: c.ns, IP: fmt.Sprintf("127.%d.%d.%d", c.net, c.sub, 11+int(letter[0]-'a')), Database: database, Name: name,
+		Pod: name + "-0", Namespace: c.ns, IP: fmt.Sprintf("10.%d.%d.%d", c.net, c.sub, 11+int(letter[0]-'a')), Database: database, Name: name,
 		Scope: scope, Identity: identity, Version: "9.7",
 	}
 }
@@ -332,20 +326,17 @@ func (c *cluster) start(letter string) *running {
 		c.t.Fatal(err)
 	}
 	box := container{
-		Root: c.root, Scratch: scratch, Program: memberProgram, Hosts: c.hosts(), Host: m.Pod, Args: []string{"run"},
+		Root: c.root, Scratch: scratch, Network: c.netns(letter), Program: memberProgram, Hosts: c.hosts(), Host: m.Pod, Args: []string{"run"},
 		Mounts: map[string]string{
 			mysqlmember.FolderVolume: data, mysqlmember.FolderConfig: mount("config"), mysqlmember.FolderMembers: mount("members"),
 			mysqlmember.FolderServer: mount("members"), mysqlmember.FolderAccess: mount("access"), "/run/secrets/kubernetes.io/serviceaccount": mount("secrets"),
 		},
 	}
-	host, port, _ := net.SplitHostPort(c.api)
+	host, port, _ := net.SplitHostPort(c.api) // see network
 	env := []string{
 		"POD_NAME=" + m.Pod, "POD_NAMESPACE=" + m.Namespace, "POD_IP=" + m.IP, "CAPSTAN_DATABASE=" + m.Database, "CAPSTAN_MEMBER=" + m.Name,
 		"CAPSTAN_SCOPE=" + m.Scope, "CAPSTAN_IDENTITY=" + m.Identity, "CAPSTAN_VERSION=" + m.Version,
 		"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port,
-		// All members have the network of the machine, so each listens to its own address only.
-		"CAPSTAN_HEALTH_ADDRESS=" + m.IP + ":" + strconv.Itoa(mysqlmember.PortHealth),
-		"CAPSTAN_PEERS_ADDRESS=" + m.IP + ":" + strconv.Itoa(mysqlmember.PortPeers), "CAPSTAN_LISTEN_ADDRESS=" + m.IP,
 	}
 	r := box.start(c.t, filepath.Join(c.logs, "log-"+letter), env)
 	c.mu.Lock()
@@ -460,11 +451,14 @@ func (c *cluster) probe(letter, path string) error {
 	return nil
 }
 
-// connect to a member as the platform does.
-func (c *cluster) connect(letter, db string) *sql.DB {
+// consumer that the platform makes.
+const consumer = "api"
+
+// connect to a member as the platform does, or as a consumer, who have the same password here.
+func (c *cluster) connect(letter, account, db string) *sql.DB {
 	c.t.Helper()
 	cfg := driver.NewConfig()
-	cfg.User, cfg.Passwd, cfg.Net, cfg.DBName = mysqlmember.AccountAccess, password, "tcp", db
+	cfg.User, cfg.Passwd, cfg.Net, cfg.DBName = account, password, "tcp", db
 	cfg.Addr = c.identify(letter).IP + ":" + strconv.Itoa(mysqlmember.PortMySQL)
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout, cfg.Logger = 2*time.Second, patience, patience, &driver.NopLogger{}
 	pool := x509.NewCertPool()

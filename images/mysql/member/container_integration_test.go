@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -30,11 +31,11 @@ const asContainer = "CAPSTAN_TEST_CONTAINER"
 const user = 999
 
 // A container as a kubelet would make it: the image's root file system, read-only, and what is mounted to it. It has namespaces
-// of its own for mounts, processes, shared memory and its name; the network is the machine's, with an address of the loopback
-// range for each container.
+// of its own for mounts, processes, shared memory, its name, and its network.
 type container struct {
 	Root    string            `json:"root"`    // of the image
 	Scratch string            `json:"scratch"` // an empty folder for the layer above it
+	Network string            `json:"network"` // file of its namespace
 	Program string            `json:"program"` // takes the place of the image's
 	Mounts  map[string]string `json:"mounts"`  // from a path in the container to a folder outside
 	Hosts   string            `json:"hosts"`   // content of /etc/hosts
@@ -46,6 +47,10 @@ type container struct {
 func become(raw string) error {
 	var c container
 	if err := json.Unmarshal([]byte(raw), &c); err != nil {
+		return err
+	}
+	runtime.LockOSThread()
+	if err := enterNetwork(c.Network); err != nil {
 		return err
 	}
 	if err := c.assemble(); err != nil {
@@ -188,7 +193,7 @@ func (c container) start(t *testing.T, log string, env []string) *running {
 // enter runs a program in the container, as a hook of the kubelet would.
 func (r *running) enter(args ...string) (string, error) {
 	all := append([]string{
-		"--target", strconv.Itoa(r.cmd.Process.Pid), "--mount", "--pid", "--ipc", "--uts", "--root", "--wd",
+		"--target", strconv.Itoa(r.cmd.Process.Pid), "--mount", "--pid", "--ipc", "--uts", "--net", "--root", "--wd",
 		"--setgid", strconv.Itoa(user), "--setuid", strconv.Itoa(user), "--",
 	}, args...)
 	cmd := exec.Command("nsenter", all...)

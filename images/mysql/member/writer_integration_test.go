@@ -58,7 +58,7 @@ func (w *writer) run(ctx context.Context) {
 				if conn != nil {
 					_ = conn.Close()
 				}
-				conn, to = w.c.connect(leader, "shop"), leader
+				conn, to = w.c.connect(leader, consumer, "shop"), leader
 			}
 			one, cancel := context.WithTimeout(ctx, patience)
 			defer cancel()
@@ -138,7 +138,7 @@ func (w *writer) check(t *testing.T) {
 
 func (w *writer) lost(t *testing.T, letter string) int {
 	t.Helper()
-	conn := w.c.connect(letter, "shop")
+	conn := w.c.connect(letter, consumer, "shop")
 	defer func() { _ = conn.Close() }()
 	rows, err := conn.QueryContext(t.Context(), "SELECT id FROM ledger")
 	if err != nil {

@@ -67,16 +67,22 @@ func (c *Command) Run(ctx context.Context, log *slog.Logger, version layout.Vers
 	}
 	defer server.Close()
 	log.Info("starting", "version", version, "member", c.Name, "database", c.Database)
-	main, loops := c.loops(k, server, log)
-	if err := loop.Outlast(ctx, main, loops...); err != nil {
+	main, loops, last := c.loops(k, server, log)
+	err = loop.Outlast(ctx, main, loops...)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), kube.Timeout)
+	defer cancel()
+	last(end)
+	if err != nil {
 		return err
 	}
 	log.Info("stopped")
 	return nil
 }
 
-// loops of the member, joined with each other, and the one that ends last.
-func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (func(context.Context) error, []func(context.Context) error) {
+// loops of the member, joined with each other: the main one, those that run beside it, and what is told last, when all have ended.
+func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
+	main func(context.Context) error, loops []func(context.Context) error, last func(context.Context),
+) {
 	var (
 		own                                          = pods.New(k, c.Namespace, c.Pod, c.Database)
 		store                                        = record.New(k, c.Namespace, c.Database, c.Scope)
@@ -93,7 +99,7 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		look: look, changed: []loop.Wakeup{look, label, status, set},
 	}
 	keeper := &Keeper{
-		names: c.Names, child: supervisor.Child, server: server, pods: own, store: store, reporter: reporter, log: log,
+		names: c.Names, child: supervisor.Child, state: supervisor.State, server: server, pods: own, store: store, reporter: reporter, log: log,
 		changed: []loop.Wakeup{label, note, status, manage, wish},
 	}
 	labeler := &Labeler{pod: c.Pod, pods: own, server: server, seen: keeper.Seen, wake: label, log: log}
@@ -101,16 +107,13 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 	follower := &Follower{child: supervisor.Child, store: store, server: server, log: log, status: status, started: supervisor.Settings}
 	teller := &Teller{pods: own, state: supervisor.State, seen: keeper.Seen, transitions: recorder.Transitions, restart: follower.PendingRestart, log: log}
 	watcher := &Watcher{store: store, wake: []loop.Wakeup{set, wish, look}}
-	main := func(ctx context.Context) error {
-		err := supervisor.Run(ctx)
-		// Nothing follows that would wake the loops for it.
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), kube.Timeout)
-		defer cancel()
-		recorder.once(last)
-		teller.once(last)
-		return err
+	last = func(ctx context.Context) {
+		keeper.publish(Seen{})
+		labeler.once(ctx)
+		recorder.once(ctx)
+		teller.once(ctx)
 	}
-	return main, []func(context.Context) error{
+	return supervisor.Run, []func(context.Context) error{
 		func(ctx context.Context) error { return health.Serve(ctx, c.Health, probes, keeper.Ready) },
 		func(ctx context.Context) error { return peers.Serve(ctx, c.Peers, c.Scope, keeper.Tell) },
 		func(ctx context.Context) error { process.Reap(ctx, func(int) {}); return nil },
@@ -127,5 +130,5 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		loop.Every(nil, (&Refresher{copies: copies, child: supervisor.Child, server: server, manage: manage, log: log}).once),
 		loop.Every(nil, (&Meter{reporter: reporter, log: log}).once),
 		loop.Every(nil, (&Watchdog{child: supervisor.Child, server: server, probes: probes, storage: &volume.Responder{Dir: mysqlmember.FolderVolume}}).once),
-	}
+	}, last
 }

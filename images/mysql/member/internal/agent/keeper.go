@@ -66,6 +66,7 @@ func (s Seen) fresh() bool { return time.Since(s.at) < provenFor }
 type Keeper struct {
 	names    layout.Names
 	child    func() *process.Child
+	state    func() string
 	server   *mysql.Server
 	pods     *pods.Client
 	store    *record.Client
@@ -127,10 +128,13 @@ func (k *Keeper) Tell(ctx context.Context) decision.Member {
 	case own.State == decision.Outside:
 		m.State = decision.Offline
 	case own.State == decision.Online && l.Majority():
-		m.Proven = k.server.Prove(ctx) == nil
+		m.Proven = !k.stops() && k.server.Prove(ctx) == nil
 	}
 	return m
 }
+
+// stops reports whether the member stops, or is about to.
+func (k *Keeper) stops() bool { return k.state() == members.StateStopping || handover.Announced() }
 
 // publish what was seen, and wake the others if it is news to them.
 func (k *Keeper) publish(s Seen) {
@@ -166,17 +170,23 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 	}
 	l, err := k.look(ctx)
 	if err != nil {
-		k.note("cannot look at the server: " + err.Error())
+		k.note(err.Error())
 		return soonAgain // what was seen last is good for a moment
 	}
-	proven := k.prove(ctx, l)
-	stops := handover.Announced()
+	stops := k.stops()
+	// A proof under way while the server stops would hold it up for a minute.
+	proven := !(stops && l.Shut) && k.prove(ctx, l)
 	before := k.Seen()
 	own := l.Own()
 	s := Seen{at: now, Look: l, Lag: decision.Lag(before.Lag, own.Queue)}
 	s.Standing = decision.Stand(l, proven, stops, s.Lag)
 	if err := k.admit(ctx, s, stops); err != nil {
 		k.note(err.Error())
+	}
+	if !stops {
+		if err := handover.Recall(ctx, k.server, l); err != nil {
+			k.note(err.Error())
+		}
 	}
 	k.publish(s)
 	k.reporter.Change(func(r *members.Report) { r.Version = l.Version })

@@ -6,7 +6,6 @@ package command
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"github.com/capstan-dev/capstan/images/member/kube"
 	"github.com/capstan-dev/capstan/images/member/pods"
@@ -15,9 +14,6 @@ import (
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
 )
 
-// limit of a handover, which is part of the time that the pod has to stop.
-const limit = 30 * time.Second
-
 // Handover lets another member lead before the pod stops.
 type Handover struct {
 	layout.Names
@@ -25,7 +21,7 @@ type Handover struct {
 
 // Run hands over. It does not fail: the running member tries again when it is told to stop.
 func (c *Handover) Run(ctx context.Context, log *slog.Logger) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, handover.Limit)
 	defer cancel()
 	said, err := c.handover(ctx)
 	if err != nil {

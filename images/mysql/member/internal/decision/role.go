@@ -73,7 +73,7 @@ type Standing struct {
 // Stand decides it. A leader has to prove that it leads: one that was frozen or cut off takes itself for the leader for some seconds.
 func Stand(l Look, proven, stopping bool, lag string) Standing {
 	own := l.Own()
-	if own.State != Online || !l.Majority() {
+	if own.State != Online || !l.Majority() || stopping && l.Shut {
 		return Standing{}
 	}
 	switch {

@@ -23,6 +23,8 @@ func TestStand(t *testing.T) {
 	elected := seen(Online, Primary, Online, Online)
 	elected.ReadOnly = true
 	leader, replica, none := Standing{members.RoleLeader, true, true}, Standing{members.RoleReplica, true, true}, Standing{}
+	shut := seen(Online, Primary)
+	shut.Shut = true
 	cases := map[string]struct {
 		reason           string
 		look             Look
@@ -30,21 +32,22 @@ func TestStand(t *testing.T) {
 		lag              string
 		want             Standing
 	}{
-		"Leader":    {"A primary that proves it leads.", seen(Online, Primary, Online, Online), true, false, "", leader},
-		"Alone":     {"So does the only member.", seen(Online, Primary), true, false, "", leader},
-		"OneOfTwo":  {"One of two is no majority.", seen(Online, Primary, Unreachable), true, false, "", none},
-		"TwoOf3":    {"Two of three are.", seen(Online, Primary, Online, Unreachable), true, false, "", leader},
-		"Joining":   {"One that receives what it lacks counts for the majority.", seen(Online, Primary, Recovering), true, false, "", leader},
-		"Thawed":    {"Without proof it lets nobody in.", seen(Online, Primary, Online, Online), false, false, "", none},
-		"Elected":   {"One that was just elected takes no label before it takes writes.", elected, true, false, "", Standing{"", true, false}},
-		"Stopping":  {"A leader that has to stop leads until another one does.", seen(Online, Primary, Online, Online), true, true, "", leader},
-		"Replica":   {"A replica needs no proof, but a majority.", seen(Online, Secondary, Online, Online), false, false, members.LagInSync, replica},
-		"CutOff":    {"Without one, what it has may be old.", seen(Online, Secondary, Unreachable, Unreachable), false, false, members.LagInSync, none},
-		"FarBehind": {"One that is far behind serves who has found it, and gets nobody else.", seen(Online, Secondary, Online), false, false, members.LagFarBehind, Standing{members.RoleReplica, true, false}},
-		"Handed":    {"One that stops and leads no more gets nobody.", seen(Online, Secondary, Online, Online), true, true, members.LagInSync, none},
-		"Receiving": {"One that receives what it lacks is none yet.", seen(Recovering, Secondary, Online, Online), true, false, "", none},
-		"Error":     {"One that left the group is none.", seen(Failed, Secondary), true, false, "", none},
-		"Outside":   {"A server that was in no group since its start has no id in it.", Look{Server: "1", Group: []Peer{{State: Outside}}}, true, false, "", none},
+		"Leader":       {"A primary that proves it leads.", seen(Online, Primary, Online, Online), true, false, "", leader},
+		"Alone":        {"So does the only member.", seen(Online, Primary), true, false, "", leader},
+		"OneOfTwo":     {"One of two is no majority.", seen(Online, Primary, Unreachable), true, false, "", none},
+		"TwoOf3":       {"Two of three are.", seen(Online, Primary, Online, Unreachable), true, false, "", leader},
+		"Joining":      {"One that receives what it lacks counts for the majority.", seen(Online, Primary, Recovering), true, false, "", leader},
+		"Thawed":       {"Without proof it lets nobody in.", seen(Online, Primary, Online, Online), false, false, "", none},
+		"Elected":      {"One that was just elected takes no label before it takes writes.", elected, true, false, "", Standing{"", true, false}},
+		"Stopping":     {"A leader that has to stop leads until another one does.", seen(Online, Primary, Online, Online), true, true, "", leader},
+		"StoppingShut": {"Without another one it leads until it has sent its clients away.", shut, true, true, "", none},
+		"Replica":      {"A replica needs no proof, but a majority.", seen(Online, Secondary, Online, Online), false, false, members.LagInSync, replica},
+		"CutOff":       {"Without one, what it has may be old.", seen(Online, Secondary, Unreachable, Unreachable), false, false, members.LagInSync, none},
+		"FarBehind":    {"One that is far behind serves who has found it, and gets nobody else.", seen(Online, Secondary, Online), false, false, members.LagFarBehind, Standing{members.RoleReplica, true, false}},
+		"Handed":       {"One that stops and leads no more gets nobody.", seen(Online, Secondary, Online, Online), true, true, members.LagInSync, none},
+		"Receiving":    {"One that receives what it lacks is none yet.", seen(Recovering, Secondary, Online, Online), true, false, "", none},
+		"Error":        {"One that left the group is none.", seen(Failed, Secondary), true, false, "", none},
+		"Outside":      {"A server that was in no group since its start has no id in it.", Look{Server: "1", Group: []Peer{{State: Outside}}}, true, false, "", none},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

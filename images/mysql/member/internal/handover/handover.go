@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"time"
@@ -22,8 +23,13 @@ import (
 const (
 	// electLimit is how long the group waits for transactions under way. Those that take longer are rolled back.
 	electLimit = 10 * time.Second
-	// leaveLimit is how long clients of a leader without successor get to end what they do.
-	leaveLimit = 2 * time.Second
+	// shutLimit is how long it may take to send clients away.
+	shutLimit = 5 * time.Second
+	// Limit of a handover, which is part of the time that the pod has to stop.
+	Limit = 30 * time.Second
+	// announcedFor is how long an announcement holds. The kubelet stops the container as soon as its hook has ended. If it does not, a person
+	// handed over, and the member stays.
+	announcedFor = Limit + 15*time.Second
 )
 
 // short is the longest queue of a member that takes over at once.
@@ -50,8 +56,8 @@ func Candidate(l decision.Look, stopping []string) (server, member string) {
 	return best.Server, layout.MemberOf(best.Host)
 }
 
-// Leave the lead, if this member has it, and send its clients away. It returns what was done. Without a successor, clients get a moment to
-// end what they do. A server that stops under load without either waits for a minute.
+// Leave the lead, if this member has it, and send its clients away. It returns what was done. A commit that is under way while the server
+// leaves the group would hold its stop up for a minute, so that none is when this returns.
 func Leave(ctx context.Context, s *mysql.Server, stopping []string) (string, error) {
 	l, err := look(ctx, s)
 	if err != nil {
@@ -67,20 +73,9 @@ func Leave(ctx context.Context, s *mysql.Server, stopping []string) (string, err
 			said = fmt.Sprintf("member %s leads after %s", member, time.Since(begun).Round(time.Millisecond))
 		}
 	}
-	shut, cancel := context.WithTimeout(ctx, 5*time.Second)
+	shut, cancel := context.WithTimeout(ctx, shutLimit)
 	defer cancel()
-	if failed := s.Shut(shut, true); failed != nil {
-		return said, errors.Join(err, failed)
-	}
-	drain, cancel := context.WithTimeout(ctx, leaveLimit)
-	defer cancel()
-	for drain.Err() == nil {
-		if n, err := s.Sessions(drain); err == nil && n == 0 {
-			break
-		}
-		loop.Sleep(drain, 50*time.Millisecond)
-	}
-	return said, err
+	return said, errors.Join(err, s.Shut(shut, true), s.TakeNoWrites(shut))
 }
 
 // Elect a member by the id of its data, and wait until the group has it as its leader.
@@ -123,6 +118,24 @@ func Said(text string) error {
 
 // Announced reports whether the pod is about to stop.
 func Announced() bool {
-	_, err := os.Stat(layout.Stopping)
-	return err == nil
+	info, err := os.Stat(layout.Stopping)
+	return err == nil && time.Since(info.ModTime()) < announcedFor
+}
+
+// Recall an announcement that no stop followed. A leader that no other member could follow takes writes again.
+func Recall(ctx context.Context, s *mysql.Server, l decision.Look) error {
+	if _, err := os.Stat(layout.Stopping); errors.Is(err, fs.ErrNotExist) || Announced() {
+		return nil
+	}
+	if own := l.Own(); own.Role == decision.Primary && l.ReadOnly {
+		ctx, cancel := context.WithTimeout(ctx, shutLimit)
+		defer cancel()
+		if err := s.TakeWrites(ctx); err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(layout.Stopping); err != nil {
+		return fmt.Errorf("cannot recall that the pod stops: %w", err)
+	}
+	return nil
 }

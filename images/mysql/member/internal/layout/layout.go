@@ -44,7 +44,7 @@ const (
 	Settings = mysqlmember.FolderPrivate + "/my.cnf"
 	// FreshSocket is where a server listens while its data is made.
 	FreshSocket = mysqlmember.FolderPrivate + "/fresh.sock"
-	// Stopping exists once the pod is about to stop. It holds what became of the handover.
+	// Stopping is written when the pod is about to stop. It holds what became of the handover.
 	Stopping = mysqlmember.FolderPrivate + "/stopping"
 )
 

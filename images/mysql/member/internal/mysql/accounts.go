@@ -30,10 +30,6 @@ func (s *Server) FirstAccounts(ctx context.Context) error {
 // verifierLength of the hash of a password as the server stores it: $A$005$, 20 characters of salt, and 43 of SHA-256-crypt.
 const verifierLength = 70
 
-// rights that the platform needs to make databases, logins and grants. They are the rights on objects, so that it can pass them on.
-const rights = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES, INDEX, ALTER, CREATE TEMPORARY TABLES, LOCK TABLES, EXECUTE, " +
-	"CREATE VIEW, SHOW VIEW, CREATE ROUTINE, ALTER ROUTINE, EVENT, TRIGGER"
-
 // Accounts makes what the platform and the exporter log in as, on the leader. It may be done again at any time.
 func (s *Server) Accounts(ctx context.Context, verifier string) error {
 	if len(verifier) != verifierLength || !strings.HasPrefix(verifier, "$A$005$") {
@@ -52,13 +48,7 @@ func (s *Server) Accounts(ctx context.Context, verifier string) error {
 			with := access + " IDENTIFIED WITH caching_sha2_password AS 0x" + hex.EncodeToString([]byte(verifier)) + " REQUIRE SSL PASSWORD EXPIRE NEVER ACCOUNT UNLOCK"
 			statements = append(statements, "CREATE USER IF NOT EXISTS "+with, "ALTER USER "+with)
 		}
-		missing, err := grants(ctx, c, mysqlmember.AccountAccess, "%", []string{
-			"GRANT " + rights + ", CREATE USER, PROCESS, SHOW DATABASES ON *.* TO " + access + " WITH GRANT OPTION",
-			"GRANT CONNECTION_ADMIN, APPLICATION_PASSWORD_ADMIN ON *.* TO " + access,
-		}, []string{
-			// It sees logins and grants, and changes them by statements that know who may.
-			"REVOKE INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX, TRIGGER, CREATE ROUTINE, ALTER ROUTINE, EVENT, CREATE VIEW ON mysql.* FROM " + access,
-		})
+		missing, err := grants(ctx, c, mysqlmember.AccountAccess, "%", mysqlmember.AccessRights())
 		if err != nil {
 			return err
 		}
@@ -71,7 +61,7 @@ func (s *Server) Accounts(ctx context.Context, verifier string) error {
 			statements = append(statements, "CREATE USER "+exporter+" IDENTIFIED WITH auth_socket AS "+text(mysqlmember.UserExporter)+" WITH MAX_USER_CONNECTIONS 3")
 		}
 		missing, err = grants(ctx, c, mysqlmember.AccountExporter, "localhost",
-			[]string{"GRANT PROCESS, REPLICATION CLIENT ON *.* TO " + exporter, "GRANT SELECT ON performance_schema.* TO " + exporter}, nil)
+			[]string{"GRANT PROCESS, REPLICATION CLIENT ON *.* TO " + exporter, "GRANT SELECT ON performance_schema.* TO " + exporter})
 		if err != nil {
 			return err
 		}
@@ -85,7 +75,7 @@ func (s *Server) Accounts(ctx context.Context, verifier string) error {
 }
 
 // grants returns the statements to run for an account: all of them if it lacks anything that they grant or has something that they revoke.
-func grants(ctx context.Context, c *sql.Conn, user, host string, grant, revoke []string) ([]string, error) {
+func grants(ctx context.Context, c *sql.Conn, user, host string, statements []string) ([]string, error) {
 	var there int
 	if _, err := ask(ctx, c, &there, "SELECT COUNT(*) FROM mysql.user WHERE user = ? AND host = ?", user, host); err != nil {
 		return nil, err
@@ -108,14 +98,22 @@ func grants(ctx context.Context, c *sql.Conn, user, host string, grant, revoke [
 			return nil, err
 		}
 	}
-	for _, one := range append(slices.Clone(grant), revoke...) {
+	if done(has, statements) {
+		return nil, nil
+	}
+	return statements, nil
+}
+
+// done reports whether all words of statements are among those that an account has.
+func done(has, statements []string) bool {
+	for _, one := range statements {
 		for _, word := range words(one) {
 			if !slices.Contains(has, word) {
-				return append(grant, revoke...), nil
+				return false
 			}
 		}
 	}
-	return nil, nil
+	return true
 }
 
 // words of a statement that grants or revokes: each right with what it is on, as in "GRANT SELECT ON *.*".

@@ -111,13 +111,14 @@ func (s *Server) Elect(ctx context.Context, server string, within time.Duration)
 	return s.Do(ctx, "let another member lead", fmt.Sprintf("SELECT group_replication_set_as_primary(%s, %d)", text(server), int(within.Seconds())))
 }
 
-// Sessions of clients that are there.
-func (s *Server) Sessions(ctx context.Context) (n int, err error) {
-	err = s.in(ctx, "count sessions", func(c *sql.Conn) error {
-		return c.QueryRowContext(ctx, `SELECT COUNT(*) FROM performance_schema.processlist WHERE COMMAND <> 'Daemon' AND USER NOT IN ('event_scheduler', 'system user', ?, ?)`,
-			mysqlmember.AccountMember, mysqlmember.AccountReplication).Scan(&n)
-	})
-	return n, err
+// TakeNoWrites any more. It returns when all commits that were under way have ended.
+func (s *Server) TakeNoWrites(ctx context.Context) error {
+	return s.Do(ctx, "take no writes any more", "SET GLOBAL super_read_only = ON")
+}
+
+// TakeWrites again.
+func (s *Server) TakeWrites(ctx context.Context) error {
+	return s.Do(ctx, "take writes again", "SET GLOBAL super_read_only = OFF")
 }
 
 // ReloadTLS lets the server read its certificates again, for clients and for members. No connection breaks.

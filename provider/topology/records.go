@@ -12,47 +12,32 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/observe/v1alpha1"
 )
 
-// What Patroni keeps where (patroni/dcs/kubernetes.py of 4.1).
+// What only Patroni keeps (patroni/dcs/kubernetes.py of 4.1), beside what members of every engine do (package members).
 const (
-	// annotationStatus of a pod is what its member reports, as JSON.
-	annotationStatus = "status"
+	// Annotations of <scope>-leader: when the leader renewed its lock, for how many seconds that is good, and where it is in the
+	// write-ahead log. Members of other engines have no lock that expires.
+	annotationRenewed = "renewTime"
+	annotationTTL     = "ttl"
+	annotationWritten = "optime"
 
-	// ConfigMaps are named by the scope and one of these.
-	suffixLeader   = "leader"
-	suffixConfig   = "config"
-	suffixSync     = "sync"
-	suffixFailover = "failover"
-
-	// Annotations of <scope>-leader.
-	annotationLeader   = "leader"
-	annotationAcquired = "acquireTime"
-	annotationRenewed  = "renewTime"
-	annotationTTL      = "ttl"
-	annotationWritten  = "optime"
-
-	// Annotations of <scope>-config.
-	annotationInitialize = "initialize"
-	annotationConfig     = "config"
-
-	// annotationSwitchovers of <scope>-config holds the switchovers that were requested from Patroni, as the JSON of outcomes. It
-	// exists as long as the Database, so that no id is carried out twice when a Topology is recreated.
-	annotationSwitchovers = "capstan.dev/switchovers"
-
-	// Annotations of <scope>-sync; leader is another one.
+	// suffixSync names a ConfigMap with the annotations members.AnnotationLeader, another one than in <scope>-leader, and this.
+	suffixSync            = "sync"
 	annotationSyncStandby = "sync_standby"
 
-	// Annotations of <scope>-failover; leader is another one.
-	annotationCandidate = "member"
-
-	// annotationScheduled is when Patroni has to switch over; Capstan never sets it.
+	// annotationScheduled of <scope>-failover is when Patroni has to switch over; Capstan never sets it.
 	annotationScheduled = "scheduled_at"
 )
 
+// annotationSwitchovers of <scope>-config holds the switchovers that were requested, as the JSON of outcomes. It exists as long as
+// the Database, so that no id is carried out twice when a Topology is recreated.
+const annotationSwitchovers = "capstan.dev/switchovers"
+
 // Annotations that objects have in the cache only. The first two are of a pod: where in the write-ahead log its member is, and
-// what else Patroni says of it; in the API server both are one. The third is part of Patroni's configuration there.
+// what else its status says; in the API server both are one. The third is part of what members follow there.
 const (
 	annotationPosition = "cache.capstan.dev/position"
 	annotationFacts    = "cache.capstan.dev/facts"
@@ -61,37 +46,33 @@ const (
 
 func keptAnnotations() []string {
 	return []string{
-		annotationLeader, annotationAcquired, annotationRenewed, annotationTTL, annotationWritten,
-		annotationInitialize, annotationSyncStandby, annotationCandidate, annotationSwitchovers,
+		members.AnnotationLeader, members.AnnotationAcquired, annotationRenewed, annotationTTL, annotationWritten,
+		members.AnnotationInitialize, annotationSyncStandby, members.AnnotationCandidate, annotationSwitchovers,
 	}
 }
 
-// said is what a member reports through Patroni.
+// said is what the status of a member says, as far as it is a fact.
 type said struct {
 	State       string   `json:"state,omitempty"`
 	Role        string   `json:"role,omitempty"`
 	Timeline    int64    `json:"timeline,omitempty"`
 	Replication string   `json:"replication_state,omitempty"`
+	Synchronous bool     `json:"synchronous,omitempty"`
+	Lag         string   `json:"lag,omitempty"`
 	Restart     []string `json:"restart,omitempty"`
 	Pause       bool     `json:"pause,omitempty"`
 }
 
-// Roles that Patroni reports. Before 4.0 the first was called master.
-const (
-	rolePrimary = "primary"
-	roleMaster  = "master"
-)
+// roleMaster is what Patroni called members.StatusPrimary before 4.0.
+const roleMaster = "master"
 
-// States that a member reports through Patroni, beside some that begin or end others.
-const (
-	stateRunning     = "running"
-	stateStopped     = "stopped"
-	stateCrashed     = "crashed"
-	stateStartFailed = "start failed"
-)
+// primary reports whether the member says that its server runs, and takes writes.
+func (s said) primary() bool {
+	return s.State == members.StateRunning && (s.Role == members.StatusPrimary || s.Role == roleMaster)
+}
 
-// split what a member reports into facts and the position in the write-ahead log, "" if it is not reported. What cannot be read says
-// nothing.
+// split the status of a member into facts and the position in the write-ahead log, "" if it is not reported. What cannot be read
+// says nothing.
 func split(text string) (facts, position string) {
 	var all struct {
 		said
@@ -142,6 +123,12 @@ func names(list string) []string {
 	return out
 }
 
+// renews reports whether a leader keeps its lock by renewing it, as Patroni's do. Another one keeps it until the members choose the
+// next leader.
+func renews(annotations map[string]string) bool {
+	return annotations[annotationRenewed] != "" || annotations[annotationTTL] != ""
+}
+
 // defaultTTL is how long a lead lasts that does not say so, as in Patroni.
 const defaultTTL = 30 * time.Second
 
@@ -157,7 +144,7 @@ func ttlOf(annotations map[string]string) time.Duration {
 // member whose pod has this name: each member is a StatefulSet of one.
 func member(pod string) string { return strings.TrimSuffix(pod, "-0") }
 
-// suffixOf one of Patroni's ConfigMaps.
+// suffixOf one of the ConfigMaps of members.
 func suffixOf(o client.Object) string {
 	s, ok := strings.CutPrefix(o.GetName(), o.GetLabels()[v1alpha1.LabelScope]+"-")
 	if !ok {
