@@ -137,7 +137,7 @@ func without(s *decision.Decision, lost []string) string {
 	}
 }
 
-// losesMajority reports whether those of several running members that remain are no more than half of them.
+// losesMajority reports whether the running members that remain are no more than half of several.
 func losesMajority(ms []observev1alpha1.TopologyMember, remain func(observev1alpha1.TopologyMember) bool) bool {
 	group := filtered(ms, running)
 	return len(group) > 1 && 2*len(filtered(group, remain)) <= len(group)
