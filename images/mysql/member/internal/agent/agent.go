@@ -104,9 +104,9 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 	}
 	labeler := &Labeler{pod: c.Pod, pods: own, server: server, seen: keeper.Seen, wake: label, log: log}
 	recorder := &Recorder{pod: c.Pod, store: store, seen: keeper.Seen, status: status, log: log}
-	configurer := &Configurer{child: supervisor.Child, store: store, server: server, log: log, status: status, started: supervisor.Settings}
+	configurer := &Configurer{child: supervisor.Child, seen: keeper.Seen, store: store, server: server, log: log, status: status, started: supervisor.Settings}
 	statusWriter := &StatusWriter{pods: own, state: supervisor.State, seen: keeper.Seen, transitions: recorder.Transitions, restart: configurer.PendingRestart, log: log}
-	watcher := &Watcher{store: store, wake: []loop.Wakeup{set, request, look}}
+	watcher := &Watcher{store: store, wake: []loop.Wakeup{set, request, look, note}}
 	last = func(ctx context.Context) {
 		keeper.publish(Seen{})
 		labeler.once(ctx)

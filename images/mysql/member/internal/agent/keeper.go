@@ -39,6 +39,8 @@ const (
 	// frozen is the longest pause between two looks that the loop causes. After a longer one the member was frozen, and has to prove itself
 	// again.
 	frozen = 3 * time.Second
+	// onlineFor is how long a member has to be online before its failures are forgotten.
+	onlineFor = time.Minute
 	// aloneFor is how long a member stays in a group without a majority, if the group does not end by itself.
 	aloneFor = time.Minute
 )
@@ -46,7 +48,7 @@ const (
 // reasons that the Keeper reports.
 var reasons = []string{
 	members.ReasonWaitingForMembers, members.ReasonWaitingForFormerLeader, mysqlmember.ReasonNoMajority,
-	mysqlmember.ReasonRecoveryNeedsDecision, mysqlmember.ReasonExtraTransactions,
+	mysqlmember.ReasonRecoveryNeedsDecision, mysqlmember.ReasonExtraTransactions, mysqlmember.ReasonLeftGroup,
 }
 
 // Seen is what the Keeper saw at a moment.
@@ -83,9 +85,11 @@ type Keeper struct {
 	// again is the pause after the last try to enter a group that failed, and notBefore when it ends.
 	again     time.Duration
 	notBefore time.Time
-	// only is the id of this member's data while it is the only one of its group.
-	only string
-	last string
+	// online is since when the member is online without a break; zero while it is not.
+	online time.Time
+	// only is the id of this member's data while it is the only one of its group, and group the name of the group that it entered last.
+	only, group string
+	last        string
 }
 
 // Seen is what was seen last. It is zero when nothing is known.
@@ -199,6 +203,10 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 	switch {
 	case own.State == decision.Failed:
 		k.leave(ctx, "the group let this member go")
+		// It may have failed to copy data or to apply it, and may do so again.
+		k.pause()
+		k.say(decision.Entry{Reason: mysqlmember.ReasonLeftGroup, Message: fmt.Sprintf(
+			"the member could not stay in the group, and tries again after %s: the log of its pod has the reason", k.again)})
 		return soonAgain
 	case own.State == decision.Outside && (stops || now.Before(k.notBefore)):
 		return lookEvery // what a try writes to the log wakes this loop
@@ -210,19 +218,38 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 
 // belong to a group: report whether it has a majority, and leave one that has none for long.
 func (k *Keeper) belong(ctx context.Context, l decision.Look, s Seen) time.Duration {
-	if l.Majority() {
-		k.alone, k.again, k.only = time.Time{}, 0, ""
+	own := l.Own()
+	if k.online.IsZero() && own.State == decision.Online {
+		k.online = time.Now()
+	}
+	if own.State != decision.Online {
+		k.online = time.Time{}
+	}
+	if l.Majority() && l.Online() {
+		k.alone, k.only = time.Time{}, ""
 		if len(l.Group) == 1 {
 			k.only = l.Server
 		}
-		k.say(decision.Entry{})
-		if own := l.Own(); own.State == decision.Recovering || (own.Role == decision.Primary && !s.Ready) {
+		if !k.online.IsZero() {
+			k.say(decision.Entry{})
+			if time.Since(k.online) > onlineFor {
+				k.again = 0
+			}
+		}
+		if own.State == decision.Recovering || (own.Role == decision.Primary && !s.Ready) {
 			return soonAgain
 		}
 		return lookEvery
 	}
 	if k.alone.IsZero() {
 		k.alone = time.Now()
+	}
+	if time.Since(k.alone) > aloneFor {
+		k.leave(ctx, "for a minute the group has had no majority, or no member that is online")
+		return lookEvery
+	}
+	if l.Majority() {
+		return soonAgain
 	}
 	var silent []string
 	for _, p := range l.Group {
@@ -233,10 +260,13 @@ func (k *Keeper) belong(ctx context.Context, l decision.Look, s Seen) time.Durat
 	slices.Sort(silent)
 	k.say(decision.Entry{Reason: mysqlmember.ReasonNoMajority, Message: fmt.Sprintf(
 		"%s do not answer, so this member is in no majority, and takes neither reads nor writes until they are back", strings.Join(silent, ", "))})
-	if time.Since(k.alone) > aloneFor {
-		k.leave(ctx, "the group has no majority for a minute")
-	}
 	return lookEvery
+}
+
+// pause before the next try to enter a group: twice the last one.
+func (k *Keeper) pause() {
+	k.again = min(max(2*k.again, firstAgain), lastAgain)
+	k.notBefore = time.Now().Add(k.again)
 }
 
 // look at the server and its group.
@@ -259,7 +289,7 @@ func (k *Keeper) prove(ctx context.Context, l decision.Look) bool {
 		switch err := k.server.Prove(ctx); {
 		case err == nil:
 			k.proved = begun
-		case !errors.Is(err, mysql.ErrNoAnswer) && !mysql.Electing(err):
+		case mysql.Refused(err):
 			k.proved = time.Time{}
 			fallthrough
 		default:
@@ -271,6 +301,14 @@ func (k *Keeper) prove(ctx context.Context, l decision.Look) bool {
 
 // admit clients, or send them away. One that stops admits no client again.
 func (k *Keeper) admit(ctx context.Context, s Seen, stops bool) error {
+	if own := s.Own(); own.Role == decision.Secondary && !s.ReadOnly {
+		// The group sees to it. It must not depend on that alone.
+		ctx, cancel := context.WithTimeout(ctx, lookLimit)
+		defer cancel()
+		if err := k.server.TakeNoWrites(ctx); err != nil {
+			return err
+		}
+	}
 	if s.Open != s.Shut || s.Open && stops {
 		return nil
 	}

@@ -164,17 +164,34 @@ func TestEnter(t *testing.T) {
 			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a", "b"), Others: map[string]Member{"b": lost}},
 			Wait, mysqlmember.ReasonRecoveryNeedsDecision,
 		},
+		"RecordLost": {
+			"Without the record, a member that is not there may have had more, and nothing says that it is one.",
+			Known{Own: member("a", Offline, "1-5"), Initialized: true, Expected: []string{"a"}}, Wait, mysqlmember.ReasonRecoveryNeedsDecision,
+		},
 		"Accepted": {
 			"A person decided for this one.",
-			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a", "b", "c"), Accepted: "a"}, Begin, "",
+			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a", "b", "c"), Epoch: 3, Accepted: "a@3"}, Begin, "",
+		},
+		"AcceptedWithoutRecord": {
+			"A person decided after the record was lost.",
+			Known{Own: member("a", Offline, "1-5"), Initialized: true, Expected: []string{"a"}, Accepted: "a@0"}, Begin, "",
 		},
 		"AcceptedAnother": {
 			"A person decided for another one.",
-			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a"), Accepted: "b"}, Wait, members.ReasonWaitingForFormerLeader,
+			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a", "b"), Epoch: 3, Accepted: "b@3"}, Wait, members.ReasonWaitingForFormerLeader,
 		},
 		"AcceptedAndProven": {
 			"A decision that came too late divides no group.",
-			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a", "b", "c"), Accepted: "a", Others: map[string]Member{"b": proven}}, Join, "",
+			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a", "b", "c"), Epoch: 3, Accepted: "a@3", Others: map[string]Member{"b": proven}}, Join, "",
+		},
+		"AcceptedBefore": {
+			"A decision of an earlier outage says nothing about this one.",
+			Known{Own: member("a", Offline, "1-5"), Initialized: true, View: seats("a", "b", "c"), Epoch: 4, Accepted: "a@3", Others: map[string]Member{"b": member("b", Offline, "1-9")}},
+			Wait, members.ReasonWaitingForMembers,
+		},
+		"AcceptedStranger": {
+			"A member that does not exist blocks no other one.",
+			Known{Own: member("a", Offline, "1-9"), Initialized: true, View: seats("a"), Epoch: 3, Accepted: "x@3"}, Begin, "",
 		},
 	}
 	for name, tc := range cases {
@@ -185,6 +202,9 @@ func TestEnter(t *testing.T) {
 			got := Enter(tc.known)
 			if diff := cmp.Diff([]any{tc.want, tc.why}, []any{got.What, got.Reason}); diff != "" {
 				t.Errorf("%s: -want +got:\n%s%s", tc.reason, diff, got.Message)
+			}
+			if got.Another != (got.What == Begin && tc.known.Accepted != "" && name != "AcceptedStranger") {
+				t.Errorf("%s: a group that begins with less than all has another name, got %v", tc.reason, got.Another)
 			}
 			if (got.What == Wait) != (got.Message != "") {
 				t.Errorf("%s: message %q", tc.reason, got.Message)
