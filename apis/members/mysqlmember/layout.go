@@ -87,6 +87,8 @@ const (
 	ReasonNoMajority = "NoMajority"
 	// ReasonRecoveryNeedsDecision: the whole group is down, and no member that is there has all that may have been acknowledged.
 	ReasonRecoveryNeedsDecision = "RecoveryNeedsDecision"
+	// ReasonLeftGroup: the member could not stay in the group, and tries again.
+	ReasonLeftGroup = "LeftGroup"
 	// ReasonExtraTransactions: the member has transactions that the group has not, and is kept out of it.
 	ReasonExtraTransactions = "ExtraTransactions"
 )

@@ -224,7 +224,7 @@ of_another_version=ON
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range strings.Split(want, "\n") {
+	for line := range strings.SplitSeq(want, "\n") {
 		name, _, _ := strings.Cut(line, "=")
 		if _, pinned := s.Pinned[name]; !pinned && strings.Contains(line, "=") && dynamic.Parameters[name] == "" {
 			t.Errorf("members would restart for %s", name)

@@ -99,14 +99,14 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 		look: look, changed: []loop.Wakeup{look, label, status, set},
 	}
 	keeper := &Keeper{
-		names: c.Names, child: supervisor.Child, server: server, pods: own, store: store, reporter: reporter, log: log,
+		names: c.Names, child: supervisor.Child, state: supervisor.State, server: server, pods: own, store: store, reporter: reporter, log: log,
 		changed: []loop.Wakeup{label, note, status, manage, request},
 	}
 	labeler := &Labeler{pod: c.Pod, pods: own, server: server, seen: keeper.Seen, wake: label, log: log}
 	recorder := &Recorder{pod: c.Pod, store: store, seen: keeper.Seen, status: status, log: log}
-	configurer := &Configurer{child: supervisor.Child, store: store, server: server, log: log, status: status, started: supervisor.Settings}
+	configurer := &Configurer{child: supervisor.Child, seen: keeper.Seen, store: store, server: server, log: log, status: status, started: supervisor.Settings}
 	statusWriter := &StatusWriter{pods: own, state: supervisor.State, seen: keeper.Seen, transitions: recorder.Transitions, restart: configurer.PendingRestart, log: log}
-	watcher := &Watcher{store: store, wake: []loop.Wakeup{set, request, look}}
+	watcher := &Watcher{store: store, wake: []loop.Wakeup{set, request, look, note}}
 	last = func(ctx context.Context) {
 		keeper.publish(Seen{})
 		labeler.once(ctx)

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/capstan-dev/capstan/apis/members"
 	"github.com/capstan-dev/capstan/apis/members/mysqlmember"
 	"github.com/capstan-dev/capstan/images/member/kube"
 	"github.com/capstan-dev/capstan/images/member/loop"
@@ -28,6 +29,7 @@ const followEvery = 10 * time.Second
 // A Configurer sets the parameters that take effect at once, and knows which ones wait for a restart.
 type Configurer struct {
 	child   func() *process.Child
+	seen    func() Seen
 	store   *record.Client
 	server  *mysql.Server
 	status  loop.Wakeup
@@ -78,8 +80,17 @@ func (f *Configurer) once(ctx context.Context) time.Duration {
 
 func (f *Configurer) follow(ctx context.Context) error {
 	common, err := f.store.Common(ctx)
-	if err != nil || common.Dynamic == "" {
+	if err != nil {
 		return err
+	}
+	if common.Accepted != "" && f.seen().Role == members.RoleLeader {
+		// It came when there was a group, and must not decide about a later outage.
+		if err := f.store.Undecide(ctx); err != nil {
+			return err
+		}
+	}
+	if common.Dynamic == "" {
+		return nil
 	}
 	d, err := mysqlmember.ParseDynamic(common.Dynamic)
 	if err != nil {

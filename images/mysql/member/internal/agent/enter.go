@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -43,8 +44,7 @@ func (k *Keeper) enter(ctx context.Context, l decision.Look) time.Duration {
 	switch {
 	case err != nil:
 		k.note(err.Error())
-		k.again = min(max(2*k.again, firstAgain), lastAgain)
-		k.notBefore = time.Now().Add(k.again)
+		k.pause()
 	case what != decision.Wait:
 		return soonAgain
 	}
@@ -68,7 +68,7 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 	if err != nil {
 		// Where no other member was in the group none can begin one. A Database with one member needs no API server for it.
 		if k.only == l.Server {
-			return decision.Begin, k.begin(ctx)
+			return decision.Begin, k.begin(ctx, k.group)
 		}
 		return decision.Wait, err
 	}
@@ -97,8 +97,9 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 	e := decision.Enter(decision.Known{
 		Name: k.names.Name, Own: decision.Member{State: decision.Offline, Server: l.Server, Has: own},
 		Others: peers.Ask(ctx, k.names.Scope, hosts), Initialized: common.Initialized != "", View: rec.Seats(), Expected: expected,
-		Leader: layout.Member(rec.Leader), Accepted: common.Accepted,
+		Leader: layout.Member(rec.Leader), Epoch: rec.Begin.Epoch, Accepted: common.Accepted,
 	})
+	group := cmp.Or(rec.Begin.Group, k.names.GroupName(config.Generation))
 	k.say(e)
 	seat := record.Seat{Name: k.names.Name, Server: l.Server}
 	switch e.What {
@@ -111,39 +112,42 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, 
 		for i, host := range seeds {
 			seeds[i] = layout.Inner(host)
 		}
-		k.log.Info("joining the group", "copy", own.Empty())
+		k.log.Info("joining the group", "name", group, "copy", own.Empty())
+		k.group = group
 		joining, cancel := context.WithTimeout(ctx, enterLimit)
 		defer cancel()
-		return decision.Join, k.server.Join(joining, seeds, own.Empty())
+		return decision.Join, k.server.Join(joining, group, seeds, own.Empty())
 	case decision.Begin:
 		// Members that ask from now on wait for this one.
 		k.entering.Store(true)
 		defer k.entering.Store(false)
-		if err := k.store.Begin(ctx, rec, seat, own.String()); err != nil {
+		if e.Another {
+			group = k.names.AnotherGroup(config.Generation, rec.Begin.Epoch+1)
+		}
+		if err := k.store.Begin(ctx, rec, seat, own.String(), group); err != nil {
 			return decision.Wait, err
 		}
 		if err := k.store.Initialize(ctx, k.names.GroupName(config.Generation)); err != nil {
 			return decision.Wait, err
 		}
-		return decision.Begin, k.begin(ctx)
+		return decision.Begin, k.begin(ctx, group)
 	case decision.Wait:
 	}
 	return decision.Wait, nil
 }
 
 // begin a group with this member alone.
-func (k *Keeper) begin(ctx context.Context) error {
-	k.log.Info("beginning a group")
+func (k *Keeper) begin(ctx context.Context, group string) error {
+	k.log.Info("beginning a group", "name", group)
+	k.group = group
 	ctx, cancel := context.WithTimeout(ctx, enterLimit)
 	defer cancel()
-	return k.server.Begin(ctx)
+	return k.server.Begin(ctx, group)
 }
 
-// sit down among the members of the group before joining it: the record must never lack one that has something to say after an outage.
+// sit down among the members of the group before joining it: the record must never lack one that has something to say after an outage. A seat
+// that is there already is written again, because the leader may be about to remove it.
 func (k *Keeper) sit(ctx context.Context, rec record.Record, own record.Seat) error {
-	if slices.ContainsFunc(rec.View, func(s record.Seat) bool { return s.Name == own.Name && s.Server == own.Server }) {
-		return nil
-	}
 	if len(rec.View) == 0 {
 		return errors.New("the leader has not recorded its group yet")
 	}

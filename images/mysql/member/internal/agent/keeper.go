@@ -39,6 +39,8 @@ const (
 	// frozen is the longest pause between two looks that the loop causes. After a longer one the member was frozen, and has to prove itself
 	// again.
 	frozen = 3 * time.Second
+	// onlineFor is how long a member has to be online before its failures are forgotten.
+	onlineFor = time.Minute
 	// aloneFor is how long a member stays in a group without a majority, if the group does not end by itself.
 	aloneFor = time.Minute
 )
@@ -46,7 +48,7 @@ const (
 // reasons that the Keeper reports.
 var reasons = []string{
 	members.ReasonWaitingForMembers, members.ReasonWaitingForFormerLeader, mysqlmember.ReasonNoMajority,
-	mysqlmember.ReasonRecoveryNeedsDecision, mysqlmember.ReasonExtraTransactions,
+	mysqlmember.ReasonRecoveryNeedsDecision, mysqlmember.ReasonExtraTransactions, mysqlmember.ReasonLeftGroup,
 }
 
 // Seen is what the Keeper saw at a moment.
@@ -66,6 +68,7 @@ func (s Seen) fresh() bool { return time.Since(s.at) < provenFor }
 type Keeper struct {
 	names    layout.Names
 	child    func() *process.Child
+	state    func() string
 	server   *mysql.Server
 	pods     *pods.Client
 	store    *record.Client
@@ -82,9 +85,11 @@ type Keeper struct {
 	// again is the pause after the last try to enter a group that failed, and notBefore when it ends.
 	again     time.Duration
 	notBefore time.Time
-	// only is the id of this member's data while it is the only one of its group.
-	only string
-	last string
+	// online is since when the member is online without a break; zero while it is not.
+	online time.Time
+	// only is the id of this member's data while it is the only one of its group, and group the name of the group that it entered last.
+	only, group string
+	last        string
 }
 
 // Seen is what was seen last. It is zero when nothing is known.
@@ -128,7 +133,7 @@ func (k *Keeper) Answer(ctx context.Context) decision.Member {
 	case own.State == decision.Outside:
 		m.State = decision.Offline
 	case own.State == decision.Online && l.Majority():
-		m.Proven = !handover.Announced() && k.server.Prove(ctx) == nil
+		m.Proven = !k.stops() && k.server.Prove(ctx) == nil
 	}
 	if m.State == decision.Grouped {
 		for _, p := range l.Group {
@@ -137,6 +142,9 @@ func (k *Keeper) Answer(ctx context.Context) decision.Member {
 	}
 	return m
 }
+
+// stops reports whether the member stops, or is about to.
+func (k *Keeper) stops() bool { return k.state() == members.StateStopping || handover.Announced() }
 
 // publish what was seen, and wake the others if it is news to them.
 func (k *Keeper) publish(s Seen) {
@@ -175,7 +183,7 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 		k.note(err.Error())
 		return soonAgain // what was seen last is good for a moment
 	}
-	stops := handover.Announced()
+	stops := k.stops()
 	// A proof under way while the server stops would hold it up for a minute.
 	proven := (!stops || !l.Shut) && k.prove(ctx, l)
 	before := k.Seen()
@@ -185,11 +193,20 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 	if err := k.admit(ctx, s, stops); err != nil {
 		k.note(err.Error())
 	}
+	if !stops && handover.Overdue() {
+		if err := handover.Recall(ctx, k.server); err != nil {
+			k.note(err.Error())
+		}
+	}
 	k.publish(s)
 	k.reporter.Change(func(r *members.Report) { r.Version = l.Version })
 	switch {
 	case own.State == decision.Failed:
 		k.leave(ctx, "the group let this member go")
+		// It may have failed to copy data or to apply it, and may do so again.
+		k.pause()
+		k.say(decision.Entry{Reason: mysqlmember.ReasonLeftGroup, Message: fmt.Sprintf(
+			"the member could not stay in the group, and tries again after %s: the log of its pod has the reason", k.again)})
 		return soonAgain
 	case own.State == decision.Outside && (stops || now.Before(k.notBefore)):
 		return lookEvery // what a try writes to the log wakes this loop
@@ -201,19 +218,38 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 
 // belong to a group: report whether it has a majority, and leave one that has none for long.
 func (k *Keeper) belong(ctx context.Context, l decision.Look, s Seen) time.Duration {
-	if l.Majority() {
-		k.alone, k.again, k.only = time.Time{}, 0, ""
+	own := l.Own()
+	if k.online.IsZero() && own.State == decision.Online {
+		k.online = time.Now()
+	}
+	if own.State != decision.Online {
+		k.online = time.Time{}
+	}
+	if l.Majority() && l.Online() {
+		k.alone, k.only = time.Time{}, ""
 		if len(l.Group) == 1 {
 			k.only = l.Server
 		}
-		k.say(decision.Entry{})
-		if own := l.Own(); own.State == decision.Recovering || (own.Role == decision.Primary && !s.Ready) {
+		if !k.online.IsZero() {
+			k.say(decision.Entry{})
+			if time.Since(k.online) > onlineFor {
+				k.again = 0
+			}
+		}
+		if own.State == decision.Recovering || (own.Role == decision.Primary && !s.Ready) {
 			return soonAgain
 		}
 		return lookEvery
 	}
 	if k.alone.IsZero() {
 		k.alone = time.Now()
+	}
+	if time.Since(k.alone) > aloneFor {
+		k.leave(ctx, "for a minute the group has had no majority, or no member that is online")
+		return lookEvery
+	}
+	if l.Majority() {
+		return soonAgain
 	}
 	var silent []string
 	for _, p := range l.Group {
@@ -224,10 +260,13 @@ func (k *Keeper) belong(ctx context.Context, l decision.Look, s Seen) time.Durat
 	slices.Sort(silent)
 	k.say(decision.Entry{Reason: mysqlmember.ReasonNoMajority, Message: strings.Join(silent, ", ") +
 		" do not answer, so this member is in no majority, and takes neither reads nor writes until they are back"})
-	if time.Since(k.alone) > aloneFor {
-		k.leave(ctx, "the group has no majority for a minute")
-	}
 	return lookEvery
+}
+
+// pause before the next try to enter a group: twice the last one.
+func (k *Keeper) pause() {
+	k.again = min(max(2*k.again, firstAgain), lastAgain)
+	k.notBefore = time.Now().Add(k.again)
 }
 
 // look at the server and its group.
@@ -250,7 +289,7 @@ func (k *Keeper) prove(ctx context.Context, l decision.Look) bool {
 		switch err := k.server.Prove(ctx); {
 		case err == nil:
 			k.proved = begun
-		case !errors.Is(err, mysql.ErrNoAnswer) && !mysql.Electing(err):
+		case mysql.Refused(err):
 			k.proved = time.Time{}
 			fallthrough
 		default:
@@ -262,6 +301,14 @@ func (k *Keeper) prove(ctx context.Context, l decision.Look) bool {
 
 // admit clients, or send them away. One that stops admits no client again.
 func (k *Keeper) admit(ctx context.Context, s Seen, stops bool) error {
+	if own := s.Own(); own.Role == decision.Secondary && !s.ReadOnly {
+		// The group sees to it. It must not depend on that alone.
+		ctx, cancel := context.WithTimeout(ctx, lookLimit)
+		defer cancel()
+		if err := k.server.TakeNoWrites(ctx); err != nil {
+			return err
+		}
+	}
 	if s.Open != s.Shut || s.Open && stops {
 		return nil
 	}

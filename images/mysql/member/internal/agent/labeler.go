@@ -4,6 +4,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -76,6 +77,9 @@ func (l *Labeler) holds(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, proofLimit)
 	defer cancel()
 	if err := l.server.Prove(ctx); err != nil {
+		if mysql.Refused(err) {
+			err = errors.Join(err, pods.ErrNotHolder)
+		}
 		return err
 	}
 	look, err := l.server.Look(ctx)

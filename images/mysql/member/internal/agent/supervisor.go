@@ -33,8 +33,6 @@ const (
 	firstPause = time.Second
 	lastPause  = 30 * time.Second
 	settled    = time.Minute
-	// handLimit is how long a leader that has to stop may take to let another one lead.
-	handLimit = 30 * time.Second
 )
 
 // A Supervisor runs the server whenever the member may run.
@@ -176,7 +174,7 @@ func (s *Supervisor) stop(ctx context.Context, child *process.Child) {
 		}
 	}
 	s.become(members.StateStopping, child)
-	hand, cancel := context.WithTimeout(ctx, handLimit)
+	hand, cancel := context.WithTimeout(ctx, handover.Limit)
 	defer cancel()
 	if text, err := handover.Leave(hand, s.server, stopping(hand, s.pods)); err != nil {
 		s.log.Warn("not handed over", "error", err)

@@ -5,8 +5,9 @@ package command
 
 import (
 	"context"
+	"errors"
 	"log/slog"
-	"time"
+	"slices"
 
 	"github.com/capstan-dev/capstan/images/member/kube"
 	"github.com/capstan-dev/capstan/images/member/pods"
@@ -15,9 +16,6 @@ import (
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
 )
 
-// limit of a handover, which is part of the time that the pod has to stop.
-const limit = 30 * time.Second
-
 // Handover makes another member the leader before the pod stops.
 type Handover struct {
 	layout.Names
@@ -25,17 +23,13 @@ type Handover struct {
 
 // Run hands over. It does not fail: the running member tries again when a signal stops it.
 func (c *Handover) Run(ctx context.Context, log *slog.Logger) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, handover.Limit)
 	defer cancel()
 	said, err := c.handover(ctx)
 	if err != nil {
 		said = "not handed over: " + err.Error()
 	}
 	log.Info(said)
-	// What a hook writes is in no log of the pod.
-	if err := handover.Said(said); err != nil {
-		log.Warn("cannot notify the running member", "error", err)
-	}
 	return nil
 }
 
@@ -48,13 +42,24 @@ func (c *Handover) handover(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer server.Close()
-	var stopping []string
-	if k, err := kube.InCluster(); err == nil {
-		ask, cancel := context.WithTimeout(ctx, kube.Timeout)
-		defer cancel()
-		if list, err := pods.New(k, c.Namespace, c.Pod, c.Database).List(ask); err == nil {
-			stopping = pods.Stopping(list)
-		}
+	stopping, known := c.stopping(ctx)
+	said, err := handover.Leave(ctx, server, stopping)
+	if known && !slices.Contains(stopping, c.Pod) {
+		// A person called it, and the member goes on. If the kubelet restarts the container alone, its signal comes next.
+		return said, errors.Join(err, handover.Recall(ctx, server))
 	}
-	return handover.Leave(ctx, server, stopping)
+	// What a hook writes is in no log of the pod.
+	return said, errors.Join(err, handover.Said(said))
+}
+
+// stopping pods, and whether they are known.
+func (c *Handover) stopping(ctx context.Context) ([]string, bool) {
+	k, err := kube.InCluster()
+	if err != nil {
+		return nil, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, kube.Timeout)
+	defer cancel()
+	list, err := pods.New(k, c.Namespace, c.Pod, c.Database).List(ctx)
+	return pods.Stopping(list), err == nil
 }

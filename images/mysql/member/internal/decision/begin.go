@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/capstan-dev/capstan/apis/members"
@@ -61,7 +62,10 @@ type Known struct {
 	Expected []string
 	// Leader of the View, if it had one.
 	Leader string
-	// Accepted is the member that a person decided to begin with, if one did.
+	// Epoch counts the groups that were begun.
+	Epoch int64
+	// Accepted is what a person decided: the member to begin with and the Epoch at that time, as in orders-db-b@3. What was decided in
+	// another one has no effect.
 	Accepted string
 }
 
@@ -81,9 +85,12 @@ const (
 type Entry struct {
 	What            What
 	Reason, Message string
+	// Another reports that the group to begin may lack acknowledged transactions. It needs another name: under the same one it would give
+	// their ids to other transactions, and a member that still has them would join without a notice.
+	Another bool
 }
 
-func wait(reason, message string) Entry { return Entry{Wait, reason, message} }
+func wait(reason, message string) Entry { return Entry{What: Wait, Reason: reason, Message: message} }
 
 // Enter decides how a member enters a group that it is not in.
 //
@@ -113,12 +120,29 @@ func Enter(k Known) Entry {
 	case len(unproven) > 0:
 		return wait(members.ReasonWaitingForMembers, strings.Join(unproven, ", ")+
 			" is in a group, or about to enter one, and cannot prove yet that it has a majority")
-	case k.Accepted == k.Name:
-		return Entry{What: Begin}
-	case k.Accepted != "":
-		return wait(members.ReasonWaitingForFormerLeader, fmt.Sprintf("member %s begins, as was decided, and this one joins it", k.Accepted))
 	}
-	return k.begin()
+	switch accepted := k.accepted(); accepted {
+	case k.Name:
+		return Entry{What: Begin, Another: true}
+	case "":
+		return k.begin()
+	default:
+		return wait(members.ReasonWaitingForFormerLeader, fmt.Sprintf("member %s begins, as was decided, and this one joins it", accepted))
+	}
+}
+
+// accepted member to begin with; "" while no person decided about this outage.
+func (k Known) accepted() string {
+	name, epoch, _ := strings.Cut(k.Accepted, "@")
+	if epoch != strconv.FormatInt(k.Epoch, 10) {
+		return ""
+	}
+	_, answers := k.Others[name]
+	known := func(s Seat) bool { return s.Name == name }
+	if !answers && !slices.ContainsFunc(k.seats(), known) {
+		return ""
+	}
+	return name
 }
 
 // join a group that has these transactions. One with others of its own is kept out: they would be lost, or divide the group.
@@ -161,8 +185,9 @@ func (k Known) begin() Entry {
 	switch {
 	case !found:
 		return wait(mysqlmember.ReasonRecoveryNeedsDecision, "no member is in a group, and none has all transactions. "+k.said(all))
-	case all[who].Has.Empty() && k.Initialized && len(k.View) == 0:
-		return wait(mysqlmember.ReasonRecoveryNeedsDecision, "the Database had data, and no member has any: bring a volume back. "+k.said(all))
+	case k.Initialized && len(k.View) == 0:
+		return wait(mysqlmember.ReasonRecoveryNeedsDecision, "no member is in a group, and the record of the last one is lost, so that a member with more "+
+			"transactions may be missing. "+k.said(all))
 	case who != k.Name:
 		return wait(members.ReasonWaitingForFormerLeader, fmt.Sprintf("no member is in a group, and member %s has all transactions: it begins, and this one joins it", who))
 	}
@@ -216,7 +241,8 @@ func (k Known) most(all map[string]Member, seats []Seat) (string, bool) {
 	}), true
 }
 
-// AnnotationBeginFrom of <scope>-config names the member that a person decided to begin with.
+// AnnotationBeginFrom of <scope>-config is the member that a person decided to begin with, and the number of the last group, as in
+// orders-db-b@3.
 const AnnotationBeginFrom = "capstan.dev/begin-from"
 
 // said is what each member has, and how a person decides.
@@ -228,5 +254,5 @@ func (k Known) said(all map[string]Member) string {
 		}
 	}
 	return fmt.Sprintf("%s. Only if the rest is lost for good, accept the loss and choose the member to begin with: annotate the ConfigMap that ends with "+
-		"-config with %s=<member>", strings.Join(sets, "; "), AnnotationBeginFrom)
+		"-config with %s=<member>@%d", strings.Join(sets, "; "), AnnotationBeginFrom, k.Epoch)
 }

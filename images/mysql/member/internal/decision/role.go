@@ -3,6 +3,8 @@
 package decision
 
 import (
+	"slices"
+
 	"github.com/capstan-dev/capstan/apis/members"
 )
 
@@ -58,6 +60,11 @@ func (l Look) Majority() bool {
 		}
 	}
 	return 2*heard > len(l.Group)
+}
+
+// Online reports whether any member of the group is online: others can copy or transfer what they lack from it.
+func (l Look) Online() bool {
+	return slices.ContainsFunc(l.Group, func(p Peer) bool { return p.State == Online })
 }
 
 // A Standing is what a member is for its clients.

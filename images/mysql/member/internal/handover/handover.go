@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"time"
@@ -24,6 +25,10 @@ const (
 	electLimit = 10 * time.Second
 	// shutLimit is how long it may take to send clients away.
 	shutLimit = 5 * time.Second
+	// Limit of a handover, which is part of the time that the pod has to stop.
+	Limit = 30 * time.Second
+	// announcedFor is how long an announcement holds. The kubelet stops the container as soon as its hook has ended.
+	announcedFor = Limit + 15*time.Second
 )
 
 // short is the longest queue of a member that takes over at once.
@@ -112,6 +117,31 @@ func Said(text string) error {
 
 // Announced reports whether the pod is about to stop.
 func Announced() bool {
+	info, err := os.Stat(layout.Stopping)
+	return err == nil && time.Since(info.ModTime()) < announcedFor
+}
+
+// Overdue reports whether a stop was announced that never came.
+func Overdue() bool {
 	_, err := os.Stat(layout.Stopping)
-	return err == nil
+	return err == nil && !Announced()
+}
+
+// Recall an announcement: the member goes on. A leader that handed over to no other member takes writes again.
+func Recall(ctx context.Context, s *mysql.Server) error {
+	l, err := look(ctx, s)
+	if err != nil {
+		return err
+	}
+	if own := l.Own(); own.Role == decision.Primary && l.ReadOnly {
+		ctx, cancel := context.WithTimeout(ctx, shutLimit)
+		defer cancel()
+		if err := s.TakeWrites(ctx); err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(layout.Stopping); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot recall that the pod stops: %w", err)
+	}
+	return nil
 }

@@ -44,7 +44,7 @@ const (
 	Settings = mysqlmember.FolderPrivate + "/my.cnf"
 	// FreshSocket is where a server listens while its data is made.
 	FreshSocket = mysqlmember.FolderPrivate + "/fresh.sock"
-	// Stopping exists once the pod is about to stop. It holds what became of the handover.
+	// Stopping is written when the pod is about to stop. It holds what became of the handover.
 	Stopping = mysqlmember.FolderPrivate + "/stopping"
 )
 
@@ -104,7 +104,14 @@ func (n Names) ServerID(generation int) (uint32, error) {
 	return uint32(most*generation) + uint32(letter[0]-'a'), nil //nolint:gosec // Generations are few.
 }
 
-// GroupName is the name of the group of a generation. Each generation has its own, so that two histories never share transaction ids.
-func (n Names) GroupName(generation int) string {
-	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("capstan.dev/"+n.Identity+"/"+strconv.Itoa(generation))).String()
+// GroupName is the first name of the group of a generation. Each generation has its own, so that two histories never share transaction ids.
+func (n Names) GroupName(generation int) string { return n.group(strconv.Itoa(generation)) }
+
+// AnotherGroup is the name of a group of a generation that begins with less than all transactions, in an epoch.
+func (n Names) AnotherGroup(generation int, epoch int64) string {
+	return n.group(fmt.Sprintf("%d/%d", generation, epoch))
+}
+
+func (n Names) group(of string) string {
+	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("capstan.dev/"+n.Identity+"/"+of)).String()
 }

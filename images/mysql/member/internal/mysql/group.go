@@ -51,23 +51,36 @@ func (s *Server) Look(ctx context.Context) (decision.Look, error) {
 func (s *Server) Prove(ctx context.Context) error {
 	return s.in(ctx, "prove that the group has a majority", func(c *sql.Conn) error {
 		var n int
-		if _, err := c.ExecContext(ctx, "SET SESSION group_replication_consistency = 'BEFORE'"); err != nil {
+		// The server itself ends a read whose program has given up: otherwise each try would leave a session behind.
+		if _, err := c.ExecContext(ctx, "SET SESSION group_replication_consistency = 'BEFORE', SESSION wait_timeout = 2"); err != nil {
 			return err
 		}
 		err := c.QueryRowContext(ctx, "SELECT COUNT(*) FROM mysql.component").Scan(&n)
-		if _, back := c.ExecContext(ctx, "SET SESSION group_replication_consistency = 'EVENTUAL'"); err == nil {
+		if _, back := c.ExecContext(ctx, "SET SESSION group_replication_consistency = 'EVENTUAL', SESSION wait_timeout = 28800"); err == nil {
 			err = back
 		}
 		return err
 	})
 }
 
+// Refused reports whether the server said that it cannot prove its majority. Another error, such as one of too many connections, says nothing.
+func Refused(err error) bool {
+	switch Code(err) {
+	case 3796, 3797, 3798, 3799: // The member is not online, or left the group while it waited.
+		return true
+	}
+	return false
+}
+
 // startGroup logs in to other members with the certificate of members.
 const startGroup = "START GROUP_REPLICATION USER = '" + mysqlmember.AccountReplication + "'"
 
 // Begin a group with this member alone. It must never do so by itself at a later start.
-func (s *Server) Begin(ctx context.Context) error {
+func (s *Server) Begin(ctx context.Context, group string) error {
 	return s.in(ctx, "begin a group", func(c *sql.Conn) error {
+		if _, err := c.ExecContext(ctx, "SET GLOBAL group_replication_group_name = "+text(group)); err != nil {
+			return err
+		}
 		if _, err := c.ExecContext(ctx, "SET GLOBAL group_replication_bootstrap_group = ON"); err != nil {
 			return err
 		}
@@ -83,12 +96,14 @@ func (s *Server) Begin(ctx context.Context) error {
 }
 
 // Join the group that some of the seeds are in. With clone, all data is copied from one of its members, and what is here is removed.
-func (s *Server) Join(ctx context.Context, seeds []string, clone bool) error {
+func (s *Server) Join(ctx context.Context, group string, seeds []string, clone bool) error {
 	threshold := "DEFAULT"
 	if clone {
 		threshold = "1"
 	}
-	return s.Do(ctx, "join the group", "SET GLOBAL group_replication_group_seeds = "+text(strings.Join(seeds, ",")),
+	// It may have been left on by a beginning that failed, and would make a second group here.
+	return s.Do(ctx, "join the group", "SET GLOBAL group_replication_bootstrap_group = OFF",
+		"SET GLOBAL group_replication_group_name = "+text(group), "SET GLOBAL group_replication_group_seeds = "+text(strings.Join(seeds, ",")),
 		"SET GLOBAL group_replication_clone_threshold = "+threshold, startGroup)
 }
 
@@ -114,6 +129,11 @@ func (s *Server) Elect(ctx context.Context, server string, within time.Duration)
 // TakeNoWrites any more. It returns when all commits that were under way have ended.
 func (s *Server) TakeNoWrites(ctx context.Context) error {
 	return s.Do(ctx, "take no writes any more", "SET GLOBAL super_read_only = ON")
+}
+
+// TakeWrites again.
+func (s *Server) TakeWrites(ctx context.Context) error {
+	return s.Do(ctx, "take writes again", "SET GLOBAL super_read_only = OFF")
 }
 
 // ReloadTLS lets the server read its certificates again, for clients and for members. No connection breaks.

@@ -33,7 +33,9 @@ func At(socket, account string) (*Server, error) {
 	cfg.MultiStatements, cfg.InterpolateParams = true, true
 	cfg.Logger = &driver.NopLogger{} // what it has to say is in errors
 	// Statements of the platform wait for no other member by themselves.
-	cfg.Params = map[string]string{"group_replication_consistency": "'EVENTUAL'", "lock_wait_timeout": "10", "innodb_lock_wait_timeout": "10"}
+	cfg.Params = map[string]string{"group_replication_consistency": "'EVENTUAL'", "lock_wait_timeout": "10", "innodb_lock_wait_timeout": "10",
+		// Parameters of the Database that end slow clients must not end these sessions.
+		"wait_timeout": "28800", "max_execution_time": "0", "sql_mode": "''"}
 	connector, err := driver.NewConnector(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to the server: %w", err)
@@ -87,16 +89,16 @@ func plain(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrNoAnswer, err)
 }
 
-// electing is the error of a statement while the group elects a certain member on request.
-const electing = 4094
-
-// Electing reports whether an error says that the group elects another leader at this moment, which all statements wait for.
-func Electing(err error) bool {
+// Code of an error of the server; 0 for other errors.
+func Code(err error) uint16 {
 	var said *driver.MySQLError
-	return errors.As(err, &said) && said.Number == electing
+	if errors.As(err, &said) {
+		return said.Number
+	}
+	return 0
 }
 
-// text quotes a constant. The server's sql_mode has no NO_BACKSLASH_ESCAPES in our sessions.
+// text quotes a constant. Our sessions have no sql_mode, so backslashes escape.
 func text(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(s) + "'"
 }

@@ -58,6 +58,8 @@ type Claim struct {
 	// Member that begins, and what it has.
 	Member string `json:"member"`
 	Has    string `json:"has"`
+	// Group is the name of the group. Default: the first one of the generation.
+	Group string `json:"group,omitempty"`
 }
 
 // A Record of the group as it was read. Only one that is still as it was read can be changed.
@@ -127,9 +129,9 @@ func (c *Client) Sit(ctx context.Context, before Record, view []Seat) error {
 	return c.change(ctx, before, map[string]any{annotationView: encode(view)})
 }
 
-// Begin claims to begin a group with one member. Of all that claim after the same reading, one succeeds.
-func (c *Client) Begin(ctx context.Context, before Record, own Seat, has string) error {
-	claim := Claim{Epoch: before.Begin.Epoch + 1, Member: own.Name, Has: has}
+// Begin claims to begin a group of a name with one member. Of all that claim after the same reading, one succeeds.
+func (c *Client) Begin(ctx context.Context, before Record, own Seat, has, group string) error {
+	claim := Claim{Epoch: before.Begin.Epoch + 1, Member: own.Name, Has: has, Group: group}
 	return c.change(ctx, before, map[string]any{annotationBegin: encode(claim), annotationView: encode([]Seat{own})})
 }
 
@@ -179,6 +181,14 @@ func (c *Client) Common(ctx context.Context) (Common, error) {
 	}
 	a := cm.Annotations
 	return Common{a[members.AnnotationInitialize], a[members.AnnotationConfig], a[decision.AnnotationBeginFrom]}, nil
+}
+
+// Undecide removes a decision to begin with a member, because there is a group.
+func (c *Client) Undecide(ctx context.Context) error {
+	if err := c.patch(ctx, members.SuffixConfig, "", map[string]any{decision.AnnotationBeginFrom: nil}); err != nil {
+		return fmt.Errorf("cannot remove a decision that came too late: %w", err)
+	}
+	return nil
 }
 
 // Initialize records that there is data, and that a decision to begin was carried out.

@@ -36,7 +36,8 @@ func Settings(n layout.Names, c mysqlmember.Config, base string) (string, error)
 		{"report_host", host},
 		// Members copy data and catch up by the port of members, too.
 		{"report_port", strconv.Itoa(mysqlmember.PortMembers)},
-		{"ssl_ca", mysqlmember.FileServerCA},
+		// It is whose certificates of clients count: the one of members opens an account, and an issuer of the platform may sign any name.
+		{"ssl_ca", mysqlmember.FileMemberCA},
 		{"ssl_cert", mysqlmember.FileServerCert},
 		{"ssl_key", mysqlmember.FileServerKey},
 	}
