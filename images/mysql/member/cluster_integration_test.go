@@ -5,7 +5,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -160,7 +159,7 @@ func (c *cluster) account(cfg *rest.Config) {
 }
 
 // settings that are the same for all members.
-var settings = strings.ReplaceAll(`[mysqld]
+const settings = `[mysqld]
 port=3306
 admin_port=33062
 create_admin_listener_thread=ON
@@ -212,7 +211,7 @@ group_replication_unreachable_majority_timeout=1
 group_replication_ssl_mode=VERIFY_IDENTITY
 group_replication_recovery_use_ssl=ON
 group_replication_recovery_ssl_verify_server_cert=ON
-`, "single_leader=ON", "single_leader="+cmp.Or(os.Getenv("MM_SINGLE"), "ON"))
+`
 
 // shared files of all members.
 func (c *cluster) shared() {

@@ -22,6 +22,7 @@ import (
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/handover"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/layout"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
+	"github.com/capstan-dev/capstan/images/mysql/member/internal/peers"
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/record"
 )
 
@@ -225,7 +226,8 @@ func (k *Keeper) belong(ctx context.Context, l decision.Look, s Seen) time.Durat
 	if own.State != decision.Online {
 		k.online = time.Time{}
 	}
-	if l.Majority() && l.Online() {
+	lost := !l.Majority() || !l.Online()
+	if !lost && l.Led() {
 		k.alone, k.only = time.Time{}, ""
 		if len(l.Group) == 1 {
 			k.only = l.Server
@@ -244,23 +246,37 @@ func (k *Keeper) belong(ctx context.Context, l decision.Look, s Seen) time.Durat
 	if k.alone.IsZero() {
 		k.alone = time.Now()
 	}
-	if time.Since(k.alone) > aloneFor {
-		k.leave(ctx, "for a minute the group has had no majority, or no member that is online")
+	if time.Since(k.alone) > aloneFor && (lost || k.stuck(ctx, l)) {
+		k.leave(ctx, "for a minute the group has had no majority, no member that is online, or no leader")
 		return lookEvery
 	}
 	if l.Majority() {
 		return soonAgain
 	}
 	var silent []string
-	for _, p := range l.Group {
-		if p.State == decision.Unreachable {
-			silent = append(silent, layout.MemberOf(p.Host))
-		}
+	for _, p := range l.Silent() {
+		silent = append(silent, layout.MemberOf(p.Host))
 	}
 	slices.Sort(silent)
 	k.say(decision.Entry{Reason: mysqlmember.ReasonNoMajority, Message: strings.Join(silent, ", ") +
 		" do not answer, so this member is in no majority, and takes neither reads nor writes until they are back"})
 	return lookEvery
+}
+
+// stuck reports whether the group waits for members that are there, in no group: it can neither reach them nor remove them. Seen with
+// leaders that were killed seconds after another member had joined. All of them can begin again together.
+func (k *Keeper) stuck(ctx context.Context, l decision.Look) bool {
+	hosts := map[string]string{}
+	for _, p := range l.Silent() {
+		hosts[layout.MemberOf(p.Host)] = p.Host
+	}
+	back := 0
+	for _, m := range peers.Ask(ctx, k.names.Scope, hosts) {
+		if m.State == decision.Offline {
+			back++
+		}
+	}
+	return back > 0 && back == len(hosts)
 }
 
 // pause before the next try to enter a group: twice the last one.

@@ -67,6 +67,16 @@ func (l Look) Online() bool {
 	return slices.ContainsFunc(l.Group, func(p Peer) bool { return p.State == Online })
 }
 
+// Led reports whether this member hears from a leader of its group.
+func (l Look) Led() bool {
+	return slices.ContainsFunc(l.Group, func(p Peer) bool { return p.State == Online && p.Role == Primary })
+}
+
+// Silent are the members of the group that this member does not hear from.
+func (l Look) Silent() []Peer {
+	return slices.DeleteFunc(slices.Clone(l.Group), func(p Peer) bool { return p.State != Unreachable })
+}
+
 // A Standing is what a member is for its clients.
 type Standing struct {
 	// Role for the label of its pod: RoleLeader, RoleReplica or none.
