@@ -119,7 +119,7 @@ func TestMySQLLife(t *testing.T) {
 	}
 
 	// Everything that an owner does.
-	api := b.must("api", "first", "orders_eu",
+	b.must("api", "first", "orders_eu",
 		"CREATE TABLE items (id BIGINT AUTO_INCREMENT PRIMARY KEY, name TEXT)", "INSERT INTO items (name) VALUES ('first')",
 		"ALTER TABLE items ADD COLUMN price INT", "CREATE INDEX price ON items (price)", "CREATE TABLE audit (id BIGINT AUTO_INCREMENT PRIMARY KEY)",
 		"CREATE VIEW named AS SELECT name FROM items", "CREATE TRIGGER noted AFTER INSERT ON items FOR EACH ROW INSERT INTO audit () VALUES ()",
@@ -187,7 +187,7 @@ func TestMySQLLife(t *testing.T) {
 	}
 
 	// api moves to another database.
-	api = b.must("api", "second", "orders_eu")
+	api := b.must("api", "second", "orders_eu")
 	b.login("api", "billing", v1alpha1.AccessReadWrite, "second")
 	b.settles("moving")
 	b.mustNot("A login where it was", "denied", "api", "second", "orders_eu")

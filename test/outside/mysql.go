@@ -5,7 +5,6 @@ package outside
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,7 +32,7 @@ type MySQLServer struct {
 	tb testing.TB
 }
 
-// MySQL starts a server, with a certificate for hosts.
+// MySQL starts a server, with a certificate for hosts. The package's TestMain has to call Main.
 func MySQL(tb testing.TB, hosts ...string) *MySQLServer {
 	tb.Helper()
 	s := &MySQLServer{server: newServer(tb, "mysql", hosts...), tb: tb, Password: "capstan-password"}
@@ -49,17 +48,11 @@ func MySQL(tb testing.TB, hosts ...string) *MySQLServer {
 	if err := os.WriteFile(ca, s.CA, 0o600); err != nil {
 		tb.Fatalf("cannot start mysql: %v", err)
 	}
-	common := []string{"--no-defaults", "--datadir=" + data, "--secure-file-priv=NULL", "--innodb-buffer-pool-size=32M", "--innodb-redo-log-capacity=8M"}
-	if os.Getuid() == 0 {
-		common = append(common, "--user=root")
+	// To make data takes ten seconds, so that all servers of a package begin with the same.
+	if err := os.CopyFS(data, os.DirFS(share(tb, "data of mysql", mysqlData))); err != nil {
+		tb.Fatalf("cannot start mysql: cannot copy its data: %v", err)
 	}
-	//nolint:gosec // a program of the cache
-	initialize := exec.Command(mysqld, append(common, "--initialize-insecure")...)
-	initialize.Env = s.env
-	if out, err := initialize.CombinedOutput(); err != nil {
-		tb.Fatalf("cannot make the data of mysql: %v: %s", err, out)
-	}
-	s.args = append(append([]string{mysqld}, common...),
+	s.args = append(mysqlArgs(mysqld, data),
 		"--socket="+s.socket(), "--pid-file="+filepath.Join(s.dir, "pid"), "--bind-address="+loopback, "--port="+s.port, "--mysqlx=OFF",
 		"--ssl-ca="+ca, "--ssl-cert="+s.certFile, "--ssl-key="+s.keyFile, "--require-secure-transport=ON",
 		// As members have it.
@@ -77,6 +70,28 @@ func MySQL(tb testing.TB, hosts ...string) *MySQLServer {
 	s.SQL("CREATE USER '" + mysqlmember.AccountAccess + "'@'%' IDENTIFIED WITH caching_sha2_password BY '" + s.Password + "' REQUIRE SSL")
 	s.SQL(mysqlmember.AccessRights()...)
 	return s
+}
+
+// mysqlArgs are arguments of every call of mysqld.
+func mysqlArgs(mysqld, data string) []string {
+	args := []string{mysqld, "--no-defaults", "--datadir=" + data, "--secure-file-priv=NULL", "--innodb-buffer-pool-size=32M", "--innodb-redo-log-capacity=8M"}
+	if os.Getuid() == 0 {
+		args = append(args, "--user=root")
+	}
+	return args
+}
+
+// mysqlData is a folder with the data of a new server, whose root has no password.
+func mysqlData(tb testing.TB) string {
+	tb.Helper()
+	data := filepath.Join(tb.TempDir(), "data")
+	args := append(mysqlArgs(program(tb, "mysql", "mysqld"), data), "--initialize-insecure")
+	cmd := exec.Command(args[0], args[1:]...) //nolint:gosec // a program of the cache
+	cmd.Env = environment()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		tb.Fatalf("cannot make the data of mysql: %v: %s", err, out)
+	}
+	return data
 }
 
 // Stop makes the server unreachable until Start.
@@ -120,14 +135,14 @@ func first(ctx context.Context, db *sql.DB, statement string) ([]string, error) 
 	}
 	var out []string
 	for rows.Next() {
-		into := make([]any, len(columns))
+		values, into := make([]sql.RawBytes, len(columns)), make([]any, len(columns))
 		for i := range into {
-			into[i] = new(sql.RawBytes)
+			into[i] = &values[i]
 		}
 		if err := rows.Scan(into...); err != nil {
 			return nil, err
 		}
-		out = append(out, fmt.Sprintf("%s", *into[0].(*sql.RawBytes))) //nolint:forcetypeassert // It was made above.
+		out = append(out, string(values[0]))
 	}
 	return out, rows.Err()
 }

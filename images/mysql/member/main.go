@@ -33,7 +33,7 @@ var version = "unknown"
 
 type cli struct {
 	Run      agent.Command    `cmd:"" default:"1"                                                                  help:"Run the member until a signal ends it."`
-	Handover command.Handover `cmd:"" help:"Let another member lead, if this one does and another is fit."`
+	Handover command.Handover `cmd:"" help:"Make another member the leader, if this one is and another is fit."`
 
 	TerminationLog string `default:"/dev/termination-log" env:"TERMINATION_LOG" help:"File for the last words of a program that fails."`
 }

@@ -19,14 +19,11 @@ import (
 )
 
 const (
-	// prefix names the digest, SHA-256-crypt, and how many rounds it takes: three hexadecimal digits, in thousands.
-	prefix = "$A$005$"
-
-	// rounds of new verifiers, as many as MySQL makes, which prefix says.
+	// rounds of new verifiers, as many as MySQL makes.
 	rounds = 5000
 
-	// saltLength and digestLength are in characters.
-	saltLength, digestLength = 20, 43
+	// saltLength is in characters.
+	saltLength = 20
 
 	// alphabet of salts and digests. Nothing of it needs an escape in SQL, and $ would end the salt.
 	alphabet = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -38,7 +35,8 @@ type Verifier struct {
 	rounds       int
 }
 
-// stored is the form in mysql.user. Servers make salts of any 7-bit characters but zero and $.
+// stored is the form in mysql.user: A for SHA-256-crypt, thousands of rounds in hexadecimal digits, 20 characters of salt, and 43 of
+// the digest. Servers make salts of any 7-bit characters but zero and $.
 var stored = regexp.MustCompile(`^\$A\$([0-9A-Fa-f]{3})\$([\x01-\x23\x25-\x7f]{20})([./0-9A-Za-z]{43})$`)
 
 var errNoVerifier = errors.New("not a verifier of caching_sha2_password")
@@ -67,7 +65,7 @@ func Parse(text []byte) (Verifier, error) {
 	if err != nil || thousands == 0 {
 		return Verifier{}, errNoVerifier
 	}
-	return Verifier{salt: string(m[2]), digest: string(m[3]), rounds: int(thousands) * 1000}, nil //nolint:gosec // Three digits.
+	return Verifier{salt: string(m[2]), digest: string(m[3]), rounds: int(thousands) * 1000}, nil
 }
 
 // Fits reports whether v was made from a password, with as many rounds as New makes.

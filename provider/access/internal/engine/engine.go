@@ -60,6 +60,12 @@ type Target struct {
 
 // Seen is a server as it was seen.
 type Seen interface {
+	Facts
+	Planner
+}
+
+// Facts are what was seen of a server.
+type Facts interface {
 	// Ours are the names of the logins that Capstan made, sorted.
 	Ours() []string
 
@@ -71,7 +77,10 @@ type Seen interface {
 
 	// Database as a status has it, if it is there.
 	Database(name string, extensions []string) (v1alpha1.ObservedDatabase, bool)
+}
 
+// A Planner says what a step does to what was seen of a server.
+type Planner interface {
 	// OpenUp plans a database, LetIn a login, and Shut that no client can log in as one any longer, unless it was taken into use
 	// since.
 	OpenUp(p *Plan, database string, extensions []string)

@@ -80,7 +80,8 @@ func text(s string) string {
 
 // texts quotes a list of them, in parentheses. It is never empty: nothing has the name "".
 func texts(all []string) string {
-	quoted := []string{text("")}
+	quoted := make([]string, 0, len(all)+1)
+	quoted = append(quoted, text(""))
 	for _, s := range all {
 		quoted = append(quoted, text(s))
 	}

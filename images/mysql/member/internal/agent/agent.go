@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent runs a member of a Database as the first process of its container: it runs the server, brings it into the group, and tells
-// clients, the platform and other members what it is there.
+// Package agent runs a member of a Database as the first process of its container: it runs the server, brings it into the group, and shows
+// clients, the platform and other members its role there.
 //
 // Each loop is a type of its own, which alone reads and writes its plain fields. What loops share is an atomic value with one writer, a lock
 // or a Wakeup:
@@ -79,16 +79,16 @@ func (c *Command) Run(ctx context.Context, log *slog.Logger, version layout.Vers
 	return nil
 }
 
-// loops of the member, joined with each other: the main one, those that run beside it, and what is told last, when all have ended.
+// loops of the member, joined with each other: the main one, those that run beside it, and what is reported last, when all have ended.
 func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 	main func(context.Context) error, loops []func(context.Context) error, last func(context.Context),
 ) {
 	var (
-		own                                          = pods.New(k, c.Namespace, c.Pod, c.Database)
-		store                                        = record.New(k, c.Namespace, c.Database, c.Scope)
-		probes                                       = &health.State{}
-		reporter                                     = report.New(own, log, mysqlmember.ReasonServerEnded)
-		look, label, note, status, manage, set, wish = loop.NewWakeup(), loop.NewWakeup(), loop.NewWakeup(), loop.NewWakeup(), loop.NewWakeup(),
+		own                                             = pods.New(k, c.Namespace, c.Pod, c.Database)
+		store                                           = record.New(k, c.Namespace, c.Database, c.Scope)
+		probes                                          = &health.State{}
+		reporter                                        = report.New(own, log, mysqlmember.ReasonServerEnded)
+		look, label, note, status, manage, set, request = loop.NewWakeup(), loop.NewWakeup(), loop.NewWakeup(), loop.NewWakeup(), loop.NewWakeup(),
 			loop.NewWakeup(), loop.NewWakeup()
 	)
 	copies := &certificate.Copies{
@@ -100,32 +100,32 @@ func (c *Command) loops(k kube.Client, server *mysql.Server, log *slog.Logger) (
 	}
 	keeper := &Keeper{
 		names: c.Names, child: supervisor.Child, state: supervisor.State, server: server, pods: own, store: store, reporter: reporter, log: log,
-		changed: []loop.Wakeup{label, note, status, manage, wish},
+		changed: []loop.Wakeup{label, note, status, manage, request},
 	}
 	labeler := &Labeler{pod: c.Pod, pods: own, server: server, seen: keeper.Seen, wake: label, log: log}
 	recorder := &Recorder{pod: c.Pod, store: store, seen: keeper.Seen, status: status, log: log}
-	follower := &Follower{child: supervisor.Child, store: store, server: server, log: log, status: status, started: supervisor.Settings}
-	teller := &Teller{pods: own, state: supervisor.State, seen: keeper.Seen, transitions: recorder.Transitions, restart: follower.PendingRestart, log: log}
-	watcher := &Watcher{store: store, wake: []loop.Wakeup{set, wish, look}}
+	configurer := &Configurer{child: supervisor.Child, store: store, server: server, log: log, status: status, started: supervisor.Settings}
+	statusWriter := &StatusWriter{pods: own, state: supervisor.State, seen: keeper.Seen, transitions: recorder.Transitions, restart: configurer.PendingRestart, log: log}
+	watcher := &Watcher{store: store, wake: []loop.Wakeup{set, request, look}}
 	last = func(ctx context.Context) {
 		keeper.publish(Seen{})
 		labeler.once(ctx)
 		recorder.once(ctx)
-		teller.once(ctx)
+		statusWriter.once(ctx)
 	}
 	return supervisor.Run, []func(context.Context) error{
 		func(ctx context.Context) error { return health.Serve(ctx, c.Health, probes, keeper.Ready) },
-		func(ctx context.Context) error { return peers.Serve(ctx, c.Peers, c.Scope, keeper.Tell) },
+		func(ctx context.Context) error { return peers.Serve(ctx, c.Peers, c.Scope, keeper.Answer) },
 		func(ctx context.Context) error { process.Reap(ctx, func(int) {}); return nil },
 		loop.Every(reporter.Changed, reporter.Once),
 		loop.Every(look, keeper.once),
 		loop.Every(label, labeler.once),
 		loop.Every(nil, labeler.watch),
 		loop.Every(note, recorder.once),
-		loop.Every(status, teller.once),
+		loop.Every(status, statusWriter.once),
 		loop.Every(manage, (&Manager{server: server, seen: keeper.Seen, reporter: reporter, log: log}).once),
-		loop.Every(set, follower.once),
-		loop.Every(wish, (&Switcher{pod: c.Pod, store: store, server: server, seen: keeper.Seen, log: log}).once),
+		loop.Every(set, configurer.once),
+		loop.Every(request, (&Switcher{pod: c.Pod, store: store, server: server, seen: keeper.Seen, log: log}).once),
 		loop.Every(nil, watcher.once),
 		loop.Every(nil, (&Refresher{copies: copies, child: supervisor.Child, server: server, manage: manage, log: log}).once),
 		loop.Every(nil, (&Meter{reporter: reporter, log: log}).once),

@@ -4,6 +4,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -19,7 +20,7 @@ import (
 const (
 	// enterLimit is how long the server may take to enter a group or to leave it. Data is copied after that.
 	enterLimit = 3 * time.Minute
-	// Pauses after a try that failed. A member that was killed is refused until the group has let it go.
+	// Pauses after a try that failed. A member that was killed is refused until the group has removed it.
 	firstAgain = time.Second
 	lastAgain  = 30 * time.Second
 	// joiningFor is how long a member that said that it joins keeps its seat without having come.
@@ -38,44 +39,46 @@ func has(l decision.Look) (gtid.Set, error) {
 
 // enter a group, or wait until that is right. It returns the pause before the next look.
 func (k *Keeper) enter(ctx context.Context, l decision.Look) time.Duration {
-	if err := k.tryEnter(ctx, l); err != nil {
+	what, err := k.tryEnter(ctx, l)
+	switch {
+	case err != nil:
 		k.note(err.Error())
 		k.again = min(max(2*k.again, firstAgain), lastAgain)
 		k.notBefore = time.Now().Add(k.again)
-		return min(k.again, lookEvery)
+	case what != decision.Wait:
+		return soonAgain
 	}
-	return soonAgain
+	return lookEvery
 }
 
-// tryEnter finds out what the others are, decides, and acts. The error says why it is still in no group.
-func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) error {
+// tryEnter finds out what the others are, decides, and acts. It returns what it did.
+func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) (decision.What, error) {
 	config, err := layout.ReadConfig()
 	if err != nil {
-		return err
+		return decision.Wait, err
 	}
 	own, err := has(l)
 	if err != nil {
-		return err
+		return decision.Wait, err
 	}
 	// The record first: a claim of another member after this moment fails this one's.
 	reading, cancel := context.WithTimeout(ctx, 2*kube.Timeout)
 	defer cancel()
 	rec, err := k.store.Read(reading)
 	if err != nil {
-		// Where no other member was in the group none can begin one.
-		if len(k.view) == 1 && k.view[0].Name == k.names.Name && k.view[0].Server == l.Server {
-			return k.begin(ctx)
+		// Where no other member was in the group none can begin one. A Database with one member needs no API server for it.
+		if k.only == l.Server {
+			return decision.Begin, k.begin(ctx)
 		}
-		return err
+		return decision.Wait, err
 	}
-	k.view = rec.View
 	common, err := k.store.Common(reading)
 	if err != nil {
-		return err
+		return decision.Wait, err
 	}
 	list, err := k.pods.List(reading)
 	if err != nil {
-		return err
+		return decision.Wait, err
 	}
 	hosts := map[string]string{}
 	var expected []string
@@ -103,7 +106,7 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) error {
 		k.entering.Store(true)
 		defer k.entering.Store(false)
 		if err := k.sit(ctx, rec, seat); err != nil {
-			return err
+			return decision.Wait, err
 		}
 		for i, host := range seeds {
 			seeds[i] = layout.Inner(host)
@@ -111,21 +114,21 @@ func (k *Keeper) tryEnter(ctx context.Context, l decision.Look) error {
 		k.log.Info("joining the group", "copy", own.Empty())
 		joining, cancel := context.WithTimeout(ctx, enterLimit)
 		defer cancel()
-		return k.server.Join(joining, seeds, own.Empty())
+		return decision.Join, k.server.Join(joining, seeds, own.Empty())
 	case decision.Begin:
-		// Whoever asks from now on waits for this member.
+		// Members that ask from now on wait for this one.
 		k.entering.Store(true)
 		defer k.entering.Store(false)
 		if err := k.store.Begin(ctx, rec, seat, own.String()); err != nil {
-			return err
+			return decision.Wait, err
 		}
 		if err := k.store.Initialize(ctx, k.names.GroupName(config.Generation)); err != nil {
-			return err
+			return decision.Wait, err
 		}
-		return k.begin(ctx)
+		return decision.Begin, k.begin(ctx)
 	case decision.Wait:
 	}
-	return nil
+	return decision.Wait, nil
 }
 
 // begin a group with this member alone.
@@ -140,6 +143,9 @@ func (k *Keeper) begin(ctx context.Context) error {
 func (k *Keeper) sit(ctx context.Context, rec record.Record, own record.Seat) error {
 	if slices.ContainsFunc(rec.View, func(s record.Seat) bool { return s.Name == own.Name && s.Server == own.Server }) {
 		return nil
+	}
+	if len(rec.View) == 0 {
+		return errors.New("the leader has not recorded its group yet")
 	}
 	now := time.Now().UTC().Truncate(time.Second)
 	own.Joining = &now

@@ -39,7 +39,7 @@ const (
 	// frozen is the longest pause between two looks that the loop causes. After a longer one the member was frozen, and has to prove itself
 	// again.
 	frozen = 3 * time.Second
-	// aloneFor is how long a member stays in a group without a majority, if the group does not give up by itself.
+	// aloneFor is how long a member stays in a group without a majority, if the group does not end by itself.
 	aloneFor = time.Minute
 )
 
@@ -80,11 +80,12 @@ type Keeper struct {
 	entering atomic.Bool
 	// looked and proved are when it last looked and had a proof, and alone since when the group has no majority; zero for never.
 	looked, proved, alone time.Time
-	// again is the pause after the last try to enter a group that failed, notBefore when it ends, and view the last one that was read.
+	// again is the pause after the last try to enter a group that failed, and notBefore when it ends.
 	again     time.Duration
 	notBefore time.Time
-	view      []record.Seat
-	last      string
+	// only is the id of this member's data while it is the only one of its group.
+	only string
+	last string
 }
 
 // Seen is what was seen last. It is zero when nothing is known.
@@ -109,8 +110,8 @@ func (k *Keeper) Ready(context.Context) (bool, error) {
 	return false, fmt.Errorf("the member is %s in its group %s", own.State, own.Role)
 }
 
-// Tell other members what this one has, and whether it is in a group with a majority.
-func (k *Keeper) Tell(ctx context.Context) decision.Member {
+// Answer other members what this one has, and whether it is in a group with a majority.
+func (k *Keeper) Answer(ctx context.Context) decision.Member {
 	if k.child() == nil {
 		return decision.Member{State: decision.Starting}
 	}
@@ -129,6 +130,11 @@ func (k *Keeper) Tell(ctx context.Context) decision.Member {
 		m.State = decision.Offline
 	case own.State == decision.Online && l.Majority():
 		m.Proven = !k.stops() && k.server.Prove(ctx) == nil
+	}
+	if m.State == decision.Grouped {
+		for _, p := range l.Group {
+			m.Group = append(m.Group, layout.MemberOf(p.Host))
+		}
 	}
 	return m
 }
@@ -183,8 +189,8 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 	if err := k.admit(ctx, s, stops); err != nil {
 		k.note(err.Error())
 	}
-	if !stops {
-		if err := handover.Recall(ctx, k.server, l); err != nil {
+	if !stops && handover.Overdue() {
+		if err := handover.Recall(ctx, k.server); err != nil {
 			k.note(err.Error())
 		}
 	}
@@ -202,10 +208,13 @@ func (k *Keeper) once(ctx context.Context) time.Duration {
 	return k.belong(ctx, l, s)
 }
 
-// belong to a group: report whether it has a majority, and give up one that has none for long.
+// belong to a group: report whether it has a majority, and leave one that has none for long.
 func (k *Keeper) belong(ctx context.Context, l decision.Look, s Seen) time.Duration {
 	if l.Majority() {
-		k.alone, k.again = time.Time{}, 0
+		k.alone, k.again, k.only = time.Time{}, 0, ""
+		if len(l.Group) == 1 {
+			k.only = l.Server
+		}
 		k.say(decision.Entry{})
 		if own := l.Own(); own.State == decision.Recovering || (own.Role == decision.Primary && !s.Ready) {
 			return soonAgain
@@ -237,7 +246,7 @@ func (k *Keeper) look(ctx context.Context) (decision.Look, error) {
 	return k.server.Look(ctx)
 }
 
-// prove that this member leads, if it takes itself for the leader. A proof that takes too long leaves the last one good for a moment: a large
+// prove that this member is the leader, if it takes itself for that. A proof that takes too long leaves the last one good for a moment: a large
 // transaction under way must not cost all sessions. One that is refused ends it at once.
 func (k *Keeper) prove(ctx context.Context, l decision.Look) bool {
 	if own := l.Own(); own.State != decision.Online || own.Role != decision.Primary || !l.Majority() {
@@ -250,7 +259,7 @@ func (k *Keeper) prove(ctx context.Context, l decision.Look) bool {
 		switch err := k.server.Prove(ctx); {
 		case err == nil:
 			k.proved = begun
-		case !errors.Is(err, mysql.ErrNoAnswer):
+		case !errors.Is(err, mysql.ErrNoAnswer) && !mysql.Electing(err):
 			k.proved = time.Time{}
 			fallthrough
 		default:
@@ -260,7 +269,7 @@ func (k *Keeper) prove(ctx context.Context, l decision.Look) bool {
 	return time.Since(k.proved) < provenFor
 }
 
-// admit clients, or send them away. One that stops admits nobody again.
+// admit clients, or send them away. One that stops admits no client again.
 func (k *Keeper) admit(ctx context.Context, s Seen, stops bool) error {
 	if s.Open != s.Shut || s.Open && stops {
 		return nil
@@ -288,8 +297,8 @@ func (k *Keeper) say(e decision.Entry) {
 			r.Reason, r.Message = e.Reason, e.Message
 		}
 	})
-	if e.Reason != "" {
-		k.note(e.Reason + ": " + e.Message)
+	if e.Message != "" {
+		k.note(strings.TrimPrefix(e.Reason+": "+e.Message, ": "))
 	}
 }
 

@@ -53,7 +53,7 @@ func (l *Labeler) once(ctx context.Context) time.Duration {
 	if time.Since(l.checked) < every {
 		return lookEvery
 	}
-	// A process that was frozen must not go on with an outdated role.
+	// A process that was frozen must not continue with an outdated role.
 	ctx, cancel := context.WithTimeout(ctx, provenFor)
 	defer cancel()
 	wrote, err := l.pods.SetRole(ctx, role, l.holds)
@@ -71,7 +71,7 @@ func (l *Labeler) once(ctx context.Context) time.Duration {
 	return lookEvery
 }
 
-// holds checks that this member leads at this moment.
+// holds checks that this member is the leader at this moment.
 func (l *Labeler) holds(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, proofLimit)
 	defer cancel()

@@ -27,7 +27,7 @@ const (
 	manageLimit  = 2 * time.Minute
 )
 
-// A Manager makes the accounts of the platform, while this member leads.
+// A Manager makes the accounts of the platform, while this member is the leader.
 type Manager struct {
 	server   *mysql.Server
 	seen     func() Seen

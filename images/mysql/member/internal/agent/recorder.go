@@ -21,7 +21,7 @@ import (
 // recordEvery is how often a leader compares the record with its group.
 const recordEvery = 10 * time.Second
 
-// A Recorder records who leads and which members are in the group, while this member leads.
+// A Recorder records the leader and the members of its group, while this member is the leader.
 type Recorder struct {
 	pod    string
 	store  *record.Client
@@ -30,9 +30,9 @@ type Recorder struct {
 	log    *slog.Logger
 
 	transitions atomic.Int64
-	// led reports that the record may have this member as the leader; a program that just started does not know.
-	led, failing bool
-	asked        bool
+	// leader reports that the record may have this member as the leader; a program that just started does not know.
+	leader, failing bool
+	asked           bool
 }
 
 // Transitions is how often the leader changed, as far as this member recorded it.
@@ -42,7 +42,7 @@ func (r *Recorder) Transitions() int64 { return r.transitions.Load() }
 func (r *Recorder) once(ctx context.Context) time.Duration {
 	s := r.seen()
 	leads := s.Role == members.RoleLeader
-	if !leads && !r.led && r.asked {
+	if !leads && !r.leader && r.asked {
 		return time.Hour // what the Keeper sees wakes it
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*kube.Timeout)
@@ -54,7 +54,7 @@ func (r *Recorder) once(ctx context.Context) time.Duration {
 		r.failing = true
 		return retryEvery
 	}
-	r.failing, r.asked, r.led = false, true, leads
+	r.failing, r.asked, r.leader = false, true, leads
 	if leads {
 		return recordEvery
 	}
@@ -86,7 +86,7 @@ func (r *Recorder) write(ctx context.Context, s Seen, leads bool) error {
 	return nil
 }
 
-// seats of the members of a group, and of those that are about to join it.
+// seats of the members of a group, and of members that are about to join it.
 func seats(s Seen, before []record.Seat, now time.Time) []record.Seat {
 	var out []record.Seat
 	for _, p := range s.Group {

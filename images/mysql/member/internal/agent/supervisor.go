@@ -168,7 +168,7 @@ func (s *Supervisor) stop(ctx context.Context, child *process.Child) {
 	said, err := os.ReadFile(layout.Stopping)
 	s.log.Info("stopping", "handover", string(said))
 	if err != nil {
-		// Nobody announced it. From now on the member takes no lead.
+		// No hook announced it. From now on the member admits no clients again.
 		if err := handover.Announce(); err != nil {
 			s.log.Warn("cannot announce the stop", "error", err)
 		}

@@ -19,10 +19,10 @@ import (
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/record"
 )
 
-// wishEvery is how often a leader looks for a wish for another one. A change wakes it.
-const wishEvery = 10 * time.Second
+// requestEvery is how often a leader looks for a request for another one. A change wakes it.
+const requestEvery = 10 * time.Second
 
-// A Switcher lets another member lead when that is wished.
+// A Switcher makes another member the leader on request.
 type Switcher struct {
 	pod    string
 	store  *record.Client
@@ -31,7 +31,7 @@ type Switcher struct {
 	log    *slog.Logger
 }
 
-// once looks for a wish and carries it out, and returns the pause before the next time.
+// once looks for a request and carries it out, and returns the pause before the next time.
 func (s *Switcher) once(ctx context.Context) time.Duration {
 	seen := s.seen()
 	if seen.Role != members.RoleLeader {
@@ -39,32 +39,32 @@ func (s *Switcher) once(ctx context.Context) time.Duration {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	w, err := s.store.Wish(ctx)
-	if err != nil || w == (record.Wish{}) {
-		return wishEvery
+	w, err := s.store.Requested(ctx)
+	if err != nil || w == (record.Request{}) {
+		return requestEvery
 	}
 	begun := time.Now()
 	err = s.carryOut(ctx, seen.Look, w)
-	s.log.Info("another member should lead", "from", w.From, "to", w.To, "result", fmt.Sprint(err), "took", time.Since(begun).Round(time.Millisecond).String())
-	// Also when it failed: whoever wishes sees by the leader what became of it.
+	s.log.Info("another leader is requested", "from", w.From, "to", w.To, "result", fmt.Sprint(err), "took", time.Since(begun).Round(time.Millisecond).String())
+	// Also when it failed: the leader shows what became of it.
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), kube.Timeout)
 	defer cancel()
-	if err := s.store.EndWish(end); err != nil {
-		s.log.Warn("cannot end the wish for another leader", "error", err)
+	if err := s.store.EndRequest(end); err != nil {
+		s.log.Warn("cannot end the request for another leader", "error", err)
 		return retryEvery
 	}
-	return wishEvery
+	return requestEvery
 }
 
-// carryOut a wish. Pods that stop are fit if they are named.
-func (s *Switcher) carryOut(ctx context.Context, l decision.Look, w record.Wish) error {
+// carryOut a request. Pods that stop are fit if they are named.
+func (s *Switcher) carryOut(ctx context.Context, l decision.Look, w record.Request) error {
 	if w.From != "" && w.From != s.pod {
-		return fmt.Errorf("%s leads, and not %s", s.pod, w.From)
+		return fmt.Errorf("%s is the leader, and not %s", s.pod, w.From)
 	}
 	if w.To == "" {
 		server, _ := handover.Candidate(l, nil)
 		if server == "" {
-			return errors.New("no other member is fit to lead")
+			return errors.New("no other member is fit to be the leader")
 		}
 		return handover.Elect(ctx, s.server, server)
 	}

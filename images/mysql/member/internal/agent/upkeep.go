@@ -125,7 +125,7 @@ func logs(data string) int64 {
 	return n
 }
 
-// A Watchdog tells the probes whether the server works. One that has not answered since its start may recover from a crash or copy data,
+// A Watchdog reports to the probes whether the server works. One that has not answered since its start may recover from a crash or copy data,
 // which takes its time.
 type Watchdog struct {
 	child   func() *process.Child

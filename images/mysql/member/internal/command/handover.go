@@ -5,7 +5,9 @@ package command
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"slices"
 
 	"github.com/capstan-dev/capstan/images/member/kube"
 	"github.com/capstan-dev/capstan/images/member/pods"
@@ -14,12 +16,12 @@ import (
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/mysql"
 )
 
-// Handover lets another member lead before the pod stops.
+// Handover makes another member the leader before the pod stops.
 type Handover struct {
 	layout.Names
 }
 
-// Run hands over. It does not fail: the running member tries again when it is told to stop.
+// Run hands over. It does not fail: the running member tries again when a signal stops it.
 func (c *Handover) Run(ctx context.Context, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, handover.Limit)
 	defer cancel()
@@ -28,10 +30,6 @@ func (c *Handover) Run(ctx context.Context, log *slog.Logger) error {
 		said = "not handed over: " + err.Error()
 	}
 	log.Info(said)
-	// What a hook writes is in no log of the pod.
-	if err := handover.Said(said); err != nil {
-		log.Warn("cannot tell the running member", "error", err)
-	}
 	return nil
 }
 
@@ -44,13 +42,24 @@ func (c *Handover) handover(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer server.Close()
-	var stopping []string
-	if k, err := kube.InCluster(); err == nil {
-		ask, cancel := context.WithTimeout(ctx, kube.Timeout)
-		defer cancel()
-		if list, err := pods.New(k, c.Namespace, c.Pod, c.Database).List(ask); err == nil {
-			stopping = pods.Stopping(list)
-		}
+	stopping, known := c.stopping(ctx)
+	said, err := handover.Leave(ctx, server, stopping)
+	if known && !slices.Contains(stopping, c.Pod) {
+		// A person called it, and the member goes on. If the kubelet restarts the container alone, its signal comes next.
+		return said, errors.Join(err, handover.Recall(ctx, server))
 	}
-	return handover.Leave(ctx, server, stopping)
+	// What a hook writes is in no log of the pod.
+	return said, errors.Join(err, handover.Said(said))
+}
+
+// stopping pods, and whether they are known.
+func (c *Handover) stopping(ctx context.Context) ([]string, bool) {
+	k, err := kube.InCluster()
+	if err != nil {
+		return nil, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, kube.Timeout)
+	defer cancel()
+	list, err := pods.New(k, c.Namespace, c.Pod, c.Database).List(ctx)
+	return pods.Stopping(list), err == nil
 }

@@ -30,7 +30,7 @@ const (
 	Grouped State = "Grouped"
 )
 
-// A Member is what one tells of itself.
+// A Member is what one says of itself.
 type Member struct {
 	State State
 	// Proven members showed a moment ago that their group has a majority.
@@ -39,6 +39,8 @@ type Member struct {
 	Server string
 	// Has are the transactions that it executed, and those that it received and did not execute yet.
 	Has gtid.Set
+	// Group are the members of the group that it is in, by name.
+	Group []string
 }
 
 // A Seat is a member of the last group that is known to have had a majority, with the id of its data.
@@ -51,7 +53,7 @@ type Known struct {
 	Own  Member
 	// Others that answered, by name.
 	Others map[string]Member
-	// Initialized reports that there is data: nobody begins without it.
+	// Initialized reports that there is data: no member begins without it.
 	Initialized bool
 	// View is the last group that is known; empty when none is.
 	View []Seat
@@ -90,9 +92,11 @@ func wait(reason, message string) Entry { return Entry{Wait, reason, message} }
 func Enter(k Known) Entry {
 	var unproven []string
 	group := gtid.Set{}
-	proven := false
+	proven, former := false, false
 	for _, name := range slices.Sorted(maps.Keys(k.Others)) {
-		switch o := k.Others[name]; {
+		o := k.Others[name]
+		former = former || slices.Contains(o.Group, k.Name)
+		switch {
 		case o.Proven:
 			proven = true
 			group = group.Union(o.Has)
@@ -101,6 +105,9 @@ func Enter(k Known) Entry {
 		}
 	}
 	switch {
+	case former:
+		// Coming back at this moment it would be taken for the former one, and the group would never remove that.
+		return wait("", "the group has not removed this member yet, as it was before its server ended")
 	case proven:
 		return k.join(group)
 	case len(unproven) > 0:
@@ -145,24 +152,24 @@ func (k Known) begin() Entry {
 	switch {
 	case len(missing) > 0:
 		return wait(members.ReasonWaitingForMembers, fmt.Sprintf("no member is in a group, and which one has all transactions is unknown without %s. %s",
-			strings.Join(missing, ", "), k.told(all)))
+			strings.Join(missing, ", "), k.said(all)))
 	case len(lost) > 0:
 		return wait(mysqlmember.ReasonRecoveryNeedsDecision, fmt.Sprintf("no member is in a group, and the data of %s is gone, which may have been all that has some "+
-			"acknowledged transactions: bring the volume back. %s", strings.Join(lost, ", "), k.told(all)))
+			"acknowledged transactions: bring the volume back. %s", strings.Join(lost, ", "), k.said(all)))
 	}
 	who, found := k.most(all, seats)
 	switch {
 	case !found:
-		return wait(mysqlmember.ReasonRecoveryNeedsDecision, "no member is in a group, and none has all transactions. "+k.told(all))
+		return wait(mysqlmember.ReasonRecoveryNeedsDecision, "no member is in a group, and none has all transactions. "+k.said(all))
 	case all[who].Has.Empty() && k.Initialized && len(k.View) == 0:
-		return wait(mysqlmember.ReasonRecoveryNeedsDecision, "the Database had data, and no member has any: bring a volume back. "+k.told(all))
+		return wait(mysqlmember.ReasonRecoveryNeedsDecision, "the Database had data, and no member has any: bring a volume back. "+k.said(all))
 	case who != k.Name:
 		return wait(members.ReasonWaitingForFormerLeader, fmt.Sprintf("no member is in a group, and member %s has all transactions: it begins, and this one joins it", who))
 	}
 	return Entry{What: Begin}
 }
 
-// seats of those that have to answer. When the last group is unknown, those that are expected, and all that answer.
+// seats of the members that have to answer. When the last group is unknown: all that are expected, and all that answer.
 func (k Known) seats() []Seat {
 	if len(k.View) > 0 {
 		return k.View
@@ -183,7 +190,7 @@ func (k Known) seats() []Seat {
 	return out
 }
 
-// most is the member that has what all members with a seat have: the former leader if it is one of those, or the first by name.
+// most is the member that has what all members with a seat have: the former leader if that is one, or the first by name.
 func (k Known) most(all map[string]Member, seats []Seat) (string, bool) {
 	var union gtid.Set
 	for _, s := range seats {
@@ -212,14 +219,14 @@ func (k Known) most(all map[string]Member, seats []Seat) (string, bool) {
 // AnnotationBeginFrom of <scope>-config names the member that a person decided to begin with.
 const AnnotationBeginFrom = "capstan.dev/begin-from"
 
-// told is what each member has, and how a person decides.
-func (k Known) told(all map[string]Member) string {
-	var said []string
+// said is what each member has, and how a person decides.
+func (k Known) said(all map[string]Member) string {
+	var sets []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if m := all[name]; m.State != Starting {
-			said = append(said, fmt.Sprintf("%s has %s", name, cmp.Or(m.Has.String(), "nothing")))
+			sets = append(sets, fmt.Sprintf("%s has %s", name, cmp.Or(m.Has.String(), "nothing")))
 		}
 	}
 	return fmt.Sprintf("%s. Only if the rest is lost for good, accept the loss and choose the member to begin with: annotate the ConfigMap that ends with "+
-		"-config with %s=<member>", strings.Join(said, "; "), AnnotationBeginFrom)
+		"-config with %s=<member>", strings.Join(sets, "; "), AnnotationBeginFrom)
 }

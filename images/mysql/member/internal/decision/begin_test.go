@@ -38,6 +38,10 @@ func seats(names ...string) []Seat {
 func TestEnter(t *testing.T) {
 	proven := member("b", Grouped, "1-9")
 	proven.Proven = true
+	listing := proven
+	listing.Group = []string{"a", "b", "c"}
+	stuck := member("b", Grouped, "1-9")
+	stuck.Group = listing.Group
 	lost := member("b", Offline, "")
 	lost.Server = "other data"
 	cases := map[string]struct {
@@ -91,6 +95,14 @@ func TestEnter(t *testing.T) {
 		"JoinWithoutData": {
 			"A member without data copies the group's.",
 			Known{Own: member("a", Offline, ""), Initialized: true, View: seats("b", "c"), Others: map[string]Member{"b": proven}}, Join, "",
+		},
+		"Former": {
+			"A member whose server was killed waits until the group has let the former one go.",
+			Known{Own: member("a", Offline, "1-5"), Initialized: true, View: seats("a", "b", "c"), Others: map[string]Member{"b": listing}}, Wait, "",
+		},
+		"FormerUnproven": {
+			"The same while the group elects another leader.",
+			Known{Own: member("a", Offline, "1-5"), Initialized: true, View: seats("a", "b", "c"), Others: map[string]Member{"b": stuck}}, Wait, "",
 		},
 		"Extra": {
 			"Transactions that the group does not have keep a member out, also if it has fewer in all.",

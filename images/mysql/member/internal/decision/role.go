@@ -70,7 +70,7 @@ type Standing struct {
 	Ready bool
 }
 
-// Stand decides it. A leader has to prove that it leads: one that was frozen or cut off takes itself for the leader for some seconds.
+// Stand decides it. A leader has to prove that it is: one that was frozen or cut off takes itself for the leader for some seconds.
 func Stand(l Look, proven, stopping bool, lag string) Standing {
 	own := l.Own()
 	if own.State != Online || !l.Majority() || stopping && l.Shut {

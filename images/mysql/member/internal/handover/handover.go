@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package handover lets another member lead before this one stops.
+// Package handover makes another member the leader before this one stops.
 package handover
 
 import (
@@ -27,15 +27,14 @@ const (
 	shutLimit = 5 * time.Second
 	// Limit of a handover, which is part of the time that the pod has to stop.
 	Limit = 30 * time.Second
-	// announcedFor is how long an announcement holds. The kubelet stops the container as soon as its hook has ended. If it does not, a person
-	// handed over, and the member stays.
+	// announcedFor is how long an announcement holds. The kubelet stops the container as soon as its hook has ended.
 	announcedFor = Limit + 15*time.Second
 )
 
 // short is the longest queue of a member that takes over at once.
 const short = 1_000
 
-// Candidate is the member that is best fit to lead after this one: its id, or nothing when none is. It is online, has the same version,
+// Candidate is the member that is best fit to be the leader after this one: its id, or nothing when none is. It is online, has the same version,
 // because one that is older could not follow it, and executed almost all that it received. Pods that stop are never fit.
 func Candidate(l decision.Look, stopping []string) (server, member string) {
 	own := l.Own()
@@ -56,7 +55,7 @@ func Candidate(l decision.Look, stopping []string) (server, member string) {
 	return best.Server, layout.MemberOf(best.Host)
 }
 
-// Leave the lead, if this member has it, and send its clients away. It returns what was done. A commit that is under way while the server
+// Leave it to another member to be the leader, if this one is, and send its clients away. It returns what was done. A commit that is under way while the server
 // leaves the group would hold its stop up for a minute, so that none is when this returns.
 func Leave(ctx context.Context, s *mysql.Server, stopping []string) (string, error) {
 	l, err := look(ctx, s)
@@ -66,11 +65,11 @@ func Leave(ctx context.Context, s *mysql.Server, stopping []string) (string, err
 	if own := l.Own(); own.State != decision.Online || own.Role != decision.Primary {
 		return "nothing to hand over", nil
 	}
-	said := "no other member is fit to lead"
+	said := "no other member is fit to be the leader"
 	if server, member := Candidate(l, stopping); server != "" {
 		begun := time.Now()
 		if err = Elect(ctx, s, server); err == nil {
-			said = fmt.Sprintf("member %s leads after %s", member, time.Since(begun).Round(time.Millisecond))
+			said = fmt.Sprintf("member %s is the leader after %s", member, time.Since(begun).Round(time.Millisecond))
 		}
 	}
 	shut, cancel := context.WithTimeout(ctx, shutLimit)
@@ -122,10 +121,17 @@ func Announced() bool {
 	return err == nil && time.Since(info.ModTime()) < announcedFor
 }
 
-// Recall an announcement that no stop followed. A leader that no other member could follow takes writes again.
-func Recall(ctx context.Context, s *mysql.Server, l decision.Look) error {
-	if _, err := os.Stat(layout.Stopping); errors.Is(err, fs.ErrNotExist) || Announced() {
-		return nil
+// Overdue reports whether a stop was announced that never came.
+func Overdue() bool {
+	_, err := os.Stat(layout.Stopping)
+	return err == nil && !Announced()
+}
+
+// Recall an announcement: the member goes on. A leader that handed over to no other member takes writes again.
+func Recall(ctx context.Context, s *mysql.Server) error {
+	l, err := look(ctx, s)
+	if err != nil {
+		return err
 	}
 	if own := l.Own(); own.Role == decision.Primary && l.ReadOnly {
 		ctx, cancel := context.WithTimeout(ctx, shutLimit)
@@ -134,7 +140,7 @@ func Recall(ctx context.Context, s *mysql.Server, l decision.Look) error {
 			return err
 		}
 	}
-	if err := os.Remove(layout.Stopping); err != nil {
+	if err := os.Remove(layout.Stopping); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot recall that the pod stops: %w", err)
 	}
 	return nil

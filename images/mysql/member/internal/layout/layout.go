@@ -28,7 +28,7 @@ const (
 	Base = mysqlmember.FolderConfig + "/" + mysqlmember.FileServer
 	// Config is the mysqlmember.Config.
 	Config = mysqlmember.FolderConfig + "/" + mysqlmember.FileConfig
-	// Verifier is that of the login that the platform manages databases with.
+	// Verifier is of the password of the login that the platform manages databases with.
 	Verifier = mysqlmember.FolderAccess + "/verifier"
 )
 

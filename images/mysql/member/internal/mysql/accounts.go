@@ -15,7 +15,7 @@ import (
 )
 
 // Accounts of fresh data, which is not in a group yet: the program's, by the user of the container, and the one of members, by their
-// certificate. They are in no binary log, so that the member has no transaction of its own. Nobody logs in as root.
+// certificate. They are in no binary log, so that the member has no transaction of its own. No program logs in as root.
 func (s *Server) FirstAccounts(ctx context.Context) error {
 	own, members := mysqlmember.AccountMember+"@localhost", mysqlmember.AccountReplication+"@'%'"
 	return s.Do(ctx, "make the first accounts", "SET SESSION sql_log_bin = OFF",

@@ -22,7 +22,7 @@ type Server struct{ db *sql.DB }
 // ErrNoAnswer says that the server did not answer in time, or not at all.
 var ErrNoAnswer = errors.New("the server does not answer")
 
-// sessions at a time: those of the loops of the program.
+// sessions at a time: what the loops of the program need.
 const sessions = 8
 
 // At a socket, the Server for an account that logs in without a password.
@@ -87,13 +87,13 @@ func plain(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrNoAnswer, err)
 }
 
-// Code of an error of the server; 0 for other errors.
-func Code(err error) uint16 {
+// electing is the error of a statement while the group elects a certain member on request.
+const electing = 4094
+
+// Electing reports whether an error says that the group elects another leader at this moment, which all statements wait for.
+func Electing(err error) bool {
 	var said *driver.MySQLError
-	if errors.As(err, &said) {
-		return said.Number
-	}
-	return 0
+	return errors.As(err, &said) && said.Number == electing
 }
 
 // text quotes a constant. The server's sql_mode has no NO_BACKSLASH_ESCAPES in our sessions.

@@ -35,10 +35,11 @@ type answer struct {
 	Proven bool           `json:"proven,omitempty"`
 	Server string         `json:"server,omitempty"`
 	Has    string         `json:"has,omitempty"`
+	Group  []string       `json:"group,omitempty"`
 }
 
-// Serve what tell returns to members of the scope, until the context ends.
-func Serve(ctx context.Context, address, scope string, tell func(context.Context) decision.Member) error {
+// Serve members of the scope with what this one says of itself, until the context ends.
+func Serve(ctx context.Context, address, scope string, own func(context.Context) decision.Member) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
 		if certificate.CallerOf(r) != mysqlmember.MemberCommonName {
@@ -47,19 +48,19 @@ func Serve(ctx context.Context, address, scope string, tell func(context.Context
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), limit)
 		defer cancel()
-		m := tell(ctx)
+		m := own(ctx)
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(answer{scope, m.State, m.Proven, m.Server, m.Has.String()})
+		_ = json.NewEncoder(w).Encode(answer{scope, m.State, m.Proven, m.Server, m.Has.String(), m.Group})
 	})
-	l, err := certificate.Listen(address, own)
+	l, err := certificate.Listen(address, identity)
 	if err != nil {
 		return err
 	}
 	return web.Serve(ctx, l, &http.Server{Handler: mux, ReadHeaderTimeout: limit})
 }
 
-// own certificate, as it is now.
-func own() (*tls.Config, error) { return certificate.Config(mysqlmember.FolderTLS) }
+// identity of this member, with its certificate as it is now.
+func identity() (*tls.Config, error) { return certificate.Config(mysqlmember.FolderTLS) }
 
 // Ask members of a scope at their hosts, by name. Those that do not answer in time are not in the result.
 func Ask(ctx context.Context, scope string, hosts map[string]string) map[string]decision.Member {
@@ -82,7 +83,7 @@ func Ask(ctx context.Context, scope string, hosts map[string]string) map[string]
 }
 
 func ask(ctx context.Context, scope, host string) (decision.Member, error) {
-	cfg, err := own()
+	cfg, err := identity()
 	if err != nil {
 		return decision.Member{}, err
 	}
@@ -103,5 +104,5 @@ func ask(ctx context.Context, scope, host string) (decision.Member, error) {
 	if err != nil {
 		return decision.Member{}, err
 	}
-	return decision.Member{State: a.State, Proven: a.Proven, Server: a.Server, Has: has}, nil
+	return decision.Member{State: a.State, Proven: a.Proven, Server: a.Server, Has: has, Group: a.Group}, nil
 }

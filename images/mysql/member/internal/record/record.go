@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package record reads and writes what members know of each other in ConfigMaps: who leads, which members were in the last group with a
+// Package record reads and writes what members know of each other in ConfigMaps: the leader, which members were in the last group with a
 // majority, and who began it. It outlives the group.
 package record
 
@@ -23,7 +23,7 @@ import (
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/decision"
 )
 
-// Annotations of <scope>-leader, beside those of package members.
+// Annotations of <scope>-leader, beside the ones in package members.
 const (
 	// annotationView is the last group that had a majority, as the JSON of Seats.
 	annotationView = "capstan.dev/view"
@@ -104,7 +104,7 @@ func decode(text string, into any) error {
 	return json.Unmarshal([]byte(text), into)
 }
 
-// Lead records that a pod leads a group of these members.
+// Lead records the pod of the leader, and the members of its group.
 func (c *Client) Lead(ctx context.Context, before Record, pod string, view []Seat, now time.Time) (transitions int64, err error) {
 	changes := map[string]any{annotationView: encode(view)}
 	transitions = before.Transitions
@@ -117,7 +117,7 @@ func (c *Client) Lead(ctx context.Context, before Record, pod string, view []Sea
 	return transitions, c.change(ctx, before, changes)
 }
 
-// Unlead records that nobody leads.
+// Unlead records that there is no leader.
 func (c *Client) Unlead(ctx context.Context, before Record) error {
 	return c.change(ctx, before, map[string]any{members.AnnotationLeader: ""})
 }
@@ -189,22 +189,22 @@ func (c *Client) Initialize(ctx context.Context, group string) error {
 	return nil
 }
 
-// A Wish for another leader.
-type Wish struct{ From, To string }
+// A Request for another leader.
+type Request struct{ From, To string }
 
-// Wish returns the wish for another leader, if there is one.
-func (c *Client) Wish(ctx context.Context) (Wish, error) {
+// Requested returns the request for another leader, if there is one.
+func (c *Client) Requested(ctx context.Context) (Request, error) {
 	cm, err := c.get(ctx, members.SuffixFailover)
 	if err != nil {
-		return Wish{}, fmt.Errorf("cannot read who should lead: %w", err)
+		return Request{}, fmt.Errorf("cannot read who should lead: %w", err)
 	}
-	return Wish{cm.Annotations[members.AnnotationLeader], cm.Annotations[members.AnnotationCandidate]}, nil
+	return Request{cm.Annotations[members.AnnotationLeader], cm.Annotations[members.AnnotationCandidate]}, nil
 }
 
-// EndWish removes a wish, once it was tried.
-func (c *Client) EndWish(ctx context.Context) error {
+// EndRequest removes a request, once it was tried.
+func (c *Client) EndRequest(ctx context.Context) error {
 	if err := c.patch(ctx, members.SuffixFailover, "", map[string]any{members.AnnotationLeader: nil, members.AnnotationCandidate: nil}); err != nil {
-		return fmt.Errorf("cannot remove the wish for another leader: %w", err)
+		return fmt.Errorf("cannot remove the request for another leader: %w", err)
 	}
 	return nil
 }

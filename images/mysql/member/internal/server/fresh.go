@@ -36,7 +36,7 @@ func Make(ctx context.Context) error {
 	if err := os.RemoveAll(layout.Fresh); err != nil {
 		return fmt.Errorf("cannot make data: %w", err)
 	}
-	// Nobody comes by the network, and certificates of its own are of no use.
+	// No client comes by the network, and certificates of its own are of no use.
 	own := []string{"--no-defaults", "--datadir=" + layout.Fresh, "--auto-generate-certs=OFF", "--caching-sha2-password-auto-generate-rsa-keys=OFF"}
 	if said, err := process.Run(ctx, "", layout.Server, append(own, "--initialize-insecure")...); err != nil {
 		return fmt.Errorf("cannot make data: %w: %s", err, process.Tail(said, 500))

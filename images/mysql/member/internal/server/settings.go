@@ -28,7 +28,7 @@ func Settings(n layout.Names, c mysqlmember.Config, base string) (string, error)
 		{"socket", mysqlmember.FileSocket},
 		{"pid_file", mysqlmember.FolderPrivate + "/mysqld.pid"},
 		{"tmpdir", layout.Temporary},
-		// Nobody is let in before the member is part of a group with a majority.
+		// No client is let in before the member is part of a group with a majority.
 		{"offline_mode", "ON"},
 
 		{"bind_address", n.Listen},

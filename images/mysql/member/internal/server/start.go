@@ -49,7 +49,7 @@ type lines struct {
 const longest = 16 << 10
 
 func (l *lines) Write(b []byte) (int, error) {
-	_, _ = l.to.Write(b) // a log that nobody takes must not stop the server
+	_, _ = l.to.Write(b) // a log that no program takes must not stop the server
 	l.rest = append(l.rest, b...)
 	for {
 		line, rest, found := bytes.Cut(l.rest, []byte("\n"))

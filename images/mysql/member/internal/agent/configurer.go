@@ -25,8 +25,8 @@ import (
 // followEvery is how often the parameters are compared that members set at run time.
 const followEvery = 10 * time.Second
 
-// A Follower sets the parameters that take effect at once, and knows which ones wait for a restart.
-type Follower struct {
+// A Configurer sets the parameters that take effect at once, and knows which ones wait for a restart.
+type Configurer struct {
 	child   func() *process.Child
 	store   *record.Client
 	server  *mysql.Server
@@ -43,7 +43,7 @@ type Follower struct {
 }
 
 // PendingRestart has the parameters that take effect at the next start of the server, each with the value that it has and will have.
-func (f *Follower) PendingRestart() map[string]any {
+func (f *Configurer) PendingRestart() map[string]any {
 	if p := f.pending.Load(); p != nil {
 		return *p
 	}
@@ -51,7 +51,7 @@ func (f *Follower) PendingRestart() map[string]any {
 }
 
 // once follows, and returns the pause before the next time.
-func (f *Follower) once(ctx context.Context) time.Duration {
+func (f *Configurer) once(ctx context.Context) time.Duration {
 	child := f.child()
 	if child == nil {
 		return followEvery
@@ -76,7 +76,7 @@ func (f *Follower) once(ctx context.Context) time.Duration {
 	return followEvery
 }
 
-func (f *Follower) follow(ctx context.Context) error {
+func (f *Configurer) follow(ctx context.Context) error {
 	common, err := f.store.Common(ctx)
 	if err != nil || common.Dynamic == "" {
 		return err

@@ -14,8 +14,8 @@ import (
 	"github.com/capstan-dev/capstan/images/mysql/member/internal/decision"
 )
 
-// A Teller writes the status of the server to the pod when it changes.
-type Teller struct {
+// A StatusWriter writes the status of the server to the pod when it changes.
+type StatusWriter struct {
 	pods        *pods.Client
 	state       func() string
 	seen        func() Seen
@@ -23,25 +23,25 @@ type Teller struct {
 	restart     func() map[string]any
 	log         *slog.Logger
 
-	told    *members.Status
+	written *members.Status
 	failing bool
 }
 
-// once tells the status if it changed, and returns the pause before the next look.
-func (t *Teller) once(ctx context.Context) time.Duration {
+// once writes the status if it changed, and returns the pause before the next look.
+func (t *StatusWriter) once(ctx context.Context) time.Duration {
 	s := statusOf(t.state(), t.seen(), t.transitions())
 	s.PendingRestart = t.restart()
-	if t.told != nil && reflect.DeepEqual(*t.told, s) {
+	if t.written != nil && reflect.DeepEqual(*t.written, s) {
 		return lookEvery
 	}
 	ctx, cancel := context.WithTimeout(ctx, kube.Timeout)
 	defer cancel()
 	err := t.pods.Annotate(ctx, members.AnnotationStatus, s)
 	if err != nil && !t.failing {
-		t.log.Warn("cannot tell the status, trying on", "error", err)
+		t.log.Warn("cannot write the status, trying on", "error", err)
 	}
 	if t.failing = err != nil; !t.failing {
-		t.told = &s
+		t.written = &s
 	}
 	return lookEvery
 }
