@@ -20,8 +20,8 @@ const (
 	integer
 	memory // bytes, or with K, M or G
 	enum
-	list   // words, separated by commas
-	zone   // the name of a time zone, or an offset such as +01:00
+	list // words, separated by commas
+	zone // the name of a time zone, or an offset such as +01:00
 )
 
 // A parameter that a Database may set. Bounds are from the manual, chapter Server System Variables, but narrower where the server
