@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A kind of value that a parameter takes.
@@ -19,8 +20,8 @@ const (
 	integer
 	memory // bytes, or with K, M or G
 	enum
-	list   // words, separated by commas
-	offset // of a time zone, such as +01:00
+	list // words, separated by commas
+	zone // the name of a time zone, or an offset such as +01:00
 )
 
 // A parameter that a Database may set. Bounds are from the manual, chapter Server System Variables, but narrower where the server
@@ -93,7 +94,7 @@ var parameters = map[string]parameter{
 	"cte_max_recursion_depth":    number(0, math.MaxUint32),
 	"group_concat_max_len":       number(4, bytesGB),
 	"event_scheduler":            {kind: boolean},
-	parameterZone:                {kind: offset},
+	parameterZone:                {kind: zone},
 	"sql_mode": {kind: list, values: []string{
 		"ALLOW_INVALID_DATES", "ANSI", "ANSI_QUOTES", "ERROR_FOR_DIVISION_BY_ZERO", "HIGH_NOT_PRECEDENCE", "IGNORE_SPACE", "NO_AUTO_VALUE_ON_ZERO",
 		"NO_BACKSLASH_ESCAPES", "NO_ENGINE_SUBSTITUTION", "NO_UNSIGNED_SUBTRACTION", "NO_ZERO_DATE", "NO_ZERO_IN_DATE", "ONLY_FULL_GROUP_BY",
@@ -134,8 +135,15 @@ func Check(name, value string) (remedy string) {
 	return ""
 }
 
-// zoneOffset is what a time zone is without tables of time zones.
+// zoneOffset is a time zone without a name.
 var zoneOffset = regexp.MustCompile(`^[+-](0[0-9]|1[0-3]):[0-5][0-9]$`)
+
+// isZone reports whether there is a time zone of a name. Members have the same names in tables.
+func isZone(name string) bool {
+	// An empty name is UTC, and Local is the zone of the machine that runs this.
+	_, err := time.LoadLocation(name)
+	return err == nil && name != "" && name != "Local"
+}
 
 // sized is a number of bytes.
 var sized = regexp.MustCompile(`^([0-9]{1,19})([KMG]?)$`)
@@ -165,8 +173,8 @@ func (p parameter) parsed(value string) (string, bool) {
 		return p.values[i], true
 	case list:
 		return upper, upper == "" || !slices.ContainsFunc(strings.Split(upper, ","), func(w string) bool { return !slices.Contains(p.values, w) })
-	case offset:
-		return value, zoneOffset.MatchString(value)
+	case zone:
+		return value, zoneOffset.MatchString(value) || isZone(value)
 	default:
 		n, ok := p.amount(value)
 		if p.step > 0 {
@@ -198,8 +206,8 @@ func (p parameter) wanted() string {
 		return "must be one of " + strings.Join(p.values, ", ")
 	case list:
 		return "must be a list, separated by commas, of " + strings.Join(p.values, ", ")
-	case offset:
-		return "must be an offset from UTC, for instance +01:00: the server has no names of time zones"
+	case zone:
+		return "must be the name of a time zone, for instance Europe/Zurich, or an offset such as +01:00"
 	case memory:
 		return fmt.Sprintf("must be from %s to %s, in bytes or with K, M or G", size(p.least), size(p.most))
 	default:

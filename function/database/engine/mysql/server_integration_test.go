@@ -42,7 +42,7 @@ func TestServerTakesParameters(t *testing.T) {
 			values = []string{"on", "off"}
 		case integer, memory:
 			values = []string{text(p.least), text(p.most)}
-		case offset:
+		case zone: // Only members fill the tables of names.
 			values = []string{"-13:59", "+13:59", "+00:00"}
 		case enum, list:
 		}
