@@ -227,7 +227,7 @@ func (k *Keeper) belong(ctx context.Context, l decision.Look, s Seen) time.Durat
 		k.online = time.Time{}
 	}
 	lost := !l.Majority() || !l.Online()
-	if !lost && l.Led() {
+	if !lost && l.HasLeader() {
 		k.alone, k.only = time.Time{}, ""
 		if len(l.Group) == 1 {
 			k.only = l.Server

@@ -45,7 +45,7 @@ func (c *Handover) handover(ctx context.Context) (string, error) {
 	stopping, known := c.stopping(ctx)
 	said, err := handover.Leave(ctx, server, stopping)
 	if known && !slices.Contains(stopping, c.Pod) {
-		// A person called it, and the member goes on. If the kubelet restarts the container alone, its signal comes next.
+		// A person called it, and the member continues. If the kubelet restarts the container alone, its signal comes next.
 		return said, errors.Join(err, handover.Recall(ctx, server))
 	}
 	// What a hook writes is in no log of the pod.

@@ -67,8 +67,8 @@ func (l Look) Online() bool {
 	return slices.ContainsFunc(l.Group, func(p Peer) bool { return p.State == Online })
 }
 
-// Led reports whether this member hears from a leader of its group.
-func (l Look) Led() bool {
+// HasLeader reports whether this member hears from a leader of its group.
+func (l Look) HasLeader() bool {
 	return slices.ContainsFunc(l.Group, func(p Peer) bool { return p.State == Online && p.Role == Primary })
 }
 

@@ -58,13 +58,13 @@ func TestStand(t *testing.T) {
 	}
 }
 
-func TestLed(t *testing.T) {
+func TestHasLeader(t *testing.T) {
 	gone := seen(Online, Secondary, Online)
 	gone.Group = append(gone.Group, Peer{Server: "3", Host: "orders-c-0.x", State: Unreachable, Role: Primary})
-	if gone.Led() || !gone.Majority() || len(gone.Silent()) != 1 || gone.Silent()[0].Host != "orders-c-0.x" {
+	if gone.HasLeader() || !gone.Majority() || len(gone.Silent()) != 1 || gone.Silent()[0].Host != "orders-c-0.x" {
 		t.Errorf("a leader that does not answer leads nobody, though there is a majority: %v", gone)
 	}
-	if l := seen(Online, Primary, Unreachable); !l.Led() || len(l.Silent()) != 1 {
+	if l := seen(Online, Primary, Unreachable); !l.HasLeader() || len(l.Silent()) != 1 {
 		t.Errorf("a leader hears from itself: %v", l)
 	}
 }

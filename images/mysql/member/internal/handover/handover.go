@@ -127,7 +127,7 @@ func Overdue() bool {
 	return err == nil && !Announced()
 }
 
-// Recall an announcement: the member goes on. A leader that handed over to no other member takes writes again.
+// Recall an announcement: the member continues. A leader that handed over to no other member takes writes again.
 func Recall(ctx context.Context, s *mysql.Server) error {
 	l, err := look(ctx, s)
 	if err != nil {

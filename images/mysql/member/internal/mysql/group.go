@@ -51,7 +51,7 @@ func (s *Server) Look(ctx context.Context) (decision.Look, error) {
 func (s *Server) Prove(ctx context.Context) error {
 	return s.in(ctx, "prove that the group has a majority", func(c *sql.Conn) error {
 		var n int
-		// The server itself ends a read whose program has given up: otherwise each try would leave a session behind.
+		// The server itself ends a read whose program does not wait any more: otherwise each try would leave a session behind.
 		if _, err := c.ExecContext(ctx, "SET SESSION group_replication_consistency = 'BEFORE', SESSION wait_timeout = 2"); err != nil {
 			return err
 		}
