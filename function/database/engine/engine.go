@@ -144,6 +144,9 @@ type Traits struct {
 	// CoordinationPort is the name of the port where members talk to each other, if they do.
 	CoordinationPort string
 
+	// FirstImport is the first version that can be filled from a running server; "" when none can.
+	FirstImport string
+
 	// Unmanaged is the reason of a leader that could not create what only a superuser may.
 	Unmanaged string
 

@@ -47,6 +47,8 @@ func available(s *decision.Pass) xpv2.Condition {
 		return no(v1alpha1.ReasonHibernated, "members are stopped and keep their data: set spec.hibernated to false to start them")
 	case writable && s.Standby():
 		return no(v1alpha1.ReasonStandby, "this Database is a standby of another one and takes no writes: clients read at status.endpoints.readOnly; to let it take writes, set spec.promote")
+	case writable && s.Importing():
+		return no(v1alpha1.ReasonImporting, "this Database is filled from another server, which takes the writes until spec.cutOver: see the condition Imported")
 	case writable && s.Seen.Paused:
 		return yes(v1alpha1.ReasonPaused,
 			"a leader takes writes, but no standby would replace it: failover is paused by hand; "+s.Traits.Resume)
@@ -235,6 +237,8 @@ func consumersReady(s *decision.Pass) xpv2.Condition {
 		return no(v1alpha1.ReasonHibernated, "consumers cannot log in while members are stopped: set spec.hibernated to false to start them")
 	case s.Standby():
 		return no(v1alpha1.ReasonStandby, "the logins of a standby are the primary's, with the passwords that they have there: the Secrets of this Database work after its promotion")
+	case s.Importing():
+		return no(v1alpha1.ReasonImporting, "consumers cannot log in before the cut-over, so that nothing but the import writes: see the condition Imported")
 	case !s.Leads() && (len(pending) > 0 || trouble != ""):
 		return no(v1alpha1.ReasonConsumersPending, "logins are created when there is a leader: see the condition Available")
 	case trouble != "":

@@ -36,6 +36,7 @@ var Checks = []func(*facts.Cluster) []check.Problem{
 	checkBackup,
 	checkRestore,
 	checkStandby,
+	checkImport,
 	checkMaintenance,
 	checkPooler,
 }
