@@ -11,7 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -31,6 +33,8 @@ type foreign struct {
 }
 
 // foreignProgram is the first process of its container.
+//
+//nolint:dupword // pg_hba.conf says all for each of its columns.
 const foreignProgram = `#!/bin/sh
 set -e
 cp /etc/foreign/tls.key /data/tls.key && chmod 600 /data/tls.key
@@ -315,6 +319,25 @@ func TestImport(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 	c.sameAs(t, f, w.acked)
+
+	// The next leader may find that all is here, and the source neither left nor there.
+	f.now.kill()
+	c.superuserIn("postgres", "update import.cut_over set phase = 'Drained'")
+	c.restartLeader(t)
+	c.eventually("what is left at the source is named", 2*time.Minute, func() bool {
+		r := c.imports()
+		return r.State == members.ImportCutOver && r.CutOver == "go" && strings.Contains(r.Message, `left at the source`) && strings.Contains(r.Message, `replication slot "capstan_orders_`)
+	})
+}
+
+// restartLeader by a handover: another member is the leader then.
+func (c *cluster) restartLeader(t *testing.T) {
+	t.Helper()
+	before := c.leader()
+	if out, err := c.running(before).enter("/usr/local/bin/capstan-member", "handover"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	c.eventually("another leads", time.Minute, func() bool { l := c.leader(); return l != "" && l != before })
 }
 
 // superuserIn runs a query in a database of the leader.
@@ -347,7 +370,7 @@ func (c *cluster) sameAs(t *testing.T, f *foreign, acked []int) {
 	rows := strings.Fields(c.superuserIn("shop", "select id from public.ledger order by id"))
 	lost := 0
 	for _, id := range acked {
-		if !slices.Contains(rows, fmt.Sprint(id)) {
+		if !slices.Contains(rows, strconv.Itoa(id)) {
 			lost++
 		}
 	}
@@ -372,6 +395,61 @@ func (c *cluster) sameAs(t *testing.T, f *foreign, acked []int) {
 			t.Errorf("%s: got %q, want %q", query, got, want)
 		}
 	}
+}
+
+// TestImportWaitsForMembers: the source hears that a change was applied when two members have it, and not before. Otherwise it would keep no
+// more what a failover then loses.
+func TestImportWaitsForMembers(t *testing.T) {
+	c := newClusterWith(t, []string{"a", "b"}, func(*cluster) {})
+	f := c.foreign("17")
+	f.start("wal_level=logical")
+	f.run("postgres", "create role mover login superuser password $$of'a:test\\$$", "create database legacy_shop")
+	f.run("legacy_shop", "create table public.ledger (id bigint primary key)")
+	c.importFrom(nil)
+	c.makes(t, "a", "b")
+	c.comes(members.ImportFollowing, 2*time.Minute)
+	applied := func(id int) bool {
+		conn, err := f.connect(t.Context(), "legacy_shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close(context.Background()) }()
+		if _, err := conn.Exec(t.Context(), "insert into public.ledger values ($1)", id); err != nil {
+			t.Fatal(err)
+		}
+		end := ask(t, conn, "select pg_current_wal_flush_lsn()::text")
+		for begun := time.Now(); time.Since(begun) < 3*time.Second; time.Sleep(50 * time.Millisecond) {
+			if ask(t, conn, "select (confirmed_flush_lsn >= '"+end+"')::text from pg_replication_slots") == "true" {
+				return true
+			}
+		}
+		return false
+	}
+	c.eventually("commits wait for another member", time.Minute, func() bool {
+		return c.superuserIn("postgres", "select count(*) from pg_stat_replication where sync_state in ('sync', 'quorum')") == "1"
+	})
+	if !applied(1) {
+		t.Fatal("a change is not confirmed while both members run")
+	}
+	standby := others(c, c.leader())[0]
+	c.running(standby).signal(syscall.SIGSTOP, nil)
+	confirmed := applied(2)
+	c.running(standby).signal(syscall.SIGCONT, nil)
+	if confirmed {
+		t.Error("the source heard of a change that one member has: a failover to the other one loses it for good")
+	}
+	// A Secret with another user is used for the subscription, too.
+	f.run("postgres", "create role second login superuser password 'another'")
+	c.file("import/username", []byte("second"))
+	c.file("import/password", []byte("another"))
+	c.eventually("the subscription logs in as the other user", time.Minute, func() bool {
+		conn, err := f.connect(t.Context(), "postgres")
+		if err != nil {
+			return false
+		}
+		defer func() { _ = conn.Close(context.Background()) }()
+		return ask(t, conn, "select count(*)::text from pg_stat_replication where usename = 'second'") == "1"
+	})
 }
 
 // TestImportStopsWrites: the source is made read-only while its clients write, and what they were told is here. The id that the Database was

@@ -135,8 +135,15 @@ func (s source) replicates(ctx context.Context, database string) error {
 		return said(err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	_, err = conn.Exec(ctx, "IDENTIFY_SYSTEM").ReadAll()
-	return said(err)
+	results, err := conn.Exec(ctx, "SHOW role").ReadAll()
+	if err != nil {
+		return said(err)
+	}
+	// The right is the login's, and a session that begins as another role does not have it.
+	if len(results) == 1 && len(results[0].Rows) == 1 && string(results[0].Rows[0][0]) != "none" {
+		return fmt.Errorf("its sessions begin as role %q, because of alter role ... set role", results[0].Rows[0][0])
+	}
+	return nil
 }
 
 // said is what the server said, or why it was not reached, without the addresses that were tried.

@@ -28,8 +28,9 @@ type server struct {
 	MissingDatabases           []string
 	Bytes                      int64
 	Databases                  []database
+	ToBegin                    int // databases that are not followed yet
 	TargetWorkers, TargetMajor int
-	Free, Size                 int64
+	Free                       int64
 }
 
 // A database of the source.
@@ -59,6 +60,7 @@ type table struct {
 	Owned        bool
 	Filtered     bool // row security hides rows
 	Forced       bool // row security holds for the owner
+	Published    bool // as far as there is a publication
 	Columns      string
 }
 
@@ -68,7 +70,7 @@ func (t table) String() string { return t.Schema + "." + t.Name }
 func (t table) fingerprint() string { return t.String() + "(" + t.Columns + ")" }
 
 // roots are what is published: partitions follow.
-func (d database) roots(skip []string) []table {
+func (d *database) roots(skip []string) []table {
 	return slices.DeleteFunc(slices.Clone(d.Tables), func(t table) bool {
 		return t.Partition || t.Kind == "f" || t.Unlogged && slices.Contains(skip, pgmember.SkipUnloggedTables)
 	})
@@ -84,6 +86,7 @@ const maxNames = 5
 func (s server) findings(skip []string) []string {
 	var fs []string
 	add := func(format string, args ...any) { fs = append(fs, fmt.Sprintf(format, args...)) }
+	n := len(s.Databases)
 	switch major := s.Version / 10000; {
 	case s.Version < firstPublishing:
 		add("the source has version %d.%d: changes can be followed from version 10 on: upgrade the source first", s.Version/10000, s.Version/100%100)
@@ -100,44 +103,34 @@ func (s server) findings(skip []string) []string {
 		add("user %q may not replicate (%s): run alter role %s replication on the source (a managed service has a role for it, such as rds_replication), "+
 			"and let pg_hba.conf admit it", s.User, s.ReplicationRefused, name(s.User))
 	}
-	n := len(s.Databases)
-	// Each subscription has a slot, and two more while it copies.
-	if free := s.Slots - s.SlotsUsed; free < 3*n {
-		add("the source has %d free replication slots, and this needs %d: raise max_replication_slots there by %d, and restart it", free, 3*n, 3*n-free)
+	// Each subscription has a slot and a sender, and two more while it copies.
+	need := 3 * s.ToBegin
+	if free := s.Slots - s.SlotsUsed; free < need {
+		add("the source has %d free replication slots, and this needs %d: raise max_replication_slots there by %d, and restart it", free, need, need-free)
 	}
-	if free := s.Senders - s.SendersUsed; free < 3*n {
-		add("the source has %d free senders, and this needs %d: raise max_wal_senders there by %d, and restart it", free, 3*n, 3*n-free)
+	if free := s.Senders - s.SendersUsed; free < need {
+		add("the source has %d free senders, and this needs %d: raise max_wal_senders there by %d, and restart it", free, need, need-free)
 	}
 	if s.TargetWorkers < n+1 {
 		add("this Database can follow %d databases at a time, and %d are imported: set spec.config.max_logical_replication_workers to %d or more", s.TargetWorkers-1, n, n+1)
 	}
 	// Indexes and write-ahead log of the copy need room as well.
-	if need := s.Bytes + s.Bytes/5; need > s.Free {
-		add("the databases of the source have %s, and the volume of the leader has room for %s: raise spec.storage by %d GiB", size(s.Bytes), size(s.Free), (need-s.Free)>>30+1)
+	if bytes := s.Bytes + s.Bytes/5; bytes > s.Free {
+		add("the databases of the source have %s, and the volume of the leader has room for %s: raise spec.storage by %d GiB", size(s.Bytes), size(s.Free), (bytes-s.Free)>>30+1)
 	}
 	for _, d := range s.MissingDatabases {
 		add("the source has no database %q: correct spec.from.server.databases", d)
 	}
-	for _, d := range s.Databases {
-		fs = append(fs, d.findings(s, skip)...)
+	for i := range s.Databases {
+		fs = append(fs, s.Databases[i].findings(s, skip)...)
 	}
 	return fs
 }
 
-func (d database) findings(s server, skip []string) []string {
+// findings in one database: what is wrong with it, with its tables, and with the rights of the user.
+func (d *database) findings(s server, skip []string) []string {
 	var fs []string
-	add := func(format string, args ...any) {
-		fs = append(fs, fmt.Sprintf("database %q of the source: ", d.Source)+fmt.Sprintf(format, args...))
-	}
-	which := func(match func(table) bool) string {
-		var names []string
-		for _, t := range d.Tables {
-			if match(t) {
-				names = append(names, t.String())
-			}
-		}
-		return some(names)
-	}
+	add := d.adds(&fs)
 	if d.OccupiedBy != "" {
 		fs = append(fs, fmt.Sprintf("database %q of this Database is not empty (%s): make another Database", d.Name, d.OccupiedBy))
 	}
@@ -153,31 +146,68 @@ func (d database) findings(s server, skip []string) []string {
 	if d.LargeObjects && !slices.Contains(skip, pgmember.SkipLargeObjects) {
 		add("it has large objects, whose changes cannot be followed: move them into columns of type bytea, or list %s in spec.from.server.skip", pgmember.SkipLargeObjects)
 	}
-	if names := which(func(t table) bool { return t.Unlogged }); names != "" && !slices.Contains(skip, pgmember.SkipUnloggedTables) {
+	if names := d.which(func(t table) bool { return t.Kind == "r" && !t.Unlogged && !t.Published }); names != "" && d.Published {
+		add("publication %[1]s lacks tables: %[2]s: run alter publication %[1]s add table ..., without publish_via_partition_root", name(d.Publication), names)
+	}
+	return slices.Concat(fs, d.ofTables(s, skip), d.ofRights(s))
+}
+
+// adds returns what adds a finding with the name of the database.
+func (d *database) adds(to *[]string) func(format string, args ...any) {
+	return func(format string, args ...any) {
+		*to = append(*to, fmt.Sprintf("database %q of the source: ", d.Source)+fmt.Sprintf(format, args...))
+	}
+}
+
+// which tables match, by their names.
+func (d *database) which(match func(table) bool) string {
+	var names []string
+	for _, t := range d.Tables {
+		if match(t) {
+			names = append(names, t.String())
+		}
+	}
+	return some(names)
+}
+
+// ofTables are findings about tables whose changes cannot be followed.
+func (d *database) ofTables(s server, skip []string) []string {
+	var fs []string
+	add := d.adds(&fs)
+	if names := d.which(func(t table) bool { return t.Unlogged }); names != "" && !slices.Contains(skip, pgmember.SkipUnloggedTables) {
 		add("unlogged tables cannot be followed: %s: run alter table ... set logged, or list %s in spec.from.server.skip", names, pgmember.SkipUnloggedTables)
 	}
-	if names := which(func(t table) bool { return t.Kind == "r" && !t.Unlogged && !t.Identity }); names != "" {
+	if names := d.which(func(t table) bool { return t.Kind == "r" && !t.Unlogged && !t.Identity }); names != "" {
 		add("tables without primary key: %s: add one, or run alter table ... replica identity full", names)
 	}
-	if names := which(func(t table) bool { return t.Forced }); names != "" {
+	if names := d.which(func(t table) bool { return t.Forced }); names != "" {
 		add("tables with forced row security cannot be followed: %s: run alter table ... no force row level security", names)
 	}
-	if names := which(func(t table) bool { return t.Filtered && !t.Forced }); names != "" {
+	if names := d.which(func(t table) bool { return t.Filtered && !t.Forced }); names != "" {
 		add("row security hides rows of %s from user %q: run alter role %s bypassrls", names, s.User, name(s.User))
 	}
-	if names := which(func(t table) bool { return !t.Readable && t.Kind != "f" }); names != "" {
+	return fs
+}
+
+// ofRights are findings about what the user of the import may not do.
+func (d *database) ofRights(s server) []string {
+	var fs []string
+	add := d.adds(&fs)
+	if names := d.which(func(t table) bool { return !t.Readable && t.Kind != "f" }); names != "" {
 		add("user %q may not read %s: run grant usage on schema ... and grant select on all tables in schema ... to %s", s.User, names, name(s.User))
 	}
 	if len(d.Sequences) > 0 {
 		add("user %q may not read the sequences %s: run grant select on all sequences in schema ... to %s", s.User, some(d.Sequences), name(s.User))
 	}
-	if !d.Published && !s.Super {
-		if names := which(func(t table) bool { return !t.Owned && t.Kind != "f" && !t.Partition }); names != "" {
-			add("only an owner publishes tables, and user %q does not own %s: run grant OWNER to %s, or let a superuser create publication %s for table %s", s.User, names, name(s.User), name(d.Publication), names)
-		}
-		if !d.MayCreate {
-			add("user %q may not create a publication: run grant create on database %s to %s", s.User, name(d.Source), name(s.User))
-		}
+	if d.Published || s.Super {
+		return fs
+	}
+	if names := d.which(func(t table) bool { return !t.Owned && t.Kind != "f" && !t.Partition }); names != "" {
+		add("only an owner publishes tables, and user %q does not own %s: run grant OWNER to %s, or let a superuser create publication %s for table %s",
+			s.User, names, name(s.User), name(d.Publication), names)
+	}
+	if !d.MayCreate {
+		add("user %q may not create a publication: run grant create on database %s to %s", s.User, name(d.Source), name(s.User))
 	}
 	return fs
 }
@@ -207,10 +237,14 @@ func look(ctx context.Context, from source, i pgmember.Import, named func(string
 		return s, err
 	}
 	defer managed.Close(ctx, conn)
+	own := make([]string, 0, len(i.Databases)) // what a try before has left is used again
+	for _, d := range i.Databases {
+		own = append(own, named(d.Name))
+	}
 	err = conn.QueryRow(ctx, `select current_setting('server_version_num')::int, current_setting('wal_level'), pg_is_in_recovery(), r.rolsuper, current_user::text,
-		current_setting('max_replication_slots')::int, (select count(*) from pg_replication_slots where slot_name not like 'capstan\_%')::int,
-		current_setting('max_wal_senders')::int, (select count(*) from pg_stat_replication where application_name not like 'capstan\_%')::int
-		from pg_roles r where r.rolname = current_user`).
+		current_setting('max_replication_slots')::int, (select count(*) from pg_replication_slots where slot_name <> all($1))::int,
+		current_setting('max_wal_senders')::int, (select count(*) from pg_stat_replication)::int
+		from pg_roles r where r.rolname = current_user`, own).
 		Scan(&s.Version, &s.Level, &s.Recovery, &s.Super, &s.User, &s.Slots, &s.SlotsUsed, &s.Senders, &s.SendersUsed)
 	if err != nil {
 		return s, fmt.Errorf("cannot look at the source: %w", said(err))
@@ -239,6 +273,7 @@ func look(ctx context.Context, from source, i pgmember.Import, named func(string
 		}
 		if p.phases[d.Name] != phaseSubscribed && p.phases[d.Name] != phaseAnalyzed {
 			s.Bytes += bytes
+			s.ToBegin++
 		}
 		s.Databases = append(s.Databases, seen)
 	}
@@ -260,13 +295,14 @@ const notOfExtension = ` and n.nspname !~ '^pg_' and n.nspname <> 'information_s
 const tablesQuery = `select n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence = 'u', c.relispartition,
 	c.relreplident in ('f', 'i') or c.relreplident = 'd' and exists (select from pg_index x where x.indrelid = c.oid and x.indisprimary),
 	has_schema_privilege(n.oid, 'usage') and has_table_privilege(c.oid, 'select'), pg_has_role(c.relowner, 'usage'), row_security_active(c.oid), c.relforcerowsecurity,
+	exists (select from pg_publication_tables p where p.pubname = $1 and p.schemaname = n.nspname and p.tablename = c.relname),
 	coalesce((select string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod), ', ' order by a.attnum) from pg_attribute a
 		where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped), '')
 	from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind in ('r', 'p', 'f') and c.relpersistence <> 't'` + notOfExtension + ` order by 1, 2`
 
-// tables of a database of the source.
-func tables(ctx context.Context, conn *pgx.Conn) ([]table, error) {
-	rows, err := conn.Query(ctx, tablesQuery)
+// tables of a database of the source, and which of them a publication has.
+func tables(ctx context.Context, conn *pgx.Conn, publication string) ([]table, error) {
+	rows, err := conn.Query(ctx, tablesQuery, publication)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list tables of the source: %w", said(err))
 	}
@@ -292,7 +328,7 @@ func (s source) database(ctx context.Context, d pgmember.ImportDatabase, publica
 	if err != nil {
 		return out, 0, fmt.Errorf("cannot look at database %q of the source: %w", d.Source, said(err))
 	}
-	if out.Tables, err = tables(ctx, conn); err != nil {
+	if out.Tables, err = tables(ctx, conn, publication); err != nil {
 		return out, 0, err
 	}
 	out.Sequences, err = managed.List(ctx, conn, `select n.nspname || '.' || c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace

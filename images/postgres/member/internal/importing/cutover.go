@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ const (
 )
 
 // waits is why a cut-over does not continue yet.
-type waits struct{ message string } //nolint:errname // It is no failure.
+type waits struct{ message string }
 
 func (w *waits) Error() string { return w.message }
 
@@ -32,7 +33,6 @@ func wait(format string, args ...any) error { return &waits{fmt.Sprintf(format, 
 // cutOver ends the import if the source is quiet: everything that it committed is here, and so are its sequences.
 func (r *run) cutOver(ctx context.Context, conn *pgx.Conn, request pgmember.CutOver) error {
 	began := time.Now()
-	// What was written until now is applied first: the source need not wait for it.
 	var quiet func(context.Context) (string, error)
 	if request.StopWrites {
 		if err := noteCut(ctx, conn, cut{id: request.ID, phase: cutFencing}); err != nil {
@@ -131,7 +131,7 @@ func (r *run) snapshot(ctx context.Context) (string, error) {
 func advanced(snapshot string, by int) string {
 	var n int64
 	_, _ = fmt.Sscan(snapshot, &n)
-	return fmt.Sprint(n + int64(by))
+	return strconv.FormatInt(n+int64(by), 10)
 }
 
 // stopWrites makes a database of the source read-only for sessions that begin, and ends the others. A session that changes its own setting
@@ -233,7 +233,7 @@ func (r *run) sequences(ctx context.Context, from *pgx.Conn, d pgmember.ImportDa
 	}
 	return within(ctx, d.Name, func(conn *pgx.Conn) error {
 		for begin := 0; begin < len(found); begin += batch {
-			var queries []string
+			queries := make([]string, 0, batch)
 			for _, s := range found[begin:min(begin+batch, len(found))] {
 				id := pgx.Identifier{s.Schema, s.Name}.Sanitize()
 				queries = append(queries, "select format('select setval(%L, %s, %L)', "+text(id)+", last_value, is_called) from "+id)
@@ -275,28 +275,37 @@ func (r *run) finish(ctx context.Context, conn *pgx.Conn, c cut) error {
 			return err
 		}
 		if err := r.from.clean(ctx, d.Source, which); err != nil {
-			left = append(left, fmt.Sprintf("replication slot and publication %s in database %q (%v)", which, d.Source, err))
+			left = append(left, fmt.Sprintf("database %q: %v", d.Source, err))
 		}
 	}
 	c.phase = cutDone
 	if len(left) > 0 {
-		c.message = "left at the source, and to be dropped there by hand, because a slot keeps write-ahead log: " + strings.Join(left, "; ")
+		c.message = "left at the source, to be dropped there by hand: " + strings.Join(left, "; ")
 	}
 	return noteCut(ctx, conn, c)
 }
 
-// clean a database of the source. The worker that read the slot may take a moment to end.
+// clean a database of the source. The error names what is left.
 func (s source) clean(ctx context.Context, database, which string) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	conn, err := s.connect(ctx, database)
 	if err != nil {
-		return err
+		return fmt.Errorf("replication slot %q, which keeps write-ahead log, and publication %q (%w)", which, which, err)
 	}
 	defer managed.Close(ctx, conn)
-	if _, err := conn.Exec(ctx, "drop publication if exists "+name(which)); err != nil {
-		return said(err)
+	var left []error
+	if err := endSlot(ctx, conn, which); err != nil {
+		left = append(left, fmt.Errorf("replication slot %q, which keeps write-ahead log (%w)", which, err))
 	}
+	if _, err := conn.Exec(ctx, "drop publication if exists "+name(which)); err != nil {
+		left = append(left, fmt.Errorf("publication %q (%w)", which, said(err)))
+	}
+	return errors.Join(left...)
+}
+
+// endSlot drops a slot. The worker that read it may take a moment to end.
+func endSlot(ctx context.Context, conn *pgx.Conn, which string) error {
 	for {
 		var there bool
 		if err := conn.QueryRow(ctx, "select exists (select from pg_replication_slots where slot_name = $1)", which).Scan(&there); err != nil {

@@ -67,8 +67,12 @@ func (r *run) publish(ctx context.Context, database, which string, tables []tabl
 		return said(err)
 	}
 	statement := "create publication " + name(which)
-	for i, t := range tables {
-		statement += map[bool]string{true: " for table ", false: ", "}[i == 0] + pgx.Identifier{t.Schema, t.Name}.Sanitize()
+	if len(tables) > 0 {
+		names := make([]string, 0, len(tables))
+		for _, t := range tables {
+			names = append(names, pgx.Identifier{t.Schema, t.Name}.Sanitize())
+		}
+		statement += " for table " + strings.Join(names, ", ")
 	}
 	if _, err := conn.Exec(ctx, statement); err != nil {
 		return fmt.Errorf("cannot publish the tables of database %q of the source: %w", database, said(err))
@@ -129,6 +133,9 @@ func (r *run) position(ctx context.Context) (position, error) {
 	for _, d := range r.config.Databases {
 		which := r.named(d.Name)
 		err := within(ctx, d.Name, func(conn *pgx.Conn) error {
+			if err := reconnect(ctx, conn, which, r.from.conninfo(d.Source)); err != nil {
+				return err
+			}
 			var tables, copied, errs int64
 			err := conn.QueryRow(ctx, `select count(t.srrelid), count(t.srrelid) filter (where t.srsubstate = 'r'),
 				coalesce((select apply_error_count + sync_error_count from pg_stat_subscription_stats x where x.subid = s.oid), 0)
@@ -144,6 +151,16 @@ func (r *run) position(ctx context.Context) (position, error) {
 		}
 	}
 	return all, nil
+}
+
+// reconnect a subscription when the Secret has another user since, or another authority.
+func reconnect(ctx context.Context, conn *pgx.Conn, which, conninfo string) error {
+	var is string
+	if err := conn.QueryRow(ctx, "select subconninfo from pg_subscription where subname = $1", which).Scan(&is); err != nil || is == conninfo {
+		return err
+	}
+	_, err := conn.Exec(ctx, "alter subscription "+name(which)+" connection "+text(conninfo))
+	return err
 }
 
 // far is the side of the source.
@@ -171,7 +188,7 @@ func (r *run) far(ctx context.Context, d pgmember.ImportDatabase, which string, 
 		all.Lost = which
 	}
 	all.Behind, all.Moved = max(all.Behind, behind), all.Moved+at
-	now, err := tables(ctx, conn)
+	now, err := tables(ctx, conn, which)
 	if err != nil {
 		return err
 	}
@@ -190,7 +207,8 @@ func sourceVersion(conn *pgx.Conn) int {
 
 // changed are tables that were added, removed or altered since the schema was copied.
 func changed(before []string, now []table) []string {
-	var prints, names []string
+	var names []string
+	prints := make([]string, 0, len(now))
 	for _, t := range now {
 		prints = append(prints, t.fingerprint())
 		if !slices.Contains(before, t.fingerprint()) {

@@ -19,7 +19,7 @@ import (
 // suitable is a source that nothing is wrong with.
 func suitable() server {
 	return server{
-		Version: 160004, Level: "logical", User: "mover", Slots: 10, Senders: 10, TargetWorkers: 4, TargetMajor: 17, Bytes: 1 << 30, Free: 10 << 30,
+		Version: 160004, Level: "logical", User: "mover", Slots: 10, Senders: 10, TargetWorkers: 4, TargetMajor: 17, Bytes: 1 << 30, Free: 10 << 30, ToBegin: 1,
 		Databases: []database{{Name: "app", Source: "app_prod", Encoding: "UTF8", MayCreate: true, Tables: []table{
 			{Schema: "public", Name: "orders", Kind: "r", Identity: true, Readable: true, Owned: true, Columns: "id integer"},
 		}}},
@@ -66,7 +66,11 @@ func TestFindings(t *testing.T) {
 		}, nil, nil},
 		"Published": {"An administrator has published the tables.", func(s *server) {
 			s.Databases[0].Published, s.Databases[0].Tables[0].Owned, s.Databases[0].MayCreate = true, false, false
+			s.Databases[0].Tables[0].Published = true
 		}, nil, nil},
+		"PublishedLess": {"Rows of the others would be missing without a word.", func(s *server) {
+			s.Databases[0].Published, s.Databases[0].Publication = true, "capstan_x"
+		}, nil, []string{`publication "capstan_x" lacks tables: public.orders`}},
 		"MayNotCreate": {"A publication is an object of the database.", func(s *server) { s.Databases[0].MayCreate = false }, nil, []string{`grant create on database "app_prod" to "mover"`}},
 		"Filtered":     {"Rows would be missing without a word.", first(func(t *table) { t.Filtered = true }), nil, []string{"bypassrls"}},
 		"Forced":       {"Changes could not be applied.", first(func(t *table) { t.Filtered, t.Forced = true, true }), nil, []string{"no force row level security"}},

@@ -211,7 +211,13 @@ func (r *run) follow(ctx context.Context, conn *pgx.Conn, tell func(members.Impo
 	if request == nil || request.ID == r.progress.skipped() || out.State != members.ImportFollowing {
 		return out, every
 	}
-	out.State, out.CutOver, out.Message = members.ImportCuttingOver, request.ID, "waiting until nothing writes to the source, and until its last changes are applied"
+	out.State, out.CutOver = members.ImportCuttingOver, request.ID
+	// Clients of the source need not wait for what is applied without them.
+	if out.LagBytes > near && r.progress.fencing() == nil {
+		out.Message = "waiting until less than " + size(near) + " of changes of the source wait to be applied"
+		return out, soon
+	}
+	out.Message = "waiting until nothing writes to the source, and until its last changes are applied"
 	if r.seen.waiting == "" {
 		tell(out)
 	}
@@ -313,6 +319,8 @@ func stepped(bytes int64) int64 {
 const (
 	// slowest rate of changes that is expected before one was seen, in bytes a second.
 	slowest = 4 << 20
+	// near is how many bytes may wait when a cut-over begins.
+	near = 64 << 20
 	// around is what a cut-over takes beside the last changes, in seconds: until nothing writes for sure, sequences, and logins.
 	around = 12
 )
